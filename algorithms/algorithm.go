@@ -1,0 +1,61 @@
+// Package algorithms holds the rate limiting algorithms: how a limit, the state of
+// one key, the time and a cost become a decision and the next state.
+//
+// Everything here is pure. There is no clock, no I/O and no Caddy: a store owns the
+// time and the states, and calls in. Times and durations inside are whole
+// microseconds on the store's clock, and every answer is exact in integers.
+//
+// Each algorithm has a twin in Lua that Redis runs. Twin and Go function take the
+// same arguments and give the same answers, field by field, for any schedule.
+package algorithms
+
+// Params are a valid [Limit] as an algorithm computes with it: what the numbers
+// mean is the algorithm's own. Go and Lua get the same ones.
+type Params [6]int64
+
+// Algorithm is what every algorithm has. It is also either a [Counter] or a
+// [Recorder], which says what a store keeps for a key.
+type Algorithm interface {
+	// Name is the word that selects the algorithm in a config.
+	Name() string
+
+	// Prepare checks a limit and works out the numbers to compute with. Its error
+	// names the option, its value and the bound.
+	Prepare(Limit) (Params, error)
+
+	// Script is the body of the Lua twin. See the files in lua/ for its form.
+	Script() string
+}
+
+// Counter is an algorithm whose state is a few numbers.
+type Counter interface {
+	Algorithm
+
+	// Take decides whether cost fits at now, and returns the state to keep if it is
+	// charged. A refused cost and a cost of 0 (a peek) leave the state as it was.
+	// Time does not go back for a key: an earlier now counts as the latest one seen.
+	Take(s State, p Params, now, cost int64) (State, Decision)
+}
+
+// Recorder is an algorithm that remembers every event.
+type Recorder interface {
+	Algorithm
+
+	// Decide tells whether cost fits at now. It changes nothing.
+	Decide(l *Log, p Params, now, cost int64) Decision
+
+	// Record charges a cost that Decide has allowed for the same now.
+	Record(l *Log, p Params, now, cost int64)
+}
+
+// State is one key's memory. The zero State is a key never seen. What the numbers
+// mean is the algorithm's own; none is negative.
+type State [3]int64
+
+// maxStepBack bounds how far a clock is believed to have gone back, in microseconds.
+// A state from further in the future is damaged, and counts as a key never seen:
+// otherwise it would refuse its client until that future comes.
+const maxStepBack = 24 * 60 * 60 * 1_000_000
+
+// maxExact is the first integer after which a double, which is all that Lua has, skips some.
+const maxExact = 1 << 53

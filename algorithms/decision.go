@@ -1,0 +1,60 @@
+package algorithms
+
+import (
+	"math"
+	"time"
+)
+
+// Never is a RetryAfter that says: this cost is above what the limit can ever grant.
+const Never time.Duration = math.MaxInt64
+
+// Decision is the answer to one cost. Its numbers describe the key after the
+// decision: after the charge if the cost was charged, unchanged if not.
+type Decision struct {
+	// Allowed says whether the cost fits.
+	Allowed bool
+
+	// Quota is what a client may hold at once: the events of a window, the burst of
+	// a bucket. Remaining plus what is in use equals it.
+	Quota int64
+
+	// Remaining is what is left of the quota now; never negative.
+	Remaining int64
+
+	// RetryAfter is zero if allowed. If not, it is the exact wait until the same cost
+	// would be allowed if nobody else came: one microsecond earlier it is refused.
+	// [Never] if it will not be allowed however long one waits.
+	RetryAfter time.Duration
+
+	// NextAfter is the wait until Remaining grows by itself; zero if nothing is missing.
+	NextAfter time.Duration
+
+	// ResetAfter is the wait until the full quota is back if nothing more comes; zero
+	// if nothing is missing. From then on the state is worth nothing.
+	ResetAfter time.Duration
+
+	// Delay is how long an allowed request must wait for its turn. Zero for every
+	// algorithm that does not queue.
+	Delay time.Duration
+}
+
+// never is Never in the microseconds of Go and Lua twins, on the wire too.
+const never = -1
+
+// Micros makes the decision out of the numbers that both twins return: microseconds,
+// with -1 for never.
+func Micros(allowed bool, quota, remaining, retry, next, reset, delay int64) Decision {
+	d := Decision{
+		Allowed:    allowed,
+		Quota:      quota,
+		Remaining:  remaining,
+		RetryAfter: Never,
+		NextAfter:  time.Duration(next) * time.Microsecond,
+		ResetAfter: time.Duration(reset) * time.Microsecond,
+		Delay:      time.Duration(delay) * time.Microsecond,
+	}
+	if retry != never {
+		d.RetryAfter = time.Duration(retry) * time.Microsecond
+	}
+	return d
+}

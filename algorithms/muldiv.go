@@ -1,0 +1,37 @@
+package algorithms
+
+import "math/bits"
+
+// mulDiv returns a*b/c rounded down, exact however large the product is. It wants
+// a, b >= 0, c > 0 and a quotient below 2^63. The Lua twin in take.lua does the same
+// with pairs of doubles.
+func mulDiv(a, b, c int64) int64 {
+	q, _ := mulDivRem(a, b, c)
+	return q
+}
+
+// mulDivUp is mulDiv rounded up.
+func mulDivUp(a, b, c int64) int64 {
+	q, r := mulDivRem(a, b, c)
+	if r > 0 {
+		q++
+	}
+	return q
+}
+
+func mulDivRem(a, b, c int64) (int64, int64) {
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	if hi == 0 {
+		return int64(lo / uint64(c)), int64(lo % uint64(c))
+	}
+	q, r := bits.Div64(hi, lo, uint64(c))
+	return int64(q), int64(r)
+}
+
+// gcd is the greatest common divisor of a and b, which are not both 0.
+func gcd(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}

@@ -1,0 +1,60 @@
+package algorithms
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// The registry is filled from init functions, so that another Go module can bring an
+// algorithm of its own.
+var registry = struct {
+	sync.RWMutex
+	algorithms map[string]Algorithm
+}{algorithms: make(map[string]Algorithm)}
+
+func init() {
+	Register(TokenBucket{})
+	Register(FixedWindow{})
+	Register(SlidingWindowLog{})
+}
+
+// Register adds an algorithm. Call it from an init function: stores read the registry
+// when they open. It panics if the name is taken, or if the algorithm is neither a
+// [Counter] nor a [Recorder].
+func Register(a Algorithm) {
+	_, counter := a.(Counter)
+	_, recorder := a.(Recorder)
+	if counter == recorder {
+		panic(fmt.Sprintf("algorithm %q must be either a Counter or a Recorder", a.Name()))
+	}
+	registry.Lock()
+	defer registry.Unlock()
+	if _, taken := registry.algorithms[a.Name()]; taken {
+		panic(fmt.Sprintf("algorithm %q is registered twice", a.Name()))
+	}
+	registry.algorithms[a.Name()] = a
+}
+
+// Get returns the algorithm of that name.
+func Get(name string) (Algorithm, error) {
+	registry.RLock()
+	a, ok := registry.algorithms[name]
+	registry.RUnlock()
+	if !ok {
+		return nil, fmt.Errorf("unknown algorithm %q, must be one of %q", name, Names())
+	}
+	return a, nil
+}
+
+// Names returns the names of all algorithms, sorted.
+func Names() []string {
+	registry.RLock()
+	defer registry.RUnlock()
+	names := make([]string, 0, len(registry.algorithms))
+	for name := range registry.algorithms {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}

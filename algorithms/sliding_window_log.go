@@ -1,0 +1,84 @@
+package algorithms
+
+import (
+	"fmt"
+
+	"github.com/seed-161337e5/caddyratelimit/lua"
+)
+
+// SlidingWindowLog remembers the time of every event and admits never more than
+// events in any window, wherever it starts. It is exact, and pays with one time per
+// event. An event whose age is the window no longer counts.
+//
+// A cost of n is n events. Events are forgotten when a later one is recorded after
+// they have expired.
+type SlidingWindowLog struct{}
+
+// Name implements [Algorithm].
+func (SlidingWindowLog) Name() string { return "sliding_window_log" }
+
+// Script implements [Algorithm].
+func (SlidingWindowLog) Script() string { return lua.SlidingWindowLog }
+
+// Prepare implements [Algorithm]. The parameters are events and window.
+func (a SlidingWindowLog) Prepare(l Limit) (Params, error) {
+	if err := l.withoutBurst(a.Name()); err != nil {
+		return Params{}, err
+	}
+	if l.Events > MaxLogEvents {
+		return Params{}, fmt.Errorf("events must be at most %d for %s, got %d; use algorithm token_bucket",
+			MaxLogEvents, a.Name(), l.Events)
+	}
+	return Params{l.Events, l.Window.Microseconds()}, nil
+}
+
+// Decide implements [Recorder].
+func (a SlidingWindowLog) Decide(l *Log, p Params, now, cost int64) Decision {
+	events, window := p[0], p[1]
+	t, expired := a.expired(l, p, now)
+	live := int64(l.Len() - expired)
+
+	remaining := max(0, events-live)
+	allowed := cost <= remaining
+	oldest, newest := t, t
+	if live > 0 {
+		oldest, newest = l.At(expired), l.Newest()
+	}
+	retry := int64(0)
+	switch {
+	case allowed && cost > 0:
+		remaining -= cost
+		live += cost
+		newest = t
+	case allowed:
+	case cost > events:
+		retry = never
+	default:
+		retry = l.At(expired+int(live+cost-events)-1) + window - now
+	}
+
+	next, reset := int64(0), int64(0)
+	if live > 0 {
+		next = oldest + window - now
+		reset = newest + window - now
+	}
+	return Micros(allowed, events, remaining, retry, next, reset, 0)
+}
+
+// Record implements [Recorder].
+func (a SlidingWindowLog) Record(l *Log, p Params, now, cost int64) {
+	t, expired := a.expired(l, p, now)
+	l.Forget(expired)
+	for range cost {
+		l.Append(t)
+	}
+}
+
+// expired returns the time that counts and how many events have left the window.
+func (SlidingWindowLog) expired(l *Log, p Params, now int64) (t int64, expired int) {
+	if l.Newest() > now+maxStepBack {
+		return now, l.Len()
+	}
+	t = max(now, l.Newest())
+	return t, l.Before(t - p[1] + 1)
+}

@@ -1,0 +1,85 @@
+-- Twin of algorithms/sliding_window_log.go. The log is a Redis list of times in
+-- microseconds, oldest first: ten bytes an event, and readable with LRANGE.
+
+local function decide(p, now, cost, key)
+  local events, window = p[1], p[2]
+  local size, damaged = redis.pcall('LLEN', key), false
+  if type(size) ~= 'number' then size, damaged = 0, true end
+  local function at(i) return tonumber(redis.call('LINDEX', key, i)) end
+
+  -- The time that counts, and how many events have left the window.
+  local t, expired, newest = now, 0, nil
+  if size > 0 then
+    newest = at(-1)
+    if not newest or newest >= MAX_EXACT then
+      size, damaged = 0, true
+    elseif newest > now + MAX_STEP_BACK then
+      expired = size
+    else
+      if newest > t then t = newest end
+      local edge = t - window
+      if newest <= edge then
+        expired = size
+      else
+        -- Most calls find few expired events: look near the old end first, in steps
+        -- that double, then halve what is left.
+        local bound = 1
+        while bound <= size and (at(bound - 1) or 0) <= edge do bound = bound * 2 end
+        expired = floor(bound / 2)
+        local high = bound - 1 < size and bound - 1 or size
+        while expired < high do
+          local middle = floor((expired + high) / 2)
+          if (at(middle) or 0) <= edge then expired = middle + 1 else high = middle end
+        end
+      end
+    end
+  end
+  local live = size - expired
+
+  local remaining = events > live and events - live or 0
+  local allowed, retry = cost <= remaining, 0
+  local oldest = live > 0 and at(expired) or t
+  if live == 0 then newest = t end
+  if allowed then
+    remaining = remaining - cost
+    live = live + cost
+    if cost > 0 then newest = t end
+  elseif cost > events then
+    retry = NEVER
+  else
+    retry = (at(expired + live + cost - events - 1) or t) + window - now
+  end
+
+  local next, reset = 0, 0
+  if live > 0 then
+    next = oldest + window - now
+    reset = newest + window - now
+  end
+  return allowed, events, remaining, retry, next, reset, 0, expired, t, live - cost, damaged
+end
+
+-- What decide returned last comes back: how many have expired, the time that counts,
+-- and how many were live.
+local function record(key, cost, expired, t, live)
+  if live == 0 then
+    redis.call('DEL', key)
+  elseif expired > 0 then
+    redis.call('LTRIM', key, expired, -1)
+  end
+  -- A double is printed with all its digits only by this format.
+  local time = string.format('%.0f', t)
+  if cost == 1 then
+    redis.call('RPUSH', key, time)
+    return
+  end
+  -- unpack has room for some thousand values.
+  local times, chunk = {}, cost < 4000 and cost or 4000
+  for i = 1, chunk do times[i] = time end
+  while cost > 0 do
+    if chunk > cost then chunk = cost end
+    redis.call('RPUSH', key, unpack(times, 1, chunk))
+    cost = cost - chunk
+  end
+end
+
+return decide, record
