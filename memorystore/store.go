@@ -1,0 +1,197 @@
+// Package memorystore keeps all states in this process: the default, for one machine.
+//
+// States stand in shards, each a pair of maps under one lock. A key is kept as 128
+// bits of a hash with a secret seed, so that any key costs the same, the maps of
+// numbers hold no pointers for the garbage collector to follow, and no client can
+// choose a key that collides.
+package memorystore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+const (
+	// DefaultMaxKeys bounds the keys of all zones together unless Options say otherwise.
+	DefaultMaxKeys = 1_000_000
+
+	// MinMaxKeys is the least bound: below it the shards have no room to work.
+	MinMaxKeys = 1024
+
+	// DefaultSweepInterval is how often expired keys are looked for.
+	DefaultSweepInterval = time.Minute
+
+	shards = 128
+
+	// sharedBuckets is how many buckets the keys of a zone share when there is no room
+	// for buckets of their own.
+	sharedBuckets = 64 * shards
+)
+
+// Options set up a store. The zero value is the default.
+type Options struct {
+	// MaxKeys bounds how many keys are kept, for all zones together. Nothing is thrown
+	// out to make room, for that would free a client that is refused: new keys share
+	// buckets, sharedBuckets of them a zone, until old ones expire. So under a flood of
+	// keys no limit is exceeded, but newcomers may be refused for each other's sake.
+	// Default: DefaultMaxKeys.
+	MaxKeys int
+
+	// SweepInterval is how often expired keys are looked for. Default: DefaultSweepInterval.
+	SweepInterval time.Duration
+
+	// Now is the clock, in microseconds since 1970. Default: the machine's.
+	Now func() int64
+
+	// Logger is asked for when there is something to say, which is when the store
+	// becomes full and when it has room again. Default: silence.
+	Logger func() *zap.Logger
+}
+
+// Validate says what is wrong with the options.
+func (o Options) Validate() error {
+	switch {
+	case o.MaxKeys != 0 && o.MaxKeys < MinMaxKeys:
+		return fmt.Errorf("max_keys must be at least %d, got %d", MinMaxKeys, o.MaxKeys)
+	case o.SweepInterval < 0:
+		return fmt.Errorf("sweep_interval must be positive, got %v", o.SweepInterval)
+	}
+	return nil
+}
+
+// Store implements [store.Store].
+type Store struct {
+	now     func() int64
+	seeds   [2]maphash.Seed
+	shards  [shards]shard
+	maxKeys atomic.Int64 // of one shard
+
+	logger   func() *zap.Logger
+	shared   atomic.Int64 // charges to shared buckets since the last sweep
+	interval chan time.Duration
+	stop     chan struct{}
+	closed   sync.Once
+	done     chan struct{}
+}
+
+// New makes a store and starts its sweeper, which Close stops.
+func New(options Options) (*Store, error) {
+	if err := options.Validate(); err != nil {
+		return nil, err
+	}
+	s := &Store{
+		now:      options.Now,
+		seeds:    [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()},
+		logger:   options.Logger,
+		interval: make(chan time.Duration),
+		stop:     make(chan struct{}),
+		done:     make(chan struct{}),
+	}
+	if s.now == nil {
+		s.now = newClock().now
+	}
+	if s.logger == nil {
+		s.logger = zap.NewNop
+	}
+	for i := range s.shards {
+		s.shards[i].init()
+	}
+	s.SetMaxKeys(options.MaxKeys)
+	go s.sweeper(orDefault(options.SweepInterval, DefaultSweepInterval))
+	return s, nil
+}
+
+// SetMaxKeys changes the bound, 0 being the default. Keys above a lower bound stay
+// until they expire.
+func (s *Store) SetMaxKeys(n int) {
+	s.maxKeys.Store(int64(orDefault(n, DefaultMaxKeys)) / shards)
+}
+
+// SetSweepInterval changes how often expired keys are looked for, 0 being the default.
+func (s *Store) SetSweepInterval(d time.Duration) {
+	select {
+	case s.interval <- orDefault(d, DefaultSweepInterval):
+	case <-s.stop:
+	}
+}
+
+// Take implements [store.Store]. It never fails and never waits for anything but other
+// requests for the same shards, so it does not look at the context.
+func (s *Store) Take(_ context.Context, checks []store.Check, decisions []algorithms.Decision) error {
+	var room [8]ticket
+	tickets := room[:0]
+	var held shardSet
+	for i := range checks {
+		if checks[i].Cost < 0 {
+			return errors.New("cost is negative")
+		}
+		n, id, shared := s.place(checks[i].Rule, checks[i].Key)
+		tickets = append(tickets, ticket{check: &checks[i], shard: &s.shards[n], id: id, shared: shared})
+		held.add(n)
+	}
+	held.lock(&s.shards)
+	now, pass := s.now(), true
+	for i := range tickets {
+		decisions[i] = tickets[i].decide(s, now, checks[i].Cost)
+		pass = pass && decisions[i].Allowed
+	}
+	for i := range tickets {
+		switch {
+		case pass && checks[i].Cost > 0:
+			tickets[i].charge(s, now, decisions[i])
+		case !pass && decisions[i].Allowed:
+			// What would have passed is not charged, and must not say so.
+			decisions[i] = tickets[i].decide(s, now, 0)
+		}
+	}
+	held.unlock(&s.shards)
+	return nil
+}
+
+// Reset implements [store.Store]. A key in a shared bucket resets the bucket.
+func (s *Store) Reset(_ context.Context, rule *store.Rule, key string) error {
+	n, id, shared := s.place(rule, key)
+	shard := &s.shards[n]
+	shard.mu.Lock()
+	for _, id := range [...]stateID{id, shared} {
+		delete(shard.numbers, id)
+		delete(shard.logs, id)
+	}
+	shard.mu.Unlock()
+	return nil
+}
+
+// Close implements [store.Store]. Calls under way are finished.
+func (s *Store) Close() error {
+	s.closed.Do(func() { close(s.stop) })
+	<-s.done
+	return nil
+}
+
+// place finds where the state of a key stands: its shard, its own place and the
+// bucket it shares when there is no room. All zones of one key have one shard, so that
+// most requests take one lock.
+func (s *Store) place(rule *store.Rule, key string) (n int, own, shared stateID) {
+	hash := maphash.String(s.seeds[0], key)
+	zone := maphash.String(s.seeds[0], rule.ID()) ^ rule.Salt()
+	own = stateID{hash ^ zone, maphash.String(s.seeds[1], key) + zone}
+	shared = stateID{zone, hash / shards % (sharedBuckets / shards)}
+	return int(hash % shards), own, shared
+}
+
+func orDefault[T int | time.Duration](value, fallback T) T {
+	if value == 0 {
+		return fallback
+	}
+	return value
+}

@@ -1,0 +1,35 @@
+package memorystore_test
+
+import (
+	"sync/atomic"
+	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/memorystore"
+	"github.com/seed-161337e5/caddyratelimit/store"
+	"github.com/seed-161337e5/caddyratelimit/store/storetest"
+)
+
+func TestStore(t *testing.T) { storetest.Run(t, open) }
+
+// open makes a store whose clock the test moves.
+func open(t testing.TB) (store.Store, func(int64)) {
+	s, setNow := openWith(t, memorystore.Options{})
+	return s, setNow
+}
+
+func openWith(t testing.TB, options memorystore.Options) (*memorystore.Store, func(int64)) {
+	t.Helper()
+	now := new(atomic.Int64)
+	now.Store(storetest.Start)
+	options.Now = now.Load
+	s, err := memorystore.New(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s, now.Store
+}

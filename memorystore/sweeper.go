@@ -1,0 +1,64 @@
+package memorystore
+
+import (
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// sweeper drops expired states every interval, one shard at a time, and says when the
+// store has become too small for the keys it sees.
+func (s *Store) sweeper(interval time.Duration) {
+	defer close(s.done)
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	crowded := false
+	for {
+		select {
+		case <-ticker.C:
+			s.Sweep()
+			crowded = s.report(crowded)
+		case interval := <-s.interval:
+			ticker.Reset(interval)
+		case <-s.stop:
+			return
+		}
+	}
+}
+
+// Sweep drops expired states now. The sweeper calls it; nobody else has to.
+func (s *Store) Sweep() {
+	for i := range s.shards {
+		shard := &s.shards[i]
+		shard.mu.Lock()
+		shard.sweep(s.now())
+		shard.mu.Unlock()
+	}
+}
+
+// Keys is how many keys are kept.
+func (s *Store) Keys() int {
+	n := 0
+	for i := range s.shards {
+		s.shards[i].mu.Lock()
+		n += s.shards[i].size()
+		s.shards[i].mu.Unlock()
+	}
+	return n
+}
+
+// report writes one line when keys have begun to share buckets, and one when they no
+// longer do.
+func (s *Store) report(was bool) (crowded bool) {
+	charges := s.shared.Swap(0)
+	crowded = charges > 0
+	switch {
+	case crowded && !was:
+		s.logger().Warn("memory store is full: new keys share buckets and may be refused for each other's sake; raise max_keys",
+			zap.Int64("max_keys", s.maxKeys.Load()*shards),
+			zap.Int64("shared_charges", charges))
+	case was && !crowded:
+		s.logger().Info("memory store has room again", zap.Int("keys", s.Keys()))
+	}
+	return crowded
+}

@@ -1,0 +1,111 @@
+// Package storetest is the contract of [store.Store] as tests. A store's own test is
+// one call of [Run].
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// Open makes an empty store for one test. Its clock stands still until setNow moves
+// it, in microseconds since 1970; it starts at Start.
+type Open func(t testing.TB) (s store.Store, setNow func(micros int64))
+
+// Start is a Wednesday afternoon in the middle of nothing: no multiple of any window.
+var Start = time.Date(2026, 11, 18, 15, 4, 5, 678901000, time.UTC).UnixMicro()
+
+// Run runs the whole suite.
+func Run(t *testing.T, open Open) {
+	t.Run("Algorithms", func(t *testing.T) {
+		for _, name := range algorithms.Names() {
+			t.Run(name, func(t *testing.T) { perAlgorithm(t, open, name) })
+		}
+	})
+	t.Run("AllOrNothing", func(t *testing.T) { allOrNothing(t, open) })
+	t.Run("Keys", func(t *testing.T) { keys(t, open) })
+	t.Run("Field", func(t *testing.T) { field(t, open) })
+}
+
+// bench is a store under test with a clock in hand.
+type bench struct {
+	testing.TB
+	store  store.Store
+	setNow func(int64)
+	now    int64
+}
+
+func start(t testing.TB, open Open) *bench {
+	s, setNow := open(t)
+	b := &bench{TB: t, store: s, setNow: setNow, now: Start}
+	setNow(b.now)
+	return b
+}
+
+// wait moves the clock, backwards too.
+func (b *bench) wait(d time.Duration) {
+	b.Helper()
+	if d%time.Microsecond != 0 {
+		b.Fatalf("%v is no whole number of microseconds", d)
+	}
+	b.now += d.Microseconds()
+	b.setNow(b.now)
+}
+
+// take is one check; takeAll several of one request.
+func (b *bench) take(rule *store.Rule, key string, cost int64) algorithms.Decision {
+	b.Helper()
+	return b.takeAll(store.Check{Rule: rule, Key: key, Cost: cost})[0]
+}
+
+func (b *bench) takeAll(checks ...store.Check) []algorithms.Decision {
+	b.Helper()
+	decisions := make([]algorithms.Decision, len(checks))
+	if err := b.store.Take(context.Background(), checks, decisions); err != nil {
+		b.Fatalf("take: %v", err)
+	}
+	return decisions
+}
+
+// admitted counts how many of n requests of cost 1 pass.
+func (b *bench) admitted(rule *store.Rule, key string, n int) int {
+	b.Helper()
+	passed := 0
+	for range n {
+		if b.take(rule, key, 1).Allowed {
+			passed++
+		}
+	}
+	return passed
+}
+
+// Rule makes a rule, and fails the test if the limit is not valid.
+func Rule(t testing.TB, zone, algorithm string, limit algorithms.Limit) *store.Rule {
+	t.Helper()
+	a, err := algorithms.Get(algorithm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := store.NewRule(zone, a, limit, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func per(events int64, window time.Duration) algorithms.Limit {
+	return algorithms.Limit{Events: events, Window: window}
+}
+
+func equal[T comparable](t testing.TB, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Fatalf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+func describe(d algorithms.Decision) string { return fmt.Sprintf("%+v", d) }
