@@ -1,0 +1,39 @@
+package redistest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"testing"
+)
+
+const howToGet = "apt-get install redis-server, or: make redis"
+
+// warned holds back all but the first warning of a test binary.
+var warned sync.Once
+
+// Available reports whether redis-server is on PATH.
+func Available() bool {
+	_, err := exec.LookPath(program)
+	return err == nil
+}
+
+// require skips the test without redis-server, or fails it with REQUIRE_REDIS=1.
+func require(t testing.TB) {
+	t.Helper()
+	if Available() {
+		return
+	}
+	if os.Getenv("REQUIRE_REDIS") == "1" {
+		t.Fatalf("%s needs %s on PATH, and REQUIRE_REDIS=1: %s", t.Name(), program, howToGet)
+	}
+	// The go command caches a skipped run and does not notice that a program
+	// was installed since, hence the hint.
+	const hint = "then test with -count=1"
+	warned.Do(func() {
+		fmt.Fprintf(os.Stderr, "\nWARNING: no %s on PATH, tests are SKIPPED, %s the first: %s (%s)\n\n",
+			program, t.Name(), howToGet, hint)
+	})
+	t.Skipf("SKIPPED %s: no %s on PATH: %s (%s)", t.Name(), program, howToGet, hint)
+}

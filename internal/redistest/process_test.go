@@ -1,0 +1,133 @@
+package redistest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// A part makes a copy of this test binary play a part of its own.
+const (
+	partVariable = "REDISTEST_PART"
+	partCrash    = "crash"
+	partSkip     = "skip"
+)
+
+// play runs one test of this binary in a process of its own.
+func play(t *testing.T, test, part string, env ...string) (output string, err error) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^"+test+"$", "-test.v")
+	cmd.Env = append(append(os.Environ(), partVariable+"="+part), env...)
+	text, err := cmd.CombinedOutput()
+	return string(text), err
+}
+
+func TestACrashLeavesNoServer(t *testing.T) {
+	if os.Getenv(partVariable) == partCrash {
+		fmt.Printf("addr=%s\n", Start(t).Addr())
+		self, err := os.FindProcess(os.Getpid())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Fatal("still alive: ", self.Kill())
+	}
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skipf("nothing stops the servers of a crashed test binary on %s", runtime.GOOS)
+	}
+	require(t)
+
+	// The directories of the crash stay behind, so they go where this test
+	// removes them.
+	output, err := play(t, "TestACrashLeavesNoServer", partCrash, "TMPDIR="+shortDir(t))
+	_, line, found := strings.Cut(output, "addr=")
+	addr, _, _ := strings.Cut(line, "\n")
+	if !found || err == nil || strings.Contains(output, "still alive") {
+		t.Fatalf("the crash did not happen: %v\n%s", err, output)
+	}
+	err = poll(startTimeout, func(context.Context) error {
+		conn, err := net.Dial("tcp", addr)
+		if err == nil {
+			conn.Close()
+			return fmt.Errorf("%s is still open", addr)
+		}
+		if !errors.Is(err, syscall.ECONNREFUSED) {
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWithoutRedis(t *testing.T) {
+	if os.Getenv(partVariable) == partSkip {
+		for _, name := range []string{"one", "two"} {
+			t.Run(name, func(t *testing.T) { Start(t) })
+		}
+		return
+	}
+	t.Parallel()
+
+	output, err := play(t, "TestWithoutRedis", partSkip, "PATH=", "REQUIRE_REDIS=0")
+	if err != nil || strings.Count(output, "WARNING") != 1 {
+		t.Errorf("got error %v, want a pass with one warning:\n%s", err, output)
+	}
+	for _, part := range []string{"SKIPPED TestWithoutRedis/one", "SKIPPED TestWithoutRedis/two", howToGet} {
+		if !strings.Contains(output, part) {
+			t.Errorf("no %q in:\n%s", part, output)
+		}
+	}
+
+	output, err = play(t, "TestWithoutRedis", partSkip, "PATH=", "REQUIRE_REDIS=1")
+	if err == nil || !strings.Contains(output, "--- FAIL: TestWithoutRedis/one") || !strings.Contains(output, howToGet) {
+		t.Errorf("got error %v, want a failure that says how to get redis:\n%s", err, output)
+	}
+}
+
+func TestLaunchSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	require(t)
+
+	t.Run("argument", func(t *testing.T) {
+		s := newServer(t, WithArgs("--nonsense", "1"))
+		s.pickPorts()
+		err := s.launch()
+		wantError(t, err, "nonsense")
+		if errors.Is(err, errPortTaken) || !s.current().ended() {
+			t.Errorf("got %v, ended %v, want another error and an ended process", err, s.current().ended())
+		}
+	})
+
+	t.Run("port", func(t *testing.T) {
+		// The one that has the port answers PING, and must not be mistaken
+		// for the one that lost it.
+		other := Start(t)
+		s := newServer(t)
+		s.port = other.port
+		if err := s.launch(); !errors.Is(err, errPortTaken) || !s.current().ended() {
+			t.Errorf("got %v, want port taken and an ended process", err)
+		}
+		mustPing(t, other.Admin())
+	})
+}
+
+func TestFreePort(t *testing.T) {
+	t.Parallel()
+	seen := map[int]bool{}
+	for range 200 {
+		port := FreePort(t)
+		if port < firstPort || port > lastPort || seen[port] {
+			t.Fatalf("got port %d, want a new one between %d and %d", port, firstPort, lastPort)
+		}
+		seen[port] = true
+	}
+}

@@ -1,0 +1,318 @@
+// Package redistest gives tests real redis-server processes.
+//
+// Each server belongs to one test: it has its own ports, its own unix socket
+// and an empty memory, it persists nothing, and it stops with the test. Tests
+// may run in parallel, and several test binaries at once.
+//
+// Without redis-server on PATH the tests that call [Start] are skipped, unless
+// REQUIRE_REDIS=1 turns the skip into a failure.
+package redistest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+const (
+	program      = "redis-server"
+	startTimeout = 10 * time.Second
+	startTries   = 3
+)
+
+// errPortTaken says that another process has the port, so another port may do.
+var errPortTaken = errors.New("port taken")
+
+// Server is a running redis-server. Its methods may be called from any
+// goroutine while the test runs, except Restart, which may end the test and so
+// belongs to the goroutine that runs it.
+type Server struct {
+	t        testing.TB
+	settings settings
+	dir      string // short, for the sake of the unix socket's path
+	port     int
+	tlsPort  int // 0 without WithTLS
+	admin    *redis.Client
+
+	mu      sync.Mutex
+	process *process // the one started last; it may have ended
+}
+
+// Start starts a redis-server of its own for the test and stops it with the
+// test. It returns once the server answers PING, and ends the test with the
+// server's log when that takes more than ten seconds.
+func Start(t testing.TB, options ...Option) *Server {
+	t.Helper()
+	require(t)
+
+	s := newServer(t, options...)
+	t.Cleanup(s.stop)
+	for try := 1; ; try++ {
+		s.pickPorts()
+		err := s.launch()
+		if err == nil {
+			return s
+		}
+		if try == startTries || !errors.Is(err, errPortTaken) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// newServer prepares everything but the ports and the process.
+func newServer(t testing.TB, options ...Option) *Server {
+	t.Helper()
+	s := &Server{t: t, dir: shortDir(t)}
+	for _, option := range options {
+		option(&s.settings)
+	}
+	if s.settings.tls {
+		s.settings.certs = makeCerts(t)
+	}
+	s.admin = redis.NewClient(&redis.Options{
+		Network:               "unix",
+		Addr:                  s.Socket(),
+		Password:              s.settings.password,
+		MaxRetries:            -1,
+		DialerRetries:         1,
+		ContextTimeoutEnabled: true,
+		// Tests count commands and errors; leave as few of our own as we can.
+		DisableIdentity: true,
+		MaintNotificationsConfig: &maintnotifications.Config{
+			Mode: maintnotifications.ModeDisabled,
+		},
+	})
+	return s
+}
+
+// shortDir makes the server's directory. t.TempDir holds the test's name, and
+// a unix socket's path has room for about a hundred bytes.
+func shortDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "rl")
+	if err != nil {
+		t.Fatalf("making the directory of a %s: %v", program, err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Errorf("removing the directory of a %s: %v", program, err)
+		}
+	})
+	if path := filepath.Join(dir, "s"); len(path) >= 100 {
+		t.Fatalf("the unix socket's path must stay under 100 bytes, got %q: set TMPDIR to a shorter directory", path)
+	}
+	return dir
+}
+
+func (s *Server) pickPorts() {
+	s.t.Helper()
+	s.port = FreePort(s.t)
+	if s.settings.tls {
+		s.tlsPort = FreePort(s.t)
+	}
+}
+
+// Addr returns the address of the plain TCP port, "127.0.0.1:port". It is open
+// with WithTLS too.
+func (s *Server) Addr() string { return localAddr(s.port) }
+
+// TLSAddr returns the address of the TLS port, or "" without WithTLS.
+func (s *Server) TLSAddr() string {
+	if s.tlsPort == 0 {
+		return ""
+	}
+	return localAddr(s.tlsPort)
+}
+
+// TLS returns what a client needs for the TLS port; it is zero without WithTLS.
+func (s *Server) TLS() TLSFiles { return s.settings.certs.client }
+
+// Socket returns the path of the unix socket, which is always open.
+func (s *Server) Socket() string { return filepath.Join(s.dir, "s") }
+
+// Admin returns a client of the default user for looking inside. It speaks
+// through the unix socket, never retries, obeys the deadline of its context,
+// survives Restart, and is closed with the test. It connects on first use.
+func (s *Server) Admin() *redis.Client { return s.admin }
+
+// Pid returns the process id of the server started last, which Kill may have
+// ended since.
+func (s *Server) Pid() int { return s.current().pid() }
+
+// Kill ends the server with SIGKILL and waits until it is gone: from then on
+// its ports refuse connections. It does nothing to a server that has ended.
+func (s *Server) Kill() {
+	s.t.Helper()
+	if err := s.current().kill(); err != nil {
+		s.t.Errorf("killing %s: %v", program, err)
+	}
+}
+
+// Freeze stops the server with SIGSTOP and waits until it stands still. Its
+// ports still accept connections, because the kernel does, but nothing answers
+// until Thaw.
+func (s *Server) Freeze() {
+	s.t.Helper()
+	if err := s.current().freeze(); err != nil {
+		s.t.Errorf("freezing %s: %v", program, err)
+	}
+}
+
+// Thaw lets a frozen server go on with SIGCONT. It does nothing to a server
+// that runs or has ended.
+func (s *Server) Thaw() {
+	s.t.Helper()
+	if err := s.current().thaw(); err != nil {
+		s.t.Errorf("thawing %s: %v", program, err)
+	}
+}
+
+// Restart replaces the server, whether it runs, is frozen or was killed, by a
+// new process with the same ports, the same options and an empty memory, and
+// waits until that answers PING.
+func (s *Server) Restart() {
+	s.t.Helper()
+	s.Kill()
+	if err := s.launch(); err != nil {
+		s.t.Fatal(err)
+	}
+	// The admin client may have seen enough refusals to stop dialing for a
+	// while. It must be usable when Restart returns.
+	err := poll(startTimeout, func(ctx context.Context) error { return s.admin.Ping(ctx).Err() })
+	if err != nil {
+		s.t.Fatalf("restarting %s: admin client: %v", program, err)
+	}
+}
+
+func (s *Server) current() *process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.process
+}
+
+// launch starts the process and waits for its PONG. When it fails, no process
+// is left, and the error holds the end of the log.
+func (s *Server) launch() error {
+	path, err := exec.LookPath(program)
+	if err != nil {
+		return fmt.Errorf("starting %s: %w", program, err)
+	}
+	// Redis logs to its standard output, and so do the errors it meets before
+	// it knows where to log.
+	logfile := filepath.Join(s.dir, "log")
+	output, err := os.OpenFile(logfile, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("starting %s: %w", program, err)
+	}
+	defer output.Close()
+	info, err := output.Stat()
+	if err != nil {
+		return fmt.Errorf("starting %s: %w", program, err)
+	}
+
+	cmd := exec.Command(path, s.arguments()...)
+	cmd.Dir = s.dir
+	cmd.Stdout, cmd.Stderr = output, output
+	p, err := startProcess(cmd)
+	if err != nil {
+		return fmt.Errorf("starting %s: %w", program, err)
+	}
+	s.mu.Lock()
+	s.process = p
+	s.mu.Unlock()
+
+	err = s.awaitPong(p)
+	if err == nil {
+		return nil
+	}
+	if killErr := p.kill(); killErr != nil {
+		err = errors.Join(err, killErr)
+	}
+	text := readFrom(logfile, info.Size())
+	if bytes.Contains(text, []byte("Address already in use")) {
+		err = fmt.Errorf("%w: %w", errPortTaken, err)
+	}
+	return fmt.Errorf("starting %s on %s: %w; end of its log:\n%s", program, s.Addr(), err, tail(text))
+}
+
+// awaitPong asks on the unix socket. No other server can answer there, as one
+// could on a port lost to it, and Redis opens that socket after its ports.
+func (s *Server) awaitPong(p *process) error {
+	return poll(startTimeout, func(ctx context.Context) error {
+		if p.ended() {
+			return permanent{fmt.Errorf("it ended: %w", p.exit())}
+		}
+		return ping(ctx, s.Socket())
+	})
+}
+
+// ping speaks the protocol itself: a pooled client stops dialing for a second
+// after a few refusals. A server that wants a password first is up as well.
+func ping(ctx context.Context, socket string) error {
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if deadline, ok := ctx.Deadline(); ok {
+		if err := conn.SetDeadline(deadline); err != nil {
+			return err
+		}
+	}
+	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
+		return err
+	}
+	reply := make([]byte, 256)
+	n, err := conn.Read(reply)
+	if err != nil {
+		return err
+	}
+	reply = bytes.TrimSpace(reply[:n])
+	if !bytes.HasPrefix(reply, []byte("+PONG")) && !bytes.HasPrefix(reply, []byte("-NOAUTH")) {
+		return fmt.Errorf("answer to PING: %q", reply)
+	}
+	return nil
+}
+
+// stop ends the server with the test. It thaws first, so that a frozen server
+// closes what it has in hand like any other.
+func (s *Server) stop() {
+	if err := s.admin.Close(); err != nil {
+		s.t.Errorf("closing the admin client: %v", err)
+	}
+	if s.current() == nil {
+		return // never started
+	}
+	s.Thaw()
+	s.Kill()
+}
+
+func localAddr(port int) string {
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+}
+
+// readFrom returns what this start wrote, for the log outlives a Restart.
+func readFrom(path string, offset int64) []byte {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return []byte(err.Error())
+	}
+	return text[min(offset, int64(len(text))):]
+}
+
+func tail(text []byte) []byte {
+	const most = 4096
+	return text[max(0, len(text)-most):]
+}

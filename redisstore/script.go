@@ -1,0 +1,39 @@
+package redisstore
+
+import (
+	"crypto/sha1" //nolint:gosec // the digest by which Redis names scripts
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/lua"
+)
+
+const (
+	// redisClock is where the script's time comes from.
+	redisClock = "redis.call('TIME')"
+
+	// ttlMargin is how much longer a key lives than its state is worth something.
+	ttlMargin = time.Second
+)
+
+// script is take.lua with the twins of all algorithms.
+type script struct{ text, digest string }
+
+// newScript assembles the script. Clock is a Lua expression: a list of seconds and
+// microseconds.
+func newScript(clock string, margin time.Duration) script {
+	var twins strings.Builder
+	for _, name := range algorithms.Names() {
+		a, _ := algorithms.Get(name)
+		fmt.Fprintf(&twins, "if name == %q then\nlocal take, record = (function()\n%s\nend)()\na = { take = take, record = record }\nend\n",
+			name, a.Script())
+	}
+	text := strings.Replace(lua.Take, "--[[algorithms]]", twins.String(), 1)
+	text = strings.Replace(text, "--[[clock]] "+redisClock, clock, 1)
+	text = fmt.Sprintf("local MARGIN_MS = %d\n", margin.Milliseconds()) + text
+	digest := sha1.Sum([]byte(text)) //nolint:gosec // as above
+	return script{text: text, digest: hex.EncodeToString(digest[:])}
+}
