@@ -1,0 +1,123 @@
+package caddyratelimit
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// What outlives a config stands in two pools, each entry for as long as a handler of
+// some config uses it: stores by their identity, and generations of zones by store and
+// name.
+var (
+	stores      = caddy.NewUsagePool()
+	generations = caddy.NewUsagePool()
+)
+
+// shared is an open store. It is closed when the pool has let go of it and the last
+// call under way is done.
+type shared struct {
+	store.Store
+	health health
+	users  atomic.Int64 // the pool is one
+}
+
+// Destruct implements [caddy.Destructor].
+func (s *shared) Destruct() error { return s.release() }
+
+// acquire keeps the store open until release, unless it is closed already.
+func (s *shared) acquire() bool {
+	for {
+		n := s.users.Load()
+		if n == 0 {
+			return false
+		}
+		if s.users.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+func (s *shared) release() error {
+	if s.users.Add(-1) == 0 {
+		return s.Close()
+	}
+	return nil
+}
+
+// lease is a handler's use of a store.
+type lease struct {
+	backend Backend
+	id      string
+	shared  *shared
+	ended   sync.Once
+}
+
+// borrow opens the backend's store, or joins those who use it already.
+func borrow(backend Backend) (*lease, error) {
+	id, err := backend.Identity()
+	if err != nil {
+		return nil, err
+	}
+	value, _, err := stores.LoadOrNew(id, func() (caddy.Destructor, error) {
+		s, err := backend.Open()
+		if err != nil {
+			return nil, err
+		}
+		opened := &shared{Store: s}
+		opened.users.Store(1)
+		return opened, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &lease{backend: backend, id: id, shared: value.(*shared)}, nil
+}
+
+// giveBack ends the lease; a second time it does nothing.
+func (l *lease) giveBack() (err error) {
+	l.ended.Do(func() {
+		if _, err = stores.Delete(l.id); err != nil {
+			err = fmt.Errorf("closing store: %w", err)
+		}
+	})
+	return err
+}
+
+// Take decides checks. A request that outlives its config may find the store closed;
+// then it borrows it anew for itself.
+func (l *lease) Take(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) (*health, error) {
+	if l.shared.acquire() {
+		err := l.shared.Take(ctx, checks, decisions)
+		_ = l.shared.release()
+		return &l.shared.health, err
+	}
+	own, err := borrow(l.backend)
+	if err != nil {
+		return &l.shared.health, err
+	}
+	err = own.shared.Take(ctx, checks, decisions)
+	_ = own.giveBack()
+	return &own.shared.health, err
+}
+
+// generation sets a zone's states in this process's memory apart from those of an
+// earlier zone of the same name: when no config names a zone any more, what it counted
+// is forgotten.
+type generation struct{ salt uint64 }
+
+func generationKey(storeID, zone string) string { return storeID + "\x00" + zone }
+
+func joinGeneration(key string) uint64 {
+	value, _ := generations.LoadOrStore(key, &generation{salt: rand.Uint64()})
+	return value.(*generation).salt
+}
+
+func leaveGeneration(key string) { _, _ = generations.Delete(key) }

@@ -1,0 +1,200 @@
+package caddyratelimit
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
+
+	"github.com/seed-161337e5/caddyratelimit/memorystore"
+	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+func init() {
+	caddy.RegisterModule(MemoryStore{})
+	caddy.RegisterModule(RedisStore{})
+}
+
+// Backend is what a module in the namespace http.rate_limit.stores is: the options of
+// a store, and how to open it. Handlers whose backends have one identity share one
+// store, over all configs that are alive.
+type Backend interface {
+	caddy.Module
+
+	// Identity tells this store from any other. It may hold no secret.
+	Identity() (string, error)
+
+	// Open makes the store. It MUST NOT wait for a server to answer.
+	Open() (store.Store, error)
+}
+
+// MemoryStore keeps counters in this process: limits hold for one Caddy. Counters
+// survive config reloads, and go when no config names their zone. There is one memory
+// store in a process.
+type MemoryStore struct {
+	// How many keys are kept, for all zones together; at least 1024. Beyond it new keys
+	// share buckets, so that no limit is exceeded and no refused client is forgotten, but
+	// newcomers may be refused for each other's sake. A key takes about 100 bytes, and in
+	// sliding_window_log 8 more for each event. Default: 1000000.
+	MaxKeys int `json:"max_keys,omitempty"`
+}
+
+// CaddyModule returns the Caddy module information.
+func (MemoryStore) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{
+		ID:  "http.rate_limit.stores.memory",
+		New: func() caddy.Module { return new(MemoryStore) },
+	}
+}
+
+// Validate implements [caddy.Validator].
+func (m *MemoryStore) Validate() error {
+	return memorystore.Options{MaxKeys: m.MaxKeys}.Validate()
+}
+
+// Identity implements [Backend].
+func (*MemoryStore) Identity() (string, error) { return "memory", nil }
+
+// Open implements [Backend].
+func (m *MemoryStore) Open() (store.Store, error) {
+	return memorystore.New(memorystore.Options{MaxKeys: m.MaxKeys, Logger: logger})
+}
+
+// RedisStore keeps counters in a Redis (6.2 or later) or Valkey that many Caddys share:
+// all that use the same one and the same key prefix enforce one limit, on Redis's clock.
+// It need not answer when a config is loaded.
+//
+// All texts take global placeholders such as `{env.REDIS_PASSWORD}` and
+// `{file./run/secrets/redis}`, which are replaced at load and must not be empty.
+type RedisStore struct {
+	// Where Redis is: `host:port`, `host` (port 6379) or `unix//path/to.sock`; one
+	// address. Default: `127.0.0.1:6379`.
+	Address []string `json:"address,omitempty"`
+
+	// The same in one text: `redis://user:password@host:port/db`, `rediss://` with TLS,
+	// or `unix://user:password@/path?db=0`. It excludes address, username, password and db.
+	URL string `json:"url,omitempty"`
+
+	// The ACL user. Default: Redis's default user.
+	Username string `json:"username,omitempty"`
+
+	// The user's password, or that of `requirepass`. Prefer a placeholder: what stands
+	// here is visible in Caddy's config.
+	Password string `json:"password,omitempty"`
+
+	// The number of the database. Default: 0.
+	DB int `json:"db,omitempty"`
+
+	// Encrypts the connection. Default: no TLS, unless the URL says rediss.
+	TLS *RedisTLS `json:"tls,omitempty"`
+
+	// What every key begins with, without braces. Instances with different prefixes do
+	// not share limits. Default: `rl`.
+	KeyPrefix string `json:"key_prefix,omitempty"`
+
+	// How long one decision may take, dialling and waiting for a connection included;
+	// then `on_store_error` applies. At most 1m. Default: 50ms.
+	Timeout caddy.Duration `json:"timeout,omitempty"`
+
+	// How many connections there may be. Default: 10 for each CPU.
+	PoolSize int `json:"pool_size,omitempty"`
+
+	options redisstore.Options
+}
+
+// RedisTLS is how to encrypt the connection to Redis.
+type RedisTLS struct {
+	// A PEM file with the certificates to trust. Default: the system's.
+	CA string `json:"ca,omitempty"`
+
+	// A PEM file with the client's certificate; needs key.
+	Cert string `json:"cert,omitempty"`
+
+	// A PEM file with the key of cert.
+	Key string `json:"key,omitempty"`
+
+	// The name that the server's certificate must be for. Default: the host of the address.
+	ServerName string `json:"server_name,omitempty"`
+
+	// Accepts any certificate. Whoever is on the way can then read and change all that is
+	// said. Default: false.
+	InsecureSkipVerify bool `json:"insecure_skip_verify,omitempty"`
+}
+
+// CaddyModule returns the Caddy module information.
+func (RedisStore) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{
+		ID:  "http.rate_limit.stores.redis",
+		New: func() caddy.Module { return new(RedisStore) },
+	}
+}
+
+// Provision implements [caddy.Provisioner].
+func (s *RedisStore) Provision(caddy.Context) error {
+	if len(s.Address) > 1 {
+		return fmt.Errorf("address takes one address, got %d", len(s.Address))
+	}
+	o := redisstore.Options{
+		URL: s.URL, Username: s.Username, Password: s.Password, DB: s.DB, KeyPrefix: s.KeyPrefix,
+		Timeout: time.Duration(s.Timeout), PoolSize: s.PoolSize, Logger: logger,
+	}
+	if len(s.Address) == 1 {
+		o.Address = s.Address[0]
+	}
+	texts := map[string]*string{
+		"address": &o.Address, "url": &o.URL, "username": &o.Username, "password": &o.Password, "key_prefix": &o.KeyPrefix,
+	}
+	if s.TLS != nil {
+		o.TLS = &redisstore.TLS{
+			CA: s.TLS.CA, Cert: s.TLS.Cert, Key: s.TLS.Key,
+			ServerName: s.TLS.ServerName, InsecureSkipVerify: s.TLS.InsecureSkipVerify,
+		}
+		texts["tls ca"], texts["tls cert"], texts["tls key"], texts["tls server_name"] = &o.TLS.CA, &o.TLS.Cert, &o.TLS.Key, &o.TLS.ServerName
+	}
+	repl := caddy.NewReplacer()
+	for name, text := range texts {
+		// An unknown placeholder stays as it is: passwords may have braces in them.
+		expanded, err := repl.ReplaceOrErr(*text, true, false)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		*text = expanded
+	}
+	s.options = o
+	return nil
+}
+
+// Identity implements [Backend].
+func (s *RedisStore) Identity() (string, error) {
+	text, err := json.Marshal(s.options)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(text)
+	return "redis:" + hex.EncodeToString(sum[:]), nil
+}
+
+// Open implements [Backend].
+func (s *RedisStore) Open() (store.Store, error) {
+	opened, err := redisstore.New(s.options)
+	if err != nil {
+		return nil, fmt.Errorf("store redis: %w", err)
+	}
+	return opened, nil
+}
+
+// logger is for stores, which outlive the config that opened them.
+func logger() *zap.Logger { return caddy.Log().Named("http.handlers.rate_limit") }
+
+// Interface guards
+var (
+	_ Backend           = (*MemoryStore)(nil)
+	_ caddy.Validator   = (*MemoryStore)(nil)
+	_ Backend           = (*RedisStore)(nil)
+	_ caddy.Provisioner = (*RedisStore)(nil)
+)
