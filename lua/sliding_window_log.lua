@@ -5,13 +5,16 @@ local function decide(p, now, cost, key)
   local events, window = p[1], p[2]
   local size, damaged = redis.pcall('LLEN', key), false
   if type(size) ~= 'number' then size, damaged = 0, true end
-  local function at(i) return tonumber(redis.call('LINDEX', key, i)) end
+  local function at(i)
+    local time = tonumber(redis.call('LINDEX', key, i))
+    if time and time >= 0 and time < MAX_EXACT then return time end
+  end
 
   -- The time that counts, and how many events have left the window.
   local t, expired, newest = now, 0, nil
   if size > 0 then
     newest = at(-1)
-    if not newest or newest >= MAX_EXACT then
+    if not newest then
       size, damaged = 0, true
     elseif newest > now + MAX_STEP_BACK then
       expired = size
@@ -39,6 +42,7 @@ local function decide(p, now, cost, key)
   local remaining = events > live and events - live or 0
   local allowed, retry = cost <= remaining, 0
   local oldest = live > 0 and at(expired) or t
+  if oldest > t then oldest = t end
   if live == 0 then newest = t end
   if allowed then
     remaining = remaining - cost

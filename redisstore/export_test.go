@@ -1,6 +1,12 @@
 package redisstore
 
-import "time"
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
 
 // NewWithClock is New with the script's time read from a key, in microseconds, and
 // with keys that outlive any test: a test's time does not pass for Redis.
@@ -13,7 +19,13 @@ func NewWithClock(options Options, key string) (*Store, error) {
 }
 
 // Key is where Redis keeps a state.
-var Key = (*Store).key
+func (s *Store) Key(rule *store.Rule, key string) string { return s.key(rule, key) }
 
 // ScriptText is what Redis gets to run.
 func (s *Store) ScriptText() string { return s.script.text }
+
+// SetScript makes Redis run something else.
+func (s *Store) SetScript(text string) {
+	digest := sha1.Sum([]byte(text)) //nolint:gosec // as in script.go
+	s.script = script{text: text, digest: hex.EncodeToString(digest[:])}
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"strconv"
 	"strings"
@@ -171,6 +172,9 @@ func hostPort(address string) (string, error) {
 		host, port, err = net.SplitHostPort(net.JoinHostPort(strings.Trim(address, "[]"), defaultPort))
 	}
 	n, portErr := strconv.Atoi(port)
+	if _, ipErr := netip.ParseAddr(host); ipErr != nil && strings.Contains(host, ":") {
+		host = "" // neither an IPv6 address nor a name
+	}
 	if err != nil || host == "" || strings.ContainsAny(host, "/@ ") || portErr != nil || n < 1 || n > 65535 {
 		return "", fmt.Errorf("address %q must be host:port or unix//path", address)
 	}

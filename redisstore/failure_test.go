@@ -1,0 +1,116 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/store"
+	"github.com/seed-161337e5/caddyratelimit/store/storetest"
+)
+
+func hourly(t testing.TB) *store.Rule {
+	return storetest.Rule(t, "zone", "token_bucket", algorithms.Limit{Events: 100, Window: time.Hour})
+}
+
+func attempt(s store.Store, rule *store.Rule) error {
+	var d [1]algorithms.Decision
+	return s.Take(context.Background(), []store.Check{{Rule: rule, Key: "client", Cost: 1}}, d[:])
+}
+
+func TestScriptFlush(t *testing.T) {
+	server := redistest.Start(t)
+	s, rule := open(t, redisstore.Options{Address: server.Addr()}), hourly(t)
+	for i := range 5 {
+		if d := take(t, s, rule, "client", 1); d.Remaining != int64(99-i) {
+			t.Fatalf("request %d: %+v", i+1, d)
+		}
+		if err := server.Admin().ScriptFlush(context.Background()).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestServiceComesBack: after Redis was away, whoever asks next is answered soon.
+func TestServiceComesBack(t *testing.T) {
+	server := redistest.Start(t)
+	s, rule := open(t, redisstore.Options{Address: server.Addr(), Timeout: 50 * time.Millisecond}), hourly(t)
+	take(t, s, rule, "client", 1)
+
+	away := map[string]struct{ leave, comeBack func() }{
+		"killed": {server.Kill, server.Restart},
+		"frozen": {server.Freeze, server.Thaw},
+	}
+	for name, change := range away {
+		t.Run(name, func(t *testing.T) {
+			change.leave()
+			for range 40 {
+				if err := attempt(s, rule); err == nil {
+					t.Fatal("answered, but Redis is away")
+				}
+			}
+			change.comeBack()
+			start := time.Now()
+			for attempt(s, rule) != nil {
+				if time.Since(start) > 2*time.Second {
+					t.Fatalf("no answer %v after Redis is back: %v", time.Since(start), attempt(s, rule))
+				}
+			}
+			t.Logf("%s: answered %v after Redis was back", name, time.Since(start))
+		})
+	}
+}
+
+// TestTimeoutIsKept: a Redis that does not answer costs one timeout, whatever hangs.
+func TestTimeoutIsKept(t *testing.T) {
+	server := redistest.Start(t)
+	const timeout = 50 * time.Millisecond
+	s, rule := open(t, redisstore.Options{Address: server.Addr(), Timeout: timeout, PoolSize: 2}), hourly(t)
+	take(t, s, rule, "client", 1)
+	server.Freeze()
+	results := make(chan error)
+	for range 32 { // far more than there are connections
+		go func() {
+			start := time.Now()
+			err := attempt(s, rule)
+			if took := time.Since(start); took > timeout+2*time.Second { // sanity, not speed
+				err = fmt.Errorf("took %v: %w", took, err)
+			} else if err != nil {
+				err = nil
+			} else {
+				err = errors.New("answered, but Redis is frozen")
+			}
+			results <- err
+		}()
+	}
+	for range 32 {
+		if err := <-results; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestClosed(t *testing.T) {
+	server := redistest.Start(t)
+	s, rule := open(t, redisstore.Options{Address: server.Addr()}), hourly(t)
+	take(t, s, rule, "client", 1)
+	closed(t, s)
+	closed(t, s) // twice does no harm
+	if err := attempt(s, rule); !errors.Is(err, store.ErrClosed) {
+		t.Errorf("got %v, want %v", err, store.ErrClosed)
+	}
+}
+
+// TestTwoStoresShareALimit is two Caddys in small.
+func TestTwoStoresShareALimit(t *testing.T) {
+	server := redistest.Start(t)
+	one, two := open(t, redisstore.Options{Address: server.Addr()}), open(t, redisstore.Options{Address: server.Addr()})
+	for _, name := range algorithms.Names() {
+		storetest.AdmitsExactly(t, storetest.Rule(t, "zone", name, algorithms.Limit{Events: 100, Window: 24 * time.Hour}), 500, 100, one, two)
+	}
+}

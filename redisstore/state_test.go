@@ -1,0 +1,177 @@
+package redisstore_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/store"
+	"github.com/seed-161337e5/caddyratelimit/store/storetest"
+)
+
+// TestARefusalWritesNothing: refused requests and peeks make no key and change none.
+func TestARefusalWritesNothing(t *testing.T) {
+	server := redistest.Start(t)
+	s, admin, ctx := open(t, redisstore.Options{Address: server.Addr()}), server.Admin(), context.Background()
+	for _, name := range algorithms.Names() {
+		rule := storetest.Rule(t, "zone", name, algorithms.Limit{Events: 3, Window: time.Hour})
+		take(t, s, rule, "new", 0)
+		take(t, s, rule, "new", 4)
+		if n := admin.Exists(ctx, s.Key(rule, "new")).Val(); n != 0 {
+			t.Fatalf("%s: a refusal made a key", name)
+		}
+		take(t, s, rule, "client", 3)
+		before, ttl := admin.Dump(ctx, s.Key(rule, "client")).Val(), admin.PExpireTime(ctx, s.Key(rule, "client")).Val()
+		for range 5 {
+			take(t, s, rule, "client", 1)
+			take(t, s, rule, "client", 0)
+			take(t, s, rule, "client", 9)
+		}
+		if after := admin.Dump(ctx, s.Key(rule, "client")).Val(); after != before || before == "" {
+			t.Fatalf("%s: refusals changed the key:\n%q\n%q", name, before, after)
+		}
+		if after := admin.PExpireTime(ctx, s.Key(rule, "client")).Val(); after != ttl {
+			t.Fatalf("%s: refusals moved the expiry from %v to %v", name, ttl, after)
+		}
+	}
+}
+
+// TestTTLCoversRecovery: a key lives at least until its state is worth nothing, and
+// not for ever.
+func TestTTLCoversRecovery(t *testing.T) {
+	server := redistest.Start(t)
+	s, admin, ctx := open(t, redisstore.Options{Address: server.Addr()}), server.Admin(), context.Background()
+	for _, name := range algorithms.Names() {
+		for _, limit := range []algorithms.Limit{
+			{Events: 1_000_000, Window: time.Second},
+			{Events: 5, Window: time.Millisecond},
+			{Events: 3, Window: time.Minute},
+			{Events: 1, Window: algorithms.MaxWindow},
+		} {
+			rule := storetest.Rule(t, "zone", name, limit)
+			d := take(t, s, rule, limit.Window.String(), 1)
+			key := s.Key(rule, limit.Window.String())
+			// The time since the decision has passed for the key as well.
+			if ttl := admin.PTTL(ctx, key).Val(); ttl < d.ResetAfter-100*time.Millisecond || ttl > d.ResetAfter+2*time.Second {
+				t.Errorf("%s %+v: ttl %v, full again after %v", name, limit, ttl, d.ResetAfter)
+			}
+		}
+	}
+}
+
+// TestDamagedState: what is not a state counts as none, is said, and is replaced.
+func TestDamagedState(t *testing.T) {
+	server := redistest.Start(t)
+	core, logs := observer.New(zapcore.WarnLevel)
+	s := open(t, redisstore.Options{Address: server.Addr(), Logger: func() *zap.Logger { return zap.New(core) }})
+	admin, ctx := server.Admin(), context.Background()
+	huge := strings.Repeat("\x7f\xff\xff\xff\xff\xff\xff\xff", 3)
+	spoil := map[string]func(key string) error{
+		"text":        func(k string) error { return admin.Set(ctx, k, "hello", 0).Err() },
+		"empty":       func(k string) error { return admin.Set(ctx, k, "", 0).Err() },
+		"numbers":     func(k string) error { return admin.Set(ctx, k, huge, 0).Err() },
+		"negative":    func(k string) error { return admin.Set(ctx, k, strings.Repeat("\xff", 24), 0).Err() },
+		"list":        func(k string) error { return admin.RPush(ctx, k, "a", "b", "c").Err() },
+		"list of inf": func(k string) error { return admin.RPush(ctx, k, "inf", "nan", "1e300").Err() },
+		"list of nan": func(k string) error { return admin.RPush(ctx, k, "nan").Err() },
+		"hash":        func(k string) error { return admin.HSet(ctx, k, "a", "b").Err() },
+		"set":         func(k string) error { return admin.SAdd(ctx, k, "a").Err() },
+		"future":      func(k string) error { return admin.RPush(ctx, k, "8000000000000000").Err() },
+	}
+	for _, name := range algorithms.Names() {
+		rule := storetest.Rule(t, "zone", name, algorithms.Limit{Events: 3, Window: time.Hour})
+		for what, do := range spoil {
+			key := s.Key(rule, what)
+			if err := do(key); err != nil {
+				t.Fatal(err)
+			}
+			if d := take(t, s, rule, what, 0); !d.Allowed || d.Remaining != 3 {
+				t.Errorf("%s, %s: peek: %+v", name, what, d)
+			}
+			passed := 0
+			for range 5 {
+				if take(t, s, rule, what, 1).Allowed {
+					passed++
+				}
+			}
+			if passed != 3 {
+				t.Errorf("%s, %s: %d admitted, want 3", name, what, passed)
+			}
+			if ttl := admin.PTTL(ctx, key).Val(); ttl <= 0 {
+				t.Errorf("%s, %s: left without an expiry", name, what)
+			}
+		}
+	}
+	if n := logs.FilterMessageSnippet("a state in Redis").Len(); n != 1 {
+		t.Errorf("%d log lines within a minute, want 1", n)
+	}
+}
+
+// TestLyingRedis: a reply that cannot be is an error, never a decision.
+func TestLyingRedis(t *testing.T) {
+	server := redistest.Start(t)
+	rule := storetest.Rule(t, "zone", "token_bucket", algorithms.Limit{Events: 3, Window: time.Hour})
+	for _, script := range []string{
+		"return 1", "return 'x'", "return {1, 2}", "return false", "return redis.error_reply('ERR no')", "return redis.status_reply('OK')",
+		"return string.rep('\\255', 57)",
+		"return string.rep('\\0', 56)",
+		"return string.rep('\\0', 57 * 2)",
+		"return struct.pack('>Bi8i8i8i8i8i8', 1, 3, 4, 0, 0, 0, 0)",  // more remaining than there is
+		"return struct.pack('>Bi8i8i8i8i8i8', 0, 3, 0, 0, 0, 0, 0)",  // refused, but come at once
+		"return struct.pack('>Bi8i8i8i8i8i8', 1, 3, 2, 5, 0, 0, 0)",  // allowed, but wait
+		"return struct.pack('>Bi8i8i8i8i8i8', 9, 3, 2, 0, 0, 0, 0)",  // flags of another version
+		"return struct.pack('>Bi8i8i8i8i8i8', 0, 3, 2, -2, 0, 0, 0)", // less than never
+	} {
+		s := open(t, redisstore.Options{Address: server.Addr()})
+		s.SetScript(script)
+		var d [1]algorithms.Decision
+		if err := s.Take(context.Background(), []store.Check{{Rule: rule, Key: "k", Cost: 1}}, d[:]); err == nil {
+			t.Errorf("%s: believed: %+v", script, d[0])
+		}
+	}
+}
+
+// TestOneCallForAllZones counts what Redis is asked to do for a request of three zones.
+func TestOneCallForAllZones(t *testing.T) {
+	server := redistest.Start(t)
+	s, admin, ctx := open(t, redisstore.Options{Address: server.Addr()}), server.Admin(), context.Background()
+	checks := []store.Check{
+		{Rule: storetest.Rule(t, "a", "token_bucket", algorithms.Limit{Events: 100, Window: time.Hour}), Key: "client", Cost: 1},
+		{Rule: storetest.Rule(t, "b", "fixed_window", algorithms.Limit{Events: 100, Window: time.Hour}), Key: "client", Cost: 1},
+		{Rule: storetest.Rule(t, "c", "sliding_window_log", algorithms.Limit{Events: 100, Window: time.Hour}), Cost: 1},
+	}
+	decisions := make([]algorithms.Decision, len(checks))
+	takeAll := func() {
+		t.Helper()
+		if err := s.Take(ctx, checks, decisions); err != nil {
+			t.Fatal(err)
+		}
+	}
+	takeAll() // connects, and brings the script
+	if err := admin.ConfigResetStat(ctx).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		takeAll()
+	}
+	stats := admin.Info(ctx, "commandstats").Val()
+	if !strings.Contains(stats, "cmdstat_evalsha:calls=10,") {
+		t.Errorf("want 10 calls of evalsha:\n%s", stats)
+	}
+	for _, other := range []string{"cmdstat_eval:", "cmdstat_script", "cmdstat_keys:", "cmdstat_scan:", "cmdstat_hello:"} {
+		if strings.Contains(stats, other) {
+			t.Errorf("%s was called:\n%s", other, stats)
+		}
+	}
+	if !strings.Contains(stats, "cmdstat_time:calls=10,") {
+		t.Errorf("want TIME once a call:\n%s", stats)
+	}
+}
