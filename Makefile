@@ -1,0 +1,86 @@
+# The commands of this repository. "make" lists them.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+# One step at a time: go test and the compiler use all the cores already.
+.NOTPARALLEL:
+MAKEFLAGS += --no-print-directory
+
+# How long each fuzz target runs.
+FUZZTIME ?= 3s
+# Which benchmarks run, and how often each: COUNT=10 is what benchstat wants.
+BENCH ?= .
+COUNT ?= 1
+
+BIN := .bin
+# Tests that need Redis fail without it, rather than skip.
+REDIS := REQUIRE_REDIS=1
+
+# The tests build binaries, also in a checkout of another user, where git refuses
+# to tell go the version. Only "make build" and "make run" ask for it.
+bench cover fuzz golden lint test unit: export GOFLAGS += -buildvcs=false
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: test
+test: redis lint unit fuzz ## All that CI runs: redis, lint, unit, fuzz
+
+.PHONY: redis
+redis: ## Install redis-server if it is missing
+	@scripts/redis.sh
+
+.PHONY: lint
+lint: tools ## Check format, go vet, staticcheck, go.mod
+	@unformatted=$$($(BIN)/gofumpt -l .) || exit 1; \
+	if [[ -n $$unformatted ]]; then \
+		printf 'not formatted ("make fmt" does it):\n%s\n' "$$unformatted" >&2; \
+		exit 1; \
+	fi
+	go vet ./...
+	$(BIN)/staticcheck ./...
+	go mod tidy -diff
+
+.PHONY: unit
+unit: redis ## Run the tests with the race detector
+	$(REDIS) go test -race -timeout 15m ./...
+
+.PHONY: fuzz
+fuzz: redis ## Run every fuzz target for FUZZTIME (3s) each
+	$(REDIS) FUZZTIME=$(FUZZTIME) scripts/fuzz.sh
+
+.PHONY: bench
+bench: redis ## Run the benchmarks that match BENCH (.), COUNT (1) times
+	$(REDIS) go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) . ./memorystore ./redisstore
+
+.PHONY: golden
+golden: redis ## Write the golden files anew
+	$(REDIS) UPDATE_GOLDEN=1 go test -count 1 -run Golden ./...
+
+.PHONY: cover
+cover: redis ## Measure the coverage, into coverage.out and coverage.html
+	$(REDIS) go test -timeout 15m -coverpkg ./... -coverprofile coverage.out ./...
+	go tool cover -html coverage.out -o coverage.html
+	@go tool cover -func coverage.out | tail -n 1
+
+.PHONY: fmt
+fmt: tools ## Format the Go files
+	$(BIN)/gofumpt -w .
+
+.PHONY: build
+build: ## Build Caddy with this module into .bin/caddy
+	go build -o $(BIN)/caddy ./cmd/caddy
+
+.PHONY: run
+run: ## Run Caddy with testdata/Caddyfile
+	go run ./cmd/caddy run --config testdata/Caddyfile
+
+.PHONY: tools
+tools: ## Build the tools that tools/go.mod pins into .bin
+	@go -C tools build -o ../$(BIN)/ tool
+
+.PHONY: clean
+clean: ## Remove what the other targets made
+	rm -rf $(BIN) coverage.out coverage.html
