@@ -52,7 +52,7 @@ func (FixedWindow) Take(s State, p Params, now, cost int64) (State, Decision) {
 	}
 
 	reset := int64(0)
-	if count > 0 {
+	if remaining < events {
 		reset = start + window - now
 	}
 	return s, Micros(allowed, events, remaining, retry, reset, reset, 0)

@@ -40,15 +40,20 @@ func (a SlidingWindowLog) Decide(l *Log, p Params, now, cost int64) Decision {
 
 	remaining := max(0, events-live)
 	allowed := cost <= remaining
-	oldest, newest := t, t
+	// The first event whose end makes room; under a limit that was lowered not the oldest.
+	first, newest := t, t
 	if live > 0 {
-		oldest, newest = l.At(expired), l.Newest()
+		newest = l.Newest()
+		if live <= events {
+			first = l.At(expired)
+		} else if events > 0 {
+			first = l.At(expired + int(live-events))
+		}
 	}
 	retry := int64(0)
 	switch {
 	case allowed && cost > 0:
 		remaining -= cost
-		live += cost
 		newest = t
 	case allowed:
 	case cost > events:
@@ -58,8 +63,8 @@ func (a SlidingWindowLog) Decide(l *Log, p Params, now, cost int64) Decision {
 	}
 
 	next, reset := int64(0), int64(0)
-	if live > 0 {
-		next = oldest + window - now
+	if remaining < events {
+		next = first + window - now
 		reset = newest + window - now
 	}
 	return Micros(allowed, events, remaining, retry, next, reset, 0)

@@ -59,26 +59,14 @@ func (TokenBucket) Take(s State, p Params, now, cost int64) (State, Decision) {
 	}
 	t := max(now, last)
 
-	// Tokens back since the anchor, whole windows first.
-	back := int64(0)
-	if taken > 0 {
-		if n := (t - anchor) / window; n > 0 {
-			if n > taken/events {
-				taken = 0
-			} else {
-				anchor += n * window
-				taken -= n * events
-			}
-		}
-		if taken > 0 {
-			back = mulDiv(t-anchor, events, window)
-		}
+	if taken > burst {
+		// A limit that was lowered holds no more than it can, as of the last charge, so
+		// that it does not matter how often it is looked at.
+		var back int64
+		anchor, taken, back = drain(anchor, taken, last, events, window)
+		taken = min(taken, burst+back)
 	}
-	if back >= taken {
-		anchor, taken, back = t, 0, 0
-	}
-	// A limit that was lowered holds no more than it can.
-	taken = min(taken, burst+back)
+	anchor, taken, back := drain(anchor, taken, t, events, window)
 
 	remaining := burst - (taken - back)
 	allowed := cost <= remaining
@@ -101,4 +89,23 @@ func (TokenBucket) Take(s State, p Params, now, cost int64) (State, Decision) {
 		reset = anchor + mulDivUp(taken, window, events) - now
 	}
 	return s, Micros(allowed, burst, remaining, retry, next, reset, 0)
+}
+
+// drain moves the anchor of a bucket up to t by whole windows, and tells how many
+// tokens have come back since it. The anchor of a full bucket is t.
+func drain(anchor, taken, t, events, window int64) (int64, int64, int64) {
+	back := int64(0)
+	if taken > 0 {
+		n := (t - anchor) / window
+		if n > taken/events {
+			return t, 0, 0
+		}
+		anchor += n * window
+		taken -= n * events
+		back = mulDiv(t-anchor, events, window)
+	}
+	if back >= taken {
+		return t, 0, 0
+	}
+	return anchor, taken, back
 }

@@ -19,6 +19,6 @@ return function(p, now, cost, seen, count)
     retry = start + window - now
   end
 
-  local reset = count > 0 and start + window - now or 0
+  local reset = remaining < events and start + window - now or 0
   return allowed, events, remaining, retry, reset, reset, 0, start, count, 0
 end

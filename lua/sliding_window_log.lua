@@ -41,12 +41,16 @@ local function decide(p, now, cost, key)
 
   local remaining = events > live and events - live or 0
   local allowed, retry = cost <= remaining, 0
-  local oldest = live > 0 and at(expired) or t
-  if oldest > t then oldest = t end
-  if live == 0 then newest = t end
+  -- The first event whose end makes room; under a limit that was lowered not the oldest.
+  local first = t
+  if live == 0 then
+    newest = t
+  elseif events > 0 then
+    first = at(live <= events and expired or expired + live - events) or t
+    if first > t then first = t end
+  end
   if allowed then
     remaining = remaining - cost
-    live = live + cost
     if cost > 0 then newest = t end
   elseif cost > events then
     retry = NEVER
@@ -55,11 +59,11 @@ local function decide(p, now, cost, key)
   end
 
   local next, reset = 0, 0
-  if live > 0 then
-    next = oldest + window - now
+  if remaining < events then
+    next = first + window - now
     reset = newest + window - now
   end
-  return allowed, events, remaining, retry, next, reset, 0, expired, t, live - cost, damaged
+  return allowed, events, remaining, retry, next, reset, 0, expired, t, live, damaged
 end
 
 -- What decide returned last comes back: how many have expired, the time that counts,

@@ -1,26 +1,32 @@
 -- Twin of algorithms/token_bucket.go, line by line: see there for what the numbers mean.
+
+local function drain(anchor, taken, t, events, window)
+  local back = 0
+  if taken > 0 then
+    local n = floor((t - anchor) / window)
+    if n > floor(taken / events) then return t, 0, 0 end
+    if n > 0 then
+      anchor = anchor + n * window
+      taken = taken - n * events
+    end
+    back = muldiv(t - anchor, events, window)
+  end
+  if back >= taken then return t, 0, 0 end
+  return anchor, taken, back
+end
+
 return function(p, now, cost, anchor, taken, last)
   local burst, events, window = p[1], p[2], p[3]
   if taken < 0 or taken >= MAX_EXACT or anchor < 0 or anchor > last or last > now + MAX_STEP_BACK then
     anchor, taken, last = now, 0, now
   end
   local t = now > last and now or last
-
-  local back = 0
-  if taken > 0 then
-    local n = floor((t - anchor) / window)
-    if n > 0 then
-      if n > floor(taken / events) then
-        taken = 0
-      else
-        anchor = anchor + n * window
-        taken = taken - n * events
-      end
-    end
-    if taken > 0 then back = muldiv(t - anchor, events, window) end
+  local back
+  if taken > burst then
+    anchor, taken, back = drain(anchor, taken, last, events, window)
+    if taken > burst + back then taken = burst + back end
   end
-  if back >= taken then anchor, taken, back = t, 0, 0 end
-  if taken > burst + back then taken = burst + back end
+  anchor, taken, back = drain(anchor, taken, t, events, window)
 
   local remaining = burst - (taken - back)
   local allowed, retry = cost <= remaining, 0

@@ -1,0 +1,152 @@
+package algorithms_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+)
+
+// step is a request, at so long after the first, and what should come of it.
+type step struct {
+	at        time.Duration
+	cost      int64
+	allowed   bool
+	remaining int64
+	retry     time.Duration
+	next      time.Duration
+	reset     time.Duration
+}
+
+// start is a moment 250 ms after a full second, minute and hour.
+var start = time.Date(2026, 11, 18, 15, 0, 0, 250e6, time.UTC)
+
+const ms = time.Millisecond
+
+func TestSteps(t *testing.T) {
+	for _, story := range []struct {
+		name      string
+		algorithm string
+		limit     algorithms.Limit
+		steps     []step
+	}{
+		{"three a second come back evenly", "token_bucket", algorithms.Limit{Events: 3, Window: time.Second}, []step{
+			{0, 1, true, 2, 0, 333334 * time.Microsecond, 333334 * time.Microsecond},
+			{0, 2, true, 0, 0, 333334 * time.Microsecond, time.Second},
+			{0, 1, false, 0, 333334 * time.Microsecond, 333334 * time.Microsecond, time.Second},
+			{333333 * time.Microsecond, 1, false, 0, time.Microsecond, time.Microsecond, 666667 * time.Microsecond},
+			{333334 * time.Microsecond, 1, true, 0, 0, 333333 * time.Microsecond, time.Second},
+			{666667 * time.Microsecond, 1, true, 0, 0, 333333 * time.Microsecond, time.Second},
+			{time.Second, 3, false, 1, 666667 * time.Microsecond, 333334 * time.Microsecond, 666667 * time.Microsecond},
+			{time.Second, 4, false, 1, algorithms.Never, 333334 * time.Microsecond, 666667 * time.Microsecond},
+			{time.Second, 1, true, 0, 0, 333334 * time.Microsecond, time.Second},
+		}},
+		{"a burst of five at one in two seconds", "token_bucket", algorithms.Limit{Events: 1, Window: 2 * time.Second, Burst: 5}, []step{
+			{0, 5, true, 0, 0, 2 * time.Second, 10 * time.Second},
+			{3 * time.Second, 1, true, 0, 0, time.Second, 9 * time.Second},
+			{3 * time.Second, 2, false, 0, 3 * time.Second, time.Second, 9 * time.Second},
+			{6 * time.Second, 2, true, 0, 0, 2 * time.Second, 10 * time.Second},
+			{time.Hour, 5, true, 0, 0, 2 * time.Second, 10 * time.Second},
+		}},
+		{"a minute on the clock", "fixed_window", algorithms.Limit{Events: 2, Window: time.Minute}, []step{
+			{0, 1, true, 1, 0, time.Minute - 250*ms, time.Minute - 250*ms},
+			{30 * time.Second, 1, true, 0, 0, 30*time.Second - 250*ms, 30*time.Second - 250*ms},
+			{30 * time.Second, 1, false, 0, 30*time.Second - 250*ms, 30*time.Second - 250*ms, 30*time.Second - 250*ms},
+			{time.Minute - 250*ms, 2, true, 0, 0, time.Minute, time.Minute},
+			{time.Minute, 3, false, 0, algorithms.Never, time.Minute - 250*ms, time.Minute - 250*ms},
+		}},
+		{"a second back from every request", "sliding_window_log", algorithms.Limit{Events: 2, Window: time.Second}, []step{
+			{0, 1, true, 1, 0, time.Second, time.Second},
+			{400 * ms, 1, true, 0, 0, 600 * ms, time.Second},
+			{500 * ms, 1, false, 0, 500 * ms, 500 * ms, 900 * ms},
+			{500 * ms, 2, false, 0, 900 * ms, 500 * ms, 900 * ms},
+			{1000 * ms, 1, true, 0, 0, 400 * ms, time.Second},
+			{1399 * ms, 1, false, 0, ms, ms, 601 * ms},
+			{1400 * ms, 0, true, 1, 0, 600 * ms, 600 * ms},
+			{2000 * ms, 2, true, 0, 0, time.Second, time.Second},
+		}},
+	} {
+		t.Run(story.name, func(t *testing.T) {
+			key := newKey(t, story.algorithm)
+			params, err := key.algorithm.Prepare(story.limit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, s := range story.steps {
+				got := key.take(params, start.Add(s.at).UnixMicro(), s.cost)
+				want := algorithms.Decision{
+					Allowed: s.allowed, Quota: max(story.limit.Events, story.limit.Burst), Remaining: s.remaining,
+					RetryAfter: s.retry, NextAfter: s.next, ResetAfter: s.reset,
+				}
+				if got != want {
+					t.Fatalf("step %d, cost %d at %v:\ngot  %+v\nwant %+v", i+1, s.cost, s.at, got, want)
+				}
+			}
+		})
+	}
+}
+
+// key is one key of any algorithm.
+type key struct {
+	algorithm algorithms.Algorithm
+	state     algorithms.State
+	log       algorithms.Log
+}
+
+func newKey(t testing.TB, name string) *key {
+	a, err := algorithms.Get(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &key{algorithm: a}
+}
+
+func (k *key) take(p algorithms.Params, now, cost int64) (d algorithms.Decision) {
+	switch a := k.algorithm.(type) {
+	case algorithms.Counter:
+		k.state, d = a.Take(k.state, p, now, cost)
+	case algorithms.Recorder:
+		if d = a.Decide(&k.log, p, now, cost); d.Allowed && cost > 0 {
+			a.Record(&k.log, p, now, cost)
+		}
+	}
+	return d
+}
+
+// TestPrepareErrors: a limit that cannot be is refused with its value and the bound.
+func TestPrepareErrors(t *testing.T) {
+	second := time.Second
+	for _, c := range []struct {
+		algorithm string
+		limit     algorithms.Limit
+		want      string
+	}{
+		{"token_bucket", algorithms.Limit{Events: -1, Window: second}, "events must be at least 0, got -1"},
+		{"token_bucket", algorithms.Limit{Events: 1_000_000_000_001, Window: second}, "events must be at most 1000000000000, got 1000000000001"},
+		{"fixed_window", algorithms.Limit{Events: 1, Window: 999 * time.Microsecond}, "window must be at least 1ms, got 999µs"},
+		{"fixed_window", algorithms.Limit{Events: 1, Window: algorithms.MaxWindow + second}, "window must be at most 87840h0m0s, got 87840h0m1s"},
+		{"fixed_window", algorithms.Limit{Events: 1, Window: second + 1}, "window must be a whole number of microseconds, got 1.000000001s"},
+		{"token_bucket", algorithms.Limit{Events: 1, Window: second, Burst: -5}, "burst must be at least 0, got -5"},
+		{"token_bucket", algorithms.Limit{Events: 1, Window: second, Burst: 1_000_000_000_001}, "burst must be at most 1000000000000, got 1000000000001"},
+		{"token_bucket", algorithms.Limit{Events: 1, Window: 24 * time.Hour, Burst: 3661}, "burst 3661 takes 3661 days to come back at 1 per 24h0m0s, must be at most 3660 days"},
+		{"fixed_window", algorithms.Limit{Events: 1, Window: second, Burst: 2}, "burst has no meaning for fixed_window, got 2; use algorithm token_bucket"},
+		{"sliding_window_log", algorithms.Limit{Events: 1, Window: second, Burst: 2}, "burst has no meaning for sliding_window_log, got 2; use algorithm token_bucket"},
+		{"sliding_window_log", algorithms.Limit{Events: 50_000_001, Window: second}, "events must be at most 50000000 for sliding_window_log, got 50000001; use algorithm token_bucket"},
+	} {
+		a, err := algorithms.Get(c.algorithm)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.Prepare(c.limit); err == nil || err.Error() != c.want {
+			t.Errorf("%s %+v:\ngot  %v\nwant %s", c.algorithm, c.limit, err, c.want)
+		}
+	}
+}
+
+func TestUnknownAlgorithm(t *testing.T) {
+	_, err := algorithms.Get("tocken_bucket")
+	const want = `unknown algorithm "tocken_bucket", must be one of ["fixed_window" "sliding_window_log" "token_bucket"]`
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}

@@ -1,0 +1,47 @@
+package memorystore_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/memorystore"
+	"github.com/seed-161337e5/caddyratelimit/store"
+	"github.com/seed-161337e5/caddyratelimit/store/storetest"
+)
+
+func BenchmarkTake(b *testing.B) {
+	for _, name := range algorithms.Names() {
+		for _, n := range []int{1, 100_000} {
+			b.Run(fmt.Sprintf("%s/keys=%d", name, n), func(b *testing.B) {
+				s, err := memorystore.New(memorystore.Options{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.Cleanup(func() { _ = s.Close() })
+				rule := storetest.Rule(b, "zone", name, algorithms.Limit{Events: 100, Window: time.Second})
+				keys := make([]string, n)
+				for i := range keys {
+					keys[i] = fmt.Sprintf("203.0.%d.%d", i/256, i%256)
+				}
+				var next atomic.Int64
+				b.ReportAllocs()
+				b.RunParallel(func(pb *testing.PB) {
+					i := int(next.Add(7919))
+					checks, decisions := make([]store.Check, 1), make([]algorithms.Decision, 1)
+					for pb.Next() {
+						i++
+						checks[0] = store.Check{Rule: rule, Key: keys[i%n], Cost: 1}
+						if err := s.Take(context.Background(), checks, decisions); err != nil {
+							b.Error(err)
+							return
+						}
+					}
+				})
+			})
+		}
+	}
+}

@@ -1,0 +1,203 @@
+package memorystore_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/memorystore"
+	"github.com/seed-161337e5/caddyratelimit/store"
+	"github.com/seed-161337e5/caddyratelimit/store/storetest"
+)
+
+func take(t testing.TB, s store.Store, rule *store.Rule, key string) algorithms.Decision {
+	t.Helper()
+	var d [1]algorithms.Decision
+	if err := s.Take(context.Background(), []store.Check{{Rule: rule, Key: key, Cost: 1}}, d[:]); err != nil {
+		t.Fatal(err)
+	}
+	return d[0]
+}
+
+// TestFloodDoesNotFreeARefusedClient: Envoy keeps 20 keys, Traefik 65,536, and evicts
+// whom they refuse. Here a full store forgets nobody, and no newcomer gets more than
+// the limit.
+func TestFloodDoesNotFreeARefusedClient(t *testing.T) {
+	for _, name := range algorithms.Names() {
+		t.Run(name, func(t *testing.T) {
+			s, setNow := openWith(t, memorystore.Options{MaxKeys: memorystore.MinMaxKeys})
+			rule := storetest.Rule(t, "zone", name, algorithms.Limit{Events: 1, Window: time.Hour})
+			var victims []string
+			for i := range 100 {
+				victims = append(victims, fmt.Sprint("victim ", i))
+				take(t, s, rule, victims[i])
+			}
+			admitted := 0
+			for i := range 20_000 {
+				// Each newcomer comes twice, and must not pass twice.
+				key := fmt.Sprint("flood ", i)
+				first := take(t, s, rule, key).Allowed
+				if take(t, s, rule, key).Allowed {
+					t.Fatalf("%q passed twice in an hour", key)
+				}
+				if first {
+					admitted++
+				}
+				setNow(storetest.Start + int64(i))
+			}
+			for _, v := range victims {
+				if take(t, s, rule, v).Allowed {
+					t.Fatalf("%q was freed by a flood", v)
+				}
+			}
+			if keys := s.Keys(); keys > memorystore.MinMaxKeys+8192 {
+				t.Errorf("%d keys are kept, the bound is %d and 8192 shared buckets", keys, memorystore.MinMaxKeys)
+			}
+			if admitted < memorystore.MinMaxKeys/2 {
+				t.Errorf("only %d newcomers were admitted", admitted)
+			}
+		})
+	}
+}
+
+// TestNoAmnestyWhenThereIsRoomAgain: who was refused in a shared bucket is refused as
+// well once the key gets a place of its own.
+func TestNoAmnestyWhenThereIsRoomAgain(t *testing.T) {
+	for _, name := range algorithms.Names() {
+		t.Run(name, func(t *testing.T) {
+			s, setNow := openWith(t, memorystore.Options{MaxKeys: memorystore.MinMaxKeys})
+			short := storetest.Rule(t, "short", name, algorithms.Limit{Events: 1, Window: time.Second})
+			long := storetest.Rule(t, "long", name, algorithms.Limit{Events: 1, Window: 24 * time.Hour})
+			for i := range 20_000 {
+				take(t, s, short, fmt.Sprint(i))
+			}
+			for i := range 500 {
+				take(t, s, long, fmt.Sprint("client ", i))
+			}
+			setNow(storetest.Start + 10_000_000)
+			s.Sweep()
+			for i := range 500 {
+				if take(t, s, long, fmt.Sprint("client ", i)).Allowed {
+					t.Fatalf("client %d passed twice in a day", i)
+				}
+			}
+		})
+	}
+}
+
+// TestSweep: what has expired goes, and so does the room it took.
+func TestSweep(t *testing.T) {
+	s, setNow := openWith(t, memorystore.Options{})
+	for _, name := range algorithms.Names() {
+		rule := storetest.Rule(t, "zone", name, algorithms.Limit{Events: 5, Window: time.Second})
+		for i := range 10_000 {
+			take(t, s, rule, fmt.Sprint(i))
+		}
+	}
+	if n := s.Keys(); n != 30_000 {
+		t.Fatalf("%d keys, want 30000", n)
+	}
+	setNow(storetest.Start + 500_000)
+	rule := storetest.Rule(t, "zone", "token_bucket", algorithms.Limit{Events: 5, Window: time.Hour})
+	take(t, s, rule, "stays")
+	setNow(storetest.Start + 1_000_001)
+	s.Sweep()
+	if n := s.Keys(); n != 1 {
+		t.Fatalf("%d keys after the sweep, want 1", n)
+	}
+	if take(t, s, rule, "stays").Remaining != 3 {
+		t.Fatal("the sweep took a live key")
+	}
+}
+
+// TestCrowdedIsSaidOnce: one line when buckets are shared, one when no longer.
+func TestCrowdedIsSaidOnce(t *testing.T) {
+	core, logs := observer.New(zapcore.InfoLevel)
+	s, setNow := openWith(t, memorystore.Options{
+		MaxKeys: memorystore.MinMaxKeys, SweepInterval: 5 * time.Millisecond,
+		Logger: func() *zap.Logger { return zap.New(core) },
+	})
+	rule := storetest.Rule(t, "zone", "token_bucket", algorithms.Limit{Events: 100, Window: time.Second})
+	for i := range 5000 {
+		take(t, s, rule, fmt.Sprint(i%2500))
+	}
+	await(t, func() bool { return logs.FilterMessageSnippet("memory store is full").Len() == 1 })
+	setNow(storetest.Start + 10_000_000)
+	await(t, func() bool { return logs.FilterMessageSnippet("has room again").Len() == 1 })
+	if logs.Len() != 2 {
+		t.Errorf("%d lines, want 2: %v", logs.Len(), logs.All())
+	}
+}
+
+func await(t *testing.T, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !done(); runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatal("waited for 10 s in vain")
+		}
+	}
+}
+
+// TestGenerationsAreApart: a zone that comes back starts anew.
+func TestGenerationsAreApart(t *testing.T) {
+	s, _ := openWith(t, memorystore.Options{})
+	a, err := algorithms.Get("token_bucket")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for salt := range uint64(3) {
+		rule, err := store.NewRule("zone", a, algorithms.Limit{Events: 1, Window: time.Hour}, salt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !take(t, s, rule, "client").Allowed || take(t, s, rule, "client").Allowed {
+			t.Fatalf("salt %d: not a zone of its own", salt)
+		}
+	}
+}
+
+func TestOptions(t *testing.T) {
+	for want, o := range map[string]memorystore.Options{
+		"max_keys must be at least 1024, got 5":    {MaxKeys: 5},
+		"max_keys must be at least 1024, got -1":   {MaxKeys: -1},
+		"sweep_interval must be positive, got -1s": {SweepInterval: -time.Second},
+	} {
+		if _, err := memorystore.New(o); err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+// TestBytesPerKey measures what a key takes. The bound is generous: maps grow in steps.
+func TestBytesPerKey(t *testing.T) {
+	const n = 200_000
+	for _, name := range algorithms.Names() {
+		s, _ := openWith(t, memorystore.Options{})
+		rule := storetest.Rule(t, "zone", name, algorithms.Limit{Events: 1000, Window: time.Hour})
+		before := heap()
+		for i := range n {
+			take(t, s, rule, fmt.Sprint(i))
+		}
+		each := (heap() - before) / n
+		t.Logf("%s: %d bytes a key", name, each)
+		if each > 260 {
+			t.Errorf("%s: %d bytes a key, want at most 260", name, each)
+		}
+		runtime.KeepAlive(s)
+	}
+}
+
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
