@@ -1,0 +1,180 @@
+package caddyratelimit
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+	"pgregory.net/rapid"
+)
+
+func expand(t testing.TB, template string, v4, v6 int, values map[string]string) string {
+	t.Helper()
+	k, err := newKeyTemplate(template, v4, v6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	repl := caddy.NewEmptyReplacer()
+	for name, value := range values {
+		repl.Set(name, value)
+	}
+	return k.expand(repl)
+}
+
+func TestKeyOfAnAddress(t *testing.T) {
+	for _, c := range []struct {
+		placeholder string
+		v4, v6      int
+		value, want string
+	}{
+		{"http.vars.client_ip", 0, 0, "203.0.113.7", "203.0.113.7"},
+		{"http.vars.client_ip", 0, 0, "::ffff:203.0.113.7", "203.0.113.7"},
+		{"http.vars.client_ip", 24, 0, "203.0.113.7", "203.0.113.0/24"},
+		{"http.vars.client_ip", 24, 0, "::ffff:203.0.113.7", "203.0.113.0/24"},
+		{"http.vars.client_ip", 0, 0, "2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"},
+		{"http.vars.client_ip", 0, 0, "2001:DB8:1:2::", "2001:db8:1:2::/64"},
+		{"http.vars.client_ip", 0, 56, "2001:db8:1:2ff::1", "2001:db8:1:200::/56"},
+		{"http.vars.client_ip", 0, 128, "2001:db8::1%eth0", "2001:db8::1"},
+		{"http.request.remote.host", 0, 0, "fe80::1%eth0", "fe80::/64"},
+		{"http.request.remote.host", 0, 0, "/run/caddy.sock", "/run/caddy.sock"},
+		{"http.request.remote.host", 0, 0, "", ""},
+		// What a client sends is text, unless the zone says that it is an address.
+		{"http.request.header.X-Key", 0, 0, "2001:DB8::1", "2001:DB8::1"},
+		{"http.request.header.X-Key", 16, 0, "203.0.113.7", "203.0.0.0/16"},
+		{"http.request.header.X-Key", 16, 0, "2001:DB8::1", "2001:db8::1"},
+		{"http.request.header.X-Key", 0, 64, "203.0.113.7", "203.0.113.7"},
+		{"http.request.header.X-Key", 16, 64, "not an address", "not an address"},
+	} {
+		got := expand(t, "{"+c.placeholder+"}", c.v4, c.v6, map[string]string{c.placeholder: c.value})
+		if got != c.want {
+			t.Errorf("{%s} with prefixes %d, %d: %q becomes %q, want %q", c.placeholder, c.v4, c.v6, c.value, got, c.want)
+		}
+	}
+}
+
+func TestKeyTexts(t *testing.T) {
+	values := map[string]string{"http.request.header.A": "x", "http.request.header.B": "", "http.vars.empty": ""}
+	for template, want := range map[string]string{
+		"":                                 "",
+		"static":                           "static",
+		`\{escaped\}`:                      "{escaped}",
+		"{http.request.header.A}":          "x",
+		"{http.request.header.B}":          "",
+		"pre-{http.request.header.A}-post": "pre-x-post",
+		"{http.request.header.A}{http.request.header.B}":  "1:x0:",
+		"{http.request.header.A}|{http.request.header.A}": "1:x|1:x",
+	} {
+		if got := expand(t, template, 0, 0, values); got != want {
+			t.Errorf("%q: got %q, want %q", template, got, want)
+		}
+	}
+}
+
+// TestValuesCannotImitateOthers: envoyproxy/ratelimit joins values without escaping.
+func TestValuesCannotImitateOthers(t *testing.T) {
+	const template = "{http.request.header.A}-{http.request.header.B}"
+	key := func(t testing.TB, a, b string) string {
+		return expand(t, template, 0, 0, map[string]string{"http.request.header.A": a, "http.request.header.B": b})
+	}
+	if key(t, "x-y", "z") == key(t, "x", "y-z") {
+		t.Error("one client can spend another's limit")
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		draw := rapid.StringOf(rapid.RuneFrom([]rune("01:-x")))
+		a1, b1, a2, b2 := draw.Draw(rt, "a1"), draw.Draw(rt, "b1"), draw.Draw(rt, "a2"), draw.Draw(rt, "b2")
+		if (a1 != a2 || b1 != b2) && key(t, a1, b1) == key(t, a2, b2) {
+			rt.Fatalf("(%q, %q) and (%q, %q) have one key", a1, b1, a2, b2)
+		}
+	})
+}
+
+func TestUnknownPlaceholders(t *testing.T) {
+	for name, suggestion := range map[string]string{
+		"http.request.remote_ip":         "{http.vars.client_ip}",
+		"http.request.client_ip":         "{http.vars.client_ip}",
+		"http.remote_ip":                 "{http.vars.client_ip}",
+		"http.request.remote.hots":       "{http.request.remote.host}",
+		"http.request.headers.X-Api-Key": "{http.request.header.X-Api-Key}",
+		"http.request.methd":             "{http.request.method}",
+		"http.request.uri.pth":           "{http.request.uri.path}",
+		"system.hostnam":                 "{system.hostname}",
+		"time.now.unx":                   "{time.now.unix}",
+		"client_ip":                      "{http.vars.client_ip}",
+		"remote_host":                    "{http.request.remote.host}",
+	} {
+		_, err := newKeyTemplate("a-{"+name+"}", 0, 0)
+		if err == nil || !strings.Contains(err.Error(), suggestion) || !strings.Contains(err.Error(), "{"+name+"}") {
+			t.Errorf("{%s}: got %v, want an error that proposes %s", name, err, suggestion)
+		}
+	}
+	for _, known := range []string{
+		"http.vars.client_ip", "http.vars.anything", "http.request.header.X-Api-Key", "http.request.cookie.session",
+		"http.request.uri.query.q", "http.request.uri.path.0", "http.request.remote.host/24,64", "http.request.host.labels.1",
+		"http.request.tls.client.fingerprint", "http.request.tls.server_name", "http.request.uuid", "http.request.body",
+		"http.auth.user.id", "http.auth.user.email", "http.regexp.name.1", "http.matchers.file.relative", "http.error.status_code",
+		"env.HOME", "system.hostname", "time.now.year", "http.request.local.host", "http.request.duration", "file./etc/hostname",
+	} {
+		k, err := newKeyTemplate("{"+known+"}", 0, 0)
+		if err != nil || len(k.unknown) != 0 {
+			t.Errorf("{%s} is Caddy's: %v", known, err)
+		}
+	}
+	for _, foreign := range []string{"geoip2.country_code", "my_map_output", "http.geoip.country"} {
+		k, err := newKeyTemplate("{"+foreign+"}", 0, 0)
+		if err != nil || len(k.unknown) != 1 || k.unknown[0] != foreign {
+			t.Errorf("{%s} may be another module's: %v", foreign, err)
+		}
+	}
+}
+
+// FuzzKeyTemplate: no template panics, and what parses agrees with Caddy's own
+// replacer where both mean the same.
+func FuzzKeyTemplate(f *testing.F) {
+	for _, seed := range []string{"", "{http.vars.client_ip}", `\{a\}{http.vars.x}`, "{", "}", "{}", "a{http.vars.x}b", `\`, `{\}`, "{{http.vars.x}}"} {
+		f.Add(seed, "value")
+	}
+	f.Fuzz(func(t *testing.T, template, value string) {
+		k, err := newKeyTemplate(template, 0, 0)
+		if err != nil {
+			return
+		}
+		repl := caddy.NewEmptyReplacer()
+		for _, p := range k.parts {
+			if p.placeholder != "" {
+				repl.Set(p.placeholder, value)
+			}
+		}
+		key := k.expand(repl)
+		if k.several || len(k.parts) == 1 || strings.Contains(template, `\`) {
+			return
+		}
+		if want := repl.ReplaceAll(template, ""); key != want {
+			t.Errorf("%q with %q: got %q, Caddy makes it %q", template, value, key, want)
+		}
+	})
+}
+
+// FuzzMask: whatever a client calls itself, the key is text or an address, and stays
+// the same when masked again.
+func FuzzMask(f *testing.F) {
+	for _, seed := range []string{"203.0.113.7", "::ffff:1.2.3.4", "fe80::1%x", "1.2.3.4/24", "", "::", "a"} {
+		f.Add(seed, 24, 56)
+	}
+	f.Fuzz(func(t *testing.T, key string, v4, v6 int) {
+		k := &keyTemplate{ipv4Prefix: v4 & 31, ipv6Prefix: v6 & 127}
+		once := k.mask(key)
+		if twice := k.mask(once); twice != once {
+			t.Errorf("%q: %q, then %q", key, once, twice)
+		}
+	})
+}
+
+func ExampleHandler_key() {
+	k, _ := newKeyTemplate("{http.request.header.Tenant}/{http.request.header.User}", 0, 0)
+	repl := caddy.NewEmptyReplacer()
+	repl.Set("http.request.header.Tenant", "acme")
+	repl.Set("http.request.header.User", "eve/5:other")
+	fmt.Println(k.expand(repl))
+	// Output: 4:acme/11:eve/5:other
+}
