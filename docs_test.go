@@ -1,0 +1,42 @@
+package caddyratelimit_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+)
+
+var fence = regexp.MustCompile("(?ms)^```(caddyfile|json)\n(.*?)^```$")
+
+// TestConfigsInTheDocs loads every Caddyfile and every handler in JSON that the README
+// and the docs show.
+func TestConfigsInTheDocs(t *testing.T) {
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, page := range append(pages, "README.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, match := range fence.FindAllStringSubmatch(string(text), -1) {
+			found++
+			var config []byte
+			if match[1] == "json" {
+				config = []byte(`{"apps":{"http":{"servers":{"srv0":{"listen":[":8080"],"routes":[{"handle":[` + match[2] + `]}]}}}}}`)
+			} else if config, _, err = adapt(match[2]); err != nil {
+				t.Errorf("%s, config %d: adapting: %v\n%s", page, i+1, err, match[2])
+				continue
+			}
+			if got := load(t, config); got != "ok" {
+				t.Errorf("%s, config %d: %s\n%s", page, i+1, got, match[2])
+			}
+		}
+	}
+	if found < 3 {
+		t.Errorf("found just %d configs", found)
+	}
+}
