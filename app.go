@@ -25,13 +25,13 @@ type App struct {
 	sweepInterval time.Duration
 }
 
-// definition is what all uses of a zone's name must agree on. Matchers and costs may
-// differ: a limit over several sites, a route that costs more.
+// definition is what all uses of a zone's name must agree on, with defaults filled in.
+// Matchers and costs may differ: a limit over several sites, a route that costs more.
 type definition struct {
+	limit                  string
+	storeID, store         string
 	key                    string
 	ipv4Prefix, ipv6Prefix int
-	limit                  string
-	store                  string
 }
 
 // CaddyModule returns the Caddy module information.
@@ -58,33 +58,53 @@ func (a *App) Provision(caddy.Context) error {
 }
 
 // define notes what a zone is, and fails if its name is taken for something else.
-func (a *App) define(z *Zone, store string) error {
+func (a *App) define(z *Zone, kept *lease) error {
 	d := definition{
-		key:        z.Key,
-		ipv4Prefix: z.IPv4Prefix,
-		ipv6Prefix: z.IPv6Prefix,
-		limit:      fmt.Sprintf("%s %d/%v burst %d", z.rule.Algorithm().Name(), z.rule.Limit().Events, z.rule.Limit().Window, z.rule.Limit().Burst),
-		store:      store,
+		limit: z.describeLimit(), storeID: kept.id, store: describe(kept.backend),
+		key: z.Key, ipv4Prefix: z.key.ipv4Prefix, ipv6Prefix: z.key.ipv6Prefix,
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	before, ok := a.zones[z.name]
-	switch {
-	case !ok:
+	before, taken := a.zones[z.name]
+	if !taken {
 		a.zones[z.name] = d
-	case before.limit != d.limit:
-		return fmt.Errorf("defined twice, as %s and as %s; zone names are global: use another name", before.limit, d.limit)
-	case before.store != d.store:
-		return fmt.Errorf("defined twice, with two stores; zone names are global: use another name")
-	case before != d:
-		return fmt.Errorf("defined twice, with key %q and with key %q; zone names are global: use another name",
-			before.keyText(), d.keyText())
+		return nil
+	}
+	if how := before.unlike(d); how != "" {
+		return fmt.Errorf("defined twice, %s; zone names are global: use another name", how)
 	}
 	return nil
 }
 
-func (d definition) keyText() string {
-	return fmt.Sprintf("%s (ipv4_prefix %d, ipv6_prefix %d)", d.key, d.ipv4Prefix, d.ipv6Prefix)
+// unlike says in what two definitions differ.
+func (d definition) unlike(other definition) string {
+	given := func(option string, bits int) string {
+		if bits == 0 {
+			return "without " + option
+		}
+		return fmt.Sprintf("with %s %d", option, bits)
+	}
+	key := func(text string) string {
+		if text == "" {
+			return "without a key"
+		}
+		return fmt.Sprintf("with key %q", text)
+	}
+	switch {
+	case d == other:
+		return ""
+	case d.limit != other.limit:
+		return "as " + d.limit + " and as " + other.limit
+	case d.storeID != other.storeID && d.store == other.store:
+		return "each time with " + d.store + ", but with other options of it"
+	case d.storeID != other.storeID:
+		return "with " + d.store + " and with " + other.store
+	case d.key != other.key:
+		return key(d.key) + " and " + key(other.key)
+	case d.ipv4Prefix != other.ipv4Prefix:
+		return given("ipv4_prefix", d.ipv4Prefix) + " and " + given("ipv4_prefix", other.ipv4Prefix)
+	}
+	return given("ipv6_prefix", d.ipv6Prefix) + " and " + given("ipv6_prefix", other.ipv6Prefix)
 }
 
 // configure notes what the config says of the memory store, of which there is one in
@@ -99,7 +119,8 @@ func (a *App) configure(backend Backend, opened *shared, sweepInterval caddy.Dur
 	a.memory = opened.Store.(*memorystore.Store)
 	if m.MaxKeys != 0 {
 		if a.maxKeys != 0 && a.maxKeys != m.MaxKeys {
-			return fmt.Errorf("store memory: max_keys is %d and %d; there is one memory store in a process", a.maxKeys, m.MaxKeys)
+			return fmt.Errorf("store memory: max_keys is %d and %d; there is one memory store in a process: set it once, in the global rate_limit option",
+				a.maxKeys, m.MaxKeys)
 		}
 		a.maxKeys = m.MaxKeys
 	}

@@ -1,123 +1,155 @@
 package caddyratelimit
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 )
 
-// The functions here each make a parser of one option's arguments.
+// parser reads the arguments of one option. It returns them as an error may show them.
+type parser = func() (shown string, err error)
 
 // text takes one argument as it is.
-func text(d *caddyfile.Dispenser, to *string) func() (any, error) {
-	return func() (any, error) {
+func text(d *caddyfile.Dispenser, to *string) parser {
+	return func() (string, error) {
 		if !d.AllArgs(to) {
-			return nil, d.ArgErr()
+			return "", d.ArgErr()
 		}
 		return *to, nil
 	}
 }
 
+// filled takes one argument that is not empty.
+func filled(d *caddyfile.Dispenser, name string, to *string) parser {
+	read := text(d, to)
+	return func() (string, error) {
+		shown, err := read()
+		if err == nil && *to == "" {
+			err = d.Errf("%s is empty", name)
+		}
+		return shown, err
+	}
+}
+
 // texts takes one argument or more.
-func texts(d *caddyfile.Dispenser, to *[]string) func() (any, error) {
-	return func() (any, error) {
+func texts(d *caddyfile.Dispenser, to *[]string) parser {
+	return func() (string, error) {
 		if *to = d.RemainingArgs(); len(*to) == 0 {
-			return nil, d.ArgErr()
+			return "", d.ArgErr()
 		}
 		return strings.Join(*to, " "), nil
 	}
 }
 
+const hidden = "(hidden)"
+
+// secret takes one argument that no error may show, also not if there are several.
+func secret(d *caddyfile.Dispenser, name string, to *string) parser {
+	return func() (string, error) {
+		args := d.RemainingArgs()
+		if len(args) != 1 {
+			return "", d.Errf("%s takes one argument", name)
+		}
+		if *to = args[0]; *to == "" {
+			return "", d.Errf("%s is empty", name)
+		}
+		return hidden, nil
+	}
+}
+
+// shown is a text as an error may show it: not if it may hold a password, as in
+// redis://user:password@host.
+func shown(text string) string {
+	if strings.Index(text, "@") > 0 || strings.Contains(text, "://") {
+		return hidden
+	}
+	return text
+}
+
 // parsed takes one argument that a function understands.
-func parsed[T any](d *caddyfile.Dispenser, what string, to *T, parse func(string) (T, error)) func() (any, error) {
-	return func() (any, error) {
+func parsed[T any](d *caddyfile.Dispenser, to *T, parse func(string) (T, error)) parser {
+	return func() (string, error) {
 		var arg string
 		if !d.AllArgs(&arg) {
-			return nil, d.ArgErr()
+			return "", d.ArgErr()
 		}
 		value, err := parse(arg)
 		if err != nil {
-			return nil, d.Errf("invalid %s '%s': %v", what, arg, err)
+			return "", d.WrapErr(err)
 		}
 		*to = value
-		return value, nil
+		return arg, nil
 	}
 }
 
-func integer[T int | int64](d *caddyfile.Dispenser, what string, to *T) func() (any, error) {
-	return parsed(d, what+" integer", to, func(s string) (T, error) {
+// optional makes room for a value of which it matters whether it is given.
+func optional[T any](to **T, parse func(*T) parser) parser {
+	return func() (string, error) {
+		*to = new(T)
+		return parse(*to)()
+	}
+}
+
+func integer[T int | int64](d *caddyfile.Dispenser, name string, to *T) parser {
+	return parsed(d, to, func(s string) (T, error) {
 		n, err := strconv.Atoi(s)
-		return T(n), err
+		if err != nil {
+			return 0, fmt.Errorf("%s '%s' must be a whole number", name, s)
+		}
+		return T(n), nil
 	})
 }
 
-func optionalInteger(d *caddyfile.Dispenser, what string, to **int64) func() (any, error) {
-	return func() (any, error) {
-		*to = new(int64)
-		return integer(d, what, *to)()
-	}
+// The parsers below word their errors as github.com/mholt/caddy-ratelimit does, for the
+// options that it has.
+
+func mholtInteger[T int | int64](d *caddyfile.Dispenser, name string, to *T) parser {
+	return parsed(d, to, func(s string) (T, error) {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			return 0, fmt.Errorf("invalid %s integer '%s': %w", name, s, err)
+		}
+		return T(n), nil
+	})
 }
 
-func fraction(d *caddyfile.Dispenser, what string, to *float64) func() (any, error) {
-	return parsed(d, what, to, func(s string) (float64, error) { return strconv.ParseFloat(s, 64) })
+func fraction(d *caddyfile.Dispenser, what string, to *float64) parser {
+	return parsed(d, to, func(s string) (float64, error) {
+		f, err := strconv.ParseFloat(s, 64)
+		if err == nil && (math.IsNaN(f) || math.IsInf(f, 0)) {
+			err = errors.New("must be from 0 to 1") // JSON has no such numbers
+		}
+		if err != nil {
+			return 0, fmt.Errorf("invalid %s '%s': %w", what, s, err)
+		}
+		return f, nil
+	})
 }
 
-func duration(d *caddyfile.Dispenser, what string, to *caddy.Duration) func() (any, error) {
-	return parsed(d, what+" duration", to, func(s string) (caddy.Duration, error) {
+func duration(d *caddyfile.Dispenser, what string, to *caddy.Duration) parser {
+	return parsed(d, to, func(s string) (caddy.Duration, error) {
 		v, err := caddy.ParseDuration(s)
-		return caddy.Duration(v), err
+		if err != nil {
+			return 0, fmt.Errorf("invalid %s '%s': %w", what, s, err)
+		}
+		return caddy.Duration(v), nil
 	})
 }
 
 // boolean takes true, false or nothing, which is true.
-func boolean(d *caddyfile.Dispenser, what string, to **bool) func() (any, error) {
-	return func() (any, error) {
-		value := true
-		*to = &value
+func boolean(d *caddyfile.Dispenser, name string, to **bool) parser {
+	return func() (string, error) {
 		args := d.RemainingArgs()
-		if len(args) == 0 {
-			return value, nil
+		value := len(args) == 0 || len(args) == 1 && args[0] == "true"
+		if !value && (len(args) > 1 || args[0] != "false") {
+			return "", d.Errf("invalid %s '%s': must be true or false", name, strings.Join(args, " "))
 		}
-		if len(args) > 1 || args[0] != "true" && args[0] != "false" {
-			return nil, d.Errf("invalid %s '%s': must be true or false", what, strings.Join(args, " "))
-		}
-		value = args[0] == "true"
-		return value, nil
+		*to = &value
+		return strconv.FormatBool(value), nil
 	}
-}
-
-// refuse is for options of github.com/mholt/caddy-ratelimit that are not supported.
-func refuse(d *caddyfile.Dispenser, name string) func() (any, error) {
-	return func() (any, error) {
-		return nil, d.Errf("%s is not supported: instances share one exact limit through Redis: write store redis { address <host:port> }", name)
-	}
-}
-
-// parseRate parses rates such as 10/1s, 100/m and 1000/day.
-func parseRate(s string) (events int64, window time.Duration, err error) {
-	count, per, ok := strings.Cut(s, "/")
-	if !ok {
-		return 0, 0, fmt.Errorf("write events/window, such as 10/1s, 100/m or 1000/day")
-	}
-	if events, err = strconv.ParseInt(count, 10, 64); err != nil {
-		return 0, 0, fmt.Errorf("events '%s' must be a whole number", count)
-	}
-	if word, ok := windowWords[per]; ok {
-		return events, word, nil
-	}
-	if window, err = caddy.ParseDuration(per); err != nil {
-		return 0, 0, fmt.Errorf("window '%s' must be a duration such as 1s or 5m, or one of s, m, h, d, second, minute, hour, day", per)
-	}
-	return events, window, nil
-}
-
-var windowWords = map[string]time.Duration{
-	"s": time.Second, "second": time.Second,
-	"m": time.Minute, "minute": time.Minute,
-	"h": time.Hour, "hour": time.Hour,
-	"d": 24 * time.Hour, "day": 24 * time.Hour,
 }

@@ -1,16 +1,15 @@
 package caddyratelimit
 
 import (
-	"encoding/json"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seed-161337e5/caddyratelimit/memorystore"
 )
 
 func init() {
@@ -34,13 +33,14 @@ func init() {
 //	        burst       <n>
 //	        cost        <n>
 //	    }
-//	    store          <backend> { ... }
-//	    on_store_error allow|deny
-//	    headers        draft-10|off
-//	    status         <code>
-//	    log_key        [true|false]
-//	    jitter         <fraction>
-//	    sweep_interval <duration>
+//	    store           <backend> { ... }
+//	    on_store_error  allow|deny
+//	    headers         draft-10|off
+//	    status          <code>
+//	    log_key         [true|false]
+//	    jitter          <fraction>
+//	    sweep_interval  <duration>
+//	    disable_metrics [true|false]
 //	}
 func parseDirective(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 	handler := new(Handler)
@@ -49,7 +49,7 @@ func parseDirective(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error)
 		return nil, h.ArgErr()
 	}
 	known := handlerOptions(handler, h.Dispenser)
-	known["zone"] = option{repeats: true, parse: func() (any, error) { return nil, parseZone(h, handler) }}
+	known["zone"] = option{repeats: true, parse: func() (string, error) { return "", parseZone(h, handler) }}
 	if err := parseBlock(h.Dispenser, "rate_limit", "", known); err != nil {
 		return nil, err
 	}
@@ -61,15 +61,17 @@ func parseDirective(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error)
 
 // parseGlobalOption parses the defaults of all directives: the same options but zones.
 func parseGlobalOption(d *caddyfile.Dispenser, existing any) (any, error) {
+	d.Next() // the option's name
 	if existing != nil {
 		return nil, d.Err("rate_limit already specified")
 	}
 	defaults := new(Handler)
-	d.Next() // the option's name
 	if d.NextArg() {
 		return nil, d.ArgErr()
 	}
-	return defaults, parseBlock(d, "rate_limit", "", handlerOptions(defaults, d))
+	known := handlerOptions(defaults, d)
+	known["zone"] = option{refused: "zones belong in the rate_limit directive"}
+	return defaults, parseBlock(d, "rate_limit", "", known)
 }
 
 // inherit fills in what h does not say.
@@ -86,7 +88,7 @@ func (h *Handler) inherit(defaults *Handler) {
 	if h.Status == 0 {
 		h.Status = defaults.Status
 	}
-	if h.Jitter == 0 {
+	if h.Jitter == nil {
 		h.Jitter = defaults.Jitter
 	}
 	if h.SweepInterval == 0 {
@@ -95,19 +97,35 @@ func (h *Handler) inherit(defaults *Handler) {
 	if h.LogKey == nil {
 		h.LogKey = defaults.LogKey
 	}
+	if h.DisableMetrics == nil {
+		h.DisableMetrics = defaults.DisableMetrics
+	}
 }
 
 func handlerOptions(h *Handler, d *caddyfile.Dispenser) map[string]option {
 	return map[string]option{
-		"store":          {parse: func() (any, error) { return parseStore(h, d) }},
-		"on_store_error": {parse: text(d, &h.OnStoreError)},
-		"headers":        {parse: texts(d, &h.Headers)},
-		"status":         {parse: integer(d, "status", &h.Status)},
-		"log_key":        {parse: boolean(d, "log_key", &h.LogKey)},
-		"jitter":         {parse: fraction(d, "jitter percentage", &h.Jitter)},
-		"sweep_interval": {label: "sweep interval", parse: duration(d, "sweep interval", &h.SweepInterval)},
-		"distributed":    {parse: refuse(d, "distributed")},
-		"storage":        {parse: refuse(d, "storage")},
+		"store":           {parse: func() (string, error) { return parseStore(h, d) }},
+		"on_store_error":  {parse: text(d, &h.OnStoreError)},
+		"headers":         {parse: texts(d, &h.Headers)},
+		"status":          {parse: integer(d, "status", &h.Status)},
+		"log_key":         {parse: boolean(d, "log_key", &h.LogKey)},
+		"jitter":          {parse: optional(&h.Jitter, func(f *float64) parser { return fraction(d, "jitter percentage", f) })},
+		"sweep_interval":  {label: "sweep interval", parse: sweepInterval(d, &h.SweepInterval)},
+		"disable_metrics": {parse: boolean(d, "disable_metrics", &h.DisableMetrics)},
+		"distributed":     {refused: "distributed" + unsupported},
+		"storage":         {refused: "storage" + unsupported},
+	}
+}
+
+// sweepInterval writes the default out, so that a 0 overrides the global option.
+func sweepInterval(d *caddyfile.Dispenser, to *caddy.Duration) parser {
+	read := duration(d, "sweep interval", to)
+	return func() (string, error) {
+		shown, err := read()
+		if *to == 0 {
+			*to = caddy.Duration(memorystore.DefaultSweepInterval)
+		}
+		return shown, err
 	}
 }
 
@@ -124,16 +142,19 @@ func parseZone(h httpcaddyfile.Helper, handler *Handler) error {
 		return d.Errf("zone already specified: %s", name)
 	}
 	z := new(Zone)
+	r := rate{d: d, zone: z}
+	maxEvents := func(to *int64) parser { return mholtInteger(d, "max events", to) }
+	cost := func(to *int64) parser { return integer(d, "cost", to) }
 	err := parseBlock(d, "zone", "zone ", map[string]option{
-		"match":       {repeats: true, parse: func() (any, error) { return nil, parseMatch(h, z) }},
+		"match":       {repeats: true, parse: func() (string, error) { return "", parseMatch(h, z) }},
 		"key":         {parse: text(d, &z.Key)},
-		"ipv4_prefix": {parse: integer(d, "ipv4_prefix", &z.IPv4Prefix)},
-		"ipv6_prefix": {parse: integer(d, "ipv6_prefix", &z.IPv6Prefix)},
-		"events":      {label: "max events", parse: optionalInteger(d, "max events", &z.MaxEvents)},
-		"window":      {parse: duration(d, "window", &z.Window)},
-		"algorithm":   {parse: func() (any, error) { return parseAlgorithm(d, z) }},
+		"ipv4_prefix": {parse: mholtInteger(d, "ipv4_prefix", &z.IPv4Prefix)},
+		"ipv6_prefix": {parse: mholtInteger(d, "ipv6_prefix", &z.IPv6Prefix)},
+		"events":      {label: "max events", parse: r.or(optional(&z.MaxEvents, maxEvents))},
+		"window":      {parse: r.or(duration(d, "window duration", &z.Window))},
+		"algorithm":   {parse: r.parseAlgorithm},
 		"burst":       {parse: integer(d, "burst", &z.Burst)},
-		"cost":        {parse: optionalInteger(d, "cost", &z.Cost)},
+		"cost":        {parse: optional(&z.Cost, cost)},
 	})
 	if err != nil {
 		return err
@@ -151,172 +172,43 @@ func parseZone(h httpcaddyfile.Helper, handler *Handler) error {
 // parseMatch parses a matcher token, as directives take one, or a set of matchers.
 func parseMatch(h httpcaddyfile.Helper, z *Zone) error {
 	d := h.Dispenser
-	var set caddy.ModuleMap
-	var err error
-	if next := d.RemainingArgs(); len(next) == 1 && strings.ContainsAny(next[0][:min(1, len(next[0]))], "@/*") {
-		d.Prev()
-		set, _, err = h.MatcherToken()
-	} else {
-		for range next {
+	set, err := caddy.ModuleMap{}, error(nil) // of no matchers, which is all requests
+	switch args := d.RemainingArgs(); {
+	case len(args) == 0 && !opensBlock(d):
+		return d.ArgErr()
+	case len(args) > 0 && args[0] != "*" && strings.HasPrefix(args[0], "*"):
+		return d.Errf("'%s' is no matcher: write match path %s", args[0], strings.Join(args, " "))
+	case len(args) == 0 || !isMatcherToken(args[0]):
+		for range args {
 			d.Prev()
 		}
 		set, err = caddyhttp.ParseCaddyfileNestedMatcherSet(d)
+	case !slices.ContainsFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, "/") }) && len(args) > 1:
+		return d.Errf("match takes one path: write match path %s", strings.Join(args, " "))
+	case len(args) > 1:
+		return d.Errf("match takes one matcher, got '%s': write one match line for each", strings.Join(args, " "))
+	case args[0] != "*":
+		d.Prev()
+		if set, _, err = h.MatcherToken(); err != nil {
+			err = d.WrapErr(err)
+		}
 	}
 	if err != nil {
 		return err
-	}
-	if set == nil {
-		set = caddy.ModuleMap{} // all requests
 	}
 	z.MatcherSetsRaw = append(z.MatcherSetsRaw, set)
 	return nil
 }
 
-// parseAlgorithm parses a name, and a rate as in `token_bucket 10/1s`.
-func parseAlgorithm(d *caddyfile.Dispenser, z *Zone) (any, error) {
-	args := d.RemainingArgs()
-	if len(args) == 0 || len(args) > 2 {
-		return nil, d.ArgErr()
-	}
-	z.Algorithm = args[0]
-	if len(args) == 2 {
-		events, window, err := parseRate(args[1])
-		if err != nil {
-			return nil, d.Errf("invalid rate '%s': %v", args[1], err)
-		}
-		if z.MaxEvents != nil || z.Window != 0 {
-			return nil, d.Errf("rate '%s' says events and window, which are already specified", args[1])
-		}
-		z.MaxEvents, z.Window = &events, caddy.Duration(window)
-	}
-	return z.Algorithm, nil
+func isMatcherToken(arg string) bool {
+	return arg == "*" || strings.HasPrefix(arg, "@") || strings.HasPrefix(arg, "/")
 }
 
-func parseStore(h *Handler, d *caddyfile.Dispenser) (any, error) {
-	if !d.NextArg() {
-		return nil, d.ArgErr()
+// opensBlock looks ahead.
+func opensBlock(d *caddyfile.Dispenser) bool {
+	if !d.Next() {
+		return false
 	}
-	name := d.Val()
-	module, err := caddyfile.UnmarshalModule(d, "http.rate_limit.stores."+name)
-	if err != nil {
-		return nil, err
-	}
-	h.StoreRaw = json.RawMessage(caddyconfig.JSONModuleObject(module, "backend", name, nil))
-	return name, nil
-}
-
-// UnmarshalCaddyfile implements [caddyfile.Unmarshaler]. Syntax:
-//
-//	memory {
-//	    max_keys <n>
-//	}
-func (m *MemoryStore) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	d.Next() // the module's name
-	if d.NextArg() {
-		return d.ArgErr()
-	}
-	return parseBlock(d, "store memory", "", map[string]option{
-		"max_keys": {parse: integer(d, "max_keys", &m.MaxKeys)},
-	})
-}
-
-// UnmarshalCaddyfile implements [caddyfile.Unmarshaler]. Syntax:
-//
-//	redis {
-//	    address    <host:port|unix//path>
-//	    url        <redis://...>
-//	    username   <text>
-//	    password   <text>
-//	    db         <n>
-//	    tls {
-//	        ca          <file>
-//	        cert        <file> <key file>
-//	        server_name <name>
-//	        insecure_skip_verify
-//	    }
-//	    key_prefix <text>
-//	    timeout    <duration>
-//	    pool_size  <n>
-//	}
-func (s *RedisStore) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	d.Next() // the module's name
-	if d.NextArg() {
-		return d.ArgErr()
-	}
-	secret := func(to *string) func() (any, error) {
-		read := text(d, to)
-		return func() (any, error) {
-			_, err := read()
-			return "(hidden)", err
-		}
-	}
-	return parseBlock(d, "store redis", "", map[string]option{
-		"address":    {parse: texts(d, &s.Address)},
-		"url":        {parse: secret(&s.URL)},
-		"username":   {parse: text(d, &s.Username)},
-		"password":   {parse: secret(&s.Password)},
-		"db":         {parse: integer(d, "db", &s.DB)},
-		"tls":        {parse: func() (any, error) { return "", s.parseTLS(d) }},
-		"key_prefix": {parse: text(d, &s.KeyPrefix)},
-		"timeout":    {parse: duration(d, "timeout", &s.Timeout)},
-		"pool_size":  {parse: integer(d, "pool_size", &s.PoolSize)},
-	})
-}
-
-func (s *RedisStore) parseTLS(d *caddyfile.Dispenser) error {
-	if d.NextArg() {
-		return d.ArgErr()
-	}
-	s.TLS = new(RedisTLS)
-	return parseBlock(d, "tls", "tls ", map[string]option{
-		"ca": {parse: text(d, &s.TLS.CA)},
-		"cert": {parse: func() (any, error) {
-			if !d.AllArgs(&s.TLS.Cert, &s.TLS.Key) {
-				return nil, d.ArgErr()
-			}
-			return s.TLS.Cert, nil
-		}},
-		"server_name": {parse: text(d, &s.TLS.ServerName)},
-		"insecure_skip_verify": {parse: func() (any, error) {
-			if d.NextArg() {
-				return nil, d.ArgErr()
-			}
-			s.TLS.InsecureSkipVerify = true
-			return true, nil
-		}},
-	})
-}
-
-// option is an option of a block. It may stand once, unless it repeats.
-type option struct {
-	label   string // in the error about a second one; the name if empty
-	repeats bool
-
-	// parse reads the arguments. What it returns is shown in that error.
-	parse func() (any, error)
-}
-
-// parseBlock reads a block of known options.
-func parseBlock(d *caddyfile.Dispenser, what, prefix string, known map[string]option) error {
-	seen := make(map[string]any)
-	for nesting := d.Nesting(); d.NextBlock(nesting); {
-		name := d.Val()
-		o, ok := known[name]
-		if !ok {
-			return d.Errf("unknown option of %s: '%s', must be one of %s", what, name, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
-		}
-		if before, twice := seen[name]; twice && !o.repeats {
-			label := o.label
-			if label == "" {
-				label = name
-			}
-			return d.Errf("%s%s already specified: %v", prefix, label, before)
-		}
-		value, err := o.parse()
-		if err != nil {
-			return err
-		}
-		seen[name] = value
-	}
-	return nil
+	defer d.Prev()
+	return d.Val() == "{"
 }

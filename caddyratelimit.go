@@ -7,9 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -51,15 +53,19 @@ type Handler struct {
 
 	// How much is added to Retry-After at random, as a fraction of it, so that clients
 	// do not come back all at once: 0.2 adds up to 20 %. Default: 0.
-	Jitter float64 `json:"jitter,omitempty"`
+	Jitter *float64 `json:"jitter,omitempty"`
 
-	// How often the memory store drops expired keys; of several handlers, the shortest
-	// counts. Default: 1m.
+	// How often the memory store drops expired keys, at least 100ms; of several handlers,
+	// the shortest counts. Default: 1m.
 	SweepInterval caddy.Duration `json:"sweep_interval,omitempty"`
 
 	// Whether log lines about refusals hold the key, which may be personal or secret.
 	// Default: false.
 	LogKey *bool `json:"log_key,omitempty"`
+
+	// Accepted, for configs that were written for github.com/mholt/caddy-ratelimit. It has
+	// no effect: no metrics are kept yet.
+	DisableMetrics *bool `json:"disable_metrics,omitempty"`
 
 	// Not supported; loading fails with what to write instead.
 	Distributed json.RawMessage `json:"distributed,omitempty"`
@@ -101,40 +107,54 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err := app.configure(backend, h.store.shared, h.SweepInterval); err != nil {
 		return err
 	}
-	for name, z := range h.RateLimits {
+	if len(h.RateLimits) == 0 {
+		h.logger.Warn("no zones: this rate_limit limits nothing")
+	}
+	for _, name := range slices.Sorted(maps.Keys(h.RateLimits)) {
+		z := h.RateLimits[name]
 		if z == nil {
 			z = new(Zone)
 		}
 		if err := z.provision(ctx, name, h.store, h.logger); err != nil {
 			return fmt.Errorf("zone %q: %w", name, err)
 		}
-		if err := app.define(z, h.store.id); err != nil {
+		if err := app.define(z, h.store); err != nil {
 			return fmt.Errorf("zone %q: %w", name, err)
 		}
 		h.zones = append(h.zones, z)
 	}
-	slices.SortFunc(h.zones, func(a, b *Zone) int { return strings.Compare(a.name, b.name) })
 	h.answer = newAnswer(h)
 	return nil
 }
 
+// unsupported says what to write in place of options of github.com/mholt/caddy-ratelimit.
+const unsupported = " is not supported: instances share one exact limit through Redis: write store redis { address <host:port> }"
+
+// minSweepInterval keeps the sweeper from doing nothing else.
+const minSweepInterval = 100 * time.Millisecond
+
+// given tells whether JSON says anything of an option.
+func given(raw json.RawMessage) bool { return raw != nil && string(raw) != "null" }
+
 // check judges what can be judged alone, and fills in defaults. It comes first, so that
 // nothing is opened for a config that cannot work.
 func (h *Handler) check() error {
-	const instead = "instances share one exact limit through Redis: write store redis { address <host:port> }"
 	switch {
-	case h.Distributed != nil:
-		return errors.New("distributed is not supported: " + instead)
-	case h.Storage != nil:
-		return errors.New("storage is not supported: " + instead)
-	case h.Jitter < 0:
-		return fmt.Errorf("jitter must be at least zero, got %v", h.Jitter)
-	case h.Jitter > 1:
-		return fmt.Errorf("jitter must be at most 1, got %v", h.Jitter)
-	case h.SweepInterval < 0:
-		return fmt.Errorf("sweep_interval must be positive, got %v", h.SweepInterval)
+	case given(h.Distributed):
+		return errors.New("distributed" + unsupported)
+	case given(h.Storage):
+		return errors.New("storage" + unsupported)
+	case h.Jitter != nil && *h.Jitter < 0:
+		return fmt.Errorf("jitter must be at least zero, got %v", *h.Jitter)
+	case h.Jitter != nil && *h.Jitter > 1:
+		return fmt.Errorf("jitter must be at most 1, got %v: a fraction, 0.2 for 20 %%", *h.Jitter)
 	case h.Status != 0 && (h.Status < 400 || h.Status > 599):
 		return fmt.Errorf("status must be from 400 to 599, got %d", h.Status)
+	}
+	if h.SweepInterval != 0 {
+		if err := atLeast("sweep_interval", h.SweepInterval, minSweepInterval); err != nil {
+			return err
+		}
 	}
 	if h.Status == 0 {
 		h.Status = http.StatusTooManyRequests
@@ -161,8 +181,14 @@ func (h *Handler) check() error {
 
 // backend loads the store's module.
 func (h *Handler) backend(ctx caddy.Context) (Backend, error) {
-	if h.StoreRaw == nil {
+	if !given(h.StoreRaw) {
 		return new(MemoryStore), nil
+	}
+	var named struct {
+		Backend string `json:"backend"`
+	}
+	if err := json.Unmarshal(h.StoreRaw, &named); err != nil || named.Backend == "" {
+		return nil, fmt.Errorf(`store needs "backend": "%s"`, strings.Join(storeNames(), `" or "`))
 	}
 	module, err := ctx.LoadModule(h, "StoreRaw")
 	if err != nil {

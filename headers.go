@@ -41,7 +41,10 @@ type answer struct {
 }
 
 func newAnswer(h *Handler) answer {
-	a := answer{draft10: h.Headers[0] == headersDraft10, jitter: h.Jitter, zones: len(h.zones)}
+	a := answer{draft10: h.Headers[0] == headersDraft10, zones: len(h.zones)}
+	if h.Jitter != nil {
+		a.jitter = *h.Jitter
+	}
 	a.all = []string{policies(h.zones)}
 	return a
 }

@@ -1,8 +1,10 @@
 package caddyratelimit
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,7 +28,7 @@ type keyTemplate struct {
 	// with its length, so that no value can imitate its neighbours.
 	several bool
 
-	// An address is cut to these many bits; 0 leaves what is no address placeholder alone.
+	// An address is cut to these many bits. If both are 0, the key is no address.
 	ipv4Prefix, ipv6Prefix int
 
 	// unknown are placeholders that only another module can know.
@@ -65,14 +67,17 @@ func newKeyTemplate(text string, ipv4Prefix, ipv6Prefix int) (*keyTemplate, erro
 	}
 	k.several = placeholders > 1
 	if len(k.parts) == 1 && addressPlaceholders[k.parts[0].placeholder] {
-		if k.ipv4Prefix == 0 {
-			k.ipv4Prefix = 32
-		}
-		if k.ipv6Prefix == 0 {
-			k.ipv6Prefix = defaultIPv6Prefix
-		}
+		k.ipv6Prefix = cmp.Or(k.ipv6Prefix, defaultIPv6Prefix)
+	}
+	if k.ipv4Prefix != 0 || k.ipv6Prefix != 0 {
+		k.ipv4Prefix, k.ipv6Prefix = cmp.Or(k.ipv4Prefix, 32), cmp.Or(k.ipv6Prefix, 128)
 	}
 	return k, nil
+}
+
+// varies tells whether requests can have different keys.
+func (k *keyTemplate) varies() bool {
+	return slices.ContainsFunc(k.parts, func(p keyPart) bool { return p.placeholder != "" })
 }
 
 func (k *keyTemplate) parse(text string) error {
@@ -89,6 +94,9 @@ func (k *keyTemplate) parse(text string) error {
 			}
 			if end == 1 {
 				return fmt.Errorf("{} names no placeholder")
+			}
+			if strings.Contains(text[i+1:i+end], "{") {
+				return fmt.Errorf("a placeholder must not hold another")
 			}
 			if literal.Len() > 0 {
 				k.parts = append(k.parts, keyPart{text: literal.String()})

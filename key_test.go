@@ -95,13 +95,26 @@ func TestUnknownPlaceholders(t *testing.T) {
 		"http.request.client_ip":         "{http.vars.client_ip}",
 		"http.remote_ip":                 "{http.vars.client_ip}",
 		"http.request.remote.hots":       "{http.request.remote.host}",
-		"http.request.headers.X-Api-Key": "{http.request.header.X-Api-Key}",
+		"http.request.headers.X-Tenant":  "{http.request.header.X-Tenant}",
+		"http.request.header.X-Key:none": "{http.request.header.X-Key}",
+		"http.request.header.":           "{http.request.header.X-Api-Key}",
+		"http.request.cookies.sid":       "{http.request.cookie.sid}",
 		"http.request.methd":             "{http.request.method}",
 		"http.request.uri.pth":           "{http.request.uri.path}",
 		"system.hostnam":                 "{system.hostname}",
 		"time.now.unx":                   "{time.now.unix}",
 		"client_ip":                      "{http.vars.client_ip}",
 		"remote_host":                    "{http.request.remote.host}",
+		"remote_ip":                      "{http.vars.client_ip}",
+		"header.X-Tenant":                "{http.request.header.X-Tenant}",
+		"query.q":                        "{http.request.uri.query.q}",
+		"cookie.sid":                     "{http.request.cookie.sid}",
+		"vars.plan":                      "{http.vars.plan}",
+		"path.0":                         "{http.request.uri.path.0}",
+		"labels.1":                       "{http.request.host.labels.1}",
+		"re.name.1":                      "{http.regexp.name.1}",
+		"file":                           "{http.request.uri.path.file}",
+		"uuid":                           "{http.request.uuid}",
 	} {
 		_, err := newKeyTemplate("a-{"+name+"}", 0, 0)
 		if err == nil || !strings.Contains(err.Error(), suggestion) || !strings.Contains(err.Error(), "{"+name+"}") {
@@ -113,7 +126,7 @@ func TestUnknownPlaceholders(t *testing.T) {
 		"http.request.uri.query.q", "http.request.uri.path.0", "http.request.remote.host/24,64", "http.request.host.labels.1",
 		"http.request.tls.client.fingerprint", "http.request.tls.server_name", "http.request.uuid", "http.request.body",
 		"http.auth.user.id", "http.auth.user.email", "http.regexp.name.1", "http.matchers.file.relative", "http.error.status_code",
-		"env.HOME", "system.hostname", "time.now.year", "http.request.local.host", "http.request.duration", "file./etc/hostname",
+		"env.HOME", "system.hostname", "time.now.year", "http.request.local.host", "http.request.duration", "file./etc/hostname", "file.hostname",
 	} {
 		k, err := newKeyTemplate("{"+known+"}", 0, 0)
 		if err != nil || len(k.unknown) != 0 {

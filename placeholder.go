@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
@@ -18,10 +20,10 @@ import (
 // for one that only another module can know, and an error for one in Caddy's own
 // namespaces that does not exist: such a one expands to nothing, for every client.
 func checkPlaceholder(name string) (known bool, err error) {
-	if full, ok := shorthands[name]; ok {
+	if full := spellOut(name); full != name {
 		return false, fmt.Errorf("{%s} is short for {%s} in Caddyfiles only: write {%s}", name, full, full)
 	}
-	if _, ok := exampleReplacer().Get(name); ok || begins(name, setByOthers) {
+	if _, ok := exampleReplacer().Get(name); ok && nameable(name) || begins(name, setByOthers) {
 		return true, nil
 	}
 	if _, ok := meant[name]; ok || begins(name, caddysOwn) {
@@ -29,6 +31,30 @@ func checkPlaceholder(name string) (known bool, err error) {
 			name, nearest(name))
 	}
 	return false, nil
+}
+
+// spellOut asks Caddy's Caddyfile adapter for what it makes of a placeholder.
+func spellOut(name string) string {
+	if strings.HasPrefix(name, "file.") {
+		return name // without the adapter it means the content of a file
+	}
+	segment := caddyfile.Segment{{Text: "{" + name + "}"}}
+	httpcaddyfile.NewShorthandReplacer().ApplyToSegment(&segment)
+	return strings.Trim(segment[0].Text, "{}")
+}
+
+const headerPlaceholder = "http.request.header."
+
+// nameable is false for a header field that no request can have.
+func nameable(name string) bool {
+	field, ok := strings.CutPrefix(name, headerPlaceholder)
+	return !ok || field != "" && strings.IndexFunc(field, notInFieldName) < 0
+}
+
+// notInFieldName is RFC 9110, section 5.1, the other way round.
+func notInFieldName(r rune) bool {
+	alphanumeric := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
+	return !alphanumeric && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
 }
 
 // setByOthers are namespaces of Caddy in which modules set placeholders as they run.
@@ -54,22 +80,6 @@ func exampleReplacer() *caddy.Replacer {
 	return repl
 }
 
-// shorthands are what people mean by a name without a namespace, which Caddy's Caddyfile
-// adapter spells out and JSON does not.
-var shorthands = map[string]string{
-	"client_ip":   "http.vars.client_ip",
-	"remote_host": "http.request.remote.host",
-	"remote_ip":   "http.request.remote.host",
-	"remote":      "http.request.remote",
-	"host":        "http.request.host",
-	"hostport":    "http.request.hostport",
-	"method":      "http.request.method",
-	"path":        "http.request.uri.path",
-	"uri":         "http.request.uri",
-	"query":       "http.request.uri.query",
-	"scheme":      "http.request.scheme",
-}
-
 // common are the placeholders to propose for a misspelt one.
 var common = []string{
 	"http.vars.client_ip", "http.request.remote.host", "http.request.remote", "http.request.remote.port",
@@ -84,24 +94,40 @@ var common = []string{
 
 // meant are names that are all over the web, and what their authors wanted.
 var meant = map[string]string{
-	"http.client_ip":                     "http.vars.client_ip",
-	"http.remote_ip":                     "http.vars.client_ip",
-	"http.request.remote_ip":             "http.vars.client_ip",
-	"http.request.client_ip":             "http.vars.client_ip",
-	"http.request.remote.ip":             "http.vars.client_ip",
-	"http.request.remote_addr":           "http.vars.client_ip",
-	"http.request.remote_host":           "http.request.remote.host",
-	"http.request.headers.X-Api-Key":     "http.request.header.X-Api-Key",
-	"http.request.headers.X-API-Key":     "http.request.header.X-API-Key",
-	"http.request.header":                "http.request.header.X-Api-Key",
-	"http.request.path":                  "http.request.uri.path",
-	"http.request.headers.Authorization": "http.request.header.Authorization",
+	"remote_ip":                "http.vars.client_ip",
+	"http.client_ip":           "http.vars.client_ip",
+	"http.remote_ip":           "http.vars.client_ip",
+	"http.request.remote_ip":   "http.vars.client_ip",
+	"http.request.client_ip":   "http.vars.client_ip",
+	"http.request.remote.ip":   "http.vars.client_ip",
+	"http.request.remote_addr": "http.vars.client_ip",
+	"http.request.remote_host": "http.request.remote.host",
+	"http.request.header.":     "http.request.header.X-Api-Key",
+	"http.request.header":      "http.request.header.X-Api-Key",
+	"http.request.path":        "http.request.uri.path",
+}
+
+// meantPrefixes are the same for the beginnings of names.
+var meantPrefixes = [][2]string{
+	{headerPlaceholder, headerPlaceholder},
+	{"http.request.headers.", headerPlaceholder},
+	{"http.request.cookies.", "http.request.cookie."},
+	{"http.request.query.", "http.request.uri.query."},
 }
 
 // nearest is the placeholder that a misspelt name most likely stands for.
 func nearest(name string) string {
 	if right, ok := meant[name]; ok {
 		return right
+	}
+	for _, prefix := range meantPrefixes {
+		rest, ok := strings.CutPrefix(name, prefix[0])
+		if end := strings.IndexFunc(rest, notInFieldName); end >= 0 {
+			rest = rest[:end] // of {http.request.header.X:none} all but the default, which Caddy does not have
+		}
+		if ok && rest != "" {
+			return prefix[1] + rest
+		}
 	}
 	best, least := common[0], len(name)+1
 	for _, candidate := range common {

@@ -66,8 +66,12 @@ func borrow(backend Backend) (*lease, error) {
 	if err != nil {
 		return nil, err
 	}
+	return borrowAs(id, backend)
+}
+
+func borrowAs(id string, backend Backend) (*lease, error) {
 	value, _, err := stores.LoadOrNew(id, func() (caddy.Destructor, error) {
-		s, err := backend.Open()
+		s, err := open(backend)
 		if err != nil {
 			return nil, err
 		}
@@ -79,6 +83,16 @@ func borrow(backend Backend) (*lease, error) {
 		return nil, err
 	}
 	return &lease{backend: backend, id: id, shared: value.(*shared)}, nil
+}
+
+// open makes an error of a panic, which would leave the pool locked for ever.
+func open(backend Backend) (s store.Store, err error) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			err = fmt.Errorf("opening %s: panic: %v", describe(backend), reason)
+		}
+	}()
+	return backend.Open()
 }
 
 // giveBack ends the lease; a second time it does nothing.
@@ -99,7 +113,7 @@ func (l *lease) Take(ctx context.Context, checks []store.Check, decisions []algo
 		_ = l.shared.release()
 		return &l.shared.health, err
 	}
-	own, err := borrow(l.backend)
+	own, err := borrowAs(l.id, l.backend)
 	if err != nil {
 		return &l.shared.health, err
 	}

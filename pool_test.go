@@ -222,17 +222,15 @@ func TestZoneDefinedTwice(t *testing.T) {
 	provision(t, ctx, zone(""))
 	provision(t, ctx, zone(`, "cost": 2, "match": [{"path": ["/a"]}]`))
 	for more, want := range map[string]string{
-		`, "key": "{http.vars.client_ip}"`: `zone "twice": defined twice, with key`,
-		`, "algorithm": "token_bucket"`:    `zone "twice": defined twice, as sliding_window_log 2/1h0m0s burst 0 and as token_bucket 2/1h0m0s burst 0`,
+		`, "key": "{http.vars.client_ip}"`: `zone "twice": defined twice, without a key and with key "{http.vars.client_ip}"; zone names`,
+		`, "algorithm": "token_bucket"`:    `zone "twice": defined twice, as sliding_window_log 2/1h and as token_bucket 2/1h; zone names`,
 	} {
 		_, err := ctx.LoadModuleByID("http.handlers.rate_limit", []byte(zone(more)))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
-	if _, err := config(t).LoadModuleByID("http.handlers.rate_limit", []byte(zone(`, "algorithm": "fixed_window"`))); err != nil {
-		t.Errorf("in another config: %v", err)
-	}
+	provision(t, config(t), zone(`, "algorithm": "fixed_window"`)) // another config may define it anew
 }
 
 // brokenBackend cannot open its store.
@@ -246,6 +244,21 @@ func TestBackendThatDoesNotOpen(t *testing.T) {
 	}
 	if _, used := stores.References("counted:" + t.Name()); used {
 		t.Error("it stays in the pool")
+	}
+}
+
+// panickingBackend fails as go-redis does, for some options.
+type panickingBackend struct{ countedBackend }
+
+func (*panickingBackend) Open() (store.Store, error) { panic("makechan: size out of range") }
+
+// TestBackendThatPanics leaves no lock behind that the next config would wait for.
+func TestBackendThatPanics(t *testing.T) {
+	const want = "opening store memory: panic: makechan: size out of range"
+	for range 2 {
+		if _, err := borrow(&panickingBackend{*counted(t)}); err == nil || err.Error() != want {
+			t.Errorf("got %v", err)
+		}
 	}
 }
 

@@ -1,10 +1,9 @@
 package caddyratelimit
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -20,8 +19,11 @@ func init() {
 	caddy.RegisterModule(RedisStore{})
 }
 
+const storesNamespace = "http.rate_limit.stores"
+
 // Backend is what a module in the namespace http.rate_limit.stores is: the options of
-// a store, and how to open it. Handlers whose backends have one identity share one
+// a store, and how to open it. If it is a [fmt.Stringer], errors call the store that; it
+// may hold no secret. Handlers whose backends have one identity share one
 // store, over all configs that are alive.
 type Backend interface {
 	caddy.Module
@@ -31,6 +33,14 @@ type Backend interface {
 
 	// Open makes the store. It MUST NOT wait for a server to answer.
 	Open() (store.Store, error)
+}
+
+// describe is what errors call a store.
+func describe(backend Backend) string {
+	if s, ok := backend.(fmt.Stringer); ok {
+		return s.String()
+	}
+	return "store " + backend.CaddyModule().ID.Name()
 }
 
 // MemoryStore keeps counters in this process: limits hold for one Caddy. Counters
@@ -77,7 +87,7 @@ type RedisStore struct {
 	Address []string `json:"address,omitempty"`
 
 	// The same in one text: `redis://user:password@host:port/db`, `rediss://` with TLS,
-	// or `unix://user:password@/path?db=0`. It excludes address, username, password and db.
+	// or `unix://user:password@/path?db=0`; no other parameters. It excludes address, username, password and db.
 	URL string `json:"url,omitempty"`
 
 	// The ACL user. Default: Redis's default user.
@@ -98,10 +108,10 @@ type RedisStore struct {
 	KeyPrefix string `json:"key_prefix,omitempty"`
 
 	// How long one decision may take, dialling and waiting for a connection included;
-	// then `on_store_error` applies. At most 1m. Default: 50ms.
+	// then `on_store_error` applies. From 1ms to 1m. Default: 50ms.
 	Timeout caddy.Duration `json:"timeout,omitempty"`
 
-	// How many connections there may be. Default: 10 for each CPU.
+	// How many connections there may be, at most 10000. Default: 10 for each CPU.
 	PoolSize int `json:"pool_size,omitempty"`
 
 	options redisstore.Options
@@ -139,44 +149,78 @@ func (s *RedisStore) Provision(caddy.Context) error {
 	if len(s.Address) > 1 {
 		return fmt.Errorf("address takes one address, got %d", len(s.Address))
 	}
+	if s.Timeout != 0 {
+		if err := atLeast("timeout", s.Timeout, redisstore.MinTimeout); err != nil {
+			return err
+		}
+	}
 	o := redisstore.Options{
 		URL: s.URL, Username: s.Username, Password: s.Password, DB: s.DB, KeyPrefix: s.KeyPrefix,
 		Timeout: time.Duration(s.Timeout), PoolSize: s.PoolSize, Logger: logger,
 	}
 	if len(s.Address) == 1 {
-		o.Address = s.Address[0]
-	}
-	texts := map[string]*string{
-		"address": &o.Address, "url": &o.URL, "username": &o.Username, "password": &o.Password, "key_prefix": &o.KeyPrefix,
-	}
-	if s.TLS != nil {
-		o.TLS = &redisstore.TLS{
-			CA: s.TLS.CA, Cert: s.TLS.Cert, Key: s.TLS.Key,
-			ServerName: s.TLS.ServerName, InsecureSkipVerify: s.TLS.InsecureSkipVerify,
+		if o.Address = s.Address[0]; o.Address == "" {
+			return errors.New("address is empty")
 		}
-		texts["tls ca"], texts["tls cert"], texts["tls key"], texts["tls server_name"] = &o.TLS.CA, &o.TLS.Cert, &o.TLS.Key, &o.TLS.ServerName
+	}
+	var tls redisstore.TLS
+	if s.TLS != nil {
+		tls = redisstore.TLS(*s.TLS)
+		o.TLS = &tls
 	}
 	repl := caddy.NewReplacer()
-	for name, text := range texts {
+	for _, t := range []struct {
+		name string
+		text *string
+	}{
+		{"address", &o.Address},
+		{"url", &o.URL},
+		{"username", &o.Username},
+		{"password", &o.Password},
+		{"key_prefix", &o.KeyPrefix},
+		{"tls ca", &tls.CA},
+		{"tls cert", &tls.Cert},
+		{"tls key", &tls.Key},
+		{"tls server_name", &tls.ServerName},
+	} {
 		// An unknown placeholder stays as it is: passwords may have braces in them.
-		expanded, err := repl.ReplaceOrErr(*text, true, false)
+		expanded, err := repl.ReplaceOrErr(*t.text, true, false)
 		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+			return fmt.Errorf("%s: %w%s", t.name, err, whyEmpty(err))
 		}
-		*text = expanded
+		*t.text = expanded
 	}
 	s.options = o
 	return nil
 }
 
+// whyEmpty is what to look for when a placeholder stands for nothing.
+func whyEmpty(err error) string {
+	switch text := err.Error(); {
+	case strings.Contains(text, "{env."):
+		return ": is the variable set?"
+	case strings.Contains(text, "{file."):
+		return ": is the file there and readable?"
+	}
+	return ""
+}
+
+// String is what errors call the store.
+func (s *RedisStore) String() string {
+	o, err := s.options.Complete()
+	if err != nil {
+		return "store redis"
+	}
+	return "store redis " + o.Address
+}
+
 // Identity implements [Backend].
 func (s *RedisStore) Identity() (string, error) {
-	text, err := json.Marshal(s.options)
+	id, err := s.options.Identity()
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("store redis: %w", err)
 	}
-	sum := sha256.Sum256(text)
-	return "redis:" + hex.EncodeToString(sum[:]), nil
+	return "redis:" + id, nil
 }
 
 // Open implements [Backend].

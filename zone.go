@@ -86,6 +86,9 @@ func (z *Zone) provision(ctx caddy.Context, name string, kept *lease, log *zap.L
 	if err != nil {
 		return err
 	}
+	if (z.IPv4Prefix != 0 || z.IPv6Prefix != 0) && !z.key.varies() {
+		log.Warn("ipv4_prefix and ipv6_prefix have no effect: the key holds no placeholder", zap.String("zone", name))
+	}
 	for _, unknown := range z.key.unknown {
 		log.Warn("the key holds a placeholder that is not Caddy's own; if nothing sets it, all clients share one limit",
 			zap.String("zone", name), zap.String("placeholder", "{"+unknown+"}"))
@@ -118,11 +121,16 @@ func (z *Zone) provision(ctx caddy.Context, name string, kept *lease, log *zap.L
 func (z *Zone) limit() (algorithms.Limit, error) {
 	switch {
 	case z.MaxEvents == nil:
-		return algorithms.Limit{}, errors.New("max_events is missing: a zone needs events and a window")
+		return algorithms.Limit{}, errors.New("max_events is missing: a zone needs max_events and a window")
 	case *z.MaxEvents < 0:
 		return algorithms.Limit{}, fmt.Errorf("max_events must be at least zero, got %d", *z.MaxEvents)
-	case z.Window <= 0:
+	case z.Window == 0:
+		return algorithms.Limit{}, errors.New("window is missing: a zone needs max_events and a window")
+	case z.Window < 0:
 		return algorithms.Limit{}, fmt.Errorf("window must be greater than zero, got %v", time.Duration(z.Window))
+	}
+	if err := atLeast("window", z.Window, algorithms.MinWindow); err != nil {
+		return algorithms.Limit{}, err
 	}
 	z.cost = 1
 	if z.Cost != nil {
@@ -132,6 +140,17 @@ func (z *Zone) limit() (algorithms.Limit, error) {
 		return algorithms.Limit{}, fmt.Errorf("cost must be from 0 to %d, got %d", algorithms.MaxEvents, z.cost)
 	}
 	return algorithms.Limit{Events: *z.MaxEvents, Window: time.Duration(z.Window), Burst: z.Burst}, nil
+}
+
+// describeLimit says what the limit comes to: a burst only where it is not what it would
+// be anyway.
+func (z *Zone) describeLimit() string {
+	l := z.rule.Limit()
+	text := fmt.Sprintf("%s %d/%s", z.rule.Algorithm().Name(), l.Events, spell(l.Window))
+	if l.Events > 0 && l.Burst > 0 && l.Burst != l.Events {
+		text += fmt.Sprintf(" burst %d", l.Burst)
+	}
+	return text
 }
 
 // quota is what a client may hold at once.

@@ -1,14 +1,14 @@
 package redisstore
 
 import (
-	"crypto/tls"
-	"crypto/x509"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
-	"os"
-	"strconv"
+	"runtime"
 	"strings"
 	"time"
 
@@ -24,10 +24,17 @@ const (
 	// DefaultTimeout bounds one decision unless Options say otherwise.
 	DefaultTimeout = 50 * time.Millisecond
 
-	// MaxTimeout is the longest time a decision may take.
+	// MinTimeout and MaxTimeout bound the time a decision may take.
+	MinTimeout = time.Millisecond
 	MaxTimeout = time.Minute
 
+	// MaxPoolSize bounds the connections: go-redis makes room for them all at once.
+	MaxPoolSize = 10_000
+
+	defaultHost = "127.0.0.1"
 	defaultPort = "6379"
+
+	unixPrefix = "unix/"
 )
 
 // Options say where Redis is and how to talk to it.
@@ -37,8 +44,8 @@ type Options struct {
 	Address string
 
 	// URL says the same and more in one text: redis://user:password@host:port/db, with
-	// rediss for TLS, or unix://user:password@/path?db=0. It excludes Address, Username,
-	// Password and DB.
+	// rediss for TLS, or unix://user:password@/path?db=0. It takes no other parameters. It
+	// excludes Address, Username, Password and DB.
 	URL string
 
 	// Username and Password of an ACL user; Password alone for requirepass.
@@ -57,62 +64,97 @@ type Options struct {
 	// Default: DefaultTimeout.
 	Timeout time.Duration
 
-	// PoolSize is how many connections there may be. Default: 10 for each CPU.
+	// PoolSize is how many connections there may be, at most MaxPoolSize. Default: 10 for each CPU.
 	PoolSize int
 
 	// Logger is asked for when there is something to say. Default: silence.
 	Logger func() *zap.Logger `json:"-"`
 }
 
-// TLS says how to encrypt.
-type TLS struct {
-	// CA is a PEM file with the certificates to trust. Default: the system's.
-	CA string
-
-	// Cert and Key are PEM files with the client's certificate and its key.
-	Cert, Key string
-
-	// ServerName is what the server's certificate must be for. Default: the host.
-	ServerName string
-
-	// InsecureSkipVerify accepts any certificate, and with it anybody in between.
-	InsecureSkipVerify bool
-}
-
-// client checks the options and turns them into go-redis's. It reads the certificates
-// and does not connect.
-func (o *Options) client() (*redis.Options, error) {
+// Complete checks the options and returns them with the URL taken apart and defaults
+// filled in, so that what means the same is the same. It reads no files.
+func (o Options) Complete() (Options, error) {
+	if o.URL != "" {
+		if err := o.takeURL(); err != nil {
+			return Options{}, err
+		}
+	}
 	switch {
 	case o.DB < 0:
-		return nil, fmt.Errorf("db must be at least 0, got %d", o.DB)
-	case o.Timeout < 0 || o.Timeout > MaxTimeout:
-		return nil, fmt.Errorf("timeout must be above 0 and at most %v, got %v", MaxTimeout, o.Timeout)
-	case o.PoolSize < 0:
-		return nil, fmt.Errorf("pool_size must be at least 1, got %d", o.PoolSize)
+		return Options{}, fmt.Errorf("db must be at least 0, got %d", o.DB)
+	case o.Timeout != 0 && (o.Timeout < MinTimeout || o.Timeout > MaxTimeout):
+		return Options{}, fmt.Errorf("timeout must be from %v to %v, got %v", MinTimeout, MaxTimeout, o.Timeout)
+	case o.PoolSize < 0 || o.PoolSize > MaxPoolSize:
+		return Options{}, fmt.Errorf("pool_size must be from 1 to %d, got %d", MaxPoolSize, o.PoolSize)
 	case strings.ContainsAny(o.KeyPrefix, "{}"):
-		return nil, fmt.Errorf("key_prefix must not contain braces, got %q", o.KeyPrefix)
+		return Options{}, fmt.Errorf("key_prefix must not contain braces, got %q", o.KeyPrefix)
 	case o.Username != "" && o.Password == "":
-		return nil, fmt.Errorf("username %q needs a password", o.Username)
+		return Options{}, fmt.Errorf("username %q needs a password", o.Username)
 	}
-	if o.KeyPrefix == "" {
-		o.KeyPrefix = DefaultKeyPrefix
+	var err error
+	if o.Address, err = completeAddress(o.Address); err != nil {
+		return Options{}, err
 	}
-	if o.Timeout == 0 {
-		o.Timeout = DefaultTimeout
-	}
+	o.KeyPrefix = cmp.Or(o.KeyPrefix, DefaultKeyPrefix)
+	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
+	o.PoolSize = cmp.Or(o.PoolSize, 10*runtime.GOMAXPROCS(0))
 	if o.Logger == nil {
 		o.Logger = zap.NewNop
 	}
-	c, err := o.server()
+	if o.TLS != nil {
+		if strings.HasPrefix(o.Address, unixPrefix) {
+			return Options{}, errors.New("tls is for TCP, and the address is a unix socket")
+		}
+		t := *o.TLS // the caller's stays as it is
+		if (t.Cert == "") != (t.Key == "") {
+			return Options{}, errors.New("tls: cert needs a certificate and its key")
+		}
+		host, _, _ := net.SplitHostPort(o.Address)
+		t.ServerName = cmp.Or(t.ServerName, host)
+		o.TLS = &t
+	}
+	return o, nil
+}
+
+// Identity tells a store from those of other options: by what the options mean, and by
+// what the files hold that they name, so that a renewed certificate makes another
+// store. It is a hash, for it covers passwords.
+func (o Options) Identity() (string, error) {
+	completed, err := o.Complete()
+	if err != nil {
+		return "", err
+	}
+	all := struct {
+		Options Options
+		Files   pems
+	}{Options: completed}
+	if completed.TLS != nil {
+		if all.Files, err = completed.TLS.read(); err != nil {
+			return "", fmt.Errorf("tls: %w", err)
+		}
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// client completes the options and turns them into go-redis's. It reads the
+// certificates and does not connect.
+func (o *Options) client() (*redis.Options, error) {
+	completed, err := o.Complete()
 	if err != nil {
 		return nil, err
 	}
+	*o = completed
+	c := &redis.Options{Network: "tcp", Addr: o.Address, Username: o.Username, Password: o.Password, DB: o.DB}
+	if path, ok := strings.CutPrefix(o.Address, unixPrefix); ok {
+		c.Network, c.Addr = "unix", path
+	}
 	if o.TLS != nil {
-		if c.Network == "unix" {
-			return nil, errors.New("tls is for TCP, and the address is a unix socket")
-		}
-		host, _, _ := net.SplitHostPort(c.Addr)
-		if c.TLSConfig, err = o.TLS.config(host); err != nil {
+		if c.TLSConfig, err = o.TLS.config(); err != nil {
 			return nil, fmt.Errorf("tls: %w", err)
 		}
 	}
@@ -126,89 +168,5 @@ func (o *Options) client() (*redis.Options, error) {
 	c.PoolSize = o.PoolSize
 	c.DisableIdentity = true
 	c.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	return c, nil
-}
-
-// server is who to talk to, and as whom.
-func (o *Options) server() (*redis.Options, error) {
-	if o.URL != "" {
-		for name, given := range map[string]bool{
-			"address": o.Address != "", "username": o.Username != "", "password": o.Password != "", "db": o.DB != 0,
-		} {
-			if given {
-				return nil, fmt.Errorf("url and %s exclude each other", name)
-			}
-		}
-		c, err := redis.ParseURL(o.URL)
-		if err != nil {
-			// The error quotes the URL, and with it the password.
-			return nil, errors.New("url does not parse (not shown, for it may hold a password): " +
-				"write redis://user:password@host:port/db, rediss:// for TLS, or unix://user:password@/path?db=0, " +
-				"with special characters of the password percent-encoded")
-		}
-		return c, nil
-	}
-	c := &redis.Options{Network: "tcp", Username: o.Username, Password: o.Password, DB: o.DB}
-	if path, ok := strings.CutPrefix(o.Address, "unix/"); ok {
-		if path == "" {
-			return nil, fmt.Errorf("address %q has no path: write unix//run/redis.sock", o.Address)
-		}
-		c.Network, c.Addr = "unix", path
-		return c, nil
-	}
-	var err error
-	c.Addr, err = hostPort(o.Address)
-	return c, err
-}
-
-// hostPort completes an address of TCP.
-func hostPort(address string) (string, error) {
-	if address == "" {
-		return net.JoinHostPort("127.0.0.1", defaultPort), nil
-	}
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		// Perhaps just the port is missing.
-		host, port, err = net.SplitHostPort(net.JoinHostPort(strings.Trim(address, "[]"), defaultPort))
-	}
-	n, portErr := strconv.Atoi(port)
-	if _, ipErr := netip.ParseAddr(host); ipErr != nil && strings.Contains(host, ":") {
-		host = "" // neither an IPv6 address nor a name
-	}
-	if err != nil || host == "" || strings.ContainsAny(host, "/@ ") || portErr != nil || n < 1 || n > 65535 {
-		return "", fmt.Errorf("address %q must be host:port or unix//path", address)
-	}
-	return net.JoinHostPort(host, port), nil
-}
-
-func (t *TLS) config(host string) (*tls.Config, error) {
-	c := &tls.Config{
-		MinVersion:         tls.VersionTLS12,
-		ServerName:         t.ServerName,
-		InsecureSkipVerify: t.InsecureSkipVerify, //nolint:gosec // the user asked for it by this name
-	}
-	if c.ServerName == "" {
-		c.ServerName = host
-	}
-	if t.CA != "" {
-		pem, err := os.ReadFile(t.CA)
-		if err != nil {
-			return nil, fmt.Errorf("ca: %w", err)
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("ca: %s holds no certificate in PEM", t.CA)
-		}
-	}
-	if (t.Cert == "") != (t.Key == "") {
-		return nil, errors.New("cert needs a certificate and its key")
-	}
-	if t.Cert != "" {
-		cert, err := tls.LoadX509KeyPair(t.Cert, t.Key)
-		if err != nil {
-			return nil, fmt.Errorf("cert: %w", err)
-		}
-		c.Certificates = []tls.Certificate{cert}
-	}
 	return c, nil
 }

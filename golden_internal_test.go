@@ -1,0 +1,15 @@
+package caddyratelimit
+
+// PoolsInUse tells how many stores are open and how many zones are remembered, over all
+// configs that are alive.
+func PoolsInUse() (openStores, zones int) {
+	count := func(n *int) func(any, any) bool {
+		return func(any, any) bool {
+			*n++
+			return true
+		}
+	}
+	stores.Range(count(&openStores))
+	generations.Range(count(&zones))
+	return openStores, zones
+}

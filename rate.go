@@ -1,0 +1,78 @@
+package caddyratelimit
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+)
+
+// rate is what may stand behind the name of an algorithm, as in `token_bucket 10/1s`,
+// in place of events and window.
+type rate struct {
+	d    *caddyfile.Dispenser
+	zone *Zone
+	text string
+}
+
+func (r *rate) parseAlgorithm() (string, error) {
+	args := r.d.RemainingArgs()
+	if len(args) == 0 || len(args) > 2 {
+		return "", r.d.ArgErr()
+	}
+	z := r.zone
+	z.Algorithm = args[0]
+	if len(args) == 2 {
+		events, window, err := parseRate(args[1])
+		if err != nil {
+			return "", r.d.Errf("invalid rate '%s': %v", args[1], err)
+		}
+		if r.text = args[1]; z.MaxEvents != nil || z.Window != 0 {
+			return "", r.twice()
+		}
+		z.MaxEvents, z.Window = &events, caddy.Duration(window)
+	}
+	return z.Algorithm, nil
+}
+
+// or parses an option that may not stand beside a rate.
+func (r *rate) or(parse parser) parser {
+	return func() (string, error) {
+		if r.text != "" {
+			return "", r.twice()
+		}
+		return parse()
+	}
+}
+
+func (r *rate) twice() error {
+	return r.d.Errf("rate '%s' says events and window: write either the rate or these", r.text)
+}
+
+// parseRate parses rates such as 10/1s, 100/m and 1000/day.
+func parseRate(s string) (events int64, window time.Duration, err error) {
+	count, per, ok := strings.Cut(s, "/")
+	if !ok {
+		return 0, 0, fmt.Errorf("write events/window, such as 10/1s, 100/m or 1000/day")
+	}
+	if events, err = strconv.ParseInt(count, 10, 64); err != nil {
+		return 0, 0, fmt.Errorf("events '%s' must be a whole number", count)
+	}
+	if word, ok := windowWords[per]; ok {
+		return events, word, nil
+	}
+	if window, err = caddy.ParseDuration(per); err != nil {
+		return 0, 0, fmt.Errorf("window '%s' must be a duration such as 1s or 5m, or one of s, m, h, d, second, minute, hour, day", per)
+	}
+	return events, window, nil
+}
+
+var windowWords = map[string]time.Duration{
+	"s": time.Second, "second": time.Second,
+	"m": time.Minute, "minute": time.Minute,
+	"h": time.Hour, "hour": time.Hour,
+	"d": 24 * time.Hour, "day": 24 * time.Hour,
+}
