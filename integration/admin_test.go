@@ -1,0 +1,118 @@
+package integration_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// admin asks the admin endpoint and returns what it says, as an error if that is no 200.
+func (s *server) admin(method, path, contentType, body string) (string, error) {
+	request, err := http.NewRequest(method, "http://127.0.0.1"+path, strings.NewReader(body))
+	if err != nil {
+		return "", err
+	}
+	if contentType != "" {
+		request.Header.Set("Content-Type", contentType)
+	}
+	// A config load replaces the endpoint, so no connection is kept.
+	transport := &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(s.dir, "admin"))
+		},
+	}
+	client := &http.Client{Transport: transport, Timeout: patience}
+	response, err := client.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return "", err
+	}
+	if response.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("%s %s: %s: %s", method, path, response.Status, text)
+	}
+	return string(text), nil
+}
+
+// load replaces the config.
+func (s *server) load(caddyfile string) error {
+	return s.change("POST", "/load", "text/caddyfile", caddyfile)
+}
+
+// mustLoad replaces the config or ends the test.
+func (s *server) mustLoad(caddyfile string) {
+	s.t.Helper()
+	if err := s.load(caddyfile); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// patch changes one value of the config.
+func (s *server) patch(path, value string) error {
+	return s.change("PATCH", path, "application/json", value)
+}
+
+// change asks for a change, and asks again when the connection breaks off: each load
+// replaces the admin server, and a request right after one may still have gone to the
+// server that was about to close. To ask twice for one change changes nothing.
+func (s *server) change(method, path, contentType, body string) (err error) {
+	s.t.Helper()
+	waitFor(s.t, "the admin endpoint to answer", func() bool {
+		_, err = s.admin(method, path, contentType, body)
+		return !errors.As(err, new(*url.Error))
+	})
+	return err
+}
+
+// find returns the admin path of a field of a zone. Where the Caddyfile adapter puts a
+// handler is its own affair.
+func (s *server) find(zone, field string) string {
+	s.t.Helper()
+	text, err := s.admin("GET", "/config/", "", "")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var config any
+	if err := json.Unmarshal([]byte(text), &config); err != nil {
+		s.t.Fatal(err)
+	}
+	end := "/rate_limits/" + zone + "/" + field
+	if path := findSuffix(config, "/config", end); path != "" {
+		return path
+	}
+	s.t.Fatalf("no %s in %s", end, text)
+	return ""
+}
+
+func findSuffix(value any, path, end string) string {
+	if strings.HasSuffix(path, end) {
+		return path
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		for name, member := range value {
+			if found := findSuffix(member, path+"/"+name, end); found != "" {
+				return found
+			}
+		}
+	case []any:
+		for i, member := range value {
+			if found := findSuffix(member, path+"/"+strconv.Itoa(i), end); found != "" {
+				return found
+			}
+		}
+	}
+	return ""
+}

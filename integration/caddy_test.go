@@ -1,0 +1,187 @@
+package integration_test
+
+import (
+	"bytes"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// patience is how long a test waits for what should come at once, on a machine that
+// has much else to do.
+const patience = 60 * time.Second
+
+// server is a running Caddy.
+type server struct {
+	t       *testing.T
+	dir     string // short, for the sake of the admin socket's path
+	address string // of its site, host:port
+	process *process
+}
+
+// caddyfile is a config whose one site stands on the socket that the process inherits.
+// The options and the site's body are lines of a Caddyfile.
+func caddyfile(options, site string) string {
+	return `{
+	admin unix/{$ADMIN}
+	persist_config off
+	auto_https off
+	` + options + `
+}
+:80 {
+	bind fd/3
+	` + site + `
+}
+`
+}
+
+// startCaddy runs a Caddy with the config until the test ends. Variables, each
+// "NAME=value", can be used in the config.
+//
+// The site's socket is opened here and inherited. So no port can be lost to another
+// process, and a reload keeps the socket: Caddy otherwise opens a second one beside it,
+// and the kernel resets connections that wait on the old one when it closes.
+func startCaddy(t *testing.T, config string, variables ...string) *server {
+	t.Helper()
+	path := binary(t)
+	s := &server{t: t, dir: shortDir(t)}
+	configFile := filepath.Join(s.dir, "Caddyfile")
+	if err := os.WriteFile(configFile, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	output, err := os.OpenFile(s.logFile(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer output.Close()
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	s.address = listener.Addr().String()
+	socket, err := listener.(*net.TCPListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+
+	cmd := exec.Command(path, "run", "--config", configFile, "--adapter", "caddyfile")
+	cmd.Dir = s.dir
+	cmd.Env = append(environment(s.dir), variables...)
+	cmd.Stdout, cmd.Stderr = output, output
+	cmd.ExtraFiles = []*os.File{socket}
+	if s.process, err = startProcess(cmd); err != nil {
+		t.Fatalf("starting Caddy: %v", err)
+	}
+	t.Cleanup(s.end)
+	waitFor(t, "Caddy to be ready", func() bool {
+		if s.process.ended() {
+			t.Fatalf("Caddy ended: %v\n%s", s.process.err, s.log())
+		}
+		config, err := s.admin("GET", "/config/", "", "")
+		return err == nil && config != "null\n"
+	})
+	return s
+}
+
+// environment keeps a Caddy away from the files of the user who runs the tests.
+func environment(dir string) []string {
+	return []string{
+		"PATH=" + os.Getenv("PATH"),
+		"HOME=" + dir,
+		"XDG_DATA_HOME=" + dir,
+		"XDG_CONFIG_HOME=" + dir,
+		"ADMIN=" + filepath.Join(dir, "admin"),
+	}
+}
+
+// shortDir makes a directory whose files may be unix sockets, which t.TempDir's long
+// names leave no room for.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "rlc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+func (s *server) url(path string) string { return "http://" + s.address + path }
+
+func (s *server) logFile() string { return filepath.Join(s.dir, "log") }
+
+// log is all that Caddy wrote.
+func (s *server) log() []byte {
+	s.t.Helper()
+	text, err := os.ReadFile(s.logFile())
+	if err != nil {
+		s.t.Error(err)
+	}
+	return text
+}
+
+// stop asks Caddy to end, which has to go without a complaint.
+func (s *server) stop() {
+	s.t.Helper()
+	if _, err := s.admin("POST", "/stop", "", ""); err != nil {
+		s.t.Errorf("stopping Caddy: %v", err)
+	}
+	select {
+	case <-s.process.done:
+	case <-time.After(patience):
+		s.t.Errorf("Caddy does not stop")
+		return
+	}
+	if s.process.err != nil {
+		s.t.Errorf("Caddy stopped with %v", s.process.err)
+	}
+}
+
+// end kills Caddy and looks for what no test asks for and every test wants to know.
+func (s *server) end() {
+	if err := s.process.kill(); err != nil {
+		s.t.Errorf("killing Caddy: %v", err)
+	}
+	log := s.log()
+	for _, sign := range []string{"WARNING: DATA RACE", "panic", "fatal error: "} {
+		if at := bytes.Index(log, []byte(sign)); at >= 0 {
+			s.t.Errorf("Caddy's log says %q:\n%s", sign, log[at:min(len(log), at+8192)])
+			return
+		}
+	}
+	if s.t.Failed() {
+		s.t.Logf("end of Caddy's log:\n%s", log[max(0, len(log)-4096):])
+	}
+}
+
+// waitFor polls until a condition holds.
+func waitFor(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	if err := poll(patience, holds); err != nil {
+		t.Fatalf("waiting for %s: %v", what, err)
+	}
+}
+
+func poll(timeout time.Duration, holds func() bool) error {
+	deadline := time.After(timeout)
+	ticker := time.NewTicker(5 * time.Millisecond)
+	defer ticker.Stop()
+	for !holds() {
+		select {
+		case <-ticker.C:
+		case <-deadline:
+			return errors.New("not within " + timeout.String())
+		}
+	}
+	return nil
+}

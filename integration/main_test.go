@@ -1,0 +1,76 @@
+package integration_test
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// binaryDir is where the Caddy binary of this run stands.
+var binaryDir string
+
+func TestMain(m *testing.M) {
+	os.Exit(run(m))
+}
+
+// run is apart from TestMain because os.Exit runs no deferred calls.
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "rlbin")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "making the directory of the binary:", err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	binaryDir = dir
+	return m.Run()
+}
+
+// buildCaddy builds cmd/caddy once, when the first test asks for it, so that -list and
+// runs of other tests do not wait for the linker.
+var buildCaddy = sync.OnceValues(func() (string, error) {
+	if err := watchSources(); err != nil {
+		return "", err
+	}
+	path := filepath.Join(binaryDir, "caddy")
+	// A checkout of another user's has no version for go to find.
+	args := append([]string{"build", "-buildvcs=false", "-o", path}, raceFlags...)
+	cmd := exec.Command("go", append(args, "../cmd/caddy")...)
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building Caddy: %w\n%s", err, output)
+	}
+	return path, nil
+})
+
+// binary returns the path of the Caddy under test.
+func binary(t *testing.T) string {
+	t.Helper()
+	path, err := buildCaddy()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// watchSources looks at the files that the binary is made of. The go command remembers
+// the outcome of a test until what the test itself has looked at changes, and does not
+// see what a compiler reads on the test's behalf.
+func watchSources() error {
+	return filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		switch name := entry.Name(); {
+		case err != nil:
+			return err
+		case entry.IsDir() && path != ".." && (strings.HasPrefix(name, ".") || name == "integration"):
+			return fs.SkipDir
+		case slices.Contains([]string{".go", ".lua", ".mod", ".sum"}, filepath.Ext(name)) && !strings.HasSuffix(name, "_test.go"):
+			_, err := os.Stat(path)
+			return err
+		}
+		return nil
+	})
+}

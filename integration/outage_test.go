@@ -1,0 +1,308 @@
+package integration_test
+
+import (
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+)
+
+const (
+	// slowest is a bound on a request while Redis is away: the 50 ms that a decision may
+	// take, and plenty for a machine of two cores that has other tests to run.
+	slowest = 450 * time.Millisecond
+
+	// backWithin is how soon Redis decides again when it is back.
+	backWithin = 2 * time.Second
+)
+
+func TestRedisDownAllow(t *testing.T) { testRedisDown(t, "allow", http.StatusOK) }
+
+func TestRedisDownDeny(t *testing.T) { testRedisDown(t, "deny", http.StatusServiceUnavailable) }
+
+// testRedisDown kills Redis, starts it again, freezes and thaws it under steady load.
+// It runs alone, because it measures times.
+func testRedisDown(t *testing.T, policy string, down int) {
+	redisServer := redistest.Start(t)
+	s := startCaddy(t, outageConfig(policy), "REDIS="+redisServer.Addr())
+	load := startLoad(t, s)
+	load.more(200)
+
+	for n, outage := range []struct {
+		name       string
+		begin, end func()
+		requests   int // about two seconds of them: each takes 50 ms while Redis is frozen
+	}{
+		{"killed", redisServer.Kill, redisServer.Restart, 800},
+		{"frozen", redisServer.Freeze, redisServer.Thaw, 320},
+	} {
+		from := load.more(200)
+		outage.begin()
+		begun := time.Now()
+		load.more(outage.requests)
+		ending := time.Now()
+		answers := firstPong(t, redisServer.Addr())
+		outage.end()
+		back := <-answers
+		waitFor(t, "the log to say that Redis is back", func() bool {
+			return saysBack(s, n+1)
+		})
+		to := load.more(200)
+
+		samples := load.slice(from, to)
+		checkOutage(t, outage.name, samples, begun, ending, down)
+		recovery := time.Duration(0)
+		for _, sample := range samples {
+			if !sample.decided {
+				recovery = max(recovery, sample.sent.Sub(back))
+			}
+		}
+		worst, p99 := slowness(samples)
+		t.Logf("%s: %d requests, slowest %v, 99 %% within %v; decided again %v after Redis was back",
+			outage.name, len(samples), worst, p99, recovery)
+		if worst > slowest {
+			t.Errorf("%s: a request took %v, want at most %v", outage.name, worst, slowest)
+		}
+		if recovery > backWithin {
+			t.Errorf("%s: Redis decided nothing for %v after it was back, want at most %v", outage.name, recovery, backWithin)
+		}
+	}
+	load.stop()
+	checkOutageLog(t, s, 2)
+}
+
+// TestRedisDownAtStart: a Caddy that starts before Redis works, and finds it later.
+func TestRedisDownAtStart(t *testing.T) {
+	redisServer := redistest.Start(t)
+	redisServer.Kill()
+	s := startCaddy(t, outageConfig("allow"), "REDIS="+redisServer.Addr())
+	load := startLoad(t, s)
+	down := load.slice(0, load.more(100))
+	for _, sample := range down {
+		if sample.status != http.StatusOK || sample.decided {
+			t.Fatalf("while Redis is down: %+v, want 200 and nothing decided", sample)
+		}
+	}
+	answers := firstPong(t, redisServer.Addr())
+	redisServer.Restart()
+	back := <-answers
+	waitFor(t, "Redis to decide", func() bool {
+		all := load.slice(0, load.more(1))
+		return all[len(all)-1].decided
+	})
+	recovery := time.Duration(0)
+	for _, sample := range load.slice(0, load.more(100)) {
+		if !sample.decided {
+			recovery = max(recovery, sample.sent.Sub(back))
+		}
+	}
+	t.Logf("Redis decides %v after it was back", recovery)
+	if recovery > backWithin {
+		t.Errorf("Redis decided nothing for %v after it was back, want at most %v", recovery, backWithin)
+	}
+	waitFor(t, "the log to say that Redis is back", func() bool {
+		return saysBack(s, 1)
+	})
+	load.stop()
+	checkOutageLog(t, s, 1)
+}
+
+// firstPong finds out when Redis answers again. Restart returns some time after that.
+func firstPong(t *testing.T, address string) <-chan time.Time {
+	answered := make(chan time.Time, 1)
+	go func() {
+		defer close(answered)
+		err := poll(patience, func() bool {
+			conn, err := net.Dial("tcp", address)
+			if err != nil {
+				return false
+			}
+			defer conn.Close()
+			if _, err := conn.Write([]byte("PING\r\n")); err != nil {
+				return false
+			}
+			reply := make([]byte, 16)
+			n, _ := conn.Read(reply)
+			return string(reply[:n]) == "+PONG\r\n"
+		})
+		if err != nil {
+			t.Errorf("waiting for Redis to answer: %v", err)
+		}
+		answered <- time.Now()
+	}()
+	return answered
+}
+
+func outageConfig(policy string) string {
+	return caddyfile("", `
+		rate_limit {
+			zone workers {
+				key {header.X-Api-Key}
+				events 30
+				window 1s
+			}
+			store redis {
+				address {$REDIS}
+			}
+			on_store_error `+policy+`
+		}
+		respond ok`)
+}
+
+// checkOutage looks at the answers of one outage: before it, in it and after it.
+func checkOutage(t *testing.T, name string, samples []sample, begun, ending time.Time, down int) {
+	t.Helper()
+	undecided, refused := 0, 0
+	for _, s := range samples {
+		during := s.sent.After(begun) && s.sent.Add(s.took).Before(ending)
+		switch {
+		case s.err != nil:
+			t.Fatalf("%s: %v", name, s.err)
+		case s.decided && during:
+			t.Fatalf("%s: an answer has RateLimit header fields: %+v", name, s)
+		case s.decided && s.status == http.StatusTooManyRequests && s.retryAfter >= 1:
+			refused++
+		case s.decided && s.status == http.StatusOK && s.retryAfter == 0:
+		case !s.decided && s.status == down && (s.retryAfter >= 1) == (down != http.StatusOK):
+			undecided++
+		default:
+			t.Fatalf("%s: an answer that should not be: %+v", name, s)
+		}
+	}
+	if undecided < 200 || refused == 0 {
+		t.Errorf("%s: %d requests while Redis was away, %d refused by it, too few to prove anything", name, undecided, refused)
+	}
+}
+
+const (
+	goneLine = "the rate limit store does not answer"
+	backLine = "the rate limit store answers again"
+)
+
+// saysBack tells whether the log's last word is that Redis is back, after so many
+// outages.
+func saysBack(s *server, outages int) bool {
+	ours := s.linesOf(ourLogger)
+	return len(ours) > 0 && ours[len(ours)-1].Message == backLine && count(ours, goneLine) >= outages
+}
+
+// checkOutageLog: a line when Redis goes, a line when it is back, and none per request,
+// neither of ours nor of Caddy's nor of a library that writes past Caddy's logger.
+func checkOutageLog(t *testing.T, s *server, outages int) {
+	t.Helper()
+	// On a busy machine Redis may now and then be later than 50 ms for itself.
+	const handful = 3
+	all, strange := s.lines()
+	ours := s.linesOf(ourLogger)
+	gone, back := count(ours, goneLine), count(ours, backLine)
+	if gone < outages || gone > outages+handful || back != gone && back != gone-1 || len(ours) != gone+back {
+		t.Errorf("%d lines say that Redis is gone, %d that it is back, of %d in all; want %d, %d and no more: %v",
+			gone, back, len(ours), outages, outages, ours)
+	}
+	bad := 0
+	for _, l := range all {
+		if l.Level == "error" {
+			bad++
+		}
+	}
+	if bad != gone {
+		t.Errorf("%d error lines, want the %d that Redis is gone", bad, gone)
+	}
+	if len(strange) > 0 {
+		t.Errorf("%d lines that are no JSON, the first: %s", len(strange), strange[0])
+	}
+	t.Logf("%d lines say that Redis is gone, %d that it is back, for %d outages", gone, back, outages)
+}
+
+// sample is one answer under load.
+type sample struct {
+	sent       time.Time
+	took       time.Duration
+	status     int
+	decided    bool // has a RateLimit header field
+	retryAfter int
+	err        error
+}
+
+// load is 8 clients that ask 50 times a second each.
+type load struct {
+	t       *testing.T
+	mu      sync.Mutex
+	samples []sample
+	done    chan struct{}
+	group   sync.WaitGroup
+	stop    func() // a second time it does nothing
+}
+
+func startLoad(t *testing.T, s *server) *load {
+	l := &load{t: t, done: make(chan struct{})}
+	l.stop = sync.OnceFunc(func() {
+		close(l.done)
+		l.group.Wait()
+	})
+	t.Cleanup(l.stop)
+	for worker := range 8 {
+		client := newClient(t, "")
+		l.group.Go(func() {
+			ticker := time.NewTicker(time.Second / 50)
+			defer ticker.Stop()
+			for {
+				select {
+				case <-l.done:
+					return
+				case <-ticker.C:
+					l.ask(client, s.url("/"), strconv.Itoa(worker))
+				}
+			}
+		})
+	}
+	return l
+}
+
+func (l *load) ask(client *http.Client, url, key string) {
+	a, err := send(client, url, "X-Api-Key", key)
+	fields := strings.Join(a.header["Ratelimit"], "") + strings.Join(a.header["Ratelimit-Policy"], "")
+	wait, _ := strconv.Atoi(a.header.Get("Retry-After"))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.samples = append(l.samples, sample{
+		sent: a.sent, took: a.done.Sub(a.sent), status: a.status, decided: fields != "", retryAfter: wait, err: err,
+	})
+}
+
+// more waits until n more requests are answered, and returns how many are in all.
+func (l *load) more(n int) (all int) {
+	l.t.Helper()
+	before := -1
+	waitFor(l.t, "requests to be answered", func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if all = len(l.samples); before < 0 {
+			before = all
+		}
+		return all >= before+n
+	})
+	return all
+}
+
+func (l *load) slice(from, to int) []sample {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.samples[from:to])
+}
+
+// slowness is the longest time of a request, and that which 99 % of them stay below.
+func slowness(samples []sample) (worst, p99 time.Duration) {
+	times := make([]time.Duration, len(samples))
+	for i, s := range samples {
+		times[i] = s.took
+	}
+	slices.Sort(times)
+	return times[len(times)-1], times[len(times)*99/100]
+}

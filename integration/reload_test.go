@@ -1,0 +1,208 @@
+package integration_test
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// hourly is a site with a zone for each algorithm, under the algorithm's name.
+func hourly(store string, events int) string {
+	text := ""
+	for _, algorithm := range algorithmNames {
+		text += `
+			handle /` + algorithm + ` {
+				rate_limit {
+					zone ` + algorithm + ` {
+						algorithm ` + algorithm + `
+						events ` + strconv.Itoa(events) + `
+						window ` + quietWindow(algorithm).String() + `
+					}
+					` + store + `
+				}
+				respond ok
+			}`
+	}
+	return caddyfile("", text)
+}
+
+// getUnder asks until the config with the given limit answers. When a load is done,
+// the server before it may still accept one more connection ("the scheduler might
+// still pause them right before calling Shutdown()", says Caddy's App.Stop).
+func (s *server) getUnder(client *http.Client, limit int64, zone string) (a answer) {
+	s.t.Helper()
+	waitFor(s.t, "the new config to answer", func() bool {
+		var err error
+		if a, err = sendAcross(client, s.url("/"+zone)); err != nil {
+			s.t.Fatal(err)
+		}
+		return policy(a.header, zone) == limit
+	})
+	return a
+}
+
+// TestRaisedLimitOnReload: what a raised limit adds can be used at once, and what was
+// used before stays used.
+func TestRaisedLimitOnReload(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, store string) {
+		s := startCaddy(t, hourly(store, 5))
+		client := newClient(t, "")
+		for _, zone := range algorithmNames {
+			if got := s.admitted(client, 8, "/"+zone); got != 5 {
+				t.Fatalf("%s: %d of 8 admitted at a limit of 5", zone, got)
+			}
+		}
+		s.mustLoad(hourly(store, 8))
+		for _, zone := range algorithmNames {
+			if a := s.getUnder(client, 8, zone); a.status != http.StatusOK {
+				t.Errorf("%s: status %d after the limit was raised", zone, a.status)
+			}
+			if got := s.admitted(client, 5, "/"+zone); got != 2 {
+				t.Errorf("%s: %d more admitted after the limit was raised from 5 to 8, want 3", zone, got+1)
+			}
+		}
+		s.mustLoad(hourly(store, 6))
+		for _, zone := range algorithmNames {
+			a := s.getUnder(client, 6, zone)
+			if q, _, err := rateLimit(a.header); a.status != http.StatusTooManyRequests || err != nil || q.remaining != 0 {
+				t.Errorf("%s: status %d, %d left, error %v after the limit was lowered below what is used",
+					zone, a.status, q.remaining, err)
+			}
+		}
+		s.sound(t)
+	})
+}
+
+// TestPatchRaisesLimit changes one number through the admin API.
+func TestPatchRaisesLimit(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, store string) {
+		s := startCaddy(t, hourly(store, 2))
+		client := newClient(t, "")
+		for _, zone := range algorithmNames {
+			if got := s.admitted(client, 3, "/"+zone); got != 2 {
+				t.Fatalf("%s: %d of 3 admitted at a limit of 2", zone, got)
+			}
+			if err := s.patch(s.find(zone, "max_events"), "3"); err != nil {
+				t.Fatal(err)
+			}
+			if a := s.getUnder(client, 3, zone); a.status != http.StatusOK {
+				t.Errorf("%s: status %d right after the limit was raised", zone, a.status)
+			}
+			if got := s.admitted(client, 2, "/"+zone); got != 0 {
+				t.Errorf("%s: %d more admitted, want 1", zone, got+1)
+			}
+		}
+		s.sound(t)
+	})
+}
+
+// TestFailedReloadKeepsCounters loads configs that fail after this module has been set
+// up. What their cleanup gives back must not be the running config's.
+func TestFailedReloadKeepsCounters(t *testing.T) {
+	t.Parallel()
+	const valid = `
+		rate_limit {
+			zone one {
+				events ONE
+				window 1h
+			}
+			zone two {
+				key {header.X-Api-Key}
+				events 100
+				window 1h
+			}
+			STORE
+		}
+		respond ok`
+	broken := map[string]struct{ site, complaint string }{
+		"a later handler": {
+			valid + "\nreverse_proxy 127.0.0.1:1 {\nheader_up X-A [ y\n}", "provision http.handlers.reverse_proxy",
+		},
+		"a handler deep in a route": {
+			valid + "\nroute {\nuri path_regexp [ x\n}", "provision http.handlers.rewrite",
+		},
+		"a socket that cannot be opened, when all is set up": {
+			valid + "\n}\n:82 {\nbind unix//nowhere/socket", "listening on unix//nowhere/socket",
+		},
+		"a matcher of a zone of this handler": {
+			strings.Replace(valid, "X-Api-Key}", "X-Api-Key}\nmatch {\npath_regexp [\n}", 1), "error parsing regexp",
+		},
+		"an option of this handler": {strings.Replace(valid, "STORE", "STORE\nstatus 200", 1), "status must be from 400 to 599"},
+		"a zone of this handler":    {strings.Replace(valid, "X-Api-Key}", "X-Api-Key}\nipv4_prefix 99", 1), "ipv4_prefix must be from 1 to 32"},
+		"a zone defined twice": {
+			valid + "\nhandle /other {\nrate_limit {\nzone one {\nevents 7\nwindow 1h\n}\nSTORE\n}\n}", "defined twice",
+		},
+	}
+	eachStore(t, func(t *testing.T, store string) {
+		config := func(site, events string) string {
+			return caddyfile("", strings.NewReplacer("STORE", store, "ONE", events).Replace(site))
+		}
+		s := startCaddy(t, config(valid, "4"))
+		client := newClient(t, "")
+		if got := s.admitted(client, 2, "/one"); got != 2 {
+			t.Fatalf("%d of 2 admitted at a limit of 4", got)
+		}
+		for what, fault := range broken {
+			// A handler's zones are set up in the order of a map: more than once, so that
+			// the broken one comes first and last.
+			for range 4 {
+				err := s.load(config(fault.site, "4"))
+				if err == nil || !strings.Contains(err.Error(), fault.complaint) {
+					t.Fatalf("loading a config whose fault is %s: error %v, want %q", what, err, fault.complaint)
+				}
+			}
+		}
+		if a := s.get(client, "/one"); a.status != http.StatusOK {
+			t.Errorf("status %d after failed loads, want 200", a.status)
+		} else if q, _, err := rateLimit(a.header); err != nil || q.remaining != 1 {
+			t.Errorf("after failed loads: %d left, error %v, want 1", q.remaining, err)
+		}
+		// If a failed load gave back what was not its own, the next good one would start
+		// anew.
+		s.mustLoad(config(valid, "5"))
+		if a := s.getUnder(client, 5, "one"); a.status != http.StatusOK {
+			t.Errorf("status %d after a good load, want 200", a.status)
+		}
+		if got := s.admitted(client, 3, "/one"); got != 1 {
+			t.Errorf("%d more admitted after failed loads and a good one, want 2", got+1)
+		}
+		s.sound(t)
+	})
+}
+
+// TestZoneForgottenWhenUnused: in memory a zone lives as long as a config names it. The
+// store itself lives on for another zone, so nothing but the zone goes.
+func TestZoneForgottenWhenUnused(t *testing.T) {
+	t.Parallel()
+	with := hourly(memory, 2)
+	s := startCaddy(t, with)
+	client := newClient(t, "")
+	for _, zone := range algorithmNames {
+		if got := s.admitted(client, 3, "/"+zone); got != 2 {
+			t.Fatalf("%s: %d of 3 admitted at a limit of 2", zone, got)
+		}
+	}
+	s.mustLoad(caddyfile("", `
+		rate_limit {
+			zone other {
+				events 100
+				window 1h
+			}
+		}
+		respond ok`))
+	for _, zone := range algorithmNames {
+		s.getUnder(client, -1, zone) // the policy of a zone that is not there
+	}
+	s.mustLoad(with)
+	for _, zone := range algorithmNames {
+		if a := s.getUnder(client, 2, zone); a.status != http.StatusOK {
+			t.Errorf("%s: status %d, want a new start", zone, a.status)
+		}
+		if got := s.admitted(client, 2, "/"+zone); got != 1 {
+			t.Errorf("%s: %d more admitted, want 2 in all", zone, got+1)
+		}
+	}
+}
