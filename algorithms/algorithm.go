@@ -9,12 +9,14 @@
 // same arguments and give the same answers, field by field, for any schedule.
 package algorithms
 
+import "time"
+
 // Params are a valid [Limit] as an algorithm computes with it: what the numbers
 // mean is the algorithm's own. Go and Lua get the same ones.
 type Params [6]int64
 
-// Algorithm is what every algorithm has. It is also either a [Counter] or a
-// [Recorder], which says what a store keeps for a key.
+// Algorithm is what every algorithm has. It is also one of [Counter], [Recorder] and
+// [Lender], which says what a store keeps for a key.
 type Algorithm interface {
 	// Name is the word that selects the algorithm in a config.
 	Name() string
@@ -23,8 +25,15 @@ type Algorithm interface {
 	// names the option, its value and the bound.
 	Prepare(Limit) (Params, error)
 
-	// Script is the body of the Lua twin. See the files in lua/ for its form.
+	// Script is the body of the Lua twin. See take.lua for its form.
 	Script() string
+}
+
+// Dated is an algorithm whose parameters depend on the date for some limits.
+type Dated interface {
+	// PrepareAt makes the parameters of a limit that Prepare accepts, and tells until
+	// when they are good.
+	PrepareAt(l Limit, now time.Time) (Params, time.Time)
 }
 
 // Counter is an algorithm whose state is a few numbers.
@@ -37,6 +46,15 @@ type Counter interface {
 	Take(s State, p Params, now, cost int64) (State, Decision)
 }
 
+// Returner is a Counter whose charges can be given back.
+type Returner interface {
+	Counter
+
+	// GiveBack takes back the charge of a request that was to leave at turn, if that can
+	// be done without harm to others, and tells whether it could.
+	GiveBack(s State, p Params, turn, cost int64) (State, bool)
+}
+
 // Recorder is an algorithm that remembers every event.
 type Recorder interface {
 	Algorithm
@@ -46,6 +64,22 @@ type Recorder interface {
 
 	// Record charges a cost that Decide has allowed for the same now.
 	Record(l *Log, p Params, now, cost int64)
+}
+
+// Lender is an algorithm whose charges are held until they are given back, or until
+// they are no longer renewed.
+type Lender interface {
+	Algorithm
+
+	// Decide tells whether cost fits at now. It changes nothing.
+	Decide(l *Leases, p Params, now, cost int64) Decision
+
+	// Lend charges a cost that Decide has allowed for the same now, under a name. To
+	// lend what is held already renews it.
+	Lend(l *Leases, p Params, now, cost int64, hold string)
+
+	// Renewal is how often a lease must be renewed.
+	Renewal(p Params) time.Duration
 }
 
 // State is one key's memory. The zero State is a key never seen. What the numbers

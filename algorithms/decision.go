@@ -36,7 +36,14 @@ type Decision struct {
 	// Delay is how long an allowed request must wait for its turn. Zero for every
 	// algorithm that does not queue.
 	Delay time.Duration
+
+	// At is when the store decided, in microseconds since 1970 on its clock. The store
+	// fills it in.
+	At int64
 }
+
+// Turn is when a request may leave, on the store's clock.
+func (d *Decision) Turn() int64 { return d.At + d.Delay.Microseconds() }
 
 // never is Never in the microseconds of Go and Lua twins, on the wire too.
 const never = -1

@@ -1,10 +1,18 @@
 package algorithms
 
-import "github.com/seed-161337e5/caddyratelimit/lua"
+import (
+	"errors"
+	"time"
 
-// FixedWindow counts events in windows that start at multiples of their length since
-// 1970-01-01 00:00 UTC. It is the cheapest and the coarsest: around the edge of two
-// windows up to twice the events can pass.
+	"github.com/seed-161337e5/caddyratelimit/lua"
+)
+
+// FixedWindow counts events in windows. It is the cheapest and the coarsest: around the
+// edge of two windows up to twice the events can pass.
+//
+// On the clock, windows start at multiples of their length since 1970-01-01 00:00 UTC,
+// or with the days, weeks or months of a place. Aligned to the first request, a window
+// starts with the first request after the last one ended.
 //
 // State: the start of the window and the count in it.
 type FixedWindow struct{}
@@ -15,23 +23,76 @@ func (FixedWindow) Name() string { return "fixed_window" }
 // Script implements [Algorithm].
 func (FixedWindow) Script() string { return lua.FixedWindow }
 
-// Prepare implements [Algorithm]. The parameters are events and window.
+// How windows start: the second parameter.
+const (
+	onTheClock = iota
+	onFirstRequest
+	onTheCalendar
+)
+
+// Prepare implements [Algorithm]. The parameters are events, how windows start, and the
+// window; on the calendar the starts of four windows instead, see PrepareAt.
 func (a FixedWindow) Prepare(l Limit) (Params, error) {
-	if err := l.withoutBurst(a.Name()); err != nil {
+	if err := oneOf("align", l.Align, AlignClock, AlignFirstRequest); err != nil {
 		return Params{}, err
 	}
-	return Params{l.Events, l.Window.Microseconds()}, nil
+	if err := l.validate(a.Name(), has{window: true, calendar: true, align: true}); err != nil {
+		return Params{}, err
+	}
+	switch {
+	case l.Calendar != 0 && l.Align == AlignFirstRequest:
+		return Params{}, errors.New("window " + l.Calendar.String() + " is on the calendar: use align clock, or a duration such as 24h")
+	case l.Calendar != 0:
+		p, _ := a.PrepareAt(l, time.UnixMicro(0))
+		return p, nil
+	case l.Align == AlignFirstRequest:
+		return Params{l.Events, onFirstRequest, l.Window.Microseconds()}, nil
+	}
+	return Params{l.Events, onTheClock, l.Window.Microseconds()}, nil
+}
+
+// PrepareAt implements [Dated]: the starts of the window before, of the one at now, and
+// of the two after it. So a store may be a window ahead or behind.
+func (FixedWindow) PrepareAt(l Limit, now time.Time) (Params, time.Time) {
+	here := l.Calendar.Bounds(now, l.Location, 2)
+	before := l.Calendar.Bounds(here[0].Add(-time.Microsecond), l.Location, 0)[0]
+	return Params{l.Events, onTheCalendar, before.UnixMicro(), here[0].UnixMicro(), here[1].UnixMicro(), here[2].UnixMicro()}, here[1]
 }
 
 // Take implements [Counter].
 func (FixedWindow) Take(s State, p Params, now, cost int64) (State, Decision) {
-	events, window := p[0], p[1]
+	events := p[0]
 	seen, count := s[0], s[1]
 	if count < 0 || count >= maxExact || seen < 0 || seen > now+maxStepBack {
 		seen, count = 0, 0
 	}
 	t := max(now, seen)
-	start := t - t%window
+	var start, end int64
+	switch p[1] {
+	case onTheClock:
+		start = t - t%p[2]
+		end = start + p[2]
+	case onFirstRequest:
+		start = seen
+		if count == 0 || t >= seen+p[2] {
+			start = t
+		}
+		end = start + p[2]
+	default:
+		start, end = p[2], p[3]
+		for _, next := range p[4:] {
+			if t >= end {
+				start, end = end, next
+			}
+		}
+		// A store's clock that is windows away from ours still gets windows.
+		if length := end - start; t >= end {
+			start = t - (t-end)%length
+			end = start + length
+		} else if t < start {
+			start, end = t, start
+		}
+	}
 	if seen < start {
 		count = 0
 	}
@@ -48,12 +109,12 @@ func (FixedWindow) Take(s State, p Params, now, cost int64) (State, Decision) {
 	case cost > events:
 		retry = never
 	default:
-		retry = start + window - now
+		retry = end - now
 	}
 
 	reset := int64(0)
 	if remaining < events {
-		reset = start + window - now
+		reset = end - now
 	}
 	return s, Micros(allowed, events, remaining, retry, reset, reset, 0)
 }

@@ -6,10 +6,11 @@ import (
 )
 
 // Log is the memory of a [Recorder]: the times of a key's events, oldest first, in a
-// ring that grows with what it holds. The zero Log is a key never seen.
+// ring that grows with what it holds, a quarter at a time, whatever the limit is. The
+// zero Log is a key never seen.
 type Log struct {
-	ring []int64 // capacity a power of two, or empty
-	head int     // index of the oldest
+	ring []int64
+	head int // index of the oldest
 	size int
 }
 
@@ -17,7 +18,15 @@ type Log struct {
 func (l *Log) Len() int { return l.size }
 
 // At is the time of event i, 0 being the oldest.
-func (l *Log) At(i int) int64 { return l.ring[(l.head+i)&(len(l.ring)-1)] }
+func (l *Log) At(i int) int64 { return l.ring[l.place(i)] }
+
+// place is where event i stands in the ring.
+func (l *Log) place(i int) int {
+	if i += l.head; i >= len(l.ring) {
+		i -= len(l.ring)
+	}
+	return i
+}
 
 // Newest is the time of the latest event, 0 if there is none.
 func (l *Log) Newest() int64 {
@@ -41,9 +50,9 @@ func (l *Log) Before(t int64) int {
 // Append adds an event that is not earlier than the newest.
 func (l *Log) Append(t int64) {
 	if l.size == len(l.ring) {
-		l.resize(max(1, 2*l.size))
+		l.resize(l.size + l.size/4 + 1)
 	}
-	l.ring[(l.head+l.size)&(len(l.ring)-1)] = t
+	l.ring[l.place(l.size)] = t
 	l.size++
 }
 
@@ -52,10 +61,10 @@ func (l *Log) Forget(n int) {
 	if n == 0 {
 		return
 	}
-	l.head = (l.head + n) & (len(l.ring) - 1)
+	l.head = l.place(n)
 	l.size -= n
-	if l.size <= len(l.ring)/4 {
-		l.resize(len(l.ring) / 2)
+	if l.size < len(l.ring)/2 {
+		l.resize(l.size)
 	}
 }
 

@@ -49,3 +49,21 @@ func TestLog(t *testing.T) {
 		}
 	})
 }
+
+// TestLogTakesWhatItHolds: not what the limit would allow, which for
+// mholt/caddy-ratelimit came to 4.8 GB.
+func TestLogTakesWhatItHolds(t *testing.T) {
+	var log algorithms.Log
+	for i := range int64(10_000) {
+		log.Append(i)
+		if room, held := log.Room(), log.Len(); room > held+held/4+1 {
+			t.Fatalf("room for %d events, %d held", room, held)
+		}
+	}
+	for log.Len() > 0 {
+		log.Forget(min(log.Len(), 777))
+		if room, held := log.Room(), log.Len(); room > 2*held+1 {
+			t.Fatalf("room for %d events after some are forgotten, %d held", room, held)
+		}
+	}
+}

@@ -17,16 +17,26 @@ func init() {
 	Register(TokenBucket{})
 	Register(FixedWindow{})
 	Register(SlidingWindowLog{})
+	Register(SlidingWindowCounter{})
+	Register(LeakyBucket{})
+	Register(Concurrency{})
 }
 
+// aliases are other names for algorithms.
+var aliases = map[string]string{"gcra": "token_bucket"}
+
 // Register adds an algorithm. Call it from an init function: stores read the registry
-// when they open. It panics if the name is taken, or if the algorithm is neither a
-// [Counter] nor a [Recorder].
+// when they open. It panics if the name is taken, or if the algorithm is not
+// just one of [Counter], [Recorder] and [Lender].
 func Register(a Algorithm) {
-	_, counter := a.(Counter)
-	_, recorder := a.(Recorder)
-	if counter == recorder {
-		panic(fmt.Sprintf("algorithm %q must be either a Counter or a Recorder", a.Name()))
+	kinds := 0
+	for _, is := range [...]bool{isA[Counter](a), isA[Recorder](a), isA[Lender](a)} {
+		if is {
+			kinds++
+		}
+	}
+	if kinds != 1 {
+		panic(fmt.Sprintf("algorithm %q must be one of Counter, Recorder and Lender", a.Name()))
 	}
 	registry.Lock()
 	defer registry.Unlock()
@@ -38,8 +48,12 @@ func Register(a Algorithm) {
 
 // Get returns the algorithm of that name.
 func Get(name string) (Algorithm, error) {
+	proper := name
+	if other, ok := aliases[name]; ok {
+		proper = other
+	}
 	registry.RLock()
-	a, ok := registry.algorithms[name]
+	a, ok := registry.algorithms[proper]
 	registry.RUnlock()
 	if !ok {
 		return nil, fmt.Errorf("unknown algorithm %q, must be one of %q", name, Names())
@@ -57,4 +71,9 @@ func Names() []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+func isA[T Algorithm](a Algorithm) bool {
+	_, ok := a.(T)
+	return ok
 }

@@ -22,7 +22,7 @@ func (SlidingWindowLog) Script() string { return lua.SlidingWindowLog }
 
 // Prepare implements [Algorithm]. The parameters are events and window.
 func (a SlidingWindowLog) Prepare(l Limit) (Params, error) {
-	if err := l.withoutBurst(a.Name()); err != nil {
+	if err := l.validate(a.Name(), has{window: true}); err != nil {
 		return Params{}, err
 	}
 	if l.Events > MaxLogEvents {

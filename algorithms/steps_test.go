@@ -1,6 +1,7 @@
 package algorithms_test
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -91,6 +92,8 @@ type key struct {
 	algorithm algorithms.Algorithm
 	state     algorithms.State
 	log       algorithms.Log
+	leases    algorithms.Leases
+	holds     int
 }
 
 func newKey(t testing.TB, name string) *key {
@@ -108,6 +111,11 @@ func (k *key) take(p algorithms.Params, now, cost int64) (d algorithms.Decision)
 	case algorithms.Recorder:
 		if d = a.Decide(&k.log, p, now, cost); d.Allowed && cost > 0 {
 			a.Record(&k.log, p, now, cost)
+		}
+	case algorithms.Lender:
+		if d = a.Decide(&k.leases, p, now, cost); d.Allowed && cost > 0 {
+			k.holds++
+			a.Lend(&k.leases, p, now, cost, strconv.Itoa(k.holds))
 		}
 	}
 	return d
@@ -129,8 +137,8 @@ func TestPrepareErrors(t *testing.T) {
 		{"token_bucket", algorithms.Limit{Events: 1, Window: second, Burst: -5}, "burst must be at least 0, got -5"},
 		{"token_bucket", algorithms.Limit{Events: 1, Window: second, Burst: 1_000_000_000_001}, "burst must be at most 1000000000000, got 1000000000001"},
 		{"token_bucket", algorithms.Limit{Events: 1, Window: 24 * time.Hour, Burst: 3661}, "burst 3661 takes 3661 days to come back at 1 per 24h0m0s, must be at most 3660 days"},
-		{"fixed_window", algorithms.Limit{Events: 1, Window: second, Burst: 2}, "burst has no meaning for fixed_window, got 2; use algorithm token_bucket"},
-		{"sliding_window_log", algorithms.Limit{Events: 1, Window: second, Burst: 2}, "burst has no meaning for sliding_window_log, got 2; use algorithm token_bucket"},
+		{"fixed_window", algorithms.Limit{Events: 1, Window: second, Burst: 2}, "burst has no meaning for fixed_window, got 2; use algorithm token_bucket or leaky_bucket"},
+		{"sliding_window_log", algorithms.Limit{Events: 1, Window: second, Burst: 2}, "burst has no meaning for sliding_window_log, got 2; use algorithm token_bucket or leaky_bucket"},
 		{"sliding_window_log", algorithms.Limit{Events: 50_000_001, Window: second}, "events must be at most 50000000 for sliding_window_log, got 50000001; use algorithm token_bucket"},
 	} {
 		a, err := algorithms.Get(c.algorithm)
@@ -145,7 +153,7 @@ func TestPrepareErrors(t *testing.T) {
 
 func TestUnknownAlgorithm(t *testing.T) {
 	_, err := algorithms.Get("tocken_bucket")
-	const want = `unknown algorithm "tocken_bucket", must be one of ["fixed_window" "sliding_window_log" "token_bucket"]`
+	const want = `unknown algorithm "tocken_bucket", must be one of ["concurrency" "fixed_window" "leaky_bucket" "sliding_window_counter" "sliding_window_log" "token_bucket"]`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

@@ -7,11 +7,14 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/lua"
 )
 
-// TokenBucket is a bucket of burst tokens that come back evenly, events of them in
-// each window. A request takes its cost in tokens or is refused.
+// TokenBucket is a bucket of burst tokens, of which events come back in each window:
+// evenly, or with refill interval all at once at the end of each window, counted from
+// the first request after the bucket was full. A request takes its cost in tokens or is
+// refused.
 //
-// It admits at most burst + rate x time in any time, and it is the same limit as
-// GCRA with a tolerance of burst.
+// Smooth, it admits at most burst + rate x time in any time, and is the same limit as
+// GCRA with a tolerance of burst. In intervals, up to 2 x burst - 1 can pass around a
+// refill.
 //
 // Source: J. Turner, "New directions in communications", IEEE Communications
 // Magazine 24(10), 1986; GCRA: ITU-T I.371, annex A.
@@ -28,10 +31,23 @@ func (TokenBucket) Name() string { return "token_bucket" }
 // Script implements [Algorithm].
 func (TokenBucket) Script() string { return lua.TokenBucket }
 
-// Prepare implements [Algorithm]. The parameters are the burst and the rate as a
-// reduced fraction: tokens per microseconds.
-func (TokenBucket) Prepare(l Limit) (Params, error) {
-	if err := l.validate(); err != nil {
+// Prepare implements [Algorithm]. The parameters are the burst, the rate as a reduced
+// fraction of tokens per microseconds, and 1 if tokens come back in whole windows only,
+// where the fraction is not reduced.
+func (a TokenBucket) Prepare(l Limit) (Params, error) {
+	if err := oneOf("refill", l.Refill, RefillSmooth, RefillInterval); err != nil {
+		return Params{}, err
+	}
+	p, err := prepareBucket(l, a.Name(), has{window: true, burst: true, refill: true})
+	if err == nil && l.Refill == RefillInterval && l.Events > 0 {
+		p[1], p[2], p[3] = l.Events, l.Window.Microseconds(), 1
+	}
+	return p, err
+}
+
+// prepareBucket is for all buckets: burst, and the rate as a reduced fraction.
+func prepareBucket(l Limit, name string, h has) (Params, error) {
+	if err := l.validate(name, h); err != nil {
 		return Params{}, err
 	}
 	burst := l.Burst
@@ -52,60 +68,90 @@ func (TokenBucket) Prepare(l Limit) (Params, error) {
 
 // Take implements [Counter].
 func (TokenBucket) Take(s State, p Params, now, cost int64) (State, Decision) {
-	burst, events, window := p[0], p[1], p[2]
-	anchor, taken, last := s[0], s[1], s[2]
-	if taken < 0 || taken >= maxExact || anchor < 0 || anchor > last || last > now+maxStepBack {
-		anchor, taken, last = now, 0, now
-	}
-	t := max(now, last)
-
-	if taken > burst {
-		// A limit that was lowered holds no more than it can, as of the last charge, so
-		// that it does not matter how often it is looked at.
-		var back int64
-		anchor, taken, back = drain(anchor, taken, last, events, window)
-		taken = min(taken, burst+back)
-	}
-	anchor, taken, back := drain(anchor, taken, t, events, window)
-
-	remaining := burst - (taken - back)
-	allowed := cost <= remaining
+	b := open(s, p, now)
+	allowed := cost <= b.remaining
 	retry := int64(0)
-	switch {
-	case allowed && cost > 0:
-		taken += cost
-		remaining -= cost
-		s = State{anchor, taken, t}
-	case allowed:
-	case cost > burst:
-		retry = never
-	default:
-		retry = anchor + mulDivUp(back+cost-remaining, window, events) - now
+	if !allowed {
+		retry = b.retry(cost, now)
 	}
-
-	next, reset := int64(0), int64(0)
-	if remaining < burst {
-		next = anchor + mulDivUp(back+1, window, events) - now
-		reset = anchor + mulDivUp(taken, window, events) - now
-	}
-	return s, Micros(allowed, burst, remaining, retry, next, reset, 0)
+	s, next, reset := b.close(s, allowed, cost, now)
+	return s, Micros(allowed, b.burst, b.remaining, retry, next, reset, 0)
 }
 
-// drain moves the anchor of a bucket up to t by whole windows, and tells how many
-// tokens have come back since it. The anchor of a full bucket is t.
-func drain(anchor, taken, t, events, window int64) (int64, int64, int64) {
-	back := int64(0)
-	if taken > 0 {
-		n := (t - anchor) / window
-		if n > taken/events {
-			return t, 0, 0
+// bucket is a bucket's state at one time.
+type bucket struct {
+	burst, events, window int64
+	lumps                 bool // tokens come back in whole windows only
+	anchor, taken, back   int64
+	t                     int64 // the time that counts
+	remaining             int64
+}
+
+// open brings a state up to now.
+func open(s State, p Params, now int64) bucket {
+	b := bucket{burst: p[0], events: p[1], window: p[2], lumps: p[3] != 0, anchor: s[0], taken: s[1]}
+	last := s[2]
+	if b.taken < 0 || b.taken >= maxExact || b.anchor < 0 || b.anchor > last || last > now+maxStepBack {
+		b.anchor, b.taken, last = now, 0, now
+	}
+	b.t = max(now, last)
+	if b.taken > b.burst {
+		// A limit that was lowered holds no more than it can, as of the last charge, so
+		// that it does not matter how often it is looked at.
+		b.drain(last)
+		b.taken = min(b.taken, b.burst+b.back)
+	}
+	b.drain(b.t)
+	b.remaining = b.burst - (b.taken - b.back)
+	return b
+}
+
+// drain moves the anchor up to t by whole windows, and finds how many tokens have come
+// back since it. The anchor of a full bucket is t.
+func (b *bucket) drain(t int64) {
+	b.back = 0
+	if b.taken > 0 {
+		n := (t - b.anchor) / b.window
+		if n <= b.taken/b.events {
+			b.anchor += n * b.window
+			b.taken -= n * b.events
+			if !b.lumps {
+				b.back = mulDiv(t-b.anchor, b.events, b.window)
+			}
+			if b.back < b.taken {
+				return
+			}
 		}
-		anchor += n * window
-		taken -= n * events
-		back = mulDiv(t-anchor, events, window)
 	}
-	if back >= taken {
-		return t, 0, 0
+	b.anchor, b.taken, b.back = t, 0, 0
+}
+
+// after is the instant at which n tokens have come back since the anchor.
+func (b *bucket) after(n int64) int64 {
+	if b.lumps {
+		return b.anchor + (n+b.events-1)/b.events*b.window
 	}
-	return anchor, taken, back
+	return b.anchor + mulDivUp(n, b.window, b.events)
+}
+
+// retry is the wait until a cost fits.
+func (b *bucket) retry(cost, now int64) int64 {
+	if cost > b.burst {
+		return never
+	}
+	return b.after(b.back+cost-b.remaining) - now
+}
+
+// close charges what was allowed, and tells the waits for more and for all.
+func (b *bucket) close(s State, allowed bool, cost, now int64) (after State, next, reset int64) {
+	if allowed && cost > 0 {
+		b.taken += cost
+		b.remaining -= cost
+		s = State{b.anchor, b.taken, b.t}
+	}
+	if b.remaining < b.burst {
+		next = b.after(b.back+1) - now
+		reset = b.after(b.taken) - now
+	}
+	return s, next, reset
 }

@@ -10,16 +10,28 @@ import _ "embed"
 //go:embed take.lua
 var Take string
 
-// The twins. Each is the body of a function without arguments that returns the
-// algorithm: one function for a Counter, two for a Recorder. take.lua says how they
-// are called and what is in their scope.
+// The twins. Each sets the functions that take.lua says of Counters, Recorders and
+// Lenders.
 var (
-	//go:embed token_bucket.lua
+	//go:embed bucket.lua
 	TokenBucket string
+
+	LeakyBucket = TokenBucket + leakyBucket
 
 	//go:embed fixed_window.lua
 	FixedWindow string
 
 	//go:embed sliding_window_log.lua
 	SlidingWindowLog string
+
+	//go:embed sliding_window_counter.lua
+	SlidingWindowCounter string
+
+	//go:embed concurrency.lua
+	Concurrency string
 )
+
+// leakyBucket is what a leaky bucket has and a token bucket has not.
+//
+//go:embed leaky_bucket.lua
+var leakyBucket string

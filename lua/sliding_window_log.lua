@@ -1,12 +1,11 @@
 -- Twin of algorithms/sliding_window_log.go. The log is a Redis list of times in
 -- microseconds, oldest first: ten bytes an event, and readable with LRANGE.
 
-local function decide(p, now, cost, key)
-  local events, window = p[1], p[2]
+take = function(now, cost, events, window, _, _, _, _, key)
   local size, damaged = redis.pcall('LLEN', key), false
   if type(size) ~= 'number' then size, damaged = 0, true end
   local function at(i)
-    local time = tonumber(redis.call('LINDEX', key, i))
+    local time = tonumber(call('LINDEX', key, i))
     if time and time >= 0 and time < MAX_EXACT then return time end
   end
 
@@ -66,18 +65,18 @@ local function decide(p, now, cost, key)
   return allowed, events, remaining, retry, next, reset, 0, expired, t, live, damaged
 end
 
--- What decide returned last comes back: how many have expired, the time that counts,
+-- What take returned last comes back: how many have expired, the time that counts,
 -- and how many were live.
-local function record(key, cost, expired, t, live)
+record = function(key, cost, expired, t, live)
   if live == 0 then
-    redis.call('DEL', key)
+    call('DEL', key)
   elseif expired > 0 then
-    redis.call('LTRIM', key, expired, -1)
+    call('LTRIM', key, expired, -1)
   end
   -- A double is printed with all its digits only by this format.
   local time = string.format('%.0f', t)
   if cost == 1 then
-    redis.call('RPUSH', key, time)
+    call('RPUSH', key, time)
     return
   end
   -- unpack has room for some thousand values.
@@ -85,9 +84,7 @@ local function record(key, cost, expired, t, live)
   for i = 1, chunk do times[i] = time end
   while cost > 0 do
     if chunk > cost then chunk = cost end
-    redis.call('RPUSH', key, unpack(times, 1, chunk))
+    call('RPUSH', key, unpack(times, 1, chunk))
     cost = cost - chunk
   end
 end
-
-return decide, record

@@ -15,6 +15,9 @@ import (
 
 func BenchmarkTake(b *testing.B) {
 	for _, name := range algorithms.Names() {
+		if name == "concurrency" {
+			continue // see BenchmarkLendAndGiveBack
+		}
 		for _, n := range []int{1, 100_000} {
 			b.Run(fmt.Sprintf("%s/keys=%d", name, n), func(b *testing.B) {
 				s, err := memorystore.New(memorystore.Options{})
@@ -22,7 +25,7 @@ func BenchmarkTake(b *testing.B) {
 					b.Fatal(err)
 				}
 				b.Cleanup(func() { _ = s.Close() })
-				rule := storetest.Rule(b, "zone", name, algorithms.Limit{Events: 100, Window: time.Second})
+				rule := storetest.Rule(b, "zone", name, storetest.Limit(name, 100, time.Second))
 				keys := make([]string, n)
 				for i := range keys {
 					keys[i] = fmt.Sprintf("203.0.%d.%d", i/256, i%256)
@@ -43,5 +46,22 @@ func BenchmarkTake(b *testing.B) {
 				})
 			})
 		}
+	}
+}
+
+func BenchmarkLendAndGiveBack(b *testing.B) {
+	s, err := memorystore.New(memorystore.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = s.Close() })
+	rule := storetest.Rule(b, "zone", "concurrency", algorithms.Limit{Events: 100})
+	checks, decisions := []store.Check{{Rule: rule, Key: "client", Cost: 1, Hold: "hold"}}, make([]algorithms.Decision, 1)
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := s.Take(context.Background(), checks, decisions); err != nil || !decisions[0].Allowed {
+			b.Fatal(err, decisions[0])
+		}
+		s.GiveBack(store.Return{Check: checks[0]})
 	}
 }

@@ -3,6 +3,7 @@ package memorystore
 import (
 	"math/bits"
 	"sync"
+	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
@@ -15,8 +16,10 @@ type shard struct {
 	mu      sync.Mutex
 	numbers map[stateID]number
 	logs    map[stateID]record
+	leases  map[stateID]lent
 	peak    int   // most keys since the maps were made, for maps do not shrink
-	swept   int64 // when
+	swept   int64 // when, and how long that took
+	took    int64
 }
 
 // number is the state of a key whose algorithm is a Counter. It holds no pointer.
@@ -31,21 +34,33 @@ type record struct {
 	expires int64
 }
 
+// lent is the state of a key whose algorithm is a Lender.
+type lent struct {
+	leases  *algorithms.Leases
+	expires int64
+}
+
+func (n number) expired(now int64) bool { return n.expires <= now }
+func (r record) expired(now int64) bool { return r.expires <= now }
+func (l lent) expired(now int64) bool   { return l.expires <= now }
+
 func (s *shard) init() {
 	s.numbers = make(map[stateID]number)
 	s.logs = make(map[stateID]record)
+	s.leases = make(map[stateID]lent)
 }
 
-func (s *shard) size() int { return len(s.numbers) + len(s.logs) }
+func (s *shard) size() int { return len(s.numbers) + len(s.logs) + len(s.leases) }
 
 // full says that there is no room for another key. A shard that seems full is swept
-// first, but not more often than pays: what a flood brings expires much later.
+// first, but not more often than pays: what a flood brings expires much later, and all
+// shards together must not sweep for more than a twentieth of a processor.
 func (s *shard) full(maxKeys int, now int64) bool {
-	const pause = 100_000 // microseconds
+	const leastPause = 100_000 // microseconds
 	if s.size() < maxKeys {
 		return false
 	}
-	if now-s.swept < pause && now >= s.swept {
+	if since := now - s.swept; since >= 0 && since < max(leastPause, s.took*shards*20) {
 		return true
 	}
 	s.sweep(now)
@@ -54,20 +69,23 @@ func (s *shard) full(maxKeys int, now int64) bool {
 
 // sweep drops what has expired.
 func (s *shard) sweep(now int64) {
+	start := time.Now()
+	defer func() { s.took = time.Since(start).Microseconds() }()
 	s.peak = max(s.peak, s.size())
-	for id, n := range s.numbers {
-		if n.expires <= now {
-			delete(s.numbers, id)
-		}
-	}
-	for id, r := range s.logs {
-		if r.expires <= now {
-			delete(s.logs, id)
-		}
-	}
+	drop(s.numbers, now)
+	drop(s.logs, now)
+	drop(s.leases, now)
 	s.swept = now
 	if size := s.size(); s.peak > 64 && size < s.peak/4 {
-		s.numbers, s.logs, s.peak = moved(s.numbers), moved(s.logs), size
+		s.numbers, s.logs, s.leases, s.peak = moved(s.numbers), moved(s.logs), moved(s.leases), size
+	}
+}
+
+func drop[V interface{ expired(int64) bool }](kept map[stateID]V, now int64) {
+	for id, v := range kept {
+		if v.expired(now) {
+			delete(kept, id)
+		}
 	}
 }
 

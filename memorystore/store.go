@@ -71,17 +71,18 @@ func (o Options) Validate() error {
 
 // Store implements [store.Store].
 type Store struct {
-	now     func() int64
-	seeds   [2]maphash.Seed
-	shards  [shards]shard
-	maxKeys atomic.Int64 // of one shard
+	now      func() int64
+	seeds    [2]maphash.Seed
+	shards   [shards]shard
+	settings atomic.Pointer[Settings]
 
-	logger   func() *zap.Logger
-	shared   atomic.Int64 // charges to shared buckets since the last sweep
-	interval chan time.Duration
-	stop     chan struct{}
-	closed   sync.Once
-	done     chan struct{}
+	logger  func() *zap.Logger
+	shared  atomic.Int64 // charges to shared buckets since the last sweep
+	holds   store.Holds
+	changed chan struct{} // settings
+	stop    chan struct{}
+	closed  sync.Once
+	done    chan struct{}
 }
 
 // New makes a store and starts its sweeper, which Close stops.
@@ -90,12 +91,12 @@ func New(options Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		now:      options.Now,
-		seeds:    [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()},
-		logger:   options.Logger,
-		interval: make(chan time.Duration),
-		stop:     make(chan struct{}),
-		done:     make(chan struct{}),
+		now:     options.Now,
+		seeds:   [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()},
+		logger:  options.Logger,
+		changed: make(chan struct{}, 1),
+		stop:    make(chan struct{}),
+		done:    make(chan struct{}),
 	}
 	if s.now == nil {
 		s.now = newClock().now
@@ -106,23 +107,9 @@ func New(options Options) (*Store, error) {
 	for i := range s.shards {
 		s.shards[i].init()
 	}
-	s.SetMaxKeys(options.MaxKeys)
-	go s.sweeper(orDefault(options.SweepInterval, DefaultSweepInterval))
+	s.Apply(&Settings{MaxKeys: options.MaxKeys, SweepInterval: options.SweepInterval})
+	go s.sweeper()
 	return s, nil
-}
-
-// SetMaxKeys changes the bound, 0 being the default. Keys above a lower bound stay
-// until they expire.
-func (s *Store) SetMaxKeys(n int) {
-	s.maxKeys.Store(int64(orDefault(n, DefaultMaxKeys)) / shards)
-}
-
-// SetSweepInterval changes how often expired keys are looked for, 0 being the default.
-func (s *Store) SetSweepInterval(d time.Duration) {
-	select {
-	case s.interval <- orDefault(d, DefaultSweepInterval):
-	case <-s.stop:
-	}
 }
 
 // Take implements [store.Store]. It never fails and never waits for anything but other
@@ -140,35 +127,69 @@ func (s *Store) Take(_ context.Context, checks []store.Check, decisions []algori
 		held.add(n)
 	}
 	held.lock(&s.shards)
+	defer held.unlock(&s.shards) // also when an algorithm of somebody else panics
 	now, pass := s.now(), true
 	for i := range tickets {
 		decisions[i] = tickets[i].decide(s, now, checks[i].Cost)
+		decisions[i].At = now
 		pass = pass && decisions[i].Allowed
 	}
 	for i := range tickets {
 		switch {
 		case pass && checks[i].Cost > 0:
 			tickets[i].charge(s, now, decisions[i])
+			if checks[i].Hold != "" {
+				s.holds.Add(&checks[i])
+			}
 		case !pass && decisions[i].Allowed:
 			// What would have passed is not charged, and must not say so.
 			decisions[i] = tickets[i].decide(s, now, 0)
+			decisions[i].At = now
 		}
 	}
-	held.unlock(&s.shards)
 	return nil
+}
+
+// GiveBack implements [store.Store], at once.
+func (s *Store) GiveBack(returns ...store.Return) {
+	for i := range returns {
+		r := &returns[i]
+		if r.Hold != "" {
+			s.holds.Remove(r.Hold)
+		}
+		s.each(&r.Check, func(shard *shard, id stateID) { shard.giveBack(r, id) })
+	}
+}
+
+// renew renews the leases that are due.
+func (s *Store) renew() {
+	for _, c := range s.holds.Due(time.Now()) {
+		s.each(&c, func(shard *shard, id stateID) {
+			if kept, ok := shard.leases[id]; ok {
+				shard.lend(&c, id, kept.leases, s.now())
+			}
+		})
+	}
 }
 
 // Reset implements [store.Store]. A key in a shared bucket resets the bucket.
 func (s *Store) Reset(_ context.Context, rule *store.Rule, key string) error {
-	n, id, shared := s.place(rule, key)
-	shard := &s.shards[n]
-	shard.mu.Lock()
-	for _, id := range [...]stateID{id, shared} {
+	s.each(&store.Check{Rule: rule, Key: key}, func(shard *shard, id stateID) {
 		delete(shard.numbers, id)
 		delete(shard.logs, id)
-	}
-	shard.mu.Unlock()
+		delete(shard.leases, id)
+	})
 	return nil
+}
+
+// each visits the places where the state of a check may be, with their shard locked.
+func (s *Store) each(c *store.Check, visit func(*shard, stateID)) {
+	n, own, shared := s.place(c.Rule, c.Key)
+	shard := &s.shards[n]
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	visit(shard, own)
+	visit(shard, shared)
 }
 
 // Close implements [store.Store]. Calls under way are finished.
@@ -187,11 +208,4 @@ func (s *Store) place(rule *store.Rule, key string) (n int, own, shared stateID)
 	own = stateID{hash ^ zone, maphash.String(s.seeds[1], key) + zone}
 	shared = stateID{zone, hash / shards % (sharedBuckets / shards)}
 	return int(hash % shards), own, shared
-}
-
-func orDefault[T int | time.Duration](value, fallback T) T {
-	if value == 0 {
-		return fallback
-	}
-	return value
 }

@@ -4,22 +4,32 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// sweeper drops expired states every interval, one shard at a time, and says when the
-// store has become too small for the keys it sees.
-func (s *Store) sweeper(interval time.Duration) {
+// sweeper drops expired states every interval, one shard at a time, says when the store
+// has become too small for the keys it sees, and renews leases.
+func (s *Store) sweeper() {
 	defer close(s.done)
-	ticker := time.NewTicker(interval)
+	interval := s.sweepInterval()
+	ticker, renewal := time.NewTicker(interval), time.NewTicker(store.RenewInterval)
 	defer ticker.Stop()
+	defer renewal.Stop()
 	crowded := false
 	for {
 		select {
 		case <-ticker.C:
 			s.Sweep()
 			crowded = s.report(crowded)
-		case interval := <-s.interval:
-			ticker.Reset(interval)
+		case <-renewal.C:
+			s.renew()
+		case <-s.changed:
+			// Reloads that change nothing must not put the sweep off again and again.
+			if next := s.sweepInterval(); next != interval {
+				interval = next
+				ticker.Reset(interval)
+			}
 		case <-s.stop:
 			return
 		}
@@ -55,7 +65,7 @@ func (s *Store) report(was bool) (crowded bool) {
 	switch {
 	case crowded && !was:
 		s.logger().Warn("memory store is full: new keys share buckets and may be refused for each other's sake; raise max_keys",
-			zap.Int64("max_keys", s.maxKeys.Load()*shards),
+			zap.Int("max_keys", s.maxKeys()),
 			zap.Int64("shared_charges", charges))
 	case was && !crowded:
 		s.logger().Info("memory store has room again", zap.Int("keys", s.Keys()))

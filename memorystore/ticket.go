@@ -13,11 +13,12 @@ type ticket struct {
 	shared stateID          // where it is if there is no room
 	state  algorithms.State // to keep if the check is charged
 	log    *algorithms.Log  // the same, for a Recorder
+	leases *algorithms.Leases
 }
 
 // decide runs the algorithm on what is kept, and changes nothing that is kept.
 func (t *ticket) decide(s *Store, now, cost int64) (d algorithms.Decision) {
-	params := *t.check.Rule.Params()
+	params := t.check.Rule.At(now).Params
 	switch a := t.check.Rule.Algorithm().(type) {
 	case algorithms.Counter:
 		t.state, d = a.Take(find(t, s, t.shard.numbers, now).state, params, now, cost)
@@ -27,6 +28,12 @@ func (t *ticket) decide(s *Store, now, cost int64) (d algorithms.Decision) {
 			t.log = new(algorithms.Log)
 		}
 		d = a.Decide(t.log, params, now, cost)
+	case algorithms.Lender:
+		t.leases = find(t, s, t.shard.leases, now).leases
+		if t.leases == nil {
+			t.leases = new(algorithms.Leases)
+		}
+		d = a.Decide(t.leases, params, now, cost)
 	}
 	return d
 }
@@ -39,7 +46,7 @@ func find[V any](t *ticket, s *Store, kept map[stateID]V, now int64) V {
 	if ok || t.id == t.shared {
 		return v
 	}
-	if t.shard.full(int(s.maxKeys.Load()), now) {
+	if t.shard.full(s.maxKeys()/shards, now) {
 		t.id = t.shared
 	}
 	return kept[t.shared]
@@ -56,10 +63,37 @@ func (t *ticket) charge(s *Store, now int64, d algorithms.Decision) {
 		if _, own := t.shard.logs[t.id]; !own {
 			t.log = t.log.Clone()
 		}
-		a.Record(t.log, *t.check.Rule.Params(), now, t.check.Cost)
+		a.Record(t.log, t.check.Rule.At(now).Params, now, t.check.Cost)
 		t.shard.logs[t.id] = record{log: t.log, expires: expires}
+	case algorithms.Lender:
+		if _, own := t.shard.leases[t.id]; !own {
+			t.leases = t.leases.Clone()
+		}
+		t.shard.lend(t.check, t.id, t.leases, now)
 	}
 	if t.id == t.shared {
 		s.shared.Add(1)
+	}
+}
+
+// lend lends, or renews.
+func (s *shard) lend(c *store.Check, id stateID, leases *algorithms.Leases, now int64) {
+	lender, params := c.Rule.Algorithm().(algorithms.Lender), c.Rule.At(now).Params
+	lender.Lend(leases, params, now, c.Cost, c.Hold)
+	s.leases[id] = lent{leases: leases, expires: now + lender.Decide(leases, params, now, 0).ResetAfter.Microseconds()}
+}
+
+// giveBack takes back what is held there, or a turn.
+func (s *shard) giveBack(r *store.Return, id stateID) {
+	switch a := r.Rule.Algorithm().(type) {
+	case algorithms.Lender:
+		if kept, ok := s.leases[id]; ok && kept.leases.GiveBack(r.Hold) && kept.leases.Len() == 0 {
+			delete(s.leases, id)
+		}
+	case algorithms.Returner:
+		if kept, ok := s.numbers[id]; ok {
+			kept.state, _ = a.GiveBack(kept.state, r.Rule.At(0).Params, r.Turn, r.Cost)
+			s.numbers[id] = kept
+		}
 	}
 }

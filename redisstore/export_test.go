@@ -18,6 +18,9 @@ func NewWithClock(options Options, key string) (*Store, error) {
 	return s, err
 }
 
+// SetToday sets this process's own idea of the time.
+func (s *Store) SetToday(now func() int64) { s.today = now }
+
 // Key is where Redis keeps a state.
 func (s *Store) Key(rule *store.Rule, key string) string { return s.key(rule, key) }
 

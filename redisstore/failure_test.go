@@ -111,6 +111,6 @@ func TestTwoStoresShareALimit(t *testing.T) {
 	server := redistest.Start(t)
 	one, two := open(t, redisstore.Options{Address: server.Addr()}), open(t, redisstore.Options{Address: server.Addr()})
 	for _, name := range algorithms.Names() {
-		storetest.AdmitsExactly(t, storetest.Rule(t, "zone", name, algorithms.Limit{Events: 100, Window: 24 * time.Hour}), 500, 100, one, two)
+		storetest.AdmitsExactly(t, storetest.Rule(t, "zone", name, storetest.Limit(name, 100, time.Hour)), 500, 100, one, two)
 	}
 }

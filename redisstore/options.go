@@ -160,11 +160,13 @@ func (o *Options) client() (*redis.Options, error) {
 	}
 
 	// A reply that got lost may belong to a charge that was carried out, so nothing is
-	// sent twice; and no single wait may be longer than a whole decision.
+	// sent twice. Each decision brings its deadline; only a connection that is made in the
+	// background may take longer, see Store.connect.
 	c.MaxRetries = -1
 	c.DialerRetries = 1
 	c.ContextTimeoutEnabled = true
-	c.DialTimeout, c.ReadTimeout, c.WriteTimeout, c.PoolTimeout = o.Timeout, o.Timeout, o.Timeout, o.Timeout
+	longest := max(o.Timeout, connectTimeout)
+	c.DialTimeout, c.ReadTimeout, c.WriteTimeout, c.PoolTimeout = longest, longest, longest, longest
 	c.PoolSize = o.PoolSize
 	c.DisableIdentity = true
 	c.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}

@@ -28,8 +28,7 @@ func newScript(clock string, margin time.Duration) script {
 	var twins strings.Builder
 	for _, name := range algorithms.Names() {
 		a, _ := algorithms.Get(name)
-		fmt.Fprintf(&twins, "if name == %q then\nlocal take, record = (function()\n%s\nend)()\na = { take = take, record = record }\nend\n",
-			name, a.Script())
+		fmt.Fprintf(&twins, "if name == %q then\n%s\nend\n", name, a.Script())
 	}
 	text := strings.Replace(lua.Take, "--[[algorithms]]", twins.String(), 1)
 	text = strings.Replace(text, "--[[clock]] "+redisClock, clock, 1)

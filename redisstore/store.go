@@ -23,6 +23,13 @@ type Store struct {
 	prefix  string
 	timeout time.Duration
 	logger  func() *zap.Logger
+	today   func() int64 // microseconds since 1970; only the calendar needs it
+
+	batcher batcher
+	holds   store.Holds
+	returns returns
+
+	connecting atomic.Bool
 
 	// warned is when damage was last spoken of, in nanoseconds of Unix time.
 	warned atomic.Int64
@@ -34,44 +41,72 @@ func New(options Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{
+	s := &Store{
 		client:  redis.NewClient(client),
 		script:  newScript(redisClock, ttlMargin),
 		prefix:  options.KeyPrefix,
 		timeout: options.Timeout,
 		logger:  options.Logger,
-	}, nil
+		today:   func() int64 { return time.Now().UnixMicro() },
+	}
+	s.batcher.run, s.batcher.timeout = s.call, options.Timeout
+	s.returns.init()
+	go s.settle()
+	return s, nil
 }
 
-// Take implements [store.Store] with one call of the script.
+// Take implements [store.Store] with one call of the script, which it may share with
+// others.
 func (s *Store) Take(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
-	args := make([]any, 3, 4+2*len(checks))
-	for i := range checks {
-		args = append(args, s.key(checks[i].Rule, checks[i].Key))
+	if len(checks) > store.MaxChecks {
+		return fmt.Errorf("%d checks at once, at most %d", len(checks), store.MaxChecks)
 	}
-	if len(checks) > maxGroup {
-		return fmt.Errorf("%d checks at once, at most %d", len(checks), maxGroup)
-	}
-	args = append(args, string([]byte{byte(len(checks))}))
+	both := make([]any, 2*len(checks))
+	q := &question{keys: both[:len(checks)], args: both[len(checks):]}
 	for i := range checks {
 		if checks[i].Cost < 0 {
 			return errors.New("cost is negative")
 		}
-		args = append(args, argument(&checks[i]))
+		q.keys[i] = s.key(checks[i].Rule, checks[i].Key)
+		q.args[i] = s.argument(&checks[i], opDecide, checks[i].Hold)
 	}
-	args[2] = len(checks)
-
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	reply, err := s.run(ctx, args)
-	if err != nil {
-		return err
+	reply, err := s.batcher.ask(ctx, q)
+	damaged := -1
+	if err == nil {
+		damaged, err = decode(reply, decisions[:len(checks)])
 	}
-	damaged, err := decode(reply, decisions[:len(checks)])
 	if damaged >= 0 {
 		s.warn(checks[damaged].Rule.Zone())
 	}
-	return err
+	if err != nil {
+		s.lost(checks)
+		s.connect()
+		return err
+	}
+	s.hold(checks, decisions)
+	return nil
+}
+
+// call runs the script once for several groups.
+func (s *Store) call(ctx context.Context, questions []*question) (string, error) {
+	groups := make([]byte, len(questions))
+	n := 0
+	for i, q := range questions {
+		groups[i] = byte(len(q.keys))
+		n += len(q.keys)
+	}
+	args := make([]any, 3, 4+2*n)
+	args[2] = n
+	for _, q := range questions {
+		args = append(args, q.keys...)
+	}
+	args = append(args, string(groups))
+	for _, q := range questions {
+		args = append(args, q.args...)
+	}
+	return s.run(ctx, args)
 }
 
 // run calls the script by its digest, and by its text if Redis does not know it: then
@@ -100,6 +135,7 @@ func (s *Store) Reset(ctx context.Context, rule *store.Rule, key string) error {
 
 // Close implements [store.Store].
 func (s *Store) Close() error {
+	s.returns.stop()
 	if err := s.client.Close(); err != nil && !errors.Is(err, redis.ErrClosed) {
 		return err
 	}

@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,7 +32,10 @@ func openWithClock(t testing.TB, server *redistest.Server) (*redisstore.Store, f
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { closed(t, s) })
+	var today atomic.Int64
+	s.SetToday(today.Load)
 	setNow := func(now int64) {
+		today.Store(now)
 		if err := server.Admin().Set(context.Background(), clockKey, now, 0).Err(); err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"os"
+	"strings"
 )
 
 // TLS says how to encrypt.
@@ -36,6 +37,9 @@ func (t *TLS) read() (p pems, err error) {
 	} {
 		if file.path == "" {
 			continue
+		}
+		if strings.ContainsAny(file.path, "\r\n") || strings.HasPrefix(file.path, "-----BEGIN") {
+			return pems{}, fmt.Errorf("%s: holds what seems to be a certificate or a key (not shown): write the path of its file", file.option)
 		}
 		if *file.to, err = os.ReadFile(file.path); err != nil {
 			return pems{}, fmt.Errorf("%s: %w", file.option, err)

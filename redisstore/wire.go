@@ -12,20 +12,31 @@ import (
 // integers faster than text. take.lua describes the forms.
 const (
 	replySize = 1 + 6*8
-	maxGroup  = 255
 
 	flagAllowed = 1
 	flagDamaged = 2
 )
 
+// What a script is to do with a check.
+const (
+	opDecide = iota
+	opRenew
+	opGiveBack
+)
+
 // argument is a check as the script reads it.
-func argument(c *store.Check) string {
-	wire, name := c.Rule.Wire(), c.Rule.Algorithm().Name()
-	b := make([]byte, 0, len(wire)+8+len(name)+1)
+func (s *Store) argument(c *store.Check, op byte, hold string) string {
+	now := int64(0)
+	if c.Rule.Dated() {
+		now = s.today()
+	}
+	wire, name := c.Rule.At(now).Wire, c.Rule.Algorithm().Name()
+	b := make([]byte, 0, len(wire)+8+len(name)+2+len(hold))
 	b = append(b, wire...)
 	b = binary.BigEndian.AppendUint64(b, uint64(c.Cost))
 	b = append(b, name...)
-	b = append(b, 0)
+	b = append(b, 0, op)
+	b = append(b, hold...)
 	return string(b)
 }
 
@@ -33,12 +44,13 @@ func argument(c *store.Check) string {
 // index of a check whose stored state was damaged, or -1.
 func decode(reply string, decisions []algorithms.Decision) (damaged int, err error) {
 	damaged = -1
-	if len(reply) != replySize*len(decisions) {
+	if len(reply) != 8+replySize*len(decisions) {
 		return damaged, fmt.Errorf("redis answered %d bytes to %d checks, expected %d",
-			len(reply), len(decisions), replySize*len(decisions))
+			len(reply), len(decisions), 8+replySize*len(decisions))
 	}
+	now := number(reply)
 	for i := range decisions {
-		r := reply[i*replySize:]
+		r := reply[8+i*replySize:]
 		flags := r[0]
 		var n [6]int64
 		for j := range n {
@@ -46,7 +58,7 @@ func decode(reply string, decisions []algorithms.Decision) (damaged int, err err
 		}
 		quota, remaining, retry, next, reset, delay := n[0], n[1], n[2], n[3], n[4], n[5]
 		allowed := flags&flagAllowed != 0
-		if flags > flagAllowed|flagDamaged || quota < 0 || remaining < 0 || remaining > quota ||
+		if flags > flagAllowed|flagDamaged || now < 0 || quota < 0 || remaining < 0 || remaining > quota ||
 			allowed != (retry == 0) || retry < -1 || retry > maxWait ||
 			next < 0 || next > reset || reset > maxWait || delay < 0 || delay > maxWait {
 			return damaged, fmt.Errorf("redis answered what cannot be: flags %d, quota, remaining, retry, next, reset, delay %d", flags, n)
@@ -55,6 +67,7 @@ func decode(reply string, decisions []algorithms.Decision) (damaged int, err err
 			damaged = i
 		}
 		decisions[i] = algorithms.Micros(allowed, quota, remaining, retry, next, reset, delay)
+		decisions[i].At = now
 	}
 	return damaged, nil
 }

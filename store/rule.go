@@ -2,21 +2,34 @@ package store
 
 import (
 	"encoding/binary"
+	"math"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
 
 // Rule is a zone's limit made ready for the request path: checked once, with all that
-// can be worked out ahead. It does not change.
+// can be worked out ahead.
 type Rule struct {
 	zone      string
 	algorithm algorithms.Algorithm
-	params    algorithms.Params
 	limit     algorithms.Limit
 	id        string
-	wire      string
 	salt      uint64
+	dated     algorithms.Dated // nil unless the parameters depend on the date
+	prepared  atomic.Pointer[Prepared]
+}
+
+// Prepared are the numbers that the algorithm computes with.
+type Prepared struct {
+	Params algorithms.Params
+
+	// Wire are the parameters in the form that scripts read.
+	Wire string
+
+	until int64 // microseconds since 1970; for ever if not dated
 }
 
 // NewRule checks a limit and makes it ready. Its error names the option, its value and
@@ -29,20 +42,45 @@ func NewRule(zone string, algorithm algorithms.Algorithm, limit algorithms.Limit
 	if err != nil {
 		return nil, err
 	}
+	r := &Rule{
+		zone:      zone,
+		algorithm: algorithm,
+		limit:     limit,
+		id:        Escape(zone) + ":" + Escape(algorithm.Name()),
+		salt:      salt,
+	}
+	if limit.Calendar != 0 {
+		r.dated, _ = algorithm.(algorithms.Dated)
+	}
+	until := int64(math.MaxInt64)
+	if r.dated != nil {
+		until = 0
+	}
+	r.prepared.Store(prepare(params, until))
+	return r, nil
+}
+
+func prepare(params algorithms.Params, until int64) *Prepared {
 	wire := make([]byte, 0, len(params)*8)
 	for _, p := range params {
 		wire = binary.BigEndian.AppendUint64(wire, uint64(p))
 	}
-	return &Rule{
-		zone:      zone,
-		algorithm: algorithm,
-		params:    params,
-		limit:     limit,
-		id:        Escape(zone) + ":" + Escape(algorithm.Name()),
-		wire:      string(wire),
-		salt:      salt,
-	}, nil
+	return &Prepared{Params: params, Wire: string(wire), until: until}
 }
+
+// At is what the algorithm computes with at a time, in microseconds since 1970.
+func (r *Rule) At(now int64) *Prepared {
+	p := r.prepared.Load()
+	if now >= p.until {
+		params, until := r.dated.PrepareAt(r.limit, time.UnixMicro(now))
+		p = prepare(params, until.UnixMicro())
+		r.prepared.Store(p)
+	}
+	return p
+}
+
+// Dated says that it matters which time At gets.
+func (r *Rule) Dated() bool { return r.dated != nil }
 
 // Zone is the zone's name.
 func (r *Rule) Zone() string { return r.zone }
@@ -50,18 +88,12 @@ func (r *Rule) Zone() string { return r.zone }
 // Algorithm is how the zone counts.
 func (r *Rule) Algorithm() algorithms.Algorithm { return r.algorithm }
 
-// Params are the numbers that the algorithm computes with.
-func (r *Rule) Params() *algorithms.Params { return &r.params }
-
 // Limit is the limit as it was written.
 func (r *Rule) Limit() algorithms.Limit { return r.limit }
 
 // ID names the states that rules share: zone and algorithm, escaped. Limits may change
 // under a state; another algorithm would misread it.
 func (r *Rule) ID() string { return r.id }
-
-// Wire are the parameters in the form that scripts read.
-func (r *Rule) Wire() string { return r.wire }
 
 // Salt tells generations of the zone apart.
 func (r *Rule) Salt() uint64 { return r.salt }

@@ -15,6 +15,9 @@ import (
 // ErrClosed is what a store returns after Close.
 var ErrClosed = errors.New("store is closed")
 
+// MaxChecks is how many checks one call may have.
+const MaxChecks = 255
+
 // Check asks for one cost in one zone.
 type Check struct {
 	// Rule is the zone's limit.
@@ -27,6 +30,19 @@ type Check struct {
 	// Cost is what the request takes from the limit, at least 0. 0 peeks: it is always
 	// allowed and charges nothing.
 	Cost int64
+
+	// Hold names the charge, uniquely in all of the fleet, so that it can be renewed and
+	// given back. Only an [algorithms.Lender] needs one.
+	Hold string
+}
+
+// Return is a charge to take back: one that [Store.Take] has made, or may have made
+// before it failed.
+type Return struct {
+	Check
+
+	// Turn is when the request was to leave, for an [algorithms.Returner].
+	Turn int64
 }
 
 // Store decides checks. Its methods may be called from many goroutines at once.
@@ -40,9 +56,18 @@ type Store interface {
 	// A refusal is a decision, not an error. After an error no decision means anything,
 	// and the checks may have been charged once or not at all, never twice.
 	//
-	// No two checks may have the same zone and key. Take keeps neither slice, and it
+	// What a Lender has lent is renewed by the store until it is given back or the store
+	// is closed.
+	//
+	// There are at most [MaxChecks] checks, and no two have the same zone and key. Take keeps neither slice, and it
 	// MUST return soon after ctx is done, whatever its backend does.
 	Take(ctx context.Context, checks []Check, decisions []algorithms.Decision) error
+
+	// GiveBack ends holds, and gives turns back where that does nobody harm. For other
+	// algorithms a charge is not held, and it does nothing. It does not wait: it may
+	// take effect a moment later, and a backend that is away is told when it is back, as
+	// long as that matters.
+	GiveBack(returns ...Return)
 
 	// Reset forgets a key of a zone, as if it had never been seen.
 	Reset(ctx context.Context, rule *Rule, key string) error

@@ -5,6 +5,7 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,6 +30,8 @@ func Run(t *testing.T, open Open) {
 	t.Run("AllOrNothing", func(t *testing.T) { allOrNothing(t, open) })
 	t.Run("Keys", func(t *testing.T) { keys(t, open) })
 	t.Run("Field", func(t *testing.T) { field(t, open) })
+	t.Run("Options", func(t *testing.T) { options(t, open) })
+	t.Run("GiveBack", func(t *testing.T) { giveBack(t, open) })
 }
 
 // bench is a store under test with a clock in hand.
@@ -65,10 +68,27 @@ func (b *bench) take(rule *store.Rule, key string, cost int64) algorithms.Decisi
 func (b *bench) takeAll(checks ...store.Check) []algorithms.Decision {
 	b.Helper()
 	decisions := make([]algorithms.Decision, len(checks))
+	for i := range checks {
+		checks[i].Hold = Hold(checks[i].Rule)
+	}
 	if err := b.store.Take(context.Background(), checks, decisions); err != nil {
 		b.Fatalf("take: %v", err)
 	}
+	for i := range decisions {
+		equal(b, "time of the decision", decisions[i].At, b.now)
+		decisions[i].At = 0 // so that decisions at different times can be compared
+	}
 	return decisions
+}
+
+var lastHold atomic.Int64
+
+// Hold makes a new hold where the algorithm needs one.
+func Hold(rule *store.Rule) string {
+	if _, ok := rule.Algorithm().(algorithms.Lender); !ok {
+		return ""
+	}
+	return fmt.Sprint("hold ", lastHold.Add(1))
 }
 
 // admitted counts how many of n requests of cost 1 pass.
@@ -99,6 +119,17 @@ func Rule(t testing.TB, zone, algorithm string, limit algorithms.Limit) *store.R
 
 func per(events int64, window time.Duration) algorithms.Limit {
 	return algorithms.Limit{Events: events, Window: window}
+}
+
+// Limit is so many events in a window, or for an algorithm that lends so many slots
+// with a lease of that length.
+func Limit(name string, events int64, window time.Duration) algorithms.Limit {
+	if a, err := algorithms.Get(name); err == nil {
+		if _, lends := a.(algorithms.Lender); lends {
+			return algorithms.Limit{Events: events, Lease: window}
+		}
+	}
+	return per(events, window)
 }
 
 func equal[T comparable](t testing.TB, what string, got, want T) {

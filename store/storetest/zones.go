@@ -15,7 +15,7 @@ func allOrNothing(t *testing.T, open Open) {
 		for _, second := range algorithms.Names() {
 			t.Run(first+"/"+second, func(t *testing.T) {
 				b := start(t, open)
-				narrow, wide := Rule(t, "narrow", first, per(3, time.Minute)), Rule(t, "wide", second, per(10, time.Minute))
+				narrow, wide := Rule(t, "narrow", first, Limit(first, 3, time.Minute)), Rule(t, "wide", second, Limit(second, 10, time.Minute))
 				for i := range 8 {
 					d := b.takeAll(
 						store.Check{Rule: wide, Key: "all", Cost: 1},
@@ -98,7 +98,7 @@ func keys(t *testing.T, open Open) {
 			// Zones whose names together with keys could read alike.
 			zones := []string{"zone", "a", "a:b", "b", "}:zone", "zone:" + name, "*"}
 			for _, zone := range zones {
-				rule := Rule(t, zone, name, per(2, time.Minute))
+				rule := Rule(t, zone, name, Limit(name, 2, time.Minute))
 				for _, key := range names {
 					if got := b.admitted(rule, key, 3); got != 2 {
 						t.Fatalf("zone %q, key %.80q: %d admitted, want 2", zone, key, got)
@@ -110,7 +110,7 @@ func keys(t *testing.T, open Open) {
 	t.Run("AnotherAlgorithmStartsAnew", func(t *testing.T) {
 		b := start(t, open)
 		for _, name := range algorithms.Names() {
-			equal(t, name, b.admitted(Rule(t, "zone", name, per(4, time.Minute)), "k", 9), 4)
+			equal(t, name, b.admitted(Rule(t, "zone", name, Limit(name, 4, time.Minute)), "k", 9), 4)
 		}
 	})
 }

@@ -1,0 +1,84 @@
+package algorithms
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/lua"
+)
+
+// Concurrency admits at most so many requests at once. Each holds a lease on its slot,
+// which is renewed while the request lives; what is not renewed, because its holder
+// crashed, comes back when the lease is over.
+//
+// Its waits tell when slots come back if nobody renews and nobody gives back.
+type Concurrency struct{}
+
+// Name implements [Algorithm].
+func (Concurrency) Name() string { return "concurrency" }
+
+// Script implements [Algorithm].
+func (Concurrency) Script() string { return lua.Concurrency }
+
+// Prepare implements [Algorithm]. The parameters are the slots and the lease.
+func (a Concurrency) Prepare(l Limit) (Params, error) {
+	if err := l.validate(a.Name(), has{lease: true}); err != nil {
+		return Params{}, err
+	}
+	lease := l.Lease
+	if lease == 0 {
+		lease = DefaultLease
+	}
+	switch {
+	case l.Events > MaxSlots:
+		return Params{}, fmt.Errorf("events must be at most %d for %s, got %d", MaxSlots, a.Name(), l.Events)
+	case lease < MinLease || lease > MaxLease:
+		return Params{}, fmt.Errorf("lease must be from %v to %v, got %v", MinLease, MaxLease, lease)
+	case lease%time.Microsecond != 0:
+		return Params{}, errors.New("lease must be a whole number of microseconds")
+	}
+	return Params{l.Events, lease.Microseconds()}, nil
+}
+
+// Decide implements [Lender].
+func (Concurrency) Decide(l *Leases, p Params, now, cost int64) Decision {
+	events, lease := p[0], p[1]
+	live := l.live(now)
+	remaining := max(0, events-live)
+	allowed := cost <= remaining
+
+	next, reset, retry := int64(0), int64(0), int64(0)
+	if live > 0 {
+		next = l.end(now, max(0, live-events)) - now
+		reset = l.lastEnd(now) - now
+	}
+	switch {
+	case allowed && cost > 0:
+		remaining -= cost
+		if live == 0 {
+			next = lease
+		}
+		next, reset = min(next, lease), max(reset, lease)
+	case allowed:
+	case cost > events:
+		retry = never
+	default:
+		retry = l.end(now, live+cost-events-1) - now
+	}
+	if remaining == events {
+		next, reset = 0, 0
+	}
+	return Micros(allowed, events, remaining, retry, next, reset, 0)
+}
+
+// Lend implements [Lender].
+func (Concurrency) Lend(l *Leases, p Params, now, cost int64, hold string) {
+	l.expire(now)
+	l.put(hold, now+p[1], cost)
+}
+
+// Renewal implements [Lender]: a third of the lease, so that one lost renewal does no harm.
+func (Concurrency) Renewal(p Params) time.Duration {
+	return time.Duration(p[1]) * time.Microsecond / 3
+}

@@ -1,0 +1,59 @@
+-- Twin of algorithms/concurrency.go. The leases are a sorted set: each slot's holder,
+-- and when its lease ends in microseconds. A cost of n holds n slots under n names.
+
+local function precise(n) return string.format('%.0f', n) end
+
+-- What ends later than any lease given now is damaged, and counts as none.
+local function horizon(now) return precise(now + MAX_STEP_BACK) end
+
+take = function(now, cost, events, lease, _, _, _, _, key)
+  local from, to = '(' .. precise(now), horizon(now)
+  local live, damaged = redis.pcall('ZCOUNT', key, from, to), false
+  if type(live) ~= 'number' then live, damaged = 0, true end
+  local function ends(index)
+    local found = call('ZRANGEBYSCORE', key, from, to, 'WITHSCORES', 'LIMIT', index, 1)
+    return tonumber(found[2]) or now
+  end
+  local remaining = events > live and events - live or 0
+  local allowed = cost <= remaining
+
+  local next, reset, retry = 0, 0, 0
+  if live > 0 then
+    next = ends(live > events and live - events or 0) - now
+    local latest = call('ZREVRANGEBYSCORE', key, to, from, 'WITHSCORES', 'LIMIT', 0, 1)
+    reset = tonumber(latest[2]) - now
+  end
+  if allowed then
+    if cost > 0 then
+      remaining = remaining - cost
+      if live == 0 or next > lease then next = lease end
+      if reset < lease then reset = lease end
+    end
+  elseif cost > events then
+    retry = NEVER
+  else
+    retry = ends(live + cost - events - 1) - now
+  end
+  if remaining == events then next, reset = 0, 0 end
+  return allowed, events, remaining, retry, next, reset, 0, now, lease, horizon(now), damaged
+end
+
+local function names(hold, cost)
+  local n = { hold }
+  for i = 2, cost do n[i] = hold .. '#' .. i end
+  return n
+end
+
+record = function(key, cost, now, lease, horizon, hold)
+  if type(redis.pcall('ZCARD', key)) ~= 'number' then call('DEL', key) end
+  call('ZREMRANGEBYSCORE', key, '-inf', precise(now))
+  call('ZREMRANGEBYSCORE', key, '(' .. horizon, '+inf')
+  local ends = precise(now + lease)
+  for _, name in ipairs(names(hold, cost)) do call('ZADD', key, ends, name) end
+end
+
+-- Giving back names what is held, so doing it twice does no harm.
+give_back = function(key, cost, hold)
+  if type(redis.pcall('ZCARD', key)) ~= 'number' then return end
+  for _, name in ipairs(names(hold, cost)) do call('ZREM', key, name) end
+end

@@ -1,0 +1,46 @@
+-- Twin of algorithms/sliding_window_counter.go, line by line: see there for what the
+-- numbers mean.
+
+local function until_used(target, start, window, current, previous)
+  if target >= current then
+    return start + window - (muldiv(target - current, window, previous))
+  end
+  return start + 2 * window - (muldiv(target, window, current))
+end
+
+take = function(now, cost, events, window, _, _, _, _, last, current, previous)
+  if current < 0 or current >= MAX_EXACT or previous < 0 or previous >= MAX_EXACT or last < 0 or last > now + MAX_STEP_BACK then
+    last, current, previous = 0, 0, 0
+  end
+  local t = now > last and now or last
+  local start = t - t % window
+  local counted = last - last % window
+  if counted ~= start then
+    if counted == start - window then
+      current, previous = 0, current
+    else
+      current, previous = 0, 0
+    end
+  end
+
+  local _, covered = muldiv(previous, window - (t - start), window)
+  local used = current + covered
+  local remaining = events > used and events - used or 0
+  local allowed, retry = cost <= remaining, 0
+  if allowed then
+    current = current + cost
+    used = used + cost
+    remaining = remaining - cost
+  elseif cost > events then
+    retry = NEVER
+  else
+    retry = until_used(events - cost, start, window, current, previous) - now
+  end
+
+  local next, reset = 0, 0
+  if remaining < events then
+    next = until_used((used < events and used or events) - 1, start, window, current, previous) - now
+    reset = start + (current > 0 and 2 or 1) * window - now -- until none is used
+  end
+  return allowed, events, remaining, retry, next, reset, 0, t, current, previous
+end

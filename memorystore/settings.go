@@ -1,0 +1,48 @@
+package memorystore
+
+import "time"
+
+// Settings are options that may change while a store is in use.
+type Settings struct {
+	// MaxKeys is as in [Options]. Keys above a lower bound stay until they expire.
+	MaxKeys int
+
+	// SweepInterval is as in [Options].
+	SweepInterval time.Duration
+}
+
+// Apply changes the settings. It returns those that were in force, for [Store.Revert].
+func (s *Store) Apply(settings *Settings) (before *Settings) {
+	before = s.settings.Swap(settings)
+	s.wake()
+	return before
+}
+
+// Revert goes back from settings to those before, unless others were applied since.
+func (s *Store) Revert(settings, before *Settings) {
+	if s.settings.CompareAndSwap(settings, before) {
+		s.wake()
+	}
+}
+
+// wake has the sweeper look at its interval.
+func (s *Store) wake() {
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+func (s *Store) maxKeys() int {
+	if n := s.settings.Load().MaxKeys; n != 0 {
+		return n
+	}
+	return DefaultMaxKeys
+}
+
+func (s *Store) sweepInterval() time.Duration {
+	if d := s.settings.Load().SweepInterval; d != 0 {
+		return d
+	}
+	return DefaultSweepInterval
+}

@@ -1,0 +1,172 @@
+package redisstore
+
+import (
+	"context"
+	"encoding/binary"
+	"sync"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+const (
+	// maxReturns bounds what waits to be given back while Redis is away. Beyond it the
+	// oldest are dropped: their leases end by themselves.
+	maxReturns = 100_000
+
+	// settleBatch is how many of them one call takes.
+	settleBatch = 256
+
+	// settleTimeout bounds such a call; nobody waits for it.
+	settleTimeout = time.Second
+)
+
+// returns are the charges that wait to be given back.
+type returns struct {
+	mu      sync.Mutex
+	waiting []store.Return
+	wake    chan struct{}
+	quit    chan struct{}
+	once    sync.Once
+	done    chan struct{}
+}
+
+func (r *returns) init() {
+	r.wake, r.quit, r.done = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
+}
+
+// stop has what waits sent once more, and waits for that.
+func (r *returns) stop() {
+	r.once.Do(func() { close(r.quit) })
+	<-r.done
+}
+
+func (r *returns) add(more ...store.Return) {
+	r.mu.Lock()
+	r.waiting = append(r.waiting, more...)
+	if over := len(r.waiting) - maxReturns; over > 0 {
+		r.waiting = append(r.waiting[:0], r.waiting[over:]...)
+	}
+	r.mu.Unlock()
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take takes a batch off the front.
+func (r *returns) take() []store.Return {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := min(len(r.waiting), settleBatch)
+	batch := append([]store.Return(nil), r.waiting[:n]...)
+	r.waiting = append(r.waiting[:0], r.waiting[n:]...)
+	return batch
+}
+
+// GiveBack implements [store.Store].
+func (s *Store) GiveBack(returns ...store.Return) {
+	for i := range returns {
+		if returns[i].Hold != "" {
+			s.holds.Remove(returns[i].Hold)
+		}
+	}
+	s.returns.add(returns...)
+}
+
+// hold notes what was lent, so that it is renewed.
+func (s *Store) hold(checks []store.Check, decisions []algorithms.Decision) {
+	for i := range decisions {
+		if !decisions[i].Allowed {
+			return // nothing was charged
+		}
+	}
+	for i := range checks {
+		if checks[i].Hold != "" {
+			s.holds.Add(&checks[i])
+		}
+	}
+}
+
+// lost gives back what may have been lent by a call whose answer never came.
+func (s *Store) lost(checks []store.Check) {
+	for i := range checks {
+		if checks[i].Hold != "" {
+			s.returns.add(store.Return{Check: checks[i]})
+		}
+	}
+}
+
+// settle renews leases and gives back, in this order, so that nothing is renewed after
+// it was given back. It ends when the store is closed.
+func (s *Store) settle() {
+	defer close(s.returns.done)
+	renewal := time.NewTicker(store.RenewInterval)
+	defer renewal.Stop()
+	for {
+		select {
+		case <-s.returns.wake:
+			s.giveBack()
+		case <-renewal.C:
+			s.renew()
+			s.giveBack()
+		case <-s.returns.quit:
+			s.giveBack()
+			return
+		}
+	}
+}
+
+// renew renews what is due. What cannot be renewed now is due again soon enough.
+func (s *Store) renew() {
+	due := s.holds.Due(time.Now())
+	for len(due) > 0 {
+		n := min(len(due), settleBatch)
+		questions := make([]*question, n)
+		for i := range questions {
+			questions[i] = s.question(&due[i], opRenew, due[i].Hold)
+		}
+		if s.send(questions) != nil {
+			return
+		}
+		due = due[n:]
+	}
+}
+
+// giveBack sends what waits. What cannot be sent waits on, and is tried again with the
+// next renewal.
+func (s *Store) giveBack() {
+	for {
+		batch := s.returns.take()
+		if len(batch) == 0 {
+			return
+		}
+		questions := make([]*question, len(batch))
+		for i, r := range batch {
+			hold := r.Hold
+			if hold == "" {
+				hold = string(binary.BigEndian.AppendUint64(nil, uint64(r.Turn)))
+			}
+			questions[i] = s.question(&r.Check, opGiveBack, hold)
+		}
+		if s.send(questions) != nil {
+			s.returns.mu.Lock()
+			s.returns.waiting = append(batch, s.returns.waiting...)
+			s.returns.mu.Unlock()
+			return
+		}
+	}
+}
+
+// send has the script do something with each check, in a group of its own.
+func (s *Store) send(questions []*question) error {
+	ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
+	defer cancel()
+	_, err := s.call(ctx, questions)
+	return err
+}
+
+func (s *Store) question(c *store.Check, op byte, hold string) *question {
+	return &question{keys: []any{s.key(c.Rule, c.Key)}, args: []any{s.argument(c, op, hold)}}
+}

@@ -1,0 +1,69 @@
+package store
+
+import (
+	"sync"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+)
+
+// RenewInterval is how often a store should ask [Holds.Due]. It is well below the
+// shortest lease.
+const RenewInterval = 250 * time.Millisecond
+
+// Holds remembers what a store has lent, so that it can be renewed in time. It is for
+// stores to use; they ask it what is due.
+type Holds struct {
+	mu   sync.Mutex
+	held map[string]held
+}
+
+type held struct {
+	check Check
+	due   time.Time
+}
+
+// Add notes a charge that was just made, if its algorithm lends.
+func (h *Holds) Add(c *Check) {
+	lender, ok := c.Rule.Algorithm().(algorithms.Lender)
+	if !ok || c.Cost == 0 {
+		return
+	}
+	due := time.Now().Add(lender.Renewal(c.Rule.At(0).Params))
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.held == nil {
+		h.held = make(map[string]held)
+	}
+	h.held[c.Hold] = held{*c, due}
+}
+
+// Remove forgets a charge that is given back.
+func (h *Holds) Remove(hold string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.held, hold)
+}
+
+// Len is how many charges are held.
+func (h *Holds) Len() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.held)
+}
+
+// Due returns what should be renewed by now, and takes it to be so.
+func (h *Holds) Due(now time.Time) (due []Check) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for name, one := range h.held {
+		if one.due.After(now) {
+			continue
+		}
+		due = append(due, one.check)
+		lender := one.check.Rule.Algorithm().(algorithms.Lender)
+		one.due = now.Add(lender.Renewal(one.check.Rule.At(0).Params))
+		h.held[name] = one
+	}
+	return due
+}

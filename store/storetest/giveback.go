@@ -1,0 +1,110 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// giveBack is about charges that are held, and turns in a queue.
+func giveBack(t *testing.T, open Open) {
+	t.Run("Slots", func(t *testing.T) {
+		b := start(t, open)
+		rule := Rule(t, "zone", "concurrency", algorithms.Limit{Events: 3})
+		var held []store.Return
+		for range 3 {
+			c := store.Check{Rule: rule, Key: "client", Cost: 1, Hold: Hold(rule)}
+			b.takeNamed(c)
+			held = append(held, store.Return{Check: c})
+		}
+		refused := store.Check{Rule: rule, Key: "client", Cost: 1, Hold: Hold(rule)}
+		equal(t, "a fourth", b.takeNamed(refused).Allowed, false)
+		b.store.GiveBack(store.Return{Check: refused}) // it holds nothing, so nothing comes back
+		b.store.GiveBack(held[0], held[0], held[0])    // one slot, however often it is given back
+		b.await(rule, 1)
+		equal(t, "one is free", b.admitted(rule, "client", 3), 1)
+		b.store.GiveBack(held[1:]...)
+		b.await(rule, 2)
+	})
+
+	t.Run("SeveralSlotsAtOnce", func(t *testing.T) {
+		b := start(t, open)
+		rule := Rule(t, "zone", "concurrency", algorithms.Limit{Events: 10})
+		big := store.Check{Rule: rule, Key: "client", Cost: 7, Hold: Hold(rule)}
+		equal(t, "left", b.takeNamed(big).Remaining, 3)
+		equal(t, "another seven", b.take(rule, "client", 7).Allowed, false)
+		b.store.GiveBack(store.Return{Check: big})
+		b.await(rule, 10)
+	})
+
+	t.Run("LeasesEnd", func(t *testing.T) {
+		b := start(t, open)
+		rule := Rule(t, "zone", "concurrency", algorithms.Limit{Events: 2, Lease: 10 * time.Minute})
+		b.take(rule, "client", 1)
+		b.wait(time.Minute)
+		b.take(rule, "client", 1)
+		d := b.take(rule, "client", 1)
+		equal(t, "until the first lease ends", d.RetryAfter, 9*time.Minute)
+		b.wait(d.RetryAfter)
+		equal(t, "a slot of a holder that crashed", b.admitted(rule, "client", 5), 1)
+	})
+
+	t.Run("TheLastTurn", func(t *testing.T) {
+		b := start(t, open)
+		rule := Rule(t, "zone", "leaky_bucket", algorithms.Limit{Events: 10, Window: time.Second, Burst: 5, Mode: algorithms.ModeQueue})
+		turn := func() (store.Return, time.Duration) {
+			b.Helper()
+			c := store.Check{Rule: rule, Key: "client", Cost: 1}
+			d := b.takeNamed(c)
+			return store.Return{Check: c, Turn: b.now + d.Delay.Microseconds()}, d.Delay
+		}
+		turn()
+		second, _ := turn()
+		third, wait := turn()
+		equal(t, "third", wait, 200*time.Millisecond)
+		b.store.GiveBack(third, third) // once, however often
+		b.await(rule, 3)
+		_, wait = turn()
+		equal(t, "whose turn the next one gets", wait, 200*time.Millisecond)
+		b.store.GiveBack(second) // those behind it have been told when to leave
+		_, wait = turn()
+		equal(t, "behind all others", wait, 300*time.Millisecond)
+	})
+
+	t.Run("OthersHoldNothing", func(t *testing.T) {
+		b := start(t, open)
+		for _, name := range []string{"token_bucket", "fixed_window", "sliding_window_log", "sliding_window_counter"} {
+			rule := Rule(t, name, name, per(5, time.Minute))
+			b.take(rule, "client", 3)
+			b.store.GiveBack(store.Return{Check: store.Check{Rule: rule, Key: "client", Cost: 3}})
+			b.await(rule, 2)
+		}
+	})
+}
+
+// takeNamed takes a check as it is.
+func (b *bench) takeNamed(c store.Check) algorithms.Decision {
+	b.Helper()
+	decisions := make([]algorithms.Decision, 1)
+	if err := b.store.Take(b.Context(), []store.Check{c}, decisions); err != nil {
+		b.Fatalf("take: %v", err)
+	}
+	return decisions[0]
+}
+
+// await waits until so much is left: GiveBack may take effect a moment later.
+func (b *bench) await(rule *store.Rule, remaining int64) {
+	b.Helper()
+	deadline := time.Now().Add(5 * time.Second)
+	for {
+		got := b.take(rule, "client", 0).Remaining
+		if got == remaining {
+			return
+		}
+		if time.Now().After(deadline) {
+			b.Fatalf("%d are left, want %d", got, remaining)
+		}
+	}
+}
