@@ -20,9 +20,9 @@ type App struct {
 	mu    sync.Mutex
 	zones map[string]definition
 
-	memory        *memorystore.Store
-	maxKeys       int
-	sweepInterval time.Duration
+	memory   *memorystore.Store
+	settings memorystore.Settings
+	before   *memorystore.Settings
 }
 
 // definition is what all uses of a zone's name must agree on, with defaults filled in.
@@ -61,7 +61,7 @@ func (a *App) Provision(caddy.Context) error {
 func (a *App) define(z *Zone, kept *lease) error {
 	d := definition{
 		limit: z.describeLimit(), storeID: kept.id, store: describe(kept.backend),
-		key: z.Key, ipv4Prefix: z.key.ipv4Prefix, ipv6Prefix: z.key.ipv6Prefix,
+		key: z.Key, ipv4Prefix: z.key.prefixes.ipv4, ipv6Prefix: z.key.prefixes.ipv6,
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -118,30 +118,35 @@ func (a *App) configure(backend Backend, opened *shared, sweepInterval caddy.Dur
 	defer a.mu.Unlock()
 	a.memory = opened.Store.(*memorystore.Store)
 	if m.MaxKeys != 0 {
-		if a.maxKeys != 0 && a.maxKeys != m.MaxKeys {
+		if a.settings.MaxKeys != 0 && a.settings.MaxKeys != m.MaxKeys {
 			return fmt.Errorf("store memory: max_keys is %d and %d; there is one memory store in a process: set it once, in the global rate_limit option",
-				a.maxKeys, m.MaxKeys)
+				a.settings.MaxKeys, m.MaxKeys)
 		}
-		a.maxKeys = m.MaxKeys
+		a.settings.MaxKeys = m.MaxKeys
 	}
-	if d := time.Duration(sweepInterval); d != 0 && (a.sweepInterval == 0 || d < a.sweepInterval) {
-		a.sweepInterval = d
+	if d := time.Duration(sweepInterval); d != 0 && (a.settings.SweepInterval == 0 || d < a.settings.SweepInterval) {
+		a.settings.SweepInterval = d
 	}
 	return nil
 }
 
-// Start implements [caddy.App]. Only now is the config known to be good, and may change
-// what the one before it still uses.
+// Start implements [caddy.App]. Only now is what this module has of the config known to
+// be good, and may change what the config before still uses.
 func (a *App) Start() error {
 	if a.memory != nil {
-		a.memory.SetMaxKeys(a.maxKeys)
-		a.memory.SetSweepInterval(a.sweepInterval)
+		a.before = a.memory.Apply(&a.settings)
 	}
 	return nil
 }
 
-// Stop implements [caddy.App].
-func (*App) Stop() error { return nil }
+// Stop implements [caddy.App]. If the config never came to run, because another app did
+// not start, the settings of the one that runs are in force again.
+func (a *App) Stop() error {
+	if a.memory != nil {
+		a.memory.Revert(&a.settings, a.before)
+	}
+	return nil
+}
 
 // Interface guards
 var (

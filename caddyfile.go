@@ -28,10 +28,16 @@ func init() {
 //	        ipv4_prefix <bits>
 //	        ipv6_prefix <bits>
 //	        events      <n>
-//	        window      <duration>
+//	        window      <duration>|day|week|month
 //	        algorithm   <name> [<events>/<window>]
 //	        burst       <n>
+//	        refill      smooth|interval
+//	        mode        meter|queue
+//	        align       clock|first_request
+//	        timezone    <name>
+//	        lease       <duration>
 //	        cost        <n>
+//	        max_wait    <duration>
 //	    }
 //	    store           <backend> { ... }
 //	    on_store_error  allow|deny
@@ -151,15 +157,24 @@ func parseZone(h httpcaddyfile.Helper, handler *Handler) error {
 		"ipv4_prefix": {parse: mholtInteger(d, "ipv4_prefix", &z.IPv4Prefix)},
 		"ipv6_prefix": {parse: mholtInteger(d, "ipv6_prefix", &z.IPv6Prefix)},
 		"events":      {label: "max events", parse: r.or(optional(&z.MaxEvents, maxEvents))},
-		"window":      {parse: r.or(duration(d, "window duration", &z.Window))},
+		"window":      {parse: r.or(window(d, &z.Window))},
 		"algorithm":   {parse: r.parseAlgorithm},
 		"burst":       {parse: integer(d, "burst", &z.Burst)},
 		"cost":        {parse: optional(&z.Cost, cost)},
+		"refill":      {parse: text(d, &z.Refill)},
+		"mode":        {parse: text(d, &z.Mode)},
+		"align":       {parse: text(d, &z.Align)},
+		"timezone":    {parse: text(d, &z.Timezone)},
+		"lease":       {parse: duration(d, "lease", &z.Lease)},
+		"max_wait":    {parse: duration(d, "max_wait", &z.MaxWait)},
 	})
 	if err != nil {
 		return err
 	}
-	if z.MaxEvents == nil || z.Window == 0 {
+	if lends(z.Algorithm) && z.MaxEvents == nil {
+		return d.Err("a rate limit zone for concurrency requires maximum events")
+	}
+	if z.MaxEvents == nil || z.Window == (Window{}) && !lends(z.Algorithm) {
 		return d.Err("a rate limit zone requires both a window and maximum events")
 	}
 	if handler.RateLimits == nil {

@@ -16,6 +16,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
+
+	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 func init() {
@@ -133,6 +135,10 @@ const unsupported = " is not supported: instances share one exact limit through 
 // minSweepInterval keeps the sweeper from doing nothing else.
 const minSweepInterval = 100 * time.Millisecond
 
+// maxZones is how many zones one request may meet in a handler: they are decided in one
+// call.
+const maxZones = store.MaxChecks
+
 // given tells whether JSON says anything of an option.
 func given(raw json.RawMessage) bool { return raw != nil && string(raw) != "null" }
 
@@ -144,6 +150,8 @@ func (h *Handler) check() error {
 		return errors.New("distributed" + unsupported)
 	case given(h.Storage):
 		return errors.New("storage" + unsupported)
+	case len(h.RateLimits) > maxZones:
+		return fmt.Errorf("a rate_limit handler takes at most %d zones, got %d", maxZones, len(h.RateLimits))
 	case h.Jitter != nil && *h.Jitter < 0:
 		return fmt.Errorf("jitter must be at least zero, got %v", *h.Jitter)
 	case h.Jitter != nil && *h.Jitter > 1:
@@ -218,8 +226,12 @@ func (h *Handler) Cleanup() error {
 
 // ServeHTTP implements [caddyhttp.MiddlewareHandler].
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	if done, err := h.decide(w, r); done || err != nil {
+	held, done, err := h.decide(w, r)
+	if done || err != nil {
 		return err
+	}
+	if held != nil {
+		defer held.release() // after a panic too
 	}
 	return next.ServeHTTP(w, r)
 }

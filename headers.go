@@ -29,6 +29,7 @@ const (
 	paramWindow     = ";w="
 	paramRemaining  = ";r="
 	paramNextQuota  = ";t="
+	paramUnit       = `;qu="concurrent-requests"`
 	fieldRetryAfter = "Retry-After"
 )
 
@@ -36,7 +37,7 @@ const (
 type answer struct {
 	draft10 bool
 	jitter  float64
-	all     []string // RateLimit-Policy where a request met all zones
+	all     string // RateLimit-Policy where a request met all zones
 	zones   int
 }
 
@@ -45,7 +46,7 @@ func newAnswer(h *Handler) answer {
 	if h.Jitter != nil {
 		a.jitter = *h.Jitter
 	}
-	a.all = []string{policies(h.zones)}
+	a.all = policies(h.zones)
 	return a
 }
 
@@ -53,17 +54,24 @@ func newAnswer(h *Handler) answer {
 func (a *answer) setHeaders(header http.Header, t *attempt, binding int) {
 	z, d := t.zones[binding], &t.decisions[binding]
 	next := seconds(d.NextAfter)
+	if z.lends {
+		next = 0
+	}
 	if !d.Allowed {
+		// A handler before this one may have told of limits that passed.
+		header.Del(fieldRateLimit)
+		header.Del(fieldPolicy)
 		header[fieldRetryAfter] = []string{strconv.FormatInt(max(next, a.retryAfter(z, d)), 10)}
 	}
 	if !a.draft10 {
 		return
 	}
-	if len(t.zones) == a.zones {
-		header[fieldPolicy] = a.all
-	} else {
-		header[fieldPolicy] = []string{policies(t.zones)}
+	policy := a.all
+	if len(t.zones) != a.zones {
+		policy = policies(t.zones)
 	}
+	// A slice of its own, for handlers behind may change values where they stand.
+	header[fieldPolicy] = []string{policy}
 	var room [96]byte
 	b := append(room[:0], z.item...)
 	b = strconv.AppendInt(b, d.Remaining, 10)
@@ -78,8 +86,11 @@ func (a *answer) setHeaders(header http.Header, t *attempt, binding int) {
 // granted may be asked for again after a window.
 func (a *answer) retryAfter(z *Zone, d *algorithms.Decision) int64 {
 	wait := d.RetryAfter
-	if wait == algorithms.Never {
-		wait = z.rule.Limit().Window
+	switch {
+	case wait == algorithms.Never:
+		wait = z.Window.length()
+	case z.lends:
+		wait = time.Second // a slot may come back at any time
 	}
 	if a.jitter > 0 {
 		wait += time.Duration(rand.Float64() * a.jitter * float64(wait))
@@ -109,18 +120,22 @@ func (z *Zone) prepareHeaders() {
 		name = `"` + store.Escape(z.name) + `"`
 	}
 	z.item = name + paramRemaining
-	z.policy = name + paramQuota + strconv.FormatInt(z.quota(), 10) +
-		paramWindow + strconv.FormatInt(max(1, seconds(z.quotaWindow())), 10)
+	z.policy = name + paramQuota + strconv.FormatInt(z.quota(), 10)
+	if z.lends {
+		z.policy += paramUnit // a slot comes back when a request ends, and nobody knows when
+	} else {
+		z.policy += paramWindow + strconv.FormatInt(max(1, seconds(z.quotaWindow())), 10)
+	}
 }
 
 // quotaWindow is the time in which the whole quota comes back: for a bucket whose burst
 // is not its events that is not the window.
 func (z *Zone) quotaWindow() time.Duration {
 	if bucket, ok := z.rule.Algorithm().(algorithms.Counter); ok && z.Burst > 0 && *z.MaxEvents > 0 {
-		_, d := bucket.Take(algorithms.State{}, *z.rule.Params(), 0, z.Burst)
+		_, d := bucket.Take(algorithms.State{}, z.rule.At(0).Params, 0, z.Burst)
 		return d.ResetAfter
 	}
-	return time.Duration(z.Window)
+	return z.Window.length()
 }
 
 // remoteIP is the address of the connection's other end.

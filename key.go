@@ -1,24 +1,13 @@
 package caddyratelimit
 
 import (
-	"cmp"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 )
-
-// addressPlaceholders are those that hold a client's address.
-var addressPlaceholders = map[string]bool{
-	"http.vars.client_ip":      true,
-	"http.request.remote.host": true,
-}
-
-// defaultIPv6Prefix is for the address of a client, who commonly has a whole /64.
-const defaultIPv6Prefix = 64
 
 // keyTemplate makes a request's key.
 type keyTemplate struct {
@@ -28,15 +17,21 @@ type keyTemplate struct {
 	// with its length, so that no value can imitate its neighbours.
 	several bool
 
-	// An address is cut to these many bits. If both are 0, the key is no address.
-	ipv4Prefix, ipv6Prefix int
+	// prefixes are what addresses in the key are cut to.
+	prefixes prefixes
+
+	// early says that the key has an address that is not to be trusted in TLS early data.
+	early bool
 
 	// unknown are placeholders that only another module can know.
 	unknown []string
 }
 
 // keyPart is a placeholder, or text if there is none.
-type keyPart struct{ text, placeholder string }
+type keyPart struct {
+	text, placeholder string
+	mask              prefixes // of the placeholder's value, if it is an address
+}
 
 // newKeyTemplate parses a key. Backslashes before braces mean the braces, as
 // everywhere in Caddy.
@@ -47,16 +42,21 @@ func newKeyTemplate(text string, ipv4Prefix, ipv6Prefix int) (*keyTemplate, erro
 	if ipv6Prefix < 0 || ipv6Prefix > 128 {
 		return nil, fmt.Errorf("ipv6_prefix must be from 1 to 128, got %d", ipv6Prefix)
 	}
-	k := &keyTemplate{ipv4Prefix: ipv4Prefix, ipv6Prefix: ipv6Prefix}
+	k := &keyTemplate{prefixes: prefixes{ipv4Prefix, ipv6Prefix}}
 	if err := k.parse(text); err != nil {
 		return nil, fmt.Errorf("key %q: %w", text, err)
 	}
 	placeholders := 0
-	for _, p := range k.parts {
+	for i := range k.parts {
+		p := &k.parts[i]
 		if p.placeholder == "" {
 			continue
 		}
 		placeholders++
+		p.mask = k.prefixes.of(p.placeholder)
+		if addressPlaceholders[p.placeholder] {
+			k.prefixes, k.early = p.mask, true
+		}
 		known, err := checkPlaceholder(p.placeholder)
 		if err != nil {
 			return nil, fmt.Errorf("key %q: %w", text, err)
@@ -66,12 +66,6 @@ func newKeyTemplate(text string, ipv4Prefix, ipv6Prefix int) (*keyTemplate, erro
 		}
 	}
 	k.several = placeholders > 1
-	if len(k.parts) == 1 && addressPlaceholders[k.parts[0].placeholder] {
-		k.ipv6Prefix = cmp.Or(k.ipv6Prefix, defaultIPv6Prefix)
-	}
-	if k.ipv4Prefix != 0 || k.ipv6Prefix != 0 {
-		k.ipv4Prefix, k.ipv6Prefix = cmp.Or(k.ipv4Prefix, 32), cmp.Or(k.ipv6Prefix, 128)
-	}
 	return k, nil
 }
 
@@ -120,7 +114,7 @@ func (k *keyTemplate) expand(repl *caddy.Replacer) string {
 		return ""
 	}
 	if len(k.parts) == 1 {
-		return k.mask(k.parts[0].value(repl))
+		return k.parts[0].value(repl)
 	}
 	var b strings.Builder
 	for _, p := range k.parts {
@@ -131,7 +125,7 @@ func (k *keyTemplate) expand(repl *caddy.Replacer) string {
 		}
 		b.WriteString(v)
 	}
-	return k.mask(b.String())
+	return b.String()
 }
 
 func (p *keyPart) value(repl *caddy.Replacer) string {
@@ -139,37 +133,9 @@ func (p *keyPart) value(repl *caddy.Replacer) string {
 		return p.text
 	}
 	v, _ := repl.Get(p.placeholder)
-	if s, ok := v.(string); ok {
-		return s
+	s, ok := v.(string)
+	if !ok {
+		s = caddy.ToString(v)
 	}
-	return caddy.ToString(v)
-}
-
-// mask writes an address the one way it is written, cut to the prefix, if the zone
-// takes its key for an address: an IPv4 address in IPv6 clothes is the IPv4 address,
-// and the zone of an IPv6 address is the client's to choose.
-func (k *keyTemplate) mask(key string) string {
-	if k.ipv4Prefix == 0 && k.ipv6Prefix == 0 {
-		return key
-	}
-	addr, err := netip.ParseAddr(key)
-	if err != nil {
-		return key
-	}
-	addr = addr.Unmap().WithZone("")
-	bits, whole := k.ipv6Prefix, 128
-	if addr.Is4() {
-		bits, whole = k.ipv4Prefix, 32
-		if bits == whole && len(key) <= len("255.255.255.255") {
-			return key // as nearly always: it stands there as it should
-		}
-	}
-	if bits == 0 || bits == whole {
-		return addr.String()
-	}
-	prefix, err := addr.Prefix(bits)
-	if err != nil {
-		return key
-	}
-	return prefix.String()
+	return p.mask.apply(s)
 }

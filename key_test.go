@@ -30,6 +30,7 @@ func TestKeyOfAnAddress(t *testing.T) {
 	}{
 		{"http.vars.client_ip", 0, 0, "203.0.113.7", "203.0.113.7"},
 		{"http.vars.client_ip", 0, 0, "::ffff:203.0.113.7", "203.0.113.7"},
+		{"http.vars.client_ip", 0, 0, "::ffff:1.2.3.4", "1.2.3.4"},
 		{"http.vars.client_ip", 24, 0, "203.0.113.7", "203.0.113.0/24"},
 		{"http.vars.client_ip", 24, 0, "::ffff:203.0.113.7", "203.0.113.0/24"},
 		{"http.vars.client_ip", 0, 0, "2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"},
@@ -87,6 +88,28 @@ func TestValuesCannotImitateOthers(t *testing.T) {
 			rt.Fatalf("(%q, %q) and (%q, %q) have one key", a1, b1, a2, b2)
 		}
 	})
+}
+
+// TestAddressBesideOtherValues: an address is cut wherever it stands in the key.
+func TestAddressBesideOtherValues(t *testing.T) {
+	one := map[string]string{"http.vars.client_ip": "2001:db8::1", "http.request.uri.path": "/"}
+	two := map[string]string{"http.vars.client_ip": "2001:db8::2", "http.request.uri.path": "/"}
+	for _, template := range []string{"{http.vars.client_ip} {http.request.uri.path}", "ip:{http.vars.client_ip}"} {
+		if a, b := expand(t, template, 0, 0, one), expand(t, template, 0, 0, two); a != b {
+			t.Errorf("%s: one client has the keys %q and %q", template, a, b)
+		}
+		if a, b := expand(t, template, 0, 128, one), expand(t, template, 0, 128, two); a == b {
+			t.Errorf("%s with ipv6_prefix 128: two addresses have the key %q", template, a)
+		}
+	}
+}
+
+func TestPrefixPlaceholders(t *testing.T) {
+	for bits, ok := range map[string]bool{"24,64": true, "24": true, "64": false, "33,64": false, "24,129": false, "abc": false, "": false} {
+		if _, err := newKeyTemplate("{http.request.remote.host/"+bits+"}", 0, 0); (err == nil) != ok {
+			t.Errorf("/%s: got %v", bits, err)
+		}
+	}
 }
 
 func TestUnknownPlaceholders(t *testing.T) {
@@ -175,9 +198,9 @@ func FuzzMask(f *testing.F) {
 		f.Add(seed, 24, 56)
 	}
 	f.Fuzz(func(t *testing.T, key string, v4, v6 int) {
-		k := &keyTemplate{ipv4Prefix: v4 & 31, ipv6Prefix: v6 & 127}
-		once := k.mask(key)
-		if twice := k.mask(once); twice != once {
+		p := prefixes{v4 & 31, v6 & 127}.of("http.vars.client_ip")
+		once := p.apply(key)
+		if twice := p.apply(once); twice != once {
 			t.Errorf("%q: %q, then %q", key, once, twice)
 		}
 	})

@@ -23,7 +23,10 @@ func checkPlaceholder(name string) (known bool, err error) {
 	if full := spellOut(name); full != name {
 		return false, fmt.Errorf("{%s} is short for {%s} in Caddyfiles only: write {%s}", name, full, full)
 	}
-	if _, ok := exampleReplacer().Get(name); ok && nameable(name) || begins(name, setByOthers) {
+	if strings.HasPrefix(name, remotePrefix) {
+		return true, checkRemotePrefix(name)
+	}
+	if _, ok := exampleReplacer("192.0.2.1:1").Get(name); ok && nameable(name) || begins(name, setByOthers) {
 		return true, nil
 	}
 	if _, ok := meant[name]; ok || begins(name, caddysOwn) {
@@ -31,6 +34,19 @@ func checkPlaceholder(name string) (known bool, err error) {
 			name, nearest(name))
 	}
 	return false, nil
+}
+
+const remotePrefix = "http.request.remote.host/"
+
+// checkRemotePrefix asks Caddy for the prefix of either kind of address: it takes bits
+// that are none for nothing, which all clients would share.
+func checkRemotePrefix(name string) error {
+	for kind, remote := range map[string]string{"IPv4": "192.0.2.1:1", "IPv6": "[2001:db8::1]:1"} {
+		if value, _ := exampleReplacer(remote).GetString(name); value == "" {
+			return fmt.Errorf("{%s} gives all %s clients one limit: write the bits of both, as in {%s24,64}", name, kind, remotePrefix)
+		}
+	}
+	return nil
 }
 
 // spellOut asks Caddy's Caddyfile adapter for what it makes of a placeholder.
@@ -60,7 +76,7 @@ func notInFieldName(r rune) bool {
 // setByOthers are namespaces of Caddy in which modules set placeholders as they run.
 var setByOthers = []string{
 	"file.", "http.auth.", "http.error", "http.intercept.", "http.matchers.",
-	"http.rate_limit.", "http.regexp.", "http.response.", "http.reverse_proxy.",
+	"http.rate_limit.", "http.regexp.", "http.response.", "http.reverse_proxy.", "http.url_pattern.",
 }
 
 // caddysOwn are the namespaces that are Caddy's, and known in full. Other modules use
@@ -72,8 +88,8 @@ func begins(name string, prefixes []string) bool {
 }
 
 // exampleReplacer has the placeholders of a request.
-func exampleReplacer() *caddy.Replacer {
-	r := &http.Request{Method: http.MethodGet, URL: new(url.URL), Header: make(http.Header), RemoteAddr: "192.0.2.1:1"}
+func exampleReplacer(remote string) *caddy.Replacer {
+	r := &http.Request{Method: http.MethodGet, URL: new(url.URL), Header: make(http.Header), RemoteAddr: remote}
 	r = r.WithContext(context.WithValue(context.Background(), http.LocalAddrContextKey, net.Addr(&net.TCPAddr{})))
 	repl := caddy.NewReplacer().WithoutFile()
 	caddyhttp.PrepareRequest(r, repl, httptest.NewRecorder(), new(caddyhttp.Server))

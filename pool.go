@@ -1,7 +1,6 @@
 package caddyratelimit
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -105,21 +103,31 @@ func (l *lease) giveBack() (err error) {
 	return err
 }
 
-// Take decides checks. A request that outlives its config may find the store closed;
+// use is a request's use of a store: it stays open until end.
+type use struct {
+	*shared
+	own *lease // borrowed for this request alone
+}
+
+// begin starts a use. A request that outlives its config may find the store closed;
 // then it borrows it anew for itself.
-func (l *lease) Take(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) (*health, error) {
+func (l *lease) begin() (use, error) {
 	if l.shared.acquire() {
-		err := l.shared.Take(ctx, checks, decisions)
-		_ = l.shared.release()
-		return &l.shared.health, err
+		return use{shared: l.shared}, nil
 	}
 	own, err := borrowAs(l.id, l.backend)
 	if err != nil {
-		return &l.shared.health, err
+		return use{}, err
 	}
-	err = own.shared.Take(ctx, checks, decisions)
-	_ = own.giveBack()
-	return &own.shared.health, err
+	return use{own.shared, own}, nil
+}
+
+func (u use) end() {
+	if u.own != nil {
+		_ = u.own.giveBack()
+	} else {
+		_ = u.release()
+	}
 }
 
 // generation sets a zone's states in this process's memory apart from those of an

@@ -79,6 +79,15 @@ func check(t testing.TB) ([]store.Check, []algorithms.Decision) {
 	return []store.Check{{Rule: rule, Key: "client", Cost: 1}}, make([]algorithms.Decision, 1)
 }
 
+func take(l *lease, checks []store.Check, decisions []algorithms.Decision) error {
+	u, err := l.begin()
+	if err != nil {
+		return err
+	}
+	defer u.end()
+	return u.Take(context.Background(), checks, decisions)
+}
+
 // TestOneStoreForAllUses: a reload opens nothing anew, and the last user closes.
 func TestOneStoreForAllUses(t *testing.T) {
 	b := counted(t)
@@ -115,8 +124,7 @@ func TestStoreStaysOpenForCallsUnderWay(t *testing.T) {
 	for range 4 {
 		checks, decisions := check(t)
 		wg.Go(func() {
-			_, err := l.Take(context.Background(), checks, decisions)
-			errs <- err
+			errs <- take(l, checks, decisions)
 		})
 	}
 	for l.shared.users.Load() != 5 {
@@ -150,7 +158,7 @@ func TestRequestOutlivesItsConfig(t *testing.T) {
 	}
 	b.expect(t, 1, 1)
 	checks, decisions := check(t)
-	if _, err := l.Take(context.Background(), checks, decisions); err != nil || !decisions[0].Allowed {
+	if err := take(l, checks, decisions); err != nil || !decisions[0].Allowed {
 		t.Fatalf("%+v, %v", decisions[0], err)
 	}
 	b.expect(t, 2, 2)

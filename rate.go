@@ -30,10 +30,10 @@ func (r *rate) parseAlgorithm() (string, error) {
 		if err != nil {
 			return "", r.d.Errf("invalid rate '%s': %v", args[1], err)
 		}
-		if r.text = args[1]; z.MaxEvents != nil || z.Window != 0 {
+		if r.text = args[1]; z.MaxEvents != nil || z.Window != (Window{}) {
 			return "", r.twice()
 		}
-		z.MaxEvents, z.Window = &events, caddy.Duration(window)
+		z.MaxEvents, z.Window.Duration = &events, caddy.Duration(window)
 	}
 	return z.Algorithm, nil
 }

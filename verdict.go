@@ -1,6 +1,7 @@
 package caddyratelimit
 
 import (
+	"errors"
 	"net/http"
 	"sync"
 	"time"
@@ -19,6 +20,7 @@ type attempt struct {
 	zones     []*Zone
 	checks    []store.Check
 	decisions []algorithms.Decision
+	holds     bool // something is held until the request is over
 }
 
 var attempts = sync.Pool{New: func() any { return new(attempt) }}
@@ -27,52 +29,118 @@ var attempts = sync.Pool{New: func() any { return new(attempt) }}
 func (a *attempt) free() {
 	clear(a.zones)
 	clear(a.checks)
-	a.zones, a.checks, a.decisions = a.zones[:0], a.checks[:0], a.decisions[:0]
+	a.zones, a.checks, a.decisions, a.holds = a.zones[:0], a.checks[:0], a.decisions[:0], false
 	attempts.Put(a)
 }
 
-// decide finds out whether a request may pass. If done is true, or err is not nil, the
-// request ends here.
-func (h *Handler) decide(w http.ResponseWriter, r *http.Request) (done bool, err error) {
+// errEarly is as Caddy's own matchers of addresses have it: before the handshake is
+// complete anybody may have sent the request, and the client will send it again.
+var errEarly = errors.New("TLS handshake not complete, the client's address cannot be verified")
+
+// collect sorts the request into its zones.
+func (a *attempt) collect(zones []*Zone, r *http.Request, repl *caddy.Replacer) error {
+	for _, z := range zones {
+		match, err := z.matchers.AnyMatchWithError(r)
+		if err != nil {
+			return err
+		}
+		if !match {
+			continue
+		}
+		if z.key.early && r.TLS != nil && !r.TLS.HandshakeComplete {
+			return caddyhttp.Error(http.StatusTooEarly, errEarly)
+		}
+		check := store.Check{Rule: z.rule, Key: z.key.expand(repl), Cost: z.cost}
+		if z.lends && z.cost > 0 {
+			check.Hold = newHold()
+			a.holds = true
+		}
+		a.zones = append(a.zones, z)
+		a.checks = append(a.checks, check)
+		a.decisions = append(a.decisions, algorithms.Decision{})
+	}
+	return nil
+}
+
+// decide finds out whether a request may pass, and lets it wait for its turn. If done is
+// true, or err is not nil, the request ends here. If it may pass, what it holds must be
+// released when it is over.
+func (h *Handler) decide(w http.ResponseWriter, r *http.Request) (held *hold, done bool, err error) {
 	a := attempts.Get().(*attempt)
 	defer a.free()
 	repl := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
-	for _, z := range h.zones {
-		match, err := z.matchers.AnyMatchWithError(r)
-		if err != nil {
-			return true, err
-		}
-		if match {
-			a.zones = append(a.zones, z)
-			a.checks = append(a.checks, store.Check{Rule: z.rule, Key: z.key.expand(repl), Cost: z.cost})
-			a.decisions = append(a.decisions, algorithms.Decision{})
-		}
+	if err := a.collect(h.zones, r, repl); err != nil {
+		return nil, true, err
 	}
 	if len(a.zones) == 0 {
-		return false, nil
+		return nil, false, nil
 	}
-	if failed := h.take(a, r); failed {
-		if h.OnStoreError == denyOnError {
-			return true, deny(w, r)
+	u, err := h.store.begin()
+	if err == nil {
+		held, err = h.pass(a, u, r)
+		if held == nil {
+			u.end()
 		}
-		return false, nil
+	}
+	switch {
+	case err == errLeft:
+		return nil, true, caddyhttp.Error(statusClientClosedRequest, err)
+	case err != nil:
+		h.store.shared.health.report(err, h.OnStoreError, h.logger)
+		if h.OnStoreError == denyOnError {
+			return nil, true, deny(w, r)
+		}
+		return nil, false, nil
 	}
 	binding, refused := a.binding()
 	h.answer.setHeaders(w.Header(), a, binding)
 	if !refused {
-		return false, nil
+		return held, false, nil
 	}
 	h.note(a, binding, r)
 	repl.Set("http.rate_limit.exceeded.name", a.zones[binding].name)
-	return true, caddyhttp.Error(h.Status, a.zones[binding].exceeded)
+	return nil, true, caddyhttp.Error(h.Status, a.zones[binding].exceeded)
 }
 
-// take asks the store, and tells whether it gave no answer. A client that leaves takes
-// back no charge and breaks off no call: neither is for clients to decide.
-func (h *Handler) take(a *attempt, r *http.Request) (failed bool) {
-	health, err := h.store.Take(detached{r.Context()}, a.checks, a.decisions)
-	health.report(err, h.OnStoreError, h.logger)
-	return err != nil
+// pass asks the store, again after a wait if the zones allow one, until it is clear
+// whether the request may pass; and waits for its turn. A client that leaves takes back
+// no charge but its turn and what it holds, and breaks off no call: neither is for
+// clients to decide.
+func (h *Handler) pass(a *attempt, u use, r *http.Request) (held *hold, err error) {
+	var patience patience
+	for {
+		if err := u.Take(detached{r.Context()}, a.checks, a.decisions); err != nil {
+			return nil, err
+		}
+		u.health.report(nil, h.OnStoreError, h.logger)
+		if !a.refused() {
+			break
+		}
+		wait := patience.next(a)
+		if wait <= 0 {
+			return nil, nil
+		}
+		if !sleep(r.Context(), wait) {
+			return nil, errLeft
+		}
+	}
+	if a.holds {
+		held = &hold{use: u, returns: a.held()}
+	}
+	if turn := a.delay(); turn > 0 && !sleep(r.Context(), turn) {
+		u.GiveBack(append(a.turns(), a.held()...)...)
+		return nil, errLeft
+	}
+	return held, nil
+}
+
+func (a *attempt) refused() bool {
+	for i := range a.decisions {
+		if !a.decisions[i].Allowed {
+			return true
+		}
+	}
+	return false
 }
 
 // binding picks the zone that the client should hear of: of those that refuse the one

@@ -83,14 +83,14 @@ func TestRetryAfter(t *testing.T) {
 	for wait, want := range map[time.Duration]int64{
 		time.Microsecond: 1, time.Second: 1, time.Second + 1: 2, 59*time.Second + 1: 60,
 	} {
-		if got := new(answer).retryAfter(nil, &algorithms.Decision{RetryAfter: wait}); got != want {
+		if got := new(answer).retryAfter(new(Zone), &algorithms.Decision{RetryAfter: wait}); got != want {
 			t.Errorf("%v: got %d, want %d", wait, got, want)
 		}
 	}
 	jittery := answer{jitter: 0.5}
 	seen := make(map[int64]bool)
 	for range 1000 {
-		got := jittery.retryAfter(nil, &algorithms.Decision{RetryAfter: 10 * time.Second})
+		got := jittery.retryAfter(new(Zone), &algorithms.Decision{RetryAfter: 10 * time.Second})
 		if got < 10 || got > 15 {
 			t.Fatalf("10s with jitter 0.5: got %d", got)
 		}
@@ -115,5 +115,18 @@ func TestRefusalNamesTheZone(t *testing.T) {
 	}
 	if w.Header().Get("Retry-After") != "3600" || !strings.HasPrefix(w.Header().Get("RateLimit"), `"refusing";r=0`) {
 		t.Errorf("the answer describes another zone: %v", w.Header())
+	}
+}
+
+// TestAnswersShareNothing: handlers behind may change values where they stand, as Caddy's
+// header directive does.
+func TestAnswersShareNothing(t *testing.T) {
+	h := provision(t, config(t), `{"rate_limits": {"shared": {"max_events": 9, "window": "1m"}}}`)
+	for range 3 {
+		_, header := serve(t, h, "203.0.113.7:1000")
+		if got := header["Ratelimit-Policy"][0]; got != `"shared";q=9;w=60` {
+			t.Fatalf("got %q, which another request has changed", got)
+		}
+		header["Ratelimit-Policy"][0] = "changed"
 	}
 }

@@ -40,15 +40,43 @@ type Zone struct {
 	// How many requests a window has room for. 0 refuses all. Required.
 	MaxEvents *int64 `json:"max_events,omitempty"`
 
-	// The time the events are for, from 1ms to 3660d. Required.
-	Window caddy.Duration `json:"window,omitempty"`
+	// The time the events are for: from 1ms to 3660d, or with `fixed_window` also `day`,
+	// `week` (from Monday) or `month`. Required, but for `concurrency`, which has none.
+	Window Window `json:"window,omitzero"`
 
-	// How to count: `sliding_window_log` (the default) is exact, `token_bucket` lets
-	// events come back evenly and takes a burst, `fixed_window` is the cheapest.
+	// How to count: `sliding_window_log` (the default) is exact, `sliding_window_counter`
+	// nearly so with two numbers a key, `token_bucket` (also `gcra`) lets events come back
+	// evenly and takes a burst, `leaky_bucket` can make requests wait for their turn,
+	// `fixed_window` is the cheapest, `concurrency` limits requests at the same time.
 	Algorithm string `json:"algorithm,omitempty"`
 
-	// How many events a token bucket holds at once. Default: max_events.
+	// How many events a bucket holds at once. Default: max_events.
 	Burst int64 `json:"burst,omitempty"`
+
+	// How a token bucket is refilled: `smooth` (the default), or `interval`: all of
+	// max_events at once each window, counted from the first request.
+	Refill string `json:"refill,omitempty"`
+
+	// What a leaky bucket does: `meter` (the default) refuses what goes over the brim,
+	// `queue` also makes requests leave evenly spaced, each waiting for its turn.
+	Mode string `json:"mode,omitempty"`
+
+	// When fixed windows start: `clock` (the default), at multiples of the window since
+	// 1970, or `first_request`, with the first request after the last window.
+	Align string `json:"align,omitempty"`
+
+	// Where a `day`, `week` or `month` begins at midnight, such as `Europe/Paris`.
+	// Default: UTC.
+	Timezone string `json:"timezone,omitempty"`
+
+	// How long a slot of `concurrency` stays taken if its Caddy dies, from 1s to 1h. A
+	// Caddy that lives renews it in time, however long a request takes. Default: 30s.
+	Lease caddy.Duration `json:"lease,omitempty"`
+
+	// How long a request may wait instead of being refused; it is held, and asked about
+	// again when there should be room. In a queue it bounds the wait for the turn.
+	// Default: 0, which is not at all, and in a queue without a bound.
+	MaxWait caddy.Duration `json:"max_wait,omitempty"`
 
 	// What a request takes from the limit. Default: 1. With 0 it is counted by nothing
 	// and only told how much is left.
@@ -59,6 +87,8 @@ type Zone struct {
 	key        *keyTemplate
 	cost       int64
 	rule       *store.Rule
+	lends      bool   // the algorithm's charges are held until the request is over
+	queues     bool   // the store tells each request how long to wait
 	generation string // key in the pool, once joined
 	exceeded   error  // what a refusal ends the request with
 	policy     string // item of RateLimit-Policy
@@ -108,6 +138,8 @@ func (z *Zone) provision(ctx caddy.Context, name string, kept *lease, log *zap.L
 	if err != nil {
 		return err
 	}
+	z.lends = lends(algorithm)
+	z.queues = z.Mode == algorithms.ModeQueue
 	z.exceeded = fmt.Errorf("rate limit of zone %q exceeded", name)
 	z.prepareHeaders()
 	if quota := z.quota(); z.cost > quota && limit.Events > 0 {
@@ -117,45 +149,86 @@ func (z *Zone) provision(ctx caddy.Context, name string, kept *lease, log *zap.L
 	return nil
 }
 
-// limit checks what has to do with no algorithm in particular.
-func (z *Zone) limit() (algorithms.Limit, error) {
+// limit reads the limit, and checks what has to do with no algorithm in particular.
+func (z *Zone) limit() (l algorithms.Limit, err error) {
 	switch {
 	case z.MaxEvents == nil:
-		return algorithms.Limit{}, errors.New("max_events is missing: a zone needs max_events and a window")
+		return l, errors.New("max_events is missing: a zone needs max_events and a window")
 	case *z.MaxEvents < 0:
-		return algorithms.Limit{}, fmt.Errorf("max_events must be at least zero, got %d", *z.MaxEvents)
-	case z.Window == 0:
-		return algorithms.Limit{}, errors.New("window is missing: a zone needs max_events and a window")
-	case z.Window < 0:
-		return algorithms.Limit{}, fmt.Errorf("window must be greater than zero, got %v", time.Duration(z.Window))
+		return l, fmt.Errorf("max_events must be at least zero, got %d", *z.MaxEvents)
+	case z.MaxWait < 0 || time.Duration(z.MaxWait) > maxMaxWait:
+		return l, fmt.Errorf("max_wait must be from 0 to %s, got %v", spell(maxMaxWait), time.Duration(z.MaxWait))
 	}
-	if err := atLeast("window", z.Window, algorithms.MinWindow); err != nil {
-		return algorithms.Limit{}, err
+	if !lends(z.Algorithm) {
+		if err := z.Window.validate(); err != nil {
+			return l, err
+		}
 	}
 	z.cost = 1
 	if z.Cost != nil {
 		z.cost = *z.Cost
 	}
 	if z.cost < 0 || z.cost > algorithms.MaxEvents {
-		return algorithms.Limit{}, fmt.Errorf("cost must be from 0 to %d, got %d", algorithms.MaxEvents, z.cost)
+		return l, fmt.Errorf("cost must be from 0 to %d, got %d", algorithms.MaxEvents, z.cost)
 	}
-	return algorithms.Limit{Events: *z.MaxEvents, Window: time.Duration(z.Window), Burst: z.Burst}, nil
+	l = algorithms.Limit{
+		Events: *z.MaxEvents, Window: time.Duration(z.Window.Duration), Calendar: z.Window.Calendar,
+		Burst: z.Burst, Refill: z.Refill, Mode: z.Mode, Align: z.Align,
+		Lease: time.Duration(z.Lease), MaxWait: time.Duration(z.MaxWait),
+	}
+	if z.Timezone != "" {
+		if l.Location, err = time.LoadLocation(z.Timezone); err != nil {
+			return l, fmt.Errorf("timezone %q: %w; write a name such as Europe/Paris", z.Timezone, err)
+		}
+	}
+	return l, nil
 }
 
-// describeLimit says what the limit comes to: a burst only where it is not what it would
-// be anyway.
+// lends tells of algorithms without a window: a request holds what it takes while it lives.
+func lends(algorithm string) bool {
+	a, err := algorithms.Get(algorithm)
+	if err != nil {
+		return false
+	}
+	_, ok := a.(algorithms.Lender)
+	return ok
+}
+
+// maxMaxWait bounds how long a request may be made to wait.
+const maxMaxWait = time.Hour
+
+// describeLimit says what the limit comes to: only what is not as it would be anyway.
 func (z *Zone) describeLimit() string {
 	l := z.rule.Limit()
-	text := fmt.Sprintf("%s %d/%s", z.rule.Algorithm().Name(), l.Events, spell(l.Window))
+	text := fmt.Sprintf("%s %d", z.rule.Algorithm().Name(), l.Events)
+	if !z.lends {
+		text += "/" + z.Window.spell()
+	}
+	for _, option := range []struct{ word, usual string }{
+		{l.Refill, algorithms.RefillSmooth}, {l.Mode, algorithms.ModeMeter}, {l.Align, algorithms.AlignClock},
+	} {
+		if option.word != "" && option.word != option.usual {
+			text += " " + option.word
+		}
+	}
 	if l.Events > 0 && l.Burst > 0 && l.Burst != l.Events {
 		text += fmt.Sprintf(" burst %d", l.Burst)
+	}
+	if l.Location != nil && l.Location != time.UTC {
+		text += " in " + l.Location.String()
+	}
+	if l.Lease > 0 && l.Lease != algorithms.DefaultLease {
+		text += " lease " + spell(l.Lease)
+	}
+	if z.queues && l.MaxWait > 0 {
+		text += " max_wait " + spell(l.MaxWait)
 	}
 	return text
 }
 
 // quota is what a client may hold at once.
 func (z *Zone) quota() int64 {
-	if z.Burst > 0 {
+	if z.Burst > 0 && *z.MaxEvents > 0 {
 		return z.Burst
 	}
 	return *z.MaxEvents

@@ -1,0 +1,82 @@
+package caddyratelimit
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+)
+
+// statusClientClosedRequest is for the log; nobody is there to read it.
+const statusClientClosedRequest = 499
+
+var errLeft = errors.New("client left while waiting for its turn")
+
+// sleep waits, and tells whether the client stayed.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// delay is how long an allowed request must wait for its turn.
+func (a *attempt) delay() (d time.Duration) {
+	for i := range a.decisions {
+		d = max(d, a.decisions[i].Delay)
+	}
+	return d
+}
+
+// patience is how a request that is refused waits to ask again, where its zones say
+// max_wait.
+type patience struct {
+	since time.Time
+	poll  time.Duration
+}
+
+const (
+	// minPause keeps a wait from becoming a spin.
+	minPause = time.Millisecond
+
+	// firstPoll and maxPoll are for zones where nobody can tell when there is room: a slot
+	// comes back when some request ends.
+	firstPoll = 10 * time.Millisecond
+	maxPoll   = 250 * time.Millisecond
+)
+
+// next is how long to wait before asking again: as long as the longest of the zones that
+// refuse. It is 0 if one of them would have to wait longer than it may.
+func (p *patience) next(a *attempt) (wait time.Duration) {
+	now := time.Now()
+	if p.since.IsZero() {
+		p.since, p.poll = now, firstPoll
+	}
+	polled := false
+	for i := range a.decisions {
+		if a.decisions[i].Allowed {
+			continue
+		}
+		z, retry := a.zones[i], a.decisions[i].RetryAfter
+		if retry == algorithms.Never || z.queues {
+			return 0
+		}
+		if z.lends {
+			retry, polled = p.poll, true
+		}
+		retry = max(retry, minPause)
+		if retry > time.Duration(z.MaxWait)-now.Sub(p.since) {
+			return 0
+		}
+		wait = max(wait, retry)
+	}
+	if polled {
+		p.poll = min(2*p.poll, maxPoll)
+	}
+	return wait
+}
