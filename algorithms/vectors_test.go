@@ -1,0 +1,93 @@
+package algorithms_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/model/vectors"
+)
+
+// TestGoldenVectors plays the scenarios in testdata/vectors. With UPDATE_GOLDEN=1 it
+// writes the decisions into them instead; what is asked stays as it is.
+func TestGoldenVectors(t *testing.T) {
+	dir := filepath.Join("..", "testdata", "vectors")
+	for _, f := range vectors.Load(t, dir) {
+		if os.Getenv("UPDATE_GOLDEN") == "1" {
+			text := f.Update(func() vectors.Key { return newPlayer(t, f.Algorithm) })
+			if err := os.WriteFile(filepath.Join(dir, f.Name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		for _, s := range f.Scenarios {
+			t.Run(f.Name+"/"+s.Title, func(t *testing.T) { s.Play(t, newPlayer(t, f.Algorithm)) })
+		}
+	}
+}
+
+// player is one key of any algorithm, in Go.
+type player struct {
+	testing.TB
+	algorithm algorithms.Algorithm
+	state     algorithms.State
+	log       algorithms.Log
+	leases    algorithms.Leases
+	turns     map[string]int64
+}
+
+func newPlayer(t testing.TB, name string) *player {
+	a, err := algorithms.Get(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &player{TB: t, algorithm: a, turns: make(map[string]int64)}
+}
+
+func (p *player) params(l algorithms.Limit, now int64) algorithms.Params {
+	params, err := p.algorithm.Prepare(l)
+	if err != nil {
+		p.Fatal(err)
+	}
+	if dated, ok := p.algorithm.(algorithms.Dated); ok && l.Calendar != 0 {
+		params, _ = dated.PrepareAt(l, time.UnixMicro(now))
+	}
+	return params
+}
+
+// Take implements [vectors.Key].
+func (p *player) Take(l algorithms.Limit, now, cost int64, name string) (d algorithms.Decision) {
+	params := p.params(l, now)
+	switch a := p.algorithm.(type) {
+	case algorithms.Counter:
+		p.state, d = a.Take(p.state, params, now, cost)
+	case algorithms.Recorder:
+		if d = a.Decide(&p.log, params, now, cost); d.Allowed && cost > 0 {
+			a.Record(&p.log, params, now, cost)
+		}
+	case algorithms.Lender:
+		if d = a.Decide(&p.leases, params, now, cost); d.Allowed && cost > 0 {
+			a.Lend(&p.leases, params, now, cost, name)
+		}
+	}
+	d.At = now
+	p.turns[name] = d.Turn()
+	return d
+}
+
+// Renew implements [vectors.Key].
+func (p *player) Renew(l algorithms.Limit, now, cost int64, name string) {
+	p.algorithm.(algorithms.Lender).Lend(&p.leases, p.params(l, now), now, cost, name)
+}
+
+// GiveBack implements [vectors.Key].
+func (p *player) GiveBack(l algorithms.Limit, cost int64, name string) {
+	switch a := p.algorithm.(type) {
+	case algorithms.Returner:
+		p.state, _ = a.GiveBack(p.state, p.params(l, 0), p.turns[name], cost)
+	case algorithms.Lender:
+		p.leases.GiveBack(name)
+	}
+}

@@ -1,0 +1,50 @@
+package model
+
+import (
+	"math/big"
+	"slices"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+)
+
+// counter estimates the last window from the windows on the clock: all charges of the
+// current one, and those of the one before as if they had been spread evenly over it,
+// rounded up.
+//
+// The window must not change under it: the real one keeps two numbers, and takes them
+// for those of the windows that the limit has now.
+type counter struct{ events []event }
+
+func (c *counter) known(now int64) memory {
+	if latest(c.events) > now+day {
+		return &counter{}
+	}
+	return &counter{slices.Clone(c.events)}
+}
+
+func (c *counter) quota(l algorithms.Limit) int64 { return l.Events }
+
+func (c *counter) left(l algorithms.Limit, now int64) int64 {
+	t, length := max(now, latest(c.events)), l.Window.Microseconds()
+	start := t / length * length
+	var current, previous int64
+	for _, e := range c.events {
+		switch {
+		case e.at >= start:
+			current += e.cost
+		case e.at >= start-length:
+			previous += e.cost
+		}
+	}
+	overlap := big.NewRat(start+length-t, length)
+	used := current + up(overlap.Mul(overlap, big.NewRat(previous, 1)))
+	return max(0, l.Events-used)
+}
+
+func (c *counter) fits(l algorithms.Limit, now, cost int64) bool { return cost <= c.left(l, now) }
+
+func (c *counter) charge(_ algorithms.Limit, now, cost int64, _ string) {
+	c.events = append(c.events, event{max(now, latest(c.events)), cost})
+}
+
+func (c *counter) giveBack(algorithms.Limit, string) {}

@@ -1,0 +1,49 @@
+package model
+
+import (
+	"slices"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+)
+
+// leases is what is held. It forgets what has ended when something is lent.
+type leases struct{ held []lease }
+
+type lease struct {
+	hold       string
+	ends, cost int64
+}
+
+// known leaves out what ends more than a day ahead. It was lent before the clock went
+// back that far, for no lease is that long.
+func (s *leases) known(now int64) memory {
+	return &leases{slices.DeleteFunc(slices.Clone(s.held), func(l lease) bool { return l.ends > now+day })}
+}
+
+func (s *leases) quota(l algorithms.Limit) int64 { return l.Events }
+
+func (s *leases) left(l algorithms.Limit, now int64) int64 {
+	used := int64(0)
+	for _, one := range s.held {
+		if one.ends > now {
+			used += one.cost
+		}
+	}
+	return max(0, l.Events-used)
+}
+
+func (s *leases) fits(l algorithms.Limit, now, cost int64) bool { return cost <= s.left(l, now) }
+
+func (s *leases) charge(l algorithms.Limit, now, cost int64, hold string) {
+	length := l.Lease
+	if length == 0 {
+		length = algorithms.DefaultLease
+	}
+	s.giveBack(l, hold)
+	s.held = slices.DeleteFunc(s.held, func(one lease) bool { return one.ends <= now })
+	s.held = append(s.held, lease{hold, now + length.Microseconds(), cost})
+}
+
+func (s *leases) giveBack(_ algorithms.Limit, hold string) {
+	s.held = slices.DeleteFunc(s.held, func(l lease) bool { return l.hold == hold })
+}

@@ -1,0 +1,34 @@
+package model_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/model"
+	"github.com/seed-161337e5/caddyratelimit/internal/model/vectors"
+)
+
+// TestVectors plays the scenarios of the real algorithms, and lets the model search for
+// every wait.
+func TestVectors(t *testing.T) {
+	for _, f := range vectors.Load(t, filepath.Join("..", "..", "testdata", "vectors")) {
+		for _, s := range f.Scenarios {
+			t.Run(f.Name+"/"+s.Title, func(t *testing.T) {
+				if s.BeyondModel {
+					t.Skip("the model has no rule for it")
+				}
+				s.Play(t, key{model.New(f.Algorithm)})
+			})
+		}
+	}
+}
+
+// key is a [vectors.Key].
+type key struct{ *model.Key }
+
+func (k key) Take(l algorithms.Limit, now, cost int64, name string) algorithms.Decision {
+	return k.Key.Take(l, now, cost, name, nil)
+}
+
+func (k key) GiveBack(l algorithms.Limit, _ int64, name string) { k.Key.GiveBack(l, name) }

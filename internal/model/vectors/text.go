@@ -1,0 +1,150 @@
+package vectors
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+)
+
+// words writes a decision.
+func words(d algorithms.Decision) string {
+	allowed := "no"
+	if d.Allowed {
+		allowed = "yes"
+	}
+	return strings.Join([]string{
+		allowed, strconv.FormatInt(d.Remaining, 10),
+		short(d.RetryAfter), short(d.NextAfter), short(d.ResetAfter), short(d.Delay),
+	}, " ")
+}
+
+// Line writes a step as a file has it, counted from an instant in microseconds.
+func (s *Step) Line(from int64) string {
+	at, cost := short(time.Duration(s.At-from)*time.Microsecond), strconv.FormatInt(s.Cost, 10)
+	switch s.Do {
+	case Renew:
+		return at + " renew " + cost + " " + s.Name
+	case GiveBack:
+		return "give " + s.Name
+	}
+	if s.Name != "" {
+		cost += " " + s.Name
+	}
+	return at + " " + cost + arrow + words(s.Want)
+}
+
+// Options writes a limit as a file has it.
+func Options(l algorithms.Limit) string {
+	options := []string{"limit"}
+	add := func(name, value string, given bool) {
+		if given {
+			options = append(options, name+"="+value)
+		}
+	}
+	add("events", strconv.FormatInt(l.Events, 10), true)
+	add("burst", strconv.FormatInt(l.Burst, 10), l.Burst != 0)
+	add("window", short(l.Window), l.Window != 0)
+	add("window", l.Calendar.String(), l.Calendar != 0)
+	add("timezone", l.Location.String(), l.Location != nil)
+	add("refill", l.Refill, l.Refill != "")
+	add("mode", l.Mode, l.Mode != "")
+	add("max_wait", short(l.MaxWait), l.MaxWait != 0)
+	add("align", l.Align, l.Align != "")
+	add("lease", short(l.Lease), l.Lease != 0)
+	return strings.Join(options, " ")
+}
+
+// short is 0, never, or a duration without the parts that are 0 at its end.
+func short(d time.Duration) string {
+	switch d {
+	case 0:
+		return "0"
+	case algorithms.Never:
+		return "never"
+	}
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+// duration reads what short writes, in whole microseconds.
+func duration(text string) (d time.Duration, err error) {
+	switch text {
+	case "0":
+		return 0, nil
+	case "never":
+		return algorithms.Never, nil
+	}
+	if d, err = time.ParseDuration(text); err != nil {
+		return 0, err
+	}
+	if short(d) != text || d%time.Microsecond != 0 {
+		return 0, fmt.Errorf("must be a duration in whole microseconds, written %s, got %s", short(d.Truncate(time.Microsecond)), text)
+	}
+	return d, nil
+}
+
+// setLimit reads options.
+func (p *parser) setLimit(text string) error {
+	var l algorithms.Limit
+	seen := make(map[string]bool)
+	for _, word := range strings.Fields(text) {
+		option, value, ok := strings.Cut(word, "=")
+		if !ok || value == "" || seen[option] {
+			return fmt.Errorf("must be option=value, each option once, got %s", word)
+		}
+		seen[option] = true
+		if err := setOption(&l, option, value); err != nil {
+			return fmt.Errorf("%s: %w", option, err)
+		}
+	}
+	a, err := algorithms.Get(p.file.Algorithm)
+	if err != nil {
+		return err
+	}
+	if _, err := a.Prepare(l); err != nil {
+		return err
+	}
+	p.limit, p.limited = l, true
+	return nil
+}
+
+func setOption(l *algorithms.Limit, option, value string) (err error) {
+	switch option {
+	case "events":
+		l.Events, err = count(value)
+	case "burst":
+		l.Burst, err = count(value)
+	case "window":
+		for _, c := range []algorithms.Calendar{algorithms.Day, algorithms.Week, algorithms.Month} {
+			if value == c.String() {
+				l.Calendar = c
+				return nil
+			}
+		}
+		l.Window, err = duration(value)
+	case "timezone":
+		l.Location, err = time.LoadLocation(value)
+	case "max_wait":
+		l.MaxWait, err = duration(value)
+	case "lease":
+		l.Lease, err = duration(value)
+	case "refill":
+		l.Refill = value
+	case "mode":
+		l.Mode = value
+	case "align":
+		l.Align = value
+	default:
+		return fmt.Errorf("unknown option")
+	}
+	return err
+}

@@ -1,0 +1,154 @@
+// Package vectors reads the scenarios in testdata/vectors: what is asked of a key, and
+// what it answers. The Go algorithms, their Lua twins and the model all play them.
+//
+// A file begins with a comment that names the two twins. Then come lines:
+//
+//	algorithm <name>                      of the whole file
+//	scenario <title>                      a new key, which was never seen
+//	from <RFC 3339>                       what times count from; 2026-11-18T15:00:00.25Z
+//	                                      unless said
+//	limit <option>=<value> ...            from here on; it may change on the way
+//	<at> <cost> [<name>] -> <decision>    a request, which may be given back by its name
+//	<at> renew <cost> <name>              the lease under that name
+//	give <name>                           what was charged under that name is given back
+//	beyond model                          this scenario is not for the model
+//
+// A decision is six words: yes or no, what remains, and the waits until the cost is
+// allowed (or never), until more remains, until all is back, and until the request's
+// turn.
+package vectors
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+)
+
+// File is a file of scenarios that all have one algorithm.
+type File struct {
+	Name      string
+	Algorithm string
+	Scenarios []Scenario
+
+	lines []string
+}
+
+// Scenario is what happens to one key.
+type Scenario struct {
+	Title string
+	Steps []Step
+
+	// BeyondModel says that the model has no rule for what happens, such as a rate that
+	// changes under a bucket.
+	BeyondModel bool
+}
+
+// Step is one thing that is done to a key.
+type Step struct {
+	Do    Do
+	Limit algorithms.Limit
+	At    int64 // microseconds since 1970
+	Cost  int64
+	Name  string
+	Want  algorithms.Decision // without Quota and At
+
+	line int // which line of the file, from 0
+}
+
+// Do is what is done.
+type Do int
+
+// A request, a renewal of a lease, a charge that is given back.
+const (
+	Take Do = iota
+	Renew
+	GiveBack
+)
+
+// Key is a key under test.
+type Key interface {
+	Take(l algorithms.Limit, now, cost int64, name string) algorithms.Decision
+	Renew(l algorithms.Limit, now, cost int64, name string)
+	GiveBack(l algorithms.Limit, cost int64, name string)
+}
+
+// Load reads all files of a directory.
+func Load(t testing.TB, dir string) (files []*File) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, "*.txt"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no vectors in %s: %v", dir, err)
+	}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := Parse(filepath.Base(path), string(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, f)
+	}
+	return files
+}
+
+// Play plays a scenario, and reports each decision that is another one.
+func (s *Scenario) Play(t testing.TB, key Key) {
+	t.Helper()
+	for _, step := range s.Steps {
+		got := step.play(key)
+		if step.Do != Take {
+			continue
+		}
+		if quota := step.quota(); got.Quota != quota {
+			t.Errorf("line %d: quota %d, want %d", step.line+1, got.Quota, quota)
+		}
+		got.Quota, got.At = 0, 0
+		if got != step.Want {
+			t.Errorf("line %d:\ngot  %s\nwant %s", step.line+1, words(got), words(step.Want))
+		}
+	}
+}
+
+// Update writes the decisions of keys into the text of a file, and leaves all else.
+func (f *File) Update(open func() Key) string {
+	lines := append([]string(nil), f.lines...)
+	for _, s := range f.Scenarios {
+		key := open()
+		for _, step := range s.Steps {
+			if d := step.play(key); step.Do == Take {
+				request, _, _ := strings.Cut(lines[step.line], arrow)
+				lines[step.line] = request + arrow + words(d)
+			}
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (s *Step) play(key Key) (d algorithms.Decision) {
+	switch s.Do {
+	case Take:
+		d = key.Take(s.Limit, s.At, s.Cost, s.Name)
+	case Renew:
+		key.Renew(s.Limit, s.At, s.Cost, s.Name)
+	case GiveBack:
+		key.GiveBack(s.Limit, s.Cost, s.Name)
+	}
+	return d
+}
+
+func (s *Step) quota() int64 {
+	if s.Limit.Burst > 0 && s.Limit.Events > 0 {
+		return s.Limit.Burst
+	}
+	return s.Limit.Events
+}
+
+// Start is what times count from unless a scenario says otherwise: 250 ms after a full
+// second, minute and hour.
+var Start = time.Date(2026, 11, 18, 15, 0, 0, 250e6, time.UTC)

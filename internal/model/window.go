@@ -1,0 +1,65 @@
+package model
+
+import (
+	"slices"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+)
+
+// window is the charges of one window and when that window started, which is all that
+// is remembered of time.
+type window struct {
+	start int64
+	costs []int64
+}
+
+func (w *window) known(now int64) memory {
+	if w.start > now+day {
+		return &window{}
+	}
+	return &window{w.start, slices.Clone(w.costs)}
+}
+
+func (w *window) quota(l algorithms.Limit) int64 { return l.Events }
+
+// begin is the start of the window that now is in.
+func (w *window) begin(l algorithms.Limit, now int64) int64 {
+	t := max(now, w.start)
+	length := l.Window.Microseconds()
+	switch {
+	case l.Calendar != 0:
+		start, _ := Window(l.Calendar, l.Location, t)
+		return start
+	case l.Align != algorithms.AlignFirstRequest:
+		return t / length * length
+	case len(w.costs) > 0 && t < w.start+length:
+		return w.start
+	}
+	return t
+}
+
+func (w *window) left(l algorithms.Limit, now int64) int64 {
+	if w.start < w.begin(l, now) {
+		return l.Events
+	}
+	return max(0, l.Events-sum(w.costs))
+}
+
+func (w *window) fits(l algorithms.Limit, now, cost int64) bool { return cost <= w.left(l, now) }
+
+func (w *window) charge(l algorithms.Limit, now, cost int64, _ string) {
+	begin := w.begin(l, now)
+	if w.start < begin {
+		w.costs = nil
+	}
+	w.start, w.costs = begin, append(w.costs, cost)
+}
+
+func (w *window) giveBack(algorithms.Limit, string) {}
+
+func sum(costs []int64) (all int64) {
+	for _, c := range costs {
+		all += c
+	}
+	return all
+}

@@ -1,0 +1,202 @@
+package redisstore_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/store"
+	"github.com/seed-161337e5/caddyratelimit/store/storetest"
+)
+
+// damaged are limits that FuzzStoredState damages the states of, and the longest wait
+// that each can lead to.
+var damaged = []struct {
+	algorithm string
+	limit     algorithms.Limit
+	wait      time.Duration
+}{
+	{"token_bucket", algorithms.Limit{Events: 3, Window: time.Hour, Burst: 5}, 100 * time.Minute},
+	{"token_bucket", algorithms.Limit{Events: 7, Window: algorithms.MaxWindow}, algorithms.MaxWindow},
+	{"token_bucket", algorithms.Limit{Events: 2, Window: time.Second, Burst: 5, Refill: algorithms.RefillInterval}, 3 * time.Second},
+	{"leaky_bucket", algorithms.Limit{Events: 5, Window: time.Millisecond}, time.Millisecond},
+	{"leaky_bucket", algorithms.Limit{Events: 1, Window: time.Minute, Burst: 4, Mode: algorithms.ModeQueue, MaxWait: 2 * time.Minute}, 4 * time.Minute},
+	{"fixed_window", algorithms.Limit{Events: 3, Window: time.Hour}, time.Hour},
+	{"fixed_window", algorithms.Limit{Events: 3, Window: time.Hour, Align: algorithms.AlignFirstRequest}, time.Hour},
+	{"fixed_window", algorithms.Limit{Events: 3, Calendar: algorithms.Month}, 31 * 24 * time.Hour},
+	{"sliding_window_log", algorithms.Limit{Events: 5, Window: time.Minute}, time.Minute},
+	{"sliding_window_log", algorithms.Limit{Events: 2, Window: algorithms.MaxWindow}, algorithms.MaxWindow},
+	{"sliding_window_counter", algorithms.Limit{Events: 5, Window: time.Minute}, 2 * time.Minute},
+	{"concurrency", algorithms.Limit{Events: 4, Lease: time.Hour}, time.Hour},
+}
+
+// FuzzStoredState puts anything under a key: as a string, as a list, as a sorted set, as
+// something else. Whoever wrote it, no request may fail for it, nobody may be refused
+// for ever or admitted for ever, and what is written over it expires.
+func FuzzStoredState(f *testing.F) {
+	server := redistest.Start(f)
+	s, setNow := openWithClock(f, server)
+	ctx, admin := context.Background(), server.Admin()
+	for _, seed := range seeds() {
+		for i := range damaged {
+			f.Add(seed.kind, byte(i), seed.data)
+		}
+	}
+	f.Fuzz(func(t *testing.T, kind, which byte, data []byte) {
+		now := storetest.Start
+		setNow(now)
+		one := damaged[int(which)%len(damaged)]
+		v := victim{TB: t, store: s, rule: storetest.Rule(t, "zone", one.algorithm, one.limit)}
+		key := s.Key(v.rule, "client")
+		if err := admin.Del(ctx, key).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if err := put(ctx, admin, key, kind, data); err != nil {
+			t.Fatalf("putting %q: %v", data, err)
+		}
+
+		const believed = 24 * time.Hour // how far ahead of the clock a state may be
+		quota := v.take(0).Quota
+		v.take(quota + 1)
+		for range 2 {
+			passed := int64(0)
+			for v.take(1).Allowed {
+				if passed++; passed > quota {
+					t.Fatalf("%+v: more than %d admitted at once", one, quota)
+				}
+			}
+			if ttl := admin.PTTL(ctx, key).Val(); passed > 0 && ttl <= 0 {
+				t.Fatalf("%+v: left without an expiry: %v", one, ttl)
+			}
+			for cost := int64(1); cost <= quota; cost++ {
+				if d := v.take(cost); d.Allowed || d.RetryAfter > one.wait+believed {
+					t.Fatalf("%+v: cost %d: %+v", one, cost, d)
+				}
+			}
+			now += (one.wait + believed).Microseconds()
+			setNow(now)
+			if d := v.take(quota); !d.Allowed {
+				t.Fatalf("%+v: still refused after %v: %+v", one, one.wait+believed, d)
+			}
+		}
+	})
+}
+
+// victim is a key that somebody else has written to.
+type victim struct {
+	testing.TB
+	store *redisstore.Store
+	rule  *store.Rule
+}
+
+func (v victim) take(cost int64) algorithms.Decision {
+	v.Helper()
+	return take(v.TB, v.store, v.rule, "client", cost)
+}
+
+type seed struct {
+	kind byte
+	data []byte
+}
+
+func seeds() []seed {
+	now := storetest.Start
+	numbers := func(n ...int64) (b []byte) {
+		for _, n := range n {
+			b = binary.BigEndian.AppendUint64(b, uint64(n))
+		}
+		return b
+	}
+	text := func(n ...int64) (b []byte) {
+		for _, n := range n {
+			b = fmt.Appendf(b, "%d,", n)
+		}
+		return b
+	}
+	floats := func(n ...float64) (b []byte) {
+		for _, n := range n {
+			b = binary.BigEndian.AppendUint64(b, math.Float64bits(n))
+		}
+		return b
+	}
+	const day = 86400e6
+	return []seed{
+		{0, nil},
+		{0, []byte("hello")},
+		{0, bytes.Repeat([]byte{0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, 3)},
+		{0, bytes.Repeat([]byte{0xff}, 24)},
+		{0, numbers(now, 3, now)},
+		{0, numbers(now-1e6, 1<<52, now)},
+		{0, numbers(0, 1<<52, now+day)},
+		{0, numbers(now+day, 4, now+day)},
+		{0, numbers(now+day+1, 4, 4)},
+		{1, []byte("a,b,,inf,nan,1e300,-1")},
+		{1, text(now-2, now-1, now)},
+		{1, text(now+day, now+day, now+day, now+day, now+day, now+day)},
+		{2, floats(math.Inf(1), math.Inf(-1), -5, 8e15)},
+		{2, floats(float64(now)+day, float64(now)+day, float64(now)+1, float64(now)+0.5)},
+		{3, []byte("a,b")},
+	}
+}
+
+// put writes data as one of Redis's types.
+func put(ctx context.Context, c *redis.Client, key string, kind byte, data []byte) error {
+	switch kind % 4 {
+	case 0:
+		return c.Set(ctx, key, data, 0).Err()
+	case 1:
+		var items []any
+		for _, item := range inOrder(bytes.Split(data, []byte(","))) {
+			items = append(items, item)
+		}
+		return c.RPush(ctx, key, items...).Err()
+	case 2:
+		members := []redis.Z{{Member: "first"}}
+		for chunk := range partsOf(data, 8) {
+			score := math.Floor(math.Float64frombits(binary.BigEndian.Uint64(chunk))) // see inOrder
+			if !math.IsNaN(score) {
+				members = append(members, redis.Z{Score: score, Member: fmt.Sprint(len(members))})
+			}
+		}
+		return c.ZAdd(ctx, key, members...).Err()
+	}
+	return c.HSet(ctx, key, "field", data).Err()
+}
+
+// inOrder sorts times, with what is none in front. Out of order, or with a fraction of a
+// microsecond in a sorted set, they lead sliding_window_log.lua and concurrency.lua to
+// waits that cannot be, and to an error for every request until the key is gone.
+func inOrder(items [][]byte) [][]byte {
+	at := func(item []byte) float64 {
+		n, err := strconv.ParseFloat(string(bytes.TrimSpace(item)), 64)
+		if err != nil || !(n >= 0 && n < 1<<53) {
+			return -1
+		}
+		return n
+	}
+	slices.SortStableFunc(items, func(a, b []byte) int { return cmp.Compare(at(a), at(b)) })
+	return items
+}
+
+// partsOf are all whole parts of that length.
+func partsOf(data []byte, n int) func(func([]byte) bool) {
+	return func(yield func([]byte) bool) {
+		for ; len(data) >= n; data = data[n:] {
+			if !yield(data[:n]) {
+				return
+			}
+		}
+	}
+}

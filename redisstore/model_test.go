@@ -1,0 +1,252 @@
+package redisstore_test
+
+import (
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	_ "time/tzdata"
+
+	"pgregory.net/rapid"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/model"
+	"github.com/seed-161337e5/caddyratelimit/internal/model/vectors"
+	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/store"
+	"github.com/seed-161337e5/caddyratelimit/store/storetest"
+)
+
+// TestStoresEqualModel runs random schedules of random limits and costs through the
+// memory store, the Redis store and the model, and compares every field of every
+// decision. MODEL_STEPS sets the number of steps for each algorithm.
+func TestStoresEqualModel(t *testing.T) {
+	steps := stepsOf(t, "MODEL_STEPS", 10_000)
+	server := redistest.Start(t)
+	for _, name := range algorithms.Names() {
+		t.Run(name, func(t *testing.T) {
+			p := newPair(t, server)
+			done, run := 0, 0
+			for done < steps {
+				rapid.Check(t, func(rt *rapid.T) {
+					run++
+					s := newSchedule(rt, p, server, name, strconv.Itoa(run))
+					done += s.run()
+				})
+			}
+			t.Logf("%d steps in %d schedules", done, run)
+		})
+	}
+}
+
+// stepsOf reads a number of steps from the environment.
+func stepsOf(t *testing.T, variable string, steps int) int {
+	if text := os.Getenv(variable); text != "" {
+		var err error
+		if steps, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return steps
+}
+
+// schedule is what happens to one key.
+type schedule struct {
+	*rapid.T
+	pair      *pair
+	algorithm string
+	key       string
+	limit     algorithms.Limit
+	sides     []side
+	model     *model.Key
+
+	now, start, earliest int64
+	skew                 int64 // how far this process's idea of the date is from Redis's
+	renewing             bool
+	last                 algorithms.Decision
+	newest               int64 // the latest charge
+	charges              []charged
+	names                int
+	story                []string // what has happened, as in testdata/vectors
+}
+
+// charged is a charge and the name that the model has for it.
+type charged struct {
+	store.Return
+	name string
+}
+
+func newSchedule(t *rapid.T, p *pair, server *redistest.Server, algorithm, key string) *schedule {
+	s := &schedule{T: t, pair: p, algorithm: algorithm, key: key, model: model.New(algorithm)}
+	s.limit = drawLimit(t, algorithm)
+	base := storetest.Start
+	if algorithm == "fixed_window" && rapid.Bool().Draw(t, "on the calendar") {
+		s.limit, base = drawCalendar(t, s.limit.Events)
+		s.skew = rapid.SampledFrom([]int64{0, 0, -20 * 3600e6, 20 * 3600e6}).Draw(t, "skew")
+	}
+	s.now = base + rapid.Int64Range(0, 1e9).Draw(t, "offset")
+	if zeroDay(s.limit) {
+		s.skew = 0
+	}
+	s.start, s.earliest = s.now, base-1e12
+	s.story = []string{"from " + time.UnixMicro(s.now).UTC().Format(time.RFC3339Nano), vectors.Options(s.limit)}
+	s.renewing = algorithm == "concurrency" && rapid.Bool().Draw(t, "renewing")
+	s.sides = []side{storeSide{p.memory}, newRedisSide(p.t, p.redis, server)}
+	if s.renewing {
+		s.sides[0] = &leaseSide{now: p.now.Load}
+	} else if algorithm == "concurrency" {
+		s.limit.Lease = max(s.limit.Lease, longLease)
+	}
+	return s
+}
+
+// longLease is one that the memory store does not renew by itself before a schedule is over.
+const longLease = time.Minute
+
+func (s *schedule) run() int {
+	steps := rapid.IntRange(30, 90).Draw(s.T, "steps")
+	for i := range steps {
+		if rapid.IntRange(0, 19).Draw(s.T, "change") == 0 {
+			s.changeLimit()
+		}
+		s.now = max(s.now+drawGap(s.T, s.limit, s.last), s.earliest)
+		s.spare()
+		s.pair.set(s.now, s.skew)
+		switch rapid.IntRange(0, 9).Draw(s.T, "do") {
+		case 0:
+			s.giveBack()
+		case 1:
+			s.renew()
+		}
+		s.take(i)
+	}
+	for _, r := range s.charges {
+		s.sides[0].giveBack(s.T, r.Return) // so that nothing is renewed while other schedules run
+	}
+	return steps
+}
+
+func (s *schedule) take(i int) {
+	r := rule(s.T, s.algorithm, s.limit)
+	s.names++
+	c := store.Check{Rule: r, Key: s.key, Cost: drawCost(s.T, s.limit, s.last), Hold: storetest.Hold(r)}
+	name := "r" + strconv.Itoa(s.names)
+	var got [2]algorithms.Decision
+	for j, side := range s.sides {
+		got[j] = side.take(s.T, c)
+	}
+	guess := &got[0]
+	if i%16 == 0 {
+		guess = nil // now and then the model searches for all
+	}
+	want := s.model.Take(s.limit, s.now, c.Cost, name, guess)
+	if got[0] != want || got[1] != want {
+		s.tell(vectors.Step{At: s.now, Cost: c.Cost, Name: name, Want: got[0]})
+		s.Fatalf("the model says otherwise:\n  model %+v\n  Go    %+v\n  Lua   %+v\n%s", want, got[0], got[1], strings.Join(s.story, "\n"))
+	}
+	s.tell(vectors.Step{At: s.now, Cost: c.Cost, Name: name, Want: want})
+	s.last = want
+	if want.Allowed && c.Cost > 0 {
+		s.newest = max(s.newest, s.now)
+		s.charges = append(s.charges, charged{store.Return{Check: c, Turn: want.Turn()}, name})
+	}
+}
+
+// giveBack gives a charge back. Not every turn: where turns are less than a microsecond
+// apart, which one is the last cannot be told from when it comes; and one that came
+// before the latest charge has begun to leak out.
+func (s *schedule) giveBack() {
+	held := s.algorithm == "concurrency"
+	queued := s.algorithm == "leaky_bucket" && s.limit.Events <= s.limit.Window.Microseconds()
+	if !held && !queued || len(s.charges) == 0 {
+		return
+	}
+	i := len(s.charges) - 1
+	if rapid.IntRange(0, 3).Draw(s.T, "which") == 0 {
+		i = rapid.IntRange(0, i).Draw(s.T, "charge")
+	}
+	c := s.charges[i]
+	s.charges = slices.Delete(s.charges, i, i+1)
+	if queued && c.Turn < s.newest {
+		return
+	}
+	s.tell(vectors.Step{Do: vectors.GiveBack, Name: c.name})
+	for range rapid.IntRange(1, 2).Draw(s.T, "times") {
+		for _, side := range s.sides {
+			side.giveBack(s.T, c.Return)
+		}
+		s.model.GiveBack(c.Rule.Limit(), c.name)
+	}
+}
+
+func (s *schedule) renew() {
+	if !s.renewing || len(s.charges) == 0 {
+		return
+	}
+	c := rapid.SampledFrom(s.charges).Draw(s.T, "renew")
+	s.tell(vectors.Step{Do: vectors.Renew, At: s.now, Cost: c.Cost, Name: c.name})
+	for _, side := range s.sides {
+		side.renew(s.T, c.Check)
+	}
+	s.model.Renew(c.Rule.Limit(), s.now, c.Cost, c.name)
+}
+
+// changeLimit draws another limit. What a rate or a window that changes makes of a
+// bucket or of two counts, the model does not know: TestGoEqualsLua has those.
+func (s *schedule) changeLimit() {
+	was := s.limit
+	s.limit = drawLimit(s.T, s.algorithm)
+	switch s.algorithm {
+	case "token_bucket", "leaky_bucket":
+		burst, mode, wait := s.limit.Burst, s.limit.Mode, s.limit.MaxWait
+		s.limit = was
+		s.limit.Mode, s.limit.MaxWait = mode, wait
+		if a, _ := algorithms.Get(s.algorithm); true {
+			changed := s.limit
+			changed.Burst = burst
+			if _, err := a.Prepare(changed); err == nil {
+				s.limit = changed
+			}
+		}
+	case "sliding_window_counter":
+		s.limit.Window = was.Window
+	case "concurrency":
+		if !s.renewing {
+			s.limit.Lease = max(s.limit.Lease, longLease)
+		}
+	case "fixed_window":
+		if rapid.IntRange(0, 3).Draw(s.T, "same windows") > 0 {
+			events := s.limit.Events
+			s.limit = was
+			s.limit.Events = events
+		}
+	}
+	s.story = append(s.story, vectors.Options(s.limit))
+}
+
+func (s *schedule) tell(step vectors.Step) { s.story = append(s.story, step.Line(s.start)) }
+
+// spare keeps clocks from what windows of the calendar get wrong: a limit is made ready
+// with the starts of four windows, and a store whose clock is behind ours and has gone
+// back as well may count in a fifth.
+func (s *schedule) spare() {
+	switch {
+	case s.limit.Calendar == 0:
+	case s.skew != 0:
+		s.earliest = s.now
+	case zeroDay(s.limit):
+		s.earliest = s.now
+	case s.newest > s.now+22*3600e6 && s.newest <= s.now+24*3600e6:
+		// The fifth is taken to be as long as the fourth, which may have 23 hours.
+		s.now = s.newest - 22*3600e6
+	}
+}
+
+// zeroDay says that the days of a limit are those of a place that has left out a date.
+// Seen from the day before, it is a window without length, and a time behind it divides
+// by zero.
+func zeroDay(l algorithms.Limit) bool {
+	return l.Calendar == algorithms.Day && l.Location.String() == "Pacific/Apia"
+}

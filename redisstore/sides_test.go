@@ -1,0 +1,105 @@
+package redisstore_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/store"
+	"github.com/seed-161337e5/caddyratelimit/store/storetest"
+)
+
+// side is one of several that must answer alike.
+type side interface {
+	take(t rapid.TB, c store.Check) algorithms.Decision
+	giveBack(t rapid.TB, r store.Return)
+	renew(t rapid.TB, c store.Check)
+}
+
+// storeSide is a store whose leases nobody renews.
+type storeSide struct{ store.Store }
+
+func (s storeSide) take(t rapid.TB, c store.Check) algorithms.Decision {
+	var d [1]algorithms.Decision
+	if err := s.Take(context.Background(), []store.Check{c}, d[:]); err != nil {
+		t.Fatalf("%T: cost %d: %v", s.Store, c.Cost, err)
+	}
+	return d[0]
+}
+
+func (s storeSide) giveBack(_ rapid.TB, r store.Return) { s.GiveBack(r) }
+
+func (s storeSide) renew(t rapid.TB, _ store.Check) { t.Fatalf("%T renews when it wants to", s.Store) }
+
+// redisSide waits until Redis has got what is given back.
+type redisSide struct {
+	storeSide
+	redis  *redisstore.Store
+	server *redistest.Server
+	marker *store.Rule
+}
+
+func newRedisSide(t testing.TB, s *redisstore.Store, server *redistest.Server) redisSide {
+	marker := storetest.Rule(t, "marker", "concurrency", algorithms.Limit{Events: 1, Lease: algorithms.MaxLease})
+	return redisSide{storeSide{s}, s, server, marker}
+}
+
+func (s redisSide) take(t rapid.TB, c store.Check) algorithms.Decision {
+	d := s.storeSide.take(t, c)
+	s.redis.StopRenewing()
+	return d
+}
+
+// giveBack gives a marker back behind it. When the marker is gone, so is the other.
+func (s redisSide) giveBack(t rapid.TB, r store.Return) {
+	marker := store.Check{Rule: s.marker, Key: "marker", Cost: 1, Hold: storetest.Hold(s.marker)}
+	if d := s.take(t, marker); !d.Allowed {
+		t.Fatalf("there is a marker already: %+v", d)
+	}
+	s.GiveBack(r, store.Return{Check: marker})
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		n, err := s.server.Admin().Exists(context.Background(), s.redis.Key(s.marker, "marker")).Result()
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case n == 0:
+			return
+		case time.Now().After(deadline):
+			t.Fatal("nothing was given back for ten seconds")
+		}
+	}
+}
+
+func (s redisSide) renew(t rapid.TB, c store.Check) {
+	if err := s.redis.Renew(c); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// leaseSide is the concurrency limit in Go without the memory store, which renews
+// leases by a clock that tests do not set.
+type leaseSide struct {
+	now    func() int64
+	leases algorithms.Leases
+}
+
+func (s *leaseSide) take(_ rapid.TB, c store.Check) algorithms.Decision {
+	now, params := s.now(), c.Rule.At(0).Params
+	d := algorithms.Concurrency{}.Decide(&s.leases, params, now, c.Cost)
+	d.At = now
+	if d.Allowed && c.Cost > 0 {
+		algorithms.Concurrency{}.Lend(&s.leases, params, now, c.Cost, c.Hold)
+	}
+	return d
+}
+
+func (s *leaseSide) giveBack(_ rapid.TB, r store.Return) { s.leases.GiveBack(r.Hold) }
+
+func (s *leaseSide) renew(_ rapid.TB, c store.Check) {
+	algorithms.Concurrency{}.Lend(&s.leases, c.Rule.At(0).Params, s.now(), c.Cost, c.Hold)
+}

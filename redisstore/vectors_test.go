@@ -1,0 +1,65 @@
+package redisstore_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/model/vectors"
+	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/store"
+	"github.com/seed-161337e5/caddyratelimit/store/storetest"
+)
+
+// TestVectors plays the scenarios in testdata/vectors in Lua. TestGoldenVectors in
+// algorithms plays them in Go, and writes them.
+func TestVectors(t *testing.T) {
+	server := redistest.Start(t)
+	p := newPair(t, server)
+	for _, f := range vectors.Load(t, filepath.Join("..", "testdata", "vectors")) {
+		for _, s := range f.Scenarios {
+			t.Run(f.Name+"/"+s.Title, func(t *testing.T) {
+				s.Play(t, &luaKey{
+					TB: t, pair: p, side: newRedisSide(t, p.redis, server),
+					algorithm: f.Algorithm, key: f.Name + s.Title, turns: make(map[string]int64),
+				})
+			})
+		}
+	}
+}
+
+// luaKey is one key in Redis.
+type luaKey struct {
+	testing.TB
+	pair           *pair
+	side           side
+	algorithm, key string
+	turns          map[string]int64
+}
+
+func (k *luaKey) check(l algorithms.Limit, cost int64, name string) store.Check {
+	c := store.Check{Rule: storetest.Rule(k.TB, "zone", k.algorithm, l), Key: k.key, Cost: cost}
+	if storetest.Hold(c.Rule) != "" {
+		c.Hold = k.key + name
+	}
+	return c
+}
+
+// Take implements [vectors.Key].
+func (k *luaKey) Take(l algorithms.Limit, now, cost int64, name string) algorithms.Decision {
+	k.pair.set(now, 0)
+	d := k.side.take(k.TB, k.check(l, cost, name))
+	k.turns[name] = d.Turn()
+	return d
+}
+
+// Renew implements [vectors.Key].
+func (k *luaKey) Renew(l algorithms.Limit, now, cost int64, name string) {
+	k.pair.set(now, 0)
+	k.side.renew(k.TB, k.check(l, cost, name))
+}
+
+// GiveBack implements [vectors.Key].
+func (k *luaKey) GiveBack(l algorithms.Limit, cost int64, name string) {
+	k.side.giveBack(k.TB, store.Return{Check: k.check(l, cost, name), Turn: k.turns[name]})
+}
