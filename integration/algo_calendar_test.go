@@ -1,0 +1,67 @@
+package integration_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+)
+
+// TestCalendarWindows: the days, weeks and months of a place. The wait that clients are
+// told ends at midnight there.
+func TestCalendarWindows(t *testing.T) {
+	t.Parallel()
+	const requests, limit, slack = 12, 5, 2 * time.Second
+	place := farFromMidnight(t)
+	config := func(store string) string {
+		text := ""
+		for _, window := range []string{"day", "week", "month"} {
+			text += limited(window, "algorithm fixed_window\nevents 5\nwindow "+window+"\ntimezone "+place.String(), store, "respond ok")
+		}
+		return caddyfile("", text)
+	}
+	eachFleet(t, config, func(t *testing.T, f fleet) {
+		client := newClient(t, "")
+		now := time.Now().In(place)
+		year, month, day := now.Date()
+		toMonday := 7 - (int(now.Weekday())+6)%7
+		for window, end := range map[string]time.Time{
+			"day":   time.Date(year, month, day+1, 0, 0, 0, 0, place),
+			"week":  time.Date(year, month, day+toMonday, 0, 0, 0, 0, place),
+			"month": time.Date(year, month+1, 1, 0, 0, 0, 0, place),
+		} {
+			passed, told := 0, time.Duration(0)
+			for i := range requests {
+				a := []*server{f.first, f.last}[i%2].get(client, "/"+window)
+				if a.status == http.StatusOK {
+					passed++
+					continue
+				}
+				told = retryAfter(t, a)
+				if wait := time.Until(end); a.status != http.StatusTooManyRequests || told < wait-slack || told > wait+slack {
+					t.Errorf("%s: status %d, Retry-After %v, want 429 and %v", window, a.status, told, wait)
+				}
+			}
+			t.Logf("%s: it is %v, the wait %v", window, now.Format(time.RFC1123), told)
+			if passed != limit {
+				t.Errorf("%s: %d of %d passed, want %d", window, passed, requests, limit)
+			}
+		}
+	})
+}
+
+// farFromMidnight picks a place where no day is about to end, and where clocks do not
+// change at midnight.
+func farFromMidnight(t *testing.T) *time.Location {
+	t.Helper()
+	for _, name := range []string{"Pacific/Auckland", "Asia/Kathmandu", "America/New_York"} {
+		place, err := time.LoadLocation(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if hour := time.Now().In(place).Hour(); hour > 0 && hour < 23 {
+			return place
+		}
+	}
+	t.Fatal("it is midnight everywhere")
+	return nil
+}

@@ -1,0 +1,106 @@
+package integration_test
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+)
+
+// TestAlgorithmsExactly: of 300 requests that 32 clients send to two Caddys in turn,
+// each algorithm admits its limit, neither more nor less.
+func TestAlgorithmsExactly(t *testing.T) {
+	const requests, clients = 300, 32
+	hours := quietWindow("fixed_window").String()
+	zones := []struct {
+		name, options string
+		limit         int
+	}{
+		{"token_bucket-smooth", "algorithm token_bucket\nevents 100\nwindow 1h", 100},
+		{"token_bucket-burst", "algorithm token_bucket\nevents 10\nwindow 1h\nburst 100", 100},
+		{"token_bucket-interval", "algorithm token_bucket\nevents 100\nwindow 1h\nrefill interval", 100},
+		{"gcra", "algorithm gcra\nevents 100\nwindow 1h", 100},
+		{"leaky_bucket-meter", "algorithm leaky_bucket\nevents 100\nwindow 1h\nmode meter", 100},
+		{"fixed_window-clock", "algorithm fixed_window\nevents 100\nwindow " + hours, 100},
+		{"fixed_window-first", "algorithm fixed_window\nevents 100\nwindow 1h\nalign first_request", 100},
+		{"fixed_window-day", "algorithm fixed_window\nevents 100\nwindow day\ntimezone " + noonZone(), 100},
+		{"sliding_window_log", "algorithm sliding_window_log\nevents 100\nwindow 1h", 100},
+		{"sliding_window_counter", "algorithm sliding_window_counter\nevents 100\nwindow 1h", 100},
+		{"concurrency", "algorithm concurrency\nevents 20\nlease 10m", 20},
+	}
+	upstream := startBackend(t, holding)
+	store, site := redis(redistest.Start(t).Addr()), ""
+	for _, zone := range zones {
+		then := "respond ok"
+		if zone.name == "concurrency" {
+			then = "reverse_proxy {$UPSTREAM}"
+		}
+		site += limited(zone.name, zone.options, store, then)
+	}
+	both := startPair(t, caddyfile("", site), upstream.variable())
+	client := newClient(t, "")
+	for _, zone := range zones {
+		t.Run(zone.name, func(t *testing.T) {
+			var next, passed, refused atomic.Int64
+			var group sync.WaitGroup
+			began := time.Now()
+			for range clients {
+				group.Go(func() {
+					for {
+						i := next.Add(1) - 1
+						if i >= requests {
+							return
+						}
+						a, err := send(client, both[i%2].url("/"+zone.name))
+						switch {
+						case err != nil:
+							t.Error(err)
+						case a.status == http.StatusOK:
+							passed.Add(1)
+						case a.status == http.StatusTooManyRequests:
+							refused.Add(1)
+						default:
+							t.Errorf("status %d", a.status)
+						}
+					}
+				})
+			}
+			if zone.name == "concurrency" {
+				// Those that pass stay until all others have been refused.
+				waitFor(t, "all requests to be decided", func() bool {
+					inside, _ := upstream.now()
+					return int64(inside)+refused.Load() == requests
+				})
+				upstream.open("")
+			}
+			group.Wait()
+			elapsed := time.Since(began)
+			t.Logf("%d passed, %d refused in %v", passed.Load(), refused.Load(), elapsed)
+			// 100 per hour is another one after 36 s.
+			if elapsed > 30*time.Second {
+				t.Skipf("%v is too long to judge a bucket", elapsed)
+			}
+			if passed.Load() != int64(zone.limit) || refused.Load() != int64(requests-zone.limit) {
+				t.Errorf("%d passed and %d were refused, want %d and %d", passed.Load(), refused.Load(), zone.limit, requests-zone.limit)
+			}
+		})
+	}
+	for _, s := range both {
+		s.sound(t)
+	}
+}
+
+// noonZone is a timezone where it is about noon, so that no day ends soon.
+func noonZone() string {
+	// What POSIX calls GMT+5 is west of Greenwich: five hours earlier.
+	switch behind := time.Now().UTC().Hour() - 12; {
+	case behind > 0:
+		return fmt.Sprintf("Etc/GMT+%d", behind)
+	default:
+		return fmt.Sprintf("Etc/GMT%d", behind)
+	}
+}

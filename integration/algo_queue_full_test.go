@@ -1,0 +1,137 @@
+package integration_test
+
+import (
+	"net/http"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// retryAfter reads the field, in seconds.
+func retryAfter(t *testing.T, a answer) time.Duration {
+	t.Helper()
+	seconds, err := strconv.Atoi(a.header.Get("Retry-After"))
+	if err != nil {
+		t.Errorf("Retry-After: %v", err)
+	}
+	return time.Duration(seconds) * time.Second
+}
+
+// wantRefused asks, and wants a refusal at once with a wait of about so much; the test
+// may have begun some time ago.
+func (s *server) wantRefused(client *http.Client, path string, wait time.Duration, began time.Time) {
+	s.t.Helper()
+	a := s.get(client, path)
+	if a.status != http.StatusTooManyRequests {
+		s.t.Errorf("%s: status %d, want 429", path, a.status)
+		return
+	}
+	if got := retryAfter(s.t, a); got > wait || got < wait-time.Since(began) {
+		s.t.Errorf("%s: Retry-After %v, want %v less what has passed since", path, got, wait)
+	}
+}
+
+// TestQueueFull: a bucket of three that leaks one in an hour. One request passes, two
+// wait, the next is refused, until somebody leaves who was the last in the queue.
+func TestQueueFull(t *testing.T) {
+	t.Parallel()
+	config := func(store string) string {
+		return caddyfile("", limited("queue", "algorithm leaky_bucket 1/1h\nmode queue\nburst 3", store, "respond ok"))
+	}
+	eachFleet(t, config, func(t *testing.T, f fleet) {
+		first, last := f.first, f.last
+		client := newClient(t, "")
+		began := time.Now()
+		if a := first.get(client, "/queue"); a.status != http.StatusOK {
+			t.Fatalf("the first: status %d", a.status)
+		}
+		waits := func(s *server, left int64) *pending {
+			t.Helper()
+			p := s.begin("/queue")
+			last.awaitLeft(client, "queue", left)
+			return p
+		}
+		second := waits(last, 1)
+		third := waits(first, 0)
+		for _, s := range []*server{first, last} {
+			s.wantRefused(client, "/queue", time.Hour, began)
+		}
+
+		third.leave()
+		last.awaitLeft(client, "queue", 1)
+		fourth := waits(last, 0)
+		first.wantRefused(client, "/queue", time.Hour, began)
+
+		// The second is not the last: its turn is nobody's. So when it is gone, the fourth
+		// still waits for its own, and there is room for nobody.
+		second.leave()
+		if first == last {
+			first.awaitWaiting(1)
+		} else {
+			first.awaitWaiting(0)
+			last.awaitWaiting(1)
+		}
+		if left := first.left(client, "queue"); left != 0 || fourth.over() {
+			t.Errorf("%d left, the fourth answered: %v; want none and no", left, fourth.over())
+		}
+		fourth.leave()
+		first.awaitLeft(client, "queue", 1)
+		waits(first, 0).leave() // and no more than that one is left
+		first.awaitWaiting(0)
+		last.awaitWaiting(0)
+	})
+}
+
+// TestQueueMaxWait: who would have to wait longer than max_wait is refused at once,
+// though the queue has room.
+func TestQueueMaxWait(t *testing.T) {
+	t.Parallel()
+	config := func(store string) string {
+		return caddyfile("", limited("long", "algorithm leaky_bucket 1/100s\nmode queue\nburst 10\nmax_wait 250s", store, "respond ok")+
+			limited("short", "algorithm leaky_bucket 5/1s\nmode queue\nburst 100\nmax_wait 500ms", store, "respond ok"))
+	}
+	eachFleet(t, config, func(t *testing.T, f fleet) {
+		first, last := f.first, f.last
+		client := newClient(t, "")
+		began := time.Now()
+		if a := first.get(client, "/long"); a.status != http.StatusOK {
+			t.Fatalf("the first: status %d", a.status)
+		}
+		var queue []*pending
+		for n, s := range []*server{first, last} {
+			queue = append(queue, s.begin("/long"))
+			first.awaitLeft(client, "long", int64(8-n))
+		}
+		// The next turn is in 300 s, which is within max_wait in 50; the next bit of quota
+		// comes back in 100, and clients are told the longer of both.
+		for _, s := range []*server{first, last} {
+			s.wantRefused(client, "/long", 100*time.Second, began)
+		}
+		if left := first.left(client, "long"); left != 7 {
+			t.Errorf("%d left, want 7: a refusal charges nothing", left)
+		}
+		for _, p := range queue {
+			p.leave()
+		}
+
+		// Twenty at once, of which those pass whose turn comes within half a second.
+		var all []*pending
+		for range 10 {
+			all = append(all, first.begin("/short"), last.begin("/short"))
+		}
+		passed, longest := 0, time.Duration(0)
+		for _, p := range all {
+			a := p.result()
+			if a.status == http.StatusOK {
+				passed++
+				longest = max(longest, a.done.Sub(a.sent))
+			} else if a.status != http.StatusTooManyRequests {
+				t.Errorf("status %d", a.status)
+			}
+		}
+		t.Logf("%d of %d passed, the last after %v", passed, len(all), longest)
+		if passed < 3 || longest > 3*time.Second {
+			t.Errorf("%d passed, the last after %v; want 3 or more, within half a second and a little", passed, longest)
+		}
+	})
+}

@@ -1,0 +1,143 @@
+package integration_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+)
+
+// clockSlack is how far two processes may be apart in reading the clock of one machine.
+const clockSlack = 2 * time.Millisecond
+
+// TestQueueSpacing: 60 requests come at once to two Caddys, and leave one by one.
+//
+// The first is decided after it was sent, and each of the others leaves an interval or
+// more after the one before it. So how late things happen on a busy machine can make no
+// request seem too early.
+func TestQueueSpacing(t *testing.T) {
+	const (
+		requests = 60
+		interval = 50 * time.Millisecond
+		late     = 3 * time.Second // what all of it may take longer than it should
+	)
+	upstream := startBackend(t, func(_ *backend, w http.ResponseWriter, _ *http.Request) {})
+	both := startPair(t, caddyfile("", limited("queue", "algorithm leaky_bucket 20/1s\nmode queue\nburst 80",
+		redis(redistest.Start(t).Addr()), "reverse_proxy {$UPSTREAM}")), upstream.variable())
+
+	client := newClient(t, "")
+	began := time.Now()
+	var group sync.WaitGroup
+	for i := range requests {
+		group.Go(func() {
+			a, err := send(client, both[i%2].url("/queue"))
+			if err != nil || a.status != http.StatusOK {
+				t.Errorf("status %d, error %v", a.status, err)
+			}
+		})
+	}
+	group.Wait()
+
+	came := upstream.came()
+	if len(came) != requests {
+		t.Fatalf("the upstream had %d requests, want %d", len(came), requests)
+	}
+	var gaps []time.Duration
+	worst := time.Duration(0)
+	for i, v := range came {
+		turn := began.Add(time.Duration(i) * interval)
+		if v.at.Before(turn.Add(-clockSlack)) {
+			t.Errorf("request %d came %v too early", i, turn.Sub(v.at))
+		}
+		worst = max(worst, v.at.Sub(turn))
+		if i > 0 {
+			gaps = append(gaps, v.at.Sub(came[i-1].at))
+		}
+	}
+	total := came[requests-1].at.Sub(came[0].at)
+	slices.Sort(gaps)
+	median := gaps[len(gaps)/2]
+	t.Logf("%d requests left in %v; gaps from %v to %v, %v on average, %v in the middle; at most %v after their turn",
+		requests, total, gaps[0], gaps[len(gaps)-1], total/(requests-1), median, worst)
+	if worst > late {
+		t.Errorf("a request came %v after its turn, want at most %v", worst, late)
+	}
+	if median < interval/2 || median > interval*3/2 {
+		t.Errorf("half of the gaps are below %v, want about %v", median, interval)
+	}
+	for _, s := range both {
+		s.sound(t)
+	}
+}
+
+// TestQueueOrder: requests leave in the order in which Redis decided, whichever Caddy
+// they came to. The turn of one who leaves from the middle stays empty, for those behind
+// it know when to go; that of the last one goes to who comes next.
+func TestQueueOrder(t *testing.T) {
+	const interval = 500 * time.Millisecond
+	redisServer := redistest.Start(t)
+	upstream := startBackend(t, func(_ *backend, w http.ResponseWriter, _ *http.Request) {})
+	store := redis(redisServer.Addr())
+	both := startPair(t, caddyfile("", limited("queue", "algorithm leaky_bucket 2/1s\nmode queue\nburst 20",
+		store, "reverse_proxy {$UPSTREAM}")), upstream.variable())
+	client := newClient(t, "")
+	for _, s := range both {
+		s.left(client, "queue") // so that Redis and both Caddys know the script
+	}
+
+	calls := scriptCalls(t, redisServer)
+	awaitCall := func() {
+		t.Helper()
+		calls++
+		waitFor(t, "Redis to be asked", func() bool { return scriptCalls(t, redisServer) >= calls })
+	}
+	began := time.Now()
+	queue := make([]*pending, 6)
+	for i := range queue {
+		queue[i] = both[i%2].begin("/queue", "X-Request-Id", strconv.Itoa(i))
+		awaitCall()
+	}
+	for _, leaver := range []int{3, 5} {
+		queue[leaver].leave()
+		awaitCall() // to give back
+	}
+	queue = append(queue, both[0].begin("/queue", "X-Request-Id", "6"))
+	awaitCall()
+	if elapsed := time.Since(began); elapsed > 2*interval {
+		t.Skipf("%v is too long to fill a queue before it empties", elapsed)
+	}
+
+	turns := map[int]int{0: 0, 1: 1, 2: 2, 4: 4, 6: 5}
+	for i := range turns {
+		if a := queue[i].result(); a.status != http.StatusOK {
+			t.Errorf("request %d: status %d", i, a.status)
+		}
+	}
+	var order []int
+	report := ""
+	for _, v := range upstream.came() {
+		i, err := strconv.Atoi(v.id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		order = append(order, i)
+		turn, ok := turns[i]
+		after := v.at.Sub(began)
+		if due := time.Duration(turn) * interval; ok && (after < due-clockSlack || after > due+interval) {
+			t.Errorf("request %d left after %v, want %v and a little", i, after, due)
+		}
+		report += fmt.Sprintf(" %d after %v", i, after.Round(time.Millisecond))
+	}
+	t.Logf("left:%s", report)
+	if want := []int{0, 1, 2, 4, 6}; !slices.Equal(order, want) {
+		t.Errorf("left in the order %v, want %v", order, want)
+	}
+	if n := both[0].waiting() + both[1].waiting(); n != 0 {
+		t.Errorf("%d still wait", n)
+	}
+}

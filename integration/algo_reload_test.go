@@ -1,0 +1,82 @@
+package integration_test
+
+import (
+	"net/http"
+	"testing"
+)
+
+// TestReloadKeepsSlots: a request that outlives its config keeps its slots under the next
+// one, for longer than a lease, and gives them back when it ends; for another Caddy even
+// if the next config has no limits at all.
+func TestReloadKeepsSlots(t *testing.T) {
+	t.Parallel()
+	upstream := startBackend(t, holding)
+	config := func(events, store string) string { return caddyfile("", slotZones(events, store)) }
+	eachFleet(t, func(store string) string { return config("2", store) }, func(t *testing.T, f fleet) {
+		s, client, gate := f.first, newClient(t, ""), t.Name()
+		held := s.begin("/both", "X-Gate", gate)
+		s.awaitLeft(client, "returned", 1)
+
+		// The limit is raised by one.
+		s.mustLoad(config("3", f.store))
+		s.awaitPolicy(client, "renewed", 3)
+		if renewed, returned := s.left(client, "renewed"), s.left(client, "returned"); renewed != 2 || returned != 2 {
+			t.Errorf("after the reload %d and %d left, want 2", renewed, returned)
+		}
+		watched, left := s, int64(2)
+		if f.last != s {
+			s.mustLoad(caddyfile("", "respond ok"))
+			s.awaitPolicy(client, "renewed", -1)
+			watched, left = f.last, 1
+		}
+		stayTaken(t, client, left, watched)
+
+		upstream.open(gate)
+		if a := held.result(); a.status != http.StatusOK {
+			t.Errorf("the request from before: status %d", a.status)
+		}
+		watched.awaitLeft(client, "returned", left+1)
+		watched.awaitLeft(client, "renewed", left+1)
+	}, upstream.variable())
+}
+
+// TestReloadForgetsSlots: in memory a zone that no config names is forgotten. A request
+// that still holds a slot of it ends without harm to the zone that comes after.
+func TestReloadForgetsSlots(t *testing.T) {
+	t.Parallel()
+	upstream := startBackend(t, holding)
+	config := caddyfile("", slotZones("2", memory))
+	s, client := startCaddy(t, config, upstream.variable()), newClient(t, "")
+	before := s.begin("/both", "X-Gate", "before")
+	s.awaitLeft(client, "returned", 1)
+	s.mustLoad(caddyfile("", "respond ok"))
+	s.awaitPolicy(client, "renewed", -1)
+	s.mustLoad(config)
+	s.awaitPolicy(client, "renewed", 2)
+
+	after := s.begin("/both", "X-Gate", "after")
+	s.awaitLeft(client, "returned", 1)
+	upstream.open("before")
+	if a := before.result(); a.status != http.StatusOK {
+		t.Errorf("the request from before: status %d", a.status)
+	}
+	stayTaken(t, client, 1, s)
+	upstream.open("after")
+	if a := after.result(); a.status != http.StatusOK {
+		t.Errorf("the request after: status %d", a.status)
+	}
+	s.awaitLeft(client, "returned", 2)
+}
+
+// awaitPolicy waits until the config answers that limits a zone so, or with -1 not at
+// all. When a load is done, the server before it may still accept a connection.
+func (s *server) awaitPolicy(client *http.Client, zone string, limit int64) {
+	s.t.Helper()
+	waitFor(s.t, "the new config to answer", func() bool {
+		a, err := sendAcross(client, s.url("/peek/"+zone))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		return policy(a.header, zone) == limit
+	})
+}

@@ -1,0 +1,188 @@
+package integration_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+)
+
+// misbehaving works a little and then ends the way that the request's header says.
+func misbehaving(b *backend, w http.ResponseWriter, r *http.Request) {
+	do := r.Header.Get("X-Do")
+	if do == "" {
+		holding(b, w, r)
+		return
+	}
+	<-time.After(8 * time.Millisecond)
+	if do == "break" { // without an answer, which makes a 502
+		panic(http.ErrAbortHandler)
+	}
+	w.Header().Set("Content-Length", "8")
+	_, _ = w.Write([]byte("some"))
+	_ = http.NewResponseController(w).Flush()
+	if do == "cut" { // in the middle of it, which makes Caddy's handler panic
+		panic(http.ErrAbortHandler)
+	}
+	_, _ = w.Write([]byte("more"))
+}
+
+// TestConcurrencyLoad: 64 clients at two Caddys, never more than eight requests at the
+// upstream, and all slots free afterwards whatever way the requests ended. The lease is
+// longer than the test may take, so that nothing comes back that was not given back.
+func TestConcurrencyLoad(t *testing.T) {
+	const limit, clients, enough = 8, 64, 600
+	upstream := startBackend(t, misbehaving)
+	both := startPair(t, caddyfile("", limited("slots", "algorithm concurrency\nevents 8\nlease 10m",
+		redis(redistest.Start(t).Addr()), "reverse_proxy {$UPSTREAM}")), upstream.variable())
+	client := newClient(t, "")
+
+	ways := []struct {
+		do     string
+		status int // 0: the answer breaks off
+	}{{"finish", 200}, {"break", 502}, {"cut", 0}}
+	var passed, refused atomic.Int64
+	var ended [3]atomic.Int64
+	var group sync.WaitGroup
+	began := time.Now()
+	for n := range clients {
+		group.Go(func() {
+			for i := n; passed.Load() < enough && time.Since(began) < patience && !t.Failed(); i++ {
+				way := i % len(ways)
+				a, err := send(client, both[n%2].url("/slots"), "X-Do", ways[way].do)
+				broken := errors.Is(err, io.ErrUnexpectedEOF)
+				switch {
+				case err == nil && a.status == http.StatusTooManyRequests:
+					refused.Add(1)
+					continue
+				case a.status != ways[way].status || broken != (ways[way].status == 0):
+					t.Errorf("%s: status %d, error %v", ways[way].do, a.status, err)
+				}
+				passed.Add(1)
+				ended[way].Add(1)
+			}
+		})
+	}
+	group.Wait()
+	_, most := upstream.now()
+	t.Logf("%d passed, %d refused in %v; at most %d at once", passed.Load(), refused.Load(), time.Since(began), most)
+	for i, way := range ways {
+		t.Logf("%s: %d", way.do, ended[i].Load())
+		if ended[i].Load() == 0 {
+			t.Errorf("no request ended with %s", way.do)
+		}
+	}
+	if passed.Load() < enough {
+		t.Errorf("%d passed within %v, want %d", passed.Load(), patience, enough)
+	}
+	if most > limit {
+		t.Errorf("%d requests at the upstream at once, want at most %d", most, limit)
+	}
+	for _, s := range both {
+		if lines, _ := s.lines(); count(lines, "aborting with incomplete response") == 0 {
+			t.Error("no handler panicked")
+		}
+		s.awaitLeft(client, "slots", limit)
+	}
+	testSlotsBurst(t, both, upstream, limit)
+}
+
+// testSlotsBurst: a burst takes all slots, those who are refused give nothing back, and
+// those who leave do.
+func testSlotsBurst(t *testing.T, both []*server, upstream *backend, limit int) {
+	t.Helper()
+	client := newClient(t, "")
+	var burst []*pending
+	for i := range 3 * limit {
+		burst = append(burst, both[i%2].begin("/slots"))
+	}
+	waitFor(t, "the burst to be decided", func() bool {
+		over := 0
+		for _, p := range burst {
+			if p.over() {
+				over++
+			}
+		}
+		return over == len(burst)-limit
+	})
+	upstream.awaitInside(t, limit)
+	for _, s := range both {
+		if got := s.admitted(client, 50, "/slots"); got != 0 {
+			t.Errorf("%d admitted while all slots are taken", got)
+		}
+		if left := s.left(client, "slots"); left != 0 {
+			t.Errorf("%d left after refusals, want 0", left)
+		}
+	}
+
+	var held []*pending
+	for _, p := range burst {
+		if !p.over() {
+			held = append(held, p)
+		} else if a := p.result(); a.status != http.StatusTooManyRequests || retryAfter(t, a) != time.Second {
+			t.Errorf("status %d, Retry-After %v; want 429 and 1s", a.status, a.header["Retry-After"])
+		}
+	}
+	for _, p := range held[:limit/2] {
+		p.leave()
+	}
+	for _, s := range both {
+		s.awaitLeft(client, "slots", int64(limit/2))
+	}
+	upstream.awaitInside(t, limit/2)
+	upstream.open("")
+	for _, p := range held[limit/2:] {
+		if a := p.result(); a.status != http.StatusOK {
+			t.Errorf("status %d", a.status)
+		}
+	}
+	for _, s := range both {
+		s.awaitLeft(client, "slots", int64(limit))
+		s.sound(t)
+	}
+}
+
+// TestConcurrencyWait: with max_wait a request gets the slot of the one before it, and
+// who leaves while waiting takes none.
+func TestConcurrencyWait(t *testing.T) {
+	t.Parallel()
+	upstream := startBackend(t, holding)
+	config := func(store string) string {
+		return caddyfile("", limited("slot", "algorithm concurrency\nevents 1\nlease 10m\nmax_wait 10m", store, "reverse_proxy {$UPSTREAM}"))
+	}
+	eachFleet(t, config, func(t *testing.T, f fleet) {
+		first, last := f.first, f.last
+		client := newClient(t, "")
+		store := t.Name()
+		awaitVisits := func(want int) {
+			t.Helper()
+			waitFor(t, "a request to pass", func() bool { return upstream.visitsOf(store) == want })
+		}
+		held := first.begin("/slot", "X-Gate", store+"1", "X-Request-Id", store)
+		awaitVisits(1)
+		leaver := last.begin("/slot", "X-Gate", store+"2", "X-Request-Id", store)
+		last.awaitWaiting(1)
+		leaver.leave()
+		last.awaitWaiting(0)
+		next := last.begin("/slot", "X-Gate", store+"3", "X-Request-Id", store)
+		last.awaitWaiting(1)
+		if n := upstream.visitsOf(store); n != 1 {
+			t.Errorf("%d requests passed, want 1", n)
+		}
+		upstream.open(store + "1")
+		if a := held.result(); a.status != http.StatusOK {
+			t.Errorf("the first: status %d", a.status)
+		}
+		awaitVisits(2)
+		upstream.open(store + "3")
+		if a := next.result(); a.status != http.StatusOK {
+			t.Errorf("the next: status %d", a.status)
+		}
+		first.awaitLeft(client, "slot", 1)
+	}, upstream.variable())
+}
