@@ -45,7 +45,9 @@ lint: tools ## Check format, go vet, staticcheck, go.mod
 
 .PHONY: unit
 unit: redis ## Run the tests with the race detector
-	$(REDIS) go test -race -timeout 15m ./...
+	$(REDIS) go test -race -timeout 15m $$(go list ./... | grep -v /integration)
+	@# On its own, for it measures how soon service is back.
+	$(REDIS) go test -race -timeout 15m ./integration
 
 .PHONY: fuzz
 fuzz: redis ## Run every fuzz target for FUZZTIME (3s) each
