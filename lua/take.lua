@@ -99,7 +99,9 @@ for g = 1, #groups do
         local allowed, quota, remaining, retry, next, reset, delay = true, 0, 0, 0, 0, 0, 0
         local x, y, z, broken
         if op == 2 then
-          if record then
+          if not give_back then
+            reset = 0 -- nothing is held
+          elseif record then
             give_back(key, cost, hold)
           else
             x, y, z = give_back(unpack_struct('>i8', hold), cost, p1, p2, p3, p4, p5, p6, s1, s2, s3)

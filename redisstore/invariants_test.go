@@ -26,6 +26,7 @@ func TestInvariants(t *testing.T) {
 				p := newPair(t, server)
 				done, run := 0, 0
 				for done < steps {
+					pin(t, 1)
 					rapid.Check(t, func(rt *rapid.T) {
 						run++
 						w := newWitness(rt, p, server, name, where+strconv.Itoa(run))
