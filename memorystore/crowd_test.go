@@ -121,7 +121,7 @@ func TestSweep(t *testing.T) {
 func TestCrowdedIsSaidOnce(t *testing.T) {
 	core, logs := observer.New(zapcore.InfoLevel)
 	s, setNow := openWith(t, memorystore.Options{
-		MaxKeys: memorystore.MinMaxKeys, SweepInterval: 5 * time.Millisecond,
+		MaxKeys: memorystore.MinMaxKeys, SweepInterval: 500 * time.Millisecond,
 		Logger: func() *zap.Logger { return zap.New(core) },
 	})
 	rule := storetest.Rule(t, "zone", "token_bucket", algorithms.Limit{Events: 100, Window: time.Second})
