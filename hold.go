@@ -12,32 +12,38 @@ import (
 // hold is what a request holds while it lives: slots, and with them the store.
 type hold struct {
 	use     use
-	returns []store.Return
+	corrections []store.Correction
 }
 
 func (h *hold) release() {
-	h.use.GiveBack(h.returns...)
+	h.use.Settle(h.corrections...)
 	h.use.end()
 }
 
+// correction gives back all of a charge.
+func (a *attempt) correction(i int) store.Correction {
+	c, d := a.checks[i], &a.decisions[i]
+	return store.Correction{Check: c, At: d.At, Turn: d.Turn(), Delta: -c.Cost}
+}
+
 // held are the charges that last until the request is over.
-func (a *attempt) held() (returns []store.Return) {
+func (a *attempt) held() (back []store.Correction) {
 	for i := range a.checks {
 		if a.checks[i].Hold != "" {
-			returns = append(returns, store.Return{Check: a.checks[i]})
+			back = append(back, a.correction(i))
 		}
 	}
-	return returns
+	return back
 }
 
 // turns are those to give back when the client does not wait for them.
-func (a *attempt) turns() (returns []store.Return) {
+func (a *attempt) turns() (back []store.Correction) {
 	for i := range a.checks {
 		if a.decisions[i].Delay > 0 {
-			returns = append(returns, store.Return{Check: a.checks[i], Turn: a.decisions[i].Turn()})
+			back = append(back, a.correction(i))
 		}
 	}
-	return returns
+	return back
 }
 
 // Holds are named by process and number, which no other has.

@@ -125,10 +125,10 @@ func (h *Handler) pass(a *attempt, u use, r *http.Request) (held *hold, err erro
 		}
 	}
 	if a.holds {
-		held = &hold{use: u, returns: a.held()}
+		held = &hold{use: u, corrections: a.held()}
 	}
 	if turn := a.delay(); turn > 0 && !sleep(r.Context(), turn) {
-		u.GiveBack(append(a.turns(), a.held()...)...)
+		u.Settle(append(a.turns(), a.held()...)...)
 		return nil, errLeft
 	}
 	return held, nil

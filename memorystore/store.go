@@ -150,10 +150,10 @@ func (s *Store) Take(_ context.Context, checks []store.Check, decisions []algori
 	return nil
 }
 
-// GiveBack implements [store.Store], at once.
-func (s *Store) GiveBack(returns ...store.Return) {
-	for i := range returns {
-		r := &returns[i]
+// Settle implements [store.Store], at once.
+func (s *Store) Settle(corrections ...store.Correction) {
+	for i := range corrections {
+		r := &corrections[i]
 		if r.Hold != "" {
 			s.holds.Remove(r.Hold)
 		}

@@ -84,7 +84,7 @@ func (s *shard) lend(c *store.Check, id stateID, leases *algorithms.Leases, now 
 }
 
 // giveBack takes back what is held there, or a turn.
-func (s *shard) giveBack(r *store.Return, id stateID) {
+func (s *shard) giveBack(r *store.Correction, id stateID) {
 	switch a := r.Rule.Algorithm().(type) {
 	case algorithms.Lender:
 		if kept, ok := s.leases[id]; ok && kept.leases.GiveBack(r.Hold) && kept.leases.Len() == 0 {

@@ -61,7 +61,7 @@ type witness struct {
 
 // admitted is a request that passed.
 type admitted struct {
-	store.Return
+	store.Correction
 	at   int64
 	ends int64 // of its lease
 }
@@ -85,7 +85,7 @@ func (w *witness) run() int {
 		w.wait(max(0, drawGap(w.T, w.limit, w.last)))
 		if w.algorithm == "concurrency" && len(w.admitted) > 0 && rapid.IntRange(0, 5).Draw(w.T, "do") == 0 {
 			one := &w.admitted[rapid.IntRange(0, len(w.admitted)-1).Draw(w.T, "which")]
-			w.side.giveBack(w.T, one.Return)
+			w.side.giveBack(w.T, one.Correction)
 			one.ends = 0
 		}
 		cost := drawCost(w.T, w.limit, w.last)
@@ -98,7 +98,7 @@ func (w *witness) run() int {
 	w.freshAtReset()
 	if w.algorithm == "concurrency" {
 		for _, one := range w.admitted {
-			w.side.giveBack(w.T, one.Return)
+			w.side.giveBack(w.T, one.Correction)
 		}
 	}
 	return steps
@@ -136,7 +136,7 @@ func (w *witness) ask(cost int64) algorithms.Decision {
 		w.Fatalf("cost %d did not pass with %d left", cost, before.Remaining)
 	}
 	if d.Allowed && cost > 0 {
-		w.admitted = append(w.admitted, admitted{store.Return{Check: check, Turn: d.Turn()}, w.now, w.now + w.limit.Lease.Microseconds()})
+		w.admitted = append(w.admitted, admitted{store.Correction{Check: check, Turn: d.Turn()}, w.now, w.now + w.limit.Lease.Microseconds()})
 		w.livesUntilReset(d, asked)
 	}
 	w.remaining(after)

@@ -89,7 +89,7 @@ type schedule struct {
 
 // charged is a charge and the name that the model has for it.
 type charged struct {
-	store.Return
+	store.Correction
 	name string
 }
 
@@ -138,7 +138,7 @@ func (s *schedule) run() int {
 		s.take(i)
 	}
 	for _, r := range s.charges {
-		s.sides[0].giveBack(s.T, r.Return) // so that nothing is renewed while other schedules run
+		s.sides[0].giveBack(s.T, r.Correction) // so that nothing is renewed while other schedules run
 	}
 	return steps
 }
@@ -165,7 +165,7 @@ func (s *schedule) take(i int) {
 	s.last = want
 	if want.Allowed && c.Cost > 0 {
 		s.newest = max(s.newest, s.now)
-		s.charges = append(s.charges, charged{store.Return{Check: c, Turn: want.Turn()}, name})
+		s.charges = append(s.charges, charged{store.Correction{Check: c, Turn: want.Turn()}, name})
 	}
 }
 
@@ -190,7 +190,7 @@ func (s *schedule) giveBack() {
 	s.tell(vectors.Step{Do: vectors.GiveBack, Name: c.name})
 	for range rapid.IntRange(1, 2).Draw(s.T, "times") {
 		for _, side := range s.sides {
-			side.giveBack(s.T, c.Return)
+			side.giveBack(s.T, c.Correction)
 		}
 		s.model.GiveBack(c.Rule.Limit(), c.name)
 	}

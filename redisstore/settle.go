@@ -25,7 +25,7 @@ const (
 // returns are the charges that wait to be given back.
 type returns struct {
 	mu      sync.Mutex
-	waiting []store.Return
+	waiting []store.Correction
 	wake    chan struct{}
 	quit    chan struct{}
 	once    sync.Once
@@ -42,7 +42,7 @@ func (r *returns) stop() {
 	<-r.done
 }
 
-func (r *returns) add(more ...store.Return) {
+func (r *returns) add(more ...store.Correction) {
 	r.mu.Lock()
 	r.waiting = append(r.waiting, more...)
 	if over := len(r.waiting) - maxReturns; over > 0 {
@@ -56,23 +56,23 @@ func (r *returns) add(more ...store.Return) {
 }
 
 // take takes a batch off the front.
-func (r *returns) take() []store.Return {
+func (r *returns) take() []store.Correction {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := min(len(r.waiting), settleBatch)
-	batch := append([]store.Return(nil), r.waiting[:n]...)
+	batch := append([]store.Correction(nil), r.waiting[:n]...)
 	r.waiting = append(r.waiting[:0], r.waiting[n:]...)
 	return batch
 }
 
-// GiveBack implements [store.Store].
-func (s *Store) GiveBack(returns ...store.Return) {
-	for i := range returns {
-		if returns[i].Hold != "" {
-			s.holds.Remove(returns[i].Hold)
+// Settle implements [store.Store].
+func (s *Store) Settle(corrections ...store.Correction) {
+	for i := range corrections {
+		if corrections[i].Hold != "" {
+			s.holds.Remove(corrections[i].Hold)
 		}
 	}
-	s.returns.add(returns...)
+	s.returns.add(corrections...)
 }
 
 // hold notes what was lent, so that it is renewed.
@@ -93,7 +93,7 @@ func (s *Store) hold(checks []store.Check, decisions []algorithms.Decision) {
 func (s *Store) lost(checks []store.Check) {
 	for i := range checks {
 		if checks[i].Hold != "" {
-			s.returns.add(store.Return{Check: checks[i]})
+			s.returns.add(store.Correction{Check: checks[i]})
 		}
 	}
 }

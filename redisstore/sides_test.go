@@ -17,7 +17,7 @@ import (
 // side is one of several that must answer alike.
 type side interface {
 	take(t rapid.TB, c store.Check) algorithms.Decision
-	giveBack(t rapid.TB, r store.Return)
+	giveBack(t rapid.TB, r store.Correction)
 	renew(t rapid.TB, c store.Check)
 }
 
@@ -32,7 +32,7 @@ func (s storeSide) take(t rapid.TB, c store.Check) algorithms.Decision {
 	return d[0]
 }
 
-func (s storeSide) giveBack(_ rapid.TB, r store.Return) { s.GiveBack(r) }
+func (s storeSide) giveBack(_ rapid.TB, r store.Correction) { s.Settle(r) }
 
 func (s storeSide) renew(t rapid.TB, _ store.Check) { t.Fatalf("%T renews when it wants to", s.Store) }
 
@@ -56,12 +56,12 @@ func (s redisSide) take(t rapid.TB, c store.Check) algorithms.Decision {
 }
 
 // giveBack gives a marker back behind it. When the marker is gone, so is the other.
-func (s redisSide) giveBack(t rapid.TB, r store.Return) {
+func (s redisSide) giveBack(t rapid.TB, r store.Correction) {
 	marker := store.Check{Rule: s.marker, Key: "marker", Cost: 1, Hold: storetest.Hold(s.marker)}
 	if d := s.take(t, marker); !d.Allowed {
 		t.Fatalf("there is a marker already: %+v", d)
 	}
-	s.GiveBack(r, store.Return{Check: marker})
+	s.Settle(r, store.Correction{Check: marker})
 	for deadline := time.Now().Add(10 * time.Second); ; {
 		n, err := s.server.Admin().Exists(context.Background(), s.redis.Key(s.marker, "marker")).Result()
 		switch {
@@ -98,7 +98,7 @@ func (s *leaseSide) take(_ rapid.TB, c store.Check) algorithms.Decision {
 	return d
 }
 
-func (s *leaseSide) giveBack(_ rapid.TB, r store.Return) { s.leases.GiveBack(r.Hold) }
+func (s *leaseSide) giveBack(_ rapid.TB, r store.Correction) { s.leases.GiveBack(r.Hold) }
 
 func (s *leaseSide) renew(_ rapid.TB, c store.Check) {
 	algorithms.Concurrency{}.Lend(&s.leases, c.Rule.At(0).Params, s.now(), c.Cost, c.Hold)

@@ -34,15 +34,27 @@ type Check struct {
 	// Hold names the charge, uniquely in all of the fleet, so that it can be renewed and
 	// given back. Only an [algorithms.Lender] needs one.
 	Hold string
+
+	// Apart sets the check apart from the others of its call: it is decided and charged by
+	// itself, whatever becomes of them, and its refusal holds up nobody else.
+	Apart bool
 }
 
-// Return is a charge to take back: one that [Store.Take] has made, or may have made
-// before it failed.
-type Return struct {
+// Correction changes a charge afterwards: one that [Store.Take] has made, or may have
+// made before it failed.
+type Correction struct {
+	// Check is what was charged.
 	Check
 
-	// Turn is when the request was to leave, for an [algorithms.Returner].
+	// At is when it was charged: Decision.At.
+	At int64
+
+	// Turn is when the request was to leave: Decision.Turn(). Where nothing queues, that is At.
 	Turn int64
+
+	// Delta is added to what was charged. Below 0 it gives back, -Cost all of it; above 0
+	// it charges more, beyond the limit if need be: then later requests wait.
+	Delta int64
 }
 
 // Store decides checks. Its methods may be called from many goroutines at once.
@@ -63,11 +75,12 @@ type Store interface {
 	// MUST return soon after ctx is done, whatever its backend does.
 	Take(ctx context.Context, checks []Check, decisions []algorithms.Decision) error
 
-	// GiveBack ends holds, and gives turns back where that does nobody harm. For other
-	// algorithms a charge is not held, and it does nothing. It does not wait: it may
-	// take effect a moment later, and a backend that is away is told when it is back, as
-	// long as that matters.
-	GiveBack(returns ...Return)
+	// Settle corrects charges. What is held ends when all of it is given back; a turn in a
+	// queue is given back only where that does nobody harm. What was charged so long ago
+	// that it no longer counts is left alone. Settle does not wait: it may take effect a
+	// moment later, and a backend that is away is told when it is back, as long as that
+	// matters.
+	Settle(corrections ...Correction)
 
 	// Reset forgets a key of a zone, as if it had never been seen.
 	Reset(ctx context.Context, rule *Rule, key string) error

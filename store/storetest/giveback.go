@@ -13,19 +13,19 @@ func giveBack(t *testing.T, open Open) {
 	t.Run("Slots", func(t *testing.T) {
 		b := start(t, open)
 		rule := Rule(t, "zone", "concurrency", algorithms.Limit{Events: 3})
-		var held []store.Return
+		var held []store.Correction
 		for range 3 {
 			c := store.Check{Rule: rule, Key: "client", Cost: 1, Hold: Hold(rule)}
 			b.takeNamed(c)
-			held = append(held, store.Return{Check: c})
+			held = append(held, store.Correction{Check: c})
 		}
 		refused := store.Check{Rule: rule, Key: "client", Cost: 1, Hold: Hold(rule)}
 		equal(t, "a fourth", b.takeNamed(refused).Allowed, false)
-		b.store.GiveBack(store.Return{Check: refused}) // it holds nothing, so nothing comes back
-		b.store.GiveBack(held[0], held[0], held[0])    // one slot, however often it is given back
+		b.store.Settle(store.Correction{Check: refused}) // it holds nothing, so nothing comes back
+		b.store.Settle(held[0], held[0], held[0])    // one slot, however often it is given back
 		b.await(rule, 1)
 		equal(t, "one is free", b.admitted(rule, "client", 3), 1)
-		b.store.GiveBack(held[1:]...)
+		b.store.Settle(held[1:]...)
 		b.await(rule, 2)
 	})
 
@@ -35,7 +35,7 @@ func giveBack(t *testing.T, open Open) {
 		big := store.Check{Rule: rule, Key: "client", Cost: 7, Hold: Hold(rule)}
 		equal(t, "left", b.takeNamed(big).Remaining, 3)
 		equal(t, "another seven", b.take(rule, "client", 7).Allowed, false)
-		b.store.GiveBack(store.Return{Check: big})
+		b.store.Settle(store.Correction{Check: big})
 		b.await(rule, 10)
 	})
 
@@ -54,21 +54,21 @@ func giveBack(t *testing.T, open Open) {
 	t.Run("TheLastTurn", func(t *testing.T) {
 		b := start(t, open)
 		rule := Rule(t, "zone", "leaky_bucket", algorithms.Limit{Events: 10, Window: time.Second, Burst: 5, Mode: algorithms.ModeQueue})
-		turn := func() (store.Return, time.Duration) {
+		turn := func() (store.Correction, time.Duration) {
 			b.Helper()
 			c := store.Check{Rule: rule, Key: "client", Cost: 1}
 			d := b.takeNamed(c)
-			return store.Return{Check: c, Turn: b.now + d.Delay.Microseconds()}, d.Delay
+			return store.Correction{Check: c, Turn: b.now + d.Delay.Microseconds()}, d.Delay
 		}
 		turn()
 		second, _ := turn()
 		third, wait := turn()
 		equal(t, "third", wait, 200*time.Millisecond)
-		b.store.GiveBack(third, third) // once, however often
+		b.store.Settle(third, third) // once, however often
 		b.await(rule, 3)
 		_, wait = turn()
 		equal(t, "whose turn the next one gets", wait, 200*time.Millisecond)
-		b.store.GiveBack(second) // those behind it have been told when to leave
+		b.store.Settle(second) // those behind it have been told when to leave
 		_, wait = turn()
 		equal(t, "behind all others", wait, 300*time.Millisecond)
 	})
@@ -78,7 +78,7 @@ func giveBack(t *testing.T, open Open) {
 		for _, name := range []string{"token_bucket", "fixed_window", "sliding_window_log", "sliding_window_counter"} {
 			rule := Rule(t, name, name, per(5, time.Minute))
 			b.take(rule, "client", 3)
-			b.store.GiveBack(store.Return{Check: store.Check{Rule: rule, Key: "client", Cost: 3}})
+			b.store.Settle(store.Correction{Check: store.Check{Rule: rule, Key: "client", Cost: 3}})
 			b.await(rule, 2)
 		}
 	})
