@@ -11,7 +11,7 @@ import (
 
 // hold is what a request holds while it lives: slots, and with them the store.
 type hold struct {
-	use     use
+	use         use
 	corrections []store.Correction
 }
 
