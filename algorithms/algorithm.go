@@ -46,6 +46,17 @@ type Counter interface {
 	Take(s State, p Params, now, cost int64) (State, Decision)
 }
 
+// Merger is a Counter for which, with some parameters, several equal costs at one instant
+// come to the same as one cost that is as large as all of them: there is room for
+// Remaining divided by cost, and the state after is the same. Then a store may decide them
+// in one step.
+type Merger interface {
+	Counter
+
+	// Merges tells whether that is so with these parameters.
+	Merges(p Params) bool
+}
+
 // Returner is a Counter whose charges can be given back.
 type Returner interface {
 	Counter

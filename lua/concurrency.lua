@@ -53,7 +53,7 @@ record = function(key, cost, now, lease, horizon, hold)
 end
 
 -- Giving back names what is held, so doing it twice does no harm.
-give_back = function(key, cost, hold)
+correct = function(key, _, _, _, delta, _, _, _, _, _, _, hold)
   if type(redis.pcall('ZCARD', key)) ~= 'number' then return end
-  for _, name in ipairs(names(hold, cost)) do call('ZREM', key, name) end
+  for _, name in ipairs(names(hold, -delta)) do call('ZREM', key, name) end
 end

@@ -10,6 +10,11 @@ import _ "embed"
 //go:embed take.lua
 var Take string
 
+// MulDiv is a function that twins may use; redisstore adds it to those that do.
+//
+//go:embed muldiv.lua
+var MulDiv string
+
 // The twins. Each sets the functions that take.lua says of Counters, Recorders and
 // Lenders.
 var (

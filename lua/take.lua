@@ -1,62 +1,44 @@
 -- take decides checks on the clock of this Redis.
 --
--- KEYS[i]   the key of check i.
--- ARGV[1]   one byte for each group: how many checks it has. The checks of a group
---           are charged together or not at all; groups are decided one after the
---           other at one time.
--- ARGV[i+1] check i: six parameters of the limit and the cost as big-endian integers
---           of eight bytes, the algorithm's name and a zero byte, a byte that says what
---           to do (0: decide, 1: renew what is held, 2: give it back) and then the
---           hold: the name of what is held, or for a turn in a queue its time as an
---           integer. Renewing and giving back are groups of their own.
+-- KEYS     the keys of all states, each once.
+-- ARGV[1]  the rules: of each the algorithm's name, a zero byte, and six parameters.
+-- ARGV[2]  a byte (1: all states are strings, read them together), and the groups. A group is a byte that says how many checks it has, a byte that
+--          says how many requests ask just this, and the checks. A check is the place of
+--          its rule in ARGV[1] (two bytes, from 0), a byte that says what to do (0:
+--          decide, 1: renew what is held, 2: correct a charge), the index of its key
+--          (two bytes, from 1), the cost, and what is held under which name: a byte for
+--          the length and the name. To correct, the name follows three integers: when
+--          the charge was made, its turn, and what to add to it.
 --
--- The reply is one string: the time in microseconds, then 57 bytes for each check: a
--- byte of flags (1: allowed, 2: the stored state was damaged and counts as none), then
--- quota, remaining, retry (-1: never), next, reset and delay in the same integers;
--- durations in microseconds.
+-- The checks of a group are charged together or not at all. Groups are decided one after
+-- the other at one time; a group that several requests share is decided as often. To
+-- renew and to correct are groups of one check.
+--
+-- The reply is one string: the time, then the groups. If one request asked: for each
+-- check a byte of flags (1: allowed, 2: the stored state was damaged and counts as
+-- none), then quota, remaining, retry (-1: never), next, reset and delay. If several
+-- asked: a byte that says for how many of them there was room, and for each check the
+-- flags and the state before; it is easy to say from these what each is told.
+--
+-- Numbers are big-endian integers of eight bytes; times and durations microseconds.
 --
 -- The twin of an algorithm sets functions. For a Counter, whose state this script keeps
 -- as a string of three integers,
 --   take(now, cost, p1, .., p6, s1, s2, s3) -> allowed, quota, remaining, retry, next,
 --                                              reset, delay, s1, s2, s3
---   give_back(turn, cost, p1, .., p6, s1, s2, s3) -> s1, s2, s3 or nothing  (a Returner)
+--   correct(now, at, turn, delta, p1, .., p6, s1, s2, s3) -> s1, s2, s3 or nothing
 -- for a Recorder or a Lender, which keep what they want under the key,
 --   take(now, cost, p1, .., p6, key) -> allowed, .., delay, a, b, c, damaged
 --   record(key, cost, a, b, c, hold)
---   give_back(key, cost, hold)                                              (a Lender)
+--   correct(key, now, at, turn, delta, p1, .., p6, hold) -> whether it changed anything
 -- None of them expires keys; this script does.
 --
 -- All of this runs anew for each call, and making a function or a table is not free. So
--- there are few of them, and a group of one check, which most are, needs none.
+-- there are few of them, and a call with one key, which most are when there is little to
+-- do, needs none.
 
-local call, floor, pack, unpack_struct = redis.call, math.floor, struct.pack, struct.unpack
-local NEVER = -1
-local MAX_EXACT = 9007199254740992
-local MAX_STEP_BACK = 86400000000
-
--- muldiv returns a*b/c rounded down and rounded up, exact although the product may
--- exceed 2^53: a product then is a sum of two doubles (T. J. Dekker, "A floating-point
--- technique for extending the available precision", Numer. Math. 18, 1971).
-local function muldiv(a, b, c)
-  local p = a * b
-  local q = floor(p / c)
-  local r
-  if p < MAX_EXACT then
-    r = p - q * c
-  else
-    local function error_of(x, y, xy)
-      local u, v = 134217729 * x, 134217729 * y
-      local xh, yh = u - (u - x), v - (v - y)
-      local xl, yl = x - xh, y - yh
-      return ((xh * yh - xy) + xh * yl + xl * yh) + xl * yl
-    end
-    local qc = q * c
-    r = (p - qc) + (error_of(a, b, p) - error_of(q, c, qc))
-  end
-  while r < 0 do q, r = q - 1, r + c end
-  while r >= c do q, r = q + 1, r - c end
-  return q, r > 0 and q + 1 or q
-end
+local call, floor, byte, pack, unpack_struct = redis.call, math.floor, string.byte, struct.pack, struct.unpack
+local rules, groups = ARGV[1], ARGV[2]
 
 local now
 do
@@ -64,29 +46,73 @@ do
   now = time[1] * 1000000 + time[2]
 end
 
-local groups, replies = ARGV[1], nil
-if #KEYS > 1 then replies = {} end
-local name, take, record, give_back -- of the algorithm used last
-local first = 1
-for g = 1, #groups do
-  local last = first + string.byte(groups, g) - 1
-  local charges = last > first and {} or nil -- of the checks that pass
-  local pass, peek = true, false
-  repeat
-    for i = first, last do
-      if not peek or charges[i] then
-        local key, argument = KEYS[i], ARGV[i + 1]
-        local p1, p2, p3, p4, p5, p6, cost, wanted, op, rest = unpack_struct('>i8i8i8i8i8i8i8sB', argument)
-        local hold = rest <= #argument and string.sub(argument, rest) or ''
-        if wanted ~= name then
-          name, take, record, give_back = wanted, nil, nil, nil
-          --[[algorithms]]
-        end
+-- With several keys the states of Counters are read once, and written once at the end,
+-- with what their time to live in microseconds is in ttl. What a group of several checks
+-- would charge waits in b1 to b4, or in charges for Recorders and Lenders, until all have
+-- passed.
+local many = #KEYS > 1
+local reply, replies, values, a1, a2, a3, ttl, b1, b2, b3, b4, index, passed, charges
+if many then
+  replies, a1, a2, a3, ttl, b1, b2, b3, b4 = { pack('>i8', now) }, {}, {}, {}, {}, {}, {}, {}, {}
+  index, passed, charges = {}, {}, {}
+  if byte(groups) == 1 then values = call('MGET', unpack(KEYS)) end
+end
 
-        -- The state of a Counter.
-        local s1, s2, s3, damaged = key, nil, nil, nil
-        if not record then
-          local value = redis.pcall('GET', key)
+-- The rule and the twin used last, and the twins used before.
+local place, p1, p2, p3, p4, p5, p6
+local name, take, record, correct, twins
+
+local at = 2
+while at <= #groups do
+  local n, copies = byte(groups, at, at + 1)
+  local first = at + 2
+  -- For how many requests the checks are asked, for how many there is room, and where
+  -- in the replies that stands.
+  local times, fit, room = copies, copies, nil
+  if copies > 1 then
+    replies, reply = replies or { reply or pack('>i8', now) }, nil
+    room = #replies + 1
+    replies[room] = ''
+  end
+  local before = replies and #replies
+
+  -- If not all fits, the checks are asked once more: for those requests that fit. If
+  -- there was only one, what passed is asked as a peek, for what would have passed but
+  -- for others is not charged, and its reply must not say so.
+  local pass
+  for round = 1, 2 do
+    pass, at = true, first
+    for i = 1, n do
+      local offset, op, k, cost, hold
+      offset, op, k, cost, hold, at = unpack_struct('>HBHi8Bc0', groups, at)
+
+      if offset ~= place then
+        local wanted
+        wanted, p1, p2, p3, p4, p5, p6 = unpack_struct('>si8i8i8i8i8i8', rules, offset + 1)
+        place = offset
+        if wanted ~= name then
+          if name then
+            twins = twins or {}
+            twins[name] = twins[name] or { take, record, correct }
+          end
+          name = wanted
+          local known = twins and twins[wanted]
+          if known then
+            take, record, correct = known[1], known[2], known[3]
+          else
+            take, record, correct = nil, nil, nil
+            --[[algorithms]]
+          end
+        end
+      end
+
+      local key = KEYS[k]
+      local s1, s2, s3, damaged = key, nil, nil, nil
+      if not record then
+        if many and a1[k] then
+          s1, s2, s3 = a1[k], a2[k], a3[k]
+        else
+          local value = values and values[k] or redis.pcall('GET', key)
           if not value then
             s1, s2, s3 = 0, 0, 0
           elseif type(value) == 'string' and #value == 24 then
@@ -94,69 +120,100 @@ for g = 1, #groups do
           else
             s1, s2, s3, damaged = 0, 0, 0, true
           end
+          if many then a1[k], a2[k], a3[k] = s1, s2, s3 end
         end
+      end
 
-        local allowed, quota, remaining, retry, next, reset, delay = true, 0, 0, 0, 0, 0, 0
-        local x, y, z, broken
-        if op == 2 then
-          if not give_back then
-            reset = 0 -- nothing is held
-          elseif record then
-            give_back(key, cost, hold)
-          else
-            x, y, z = give_back(unpack_struct('>i8', hold), cost, p1, p2, p3, p4, p5, p6, s1, s2, s3)
-            reset = x and call('PTTL', key) * 1000 or 0
-          end
+      local allowed, quota, remaining, retry, next, reset, delay = true, 0, 0, 0, 0, 0, 0
+      local write, x, y, z, broken, _
+      if op == 2 then
+        local made, turn, delta, from = unpack_struct('>i8i8i8', hold)
+        if record then
+          x = key
+          write = correct(key, now, made, turn, delta, p1, p2, p3, p4, p5, p6, string.sub(hold, from))
         else
-          local asked = (peek or op == 1) and 0 or cost
-          allowed, quota, remaining, retry, next, reset, delay, x, y, z, broken =
-            take(now, asked, p1, p2, p3, p4, p5, p6, s1, s2, s3)
-          damaged = damaged or broken
-          if op == 1 and reset < y then reset = y end
+          x, y, z = correct(now, made, turn, delta, p1, p2, p3, p4, p5, p6, s1, s2, s3)
+          write = x
         end
-
-        local flags = (allowed and 1 or 0) + (damaged and 2 or 0)
-        if not replies then
-          replies = pack('>i8Bi8i8i8i8i8i8', now, flags, quota, remaining, retry, next, reset, delay)
-        else
-          replies[i] = pack('>Bi8i8i8i8i8i8', flags, quota, remaining, retry, next, reset, delay)
-        end
-
+        if write then _, _, _, _, _, reset = take(now, 0, p1, p2, p3, p4, p5, p6, x, y, z) end
+      elseif op == 1 then
+        allowed, quota, remaining, retry, next, reset, delay, x, y, z, damaged = take(now, 0, p1, p2, p3, p4, p5, p6, key)
+        if reset < y then reset = y end
+        record(key, cost, x, y, z, hold)
+        write = true
+      elseif round == 1 or room or passed[i] then
+        allowed, quota, remaining, retry, next, reset, delay, x, y, z, broken =
+          take(now, cost * times, p1, p2, p3, p4, p5, p6, s1, s2, s3)
+        damaged = damaged or broken
         if not allowed then
           pass = false
-        elseif charges then
-          charges[i] = { cost, reset, x, y, z, record, hold }
-        elseif cost > 0 and x and (op ~= 2 or not record) then
-          local ttl = floor(reset / 1000) + MARGIN_MS
-          if record then
-            record(key, cost, x, y, z, hold)
-            call('PEXPIRE', key, ttl)
+          local fits = room and floor(remaining / cost) or 0
+          if fits < fit then fit = fits end
+        elseif cost > 0 and times > 0 then
+          if n == 1 then
+            write = true
+            if record then record(key, cost, x, y, z, hold) end
+          elseif record then
+            charges[i] = { record, key, cost, x, y, z, hold, reset }
           else
-            call('SET', key, pack('>i8i8i8', x, y, z), 'PX', ttl)
+            b1[k], b2[k], b3[k], b4[k] = x, y, z, reset
           end
         end
+        if n > 1 then
+          index[i], passed[i] = (cost > 0 and not record) and k or nil, allowed
+        end
+      else
+        quota = nil -- refused, and its reply stands
       end
-    end
-    -- What would have passed but for others is not charged, and its reply must not say
-    -- so: it is decided once more, as a peek.
-    peek = charges and not pass and not peek
-  until not peek
 
-  if charges and pass then
-    for i = first, last do
-      local charge, key = charges[i], KEYS[i]
-      if charge[1] > 0 then
-        local ttl = floor(charge[2] / 1000) + MARGIN_MS
-        if charge[6] then
-          charge[6](key, charge[1], charge[3], charge[4], charge[5], charge[7])
-          call('PEXPIRE', key, ttl)
+      if write then
+        if record then
+          call('PEXPIRE', key, floor(reset / 1000) + MARGIN_MS)
+        elseif many then
+          a1[k], a2[k], a3[k], ttl[k] = x, y, z, reset
         else
-          call('SET', key, pack('>i8i8i8', charge[3], charge[4], charge[5]), 'PX', ttl)
+          call('SET', key, pack('>i8i8i8', x, y, z), 'PX', floor(reset / 1000) + MARGIN_MS)
+        end
+      end
+
+      if quota then
+        local flags = (allowed and 1 or 0) + (damaged and 2 or 0)
+        if not replies then
+          reply = (reply or pack('>i8', now)) .. pack('>Bi8i8i8i8i8i8', flags, quota, remaining, retry, next, reset, delay)
+        elseif not room then
+          replies[before + i] = pack('>Bi8i8i8i8i8i8', flags, quota, remaining, retry, next, reset, delay)
+        elseif round == 1 then
+          replies[before + i] = pack('>Bi8i8i8', flags, s1, s2, s3)
         end
       end
     end
+    if pass or n == 1 and not room then break end
+    times = round == 1 and fit or 0
+    if times == 0 and room then break end
   end
-  first = last + 1
+
+  if room then replies[room] = string.char(times) end
+  if n > 1 then
+    for i = 1, n do
+      local k, charge = index[i], charges[i]
+      if pass and times > 0 then
+        if k then
+          a1[k], a2[k], a3[k], ttl[k] = b1[k], b2[k], b3[k], b4[k]
+        elseif charge then
+          charge[1](charge[2], charge[3], charge[4], charge[5], charge[6], charge[7])
+          call('PEXPIRE', charge[2], floor(charge[8] / 1000) + MARGIN_MS)
+        end
+      end
+      index[i], charges[i] = nil, nil
+    end
+  end
 end
-if type(replies) == 'string' then return replies end
-return pack('>i8', now) .. table.concat(replies)
+
+if many then
+  for k = 1, #KEYS do
+    if ttl[k] then
+      call('SET', KEYS[k], pack('>i8i8i8', a1[k], a2[k], a3[k]), 'PX', floor(ttl[k] / 1000) + MARGIN_MS)
+    end
+  end
+end
+return reply or table.concat(replies)

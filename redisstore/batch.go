@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -16,103 +15,131 @@ const (
 	// maxBatch bounds the checks of one call, and with them how long it keeps Redis from
 	// everybody else.
 	maxBatch = 64
-)
 
-// question is a group of checks on its way to the script.
-type question struct {
-	keys, args []any
-	reply      string
-	err        error
-	done       chan struct{}
-	abandoned  atomic.Bool // nobody waits for the answer
-}
+	// maxShare bounds the questions of one call. Equal ones cost Redis little, but
+	// everybody in a call waits for all of it.
+	maxShare = 512
+)
 
 // batcher lets concurrent questions share calls. There is no timer: a batch is what has
 // come while the calls before it were under way.
 type batcher struct {
-	run     func(ctx context.Context, questions []*question) (string, error)
+	send    func(ctx context.Context, c *call) error
 	timeout time.Duration
 
-	mu      sync.Mutex
-	calls   int
-	waiting []*question
+	mu         sync.Mutex
+	calls      int
+	head, tail *question // that wait
 }
 
-// ask returns the part of the reply that is for the question. It returns when ctx is
-// done, and the question may then be carried out or not.
-func (b *batcher) ask(ctx context.Context, q *question) (string, error) {
+// ask has a question answered, and returns when it is or ctx is done. In the latter case
+// the question may then be carried out or not, and must not be used again.
+func (b *batcher) ask(ctx context.Context, q *question) error {
 	b.mu.Lock()
-	if b.calls < maxCalls {
-		b.calls++
+	if b.calls >= maxCalls {
+		b.push(q)
 		b.mu.Unlock()
-		reply, err := b.run(ctx, []*question{q})
-		b.mu.Lock()
-		if len(b.waiting) == 0 {
-			b.calls--
-			b.mu.Unlock()
-			return reply, err
-		}
-		batch := b.next()
-		b.mu.Unlock()
-		go b.serve(batch) // this question's request has waited long enough
-		return reply, err
+		return b.wait(ctx, q)
 	}
-	q.done = make(chan struct{})
-	b.waiting = append(b.waiting, q)
+	b.calls++
 	b.mu.Unlock()
+
+	ctx, cancel := context.WithTimeout(ctx, b.timeout)
+	defer cancel()
+	c := newCall()
+	c.add(q)
+	err := b.send(ctx, c)
+	c.free()
+
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.head == nil {
+		b.calls--
+	} else {
+		go b.serve() // this question's request has waited long enough
+	}
+	return err
+}
+
+// wait waits for somebody else to bring the answer.
+func (b *batcher) wait(ctx context.Context, q *question) error {
+	q.timer.Reset(b.timeout)
 	select {
 	case <-q.done:
-		return q.reply, q.err
+		q.timer.Stop()
+		return q.err
+	case <-q.timer.C:
+		q.abandoned.Store(true)
+		return context.DeadlineExceeded
 	case <-ctx.Done():
 		q.abandoned.Store(true)
-		return "", ctx.Err()
+		return ctx.Err()
 	}
 }
 
-// next takes a batch off those that wait. The lock is held.
-func (b *batcher) next() (batch []*question) {
-	checks := 0
-	for i, q := range b.waiting {
-		if checks += len(q.keys); checks > maxBatch && i > 0 {
-			b.waiting = append(b.waiting[:0:0], b.waiting[i:]...)
-			return batch
+// push and pop need the lock.
+func (b *batcher) push(q *question) {
+	if b.head == nil {
+		b.head = q
+	} else {
+		b.tail.next = q
+	}
+	b.tail = q
+}
+
+func (b *batcher) pop() *question {
+	q := b.head
+	b.head, q.next = q.next, nil
+	return q
+}
+
+// next fills a call with those that wait. It gives up its turn, and returns false, if
+// there is nobody.
+func (b *batcher) next(c *call) bool {
+	var room [maxBatch]*question
+	for {
+		popped := room[:0]
+		checks := c.checks
+		b.mu.Lock()
+		for b.head != nil && len(popped) < maxBatch && (checks+len(b.head.items) <= maxBatch || checks == 0) {
+			checks += len(b.head.items)
+			popped = append(popped, b.pop())
 		}
-		if !q.abandoned.Load() {
-			batch = append(batch, q)
+		if len(popped) == 0 && len(c.questions) == 0 {
+			b.calls--
+			b.mu.Unlock()
+			return false
+		}
+		b.mu.Unlock()
+		for _, q := range popped {
+			if !q.abandoned.Load() {
+				c.add(q)
+			}
+		}
+		// Those who asked the same have left room.
+		if len(popped) == 0 || c.checks > maxBatch/2 || len(c.questions) > maxShare-maxBatch {
+			if len(c.questions) > 0 {
+				return true
+			}
 		}
 	}
-	b.waiting = nil
-	return batch
 }
 
 // serve makes calls until nobody waits.
-func (b *batcher) serve(batch []*question) {
+func (b *batcher) serve() {
 	for {
-		if len(batch) > 0 {
-			ctx, cancel := context.WithTimeout(context.Background(), b.timeout)
-			reply, err := b.run(ctx, batch)
-			cancel()
-			at := 8
-			for _, q := range batch {
-				if q.err = err; err == nil {
-					end := at + replySize*len(q.keys)
-					if len(batch) == 1 {
-						q.reply = reply
-					} else if len(reply) >= end {
-						q.reply = reply[:8] + reply[at:end]
-					}
-					at = end
-				}
-				close(q.done)
-			}
-		}
-		b.mu.Lock()
-		if len(b.waiting) == 0 {
-			b.calls--
-			b.mu.Unlock()
+		c := newCall()
+		if !b.next(c) {
+			c.free()
 			return
 		}
-		batch = b.next()
-		b.mu.Unlock()
+		ctx, cancel := context.WithTimeout(context.Background(), b.timeout)
+		err := b.send(ctx, c)
+		cancel()
+		for _, q := range c.questions {
+			q.err = err
+			q.done <- struct{}{}
+		}
+		c.free()
 	}
 }

@@ -215,18 +215,21 @@ func (c *cost) concurrency(n int) {
 		events  int64
 		op      byte
 	}{
-		{"refused", int64(n), opDecide}, {"admitted", algorithms.MaxSlots, opDecide}, {"returned", algorithms.MaxSlots, opGiveBack},
+		{"refused", int64(n), opDecide}, {"admitted", algorithms.MaxSlots, opDecide}, {"returned", algorithms.MaxSlots, opCorrect},
 	} {
 		rule := storetest.Rule(c, fmt.Sprint("concurrency", n, s.outcome == "refused"), "concurrency", algorithms.Limit{Events: s.events, Lease: time.Hour})
 		fill := n
-		if s.op == opGiveBack {
+		if s.op == opCorrect {
 			fill = 0
 		}
 		c.add(&subject{
 			name: fmt.Sprintf("concurrency %d/%s", n, s.outcome), fill: fill, check: wants(s.outcome != "refused"),
 			args: func(i int) []any {
 				hold := fmt.Sprintf("%022d", i+n*keysFor(n)-fill*keysFor(n)) // as long as holds are
-				return []any{"\x01", c.store.argument(&store.Check{Rule: rule, Cost: 1}, s.op, hold)}
+				if s.op == opCorrect {
+					hold = correction(&store.Correction{Check: store.Check{Hold: hold}, Delta: -1})
+				}
+				return c.arguments(rule, s.op, hold)
 			},
 		}, rule, keysFor(n))
 	}
@@ -244,19 +247,29 @@ func outcome(allowed bool) string {
 
 // decide are the arguments of decisions by a rule.
 func (c *cost) decide(rule *store.Rule) func(int) []any {
-	argument := c.store.argument(&store.Check{Rule: rule, Cost: 1}, opDecide, "")
-	return func(int) []any { return []any{"\x01", argument} }
+	args := c.arguments(rule, opDecide, "")
+	return func(int) []any { return args }
+}
+
+// arguments are those behind the key.
+func (c *cost) arguments(rule *store.Rule, op byte, hold string) []any {
+	q, one := newQuestion(), newCall()
+	q.alone(c.store.item(&store.Check{Rule: rule, Cost: 1}, op, hold, 0))
+	one.add(q)
+	return slices.Clone(one.arguments("", "")[4:])
 }
 
 // wants judges the replies to decisions.
 func wants(allowed bool) func(string) error {
 	return func(reply string) error {
-		var d [1]algorithms.Decision
-		if _, err := decode(reply, d[:]); err != nil {
+		q, one := newQuestion(), newCall()
+		q.alone(item{})
+		one.units = []unit{{items: q.items, askers: []asker{{q, 0}}}}
+		if err := one.answer(reply); err != nil {
 			return err
 		}
-		if d[0].Allowed != allowed {
-			return fmt.Errorf("%s, want %s", outcome(d[0].Allowed), outcome(allowed))
+		if got := q.decisions[0].Allowed; got != allowed {
+			return fmt.Errorf("%s, want %s", outcome(got), outcome(allowed))
 		}
 		return nil
 	}

@@ -8,7 +8,7 @@ import (
 
 // Renew renews a lease at once, as settle does when it is due.
 func (s *Store) Renew(c store.Check) error {
-	return s.send([]*question{s.question(&c, opRenew, c.Hold)})
+	return s.settleAll([]item{s.item(&c, opRenew, c.Hold, 0)})
 }
 
 // StopRenewing forgets what is held, so that nothing is renewed by itself: leases fall

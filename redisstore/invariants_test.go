@@ -136,7 +136,7 @@ func (w *witness) ask(cost int64) algorithms.Decision {
 		w.Fatalf("cost %d did not pass with %d left", cost, before.Remaining)
 	}
 	if d.Allowed && cost > 0 {
-		w.admitted = append(w.admitted, admitted{store.Correction{Check: check, Turn: d.Turn()}, w.now, w.now + w.limit.Lease.Microseconds()})
+		w.admitted = append(w.admitted, admitted{store.Correction{Check: check, Delta: -check.Cost, Turn: d.Turn()}, w.now, w.now + w.limit.Lease.Microseconds()})
 		w.livesUntilReset(d, asked)
 	}
 	w.remaining(after)

@@ -165,7 +165,7 @@ func (s *schedule) take(i int) {
 	s.last = want
 	if want.Allowed && c.Cost > 0 {
 		s.newest = max(s.newest, s.now)
-		s.charges = append(s.charges, charged{store.Correction{Check: c, Turn: want.Turn()}, name})
+		s.charges = append(s.charges, charged{store.Correction{Check: c, Delta: -c.Cost, Turn: want.Turn()}, name})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"crypto/sha1" //nolint:gosec // the digest by which Redis names scripts
 	"encoding/hex"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,11 +29,21 @@ func newScript(clock string, margin time.Duration) script {
 	var twins strings.Builder
 	for _, name := range algorithms.Names() {
 		a, _ := algorithms.Get(name)
-		fmt.Fprintf(&twins, "if name == %q then\n%s\nend\n", name, a.Script())
+		twin := a.Script()
+		if strings.Contains(twin, "muldiv(") {
+			twin = lua.MulDiv + twin
+		}
+		fmt.Fprintf(&twins, "if name == %q then\n%s\nend\n", name, twin)
 	}
 	text := strings.Replace(lua.Take, "--[[algorithms]]", twins.String(), 1)
 	text = strings.Replace(text, "--[[clock]] "+redisClock, clock, 1)
-	text = fmt.Sprintf("local MARGIN_MS = %d\n", margin.Milliseconds()) + text
+	// A number in the text is faster than a variable.
+	text = strings.NewReplacer(
+		"MAX_EXACT", "9007199254740992",
+		"MAX_STEP_BACK", "86400000000",
+		"NEVER", "-1",
+		"MARGIN_MS", strconv.FormatInt(margin.Milliseconds(), 10),
+	).Replace(text)
 	digest := sha1.Sum([]byte(text)) //nolint:gosec // as above
 	return script{text: text, digest: hex.EncodeToString(digest[:])}
 }

@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"encoding/binary"
 	"sync"
 	"time"
 
@@ -16,7 +15,7 @@ const (
 	maxReturns = 100_000
 
 	// settleBatch is how many of them one call takes.
-	settleBatch = 256
+	settleBatch = 128
 
 	// settleTimeout bounds such a call; nobody waits for it.
 	settleTimeout = time.Second
@@ -93,7 +92,7 @@ func (s *Store) hold(checks []store.Check, decisions []algorithms.Decision) {
 func (s *Store) lost(checks []store.Check) {
 	for i := range checks {
 		if checks[i].Hold != "" {
-			s.returns.add(store.Correction{Check: checks[i]})
+			s.returns.add(store.Correction{Check: checks[i], Delta: -checks[i].Cost})
 		}
 	}
 }
@@ -123,11 +122,11 @@ func (s *Store) renew() {
 	due := s.holds.Due(time.Now())
 	for len(due) > 0 {
 		n := min(len(due), settleBatch)
-		questions := make([]*question, n)
-		for i := range questions {
-			questions[i] = s.question(&due[i], opRenew, due[i].Hold)
+		items := make([]item, n)
+		for i := range items {
+			items[i] = s.item(&due[i], opRenew, due[i].Hold, 0)
 		}
-		if s.send(questions) != nil {
+		if s.settleAll(items) != nil {
 			return
 		}
 		due = due[n:]
@@ -142,15 +141,11 @@ func (s *Store) giveBack() {
 		if len(batch) == 0 {
 			return
 		}
-		questions := make([]*question, len(batch))
-		for i, r := range batch {
-			hold := r.Hold
-			if hold == "" {
-				hold = string(binary.BigEndian.AppendUint64(nil, uint64(r.Turn)))
-			}
-			questions[i] = s.question(&r.Check, opGiveBack, hold)
+		items := make([]item, len(batch))
+		for i := range batch {
+			items[i] = s.item(&batch[i].Check, opCorrect, correction(&batch[i]), 0)
 		}
-		if s.send(questions) != nil {
+		if s.settleAll(items) != nil {
 			s.returns.mu.Lock()
 			s.returns.waiting = append(batch, s.returns.waiting...)
 			s.returns.mu.Unlock()
@@ -159,14 +154,16 @@ func (s *Store) giveBack() {
 	}
 }
 
-// send has the script do something with each check, in a group of its own.
-func (s *Store) send(questions []*question) error {
+// settleAll has the script do something with each check, in a group of its own.
+func (s *Store) settleAll(items []item) error {
 	ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
 	defer cancel()
-	_, err := s.call(ctx, questions)
-	return err
-}
-
-func (s *Store) question(c *store.Check, op byte, hold string) *question {
-	return &question{keys: []any{s.key(c.Rule, c.Key)}, args: []any{s.argument(c, op, hold)}}
+	c := newCall()
+	for _, i := range items {
+		q := newQuestion()
+		q.alone(i)
+		c.add(q)
+	}
+	defer c.free()
+	return s.lane.run(ctx, c)
 }

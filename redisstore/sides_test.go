@@ -61,7 +61,7 @@ func (s redisSide) giveBack(t rapid.TB, r store.Correction) {
 	if d := s.take(t, marker); !d.Allowed {
 		t.Fatalf("there is a marker already: %+v", d)
 	}
-	s.Settle(r, store.Correction{Check: marker})
+	s.Settle(r, store.Correction{Check: marker, Delta: -1})
 	for deadline := time.Now().Add(10 * time.Second); ; {
 		n, err := s.server.Admin().Exists(context.Background(), s.redis.Key(s.marker, "marker")).Result()
 		switch {

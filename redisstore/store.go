@@ -25,7 +25,7 @@ type Store struct {
 	logger  func() *zap.Logger
 	today   func() int64 // microseconds since 1970; only the calendar needs it
 
-	batcher batcher
+	lane    lane
 	holds   store.Holds
 	returns returns
 
@@ -49,7 +49,8 @@ func New(options Options) (*Store, error) {
 		logger:  options.Logger,
 		today:   func() int64 { return time.Now().UnixMicro() },
 	}
-	s.batcher.run, s.batcher.timeout = s.call, options.Timeout
+	s.lane = lane{client: s.client, script: &s.script}
+	s.lane.send, s.lane.timeout = s.lane.run, options.Timeout
 	s.returns.init()
 	go s.settle()
 	return s, nil
@@ -58,72 +59,28 @@ func New(options Options) (*Store, error) {
 // Take implements [store.Store] with one call of the script, which it may share with
 // others.
 func (s *Store) Take(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
-	if len(checks) > store.MaxChecks {
-		return fmt.Errorf("%d checks at once, at most %d", len(checks), store.MaxChecks)
+	switch n := len(checks); {
+	case n == 0:
+		return nil
+	case n > store.MaxChecks:
+		return fmt.Errorf("%d checks at once, at most %d", n, store.MaxChecks)
 	}
-	both := make([]any, 2*len(checks))
-	q := &question{keys: both[:len(checks)], args: both[len(checks):]}
-	for i := range checks {
-		if checks[i].Cost < 0 {
-			return errors.New("cost is negative")
-		}
-		q.keys[i] = s.key(checks[i].Rule, checks[i].Key)
-		q.args[i] = s.argument(&checks[i], opDecide, checks[i].Hold)
+	q := questions.Get().(*question)
+	if err := q.ask(s, checks); err != nil {
+		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	reply, err := s.batcher.ask(ctx, q)
-	damaged := -1
-	if err == nil {
-		damaged, err = decode(reply, decisions[:len(checks)])
-	}
-	if damaged >= 0 {
-		s.warn(checks[damaged].Rule.Zone())
-	}
-	if err != nil {
+	if err := s.lane.ask(ctx, q); err != nil {
 		s.lost(checks)
 		s.connect()
 		return err
 	}
+	copy(decisions, q.decisions)
+	if q.damaged != nil {
+		s.warn(q.damaged.Zone())
+	}
+	q.free()
 	s.hold(checks, decisions)
 	return nil
-}
-
-// call runs the script once for several groups.
-func (s *Store) call(ctx context.Context, questions []*question) (string, error) {
-	groups := make([]byte, len(questions))
-	n := 0
-	for i, q := range questions {
-		groups[i] = byte(len(q.keys))
-		n += len(q.keys)
-	}
-	args := make([]any, 3, 4+2*n)
-	args[2] = n
-	for _, q := range questions {
-		args = append(args, q.keys...)
-	}
-	args = append(args, string(groups))
-	for _, q := range questions {
-		args = append(args, q.args...)
-	}
-	return s.run(ctx, args)
-}
-
-// run calls the script by its digest, and by its text if Redis does not know it: then
-// nothing has run yet.
-func (s *Store) run(ctx context.Context, args []any) (string, error) {
-	args[0], args[1] = "evalsha", s.script.digest
-	cmd := redis.NewStringCmd(ctx, args...)
-	err := s.client.Process(ctx, cmd)
-	if redis.HasErrorPrefix(err, "NOSCRIPT") {
-		args[0], args[1] = "eval", s.script.text
-		cmd = redis.NewStringCmd(ctx, args...)
-		err = s.client.Process(ctx, cmd)
-	}
-	if errors.Is(err, redis.ErrClosed) {
-		return "", store.ErrClosed
-	}
-	return cmd.Val(), err
 }
 
 // Reset implements [store.Store].

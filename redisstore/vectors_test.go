@@ -61,5 +61,5 @@ func (k *luaKey) Renew(l algorithms.Limit, now, cost int64, name string) {
 
 // GiveBack implements [vectors.Key].
 func (k *luaKey) GiveBack(l algorithms.Limit, cost int64, name string) {
-	k.side.giveBack(k.TB, store.Correction{Check: k.check(l, cost, name), Turn: k.turns[name]})
+	k.side.giveBack(k.TB, store.Correction{Check: k.check(l, cost, name), Delta: -cost, Turn: k.turns[name]})
 }

@@ -26,7 +26,7 @@ type Rule struct {
 type Prepared struct {
 	Params algorithms.Params
 
-	// Wire are the parameters in the form that scripts read.
+	// Wire are the algorithm and its parameters in the form that scripts read.
 	Wire string
 
 	until int64 // microseconds since 1970; for ever if not dated
@@ -56,12 +56,13 @@ func NewRule(zone string, algorithm algorithms.Algorithm, limit algorithms.Limit
 	if r.dated != nil {
 		until = 0
 	}
-	r.prepared.Store(prepare(params, until))
+	r.prepared.Store(prepare(algorithm.Name(), params, until))
 	return r, nil
 }
 
-func prepare(params algorithms.Params, until int64) *Prepared {
-	wire := make([]byte, 0, len(params)*8)
+func prepare(name string, params algorithms.Params, until int64) *Prepared {
+	wire := append(make([]byte, 0, len(name)+1+len(params)*8), name...)
+	wire = append(wire, 0)
 	for _, p := range params {
 		wire = binary.BigEndian.AppendUint64(wire, uint64(p))
 	}
@@ -73,7 +74,7 @@ func (r *Rule) At(now int64) *Prepared {
 	p := r.prepared.Load()
 	if now >= p.until {
 		params, until := r.dated.PrepareAt(r.limit, time.UnixMicro(now))
-		p = prepare(params, until.UnixMicro())
+		p = prepare(r.algorithm.Name(), params, until.UnixMicro())
 		r.prepared.Store(p)
 	}
 	return p

@@ -17,11 +17,11 @@ func giveBack(t *testing.T, open Open) {
 		for range 3 {
 			c := store.Check{Rule: rule, Key: "client", Cost: 1, Hold: Hold(rule)}
 			b.takeNamed(c)
-			held = append(held, store.Correction{Check: c})
+			held = append(held, store.Correction{Check: c, Delta: -c.Cost})
 		}
 		refused := store.Check{Rule: rule, Key: "client", Cost: 1, Hold: Hold(rule)}
 		equal(t, "a fourth", b.takeNamed(refused).Allowed, false)
-		b.store.Settle(store.Correction{Check: refused}) // it holds nothing, so nothing comes back
+		b.store.Settle(store.Correction{Check: refused, Delta: -1}) // it holds nothing, so nothing comes back
 		b.store.Settle(held[0], held[0], held[0])        // one slot, however often it is given back
 		b.await(rule, 1)
 		equal(t, "one is free", b.admitted(rule, "client", 3), 1)
@@ -35,7 +35,7 @@ func giveBack(t *testing.T, open Open) {
 		big := store.Check{Rule: rule, Key: "client", Cost: 7, Hold: Hold(rule)}
 		equal(t, "left", b.takeNamed(big).Remaining, 3)
 		equal(t, "another seven", b.take(rule, "client", 7).Allowed, false)
-		b.store.Settle(store.Correction{Check: big})
+		b.store.Settle(store.Correction{Check: big, Delta: -big.Cost})
 		b.await(rule, 10)
 	})
 
@@ -58,7 +58,7 @@ func giveBack(t *testing.T, open Open) {
 			b.Helper()
 			c := store.Check{Rule: rule, Key: "client", Cost: 1}
 			d := b.takeNamed(c)
-			return store.Correction{Check: c, Turn: b.now + d.Delay.Microseconds()}, d.Delay
+			return store.Correction{Check: c, Delta: -c.Cost, Turn: b.now + d.Delay.Microseconds()}, d.Delay
 		}
 		turn()
 		second, _ := turn()
@@ -78,7 +78,7 @@ func giveBack(t *testing.T, open Open) {
 		for _, name := range []string{"token_bucket", "fixed_window", "sliding_window_log", "sliding_window_counter"} {
 			rule := Rule(t, name, name, per(5, time.Minute))
 			b.take(rule, "client", 3)
-			b.store.Settle(store.Correction{Check: store.Check{Rule: rule, Key: "client", Cost: 3}})
+			b.store.Settle(store.Correction{Check: store.Check{Rule: rule, Key: "client", Cost: 3}, Delta: -3})
 			b.await(rule, 2)
 		}
 	})

@@ -1,0 +1,115 @@
+package redisstore
+
+import (
+	"fmt"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+)
+
+// answer takes the script's reply apart and gives each question its part. It believes
+// nothing that cannot be.
+func (c *call) answer(reply string) error {
+	r := reader{rest: reply}
+	now := r.number()
+	for i := range c.units {
+		u := &c.units[i]
+		var err error
+		if len(u.askers) == 1 {
+			err = u.decided(&r, now)
+		} else {
+			err = u.replay(&r, now)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if r.short || r.rest != "" || now < 0 {
+		return fmt.Errorf("redis answered %d bytes at %d to %d checks, which is not what was asked for", len(reply), now, c.checks)
+	}
+	return nil
+}
+
+// decided reads the decisions that the script has made for the one who asked.
+func (u *unit) decided(r *reader, now int64) error {
+	a := &u.askers[0]
+	for i := range u.items {
+		flags := r.byte()
+		var n [6]int64
+		for j := range n {
+			n[j] = r.number()
+		}
+		quota, remaining, retry, next, reset, delay := n[0], n[1], n[2], n[3], n[4], n[5]
+		allowed := flags&flagAllowed != 0
+		if flags > flagAllowed|flagDamaged || quota < 0 || remaining < 0 || remaining > quota ||
+			allowed != (retry == 0) || retry < -1 || retry > maxWait ||
+			next < 0 || next > reset || reset > maxWait || delay < 0 || delay > maxWait {
+			return fmt.Errorf("redis answered what cannot be: flags %d, quota, remaining, retry, next, reset, delay %d", flags, n)
+		}
+		a.note(flags, &u.items[i])
+		d := algorithms.Micros(allowed, quota, remaining, retry, next, reset, delay)
+		d.At = now
+		a.decisions[u.items[i].index] = d
+	}
+	return nil
+}
+
+// replay works out what each of those who asked the same is told. The script has
+// charged as many of them as there was room for, which is known to be the same as
+// one after the other; it tells the states before, and the algorithms in Go answer as
+// their twins would have.
+func (u *unit) replay(r *reader, now int64) error {
+	fit := int(r.byte())
+	var room [4]algorithms.State
+	states := append(room[:0], make([]algorithms.State, len(u.items))...)
+	for i := range states {
+		u.askers[0].note(r.byte(), &u.items[i])
+		states[i] = algorithms.State{r.number(), r.number(), r.number()}
+	}
+	if r.short {
+		return nil // which answer notices
+	}
+	admitted := 0
+	for _, a := range u.askers {
+		if u.decide(a, states, now) {
+			admitted++
+		}
+	}
+	if admitted != fit {
+		return fmt.Errorf("redis says that there was room for %d of %d requests, and its states for %d", fit, len(u.askers), admitted)
+	}
+	return nil
+}
+
+// decide is the script's part for one of those who ask: all are charged or none.
+func (u *unit) decide(a asker, states []algorithms.State, now int64) bool {
+	var room [4]algorithms.State
+	next := append(room[:0], states...)
+	pass := true
+	take := func(i int, cost int64) *algorithms.Decision {
+		counter := u.items[i].rule.Algorithm().(algorithms.Counter)
+		d := &a.decisions[a.items[a.first+i].index]
+		next[i], *d = counter.Take(states[i], u.items[i].prepared.Params, now, cost)
+		d.At = now
+		return d
+	}
+	for i := range u.items {
+		pass = take(i, u.items[i].cost).Allowed && pass
+	}
+	if pass {
+		copy(states, next)
+		return true
+	}
+	for i := range u.items {
+		if a.decisions[a.items[a.first+i].index].Allowed {
+			take(i, 0)
+		}
+	}
+	return false
+}
+
+// note takes note of flags.
+func (a *asker) note(flags byte, i *item) {
+	if flags&flagDamaged != 0 {
+		a.damaged = i.rule
+	}
+}

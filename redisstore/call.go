@@ -1,0 +1,181 @@
+package redisstore
+
+import (
+	"encoding/binary"
+	"sync"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// call is one run of the script for several questions. Each key stands in it once, and
+// so does a group that several ask alike: they are decided in one step, in the order in
+// which they came.
+type call struct {
+	questions []*question
+	units     []unit
+	checks    int // that the script has to decide
+
+	keys   []any             // pointers to their texts
+	index  map[string]uint16 // of keys, from 1
+	asked  []int             // by index: 1 + the last unit that begins with the key
+	places []place
+	rules  []byte
+	groups []byte
+	args   []any
+	mget   bool
+}
+
+// unit is a group of checks, and who asks for it.
+type unit struct {
+	items  []item
+	askers []asker
+	copies int // where in groups it says how many
+}
+
+// asker is a group of a question, which begins at items[first].
+type asker struct {
+	*question
+	first int
+}
+
+// place is where in rules one stands.
+type place struct {
+	prepared *store.Prepared
+	offset   uint16
+}
+
+// maxCopies is how many may share a unit: the number stands in a byte.
+const maxCopies = 255
+
+var pooledCalls = sync.Pool{New: func() any { return &call{index: make(map[string]uint16)} }}
+
+func newCall() *call {
+	c := pooledCalls.Get().(*call)
+	c.asked = append(c.asked[:0], 0)
+	c.groups = append(c.groups[:0], 0)
+	c.mget = true
+	return c
+}
+
+func (c *call) free() {
+	clear(c.questions)
+	clear(c.keys)
+	clear(c.index)
+	clear(c.places)
+	clear(c.args)
+	for i := range c.units {
+		u := &c.units[i]
+		clear(u.askers)
+		u.items, u.askers = nil, u.askers[:0]
+	}
+	c.questions, c.units, c.checks, c.keys, c.places = c.questions[:0], c.units[:0], 0, c.keys[:0], c.places[:0]
+	c.rules, c.args = c.rules[:0], c.args[:0]
+	pooledCalls.Put(c)
+}
+
+// add takes a question into the call.
+func (c *call) add(q *question) {
+	c.questions = append(c.questions, q)
+	first := 0
+	for _, end := range q.groups {
+		c.group(q.items[first:end], asker{q, first})
+		first = end
+	}
+}
+
+func (c *call) group(items []item, a asker) {
+	k := c.key(&items[0])
+	if n := c.asked[k]; n > 0 {
+		if u := &c.units[n-1]; len(u.askers) < maxCopies && alike(u.items, items) {
+			u.askers = append(u.askers, a)
+			c.groups[u.copies]++
+			return
+		}
+	}
+	if len(c.units) < cap(c.units) {
+		c.units = c.units[:len(c.units)+1] // with the room for askers that it had
+	} else {
+		c.units = append(c.units, unit{})
+	}
+	u := &c.units[len(c.units)-1]
+	u.items, u.askers, u.copies = items, append(u.askers, a), len(c.groups)+1
+	c.groups = append(c.groups, byte(len(items)), 1)
+	for i := range items {
+		if i > 0 {
+			k = c.key(&items[i])
+		}
+		c.check(&items[i], k)
+	}
+	c.asked[c.key(&items[0])] = len(c.units)
+	c.checks += len(items)
+}
+
+// alike tells whether two groups can be decided as one.
+func alike(a, b []item) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		x, y := &a[i], &b[i]
+		if x.prepared != y.prepared || x.cost != y.cost || x.key != y.key || !x.merges() || y.op != opDecide {
+			return false
+		}
+	}
+	return true
+}
+
+// key returns the index of a check's key.
+func (c *call) key(i *item) uint16 {
+	k, ok := c.index[i.key]
+	if !ok {
+		c.keys = append(c.keys, &i.key)
+		c.asked = append(c.asked, 0)
+		k = uint16(len(c.keys))
+		c.index[i.key] = k
+	}
+	return k
+}
+
+// check writes a check.
+func (c *call) check(i *item, key uint16) {
+	b := binary.BigEndian.AppendUint16(c.groups, c.rule(i.prepared))
+	b = append(b, i.op)
+	b = binary.BigEndian.AppendUint16(b, key)
+	b = binary.BigEndian.AppendUint64(b, uint64(i.cost))
+	b = append(b, byte(len(i.hold)))
+	c.groups = append(b, i.hold...)
+	c.mget = c.mget && counts(i.rule)
+}
+
+// rule returns where a rule stands.
+func (c *call) rule(p *store.Prepared) uint16 {
+	for _, known := range c.places {
+		if known.prepared == p {
+			return known.offset
+		}
+	}
+	offset := uint16(len(c.rules))
+	c.places = append(c.places, place{p, offset})
+	c.rules = append(c.rules, p.Wire...)
+	return offset
+}
+
+// arguments are those of the command.
+func (c *call) arguments(command, script string) []any {
+	if c.mget && len(c.keys) > 1 {
+		c.groups[0] = 1
+	} else {
+		c.groups[0] = 0
+	}
+	c.args = append(c.args[:0], command, script, len(c.keys))
+	c.args = append(c.args, c.keys...)
+	c.args = append(c.args, c.rules, c.groups)
+	return c.args
+}
+
+// counts tells whether the states of a rule are strings in Redis.
+func counts(r *store.Rule) bool {
+	_, ok := r.Algorithm().(algorithms.Counter)
+	return ok
+}

@@ -1,0 +1,123 @@
+package redisstore
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// item is a check on its way to the script.
+type item struct {
+	rule     *store.Rule
+	prepared *store.Prepared
+	key      string // in Redis
+	cost     int64
+	hold     string // or a correction and what is held
+	op       byte
+	index    int // among the caller's checks
+}
+
+// merges says whether several requests for just this can be decided as one.
+func (i *item) merges() bool {
+	m, ok := i.rule.Algorithm().(algorithms.Merger)
+	return ok && i.op == opDecide && i.cost > 0 && m.Merges(i.prepared.Params)
+}
+
+// question is what one caller asks: groups of checks, with room for the answer. It may
+// share a call with others.
+type question struct {
+	items     []item
+	groups    []int // where in items each ends
+	decisions []algorithms.Decision
+	damaged   *store.Rule // of a check whose stored state was damaged
+	err       error
+
+	next      *question // of those that wait
+	done      chan struct{}
+	timer     *time.Timer
+	abandoned atomic.Bool // nobody waits for the answer
+}
+
+var questions = sync.Pool{New: func() any { return newQuestion() }}
+
+func newQuestion() *question {
+	q := &question{done: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
+	q.timer.Stop()
+	return q
+}
+
+// free lets the question be used again. What was abandoned must not be: the answer may
+// be on its way.
+func (q *question) free() {
+	clear(q.items)
+	q.items, q.groups, q.decisions = q.items[:0], q.groups[:0], q.decisions[:0]
+	q.damaged, q.err, q.next = nil, nil, nil
+	questions.Put(q)
+}
+
+var errHold = errors.New("the name of a hold is too long")
+
+// maxHold is how long the name of a hold may be; its length stands in a byte.
+const maxHold = 200
+
+// ask takes up a caller's checks: those to decide together, and each that stands apart.
+func (q *question) ask(s *Store, checks []store.Check) error {
+	together := 0
+	for i := range checks {
+		c := &checks[i]
+		switch {
+		case c.Cost < 0:
+			return errors.New("cost is negative")
+		case len(c.Hold) > maxHold:
+			return fmt.Errorf("%w: %d bytes, at most %d", errHold, len(c.Hold), maxHold)
+		case !c.Apart:
+			q.items = append(q.items, s.item(c, opDecide, c.Hold, i))
+			together++
+		}
+	}
+	if together > 0 {
+		q.groups = append(q.groups, together)
+	}
+	for i := range checks {
+		if c := &checks[i]; c.Apart {
+			q.items = append(q.items, s.item(c, opDecide, c.Hold, i))
+			q.groups = append(q.groups, len(q.items))
+		}
+	}
+	q.decisions = append(q.decisions, make([]algorithms.Decision, len(checks))...)
+	return nil
+}
+
+// alone makes a question of one check that is not to be decided but renewed or corrected.
+func (q *question) alone(i item) {
+	q.items = append(q.items, i)
+	q.groups = append(q.groups, 1)
+	q.decisions = append(q.decisions, algorithms.Decision{})
+}
+
+// item makes a check ready for the script.
+func (s *Store) item(c *store.Check, op byte, hold string, index int) item {
+	now := int64(0)
+	if c.Rule.Dated() {
+		now = s.today()
+	}
+	return item{
+		rule: c.Rule, prepared: c.Rule.At(now), key: s.key(c.Rule, c.Key),
+		cost: c.Cost, hold: hold, op: op, index: index,
+	}
+}
+
+// correction is what the script gets to know of a correction.
+func correction(c *store.Correction) string {
+	b := make([]byte, 0, 24+len(c.Hold))
+	for _, n := range [...]int64{c.At, c.Turn, c.Delta} {
+		b = binary.BigEndian.AppendUint64(b, uint64(n))
+	}
+	return string(append(b, c.Hold...))
+}
