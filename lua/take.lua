@@ -1,14 +1,15 @@
 -- take decides checks on the clock of this Redis.
 --
 -- KEYS     the keys of all states, each once.
--- ARGV[1]  the rules: of each the algorithm's name, a zero byte, and six parameters.
--- ARGV[2]  a byte (1: all states are strings, read them together), and the groups. A group is a byte that says how many checks it has, a byte that
---          says how many requests ask just this, and the checks. A check is the place of
---          its rule in ARGV[1] (two bytes, from 0), a byte that says what to do (0:
---          decide, 1: renew what is held, 2: correct a charge), the index of its key
---          (two bytes, from 1), the cost, and what is held under which name: a byte for
---          the length and the name. To correct, the name follows three integers: when
---          the charge was made, its turn, and what to add to it.
+-- ARGV[1]  a byte (1: all states are strings, read them together), and the groups. A
+--          group is a byte that says how many checks it has, a byte that says how many
+--          requests ask just this, and the checks. A check is the place of its rule in
+--          ARGV[1] (two bytes; 0: it follows), a byte that says what to do (0: decide,
+--          1: renew what is held, 2: correct a charge), the index of its key (two bytes,
+--          from 1), the cost, and the name of what is held: a byte for the length, and
+--          the name. To correct, the name follows three integers: when the charge was
+--          made, its turn, and what to add to it. A rule is the algorithm's name, a zero
+--          byte, and six parameters.
 --
 -- The checks of a group are charged together or not at all. Groups are decided one after
 -- the other at one time; a group that several requests share is decided as often. To
@@ -38,7 +39,7 @@
 -- do, needs none.
 
 local call, floor, byte, pack, unpack_struct = redis.call, math.floor, string.byte, struct.pack, struct.unpack
-local rules, groups = ARGV[1], ARGV[2]
+local groups = ARGV[1]
 
 local now
 do
@@ -87,9 +88,10 @@ while at <= #groups do
       offset, op, k, cost, hold, at = unpack_struct('>HBHi8Bc0', groups, at)
 
       if offset ~= place then
-        local wanted
-        wanted, p1, p2, p3, p4, p5, p6 = unpack_struct('>si8i8i8i8i8i8', rules, offset + 1)
-        place = offset
+        local wanted, after
+        place = offset > 0 and offset or at
+        wanted, p1, p2, p3, p4, p5, p6, after = unpack_struct('>si8i8i8i8i8i8', groups, place)
+        if offset == 0 then at = after end
         if wanted ~= name then
           if name then
             twins = twins or {}
@@ -178,8 +180,10 @@ while at <= #groups do
 
       if quota then
         local flags = (allowed and 1 or 0) + (damaged and 2 or 0)
-        if not replies then
-          reply = (reply or pack('>i8', now)) .. pack('>Bi8i8i8i8i8i8', flags, quota, remaining, retry, next, reset, delay)
+        if not reply and not replies then
+          reply = pack('>i8Bi8i8i8i8i8i8', now, flags, quota, remaining, retry, next, reset, delay)
+        elseif not replies then
+          reply = reply .. pack('>Bi8i8i8i8i8i8', flags, quota, remaining, retry, next, reset, delay)
         elseif not room then
           replies[before + i] = pack('>Bi8i8i8i8i8i8', flags, quota, remaining, retry, next, reset, delay)
         elseif round == 1 then

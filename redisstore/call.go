@@ -20,7 +20,6 @@ type call struct {
 	index  map[string]uint16 // of keys, from 1
 	asked  []int             // by index: 1 + the last unit that begins with the key
 	places []place
-	rules  []byte
 	groups []byte
 	args   []any
 	mget   bool
@@ -39,10 +38,10 @@ type asker struct {
 	first int
 }
 
-// place is where in rules one stands.
+// place is where in groups a rule stands.
 type place struct {
 	prepared *store.Prepared
-	offset   uint16
+	at       uint16
 }
 
 // maxCopies is how many may share a unit: the number stands in a byte.
@@ -70,7 +69,7 @@ func (c *call) free() {
 		u.items, u.askers = nil, u.askers[:0]
 	}
 	c.questions, c.units, c.checks, c.keys, c.places = c.questions[:0], c.units[:0], 0, c.keys[:0], c.places[:0]
-	c.rules, c.args = c.rules[:0], c.args[:0]
+	c.args = c.args[:0]
 	pooledCalls.Put(c)
 }
 
@@ -137,28 +136,31 @@ func (c *call) key(i *item) uint16 {
 	return k
 }
 
-// check writes a check.
+// check writes a check, and its rule where that is new.
 func (c *call) check(i *item, key uint16) {
-	b := binary.BigEndian.AppendUint16(c.groups, c.rule(i.prepared))
+	at := c.rule(i.prepared)
+	b := binary.BigEndian.AppendUint16(c.groups, at)
 	b = append(b, i.op)
 	b = binary.BigEndian.AppendUint16(b, key)
 	b = binary.BigEndian.AppendUint64(b, uint64(i.cost))
 	b = append(b, byte(len(i.hold)))
-	c.groups = append(b, i.hold...)
+	b = append(b, i.hold...)
+	if at == 0 {
+		c.places = append(c.places, place{i.prepared, uint16(len(b) + 1)}) // Lua counts from 1
+		b = append(b, i.prepared.Wire...)
+	}
+	c.groups = b
 	c.mget = c.mget && counts(i.rule)
 }
 
-// rule returns where a rule stands.
+// rule returns where a rule stands, 0 if it does not yet.
 func (c *call) rule(p *store.Prepared) uint16 {
 	for _, known := range c.places {
 		if known.prepared == p {
-			return known.offset
+			return known.at
 		}
 	}
-	offset := uint16(len(c.rules))
-	c.places = append(c.places, place{p, offset})
-	c.rules = append(c.rules, p.Wire...)
-	return offset
+	return 0
 }
 
 // arguments are those of the command.
@@ -170,7 +172,7 @@ func (c *call) arguments(command, script string) []any {
 	}
 	c.args = append(c.args[:0], command, script, len(c.keys))
 	c.args = append(c.args, c.keys...)
-	c.args = append(c.args, c.rules, c.groups)
+	c.args = append(c.args, c.groups)
 	return c.args
 }
 

@@ -22,7 +22,7 @@ func giveBack(t *testing.T, open Open) {
 		refused := store.Check{Rule: rule, Key: "client", Cost: 1, Hold: Hold(rule)}
 		equal(t, "a fourth", b.takeNamed(refused).Allowed, false)
 		b.store.Settle(store.Correction{Check: refused, Delta: -1}) // it holds nothing, so nothing comes back
-		b.store.Settle(held[0], held[0], held[0])        // one slot, however often it is given back
+		b.store.Settle(held[0], held[0], held[0])                   // one slot, however often it is given back
 		b.await(rule, 1)
 		equal(t, "one is free", b.admitted(rule, "client", 3), 1)
 		b.store.Settle(held[1:]...)
