@@ -2,6 +2,7 @@ package caddyratelimit
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -71,6 +72,7 @@ func (m *MemoryStore) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 //	    key_prefix <text>
 //	    timeout    <duration>
 //	    pool_size  <n>
+//	    deny_cache <duration>|off
 //	}
 func (s *RedisStore) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // the module's name
@@ -87,6 +89,7 @@ func (s *RedisStore) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		"key_prefix": {parse: filled(d, "key_prefix", &s.KeyPrefix)},
 		"timeout":    {parse: duration(d, "timeout duration", &s.Timeout)},
 		"pool_size":  {parse: integer(d, "pool_size", &s.PoolSize)},
+		"deny_cache": {parse: s.parseDenyCache(d)},
 	})
 }
 
@@ -99,6 +102,22 @@ func (s *RedisStore) parseAddress(d *caddyfile.Dispenser) parser {
 		}
 		return shown(given), err
 	}
+}
+
+// parseDenyCache reads off as none at all.
+func (s *RedisStore) parseDenyCache(d *caddyfile.Dispenser) parser {
+	return optional(&s.DenyCache, func(to *caddy.Duration) parser {
+		return parsed(d, to, func(text string) (caddy.Duration, error) {
+			if text == "off" {
+				return 0, nil
+			}
+			v, err := caddy.ParseDuration(text)
+			if err != nil {
+				return 0, fmt.Errorf("invalid deny_cache duration '%s': %w; off is none", text, err)
+			}
+			return caddy.Duration(v), nil
+		})
+	})
 }
 
 func (s *RedisStore) parseTLS(d *caddyfile.Dispenser) error {

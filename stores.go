@@ -114,6 +114,12 @@ type RedisStore struct {
 	// How many connections there may be, at most 10000. Default: 10 for each CPU.
 	PoolSize int `json:"pool_size,omitempty"`
 
+	// How long a refusal is remembered at most, from 1ms to 1m, so that a client that keeps
+	// asking costs Redis a call now and then and not one for each request. 0 is not at
+	// all. A reset or a raised limit counts for everybody after this time at the latest.
+	// Default: 1s.
+	DenyCache *caddy.Duration `json:"deny_cache,omitempty"`
+
 	options redisstore.Options
 }
 
@@ -157,6 +163,13 @@ func (s *RedisStore) Provision(caddy.Context) error {
 	o := redisstore.Options{
 		URL: s.URL, Username: s.Username, Password: s.Password, DB: s.DB, KeyPrefix: s.KeyPrefix,
 		Timeout: time.Duration(s.Timeout), PoolSize: s.PoolSize, Logger: logger,
+	}
+	if s.DenyCache != nil {
+		if o.DenyCache = time.Duration(*s.DenyCache); o.DenyCache == 0 {
+			o.DenyCache = -1
+		} else if err := atLeast("deny_cache", *s.DenyCache, time.Millisecond); err != nil {
+			return err
+		}
 	}
 	if len(s.Address) == 1 {
 		if o.Address = s.Address[0]; o.Address == "" {

@@ -32,3 +32,8 @@ func (s *Store) SetScript(text string) {
 	digest := sha1.Sum([]byte(text)) //nolint:gosec // as in script.go
 	s.script = script{text: text, digest: hex.EncodeToString(digest[:])}
 }
+
+// Remembered is how many refusals are remembered, of at most MaxRemembered.
+func (s *Store) Remembered() int { return int(s.denied.size.Load()) }
+
+const MaxRemembered = deniedShards * maxDenied

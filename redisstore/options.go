@@ -28,6 +28,11 @@ const (
 	MinTimeout = time.Millisecond
 	MaxTimeout = time.Minute
 
+	// DefaultDenyCache is how long a refusal is remembered unless Options say otherwise, and
+	// MaxDenyCache the longest.
+	DefaultDenyCache = time.Second
+	MaxDenyCache     = time.Minute
+
 	// MaxPoolSize bounds the connections: go-redis makes room for them all at once.
 	MaxPoolSize = 10_000
 
@@ -67,6 +72,11 @@ type Options struct {
 	// PoolSize is how many connections there may be, at most MaxPoolSize. Default: 10 for each CPU.
 	PoolSize int
 
+	// DenyCache is how long a refusal is remembered at most, so that a client that keeps
+	// asking does not keep Redis busy; at most MaxDenyCache. Below 0: not at all. Default:
+	// DefaultDenyCache.
+	DenyCache time.Duration
+
 	// Logger is asked for when there is something to say. Default: silence.
 	Logger func() *zap.Logger `json:"-"`
 }
@@ -84,6 +94,8 @@ func (o Options) Complete() (Options, error) {
 		return Options{}, fmt.Errorf("db must be at least 0, got %d", o.DB)
 	case o.Timeout != 0 && (o.Timeout < MinTimeout || o.Timeout > MaxTimeout):
 		return Options{}, fmt.Errorf("timeout must be from %v to %v, got %v", MinTimeout, MaxTimeout, o.Timeout)
+	case o.DenyCache > MaxDenyCache:
+		return Options{}, fmt.Errorf("deny_cache must be at most %v, got %v", MaxDenyCache, o.DenyCache)
 	case o.PoolSize < 0 || o.PoolSize > MaxPoolSize:
 		return Options{}, fmt.Errorf("pool_size must be from 1 to %d, got %d", MaxPoolSize, o.PoolSize)
 	case strings.ContainsAny(o.KeyPrefix, "{}"):
@@ -96,6 +108,7 @@ func (o Options) Complete() (Options, error) {
 		return Options{}, err
 	}
 	o.KeyPrefix = cmp.Or(o.KeyPrefix, DefaultKeyPrefix)
+	o.DenyCache = max(-1, cmp.Or(o.DenyCache, DefaultDenyCache))
 	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
 	o.PoolSize = cmp.Or(o.PoolSize, 10*runtime.GOMAXPROCS(0))
 	if o.Logger == nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -64,10 +65,11 @@ func (q *question) free() {
 var errHold = errors.New("the name of a hold is too long")
 
 // maxHold is how long the name of a hold may be; its length stands in a byte.
-const maxHold = 200
+const maxHold = 100
 
-// ask takes up a caller's checks: those to decide together, and each that stands apart.
-func (q *question) ask(s *Store, checks []store.Check) error {
+// ask takes up a caller's checks, but for those that are decided already: those to decide
+// together, and each that stands apart.
+func (q *question) ask(s *Store, checks []store.Check, known *settled) error {
 	together := 0
 	for i := range checks {
 		c := &checks[i]
@@ -76,7 +78,7 @@ func (q *question) ask(s *Store, checks []store.Check) error {
 			return errors.New("cost is negative")
 		case len(c.Hold) > maxHold:
 			return fmt.Errorf("%w: %d bytes, at most %d", errHold, len(c.Hold), maxHold)
-		case !c.Apart:
+		case !c.Apart && !known.has(i):
 			q.items = append(q.items, s.item(c, opDecide, c.Hold, i))
 			together++
 		}
@@ -85,13 +87,36 @@ func (q *question) ask(s *Store, checks []store.Check) error {
 		q.groups = append(q.groups, together)
 	}
 	for i := range checks {
-		if c := &checks[i]; c.Apart {
+		if c := &checks[i]; c.Apart && !known.has(i) {
 			q.items = append(q.items, s.item(c, opDecide, c.Hold, i))
 			q.groups = append(q.groups, len(q.items))
 		}
 	}
 	q.decisions = append(q.decisions, make([]algorithms.Decision, len(checks))...)
 	return nil
+}
+
+// each goes through the groups.
+func (q *question) each() iter.Seq[[]item] {
+	return func(yield func([]item) bool) {
+		first := 0
+		for _, end := range q.groups {
+			if !yield(q.items[first:end]) {
+				return
+			}
+			first = end
+		}
+	}
+}
+
+// charged tells whether a group was charged.
+func (q *question) charged(group []item) bool {
+	for i := range group {
+		if !q.decisions[group[i].index].Allowed {
+			return false
+		}
+	}
+	return true
 }
 
 // alone makes a question of one check that is not to be decided but renewed or corrected.
@@ -103,12 +128,8 @@ func (q *question) alone(i item) {
 
 // item makes a check ready for the script.
 func (s *Store) item(c *store.Check, op byte, hold string, index int) item {
-	now := int64(0)
-	if c.Rule.Dated() {
-		now = s.today()
-	}
 	return item{
-		rule: c.Rule, prepared: c.Rule.At(now), key: s.key(c.Rule, c.Key),
+		rule: c.Rule, prepared: c.Rule.At(s.date(c.Rule)), key: s.key(c.Rule, c.Key),
 		cost: c.Cost, hold: hold, op: op, index: index,
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -67,23 +66,26 @@ func (r *returns) take() []store.Correction {
 // Settle implements [store.Store].
 func (s *Store) Settle(corrections ...store.Correction) {
 	for i := range corrections {
-		if corrections[i].Hold != "" {
-			s.holds.Remove(corrections[i].Hold)
+		c := &corrections[i]
+		if c.Hold != "" {
+			s.holds.Remove(c.Hold)
+		}
+		if c.Delta < 0 {
+			s.forget(c.Rule, c.Key)
 		}
 	}
 	s.returns.add(corrections...)
 }
 
 // hold notes what was lent, so that it is renewed.
-func (s *Store) hold(checks []store.Check, decisions []algorithms.Decision) {
-	for i := range decisions {
-		if !decisions[i].Allowed {
-			return // nothing was charged
-		}
-	}
-	for i := range checks {
-		if checks[i].Hold != "" {
-			s.holds.Add(&checks[i])
+func (s *Store) hold(q *question, checks []store.Check) {
+	for group := range q.each() {
+		if q.charged(group) {
+			for _, i := range group {
+				if c := &checks[i.index]; c.Hold != "" {
+					s.holds.Add(c)
+				}
+			}
 		}
 	}
 }

@@ -26,6 +26,7 @@ type Store struct {
 	today   func() int64 // microseconds since 1970; only the calendar needs it
 
 	lane    lane
+	denied  *denied
 	holds   store.Holds
 	returns returns
 
@@ -47,6 +48,7 @@ func New(options Options) (*Store, error) {
 		prefix:  options.KeyPrefix,
 		timeout: options.Timeout,
 		logger:  options.Logger,
+		denied:  newDenied(options.DenyCache),
 		today:   func() int64 { return time.Now().UnixMicro() },
 	}
 	s.lane = lane{client: s.client, script: &s.script}
@@ -65,8 +67,16 @@ func (s *Store) Take(ctx context.Context, checks []store.Check, decisions []algo
 	case n > store.MaxChecks:
 		return fmt.Errorf("%d checks at once, at most %d", n, store.MaxChecks)
 	}
+	var sent time.Duration
+	var known settled
+	if s.denied.most > 0 {
+		sent = s.denied.now()
+		if s.remembered(checks, decisions, sent, &known) == 0 {
+			return nil
+		}
+	}
 	q := questions.Get().(*question)
-	if err := q.ask(s, checks); err != nil {
+	if err := q.ask(s, checks, &known); err != nil {
 		return err
 	}
 	if err := s.lane.ask(ctx, q); err != nil {
@@ -74,12 +84,18 @@ func (s *Store) Take(ctx context.Context, checks []store.Check, decisions []algo
 		s.connect()
 		return err
 	}
-	copy(decisions, q.decisions)
+	for i := range q.items {
+		index := q.items[i].index
+		decisions[index] = q.decisions[index]
+	}
+	if s.denied.most > 0 {
+		s.remember(q, checks, sent)
+	}
 	if q.damaged != nil {
 		s.warn(q.damaged.Zone())
 	}
+	s.hold(q, checks)
 	q.free()
-	s.hold(checks, decisions)
 	return nil
 }
 
@@ -87,7 +103,9 @@ func (s *Store) Take(ctx context.Context, checks []store.Check, decisions []algo
 func (s *Store) Reset(ctx context.Context, rule *store.Rule, key string) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	return s.client.Del(ctx, s.key(rule, key)).Err()
+	err := s.client.Del(ctx, s.key(rule, key)).Err()
+	s.forget(rule, key)
+	return err
 }
 
 // Close implements [store.Store].

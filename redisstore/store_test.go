@@ -27,7 +27,7 @@ const clockKey = "test:now"
 // openWithClock makes a store whose script reads the time that the test sets.
 func openWithClock(t testing.TB, server *redistest.Server) (*redisstore.Store, func(int64)) {
 	t.Helper()
-	s, err := redisstore.NewWithClock(redisstore.Options{Address: server.Addr(), Timeout: 10 * time.Second}, clockKey)
+	s, err := redisstore.NewWithClock(redisstore.Options{Address: server.Addr(), Timeout: 10 * time.Second, DenyCache: -1}, clockKey)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,6 +65,9 @@ type Store interface {
 	// decision for each. If every check passes, all are charged; if one is refused,
 	// none is, and the decisions on the others describe their keys without the charge.
 	//
+	// A store may refuse from what it remembers; then it has not looked at the checks that
+	// would be refused just for the sake of another, and their decisions hold no numbers.
+	//
 	// A refusal is a decision, not an error. After an error no decision means anything,
 	// and the checks may have been charged once or not at all, never twice.
 	//

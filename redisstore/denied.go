@@ -1,0 +1,166 @@
+package redisstore
+
+import (
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+const (
+	deniedShards = 64
+
+	// maxDenied bounds the refusals that a shard remembers. Beyond it some are forgotten:
+	// that costs a call, and frees nobody.
+	maxDenied = 1024
+)
+
+// denied remembers refusals for a moment, so that a client that keeps asking costs Redis
+// next to nothing. A refusal holds until its wait is over, whatever others do meanwhile,
+// unless something is given back, a key is reset or a limit raised; so it is remembered
+// no longer than most. That is exact for all but what is lent, which ends when it ends.
+type denied struct {
+	most   time.Duration // 0: nothing is remembered
+	epoch  time.Time
+	seeds  [2]maphash.Seed
+	size   atomic.Int64
+	hits   atomic.Int64
+	shards [deniedShards]deniedShard
+}
+
+type deniedShard struct {
+	mu    sync.Mutex
+	known map[deniedID]refusal
+}
+
+// deniedID is a key of a definition: another limit has another one.
+type deniedID struct {
+	prepared *store.Prepared
+	key      [2]uint64
+}
+
+// refusal is what is remembered of one. Times are since the epoch of denied.
+type refusal struct {
+	cost     int64         // this or more is refused
+	until    time.Duration // counted from when the question was sent
+	received time.Duration
+	decision algorithms.Decision
+}
+
+func newDenied(most time.Duration) *denied {
+	d := &denied{most: most, epoch: time.Now(), seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}}
+	for i := range d.shards {
+		d.shards[i].known = make(map[deniedID]refusal)
+	}
+	return d
+}
+
+// now is the time on the cache's clock.
+func (d *denied) now() time.Duration { return time.Since(d.epoch) }
+
+func (d *denied) place(p *store.Prepared, key string) (*deniedShard, deniedID) {
+	id := deniedID{p, [2]uint64{maphash.String(d.seeds[0], key), maphash.String(d.seeds[1], key)}}
+	return &d.shards[id.key[0]%deniedShards], id
+}
+
+// refuses finds a refusal of a check that still holds, and says what it comes to now.
+func (d *denied) refuses(c *store.Check, p *store.Prepared, now time.Duration) (algorithms.Decision, bool) {
+	shard, id := d.place(p, c.Key)
+	shard.mu.Lock()
+	r, ok := shard.known[id]
+	if ok && now >= r.until {
+		delete(shard.known, id)
+		d.size.Add(-1)
+		ok = false
+	}
+	shard.mu.Unlock()
+	if !ok || c.Cost < r.cost {
+		return algorithms.Decision{}, false
+	}
+	// Redis decided before the answer was received: told from then, no wait is too short.
+	elapsed := now - r.received
+	if r.decision.RetryAfter != algorithms.Never {
+		r.decision.RetryAfter -= elapsed
+	}
+	r.decision.NextAfter = max(0, r.decision.NextAfter-elapsed)
+	r.decision.ResetAfter = max(0, r.decision.ResetAfter-elapsed)
+	r.decision.At += elapsed.Microseconds()
+	return r.decision, true
+}
+
+// learn takes note of what Redis has decided on a check that was sent at a time. Charged
+// says that its group was charged.
+func (d *denied) learn(c *store.Check, p *store.Prepared, decision algorithms.Decision, charged bool, sent, now time.Duration) {
+	r := refusal{cost: c.Cost, received: now, decision: decision}
+	switch {
+	case !decision.Allowed:
+		if _, lends := c.Rule.Algorithm().(algorithms.Lender); lends {
+			return
+		}
+	case charged && decision.Remaining == 0 && decision.NextAfter > 0 && refusesWhenEmpty(c.Rule, p):
+		// The last of the quota went to this one: nobody else gets any until there is more.
+		r.cost, r.decision.Allowed, r.decision.RetryAfter = 1, false, decision.NextAfter
+	default:
+		return
+	}
+	r.until = sent + min(d.most, r.decision.RetryAfter)
+	if r.until <= now {
+		return
+	}
+	shard, id := d.place(p, c.Key)
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	known, ok := shard.known[id]
+	switch {
+	case !ok:
+		d.makeRoom(shard)
+		d.size.Add(1)
+	case now < known.until && (known.cost < r.cost || known.cost == r.cost && known.until > r.until):
+		return // it refuses more, or is of a request that was sent later
+	}
+	shard.known[id] = r
+}
+
+// refusesWhenEmpty says that nothing but Remaining decides, so that where it is zero the
+// next one is refused for exactly NextAfter.
+func refusesWhenEmpty(rule *store.Rule, p *store.Prepared) bool {
+	switch a := rule.Algorithm().(type) {
+	case algorithms.Merger:
+		return a.Merges(p.Params)
+	case algorithms.Recorder:
+		return true
+	}
+	return false
+}
+
+// makeRoom forgets some of a full shard. The lock is held.
+func (d *denied) makeRoom(shard *deniedShard) {
+	if len(shard.known) < maxDenied {
+		return
+	}
+	forget := maxDenied / 16
+	for id := range shard.known {
+		delete(shard.known, id)
+		d.size.Add(-1)
+		if forget--; forget == 0 {
+			return
+		}
+	}
+}
+
+// forget is for keys that have got something back.
+func (d *denied) forget(p *store.Prepared, key string) {
+	if d.size.Load() == 0 {
+		return
+	}
+	shard, id := d.place(p, key)
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	if _, ok := shard.known[id]; ok {
+		delete(shard.known, id)
+		d.size.Add(-1)
+	}
+}

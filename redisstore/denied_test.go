@@ -1,0 +1,161 @@
+package redisstore_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/store"
+	"github.com/seed-161337e5/caddyratelimit/store/storetest"
+)
+
+// ask takes and says what was decided.
+func ask(t testing.TB, s store.Store, checks ...store.Check) []algorithms.Decision {
+	t.Helper()
+	decisions := make([]algorithms.Decision, len(checks))
+	if err := s.Take(context.Background(), checks, decisions); err != nil {
+		t.Fatal(err)
+	}
+	return decisions
+}
+
+// TestRefusalsAreRemembered: a client that keeps asking costs Redis what it is admitted
+// and hardly more, and is told the same as Redis would tell it.
+func TestRefusalsAreRemembered(t *testing.T) {
+	for _, algorithm := range []string{"token_bucket", "leaky_bucket", "fixed_window", "sliding_window_log", "sliding_window_counter"} {
+		t.Run(algorithm, func(t *testing.T) {
+			server := redistest.Start(t)
+			s := open(t, redisstore.Options{Address: server.Addr(), DenyCache: time.Minute})
+			other := open(t, redisstore.Options{Address: server.Addr(), DenyCache: -1})
+			rule := storetest.Rule(t, "z", algorithm, algorithms.Limit{Events: 20, Window: 2 * time.Second})
+			check := store.Check{Rule: rule, Key: "client", Cost: 1}
+			admitted, refused := 0, 0
+			before := calls(t, server)
+			compared := 0
+			for begin := time.Now(); time.Since(begin) < 3*time.Second; {
+				d := ask(t, s, check)[0]
+				if d.Allowed {
+					admitted++
+					continue
+				}
+				if refused++; refused%200 == 0 {
+					// Redis decides a moment later: its wait is shorter, and ours never too short.
+					truth := ask(t, other, check)[0]
+					compared++
+					if truth.Allowed {
+						admitted++
+					} else if d.RetryAfter < truth.RetryAfter || d.Quota != truth.Quota {
+						t.Fatalf("told %+v, Redis says %+v", d, truth)
+					}
+				}
+			}
+			asked := calls(t, server) - before - compared
+			t.Logf("%d admitted, %d refused, %d calls", admitted, refused, asked)
+			if admitted < 20 || admitted > 65 {
+				t.Errorf("%d admitted in 3s", admitted)
+			}
+			if refused < 1000 || asked > 2*admitted+5 {
+				t.Errorf("%d calls for %d admitted and %d refused", asked, admitted, refused)
+			}
+		})
+	}
+}
+
+// TestRememberedOnlyWhereExact goes through what must be asked anew.
+func TestRememberedOnlyWhereExact(t *testing.T) {
+	server := redistest.Start(t)
+	s := open(t, redisstore.Options{Address: server.Addr(), DenyCache: time.Minute})
+	hour := func(events int64) *store.Rule {
+		return storetest.Rule(t, "z", "token_bucket", algorithms.Limit{Events: events, Window: time.Hour})
+	}
+	rule := hour(10)
+	check := func(key string, cost int64) store.Check { return store.Check{Rule: rule, Key: key, Cost: cost} }
+	asks := func(name string, want int, checks ...store.Check) []algorithms.Decision {
+		t.Helper()
+		before := calls(t, server)
+		d := ask(t, s, checks...)
+		if got := calls(t, server) - before; got != want {
+			t.Errorf("%s: %d calls, want %d", name, got, want)
+		}
+		return d
+	}
+	asks("8 of 10", 1, check("a", 8))
+	asks("too much", 1, check("a", 5))
+	asks("too much again", 0, check("a", 5))
+	asks("even more", 0, check("a", 6))
+	if d := asks("less", 1, check("a", 1)); !d[0].Allowed {
+		t.Errorf("there was room for one: %+v", d[0])
+	}
+	asks("peek", 1, check("a", 0))
+	asks("another key", 1, check("b", 5))
+	asks("the last", 1, check("a", 1))
+	if d := asks("nothing is left, as Redis said with the last", 0, check("a", 1)); d[0].Allowed || d[0].RetryAfter <= 0 {
+		t.Errorf("remembered %+v", d[0])
+	}
+
+	raised := store.Check{Rule: hour(12), Key: "a", Cost: 1}
+	if d := asks("another definition", 1, raised); !d[0].Allowed {
+		t.Errorf("the limit was raised: %+v", d[0])
+	}
+	if err := s.Reset(context.Background(), rule, "a"); err != nil {
+		t.Fatal(err)
+	}
+	if d := asks("after a reset", 1, check("a", 1)); !d[0].Allowed {
+		t.Errorf("it was reset: %+v", d[0])
+	}
+
+	asks("all at once", 1, check("c", 10))
+	asks("refused for the sake of another", 0, check("c", 1), check("d", 1))
+	if d := asks("the other is not charged, and not refused", 1, check("d", 10)); !d[0].Allowed {
+		t.Errorf("was charged: %+v", d[0])
+	}
+	apart := check("e", 1)
+	apart.Apart = true
+	if d := asks("one that stands apart is asked", 1, check("c", 1), apart); d[0].Allowed || !d[1].Allowed || d[1].Remaining != 9 {
+		t.Errorf("got %+v", d)
+	}
+
+	slots := storetest.Rule(t, "slots", "concurrency", algorithms.Limit{Events: 1, Lease: time.Minute})
+	slot := func() store.Check { return store.Check{Rule: slots, Key: "a", Cost: 1, Hold: storetest.Hold(slots)} }
+	asks("the only slot", 1, slot())
+	asks("none left", 1, slot())
+	asks("a slot may come back at any time", 1, slot())
+}
+
+// TestRememberedIsBounded: a flood of refused keys takes a bounded place.
+func TestRememberedIsBounded(t *testing.T) {
+	server := redistest.Start(t)
+	s := open(t, redisstore.Options{Address: server.Addr(), DenyCache: time.Minute})
+	rule := storetest.Rule(t, "z", "fixed_window", algorithms.Limit{Events: 0, Window: time.Hour})
+	checks := make([]store.Check, store.MaxChecks)
+	for n := range 100_000 / len(checks) {
+		for i := range checks {
+			checks[i] = store.Check{Rule: rule, Key: fmt.Sprint(n, ".", i), Cost: 1, Apart: true}
+		}
+		ask(t, s, checks...)
+	}
+	if n := s.Remembered(); n == 0 || n > redisstore.MaxRemembered {
+		t.Errorf("%d refusals are remembered, want at most %d", n, redisstore.MaxRemembered)
+	}
+}
+
+// BenchmarkRefusal is a refusal without Redis.
+func BenchmarkRefusal(b *testing.B) {
+	server := redistest.Start(b)
+	s := open(b, redisstore.Options{Address: server.Addr(), DenyCache: time.Minute})
+	rule := storetest.Rule(b, "z", "token_bucket", algorithms.Limit{Events: 1, Window: time.Hour})
+	check := []store.Check{{Rule: rule, Key: "203.0.113.7", Cost: 1}}
+	ask(b, s, check...)
+	ask(b, s, check...)
+	b.ReportAllocs()
+	var d [1]algorithms.Decision
+	for b.Loop() {
+		if err := s.Take(context.Background(), check, d[:]); err != nil || d[0].Allowed {
+			b.Fatal(err, d[0])
+		}
+	}
+}
