@@ -47,17 +47,19 @@ do
   now = time[1] * 1000000 + time[2]
 end
 
--- With several keys the states of Counters are read once, and written once at the end,
--- with what their time to live in microseconds is in ttl. What a group of several checks
--- would charge waits in b1 to b4, or in charges for Recorders and Lenders, until all have
--- passed.
+-- With several keys the states of Counters are read once and written once, at the end.
+-- Of key k, known[4k-3] to known[4k-1] is the state, and known[4k] its time to live in
+-- microseconds once it must be written; before has what a group has changed, until it is
+-- clear that all of it passes. Tables grow slowly, so these begin with some room.
 local many = #KEYS > 1
-local reply, replies, values, a1, a2, a3, ttl, b1, b2, b3, b4, index, passed, charges
+local reply, replies, values, known, before
 if many then
-  replies, a1, a2, a3, ttl, b1, b2, b3, b4 = { pack('>i8', now) }, {}, {}, {}, {}, {}, {}, {}, {}
-  index, passed, charges = {}, {}, {}
+  replies = { pack('>i8', now), false, false, false }
+  known = { false, false, false, false, false, false, false, false, false, false, false, false }
+  before = { false, false, false, false, false, false, false, false, false, false, false, false }
   if byte(groups) == 1 then values = call('MGET', unpack(KEYS)) end
 end
+local answers = 1 -- how many replies there are
 
 -- The rule and the twin used last, and the twins used before.
 local place, p1, p2, p3, p4, p5, p6
@@ -72,10 +74,10 @@ while at <= #groups do
   local times, fit, room = copies, copies, nil
   if copies > 1 then
     replies, reply = replies or { reply or pack('>i8', now) }, nil
-    room = #replies + 1
-    replies[room] = ''
+    answers = answers + 1
+    room = answers
   end
-  local before = replies and #replies
+  local charges -- of Recorders and Lenders in groups of several checks
 
   -- If not all fits, the checks are asked once more: for those requests that fit. If
   -- there was only one, what passed is asked as a peek, for what would have passed but
@@ -98,9 +100,9 @@ while at <= #groups do
             twins[name] = twins[name] or { take, record, correct }
           end
           name = wanted
-          local known = twins and twins[wanted]
-          if known then
-            take, record, correct = known[1], known[2], known[3]
+          local made = twins and twins[wanted]
+          if made then
+            take, record, correct = made[1], made[2], made[3]
           else
             take, record, correct = nil, nil, nil
             --[[algorithms]]
@@ -108,11 +110,14 @@ while at <= #groups do
         end
       end
 
-      local key = KEYS[k]
+      local key, base = KEYS[k], 4 * k - 3
       local s1, s2, s3, damaged = key, nil, nil, nil
       if not record then
-        if many and a1[k] then
-          s1, s2, s3 = a1[k], a2[k], a3[k]
+        if round == 2 and n > 1 and before[base] then
+          known[base], known[base + 1], known[base + 2], known[base + 3] = before[base], before[base + 1], before[base + 2], before[base + 3]
+        end
+        if many and known[base] then
+          s1, s2, s3 = known[base], known[base + 1], known[base + 2]
         else
           local value = values and values[k] or redis.pcall('GET', key)
           if not value then
@@ -122,7 +127,7 @@ while at <= #groups do
           else
             s1, s2, s3, damaged = 0, 0, 0, true
           end
-          if many then a1[k], a2[k], a3[k] = s1, s2, s3 end
+          if many then known[base], known[base + 1], known[base + 2], known[base + 3] = s1, s2, s3, false end
         end
       end
 
@@ -143,36 +148,37 @@ while at <= #groups do
         if reset < y then reset = y end
         record(key, cost, x, y, z, hold)
         write = true
-      elseif round == 1 or room or passed[i] then
+      else
         allowed, quota, remaining, retry, next, reset, delay, x, y, z, broken =
-          take(now, cost * times, p1, p2, p3, p4, p5, p6, s1, s2, s3)
+          take(now, cost * (times > 0 and times or 1), p1, p2, p3, p4, p5, p6, s1, s2, s3)
         damaged = damaged or broken
         if not allowed then
           pass = false
           local fits = room and floor(remaining / cost) or 0
           if fits < fit then fit = fits end
-        elseif cost > 0 and times > 0 then
-          if n == 1 then
-            write = true
-            if record then record(key, cost, x, y, z, hold) end
-          elseif record then
-            charges[i] = { record, key, cost, x, y, z, hold, reset }
-          else
-            b1[k], b2[k], b3[k], b4[k] = x, y, z, reset
-          end
+          if n > 1 and not record then before[base] = false end
+          if times == 0 then quota = nil end -- its reply stands
+        elseif times == 0 then
+          allowed, quota, remaining, retry, next, reset, delay = take(now, 0, p1, p2, p3, p4, p5, p6, s1, s2, s3)
+        elseif cost == 0 then
+          if n > 1 and not record then before[base] = false end
+        elseif n == 1 then
+          write = true
+          if record then record(key, cost, x, y, z, hold) end
+        elseif record then
+          charges = charges or {}
+          charges[#charges + 1] = { record, key, cost, x, y, z, hold, reset }
+        else
+          write = true
+          before[base], before[base + 1], before[base + 2], before[base + 3] = s1, s2, s3, known[base + 3]
         end
-        if n > 1 then
-          index[i], passed[i] = (cost > 0 and not record) and k or nil, allowed
-        end
-      else
-        quota = nil -- refused, and its reply stands
       end
 
       if write then
         if record then
           call('PEXPIRE', key, floor(reset / 1000) + MARGIN_MS)
         elseif many then
-          a1[k], a2[k], a3[k], ttl[k] = x, y, z, reset
+          known[base], known[base + 1], known[base + 2], known[base + 3] = x, y, z, reset
         else
           call('SET', key, pack('>i8i8i8', x, y, z), 'PX', floor(reset / 1000) + MARGIN_MS)
         end
@@ -180,44 +186,38 @@ while at <= #groups do
 
       if quota then
         local flags = (allowed and 1 or 0) + (damaged and 2 or 0)
-        if not reply and not replies then
-          reply = pack('>i8Bi8i8i8i8i8i8', now, flags, quota, remaining, retry, next, reset, delay)
-        elseif not replies then
+        if room then
+          if round == 1 then replies[answers + i] = pack('>Bi8i8i8', flags, s1, s2, s3) end
+        elseif replies then
+          replies[answers + i] = pack('>Bi8i8i8i8i8i8', flags, quota, remaining, retry, next, reset, delay)
+        elseif reply then
           reply = reply .. pack('>Bi8i8i8i8i8i8', flags, quota, remaining, retry, next, reset, delay)
-        elseif not room then
-          replies[before + i] = pack('>Bi8i8i8i8i8i8', flags, quota, remaining, retry, next, reset, delay)
-        elseif round == 1 then
-          replies[before + i] = pack('>Bi8i8i8', flags, s1, s2, s3)
+        else
+          reply = pack('>i8Bi8i8i8i8i8i8', now, flags, quota, remaining, retry, next, reset, delay)
         end
       end
     end
     if pass or n == 1 and not room then break end
+    charges = nil
     times = round == 1 and fit or 0
-    if times == 0 and room then break end
+    if times == 0 and room and n == 1 then break end
   end
-
   if room then replies[room] = string.char(times) end
-  if n > 1 then
-    for i = 1, n do
-      local k, charge = index[i], charges[i]
-      if pass and times > 0 then
-        if k then
-          a1[k], a2[k], a3[k], ttl[k] = b1[k], b2[k], b3[k], b4[k]
-        elseif charge then
-          charge[1](charge[2], charge[3], charge[4], charge[5], charge[6], charge[7])
-          call('PEXPIRE', charge[2], floor(charge[8] / 1000) + MARGIN_MS)
-        end
-      end
-      index[i], charges[i] = nil, nil
+  if replies then answers = answers + n end
+  if charges and times > 0 then
+    for _, c in ipairs(charges) do
+      c[1](c[2], c[3], c[4], c[5], c[6], c[7])
+      call('PEXPIRE', c[2], floor(c[8] / 1000) + MARGIN_MS)
     end
   end
 end
 
 if many then
   for k = 1, #KEYS do
-    if ttl[k] then
-      call('SET', KEYS[k], pack('>i8i8i8', a1[k], a2[k], a3[k]), 'PX', floor(ttl[k] / 1000) + MARGIN_MS)
+    local base = 4 * k - 3
+    if known[base + 3] then
+      call('SET', KEYS[k], pack('>i8i8i8', known[base], known[base + 1], known[base + 2]), 'PX', floor(known[base + 3] / 1000) + MARGIN_MS)
     end
   end
 end
-return reply or table.concat(replies)
+return reply or table.concat(replies, '', 1, answers)
