@@ -7,10 +7,8 @@ import (
 )
 
 const (
-	// maxCalls is how many script calls are under way at once; what comes meanwhile
-	// waits for one of them to end, and shares the next call. A request that comes when
-	// there are fewer is sent at once, alone, by itself.
-	maxCalls = 4
+	// maxCalls is how many script calls are under way at once.
+	maxCalls = 8
 
 	// maxBatch bounds the checks of one call, and with them how long it keeps Redis from
 	// everybody else.
@@ -19,29 +17,46 @@ const (
 	// maxShare bounds the questions of one call. Equal ones cost Redis little, but
 	// everybody in a call waits for all of it.
 	maxShare = 512
+
+	// maxHeld bounds how long questions are held back for the sake of a larger batch, if
+	// the calls under way do not return.
+	maxHeld = 500 * time.Microsecond
 )
 
 // batcher lets concurrent questions share calls. There is no timer: a batch is what has
-// come while the calls before it were under way.
+// come while the calls before it were under way. A call is made when none is, or when as
+// many questions wait as are under way. So who comes alone is sent alone and at once,
+// and the more come, the more share a call: what costs is the way, not the decision.
 type batcher struct {
 	send    func(ctx context.Context, c *call) error
 	timeout time.Duration
+	epoch   time.Time
 
 	mu         sync.Mutex
 	calls      int
+	underWay   int       // questions of the calls
 	head, tail *question // that wait
+	waiting    int
 }
 
 // ask has a question answered, and returns when it is or ctx is done. In the latter case
 // the question may then be carried out or not, and must not be used again.
 func (b *batcher) ask(ctx context.Context, q *question) error {
+	q.since = time.Since(b.epoch)
 	b.mu.Lock()
-	if b.calls >= maxCalls {
-		b.push(q)
+	b.push(q)
+	if !b.ready(q.since) {
 		b.mu.Unlock()
 		return b.wait(ctx, q)
 	}
 	b.calls++
+	if b.head != q {
+		b.mu.Unlock()
+		go b.serve()
+		return b.wait(ctx, q)
+	}
+	b.pop()
+	b.underWay++
 	b.mu.Unlock()
 
 	ctx, cancel := context.WithTimeout(ctx, b.timeout)
@@ -50,12 +65,7 @@ func (b *batcher) ask(ctx context.Context, q *question) error {
 	c.add(q)
 	err := b.send(ctx, c)
 	c.free()
-
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.head == nil {
-		b.calls--
-	} else {
+	if b.over(1) {
 		go b.serve() // this question's request has waited long enough
 	}
 	return err
@@ -77,7 +87,48 @@ func (b *batcher) wait(ctx context.Context, q *question) error {
 	}
 }
 
-// push and pop need the lock.
+// serve makes calls as long as there should be another.
+func (b *batcher) serve() {
+	for {
+		c := newCall()
+		b.fill(c)
+		n := len(c.questions)
+		if n > 0 {
+			ctx, cancel := context.WithTimeout(context.Background(), b.timeout)
+			err := b.send(ctx, c)
+			cancel()
+			for _, q := range c.questions {
+				q.err = err
+				q.done <- struct{}{}
+			}
+		}
+		c.free()
+		if !b.over(n) {
+			return
+		}
+	}
+}
+
+// over ends a call of n questions, and begins another if one should be made.
+func (b *batcher) over(n int) bool {
+	now := time.Since(b.epoch)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.calls--
+	b.underWay -= n
+	if b.ready(now) {
+		b.calls++
+		return true
+	}
+	return false
+}
+
+// ready tells whether it is time for another call. The lock is held, as for push and pop.
+func (b *batcher) ready(now time.Duration) bool {
+	return b.head != nil && b.calls < maxCalls &&
+		(b.calls == 0 || b.waiting >= min(b.underWay, maxBatch) || now-b.head.since > maxHeld)
+}
+
 func (b *batcher) push(q *question) {
 	if b.head == nil {
 		b.head = q
@@ -85,61 +136,38 @@ func (b *batcher) push(q *question) {
 		b.tail.next = q
 	}
 	b.tail = q
+	b.waiting++
 }
 
 func (b *batcher) pop() *question {
 	q := b.head
 	b.head, q.next = q.next, nil
+	b.waiting--
 	return q
 }
 
-// next fills a call with those that wait. It gives up its turn, and returns false, if
-// there is nobody.
-func (b *batcher) next(c *call) bool {
+// fill takes those that wait into a call, but for those whose callers have left.
+func (b *batcher) fill(c *call) {
 	var room [maxBatch]*question
-	for {
-		popped := room[:0]
-		checks := c.checks
+	for len(c.questions) <= maxShare-maxBatch {
+		popped, checks := room[:0], c.checks
 		b.mu.Lock()
-		for b.head != nil && len(popped) < maxBatch && (checks+len(b.head.items) <= maxBatch || checks == 0) {
-			checks += len(b.head.items)
-			popped = append(popped, b.pop())
+		for b.head != nil && len(popped) < maxBatch && (checks == 0 || checks+len(b.head.items) <= maxBatch) {
+			q := b.pop()
+			if q.abandoned.Load() {
+				continue
+			}
+			checks += len(q.items)
+			popped = append(popped, q)
 		}
-		if len(popped) == 0 && len(c.questions) == 0 {
-			b.calls--
-			b.mu.Unlock()
-			return false
-		}
+		b.underWay += len(popped)
 		b.mu.Unlock()
 		for _, q := range popped {
-			if !q.abandoned.Load() {
-				c.add(q)
-			}
+			c.add(q)
 		}
-		// Those who asked the same have left room.
-		if len(popped) == 0 || c.checks > maxBatch/2 || len(c.questions) > maxShare-maxBatch {
-			if len(c.questions) > 0 {
-				return true
-			}
-		}
-	}
-}
-
-// serve makes calls until nobody waits.
-func (b *batcher) serve() {
-	for {
-		c := newCall()
-		if !b.next(c) {
-			c.free()
+		// Those who ask the same leave room for more.
+		if len(popped) == 0 || c.checks > maxBatch/2 {
 			return
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), b.timeout)
-		err := b.send(ctx, c)
-		cancel()
-		for _, q := range c.questions {
-			q.err = err
-			q.done <- struct{}{}
-		}
-		c.free()
 	}
 }

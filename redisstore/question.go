@@ -39,7 +39,8 @@ type question struct {
 	damaged   *store.Rule // of a check whose stored state was damaged
 	err       error
 
-	next      *question // of those that wait
+	since     time.Duration // when it began to wait
+	next      *question     // of those that wait
 	done      chan struct{}
 	timer     *time.Timer
 	abandoned atomic.Bool // nobody waits for the answer

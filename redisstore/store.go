@@ -52,7 +52,7 @@ func New(options Options) (*Store, error) {
 		today:   func() int64 { return time.Now().UnixMicro() },
 	}
 	s.lane = lane{client: s.client, script: &s.script}
-	s.lane.send, s.lane.timeout = s.lane.run, options.Timeout
+	s.lane.send, s.lane.timeout, s.lane.epoch = s.lane.run, options.Timeout, time.Now()
 	s.returns.init()
 	go s.settle()
 	return s, nil
