@@ -1,0 +1,102 @@
+// Package rig starts what the benchmarks need and sums up what they find.
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Redis is a private redis-server on a free port of 127.0.0.1.
+type Redis struct {
+	Address string
+	Client  *redis.Client // for what is not measured
+
+	process *Process
+	dir     string
+}
+
+// StartRedis starts a server that writes nothing to disk.
+func StartRedis() (*Redis, error) {
+	port, err := FreePort()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "bench-redis-")
+	if err != nil {
+		return nil, err
+	}
+	r := &Redis{Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), dir: dir}
+	r.process, err = Start(exec.Command("redis-server", "--bind", "127.0.0.1", "--port", strconv.Itoa(port),
+		"--dir", dir, "--save", "", "--appendonly", "no", "--maxclients", "9000"))
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("starting redis-server: %w", err), os.RemoveAll(dir))
+	}
+	r.Client = redis.NewClient(&redis.Options{Addr: r.Address})
+	err = r.process.Await(func() error { return r.Client.Ping(context.Background()).Err() })
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("waiting for redis-server: %w", err), r.Close())
+	}
+	return r, nil
+}
+
+// Close ends the server.
+func (r *Redis) Close() error {
+	return errors.Join(r.Client.Close(), r.process.End(), os.RemoveAll(r.dir))
+}
+
+// CPU is the processor time that the server has used so far.
+func (r *Redis) CPU(ctx context.Context) (time.Duration, error) {
+	info, err := r.Client.Info(ctx, "cpu").Result()
+	if err != nil {
+		return 0, err
+	}
+	total := 0.0
+	for line := range strings.Lines(info) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		if name != "used_cpu_user" && name != "used_cpu_sys" {
+			continue
+		}
+		seconds, err := strconv.ParseFloat(value, 64)
+		if err != nil {
+			return 0, fmt.Errorf("INFO cpu, %s: %w", name, err)
+		}
+		total += seconds
+	}
+	return time.Duration(total * float64(time.Second)), nil
+}
+
+// Memory is what all keys take together, as MEMORY USAGE counts.
+func (r *Redis) Memory(ctx context.Context) (bytes int64, err error) {
+	keys := r.Client.Scan(ctx, 0, "*", 1000).Iterator()
+	for keys.Next(ctx) {
+		n, err := r.Client.MemoryUsage(ctx, keys.Val(), 0).Result()
+		if err != nil {
+			return 0, fmt.Errorf("MEMORY USAGE %s: %w", keys.Val(), err)
+		}
+		bytes += n
+	}
+	return bytes, keys.Err()
+}
+
+// Empty removes all keys. Scripts stay.
+func (r *Redis) Empty(ctx context.Context) error { return r.Client.FlushAll(ctx).Err() }
+
+// Version is the server's.
+func (r *Redis) Version(ctx context.Context) string {
+	info, _ := r.Client.Info(ctx, "server").Result()
+	for line := range strings.Lines(info) {
+		if version, ok := strings.CutPrefix(line, "redis_version:"); ok {
+			return strings.TrimSpace(version)
+		}
+	}
+	return "unknown"
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// detailed is the number of goroutines whose costs Markdown tells.
+const detailed = 64
+
+// markdown is the same in short: a table for each workload, requests/s for all numbers
+// of goroutines and the costs at one.
+func markdown(machine string, workloads []workload, r *results) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s.\n", machine)
+	for _, load := range workloads {
+		at := load.goroutines[len(load.goroutines)-1]
+		if slices.Contains(load.goroutines, detailed) {
+			at = detailed
+		}
+		fmt.Fprintf(&b, "\n### %s\n\n%s. Costs with %s.\n\n| limiter |", capital(load.name), capital(load.about), atOnce(at))
+		for _, goroutines := range load.goroutines {
+			fmt.Fprintf(&b, " k/s, %d |", goroutines)
+		}
+		b.WriteString(" p50 µs | p99 µs | Redis µs | client µs | allocs | bytes a key |\n|---|")
+		b.WriteString(strings.Repeat("---:|", len(load.goroutines)+6) + "\n")
+		for _, p := range load.peers {
+			fmt.Fprintf(&b, "| %s |", p.name)
+			for _, goroutines := range load.goroutines {
+				b.WriteString(" " + r.speed(cell{load.name, p.name, goroutines}) + " |")
+			}
+			c := cell{load.name, p.name, at}
+			for _, figure := range []func(figures) float64{p50, p99} {
+				value, _ := r.median(c, figure)
+				fmt.Fprintf(&b, " %.0f |", value)
+			}
+			for _, figure := range []func(figures) float64{redisCPU, clientCPU, allocs} {
+				value, _ := r.median(c, figure)
+				fmt.Fprintf(&b, " %.1f |", value)
+			}
+			fmt.Fprintf(&b, " %d |\n", r.bytes[p.name])
+		}
+	}
+	b.WriteString("\n### Ratios\n\n| what | measured | meant to be | |\n|---|---:|---:|---|\n")
+	for _, c := range claims() {
+		if got, ok := c.measured(r); ok {
+			fmt.Fprintf(&b, "| %s | %.2f | %s | %s |\n", c.text, got, c.bound(), strings.ToLower(verdict(c, got)))
+		}
+	}
+	return b.String()
+}
+
+// speed is requests/s in thousands, how many times redis_rate's that is, and what part
+// got an error instead of a decision.
+func (r *results) speed(c cell) string {
+	text := fmt.Sprintf("%.0f", r.thousands(c))
+	if x, ok := r.ratio(c.workload, c.peer, redisRateName, c.goroutines, perSecond); ok && c.peer != redisRateName {
+		text += fmt.Sprintf(" (%.1f×)", x)
+	}
+	if part := r.errors(c); part != "-" {
+		text += ", " + strings.TrimSuffix(part, "%") + " % errors"
+	}
+	return text
+}
+
+func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }

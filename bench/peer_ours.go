@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// ours is this project's store: all zones of a request in one Take.
+func ours(name, algorithm string) peer {
+	return peer{
+		name:  name,
+		setup: "redisstore, default pool",
+		open: func(address string, l limit) (*limiter, error) {
+			a, err := algorithms.Get(algorithm)
+			if err != nil {
+				return nil, err
+			}
+			_, lends := a.(algorithms.Lender)
+			rules := make([]*store.Rule, l.zones)
+			for i := range rules {
+				of := algorithms.Limit{Events: l.events, Window: l.period}
+				if lends {
+					of = algorithms.Limit{Events: min(l.events, algorithms.MaxSlots), Lease: time.Minute}
+				}
+				if rules[i], err = store.NewRule(zones[i], a, of, 0); err != nil {
+					return nil, err
+				}
+			}
+			// As patient as the peers are, so that a busy machine makes nobody fail.
+			s, err := redisstore.New(redisstore.Options{Address: address, Timeout: 3 * time.Second})
+			if err != nil {
+				return nil, err
+			}
+			taker := func() take { return takeAll(s, rules) }
+			if lends {
+				taker = func() take { return takeAndGiveBack(s, rules) }
+			}
+			return &limiter{taker: taker, close: s.Close}, nil
+		},
+	}
+}
+
+func takeAll(s store.Store, rules []*store.Rule) take {
+	checks, decisions := make([]store.Check, len(rules)), make([]algorithms.Decision, len(rules))
+	return func(ctx context.Context, client int) (bool, error) {
+		for i, rule := range rules {
+			checks[i] = store.Check{Rule: rule, Key: clients[client], Cost: 1}
+		}
+		if err := s.Take(ctx, checks, decisions); err != nil {
+			return false, err
+		}
+		return allowed(decisions), nil
+	}
+}
+
+// holders tells goroutines apart that hold slots.
+var holders atomic.Int64
+
+// takeAndGiveBack holds a slot for no longer than the decision takes.
+func takeAndGiveBack(s store.Store, rules []*store.Rule) take {
+	checks, decisions := make([]store.Check, len(rules)), make([]algorithms.Decision, len(rules))
+	holder, n := holders.Add(1), 0
+	return func(ctx context.Context, client int) (bool, error) {
+		n++
+		hold := fmt.Sprintf("%d.%d", holder, n)
+		for i, rule := range rules {
+			checks[i] = store.Check{Rule: rule, Key: clients[client], Cost: 1, Hold: hold}
+		}
+		if err := s.Take(ctx, checks, decisions); err != nil || !allowed(decisions) {
+			return false, err
+		}
+		for i := range checks {
+			s.Settle(store.Correction{Check: checks[i], At: decisions[i].At, Turn: decisions[i].Turn(), Delta: -1})
+		}
+		return true, nil
+	}
+}
+
+func allowed(decisions []algorithms.Decision) bool {
+	for i := range decisions {
+		if !decisions[i].Allowed {
+			return false
+		}
+	}
+	return true
+}

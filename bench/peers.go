@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// peer is something that decides through Redis, or a floor below all that do.
+type peer struct {
+	name  string
+	setup string // what stands between it and Redis
+	floor bool   // it decides nothing, and always says yes
+	open  func(address string, l limit) (*limiter, error)
+}
+
+// limit is the same for all peers of a workload.
+type limit struct {
+	events int64
+	period time.Duration
+	zones  int // how many such limits a request has to pass, at least 1
+}
+
+// limiter is an open peer.
+type limiter struct {
+	taker func() take // for one goroutine
+	close func() error
+}
+
+// take decides one request of a client and reports whether all its zones admit it.
+type take func(ctx context.Context, client int) (bool, error)
+
+// Zones and clients are named ahead, so that making names is nobody's cost.
+var (
+	zones   = []string{"a", "b", "c"}
+	clients = names("")
+	zoned   = [][]string{names("a:"), names("b:"), names("c:")}
+)
+
+const maxClients = 100_000
+
+func names(prefix string) []string {
+	list := make([]string, maxClients)
+	for i := range list {
+		list[i] = fmt.Sprintf("%s203.%d.%d.%d", prefix, i/65536, i/256%256, i%256)
+	}
+	return list
+}
+
+// oneByOne makes a limiter of a call that decides one key: a request that has several
+// limits makes one call after another, until one refuses it.
+func oneByOne(l limit, call func(ctx context.Context, key string) (bool, error), end func() error) *limiter {
+	decide := func(ctx context.Context, client int) (bool, error) {
+		return call(ctx, clients[client])
+	}
+	if l.zones > 1 {
+		decide = func(ctx context.Context, client int) (bool, error) {
+			for _, keys := range zoned[:l.zones] {
+				if admitted, err := call(ctx, keys[client]); !admitted || err != nil {
+					return false, err
+				}
+			}
+			return true, nil
+		}
+	}
+	return &limiter{taker: func() take { return decide }, close: end}
+}
+
+// peerPool is how many connections the peers may have: one for each request under way,
+// which is what they are fastest with. Caddy's store has go-redis's default.
+const peerPool = 256
+
+func pooled(address string) *redis.Client {
+	return redis.NewClient(&redis.Options{Addr: address, PoolSize: peerPool})
+}
+
+const goRedisPool = "go-redis, pool of 256"
+
+// ourName and the others that claims and ratios speak of.
+const (
+	ourName       = "caddyratelimit"
+	redisRateName = "go-redis/redis_rate v10"
+	traefikName   = "in the style of Traefik v3"
+	evalshaName   = "floor: EVALSHA return 1"
+)
+
+// peers are all limiters and floors, in the order of the tables.
+func peers() []peer {
+	return []peer{
+		ours(ourName, "token_bucket"),
+		redisRate(),
+		throttledGCRA(),
+		ululeLimiter(),
+		sethvargoStyle(),
+		traefikStyle(),
+		springStyle(),
+		shenyuStyle(),
+		ping(),
+		incr(),
+		evalsha(),
+	}
+}
