@@ -16,6 +16,7 @@ func ours(name, algorithm string) peer {
 	return peer{
 		name:  name,
 		setup: "redisstore, default pool",
+		lends: algorithm == "concurrency",
 		open: func(address string, l limit) (*limiter, error) {
 			a, err := algorithms.Get(algorithm)
 			if err != nil {

@@ -13,6 +13,7 @@ type peer struct {
 	name  string
 	setup string // what stands between it and Redis
 	floor bool   // it decides nothing, and always says yes
+	lends bool   // it gives back what it takes, so it is to refuse nobody
 	open  func(address string, l limit) (*limiter, error)
 }
 

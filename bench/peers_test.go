@@ -1,0 +1,136 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/bench/internal/rig"
+)
+
+// server starts a Redis for a test.
+func server(t *testing.T) *rig.Redis {
+	t.Helper()
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		if os.Getenv("REQUIRE_REDIS") == "1" {
+			t.Fatal("no redis-server on PATH, and REQUIRE_REDIS=1")
+		}
+		fmt.Fprintf(os.Stderr, "\nWARNING: no redis-server on PATH, %s is SKIPPED\n\n", t.Name())
+		t.Skip("no redis-server on PATH")
+	}
+	r, err := rig.StartRedis()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+// TestPeersCount: each peer admits what it should and refuses the rest, with one limit a
+// request and with three.
+func TestPeersCount(t *testing.T) {
+	r := server(t)
+	for _, p := range slices.Concat(peers(), everyAlgorithm()) {
+		for _, zones := range []int{1, 3} {
+			t.Run(fmt.Sprintf("%s/zones=%d", p.name, zones), func(t *testing.T) {
+				if err := check(t.Context(), r, p, zones); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// TestCheckCatchesMiscounts: a peer that admits everything is not measured.
+func TestCheckCatchesMiscounts(t *testing.T) {
+	r := server(t)
+	careless := ping()
+	careless.floor = false
+	if err := check(t.Context(), r, careless, 1); err == nil {
+		t.Error("a limiter that refuses nobody passed")
+	}
+}
+
+// TestPeersTogether: many at once take no more of one limit than there is.
+func TestPeersTogether(t *testing.T) {
+	const events, goroutines, each = 50, 16, 10
+	r := server(t)
+	for _, p := range peers() {
+		if p.floor {
+			continue
+		}
+		t.Run(p.name, func(t *testing.T) {
+			l, err := p.open(r.Address, limit{events: events, period: 24 * time.Hour, zones: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.close()
+			if err := r.Empty(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			var group sync.WaitGroup
+			admitted, failed := make([]int, goroutines), make([]int, goroutines)
+			for g := range goroutines {
+				group.Go(func() {
+					decide := l.taker()
+					for range each {
+						switch ok, err := decide(t.Context(), 0); {
+						case err != nil:
+							failed[g]++
+						case ok:
+							admitted[g]++
+						}
+					}
+				})
+			}
+			group.Wait()
+			sum, errors := 0, 0
+			for g := range goroutines {
+				sum, errors = sum+admitted[g], errors+failed[g]
+			}
+			// throttled gives up on a key that others change: then fewer get through.
+			if sum > events || sum < events && errors == 0 {
+				t.Errorf("%d of %d admitted with %d errors, want %d", sum, goroutines*each, errors, events)
+			}
+		})
+	}
+}
+
+// TestRun takes all tables through a short run, and writes both forms of them.
+func TestRun(t *testing.T) {
+	r := server(t)
+	p := plan{
+		workloads: workloads(matchAll, []int{1, 16}, 100),
+		rounds:    1, time: 10 * time.Millisecond, progress: t.Output(),
+	}
+	for i := range p.workloads {
+		if w := &p.workloads[i]; w.name != ourAlgorithms {
+			w.peers = w.peers[:2]
+		}
+	}
+	results, err := p.run(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range p.workloads {
+		for _, peer := range w.peers {
+			for _, goroutines := range w.goroutines {
+				if n := len(results.rounds[cell{w.name, peer.name, goroutines}]); n != 1 {
+					t.Errorf("%s, %s, %d: %d rounds", w.name, peer.name, goroutines, n)
+				}
+			}
+		}
+	}
+	if err := writeText(t.Output(), "here", p.workloads, results); err != nil {
+		t.Error(err)
+	}
+	t.Log(markdown("here", p.workloads, results))
+}

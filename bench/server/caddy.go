@@ -1,0 +1,120 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/seed-161337e5/caddyratelimit/bench/internal/rig"
+)
+
+// keyHeader names the client. The load generator sends it to every Caddy, also to those
+// that do not look at it.
+const keyHeader = "X-Key"
+
+// build compiles cmd/caddy of this repository, whose root is given, into dir.
+func build(root, dir string) (string, error) {
+	binary := filepath.Join(dir, "caddy")
+	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", binary, "./cmd/caddy")
+	cmd.Dir, cmd.Stderr = root, os.Stderr
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("building cmd/caddy in %s: %w", root, err)
+	}
+	return binary, nil
+}
+
+// caddy is a running Caddy with one site.
+type caddy struct {
+	url     string
+	process *rig.Process
+	dir     string
+}
+
+// site is what a Caddy serves: lines of a Caddyfile.
+func startCaddy(binary, site string) (*caddy, error) {
+	port, err := rig.FreePort()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "bench-caddy-")
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(dir, "Caddyfile")
+	text := fmt.Sprintf("{\n\tadmin off\n\tpersist_config off\n\tauto_https off\n}\nhttp://127.0.0.1:%d {\n\tbind 127.0.0.1\n%s\n}\n",
+		port, site)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		return nil, err
+	}
+	logs, err := os.Create(filepath.Join(dir, "log"))
+	if err != nil {
+		return nil, err
+	}
+	defer logs.Close()
+	cmd := exec.Command(binary, "run", "--config", file, "--adapter", "caddyfile")
+	cmd.Env = append(os.Environ(), "XDG_DATA_HOME="+dir, "XDG_CONFIG_HOME="+dir)
+	cmd.Stdout, cmd.Stderr = logs, logs
+	c := &caddy{url: "http://127.0.0.1:" + strconv.Itoa(port) + "/", dir: dir}
+	if c.process, err = rig.Start(cmd); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	err = c.process.Await(func() error {
+		response, err := http.Get(c.url)
+		if err != nil {
+			return err
+		}
+		return response.Body.Close()
+	})
+	if err != nil {
+		output, _ := os.ReadFile(logs.Name())
+		return nil, errors.Join(fmt.Errorf("caddy does not answer: %w\n%s", err, output), c.Close())
+	}
+	return c, nil
+}
+
+func (c *caddy) Close() error { return errors.Join(c.process.End(), os.RemoveAll(c.dir)) }
+
+// memory is the resident memory of the process in bytes.
+func (c *caddy) memory() (float64, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.process.PID()))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(status)) {
+		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			kilobytes, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 64)
+			return kilobytes * 1024, err
+		}
+	}
+	return 0, errors.New("no VmRSS in /proc")
+}
+
+// limited is a site with the directive in front of the same answer.
+func limited(events int, store string) string {
+	return fmt.Sprintf(`	rate_limit {
+		zone clients {
+			key {http.request.header.%s}
+			algorithm token_bucket
+			events %d
+			window 24h
+		}
+		%s
+	}
+	respond "Hello, World!"`, keyHeader, events, store)
+}
+
+// redisStore is patient: here the machine is busy on purpose.
+func redisStore(address string) string {
+	return "store redis {\n\t\t\taddress " + address + "\n\t\t\ttimeout 3s\n\t\t}"
+}
+
+const (
+	memoryStore = "store memory"
+	bareSite    = `	respond "Hello, World!"`
+	bareRefusal = "\trespond 429"
+)

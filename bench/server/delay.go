@@ -1,0 +1,83 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"net"
+	"time"
+)
+
+// delayed is a TCP proxy that adds to the round trip without narrowing it: whatever
+// comes from a client is passed on so much later, however much has come meanwhile.
+// Answers pass at once.
+type delayed struct {
+	listener net.Listener
+	target   string
+	delay    time.Duration
+}
+
+func delay(target string, by time.Duration) (*delayed, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	d := &delayed{listener: listener, target: target, delay: by}
+	go d.accept()
+	return d, nil
+}
+
+func (d *delayed) Address() string { return d.listener.Addr().String() }
+
+// Close ends new connections; those that stand end with their clients.
+func (d *delayed) Close() error { return d.listener.Close() }
+
+func (d *delayed) accept() {
+	for {
+		client, err := d.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", d.target)
+		if err != nil {
+			_ = client.Close()
+			continue
+		}
+		go d.later(server, client)
+		go func() {
+			_, _ = io.Copy(client, server)
+			_ = errors.Join(client.Close(), server.Close())
+		}()
+	}
+}
+
+// inFlight is how many pieces of a connection may be on their way at once.
+const inFlight = 4096
+
+type piece struct {
+	data []byte
+	due  time.Time
+}
+
+func (d *delayed) later(server, client net.Conn) {
+	pieces := make(chan piece, inFlight)
+	go func() {
+		defer server.Close()
+		for p := range pieces {
+			time.Sleep(time.Until(p.due))
+			if _, err := server.Write(p.data); err != nil {
+				_ = client.Close()
+			}
+		}
+	}()
+	defer close(pieces)
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := client.Read(buffer)
+		if n > 0 {
+			pieces <- piece{append([]byte(nil), buffer[:n]...), time.Now().Add(d.delay)}
+		}
+		if err != nil {
+			return
+		}
+	}
+}

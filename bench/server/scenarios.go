@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/bench/internal/rig"
+)
+
+// scenario compares a Caddy with the directive to one without.
+type scenario struct {
+	name        string
+	bare, with  string // the sites
+	clients     int
+	connections int
+	refuses     bool
+	ratio       float64       // of requests/s that should be left, 0: none is asked for
+	added       time.Duration // p50 that may be added, 0: none is asked for
+	memory      float64       // bytes that may be added, 0: none is asked for
+}
+
+// A client's limit a day. Nobody reaches the first two; roomy is low enough for the state
+// of a client that came once to live for seconds, as states do in earnest. The third is
+// used up at once.
+const (
+	roomy  = 10_000
+	plenty = 1_000_000_000
+	hardly = 1
+)
+
+const manyClients = 100_000
+
+// addedRTT is what the farther Redis is away.
+const addedRTT = time.Millisecond
+
+func scenarios(redis, farRedis string) []scenario {
+	near, far := redisStore(redis), redisStore(farRedis)
+	return []scenario{
+		{name: "memory, 100,000 keys", bare: bareSite, with: limited(roomy, memoryStore), clients: manyClients, connections: 32, ratio: 0.9, memory: 60e6},
+		{name: "memory, one hot key", bare: bareSite, with: limited(plenty, memoryStore), clients: 1, connections: 32},
+		{name: "memory, all refused", bare: bareRefusal, with: limited(hardly, memoryStore), clients: 1, connections: 32, refuses: true, ratio: 0.95},
+		{name: "Redis, 100,000 keys", bare: bareSite, with: limited(roomy, near), clients: manyClients, connections: 32, ratio: 0.7},
+		{name: "Redis, one hot key", bare: bareSite, with: limited(plenty, near), clients: 1, connections: 32, ratio: 0.7},
+		{name: "Redis, all refused", bare: bareRefusal, with: limited(hardly, near), clients: 1, connections: 32, refuses: true, ratio: 0.95},
+		{name: "Redis 1 ms away, 100,000 keys, 256 connections", bare: bareSite, with: limited(roomy, far), clients: manyClients, connections: 256, added: 2500 * time.Microsecond},
+	}
+}
+
+// outcome is what a scenario came to, medians over the rounds.
+type outcome struct {
+	scenario    scenario
+	bare, with  float64 // requests/s
+	ratio       float64
+	bare50      time.Duration
+	with50      time.Duration
+	added       time.Duration // to p50
+	with99      time.Duration
+	addedMemory float64
+}
+
+// bench is where scenarios are run.
+type bench struct {
+	binary   string
+	wrk      *wrk
+	redis    *rig.Redis
+	rounds   int
+	time     time.Duration
+	progress io.Writer
+}
+
+// measure starts both Caddys and loads them in turn. Which one comes first alternates.
+func (b *bench) measure(ctx context.Context, s scenario) (o outcome, err error) {
+	fmt.Fprintln(b.progress, s.name)
+	if err := b.redis.Empty(ctx); err != nil {
+		return o, err
+	}
+	bare, err := startCaddy(b.binary, s.bare)
+	if err != nil {
+		return o, err
+	}
+	defer func() { err = errors.Join(err, bare.Close()) }()
+	with, err := startCaddy(b.binary, s.with)
+	if err != nil {
+		return o, err
+	}
+	defer func() { err = errors.Join(err, with.Close()) }()
+
+	var ratios, bares, withs, bares50, withs50, withs99, adds []float64
+	for round := range b.rounds + 1 {
+		var plain, through run
+		both := []func() error{
+			func() (err error) { plain, err = b.load(ctx, bare, s); return err },
+			func() (err error) { through, err = b.load(ctx, with, s); return err },
+		}
+		first := round % 2
+		if err := both[first](); err != nil {
+			return o, err
+		}
+		if err := both[1-first](); err != nil {
+			return o, err
+		}
+		if round == 0 {
+			continue // this one warms up: connections, keys, heaps
+		}
+		ratios = append(ratios, through.perSecond/plain.perSecond)
+		bares, withs = append(bares, plain.perSecond), append(withs, through.perSecond)
+		bares50, withs50 = append(bares50, float64(plain.p50)), append(withs50, float64(through.p50))
+		withs99 = append(withs99, float64(through.p99))
+		adds = append(adds, float64(through.p50-plain.p50))
+	}
+	below, err := bare.memory()
+	if err != nil {
+		return o, err
+	}
+	above, err := with.memory()
+	if err != nil {
+		return o, err
+	}
+	return outcome{
+		scenario: s, bare: rig.Median(bares), with: rig.Median(withs), ratio: rig.Median(ratios),
+		bare50: time.Duration(rig.Median(bares50)), with50: time.Duration(rig.Median(withs50)),
+		added: time.Duration(rig.Median(adds)), with99: time.Duration(rig.Median(withs99)), addedMemory: above - below,
+	}, nil
+}
+
+// load runs wrk and sees to it that the answers are the scenario's.
+func (b *bench) load(ctx context.Context, c *caddy, s scenario) (run, error) {
+	r, err := b.wrk.against(ctx, c.url, s.connections, s.clients, b.time)
+	if err != nil {
+		return r, err
+	}
+	refused := 0.0
+	if s.refuses {
+		refused = r.requests
+	}
+	// The request that used the limit up was admitted.
+	if off := refused - r.refused; off < -0.5 || off > 1.5 {
+		return r, fmt.Errorf("%.0f of %.0f requests refused, want %.0f", r.refused, r.requests, refused)
+	}
+	return r, nil
+}
