@@ -9,9 +9,11 @@ MAKEFLAGS += --no-print-directory
 
 # How long each fuzz target runs.
 FUZZTIME ?= 3s
-# Which benchmarks run, and how often each: COUNT=10 is what benchstat wants.
+# Which microbenchmarks run, and how often each: COUNT=10 is what benchstat wants.
 BENCH ?= .
 COUNT ?= 1
+# More flags for bench and bench-server, see docs/performance.md.
+BENCHFLAGS ?=
 
 BIN := .bin
 # Tests that need Redis fail without it, rather than skip.
@@ -19,11 +21,11 @@ REDIS := REQUIRE_REDIS=1
 
 # The tests build binaries, also in a checkout of another user, where git refuses
 # to tell go the version. Only "make build" and "make run" ask for it.
-bench cover fuzz golden lint test unit: export GOFLAGS += -buildvcs=false
+bench bench-docs bench-server cover fuzz golden lint microbench test unit: export GOFLAGS += -buildvcs=false
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: test
 test: redis lint unit fuzz ## All that CI runs: redis, lint, unit, fuzz
@@ -42,6 +44,8 @@ lint: tools ## Check format, go vet, staticcheck, go.mod
 	go vet ./...
 	$(BIN)/staticcheck ./...
 	go mod tidy -diff
+	@# A module of its own, which no other step builds.
+	cd bench && go vet ./... && ../$(BIN)/staticcheck ./... && go mod tidy -diff
 
 .PHONY: unit
 unit: redis ## Run the tests with the race detector
@@ -54,7 +58,24 @@ fuzz: redis ## Run every fuzz target for FUZZTIME (3s) each
 	$(REDIS) FUZZTIME=$(FUZZTIME) scripts/fuzz.sh
 
 .PHONY: bench
-bench: redis ## Run the benchmarks that match BENCH (.), COUNT (1) times
+bench: redis ## Measure the Redis store beside its peers, with BENCHFLAGS
+	@go -C bench build -o ../$(BIN)/bench .
+	$(BIN)/bench $(BENCHFLAGS)
+
+.PHONY: bench-server
+bench-server: redis ## Measure a Caddy with and without the directive, with BENCHFLAGS
+	@go -C bench build -o ../$(BIN)/bench-server ./server
+	$(BIN)/bench-server -root . $(BENCHFLAGS)
+
+.PHONY: bench-docs
+bench-docs: redis ## Measure both and write docs/performance.md
+	@go -C bench build -o ../$(BIN)/bench .
+	@go -C bench build -o ../$(BIN)/bench-server ./server
+	$(BIN)/bench -page docs/performance.md
+	$(BIN)/bench-server -root . -page docs/performance.md
+
+.PHONY: microbench
+microbench: redis ## Run the Go benchmarks that match BENCH (.), COUNT (1) times
 	$(REDIS) go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) . ./memorystore ./redisstore
 
 .PHONY: golden

@@ -46,6 +46,12 @@ func claims() []claim {
 			text: manyKeys + ", 64 goroutines: allocations a decision", want: 5, atMost: true,
 			measured: func(r *results) (float64, bool) { return r.median(cell{manyKeys, ourName, 64}, allocs) },
 		},
+		{
+			text: allRefused + ", 1 goroutine: nanoseconds a decision", want: 300, atMost: true,
+			measured: func(r *results) (float64, bool) {
+				return r.median(cell{allRefused, ourName, 1}, func(f figures) float64 { return 1e9 / f.perSecond })
+			},
+		},
 	}
 	for _, goroutines := range []int{1, 16, 256} {
 		list = append(list, fasterThanAll(threeZones, goroutines, 3))

@@ -36,7 +36,8 @@ func (p *plan) run(ctx context.Context, server *rig.Redis) (*results, error) {
 		for i := range p.workloads {
 			w := &p.workloads[i]
 			fmt.Fprintf(p.progress, "round %d of %d: %s\n", round+1, p.rounds, w.name)
-			for _, peer := range w.peers {
+			for i := range w.peers {
+				peer := w.peers[(i+round)%len(w.peers)] // nobody is always the first
 				if err := p.visit(ctx, server, r, w, peer); err != nil {
 					return nil, fmt.Errorf("%s, %s: %w", w.name, peer.name, err)
 				}
