@@ -59,7 +59,7 @@ func bench() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
-	machine := rig.Machine(server.Version(ctx))
+	machine := fmt.Sprintf("%s; %d rounds, %v a cell", rig.Machine(server.Version(ctx)), *rounds, *cellTime)
 	results, err := p.run(ctx, server)
 	if err != nil {
 		return err

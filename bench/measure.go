@@ -46,7 +46,9 @@ func use(ctx context.Context, server *rig.Redis) (usage, error) {
 }
 
 // measure puts a load on a limiter and says what it cost.
-func measure(ctx context.Context, server *rig.Redis, l *limiter, goroutines, clients int, d time.Duration) (figures, *tally, error) {
+func measure(
+	ctx context.Context, server *rig.Redis, l *limiter, goroutines, clients int, d time.Duration,
+) (figures, *tally, error) {
 	runtime.GC()
 	var before, after usage
 	var failedBefore, failedAfter error

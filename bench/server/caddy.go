@@ -35,7 +35,20 @@ type caddy struct {
 	dir     string
 }
 
-// site is what a Caddy serves: lines of a Caddyfile.
+// caddyfile has a port and the lines of a site.
+const caddyfile = `{
+	admin off
+	persist_config off
+	auto_https off
+}
+http://127.0.0.1:%d {
+	bind 127.0.0.1
+%s
+}
+`
+
+// startCaddy runs a Caddy with one site, given as lines of a Caddyfile, and returns when
+// it answers.
 func startCaddy(binary, site string) (*caddy, error) {
 	port, err := rig.FreePort()
 	if err != nil {
@@ -46,8 +59,7 @@ func startCaddy(binary, site string) (*caddy, error) {
 		return nil, err
 	}
 	file := filepath.Join(dir, "Caddyfile")
-	text := fmt.Sprintf("{\n\tadmin off\n\tpersist_config off\n\tauto_https off\n}\nhttp://127.0.0.1:%d {\n\tbind 127.0.0.1\n%s\n}\n",
-		port, site)
+	text := fmt.Sprintf(caddyfile, port, site)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return nil, err
 	}

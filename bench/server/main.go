@@ -82,8 +82,8 @@ func compare() (err error) {
 	if err != nil {
 		return err
 	}
-	about := fmt.Sprintf("%s; wrk and both on the same CPUs; PING through the proxy took %s longer than past it",
-		rig.Machine(b.redis.Version(ctx)), short(added))
+	about := fmt.Sprintf("%s; %d rounds of %v, wrk on the same CPUs; a PING through the proxy took %s longer",
+		rig.Machine(b.redis.Version(ctx)), *rounds, *runTime, short(added))
 	if *page != "" {
 		if err := rig.Rewrite(*page, "server", markdown(about, outcomes)); err != nil {
 			return err

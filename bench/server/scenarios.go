@@ -39,13 +39,34 @@ const addedRTT = time.Millisecond
 func scenarios(redis, farRedis string) []scenario {
 	near, far := redisStore(redis), redisStore(farRedis)
 	return []scenario{
-		{name: "memory, 100,000 keys", bare: bareSite, with: limited(roomy, memoryStore), clients: manyClients, connections: 32, ratio: 0.9, memory: 60e6},
-		{name: "memory, one hot key", bare: bareSite, with: limited(plenty, memoryStore), clients: 1, connections: 32},
-		{name: "memory, all refused", bare: bareRefusal, with: limited(hardly, memoryStore), clients: 1, connections: 32, refuses: true, ratio: 0.95},
-		{name: "Redis, 100,000 keys", bare: bareSite, with: limited(roomy, near), clients: manyClients, connections: 32, ratio: 0.7},
-		{name: "Redis, one hot key", bare: bareSite, with: limited(plenty, near), clients: 1, connections: 32, ratio: 0.7},
-		{name: "Redis, all refused", bare: bareRefusal, with: limited(hardly, near), clients: 1, connections: 32, refuses: true, ratio: 0.95},
-		{name: "Redis 1 ms away, 100,000 keys, 256 connections", bare: bareSite, with: limited(roomy, far), clients: manyClients, connections: 256, added: 2500 * time.Microsecond},
+		{
+			name: "memory, 100,000 keys", bare: bareSite, with: limited(roomy, memoryStore),
+			clients: manyClients, connections: 32, ratio: 0.9, memory: 60e6,
+		},
+		{
+			name: "memory, one hot key", bare: bareSite, with: limited(plenty, memoryStore),
+			clients: 1, connections: 32,
+		},
+		{
+			name: "memory, all refused", bare: bareRefusal, with: limited(hardly, memoryStore),
+			clients: 1, connections: 32, refuses: true, ratio: 0.95,
+		},
+		{
+			name: "Redis, 100,000 keys", bare: bareSite, with: limited(roomy, near),
+			clients: manyClients, connections: 32, ratio: 0.7,
+		},
+		{
+			name: "Redis, one hot key", bare: bareSite, with: limited(plenty, near),
+			clients: 1, connections: 32, ratio: 0.7,
+		},
+		{
+			name: "Redis, all refused", bare: bareRefusal, with: limited(hardly, near),
+			clients: 1, connections: 32, refuses: true, ratio: 0.95,
+		},
+		{
+			name: "Redis 1 ms away, 100,000 keys, 256 connections", bare: bareSite, with: limited(roomy, far),
+			clients: manyClients, connections: 256, added: 2500 * time.Microsecond,
+		},
 	}
 }
 

@@ -9,7 +9,10 @@ import (
 )
 
 // columns are the words of a row: of text tables and of Markdown alike.
-var columns = []string{"case", "bare, requests/s", "limited", "ratio", "p50 bare", "p50 limited", "p50 added", "p99 limited", "memory added", "meant to be", ""}
+var columns = []string{
+	"case", "bare, requests/s", "limited", "ratio",
+	"p50 bare", "p50 limited", "p50 added", "p99 limited", "memory added", "meant to be", "",
+}
 
 func (o outcome) row() []string {
 	wanted, kept := o.verdict()
