@@ -11,8 +11,12 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// ours is this project's store: all zones of a request in one Take.
-func ours(name, algorithm string) peer {
+// noDenyCache has the store ask Redis every time.
+const noDenyCache = -1
+
+// ours is this project's store: all zones of a request in one Take. It remembers a
+// refusal for as long as denyCache says, as in redisstore.Options.
+func ours(name, algorithm string, denyCache time.Duration) peer {
 	return peer{
 		name:  name,
 		setup: "redisstore, default pool",
@@ -34,7 +38,7 @@ func ours(name, algorithm string) peer {
 				}
 			}
 			// As patient as the peers are, so that a busy machine makes nobody fail.
-			s, err := redisstore.New(redisstore.Options{Address: address, Timeout: 3 * time.Second})
+			s, err := redisstore.New(redisstore.Options{Address: address, Timeout: 3 * time.Second, DenyCache: denyCache})
 			if err != nil {
 				return nil, err
 			}

@@ -82,6 +82,7 @@ const goRedisPool = "go-redis, pool of 256"
 // ourName and the others that claims and ratios speak of.
 const (
 	ourName       = "caddyratelimit"
+	denyCacheName = "caddyratelimit, deny cache on"
 	redisRateName = "go-redis/redis_rate v10"
 	traefikName   = "in the style of Traefik v3"
 	evalshaName   = "floor: EVALSHA return 1"
@@ -90,7 +91,7 @@ const (
 // peers are all limiters and floors, in the order of the tables.
 func peers() []peer {
 	return []peer{
-		ours(ourName, "token_bucket"),
+		ours(ourName, "token_bucket", noDenyCache),
 		redisRate(),
 		throttledGCRA(),
 		ululeLimiter(),

@@ -38,7 +38,8 @@ func server(t *testing.T) *rig.Redis {
 // request and with three.
 func TestPeersCount(t *testing.T) {
 	r := server(t)
-	for _, p := range slices.Concat(peers(), everyAlgorithm()) {
+	withCache := ours(denyCacheName, "token_bucket", 0)
+	for _, p := range slices.Concat(peers(), everyAlgorithm(), []peer{withCache}) {
 		for _, zones := range []int{1, 3} {
 			t.Run(fmt.Sprintf("%s/zones=%d", p.name, zones), func(t *testing.T) {
 				if err := check(t.Context(), r, p, zones); err != nil {

@@ -48,7 +48,8 @@ func workloads(only *regexp.Regexp, goroutines []int, clients int) []workload {
 		},
 		{
 			name: allRefused, about: "one limit a request, always the same client, which has used it up",
-			limit: limit{1, day, 1}, clients: 1, refuses: true, goroutines: []int{1, 16, 64, 256}, peers: limiters,
+			limit: limit{1, day, 1}, clients: 1, refuses: true, goroutines: []int{1, 16, 64, 256},
+			peers: append([]peer{ours(denyCacheName, "token_bucket", 0)}, limiters...),
 		},
 		{
 			name: threeZones, about: "three limits a request: one Take, against three calls one after the other; requests/s",
@@ -72,7 +73,7 @@ func workloads(only *regexp.Regexp, goroutines []int, clients int) []workload {
 
 func everyAlgorithm() (list []peer) {
 	for _, name := range algorithms.Names() {
-		list = append(list, ours(name, name))
+		list = append(list, ours(name, name, noDenyCache))
 	}
 	return list
 }
