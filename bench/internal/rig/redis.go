@@ -79,6 +79,9 @@ func (r *Redis) Memory(ctx context.Context) (bytes int64, err error) {
 	keys := r.Client.Scan(ctx, 0, "*", 1000).Iterator()
 	for keys.Next(ctx) {
 		n, err := r.Client.MemoryUsage(ctx, keys.Val(), 0).Result()
+		if errors.Is(err, redis.Nil) {
+			continue // it has expired since
+		}
 		if err != nil {
 			return 0, fmt.Errorf("MEMORY USAGE %s: %w", keys.Val(), err)
 		}
