@@ -60,6 +60,9 @@ func bench() (err error) {
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
 	machine := fmt.Sprintf("%s; %d rounds, %v a cell", rig.Machine(server.Version(ctx)), *rounds, *cellTime)
+	if *keys != maxClients {
+		machine += fmt.Sprintf("; %d keys in place of 100,000", *keys)
+	}
 	results, err := p.run(ctx, server)
 	if err != nil {
 		return err
