@@ -213,10 +213,21 @@ while at <= #groups do
 end
 
 if many then
+  -- To write a number as text is slow, so times to live are rounded up, by a quarter at
+  -- the most, to some that many keys have.
+  local texts = {}
   for k = 1, #KEYS do
     local base = 4 * k - 3
-    if known[base + 3] then
-      call('SET', KEYS[k], pack('>i8i8i8', known[base], known[base + 1], known[base + 2]), 'PX', floor(known[base + 3] / 1000) + MARGIN_MS)
+    local reset = known[base + 3]
+    if reset then
+      local s = floor((reset / 1000 + MARGIN_MS) / 1000) + 1
+      if s > 1024 then s = s + 256 - s % 256 elseif s > 64 then s = s + 16 - s % 16 end
+      local text = texts[s]
+      if not text then
+        text = tostring(s)
+        texts[s] = text
+      end
+      call('SET', KEYS[k], pack('>i8i8i8', known[base], known[base + 1], known[base + 2]), 'EX', text)
     end
   end
 end
