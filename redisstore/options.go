@@ -77,6 +77,10 @@ type Options struct {
 	// DefaultDenyCache.
 	DenyCache time.Duration
 
+	// Instance names this process among those that share the store. Default: a name of its
+	// own for each store.
+	Instance string `json:"-"`
+
 	// Logger is asked for when there is something to say. Default: silence.
 	Logger func() *zap.Logger `json:"-"`
 }
@@ -181,6 +185,7 @@ func (o *Options) client() (*redis.Options, error) {
 	longest := max(o.Timeout, connectTimeout)
 	c.DialTimeout, c.ReadTimeout, c.WriteTimeout, c.PoolTimeout = longest, longest, longest, longest
 	c.PoolSize = o.PoolSize
+	c.Dialer = dialer(c)
 	c.DisableIdentity = true
 	c.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	return c, nil

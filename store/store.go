@@ -12,8 +12,14 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
 
-// ErrClosed is what a store returns after Close.
-var ErrClosed = errors.New("store is closed")
+var (
+	// ErrClosed is what a store returns after Close.
+	ErrClosed = errors.New("store is closed")
+
+	// ErrUnavailable is in the errors of a store that does not ask its backend for a
+	// while, because that has not answered: nothing was charged, and it took no time.
+	ErrUnavailable = errors.New("store is unavailable")
+)
 
 // MaxChecks is how many checks one call may have.
 const MaxChecks = 255
@@ -90,4 +96,10 @@ type Store interface {
 
 	// Close frees what the store holds. Calls under way may fail with [ErrClosed].
 	Close() error
+}
+
+// Fleet is a store that several processes share, and that knows of them.
+type Fleet interface {
+	// Instances is how many processes were last seen, this one included: at least 1.
+	Instances() int
 }

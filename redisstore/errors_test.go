@@ -1,0 +1,193 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// TestKinds meets each kind of error that one Redis can give, and sees that it opens the
+// breaker and that the cure closes it.
+func TestKinds(t *testing.T) {
+	ctx := context.Background()
+	set := func(server *redistest.Server, option, value string) {
+		if err := server.Admin().ConfigSet(ctx, option, value).Err(); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, c := range []struct {
+		kind        string
+		server      []redistest.Option
+		options     redisstore.Options
+		breaks, fix func(*redistest.Server) // fix is nil where a cure takes another config
+	}{
+		{redisstore.KindRefused, nil, redisstore.Options{}, (*redistest.Server).Kill, (*redistest.Server).Restart},
+		{redisstore.KindTimeout, nil, redisstore.Options{Timeout: 50 * time.Millisecond}, (*redistest.Server).Freeze, (*redistest.Server).Thaw},
+		{
+			redisstore.KindOOM, nil, redisstore.Options{},
+			func(s *redistest.Server) { set(s, "maxmemory", "1") },
+			func(s *redistest.Server) { set(s, "maxmemory", "0") },
+		},
+		{
+			redisstore.KindReadonly, nil, redisstore.Options{},
+			func(s *redistest.Server) { s.Admin().ReplicaOf(ctx, "127.0.0.1", "1") },
+			func(s *redistest.Server) { s.Admin().ReplicaOf(ctx, "NO", "ONE") },
+		},
+		{
+			redisstore.KindLoading, []redistest.Option{redistest.WithArgs("--replica-serve-stale-data", "no")}, redisstore.Options{},
+			func(s *redistest.Server) { s.Admin().ReplicaOf(ctx, "127.0.0.1", "1") },
+			func(s *redistest.Server) { s.Admin().ReplicaOf(ctx, "NO", "ONE") },
+		},
+		{
+			redisstore.KindAuth, []redistest.Option{redistest.WithPassword("s3cret")}, redisstore.Options{Password: "s3cret"},
+			func(s *redistest.Server) { set(s, "requirepass", "other"); disconnect(t, s) },
+			nil,
+		},
+		{
+			redisstore.KindAuth, []redistest.Option{redistest.WithUser("limiter", "s3cret", "~rl:*", "+eval", "+evalsha")},
+			redisstore.Options{Username: "limiter", Password: "s3cret"},
+			func(*redistest.Server) {},
+			nil,
+		},
+		{
+			redisstore.KindCluster, []redistest.Option{redistest.WithArgs("--cluster-enabled", "yes")}, redisstore.Options{},
+			func(*redistest.Server) {},
+			nil,
+		},
+	} {
+		t.Run(c.kind, func(t *testing.T) {
+			server := redistest.Start(t, c.server...)
+			c.options.Address = server.Addr()
+			s, rule := open(t, c.options), hourly(t)
+			if c.fix != nil {
+				take(t, s, rule, "client", 1)
+			}
+			c.breaks(server)
+			met := make(map[string]int)
+			for range 20 {
+				err := attempt(s, rule)
+				if err == nil {
+					t.Fatal("it decides")
+				}
+				kind := redisstore.Kind(err)
+				if kind == redisstore.KindOther || kind == redisstore.KindNetwork && met[c.kind] > 0 {
+					t.Logf("%s: %v", kind, err)
+				}
+				met[kind]++
+			}
+			t.Logf("%v, such as: %v", met, attempt(s, rule))
+			// What was open breaks once.
+			if other := met[redisstore.KindNetwork]; met[c.kind] < 4-other || met[c.kind] > 10 || met[redisstore.KindOpen] < 10 || met[redisstore.KindOther] > 0 {
+				t.Errorf("met %v, want %s a few times and then open", met, c.kind)
+			}
+			if state := s.Breaker(); state == "closed" {
+				t.Errorf("the breaker is %s", state)
+			}
+			if c.fix == nil {
+				return
+			}
+			c.fix(server)
+			cured := time.Now()
+			for attempt(s, rule) != nil {
+				if time.Since(cured) > 10*time.Second {
+					t.Fatalf("no answer after the cure: %v", attempt(s, rule))
+				}
+			}
+			t.Logf("answers %v after the cure", time.Since(cured))
+			if state := s.Breaker(); state != "closed" {
+				t.Errorf("the breaker is %s", state)
+			}
+		})
+	}
+}
+
+func disconnect(t *testing.T, server *redistest.Server) {
+	t.Helper()
+	if err := server.Admin().ClientKillByFilter(context.Background(), "TYPE", "normal", "SKIPME", "yes").Err(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestKindOfABrokenConnection: somebody who hangs up.
+func TestKindOfABrokenConnection(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_ = conn.Close()
+		}
+	}()
+	s := open(t, redisstore.Options{Address: listener.Addr().String()})
+	if err := attempt(s, hourly(t)); redisstore.Kind(err) != redisstore.KindNetwork {
+		t.Errorf("%v is of kind %s", err, redisstore.Kind(err))
+	}
+}
+
+// reply is an error that Redis answered, as go-redis has it.
+type reply string
+
+func (r reply) Error() string { return string(r) }
+func (reply) RedisError()     {}
+
+// TestKindOfReplies: what is not easily met, in the words of several versions.
+func TestKindOfReplies(t *testing.T) {
+	for text, want := range map[string]string{
+		"LOADING Redis is loading the dataset in memory":                                                        redisstore.KindLoading,
+		"OOM command not allowed when used memory > 'maxmemory'. script: 1f, on @user_script:205.":              redisstore.KindOOM,
+		"ERR Error running script (call to f_1f): @user_script:9: -OOM command not allowed when used memory >":  redisstore.KindOOM,
+		"ERR Error running script (call to f_1f): @user_script:9: @user_script: 9: -READONLY You can't write a": redisstore.KindReadonly,
+		"NOPERM User limiter has no permissions to run the 'get' command script: 1f":                            redisstore.KindAuth,
+		"WRONGPASS invalid username-password pair or user is disabled.":                                         redisstore.KindAuth,
+		"ERR AUTH <password> called without any password configured for the default user.":                      redisstore.KindAuth,
+		"TRYAGAIN Multiple keys request during rehashing of slot":                                               redisstore.KindCluster,
+		"MOVED 3999 127.0.0.1:6381":       redisstore.KindCluster,
+		"ERR unknown command 'EVALSHA'":   redisstore.KindOther,
+		"ERR value is OOM or -something":  redisstore.KindOther,
+		"MISCONF Redis is configured to":  redisstore.KindOther,
+		"BUSY Redis is busy running a sc": redisstore.KindOther,
+	} {
+		if got := redisstore.Kind(reply(text)); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+	for _, kind := range []string{redisstore.Kind(store.ErrUnavailable), redisstore.Kind(errors.New("strange")), redisstore.Kind(context.DeadlineExceeded)} {
+		if !slices.Contains(redisstore.Kinds(), kind) {
+			t.Errorf("%s is none of %v", kind, redisstore.Kinds())
+		}
+	}
+}
+
+// TestOpenBreakerCostsNothing: no allocation, and no packet to a Redis that is dead.
+func TestOpenBreakerCostsNothing(t *testing.T) {
+	dead := net.JoinHostPort("127.0.0.1", strconv.Itoa(redistest.FreePort(t)))
+	s, rule := open(t, redisstore.Options{Address: dead}), hourly(t)
+	for attempt(s, rule) != nil && s.Breaker() == "closed" {
+	}
+	checks, decisions := []store.Check{{Rule: rule, Key: "client", Cost: 1}}, make([]algorithms.Decision, 1)
+	refused := 0
+	allocations := testing.AllocsPerRun(10_000, func() {
+		if errors.Is(s.Take(context.Background(), checks, decisions), store.ErrUnavailable) {
+			refused++
+		}
+	})
+	// A probe each half second allocates, and so do tests beside this one.
+	if allocations > 0.5 || refused < 9_000 {
+		t.Errorf("%v allocations a request, %d refused of 10000", allocations, refused)
+	}
+}
