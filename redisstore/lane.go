@@ -13,13 +13,19 @@ import (
 type lane struct {
 	batcher
 
-	client redis.Cmdable
-	script *script
+	client  redis.Cmdable
+	script  *script
+	breaker *breaker
 }
 
-// run runs the script by its digest, and by its text if Redis does not know it: then
-// nothing has run yet.
+// run makes a call, unless Redis is known not to answer.
 func (l *lane) run(ctx context.Context, c *call) error {
+	return l.breaker.run(func() (struct{}, error) { return struct{}{}, l.evaluate(ctx, c) })
+}
+
+// evaluate runs the script by its digest, and by its text if Redis does not know it: then
+// nothing has run yet.
+func (l *lane) evaluate(ctx context.Context, c *call) error {
 	cmd := redis.NewStringCmd(ctx, c.arguments("evalsha", l.script.digest)...)
 	err := l.process(ctx, cmd)
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {

@@ -51,7 +51,7 @@ func New(options Options) (*Store, error) {
 		denied:  newDenied(options.DenyCache),
 		today:   func() int64 { return time.Now().UnixMicro() },
 	}
-	s.lane = lane{client: s.client, script: &s.script}
+	s.lane = lane{client: s.client, script: &s.script, breaker: newBreaker()}
 	s.lane.send, s.lane.timeout, s.lane.epoch = s.lane.run, options.Timeout, time.Now()
 	s.returns.init()
 	go s.settle()
@@ -75,11 +75,17 @@ func (s *Store) Take(ctx context.Context, checks []store.Check, decisions []algo
 			return nil
 		}
 	}
+	if err := s.lane.breaker.refuses(); err != nil {
+		return err
+	}
 	q := questions.Get().(*question)
 	if err := q.ask(s, checks, &known); err != nil {
 		return err
 	}
 	if err := s.lane.ask(ctx, q); err != nil {
+		if errors.Is(err, store.ErrUnavailable) {
+			return err // nothing was sent
+		}
 		s.lost(checks)
 		s.connect()
 		return err
@@ -107,6 +113,10 @@ func (s *Store) Reset(ctx context.Context, rule *store.Rule, key string) error {
 	s.forget(rule, key)
 	return err
 }
+
+// Breaker is closed while Redis is asked, open while it is not, and half-open while one
+// call finds out whether it is back.
+func (s *Store) Breaker() string { return s.lane.breaker.state() }
 
 // Close implements [store.Store].
 func (s *Store) Close() error {
