@@ -37,3 +37,6 @@ func (s *Store) SetScript(text string) {
 func (s *Store) Remembered() int { return int(s.denied.size.Load()) }
 
 const MaxRemembered = deniedShards * maxDenied
+
+// Beat tells the fleet now, rather than when it is time.
+func (s *Store) Beat() { s.presence.beat(lifetime, 10*time.Second) }

@@ -30,6 +30,8 @@ type Store struct {
 	holds   store.Holds
 	returns returns
 
+	presence *presence
+
 	connecting atomic.Bool
 
 	// warned is when damage was last spoken of, in nanoseconds of Unix time.
@@ -55,6 +57,7 @@ func New(options Options) (*Store, error) {
 	s.lane.send, s.lane.timeout, s.lane.epoch = s.lane.run, options.Timeout, time.Now()
 	s.returns.init()
 	go s.settle()
+	s.presence = announce(s.client, options)
 	return s, nil
 }
 
@@ -114,12 +117,16 @@ func (s *Store) Reset(ctx context.Context, rule *store.Rule, key string) error {
 	return err
 }
 
+// Instances implements [store.Fleet].
+func (s *Store) Instances() int { return s.presence.instances() }
+
 // Breaker is closed while Redis is asked, open while it is not, and half-open while one
 // call finds out whether it is back.
 func (s *Store) Breaker() string { return s.lane.breaker.state() }
 
 // Close implements [store.Store].
 func (s *Store) Close() error {
+	s.presence.leave()
 	s.returns.stop()
 	if err := s.client.Close(); err != nil && !errors.Is(err, redis.ErrClosed) {
 		return err

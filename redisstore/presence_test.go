@@ -1,0 +1,89 @@
+package redisstore_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+const instancesKey = "rl:instances"
+
+// TestInstances: processes come, crash and leave, with the least rights that the README
+// names; and while Redis is away the last number stands.
+func TestInstances(t *testing.T) {
+	ctx := context.Background()
+	server := redistest.Start(t, redistest.WithUser("limiter", "s3cret", leastACL(t)...))
+	instance := func(name string) *redisstore.Store {
+		return open(t, redisstore.Options{Address: server.Addr(), Username: "limiter", Password: "s3cret", Instance: name})
+	}
+	expect := func(s *redisstore.Store, want int, when string) {
+		t.Helper()
+		if got := s.Instances(); got != want {
+			t.Fatalf("%s: %d instances, want %d", when, got, want)
+		}
+	}
+	one, two, again := instance("one"), instance("two"), instance("one")
+	expect(one, 1, "before it has told anybody")
+	one.Beat()
+	expect(one, 1, "alone")
+	two.Beat()
+	one.Beat()
+	again.Beat()
+	expect(one, 2, "two processes, one with two stores")
+	expect(two, 2, "two processes")
+
+	// Another has crashed a moment ago, and one long ago.
+	now := server.Admin().Time(ctx).Val().UnixMilli()
+	server.Admin().ZAdd(ctx, instancesKey, redis.Z{Score: float64(now + 3_600_000), Member: "three"}, redis.Z{Score: float64(now - 1), Member: "four"})
+	one.Beat()
+	expect(one, 3, "after a crash")
+	if ttl := server.Admin().PTTL(ctx, instancesKey).Val(); ttl <= 0 || ttl > 15*time.Second {
+		t.Errorf("the key lives for %v, want up to 15s", ttl)
+	}
+
+	server.Freeze()
+	expect(one, 3, "while Redis is away")
+	server.Thaw()
+
+	// A store that is closed has its process counted for a little more than an interval,
+	// unless another one speaks up for it.
+	closed(t, two)
+	now = server.Admin().Time(ctx).Val().UnixMilli()
+	if left := int64(server.Admin().ZScore(ctx, instancesKey, "two").Val()) - now; left > 6_000 {
+		t.Errorf("after closing it counts for %d ms more, want at most 6000", left)
+	}
+	closed(t, again)
+	one.Beat()
+	if left := int64(server.Admin().ZScore(ctx, instancesKey, "one").Val()) - now; left < 10_000 {
+		t.Errorf("the other store of the process counts for %d ms, want about 15000", left)
+	}
+}
+
+// TestInstanceTellsByItself: nobody has to ask for it; and a store that is closed at
+// once, as for a config that is only looked at, leaves no trace.
+func TestInstanceTellsByItself(t *testing.T) {
+	server := redistest.Start(t)
+	seen := func() int64 { return server.Admin().ZCard(context.Background(), instancesKey).Val() }
+	s, err := redisstore.New(redisstore.Options{Address: server.Addr()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed(t, s)
+	if n := seen(); n != 0 {
+		t.Errorf("%d instances after one that was closed at once, want 0", n)
+	}
+	open(t, redisstore.Options{Address: server.Addr()})
+	for start := time.Now(); seen() != 1; time.Sleep(10 * time.Millisecond) {
+		if time.Since(start) > 20*time.Second {
+			t.Fatal("it does not tell the fleet")
+		}
+	}
+}
+
+var _ store.Fleet = (*redisstore.Store)(nil)
