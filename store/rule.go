@@ -20,6 +20,7 @@ type Rule struct {
 	salt      uint64
 	dated     algorithms.Dated // nil unless the parameters depend on the date
 	prepared  atomic.Pointer[Prepared]
+	shared    atomic.Pointer[share]
 }
 
 // Prepared are the numbers that the algorithm computes with.

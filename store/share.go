@@ -1,0 +1,40 @@
+package store
+
+// Share is a rule's part for one of n processes that count apart, such that all of them
+// together admit no more than the rule does: events and burst divided by n, rounded
+// down, but at least 1 where they were. Windows and leases stay. It keeps the last one
+// it made, so that asking again for the same n costs nothing.
+func (r *Rule) Share(n int) *Rule {
+	if n <= 1 {
+		return r
+	}
+	if kept := r.shared.Load(); kept != nil && kept.n == n {
+		return kept.rule
+	}
+	limit := r.limit
+	limit.Events, limit.Burst = part(limit.Events, n), part(limit.Burst, n)
+	rule, err := NewRule(r.zone, r.algorithm, limit, r.salt)
+	if err != nil {
+		// A burst that came back slowly may do so too slowly when the events were rounded
+		// down. Without one it has that of its events.
+		limit.Burst = 0
+		if rule, err = NewRule(r.zone, r.algorithm, limit, r.salt); err != nil {
+			return r
+		}
+	}
+	r.shared.Store(&share{n, rule})
+	return rule
+}
+
+// share is the part that was asked for last.
+type share struct {
+	n    int
+	rule *Rule
+}
+
+func part(whole int64, n int) int64 {
+	if whole == 0 {
+		return 0
+	}
+	return max(1, whole/int64(n))
+}
