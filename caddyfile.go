@@ -38,9 +38,11 @@ func init() {
 //	        lease       <duration>
 //	        cost        <n>
 //	        max_wait    <duration>
+//	        on_store_error allow|deny|local
 //	    }
 //	    store           <backend> { ... }
-//	    on_store_error  allow|deny
+//	    on_store_error  allow|deny|local
+//	    instances       <n>
 //	    headers         draft-10|off
 //	    status          <code>
 //	    log_key         [true|false]
@@ -88,6 +90,9 @@ func (h *Handler) inherit(defaults *Handler) {
 	if h.OnStoreError == "" {
 		h.OnStoreError = defaults.OnStoreError
 	}
+	if h.Instances == nil {
+		h.Instances = defaults.Instances
+	}
 	if h.Headers == nil {
 		h.Headers = slices.Clone(defaults.Headers)
 	}
@@ -112,6 +117,7 @@ func handlerOptions(h *Handler, d *caddyfile.Dispenser) map[string]option {
 	return map[string]option{
 		"store":           {parse: func() (string, error) { return parseStore(h, d) }},
 		"on_store_error":  {parse: text(d, &h.OnStoreError)},
+		"instances":       {parse: optional(&h.Instances, func(n *int) parser { return integer(d, "instances", n) })},
 		"headers":         {parse: texts(d, &h.Headers)},
 		"status":          {parse: integer(d, "status", &h.Status)},
 		"log_key":         {parse: boolean(d, "log_key", &h.LogKey)},
@@ -167,6 +173,8 @@ func parseZone(h httpcaddyfile.Helper, handler *Handler) error {
 		"timezone":    {parse: text(d, &z.Timezone)},
 		"lease":       {parse: duration(d, "lease", &z.Lease)},
 		"max_wait":    {parse: duration(d, "max_wait", &z.MaxWait)},
+
+		"on_store_error": {parse: text(d, &z.OnStoreError)},
 	})
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@
 package caddyratelimit
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,8 +43,14 @@ type Handler struct {
 	StoreRaw json.RawMessage `json:"store,omitempty" caddy:"namespace=http.rate_limit.stores inline_key=backend"`
 
 	// What happens to requests while the store gives no answer. `allow` (the default)
-	// lets them pass without rate limit headers; `deny` answers 503.
+	// lets them pass without rate limit headers; `deny` answers 503; `local` counts in the
+	// memory of each Caddy, with limits divided by the number of Caddys. A zone may say
+	// otherwise for itself.
 	OnStoreError string `json:"on_store_error,omitempty"`
+
+	// By how many Caddys `local` divides limits, from 1 to 100000. Default: as many as the
+	// store has last seen alive.
+	Instances *int `json:"instances,omitempty"`
 
 	// The header fields that tell clients about their limits: `draft-10` (the default)
 	// for RateLimit and RateLimit-Policy of draft-ietf-httpapi-ratelimit-headers-10, or
@@ -78,6 +85,7 @@ type Handler struct {
 	logger *zap.Logger
 	zones  []*Zone
 	store  *lease
+	local  *lease // stands in for the store; nil if no zone may need it
 	answer answer
 }
 
@@ -120,10 +128,16 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		if err := z.provision(ctx, name, h.store, h.logger); err != nil {
 			return fmt.Errorf("zone %q: %w", name, err)
 		}
+		z.onStoreError = cmp.Or(z.OnStoreError, h.OnStoreError)
 		if err := app.define(z, h.store); err != nil {
 			return fmt.Errorf("zone %q: %w", name, err)
 		}
 		h.zones = append(h.zones, z)
+	}
+	if slices.ContainsFunc(h.zones, func(z *Zone) bool { return z.onStoreError == localOnError }) {
+		if h.local, err = borrow(&localBackend{standsFor: h.store.id}); err != nil {
+			return err
+		}
 	}
 	h.answer = newAnswer(h)
 	return nil
@@ -170,8 +184,11 @@ func (h *Handler) check() error {
 	if h.OnStoreError == "" {
 		h.OnStoreError = allowOnError
 	}
-	if h.OnStoreError != allowOnError && h.OnStoreError != denyOnError {
-		return fmt.Errorf("on_store_error must be allow or deny, got %q", h.OnStoreError)
+	if err := checkOnStoreError(h.OnStoreError); err != nil {
+		return err
+	}
+	if h.Instances != nil && (*h.Instances < 1 || *h.Instances > maxInstances) {
+		return fmt.Errorf("instances must be from 1 to %d, got %d", maxInstances, *h.Instances)
 	}
 	if len(h.Headers) == 0 {
 		h.Headers = []string{headersDraft10}
@@ -218,8 +235,10 @@ func (h *Handler) Cleanup() error {
 			z.release()
 		}
 	}
-	if h.store != nil {
-		errs = append(errs, h.store.giveBack())
+	for _, l := range []*lease{h.store, h.local} {
+		if l != nil {
+			errs = append(errs, l.giveBack())
+		}
 	}
 	return errors.Join(errs...)
 }

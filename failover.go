@@ -3,52 +3,72 @@ package caddyratelimit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"go.uber.org/zap"
+
+	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // What on_store_error can be.
 const (
 	allowOnError = "allow"
 	denyOnError  = "deny"
+	localOnError = "local"
 )
 
-// health notices when a store stops answering and when it is back, and says each once.
-type health struct {
-	failing   atomic.Bool
-	lastError atomic.Int64 // nanoseconds since the process began
-	since     atomic.Int64
+func checkOnStoreError(policy string) error {
+	switch policy {
+	case allowOnError, denyOnError, localOnError:
+		return nil
+	}
+	return fmt.Errorf("on_store_error must be allow, deny or local, got %q", policy)
 }
 
-// quiet is how long a store must answer without fail to count as back, so that one
-// which answers now and then does not write a line each time.
-const quiet = time.Second
+// maxInstances bounds the option, well above any fleet.
+const maxInstances = 100_000
 
-var processStart = time.Now()
-
-// report takes note of an answer (nil) or the lack of one.
-func (s *health) report(err error, policy string, logger *zap.Logger) {
-	if err == nil && !s.failing.Load() {
-		return
+// instances is how many Caddys share a limit while they count apart: as many as the
+// store has last seen, unless the config knows better.
+func (h *Handler) instances() int {
+	if h.Instances != nil {
+		return *h.Instances
 	}
-	now := int64(time.Since(processStart))
+	if fleet, ok := h.store.shared.Store.(store.Fleet); ok {
+		return fleet.Instances()
+	}
+	return 1
+}
+
+// ask has a store decide. If it may pass and holds something, it holds the store too.
+func (h *Handler) ask(l *lease, a *attempt, r *http.Request, p *patience) (*hold, error) {
+	u, err := l.begin()
 	if err != nil {
-		s.lastError.Store(now)
-		if s.failing.CompareAndSwap(false, true) {
-			s.since.Store(now)
-			logger.Error("the rate limit store does not answer",
-				zap.String("on_store_error", policy), zap.Error(err))
+		return nil, err
+	}
+	held, err := h.pass(a, u, r, p)
+	if held == nil {
+		u.end()
+	}
+	return held, err
+}
+
+// fallBack decides a request that the store did not, each zone as it says: one that
+// denies is enough to deny, those that decide locally do so together, the others let it
+// pass. What is left of the attempt are the zones that have decided.
+func (h *Handler) fallBack(a *attempt, r *http.Request, p *patience) (*hold, error) {
+	for _, z := range a.zones {
+		if z.onStoreError == denyOnError {
+			return nil, errNoStore
 		}
-		return
 	}
-	if now-s.lastError.Load() > int64(quiet) && s.failing.CompareAndSwap(true, false) {
-		logger.Info("the rate limit store answers again",
-			zap.Duration("after", time.Duration(now-s.since.Load())))
+	a.localize(h.instances())
+	if len(a.zones) == 0 {
+		return nil, nil
 	}
+	return h.ask(h.local, a, r, p)
 }
 
 var errNoStore = errors.New("rate limit store does not answer")

@@ -3,55 +3,18 @@ package caddyratelimit
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
-	"go.uber.org/zap/zaptest/observer"
+	"github.com/dunglas/httpsfv"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
-
-// TestOneLineForEachChange: a store that fails a thousand requests, or every other one,
-// writes a line when that begins and one when it is over.
-func TestOneLineForEachChange(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		core, logs := observer.New(zapcore.InfoLevel)
-		logger := zap.New(core)
-		var h health
-		down := errors.New("connection refused")
-		for i := range 1000 {
-			h.report(nil, allowOnError, logger)
-			if i == 500 {
-				h.report(down, allowOnError, logger)
-			}
-		}
-		for range 1000 {
-			h.report(down, allowOnError, logger)
-			h.report(nil, allowOnError, logger)
-			time.Sleep(10 * time.Millisecond) // of the test's own time
-		}
-		if logs.Len() != 1 {
-			t.Fatalf("%d lines, want 1: %v", logs.Len(), logs.All())
-		}
-		time.Sleep(quiet + 1)
-		for range 1000 {
-			h.report(nil, allowOnError, logger)
-		}
-		lines := logs.All()
-		if len(lines) != 2 || lines[0].Message != "the rate limit store does not answer" || lines[1].Message != "the rate limit store answers again" {
-			t.Fatalf("want a line for each change: %v", lines)
-		}
-		if lines[0].ContextMap()["error"] != "connection refused" || lines[0].ContextMap()["on_store_error"] != "allow" {
-			t.Errorf("the line does not say why: %v", lines[0].ContextMap())
-		}
-	})
-}
 
 // failingStore gives no answer.
 type failingStore struct{ store.Store }
@@ -66,15 +29,27 @@ type failingBackend struct{ MemoryStore }
 func (*failingBackend) Identity() (string, error)  { return "failing", nil }
 func (*failingBackend) Open() (store.Store, error) { return failingStore{}, nil }
 
+// fail has a handler's store give no answer until the test ends.
+func fail(t *testing.T, h *Handler) {
+	t.Helper()
+	failing, err := borrow(new(failingBackend))
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := h.store
+	h.store = failing
+	t.Cleanup(func() {
+		h.store = own
+		if err := failing.giveBack(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestStoreError(t *testing.T) {
 	for policy, want := range map[string]int{allowOnError: 200, denyOnError: 503} {
 		h := provision(t, config(t), `{"on_store_error": "`+policy+`", "rate_limits": {"zone": {"max_events": 3, "window": "1h"}}}`)
-		failing, err := borrow(new(failingBackend))
-		if err != nil {
-			t.Fatal(err)
-		}
-		own := h.store
-		h.store = failing
+		fail(t, h)
 		for range 5 {
 			status, header := serve(t, h, "203.0.113.7:1")
 			if status != want {
@@ -87,10 +62,63 @@ func TestStoreError(t *testing.T) {
 				t.Errorf("%s: Retry-After %q", policy, header.Get("Retry-After"))
 			}
 		}
-		h.store = own
-		if err := failing.giveBack(); err != nil {
-			t.Error(err)
+	}
+}
+
+// TestZonesDisagreeOnStoreErrors: one zone that denies is enough; those that decide
+// locally do so all or nothing; of the others nothing is told.
+func TestZonesDisagreeOnStoreErrors(t *testing.T) {
+	zone := func(name, policy string, events int) string {
+		if policy != "" {
+			policy = fmt.Sprintf(`, "on_store_error": %q`, policy)
 		}
+		return fmt.Sprintf(`"%s-%s": {"max_events": %d, "window": "1h"%s}`, t.Name(), name, events, policy)
+	}
+	for _, c := range []struct {
+		name     string
+		handler  string // its policy
+		zones    []string
+		statuses []int
+		told     string // the zones in RateLimit-Policy
+		limit    string // the zone in RateLimit, and what remains
+	}{
+		{"all allow", "allow", []string{zone("a", "", 1), zone("b", "", 1)}, []int{200, 200, 200}, "", ""},
+		{"one denies", "allow", []string{zone("c", "", 1), zone("d", "deny", 9), zone("e", "local", 9)}, []int{503, 503}, "", ""},
+		{"one allows", "deny", []string{zone("f", "allow", 1)}, []int{200, 200}, "", ""},
+		{"one is local", "allow", []string{zone("g", "", 1), zone("h", "local", 4)}, []int{200, 200, 429, 429}, "h", "h 0"},
+		{"all are local", "local", []string{zone("i", "", 4), zone("j", "", 100)}, []int{200, 200, 429, 429}, "i j", "i 0"},
+		{"zero", "local", []string{zone("k", "", 0)}, []int{429}, "k", "k 0"},
+		{"less than one each", "local", []string{zone("l", "", 1)}, []int{200, 429}, "l", "l 0"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := provision(t, config(t), `{"on_store_error": "`+c.handler+`", "instances": 2, "rate_limits": {`+strings.Join(c.zones, ",")+`}}`)
+			fail(t, h)
+			var header http.Header
+			for i, want := range c.statuses {
+				var status int
+				if status, header = serve(t, h, "203.0.113.7:1"); status != want {
+					t.Fatalf("request %d: status %d, want %d", i+1, status, want)
+				}
+				if (header.Get("Retry-After") != "") != (want != http.StatusOK) {
+					t.Errorf("request %d: status %d with Retry-After %q", i+1, status, header.Get("Retry-After"))
+				}
+			}
+			var told []string
+			policies, err := httpsfv.UnmarshalList(header.Values("RateLimit-Policy"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range policies {
+				told = append(told, strings.TrimPrefix(p.(httpsfv.Item).Value.(string), "TestZonesDisagreeOnStoreErrors-"))
+			}
+			if strings.Join(told, " ") != c.told {
+				t.Errorf("told of zones %q, want %q", told, c.told)
+			}
+			limit := strings.NewReplacer(`"TestZonesDisagreeOnStoreErrors-`, "", `";r=`, " ", ";t=", " ").Replace(header.Get("RateLimit"))
+			if !strings.HasPrefix(limit, c.limit) || c.limit == "" && limit != "" {
+				t.Errorf("RateLimit: %q, want %q", limit, c.limit)
+			}
+		})
 	}
 }
 

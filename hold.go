@@ -51,9 +51,9 @@ var (
 	thisProcess = func() string {
 		var b [8]byte
 		_, _ = rand.Read(b[:])
-		return hex.EncodeToString(b[:]) + "-"
+		return hex.EncodeToString(b[:])
 	}()
 	lastHold atomic.Uint64
 )
 
-func newHold() string { return thisProcess + strconv.FormatUint(lastHold.Add(1), 36) }
+func newHold() string { return thisProcess + "-" + strconv.FormatUint(lastHold.Add(1), 36) }

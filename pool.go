@@ -23,7 +23,7 @@ var (
 // call under way is done.
 type shared struct {
 	store.Store
-	health health
+	health *health
 	users  atomic.Int64 // the pool is one
 }
 
@@ -73,7 +73,7 @@ func borrowAs(id string, backend Backend) (*lease, error) {
 		if err != nil {
 			return nil, err
 		}
-		opened := &shared{Store: s}
+		opened := &shared{Store: s, health: newHealth(describe(backend))}
 		opened.users.Store(1)
 		return opened, nil
 	})

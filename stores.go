@@ -162,7 +162,7 @@ func (s *RedisStore) Provision(caddy.Context) error {
 	}
 	o := redisstore.Options{
 		URL: s.URL, Username: s.Username, Password: s.Password, DB: s.DB, KeyPrefix: s.KeyPrefix,
-		Timeout: time.Duration(s.Timeout), PoolSize: s.PoolSize, Logger: logger,
+		Timeout: time.Duration(s.Timeout), PoolSize: s.PoolSize, Instance: thisProcess, Logger: logger,
 	}
 	if s.DenyCache != nil {
 		if o.DenyCache = time.Duration(*s.DenyCache); o.DenyCache == 0 {

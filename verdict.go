@@ -75,21 +75,18 @@ func (h *Handler) decide(w http.ResponseWriter, r *http.Request) (held *hold, do
 	if len(a.zones) == 0 {
 		return nil, false, nil
 	}
-	u, err := h.store.begin()
-	if err == nil {
-		held, err = h.pass(a, u, r)
-		if held == nil {
-			u.end()
-		}
+	var p patience
+	held, err = h.ask(h.store, a, r, &p)
+	if err != nil && err != errLeft {
+		h.store.shared.health.report(err, h.logger)
+		held, err = h.fallBack(a, r, &p)
 	}
 	switch {
 	case err == errLeft:
 		return nil, true, caddyhttp.Error(statusClientClosedRequest, err)
 	case err != nil:
-		h.store.shared.health.report(err, h.OnStoreError, h.logger)
-		if h.OnStoreError == denyOnError {
-			return nil, true, deny(w, r)
-		}
+		return nil, true, deny(w, r)
+	case len(a.zones) == 0: // nobody has decided, so there is nothing to tell
 		return nil, false, nil
 	}
 	binding, refused := a.binding()
@@ -106,17 +103,16 @@ func (h *Handler) decide(w http.ResponseWriter, r *http.Request) (held *hold, do
 // whether the request may pass; and waits for its turn. A client that leaves takes back
 // no charge but its turn and what it holds, and breaks off no call: neither is for
 // clients to decide.
-func (h *Handler) pass(a *attempt, u use, r *http.Request) (held *hold, err error) {
-	var patience patience
+func (h *Handler) pass(a *attempt, u use, r *http.Request, p *patience) (held *hold, err error) {
 	for {
 		if err := u.Take(detached{r.Context()}, a.checks, a.decisions); err != nil {
 			return nil, err
 		}
-		u.health.report(nil, h.OnStoreError, h.logger)
+		u.health.report(nil, h.logger)
 		if !a.refused() {
 			break
 		}
-		wait := patience.next(a)
+		wait := p.next(a)
 		if wait <= 0 {
 			return nil, nil
 		}

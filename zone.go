@@ -78,21 +78,27 @@ type Zone struct {
 	// Default: 0, which is not at all, and in a queue without a bound.
 	MaxWait caddy.Duration `json:"max_wait,omitempty"`
 
+	// What happens to requests of this zone while the store gives no answer: `allow`,
+	// `deny` or `local`. Default: what the handler says. If zones that one request meets
+	// differ, one that denies is enough to deny, and those that are `local` decide together.
+	OnStoreError string `json:"on_store_error,omitempty"`
+
 	// What a request takes from the limit. Default: 1. With 0 it is counted by nothing
 	// and only told how much is left.
 	Cost *int64 `json:"cost,omitempty"`
 
-	name       string
-	matchers   caddyhttp.MatcherSets
-	key        *keyTemplate
-	cost       int64
-	rule       *store.Rule
-	lends      bool   // the algorithm's charges are held until the request is over
-	queues     bool   // the store tells each request how long to wait
-	generation string // key in the pool, once joined
-	exceeded   error  // what a refusal ends the request with
-	policy     string // item of RateLimit-Policy
-	item       string // begin of the item of RateLimit
+	name         string
+	matchers     caddyhttp.MatcherSets
+	key          *keyTemplate
+	cost         int64
+	rule         *store.Rule
+	onStoreError string // OnStoreError, or the handler's
+	lends        bool   // the algorithm's charges are held until the request is over
+	queues       bool   // the store tells each request how long to wait
+	generation   string // key in the pool, once joined
+	exceeded     error  // what a refusal ends the request with
+	policy       string // item of RateLimit-Policy
+	item         string // begin of the item of RateLimit
 }
 
 func (z *Zone) provision(ctx caddy.Context, name string, kept *lease, log *zap.Logger) error {
@@ -156,6 +162,8 @@ func (z *Zone) limit() (l algorithms.Limit, err error) {
 		return l, errors.New("max_events is missing: a zone needs max_events and a window")
 	case *z.MaxEvents < 0:
 		return l, fmt.Errorf("max_events must be at least zero, got %d", *z.MaxEvents)
+	case z.OnStoreError != "" && checkOnStoreError(z.OnStoreError) != nil:
+		return l, checkOnStoreError(z.OnStoreError)
 	case z.MaxWait < 0 || time.Duration(z.MaxWait) > maxMaxWait:
 		return l, fmt.Errorf("max_wait must be from 0 to %s, got %v", spell(maxMaxWait), time.Duration(z.MaxWait))
 	}

@@ -1,0 +1,61 @@
+package caddyratelimit
+
+import (
+	"fmt"
+	"slices"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/seed-161337e5/caddyratelimit/redisstore"
+)
+
+// TestOneLineForEachChange: a store that fails a thousand requests, or every other one,
+// writes a line when that begins and one when it is over.
+func TestOneLineForEachChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, logs := observer.New(zapcore.InfoLevel)
+		logger := zap.New(core)
+		h := newHealth("store redis 127.0.0.1:6379")
+		down := fmt.Errorf("dial: %w", syscall.ECONNREFUSED)
+		var told []error
+		defer h.watch(func(cause error) { told = append(told, cause) })()
+		h.watch(func(error) { t.Error("a watcher that stopped is told") })()
+		for i := range 1000 {
+			h.report(nil, logger)
+			if i == 500 {
+				h.report(down, logger)
+			}
+		}
+		for range 1000 {
+			h.report(down, logger)
+			h.report(nil, logger)
+			time.Sleep(10 * time.Millisecond) // of the test's own time
+		}
+		if logs.Len() != 1 {
+			t.Fatalf("%d lines, want 1: %v", logs.Len(), logs.All())
+		}
+		time.Sleep(quiet + 1)
+		for range 1000 {
+			h.report(nil, logger)
+		}
+		lines := logs.All()
+		if len(lines) != 2 || lines[0].Message != "the rate limit store does not answer" || lines[1].Message != "the rate limit store answers again" {
+			t.Fatalf("want a line for each change: %v", lines)
+		}
+		if !slices.Equal(told, []error{down, nil}) {
+			t.Errorf("watchers are told %v, want that it is down and that it is back", told)
+		}
+		if n := h.errorCount(redisstore.KindRefused); n != 1001 {
+			t.Errorf("%d errors counted, want 1001", n)
+		}
+		if lines[0].ContextMap()["error"] != "dial: connection refused" || lines[0].ContextMap()["store"] != "store redis 127.0.0.1:6379" {
+			t.Errorf("the line does not say why: %v", lines[0].ContextMap())
+		}
+	})
+}

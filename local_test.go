@@ -1,0 +1,130 @@
+package caddyratelimit
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+)
+
+// heldRequest sends a request that lives until the context ends, if it may pass.
+func heldRequest(t *testing.T, ctx context.Context, h *Handler) (passed bool) {
+	t.Helper()
+	entered, left := make(chan bool, 2), make(chan struct{})
+	go func() {
+		defer close(left)
+		w := httptest.NewRecorder()
+		err := h.ServeHTTP(w, request(w, "203.0.113.7:1"), caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error {
+			entered <- true
+			<-ctx.Done()
+			return nil
+		}))
+		if err != nil {
+			entered <- false
+		}
+	}()
+	passed = <-entered
+	t.Cleanup(func() { <-left })
+	return passed
+}
+
+// TestSlotsGoBackWhereTheyCameFrom: slots that Redis lent before it froze go back to it
+// when it thaws; those that were lent locally meanwhile are free the next time.
+func TestSlotsGoBackWhereTheyCameFrom(t *testing.T) {
+	server := redistest.Start(t)
+	h := provision(t, config(t), fmt.Sprintf(`{
+		"on_store_error": "local", "instances": 2,
+		"store": {"backend": "redis", "address": [%q], "timeout": "500ms"},
+		"rate_limits": {"slots": {"algorithm": "concurrency", "max_events": 4}}
+	}`, server.Addr()))
+	slots := func() int64 { return server.Admin().ZCard(context.Background(), "rl:{*}:slots:concurrency.1").Val() }
+	during := func(ctx context.Context, n int) (passed int) {
+		for range n {
+			if heldRequest(t, ctx, h) {
+				passed++
+			}
+		}
+		return passed
+	}
+
+	early, endEarly := context.WithCancel(context.Background())
+	defer endEarly()
+	if n := during(early, 5); n != 4 || slots() != 4 {
+		t.Fatalf("%d passed and %d hold a slot in Redis, want 4 and 4", n, slots())
+	}
+	for outage := range 2 { // the second finds all local slots free again
+		server.Freeze()
+		local, endLocal := context.WithCancel(context.Background())
+		defer endLocal()
+		if n := during(local, 8); n != 2 {
+			t.Fatalf("outage %d: %d passed, want half of 4", outage+1, n)
+		}
+		endLocal()
+		if outage == 0 {
+			endEarly()
+		}
+		server.Thaw()
+		// What was sent while Redis was frozen is carried out now, and then given back: long
+		// before the leases end by themselves.
+		for free, start := 0, time.Now(); free < 10; time.Sleep(50 * time.Millisecond) {
+			if free++; slots() != 0 {
+				free = 0
+			}
+			if time.Since(start) > 20*time.Second {
+				t.Fatalf("outage %d: %d slots are still taken in Redis", outage+1, slots())
+			}
+		}
+	}
+}
+
+// TestShareOfACost: what fits the limit fits a share of it, once.
+func TestShareOfACost(t *testing.T) {
+	h := provision(t, config(t), `{"on_store_error": "local", "instances": 10, "rate_limits": {
+		"costly": {"max_events": 50, "window": "1h", "cost": 20}
+	}}`)
+	fail(t, h)
+	for i, want := range []int{200, 429} {
+		if status, _ := serve(t, h, "203.0.113.7:1"); status != want {
+			t.Errorf("request %d: %d, want %d", i+1, status, want)
+		}
+	}
+}
+
+// TestLocalStoresArePooled: one for each store, closed with the last handler that may
+// need it; and its counters survive a reload.
+func TestLocalStoresArePooled(t *testing.T) {
+	const text = `{"on_store_error": "local", "rate_limits": {"pooled": {"max_events": 2, "window": "1h"}}}`
+	old := provision(t, config(t), text)
+	other := provision(t, config(t), `{"rate_limits": {"other": {"max_events": 2, "window": "1h", "on_store_error": "deny"}}}`)
+	if other.local != nil {
+		t.Error("a handler that never decides locally has a local store")
+	}
+	fail(t, old)
+	serve(t, old, "203.0.113.7:1")
+	reloaded := provision(t, config(t), text)
+	if reloaded.local.shared != old.local.shared {
+		t.Fatal("a reload opens another local store")
+	}
+	if err := old.local.giveBack(); err != nil {
+		t.Fatal(err)
+	}
+	fail(t, reloaded)
+	for i, want := range []int{200, 429} {
+		if status, _ := serve(t, reloaded, "203.0.113.7:1"); status != want {
+			t.Errorf("request %d after the reload: %d, want %d", i+1, status, want)
+		}
+	}
+	id := reloaded.local.id
+	if err := reloaded.local.giveBack(); err != nil {
+		t.Fatal(err)
+	}
+	if _, used := stores.References(id); used {
+		t.Error("the local store stays open")
+	}
+}
