@@ -231,4 +231,4 @@ if many then
     end
   end
 end
-return reply or table.concat(replies, '', 1, answers)
+return reply or replies and table.concat(replies, '', 1, answers) or ''

@@ -13,7 +13,8 @@ const (
 	connectPause = 100 * time.Millisecond
 )
 
-// connect makes a connection in the background after a decision that failed. Dialling,
+// connect makes a connection in the background after a decision that failed, and tries
+// until Redis answers: so the next decision finds all ready, or that Redis is away. Dialling,
 // TLS and logging in can together take longer than a decision may, although one call on
 // a connection that stands does not; and a decision that runs out of time closes its
 // connection. Without this, such a Redis would never be reached.
@@ -23,14 +24,32 @@ func (s *Store) connect() {
 	}
 	go func() {
 		defer s.connecting.Store(false)
-		ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
-		defer cancel()
-		// Whatever the answer, and be it that this user may not ask: the connection then
-		// waits in the pool.
-		s.client.Ping(ctx)
-		select {
-		case <-time.After(connectPause):
-		case <-s.returns.quit:
+		for answered := false; !answered; {
+			answered = s.reach()
+			select {
+			case <-time.After(connectPause):
+			case <-s.returns.quit:
+				return
+			}
 		}
 	}()
+}
+
+// reach runs the script with nothing to decide. Whatever Redis answers, and be it that
+// this user may not ask, the connection then waits in the pool; and if it may, Redis
+// knows the script.
+func (s *Store) reach() (answered bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
+	defer cancel()
+	c := newCall()
+	defer c.free()
+	err := s.lane.evaluate(ctx, c)
+	if err == nil {
+		return true
+	}
+	switch Kind(err) {
+	case KindTimeout, KindRefused, KindNetwork:
+		return false
+	}
+	return true
 }
