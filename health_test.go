@@ -40,9 +40,15 @@ func TestOneLineForEachChange(t *testing.T) {
 		if logs.Len() != 1 {
 			t.Fatalf("%d lines, want 1: %v", logs.Len(), logs.All())
 		}
+		if h.answers() {
+			t.Error("it is taken to answer while it does now and then")
+		}
 		time.Sleep(quiet + 1)
 		for range 1000 {
 			h.report(nil, logger)
+		}
+		if !h.answers() {
+			t.Error("it is not taken to answer again")
 		}
 		lines := logs.All()
 		if len(lines) != 2 || lines[0].Message != "the rate limit store does not answer" || lines[1].Message != "the rate limit store answers again" {
