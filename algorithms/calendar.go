@@ -16,7 +16,9 @@ const (
 // String is the word for the window in a config.
 func (c Calendar) String() string { return [...]string{"none", "day", "week", "month"}[c] }
 
-// Bounds returns the start of the window around t, and the starts of the next n ones.
+// Bounds returns the start of the window around t, and the starts of the next n ones. A
+// date that a place has left out is no window; one that clocks show again, after the
+// next one has begun, does not come back.
 func (c Calendar) Bounds(t time.Time, location *time.Location, n int) []time.Time {
 	if location == nil {
 		location = time.UTC
@@ -31,11 +33,16 @@ func (c Calendar) Bounds(t time.Time, location *time.Location, n int) []time.Tim
 	case Month:
 		step = func(i int) time.Time { return midnight(year, month+time.Month(i), 1, location) }
 	}
-	bounds := make([]time.Time, n+1)
-	for i := range bounds {
-		bounds[i] = step(i)
+	bounds := []time.Time{step(0)}
+	for i := 1; len(bounds) < n+2; i++ {
+		switch next := step(i); {
+		case !next.After(t):
+			bounds[0] = next
+		case next.After(bounds[len(bounds)-1]):
+			bounds = append(bounds, next)
+		}
 	}
-	return bounds
+	return bounds[:n+1]
 }
 
 // midnight is the first instant of a date. It is not always 00:00: where clocks go

@@ -23,15 +23,14 @@ func (FixedWindow) Name() string { return "fixed_window" }
 // Script implements [Algorithm].
 func (FixedWindow) Script() string { return lua.FixedWindow }
 
-// How windows start: the second parameter.
+// How windows start: the second parameter. On the calendar it is an instant instead.
 const (
 	onTheClock = iota
 	onFirstRequest
-	onTheCalendar
 )
 
 // Prepare implements [Algorithm]. The parameters are events, how windows start, and the
-// window; on the calendar the starts of four windows instead, see PrepareAt.
+// window; on the calendar see PrepareAt.
 func (a FixedWindow) Prepare(l Limit) (Params, error) {
 	if err := oneOf("align", l.Align, AlignClock, AlignFirstRequest); err != nil {
 		return Params{}, err
@@ -51,12 +50,17 @@ func (a FixedWindow) Prepare(l Limit) (Params, error) {
 	return Params{l.Events, onTheClock, l.Window.Microseconds()}, nil
 }
 
-// PrepareAt implements [Dated]: the starts of the window before, of the one at now, and
-// of the two after it. So a store may be a window ahead or behind.
+// PrepareAt implements [Dated]. The parameters are events, the end of the last of four
+// windows, and the starts of all four: the window before, the one at now, and two after
+// it. So a store's clock may be most of a day ahead or behind, and what it has counted
+// a day ahead of that, before it went back, is still in one of them.
 func (FixedWindow) PrepareAt(l Limit, now time.Time) (Params, time.Time) {
-	here := l.Calendar.Bounds(now, l.Location, 2)
+	here := l.Calendar.Bounds(now, l.Location, 3)
 	before := l.Calendar.Bounds(here[0].Add(-time.Microsecond), l.Location, 0)[0]
-	return Params{l.Events, onTheCalendar, before.UnixMicro(), here[0].UnixMicro(), here[1].UnixMicro(), here[2].UnixMicro()}, here[1]
+	return Params{
+		l.Events, here[3].UnixMicro(),
+		before.UnixMicro(), here[0].UnixMicro(), here[1].UnixMicro(), here[2].UnixMicro(),
+	}, here[1]
 }
 
 // Take implements [Counter].
@@ -67,32 +71,7 @@ func (FixedWindow) Take(s State, p Params, now, cost int64) (State, Decision) {
 		seen, count = 0, 0
 	}
 	t := max(now, seen)
-	var start, end int64
-	switch p[1] {
-	case onTheClock:
-		start = t - t%p[2]
-		end = start + p[2]
-	case onFirstRequest:
-		start = seen
-		if count == 0 || t >= seen+p[2] {
-			start = t
-		}
-		end = start + p[2]
-	default:
-		start, end = p[2], p[3]
-		for _, next := range p[4:] {
-			if t >= end {
-				start, end = end, next
-			}
-		}
-		// A store's clock that is windows away from ours still gets windows.
-		if length := end - start; t >= end {
-			start = t - (t-end)%length
-			end = start + length
-		} else if t < start {
-			start, end = t, start
-		}
-	}
+	start, end := windowOf(p, t, seen, count)
 	if seen < start {
 		count = 0
 	}
@@ -117,4 +96,33 @@ func (FixedWindow) Take(s State, p Params, now, cost int64) (State, Decision) {
 		reset = end - now
 	}
 	return s, Micros(allowed, events, remaining, retry, reset, reset, 0)
+}
+
+// windowOf is the window that t is in.
+func windowOf(p Params, t, seen, count int64) (start, end int64) {
+	switch p[1] {
+	case onTheClock:
+		start = t - t%p[2]
+		return start, start + p[2]
+	case onFirstRequest:
+		start = seen
+		if count == 0 || t >= seen+p[2] {
+			start = t
+		}
+		return start, start + p[2]
+	}
+	start, end = p[2], p[3]
+	for _, next := range [...]int64{p[4], p[5], p[1]} {
+		if t >= end {
+			start, end = end, next
+		}
+	}
+	// A store's clock that is windows away from ours still gets windows.
+	if length := end - start; t >= end {
+		start = t - (t-end)%length
+		end = start + length
+	} else if t < start {
+		start, end = t, start
+	}
+	return start, end
 }

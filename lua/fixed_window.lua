@@ -1,5 +1,6 @@
 -- Twin of algorithms/fixed_window.go, line by line: see there for what the numbers mean.
--- The window is a; on the calendar a, b, c and d are where windows start.
+-- The window is a; on the calendar a, b, c and d are where windows start, and the last
+-- ends at starts.
 take = function(now, cost, events, starts, a, b, c, d, seen, count)
   if count < 0 or count >= MAX_EXACT or seen < 0 or seen > now + MAX_STEP_BACK then
     seen, count = 0, 0
@@ -17,6 +18,7 @@ take = function(now, cost, events, starts, a, b, c, d, seen, count)
     start, finish = a, b
     if t >= finish then start, finish = finish, c end
     if t >= finish then start, finish = finish, d end
+    if t >= finish then start, finish = finish, starts end
     local length = finish - start
     if t >= finish then
       start = t - (t - finish) % length

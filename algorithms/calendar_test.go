@@ -1,0 +1,108 @@
+package algorithms_test
+
+import (
+	"testing"
+	"time"
+	_ "time/tzdata"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+)
+
+// places are zones whose clocks do all that clocks do: jump at midnight, over midnight
+// and by odd steps, in both hemispheres, or never.
+var places = []string{
+	"UTC", "Europe/Paris", "Europe/London", "Europe/Moscow", "America/New_York", "America/Los_Angeles",
+	"America/Sao_Paulo", "America/Havana", "America/St_Johns", "America/Caracas", "America/Asuncion",
+	"Africa/Cairo", "Africa/Casablanca", "Asia/Tehran", "Asia/Kathmandu", "Asia/Kolkata", "Asia/Pyongyang",
+	"Asia/Gaza", "Asia/Amman", "Australia/Lord_Howe", "Australia/Sydney", "Pacific/Apia", "Pacific/Kiritimati",
+	"Pacific/Chatham", "Antarctica/Troll",
+}
+
+// TestCalendar walks through fifteen years of each place, hour by hour near each change
+// of its clocks and day by day elsewhere, and holds the windows to what a date is: all
+// of a window's days are of one day, week or month, and the instant before it is not.
+func TestCalendar(t *testing.T) {
+	for _, place := range places {
+		t.Run(place, func(t *testing.T) {
+			t.Parallel()
+			location, err := time.LoadLocation(place)
+			if err != nil {
+				t.Fatal(err)
+			}
+			from, to := time.Date(2009, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2024, 3, 2, 0, 0, 0, 0, time.UTC)
+			for at := from; at.Before(to); {
+				for _, c := range []algorithms.Calendar{algorithms.Day, algorithms.Week, algorithms.Month} {
+					around(t, c, location, at)
+				}
+				_, change := at.In(location).ZoneBounds()
+				step := 23*time.Hour + 59*time.Minute
+				if before, _ := at.In(location).ZoneBounds(); at.Sub(before) < 48*time.Hour ||
+					!change.IsZero() && change.Sub(at) < 72*time.Hour {
+					step = 30 * time.Minute
+				}
+				at = at.Add(step)
+			}
+		})
+	}
+}
+
+// around looks at the window that is around at, and at those next to it.
+func around(t *testing.T, c algorithms.Calendar, location *time.Location, at time.Time) {
+	t.Helper()
+	bounds := c.Bounds(at, location, 2)
+	start, end := bounds[0].In(location), bounds[1].In(location)
+	if len(bounds) != 3 || at.Before(start) || !at.Before(end) || !end.Before(bounds[2]) {
+		t.Fatalf("%v around %v: %v", c, at.In(location), bounds)
+	}
+	// Its first instant shows a new date, and so does the first instant after it.
+	for _, bound := range []time.Time{start, end} {
+		if ordinal(c, bound) <= ordinal(c, bound.Add(-time.Microsecond)) {
+			t.Fatalf("%v around %v: %v begins nothing", c, at.In(location), bound)
+		}
+	}
+	// No instant within it shows a later one. Clocks may show the one before again.
+	if here := ordinal(c, at.In(location)); here > ordinal(c, start) || here < ordinal(c, start)-1 {
+		t.Fatalf("%v around %v: begins at %v", c, at.In(location), start)
+	}
+	if ordinal(c, end.Add(-time.Microsecond)) != ordinal(c, start) {
+		t.Fatalf("%v around %v: ends at %v", c, at.In(location), end)
+	}
+	// Who looks from its edges sees the same window.
+	for _, from := range []time.Time{start, end.Add(-time.Microsecond)} {
+		if again := c.Bounds(from, location, 1); !again[0].Equal(start) || !again[1].Equal(end) {
+			t.Fatalf("%v around %v: %v, but from %v: %v", c, at.In(location), bounds, from, again)
+		}
+	}
+	// As long as clocks do not jump, time.Date says the same.
+	if _, offset := start.Zone(); offsetOf(start.Add(-26*time.Hour)) == offset && offsetOf(end.Add(26*time.Hour)) == offset {
+		year, month, day := at.In(location).Date()
+		switch c {
+		case algorithms.Week:
+			day -= (int(at.In(location).Weekday()) + 6) % 7
+		case algorithms.Month:
+			day = 1
+		}
+		if want := time.Date(year, month, day, 0, 0, 0, 0, location); !start.Equal(want) {
+			t.Fatalf("%v around %v: begins at %v, want %v", c, at.In(location), start, want)
+		}
+	}
+}
+
+// ordinal counts days, weeks or months by the date that clocks show.
+func ordinal(c algorithms.Calendar, t time.Time) int {
+	year, month, day := t.Date()
+	monday := time.Date(1900, 1, 1, 0, 0, 0, 0, time.UTC)
+	days := int(time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Sub(monday) / (24 * time.Hour))
+	switch c {
+	case algorithms.Day:
+		return days
+	case algorithms.Week:
+		return days / 7
+	}
+	return year*12 + int(month)
+}
+
+func offsetOf(t time.Time) int {
+	_, seconds := t.Zone()
+	return seconds
+}
