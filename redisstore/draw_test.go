@@ -65,6 +65,10 @@ func drawOptions(t *rapid.T, algorithm string, l *algorithms.Limit) {
 	}
 }
 
+// latest is how far schedules go. From there on all waits of a limit, and those behind
+// them, are still exact in a double.
+const latest = 1<<53 - 4*int64(algorithms.MaxWindow/time.Microsecond)
+
 // drawGap draws the time to the next request: ties, instants around those that the
 // last decision named, idle times, and steps back.
 func drawGap(t *rapid.T, l algorithms.Limit, last algorithms.Decision) int64 {

@@ -26,7 +26,6 @@ func TestInvariants(t *testing.T) {
 				p := newPair(t, server)
 				done, run := 0, 0
 				for done < steps {
-					pin(t, 1)
 					rapid.Check(t, func(rt *rapid.T) {
 						run++
 						w := newWitness(rt, p, server, name, where+strconv.Itoa(run))
@@ -82,7 +81,7 @@ func newWitness(t *rapid.T, p *pair, server *redistest.Server, algorithm, key st
 func (w *witness) run() int {
 	steps := rapid.IntRange(20, 60).Draw(w.T, "steps")
 	for range steps {
-		w.wait(max(0, drawGap(w.T, w.limit, w.last)))
+		w.wait(min(max(0, drawGap(w.T, w.limit, w.last)), max(0, latest-w.now)))
 		if w.algorithm == "concurrency" && len(w.admitted) > 0 && rapid.IntRange(0, 5).Draw(w.T, "do") == 0 {
 			one := &w.admitted[rapid.IntRange(0, len(w.admitted)-1).Draw(w.T, "which")]
 			w.side.giveBack(w.T, one.Correction)
@@ -90,7 +89,8 @@ func (w *witness) run() int {
 		}
 		cost := drawCost(w.T, w.limit, w.last)
 		w.last = w.ask(cost)
-		if wait := w.last.RetryAfter; wait > 0 && wait != algorithms.Never && rapid.Bool().Draw(w.T, "come back") {
+		wait := w.last.RetryAfter
+		if wait > 0 && wait != algorithms.Never && w.now < latest && rapid.Bool().Draw(w.T, "come back") {
 			w.comeBack(cost, wait.Microseconds())
 		}
 	}
