@@ -44,6 +44,14 @@ type Counter interface {
 	// charged. A refused cost and a cost of 0 (a peek) leave the state as it was.
 	// Time does not go back for a key: an earlier now counts as the latest one seen.
 	Take(s State, p Params, now, cost int64) (State, Decision)
+
+	// Correct returns the state after a charge is changed that was made at an instant, and
+	// of a request that was to leave at turn: see [Decision]. A delta below 0 gives back as
+	// much as still counts, and leaves alone what does not. One above 0 charges more,
+	// beyond the limit if need be: then later costs are refused until it is paid.
+	//
+	// What is given back never makes room for more than if it had not been charged.
+	Correct(s State, p Params, now, at, turn, delta int64) State
 }
 
 // Merger is a Counter for which, with some parameters, several equal costs at one instant
@@ -57,15 +65,6 @@ type Merger interface {
 	Merges(p Params) bool
 }
 
-// Returner is a Counter whose charges can be given back.
-type Returner interface {
-	Counter
-
-	// GiveBack takes back the charge of a request that was to leave at turn, if that can
-	// be done without harm to others, and tells whether it could.
-	GiveBack(s State, p Params, turn, cost int64) (State, bool)
-}
-
 // Recorder is an algorithm that remembers every event.
 type Recorder interface {
 	Algorithm
@@ -75,6 +74,9 @@ type Recorder interface {
 
 	// Record charges a cost that Decide has allowed for the same now.
 	Record(l *Log, p Params, now, cost int64)
+
+	// Correct is as that of a [Counter].
+	Correct(l *Log, p Params, now, at, delta int64)
 }
 
 // Lender is an algorithm whose charges are held until they are given back, or until
@@ -94,7 +96,7 @@ type Lender interface {
 }
 
 // State is one key's memory. The zero State is a key never seen. What the numbers
-// mean is the algorithm's own; none is negative.
+// mean is the algorithm's own.
 type State [3]int64
 
 // maxStepBack bounds how far a clock is believed to have gone back, in microseconds.

@@ -66,16 +66,7 @@ func (FixedWindow) PrepareAt(l Limit, now time.Time) (Params, time.Time) {
 // Take implements [Counter].
 func (FixedWindow) Take(s State, p Params, now, cost int64) (State, Decision) {
 	events := p[0]
-	seen, count := s[0], s[1]
-	if count < 0 || count >= maxExact || seen < 0 || seen > now+maxStepBack {
-		seen, count = 0, 0
-	}
-	t := max(now, seen)
-	start, end := windowOf(p, t, seen, count)
-	if seen < start {
-		count = 0
-	}
-
+	start, end, count := windowAt(s, p, now)
 	remaining := max(0, events-count)
 	allowed := cost <= remaining
 	retry := int64(0)
@@ -96,6 +87,33 @@ func (FixedWindow) Take(s State, p Params, now, cost int64) (State, Decision) {
 		reset = end - now
 	}
 	return s, Micros(allowed, events, remaining, retry, reset, reset, 0)
+}
+
+// Correct implements [Counter]. What was charged in an earlier window is left alone.
+func (FixedWindow) Correct(s State, p Params, now, at, _, delta int64) State {
+	start, _, count := windowAt(s, p, now)
+	switch {
+	case delta > 0:
+		count = min(count+delta, maxExact/2)
+	case at < start || count == 0 || delta == 0:
+		return s
+	default:
+		count = max(0, count+delta)
+	}
+	return State{start, count}
+}
+
+// windowAt is the window at now, and the count in it.
+func windowAt(s State, p Params, now int64) (start, end, count int64) {
+	seen, count := s[0], s[1]
+	if count < 0 || count >= maxExact || seen < 0 || seen > now+maxStepBack {
+		seen, count = 0, 0
+	}
+	start, end = windowOf(p, max(now, seen), seen, count)
+	if seen < start {
+		count = 0
+	}
+	return start, end, count
 }
 
 // windowOf is the window that t is in.

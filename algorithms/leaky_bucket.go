@@ -20,7 +20,7 @@ type LeakyBucket struct{}
 func (LeakyBucket) Name() string { return "leaky_bucket" }
 
 // Script implements [Algorithm].
-func (LeakyBucket) Script() string { return lua.LeakyBucket }
+func (LeakyBucket) Script() string { return lua.Bucket }
 
 // Prepare implements [Algorithm]. The parameters are the burst, the rate as a reduced
 // fraction, 0, 1 for a queue, and the longest wait in it plus one, or 0.
@@ -64,12 +64,22 @@ func (LeakyBucket) Take(s State, p Params, now, cost int64) (State, Decision) {
 	return s, Micros(allowed, b.burst, b.remaining, retry, next, reset, delay)
 }
 
-// GiveBack implements [Returner]: a turn in the queue is given back if it is the last
-// one. One further ahead stays empty, for those behind it have been told when to leave.
-func (LeakyBucket) GiveBack(s State, p Params, turn, cost int64) (State, bool) {
-	b := bucket{burst: p[0], events: p[1], window: p[2], anchor: s[0], taken: s[1]}
-	if p[4] == 0 || cost <= 0 || b.taken < cost || b.anchor < 0 || b.taken >= maxExact || b.after(b.taken-cost) != turn {
-		return s, false
+// Correct implements [Counter]. A turn in the queue is given back whole, and if it is the
+// last one. One further ahead stays empty, for those behind it have been told when to
+// leave.
+func (LeakyBucket) Correct(s State, p Params, now, at, turn, delta int64) State {
+	b := open(s, p, now)
+	if p[4] == 0 || delta >= 0 {
+		return b.correct(s, at, delta)
 	}
-	return State{b.anchor, b.taken - cost, s[2]}, true
+	if b.taken == 0 {
+		return s
+	}
+	b.rewind(windows(-(b.taken + delta), b.events)) // some of it has leaked out
+	if b.after(b.taken+delta) != turn {
+		return s
+	}
+	b.taken += delta
+	b.rewind(windows(b.anchor-b.last, b.window))
+	return b.keep(b.last)
 }

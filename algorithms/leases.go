@@ -19,8 +19,17 @@ type leased struct {
 // Len is how many holds there are, those included that have ended.
 func (l *Leases) Len() int { return len(l.held) }
 
-// GiveBack ends a hold. It tells whether it was held.
-func (l *Leases) GiveBack(hold string) bool {
+// GiveBack ends a hold of no more than that cost. A hold ends as a whole: a part of one
+// cannot be given back. It tells whether it was held.
+func (l *Leases) GiveBack(hold string, cost int64) bool {
+	if e, ok := l.held[hold]; !ok || e.Value.(*leased).cost > cost {
+		return false
+	}
+	return l.drop(hold)
+}
+
+// drop ends a hold, and tells whether it was held.
+func (l *Leases) drop(hold string) bool {
 	e, ok := l.held[hold]
 	if ok {
 		l.total -= l.order.Remove(e).(*leased).cost
@@ -31,7 +40,7 @@ func (l *Leases) GiveBack(hold string) bool {
 
 // put holds, or renews, until ends.
 func (l *Leases) put(hold string, ends, cost int64) {
-	l.GiveBack(hold)
+	l.drop(hold)
 	if l.held == nil {
 		l.held = make(map[string]*list.Element)
 	}
@@ -52,10 +61,10 @@ func (l *Leases) put(hold string, ends, cost int64) {
 // expire drops what has ended, and what is not believed.
 func (l *Leases) expire(now int64) {
 	for e := l.order.Front(); e != nil && e.Value.(*leased).ends <= now; e = l.order.Front() {
-		l.GiveBack(e.Value.(*leased).hold)
+		l.drop(e.Value.(*leased).hold)
 	}
 	for e := l.order.Back(); e != nil && e.Value.(*leased).ends > now+maxStepBack; e = l.order.Back() {
-		l.GiveBack(e.Value.(*leased).hold)
+		l.drop(e.Value.(*leased).hold)
 	}
 }
 

@@ -56,6 +56,22 @@ func (l *Log) Append(t int64) {
 	l.size++
 }
 
+// Remove drops up to n events of one time.
+func (l *Log) Remove(t, n int64) {
+	first, behind := l.Before(t), l.Before(t+1)
+	gone := int(min(n, int64(behind-first)))
+	if gone == 0 {
+		return
+	}
+	for i := behind; i < l.size; i++ {
+		l.ring[l.place(i-gone)] = l.At(i)
+	}
+	l.size -= gone
+	if l.size < len(l.ring)/2 {
+		l.resize(l.size)
+	}
+}
+
 // Forget drops the n oldest events, and the room they took once most of it is idle.
 func (l *Log) Forget(n int) {
 	if n == 0 {

@@ -30,20 +30,7 @@ func (a SlidingWindowCounter) Prepare(l Limit) (Params, error) {
 // Take implements [Counter].
 func (SlidingWindowCounter) Take(s State, p Params, now, cost int64) (State, Decision) {
 	events, window := p[0], p[1]
-	last, current, previous := s[0], s[1], s[2]
-	if current < 0 || current >= maxExact || previous < 0 || previous >= maxExact || last < 0 || last > now+maxStepBack {
-		last, current, previous = 0, 0, 0
-	}
-	t := max(now, last)
-	start := t - t%window
-	switch counted := last - last%window; {
-	case counted == start:
-	case counted == start-window:
-		current, previous = 0, current
-	default:
-		current, previous = 0, 0
-	}
-
+	t, start, current, previous := counts(s, window, now)
 	used := current + mulDivUp(previous, window-(t-start), window)
 	remaining := max(0, events-used)
 	allowed := cost <= remaining
@@ -67,6 +54,40 @@ func (SlidingWindowCounter) Take(s State, p Params, now, cost int64) (State, Dec
 		reset = untilUsed(0, start, window, current, previous) - now
 	}
 	return s, Micros(allowed, events, remaining, retry, next, reset, 0)
+}
+
+// Correct implements [Counter]. What was charged two windows ago or before is left alone.
+func (SlidingWindowCounter) Correct(s State, p Params, now, at, _, delta int64) State {
+	window := p[1]
+	t, start, current, previous := counts(s, window, now)
+	switch {
+	case delta > 0:
+		return State{t, min(current+delta, maxExact/2), previous}
+	case at >= start && current > 0:
+		return State{t, max(0, current+delta), previous}
+	case at >= start-window && at < start && previous > 0:
+		return State{t, current, max(0, previous+delta)}
+	}
+	return s
+}
+
+// counts are those of the window at now and of the one before. T is the time that counts,
+// and start is when its window began.
+func counts(s State, window, now int64) (t, start, current, previous int64) {
+	last, current, previous := s[0], s[1], s[2]
+	if current < 0 || current >= maxExact || previous < 0 || previous >= maxExact || last < 0 || last > now+maxStepBack {
+		last, current, previous = 0, 0, 0
+	}
+	t = max(now, last)
+	start = t - t%window
+	switch counted := last - last%window; {
+	case counted == start:
+	case counted == start-window:
+		current, previous = 0, current
+	default:
+		current, previous = 0, 0
+	}
+	return t, start, current, previous
 }
 
 // untilUsed is the instant at which no more than target counts as used, which is less

@@ -79,6 +79,25 @@ func (a SlidingWindowLog) Record(l *Log, p Params, now, cost int64) {
 	}
 }
 
+// Correct implements [Recorder]. More events than the limit has are not kept: they would
+// refuse nobody for longer.
+func (a SlidingWindowLog) Correct(l *Log, p Params, now, at, delta int64) {
+	events := p[0]
+	switch {
+	case delta <= 0:
+		l.Remove(at, -delta)
+		return
+	case events == 0:
+		return
+	}
+	t, expired := a.expired(l, p, now)
+	l.Forget(expired)
+	for range min(delta, events) {
+		l.Append(t)
+	}
+	l.Forget(max(0, l.Len()-int(events)))
+}
+
 // expired returns the time that counts and how many events have left the window.
 func (SlidingWindowLog) expired(l *Log, p Params, now int64) (t int64, expired int) {
 	if l.Newest() > now+maxStepBack {

@@ -22,14 +22,15 @@ import (
 // State: the anchor, an instant at which the bucket was full; the tokens taken since
 // the anchor; the time of the last charge. The tokens back since the anchor are
 // elapsed*events/window rounded down, so the pair stands for a fractional level
-// without a fraction. Whole windows are taken off both, which keeps them small.
+// without a fraction. Whole windows are taken off both, which keeps them small. The time
+// is negative while the bucket is in debt, which only a correction leads to.
 type TokenBucket struct{}
 
 // Name implements [Algorithm].
 func (TokenBucket) Name() string { return "token_bucket" }
 
 // Script implements [Algorithm].
-func (TokenBucket) Script() string { return lua.TokenBucket }
+func (TokenBucket) Script() string { return lua.Bucket }
 
 // Prepare implements [Algorithm]. The parameters are the burst, the rate as a reduced
 // fraction of tokens per microseconds, and 1 if tokens come back in whole windows only,
@@ -78,31 +79,44 @@ func (TokenBucket) Take(s State, p Params, now, cost int64) (State, Decision) {
 	return s, Micros(allowed, b.burst, b.remaining, retry, next, reset, 0)
 }
 
+// Correct implements [Counter]. See bucket.correct for what is given back.
+func (TokenBucket) Correct(s State, p Params, now, at, _, delta int64) State {
+	b := open(s, p, now)
+	return b.correct(s, at, delta)
+}
+
 // bucket is a bucket's state at one time.
 type bucket struct {
 	burst, events, window int64
 	lumps                 bool // tokens come back in whole windows only
 	anchor, taken, back   int64
-	t                     int64 // the time that counts
+	last, t               int64 // of the last charge; the time that counts
 	remaining             int64
 }
 
 // open brings a state up to now.
 func open(s State, p Params, now int64) bucket {
-	b := bucket{burst: p[0], events: p[1], window: p[2], lumps: p[3] != 0, anchor: s[0], taken: s[1]}
-	last := s[2]
-	if b.taken < 0 || b.taken >= maxExact || b.anchor < 0 || b.anchor > last || last > now+maxStepBack {
-		b.anchor, b.taken, last = now, 0, now
+	b := bucket{burst: p[0], events: p[1], window: p[2], lumps: p[3] != 0, anchor: s[0], taken: s[1], last: s[2]}
+	inDebt := b.last < 0
+	if inDebt {
+		b.last = -b.last
 	}
-	b.t = max(now, last)
+	if b.taken < 0 || b.taken >= maxExact || b.anchor < 0 || b.anchor > b.last || b.last > now+maxStepBack {
+		b.anchor, b.taken, b.last = now, 0, now
+	}
+	b.t = max(now, b.last)
 	if b.taken > b.burst {
 		// A limit that was lowered holds no more than it can, as of the last charge, so
-		// that it does not matter how often it is looked at.
-		b.drain(last)
-		b.taken = min(b.taken, b.burst+b.back)
+		// that it does not matter how often it is looked at. A debt stays.
+		b.drain(b.last)
+		most := b.burst + b.back
+		if inDebt {
+			most += b.mostDebt()
+		}
+		b.taken = min(b.taken, most)
 	}
 	b.drain(b.t)
-	b.remaining = b.burst - (b.taken - b.back)
+	b.remaining = max(0, b.burst-(b.taken-b.back))
 	return b
 }
 
@@ -139,7 +153,7 @@ func (b *bucket) retry(cost, now int64) int64 {
 	if cost > b.burst {
 		return never
 	}
-	return b.after(b.back+cost-b.remaining) - now
+	return b.after(b.taken+cost-b.burst) - now
 }
 
 // close charges what was allowed, and tells the waits for more and for all.
@@ -150,7 +164,7 @@ func (b *bucket) close(s State, allowed bool, cost, now int64) (after State, nex
 		s = State{b.anchor, b.taken, b.t}
 	}
 	if b.remaining < b.burst {
-		next = b.after(b.back+1) - now
+		next = b.after(max(b.back, b.taken-b.burst)+1) - now
 		reset = b.after(b.taken) - now
 	}
 	return s, next, reset

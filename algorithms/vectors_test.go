@@ -82,12 +82,15 @@ func (p *player) Renew(l algorithms.Limit, now, cost int64, name string) {
 	p.algorithm.(algorithms.Lender).Lend(&p.leases, p.params(l, now), now, cost, name)
 }
 
-// GiveBack implements [vectors.Key].
-func (p *player) GiveBack(l algorithms.Limit, cost int64, name string) {
+// Correct implements [vectors.Key].
+func (p *player) Correct(l algorithms.Limit, now, at, delta int64, name string) {
+	params := p.params(l, now)
 	switch a := p.algorithm.(type) {
-	case algorithms.Returner:
-		p.state, _ = a.GiveBack(p.state, p.params(l, 0), p.turns[name], cost)
+	case algorithms.Counter:
+		p.state = a.Correct(p.state, params, now, at, p.turns[name], delta)
+	case algorithms.Recorder:
+		a.Correct(&p.log, params, now, at, delta)
 	case algorithms.Lender:
-		p.leases.GiveBack(name)
+		p.leases.GiveBack(name, -delta)
 	}
 }

@@ -1,7 +1,7 @@
 -- Twin of algorithms/fixed_window.go, line by line: see there for what the numbers mean.
 -- The window is a; on the calendar a, b, c and d are where windows start, and the last
 -- ends at starts.
-take = function(now, cost, events, starts, a, b, c, d, seen, count)
+local function window_at(now, starts, a, b, c, d, seen, count)
   if count < 0 or count >= MAX_EXACT or seen < 0 or seen > now + MAX_STEP_BACK then
     seen, count = 0, 0
   end
@@ -28,7 +28,11 @@ take = function(now, cost, events, starts, a, b, c, d, seen, count)
     end
   end
   if seen < start then count = 0 end
+  return start, finish, count
+end
 
+take = function(now, cost, events, starts, a, b, c, d, seen, counted)
+  local start, finish, count = window_at(now, starts, a, b, c, d, seen, counted)
   local remaining = events > count and events - count or 0
   local allowed, retry = cost <= remaining, 0
   if allowed then
@@ -42,4 +46,17 @@ take = function(now, cost, events, starts, a, b, c, d, seen, count)
 
   local reset = remaining < events and finish - now or 0
   return allowed, events, remaining, retry, reset, reset, 0, start, count, 0
+end
+
+correct = function(now, at, _, delta, _, starts, a, b, c, d, seen, counted)
+  local start, _, count = window_at(now, starts, a, b, c, d, seen, counted)
+  if delta > 0 then
+    count = count + delta
+    if count > MAX_EXACT / 2 then count = MAX_EXACT / 2 end
+  elseif at < start or count == 0 or delta == 0 then
+    return
+  else
+    count = count + delta > 0 and count + delta or 0
+  end
+  return start, count, 0
 end

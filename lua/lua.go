@@ -19,9 +19,7 @@ var MulDiv string
 // Lenders.
 var (
 	//go:embed bucket.lua
-	TokenBucket string
-
-	LeakyBucket = TokenBucket + leakyBucket
+	Bucket string
 
 	//go:embed fixed_window.lua
 	FixedWindow string
@@ -35,8 +33,3 @@ var (
 	//go:embed concurrency.lua
 	Concurrency string
 )
-
-// leakyBucket is what a leaky bucket has and a token bucket has not.
-//
-//go:embed leaky_bucket.lua
-var leakyBucket string

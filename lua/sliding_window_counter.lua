@@ -8,7 +8,7 @@ local function until_used(target, start, window, current, previous)
   return start + 2 * window - (muldiv(target, window, current))
 end
 
-take = function(now, cost, events, window, _, _, _, _, last, current, previous)
+local function counts(now, window, last, current, previous)
   if current < 0 or current >= MAX_EXACT or previous < 0 or previous >= MAX_EXACT or last < 0 or last > now + MAX_STEP_BACK then
     last, current, previous = 0, 0, 0
   end
@@ -22,7 +22,12 @@ take = function(now, cost, events, window, _, _, _, _, last, current, previous)
       current, previous = 0, 0
     end
   end
+  return t, start, current, previous
+end
 
+take = function(now, cost, events, window, _, _, _, _, last, current, previous)
+  local t, start
+  t, start, current, previous = counts(now, window, last, current, previous)
   local _, covered = muldiv(previous, window - (t - start), window)
   local used = current + covered
   local remaining = events > used and events - used or 0
@@ -43,4 +48,15 @@ take = function(now, cost, events, window, _, _, _, _, last, current, previous)
     reset = start + (current > 0 and 2 or 1) * window - now -- until none is used
   end
   return allowed, events, remaining, retry, next, reset, 0, t, current, previous
+end
+
+correct = function(now, at, _, delta, _, window, _, _, _, _, last, current, previous)
+  local t, start
+  t, start, current, previous = counts(now, window, last, current, previous)
+  local function add(n)
+    n = n + delta
+    return n < 0 and 0 or n > MAX_EXACT / 2 and MAX_EXACT / 2 or n
+  end
+  if delta > 0 or at >= start and current > 0 then return t, add(current), previous end
+  if at >= start - window and at < start and previous > 0 then return t, current, add(previous) end
 end

@@ -1,7 +1,7 @@
 -- Twin of algorithms/sliding_window_log.go. The log is a Redis list of times in
 -- microseconds, oldest first: ten bytes an event, and readable with LRANGE.
 
-take = function(now, cost, events, window, _, _, _, _, key)
+local function read(now, window, key)
   local size, damaged = redis.pcall('LLEN', key), false
   if type(size) ~= 'number' then size, damaged = 0, true end
   local function at(i)
@@ -36,6 +36,11 @@ take = function(now, cost, events, window, _, _, _, _, key)
       end
     end
   end
+  return size, damaged, t, expired, newest, at
+end
+
+take = function(now, cost, events, window, _, _, _, _, key)
+  local size, damaged, t, expired, newest, at = read(now, window, key)
   local live = size - expired
 
   local remaining = events > live and events - live or 0
@@ -87,4 +92,19 @@ record = function(key, cost, expired, t, live)
     call('RPUSH', key, unpack(times, 1, chunk))
     cost = cost - chunk
   end
+end
+
+-- More events than the limit has are not kept: they would refuse nobody for longer.
+correct = function(key, now, at, _, delta, events, window)
+  local size, _, t, expired = read(now, window, key)
+  if delta < 0 then
+    return size > 0 and call('LREM', key, delta, string.format('%.0f', at)) > 0
+  elseif delta == 0 or events == 0 then
+    return false
+  end
+  local live = size - expired
+  local cost = delta < events and delta or events
+  record(key, cost, expired, t, live)
+  if live + cost > events then call('LTRIM', key, live + cost - events, -1) end
+  return true
 end

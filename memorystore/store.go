@@ -132,19 +132,20 @@ func (s *Store) Take(_ context.Context, checks []store.Check, decisions []algori
 	for i := range tickets {
 		decisions[i] = tickets[i].decide(s, now, checks[i].Cost)
 		decisions[i].At = now
-		pass = pass && decisions[i].Allowed
+		pass = pass && (decisions[i].Allowed || checks[i].Apart)
 	}
 	for i := range tickets {
 		switch {
-		case pass && checks[i].Cost > 0:
+		case !decisions[i].Allowed:
+		case !pass && !checks[i].Apart:
+			// What would have passed is not charged, and must not say so.
+			decisions[i] = tickets[i].decide(s, now, 0)
+			decisions[i].At = now
+		case checks[i].Cost > 0:
 			tickets[i].charge(s, now, decisions[i])
 			if checks[i].Hold != "" {
 				s.holds.Add(&checks[i])
 			}
-		case !pass && decisions[i].Allowed:
-			// What would have passed is not charged, and must not say so.
-			decisions[i] = tickets[i].decide(s, now, 0)
-			decisions[i].At = now
 		}
 	}
 	return nil
@@ -154,10 +155,12 @@ func (s *Store) Take(_ context.Context, checks []store.Check, decisions []algori
 func (s *Store) Settle(corrections ...store.Correction) {
 	for i := range corrections {
 		r := &corrections[i]
-		if r.Hold != "" {
+		if r.Hold != "" && r.Delta <= -r.Cost {
 			s.holds.Remove(r.Hold)
 		}
-		s.each(&r.Check, func(shard *shard, id stateID) { shard.giveBack(r, id) })
+		n, id, shared := s.place(r.Rule, r.Key)
+		t := ticket{check: &r.Check, shard: &s.shards[n], id: id, shared: shared}
+		t.settle(s, r)
 	}
 }
 

@@ -83,17 +83,45 @@ func (s *shard) lend(c *store.Check, id stateID, leases *algorithms.Leases, now 
 	s.leases[id] = lent{leases: leases, expires: now + lender.Decide(leases, params, now, 0).ResetAfter.Microseconds()}
 }
 
-// giveBack takes back what is held there, or a turn.
-func (s *shard) giveBack(r *store.Correction, id stateID) {
+// settle locks the shard and corrects.
+func (t *ticket) settle(s *Store, r *store.Correction) {
+	t.shard.mu.Lock()
+	defer t.shard.mu.Unlock()
+	t.correct(s, s.now(), r)
+}
+
+// correct changes what was charged, and keeps it as charge does. What is given back where
+// nothing is kept makes no key.
+func (t *ticket) correct(s *Store, now int64, r *store.Correction) {
+	params := r.Rule.At(now).Params
 	switch a := r.Rule.Algorithm().(type) {
+	case algorithms.Counter:
+		was := find(t, s, t.shard.numbers, now).state
+		if t.state = a.Correct(was, params, now, r.At, r.Turn, r.Delta); t.state != was {
+			_, d := a.Take(t.state, params, now, 0)
+			t.shard.numbers[t.id] = number{state: t.state, expires: now + d.ResetAfter.Microseconds()}
+		}
+	case algorithms.Recorder:
+		t.log = find(t, s, t.shard.logs, now).log
+		switch _, own := t.shard.logs[t.id]; {
+		case t.log == nil && r.Delta < 0:
+			return
+		case t.log == nil:
+			t.log = new(algorithms.Log)
+		case !own:
+			t.log = t.log.Clone()
+		}
+		a.Correct(t.log, params, now, r.At, r.Delta)
+		t.shard.logs[t.id] = record{log: t.log, expires: now + a.Decide(t.log, params, now, 0).ResetAfter.Microseconds()}
 	case algorithms.Lender:
-		if kept, ok := s.leases[id]; ok && kept.leases.GiveBack(r.Hold) && kept.leases.Len() == 0 {
-			delete(s.leases, id)
-		}
-	case algorithms.Returner:
-		if kept, ok := s.numbers[id]; ok {
-			kept.state, _ = a.GiveBack(kept.state, r.Rule.At(0).Params, r.Turn, r.Cost)
-			s.numbers[id] = kept
-		}
+		t.shard.release(r, t.id)
+		t.shard.release(r, t.shared)
+	}
+}
+
+// release ends what is held there.
+func (s *shard) release(r *store.Correction, id stateID) {
+	if kept, ok := s.leases[id]; ok && kept.leases.GiveBack(r.Hold, -r.Delta) && kept.leases.Len() == 0 {
+		delete(s.leases, id)
 	}
 }

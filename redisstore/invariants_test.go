@@ -84,7 +84,7 @@ func (w *witness) run() int {
 		w.wait(min(max(0, drawGap(w.T, w.limit, w.last)), max(0, latest-w.now)))
 		if w.algorithm == "concurrency" && len(w.admitted) > 0 && rapid.IntRange(0, 5).Draw(w.T, "do") == 0 {
 			one := &w.admitted[rapid.IntRange(0, len(w.admitted)-1).Draw(w.T, "which")]
-			w.side.giveBack(w.T, one.Correction)
+			w.side.correct(w.T, one.Correction)
 			one.ends = 0
 		}
 		cost := drawCost(w.T, w.limit, w.last)
@@ -98,7 +98,7 @@ func (w *witness) run() int {
 	w.freshAtReset()
 	if w.algorithm == "concurrency" {
 		for _, one := range w.admitted {
-			w.side.giveBack(w.T, one.Correction)
+			w.side.correct(w.T, one.Correction)
 		}
 	}
 	return steps
@@ -136,7 +136,7 @@ func (w *witness) ask(cost int64) algorithms.Decision {
 		w.Fatalf("cost %d did not pass with %d left", cost, before.Remaining)
 	}
 	if d.Allowed && cost > 0 {
-		w.admitted = append(w.admitted, admitted{store.Correction{Check: check, Delta: -check.Cost, Turn: d.Turn()}, w.now, w.now + w.limit.Lease.Microseconds()})
+		w.admitted = append(w.admitted, admitted{store.Correction{Check: check, At: d.At, Turn: d.Turn(), Delta: -cost}, w.now, w.now + w.limit.Lease.Microseconds()})
 		w.livesUntilReset(d, asked)
 	}
 	w.remaining(after)

@@ -68,6 +68,7 @@ type schedule struct {
 	renewing             bool
 	last                 algorithms.Decision
 	newest               int64 // the latest charge
+	givenBack            bool  // something, since then
 	charges              []charged
 	names                int
 	story                []string // what has happened, as in testdata/vectors
@@ -113,14 +114,15 @@ func (s *schedule) run() int {
 		s.pair.set(s.now, s.skew)
 		switch rapid.IntRange(0, 9).Draw(s.T, "do") {
 		case 0:
-			s.giveBack()
+			s.correct()
 		case 1:
 			s.renew()
 		}
 		s.take(i)
 	}
 	for _, r := range s.charges {
-		s.sides[0].giveBack(s.T, r.Correction) // so that nothing is renewed while other schedules run
+		r.Delta = -r.Cost
+		s.sides[0].correct(s.T, r.Correction) // so that nothing is renewed while other schedules run
 	}
 	return steps
 }
@@ -146,18 +148,20 @@ func (s *schedule) take(i int) {
 	s.tell(vectors.Step{At: s.now, Cost: c.Cost, Name: name, Want: want})
 	s.last = want
 	if want.Allowed && c.Cost > 0 {
-		s.newest = max(s.newest, s.now)
-		s.charges = append(s.charges, charged{store.Correction{Check: c, Delta: -c.Cost, Turn: want.Turn()}, name})
+		s.newest, s.givenBack = max(s.newest, s.now), false
+		s.charges = append(s.charges, charged{store.Correction{Check: c, At: s.now, Turn: want.Turn()}, name})
 	}
 }
 
-// giveBack gives a charge back. Not every turn: where turns are less than a microsecond
-// apart, which one is the last cannot be told from when it comes; and one that came
-// before the latest charge has begun to leak out.
-func (s *schedule) giveBack() {
-	held := s.algorithm == "concurrency"
-	queued := s.algorithm == "leaky_bucket" && s.limit.Events <= s.limit.Window.Microseconds()
-	if !held && !queued || len(s.charges) == 0 {
+// correct corrects a charge: gives some or all of it back, or charges more.
+//
+// Not where the clock has gone back behind a charge, for what was given back then and
+// what leaks out again the model does not know. And not every turn: where turns are less
+// than a microsecond apart, which one is the last cannot be told from when it comes.
+func (s *schedule) correct() {
+	queued := s.limit.Mode == algorithms.ModeQueue
+	if len(s.charges) == 0 || s.algorithm != "concurrency" && s.now < s.newest ||
+		queued && s.limit.Events > s.limit.Window.Microseconds() {
 		return
 	}
 	i := len(s.charges) - 1
@@ -165,17 +169,28 @@ func (s *schedule) giveBack() {
 		i = rapid.IntRange(0, i).Draw(s.T, "charge")
 	}
 	c := s.charges[i]
-	s.charges = slices.Delete(s.charges, i, i+1)
-	if queued && c.Turn < s.newest {
-		return
-	}
-	s.tell(vectors.Step{Do: vectors.GiveBack, Name: c.name})
-	for range rapid.IntRange(1, 2).Draw(s.T, "times") {
-		for _, side := range s.sides {
-			side.giveBack(s.T, c.Correction)
+	c.Delta = -c.Cost
+	switch rapid.IntRange(0, 4).Draw(s.T, "how much") {
+	case 0:
+		c.Delta = -rapid.Int64Range(1, c.Cost).Draw(s.T, "part")
+	case 1:
+		c.Delta = max(1, drawCost(s.T, s.limit, s.last))
+		if s.algorithm == "sliding_window_log" {
+			c.Delta = min(c.Delta, 20_000) // it writes each unit
 		}
-		s.model.GiveBack(c.Rule.Limit(), c.name)
 	}
+	if c.Delta < 0 {
+		s.charges = slices.Delete(s.charges, i, i+1)
+	}
+	if s.algorithm != "concurrency" {
+		s.newest, s.earliest, s.givenBack = s.now, s.now, c.Delta < 0
+		c.Rule = rule(s.T, s.algorithm, s.limit)
+	}
+	s.tell(vectors.Step{Do: vectors.Correct, At: s.now, Cost: c.Delta, Name: c.name})
+	for _, side := range s.sides {
+		side.correct(s.T, c.Correction)
+	}
+	s.model.Correct(c.Rule.Limit(), s.now, c.At, c.Delta, c.name)
 }
 
 func (s *schedule) renew() {
@@ -191,21 +206,22 @@ func (s *schedule) renew() {
 }
 
 // changeLimit draws another limit. What a rate or a window that changes makes of a
-// bucket or of two counts, the model does not know: TestGoEqualsLua has those.
+// bucket or of two counts, the model does not know, nor what a burst does to what was
+// given back since the last charge, as of which it counts: TestGoEqualsLua has those.
 func (s *schedule) changeLimit() {
 	was := s.limit
 	s.limit = drawLimit(s.T, s.algorithm)
 	switch s.algorithm {
 	case "token_bucket", "leaky_bucket":
+		s.charges = nil // turns are known by when they come, and now come at other times
 		burst, mode, wait := s.limit.Burst, s.limit.Mode, s.limit.MaxWait
 		s.limit = was
 		s.limit.Mode, s.limit.MaxWait = mode, wait
-		if a, _ := algorithms.Get(s.algorithm); true {
-			changed := s.limit
-			changed.Burst = burst
-			if _, err := a.Prepare(changed); err == nil {
-				s.limit = changed
-			}
+		changed := s.limit
+		changed.Burst = burst
+		a, _ := algorithms.Get(s.algorithm)
+		if _, err := a.Prepare(changed); err == nil && !s.givenBack {
+			s.limit = changed
 		}
 	case "sliding_window_counter":
 		s.limit.Window = was.Window

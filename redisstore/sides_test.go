@@ -17,7 +17,7 @@ import (
 // side is one of several that must answer alike.
 type side interface {
 	take(t rapid.TB, c store.Check) algorithms.Decision
-	giveBack(t rapid.TB, r store.Correction)
+	correct(t rapid.TB, r store.Correction)
 	renew(t rapid.TB, c store.Check)
 }
 
@@ -32,11 +32,11 @@ func (s storeSide) take(t rapid.TB, c store.Check) algorithms.Decision {
 	return d[0]
 }
 
-func (s storeSide) giveBack(_ rapid.TB, r store.Correction) { s.Settle(r) }
+func (s storeSide) correct(_ rapid.TB, r store.Correction) { s.Settle(r) }
 
 func (s storeSide) renew(t rapid.TB, _ store.Check) { t.Fatalf("%T renews when it wants to", s.Store) }
 
-// redisSide waits until Redis has got what is given back.
+// redisSide waits until Redis has got a correction.
 type redisSide struct {
 	storeSide
 	redis  *redisstore.Store
@@ -55,8 +55,8 @@ func (s redisSide) take(t rapid.TB, c store.Check) algorithms.Decision {
 	return d
 }
 
-// giveBack gives a marker back behind it. When the marker is gone, so is the other.
-func (s redisSide) giveBack(t rapid.TB, r store.Correction) {
+// correct gives a marker back behind it. When the marker is gone, the other is done.
+func (s redisSide) correct(t rapid.TB, r store.Correction) {
 	marker := store.Check{Rule: s.marker, Key: "marker", Cost: 1, Hold: storetest.Hold(s.marker)}
 	if d := s.take(t, marker); !d.Allowed {
 		t.Fatalf("there is a marker already: %+v", d)
@@ -70,7 +70,7 @@ func (s redisSide) giveBack(t rapid.TB, r store.Correction) {
 		case n == 0:
 			return
 		case time.Now().After(deadline):
-			t.Fatal("nothing was given back for ten seconds")
+			t.Fatal("nothing was settled for ten seconds")
 		}
 	}
 }
@@ -98,7 +98,7 @@ func (s *leaseSide) take(_ rapid.TB, c store.Check) algorithms.Decision {
 	return d
 }
 
-func (s *leaseSide) giveBack(_ rapid.TB, r store.Correction) { s.leases.GiveBack(r.Hold) }
+func (s *leaseSide) correct(_ rapid.TB, r store.Correction) { s.leases.GiveBack(r.Hold, -r.Delta) }
 
 func (s *leaseSide) renew(_ rapid.TB, c store.Check) {
 	algorithms.Concurrency{}.Lend(&s.leases, c.Rule.At(0).Params, s.now(), c.Cost, c.Hold)

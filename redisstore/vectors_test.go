@@ -59,7 +59,8 @@ func (k *luaKey) Renew(l algorithms.Limit, now, cost int64, name string) {
 	k.side.renew(k.TB, k.check(l, cost, name))
 }
 
-// GiveBack implements [vectors.Key].
-func (k *luaKey) GiveBack(l algorithms.Limit, cost int64, name string) {
-	k.side.giveBack(k.TB, store.Correction{Check: k.check(l, cost, name), Delta: -cost, Turn: k.turns[name]})
+// Correct implements [vectors.Key].
+func (k *luaKey) Correct(l algorithms.Limit, now, at, delta int64, name string) {
+	k.pair.set(now, 0)
+	k.side.correct(k.TB, store.Correction{Check: k.check(l, -delta, name), At: at, Turn: k.turns[name], Delta: delta})
 }

@@ -14,9 +14,10 @@ import (
 // change at the new rate as well, from an instant that only they know. The burst may.
 type bucket struct{ poured []poured }
 
-// poured is a charge, and the burst that was the limit then.
+// poured is a charge, or what is given back of one, and the burst that was the limit then.
 type poured struct {
 	at, cost, burst int64
+	back            *big.Rat // what is given back; the cost is 0
 	name            string
 }
 
@@ -43,25 +44,51 @@ func (b *bucket) quota(l algorithms.Limit) int64 {
 
 // level pours in one charge after the other, and lets leak out in between.
 func (b *bucket) level(l algorithms.Limit, now int64) *big.Rat {
-	level, at, began := new(big.Rat), int64(0), int64(0)
+	level, _ := b.pour(l, now)
+	return level
+}
+
+// pour also tells since when there has been something in the bucket.
+func (b *bucket) pour(l algorithms.Limit, now int64) (level *big.Rat, began int64) {
+	level = new(big.Rat)
+	at, debt := int64(0), false
 	for _, p := range b.poured {
-		leak(l, spill(level, p.burst), began, at, p.at)
+		leak(l, spill(l, level, p.burst, debt), began, at, p.at)
 		if level.Sign() == 0 {
 			began = p.at
 		}
 		level.Add(level, big.NewRat(p.cost, 1))
+		if p.back != nil {
+			clamp(level.Sub(level, p.back))
+		}
+		debt = up(level) > p.burst
+		spill(l, level, p.burst, debt)
 		at = p.at
 	}
-	return leak(l, spill(level, b.quota(l)), began, at, max(now, at))
+	return leak(l, spill(l, level, b.quota(l), debt), began, at, max(now, at)), began
 }
 
 // spill throws out what a lowered limit has no room for: whole events, so that the next
-// one comes back when it would have come anyway.
-func spill(level *big.Rat, burst int64) *big.Rat {
-	if over := up(level) - burst; over > 0 {
+// one comes back when it would have come anyway. A debt is beyond the limit, but for no
+// more than leaks out in a day.
+func spill(l algorithms.Limit, level *big.Rat, burst int64, debt bool) *big.Rat {
+	over := up(level) - burst
+	if debt {
+		over -= mostDebt(l)
+	}
+	if over > 0 {
 		level.Sub(level, big.NewRat(over, 1))
 	}
 	return clamp(level)
+}
+
+func mostDebt(l algorithms.Limit) int64 {
+	most := new(big.Int).Mul(big.NewInt(day), big.NewInt(l.Events))
+	most.Div(most, big.NewInt(l.Window.Microseconds()))
+	if most.Cmp(big.NewInt(1<<52)) > 0 {
+		return 1 << 52
+	}
+	return most.Int64()
 }
 
 // leak lets out what leaves a bucket from one instant to another, the second included:
@@ -71,13 +98,15 @@ func leak(l algorithms.Limit, level *big.Rat, began, from, to int64) *big.Rat {
 	length := l.Window.Microseconds()
 	out := big.NewRat(to-from, length)
 	if l.Refill == algorithms.RefillInterval {
-		out.SetInt64((to-began)/length - (from-began)/length)
+		out.SetInt64(floor(to-began, length) - floor(from-began, length))
 	}
 	out.Mul(out, big.NewRat(l.Events, 1))
 	return clamp(level.Sub(level, out))
 }
 
-func (b *bucket) left(l algorithms.Limit, now int64) int64 { return b.quota(l) - up(b.level(l, now)) }
+func (b *bucket) left(l algorithms.Limit, now int64) int64 {
+	return max(0, b.quota(l)-up(b.level(l, now)))
+}
 
 func (b *bucket) fits(l algorithms.Limit, now, cost int64) bool {
 	if l.Mode == algorithms.ModeQueue && l.MaxWait > 0 && cost > 0 && !b.idle(l, now+l.MaxWait.Microseconds()) {
@@ -89,21 +118,55 @@ func (b *bucket) fits(l algorithms.Limit, now, cost int64) bool {
 func (b *bucket) idle(l algorithms.Limit, now int64) bool { return b.level(l, now).Sign() == 0 }
 
 func (b *bucket) charge(l algorithms.Limit, now, cost int64, name string) {
-	b.poured = append(b.poured, poured{max(now, b.last()), cost, b.quota(l), name})
+	b.poured = append(b.poured, poured{at: max(now, b.last()), cost: cost, burst: b.quota(l), name: name})
 }
 
-// giveBack takes back the last turn in a queue. One with others behind it stays, for
-// they have been told when to leave. That there was a charge is remembered: time does
-// not go back.
-func (b *bucket) giveBack(l algorithms.Limit, name string) {
-	for i := len(b.poured) - 1; i >= 0 && l.Mode == algorithms.ModeQueue; i-- {
+// correct pours in more, or takes out what cannot have leaked out since: a charge leaks
+// from when it was made, unless it was the last one.
+func (b *bucket) correct(l algorithms.Limit, now, at, delta int64, name string) {
+	switch {
+	case b.quota(l) == 0:
+	case delta > 0:
+		b.charge(l, now, min(delta, algorithms.MaxEvents), "")
+	case l.Mode == algorithms.ModeQueue:
+		b.turn(-delta, name)
+	default:
+		level, began := b.pour(l, now)
+		back := big.NewRat(min(-delta, b.quota(l)), 1)
+		if b.since(at) {
+			leak(l, back, began, at, now)
+		}
+		if level.Sign() > 0 && back.Sign() > 0 {
+			b.poured = append(b.poured, poured{at: max(now, b.last()), back: back, burst: b.quota(l)})
+		}
+	}
+}
+
+// since says that something was charged after an instant.
+func (b *bucket) since(at int64) bool {
+	return slices.ContainsFunc(b.poured, func(p poured) bool { return p.at > at && p.cost > 0 })
+}
+
+// turn takes back the last turn in a queue. One with others behind it stays, for they
+// have been told when to leave. That there was a charge is remembered: time does not go
+// back.
+func (b *bucket) turn(cost int64, name string) {
+	for i := len(b.poured) - 1; i >= 0; i-- {
 		if p := &b.poured[i]; p.cost > 0 {
-			if p.name == name {
+			if p.name == name && p.cost == cost {
 				p.cost = 0
 			}
 			return
 		}
 	}
+}
+
+// floor rounds down, below 0 too.
+func floor(a, b int64) int64 {
+	if a < 0 {
+		return -((-a + b - 1) / b)
+	}
+	return a / b
 }
 
 // up rounds up.

@@ -47,4 +47,19 @@ func (c *counter) charge(_ algorithms.Limit, now, cost int64, _ string) {
 	c.events = append(c.events, event{max(now, latest(c.events)), cost})
 }
 
-func (c *counter) giveBack(algorithms.Limit, string) {}
+// correct takes from the window of the charge what it still has.
+func (c *counter) correct(l algorithms.Limit, now, at, delta int64, name string) {
+	if delta > 0 {
+		c.charge(l, now, delta, name)
+		return
+	}
+	length := l.Window.Microseconds()
+	rest := -delta
+	for i := range c.events {
+		if e := &c.events[i]; e.at/length == at/length {
+			gone := min(rest, e.cost)
+			e.cost -= gone
+			rest -= gone
+		}
+	}
+}

@@ -39,11 +39,11 @@ func (s *leases) charge(l algorithms.Limit, now, cost int64, hold string) {
 	if length == 0 {
 		length = algorithms.DefaultLease
 	}
-	s.giveBack(l, hold)
-	s.held = slices.DeleteFunc(s.held, func(one lease) bool { return one.ends <= now })
+	s.held = slices.DeleteFunc(s.held, func(one lease) bool { return one.ends <= now || one.hold == hold })
 	s.held = append(s.held, lease{hold, now + length.Microseconds(), cost})
 }
 
-func (s *leases) giveBack(_ algorithms.Limit, hold string) {
-	s.held = slices.DeleteFunc(s.held, func(l lease) bool { return l.hold == hold })
+// correct ends what is held, as a whole.
+func (s *leases) correct(_ algorithms.Limit, _, _, delta int64, hold string) {
+	s.held = slices.DeleteFunc(s.held, func(l lease) bool { return l.hold == hold && l.cost <= -delta })
 }

@@ -51,4 +51,29 @@ func (g *log) charge(l algorithms.Limit, now, cost int64, _ string) {
 	g.events = append(g.events, event{t, cost})
 }
 
-func (g *log) giveBack(algorithms.Limit, string) {}
+// correct forgets what was charged then. Of what is charged more, and of all before it,
+// it keeps the latest, as many as the limit has events.
+func (g *log) correct(l algorithms.Limit, now, at, delta int64, name string) {
+	if delta > 0 && l.Events > 0 {
+		g.charge(l, now, min(delta, l.Events), name)
+		over := -l.Events
+		for _, e := range g.events {
+			over += e.cost
+		}
+		g.drop(over, func(event) bool { return true })
+	} else if delta < 0 {
+		g.drop(-delta, func(e event) bool { return e.at == at })
+	}
+}
+
+// drop forgets so much of some events.
+func (g *log) drop(cost int64, of func(event) bool) {
+	for i := range g.events {
+		if e := &g.events[i]; of(*e) {
+			gone := min(max(0, cost), e.cost)
+			e.cost -= gone
+			cost -= gone
+		}
+	}
+	g.events = slices.DeleteFunc(g.events, func(e event) bool { return e.cost == 0 })
+}

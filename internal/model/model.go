@@ -25,7 +25,7 @@ const horizon = 1 << 50
 // Key is what the model remembers of one key.
 type Key struct{ memory memory }
 
-// memory is how an algorithm remembers. Only charge and giveBack change it.
+// memory is how an algorithm remembers. Only charge and correct change it.
 type memory interface {
 	// known is a copy without what is not believed at now.
 	known(now int64) memory
@@ -42,8 +42,8 @@ type memory interface {
 	// charge books a cost that fits, under a name.
 	charge(l algorithms.Limit, now, cost int64, name string)
 
-	// giveBack takes back what was charged under a name.
-	giveBack(l algorithms.Limit, name string)
+	// correct changes what was charged at an instant under a name.
+	correct(l algorithms.Limit, now, at, delta int64, name string)
 }
 
 // queue is a memory that makes requests wait.
@@ -102,8 +102,13 @@ func (k *Key) Renew(l algorithms.Limit, now, cost int64, name string) {
 	k.memory.charge(l, now, cost, name)
 }
 
-// GiveBack takes back what was charged under a name, where the algorithm can.
-func (k *Key) GiveBack(l algorithms.Limit, name string) { k.memory.giveBack(l, name) }
+// Correct changes what was charged at an instant under a name, where the algorithm can.
+func (k *Key) Correct(l algorithms.Limit, now, at, delta int64, name string) {
+	if _, lends := k.memory.(*leases); delta > 0 && !lends {
+		k.memory = k.memory.known(now)
+	}
+	k.memory.correct(l, now, at, delta, name)
+}
 
 // none is no guess.
 const none time.Duration = -1

@@ -30,5 +30,3 @@ type key struct{ *model.Key }
 func (k key) Take(l algorithms.Limit, now, cost int64, name string) algorithms.Decision {
 	return k.Key.Take(l, now, cost, name, nil)
 }
-
-func (k key) GiveBack(l algorithms.Limit, _ int64, name string) { k.Key.GiveBack(l, name) }

@@ -32,7 +32,7 @@ func (w *window) begin(l algorithms.Limit, now int64) int64 {
 		return start
 	case l.Align != algorithms.AlignFirstRequest:
 		return t / length * length
-	case len(w.costs) > 0 && t < w.start+length:
+	case sum(w.costs) > 0 && t < w.start+length:
 		return w.start
 	}
 	return t
@@ -55,7 +55,17 @@ func (w *window) charge(l algorithms.Limit, now, cost int64, _ string) {
 	w.start, w.costs = begin, append(w.costs, cost)
 }
 
-func (w *window) giveBack(algorithms.Limit, string) {}
+// correct counts what is charged more in the window of now. What was charged in another
+// one is over.
+func (w *window) correct(l algorithms.Limit, now, at, delta int64, name string) {
+	begin := w.begin(l, now)
+	switch {
+	case delta > 0:
+		w.charge(l, now, delta, name)
+	case w.start >= begin && at >= begin && sum(w.costs) > 0:
+		w.charge(l, now, -min(-delta, sum(w.costs)), name)
+	}
+}
 
 func sum(costs []int64) (all int64) {
 	for _, c := range costs {

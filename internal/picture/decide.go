@@ -92,7 +92,7 @@ func (l lane) decide(traffic []time.Duration) []outcome {
 		case algorithms.Lender:
 			for j := range i {
 				if outcomes[j].allowed && outcomes[j].at+served <= at {
-					leases.GiveBack(fmt.Sprint(j))
+					leases.GiveBack(fmt.Sprint(j), 1)
 				}
 			}
 			if d = a.Decide(&leases, params, now, 1); d.Allowed {

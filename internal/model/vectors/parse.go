@@ -17,7 +17,7 @@ type parser struct {
 	from     time.Time
 	limit    algorithms.Limit
 	limited  bool             // there was a limit since the scenario began
-	costs    map[string]int64 // of the names given so far
+	taken    map[string]int64 // when, under the names so far
 	line     int
 	scenario *Scenario
 }
@@ -57,7 +57,7 @@ func (p *parser) read(line string) error {
 		}
 		p.file.Scenarios = append(p.file.Scenarios, Scenario{Title: rest})
 		p.scenario = &p.file.Scenarios[len(p.file.Scenarios)-1]
-		p.from, p.limit, p.limited, p.costs = Start, algorithms.Limit{}, false, make(map[string]int64)
+		p.from, p.limit, p.limited, p.taken = Start, algorithms.Limit{}, false, make(map[string]int64)
 		return nil
 	}
 	if p.scenario == nil {
@@ -79,12 +79,7 @@ func (p *parser) read(line string) error {
 		return fmt.Errorf("there must be a limit first")
 	}
 	step := Step{Limit: p.limit, line: p.line}
-	var err error
-	if word == "give" {
-		err = p.give(&step, rest)
-	} else {
-		err = p.step(&step, word, rest)
-	}
+	err := p.step(&step, word, rest)
 	p.scenario.Steps = append(p.scenario.Steps, step)
 	return err
 }
@@ -118,16 +113,23 @@ func (p *parser) start(text string) (err error) {
 	return err
 }
 
-func (p *parser) give(step *Step, name string) error {
-	cost, ok := p.costs[name]
-	if !ok {
+// correct reads what is added to a charge, and the charge's name.
+func (p *parser) correct(step *Step, words []string) (err error) {
+	if len(words) != 2 {
+		return fmt.Errorf("must be what is added and a name")
+	}
+	var ok bool
+	step.Do, step.Name = Correct, words[1]
+	if step.Taken, ok = p.taken[step.Name]; !ok {
 		return fmt.Errorf("there was no charge under that name")
 	}
-	step.Do, step.Name, step.Cost = GiveBack, name, cost
-	return nil
+	if step.Cost, err = strconv.ParseInt(words[0], 10, 64); err == nil && strconv.FormatInt(step.Cost, 10) != words[0] {
+		return fmt.Errorf("must be written %d, got %s", step.Cost, words[0])
+	}
+	return err
 }
 
-// step reads a request or a renewal, whose first word is when.
+// step reads a request, a renewal or a correction, whose first word is when.
 func (p *parser) step(step *Step, at, rest string) error {
 	d, err := duration(at)
 	if err != nil {
@@ -137,6 +139,9 @@ func (p *parser) step(step *Step, at, rest string) error {
 	if lease, ok := strings.CutPrefix(rest, "renew "); ok {
 		step.Do = Renew
 		return p.subject(step, strings.Fields(lease), 2)
+	}
+	if correction, ok := strings.CutPrefix(rest, "correct "); ok {
+		return p.correct(step, strings.Fields(correction))
 	}
 	request, decision, ok := strings.Cut(rest, arrow)
 	if !ok {
@@ -159,10 +164,10 @@ func (p *parser) subject(step *Step, words []string, least int) (err error) {
 	}
 	if len(words) == 2 {
 		step.Name = words[1]
-		if _, taken := p.costs[step.Name]; taken && step.Do == Take {
+		if _, taken := p.taken[step.Name]; taken && step.Do == Take {
 			return fmt.Errorf("the name is taken")
 		}
-		p.costs[step.Name] = step.Cost
+		p.taken[step.Name] = step.At
 	}
 	return nil
 }

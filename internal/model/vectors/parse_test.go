@@ -3,6 +3,7 @@ package vectors_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/model/vectors"
@@ -41,11 +42,13 @@ func TestParseErrors(t *testing.T) {
 		begin + "0 1 -> yes 0 1500ns 0 0 0":                                             "in whole microseconds, written 1µs, got 1500ns",
 		begin + "1 1 -> yes 0 0 0 0 0":                                                  "missing unit",
 		begin + "0 1 a -> yes 0 0 0 0 0\n0 1 a -> yes 0 0 0 0 0":                        "the name is taken",
-		begin + "give a":        "there was no charge under that name",
-		begin + "0 renew 1":     "must be a cost and a name",
-		begin + "beyond reason": "must be: beyond model",
-		begin + "0 1 -> yes 0 0 0 0 0\nfrom 2026-11-18T15:00:00Z":                  "from must stand before the first step",
-		first + "algorithm token_bucket\nscenario s\nfrom 2026-11-18T15:00:00.50Z": "must be written 2026-11-18T15:00:00.5Z",
+		begin + "0 correct -1 a":                                                        "there was no charge under that name",
+		begin + "0 correct -1":                                                          "must be what is added and a name",
+		begin + "0 1 a -> yes 0 0 0 0 0\n0 correct +1 a":                                "must be written 1, got +1",
+		begin + "0 renew 1":                                                             "must be a cost and a name",
+		begin + "beyond reason":                                                         "must be: beyond model",
+		begin + "0 1 -> yes 0 0 0 0 0\nfrom 2026-11-18T15:00:00Z":                       "from must stand before the first step",
+		first + "algorithm token_bucket\nscenario s\nfrom 2026-11-18T15:00:00.50Z":      "must be written 2026-11-18T15:00:00.5Z",
 	} {
 		if _, err := vectors.Parse("file", text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q:\ngot  %v\nwant %s", strings.TrimPrefix(text, first), err, want)
@@ -55,18 +58,19 @@ func TestParseErrors(t *testing.T) {
 
 // TestUpdate: decisions are written behind the arrows, and all else stays.
 func TestUpdate(t *testing.T) {
-	before := begin + "# why\n\n1s 2 a -> yes 0 0 0 0 0\ngive a\n1.5s 0 -> no 1 never 0 0 0\n"
+	before := begin + "# why\n\n1s 2 a -> yes 0 0 0 0 0\n2s correct -2 a\n1.5s 0 -> no 1 never 0 0 0\n"
 	f, err := vectors.Parse("file", before)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := f.Update(func() vectors.Key { return new(counting) })
-	want := begin + "# why\n\n1s 2 a -> no 1 never 0 0 0\ngive a\n1.5s 0 -> no 3 never 0 0 0\n"
+	want := begin + "# why\n\n1s 2 a -> no 1 never 0 0 0\n2s correct -2 a\n1.5s 0 -> no 3 never 0 0 0\n"
 	if got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
-	if f.Scenarios[0].Steps[1].Do != vectors.GiveBack || f.Scenarios[0].Steps[1].Cost != 2 {
-		t.Errorf("second step: %+v", f.Scenarios[0].Steps[1])
+	step := f.Scenarios[0].Steps[1]
+	if taken := vectors.Start.Add(time.Second).UnixMicro(); step.Do != vectors.Correct || step.Cost != -2 || step.Taken != taken {
+		t.Errorf("second step: %+v", step)
 	}
 }
 
@@ -80,4 +84,4 @@ func (c *counting) Take(algorithms.Limit, int64, int64, string) algorithms.Decis
 
 func (c *counting) Renew(algorithms.Limit, int64, int64, string) { c.n++ }
 
-func (c *counting) GiveBack(algorithms.Limit, int64, string) { c.n++ }
+func (c *counting) Correct(algorithms.Limit, int64, int64, int64, string) { c.n++ }

@@ -27,8 +27,8 @@ func (s *Step) Line(from int64) string {
 	switch s.Do {
 	case Renew:
 		return at + " renew " + cost + " " + s.Name
-	case GiveBack:
-		return "give " + s.Name
+	case Correct:
+		return at + " correct " + cost + " " + s.Name
 	}
 	if s.Name != "" {
 		cost += " " + s.Name

@@ -8,9 +8,10 @@
 //	from <RFC 3339>                       what times count from; 2026-11-18T15:00:00.25Z
 //	                                      unless said
 //	limit <option>=<value> ...            from here on; it may change on the way
-//	<at> <cost> [<name>] -> <decision>    a request, which may be given back by its name
+//	<at> <cost> [<name>] -> <decision>    a request, which may be corrected by its name
 //	<at> renew <cost> <name>              the lease under that name
-//	give <name>                           what was charged under that name is given back
+//	<at> correct <delta> <name>           the charge under that name: below 0 it is given
+//	                                      back, above 0 it has cost more
 //	beyond model                          this scenario is not for the model
 //
 // A decision is six words: yes or no, what remains, and the waits until the cost is
@@ -52,8 +53,9 @@ type Step struct {
 	Do    Do
 	Limit algorithms.Limit
 	At    int64 // microseconds since 1970
-	Cost  int64
+	Cost  int64 // what a correction adds
 	Name  string
+	Taken int64               // when what is corrected was charged
 	Want  algorithms.Decision // without Quota and At
 
 	line int // which line of the file, from 0
@@ -62,18 +64,18 @@ type Step struct {
 // Do is what is done.
 type Do int
 
-// A request, a renewal of a lease, a charge that is given back.
+// A request, a renewal of a lease, a correction of a charge.
 const (
 	Take Do = iota
 	Renew
-	GiveBack
+	Correct
 )
 
 // Key is a key under test.
 type Key interface {
 	Take(l algorithms.Limit, now, cost int64, name string) algorithms.Decision
 	Renew(l algorithms.Limit, now, cost int64, name string)
-	GiveBack(l algorithms.Limit, cost int64, name string)
+	Correct(l algorithms.Limit, now, at, delta int64, name string)
 }
 
 // Load reads all files of a directory.
@@ -136,8 +138,8 @@ func (s *Step) play(key Key) (d algorithms.Decision) {
 		d = key.Take(s.Limit, s.At, s.Cost, s.Name)
 	case Renew:
 		key.Renew(s.Limit, s.At, s.Cost, s.Name)
-	case GiveBack:
-		key.GiveBack(s.Limit, s.Cost, s.Name)
+	case Correct:
+		key.Correct(s.Limit, s.At, s.Taken, s.Cost, s.Name)
 	}
 	return d
 }

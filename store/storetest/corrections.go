@@ -1,0 +1,199 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// corrections are about charges that change afterwards.
+func corrections(t *testing.T, open Open) {
+	for _, name := range algorithms.Names() {
+		if name == "concurrency" {
+			continue // see giveBack
+		}
+		t.Run(name, func(t *testing.T) { corrected(t, open, name) })
+	}
+
+	t.Run("DebtOfABucket", func(t *testing.T) {
+		for _, name := range []string{"token_bucket", "leaky_bucket"} {
+			b := start(t, open)
+			rule := Rule(t, "zone", name, per(10, 10*time.Second))
+			late := b.charged(rule, 4)
+			b.correct(late, 11)
+			d := b.awaitReset(rule, 15*time.Second)
+			equal(t, "left in debt", d.Remaining, 0)
+			equal(t, "until it is paid, and one more", b.take(rule, "client", 1).RetryAfter, 6*time.Second)
+			b.wait(6*time.Second - time.Microsecond)
+			equal(t, "early", b.take(rule, "client", 1).Allowed, false)
+			b.wait(time.Microsecond)
+			equal(t, "paid", b.admitted(rule, "client", 5), 1)
+		}
+	})
+
+	t.Run("ADebtIsAtMostADay", func(t *testing.T) {
+		b := start(t, open)
+		rule := Rule(t, "zone", "token_bucket", per(1, time.Hour))
+		late := b.charged(rule, 1)
+		b.correct(late, algorithms.MaxEvents)
+		b.awaitReset(rule, 25*time.Hour)
+		b.correct(late, 5)
+		equal(t, "the wait", b.take(rule, "client", 1).RetryAfter, 25*time.Hour)
+	})
+
+	t.Run("AnHourThatIsOverGivesNothingBack", func(t *testing.T) {
+		for _, name := range []string{"fixed_window", "sliding_window_log", "token_bucket", "leaky_bucket"} {
+			b := start(t, open)
+			rule := Rule(t, "zone", name, per(5, time.Hour))
+			old := b.charged(rule, 5)
+			b.wait(time.Hour)
+			b.take(rule, "client", 5)
+			b.correct(old, -5)
+			b.correct(b.charged(Rule(t, "another", name, per(5, time.Hour)), 1), -1) // settled behind it
+			equal(t, name, b.take(rule, "client", 1).Allowed, false)
+		}
+	})
+
+	// What has come back of a charge by itself is not given back once more.
+	t.Run("OnlyTheRestOfABucketComesBack", func(t *testing.T) {
+		b := start(t, open)
+		rule := Rule(t, "zone", "token_bucket", per(10, 10*time.Second))
+		first := b.charged(rule, 5)
+		b.wait(4900 * time.Millisecond)
+		b.charged(rule, 1)
+		b.correct(first, -5)
+		d := b.awaitReset(rule, time.Second)
+		equal(t, "left", d.Remaining, 9)
+		equal(t, "at once", b.admitted(rule, "client", 20), 9)
+	})
+}
+
+// corrected holds for all algorithms that are not lent.
+func corrected(t *testing.T, open Open, name string) {
+	limit := per(10, time.Minute)
+
+	t.Run("AllOfItComesBack", func(t *testing.T) {
+		b, rule := start(t, open), Rule(t, "zone", name, limit)
+		c := b.charged(rule, 4)
+		b.correct(c, -4)
+		b.await(rule, 10)
+		equal(t, "never more than there is", b.take(rule, "client", 10).Allowed, true)
+		b.correct(c, 0)
+		equal(t, "nothing is nothing", b.take(rule, "client", 1).Allowed, false)
+	})
+
+	t.Run("SomeOfItComesBack", func(t *testing.T) {
+		b, rule := start(t, open), Rule(t, "zone", name, limit)
+		b.correct(b.charged(rule, 7), -5)
+		b.await(rule, 8)
+		b.correct(b.charged(rule, 8), -3)
+		b.await(rule, 3)
+	})
+
+	t.Run("MoreThanWasCharged", func(t *testing.T) {
+		b, rule := start(t, open), Rule(t, "zone", name, limit)
+		b.correct(b.charged(rule, 2), -100)
+		b.await(rule, 10)
+		b.correct(store.Correction{Check: store.Check{Rule: rule, Key: "client", Cost: 5}, At: b.now, Turn: b.now}, -5)
+		equal(t, "of what was never charged", b.admitted(rule, "client", 20), 10)
+	})
+
+	t.Run("CostKnownLate", func(t *testing.T) {
+		b, rule := start(t, open), Rule(t, "zone", name, limit)
+		b.correct(b.charged(rule, 1), 6)
+		b.await(rule, 3)
+		b.correct(b.charged(rule, 3), 30)
+		b.awaitLonger(rule)
+		wait := b.take(rule, "client", 1).RetryAfter
+		b.wait(wait - time.Microsecond)
+		equal(t, "early", b.take(rule, "client", 1).RetryAfter, time.Microsecond)
+		b.wait(time.Microsecond)
+		equal(t, "then", b.take(rule, "client", 1).Allowed, true)
+	})
+
+	t.Run("CostKnownAfterTheStateIsGone", func(t *testing.T) {
+		b, rule := start(t, open), Rule(t, "zone", name, limit)
+		c := b.charged(rule, 1)
+		b.wait(time.Hour)
+		b.correct(c, 3)
+		b.await(rule, 7)
+	})
+
+	t.Run("AKeyThatIsGivenBackIsNew", func(t *testing.T) {
+		b, rule := start(t, open), Rule(t, "zone", name, limit)
+		b.correct(b.charged(rule, 10), -10)
+		b.await(rule, 10)
+		equal(t, "as a new one", b.take(rule, "client", 3), b.take(rule, "other", 3))
+	})
+}
+
+// apart is about checks that are decided by themselves.
+func apart(t *testing.T, open Open) {
+	for _, name := range algorithms.Names() {
+		t.Run(name, func(t *testing.T) {
+			b := start(t, open)
+			small, big := Rule(t, "small", name, Limit(name, 2, time.Minute)), Rule(t, "big", name, Limit(name, 5, time.Minute))
+			alone := Rule(t, "alone", name, Limit(name, 3, time.Minute))
+			for i := range int64(6) {
+				d := b.takeAll(
+					store.Check{Rule: big, Key: "k", Cost: 1},
+					store.Check{Rule: alone, Key: "k", Cost: 1, Apart: true},
+					store.Check{Rule: small, Key: "k", Cost: 1})
+				equal(t, "the others' refusal is not its own", d[1].Allowed, i < 3)
+				equal(t, "its refusal is not theirs", d[2].Allowed, i < 2)
+				equal(t, "big has left", d[0].Remaining, 5-min(i+1, 2))
+				equal(t, "it has left", d[1].Remaining, max(0, 2-i))
+			}
+			for range 4 {
+				d := b.takeAll(
+					store.Check{Rule: alone, Key: "k", Cost: 1, Apart: true},
+					store.Check{Rule: big, Key: "k", Cost: 1})
+				equal(t, "refused by itself", d[0].Allowed, false)
+			}
+			equal(t, "charged beside a refusal apart", b.take(big, "k", 1).Allowed, false)
+		})
+	}
+}
+
+// charged takes a cost, which must pass, and returns what corrects it.
+func (b *bench) charged(rule *store.Rule, cost int64) store.Correction {
+	b.Helper()
+	c := store.Check{Rule: rule, Key: "client", Cost: cost}
+	d := b.takeNamed(c)
+	if !d.Allowed {
+		b.Fatalf("cost %d: %s", cost, describe(d))
+	}
+	return store.Correction{Check: c, At: d.At, Turn: d.Turn()}
+}
+
+func (b *bench) correct(c store.Correction, delta int64) {
+	c.Delta = delta
+	b.store.Settle(c)
+}
+
+// awaitReset waits until a correction has taken effect: the full quota is back after so long.
+func (b *bench) awaitReset(rule *store.Rule, reset time.Duration) algorithms.Decision {
+	b.Helper()
+	return b.awaitThat(rule, func(d algorithms.Decision) bool { return d.ResetAfter == reset })
+}
+
+// awaitLonger waits until nothing is left.
+func (b *bench) awaitLonger(rule *store.Rule) {
+	b.Helper()
+	b.awaitThat(rule, func(d algorithms.Decision) bool { return d.Remaining == 0 })
+}
+
+func (b *bench) awaitThat(rule *store.Rule, done func(algorithms.Decision) bool) algorithms.Decision {
+	b.Helper()
+	for deadline := time.Now().Add(5 * time.Second); ; {
+		d := b.take(rule, "client", 0)
+		if done(d) {
+			return d
+		}
+		if time.Now().After(deadline) {
+			b.Fatalf("not settled: %s", describe(d))
+		}
+	}
+}
