@@ -23,8 +23,9 @@ func corrections(t *testing.T, open Open) {
 			rule := Rule(t, "zone", name, per(10, 10*time.Second))
 			late := b.charged(rule, 4)
 			b.correct(late, 11)
-			d := b.awaitReset(rule, 15*time.Second)
+			d := b.take(rule, "client", 0)
 			equal(t, "left in debt", d.Remaining, 0)
+			equal(t, "until all is back", d.ResetAfter, 15*time.Second)
 			equal(t, "until it is paid, and one more", b.take(rule, "client", 1).RetryAfter, 6*time.Second)
 			b.wait(6*time.Second - time.Microsecond)
 			equal(t, "early", b.take(rule, "client", 1).Allowed, false)
@@ -38,7 +39,6 @@ func corrections(t *testing.T, open Open) {
 		rule := Rule(t, "zone", "token_bucket", per(1, time.Hour))
 		late := b.charged(rule, 1)
 		b.correct(late, algorithms.MaxEvents)
-		b.awaitReset(rule, 25*time.Hour)
 		b.correct(late, 5)
 		equal(t, "the wait", b.take(rule, "client", 1).RetryAfter, 25*time.Hour)
 	})
@@ -51,7 +51,6 @@ func corrections(t *testing.T, open Open) {
 			b.wait(time.Hour)
 			b.take(rule, "client", 5)
 			b.correct(old, -5)
-			b.correct(b.charged(Rule(t, "another", name, per(5, time.Hour)), 1), -1) // settled behind it
 			equal(t, name, b.take(rule, "client", 1).Allowed, false)
 		}
 	})
@@ -64,8 +63,6 @@ func corrections(t *testing.T, open Open) {
 		b.wait(4900 * time.Millisecond)
 		b.charged(rule, 1)
 		b.correct(first, -5)
-		d := b.awaitReset(rule, time.Second)
-		equal(t, "left", d.Remaining, 9)
 		equal(t, "at once", b.admitted(rule, "client", 20), 9)
 	})
 }
@@ -78,7 +75,7 @@ func corrected(t *testing.T, open Open, name string) {
 		b, rule := start(t, open), Rule(t, "zone", name, limit)
 		c := b.charged(rule, 4)
 		b.correct(c, -4)
-		b.await(rule, 10)
+		equal(t, "left", b.take(rule, "client", 0).Remaining, 10)
 		equal(t, "never more than there is", b.take(rule, "client", 10).Allowed, true)
 		b.correct(c, 0)
 		equal(t, "nothing is nothing", b.take(rule, "client", 1).Allowed, false)
@@ -87,15 +84,15 @@ func corrected(t *testing.T, open Open, name string) {
 	t.Run("SomeOfItComesBack", func(t *testing.T) {
 		b, rule := start(t, open), Rule(t, "zone", name, limit)
 		b.correct(b.charged(rule, 7), -5)
-		b.await(rule, 8)
+		equal(t, "left", b.take(rule, "client", 0).Remaining, 8)
 		b.correct(b.charged(rule, 8), -3)
-		b.await(rule, 3)
+		equal(t, "left", b.take(rule, "client", 0).Remaining, 3)
 	})
 
 	t.Run("MoreThanWasCharged", func(t *testing.T) {
 		b, rule := start(t, open), Rule(t, "zone", name, limit)
 		b.correct(b.charged(rule, 2), -100)
-		b.await(rule, 10)
+		equal(t, "left", b.take(rule, "client", 0).Remaining, 10)
 		b.correct(store.Correction{Check: store.Check{Rule: rule, Key: "client", Cost: 5}, At: b.now, Turn: b.now}, -5)
 		equal(t, "of what was never charged", b.admitted(rule, "client", 20), 10)
 	})
@@ -103,9 +100,8 @@ func corrected(t *testing.T, open Open, name string) {
 	t.Run("CostKnownLate", func(t *testing.T) {
 		b, rule := start(t, open), Rule(t, "zone", name, limit)
 		b.correct(b.charged(rule, 1), 6)
-		b.await(rule, 3)
+		equal(t, "left", b.take(rule, "client", 0).Remaining, 3)
 		b.correct(b.charged(rule, 3), 30)
-		b.awaitLonger(rule)
 		wait := b.take(rule, "client", 1).RetryAfter
 		b.wait(wait - time.Microsecond)
 		equal(t, "early", b.take(rule, "client", 1).RetryAfter, time.Microsecond)
@@ -118,13 +114,13 @@ func corrected(t *testing.T, open Open, name string) {
 		c := b.charged(rule, 1)
 		b.wait(time.Hour)
 		b.correct(c, 3)
-		b.await(rule, 7)
+		equal(t, "left", b.take(rule, "client", 0).Remaining, 7)
 	})
 
 	t.Run("AKeyThatIsGivenBackIsNew", func(t *testing.T) {
 		b, rule := start(t, open), Rule(t, "zone", name, limit)
 		b.correct(b.charged(rule, 10), -10)
-		b.await(rule, 10)
+		equal(t, "left", b.take(rule, "client", 0).Remaining, 10)
 		equal(t, "as a new one", b.take(rule, "client", 3), b.take(rule, "other", 3))
 	})
 }
@@ -168,32 +164,14 @@ func (b *bench) charged(rule *store.Rule, cost int64) store.Correction {
 	return store.Correction{Check: c, At: d.At, Turn: d.Turn()}
 }
 
+// correct settles a correction, and waits until it has taken effect: until a slot that is
+// given back behind it is free.
 func (b *bench) correct(c store.Correction, delta int64) {
+	b.Helper()
 	c.Delta = delta
-	b.store.Settle(c)
-}
-
-// awaitReset waits until a correction has taken effect: the full quota is back after so long.
-func (b *bench) awaitReset(rule *store.Rule, reset time.Duration) algorithms.Decision {
-	b.Helper()
-	return b.awaitThat(rule, func(d algorithms.Decision) bool { return d.ResetAfter == reset })
-}
-
-// awaitLonger waits until nothing is left.
-func (b *bench) awaitLonger(rule *store.Rule) {
-	b.Helper()
-	b.awaitThat(rule, func(d algorithms.Decision) bool { return d.Remaining == 0 })
-}
-
-func (b *bench) awaitThat(rule *store.Rule, done func(algorithms.Decision) bool) algorithms.Decision {
-	b.Helper()
-	for deadline := time.Now().Add(5 * time.Second); ; {
-		d := b.take(rule, "client", 0)
-		if done(d) {
-			return d
-		}
-		if time.Now().After(deadline) {
-			b.Fatalf("not settled: %s", describe(d))
-		}
-	}
+	marker := store.Check{Rule: Rule(b, "marker", "concurrency", algorithms.Limit{Events: 1}), Key: c.Key, Cost: 1}
+	marker.Hold = Hold(marker.Rule)
+	equal(b, "marker", b.takeNamed(marker).Allowed, true)
+	b.store.Settle(c, store.Correction{Check: marker, Delta: -1})
+	b.await(marker.Rule, 1)
 }
