@@ -79,8 +79,8 @@ func (a SlidingWindowLog) Record(l *Log, p Params, now, cost int64) {
 	}
 }
 
-// Correct implements [Recorder]. More events than the limit has are not kept: they would
-// refuse nobody for longer.
+// Correct implements [Recorder]. Twice as many events as the limit has are kept, and no
+// more: not all that passed can be given back and leave room before the others expire.
 func (a SlidingWindowLog) Correct(l *Log, p Params, now, at, delta int64) {
 	events := p[0]
 	switch {
@@ -95,7 +95,7 @@ func (a SlidingWindowLog) Correct(l *Log, p Params, now, at, delta int64) {
 	for range min(delta, events) {
 		l.Append(t)
 	}
-	l.Forget(max(0, l.Len()-int(events)))
+	l.Forget(max(0, l.Len()-2*int(events)))
 }
 
 // expired returns the time that counts and how many events have left the window.

@@ -94,7 +94,6 @@ record = function(key, cost, expired, t, live)
   end
 end
 
--- More events than the limit has are not kept: they would refuse nobody for longer.
 correct = function(key, now, at, _, delta, events, window)
   local size, _, t, expired = read(now, window, key)
   if delta < 0 then
@@ -105,6 +104,6 @@ correct = function(key, now, at, _, delta, events, window)
   local live = size - expired
   local cost = delta < events and delta or events
   record(key, cost, expired, t, live)
-  if live + cost > events then call('LTRIM', key, live + cost - events, -1) end
+  if live + cost > 2 * events then call('LTRIM', key, live + cost - 2 * events, -1) end
   return true
 end

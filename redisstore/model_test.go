@@ -179,8 +179,11 @@ func (s *schedule) correct() {
 			c.Delta = min(c.Delta, 20_000) // it writes each unit
 		}
 	}
-	if c.Delta < 0 {
+	switch {
+	case c.Delta < 0:
 		s.charges = slices.Delete(s.charges, i, i+1)
+	case queued:
+		s.charges = nil // a debt of which nothing is left is behind nobody
 	}
 	if s.algorithm != "concurrency" {
 		s.newest, s.earliest, s.givenBack = s.now, s.now, c.Delta < 0

@@ -17,9 +17,9 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// TestGoEqualsLua runs random schedules of random limits and costs through the memory
-// store, which runs the Go algorithms, and through the Redis store, which runs their
-// Lua twins, and compares every field of every decision. TWIN_STEPS sets the number of
+// TestGoEqualsLua runs random schedules of random limits, costs and corrections through
+// the memory store, which runs the Go algorithms, and through the Redis store, which runs
+// their Lua twins, and compares every field of every decision. TWIN_STEPS sets the number of
 // steps for each algorithm.
 func TestGoEqualsLua(t *testing.T) {
 	steps := stepsOf(t, "TWIN_STEPS", 12_000)
@@ -27,11 +27,12 @@ func TestGoEqualsLua(t *testing.T) {
 	for _, name := range algorithms.Names() {
 		t.Run(name, func(t *testing.T) {
 			pair := newPair(t, server)
+			lua := newRedisSide(t, pair.redis, server)
 			done, run := 0, 0
 			for done < steps {
 				rapid.Check(t, func(rt *rapid.T) {
 					run++
-					done += pair.schedule(rt, name, strconv.Itoa(run))
+					done += pair.schedule(rt, lua, name, strconv.Itoa(run))
 				})
 			}
 			t.Logf("%d steps in %d schedules", done, run)
@@ -70,9 +71,9 @@ func (p *pair) set(now, skew int64) {
 }
 
 // schedule draws one limit and a run of requests, and returns how many there were.
-func (p *pair) schedule(t *rapid.T, algorithm, key string) int {
+func (p *pair) schedule(t *rapid.T, lua side, algorithm, key string) int {
 	limit := drawUnrenewed(t, algorithm)
-	var held []store.Correction
+	var charged []store.Correction
 	now := storetest.Start + rapid.Int64Range(0, 1e9).Draw(t, "offset")
 	var last algorithms.Decision
 	steps := rapid.IntRange(30, 90).Draw(t, "steps")
@@ -82,6 +83,11 @@ func (p *pair) schedule(t *rapid.T, algorithm, key string) int {
 		}
 		now = min(max(now+drawGap(t, limit, last), storetest.Start-1e12), latest)
 		p.set(now, 0)
+		if len(charged) > 0 && rapid.IntRange(0, 4).Draw(t, "do") == 0 {
+			c := drawCorrection(t, charged, limit, last)
+			p.memory.Settle(c)
+			lua.correct(t, c)
+		}
 
 		r := rule(t, algorithm, limit)
 		checks := []store.Check{{Rule: r, Key: key, Cost: drawCost(t, limit, last), Hold: storetest.Hold(r)}}
@@ -93,14 +99,42 @@ func (p *pair) schedule(t *rapid.T, algorithm, key string) int {
 			t.Fatalf("redis: %v", err)
 		}
 		p.redis.StopRenewing()
-		held = append(held, store.Correction{Check: checks[0], Delta: -checks[0].Cost})
+		if inGo[0].Allowed && checks[0].Cost > 0 {
+			charged = append(charged, store.Correction{Check: checks[0], At: now, Turn: inGo[0].Turn()})
+		}
 		if inGo != inLua {
 			t.Fatalf("step %d at %d: %+v, cost %d:\n  Go  %+v\n  Lua %+v", i, now, limit, checks[0].Cost, inGo[0], inLua[0])
 		}
 		last = inGo[0]
 	}
-	p.memory.Settle(held...)
+	for _, c := range charged {
+		c.Delta = -c.Cost
+		p.memory.Settle(c) // or it would be renewed while other schedules run
+	}
 	return steps
+}
+
+// drawCorrection draws any change of any charge, under the limit that it was charged by
+// or the one in force.
+func drawCorrection(t *rapid.T, charged []store.Correction, limit algorithms.Limit, last algorithms.Decision) store.Correction {
+	c := charged[len(charged)-1]
+	if rapid.Bool().Draw(t, "older") {
+		c = rapid.SampledFrom(charged).Draw(t, "charge")
+	}
+	if algorithm := c.Rule.Algorithm(); rapid.Bool().Draw(t, "by the limit in force") {
+		c.Rule = rule(t, algorithm.Name(), limit)
+	}
+	c.Delta = -c.Cost
+	switch rapid.IntRange(0, 3).Draw(t, "how much") {
+	case 0:
+		c.Delta = -max(1, drawCost(t, limit, last))
+	case 1:
+		c.Delta = max(1, drawCost(t, limit, last))
+		if c.Rule.Algorithm().Name() == "sliding_window_log" {
+			c.Delta = min(c.Delta, 20_000) // it writes each unit
+		}
+	}
+	return c
 }
 
 // drawUnrenewed draws limits with leases that no store renews by itself before a

@@ -52,11 +52,11 @@ func (g *log) charge(l algorithms.Limit, now, cost int64, _ string) {
 }
 
 // correct forgets what was charged then. Of what is charged more, and of all before it,
-// it keeps the latest, as many as the limit has events.
+// it keeps the latest, twice as many as the limit has events.
 func (g *log) correct(l algorithms.Limit, now, at, delta int64, name string) {
 	if delta > 0 && l.Events > 0 {
 		g.charge(l, now, min(delta, l.Events), name)
-		over := -l.Events
+		over := -2 * l.Events
 		for _, e := range g.events {
 			over += e.cost
 		}
