@@ -86,7 +86,8 @@ type Store interface {
 
 	// Settle corrects charges. What is held ends when all of it is given back; a turn in a
 	// queue is given back only where that does nobody harm. What was charged so long ago
-	// that it no longer counts is left alone. Settle does not wait: it may take effect a
+	// that it no longer counts is left alone. Nothing tells one refund from another, so
+	// the same one twice counts twice, but for slots and turns. Settle does not wait: it may take effect a
 	// moment later, and a backend that is away is told when it is back, as long as that
 	// matters.
 	Settle(corrections ...Correction)
