@@ -1,7 +1,6 @@
 package algorithms
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -36,7 +35,7 @@ func (a Concurrency) Prepare(l Limit) (Params, error) {
 	case lease < MinLease || lease > MaxLease:
 		return Params{}, fmt.Errorf("lease must be from %v to %v, got %v", MinLease, MaxLease, lease)
 	case lease%time.Microsecond != 0:
-		return Params{}, errors.New("lease must be a whole number of microseconds")
+		return Params{}, fmt.Errorf("lease must be a whole number of microseconds, got %v", lease)
 	}
 	return Params{l.Events, lease.Microseconds()}, nil
 }
