@@ -1,6 +1,12 @@
 package redistest
 
-import "strconv"
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
 
 // Option changes how Start starts a server.
 type Option func(*settings)
@@ -12,6 +18,8 @@ type settings struct {
 	clientCerts bool
 	certs       certs
 	extra       []string
+	bus         bool     // it has a Cluster bus beside each port
+	sentinel    []string // it is a Sentinel, with these lines of configuration
 }
 
 // WithPassword asks the default user for a password (requirepass). The admin
@@ -53,10 +61,11 @@ func (s *Server) arguments() []string {
 		"--unixsocketperm", "700",
 		"--dir", s.dir,
 		"--daemonize", "no",
-		"--save", "",
-		"--appendonly", "no",
 	}
 	set := s.settings
+	if set.sentinel == nil {
+		args = append(args, "--save", "", "--appendonly", "no")
+	}
 	if set.password != "" {
 		args = append(args, "--requirepass", set.password)
 	}
@@ -77,4 +86,26 @@ func (s *Server) arguments() []string {
 		)
 	}
 	return append(args, set.extra...)
+}
+
+// command returns what follows the program's name on the command line. A Sentinel keeps
+// in its configuration file what it learns, so it gets one, once.
+func (s *Server) command() ([]string, error) {
+	if s.settings.sentinel == nil {
+		return s.arguments(), nil
+	}
+	path := filepath.Join(s.dir, "sentinel.conf")
+	if _, err := os.Stat(path); err == nil {
+		return []string{path, "--sentinel"}, nil
+	}
+	var text strings.Builder
+	for _, word := range s.arguments() {
+		if option, ok := strings.CutPrefix(word, "--"); ok {
+			text.WriteString("\n" + option)
+		} else {
+			fmt.Fprintf(&text, " %q", word)
+		}
+	}
+	text.WriteString("\n" + strings.Join(s.settings.sentinel, "\n") + "\n")
+	return []string{path, "--sentinel"}, os.WriteFile(path, []byte(text.String()), 0o600)
 }

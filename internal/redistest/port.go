@@ -24,29 +24,58 @@ var portsInUse = struct {
 	taken map[int]bool
 }{taken: map[int]bool{}}
 
+// busOffset is how far the port of the Cluster bus is above a node's port.
+const busOffset = 10000
+
 // FreePort returns a TCP port of 127.0.0.1 that nothing listens on. No other
 // call in this test binary returns it before the test ends; another process
 // may still take it.
 func FreePort(t testing.TB) int {
 	t.Helper()
+	return freePort(t, lastPort, 0)
+}
+
+// freePortAndBus is FreePort with the port of the Cluster bus free as well.
+func freePortAndBus(t testing.TB) int {
+	t.Helper()
+	return freePort(t, lastPort-busOffset, 0, busOffset)
+}
+
+// freePort returns a port from which the ports at all offsets are free.
+func freePort(t testing.TB, last int, offsets ...int) int {
+	t.Helper()
 	for range portTries {
-		port := firstPort + rand.IntN(lastPort-firstPort+1)
-		if !reserve(port) {
-			continue
+		port := firstPort + rand.IntN(last-firstPort+1)
+		got := 0
+		for got < len(offsets) && take(port+offsets[got]) {
+			got++
 		}
-		listener, err := net.Listen("tcp", localAddr(port))
-		if err != nil {
-			release(port)
-			continue
+		release := func() {
+			for _, offset := range offsets[:got] {
+				release(port + offset)
+			}
 		}
-		t.Cleanup(func() { release(port) })
-		if err := listener.Close(); err != nil {
-			t.Fatalf("closing port %d: %v", port, err)
+		if got == len(offsets) {
+			t.Cleanup(release)
+			return port
 		}
-		return port
+		release()
 	}
-	t.Fatalf("no free port between %d and %d in %d tries", firstPort, lastPort, portTries)
+	t.Fatalf("no free port between %d and %d in %d tries", firstPort, last, portTries)
 	return 0
+}
+
+// take reserves a port if nothing listens on it.
+func take(port int) bool {
+	if !reserve(port) {
+		return false
+	}
+	listener, err := net.Listen("tcp", localAddr(port))
+	if err != nil {
+		release(port)
+		return false
+	}
+	return listener.Close() == nil
 }
 
 func reserve(port int) bool {

@@ -1,4 +1,5 @@
-// Package redistest gives tests real redis-server processes.
+// Package redistest gives tests real redis-server processes: one ([Start]), a master
+// under Sentinels ([StartSentinel]), or a Cluster ([StartCluster]).
 //
 // Each server belongs to one test: it has its own ports, its own unix socket
 // and an empty memory, it persists nothing, and it stops with the test. Tests
@@ -78,7 +79,7 @@ func newServer(t testing.TB, options ...Option) *Server {
 	for _, option := range options {
 		option(&s.settings)
 	}
-	if s.settings.tls {
+	if s.settings.tls && s.settings.certs == (certs{}) {
 		s.settings.certs = makeCerts(t)
 	}
 	s.admin = redis.NewClient(&redis.Options{
@@ -118,9 +119,13 @@ func shortDir(t testing.TB) string {
 
 func (s *Server) pickPorts() {
 	s.t.Helper()
-	s.port = FreePort(s.t)
+	free := FreePort
+	if s.settings.bus {
+		free = freePortAndBus
+	}
+	s.port = free(s.t)
 	if s.settings.tls {
-		s.tlsPort = FreePort(s.t)
+		s.tlsPort = free(s.t)
 	}
 }
 
@@ -222,7 +227,11 @@ func (s *Server) launch() error {
 		return fmt.Errorf("starting %s: %w", program, err)
 	}
 
-	cmd := exec.Command(path, s.arguments()...)
+	args, err := s.command()
+	if err != nil {
+		return fmt.Errorf("starting %s: %w", program, err)
+	}
+	cmd := exec.Command(path, args...)
 	cmd.Dir = s.dir
 	cmd.Stdout, cmd.Stderr = output, output
 	p, err := startProcess(cmd)

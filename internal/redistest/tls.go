@@ -52,7 +52,8 @@ func makeCerts(t testing.TB) certs {
 		DNSNames:    []string{"redis.test"},
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		KeyUsage:    x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		// Replicas, Sentinels and nodes of a Cluster show it to each other.
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	})
 	clientCert, clientKey := a.issue("client", &x509.Certificate{
 		Subject:     pkix.Name{CommonName: "redistest client"},

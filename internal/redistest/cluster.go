@@ -1,0 +1,258 @@
+package redistest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+)
+
+const (
+	// slots is how many slots a Cluster has.
+	slots = 16384
+
+	// nodeTimeout is after how long the nodes of a Cluster give one up, in milliseconds.
+	nodeTimeout = "1000"
+
+	// clusterTimeout bounds what nodes have to agree on.
+	clusterTimeout = 30 * time.Second
+)
+
+// Cluster is a running Redis Cluster. Its nodes may be killed, frozen and restarted like
+// any [Server].
+type Cluster struct {
+	t     testing.TB
+	nodes []*Server
+	ids   map[*Server]string
+}
+
+// StartCluster starts a Cluster of masters, each with some replicas, and waits until all
+// nodes agree that it is well. Its slots lie in equal ranges on the masters, in order.
+// Masters come first among the nodes. A master that is away for a second is replaced by
+// a replica, and without one its slots are down: the others go on.
+func StartCluster(t testing.TB, masters, replicasEach int, options ...Option) *Cluster {
+	t.Helper()
+	require(t)
+	options = append(together(t, options), func(s *settings) { s.bus = true }, WithArgs(
+		"--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf", "--cluster-node-timeout", nodeTimeout,
+		"--cluster-require-full-coverage", "no", "--cluster-replica-validity-factor", "0",
+		"--repl-diskless-sync-delay", "0",
+	))
+	c := &Cluster{t: t, ids: make(map[*Server]string)}
+	for range masters * (1 + replicasEach) {
+		c.AddNode(options...)
+	}
+	for i, node := range c.nodes[:masters] {
+		c.must(node, "cluster", "set-config-epoch", i+1)
+		args := []any{"cluster", "addslots"}
+		for slot := i * slots / masters; slot < (i+1)*slots/masters; slot++ {
+			args = append(args, slot)
+		}
+		c.must(node, args...)
+	}
+	c.meet()
+	for i, node := range c.nodes[masters:] {
+		master := c.nodes[i%masters]
+		c.await(func(ctx context.Context) error { return node.admin.Do(ctx, "cluster", "replicate", c.ids[master]).Err() })
+	}
+	c.Await()
+	return c
+}
+
+// AddNode starts a node that belongs to no Cluster yet.
+func (c *Cluster) AddNode(options ...Option) *Server {
+	c.t.Helper()
+	node := Start(c.t, options...)
+	id, err := node.admin.Do(context.Background(), "cluster", "myid").Text()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.nodes = append(c.nodes, node)
+	c.ids[node] = id
+	return node
+}
+
+// meet makes all nodes know each other.
+func (c *Cluster) meet() {
+	for _, one := range c.nodes {
+		for _, other := range c.nodes {
+			if one != other {
+				c.must(one, "cluster", "meet", "127.0.0.1", other.ownPort())
+			}
+		}
+	}
+	c.await(func(ctx context.Context) error {
+		for _, node := range c.nodes {
+			if err := node.hasInfo(ctx, "cluster", "info", fmt.Sprintf("cluster_known_nodes:%d\r", len(c.nodes))); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Nodes returns all nodes.
+func (c *Cluster) Nodes() []*Server { return c.nodes }
+
+// Addrs returns the addresses of all nodes.
+func (c *Cluster) Addrs() []string { return addrs(c.nodes, (*Server).Addr) }
+
+// TLSAddrs returns the TLS addresses of all nodes.
+func (c *Cluster) TLSAddrs() []string { return addrs(c.nodes, (*Server).TLSAddr) }
+
+// Await waits until every node that runs can reach every slot, each with the replica
+// that it may have.
+func (c *Cluster) Await() {
+	c.t.Helper()
+	c.await(func(ctx context.Context) error {
+		for _, node := range c.nodes {
+			if node.current().ended() {
+				continue
+			}
+			for _, want := range []string{"cluster_state:ok\r", fmt.Sprintf("cluster_slots_ok:%d\r", slots)} {
+				if err := node.hasInfo(ctx, "cluster", "info", want); err != nil {
+					return err
+				}
+			}
+			info := node.admin.Info(ctx, "replication").Val()
+			if !strings.Contains(info, "role:master\r") && !strings.Contains(info, "master_link_status:up\r") {
+				return fmt.Errorf("%s: the link to its master is not up", node.Addr())
+			}
+		}
+		return nil
+	})
+}
+
+// MasterOf returns the node that serves a key, as those see it that run.
+func (c *Cluster) MasterOf(key string) *Server {
+	c.t.Helper()
+	var master *Server
+	c.await(func(ctx context.Context) error {
+		for _, node := range c.nodes {
+			if !node.current().ended() && node.admin.Do(ctx, "exists", key).Err() == nil &&
+				node.hasInfo(ctx, "info", "replication", "role:master\r") == nil {
+				master = node
+				return nil
+			}
+		}
+		return fmt.Errorf("no node serves %q", key)
+	})
+	return master
+}
+
+// SlotOf returns the slot of a key.
+func (c *Cluster) SlotOf(key string) int {
+	c.t.Helper()
+	slot, err := c.nodes[0].admin.ClusterKeySlot(context.Background(), key).Result()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return int(slot)
+}
+
+// Migration is a slot on its way from one master to another.
+type Migration struct {
+	c        *Cluster
+	slot     int
+	from, to *Server
+}
+
+// StartMove begins to move a slot, as resharding does: the old node keeps the keys that
+// it has, and sends clients to the new one (ASK) for those that it has not.
+func (c *Cluster) StartMove(slot int, from, to *Server) *Migration {
+	c.t.Helper()
+	c.must(to, "cluster", "setslot", slot, "importing", c.ids[from])
+	c.must(from, "cluster", "setslot", slot, "migrating", c.ids[to])
+	return &Migration{c, slot, from, to}
+}
+
+// MoveKeys moves the keys that the slot has now.
+func (m *Migration) MoveKeys() {
+	m.c.t.Helper()
+	for {
+		keys, err := m.from.admin.ClusterGetKeysInSlot(context.Background(), m.slot, 100).Result()
+		if err != nil {
+			m.c.t.Fatal(err)
+		}
+		if len(keys) == 0 {
+			return
+		}
+		args := []any{"migrate", "127.0.0.1", m.to.ownPort(), "", 0, 5000}
+		if password := m.from.settings.password; password != "" {
+			args = append(args, "auth", password)
+		}
+		args = append(args, "keys")
+		for _, key := range keys {
+			args = append(args, key)
+		}
+		m.c.must(m.from, args...)
+	}
+}
+
+// Finish gives the slot to the new node.
+func (m *Migration) Finish() {
+	m.c.t.Helper()
+	m.MoveKeys()
+	for _, node := range []*Server{m.to, m.from} {
+		m.c.must(node, "cluster", "setslot", m.slot, "node", m.c.ids[m.to])
+	}
+}
+
+// must has a node carry out a command.
+func (c *Cluster) must(node *Server, args ...any) {
+	c.t.Helper()
+	if err := node.admin.Do(context.Background(), args...).Err(); err != nil {
+		c.t.Fatalf("%s: %v: %v", node.Addr(), args[:min(3, len(args))], err)
+	}
+}
+
+func (c *Cluster) await(try func(ctx context.Context) error) {
+	c.t.Helper()
+	if err := poll(clusterTimeout, try); err != nil {
+		c.t.Fatalf("cluster: %v", err)
+	}
+}
+
+// together is for servers that talk to each other: they trust one authority, encrypt
+// what they say if clients do, and know the password.
+func together(t testing.TB, options []Option) []Option {
+	t.Helper()
+	var all settings
+	for _, option := range options {
+		option(&all)
+	}
+	shared := append([]Option(nil), options...)
+	if all.tls {
+		common := makeCerts(t)
+		shared = append(shared, func(s *settings) { s.certs = common }, WithArgs("--tls-replication", "yes"))
+	}
+	return shared
+}
+
+// ownPort is where other servers find this one.
+func (s *Server) ownPort() int {
+	if s.tlsPort != 0 {
+		return s.tlsPort
+	}
+	return s.port
+}
+
+// hasInfo returns nil if the answer to a command of two words holds a text.
+func (s *Server) hasInfo(ctx context.Context, one, two, text string) error {
+	answer, err := s.admin.Do(ctx, one, two).Text()
+	if err == nil && !strings.Contains(answer, text) {
+		err = fmt.Errorf("%s: %s %s has no %q", s.Addr(), one, two, text)
+	}
+	return err
+}
+
+func addrs(servers []*Server, of func(*Server) string) []string {
+	list := make([]string, len(servers))
+	for i, server := range servers {
+		list[i] = of(server)
+	}
+	return list
+}
+

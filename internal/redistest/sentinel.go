@@ -1,0 +1,183 @@
+package redistest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// MasterName is what the Sentinels of [StartSentinel] call their master.
+const MasterName = "limits"
+
+// Sentinel is a master and a replica under three Sentinels, two of which have to agree
+// that the master is down, which takes half a second.
+type Sentinel struct {
+	t         testing.TB
+	servers   []*Server
+	sentinels []*Server
+}
+
+// StartSentinel starts a master, a replica and three Sentinels, and waits until all know
+// each other. The options of forServers and of forSentinels are those of [Start]; if one
+// has TLS, all must.
+func StartSentinel(t testing.TB, forServers, forSentinels []Option) *Sentinel {
+	t.Helper()
+	require(t)
+	g := &Sentinel{t: t}
+	forServers = together(t, forServers)
+	var all settings
+	for _, option := range forServers {
+		option(&all)
+	}
+	if all.password != "" {
+		forServers = append(forServers, WithArgs("--masterauth", all.password))
+	}
+	forServers = append(forServers, WithArgs("--repl-diskless-sync-delay", "0"))
+	master := Start(t, forServers...)
+	replica := Start(t, append(slices.Clip(forServers), WithArgs("--replicaof", "127.0.0.1", strconv.Itoa(master.ownPort())))...)
+	g.servers = []*Server{master, replica}
+
+	var own settings
+	for _, option := range forSentinels {
+		option(&own)
+	}
+	lines := []string{
+		fmt.Sprintf("sentinel monitor %s 127.0.0.1 %d 2", MasterName, master.ownPort()),
+		"sentinel down-after-milliseconds " + MasterName + " 500",
+		"sentinel failover-timeout " + MasterName + " 3000",
+	}
+	if all.password != "" {
+		lines = append(lines, "sentinel auth-pass "+MasterName+" "+all.password)
+	}
+	if own.password != "" {
+		lines = append(lines, "sentinel sentinel-pass "+own.password)
+	}
+	forSentinels = append(slices.Clip(forSentinels), func(s *settings) { s.sentinel = lines })
+	if own.tls {
+		forSentinels = append(forSentinels, func(s *settings) { s.certs = all.certs }, WithArgs("--tls-replication", "yes"))
+	}
+	for range 3 {
+		sentinel := Start(t, forSentinels...)
+		// Of Redis 7 and later. Others take a few seconds more.
+		_ = sentinel.admin.Do(context.Background(), "sentinel", "debug", "info-period", 200, "publish-period", 200, "ask-period", 200).Err()
+		g.sentinels = append(g.sentinels, sentinel)
+	}
+	g.Await()
+	return g
+}
+
+// Servers returns the two that keep data; at first the master and its replica.
+func (g *Sentinel) Servers() []*Server { return g.servers }
+
+// Sentinels returns the three that watch.
+func (g *Sentinel) Sentinels() []*Server { return g.sentinels }
+
+// Addrs returns the addresses of the Sentinels.
+func (g *Sentinel) Addrs() []string { return addrs(g.sentinels, (*Server).Addr) }
+
+// TLSAddrs returns the TLS addresses of the Sentinels.
+func (g *Sentinel) TLSAddrs() []string { return addrs(g.sentinels, (*Server).TLSAddr) }
+
+// Master returns the server that the Sentinels which run agree on, once it is a master.
+func (g *Sentinel) Master() *Server {
+	g.t.Helper()
+	var master *Server
+	g.await(func(ctx context.Context) (err error) {
+		master, err = g.master(ctx)
+		return err
+	})
+	return master
+}
+
+func (g *Sentinel) master(ctx context.Context) (*Server, error) {
+	var named string
+	for _, sentinel := range g.sentinels {
+		if sentinel.current().ended() {
+			continue
+		}
+		address, err := sentinel.admin.Do(ctx, "sentinel", "get-master-addr-by-name", MasterName).StringSlice()
+		if err != nil {
+			return nil, err
+		}
+		if named != "" && named != address[1] {
+			return nil, fmt.Errorf("one sentinel says port %s, another %s", named, address[1])
+		}
+		named = address[1]
+	}
+	for _, server := range g.servers {
+		if strconv.Itoa(server.ownPort()) == named {
+			return server, server.hasInfo(ctx, "info", "replication", "role:master\r")
+		}
+	}
+	return nil, fmt.Errorf("no server has port %q", named)
+}
+
+// Await waits until the replica has all data, and all Sentinels know it and each other.
+func (g *Sentinel) Await() {
+	g.t.Helper()
+	g.await(func(ctx context.Context) error {
+		master, err := g.master(ctx)
+		if err != nil {
+			return err
+		}
+		for _, server := range g.servers {
+			if server != master {
+				if err := server.hasInfo(ctx, "info", "replication", "master_link_status:up\r"); err != nil {
+					return err
+				}
+			}
+		}
+		for _, sentinel := range g.sentinels {
+			fields, err := sentinel.admin.Do(ctx, "sentinel", "master", MasterName).StringSlice()
+			if err != nil {
+				return err
+			}
+			for pair := range slices.Chunk(fields, 2) {
+				switch {
+				case pair[0] == "num-slaves" && pair[1] == "0", pair[0] == "num-other-sentinels" && pair[1] != "2",
+					pair[0] == "flags" && strings.Contains(pair[1], "down"):
+					return fmt.Errorf("%s: %s is %s", sentinel.Addr(), pair[0], pair[1])
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// Failover has the Sentinels make the replica the master although the master is well,
+// and returns when they agree.
+func (g *Sentinel) Failover() {
+	g.t.Helper()
+	before := g.Master()
+	g.await(func(ctx context.Context) error {
+		return g.sentinels[0].admin.Do(ctx, "sentinel", "failover", MasterName).Err()
+	})
+	g.AwaitSwitch(before)
+}
+
+// AwaitSwitch returns when another server than before is the master.
+func (g *Sentinel) AwaitSwitch(before *Server) *Server {
+	g.t.Helper()
+	var now *Server
+	g.await(func(ctx context.Context) (err error) {
+		if now, err = g.master(ctx); err == nil && now == before {
+			err = fmt.Errorf("%s is still the master", now.Addr())
+		}
+		return err
+	})
+	return now
+}
+
+func (g *Sentinel) await(try func(context.Context) error) {
+	g.t.Helper()
+	if err := poll(sentinelTimeout, try); err != nil {
+		g.t.Fatalf("sentinel: %v", err)
+	}
+}
+
+// sentinelTimeout bounds what Sentinels have to agree on.
+const sentinelTimeout = 40 * time.Second

@@ -1,0 +1,72 @@
+package redistest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+)
+
+func TestSentinel(t *testing.T) {
+	g := StartSentinel(t, []Option{WithPassword("p")}, []Option{WithPassword("q")})
+	first := g.Master()
+	ctx := context.Background()
+	if err := first.Admin().Set(ctx, "a", "1", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	g.Failover()
+	g.Await()
+	second := g.Master()
+	if second == first {
+		t.Fatal("no failover")
+	}
+	second.Kill()
+	if third := g.AwaitSwitch(second); third != first {
+		t.Fatal("the old master does not take over")
+	}
+	if err := first.Admin().Get(ctx, "a").Err(); err != nil {
+		t.Fatalf("the value is lost: %v", err)
+	}
+}
+
+func TestCluster(t *testing.T) {
+	c := StartCluster(t, 3, 1)
+	ctx := context.Background()
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addrs()})
+	defer client.Close()
+	if err := client.Set(ctx, "a", "1", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+
+	from := c.MasterOf("a")
+	to := c.Nodes()[0]
+	if from == to {
+		to = c.Nodes()[1]
+	}
+	move := c.StartMove(c.SlotOf("a"), from, to)
+	move.MoveKeys()
+	if got := client.Get(ctx, "a").Val(); got != "1" {
+		t.Errorf("while the slot moves: %q", got)
+	}
+	move.Finish()
+	if got := client.Get(ctx, "a").Val(); got != "1" || c.MasterOf("a") != to {
+		t.Errorf("after the slot has moved: %q on %s", got, c.MasterOf("a").Addr())
+	}
+
+	to.Kill()
+	if now := c.MasterOf("a"); now == to {
+		t.Error("a dead node serves the key")
+	}
+	to.Restart()
+	c.Await()
+	if got := client.Get(ctx, "a").Val(); got != "1" {
+		t.Errorf("after the failover: %q", got)
+	}
+}
+
+func TestClusterOverTLS(t *testing.T) {
+	c := StartCluster(t, 2, 0, WithTLS(true), WithArgs("--tls-cluster", "yes"))
+	if c.MasterOf("a") == nil || len(c.TLSAddrs()) != 2 {
+		t.Error("no master")
+	}
+}
