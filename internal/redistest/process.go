@@ -104,14 +104,18 @@ func poll(timeout time.Duration, try func(context.Context) error) error {
 	defer cancel()
 	ticker := time.NewTicker(5 * time.Millisecond)
 	defer ticker.Stop()
+	var last error
 	for {
 		err := try(ctx)
 		if err == nil || errors.As(err, new(permanent)) {
 			return err
 		}
+		if last == nil || ctx.Err() == nil {
+			last = err // and not that there was no time for one more try
+		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("not within %v: %w", timeout, err)
+			return fmt.Errorf("not within %v: %w", timeout, last)
 		case <-ticker.C:
 		}
 	}

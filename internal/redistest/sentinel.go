@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // MasterName is what the Sentinels of [StartSentinel] call their master.
@@ -132,16 +133,12 @@ func (g *Sentinel) Await() {
 			}
 		}
 		for _, sentinel := range g.sentinels {
-			fields, err := sentinel.admin.Do(ctx, "sentinel", "master", MasterName).StringSlice()
-			if err != nil {
+			cmd := redis.NewMapStringStringCmd(ctx, "sentinel", "master", MasterName)
+			if err := sentinel.admin.Process(ctx, cmd); err != nil {
 				return err
 			}
-			for pair := range slices.Chunk(fields, 2) {
-				switch {
-				case pair[0] == "num-slaves" && pair[1] == "0", pair[0] == "num-other-sentinels" && pair[1] != "2",
-					pair[0] == "flags" && strings.Contains(pair[1], "down"):
-					return fmt.Errorf("%s: %s is %s", sentinel.Addr(), pair[0], pair[1])
-				}
+			if known := cmd.Val(); known["num-slaves"] == "0" || known["num-other-sentinels"] != "2" || known["flags"] != "master" {
+				return fmt.Errorf("%s does not know all: %v", sentinel.Addr(), known)
 			}
 		}
 		return nil
