@@ -58,10 +58,14 @@ func (m *MemoryStore) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 // UnmarshalCaddyfile implements [caddyfile.Unmarshaler]. Syntax:
 //
 //	redis {
-//	    address    <host:port|unix//path>
-//	    url        <redis://...>
-//	    username   <text>
-//	    password   <text>
+//	    mode        standalone|sentinel|cluster
+//	    address     <host:port|unix//path> ...
+//	    url         <redis://...>
+//	    master_name <text>
+//	    username    <text>
+//	    password    <text>
+//	    sentinel_username <text>
+//	    sentinel_password <text>
 //	    db         <n>
 //	    tls {
 //	        ca          <file>
@@ -80,16 +84,20 @@ func (s *RedisStore) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		return err
 	}
 	return parseBlock(d, "store redis", "store redis ", map[string]option{
-		"address":    {parse: s.parseAddress(d)},
-		"url":        {parse: secret(d, "url", &s.URL)},
-		"username":   {parse: filled(d, "username", &s.Username)},
-		"password":   {parse: secret(d, "password", &s.Password)},
-		"db":         {parse: integer(d, "db", &s.DB)},
-		"tls":        {parse: func() (string, error) { return "", s.parseTLS(d) }},
-		"key_prefix": {parse: filled(d, "key_prefix", &s.KeyPrefix)},
-		"timeout":    {parse: duration(d, "timeout duration", &s.Timeout)},
-		"pool_size":  {parse: integer(d, "pool_size", &s.PoolSize)},
-		"deny_cache": {parse: s.parseDenyCache(d)},
+		"mode":              {parse: filled(d, "mode", &s.Mode)},
+		"address":           {parse: s.parseAddress(d)},
+		"url":               {parse: secret(d, "url", &s.URL)},
+		"username":          {parse: filled(d, "username", &s.Username)},
+		"password":          {parse: secret(d, "password", &s.Password)},
+		"master_name":       {parse: filled(d, "master_name", &s.MasterName)},
+		"sentinel_username": {parse: filled(d, "sentinel_username", &s.SentinelUsername)},
+		"sentinel_password": {parse: secret(d, "sentinel_password", &s.SentinelPassword)},
+		"db":                {parse: integer(d, "db", &s.DB)},
+		"tls":               {parse: func() (string, error) { return "", s.parseTLS(d) }},
+		"key_prefix":        {parse: filled(d, "key_prefix", &s.KeyPrefix)},
+		"timeout":           {parse: duration(d, "timeout duration", &s.Timeout)},
+		"pool_size":         {parse: integer(d, "pool_size", &s.PoolSize)},
+		"deny_cache":        {parse: s.parseDenyCache(d)},
 	})
 }
 

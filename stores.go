@@ -3,6 +3,7 @@ package caddyratelimit
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -82,12 +83,32 @@ func (m *MemoryStore) Open() (store.Store, error) {
 // All texts take global placeholders such as `{env.REDIS_PASSWORD}` and
 // `{file./run/secrets/redis}`, which are replaced at load and must not be empty.
 type RedisStore struct {
-	// Where Redis is: `host:port`, `host` (port 6379) or `unix//path/to.sock`; one
-	// address. Default: `127.0.0.1:6379`.
+	// What is at the addresses: `standalone`, one Redis; `sentinel`, Sentinels, which say
+	// which Redis is the master; or `cluster`, nodes of a Redis Cluster, which say who has
+	// which keys. In a Cluster, zones of a request whose keys differ may be on different
+	// nodes: all are charged or none, but not at one instant. Default: `sentinel` with
+	// master_name, else `standalone`.
+	Mode string `json:"mode,omitempty"`
+
+	// Where Redis is: `host:port`, `host` (port 6379) or `unix//path/to.sock`, which is for
+	// standalone only. With mode sentinel, where the Sentinels are: all of them, `host:port`
+	// or `host` (port 26379). With mode cluster, some of its nodes, of which one must
+	// answer. Default: `127.0.0.1:6379`.
 	Address []string `json:"address,omitempty"`
 
+	// What the Sentinels call the master. Required with mode sentinel.
+	MasterName string `json:"master_name,omitempty"`
+
+	// The ACL user at the Sentinels, who may have other users than Redis. Default: their
+	// default user.
+	SentinelUsername string `json:"sentinel_username,omitempty"`
+
+	// The password at the Sentinels. Default: none is sent, also not the one of Redis.
+	SentinelPassword string `json:"sentinel_password,omitempty"`
+
 	// The same in one text: `redis://user:password@host:port/db`, `rediss://` with TLS,
-	// or `unix://user:password@/path?db=0`; no other parameters. It excludes address, username, password and db.
+	// or `unix://user:password@/path?db=0`; no other
+	// parameters. It excludes address, username, password and db, and mode sentinel.
 	URL string `json:"url,omitempty"`
 
 	// The ACL user. Default: Redis's default user.
@@ -97,10 +118,10 @@ type RedisStore struct {
 	// here is visible in Caddy's config.
 	Password string `json:"password,omitempty"`
 
-	// The number of the database. Default: 0.
+	// The number of the database. A Cluster has only 0. Default: 0.
 	DB int `json:"db,omitempty"`
 
-	// Encrypts the connection. Default: no TLS, unless the URL says rediss.
+	// Encrypts the connections, to Sentinels too. Default: no TLS, unless the URL says rediss.
 	TLS *RedisTLS `json:"tls,omitempty"`
 
 	// What every key begins with, without braces. Instances with different prefixes do
@@ -111,7 +132,8 @@ type RedisStore struct {
 	// then `on_store_error` applies. From 1ms to 1m. Default: 50ms.
 	Timeout caddy.Duration `json:"timeout,omitempty"`
 
-	// How many connections there may be, at most 10000. Default: 10 for each CPU.
+	// How many connections there may be to each server, at most 10000. Default: 10 for
+	// each CPU.
 	PoolSize int `json:"pool_size,omitempty"`
 
 	// How long a refusal is remembered at most, from 1ms to 1m, so that a client that keeps
@@ -134,7 +156,8 @@ type RedisTLS struct {
 	// A PEM file with the key of cert.
 	Key string `json:"key,omitempty"`
 
-	// The name that the server's certificate must be for. Default: the host of the address.
+	// The name that the certificate of every server must be for. Default: the host of its
+	// address.
 	ServerName string `json:"server_name,omitempty"`
 
 	// Accepts any certificate. Whoever is on the way can then read and change all that is
@@ -152,15 +175,14 @@ func (RedisStore) CaddyModule() caddy.ModuleInfo {
 
 // Provision implements [caddy.Provisioner].
 func (s *RedisStore) Provision(caddy.Context) error {
-	if len(s.Address) > 1 {
-		return fmt.Errorf("address takes one address, got %d", len(s.Address))
-	}
 	if s.Timeout != 0 {
 		if err := atLeast("timeout", s.Timeout, redisstore.MinTimeout); err != nil {
 			return err
 		}
 	}
 	o := redisstore.Options{
+		Mode: s.Mode, Addresses: slices.Clone(s.Address), MasterName: s.MasterName,
+		SentinelUsername: s.SentinelUsername, SentinelPassword: s.SentinelPassword,
 		URL: s.URL, Username: s.Username, Password: s.Password, DB: s.DB, KeyPrefix: s.KeyPrefix,
 		Timeout: time.Duration(s.Timeout), PoolSize: s.PoolSize, Instance: thisProcess, Logger: logger,
 	}
@@ -171,10 +193,8 @@ func (s *RedisStore) Provision(caddy.Context) error {
 			return err
 		}
 	}
-	if len(s.Address) == 1 {
-		if o.Address = s.Address[0]; o.Address == "" {
-			return errors.New("address is empty")
-		}
+	if slices.Contains(s.Address, "") {
+		return errors.New("address is empty")
 	}
 	var tls redisstore.TLS
 	if s.TLS != nil {
@@ -182,20 +202,28 @@ func (s *RedisStore) Provision(caddy.Context) error {
 		o.TLS = &tls
 	}
 	repl := caddy.NewReplacer()
-	for _, t := range []struct {
+	type text struct {
 		name string
 		text *string
-	}{
-		{"address", &o.Address},
+	}
+	texts := []text{
+		{"mode", &o.Mode},
 		{"url", &o.URL},
+		{"master_name", &o.MasterName},
 		{"username", &o.Username},
 		{"password", &o.Password},
+		{"sentinel_username", &o.SentinelUsername},
+		{"sentinel_password", &o.SentinelPassword},
 		{"key_prefix", &o.KeyPrefix},
 		{"tls ca", &tls.CA},
 		{"tls cert", &tls.Cert},
 		{"tls key", &tls.Key},
 		{"tls server_name", &tls.ServerName},
-	} {
+	}
+	for i := range o.Addresses {
+		texts = append(texts, text{"address", &o.Addresses[i]})
+	}
+	for _, t := range texts {
 		// An unknown placeholder stays as it is: passwords may have braces in them.
 		expanded, err := repl.ReplaceOrErr(*t.text, true, false)
 		if err != nil {
@@ -224,7 +252,7 @@ func (s *RedisStore) String() string {
 	if err != nil {
 		return "store redis"
 	}
-	return "store redis " + o.Address
+	return "store redis " + o.Where()
 }
 
 // Identity implements [Backend].

@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// completeAddress checks an address and writes it as host:port or unix/path.
-func completeAddress(address string) (string, error) {
+// completeAddress checks an address and writes it as host:port, with this port if it has
+// none, or unix/path.
+func completeAddress(address, defaultPort string) (string, error) {
 	if path, ok := strings.CutPrefix(address, unixPrefix); ok {
 		if path == "" {
 			return "", fmt.Errorf("address %q has no path: write unix//run/redis.sock", address)

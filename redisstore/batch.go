@@ -28,6 +28,7 @@ const (
 // many questions wait as are under way. So who comes alone is sent alone and at once,
 // and the more come, the more share a call: what costs is the way, not the decision.
 type batcher struct {
+	// send sends a call. Its error is that of all questions, or each has its own.
 	send    func(ctx context.Context, c *call) error
 	timeout time.Duration
 	epoch   time.Time
@@ -64,6 +65,9 @@ func (b *batcher) ask(ctx context.Context, q *question) error {
 	c := newCall()
 	c.add(q)
 	err := b.send(ctx, c)
+	if err == nil {
+		err = q.err
+	}
 	c.free()
 	if b.over(1) {
 		go b.serve() // this question's request has waited long enough
@@ -98,7 +102,9 @@ func (b *batcher) serve() {
 			err := b.send(ctx, c)
 			cancel()
 			for _, q := range c.questions {
-				q.err = err
+				if err != nil {
+					q.err = err
+				}
 				q.done <- struct{}{}
 			}
 		}

@@ -54,7 +54,7 @@ func TestSharedCalls(t *testing.T) {
 			asked[q] = checks
 			c.add(q)
 		}
-		if err := s.lane.run(context.Background(), c); err != nil {
+		if err := s.topology.(single).only.run(context.Background(), c); err != nil {
 			t.Fatalf("round %d: %v", round, err)
 		}
 		for i := range c.units {

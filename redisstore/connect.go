@@ -18,17 +18,17 @@ const (
 // TLS and logging in can together take longer than a decision may, although one call on
 // a connection that stands does not; and a decision that runs out of time closes its
 // connection. Without this, such a Redis would never be reached.
-func (s *Store) connect() {
-	if !s.connecting.CompareAndSwap(false, true) {
+func (l *lane) connect() {
+	if !l.connecting.CompareAndSwap(false, true) {
 		return
 	}
 	go func() {
-		defer s.connecting.Store(false)
+		defer l.connecting.Store(false)
 		for answered := false; !answered; {
-			answered = s.reach()
+			answered = l.reach()
 			select {
 			case <-time.After(connectPause):
-			case <-s.returns.quit:
+			case <-l.quit:
 				return
 			}
 		}
@@ -38,12 +38,12 @@ func (s *Store) connect() {
 // reach runs the script with nothing to decide. Whatever Redis answers, and be it that
 // this user may not ask, the connection then waits in the pool; and if it may, Redis
 // knows the script.
-func (s *Store) reach() (answered bool) {
+func (l *lane) reach() (answered bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
 	defer cancel()
 	c := newCall()
 	defer c.free()
-	err := s.lane.evaluate(ctx, c)
+	err := l.evaluate(ctx, c, false)
 	if err == nil {
 		return true
 	}

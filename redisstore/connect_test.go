@@ -223,6 +223,10 @@ func TestIdentity(t *testing.T) {
 		{{URL: "redis://u:s3cret@host/2"}, {Address: "host", Username: "u", Password: "s3cret", DB: 2}},
 		{{URL: "redis://:s3cret@?db=2"}, {Password: "s3cret", DB: 2}},
 		{{URL: "rediss://host"}, {Address: "host:6379", TLS: &redisstore.TLS{ServerName: "host"}}},
+		{{MasterName: "m", Addresses: []string{"a", "b"}}, {Mode: redisstore.ModeSentinel, MasterName: "m", Addresses: []string{"b:26379", "a:26379", "b"}}},
+		{{Mode: redisstore.ModeCluster, Addresses: []string{"a", "b"}}, {Mode: redisstore.ModeCluster, Address: "b:6379", Addresses: []string{"a:6379"}}},
+		{{Addresses: []string{"a"}}, {Mode: redisstore.ModeStandalone, Address: "a"}},
+		{{Mode: redisstore.ModeCluster, URL: "rediss://:s3cret@host"}, {Mode: redisstore.ModeCluster, Address: "host", Password: "s3cret", TLS: &redisstore.TLS{}}},
 		{{URL: "unix://u:s3cret@/run/redis.sock?db=1"}, {Address: "unix//run/redis.sock", Username: "u", Password: "s3cret", DB: 1}},
 	} {
 		if identity(same[0]) != identity(same[1]) {
@@ -233,6 +237,10 @@ func TestIdentity(t *testing.T) {
 	for _, o := range []redisstore.Options{
 		{},
 		{Address: "host"},
+		{Mode: redisstore.ModeCluster, Address: "host"},
+		{MasterName: "m", Address: "host"},
+		{MasterName: "n", Address: "host"},
+		{MasterName: "m", Address: "host", SentinelPassword: "a"},
 		{DB: 1},
 		{Password: "a"},
 		{Username: "b", Password: "a"},

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"errors"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -8,7 +9,10 @@ import (
 
 // Renew renews a lease at once, as settle does when it is due.
 func (s *Store) Renew(c store.Check) error {
-	return s.settleAll([]item{s.item(&c, opRenew, c.Hold, 0)})
+	if len(s.settleAll([]item{s.item(&c, opRenew, c.Hold, 0)})) > 0 {
+		return errors.New("not renewed")
+	}
+	return nil
 }
 
 // StopRenewing forgets what is held, so that nothing is renewed by itself: leases fall

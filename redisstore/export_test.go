@@ -3,6 +3,7 @@ package redisstore
 import (
 	"crypto/sha1"
 	"encoding/hex"
+	"fmt"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -40,3 +41,14 @@ const MaxRemembered = deniedShards * maxDenied
 
 // Beat tells the fleet now, rather than when it is time.
 func (s *Store) Beat() { s.presence.beat(lifetime, 10*time.Second) }
+
+// SetNow stops the script's clock, wherever the script runs.
+func (s *Store) SetNow(now int64) {
+	s.script = newScript(fmt.Sprintf("{ 0, %d }", now), time.Hour)
+}
+
+// Settled returns when what was to be given back has been.
+func (s *Store) Settled() { s.giveBack() }
+
+// SlotOf is the slot of a key in Redis.
+func SlotOf(key string) uint16 { return slotOf(key) }

@@ -3,6 +3,8 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"sync/atomic"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -13,24 +15,34 @@ import (
 type lane struct {
 	batcher
 
-	client  redis.Cmdable
+	address string
+	client  *redis.Client
 	script  *script
 	breaker *breaker
+	quit    <-chan struct{} // closed with the store
+
+	connecting atomic.Bool
+	named      time.Time // as belonging to the topology, last; see lanes
 }
 
 // run makes a call, unless Redis is known not to answer.
 func (l *lane) run(ctx context.Context, c *call) error {
-	return l.breaker.run(func() (struct{}, error) { return struct{}{}, l.evaluate(ctx, c) })
+	return l.breaker.run(func() (struct{}, error) { return struct{}{}, l.evaluate(ctx, c, false) })
 }
 
-// evaluate runs the script by its digest, and by its text if Redis does not know it: then
-// nothing has run yet.
-func (l *lane) evaluate(ctx context.Context, c *call) error {
-	cmd := redis.NewStringCmd(ctx, c.arguments("evalsha", l.script.digest)...)
-	err := l.process(ctx, cmd)
+// evaluate runs the script, if need be with the word that makes a node take what is about
+// to become its own.
+func (l *lane) evaluate(ctx context.Context, c *call, asking bool) error {
+	cmd := c.evalsha(ctx, l.script)
+	return l.finish(ctx, c, cmd, l.process(ctx, cmd, asking), asking)
+}
+
+// finish takes the answer of a call by the script's digest. If Redis did not know that,
+// nothing has run yet, and it gets the text.
+func (l *lane) finish(ctx context.Context, c *call, cmd *redis.StringCmd, err error, asking bool) error {
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {
 		cmd = redis.NewStringCmd(ctx, c.arguments("eval", l.script.text)...)
-		err = l.process(ctx, cmd)
+		err = l.process(ctx, cmd, asking)
 	}
 	if err == nil {
 		err = c.answer(cmd.Val())
@@ -38,10 +50,25 @@ func (l *lane) evaluate(ctx context.Context, c *call) error {
 	return err
 }
 
-func (l *lane) process(ctx context.Context, cmd redis.Cmder) error {
-	err := l.client.(interface {
-		Process(context.Context, redis.Cmder) error
-	}).Process(ctx, cmd)
+func (c *call) evalsha(ctx context.Context, s *script) *redis.StringCmd {
+	return redis.NewStringCmd(ctx, c.arguments("evalsha", s.digest)...)
+}
+
+func (l *lane) process(ctx context.Context, cmd redis.Cmder, asking bool) error {
+	var err error
+	if asking {
+		_, _ = l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+			return errors.Join(p.Do(ctx, "asking").Err(), p.Process(ctx, cmd))
+		})
+		err = cmd.Err()
+	} else {
+		err = l.client.Process(ctx, cmd)
+	}
+	return closedOr(err)
+}
+
+// closedOr calls the closing of a client what callers know it by.
+func closedOr(err error) error {
 	if errors.Is(err, redis.ErrClosed) {
 		return store.ErrClosed
 	}

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 	"go.uber.org/zap"
 )
 
@@ -39,24 +37,47 @@ const (
 	defaultHost = "127.0.0.1"
 	defaultPort = "6379"
 
+	sentinelPort = "26379"
+
 	unixPrefix = "unix/"
+)
+
+// What Options.Mode may be.
+const (
+	ModeStandalone = "standalone"
+	ModeSentinel   = "sentinel"
+	ModeCluster    = "cluster"
 )
 
 // Options say where Redis is and how to talk to it.
 type Options struct {
+	// Mode says what is at the addresses: one Redis, Sentinels, or nodes of a Cluster.
+	// Default: ModeSentinel with a MasterName, else ModeStandalone.
+	Mode string
+
 	// Address is host:port, host (port 6379), or unix/ and the path of a socket, as in
-	// unix//run/redis.sock. Default: 127.0.0.1:6379.
+	// unix//run/redis.sock; a socket only of a standalone Redis. Default: 127.0.0.1:6379.
 	Address string
+
+	// Addresses are those of the Sentinels (port 26379 if there is none) or of some nodes
+	// of the Cluster, in any order. A standalone Redis has one.
+	Addresses []string
+
+	// MasterName is what the Sentinels call the master.
+	MasterName string
+
+	// SentinelUsername and SentinelPassword are for the Sentinels themselves.
+	SentinelUsername, SentinelPassword string
 
 	// URL says the same and more in one text: redis://user:password@host:port/db, with
 	// rediss for TLS, or unix://user:password@/path?db=0. It takes no other parameters. It
-	// excludes Address, Username, Password and DB.
+	// excludes Address, Addresses, Username, Password and DB.
 	URL string
 
 	// Username and Password of an ACL user; Password alone for requirepass.
 	Username, Password string
 
-	// DB is the number of the database.
+	// DB is the number of the database. A Cluster has only 0.
 	DB int
 
 	// TLS, if not nil, encrypts the connection.
@@ -69,7 +90,7 @@ type Options struct {
 	// Default: DefaultTimeout.
 	Timeout time.Duration
 
-	// PoolSize is how many connections there may be, at most MaxPoolSize. Default: 10 for each CPU.
+	// PoolSize is how many connections there may be to each server, at most MaxPoolSize. Default: 10 for each CPU.
 	PoolSize int
 
 	// DenyCache is how long a refusal is remembered at most, so that a client that keeps
@@ -89,6 +110,9 @@ type Options struct {
 // filled in, so that what means the same is the same. It reads no files.
 func (o Options) Complete() (Options, error) {
 	if o.URL != "" {
+		if o.Mode == ModeSentinel || o.MasterName != "" {
+			return Options{}, fmt.Errorf("url is not for mode %s: write address for the Sentinels; username, password and db are of the master", ModeSentinel)
+		}
 		if err := o.takeURL(); err != nil {
 			return Options{}, err
 		}
@@ -106,9 +130,10 @@ func (o Options) Complete() (Options, error) {
 		return Options{}, fmt.Errorf("key_prefix must not contain braces, got %q", o.KeyPrefix)
 	case o.Username != "" && o.Password == "":
 		return Options{}, fmt.Errorf("username %q needs a password", o.Username)
+	case o.SentinelUsername != "" && o.SentinelPassword == "":
+		return Options{}, fmt.Errorf("sentinel_username %q needs a sentinel_password", o.SentinelUsername)
 	}
-	var err error
-	if o.Address, err = completeAddress(o.Address); err != nil {
+	if err := o.completeMode(); err != nil {
 		return Options{}, err
 	}
 	o.KeyPrefix = cmp.Or(o.KeyPrefix, DefaultKeyPrefix)
@@ -126,8 +151,10 @@ func (o Options) Complete() (Options, error) {
 		if (t.Cert == "") != (t.Key == "") {
 			return Options{}, errors.New("tls: cert needs a certificate and its key")
 		}
-		host, _, _ := net.SplitHostPort(o.Address)
-		t.ServerName = cmp.Or(t.ServerName, host)
+		if o.Mode == ModeStandalone { // else each server has its own
+			host, _, _ := net.SplitHostPort(o.Address)
+			t.ServerName = cmp.Or(t.ServerName, host)
+		}
 		o.TLS = &t
 	}
 	return o, nil
@@ -156,37 +183,4 @@ func (o Options) Identity() (string, error) {
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:]), nil
-}
-
-// client completes the options and turns them into go-redis's. It reads the
-// certificates and does not connect.
-func (o *Options) client() (*redis.Options, error) {
-	completed, err := o.Complete()
-	if err != nil {
-		return nil, err
-	}
-	*o = completed
-	c := &redis.Options{Network: "tcp", Addr: o.Address, Username: o.Username, Password: o.Password, DB: o.DB}
-	if path, ok := strings.CutPrefix(o.Address, unixPrefix); ok {
-		c.Network, c.Addr = "unix", path
-	}
-	if o.TLS != nil {
-		if c.TLSConfig, err = o.TLS.config(); err != nil {
-			return nil, fmt.Errorf("tls: %w", err)
-		}
-	}
-
-	// A reply that got lost may belong to a charge that was carried out, so nothing is
-	// sent twice. Each decision brings its deadline; only a connection that is made in the
-	// background may take longer, see Store.connect.
-	c.MaxRetries = -1
-	c.DialerRetries = 1
-	c.ContextTimeoutEnabled = true
-	longest := max(o.Timeout, connectTimeout)
-	c.DialTimeout, c.ReadTimeout, c.WriteTimeout, c.PoolTimeout = longest, longest, longest, longest
-	c.PoolSize = o.PoolSize
-	c.Dialer = dialer(c)
-	c.DisableIdentity = true
-	c.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	return c, nil
 }

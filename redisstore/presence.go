@@ -7,8 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 const (
@@ -43,9 +41,9 @@ return redis.call('ZCARD', KEYS[1])`
 // presence tells the fleet that this process lives, and knows of how many it has told
 // the same. No request waits for it. While Redis is away the last number stands.
 type presence struct {
-	client redis.Scripter
-	key    string
-	name   string
+	eval func(ctx context.Context, script, key string, args ...any) (int64, error)
+	key  string
+	name string
 
 	seen    atomic.Int64
 	present atomic.Bool // the fleet has heard of this process
@@ -55,13 +53,13 @@ type presence struct {
 }
 
 // announce begins to tell the fleet, until leave.
-func announce(client redis.Scripter, options Options) *presence {
+func announce(eval func(ctx context.Context, script, key string, args ...any) (int64, error), options Options) *presence {
 	p := &presence{
-		client: client,
-		key:    options.KeyPrefix + ":instances",
-		name:   cmp.Or(options.Instance, rand.Text()),
-		quit:   make(chan struct{}),
-		done:   make(chan struct{}),
+		eval: eval,
+		key:  options.KeyPrefix + ":instances",
+		name: cmp.Or(options.Instance, rand.Text()),
+		quit: make(chan struct{}),
+		done: make(chan struct{}),
 	}
 	go p.live()
 	return p
@@ -100,7 +98,7 @@ func (p *presence) leave() {
 func (p *presence) beat(life, timeout time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	seen, err := p.client.Eval(ctx, beatScript, []string{p.key}, p.name, life.Milliseconds(), lifetime.Milliseconds()).Int64()
+	seen, err := p.eval(ctx, beatScript, p.key, p.name, life.Milliseconds(), lifetime.Milliseconds())
 	if err != nil {
 		return // whoever makes decisions says so
 	}

@@ -18,6 +18,7 @@ type item struct {
 	rule     *store.Rule
 	prepared *store.Prepared
 	key      string // in Redis
+	slot     uint16 // of the key, in a Cluster
 	cost     int64
 	hold     string // or a correction and what is held
 	op       byte
@@ -34,7 +35,8 @@ func (i *item) merges() bool {
 // share a call with others.
 type question struct {
 	items     []item
-	groups    []int // where in items each ends
+	groups    []int  // where in items each ends
+	slot      uint16 // of all its keys, in a Cluster
 	decisions []algorithms.Decision
 	damaged   *store.Rule // of a check whose stored state was damaged
 	err       error
@@ -123,16 +125,21 @@ func (q *question) charged(group []item) bool {
 // alone makes a question of one check that is not to be decided but renewed or corrected.
 func (q *question) alone(i item) {
 	q.items = append(q.items, i)
+	q.slot = i.slot
 	q.groups = append(q.groups, 1)
 	q.decisions = append(q.decisions, algorithms.Decision{})
 }
 
 // item makes a check ready for the script.
 func (s *Store) item(c *store.Check, op byte, hold string, index int) item {
-	return item{
+	i := item{
 		rule: c.Rule, prepared: c.Rule.At(s.date(c.Rule)), key: s.key(c.Rule, c.Key),
 		cost: c.Cost, hold: hold, op: op, index: index,
 	}
+	if s.slots {
+		i.slot = slotOf(i.key)
+	}
+	return i
 }
 
 // correction is what the script gets to know of a correction.

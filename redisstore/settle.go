@@ -22,6 +22,7 @@ const (
 
 // returns are the charges that wait to be given back.
 type returns struct {
+	sending sync.Mutex // held while a batch is under way
 	mu      sync.Mutex
 	waiting []store.Correction
 	wake    chan struct{}
@@ -128,44 +129,77 @@ func (s *Store) renew() {
 		for i := range items {
 			items[i] = s.item(&due[i], opRenew, due[i].Hold, 0)
 		}
-		if s.settleAll(items) != nil {
-			return
-		}
+		s.settleAll(items)
 		due = due[n:]
 	}
 }
 
 // giveBack sends what waits. What cannot be sent waits on, and is tried again with the
-// next renewal.
+// next renewal; meanwhile the others go out, which may be for a node that is well.
 func (s *Store) giveBack() {
+	s.returns.sending.Lock()
+	defer s.returns.sending.Unlock()
+	var failed []store.Correction
 	for {
 		batch := s.returns.take()
 		if len(batch) == 0 {
-			return
+			break
 		}
 		items := make([]item, len(batch))
 		for i := range batch {
 			items[i] = s.item(&batch[i].Check, opCorrect, correction(&batch[i]), 0)
 		}
-		if s.settleAll(items) != nil {
-			s.returns.mu.Lock()
-			s.returns.waiting = append(batch, s.returns.waiting...)
-			s.returns.mu.Unlock()
-			return
+		these := s.settleAll(items)
+		for _, i := range these {
+			failed = append(failed, batch[i])
 		}
+		if len(these) == len(batch) {
+			break
+		}
+	}
+	if len(failed) > 0 {
+		s.returns.mu.Lock()
+		s.returns.waiting = append(failed, s.returns.waiting...)
+		s.returns.mu.Unlock()
 	}
 }
 
-// settleAll has the script do something with each check, in a group of its own.
-func (s *Store) settleAll(items []item) error {
+// settleAll has the script do something with each check, in a group of its own. It
+// returns which of them failed.
+func (s *Store) settleAll(items []item) (failed []int) {
 	ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
 	defer cancel()
-	c := newCall()
-	for _, i := range items {
-		q := newQuestion()
-		q.alone(i)
-		c.add(q)
+	calls := make(map[*lane]*call)
+	errs := make([]error, len(items))
+	asked := make([]*question, len(items))
+	for i := range items {
+		var l *lane
+		if l, errs[i] = s.topology.lane(ctx, items[i].slot); errs[i] != nil {
+			continue
+		}
+		if calls[l] == nil {
+			calls[l] = newCall()
+		}
+		asked[i] = newQuestion()
+		asked[i].alone(items[i])
+		calls[l].add(asked[i])
 	}
-	defer c.free()
-	return s.lane.run(ctx, c)
+	var wait sync.WaitGroup
+	for l, c := range calls {
+		wait.Go(func() {
+			if err := l.send(ctx, c); err != nil {
+				for _, q := range c.questions {
+					q.err = err
+				}
+			}
+			c.free()
+		})
+	}
+	wait.Wait()
+	for i, q := range asked {
+		if errs[i] != nil || q.err != nil {
+			failed = append(failed, i)
+		}
+	}
+	return failed
 }

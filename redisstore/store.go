@@ -18,21 +18,19 @@ import (
 
 // Store implements [store.Store].
 type Store struct {
-	client  *redis.Client
 	script  script
 	prefix  string
 	timeout time.Duration
 	logger  func() *zap.Logger
 	today   func() int64 // microseconds since 1970; only the calendar needs it
 
-	lane    lane
-	denied  *denied
-	holds   store.Holds
-	returns returns
+	topology topology
+	slots    bool // keys are spread over the slots of a Cluster
+	denied   *denied
+	holds    store.Holds
+	returns  returns
 
 	presence *presence
-
-	connecting atomic.Bool
 
 	// warned is when damage was last spoken of, in nanoseconds of Unix time.
 	warned atomic.Int64
@@ -40,24 +38,25 @@ type Store struct {
 
 // New makes a store. It checks the options and does not connect: Redis may come later.
 func New(options Options) (*Store, error) {
-	client, err := options.client()
+	options, err := options.Complete()
 	if err != nil {
 		return nil, err
 	}
 	s := &Store{
-		client:  redis.NewClient(client),
 		script:  newScript(redisClock, ttlMargin),
 		prefix:  options.KeyPrefix,
 		timeout: options.Timeout,
 		logger:  options.Logger,
 		denied:  newDenied(options.DenyCache),
 		today:   func() int64 { return time.Now().UnixMicro() },
+		slots:   options.Mode == ModeCluster,
 	}
-	s.lane = lane{client: s.client, script: &s.script, breaker: newBreaker()}
-	s.lane.send, s.lane.timeout, s.lane.epoch = s.lane.run, options.Timeout, time.Now()
 	s.returns.init()
+	if s.topology, err = s.open(options); err != nil {
+		return nil, err
+	}
 	go s.settle()
-	s.presence = announce(s.client, options)
+	s.presence = announce(s.eval, options)
 	return s, nil
 }
 
@@ -78,19 +77,26 @@ func (s *Store) Take(ctx context.Context, checks []store.Check, decisions []algo
 			return nil
 		}
 	}
-	if err := s.lane.breaker.refuses(); err != nil {
-		return err
+	if !s.slots { // else it is asked for each slot
+		if err := s.refuses(ctx); err != nil {
+			return err
+		}
 	}
 	q := questions.Get().(*question)
 	if err := q.ask(s, checks, &known); err != nil {
 		return err
 	}
-	if err := s.lane.ask(ctx, q); err != nil {
+	var err error
+	if s.slots && !q.oneSlot() {
+		err = s.takeSlots(ctx, q, checks)
+	} else if err = s.ask(ctx, q); s.slots && len(q.items) > 1 && redis.IsTryAgainError(err) {
+		err = s.takeSlots(ctx, q, checks)
+	}
+	if err != nil {
 		if errors.Is(err, store.ErrUnavailable) {
-			return err // nothing was sent
+			return err // nothing was sent, or nothing stands
 		}
 		s.lost(checks)
-		s.connect()
 		return err
 	}
 	for i := range q.items {
@@ -108,11 +114,69 @@ func (s *Store) Take(ctx context.Context, checks []store.Check, decisions []algo
 	return nil
 }
 
+// refuses tells whether there is no use in asking the only one there is to ask.
+func (s *Store) refuses(ctx context.Context) error {
+	l, err := s.topology.lane(ctx, 0)
+	if err == nil {
+		err = l.breaker.refuses()
+	}
+	if err != nil {
+		s.topology.suspect()
+	}
+	return err
+}
+
+// ask has a question answered by the Redis that keeps its keys.
+func (s *Store) ask(ctx context.Context, q *question) error {
+	l, err := s.topology.lane(ctx, q.slot)
+	if err == nil && s.slots {
+		err = l.breaker.refuses()
+	}
+	if err == nil {
+		err = l.ask(ctx, q)
+		if err != nil && !redis.IsTryAgainError(err) && !errors.Is(err, store.ErrUnavailable) {
+			l.connect()
+		}
+	}
+	if err != nil {
+		s.topology.suspect()
+	}
+	return err
+}
+
+// process has a command carried out by the Redis that keeps a key.
+func (s *Store) process(ctx context.Context, key string, command func() redis.Cmder) (redis.Cmder, error) {
+	slot := slotOf(key)
+	l, err := s.topology.lane(ctx, slot)
+	if err != nil {
+		return nil, err
+	}
+	var cmd redis.Cmder
+	again := func(l *lane, asking bool) error {
+		cmd = command()
+		return l.process(ctx, cmd, asking)
+	}
+	err = s.topology.follow(ctx, slot, again(l, false), again)
+	return cmd, err
+}
+
+// eval runs another script than that of decisions.
+func (s *Store) eval(ctx context.Context, script, key string, args ...any) (int64, error) {
+	cmd, err := s.process(ctx, key, func() redis.Cmder {
+		return redis.NewIntCmd(ctx, append([]any{"eval", script, 1, key}, args...)...)
+	})
+	if err != nil {
+		return 0, err
+	}
+	return cmd.(*redis.IntCmd).Val(), nil
+}
+
 // Reset implements [store.Store].
 func (s *Store) Reset(ctx context.Context, rule *store.Rule, key string) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	err := s.client.Del(ctx, s.key(rule, key)).Err()
+	name := s.key(rule, key)
+	_, err := s.process(ctx, name, func() redis.Cmder { return redis.NewIntCmd(ctx, "del", name) })
 	s.forget(rule, key)
 	return err
 }
@@ -121,14 +185,25 @@ func (s *Store) Reset(ctx context.Context, rule *store.Rule, key string) error {
 func (s *Store) Instances() int { return s.presence.instances() }
 
 // Breaker is closed while Redis is asked, open while it is not, and half-open while one
-// call finds out whether it is back.
-func (s *Store) Breaker() string { return s.lane.breaker.state() }
+// call finds out whether it is back. Of several masters the worst one counts.
+func (s *Store) Breaker() string {
+	worst := "closed"
+	for _, l := range s.topology.masters() {
+		switch state := l.breaker.state(); {
+		case state == "open":
+			return state
+		case state != "closed":
+			worst = state
+		}
+	}
+	return worst
+}
 
 // Close implements [store.Store].
 func (s *Store) Close() error {
 	s.presence.leave()
 	s.returns.stop()
-	if err := s.client.Close(); err != nil && !errors.Is(err, redis.ErrClosed) {
+	if err := s.topology.close(); err != nil && !errors.Is(err, redis.ErrClosed) {
 		return err
 	}
 	return nil

@@ -20,7 +20,7 @@ func (o *Options) takeURL() error {
 		name  string
 		given bool
 	}{
-		{"address", o.Address != ""},
+		{"address", o.Address != "" || len(o.Addresses) > 0},
 		{"username", o.Username != ""},
 		{"password", o.Password != ""},
 		{"db", o.DB != 0},

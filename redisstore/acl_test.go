@@ -1,0 +1,56 @@
+package redisstore_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/store/storetest"
+)
+
+// sentinelACL and clusterACL read from docs/redis.md what users need besides.
+func sentinelACL(t *testing.T) []string {
+	return documented(t, "\nuser finder on >password ")
+}
+
+func clusterACL(t *testing.T) []string { return documented(t, "\nand in a Cluster ") }
+
+func documented(t *testing.T, after string) []string {
+	t.Helper()
+	text, err := os.ReadFile("../docs/redis.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rules, ok := strings.Cut(string(text), after)
+	if !ok {
+		t.Fatalf("docs/redis.md has no line %q", after)
+	}
+	rules, _, _ = strings.Cut(rules, "\n")
+	return strings.Fields(rules)
+}
+
+func containsAll(text string, parts ...string) bool {
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			return false
+		}
+	}
+	return true
+}
+
+// TestDocumentedKey: docs/redis.md says where a client's counter is.
+func TestDocumentedKey(t *testing.T) {
+	s := open(t, redisstore.Options{})
+	text, err := os.ReadFile("../docs/redis.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for zone, algorithm := range map[string]string{"clients": "sliding_window_log", "logins": "token_bucket"} {
+		rule := storetest.Rule(t, zone, algorithm, storetest.Limit(algorithm, 10, time.Minute))
+		if key := s.Key(rule, "203.0.113.7"); !strings.Contains(string(text), "\n"+key+"\n") {
+			t.Errorf("docs/redis.md does not name %s", key)
+		}
+	}
+}
