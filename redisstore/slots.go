@@ -3,6 +3,7 @@ package redisstore
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -44,7 +45,9 @@ func (s *Store) takeSlots(ctx context.Context, q *question, checks []store.Check
 	var err error
 	pass := true
 	for _, p := range parts {
-		err = cmp.Or(err, p.failed)
+		if p.failed != nil && (err == nil || errors.Is(err, store.ErrUnavailable)) {
+			err = p.failed // of those that were sent, if any
+		}
 		for i := range p.items {
 			index := p.items[i].index
 			q.decisions[index] = p.decisions[index]
