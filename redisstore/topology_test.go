@@ -311,7 +311,7 @@ func TestCluster(t *testing.T) {
 
 	t.Run("Failover", func(t *testing.T) {
 		options := options
-		options.Timeout = 200 * time.Millisecond
+		options.Timeout = 2 * time.Second // a busy machine is no fault of the node that is well
 		const limit = 200
 		s, rules := open(t, options), twoZones(t, limit)
 		dead := c.MasterOf(s.Key(rules[0], "client"))
