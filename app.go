@@ -60,7 +60,7 @@ func (a *App) Provision(caddy.Context) error {
 // define notes what a zone is, and fails if its name is taken for something else.
 func (a *App) define(z *Zone, kept *lease) error {
 	d := definition{
-		limit: z.describeLimit(), storeID: kept.id, store: describe(kept.backend),
+		limit: z.describe(), storeID: kept.id, store: describe(kept.backend),
 		key: z.Key, ipv4Prefix: z.key.prefixes.ipv4, ipv6Prefix: z.key.prefixes.ipv6,
 	}
 	a.mu.Lock()

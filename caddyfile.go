@@ -2,7 +2,6 @@ package caddyratelimit
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -27,18 +26,19 @@ func init() {
 //	        key         <text>
 //	        ipv4_prefix <bits>
 //	        ipv6_prefix <bits>
-//	        events      <n>
-//	        window      <duration>|day|week|month
+//	        events      <n>|<placeholder> [<n>]
+//	        window      <duration>|day|week|month|<placeholder> [...]
 //	        algorithm   <name> [<events>/<window>]
-//	        burst       <n>
+//	        burst       <n>|<placeholder> [<n>]
 //	        refill      smooth|interval
 //	        mode        meter|queue
 //	        align       clock|first_request
-//	        timezone    <name>
+//	        timezone    <name>|<placeholder> [<name>]
 //	        lease       <duration>
-//	        cost        <n>
+//	        cost        <n>|<placeholder> [<n>]
 //	        max_wait    <duration>
 //	        on_store_error allow|deny|local
+//	        ...         what is in caddyfile_policies.go
 //	    }
 //	    store           <backend> { ... }
 //	    on_store_error  allow|deny|local
@@ -139,99 +139,4 @@ func sweepInterval(d *caddyfile.Dispenser, to *caddy.Duration) parser {
 		}
 		return shown, err
 	}
-}
-
-func parseZone(h httpcaddyfile.Helper, handler *Handler) error {
-	d := h.Dispenser
-	if !d.NextArg() {
-		return d.ArgErr()
-	}
-	name := d.Val()
-	if d.NextArg() {
-		return d.ArgErr()
-	}
-	if _, ok := handler.RateLimits[name]; ok {
-		return d.Errf("zone already specified: %s", name)
-	}
-	z := new(Zone)
-	r := rate{d: d, zone: z}
-	maxEvents := func(to *int64) parser { return mholtInteger(d, "max events", to) }
-	cost := func(to *int64) parser { return integer(d, "cost", to) }
-	err := parseBlock(d, "zone", "zone ", map[string]option{
-		"match":       {repeats: true, parse: func() (string, error) { return "", parseMatch(h, z) }},
-		"key":         {parse: text(d, &z.Key)},
-		"ipv4_prefix": {parse: mholtInteger(d, "ipv4_prefix", &z.IPv4Prefix)},
-		"ipv6_prefix": {parse: mholtInteger(d, "ipv6_prefix", &z.IPv6Prefix)},
-		"events":      {label: "max events", parse: r.or(optional(&z.MaxEvents, maxEvents))},
-		"window":      {parse: r.or(window(d, &z.Window))},
-		"algorithm":   {parse: r.parseAlgorithm},
-		"burst":       {parse: integer(d, "burst", &z.Burst)},
-		"cost":        {parse: optional(&z.Cost, cost)},
-		"refill":      {parse: text(d, &z.Refill)},
-		"mode":        {parse: text(d, &z.Mode)},
-		"align":       {parse: text(d, &z.Align)},
-		"timezone":    {parse: text(d, &z.Timezone)},
-		"lease":       {parse: duration(d, "lease", &z.Lease)},
-		"max_wait":    {parse: duration(d, "max_wait", &z.MaxWait)},
-
-		"on_store_error": {parse: text(d, &z.OnStoreError)},
-	})
-	if err != nil {
-		return err
-	}
-	if lends(z.Algorithm) && z.MaxEvents == nil {
-		return d.Err("a rate limit zone for concurrency requires maximum events")
-	}
-	if z.MaxEvents == nil || z.Window == (Window{}) && !lends(z.Algorithm) {
-		return d.Err("a rate limit zone requires both a window and maximum events")
-	}
-	if handler.RateLimits == nil {
-		handler.RateLimits = make(map[string]*Zone)
-	}
-	handler.RateLimits[name] = z
-	return nil
-}
-
-// parseMatch parses a matcher token, as directives take one, or a set of matchers.
-func parseMatch(h httpcaddyfile.Helper, z *Zone) error {
-	d := h.Dispenser
-	set, err := caddy.ModuleMap{}, error(nil) // of no matchers, which is all requests
-	switch args := d.RemainingArgs(); {
-	case len(args) == 0 && !opensBlock(d):
-		return d.ArgErr()
-	case len(args) > 0 && args[0] != "*" && strings.HasPrefix(args[0], "*"):
-		return d.Errf("'%s' is no matcher: write match path %s", args[0], strings.Join(args, " "))
-	case len(args) == 0 || !isMatcherToken(args[0]):
-		for range args {
-			d.Prev()
-		}
-		set, err = caddyhttp.ParseCaddyfileNestedMatcherSet(d)
-	case !slices.ContainsFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, "/") }) && len(args) > 1:
-		return d.Errf("match takes one path: write match path %s", strings.Join(args, " "))
-	case len(args) > 1:
-		return d.Errf("match takes one matcher, got '%s': write one match line for each", strings.Join(args, " "))
-	case args[0] != "*":
-		d.Prev()
-		if set, _, err = h.MatcherToken(); err != nil {
-			err = d.WrapErr(err)
-		}
-	}
-	if err != nil {
-		return err
-	}
-	z.MatcherSetsRaw = append(z.MatcherSetsRaw, set)
-	return nil
-}
-
-func isMatcherToken(arg string) bool {
-	return arg == "*" || strings.HasPrefix(arg, "@") || strings.HasPrefix(arg, "/")
-}
-
-// opensBlock looks ahead.
-func opensBlock(d *caddyfile.Dispenser) bool {
-	if !d.Next() {
-		return false
-	}
-	defer d.Prev()
-	return d.Val() == "{"
 }

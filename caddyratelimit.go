@@ -124,6 +124,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		z := h.RateLimits[name]
 		if z == nil {
 			z = new(Zone)
+			h.RateLimits[name] = z
 		}
 		if err := z.provision(ctx, name, h.store, h.logger); err != nil {
 			return fmt.Errorf("zone %q: %w", name, err)
@@ -250,7 +251,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		return err
 	}
 	if held != nil {
-		defer held.release() // after a panic too
+		return held.serve(w, r, next)
 	}
 	return next.ServeHTTP(w, r)
 }

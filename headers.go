@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/dunglas/httpsfv"
@@ -37,7 +36,7 @@ const (
 type answer struct {
 	draft10 bool
 	jitter  float64
-	all     string // RateLimit-Policy where a request met all zones
+	all     string // RateLimit-Policy where a request met all zones; empty if it depends
 	zones   int
 }
 
@@ -46,34 +45,39 @@ func newAnswer(h *Handler) answer {
 	if h.Jitter != nil {
 		a.jitter = *h.Jitter
 	}
-	a.all = policies(h.zones)
+	for _, z := range h.zones {
+		if z.grant == nil || z.special {
+			return a // requests that met all zones may be told of different limits
+		}
+		a.all = appendPolicy(a.all, z.grant)
+	}
 	return a
 }
 
 // setHeaders writes the header fields of a decision.
 func (a *answer) setHeaders(header http.Header, t *attempt, binding int) {
-	z, d := t.zones[binding], &t.decisions[binding]
+	g, d := t.grants[binding], &t.decisions[binding]
 	next := seconds(d.NextAfter)
-	if z.lends {
+	if g.lends {
 		next = 0
 	}
 	if !d.Allowed {
 		// A handler before this one may have told of limits that passed.
 		header.Del(fieldRateLimit)
 		header.Del(fieldPolicy)
-		header[fieldRetryAfter] = []string{strconv.FormatInt(max(next, a.retryAfter(z, d)), 10)}
+		header[fieldRetryAfter] = []string{strconv.FormatInt(max(next, a.retryAfter(g, d)), 10)}
 	}
 	if !a.draft10 {
 		return
 	}
 	policy := a.all
-	if len(t.zones) != a.zones {
-		policy = policies(t.zones)
+	if policy == "" || len(t.zones) != a.zones {
+		policy = t.policies()
 	}
 	// A slice of its own, for handlers behind may change values where they stand.
 	header[fieldPolicy] = []string{policy}
 	var room [96]byte
-	b := append(room[:0], z.item...)
+	b := append(room[:0], g.item...)
 	b = strconv.AppendInt(b, d.Remaining, 10)
 	if next > 0 {
 		b = append(b, paramNextQuota...)
@@ -84,12 +88,12 @@ func (a *answer) setHeaders(header http.Header, t *attempt, binding int) {
 
 // retryAfter is the wait in whole seconds, never shorter than it is. What will never be
 // granted may be asked for again after a window.
-func (a *answer) retryAfter(z *Zone, d *algorithms.Decision) int64 {
+func (a *answer) retryAfter(g *grant, d *algorithms.Decision) int64 {
 	wait := d.RetryAfter
 	switch {
 	case wait == algorithms.Never:
-		wait = z.Window.length()
-	case z.lends:
+		wait = g.numbers.window.length()
+	case g.lends:
 		wait = time.Second // a slot may come back at any time
 	}
 	if a.jitter > 0 {
@@ -103,39 +107,45 @@ func seconds(d time.Duration) int64 {
 	return int64((d + time.Second - 1) / time.Second)
 }
 
-// policies is the value of RateLimit-Policy for some zones.
-func policies(zones []*Zone) string {
-	items := make([]string, len(zones))
-	for i, z := range zones {
-		items[i] = z.policy
+// policies is the value of RateLimit-Policy for the zones that may refuse a request.
+func (a *attempt) policies() (text string) {
+	for _, g := range a.grants[:a.firm] {
+		text = appendPolicy(text, g)
 	}
-	return strings.Join(items, ", ")
+	return text
 }
 
-// prepareHeaders writes what the zone's items always begin with.
-func (z *Zone) prepareHeaders() {
-	name, err := httpsfv.Marshal(httpsfv.NewItem(z.name))
+func appendPolicy(text string, g *grant) string {
+	if text == "" {
+		return g.policy
+	}
+	return text + ", " + g.policy
+}
+
+// prepareHeaders writes what the items always begin with.
+func (g *grant) prepareHeaders() {
+	name, err := httpsfv.Marshal(httpsfv.NewItem(g.rule.Zone()))
 	if err != nil {
 		// A structured field's text is ASCII; a zone's name is what one likes.
-		name = `"` + store.Escape(z.name) + `"`
+		name = `"` + store.Escape(g.rule.Zone()) + `"`
 	}
-	z.item = name + paramRemaining
-	z.policy = name + paramQuota + strconv.FormatInt(z.quota(), 10)
-	if z.lends {
-		z.policy += paramUnit // a slot comes back when a request ends, and nobody knows when
+	g.item = name + paramRemaining
+	g.policy = name + paramQuota + strconv.FormatInt(g.quota, 10)
+	if g.lends {
+		g.policy += paramUnit // a slot comes back when a request ends, and nobody knows when
 	} else {
-		z.policy += paramWindow + strconv.FormatInt(max(1, seconds(z.quotaWindow())), 10)
+		g.policy += paramWindow + strconv.FormatInt(max(1, seconds(g.quotaWindow())), 10)
 	}
 }
 
 // quotaWindow is the time in which the whole quota comes back: for a bucket whose burst
 // is not its events that is not the window.
-func (z *Zone) quotaWindow() time.Duration {
-	if bucket, ok := z.rule.Algorithm().(algorithms.Counter); ok && z.Burst > 0 && *z.MaxEvents > 0 {
-		_, d := bucket.Take(algorithms.State{}, z.rule.At(0).Params, 0, z.Burst)
+func (g *grant) quotaWindow() time.Duration {
+	if bucket, ok := g.rule.Algorithm().(algorithms.Counter); ok && g.numbers.burst > 0 && g.numbers.events > 0 {
+		_, d := bucket.Take(algorithms.State{}, g.rule.At(0).Params, 0, g.numbers.burst)
 		return d.ResetAfter
 	}
-	return z.Window.length()
+	return g.numbers.window.length()
 }
 
 // remoteIP is the address of the connection's other end.

@@ -3,21 +3,58 @@ package caddyratelimit
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"net/http"
 	"strconv"
 	"sync/atomic"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// hold is what a request holds while it lives: slots, and with them the store.
+// hold is what lasts until a request is over: slots, charges that depend on the
+// response, and with them the store. The store is not there if it gave no answer.
 type hold struct {
 	use         use
 	corrections []store.Correction
+	late        []lateCharge
+	strips      []string
+}
+
+// hold makes the hold of a request that may pass.
+func (a *attempt) hold(u use) *hold {
+	return &hold{use: u, corrections: a.held(), late: a.lateCharges(), strips: a.strips}
+}
+
+// unheld is the hold of a request for which nothing was charged, if it needs one.
+func (a *attempt) unheld() *hold {
+	if len(a.strips) == 0 {
+		return nil
+	}
+	return &hold{strips: a.strips}
+}
+
+func (a *attempt) orUnheld(held *hold) *hold {
+	if held == nil {
+		held = a.unheld()
+	}
+	return held
+}
+
+// serve handles the request, and gives back what it held, after a panic too.
+func (h *hold) serve(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	defer h.release()
+	if len(h.late) == 0 && len(h.strips) == 0 {
+		return next.ServeHTTP(w, r)
+	}
+	return h.watch(w, r, next)
 }
 
 func (h *hold) release() {
-	h.use.Settle(h.corrections...)
-	h.use.end()
+	if h.use.shared != nil {
+		h.use.Settle(h.corrections...)
+		h.use.end()
+	}
 }
 
 // correction gives back all of a charge.
@@ -26,20 +63,24 @@ func (a *attempt) correction(i int) store.Correction {
 	return store.Correction{Check: c, At: d.At, Turn: d.Turn(), Delta: -c.Cost}
 }
 
+// charged tells whether a zone has charged anything.
+func (a *attempt) charged(i int) bool { return a.decisions[i].Allowed && a.checks[i].Cost > 0 }
+
 // held are the charges that last until the request is over.
 func (a *attempt) held() (back []store.Correction) {
 	for i := range a.checks {
-		if a.checks[i].Hold != "" {
+		if a.checks[i].Hold != "" && a.charged(i) {
 			back = append(back, a.correction(i))
 		}
 	}
 	return back
 }
 
-// turns are those to give back when the client does not wait for them.
-func (a *attempt) turns() (back []store.Correction) {
-	for i := range a.checks {
-		if a.decisions[i].Delay > 0 {
+// unserved is what to give back from some check on if the request is not handled: its
+// turn, what it holds, and what only its response would have charged.
+func (a *attempt) unserved(from int) (back []store.Correction) {
+	for i := from; i < len(a.checks); i++ {
+		if a.charged(i) && (a.checks[i].Hold != "" || a.decisions[i].Delay > 0 || a.zones[i].ChargeOnResponse != nil) {
 			back = append(back, a.correction(i))
 		}
 	}

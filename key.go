@@ -23,6 +23,10 @@ type keyTemplate struct {
 	// early says that the key has an address that is not to be trusted in TLS early data.
 	early bool
 
+	// nothing is the key of a request for which all placeholders are empty. No other
+	// request has it.
+	nothing string
+
 	// unknown are placeholders that only another module can know.
 	unknown []string
 }
@@ -57,7 +61,7 @@ func newKeyTemplate(text string, ipv4Prefix, ipv6Prefix int) (*keyTemplate, erro
 		if addressPlaceholders[p.placeholder] {
 			k.prefixes, k.early = p.mask, true
 		}
-		known, err := checkPlaceholder(p.placeholder)
+		known, err := checkPlaceholder(p.placeholder, " and give all clients one limit")
 		if err != nil {
 			return nil, fmt.Errorf("key %q: %w", text, err)
 		}
@@ -66,6 +70,21 @@ func newKeyTemplate(text string, ipv4Prefix, ipv6Prefix int) (*keyTemplate, erro
 		}
 	}
 	k.several = placeholders > 1
+	k.nothing = k.expand(caddy.NewEmptyReplacer())
+	return k, nil
+}
+
+// newTextTemplate parses text that is no key: values stand in it as they are.
+func newTextTemplate(option, text string) (*keyTemplate, error) {
+	k := new(keyTemplate)
+	if err := k.parse(text); err != nil {
+		return nil, fmt.Errorf("%s %q: %w", option, text, err)
+	}
+	for _, p := range k.parts {
+		if err := checkVarying(option, p.placeholder); err != nil {
+			return nil, err
+		}
+	}
 	return k, nil
 }
 

@@ -24,7 +24,7 @@ func (*localBackend) Open() (store.Store, error) {
 // localize reduces the attempt to the zones that decide locally, each with this Caddy's
 // share of its limit.
 func (a *attempt) localize(instances int) {
-	n := 0
+	n, firm := 0, 0
 	for i, z := range a.zones {
 		if z.onStoreError != localOnError {
 			continue
@@ -35,12 +35,16 @@ func (a *attempt) localize(instances int) {
 			c.Cost = min(c.Cost, quota(share.Limit())) // what fits the whole takes all of the share
 		}
 		c.Rule = share
-		a.zones[n], a.checks[n] = z, c
+		a.zones[n], a.grants[n], a.checks[n] = z, a.grants[i], c
 		n++
+		if i < a.firm {
+			firm++
+		}
 	}
 	clear(a.zones[n:])
+	clear(a.grants[n:])
 	clear(a.checks[n:])
-	a.zones, a.checks, a.decisions = a.zones[:n], a.checks[:n], a.decisions[:n]
+	a.zones, a.grants, a.checks, a.decisions, a.firm = a.zones[:n], a.grants[:n], a.checks[:n], a.decisions[:n], firm
 }
 
 // quota is what a limit lets one client have at once.

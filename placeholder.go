@@ -18,8 +18,9 @@ import (
 
 // checkPlaceholder asks Caddy itself whether it knows a placeholder. It returns false
 // for one that only another module can know, and an error for one in Caddy's own
-// namespaces that does not exist: such a one expands to nothing, for every client.
-func checkPlaceholder(name string) (known bool, err error) {
+// namespaces that does not exist: such a one expands to nothing, for every client. So is
+// what comes of that.
+func checkPlaceholder(name, so string) (known bool, err error) {
 	if full := spellOut(name); full != name {
 		return false, fmt.Errorf("{%s} is short for {%s} in Caddyfiles only: write {%s}", name, full, full)
 	}
@@ -30,8 +31,8 @@ func checkPlaceholder(name string) (known bool, err error) {
 		return true, nil
 	}
 	if _, ok := meant[name]; ok || begins(name, caddysOwn) {
-		return false, fmt.Errorf("unknown placeholder {%s}: Caddy would take it for nothing and give all clients one limit; did you mean {%s}?",
-			name, nearest(name))
+		return false, fmt.Errorf("unknown placeholder {%s}: Caddy would take it for nothing%s; did you mean {%s}?",
+			name, so, nearest(name))
 	}
 	return false, nil
 }

@@ -13,9 +13,9 @@ import (
 // rate is what may stand behind the name of an algorithm, as in `token_bucket 10/1s`,
 // in place of events and window.
 type rate struct {
-	d    *caddyfile.Dispenser
-	zone *Zone
-	text string
+	d     *caddyfile.Dispenser
+	limit *Limit
+	text  string
 }
 
 func (r *rate) parseAlgorithm() (string, error) {
@@ -23,19 +23,25 @@ func (r *rate) parseAlgorithm() (string, error) {
 	if len(args) == 0 || len(args) > 2 {
 		return "", r.d.ArgErr()
 	}
-	z := r.zone
-	z.Algorithm = args[0]
+	r.limit.Algorithm = args[0]
 	if len(args) == 2 {
-		events, window, err := parseRate(args[1])
-		if err != nil {
-			return "", r.d.Errf("invalid rate '%s': %v", args[1], err)
-		}
-		if r.text = args[1]; z.MaxEvents != nil || z.Window != (Window{}) {
-			return "", r.twice()
-		}
-		z.MaxEvents, z.Window.Duration = &events, caddy.Duration(window)
+		return args[0], r.parse(args[1])
 	}
-	return z.Algorithm, nil
+	return args[0], nil
+}
+
+// parse takes a rate.
+func (r *rate) parse(text string) error {
+	events, window, err := parseRate(text)
+	if err != nil {
+		return r.d.Errf("invalid rate '%s': %v", text, err)
+	}
+	if r.text = text; r.limit.given() {
+		return r.twice()
+	}
+	r.limit.MaxEvents = &Amount{Number: events}
+	r.limit.Window.Duration = caddy.Duration(window)
+	return nil
 }
 
 // or parses an option that may not stand beside a rate.

@@ -15,12 +15,17 @@ import (
 )
 
 // attempt is one request on its way to a decision: the zones that it met, what is asked
-// of the store for each, and what the store decided.
+// of the store for each, and what the store decided. The first firm of them may refuse;
+// those behind are dry runs.
 type attempt struct {
 	zones     []*Zone
+	grants    []*grant
 	checks    []store.Check
 	decisions []algorithms.Decision
-	holds     bool // something is held until the request is over
+	firm      int
+	holds     bool     // something is held until the request is over
+	late      bool     // what is charged depends on the response
+	strips    []string // header fields that the response must not keep
 }
 
 var attempts = sync.Pool{New: func() any { return new(attempt) }}
@@ -28,8 +33,9 @@ var attempts = sync.Pool{New: func() any { return new(attempt) }}
 // free forgets the request.
 func (a *attempt) free() {
 	clear(a.zones)
+	clear(a.grants)
 	clear(a.checks)
-	a.zones, a.checks, a.decisions, a.holds = a.zones[:0], a.checks[:0], a.decisions[:0], false
+	*a = attempt{zones: a.zones[:0], grants: a.grants[:0], checks: a.checks[:0], decisions: a.decisions[:0]}
 	attempts.Put(a)
 }
 
@@ -38,8 +44,8 @@ func (a *attempt) free() {
 var errEarly = errors.New("TLS handshake not complete, the client's address cannot be verified")
 
 // collect sorts the request into its zones.
-func (a *attempt) collect(zones []*Zone, r *http.Request, repl *caddy.Replacer) error {
-	for _, z := range zones {
+func (h *Handler) collect(a *attempt, r *http.Request, repl *caddy.Replacer) error {
+	for _, z := range h.zones {
 		match, err := z.matchers.AnyMatchWithError(r)
 		if err != nil {
 			return err
@@ -47,19 +53,48 @@ func (a *attempt) collect(zones []*Zone, r *http.Request, repl *caddy.Replacer) 
 		if !match {
 			continue
 		}
+		if z.CostHeader != "" {
+			a.strips = append(a.strips, z.CostHeader)
+		}
 		if z.key.early && r.TLS != nil && !r.TLS.HandshakeComplete {
 			return caddyhttp.Error(http.StatusTooEarly, errEarly)
 		}
-		check := store.Check{Rule: z.rule, Key: z.key.expand(repl), Cost: z.cost}
-		if z.lends && z.cost > 0 {
-			check.Hold = newHold()
-			a.holds = true
+		q := asked{grant: z.grant, key: z.key.expand(repl), cost: z.cost}
+		if z.special {
+			if err := z.judge(&q, r, repl, h.logger); err != nil {
+				return err
+			}
+			if q.grant == nil {
+				continue
+			}
 		}
-		a.zones = append(a.zones, z)
-		a.checks = append(a.checks, check)
-		a.decisions = append(a.decisions, algorithms.Decision{})
+		a.add(z, &q)
 	}
 	return nil
+}
+
+// add notes what is to be asked of the store for a zone.
+func (a *attempt) add(z *Zone, q *asked) {
+	check := store.Check{Rule: q.grant.rule, Key: q.key, Cost: q.cost, Apart: q.dry}
+	if q.grant.lends && q.cost > 0 {
+		check.Hold = newHold()
+		a.holds = true
+	}
+	a.late = a.late || z.late
+	a.zones = append(a.zones, z)
+	a.grants = append(a.grants, q.grant)
+	a.checks = append(a.checks, check)
+	a.decisions = append(a.decisions, algorithms.Decision{})
+	if !q.dry {
+		a.swap(a.firm, len(a.zones)-1)
+		a.firm++
+	}
+}
+
+func (a *attempt) swap(i, j int) {
+	a.zones[i], a.zones[j] = a.zones[j], a.zones[i]
+	a.grants[i], a.grants[j] = a.grants[j], a.grants[i]
+	a.checks[i], a.checks[j] = a.checks[j], a.checks[i]
 }
 
 // decide finds out whether a request may pass, and lets it wait for its turn. If done is
@@ -69,11 +104,11 @@ func (h *Handler) decide(w http.ResponseWriter, r *http.Request) (held *hold, do
 	a := attempts.Get().(*attempt)
 	defer a.free()
 	repl := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
-	if err := a.collect(h.zones, r, repl); err != nil {
+	if err := h.collect(a, r, repl); err != nil {
 		return nil, true, err
 	}
 	if len(a.zones) == 0 {
-		return nil, false, nil
+		return a.unheld(), false, nil
 	}
 	var p patience
 	held, err = h.ask(h.store, a, r, &p)
@@ -87,15 +122,22 @@ func (h *Handler) decide(w http.ResponseWriter, r *http.Request) (held *hold, do
 	case err != nil:
 		return nil, true, deny(w, r)
 	case len(a.zones) == 0: // nobody has decided, so there is nothing to tell
-		return nil, false, nil
+		return a.unheld(), false, nil
+	}
+	h.noteDry(a, r, repl)
+	if a.firm == 0 {
+		return a.orUnheld(held), false, nil
 	}
 	binding, refused := a.binding()
 	h.answer.setHeaders(w.Header(), a, binding)
 	if !refused {
-		return held, false, nil
+		return a.orUnheld(held), false, nil
 	}
 	h.note(a, binding, r)
 	repl.Set("http.rate_limit.exceeded.name", a.zones[binding].name)
+	if z := a.zones[binding]; z.Reserve != nil {
+		return nil, true, unavailable(w, r, z.exceeded)
+	}
 	return nil, true, caddyhttp.Error(h.Status, a.zones[binding].exceeded)
 }
 
@@ -104,8 +146,11 @@ func (h *Handler) decide(w http.ResponseWriter, r *http.Request) (held *hold, do
 // no charge but its turn and what it holds, and breaks off no call: neither is for
 // clients to decide.
 func (h *Handler) pass(a *attempt, u use, r *http.Request, p *patience) (held *hold, err error) {
-	for {
-		if err := u.Take(detached{r.Context()}, a.checks, a.decisions); err != nil {
+	for n := len(a.checks); ; n = a.firm { // a dry run is not repeated
+		if err := u.Take(detached{r.Context()}, a.checks[:n], a.decisions[:n]); err != nil {
+			if n == a.firm {
+				a.giveUp(u)
+			}
 			return nil, err
 		}
 		u.health.report(nil, h.logger)
@@ -114,24 +159,33 @@ func (h *Handler) pass(a *attempt, u use, r *http.Request, p *patience) (held *h
 		}
 		wait := p.next(a)
 		if wait <= 0 {
+			a.giveUp(u)
 			return nil, nil
 		}
 		if !sleep(r.Context(), wait) {
+			a.giveUp(u)
 			return nil, errLeft
 		}
 	}
-	if a.holds {
-		held = &hold{use: u, corrections: a.held()}
-	}
 	if turn := a.delay(); turn > 0 && !sleep(r.Context(), turn) {
-		u.Settle(append(a.turns(), a.held()...)...)
+		u.Settle(a.unserved(0)...)
 		return nil, errLeft
+	}
+	if a.holds || a.late {
+		held = a.hold(u)
 	}
 	return held, nil
 }
 
+// giveUp gives back what dry runs have charged for a request that others refuse.
+func (a *attempt) giveUp(u use) {
+	if back := a.unserved(a.firm); len(back) > 0 {
+		u.Settle(back...)
+	}
+}
+
 func (a *attempt) refused() bool {
-	for i := range a.decisions {
+	for i := range a.firm {
 		if !a.decisions[i].Allowed {
 			return true
 		}
@@ -143,7 +197,7 @@ func (a *attempt) refused() bool {
 // with the longest wait, and if none does the one with the smallest share left.
 func (a *attempt) binding() (index int, refused bool) {
 	wait, share := time.Duration(-1), 2.0
-	for i := range a.decisions {
+	for i := range a.firm {
 		d := &a.decisions[i]
 		if !d.Allowed {
 			if d.RetryAfter > wait {
@@ -158,6 +212,20 @@ func (a *attempt) binding() (index int, refused bool) {
 	return index, refused
 }
 
+// noteDry tells of a zone that would refuse if it were not a dry run.
+func (h *Handler) noteDry(a *attempt, r *http.Request, repl *caddy.Replacer) {
+	name := ""
+	for i := a.firm; i < len(a.decisions); i++ {
+		if !a.decisions[i].Allowed {
+			name = a.zones[i].name
+			h.note(a, i, r)
+		}
+	}
+	if a.firm < len(a.decisions) {
+		repl.Set("http.rate_limit.exceeded.name", name)
+	}
+}
+
 // note writes a debug line about a refusal.
 func (h *Handler) note(a *attempt, binding int, r *http.Request) {
 	c := h.logger.Check(zap.DebugLevel, "rate limit exceeded")
@@ -170,6 +238,9 @@ func (h *Handler) note(a *attempt, binding int, r *http.Request) {
 		zap.Duration("wait", a.decisions[binding].RetryAfter),
 		zap.String("remote_ip", remoteIP(r)),
 		zap.String("client_ip", clientIP),
+	}
+	if a.checks[binding].Apart {
+		fields = append(fields, zap.Bool("dry_run", true))
 	}
 	if h.LogKey != nil && *h.LogKey {
 		fields = append(fields, zap.String("key", a.checks[binding].Key))

@@ -27,7 +27,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 
 // delay is how long an allowed request must wait for its turn.
 func (a *attempt) delay() (d time.Duration) {
-	for i := range a.decisions {
+	for i := range a.firm {
 		d = max(d, a.decisions[i].Delay)
 	}
 	return d
@@ -58,19 +58,19 @@ func (p *patience) next(a *attempt) (wait time.Duration) {
 		p.since, p.poll = now, firstPoll
 	}
 	polled := false
-	for i := range a.decisions {
+	for i := range a.firm {
 		if a.decisions[i].Allowed {
 			continue
 		}
-		z, retry := a.zones[i], a.decisions[i].RetryAfter
-		if retry == algorithms.Never || z.queues {
+		g, retry := a.grants[i], a.decisions[i].RetryAfter
+		if retry == algorithms.Never || g.queues {
 			return 0
 		}
-		if z.lends {
+		if g.lends {
 			retry, polled = p.poll, true
 		}
 		retry = max(retry, minPause)
-		if retry > time.Duration(z.MaxWait)-now.Sub(p.since) {
+		if retry > g.maxWait-now.Sub(p.since) {
 			return 0
 		}
 		wait = max(wait, retry)

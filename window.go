@@ -12,10 +12,15 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
 
-// Window is how long a window is: a duration, or `day`, `week` or `month`.
+// Window is how long a window is: a duration, or `day`, `week` or `month`. In their place
+// a placeholder may have one for each request: `"{http.vars.window}"`, or
+// `"{http.vars.window} 1m"` with the window where it is empty.
 type Window struct {
 	Duration caddy.Duration
 	Calendar algorithms.Calendar
+
+	// The placeholder, without braces. Default: none.
+	From string
 }
 
 // calendarWords are the windows of the calendar.
@@ -27,22 +32,57 @@ var calendarWords = map[string]algorithms.Calendar{
 func window(d *caddyfile.Dispenser, to *Window) parser {
 	read := duration(d, "window duration", &to.Duration)
 	return func() (string, error) {
+		placeholder, more := varied(d)
+		to.From = placeholder
+		if placeholder != "" && !more {
+			return to.spell(), nil
+		}
 		if args := d.RemainingArgs(); len(args) == 1 && calendarWords[args[0]] != 0 {
 			to.Calendar = calendarWords[args[0]]
-			return args[0], nil
+			return to.spell(), nil
 		} else {
 			for range args {
 				d.Prev()
 			}
 		}
-		return read()
+		shown, err := read()
+		if placeholder != "" {
+			shown = to.spell()
+		}
+		return shown, err
 	}
+}
+
+// parseWindow reads a duration or a word.
+func parseWindow(text string) (w Window, err error) {
+	if w.Calendar = calendarWords[text]; w.Calendar != 0 {
+		return w, nil
+	}
+	d, err := caddy.ParseDuration(text)
+	w.Duration = caddy.Duration(d)
+	return w, err
+}
+
+// of is the window for a request.
+func (w Window) of(repl *caddy.Replacer) (Window, error) {
+	if w.From == "" {
+		return w, nil
+	}
+	fallback := Window{Duration: w.Duration, Calendar: w.Calendar}
+	text, err := valueOf(repl, w.From, fallback != Window{})
+	if err != nil || text == "" {
+		return fallback, err
+	}
+	if fallback, err = parseWindow(text); err != nil {
+		return Window{}, fmt.Errorf("{%s} is no window", w.From)
+	}
+	return fallback, nil
 }
 
 // MarshalJSON implements [json.Marshaler].
 func (w Window) MarshalJSON() ([]byte, error) {
-	if w.Calendar != 0 {
-		return json.Marshal(w.Calendar.String())
+	if w.Calendar != 0 || w.From != "" {
+		return json.Marshal(w.spell())
 	}
 	return json.Marshal(w.Duration)
 }
@@ -55,29 +95,54 @@ func (w *Window) UnmarshalJSON(b []byte) error {
 			*w = Window{Calendar: c}
 			return nil
 		}
+		if name, rest, ok := cutPlaceholder(word); ok {
+			return w.vary(name, rest)
+		}
 	}
-	w.Calendar = 0
+	*w = Window{}
 	if err := json.Unmarshal(b, &w.Duration); err != nil {
 		return fmt.Errorf("window must be a duration such as \"10s\", or day, week or month: %w", err)
 	}
 	return nil
 }
 
+// vary sets a placeholder and its fallback.
+func (w *Window) vary(placeholder, fallback string) (err error) {
+	*w = Window{}
+	if fallback != "" {
+		if *w, err = parseWindow(fallback); err != nil {
+			return fmt.Errorf("window {%s} must fall back to a duration such as \"10s\", or day, week or month: %w", placeholder, err)
+		}
+	}
+	w.From = placeholder
+	return nil
+}
+
 // validate judges what has to do with no algorithm in particular.
 func (w Window) validate() error {
 	switch {
-	case w.Calendar != 0:
-		return nil
+	case w.Calendar != 0, w.From != "" && w.Duration == 0:
+		return checkVarying("window", w.From)
 	case w.Duration == 0:
 		return errors.New("window is missing: a zone needs max_events and a window")
 	case w.Duration < 0:
 		return fmt.Errorf("window must be greater than zero, got %v", time.Duration(w.Duration))
+	}
+	if err := checkVarying("window", w.From); err != nil {
+		return err
 	}
 	return atLeast("window", w.Duration, algorithms.MinWindow)
 }
 
 // spell writes the window as people do.
 func (w Window) spell() string {
+	if w.From != "" {
+		fallback := w
+		if fallback.From = ""; fallback == (Window{}) {
+			return "{" + w.From + "}"
+		}
+		return "{" + w.From + "} " + fallback.spell()
+	}
 	if w.Calendar != 0 {
 		return w.Calendar.String()
 	}

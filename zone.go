@@ -3,18 +3,14 @@ package caddyratelimit
 import (
 	"errors"
 	"fmt"
-	"time"
+	"net/http"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/store"
 )
-
-// defaultAlgorithm is what `events` and `window` mean when nothing else is said.
-const defaultAlgorithm = "sliding_window_log"
 
 // Zone is a limit on a class of requests, for each client on its own.
 type Zone struct {
@@ -37,68 +33,87 @@ type Zone struct {
 	// address, for a client commonly has a whole /64 to choose from; else 128.
 	IPv6Prefix int `json:"ipv6_prefix,omitempty"`
 
-	// How many requests a window has room for. 0 refuses all. Required.
-	MaxEvents *int64 `json:"max_events,omitempty"`
+	Limit
 
-	// The time the events are for: from 1ms to 3660d, or with `fixed_window` also `day`,
-	// `week` (from Monday) or `month`. Required, but for `concurrency`, which has none.
-	Window Window `json:"window,omitzero"`
+	// What a request takes from the limit. Takes a placeholder, such as
+	// `"{http.vars.tokens} 1"`; whoever sets it to 0 passes. Default: 1. With 0 it is
+	// counted by nothing and only told how much is left.
+	Cost *Amount `json:"cost,omitempty"`
 
-	// How to count: `sliding_window_log` (the default) is exact, `sliding_window_counter`
-	// nearly so with two numbers a key, `token_bucket` (also `gcra`) lets events come back
-	// evenly and takes a burst, `leaky_bucket` can make requests wait for their turn,
-	// `fixed_window` is the cheapest, `concurrency` limits requests at the same time.
-	Algorithm string `json:"algorithm,omitempty"`
+	// The status of a refusal because a placeholder of max_events, window, burst, timezone
+	// or cost has no value and no fallback, or none that is a valid limit. Default: 403.
+	InvalidLimit int `json:"invalid_limit,omitempty"`
 
-	// How many events a bucket holds at once. Default: max_events.
-	Burst int64 `json:"burst,omitempty"`
+	// Limits by class of client. Default: one limit for all.
+	Plan *Plans `json:"plan,omitempty"`
 
-	// How a token bucket is refilled: `smooth` (the default), or `interval`: all of
-	// max_events at once each window, counted from the first request.
-	Refill string `json:"refill,omitempty"`
+	// What becomes of requests without a key, which is where all placeholders of the key are
+	// empty: they `share` one limit of their own (the default), are not limited by this
+	// zone (`skip`), or are refused (`reject`).
+	MissingKey string `json:"missing_key,omitempty"`
 
-	// What a leaky bucket does: `meter` (the default) refuses what goes over the brim,
-	// `queue` also makes requests leave evenly spaced, each waiting for its turn.
-	Mode string `json:"mode,omitempty"`
+	// The status with which missing_key `reject` refuses. Default: 401.
+	MissingKeyStatus int `json:"missing_key_status,omitempty"`
 
-	// When fixed windows start: `clock` (the default), at multiples of the window since
-	// 1970, or `first_request`, with the first request after the last window.
-	Align string `json:"align,omitempty"`
+	// Which requests the zone leaves alone: those that any of these matcher sets matches.
+	// Default: none.
+	ExemptRaw caddyhttp.RawMatcherSets `json:"exempt,omitempty" caddy:"namespace=http.matchers"`
 
-	// Where a `day`, `week` or `month` begins at midnight, such as `Europe/Paris`.
-	// Default: UTC.
-	Timezone string `json:"timezone,omitempty"`
+	// Which requests are refused without asking the store: those that any of these matcher
+	// sets matches, also if they are exempt. Default: none.
+	BlockRaw caddyhttp.RawMatcherSets `json:"block,omitempty" caddy:"namespace=http.matchers"`
 
-	// How long a slot of `concurrency` stays taken if its Caddy dies, from 1s to 1h. A
-	// Caddy that lives renews it in time, however long a request takes. Default: 30s.
-	Lease caddy.Duration `json:"lease,omitempty"`
+	// The status with which block refuses. Default: 403.
+	BlockStatus int `json:"block_status,omitempty"`
 
-	// How long a request may wait instead of being refused; it is held, and asked about
-	// again when there should be room. In a queue it bounds the wait for the turn.
-	// Default: 0, which is not at all, and in a queue without a bound.
-	MaxWait caddy.Duration `json:"max_wait,omitempty"`
+	// Which responses count: those with one of these statuses and all of these header
+	// fields. The charge is booked before the request is handled, so that no burst slips in
+	// between, and given back when the response is another one. Default: all.
+	ChargeOnResponse *caddyhttp.ResponseMatcher `json:"charge_on_response,omitempty"`
+
+	// The response's header field that says what the request has cost, if that is known
+	// late: a whole number, which replaces what was booked as cost. What is above the limit
+	// is debt, which later requests wait for. It does not reach the client; it may also be a
+	// trailer. Default: none.
+	CostHeader string `json:"cost_header,omitempty"`
+
+	// Decides, counts and logs, but refuses nothing. Default: false.
+	DryRun bool `json:"dry_run,omitempty"`
+
+	// For how many of the keys the limit is enforced, in percent; for the others it is a
+	// dry run. Which keys these are is the same on all instances, and they stay among them
+	// when the share grows. Default: 100.
+	Enforce *float64 `json:"enforce,omitempty"`
+
+	// Keeps a share of the slots of `concurrency` for the requests that matter. What the
+	// zone refuses is answered with status 503. Default: none.
+	Reserve *Reserve `json:"reserve,omitempty"`
 
 	// What happens to requests of this zone while the store gives no answer: `allow`,
 	// `deny` or `local`. Default: what the handler says. If zones that one request meets
 	// differ, one that denies is enough to deny, and those that are `local` decide together.
 	OnStoreError string `json:"on_store_error,omitempty"`
 
-	// What a request takes from the limit. Default: 1. With 0 it is counted by nothing
-	// and only told how much is left.
-	Cost *int64 `json:"cost,omitempty"`
+	name       string
+	matchers   caddyhttp.MatcherSets
+	key        *keyTemplate
+	generation string // key in the pool, once joined
+	exceeded   error  // what a refusal ends the request with
 
-	name         string
-	matchers     caddyhttp.MatcherSets
-	key          *keyTemplate
-	cost         int64
-	rule         *store.Rule
 	onStoreError string // OnStoreError, or the handler's
-	lends        bool   // the algorithm's charges are held until the request is over
-	queues       bool   // the store tells each request how long to wait
-	generation   string // key in the pool, once joined
-	exceeded     error  // what a refusal ends the request with
-	policy       string // item of RateLimit-Policy
-	item         string // begin of the item of RateLimit
+
+	grant    *grant // nil if it depends on the request
+	cost     int64
+	special  bool // the zone has policies that look at each request
+	late     bool // what a request is charged depends on its response
+	own      grants
+	plans    map[string]*plan
+	planOf   *keyTemplate
+	exempt   caddyhttp.MatcherSets
+	block    caddyhttp.MatcherSets
+	enforced uint64 // seed of the hash that chooses keys
+	unusable seldom
+	noPlan   *plan // what holds without one; nil refuses
 }
 
 func (z *Zone) provision(ctx caddy.Context, name string, kept *lease, log *zap.Logger) error {
@@ -106,140 +121,165 @@ func (z *Zone) provision(ctx caddy.Context, name string, kept *lease, log *zap.L
 	if name == "" {
 		return errors.New("a zone needs a name")
 	}
-	limit, err := z.limit()
-	if err != nil {
-		return err
+	if z.OnStoreError != "" {
+		if err := checkOnStoreError(z.OnStoreError); err != nil {
+			return err
+		}
 	}
-	algorithm := z.Algorithm
-	if algorithm == "" {
-		algorithm = defaultAlgorithm
+	for _, part := range []func(caddy.Context, *zap.Logger) error{
+		z.provisionKey, z.provisionMatchers,
+		func(_ caddy.Context, log *zap.Logger) error { return z.provisionLimits(kept, log) },
+		z.provisionPolicies,
+	} {
+		if err := part(ctx, log); err != nil {
+			return err
+		}
 	}
-	counting, err := algorithms.Get(algorithm)
-	if err != nil {
-		return err
-	}
+	z.exceeded = fmt.Errorf("rate limit of zone %q exceeded", name)
+	return nil
+}
+
+func (z *Zone) provisionKey(_ caddy.Context, log *zap.Logger) (err error) {
 	z.key, err = newKeyTemplate(z.Key, z.IPv4Prefix, z.IPv6Prefix)
 	if err != nil {
 		return err
 	}
 	if (z.IPv4Prefix != 0 || z.IPv6Prefix != 0) && !z.key.varies() {
-		log.Warn("ipv4_prefix and ipv6_prefix have no effect: the key holds no placeholder", zap.String("zone", name))
+		log.Warn("ipv4_prefix and ipv6_prefix have no effect: the key holds no placeholder", zap.String("zone", z.name))
 	}
 	for _, unknown := range z.key.unknown {
 		log.Warn("the key holds a placeholder that is not Caddy's own; if nothing sets it, all clients share one limit",
-			zap.String("zone", name), zap.String("placeholder", "{"+unknown+"}"))
-	}
-	if len(z.MatcherSetsRaw) > 0 {
-		sets, err := ctx.LoadModule(z, "MatcherSetsRaw")
-		if err != nil {
-			return fmt.Errorf("loading matchers: %w", err)
-		}
-		if err := z.matchers.FromInterface(sets); err != nil {
-			return err
-		}
-	}
-
-	z.generation = generationKey(kept.id, name)
-	z.rule, err = store.NewRule(name, counting, limit, joinGeneration(z.generation))
-	if err != nil {
-		return err
-	}
-	z.lends = lends(algorithm)
-	z.queues = z.Mode == algorithms.ModeQueue
-	z.exceeded = fmt.Errorf("rate limit of zone %q exceeded", name)
-	z.prepareHeaders()
-	if quota := z.quota(); z.cost > quota && limit.Events > 0 {
-		log.Warn("the cost is above what the limit can ever grant; every request of this zone is refused",
-			zap.String("zone", name), zap.Int64("cost", z.cost), zap.Int64("limit", quota))
+			zap.String("zone", z.name), zap.String("placeholder", "{"+unknown+"}"))
 	}
 	return nil
 }
 
-// limit reads the limit, and checks what has to do with no algorithm in particular.
-func (z *Zone) limit() (l algorithms.Limit, err error) {
-	switch {
-	case z.MaxEvents == nil:
-		return l, errors.New("max_events is missing: a zone needs max_events and a window")
-	case *z.MaxEvents < 0:
-		return l, fmt.Errorf("max_events must be at least zero, got %d", *z.MaxEvents)
-	case z.OnStoreError != "" && checkOnStoreError(z.OnStoreError) != nil:
-		return l, checkOnStoreError(z.OnStoreError)
-	case z.MaxWait < 0 || time.Duration(z.MaxWait) > maxMaxWait:
-		return l, fmt.Errorf("max_wait must be from 0 to %s, got %v", spell(maxMaxWait), time.Duration(z.MaxWait))
-	}
-	if !lends(z.Algorithm) {
-		if err := z.Window.validate(); err != nil {
-			return l, err
-		}
-	}
-	z.cost = 1
-	if z.Cost != nil {
-		z.cost = *z.Cost
-	}
-	if z.cost < 0 || z.cost > algorithms.MaxEvents {
-		return l, fmt.Errorf("cost must be from 0 to %d, got %d", algorithms.MaxEvents, z.cost)
-	}
-	l = algorithms.Limit{
-		Events: *z.MaxEvents, Window: time.Duration(z.Window.Duration), Calendar: z.Window.Calendar,
-		Burst: z.Burst, Refill: z.Refill, Mode: z.Mode, Align: z.Align,
-		Lease: time.Duration(z.Lease), MaxWait: time.Duration(z.MaxWait),
-	}
-	if z.Timezone != "" {
-		if l.Location, err = time.LoadLocation(z.Timezone); err != nil {
-			return l, fmt.Errorf("timezone %q: %w; write a name such as Europe/Paris", z.Timezone, err)
-		}
-	}
-	return l, nil
-}
-
-// lends tells of algorithms without a window: a request holds what it takes while it lives.
-func lends(algorithm string) bool {
-	a, err := algorithms.Get(algorithm)
-	if err != nil {
-		return false
-	}
-	_, ok := a.(algorithms.Lender)
-	return ok
-}
-
-// maxMaxWait bounds how long a request may be made to wait.
-const maxMaxWait = time.Hour
-
-// describeLimit says what the limit comes to: only what is not as it would be anyway.
-func (z *Zone) describeLimit() string {
-	l := z.rule.Limit()
-	text := fmt.Sprintf("%s %d", z.rule.Algorithm().Name(), l.Events)
-	if !z.lends {
-		text += "/" + z.Window.spell()
-	}
-	for _, option := range []struct{ word, usual string }{
-		{l.Refill, algorithms.RefillSmooth}, {l.Mode, algorithms.ModeMeter}, {l.Align, algorithms.AlignClock},
+func (z *Zone) provisionMatchers(ctx caddy.Context, _ *zap.Logger) error {
+	for _, m := range []struct {
+		field string
+		raw   caddyhttp.RawMatcherSets
+		to    *caddyhttp.MatcherSets
+	}{
+		{"MatcherSetsRaw", z.MatcherSetsRaw, &z.matchers},
+		{"ExemptRaw", z.ExemptRaw, &z.exempt},
+		{"BlockRaw", z.BlockRaw, &z.block},
 	} {
-		if option.word != "" && option.word != option.usual {
-			text += " " + option.word
+		if err := loadMatchers(ctx, z, m.field, m.raw, m.to); err != nil {
+			return err
 		}
 	}
-	if l.Events > 0 && l.Burst > 0 && l.Burst != l.Events {
-		text += fmt.Sprintf(" burst %d", l.Burst)
+	return nil
+}
+
+// loadMatchers makes matchers of what stands in a field.
+func loadMatchers(ctx caddy.Context, of any, field string, raw caddyhttp.RawMatcherSets, to *caddyhttp.MatcherSets) error {
+	if len(raw) == 0 {
+		return nil
 	}
-	if l.Location != nil && l.Location != time.UTC {
-		text += " in " + l.Location.String()
+	sets, err := ctx.LoadModule(of, field)
+	if err != nil {
+		return fmt.Errorf("loading matchers: %w", err)
 	}
-	if l.Lease > 0 && l.Lease != algorithms.DefaultLease {
-		text += " lease " + spell(l.Lease)
+	return to.FromInterface(sets)
+}
+
+// provisionLimits makes ready what requests are granted and what they cost.
+func (z *Zone) provisionLimits(kept *lease, log *zap.Logger) (err error) {
+	z.generation = generationKey(kept.id, z.name)
+	m := granting{zone: z.name, limit: z.Limit, salt: joinGeneration(z.generation), reserve: z.Reserve}
+	if err := z.Reserve.check(z); err != nil {
+		return err
 	}
-	if z.queues && l.MaxWait > 0 {
-		text += " max_wait " + spell(l.MaxWait)
+	if z.Plan == nil || z.MaxEvents != nil {
+		if z.own, err = newGrants(m); err != nil {
+			return err
+		}
+	}
+	if z.Plan != nil {
+		if err := z.provisionPlans(m); err != nil {
+			return err
+		}
+	} else {
+		z.grant = z.own.fixed
+	}
+	if z.Cost == nil {
+		z.Cost = &Amount{Number: 1}
+	}
+	if err := z.Cost.check("cost"); err != nil {
+		return err
+	}
+	if z.cost = z.Cost.Number; !validCost(z.cost) {
+		return fmt.Errorf("cost must be from 0 to %d, got %d", algorithms.MaxEvents, z.cost)
+	}
+	if g := z.grant; g != nil && z.Cost.From == "" && z.cost > g.quota && g.numbers.events > 0 {
+		log.Warn("the cost is above what the limit can ever grant; every request of this zone is refused",
+			zap.String("zone", z.name), zap.Int64("cost", z.cost), zap.Int64("limit", g.quota))
+	}
+	return nil
+}
+
+func validCost(n int64) bool { return n >= 0 && n <= algorithms.MaxEvents }
+
+// provisionPolicies makes ready what looks at each request.
+func (z *Zone) provisionPolicies(ctx caddy.Context, log *zap.Logger) error {
+	for _, s := range []struct {
+		name   string
+		status *int
+		usual  int
+	}{
+		{"invalid_limit", &z.InvalidLimit, http.StatusForbidden},
+		{"missing_key_status", &z.MissingKeyStatus, http.StatusUnauthorized},
+		{"block_status", &z.BlockStatus, http.StatusForbidden},
+	} {
+		if *s.status == 0 {
+			*s.status = s.usual
+		}
+		if err := refusing(s.name, *s.status); err != nil {
+			return err
+		}
+	}
+	if err := z.Reserve.provision(ctx); err != nil {
+		return err
+	}
+	if err := z.checkMissingKey(); err != nil {
+		return err
+	}
+	if err := z.checkCharge(); err != nil {
+		return err
+	}
+	if err := z.provisionRollout(log); err != nil {
+		return err
+	}
+	z.late = z.ChargeOnResponse != nil || z.CostHeader != ""
+	z.special = z.grant == nil || z.Cost.From != "" || len(z.exempt) > 0 || len(z.block) > 0 ||
+		z.MissingKey != "" && z.MissingKey != missingShare || z.Reserve != nil || z.DryRun || z.Enforce != nil
+	return nil
+}
+
+// refusing judges the status of a refusal.
+func refusing(option string, status int) error {
+	if status < 400 || status > 599 {
+		return fmt.Errorf("%s must be from 400 to 599, got %d", option, status)
+	}
+	return nil
+}
+
+// describe says what requests are granted, in which all uses of the zone's name agree.
+func (z *Zone) describe() string {
+	var text string
+	if z.MaxEvents != nil {
+		text = z.Limit.describe()
+	}
+	if z.Plan != nil {
+		if text != "" {
+			text += " and "
+		}
+		text += z.Plan.describe(&z.Limit)
+	}
+	if z.Reserve != nil {
+		text += fmt.Sprintf(" with %v %% reserved", z.Reserve.Percent)
 	}
 	return text
-}
-
-// quota is what a client may hold at once.
-func (z *Zone) quota() int64 {
-	if z.Burst > 0 && *z.MaxEvents > 0 {
-		return z.Burst
-	}
-	return *z.MaxEvents
 }
 
 // release gives back what provision took.

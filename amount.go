@@ -1,0 +1,171 @@
+package caddyratelimit
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+)
+
+// Amount is a number, or a placeholder that has one for each request: in JSON `100`,
+// `"{http.vars.quota}"`, or `"{http.vars.quota} 100"` with what it is where the
+// placeholder is empty.
+type Amount struct {
+	// The number, or what stands in for it.
+	Number int64
+
+	// The placeholder, without braces. Default: none.
+	From string
+
+	// Whether Number stands in where From is empty. If not, such requests are refused.
+	Fallback bool
+
+	unreadable string // JSON that is nothing of this
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (a Amount) MarshalJSON() ([]byte, error) {
+	if a.From == "" {
+		return json.Marshal(a.Number)
+	}
+	return json.Marshal(a.String())
+}
+
+// UnmarshalJSON implements [json.Unmarshaler]. It leaves complaints to check, which knows
+// the name of the option.
+func (a *Amount) UnmarshalJSON(b []byte) error {
+	*a = Amount{}
+	if json.Unmarshal(b, &a.Number) == nil {
+		return nil
+	}
+	var text string
+	if json.Unmarshal(b, &text) == nil && a.parse(text) == nil {
+		return nil
+	}
+	*a = Amount{unreadable: string(b)}
+	return nil
+}
+
+// parse reads a placeholder and its fallback.
+func (a *Amount) parse(text string) (err error) {
+	name, rest, ok := cutPlaceholder(text)
+	if !ok {
+		return errors.New("not a placeholder")
+	}
+	a.From = name
+	if rest != "" {
+		a.Fallback = true
+		a.Number, err = strconv.ParseInt(rest, 10, 64)
+	}
+	return err
+}
+
+// String is the amount as a Caddyfile has it.
+func (a Amount) String() string {
+	switch {
+	case a.From == "":
+		return strconv.FormatInt(a.Number, 10)
+	case !a.Fallback:
+		return "{" + a.From + "}"
+	}
+	return fmt.Sprintf("{%s} %d", a.From, a.Number)
+}
+
+// check judges what can be judged without a request.
+func (a *Amount) check(option string) error {
+	if a.unreadable != "" {
+		return fmt.Errorf(`%s must be a whole number or a placeholder such as "{http.vars.quota} 100", got %s`, option, a.unreadable)
+	}
+	return checkVarying(option, a.From)
+}
+
+// of is the amount for a request.
+func (a *Amount) of(repl *caddy.Replacer) (int64, error) {
+	if a.From == "" {
+		return a.Number, nil
+	}
+	text, err := valueOf(repl, a.From, a.Fallback)
+	if err != nil || text == "" {
+		return a.Number, err
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("{%s} is no whole number", a.From)
+	}
+	return n, nil
+}
+
+// maxValue bounds the text that a placeholder may have for a number, a window or the
+// name of a time zone. It comes from clients, or from what they know of.
+const maxValue = 64
+
+// valueOf is what a placeholder has for a request. Without a fallback it must have
+// something. Errors do not show it, for it may be secret.
+func valueOf(repl *caddy.Replacer, placeholder string, fallback bool) (string, error) {
+	value, _ := repl.Get(placeholder)
+	text, ok := value.(string)
+	if !ok {
+		text = caddy.ToString(value)
+	}
+	switch {
+	case text == "" && !fallback:
+		return "", fmt.Errorf("{%s} is empty, and there is no fallback", placeholder)
+	case len(text) > maxValue:
+		return "", fmt.Errorf("{%s} has %d bytes", placeholder, len(text))
+	}
+	return text, nil
+}
+
+// cutPlaceholder splits text that begins with a placeholder.
+func cutPlaceholder(text string) (name, rest string, ok bool) {
+	inside, ok := strings.CutPrefix(text, "{")
+	if !ok {
+		return "", "", false
+	}
+	name, rest, ok = strings.Cut(inside, "}")
+	return name, strings.TrimSpace(rest), ok && name != "" && !strings.Contains(name, "{")
+}
+
+// checkVarying judges the placeholder of an option. One that only another module knows
+// is fine: where nothing sets it, there is the fallback.
+func checkVarying(option, placeholder string) error {
+	if placeholder == "" {
+		return nil
+	}
+	if _, err := checkPlaceholder(placeholder, ""); err != nil {
+		return fmt.Errorf("%s: %w", option, err)
+	}
+	return nil
+}
+
+// varied reads a placeholder, if one is the next argument. More tells that a fallback
+// follows.
+func varied(d *caddyfile.Dispenser) (placeholder string, more bool) {
+	if !d.NextArg() {
+		return "", false
+	}
+	name, rest, ok := cutPlaceholder(d.Val())
+	if !ok || rest != "" {
+		d.Prev()
+		return "", false
+	}
+	return name, d.CountRemainingArgs() > 0
+}
+
+// amount takes a number, or a placeholder and perhaps the number to fall back to.
+func amount(d *caddyfile.Dispenser, read func(*int64) parser, to *Amount) parser {
+	return func() (string, error) {
+		placeholder, more := varied(d)
+		*to = Amount{From: placeholder, Fallback: more}
+		if placeholder == "" || more {
+			if _, err := read(&to.Number)(); err != nil {
+				return "", err
+			}
+		}
+		return to.String(), nil
+	}
+}

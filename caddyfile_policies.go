@@ -1,0 +1,317 @@
+package caddyratelimit
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+)
+
+// policyOptions are those of a zone that say for whom its limit holds, and when it counts:
+//
+//	plan <text> {
+//	    <name>  [<algorithm>] [<events>/<window>] [<option> <value>...]... | { ... } | unlimited
+//	    default <name> | reject [<status>]
+//	}
+//	missing_key   share | skip | reject [<status>]
+//	invalid_limit <status>
+//	exempt        <address or CIDR...> | <inline matcher> | @named | { ... }
+//	block         [<status>] <like exempt>
+//	charge        on_response {
+//	    status <code>...
+//	    header <name> [<value>]
+//	}
+//	cost_header   <name>
+//	dry_run       [true|false]
+//	enforce       <percent>
+//	reserve       <percent> {
+//	    match <like match of a zone>
+//	}
+func policyOptions(h httpcaddyfile.Helper, z *Zone) map[string]option {
+	d := h.Dispenser
+	return map[string]option{
+		"plan":          {parse: func() (string, error) { return parsePlans(d, z) }},
+		"missing_key":   {parse: func() (string, error) { return parseMissingKey(d, z) }},
+		"invalid_limit": {parse: integer(d, "invalid_limit", &z.InvalidLimit)},
+		"exempt":        {repeats: true, parse: clients(h, "exempt", &z.ExemptRaw)},
+		"block":         {repeats: true, parse: func() (string, error) { return parseBlocked(h, z) }},
+		"charge":        {parse: func() (string, error) { return parseCharge(d, z) }},
+		"cost_header":   {parse: filled(d, "cost_header", &z.CostHeader)},
+		"dry_run":       {parse: func() (string, error) { return parseDryRun(d, z) }},
+		"enforce":       {parse: optional(&z.Enforce, func(to *float64) parser { return percent(d, "enforce", to) })},
+		"reserve":       {parse: func() (string, error) { return parseReserve(h, z) }},
+	}
+}
+
+func parsePlans(d *caddyfile.Dispenser, z *Zone) (string, error) {
+	p := &Plans{Plans: make(map[string]*Plan)}
+	if !d.AllArgs(&p.Of) {
+		return "", d.ArgErr()
+	}
+	z.Plan = p
+	for nesting := d.Nesting(); d.NextBlock(nesting); {
+		name := d.Val()
+		var err error
+		switch {
+		case name == "default" && (p.Default != "" || p.Reject != 0):
+			err = d.Err("plan default already specified")
+		case name == "default":
+			err = parseDefault(d, p)
+		case p.Plans[name] != nil:
+			err = d.Errf("plan already specified: %s", name)
+		default:
+			p.Plans[name] = new(Plan)
+			err = parsePlan(d, p.Plans[name])
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	return p.Of, nil
+}
+
+// parseDefault parses what holds for requests of no plan.
+func parseDefault(d *caddyfile.Dispenser, p *Plans) error {
+	if !d.NextArg() {
+		return d.ArgErr()
+	}
+	if p.Default = d.Val(); p.Default != missingReject {
+		return noMore(d)
+	}
+	p.Default = ""
+	return parseStatus(d, "reject", http.StatusForbidden, &p.Reject)
+}
+
+// parsePlan parses the options of a plan, which stand in its line, in a block, or both.
+func parsePlan(d *caddyfile.Dispenser, p *Plan) error {
+	line := caddyfile.Segment{}
+	for d.NextArg() {
+		line = append(line, d.Token())
+	}
+	seen := make(map[string]bool)
+	if err := parsePlanLine(d, line, p, seen); err != nil {
+		return err
+	}
+	known := limitOptions(d, &p.Limit)
+	for name := range seen {
+		if o, ok := known[name]; ok {
+			known[name] = option{refused: fmt.Sprintf("plan %s already specified", name), parse: o.parse}
+		}
+	}
+	inBlock := opensBlock(d)
+	if err := parseBlock(d, "plan", "plan ", known); err != nil {
+		return err
+	}
+	if len(line) == 0 && !inBlock {
+		return d.ArgErr()
+	}
+	return nil
+}
+
+// parsePlanLine parses [<algorithm>] [<events>/<window>] [<option> <value>...]...
+func parsePlanLine(d *caddyfile.Dispenser, line caddyfile.Segment, p *Plan, seen map[string]bool) error {
+	if len(line) == 1 && line[0].Text == "unlimited" {
+		p.Unlimited = true
+		return nil
+	}
+	if len(line) > 0 && line[0].Text == "unlimited" {
+		return d.Err("plan: unlimited excludes all other options")
+	}
+	known := limitOptions(d, &p.Limit)
+	if len(line) > 0 && known[line[0].Text].parse == nil && !strings.Contains(line[0].Text, "/") {
+		if _, err := algorithms.Get(line[0].Text); err != nil {
+			return d.WrapErr(fmt.Errorf("plan: %w", err))
+		}
+		p.Algorithm, line = line[0].Text, line[1:]
+		seen["algorithm"] = true
+	}
+	if len(line) > 0 && strings.Contains(line[0].Text, "/") {
+		if err := (&rate{d: d, limit: &p.Limit}).parse(line[0].Text); err != nil {
+			return err
+		}
+		line = line[1:]
+		seen["events"], seen["window"] = true, true
+	}
+	for len(line) > 0 {
+		end := 1
+		for end < len(line) && known[line[end].Text].parse == nil {
+			end++
+		}
+		of := caddyfile.NewDispenser(line[:end])
+		of.Next()
+		name := of.Val()
+		o, ok := limitOptions(of, &p.Limit)[name]
+		switch {
+		case !ok:
+			return of.Errf("unknown option of plan: '%s', must be one of %s", shown(name), strings.Join(accepted(known), ", "))
+		case seen[name]:
+			return of.Errf("plan %s already specified", name)
+		}
+		seen[name] = true
+		if _, err := o.parse(); err != nil {
+			return err
+		}
+		line = line[end:]
+	}
+	return nil
+}
+
+func parseMissingKey(d *caddyfile.Dispenser, z *Zone) (string, error) {
+	if !d.NextArg() {
+		return "", d.ArgErr()
+	}
+	if z.MissingKey = d.Val(); z.MissingKey != missingReject {
+		return z.MissingKey, noMore(d)
+	}
+	return z.MissingKey, parseStatus(d, "missing_key", 0, &z.MissingKeyStatus)
+}
+
+// parseStatus parses the last argument, which may be left out.
+func parseStatus(d *caddyfile.Dispenser, name string, usual int, to *int) error {
+	if d.CountRemainingArgs() == 0 {
+		*to = usual
+		return nil
+	}
+	_, err := integer(d, name, to)()
+	return err
+}
+
+func noMore(d *caddyfile.Dispenser) error {
+	if d.NextArg() {
+		return d.ArgErr()
+	}
+	return nil
+}
+
+// clients takes addresses and CIDRs, or what match takes.
+func clients(h httpcaddyfile.Helper, name string, to *caddyhttp.RawMatcherSets) parser {
+	d := h.Dispenser
+	return func() (string, error) {
+		args := d.RemainingArgs()
+		if len(args) == 0 || !isRange(args[0]) {
+			for range args {
+				d.Prev()
+			}
+			return "", parseMatch(h, name, to)
+		}
+		if i := slices.IndexFunc(args, func(arg string) bool { return !isRange(arg) }); i >= 0 {
+			return "", d.Errf("%s: '%s' is no address and no CIDR", name, args[i])
+		}
+		if i := slices.Index(args, privateRanges); i >= 0 {
+			args = slices.Replace(args, i, i+1, caddyhttp.PrivateRangesCIDR()...)
+		}
+		*to = append(*to, caddy.ModuleMap{"client_ip": caddyconfig.JSON(caddyhttp.MatchClientIP{Ranges: args}, nil)})
+		return "", nil
+	}
+}
+
+// privateRanges is what Caddy's own matchers call them.
+const privateRanges = "private_ranges"
+
+func isRange(text string) bool {
+	_, notAddress := netip.ParseAddr(text)
+	_, notPrefix := netip.ParsePrefix(text)
+	return notAddress == nil || notPrefix == nil || text == privateRanges
+}
+
+func parseBlocked(h httpcaddyfile.Helper, z *Zone) (string, error) {
+	d := h.Dispenser
+	if d.NextArg() {
+		if status, err := strconv.Atoi(d.Val()); err != nil {
+			d.Prev()
+		} else if z.BlockStatus != 0 && z.BlockStatus != status {
+			return "", d.Errf("block status already specified: %d", z.BlockStatus)
+		} else {
+			z.BlockStatus = status
+		}
+	}
+	return clients(h, "block", &z.BlockRaw)()
+}
+
+func parseCharge(d *caddyfile.Dispenser, z *Zone) (string, error) {
+	var when string
+	if !d.AllArgs(&when) {
+		return "", d.ArgErr()
+	}
+	if when != "on_response" {
+		return "", d.Errf("charge must be on_response, got '%s'", when)
+	}
+	m := new(caddyhttp.ResponseMatcher)
+	z.ChargeOnResponse = m
+	return when, parseBlock(d, "charge", "charge ", map[string]option{
+		"status": {parse: func() (string, error) { return parseStatuses(d, m) }},
+		"header": {repeats: true, parse: func() (string, error) { return parseHeader(d, m) }},
+	})
+}
+
+// parseStatuses parses status codes, and classes such as 5xx.
+func parseStatuses(d *caddyfile.Dispenser, m *caddyhttp.ResponseMatcher) (string, error) {
+	args := d.RemainingArgs()
+	if len(args) == 0 {
+		return "", d.ArgErr()
+	}
+	for _, arg := range args {
+		code, err := strconv.Atoi(strings.TrimSuffix(arg, "xx"))
+		if err != nil || len(arg) != 3 {
+			return "", d.Errf("status '%s' must be a code such as 401 or a class such as 5xx", arg)
+		}
+		m.StatusCode = append(m.StatusCode, code)
+	}
+	return strings.Join(args, " "), nil
+}
+
+// parseHeader parses a field that must be there, or have one of the values given for it.
+func parseHeader(d *caddyfile.Dispenser, m *caddyhttp.ResponseMatcher) (string, error) {
+	args := d.RemainingArgs()
+	if len(args) == 0 || len(args) > 2 {
+		return "", d.ArgErr()
+	}
+	value := "*"
+	if len(args) == 2 {
+		value = args[1]
+	}
+	if m.Headers == nil {
+		m.Headers = make(http.Header)
+	}
+	m.Headers.Add(args[0], value)
+	return "", nil
+}
+
+func parseDryRun(d *caddyfile.Dispenser, z *Zone) (string, error) {
+	var on *bool
+	shown, err := boolean(d, "dry_run", &on)()
+	z.DryRun = on != nil && *on
+	return shown, err
+}
+
+func parseReserve(h httpcaddyfile.Helper, z *Zone) (string, error) {
+	z.Reserve = new(Reserve)
+	shown, err := percent(h.Dispenser, "reserve", &z.Reserve.Percent)()
+	if err != nil {
+		return "", err
+	}
+	return shown, parseBlock(h.Dispenser, "reserve", "reserve ", map[string]option{
+		"match": {repeats: true, parse: matchers(h, "match", &z.Reserve.MatcherSetsRaw)},
+	})
+}
+
+// percent takes a number, with or without a percent sign.
+func percent(d *caddyfile.Dispenser, name string, to *float64) parser {
+	return parsed(d, to, func(s string) (float64, error) {
+		f, err := strconv.ParseFloat(strings.TrimSuffix(s, "%"), 64)
+		if err != nil || !(f >= 0 && f <= 100) {
+			return 0, fmt.Errorf("%s '%s' must be from 0 to 100 percent", name, s)
+		}
+		return f, nil
+	})
+}

@@ -1,0 +1,143 @@
+package caddyratelimit
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+)
+
+func parseZone(h httpcaddyfile.Helper, handler *Handler) error {
+	d := h.Dispenser
+	if !d.NextArg() {
+		return d.ArgErr()
+	}
+	name := d.Val()
+	if d.NextArg() {
+		return d.ArgErr()
+	}
+	if _, ok := handler.RateLimits[name]; ok {
+		return d.Errf("zone already specified: %s", name)
+	}
+	z := new(Zone)
+	known := limitOptions(d, &z.Limit)
+	maps.Copy(known, map[string]option{
+		"match":       {repeats: true, parse: matchers(h, "match", &z.MatcherSetsRaw)},
+		"key":         {parse: text(d, &z.Key)},
+		"ipv4_prefix": {parse: mholtInteger(d, "ipv4_prefix", &z.IPv4Prefix)},
+		"ipv6_prefix": {parse: mholtInteger(d, "ipv6_prefix", &z.IPv6Prefix)},
+		"cost":        {parse: optional(&z.Cost, func(to *Amount) parser { return amount(d, wholeNumber(d, "cost"), to) })},
+
+		"on_store_error": {parse: text(d, &z.OnStoreError)},
+	})
+	maps.Copy(known, policyOptions(h, z))
+	if err := parseBlock(d, "zone", "zone ", known); err != nil {
+		return err
+	}
+	if lends(z.Algorithm) && z.MaxEvents == nil && z.Plan == nil {
+		return d.Err("a rate limit zone for concurrency requires maximum events")
+	}
+	if (z.MaxEvents == nil || z.Window == (Window{}) && !lends(z.Algorithm)) && z.Plan == nil {
+		return d.Err("a rate limit zone requires both a window and maximum events")
+	}
+	if handler.RateLimits == nil {
+		handler.RateLimits = make(map[string]*Zone)
+	}
+	handler.RateLimits[name] = z
+	return nil
+}
+
+// limitOptions are those of a zone's limit, and of a plan's.
+func limitOptions(d *caddyfile.Dispenser, l *Limit) map[string]option {
+	r := &rate{d: d, limit: l}
+	maxEvents := func(to *int64) parser { return mholtInteger(d, "max events", to) }
+	return map[string]option{
+		"events":    {label: "max events", parse: r.or(optional(&l.MaxEvents, func(to *Amount) parser { return amount(d, maxEvents, to) }))},
+		"window":    {parse: r.or(window(d, &l.Window))},
+		"algorithm": {parse: r.parseAlgorithm},
+		"burst":     {parse: amount(d, wholeNumber(d, "burst"), &l.Burst)},
+		"refill":    {parse: text(d, &l.Refill)},
+		"mode":      {parse: text(d, &l.Mode)},
+		"align":     {parse: text(d, &l.Align)},
+		"timezone":  {parse: timezone(d, &l.Timezone)},
+		"lease":     {parse: duration(d, "lease", &l.Lease)},
+		"max_wait":  {parse: duration(d, "max_wait", &l.MaxWait)},
+	}
+}
+
+func wholeNumber(d *caddyfile.Dispenser, name string) func(*int64) parser {
+	return func(to *int64) parser { return integer(d, name, to) }
+}
+
+// timezone takes a name, or a placeholder and perhaps the name to fall back to.
+func timezone(d *caddyfile.Dispenser, to *string) parser {
+	read := text(d, to)
+	return func() (string, error) {
+		placeholder, more := varied(d)
+		if placeholder == "" {
+			return read()
+		}
+		if more {
+			if _, err := read(); err != nil {
+				return "", err
+			}
+			placeholder += "} " + *to
+		} else {
+			placeholder += "}"
+		}
+		*to = "{" + placeholder
+		return *to, nil
+	}
+}
+
+// matchers takes a matcher token, as directives take one, or a set of matchers.
+func matchers(h httpcaddyfile.Helper, name string, to *caddyhttp.RawMatcherSets) parser {
+	return func() (string, error) { return "", parseMatch(h, name, to) }
+}
+
+func parseMatch(h httpcaddyfile.Helper, name string, to *caddyhttp.RawMatcherSets) error {
+	d := h.Dispenser
+	set, err := caddy.ModuleMap{}, error(nil) // of no matchers, which is all requests
+	switch args := d.RemainingArgs(); {
+	case len(args) == 0 && !opensBlock(d):
+		return d.ArgErr()
+	case len(args) > 0 && args[0] != "*" && strings.HasPrefix(args[0], "*"):
+		return d.Errf("'%s' is no matcher: write %s path %s", args[0], name, strings.Join(args, " "))
+	case len(args) == 0 || !isMatcherToken(args[0]):
+		for range args {
+			d.Prev()
+		}
+		set, err = caddyhttp.ParseCaddyfileNestedMatcherSet(d)
+	case !slices.ContainsFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, "/") }) && len(args) > 1:
+		return d.Errf("%s takes one path: write %s path %s", name, name, strings.Join(args, " "))
+	case len(args) > 1:
+		return d.Errf("%s takes one matcher, got '%s': write one %s line for each", name, strings.Join(args, " "), name)
+	case args[0] != "*":
+		d.Prev()
+		if set, _, err = h.MatcherToken(); err != nil {
+			err = d.WrapErr(err)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	*to = append(*to, set)
+	return nil
+}
+
+func isMatcherToken(arg string) bool {
+	return arg == "*" || strings.HasPrefix(arg, "@") || strings.HasPrefix(arg, "/")
+}
+
+// opensBlock looks ahead.
+func opensBlock(d *caddyfile.Dispenser) bool {
+	if !d.Next() {
+		return false
+	}
+	defer d.Prev()
+	return d.Val() == "{"
+}

@@ -1,0 +1,160 @@
+package caddyratelimit
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/textproto"
+	"strconv"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// lateCharge is a charge that the response may change.
+type lateCharge struct {
+	zone   *Zone
+	charge store.Correction // Delta is to be filled in
+	open   bool             // the response has not said yet whether it counts
+	unpaid bool             // nor what it has cost
+}
+
+// checkCharge judges the options of late charges.
+func (z *Zone) checkCharge() error {
+	if m := z.ChargeOnResponse; m != nil {
+		if len(m.StatusCode) == 0 && len(m.Headers) == 0 {
+			return errors.New("charge on_response needs a status or a header: which responses count")
+		}
+		for _, status := range m.StatusCode {
+			if status < 1 || status > 5 && status < 100 || status > 599 {
+				return fmt.Errorf("charge on_response: status must be from 100 to 599, or from 1 to 5 for 1xx to 5xx, got %d", status)
+			}
+		}
+		if err := z.returnable("charge on_response"); err != nil {
+			return err
+		}
+	}
+	if z.CostHeader == "" {
+		return nil
+	}
+	if strings.IndexFunc(z.CostHeader, notInFieldName) >= 0 {
+		return fmt.Errorf("cost_header must be the name of a header field, got %q", z.CostHeader)
+	}
+	if z.cost == 0 && (z.Cost.From == "" || z.Cost.Fallback) {
+		return errors.New("cost_header needs a cost of at least 1: with 0 a request is never refused, whatever those before have cost")
+	}
+	z.CostHeader = textproto.CanonicalMIMEHeaderKey(z.CostHeader)
+	return z.returnable("cost_header")
+}
+
+// returnable rules out algorithms of which a request takes nothing that lasts.
+func (z *Zone) returnable(option string) error {
+	limits := []*Limit{&z.Limit}
+	if z.Plan != nil {
+		for _, p := range z.Plan.Plans {
+			if p != nil {
+				limits = append(limits, &p.Limit)
+			}
+		}
+	}
+	for _, l := range limits {
+		if lends(l.Algorithm) {
+			return fmt.Errorf("%s has no meaning for %s: a slot comes back anyway", option, l.Algorithm)
+		}
+	}
+	return nil
+}
+
+// lateCharges are those that the response may change.
+func (a *attempt) lateCharges() (late []lateCharge) {
+	if !a.late {
+		return nil
+	}
+	for i, z := range a.zones {
+		if z.late && a.charged(i) {
+			late = append(late, lateCharge{
+				zone: z, charge: a.correction(i),
+				open: z.ChargeOnResponse != nil, unpaid: z.CostHeader != "",
+			})
+		}
+	}
+	return late
+}
+
+// judge gives back what a response of this status and these header fields is not
+// charged for.
+func (h *hold) judge(status int, header http.Header) {
+	for i := range h.late {
+		c := &h.late[i]
+		if !c.open {
+			continue
+		}
+		c.open = false
+		if !c.zone.ChargeOnResponse.Match(status, header) {
+			c.unpaid = false
+			h.use.Settle(c.charge)
+		}
+	}
+}
+
+// collect takes from the header what the request has cost, and settles the difference to
+// what was booked. What may not be told to the client is no longer in it then.
+func (h *hold) collect(header http.Header) {
+	for i := range h.late {
+		c := &h.late[i]
+		if !c.unpaid {
+			continue
+		}
+		values := header[c.zone.CostHeader]
+		if len(values) == 0 {
+			values = header[http.TrailerPrefix+c.zone.CostHeader]
+		}
+		if len(values) == 0 {
+			continue
+		}
+		c.unpaid = false
+		cost, err := lateCost(values)
+		if err != nil {
+			c.zone.unusable.warn(logger(), "the response does not say what the request has cost; what was booked stands",
+				zap.String("zone", c.zone.name), zap.String("cost_header", c.zone.CostHeader), zap.Error(err))
+			continue
+		}
+		settled := c.charge
+		if settled.Delta = cost - c.charge.Cost; settled.Delta != 0 {
+			h.use.Settle(settled)
+		}
+	}
+	h.strip(header)
+}
+
+// strip takes out what may not be told to the client.
+func (h *hold) strip(header http.Header) (out http.Header) {
+	for _, name := range h.strips {
+		for _, field := range [2]string{name, http.TrailerPrefix + name} {
+			if values, ok := header[field]; ok {
+				if out == nil {
+					out = make(http.Header)
+				}
+				out[field] = values
+				delete(header, field)
+			}
+		}
+	}
+	return out
+}
+
+// lateCost reads what an upstream says of a request's cost.
+func lateCost(values []string) (int64, error) {
+	if len(values) > 1 {
+		return 0, fmt.Errorf("it says so %d times", len(values))
+	}
+	text := strings.TrimSpace(values[0])
+	cost, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || !validCost(cost) {
+		return 0, fmt.Errorf("it must be a whole number from 0 to %d, got %.32q", algorithms.MaxEvents, text)
+	}
+	return cost, nil
+}

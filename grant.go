@@ -1,0 +1,145 @@
+package caddyratelimit
+
+import (
+	"fmt"
+	"hash/maphash"
+	"sync/atomic"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// grant is what a zone grants a request: a limit made ready, and what follows from it.
+// It does not change.
+type grant struct {
+	rule    *store.Rule
+	numbers numbers
+	plan    string        // the zone's name for it; empty without plans
+	lends   bool          // the algorithm's charges are held until the request is over
+	queues  bool          // the store tells each request how long to wait
+	maxWait time.Duration // instead of being refused
+	quota   int64         // what a client may hold at once
+	others  *grant        // of those for whom no slots are reserved; nil if none are
+
+	policy string // item of RateLimit-Policy
+	item   string // begin of the item of RateLimit
+}
+
+// granting is how the grants of a zone, or of one of its plans, are made.
+type granting struct {
+	zone, plan string
+	limit      Limit
+	salt       uint64
+	reserve    *Reserve
+}
+
+// grant makes one.
+func (m *granting) grant(n numbers) (*grant, error) {
+	limit, err := m.limit.of(n)
+	if err != nil {
+		if from := m.limit.timezone().From; from != "" && n.timezone != m.limit.timezone().Name {
+			err = fmt.Errorf("timezone: {%s} is none", from) // what it has instead may be secret
+		}
+		return nil, err
+	}
+	g, err := m.of(limit, n)
+	if err == nil && m.reserve != nil && g.lends {
+		limit.Events = m.reserve.leave(limit.Events)
+		g.others, err = m.of(limit, n)
+	}
+	return g, err
+}
+
+func (m *granting) of(limit algorithms.Limit, n numbers) (*grant, error) {
+	counting, err := m.limit.algorithm()
+	if err != nil {
+		return nil, err
+	}
+	rule, err := store.NewRule(m.zone, counting, limit, m.salt)
+	if err != nil {
+		return nil, err
+	}
+	g := &grant{
+		rule: rule, numbers: n, plan: m.plan, maxWait: limit.MaxWait, quota: limit.Events,
+		lends: lends(m.limit.Algorithm), queues: limit.Mode == algorithms.ModeQueue,
+	}
+	if limit.Burst > 0 && limit.Events > 0 {
+		g.quota = limit.Burst
+	}
+	g.prepareHeaders()
+	return g, nil
+}
+
+// grants is where a request's grant comes from: fixed is for all requests, or varying
+// makes one of what the request brings.
+type grants struct {
+	fixed   *grant
+	varying *varying
+}
+
+// newGrants checks a limit and makes it ready.
+func newGrants(m granting) (g grants, err error) {
+	if err := m.limit.check(); err != nil {
+		return g, err
+	}
+	first, err := m.grant(m.limit.likely())
+	if err != nil {
+		return g, err
+	}
+	if !m.limit.varies() {
+		return grants{fixed: first}, nil
+	}
+	return grants{varying: &varying{granting: m, seed: maphash.MakeSeed()}}, nil
+}
+
+func (g *grants) of(repl *caddy.Replacer) (*grant, error) {
+	if g.varying == nil {
+		return g.fixed, nil
+	}
+	return g.varying.of(repl)
+}
+
+const (
+	// grantSlots bounds the grants that are kept ready for a limit that varies.
+	grantSlots = 256
+
+	// grantProbes is how many of them a grant may stand in.
+	grantProbes = 4
+)
+
+// varying makes grants of what requests bring, and keeps those that were used last. The
+// numbers may be chosen by clients: a million different ones take no more memory, and
+// cost no more than making each anew.
+type varying struct {
+	granting
+	seed  maphash.Seed
+	slots [grantSlots]atomic.Pointer[grant]
+}
+
+func (v *varying) of(repl *caddy.Replacer) (*grant, error) {
+	n, err := v.limit.numbers(repl)
+	if err != nil {
+		return nil, err
+	}
+	hash := maphash.Comparable(v.seed, n)
+	put := &v.slots[(hash+hash>>32%grantProbes)%grantSlots]
+	for i := range uint64(grantProbes) {
+		slot := &v.slots[(hash+i)%grantSlots]
+		g := slot.Load()
+		if g == nil {
+			put = slot
+			break
+		}
+		if g.numbers == n {
+			return g, nil
+		}
+	}
+	g, err := v.grant(n)
+	if err == nil {
+		put.Store(g)
+	}
+	return g, err
+}

@@ -1,0 +1,264 @@
+package caddyratelimit
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+)
+
+// defaultAlgorithm is what `events` and `window` mean when nothing else is said.
+const defaultAlgorithm = "sliding_window_log"
+
+// maxMaxWait bounds how long a request may be made to wait.
+const maxMaxWait = time.Hour
+
+// Limit is how many requests pass, and how they are counted.
+type Limit struct {
+	// How many requests a window has room for. 0 refuses all. Takes a placeholder, such as
+	// `"{http.vars.quota} 100"`. Required.
+	MaxEvents *Amount `json:"max_events,omitempty"`
+
+	// The time the events are for: from 1ms to 3660d, or with `fixed_window` also `day`,
+	// `week` (from Monday) or `month`. Takes a placeholder. Required, but for
+	// `concurrency`, which has none.
+	Window Window `json:"window,omitzero"`
+
+	// How to count: `sliding_window_log` (the default) is exact, `sliding_window_counter`
+	// nearly so with two numbers a key, `token_bucket` (also `gcra`) lets events come back
+	// evenly and takes a burst, `leaky_bucket` can make requests wait for their turn,
+	// `fixed_window` is the cheapest, `concurrency` limits requests at the same time.
+	Algorithm string `json:"algorithm,omitempty"`
+
+	// How many events a bucket holds at once. Takes a placeholder. Default: max_events.
+	Burst Amount `json:"burst,omitzero"`
+
+	// How a token bucket is refilled: `smooth` (the default), or `interval`: all of
+	// max_events at once each window, counted from the first request.
+	Refill string `json:"refill,omitempty"`
+
+	// What a leaky bucket does: `meter` (the default) refuses what goes over the brim,
+	// `queue` also makes requests leave evenly spaced, each waiting for its turn.
+	Mode string `json:"mode,omitempty"`
+
+	// When fixed windows start: `clock` (the default), at multiples of the window since
+	// 1970, or `first_request`, with the first request after the last window.
+	Align string `json:"align,omitempty"`
+
+	// Where a `day`, `week` or `month` begins at midnight, such as `Europe/Paris`. Takes a
+	// placeholder, such as `{http.vars.timezone} Europe/Paris`. Default: UTC.
+	Timezone string `json:"timezone,omitempty"`
+
+	// How long a slot of `concurrency` stays taken if its Caddy dies, from 1s to 1h. A
+	// Caddy that lives renews it in time, however long a request takes. Default: 30s.
+	Lease caddy.Duration `json:"lease,omitempty"`
+
+	// How long a request may wait instead of being refused; it is held, and asked about
+	// again when there should be room. In a queue it bounds the wait for the turn.
+	// Default: 0, which is not at all, and in a queue without a bound.
+	MaxWait caddy.Duration `json:"max_wait,omitempty"`
+}
+
+// numbers are what of a limit may differ from request to request.
+type numbers struct {
+	events, burst int64
+	window        Window
+	timezone      string
+}
+
+// given tells whether there is a limit at all.
+func (l *Limit) given() bool { return l.MaxEvents != nil || l.Window != Window{} }
+
+// varies tells whether requests can have different numbers.
+func (l *Limit) varies() bool {
+	return l.MaxEvents.From != "" || l.Window.From != "" || l.Burst.From != "" || l.timezone().From != ""
+}
+
+// zoneName is the name of a time zone: text, or a placeholder and what to fall back to.
+type zoneName struct{ From, Name string }
+
+func (l *Limit) timezone() zoneName {
+	if placeholder, fallback, ok := cutPlaceholder(l.Timezone); ok {
+		return zoneName{placeholder, fallback}
+	}
+	return zoneName{Name: l.Timezone}
+}
+
+func (z zoneName) of(repl *caddy.Replacer) (string, error) {
+	if z.From == "" {
+		return z.Name, nil
+	}
+	text, err := valueOf(repl, z.From, z.Name != "")
+	if text == "" {
+		text = z.Name
+	}
+	return text, err
+}
+
+// check judges what has to do with no algorithm in particular.
+func (l *Limit) check() error {
+	if l.MaxEvents == nil {
+		return errors.New("max_events is missing: a zone needs max_events and a window")
+	}
+	if err := l.MaxEvents.check("max_events"); err != nil {
+		return err
+	}
+	switch {
+	case l.MaxEvents.Number < 0:
+		return fmt.Errorf("max_events must be at least zero, got %d", l.MaxEvents.Number)
+	case l.MaxWait < 0 || time.Duration(l.MaxWait) > maxMaxWait:
+		return fmt.Errorf("max_wait must be from 0 to %s, got %v", spell(maxMaxWait), time.Duration(l.MaxWait))
+	}
+	if !lends(l.Algorithm) {
+		if err := l.Window.validate(); err != nil {
+			return err
+		}
+	}
+	if err := l.Burst.check("burst"); err != nil {
+		return err
+	}
+	return checkVarying("timezone", l.timezone().From)
+}
+
+// numbers are those of a request.
+func (l *Limit) numbers(repl *caddy.Replacer) (n numbers, err error) {
+	if n.events, err = l.MaxEvents.of(repl); err != nil {
+		return n, fmt.Errorf("events: %w", err)
+	}
+	if n.window, err = l.Window.of(repl); err != nil {
+		return n, fmt.Errorf("window: %w", err)
+	}
+	if n.burst, err = l.Burst.of(repl); err != nil {
+		return n, fmt.Errorf("burst: %w", err)
+	}
+	if n.timezone, err = l.timezone().of(repl); err != nil {
+		return n, fmt.Errorf("timezone: %w", err)
+	}
+	return n, nil
+}
+
+// likely are numbers to try the limit with at load: those that are written, and for the
+// others some that go with them.
+func (l *Limit) likely() numbers {
+	n := numbers{
+		events: l.MaxEvents.Number, burst: l.Burst.Number,
+		window: Window{Duration: l.Window.Duration, Calendar: l.Window.Calendar}, timezone: l.timezone().Name,
+	}
+	if l.MaxEvents.From != "" && !l.MaxEvents.Fallback {
+		n.events = max(1, min(n.burst, algorithms.MaxEvents))
+	}
+	if l.Window.From != "" && n.window == (Window{}) {
+		n.window.Duration = caddy.Duration(time.Minute)
+		if l.Timezone != "" {
+			n.window = Window{Calendar: algorithms.Day}
+		}
+	}
+	return n
+}
+
+// of is the limit with these numbers.
+func (l *Limit) of(n numbers) (made algorithms.Limit, err error) {
+	made = algorithms.Limit{
+		Events: n.events, Window: time.Duration(n.window.Duration), Calendar: n.window.Calendar, Burst: n.burst,
+		Refill: l.Refill, Mode: l.Mode, Align: l.Align,
+		Lease: time.Duration(l.Lease), MaxWait: time.Duration(l.MaxWait),
+	}
+	if n.timezone != "" {
+		if made.Location, err = time.LoadLocation(n.timezone); err != nil {
+			return made, fmt.Errorf("timezone %q: %w; write a name such as Europe/Paris", n.timezone, err)
+		}
+	}
+	return made, nil
+}
+
+// algorithm is the one that counts.
+func (l *Limit) algorithm() (algorithms.Algorithm, error) {
+	if l.Algorithm == "" {
+		return algorithms.Get(defaultAlgorithm)
+	}
+	return algorithms.Get(l.Algorithm)
+}
+
+// lends tells of algorithms without a window: a request holds what it takes while it lives.
+func lends(algorithm string) bool {
+	a, err := algorithms.Get(algorithm)
+	if err != nil {
+		return false
+	}
+	_, ok := a.(algorithms.Lender)
+	return ok
+}
+
+// describe says what the limit comes to: only what is not as it would be anyway.
+func (l *Limit) describe() string {
+	counting, err := l.algorithm()
+	if err != nil {
+		return l.Algorithm
+	}
+	text := counting.Name() + " " + l.MaxEvents.String()
+	if !lends(l.Algorithm) {
+		text += "/" + l.Window.spell()
+	}
+	for _, option := range []struct{ word, usual string }{
+		{l.Refill, algorithms.RefillSmooth}, {l.Mode, algorithms.ModeMeter}, {l.Align, algorithms.AlignClock},
+	} {
+		if option.word != "" && option.word != option.usual {
+			text += " " + option.word
+		}
+	}
+	if (l.Burst.From != "" || l.Burst.Number > 0 && l.MaxEvents.String() != "0") && l.Burst != *l.MaxEvents {
+		text += " burst " + l.Burst.String()
+	}
+	if l.Timezone != "" && !strings.EqualFold(l.Timezone, "UTC") {
+		text += " in " + l.Timezone
+	}
+	if l.Lease > 0 && time.Duration(l.Lease) != algorithms.DefaultLease {
+		text += " lease " + spell(time.Duration(l.Lease))
+	}
+	if l.Mode == algorithms.ModeQueue && l.MaxWait > 0 {
+		text += " max_wait " + spell(time.Duration(l.MaxWait))
+	}
+	return text
+}
+
+// over fills in what the limit does not say. Another algorithm has options of its own,
+// and takes over just what is common to all.
+func (l Limit) over(base *Limit) Limit {
+	other := l.Algorithm != "" && l.Algorithm != base.Algorithm
+	if l.MaxEvents == nil {
+		l.MaxEvents = base.MaxEvents
+	}
+	if l.Window == (Window{}) && !lends(l.Algorithm) {
+		l.Window = base.Window
+	}
+	if l.MaxWait == 0 {
+		l.MaxWait = base.MaxWait
+	}
+	if other {
+		return l
+	}
+	l.Algorithm = base.Algorithm
+	if l.Burst == (Amount{}) {
+		l.Burst = base.Burst
+	}
+	if l.Refill == "" {
+		l.Refill = base.Refill
+	}
+	if l.Mode == "" {
+		l.Mode = base.Mode
+	}
+	if l.Align == "" {
+		l.Align = base.Align
+	}
+	if l.Timezone == "" && l.Window.Calendar == base.Window.Calendar {
+		l.Timezone = base.Timezone
+	}
+	if l.Lease == 0 {
+		l.Lease = base.Lease
+	}
+	return l
+}

@@ -1,0 +1,113 @@
+package caddyratelimit
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+)
+
+// asked is what is to be asked of the store for a request that met a zone.
+type asked struct {
+	grant *grant // nil if the zone lets the request alone
+	key   string
+	cost  int64
+	dry   bool // the zone may not refuse the request
+}
+
+// refuse ends the request, or in a dry run lets it alone.
+func (q *asked) refuse(status int, err error) error {
+	q.grant = nil
+	if q.dry {
+		return nil
+	}
+	return caddyhttp.Error(status, err)
+}
+
+// judge applies the policies of a zone that has any. An error is the end of the request.
+func (z *Zone) judge(q *asked, r *http.Request, repl *caddy.Replacer, log *zap.Logger) error {
+	q.dry = z.dry(q.key)
+	if blocked, err := matchesAny(z.block, r); err != nil {
+		return err
+	} else if blocked {
+		return q.refuse(z.BlockStatus, errBlocked)
+	}
+	if exempt, err := matchesAny(z.exempt, r); err != nil {
+		return err
+	} else if exempt {
+		q.grant = nil
+		return nil
+	}
+	if z.MissingKey != missingShare && z.MissingKey != "" && q.key == z.key.nothing {
+		if z.MissingKey == missingReject {
+			return q.refuse(z.MissingKeyStatus, errNoKey)
+		}
+		q.grant = nil
+		return nil
+	}
+	if err := z.work(q, repl); err != nil {
+		if err == errNoPlan {
+			return q.refuse(z.Plan.Reject, err)
+		}
+		z.unusable.warn(log, "the request brings no valid limit", zap.String("zone", z.name), zap.Error(err))
+		return q.refuse(z.InvalidLimit, errInvalid)
+	}
+	if q.grant != nil && q.grant.others != nil {
+		matters, err := matchesAny(z.Reserve.matchers, r)
+		if err != nil {
+			return err
+		}
+		if !matters {
+			q.grant = q.grant.others
+		}
+	}
+	return nil
+}
+
+var errInvalid = errors.New("the request brings no valid limit")
+
+// work works out grant and cost where they depend on the request.
+func (z *Zone) work(q *asked, repl *caddy.Replacer) (err error) {
+	from := &z.own
+	if z.plans != nil {
+		chosen, err := z.choosePlan(repl)
+		if err != nil {
+			return err
+		}
+		if chosen.unlimited {
+			q.grant = nil
+			return nil
+		}
+		from = &chosen.grants
+	}
+	if q.grant, err = from.of(repl); err != nil {
+		return err
+	}
+	if q.cost, err = z.Cost.of(repl); err != nil {
+		return fmt.Errorf("cost: %w", err)
+	}
+	if !validCost(q.cost) {
+		return fmt.Errorf("cost must be from 0 to %d, got %d", algorithms.MaxEvents, q.cost)
+	}
+	return nil
+}
+
+// seldom is for log lines that clients can cause at will.
+type seldom struct{ next atomic.Int64 } // nanoseconds since the process began
+
+// often is how often such a line is written at most.
+const often = time.Minute
+
+func (s *seldom) warn(log *zap.Logger, text string, fields ...zap.Field) {
+	now, next := int64(time.Since(processStart)), s.next.Load()
+	if now >= next && s.next.CompareAndSwap(next, now+int64(often)) {
+		log.Warn(text, fields...)
+	}
+}

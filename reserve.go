@@ -1,0 +1,50 @@
+package caddyratelimit
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+)
+
+// Reserve keeps slots for the requests that matter, after Stripe's fleet usage load
+// shedder: P. Tarjan, Scaling your API with rate limiters (2017).
+type Reserve struct {
+	// How many percent of the slots only these requests get, rounded up to whole slots:
+	// above 0 and below 100.
+	Percent float64 `json:"percent,omitempty"`
+
+	// The requests that matter: those that any of these matcher sets matches. Required.
+	MatcherSetsRaw caddyhttp.RawMatcherSets `json:"match,omitempty" caddy:"namespace=http.matchers"`
+
+	matchers caddyhttp.MatcherSets
+}
+
+// check judges what the zone has. There need be no reserve.
+func (s *Reserve) check(z *Zone) error {
+	switch {
+	case s == nil:
+		return nil
+	case !lends(z.Algorithm):
+		return errors.New("reserve is for algorithm concurrency")
+	case math.IsNaN(s.Percent) || s.Percent <= 0 || s.Percent >= 100:
+		return fmt.Errorf("reserve must be above 0 and below 100 percent, got %v", s.Percent)
+	case len(s.MatcherSetsRaw) == 0:
+		return errors.New("reserve needs a match: for which requests")
+	}
+	return nil
+}
+
+func (s *Reserve) provision(ctx caddy.Context) error {
+	if s == nil {
+		return nil
+	}
+	return loadMatchers(ctx, s, "MatcherSetsRaw", s.MatcherSetsRaw, &s.matchers)
+}
+
+// leave is how many slots there are for the others.
+func (s *Reserve) leave(events int64) int64 {
+	return events - int64(math.Ceil(float64(events)*s.Percent/100))
+}
