@@ -232,6 +232,8 @@ var blocks = map[string]string{
 	"directive":    ":80 {\n\trate_limit {\n\t\t?\n\t}\n}\n",
 	"global":       "{\n\trate_limit {\n\t\t?\n\t}\n}\n",
 	"zone":         ":80 {\n\trate_limit {\n\t\tzone z {\n\t\t\t?\n\t\t}\n\t}\n}\n",
+	"plan":         ":80 {\n\trate_limit {\n\t\tzone z {\n\t\t\tplan {x} {\n\t\t\t\tp {\n\t\t\t\t\t?\n\t\t\t\t}\n\t\t\t}\n\t\t}\n\t}\n}\n",
+	"charge":       ":80 {\n\trate_limit {\n\t\tzone z {\n\t\t\tcharge on_response {\n\t\t\t\t?\n\t\t\t}\n\t\t}\n\t}\n}\n",
 	"store memory": ":80 {\n\trate_limit {\n\t\tstore memory {\n\t\t\t?\n\t\t}\n\t}\n}\n",
 	"store redis":  ":80 {\n\trate_limit {\n\t\tstore redis {\n\t\t\t?\n\t\t}\n\t}\n}\n",
 	"tls":          ":80 {\n\trate_limit {\n\t\tstore redis {\n\t\t\ttls {\n\t\t\t\t?\n\t\t\t}\n\t\t}\n\t}\n}\n",
@@ -320,7 +322,11 @@ func blockOf(around string, line []caddyfile.Token) string {
 		return "directive"
 	case name == "store" && len(line) > 1:
 		return "store " + line[1].Text
-	case name == "zone" && around == "directive", name == "tls" && around == "store redis":
+	case name == "plan" && around == "zone":
+		return "plans"
+	case around == "plans":
+		return "plan"
+	case name == "zone" && around == "directive", name == "charge" && around == "zone", name == "tls" && around == "store redis":
 		return name
 	}
 	return "other"

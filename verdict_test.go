@@ -31,7 +31,7 @@ func TestBindingZone(t *testing.T) {
 		{"never is longest", []algorithms.Decision{refuse(algorithms.Never), refuse(time.Minute)}, 0, true},
 		{"no quota at all", []algorithms.Decision{pass(1, 2), pass(0, 0)}, 1, false},
 	} {
-		a := &attempt{decisions: c.decisions}
+		a := &attempt{decisions: c.decisions, firm: len(c.decisions)}
 		if index, refused := a.binding(); index != c.index || refused != c.refused {
 			t.Errorf("%s: got %d, %v", c.name, index, refused)
 		}
@@ -83,14 +83,14 @@ func TestRetryAfter(t *testing.T) {
 	for wait, want := range map[time.Duration]int64{
 		time.Microsecond: 1, time.Second: 1, time.Second + 1: 2, 59*time.Second + 1: 60,
 	} {
-		if got := new(answer).retryAfter(new(Zone), &algorithms.Decision{RetryAfter: wait}); got != want {
+		if got := new(answer).retryAfter(new(grant), &algorithms.Decision{RetryAfter: wait}); got != want {
 			t.Errorf("%v: got %d, want %d", wait, got, want)
 		}
 	}
 	jittery := answer{jitter: 0.5}
 	seen := make(map[int64]bool)
 	for range 1000 {
-		got := jittery.retryAfter(new(Zone), &algorithms.Decision{RetryAfter: 10 * time.Second})
+		got := jittery.retryAfter(new(grant), &algorithms.Decision{RetryAfter: 10 * time.Second})
 		if got < 10 || got > 15 {
 			t.Fatalf("10s with jitter 0.5: got %d", got)
 		}
