@@ -1,0 +1,305 @@
+package caddyratelimit
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+)
+
+// ask sends a request with header fields, names and values in turn, which are also
+// variables of the request in lower case: {http.vars.x-plan}.
+func ask(t testing.TB, h *Handler, path string, header ...string) (int, http.Header) {
+	t.Helper()
+	return askAt(t, h, "203.0.113.7", path, header...)
+}
+
+func askAt(t testing.TB, h *Handler, client, path string, header ...string) (int, http.Header) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	r := request(w, client+":1000")
+	r.URL.Path, r.RequestURI = path, path
+	caddyhttp.SetVar(r.Context(), caddyhttp.ClientIPVarKey, client)
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Add(header[i], header[i+1])
+		caddyhttp.SetVar(r.Context(), strings.ToLower(header[i]), header[i+1])
+	}
+	err := h.ServeHTTP(w, r, passing)
+	if err == nil {
+		return w.Code, w.Header()
+	}
+	return statusOf(err), w.Header()
+}
+
+// statuses sends the same request n times.
+func statuses(t testing.TB, h *Handler, n int, header ...string) string {
+	t.Helper()
+	var all []string
+	for range n {
+		status, _ := ask(t, h, "/", header...)
+		all = append(all, fmt.Sprint(status))
+	}
+	return strings.Join(all, " ")
+}
+
+func TestLimitsOfRequests(t *testing.T) {
+	h := provision(t, config(t), `{"rate_limits": {
+		"varying": {
+			"key": "{http.request.header.User}", "algorithm": "token_bucket",
+			"max_events": "{http.vars.quota} 2", "window": "{http.vars.window} 1h", "burst": "{http.vars.burst} 2",
+			"cost": "{http.vars.cost} 1"
+		}
+	}}`)
+	for _, c := range []struct {
+		header string
+		want   string
+	}{
+		{"User a", "200 200 429"},
+		{"User b Quota 3 Burst 3", "200 200 200 429"},
+		{"User c Quota 0", "429"},
+		{"User d Burst 5", "200 200 200 200 200 429"},
+		{"User e Cost 2", "200 429"},
+		{"User f Cost 0", "200 200 200 200"},
+		{"User g Quota 1000 Burst 1 Window 1ms", "200"},
+		{"User h Quota many", "403"},
+		{"User i Quota -1", "403"},
+		{"User j Quota 1.5", "403"},
+		{"User k Quota 9999999999999999999999", "403"},
+		{"User l Quota 1000000000001", "403"},
+		{"User m Window soon", "403"},
+		{"User n Window -1s", "403"},
+		{"User o Window month", "403"},
+		{"User p Burst -1", "403"},
+		{"User q Cost -1", "403"},
+		{"User r Cost 1000000000001", "403"},
+		{"User s Quota " + strings.Repeat("1", 1000), "403"},
+	} {
+		if got := statuses(t, h, strings.Count(c.want, " ")+1, strings.Fields(c.header)...); got != c.want {
+			t.Errorf("%s: got %s, want %s", c.header, got, c.want)
+		}
+	}
+	_, header := ask(t, h, "/", "User", "z", "Quota", "7", "Burst", "9", "Window", "7s")
+	if got := header.Get("RateLimit-Policy"); got != `"varying";q=9;w=9` {
+		t.Errorf("the policy is that of another limit: %s", got)
+	}
+}
+
+// TestLimitRaisedByRequest: a key has one state, whatever its limit is from request to
+// request.
+func TestLimitRaisedByRequest(t *testing.T) {
+	h := provision(t, config(t), `{"rate_limits": {"raised": {"max_events": "{http.vars.quota} 2", "window": "1h"}}}`)
+	for i, step := range []struct{ quota, want string }{
+		{"2", "200 200 429"}, {"3", "200 429"}, {"2", "429"}, {"5", "200 200 429"},
+	} {
+		if got := statuses(t, h, strings.Count(step.want, " ")+1, "Quota", step.quota); got != step.want {
+			t.Errorf("step %d, quota %s: got %s, want %s", i, step.quota, got, step.want)
+		}
+	}
+}
+
+func TestNoFallback(t *testing.T) {
+	h := provision(t, config(t), `{"rate_limits": {"strict": {"max_events": "{http.vars.quota}", "window": "1h", "invalid_limit": 400}}}`)
+	if got := statuses(t, h, 1); got != "400" {
+		t.Errorf("without a value: %s, want 400", got)
+	}
+	if got := statuses(t, h, 2, "Quota", "1"); got != "200 429" {
+		t.Errorf("with a value: %s", got)
+	}
+}
+
+// TestTimezoneOfRequests: each client's day begins at its own midnight.
+func TestTimezoneOfRequests(t *testing.T) {
+	h := provision(t, config(t), `{"rate_limits": {"day": {
+		"key": "{http.request.header.User}", "algorithm": "fixed_window", "max_events": 1, "window": "day", "timezone": "{http.vars.zone} Europe/Paris"
+	}}}`)
+	wait := func(user, zone string) int {
+		ask(t, h, "/", "User", user, "Zone", zone)
+		status, header := ask(t, h, "/", "User", user, "Zone", zone)
+		var seconds int
+		if _, err := fmt.Sscan(header.Get("Retry-After"), &seconds); err != nil || status != 429 {
+			t.Fatalf("%s: status %d, Retry-After: %v", zone, status, err)
+		}
+		return seconds
+	}
+	const hour = 3600
+	tokyo, honolulu := wait("a", "Asia/Tokyo"), wait("b", "Pacific/Honolulu")
+	// It is 19 hours later in Tokyo.
+	if apart := (tokyo - honolulu + 48*hour) % (24 * hour); apart < 5*hour-60 || apart > 5*hour+60 {
+		t.Errorf("midnight in Tokyo in %d s, in Honolulu in %d s", tokyo, honolulu)
+	}
+	for _, zone := range []string{"Atlantis", "../../etc/passwd", strings.Repeat("x", 1000)} {
+		if got := statuses(t, h, 1, "User", "c", "Zone", zone); got != "403" {
+			t.Errorf("zone %.20s: %s, want 403", zone, got)
+		}
+	}
+}
+
+// TestVaryingIsBounded: a million different limits leave no more behind than a few.
+func TestVaryingIsBounded(t *testing.T) {
+	h := provision(t, config(t), `{"rate_limits": {"flood": {"max_events": "{http.vars.quota}", "window": "1h", "algorithm": "token_bucket"}}}`)
+	z := h.RateLimits["flood"]
+	w := httptest.NewRecorder()
+	r := request(w, "203.0.113.7:1")
+	r.Header = http.Header{}
+	repl := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
+	vars := r.Context().Value(caddyhttp.VarsCtxKey).(map[string]any)
+	for i := range 100_000 {
+		vars["quota"] = i + 1
+		g, err := z.own.of(repl)
+		if err != nil || g.quota != int64(i+1) {
+			t.Fatalf("quota %d: got %+v, %v", i+1, g, err)
+		}
+	}
+	kept := 0
+	for i := range z.own.varying.slots {
+		if z.own.varying.slots[i].Load() != nil {
+			kept++
+		}
+	}
+	if kept == 0 || kept > grantSlots {
+		t.Errorf("%d limits are kept", kept)
+	}
+	// What is asked for again is made once, also after the flood.
+	vars["quota"] = 5
+	first, _ := z.own.of(repl)
+	again, _ := z.own.of(repl)
+	if first != again {
+		t.Error("the same limit was made twice")
+	}
+	if n := testing.AllocsPerRun(1000, func() { _, _ = z.own.of(repl) }); n > 2 {
+		t.Errorf("%v allocations for a limit that is ready", n)
+	}
+}
+
+// TestInvalidLimitIsLoggedSeldom: clients cannot fill the log.
+func TestInvalidLimitIsLoggedSeldom(t *testing.T) {
+	h := provision(t, config(t), `{"rate_limits": {"logged": {"max_events": "{http.vars.quota} 10", "window": "1h"}}}`)
+	core, logs := observer.New(zapcore.WarnLevel)
+	h.logger = zap.New(core)
+	for range 1000 {
+		if status, _ := ask(t, h, "/", "Quota", "s3cr3t"); status != 403 {
+			t.Fatalf("status %d, want 403", status)
+		}
+	}
+	if logs.Len() != 1 {
+		t.Fatalf("%d lines for 1000 requests, want 1", logs.Len())
+	}
+	if line := fmt.Sprint(logs.All()[0].ContextMap()); strings.Contains(line, "s3cr3t") || !strings.Contains(line, "{http.vars.quota}") {
+		t.Errorf("the line says %s", line)
+	}
+}
+
+func TestPlans(t *testing.T) {
+	const plans = `"of": "{http.vars.plan}", "plans": {
+		"free": {"max_events": 1, "window": "1h"},
+		"pro": {"algorithm": "token_bucket", "max_events": 1, "window": "1h", "burst": 3},
+		"own": {"max_events": "{http.vars.quota} 2", "window": "1h"},
+		"staff": {"unlimited": true}
+	}`
+	for _, zone := range []struct{ name, more, none string }{
+		{"default", `"plan": {` + plans + `, "default": "free"}`, "200 429"},
+		{"unlimited by default", `"plan": {` + plans + `, "default": "staff"}`, "200 200 200"},
+		{"rejecting", `"plan": {` + plans + `, "reject": 401}`, "401"},
+		{"own limit", `"max_events": 2, "window": "1h", "plan": {` + plans + `}`, "200 200 429"},
+	} {
+		h := provision(t, config(t), fmt.Sprintf(`{"rate_limits": {%q: {"key": "{http.request.header.User}", %s}}}`, "plans "+zone.name, zone.more))
+		for _, c := range []struct{ header, want string }{
+			{"User a Plan free", "200 429"},
+			{"User b Plan pro", "200 200 200 429"},
+			{"User c Plan own", "200 200 429"},
+			{"User d Plan own Quota 1", "200 429"},
+			{"User e Plan own Quota x", "403"},
+			{"User f Plan staff", "200 200 200 200 200"},
+			{"User g", zone.none},
+			{"User h Plan FREE", zone.none},
+		} {
+			if got := statuses(t, h, strings.Count(c.want, " ")+1, strings.Fields(c.header)...); got != c.want {
+				t.Errorf("%s: %s: got %s, want %s", zone.name, c.header, got, c.want)
+			}
+		}
+	}
+}
+
+// TestPlanTakesOver: what a plan does not say is as the zone says, but for the options of
+// another algorithm.
+func TestPlanTakesOver(t *testing.T) {
+	h := provision(t, config(t), `{"rate_limits": {"base": {
+		"algorithm": "token_bucket", "max_events": 5, "window": "1m", "burst": 20, "refill": "interval", "max_wait": "1s",
+		"plan": {"of": "{http.vars.plan}", "plans": {
+			"more": {"max_events": 50}, "log": {"algorithm": "sliding_window_log"}, "slots": {"algorithm": "concurrency", "max_events": 2}
+		}}
+	}}}`)
+	z := h.RateLimits["base"]
+	if got, want := z.describe(), "token_bucket 5/1m interval burst 20 and plans of {http.vars.plan}, "+
+		"log sliding_window_log 5/1m, more token_bucket 50/1m interval burst 20, slots concurrency 2"; got != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+	if g := z.plans["log"].grants.fixed; g.maxWait != 1e9 || g.quota != 5 {
+		t.Errorf("plan log: wait %v, quota %d", g.maxWait, g.quota)
+	}
+}
+
+func TestMissingKey(t *testing.T) {
+	for _, c := range []struct{ zone, want string }{
+		{`"key": "{http.request.header.Api-Key}"`, "200 200 429"},
+		{`"key": "{http.request.header.Api-Key}", "missing_key": "share"`, "200 200 429"},
+		{`"key": "{http.request.header.Api-Key}", "missing_key": "skip"`, "200 200 200"},
+		{`"key": "{http.request.header.Api-Key}", "missing_key": "reject"`, "401 401 401"},
+		{`"key": "key {http.request.header.Api-Key}", "missing_key": "reject", "missing_key_status": 400`, "400 400 400"},
+		{`"key": "{http.request.header.Api-Key} {http.request.header.User}", "missing_key": "reject"`, "401 401 401"},
+		{`"key": "{http.request.header.Api-Key} {http.request.host}", "missing_key": "reject"`, "200 200 429"},
+		{`"key": "{http.request.cookie.session}", "missing_key": "skip"`, "200 200 200"},
+	} {
+		h := provision(t, config(t), `{"rate_limits": {"missing": {"max_events": 2, "window": "1h", `+c.zone+`}}}`)
+		if got := statuses(t, h, 3); got != c.want {
+			t.Errorf("%s: got %s, want %s", c.zone, got, c.want)
+		}
+		if err := h.Cleanup(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Nobody can send what spends the limit of those who send nothing.
+	h := provision(t, config(t), `{"rate_limits": {"imitated": {"max_events": 1, "window": "1h", "key": "{http.request.header.A}{http.request.header.B}"}}}`)
+	for _, header := range [][]string{{"A", "0:"}, {"B", "0:"}, {"A", "0:0:"}, {"A", "*"}, {"A", " "}, nil} {
+		if got := statuses(t, h, 1, header...); got != "200" {
+			t.Errorf("%q: got %s: its limit was spent by another", header, got)
+		}
+	}
+}
+
+func TestExemptAndBlock(t *testing.T) {
+	h := provision(t, config(t), `{"rate_limits": {"doors": {
+		"max_events": 0, "window": "1h",
+		"exempt": [{"client_ip": {"ranges": ["10.0.0.0/8", "2001:db8::/32"]}}, {"header": {"Internal": ["yes"]}}],
+		"block": [{"client_ip": {"ranges": ["10.6.6.0/24"]}}, {"path": ["/admin*"]}], "block_status": 451
+	}}}`)
+	for _, c := range []struct {
+		client, path string
+		header       []string
+		want         int
+	}{
+		{"203.0.113.7", "/", nil, 429},
+		{"10.1.2.3", "/", nil, 200},
+		{"2001:db8::1", "/", nil, 200},
+		{"203.0.113.7", "/", []string{"Internal", "yes"}, 200},
+		{"203.0.113.7", "/", []string{"Internal", "no"}, 429},
+		{"203.0.113.7", "/admin", nil, 451},
+		{"10.6.6.6", "/", nil, 451},
+		{"10.1.2.3", "/admin/x", []string{"Internal", "yes"}, 451},
+	} {
+		status, header := askAt(t, h, c.client, c.path, c.header...)
+		if status != c.want {
+			t.Errorf("%s %s %v: got %d, want %d", c.client, c.path, c.header, status, c.want)
+		}
+		if told := header.Get("RateLimit") != ""; told != (status == 429) {
+			t.Errorf("%s %s: header %v", c.client, c.path, header)
+		}
+	}
+}
