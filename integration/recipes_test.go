@@ -1,0 +1,379 @@
+package integration_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// ask is a request, sent times times in a row, and what it is answered each time: as
+// "200 200 429", or "200*5 429" for five and one.
+type ask struct {
+	method, host, path string
+	from               string // the client's address, 127.0.0.1 if empty
+	header             []string
+	want               string
+	settles            bool // what is given back may take a moment to arrive
+	check              func(t *testing.T, last answer)
+}
+
+// recipes are the headings of docs/recipes.md, and how to see that each works.
+var recipes = map[string]struct {
+	replace []string // in the config, for a test that cannot wait
+	asks    []ask
+	test    func(t *testing.T, s *server, b *backend)
+}{
+	"API keys": {asks: []ask{
+		{path: "/geocode", want: "401*2"},
+		{path: "/geocode", header: []string{"X-Api-Key", "stolen"}, want: "403*2"},
+		{path: "/geocode/batch", header: []string{"X-Api-Key", "key-of-alice"}, want: "200*3 429", check: toldToWait(1, 10)},
+		{path: "/geocode/batch", header: []string{"X-Api-Key", "key-of-bob"}, want: "200*5"},
+		{path: "/geocode", header: []string{"X-Api-Key", "key-of-bob"}, want: "200*5"},
+	}},
+	"Comments": {asks: []ask{
+		{method: "POST", path: "/api/item/17/comment", want: "200*5 429*10"},
+		{method: "POST", path: "/api/item/18/comment", want: "429"},
+		{method: "GET", path: "/api/item/17/comment", want: "200*10"},
+		{method: "POST", path: "/api/item/x/comment", want: "200*10"},
+		{path: "/", want: "200*25 429*2"}, // 50 in all, of which the refused comments are none
+		{method: "POST", path: "/api/item/17/comment", from: "127.0.0.2", want: "200*5 429"},
+	}},
+	"Bulk upload": {replace: []string{"window   1m", "window   2s"}, test: func(t *testing.T, s *server, _ *backend) {
+		client, began := newClient(t, ""), time.Now()
+		for i := range 205 {
+			if a := s.get(client, "/", "X-Seller", "one"); a.status != http.StatusOK {
+				t.Fatalf("call %d: status %d", i+1, a.status)
+			}
+		}
+		if took := time.Since(began); took < 4*time.Second {
+			t.Errorf("205 calls took %v, at 100 in 2s they need 4s", took)
+		}
+		if a := s.get(client, "/", "X-Seller", "two"); a.status != http.StatusOK {
+			t.Errorf("another seller: status %d", a.status)
+		}
+	}},
+	"All at once": {asks: []ask{
+		{path: "/", want: "200*10 429", check: toldToWait(1, 60)},
+		{path: "/", from: "127.0.0.2", want: "200*10 429"},
+	}},
+	"Four algorithms": {
+		asks: []ask{
+			{path: "/token/a", want: "200*3 429"},
+			{path: "/token/b", want: "429"},
+			{path: "/token/b", from: "127.0.0.2", want: "200"},
+			{path: "/leaky/a", want: "200*3 429"},
+			{path: "/leaky/a", from: "127.0.0.2", want: "200*3 429"},
+			{path: "/sliding/a", want: "200*3 429"},
+			{path: "/sliding/a", from: "127.0.0.2", want: "429"},
+			{path: "/sliding/b", want: "200*3 429"},
+		},
+		test: func(t *testing.T, s *server, b *backend) {
+			occupy(t, s, b, 3, "/concurrent/a")
+			expect(t, s, ask{path: "/concurrent/a", want: "429"})
+			expect(t, s, ask{path: "/concurrent/b", want: "200*5"})
+			b.open("full")
+			waitFor(t, "the slots to be free", func() bool { return s.get(newClient(t, ""), "/concurrent/a").status == http.StatusOK })
+		},
+	},
+	"Failed logins": {asks: []ask{
+		{method: "POST", path: "/login", header: []string{"X-Password", "right"}, want: "200*10", settles: true},
+		{method: "POST", path: "/login", want: "401*5 429", settles: true},
+		{method: "POST", path: "/login", header: []string{"X-Password", "right"}, want: "429"},
+		{method: "POST", path: "/login", from: "127.0.0.2", header: []string{"X-Password", "right"}, want: "200"},
+		{path: "/", want: "200*10"},
+	}},
+	"Failed basic_auth": {asks: []ask{
+		{path: "/", header: []string{"Authorization", "Basic YWxpY2U6aGljY3Vw"}, want: "200*7", settles: true},
+		{path: "/", header: []string{"Authorization", "Basic YWxpY2U6Z3Vlc3M="}, want: "401*5 429", settles: true},
+		{path: "/", header: []string{"Authorization", "Basic YWxpY2U6aGljY3Vw"}, want: "429"},
+	}},
+	"Tokens of a language model": {
+		asks: []ask{
+			{path: "/", want: "401"},
+			{path: "/", header: []string{"X-User", "modest", "X-Use", "100"}, want: "200*300", settles: true},
+		},
+		test: func(t *testing.T, s *server, _ *backend) {
+			client := newClient(t, "")
+			ask := func(user, use string) (status int, left int64) {
+				a := s.get(client, "/", "X-User", user, "X-Use", use)
+				if a.header.Get("X-Tokens-Used") != "" {
+					t.Fatal("the client is told what the upstream said")
+				}
+				q, _, err := rateLimit(a.header)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return a.status, q.remaining
+			}
+			used := int64(300 * 100)
+			waitFor(t, "what was booked and not used", func() bool {
+				_, left := ask("modest", "100")
+				used += 100
+				return left == 100_000-(used-100)-500
+			})
+			for range 2 {
+				if status, _ := ask("greedy", "60000"); status != http.StatusOK {
+					t.Fatalf("status %d", status)
+				}
+			}
+			waitFor(t, "what was used and not booked", func() bool {
+				status, _ := ask("greedy", "1")
+				return status == http.StatusTooManyRequests
+			})
+			if status, _ := ask("modest", "1"); status != http.StatusOK {
+				t.Errorf("another user: status %d", status)
+			}
+		},
+	},
+	"WebSockets": {test: func(t *testing.T, s *server, _ *backend) {
+		var open []net.Conn
+		for i := range 6 {
+			conn, status := upgrade(t, s)
+			if want := map[bool]int{true: 101, false: 429}[i < 5]; status != want {
+				t.Fatalf("connection %d: status %d, want %d", i+1, status, want)
+			}
+			open = append(open, conn)
+		}
+		expect(t, s, ask{path: "/", want: "200*10"})
+		open[0].Close()
+		waitFor(t, "the place of a connection that was closed", func() bool {
+			conn, status := upgrade(t, s)
+			if status != 101 {
+				conn.Close()
+			}
+			return status == 101
+		})
+	}},
+	"A quota a day by plan": {asks: []ask{
+		{path: "/", want: "401"},
+		{path: "/", header: []string{"X-User", "alice"}, want: "200*20 429"},
+		{path: "/", header: []string{"X-User", "bob"}, want: "200*30"},
+		{path: "/", header: []string{"X-User", "mallory"}, want: "200*20 429"},
+	}},
+	"One limit over many sites": {asks: []ask{
+		{path: "/", host: "one.example.com", want: "200*6"},
+		{path: "/", host: "two.example.com", want: "200*4 429"},
+		{path: "/", host: "one.example.com", want: "429"},
+		{path: "/", host: "two.example.com", from: "127.0.0.2", want: "200*10 429"},
+	}},
+	"A trusted network": {
+		replace: []string{"198.51.100.0/24", "127.0.0.64/26", "192.0.2.0/24", "127.0.0.3", "203.0.113.7", "127.0.0.4"},
+		asks: []ask{
+			{path: "/", from: "127.0.0.65", want: "200*30"},
+			{path: "/", from: "127.0.0.2", want: "200*10 429"},
+			{path: "/", from: "127.0.0.3", want: "403*2"},
+			{path: "/", from: "127.0.0.4", want: "200*30"},
+		},
+	},
+	"Shedding load": {test: func(t *testing.T, s *server, b *backend) {
+		occupy(t, s, b, 8, "/browse")
+		expect(t, s, ask{path: "/browse", want: "503", check: toldToWait(1, 1)})
+		occupy(t, s, b, 10, "/pay/now")
+		expect(t, s, ask{path: "/pay/now", want: "503", check: toldToWait(1, 1)})
+		b.open("full")
+		waitFor(t, "room", func() bool { return s.get(newClient(t, ""), "/browse").status == http.StatusOK })
+	}},
+	"Trying a limit out": {test: func(t *testing.T, s *server, _ *backend) {
+		client := newClient(t, "")
+		for i := range 12 {
+			a := s.get(client, "/")
+			would := map[bool]string{true: "new"}[i >= 3]
+			if i < 10 && (a.status != http.StatusOK || a.body != "ok"+would) || i >= 10 && a.status != http.StatusTooManyRequests {
+				t.Errorf("request %d: %d %q", i+1, a.status, a.body)
+			}
+			if q, _, err := rateLimit(a.header); err != nil || q.zone != "old" || policy(a.header, "new") != -1 {
+				t.Errorf("request %d: told of zone %q, %v", i+1, q.zone, err)
+			}
+		}
+	}},
+}
+
+// TestRecipes exercises every config of docs/recipes.md, with either store.
+func TestRecipes(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../docs/recipes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile("(?ms)^## ([^\n]*)\n(?:[^#`].*?)?^```caddyfile\n(.*?)^```$").FindAllStringSubmatch(string(text), -1)
+	if len(found) != len(recipes) {
+		t.Errorf("%d recipes in the docs and %d here", len(found), len(recipes))
+	}
+	for _, match := range found {
+		recipe, ok := recipes[match[1]]
+		if !ok {
+			t.Errorf("recipe %q is not exercised", match[1])
+			continue
+		}
+		t.Run(match[1], func(t *testing.T) {
+			t.Parallel()
+			eachStore(t, func(t *testing.T, store string) {
+				b := startBackend(t, upstream)
+				config := match[2]
+				for i := 0; i < len(recipe.replace); i += 2 {
+					if !strings.Contains(config, recipe.replace[i]) {
+						t.Fatalf("the recipe does not say %q", recipe.replace[i])
+					}
+					config = strings.ReplaceAll(config, recipe.replace[i], recipe.replace[i+1])
+				}
+				s := startCaddy(t, local(config, store, b.address))
+				for _, a := range recipe.asks {
+					expect(t, s, a)
+				}
+				if recipe.test != nil {
+					recipe.test(t, s, b)
+				}
+			})
+		})
+	}
+}
+
+// local makes a config of the docs one that runs here: its sites stand on the socket that
+// the process inherits, its upstream is ours. A store that does not answer in time would
+// hide what is counted, so it refuses.
+func local(config, store, upstream string) string {
+	config = regexp.MustCompile(`(?m)^([a-z.]+\.example\.com|example\.com) \{$`).ReplaceAllStringFunc(config, func(site string) string {
+		if host, _, _ := strings.Cut(site, " "); strings.Contains(config, "import ") {
+			return "http://" + host + " {\nbind fd/3"
+		}
+		return ":80 {\nbind fd/3"
+	})
+	config = strings.ReplaceAll(config, "localhost:9000", upstream)
+	config = strings.ReplaceAll(config, "on_store_error allow", "on_store_error deny")
+	return "{\nadmin unix/{$ADMIN}\npersist_config off\nauto_https off\nrate_limit {\n" + store + "}\n}\n" + config
+}
+
+// upstream is what stands behind the recipes.
+func upstream(b *backend, w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Upgrade") != "" {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+		_, _ = io.Copy(io.Discard, conn)
+		return
+	}
+	if r.Header.Get("X-Gate") != "" {
+		b.hold(r)
+	}
+	if used := r.Header.Get("X-Use"); used != "" {
+		w.Header().Set("X-Tokens-Used", used)
+	}
+	if r.URL.Path == "/login" && r.Header.Get("X-Password") != "right" {
+		w.WriteHeader(http.StatusUnauthorized)
+	}
+	_, _ = io.WriteString(w, "ok"+r.Header.Get("X-Would-Refuse"))
+}
+
+// expect sends requests and compares the statuses.
+func expect(t *testing.T, s *server, a ask) {
+	t.Helper()
+	var want []int
+	for word := range strings.FieldsSeq(a.want) {
+		status, times := 0, 1
+		if _, err := fmt.Sscanf(word, "%d*%d", &status, &times); err != nil && status == 0 {
+			t.Fatalf("%q: %v", a.want, err)
+		}
+		for range times {
+			want = append(want, status)
+		}
+	}
+	from := a.from
+	if from == "" {
+		from = "127.0.0.1"
+	}
+	client := newClient(t, from)
+	var last answer
+	for i, status := range want {
+		last = s.do(client, a)
+		if a.settles && status != http.StatusTooManyRequests && last.status == http.StatusTooManyRequests {
+			waitFor(t, "a charge to be given back", func() bool {
+				last = s.do(client, a)
+				return last.status != http.StatusTooManyRequests
+			})
+		}
+		if last.status != status {
+			t.Errorf("%s %s %v from %s: answer %d is %d, want %s", a.method, a.path, a.header, from, i+1, last.status, a.want)
+			return
+		}
+	}
+	if a.check != nil {
+		a.check(t, last)
+	}
+}
+
+func (s *server) do(client *http.Client, a ask) answer {
+	s.t.Helper()
+	if a.method == "" {
+		a.method = http.MethodGet
+	}
+	r, err := http.NewRequest(a.method, s.url(a.path), nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r.Host = a.host
+	for i := 0; i < len(a.header); i += 2 {
+		r.Header.Set(a.header[i], a.header[i+1])
+	}
+	response, err := client.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return answer{status: response.StatusCode, header: response.Header, body: string(body)}
+}
+
+// toldToWait checks that a refusal tells of a wait between so many seconds.
+func toldToWait(least, most int) func(*testing.T, answer) {
+	return func(t *testing.T, last answer) {
+		t.Helper()
+		var seconds int
+		if _, err := fmt.Sscan(last.header.Get("Retry-After"), &seconds); err != nil || seconds < least || seconds > most {
+			t.Errorf("Retry-After: %q, want from %d to %d", last.header.Get("Retry-After"), least, most)
+		}
+	}
+}
+
+// occupy sends requests that stay with the upstream until there are so many.
+func occupy(t *testing.T, s *server, b *backend, until int, path string) {
+	t.Helper()
+	inside, _ := b.now()
+	client := newClient(t, "")
+	for range until - inside {
+		go func() { _, _ = send(client, s.url(path), "X-Gate", "full") }()
+	}
+	b.awaitInside(t, until)
+}
+
+// upgrade asks for a WebSocket. The connection stays open until the test ends.
+func upgrade(t *testing.T, s *server) (net.Conn, int) {
+	t.Helper()
+	conn, err := net.Dial("tcp", s.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	_, err = io.WriteString(conn, "GET /socket HTTP/1.1\r\nHost: "+s.address+"\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn, response.StatusCode
+}
