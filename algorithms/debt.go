@@ -55,9 +55,11 @@ func (b *bucket) rewind(n int64) {
 // keep is the state to keep as of the last charge.
 func (b *bucket) keep(last int64) State {
 	b.drain(last)
-	if debt := b.taken - b.back - b.burst; debt > 0 {
-		b.taken -= max(0, debt-b.mostDebt())
+	if debt := min(b.taken-b.back-b.burst, b.mostDebt()); debt > 0 {
+		b.taken = b.burst + b.back + debt
 		last = -last
+	} else {
+		b.taken = min(b.taken, b.burst+b.back)
 	}
 	return State{b.anchor, b.taken, last}
 }

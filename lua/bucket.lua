@@ -9,49 +9,40 @@ local function after(n, anchor, events, window, lumps)
   return anchor + up
 end
 
-local function drain(to, events, window, lumps, anchor, taken)
-  local back = 0
-  if taken > 0 then
-    local n = floor((to - anchor) / window)
-    if n > floor(taken / events) then
-      taken = 0
-    else
-      if n > 0 then
-        anchor = anchor + n * window
-        taken = taken - n * events
-      end
-      if lumps == 0 then back = muldiv(to - anchor, events, window) end
-    end
+-- Beyond what take.lua says, this returns how much is back since the anchor.
+take = function(now, cost, burst, events, window, lumps, queue, longest, anchor, taken, last)
+  local most = burst
+  if last < 0 then -- there was a debt
+    last = -last
+    most = burst + (events * MAX_STEP_BACK < window * (MAX_EXACT / 2) and muldiv(MAX_STEP_BACK, events, window) or MAX_EXACT / 2)
   end
-  if back >= taken then return to, 0, 0 end
-  return anchor, taken, back
-end
-
-local function most_debt(events, window)
-  if events * MAX_STEP_BACK >= window * (MAX_EXACT / 2) then return MAX_EXACT / 2 end
-  return (muldiv(MAX_STEP_BACK, events, window))
-end
-
-local function open(now, burst, events, window, lumps, anchor, taken, last)
-  local in_debt = last < 0
-  if in_debt then last = -last end
   if taken < 0 or taken >= MAX_EXACT or anchor < 0 or anchor > last or last > now + MAX_STEP_BACK then
     anchor, taken, last = now, 0, now
   end
-  local t, back = now > last and now or last, nil
-  if taken > burst then
-    anchor, taken, back = drain(last, events, window, lumps, anchor, taken)
-    local most = burst + back
-    if in_debt then most = most + most_debt(events, window) end
-    if taken > most then taken = most end
-  end
-  anchor, taken, back = drain(t, events, window, lumps, anchor, taken)
-  return anchor, taken, back, last, t
-end
+  local t = now > last and now or last
 
-take = function(now, cost, burst, events, window, lumps, queue, longest, anchor, taken, last)
-  local back, t
-  anchor, taken, back, last, t = open(now, burst, events, window, lumps, anchor, taken, last)
+  -- Drain up to the last charge and clamp, if the limit was lowered; then up to now.
+  local clamp, back = taken > burst, 0
+  repeat
+    local to, again = clamp and last or t, clamp
+    back = 0
+    if taken > 0 then
+      local n = floor((to - anchor) / window)
+      if n > floor(taken / events) then
+        taken = 0
+      else
+        if n > 0 then
+          anchor = anchor + n * window
+          taken = taken - n * events
+        end
+        if lumps == 0 then back = muldiv(to - anchor, events, window) end
+      end
+    end
+    if back >= taken then anchor, taken, back = to, 0, 0 end
+    if clamp and taken > most + back then taken = most + back end
+    clamp = false
+  until not again
+
   local owed = taken - burst -- what must have come back since the anchor before more is allowed
   local remaining, delay, wait = back > owed and back - owed or 0, 0, 0
   if queue ~= 0 and taken > 0 and cost > 0 then delay = after(taken, anchor, events, window, 0) - now end
@@ -76,56 +67,55 @@ take = function(now, cost, burst, events, window, lumps, queue, longest, anchor,
     next = after((back > owed and back or owed) + 1, anchor, events, window, lumps) - now
     reset = after(taken, anchor, events, window, lumps) - now
   end
-  return allowed, burst, remaining, wait, next, reset, delay, anchor, taken, t
+  return allowed, burst, remaining, wait, next, reset, delay, anchor, taken, t, nil, back
 end
 
-local function windows(elapsed, window)
-  return elapsed > 0 and floor((elapsed + window - 1) / window) or 0
-end
-
-local function keep(burst, events, window, lumps, anchor, taken, last)
-  local back
-  anchor, taken, back = drain(last, events, window, lumps, anchor, taken)
-  local debt = taken - back - burst
-  if debt > 0 then
-    local most = most_debt(events, window)
-    if debt > most then taken = taken - (debt - most) end
-    last = -last
+if op == 2 then
+  local function windows(elapsed, window)
+    return elapsed > 0 and floor((elapsed + window - 1) / window) or 0
   end
-  return anchor, taken, last
-end
 
-correct = function(now, at, turn, delta, burst, events, window, lumps, queue, _, anchor, taken, last)
-  if burst == 0 or delta == 0 then return end
-  local t
-  anchor, taken, _, last, t = open(now, burst, events, window, lumps, anchor, taken, last)
-  if delta > 0 then
-    if delta > 1000000000000 then delta = 1000000000000 end
-    return keep(burst, events, window, lumps, anchor, taken + delta, t)
+  -- What is owed beyond the burst is marked as a debt, or it would be clamped.
+  local function keep(burst, events, window, lumps, anchor, taken, last)
+    local back, _
+    _, _, _, _, _, _, _, anchor, taken, _, _, back = take(last, 0, burst, events, window, lumps, 0, 0, anchor, taken, -last)
+    if taken - back > burst then last = -last end
+    return anchor, taken, last
   end
-  if taken == 0 then return end
-  local cost = -delta
-  if queue ~= 0 then
-    local n = windows(cost - taken, events)
-    anchor, taken = anchor - n * window, taken + n * events
-    if after(taken - cost, anchor, events, window, 0) ~= turn then return end
-  else
-    if cost > burst then cost = burst end
-    local elapsed = last > at and t - at or 0
-    if elapsed > 0 then
-      if lumps ~= 0 then
-        local n = windows(anchor - at, window)
-        if n > floor(cost / events) then return end
-        cost = cost - n * events
-      else
-        local _, whole = muldiv(cost, window, events)
-        if elapsed >= whole then return end
-        anchor = anchor + elapsed
+
+  correct = function(now, at, turn, delta, burst, events, window, lumps, queue, _, anchor, taken, last)
+    if burst == 0 or delta == 0 then return end
+    local t
+    _, _, _, _, _, _, _, anchor, taken, t = take(now, 0, burst, events, window, lumps, queue, 0, anchor, taken, last)
+    if last < 0 then last = -last end
+    if delta > 0 then
+      if delta > 1000000000000 then delta = 1000000000000 end
+      return keep(burst, events, window, lumps, anchor, taken + delta, t)
+    end
+    if taken == 0 then return end
+    local cost = -delta
+    if queue ~= 0 then
+      local n = windows(cost - taken, events)
+      anchor, taken = anchor - n * window, taken + n * events
+      if after(taken - cost, anchor, events, window, 0) ~= turn then return end
+    else
+      if cost > burst then cost = burst end
+      local elapsed = last > at and t - at or 0
+      if elapsed > 0 then
+        if lumps ~= 0 then
+          local n = windows(anchor - at, window)
+          if n > floor(cost / events) then return end
+          cost = cost - n * events
+        else
+          local _, whole = muldiv(cost, window, events)
+          if elapsed >= whole then return end
+          anchor = anchor + elapsed
+        end
       end
     end
+    local n = windows(anchor - last, window)
+    anchor, taken = anchor - n * window, taken - cost + n * events
+    if anchor < 0 then return end
+    return keep(burst, events, window, lumps, anchor, taken, last)
   end
-  local n = windows(anchor - last, window)
-  anchor, taken = anchor - n * window, taken - cost + n * events
-  if anchor < 0 then return end
-  return keep(burst, events, window, lumps, anchor, taken, last)
 end

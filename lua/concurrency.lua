@@ -52,14 +52,16 @@ record = function(key, cost, now, lease, horizon, hold)
   for _, name in ipairs(names(hold, cost)) do call('ZADD', key, ends, name) end
 end
 
--- Giving back names what is held, so doing it twice does no harm. A hold ends as a whole.
-correct = function(key, _, _, _, delta, _, _, _, _, _, _, hold)
-  if delta >= 0 or type(redis.pcall('ZCARD', key)) ~= 'number' then return false end
-  if call('ZSCORE', key, hold .. '#' .. (1 - delta)) then return false end
-  local ended, name = 0, hold
-  while ended < -delta and call('ZREM', key, name) == 1 do
-    ended = ended + 1
-    name = hold .. '#' .. (ended + 1)
+if op == 2 then
+  -- Giving back names what is held, so doing it twice does no harm. A hold ends as a whole.
+  correct = function(key, _, _, _, delta, _, _, _, _, _, _, hold)
+    if delta >= 0 or type(redis.pcall('ZCARD', key)) ~= 'number' then return false end
+    if call('ZSCORE', key, hold .. '#' .. (1 - delta)) then return false end
+    local ended, name = 0, hold
+    while ended < -delta and call('ZREM', key, name) == 1 do
+      ended = ended + 1
+      name = hold .. '#' .. (ended + 1)
+    end
+    return ended > 0
   end
-  return ended > 0
 end

@@ -48,15 +48,17 @@ take = function(now, cost, events, starts, a, b, c, d, seen, counted)
   return allowed, events, remaining, retry, reset, reset, 0, start, count, 0
 end
 
-correct = function(now, at, _, delta, _, starts, a, b, c, d, seen, counted)
-  local start, _, count = window_at(now, starts, a, b, c, d, seen, counted)
-  if delta > 0 then
-    count = count + delta
-    if count > MAX_EXACT / 2 then count = MAX_EXACT / 2 end
-  elseif at < start or count == 0 or delta == 0 then
-    return
-  else
-    count = count + delta > 0 and count + delta or 0
+if op == 2 then
+  correct = function(now, at, _, delta, _, starts, a, b, c, d, seen, counted)
+    local start, _, count = window_at(now, starts, a, b, c, d, seen, counted)
+    if delta > 0 then
+      count = count + delta
+      if count > MAX_EXACT / 2 then count = MAX_EXACT / 2 end
+    elseif at < start or count == 0 or delta == 0 then
+      return
+    else
+      count = count + delta > 0 and count + delta or 0
+    end
+    return start, count, 0
   end
-  return start, count, 0
 end

@@ -50,13 +50,15 @@ take = function(now, cost, events, window, _, _, _, _, last, current, previous)
   return allowed, events, remaining, retry, next, reset, 0, t, current, previous
 end
 
-correct = function(now, at, _, delta, _, window, _, _, _, _, last, current, previous)
-  local t, start
-  t, start, current, previous = counts(now, window, last, current, previous)
-  local function add(n)
-    n = n + delta
-    return n < 0 and 0 or n > MAX_EXACT / 2 and MAX_EXACT / 2 or n
+if op == 2 then
+  correct = function(now, at, _, delta, _, window, _, _, _, _, last, current, previous)
+    local t, start
+    t, start, current, previous = counts(now, window, last, current, previous)
+    local function add(n)
+      n = n + delta
+      return n < 0 and 0 or n > MAX_EXACT / 2 and MAX_EXACT / 2 or n
+    end
+    if delta > 0 or at >= start and current > 0 then return t, add(current), previous end
+    if at >= start - window and at < start and previous > 0 then return t, current, add(previous) end
   end
-  if delta > 0 or at >= start and current > 0 then return t, add(current), previous end
-  if at >= start - window and at < start and previous > 0 then return t, current, add(previous) end
 end

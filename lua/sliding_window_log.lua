@@ -94,16 +94,18 @@ record = function(key, cost, expired, t, live)
   end
 end
 
-correct = function(key, now, at, _, delta, events, window)
-  local size, _, t, expired = read(now, window, key)
-  if delta < 0 then
-    return size > 0 and call('LREM', key, delta, string.format('%.0f', at)) > 0
-  elseif delta == 0 or events == 0 then
-    return false
+if op == 2 then
+  correct = function(key, now, at, _, delta, events, window)
+    local size, _, t, expired = read(now, window, key)
+    if delta < 0 then
+      return size > 0 and call('LREM', key, delta, string.format('%.0f', at)) > 0
+    elseif delta == 0 or events == 0 then
+      return false
+    end
+    local live = size - expired
+    local cost = delta < events and delta or events
+    record(key, cost, expired, t, live)
+    if live + cost > 2 * events then call('LTRIM', key, live + cost - 2 * events, -1) end
+    return true
   end
-  local live = size - expired
-  local cost = delta < events and delta or events
-  record(key, cost, expired, t, live)
-  if live + cost > 2 * events then call('LTRIM', key, live + cost - 2 * events, -1) end
-  return true
 end

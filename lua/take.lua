@@ -32,7 +32,8 @@
 --   take(now, cost, p1, .., p6, key) -> allowed, .., delay, a, b, c, damaged
 --   record(key, cost, a, b, c, hold)
 --   correct(key, now, at, turn, delta, p1, .., p6, hold) -> whether it changed anything
--- None of them expires keys; this script does.
+-- None of them expires keys; this script does. As most calls correct nothing, a twin may
+-- set correct only where op is 2.
 --
 -- All of this runs anew for each call, and making a function or a table is not free. So
 -- there are few of them, and a call with one key, which most are when there is little to
@@ -89,19 +90,19 @@ while at <= #groups do
       local offset, op, k, cost, hold
       offset, op, k, cost, hold, at = unpack_struct('>HBHi8Bc0', groups, at)
 
-      if offset ~= place then
+      if offset ~= place or op == 2 and not correct then
         local wanted, after
         place = offset > 0 and offset or at
         wanted, p1, p2, p3, p4, p5, p6, after = unpack_struct('>si8i8i8i8i8i8', groups, place)
         if offset == 0 then at = after end
-        if wanted ~= name then
+        if wanted ~= name or op == 2 and not correct then
           if name then
             twins = twins or {}
-            twins[name] = twins[name] or { take, record, correct }
+            twins[name] = { take, record, correct }
           end
           name = wanted
           local made = twins and twins[wanted]
-          if made then
+          if made and (op ~= 2 or made[3]) then
             take, record, correct = made[1], made[2], made[3]
           else
             take, record, correct = nil, nil, nil
@@ -135,7 +136,9 @@ while at <= #groups do
       local write, x, y, z, broken, _
       if op == 2 then
         local made, turn, delta, from = unpack_struct('>i8i8i8', hold)
-        if record then
+        if not correct then
+          write = nil -- what was charged stays charged
+        elseif record then
           x = key
           write = correct(key, now, made, turn, delta, p1, p2, p3, p4, p5, p6, string.sub(hold, from))
         else
