@@ -183,7 +183,7 @@ while at <= #groups do
         elseif many then
           known[base], known[base + 1], known[base + 2], known[base + 3] = x, y, z, reset
         else
-          call('SET', key, pack('>i8i8i8', x, y, z), 'PX', floor(reset / 1000) + MARGIN_MS)
+          call('SET', key, pack('>i8i8i8', x, y, z), 'EX', floor(reset / 1000000) + MARGIN_S)
         end
       end
 
@@ -223,7 +223,7 @@ if many then
     local base = 4 * k - 3
     local reset = known[base + 3]
     if reset then
-      local s = floor((reset / 1000 + MARGIN_MS) / 1000) + 1
+      local s = floor(reset / 1000000) + MARGIN_S
       if s > 1024 then s = s + 256 - s % 256 elseif s > 64 then s = s + 16 - s % 16 end
       local text = texts[s]
       if not text then

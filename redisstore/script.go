@@ -43,6 +43,7 @@ func newScript(clock string, margin time.Duration) script {
 		"MAX_STEP_BACK", "86400000000",
 		"NEVER", "-1",
 		"MARGIN_MS", strconv.FormatInt(margin.Milliseconds(), 10),
+		"MARGIN_S", strconv.Itoa(int(margin.Seconds())+1), // what is left of a second counts as one
 	).Replace(text)
 	digest := sha1.Sum([]byte(text)) //nolint:gosec // as above
 	return script{text: text, digest: hex.EncodeToString(digest[:])}
