@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -14,12 +15,14 @@ func TestSentinel(t *testing.T) {
 	if err := first.Admin().Set(ctx, "a", "1", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
+	replicated(t, first)
 	g.Failover()
 	g.Await()
 	second := g.Master()
 	if second == first {
 		t.Fatal("no failover")
 	}
+	replicated(t, second)
 	second.Kill()
 	if third := g.AwaitSwitch(second); third != first {
 		t.Fatal("the old master does not take over")
@@ -68,5 +71,24 @@ func TestClusterOverTLS(t *testing.T) {
 	c := StartCluster(t, 2, 0, WithTLS(true), WithArgs("--tls-cluster", "yes"))
 	if c.MasterOf("a") == nil || len(c.TLSAddrs()) != 2 {
 		t.Error("no master")
+	}
+}
+
+// replicated waits until the replica has all that the master has: what it has not is
+// lost with the master.
+func replicated(t *testing.T, master *Server) {
+	t.Helper()
+	if err := master.Admin().Incr(context.Background(), "written").Err(); err != nil {
+		t.Fatal(err)
+	}
+	err := poll(startTimeout, func(ctx context.Context) error {
+		n, err := master.Admin().Do(ctx, "wait", 1, 1000).Int()
+		if err == nil && n < 1 {
+			err = errors.New("the replica has not caught up")
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
