@@ -1,0 +1,195 @@
+// Package faultproxy stands between a client and a Redis in tests, and loses what
+// networks lose: requests, replies, halves of replies, and whole connections.
+package faultproxy
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// Fault is what happens to one command and its reply.
+type Fault int
+
+// The faults. A command that is lost with [CutBefore] or [SwallowCommand] has not been
+// carried out. After all others it has been: they begin when the reply comes.
+const (
+	None           Fault = iota
+	CutBefore            // hangs up instead of forwarding the command
+	CutAfter             // hangs up when the reply comes
+	CutWithin            // passes on half of the reply, and hangs up
+	Late                 // passes the reply on, but only after some time
+	SwallowCommand       // forgets the command; the connection stays open and is dead
+	SwallowReply         // forgets the reply, likewise
+	faults
+)
+
+var names = [faults]string{"none", "cut before", "cut after", "cut within", "late", "swallow command", "swallow reply"}
+
+// String returns the fault's name, for logs.
+func (f Fault) String() string { return names[f] }
+
+// Lateness is how long a reply takes that is [Late].
+const Lateness = 500 * time.Millisecond
+
+// Proxy forwards connections to one server. Its methods may be called at any time.
+type Proxy struct {
+	server   string
+	listener net.Listener
+	choose   atomic.Pointer[func(command string) Fault]
+	delay    atomic.Int64
+	counts   [faults]atomic.Int64
+
+	mu     sync.Mutex
+	open   map[net.Conn]struct{}
+	closed bool
+	wait   sync.WaitGroup
+}
+
+// Start starts a proxy that does no harm yet, and stops it with the test.
+func Start(t testing.TB, server string) *Proxy {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Proxy{server: server, listener: listener, open: make(map[net.Conn]struct{})}
+	p.wait.Go(p.accept)
+	t.Cleanup(p.stop)
+	return p
+}
+
+// Addr is where clients connect.
+func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+
+// Inject has a function choose what happens to each command, of which it gets the name
+// in lower case. It may be called by several goroutines at once. Nil: nothing happens.
+func (p *Proxy) Inject(choose func(command string) Fault) {
+	if choose == nil {
+		p.choose.Store(nil)
+		return
+	}
+	p.choose.Store(&choose)
+}
+
+// Delay holds up all replies from now on.
+func (p *Proxy) Delay(d time.Duration) { p.delay.Store(int64(d)) }
+
+// Count is how many commands had that fault.
+func (p *Proxy) Count(f Fault) int { return int(p.counts[f].Load()) }
+
+func (p *Proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", p.server)
+		if err != nil {
+			_ = client.Close()
+			continue
+		}
+		if p.keep(client, server) {
+			p.wait.Go(func() { p.carry(client, server) })
+		}
+	}
+}
+
+// keep notes connections, so that stop can close them.
+func (p *Proxy) keep(conns ...net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, conn := range conns {
+		if p.closed {
+			_ = conn.Close()
+			continue
+		}
+		p.open[conn] = struct{}{}
+	}
+	return !p.closed
+}
+
+func (p *Proxy) hangUp(conns ...net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, conn := range conns {
+		_ = conn.Close()
+		delete(p.open, conn)
+	}
+}
+
+func (p *Proxy) stop() {
+	_ = p.listener.Close()
+	p.mu.Lock()
+	p.closed = true
+	for conn := range p.open {
+		_ = conn.Close()
+	}
+	p.mu.Unlock()
+	p.wait.Wait()
+}
+
+// carry forwards commands until either side hangs up.
+func (p *Proxy) carry(client, server net.Conn) {
+	defer p.hangUp(client, server)
+	var fate atomic.Int64 // of the reply that comes next
+	p.wait.Go(func() {
+		defer p.hangUp(client, server)
+		p.replies(client, server, &fate)
+	})
+	commands := bufio.NewReader(client)
+	for {
+		name, raw, err := readCommand(commands)
+		if err != nil {
+			return
+		}
+		fault := None
+		if choose := p.choose.Load(); choose != nil {
+			fault = (*choose)(name)
+		}
+		p.counts[fault].Add(1)
+		switch fault {
+		case CutBefore:
+			return
+		case SwallowCommand:
+			_, _ = io.Copy(io.Discard, commands)
+			return
+		}
+		fate.Store(int64(fault))
+		if _, err := server.Write(raw); err != nil {
+			return
+		}
+	}
+}
+
+// replies passes on what the server says.
+func (p *Proxy) replies(client, server net.Conn, fate *atomic.Int64) {
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := server.Read(buffer)
+		if err != nil {
+			return
+		}
+		reply := buffer[:n]
+		time.Sleep(time.Duration(p.delay.Load()))
+		switch Fault(fate.Swap(int64(None))) {
+		case CutAfter:
+			return
+		case CutWithin:
+			_, _ = client.Write(reply[:n/2])
+			return
+		case SwallowReply:
+			_, _ = io.Copy(io.Discard, server)
+			return
+		case Late:
+			time.Sleep(Lateness)
+		}
+		if _, err := client.Write(reply); err != nil {
+			return
+		}
+	}
+}
