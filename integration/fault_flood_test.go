@@ -1,0 +1,82 @@
+package integration_test
+
+import (
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+)
+
+// TestFloodCostsRedisLittle floods one key of a limit of 100 a second with as many
+// requests as the machine has room for: Redis gets to see those that it admits, and a
+// few more.
+func TestFloodCostsRedisLittle(t *testing.T) {
+	const (
+		limit   = 100
+		clients = 16
+		length  = 2 * time.Second
+	)
+	for _, c := range []struct {
+		algorithm string
+		each      int64 // how many calls one admitted request may cost
+	}{{"token_bucket", clients / 2}, {"fixed_window", 1}} {
+		t.Run(c.algorithm, func(t *testing.T) {
+			redisServer := redistest.Start(t)
+			s := startCaddy(t, caddyfile("", `
+				rate_limit {
+					zone flood {
+						algorithm `+c.algorithm+` `+strconv.Itoa(limit)+`/1s
+					}
+					store redis {
+						address {$REDIS}
+						timeout 10s
+					}
+					on_store_error deny
+				}
+				respond ok`), "REDIS="+redisServer.Addr())
+			client := newClient(t, "")
+			s.get(client, "/") // all is ready
+			before := scriptCalls(t, redisServer)
+			var admitted, refused atomic.Int64
+			var group sync.WaitGroup
+			begun := time.Now()
+			for range clients {
+				group.Go(func() {
+					for time.Since(begun) < length {
+						switch a, err := send(client, s.url("/")); {
+						case err != nil:
+							t.Error(err)
+							return
+						case a.status == http.StatusOK:
+							admitted.Add(1)
+						case a.status == http.StatusTooManyRequests:
+							refused.Add(1)
+						default:
+							t.Errorf("status %d", a.status)
+							return
+						}
+					}
+				})
+			}
+			group.Wait()
+			took := time.Since(begun)
+			calls := scriptCalls(t, redisServer) - before
+			t.Logf("%.0f requests a second: %d admitted, %d refused, at the cost of %d calls to Redis",
+				float64(admitted.Load()+refused.Load())/took.Seconds(), admitted.Load(), refused.Load(), calls)
+			seconds := int64(took.Seconds()) + 2
+			if n := admitted.Load(); n > limit*seconds {
+				t.Errorf("%d admitted in %v, want at most %d a second", n, took, limit)
+			}
+			// When a wait is over, those that come before the first has its answer ask as well.
+			// With a bucket that is each 10 ms, with a window each second.
+			if most := admitted.Load()*c.each + 10*seconds; int64(calls) > most {
+				t.Errorf("%d calls for %d admitted, want at most %d", calls, admitted.Load(), most)
+			}
+			s.sound(t)
+		})
+	}
+}
