@@ -48,6 +48,7 @@ type refusal struct {
 	until    time.Duration // counted from when the question was sent
 	received time.Duration
 	decision algorithms.Decision
+	asked    chan struct{} // see turn
 }
 
 func newDenied(most time.Duration) *denied {
@@ -66,18 +67,17 @@ func (d *denied) place(p *store.Prepared, key string) (*deniedShard, deniedID) {
 	return &d.shards[id.key[0]%deniedShards], id
 }
 
-// refuses finds a refusal of a check that still holds, and says what it comes to now.
-func (d *denied) refuses(c *store.Check, p *store.Prepared, now time.Duration) (algorithms.Decision, bool) {
+// refuses finds a refusal of a check that still holds, and says what it comes to now. If
+// it held until a moment ago, the request takes its turn to ask anew.
+func (d *denied) refuses(c *store.Check, p *store.Prepared, now time.Duration, t *turn) (algorithms.Decision, bool) {
 	shard, id := d.place(p, c.Key)
 	shard.mu.Lock()
 	r, ok := shard.known[id]
-	if ok && now >= r.until {
-		delete(shard.known, id)
-		d.size.Add(-1)
-		ok = false
+	if ok && now >= r.until && c.Cost >= r.cost {
+		t.take(shard, id, r)
 	}
 	shard.mu.Unlock()
-	if !ok || c.Cost < r.cost {
+	if !ok || now >= r.until || c.Cost < r.cost {
 		return algorithms.Decision{}, false
 	}
 	// Redis decided before the answer was received: told from then, no wait is too short.

@@ -3,6 +3,8 @@ package redisstore_test
 import (
 	"context"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -62,6 +64,34 @@ func TestRefusalsAreRemembered(t *testing.T) {
 				t.Errorf("%d calls for %d admitted and %d refused", asked, admitted, refused)
 			}
 		})
+	}
+}
+
+// TestManyAskAnewAsOne: of those that come when a refusal is over, one asks and the others
+// hear what it heard.
+func TestManyAskAnewAsOne(t *testing.T) {
+	server := redistest.Start(t)
+	s := open(t, redisstore.Options{Address: server.Addr()})
+	rule := storetest.Rule(t, "z", "token_bucket", algorithms.Limit{Events: 100, Window: time.Second})
+	before := calls(t, server)
+	var admitted, refused atomic.Int64
+	var clients sync.WaitGroup
+	for begin, n := time.Now(), 0; n < 32; n++ {
+		clients.Go(func() {
+			for time.Since(begin) < time.Second {
+				if ask(t, s, store.Check{Rule: rule, Key: "client", Cost: 1})[0].Allowed {
+					admitted.Add(1)
+				} else {
+					refused.Add(1)
+				}
+			}
+		})
+	}
+	clients.Wait()
+	asked := int64(calls(t, server) - before)
+	t.Logf("%d admitted, %d refused, %d calls", admitted.Load(), refused.Load(), asked)
+	if most := 2*admitted.Load() + 20; asked > most || refused.Load() < 1000 {
+		t.Errorf("%d calls for %d admitted and %d refused, want at most %d", asked, admitted.Load(), refused.Load(), most)
 	}
 }
 

@@ -17,7 +17,7 @@ func (s *settled) has(i int) bool { return s[i/64]&(1<<(i%64)) != 0 }
 // together if one of them is, and each that stands apart. What would be refused for the
 // sake of another is not looked at, so its decision holds no numbers. It tells how many
 // checks are left.
-func (s *Store) remembered(checks []store.Check, decisions []algorithms.Decision, now time.Duration, known *settled) (left int) {
+func (s *Store) remembered(checks []store.Check, decisions []algorithms.Decision, now time.Duration, known *settled, t *turn) (left int) {
 	left = len(checks)
 	if s.denied.size.Load() == 0 {
 		return left
@@ -25,7 +25,7 @@ func (s *Store) remembered(checks []store.Check, decisions []algorithms.Decision
 	refused := false
 	for i := range checks {
 		c := &checks[i]
-		d, ok := s.denied.refuses(c, c.Rule.At(s.date(c.Rule)), now)
+		d, ok := s.denied.refuses(c, c.Rule.At(s.date(c.Rule)), now, t)
 		if !ok {
 			continue
 		}

@@ -69,21 +69,42 @@ func (s *Store) Take(ctx context.Context, checks []store.Check, decisions []algo
 	case n > store.MaxChecks:
 		return fmt.Errorf("%d checks at once, at most %d", n, store.MaxChecks)
 	}
-	var sent time.Duration
 	var known settled
-	if s.denied.most > 0 {
-		sent = s.denied.now()
-		if s.remembered(checks, decisions, sent, &known) == 0 {
-			return nil
-		}
+	if s.denied.most == 0 {
+		return s.take(ctx, checks, decisions, &known, 0)
 	}
+	sent := s.denied.now()
+	var t turn
+	left := s.remembered(checks, decisions, sent, &known, &t)
+	if left > 0 && t.asked != nil && !t.first {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.timeout)
+		defer cancel()
+		if err := t.wait(ctx); err != nil {
+			return err
+		}
+		known, t, sent = settled{}, turn{}, s.denied.now()
+		left = s.remembered(checks, decisions, sent, &known, &t)
+	}
+	var err error
+	if left > 0 {
+		err = s.take(ctx, checks, decisions, &known, sent)
+	}
+	if t.first {
+		s.denied.end(&t)
+	}
+	return err
+}
+
+// take has Redis decide what is not known.
+func (s *Store) take(ctx context.Context, checks []store.Check, decisions []algorithms.Decision, known *settled, sent time.Duration) error {
 	if !s.slots { // else it is asked for each slot
 		if err := s.refuses(ctx); err != nil {
 			return err
 		}
 	}
 	q := questions.Get().(*question)
-	if err := q.ask(s, checks, &known); err != nil {
+	if err := q.ask(s, checks, known); err != nil {
 		return err
 	}
 	var err error
