@@ -278,7 +278,7 @@ func wants(allowed bool) func(string) error {
 // add adds a subject with so many keys of a rule.
 func (c *cost) add(s *subject, rule *store.Rule, keys int) {
 	if s.text == "" {
-		s.text = c.store.script.text
+		s.text = c.store.script.Load().text
 	}
 	var err error
 	if s.digest, err = c.admin.ScriptLoad(context.Background(), s.text).Result(); err != nil {

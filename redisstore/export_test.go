@@ -14,7 +14,7 @@ import (
 func NewWithClock(options Options, key string) (*Store, error) {
 	s, err := New(options)
 	if err == nil {
-		s.script = newScript("{ 0, redis.call('GET', '"+key+"') }", time.Hour)
+		s.script.Store(newScript("{ 0, redis.call('GET', '"+key+"') }", time.Hour))
 	}
 	return s, err
 }
@@ -26,12 +26,12 @@ func (s *Store) SetToday(now func() int64) { s.today = now }
 func (s *Store) Key(rule *store.Rule, key string) string { return s.key(rule, key) }
 
 // ScriptText is what Redis gets to run.
-func (s *Store) ScriptText() string { return s.script.text }
+func (s *Store) ScriptText() string { return s.script.Load().text }
 
 // SetScript makes Redis run something else.
 func (s *Store) SetScript(text string) {
 	digest := sha1.Sum([]byte(text)) //nolint:gosec // as in script.go
-	s.script = script{text: text, digest: hex.EncodeToString(digest[:])}
+	s.script.Store(&script{text: text, digest: hex.EncodeToString(digest[:])})
 }
 
 // Remembered is how many refusals are remembered, of at most MaxRemembered.
@@ -44,7 +44,7 @@ func (s *Store) Beat() { s.presence.beat(lifetime, 10*time.Second) }
 
 // SetNow stops the script's clock, wherever the script runs.
 func (s *Store) SetNow(now int64) {
-	s.script = newScript(fmt.Sprintf("{ 0, %d }", now), time.Hour)
+	s.script.Store(newScript(fmt.Sprintf("{ 0, %d }", now), time.Hour))
 }
 
 // Settled returns when what was to be given back has been.

@@ -17,7 +17,7 @@ type lane struct {
 
 	address string
 	client  *redis.Client
-	script  *script
+	script  *atomic.Pointer[script]
 	breaker *breaker
 	quit    <-chan struct{} // closed with the store
 
@@ -33,7 +33,7 @@ func (l *lane) run(ctx context.Context, c *call) error {
 // evaluate runs the script, if need be with the word that makes a node take what is about
 // to become its own.
 func (l *lane) evaluate(ctx context.Context, c *call, asking bool) error {
-	cmd := c.evalsha(ctx, l.script)
+	cmd := c.evalsha(ctx, l.script.Load())
 	return l.finish(ctx, c, cmd, l.process(ctx, cmd, asking), asking)
 }
 
@@ -41,7 +41,7 @@ func (l *lane) evaluate(ctx context.Context, c *call, asking bool) error {
 // nothing has run yet, and it gets the text.
 func (l *lane) finish(ctx context.Context, c *call, cmd *redis.StringCmd, err error, asking bool) error {
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {
-		cmd = redis.NewStringCmd(ctx, c.arguments("eval", l.script.text)...)
+		cmd = redis.NewStringCmd(ctx, c.arguments("eval", l.script.Load().text)...)
 		err = l.process(ctx, cmd, asking)
 	}
 	if err == nil {

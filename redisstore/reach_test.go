@@ -18,7 +18,7 @@ func TestReach(t *testing.T) {
 	if !s.topology.(single).only.reach() {
 		t.Fatal("not reached")
 	}
-	known := server.Admin().ScriptExists(context.Background(), s.script.digest).Val()
+	known := server.Admin().ScriptExists(context.Background(), s.script.Load().digest).Val()
 	if keys := server.Admin().DBSize(context.Background()).Val(); keys != 0 || len(known) != 1 || !known[0] {
 		t.Errorf("the script is known: %v, %d keys", known, keys)
 	}

@@ -25,7 +25,7 @@ type script struct{ text, digest string }
 
 // newScript assembles the script. Clock is a Lua expression: a list of seconds and
 // microseconds.
-func newScript(clock string, margin time.Duration) script {
+func newScript(clock string, margin time.Duration) *script {
 	var twins strings.Builder
 	for _, name := range algorithms.Names() {
 		a, _ := algorithms.Get(name)
@@ -46,5 +46,5 @@ func newScript(clock string, margin time.Duration) script {
 		"MARGIN_S", strconv.Itoa(int(margin.Seconds())+1), // what is left of a second counts as one
 	).Replace(text)
 	digest := sha1.Sum([]byte(text)) //nolint:gosec // as above
-	return script{text: text, digest: hex.EncodeToString(digest[:])}
+	return &script{text: text, digest: hex.EncodeToString(digest[:])}
 }

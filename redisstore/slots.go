@@ -152,7 +152,7 @@ func (s *Store) sendSlots(ctx context.Context, l *lane, c *call) error {
 func (s *Store) runSlots(ctx context.Context, l *lane, c *call) {
 	slot := c.questions[0].slot
 	if !slices.ContainsFunc(c.questions, func(q *question) bool { return q.slot != slot }) {
-		s.runSlot(ctx, l, c, c.evalsha(ctx, l.script), nil)
+		s.runSlot(ctx, l, c, c.evalsha(ctx, l.script.Load()), nil)
 		return
 	}
 	slices.SortStableFunc(c.questions, func(a, b *question) int { return cmp.Compare(a.slot, b.slot) })
@@ -160,7 +160,7 @@ func (s *Store) runSlots(ctx context.Context, l *lane, c *call) {
 	cmds := make([]*redis.StringCmd, len(calls))
 	_, _ = l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, one := range calls {
-			cmds[i] = one.evalsha(ctx, l.script)
+			cmds[i] = one.evalsha(ctx, l.script.Load())
 			if err := p.Process(ctx, cmds[i]); err != nil {
 				return err
 			}
@@ -223,7 +223,7 @@ func (s *Store) runKeys(ctx context.Context, l *lane, c *call) bool {
 	var wait sync.WaitGroup
 	for _, one := range calls {
 		wait.Go(func() {
-			s.runSlot(ctx, l, one, one.evalsha(ctx, l.script), nil)
+			s.runSlot(ctx, l, one, one.evalsha(ctx, l.script.Load()), nil)
 			one.free()
 		})
 	}

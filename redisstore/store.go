@@ -18,7 +18,7 @@ import (
 
 // Store implements [store.Store].
 type Store struct {
-	script  script
+	script  atomic.Pointer[script] // a test may set another while it is in use
 	prefix  string
 	timeout time.Duration
 	logger  func() *zap.Logger
@@ -43,7 +43,6 @@ func New(options Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		script:  newScript(redisClock, ttlMargin),
 		prefix:  options.KeyPrefix,
 		timeout: options.Timeout,
 		logger:  options.Logger,
@@ -51,6 +50,7 @@ func New(options Options) (*Store, error) {
 		today:   func() int64 { return time.Now().UnixMicro() },
 		slots:   options.Mode == ModeCluster,
 	}
+	s.script.Store(newScript(redisClock, ttlMargin))
 	s.returns.init()
 	if s.topology, err = s.open(options); err != nil {
 		return nil, err
