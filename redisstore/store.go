@@ -86,14 +86,13 @@ func (s *Store) Take(ctx context.Context, checks []store.Check, decisions []algo
 		known, t, sent = settled{}, turn{}, s.denied.now()
 		left = s.remembered(checks, decisions, sent, &known, &t)
 	}
-	var err error
-	if left > 0 {
-		err = s.take(ctx, checks, decisions, &known, sent)
-	}
 	if t.first {
-		s.denied.end(&t)
+		defer s.denied.end(&t)
 	}
-	return err
+	if left == 0 {
+		return nil
+	}
+	return s.take(ctx, checks, decisions, &known, sent)
 }
 
 // take has Redis decide what is not known.
