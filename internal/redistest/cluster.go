@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
 )
 
 const (
@@ -55,7 +54,9 @@ func StartCluster(t testing.TB, masters, replicasEach int, options ...Option) *C
 	c.meet()
 	for i, node := range c.nodes[masters:] {
 		master := c.nodes[i%masters]
-		c.await(func(ctx context.Context) error { return node.admin.Do(ctx, "cluster", "replicate", c.ids[master]).Err() })
+		c.await(func(ctx context.Context) error {
+			return node.admin.Do(ctx, "cluster", "replicate", c.ids[master]).Err()
+		})
 	}
 	c.Await()
 	return c
@@ -255,4 +256,3 @@ func addrs(servers []*Server, of func(*Server) string) []string {
 	}
 	return list
 }
-
