@@ -68,7 +68,7 @@ func (r *returns) take() []store.Correction {
 func (s *Store) Settle(corrections ...store.Correction) {
 	for i := range corrections {
 		c := &corrections[i]
-		if c.Hold != "" {
+		if c.Hold != "" && c.Delta <= -c.Cost {
 			s.holds.Remove(c.Hold)
 		}
 		if c.Delta < 0 {
