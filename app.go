@@ -17,8 +17,10 @@ func init() {
 // App is what the rate limit handlers of one config have in common. It takes no
 // options: the handlers load it.
 type App struct {
-	mu    sync.Mutex
-	zones map[string]definition
+	mu      sync.Mutex
+	zones   map[string]definition
+	metrics metrics
+	watched map[string]bool // stores, by identity
 
 	memory   *memorystore.Store
 	settings memorystore.Settings
@@ -52,8 +54,11 @@ func appOf(ctx caddy.Context) (*App, error) {
 }
 
 // Provision implements [caddy.Provisioner].
-func (a *App) Provision(caddy.Context) error {
-	a.zones = make(map[string]definition)
+func (a *App) Provision(ctx caddy.Context) error {
+	a.zones, a.watched = make(map[string]definition), make(map[string]bool)
+	if err := ctx.GetMetricsRegistry().Register(&a.metrics); err != nil {
+		return fmt.Errorf("registering metrics: %w", err)
+	}
 	return nil
 }
 
@@ -105,6 +110,16 @@ func (d definition) unlike(other definition) string {
 		return given("ipv4_prefix", d.ipv4Prefix) + " and " + given("ipv4_prefix", other.ipv4Prefix)
 	}
 	return given("ipv6_prefix", d.ipv6Prefix) + " and " + given("ipv6_prefix", other.ipv6Prefix)
+}
+
+// first tells whether this is the first handler of the config that asks about a store: one
+// speaks for all.
+func (a *App) first(kept *lease) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	seen := a.watched[kept.id]
+	a.watched[kept.id] = true
+	return !seen
 }
 
 // configure notes what the config says of the memory store, of which there is one in

@@ -32,17 +32,19 @@ func BenchmarkHandler(b *testing.B) {
 			if c.zones != "" {
 				handler = provision(b, config(b), `{"rate_limits": {`+c.zones+`}}`)
 			}
-			w := httptest.NewRecorder()
+			server, w := new(caddyhttp.Server), httptest.NewRecorder()
 			addresses := make([]string, c.keys)
 			for i := range addresses {
 				addresses[i] = fmt.Sprintf("203.%d.%d.%d", i/65536, i/256%256, i%256)
 			}
-			r := request(w, "203.0.113.7:1")
-			vars := r.Context().Value(caddyhttp.VarsCtxKey).(map[string]any)
+			bare := httptest.NewRequest(http.MethodGet, "http://example.com/path", nil)
+			bare.RemoteAddr = "203.0.113.7:1"
 			i := 0
 			b.ReportAllocs()
 			for b.Loop() {
-				vars[caddyhttp.ClientIPVarKey] = addresses[i%len(addresses)]
+				clear(w.Header())
+				r := caddyhttp.PrepareRequest(bare, caddy.NewReplacer(), w, server)
+				r.Context().Value(caddyhttp.VarsCtxKey).(map[string]any)[caddyhttp.ClientIPVarKey] = addresses[i%len(addresses)]
 				i++
 				if err := handler.ServeHTTP(w, r, passing); err != nil && c.name != "refused" {
 					b.Fatal(err)

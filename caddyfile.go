@@ -1,6 +1,7 @@
 package caddyratelimit
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/caddyserver/caddy/v2"
@@ -43,8 +44,11 @@ func init() {
 //	    store           <backend> { ... }
 //	    on_store_error  allow|deny|local
 //	    instances       <n>
-//	    headers         draft-10|off
+//	    headers         draft-10|x-ratelimit|spring ...|off
+//	    header_name     <field> <name>
+//	    on_limit        status|problem
 //	    status          <code>
+//	    log             off|first|all
 //	    log_key         [true|false]
 //	    jitter          <fraction>
 //	    sweep_interval  <duration>
@@ -95,6 +99,15 @@ func (h *Handler) inherit(defaults *Handler) {
 	}
 	if h.Headers == nil {
 		h.Headers = slices.Clone(defaults.Headers)
+		if h.HeaderNames == nil {
+			h.HeaderNames = maps.Clone(defaults.HeaderNames)
+		}
+	}
+	if h.OnLimit == "" {
+		h.OnLimit = defaults.OnLimit
+	}
+	if h.Log == "" {
+		h.Log = defaults.Log
 	}
 	if h.Status == 0 {
 		h.Status = defaults.Status
@@ -119,13 +132,34 @@ func handlerOptions(h *Handler, d *caddyfile.Dispenser) map[string]option {
 		"on_store_error":  {parse: text(d, &h.OnStoreError)},
 		"instances":       {parse: optional(&h.Instances, func(n *int) parser { return integer(d, "instances", n) })},
 		"headers":         {parse: texts(d, &h.Headers)},
+		"header_name":     {repeats: true, parse: headerName(d, &h.HeaderNames)},
+		"on_limit":        {parse: text(d, &h.OnLimit)},
 		"status":          {parse: integer(d, "status", &h.Status)},
+		"log":             {parse: text(d, &h.Log)},
 		"log_key":         {parse: boolean(d, "log_key", &h.LogKey)},
 		"jitter":          {parse: optional(&h.Jitter, func(f *float64) parser { return fraction(d, "jitter percentage", f) })},
 		"sweep_interval":  {label: "sweep interval", parse: sweepInterval(d, &h.SweepInterval)},
 		"disable_metrics": {parse: boolean(d, "disable_metrics", &h.DisableMetrics)},
 		"distributed":     {refused: "distributed" + unsupported},
 		"storage":         {refused: "storage" + unsupported},
+	}
+}
+
+// headerName reads a field and the name it is to have instead.
+func headerName(d *caddyfile.Dispenser, to *map[string]string) parser {
+	return func() (string, error) {
+		var field, name string
+		if !d.AllArgs(&field, &name) {
+			return "", d.ArgErr()
+		}
+		if before, ok := (*to)[field]; ok {
+			return "", d.Errf("header_name already specified: %s %s", field, before)
+		}
+		if *to == nil {
+			*to = make(map[string]string)
+		}
+		(*to)[field] = name
+		return "", nil
 	}
 }
 

@@ -27,9 +27,9 @@ func init() {
 
 // Handler limits how many requests pass. Each request is sorted into the zones whose
 // matchers match; each zone tells clients apart by a key and has a limit. All zones
-// decide together: if one refuses, none is charged and the request ends with an HTTP
-// error of status 429, which error routes can handle. `{http.rate_limit.exceeded.name}`
-// then holds the zone's name.
+// decide together: if one refuses, none is charged and the request ends with status 429,
+// which error routes can handle. Placeholders such as `{http.rate_limit.zone}` and
+// `{http.rate_limit.remaining}` tell what was decided.
 //
 // Answers carry the header fields Retry-After (when refused), RateLimit and
 // RateLimit-Policy.
@@ -52,12 +52,24 @@ type Handler struct {
 	// store has last seen alive.
 	Instances *int `json:"instances,omitempty"`
 
-	// The header fields that tell clients about their limits: `draft-10` (the default)
-	// for RateLimit and RateLimit-Policy of draft-ietf-httpapi-ratelimit-headers-10, or
-	// `off`. Retry-After is always sent with a refusal.
+	// The header fields that tell clients about their limits, several styles if need be:
+	// `draft-10` (the default) for RateLimit and RateLimit-Policy of
+	// draft-ietf-httpapi-ratelimit-headers-10; `x-ratelimit` for X-RateLimit-Limit,
+	// X-RateLimit-Remaining, X-RateLimit-Reset (seconds from now) and, on a refusal,
+	// X-RateLimit-Retry-After; `spring` for those of Spring Cloud Gateway; or `off`. Fields of these
+	// names from an upstream are replaced. Retry-After is always sent with a refusal.
 	Headers []string `json:"headers,omitempty"`
 
-	// The status of a refusal. Default: 429.
+	// Other names for these fields, by the names they have: `{"X-RateLimit-Limit":
+	// "X-Quota"}`. Default: none.
+	HeaderNames map[string]string `json:"header_names,omitempty"`
+
+	// What a refusal says: `status` (the default) leaves the body to error routes, and
+	// else empty; `problem` writes a JSON problem (RFC 9457) that names the zones whose
+	// limits refuse, and error routes do not run.
+	OnLimit string `json:"on_limit,omitempty"`
+
+	// The status of a refusal by a limit. Default: 429.
 	Status int `json:"status,omitempty"`
 
 	// How much is added to Retry-After at random, as a fraction of it, so that clients
@@ -68,12 +80,17 @@ type Handler struct {
 	// the shortest counts. Default: 1m.
 	SweepInterval caddy.Duration `json:"sweep_interval,omitempty"`
 
-	// Whether log lines about refusals hold the key, which may be personal or secret.
-	// Default: false.
+	// Which refusals are logged: `first` (the default) is one line for a key in a window
+	// (or an hour, if that is less), and one for each zone with the number of those that were not logged;
+	// `all` is a line each, at the rate of whoever is refused; `off` is none.
+	Log string `json:"log,omitempty"`
+
+	// Whether log lines and events about refusals hold the key, which may be personal or
+	// secret. Default: false.
 	LogKey *bool `json:"log_key,omitempty"`
 
-	// Accepted, for configs that were written for github.com/mholt/caddy-ratelimit. It has
-	// no effect: no metrics are kept yet.
+	// Whether this handler's zones and store are left out of Caddy's metrics. Default:
+	// false.
 	DisableMetrics *bool `json:"disable_metrics,omitempty"`
 
 	// Not supported; loading fails with what to write instead.
@@ -82,11 +99,16 @@ type Handler struct {
 	// Not supported; loading fails with what to write instead.
 	Storage json.RawMessage `json:"storage,omitempty"`
 
-	logger *zap.Logger
-	zones  []*Zone
-	store  *lease
-	local  *lease // stands in for the store; nil if no zone may need it
-	answer answer
+	logger   *zap.Logger
+	zones    []*Zone
+	store    *lease
+	local    *lease // stands in for the store; nil if no zone may need it
+	answer   *answer
+	events   events
+	journal  *journal
+	measures bool // how long decisions take
+	caught   bool // errors are, by a subroute
+	unwatch  func()
 }
 
 // CaddyModule returns the Caddy module information.
@@ -101,6 +123,15 @@ func (Handler) CaddyModule() caddy.ModuleInfo {
 func (h *Handler) Provision(ctx caddy.Context) error {
 	h.logger = ctx.Logger()
 	if err := h.check(); err != nil {
+		return err
+	}
+	names, err := newFieldNames(h.Headers, h.HeaderNames)
+	if err != nil {
+		return err
+	}
+	h.measures = h.DisableMetrics == nil || !*h.DisableMetrics
+	h.caught = caughtBySubroute(ctx)
+	if h.events, err = newEvents(ctx); err != nil {
 		return err
 	}
 	app, err := appOf(ctx)
@@ -133,6 +164,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		if err := app.define(z, h.store); err != nil {
 			return fmt.Errorf("zone %q: %w", name, err)
 		}
+		z.number = len(h.zones)
 		h.zones = append(h.zones, z)
 	}
 	if slices.ContainsFunc(h.zones, func(z *Zone) bool { return z.onStoreError == localOnError }) {
@@ -140,7 +172,14 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 			return err
 		}
 	}
-	h.answer = newAnswer(h)
+	h.answer = newAnswer(h, names)
+	h.journal = newJournal(h.zones, h.logSilent)
+	if app.first(h.store) {
+		h.unwatch = h.store.shared.health.watch(h.storeState)
+	}
+	if h.measures {
+		app.metrics.add(h.zones, h.store)
+	}
 	return nil
 }
 
@@ -194,13 +233,19 @@ func (h *Handler) check() error {
 	if len(h.Headers) == 0 {
 		h.Headers = []string{headersDraft10}
 	}
-	for _, style := range h.Headers {
-		if style != headersDraft10 && style != headersOff {
-			return fmt.Errorf("headers must be draft-10 or off, got %q", style)
-		}
+	return errors.Join(
+		oneOf("on_limit", &h.OnLimit, onLimitStatus, onLimitProblem),
+		oneOf("log", &h.Log, logFirst, logOff, logAll),
+	)
+}
+
+// oneOf judges a word. The first is the default.
+func oneOf(option string, word *string, words ...string) error {
+	if *word == "" {
+		*word = words[0]
 	}
-	if len(h.Headers) > 1 {
-		return fmt.Errorf("headers must be one of draft-10 and off, got %q", h.Headers)
+	if !slices.Contains(words, *word) {
+		return fmt.Errorf("%s must be %s or %s, got %q", option, strings.Join(words[:len(words)-1], ", "), words[len(words)-1], *word)
 	}
 	return nil
 }
@@ -231,6 +276,12 @@ func (h *Handler) backend(ctx caddy.Context) (Backend, error) {
 // however far that got.
 func (h *Handler) Cleanup() error {
 	var errs []error
+	if h.journal != nil {
+		h.journal.close()
+	}
+	if h.unwatch != nil {
+		h.unwatch()
+	}
 	for _, z := range h.RateLimits {
 		if z != nil {
 			z.release()
@@ -246,8 +297,8 @@ func (h *Handler) Cleanup() error {
 
 // ServeHTTP implements [caddyhttp.MiddlewareHandler].
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	held, done, err := h.decide(w, r)
-	if done || err != nil {
+	w, held, err := h.decide(w, r)
+	if w == nil || err != nil {
 		return err
 	}
 	if held != nil {

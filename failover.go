@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -56,8 +54,8 @@ func (h *Handler) ask(l *lease, a *attempt, r *http.Request, p *patience) (*hold
 }
 
 // fallBack decides a request that the store did not, each zone as it says: one that
-// denies, and is no dry run, is enough to deny, those that decide locally do so together, the others let it
-// pass. What is left of the attempt are the zones that have decided.
+// denies, and is no dry run, is enough to deny, those that decide locally do so together,
+// the others let it pass. What is left of the attempt are the zones that have decided.
 func (h *Handler) fallBack(a *attempt, r *http.Request, p *patience) (*hold, error) {
 	for _, z := range a.zones[:a.firm] {
 		if z.onStoreError == denyOnError {
@@ -74,20 +72,9 @@ func (h *Handler) fallBack(a *attempt, r *http.Request, p *patience) (*hold, err
 var errNoStore = errors.New("rate limit store does not answer")
 
 // deny answers for a store that does not: the fault is ours, so it is no 429.
-func deny(w http.ResponseWriter, r *http.Request) error {
+func (h *Handler) deny(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Retry-After", "1")
-	return unavailable(w, r, errNoStore)
-}
-
-// unavailable answers 503. Caddy logs each error of this kind, at the rate of the
-// requests; so it is one only where error routes want it.
-func unavailable(w http.ResponseWriter, r *http.Request, err error) error {
-	server, _ := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
-	if server == nil || server.Errors != nil && len(server.Errors.Routes) > 0 {
-		return caddyhttp.Error(http.StatusServiceUnavailable, err)
-	}
-	w.WriteHeader(http.StatusServiceUnavailable)
-	return nil
+	return h.end(w, r, http.StatusServiceUnavailable, errNoStore)
 }
 
 // detached is a request's context that does not end when the client leaves.

@@ -24,8 +24,10 @@ type grant struct {
 	quota   int64         // what a client may hold at once
 	others  *grant        // of those for whom no slots are reserved; nil if none are
 
-	policy string // item of RateLimit-Policy
-	item   string // begin of the item of RateLimit
+	shown     string // the zone's name as header fields can have it
+	policy    string // item of RateLimit-Policy
+	item      string // begin of the item of RateLimit
+	replenish string // events per second
 }
 
 // granting is how the grants of a zone, or of one of its plans, are made.
@@ -76,6 +78,7 @@ func (m *granting) of(limit algorithms.Limit, n numbers) (*grant, error) {
 // grants is where a request's grant comes from: fixed is for all requests, or varying
 // makes one of what the request brings.
 type grants struct {
+	likely  *grant // one of them; nil if there are none
 	fixed   *grant
 	varying *varying
 }
@@ -90,9 +93,9 @@ func newGrants(m granting) (g grants, err error) {
 		return g, err
 	}
 	if !m.limit.varies() {
-		return grants{fixed: first}, nil
+		return grants{likely: first, fixed: first}, nil
 	}
-	return grants{varying: &varying{granting: m, seed: maphash.MakeSeed()}}, nil
+	return grants{likely: first, varying: &varying{granting: m, seed: maphash.MakeSeed()}}, nil
 }
 
 func (g *grants) of(repl *caddy.Replacer) (*grant, error) {

@@ -105,6 +105,24 @@ func (z *Zone) choosePlan(repl *caddy.Replacer) (*plan, error) {
 	return z.noPlan, nil
 }
 
+// limits are those of the plans that have one, with what they take over from the zone.
+// There need be no plans.
+func (p *Plans) limits(base *Limit) map[string]Limit {
+	if p == nil {
+		return nil
+	}
+	all := make(map[string]Limit, len(p.Plans))
+	for name, of := range p.Plans {
+		if of == nil {
+			of = new(Plan)
+		}
+		if !of.Unlimited {
+			all[name] = of.over(base)
+		}
+	}
+	return all
+}
+
 // describe says what the plans come to, with what they take over from the zone.
 func (p *Plans) describe(base *Limit) string {
 	var b strings.Builder

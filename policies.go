@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
@@ -16,22 +15,21 @@ import (
 
 // asked is what is to be asked of the store for a request that met a zone.
 type asked struct {
-	grant *grant // nil if the zone lets the request alone
-	key   string
-	cost  int64
-	dry   bool // the zone may not refuse the request
+	grant  *grant // nil if there is nothing to ask
+	key    string
+	cost   int64
+	dry    bool  // the zone may not refuse the request
+	why    error // the zone refuses the request without asking
+	status int   // with this one
 }
 
-// refuse ends the request, or in a dry run lets it alone.
-func (q *asked) refuse(status int, err error) error {
-	q.grant = nil
-	if q.dry {
-		return nil
-	}
-	return caddyhttp.Error(status, err)
+// refuse notes that the request is refused without asking.
+func (q *asked) refuse(status int, why error) error {
+	q.grant, q.status, q.why = nil, status, why
+	return nil
 }
 
-// judge applies the policies of a zone that has any. An error is the end of the request.
+// judge applies the policies of a zone that has any.
 func (z *Zone) judge(q *asked, r *http.Request, repl *caddy.Replacer, log *zap.Logger) error {
 	q.dry = z.dry(q.key)
 	if blocked, err := matchesAny(z.block, r); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/seed-161337e5/caddyratelimit/memorystore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -23,8 +24,10 @@ var (
 // call under way is done.
 type shared struct {
 	store.Store
-	health *health
-	users  atomic.Int64 // the pool is one
+	health  *health
+	users   atomic.Int64 // the pool is one
+	remote  bool         // it asks a server
+	latency histogram    // of a remote one
 }
 
 // Destruct implements [caddy.Destructor].
@@ -73,7 +76,8 @@ func borrowAs(id string, backend Backend) (*lease, error) {
 		if err != nil {
 			return nil, err
 		}
-		opened := &shared{Store: s, health: newHealth(describe(backend))}
+		_, inProcess := s.(*memorystore.Store)
+		opened := &shared{Store: s, health: newHealth(describe(backend)), remote: !inProcess}
 		opened.users.Store(1)
 		return opened, nil
 	})
@@ -133,13 +137,16 @@ func (u use) end() {
 // generation sets a zone's states in this process's memory apart from those of an
 // earlier zone of the same name: when no config names a zone any more, what it counted
 // is forgotten.
-type generation struct{ salt uint64 }
+type generation struct {
+	salt  uint64
+	tally tally
+}
 
 func generationKey(storeID, zone string) string { return storeID + "\x00" + zone }
 
-func joinGeneration(key string) uint64 {
+func joinGeneration(key string) *generation {
 	value, _ := generations.LoadOrStore(key, &generation{salt: rand.Uint64()})
-	return value.(*generation).salt
+	return value.(*generation)
 }
 
 func leaveGeneration(key string) { _, _ = generations.Delete(key) }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
 
 // config stands for a loaded config.
@@ -64,4 +66,13 @@ func serve(t testing.TB, h *Handler, remote string) (int, http.Header) {
 // replaced expands placeholders as a handler behind would.
 func replaced(r *http.Request, text string) string {
 	return r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).ReplaceAll(text, "")
+}
+
+// oneRefusal is what the first zone of a handler says to a client.
+func oneRefusal(h *Handler, key string) *refusal {
+	z := h.zones[0]
+	return &refusal{
+		zone: z, key: key, grant: z.grant, decision: algorithms.Decision{RetryAfter: algorithms.Never},
+		status: h.Status, err: z.exceeded,
+	}
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -43,12 +42,13 @@ func (a *attempt) free() {
 // complete anybody may have sent the request, and the client will send it again.
 var errEarly = errors.New("TLS handshake not complete, the client's address cannot be verified")
 
-// collect sorts the request into its zones.
-func (h *Handler) collect(a *attempt, r *http.Request, repl *caddy.Replacer) error {
+// collect sorts the request into its zones. If one refuses it without asking the store,
+// the others are not looked at any more.
+func (h *Handler) collect(a *attempt, r *http.Request, repl *caddy.Replacer) (*refusal, error) {
 	for _, z := range h.zones {
 		match, err := z.matchers.AnyMatchWithError(r)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if !match {
 			continue
@@ -57,20 +57,28 @@ func (h *Handler) collect(a *attempt, r *http.Request, repl *caddy.Replacer) err
 			a.strips = append(a.strips, z.CostHeader)
 		}
 		if z.key.early && r.TLS != nil && !r.TLS.HandshakeComplete {
-			return caddyhttp.Error(http.StatusTooEarly, errEarly)
+			return nil, caddyhttp.Error(http.StatusTooEarly, errEarly)
 		}
 		q := asked{grant: z.grant, key: z.key.expand(repl), cost: z.cost}
 		if z.special {
 			if err := z.judge(&q, r, repl, h.logger); err != nil {
-				return err
-			}
-			if q.grant == nil {
-				continue
+				return nil, err
 			}
 		}
-		a.add(z, &q)
+		switch {
+		case q.why != nil:
+			f := &refusal{zone: z, key: q.key, dry: q.dry, status: q.status, err: q.why}
+			h.reject(r, repl, f)
+			if !f.dry {
+				return f, nil
+			}
+		case q.grant == nil:
+			z.tally.add(wasExempt, untimed)
+		default:
+			a.add(z, &q)
+		}
 	}
-	return nil
+	return nil, nil
 }
 
 // add notes what is to be asked of the store for a zone.
@@ -97,48 +105,63 @@ func (a *attempt) swap(i, j int) {
 	a.checks[i], a.checks[j] = a.checks[j], a.checks[i]
 }
 
-// decide finds out whether a request may pass, and lets it wait for its turn. If done is
-// true, or err is not nil, the request ends here. If it may pass, what it holds must be
-// released when it is over.
-func (h *Handler) decide(w http.ResponseWriter, r *http.Request) (held *hold, done bool, err error) {
+// decide finds out whether a request may pass, and lets it wait for its turn. If through
+// is nil, or err is not, the request ends here. Else its answer goes through that writer,
+// and what the request holds must be released when it is over.
+func (h *Handler) decide(w http.ResponseWriter, r *http.Request) (through http.ResponseWriter, held *hold, err error) {
 	a := attempts.Get().(*attempt)
 	defer a.free()
 	repl := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
-	if err := h.collect(a, r, repl); err != nil {
-		return nil, true, err
-	}
-	if len(a.zones) == 0 {
-		return a.unheld(), false, nil
+	start := h.clock()
+	rejected, err := h.collect(a, r, repl)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case rejected != nil:
+		a.count(wasNotCharged, h.since(start))
+		return nil, nil, h.refuse(w, r, rejected, nil)
+	case len(a.zones) == 0:
+		return w, a.unheld(), nil
 	}
 	var p patience
+	passed := wasAllowed
 	held, err = h.ask(h.store, a, r, &p)
 	if err != nil && err != errLeft {
 		h.store.shared.health.report(err, h.logger)
+		passed = wasLocal
 		held, err = h.fallBack(a, r, &p)
 	}
 	switch {
 	case err == errLeft:
-		return nil, true, caddyhttp.Error(statusClientClosedRequest, err)
+		a.count(wasAbandoned, h.since(start))
+		tellFailure(r, repl, wasAbandoned)
+		return nil, nil, caddyhttp.Error(statusClientClosedRequest, err)
 	case err != nil:
-		return nil, true, deny(w, r)
+		a.count(wasFailedClosed, h.since(start))
+		tellFailure(r, repl, wasFailedClosed)
+		return nil, nil, h.deny(w, r)
 	case len(a.zones) == 0: // nobody has decided, so there is nothing to tell
-		return a.unheld(), false, nil
+		tellFailure(r, repl, wasFailedOpen)
+		return w, a.unheld(), nil
 	}
-	h.noteDry(a, r, repl)
+	binding, refused := a.binding(0, a.firm)
+	a.countDecisions(passed, refused, h.since(start))
+	t := toldOf(r, repl)
+	if a.firm < len(a.zones) {
+		h.tellDry(t, a, r, passed)
+	}
 	if a.firm == 0 {
-		return a.orUnheld(held), false, nil
+		t.toTrace(r)
+		return w, a.orUnheld(held), nil
 	}
-	binding, refused := a.binding()
-	h.answer.setHeaders(w.Header(), a, binding)
+	w = h.tell(w, t, a, binding, passed)
+	t.toTrace(r)
 	if !refused {
-		return a.orUnheld(held), false, nil
+		return w, a.orUnheld(held), nil
 	}
-	h.note(a, binding, r)
-	repl.Set("http.rate_limit.exceeded.name", a.zones[binding].name)
-	if z := a.zones[binding]; z.Reserve != nil {
-		return nil, true, unavailable(w, r, z.exceeded)
-	}
-	return nil, true, caddyhttp.Error(h.Status, a.zones[binding].exceeded)
+	f := h.refusal(a, binding)
+	h.note(r, &f)
+	return nil, nil, h.refuse(w, r, &f, a)
 }
 
 // pass asks the store, again after a wait if the zones allow one, until it is clear
@@ -193,11 +216,12 @@ func (a *attempt) refused() bool {
 	return false
 }
 
-// binding picks the zone that the client should hear of: of those that refuse the one
-// with the longest wait, and if none does the one with the smallest share left.
-func (a *attempt) binding() (index int, refused bool) {
+// binding picks, of some zones, the one that the client should hear of: of those that
+// refuse the one with the longest wait, and if none does the one with the smallest share
+// left.
+func (a *attempt) binding(from, to int) (index int, refused bool) {
 	wait, share := time.Duration(-1), 2.0
-	for i := range a.firm {
+	for i := from; i < to; i++ {
 		d := &a.decisions[i]
 		if !d.Allowed {
 			if d.RetryAfter > wait {
@@ -205,45 +229,12 @@ func (a *attempt) binding() (index int, refused bool) {
 			}
 			continue
 		}
-		if left := float64(d.Remaining) / float64(max(1, d.Quota)); !refused && left < share {
+		if left := left(d); !refused && left < share {
 			index, share = i, left
 		}
 	}
 	return index, refused
 }
 
-// noteDry tells of a zone that would refuse if it were not a dry run.
-func (h *Handler) noteDry(a *attempt, r *http.Request, repl *caddy.Replacer) {
-	name := ""
-	for i := a.firm; i < len(a.decisions); i++ {
-		if !a.decisions[i].Allowed {
-			name = a.zones[i].name
-			h.note(a, i, r)
-		}
-	}
-	if a.firm < len(a.decisions) {
-		repl.Set("http.rate_limit.exceeded.name", name)
-	}
-}
-
-// note writes a debug line about a refusal.
-func (h *Handler) note(a *attempt, binding int, r *http.Request) {
-	c := h.logger.Check(zap.DebugLevel, "rate limit exceeded")
-	if c == nil {
-		return
-	}
-	clientIP, _ := caddyhttp.GetVar(r.Context(), caddyhttp.ClientIPVarKey).(string)
-	fields := []zap.Field{
-		zap.String("zone", a.zones[binding].name),
-		zap.Duration("wait", a.decisions[binding].RetryAfter),
-		zap.String("remote_ip", remoteIP(r)),
-		zap.String("client_ip", clientIP),
-	}
-	if a.checks[binding].Apart {
-		fields = append(fields, zap.Bool("dry_run", true))
-	}
-	if h.LogKey != nil && *h.LogKey {
-		fields = append(fields, zap.String("key", a.checks[binding].Key))
-	}
-	c.Write(fields...)
-}
+// left is the share of the quota that is left.
+func left(d *algorithms.Decision) float64 { return float64(d.Remaining) / float64(max(1, d.Quota)) }

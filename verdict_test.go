@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/dunglas/httpsfv"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
@@ -32,7 +33,7 @@ func TestBindingZone(t *testing.T) {
 		{"no quota at all", []algorithms.Decision{pass(1, 2), pass(0, 0)}, 1, false},
 	} {
 		a := &attempt{decisions: c.decisions, firm: len(c.decisions)}
-		if index, refused := a.binding(); index != c.index || refused != c.refused {
+		if index, refused := a.binding(0, a.firm); index != c.index || refused != c.refused {
 			t.Errorf("%s: got %d, %v", c.name, index, refused)
 		}
 	}
@@ -106,6 +107,8 @@ func TestRefusalNamesTheZone(t *testing.T) {
 	h := provision(t, config(t), `{"rate_limits": {"refusing": {"max_events": 0, "window": "1h"}, "passing": {"max_events": 9, "window": "1h"}}}`)
 	w := httptest.NewRecorder()
 	r := request(w, "203.0.113.7:1")
+	server := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
+	server.Errors = &caddyhttp.HTTPErrorConfig{Routes: caddyhttp.RouteList{{}}}
 	err := h.ServeHTTP(w, r, passing)
 	if err == nil || !strings.Contains(err.Error(), `"refusing"`) {
 		t.Errorf("got %v", err)

@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // Zone is a limit on a class of requests, for each client on its own.
@@ -97,8 +99,11 @@ type Zone struct {
 	name       string
 	matchers   caddyhttp.MatcherSets
 	key        *keyTemplate
+	number     int    // among the zones of the handler
 	generation string // key in the pool, once joined
-	exceeded   error  // what a refusal ends the request with
+	tally      *tally // the generation's
+	storeID    string
+	exceeded   error // what a refusal ends the request with
 
 	onStoreError string // OnStoreError, or the handler's
 
@@ -186,7 +191,9 @@ func loadMatchers(ctx caddy.Context, of any, field string, raw caddyhttp.RawMatc
 // provisionLimits makes ready what requests are granted and what they cost.
 func (z *Zone) provisionLimits(kept *lease, log *zap.Logger) (err error) {
 	z.generation = generationKey(kept.id, z.name)
-	m := granting{zone: z.name, limit: z.Limit, salt: joinGeneration(z.generation), reserve: z.Reserve}
+	joined := joinGeneration(z.generation)
+	z.tally, z.storeID = &joined.tally, kept.id
+	m := granting{zone: z.name, limit: z.Limit, salt: joined.salt, reserve: z.Reserve}
 	if err := z.Reserve.check(z); err != nil {
 		return err
 	}
@@ -280,6 +287,25 @@ func (z *Zone) describe() string {
 		text += fmt.Sprintf(" with %v %% reserved", z.Reserve.Percent)
 	}
 	return text
+}
+
+// rules are one for each kind of state that the zone keeps.
+func (z *Zone) rules() (rules []*store.Rule) {
+	add := func(g *grant) {
+		if g != nil && !slices.ContainsFunc(rules, func(r *store.Rule) bool { return r.ID() == g.rule.ID() }) {
+			rules = append(rules, g.rule)
+		}
+	}
+	add(z.own.likely)
+	for _, p := range z.plans {
+		add(p.grants.likely)
+	}
+	return rules
+}
+
+// lends tells whether requests hold what they take of it while they live.
+func (z *Zone) lends() bool {
+	return slices.ContainsFunc(z.rules(), func(r *store.Rule) bool { return lends(r.Algorithm().Name()) })
 }
 
 // release gives back what provision took.

@@ -207,8 +207,8 @@ func (s *Store) Close() error {
 // most requests take one lock.
 func (s *Store) place(rule *store.Rule, key string) (n int, own, shared stateID) {
 	hash := maphash.String(s.seeds[0], key)
-	zone := maphash.String(s.seeds[0], rule.ID()) ^ rule.Salt()
-	own = stateID{hash ^ zone, maphash.String(s.seeds[1], key) + zone}
+	zone := s.zone(rule)
+	own = stateID{hash ^ zone, maphash.String(s.seeds[1], key)<<32 | uint64(uint32(zone))}
 	shared = stateID{zone, hash / shards % (sharedBuckets / shards)}
 	return int(hash % shards), own, shared
 }

@@ -207,12 +207,12 @@ func (s *Store) Instances() int { return s.presence.instances() }
 // Breaker is closed while Redis is asked, open while it is not, and half-open while one
 // call finds out whether it is back. Of several masters the worst one counts.
 func (s *Store) Breaker() string {
-	worst := "closed"
+	worst := store.BreakerClosed
 	for _, l := range s.topology.masters() {
-		switch state := l.breaker.state(); {
-		case state == "open":
+		switch state := l.breaker.state(); state {
+		case store.BreakerOpen:
 			return state
-		case state != "closed":
+		case store.BreakerHalfOpen:
 			worst = state
 		}
 	}

@@ -52,6 +52,17 @@ func (h *Holds) Len() int {
 	return len(h.held)
 }
 
+// ByZone is how many charges are held in each zone.
+func (h *Holds) ByZone() map[string]int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	zones := make(map[string]int64)
+	for _, one := range h.held {
+		zones[one.check.Rule.Zone()]++
+	}
+	return zones
+}
+
 // Due returns what should be renewed by now, and takes it to be so.
 func (h *Holds) Due(now time.Time) (due []Check) {
 	h.mu.Lock()

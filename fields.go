@@ -1,0 +1,125 @@
+package caddyratelimit
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// What headers can be.
+const (
+	headersDraft10    = "draft-10"
+	headersXRateLimit = "x-ratelimit"
+	headersSpring     = "spring"
+	headersOff        = "off"
+)
+
+// field is a header field that tells of limits. Retry-After is none of these: it belongs
+// to HTTP, and no style leaves it out.
+type field uint8
+
+const (
+	rateLimitField field = iota
+	policyField
+	limitField
+	remainingField
+	resetField
+	retryAfterField
+	replenishField
+	burstField
+	requestedField
+	fields
+)
+
+// standard are the names of the fields as the styles have them.
+var standard = [fields]string{
+	rateLimitField:  "RateLimit",
+	policyField:     "RateLimit-Policy",
+	limitField:      "X-RateLimit-Limit",
+	remainingField:  "X-RateLimit-Remaining",
+	resetField:      "X-RateLimit-Reset",
+	retryAfterField: "X-RateLimit-Retry-After",
+	replenishField:  "X-RateLimit-Replenish-Rate",
+	burstField:      "X-RateLimit-Burst-Capacity",
+	requestedField:  "X-RateLimit-Requested-Tokens",
+}
+
+// styles are the fields of each style.
+var styles = map[string][]field{
+	headersDraft10:    {rateLimitField, policyField},
+	headersXRateLimit: {limitField, remainingField, resetField, retryAfterField},
+	headersSpring:     {remainingField, replenishField, burstField, requestedField},
+	headersOff:        nil,
+}
+
+// fieldNames are the fields that a handler sends, with their names in the form of
+// http.Header's keys; the others have none.
+type fieldNames struct {
+	of    [fields]string
+	sent  []field
+	names []string
+}
+
+// newFieldNames resolves styles, and names that the user likes better.
+func newFieldNames(chosen []string, own map[string]string) (f fieldNames, err error) {
+	for i, style := range chosen {
+		of, ok := styles[style]
+		switch {
+		case !ok:
+			return f, fmt.Errorf("headers must be of draft-10, x-ratelimit and spring, or off, got %q", style)
+		case slices.Contains(chosen[:i], style):
+			return f, fmt.Errorf("headers names %s twice", style)
+		case style == headersOff && len(chosen) > 1:
+			return f, fmt.Errorf("headers off stands alone, got %s", strings.Join(chosen, " "))
+		}
+		for _, one := range of {
+			if !slices.Contains(f.sent, one) {
+				f.sent = append(f.sent, one)
+				f.of[one] = http.CanonicalHeaderKey(standard[one])
+			}
+		}
+	}
+	renamed := make(map[field]bool)
+	for _, name := range slices.Sorted(maps.Keys(own)) {
+		which := f.find(name)
+		switch {
+		case renamed[which]:
+			return f, fmt.Errorf("header_name %s already specified", standard[which])
+		case which == fields:
+			return f, fmt.Errorf("header_name %s: headers %s has no such field, it has %s",
+				name, strings.Join(chosen, " "), strings.Join(f.all(), ", "))
+		case own[name] == "" || strings.IndexFunc(own[name], notInFieldName) >= 0:
+			return f, fmt.Errorf("header_name %s: %q is no name of a header field", name, own[name])
+		}
+		f.of[which], renamed[which] = http.CanonicalHeaderKey(own[name]), true
+	}
+	for _, one := range f.sent {
+		if name := f.of[one]; slices.Contains(f.names, name) || name == fieldRetryAfter {
+			return f, fmt.Errorf("header_name %s: the name %s is taken", standard[one], name)
+		}
+		f.names = append(f.names, f.of[one])
+	}
+	return f, nil
+}
+
+// find returns the field that a name stands for, if it is sent.
+func (f *fieldNames) find(name string) field {
+	for _, one := range f.sent {
+		if strings.EqualFold(standard[one], name) {
+			return one
+		}
+	}
+	return fields
+}
+
+func (f *fieldNames) all() (names []string) {
+	for _, one := range f.sent {
+		names = append(names, standard[one])
+	}
+	if names == nil {
+		names = []string{"none"}
+	}
+	return names
+}

@@ -1,0 +1,130 @@
+package caddyratelimit
+
+import (
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+)
+
+// What log can be.
+const (
+	logOff   = "off"
+	logFirst = "first"
+	logAll   = "all"
+)
+
+// topic is what a refusal is about; one is not silent for the sake of another.
+type topic uint8
+
+const (
+	dryTopic      topic = 1 << iota // would be refused, if it were no dry run
+	rejectedTopic                   // no limit, but the request itself is the reason
+	topics        topic = 1 << iota
+)
+
+func (f *refusal) topic() (t topic) {
+	if f.dry {
+		t |= dryTopic
+	}
+	if f.grant == nil {
+		t |= rejectedTopic
+	}
+	return t
+}
+
+// message is what the log says, with the words of github.com/mholt/caddy-ratelimit.
+func (t topic) message() string {
+	if t&rejectedTopic != 0 {
+		return "request rejected"
+	}
+	return "rate limit exceeded"
+}
+
+// note tells people of a refusal, in the log and as an event, unless they have heard of
+// this key lately. Nobody acts on a dry run, so it is no event.
+func (h *Handler) note(r *http.Request, f *refusal) {
+	event := eventExceeded
+	if f.grant == nil {
+		event = eventRejected
+	}
+	emits := !f.dry && h.events.wanted(event)
+	first := (h.Log == logFirst || emits) && h.journal.first(f)
+	if h.Log == logAll || h.Log == logFirst && first {
+		h.log(r, f)
+	}
+	if emits && first {
+		data := map[string]any{"zone": f.zone.name, "remote_ip": remoteIP(r), "client_ip": clientIP(r)}
+		if f.grant != nil {
+			data["wait"], data["limit"] = f.grant.wait(&f.decision), f.decision.Quota
+		} else {
+			data["reason"], data["status"] = f.err.Error(), f.status
+		}
+		if h.logsKey() {
+			data["key"] = f.key
+		}
+		h.events.emit(event, data)
+	}
+}
+
+// log writes the line about a refusal.
+func (h *Handler) log(r *http.Request, f *refusal) {
+	c := h.logger.Check(zap.InfoLevel, f.topic().message())
+	if c == nil {
+		return
+	}
+	fields := make([]zap.Field, 1, 7)
+	fields[0] = zap.String("zone", f.zone.name)
+	if f.grant != nil {
+		fields = append(fields, zap.Duration("wait", f.grant.wait(&f.decision)))
+	} else {
+		fields = append(fields, zap.String("reason", f.err.Error()), zap.Int("status", f.status))
+	}
+	fields = append(fields, zap.String("remote_ip", remoteIP(r)), zap.String("client_ip", clientIP(r)))
+	if f.dry {
+		fields = append(fields, zap.Bool("dry_run", true))
+	}
+	if h.logsKey() {
+		fields = append(fields, zap.String("key", f.key))
+	}
+	c.Write(fields...)
+}
+
+// logSilent writes how many refusals were not logged, if only first ones are.
+func (h *Handler) logSilent(z *Zone, about topic, s silence) {
+	if h.Log != logFirst || s.requests == 0 {
+		return
+	}
+	fields := []zap.Field{zap.String("zone", z.name), zap.Uint64("requests", s.requests), zap.Uint64("keys", s.keys)}
+	if about&dryTopic != 0 {
+		fields = append(fields, zap.Bool("dry_run", true))
+	}
+	h.logger.Info(about.message()+" again", fields...)
+}
+
+func (h *Handler) logsKey() bool { return h.LogKey != nil && *h.LogKey }
+
+// quietFor is how long refusals of one key are not worth another line.
+func (f *refusal) quietFor() time.Duration {
+	if f.grant == nil {
+		return often
+	}
+	return min(max(f.grant.numbers.window.length(), time.Second), time.Hour)
+}
+
+// remoteIP is the address of the connection's other end.
+func remoteIP(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
+}
+
+// clientIP is the address that Caddy believes in.
+func clientIP(r *http.Request) string {
+	ip, _ := caddyhttp.GetVar(r.Context(), caddyhttp.ClientIPVarKey).(string)
+	return ip
+}

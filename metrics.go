@@ -1,0 +1,201 @@
+package caddyratelimit
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// metrics collects what the zones and stores of one config have counted. Each config has
+// a registry of its own; the counts outlive it.
+type metrics struct {
+	mu     sync.Mutex
+	zones  []*Zone
+	stores []observedStore
+}
+
+// observedStore is a store under the name that metrics call it by.
+type observedStore struct {
+	id, name string
+	shared   *shared
+}
+
+// add has a handler's zones and store collected, each once.
+func (m *metrics) add(zones []*Zone, kept *lease) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, z := range zones {
+		known := func(other *Zone) bool { return other.name == z.name }
+		if !slices.ContainsFunc(m.zones, known) {
+			m.zones = append(m.zones, z)
+		}
+	}
+	alike := 0
+	name := strings.TrimPrefix(describe(kept.backend), "store ")
+	for _, s := range m.stores {
+		if s.id == kept.id {
+			return
+		}
+		if s.name == name || strings.HasPrefix(s.name, name+" #") {
+			alike++
+		}
+	}
+	if alike > 0 { // another database or prefix of the same Redis
+		name += " #" + strconv.Itoa(alike+1)
+	}
+	m.stores = append(m.stores, observedStore{kept.id, name, kept.shared})
+}
+
+// desc describes a metric.
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("caddy_rate_limit_"+name, help, labels, nil)
+}
+
+// The metrics. The first five have the names that github.com/mholt/caddy-ratelimit gave
+// them. A label never holds what a client can choose.
+var (
+	descRequests = desc("requests_total", "Requests that met the zone, whatever became of them.", "zone")
+	descDeclined = desc("declined_requests_total", "Requests that the zone has refused.", "zone")
+	descTime     = desc("process_time_seconds", "Time from a request's arrival to its decision, waits for a turn included.", "zone")
+	descKeys     = desc("keys_total", "Keys that the memory store keeps for the zone; it goes up and down.", "zone")
+	descConfig   = desc("config", "Always 1; the labels are the zone's limit, or that of one of its plans.", "zone", "max_events", "window", "plan")
+
+	descDecisions = desc("decisions_total", "Requests that met the zone, by what became of them there.", "zone", "outcome")
+	descInUse     = desc("concurrency_in_use", "Slots of the zone that requests of this process hold.", "zone")
+
+	descUp        = desc("store_up", "1 while the store answers, 0 while it does not.", "store")
+	descLatency   = desc("store_latency_seconds", "Time that the store's server took to answer, or not to.", "store")
+	descErrors    = desc("store_errors_total", "Decisions that the store did not give, by kind of error.", "store", "kind")
+	descBreaker   = desc("store_breaker_state", "1 for the state that the breaker in front of the store is in, 0 for the others.", "store", "state")
+	descDenyHits  = desc("store_deny_cache_hits_total", "Refusals that needed no call, for an earlier answer had said how long to refuse.", "store")
+	descInstances = desc("store_instances", "Processes that share the store, this one included.", "store")
+
+	descs = []*prometheus.Desc{
+		descRequests, descDeclined, descTime, descKeys, descConfig, descDecisions, descInUse,
+		descUp, descLatency, descErrors, descBreaker, descDenyHits, descInstances,
+	}
+)
+
+// Describe implements [prometheus.Collector].
+func (m *metrics) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range descs {
+		to <- d
+	}
+}
+
+// Collect implements [prometheus.Collector].
+func (m *metrics) Collect(to chan<- prometheus.Metric) {
+	m.mu.Lock()
+	zones, stores := slices.Clone(m.zones), slices.Clone(m.stores)
+	m.mu.Unlock()
+	c := collection{to}
+	for _, z := range zones {
+		c.zone(z)
+	}
+	for _, s := range stores {
+		c.store(s, zones)
+	}
+}
+
+// collection is one scrape.
+type collection struct{ to chan<- prometheus.Metric }
+
+func (c collection) send(d *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
+	for i, label := range labels {
+		labels[i] = strings.ToValidUTF8(label, "\uFFFD")
+	}
+	c.to <- prometheus.MustNewConstMetric(d, kind, value, labels...)
+}
+
+func (c collection) histogram(d *prometheus.Desc, h *histogram, first int, label string) {
+	count, sum, buckets := h.read(first)
+	c.to <- prometheus.MustNewConstHistogram(d, count, sum, buckets, strings.ToValidUTF8(label, "\uFFFD"))
+}
+
+func (c collection) zone(z *Zone) {
+	var all, declined uint64
+	for o, n := range z.tally.totals() {
+		all += n
+		if outcome(o).declined() {
+			declined += n
+		}
+		c.send(descDecisions, prometheus.CounterValue, float64(n), z.name, outcomeNames[o])
+	}
+	c.send(descRequests, prometheus.CounterValue, float64(all), z.name)
+	c.send(descDeclined, prometheus.CounterValue, float64(declined), z.name)
+	c.histogram(descTime, &z.tally.took, 0, z.name)
+	if z.MaxEvents != nil {
+		c.limit(z, "", &z.Limit)
+	}
+	for name, p := range z.Plan.limits(&z.Limit) {
+		c.limit(z, name, &p)
+	}
+}
+
+func (c collection) limit(z *Zone, plan string, l *Limit) {
+	window := "" // concurrency has none
+	if !lends(l.Algorithm) {
+		window = l.Window.spell()
+	}
+	c.send(descConfig, prometheus.GaugeValue, 1, z.name, l.MaxEvents.String(), window, plan)
+}
+
+func (c collection) store(s observedStore, zones []*Zone) {
+	up := 1.0
+	if !s.shared.health.answers() {
+		up = 0
+	}
+	c.send(descUp, prometheus.GaugeValue, up, s.name)
+	own := slices.DeleteFunc(slices.Clone(zones), func(z *Zone) bool { return z.storeID != s.id })
+	if counter, ok := s.shared.Store.(store.KeyCounter); ok {
+		var rules []*store.Rule
+		for _, z := range own {
+			rules = append(rules, z.rules()...)
+		}
+		kept := make(map[string]int64, len(own))
+		for i, n := range counter.CountKeys(rules) {
+			kept[rules[i].Zone()] += n
+		}
+		for _, z := range own {
+			// No counter, and its name is not to be changed: untyped, or linters complain.
+			c.send(descKeys, prometheus.UntypedValue, float64(kept[z.name]), z.name)
+		}
+	}
+	if s.shared.remote {
+		c.histogram(descLatency, &s.shared.latency, firstLatency, s.name)
+	}
+	var stats store.Stats
+	if observed, ok := s.shared.Store.(store.Observed); ok {
+		stats = observed.Stats()
+	}
+	for _, z := range own {
+		if z.lends() {
+			c.send(descInUse, prometheus.GaugeValue, float64(stats.Held[z.name]), z.name)
+		}
+	}
+	for _, kind := range redisstore.Kinds() {
+		c.send(descErrors, prometheus.CounterValue, float64(s.shared.health.errorCount(kind)), s.name, kind)
+	}
+	if !s.shared.remote {
+		return
+	}
+	if stats.Breaker != "" {
+		for _, state := range []string{store.BreakerClosed, store.BreakerHalfOpen, store.BreakerOpen} {
+			is := 0.0
+			if state == stats.Breaker {
+				is = 1
+			}
+			c.send(descBreaker, prometheus.GaugeValue, is, s.name, state)
+		}
+	}
+	c.send(descDenyHits, prometheus.CounterValue, float64(stats.DenyHits), s.name)
+	if fleet, ok := s.shared.Store.(store.Fleet); ok {
+		c.send(descInstances, prometheus.GaugeValue, float64(fleet.Instances()), s.name)
+	}
+}

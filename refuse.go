@@ -1,0 +1,115 @@
+package caddyratelimit
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+)
+
+// What on_limit can be.
+const (
+	onLimitStatus  = "status"
+	onLimitProblem = "problem"
+)
+
+// refusal is what a zone says no with, or would if it were no dry run.
+type refusal struct {
+	zone     *Zone
+	key      string
+	dry      bool
+	status   int
+	err      error
+	grant    *grant // whose limit refuses; nil if the store was not asked
+	decision algorithms.Decision
+}
+
+// refusal is that of a zone whose limit refuses.
+func (h *Handler) refusal(a *attempt, i int) refusal {
+	f := refusal{
+		zone: a.zones[i], key: a.checks[i].Key, dry: a.checks[i].Apart, grant: a.grants[i], decision: a.decisions[i],
+		status: h.Status, err: a.zones[i].exceeded,
+	}
+	if f.zone.Reserve != nil {
+		f.status = http.StatusServiceUnavailable // it is the server that has too much to do
+	}
+	return f
+}
+
+// refuse ends a request that a zone refuses.
+func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, f *refusal, a *attempt) error {
+	if h.OnLimit == onLimitProblem {
+		return writeProblem(w, r, f, a)
+	}
+	return h.end(w, r, f.status, f.err)
+}
+
+// end ends a request. It is an error only where somebody handles errors: Caddy takes
+// longer to make one than the limiter takes to decide, and logs those of 500 and above
+// at the rate of the requests; and floods are what the limiter is for.
+func (h *Handler) end(w http.ResponseWriter, r *http.Request, status int, err error) error {
+	if h.caught || errorRoutes(r) {
+		return caddyhttp.Error(status, err)
+	}
+	w.WriteHeader(status)
+	return nil
+}
+
+// errorRoutes tells whether the server has routes for errors, as handle_errors makes
+// them.
+func errorRoutes(r *http.Request) bool {
+	server, _ := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
+	return server == nil || server.Errors != nil && len(server.Errors.Routes) > 0
+}
+
+// caughtBySubroute tells whether a subroute around the handler has routes for errors,
+// which only JSON can say.
+func caughtBySubroute(ctx caddy.Context) bool {
+	for _, module := range ctx.Modules() {
+		if sub, ok := module.(*caddyhttp.Subroute); ok && sub.Errors != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// problem is the body of a refusal (RFC 9457, and the draft of the header fields).
+type problem struct {
+	Type     string   `json:"type"`
+	Title    string   `json:"title"`
+	Status   int      `json:"status"`
+	Policies []string `json:"violated-policies,omitempty"`
+}
+
+const (
+	problemMediaType = "application/problem+json"
+	quotaExceeded    = "https://iana.org/assignments/http-problem-types#quota-exceeded"
+	quotaTitle       = "Request cannot be satisfied as assigned quota has been exceeded"
+	noMoreThanStatus = "about:blank"
+)
+
+// writeProblem names the zones whose limits refuse as RateLimit-Policy does.
+func writeProblem(w http.ResponseWriter, r *http.Request, f *refusal, a *attempt) error {
+	p := problem{Type: noMoreThanStatus, Title: http.StatusText(f.status), Status: f.status}
+	if f.grant != nil {
+		p.Type, p.Title = quotaExceeded, quotaTitle
+		for i, g := range a.grants[:a.firm] {
+			if !a.decisions[i].Allowed {
+				p.Policies = append(p.Policies, g.shown)
+			}
+		}
+	}
+	body, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", problemMediaType)
+	w.WriteHeader(f.status)
+	if r.Method != http.MethodHead {
+		_, err = w.Write(append(body, '\n'))
+	}
+	return err
+}

@@ -1,0 +1,70 @@
+package caddyratelimit
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// tally counts what becomes of a zone's requests. It lives as long as the zone's
+// generation, so that reloads do not lose it, and holds nothing that a client can choose.
+type tally struct {
+	outcomes [outcomes]atomic.Uint64
+	took     histogram // to decide, waits included
+}
+
+// totals are the counts so far.
+func (t *tally) totals() (n [outcomes]uint64) {
+	for o := range n {
+		n[o] = t.outcomes[o].Load()
+	}
+	return n
+}
+
+func (t *tally) add(o outcome, took time.Duration) {
+	t.outcomes[o].Add(1)
+	if took >= 0 {
+		t.took.observe(took)
+	}
+}
+
+// count notes what became of a request in all its zones alike.
+func (a *attempt) count(o outcome, took time.Duration) {
+	for _, z := range a.zones {
+		z.tally.add(o, took)
+	}
+}
+
+// countDecisions notes what each zone has decided; passed is what became of those that
+// passed. Dry runs charge whatever the others say.
+func (a *attempt) countDecisions(passed outcome, someRefused bool, took time.Duration) {
+	for i, z := range a.zones {
+		o, firm := passed, i < a.firm
+		switch {
+		case !a.decisions[i].Allowed && firm:
+			o = z.refuses()
+		case !a.decisions[i].Allowed:
+			o = wasDryRun
+		case someRefused && firm:
+			o = wasNotCharged
+		}
+		z.tally.add(o, took)
+	}
+}
+
+// untimed says that nobody wants to know how long it took.
+const untimed = time.Duration(-1)
+
+// clock is the time since the process began, which is cheaper to ask for than the time.
+func (h *Handler) clock() time.Duration {
+	if h.measures {
+		return time.Since(processStart)
+	}
+	return 0
+}
+
+func (h *Handler) since(start time.Duration) time.Duration {
+	if h.measures {
+		return time.Since(processStart) - start
+	}
+	return untimed
+}
