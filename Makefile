@@ -34,6 +34,10 @@ test: redis lint unit fuzz ## All that CI runs: redis, lint, unit, fuzz
 redis: ## Install redis-server if it is missing
 	@scripts/redis.sh
 
+.PHONY: promtool
+promtool: ## Install promtool if it is missing
+	@scripts/promtool.sh
+
 .PHONY: lint
 lint: tools ## Check format, go vet, staticcheck, go.mod
 	@unformatted=$$($(BIN)/gofumpt -l .) || exit 1; \
@@ -48,7 +52,7 @@ lint: tools ## Check format, go vet, staticcheck, go.mod
 	cd bench && go vet ./... && ../$(BIN)/staticcheck ./... && go mod tidy -diff
 
 .PHONY: unit
-unit: redis ## Run the tests with the race detector
+unit: redis promtool ## Run the tests with the race detector
 	$(REDIS) go test -race -timeout 15m $$(go list ./... | grep -v /integration)
 	@# On its own, for it measures how soon service is back.
 	$(REDIS) go test -race -timeout 15m ./integration

@@ -184,7 +184,7 @@ func TestOnStoreErrorOfZones(t *testing.T) {
 			t.Errorf("%s: Retry-After %q with status %d", c.path, last.header.Get("Retry-After"), last.status)
 		}
 	}
-	if lines := s.linesOf(ourLogger); len(lines) != 1 || lines[0].Message != goneLine {
+	if lines := s.withoutRefusals(); len(lines) != 1 || lines[0].Message != goneLine {
 		t.Errorf("want one line, for the one store of all routes: %v", lines)
 	}
 }

@@ -3,6 +3,8 @@ package integration_test
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -40,6 +42,13 @@ func (s *server) linesOf(logger string) (lines []line) {
 		}
 	}
 	return lines
+}
+
+// withoutRefusals are this module's lines about anything else.
+func (s *server) withoutRefusals() []line {
+	return slices.DeleteFunc(s.linesOf(ourLogger), func(l line) bool {
+		return strings.HasPrefix(l.Message, "rate limit exceeded")
+	})
 }
 
 func count(lines []line, message string) (n int) {

@@ -188,7 +188,7 @@ const (
 // saysBack tells whether the log's last word is that Redis is back, after so many
 // outages.
 func saysBack(s *server, outages int) bool {
-	ours := s.linesOf(ourLogger)
+	ours := s.withoutRefusals()
 	return len(ours) > 0 && ours[len(ours)-1].Message == backLine && count(ours, goneLine) >= outages
 }
 
@@ -199,7 +199,7 @@ func checkOutageLog(t *testing.T, s *server, outages int) {
 	// On a busy machine Redis may now and then be later than 50 ms for itself.
 	const handful = 3
 	all, strange := s.lines()
-	ours := s.linesOf(ourLogger)
+	ours := s.withoutRefusals()
 	gone, back := count(ours, goneLine), count(ours, backLine)
 	if gone < outages || gone > outages+handful || back != gone && back != gone-1 || len(ours) != gone+back {
 		t.Errorf("%d lines say that Redis is gone, %d that it is back, of %d in all; want %d, %d and no more: %v",

@@ -359,6 +359,13 @@ func TestClusterDown(t *testing.T) {
 	dead.Kill()
 	until(t, func() bool { return attempt(s, rule) != nil })
 	t.Logf("down: %v", attempt(s, rule))
+	// The other nodes answer, and the one that does not counts.
+	until(t, func() bool {
+		for i := range 20 {
+			_ = s.Take(ctx, []store.Check{{Rule: rule, Key: fmt.Sprint(i), Cost: 1}}, make([]algorithms.Decision, 1))
+		}
+		return s.Stats().Breaker != store.BreakerClosed
+	})
 	dead.Restart()
 	c.Await()
 	serviceWithin(t, s, rule, "client", 2*time.Second)

@@ -1,0 +1,315 @@
+package integration_test
+
+import (
+	"bufio"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
+	"net/textproto"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quic-go/quic-go/http3"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+)
+
+// startLimitedUpstream is a server that has limits of its own, and does all that a proxy must
+// pass on.
+func startLimitedUpstream(t *testing.T) *httptest.Server {
+	t.Helper()
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header := w.Header()
+		header.Add("RateLimit", `"upstream";r=7;t=1`)
+		header.Add("RateLimit-Policy", `"upstream";q=7;w=1`)
+		header.Add("RateLimit-Policy", `"upstream 2";q=7;w=1`)
+		header.Set("X-RateLimit-Limit", "7")
+		header.Set("X-Quota", "7")
+		header.Set("X-Zone", r.Header.Get("X-Zone"))
+		switch r.URL.Path {
+		case "/hints":
+			header.Set("Link", "</style.css>; rel=preload")
+			w.WriteHeader(http.StatusEarlyHints)
+		case "/trailers":
+			header.Set("Trailer", "X-Sum")
+			_, _ = io.WriteString(w, "body")
+			header.Set("X-Sum", "42")
+		case "/socket":
+			connection, rw, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer connection.Close()
+			_, _ = rw.WriteString("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\nRateLimit: \"upstream\";r=7\r\n\r\n")
+			_ = rw.Flush()
+			line, _ := rw.ReadString('\n')
+			_, _ = rw.WriteString(line)
+			_ = rw.Flush()
+		case "/stream":
+			for range 3 {
+				_, _ = io.WriteString(w, "part ")
+				_ = http.NewResponseController(w).Flush()
+			}
+		}
+	}))
+	t.Cleanup(upstream.Close)
+	return upstream
+}
+
+// wantOurs looks at fields that two servers had something to say in.
+func wantOurs(t *testing.T, what string, header http.Header, zone string) {
+	t.Helper()
+	limits, policies := header.Values("RateLimit"), header.Values("RateLimit-Policy")
+	if len(limits) != 1 || !strings.HasPrefix(limits[0], `"`+zone+`";r=`) || len(policies) != 1 || !strings.HasPrefix(policies[0], `"`+zone+`";q=1000`) {
+		t.Errorf("%s: RateLimit %q, RateLimit-Policy %q", what, limits, policies)
+	}
+	if quota := header.Values("X-Quota"); len(quota) != 1 || quota[0] != "1000" {
+		t.Errorf("%s: X-Quota %q", what, quota)
+	}
+	if other := header.Values("X-RateLimit-Limit"); len(other) != 1 || other[0] != "7" {
+		t.Errorf("%s: the upstream's X-RateLimit-Limit, which is not ours here, is %q", what, other)
+	}
+}
+
+const headersSite = `
+	header Access-Control-Allow-Origin *
+	header -Server
+	header >X-Late late
+	encode gzip
+	rate_limit {
+		zone proxied {
+			events 1000
+			window 1h
+		}
+		zone tight {
+			match path /tight
+			events 0
+			window 1h
+		}
+		headers draft-10 x-ratelimit
+		header_name X-RateLimit-Limit X-Quota
+	}
+`
+
+// TestUpstreamHeadersAreReplaced in every version of HTTP; and what handlers around have
+// set stays.
+func TestUpstreamHeadersAreReplaced(t *testing.T) {
+	t.Parallel()
+	upstream := startLimitedUpstream(t)
+	port := redistest.FreePort(t)
+	certificate, key, roots := selfSigned(t)
+	proxy := headersSite + `
+	reverse_proxy ` + upstream.Listener.Addr().String() + ` {
+		header_up X-Zone {http.rate_limit.zone}
+	}`
+	s := startCaddy(t, caddyfile("", proxy)+fmt.Sprintf(`
+https://:%d {
+	bind 127.0.0.1
+	tls %s %s
+	%s
+}
+`, port, certificate, key, proxy))
+	config := &tls.Config{RootCAs: roots, ServerName: "localhost"}
+	h2 := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}
+	h3 := &http3.Transport{TLSClientConfig: config}
+	t.Cleanup(h2.CloseIdleConnections)
+	t.Cleanup(func() { _ = h3.Close() })
+	url := fmt.Sprintf("https://127.0.0.1:%d", port)
+	for name, to := range map[string]struct {
+		client *http.Client
+		url    string
+		major  int
+	}{
+		"HTTP/1.1": {newClient(t, ""), s.url(""), 1},
+		"HTTP/2":   {&http.Client{Transport: h2, Timeout: patience}, url, 2},
+		"HTTP/3":   {&http.Client{Transport: h3, Timeout: patience}, url, 3},
+	} {
+		for _, path := range []string{"/plain", "/stream", "/trailers", "/tight"} {
+			response, body := fetch(t, to.client, to.url+path)
+			what := name + path
+			if response.ProtoMajor != to.major {
+				t.Errorf("%s: over HTTP/%d", what, response.ProtoMajor)
+			}
+			header := response.Header
+			if header.Get("Access-Control-Allow-Origin") != "*" || header.Get("X-Late") != "late" || header["Server"] != nil {
+				t.Errorf("%s: what the header directive does is lost: %v", what, header)
+			}
+			if path == "/tight" {
+				if response.StatusCode != 429 || header.Get("Retry-After") != "3600" || !strings.HasPrefix(header.Get("RateLimit"), `"tight";r=0`) {
+					t.Errorf("%s: status %d, %v", what, response.StatusCode, header)
+				}
+				continue
+			}
+			wantOurs(t, what, header, "proxied")
+			if zone := header.Get("X-Zone"); zone != "proxied" {
+				t.Errorf("%s: the upstream saw zone %q", what, zone)
+			}
+			if path == "/stream" && body != "part part part " {
+				t.Errorf("%s: body %q", what, body)
+			}
+			if path == "/trailers" && response.Trailer.Get("X-Sum") != "42" {
+				t.Errorf("%s: trailer %v", what, response.Trailer)
+			}
+		}
+	}
+	earlyHints(t, s)
+	throughUpgrade(t, s)
+	// What encode compresses goes through its own writer.
+	response, _ := fetch(t, newClient(t, ""), s.url("/plain"), "Accept-Encoding", "gzip")
+	wantOurs(t, "encode", response.Header, "proxied")
+}
+
+// fetch is a GET, whatever the version.
+func fetch(t *testing.T, client *http.Client, url string, header ...string) (*http.Response, string) {
+	t.Helper()
+	request, err := http.NewRequest(http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		request.Header.Set(header[i], header[i+1])
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response, string(body)
+}
+
+// earlyHints: an answer before the answer passes, and does not use up the tidying.
+func earlyHints(t *testing.T, s *server) {
+	t.Helper()
+	hints := 0
+	trace := &httptrace.ClientTrace{Got1xxResponse: func(int, textproto.MIMEHeader) error { hints++; return nil }}
+	request, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), http.MethodGet, s.url("/hints"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := newClient(t, "").Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	if hints != 1 {
+		t.Errorf("%d early hints, want 1", hints)
+	}
+	wantOurs(t, "/hints", response.Header, "proxied")
+}
+
+// throughUpgrade: a connection that becomes something else, such as a WebSocket.
+func throughUpgrade(t *testing.T, s *server) {
+	t.Helper()
+	connection, err := net.Dial("tcp", s.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close()
+	_ = connection.SetDeadline(time.Now().Add(patience))
+	_, _ = io.WriteString(connection, "GET /socket HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+	reader := bufio.NewReader(connection)
+	response, err := http.ReadResponse(reader, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if limits := response.Header.Values("RateLimit"); response.StatusCode != 101 || len(limits) != 1 || !strings.HasPrefix(limits[0], `"proxied"`) {
+		t.Errorf("upgrade: status %d, RateLimit %q", response.StatusCode, limits)
+	}
+	_, _ = io.WriteString(connection, "hello\n")
+	if line, err := reader.ReadString('\n'); line != "hello\n" {
+		t.Errorf("upgrade: echo %q, %v", line, err)
+	}
+}
+
+// selfSigned makes a certificate for localhost.
+func selfSigned(t *testing.T) (certificate, key string, roots *x509.CertPool) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{"localhost"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	certificate, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	for file, block := range map[string]*pem.Block{certificate: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: pkcs8}} {
+		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	roots = x509.NewCertPool()
+	if parsed, err := x509.ParseCertificate(der); err == nil {
+		roots.AddCert(parsed)
+	}
+	return certificate, key, roots
+}
+
+// TestHeadersThroughErrorRoutes: what a client needs to know outlives a failing handler,
+// and error routes may say more of it.
+func TestHeadersThroughErrorRoutes(t *testing.T) {
+	t.Parallel()
+	upstream := startLimitedUpstream(t)
+	s := startCaddy(t, caddyfile("", `
+		header Access-Control-Allow-Origin *
+		rate_limit {
+			zone errors {
+				key {header.X-Key}
+				events 2
+				window 1h
+			}
+			headers draft-10 x-ratelimit
+		}
+		error /fails 500
+		respond ok
+		handle_errors 500 {
+			respond "{http.rate_limit.zone} {http.rate_limit.remaining}"
+		}
+		handle_errors 429 {
+			reverse_proxy `+upstream.Listener.Addr().String()+` {
+				header_up X-Zone {http.rate_limit.exceeded.name}
+				replace_status 429
+			}
+		}`))
+	client := newClient(t, "")
+	if a := s.get(client, "/fails"); a.status != 500 || a.body != "errors 1" || a.header.Get("RateLimit") == "" || a.header.Get("Access-Control-Allow-Origin") != "*" {
+		t.Errorf("status %d, body %q, %v", a.status, a.body, a.header)
+	}
+	s.get(client, "/")
+	a := s.get(client, "/")
+	if a.status != 429 || a.header.Get("X-Zone") != "errors" || a.header.Get("Retry-After") == "" || a.header.Get("Access-Control-Allow-Origin") != "*" {
+		t.Errorf("status %d, %v", a.status, a.header)
+	}
+	if limits := a.header.Values("RateLimit"); !slices.ContainsFunc(limits, func(v string) bool { return strings.HasPrefix(v, `"errors";r=0`) }) {
+		t.Errorf("RateLimit %q", limits)
+	}
+}

@@ -1,0 +1,196 @@
+package integration_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+)
+
+// TestHeadersAsOthersParseThem: answers of all algorithms, allowed and refused, in all
+// formats that there are parsers for, read by parsers that nobody here wrote.
+func TestHeadersAsOthersParseThem(t *testing.T) {
+	t.Parallel()
+	const limit, requests = 30, 36
+	dir := npmInstall(t, "ratelimit-header-parser@0.1.0", "structured-headers@2.1.0")
+	formats := map[string]string{
+		"structured": "headers draft-10",
+		"x":          "headers x-ratelimit",
+		"spring":     "headers spring x-ratelimit",
+		"draft6":     renamed("RateLimit"),
+		"dashed":     renamed("X-Rate-Limit"),
+	}
+	algorithms := []string{"sliding_window_log", "sliding_window_counter", "token_bucket", "leaky_bucket", "fixed_window"}
+	text := ""
+	for format, options := range formats {
+		for _, algorithm := range algorithms {
+			name := format + "_" + algorithm
+			text += fmt.Sprintf(`
+			handle /%[1]s {
+				rate_limit {
+					zone %[1]s {
+						algorithm %[2]s %[3]d/%[4]s
+					}
+					%[5]s
+				}
+				respond ok
+			}`, name, algorithm, limit, longWindow, options)
+		}
+	}
+	text += `
+		handle /structured_concurrency {
+			rate_limit {
+				zone structured_concurrency {
+					algorithm concurrency
+					events 30
+				}
+			}
+			respond ok
+		}`
+	s := startCaddy(t, caddyfile("", text))
+	client := newClient(t, "")
+	var answers []answered
+	for format := range formats {
+		for _, algorithm := range algorithms {
+			for i := range requests {
+				a := s.get(client, "/"+format+"_"+algorithm)
+				answers = append(answers, answered{format, format + "_" + algorithm, i + 1, a.status, a.header})
+			}
+		}
+	}
+	for range requests {
+		a := s.get(client, "/structured_concurrency")
+		answers = append(answers, answered{"structured", "structured_concurrency", 1, a.status, a.header})
+	}
+	for i, p := range parse(t, dir, answers) {
+		answers[i].judge(t, p, limit)
+	}
+	t.Logf("%d answers", len(answers))
+}
+
+// longWindow is so long that nothing comes back while a test runs.
+const longWindow = "24h"
+
+const longSeconds = 24 * 60 * 60
+
+func renamed(prefix string) string {
+	text := "headers x-ratelimit"
+	for _, field := range []string{"Limit", "Remaining", "Reset"} {
+		text += "\n header_name X-RateLimit-" + field + " " + prefix + "-" + field
+	}
+	return text
+}
+
+// answered is an answer, and which one of its zone.
+type answered struct {
+	format, zone string
+	number       int
+	status       int
+	Header       http.Header `json:"header"`
+}
+
+// parsed is what a parser made of it.
+type parsed struct {
+	Limit, Remaining int64
+	Seconds          float64
+	Limits, Policies []struct {
+		Name       string
+		R, T, Q, W int64
+		Qu         string
+	}
+}
+
+// judge compares it to what a limit comes to, counted here.
+func (a *answered) judge(t *testing.T, p parsed, limit int64) {
+	t.Helper()
+	left, refused := limit-int64(a.number), int64(a.number) > limit
+	left = max(left, 0)
+	bad := func(what string) {
+		t.Helper()
+		t.Errorf("%s, answer %d: %s: %v, parsed as %+v", a.zone, a.number, what, a.Header, p)
+	}
+	wait, err := strconv.ParseInt(a.Header.Get("Retry-After"), 10, 64)
+	if refused != (a.status == http.StatusTooManyRequests) || refused != (err == nil) || refused && (wait < 1 || wait > 2*longSeconds) {
+		bad("status or Retry-After")
+	}
+	if a.format != "structured" {
+		if p.Limit != limit || p.Remaining != left || p.Seconds <= 0 || p.Seconds > 2*longSeconds {
+			bad("values")
+		}
+		return
+	}
+	if len(p.Limits) != 1 || len(p.Policies) != 1 || p.Limits[0].Name != a.zone || p.Policies[0].Name != a.zone {
+		bad("items")
+		return
+	}
+	l, q := p.Limits[0], p.Policies[0]
+	slots := a.zone == "structured_concurrency"
+	switch {
+	case l.R != left || q.Q != limit:
+		bad("values")
+	case slots && (q.Qu != "concurrent-requests" || q.W != 0 || l.T != 0):
+		bad("unit")
+	case !slots && (q.W != longSeconds || l.T < 1 || l.T > 2*longSeconds || refused && wait < l.T):
+		bad("times")
+	}
+}
+
+// parse has a Node script parse the answers.
+func parse(t *testing.T, dir string, answers []answered) (results []parsed) {
+	t.Helper()
+	input, err := json.Marshal(answers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	script, err := os.ReadFile("testdata/parse.cjs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "parse.cjs")
+	if err := os.WriteFile(file, script, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("node", file)
+	var complaint bytes.Buffer
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(input), &complaint
+	output, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("parsing: %v\n%s", err, complaint.String())
+	}
+	if err := json.Unmarshal(output, &results); err != nil || len(results) != len(answers) {
+		t.Fatalf("%d of %d answers are parsed: %v", len(results), len(answers), err)
+	}
+	return results
+}
+
+// npmInstall installs packages where nobody else sees them.
+func npmInstall(t *testing.T, packages ...string) (dir string) {
+	t.Helper()
+	need(t, "npm", "REQUIRE_NPM")
+	dir = t.TempDir()
+	args := append([]string{"install", "--prefix", dir, "--ignore-scripts", "--no-audit", "--no-fund", "--no-save"}, packages...)
+	if output, err := exec.Command("npm", args...).CombinedOutput(); err != nil {
+		if os.Getenv("REQUIRE_NPM") == "" {
+			t.Skipf("SKIPPED: npm cannot install %v: %v\n%s", packages, err, output)
+		}
+		t.Fatalf("npm cannot install %v: %v\n%s", packages, err, output)
+	}
+	return dir
+}
+
+// need skips a test without a command, or fails it where the command is required.
+func need(t *testing.T, command, required string) {
+	t.Helper()
+	if _, err := exec.LookPath(command); err == nil {
+		return
+	}
+	if os.Getenv(required) != "" {
+		t.Fatalf("%s is not on PATH, and %s is set", command, required)
+	}
+	t.Skipf("SKIPPED: %s is not on PATH; with %s=1 that is a failure", command, required)
+}

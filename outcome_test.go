@@ -1,0 +1,259 @@
+package caddyratelimit
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+)
+
+// policed is a handler with a zone for each policy, each for a path of its own, beside
+// one that all requests meet; with what it logs.
+func policed(t *testing.T, ctx caddy.Context, options string) (*Handler, *observer.ObservedLogs) {
+	t.Helper()
+	h := provision(t, ctx, `{`+options+`"rate_limits": {
+		"a all": {"max_events": 100, "window": "1h"},
+		"block": {"match": [{"path": ["/block"]}], "max_events": 9, "window": "1h", "block": [{"header": {"Bad": ["*"]}}]},
+		"exempt": {"match": [{"path": ["/exempt"]}], "max_events": 0, "window": "1h", "exempt": [{"path": ["/exempt"]}]},
+		"key": {"match": [{"path": ["/key"]}], "key": "{http.request.header.Key}", "max_events": 9, "window": "1h", "missing_key": "reject"},
+		"skip": {"match": [{"path": ["/skip"]}], "key": "{http.request.header.Key}", "max_events": 0, "window": "1h", "missing_key": "skip"},
+		"quota": {"match": [{"path": ["/quota"]}], "max_events": "{http.vars.quota}", "window": "1h", "invalid_limit": 422},
+		"plan": {"match": [{"path": ["/plan"]}], "plan": {"of": "{http.vars.plan}", "reject": 402, "plans": {
+			"free": {"max_events": 1, "window": "1h"}, "staff": {"unlimited": true}}}},
+		"shed": {"match": [{"path": ["/shed"]}], "algorithm": "concurrency", "max_events": 1, "reserve": {"percent": 50, "match": [{"header": {"Pay": ["*"]}}]}},
+		"dry": {"match": [{"path": ["/dry"]}], "max_events": 1, "window": "1h", "dry_run": true, "block": [{"header": {"Bad": ["*"]}}]}
+	}}`)
+	core, logs := observer.New(zapcore.InfoLevel)
+	h.logger = zap.New(core)
+	return h, logs
+}
+
+// TestOutcomesOfPolicies: each request is answered, counted and told of as its zones say.
+func TestOutcomesOfPolicies(t *testing.T) {
+	ctx := config(t)
+	h, logs := policed(t, ctx, `"log": "all", "log_key": true, `)
+	exceeded, rejected := listen(t, ctx, "rate_limit_exceeded"), listen(t, ctx, "rate_limit_rejected")
+	text := "{http.rate_limit.allowed} {http.rate_limit.zone} {http.rate_limit.plan} {http.rate_limit.remaining}|{http.rate_limit.exceeded.name}"
+	want := map[string]float64{}
+	for _, c := range []struct {
+		path, header string
+		status       int
+		told         string
+		outcomes     string // of "a all", and of the zone of the path
+		line         string
+	}{
+		{"/block", "", 200, "true block  8|?", "allowed allowed", ""},
+		{"/block", "Bad", 403, "false block  |block", "not_charged rejected", "request rejected: the request is blocked"},
+		{"/exempt", "", 200, "true a all  98|?", "allowed exempt", ""},
+		{"/key", "", 401, "false key  |key", "not_charged rejected", "request rejected: the request has no key"},
+		{"/key", "Key", 200, "true key  8|?", "allowed allowed", ""},
+		{"/skip", "", 200, "true a all  96|?", "allowed exempt", ""},
+		{"/quota", "", 422, "false quota  |quota", "not_charged rejected", "request rejected: the request brings no valid limit"},
+		{"/quota", "quota=2", 200, "true quota  1|?", "allowed allowed", ""},
+		{"/plan", "", 402, "false plan  |plan", "not_charged rejected", "request rejected: the request has no plan"},
+		{"/plan", "plan=free", 200, "true plan free 0|?", "allowed allowed", ""},
+		{"/plan", "plan=free", 429, "false plan free 0|plan", "not_charged refused", "rate limit exceeded"},
+		{"/plan", "plan=staff", 200, "true a all  93|?", "allowed exempt", ""},
+		{"/shed", "", 503, "false shed  0|shed", "not_charged shed", "rate limit exceeded"},
+		{"/shed", "Pay", 200, "true shed  0|?", "allowed allowed", ""},
+		{"/dry", "", 200, "true a all  91|", "allowed allowed", ""},
+		{"/dry", "", 200, "true a all  90|dry", "allowed dry_run", "rate limit exceeded (dry run)"},
+		{"/dry", "Bad", 200, "true a all  89|dry", "allowed dry_run", "request rejected: the request is blocked (dry run)"},
+	} {
+		name := c.path + " " + c.header
+		w := httptest.NewRecorder()
+		r := request(w, "203.0.113.7:1")
+		r.URL.Path = c.path
+		if field, value, isVar := strings.Cut(c.header, "="); isVar {
+			caddyhttp.SetVar(r.Context(), field, value)
+		} else if field != "" {
+			r.Header.Set(field, "x")
+		}
+		if err := h.ServeHTTP(w, r, passing); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if w.Code != c.status {
+			t.Errorf("%s: status %d, want %d", name, w.Code, c.status)
+		}
+		repl := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
+		if got := strings.Replace(repl.ReplaceKnown(text, ""), "{http.rate_limit.exceeded.name}", "?", 1); got != c.told {
+			t.Errorf("%s: placeholders say %q, want %q", name, got, c.told)
+		}
+		all, own, _ := strings.Cut(c.outcomes, " ")
+		want["decisions_total{outcome="+all+",zone=a all}"]++
+		want["decisions_total{outcome="+own+",zone="+c.path[1:]+"}"]++
+		line := ""
+		for _, entry := range logs.TakeAll() {
+			if entry.Level == zapcore.WarnLevel {
+				continue // of limits that are not valid, once a minute
+			}
+			fields := entry.ContextMap()
+			line = entry.Message
+			if reason, ok := fields["reason"]; ok {
+				line += fmt.Sprint(": ", reason)
+			}
+			if fields["dry_run"] == true {
+				line += " (dry run)"
+			}
+			if _, ok := fields["key"]; !ok || fields["zone"] != c.path[1:] || fields["remote_ip"] != "203.0.113.7" {
+				t.Errorf("%s: the line has %v", name, fields)
+			}
+		}
+		if line != c.line {
+			t.Errorf("%s: logged %q, want %q", name, line, c.line)
+		}
+	}
+	got := scrape(t, ctx)
+	maps.DeleteFunc(got, func(name string, _ float64) bool { return !strings.HasPrefix(name, "decisions_total") })
+	if !maps.Equal(got, want) {
+		t.Errorf("got  %v\nwant %v", got, want)
+	}
+	zones := func(l *listener) (zones []any) {
+		for _, e := range l.heard {
+			zones = append(zones, e.Data["zone"])
+		}
+		return zones
+	}
+	if got := fmt.Sprint(zones(exceeded), zones(rejected)); got != "[plan shed] [block key quota plan]" {
+		t.Errorf("events of %s", got)
+	}
+	if data := rejected.heard[0].Data; data["status"] != 403 || data["reason"] != "the request is blocked" {
+		t.Errorf("the event of a request that is blocked has %v", data)
+	}
+}
+
+// TestRejectionsAreErrorsWhereOnesAreHandled, as refusals by limits are, and problems
+// where these are asked for.
+func TestRejectionsAreErrorsWhereOnesAreHandled(t *testing.T) {
+	for path, status := range map[string]int{"/key": 401, "/plan": 402, "/quota": 422, "/shed": 503} {
+		h, _ := policed(t, config(t), "")
+		w := httptest.NewRecorder()
+		r := request(w, "203.0.113.7:1")
+		r.URL.Path = path
+		server := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
+		server.Errors = &caddyhttp.HTTPErrorConfig{Routes: caddyhttp.RouteList{{}}}
+		var handlerErr caddyhttp.HandlerError
+		if err := h.ServeHTTP(w, r, passing); !errors.As(err, &handlerErr) || handlerErr.StatusCode != status {
+			t.Errorf("%s: got %v, want an error of status %d", path, err, status)
+		}
+		// The error routes may have a limit of their own.
+		next := provision(t, config(t), `{"headers": ["x-ratelimit"], "rate_limits": {"of error routes": {"max_events": 9, "window": "1h"}}}`)
+		if err := next.ServeHTTP(w, r, passing); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+		if got := replaced(r, "{http.rate_limit.allowed} {http.rate_limit.zone}"); got != "false "+path[1:] {
+			t.Errorf("%s: in the error routes %q", path, got)
+		}
+
+		h, _ = policed(t, config(t), `"on_limit": "problem", `)
+		w = httptest.NewRecorder()
+		r = request(w, "203.0.113.7:1")
+		r.URL.Path = path
+		if err := h.ServeHTTP(w, r, passing); err != nil {
+			t.Fatal(err)
+		}
+		want := fmt.Sprintf(`{"type":"about:blank","title":"%s","status":%d}`, http.StatusText(status), status)
+		if path == "/shed" {
+			want = `{"type":"` + quotaExceeded + `","title":"` + quotaTitle + `","status":503,"violated-policies":["shed"]}`
+		}
+		if got := strings.TrimSpace(w.Body.String()); got != want || w.Code != status {
+			t.Errorf("%s: status %d\ngot  %s\nwant %s", path, w.Code, got, want)
+		}
+	}
+}
+
+// TestDryRunsAmongHandlers: what is told of a request are the limits that hold, in
+// whichever handler they stand; without any, the dry run.
+func TestDryRunsAmongHandlers(t *testing.T) {
+	ctx := config(t)
+	dry := provision(t, ctx, `{"rate_limits": {"dry": {"max_events": 1, "window": "1h", "dry_run": true}}}`)
+	firm := provision(t, ctx, `{"rate_limits": {"firm": {"max_events": 3, "window": "1h"}}}`)
+	text := "{http.rate_limit.allowed} {http.rate_limit.zone} {http.rate_limit.remaining} {http.vars.rate_limit} <{http.rate_limit.exceeded.name}>"
+	for i, c := range []struct {
+		first, second   *Handler
+		want, rateLimit string
+	}{
+		{dry, nil, "true dry 0 allowed <>", ""},
+		{dry, nil, "true dry 0 dry_run <dry>", ""},
+		{dry, firm, "true firm 2 allowed <dry>", `"firm";r=2;t=3600`},
+		{firm, dry, "true firm 1 allowed <dry>", `"firm";r=1;t=3600`},
+		{firm, nil, "true firm 0 allowed <>", `"firm";r=0;t=3600`},
+		{dry, firm, "false firm 0 refused <firm>", `"firm";r=0;t=3600`},
+	} {
+		w := httptest.NewRecorder()
+		r := request(w, "203.0.113.7:1")
+		var err error
+		if c.second == nil {
+			err = c.first.ServeHTTP(w, r, passing)
+		} else {
+			err = two(t, c.first, c.second, w, r)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := replaced(r, text); got != c.want {
+			t.Errorf("request %d: got %q, want %q", i+1, got, c.want)
+		}
+		if got := w.Header().Get("RateLimit"); got != c.rateLimit {
+			t.Errorf("request %d: RateLimit: %q, want %q", i+1, got, c.rateLimit)
+		}
+	}
+}
+
+// TestTopicsDoNotSilenceEachOther: a key whose refusals have been told of is told of
+// again when the reason is another one; and silent ones are counted by topic.
+func TestTopicsDoNotSilenceEachOther(t *testing.T) {
+	h := provision(t, config(t), `{"rate_limits": {"both": {
+		"max_events": 0, "window": "1h", "block": [{"header": {"Bad": ["*"]}}]}}}`)
+	core, logs := observer.New(zapcore.InfoLevel)
+	h.logger = zap.New(core)
+	for range 3 {
+		ask(t, h, "/")
+		ask(t, h, "/", "Bad", "x")
+	}
+	h.journal.close()
+	var got []string
+	for _, entry := range logs.All() {
+		got = append(got, fmt.Sprint(entry.Message, " ", entry.ContextMap()["requests"]))
+	}
+	want := []string{"rate limit exceeded <nil>", "request rejected <nil>", "rate limit exceeded again 2", "request rejected again 2"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+// TestMetricsOfPlans: each plan's limit, and the keys of all of them.
+func TestMetricsOfPlans(t *testing.T) {
+	ctx := config(t)
+	h := provision(t, ctx, `{"rate_limits": {"tariffs": {
+		"key": "{http.request.header.Key}", "max_events": "{http.vars.quota} 5", "window": "1h",
+		"plan": {"of": "{http.vars.plan}", "plans": {
+			"bucket": {"algorithm": "token_bucket", "max_events": 7}, "slots": {"algorithm": "concurrency", "max_events": 2}, "staff": {"unlimited": true}}}}}}`)
+	for _, plan := range []string{"bucket", "none", "bucket", "staff"} {
+		ask(t, h, "/", "Key", "client", "plan", plan)
+	}
+	ask(t, h, "/", "Key", "other", "plan", "bucket")
+	got := scrape(t, ctx)
+	for name, want := range map[string]float64{
+		"config{max_events={http.vars.quota} 5,window=1h,zone=tariffs}": 1,
+		"config{max_events=7,plan=bucket,window=1h,zone=tariffs}":       1,
+		"config{max_events=2,plan=slots,zone=tariffs}":                  1,
+		"keys_total{zone=tariffs}":                                      3,
+		"decisions_total{outcome=exempt,zone=tariffs}":                  1,
+		"decisions_total{outcome=allowed,zone=tariffs}":                 4,
+	} {
+		if got[name] != want {
+			t.Errorf("%s is %v, want %v, in %v", name, got[name], want, got)
+		}
+	}
+}
