@@ -17,8 +17,9 @@ func TestImportsPointDown(t *testing.T) {
 		"/store":           {"/algorithms", "/lua"},
 		"/memorystore":     {"/store", "/algorithms", "/lua"},
 		"/redisstore":      {"/store", "/algorithms", "/lua"},
-		"":                 {"/memorystore", "/redisstore", "/store", "/algorithms", "/lua"},
-		"/cmd/caddy":       {"", "/memorystore", "/redisstore", "/store", "/algorithms", "/lua"},
+		"":                 {"/memorystore", "/redisstore", "/store", "/algorithms", "/lua", "/internal/topk"},
+		"/cmd/caddy":       {"", "/memorystore", "/redisstore", "/store", "/algorithms", "/lua", "/internal/topk"},
+		"/internal/topk":   {},
 		"/store/storetest": {"/store", "/algorithms", "/lua"},
 	} {
 		out, err := exec.Command("go", "list", "-deps", module+pkg).CombinedOutput()

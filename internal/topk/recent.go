@@ -1,0 +1,138 @@
+package topk
+
+import (
+	"cmp"
+	"hash/maphash"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// Count is how often something came.
+type Count struct {
+	// AtLeast is how often it surely came.
+	AtLeast uint64
+
+	// Error is how much more often it may have come.
+	Error uint64
+}
+
+// Kind is what is counted.
+type Kind int
+
+const (
+	// Requests are all that come.
+	Requests Kind = iota
+
+	// Refused are those that were refused. Keys that often are have places of their own, so
+	// that those that come and pass do not displace them.
+	Refused
+
+	kinds
+)
+
+// Entry is a key that came often.
+type Entry struct {
+	// Key is the key, or as much of it as is kept.
+	Key string
+
+	// Length is how long the whole key is.
+	Length int
+
+	// Counts are by kind.
+	Counts [kinds]Count
+}
+
+// Recent counts the keys of the last while: of the span of time that is under way, and
+// of the one before. When nothing comes it frees what it has counted. It may be used from
+// many goroutines at once; make it with [New].
+type Recent struct {
+	seed    maphash.Seed
+	span    time.Duration
+	current atomic.Pointer[counted]
+	before  atomic.Pointer[counted]
+	armed   atomic.Bool
+}
+
+// counted is what came in one span.
+type counted struct {
+	since    time.Time
+	sketches [kinds]sketch
+}
+
+// New makes one.
+func New(span time.Duration) *Recent {
+	return &Recent{seed: maphash.MakeSeed(), span: span}
+}
+
+// Add counts a request. It does not keep the key.
+func (r *Recent) Add(key string, refused bool) {
+	c := r.current.Load()
+	for c == nil {
+		r.begin()
+		c = r.current.Load()
+	}
+	hash := maphash.String(r.seed, key)
+	c.sketches[Requests].add(hash, key)
+	if refused {
+		c.sketches[Refused].add(hash, key)
+	}
+}
+
+// begin starts a span. That it ends is left to a timer, so that Add needs no clock.
+func (r *Recent) begin() {
+	r.current.CompareAndSwap(nil, &counted{since: time.Now()})
+	r.arm()
+}
+
+func (r *Recent) arm() {
+	if r.armed.CompareAndSwap(false, true) {
+		time.AfterFunc(r.span, r.rotate)
+	}
+}
+
+func (r *Recent) rotate() {
+	r.before.Store(r.current.Swap(nil))
+	r.armed.Store(false)
+	if r.before.Load() != nil || r.current.Load() != nil {
+		r.arm()
+	}
+}
+
+// Top lists up to n keys, those first that surely came most often, and tells since when
+// it has counted: the zero time if nothing came.
+func (r *Recent) Top(n int, by Kind) (top []Entry, since time.Time) {
+	var spans []*counted
+	all := make(map[uint64]Entry)
+	for _, c := range []*counted{r.before.Load(), r.current.Load()} {
+		if c == nil {
+			continue
+		}
+		spans = append(spans, c)
+		c.sketches[by].each(func(hash uint64, t told) {
+			if _, ok := all[hash]; !ok {
+				all[hash] = Entry{Key: string(t.key), Length: t.length}
+			}
+		})
+	}
+	for hash, e := range all {
+		for _, c := range spans {
+			for kind := range e.Counts {
+				n := c.sketches[kind].count(hash)
+				e.Counts[kind].AtLeast += n.AtLeast
+				e.Counts[kind].Error += n.Error
+			}
+		}
+		top = append(top, e)
+	}
+	slices.SortFunc(top, func(a, b Entry) int {
+		x, y := a.Counts[by], b.Counts[by]
+		return cmp.Or(cmp.Compare(y.AtLeast, x.AtLeast), cmp.Compare(x.Error, y.Error),
+			strings.Compare(a.Key, b.Key), cmp.Compare(a.Length, b.Length))
+	})
+	if len(spans) > 0 {
+		since = spans[0].since
+	}
+	return top[:min(n, len(top))], since
+}

@@ -1,0 +1,229 @@
+package topk
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+const span = 5 * time.Minute
+
+// truth counts without a bound.
+type truth map[string]uint64
+
+// check holds a list against the truth: each count is within its error.
+func (of truth) check(t *testing.T, top []Entry) {
+	t.Helper()
+	for _, e := range top {
+		c := e.Counts[Requests]
+		if n := of[e.Key]; n < c.AtLeast || n > c.AtLeast+c.Error {
+			t.Errorf("%q came %d times, told %d and up to %d more", e.Key, n, c.AtLeast, c.Error)
+		}
+	}
+}
+
+// TestHeavyKeysInAFlood: a few keys that come often are found among many that come once,
+// with counts that keep their promise.
+func TestHeavyKeysInAFlood(t *testing.T) {
+	r, counts := New(span), make(truth)
+	random := rand.New(rand.NewPCG(1, 2))
+	for n := range 200_000 {
+		key := fmt.Sprintf("flood %d", n)
+		if random.IntN(20) == 0 { // one of five, each 1 % of all
+			key = fmt.Sprintf("heavy %d", random.IntN(5))
+		}
+		counts[key]++
+		r.Add(key, false)
+	}
+	top, since := r.Top(1000, Requests)
+	counts.check(t, top)
+	if since.IsZero() || len(top) != buckets*ways {
+		t.Errorf("%d keys since %v", len(top), since)
+	}
+	for i, e := range top[:5] {
+		if !strings.HasPrefix(e.Key, "heavy ") {
+			t.Errorf("place %d: %+v", i, e)
+		}
+	}
+}
+
+// TestFewKeysAreExact: as long as no bucket is full there is no error.
+func TestFewKeysAreExact(t *testing.T) {
+	r, counts := New(span), make(truth)
+	for i := range 16 {
+		key := strings.Repeat("k", i)
+		for range i + 1 {
+			counts[key]++
+			r.Add(key, false)
+		}
+	}
+	top, _ := r.Top(3, Requests)
+	for i, e := range top {
+		if e.Length != 15-i || e.Counts[Requests] != (Count{uint64(16 - i), 0}) {
+			t.Errorf("place %d: %+v", i, e)
+		}
+	}
+	all, _ := r.Top(100, Requests)
+	if counts.check(t, all); len(all) != 16 {
+		t.Errorf("%d keys", len(all))
+	}
+}
+
+// TestLongKeys are told apart to their last byte, and cost no more than others.
+func TestLongKeys(t *testing.T) {
+	r := New(span)
+	long := strings.Repeat("k", 100_000)
+	r.Add(long+"a", false)
+	r.Add(long+"b", false)
+	r.Add(long+"b", false)
+	top, _ := r.Top(10, Requests)
+	if len(top) != 2 || top[0].Counts[Requests].AtLeast != 2 || top[1].Counts[Requests].AtLeast != 1 || top[0].Length != len(long)+1 || top[0].Key != long[:MaxKey] {
+		t.Errorf("%+v", top)
+	}
+}
+
+// TestRefused: who is refused is found among many more who pass, and both counts are told.
+func TestRefused(t *testing.T) {
+	r, counts := New(span), make(truth)
+	for n := range 100_000 {
+		key := fmt.Sprint(n % 5000)
+		counts[key]++
+		r.Add(key, false)
+		if n%10_000 == 0 {
+			counts["refused"]++
+			r.Add("refused", true)
+		}
+	}
+	top, _ := r.Top(5, Refused)
+	if counts.check(t, top); len(top) != 1 || top[0].Key != "refused" || top[0].Counts[Refused] != (Count{10, 0}) {
+		t.Errorf("%+v", top)
+	}
+	top, _ = r.Top(5, Requests)
+	if counts.check(t, top); len(top) != 5 || top[0].Counts[Refused] != (Count{}) {
+		t.Errorf("%+v", top)
+	}
+}
+
+// TestRotation: what is listed is of the last one or two spans, each count still within
+// its error, and in the end nothing is kept.
+func TestRotation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, counts := New(span), make(truth)
+		start := time.Now()
+		add := func(keys int) {
+			for n := range 40 * keys {
+				key := fmt.Sprint(n % keys)
+				counts[key]++
+				r.Add(key, false)
+			}
+		}
+		add(2000)
+		time.Sleep(span)
+		synctest.Wait()
+		add(3000)
+		top, since := r.Top(2000, Requests)
+		counts.check(t, top)
+		if !since.Equal(start) {
+			t.Errorf("since %v, want %v", since, start)
+		}
+		time.Sleep(span)
+		synctest.Wait()
+		clear(counts)
+		for n := range 40 * 3000 {
+			counts[fmt.Sprint(n%3000)]++
+		}
+		top, since = r.Top(2000, Requests)
+		counts.check(t, top)
+		if !since.Equal(start.Add(span)) {
+			t.Errorf("since %v, want %v", since, start.Add(span))
+		}
+		time.Sleep(span)
+		synctest.Wait()
+		if top, since := r.Top(1, Requests); top != nil || !since.IsZero() || r.before.Load() != nil || r.armed.Load() {
+			t.Errorf("%+v since %v, though nothing came", top, since)
+		}
+		r.Add("again", false)
+		time.Sleep(span / 2)
+		if top, _ := r.Top(9, Requests); len(top) != 1 || top[0].Counts[Requests].AtLeast != 1 {
+			t.Errorf("%+v", top)
+		}
+		time.Sleep(3 * span)
+	})
+}
+
+// TestConcurrentAdds loses none, across rotations.
+func TestConcurrentAdds(t *testing.T) {
+	const each, workers = 20_000, 8
+	r := New(time.Hour)
+	var group sync.WaitGroup
+	for w := range workers {
+		group.Go(func() {
+			for n := range each {
+				r.Add("all", false)
+				r.Add(fmt.Sprint(w, n%1000), false)
+			}
+		})
+	}
+	for range 20 {
+		r.Top(10, Requests)
+	}
+	group.Wait()
+	top, _ := r.Top(1, Requests)
+	c := top[0].Counts[Requests]
+	if top[0].Key != "all" || c.AtLeast > each*workers || c.AtLeast+c.Error < each*workers {
+		t.Errorf("%+v, want %d of all", top[0], each*workers)
+	}
+}
+
+// TestAddKeepsNoMemory: keys that are known cost no allocation, and in the long run new
+// ones do not either.
+func TestAddKeepsNoMemory(t *testing.T) {
+	r := New(time.Hour)
+	keys := make([]string, 100_000)
+	for i := range keys {
+		keys[i] = fmt.Sprintf("%040d", i)
+		r.Add(keys[i], false)
+	}
+	if n := testing.AllocsPerRun(1000, func() { r.Add(keys[0], false) }); n != 0 {
+		t.Errorf("%v allocations for a known key", n)
+	}
+	i := 0
+	if n := testing.AllocsPerRun(10_000, func() { r.Add(keys[i], false); i++ }); n != 0 {
+		t.Errorf("%v allocations for a new key", n)
+	}
+}
+
+func BenchmarkAddKnown(b *testing.B) {
+	r := New(time.Hour)
+	b.ReportAllocs()
+	for b.Loop() {
+		r.Add("203.0.113.77", false)
+	}
+}
+
+func BenchmarkAddNew(b *testing.B) {
+	r := New(time.Hour)
+	keys := make([]string, 1<<16)
+	for i := range keys {
+		keys[i] = fmt.Sprintf("2001:db8:%x::/64", i)
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		r.Add(keys[i%len(keys)], false)
+	}
+}
+
+func BenchmarkAddParallel(b *testing.B) {
+	r := New(time.Hour)
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		key := fmt.Sprintf("203.0.113.%d", rand.IntN(200))
+		for pb.Next() {
+			r.Add(key, false)
+		}
+	})
+}
