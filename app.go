@@ -20,7 +20,9 @@ type App struct {
 	mu      sync.Mutex
 	zones   map[string]definition
 	metrics metrics
-	watched map[string]bool // stores, by identity
+
+	handlers []*Handler      // once they are ready
+	watched  map[string]bool // stores, by identity
 
 	memory   *memorystore.Store
 	settings memorystore.Settings
@@ -60,6 +62,13 @@ func (a *App) Provision(ctx caddy.Context) error {
 		return fmt.Errorf("registering metrics: %w", err)
 	}
 	return nil
+}
+
+// has notes a handler that is ready.
+func (a *App) has(h *Handler) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.handlers = append(a.handlers, h)
 }
 
 // define notes what a zone is, and fails if its name is taken for something else.
@@ -151,12 +160,14 @@ func (a *App) Start() error {
 	if a.memory != nil {
 		a.before = a.memory.Apply(&a.settings)
 	}
+	a.enlist()
 	return nil
 }
 
 // Stop implements [caddy.App]. If the config never came to run, because another app did
 // not start, the settings of the one that runs are in force again.
 func (a *App) Stop() error {
+	a.resign()
 	if a.memory != nil {
 		a.memory.Revert(&a.settings, a.before)
 	}

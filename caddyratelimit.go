@@ -180,6 +180,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if h.measures {
 		app.metrics.add(h.zones, h.store)
 	}
+	app.has(h)
 	return nil
 }
 

@@ -135,9 +135,15 @@ func (k *keyTemplate) expand(repl *caddy.Replacer) string {
 	if len(k.parts) == 1 {
 		return k.parts[0].value(repl)
 	}
+	return k.join(func(p *keyPart) string { return p.value(repl) })
+}
+
+// join makes a key of the values of the parts.
+func (k *keyTemplate) join(value func(*keyPart) string) string {
 	var b strings.Builder
-	for _, p := range k.parts {
-		v := p.value(repl)
+	for i := range k.parts {
+		p := &k.parts[i]
+		v := value(p)
 		if k.several && p.placeholder != "" {
 			b.WriteString(strconv.Itoa(len(v)))
 			b.WriteByte(':')

@@ -27,7 +27,7 @@ func (a *attempt) localize(instances int) {
 	n, firm := 0, 0
 	for i, z := range a.zones {
 		if z.onStoreError != localOnError {
-			z.tally.add(wasFailedOpen, untimed)
+			a.note(i, wasFailedOpen, untimed)
 			continue
 		}
 		c := a.checks[i]

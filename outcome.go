@@ -43,3 +43,12 @@ func (z *Zone) refuses() outcome {
 	}
 	return wasRefused
 }
+
+// decided tells whether the zone has decided, so that there are numbers to tell.
+func (o outcome) decided() bool {
+	switch o {
+	case wasBanned, wasRejected, wasExempt, wasFailedOpen, wasFailedClosed, wasAbandoned:
+		return false
+	}
+	return true
+}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/topk"
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -145,7 +146,7 @@ type generation struct {
 func generationKey(storeID, zone string) string { return storeID + "\x00" + zone }
 
 func joinGeneration(key string) *generation {
-	value, _ := generations.LoadOrStore(key, &generation{salt: rand.Uint64()})
+	value, _ := generations.LoadOrStore(key, &generation{salt: rand.Uint64(), tally: tally{keys: topk.New(lately)}})
 	return value.(*generation)
 }
 

@@ -3,6 +3,8 @@ package caddyratelimit
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/topk"
 )
 
 // tally counts what becomes of a zone's requests. It lives as long as the zone's
@@ -10,7 +12,11 @@ import (
 type tally struct {
 	outcomes [outcomes]atomic.Uint64
 	took     histogram // to decide, waits included
+	keys     *topk.Recent
 }
+
+// lately is how far back the keys are known that come most often, and twice that at most.
+const lately = 5 * time.Minute
 
 // totals are the counts so far.
 func (t *tally) totals() (n [outcomes]uint64) {
@@ -20,8 +26,9 @@ func (t *tally) totals() (n [outcomes]uint64) {
 	return n
 }
 
-func (t *tally) add(o outcome, took time.Duration) {
+func (t *tally) add(key string, o outcome, took time.Duration) {
 	t.outcomes[o].Add(1)
+	t.keys.Add(key, o.declined())
 	if took >= 0 {
 		t.took.observe(took)
 	}
@@ -29,8 +36,8 @@ func (t *tally) add(o outcome, took time.Duration) {
 
 // count notes what became of a request in all its zones alike.
 func (a *attempt) count(o outcome, took time.Duration) {
-	for _, z := range a.zones {
-		z.tally.add(o, took)
+	for i := range a.zones {
+		a.note(i, o, took)
 	}
 }
 
@@ -47,7 +54,15 @@ func (a *attempt) countDecisions(passed outcome, someRefused bool, took time.Dur
 		case someRefused && firm:
 			o = wasNotCharged
 		}
-		z.tally.add(o, took)
+		a.note(i, o, took)
+	}
+}
+
+// note takes note of what became of the request in one of its zones.
+func (a *attempt) note(i int, o outcome, took time.Duration) {
+	a.zones[i].tally.add(a.checks[i].Key, o, took)
+	if viewers := watching.viewers.Load(); viewers != nil {
+		a.tell(*viewers, i, o)
 	}
 }
 

@@ -144,7 +144,7 @@ func (h *Handler) reject(r *http.Request, repl *caddy.Replacer, f *refusal) {
 		t.zone, t.grant, t.outcome, t.retryAfter, t.dry = f.zone, nil, o, 0, f.dry
 	}
 	t.toTrace(r)
-	f.zone.tally.add(o, untimed)
+	f.zone.tally.add(f.key, o, untimed)
 	h.note(r, f)
 }
 

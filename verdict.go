@@ -17,6 +17,7 @@ import (
 // of the store for each, and what the store decided. The first firm of them may refuse;
 // those behind are dry runs.
 type attempt struct {
+	request   *http.Request
 	zones     []*Zone
 	grants    []*grant
 	checks    []store.Check
@@ -73,7 +74,7 @@ func (h *Handler) collect(a *attempt, r *http.Request, repl *caddy.Replacer) (*r
 				return f, nil
 			}
 		case q.grant == nil:
-			z.tally.add(wasExempt, untimed)
+			z.tally.add(q.key, wasExempt, untimed)
 		default:
 			a.add(z, &q)
 		}
@@ -111,6 +112,7 @@ func (a *attempt) swap(i, j int) {
 func (h *Handler) decide(w http.ResponseWriter, r *http.Request) (through http.ResponseWriter, held *hold, err error) {
 	a := attempts.Get().(*attempt)
 	defer a.free()
+	a.request = r
 	repl := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
 	start := h.clock()
 	rejected, err := h.collect(a, r, repl)

@@ -1,6 +1,7 @@
 package caddyratelimit
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -118,13 +119,18 @@ type Zone struct {
 	block    caddyhttp.MatcherSets
 	enforced uint64 // seed of the hash that chooses keys
 	unusable seldom
-	noPlan   *plan // what holds without one; nil refuses
+	noPlan   *plan  // what holds without one; nil refuses
+	written  []byte // the zone as the config has it, in JSON
 }
 
 func (z *Zone) provision(ctx caddy.Context, name string, kept *lease, log *zap.Logger) error {
 	z.name = name
 	if name == "" {
 		return errors.New("a zone needs a name")
+	}
+	var err error
+	if z.written, err = json.Marshal(z); err != nil {
+		return err
 	}
 	if z.OnStoreError != "" {
 		if err := checkOnStoreError(z.OnStoreError); err != nil {

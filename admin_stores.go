@@ -1,0 +1,206 @@
+package caddyratelimit
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// Detailed is a [Backend] that says more of itself than its name, for the admin API: where
+// it is and what it is made of, no secrets.
+type Detailed interface {
+	Details() map[string]any
+}
+
+// storeAnswer is what the admin API tells of a store.
+type storeAnswer struct {
+	Name    string         `json:"name"`
+	Backend string         `json:"backend"`
+	Details map[string]any `json:"details,omitempty"`
+	Zones   []string       `json:"zones"`
+
+	// Answers says whether the store has answered just now, Took how many seconds that took,
+	// and Error why it has not. It is not asked if it has no zones.
+	Answers *bool   `json:"answers,omitempty"`
+	Took    float64 `json:"took,omitempty"`
+	Error   string  `json:"error,omitempty"`
+
+	// Failing says that requests have found the store not answering, lately.
+	Failing bool   `json:"failing"`
+	Breaker string `json:"breaker,omitempty"`
+
+	// Latency is of a store that is a server, since this Caddy began to use it.
+	Latency *latencyAnswer `json:"latency,omitempty"`
+
+	// Errors are the decisions that the store has not given, by kind.
+	Errors        map[string]int64 `json:"errors,omitempty"`
+	DenyCacheHits uint64           `json:"deny_cache_hits,omitempty"`
+
+	// Instances is how many Caddys use the store.
+	Instances int `json:"instances,omitempty"`
+
+	// Keys is how many keys the memory store keeps for the zones.
+	Keys *int64 `json:"keys,omitempty"`
+
+	// InUse are the slots that requests of this Caddy hold, by zone.
+	InUse map[string]int64 `json:"in_use,omitempty"`
+}
+
+// latencyAnswer is in seconds. P50 and P99 are the bounds of the buckets in which they lie.
+type latencyAnswer struct {
+	Count uint64  `json:"count"`
+	Mean  float64 `json:"mean"`
+	P50   float64 `json:"p50"`
+	P99   float64 `json:"p99"`
+}
+
+// runningStore is a store with the zones that it keeps.
+type runningStore struct {
+	kept  *lease
+	zones []*runningZone
+}
+
+func runningStores() (stores []*runningStore) {
+	byID := make(map[string]*runningStore)
+	for _, h := range runningHandlers() {
+		if byID[h.store.id] == nil {
+			byID[h.store.id] = &runningStore{kept: h.store}
+			stores = append(stores, byID[h.store.id])
+		}
+	}
+	for _, z := range runningZones() {
+		s := byID[z.kept.id]
+		s.zones = append(s.zones, z)
+	}
+	return stores
+}
+
+func showStores(c *adminCall) error {
+	if err := c.known(); err != nil {
+		return err
+	}
+	stores := runningStores()
+	answers := make([]storeAnswer, len(stores))
+	var group sync.WaitGroup
+	for i, s := range stores {
+		group.Go(func() { answers[i] = s.answer(c) })
+	}
+	group.Wait()
+	slices.SortStableFunc(answers, func(a, b storeAnswer) int { return strings.Compare(a.Name, b.Name) })
+	return c.answer(answers)
+}
+
+// storeName is what the admin API calls a store.
+func storeName(kept *lease) string { return strings.TrimPrefix(describe(kept.backend), "store ") }
+
+func (s *runningStore) answer(c *adminCall) storeAnswer {
+	shared := s.kept.shared
+	answer := storeAnswer{
+		Name: storeName(s.kept), Backend: s.kept.backend.CaddyModule().ID.Name(), Zones: []string{},
+	}
+	for _, z := range s.zones {
+		answer.Zones = append(answer.Zones, z.name)
+	}
+	if detailed, ok := s.kept.backend.(Detailed); ok {
+		answer.Details = detailed.Details()
+	}
+	s.probe(c, &answer)
+	answer.Failing = !shared.health.answers()
+	if observed, ok := shared.Store.(store.Observed); ok {
+		stats := observed.Stats()
+		answer.Breaker, answer.DenyCacheHits = stats.Breaker, stats.DenyHits
+		answer.InUse = maps.Clone(stats.Held)
+	}
+	if fleet, ok := shared.Store.(store.Fleet); ok {
+		answer.Instances = fleet.Instances()
+	}
+	if _, ok := shared.Store.(store.KeyCounter); ok {
+		keys := int64(0)
+		for _, n := range keyCounts(s.zones) {
+			keys += n
+		}
+		answer.Keys = &keys
+	}
+	if shared.remote {
+		answer.Latency = shared.latency.answer()
+		answer.Errors = make(map[string]int64)
+		for kind := range shared.health.errors {
+			answer.Errors[kind] = shared.health.errorCount(kind)
+		}
+	}
+	return answer
+}
+
+// probe asks the store for something that changes nothing.
+func (s *runningStore) probe(c *adminCall, answer *storeAnswer) {
+	i := slices.IndexFunc(s.zones, func(z *runningZone) bool { return len(z.rules()) > 0 })
+	if i < 0 {
+		return
+	}
+	start := time.Now()
+	err := s.kept.using(c, func(ctx context.Context, kept store.Store) error {
+		return kept.Take(ctx, []store.Check{{Rule: s.zones[i].rules()[0]}}, make([]algorithms.Decision, 1))
+	})
+	answer.Took = time.Since(start).Seconds()
+	answers := err == nil
+	if answer.Answers = &answers; !answers {
+		answer.Error = err.Error()
+	}
+}
+
+func (h *histogram) answer() *latencyAnswer {
+	count, sum, _ := h.read(0)
+	if count == 0 {
+		return new(latencyAnswer)
+	}
+	return &latencyAnswer{
+		Count: count, Mean: sum / float64(count), P50: h.quantile(0.5).Seconds(), P99: h.quantile(0.99).Seconds(),
+	}
+}
+
+// quantile is the upper bound of the bucket in which that share of the durations ends;
+// the last bound for those beyond it.
+func (h *histogram) quantile(share float64) time.Duration {
+	var counts [len(bounds) + 1]uint64
+	var all uint64
+	for i := range counts {
+		counts[i] = h.counts[i].Load()
+		all += counts[i]
+	}
+	var below uint64
+	for i, bound := range bounds {
+		if below += counts[i]; float64(below) >= share*float64(all) {
+			return bound
+		}
+	}
+	return bounds[len(bounds)-1]
+}
+
+// Details implements [Detailed].
+func (s *RedisStore) Details() map[string]any {
+	o, err := s.options.Complete()
+	if err != nil {
+		return nil
+	}
+	addresses := o.Addresses
+	if o.Address != "" {
+		addresses = []string{o.Address}
+	}
+	details := map[string]any{
+		"mode": o.Mode, "addresses": addresses, "key_prefix": o.KeyPrefix, "db": o.DB, "tls": o.TLS != nil,
+		"timeout": o.Timeout.Seconds(),
+	}
+	if o.MasterName != "" {
+		details["master_name"] = o.MasterName
+	}
+	return details
+}
+
+// Interface guards
+var _ Detailed = (*RedisStore)(nil)

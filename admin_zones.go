@@ -1,0 +1,87 @@
+package caddyratelimit
+
+import (
+	"encoding/json"
+
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// zoneAnswer is what the admin API tells of a zone.
+type zoneAnswer struct {
+	Name         string `json:"name"`
+	Limit        string `json:"limit"`
+	Key          string `json:"key"` // empty: one limit for all
+	Store        string `json:"store"`
+	OnStoreError string `json:"on_store_error"`
+
+	// Totals are the requests that met the zone on this Caddy, by what became of them, since
+	// a config first named it.
+	Totals map[string]uint64 `json:"totals"`
+
+	// Keys is how many keys the memory store keeps.
+	Keys *int64 `json:"keys,omitempty"`
+
+	// InUse is how many slots requests of this Caddy hold, in a zone that counts these.
+	InUse *int64 `json:"in_use,omitempty"`
+
+	// Uses are the zone as each handler defines it.
+	Uses []json.RawMessage `json:"uses"`
+}
+
+func showZones(c *adminCall) error {
+	zones := runningZones()
+	answers := make([]zoneAnswer, len(zones))
+	counts := keyCounts(zones)
+	for i, z := range zones {
+		answers[i] = z.answer(counts)
+	}
+	return c.answer(answers)
+}
+
+func showZone(c *adminCall) error {
+	return c.answer(c.zone.answer(keyCounts([]*runningZone{c.zone})))
+}
+
+// keyCounts are the keys of the zones whose stores have them at hand. Each store is
+// asked once: it has to look at all of its keys.
+func keyCounts(zones []*runningZone) map[string]int64 {
+	asked := make(map[store.KeyCounter][]*runningZone)
+	for _, z := range zones {
+		if counter, ok := z.kept.shared.Store.(store.KeyCounter); ok {
+			asked[counter] = append(asked[counter], z)
+		}
+	}
+	counts := make(map[string]int64)
+	for counter, zones := range asked {
+		var rules []*store.Rule
+		for _, z := range zones {
+			rules = append(rules, z.rules()...)
+			counts[z.name] = 0
+		}
+		for i, n := range counter.CountKeys(rules) {
+			counts[rules[i].Zone()] += n
+		}
+	}
+	return counts
+}
+
+func (z *runningZone) answer(keys map[string]int64) zoneAnswer {
+	answer := zoneAnswer{
+		Name: z.name, Limit: z.describe(), Key: z.Key, Store: storeName(z.kept), OnStoreError: z.onStoreError,
+		Totals: make(map[string]uint64),
+	}
+	for o, n := range z.tally.totals() {
+		answer.Totals[outcomeNames[o]] = n
+	}
+	if n, ok := keys[z.name]; ok {
+		answer.Keys = &n
+	}
+	if observed, ok := z.kept.shared.Store.(store.Observed); ok && z.lends() {
+		n := observed.Stats().Held[z.name]
+		answer.InUse = &n
+	}
+	for _, use := range z.uses {
+		answer.Uses = append(answer.Uses, use.written)
+	}
+	return answer
+}
