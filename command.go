@@ -1,0 +1,158 @@
+package caddyratelimit
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/spf13/cobra"
+)
+
+func init() {
+	caddycmd.RegisterCommand(caddycmd.Command{
+		Name:  "rate-limit",
+		Usage: "<command>",
+		Short: "Shows and changes what a running Caddy limits",
+		Long: `
+Shows what the zones of a running Caddy have decided, who comes most often, how
+the stores are, and what a key has used; and lets a key start anew. It asks the
+admin endpoint of that Caddy, which is found as for 'caddy reload'.
+
+Keys are shown as a shell reads them, so that they can be pasted into the next
+command. The exit code is 0 if it worked and else 1.
+`,
+		CobraFunc: func(cmd *cobra.Command) {
+			flags := cmd.PersistentFlags()
+			flags.String("address", "", "The address of the admin endpoint, if not the one of the config")
+			flags.StringP("config", "c", "", "Configuration file, to find the address of the admin endpoint in")
+			flags.StringP("adapter", "a", "", "Name of the config adapter of that file")
+			flags.Bool("json", false, "Print JSON, for programs")
+			cmd.Args = cobra.NoArgs
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+			cmd.AddCommand(zonesCommand(), topCommand(), getCommand(), resetCommand(), watchCommand(), storesCommand())
+		},
+	})
+}
+
+// endpoint is the admin endpoint of a running Caddy.
+type endpoint struct {
+	address string
+	json    bool
+	out     io.Writer
+}
+
+// newEndpoint finds the endpoint that the flags of a command name.
+func newEndpoint(cmd *cobra.Command) (*endpoint, error) {
+	flags := cmd.Flags()
+	address, _ := flags.GetString("address")
+	config, _ := flags.GetString("config")
+	adapter, _ := flags.GetString("adapter")
+	address, err := caddycmd.DetermineAdminAPIAddress(address, nil, config, adapter)
+	if err != nil {
+		return nil, fmt.Errorf("finding the admin endpoint: %w", err)
+	}
+	asJSON, _ := flags.GetBool("json")
+	return &endpoint{address: address, json: asJSON, out: cmd.OutOrStdout()}, nil
+}
+
+// call asks the endpoint. The path is relative to the admin API's.
+func (e *endpoint) call(method, path string, query url.Values) (*http.Response, error) {
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	response, err := caddycmd.AdminAPIRequest(e.address, method, adminPath+path, nil, nil)
+	if err != nil {
+		return nil, e.explain(err)
+	}
+	return response, nil
+}
+
+// explain says what people can do about an error.
+func (e *endpoint) explain(err error) error {
+	status, body, answered := strings.Cut(strings.TrimPrefix(err.Error(), "caddy responded with error: HTTP "), ": ")
+	if !answered || status == err.Error() || len(status) != len("404") {
+		return fmt.Errorf("%w; is Caddy running, with its admin endpoint at %s? name another with --address or --config", err, e.address)
+	}
+	var answer struct {
+		Error string `json:"error"`
+	}
+	if json.Unmarshal([]byte(body), &answer) == nil && answer.Error != "" {
+		return errors.New(answer.Error)
+	}
+	if status == "404" {
+		return fmt.Errorf("the Caddy at %s knows no rate limits: is it built with this module?", e.address)
+	}
+	return err
+}
+
+// read asks the endpoint and reads its answer; with --json it prints that instead, and
+// done is true.
+func (e *endpoint) read(path string, query url.Values, answer any) (done bool, err error) {
+	response, err := e.call(http.MethodGet, path, query)
+	if err != nil {
+		return false, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return false, fmt.Errorf("reading the answer: %w", err)
+	}
+	if e.json {
+		_, err := e.out.Write(text)
+		return true, err
+	}
+	if err := json.Unmarshal(text, answer); err != nil {
+		return false, fmt.Errorf("reading the answer: %w; is that Caddy of another version?", err)
+	}
+	return false, nil
+}
+
+// zonePath is the admin API's path of a zone.
+func zonePath(zone, rest string) string { return "zones/" + url.PathEscape(zone) + rest }
+
+// table prints lines of cells.
+func (e *endpoint) table(rows [][]string) error {
+	w := tabwriter.NewWriter(e.out, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintln(w, strings.Join(row, "\t"))
+	}
+	return w.Flush()
+}
+
+// completeZones offers the names of zones to the shell, as the first argument.
+func completeZones(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	found := make(chan []string, 1)
+	go func() { found <- zoneNames(cmd) }()
+	select {
+	case names := <-found:
+		return names, cobra.ShellCompDirectiveNoFileComp
+	case <-time.After(2 * time.Second): // nobody waits longer for a tab
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func zoneNames(cmd *cobra.Command) (names []string) {
+	e, err := newEndpoint(cmd)
+	if err != nil {
+		return nil
+	}
+	var zones []zoneAnswer
+	e.json = false
+	if _, err := e.read("zones", nil, &zones); err != nil {
+		return nil
+	}
+	for _, z := range zones {
+		names = append(names, z.Name)
+	}
+	return names
+}

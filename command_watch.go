@@ -1,0 +1,127 @@
+package caddyratelimit
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+func watchCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "watch [<zone> [<key>...]]",
+		Short: "Shows decisions as they are made",
+		Long: `
+Shows decisions as this Caddy makes them, until it is interrupted: of all zones, of one,
+or of one key. If there are more than --rate in a second it shows a sample, and says how
+many it has not shown. It outlasts config reloads.
+` + keyHelp,
+		Example:           "  caddy rate-limit watch --outcome refused\n  caddy rate-limit watch clients 203.0.113.7",
+		ValidArgsFunction: completeZones,
+	}
+	query := keyFlags(cmd)
+	outcomes := cmd.Flags().StringSlice("outcome", nil, "Only decisions with these outcomes: "+strings.Join(outcomeNames[:], ", "))
+	rate := cmd.Flags().Int("rate", 20, "How many decisions to show in a second, at most 1000")
+	count := cmd.Flags().IntP("number", "n", 0, "End after so many decisions")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		e, err := newEndpoint(cmd)
+		if err != nil {
+			return err
+		}
+		q := make(url.Values)
+		if len(args) > 0 {
+			if q, err = query(args[1:]); err != nil {
+				return err
+			}
+			q.Set("zone", args[0])
+		}
+		q.Set("rate", strconv.Itoa(*rate))
+		if len(*outcomes) > 0 {
+			q.Set("outcome", strings.Join(*outcomes, ","))
+		}
+		return e.watch(q, *count)
+	}
+	_ = cmd.RegisterFlagCompletionFunc("outcome", cobra.FixedCompletions(outcomeNames[:], cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+const (
+	// reconnects is how often a watch tries to go on when the admin endpoint is gone: a
+	// reload replaces it.
+	reconnects = 10
+
+	reconnectPause = 300 * time.Millisecond
+)
+
+// watch prints decisions until there are enough, or the endpoint is gone for good.
+func (e *endpoint) watch(query url.Values, count int) error {
+	began := false
+	for tries := 0; ; tries++ {
+		response, err := e.call(http.MethodGet, "decisions", query)
+		if err != nil && (!began || tries >= reconnects) {
+			return err
+		}
+		if err == nil {
+			if !began && !e.json {
+				fmt.Fprintln(e.out, "TIME          OUTCOME      ZONE  KEY  REMAINING  WAIT  REQUEST")
+			}
+			began, tries = true, 0
+			lines := bufio.NewScanner(response.Body)
+			lines.Buffer(nil, 1<<20)
+			enough, err := e.print(lines, &count)
+			response.Body.Close()
+			if enough || err != nil {
+				return err
+			}
+		}
+		time.Sleep(reconnectPause)
+	}
+}
+
+// print prints decisions until there are enough or no more come.
+func (e *endpoint) print(lines *bufio.Scanner, count *int) (enough bool, err error) {
+	for lines.Scan() {
+		text, ok := strings.CutPrefix(lines.Text(), "data: ")
+		if !ok {
+			continue
+		}
+		if e.json {
+			fmt.Fprintln(e.out, text)
+		} else if err := e.line(text); err != nil {
+			return false, err
+		}
+		if *count--; *count == 0 {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func (e *endpoint) line(text string) error {
+	var s seen
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		return fmt.Errorf("reading a decision: %w; is that Caddy of another version?", err)
+	}
+	if s.Skipped > 0 {
+		fmt.Fprintf(e.out, "(%d not shown)\n", s.Skipped)
+	}
+	remaining, retry := "-", "-"
+	if d := s.Decision; d != nil {
+		remaining = fmt.Sprintf("%d/%d", d.Remaining, d.Quota)
+		switch {
+		case d.Never:
+			retry = "never"
+		case d.RetryAfter > 0:
+			retry = wait(d.RetryAfter)
+		}
+	}
+	_, err := fmt.Fprintf(e.out, "%s  %-11s  %s  %s  %s  %s  %s %s %s%s\n", s.Time.Local().Format("15:04:05.000"), s.Outcome,
+		shellWord(s.Zone), s.shell(), remaining, retry, shellWord(s.ClientIP), shellWord(s.Method), shellWord(s.Host), shellWord(s.Path))
+	return err
+}

@@ -1,0 +1,71 @@
+package caddyratelimit
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// shellWord writes text as one word for a shell, such that nothing in it reaches a
+// terminal as a command: plain if it can be, else in quotes, and with control characters
+// and what is no UTF-8 as escapes in $'...', which bash, zsh and ksh read.
+func shellWord(text string) string {
+	plain, printable := text != "", true
+	for i, r := range text {
+		switch {
+		case r == utf8.RuneError && !strings.HasPrefix(text[i:], "\ufffd"), !unicode.IsPrint(r):
+			printable = false
+		case !strings.ContainsRune("-._~/:@%+,=", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r):
+			plain = false
+		}
+	}
+	switch {
+	case !printable:
+		return "$'" + escapeForShell(text) + "'"
+	case !plain || text[0] == '~' || text[0] == '=': // which a shell expands
+		return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+	}
+	return text
+}
+
+func escapeForShell(text string) string {
+	var b strings.Builder
+	for len(text) > 0 {
+		r, size := utf8.DecodeRuneInString(text)
+		switch {
+		case r == '\\' || r == '\'':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r == '\t':
+			b.WriteString(`\t`)
+		case unicode.IsPrint(r) && (r != utf8.RuneError || size > 1):
+			b.WriteRune(r)
+		default:
+			for _, c := range []byte(text[:size]) {
+				fmt.Fprintf(&b, `\%03o`, c) // of fixed length, unlike \x
+			}
+		}
+		text = text[size:]
+	}
+	return b.String()
+}
+
+// shell writes the key as it can be pasted behind the name of a zone.
+func (t keyText) shell() string {
+	key, err := t.bytes()
+	switch {
+	case err != nil:
+		return "?"
+	case t.Truncated > 0:
+		return fmt.Sprintf("%s... (%d bytes)", shellWord(key), t.Truncated)
+	case strings.IndexByte(key, 0) >= 0: // no argument can hold it
+		return "--key-base64 " + base64.StdEncoding.EncodeToString([]byte(key))
+	case strings.HasPrefix(key, "-"):
+		return "-- " + shellWord(key)
+	}
+	return shellWord(key)
+}
