@@ -40,6 +40,41 @@ type Decision struct {
 	// At is when the store decided, in microseconds since 1970 on its clock. The store
 	// fills it in.
 	At int64
+
+	// Exempt says that the limit was not asked, for the key is exempt from it: allowed,
+	// nothing was charged, and there are no numbers. This and what follows are the store's
+	// to fill in.
+	Exempt bool
+
+	// Banned says that the key is banned: whatever is left of the limit, it is refused, and
+	// RetryAfter is no shorter than the ban.
+	Banned bool
+
+	// BanBegins says that the limit has refused, once too often: from here on the key is
+	// banned. It is said once for each ban.
+	BanBegins bool
+
+	// Own says that the key has a limit of its own, which the numbers are of.
+	Own bool
+}
+
+// Ban makes of a decision what it is for a key that is banned for so long, in
+// microseconds; below 0 is for ever.
+func (d Decision) Ban(left int64) Decision {
+	wait := time.Duration(left) * time.Microsecond
+	switch {
+	case left < 0:
+		d.RetryAfter, d.NextAfter = Never, 0
+	default:
+		d.RetryAfter = max(d.RetryAfter, wait)
+		if d.Remaining > 0 {
+			d.NextAfter = wait
+		}
+		d.NextAfter = max(d.NextAfter, wait)
+		d.ResetAfter = max(d.ResetAfter, d.NextAfter)
+	}
+	d.Allowed, d.Banned, d.Remaining, d.Delay = false, true, 0, 0
+	return d
 }
 
 // Turn is when a request may leave, on the store's clock.

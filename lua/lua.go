@@ -15,6 +15,11 @@ var Take string
 //go:embed muldiv.lua
 var MulDiv string
 
+// Ban is the twin of store/ban.go.
+//
+//go:embed ban.lua
+var Ban string
+
 // The twins. Each sets the functions that take.lua says of Counters, Recorders and
 // Lenders.
 var (

@@ -1,7 +1,7 @@
 -- take decides checks on the clock of this Redis.
 --
 -- KEYS     the keys of all states, each once.
--- ARGV[1]  a byte (1: all states are strings, read them together), and the groups. A
+-- ARGV[1]  a byte (1: read what are strings together), and the groups. A
 --          group is a byte that says how many checks it has, a byte that says how many
 --          requests ask just this, and the checks. A check is the place of its rule in
 --          ARGV[1] (two bytes; 0: it follows), a byte that says what to do (0: decide,
@@ -9,7 +9,10 @@
 --          from 1), the cost, and the name of what is held: a byte for the length, and
 --          the name. To correct, the name follows three integers: when the charge was
 --          made, its turn, and what to add to it. A rule is the algorithm's name, a zero
---          byte, and six parameters.
+--          byte, and six parameters. Of what there is to do, a 4 says that the key may have
+--          a setting, and the index of that follows; an 8 that it may be banned, and there
+--          follow the index of the ban's state, how many refusals it has not been told,
+--          and its four parameters.
 --
 -- The checks of a group are charged together or not at all. Groups are decided one after
 -- the other at one time; a group that several requests share is decided as often. To
@@ -17,7 +20,7 @@
 --
 -- The reply is one string: the time, then the groups. If one request asked: for each
 -- check a byte of flags (1: allowed, 2: the stored state was damaged and counts as
--- none), then quota, remaining, retry (-1: never), next, reset and delay. If several
+-- none, 4: exempt, 8: banned, 16: from now on, 32: by a limit of its own), then quota, remaining, retry (-1: never), next, reset and delay. If several
 -- asked: a byte that says for how many of them there was room, and for each check the
 -- flags and the state before; it is easy to say from these what each is told.
 --
@@ -65,6 +68,7 @@ local answers = 1 -- how many replies there are
 -- The rule and the twin used last, and the twins used before.
 local place, p1, p2, p3, p4, p5, p6
 local name, take, record, correct, twins
+local ban_left, ban_refused
 
 local at = 2
 while at <= #groups do
@@ -89,6 +93,8 @@ while at <= #groups do
     for i = 1, n do
       local offset, op, k, cost, hold
       offset, op, k, cost, hold, at = unpack_struct('>HBHi8Bc0', groups, at)
+      local looks = op
+      if op > 3 then op = op % 4 end
 
       if offset ~= place or op == 2 and not correct then
         local wanted, after
@@ -132,6 +138,54 @@ while at <= #groups do
         end
       end
 
+      -- What stands above the limit, if anything does: an exemption, how long the key is banned
+      -- still (-1: for ever), and of bans where the state is known, and the parameters. Above
+      -- is what of it is told.
+      local exempt, left, above, ban, untold, first_ban, after, within, longest
+      if looks > 3 then
+        local j
+        if looks % 8 > 3 then
+          j, at = unpack_struct('>H', groups, at)
+          if values[j] then
+            local read, kind, till, more = pcall(unpack_struct, '>Bi8', values[j])
+            if not read then
+              damaged = true
+            elseif till == 0 or till > now then
+              if kind == 1 then
+                exempt = op == 0
+              elseif kind == 2 then
+                left = till == 0 and NEVER or till - now
+              else
+                local of, whole, q1, q2, q3, q4, q5, q6
+                read, of, whole, q1, q2, q3, q4, q5, q6 = pcall(unpack_struct, '>sBi8i8i8i8i8i8', values[j], more)
+                if not read then
+                  damaged = true
+                elseif of == name then
+                  above, place, p1 = 32, nil, q1
+                  if whole == 1 then p2, p3, p4, p5, p6 = q2, q3, q4, q5, q6 end
+                end
+              end
+            end
+          end
+        end
+        if looks > 7 then
+          if not ban_left then
+            --[[ban]]
+          end
+          j, untold, first_ban, after, within, longest, at = unpack_struct('>Hi8i8i8i8i8', groups, at)
+          ban = 4 * j - 3
+          if not known[ban] then
+            known[ban], known[ban + 1], known[ban + 2], known[ban + 3] = 0, 0, 0, false
+            if values[j] and #values[j] == 24 then
+              known[ban], known[ban + 1], known[ban + 2] = unpack_struct('>i8i8i8', values[j])
+            elseif values[j] then
+              damaged = true
+            end
+          end
+          left = left or ban_left(now, within, longest, known[ban], known[ban + 1], known[ban + 2])
+        end
+      end
+
       local allowed, quota, remaining, retry, next, reset, delay = true, 0, 0, 0, 0, 0, 0
       local write, x, y, z, broken, _
       if op == 2 then
@@ -151,10 +205,30 @@ while at <= #groups do
         if reset < y then reset = y end
         record(key, cost, x, y, z, hold)
         write = true
+      elseif exempt then
+        above = 4
+        if n > 1 and not record then before[base] = false end
+        if times == 0 then quota = nil end
       else
         allowed, quota, remaining, retry, next, reset, delay, x, y, z, broken =
           take(now, cost * (times > 0 and times or 1), p1, p2, p3, p4, p5, p6, s1, s2, s3)
         damaged = damaged or broken
+        if ban and not left and not allowed and round == 1 then
+          left, known[ban], known[ban + 1], known[ban + 2], known[ban + 3] = ban_refused(now, untold,
+            first_ban, after, within, longest, known[ban], known[ban + 1], known[ban + 2])
+          if left then above = (above or 0) + 16 end
+        end
+        if left then
+          if allowed then _, quota, remaining, _, next, reset = take(now, 0, p1, p2, p3, p4, p5, p6, s1, s2, s3) end
+          if left == NEVER then
+            retry, next = NEVER, 0
+          else
+            if retry ~= NEVER and retry < left then retry = left end
+            if remaining > 0 or next < left then next = left end
+            if reset < next then reset = next end
+          end
+          allowed, remaining, delay, above = false, 0, 0, (above or 0) + 8
+        end
         if not allowed then
           pass = false
           local fits = room and floor(remaining / cost) or 0
@@ -189,6 +263,7 @@ while at <= #groups do
 
       if quota then
         local flags = (allowed and 1 or 0) + (damaged and 2 or 0)
+        if above then flags = flags + above end
         if room then
           if round == 1 then replies[answers + i] = pack('>Bi8i8i8', flags, s1, s2, s3) end
         elseif replies then

@@ -13,13 +13,14 @@ type stateID [2]uint64
 
 // shard is a part of all states under one lock.
 type shard struct {
-	mu      sync.Mutex
-	numbers map[stateID]number
-	logs    map[stateID]record
-	leases  map[stateID]lent
-	peak    int   // most keys since the maps were made, for maps do not shrink
-	swept   int64 // when, and how long that took
-	took    int64
+	mu       sync.Mutex
+	numbers  map[stateID]number
+	logs     map[stateID]record
+	leases   map[stateID]lent
+	settings map[stateID]setting // nil until there is one
+	peak     int                 // most keys since the maps were made, for maps do not shrink
+	swept    int64               // when, and how long that took
+	took     int64
 }
 
 // number is the state of a key whose algorithm is a Counter. It holds no pointer.
@@ -75,6 +76,7 @@ func (s *shard) sweep(now int64) {
 	drop(s.numbers, now)
 	drop(s.logs, now)
 	drop(s.leases, now)
+	drop(s.settings, now)
 	s.swept = now
 	if size := s.size(); s.peak > 64 && size < s.peak/4 {
 		s.numbers, s.logs, s.leases, s.peak = moved(s.numbers), moved(s.logs), moved(s.leases), size

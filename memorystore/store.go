@@ -130,13 +130,13 @@ func (s *Store) Take(_ context.Context, checks []store.Check, decisions []algori
 	defer held.unlock(&s.shards) // also when an algorithm of somebody else panics
 	now, pass := s.now(), true
 	for i := range tickets {
-		decisions[i] = tickets[i].decide(s, now, checks[i].Cost)
+		decisions[i] = s.decide(&tickets[i], now)
 		decisions[i].At = now
 		pass = pass && (decisions[i].Allowed || checks[i].Apart)
 	}
 	for i := range tickets {
 		switch {
-		case !decisions[i].Allowed:
+		case !decisions[i].Allowed || decisions[i].Exempt:
 		case !pass && !checks[i].Apart:
 			// What would have passed is not charged, and must not say so.
 			decisions[i] = tickets[i].decide(s, now, 0)
@@ -169,7 +169,9 @@ func (s *Store) renew() {
 	for _, c := range s.holds.Due(time.Now()) {
 		s.each(&c, func(shard *shard, id stateID) {
 			if kept, ok := shard.leases[id]; ok {
-				shard.lend(&c, id, kept.leases, s.now())
+				now := s.now()
+				params, _ := s.params(&c, now)
+				shard.lend(&c, id, kept.leases, params, now)
 			}
 		})
 	}
@@ -177,7 +179,9 @@ func (s *Store) renew() {
 
 // Reset implements [store.Store]. A key in a shared bucket resets the bucket.
 func (s *Store) Reset(_ context.Context, rule *store.Rule, key string) error {
+	_, ban := s.beside(rule, key, banPlace)
 	s.each(&store.Check{Rule: rule, Key: key}, func(shard *shard, id stateID) {
+		delete(shard.numbers, ban)
 		delete(shard.numbers, id)
 		delete(shard.logs, id)
 		delete(shard.leases, id)

@@ -14,11 +14,13 @@ type ticket struct {
 	state  algorithms.State // to keep if the check is charged
 	log    *algorithms.Log  // the same, for a Recorder
 	leases *algorithms.Leases
+	params algorithms.Params
 }
 
 // decide runs the algorithm on what is kept, and changes nothing that is kept.
 func (t *ticket) decide(s *Store, now, cost int64) (d algorithms.Decision) {
-	params := t.check.Rule.At(now).Params
+	params, own := s.params(t.check, now)
+	t.params = params
 	switch a := t.check.Rule.Algorithm().(type) {
 	case algorithms.Counter:
 		t.state, d = a.Take(find(t, s, t.shard.numbers, now).state, params, now, cost)
@@ -35,6 +37,7 @@ func (t *ticket) decide(s *Store, now, cost int64) (d algorithms.Decision) {
 		}
 		d = a.Decide(t.leases, params, now, cost)
 	}
+	d.Own = own
 	return d
 }
 
@@ -63,13 +66,13 @@ func (t *ticket) charge(s *Store, now int64, d algorithms.Decision) {
 		if _, own := t.shard.logs[t.id]; !own {
 			t.log = t.log.Clone()
 		}
-		a.Record(t.log, t.check.Rule.At(now).Params, now, t.check.Cost)
+		a.Record(t.log, t.params, now, t.check.Cost)
 		t.shard.logs[t.id] = record{log: t.log, expires: expires}
 	case algorithms.Lender:
 		if _, own := t.shard.leases[t.id]; !own {
 			t.leases = t.leases.Clone()
 		}
-		t.shard.lend(t.check, t.id, t.leases, now)
+		t.shard.lend(t.check, t.id, t.leases, t.params, now)
 	}
 	if t.id == t.shared {
 		s.shared.Add(1)
@@ -77,8 +80,8 @@ func (t *ticket) charge(s *Store, now int64, d algorithms.Decision) {
 }
 
 // lend lends, or renews.
-func (s *shard) lend(c *store.Check, id stateID, leases *algorithms.Leases, now int64) {
-	lender, params := c.Rule.Algorithm().(algorithms.Lender), c.Rule.At(now).Params
+func (s *shard) lend(c *store.Check, id stateID, leases *algorithms.Leases, params algorithms.Params, now int64) {
+	lender := c.Rule.Algorithm().(algorithms.Lender)
 	lender.Lend(leases, params, now, c.Cost, c.Hold)
 	s.leases[id] = lent{leases: leases, expires: now + lender.Decide(leases, params, now, 0).ResetAfter.Microseconds()}
 }
@@ -93,7 +96,7 @@ func (t *ticket) settle(s *Store, r *store.Correction) {
 // correct changes what was charged, and keeps it as charge does. What is given back where
 // nothing is kept makes no key.
 func (t *ticket) correct(s *Store, now int64, r *store.Correction) {
-	params := r.Rule.At(now).Params
+	params, _ := s.params(&r.Check, now)
 	switch a := r.Rule.Algorithm().(type) {
 	case algorithms.Counter:
 		was := find(t, s, t.shard.numbers, now).state

@@ -40,7 +40,7 @@ func (u *unit) decided(r *reader, now int64) error {
 		}
 		quota, remaining, retry, next, reset, delay := n[0], n[1], n[2], n[3], n[4], n[5]
 		allowed := flags&flagAllowed != 0
-		if flags > flagAllowed|flagDamaged || quota < 0 || remaining < 0 || remaining > quota ||
+		if flags > allFlags || quota < 0 || remaining < 0 || remaining > quota ||
 			allowed != (retry == 0) || retry < -1 || retry > maxWait ||
 			next < 0 || next > reset || reset > maxWait || delay < 0 || delay > maxWait {
 			return fmt.Errorf("redis answered what cannot be: flags %d, quota, remaining, retry, next, reset, delay %d", flags, n)
@@ -48,6 +48,8 @@ func (u *unit) decided(r *reader, now int64) error {
 		a.note(flags, &u.items[i])
 		d := algorithms.Micros(allowed, quota, remaining, retry, next, reset, delay)
 		d.At = now
+		d.Exempt, d.Banned = flags&flagExempt != 0, flags&flagBanned != 0
+		d.BanBegins, d.Own = flags&flagBanBegins != 0, flags&flagOwn != 0
 		a.decisions[u.items[i].index] = d
 	}
 	return nil

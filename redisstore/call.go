@@ -23,6 +23,7 @@ type call struct {
 	groups []byte
 	args   []any
 	mget   bool
+	reads  bool // keys beside states: then what are strings is read together in any case
 }
 
 // unit is a group of checks, and who asks for it.
@@ -53,7 +54,7 @@ func newCall() *call {
 	c := pooledCalls.Get().(*call)
 	c.asked = append(c.asked[:0], 0)
 	c.groups = append(c.groups[:0], 0)
-	c.mget = true
+	c.mget, c.reads = true, false
 	return c
 }
 
@@ -84,7 +85,7 @@ func (c *call) add(q *question) {
 }
 
 func (c *call) group(items []item, a asker) {
-	k := c.key(&items[0])
+	k := c.key(&items[0].key)
 	if n := c.asked[k]; n > 0 {
 		if u := &c.units[n-1]; len(u.askers) < maxCopies && alike(u.items, items) {
 			u.askers = append(u.askers, a)
@@ -102,11 +103,11 @@ func (c *call) group(items []item, a asker) {
 	c.groups = append(c.groups, byte(len(items)), 1)
 	for i := range items {
 		if i > 0 {
-			k = c.key(&items[i])
+			k = c.key(&items[i].key)
 		}
 		c.check(&items[i], k)
 	}
-	c.asked[c.key(&items[0])] = len(c.units)
+	c.asked[c.key(&items[0].key)] = len(c.units)
 	c.checks += len(items)
 }
 
@@ -117,30 +118,30 @@ func alike(a, b []item) bool {
 	}
 	for i := range a {
 		x, y := &a[i], &b[i]
-		if x.prepared != y.prepared || x.cost != y.cost || x.key != y.key || !x.merges() || y.op != opDecide {
+		if x.prepared != y.prepared || x.cost != y.cost || x.key != y.key || !x.merges() || y.op != opDecide || y.sanctions != nil {
 			return false
 		}
 	}
 	return true
 }
 
-// key returns the index of a check's key.
-func (c *call) key(i *item) uint16 {
-	k, ok := c.index[i.key]
+// key returns the index of a key.
+func (c *call) key(name *string) uint16 {
+	k, ok := c.index[*name]
 	if !ok {
-		c.keys = append(c.keys, &i.key)
+		c.keys = append(c.keys, name)
 		c.asked = append(c.asked, 0)
 		k = uint16(len(c.keys))
-		c.index[i.key] = k
+		c.index[*name] = k
 	}
 	return k
 }
 
-// check writes a check, and its rule where that is new.
+// check writes a check, its rule where that is new, and what it has beside the state.
 func (c *call) check(i *item, key uint16) {
 	at := c.rule(i.prepared)
 	b := binary.BigEndian.AppendUint16(c.groups, at)
-	b = append(b, i.op)
+	b = append(b, i.sanctions.op(i.op))
 	b = binary.BigEndian.AppendUint16(b, key)
 	b = binary.BigEndian.AppendUint64(b, uint64(i.cost))
 	b = append(b, byte(len(i.hold)))
@@ -148,6 +149,9 @@ func (c *call) check(i *item, key uint16) {
 	if at == 0 {
 		c.places = append(c.places, place{i.prepared, uint16(len(b) + 1)}) // Lua counts from 1
 		b = append(b, i.prepared.Wire...)
+	}
+	if i.sanctions != nil {
+		b = c.sanctions(b, i.sanctions)
 	}
 	c.groups = b
 	c.mget = c.mget && counts(i.rule)
@@ -165,7 +169,7 @@ func (c *call) rule(p *store.Prepared) uint16 {
 
 // arguments are those of the command.
 func (c *call) arguments(command, script string) []any {
-	if c.mget && len(c.keys) > 1 {
+	if c.reads || c.mget && len(c.keys) > 1 {
 		c.groups[0] = 1
 	} else {
 		c.groups[0] = 0

@@ -49,6 +49,7 @@ type refusal struct {
 	received time.Duration
 	decision algorithms.Decision
 	asked    chan struct{} // see turn
+	untold   int64         // how many were refused because of it, where that may lead to a ban
 }
 
 func newDenied(most time.Duration) *denied {
@@ -73,11 +74,19 @@ func (d *denied) refuses(c *store.Check, p *store.Prepared, now time.Duration, t
 	shard, id := d.place(p, c.Key)
 	shard.mu.Lock()
 	r, ok := shard.known[id]
-	if ok && now >= r.until && c.Cost >= r.cost {
+	over := ok && now >= r.until
+	if ok && !over && c.Cost >= r.cost && mayBan(c, &r.decision) {
+		// What may have the key banned is for Redis to say, which knows of the first one.
+		if over = r.untold+2 >= c.Sanctions.Ban.After; !over {
+			r.untold++
+			shard.known[id] = r
+		}
+	}
+	if over && c.Cost >= r.cost {
 		t.take(shard, id, r)
 	}
 	shard.mu.Unlock()
-	if !ok || now >= r.until || c.Cost < r.cost {
+	if !ok || over || c.Cost < r.cost {
 		return algorithms.Decision{}, false
 	}
 	// Redis decided before the answer was received: told from then, no wait is too short.
@@ -96,17 +105,25 @@ func (d *denied) refuses(c *store.Check, p *store.Prepared, now time.Duration, t
 func (d *denied) learn(c *store.Check, p *store.Prepared, decision algorithms.Decision, charged bool, sent, now time.Duration) {
 	r := refusal{cost: c.Cost, received: now, decision: decision}
 	switch {
+	case c.Sanctions != nil && c.Sanctions.Settings:
+		return // a setting holds from the next request on
+	case decision.Banned:
+		r.cost, r.decision.BanBegins = 0, false
 	case !decision.Allowed:
 		if _, lends := c.Rule.Algorithm().(algorithms.Lender); lends {
 			return
 		}
-	case charged && decision.Remaining == 0 && decision.NextAfter > 0 && refusesWhenEmpty(c.Rule, p):
+	case charged && c.Sanctions == nil && decision.Remaining == 0 && decision.NextAfter > 0 && refusesWhenEmpty(c.Rule, p):
 		// The last of the quota went to this one: nobody else gets any until there is more.
 		r.cost, r.decision.Allowed, r.decision.RetryAfter = 1, false, decision.NextAfter
 	default:
 		return
 	}
 	r.until = sent + min(d.most, r.decision.RetryAfter)
+	if mayBan(c, &r.decision) {
+		// As long as refusals are counted from the one that Redis has heard of.
+		r.until = min(r.until, sent+c.Sanctions.Ban.Within/2)
+	}
 	if r.until <= now {
 		return
 	}
@@ -121,7 +138,31 @@ func (d *denied) learn(c *store.Check, p *store.Prepared, decision algorithms.De
 	case now < known.until && (known.cost < r.cost || known.cost == r.cost && known.until > r.until):
 		return // it refuses more, or is of a request that was sent later
 	}
+	r.untold = known.untold
 	shard.known[id] = r
+}
+
+// mayBan tells whether a refusal by the limit may lead to a ban.
+func mayBan(c *store.Check, d *algorithms.Decision) bool {
+	return c.Sanctions != nil && c.Sanctions.Ban != nil && !d.Banned
+}
+
+// untold is how often a key was refused since Redis was asked, which it is to hear now.
+func (d *denied) untold(c *store.Check, p *store.Prepared) int64 {
+	if d.size.Load() == 0 {
+		return 0
+	}
+	shard, id := d.place(p, c.Key)
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	r, ok := shard.known[id]
+	if !ok || r.untold == 0 {
+		return 0
+	}
+	n := r.untold
+	r.untold = 0
+	shard.known[id] = r
+	return n
 }
 
 // refusesWhenEmpty says that nothing but Remaining decides, so that where it is zero the
@@ -151,16 +192,26 @@ func (d *denied) makeRoom(shard *deniedShard) {
 	}
 }
 
-// forget is for keys that have got something back.
-func (d *denied) forget(p *store.Prepared, key string) {
+// forget is for keys that have got something back. It does not forget how often they were
+// refused.
+func (d *denied) forget(p *store.Prepared, key string) { d.discard(p, key, false) }
+
+// drop is for keys that begin anew.
+func (d *denied) drop(p *store.Prepared, key string) { d.discard(p, key, true) }
+
+func (d *denied) discard(p *store.Prepared, key string, all bool) {
 	if d.size.Load() == 0 {
 		return
 	}
 	shard, id := d.place(p, key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	if _, ok := shard.known[id]; ok {
+	switch r, ok := shard.known[id]; {
+	case ok && (all || r.untold == 0):
 		delete(shard.known, id)
 		d.size.Add(-1)
+	case ok:
+		r.until = 0
+		shard.known[id] = r
 	}
 }

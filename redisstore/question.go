@@ -15,20 +15,21 @@ import (
 
 // item is a check on its way to the script.
 type item struct {
-	rule     *store.Rule
-	prepared *store.Prepared
-	key      string // in Redis
-	slot     uint16 // of the key, in a Cluster
-	cost     int64
-	hold     string // or a correction and what is held
-	op       byte
-	index    int // among the caller's checks
+	rule      *store.Rule
+	prepared  *store.Prepared
+	key       string // in Redis
+	slot      uint16 // of the key, in a Cluster
+	cost      int64
+	hold      string // or a correction and what is held
+	sanctions *sanctions
+	op        byte
+	index     int // among the caller's checks
 }
 
 // merges says whether several requests for just this can be decided as one.
 func (i *item) merges() bool {
 	m, ok := i.rule.Algorithm().(algorithms.Merger)
-	return ok && i.op == opDecide && i.cost > 0 && m.Merges(i.prepared.Params)
+	return ok && i.op == opDecide && i.sanctions == nil && i.cost > 0 && m.Merges(i.prepared.Params)
 }
 
 // question is what one caller asks: groups of checks, with room for the answer. It may
@@ -135,6 +136,9 @@ func (s *Store) item(c *store.Check, op byte, hold string, index int) item {
 	i := item{
 		rule: c.Rule, prepared: c.Rule.At(s.date(c.Rule)), key: s.key(c.Rule, c.Key),
 		cost: c.Cost, hold: hold, op: op, index: index,
+	}
+	if c.Sanctions != nil {
+		i.sanctions = s.sanctions(c, i.prepared, op)
 	}
 	if s.slots {
 		i.slot = slotOf(i.key)

@@ -56,7 +56,7 @@ func (s *Store) remember(q *question, checks []store.Check, sent time.Duration) 
 		charged := q.charged(group)
 		for i := range group {
 			item := &group[i]
-			if c := &checks[item.index]; c.Cost > 0 {
+			if c := &checks[item.index]; c.Cost > 0 || q.decisions[item.index].Banned {
 				s.denied.learn(c, item.prepared, q.decisions[item.index], charged, sent, now)
 			}
 		}

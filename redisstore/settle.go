@@ -83,7 +83,7 @@ func (s *Store) hold(q *question, checks []store.Check) {
 	for group := range q.each() {
 		if q.charged(group) {
 			for _, i := range group {
-				if c := &checks[i.index]; c.Hold != "" {
+				if c := &checks[i.index]; c.Hold != "" && !q.decisions[i.index].Exempt {
 					s.holds.Add(c)
 				}
 			}

@@ -30,15 +30,21 @@ type part struct {
 func (s *Store) takeSlots(ctx context.Context, q *question, checks []store.Check) error {
 	parts := q.split(func(i *item) string { return string([]byte{byte(i.slot >> 8), byte(i.slot)}) })
 	s.askAll(ctx, parts)
-	// The keys of a slot on its way may be at two nodes, and none then has them all.
+	// The keys of a slot on its way may be at two nodes, and none then has them all. So a
+	// key's state is asked for without what is beside it: its limit holds meanwhile.
 	var single []*part
 	parts = slices.DeleteFunc(parts, func(p *part) bool {
-		again := len(p.items) > 1 && redis.IsTryAgainError(p.failed)
+		again := p.keys() > 1 && redis.IsTryAgainError(p.failed)
 		if again {
 			single = append(single, p.split(func(i *item) string { return i.key })...)
 		}
 		return again
 	})
+	for _, p := range single {
+		for i := range p.items {
+			p.items[i].sanctions = nil
+		}
+	}
 	s.askAll(ctx, single)
 	parts = append(parts, single...)
 
@@ -78,12 +84,20 @@ func (s *Store) undo(q *question, p *part, checks []store.Check, all bool) {
 		}
 		for i := range group {
 			c, d := &checks[group[i].index], &q.decisions[group[i].index]
-			if c.Cost > 0 {
+			if c.Cost > 0 && !d.Exempt {
 				s.Settle(store.Correction{Check: *c, At: d.At, Turn: d.Turn(), Delta: -c.Cost})
 				d.Remaining, d.Delay = min(d.Remaining+c.Cost, d.Quota), 0
 			}
 		}
 	}
+}
+
+// keys is how many keys the question has, or at least that there are several.
+func (q *question) keys() int {
+	if len(q.items) == 1 && q.items[0].sanctions != nil {
+		return 2
+	}
+	return len(q.items)
 }
 
 // oneSlot tells whether all keys have one slot, and notes it.

@@ -109,7 +109,7 @@ func (s *Store) take(ctx context.Context, checks []store.Check, decisions []algo
 	var err error
 	if s.slots && !q.oneSlot() {
 		err = s.takeSlots(ctx, q, checks)
-	} else if err = s.ask(ctx, q); s.slots && len(q.items) > 1 && redis.IsTryAgainError(err) {
+	} else if err = s.ask(ctx, q); s.slots && q.keys() > 1 && redis.IsTryAgainError(err) {
 		err = s.takeSlots(ctx, q, checks)
 	}
 	if err != nil {
@@ -193,11 +193,8 @@ func (s *Store) eval(ctx context.Context, script, key string, args ...any) (int6
 
 // Reset implements [store.Store].
 func (s *Store) Reset(ctx context.Context, rule *store.Rule, key string) error {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	name := s.key(rule, key)
-	_, err := s.process(ctx, name, func() redis.Cmder { return redis.NewIntCmd(ctx, "del", name) })
-	s.forget(rule, key)
+	err := errors.Join(s.drop(ctx, s.key(rule, key)), s.drop(ctx, s.banKey(rule, key)))
+	s.denied.drop(rule.At(s.date(rule)), key)
 	return err
 }
 

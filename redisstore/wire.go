@@ -3,8 +3,14 @@ package redisstore
 // The script's arguments and reply are packed: Redis and this process both read fixed
 // integers faster than text. take.lua describes the forms.
 const (
-	flagAllowed = 1
-	flagDamaged = 2
+	flagAllowed   = 1
+	flagDamaged   = 2
+	flagExempt    = 4
+	flagBanned    = 8
+	flagBanBegins = 16
+	flagOwn       = 32
+
+	allFlags = 63
 )
 
 // What a script is to do with a check.

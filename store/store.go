@@ -34,7 +34,7 @@ type Check struct {
 	Key string
 
 	// Cost is what the request takes from the limit, at least 0. 0 peeks: it is always
-	// allowed and charges nothing.
+	// allowed, unless the key is banned, and charges nothing.
 	Cost int64
 
 	// Hold names the charge, uniquely in all of the fleet, so that it can be renewed and
@@ -44,6 +44,19 @@ type Check struct {
 	// Apart sets the check apart from the others of its call: it is decided and charged by
 	// itself, whatever becomes of them, and its refusal holds up nobody else.
 	Apart bool
+
+	// Sanctions are what stands above the limit for single keys of the zone. Nil: nothing.
+	Sanctions *Sanctions
+}
+
+// Sanctions say what a store is to look at beside the state of a key. They are the same
+// for all checks of a zone.
+type Sanctions struct {
+	// Settings says that keys may have settings: see [Settings].
+	Settings bool
+
+	// Ban is when keys are banned that are refused again and again. Nil: never.
+	Ban *Ban
 }
 
 // Correction changes a charge afterwards: one that [Store.Take] has made, or may have
@@ -92,7 +105,8 @@ type Store interface {
 	// matters.
 	Settle(corrections ...Correction)
 
-	// Reset forgets a key of a zone, as if it had never been seen.
+	// Reset forgets a key of a zone, as if it had never been seen: its state, and that it was
+	// refused or banned. A setting stays.
 	Reset(ctx context.Context, rule *Rule, key string) error
 
 	// Close frees what the store holds. Calls under way may fail with [ErrClosed].

@@ -1,0 +1,37 @@
+-- Twin of store/ban.go: see there for what the numbers mean. A key that is not banned has
+-- nothing left of a ban.
+
+local function open(now, within, longest, till, since, count)
+  if till < 0 or till >= MAX_EXACT or since < 0 or since >= MAX_EXACT or count < 0 or count >= MAX_EXACT then
+    return 0, now, 0, 0
+  end
+  local level = count % 64
+  count = (count - level) / 64
+  if till > now + longest + MAX_STEP_BACK then till, level = 0, 0 end
+  if since > now or now - since >= within then since, count = now, 0 end
+  if till + longest <= now then level = 0 end
+  return till, since, count, level
+end
+
+ban_left = function(now, within, longest, till, since, count)
+  till = open(now, within, longest, till, since, count)
+  return till > now and till - now or nil
+end
+
+ban_refused = function(now, untold, first, after, within, longest, till, since, count)
+  local level, left, life
+  till, since, count, level = open(now, within, longest, till, since, count)
+  if count > 0 then count = count + untold end
+  count = count + 1
+  if count >= after then
+    left = first
+    for _ = 1, level do left = left * 2 < longest and left * 2 or longest end
+    if left < longest then level = level + 1 end
+    till, count = now + left, 0
+    life = left
+  else
+    life = since + within - now
+  end
+  if level > 0 and life < till + longest - now then life = till + longest - now end
+  return left, till, since, count * 64 + level, life
+end

@@ -1,0 +1,362 @@
+package redisstore_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"pgregory.net/rapid"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/store"
+	"github.com/seed-161337e5/caddyratelimit/store/storetest"
+)
+
+// TestSanctionsInGoEqualLua runs random schedules of requests of two zones, with settings
+// that come and go and random bans, through both stores, and compares every field of every
+// decision.
+func TestSanctionsInGoEqualLua(t *testing.T) {
+	steps := stepsOf(t, "TWIN_STEPS", 3000)
+	server := redistest.Start(t)
+	for _, name := range algorithms.Names() {
+		t.Run(name, func(t *testing.T) {
+			pair := newPair(t, server)
+			done, run, banned := 0, 0, 0
+			for done < steps {
+				rapid.Check(t, func(rt *rapid.T) {
+					run++
+					n, bans := pair.sanctions(rt, name, name+strconv.Itoa(run))
+					done, banned = done+n, banned+bans
+				})
+			}
+			t.Logf("%d steps in %d schedules, %d bans", done, run, banned)
+			if banned == 0 {
+				t.Error("no ban began")
+			}
+		})
+	}
+}
+
+func (p *pair) sanctions(t *rapid.T, algorithm, run string) (steps, bans int) {
+	limits := [2]algorithms.Limit{drawUnrenewed(t, algorithm), drawUnrenewed(t, algorithm)}
+	sanctions := drawSanctions(t)
+	var charged []store.Correction
+	now := storetest.Start + rapid.Int64Range(0, 1e9).Draw(t, "offset")
+	var last algorithms.Decision
+	steps = rapid.IntRange(20, 60).Draw(t, "steps")
+	for i := range steps {
+		if rapid.IntRange(0, 29).Draw(t, "change") == 0 {
+			sanctions = drawSanctions(t)
+		}
+		switch gap := last.RetryAfter; {
+		case rapid.Bool().Draw(t, "at once"):
+		case gap != algorithms.Never && gap < 1000*time.Hour && rapid.Bool().Draw(t, "when told"):
+			now += gap.Microseconds() - int64(rapid.IntRange(0, 1).Draw(t, "early"))
+		default:
+			now += rapid.Int64Range(-1e6, 1e8).Draw(t, "gap")
+		}
+		p.set(now, 0)
+		var checks []store.Check
+		for j, limit := range limits {
+			r := rule(t, algorithm, limit)
+			c := store.Check{Rule: r, Key: fmt.Sprint(run, " ", j), Cost: drawCost(t, limit, last), Hold: storetest.Hold(r), Sanctions: sanctions}
+			c.Apart = rapid.IntRange(0, 9).Draw(t, "apart") == 0
+			checks = append(checks, c)
+		}
+		p.change(t, &checks[rapid.IntRange(0, 1).Draw(t, "whose")])
+		var inGo, inLua [2]algorithms.Decision
+		if err := p.memory.Take(context.Background(), checks, inGo[:]); err != nil {
+			t.Fatalf("memory: %v", err)
+		}
+		if err := p.redis.Take(context.Background(), checks, inLua[:]); err != nil {
+			t.Fatalf("redis: %v", err)
+		}
+		p.redis.StopRenewing()
+		if inGo != inLua {
+			t.Fatalf("step %d at %d: %+v, %+v:\n  Go  %+v\n  Lua %+v", i, now, limits, sanctions, inGo, inLua)
+		}
+		for j, d := range inGo {
+			if d.BanBegins {
+				bans++
+			}
+			if d.Allowed && checks[j].Hold != "" {
+				charged = append(charged, store.Correction{Check: checks[j], At: now, Turn: now, Delta: -checks[j].Cost})
+			}
+		}
+		last = inGo[rapid.IntRange(0, 1).Draw(t, "of")]
+	}
+	p.memory.Settle(charged...) // or it would be renewed while other schedules run
+	return steps, bans
+}
+
+// change gives a key another setting, now and then.
+func (p *pair) change(t *rapid.T, c *store.Check) {
+	ctx := context.Background()
+	if rapid.IntRange(0, 5).Draw(t, "leave it") > 0 {
+		return
+	}
+	var in [2]store.Setting
+	setting := store.Setting{Kind: store.Kind(rapid.IntRange(0, 4).Draw(t, "kind"))}
+	if rapid.Bool().Draw(t, "ends") {
+		setting.For = time.Duration(rapid.Int64Range(1e6, 1e8).Draw(t, "for")) * time.Microsecond
+	}
+	if setting.Kind == store.KindLimit {
+		if setting.Limit = drawUnrenewed(t, c.Rule.Algorithm().Name()); setting.Limit.Calendar != c.Rule.Limit().Calendar {
+			setting.Limit = algorithms.Limit{Events: setting.Limit.Events}
+		} else if setting.Limit.Calendar != 0 {
+			setting.Limit.Location = nil
+		}
+	}
+	for i, s := range [2]store.Settings{p.memory, p.redis} {
+		var err error
+		switch setting.Kind {
+		case store.KindNone:
+			err = s.Clear(ctx, c.Rule, c.Key)
+		case store.KindLimit + 1:
+			err = s.Pardon(ctx, c.Rule, c.Key)
+		default:
+			if _, bad := c.Rule.Own(setting); bad != nil {
+				return // a limit that does not go with the rule
+			}
+			err = s.Set(ctx, c.Rule, c.Key, setting)
+		}
+		if err == nil {
+			in[i], err = s.Get(ctx, c.Rule, c.Key)
+		}
+		if err != nil {
+			t.Fatalf("%v: %v", setting, err)
+		}
+	}
+	if in[0] != in[1] {
+		t.Fatalf("%+v reads %+v in memory and %+v in Redis", setting, in[0], in[1])
+	}
+}
+
+func drawSanctions(t *rapid.T) *store.Sanctions {
+	seconds := func(name string, most int64) time.Duration {
+		return time.Duration(rapid.Int64Range(1e6, most).Draw(t, name)) * time.Microsecond
+	}
+	s := &store.Sanctions{Settings: rapid.Bool().Draw(t, "settings")}
+	if rapid.IntRange(0, 4).Draw(t, "bans") > 0 {
+		s.Ban = &store.Ban{For: seconds("for", 1e8), After: rapid.Int64Range(1, 5).Draw(t, "after"), Within: seconds("within", 1e9)}
+		if rapid.Bool().Draw(t, "escalates") {
+			s.Ban.UpTo = s.Ban.For + seconds("more", 1e9)
+		}
+	}
+	return s
+}
+
+// banning is a check of a zone that has room for one, and bans who asks on.
+func banning(t testing.TB, after int64) store.Check {
+	return store.Check{
+		Rule: storetest.Rule(t, "z", "fixed_window", algorithms.Limit{Events: 1, Window: time.Hour}), Key: "client", Cost: 1,
+		Sanctions: &store.Sanctions{Ban: &store.Ban{For: time.Hour, After: after, Within: 10 * time.Minute}},
+	}
+}
+
+// TestRememberedRefusalsCount: what is refused without asking Redis leads to a ban like
+// any other refusal, at the same one, and a ban is remembered too.
+func TestRememberedRefusalsCount(t *testing.T) {
+	server := redistest.Start(t)
+	s := open(t, redisstore.Options{Address: server.Addr(), DenyCache: time.Minute})
+	other := open(t, redisstore.Options{Address: server.Addr(), DenyCache: -1})
+	check := banning(t, 50)
+	if !ask(t, s, check)[0].Allowed {
+		t.Fatal("the first is refused")
+	}
+	for i := 1; i <= 50; i++ {
+		if d := ask(t, s, check)[0]; d.Banned != (i == 50) || d.BanBegins != (i == 50) {
+			t.Fatalf("refusal %d: %+v", i, d)
+		}
+	}
+	if n := calls(t, server); n != 3 {
+		t.Errorf("%d calls for one admitted, the first refused and the last, want 3", n)
+	}
+	for range 100 {
+		if d := ask(t, s, check)[0]; !d.Banned || d.BanBegins || d.RetryAfter > time.Hour || d.RetryAfter < 50*time.Minute {
+			t.Fatalf("banned: %+v", d)
+		}
+	}
+	peek := check
+	peek.Cost = 0
+	if d := ask(t, s, peek)[0]; !d.Banned {
+		t.Errorf("a peek at a banned key: %+v", d)
+	}
+	if n := calls(t, server); n != 3 {
+		t.Errorf("%d calls, though a ban is remembered", n-3)
+	}
+	if d := ask(t, other, check)[0]; !d.Banned || d.BanBegins {
+		t.Errorf("elsewhere: %+v", d)
+	}
+	if err := s.Pardon(context.Background(), check.Rule, check.Key); err != nil {
+		t.Fatal(err)
+	}
+	if d := ask(t, s, check)[0]; d.Allowed || d.Banned {
+		t.Errorf("pardoned, and refused by the limit: %+v", d)
+	}
+}
+
+// TestRememberedRefusalsAddUp: two gateways that remember know of each other's refusals
+// when they ask.
+func TestRememberedRefusalsAddUp(t *testing.T) {
+	server := redistest.Start(t)
+	a := open(t, redisstore.Options{Address: server.Addr(), DenyCache: time.Minute})
+	b := open(t, redisstore.Options{Address: server.Addr(), DenyCache: time.Minute})
+	check := banning(t, 20)
+	ask(t, a, check)
+	for range 15 { // one of which Redis hears
+		ask(t, a, check)
+		ask(t, b, check)
+	}
+	refused := 30
+	for !ask(t, a, check)[0].Banned {
+		if refused++; refused > 40 {
+			t.Fatal("no ban after 40 refusals")
+		}
+	}
+	if d := ask(t, b, check)[0]; d.Allowed {
+		t.Errorf("%+v", d)
+	}
+}
+
+// TestSettingsAreNotRemembered: a setting holds from the next request on, whoever has set
+// it and whatever was refused before. The documented rights are enough for it.
+func TestSettingsAreNotRemembered(t *testing.T) {
+	server := redistest.Start(t, redistest.WithUser("limiter", "s3cret", leastACL(t)...))
+	options := redisstore.Options{Address: server.Addr(), Username: "limiter", Password: "s3cret", DenyCache: time.Minute}
+	here, there := open(t, options), open(t, options)
+	check := banning(t, 3)
+	check.Sanctions.Settings = true
+	for range 10 {
+		ask(t, here, check)
+	}
+	if d := ask(t, here, check)[0]; !d.Banned {
+		t.Fatalf("hammering: %+v", d)
+	}
+	ctx := context.Background()
+	if err := there.Set(ctx, check.Rule, check.Key, store.Setting{Kind: store.KindExempt}); err != nil {
+		t.Fatal(err)
+	}
+	if d := ask(t, here, check)[0]; !d.Exempt {
+		t.Errorf("exempt: %+v", d)
+	}
+	if err := there.Set(ctx, check.Rule, check.Key, store.Setting{Kind: store.KindBanned, For: time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	if d := ask(t, here, check)[0]; !d.Banned {
+		t.Errorf("banned: %+v", d)
+	}
+	if err := there.Pardon(ctx, check.Rule, check.Key); err != nil {
+		t.Fatal(err)
+	}
+	if d := ask(t, here, check)[0]; d.Banned {
+		t.Errorf("pardoned: %+v", d)
+	}
+}
+
+// TestSanctionsCost: three zones with settings and bans are one call, and what they look
+// at is read at once.
+func TestSanctionsCost(t *testing.T) {
+	server := redistest.Start(t)
+	s := open(t, redisstore.Options{Address: server.Addr()})
+	admin, ctx := server.Admin(), context.Background()
+	var checks []store.Check
+	for i := range 3 {
+		c := banning(t, 3)
+		c.Rule = storetest.Rule(t, fmt.Sprint("zone", i), "token_bucket", algorithms.Limit{Events: 1000, Window: time.Hour})
+		c.Sanctions.Settings = true
+		checks = append(checks, c)
+	}
+	ask(t, s, checks...) // which loads the script
+	if err := admin.ConfigResetStat(ctx).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		ask(t, s, checks...)
+	}
+	info := admin.Info(ctx, "commandstats").Val()
+	for command, want := range map[string]int{"evalsha": 10, "time": 10, "mget": 10, "set": 30} {
+		if !strings.Contains(info, fmt.Sprintf("cmdstat_%s:calls=%d,", command, want)) {
+			t.Errorf("not %d %s for 10 requests:\n%s", want, command, info)
+		}
+	}
+	if strings.Contains(info, "cmdstat_get:") {
+		t.Errorf("something is read by itself:\n%s", info)
+	}
+}
+
+// TestSanctionsExpire: what is kept of a key goes when it is worth nothing.
+func TestSanctionsExpire(t *testing.T) {
+	server := redistest.Start(t)
+	s := open(t, redisstore.Options{Address: server.Addr(), DenyCache: -1})
+	admin, ctx := server.Admin(), context.Background()
+	check := banning(t, 3)
+	within := func(what string, least, most time.Duration) {
+		t.Helper()
+		key, err := admin.Keys(ctx, "*:"+what+".1").Result()
+		if err != nil || len(key) != 1 {
+			t.Fatalf("%s: %v (%v)", what, key, err)
+		}
+		if redisstore.SlotOf(key[0]) != redisstore.SlotOf(s.Key(check.Rule, check.Key)) {
+			t.Errorf("%s has another slot than the state", key[0])
+		}
+		if ttl := admin.PTTL(ctx, key[0]).Val(); ttl < least || ttl > most {
+			t.Errorf("%s: %v, want from %v to %v", what, ttl, least, most)
+		}
+	}
+	ask(t, s, check)
+	if n := admin.DBSize(ctx).Val(); n > 2 { // the state, and who is there
+		t.Errorf("%d keys before anything was refused", n)
+	}
+	ask(t, s, check)
+	within("ban", 9*time.Minute, 11*time.Minute)
+	ask(t, s, check)
+	ask(t, s, check)
+	within("ban", 59*time.Minute, 65*time.Minute)
+	if err := s.Set(ctx, check.Rule, check.Key, store.Setting{Kind: store.KindExempt, For: time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	within("setting", 58*time.Second, 62*time.Second)
+}
+
+// TestDamagedSanctions: what is neither a setting nor a ban counts as none.
+func TestDamagedSanctions(t *testing.T) {
+	server := redistest.Start(t)
+	s := open(t, redisstore.Options{Address: server.Addr(), DenyCache: -1})
+	admin, ctx := server.Admin(), context.Background()
+	check := banning(t, 1000)
+	check.Rule = storetest.Rule(t, "z", "fixed_window", algorithms.Limit{Events: 1000, Window: time.Hour})
+	check.Sanctions.Settings = true
+	keys := [2]string{"rl:{client}:z:setting.1", "rl:{client}:z:ban.1"}
+	for i, value := range []string{
+		"x", strings.Repeat("x", 24), "\x03", "\x03" + strings.Repeat("\x00", 8), "\x03" + strings.Repeat("\x00", 8) + "fixed_window",
+		"\x03" + strings.Repeat("\x00", 8) + "fixed_window\x00\x01", strings.Repeat("\xff", 24), strings.Repeat("\x00", 24), strings.Repeat("x", 1000),
+	} {
+		for _, key := range keys {
+			if err := admin.Set(ctx, key, value, 0).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if d := ask(t, s, check)[0]; !d.Allowed || d.Exempt || d.Own || d.Remaining != 999-int64(i) {
+			t.Errorf("%q: %+v", value, d)
+		}
+	}
+	for _, key := range keys {
+		admin.Del(ctx, key)
+		if err := admin.RPush(ctx, key, "x").Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d := ask(t, s, check)[0]; !d.Allowed {
+		t.Errorf("lists: %+v", d)
+	}
+	if _, err := s.Get(ctx, check.Rule, check.Key); err == nil || !redis.HasErrorPrefix(err, "WRONGTYPE") && !strings.Contains(err.Error(), "WRONGTYPE") {
+		t.Errorf("the setting is a list, and reading it says %v", err)
+	}
+}

@@ -1,0 +1,143 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+)
+
+// Settings is what stores can do that keep settings of single keys beside their states.
+// A setting holds for the whole fleet from the next check on that has
+// [Sanctions].Settings, and for no other. It belongs to zone and key, whatever the rule's
+// numbers are; of the rule it takes the zone and, for a limit, the algorithm.
+//
+// All of them ask the store's backend at once, and fail as Take does.
+type Settings interface {
+	// Set gives a key a setting in place of the one it has.
+	Set(ctx context.Context, rule *Rule, key string, setting Setting) error
+
+	// Get returns the setting of a key, with what is left of its time. Its kind is KindNone
+	// if it has none.
+	Get(ctx context.Context, rule *Rule, key string) (Setting, error)
+
+	// Clear takes the setting of a key away, whatever it is.
+	Clear(ctx context.Context, rule *Rule, key string) error
+
+	// Pardon ends a ban, be it a setting or that of a key that was refused too often, and
+	// forgets refusals and earlier bans. Another setting stays. Who remembers refusals, for
+	// zones without settings, may remember the ban for that moment.
+	Pardon(ctx context.Context, rule *Rule, key string) error
+}
+
+// Kind says what a setting does.
+type Kind uint8
+
+const (
+	KindNone   Kind = iota
+	KindExempt      // the key passes, and is not counted
+	KindBanned      // the key is refused, and is not counted
+	KindLimit       // the key has a limit of its own
+)
+
+var kinds = [...]string{KindNone: "none", KindExempt: "exempt", KindBanned: "banned", KindLimit: "limit"}
+
+// String is the kind's name.
+func (k Kind) String() string {
+	if int(k) < len(kinds) {
+		return kinds[k]
+	}
+	return fmt.Sprintf("kind %d", uint8(k))
+}
+
+// Setting is what holds for one key in place of the zone's limit.
+type Setting struct {
+	Kind Kind
+
+	// Limit is the limit of KindLimit, with the algorithm of the rule. What it does not say
+	// of windows, modes and waits is as the rule's limit says; its burst, if it has none, is
+	// its events. A window of the calendar can only be the rule's. In zones with plans of
+	// several algorithms it holds where the request's plan has this one.
+	Limit algorithms.Limit
+
+	// Note is for people, such as the name of the plan that the limit is of. At most
+	// MaxNote bytes.
+	Note string
+
+	// For is how long it holds: at least MinSetting and at most algorithms.MaxWindow, in
+	// microseconds. 0: until it is cleared.
+	For time.Duration
+}
+
+const (
+	// MaxNote is how long a note may be.
+	MaxNote = 1024
+
+	// MinSetting is the shortest time a setting may hold.
+	MinSetting = time.Second
+)
+
+// Own is a setting made ready for a rule.
+type Own struct {
+	Setting
+	algorithm string
+	params    algorithms.Params
+	events    bool // the window is that of the rule: only the first parameter is its own
+}
+
+// Own checks a setting and makes it ready. Its error names the field, its value and what
+// would be right.
+func (r *Rule) Own(s Setting) (*Own, error) {
+	s.For = s.For.Truncate(time.Microsecond)
+	switch {
+	case s.Kind == KindNone || int(s.Kind) >= len(kinds):
+		return nil, fmt.Errorf("a setting must be %s, %s or %s, got %s", KindExempt, KindBanned, KindLimit, s.Kind)
+	case s.Kind != KindLimit && s.Limit != algorithms.Limit{}:
+		return nil, fmt.Errorf("a setting that is %s has no limit", s.Kind)
+	case s.For != 0 && (s.For < MinSetting || s.For > algorithms.MaxWindow):
+		return nil, fmt.Errorf("a setting must hold from %v to %.0fd, or 0 for until it is cleared, got %v", MinSetting, algorithms.MaxWindow.Hours()/24, s.For)
+	case len(s.Note) > MaxNote:
+		return nil, fmt.Errorf("the note of a setting must be at most %d bytes, got %d", MaxNote, len(s.Note))
+	}
+	o := &Own{Setting: s, algorithm: r.algorithm.Name()}
+	if s.Kind != KindLimit {
+		return o, nil
+	}
+	l := over(s.Limit, r.limit)
+	if l.Calendar != 0 && (l.Calendar != r.limit.Calendar || s.Limit.Location != nil && s.Limit.Location != r.limit.Location) {
+		return nil, errors.New("a setting's window of the calendar must be the zone's: leave it out, or write a duration")
+	}
+	var err error
+	o.params, err = r.algorithm.Prepare(l)
+	o.events = l.Calendar != 0
+	return o, err
+}
+
+// over fills in what the limit of one key does not say.
+func over(l, base algorithms.Limit) algorithms.Limit {
+	if l.Window == 0 && l.Calendar == 0 {
+		l.Window, l.Calendar = base.Window, base.Calendar
+	}
+	l.Refill, l.Mode, l.Align = cmp.Or(l.Refill, base.Refill), cmp.Or(l.Mode, base.Mode), cmp.Or(l.Align, base.Align)
+	l.Lease, l.MaxWait = cmp.Or(l.Lease, base.Lease), cmp.Or(l.MaxWait, base.MaxWait)
+	if l.Calendar != 0 {
+		l.Location = base.Location
+	}
+	return l
+}
+
+// Params are what the algorithm of a rule computes with for a key that has this setting,
+// if for others it is p. The setting may be nil.
+func (o *Own) Params(rule *Rule, p algorithms.Params) (_ algorithms.Params, own bool) {
+	switch {
+	case o == nil || o.Kind != KindLimit || o.algorithm != rule.algorithm.Name():
+		return p, false
+	case o.events:
+		p[0] = o.params[0]
+		return p, true
+	}
+	return o.params, true
+}

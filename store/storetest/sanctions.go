@@ -1,0 +1,322 @@
+package storetest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// sanctions are about what stands above a limit for single keys.
+func sanctions(t *testing.T, open Open) {
+	for _, name := range algorithms.Names() {
+		t.Run(name, func(t *testing.T) {
+			t.Run("Bans", func(t *testing.T) { bans(t, open, name) })
+			t.Run("Settings", func(t *testing.T) { settings(t, open, name) })
+		})
+	}
+	t.Run("Window", func(t *testing.T) { banWindow(t, open) })
+	t.Run("Together", func(t *testing.T) { sanctionedTogether(t, open) })
+	t.Run("Calendar", func(t *testing.T) { ownQuota(t, open) })
+	t.Run("Corrections", func(t *testing.T) { ownCorrections(t, open) })
+}
+
+// sanctioned takes a check of a zone with sanctions.
+func (b *bench) sanctioned(rule *store.Rule, key string, cost int64, s *store.Sanctions) algorithms.Decision {
+	b.Helper()
+	return b.takeAll(store.Check{Rule: rule, Key: key, Cost: cost, Sanctions: s})[0]
+}
+
+// bans goes through the life of a key that keeps hammering.
+func bans(t *testing.T, open Open, name string) {
+	b := start(t, open)
+	limit := Limit(name, 2, time.Second)
+	if limit.Lease > 0 {
+		limit.Lease = 10 * time.Second // stores renew by a clock that this test does not set
+	}
+	rule := Rule(t, "zone", name, limit)
+	with := &store.Sanctions{Ban: &store.Ban{For: 10 * time.Second, After: 3, Within: 20 * time.Second, UpTo: 25 * time.Second}}
+	take := func(cost int64) algorithms.Decision { return b.sanctioned(rule, "client", cost, with) }
+	hammer := func(want time.Duration) {
+		t.Helper()
+		for range 2 {
+			equal(t, "there is room", take(1).Allowed, true)
+		}
+		for range 2 {
+			if d := take(1); d.Allowed || d.Banned {
+				t.Fatalf("refused by the limit: %s", describe(d))
+			}
+		}
+		d := take(1)
+		if d.Allowed || !d.Banned || !d.BanBegins || d.RetryAfter != want {
+			t.Fatalf("once too often: %s, want a ban for %v", describe(d), want)
+		}
+	}
+	hammer(10 * time.Second)
+	b.wait(4 * time.Second)
+	for _, cost := range []int64{1, 0, 1} {
+		d := take(cost)
+		if d.Allowed || !d.Banned || d.BanBegins || d.RetryAfter != 6*time.Second || d.Quota != 2 || d.Remaining != 0 || d.NextAfter != d.RetryAfter {
+			t.Fatalf("banned, a cost of %d: %s", cost, describe(d))
+		}
+	}
+	equal(t, "another key", b.sanctioned(rule, "other", 1, with).Allowed, true)
+	equal(t, "who does not look at bans", b.take(rule, "client", 0).Allowed, true)
+	b.wait(6*time.Second - time.Microsecond)
+	equal(t, "a microsecond early", take(1).Banned, true)
+	b.wait(time.Microsecond)
+	hammer(20 * time.Second)
+	b.wait(20 * time.Second)
+	hammer(25 * time.Second)
+	b.wait(25 * time.Second)
+	hammer(25 * time.Second)
+	b.wait(25*time.Second + 25*time.Second - time.Microsecond)
+	hammer(25 * time.Second)
+	b.wait(25*time.Second + 25*time.Second)
+	hammer(10 * time.Second) // the bans before are forgotten
+
+	if err := b.store.Reset(context.Background(), rule, "client"); err != nil {
+		t.Fatal(err)
+	}
+	hammer(10 * time.Second)
+}
+
+// banWindow is about when refusals belong together.
+func banWindow(t *testing.T, open Open) {
+	b := start(t, open)
+	rule := Rule(t, "zone", "fixed_window", per(0, time.Hour))
+	with := &store.Sanctions{Ban: &store.Ban{For: time.Minute, After: 3, Within: 10 * time.Second}}
+	take := func() algorithms.Decision { return b.sanctioned(rule, "client", 1, with) }
+	for range 5 {
+		take()
+		b.wait(10*time.Second - time.Microsecond)
+		equal(t, "two within", take().Banned, false)
+		b.wait(time.Microsecond)
+	}
+	take()
+	b.wait(10*time.Second - time.Microsecond)
+	take()
+	equal(t, "three within", take().Banned, true)
+	// Bans are alike without up_to.
+	b.wait(time.Minute)
+	for range 2 {
+		take()
+	}
+	equal(t, "banned again", take().BanBegins, true)
+	b.wait(time.Minute)
+	equal(t, "for as long as before", take().Banned, false)
+
+	// A clock that goes back a little does not free the key; what is more than a day ahead
+	// is not believed.
+	for range 2 {
+		take()
+	}
+	b.wait(-time.Hour)
+	equal(t, "an hour back", take().Banned, true)
+	b.wait(-24 * time.Hour)
+	equal(t, "a day back", take().Banned, false)
+}
+
+// settings goes through what a key can have.
+func settings(t *testing.T, open Open, name string) {
+	b := start(t, open)
+	keeps, ok := b.store.(store.Settings)
+	if !ok {
+		t.Skip("the store keeps no settings")
+	}
+	ctx := context.Background()
+	rule := Rule(t, "zone", name, Limit(name, 2, time.Hour))
+	with := &store.Sanctions{Settings: true}
+	take := func() algorithms.Decision { return b.sanctioned(rule, "client", 1, with) }
+	set := func(s store.Setting) {
+		t.Helper()
+		if err := keeps.Set(ctx, rule, "client", s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	has := func(want store.Setting) {
+		t.Helper()
+		got, err := keeps.Get(ctx, rule, "client")
+		if err != nil || got != want {
+			t.Fatalf("the setting is %+v (%v), want %+v", got, err, want)
+		}
+	}
+	has(store.Setting{})
+	equal(t, "without", take().Remaining, 1)
+
+	set(store.Setting{Kind: store.KindExempt, Note: "ours", For: time.Hour})
+	for range 5 {
+		if d := take(); d != (algorithms.Decision{Allowed: true, Exempt: true}) {
+			t.Fatalf("exempt: %s", describe(d))
+		}
+	}
+	equal(t, "another key", b.sanctioned(rule, "other", 1, with).Exempt, false)
+	equal(t, "who does not look at settings", b.take(rule, "client", 0).Remaining, 1)
+	b.wait(20 * time.Second)
+	has(store.Setting{Kind: store.KindExempt, Note: "ours", For: time.Hour - 20*time.Second})
+	if err := keeps.Clear(ctx, rule, "client"); err != nil {
+		t.Fatal(err)
+	}
+	has(store.Setting{})
+	equal(t, "cleared", take().Remaining, 0)
+	equal(t, "full", take().Allowed, false)
+
+	set(store.Setting{Kind: store.KindLimit, Limit: algorithms.Limit{Events: 5}, Note: "pro"})
+	has(store.Setting{Kind: store.KindLimit, Limit: algorithms.Limit{Events: 5}, Note: "pro"})
+	for i := range 3 {
+		if d := take(); !d.Allowed || !d.Own || d.Quota != 5 || d.Remaining != 2-int64(i) {
+			t.Fatalf("5 instead of 2: %s", describe(d))
+		}
+	}
+	if d := take(); d.Allowed || !d.Own {
+		t.Fatalf("6th: %s", describe(d))
+	}
+	equal(t, "a limit sets nobody free of the zone's", b.take(rule, "client", 0).Remaining, 0)
+
+	set(store.Setting{Kind: store.KindBanned})
+	if d := take(); d.Allowed || !d.Banned || d.RetryAfter != algorithms.Never {
+		t.Fatalf("banned: %s", describe(d))
+	}
+	set(store.Setting{Kind: store.KindBanned, For: 2 * time.Hour})
+	if d := take(); d.Allowed || !d.Banned || d.BanBegins || d.RetryAfter != 2*time.Hour {
+		t.Fatalf("banned for two hours: %s", describe(d))
+	}
+	b.wait(2*time.Hour - time.Microsecond)
+	equal(t, "a microsecond early", take().Banned, true)
+	b.wait(time.Microsecond)
+	has(store.Setting{})
+	if d := take(); !d.Allowed || d.Own || d.Quota != 2 {
+		t.Fatalf("a setting that has ended: %s", describe(d))
+	}
+
+	set(store.Setting{Kind: store.KindBanned})
+	if err := keeps.Pardon(ctx, rule, "client"); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "pardoned", take().Allowed, true)
+	set(store.Setting{Kind: store.KindExempt})
+	if err := b.store.Reset(ctx, rule, "client"); err != nil {
+		t.Fatal(err)
+	}
+	if err := keeps.Pardon(ctx, rule, "client"); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "a pardon is for bans, and a reset for states", take().Exempt, true)
+	if err := keeps.Set(ctx, rule, "client", store.Setting{Kind: store.KindLimit, Limit: algorithms.Limit{Events: -1}}); err == nil {
+		t.Error("a limit that is none can be set")
+	}
+}
+
+// sanctionedTogether is about requests of several zones.
+func sanctionedTogether(t *testing.T, open Open) {
+	for _, name := range algorithms.Names() {
+		b := start(t, open)
+		keeps, ok := b.store.(store.Settings)
+		if !ok {
+			t.Skip("the store keeps no settings")
+		}
+		ctx := context.Background()
+		narrow, wide := Rule(t, "narrow", name, Limit(name, 2, time.Minute)), Rule(t, "wide", name, Limit(name, 9, time.Minute))
+		with := &store.Sanctions{Settings: true, Ban: &store.Ban{For: time.Minute, After: 3, Within: time.Minute}}
+		ask := func(cost int64) []algorithms.Decision {
+			t.Helper()
+			return b.takeAll(
+				store.Check{Rule: wide, Key: "all", Cost: cost, Sanctions: with},
+				store.Check{Rule: narrow, Key: "client", Cost: cost, Sanctions: with},
+				store.Check{Rule: narrow, Key: "dry", Cost: cost, Sanctions: with, Apart: true})
+		}
+		left := func(rule *store.Rule, key string, want int64) {
+			t.Helper()
+			equal(t, name+": "+key+" has left", b.take(rule, key, 0).Remaining, want)
+		}
+		for range 2 {
+			ask(1)
+		}
+		for i := range 4 {
+			d := ask(1)
+			if !d[0].Allowed || d[1].Allowed || d[1].Banned != (i >= 2) || d[1].BanBegins != (i == 2) || d[2].Banned != (i >= 2) || d[2].BanBegins != (i == 2) {
+				t.Fatalf("%s: request %d: %+v", name, i, d)
+			}
+		}
+		left(wide, "all", 7)
+		if err := keeps.Set(ctx, narrow, "client", store.Setting{Kind: store.KindExempt}); err != nil {
+			t.Fatal(err)
+		}
+		d := ask(1)
+		if !d[0].Allowed || !d[1].Exempt || d[0].Remaining != 6 || !d[2].Banned {
+			t.Fatalf("%s: with an exemption, which stands above the ban: %+v", name, d)
+		}
+		d = ask(8) // more than is left of wide
+		if d[0].Allowed || !d[1].Exempt || !d[1].Allowed {
+			t.Fatalf("%s: an exemption from one zone is none from others: %+v", name, d)
+		}
+		left(wide, "all", 6)
+		if err := keeps.Clear(ctx, narrow, "client"); err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "banned as before", ask(1)[1].Banned, true)
+		if err := keeps.Pardon(ctx, narrow, "client"); err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "pardoned, and refused by the limit", ask(1)[1].Banned, false)
+	}
+}
+
+// ownQuota is about keys with a quota of their own in windows of the calendar.
+func ownQuota(t *testing.T, open Open) {
+	b := start(t, open)
+	keeps, ok := b.store.(store.Settings)
+	if !ok {
+		t.Skip("the store keeps no settings")
+	}
+	ctx := context.Background()
+	rule := Rule(t, "zone", "fixed_window", algorithms.Limit{Events: 2, Calendar: algorithms.Day})
+	if err := keeps.Set(ctx, rule, "client", store.Setting{Kind: store.KindLimit, Limit: algorithms.Limit{Events: 4}}); err != nil {
+		t.Fatal(err)
+	}
+	with := &store.Sanctions{Settings: true}
+	for day := range 3 {
+		passed := 0
+		var d algorithms.Decision
+		for range 9 {
+			if d = b.sanctioned(rule, "client", 1, with); d.Allowed {
+				passed++
+			}
+		}
+		if passed != 4 || d.Quota != 4 || d.RetryAfter > 24*time.Hour {
+			t.Fatalf("day %d: %d passed, %s", day, passed, describe(d))
+		}
+		b.wait(d.RetryAfter)
+	}
+	err := keeps.Set(ctx, rule, "client", store.Setting{Kind: store.KindLimit, Limit: algorithms.Limit{Events: 4, Calendar: algorithms.Month}})
+	if err == nil {
+		t.Error("a key can have a calendar of its own, which no store could follow")
+	}
+}
+
+// ownCorrections: a charge is corrected by the limit that it was charged by, or a key with
+// a large limit of its own would be taken back to the zone's.
+func ownCorrections(t *testing.T, open Open) {
+	for _, name := range algorithms.Names() {
+		if name == "concurrency" {
+			continue
+		}
+		b := start(t, open)
+		keeps, ok := b.store.(store.Settings)
+		if !ok {
+			t.Skip("the store keeps no settings")
+		}
+		rule := Rule(t, "zone", name, Limit(name, 5, time.Hour))
+		if err := keeps.Set(context.Background(), rule, "client", store.Setting{Kind: store.KindLimit, Limit: algorithms.Limit{Events: 100}}); err != nil {
+			t.Fatal(err)
+		}
+		check := store.Check{Rule: rule, Key: "client", Cost: 90, Sanctions: &store.Sanctions{Settings: true}}
+		d := b.takeAll(check)[0]
+		equal(t, name+": remaining", d.Remaining, 10)
+		b.correct(store.Correction{Check: check, At: b.now, Turn: b.now}, -1)
+		check.Cost = 0
+		equal(t, name+": with one given back", b.takeAll(check)[0].Remaining, 11)
+	}
+}
