@@ -32,6 +32,8 @@ import (
 //	    header <name> [<value>]
 //	}
 //	cost_header   <name>
+//	overrides     [true|false]
+//	ban           <duration> after <n> refusals in <duration> [up_to <duration>]
 //	dry_run       [true|false]
 //	enforce       <percent>
 //	reserve       <percent> {
@@ -47,7 +49,9 @@ func policyOptions(h httpcaddyfile.Helper, z *Zone) map[string]option {
 		"block":         {repeats: true, parse: func() (string, error) { return parseBlocked(h, z) }},
 		"charge":        {parse: func() (string, error) { return parseCharge(d, z) }},
 		"cost_header":   {parse: filled(d, "cost_header", &z.CostHeader)},
-		"dry_run":       {parse: func() (string, error) { return parseDryRun(d, z) }},
+		"overrides":     {parse: flag(d, "overrides", &z.Overrides)},
+		"ban":           {parse: func() (string, error) { return parseBan(d, z) }},
+		"dry_run":       {parse: flag(d, "dry_run", &z.DryRun)},
 		"enforce":       {parse: optional(&z.Enforce, func(to *float64) parser { return percent(d, "enforce", to) })},
 		"reserve":       {parse: func() (string, error) { return parseReserve(h, z) }},
 	}
@@ -287,11 +291,42 @@ func parseHeader(d *caddyfile.Dispenser, m *caddyhttp.ResponseMatcher) (string, 
 	return "", nil
 }
 
-func parseDryRun(d *caddyfile.Dispenser, z *Zone) (string, error) {
-	var on *bool
-	shown, err := boolean(d, "dry_run", &on)()
-	z.DryRun = on != nil && *on
-	return shown, err
+// flag takes true, false or nothing, which is true, where not to say it is false.
+func flag(d *caddyfile.Dispenser, name string, to *bool) parser {
+	return func() (string, error) {
+		var on *bool
+		shown, err := boolean(d, name, &on)()
+		*to = on != nil && *on
+		return shown, err
+	}
+}
+
+// parseBan parses <duration> after <n> refusals in <duration> [up_to <duration>]
+func parseBan(d *caddyfile.Dispenser, z *Zone) (string, error) {
+	args := d.RemainingArgs()
+	if len(args) != 6 && len(args) != 8 || args[1] != "after" || args[3] != "refusals" || args[4] != "in" ||
+		len(args) == 8 && args[6] != "up_to" {
+		return "", d.Errf("ban takes <duration> after <n> refusals in <duration> [up_to <duration>], got '%s'", strings.Join(args, " "))
+	}
+	z.Ban = new(Ban)
+	var err error
+	if z.Ban.After, err = strconv.ParseInt(args[2], 10, 64); err != nil {
+		return "", d.Errf("ban after '%s' must be a whole number", args[2])
+	}
+	for _, part := range []struct {
+		at int
+		to *caddy.Duration
+	}{{0, &z.Ban.Duration}, {5, &z.Ban.Window}, {7, &z.Ban.UpTo}} {
+		if part.at >= len(args) {
+			break
+		}
+		v, err := caddy.ParseDuration(args[part.at])
+		if err != nil {
+			return "", d.Errf("invalid ban duration '%s': %v", args[part.at], err)
+		}
+		*part.to = caddy.Duration(v)
+	}
+	return strings.Join(args, " "), nil
 }
 
 func parseReserve(h httpcaddyfile.Helper, z *Zone) (string, error) {

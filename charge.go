@@ -52,15 +52,7 @@ func (z *Zone) checkCharge() error {
 
 // returnable rules out algorithms of which a request takes nothing that lasts.
 func (z *Zone) returnable(option string) error {
-	limits := []*Limit{&z.Limit}
-	if z.Plan != nil {
-		for _, p := range z.Plan.Plans {
-			if p != nil {
-				limits = append(limits, &p.Limit)
-			}
-		}
-	}
-	for _, l := range limits {
+	for _, l := range z.limits() {
 		if lends(l.Algorithm) {
 			return fmt.Errorf("%s has no meaning for %s: a slot comes back anyway", option, l.Algorithm)
 		}

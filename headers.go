@@ -38,7 +38,7 @@ func newAnswer(h *Handler, names fieldNames) *answer {
 	if h.Jitter != nil {
 		a.jitter = *h.Jitter
 	}
-	if slices.ContainsFunc(h.zones, func(z *Zone) bool { return z.special }) {
+	if slices.ContainsFunc(h.zones, func(z *Zone) bool { return z.special || z.Overrides }) {
 		return a // requests that met all zones may be told of different limits
 	}
 	for _, z := range h.zones {
@@ -110,7 +110,7 @@ func (g *grant) next(d *algorithms.Decision) int64 {
 // retryAfter is the wait in whole seconds, never shorter than it is.
 func (a *answer) retryAfter(g *grant, d *algorithms.Decision) int64 {
 	wait := g.wait(d)
-	if g.lends {
+	if g.lends && !d.Banned {
 		wait = time.Second // a slot may come back at any time
 	}
 	if a.jitter > 0 {
@@ -138,7 +138,10 @@ func (a *answer) policy(t *attempt) (text string) {
 	if a.all != "" && len(t.zones) == a.zones {
 		return a.all
 	}
-	for _, g := range t.grants[:t.firm] {
+	for i, g := range t.grants[:t.firm] {
+		if d := &t.decisions[i]; d.Own {
+			g = g.ofOwn(d.Quota)
+		}
 		text = appendPolicy(text, g)
 	}
 	return text
@@ -182,6 +185,15 @@ func (g *grant) prepareHeaders() {
 func perSecond(events int64, window time.Duration) string {
 	text := strconv.FormatFloat(float64(events)/window.Seconds(), 'f', 3, 64)
 	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
+}
+
+// ofOwn tells the policy of a key that has a limit of its own. Its window is not known here.
+func (g *grant) ofOwn(quota int64) *grant {
+	text := strings.TrimSuffix(g.item, paramRemaining) + paramQuota + strconv.FormatInt(quota, 10)
+	if g.lends {
+		text += paramUnit
+	}
+	return &grant{policy: text}
 }
 
 // quotaWindow is the time in which the whole quota comes back: for a bucket whose burst

@@ -24,28 +24,21 @@ func (*localBackend) Open() (store.Store, error) {
 // localize reduces the attempt to the zones that decide locally, each with this Caddy's
 // share of its limit.
 func (a *attempt) localize(instances int) {
-	n, firm := 0, 0
-	for i, z := range a.zones {
-		if z.onStoreError != localOnError {
+	a.keep(func(i int) bool {
+		local := a.zones[i].onStoreError == localOnError
+		if !local {
 			a.note(i, wasFailedOpen, untimed)
-			continue
 		}
-		c := a.checks[i]
+		return local
+	})
+	for i := range a.checks {
+		c := &a.checks[i]
 		share := c.Rule.Share(instances)
 		if whole := quota(c.Rule.Limit()); c.Cost <= whole {
 			c.Cost = min(c.Cost, quota(share.Limit())) // what fits the whole takes all of the share
 		}
 		c.Rule = share
-		a.zones[n], a.grants[n], a.checks[n] = z, a.grants[i], c
-		n++
-		if i < a.firm {
-			firm++
-		}
 	}
-	clear(a.zones[n:])
-	clear(a.grants[n:])
-	clear(a.checks[n:])
-	a.zones, a.grants, a.checks, a.decisions, a.firm = a.zones[:n], a.grants[:n], a.checks[:n], a.decisions[:n], firm
 }
 
 // quota is what a limit lets one client have at once.

@@ -86,6 +86,9 @@ func (h *Handler) log(r *http.Request, f *refusal) {
 	if f.dry {
 		fields = append(fields, zap.Bool("dry_run", true))
 	}
+	if f.decision.Banned {
+		fields = append(fields, zap.Bool("banned", true))
+	}
 	if h.logsKey() {
 		fields = append(fields, zap.String("key", f.key))
 	}

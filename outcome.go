@@ -1,5 +1,7 @@
 package caddyratelimit
 
+import "github.com/seed-161337e5/caddyratelimit/algorithms"
+
 // outcome is what became of a request in a zone.
 type outcome uint8
 
@@ -36,9 +38,13 @@ func (o outcome) declined() bool {
 	return o == wasRefused || o == wasBanned || o == wasShed || o == wasRejected
 }
 
-// refuses is what becomes of a request that the zone's limit refuses.
-func (z *Zone) refuses() outcome {
-	if z.Reserve != nil {
+// refuses is what becomes of a request that the zone's limit refuses. The refusal with
+// which a ban begins is the limit's.
+func (z *Zone) refuses(d *algorithms.Decision) outcome {
+	switch {
+	case d.Banned && !d.BanBegins:
+		return wasBanned
+	case z.Reserve != nil:
 		return wasShed
 	}
 	return wasRefused

@@ -92,6 +92,19 @@ func (z *Zone) provisionPlans(m granting) (err error) {
 	return nil
 }
 
+// limits are the zone's own limit and those of its plans, as they are written.
+func (z *Zone) limits() []*Limit {
+	limits := []*Limit{&z.Limit}
+	if z.Plan != nil {
+		for _, p := range z.Plan.Plans {
+			if p != nil {
+				limits = append(limits, &p.Limit)
+			}
+		}
+	}
+	return limits
+}
+
 var errNoPlan = errors.New("the request has no plan")
 
 // choosePlan finds the plan of a request.

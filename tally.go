@@ -48,7 +48,7 @@ func (a *attempt) countDecisions(passed outcome, someRefused bool, took time.Dur
 		o, firm := passed, i < a.firm
 		switch {
 		case !a.decisions[i].Allowed && firm:
-			o = z.refuses()
+			o = z.refuses(&a.decisions[i])
 		case !a.decisions[i].Allowed:
 			o = wasDryRun
 		case someRefused && firm:

@@ -82,7 +82,7 @@ func (t *told) speakOf(a *attempt, i int, o outcome) bool {
 func (h *Handler) tell(w http.ResponseWriter, t *told, a *attempt, binding int, passed outcome) http.ResponseWriter {
 	o, refused := passed, !a.decisions[binding].Allowed
 	if refused {
-		o = a.zones[binding].refuses()
+		o = a.zones[binding].refuses(&a.decisions[binding])
 	}
 	if t.speakOf(a, binding, o) && refused {
 		t.retryAfter = h.answer.retryAfter(t.grant, &t.decision)

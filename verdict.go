@@ -84,7 +84,7 @@ func (h *Handler) collect(a *attempt, r *http.Request, repl *caddy.Replacer) (*r
 
 // add notes what is to be asked of the store for a zone.
 func (a *attempt) add(z *Zone, q *asked) {
-	check := store.Check{Rule: q.grant.rule, Key: q.key, Cost: q.cost, Apart: q.dry}
+	check := store.Check{Rule: q.grant.rule, Key: q.key, Cost: q.cost, Apart: q.dry, Sanctions: z.sanctions}
 	if q.grant.lends && q.cost > 0 {
 		check.Hold = newHold()
 		a.holds = true
@@ -143,7 +143,9 @@ func (h *Handler) decide(w http.ResponseWriter, r *http.Request) (through http.R
 		tellFailure(r, repl, wasFailedClosed)
 		return nil, nil, h.deny(w, r)
 	case len(a.zones) == 0: // nobody has decided, so there is nothing to tell
-		tellFailure(r, repl, wasFailedOpen)
+		if passed != wasAllowed {
+			tellFailure(r, repl, wasFailedOpen)
+		}
 		return w, a.unheld(), nil
 	}
 	binding, refused := a.binding(0, a.firm)
@@ -179,6 +181,7 @@ func (h *Handler) pass(a *attempt, u use, r *http.Request, p *patience) (held *h
 			return nil, err
 		}
 		u.health.report(nil, h.logger)
+		a.dropExempt()
 		if !a.refused() {
 			break
 		}
@@ -196,7 +199,7 @@ func (h *Handler) pass(a *attempt, u use, r *http.Request, p *patience) (held *h
 		u.Settle(a.unserved(0)...)
 		return nil, errLeft
 	}
-	if a.holds || a.late {
+	if (a.holds || a.late) && len(a.zones) > 0 {
 		held = a.hold(u)
 	}
 	return held, nil

@@ -63,7 +63,7 @@ func (p *patience) next(a *attempt) (wait time.Duration) {
 			continue
 		}
 		g, retry := a.grants[i], a.decisions[i].RetryAfter
-		if retry == algorithms.Never || g.queues {
+		if retry == algorithms.Never || g.queues || a.decisions[i].Banned {
 			return 0
 		}
 		if g.lends {

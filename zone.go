@@ -80,6 +80,13 @@ type Zone struct {
 	// trailer. Default: none.
 	CostHeader string `json:"cost_header,omitempty"`
 
+	// Whether keys may have settings in the store: a limit of their own, an exemption or a
+	// ban, for the whole fleet and from the next request on. Default: false.
+	Overrides bool `json:"overrides,omitempty"`
+
+	// When a key that keeps asking although it is refused is banned. Default: never.
+	Ban *Ban `json:"ban,omitempty"`
+
 	// Decides, counts and logs, but refuses nothing. Default: false.
 	DryRun bool `json:"dry_run,omitempty"`
 
@@ -121,6 +128,8 @@ type Zone struct {
 	unusable seldom
 	noPlan   *plan  // what holds without one; nil refuses
 	written  []byte // the zone as the config has it, in JSON
+
+	sanctions *store.Sanctions // what stands above the limit for single keys; nil: nothing
 }
 
 func (z *Zone) provision(ctx caddy.Context, name string, kept *lease, log *zap.Logger) error {
@@ -263,6 +272,9 @@ func (z *Zone) provisionPolicies(ctx caddy.Context, log *zap.Logger) error {
 	if err := z.provisionRollout(log); err != nil {
 		return err
 	}
+	if err := z.provisionSanctions(); err != nil {
+		return err
+	}
 	z.late = z.ChargeOnResponse != nil || z.CostHeader != ""
 	z.special = z.grant == nil || z.Cost.From != "" || len(z.exempt) > 0 || len(z.block) > 0 ||
 		z.MissingKey != "" && z.MissingKey != missingShare || z.Reserve != nil || z.DryRun || z.Enforce != nil
@@ -291,6 +303,12 @@ func (z *Zone) describe() string {
 	}
 	if z.Reserve != nil {
 		text += fmt.Sprintf(" with %v %% reserved", z.Reserve.Percent)
+	}
+	if z.Overrides {
+		text += " with overrides"
+	}
+	if z.Ban != nil {
+		text += z.Ban.describe()
 	}
 	return text
 }
