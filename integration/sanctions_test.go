@@ -1,0 +1,96 @@
+package integration_test
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// TestBansOfAFleet: who hammers one Caddy is banned from all, until somebody pardons or
+// exempts the key.
+func TestBansOfAFleet(t *testing.T) {
+	t.Parallel()
+	redisServer := redistest.Start(t)
+	config := caddyfile("", `
+		rate_limit {
+			zone clients {
+				key       {header.User}
+				algorithm token_bucket 5/1s
+				overrides
+				ban       1h after 10 refusals in 10m up_to 1d
+			}
+			`+redis(redisServer.Addr())+`
+		}
+		respond ok`)
+	here, there := startCaddy(t, config), startCaddy(t, config)
+	client := newClient(t, "")
+	refused := 0
+	waitFor(t, "a ban", func() bool {
+		a := here.get(client, "/", "User", "noisy")
+		if a.status == http.StatusOK {
+			return false
+		}
+		refused++
+		wait, err := strconv.Atoi(a.header.Get("Retry-After"))
+		if a.status != http.StatusTooManyRequests || err != nil {
+			t.Fatalf("status %d, Retry-After %q", a.status, a.header.Get("Retry-After"))
+		}
+		if wait > 60 && (refused != 10 || wait != 3600) {
+			t.Fatalf("banned for %ds at refusal %d, want 3600 at 10", wait, refused)
+		}
+		return wait > 60
+	})
+	status := func(s *server, user string) int { return s.get(client, "/", "User", user).status }
+	if a := there.get(client, "/", "User", "noisy"); a.status != http.StatusTooManyRequests || len(a.header.Get("Retry-After")) != 4 {
+		t.Errorf("elsewhere: %d, Retry-After %q", a.status, a.header.Get("Retry-After"))
+	}
+	if got := status(there, "quiet"); got != http.StatusOK {
+		t.Errorf("somebody else: %d", got)
+	}
+
+	operator, err := redisstore.New(redisstore.Options{Address: redisServer.Addr(), Timeout: 10 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = operator.Close() })
+	bucket, err := algorithms.Get("token_bucket")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule, err := store.NewRule("clients", bucket, algorithms.Limit{Events: 5, Window: time.Second}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	if err := operator.Pardon(ctx, rule, "noisy"); err != nil {
+		t.Fatal(err)
+	}
+	if a := here.get(client, "/", "User", "noisy"); a.status != http.StatusOK && a.header.Get("Retry-After") != "1" {
+		t.Errorf("pardoned: %d, Retry-After %q", a.status, a.header.Get("Retry-After"))
+	}
+	if err := operator.Set(ctx, rule, "quiet", store.Setting{Kind: store.KindBanned, For: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []*server{here, there} {
+		if got := status(s, "quiet"); got != http.StatusTooManyRequests {
+			t.Errorf("banned by hand: %d", got)
+		}
+	}
+	if err := operator.Set(ctx, rule, "noisy", store.Setting{Kind: store.KindExempt}); err != nil {
+		t.Fatal(err)
+	}
+	for range 30 {
+		if a := there.get(client, "/", "User", "noisy"); a.status != http.StatusOK || a.header.Get("RateLimit") != "" {
+			t.Fatalf("exempt: %d %v", a.status, a.header)
+		}
+	}
+	here.sound(t)
+	there.sound(t)
+}
