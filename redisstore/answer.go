@@ -40,7 +40,7 @@ func (u *unit) decided(r *reader, now int64) error {
 		}
 		quota, remaining, retry, next, reset, delay := n[0], n[1], n[2], n[3], n[4], n[5]
 		allowed := flags&flagAllowed != 0
-		if flags > allFlags || quota < 0 || remaining < 0 || remaining > quota ||
+		if !u.items[i].mayBe(flags) || quota < 0 || remaining < 0 || remaining > quota ||
 			allowed != (retry == 0) || retry < -1 || retry > maxWait ||
 			next < 0 || next > reset || reset > maxWait || delay < 0 || delay > maxWait {
 			return fmt.Errorf("redis answered what cannot be: flags %d, quota, remaining, retry, next, reset, delay %d", flags, n)
@@ -53,6 +53,16 @@ func (u *unit) decided(r *reader, now int64) error {
 		a.decisions[u.items[i].index] = d
 	}
 	return nil
+}
+
+// mayBe tells whether the flags are ones that the script has for the check.
+func (i *item) mayBe(flags byte) bool {
+	if i.sanctions == nil {
+		return flags <= flagAllowed|flagDamaged
+	}
+	allowed, banned := flags&flagAllowed != 0, flags&flagBanned != 0
+	return flags <= allFlags && !(allowed && banned) &&
+		(allowed || flags&flagExempt == 0) && (banned || flags&flagBanBegins == 0)
 }
 
 // replay works out what each of those who asked the same is told. The script has
