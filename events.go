@@ -2,6 +2,8 @@ package caddyratelimit
 
 import (
 	"fmt"
+	"net/http"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyevents"
@@ -11,6 +13,7 @@ import (
 const (
 	eventExceeded   = "rate_limit_exceeded"
 	eventRejected   = "rate_limit_rejected"
+	eventBanned     = "rate_limit_banned"
 	eventStoreState = "rate_limit_store_state"
 )
 
@@ -36,6 +39,37 @@ func (e *events) wanted(name string) bool { return e.app != nil && e.app.ShouldE
 func (e *events) emit(name string, data map[string]any) {
 	if e.ctx.Err() == nil {
 		e.app.Emit(e.ctx, name, data)
+	}
+}
+
+// refused is what an event tells of a refusal.
+func (h *Handler) refused(r *http.Request, f *refusal) map[string]any {
+	data := map[string]any{"zone": f.zone.name, "remote_ip": remoteIP(r), "client_ip": clientIP(r)}
+	if f.grant != nil {
+		data["wait"], data["limit"] = f.grant.wait(&f.decision), f.decision.Quota
+	} else {
+		data["reason"], data["status"] = f.err.Error(), f.status
+	}
+	if h.logsKey() {
+		data["key"] = f.key
+	}
+	return data
+}
+
+// tellBans tells of the bans that begin with a request, also in zones that it does not
+// speak of otherwise. Where the zone is a dry run none holds.
+func (h *Handler) tellBans(r *http.Request, a *attempt) {
+	for i := range a.firm {
+		if !a.decisions[i].BanBegins || !h.events.wanted(eventBanned) {
+			continue
+		}
+		f := h.refusal(a, i)
+		if f.begins = true; !h.journal.first(&f) {
+			continue
+		}
+		data := h.refused(r, &f)
+		data["until"] = time.UnixMicro(f.decision.At).Add(f.grant.wait(&f.decision)).UTC()
+		h.events.emit(eventBanned, data)
 	}
 }
 

@@ -51,7 +51,8 @@ func newJournal(zones []*Zone, silent func(*Zone, topic, silence)) *journal {
 	return &journal{zones: zones, seed: maphash.MakeSeed(), unlisted: make([]atomic.Uint64, len(zones)*int(topics)), silent: silent}
 }
 
-// first tells whether this is the first time in a window that a key is refused.
+// first tells whether this is the first time in a window that a key is refused, or
+// whether there is room to tell of a ban.
 func (j *journal) first(f *refusal) bool {
 	subject := f.subject()
 	hash := maphash.String(j.seed, f.key) + uint64(subject)*0x9e3779b97f4a7c15 // 2^64 / golden ratio
@@ -59,7 +60,7 @@ func (j *journal) first(f *refusal) bool {
 	shard.mu.Lock()
 	e, known := shard.told[hash]
 	switch {
-	case known && now < e.until:
+	case known && now < e.until && !f.begins: // of bans the store tells once, and an unban lets them begin anew
 		e.silent++
 		shard.told[hash] = e
 		shard.mu.Unlock()

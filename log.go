@@ -22,6 +22,7 @@ type topic uint8
 const (
 	dryTopic      topic = 1 << iota // would be refused, if it were no dry run
 	rejectedTopic                   // no limit, but the request itself is the reason
+	banTopic                        // a ban begins with it; this is no line, but an event
 	topics        topic = 1 << iota
 )
 
@@ -31,6 +32,9 @@ func (f *refusal) topic() (t topic) {
 	}
 	if f.grant == nil {
 		t |= rejectedTopic
+	}
+	if f.begins {
+		t |= banTopic
 	}
 	return t
 }
@@ -56,16 +60,7 @@ func (h *Handler) note(r *http.Request, f *refusal) {
 		h.log(r, f)
 	}
 	if emits && first {
-		data := map[string]any{"zone": f.zone.name, "remote_ip": remoteIP(r), "client_ip": clientIP(r)}
-		if f.grant != nil {
-			data["wait"], data["limit"] = f.grant.wait(&f.decision), f.decision.Quota
-		} else {
-			data["reason"], data["status"] = f.err.Error(), f.status
-		}
-		if h.logsKey() {
-			data["key"] = f.key
-		}
-		h.events.emit(event, data)
+		h.events.emit(event, h.refused(r, f))
 	}
 }
 
@@ -97,7 +92,7 @@ func (h *Handler) log(r *http.Request, f *refusal) {
 
 // logSilent writes how many refusals were not logged, if only first ones are.
 func (h *Handler) logSilent(z *Zone, about topic, s silence) {
-	if h.Log != logFirst || s.requests == 0 {
+	if h.Log != logFirst || s.requests == 0 || about&banTopic != 0 {
 		return
 	}
 	fields := []zap.Field{zap.String("zone", z.name), zap.Uint64("requests", s.requests), zap.Uint64("keys", s.keys)}

@@ -21,6 +21,7 @@ type refusal struct {
 	zone     *Zone
 	key      string
 	dry      bool
+	begins   bool // a ban, of which this tells
 	status   int
 	err      error
 	grant    *grant // whose limit refuses; nil if the store was not asked

@@ -165,6 +165,7 @@ func (h *Handler) decide(w http.ResponseWriter, r *http.Request) (through http.R
 	}
 	f := h.refusal(a, binding)
 	h.note(r, &f)
+	h.tellBans(r, a)
 	return nil, nil, h.refuse(w, r, &f, a)
 }
 

@@ -1,0 +1,189 @@
+package caddyratelimit_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyevents"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+)
+
+// subscriber is an event handler as others write them: a module that a config names.
+type subscriber struct{}
+
+func init() { caddy.RegisterModule(subscriber{}) }
+
+func (subscriber) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "events.handlers.subscriber", New: func() caddy.Module { return new(subscriber) }}
+}
+
+func (*subscriber) UnmarshalCaddyfile(d *caddyfile.Dispenser) error { d.Next(); return nil }
+
+func (*subscriber) Handle(_ context.Context, e caddy.Event) error {
+	heard.mu.Lock()
+	defer heard.mu.Unlock()
+	heard.events = append(heard.events, e)
+	return nil
+}
+
+var _ caddyevents.Handler = (*subscriber)(nil)
+
+// heard are the events of the Caddy that runs.
+var heard struct {
+	mu     sync.Mutex
+	events []caddy.Event
+}
+
+// hearings are the events so far, by name and zone or store state.
+func hearings(t *testing.T) (count map[string]int, last map[string]map[string]any) {
+	t.Helper()
+	heard.mu.Lock()
+	defer heard.mu.Unlock()
+	count, last = make(map[string]int), make(map[string]map[string]any)
+	for _, e := range heard.events {
+		of := e.Data["zone"]
+		if of == nil {
+			of = e.Data["state"]
+		}
+		name := fmt.Sprint(e.Name(), " ", of)
+		count[name]++
+		last[name] = e.Data
+		if _, err := json.Marshal(e.CloudEvent()); err != nil {
+			t.Errorf("%s cannot be passed on: %v", name, err)
+		}
+	}
+	return count, last
+}
+
+// TestEventsOfARunningCaddy: what subscribers hear while many clients are refused and
+// configs are reloaded. A ban is told of once, and its state outlives the reload.
+func TestEventsOfARunningCaddy(t *testing.T) {
+	const keys, each, clients = 50, 20, 4
+	port, dead := redistest.FreePort(t), redistest.FreePort(t)
+	config := func(reload int) []byte {
+		text, _, err := adapt(fmt.Sprintf(`{
+			admin off
+			persist_config off
+			auto_https off
+			storage file_system %[1]s
+			log {
+				output discard
+			}
+			events {
+				on rate_limit_exceeded    subscriber
+				on rate_limit_rejected    subscriber
+				on rate_limit_banned      subscriber
+				on rate_limit_store_state subscriber
+			}
+		}
+		http://127.0.0.1:%[2]d {
+			header Reload %[4]d
+			rate_limit /down {
+				zone down {
+					events 1
+					window 1h
+				}
+				store redis {
+					address 127.0.0.1:%[3]d
+				}
+			}
+			rate_limit {
+				zone bans {
+					key    {header.X-Key}
+					events 1
+					window 1h
+					ban    2h after 5 refusals in 1h
+				}
+				zone blocks {
+					match  path /blocked
+					events 1
+					window 1h
+					block  header X-Bad *
+				}
+				log     off
+				log_key
+			}
+		}`, t.TempDir(), port, dead, reload))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	load := func(reload int) {
+		t.Helper()
+		if err := caddy.Load(config(reload), true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		if err := caddy.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	load(0)
+	get := func(path string, header ...string) {
+		r, _ := http.NewRequest(http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d%s", port, path), nil)
+		for i := 0; i < len(header); i += 2 {
+			r.Header.Set(header[i], header[i+1])
+		}
+		if answer, err := http.DefaultClient.Do(r); err == nil { // a reload may cut one off
+			_ = answer.Body.Close()
+		}
+	}
+	flood := func() {
+		var all sync.WaitGroup
+		for c := range clients {
+			all.Go(func() {
+				for i := c; i < keys*each; i += clients {
+					get("/", "X-Key", strconv.Itoa(i%keys))
+				}
+			})
+		}
+		all.Wait()
+	}
+	flood()
+	get("/blocked", "X-Bad", "yes", "X-Key", "blocked")
+	get("/down") // which a goroutine tells of
+	count, last := hearings(t)
+	for deadline := time.Now().Add(time.Minute); count["rate_limit_store_state down"] == 0; count, last = hearings(t) {
+		if time.Sleep(time.Millisecond); time.Now().After(deadline) {
+			t.Fatalf("heard %v, and nothing of the store", count)
+		}
+	}
+	if down := last["rate_limit_store_state down"]; down["on_store_error"] != "allow" || down["error"] == "" {
+		t.Errorf("the store's state is told of as %v", down)
+	}
+	if count["rate_limit_exceeded bans"] != keys || count["rate_limit_banned bans"] != keys || count["rate_limit_rejected blocks"] != 1 {
+		t.Errorf("heard %v, want %d keys exceeded and banned, and one request rejected", count, keys)
+	}
+	ban := last["rate_limit_banned bans"]
+	until, _ := ban["until"].(time.Time)
+	if ban["wait"] != 2*time.Hour || ban["key"] == "" || ban["client_ip"] != "127.0.0.1" || time.Until(until) > 2*time.Hour || time.Until(until) < time.Hour {
+		t.Errorf("a ban is told of as %v", ban)
+	}
+
+	var reloading sync.WaitGroup
+	reloading.Go(flood)
+	for i := range 3 {
+		load(i + 1)
+	}
+	reloading.Wait()
+	flood()
+	count, _ = hearings(t)
+	if count["rate_limit_banned bans"] != keys {
+		t.Errorf("%d bans are told of, want %d", count["rate_limit_banned bans"], keys)
+	}
+	// Each config has heard of nobody yet.
+	if n := count["rate_limit_exceeded bans"]; n > keys*4 {
+		t.Errorf("%d keys exceeded, of %d under 4 configs", n, keys)
+	}
+}
