@@ -53,6 +53,7 @@ func init() {
 //	    jitter          <fraction>
 //	    sweep_interval  <duration>
 //	    disable_metrics [true|false]
+//	    ...             what is in distributed.go
 //	}
 func parseDirective(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 	handler := new(Handler)
@@ -61,6 +62,8 @@ func parseDirective(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error)
 		return nil, h.ArgErr()
 	}
 	known := handlerOptions(handler, h.Dispenser)
+	known["distributed"] = option{parse: parseDistributed(h.Dispenser, &handler.Distributed)}
+	known["storage"] = option{parse: parseStorage(h.Dispenser, &handler.Storage)}
 	known["zone"] = option{repeats: true, parse: func() (string, error) { return "", parseZone(h, handler) }}
 	if err := parseBlock(h.Dispenser, "rate_limit", "", known); err != nil {
 		return nil, err
@@ -140,8 +143,6 @@ func handlerOptions(h *Handler, d *caddyfile.Dispenser) map[string]option {
 		"jitter":          {parse: optional(&h.Jitter, func(f *float64) parser { return fraction(d, "jitter percentage", f) })},
 		"sweep_interval":  {label: "sweep interval", parse: sweepInterval(d, &h.SweepInterval)},
 		"disable_metrics": {parse: boolean(d, "disable_metrics", &h.DisableMetrics)},
-		"distributed":     {refused: "distributed" + unsupported},
-		"storage":         {refused: "storage" + unsupported},
 	}
 }
 

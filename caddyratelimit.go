@@ -93,10 +93,12 @@ type Handler struct {
 	// false.
 	DisableMetrics *bool `json:"disable_metrics,omitempty"`
 
-	// Not supported; loading fails with what to write instead.
-	Distributed json.RawMessage `json:"distributed,omitempty"`
+	// Accepted for the sake of configs of github.com/mholt/caddy-ratelimit, without effect:
+	// instances enforce one limit if they share a store. With a store of this process alone
+	// it is logged that each counts on its own.
+	Distributed *Distributed `json:"distributed,omitempty"`
 
-	// Not supported; loading fails with what to write instead.
+	// Accepted like `distributed`, without effect.
 	Storage json.RawMessage `json:"storage,omitempty"`
 
 	logger   *zap.Logger
@@ -148,6 +150,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err := app.configure(backend, h.store.shared, h.SweepInterval); err != nil {
 		return err
 	}
+	h.warnOfDistributed()
 	if len(h.RateLimits) == 0 {
 		h.logger.Warn("no zones: this rate_limit limits nothing")
 	}
@@ -184,9 +187,6 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// unsupported says what to write in place of options of github.com/mholt/caddy-ratelimit.
-const unsupported = " is not supported: instances share one exact limit through Redis: write store redis { address <host:port> }"
-
 // minSweepInterval keeps the sweeper from doing nothing else.
 const minSweepInterval = 100 * time.Millisecond
 
@@ -201,10 +201,6 @@ func given(raw json.RawMessage) bool { return raw != nil && string(raw) != "null
 // nothing is opened for a config that cannot work.
 func (h *Handler) check() error {
 	switch {
-	case given(h.Distributed):
-		return errors.New("distributed" + unsupported)
-	case given(h.Storage):
-		return errors.New("storage" + unsupported)
 	case len(h.RateLimits) > maxZones:
 		return fmt.Errorf("a rate_limit handler takes at most %d zones, got %d", maxZones, len(h.RateLimits))
 	case h.Jitter != nil && *h.Jitter < 0:

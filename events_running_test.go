@@ -68,16 +68,10 @@ func hearings(t *testing.T) (count map[string]int, last map[string]map[string]an
 // configs are reloaded. A ban is told of once, and its state outlives the reload.
 func TestEventsOfARunningCaddy(t *testing.T) {
 	const keys, each, clients = 50, 20, 4
-	port, dead := redistest.FreePort(t), redistest.FreePort(t)
-	config := func(reload int) []byte {
-		text, _, err := adapt(fmt.Sprintf(`{
-			admin off
-			persist_config off
-			auto_https off
-			storage file_system %[1]s
-			log {
-				output discard
-			}
+	dead, address := redistest.FreePort(t), newSite(t)
+	load := func(reload int) {
+		t.Helper()
+		runAt(t, address, fmt.Sprintf(`{
 			events {
 				on rate_limit_exceeded    subscriber
 				on rate_limit_rejected    subscriber
@@ -85,15 +79,15 @@ func TestEventsOfARunningCaddy(t *testing.T) {
 				on rate_limit_store_state subscriber
 			}
 		}
-		http://127.0.0.1:%[2]d {
-			header Reload %[4]d
+		:80 {
+			header Reload %d
 			rate_limit /down {
 				zone down {
 					events 1
 					window 1h
 				}
 				store redis {
-					address 127.0.0.1:%[3]d
+					address 127.0.0.1:%d
 				}
 			}
 			rate_limit {
@@ -112,26 +106,11 @@ func TestEventsOfARunningCaddy(t *testing.T) {
 				log     off
 				log_key
 			}
-		}`, t.TempDir(), port, dead, reload))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return text
+		}`, reload, dead))
 	}
-	load := func(reload int) {
-		t.Helper()
-		if err := caddy.Load(config(reload), true); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Cleanup(func() {
-		if err := caddy.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
 	load(0)
 	get := func(path string, header ...string) {
-		r, _ := http.NewRequest(http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d%s", port, path), nil)
+		r, _ := http.NewRequest(http.MethodGet, "http://"+address+path, nil)
 		for i := 0; i < len(header); i += 2 {
 			r.Header.Set(header[i], header[i+1])
 		}

@@ -230,6 +230,7 @@ func (l *log) warnings(t *testing.T) (lines []string) {
 // that it does.
 var blocks = map[string]string{
 	"directive":    ":80 {\n\trate_limit {\n\t\t?\n\t}\n}\n",
+	"distributed":  ":80 {\n\trate_limit {\n\t\tdistributed {\n\t\t\t?\n\t\t}\n\t}\n}\n",
 	"global":       "{\n\trate_limit {\n\t\t?\n\t}\n}\n",
 	"zone":         ":80 {\n\trate_limit {\n\t\tzone z {\n\t\t\t?\n\t\t}\n\t}\n}\n",
 	"plan":         ":80 {\n\trate_limit {\n\t\tzone z {\n\t\t\tplan {x} {\n\t\t\t\tp {\n\t\t\t\t\t?\n\t\t\t\t}\n\t\t\t}\n\t\t}\n\t}\n}\n",
@@ -326,7 +327,7 @@ func blockOf(around string, line []caddyfile.Token) string {
 		return "plans"
 	case around == "plans":
 		return "plan"
-	case name == "zone" && around == "directive", name == "charge" && around == "zone", name == "tls" && around == "store redis":
+	case (name == "zone" || name == "distributed") && around == "directive", name == "charge" && around == "zone", name == "tls" && around == "store redis":
 		return name
 	}
 	return "other"

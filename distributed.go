@@ -1,0 +1,60 @@
+package caddyratelimit
+
+import (
+	"encoding/json"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"go.uber.org/zap"
+)
+
+// Distributed is how github.com/mholt/caddy-ratelimit synchronizes instances. Here it
+// has no effect: a shared store such as `redis` is what makes instances enforce one
+// limit.
+type Distributed struct {
+	// Has no effect.
+	ReadInterval caddy.Duration `json:"read_interval,omitempty"`
+
+	// Has no effect.
+	WriteInterval caddy.Duration `json:"write_interval,omitempty"`
+
+	// Has no effect.
+	PurgeAge caddy.Duration `json:"purge_age,omitempty"`
+}
+
+// parseDistributed reads the block, if there is one.
+func parseDistributed(d *caddyfile.Dispenser, to **Distributed) parser {
+	return func() (string, error) {
+		*to = new(Distributed)
+		if d.NextArg() {
+			return "", d.ArgErr()
+		}
+		return "", parseBlock(d, "distributed", "", map[string]option{
+			"read_interval":  {label: "read interval", parse: duration(d, "read interval", &(*to).ReadInterval)},
+			"write_interval": {label: "write interval", parse: duration(d, "write interval", &(*to).WriteInterval)},
+			"purge_age":      {label: "purge age", parse: duration(d, "purge age", &(*to).PurgeAge)},
+		})
+	}
+}
+
+// parseStorage reads which storage module synchronizes instances. Its options may be
+// secret, and the module need not be in the binary: nothing uses them.
+func parseStorage(d *caddyfile.Dispenser, to *json.RawMessage) parser {
+	return func() (string, error) {
+		segment := d.NextSegment()
+		if len(segment) < 2 || segment[1].Text == "{" {
+			return "", d.ArgErr()
+		}
+		name, err := json.Marshal(map[string]string{"module": segment[1].Text})
+		*to = name
+		return shown(segment[1].Text), err
+	}
+}
+
+// warnOfDistributed says what limits a config that means a fleet has here.
+func (h *Handler) warnOfDistributed() {
+	if h.Distributed != nil && !h.store.shared.remote {
+		h.logger.Warn("distributed has no effect: this Caddy counts on its own, and a fleet admits as many times the limit as it has instances; write store redis { address <host:port> } for one limit",
+			zap.String("store", describe(h.store.backend)))
+	}
+}
