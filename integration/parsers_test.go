@@ -10,13 +10,14 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+	"time"
 )
 
 // TestHeadersAsOthersParseThem: answers of all algorithms, allowed and refused, in all
 // formats that there are parsers for, read by parsers that nobody here wrote.
 func TestHeadersAsOthersParseThem(t *testing.T) {
 	t.Parallel()
-	const limit, requests = 30, 36
+	const limit, requests = 30, 42
 	dir := npmInstall(t, "ratelimit-header-parser@0.1.0", "structured-headers@2.1.0")
 	formats := map[string]string{
 		"structured": "headers draft-10",
@@ -41,6 +42,17 @@ func TestHeadersAsOthersParseThem(t *testing.T) {
 				respond ok
 			}`, name, algorithm, limit, longWindow, options)
 		}
+	}
+	for _, algorithm := range algorithms {
+		text += fmt.Sprintf(`
+			handle /soon_%[1]s {
+				rate_limit {
+					zone soon_%[1]s {
+						algorithm %[1]s 1/2s
+					}
+				}
+				respond ok
+			}`, algorithm)
 	}
 	text += `
 		handle /structured_concurrency {
@@ -70,7 +82,37 @@ func TestHeadersAsOthersParseThem(t *testing.T) {
 	for i, p := range parse(t, dir, answers) {
 		answers[i].judge(t, p, limit)
 	}
-	t.Logf("%d answers", len(answers))
+	if t.Logf("%d answers", len(answers)); len(answers) < 1000 {
+		t.Errorf("%d answers are too few", len(answers))
+	}
+	comeBack(t, s, dir, algorithms)
+}
+
+// comeBack: who waits as long as the parser says is admitted.
+func comeBack(t *testing.T, s *server, dir string, algorithms []string) {
+	t.Helper()
+	client := newClient(t, "")
+	var refusals []answered
+	var at []time.Time
+	for _, algorithm := range algorithms {
+		for {
+			a := s.get(client, "/soon_"+algorithm)
+			if a.status == http.StatusTooManyRequests {
+				refusals, at = append(refusals, answered{zone: "soon_" + algorithm, Header: a.header}), append(at, a.done)
+				break
+			}
+		}
+	}
+	for i, p := range parse(t, dir, refusals) {
+		if len(p.Limits) != 1 || p.Limits[0].T < 1 || p.Limits[0].T > 4 {
+			t.Errorf("%v is parsed as %+v", refusals[i].Header, p)
+			continue
+		}
+		time.Sleep(time.Until(at[i].Add(time.Duration(p.Limits[0].T) * time.Second)))
+		if a := s.get(client, "/"+refusals[i].zone); a.status != http.StatusOK {
+			t.Errorf("%s: status %d after the %d s that %q says", refusals[i].zone, a.status, p.Limits[0].T, refusals[i].Header["Ratelimit"])
+		}
+	}
 }
 
 // longWindow is so long that nothing comes back while a test runs.

@@ -1,0 +1,146 @@
+package caddyratelimit
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunglas/httpsfv"
+
+	"github.com/seed-161337e5/caddyratelimit/memorystore"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// clockedBackend is a memory store whose time a test tells.
+type clockedBackend struct {
+	MemoryStore
+	now *int64
+}
+
+func (b *clockedBackend) Identity() (string, error) { return fmt.Sprintf("clocked %p", b), nil }
+
+func (b *clockedBackend) Open() (store.Store, error) {
+	return memorystore.New(memorystore.Options{Now: func() int64 { return *b.now }})
+}
+
+// clocked provisions a handler whose time begins at noon.
+func clocked(t *testing.T, json string) (*Handler, *int64) {
+	t.Helper()
+	h, now := provision(t, config(t), json), new(int64)
+	*now = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC).UnixMicro()
+	kept, err := borrow(&clockedBackend{now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := h.store
+	h.store = kept
+	t.Cleanup(func() {
+		h.store = own
+		if err := kept.giveBack(); err != nil {
+			t.Error(err)
+		}
+	})
+	return h, now
+}
+
+// promise is what an answer says of the time to come.
+type promise struct {
+	admitted    bool
+	left        int64 // r
+	next, retry int64 // t and Retry-After, in seconds
+}
+
+// promised reads it with a parser that nobody here wrote.
+func promised(t *testing.T, status int, header http.Header) (p promise) {
+	t.Helper()
+	list, err := httpsfv.UnmarshalList(header.Values("RateLimit"))
+	if err != nil || len(list) != 1 {
+		t.Fatalf("RateLimit %q: %v", header.Values("RateLimit"), err)
+	}
+	params := list[0].(httpsfv.Item).Params
+	left, _ := params.Get("r")
+	next, _ := params.Get("t")
+	p.left, _ = left.(int64)
+	p.next, _ = next.(int64)
+	p.retry, _ = strconv.ParseInt(header.Get("Retry-After"), 10, 64)
+	p.admitted = status == http.StatusOK
+	return p
+}
+
+// TestPromisesAreKept: in thousands of answers of all algorithms, a client that comes when
+// it was told to is admitted, and one that comes a second earlier is not; and it has as many
+// requests left as it was told, no more and no less.
+func TestPromisesAreKept(t *testing.T) {
+	const seed, each = 6, 300
+	answers := 0
+	for i, limit := range []string{
+		`"algorithm": "sliding_window_log", "max_events": 5, "window": "13s"`,
+		`"algorithm": "sliding_window_counter", "max_events": 7, "window": "30s"`,
+		`"algorithm": "token_bucket", "max_events": 5, "window": "33s"`,
+		`"algorithm": "token_bucket", "max_events": 1, "window": "7s", "burst": 4`,
+		`"algorithm": "token_bucket", "max_events": 4, "window": "20s", "refill": "interval"`,
+		`"algorithm": "gcra", "max_events": 3, "window": "10s"`,
+		`"algorithm": "leaky_bucket", "max_events": 3, "window": "25s", "burst": 6`,
+		`"algorithm": "fixed_window", "max_events": 5, "window": "20s"`,
+		`"algorithm": "fixed_window", "max_events": 5, "window": "20s", "align": "first_request"`,
+		`"algorithm": "fixed_window", "max_events": 9, "window": "day", "timezone": "Asia/Kathmandu"`,
+	} {
+		h, now := clocked(t, fmt.Sprintf(`{"log": "off", "rate_limits": {"promises %d": {%s}}}`, i, limit))
+		random := rand.New(rand.NewPCG(seed, uint64(i)))
+		did := make(map[string]int)
+		come := func(after time.Duration) promise {
+			*now += after.Microseconds()
+			status, header := serve(t, h, "203.0.113.7:1")
+			answers++
+			return promised(t, status, header)
+		}
+		p := come(0)
+		for range each {
+			before := p
+			what, seconds := "at any time", 0.0
+			switch {
+			case !before.admitted && before.retry > 1 && random.IntN(2) == 0:
+				what, seconds = "a second too early", float64(before.retry-1)
+			case !before.admitted:
+				what, seconds = "when told to", float64(before.retry)
+			case random.IntN(3) > 0:
+				what = "at once"
+			case before.next > 1 && random.IntN(2) == 0:
+				what, seconds = "a second before there is more", float64(before.next-1)
+			case random.IntN(2) == 0:
+				what, seconds = "when there is more", float64(before.next)
+			default:
+				seconds = random.Float64() * 40
+			}
+			did[what]++
+			p = come(time.Duration(seconds * float64(time.Second)))
+			kept := true
+			switch what {
+			case "a second too early":
+				kept = !p.admitted && p.retry == 1
+			case "when told to":
+				kept = p.admitted
+			case "at once", "a second before there is more":
+				kept = p.admitted == (before.left > 0) && (!p.admitted || p.left == before.left-1)
+			case "when there is more":
+				kept = p.admitted && p.left >= before.left
+			}
+			if !kept || p.next < 1 || p.admitted == (p.retry > 0) || !p.admitted && (p.left != 0 || p.retry < p.next) {
+				t.Errorf("%s: told %+v, came %s, and was told %+v", limit, before, what, p)
+				break
+			}
+		}
+		for _, what := range []string{"a second too early", "when told to", "at once", "a second before there is more", "when there is more"} {
+			if did[what] < 3 && !(strings.Contains(what, "before") && strings.Contains(limit, "1s")) {
+				t.Errorf("%s: came %s just %d times", limit, what, did[what])
+			}
+		}
+	}
+	if answers < 1000 {
+		t.Errorf("%d answers", answers)
+	}
+}
