@@ -56,13 +56,13 @@ func (h *Handler) ask(l *lease, a *attempt, r *http.Request, p *patience) (*hold
 // fallBack decides a request that the store did not, each zone as it says: one that
 // denies, and is no dry run, is enough to deny, those that decide locally do so together,
 // the others let it pass. What is left of the attempt are the zones that have decided.
-func (h *Handler) fallBack(a *attempt, r *http.Request, p *patience) (*hold, error) {
+func (h *Handler) fallBack(a *attempt, r *http.Request, p *patience, start time.Duration) (*hold, error) {
 	for _, z := range a.zones[:a.firm] {
 		if z.onStoreError == denyOnError {
 			return nil, errNoStore
 		}
 	}
-	a.localize(h.instances())
+	a.localize(h.instances(), h.since(start))
 	if len(a.zones) == 0 {
 		return nil, nil
 	}

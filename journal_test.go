@@ -2,6 +2,8 @@ package caddyratelimit
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"strconv"
 	"sync"
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
@@ -36,6 +39,16 @@ func flood(t *testing.T, h *Handler, keys, n int) {
 	}
 }
 
+// refusedWriter notes the status, and takes less time than a recorder.
+type refusedWriter struct {
+	header http.Header
+	status *int
+}
+
+func (w refusedWriter) Header() http.Header         { return w.header }
+func (w refusedWriter) WriteHeader(status int)      { *w.status = status }
+func (w refusedWriter) Write(b []byte) (int, error) { return len(b), nil }
+
 // TestFloodOfRefusals: what a flood writes depends on its keys, not on its requests.
 func TestFloodOfRefusals(t *testing.T) {
 	const keys, each = 10_000, 10
@@ -44,7 +57,15 @@ func TestFloodOfRefusals(t *testing.T) {
 		least, most int
 	}{{logOff, 0, 0}, {logFirst, keys, keys}, {logAll, keys * each, keys * each}} {
 		h, logs := flooded(t, config(t), `"log": "`+c.log+`", `)
-		flood(t, h, keys, each)
+		bare := httptest.NewRequest(http.MethodGet, "/", nil)
+		for i := range keys * each {
+			w := refusedWriter{http.Header{}, new(int)}
+			bare.Header["X-Key"] = []string{strconv.Itoa(i % keys)}
+			r := caddyhttp.PrepareRequest(bare, caddy.NewReplacer(), w, new(caddyhttp.Server))
+			if err := h.ServeHTTP(w, r, passing); err != nil || *w.status != http.StatusTooManyRequests {
+				t.Fatalf("status %d, %v", *w.status, err)
+			}
+		}
 		if n := logs.FilterMessage("rate limit exceeded").Len(); n < c.least || n > c.most || logs.Len() != n {
 			t.Errorf("log %s: %d lines, %d of them about refusals, want %d to %d", c.log, logs.Len(), n, c.least, c.most)
 		}

@@ -1,6 +1,8 @@
 package caddyratelimit
 
 import (
+	"time"
+
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -22,12 +24,12 @@ func (*localBackend) Open() (store.Store, error) {
 }
 
 // localize reduces the attempt to the zones that decide locally, each with this Caddy's
-// share of its limit.
-func (a *attempt) localize(instances int) {
+// share of its limit. The others have let the request pass, which took so long.
+func (a *attempt) localize(instances int, took time.Duration) {
 	a.keep(func(i int) bool {
 		local := a.zones[i].onStoreError == localOnError
 		if !local {
-			a.note(i, wasFailedOpen, untimed)
+			a.note(i, wasFailedOpen, took)
 		}
 		return local
 	})

@@ -62,7 +62,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 var (
 	descRequests = desc("requests_total", "Requests that met the zone, whatever became of them.", "zone")
 	descDeclined = desc("declined_requests_total", "Requests that the zone has refused.", "zone")
-	descTime     = desc("process_time_seconds", "Time from a request's arrival to its decision, waits for a turn included.", "zone")
+	descTime     = desc("process_time_seconds", "Time from a request's arrival until it was clear what becomes of it, waits included.", "zone")
 	descKeys     = desc("keys_total", "Keys that the memory store keeps for the zone; it goes up and down.", "zone")
 	descConfig   = desc("config", "Always 1; the labels are the zone's limit, or that of one of its plans.", "zone", "max_events", "window", "plan")
 
@@ -163,7 +163,8 @@ func (c collection) store(s observedStore, zones []*Zone) {
 			kept[rules[i].Zone()] += n
 		}
 		for _, z := range own {
-			// No counter, and its name is not to be changed: untyped, or linters complain.
+			// It goes up and down, but dashboards know it by a name that Prometheus's linter
+			// grants to counters only: so it has no type, and is read like a gauge.
 			c.send(descKeys, prometheus.UntypedValue, float64(kept[z.name]), z.name)
 		}
 	}

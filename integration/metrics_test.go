@@ -1,11 +1,13 @@
 package integration_test
 
 import (
-	"bytes"
+	"context"
 	"fmt"
 	"net/http"
 	"os/exec"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
@@ -27,29 +29,9 @@ func (s *server) scrape(client *http.Client) string {
 	return ours.String()
 }
 
-// expectLines looks for lines that must be there.
-func expectLines(t *testing.T, when, text string, lines ...string) {
-	t.Helper()
-	for _, line := range lines {
-		if !strings.Contains(text, "\n"+line+"\n") {
-			name, _, _ := strings.Cut(line, "}")
-			found := "it is missing"
-			if _, after, ok := strings.Cut(text, "\n"+name); ok {
-				found, _, _ = strings.Cut(name+after, "\n")
-			}
-			t.Errorf("%s: want %s: %s", when, line, found)
-		}
-	}
-}
-
-// TestMetricsScraped: what a Prometheus reads means what its help says, after a script
-// of requests with known counts, before and after a reload.
-func TestMetricsScraped(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	dead := redistest.FreePort(t)
-	config := func(events int) string {
-		return caddyfile("", fmt.Sprintf(`
+// metered has zones for everything that can become of a request.
+func metered(events int, redis string, dead int) string {
+	return caddyfile("", fmt.Sprintf(`
 		metrics /metrics
 		handle /memory {
 			rate_limit {
@@ -64,6 +46,61 @@ func TestMetricsScraped(t *testing.T) {
 			}
 			respond ok
 		}
+		handle /policies {
+			rate_limit {
+				zone policies {
+					key {header.X-Client}
+					events 100
+					window 1h
+					block header X-Bad yes
+					exempt header X-Friend yes
+				}
+				zone dry {
+					events 1
+					window 1h
+					dry_run
+				}
+			}
+			respond ok
+		}
+		handle /ban {
+			rate_limit {
+				zone bans {
+					key {header.X-Run}
+					events 1
+					window 1h
+					ban 1h after 2 refusals in 10m
+				}
+			}
+			respond ok
+		}
+		handle /reserve {
+			rate_limit {
+				zone reserved {
+					algorithm concurrency
+					events 1
+					reserve 50%% {
+						match header X-Pays yes
+					}
+				}
+			}
+			respond ok
+		}
+		handle /wait {
+			rate_limit {
+				zone slots {
+					algorithm concurrency
+					events 5
+				}
+				zone turns {
+					key {header.X-Run}
+					algorithm leaky_bucket 1/1h
+					mode queue
+					burst 2
+				}
+			}
+			respond ok
+		}
 		handle /redis {
 			rate_limit {
 				zone fleet {
@@ -73,20 +110,35 @@ func TestMetricsScraped(t *testing.T) {
 				store redis {
 					address %s
 					timeout 10s
+					deny_cache 1m
 				}
 			}
 			respond ok
 		}
-		handle /dead {
+		handle /dead/* {
 			rate_limit {
-				zone dead {
+				zone closed {
+					match path /dead/closed
+					events 2
+					window 1h
+					on_store_error deny
+				}
+				zone open {
+					match path /dead/open
 					events 2
 					window 1h
 				}
+				zone local {
+					match path /dead/local
+					key {header.X-Run}
+					events 2
+					window 1h
+					on_store_error local
+				}
 				store redis {
 					address 127.0.0.1:%d
+					timeout 10s
 				}
-				on_store_error deny
 			}
 			respond ok
 		}
@@ -99,63 +151,232 @@ func TestMetricsScraped(t *testing.T) {
 				disable_metrics
 			}
 			respond ok
-		}`, events, server.Addr(), dead))
+		}`, events, redis, dead))
+}
+
+// counts are what becomes of requests, by zone and outcome.
+type counts map[string]map[string]int
+
+func (c counts) add(more counts) {
+	for zone, outcomes := range more {
+		if c[zone] == nil {
+			c[zone] = make(map[string]int)
+		}
+		for outcome, n := range outcomes {
+			c[zone][outcome] += n
+		}
 	}
-	s := startCaddy(t, config(7))
+}
+
+// samples are what the metrics of the zones must say then.
+func (c counts) samples() map[string]float64 {
+	samples := make(map[string]float64)
+	for zone, outcomes := range c {
+		of := func(name string, n int) { samples[name+`{zone="`+zone+`"}`] += float64(n) }
+		for outcome, n := range outcomes {
+			samples[`decisions_total{outcome="`+outcome+`",zone="`+zone+`"}`] = float64(n)
+			of("requests_total", n)
+			switch outcome {
+			case "refused", "shed", "banned":
+				of("declined_requests_total", n)
+			case "rejected":
+				of("declined_requests_total", n)
+				continue // nothing was asked, so nothing took time
+			case "exempt":
+				continue
+			}
+			of("process_time_seconds_count", n)
+		}
+	}
+	return samples
+}
+
+// alike becomes of the requests of each run of the script; the rest depends on those before.
+var alike = counts{
+	"policies": {"allowed": 3, "rejected": 1, "exempt": 1},
+	"bans":     {"allowed": 1, "refused": 2, "banned": 3},
+	"reserved": {"shed": 2},
+	"closed":   {"failed_closed": 3},
+	"open":     {"failed_open": 2},
+	"local":    {"local": 2, "refused": 1},
+	"slots":    {"allowed": 1, "abandoned": 1},
+	"turns":    {"allowed": 1, "abandoned": 1},
+}
+
+// TestMetricsScraped: what a Prometheus reads is what its help says, no more and no less,
+// after a script of requests with known counts, before and after a reload.
+func TestMetricsScraped(t *testing.T) {
+	t.Parallel()
+	server, dead := redistest.Start(t), redistest.FreePort(t)
+	s := startCaddy(t, metered(7, server.Addr(), dead))
 	client := newClient(t, "")
-	script := func() {
-		for _, step := range []struct {
-			path, client string
-			n            int
-		}{{"/memory", "a", 4}, {"/memory", "b", 2}, {"/memory", "c", 3}, {"/redis", "", 5}, {"/dead", "", 3}, {"/quiet", "", 3}} {
-			for range step.n {
-				if _, err := sendAcross(client, s.url(step.path), "X-Client", step.client); err != nil {
-					t.Fatal(err)
+	live, gone := `{store="redis `+server.Addr()+`"}`, fmt.Sprintf(`{store="redis 127.0.0.1:%d"}`, dead)
+	met, asserted := make(counts), make(map[string]bool)
+	for run, expected := range []struct {
+		limitOfAll int
+		met        counts
+		keys       map[string]float64
+		denyHits   float64
+	}{
+		// all has room for 7: 3 of a, 2 of b, 2 of c.
+		{7, counts{
+			"each":  {"allowed": 7, "refused": 1, "not_charged": 1},
+			"all":   {"allowed": 7, "refused": 1, "not_charged": 1},
+			"dry":   {"allowed": 1, "dry_run": 3, "not_charged": 1},
+			"fleet": {"allowed": 2, "refused": 3},
+		}, map[string]float64{"bans": 1, "turns": 1}, 3},
+		// And for one more, of b. What an old config was told does not hold in a new one, so
+		// Redis is asked once more.
+		{8, counts{
+			"each":  {"allowed": 1, "refused": 5, "not_charged": 3},
+			"all":   {"allowed": 1, "refused": 4, "not_charged": 4},
+			"dry":   {"dry_run": 4, "not_charged": 1},
+			"fleet": {"refused": 5},
+		}, map[string]float64{"bans": 2, "turns": 2}, 7},
+	} {
+		if run > 0 {
+			s.mustLoad(metered(expected.limitOfAll, server.Addr(), dead))
+		}
+		runScript(t, s, client, strconv.Itoa(run))
+		met.add(alike)
+		met.add(expected.met)
+		want := met.samples()
+		for zone, keys := range map[string]float64{"each": 3, "all": 1, "policies": 1, "dry": 1, "bans": expected.keys["bans"], "turns": expected.keys["turns"]} {
+			want[`keys_total{zone="`+zone+`"}`] = keys
+		}
+		for zone, limit := range map[string]string{
+			"each": "3", "all": strconv.Itoa(expected.limitOfAll), "policies": "100", "dry": "1", "bans": "1", "turns": "1",
+			"fleet": "2", "closed": "2", "open": "2", "local": "2",
+		} {
+			want[`config{max_events="`+limit+`",plan="",window="1h",zone="`+zone+`"}`] = 1
+		}
+		want[`config{max_events="1",plan="",window="",zone="reserved"}`] = 1
+		want[`config{max_events="5",plan="",window="",zone="slots"}`] = 1
+		want[`store_up`+live], want[`store_up{store="memory"}`] = 1, 1
+		want[`store_instances`+live], want[`store_instances`+gone] = 1, 1
+		want[`store_breaker_state{state="closed",`+live[1:]] = 1
+		want[`store_deny_cache_hits_total`+live] = expected.denyHits
+
+		text := s.scrape(client)
+		got, errors, breaker := make(map[string]float64), 0.0, 0.0
+		for name, value := range nonzero(t, text) {
+			family, labels, _ := strings.Cut(name, "{")
+			asserted[family] = true
+			switch {
+			case strings.HasSuffix(family, "_bucket"), strings.HasSuffix(family, "_sum"):
+			case family == "store_latency_seconds_count" && "{"+labels == live: // and what was known, but took its time
+				if value < 2 || value > 2+expected.denyHits {
+					t.Errorf("run %d: %s %v", run, name, value)
 				}
+			case family == "store_latency_seconds_count" && "{"+labels == gone: // until the breaker opened
+				if value < 5 || value > 8*float64(run+1) {
+					t.Errorf("run %d: %s %v", run, name, value)
+				}
+			case family == "store_errors_total" && strings.HasSuffix(name, gone[1:]):
+				errors += value
+			case family == "store_breaker_state" && strings.HasSuffix(name, gone[1:]) && !strings.Contains(labels, `"closed"`):
+				breaker += value
+			default:
+				got[name] = value
+			}
+		}
+		if errors != 8*float64(run+1) || breaker != 1 {
+			t.Errorf("run %d: %v errors, want %d; the breaker is in %v states that are not closed", run, errors, 8*(run+1), breaker)
+		}
+		for name, value := range want {
+			if got[name] != value {
+				t.Errorf("run %d: %s is %v, want %v", run, name, got[name], value)
+			}
+			delete(got, name)
+		}
+		for name, value := range got {
+			t.Errorf("run %d: %s %v is unexpected", run, name, value)
+		}
+		promtool(t, text)
+	}
+	asserted["concurrency_in_use"] = true // by the script, while a request waited
+	for line := range strings.Lines(s.scrape(client)) {
+		if family, isType := strings.CutPrefix(line, "# TYPE caddy_rate_limit_"); isType {
+			if family, _, _ = strings.Cut(family, " "); !asserted[family] && !asserted[family+"_count"] {
+				t.Errorf("nothing is known of %s", family)
 			}
 		}
 	}
-	script()
-	// all has room for 7: 3 of a, 2 of b, 2 of c; then it refuses the last of c.
-	first := "\n" + s.scrape(client)
-	expectLines(t, "before the reload", first,
-		`caddy_rate_limit_requests_total{zone="each"} 9`,
-		`caddy_rate_limit_requests_total{zone="all"} 9`,
-		`caddy_rate_limit_declined_requests_total{zone="each"} 1`,
-		`caddy_rate_limit_declined_requests_total{zone="all"} 1`,
-		`caddy_rate_limit_decisions_total{outcome="allowed",zone="all"} 7`,
-		`caddy_rate_limit_decisions_total{outcome="not_charged",zone="all"} 1`,
-		`caddy_rate_limit_decisions_total{outcome="not_charged",zone="each"} 1`,
-		`caddy_rate_limit_keys_total{zone="each"} 3`,
-		`caddy_rate_limit_keys_total{zone="all"} 1`,
-		`caddy_rate_limit_process_time_seconds_count{zone="each"} 9`,
-		`caddy_rate_limit_config{max_events="7",plan="",window="1h",zone="all"} 1`,
-		`caddy_rate_limit_decisions_total{outcome="allowed",zone="fleet"} 2`,
-		`caddy_rate_limit_decisions_total{outcome="refused",zone="fleet"} 3`,
-		`caddy_rate_limit_decisions_total{outcome="failed_closed",zone="dead"} 3`,
-		`caddy_rate_limit_store_up{store="redis `+server.Addr()+`"} 1`,
-		fmt.Sprintf(`caddy_rate_limit_store_up{store="redis 127.0.0.1:%d"} 0`, dead),
-		`caddy_rate_limit_store_up{store="memory"} 1`,
-	)
-	if strings.Contains(first, `zone="quiet"`) {
-		t.Error("a zone with disable_metrics is in the metrics")
-	}
-	promtool(t, s.get(client, "/metrics").body)
+}
 
-	s.mustLoad(config(8))
-	script()
-	second := "\n" + s.scrape(client)
-	expectLines(t, "after the reload", second,
-		`caddy_rate_limit_requests_total{zone="each"} 18`,
-		`caddy_rate_limit_decisions_total{outcome="allowed",zone="fleet"} 2`,
-		`caddy_rate_limit_decisions_total{outcome="refused",zone="fleet"} 8`,
-		`caddy_rate_limit_decisions_total{outcome="failed_closed",zone="dead"} 6`,
-		`caddy_rate_limit_config{max_events="8",plan="",window="1h",zone="all"} 1`,
-	)
-	if strings.Contains(second, `max_events="7"`) {
-		t.Error("the old config's limit is still in the metrics")
+// runScript sends requests whose counts are known.
+func runScript(t *testing.T, s *server, client *http.Client, run string) {
+	t.Helper()
+	for _, step := range []struct {
+		path   string
+		n      int
+		header []string
+	}{
+		{"/memory", 4, []string{"X-Client", "a"}},
+		{"/memory", 2, []string{"X-Client", "b"}},
+		{"/memory", 3, []string{"X-Client", "c"}},
+		{"/policies", 3, []string{"X-Client", "a"}},
+		{"/policies", 1, []string{"X-Bad", "yes"}},
+		{"/policies", 1, []string{"X-Friend", "yes"}},
+		{"/ban", 6, []string{"X-Run", run}},
+		{"/reserve", 2, nil},
+		{"/redis", 5, nil},
+		{"/dead/closed", 3, nil},
+		{"/dead/open", 2, nil},
+		{"/dead/local", 3, []string{"X-Run", run}},
+		{"/quiet", 3, nil},
+		{"/wait", 1, []string{"X-Run", run}},
+	} {
+		for range step.n {
+			if _, err := sendAcross(client, s.url(step.path), step.header...); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
-	promtool(t, s.get(client, "/metrics").body)
+	// One that waits for its turn, holds a slot meanwhile, and leaves.
+	ctx, leave := context.WithCancel(t.Context())
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url("/wait"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("X-Run", run)
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
+		if response, err := client.Do(request); err == nil {
+			_ = response.Body.Close()
+			t.Errorf("status %d, without waiting", response.StatusCode)
+		}
+	})
+	in := func(line string) func() bool {
+		return func() bool { return strings.Contains(s.scrape(client), "caddy_rate_limit_"+line+"\n") }
+	}
+	waitFor(t, "a slot to be in use", in(`concurrency_in_use{zone="slots"} 1`))
+	leave()
+	waiting.Wait()
+	waitFor(t, "the slot to be free", in(`concurrency_in_use{zone="slots"} 0`))
+	runs, _ := strconv.Atoi(run)
+	waitFor(t, "the client to have left", in(fmt.Sprintf(`decisions_total{outcome="abandoned",zone="turns"} %d`, runs+1)))
+}
+
+// nonzero reads the samples that say something, without the prefix of their names.
+func nonzero(t *testing.T, text string) map[string]float64 {
+	t.Helper()
+	samples := make(map[string]float64)
+	for line := range strings.Lines(text) {
+		name, isSample := strings.CutPrefix(strings.TrimSpace(line), "caddy_rate_limit_")
+		if !isSample {
+			continue
+		}
+		at := strings.LastIndexByte(name, ' ')
+		value, err := strconv.ParseFloat(name[at+1:], 64)
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		if value != 0 {
+			samples[name[:at]] = value
+		}
+	}
+	return samples
 }
 
 // promtool has Prometheus's own linter look at the limiter's metrics.
@@ -163,14 +384,8 @@ func promtool(t *testing.T, metrics string) {
 	t.Helper()
 	t.Run("promtool", func(t *testing.T) {
 		need(t, "promtool", "REQUIRE_PROMTOOL")
-		var ours bytes.Buffer
-		for line := range strings.Lines(metrics) {
-			if strings.Contains(line, "caddy_rate_limit_") {
-				ours.WriteString(line)
-			}
-		}
 		cmd := exec.Command("promtool", "check", "metrics")
-		cmd.Stdin = &ours
+		cmd.Stdin = strings.NewReader(metrics)
 		if output, err := cmd.CombinedOutput(); err != nil || len(output) > 0 {
 			t.Errorf("promtool check metrics: %v\n%s", err, output)
 		}
