@@ -3,6 +3,7 @@ package caddyratelimit
 import (
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -85,7 +86,7 @@ func (h *Handler) log(r *http.Request, f *refusal) {
 		fields = append(fields, zap.Bool("banned", true))
 	}
 	if h.logsKey() {
-		fields = append(fields, zap.String("key", f.key))
+		fields = append(fields, zap.String("key", clipped(f.key)))
 	}
 	c.Write(fields...)
 }
@@ -100,6 +101,17 @@ func (h *Handler) logSilent(z *Zone, about topic, s silence) {
 		fields = append(fields, zap.Bool("dry_run", true))
 	}
 	h.logger.Info(about.message()+" again", fields...)
+}
+
+// maxLoggedKey is how much of a key a line shows. Clients may choose keys as long as a
+// request's header may be, and a new one for each line.
+const maxLoggedKey = 1024
+
+func clipped(key string) string {
+	if len(key) <= maxLoggedKey {
+		return key
+	}
+	return strings.ToValidUTF8(key[:maxLoggedKey], "") + "..."
 }
 
 func (h *Handler) logsKey() bool { return h.LogKey != nil && *h.LogKey }

@@ -1,0 +1,108 @@
+package integration_test
+
+import (
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+)
+
+// TestRefusalsInEveryMethod, a CORS preflight among them, however a refusal is answered:
+// what was set before stays, our fields stand there once, and HEAD has no body.
+func TestRefusalsInEveryMethod(t *testing.T) {
+	t.Parallel()
+	config := func(options, routes string) string {
+		return caddyfile("", `
+		header Access-Control-Allow-Origin https://app.example
+		header Access-Control-Expose-Headers "RateLimit, Retry-After"
+		encode gzip
+		@preflight method OPTIONS
+		rate_limit {
+			zone methods {
+				key    {header.X-Run}-{method}
+				events 1
+				window 1h
+			}
+			headers draft-10 x-ratelimit
+			`+options+`
+		}
+		respond @preflight 204
+		respond ok
+		`+routes)
+	}
+	client := newClient(t, "")
+	for name, c := range map[string]struct{ config, body string }{
+		"bare":    {config("", ""), ""},
+		"page":    {config("", "handle_errors {\nrespond \"{http.error.status_code} {http.rate_limit.exceeded.name} {http.rate_limit.retry_after}\"\n}"), "429 methods 3600"},
+		"no page": {config("", "handle_errors 404 {\nrespond gone\n}"), ""},
+		"problem": {config("on_limit problem", "handle_errors {\nrespond never\n}"), `"violated-policies":["methods"]`},
+	} {
+		s := startCaddy(t, c.config)
+		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodPost} {
+			for _, refused := range []bool{false, true} {
+				request, err := http.NewRequest(method, s.url("/"), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				request.Header = http.Header{"X-Run": {name}, "Origin": {"https://app.example"}, "Access-Control-Request-Method": {"POST"}}
+				answer, err := client.Do(request)
+				if err != nil {
+					t.Fatal(err)
+				}
+				body, err := io.ReadAll(answer.Body)
+				_ = answer.Body.Close()
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := http.StatusOK
+				switch {
+				case refused:
+					want = http.StatusTooManyRequests
+				case method == http.MethodOptions:
+					want = http.StatusNoContent
+				}
+				header := answer.Header
+				if answer.StatusCode != want || (header.Get("Retry-After") == "3600") != refused || (header.Get("X-RateLimit-Retry-After") == "3600") != refused {
+					t.Errorf("%s, %s: status %d, %v", name, method, answer.StatusCode, header)
+				}
+				for field, value := range map[string]string{
+					"Access-Control-Allow-Origin": "https://app.example", "Access-Control-Expose-Headers": "RateLimit, Retry-After",
+					"RateLimit": `"methods";r=0;t=3600`, "RateLimit-Policy": `"methods";q=1;w=3600`, "X-RateLimit-Remaining": "0",
+				} {
+					if !slices.Equal(header.Values(field), []string{value}) {
+						t.Errorf("%s, %s, %d: %s %q, want %q", name, method, want, field, header.Values(field), value)
+					}
+				}
+				if text := string(body); refused && (method == http.MethodHead && text != "" || method != http.MethodHead && !strings.Contains(text, c.body) || c.body == "" && text != "") {
+					t.Errorf("%s, %s: body %q, want %q", name, method, text, c.body)
+				}
+			}
+		}
+	}
+}
+
+// TestUpstreamSpeaksWhereWeDoNot: on an answer that nobody has checked, an upstream's
+// fields are its own.
+func TestUpstreamSpeaksWhereWeDoNot(t *testing.T) {
+	t.Parallel()
+	upstream := startLimitedUpstream(t)
+	s := startCaddy(t, caddyfile("", `
+		rate_limit {
+			zone unchecked {
+				events 5
+				window 1h
+			}
+			store redis {
+				address 127.0.0.1:`+strconv.Itoa(redistest.FreePort(t))+`
+			}
+		}
+		reverse_proxy `+upstream.Listener.Addr().String()))
+	a := s.get(newClient(t, ""), "/")
+	if a.status != http.StatusOK || !slices.Equal(a.header.Values("RateLimit"), []string{`"upstream";r=7;t=1`}) || len(a.header.Values("RateLimit-Policy")) != 2 {
+		t.Errorf("status %d, %v", a.status, a.header)
+	}
+}
