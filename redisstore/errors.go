@@ -53,7 +53,9 @@ var words = map[string]string{
 
 // authTexts are in errors about rights that begin with ERR.
 var authTexts = []string{
-	"ERR invalid password", "without any password configured", "The user executing the script can't",
+	"ERR invalid password", "without any password configured",
+	"The user executing the script can't", // until Redis 7.0
+	"ERR ACL failure in script",           // since, and Valkey
 }
 
 // Kind sorts an error of a store, whichever it is, for statistics.
