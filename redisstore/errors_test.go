@@ -67,7 +67,7 @@ func TestKinds(t *testing.T) {
 		},
 		{
 			redisstore.KindCluster,
-			[]redistest.Option{redistest.WithArgs("--cluster-enabled", "yes")},
+			[]redistest.Option{redistest.WithClusterMode()},
 			redisstore.Options{},
 			func(*redistest.Server) {},
 			nil,

@@ -34,8 +34,8 @@ type Cluster struct {
 func StartCluster(t testing.TB, masters, replicasEach int, options ...Option) *Cluster {
 	t.Helper()
 	require(t)
-	options = append(together(t, options), func(s *settings) { s.bus = true }, WithArgs(
-		"--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf", "--cluster-node-timeout", nodeTimeout,
+	options = append(together(t, options), WithClusterMode(), WithArgs(
+		"--cluster-config-file", "nodes.conf", "--cluster-node-timeout", nodeTimeout,
 		"--cluster-require-full-coverage", "no", "--cluster-replica-validity-factor", "0",
 		"--repl-diskless-sync-delay", "0",
 	))

@@ -45,6 +45,14 @@ func WithTLS(clientCerts bool) Option {
 	return func(s *settings) { s.tls, s.clientCerts = true, clientCerts }
 }
 
+// WithClusterMode makes the server a node of a cluster that it has yet to meet.
+func WithClusterMode() Option {
+	return func(s *settings) {
+		s.bus = true
+		s.extra = append(s.extra, "--cluster-enabled", "yes")
+	}
+}
+
 // WithArgs passes arguments on to redis-server, such as "--maxmemory", "2mb".
 // They come last, so they win over those of this package. Passwords belong in
 // WithPassword, where the admin client learns them.
