@@ -54,13 +54,17 @@ func newPair(t *testing.T, server *redistest.Server) *pair {
 	p := &pair{t: t}
 	p.redis, p.setNow = openWithClock(t, server)
 	p.redis.SetToday(p.today.Load)
+	p.openMemory()
+	return p
+}
+
+func (p *pair) openMemory() {
 	var err error
 	p.memory, err = memorystore.New(memorystore.Options{Now: p.now.Load, SweepInterval: time.Hour})
 	if err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = p.memory.Close() })
-	return p
+	p.t.Cleanup(func() { _ = p.memory.Close() })
 }
 
 // set sets all clocks. Skew is how far this process's idea of the date is from Redis's.

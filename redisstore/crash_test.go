@@ -1,0 +1,356 @@
+package redisstore_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/store"
+	"github.com/seed-161337e5/caddyratelimit/store/storetest"
+)
+
+// TestCrashes runs takes of several zones, refunds, late costs and crashes of Caddys in
+// any order, and compares what passes with a list of all charges: no zone ever admits
+// above its limit, a request that some zone refuses is charged in none, and what a crash
+// has lost is back when its window is over. CRASH_STEPS sets the number of steps for each
+// store.
+func TestCrashes(t *testing.T) {
+	steps := stepsOf(t, "CRASH_STEPS", 8_000)
+	for _, where := range []string{"memory", "redis"} {
+		t.Run(where, func(t *testing.T) {
+			f := newFleet(t, where)
+			done, run := 0, 0
+			for done < steps {
+				rapid.Check(t, func(rt *rapid.T) {
+					run++
+					done += newOutbreak(rt, f, strconv.Itoa(run)).run()
+				})
+			}
+			t.Logf("%d steps in %d schedules", done, run)
+		})
+	}
+}
+
+// fleet is Caddys that share states, and their clock. A Caddy that has crashed comes back
+// as another one on the same connections.
+type fleet struct {
+	caddys [3]store.Store
+	redis  []*redisstore.Store // the same ones, unless in memory
+	setNow func(int64)
+}
+
+func newFleet(t *testing.T, where string) *fleet {
+	f := new(fleet)
+	if where == "memory" {
+		p := &pair{t: t}
+		p.openMemory()
+		for i := range f.caddys {
+			f.caddys[i] = p.memory
+		}
+		f.setNow = p.now.Store
+		return f
+	}
+	server := redistest.Start(t)
+	for i := range f.caddys {
+		var s *redisstore.Store
+		s, f.setNow = openWithClock(t, server) // they share the clock
+		f.caddys[i], f.redis = s, append(f.redis, s)
+	}
+	return f
+}
+
+func (f *fleet) take(t *rapid.T, caddy int, checks []store.Check) []algorithms.Decision {
+	decisions := make([]algorithms.Decision, len(checks))
+	if err := f.caddys[caddy].Take(context.Background(), checks, decisions); err != nil {
+		t.Fatal(err)
+	}
+	if f.redis != nil {
+		f.redis[caddy].StopRenewing()
+	}
+	return decisions
+}
+
+// settle returns when the corrections have taken effect.
+func (f *fleet) settle(caddy int, corrections ...store.Correction) {
+	f.caddys[caddy].Settle(corrections...)
+	if f.redis != nil {
+		f.redis[caddy].Settled()
+	}
+}
+
+// kinds are the algorithms in all their modes.
+var kinds = []struct {
+	algorithm string
+	limit     algorithms.Limit
+}{
+	{"token_bucket", algorithms.Limit{}},
+	{"token_bucket", algorithms.Limit{Refill: algorithms.RefillInterval}},
+	{"leaky_bucket", algorithms.Limit{}},
+	{"leaky_bucket", algorithms.Limit{Mode: algorithms.ModeQueue}},
+	{"fixed_window", algorithms.Limit{}},
+	{"fixed_window", algorithms.Limit{Align: algorithms.AlignFirstRequest}},
+	{"sliding_window_log", algorithms.Limit{}},
+	{"sliding_window_counter", algorithms.Limit{}},
+	{"concurrency", algorithms.Limit{}},
+}
+
+// outbreak is what happens to some zones and keys.
+type outbreak struct {
+	*rapid.T
+	fleet    *fleet
+	zones    []*store.Rule
+	accounts map[string]*account // by zone and key
+	flights  [3][]flight         // requests under way, by Caddy
+	now      int64
+	refused  time.Duration // how long the last refusal lasts
+	story    []string
+}
+
+// flight is a request under way, and what it was charged.
+type flight []charge
+
+type charge struct {
+	store.Correction
+	account *account
+	booking *booking
+}
+
+func newOutbreak(t *rapid.T, f *fleet, run string) *outbreak {
+	o := &outbreak{T: t, fleet: f, accounts: make(map[string]*account), now: storetest.Start}
+	for i := range rapid.IntRange(1, 4).Draw(t, "zones") {
+		kind := rapid.SampledFrom(kinds).Draw(t, "kind")
+		limit := kind.limit
+		limit.Events = rapid.Int64Range(1, 12).Draw(t, "events")
+		length := time.Duration(rapid.Int64Range(60e6, 240e6).Draw(t, "window")) * time.Microsecond
+		switch kind.algorithm {
+		case "concurrency":
+			limit.Lease = length // so long that no store renews it by its own clock
+		case "token_bucket", "leaky_bucket":
+			limit.Burst = rapid.Int64Range(1, 15).Draw(t, "burst")
+			fallthrough
+		default:
+			limit.Window = length
+		}
+		a, err := algorithms.Get(kind.algorithm)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rule, err := store.NewRule(fmt.Sprintf("zone %s-%d", run, i), a, limit, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.zones = append(o.zones, rule)
+		o.tell("zone %d: %s %+v", i, kind.algorithm, limit)
+	}
+	f.setNow(o.now)
+	return o
+}
+
+func (o *outbreak) run() int {
+	steps := rapid.IntRange(10, 50).Draw(o.T, "steps")
+	for range steps {
+		o.wait(o.gap())
+		caddy := rapid.IntRange(0, 2).Draw(o.T, "caddy")
+		switch do := rapid.IntRange(0, 19).Draw(o.T, "do"); {
+		case do == 0:
+			o.crash(caddy)
+		case do < 7 && len(o.flights[caddy]) > 0:
+			i := rapid.IntRange(0, len(o.flights[caddy])-1).Draw(o.T, "flight")
+			o.end(caddy, o.flights[caddy][i])
+			o.flights[caddy] = slices.Delete(o.flights[caddy], i, i+1)
+		default:
+			o.take(caddy)
+		}
+	}
+	for caddy := range o.flights {
+		o.crash(caddy)
+	}
+	o.allComesBack()
+	return steps
+}
+
+// gap draws the time to what happens next.
+func (o *outbreak) gap() int64 {
+	z := o.zones[rapid.IntRange(0, len(o.zones)-1).Draw(o.T, "as in zone")].Limit()
+	window := max(z.Window, z.Lease).Microseconds()
+	switch rapid.IntRange(0, 5).Draw(o.T, "gap") {
+	case 0, 1:
+		return 0
+	case 2:
+		return rapid.Int64Range(0, 2*window/z.Events).Draw(o.T, "interval")
+	case 3:
+		return rapid.Int64Range(0, window).Draw(o.T, "within")
+	case 4:
+		return max(0, window+rapid.Int64Range(-1, 1).Draw(o.T, "off by"))
+	default:
+		return max(0, o.refused.Microseconds()+rapid.Int64Range(-1, 1).Draw(o.T, "off by"))
+	}
+}
+
+// wait moves the clock. Who lives renews its leases, in their last microsecond; in memory
+// a lease that nobody gives back in time ends.
+func (o *outbreak) wait(micros int64) {
+	for until := o.now + micros; o.now < until; {
+		next := until
+		o.eachSlot(func(_ int, c *charge) {
+			if o.fleet.redis != nil && c.booking.ends > o.now {
+				next = min(next, max(o.now+1, c.booking.ends-1))
+			}
+		})
+		o.now = next
+		o.fleet.setNow(o.now)
+		o.eachSlot(func(caddy int, c *charge) {
+			if o.fleet.redis == nil || c.booking.ends != o.now+1 {
+				return
+			}
+			if err := o.fleet.redis[caddy].Renew(c.Check); err != nil {
+				o.Fatal(err)
+			}
+			c.booking.ends = o.now + c.account.limit.Lease.Microseconds()
+		})
+	}
+}
+
+// eachSlot visits what requests under way hold.
+func (o *outbreak) eachSlot(visit func(caddy int, c *charge)) {
+	for caddy, flights := range o.flights {
+		for _, f := range flights {
+			for i := range f {
+				if f[i].Hold != "" {
+					visit(caddy, &f[i])
+				}
+			}
+		}
+	}
+}
+
+// take has a request meet some of the zones.
+func (o *outbreak) take(caddy int) {
+	var checks []store.Check
+	var accounts []*account
+	for _, rule := range o.zones {
+		if len(checks) > 0 && rapid.IntRange(0, 2).Draw(o.T, "passes by") == 0 {
+			continue
+		}
+		key := rapid.SampledFrom([]string{"a", "a", "b"}).Draw(o.T, "key")
+		name := rule.Zone() + " " + key
+		if o.accounts[name] == nil {
+			o.accounts[name] = newAccount(rule)
+		}
+		cost := rapid.OneOf(rapid.Just(int64(1)), rapid.Int64Range(1, 4), rapid.Int64Range(1, o.accounts[name].quota())).Draw(o.T, "cost")
+		checks = append(checks, store.Check{Rule: rule, Key: key, Cost: cost, Hold: storetest.Hold(rule)})
+		accounts = append(accounts, o.accounts[name])
+	}
+	decisions := o.fleet.take(o.T, caddy, checks)
+	passes := true
+	for i, d := range decisions {
+		a, cost := accounts[i], checks[i].Cost
+		o.tell("%d: caddy %d takes %d of %s %s: %v", o.now, caddy, cost, checks[i].Rule.Zone(), checks[i].Key, d.Allowed)
+		switch {
+		case d.Allowed && !a.mayFit(o.now, cost):
+			o.fail("admitted above the limit: %+v", d)
+		case !d.Allowed && a.mustFit(o.now, cost):
+			o.fail("refused with room left: %+v", d)
+		}
+		if !d.Allowed && d.RetryAfter != algorithms.Never {
+			o.refused = d.RetryAfter
+		}
+		passes = passes && d.Allowed
+	}
+	if !passes {
+		return
+	}
+	var f flight
+	for i := range decisions {
+		d, a := &decisions[i], accounts[i]
+		if a.queues() && !a.spaced(d.Turn()) {
+			o.fail("a turn too soon: %+v", *d)
+		}
+		f = append(f, charge{
+			store.Correction{Check: checks[i], At: d.At, Turn: d.Turn()}, a, a.book(o.now, d.Turn(), checks[i].Cost),
+		})
+	}
+	o.flights[caddy] = append(o.flights[caddy], f)
+}
+
+// end is the end of a request: slots come back, and of the rest some is given back, or
+// turns out to have cost more.
+func (o *outbreak) end(caddy int, f flight) {
+	var corrections []store.Correction
+	for _, c := range f {
+		fate := rapid.IntRange(0, 3).Draw(o.T, "fate")
+		switch {
+		case c.account.lends() || fate == 0:
+			c.Delta = -c.Cost
+		case fate == 1:
+			c.Delta = -rapid.Int64Range(1, c.Cost).Draw(o.T, "back")
+		case fate == 2:
+			c.Delta = rapid.Int64Range(1, 20).Draw(o.T, "late")
+		default:
+			continue
+		}
+		o.tell("%d: caddy %d corrects %s %s of %d by %d", o.now, caddy, c.Rule.Zone(), c.Key, c.At, c.Delta)
+		corrections = append(corrections, c.Correction)
+		if c.Delta < 0 {
+			c.booking.left += c.Delta
+		} else {
+			c.account.owe(o.now, c.Delta)
+		}
+	}
+	o.fleet.settle(caddy, corrections...)
+}
+
+// crash ends a Caddy: what its requests were to give back, or to be charged late, is lost,
+// but for what got out before.
+func (o *outbreak) crash(caddy int) {
+	o.tell("%d: caddy %d crashes with %d requests", o.now, caddy, len(o.flights[caddy]))
+	for _, f := range o.flights[caddy] {
+		if rapid.IntRange(0, 3).Draw(o.T, "got out") == 0 {
+			o.end(caddy, f)
+		}
+	}
+	o.flights[caddy] = nil
+}
+
+// allComesBack waits until the windows are over.
+func (o *outbreak) allComesBack() {
+	type due struct {
+		name string
+		at   int64
+	}
+	var order []due
+	for name, a := range o.accounts {
+		order = append(order, due{name, a.recovers(o.now)})
+	}
+	slices.SortFunc(order, func(a, b due) int { return int(a.at - b.at) })
+	for _, d := range order {
+		a := o.accounts[d.name]
+		o.wait(d.at - o.now)
+		c := store.Check{Rule: a.rule, Key: d.name[len(a.rule.Zone())+1:], Cost: a.quota(), Hold: storetest.Hold(a.rule)}
+		if got := o.fleet.take(o.T, 0, []store.Check{c})[0]; !got.Allowed {
+			o.fail("%s at %d: the window is over, and not all of it is back: %+v", d.name, o.now, got)
+		}
+		o.fleet.settle(0, store.Correction{Check: c, Delta: -c.Cost}) // or memory would renew it
+	}
+}
+
+func (o *outbreak) tell(format string, args ...any) {
+	o.story = append(o.story, fmt.Sprintf(format, args...))
+}
+
+func (o *outbreak) fail(format string, args ...any) {
+	o.Helper()
+	o.tell(format, args...)
+	for _, line := range o.story {
+		o.Log(line)
+	}
+	o.FailNow()
+}
