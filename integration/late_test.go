@@ -12,7 +12,7 @@ import (
 )
 
 // lateSite is a limit of 100 of which each request takes one, unless its response says 50
-// or is none that counts.
+// or is none that counts. A cost of 0 looks at it.
 func lateSite(store string) string {
 	return caddyfile("", `
 		rate_limit {
@@ -21,6 +21,7 @@ func lateSite(store string) string {
 				algorithm   fixed_window
 				events      100
 				window      day
+				cost        {header.X-Cost} 1
 				cost_header X-Tokens-Used
 				charge on_response {
 					status 200
@@ -31,9 +32,11 @@ func lateSite(store string) string {
 		reverse_proxy {$UPSTREAM}`)
 }
 
-// late answers when its gate opens, whether or not somebody still listens.
+// late answers when its gate opens, whether or not somebody still listens; or begins to,
+// and ends then.
 func late(b *backend, w http.ResponseWriter, r *http.Request) {
-	if gate := r.Header.Get("X-Gate"); gate != "" {
+	gate, streams := r.Header.Get("X-Gate"), r.Header.Get("X-Stream") != ""
+	if gate != "" && !streams {
 		<-b.gate(gate)
 	}
 	if used := r.Header.Get("X-Use"); used != "" {
@@ -43,17 +46,28 @@ func late(b *backend, w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusTeapot)
 	}
 	_, _ = io.WriteString(w, "ok")
+	if gate != "" && streams {
+		_ = http.NewResponseController(w).Flush()
+		<-b.gate(gate)
+	}
 }
 
-// left is what a client has left; asking takes 1.
-func left(t *testing.T, s *server, name string) int64 {
+// awaitLeft waits until a client has so much left.
+func awaitLeft(t *testing.T, s *server, what, name string, want int64) {
 	t.Helper()
-	a := s.get(newClient(t, ""), "/", "X-Client", name, "X-Use", "1")
-	q, _, err := rateLimit(a.header)
+	client, got := newClient(t, ""), int64(-1)
+	err := poll(patience, func() bool {
+		a := s.get(client, "/", "X-Client", name, "X-Cost", "0")
+		q, _, err := rateLimit(a.header)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = q.remaining
+		return got == want
+	})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%s: %d are left, want %d: %v", what, got, want, err)
 	}
-	return q.remaining
 }
 
 // TestLateChargesAfterReload: what is under way when the config is reloaded is settled.
@@ -71,9 +85,7 @@ func TestLateChargesAfterReload(t *testing.T) {
 			}()
 		}
 		b.awaitInside(t, 2)
-		if got := left(t, s, "me"); got != 97 {
-			t.Errorf("while both are under way: %d left, want 97", got)
-		}
+		awaitLeft(t, s, "while both are under way", "me", 98)
 		// The zone stays, the handler does not.
 		other := strings.Replace(config, "rate_limit {", "rate_limit {\nstatus 420\n", 1)
 		s.mustLoad(other)
@@ -81,11 +93,7 @@ func TestLateChargesAfterReload(t *testing.T) {
 		if first, second := <-answers, <-answers; first+second != http.StatusOK+http.StatusTeapot {
 			t.Fatalf("answers %d and %d", first, second)
 		}
-		asked := int64(1)
-		waitFor(t, "the charges to be settled", func() bool {
-			asked++
-			return left(t, s, "me") == 100-50-asked
-		})
+		awaitLeft(t, s, "when both are over", "me", 50)
 	})
 }
 
@@ -96,35 +104,47 @@ func TestLateChargesAfterTheClientLeft(t *testing.T) {
 	eachStore(t, func(t *testing.T, store string) {
 		b := startBackend(t, late)
 		s := startCaddy(t, lateSite(store), b.variable())
-		ctx, leave := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() {
-			r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url("/"), nil)
-			if err != nil {
-				done <- err
-				return
-			}
-			r.Header.Set("X-Client", "me")
-			r.Header.Set("X-Gate", "left")
-			response, err := newClient(t, "").Do(r)
-			if err == nil {
-				response.Body.Close()
-			}
-			done <- err
-		}()
-		b.awaitInside(t, 1)
-		leave()
-		if err := <-done; err == nil {
-			t.Fatal("the client did not leave")
-		}
-		// Caddy's answer to nobody is 502 or 499, which does not count.
-		asked := int64(0)
-		waitFor(t, "the charge to be given back", func() bool {
-			asked++
-			return left(t, s, "me") == 100-asked
-		})
-		b.open("left")
+		defer b.open("left")
+		hangUp(t, s, b, "X-Client", "early")
+		// Caddy's answer to nobody is 499, which does not count.
+		awaitLeft(t, s, "of who left before the answer", "early", 100)
+		hangUp(t, s, b, "X-Client", "late", "X-Stream", "1", "X-Use", "50")
+		awaitLeft(t, s, "of who left in the midst of it", "late", 50)
+		hangUp(t, s, b, "X-Client", "failed", "X-Stream", "1", "X-Use", "50", "X-Fail", "1")
+		awaitLeft(t, s, "of who left in the midst of a failure", "failed", 100)
 	})
+}
+
+// hangUp sends a request, and leaves when the upstream has it, or has begun to answer.
+func hangUp(t *testing.T, s *server, b *backend, header ...string) {
+	t.Helper()
+	inside, _ := b.now()
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url("/"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("X-Gate", "left")
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	streams := r.Header.Get("X-Stream") != ""
+	done := make(chan error, 1)
+	go func() {
+		response, err := newClient(t, "").Do(r)
+		if err == nil {
+			_ = response.Body.Close()
+		}
+		done <- err
+	}()
+	b.awaitInside(t, inside+1)
+	if !streams {
+		leave()
+	}
+	if err := <-done; (err == nil) != streams {
+		t.Fatalf("the client left too early or too late: %v", err)
+	}
 }
 
 // TestCommandsOfPolicies: one EVALSHA for a decision with three zones and plans, and one
