@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -33,8 +34,9 @@ var recipes = map[string]struct {
 	"API keys": {asks: []ask{
 		{path: "/geocode", want: "401*2"},
 		{path: "/geocode", header: []string{"X-Api-Key", "stolen"}, want: "403*2"},
-		{path: "/geocode/batch", header: []string{"X-Api-Key", "key-of-alice"}, want: "200*3 429", check: toldToWait(1, 10)},
-		{path: "/geocode/batch", header: []string{"X-Api-Key", "key-of-bob"}, want: "200*5"},
+		{path: "/geocode/batch", header: []string{"X-Api-Key", "key-of-alice"}, want: "200", check: toldAsSpring("10", "300", "100", 200)},
+		{path: "/geocode/batch", header: []string{"X-Api-Key", "key-of-alice"}, want: "200*2 429", check: toldToWait(1, 10)},
+		{path: "/geocode/batch", header: []string{"X-Api-Key", "key-of-bob"}, want: "200*5", check: toldAsSpring("100", "3000", "100", 2500)},
 		{path: "/geocode", header: []string{"X-Api-Key", "key-of-bob"}, want: "200*5"},
 	}},
 	"Comments": {asks: []ask{
@@ -343,6 +345,26 @@ func toldToWait(least, most int) func(*testing.T, answer) {
 		var seconds int
 		if _, err := fmt.Sscan(last.header.Get("Retry-After"), &seconds); err != nil || seconds < least || seconds > most {
 			t.Errorf("Retry-After: %q, want from %d to %d", last.header.Get("Retry-After"), least, most)
+		}
+	}
+}
+
+// toldAsSpring checks the fields that Spring Cloud Gateway has, and that no others speak of
+// limits. At least so much remains; a busy machine gives tokens time to come back.
+func toldAsSpring(replenish, burst, requested string, remaining int64) func(*testing.T, answer) {
+	return func(t *testing.T, last answer) {
+		t.Helper()
+		for name, want := range map[string]string{
+			"X-RateLimit-Replenish-Rate": replenish, "X-RateLimit-Burst-Capacity": burst, "X-RateLimit-Requested-Tokens": requested,
+			"RateLimit": "", "RateLimit-Policy": "",
+		} {
+			if got := last.header.Get(name); got != want {
+				t.Errorf("%s: %q, want %q", name, got, want)
+			}
+		}
+		got, err := strconv.ParseInt(last.header.Get("X-RateLimit-Remaining"), 10, 64)
+		if err != nil || got < remaining {
+			t.Errorf("X-RateLimit-Remaining: %d, %v, want at least %d", got, err, remaining)
 		}
 	}
 }
