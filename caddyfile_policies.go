@@ -211,10 +211,15 @@ func clients(h httpcaddyfile.Helper, name string, to *caddyhttp.RawMatcherSets) 
 		if i := slices.IndexFunc(args, func(arg string) bool { return !isRange(arg) }); i >= 0 {
 			return "", d.Errf("%s: '%s' is no address and no CIDR", name, args[i])
 		}
-		if i := slices.Index(args, privateRanges); i >= 0 {
-			args = slices.Replace(args, i, i+1, caddyhttp.PrivateRangesCIDR()...)
+		var ranges []string
+		for _, arg := range args {
+			if arg == privateRanges {
+				ranges = append(ranges, caddyhttp.PrivateRangesCIDR()...)
+			} else {
+				ranges = append(ranges, plainRange(arg))
+			}
 		}
-		*to = append(*to, caddy.ModuleMap{"client_ip": caddyconfig.JSON(caddyhttp.MatchClientIP{Ranges: args}, nil)})
+		*to = append(*to, caddy.ModuleMap{"client_ip": caddyconfig.JSON(caddyhttp.MatchClientIP{Ranges: ranges}, nil)})
 		return "", nil
 	}
 }

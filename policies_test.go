@@ -293,6 +293,12 @@ func TestExemptAndBlock(t *testing.T) {
 		{"203.0.113.7", "/admin", nil, 451},
 		{"10.6.6.6", "/", nil, 451},
 		{"10.1.2.3", "/admin/x", []string{"Internal", "yes"}, 451},
+		// As a proxy may write addresses of IPv4.
+		{"::ffff:10.1.2.3", "/", nil, 200},
+		{"::ffff:10.6.6.6", "/", nil, 451},
+		{"::ffff:203.0.113.7", "/", nil, 429},
+		{"::ffff:a:b:c", "/", nil, 429}, // no address of IPv4
+		{"::ffff:nonsense", "/", nil, 429},
 	} {
 		status, header := askAt(t, h, c.client, c.path, c.header...)
 		if status != c.want {
@@ -301,5 +307,34 @@ func TestExemptAndBlock(t *testing.T) {
 		if told := header.Get("RateLimit") != ""; told != (status == 429) {
 			t.Errorf("%s %s: header %v", c.client, c.path, header)
 		}
+	}
+}
+
+// TestMatchSeesPlainAddresses: a zone for a network is for it however a proxy writes its
+// addresses, and everybody behind sees them as the proxy wrote them.
+func TestMatchSeesPlainAddresses(t *testing.T) {
+	h := provision(t, config(t), `{"rate_limits": {"office": {
+		"match": [{"client_ip": {"ranges": ["198.51.100.0/24"]}}], "key": "{http.vars.client_ip}", "max_events": 1, "window": "1h"
+	}}}`)
+	for _, c := range []struct {
+		client string
+		want   int
+	}{
+		{"::ffff:198.51.100.7", 200}, {"198.51.100.7", 429}, {"::ffff:203.0.113.7", 200}, {"::ffff:203.0.113.7", 200},
+	} {
+		if status, _ := askAt(t, h, c.client, "/"); status != c.want {
+			t.Errorf("%s: got %d, want %d", c.client, status, c.want)
+		}
+	}
+	w := httptest.NewRecorder()
+	r := request(w, "203.0.113.7:1")
+	caddyhttp.SetVar(r.Context(), caddyhttp.ClientIPVarKey, "::ffff:198.51.100.9")
+	seen := ""
+	next := caddyhttp.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) error {
+		seen = replaced(r, "{http.vars.client_ip}")
+		return nil
+	})
+	if err := h.ServeHTTP(w, r, next); err != nil || seen != "::ffff:198.51.100.9" {
+		t.Errorf("behind, the address is %q: %v", seen, err)
 	}
 }

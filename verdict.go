@@ -47,12 +47,14 @@ var errEarly = errors.New("TLS handshake not complete, the client's address cann
 // the others are not looked at any more.
 func (h *Handler) collect(a *attempt, r *http.Request, repl *caddy.Replacer) (*refusal, error) {
 	for _, z := range h.zones {
-		match, err := z.matchers.AnyMatchWithError(r)
-		if err != nil {
-			return nil, err
-		}
-		if !match {
-			continue
+		if len(z.matchers) > 0 {
+			match, err := matchesAny(z.matchers, r)
+			if err != nil {
+				return nil, err
+			}
+			if !match {
+				continue
+			}
 		}
 		if z.CostHeader != "" {
 			a.strips = append(a.strips, z.CostHeader)
