@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"net/http/httptrace"
 	"net/textproto"
+	"slices"
 	"strings"
 	"testing"
 
@@ -315,6 +316,46 @@ func TestCostHeader(t *testing.T) {
 		var left int64
 		if _, err := fmt.Sscanf(response.Header.Get("RateLimit"), `"late";r=%d`, &left); err != nil || left != want {
 			t.Errorf("%s: %q, want r=%d", path, response.Header.Get("RateLimit"), want)
+		}
+	}
+}
+
+// TestCostHeaderInLayers: where a request passes several handlers, each reads the field, and
+// the client does not.
+func TestCostHeaderInLayers(t *testing.T) {
+	ctx := config(t)
+	layer := func(name string) *Handler {
+		return provision(t, ctx, fmt.Sprintf(`{"rate_limits": {%q: {"algorithm": "fixed_window", "align": "first_request",
+			"max_events": 100, "window": "1h", "cost_header": "X-Tokens", "charge_on_response": {"status_code": [2]}}}}`, name))
+	}
+	handlers := []*Handler{layer("outer"), layer("middle"), layer("inner")}
+	chain := caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
+		w.Header().Set("X-Tokens", "30")
+		if r.URL.Path == "/hints" {
+			w.WriteHeader(http.StatusEarlyHints)
+		}
+		_, err := io.WriteString(w, "ok")
+		return err
+	})
+	for _, h := range slices.Backward(handlers[1:]) {
+		next := chain
+		chain = func(w http.ResponseWriter, r *http.Request) error { return h.ServeHTTP(w, r, next) }
+	}
+	server := serving(t, handlers[0], false, map[string]caddyhttp.HandlerFunc{"/": chain, "/hints": chain})
+	for _, path := range []string{"/", "/hints"} {
+		response, err := server.Client().Get(server.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if got := response.Header.Get("X-Tokens"); got != "" {
+			t.Errorf("%s: the client is told %s", path, got)
+		}
+	}
+	for _, h := range handlers {
+		_, header := serve(t, h, "203.0.113.7:1")
+		if got := header.Get("RateLimit"); !strings.Contains(got, ";r=39") {
+			t.Errorf("after 30 twice: %s, want r=39", got)
 		}
 	}
 }

@@ -6,12 +6,14 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"slices"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
 // watch handles a request and sees what becomes of its response, however it ends.
 func (h *hold) watch(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) (err error) {
+	h.leaveToOthers(w)
 	seen := &witness{hold: h}
 	seen.ResponseWriter = w
 	status := http.StatusInternalServerError // of a panic
@@ -21,6 +23,16 @@ func (h *hold) watch(w http.ResponseWriter, r *http.Request, next caddyhttp.Hand
 		status = statusOf(err)
 	}
 	return err
+}
+
+// leaveToOthers takes what handlers around this one strip too off the list: they want to
+// read it themselves.
+func (h *hold) leaveToOthers(w http.ResponseWriter) {
+	for layer := range layers(w) {
+		if outer, ok := layer.(*witness); ok {
+			h.strips = slices.DeleteFunc(h.strips, func(name string) bool { return slices.Contains(outer.hold.strips, name) })
+		}
+	}
 }
 
 // statusOf is the status that Caddy answers an error with. Its server looks no deeper.

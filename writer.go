@@ -2,6 +2,7 @@ package caddyratelimit
 
 import (
 	"io"
+	"iter"
 	"net/http"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -56,17 +57,25 @@ func (w *writer) tidy() {
 
 // wraps tells whether an answer goes through w.
 func (w *writer) wraps(outer http.ResponseWriter) bool {
-	for outer != nil {
-		if outer == http.ResponseWriter(w) {
+	for each := range layers(outer) {
+		if each == http.ResponseWriter(w) {
 			return true
 		}
-		inner, ok := outer.(interface{ Unwrap() http.ResponseWriter })
-		if !ok {
-			return false
-		}
-		outer = inner.Unwrap()
 	}
 	return false
+}
+
+// layers are an answer's writer and those that it goes through.
+func layers(w http.ResponseWriter) iter.Seq[http.ResponseWriter] {
+	return func(yield func(http.ResponseWriter) bool) {
+		for w != nil && yield(w) {
+			inner, ok := w.(interface{ Unwrap() http.ResponseWriter })
+			if !ok {
+				return
+			}
+			w = inner.Unwrap()
+		}
+	}
 }
 
 // Interface guards
