@@ -34,7 +34,7 @@ func (h *Handler) refusal(a *attempt, i int) refusal {
 		zone: a.zones[i], key: a.checks[i].Key, dry: a.checks[i].Apart, grant: a.grants[i], decision: a.decisions[i],
 		status: h.Status, err: a.zones[i].exceeded,
 	}
-	if f.zone.Reserve != nil && !f.decision.Banned {
+	if f.zone.Reserve != nil && f.grant.lends && !f.decision.Banned {
 		f.status = http.StatusServiceUnavailable // it is the server that has too much to do
 	}
 	return f

@@ -156,3 +156,18 @@ func TestReserve(t *testing.T) {
 		t.Errorf("after: %d %v", status, header)
 	}
 }
+
+// TestReserveInPlans: what a plan without slots refuses is asked too often, and nobody else's
+// doing.
+func TestReserveInPlans(t *testing.T) {
+	h := provision(t, config(t), `{"rate_limits": {"slots": {
+		"algorithm": "concurrency", "max_events": 0, "reserve": {"percent": 25, "match": [{"path": ["/pay"]}]},
+		"plan": {"of": "{http.vars.plan}", "plans": {"fleet": {}, "rate": {"algorithm": "token_bucket", "max_events": 1, "window": "1h"}}, "default": "fleet"}
+	}}}`)
+	if got := statuses(t, h, 1, "Plan", "fleet"); got != "503" {
+		t.Errorf("no slot: %s", got)
+	}
+	if got := statuses(t, h, 2, "Plan", "rate"); got != "200 429" {
+		t.Errorf("too often: %s", got)
+	}
+}
