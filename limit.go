@@ -151,6 +151,9 @@ func (l *Limit) likely() numbers {
 	if l.MaxEvents.From != "" && !l.MaxEvents.Fallback {
 		n.events = max(1, min(n.burst, algorithms.MaxEvents))
 	}
+	if l.Burst.From != "" && n.burst == 0 {
+		n.burst = max(1, n.events)
+	}
 	if l.Window.From != "" && n.window == (Window{}) {
 		n.window.Duration = caddy.Duration(time.Minute)
 		if l.Timezone != "" {
