@@ -110,7 +110,7 @@ func (h *hold) collect(header http.Header) {
 		c.unpaid = false
 		cost, err := lateCost(values)
 		if err != nil {
-			c.zone.unusable.warn(logger(), "the response does not say what the request has cost; what was booked stands",
+			c.zone.unclear.warn(logger(), "the response does not say what the request has cost; what was booked stands",
 				zap.String("zone", c.zone.name), zap.String("cost_header", c.zone.CostHeader), zap.Error(err))
 			continue
 		}

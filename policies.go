@@ -54,7 +54,7 @@ func (z *Zone) judge(q *asked, r *http.Request, repl *caddy.Replacer, log *zap.L
 		if err == errNoPlan {
 			return q.refuse(z.Plan.Reject, err)
 		}
-		z.unusable.warn(log, "the request brings no valid limit", zap.String("zone", z.name), zap.Error(err))
+		z.invalid.warn(log, "the request brings no valid limit", zap.String("zone", z.name), zap.Error(err))
 		return q.refuse(z.InvalidLimit, errInvalid)
 	}
 	if q.grant != nil && q.grant.others != nil {

@@ -125,7 +125,8 @@ type Zone struct {
 	exempt   caddyhttp.MatcherSets
 	block    caddyhttp.MatcherSets
 	enforced uint64 // seed of the hash that chooses keys
-	unusable seldom
+	invalid  seldom // says that a request brings no valid limit
+	unclear  seldom // and that a response does not say its cost
 	noPlan   *plan  // what holds without one; nil refuses
 	written  []byte // the zone as the config has it, in JSON
 
