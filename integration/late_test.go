@@ -147,8 +147,8 @@ func hangUp(t *testing.T, s *server, b *backend, header ...string) {
 	}
 }
 
-// TestCommandsOfPolicies: one EVALSHA for a decision with three zones and plans, and one
-// more where something was given back.
+// TestCommandsOfPolicies: one EVALSHA for a decision with three zones, plans and overrides,
+// and one more where something was given back.
 func TestCommandsOfPolicies(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -162,11 +162,14 @@ func TestCommandsOfPolicies(t *testing.T) {
 					pro     token_bucket 1000/1h burst 2000
 					default free
 				}
+				overrides
 			}
 			zone quota {
 				key    {header.X-Client}
 				events {header.X-Quota} 1000
 				window 1h
+				overrides
+				ban    1h after 10 refusals in 1m
 			}
 			zone failures {
 				key    {header.X-Client}
