@@ -194,18 +194,35 @@ func (d *denied) makeRoom(shard *deniedShard) {
 
 // forget is for keys that have got something back. It does not forget how often they were
 // refused.
-func (d *denied) forget(p *store.Prepared, key string) { d.discard(p, key, false) }
-
-// drop is for keys that begin anew.
-func (d *denied) drop(p *store.Prepared, key string) { d.discard(p, key, true) }
-
-func (d *denied) discard(p *store.Prepared, key string, all bool) {
+func (d *denied) forget(p *store.Prepared, key string) {
 	if d.size.Load() == 0 {
 		return
 	}
 	shard, id := d.place(p, key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
+	d.discard(shard, id, false)
+}
+
+// drop is for keys that begin anew. A zone with plans, or with numbers out of the request,
+// may have refused the key by another limit than this one; that is asked anew, too, and
+// so is what other zones have refused, which cannot be told apart here.
+func (d *denied) drop(p *store.Prepared, key string) {
+	if d.size.Load() == 0 {
+		return
+	}
+	shard, id := d.place(p, key)
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	for known := range shard.known {
+		if known.key == id.key {
+			d.discard(shard, known, known == id)
+		}
+	}
+}
+
+// discard has a refusal asked anew. The lock is held.
+func (d *denied) discard(shard *deniedShard, id deniedID, all bool) {
 	switch r, ok := shard.known[id]; {
 	case ok && (all || r.untold == 0):
 		delete(shard.known, id)

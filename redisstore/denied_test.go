@@ -131,11 +131,17 @@ func TestRememberedOnlyWhereExact(t *testing.T) {
 	if d := asks("another definition", 1, raised); !d[0].Allowed {
 		t.Errorf("the limit was raised: %+v", d[0])
 	}
+	raised.Cost = 5
+	asks("too much for the other definition", 1, raised)
+	asks("and again", 0, raised)
 	if err := s.Reset(context.Background(), rule, "a"); err != nil {
 		t.Fatal(err)
 	}
 	if d := asks("after a reset", 1, check("a", 1)); !d[0].Allowed {
 		t.Errorf("it was reset: %+v", d[0])
+	}
+	if d := asks("by any definition", 1, raised); !d[0].Allowed {
+		t.Errorf("it was reset for the other definition: %+v", d[0])
 	}
 
 	asks("all at once", 1, check("c", 10))
