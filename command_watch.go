@@ -121,7 +121,11 @@ func (e *endpoint) line(text string) error {
 			retry = wait(d.RetryAfter)
 		}
 	}
-	_, err := fmt.Fprintf(e.out, "%s  %-11s  %s  %s  %s  %s  %s %s %s%s\n", s.Time.Local().Format("15:04:05.000"), s.Outcome,
-		shellWord(s.Zone), s.shell(), remaining, retry, shellWord(s.ClientIP), shellWord(s.Method), shellWord(s.Host), shellWord(s.Path))
+	reason := ""
+	if s.Reason != "" {
+		reason = "  (" + s.Reason + ")"
+	}
+	_, err := fmt.Fprintf(e.out, "%s  %-11s  %s  %s  %s  %s  %s %s %s%s%s\n", s.Time.Local().Format("15:04:05.000"), s.Outcome,
+		shellWord(s.Zone), s.shell(), remaining, retry, shellWord(s.ClientIP), shellWord(s.Method), shellWord(s.Host), shellWord(s.Path), reason)
 	return err
 }

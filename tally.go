@@ -61,9 +61,7 @@ func (a *attempt) countDecisions(passed outcome, someRefused bool, took time.Dur
 // note takes note of what became of the request in one of its zones.
 func (a *attempt) note(i int, o outcome, took time.Duration) {
 	a.zones[i].tally.add(a.checks[i].Key, o, took)
-	if viewers := watching.viewers.Load(); viewers != nil {
-		a.tell(*viewers, i, o)
-	}
+	a.zones[i].show(a.request, &a.checks[i], o, &a.decisions[i], nil)
 }
 
 // untimed says that nobody wants to know how long it took.

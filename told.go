@@ -145,6 +145,7 @@ func (h *Handler) reject(r *http.Request, repl *caddy.Replacer, f *refusal) {
 	}
 	t.toTrace(r)
 	f.zone.tally.add(f.key, o, untimed)
+	f.zone.showUnasked(r, f.key, o, f.err)
 	h.note(r, f)
 }
 

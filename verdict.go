@@ -77,6 +77,7 @@ func (h *Handler) collect(a *attempt, r *http.Request, repl *caddy.Replacer) (*r
 			}
 		case q.grant == nil:
 			z.tally.add(q.key, wasExempt, untimed)
+			z.showUnasked(r, q.key, wasExempt, nil)
 		default:
 			a.add(z, &q)
 		}

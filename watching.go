@@ -2,16 +2,16 @@ package caddyratelimit
 
 import (
 	"errors"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
+	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // watching are those who watch decisions, over all configs that run. While there are
@@ -50,6 +50,9 @@ type seen struct {
 	keyText
 	Outcome string `json:"outcome"`
 	Cost    int64  `json:"cost"`
+
+	// Reason is why the zone refused without asking the store.
+	Reason string `json:"reason,omitempty"`
 
 	// Decision is absent if the zone has not decided.
 	Decision *standing `json:"decision,omitempty"`
@@ -97,11 +100,15 @@ func (v *viewer) leave() {
 	watching.viewers.Store(&all)
 }
 
-// tell shows viewers what became of the request in one of its zones.
-func (a *attempt) tell(viewers []*viewer, i int, o outcome) {
-	zone, check := a.zones[i].name, &a.checks[i]
-	for _, v := range viewers {
-		if !v.wants(zone, check.Key, o) {
+// show shows viewers what became of a request in a zone. The decision is that of the store,
+// the reason that of a zone which did not ask it; there need be neither.
+func (z *Zone) show(r *http.Request, check *store.Check, o outcome, d *algorithms.Decision, reason error) {
+	viewers := watching.viewers.Load()
+	if viewers == nil {
+		return
+	}
+	for _, v := range *viewers {
+		if !v.wants(z.name, check.Key, o) {
 			continue
 		}
 		now := time.Now()
@@ -110,12 +117,14 @@ func (a *attempt) tell(viewers []*viewer, i int, o outcome) {
 			continue
 		}
 		s := seen{
-			Time: now, Zone: zone, Outcome: outcomeNames[o], Cost: check.Cost,
-			keyText: newKeyText(beginning(check.Key), len(check.Key)),
-			Method:  beginning(a.request.Method), Host: beginning(a.request.Host), Path: beginning(a.request.URL.Path),
+			Time: now, Zone: z.name, Outcome: outcomeNames[o], Cost: check.Cost,
+			keyText: newKeyText(beginning(check.Key), len(check.Key)), ClientIP: clientIP(r),
+			Method: beginning(r.Method), Host: beginning(r.Host), Path: beginning(r.URL.Path),
 		}
-		s.ClientIP, _ = caddyhttp.GetVar(a.request.Context(), caddyhttp.ClientIPVarKey).(string)
-		if d := &a.decisions[i]; o.decided() && d.At != 0 { // a store that remembers a refusal has not looked at the others
+		if reason != nil {
+			s.Reason = reason.Error()
+		}
+		if d != nil && o.decided() && d.At != 0 { // a store that remembers a refusal has not looked at the others
 			s.Decision = newStanding(*d)
 		}
 		select {
@@ -123,6 +132,13 @@ func (a *attempt) tell(viewers []*viewer, i int, o outcome) {
 		default:
 			v.skipped.Add(1)
 		}
+	}
+}
+
+// showUnasked shows them a request for which the zone did not ask the store.
+func (z *Zone) showUnasked(r *http.Request, key string, o outcome, reason error) {
+	if watching.viewers.Load() != nil {
+		z.show(r, &store.Check{Key: key}, o, nil, reason)
 	}
 }
 

@@ -100,6 +100,24 @@ func (r *Recent) rotate() {
 	}
 }
 
+// Of tells how often a key came, and since when that was counted: the zero time if nothing
+// came at all.
+func (r *Recent) Of(key string) (counts [kinds]Count, since time.Time) {
+	hash := maphash.String(r.seed, key)
+	for _, c := range []*counted{r.current.Load(), r.before.Load()} {
+		if c == nil {
+			continue
+		}
+		since = c.since
+		for kind := range counts {
+			n := c.sketches[kind].count(hash)
+			counts[kind].AtLeast += n.AtLeast
+			counts[kind].Error += n.Error
+		}
+	}
+	return counts, since
+}
+
 // Top lists up to n keys, those first that surely came most often, and tells since when
 // it has counted: the zero time if nothing came.
 func (r *Recent) Top(n int, by Kind) (top []Entry, since time.Time) {

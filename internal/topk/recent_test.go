@@ -49,6 +49,12 @@ func TestHeavyKeysInAFlood(t *testing.T) {
 			t.Errorf("place %d: %+v", i, e)
 		}
 	}
+	for _, key := range []string{"heavy 0", top[999%len(top)].Key, "flood 0", "never"} {
+		c, from := r.Of(key)
+		if n := counts[key]; n < c[Requests].AtLeast || n > c[Requests].AtLeast+c[Requests].Error || !from.Equal(since) {
+			t.Errorf("%q came %d times, told %+v since %v", key, n, c, from)
+		}
+	}
 }
 
 // TestFewKeysAreExact: as long as no bucket is full there is no error.
