@@ -3,82 +3,16 @@ package caddyratelimit
 import (
 	"context"
 	"encoding/base64"
-	"maps"
+	"fmt"
 	"net/http"
-	"slices"
-	"strconv"
 	"time"
 
-	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
-
-// keyAnswer is what the admin API tells of a key.
-type keyAnswer struct {
-	Zone string `json:"zone"`
-	keyText
-	Limit string `json:"limit"`
-
-	// Plan is the plan whose limit the numbers are for.
-	Plan string `json:"plan,omitempty"`
-
-	// Refused says that a request of the zone's cost would be refused now.
-	Refused bool `json:"refused"`
-	standing
-}
-
-// showKey peeks: it charges nothing, and makes no key.
-func showKey(c *adminCall) error {
-	if err := c.known("key", "key_base64", "part", "plan"); err != nil {
-		return err
-	}
-	key, err := c.key()
-	if err != nil {
-		return err
-	}
-	z := c.zone
-	granted, err := z.grantOf(c.query.Get("plan"))
-	if err != nil {
-		return err
-	}
-	decisions := make([]algorithms.Decision, 1)
-	err = z.kept.using(c, func(ctx context.Context, s store.Store) error {
-		return s.Take(ctx, []store.Check{{Rule: granted.rule, Key: key}}, decisions)
-	})
-	if err != nil {
-		return z.unanswered(err)
-	}
-	d := decisions[0]
-	return c.answer(keyAnswer{
-		Zone: z.name, keyText: newKeyText(key, len(key)), Plan: granted.plan, Limit: z.describe(),
-		Refused: d.Remaining < z.cost, standing: *newStanding(d),
-	})
-}
-
-// grantOf is the limit of a plan, or of requests that name none. Where it depends on the
-// request, it is the one that is written, or else one that goes with it.
-func (z *runningZone) grantOf(name string) (*grant, error) {
-	of := z.own
-	if chosen, ok := z.plans[name]; ok {
-		of = chosen.grants
-	} else if name != "" {
-		return nil, adminError(badRequest, "zone %q has no plan %q; there are %q", z.name, name, slices.Sorted(maps.Keys(z.plans)))
-	} else if z.noPlan != nil {
-		of = z.noPlan.grants
-	}
-	if of.likely == nil {
-		return nil, adminError(badRequest, "zone %q limits no requests of this plan; say which plan is meant: plan=..., one of %q",
-			z.name, slices.Sorted(maps.Keys(z.plans)))
-	}
-	return of.likely, nil
-}
 
 // resetKey forgets what a key has used, also what this Caddy has counted in place of the
 // store.
 func resetKey(c *adminCall) error {
-	if err := c.known("key", "key_base64", "part", "plan"); err != nil {
-		return err
-	}
 	key, err := c.key()
 	if err != nil {
 		return err
@@ -97,8 +31,13 @@ func resetKey(c *adminCall) error {
 			return err
 		}
 	}
-	if err := z.kept.using(c, reset); err != nil {
-		return z.unanswered(err)
+	return c.done(z.kept.using(c, reset))
+}
+
+// done answers that something was done with a key, or that the store did not answer.
+func (c *adminCall) done(err error) error {
+	if err != nil {
+		return c.zone.unanswered(err)
 	}
 	c.WriteHeader(http.StatusNoContent)
 	return nil
@@ -116,7 +55,7 @@ func (l *lease) using(c *adminCall, do func(context.Context, store.Store) error)
 	defer u.end()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.request.Context()), adminTimeout)
 	defer cancel()
-	return do(ctx, u.shared)
+	return do(ctx, u.shared.Store)
 }
 
 // unanswered says that the store did not answer, and what that means.
@@ -129,45 +68,77 @@ func (z *runningZone) unanswered(err error) error {
 		describe(z.kept.backend), err, means, z.onStoreError)
 }
 
-// key reads which key is meant: to the byte, or as the values of the placeholders that
-// the zone makes keys of.
-func (c *adminCall) key() (string, error) {
-	key, encoded, parts := len(c.query["key"]), len(c.query["key_base64"]), min(1, len(c.query["part"]))
-	if key+encoded+parts > 1 {
-		return "", adminError(badRequest, "say once which key: key, key_base64 or part")
+// keyParameters are those that say which key is meant.
+var keyParameters = []string{"key", "key_base64", "part"}
+
+// key reads the key of a route that takes those parameters, and perhaps more.
+func (c *adminCall) key(more ...string) (string, error) {
+	if err := c.known(append(more, keyParameters...)...); err != nil {
+		return "", err
 	}
-	template := c.zone.Zone.key
-	switch {
-	case key > 0:
-		return template.given(c.query.Get("key")), nil
-	case encoded > 0:
-		key, err := base64.StdEncoding.DecodeString(c.query.Get("key_base64"))
-		if err != nil {
-			return "", adminError(badRequest, "key_base64: %w; percent-encode + / and =", err)
-		}
-		return string(key), nil
-	case parts > 0:
-		key, err := template.fill(c.query["part"])
-		if err != nil {
-			return "", adminError(badRequest, "zone %q, key %q: %w", c.zone.name, c.zone.Key, err)
-		}
-		return key, nil
-	case template.varies():
-		return "", adminError(badRequest, "say which key of zone %q, whose key is %q: ?key=..., percent-encoded, or ?key_base64=..., or ?part=... for each placeholder",
-			c.zone.name, c.zone.Key)
+	asked, err := c.askedKey()
+	if err != nil {
+		return "", err
 	}
-	return template.fill(nil)
+	return asked.of(c.zone)
 }
 
-// number reads a parameter.
-func (c *adminCall) number(name string, usual, most int64) (int64, error) {
-	text := c.query.Get(name)
-	if text == "" {
-		return usual, nil
+// askedKey is which key a query means: the key as a request would bring it, the key to
+// the byte, the values of the placeholders that a zone makes keys of, or none of these.
+type askedKey struct {
+	text, exact *string
+	parts       []string
+}
+
+func (c *adminCall) askedKey() (k askedKey, err error) {
+	if len(c.query["key"])+len(c.query["key_base64"])+min(1, len(c.query["part"])) > 1 {
+		return k, adminError(badRequest, "say once which key: key, key_base64 or part")
 	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 1 || n > most {
-		return 0, adminError(badRequest, "%s must be from 1 to %d, got %q", name, most, text)
+	k.parts = c.query["part"]
+	if c.query.Has("key") {
+		text := c.query.Get("key")
+		k.text = &text
 	}
-	return n, nil
+	if c.query.Has("key_base64") {
+		b, err := base64.StdEncoding.DecodeString(c.query.Get("key_base64"))
+		if err != nil {
+			return k, adminError(badRequest, "key_base64: %w; percent-encode + / and =", err)
+		}
+		text := string(b)
+		k.exact = &text
+	}
+	return k, nil
+}
+
+// none says that the query means no key in particular.
+func (k *askedKey) none() bool { return k.text == nil && k.exact == nil && k.parts == nil }
+
+// of is the key in a zone.
+func (k *askedKey) of(z *runningZone) (string, error) {
+	template := z.Zone.key
+	switch {
+	case k.text != nil:
+		return template.given(*k.text), nil
+	case k.exact != nil:
+		return *k.exact, nil
+	case k.none() && template.varies():
+		return "", adminError(badRequest, "say which key of zone %q, whose key is %q: ?key=..., percent-encoded, or ?key_base64=..., or ?part=... for each placeholder",
+			z.name, z.Key)
+	}
+	key, err := template.fill(k.parts)
+	if err != nil {
+		return "", adminError(badRequest, "zone %q, key %q: %w", z.name, z.Key, err)
+	}
+	return key, nil
+}
+
+// anywhere is the key in a zone that was not named: it must be clear what it stands for.
+// A zone without a key is everybody's, and so is its limit.
+func (k *askedKey) anywhere(z *runningZone) (string, error) {
+	if template := z.Zone.key; !template.varies() {
+		return template.fill(nil)
+	} else if n := template.placeholders(); n != max(1, len(k.parts)) {
+		return "", fmt.Errorf("the key is made of %d placeholders, %s: ask this zone alone, with the value of each", n, z.Key)
+	}
+	return k.of(z)
 }

@@ -77,7 +77,7 @@ func (c *adminCall) wishes() (rate int64, wants func(zone, key string, o outcome
 	if err := c.known("zone", "key", "key_base64", "part", "outcome", "rate"); err != nil {
 		return 0, nil, err
 	}
-	if rate, err = c.number("rate", usualRate, mostRate); err != nil {
+	if rate, err = c.number("rate", usualRate, 1, mostRate); err != nil {
 		return 0, nil, err
 	}
 	all := [outcomes]bool{}
@@ -92,7 +92,11 @@ func (c *adminCall) wishes() (rate int64, wants func(zone, key string, o outcome
 	}
 	any := all == [outcomes]bool{}
 	zone, ofZone := c.query.Get("zone"), c.query.Has("zone")
-	key, ofKey := "", c.query.Has("key") || c.query.Has("key_base64") || c.query.Has("part")
+	asked, err := c.askedKey()
+	if err != nil {
+		return 0, nil, err
+	}
+	key, ofKey := "", !asked.none()
 	if ofKey && !ofZone {
 		return 0, nil, adminError(badRequest, "say of which zone the key is: zone=...")
 	}
@@ -102,7 +106,7 @@ func (c *adminCall) wishes() (rate int64, wants func(zone, key string, o outcome
 		}
 	}
 	if ofKey {
-		if key, err = c.key(); err != nil {
+		if key, err = asked.of(c.zone); err != nil {
 			return 0, nil, err
 		}
 	}

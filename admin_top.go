@@ -42,7 +42,7 @@ func showTop(c *adminCall) error {
 	default:
 		return adminError(badRequest, "by must be requests or refused, got %q", word)
 	}
-	n, err := c.number("n", 20, 1000)
+	n, err := c.number("n", 20, 1, 1000)
 	if err != nil {
 		return err
 	}

@@ -50,13 +50,11 @@ func newKeyTemplate(text string, ipv4Prefix, ipv6Prefix int) (*keyTemplate, erro
 	if err := k.parse(text); err != nil {
 		return nil, fmt.Errorf("key %q: %w", text, err)
 	}
-	placeholders := 0
 	for i := range k.parts {
 		p := &k.parts[i]
 		if p.placeholder == "" {
 			continue
 		}
-		placeholders++
 		p.mask = k.prefixes.of(p.placeholder)
 		if addressPlaceholders[p.placeholder] {
 			k.prefixes, k.early = p.mask, true
@@ -69,7 +67,7 @@ func newKeyTemplate(text string, ipv4Prefix, ipv6Prefix int) (*keyTemplate, erro
 			k.unknown = append(k.unknown, p.placeholder)
 		}
 	}
-	k.several = placeholders > 1
+	k.several = k.placeholders() > 1
 	k.nothing = k.expand(caddy.NewEmptyReplacer())
 	return k, nil
 }

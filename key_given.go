@@ -15,14 +15,8 @@ func (k *keyTemplate) given(key string) string {
 
 // fill is the key of a request for which the placeholders have these values.
 func (k *keyTemplate) fill(values []string) (string, error) {
-	placeholders := 0
-	for _, p := range k.parts {
-		if p.placeholder != "" {
-			placeholders++
-		}
-	}
-	if len(values) != placeholders {
-		return "", fmt.Errorf("it has %d placeholders, got %d parts", placeholders, len(values))
+	if n := k.placeholders(); len(values) != n {
+		return "", fmt.Errorf("it has %d placeholders, got %d parts", n, len(values))
 	}
 	return k.join(func(p *keyPart) string {
 		if p.placeholder == "" {
@@ -32,4 +26,14 @@ func (k *keyTemplate) fill(values []string) (string, error) {
 		values = values[1:]
 		return p.mask.apply(v)
 	}), nil
+}
+
+// placeholders is how many values the key is made of.
+func (k *keyTemplate) placeholders() (n int) {
+	for _, p := range k.parts {
+		if p.placeholder != "" {
+			n++
+		}
+	}
+	return n
 }

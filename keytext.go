@@ -71,3 +71,6 @@ func newStanding(d algorithms.Decision) *standing {
 	}
 	return n
 }
+
+// refuses tells whether the limit refuses, whatever stands above it. There need be none.
+func (n *standing) refuses() bool { return n != nil && (n.RetryAfter > 0 || n.Never) }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 
@@ -322,8 +323,8 @@ func (z *Zone) rules() (rules []*store.Rule) {
 		}
 	}
 	add(z.own.likely)
-	for _, p := range z.plans {
-		add(p.grants.likely)
+	for _, name := range slices.Sorted(maps.Keys(z.plans)) {
+		add(z.plans[name].grants.likely)
 	}
 	return rules
 }

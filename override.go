@@ -1,0 +1,210 @@
+package caddyratelimit
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// ownLimit is the limit of one key: as a plan has it in its line, such as "500/1m" or
+// "token_bucket 10/1s burst 50", a number of events in the zone's window, or "unlimited";
+// or an object with the fields of a [Limit].
+type ownLimit struct {
+	Limit
+	unlimited bool
+	wrong     error // what is not right about it
+}
+
+// UnmarshalJSON implements [json.Unmarshaler]. It leaves complaints to whoever uses the
+// limit, so that they are not taken for complaints about JSON.
+func (l *ownLimit) UnmarshalJSON(b []byte) error {
+	*l = ownLimit{}
+	var text string
+	if json.Unmarshal(b, &text) == nil {
+		l.wrong = l.parse(text)
+		return nil
+	}
+	if n, err := strconv.ParseInt(string(b), 10, 64); err == nil {
+		l.MaxEvents = &Amount{Number: n}
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&l.Limit); err != nil {
+		l.wrong = fmt.Errorf(`limit must be text such as "500/1m", or an object such as {"max_events": 500, "window": "1m"}: %w`, err)
+	}
+	return nil
+}
+
+// parse reads a plan's line.
+func (l *ownLimit) parse(text string) error {
+	words := strings.Fields(text)
+	at := 0
+	if len(words) > 1 {
+		if _, err := algorithms.Get(words[0]); err == nil {
+			at = 1
+		}
+	}
+	if len(words) > 0 {
+		if _, err := strconv.ParseInt(words[at], 10, 64); err == nil {
+			words = slices.Insert(words, at, "events")
+		}
+	}
+	const place = "limit"
+	line := make(caddyfile.Segment, len(words))
+	for i, word := range words {
+		line[i] = caddyfile.Token{File: place, Line: 1, Text: word}
+	}
+	d := caddyfile.NewDispenser(line)
+	if !d.Next() {
+		return errors.New("limit is empty: write one such as 500/1m")
+	}
+	var p Plan
+	if err := parsePlanLine(d, line, &p, make(map[string]bool)); err != nil {
+		// There is neither a plan nor a file that people would know of.
+		complaint := strings.TrimSuffix(strings.TrimPrefix(err.Error(), "plan: "), ", at "+place+":1")
+		return fmt.Errorf("limit %q: %s; write one such as 500/1m", text, complaint)
+	}
+	l.Limit, l.unlimited = p.Limit, p.Unlimited
+	return nil
+}
+
+// setting is what an operator asks for a key, and the rule that it goes with.
+func (z *runningZone) setting(asked *overrideRequest) (rule *store.Rule, s store.Setting, err error) {
+	given := 0
+	for _, is := range []bool{asked.Limit != nil, asked.Plan != "", asked.Exempt} {
+		if is {
+			given++
+		}
+	}
+	switch {
+	case given != 1:
+		return nil, s, fmt.Errorf("say one of limit, plan and exempt, got %d of them", given)
+	case asked.Limit != nil && asked.Limit.wrong != nil:
+		return nil, s, asked.Limit.wrong
+	case asked.Plan != "":
+		return z.planned(asked.Plan)
+	case asked.Exempt, asked.Limit.unlimited:
+		return z.rules()[0], store.Setting{Kind: store.KindExempt}, nil
+	}
+	if rule, err = z.ruleOf(asked.Limit.Algorithm); err != nil {
+		return nil, s, err
+	}
+	s.Kind = store.KindLimit
+	s.Limit, err = z.limitOf(&asked.Limit.Limit, rule)
+	return rule, s, err
+}
+
+// planned is the setting of a key that gets what a plan has.
+func (z *runningZone) planned(name string) (*store.Rule, store.Setting, error) {
+	p := z.plans[name]
+	switch {
+	case z.Plan == nil:
+		return nil, store.Setting{}, fmt.Errorf("zone %q has no plans: write a limit, such as 500/1m", z.name)
+	case p == nil:
+		_, err := z.grantOf(name)
+		return nil, store.Setting{}, err
+	case p.unlimited:
+		return z.rules()[0], store.Setting{Kind: store.KindExempt, Note: "plan " + name}, nil
+	case p.grants.fixed == nil:
+		return nil, store.Setting{}, fmt.Errorf("the limit of plan %q depends on the request: write a limit, such as 500/1m", name)
+	}
+	rule := p.grants.fixed.rule
+	return rule, store.Setting{Kind: store.KindLimit, Limit: rule.Limit(), Note: "plan " + name}, nil
+}
+
+// ruleOf is the rule of the zone that counts by an algorithm; without one, the only rule.
+func (z *runningZone) ruleOf(algorithm string) (*store.Rule, error) {
+	rules := z.rules()
+	names := make([]string, len(rules))
+	for i, rule := range rules {
+		names[i] = rule.Algorithm().Name()
+	}
+	if algorithm == "" {
+		if len(rules) > 1 {
+			return nil, fmt.Errorf("the plans of zone %q count by %s, and a limit holds for one of these: write which, such as %q",
+				z.name, strings.Join(names, ", "), names[0]+" 500/1m")
+		}
+		return rules[0], nil
+	}
+	wanted, err := algorithms.Get(algorithm)
+	if err != nil {
+		return nil, err
+	}
+	for _, rule := range rules {
+		if rule.Algorithm().Name() == wanted.Name() {
+			return rule, nil
+		}
+	}
+	return nil, fmt.Errorf("zone %q counts by %s, and so must a limit of one key: leave out %s", z.name, strings.Join(names, ", "), algorithm)
+}
+
+// limitOf makes of a limit that is written what the store takes. What it does not say is
+// as the rule says; so what of that depends on the request must be said.
+func (z *runningZone) limitOf(l *Limit, rule *store.Rule) (made algorithms.Limit, err error) {
+	if l.MaxEvents == nil {
+		return made, errors.New("limit: events are missing: write 500/1m, or 500 for as many in the zone's window")
+	}
+	if err := errors.Join(l.MaxEvents.check("limit: max_events"), l.Burst.check("limit: burst")); err != nil {
+		return made, err
+	}
+	switch {
+	case l.varies():
+		return made, errors.New("limit: that of one key has no placeholders: write one such as 500/1m")
+	case l.MaxWait != 0 && rule.Limit().Mode != algorithms.ModeQueue:
+		return made, errors.New("limit: max_wait is as the zone says, except in a queue: leave it out")
+	case l.Timezone != "":
+		return made, errors.New("limit: timezone is as the zone says: leave it out")
+	}
+	if l.Window == (Window{}) && !lends(rule.Algorithm().Name()) {
+		for _, of := range z.limits() {
+			if of.Window.From != "" {
+				return made, fmt.Errorf("limit: the zone's window depends on the request, {%s}: write one, such as 500/1m", of.Window.From)
+			}
+		}
+	}
+	return l.of(numbers{events: l.MaxEvents.Number, burst: l.Burst.Number, window: l.Window})
+}
+
+// describeOwn writes the limit of a key's own as [ownLimit] takes it. Whether it is for the
+// rule's algorithm, the setting does not tell.
+func describeOwn(rule *store.Rule, l algorithms.Limit, ofRule bool) string {
+	text, window := strconv.FormatInt(l.Events, 10), Window{Duration: caddy.Duration(l.Window), Calendar: l.Calendar}
+	if ofRule {
+		if base := rule.Limit(); window == (Window{}) {
+			window = Window{Duration: caddy.Duration(base.Window), Calendar: base.Calendar}
+		}
+	}
+	switch {
+	case window.Calendar != 0:
+		text = "events " + text + " window " + window.spell()
+	case window != (Window{}):
+		text += "/" + window.spell()
+	}
+	if ofRule {
+		text = rule.Algorithm().Name() + " " + text
+	}
+	for _, option := range []struct{ name, value string }{
+		{"burst", strconv.FormatInt(l.Burst, 10)},
+		{"refill", l.Refill},
+		{"mode", l.Mode},
+		{"align", l.Align},
+		{"lease", spell(l.Lease)},
+		{"max_wait", spell(l.MaxWait)},
+	} {
+		if option.value != "" && option.value != "0" && option.value != spell(0) {
+			text += " " + option.name + " " + option.value
+		}
+	}
+	return text
+}

@@ -1,0 +1,111 @@
+package caddyratelimit
+
+import (
+	"context"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// peek finds out where a key stands.
+type peek struct {
+	rule      *store.Rule
+	key       string
+	cost      int64
+	sanctions *store.Sanctions
+
+	setting  store.Setting
+	above    algorithms.Decision // with all that stands above the limit, at no cost
+	decision algorithms.Decision // by the limit alone, at the cost
+}
+
+// nothing is a limit that refuses all, of a zone that there cannot be: a store charges
+// nothing of what is asked together with it, and decides it all the same. With settings
+// its refusal is not remembered anywhere.
+var nothing = func() store.Check {
+	rule, err := store.NewRule("", algorithms.TokenBucket{}, algorithms.Limit{Window: time.Second}, 0)
+	if err != nil {
+		panic(err)
+	}
+	return store.Check{Rule: rule, Cost: 1, Sanctions: &store.Sanctions{Settings: true}}
+}()
+
+// ask asks the store, and charges nothing.
+func (p *peek) ask(ctx context.Context, s store.Store) (err error) {
+	// A rule of its own has the states of the zone's, but nothing that this process
+	// remembers of refusals: it is the store that is to answer, to the cost.
+	if p.rule, err = store.NewRule(p.rule.Zone(), p.rule.Algorithm(), p.rule.Limit(), p.rule.Salt()); err != nil {
+		return err
+	}
+	var d [2]algorithms.Decision
+	var beneath *store.Sanctions
+	if p.sanctions != nil {
+		if keeps, ok := s.(store.Settings); ok && p.sanctions.Settings {
+			if p.setting, err = keeps.Get(ctx, p.rule, p.key); err != nil {
+				return err
+			}
+			if p.setting.Kind != store.KindBanned {
+				beneath = &store.Sanctions{Settings: true}
+			}
+		}
+		above := store.Check{Rule: p.rule, Key: p.key, Sanctions: p.sanctions}
+		if err := s.Take(ctx, []store.Check{above}, d[:1]); err != nil {
+			return err
+		}
+		p.above = d[0]
+	}
+	limit, refused := store.Check{Rule: p.rule, Key: p.key, Cost: p.cost, Sanctions: beneath}, nothing
+	if refused.Key = p.key; lends(p.rule.Algorithm().Name()) && p.cost > 0 { // the key is the same, so that one Redis knows both
+		limit.Hold = newHold()
+	}
+	err = s.Take(ctx, []store.Check{limit, refused}, d[:])
+	p.decision = d[0]
+	return err
+}
+
+// outcome is what would become of a request.
+func (p *peek) outcome(z *Zone) outcome {
+	keyless := z.key.varies() && p.key == z.key.nothing
+	o := wasAllowed
+	switch {
+	case keyless && z.MissingKey == missingReject:
+		o = wasRejected
+	case keyless && z.MissingKey == missingSkip, p.above.Exempt || p.decision.Exempt:
+		return wasExempt
+	case p.above.Banned:
+		o = wasBanned
+	case !p.decision.Allowed:
+		o = z.refuses(&p.decision)
+	}
+	if o != wasAllowed && z.dry(p.key) {
+		return wasDryRun
+	}
+	return o
+}
+
+func (p *peek) ban() *banAnswer {
+	if !p.above.Banned {
+		return nil
+	}
+	b := &banAnswer{By: byRefusals}
+	if p.setting.Kind == store.KindBanned {
+		b.By = byOverride
+	}
+	if p.above.RetryAfter != algorithms.Never {
+		b.EndsIn = p.above.RetryAfter.Seconds()
+	}
+	return b
+}
+
+func (p *peek) override() *overrideAnswer {
+	if p.setting.Kind == store.KindNone {
+		return nil
+	}
+	o := &overrideAnswer{Kind: p.setting.Kind.String(), Note: p.setting.Note, EndsIn: p.setting.For.Seconds()}
+	if p.setting.Kind == store.KindLimit {
+		o.Limit = describeOwn(p.rule, p.setting.Limit, p.decision.Own)
+		o.Elsewhere = !p.decision.Own
+	}
+	return o
+}
