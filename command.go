@@ -1,8 +1,8 @@
 package caddyratelimit
 
 import (
+	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -22,8 +22,12 @@ func init() {
 		Short: "Shows and changes what a running Caddy limits",
 		Long: `
 Shows what the zones of a running Caddy have decided, who comes most often, how
-the stores are, and what a key has used; and lets a key start anew. It asks the
-admin endpoint of that Caddy, which is found as for 'caddy reload'.
+the stores are, and what a key has used; lets a key start anew, gives it a limit
+of its own, and bans it. It asks the admin endpoint of that Caddy, which is found
+as for 'caddy reload'.
+
+Why is a client refused? 'caddy rate-limit get 203.0.113.7' says so, and which
+command lets it through.
 
 Keys are shown as a shell reads them, so that they can be pasted into the next
 command. The exit code is 0 if it worked and else 1.
@@ -36,7 +40,8 @@ command. The exit code is 0 if it worked and else 1.
 			flags.Bool("json", false, "Print JSON, for programs")
 			cmd.Args = cobra.NoArgs
 			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-			cmd.AddCommand(zonesCommand(), topCommand(), getCommand(), resetCommand(), watchCommand(), storesCommand())
+			cmd.AddCommand(zonesCommand(), topCommand(), getCommand(), resetCommand(), setCommand(), banCommand(), unbanCommand(),
+				watchCommand(), storesCommand())
 		},
 	})
 }
@@ -46,6 +51,8 @@ type endpoint struct {
 	address string
 	json    bool
 	out     io.Writer
+	err     io.Writer
+	flags   string // those that named it, for a shell
 }
 
 // newEndpoint finds the endpoint that the flags of a command name.
@@ -58,21 +65,50 @@ func newEndpoint(cmd *cobra.Command) (*endpoint, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the admin endpoint: %w", err)
 	}
-	asJSON, _ := flags.GetBool("json")
-	return &endpoint{address: address, json: asJSON, out: cmd.OutOrStdout()}, nil
+	e := &endpoint{address: address, out: cmd.OutOrStdout(), err: cmd.ErrOrStderr()}
+	e.json, _ = flags.GetBool("json")
+	for _, name := range []string{"address", "config", "adapter"} {
+		if f := flags.Lookup(name); f != nil && f.Changed {
+			e.flags += " --" + name + " " + shellWord(f.Value.String())
+		}
+	}
+	return e, nil
 }
 
-// call asks the endpoint. The path is relative to the admin API's.
-func (e *endpoint) call(method, path string, query url.Values) (*http.Response, error) {
+// call asks the endpoint, with a body in JSON unless that is nil. The path is relative to
+// the admin API's.
+func (e *endpoint) call(method, path string, query url.Values, body any) (*http.Response, error) {
 	if len(query) > 0 {
 		path += "?" + query.Encode()
 	}
-	response, err := caddycmd.AdminAPIRequest(e.address, method, adminPath+path, nil, nil)
+	var text io.Reader
+	if body != nil {
+		encoded, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		text = bytes.NewReader(encoded)
+	}
+	response, err := caddycmd.AdminAPIRequest(e.address, method, adminPath+path, nil, text)
 	if err != nil {
 		return nil, e.explain(err)
 	}
 	return response, nil
 }
+
+// change has something done at the endpoint.
+func (e *endpoint) change(method, path string, query url.Values, body any) error {
+	response, err := e.call(method, path, query, body)
+	if err != nil {
+		return err
+	}
+	return response.Body.Close()
+}
+
+// complaint is an error that the admin API has answered.
+type complaint struct{ status, text string }
+
+func (c *complaint) Error() string { return c.text }
 
 // explain says what people can do about an error.
 func (e *endpoint) explain(err error) error {
@@ -84,10 +120,13 @@ func (e *endpoint) explain(err error) error {
 		Error string `json:"error"`
 	}
 	if json.Unmarshal([]byte(body), &answer) == nil && answer.Error != "" {
-		return errors.New(answer.Error)
+		return &complaint{status, answer.Error}
 	}
-	if status == "404" {
+	switch status {
+	case "404":
 		return fmt.Errorf("the Caddy at %s knows no rate limits: is it built with this module?", e.address)
+	case "431":
+		return fmt.Errorf("the key is longer than the admin endpoint takes, which is about 64 KiB when it is percent-encoded: %w", err)
 	}
 	return err
 }
@@ -95,7 +134,7 @@ func (e *endpoint) explain(err error) error {
 // read asks the endpoint and reads its answer; with --json it prints that instead, and
 // done is true.
 func (e *endpoint) read(path string, query url.Values, answer any) (done bool, err error) {
-	response, err := e.call(http.MethodGet, path, query)
+	response, err := e.call(http.MethodGet, path, query, nil)
 	if err != nil {
 		return false, err
 	}

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -21,73 +23,149 @@ with a hyphen.
 
 func getCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "get <zone> [<key>...]",
-		Short: "Shows what a key has used, and when it gets more",
+		Use:   "get [<zone>] [<key>...]",
+		Short: "Shows what a key has used, and why it is refused",
 		Long: `
-Shows what a key of a zone has used, and if it is refused for how long. This charges
-nothing.
+Shows what a key of a zone has used, whether it is refused, why and until when, and
+which command lets it through. Without a zone (the only argument, if there is no
+zone of this name) it looks at the key in all of them. This charges nothing.
+
+Where a request takes more than 1 of the limit, what is used and remains is in the
+unit of these costs.
 ` + keyHelp,
-		Example:           "  caddy rate-limit get clients 203.0.113.7",
-		Args:              cobra.MinimumNArgs(1),
+		Example:           "  caddy rate-limit get 203.0.113.7\n  caddy rate-limit get clients 203.0.113.7",
 		ValidArgsFunction: completeZones,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("key-base64") {
+				return nil
+			}
+			return cobra.MinimumNArgs(1)(cmd, args)
+		},
 	}
 	query := keyFlags(cmd)
 	plan := cmd.Flags().String("plan", "", "The plan whose limit is meant, if not that of requests that name none")
+	cost := cmd.Flags().Int64("cost", 0, "What the request takes, if not what the zone says")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		e, err := newEndpoint(cmd)
 		if err != nil {
 			return err
 		}
-		q, err := query(args[1:])
+		of := args
+		if len(of) > 0 {
+			of = of[1:]
+		}
+		q, err := query(of)
 		if err != nil {
 			return err
 		}
 		if *plan != "" {
 			q.Set("plan", *plan)
 		}
-		return e.get(args[0], q)
+		if cmd.Flags().Changed("cost") {
+			q.Set("cost", strconv.FormatInt(*cost, 10))
+		}
+		if len(args) == 0 {
+			return e.find(q)
+		}
+		err = e.get(args[0], q)
+		if c := new(complaint); len(args) == 1 && *plan == "" && q.Get("key_base64") == "" && errors.As(err, &c) && c.status == "404" {
+			q.Set("key", args[0])
+			return e.find(q)
+		}
+		return err
 	}
 	return cmd
 }
 
+// get shows a key of a zone.
 func (e *endpoint) get(zone string, query url.Values) error {
 	var k keyAnswer
 	if done, err := e.read(zonePath(zone, "/key"), query, &k); done || err != nil {
 		return err
 	}
-	state := "passes"
-	if k.Refused {
-		state = "refused"
-	}
 	rows := [][]string{
 		{"zone", shellWord(k.Zone)},
 		{"key", k.shell()},
 		{"limit", k.Limit},
-		{"state", state},
-		{"used", fmt.Sprintf("%d of %d", k.Used, k.Quota)},
-		{"remaining", strconv.FormatInt(k.Remaining, 10)},
 	}
+	if k.Plan != "" {
+		rows = append(rows, []string{"plan", shellWord(k.Plan)})
+	}
+	rows = append(rows, []string{"state", k.state()}, []string{"used", fmt.Sprintf("%d of %d", k.Used, k.Quota)}, []string{"remaining", k.remains()})
 	if k.NextAfter > 0 {
 		rows = append(rows, []string{"more in", wait(k.NextAfter)})
 	}
 	if k.ResetAfter > 0 {
 		rows = append(rows, []string{"all in", wait(k.ResetAfter)})
 	}
-	return e.table(rows)
+	if k.Override != nil {
+		rows = append(rows, []string{"override", k.Override.describe()})
+	}
+	if k.Lately != nil {
+		rows = append(rows, []string{"lately", fmt.Sprintf("%d requests, %d refused by this Caddy since %s",
+			k.Lately.Requests, k.Lately.Refused, k.Lately.Since.Local().Format(time.TimeOnly))})
+	}
+	if err := e.table(rows); err != nil {
+		return err
+	}
+	e.tellWhy(&k)
+	return nil
+}
+
+// find shows a key in all zones: where it stands, and why some refuse it.
+func (e *endpoint) find(query url.Values) error {
+	type found struct {
+		keyAnswer
+		Error string `json:"error"`
+	}
+	var keys []found
+	if done, err := e.read("key", query, &keys); done || err != nil {
+		return err
+	}
+	rows := [][]string{{"ZONE", "STATE", "USED", "REMAINING", "MORE IN", "KEY"}}
+	for i := range keys {
+		k := &keys[i]
+		row := []string{shellWord(k.Zone), "?", "-", "-", "-", "-"}
+		if k.Error == "" {
+			row = []string{shellWord(k.Zone), k.state(), fmt.Sprintf("%d of %d", k.Used, k.Quota), k.remains(), "-", k.shell()}
+			if k.NextAfter > 0 {
+				row[4] = wait(k.NextAfter)
+			}
+		}
+		rows = append(rows, row)
+	}
+	if err := e.table(rows); err != nil {
+		return err
+	}
+	refused := slices.ContainsFunc(keys, func(k found) bool { return k.Refused })
+	for i := range keys {
+		switch k := &keys[i]; {
+		case k.Error != "":
+			fmt.Fprintf(e.out, "\nZone %s: %s.\n", shellWord(k.Zone), k.Error)
+		case k.Refused, !refused && (k.BlockStatus != 0 || k.Others.refuses()):
+			e.tellWhy(&k.keyAnswer)
+		}
+	}
+	return nil
 }
 
 func resetCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return changeCommand(&cobra.Command{
 		Use:   "reset <zone> [<key>...]",
 		Short: "Lets a key start anew, as if it had never come",
 		Long: `
-Forgets what a key of a zone has used. With Redis that holds for all Caddys; one that
-remembers a refusal of this key does so for another second at most (deny_cache).
+Forgets what a key of a zone has used, and that it was refused or banned for that. An
+override stays. With Redis that holds for all Caddys; another one that remembers a
+refusal of this key does so for another second at most (deny_cache).
 ` + keyHelp,
-		Example:           "  caddy rate-limit reset clients 203.0.113.7",
-		Args:              cobra.MinimumNArgs(1),
-		ValidArgsFunction: completeZones,
-	}
+		Example: "  caddy rate-limit reset clients 203.0.113.7",
+	}, http.MethodDelete, "/key", false)
+}
+
+// changeCommand makes a command of what does something with a key, and perhaps shows
+// then where it stands.
+func changeCommand(cmd *cobra.Command, method, path string, show bool) *cobra.Command {
+	cmd.Args, cmd.ValidArgsFunction = cobra.MinimumNArgs(1), completeZones
 	query := keyFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		e, err := newEndpoint(cmd)
@@ -98,13 +176,20 @@ remembers a refusal of this key does so for another second at most (deny_cache).
 		if err != nil {
 			return err
 		}
-		response, err := e.call(http.MethodDelete, zonePath(args[0], "/key"), q)
-		if err != nil {
-			return err
-		}
-		return response.Body.Close()
+		return e.changeKey(method, args[0], path, q, nil, show)
 	}
 	return cmd
+}
+
+// changeKey does something with a key.
+func (e *endpoint) changeKey(method, zone, path string, query url.Values, body any, show bool) error {
+	if err := e.change(method, zonePath(zone, path), query, body); err != nil || !show {
+		return err
+	}
+	if err := e.get(zone, query); err != nil {
+		fmt.Fprintln(e.err, "It is done, but cannot be looked at:", err)
+	}
+	return nil
 }
 
 // keyFlags adds the flags that say which key, and returns what makes a query of them and

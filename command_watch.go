@@ -63,7 +63,7 @@ const (
 func (e *endpoint) watch(query url.Values, count int) error {
 	began := false
 	for tries := 0; ; tries++ {
-		response, err := e.call(http.MethodGet, "decisions", query)
+		response, err := e.call(http.MethodGet, "decisions", query, nil)
 		if err != nil && (!began || tries >= reconnects) {
 			return err
 		}

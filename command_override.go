@@ -1,0 +1,130 @@
+package caddyratelimit
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/spf13/cobra"
+)
+
+func setCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "set <zone> [<key>...] <limit>|--plan <plan>|--exempt|--clear",
+		Short: "Gives a key a limit of its own, or none",
+		Long: `
+Gives a key of a zone a limit of its own, in place of the override that it has: what
+a plan has in its line, such as 500/1m or 'token_bucket 10/1s burst 50', or a number
+for as many events in the zone's window; with --plan the limit that this plan has
+now, with --exempt none. --clear takes the override away, also a ban. It holds for
+all Caddys that share the store from the next request on, and until it is cleared
+unless --for says otherwise. What the key has used stays used.
+
+The zone must have the option overrides.
+` + keyHelp,
+		Example: "  caddy rate-limit set clients 203.0.113.7 500/1m --for 2h\n  caddy rate-limit set clients 203.0.113.7 --exempt\n" +
+			"  caddy rate-limit set clients 203.0.113.7 --clear",
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: completeZones,
+	}
+	query := keyFlags(cmd)
+	body := lastingFlags(cmd)
+	flags := cmd.Flags()
+	plan := flags.String("plan", "", "The plan whose limit the key gets")
+	exempt := flags.Bool("exempt", false, "The zone does not limit the key")
+	clear := flags.Bool("clear", false, "Take the override away")
+	cmd.MarkFlagsMutuallyExclusive("plan", "exempt", "clear")
+	cmd.MarkFlagsMutuallyExclusive("clear", "for")
+	cmd.MarkFlagsMutuallyExclusive("clear", "note")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		e, err := newEndpoint(cmd)
+		if err != nil {
+			return err
+		}
+		zone, key, asked := args[0], args[1:], body()
+		switch {
+		case *clear:
+			asked = nil
+		case *exempt:
+			asked["exempt"] = true
+		case flags.Changed("plan"):
+			asked["plan"] = *plan
+		case len(key) == 0:
+			return errors.New("say what the key gets: a limit such as 500/1m as the last argument, --plan, --exempt or --clear")
+		default:
+			asked["limit"], key = key[len(key)-1], key[:len(key)-1]
+		}
+		q, err := query(key)
+		if err != nil {
+			return err
+		}
+		if asked == nil {
+			return e.changeKey(http.MethodDelete, zone, "/key/override", q, nil, true)
+		}
+		return e.changeKey(http.MethodPut, zone, "/key/override", q, asked, true)
+	}
+	return cmd
+}
+
+func banCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "ban <zone> [<key>...]",
+		Short: "Refuses all that a key asks for",
+		Long: `
+Bans a key of a zone: everything that it asks for is refused and not counted, by all
+Caddys that share the store and from the next request on, until 'caddy rate-limit
+unban' or for as long as --for says. It takes the place of another override.
+
+The zone must have the option overrides.
+` + keyHelp,
+		Example:           "  caddy rate-limit ban clients 203.0.113.7 --for 1h --note 'scrapes prices'",
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: completeZones,
+	}
+	query := keyFlags(cmd)
+	body := lastingFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		e, err := newEndpoint(cmd)
+		if err != nil {
+			return err
+		}
+		q, err := query(args[1:])
+		if err != nil {
+			return err
+		}
+		return e.changeKey(http.MethodPut, args[0], "/key/ban", q, body(), true)
+	}
+	return cmd
+}
+
+func unbanCommand() *cobra.Command {
+	return changeCommand(&cobra.Command{
+		Use:   "unban <zone> [<key>...]",
+		Short: "Ends a ban",
+		Long: `
+Ends the ban of a key, whether an operator has banned it or the zone's option ban, and
+forgets earlier bans and the refusals that count towards the next one. What the key
+has used stays used: its limit may still refuse it. With Redis that holds for all
+Caddys; where the zone has no overrides, another one may remember the ban for another
+second (deny_cache).
+` + keyHelp,
+		Example: "  caddy rate-limit unban clients 203.0.113.7",
+	}, http.MethodDelete, "/key/ban", true)
+}
+
+// lastingFlags adds the flags that say for how long and why, and returns what makes the
+// begin of a request's body of them.
+func lastingFlags(cmd *cobra.Command) func() map[string]any {
+	flags := cmd.Flags()
+	duration := flags.String("for", "", "How long it holds, such as 90s, 2h or 7d; else until it is taken back")
+	note := flags.String("note", "", "A note for people, which 'caddy rate-limit get' shows")
+	return func() map[string]any {
+		body := make(map[string]any)
+		if flags.Changed("for") {
+			body["for"] = *duration
+		}
+		if *note != "" {
+			body["note"] = *note
+		}
+		return body
+	}
+}

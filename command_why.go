@@ -1,0 +1,191 @@
+package caddyratelimit
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// What `get` says in plain words: why a key is refused, until when, and what to do.
+
+// state is the outcome, as the first thing that people read.
+func (k *keyAnswer) state() string {
+	switch k.Outcome {
+	case outcomeNames[wasAllowed]:
+		return "passes"
+	case outcomeNames[wasDryRun]:
+		return "passes, dry run"
+	case outcomeNames[wasShed]:
+		return outcomeNames[wasRefused]
+	}
+	return k.Outcome
+}
+
+// remains is what is left, and if a request takes more than 1 of it, of what.
+func (k *keyAnswer) remains() string {
+	left := strconv.FormatInt(k.Remaining, 10)
+	switch {
+	case k.CostFrom != "":
+		return fmt.Sprintf("%s units; a request takes {%s}, here %d", left, k.CostFrom, k.Cost)
+	case k.Cost > 1:
+		return fmt.Sprintf("%s units, for %s of %d each", left, plural(k.Remaining/k.Cost, "request"), k.Cost)
+	}
+	return left
+}
+
+func plural(n int64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// tellWhy says why a key passes or not, and which command changes that.
+func (e *endpoint) tellWhy(k *keyAnswer) {
+	fmt.Fprintf(e.out, "\n%s\n", k.why())
+	hint, commands := k.remedy(e)
+	if hint != "" {
+		fmt.Fprintln(e.out, hint)
+	}
+	if len(commands) > 0 {
+		fmt.Fprintf(e.out, "  %s\n", strings.Join(commands, " && "))
+	}
+}
+
+// why says in words what the zone makes of the key.
+func (k *keyAnswer) why() string {
+	zone := "Zone " + shellWord(k.Zone)
+	switch k.Outcome {
+	case outcomeNames[wasExempt]:
+		if k.Override != nil {
+			return zone + " does not limit it, by an override that " + k.Override.lasts() + "."
+		}
+		return zone + " does not limit requests without a key (missing_key skip)."
+	case outcomeNames[wasRejected]:
+		return fmt.Sprintf("%s refuses it with status %d: requests without a key are (missing_key reject).", zone, k.Status)
+	case outcomeNames[wasAllowed]:
+		if k.Others.refuses() {
+			return fmt.Sprintf("%s lets requests pass that its option reserve is for, and refuses others, for they have taken %d of %d slots.",
+				zone, k.Others.Used, k.Others.Quota)
+		}
+		return zone + " lets it pass."
+	case outcomeNames[wasDryRun]:
+		return zone + " would refuse it, " + k.because() + ", but only tries this out (dry_run, enforce)."
+	}
+	return zone + " refuses it, " + k.because() + "."
+}
+
+// because is the reason of a refusal, and until when it holds.
+func (k *keyAnswer) because() string {
+	switch {
+	case k.Ban != nil && k.Ban.By == byRefusals:
+		return "for it is banned for having been refused too often, until " + until(k.Ban.EndsIn)
+	case k.Ban != nil:
+		return "for an operator has banned it " + till(k.Ban.EndsIn) + k.Override.reason()
+	case k.Outcome == outcomeNames[wasDryRun] && !k.standing.refuses():
+		return "for it has no key"
+	case k.Quota == 0:
+		return "for its limit is 0"
+	case k.Never:
+		return fmt.Sprintf("for a request takes %d, and it can never have more than %d", k.Cost, k.Quota)
+	case k.Cost > 1 && k.Remaining > 0:
+		return fmt.Sprintf("for a request takes %d, and only %d of %d are left, until %s", k.Cost, k.Remaining, k.Quota, until(k.RetryAfter))
+	case k.Outcome == outcomeNames[wasShed]:
+		return fmt.Sprintf("for all of its %d slots are taken", k.Quota)
+	}
+	return fmt.Sprintf("for it has used %d of %d, until %s", k.Used, k.Quota, until(k.RetryAfter))
+}
+
+// remedy is what lets the key through: commands for a shell, and what to say of them.
+func (k *keyAnswer) remedy(e *endpoint) (hint string, commands []string) {
+	limited, never := k.standing.refuses(), k.Never
+	switch {
+	case !k.Refused && k.Others.refuses():
+		return "To let others through now:", []string{k.command(e, "reset", "")}
+	case !k.Refused && k.BlockStatus != 0:
+		return fmt.Sprintf("But the zone's option block refuses some requests, with status %d, whatever the key has used; only the config changes that.\nTo see which, watch:", k.BlockStatus),
+			[]string{k.command(e, "watch", " --outcome "+outcomeNames[wasRejected])}
+	case !k.Refused:
+		return "", nil
+	case k.Outcome == outcomeNames[wasRejected]:
+		return "Only the config changes that.", nil
+	}
+	// To reset a key ends its ban, too, unless that is an override.
+	if k.Ban != nil && (k.Ban.By == byOverride || !limited || never) {
+		commands = append(commands, k.command(e, "unban", ""))
+	}
+	switch {
+	case never && k.Override != nil && k.Override.Kind == store.KindLimit.String() && !k.Override.Elsewhere:
+		commands = append(commands, k.command(e, "set", " --clear"))
+	case never && k.Overrides:
+		commands = []string{k.command(e, "set", " --exempt")} // in place of a ban
+	case never:
+		return "Only the config changes that: raise the limit, or put the option overrides into the zone and exempt the key.", nil
+	case limited:
+		commands = append(commands, k.command(e, "reset", ""))
+	}
+	return "To let it through now:", commands
+}
+
+// command is one that can be pasted into a shell.
+func (k *keyAnswer) command(e *endpoint, name, flags string) string {
+	zone, key := shellWord(k.Zone), k.shell()
+	if strings.HasPrefix(k.Zone, "-") { // nothing behind it is a flag then
+		zone, key = "-- "+zone, strings.TrimPrefix(key, "-- ")
+	}
+	if encoded, ok := strings.CutPrefix(key, "--key-base64 "); ok {
+		flags, key = flags+" --key-base64 "+encoded, ""
+	} else {
+		key = " " + key
+	}
+	return shellWord(os.Args[0]) + " rate-limit " + name + e.flags + flags + " " + zone + key
+}
+
+// describe is an override in a line.
+func (o *overrideAnswer) describe() string {
+	text := o.Kind
+	if o.Limit != "" {
+		text = o.Limit
+	}
+	if o.Elsewhere {
+		text += ", for plans that count by another algorithm"
+	}
+	return text + ", " + o.lasts() + o.reason()
+}
+
+// lasts says for how long it holds.
+func (o *overrideAnswer) lasts() string {
+	if o.EndsIn > 0 {
+		return "holds until " + until(o.EndsIn)
+	}
+	return "holds until it is cleared"
+}
+
+// reason is its note, if there is one.
+func (o *overrideAnswer) reason() string {
+	if o == nil || o.Note == "" {
+		return ""
+	}
+	return " (" + shellWord(o.Note) + ")"
+}
+
+// till is until when, if there is an end.
+func till(seconds float64) string {
+	if seconds > 0 {
+		return "until " + until(seconds)
+	}
+	return "until that is taken back"
+}
+
+// until is a time from now on.
+func until(seconds float64) string {
+	at, layout := time.Now().Add(time.Duration(seconds*float64(time.Second))), time.TimeOnly
+	if at.YearDay() != time.Now().YearDay() || seconds > 24*3600 {
+		layout = time.DateTime
+	}
+	return at.Format(layout) + ", in " + wait(seconds)
+}
