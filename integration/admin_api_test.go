@@ -3,7 +3,9 @@ package integration_test
 import (
 	"encoding/base64"
 	"encoding/json"
+	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -17,14 +19,16 @@ var awkwardKeys = []string{
 	"\xff\xfe raw", "half \xc3", "nul\x00byte", "-hyphen", "100%25 a+b&c=d;e#f", "\x1b[31mred\u202e", "{client_ip} $HOME `id`", "  two  ",
 }
 
-// byQuery is a site with a zone whose key is whatever a client says.
-func byQuery(store string) string {
+// byQuery is a site with a zone whose key is whatever a client says, perhaps with more
+// options.
+func byQuery(store string, options ...string) string {
 	return caddyfile("", `
 		rate_limit {
 			zone "odd / zone" {
 				key {http.request.uri.query.k}
 				events 2
 				window 1h
+				`+strings.Join(options, "\n")+`
 			}
 			`+store+`
 		}
@@ -47,6 +51,21 @@ type keyState struct {
 	Remaining  int64   `json:"remaining"`
 	NextAfter  float64 `json:"next_after"`
 	ResetAfter float64 `json:"reset_after"`
+	Outcome    string  `json:"outcome"`
+	Ban        struct {
+		By     string  `json:"by"`
+		EndsIn float64 `json:"ends_in"`
+	} `json:"ban"`
+	Override struct {
+		Kind   string  `json:"kind"`
+		Limit  string  `json:"limit"`
+		Note   string  `json:"note"`
+		EndsIn float64 `json:"ends_in"`
+	} `json:"override"`
+	Lately struct {
+		Refused uint64 `json:"refused"`
+	} `json:"lately"`
+	Error string `json:"error"`
 }
 
 func (k *keyState) is(key string) bool {
@@ -73,7 +92,7 @@ func (s *server) ask(path string, answer any) {
 func TestAdminKeys(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store string) {
-		s := startCaddy(t, byQuery(store))
+		s := startCaddy(t, byQuery(store, "overrides"))
 		client := newClient(t, "")
 		for _, key := range awkwardKeys {
 			if got := s.admitted(client, 4, withKey(key)); got != 2 {
@@ -89,9 +108,7 @@ func TestAdminKeys(t *testing.T) {
 					t.Errorf("key %q, %s: %+v", key, query, k)
 				}
 			}
-			if _, err := s.admin("DELETE", oddZone+"/key?key="+url.QueryEscape(key), "", ""); err == nil || !strings.Contains(err.Error(), "204") {
-				t.Fatalf("key %q: resetting: %v", key, err)
-			}
+			s.must("DELETE", oddZone+"/key?key="+url.QueryEscape(key), "")
 			var k keyState
 			s.ask(oddZone+"/key?key="+url.QueryEscape(key), &k)
 			if k.Used != 0 || k.Remaining != 2 || k.Refused || k.NextAfter != 0 {
@@ -131,39 +148,63 @@ func TestAdminKeys(t *testing.T) {
 				t.Errorf("key %q is not among those refused most, with 3 of 7 requests: %+v", key, top)
 			}
 		}
+		for _, key := range append([]string{strings.Repeat("/very \xf0long", 1000)}, awkwardKeys...) {
+			s.overrides(client, key)
+		}
 	})
 }
 
-// TestAdminErrors say what is wrong, and what would be right.
-func TestAdminErrors(t *testing.T) {
-	t.Parallel()
-	s := startCaddy(t, byQuery(memory))
-	for _, c := range []struct{ method, path, status, want string }{
-		{"GET", "/rate_limit/", "404", "there are zones"},
-		{"GET", "/rate_limit/zones/", "404", "no such path"},
-		{"GET", "/rate_limit/zones/none", "404", `there are \"odd / zone\"`},
-		{"GET", "/rate_limit/zones/odd%20%2F%20zone/keys", "404", "zones/{zone}/key"},
-		{"POST", oddZone, "405", "method not allowed"},
-		{"GET", oddZone + "/key", "400", "?key=..."},
-		{"DELETE", oddZone + "/key", "400", "?key=..."},
-		{"GET", oddZone + "/key?key=a&key=b", "400", "say once"},
-		{"GET", oddZone + "/key?key=a&part=b", "400", "say once"},
-		{"GET", oddZone + "/key?key=%zz", "400", "percent-encode"},
-		{"GET", oddZone + "/key?key_base64=!", "400", "key_base64"},
-		{"GET", oddZone + "/key?part=a&part=b", "400", "1 placeholders, got 2 parts"},
-		{"GET", oddZone + "/key?kye=a", "400", "unknown parameter"},
-		{"GET", oddZone + "/top?by=weight", "400", "requests or refused"},
-		{"GET", oddZone + "/top?n=0", "400", "from 1 to 1000"},
-		{"GET", "/rate_limit/decisions?rate=100000", "400", "from 1 to 1000"},
-		{"GET", "/rate_limit/decisions?outcome=banished", "400", "must be one of allowed, refused"},
-		{"GET", "/rate_limit/decisions?key=a", "400", "zone=..."},
-		{"GET", "/rate_limit/decisions?zone=none", "404", "no zone"},
-	} {
-		_, err := s.admin(c.method, c.path, "", "")
-		if err == nil || !strings.Contains(err.Error(), ": "+c.status+" ") || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), `{"error":"`) {
-			t.Errorf("%s %s: %v, want %s and %s", c.method, c.path, err, c.status, c.want)
+// must asks the admin API to change something, or ends the test.
+func (s *server) must(method, path, body string) {
+	s.t.Helper()
+	if _, err := s.admin(method, path, "application/json", body); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// overrides goes through what an operator can make of a key of the odd zone.
+func (s *server) overrides(client *http.Client, key string) {
+	s.t.Helper()
+	named := "?key=" + url.QueryEscape(key)
+	encoded := "?key_base64=" + url.QueryEscape(base64.StdEncoding.EncodeToString([]byte(key)))
+	admits := func(what string, n, want int) {
+		s.t.Helper()
+		if got := s.admitted(client, n, withKey(key)); got != want {
+			s.t.Errorf("key %.40q: %s: %d of %d admitted, want %d", key, what, got, n, want)
 		}
 	}
+	is := func(what string, right func(k *keyState) bool) {
+		s.t.Helper()
+		var k keyState
+		if s.ask(oddZone+"/key"+encoded, &k); !k.is(key) || !right(&k) {
+			s.t.Errorf("key %.40q: %s: %+v", key, what, k)
+		}
+	}
+	s.must("DELETE", oddZone+"/key"+encoded, "")
+	admits("afresh", 3, 2)
+	s.must("PUT", oddZone+"/key/override"+named, `{"limit": "4", "note": "grüße <\n>", "for": "2h"}`)
+	admits("4 in place of 2", 3, 2)
+	is("4 in place of 2", func(k *keyState) bool {
+		o := k.Override
+		return k.Outcome == "refused" && k.Quota == 4 && k.Used == 4 && o.Kind == "limit" && o.Limit == "sliding_window_log 4/1h" &&
+			o.Note == "grüße <\n>" && o.EndsIn > 7000 && o.EndsIn <= 7200
+	})
+	s.must("PUT", oddZone+"/key/ban"+encoded, "")
+	admits("banned", 2, 0)
+	is("banned", func(k *keyState) bool {
+		return k.Outcome == "banned" && k.Refused && k.Ban.By == "override" && k.Ban.EndsIn == 0 && k.Override.Kind == "banned" && k.Quota == 2
+	})
+	s.must("PUT", oddZone+"/key/ban"+named, `{"for": "1h"}`)
+	is("banned for an hour", func(k *keyState) bool { return k.Outcome == "banned" && k.Ban.EndsIn > 3500 && k.Ban.EndsIn <= 3600 })
+	s.must("DELETE", oddZone+"/key/ban"+named, "")
+	is("pardoned", func(k *keyState) bool {
+		return k.Outcome == "refused" && k.Used == 2 && k.Quota == 2 && k.Override.Kind == "" && k.Ban.By == ""
+	})
+	s.must("PUT", oddZone+"/key/override"+encoded, `{"exempt": true}`)
+	admits("exempt", 5, 5)
+	is("exempt", func(k *keyState) bool { return k.Outcome == "exempt" && !k.Refused && k.Override.Kind == "exempt" })
+	s.must("DELETE", oddZone+"/key/override"+named, "")
+	admits("with the zone's limit again", 1, 0)
 }
 
 // TestAdminParts: the values of several placeholders make the key that requests have, with
@@ -211,10 +252,11 @@ func TestAdminParts(t *testing.T) {
 // knows the zones of the config that runs, and loses no count.
 func TestAdminWhileReloading(t *testing.T) {
 	t.Parallel()
-	s := startCaddy(t, byQuery(memory))
+	config := byQuery(memory, "overrides")
+	s := startCaddy(t, config)
 	client := newClient(t, "")
 	s.admitted(client, 3, "/?k=a")
-	broken := strings.Replace(byQuery(memory), "odd / zone", "never", 1)
+	broken := strings.Replace(config, "odd / zone", "never", 1)
 	broken = strings.Replace(broken, "respond ok", "root * x\ntls /none.crt /none.key", 1)
 	var group sync.WaitGroup
 	done := make(chan struct{})
@@ -226,11 +268,11 @@ func TestAdminWhileReloading(t *testing.T) {
 					t.Error("the broken config loads")
 				}
 			} else {
-				s.mustLoad(strings.Replace(byQuery(memory), "respond ok", "respond ok"+strings.Repeat("k", i), 1))
+				s.mustLoad(strings.Replace(config, "respond ok", "respond ok"+strings.Repeat("k", i), 1))
 			}
 		}
 	})
-	asked := 0
+	asked, totals := 0, map[string]uint64{"200": 2, "429": 1}
 	for reloading := true; reloading; {
 		select {
 		case <-done:
@@ -241,6 +283,28 @@ func TestAdminWhileReloading(t *testing.T) {
 			t.Errorf("while reloading: %v", err)
 		}
 		asked++
+		c := []struct{ method, path, body, want string }{ // each holds from the next request on
+			{"PUT", "override", `{"limit": "3"}`, "200 200 200 429"},
+			{"PUT", "ban", "", "429 429 429 429"},
+			{"DELETE", "override", "", "200 200 429 429"},
+		}[asked%3]
+		for _, change := range [][3]string{{"DELETE", "/key?key=b"}, {c.method, "/key/" + c.path + "?key=b", c.body}} {
+			if err := s.change(change[0], oddZone+change[1], "", change[2]); err != nil {
+				t.Errorf("while reloading: %v", err)
+			}
+		}
+		var got []string
+		for range 4 {
+			a, err := sendAcross(client, s.url("/?k=b"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, strconv.Itoa(a.status))
+			totals[got[len(got)-1]]++
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s %s while reloading: %s, want %s", c.method, c.path, got, c.want)
+		}
 	}
 	group.Wait()
 	var k keyState
@@ -249,7 +313,7 @@ func TestAdminWhileReloading(t *testing.T) {
 		Totals map[string]uint64 `json:"totals"`
 	}
 	s.ask(oddZone, &zone)
-	if k.Used != 2 || zone.Totals["allowed"] != 2 || zone.Totals["refused"] != 1 {
+	if k.Used != 2 || zone.Totals["allowed"] != totals["200"] || zone.Totals["refused"]+zone.Totals["banned"] != totals["429"] {
 		t.Errorf("after %d looks: %+v, totals %v", asked, k, zone.Totals)
 	}
 	s.mustLoad(caddyfile("", "respond none"))
@@ -262,7 +326,7 @@ func TestAdminWhileReloading(t *testing.T) {
 func TestAdminWhileRedisIsDown(t *testing.T) {
 	t.Parallel()
 	redisServer := redistest.Start(t)
-	s := startCaddy(t, byQuery("store redis {\naddress "+redisServer.Addr()+"\npassword {$SECRET}\n}\non_store_error local"), "SECRET=s3cr3t-hunter2")
+	s := startCaddy(t, byQuery("store redis {\naddress "+redisServer.Addr()+"\npassword {$SECRET}\n}\non_store_error local", "overrides"), "SECRET=s3cr3t-hunter2")
 	type stores []struct {
 		Name    string `json:"name"`
 		Answers *bool  `json:"answers"`
@@ -280,8 +344,17 @@ func TestAdminWhileRedisIsDown(t *testing.T) {
 			t.Errorf("Redis is down: %v, want %q", err, want)
 		}
 	}
-	if _, err := s.admin("DELETE", oddZone+"/key?key=a", "", ""); err == nil || !strings.Contains(err.Error(), "503") {
-		t.Errorf("resetting while Redis is down: %v", err)
+	for _, c := range []struct{ method, path, body string }{
+		{"DELETE", "key", ""}, {"PUT", "key/override", `{"limit": "5"}`}, {"DELETE", "key/override", ""}, {"PUT", "key/ban", ""}, {"DELETE", "key/ban", ""},
+	} {
+		_, err := s.admin(c.method, oddZone+"/"+c.path+"?key=a", "", c.body)
+		if err == nil || !strings.Contains(err.Error(), ": 503 ") || !strings.Contains(err.Error(), "does not answer") {
+			t.Errorf("%s %s while Redis is down: %v", c.method, c.path, err)
+		}
+	}
+	var found []keyState
+	if s.ask("/rate_limit/key?key=a", &found); len(found) != 1 || found[0].Zone != "odd / zone" || !strings.Contains(found[0].Error, "does not answer") {
+		t.Errorf("%+v", found)
 	}
 	var all stores
 	s.ask("/rate_limit/stores", &all)

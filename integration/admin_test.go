@@ -14,7 +14,8 @@ import (
 	"strings"
 )
 
-// admin asks the admin endpoint and returns what it says, as an error if that is no 200.
+// admin asks the admin endpoint and returns what it says, as an error unless the status is
+// 200 or 204.
 func (s *server) admin(method, path, contentType, body string) (string, error) {
 	request, err := http.NewRequest(method, "http://127.0.0.1"+path, strings.NewReader(body))
 	if err != nil {
@@ -40,7 +41,7 @@ func (s *server) admin(method, path, contentType, body string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if response.StatusCode != http.StatusOK {
+	if response.StatusCode != http.StatusOK && response.StatusCode != http.StatusNoContent {
 		return "", fmt.Errorf("%s %s: %s: %s", method, path, response.Status, text)
 	}
 	return string(text), nil

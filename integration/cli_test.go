@@ -2,10 +2,13 @@ package integration_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -23,16 +26,32 @@ func (s *server) rateLimit(args ...string) (string, error) {
 	return output.String() + complaint.String(), err
 }
 
+// shell runs a line in bash, for which $CADDY is the binary and $ADMIN the endpoint.
+func (s *server) shell(line string) (string, error) {
+	s.t.Helper()
+	shell, err := exec.LookPath("bash")
+	if err != nil {
+		s.t.Skip("no bash")
+	}
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, shell, "-c", line)
+	cmd.Dir, cmd.Env = s.dir, append(environment(s.dir), "CADDY="+binary(s.t))
+	var complaint bytes.Buffer
+	cmd.Stderr = &complaint
+	output, err := cmd.Output()
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, complaint.String())
+	}
+	return string(output), err
+}
+
 // TestCommandKeys: keys of any bytes can be given, and what `top` shows of them can be
 // pasted into the next command by way of a shell.
 func TestCommandKeys(t *testing.T) {
 	t.Parallel()
-	shell, err := exec.LookPath("bash")
-	if err != nil {
-		t.Skip("no bash")
-	}
 	eachStore(t, func(t *testing.T, store string) {
-		s := startCaddy(t, byQuery(store))
+		s := startCaddy(t, byQuery(store, "overrides"))
 		client := newClient(t, "")
 		for _, key := range awkwardKeys {
 			s.admitted(client, 3, withKey(key))
@@ -45,16 +64,26 @@ func TestCommandKeys(t *testing.T) {
 		column := strings.Index(lines[0], "KEY")
 		seen := make(map[string]bool)
 		for _, line := range lines[1:] {
-			cmd := exec.CommandContext(t.Context(), shell, "-c",
-				`"$CADDY" rate-limit get --json --address "unix/$ADMIN" 'odd / zone' `+line[column:])
-			cmd.Dir, cmd.Env = s.dir, append(environment(s.dir), "CADDY="+binary(t))
-			text, err := cmd.Output()
 			var k keyState
-			if err == nil {
-				err = json.Unmarshal(text, &k)
-			}
-			if err != nil || k.Used != 2 || !k.Refused {
-				t.Errorf("pasted %s: %v, %s", line[column:], err, text)
+			for _, c := range []struct {
+				command, more, outcome string
+				used, quota            int64
+			}{
+				{"get", "", "refused", 2, 2},
+				{"set", " 3/2h", "allowed", 2, 3},
+				{"ban", "", "banned", 2, 2},
+				{"unban", "", "refused", 2, 2},
+				{"set --exempt", "", "exempt", 0, 0},
+				{"set --clear", "", "refused", 2, 2},
+			} {
+				text, err := s.shell(`"$CADDY" rate-limit ` + c.command + ` --json --address "unix/$ADMIN" 'odd / zone' ` + line[column:] + c.more)
+				k = keyState{}
+				if err == nil {
+					err = json.Unmarshal([]byte(text), &k)
+				}
+				if err != nil || k.Outcome != c.outcome || k.Used != c.used || k.Quota != c.quota {
+					t.Errorf("%s with %s pasted: %v, %s", c.command, line[column:], err, text)
+				}
 			}
 			for _, key := range awkwardKeys {
 				if k.is(key) {
@@ -84,7 +113,16 @@ func TestCommandKeys(t *testing.T) {
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	redisServer := redistest.Start(t)
-	s := startCaddy(t, byQuery(redis(redisServer.Addr())))
+	s := startCaddy(t, strings.Replace(byQuery(redis(redisServer.Addr()), "overrides"), "rate_limit {", `rate_limit {
+		zone five {
+			key {http.request.uri.query.k}
+			plan {http.request.header.Plan} {
+				free 12/1h
+				pro  30/1h
+				default free
+			}
+			cost 5
+		}`, 1))
 	s.admitted(newClient(t, ""), 5, "/?k=a")
 	for _, c := range []struct {
 		args string
@@ -93,8 +131,17 @@ func TestCommands(t *testing.T) {
 		{"zones", []string{"'odd / zone'", "sliding_window_log 2/1h", "{http.request.uri.query.k}", "redis " + redisServer.Addr(), "  2  ", "  3  "}},
 		{"zones --json", []string{`"allowed": 2`, `"refused": 3`, `"max_events":`}},
 		{"zones odd+/+zone", []string{"on_store_error", "deny", "refused", `defined as      {"key":"{http.request.uri.query.k}"`}},
-		{"top", []string{"5         3        a"}},
-		{"get odd+/+zone a", []string{"refused", "2 of 2", "more in"}},
+		{"top", []string{"'odd / zone'  5         1        a", "five          5         3        a"}},
+		{"get odd+/+zone a", []string{"refused", "2 of 2", "more in", "refuses it, for it has used 2 of 2, until ", "rate-limit reset --address unix/"}},
+		{"get a", []string{"five          refused  10 of 12  2 units, for 0 requests of 5 each", "a request takes 5, and only 2 of 12 are left, until "}},
+		{"get five a --plan pro", []string{"10 of 30", "20 units, for 4 requests of 5 each", "lets it pass"}},
+		{"get five a --cost 1", []string{"remaining  2\n", "lets it pass"}},
+		{"get five a --cost 13", []string{"refuses it, for a request takes 13, and it can never have more than 12", "put the option overrides into the zone"}},
+		{"set odd+/+zone b 7/1m --for 2h --note some'+thing", []string{"override   sliding_window_log 7/1m, holds until ", `('some'\'' thing')`, "0 of 7"}},
+		{"set odd+/+zone b --exempt", []string{"exempt, holds until it is cleared", "does not limit it, by an override"}},
+		{"ban odd+/+zone b", []string{"state      banned", "an operator has banned it until that is taken back", "rate-limit unban --address"}},
+		{"unban odd+/+zone b", []string{"passes"}},
+		{"set odd+/+zone b --clear", []string{"passes"}},
 		{"stores", []string{"redis " + redisServer.Addr(), "yes", "closed"}},
 		{"stores --json", []string{`"answers": true`, `"instances": 1`}},
 		{"", []string{"Available Commands", "stores", "watch"}},
@@ -117,6 +164,17 @@ func TestCommands(t *testing.T) {
 		{"get odd+/+zone", "say which key"},
 		{"get", "requires at least 1 arg"},
 		{"get odd+/+zone a --key-base64 YQ==", "not both"},
+		{"get odd+/+zone " + strings.Repeat("é", 20000), "longer than the admin endpoint takes"},
+		{"set odd+/+zone a 5", "does not answer"},
+		{"set odd+/+zone a --clear", "does not answer"},
+		{"set odd+/+zone", "say what the key gets"},
+		{"set odd+/+zone a --exempt --plan pro", "none of the others can be"},
+		{"set odd+/+zone 5", "say which key"},
+		{"set five a 5/1m", "put the option overrides into it"},
+		{"ban odd+/+zone a --for never", "invalid duration"},
+		{"ban odd+/+zone a", "does not answer"},
+		{"unban odd+/+zone a", "does not answer"},
+		{"unban", "requires at least 1 arg"},
 		{"shake", "unknown command"},
 		{"watch --outcome bad", "must be one of"},
 		{"zones --address 127.0.0.1:1", "is Caddy running"},
@@ -134,9 +192,20 @@ func TestCommands(t *testing.T) {
 	if output, err := s.rateLimit("stores"); err != nil || !strings.Contains(output, "  no ") || !strings.Contains(output, "refused") {
 		t.Errorf("stores without Redis: %v\n%s", err, output)
 	}
-	cmd := exec.CommandContext(t.Context(), binary(t), "__complete", "rate-limit", "--address", "unix/"+filepath.Join(s.dir, "admin"), "get", "")
-	if output, err := cmd.Output(); err != nil || !strings.HasPrefix(string(output), "odd / zone\n") {
-		t.Errorf("completion: %v %s", err, output)
+	// What a shell asks that has loaded `caddy completion bash`.
+	for _, c := range []struct{ args, want []string }{
+		{[]string{""}, []string{"ban", "get", "reset", "set", "stores", "top", "unban", "watch", "zones"}},
+		{[]string{"--address", "unix/" + filepath.Join(s.dir, "admin"), "unban", ""}, []string{"five", "odd / zone"}},
+		{[]string{"set", "--"}, []string{"--clear", "--exempt", "--for", "--plan"}},
+		{[]string{"watch", "--outcome", "bann"}, []string{"banned"}},
+	} {
+		cmd := exec.CommandContext(t.Context(), binary(t), append([]string{"__complete", "rate-limit"}, c.args...)...)
+		output, err := cmd.Output()
+		for _, want := range c.want {
+			if !regexp.MustCompile("(?m)^" + want + "(\t|$)").Match(output) {
+				t.Errorf("completing %q: %v, want %q in\n%s", c.args, err, want, output)
+			}
+		}
 	}
 }
 

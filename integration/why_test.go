@@ -1,0 +1,154 @@
+package integration_test
+
+import (
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestWhyIsItRefused: who has never seen this finds out in three commands why a client is
+// refused, and lets it through: `top` and `get` say so, and the third is what `get` has
+// told to paste.
+func TestWhyIsItRefused(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, store string) {
+		s := startCaddy(t, caddyfile("", `
+			rate_limit {
+				zone "it's / limit" {
+					match path /limit /own /banned
+					key {client_ip}
+					events 3
+					window 1h
+					overrides
+				}
+				zone hammered {
+					match path /hammered
+					key {client_ip}
+					events 2
+					window 1h
+					ban 2h after 3 refusals in 10m
+				}
+				zone brisk {
+					match path /brisk
+					key {client_ip}
+					algorithm token_bucket 20/1s
+					burst 1
+					ban 2h after 3 refusals in 10m
+				}
+				zone -heavy {
+					match path /heavy
+					key {client_ip}
+					events 12
+					window 1h
+					cost 5
+				}
+				zone -one {
+					match path /one
+					events 1
+					window 1h
+				}
+				zone blocked {
+					match path /blocked
+					key {client_ip}
+					events 3
+					window 1h
+					block path /blocked
+				}
+				`+store+`
+			}
+			respond ok`))
+		for _, c := range []struct {
+			path, address string
+			before        []string // commands that lead to it
+			why           string
+		}{
+			{"/limit", "127.0.0.11", nil, "refuses it, for it has used 3 of 3, until "},
+			{"/banned", "127.0.0.12", []string{`ban "it's / limit" 127.0.0.12 --note scraper`}, "refuses it, for an operator has banned it until that is taken back (scraper)."},
+			{"/own", "127.0.0.13", []string{`set "it's / limit" 127.0.0.13 0/1h`}, "refuses it, for its limit is 0."},
+			{"/hammered", "127.0.0.14", nil, "refuses it, for it is banned for having been refused too often, until "},
+			{"/brisk", "127.0.0.15", nil, "refuses it, for it is banned for having been refused too often, until "},
+			{"/heavy", "127.0.0.16", nil, "refuses it, for a request takes 5, and only 2 of 12 are left, until "},
+			{"/one", "127.0.0.17", nil, "refuses it, for it has used 1 of 1, until "},
+		} {
+			client := newClient(t, c.address)
+			for _, line := range c.before {
+				if output, err := s.shell(`"$CADDY" rate-limit ` + line + ` --address unix/"$ADMIN"`); err != nil {
+					t.Fatalf("%s: %v %s", line, err, output)
+				}
+			}
+			waitFor(t, c.path+" to be refused for long", func() bool {
+				a := s.get(client, c.path)
+				wait, _ := strconv.Atoi(a.header.Get("Retry-After"))
+				return a.status == http.StatusTooManyRequests && wait > 3000 && (wait > 7000 || !strings.Contains(c.why, "too often"))
+			})
+
+			top, err := s.rateLimit("top", "--refused")
+			if key := c.address; err != nil || !strings.Contains(top, key) && c.path != "/one" {
+				t.Errorf("%s: top does not show who is refused: %v\n%s", c.path, err, top)
+			}
+			why, err := s.rateLimit("get", c.address)
+			if err != nil || !strings.Contains(why, c.why) {
+				t.Errorf("%s: %v, want %q in\n%s", c.path, err, c.why, why)
+			}
+			remedy := s.suggested(why)
+			if output, err := s.shell(remedy); err != nil {
+				t.Errorf("%s: %s: %v %s", c.path, remedy, err, output)
+			}
+			if a := s.get(client, c.path); a.status != http.StatusOK {
+				t.Errorf("%s: status %d after %s", c.path, a.status, remedy)
+			}
+			s.must("DELETE", "/rate_limit/zones/-one/key", "")
+		}
+
+		// No command changes what the config blocks, but they say that it does.
+		client := newClient(t, "127.0.0.18")
+		if a := s.get(client, "/blocked"); a.status != http.StatusForbidden {
+			t.Fatalf("status %d, want 403", a.status)
+		}
+		why, err := s.rateLimit("get", "blocked", "127.0.0.18")
+		if err != nil || !strings.Contains(why, "1 refused by this Caddy") || !strings.Contains(why, "block refuses some requests, with status 403") {
+			t.Errorf("%v\n%s", err, why)
+		}
+		watch := exec.CommandContext(t.Context(), "bash", "-c", "exec "+s.suggested(why)+" -n 1")
+		watch.Dir, watch.Env = s.dir, environment(s.dir)
+		ended := make(chan string, 1)
+		go func() {
+			output, err := watch.CombinedOutput()
+			if err != nil {
+				t.Error(err)
+			}
+			ended <- string(output)
+		}()
+		for seen := ""; seen == ""; {
+			select {
+			case seen = <-ended:
+				if !strings.Contains(seen, "rejected") || !strings.Contains(seen, "(the request is blocked)") {
+					t.Errorf("watch shows\n%s", seen)
+				}
+			default:
+				s.get(client, "/blocked")
+			}
+		}
+	})
+}
+
+// suggested is the one command that an answer of `get` says to paste.
+func (s *server) suggested(answer string) string {
+	s.t.Helper()
+	command := ""
+	for line := range strings.Lines(answer) {
+		if strings.HasPrefix(line, "  "+binary(s.t)+" rate-limit ") {
+			if command != "" {
+				s.t.Errorf("more than one command in\n%s", answer)
+			}
+			command = strings.TrimSpace(line)
+		}
+	}
+	if !strings.Contains(command, " --address unix/"+filepath.Join(s.dir, "admin")+" ") {
+		s.t.Fatalf("no command that says where, in\n%s", answer)
+	}
+	return command
+}
