@@ -87,22 +87,22 @@ func newCrowd(t *testing.T, where string) *crowd {
 				"charge_on_response": {"status_code": [401]}},
 			"tokens %[1]s": {"match": [{"header": {"Kind": [%[1]q]}}], "key": "{http.request.header.User}", %[4]s, "max_events": %[5]d,
 				"cost": %[6]d, "cost_header": "X-Tokens"},`,
-			algorithm, lasting(algorithm), crowdFailures, lasting(refunding[(i+2)%len(refunding)]), crowdTokens, crowdBooked)
+			algorithm, unhurried(algorithm), crowdFailures, unhurried(refunding[(i+2)%len(refunding)]), crowdTokens, crowdBooked)
 	}
 	c.zones = fmt.Sprintf(`{%s
 		"slots": {"key": "{http.request.header.User}", "algorithm": "concurrency", "max_events": %d, "lease": "5s"},
 		"all": {"key": "{http.request.header.Run}", %s, "max_events": %d},
 		"short": {"key": "{http.request.header.User}", "algorithm": "fixed_window", "align": "first_request",
 			"max_events": 1000, "window": "1s", "charge_on_response": {"status_code": [599]}}
-	}`, zones.String(), crowdSlots, lasting("fixed_window"), crowdAll)
+	}`, zones.String(), crowdSlots, unhurried("fixed_window"), crowdAll)
 	for i := range c.handlers {
 		c.open(i)
 	}
 	return c
 }
 
-// lasting is an algorithm in whose window nothing comes back while the test runs.
-func lasting(algorithm string) string {
+// unhurried is an algorithm in whose window nothing comes back while the test runs.
+func unhurried(algorithm string) string {
 	window, align := "1000d", ""
 	switch algorithm {
 	case "token_bucket", "leaky_bucket":
