@@ -33,7 +33,9 @@ func (s *Store) sanctions(c *store.Check, p *store.Prepared, op byte) *sanctions
 	}
 	if above.Ban != nil && op == opDecide {
 		b.banned, b.ban = s.banKey(c.Rule, c.Key), above.Ban
-		b.untold = s.denied.untold(c, p)
+		if c.Cost > 0 { // nothing is counted for a peek
+			b.untold = s.denied.untold(c, p)
+		}
 	}
 	return b
 }
