@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -18,6 +19,9 @@ const (
 	// everybody in a call waits for all of it.
 	maxShare = 512
 
+	// idleTime is how long those who make calls stay on without one to make.
+	idleTime = time.Second
+
 	// maxHeld bounds how long questions are held back for the sake of a larger batch, if
 	// the calls under way do not return.
 	maxHeld = 500 * time.Microsecond
@@ -27,11 +31,16 @@ const (
 // come while the calls before it were under way. A call is made when none is, or when as
 // many questions wait as are under way. So who comes alone is sent alone and at once,
 // and the more come, the more share a call: what costs is the way, not the decision.
+//
+// Before a call is made, those goroutines have their turn that could run at once: on a
+// busy machine most of them bring questions, and where there are none it takes no time.
 type batcher struct {
 	// send sends a call. Its error is that of all questions, or each has its own.
 	send    func(ctx context.Context, c *call) error
 	timeout time.Duration
 	epoch   time.Time
+
+	idle chan struct{} // one who makes calls takes on another
 
 	mu         sync.Mutex
 	calls      int
@@ -51,9 +60,12 @@ func (b *batcher) ask(ctx context.Context, q *question) error {
 		return b.wait(ctx, q)
 	}
 	b.calls++
-	if b.head != q {
+	b.mu.Unlock()
+	runtime.Gosched()
+	b.mu.Lock()
+	if b.head != q || b.tail != q { // others came, or took it along
 		b.mu.Unlock()
-		go b.serve()
+		b.start()
 		return b.wait(ctx, q)
 	}
 	b.pop()
@@ -70,7 +82,7 @@ func (b *batcher) ask(ctx context.Context, q *question) error {
 	}
 	c.free()
 	if b.over(1) {
-		go b.serve() // this question's request has waited long enough
+		b.start() // this question's request has waited long enough
 	}
 	return err
 }
@@ -91,9 +103,34 @@ func (b *batcher) wait(ctx context.Context, q *question) error {
 	}
 }
 
+// start has somebody make calls: who has just done so, for his stack has grown to what it
+// takes, or somebody new.
+func (b *batcher) start() {
+	select {
+	case b.idle <- struct{}{}:
+	default:
+		go b.work()
+	}
+}
+
+func (b *batcher) work() {
+	end := time.NewTimer(idleTime)
+	defer end.Stop()
+	for {
+		b.serve()
+		end.Reset(idleTime)
+		select {
+		case <-b.idle:
+		case <-end.C:
+			return
+		}
+	}
+}
+
 // serve makes calls as long as there should be another.
 func (b *batcher) serve() {
 	for {
+		runtime.Gosched()
 		c := newCall()
 		b.fill(c)
 		n := len(c.questions)
