@@ -22,8 +22,9 @@ const (
 // next to nothing. A refusal holds until its wait is over, whatever others do meanwhile,
 // unless something is given back, a key is reset or a limit raised; so it is remembered
 // no longer than most. That is exact for all but what is lent, which ends when it ends.
+// A nil one remembers nothing.
 type denied struct {
-	most   time.Duration // 0: nothing is remembered
+	most   time.Duration
 	epoch  time.Time
 	seeds  [2]maphash.Seed
 	size   atomic.Int64
@@ -53,12 +54,19 @@ type refusal struct {
 }
 
 func newDenied(most time.Duration) *denied {
+	if most <= 0 {
+		return nil
+	}
 	d := &denied{most: most, epoch: time.Now(), seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}}
 	for i := range d.shards {
 		d.shards[i].known = make(map[deniedID]refusal)
 	}
 	return d
 }
+
+// off says that nothing is ever remembered, and empty that nothing is at present.
+func (d *denied) off() bool   { return d == nil }
+func (d *denied) empty() bool { return d == nil || d.size.Load() == 0 }
 
 // now is the time on the cache's clock.
 func (d *denied) now() time.Duration { return time.Since(d.epoch) }
@@ -149,7 +157,7 @@ func mayBan(c *store.Check, d *algorithms.Decision) bool {
 
 // untold is how often a key was refused since Redis was asked, which it is to hear now.
 func (d *denied) untold(c *store.Check, p *store.Prepared) int64 {
-	if d.size.Load() == 0 {
+	if d.empty() {
 		return 0
 	}
 	shard, id := d.place(p, c.Key)
@@ -195,7 +203,7 @@ func (d *denied) makeRoom(shard *deniedShard) {
 // forget is for keys that have got something back. It does not forget how often they were
 // refused.
 func (d *denied) forget(p *store.Prepared, key string) {
-	if d.size.Load() == 0 {
+	if d.empty() {
 		return
 	}
 	shard, id := d.place(p, key)
@@ -208,7 +216,7 @@ func (d *denied) forget(p *store.Prepared, key string) {
 // may have refused the key by another limit than this one; that is asked anew, too, and
 // so is what other zones have refused, which cannot be told apart here.
 func (d *denied) drop(p *store.Prepared, key string) {
-	if d.size.Load() == 0 {
+	if d.empty() {
 		return
 	}
 	shard, id := d.place(p, key)

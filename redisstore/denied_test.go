@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -176,6 +177,36 @@ func TestRememberedIsBounded(t *testing.T) {
 	}
 	if n := s.Remembered(); n == 0 || n > redisstore.MaxRemembered {
 		t.Errorf("%d refusals are remembered, want at most %d", n, redisstore.MaxRemembered)
+	}
+}
+
+// TestNothingIsRemembered: with the cache off there is none that could be touched, which
+// would panic, and Redis is asked each time.
+func TestNothingIsRemembered(t *testing.T) {
+	server := redistest.Start(t)
+	s := open(t, redisstore.Options{Address: server.Addr(), DenyCache: -1})
+	ctx, check := context.Background(), banning(t, 5)
+	ask(t, s, check)
+	before := calls(t, server)
+	for i := 1; i <= 10; i++ {
+		if d := ask(t, s, check)[0]; d.Allowed || d.Banned != (i >= 5) {
+			t.Fatalf("refusal %d: %+v", i, d)
+		}
+	}
+	if n := calls(t, server) - before; n != 10 {
+		t.Errorf("%d calls for 10 refusals", n)
+	}
+	if err := errors.Join(s.Pardon(ctx, check.Rule, check.Key), s.Reset(ctx, check.Rule, check.Key)); err != nil {
+		t.Fatal(err)
+	}
+	d := ask(t, s, check)[0]
+	s.Settle(store.Correction{Check: check, At: d.At, Turn: d.Turn(), Delta: -check.Cost})
+	s.Settled()
+	if d := ask(t, s, check)[0]; !d.Allowed {
+		t.Errorf("after it was given back: %+v", d)
+	}
+	if stats := s.Stats(); stats.DenyHits != 0 {
+		t.Errorf("%+v", stats)
 	}
 }
 

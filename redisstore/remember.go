@@ -19,7 +19,7 @@ func (s *settled) has(i int) bool { return s[i/64]&(1<<(i%64)) != 0 }
 // checks are left.
 func (s *Store) remembered(checks []store.Check, decisions []algorithms.Decision, now time.Duration, known *settled, t *turn) (left int) {
 	left = len(checks)
-	if s.denied.size.Load() == 0 {
+	if s.denied.empty() {
 		return left
 	}
 	refused := false

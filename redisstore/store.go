@@ -70,7 +70,7 @@ func (s *Store) Take(ctx context.Context, checks []store.Check, decisions []algo
 		return fmt.Errorf("%d checks at once, at most %d", n, store.MaxChecks)
 	}
 	var known settled
-	if s.denied.most == 0 {
+	if s.denied.off() {
 		return s.take(ctx, checks, decisions, &known, 0)
 	}
 	sent := s.denied.now()
@@ -123,7 +123,7 @@ func (s *Store) take(ctx context.Context, checks []store.Check, decisions []algo
 		index := q.items[i].index
 		decisions[index] = q.decisions[index]
 	}
-	if s.denied.most > 0 {
+	if !s.denied.off() {
 		s.remember(q, checks, sent)
 	}
 	if q.damaged != nil {
