@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -35,28 +36,47 @@ func Kinds() []string {
 	}
 }
 
-// words are what Redis's own errors begin with.
-var words = map[string]string{
-	"LOADING":     KindLoading,
-	"MASTERDOWN":  KindLoading,
-	"READONLY":    KindReadonly,
-	"OOM":         KindOOM,
-	"NOAUTH":      KindAuth,
-	"WRONGPASS":   KindAuth,
-	"NOPERM":      KindAuth,
-	"CLUSTERDOWN": KindCluster,
-	"MOVED":       KindCluster,
-	"ASK":         KindCluster,
-	"TRYAGAIN":    KindCluster,
-	"CROSSSLOT":   KindCluster,
+// reply is what an error that Redis answered tells.
+type reply struct {
+	kind string
+	// write says that a script can meet it too, but no later than with its first write.
+	write bool
 }
 
-// authTexts are in errors about rights that begin with ERR.
-var authTexts = []string{
-	"ERR invalid password", "without any password configured",
-	"The user executing the script can't", // until Redis 7.0
-	"ERR ACL failure in script",           // since, and Valkey
+// replies are sorted by the word that they begin with. With each of them Redis says that
+// it has not carried a command out.
+var replies = map[string]reply{
+	"LOADING":     {kind: KindLoading},
+	"MASTERDOWN":  {kind: KindLoading},
+	"READONLY":    {KindReadonly, true},
+	"OOM":         {KindOOM, true},
+	"NOAUTH":      {kind: KindAuth},
+	"WRONGPASS":   {kind: KindAuth},
+	"NOPERM":      {kind: KindAuth},
+	"CLUSTERDOWN": {kind: KindCluster},
+	"MOVED":       {kind: KindCluster},
+	"ASK":         {kind: KindCluster},
+	"TRYAGAIN":    {kind: KindCluster},
+	"CROSSSLOT":   {kind: KindCluster},
+	"MISCONF":     {KindOther, true},
+	"NOREPLICAS":  {KindOther, true},
+	"NOSCRIPT":    {kind: KindOther},
+	"BUSY":        {kind: KindOther},
 }
+
+// In errors that begin with ERR: what Redis says to those who log in wrongly, what a
+// script meets that lacks a right, and with all else that a script meets.
+var (
+	loginTexts  = []string{"ERR invalid password", "without any password configured"}
+	rightsTexts = []string{
+		"The user executing the script can't", // until Redis 7.0
+		"ERR ACL failure in script",           // since, and Valkey
+	}
+	scriptTexts = []string{"ERR Error running script", "@user_script", " script: "}
+)
+
+// crowded is what Redis says, with ERR, to a connection that is one too many.
+const crowded = "ERR max number of clients"
 
 // Kind sorts an error of a store, whichever it is, for statistics.
 func Kind(err error) string {
@@ -84,24 +104,70 @@ func Kind(err error) string {
 	return KindOther
 }
 
-// kindOfReply reads an error that Redis answered. Up to version 6 what a script meets
-// stands within a text of its own: "ERR Error running script (...): -OOM command ...".
+// kindOfReply sorts an error that Redis answered.
 func kindOfReply(text string) string {
+	if r, ok := readReply(text); ok {
+		return r.kind
+	}
+	if contains(text, loginTexts) || contains(text, rightsTexts) {
+		return KindAuth
+	}
+	return KindOther
+}
+
+// readReply finds the word. Up to version 6 what a script meets stands within a text of
+// its own: "ERR Error running script (...): -OOM command ...".
+func readReply(text string) (r reply, ok bool) {
 	first, rest, _ := strings.Cut(text, " ")
-	if kind, ok := words[strings.TrimPrefix(first, "-")]; ok {
-		return kind
+	if r, ok = replies[strings.TrimPrefix(first, "-")]; ok || !fromScript(text) {
+		return r, ok
 	}
 	for word := range strings.FieldsSeq(rest) {
-		if code, ok := strings.CutPrefix(word, "-"); ok {
-			if kind, ok := words[code]; ok {
-				return kind
+		if code, dashed := strings.CutPrefix(word, "-"); dashed {
+			if r, ok = replies[code]; ok {
+				return r, true
 			}
 		}
 	}
-	for _, part := range authTexts {
-		if strings.Contains(text, part) {
-			return KindAuth
-		}
+	return reply{}, false
+}
+
+// fromScript tells whether an error was met by a script that ran.
+func fromScript(text string) bool {
+	return contains(text, scriptTexts) || contains(text, rightsTexts)
+}
+
+// contains tells whether any of the parts is in a text.
+func contains(text string, parts []string) bool {
+	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
+}
+
+// unsentError is in the errors of calls that were not made: there was nobody to send
+// them to.
+type unsentError struct{ error }
+
+func (e unsentError) Unwrap() error { return e.error }
+
+// mayHaveRun tells whether the script may have been carried out, as a whole or in part,
+// although a call of it has failed. Where it returns false, the call can be repeated:
+// nothing was sent, or Redis said that it did not begin, or that it stopped before it
+// had written anything. Whatever is not known to be proof is none: a script that stops
+// half-way is not rolled back.
+func mayHaveRun(err error) bool {
+	switch {
+	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrClosed):
+		return false
+	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted), errors.As(err, new(unsentError)):
+		return false
 	}
-	return KindOther
+	var said redis.Error
+	if !errors.As(err, &said) {
+		return true // a broken connection, a timeout, a reply that makes no sense
+	}
+	text := said.Error()
+	r, known := readReply(text)
+	if fromScript(text) {
+		return !r.write
+	}
+	return !known && !contains(text, loginTexts) && !strings.HasPrefix(text, crowded)
 }

@@ -52,3 +52,6 @@ func (s *Store) Settled() { s.giveBack() }
 
 // SlotOf is the slot of a key in Redis.
 func SlotOf(key string) uint16 { return slotOf(key) }
+
+// MayHaveRun tells whether an error leaves open what became of the call.
+func MayHaveRun(err error) bool { return mayHaveRun(err) }
