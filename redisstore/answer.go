@@ -9,6 +9,9 @@ import (
 // answer takes the script's reply apart and gives each question its part. It believes
 // nothing that cannot be.
 func (c *call) answer(reply string) error {
+	if len(c.units) == 0 && reply == "" {
+		return nil // nothing was asked, but whether Redis answers
+	}
 	r := reader{rest: reply}
 	now := r.number()
 	for i := range c.units {

@@ -89,6 +89,11 @@ func (b *breaker) run(call func() (struct{}, error)) error {
 	return err
 }
 
+// failing tells whether the last call has failed.
+func (b *breaker) failing() bool {
+	return b.circuit.State() != gobreaker.StateClosed || b.circuit.Counts().ConsecutiveFailures > 0
+}
+
 // state is closed, open or half-open.
 func (b *breaker) state() string { return b.circuit.State().String() }
 

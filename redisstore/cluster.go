@@ -174,7 +174,7 @@ func (c *cluster) follow(ctx context.Context, slot uint16, err error, again func
 			l, lost = c.lane(ctx, slot)
 		}
 		if lost != nil {
-			return lost
+			return unsentError{lost}
 		}
 		err = again(l, isAsk)
 	}

@@ -1,7 +1,7 @@
 package redisstore
 
 import (
-	"errors"
+	"context"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -9,10 +9,7 @@ import (
 
 // Renew renews a lease at once, as settle does when it is due.
 func (s *Store) Renew(c store.Check) error {
-	if len(s.settleAll([]item{s.item(&c, opRenew, c.Hold, 0)})) > 0 {
-		return errors.New("not renewed")
-	}
-	return nil
+	return s.settleAll(context.Background(), []item{s.item(&c, opRenew, c.Hold, 0)})[0]
 }
 
 // StopRenewing forgets what is held, so that nothing is renewed by itself: leases fall

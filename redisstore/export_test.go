@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"context"
 	"crypto/sha1"
 	"encoding/hex"
 	"fmt"
@@ -48,10 +49,25 @@ func (s *Store) SetNow(now int64) {
 }
 
 // Settled returns when what was to be given back has been.
-func (s *Store) Settled() { s.giveBack() }
+func (s *Store) Settled() {
+	s.returns.retry()
+	s.giveBack(context.Background())
+}
+
+// Waiting is how many corrections wait to be carried out.
+func (s *Store) Waiting() int {
+	s.returns.sending.Lock()
+	defer s.returns.sending.Unlock()
+	s.returns.mu.Lock()
+	defer s.returns.mu.Unlock()
+	return len(s.returns.waiting) + len(s.returns.failed)
+}
 
 // SlotOf is the slot of a key in Redis.
 func SlotOf(key string) uint16 { return slotOf(key) }
 
 // MayHaveRun tells whether an error leaves open what became of the call.
 func MayHaveRun(err error) bool { return mayHaveRun(err) }
+
+// SettleBatch is how many corrections one call takes.
+const SettleBatch = settleBatch

@@ -33,7 +33,8 @@ const (
 
 // TestAtMostOnce loses requests and replies between the store and Redis, and counts in
 // Redis itself what was carried out: what was admitted exactly once, and of what was lost
-// nothing twice. Where the fault leaves no doubt, the count must be exact.
+// nothing twice, charges and corrections alike. Where the fault leaves no doubt, the count
+// must be exact.
 func TestAtMostOnce(t *testing.T) {
 	any := []faultproxy.Fault{
 		faultproxy.CutBefore, faultproxy.CutAfter, faultproxy.CutWithin,
@@ -72,11 +73,12 @@ func TestAtMostOnce(t *testing.T) {
 			}
 			stop := w.meddle(server, c.flush, c.reload)
 			w.run(func() bool {
-				return !slices.ContainsFunc(c.faults, func(f faultproxy.Fault) bool { return proxy.Count(f) < 3 })
+				return w.corrections() >= onceCorrections && !slices.ContainsFunc(c.faults, func(f faultproxy.Fault) bool { return proxy.Count(f) < 3 })
 			})
 			stop()
 			proxy.Inject(nil)
 			w.check(server, c.lost)
+			w.checkCorrections(server, c.lost)
 			for _, fault := range c.faults {
 				t.Logf("%s: %d", fault, proxy.Count(fault))
 				if proxy.Count(fault) == 0 {
@@ -113,9 +115,11 @@ type once struct {
 	hot   *store.Rule
 	cold  []*store.Rule
 	slots *store.Rule
+	late  *store.Rule
 
-	mu       sync.Mutex
-	attempts []onceAttempt
+	mu        sync.Mutex
+	attempts  []onceAttempt
+	corrected map[string]int64 // by how much, by key in Redis
 
 	held, mostHeld atomic.Int64
 }
@@ -140,7 +144,8 @@ const onceSlots = 6
 
 func newOnce(t *testing.T, s *redisstore.Store) *once {
 	counter := algorithms.Limit{Events: 1e6, Window: 24 * time.Hour, Align: algorithms.AlignFirstRequest}
-	w := &once{t: t, store: s, hot: storetest.Rule(t, "hot", "fixed_window", counter)}
+	w := &once{t: t, store: s, hot: storetest.Rule(t, "hot", "fixed_window", counter), corrected: make(map[string]int64)}
+	w.late = storetest.Rule(t, "late", "fixed_window", counter)
 	for i := range 3 {
 		w.cold = append(w.cold, storetest.Rule(t, fmt.Sprint("cold", i), "fixed_window", counter))
 	}
@@ -155,7 +160,7 @@ func (w *once) run(enough func() bool) {
 		clients.Go(func() {
 			for n := 0; n < 100 || n < 5000 && !enough(); n++ {
 				key := fmt.Sprintf("%d-%d", client, n)
-				switch client % 4 {
+				switch client % 5 {
 				case 0:
 					w.take(store.Check{Rule: w.hot, Key: "hot", Cost: 1})
 				case 1:
@@ -171,6 +176,10 @@ func (w *once) run(enough func() bool) {
 						store.Check{Rule: w.slots, Cost: 1, Hold: storetest.Hold(w.slots)},
 						store.Check{Rule: w.cold[0], Key: key, Cost: 1},
 					)
+				case 4:
+					if charged, ok := w.charge(store.Check{Rule: w.late, Key: key, Cost: onceCost}); ok {
+						w.correct(charged, onceDelta(n))
+					}
 				}
 			}
 		})

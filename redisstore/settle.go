@@ -9,60 +9,16 @@ import (
 )
 
 const (
-	// maxReturns bounds what waits to be given back while Redis is away. Beyond it the
-	// oldest are dropped: their leases end by themselves.
-	maxReturns = 100_000
-
-	// settleBatch is how many of them one call takes.
+	// settleBatch is how many corrections or renewals one call takes.
 	settleBatch = 128
 
-	// settleTimeout bounds such a call; nobody waits for it.
+	// settleTimeout bounds such a call; nobody waits for it. When the store is closed, it
+	// bounds all of them.
 	settleTimeout = time.Second
+
+	// lastPause is between two tries when the store is closed.
+	lastPause = 50 * time.Millisecond
 )
-
-// returns are the charges that wait to be given back.
-type returns struct {
-	sending sync.Mutex // held while a batch is under way
-	mu      sync.Mutex
-	waiting []store.Correction
-	wake    chan struct{}
-	quit    chan struct{}
-	once    sync.Once
-	done    chan struct{}
-}
-
-func (r *returns) init() {
-	r.wake, r.quit, r.done = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
-}
-
-// stop has what waits sent once more, and waits for that.
-func (r *returns) stop() {
-	r.once.Do(func() { close(r.quit) })
-	<-r.done
-}
-
-func (r *returns) add(more ...store.Correction) {
-	r.mu.Lock()
-	r.waiting = append(r.waiting, more...)
-	if over := len(r.waiting) - maxReturns; over > 0 {
-		r.waiting = append(r.waiting[:0], r.waiting[over:]...)
-	}
-	r.mu.Unlock()
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
-}
-
-// take takes a batch off the front.
-func (r *returns) take() []store.Correction {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	n := min(len(r.waiting), settleBatch)
-	batch := append([]store.Correction(nil), r.waiting[:n]...)
-	r.waiting = append(r.waiting[:0], r.waiting[n:]...)
-	return batch
-}
 
 // Settle implements [store.Store].
 func (s *Store) Settle(corrections ...store.Correction) {
@@ -100,28 +56,34 @@ func (s *Store) lost(checks []store.Check) {
 	}
 }
 
-// settle renews leases and gives back, in this order, so that nothing is renewed after
-// it was given back. It ends when the store is closed.
+// settle renews leases and carries out corrections, in this order, so that nothing is
+// renewed after it was given back. It ends when the store is closed.
 func (s *Store) settle() {
 	defer close(s.returns.done)
+	ctx := context.Background()
 	renewal := time.NewTicker(store.RenewInterval)
 	defer renewal.Stop()
+	told := uint64(0)
 	for {
 		select {
 		case <-s.returns.wake:
-			s.giveBack()
+			s.giveBack(ctx)
 		case <-renewal.C:
-			s.renew()
-			s.giveBack()
+			s.renew(ctx)
+			if s.returns.retry() {
+				s.giveBack(ctx)
+			}
+			told = s.warnLost(told, false)
 		case <-s.returns.quit:
-			s.giveBack()
+			s.giveAllBack()
+			s.warnLost(told, true)
 			return
 		}
 	}
 }
 
 // renew renews what is due. What cannot be renewed now is due again soon enough.
-func (s *Store) renew() {
+func (s *Store) renew(ctx context.Context) {
 	due := s.holds.Due(time.Now())
 	for len(due) > 0 {
 		n := min(len(due), settleBatch)
@@ -129,52 +91,67 @@ func (s *Store) renew() {
 		for i := range items {
 			items[i] = s.item(&due[i], opRenew, due[i].Hold, 0)
 		}
-		s.settleAll(items)
+		s.settleAll(ctx, items)
 		due = due[n:]
 	}
 }
 
-// giveBack sends what waits. What cannot be sent waits on, and is tried again with the
-// next renewal; meanwhile the others go out, which may be for a node that is well.
-func (s *Store) giveBack() {
+// giveBack sends what waits. What failed and may be repeated waits on, for the next
+// renewal; meanwhile the others go out, which may be for a node that is well. What may
+// have been carried out is sent again only if twice is the same as once: a refund that
+// is made twice would let more pass than the limit, a cost refuse what is due.
+func (s *Store) giveBack(ctx context.Context) {
 	s.returns.sending.Lock()
 	defer s.returns.sending.Unlock()
-	var failed []store.Correction
 	for {
 		batch := s.returns.take()
 		if len(batch) == 0 {
-			break
+			return
 		}
 		items := make([]item, len(batch))
 		for i := range batch {
-			items[i] = s.item(&batch[i].Check, opCorrect, correction(&batch[i]), 0)
+			items[i] = s.item(&batch[i].Check, opCorrect, correction(&batch[i].Correction), 0)
 		}
-		these := s.settleAll(items)
-		for _, i := range these {
-			failed = append(failed, batch[i])
+		var again []pending
+		failed := 0
+		for i, err := range s.settleAll(ctx, items) {
+			if err == nil {
+				continue
+			}
+			failed++
+			if mayHaveRun(err) && !batch[i].repeatable() {
+				s.returns.giveUp(err, batch[i])
+			} else {
+				again = append(again, batch[i])
+			}
 		}
-		if len(these) == len(batch) {
-			break
-		}
-	}
-	if len(failed) > 0 {
-		s.returns.mu.Lock()
-		s.returns.waiting = append(failed, s.returns.waiting...)
-		s.returns.mu.Unlock()
+		s.returns.fail(again, failed == len(batch))
 	}
 }
 
-// settleAll has the script do something with each check, in a group of its own. It
-// returns which of them failed.
-func (s *Store) settleAll(items []item) (failed []int) {
+// giveAllBack tries to send all that waits, for as long as one call may take.
+func (s *Store) giveAllBack() {
 	ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
 	defer cancel()
+	for again := false; s.returns.retry(); again = true {
+		if again && pause(ctx, lastPause) != nil {
+			break
+		}
+		s.giveBack(ctx)
+	}
+	s.returns.abandon()
+}
+
+// settleAll has the script do something with each check, in a group of its own. It
+// returns an error for each that failed.
+func (s *Store) settleAll(ctx context.Context, items []item) []error {
 	calls := make(map[*lane]*call)
 	errs := make([]error, len(items))
 	asked := make([]*question, len(items))
 	for i := range items {
-		var l *lane
-		if l, errs[i] = s.topology.lane(ctx, items[i].slot); errs[i] != nil {
+		l, err := s.topology.lane(ctx, items[i].slot)
+		if err != nil {
+			errs[i] = unsentError{err}
 			continue
 		}
 		if calls[l] == nil {
@@ -187,19 +164,51 @@ func (s *Store) settleAll(items []item) (failed []int) {
 	var wait sync.WaitGroup
 	for l, c := range calls {
 		wait.Go(func() {
-			if err := l.send(ctx, c); err != nil {
-				for _, q := range c.questions {
-					q.err = err
-				}
-			}
+			l.settle(ctx, c)
 			c.free()
 		})
 	}
 	wait.Wait()
 	for i, q := range asked {
-		if errs[i] != nil || q.err != nil {
-			failed = append(failed, i)
+		if q != nil {
+			errs[i] = q.err
 		}
 	}
-	return failed
+	return errs
+}
+
+// settle makes a call for which nobody waits. Each question gets its error.
+func (l *lane) settle(ctx context.Context, c *call) {
+	err := l.answers(ctx)
+	if err == nil {
+		ctx, cancel := context.WithTimeout(ctx, settleTimeout)
+		defer cancel()
+		err = l.send(ctx, c)
+	}
+	for _, q := range c.questions {
+		if q.err == nil {
+			q.err = err
+		}
+	}
+}
+
+// answers finds out, if the last call has failed, whether Redis answers one that asks for
+// nothing: one that hangs may carry out what it gets, and not say so. So of the
+// corrections only those are in doubt that were under way when it began to hang. The
+// breaker does not hear of it, for whoever answers may be unable to charge.
+func (l *lane) answers(ctx context.Context) error {
+	if !l.breaker.failing() {
+		return nil
+	}
+	if l.breaker.state() == store.BreakerOpen {
+		return *l.breaker.cause.Load()
+	}
+	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
+	defer cancel()
+	c := newCall()
+	defer c.free()
+	if err := l.evaluate(ctx, c, false); err != nil {
+		return unsentError{err}
+	}
+	return nil
 }

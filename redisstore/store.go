@@ -32,8 +32,7 @@ type Store struct {
 
 	presence *presence
 
-	// warned is when damage was last spoken of, in nanoseconds of Unix time.
-	warned atomic.Int64
+	damaged, losing rarely // what was last warned of
 }
 
 // New makes a store. It checks the options and does not connect: Redis may come later.
@@ -127,7 +126,7 @@ func (s *Store) take(ctx context.Context, checks []store.Check, decisions []algo
 		s.remember(q, checks, sent)
 	}
 	if q.damaged != nil {
-		s.warn(q.damaged.Zone())
+		s.warnDamaged(q.damaged.Zone())
 	}
 	s.hold(q, checks)
 	q.free()
@@ -224,14 +223,4 @@ func (s *Store) Close() error {
 		return err
 	}
 	return nil
-}
-
-// warn says that a stored state was damaged, at most once a minute.
-func (s *Store) warn(zone string) {
-	now, last := time.Now().UnixNano(), s.warned.Load()
-	if now-last < int64(time.Minute) || !s.warned.CompareAndSwap(last, now) {
-		return
-	}
-	s.logger().Warn("a state in Redis is not one of this version and counts as none; it is replaced with the next charge",
-		zap.String("zone", zone), zap.String("key_prefix", s.prefix))
 }

@@ -18,6 +18,10 @@ type Stats struct {
 	// DenyHits are the refusals that needed no call, because an earlier answer said for
 	// how long to refuse. It only grows.
 	DenyHits uint64
+
+	// Lost are the refunds and late costs that were given up, because the backend may have
+	// carried them out and did not say so, or was away for too long. It only grows.
+	Lost uint64
 }
 
 // Breaker states.

@@ -1,0 +1,177 @@
+package redisstore_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/store"
+	"github.com/seed-161337e5/caddyratelimit/store/storetest"
+)
+
+// remembering is a Redis that comes back with what it had.
+func remembering() redistest.Option { return redistest.WithArgs("--appendonly", "yes") }
+
+// chargeAll charges n keys of a rule, and returns how to correct that.
+func chargeAll(t *testing.T, s *redisstore.Store, rule *store.Rule, n int) (charged []store.Correction) {
+	t.Helper()
+	checks := make([]store.Check, n)
+	for i := range checks {
+		checks[i] = store.Check{Rule: rule, Key: fmt.Sprint(i), Cost: onceCost, Hold: storetest.Hold(rule)}
+	}
+	for i, d := range ask(t, s, checks...) {
+		if !d.Allowed {
+			t.Fatalf("%+v", d)
+		}
+		charged = append(charged, store.Correction{Check: checks[i], At: d.At, Turn: d.Turn(), Delta: onceDelta(i)})
+	}
+	return charged
+}
+
+// TestCorrectionsWaitForRedis: refunds and late costs that come up while Redis is away
+// reach it when it is back, but for those that it was hearing when it fell silent.
+func TestCorrectionsWaitForRedis(t *testing.T) {
+	for name, c := range map[string]struct {
+		leave, comeBack func(*redistest.Server)
+		most            uint64 // as many may be in doubt
+	}{
+		"killed": {(*redistest.Server).Kill, (*redistest.Server).Restart, 0},
+		"frozen": {(*redistest.Server).Freeze, (*redistest.Server).Thaw, redisstore.SettleBatch},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := redistest.Start(t, remembering())
+			s := open(t, redisstore.Options{Address: server.Addr(), Timeout: time.Second})
+			w := newOnce(t, s)
+			charged := chargeAll(t, s, w.late, 250)
+			var slots []store.Correction
+			for range onceSlots {
+				slot, _ := w.charge(store.Check{Rule: w.slots, Cost: 1, Hold: storetest.Hold(w.slots)})
+				slot.Delta = -1
+				slots = append(slots, slot)
+			}
+			c.leave(server)
+			for i, late := range charged {
+				w.correct(late, late.Delta)
+				if i%100 == 50 {
+					s.Settled()
+				}
+			}
+			s.Settle(slots...)
+			s.Settled()
+			if n := s.Waiting(); n < len(charged)-int(c.most)+len(slots) {
+				t.Errorf("%d corrections wait of %d", n, len(charged)+len(slots))
+			}
+			c.comeBack(server)
+			w.checkCorrections(server, mayBeMade)
+			if lost := s.Stats().Lost; lost > c.most {
+				t.Errorf("%d are in doubt, want at most %d", lost, c.most)
+			}
+			if held := server.Admin().ZCard(context.Background(), s.Key(w.slots, "")).Val(); held != 0 {
+				t.Errorf("%d slots are still held", held)
+			}
+		})
+	}
+}
+
+func lends(a algorithms.Algorithm) bool {
+	_, ok := a.(algorithms.Lender)
+	return ok
+}
+
+// TestCorrectionsComeTooLate: what has waited for longer than its charge counts is not
+// charged to another window, but what still counts is.
+func TestCorrectionsComeTooLate(t *testing.T) {
+	const short = 300 * time.Millisecond
+	server := redistest.Start(t, remembering())
+	s := open(t, redisstore.Options{Address: server.Addr()})
+	var all, gone []store.Correction
+	for _, name := range algorithms.Names() {
+		if a, _ := algorithms.Get(name); !lends(a) {
+			gone = append(gone, chargeAll(t, s, storetest.Rule(t, "short-"+name, name, storetest.Limit(name, 100, short)), 2)...)
+		}
+	}
+	all = append(all, gone...)
+	daily := storetest.Rule(t, "daily", "fixed_window", algorithms.Limit{Events: 100, Calendar: algorithms.Month})
+	w := newOnce(t, s)
+	for _, rule := range []*store.Rule{w.late, daily} {
+		all = append(all, chargeAll(t, s, rule, 2)...)
+	}
+	dump := func(c store.Correction) string {
+		return server.Admin().Dump(context.Background(), s.Key(c.Rule, c.Key)).Val()
+	}
+	before := make(map[string]string)
+	for _, c := range gone {
+		before[s.Key(c.Rule, c.Key)] = dump(c)
+	}
+	server.Kill()
+	s.Settle(all...)
+	s.Settled()
+	time.Sleep(3 * short) // sliding_window_counter counts for two windows
+	server.Restart()
+	awaitSettled(t, s)
+	for _, c := range gone {
+		if now := dump(c); now != "" && now != before[s.Key(c.Rule, c.Key)] { // it may have expired
+			t.Errorf("%s was corrected by %d when its window was over", c.Rule.Zone(), c.Delta)
+		}
+	}
+	for _, c := range all[len(gone):] {
+		key := s.Key(c.Rule, c.Key)
+		if got := charges(t, server, []onceAttempt{{keys: []string{key}}})[key]; got != int(onceCost+c.Delta) {
+			t.Errorf("%s was corrected by %d: Redis counts %d", c.Rule.Zone(), c.Delta, got)
+		}
+	}
+	if lost := s.Stats().Lost; lost != 0 {
+		t.Errorf("%d were in doubt", lost)
+	}
+}
+
+// TestCloseSendsWhatWaits: also if Redis has come back so lately that nobody has noticed.
+// Where it does not come back, the log says how much was lost.
+func TestCloseSendsWhatWaits(t *testing.T) {
+	server := redistest.Start(t, remembering())
+	core, logs := observer.New(zap.WarnLevel)
+	for _, back := range []bool{true, false} {
+		s := open(t, redisstore.Options{Address: server.Addr(), Logger: func() *zap.Logger { return zap.New(core) }})
+		w := newOnce(t, s)
+		charged := chargeAll(t, s, w.late, 10)
+		server.Kill()
+		for s.Breaker() != store.BreakerOpen {
+			if attempt(s, w.hot) == nil {
+				t.Fatal("answered, but Redis is dead")
+			}
+		}
+		for _, late := range charged {
+			w.correct(late, late.Delta)
+		}
+		if back {
+			server.Restart()
+		}
+		closed(t, s)
+		if !back {
+			server.Restart()
+			if lost := s.Stats().Lost; lost != 10 {
+				t.Errorf("%d were lost, want 10", lost)
+			}
+			continue
+		}
+		for key, delta := range w.corrected {
+			if got := charges(t, server, []onceAttempt{{keys: []string{key}}})[key]; got != int(onceCost+delta) {
+				t.Errorf("%s was corrected by %d: Redis counts %d", key, delta, got)
+			}
+		}
+		if err := server.Admin().FlushAll(context.Background()).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	said := logs.All()
+	if len(said) != 1 || said[0].ContextMap()["count"] != uint64(10) {
+		t.Errorf("the log says %v", said)
+	}
+}

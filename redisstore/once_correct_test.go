@@ -1,0 +1,149 @@
+package redisstore_test
+
+import (
+	"context"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/faultproxy"
+	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/store"
+	"github.com/seed-161337e5/caddyratelimit/store/storetest"
+)
+
+// onceCost is what is charged where it is corrected then, by less than half: if that is
+// done twice, it shows.
+const onceCost = 5
+
+// onceCorrections is how many corrections make a test.
+const onceCorrections = 50
+
+// onceDelta is by how much charge n is corrected: some are refunds, some late costs.
+func onceDelta(n int) int64 { return []int64{-2, 3}[n%2] }
+
+// TestCorrectedAtMostOnce loses the requests and replies of corrections alone, each in one
+// call with a slot that is given back.
+func TestCorrectedAtMostOnce(t *testing.T) {
+	for _, c := range []struct {
+		fault faultproxy.Fault
+		lost  lostCharge
+		n     int // as many are in doubt, at least
+	}{
+		{faultproxy.CutBefore, neverMade, 10},
+		{faultproxy.CutAfter, alwaysMade, 10},
+		{faultproxy.CutWithin, alwaysMade, 10},
+		{faultproxy.SwallowReply, alwaysMade, 2},
+	} {
+		t.Run(c.fault.String(), func(t *testing.T) {
+			server := redistest.Start(t)
+			proxy := faultproxy.Start(t, server.Addr())
+			s := open(t, redisstore.Options{Address: proxy.Addr(), Timeout: 10 * time.Second})
+			w := newOnce(t, s)
+			doubts := func() int { return int(s.Stats().Lost) }
+			for n := 0; n < 200 || n < 600 && doubts() < c.n; n++ {
+				late, charged := w.charge(store.Check{Rule: w.late, Key: strconv.Itoa(n), Cost: onceCost})
+				slot, held := w.charge(store.Check{Rule: w.slots, Cost: 1, Hold: storetest.Hold(w.slots)})
+				if doubts() < c.n {
+					proxy.Inject(nth(int64(1+n/2%2), c.fault))
+				}
+				if held {
+					slot.Delta = -1
+					s.Settle(slot)
+				}
+				if charged {
+					w.correct(late, onceDelta(n))
+				}
+				s.Settled()
+				proxy.Inject(nil)
+			}
+			w.checkCorrections(server, c.lost)
+			if doubts() < c.n {
+				t.Errorf("%d corrections were in doubt, want %d for the test to say something", doubts(), c.n)
+			}
+			if held := server.Admin().ZCard(context.Background(), s.Key(w.slots, "")).Val(); held != 0 {
+				t.Errorf("%d slots are still held", held)
+			}
+		})
+	}
+}
+
+// nth has one script meet a fault: the first, or one after it, for the first may be one
+// that finds out whether Redis answers.
+func nth(n int64, fault faultproxy.Fault) func(string) faultproxy.Fault {
+	var scripts atomic.Int64
+	return func(name string) faultproxy.Fault {
+		if (name == "evalsha" || name == "eval") && scripts.Add(1) == n {
+			return fault
+		}
+		return faultproxy.None
+	}
+}
+
+// charge takes, and returns how to correct what was charged.
+func (w *once) charge(c store.Check) (charged store.Correction, ok bool) {
+	decisions := make([]algorithms.Decision, 1)
+	if err := w.store.Take(context.Background(), []store.Check{c}, decisions); err != nil {
+		time.Sleep(20 * time.Millisecond) // as long as a client takes to come again
+		return charged, false
+	}
+	d := &decisions[0]
+	return store.Correction{Check: c, At: d.At, Turn: d.Turn()}, d.Allowed
+}
+
+// correct changes a charge, once.
+func (w *once) correct(c store.Correction, delta int64) {
+	c.Delta = delta
+	w.store.Settle(c)
+	w.mu.Lock()
+	w.corrected[w.store.Key(c.Rule, c.Key)] = delta
+	w.mu.Unlock()
+}
+
+// corrections is how many charges have been corrected so far.
+func (w *once) corrections() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.corrected)
+}
+
+// checkCorrections compares what was asked for with what Redis has counted: nothing was
+// corrected twice, and what was given up is all that may be missing.
+func (w *once) checkCorrections(server *redistest.Server, lost lostCharge) {
+	w.t.Helper()
+	awaitSettled(w.t, w.store)
+	var keys []string
+	for key := range w.corrected {
+		keys = append(keys, key)
+	}
+	missing := 0
+	for key, count := range charges(w.t, server, []onceAttempt{{keys: keys}}) {
+		switch delta := w.corrected[key]; int64(count) {
+		case onceCost + delta:
+		case onceCost:
+			missing++
+		default:
+			w.t.Errorf("%s was charged %d and corrected by %d: Redis counts %d", key, onceCost, delta, count)
+		}
+	}
+	doubts := int(w.store.Stats().Lost)
+	w.t.Logf("%d corrections: %d in doubt, %d not carried out", len(keys), doubts, missing)
+	least, most := lost.bounds(doubts)
+	if made := doubts - missing; len(keys) < onceCorrections || made < least || made > most {
+		w.t.Errorf("of %d corrections %d were in doubt and %d not carried out", len(keys), doubts, missing)
+	}
+}
+
+// awaitSettled waits until no correction waits.
+func awaitSettled(t *testing.T, s *redisstore.Store) {
+	t.Helper()
+	for start := time.Now(); s.Waiting() > 0; s.Settled() {
+		if time.Since(start) > 30*time.Second {
+			t.Fatalf("%d corrections still wait", s.Waiting())
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}

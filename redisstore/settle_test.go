@@ -1,0 +1,198 @@
+package redisstore_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/store"
+	"github.com/seed-161337e5/caddyratelimit/store/storetest"
+)
+
+// TestCorrectionsThatFail meets errors with corrections under way. What did not run is
+// carried out when all is well again, and what may have run is not sent again.
+func TestCorrectionsThatFail(t *testing.T) {
+	ctx := context.Background()
+	set := func(server *redistest.Server, option, value string) {
+		if err := server.Admin().ConfigSet(ctx, option, value).Err(); err != nil {
+			t.Errorf("%s %s: %v", option, value, err)
+		}
+	}
+	user := redisstore.Options{Username: "limiter", Password: "s3cret"}
+	rights := func(more ...string) redistest.Option {
+		return redistest.WithUser("limiter", "s3cret", append(leastACL(t), more...)...)
+	}
+	grant := func(server *redistest.Server, rule string) {
+		if err := server.Admin().Do(ctx, "acl", "setuser", "limiter", rule).Err(); err != nil {
+			t.Error(err)
+		}
+	}
+	type servers = func(*redistest.Server)
+	for _, c := range []struct {
+		name        string
+		server      redistest.Option
+		options     redisstore.Options
+		breaks, fix servers
+		again       bool // nothing of it ran, and it is sent again
+		count       int  // what Redis counts in the end of 5 that were charged, less a refund of 2
+		events      int  // and of 5 with a late cost of 3
+	}{
+		{name: "dead", server: redistest.WithArgs("--appendonly", "yes"), breaks: (*redistest.Server).Kill, fix: (*redistest.Server).Restart, again: true, count: 3, events: 8},
+		{name: "frozen", breaks: (*redistest.Server).Freeze, fix: (*redistest.Server).Thaw, count: 3, events: 8},
+		{
+			name:   "out of memory",
+			breaks: func(s *redistest.Server) { set(s, "maxmemory", "1") },
+			fix:    func(s *redistest.Server) { set(s, "maxmemory", "0") },
+			again:  true, count: 3, events: 8,
+		},
+		{
+			name:   "a replica",
+			breaks: func(s *redistest.Server) { s.Admin().ReplicaOf(ctx, "127.0.0.1", "1") },
+			fix:    func(s *redistest.Server) { s.Admin().ReplicaOf(ctx, "NO", "ONE") },
+			again:  true, count: 3, events: 8,
+		},
+		{
+			name:   "a replica without a master",
+			server: redistest.WithArgs("--replica-serve-stale-data", "no"),
+			breaks: func(s *redistest.Server) { s.Admin().ReplicaOf(ctx, "127.0.0.1", "1") },
+			fix:    func(s *redistest.Server) { s.Admin().ReplicaOf(ctx, "NO", "ONE") },
+			again:  true, count: 3, events: 8,
+		},
+		{
+			name:   "no replicas",
+			breaks: func(s *redistest.Server) { set(s, "min-replicas-to-write", "1") },
+			fix:    func(s *redistest.Server) { set(s, "min-replicas-to-write", "0") },
+			again:  true, count: 3, events: 8,
+		},
+		{
+			name:   "disk full",
+			breaks: func(s *redistest.Server) { failToSave(t, s) },
+			fix:    func(s *redistest.Server) { set(s, "stop-writes-on-bgsave-error", "no") },
+			again:  true, count: 3, events: 8,
+		},
+		{
+			name:   "another script runs",
+			breaks: func(s *redistest.Server) { occupy(t, s) },
+			fix:    func(s *redistest.Server) { s.Admin().ScriptKill(ctx) },
+			again:  true, count: 3, events: 8,
+		},
+		{
+			name: "another password", server: redistest.WithPassword("s3cret"), options: redisstore.Options{Password: "s3cret"},
+			breaks: func(s *redistest.Server) { set(s, "requirepass", "other"); disconnect(t, s) },
+			fix:    func(s *redistest.Server) { set(s, "requirepass", "s3cret") },
+			again:  true, count: 3, events: 8,
+		},
+		{
+			name: "no right to run scripts", server: rights(), options: user,
+			breaks: func(s *redistest.Server) { grant(s, "-evalsha") },
+			fix:    func(s *redistest.Server) { grant(s, "+evalsha") },
+			again:  true, count: 3, events: 8,
+		},
+		{
+			// The log has been charged when the script comes to write the count.
+			name: "no right to write counts", server: rights(), options: user,
+			breaks: func(s *redistest.Server) { grant(s, "-set") },
+			fix:    func(s *redistest.Server) { grant(s, "+set") },
+			count:  5, events: 8,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if c.server == nil {
+				c.server = redistest.WithArgs()
+			}
+			server := redistest.Start(t, c.server)
+			c.options.Address, c.options.Timeout = server.Addr(), time.Second
+			s := open(t, c.options)
+			counted := storetest.Rule(t, "count", "fixed_window", algorithms.Limit{Events: 100, Window: time.Hour, Align: algorithms.AlignFirstRequest})
+			logged := storetest.Rule(t, "log", "sliding_window_log", algorithms.Limit{Events: 100, Window: time.Hour})
+			lent := storetest.Rule(t, "lent", "concurrency", algorithms.Limit{Events: 100, Lease: time.Hour})
+			checks := []store.Check{
+				{Rule: lent, Cost: 1, Hold: storetest.Hold(lent)},
+				{Rule: logged, Cost: 5},
+				{Rule: counted, Cost: 5},
+			}
+			decisions := ask(t, s, checks...)
+			late := make([]store.Correction, len(checks))
+			for i := range checks {
+				late[i] = store.Correction{Check: checks[i], At: decisions[i].At, Turn: decisions[i].Turn(), Delta: []int64{-1, 3, -2}[i]}
+			}
+			// First the log, so that none of the scripts begins with what may be repeated.
+			slices.SortFunc(late, func(a, b store.Correction) int { return strings.Compare(b.Rule.Zone(), a.Rule.Zone()) })
+
+			c.breaks(server)
+			s.Settle(late...)
+			s.Settled()
+			lost, want := s.Stats().Lost, uint64(0)
+			if !c.again {
+				want = 2
+			}
+			if lost != want || s.Waiting() == 0 {
+				t.Errorf("%d were given up, want %d; %d wait", lost, want, s.Waiting())
+			}
+			if err := attempt(s, counted); err == nil || redisstore.MayHaveRun(err) == c.again {
+				t.Errorf("may have run: %v, want %v: %v", redisstore.MayHaveRun(err), !c.again, err)
+			} else {
+				t.Log(err)
+			}
+			c.fix(server)
+			awaitSettled(t, s)
+			count := charges(t, server, []onceAttempt{{keys: []string{s.Key(counted, "")}}})[s.Key(counted, "")]
+			events := server.Admin().LLen(ctx, s.Key(logged, "")).Val()
+			if count != c.count || int(events) != c.events {
+				t.Errorf("counted %d and logged %d, want %d and %d", count, events, c.count, c.events)
+			}
+			if held := server.Admin().ZCard(ctx, s.Key(lent, "")).Val(); held != 0 {
+				t.Errorf("%d slots are still held", held)
+			}
+			if lost := s.Stats().Lost; lost != want {
+				t.Errorf("in the end %d were given up, want %d", lost, want)
+			}
+		})
+	}
+}
+
+// failToSave has Redis fail to save, so that it takes no more writes.
+func failToSave(t *testing.T, server *redistest.Server) {
+	ctx := context.Background()
+	dir := server.Admin().ConfigGet(ctx, "dir").Val()["dir"]
+	if err := os.Mkdir(filepath.Join(dir, "dump.rdb"), 0o700); err != nil { // a file cannot take its place
+		t.Error(err)
+	}
+	if err := server.Admin().ConfigSet(ctx, "save", "3600 1").Err(); err != nil {
+		t.Error(err)
+	}
+	if err := server.Admin().BgSave(ctx).Err(); err != nil {
+		t.Error(err)
+	}
+	for start := time.Now(); !strings.Contains(server.Admin().Info(ctx, "persistence").Val(), "rdb_last_bgsave_status:err"); {
+		if time.Since(start) > 20*time.Second {
+			t.Fatal("it did not fail to save")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// occupy has Redis run a script without an end.
+func occupy(t *testing.T, server *redistest.Server) {
+	ctx := context.Background()
+	if err := server.Admin().ConfigSet(ctx, "busy-reply-threshold", "1").Err(); err != nil {
+		t.Skip(err) // Redis 6.2 calls it otherwise
+	}
+	go server.Admin().Eval(ctx, "while true do end", nil)
+	for start := time.Now(); !redis.HasErrorPrefix(server.Admin().Ping(ctx).Err(), "BUSY"); {
+		if time.Since(start) > 20*time.Second {
+			t.Fatal("it is not busy")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}

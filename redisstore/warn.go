@@ -1,0 +1,36 @@
+package redisstore
+
+import (
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// rarely lets something be said at most once a minute.
+type rarely struct{ last atomic.Int64 } // nanoseconds of Unix time
+
+func (r *rarely) now() bool {
+	now, last := time.Now().UnixNano(), r.last.Load()
+	return now-last >= int64(time.Minute) && r.last.CompareAndSwap(last, now)
+}
+
+// warnDamaged says that a stored state was damaged.
+func (s *Store) warnDamaged(zone string) {
+	if s.damaged.now() {
+		s.logger().Warn("a state in Redis is not one of this version and counts as none; it is replaced with the next charge",
+			zap.String("zone", zone), zap.String("key_prefix", s.prefix))
+	}
+}
+
+// warnLost says that corrections were given up, if there are more than the told so far,
+// and returns how many have been told now. The last word does not wait for its minute.
+func (s *Store) warnLost(told uint64, last bool) uint64 {
+	lost, cause := s.returns.losses()
+	if lost == told || !last && !s.losing.now() {
+		return told
+	}
+	s.logger().Warn("refunds and late costs were given up that Redis has not confirmed; nothing is carried out twice",
+		zap.Uint64("count", lost-told), zap.String("key_prefix", s.prefix), zap.Error(cause))
+	return lost
+}
