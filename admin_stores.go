@@ -42,6 +42,9 @@ type storeAnswer struct {
 	Errors        map[string]int64 `json:"errors,omitempty"`
 	DenyCacheHits uint64           `json:"deny_cache_hits,omitempty"`
 
+	// LostCorrections are refunds and late costs that were given up.
+	LostCorrections uint64 `json:"lost_corrections,omitempty"`
+
 	// Instances is how many Caddys use the store.
 	Instances int `json:"instances,omitempty"`
 
@@ -114,7 +117,7 @@ func (s *runningStore) answer(c *adminCall) storeAnswer {
 	answer.Failing = !shared.health.answers()
 	if observed, ok := shared.Store.(store.Observed); ok {
 		stats := observed.Stats()
-		answer.Breaker, answer.DenyCacheHits = stats.Breaker, stats.DenyHits
+		answer.Breaker, answer.DenyCacheHits, answer.LostCorrections = stats.Breaker, stats.DenyHits, stats.Lost
 		answer.InUse = maps.Clone(stats.Held)
 	}
 	if fleet, ok := shared.Store.(store.Fleet); ok {

@@ -74,11 +74,12 @@ var (
 	descErrors    = desc("store_errors_total", "Decisions that the store did not give, by kind of error.", "store", "kind")
 	descBreaker   = desc("store_breaker_state", "1 for the state that the breaker in front of the store is in, 0 for the others.", "store", "state")
 	descDenyHits  = desc("store_deny_cache_hits_total", "Refusals that needed no call, for an earlier answer had said how long to refuse.", "store")
+	descLost      = desc("store_lost_corrections_total", "Refunds and late costs that were given up, because the store did not say whether it carried them out, or was away for too long.", "store")
 	descInstances = desc("store_instances", "Processes that share the store, this one included.", "store")
 
 	descs = []*prometheus.Desc{
 		descRequests, descDeclined, descTime, descKeys, descConfig, descDecisions, descInUse,
-		descUp, descLatency, descErrors, descBreaker, descDenyHits, descInstances,
+		descUp, descLatency, descErrors, descBreaker, descDenyHits, descLost, descInstances,
 	}
 )
 
@@ -196,6 +197,7 @@ func (c collection) store(s observedStore, zones []*Zone) {
 		}
 	}
 	c.send(descDenyHits, prometheus.CounterValue, float64(stats.DenyHits), s.name)
+	c.send(descLost, prometheus.CounterValue, float64(stats.Lost), s.name)
 	if fleet, ok := s.shared.Store.(store.Fleet); ok {
 		c.send(descInstances, prometheus.GaugeValue, float64(fleet.Instances()), s.name)
 	}
