@@ -97,6 +97,63 @@ func TestLateChargesAfterReload(t *testing.T) {
 	})
 }
 
+// TestLateChargesWhileRedisIsAway: what comes up while Redis is away waits for it, over
+// reloads that keep the store. What a frozen one was sent it carries out when it goes on,
+// and nobody sends it again; but nobody knows, so it is counted as lost.
+func TestLateChargesWhileRedisIsAway(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		leave, comeBack func(*redistest.Server)
+		lost            bool
+	}{
+		"killed": {(*redistest.Server).Kill, (*redistest.Server).Restart, false},
+		"frozen": {(*redistest.Server).Freeze, (*redistest.Server).Thaw, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t, redistest.WithArgs("--appendonly", "yes")) // it comes back with its counts
+			b := startBackend(t, late)
+			config := lateSite(redis(server.Addr()))
+			s := startCaddy(t, config, b.variable())
+			answers := make(chan int, 2)
+			for _, header := range [][]string{{"X-Use", "50"}, {"X-Fail", "1"}} {
+				go func() {
+					a, _ := send(newClient(t, ""), s.url("/"), append(header, "X-Client", "me", "X-Gate", "away")...)
+					answers <- a.status
+				}()
+			}
+			b.awaitInside(t, 2)
+			awaitLeft(t, s, "while both are under way", "me", 98)
+			c.leave(server)
+			// Each time the zone and the store stay, and the handler does not.
+			reload := func(status int) {
+				s.mustLoad(strings.Replace(config, "rate_limit {", fmt.Sprintf("rate_limit {\nstatus %d\n", status), 1))
+			}
+			reload(420)
+			b.open("away")
+			if first, second := <-answers, <-answers; first+second != http.StatusOK+http.StatusTeapot {
+				t.Fatalf("answers %d and %d", first, second)
+			}
+			lost := func() bool {
+				text, err := s.admin(http.MethodGet, "/metrics", "", "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				return nonzero(t, text)[`store_lost_corrections_total{store="redis `+server.Addr()+`"}`] > 0
+			}
+			if c.lost {
+				waitFor(t, "corrections to be in doubt", lost)
+			}
+			reload(421)
+			c.comeBack(server)
+			awaitLeft(t, s, "when Redis is back", "me", 50)
+			if lost() != c.lost {
+				t.Errorf("corrections were lost: %v", !c.lost)
+			}
+		})
+	}
+}
+
 // TestLateChargesAfterTheClientLeft: a client that hangs up pays, and gets back, all the
 // same.
 func TestLateChargesAfterTheClientLeft(t *testing.T) {
