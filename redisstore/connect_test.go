@@ -31,11 +31,19 @@ func leastACL(t *testing.T) []string {
 	return strings.Fields(rules)
 }
 
-// works takes with every algorithm, and resets.
-func works(t *testing.T, s store.Store) {
+// works takes with every algorithm, gives back, charges more and resets.
+func works(t *testing.T, s *redisstore.Store) {
 	t.Helper()
 	for _, name := range algorithms.Names() {
 		rule := storetest.Rule(t, "zone", name, storetest.Limit(name, 2, time.Hour))
+		c := store.Check{Rule: rule, Key: "another", Cost: 1, Hold: storetest.Hold(rule)}
+		for _, delta := range []int64{1, -1} {
+			d := ask(t, s, c)[0]
+			s.Settle(store.Correction{Check: c, At: d.At, Turn: d.Turn(), Delta: delta})
+			if s.Settled(); s.Waiting() > 0 || s.Stats().Lost > 0 {
+				t.Fatalf("%s: a correction by %d failed", name, delta)
+			}
+		}
 		for i := range 3 {
 			if d := take(t, s, rule, "client", 1); d.Allowed != (i < 2) {
 				t.Fatalf("%s, request %d: %+v", name, i+1, d)
