@@ -32,8 +32,8 @@ const (
 // many questions wait as are under way. So who comes alone is sent alone and at once,
 // and the more come, the more share a call: what costs is the way, not the decision.
 //
-// Before a call is made, those goroutines have their turn that could run at once: on a
-// busy machine most of them bring questions, and where there are none it takes no time.
+// Where the last call was shared, those goroutines have their turn before the next one
+// that could run at once: on a busy machine most of them bring questions.
 type batcher struct {
 	// send sends a call. Its error is that of all questions, or each has its own.
 	send    func(ctx context.Context, c *call) error
@@ -44,6 +44,7 @@ type batcher struct {
 
 	mu         sync.Mutex
 	calls      int
+	shared     bool      // the last call was for several questions
 	underWay   int       // questions of the calls
 	head, tail *question // that wait
 	waiting    int
@@ -60,9 +61,11 @@ func (b *batcher) ask(ctx context.Context, q *question) error {
 		return b.wait(ctx, q)
 	}
 	b.calls++
-	b.mu.Unlock()
-	runtime.Gosched()
-	b.mu.Lock()
+	if b.shared {
+		b.mu.Unlock()
+		runtime.Gosched()
+		b.mu.Lock()
+	}
 	if b.head != q || b.tail != q { // others came, or took it along
 		b.mu.Unlock()
 		b.start()
@@ -70,6 +73,7 @@ func (b *batcher) ask(ctx context.Context, q *question) error {
 	}
 	b.pop()
 	b.underWay++
+	b.shared = false
 	b.mu.Unlock()
 
 	ctx, cancel := context.WithTimeout(ctx, b.timeout)
@@ -204,6 +208,7 @@ func (b *batcher) fill(c *call) {
 			popped = append(popped, q)
 		}
 		b.underWay += len(popped)
+		b.shared = len(c.questions)+len(popped) > 1
 		b.mu.Unlock()
 		for _, q := range popped {
 			c.add(q)
