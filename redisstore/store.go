@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"sync/atomic"
 	"time"
 
@@ -219,8 +220,10 @@ func (s *Store) Breaker() string {
 func (s *Store) Close() error {
 	s.presence.leave()
 	s.returns.stop()
-	if err := s.topology.close(); err != nil && !errors.Is(err, redis.ErrClosed) {
-		return err
+	err := s.topology.close()
+	var broken net.Error // a connection that breaks as it is closed is closed too
+	if errors.Is(err, redis.ErrClosed) || errors.As(err, &broken) {
+		return nil
 	}
-	return nil
+	return err
 }
