@@ -77,7 +77,7 @@ func newEndpoint(cmd *cobra.Command) (*endpoint, error) {
 
 // call asks the endpoint, with a body in JSON unless that is nil. The path is relative to
 // the admin API's.
-func (e *endpoint) call(method, path string, query url.Values, body any) (*http.Response, error) {
+func (e *endpoint) call(method, path string, query url.Values, body map[string]any) (*http.Response, error) {
 	if len(query) > 0 {
 		path += "?" + query.Encode()
 	}
@@ -97,7 +97,7 @@ func (e *endpoint) call(method, path string, query url.Values, body any) (*http.
 }
 
 // change has something done at the endpoint.
-func (e *endpoint) change(method, path string, query url.Values, body any) error {
+func (e *endpoint) change(method, path string, query url.Values, body map[string]any) error {
 	response, err := e.call(method, path, query, body)
 	if err != nil {
 		return err

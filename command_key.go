@@ -159,14 +159,18 @@ override stays. With Redis that holds for all Caddys; another one that remembers
 refusal of this key does so for another second at most (deny_cache).
 ` + keyHelp,
 		Example: "  caddy rate-limit reset clients 203.0.113.7",
-	}, http.MethodDelete, "/key", false)
+	}, http.MethodDelete, "/key", nil, false)
 }
 
 // changeCommand makes a command of what does something with a key, and perhaps shows
-// then where it stands.
-func changeCommand(cmd *cobra.Command, method, path string, show bool) *cobra.Command {
+// then where it stands. What it asks for may have a body, for which it has flags.
+func changeCommand(cmd *cobra.Command, method, path string, flags func(*cobra.Command) func() map[string]any, show bool) *cobra.Command {
 	cmd.Args, cmd.ValidArgsFunction = cobra.MinimumNArgs(1), completeZones
 	query := keyFlags(cmd)
+	body := func() map[string]any { return nil }
+	if flags != nil {
+		body = flags(cmd)
+	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		e, err := newEndpoint(cmd)
 		if err != nil {
@@ -176,13 +180,13 @@ func changeCommand(cmd *cobra.Command, method, path string, show bool) *cobra.Co
 		if err != nil {
 			return err
 		}
-		return e.changeKey(method, args[0], path, q, nil, show)
+		return e.changeKey(method, args[0], path, q, body(), show)
 	}
 	return cmd
 }
 
 // changeKey does something with a key.
-func (e *endpoint) changeKey(method, zone, path string, query url.Values, body any, show bool) error {
+func (e *endpoint) changeKey(method, zone, path string, query url.Values, body map[string]any, show bool) error {
 	if err := e.change(method, zonePath(zone, path), query, body); err != nil || !show {
 		return err
 	}

@@ -66,7 +66,7 @@ The zone must have the option overrides.
 }
 
 func banCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return changeCommand(&cobra.Command{
 		Use:   "ban <zone> [<key>...]",
 		Short: "Refuses all that a key asks for",
 		Long: `
@@ -76,24 +76,8 @@ unban' or for as long as --for says. It takes the place of another override.
 
 The zone must have the option overrides.
 ` + keyHelp,
-		Example:           "  caddy rate-limit ban clients 203.0.113.7 --for 1h --note 'scrapes prices'",
-		Args:              cobra.MinimumNArgs(1),
-		ValidArgsFunction: completeZones,
-	}
-	query := keyFlags(cmd)
-	body := lastingFlags(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		e, err := newEndpoint(cmd)
-		if err != nil {
-			return err
-		}
-		q, err := query(args[1:])
-		if err != nil {
-			return err
-		}
-		return e.changeKey(http.MethodPut, args[0], "/key/ban", q, body(), true)
-	}
-	return cmd
+		Example: "  caddy rate-limit ban clients 203.0.113.7 --for 1h --note 'scrapes prices'",
+	}, http.MethodPut, "/key/ban", lastingFlags, true)
 }
 
 func unbanCommand() *cobra.Command {
@@ -108,7 +92,7 @@ Caddys; where the zone has no overrides, another one may remember the ban for an
 second (deny_cache).
 ` + keyHelp,
 		Example: "  caddy rate-limit unban clients 203.0.113.7",
-	}, http.MethodDelete, "/key/ban", true)
+	}, http.MethodDelete, "/key/ban", nil, true)
 }
 
 // lastingFlags adds the flags that say for how long and why, and returns what makes the

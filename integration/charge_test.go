@@ -1,16 +1,11 @@
 package integration_test
 
 import (
-	"crypto/tls"
 	"fmt"
 	"io"
 	"net/http"
 	"strconv"
 	"testing"
-
-	"github.com/quic-go/quic-go/http3"
-
-	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
 )
 
 // chargingSite is a limit of 100 that counts only failures. A cost of 0 looks at it.
@@ -73,30 +68,9 @@ func failing(_ *backend, w http.ResponseWriter, r *http.Request) {
 func TestChargeOnResponse(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store string) {
-		port := redistest.FreePort(t)
-		certificate, key, roots := selfSigned(t)
 		b := startBackend(t, failing)
-		s := startCaddy(t, caddyfile("rate_limit {\n"+store+"}", chargingSite)+fmt.Sprintf(`
-https://:%d {
-	bind 127.0.0.1
-	tls %s %s
-	%s
-}
-`, port, certificate, key, chargingSite), b.variable())
-		config := &tls.Config{RootCAs: roots, ServerName: "localhost"}
-		h2 := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}
-		h3 := &http3.Transport{TLSClientConfig: config}
-		t.Cleanup(h2.CloseIdleConnections)
-		t.Cleanup(func() { _ = h3.Close() })
-		url := fmt.Sprintf("https://127.0.0.1:%d", port)
-		for major, to := range map[int]struct {
-			client *http.Client
-			url    string
-		}{
-			1: {newClient(t, ""), s.url("")},
-			2: {&http.Client{Transport: h2, Timeout: patience}, url},
-			3: {&http.Client{Transport: h3, Timeout: patience}, url},
-		} {
+		s, versions := startEveryVersion(t, "rate_limit {\n"+store+"}", chargingSite, b.variable())
+		for _, to := range versions {
 			for i, e := range []struct {
 				path   string
 				header []string
@@ -120,8 +94,8 @@ https://:%d {
 				{"/auth", []string{"Authorization", "Basic YWxpY2U6aGljY3Vw"}, 200, 0},
 				{"/auth", []string{"Authorization", "Basic YWxpY2U6Z3Vlc3M="}, 401, 1},
 			} {
-				name := fmt.Sprintf("client %d of HTTP/%d", i, major)
-				what := fmt.Sprintf("HTTP/%d %s %v", major, e.path, e.header)
+				name := fmt.Sprintf("client %d of HTTP/%d", i, to.major)
+				what := fmt.Sprintf("HTTP/%d %s %v", to.major, e.path, e.header)
 				r, err := http.NewRequest(http.MethodGet, to.url+e.path, nil)
 				if err != nil {
 					t.Fatal(err)
@@ -135,7 +109,7 @@ https://:%d {
 					_, _ = io.Copy(io.Discard, response.Body)
 					response.Body.Close()
 					status = response.StatusCode
-					if response.ProtoMajor != major {
+					if response.ProtoMajor != to.major {
 						t.Errorf("%s: over HTTP/%d", what, response.ProtoMajor)
 					}
 					if response.Header.Get("X-Tokens-Used")+response.Trailer.Get("X-Tokens-Used") != "" {

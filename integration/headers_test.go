@@ -2,30 +2,17 @@ package integration_test
 
 import (
 	"bufio"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
 	"net/textproto"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/quic-go/quic-go/http3"
-
-	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
 )
 
 // startLimitedUpstream is a server that has limits of its own, and does all that a proxy must
@@ -111,37 +98,15 @@ const headersSite = `
 func TestUpstreamHeadersAreReplaced(t *testing.T) {
 	t.Parallel()
 	upstream := startLimitedUpstream(t)
-	port := redistest.FreePort(t)
-	certificate, key, roots := selfSigned(t)
 	proxy := headersSite + `
 	reverse_proxy ` + upstream.Listener.Addr().String() + ` {
 		header_up X-Zone {http.rate_limit.zone}
 	}`
-	s := startCaddy(t, caddyfile("", proxy)+fmt.Sprintf(`
-https://:%d {
-	bind 127.0.0.1
-	tls %s %s
-	%s
-}
-`, port, certificate, key, proxy))
-	config := &tls.Config{RootCAs: roots, ServerName: "localhost"}
-	h2 := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}
-	h3 := &http3.Transport{TLSClientConfig: config}
-	t.Cleanup(h2.CloseIdleConnections)
-	t.Cleanup(func() { _ = h3.Close() })
-	url := fmt.Sprintf("https://127.0.0.1:%d", port)
-	for name, to := range map[string]struct {
-		client *http.Client
-		url    string
-		major  int
-	}{
-		"HTTP/1.1": {newClient(t, ""), s.url(""), 1},
-		"HTTP/2":   {&http.Client{Transport: h2, Timeout: patience}, url, 2},
-		"HTTP/3":   {&http.Client{Transport: h3, Timeout: patience}, url, 3},
-	} {
+	s, versions := startEveryVersion(t, "", proxy)
+	for _, to := range versions {
 		for _, path := range []string{"/plain", "/stream", "/trailers", "/tight"} {
 			response, body := fetch(t, to.client, to.url+path)
-			what := name + path
+			what := fmt.Sprintf("HTTP/%d %s", to.major, path)
 			if response.ProtoMajor != to.major {
 				t.Errorf("%s: over HTTP/%d", what, response.ProtoMajor)
 			}
@@ -238,40 +203,6 @@ func throughUpgrade(t *testing.T, s *server) {
 	if line, err := reader.ReadString('\n'); line != "hello\n" {
 		t.Errorf("upgrade: echo %q, %v", line, err)
 	}
-}
-
-// selfSigned makes a certificate for localhost.
-func selfSigned(t *testing.T) (certificate, key string, roots *x509.CertPool) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), DNSNames: []string{"localhost"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	certificate, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	for file, block := range map[string]*pem.Block{certificate: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: pkcs8}} {
-		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	roots = x509.NewCertPool()
-	if parsed, err := x509.ParseCertificate(der); err == nil {
-		roots.AddCert(parsed)
-	}
-	return certificate, key, roots
 }
 
 // TestHeadersThroughErrorRoutes: what a client needs to know outlives a failing handler,

@@ -1,0 +1,88 @@
+package integration_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/quic-go/quic-go/http3"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+)
+
+// version is a client of one version of HTTP.
+type version struct {
+	major  int
+	client *http.Client
+	url    string
+}
+
+// startEveryVersion starts a Caddy that serves a site with and without TLS, and returns
+// a client for each version of HTTP.
+func startEveryVersion(t *testing.T, options, site string, variables ...string) (*server, []version) {
+	t.Helper()
+	port := redistest.FreePort(t)
+	certificate, key, roots := selfSigned(t)
+	s := startCaddy(t, caddyfile(options, site)+fmt.Sprintf(`
+https://:%d {
+	bind 127.0.0.1
+	tls %s %s
+	%s
+}
+`, port, certificate, key, site), variables...)
+	config := &tls.Config{RootCAs: roots, ServerName: "localhost"}
+	h2 := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}
+	h3 := &http3.Transport{TLSClientConfig: config}
+	t.Cleanup(h2.CloseIdleConnections)
+	t.Cleanup(func() { _ = h3.Close() })
+	url := fmt.Sprintf("https://127.0.0.1:%d", port)
+	return s, []version{
+		{1, newClient(t, ""), s.url("")},
+		{2, &http.Client{Transport: h2, Timeout: patience}, url},
+		{3, &http.Client{Transport: h3, Timeout: patience}, url},
+	}
+}
+
+// selfSigned makes a certificate for localhost.
+func selfSigned(t *testing.T) (certificate, key string, roots *x509.CertPool) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{"localhost"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	certificate, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	for file, block := range map[string]*pem.Block{certificate: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: pkcs8}} {
+		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	roots = x509.NewCertPool()
+	if parsed, err := x509.ParseCertificate(der); err == nil {
+		roots.AddCert(parsed)
+	}
+	return certificate, key, roots
+}
