@@ -53,6 +53,11 @@ func midnight(year int, month time.Month, day int, location *time.Location) time
 	for t := wall.Add(-26 * time.Hour).In(location); ; {
 		_, offset := t.Zone()
 		_, end := t.ZoneBounds()
+		if !end.IsZero() && !end.After(t) {
+			// By package time a year that it knows only by a rule has 365 days: on the last
+			// day of a leap year the bound is behind. No offset changes then.
+			end = t.Add(24 * time.Hour)
+		}
 		at := wall.Add(-time.Duration(offset) * time.Second).In(location)
 		if at.Before(t) {
 			return t // this stretch of one offset began in the middle of the day
