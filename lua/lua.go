@@ -10,6 +10,11 @@ import _ "embed"
 //go:embed take.lua
 var Take string
 
+// Counters is the part of the frame for calls that have only Counters to ask.
+//
+//go:embed counters.lua
+var Counters string
+
 // MulDiv is a function that twins may use; redisstore adds it to those that do.
 //
 //go:embed muldiv.lua

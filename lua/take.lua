@@ -1,7 +1,7 @@
 -- take decides checks on the clock of this Redis.
 --
 -- KEYS     the keys of all states, each once.
--- ARGV[1]  a byte (1: read what are strings together), and the groups. A
+-- ARGV[1]  a byte (1: read what are strings together; 2: see below), and the groups. A
 --          group is a byte that says how many checks it has, a byte that says how many
 --          requests ask just this, and the checks. A check is the place of its rule in
 --          ARGV[1] (two bytes; 0: it follows), a byte that says what to do (0: decide,
@@ -38,9 +38,12 @@
 -- None of them expires keys; this script does. As most calls correct nothing, a twin may
 -- set correct only where op is 2.
 --
+-- Calls of several keys that are all to be decided by Counters, each once and with nothing
+-- beside them, have a form of their own, and shorter replies: see counters.lua.
+--
 -- All of this runs anew for each call, and making a function or a table is not free. So
 -- there are few of them, and a call with one key, which most are when there is little to
--- do, needs none.
+-- do, needs but the twin's.
 
 local call, floor, byte, pack, unpack_struct = redis.call, math.floor, string.byte, struct.pack, struct.unpack
 local groups = ARGV[1]
@@ -50,6 +53,31 @@ do
   local time = --[[clock]] redis.call('TIME')
   now = time[1] * 1000000 + time[2]
 end
+
+local function twin(name, op)
+  local take, record, correct
+  --[[algorithms]]
+  return take, record, correct
+end
+
+-- To write a number as text is slow, so where there are several, times to live are rounded
+-- up, by a quarter at the most, to some that many keys have.
+local lifetime
+if #KEYS > 1 then
+  local texts = {}
+  lifetime = function(reset)
+    local s = floor(reset / 1000000) + MARGIN_S
+    if s > 1024 then s = s + 256 - s % 256 elseif s > 64 then s = s + 16 - s % 16 end
+    local text = texts[s]
+    if not text then
+      text = tostring(s)
+      texts[s] = text
+    end
+    return text
+  end
+end
+
+--[[counters]]
 
 -- With several keys the states of Counters are read once and written once, at the end.
 -- Of key k, known[4k-3] to known[4k-1] is the state, and known[4k] its time to live in
@@ -111,8 +139,7 @@ while at <= #groups do
           if made and (op ~= 2 or made[3]) then
             take, record, correct = made[1], made[2], made[3]
           else
-            take, record, correct = nil, nil, nil
-            --[[algorithms]]
+            take, record, correct = twin(name, op)
           end
         end
       end
@@ -291,21 +318,10 @@ while at <= #groups do
 end
 
 if many then
-  -- To write a number as text is slow, so times to live are rounded up, by a quarter at
-  -- the most, to some that many keys have.
-  local texts = {}
   for k = 1, #KEYS do
     local base = 4 * k - 3
-    local reset = known[base + 3]
-    if reset then
-      local s = floor(reset / 1000000) + MARGIN_S
-      if s > 1024 then s = s + 256 - s % 256 elseif s > 64 then s = s + 16 - s % 16 end
-      local text = texts[s]
-      if not text then
-        text = tostring(s)
-        texts[s] = text
-      end
-      call('SET', KEYS[k], pack('>i8i8i8', known[base], known[base + 1], known[base + 2]), 'EX', text)
+    if known[base + 3] then
+      call('SET', KEYS[k], pack('>i8i8i8', known[base], known[base + 1], known[base + 2]), 'EX', lifetime(known[base + 3]))
     end
   end
 end

@@ -14,22 +14,42 @@ func (c *call) answer(reply string) error {
 	}
 	r := reader{rest: reply}
 	now := r.number()
-	for i := range c.units {
-		u := &c.units[i]
-		var err error
-		if len(u.askers) == 1 {
-			err = u.decided(&r, now)
-		} else {
-			err = u.replay(&r, now)
-		}
-		if err != nil {
+	if now < 0 || now > maxTime {
+		return fmt.Errorf("redis says that it is %d microseconds after 1970", now)
+	}
+	if c.plain {
+		if err := c.answerPlain(&r, now); err != nil {
 			return err
 		}
+	} else if err := c.answerGroups(&r, now); err != nil {
+		return err
 	}
-	if r.short || r.rest != "" || now < 0 {
+	if r.short || r.rest != "" {
 		return fmt.Errorf("redis answered %d bytes at %d to %d checks, which is not what was asked for", len(reply), now, c.checks)
 	}
 	return nil
+}
+
+// answerGroups reads the reply to a call that is not plain.
+func (c *call) answerGroups(r *reader, now int64) error {
+	for i := range c.units {
+		u := &c.units[i]
+		if len(u.askers) == 1 {
+			if err := u.decided(r, now); err != nil {
+				return err
+			}
+			continue
+		}
+		room := int(r.byte())
+		if admitted := u.replay(r, now, true); admitted != room && !r.short {
+			return errRoom(room, len(u.askers), admitted)
+		}
+	}
+	return nil
+}
+
+func errRoom(room, asked, admitted int) error {
+	return fmt.Errorf("redis says that there was room for %d of %d requests, and its states for %d", room, asked, admitted)
 }
 
 // decided reads the decisions that the script has made for the one who asked.
@@ -68,31 +88,28 @@ func (i *item) mayBe(flags byte) bool {
 		(allowed || flags&flagExempt == 0) && (banned || flags&flagBanBegins == 0)
 }
 
-// replay works out what each of those who asked the same is told. The script has
-// charged as many of them as there was room for, which is known to be the same as
-// one after the other; it tells the states before, and the algorithms in Go answer as
-// their twins would have.
-func (u *unit) replay(r *reader, now int64) error {
-	fit := int(r.byte())
+// replay works out what each of those who asked the same is told, and says how many of
+// them pass. The script has charged as many of them as there was room for, which is known
+// to be the same as one after the other; it tells the states before, and the algorithms in
+// Go answer as their twins would have.
+func (u *unit) replay(r *reader, now int64, flags bool) (admitted int) {
 	var room [4]algorithms.State
 	states := append(room[:0], make([]algorithms.State, len(u.items))...)
 	for i := range states {
-		u.askers[0].note(r.byte(), &u.items[i])
+		if flags {
+			u.askers[0].note(r.byte(), &u.items[i])
+		}
 		states[i] = algorithms.State{r.number(), r.number(), r.number()}
 	}
 	if r.short {
-		return nil // which answer notices
+		return 0 // which answer notices
 	}
-	admitted := 0
 	for _, a := range u.askers {
 		if u.decide(a, states, now) {
 			admitted++
 		}
 	}
-	if admitted != fit {
-		return fmt.Errorf("redis says that there was room for %d of %d requests, and its states for %d", fit, len(u.askers), admitted)
-	}
-	return nil
+	return admitted
 }
 
 // decide is the script's part for one of those who ask: all are charged or none.

@@ -14,23 +14,26 @@ import (
 type call struct {
 	questions []*question
 	units     []unit
-	checks    int // that the script has to decide
+	checks    int  // that the script has to decide
+	mixed     bool // a check is not a Counter's alone, or a key stands in several groups
+	plain     bool // how it was written: see plain.go
 
-	keys   []any             // pointers to their texts
-	index  map[string]uint16 // of keys, from 1
-	asked  []int             // by index: 1 + the last unit that begins with the key
-	places []place
-	groups []byte
-	args   []any
-	mget   bool
-	reads  bool // keys beside states: then what are strings is read together in any case
+	keys     []any             // pointers to their texts
+	index    map[string]uint16 // of keys, from 1
+	asked    []int             // by index: 1 + the last unit that begins with the key
+	sections []int             // of a plain call: a unit of each
+	places   []place
+	groups   []byte
+	args     []any
+	mget     bool
+	reads    bool // keys beside states: then what are strings is read together in any case
 }
 
 // unit is a group of checks, and who asks for it.
 type unit struct {
-	items  []item
-	askers []asker
-	copies int // where in groups it says how many
+	items   []item
+	askers  []asker
+	section int
 }
 
 // asker is a group of a question, which begins at items[first].
@@ -53,8 +56,7 @@ var pooledCalls = sync.Pool{New: func() any { return &call{index: make(map[strin
 func newCall() *call {
 	c := pooledCalls.Get().(*call)
 	c.asked = append(c.asked[:0], 0)
-	c.groups = append(c.groups[:0], 0)
-	c.mget, c.reads = true, false
+	c.mixed, c.plain = false, false
 	return c
 }
 
@@ -70,7 +72,7 @@ func (c *call) free() {
 		u.items, u.askers = nil, u.askers[:0]
 	}
 	c.questions, c.units, c.checks, c.keys, c.places = c.questions[:0], c.units[:0], 0, c.keys[:0], c.places[:0]
-	c.args = c.args[:0]
+	c.args, c.sections = c.args[:0], c.sections[:0]
 	pooledCalls.Put(c)
 }
 
@@ -89,7 +91,6 @@ func (c *call) group(items []item, a asker) {
 	if n := c.asked[k]; n > 0 {
 		if u := &c.units[n-1]; len(u.askers) < maxCopies && alike(u.items, items) {
 			u.askers = append(u.askers, a)
-			c.groups[u.copies]++
 			return
 		}
 	}
@@ -99,16 +100,14 @@ func (c *call) group(items []item, a asker) {
 		c.units = append(c.units, unit{})
 	}
 	u := &c.units[len(c.units)-1]
-	u.items, u.askers, u.copies = items, append(u.askers, a), len(c.groups)+1
-	c.groups = append(c.groups, byte(len(items)), 1)
+	u.items, u.askers = items, append(u.askers, a)
 	for i := range items {
-		if i > 0 {
-			k = c.key(&items[i].key)
-		}
-		c.check(&items[i], k)
+		c.mixed = c.mixed || items[i].special()
+		c.key(&items[i].key)
 	}
-	c.asked[c.key(&items[0].key)] = len(c.units)
+	c.asked[k] = len(c.units)
 	c.checks += len(items)
+	c.mixed = c.mixed || len(c.keys) < c.checks
 }
 
 // alike tells whether two groups can be decided as one.
@@ -137,18 +136,45 @@ func (c *call) key(name *string) uint16 {
 	return k
 }
 
+// arguments are those of the command.
+func (c *call) arguments(command, script string) []any {
+	c.groups, c.places = append(c.groups[:0], 0), c.places[:0]
+	if c.plain = !c.mixed && len(c.keys) > 1; c.plain {
+		c.writeSections()
+	} else {
+		c.writeGroups()
+	}
+	c.args = append(c.args[:0], command, script, len(c.keys))
+	c.args = append(c.args, c.keys...)
+	c.args = append(c.args, c.groups)
+	return c.args
+}
+
+func (c *call) writeGroups() {
+	c.mget, c.reads = true, false
+	for i := range c.units {
+		u := &c.units[i]
+		c.groups = append(c.groups, byte(len(u.items)), byte(len(u.askers)))
+		for j := range u.items {
+			c.check(&u.items[j])
+		}
+	}
+	if c.reads || c.mget && len(c.keys) > 1 {
+		c.groups[0] = 1
+	}
+}
+
 // check writes a check, its rule where that is new, and what it has beside the state.
-func (c *call) check(i *item, key uint16) {
+func (c *call) check(i *item) {
 	at := c.rule(i.prepared)
 	b := binary.BigEndian.AppendUint16(c.groups, at)
 	b = append(b, i.sanctions.op(i.op))
-	b = binary.BigEndian.AppendUint16(b, key)
+	b = binary.BigEndian.AppendUint16(b, c.key(&i.key))
 	b = binary.BigEndian.AppendUint64(b, uint64(i.cost))
 	b = append(b, byte(len(i.hold)))
 	b = append(b, i.hold...)
 	if at == 0 {
-		c.places = append(c.places, place{i.prepared, uint16(len(b) + 1)}) // Lua counts from 1
-		b = append(b, i.prepared.Wire...)
+		b = c.newRule(b, i.prepared)
 	}
 	if i.sanctions != nil {
 		b = c.sanctions(b, i.sanctions)
@@ -167,17 +193,10 @@ func (c *call) rule(p *store.Prepared) uint16 {
 	return 0
 }
 
-// arguments are those of the command.
-func (c *call) arguments(command, script string) []any {
-	if c.reads || c.mget && len(c.keys) > 1 {
-		c.groups[0] = 1
-	} else {
-		c.groups[0] = 0
-	}
-	c.args = append(c.args[:0], command, script, len(c.keys))
-	c.args = append(c.args, c.keys...)
-	c.args = append(c.args, c.groups)
-	return c.args
+// newRule writes a rule.
+func (c *call) newRule(to []byte, p *store.Prepared) []byte {
+	c.places = append(c.places, place{p, uint16(len(to) + 1)}) // Lua counts from 1
+	return append(to, p.Wire...)
 }
 
 // counts tells whether the states of a rule are strings in Redis.

@@ -17,7 +17,7 @@ import (
 
 // TestSharedCalls: what many requests ask in one call is decided as if they had come one
 // after the other: also where they ask the same and are decided in one step, where keys
-// meet in other groups, and where checks stand apart.
+// meet in other groups, and where checks stand apart. Half of the calls are plain ones.
 func TestSharedCalls(t *testing.T) {
 	const clock = "clock"
 	server := redistest.Start(t)
@@ -37,8 +37,8 @@ func TestSharedCalls(t *testing.T) {
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	rules := sharedRules(t)
-	merged := 0
-	for round := range 1500 {
+	merged, plain, shared := 0, 0, 0
+	for round := range 3000 {
 		now += random.Int64N(400_000)
 		if err := server.Admin().Set(context.Background(), clock, now, 0).Err(); err != nil {
 			t.Fatal(err)
@@ -47,6 +47,9 @@ func TestSharedCalls(t *testing.T) {
 		asked := make(map[*question][]store.Check)
 		for range 1 + random.IntN(40) {
 			checks := drawChecks(random, rules, round+random.IntN(2))
+			if round%2 > 0 {
+				checks = drawPlain(random, rules)
+			}
 			q := newQuestion()
 			if err := q.ask(s, checks, new(settled)); err != nil {
 				t.Fatal(err)
@@ -57,6 +60,10 @@ func TestSharedCalls(t *testing.T) {
 		if err := s.topology.(single).only.run(context.Background(), c); err != nil {
 			t.Fatalf("round %d: %v", round, err)
 		}
+		if c.plain {
+			plain++
+			shared += len(c.questions) - len(c.units)
+		}
 		for i := range c.units {
 			u := &c.units[i]
 			merged += len(u.askers) - 1
@@ -66,8 +73,8 @@ func TestSharedCalls(t *testing.T) {
 		}
 		c.free()
 	}
-	if merged < 1000 {
-		t.Errorf("only %d requests were decided with others", merged)
+	if merged < 1000 || plain < 500 || shared < 1000 {
+		t.Errorf("only %d requests were decided with others, %d of them in %d plain calls", merged, shared, plain)
 	}
 }
 
@@ -100,6 +107,23 @@ func drawChecks(random *rand.Rand, rules []*store.Rule, first int) (checks []sto
 			Cost:  []int64{0, 1, 1, 1, 1, 1, 1, 3}[random.IntN(8)],
 			Apart: random.IntN(12) == 0,
 		})
+	}
+	return checks
+}
+
+// drawPlain are those of one of 60 clients, each of which has rules of Counters and a cost
+// that are always the same. Every other one comes from three of them.
+func drawPlain(random *rand.Rand, rules []*store.Rule) (checks []store.Check) {
+	client := random.IntN(3 + 57*random.IntN(2))
+	for i := range len(rules) {
+		rule := rules[(client+i*5)%len(rules)]
+		if counts(rule) && len(checks) < 1+client%3 {
+			checks = append(checks, store.Check{
+				Rule: rule,
+				Key:  fmt.Sprint("client", client),
+				Cost: []int64{1, 1, 1, 0, 3}[client%5],
+			})
+		}
 	}
 	return checks
 }

@@ -41,6 +41,7 @@ func newScript(clock string, margin time.Duration) *script {
 		fmt.Fprintf(&twins, "if name == %q then\n%s\nend\n", name, twin)
 	}
 	text := strings.Replace(lua.Take, "--[[algorithms]]", twins.String(), 1)
+	text = strings.Replace(text, "--[[counters]]", lua.Counters, 1)
 	text = strings.Replace(text, "--[[ban]]", lua.Ban, 1)
 	// A number in the text is faster than a variable.
 	finish := strings.NewReplacer(

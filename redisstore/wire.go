@@ -23,6 +23,12 @@ const (
 // maxWait is above every wait that a valid limit can lead to, in microseconds.
 const maxWait = 1 << 50
 
+// stateBytes is the size of a Counter's state.
+const stateBytes = 24
+
+// maxTime is above every time that a clock tells, in microseconds since 1970.
+const maxTime = 1 << 53
+
 // reader reads a reply.
 type reader struct {
 	rest  string
@@ -38,6 +44,8 @@ func (r *reader) byte() byte {
 	r.rest = r.rest[1:]
 	return b
 }
+
+func (r *reader) uint16() uint16 { return uint16(r.byte())<<8 | uint16(r.byte()) }
 
 // number reads a big-endian integer of eight bytes.
 func (r *reader) number() int64 {
