@@ -48,6 +48,7 @@ type batcher struct {
 	underWay   int       // questions of the calls
 	head, tail *question // that wait
 	waiting    int
+	outstanding
 }
 
 // ask has a question answered, and returns when it is or ctx is done. In the latter case
@@ -57,11 +58,13 @@ func (b *batcher) ask(ctx context.Context, q *question) error {
 	b.mu.Lock()
 	b.push(q)
 	if !b.ready(q.since) {
+		b.await(q)
 		b.mu.Unlock()
-		return b.wait(ctx, q)
+		return q.wait(ctx)
 	}
 	b.calls++
-	if b.shared {
+	if b.shared || b.waiting > 1 {
+		b.await(q)
 		b.mu.Unlock()
 		runtime.Gosched()
 		b.mu.Lock()
@@ -69,9 +72,10 @@ func (b *batcher) ask(ctx context.Context, q *question) error {
 	if b.head != q || b.tail != q { // others came, or took it along
 		b.mu.Unlock()
 		b.start()
-		return b.wait(ctx, q)
+		return q.wait(ctx)
 	}
 	b.pop()
+	b.outstanding.remove(q)
 	b.underWay++
 	b.shared = false
 	b.mu.Unlock()
@@ -84,27 +88,12 @@ func (b *batcher) ask(ctx context.Context, q *question) error {
 	if err == nil {
 		err = q.err
 	}
+	more := b.over(c.questions)
 	c.free()
-	if b.over(1) {
+	if more {
 		b.start() // this question's request has waited long enough
 	}
 	return err
-}
-
-// wait waits for somebody else to bring the answer.
-func (b *batcher) wait(ctx context.Context, q *question) error {
-	q.timer.Reset(b.timeout)
-	select {
-	case <-q.done:
-		q.timer.Stop()
-		return q.err
-	case <-q.timer.C:
-		q.abandoned.Store(true)
-		return context.DeadlineExceeded
-	case <-ctx.Done():
-		q.abandoned.Store(true)
-		return ctx.Err()
-	}
 }
 
 // start has somebody make calls: who has just done so, for his stack has grown to what it
@@ -137,32 +126,37 @@ func (b *batcher) serve() {
 		runtime.Gosched()
 		c := newCall()
 		b.fill(c)
-		n := len(c.questions)
-		if n > 0 {
+		var err error
+		if len(c.questions) > 0 {
 			ctx, cancel := context.WithTimeout(context.Background(), b.timeout)
-			err := b.send(ctx, c)
+			err = b.send(ctx, c)
 			cancel()
-			for _, q := range c.questions {
-				if err != nil {
-					q.err = err
-				}
-				q.done <- struct{}{}
+		}
+		more := b.over(c.questions)
+		for _, q := range c.questions {
+			if err != nil {
+				q.end(err)
+			} else {
+				q.end(q.err)
 			}
 		}
 		c.free()
-		if !b.over(n) {
+		if !more {
 			return
 		}
 	}
 }
 
-// over ends a call of n questions, and begins another if one should be made.
-func (b *batcher) over(n int) bool {
+// over ends a call, and begins another if one should be made.
+func (b *batcher) over(questions []*question) (more bool) {
 	now := time.Since(b.epoch)
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	for _, q := range questions {
+		b.outstanding.remove(q)
+	}
 	b.calls--
-	b.underWay -= n
+	b.underWay -= len(questions)
 	if b.ready(now) {
 		b.calls++
 		return true
@@ -201,7 +195,8 @@ func (b *batcher) fill(c *call) {
 		b.mu.Lock()
 		for b.head != nil && len(popped) < maxBatch && (checks == 0 || checks+len(b.head.items) <= maxBatch) {
 			q := b.pop()
-			if q.abandoned.Load() {
+			if q.ended.Load() {
+				b.outstanding.remove(q)
 				continue
 			}
 			checks += len(q.items)

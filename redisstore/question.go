@@ -42,27 +42,27 @@ type question struct {
 	damaged   *store.Rule // of a check whose stored state was damaged
 	err       error
 
-	since     time.Duration // when it began to wait
-	next      *question     // of those that wait
-	done      chan struct{}
-	timer     *time.Timer
-	abandoned atomic.Bool // nobody waits for the answer
+	since          time.Duration // when it was asked
+	next           *question     // of those that wait for a call
+	before, behind *question     // see outstanding
+	listed         bool
+	done           chan error
+	ended          atomic.Bool // the caller has his answer, or waits no more
 }
 
 var questions = sync.Pool{New: func() any { return newQuestion() }}
 
 func newQuestion() *question {
-	q := &question{done: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
-	q.timer.Stop()
-	return q
+	return &question{done: make(chan error, 1)}
 }
 
-// free lets the question be used again. What was abandoned must not be: the answer may
+// free lets the question be used again. One whose caller left must not be: the answer may
 // be on its way.
 func (q *question) free() {
 	clear(q.items)
 	q.items, q.groups, q.decisions = q.items[:0], q.groups[:0], q.decisions[:0]
 	q.damaged, q.err, q.next = nil, nil, nil
+	q.ended.Store(false)
 	questions.Put(q)
 }
 

@@ -1,0 +1,88 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/store"
+	"github.com/seed-161337e5/caddyratelimit/store/storetest"
+)
+
+// TestOutstanding: of those who wait for a Redis that hangs, each is let go when its own
+// time is over or its caller leaves; none is kept, and none gets an answer of another.
+func TestOutstanding(t *testing.T) {
+	const timeout = 100 * time.Millisecond
+	server := redistest.Start(t)
+	s, err := New(Options{Address: server.Addr(), Timeout: timeout, DenyCache: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	rule := storetest.Rule(t, "zone", "fixed_window", algorithms.Limit{Events: 1_000_000, Align: algorithms.AlignFirstRequest, Window: time.Hour})
+	ask := func(ctx context.Context, key string, cost int64) (algorithms.Decision, error) {
+		var d [1]algorithms.Decision
+		err := s.Take(ctx, []store.Check{{Rule: rule, Key: key, Cost: cost}}, d[:])
+		return d[0], err
+	}
+	if _, err := ask(context.Background(), "first", 1); err != nil {
+		t.Fatal(err)
+	}
+	for round := range 3 {
+		server.Freeze()
+		var all sync.WaitGroup
+		for i := range 60 {
+			all.Go(func() {
+				ctx, cancel := context.WithCancel(context.Background())
+				defer cancel()
+				if i%3 == 0 {
+					time.AfterFunc(timeout/4, cancel)
+				}
+				begin := time.Now()
+				_, err := ask(ctx, fmt.Sprint(i), 1)
+				took := time.Since(begin)
+				if err == nil {
+					t.Error("a Redis that hangs has answered")
+				}
+				if took > timeout+5*time.Second { // sanity, not speed
+					t.Errorf("it took %v", took)
+				}
+			})
+		}
+		all.Wait()
+		server.Thaw()
+		well := 0
+		for deadline := time.Now().Add(20 * time.Second); well < 20; time.Sleep(timeout / 10) {
+			if _, err := ask(context.Background(), "first", 1); err == nil {
+				well++ // calls from before may still fail
+			} else if well = 0; time.Now().After(deadline) {
+				t.Fatalf("round %d: %v", round, err)
+			}
+		}
+		for i := range 60 {
+			all.Go(func() {
+				key := fmt.Sprint(round, "client", i)
+				if d, err := ask(context.Background(), key, int64(i)); err != nil || d.Remaining != 1_000_000-int64(i) {
+					t.Errorf("%s: %v, %+v", key, err, d)
+				}
+			})
+		}
+		all.Wait()
+	}
+	b := &s.topology.(single).only.batcher
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(timeout / 10) {
+		b.mu.Lock()
+		left := b.first != nil || b.last != nil || b.head != nil || b.set || b.waiting+b.underWay+b.calls != 0
+		b.mu.Unlock()
+		if !left {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("something is left of those who waited")
+		}
+	}
+}
