@@ -53,18 +53,18 @@ const (
 // next is how long to wait before asking again: as long as the longest of the zones that
 // refuse. It is 0 if one of them would have to wait longer than it may.
 func (p *patience) next(a *attempt) (wait time.Duration) {
-	now := time.Now()
-	if p.since.IsZero() {
-		p.since, p.poll = now, firstPoll
-	}
 	polled := false
 	for i := range a.firm {
 		if a.decisions[i].Allowed {
 			continue
 		}
 		g, retry := a.grants[i], a.decisions[i].RetryAfter
-		if retry == algorithms.Never || g.queues || a.decisions[i].Banned {
+		if g.maxWait == 0 || retry == algorithms.Never || g.queues || a.decisions[i].Banned {
 			return 0
+		}
+		now := time.Now()
+		if p.since.IsZero() {
+			p.since, p.poll = now, firstPoll
 		}
 		if g.lends {
 			retry, polled = p.poll, true

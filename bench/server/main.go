@@ -68,7 +68,7 @@ func compare() (err error) {
 	defer far.Close()
 
 	var outcomes []outcome
-	for _, s := range scenarios(b.redis.Address, far.Address()) {
+	for _, s := range scenarios(b.redis, far.Address()) {
 		if !pattern.MatchString(s.name) {
 			continue
 		}

@@ -36,8 +36,8 @@ const manyClients = 100_000
 // addedRTT is what the farther Redis is away.
 const addedRTT = time.Millisecond
 
-func scenarios(redis, farRedis string) []scenario {
-	near, far := redisStore(redis), redisStore(farRedis)
+func scenarios(redis *rig.Redis, farRedis string) []scenario {
+	near, socket, far := redisStore(redis.Address), redisStore("unix/"+redis.Socket), redisStore(farRedis)
 	return []scenario{
 		{
 			name: "memory, 100,000 keys", bare: bareSite, with: limited(roomy, memoryStore),
@@ -58,6 +58,14 @@ func scenarios(redis, farRedis string) []scenario {
 		{
 			name: "Redis, one hot key", bare: bareSite, with: limited(plenty, near),
 			clients: 1, connections: 32, ratio: 0.7,
+		},
+		{
+			name: "Redis on a unix socket, 100,000 keys", bare: bareSite, with: limited(roomy, socket),
+			clients: manyClients, connections: 32,
+		},
+		{
+			name: "Redis on a unix socket, one hot key", bare: bareSite, with: limited(plenty, socket),
+			clients: 1, connections: 32,
 		},
 		{
 			name: "Redis, all refused", bare: bareRefusal, with: limited(hardly, near),

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -18,6 +19,7 @@ import (
 // Redis is a private redis-server on a free port of 127.0.0.1.
 type Redis struct {
 	Address string
+	Socket  string        // its unix socket
 	Client  *redis.Client // for what is not measured
 
 	process *Process
@@ -34,9 +36,9 @@ func StartRedis() (*Redis, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Redis{Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), dir: dir}
+	r := &Redis{Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), Socket: filepath.Join(dir, "s"), dir: dir}
 	r.process, err = Start(exec.Command("redis-server", "--bind", "127.0.0.1", "--port", strconv.Itoa(port),
-		"--dir", dir, "--save", "", "--appendonly", "no", "--maxclients", "9000"))
+		"--unixsocket", r.Socket, "--dir", dir, "--save", "", "--appendonly", "no", "--maxclients", "9000"))
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("starting redis-server: %w", err), os.RemoveAll(dir))
 	}
