@@ -54,3 +54,15 @@ func TestDocumentedKey(t *testing.T) {
 		}
 	}
 }
+
+// TestLeastRights: no right is documented that the scripts have no use for.
+func TestLeastRights(t *testing.T) {
+	script := open(t, redisstore.Options{}).ScriptText()
+	for _, word := range leastACL(t) {
+		switch command, right := strings.CutPrefix(word, "+"); {
+		case !right, command == "evalsha", command == "eval", command == "select", command == "del":
+		case !strings.Contains(script, "'"+strings.ToUpper(command)+"'"):
+			t.Errorf("%s is not used", command)
+		}
+	}
+}
