@@ -53,6 +53,13 @@ func TestDocumentedKey(t *testing.T) {
 			t.Errorf("docs/redis.md does not name %s", key)
 		}
 	}
+	// What the handler makes of an IPv6 address, and of a template of two placeholders.
+	rule := hourly(t)
+	for _, key := range []string{"2001:db8::/64", "11:203.0.113.7 6:/login"} {
+		if tag, _, _ := strings.Cut(s.Key(rule, key), "zone:"); !strings.Contains(string(text), "`"+tag+"`") {
+			t.Errorf("docs/redis.md does not name %s", tag)
+		}
+	}
 }
 
 // TestLeastRights: no right is documented that the scripts have no use for.
@@ -63,6 +70,19 @@ func TestLeastRights(t *testing.T) {
 		case !right, command == "evalsha", command == "eval", command == "select", command == "del":
 		case !strings.Contains(script, "'"+strings.ToUpper(command)+"'"):
 			t.Errorf("%s is not used", command)
+		}
+	}
+}
+
+// TestDocumentedKinds: docs/failure.md says what each kind of error means.
+func TestDocumentedKinds(t *testing.T) {
+	text, err := os.ReadFile("../docs/failure.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range redisstore.Kinds() {
+		if !strings.Contains(string(text), "| `"+kind+"`") {
+			t.Errorf("docs/failure.md does not explain %s", kind)
 		}
 	}
 }
