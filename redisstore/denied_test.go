@@ -163,6 +163,33 @@ func TestRememberedOnlyWhereExact(t *testing.T) {
 	asks("a slot may come back at any time", 1, slot())
 }
 
+// TestResetElsewhereCounts: a reset by another Caddy counts here after deny_cache, and not
+// only when the wait that was told is over.
+func TestResetElsewhereCounts(t *testing.T) {
+	server := redistest.Start(t)
+	const most = 300 * time.Millisecond
+	here := open(t, redisstore.Options{Address: server.Addr(), DenyCache: most})
+	there := open(t, redisstore.Options{Address: server.Addr()})
+	check := store.Check{
+		Rule: storetest.Rule(t, "z", "sliding_window_log", algorithms.Limit{Events: 1, Window: time.Hour}),
+		Key:  "client", Cost: 1,
+	}
+	ask(t, here, check)
+	if d := ask(t, here, check)[0]; d.Allowed {
+		t.Fatalf("not refused: %+v", d)
+	}
+	if err := there.Reset(context.Background(), check.Rule, check.Key); err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	for !ask(t, here, check)[0].Allowed {
+		if took := time.Since(begin); took > most+2*time.Second { // sanity, not speed
+			t.Fatalf("still refused after %v", took)
+		}
+	}
+	t.Logf("admitted after %v", time.Since(begin))
+}
+
 // TestRememberedIsBounded: a flood of refused keys takes a bounded place.
 func TestRememberedIsBounded(t *testing.T) {
 	server := redistest.Start(t)
