@@ -69,7 +69,7 @@ func (b *batcher) ask(ctx context.Context, q *question) error {
 		runtime.Gosched()
 		b.mu.Lock()
 	}
-	if b.head != q || b.tail != q { // others came, or took it along
+	if b.head != q || b.tail != q || q.ended.Load() { // others came or took it along, or it is too late
 		b.mu.Unlock()
 		b.start()
 		return q.wait(ctx)

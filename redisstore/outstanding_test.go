@@ -86,3 +86,27 @@ func TestOutstanding(t *testing.T) {
 		}
 	}
 }
+
+// TestTooLateToAsk: whoever runs out of time before he has made his call does not make
+// it, and his question keeps nothing that the next to use it would take for its own.
+func TestTooLateToAsk(t *testing.T) {
+	b := &batcher{
+		timeout: time.Microsecond, epoch: time.Now(), idle: make(chan struct{}),
+		send: func(context.Context, *call) error { return nil },
+	}
+	rule := storetest.Rule(t, "zone", "fixed_window", algorithms.Limit{Events: 5, Window: time.Hour})
+	late := 0
+	for range 100_000 {
+		b.mu.Lock()
+		b.shared = true // as under load: others have their turn first
+		b.mu.Unlock()
+		q := newQuestion()
+		q.alone(item{rule: rule, prepared: rule.At(0), key: "k", cost: 1})
+		if err := b.ask(context.Background(), q); err != nil {
+			late++
+		} else if len(q.done) > 0 {
+			t.Fatalf("a question that was answered also holds: %v", <-q.done)
+		}
+	}
+	t.Logf("%d of 100000 were too late", late)
+}
