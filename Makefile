@@ -21,7 +21,7 @@ REDIS := REQUIRE_REDIS=1
 
 # The tests build binaries, also in a checkout of another user, where git refuses
 # to tell go the version. Only "make build" and "make run" ask for it.
-bench bench-docs bench-server cover fuzz golden lint microbench test unit: export GOFLAGS += -buildvcs=false
+bench bench-docs bench-server cover fuzz golden lint microbench outages test unit: export GOFLAGS += -buildvcs=false
 
 .PHONY: help
 help: ## List the targets
@@ -56,6 +56,11 @@ unit: redis promtool ## Run the tests with the race detector
 	$(REDIS) go test -race -timeout 15m $$(go list ./... | grep -v /integration)
 	@# On its own, for it measures how soon service is back.
 	$(REDIS) go test -race -timeout 15m ./integration
+
+.PHONY: outages
+outages: redis ## On an idle machine: faults held to their deadlines, 60 s without Redis, 30 s of reloads
+	$(REDIS) FAULT_IDLE=1 OUTAGE=60s RELOAD_SECONDS=30 go test -count=1 -v -timeout 10m \
+		-run 'TestFaults|TestOutageOfAFleet|TestReloadOften' ./integration
 
 .PHONY: fuzz
 fuzz: redis ## Run every fuzz target for FUZZTIME (3s) each
