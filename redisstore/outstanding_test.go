@@ -110,3 +110,44 @@ func TestTooLateToAsk(t *testing.T) {
 	}
 	t.Logf("%d of 100000 were too late", late)
 }
+
+// TestPartsThatAreLeft: of a request in parts, those that a call still has when their time
+// is over are not looked at any more.
+func TestPartsThatAreLeft(t *testing.T) {
+	s, err := New(Options{Address: redistest.Start(t).Addr(), Timeout: 10 * time.Second, DenyCache: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	s.slots = true
+	b := &s.topology.(single).only.batcher
+	begun, calls := make(chan bool, 9), make(chan bool, 9)
+	b.send = func(_ context.Context, c *call) error {
+		begun <- true
+		defer func() { calls <- true }()
+		time.Sleep(100 * time.Millisecond)
+		for _, q := range c.questions {
+			q.decisions[0].Quota, q.damaged = 1, nil
+		}
+		return nil
+	}
+	rule := storetest.Rule(t, "zone", "fixed_window", algorithms.Limit{Events: 1, Window: time.Hour})
+	checks := []store.Check{{Rule: rule, Key: "a", Cost: 1}, {Rule: rule, Key: "b", Cost: 1}}
+	first := newQuestion() // whose call the parts wait for
+	first.alone(s.item(&checks[0], opDecide, "", 0))
+	go func() { _ = b.ask(context.Background(), first) }()
+	<-begun
+	b.mu.Lock()
+	b.shared = true // so that the parts step back, and wait for others to call
+	b.mu.Unlock()
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		<-begun
+		cancel()
+	}()
+	if err := s.Take(ctx, checks, make([]algorithms.Decision, 2)); err == nil {
+		t.Error("answered before it could be")
+	}
+	<-calls
+	<-calls
+}

@@ -54,6 +54,9 @@ func (s *Store) takeSlots(ctx context.Context, q *question, checks []store.Check
 		if p.failed != nil && (err == nil || errors.Is(err, store.ErrUnavailable)) {
 			err = p.failed // of those that were sent, if any
 		}
+		if p.failed != nil {
+			continue // a call may still have it, and write to it
+		}
 		for i := range p.items {
 			index := p.items[i].index
 			q.decisions[index] = p.decisions[index]
