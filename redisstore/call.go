@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"encoding/binary"
+	"math"
 	"sync"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
@@ -193,9 +194,11 @@ func (c *call) rule(p *store.Prepared) uint16 {
 	return 0
 }
 
-// newRule writes a rule.
+// newRule writes a rule. One too far back to be found again is written each time.
 func (c *call) newRule(to []byte, p *store.Prepared) []byte {
-	c.places = append(c.places, place{p, uint16(len(to) + 1)}) // Lua counts from 1
+	if at := len(to) + 1; at <= math.MaxUint16 { // Lua counts from 1
+		c.places = append(c.places, place{p, uint16(at)})
+	}
 	return append(to, p.Wire...)
 }
 
