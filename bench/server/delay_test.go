@@ -27,7 +27,7 @@ func TestDelay(t *testing.T) {
 		}
 	}()
 	const by, lines = 50 * time.Millisecond, 1000
-	proxy, err := delay(echo.Addr().String(), by)
+	proxy, err := delay("tcp", echo.Addr().String(), by)
 	if err != nil {
 		t.Fatal(err)
 	}

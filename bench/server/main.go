@@ -61,7 +61,7 @@ func compare() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.redis.Close()) }()
-	far, err := delay(b.redis.Address, addedRTT)
+	far, err := delay("unix", b.redis.Socket, addedRTT)
 	if err != nil {
 		return err
 	}
