@@ -38,7 +38,8 @@ if byte(groups) == 2 then
       while times > 0 do
         local fit = times
         for i = 1, n do
-          local rule, value = section[i], values[k + i]
+          -- What is no string at all MGET passes over, as if there were nothing.
+          local rule, value = section[i], values[k + i] or redis.pcall('GET', KEYS[k + i])
           local s1, s2, s3 = 0, 0, 0
           if value and #value == 24 then
             s1, s2, s3 = unpack_struct('>i8i8i8', value)
@@ -60,7 +61,8 @@ if byte(groups) == 2 then
           for i = 1, n do
             local base = 4 * i
             if costs[i] > 0 then
-              call('SET', KEYS[k + i], pack('>i8i8i8', after[base - 3], after[base - 2], after[base - 1]), 'EX', lifetime(after[base]))
+              local state = pack('>i8i8i8', after[base - 3], after[base - 2], after[base - 1])
+              call('SET', KEYS[k + i], state, 'EX', lifetime(after[base]))
             end
           end
           passed = passed + times

@@ -62,8 +62,9 @@ end
 
 -- To write a number as text is slow, so where there are several, times to live are rounded
 -- up, by a quarter at the most, to some that many keys have.
+local many = #KEYS > 1
 local lifetime
-if #KEYS > 1 then
+if many then
   local texts = {}
   lifetime = function(reset)
     local s = floor(reset / 1000000) + MARGIN_S
@@ -83,7 +84,6 @@ end
 -- Of key k, known[4k-3] to known[4k-1] is the state, and known[4k] its time to live in
 -- microseconds once it must be written; before has what a group has changed, until it is
 -- clear that all of it passes. Tables grow slowly, so these begin with some room.
-local many = #KEYS > 1
 local reply, replies, values, known, before
 if many then
   replies = { pack('>i8', now), false, false, false }

@@ -73,7 +73,7 @@ func (c *call) free() {
 		u.items, u.askers = nil, u.askers[:0]
 	}
 	c.questions, c.units, c.checks, c.keys, c.places = c.questions[:0], c.units[:0], 0, c.keys[:0], c.places[:0]
-	c.args, c.sections = c.args[:0], c.sections[:0]
+	c.args = c.args[:0]
 	pooledCalls.Put(c)
 }
 

@@ -18,11 +18,7 @@ import (
 func TestOutstanding(t *testing.T) {
 	const timeout = 100 * time.Millisecond
 	server := redistest.Start(t)
-	s, err := New(Options{Address: server.Addr(), Timeout: timeout, DenyCache: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
+	s := newStore(t, server, timeout)
 	rule := storetest.Rule(t, "zone", "fixed_window", algorithms.Limit{Events: 1_000_000, Align: algorithms.AlignFirstRequest, Window: time.Hour})
 	ask := func(ctx context.Context, key string, cost int64) (algorithms.Decision, error) {
 		var d [1]algorithms.Decision
@@ -108,24 +104,22 @@ func TestTooLateToAsk(t *testing.T) {
 			t.Fatalf("a question that was answered also holds: %v", <-q.done)
 		}
 	}
-	t.Logf("%d of 100000 were too late", late)
+	if late == 0 {
+		t.Error("nobody was too late")
+	}
 }
 
 // TestPartsThatAreLeft: of a request in parts, those that a call still has when their time
 // is over are not looked at any more.
 func TestPartsThatAreLeft(t *testing.T) {
-	s, err := New(Options{Address: redistest.Start(t).Addr(), Timeout: 10 * time.Second, DenyCache: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
+	s := newStore(t, redistest.Start(t), 10*time.Second)
 	s.slots = true
 	b := &s.topology.(single).only.batcher
 	begun, calls := make(chan bool, 9), make(chan bool, 9)
 	b.send = func(_ context.Context, c *call) error {
 		begun <- true
 		defer func() { calls <- true }()
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(100 * time.Millisecond) // a channel would order this and the reading, and hide a race
 		for _, q := range c.questions {
 			q.decisions[0].Quota, q.damaged = 1, nil
 		}

@@ -87,8 +87,9 @@ func (c *call) section(units []unit) {
 
 // answerPlain reads the reply to a plain call.
 func (c *call) answerPlain(r *reader, now int64) error {
-	room, admitted := int(r.uint16()), 0
+	room, asked, admitted := int(r.uint16()), 0, 0
 	for i := range c.units {
+		asked += len(c.units[i].askers)
 		admitted += c.units[i].replay(r, now, false)
 	}
 	for !r.short && len(r.rest) > 0 {
@@ -97,7 +98,7 @@ func (c *call) answerPlain(r *reader, now int64) error {
 		}
 	}
 	if !r.short && room != admitted {
-		return errRoom(room, len(c.questions), admitted)
+		return errRoom(room, asked, admitted)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -20,14 +21,11 @@ import (
 // that recover in anything from no time to a year.
 func plainStore(t *testing.T) (*redistest.Server, *Store, []store.Check) {
 	server := redistest.Start(t)
-	s, err := New(Options{Address: server.Addr(), Timeout: 10 * time.Second, DenyCache: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
+	s := newStore(t, server, 10*time.Second)
 	var checks []store.Check
 	for _, name := range algorithms.Names() {
-		if a, _ := algorithms.Get(name); !isCounter(a) {
+		a, _ := algorithms.Get(name)
+		if _, ok := a.(algorithms.Counter); !ok {
 			continue
 		}
 		for _, limit := range []algorithms.Limit{
@@ -44,9 +42,14 @@ func plainStore(t *testing.T) (*redistest.Server, *Store, []store.Check) {
 	return server, s, checks
 }
 
-func isCounter(a algorithms.Algorithm) bool {
-	_, ok := a.(algorithms.Counter)
-	return ok
+// newStore is a store that asks Redis each time.
+func newStore(t *testing.T, server *redistest.Server, timeout time.Duration) *Store {
+	s, err := New(Options{Address: server.Addr(), Timeout: timeout, DenyCache: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
 }
 
 // together makes one call of the checks, each for a question of its own.
@@ -106,9 +109,15 @@ func TestPlainCallExpires(t *testing.T) {
 func TestPlainCallDamaged(t *testing.T) {
 	server, s, checks := plainStore(t)
 	admin, ctx := server.Admin(), context.Background()
-	texts := []string{"", "hello", strings.Repeat("x", 25), strings.Repeat("\x7f\xff\xff\xff\xff\xff\xff\xff", 3)}
+	const list = "a list"
+	texts := []string{list, "", "hello", strings.Repeat("x", 25), strings.Repeat("\x7f\xff\xff\xff\xff\xff\xff\xff", 3)}
 	for i := range checks {
-		if err := admin.Set(ctx, s.key(checks[i].Rule, checks[i].Key), texts[i%len(texts)], 0).Err(); err != nil {
+		key, text := s.key(checks[i].Rule, checks[i].Key), texts[i%len(texts)]
+		err := admin.Set(ctx, key, text, 0).Err()
+		if text == list {
+			err = errors.Join(admin.Del(ctx, key).Err(), admin.RPush(ctx, key, text).Err())
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
