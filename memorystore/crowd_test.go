@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/zap"
@@ -118,38 +119,43 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestCrowdedIsSaidOnce: one line when buckets are shared, one when no longer. A machine
-// that stands still between two requests may have both said again, but in turns.
+// TestCrowdedIsSaidOnce: one line when buckets are shared, one when no longer.
 func TestCrowdedIsSaidOnce(t *testing.T) {
-	core, logs := observer.New(zapcore.InfoLevel)
-	s, setNow := openWith(t, memorystore.Options{
-		MaxKeys: memorystore.MinMaxKeys, SweepInterval: 500 * time.Millisecond,
-		Logger: func() *zap.Logger { return zap.New(core) },
-	})
-	rule := storetest.Rule(t, "zone", "token_bucket", algorithms.Limit{Events: 100, Window: time.Second})
-	for i := range 5000 {
-		take(t, s, rule, fmt.Sprint(i%2500))
-	}
-	await(t, func() bool { return logs.FilterMessageSnippet("memory store is full").Len() > 0 })
-	setNow(storetest.Start + 10_000_000)
-	await(t, func() bool {
-		said := logs.All()
-		return strings.Contains(said[len(said)-1].Message, "has room again")
-	})
-	for i, line := range logs.All() {
-		if full := strings.Contains(line.Message, "is full"); full != (i%2 == 0) {
-			t.Fatalf("line %d of %v", i+1, logs.All())
+	synctest.Test(t, func(t *testing.T) {
+		core, logs := observer.New(zapcore.InfoLevel)
+		const interval = 500 * time.Millisecond
+		s := openByTimers(t, memorystore.Options{
+			MaxKeys: memorystore.MinMaxKeys, SweepInterval: interval,
+			Logger: func() *zap.Logger { return zap.New(core) },
+		})
+		rule := storetest.Rule(t, "zone", "token_bucket", algorithms.Limit{Events: 100, Window: time.Second})
+		expect := func(when string, want ...string) {
+			t.Helper()
+			synctest.Wait()
+			said := logs.TakeAll()
+			if len(said) != len(want) || len(want) > 0 && !strings.Contains(said[0].Message, want[0]) {
+				t.Fatalf("%s: the log says %v, want %q", when, said, want)
+			}
 		}
-	}
-}
-
-func await(t *testing.T, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !done(); runtime.Gosched() {
-		if time.Now().After(deadline) {
-			t.Fatal("waited for 10 s in vain")
+		crowd := func() {
+			for i := range 5000 {
+				take(t, s, rule, fmt.Sprint(i%2500))
+			}
 		}
-	}
+		for range 2 {
+			crowd()
+			expect("before a sweep")
+			time.Sleep(interval)
+			expect("keys share buckets", "memory store is full")
+			crowd()
+			time.Sleep(interval)
+			expect("they still do")
+			time.Sleep(10 * time.Second)
+			expect("all have expired", "has room again")
+			time.Sleep(10 * time.Second)
+			expect("nobody comes")
+		}
+	})
 }
 
 // TestGenerationsAreApart: a zone that comes back starts anew.

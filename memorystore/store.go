@@ -50,7 +50,9 @@ type Options struct {
 	// SweepInterval is how often expired keys are looked for. Default: DefaultSweepInterval.
 	SweepInterval time.Duration
 
-	// Now is the clock, in microseconds since 1970. Default: the machine's.
+	// Now is the clock, in microseconds since 1970. Default: the machine's. A store with
+	// another clock neither sweeps nor renews leases by itself, because timers run by the
+	// machine's: call Sweep after the clock was moved.
 	Now func() int64
 
 	// Logger is asked for when there is something to say, which is when the store
@@ -85,7 +87,8 @@ type Store struct {
 	done    chan struct{}
 }
 
-// New makes a store and starts its sweeper, which Close stops.
+// New makes a store and starts its sweeper, which Close stops. A store with a clock of
+// its own has none.
 func New(options Options) (*Store, error) {
 	if err := options.Validate(); err != nil {
 		return nil, err
@@ -98,9 +101,6 @@ func New(options Options) (*Store, error) {
 		stop:    make(chan struct{}),
 		done:    make(chan struct{}),
 	}
-	if s.now == nil {
-		s.now = newClock().now
-	}
 	if s.logger == nil {
 		s.logger = zap.NewNop
 	}
@@ -108,7 +108,12 @@ func New(options Options) (*Store, error) {
 		s.shards[i].init()
 	}
 	s.Apply(&Settings{MaxKeys: options.MaxKeys, SweepInterval: options.SweepInterval})
-	go s.sweeper()
+	if s.now == nil {
+		s.now = newClock().now
+		go s.sweeper()
+	} else {
+		close(s.done)
+	}
 	return s, nil
 }
 

@@ -22,6 +22,13 @@ func openWith(t testing.TB, options memorystore.Options) (*memorystore.Store, fu
 	now := new(atomic.Int64)
 	now.Store(storetest.Start)
 	options.Now = now.Load
+	return openByTimers(t, options), now.Store
+}
+
+// openByTimers makes a store that sweeps and renews by itself, unless the options have a
+// clock. The test runs in a bubble, whose time passes only when all wait.
+func openByTimers(t testing.TB, options memorystore.Options) *memorystore.Store {
+	t.Helper()
 	s, err := memorystore.New(options)
 	if err != nil {
 		t.Fatal(err)
@@ -31,5 +38,5 @@ func openWith(t testing.TB, options memorystore.Options) (*memorystore.Store, fu
 			t.Error(err)
 		}
 	})
-	return s, now.Store
+	return s
 }

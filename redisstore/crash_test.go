@@ -72,9 +72,6 @@ func (f *fleet) take(t *rapid.T, caddy int, checks []store.Check) []algorithms.D
 	if err := f.caddys[caddy].Take(context.Background(), checks, decisions); err != nil {
 		t.Fatal(err)
 	}
-	if f.redis != nil {
-		f.redis[caddy].StopRenewing()
-	}
 	return decisions
 }
 
@@ -132,7 +129,7 @@ func newOutbreak(t *rapid.T, f *fleet, run string) *outbreak {
 		length := time.Duration(rapid.Int64Range(60e6, 240e6).Draw(t, "window")) * time.Microsecond
 		switch kind.algorithm {
 		case "concurrency":
-			limit.Lease = length // so long that no store renews it by its own clock
+			limit.Lease = length
 		case "token_bucket", "leaky_bucket":
 			limit.Burst = rapid.Int64Range(1, 15).Draw(t, "burst")
 			fallthrough
@@ -338,7 +335,7 @@ func (o *outbreak) allComesBack() {
 		if got := o.fleet.take(o.T, 0, []store.Check{c})[0]; !got.Allowed {
 			o.fail("%s at %d: the window is over, and not all of it is back: %+v", d.name, o.now, got)
 		}
-		o.fleet.settle(0, store.Correction{Check: c, Delta: -c.Cost}) // or memory would renew it
+		o.fleet.settle(0, store.Correction{Check: c, Delta: -c.Cost})
 	}
 }
 

@@ -13,11 +13,18 @@ import (
 // NewWithClock is New with the script's time read from a key, in microseconds, and
 // with keys that outlive any test: a test's time does not pass for Redis.
 func NewWithClock(options Options, key string) (*Store, error) {
-	s, err := New(options)
+	s, err := New(WithoutRenewal(options))
 	if err == nil {
 		s.script.Store(newScript("{ 0, redis.call('GET', '"+key+"') }", time.Hour))
 	}
 	return s, err
+}
+
+// WithoutRenewal has a store renew no lease by itself: they fall due by the machine's
+// clock, and tests that set the time have another one.
+func WithoutRenewal(options Options) Options {
+	options.clock = func() time.Time { return time.Time{} }
+	return options
 }
 
 // SetToday sets this process's own idea of the time.
@@ -71,3 +78,8 @@ func MayHaveRun(err error) bool { return mayHaveRun(err) }
 
 // SettleBatch is how many corrections one call takes.
 const SettleBatch = settleBatch
+
+// Renew renews a lease at once, as settle does when it is due.
+func (s *Store) Renew(c store.Check) error {
+	return s.settleAll(context.Background(), []item{s.item(&c, opRenew, c.Hold, 0)})[0]
+}

@@ -104,6 +104,9 @@ type Options struct {
 
 	// Logger is asked for when there is something to say. Default: silence.
 	Logger func() *zap.Logger `json:"-"`
+
+	// clock is that by which leases fall due. Default: the machine's. Tests stop it.
+	clock func() time.Time
 }
 
 // Complete checks the options and returns them with the URL taken apart and defaults

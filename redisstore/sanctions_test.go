@@ -77,7 +77,6 @@ func (p *pair) sanctions(t *rapid.T, algorithm, run string) (steps, bans int) {
 		if err := p.redis.Take(context.Background(), checks, inLua[:]); err != nil {
 			t.Fatalf("redis: %v", err)
 		}
-		p.redis.StopRenewing()
 		if inGo != inLua {
 			t.Fatalf("step %d at %d: %+v, %+v:\n  Go  %+v\n  Lua %+v", i, now, limits, sanctions, inGo, inLua)
 		}

@@ -84,7 +84,7 @@ func (s *Store) settle() {
 
 // renew renews what is due. What cannot be renewed now is due again soon enough.
 func (s *Store) renew(ctx context.Context) {
-	due := s.holds.Due(time.Now())
+	due := s.holds.Due(s.clock())
 	for len(due) > 0 {
 		n := min(len(due), settleBatch)
 		items := make([]item, n)

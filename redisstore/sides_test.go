@@ -49,12 +49,6 @@ func newRedisSide(t testing.TB, s *redisstore.Store, server *redistest.Server) r
 	return redisSide{storeSide{s}, s, server, marker}
 }
 
-func (s redisSide) take(t rapid.TB, c store.Check) algorithms.Decision {
-	d := s.storeSide.take(t, c)
-	s.redis.StopRenewing()
-	return d
-}
-
 // correct gives a marker back behind it. When the marker is gone, the other is done.
 func (s redisSide) correct(t rapid.TB, r store.Correction) {
 	marker := store.Check{Rule: s.marker, Key: "marker", Cost: 1, Hold: storetest.Hold(s.marker)}

@@ -23,7 +23,8 @@ type Store struct {
 	prefix  string
 	timeout time.Duration
 	logger  func() *zap.Logger
-	today   func() int64 // microseconds since 1970; only the calendar needs it
+	today   func() int64     // microseconds since 1970; only the calendar needs it
+	clock   func() time.Time // by which leases fall due
 
 	topology topology
 	slots    bool // keys are spread over the slots of a Cluster
@@ -49,6 +50,10 @@ func New(options Options) (*Store, error) {
 		denied:  newDenied(options.DenyCache),
 		today:   func() int64 { return time.Now().UnixMicro() },
 		slots:   options.Mode == ModeCluster,
+		clock:   options.clock,
+	}
+	if s.clock == nil {
+		s.clock = time.Now
 	}
 	s.script.Store(newScript(redisClock, ttlMargin))
 	s.returns.init()

@@ -26,7 +26,7 @@ func conforms(t *testing.T, options redisstore.Options, servers []*redistest.Ser
 				t.Fatal(err)
 			}
 		}
-		s := open(t, options)
+		s := open(t, redisstore.WithoutRenewal(options))
 		var today atomic.Int64
 		s.SetToday(today.Load)
 		setNow := func(now int64) {

@@ -102,7 +102,6 @@ func (p *pair) schedule(t *rapid.T, lua side, algorithm, key string) int {
 		if err := p.redis.Take(context.Background(), checks, inLua[:]); err != nil {
 			t.Fatalf("redis: %v", err)
 		}
-		p.redis.StopRenewing()
 		if inGo[0].Allowed && checks[0].Cost > 0 {
 			charged = append(charged, store.Correction{Check: checks[0], At: now, Turn: inGo[0].Turn()})
 		}

@@ -32,11 +32,7 @@ func (b *bench) sanctioned(rule *store.Rule, key string, cost int64, s *store.Sa
 // bans goes through the life of a key that keeps hammering.
 func bans(t *testing.T, open Open, name string) {
 	b := start(t, open)
-	limit := Limit(name, 2, time.Second)
-	if limit.Lease > 0 {
-		limit.Lease = 10 * time.Second // stores renew by a clock that this test does not set
-	}
-	rule := Rule(t, "zone", name, limit)
+	rule := Rule(t, "zone", name, Limit(name, 2, time.Second))
 	with := &store.Sanctions{Ban: &store.Ban{For: 10 * time.Second, After: 3, Within: 20 * time.Second, UpTo: 25 * time.Second}}
 	take := func(cost int64) algorithms.Decision { return b.sanctioned(rule, "client", cost, with) }
 	hammer := func(want time.Duration) {

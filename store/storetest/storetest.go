@@ -14,7 +14,7 @@ import (
 )
 
 // Open makes an empty store for one test. Its clock stands still until setNow moves
-// it, in microseconds since 1970; it starts at Start.
+// it, in microseconds since 1970; it starts at Start. It renews no leases by itself.
 type Open func(t testing.TB) (s store.Store, setNow func(micros int64))
 
 // Start is a Wednesday afternoon in the middle of nothing: no multiple of any window.

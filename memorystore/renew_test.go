@@ -1,0 +1,52 @@
+package memorystore_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/memorystore"
+	"github.com/seed-161337e5/caddyratelimit/store"
+	"github.com/seed-161337e5/caddyratelimit/store/storetest"
+)
+
+// TestLeasesAreRenewed: a slot stays taken for as long as it is held, however short its
+// lease, and is free when it is given back.
+func TestLeasesAreRenewed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := openByTimers(t, memorystore.Options{})
+		rule := storetest.Rule(t, "zone", "concurrency", algorithms.Limit{Events: 1, Lease: time.Second})
+		held := store.Check{Rule: rule, Key: "client", Cost: 1, Hold: storetest.Hold(rule)}
+		var d [1]algorithms.Decision
+		if err := s.Take(t.Context(), []store.Check{held}, d[:]); err != nil || !d[0].Allowed {
+			t.Fatalf("the first: %+v, %v", d[0], err)
+		}
+		for i := range 100 {
+			time.Sleep(777 * time.Millisecond)
+			if take(t, s, rule, "client").Allowed {
+				t.Fatalf("look %d: the slot was lent twice", i+1)
+			}
+		}
+		s.Settle(store.Correction{Check: held, Delta: -1})
+		if !take(t, s, rule, "client").Allowed {
+			t.Fatal("the slot was given back, and is not free")
+		}
+	})
+}
+
+// TestOwnClockRenewsNothing: timers run by the machine's clock, so they must change
+// nothing in a store that has another one.
+func TestOwnClockRenewsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, setNow := openWith(t, memorystore.Options{})
+		rule := storetest.Rule(t, "zone", "concurrency", algorithms.Limit{Events: 1, Lease: time.Second})
+		take(t, s, rule, "client")
+		setNow(storetest.Start + 999_999)
+		time.Sleep(time.Minute) // plenty for timers
+		setNow(storetest.Start + 1_000_001)
+		if s.Sweep(); s.Keys() != 0 {
+			t.Fatal("the lease is over, but its key is still there")
+		}
+	})
+}
