@@ -16,26 +16,29 @@ const (
 	// openAfter is how many calls in a row must fail for Redis to be left alone.
 	openAfter = 5
 
-	// openFor is how long it then is, before one call finds out whether it is back.
+	// openFor is how long it then is, before a call finds out whether it is back.
 	openFor = 500 * time.Millisecond
 )
 
 // breaker keeps requests from waiting for a Redis that does not answer. After openAfter
-// calls that failed in a row it is open: nobody calls, but for a probe each openFor. The
-// first call that succeeds closes it.
+// calls that failed in a row it is open: no request calls. Its lane finds out in the
+// background whether Redis is back, and the first call that succeeds closes it.
 type breaker struct {
 	circuit *gobreaker.CircuitBreaker[struct{}]
 
-	// until is when the next probe is due, in nanoseconds since breakerEpoch; 0 while the
-	// breaker is closed. Requests read it instead of asking the circuit, which has a lock.
-	until atomic.Int64
+	// open is what requests read instead of asking the circuit, which has a lock.
+	open  atomic.Bool
 	cause atomic.Pointer[error]
+
+	// opened is told when the breaker opens, with the circuit's lock held.
+	opened func()
+
+	// probing is closed when the probe that is under way is over; nil: none is.
+	probing atomic.Pointer[chan struct{}]
 }
 
-var breakerEpoch = time.Now()
-
 func newBreaker() *breaker {
-	b := new(breaker)
+	b := &breaker{opened: func() {}}
 	b.blame(errors.New("no call has been made"))
 	b.circuit = gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
 		Timeout:     openFor,
@@ -53,11 +56,11 @@ func newBreaker() *breaker {
 		OnStateChange: func(_ string, _, to gobreaker.State) {
 			switch to {
 			case gobreaker.StateOpen:
-				// The circuit is ready for a probe after openFor, not at it.
-				b.until.Store(int64(time.Since(breakerEpoch)+openFor) + 1)
+				b.open.Store(true)
+				b.opened()
 			case gobreaker.StateClosed:
-				b.until.Store(0)
-			case gobreaker.StateHalfOpen: // refuses has put off the next probe
+				b.open.Store(false)
+			case gobreaker.StateHalfOpen: // a probe is due
 			}
 		},
 	})
@@ -65,18 +68,38 @@ func newBreaker() *breaker {
 }
 
 // refuses tells a request that there is no use in calling, and why not: an error that is
-// [store.ErrUnavailable]. Of those that come when a probe is due it lets one go on; the
-// others do not wait for it.
-func (b *breaker) refuses() error {
-	until := b.until.Load()
-	if until == 0 {
+// [store.ErrUnavailable]. A request that comes while a probe is under way waits for what
+// it finds out, as long as ctx lasts.
+func (b *breaker) refuses(ctx context.Context) error {
+	if !b.open.Load() {
 		return nil
 	}
-	// Should the probe never call, another is due later.
-	if now := int64(time.Since(breakerEpoch)); now >= until && b.until.CompareAndSwap(until, now+int64(openFor)) {
+	if probing := b.probing.Load(); probing != nil {
+		select {
+		case <-*probing:
+		case <-ctx.Done():
+		}
+	}
+	if !b.open.Load() {
 		return nil
 	}
 	return *b.cause.Load()
+}
+
+// probed reports whether a probe is under way.
+func (b *breaker) probed() bool { return b.probing.Load() != nil }
+
+// due reports whether the breaker is open and it is time for a probe.
+func (b *breaker) due() bool { return b.circuit.State() == gobreaker.StateHalfOpen }
+
+// probe makes a call that finds out whether Redis is back. Requests wait for it, so it is
+// for a Redis that has just answered something else.
+func (b *breaker) probe(call func() error) {
+	over := make(chan struct{})
+	b.probing.Store(&over)
+	_ = b.run(func() (struct{}, error) { return struct{}{}, call() })
+	b.probing.Store(nil)
+	close(over)
 }
 
 // run makes a call, unless the breaker is open. The call's result is for the circuit,

@@ -24,6 +24,7 @@ func (s *Store) open(o Options) (topology, error) {
 		c := o.client(address, config)
 		c.Username, c.Password, c.DB = o.Username, o.Password, o.DB
 		l := &lane{address: address, client: redis.NewClient(c), script: &s.script, breaker: newBreaker(), quit: s.returns.quit}
+		l.probeKey, l.breaker.opened = s.probeKey, l.connect
 		l.timeout, l.epoch, l.idle, l.send = s.timeout, time.Now(), make(chan struct{}), l.run
 		if s.slots {
 			l.send = func(ctx context.Context, c *call) error { return s.sendSlots(ctx, l, c) }

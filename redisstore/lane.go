@@ -21,6 +21,8 @@ type lane struct {
 	breaker *breaker
 	quit    <-chan struct{} // closed with the store
 
+	probeKey   func(slot uint16) string // where a probe may write
+	slot       atomic.Uint32            // of a Cluster, in which a question failed
 	connecting atomic.Bool
 	named      time.Time // as belonging to the topology, last; see lanes
 }

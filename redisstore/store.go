@@ -103,7 +103,17 @@ func (s *Store) Take(ctx context.Context, checks []store.Check, decisions []algo
 // take has Redis decide what is not known.
 func (s *Store) take(ctx context.Context, checks []store.Check, decisions []algorithms.Decision, known *settled, sent time.Duration) error {
 	if !s.slots { // else it is asked for each slot
-		if err := s.refuses(ctx); err != nil {
+		l, err := s.topology.lane(ctx, 0)
+		if err == nil && l.breaker.open.Load() {
+			if l.breaker.probed() {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, s.timeout)
+				defer cancel()
+			}
+			err = l.breaker.refuses(ctx)
+		}
+		if err != nil {
+			s.topology.suspect()
 			return err
 		}
 	}
@@ -139,26 +149,22 @@ func (s *Store) take(ctx context.Context, checks []store.Check, decisions []algo
 	return nil
 }
 
-// refuses tells whether there is no use in asking the only one there is to ask.
-func (s *Store) refuses(ctx context.Context) error {
-	l, err := s.topology.lane(ctx, 0)
-	if err == nil {
-		err = l.breaker.refuses()
-	}
-	if err != nil {
-		s.topology.suspect()
-	}
-	return err
-}
-
 // ask has a question answered by the Redis that keeps its keys.
 func (s *Store) ask(ctx context.Context, q *question) error {
 	l, err := s.topology.lane(ctx, q.slot)
-	if err == nil && s.slots {
-		err = l.breaker.refuses()
+	if err == nil && s.slots && l.breaker.open.Load() {
+		if l.breaker.probed() {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, s.timeout)
+			defer cancel()
+		}
+		err = l.breaker.refuses(ctx)
 	}
 	if err == nil {
 		err = l.ask(ctx, q)
+		if err != nil && s.slots {
+			l.slot.Store(uint32(q.slot))
+		}
 		if err != nil && !redis.IsTryAgainError(err) && !errors.Is(err, store.ErrUnavailable) {
 			l.connect()
 		}
