@@ -12,10 +12,10 @@
 -- The reply is one string: the time, for how many of all requests there was room (two
 -- bytes), for each key the state before, and the numbers of those keys whose state was
 -- damaged (two bytes each). From these the twins in Go know what each request is told.
-if byte(groups) == 2 then
+if mode == 2 then
   local values, none = call('MGET', unpack(KEYS)), pack('>i8i8i8', 0, 0, 0)
   local rules, section, costs, after = {}, {}, {}, {}
-  local at, k, passed, damaged = 2, 0, 0, ''
+  local at, k, passed, damaged, group = 2, 0, 0, '', 0
   while at <= #groups do
     local n, m, shared
     n, m, shared, at = unpack_struct('>BHB', groups, at)
@@ -33,6 +33,7 @@ if byte(groups) == 2 then
       section[i], costs[i] = rule, cost
     end
     for j = 1, m do
+      group = group + 1
       -- If there is not room for all who ask, it is decided once more, for those who fit.
       local times = shared > 0 and byte(groups, at + j - 1) or 1
       while times > 0 do
@@ -57,11 +58,20 @@ if byte(groups) == 2 then
             if fits < fit then fit = fits end
           end
         end
+        local stuck
+        if unable and fit > 0 then
+          for i = 1, n do stuck = stuck or costs[i] > 0 and (not full or values[k + i] == none) end
+        end
+        if stuck then
+          uncharged = uncharged .. pack('>H', group)
+          break
+        end
         if fit == times then
           for i = 1, n do
             local base = 4 * i
             if costs[i] > 0 then
               local state = pack('>i8i8i8', after[base - 3], after[base - 2], after[base - 1])
+              if unlock then unlock(KEYS[k + i]) end
               call('SET', KEYS[k + i], state, 'EX', lifetime(after[base]))
             end
           end
@@ -74,5 +84,7 @@ if byte(groups) == 2 then
     end
     if shared > 0 then at = at + m end
   end
-  return pack('>i8H', now, passed) .. table.concat(values, '', 1, k) .. damaged
+  local reply = pack('>i8H', now, passed) .. table.concat(values, '', 1, k) .. damaged
+  if careful then return uncharged .. pack('>HH', 0, unable and #unable or 0) .. (unable or '') .. reply end
+  return reply
 end

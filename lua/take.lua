@@ -41,12 +41,40 @@
 -- Calls of several keys that are all to be decided by Counters, each once and with nothing
 -- beside them, have a form of their own, and shorter replies: see counters.lua.
 --
+-- If Redis refuses a call's first write, the call fails, and nothing was written. The caller
+-- then sends it again with 4 added to the first byte. Such a call finds out first whether
+-- Redis can write. If it cannot, all that needs no write is decided: refusals and peeks. If
+-- the reason is memory, so are charges that need no more memory than their keys have. The
+-- reply begins with the numbers of the groups that would have been charged and were not (two
+-- bytes each, from 1), a zero of two bytes, and why Redis cannot write: two bytes for the
+-- length, and the text. The rest is as usual, as if such a group had been charged or not.
+--
 -- All of this runs anew for each call, and making a function or a table is not free. So
 -- there are few of them, and a call with one key, which most are when there is little to
 -- do, needs but the twin's.
 
 local call, floor, byte, pack, unpack_struct = redis.call, math.floor, string.byte, struct.pack, struct.unpack
 local groups = ARGV[1]
+local mode = byte(groups)
+
+-- If the call is careful: why Redis cannot write, whether for want of memory, the groups that
+-- were not charged for that reason, and which states take memory that they do not have yet.
+local careful, unable, full, uncharged, lacks, unlock = mode > 3
+if careful then
+  mode, uncharged, lacks = mode - 4, '', {}
+  -- This writes nothing in any case, but Redis judges it like a write that may take memory.
+  local done = redis.pcall('SET', KEYS[1], '', redis.pcall('GET', KEYS[1]) and 'NX' or 'XX')
+  unable = type(done) == 'table' and done.err and string.sub(done.err, 1, 300)
+  full = unable and string.find(unable, 'OOM command', 1, true)
+  if full then
+    -- Redis refuses only the first write, so the first one is this, to a key that lives on
+    -- by the write that follows.
+    unlock = function(key)
+      call('PEXPIRE', key, MARGIN_MS)
+      unlock = nil
+    end
+  end
+end
 
 local now
 do
@@ -89,7 +117,7 @@ if many then
   replies = { pack('>i8', now), false, false, false }
   known = { false, false, false, false, false, false, false, false, false, false, false, false }
   before = { false, false, false, false, false, false, false, false, false, false, false, false }
-  if byte(groups) == 1 then values = call('MGET', unpack(KEYS)) end
+  if mode == 1 then values = call('MGET', unpack(KEYS)) end
 end
 local answers = 1 -- how many replies there are
 
@@ -98,7 +126,7 @@ local place, p1, p2, p3, p4, p5, p6
 local name, take, record, correct, twins
 local ban_left, ban_refused
 
-local at = 2
+local at, group = 2, 0
 while at <= #groups do
   local n, copies = byte(groups, at, at + 1)
   local first = at + 2
@@ -111,6 +139,8 @@ while at <= #groups do
     room = answers
   end
   local charges -- of Recorders and Lenders in groups of several checks
+  local stuck   -- a charge cannot be written
+  group = group + 1
 
   -- If not all fits, the checks are asked once more: for those requests that fit. If
   -- there was only one, what passed is asked as a peek, for what would have passed but
@@ -161,6 +191,7 @@ while at <= #groups do
           else
             s1, s2, s3, damaged = 0, 0, 0, true
           end
+          if unable then lacks[base] = not value or damaged end
           if many then known[base], known[base + 1], known[base + 2], known[base + 3] = s1, s2, s3, false end
         end
       end
@@ -205,8 +236,9 @@ while at <= #groups do
             known[ban], known[ban + 1], known[ban + 2], known[ban + 3] = 0, 0, 0, false
             if values[j] and #values[j] == 24 then
               known[ban], known[ban + 1], known[ban + 2] = unpack_struct('>i8i8i8', values[j])
-            elseif values[j] then
-              damaged = true
+            else
+              if values[j] then damaged = true end
+              if unable then lacks[ban] = true end
             end
           end
           left = left or ban_left(now, within, longest, known[ban], known[ban + 1], known[ban + 2])
@@ -221,17 +253,23 @@ while at <= #groups do
           write = nil -- what was charged stays charged
         elseif record then
           x = key
-          write = correct(key, now, made, turn, delta, p1, p2, p3, p4, p5, p6, string.sub(hold, from))
+          stuck = unable and (not full or delta > 0)
+          write = not stuck and correct(key, now, made, turn, delta, p1, p2, p3, p4, p5, p6, string.sub(hold, from))
         else
           x, y, z = correct(now, made, turn, delta, p1, p2, p3, p4, p5, p6, s1, s2, s3)
-          write = x
+          stuck = x and unable and (not full or lacks[base])
+          write = x and not stuck
         end
         if write then _, _, _, _, _, reset = take(now, 0, p1, p2, p3, p4, p5, p6, x, y, z) end
       elseif op == 1 then
         allowed, quota, remaining, retry, next, reset, delay, x, y, z, damaged = take(now, 0, p1, p2, p3, p4, p5, p6, key)
         if reset < y then reset = y end
-        record(key, cost, x, y, z, hold)
-        write = true
+        stuck = unable and not full -- what is held has its place
+        if not stuck then
+          if unlock then unlock(key) end
+          record(key, cost, x, y, z, hold)
+          write = true
+        end
       elseif exempt then
         above = 4
         if n > 1 and not record then before[base] = false end
@@ -240,7 +278,8 @@ while at <= #groups do
         allowed, quota, remaining, retry, next, reset, delay, x, y, z, broken =
           take(now, cost * (times > 0 and times or 1), p1, p2, p3, p4, p5, p6, s1, s2, s3)
         damaged = damaged or broken
-        if ban and not left and not allowed and round == 1 then
+        stuck = stuck or unable and cost > 0 and (not full or lacks[base] or record)
+        if ban and not left and not allowed and round == 1 and not (unable and (not full or lacks[ban])) then
           left, known[ban], known[ban + 1], known[ban + 2], known[ban + 3] = ban_refused(now, untold,
             first_ban, after, within, longest, known[ban], known[ban + 1], known[ban + 2])
           if left then above = (above or 0) + 16 end
@@ -266,6 +305,8 @@ while at <= #groups do
           allowed, quota, remaining, retry, next, reset, delay = take(now, 0, p1, p2, p3, p4, p5, p6, s1, s2, s3)
         elseif cost == 0 then
           if n > 1 and not record then before[base] = false end
+        elseif stuck then
+          if n > 1 and not record then before[base] = false end
         elseif n == 1 then
           write = true
           if record then record(key, cost, x, y, z, hold) end
@@ -284,6 +325,7 @@ while at <= #groups do
         elseif many then
           known[base], known[base + 1], known[base + 2], known[base + 3] = x, y, z, reset
         else
+          if unlock then unlock(key) end
           call('SET', key, pack('>i8i8i8', x, y, z), 'EX', floor(reset / 1000000) + MARGIN_S)
         end
       end
@@ -301,6 +343,10 @@ while at <= #groups do
           reply = pack('>i8Bi8i8i8i8i8i8', now, flags, quota, remaining, retry, next, reset, delay)
         end
       end
+    end
+    if stuck and fit > 0 then
+      uncharged = uncharged .. pack('>H', group)
+      pass, fit = false, 0
     end
     if pass or n == 1 and not room then break end
     charges = nil
@@ -321,8 +367,11 @@ if many then
   for k = 1, #KEYS do
     local base = 4 * k - 3
     if known[base + 3] then
+      if unlock then unlock(KEYS[k]) end
       call('SET', KEYS[k], pack('>i8i8i8', known[base], known[base + 1], known[base + 2]), 'EX', lifetime(known[base + 3]))
     end
   end
 end
-return reply or replies and table.concat(replies, '', 1, answers) or ''
+reply = reply or replies and table.concat(replies, '', 1, answers) or ''
+if careful then return uncharged .. pack('>HH', 0, unable and #unable or 0) .. (unable or '') .. reply end
+return reply

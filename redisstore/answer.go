@@ -13,6 +13,11 @@ func (c *call) answer(reply string) error {
 		return nil // nothing was asked, but whether Redis answers
 	}
 	r := reader{rest: reply}
+	if c.careful {
+		if err := c.answerCare(&r); err != nil {
+			return err
+		}
+	}
 	now := r.number()
 	if now < 0 || now > maxTime {
 		return fmt.Errorf("redis says that it is %d microseconds after 1970", now)
@@ -26,6 +31,9 @@ func (c *call) answer(reply string) error {
 	}
 	if r.short || r.rest != "" {
 		return fmt.Errorf("redis answered %d bytes at %d to %d checks, which is not what was asked for", len(reply), now, c.checks)
+	}
+	if c.careful {
+		return c.tellUncharged()
 	}
 	return nil
 }
@@ -41,7 +49,7 @@ func (c *call) answerGroups(r *reader, now int64) error {
 			continue
 		}
 		room := int(r.byte())
-		if admitted := u.replay(r, now, true); admitted != room && !r.short {
+		if admitted := u.replay(r, now, true); admitted != room && !u.uncharged && !r.short {
 			return errRoom(room, len(u.askers), admitted)
 		}
 	}

@@ -22,7 +22,9 @@ const (
 
 // breaker keeps requests from waiting for a Redis that does not answer. After openAfter
 // calls that failed in a row it is open: no request calls. Its lane finds out in the
-// background whether Redis is back, and the first call that succeeds closes it.
+// background whether Redis is back, and the first call that succeeds closes it. An error
+// which proves that Redis answers and runs scripts is no failure, see works: if a full Redis
+// opened the breaker, nobody would be limited because some keys have no place.
 type breaker struct {
 	circuit *gobreaker.CircuitBreaker[struct{}]
 
@@ -44,10 +46,11 @@ func newBreaker() *breaker {
 		Timeout:     openFor,
 		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= openAfter },
 		IsSuccessful: func(err error) bool {
-			if err != nil {
-				b.blame(err)
+			if err == nil || works(err) {
+				return true
 			}
-			return err == nil
+			b.blame(err)
+			return false
 		},
 		IsExcluded: func(err error) bool {
 			// These say nothing about Redis.

@@ -18,6 +18,8 @@ type call struct {
 	checks    int  // that the script has to decide
 	mixed     bool // a check is not a Counter's alone, or a key stands in several groups
 	plain     bool // how it was written: see plain.go
+	careful   bool // Redis may be unable to write: see careful.go
+	unable    *unwrittenError
 
 	keys     []any             // pointers to their texts
 	index    map[string]uint16 // of keys, from 1
@@ -35,6 +37,8 @@ type unit struct {
 	items   []item
 	askers  []asker
 	section int
+
+	uncharged bool // Redis cannot write, and would have charged it
 }
 
 // asker is a group of a question, which begins at items[first].
@@ -57,7 +61,7 @@ var pooledCalls = sync.Pool{New: func() any { return &call{index: make(map[strin
 func newCall() *call {
 	c := pooledCalls.Get().(*call)
 	c.asked = append(c.asked[:0], 0)
-	c.mixed, c.plain = false, false
+	c.mixed, c.plain, c.careful, c.unable = false, false, false, nil
 	return c
 }
 
@@ -101,7 +105,7 @@ func (c *call) group(items []item, a asker) {
 		c.units = append(c.units, unit{})
 	}
 	u := &c.units[len(c.units)-1]
-	u.items, u.askers = items, append(u.askers, a)
+	u.items, u.askers, u.uncharged = items, append(u.askers, a), false
 	for i := range items {
 		c.mixed = c.mixed || items[i].special()
 		c.key(&items[i].key)
@@ -145,6 +149,9 @@ func (c *call) arguments(command, script string) []any {
 	} else {
 		c.writeGroups()
 	}
+	if c.careful {
+		c.groups[0] += modeCare
+	}
 	c.args = append(c.args[:0], command, script, len(c.keys))
 	c.args = append(c.args, c.keys...)
 	c.args = append(c.args, c.groups)
@@ -161,7 +168,7 @@ func (c *call) writeGroups() {
 		}
 	}
 	if c.reads || c.mget && len(c.keys) > 1 {
-		c.groups[0] = 1
+		c.groups[0] = modeMget
 	}
 }
 

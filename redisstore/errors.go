@@ -41,6 +41,8 @@ type reply struct {
 	kind string
 	// write says that a script can meet it too, but no later than with its first write.
 	write bool
+	// key says that other keys may be decided here.
+	key bool
 }
 
 // replies are sorted by the word that they begin with. With each of them Redis says that
@@ -48,18 +50,18 @@ type reply struct {
 var replies = map[string]reply{
 	"LOADING":     {kind: KindLoading},
 	"MASTERDOWN":  {kind: KindLoading},
-	"READONLY":    {KindReadonly, true},
-	"OOM":         {KindOOM, true},
+	"READONLY":    {kind: KindReadonly, write: true},
+	"OOM":         {kind: KindOOM, write: true},
 	"NOAUTH":      {kind: KindAuth},
 	"WRONGPASS":   {kind: KindAuth},
 	"NOPERM":      {kind: KindAuth},
 	"CLUSTERDOWN": {kind: KindCluster},
-	"MOVED":       {kind: KindCluster},
-	"ASK":         {kind: KindCluster},
-	"TRYAGAIN":    {kind: KindCluster},
-	"CROSSSLOT":   {kind: KindCluster},
-	"MISCONF":     {KindOther, true},
-	"NOREPLICAS":  {KindOther, true},
+	"MOVED":       {kind: KindCluster, key: true},
+	"ASK":         {kind: KindCluster, key: true},
+	"TRYAGAIN":    {kind: KindCluster, key: true},
+	"CROSSSLOT":   {kind: KindCluster, key: true},
+	"MISCONF":     {kind: KindOther, write: true},
+	"NOREPLICAS":  {kind: KindOther, write: true},
 	"NOSCRIPT":    {kind: KindOther},
 	"BUSY":        {kind: KindOther},
 }
@@ -142,6 +144,31 @@ func contains(text string, parts []string) bool {
 	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
 }
 
+// refusesToWrite reports whether a call failed at its first write, so that nothing was
+// written.
+func refusesToWrite(err error) bool {
+	var said redis.Error
+	if err == nil || !errors.As(err, &said) {
+		return false
+	}
+	r, _ := readReply(said.Error())
+	return r.write
+}
+
+// works reports whether an error proves that Redis answers and runs scripts: it cannot write,
+// or not this key, or the script failed. Everything else that is no such proof is a failure:
+// Redis gave no answer, or one that holds for every call (LOADING, MASTERDOWN, CLUSTERDOWN,
+// BUSY, a password or a right that is missing, too many clients).
+func works(err error) bool {
+	var said redis.Error
+	if !errors.As(err, &said) {
+		return false
+	}
+	text := said.Error()
+	r, _ := readReply(text)
+	return r.write || r.key || fromScript(text)
+}
+
 // unsentError is in the errors of calls that were not made: there was nobody to send
 // them to.
 type unsentError struct{ error }
@@ -157,7 +184,7 @@ func mayHaveRun(err error) bool {
 	switch {
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrClosed):
 		return false
-	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted), errors.As(err, new(unsentError)):
+	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted), errors.As(err, new(unsentError)), errors.As(err, new(*unwrittenError)):
 		return false
 	}
 	var said redis.Error

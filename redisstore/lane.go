@@ -19,7 +19,9 @@ type lane struct {
 	client  *redis.Client
 	script  *atomic.Pointer[script]
 	breaker *breaker
-	quit    <-chan struct{} // closed with the store
+
+	waryUntil atomic.Int64    // nanoseconds since the epoch; 0: calls are made without care
+	quit      <-chan struct{} // closed with the store
 
 	probeKey   func(slot uint16) string // where a probe may write
 	slot       atomic.Uint32            // of a Cluster, in which a question failed
@@ -35,25 +37,37 @@ func (l *lane) run(ctx context.Context, c *call) error {
 // evaluate runs the script, if need be with the word that makes a node take what is about
 // to become its own.
 func (l *lane) evaluate(ctx context.Context, c *call, asking bool) error {
-	cmd := c.evalsha(ctx, l.script.Load())
+	cmd := l.evalsha(ctx, c)
 	return l.finish(ctx, c, cmd, l.process(ctx, cmd, asking), asking)
 }
 
 // finish takes the answer of a call by the script's digest. If Redis did not know that,
-// nothing has run yet, and it gets the text.
+// nothing has run yet, and it gets the text. If Redis refused to write, nothing was written,
+// and the call is made again with care.
 func (l *lane) finish(ctx context.Context, c *call, cmd *redis.StringCmd, err error, asking bool) error {
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {
 		cmd = redis.NewStringCmd(ctx, c.arguments("eval", l.script.Load().text)...)
 		err = l.process(ctx, cmd, asking)
 	}
+	again := !c.careful && refusesToWrite(err)
+	if again {
+		c.careful = true
+		cmd = redis.NewStringCmd(ctx, c.arguments("evalsha", l.script.Load().digest)...)
+		err = l.process(ctx, cmd, asking)
+	}
 	if err == nil {
 		err = c.answer(cmd.Val())
+	}
+	if err == nil && c.careful {
+		l.learnCare(c.unable, again)
 	}
 	return err
 }
 
-func (c *call) evalsha(ctx context.Context, s *script) *redis.StringCmd {
-	return redis.NewStringCmd(ctx, c.arguments("evalsha", s.digest)...)
+// evalsha makes the command of a call.
+func (l *lane) evalsha(ctx context.Context, c *call) *redis.StringCmd {
+	c.careful = len(c.keys) > 0 && l.wary()
+	return redis.NewStringCmd(ctx, c.arguments("evalsha", l.script.Load().digest)...)
 }
 
 func (l *lane) process(ctx context.Context, cmd redis.Cmder, asking bool) error {

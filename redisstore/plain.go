@@ -18,7 +18,7 @@ func (i *item) special() bool {
 
 // writeSections sorts the units by what they ask, and their keys with them.
 func (c *call) writeSections() {
-	c.groups[0] = 2
+	c.groups[0] = modePlain
 	c.sections = c.sections[:0]
 	for i := range c.units {
 		u := &c.units[i]
@@ -90,7 +90,9 @@ func (c *call) answerPlain(r *reader, now int64) error {
 	room, asked, admitted := int(r.uint16()), 0, 0
 	for i := range c.units {
 		asked += len(c.units[i].askers)
-		admitted += c.units[i].replay(r, now, false)
+		if n := c.units[i].replay(r, now, false); !c.units[i].uncharged {
+			admitted += n
+		}
 	}
 	for !r.short && len(r.rest) > 0 {
 		if !c.noteDamaged(int(r.uint16())) {

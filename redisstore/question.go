@@ -23,7 +23,8 @@ type item struct {
 	hold      string // or a correction and what is held
 	sanctions *sanctions
 	op        byte
-	index     int // among the caller's checks
+	apart     bool // the check stands apart
+	index     int  // among the caller's checks
 }
 
 // merges says whether several requests for just this can be decided as one.
@@ -40,6 +41,7 @@ type question struct {
 	slot      uint16 // of all its keys, in a Cluster
 	decisions []algorithms.Decision
 	damaged   *store.Rule // of a check whose stored state was damaged
+	dry       bool        // all checks stand apart
 	err       error
 
 	since          time.Duration // when it was asked
@@ -61,7 +63,7 @@ func newQuestion() *question {
 func (q *question) free() {
 	clear(q.items)
 	q.items, q.groups, q.decisions = q.items[:0], q.groups[:0], q.decisions[:0]
-	q.damaged, q.err, q.next = nil, nil, nil
+	q.damaged, q.err, q.next, q.dry = nil, nil, nil, false
 	q.ended.Store(false)
 	questions.Put(q)
 }
@@ -75,8 +77,10 @@ const maxHold = 100
 // together, and each that stands apart.
 func (q *question) ask(s *Store, checks []store.Check, known *settled) error {
 	together := 0
+	q.dry = true
 	for i := range checks {
 		c := &checks[i]
+		q.dry = q.dry && c.Apart
 		switch {
 		case c.Cost < 0:
 			return errors.New("cost is negative")
@@ -135,7 +139,7 @@ func (q *question) alone(i item) {
 func (s *Store) item(c *store.Check, op byte, hold string, index int) item {
 	i := item{
 		rule: c.Rule, prepared: c.Rule.At(s.date(c.Rule)), key: s.key(c.Rule, c.Key),
-		cost: c.Cost, hold: hold, op: op, index: index,
+		cost: c.Cost, hold: hold, op: op, apart: c.Apart && op == opDecide, index: index,
 	}
 	if c.Sanctions != nil {
 		i.sanctions = s.sanctions(c, i.prepared, op)

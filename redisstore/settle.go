@@ -39,7 +39,7 @@ func (s *Store) hold(q *question, checks []store.Check) {
 	for group := range q.each() {
 		if q.charged(group) {
 			for _, i := range group {
-				if c := &checks[i.index]; c.Hold != "" && !q.decisions[i.index].Exempt {
+				if c := &checks[i.index]; i.hold != "" && !q.decisions[i.index].Exempt {
 					s.holds.Add(c)
 				}
 			}

@@ -120,7 +120,7 @@ func (q *question) split(class func(*item) string) (parts []*part) {
 			p := index[name]
 			if p == nil {
 				p = &part{question: questions.Get().(*question)}
-				p.slot = q.items[i].slot
+				p.slot, p.dry = q.items[i].slot, q.dry
 				p.decisions = append(p.decisions, make([]algorithms.Decision, len(q.decisions))...)
 				index[name] = p
 				parts = append(parts, p)
@@ -169,7 +169,7 @@ func (s *Store) sendSlots(ctx context.Context, l *lane, c *call) error {
 func (s *Store) runSlots(ctx context.Context, l *lane, c *call) {
 	slot := c.questions[0].slot
 	if !slices.ContainsFunc(c.questions, func(q *question) bool { return q.slot != slot }) {
-		s.runSlot(ctx, l, c, c.evalsha(ctx, l.script.Load()), nil)
+		s.runSlot(ctx, l, c, l.evalsha(ctx, c), nil)
 		return
 	}
 	slices.SortStableFunc(c.questions, func(a, b *question) int { return cmp.Compare(a.slot, b.slot) })
@@ -177,7 +177,7 @@ func (s *Store) runSlots(ctx context.Context, l *lane, c *call) {
 	cmds := make([]*redis.StringCmd, len(calls))
 	_, _ = l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, one := range calls {
-			cmds[i] = one.evalsha(ctx, l.script.Load())
+			cmds[i] = l.evalsha(ctx, one)
 			if err := p.Process(ctx, cmds[i]); err != nil {
 				return err
 			}
@@ -217,6 +217,9 @@ func (s *Store) runSlot(ctx context.Context, l *lane, c *call, unsent, sent *red
 	err = s.topology.follow(ctx, c.questions[0].slot, err, func(to *lane, asking bool) error {
 		return to.evaluate(ctx, c, asking)
 	})
+	if err == nil {
+		return // each has its own, if any
+	}
 	for _, q := range c.questions {
 		q.err = err
 	}
@@ -240,7 +243,7 @@ func (s *Store) runKeys(ctx context.Context, l *lane, c *call) bool {
 	var wait sync.WaitGroup
 	for _, one := range calls {
 		wait.Go(func() {
-			s.runSlot(ctx, l, one, one.evalsha(ctx, l.script.Load()), nil)
+			s.runSlot(ctx, l, one, l.evalsha(ctx, one), nil)
 			one.free()
 		})
 	}

@@ -161,7 +161,9 @@ func (s *Store) ask(ctx context.Context, q *question) error {
 		err = l.breaker.refuses(ctx)
 	}
 	if err == nil {
-		err = l.ask(ctx, q)
+		if err = l.ask(ctx, q); errors.Is(err, store.ErrFull) {
+			return err // which another connection or server would not change
+		}
 		if err != nil && s.slots {
 			l.slot.Store(uint32(q.slot))
 		}

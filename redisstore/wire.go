@@ -13,6 +13,14 @@ const (
 	allFlags = 63
 )
 
+// What the first byte of a call says: values are read together, the call is plain, and care
+// is added to either.
+const (
+	modeMget  = 1
+	modePlain = 2
+	modeCare  = 4
+)
+
 // What a script is to do with a check.
 const (
 	opDecide = iota
@@ -46,6 +54,17 @@ func (r *reader) byte() byte {
 }
 
 func (r *reader) uint16() uint16 { return uint16(r.byte())<<8 | uint16(r.byte()) }
+
+// text reads some bytes.
+func (r *reader) text(n int) string {
+	if len(r.rest) < n {
+		r.short = true
+		return ""
+	}
+	text := r.rest[:n]
+	r.rest = r.rest[n:]
+	return text
+}
 
 // number reads a big-endian integer of eight bytes.
 func (r *reader) number() int64 {

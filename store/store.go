@@ -19,6 +19,11 @@ var (
 	// ErrUnavailable is in the errors of a store that does not ask its backend for a
 	// while, because that has not answered: nothing was charged, and it took no time.
 	ErrUnavailable = errors.New("store is unavailable")
+
+	// ErrFull is in the errors of a store that answers but has no room for the charge. It is
+	// certain that nothing was charged. Who is refused without a charge is refused all the
+	// same.
+	ErrFull = errors.New("store is full")
 )
 
 // MaxChecks is how many checks one call may have.

@@ -1,0 +1,139 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/deep"
+	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/memorystore"
+	"github.com/seed-161337e5/caddyratelimit/store"
+	"github.com/seed-161337e5/caddyratelimit/store/storetest"
+)
+
+// TestSharedCallsOfAFullRedis draws calls as TestSharedCalls does, to a Redis that is full, or
+// that may not write, for a while. All that needs no write is decided as by a store that is
+// well. While Redis is full so is all that needs no more memory, and no key is made. What is
+// not charged is told, and only that.
+func TestSharedCallsOfAFullRedis(t *testing.T) {
+	const clock = "clock"
+	server := redistest.Start(t)
+	admin, ctx := server.Admin(), context.Background()
+	s, err := NewWithClock(Options{Address: server.Addr(), Timeout: 10 * time.Second, DenyCache: -1}, clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	now := int64(storetest.Start)
+	memory, err := memorystore.New(memorystore.Options{Now: func() int64 { return now }, SweepInterval: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = memory.Close() })
+	s.Beat() // its key is there from now on
+	set := func(option, value string) {
+		t.Helper()
+		if err := admin.ConfigSet(ctx, option, value).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	rules := sharedRules(t)
+	const (
+		well = iota
+		full
+		unable
+		states
+	)
+	rounds := deep.Steps(600, 10_000)
+	state, keys := well, map[string]bool{}
+	var charged, uncharged, refused [states]int
+	for round := range rounds {
+		if round%10 == 0 {
+			set("maxmemory", "0")
+			set("min-replicas-to-write", "0")
+			now += random.Int64N(400_000)
+			if err := admin.Set(ctx, clock, now, 0).Err(); err != nil {
+				t.Fatal(err)
+			}
+			state = random.IntN(states)
+			switch state {
+			case full:
+				set("maxmemory", "1")
+			case unable:
+				set("min-replicas-to-write", "1")
+			}
+		}
+		clear(keys)
+		for _, key := range admin.Keys(ctx, "*").Val() {
+			keys[key] = true
+		}
+		c := newCall()
+		asked := make(map[*question][]store.Check)
+		for range 1 + random.IntN(20) {
+			checks := drawChecks(random, rules, round+random.IntN(2))
+			for i := range checks {
+				checks[i].Key = fmt.Sprint(checks[i].Key, random.IntN(1+20*round/rounds))
+			}
+			if round%2 > 0 {
+				checks = drawPlain(random, rules)
+			}
+			q := newQuestion()
+			if err := q.ask(s, checks, new(settled)); err != nil {
+				t.Fatal(err)
+			}
+			asked[q] = checks
+			c.add(q)
+		}
+		if err := s.topology.(single).only.run(ctx, c); err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		for i := range c.units {
+			u := &c.units[i]
+			grows := state == unable
+			for _, item := range u.items {
+				grows = grows || !counts(item.rule) || !keys[item.key]
+			}
+			if u.uncharged && (state == well || !grows) {
+				t.Fatalf("round %d: %v was not charged: %v", round, u.items, c.unable)
+			}
+			for _, a := range u.askers {
+				if u.uncharged {
+					uncharged[state]++
+					if a.err == nil && (!a.items[a.first].apart || a.dry) || a.err != nil && errors.Is(a.err, store.ErrFull) != (state == full) || mayHaveRun(a.err) && a.err != nil {
+						t.Fatalf("round %d: %v is told %v", round, u.items, a.err)
+					}
+					continue
+				}
+				compare(t, memory, a, asked[a.question], len(u.items))
+				if d := &a.decisions[a.items[a.first].index]; d.Allowed {
+					charged[state]++
+				} else {
+					refused[state]++
+				}
+			}
+		}
+
+		// A plain call to a full Redis may write if it does not begin with what takes memory.
+		if n := admin.DBSize(ctx).Val(); state != well && c.careful && int(n) > len(keys) {
+			t.Fatalf("round %d: there were %d keys, and are %d", round, len(keys), n)
+		}
+		c.free()
+	}
+	t.Logf("well, full, unable: charged or asked at no cost %d, not charged %d, refused %d", charged, uncharged, refused)
+	for state := range states {
+		if charged[state] < rounds/10 || refused[state] < rounds/10 || (uncharged[state] > rounds/10) != (state != well) {
+			t.Errorf("state %d: too few", state)
+		}
+	}
+	if state := s.Breaker(); state != store.BreakerClosed {
+		t.Errorf("the breaker is %s", state)
+	}
+}

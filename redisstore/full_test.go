@@ -1,0 +1,325 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/store"
+	"github.com/seed-161337e5/caddyratelimit/store/storetest"
+)
+
+// set changes an option of a server.
+func set(t testing.TB, server *redistest.Server, option, value string) {
+	t.Helper()
+	if err := server.Admin().ConfigSet(context.Background(), option, value).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// fill makes a Redis full, and drain gives it memory again.
+func fill(t testing.TB, server *redistest.Server)  { set(t, server, "maxmemory", "1") }
+func drain(t testing.TB, server *redistest.Server) { set(t, server, "maxmemory", "0") }
+
+// limited is a server whose only user has the rights that the README names, and a store that
+// asks it each time.
+func limited(t *testing.T) (*redistest.Server, *redisstore.Store) {
+	server := redistest.Start(t, redistest.WithUser("limiter", "s3cret", leastACL(t)...))
+	return server, open(t, redisstore.Options{Address: server.Addr(), Username: "limiter", Password: "s3cret", DenyCache: -1})
+}
+
+// try asks for one cost.
+func try(s store.Store, rule *store.Rule, key string, cost int64) (algorithms.Decision, error) {
+	var d [1]algorithms.Decision
+	err := s.Take(context.Background(), []store.Check{{Rule: rule, Key: key, Cost: cost, Hold: storetest.Hold(rule)}}, d[:])
+	return d[0], err
+}
+
+// stays fails the test unless the breaker is closed.
+func stays(t *testing.T, s *redisstore.Store) {
+	t.Helper()
+	if state := s.Breaker(); state != store.BreakerClosed {
+		t.Errorf("the breaker is %s", state)
+	}
+}
+
+// TestFullRedisDecides: a Redis without memory refuses whom it knows to be used up, tells
+// peeks, and charges states of a fixed size to the last of their quota. What has no place is
+// told to be so, is never charged, and opens no breaker.
+func TestFullRedisDecides(t *testing.T) {
+	server, s := limited(t)
+	for _, name := range algorithms.Names() {
+		t.Run(name, func(t *testing.T) {
+			rule := storetest.Rule(t, name, name, storetest.Limit(name, 5, 1000*time.Hour))
+			a, _ := algorithms.Get(name)
+			_, fixed := a.(algorithms.Counter)
+			take(t, s, rule, "used up", 5)
+			take(t, s, rule, "known", 2)
+			fill(t, server)
+			defer drain(t, server)
+			for range 20 { // more than would open the breaker
+				if d := take(t, s, rule, "used up", 1); d.Allowed {
+					t.Fatal("the limit is exceeded")
+				}
+				if !fixed {
+					continue
+				}
+				if _, err := try(s, rule, "new", 1); !errors.Is(err, store.ErrFull) || redisstore.Kind(err) != redisstore.KindOOM || redisstore.MayHaveRun(err) {
+					t.Fatalf("a new key met %v", err)
+				}
+				stays(t, s)
+			}
+			if d := take(t, s, rule, "new", 0); d.Remaining != 5 {
+				t.Errorf("a peek at a new key: %+v", d)
+			}
+			if d := take(t, s, rule, "new", 6); d.Allowed || d.RetryAfter != algorithms.Never {
+				t.Errorf("a cost above the limit: %+v", d)
+			}
+			left := int64(3)
+			for ; fixed && left > 0; left-- {
+				if d := take(t, s, rule, "known", 1); !d.Allowed || d.Remaining != left-1 {
+					t.Fatalf("with %d left: %+v", left, d)
+				}
+			}
+			if fixed {
+				if d := take(t, s, rule, "known", 1); d.Allowed {
+					t.Error("the limit is exceeded")
+				}
+				key, d := s.Key(rule, "known"), take(t, s, rule, "known", 0)
+				if ttl := server.Admin().PTTL(context.Background(), key).Val(); ttl < d.ResetAfter {
+					t.Errorf("the state lives for %v and is worth something for %v", ttl, d.ResetAfter)
+				}
+			}
+			drain(t, server)
+			if d := take(t, s, rule, "new", 1); d.Remaining != 4 {
+				t.Errorf("with memory again: %+v", d)
+			}
+			if d := take(t, s, rule, "known", 0); d.Remaining != left {
+				t.Errorf("%d are left, want %d", d.Remaining, left)
+			}
+		})
+	}
+}
+
+// TestFullRedisTakesCorrections: refunds, late costs of known keys, and slots that come back
+// reach a full Redis, and leases are renewed.
+func TestFullRedisTakesCorrections(t *testing.T) {
+	server, s := limited(t)
+	for _, name := range algorithms.Names() {
+		t.Run(name, func(t *testing.T) {
+			rule := storetest.Rule(t, name, name, storetest.Limit(name, 5, 1000*time.Hour))
+			a, _ := algorithms.Get(name)
+			_, fixed := a.(algorithms.Counter)
+			check := store.Check{Rule: rule, Key: "client", Cost: 3, Hold: storetest.Hold(rule)}
+			var d [1]algorithms.Decision
+			if err := s.Take(context.Background(), []store.Check{check}, d[:]); err != nil {
+				t.Fatal(err)
+			}
+			fill(t, server)
+			defer drain(t, server)
+			want := int64(5)
+			s.Settle(store.Correction{Check: check, At: d[0].At, Turn: d[0].Turn(), Delta: -3})
+			s.Settled()
+			if fixed {
+				s.Settle(store.Correction{Check: check, At: d[0].At, Turn: d[0].Turn(), Delta: 2})
+				s.Settled()
+				want = 3
+			}
+			if d := take(t, s, rule, "client", 0); d.Remaining != want {
+				t.Errorf("%d are left, want %d", d.Remaining, want)
+			}
+			stays(t, s)
+		})
+	}
+}
+
+// TestFullRedisRenewsLeases: what is held has its place, and keeps it.
+func TestFullRedisRenewsLeases(t *testing.T) {
+	server, s := limited(t)
+	rule := storetest.Rule(t, "zone", "concurrency", algorithms.Limit{Events: 1, Lease: time.Second})
+	key := s.Key(rule, "client")
+	take(t, s, rule, "client", 1)
+	fill(t, server)
+	end := func() float64 {
+		scores := server.Admin().ZRangeWithScores(context.Background(), key, 0, -1).Val()
+		if len(scores) != 1 {
+			t.Fatalf("%d leases", len(scores))
+		}
+		return scores[0].Score
+	}
+	for begun, n := end(), 0; n < 3; {
+		if now := end(); now > begun {
+			begun, n = now, n+1
+		}
+		if d := take(t, s, rule, "client", 1); d.Allowed {
+			t.Fatal("the slot was lent twice")
+		}
+	}
+}
+
+// TestFullRedisBans: a ban that stands holds, a key without a ban's state is refused as by
+// the limit, and what has a state is banned as always.
+func TestFullRedisBans(t *testing.T) {
+	server, s := limited(t)
+	rule := storetest.Rule(t, "zone", "token_bucket", algorithms.Limit{Events: 1, Window: time.Hour})
+	sanctions := &store.Sanctions{Settings: true, Ban: &store.Ban{For: time.Hour, After: 3, Within: time.Hour}}
+	ask := func(key string) algorithms.Decision {
+		t.Helper()
+		var d [1]algorithms.Decision
+		if err := s.Take(context.Background(), []store.Check{{Rule: rule, Key: key, Cost: 1, Sanctions: sanctions}}, d[:]); err != nil {
+			t.Fatal(err)
+		}
+		return d[0]
+	}
+	for key, n := range map[string]int{"banned": 4, "refused once": 2, "used up": 1} {
+		for range n {
+			ask(key)
+		}
+	}
+	fill(t, server)
+	for range 5 {
+		if d := ask("banned"); d.Allowed || !d.Banned {
+			t.Fatalf("the ban does not hold: %+v", d)
+		}
+		if d := ask("used up"); d.Allowed || d.Banned {
+			t.Fatalf("refused otherwise than by the limit: %+v", d)
+		}
+	}
+	if d := ask("refused once"); d.Allowed || d.Banned {
+		t.Fatalf("the second refusal: %+v", d)
+	}
+	if d := ask("refused once"); !d.Banned || !d.BanBegins {
+		t.Fatalf("the third refusal: %+v", d)
+	}
+	if d := ask("refused once"); !d.Banned || d.BanBegins {
+		t.Fatalf("after the third refusal: %+v", d)
+	}
+}
+
+// TestUnwritableRedisRefuses: a replica, and a master that may not write, refuse and tell
+// peeks; all else is an error of its kind, was not charged, and opens no breaker. The cure
+// holds at once or a moment later.
+func TestUnwritableRedisRefuses(t *testing.T) {
+	ctx := context.Background()
+	for kind, c := range map[string]struct{ breaks, cures func(*redistest.Server) }{
+		redisstore.KindReadonly: {
+			func(s *redistest.Server) { s.Admin().ReplicaOf(ctx, "127.0.0.1", "1") },
+			func(s *redistest.Server) { s.Admin().ReplicaOf(ctx, "NO", "ONE") },
+		},
+		redisstore.KindOther: {
+			func(s *redistest.Server) { set(t, s, "min-replicas-to-write", "1") },
+			func(s *redistest.Server) { set(t, s, "min-replicas-to-write", "0") },
+		},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			server, s := limited(t)
+			for _, name := range algorithms.Names() {
+				rule := storetest.Rule(t, name, name, storetest.Limit(name, 2, 1000*time.Hour))
+				take(t, s, rule, "used up", 2)
+				take(t, s, rule, "known", 1)
+				c.breaks(server)
+				for range 20 {
+					if d := take(t, s, rule, "used up", 1); d.Allowed {
+						t.Fatalf("%s: the limit is exceeded", name)
+					}
+					if d := take(t, s, rule, "known", 0); d.Remaining != 1 {
+						t.Fatalf("%s: a peek: %+v", name, d)
+					}
+					_, err := try(s, rule, "known", 1)
+					if redisstore.Kind(err) != kind || errors.Is(err, store.ErrFull) || redisstore.MayHaveRun(err) {
+						t.Fatalf("%s: met %v of kind %s", name, err, redisstore.Kind(err))
+					}
+					stays(t, s)
+				}
+				c.cures(server)
+				if d := take(t, s, rule, "known", 1); !d.Allowed || d.Remaining != 0 {
+					t.Fatalf("%s: after the cure: %+v", name, d)
+				}
+			}
+		})
+	}
+}
+
+// TestScriptErrorsOpenNoBreaker: a right that one algorithm lacks fails that one alone.
+func TestScriptErrorsOpenNoBreaker(t *testing.T) {
+	server := redistest.Start(t, redistest.WithUser("limiter", "s3cret", append(leastACL(t), "-rpush")...))
+	s := open(t, redisstore.Options{Address: server.Addr(), Username: "limiter", Password: "s3cret", DenyCache: -1})
+	logs := storetest.Rule(t, "log", "sliding_window_log", algorithms.Limit{Events: 5, Window: time.Hour})
+	for range 20 {
+		if _, err := try(s, logs, "client", 1); redisstore.Kind(err) != redisstore.KindAuth {
+			t.Fatalf("met %v", err)
+		}
+		stays(t, s)
+	}
+	take(t, s, hourly(t), "client", 1)
+}
+
+// TestFloodOfKeysInAFullRedis floods one zone with new keys until Redis is full, and goes on.
+// Meanwhile clients of another zone are decided each time, those among them that have
+// quota left, and none gets more than the limit.
+func TestFloodOfKeysInAFullRedis(t *testing.T) {
+	const most, clients, limit, rounds = 200_000, 20, 50, 100
+	server := redistest.Start(t, redistest.WithArgs("--maxmemory", "3mb", "--maxmemory-policy", "noeviction"))
+	s := open(t, redisstore.Options{Address: server.Addr()})
+	flooded := storetest.Rule(t, "flooded", "token_bucket", algorithms.Limit{Events: 1, Window: 1000 * time.Hour})
+	logins := storetest.Rule(t, "logins", "fixed_window", algorithms.Limit{Events: limit, Window: 1000 * time.Hour})
+	for n := range clients {
+		take(t, s, logins, strconv.Itoa(n), 1)
+	}
+	var keys, full atomic.Int64
+	var flood, others sync.WaitGroup
+	stop := make(chan struct{})
+	filled := make(chan struct{})
+	for range 16 {
+		flood.Go(func() {
+			for n := keys.Add(1); n < most; n = keys.Add(1) {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				switch _, err := try(s, flooded, fmt.Sprintf("key-%060d", n), 1); {
+				case errors.Is(err, store.ErrFull):
+					if full.Add(1) == 1 {
+						close(filled)
+					}
+				case err != nil:
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	<-filled
+	for n := range clients {
+		others.Go(func() {
+			admitted := 1
+			for range rounds {
+				d, err := try(s, logins, strconv.Itoa(n), 1)
+				if err != nil {
+					t.Errorf("a client of the other zone: %v", err)
+					return
+				}
+				if d.Allowed {
+					admitted++
+				}
+			}
+			if admitted != limit {
+				t.Errorf("client %d was admitted %d times, want %d", n, admitted, limit)
+			}
+		})
+	}
+	others.Wait()
+	close(stop)
+	flood.Wait()
+	t.Logf("%d keys, %d without a place", keys.Load(), full.Load())
+	stays(t, s)
+}
