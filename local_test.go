@@ -41,7 +41,7 @@ func TestSlotsGoBackWhereTheyCameFrom(t *testing.T) {
 		"store": {"backend": "redis", "address": [%q], "timeout": "500ms"},
 		"rate_limits": {"slots": {"algorithm": "concurrency", "max_events": 4}}
 	}`, server.Addr()))
-	slots := func() int64 { return server.Admin().ZCard(context.Background(), "rl:{*}:slots:concurrency.1").Val() }
+	slots := func() int64 { return server.Admin().ZCard(context.Background(), "rl:{*}:slots:concurrency.2").Val() }
 	during := func(ctx context.Context, n int) (passed int) {
 		for range n {
 			if heldRequest(t, ctx, h) {

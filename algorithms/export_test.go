@@ -1,4 +1,4 @@
 package algorithms
 
-// Room is how many events the log has allocated for.
-func (l *Log) Room() int { return len(l.ring) }
+// Room is how many charges the log has allocated for.
+func (l *Log) Room() int { return len(l.times) }

@@ -52,7 +52,8 @@ const (
 	// MaxRecovery bounds the time in which a full bucket comes back.
 	MaxRecovery = 3660 * 24 * time.Hour
 
-	// MaxLogEvents bounds the events of an algorithm that remembers each of them.
+	// MaxLogEvents bounds the events of an algorithm that remembers every charge: as many
+	// charges of one event make as many entries.
 	MaxLogEvents int64 = 50_000_000
 
 	// MaxSlots bounds the events of the concurrency limit.

@@ -6,12 +6,12 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/lua"
 )
 
-// SlidingWindowLog remembers the time of every event and admits never more than
-// events in any window, wherever it starts. It is exact, and pays with one time per
-// event. An event whose age is the window no longer counts.
+// SlidingWindowLog remembers every charge and admits never more than events in any
+// window, wherever it starts. It is exact, and pays with an entry for each charge. An
+// event whose age is the window no longer counts.
 //
-// A cost of n is n events. Events are forgotten when a later one is recorded after
-// they have expired.
+// A charge of cost n is n events, and one entry. Charges are forgotten when a later one
+// is recorded after they have expired.
 type SlidingWindowLog struct{}
 
 // Name implements [Algorithm].
@@ -36,7 +36,7 @@ func (a SlidingWindowLog) Prepare(l Limit) (Params, error) {
 func (a SlidingWindowLog) Decide(l *Log, p Params, now, cost int64) Decision {
 	events, window := p[0], p[1]
 	t, expired := a.expired(l, p, now)
-	live := int64(l.Len() - expired)
+	live := l.Events(expired, l.Len())
 
 	remaining := max(0, events-live)
 	allowed := cost <= remaining
@@ -47,7 +47,7 @@ func (a SlidingWindowLog) Decide(l *Log, p Params, now, cost int64) Decision {
 		if live <= events {
 			first = l.At(expired)
 		} else if events > 0 {
-			first = l.At(expired + int(live-events))
+			first = l.At(l.Holding(expired, live-events))
 		}
 	}
 	retry := int64(0)
@@ -59,7 +59,7 @@ func (a SlidingWindowLog) Decide(l *Log, p Params, now, cost int64) Decision {
 	case cost > events:
 		retry = never
 	default:
-		retry = l.At(expired+int(live+cost-events)-1) + window - now
+		retry = l.At(l.Holding(expired, live+cost-events-1)) + window - now
 	}
 
 	next, reset := int64(0), int64(0)
@@ -74,9 +74,7 @@ func (a SlidingWindowLog) Decide(l *Log, p Params, now, cost int64) Decision {
 func (a SlidingWindowLog) Record(l *Log, p Params, now, cost int64) {
 	t, expired := a.expired(l, p, now)
 	l.Forget(expired)
-	for range cost {
-		l.Append(t)
-	}
+	l.Append(t, cost)
 }
 
 // Correct implements [Recorder]. Twice as many events as the limit has are kept, and no
@@ -90,15 +88,13 @@ func (a SlidingWindowLog) Correct(l *Log, p Params, now, at, delta int64) {
 	case events == 0:
 		return
 	}
-	t, expired := a.expired(l, p, now)
-	l.Forget(expired)
-	for range min(delta, events) {
-		l.Append(t)
+	a.Record(l, p, now, min(delta, events))
+	if over := l.Events(0, l.Len()) - 2*events; over > 0 {
+		l.ForgetEvents(over)
 	}
-	l.Forget(max(0, l.Len()-2*int(events)))
 }
 
-// expired returns the time that counts and how many events have left the window.
+// expired returns the time that counts and how many charges have left the window.
 func (SlidingWindowLog) expired(l *Log, p Params, now int64) (t int64, expired int) {
 	if l.Newest() > now+maxStepBack {
 		return now, l.Len()

@@ -44,12 +44,14 @@ local function names(hold, cost)
   return n
 end
 
+-- ZADD stands first: where Redis is out of memory, it refuses a command that needs some only
+-- until the script has written something.
 record = function(key, cost, now, lease, horizon, hold)
   if type(redis.pcall('ZCARD', key)) ~= 'number' then call('DEL', key) end
-  call('ZREMRANGEBYSCORE', key, '-inf', precise(now))
-  call('ZREMRANGEBYSCORE', key, '(' .. horizon, '+inf')
   local ends = precise(now + lease)
   for _, name in ipairs(names(hold, cost)) do call('ZADD', key, ends, name) end
+  call('ZREMRANGEBYSCORE', key, '-inf', precise(now))
+  call('ZREMRANGEBYSCORE', key, '(' .. horizon, '+inf')
 end
 
 if op == 2 then

@@ -1,47 +1,94 @@
--- Twin of algorithms/sliding_window_log.go. The log is a Redis list of times in
--- microseconds, oldest first: ten bytes an event, and readable with LRANGE.
+-- Twin of algorithms/sliding_window_log.go. The log is a Redis list of charges, oldest
+-- first, readable with LRANGE. A charge of one event is its time in microseconds: ten
+-- bytes. A charge of more is its time and two running sums, before and after it, of what
+-- charges cost beyond one event each. Charges after it in the list have these sums too.
+-- The sums are 0 again when all before has expired. They are taken modulo 2^52, so they
+-- stay exact in a list that never ends.
 
+local function text(time, before, after)
+  -- A double is printed with all its digits only by this format.
+  if before == 0 and after == 0 then return string.format('%.0f', time) end
+  return string.format('%.0f %.0f %.0f', time, before, after)
+end
+
+-- The time of charge i, and the sums before and after it. Nothing if it is damaged.
+local function charge(key, i, text)
+  text = text or call('LINDEX', key, i)
+  local time, before, after = tonumber(text), 0, 0
+  if not time and text then
+    time, before, after = string.match(text, '^(%d+) (%d+) (%d+)$')
+    if not time then return end
+    time, before, after = tonumber(time), tonumber(before), tonumber(after)
+    if before >= MAX_SUM or after >= MAX_SUM then return end
+  end
+  if time and time >= 0 and time < MAX_EXACT then return time, before, after end
+end
+
+-- The size, whether it is damaged, the time that counts, how many charges have left the
+-- window, how many events have not, the times of the newest and of the first of these, and
+-- the sums after the one and before the other. The size is -1 if the key is no list.
 local function read(now, window, key)
   local size, damaged = redis.pcall('LLEN', key), false
-  if type(size) ~= 'number' then size, damaged = 0, true end
-  local function at(i)
-    local time = tonumber(call('LINDEX', key, i))
-    if time and time >= 0 and time < MAX_EXACT then return time end
-  end
-
-  -- The time that counts, and how many events have left the window.
-  local t, expired, newest = now, 0, nil
+  if type(size) ~= 'number' then size, damaged = -1, true end
+  local t, expired, live, newest, first, sum, before = now, size, 0, nil, nil, 0, 0
   if size > 0 then
-    newest = at(-1)
+    local _, last
+    newest, _, last = charge(key, -1)
     if not newest then
-      size, damaged = 0, true
-    elseif newest > now + MAX_STEP_BACK then
-      expired = size
-    else
+      damaged = true
+    elseif newest <= now + MAX_STEP_BACK then
       if newest > t then t = newest end
       local edge = t - window
-      if newest <= edge then
-        expired = size
-      else
-        -- Most calls find few expired events: look near the old end first, in steps
+      if newest > edge then
+        -- Most calls find few expired charges: look near the old end first, in steps
         -- that double, then halve what is left.
-        local bound = 1
-        while bound <= size and (at(bound - 1) or 0) <= edge do bound = bound * 2 end
-        expired = floor(bound / 2)
-        local high = bound - 1 < size and bound - 1 or size
-        while expired < high do
-          local middle = floor((expired + high) / 2)
-          if (at(middle) or 0) <= edge then expired = middle + 1 else high = middle end
+        local low, high, bound = 0, size, 1
+        while bound <= size do
+          local time, from = charge(key, bound - 1)
+          if time and time > edge then
+            high, first, before = bound - 1, time, from
+            break
+          end
+          low, bound = bound, bound * 2
         end
+        while low < high do
+          local middle = floor((low + high) / 2)
+          local time, from = charge(key, middle)
+          if time and time > edge then
+            high, first, before = middle, time, from
+          else
+            low = middle + 1
+          end
+        end
+        expired, live, sum = low, size - low + (last - before) % MAX_SUM, last
+        if live > MAX_SUM / 2 then -- the sums fall
+          expired, live, sum, damaged = size, 0, 0, true
+        end
+        if first > newest then first = newest end -- so that in a damaged list no wait is below 0
       end
     end
   end
-  return size, damaged, t, expired, newest, at
+  return size, damaged, t, expired, live, newest, first, sum, before
+end
+
+-- The time of event n of those that are live, counted from 0, and the charge that holds it.
+local function event(key, n, size, expired, live, newest, first, before)
+  if n == 0 then return first, expired end
+  local low, high = expired, expired + n
+  if high >= size then high = size - 1 end
+  if live == size - expired then low = high end
+  while low < high do
+    local middle = floor((low + high) / 2)
+    local _, _, after = charge(key, middle)
+    if middle + 1 - expired + ((after or 0) - before) % MAX_SUM > n then high = middle else low = middle + 1 end
+  end
+  local time = charge(key, low)
+  if not time or time < first or time > newest then time = newest end
+  return time, low
 end
 
 take = function(now, cost, events, window, _, _, _, _, key)
-  local size, damaged, t, expired, newest, at = read(now, window, key)
-  local live = size - expired
+  local size, damaged, t, expired, live, newest, oldest, sum, before = read(now, window, key)
 
   local remaining = events > live and events - live or 0
   local allowed, retry = cost <= remaining, 0
@@ -50,8 +97,8 @@ take = function(now, cost, events, window, _, _, _, _, key)
   if live == 0 then
     newest = t
   elseif events > 0 then
-    first = at(live <= events and expired or expired + live - events) or t
-    if first > t then first = t end
+    first = oldest
+    if live > events then first = event(key, live - events, size, expired, live, newest, oldest, before) end
   end
   if allowed then
     remaining = remaining - cost
@@ -59,7 +106,7 @@ take = function(now, cost, events, window, _, _, _, _, key)
   elseif cost > events then
     retry = NEVER
   else
-    retry = (at(expired + live + cost - events - 1) or t) + window - now
+    retry = event(key, live + cost - events - 1, size, expired, live, newest, oldest, before) + window - now
   end
 
   local next, reset = 0, 0
@@ -67,45 +114,86 @@ take = function(now, cost, events, window, _, _, _, _, key)
     next = first + window - now
     reset = newest + window - now
   end
-  return allowed, events, remaining, retry, next, reset, 0, expired, t, live, damaged
+  return allowed, events, remaining, retry, next, reset, 0, expired, t, sum, damaged
 end
 
--- What take returned last comes back: how many have expired, the time that counts,
--- and how many were live.
-record = function(key, cost, expired, t, live)
-  if live == 0 then
-    call('DEL', key)
-  elseif expired > 0 then
-    call('LTRIM', key, expired, -1)
-  end
-  -- A double is printed with all its digits only by this format.
-  local time = string.format('%.0f', t)
-  if cost == 1 then
-    call('RPUSH', key, time)
-    return
-  end
-  -- unpack has room for some thousand values.
-  local times, chunk = {}, cost < 4000 and cost or 4000
-  for i = 1, chunk do times[i] = time end
-  while cost > 0 do
-    if chunk > cost then chunk = cost end
-    call('RPUSH', key, unpack(times, 1, chunk))
-    cost = cost - chunk
-  end
+-- What take returned last comes back: how many charges have expired, the time that counts,
+-- and the sum after the newest charge. RPUSH stands first: where Redis is out of memory, it
+-- refuses a command that needs some only until the script has written something.
+record = function(key, cost, expired, t, sum)
+  if expired < 0 then call('DEL', key) end -- it is no list
+  call('RPUSH', key, text(t, sum, (sum + cost - 1) % MAX_SUM))
+  if expired > 0 then call('LTRIM', key, expired, -1) end
 end
 
 if op == 2 then
-  correct = function(key, now, at, _, delta, events, window)
-    local size, _, t, expired = read(now, window, key)
-    if delta < 0 then
-      return size > 0 and call('LREM', key, delta, string.format('%.0f', at)) > 0
-    elseif delta == 0 or events == 0 then
-      return false
+  -- How many charges are earlier than a time near the new end; see recent in Go.
+  local function recent(key, size, time)
+    local low, high, step = size > MAX_BEHIND and size - MAX_BEHIND - 1 or 0, size, 1
+    while size - step > low do
+      local i = size - step
+      if (charge(key, i) or 0) < time then
+        low = i + 1
+        break
+      end
+      high, step = i, step * 2
     end
-    local live = size - expired
-    local cost = delta < events and delta or events
-    record(key, cost, expired, t, live)
-    if live + cost > 2 * events then call('LTRIM', key, live + cost - 2 * events, -1) end
+    while low < high do
+      local middle = floor((low + high) / 2)
+      if (charge(key, middle) or 0) < time then low = middle + 1 else high = middle end
+    end
+    return low
+  end
+
+  local function late(key, cost, events, t, size, expired, live, newest, first, sum, before)
+    local over, part, time, from, after = live + cost - 2 * events, 0, nil, nil, nil
+    if over > 0 then
+      local _, i = event(key, over, size, expired, live, newest, first, before)
+      time, from, after = charge(key, i)
+      if time then part = over - (i - expired) - (from - before) % MAX_SUM end
+      expired = i
+    end
+    record(key, cost, expired, t, sum)
+    if part > 0 then call('LSET', key, 0, text(time, (from + part) % MAX_SUM, after)) end
     return true
+  end
+
+  local function refund(key, n, at)
+    local size = redis.pcall('LLEN', key)
+    if type(size) ~= 'number' then return false end
+    local first, behind = recent(key, size, at), recent(key, size, at + 1)
+    if first == behind or size - first > MAX_BEHIND then return false end
+    local time, before = charge(key, first)
+    local until_last, _, after = charge(key, behind - 1)
+    if not time or not until_last then return false end
+    -- So many charges go, and the sums after them fall by so much.
+    local gone, fall = behind - first, (after - before) % MAX_SUM
+    if fall == 0 then
+      return call('LREM', key, n < gone and -n or -gone, text(time, before, before)) > 0
+    elseif size - first > MAX_SHIFTED then
+      return false
+    elseif n < gone + fall then -- one charge is left of them, the last
+      gone = gone - 1
+      fall = n - gone
+    end
+    local tail = call('LRANGE', key, first + gone, -1)
+    local sum = string.format('%.0f', before)
+    for i = 1, #tail do
+      local at, last = string.match(tail[i], '^(%d+) %d+ (%d+)$')
+      after = ((tonumber(last) or 0) - fall) % MAX_SUM
+      last = string.format('%.0f', after)
+      tail[i] = (at or tail[i]) .. ((before ~= 0 or after ~= 0) and ' ' .. sum .. ' ' .. last or '')
+      before, sum = after, last
+    end
+    if first == 0 then call('DEL', key) else call('LTRIM', key, 0, first - 1) end
+    if #tail > 0 then call('RPUSH', key, unpack(tail)) end
+    return true
+  end
+
+  correct = function(key, now, at, _, delta, events, window)
+    if delta < 0 then return refund(key, -delta, at) end
+    if delta == 0 or events == 0 then return false end
+    local size, _, t, expired, live, newest, first, sum, before = read(now, window, key)
+    return late(key, delta < events and delta or events, events, t, size, expired, live, newest, first, sum, before)
   end
 end

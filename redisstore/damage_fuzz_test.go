@@ -2,13 +2,10 @@ package redisstore_test
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
 	"math"
-	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -145,6 +142,11 @@ func seeds() []seed {
 		{1, []byte("a,b,,inf,nan,1e300,-1")},
 		{1, text(now-2, now-1, now)},
 		{1, text(now+day, now+day, now+day, now+day, now+day, now+day)},
+		{1, fmt.Appendf(nil, "%d 0 4,%d 4 4,%d 4 4", now-2, now-1, now)},
+		{1, fmt.Appendf(nil, "%d,%d 0 3,%d 1 2,%d 9 0", now-2, now-1, now-1, now)},
+		{1, fmt.Appendf(nil, "%d 9 0,%d 7 1,%d 4503599627370495 3", now-2, now-1, now)},
+		{1, fmt.Appendf(nil, "%d,%d 4503599627370496 5,%d 1,%d 1 2 3", now, now-1, now, now-100)},
+		{1, text(now, now-1, now+day, now-2, now-1e15, now-3)},
 		{2, floats(math.Inf(1), math.Inf(-1), -5, 8e15)},
 		{2, floats(float64(now)+day, float64(now)+day, float64(now)+1, float64(now)+0.5)},
 		{3, []byte("a,b")},
@@ -158,14 +160,15 @@ func put(ctx context.Context, c *redis.Client, key string, kind byte, data []byt
 		return c.Set(ctx, key, data, 0).Err()
 	case 1:
 		var items []any
-		for _, item := range inOrder(bytes.Split(data, []byte(","))) {
+		for item := range bytes.SplitSeq(data, []byte(",")) {
 			items = append(items, item)
 		}
 		return c.RPush(ctx, key, items...).Err()
 	case 2:
 		members := []redis.Z{{Member: "first"}}
 		for chunk := range partsOf(data, 8) {
-			score := math.Floor(math.Float64frombits(binary.BigEndian.Uint64(chunk))) // see inOrder
+			// A fraction of a microsecond leads to waits that cannot be.
+			score := math.Floor(math.Float64frombits(binary.BigEndian.Uint64(chunk)))
 			if !math.IsNaN(score) {
 				members = append(members, redis.Z{Score: score, Member: fmt.Sprint(len(members))})
 			}
@@ -173,21 +176,6 @@ func put(ctx context.Context, c *redis.Client, key string, kind byte, data []byt
 		return c.ZAdd(ctx, key, members...).Err()
 	}
 	return c.HSet(ctx, key, "field", data).Err()
-}
-
-// inOrder sorts times, with what is none in front. Out of order, or with a fraction of a
-// microsecond in a sorted set, they lead sliding_window_log.lua and concurrency.lua to
-// waits that cannot be, and to an error for every request until the key is gone.
-func inOrder(items [][]byte) [][]byte {
-	at := func(item []byte) float64 {
-		n, err := strconv.ParseFloat(string(bytes.TrimSpace(item)), 64)
-		if err != nil || !(n >= 0 && n < 1<<53) {
-			return -1
-		}
-		return n
-	}
-	slices.SortStableFunc(items, func(a, b []byte) int { return cmp.Compare(at(a), at(b)) })
-	return items
 }
 
 // partsOf are all whole parts of that length.

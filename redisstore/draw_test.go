@@ -103,8 +103,7 @@ func length(l algorithms.Limit) int64 {
 	return max(l.Window.Microseconds(), l.Lease.Microseconds(), days[l.Calendar]*86400e6)
 }
 
-// drawCost draws costs around what is left and what there is. A log writes each unit,
-// so its costs stay small.
+// drawCost draws costs around what is left and what there is.
 func drawCost(t *rapid.T, l algorithms.Limit, last algorithms.Decision) int64 {
 	quota := max(l.Events, l.Burst)
 	cost := rapid.OneOf(
@@ -113,12 +112,6 @@ func drawCost(t *rapid.T, l algorithms.Limit, last algorithms.Decision) int64 {
 		rapid.Int64Range(0, quota+1),
 		rapid.Just(algorithms.MaxEvents),
 	).Draw(t, "cost")
-	if cost > 20_000 && cost <= quota {
-		cost = min(cost, 1+cost%20_000)
-		if l.Lease == 0 && (l.Burst > 0 || l.Events > algorithms.MaxLogEvents) {
-			cost = quota - cost // large costs are for algorithms of numbers
-		}
-	}
 	return max(0, cost)
 }
 

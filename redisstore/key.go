@@ -8,8 +8,10 @@ import (
 )
 
 const (
-	// keyVersion is the version of the key scheme and of the stored states.
-	keyVersion = ".1"
+	// stateVersion is the version of the stored states, and keyVersion that of the key
+	// scheme and of what is stored beside states.
+	stateVersion = ".2"
+	keyVersion   = ".1"
 
 	// maxPlainKey is the longest key that stands in Redis as it is; longer ones are hashed.
 	maxPlainKey = 64
@@ -23,7 +25,7 @@ const (
 // slot. Every part is escaped, so no value can pass for another: the empty key is *,
 // a long one # and its SHA-256, and neither sign survives escaping.
 func (s *Store) key(rule *store.Rule, key string) string {
-	return s.prefix + ":{" + tag(key) + "}:" + rule.ID() + keyVersion
+	return s.prefix + ":{" + tag(key) + "}:" + rule.ID() + stateVersion
 }
 
 func tag(key string) string {

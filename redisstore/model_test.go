@@ -175,9 +175,6 @@ func (s *schedule) correct() {
 		c.Delta = -rapid.Int64Range(1, c.Cost).Draw(s.T, "part")
 	case 1:
 		c.Delta = max(1, drawCost(s.T, s.limit, s.last))
-		if s.algorithm == "sliding_window_log" {
-			c.Delta = min(c.Delta, 20_000) // it writes each unit
-		}
 	}
 	switch {
 	case c.Delta < 0:

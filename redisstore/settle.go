@@ -9,8 +9,9 @@ import (
 )
 
 const (
-	// settleBatch is how many corrections or renewals one call takes.
-	settleBatch = 128
+	// settleBatch is how many corrections or renewals one call takes, which bounds how long
+	// one keeps Redis from all others.
+	settleBatch = 64
 
 	// settleTimeout bounds such a call; nobody waits for it. When the store is closed, it
 	// bounds all of them.

@@ -46,12 +46,14 @@ type pair struct {
 	memory *memorystore.Store
 	redis  *redisstore.Store
 
+	redisServer *redistest.Server
+
 	now, today atomic.Int64
 	setNow     func(int64)
 }
 
 func newPair(t *testing.T, server *redistest.Server) *pair {
-	p := &pair{t: t}
+	p := &pair{t: t, redisServer: server}
 	p.redis, p.setNow = openWithClock(t, server)
 	p.redis.SetToday(p.today.Load)
 	p.openMemory()
@@ -133,9 +135,6 @@ func drawCorrection(t *rapid.T, charged []store.Correction, limit algorithms.Lim
 		c.Delta = -max(1, drawCost(t, limit, last))
 	case 1:
 		c.Delta = max(1, drawCost(t, limit, last))
-		if c.Rule.Algorithm().Name() == "sliding_window_log" {
-			c.Delta = min(c.Delta, 20_000) // it writes each unit
-		}
 	}
 	return c
 }

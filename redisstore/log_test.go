@@ -1,0 +1,246 @@
+package redisstore_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/store"
+	"github.com/seed-161337e5/caddyratelimit/store/storetest"
+)
+
+// TestOneRequestOfAnyCost: what a charge of a log, a late cost and a refund take of Redis
+// does not depend on the cost.
+func TestOneRequestOfAnyCost(t *testing.T) {
+	server := redistest.Start(t)
+	s, setNow := openWithClock(t, server)
+	side, admin, ctx := newRedisSide(t, s, server), server.Admin(), context.Background()
+	rule := storetest.Rule(t, "tokens", "sliding_window_log", algorithms.Limit{Events: algorithms.MaxLogEvents, Window: time.Hour})
+	for _, cost := range []int64{2, 100_000, 1_000_000, algorithms.MaxLogEvents} {
+		client, now := strconv.FormatInt(cost, 10), storetest.Start
+		at := func(what string, most int, do func()) {
+			t.Helper()
+			now += 1e6
+			setNow(now)
+			if err := admin.ConfigResetStat(ctx).Err(); err != nil {
+				t.Fatal(err)
+			}
+			do()
+			commands, micros := scripted(t, server)
+			bytes, err := admin.MemoryUsage(ctx, s.Key(rule, client)).Result()
+			if err != nil && err != redis.Nil {
+				t.Fatal(err)
+			}
+			t.Logf("%s of cost %d: %d commands, %d bytes, %v µs", what, cost, commands, bytes, micros)
+			if commands > most || bytes > 400 {
+				t.Errorf("%s of cost %d: %d commands and %d bytes in Redis, want at most %d and 400", what, cost, commands, bytes, most)
+			}
+		}
+		check := store.Check{Rule: rule, Key: client, Cost: cost}
+		var d algorithms.Decision
+		at("a charge", 10, func() { d = side.take(t, check) })
+		if !d.Allowed || d.Remaining != algorithms.MaxLogEvents-cost {
+			t.Fatalf("cost %d: %+v", cost, d)
+		}
+		made := d.At
+		// These counts include the taking of the marker that tells when it is done.
+		at("a late cost", 40, func() { side.correct(t, store.Correction{Check: check, At: made, Delta: cost}) })
+		at("a refund", 50, func() { side.correct(t, store.Correction{Check: check, At: made, Delta: -cost}) })
+		at("a refusal", 10, func() { d = side.take(t, store.Check{Rule: rule, Key: client, Cost: algorithms.MaxLogEvents}) })
+		if want := algorithms.MaxLogEvents - cost; d.Allowed || d.Remaining != want {
+			t.Errorf("cost %d: %d remain of what the late cost left, want %d", cost, d.Remaining, want)
+		}
+	}
+}
+
+// scripted returns how many commands scripts have run since the statistics were reset, and
+// how long a run of a script took on the average.
+func scripted(t *testing.T, server *redistest.Server) (commands int, micros string) {
+	t.Helper()
+	stats, err := server.Admin().Info(context.Background(), "commandstats").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(stats) {
+		name, values, ok := strings.Cut(strings.TrimSpace(line), ":")
+		if !ok {
+			continue
+		}
+		var calls, total int
+		if _, err := fmt.Sscanf(values, "calls=%d,usec=%d", &calls, &total); err != nil {
+			t.Fatal(line, err)
+		}
+		switch name {
+		case "cmdstat_evalsha":
+			micros = strconv.Itoa(total / calls)
+		case "cmdstat_info", "cmdstat_config|resetstat", "cmdstat_exists", "cmdstat_set", "cmdstat_eval", "cmdstat_ping":
+		default:
+			commands += calls
+		}
+	}
+	return commands, micros
+}
+
+// TestRefundsOfALongLog compares the twins where a refund has to look far back: what it
+// takes is bounded, and a refund beyond the bound is left out in both.
+func TestRefundsOfALongLog(t *testing.T) {
+	server := redistest.Start(t)
+	pair := newPair(t, server)
+	lua := newRedisSide(t, pair.redis, server)
+	const most = algorithms.MaxBehind + 200
+	rule := storetest.Rule(t, "zone", "sliding_window_log", algorithms.Limit{Events: 10 * most, Window: time.Hour})
+	peek := func(key string) int64 {
+		t.Helper()
+		check := store.Check{Rule: rule, Key: key}
+		inLua, inGo := lua.take(t, check), storeSide{pair.memory}.take(t, check)
+		if inLua != inGo {
+			t.Fatalf("%s: Lua %+v, Go %+v", key, inLua, inGo)
+		}
+		return inGo.Remaining
+	}
+	for _, costs := range []struct {
+		name  string
+		of    func(i int) int64
+		reach int // how far back refunds reach
+	}{
+		{"one", func(int) int64 { return 1 }, algorithms.MaxBehind},
+		{"more", func(i int) int64 { return 1 + int64(i%4) }, algorithms.MaxShifted},
+		{"the same time", func(i int) int64 { return 1 + int64(i/5%3) }, algorithms.MaxShifted},
+	} {
+		t.Run(costs.name, func(t *testing.T) {
+			now := func(i int) int64 {
+				if costs.name == "the same time" {
+					i -= i % 3
+				}
+				return storetest.Start + int64(i)
+			}
+			fillLog(t, pair, rule, costs.name, most, now, costs.of)
+			pair.set(now(most), 0)
+			slowest(t, server)
+			for _, behind := range []int{1, 2, 3, 4, 7, 100, costs.reach - 7, costs.reach, costs.reach + 1, costs.reach + 150} {
+				i := most - behind
+				cost := costs.of(i)
+				for _, part := range []int64{1, cost - 1} {
+					if part == 0 {
+						continue
+					}
+					before := peek(costs.name)
+					r := store.Correction{Check: store.Check{Rule: rule, Key: costs.name, Cost: cost}, At: now(i), Delta: -part}
+					pair.memory.Settle(r)
+					lua.correct(t, r)
+					switch back := peek(costs.name) - before; {
+					case behind <= costs.reach-6 && back != part:
+						t.Errorf("%d of %d back from %d charges ago, want %d", back, cost, behind, part)
+					case behind > costs.reach+10 && (cost > 1 || costs.reach == algorithms.MaxBehind) && back != 0:
+						t.Errorf("%d of %d back from %d charges ago, which is too far", back, cost, behind)
+					}
+				}
+			}
+			t.Logf("the slowest script took %v", slowest(t, server))
+			// Later on, what is left leaves the window in the same order in both.
+			for i := 0; i < most; i += most / 7 {
+				pair.set(now(i)+rule.Limit().Window.Microseconds(), 0)
+				peek(costs.name)
+			}
+		})
+	}
+}
+
+// slowest returns how long the slowest script took of late.
+func slowest(t *testing.T, server *redistest.Server) (most time.Duration) {
+	t.Helper()
+	admin, ctx := server.Admin(), context.Background()
+	entries, err := admin.SlowLogGet(ctx, 1000).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if strings.EqualFold(e.Args[0], "evalsha") {
+			most = max(most, e.Duration)
+		}
+	}
+	for _, command := range [][]any{{"config", "set", "slowlog-log-slower-than", "100"}, {"slowlog", "reset"}} {
+		if err := admin.Do(ctx, command...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return most
+}
+
+// fillLog makes n charges in both stores.
+func fillLog(t *testing.T, p *pair, rule *store.Rule, key string, n int, now func(int) int64, cost func(int) int64) {
+	t.Helper()
+	ctx := context.Background()
+	var d [1]algorithms.Decision
+	for i := range n {
+		p.now.Store(now(i))
+		if err := p.memory.Take(ctx, []store.Check{{Rule: rule, Key: key, Cost: cost(i)}}, d[:]); err != nil || !d[0].Allowed {
+			t.Fatal(err, d[0])
+		}
+	}
+	// To Redis they go as the script would write them, many at once: see sliding_window_log.lua.
+	var charges []any
+	sum := int64(0)
+	for i := range n {
+		after := sum + cost(i) - 1
+		if text := strconv.FormatInt(now(i), 10); after == 0 {
+			charges = append(charges, text)
+		} else {
+			charges = append(charges, fmt.Sprintf("%s %d %d", text, sum, after))
+		}
+		sum = after
+	}
+	if err := p.redisServer.Admin().RPush(ctx, p.redis.Key(rule, key), charges...).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestSumsOfALogBeginAgain: a log whose client never pauses counts on beyond 2^52.
+func TestSumsOfALogBeginAgain(t *testing.T) {
+	server := redistest.Start(t)
+	pair := newPair(t, server)
+	lua := newRedisSide(t, pair.redis, server)
+	rule := storetest.Rule(t, "zone", "sliding_window_log", algorithms.Limit{Events: 100, Window: time.Second})
+	now := storetest.Start
+	pair.set(now, 0)
+	both := func(cost int64) algorithms.Decision {
+		t.Helper()
+		check := store.Check{Rule: rule, Key: "client", Cost: cost}
+		inLua, inGo := lua.take(t, check), storeSide{pair.memory}.take(t, check)
+		if inLua != inGo {
+			t.Fatalf("Lua %+v, Go %+v", inLua, inGo)
+		}
+		return inGo
+	}
+	storeSide{pair.memory}.take(t, store.Check{Rule: rule, Key: "client", Cost: 20})
+	key := pair.redis.Key(rule, "client")
+	if err := server.Admin().RPush(context.Background(), key, fmt.Sprintf("%d %d %d", now, int64(1<<52-40), int64(1<<52-21))).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 40 {
+		now += 90_000
+		pair.set(now, 0)
+		both(int64(1 + i%13))
+		both(50)
+		if i%5 == 0 {
+			r := store.Correction{Check: store.Check{Rule: rule, Key: "client", Cost: 3}, At: now, Delta: -3}
+			pair.memory.Settle(r)
+			lua.correct(t, r)
+			both(0)
+		}
+	}
+	newest, err := server.Admin().LIndex(context.Background(), key, -1).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fields := strings.Fields(newest); len(fields) != 3 || len(fields[2]) > 5 {
+		t.Errorf("the newest charge is %q, want small sums", newest)
+	}
+}
