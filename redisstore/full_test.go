@@ -36,6 +36,15 @@ func limited(t *testing.T) (*redistest.Server, *redisstore.Store) {
 	return server, open(t, redisstore.Options{Address: server.Addr(), Username: "limiter", Password: "s3cret", DenyCache: -1})
 }
 
+// lasting is a limit of an algorithm whose window does not end during a test.
+func lasting(t *testing.T, name string, events int64) *store.Rule {
+	window := 1000 * time.Hour
+	if name == "concurrency" {
+		window = time.Hour // the longest lease
+	}
+	return storetest.Rule(t, name, name, storetest.Limit(name, events, window))
+}
+
 // try asks for one cost.
 func try(s store.Store, rule *store.Rule, key string, cost int64) (algorithms.Decision, error) {
 	var d [1]algorithms.Decision
@@ -58,7 +67,7 @@ func TestFullRedisDecides(t *testing.T) {
 	server, s := limited(t)
 	for _, name := range algorithms.Names() {
 		t.Run(name, func(t *testing.T) {
-			rule := storetest.Rule(t, name, name, storetest.Limit(name, 5, 1000*time.Hour))
+			rule := lasting(t, name, 5)
 			a, _ := algorithms.Get(name)
 			_, fixed := a.(algorithms.Counter)
 			take(t, s, rule, "used up", 5)
@@ -115,7 +124,7 @@ func TestFullRedisTakesCorrections(t *testing.T) {
 	server, s := limited(t)
 	for _, name := range algorithms.Names() {
 		t.Run(name, func(t *testing.T) {
-			rule := storetest.Rule(t, name, name, storetest.Limit(name, 5, 1000*time.Hour))
+			rule := lasting(t, name, 5)
 			a, _ := algorithms.Get(name)
 			_, fixed := a.(algorithms.Counter)
 			check := store.Check{Rule: rule, Key: "client", Cost: 3, Hold: storetest.Hold(rule)}
@@ -222,7 +231,7 @@ func TestUnwritableRedisRefuses(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			server, s := limited(t)
 			for _, name := range algorithms.Names() {
-				rule := storetest.Rule(t, name, name, storetest.Limit(name, 2, 1000*time.Hour))
+				rule := lasting(t, name, 2)
 				take(t, s, rule, "used up", 2)
 				take(t, s, rule, "known", 1)
 				c.breaks(server)
