@@ -106,11 +106,7 @@ const maxValue = 64
 // valueOf is what a placeholder has for a request. Without a fallback it must have
 // something. Errors do not show it, for it may be secret.
 func valueOf(repl *caddy.Replacer, placeholder string, fallback bool) (string, error) {
-	value, _ := repl.Get(placeholder)
-	text, ok := value.(string)
-	if !ok {
-		text = caddy.ToString(value)
-	}
+	text := textOf(repl, placeholder)
 	switch {
 	case text == "" && !fallback:
 		return "", fmt.Errorf("{%s} is empty, and there is no fallback", placeholder)

@@ -24,6 +24,8 @@ import (
 //	    default <name> | reject [<status>]
 //	}
 //	missing_key   share | skip | reject [<status>]
+//	repeated_values reject [<status>] | join
+//	raw_values    [true|false]
 //	invalid_limit <status>
 //	exempt        <address or CIDR...> | <inline matcher> | @named | { ... }
 //	block         [<status>] <like exempt>
@@ -43,17 +45,21 @@ func policyOptions(h httpcaddyfile.Helper, z *Zone) map[string]option {
 	d := h.Dispenser
 	return map[string]option{
 		"plan":          {parse: func() (string, error) { return parsePlans(d, z) }},
-		"missing_key":   {parse: func() (string, error) { return parseMissingKey(d, z) }},
+		"missing_key":   {parse: func() (string, error) { return parseRejecting(d, "missing_key", &z.MissingKey, &z.MissingKeyStatus) }},
+		"raw_values":    {parse: flag(d, "raw_values", &z.RawValues)},
 		"invalid_limit": {parse: integer(d, "invalid_limit", &z.InvalidLimit)},
-		"exempt":        {repeats: true, parse: clients(h, "exempt", &z.ExemptRaw)},
-		"block":         {repeats: true, parse: func() (string, error) { return parseBlocked(h, z) }},
-		"charge":        {parse: func() (string, error) { return parseCharge(d, z) }},
-		"cost_header":   {parse: filled(d, "cost_header", &z.CostHeader)},
-		"overrides":     {parse: flag(d, "overrides", &z.Overrides)},
-		"ban":           {parse: func() (string, error) { return parseBan(d, z) }},
-		"dry_run":       {parse: flag(d, "dry_run", &z.DryRun)},
-		"enforce":       {parse: optional(&z.Enforce, func(to *float64) parser { return percent(d, "enforce", to) })},
-		"reserve":       {parse: func() (string, error) { return parseReserve(h, z) }},
+		"repeated_values": {parse: func() (string, error) {
+			return parseRejecting(d, "repeated_values", &z.RepeatedValues, &z.RepeatedValuesStatus)
+		}},
+		"exempt":      {repeats: true, parse: clients(h, "exempt", &z.ExemptRaw)},
+		"block":       {repeats: true, parse: func() (string, error) { return parseBlocked(h, z) }},
+		"charge":      {parse: func() (string, error) { return parseCharge(d, z) }},
+		"cost_header": {parse: filled(d, "cost_header", &z.CostHeader)},
+		"overrides":   {parse: flag(d, "overrides", &z.Overrides)},
+		"ban":         {parse: func() (string, error) { return parseBan(d, z) }},
+		"dry_run":     {parse: flag(d, "dry_run", &z.DryRun)},
+		"enforce":     {parse: optional(&z.Enforce, func(to *float64) parser { return percent(d, "enforce", to) })},
+		"reserve":     {parse: func() (string, error) { return parseReserve(h, z) }},
 	}
 }
 
@@ -170,14 +176,15 @@ func parsePlanLine(d *caddyfile.Dispenser, line caddyfile.Segment, p *Plan, seen
 	return nil
 }
 
-func parseMissingKey(d *caddyfile.Dispenser, z *Zone) (string, error) {
+// parseRejecting parses a word. One of reject may be followed by a status.
+func parseRejecting(d *caddyfile.Dispenser, name string, to *string, status *int) (string, error) {
 	if !d.NextArg() {
 		return "", d.ArgErr()
 	}
-	if z.MissingKey = d.Val(); z.MissingKey != missingReject {
-		return z.MissingKey, noMore(d)
+	if *to = d.Val(); *to != missingReject {
+		return *to, noMore(d)
 	}
-	return z.MissingKey, parseStatus(d, "missing_key", 0, &z.MissingKeyStatus)
+	return *to, parseStatus(d, name, 0, status)
 }
 
 // parseStatus parses the last argument, which may be left out.

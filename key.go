@@ -2,6 +2,8 @@ package caddyratelimit
 
 import (
 	"fmt"
+	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +22,9 @@ type keyTemplate struct {
 	// prefixes are what addresses in the key are cut to.
 	prefixes prefixes
 
+	// joins says that several values for a placeholder are joined. Else they are an error.
+	joins bool
+
 	// early says that the key has an address that is not to be trusted in TLS early data.
 	early bool
 
@@ -34,7 +39,9 @@ type keyTemplate struct {
 // keyPart is a placeholder, or text if there is none.
 type keyPart struct {
 	text, placeholder string
-	mask              prefixes // of the placeholder's value, if it is an address
+	mask              prefixes    // of the placeholder's value, if it is an address
+	normal            *normal     // how the value is normalized; nil if it is not
+	repeats           *repeatable // where a request may have several values; nil if nowhere
 }
 
 // newKeyTemplate parses a key. Backslashes before braces mean the braces, as
@@ -55,7 +62,7 @@ func newKeyTemplate(text string, ipv4Prefix, ipv6Prefix int) (*keyTemplate, erro
 		if p.placeholder == "" {
 			continue
 		}
-		p.mask = k.prefixes.of(p.placeholder)
+		p.mask, p.repeats = k.prefixes.of(p.placeholder), newRepeatable(p.placeholder)
 		if addressPlaceholders[p.placeholder] {
 			k.prefixes, k.early = p.mask, true
 		}
@@ -68,8 +75,15 @@ func newKeyTemplate(text string, ipv4Prefix, ipv6Prefix int) (*keyTemplate, erro
 		}
 	}
 	k.several = k.placeholders() > 1
-	k.nothing = k.expand(caddy.NewEmptyReplacer())
+	k.nothing, _ = k.expand(caddy.NewEmptyReplacer(), &http.Request{URL: new(url.URL)})
 	return k, nil
+}
+
+// normalize has values of hosts and paths normalized.
+func (k *keyTemplate) normalize() {
+	for i := range k.parts {
+		k.parts[i].normal = normalOf(k.parts[i].placeholder)
+	}
 }
 
 // newTextTemplate parses text that is no key: values stand in it as they are.
@@ -78,10 +92,12 @@ func newTextTemplate(option, text string) (*keyTemplate, error) {
 	if err := k.parse(text); err != nil {
 		return nil, fmt.Errorf("%s %q: %w", option, text, err)
 	}
-	for _, p := range k.parts {
+	for i := range k.parts {
+		p := &k.parts[i]
 		if err := checkVarying(option, p.placeholder); err != nil {
 			return nil, err
 		}
+		p.repeats = newRepeatable(p.placeholder)
 	}
 	return k, nil
 }
@@ -125,15 +141,35 @@ func (k *keyTemplate) parse(text string) error {
 	return nil
 }
 
-// expand makes the key of a request.
-func (k *keyTemplate) expand(repl *caddy.Replacer) string {
-	if len(k.parts) == 0 {
-		return ""
+// reads reports whether the key or the plan has such a part.
+func (z *Zone) reads(such func(*keyPart) bool) bool {
+	for _, k := range []*keyTemplate{z.key, z.planOf} {
+		for i := 0; k != nil && i < len(k.parts); i++ {
+			if such(&k.parts[i]) {
+				return true
+			}
+		}
 	}
-	if len(k.parts) == 1 {
-		return k.parts[0].value(repl)
+	return false
+}
+
+// expand makes the key of a request. The error is a *repeatedError, and the key is made
+// of the first values then.
+func (k *keyTemplate) expand(repl *caddy.Replacer, r *http.Request) (key string, err error) {
+	switch len(k.parts) {
+	case 0:
+		return "", nil
+	case 1:
+		return k.parts[0].value(repl, r, k.joins)
 	}
-	return k.join(func(p *keyPart) string { return p.value(repl) })
+	key = k.join(func(p *keyPart) string {
+		v, repeated := p.value(repl, r, k.joins)
+		if repeated != nil {
+			err = repeated
+		}
+		return v
+	})
+	return key, err
 }
 
 // join makes a key of the values of the parts.
@@ -151,14 +187,33 @@ func (k *keyTemplate) join(value func(*keyPart) string) string {
 	return b.String()
 }
 
-func (p *keyPart) value(repl *caddy.Replacer) string {
+func (p *keyPart) value(repl *caddy.Replacer, r *http.Request, join bool) (s string, err error) {
 	if p.placeholder == "" {
-		return p.text
+		return p.text, nil
 	}
-	v, _ := repl.Get(p.placeholder)
-	s, ok := v.(string)
-	if !ok {
-		s = caddy.ToString(v)
+	if p.normal != nil {
+		return p.mask.apply(p.normal.of(textOf(repl, p.normal.from))), nil
 	}
-	return p.mask.apply(s)
+	s = textOf(repl, p.placeholder)
+	if p.repeats != nil {
+		s, err = p.repeats.one(r, s, join)
+	}
+	return p.mask.apply(s), err
+}
+
+// textOf is the value of a placeholder as text.
+func textOf(repl *caddy.Replacer, placeholder string) string {
+	v, _ := repl.Get(placeholder)
+	if s, ok := v.(string); ok {
+		return s
+	}
+	return caddy.ToString(v)
+}
+
+// typed is the value of a request for which somebody has written this one.
+func (p *keyPart) typed(value string) string {
+	if p.normal != nil {
+		value = p.normal.text(value)
+	}
+	return p.mask.apply(value)
 }

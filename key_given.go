@@ -1,6 +1,10 @@
 package caddyratelimit
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // Keys that people write, where requests would bring values.
 
@@ -8,9 +12,17 @@ import "fmt"
 // placeholder it is the whole key: what it is made of is not to be seen in it.
 func (k *keyTemplate) given(key string) string {
 	if len(k.parts) == 1 && k.parts[0].placeholder != "" {
-		return k.parts[0].mask.apply(key)
+		return k.parts[0].typed(key)
 	}
 	return key
+}
+
+// name is the form of a name in which text of the template is compared with others.
+func (k *keyTemplate) name(text string) string {
+	if len(k.parts) > 1 && slices.ContainsFunc(k.parts, func(p keyPart) bool { return p.normal != nil }) {
+		return strings.ToLower(text)
+	}
+	return k.given(text)
 }
 
 // fill is the key of a request for which the placeholders have these values.
@@ -24,7 +36,7 @@ func (k *keyTemplate) fill(values []string) (string, error) {
 		}
 		v := values[0]
 		values = values[1:]
-		return p.mask.apply(v)
+		return p.typed(v)
 	}), nil
 }
 

@@ -2,6 +2,8 @@ package caddyratelimit
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -19,7 +21,11 @@ func expand(t testing.TB, template string, v4, v6 int, values map[string]string)
 	for name, value := range values {
 		repl.Set(name, value)
 	}
-	return k.expand(repl)
+	key, err := k.expand(repl, httptest.NewRequest(http.MethodGet, "/", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
 }
 
 func TestKeyOfAnAddress(t *testing.T) {
@@ -181,7 +187,7 @@ func FuzzKeyTemplate(f *testing.F) {
 				repl.Set(p.placeholder, value)
 			}
 		}
-		key := k.expand(repl)
+		key, _ := k.expand(repl, httptest.NewRequest(http.MethodGet, "/", nil))
 		if k.several || len(k.parts) == 1 || strings.Contains(template, `\`) {
 			return
 		}
@@ -211,6 +217,7 @@ func ExampleHandler_key() {
 	repl := caddy.NewEmptyReplacer()
 	repl.Set("http.request.header.Tenant", "acme")
 	repl.Set("http.request.header.User", "eve/5:other")
-	fmt.Println(k.expand(repl))
+	key, _ := k.expand(repl, new(http.Request))
+	fmt.Println(key)
 	// Output: 4:acme/11:eve/5:other
 }

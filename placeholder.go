@@ -60,7 +60,11 @@ func spellOut(name string) string {
 	return strings.Trim(segment[0].Text, "{}")
 }
 
-const headerPlaceholder = "http.request.header."
+const (
+	headerPlaceholder = "http.request.header."
+	queryPlaceholder  = "http.request.uri.query."
+	cookiePlaceholder = "http.request.cookie."
+)
 
 // nameable is false for a header field that no request can have.
 func nameable(name string) bool {
@@ -128,8 +132,8 @@ var meant = map[string]string{
 var meantPrefixes = [][2]string{
 	{headerPlaceholder, headerPlaceholder},
 	{"http.request.headers.", headerPlaceholder},
-	{"http.request.cookies.", "http.request.cookie."},
-	{"http.request.query.", "http.request.uri.query."},
+	{"http.request.cookies.", cookiePlaceholder},
+	{"http.request.query.", queryPlaceholder},
 }
 
 // nearest is the placeholder that a misspelt name most likely stands for.

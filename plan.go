@@ -50,7 +50,11 @@ func (z *Zone) provisionPlans(m granting) (err error) {
 	if z.planOf, err = newTextTemplate("plan", p.Of); err != nil {
 		return err
 	}
-	z.plans = make(map[string]*plan, len(p.Plans))
+	z.planOf.joins = z.RepeatedValues == repeatedJoin
+	if !z.RawValues {
+		z.planOf.normalize()
+	}
+	z.plans, z.planFor = make(map[string]*plan, len(p.Plans)), make(map[string]*plan, len(p.Plans))
 	if z.MaxEvents != nil {
 		z.noPlan = &plan{grants: z.own}
 	}
@@ -71,7 +75,11 @@ func (z *Zone) provisionPlans(m granting) (err error) {
 				return fmt.Errorf("plan %q: %w", name, err)
 			}
 		}
-		z.plans[name] = made
+		as := z.planOf.name(name)
+		if z.planFor[as] != nil {
+			return fmt.Errorf("plan %q: in its normal form, %q, it is the same as another plan of %s: rename one, or set raw_values", name, as, p.Of)
+		}
+		z.plans[name], z.planFor[as] = made, made
 	}
 	if p.Default != "" {
 		z.noPlan = z.plans[p.Default]
@@ -108,8 +116,15 @@ func (z *Zone) limits() []*Limit {
 var errNoPlan = errors.New("the request has no plan")
 
 // choosePlan finds the plan of a request.
-func (z *Zone) choosePlan(repl *caddy.Replacer) (*plan, error) {
-	if chosen, ok := z.plans[z.planOf.expand(repl)]; ok {
+func (z *Zone) choosePlan(repl *caddy.Replacer, r *http.Request) (*plan, error) {
+	name, err := z.planOf.expand(repl, r)
+	if err != nil {
+		return nil, err
+	}
+	if len(z.planOf.parts) > 1 {
+		name = z.planOf.name(name)
+	}
+	if chosen, ok := z.planFor[name]; ok {
 		return chosen, nil
 	}
 	if z.noPlan == nil {

@@ -21,6 +21,8 @@ type asked struct {
 	dry    bool  // the zone may not refuse the request
 	why    error // the zone refuses the request without asking
 	status int   // with this one
+
+	repeated error // the request has several values for a placeholder of the key
 }
 
 // refuse notes that the request is refused without asking.
@@ -43,6 +45,9 @@ func (z *Zone) judge(q *asked, r *http.Request, repl *caddy.Replacer, log *zap.L
 		q.grant = nil
 		return nil
 	}
+	if q.repeated != nil {
+		return q.refuse(z.RepeatedValuesStatus, q.repeated)
+	}
 	if z.MissingKey != missingShare && z.MissingKey != "" && q.key == z.key.nothing {
 		if z.MissingKey == missingReject {
 			return q.refuse(z.MissingKeyStatus, errNoKey)
@@ -50,9 +55,11 @@ func (z *Zone) judge(q *asked, r *http.Request, repl *caddy.Replacer, log *zap.L
 		q.grant = nil
 		return nil
 	}
-	if err := z.work(q, repl); err != nil {
+	if err := z.work(q, repl, r); err != nil {
 		if err == errNoPlan {
 			return q.refuse(z.Plan.Reject, err)
+		} else if repeated := (*repeatedError)(nil); errors.As(err, &repeated) {
+			return q.refuse(z.RepeatedValuesStatus, err)
 		}
 		z.invalid.warn(log, "the request brings no valid limit", zap.String("zone", z.name), zap.Error(err))
 		return q.refuse(z.InvalidLimit, errInvalid)
@@ -72,10 +79,10 @@ func (z *Zone) judge(q *asked, r *http.Request, repl *caddy.Replacer, log *zap.L
 var errInvalid = errors.New("the request brings no valid limit")
 
 // work works out grant and cost where they depend on the request.
-func (z *Zone) work(q *asked, repl *caddy.Replacer) (err error) {
+func (z *Zone) work(q *asked, repl *caddy.Replacer, r *http.Request) (err error) {
 	from := &z.own
 	if z.plans != nil {
-		chosen, err := z.choosePlan(repl)
+		chosen, err := z.choosePlan(repl, r)
 		if err != nil {
 			return err
 		}

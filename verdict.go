@@ -62,8 +62,8 @@ func (h *Handler) collect(a *attempt, r *http.Request, repl *caddy.Replacer) (*r
 		if z.key.early && r.TLS != nil && !r.TLS.HandshakeComplete {
 			return nil, caddyhttp.Error(http.StatusTooEarly, errEarly)
 		}
-		q := asked{grant: z.grant, key: z.key.expand(repl), cost: z.cost}
-		if z.special {
+		q := asked{grant: z.grant, cost: z.cost}
+		if q.key, q.repeated = z.key.expand(repl, r); z.special || q.repeated != nil {
 			if err := z.judge(&q, r, repl, h.logger); err != nil {
 				return nil, err
 			}

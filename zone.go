@@ -59,6 +59,20 @@ type Zone struct {
 	// The status with which missing_key `reject` refuses. Default: 401.
 	MissingKeyStatus int `json:"missing_key_status,omitempty"`
 
+	// What becomes of requests that have several values for a placeholder of the key or of
+	// the plan: a header field or query parameter that stands there twice, or two cookies of
+	// one name. The upstream may take any of them, so a client could choose its key. They
+	// are refused (`reject`, the default), or the values are joined with commas (`join`).
+	RepeatedValues string `json:"repeated_values,omitempty"`
+
+	// The status with which repeated_values `reject` refuses. Default: 400.
+	RepeatedValuesStatus int `json:"repeated_values_status,omitempty"`
+
+	// Whether hosts and paths in the key and the plan are as the client wrote them. If not,
+	// they are in the form that Caddy's matchers compare, so that `/login`, `/LOGIN` and
+	// `//login` are one. Default: false.
+	RawValues bool `json:"raw_values,omitempty"`
+
 	// Which requests the zone leaves alone: those that any of these matcher sets matches.
 	// Default: none.
 	ExemptRaw caddyhttp.RawMatcherSets `json:"exempt,omitempty" caddy:"namespace=http.matchers"`
@@ -122,6 +136,7 @@ type Zone struct {
 	late     bool // what a request is charged depends on its response
 	own      grants
 	plans    map[string]*plan
+	planFor  map[string]*plan // by their names as planOf has them
 	planOf   *keyTemplate
 	exempt   caddyhttp.MatcherSets
 	block    caddyhttp.MatcherSets
@@ -165,6 +180,10 @@ func (z *Zone) provisionKey(_ caddy.Context, log *zap.Logger) (err error) {
 	z.key, err = newKeyTemplate(z.Key, z.IPv4Prefix, z.IPv6Prefix)
 	if err != nil {
 		return err
+	}
+	z.key.joins = z.RepeatedValues == repeatedJoin
+	if !z.RawValues {
+		z.key.normalize()
 	}
 	if (z.IPv4Prefix != 0 || z.IPv6Prefix != 0) && !z.key.varies() {
 		log.Warn("ipv4_prefix and ipv6_prefix have no effect: the key holds no placeholder", zap.String("zone", z.name))
@@ -253,6 +272,7 @@ func (z *Zone) provisionPolicies(ctx caddy.Context, log *zap.Logger) error {
 	}{
 		{"invalid_limit", &z.InvalidLimit, http.StatusForbidden},
 		{"missing_key_status", &z.MissingKeyStatus, http.StatusUnauthorized},
+		{"repeated_values_status", &z.RepeatedValuesStatus, http.StatusBadRequest},
 		{"block_status", &z.BlockStatus, http.StatusForbidden},
 	} {
 		if *s.status == 0 {
@@ -266,6 +286,12 @@ func (z *Zone) provisionPolicies(ctx caddy.Context, log *zap.Logger) error {
 		return err
 	}
 	if err := z.checkMissingKey(); err != nil {
+		return err
+	}
+	if err := z.checkRepeatedValues(); err != nil {
+		return err
+	}
+	if err := z.checkRawValues(); err != nil {
 		return err
 	}
 	if err := z.checkCharge(); err != nil {

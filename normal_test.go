@@ -1,0 +1,307 @@
+package caddyratelimit
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+)
+
+// requestTo is a request as Caddy's server reads it from a connection. It returns nil for
+// a target that is none.
+func requestTo(host, target string) *http.Request {
+	u, err := url.ParseRequestURI(target)
+	if err != nil {
+		return nil
+	}
+	r := &http.Request{Method: http.MethodGet, URL: u, Host: host, RequestURI: target, Header: make(http.Header)}
+	if u.Host != "" {
+		r.Host = u.Host
+	}
+	return caddyhttp.PrepareRequest(r, caddy.NewReplacer(), httptest.NewRecorder(), new(caddyhttp.Server))
+}
+
+// keyOf is the key of a request, and the template that it is made with.
+func keyOf(t testing.TB, text string, r *http.Request) (string, *keyTemplate) {
+	t.Helper()
+	k, err := newKeyTemplate(text, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.normalize()
+	key, err := k.expand(r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key, k
+}
+
+// statusTo is what a handler answers to a request.
+func statusTo(h *Handler, r *http.Request) int {
+	w := httptest.NewRecorder()
+	if err := h.ServeHTTP(w, r, passing); err != nil {
+		return statusOf(err)
+	}
+	return w.Code
+}
+
+// normalized are the placeholders whose values are normalized.
+var normalized = []string{
+	"http.request.host", "http.request.hostport", "http.request.host.labels.0", "http.request.host.labels.1", "http.request.host.labels.7",
+	"http.request.uri", "http.request.uri_escaped", "http.request.uri.path", "http.request.uri.path_escaped",
+	"http.request.uri.path.dir", "http.request.uri.path.file", "http.request.uri.path.file.base", "http.request.uri.path.file.ext",
+	"http.request.uri.path.0", "http.request.uri.path.1", "http.request.uri.path.7",
+	"http.request.orig_uri", "http.request.orig_uri.path", "http.request.orig_uri.path.dir", "http.request.orig_uri.path.file",
+	"http.request.orig_uri.path.file_escaped", "http.request.orig_uri.path.0",
+}
+
+// TestSpellingsOfAPathAreOneKey: all that Caddy's matcher takes for one path spends one
+// limit, whichever placeholder of the path the key has.
+func TestSpellingsOfAPathAreOneKey(t *testing.T) {
+	spellings := []string{
+		"/users/login.php", "/USERS/LOGIN.PHP", "//users/login.php", "/users//login.php", "/users/./login.php", "/./users/login.php",
+		"/a/../users/login.php", "/users/a/../login.php", "/users/login.php/.", "/users/login.php/x/..", "/../users/login.php",
+		"/users%2flogin.php", "/users%2Flogin.php", "/%75sers/login%2ephp", "/users/%2e/login.php", "/a/%2e%2e/users/login.php",
+		"http://a.test/users/login.php", "http://a.test/Users//login.php", "/users/login.php?",
+	}
+	plain := requestTo("a.test", spellings[0])
+	for _, placeholder := range normalized {
+		want, _ := keyOf(t, "{"+placeholder+"}", plain)
+		for _, spelling := range spellings {
+			r := requestTo("a.test", spelling)
+			if !(caddyhttp.MatchPath{"/users/login.php"}).Match(r) {
+				t.Fatalf("%s: Caddy's matcher takes it for another path", spelling)
+			}
+			if got, _ := keyOf(t, "{"+placeholder+"}", r); got != want {
+				t.Errorf("{%s} of %s: got %q, want %q", placeholder, spelling, got, want)
+			}
+		}
+	}
+	for placeholder, want := range map[string]string{
+		"http.request.uri.path": "/users/login.php", "http.request.uri": "/users/login.php", "http.request.uri.path.dir": "/users/",
+		"http.request.uri.path.file": "login.php", "http.request.uri.path.file.base": "login", "http.request.uri.path.file.ext": ".php",
+		"http.request.uri.path.0": "users", "http.request.uri.path.1": "login.php", "http.request.uri.path.2": "",
+		"http.request.uri.path_escaped": "%2Fusers%2Flogin.php", "http.request.orig_uri.path.file_escaped": "login.php",
+	} {
+		if got, _ := keyOf(t, "{"+placeholder+"}", plain); got != want {
+			t.Errorf("{%s}: got %q, want %q", placeholder, got, want)
+		}
+	}
+}
+
+// TestSpellingsOfAHostAreOneKey is the same for hosts.
+func TestSpellingsOfAHostAreOneKey(t *testing.T) {
+	for want, spellings := range map[string][]string{
+		"api.site.test": {
+			"api.site.test", "API.site.TEST", "api.site.test.", "api.site.test:8061", "Api.Site.Test.:80", "api.site.test:", "api.\u017fite.test",
+		},
+		"::1": {"[::1]", "[::1]:80"},
+		"":    {"", ".", ":80"},
+	} {
+		for _, placeholder := range []string{"http.request.host", "http.request.hostport"} {
+			for _, spelling := range spellings {
+				got, k := keyOf(t, "{"+placeholder+"}", requestTo(spelling, "/"))
+				if got != want {
+					t.Errorf("{%s} of %q: got %q, want %q", placeholder, spelling, got, want)
+				}
+				if given := k.given(spelling); placeholder == "http.request.hostport" && given != want {
+					t.Errorf("%q given for {%s}: got %q, want %q", spelling, placeholder, given, want)
+				}
+			}
+		}
+	}
+	for label, want := range []string{"test", "site", "api", "", ""} {
+		for _, host := range []string{"api.site.test", "API.Site.test.", "api.site.test.:80"} {
+			name := "{http.request.host.labels." + string(rune('0'+label)) + "}"
+			if got, _ := keyOf(t, name, requestTo(host, "/")); got != want {
+				t.Errorf("%s of %s: got %q, want %q", name, host, got, want)
+			}
+		}
+	}
+}
+
+// TestOtherPathsAreOtherKeys: what the matcher tells apart stays apart, and so does all
+// that Caddy does not normalize.
+func TestOtherPathsAreOtherKeys(t *testing.T) {
+	seen := make(map[string]string)
+	for _, target := range []string{"/login", "/login/", "/log", "/a/login", "/login%20", "/login%3f", "/", "/login;x", "/\u00e9"} {
+		key, _ := keyOf(t, "{http.request.uri.path}", requestTo("a.test", target))
+		if other, ok := seen[key]; ok {
+			t.Errorf("%s and %s have the key %q", other, target, key)
+		}
+		seen[key] = target
+	}
+}
+
+// TestRawValues: a zone can have the bytes that the client wrote.
+func TestRawValues(t *testing.T) {
+	for raw, want := range map[string]int{`"raw_values": true, `: 200, `"raw_values": false, `: 429, "": 429} {
+		h := provision(t, config(t), `{"rate_limits": {"raw": {`+raw+`"key": "{http.request.uri.path}", "max_events": 1, "window": "1h"}}}`)
+		askAt(t, h, "203.0.113.7", "/path")
+		if status, _ := askAt(t, h, "203.0.113.7", "/PATH"); status != want {
+			t.Errorf("%s: got %d, want %d", raw, status, want)
+		}
+		if err := h.Cleanup(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestPlansByPathAndHost: no spelling of a path or a host gets past its plan to the
+// default, and the names of plans may be spelt in any way, too.
+func TestPlansByPathAndHost(t *testing.T) {
+	for _, c := range []struct{ of, name string }{
+		{"{http.request.uri.path}", "/login"},
+		{"{http.request.uri.path}", "/Login"},
+		{"{http.request.host}", "a.test"},
+		{"{http.request.host}", "A.test"},
+		{"{http.request.method} {http.request.uri.path}", "GET /login"},
+		{"{http.request.method} {http.request.host}{http.request.uri.path}", "GET A.test/Login"},
+	} {
+		h := provision(t, config(t), `{"rate_limits": {"planned": {"plan": {
+			"of": "`+c.of+`", "plans": {"`+c.name+`": {"max_events": 0, "window": "1h"}, "free": {"unlimited": true}}, "default": "free"
+		}}}}`)
+		for _, target := range []string{"/login", "/LOGIN", "//login", "/%6cogin"} {
+			for _, host := range []string{"a.test", "A.TEST", "a.test."} {
+				if status := statusTo(h, requestTo(host, target)); status != http.StatusTooManyRequests {
+					t.Errorf("plan %s, %q: %s%s: got %d, want 429", c.of, c.name, host, target, status)
+				}
+			}
+		}
+		if err := h.Cleanup(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := config(t).LoadModuleByID("http.handlers.rate_limit", []byte(`{"rate_limits": {"planned": {"plan": {
+		"of": "{http.request.uri.path}", "plans": {"/Login": {"unlimited": true}, "/login": {"unlimited": true}}, "default": "/login"}}}}`))
+	if err == nil || !strings.Contains(err.Error(), `plan "/login"`) {
+		t.Errorf("plans that cannot be told apart: error %v", err)
+	}
+}
+
+// TestCleanValuesCostNothing: what clients commonly send is not copied.
+func TestCleanValuesCostNothing(t *testing.T) {
+	for clean, values := range map[string][]string{
+		"path": {"/", "/login", "/a/b.c/", "/api/v1/items/17", "/a-b_c~d"},
+		"host": {"a.test", "www.example.com", "203.0.113.7", "::1"},
+		"uri":  {"/", "/login", "/a/b.c/?x=Y", "/api?q=a%20b"},
+	} {
+		of := map[string]func(string) string{"path": cleanPath, "host": cleanHost, "uri": cleanURI}[clean]
+		for _, value := range values {
+			if n := testing.AllocsPerRun(10, func() { of(value) }); n != 0 || of(value) != value {
+				t.Errorf("%s %q: %v allocations, becomes %q", clean, value, n, of(value))
+			}
+		}
+	}
+}
+
+// FuzzPathKey holds keys against Caddy's own matcher of paths: two requests have one key
+// if and only if a pattern for the one matches the other.
+func FuzzPathKey(f *testing.F) {
+	for _, seed := range [][2]string{
+		{"/login", "/LOGIN"},
+		{"/login", "//login"},
+		{"/login", "/./login"},
+		{"/login", "/a/../login"},
+		{"/login", "/login%2f"},
+		{"/login/", "/login%2f"},
+		{"/login", "/log%69n"},
+		{"/login", "/login/."},
+		{"/login/", "/login/./"},
+		{"/", "/.."},
+		{"*", "/*"},
+		{"/link", "/lin\u212a"},
+		{"/i", "/\u0130"},
+		{"/\xff", "/\xfe"},
+		{"/a%252fb", "/a%2fb"},
+		{"http://a/b", "/b"},
+		{"/a//", "/a/"},
+	} {
+		f.Add(seed[0], seed[1])
+	}
+	f.Fuzz(func(t *testing.T, one, two string) {
+		r1, r2 := requestTo("a.test", one), requestTo("a.test", two)
+		if r1 == nil || r2 == nil {
+			return
+		}
+		key1, _ := keyOf(t, "{http.request.uri.path}", r1)
+		key2, _ := keyOf(t, "{http.request.uri.path}", r2)
+		if key1 == "" || strings.ContainsAny(key1, `*?[\%{`) {
+			return // to the matcher it means more than itself
+		}
+		pattern := caddyhttp.MatchPath{key1}
+		if err := pattern.Provision(caddy.Context{}); err != nil {
+			t.Fatal(err)
+		}
+		if !pattern.Match(r1) {
+			t.Errorf("%q has the key %q, and the matcher sees another path", one, key1)
+		}
+		if alike := pattern.Match(r2); alike != (key1 == key2) {
+			t.Errorf("%q and %q: the keys are %q and %q, and the pattern matches: %v", one, two, key1, key2, alike)
+		}
+	})
+}
+
+// FuzzHostKey is the same for hosts. Keys also ignore the dot at the end.
+func FuzzHostKey(f *testing.F) {
+	for _, seed := range [][2]string{
+		{"a.test", "A.TEST"},
+		{"a.test", "a.test."},
+		{"a.test:80", "a.test"},
+		{"[::1]", "[::1]:80"},
+		{"site", "\u017fite"},
+		{"k", "\u212a"},
+		{"\xff", "\xfe"},
+		{"i", "\u0130"},
+		{"", "."},
+	} {
+		f.Add(seed[0], seed[1])
+	}
+	f.Fuzz(func(t *testing.T, one, two string) {
+		r1, r2 := requestTo(one, "/"), requestTo(two, "/")
+		host := strings.Trim(r1.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).ReplaceKnown("{http.request.host}", ""), "[]")
+		if strings.ContainsAny(host, "*{") {
+			return
+		}
+		pattern := caddyhttp.MatchHost{host}
+		if !pattern.Match(r2) {
+			return
+		}
+		for _, name := range []string{"{http.request.host}", "{http.request.hostport}", "{http.request.host.labels.0}"} {
+			key1, _ := keyOf(t, name, r1)
+			if key2, _ := keyOf(t, name, r2); key1 != key2 {
+				t.Errorf("the matcher takes %q and %q for one host, and the keys of %s are %q and %q", one, two, name, key1, key2)
+			}
+		}
+	})
+}
+
+// FuzzKeysOfPeople: who writes the key that a request had finds its state.
+func FuzzKeysOfPeople(f *testing.F) {
+	for _, target := range []string{
+		"/login", "/Login", "/a%2541", "/a%2fb?x=%41", "/%zz", "/a?", "?x", "*", "http://h/a?b", "http://h?b", "/a//..", "/é%c3", "/a b", "://", "/a://b",
+	} {
+		f.Add("A.test", target)
+		f.Add("[::1.]:80", target)
+	}
+	f.Fuzz(func(t *testing.T, host, target string) {
+		r := requestTo(host, target)
+		for _, placeholder := range normalized {
+			if r != nil {
+				if key, k := keyOf(t, "{"+placeholder+"}", r); k.given(key) != key {
+					t.Errorf("{%s} of %q %q: the key is %q, and who writes this means %q", placeholder, host, target, key, k.given(key))
+				}
+			}
+			means := normalOf(placeholder).text
+			for _, text := range []string{host, target} {
+				if once := means(text); means(once) != once {
+					t.Errorf("{%s}: %q means %q, and this %q", placeholder, text, once, means(once))
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,188 @@
+package caddyratelimit
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+)
+
+// repeats are requests that bring a value s3 again and again, and other values beside it,
+// with what a key {http.request.<placeholder>} makes of each: 400 where there are several
+// values, and otherwise the limit of s3, or that of somebody else.
+var repeats = map[string][]struct {
+	brings string
+	want   int
+	joined string
+}{
+	"header.X-Api-Key": {
+		{"X-Api-Key: s3|X-Api-Key: r1", 400, "s3,r1"},
+		{"X-Api-Key: r1|X-Api-Key: s3", 400, "r1,s3"},
+		{"x-api-key: s3|X-API-KEY: s3", 400, "s3,s3"},
+		{"X-Api-Key: |X-Api-Key: s3", 400, ",s3"},
+		{"X-Api-Key: s3|X-Api-Key: ", 400, "s3,"},
+		{"X-Api-Key: |X-Api-Key: ", 400, ","},
+		{"X-Api-Key: s3|X-Api-Keys: r1", 429, "s3"},
+		{"X-Api-Key: s3,r2", 200, "s3,r2"}, // to the upstream it is one value, too
+		{"X-Other: r1|X-Other: r2", 200, ""},
+	},
+	"uri.query.key": {
+		{"?key=s3&key=r1", 400, "s3,r1"},
+		{"?key=r1&a=b&key=s3", 400, "r1,s3"},
+		{"?key=s3&key=s3", 400, "s3,s3"},
+		{"?key=s3&%6bey=r1", 400, "s3,r1"},
+		{"?key=s3&key", 400, "s3,"},
+		{"?key=r1&a=b;key=s3", 400, "r1,s3"}, // some take a semicolon for &
+		{"?key=s3&key=%zz", 400, "s3,%zz"},
+		{"?key=s3&KEY=r1&key2=r1", 429, "s3"},
+		{"?key=%733", 429, "s3"},
+		{"?q=a;b&key=s3", 429, "s3"},
+		{"?a=b&a=c", 200, ""},
+	},
+	"cookie.session": {
+		{"Cookie: session=s3; session=r1", 400, "s3,r1"},
+		{"Cookie: session=r1; a=b; session=s3", 400, "r1,s3"},
+		{"Cookie: session=s3|Cookie: session=r1", 400, "s3,r1"},
+		{"Cookie: Session=r1; session=s3", 400, "r1,s3"}, // Caddy's placeholder takes the first of them
+		{"Cookie: session=s3;session =r1", 400, "s3,r1"},
+		{"Cookie: session=s3; sessions=r1", 429, "s3"},
+		{"Cookie: a=b; a=c", 200, ""},
+	},
+}
+
+// bringing makes a request out of the text in repeats.
+func bringing(text string) *http.Request {
+	target, fields := "/", text
+	if strings.HasPrefix(text, "?") {
+		target, fields = "/"+text, ""
+	}
+	r := requestTo("a.test", target)
+	for field := range strings.SplitSeq(fields, "|") {
+		if name, value, ok := strings.Cut(field, ": "); ok {
+			r.Header.Add(name, value)
+		}
+	}
+	return r
+}
+
+// once is a request with s3 and nothing else.
+func once(placeholder string) *http.Request {
+	return bringing(map[string]string{
+		"header.X-Api-Key": "X-Api-Key: s3", "uri.query.key": "?key=s3", "cookie.session": "Cookie: session=s3",
+	}[placeholder])
+}
+
+// TestRepeatedValuesMakeNoNewKey: who has used up a limit gets no other one by sending
+// something beside its key, wherever in the key that stands. The upstream sees the first
+// value or the last.
+func TestRepeatedValuesMakeNoNewKey(t *testing.T) {
+	for placeholder, cases := range repeats {
+		for _, key := range []string{"{http.request.%s}", "key-{http.request.%s}", "{http.request.method} {http.request.%s}"} {
+			key = fmt.Sprintf(key, placeholder)
+			h := provision(t, config(t), `{"rate_limits": {"repeated": {"key": "`+key+`", "max_events": 1, "window": "1h"}}}`)
+			if first, second := statusTo(h, once(placeholder)), statusTo(h, once(placeholder)); first != 200 || second != 429 {
+				t.Fatalf("%s: got %d and %d, want 200 and 429", key, first, second)
+			}
+			before := h.zones[0].tally.totals()
+			rejected := uint64(0)
+			for _, c := range cases {
+				if got := statusTo(h, bringing(c.brings)); got != c.want {
+					t.Errorf("key %s, %s: got %d, want %d", key, c.brings, got, c.want)
+				}
+				if c.want == 400 {
+					rejected++
+				}
+			}
+			if got := h.zones[0].tally.totals()[wasRejected] - before[wasRejected]; got != rejected {
+				t.Errorf("key %s: %d requests count as rejected, want %d", key, got, rejected)
+			}
+			if err := h.Cleanup(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestRepeatedValuesJoined: a zone can have all values in its key.
+func TestRepeatedValuesJoined(t *testing.T) {
+	for placeholder, cases := range repeats {
+		h := provision(t, config(t), `{"rate_limits": {"joined": {"key": "{http.request.`+placeholder+`}", "max_events": 9, "window": "1h", "repeated_values": "join"}}}`)
+		for _, c := range cases {
+			r := bringing(c.brings)
+			if got := statusTo(h, r); got != 200 {
+				t.Errorf("%s: got %d, want 200", c.brings, got)
+			}
+			if got, err := h.zones[0].key.expand(r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer), r); got != c.joined || err != nil {
+				t.Errorf("%s: the key is %q (%v), want %q", c.brings, got, err, c.joined)
+			}
+		}
+		if err := h.Cleanup(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestRepeatedValuesAndOtherPolicies: what is blocked or exempt is that first, a dry run
+// refuses nothing, other zones are not charged, and the status may be another one.
+func TestRepeatedValuesAndOtherPolicies(t *testing.T) {
+	for _, c := range []struct {
+		zone string
+		want int
+	}{
+		{``, 400},
+		{`, "repeated_values": "reject", "repeated_values_status": 431`, 431},
+		{`, "missing_key": "reject"`, 400},
+		{`, "missing_key": "skip"`, 400},
+		{`, "exempt": [{"path": ["/"]}]`, 200},
+		{`, "block": [{"path": ["/"]}], "exempt": [{"path": ["/"]}]`, 403},
+		{`, "dry_run": true`, 200},
+		{`, "enforce": 0`, 200},
+		{`, "enforce": 100`, 400},
+	} {
+		h := provision(t, config(t), `{"rate_limits": {
+			"all": {"max_events": 1, "window": "1h"},
+			"keys": {"key": "{http.request.header.X-Api-Key}", "max_events": 9, "window": "1h"`+c.zone+`}}}`)
+		r := bringing("X-Api-Key: |X-Api-Key: s3")
+		if got := statusTo(h, r); got != c.want {
+			t.Errorf("%s: got %d, want %d", c.zone, got, c.want)
+		}
+		if got, want := h.zones[0].tally.totals()[wasNotCharged], c.want; (got == 1) != (want >= 400) {
+			t.Errorf("%s: the other zone counts %d requests that were not charged", c.zone, got)
+		}
+		if got := statusTo(h, requestTo("a.test", "/other")); (got == 429) != (c.want == 200) {
+			t.Errorf("%s: then %d: was the other zone charged?", c.zone, got)
+		}
+		if err := h.Cleanup(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestRepeatedValuesOfLimits: no plan, cost or limit is got around by repeating the field
+// that it comes from.
+func TestRepeatedValuesOfLimits(t *testing.T) {
+	for _, c := range []struct {
+		zone string
+		want int
+	}{
+		{`"plan": {"of": "{http.request.header.X}", "plans": {"5": {"max_events": 1, "window": "1h"}, "free": {"unlimited": true}}, "default": "free"}`, 400},
+		{`"max_events": 9, "window": "1h", "cost": "{http.request.header.X}"`, 403},
+		{`"max_events": 9, "window": "1h", "cost": "{http.request.header.X} 0"`, 403},
+		{`"max_events": "{http.request.header.X}", "window": "1h"`, 403},
+		{`"max_events": "{http.request.header.X} 1000", "window": "1h"`, 403},
+		{`"max_events": 9, "window": "{http.request.header.X} 1ms"`, 403},
+		{`"algorithm": "token_bucket", "max_events": 9, "window": "1h", "burst": "{http.request.header.X} 1000"`, 403},
+	} {
+		h := provision(t, config(t), `{"rate_limits": {"varied": {`+c.zone+`}}}`)
+		for _, brings := range []string{"X: 5|X: 5", "X: 5|X: 6", "X: 5|X: "} {
+			if got := statusTo(h, bringing(brings)); got != c.want {
+				t.Errorf("%s: %s: got %d, want %d", c.zone, brings, got, c.want)
+			}
+		}
+		if err := h.Cleanup(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
