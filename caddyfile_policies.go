@@ -277,8 +277,9 @@ func parseStatuses(d *caddyfile.Dispenser, m *caddyhttp.ResponseMatcher) (string
 		return "", d.ArgErr()
 	}
 	for _, arg := range args {
-		code, err := strconv.Atoi(strings.TrimSuffix(arg, "xx"))
-		if err != nil || len(arg) != 3 {
+		digits, isClass := strings.CutSuffix(arg, "xx")
+		code, err := strconv.Atoi(digits)
+		if err != nil || len(arg) != 3 || !isClass && code < 100 {
 			return "", d.Errf("status '%s' must be a code such as 401 or a class such as 5xx", arg)
 		}
 		m.StatusCode = append(m.StatusCode, code)

@@ -29,8 +29,8 @@ func (z *Zone) checkCharge() error {
 			return errors.New("charge on_response needs a status or a header: which responses count")
 		}
 		for _, status := range m.StatusCode {
-			if status < 1 || status > 5 && status < 100 || status > 599 {
-				return fmt.Errorf("charge on_response: status must be from 100 to 599, or from 1 to 5 for 1xx to 5xx, got %d", status)
+			if status < 1 || status > 5 && status < 200 && status != http.StatusSwitchingProtocols || status > 599 {
+				return fmt.Errorf("charge on_response: status must be from 200 to 599, 101, or from 1 to 5 for 1xx to 5xx, got %d", status)
 			}
 		}
 		if err := z.returnable("charge on_response"); err != nil {

@@ -93,10 +93,13 @@ func newFieldNames(chosen []string, own map[string]string) (f fieldNames, err er
 		case own[name] == "" || strings.IndexFunc(own[name], notInFieldName) >= 0:
 			return f, fmt.Errorf("header_name %s: %q is no name of a header field", name, own[name])
 		}
+		if err := notOfHTTP("header_name "+standard[which], own[name]); err != nil {
+			return f, err
+		}
 		f.of[which], renamed[which] = http.CanonicalHeaderKey(own[name]), true
 	}
 	for _, one := range f.sent {
-		if name := f.of[one]; slices.Contains(f.names, name) || name == fieldRetryAfter {
+		if name := f.of[one]; slices.Contains(f.names, name) {
 			return f, fmt.Errorf("header_name %s: the name %s is taken", standard[one], name)
 		}
 		f.names = append(f.names, f.of[one])

@@ -34,7 +34,12 @@ type keyTemplate struct {
 
 	// unknown are placeholders that only another module can know.
 	unknown []string
+
+	// empty are placeholders that are empty in most places, and why.
+	empty []emptyPlaceholder
 }
+
+type emptyPlaceholder struct{ name, why string }
 
 // keyPart is a placeholder, or text if there is none.
 type keyPart struct {
@@ -72,6 +77,13 @@ func newKeyTemplate(text string, ipv4Prefix, ipv6Prefix int) (*keyTemplate, erro
 		}
 		if !known {
 			k.unknown = append(k.unknown, p.placeholder)
+		}
+		why, err := checkFit(p.placeholder)
+		if err != nil {
+			return nil, fmt.Errorf("key %q: %w", text, err)
+		}
+		if why != "" {
+			k.empty = append(k.empty, emptyPlaceholder{p.placeholder, why})
 		}
 	}
 	k.several = k.placeholders() > 1

@@ -153,9 +153,9 @@ func TestUnknownPlaceholders(t *testing.T) {
 	for _, known := range []string{
 		"http.vars.client_ip", "http.vars.anything", "http.request.header.X-Api-Key", "http.request.cookie.session",
 		"http.request.uri.query.q", "http.request.uri.path.0", "http.request.remote.host/24,64", "http.request.host.labels.1",
-		"http.request.tls.client.fingerprint", "http.request.tls.server_name", "http.request.uuid", "http.request.body",
+		"http.request.tls.client.fingerprint", "http.request.tls.server_name", "http.request.body",
 		"http.auth.user.id", "http.auth.user.email", "http.regexp.name.1", "http.matchers.file.relative", "http.error.status_code",
-		"env.HOME", "system.hostname", "time.now.year", "http.request.local.host", "http.request.duration", "file./etc/hostname", "file.hostname",
+		"env.HOME", "system.hostname", "time.now.year", "http.request.local.host", "file./etc/hostname", "file.hostname",
 	} {
 		k, err := newKeyTemplate("{"+known+"}", 0, 0)
 		if err != nil || len(k.unknown) != 0 {

@@ -170,6 +170,9 @@ func (l *Limit) of(n numbers) (made algorithms.Limit, err error) {
 		Refill: l.Refill, Mode: l.Mode, Align: l.Align,
 		Lease: time.Duration(l.Lease), MaxWait: time.Duration(l.MaxWait),
 	}
+	if n.timezone == time.Local.String() {
+		return made, errors.New("timezone Local is that of each machine, and a fleet would disagree: write a name such as Europe/Paris")
+	}
 	if n.timezone != "" {
 		if made.Location, err = time.LoadLocation(n.timezone); err != nil {
 			return made, fmt.Errorf("timezone %q: %w; write a name such as Europe/Paris", n.timezone, err)

@@ -3,7 +3,9 @@ package caddyratelimit
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -33,6 +35,25 @@ func (s *Reserve) check(z *Zone) error {
 		return fmt.Errorf("reserve must be above 0 and below 100 percent, got %v", s.Percent)
 	case len(s.MatcherSetsRaw) == 0:
 		return errors.New("reserve needs a match: for which requests")
+	}
+	if err := s.checkLeft(&z.Limit); err != nil {
+		return err
+	}
+	limits := z.Plan.limits(&z.Limit)
+	for _, name := range slices.Sorted(maps.Keys(limits)) {
+		l := limits[name]
+		if err := s.checkLeft(&l); err != nil {
+			return fmt.Errorf("plan %q: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// checkLeft rules out that all slots of a limit are reserved.
+func (s *Reserve) checkLeft(l *Limit) error {
+	if n := l.MaxEvents; lends(l.Algorithm) && n != nil && n.From == "" && n.Number > 0 && s.leave(n.Number) == 0 {
+		return fmt.Errorf("reserve: %v %% of %d slots, rounded up, are all of them, so that no other request ever passes: reserve less, or block the others",
+			s.Percent, n.Number)
 	}
 	return nil
 }

@@ -192,6 +192,10 @@ func (z *Zone) provisionKey(_ caddy.Context, log *zap.Logger) (err error) {
 		log.Warn("the key holds a placeholder that is not Caddy's own; if nothing sets it, all clients share one limit",
 			zap.String("zone", z.name), zap.String("placeholder", "{"+unknown+"}"))
 	}
+	for _, empty := range z.key.empty {
+		log.Warn("the key may have the same value for all clients: "+empty.why,
+			zap.String("zone", z.name), zap.String("placeholder", "{"+empty.name+"}"))
+	}
 	return nil
 }
 
@@ -292,6 +296,9 @@ func (z *Zone) provisionPolicies(ctx caddy.Context, log *zap.Logger) error {
 		return err
 	}
 	if err := z.checkRawValues(); err != nil {
+		return err
+	}
+	if err := notOfHTTP("cost_header", z.CostHeader); err != nil {
 		return err
 	}
 	if err := z.checkCharge(); err != nil {

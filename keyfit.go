@@ -1,0 +1,64 @@
+package caddyratelimit
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Placeholders that Caddy knows, and that make no key.
+
+// checkFit reports whether a placeholder can tell clients apart. The error is for one
+// that never has the same value twice or never has any; the warning is for one that is
+// empty in most places where a zone may stand.
+func checkFit(placeholder string) (warning string, err error) {
+	if field, ok := strings.CutPrefix(placeholder, headerPlaceholder); ok {
+		for name, instead := range notInHeader {
+			if strings.EqualFold(field, name) {
+				return "", fmt.Errorf("{%s} is always empty, because Go's HTTP server takes this field out of the header%s", placeholder, instead)
+			}
+		}
+	}
+	for _, of := range everNew {
+		if placeholder == of.name || strings.HasSuffix(of.name, ".") && strings.HasPrefix(placeholder, of.name) && !comingAgain[placeholder] {
+			return "", fmt.Errorf("{%s} is new for each %s, so that nothing would be limited; did you mean {http.vars.client_ip}?", placeholder, of.each)
+		}
+	}
+	for _, of := range emptyHere {
+		if strings.HasPrefix(placeholder, of.prefix) {
+			return of.why, nil
+		}
+	}
+	return "", nil
+}
+
+// everNew are placeholders, and namespaces that end in a dot, whose values do not come
+// again.
+var everNew = []struct{ name, each string }{
+	{"http.request.remote", "connection"},
+	{"http.request.remote.port", "connection"},
+	{"http.request.uuid", "request"},
+	{"http.request.duration", "request"},
+	{"http.request.duration_ms", "request"},
+	{"time.now", "request"},
+	{"time.now.", "request"},
+}
+
+// comingAgain are the exceptions.
+var comingAgain = map[string]bool{"time.now.year": true}
+
+// notInHeader are fields that are never among those of a request's header, and what to
+// write in their place.
+var notInHeader = map[string]string{
+	"Host":              "; did you mean {http.request.host}?",
+	"Transfer-Encoding": "",
+	"Trailer":           "",
+}
+
+// emptyHere are namespaces that are filled after most zones have decided.
+var emptyHere = []struct{ prefix, why string }{
+	{"http.rate_limit.", "it is empty unless another rate_limit stands before this one"},
+	{"http.response.", "it is empty unless a handler before this one sets the field: the response comes later"},
+	{"http.error.", "it is empty outside error routes"},
+	{"http.reverse_proxy.", "it is empty before reverse_proxy, outside handle_response"},
+	{"http.intercept.", "it is empty outside intercept"},
+}
