@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
@@ -34,7 +35,7 @@ return v`
 // pipelines, the subjects take turns, and medians are told.
 func BenchmarkCost(b *testing.B) {
 	const rounds, calls = 25, 2000
-	c := newCost(b)
+	c := newCost(b, 10_000)
 	times, ratios := make(map[*subject][]float64), make(map[*subject][]float64)
 	for range rounds {
 		var bare float64
@@ -64,7 +65,7 @@ func BenchmarkCost(b *testing.B) {
 // TestCost holds what does not depend on the machine: which commands a decision takes,
 // and the bytes of a key.
 func TestCost(t *testing.T) {
-	c := newCost(t)
+	c := newCost(t, deep.Steps(1000, 10_000))
 	for _, s := range c.subjects {
 		commands := c.commands(s, 100)
 		algorithm, n, option, outcome := s.parts()
@@ -128,7 +129,8 @@ type cost struct {
 	subjects []*subject
 }
 
-func newCost(t testing.TB) *cost {
+// newCost makes subjects of up to so many events or holders.
+func newCost(t testing.TB, largest int) *cost {
 	server := redistest.Start(t)
 	s, err := New(Options{Address: server.Addr()})
 	if err != nil {
@@ -139,10 +141,9 @@ func newCost(t testing.TB) *cost {
 	c.bare("call bare", callOnly)
 	c.bare("get_set bare", bareScript)
 	c.counters()
-	for _, n := range []int{10, 100, 1000, 10_000} {
+	c.concurrency(1)
+	for n := 10; n <= largest; n *= 10 {
 		c.log(n)
-	}
-	for _, n := range []int{1, 10, 100, 1000, 10_000} {
 		c.concurrency(n)
 	}
 	for _, s := range c.subjects {

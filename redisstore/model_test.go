@@ -1,7 +1,6 @@
 package redisstore_test
 
 import (
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/model"
 	"github.com/seed-161337e5/caddyratelimit/internal/model/vectors"
 	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
@@ -21,36 +21,20 @@ import (
 
 // TestStoresEqualModel runs random schedules of random limits and costs through the
 // memory store, the Redis store and the model, and compares every field of every
-// decision. MODEL_STEPS sets the number of steps for each algorithm. Each run draws other
-// schedules; one that fails says by which seed it can be drawn again.
+// decision. Each run draws other schedules; one that fails says by which seed it can be
+// drawn again.
 func TestStoresEqualModel(t *testing.T) {
-	steps := stepsOf(t, "MODEL_STEPS", 10_000)
 	server := redistest.Start(t)
 	for _, name := range algorithms.Names() {
 		t.Run(name, func(t *testing.T) {
 			p := newPair(t, server)
-			done, run := 0, 0
-			for done < steps {
-				rapid.Check(t, func(rt *rapid.T) {
-					run++
-					s := newSchedule(rt, p, server, name, strconv.Itoa(run))
-					done += s.run()
-				})
-			}
-			t.Logf("%d steps in %d schedules", done, run)
+			run := 0
+			deep.Check(t, 800, 100_000, func(rt *rapid.T) int {
+				run++
+				return newSchedule(rt, p, server, name, strconv.Itoa(run)).run()
+			})
 		})
 	}
-}
-
-// stepsOf reads a number of steps from the environment.
-func stepsOf(t *testing.T, variable string, steps int) int {
-	if text := os.Getenv(variable); text != "" {
-		var err error
-		if steps, err = strconv.Atoi(text); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return steps
 }
 
 // schedule is what happens to one key.
