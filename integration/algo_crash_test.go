@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
 )
 
@@ -12,9 +13,9 @@ import (
 // their leases end, and the other's own stay with it.
 func TestKilledCaddy(t *testing.T) {
 	t.Parallel()
-	const lease, margin = 2 * time.Second, 3 * time.Second
+	const lease, margin = 6 * time.Second, 3 * time.Second
 	upstream := startBackend(t, holding)
-	both := startPair(t, caddyfile("", limited("slots", "algorithm concurrency\nevents 4\nlease 2s",
+	both := startPair(t, caddyfile("", limited("slots", "algorithm concurrency\nevents 4\nlease 6s",
 		redis(redistest.Start(t).Addr()), "reverse_proxy {$UPSTREAM}")), upstream.variable())
 	victim, survivor := both[0], both[1]
 	client := newClient(t, "")
@@ -45,9 +46,7 @@ func TestKilledCaddy(t *testing.T) {
 		return left >= 3
 	})
 	t.Logf("after kill -9 the first slot came back after %v, all after %v, at a lease of %v", first, all, lease)
-	if all > lease+margin {
-		t.Errorf("slots came back after %v, want %v and a little", all, lease)
-	}
+	patient.Soon(t, "all slots to come back", all, lease+margin)
 	// That is three and no more: the survivor's own is still taken.
 	upstream.awaitInside(t, 1)
 	for range 3 {

@@ -14,6 +14,7 @@ import (
 // TestAlgorithmsExactly: of 300 requests that 32 clients send to two Caddys in turn,
 // each algorithm admits its limit, neither more nor less.
 func TestAlgorithmsExactly(t *testing.T) {
+	besideOthers(t)
 	const requests, clients = 300, 32
 	hours := quietWindow("fixed_window").String()
 	zones := []struct {

@@ -15,14 +15,14 @@ import (
 // that it is lost unless it is renewed, and one whose lease is so long that it comes
 // back only if it is given back.
 func slotZones(events, store string) string {
-	return limited("renewed", "algorithm concurrency\nevents "+events+"\nlease 1s", store, "respond ok") +
+	return limited("renewed", "algorithm concurrency\nevents "+events+"\nlease 3s", store, "respond ok") +
 		limited("returned", "algorithm concurrency\nevents "+events+"\nlease 1h", store, "respond ok") +
 		`handle /both {
 			rate_limit {
 				zone renewed {
 					algorithm concurrency
 					events ` + events + `
-					lease 1s
+					lease 3s
 				}
 				zone returned {
 					algorithm concurrency
@@ -36,8 +36,9 @@ func slotZones(events, store string) string {
 		`
 }
 
-// longer is more than three of the shorter leases.
-const longer = 3300 * time.Millisecond
+// longer is more than three of the shorter leases. These are so long that a busy machine
+// renews them in time.
+const longer = 9500 * time.Millisecond
 
 // stayTaken watches both zones for longer than any lease that is not renewed.
 func stayTaken(t *testing.T, client *http.Client, left int64, servers ...*server) {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/patient"
 )
 
 // retryAfter reads the field, in seconds.
@@ -133,8 +135,9 @@ func TestQueueMaxWait(t *testing.T) {
 			}
 		}
 		t.Logf("%d of %d passed, the last after %v", passed, len(all), longest)
-		if passed < 3 || longest > 3*time.Second {
-			t.Errorf("%d passed, the last after %v; want 3 or more, within half a second and a little", passed, longest)
+		if passed < 3 {
+			t.Errorf("%d passed, want 3 or more", passed)
 		}
+		patient.Soon(t, "the last to pass", longest, 3*time.Second)
 	})
 }

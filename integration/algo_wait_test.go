@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/patient"
 )
 
 // waiters are zones that let an excess request wait, under two algorithms.
@@ -38,8 +40,10 @@ func TestMaxWaitPasses(t *testing.T) {
 			slices.SortFunc(answers, func(a, b answer) int { return a.done.Compare(b.done) })
 			for i, a := range answers {
 				earliest := time.Duration(i) * window
-				if after := a.done.Sub(began); after < earliest-clockSlack || after > earliest+late {
+				if after := a.done.Sub(began); after < earliest-clockSlack {
 					t.Errorf("%s: answer %d after %v, want %v and a little", zone, i, after, earliest)
+				} else {
+					patient.Soon(t, zone+": an answer", after, earliest+late)
 				}
 				if a.status != http.StatusOK || a.header.Get("Retry-After") != "" {
 					t.Errorf("%s: answer %d: status %d, Retry-After %q", zone, i, a.status, a.header.Get("Retry-After"))
@@ -70,7 +74,7 @@ func TestMaxWaitRefuses(t *testing.T) {
 			last.wantRefused(client, "/"+algorithm+"-refuses", time.Hour, began)
 
 			var all []*pending
-			for range 5 {
+			for range 10 {
 				all = append(all, first.begin("/"+algorithm+"-crowd"), last.begin("/"+algorithm+"-crowd"))
 			}
 			passed, longest := 0, time.Duration(0)
@@ -89,9 +93,10 @@ func TestMaxWaitRefuses(t *testing.T) {
 				}
 			}
 			t.Logf("%s: %d of %d passed, the last answer after %v", algorithm, passed, len(all), longest)
-			if passed < 2 || passed == len(all) || longest > maxWait+late {
-				t.Errorf("%s: %d of %d passed, the last answer after %v", algorithm, passed, len(all), longest)
+			if passed < 2 || passed == len(all) {
+				t.Errorf("%s: %d of %d passed", algorithm, passed, len(all))
 			}
+			patient.Soon(t, algorithm+": the last answer", longest, maxWait+late)
 		}
 	})
 }
@@ -99,9 +104,9 @@ func TestMaxWaitRefuses(t *testing.T) {
 // TestMaxWaitLeave: who leaves while waiting is let go, and is charged nothing.
 func TestMaxWaitLeave(t *testing.T) {
 	t.Parallel()
-	const window = 2 * time.Second
+	const window = 3 * time.Second
 	config := func(store string) string {
-		return caddyfile("", "log\n"+waiters("leave", "1/2s", "30s", store)+waiters("hour", "1/30m", "45m", store))
+		return caddyfile("", "log\n"+waiters("leave", "1/3s", "30s", store)+waiters("hour", "1/30m", "45m", store))
 	}
 	eachFleet(t, config, func(t *testing.T, f fleet) {
 		first, last := f.first, f.last
@@ -122,7 +127,7 @@ func TestMaxWaitLeave(t *testing.T) {
 			}
 			// The next one passes after one window. Were they charged, it would be after three.
 			next := last.get(client, "/"+zone)
-			if after := next.done.Sub(began); next.status != http.StatusOK || after < window-clockSlack || after > 2*window {
+			if after := next.done.Sub(began); next.status != http.StatusOK || after < window-clockSlack || after > 3*window-clockSlack {
 				t.Errorf("%s: status %d after %v, want 200 after %v", zone, next.status, after, window)
 			}
 		}

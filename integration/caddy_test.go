@@ -9,11 +9,12 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/patient"
 )
 
-// patience is how long a test waits for what should come at once, on a machine that
-// has much else to do.
-const patience = 60 * time.Second
+// patience is how long a test waits for what never comes.
+const patience = patient.Patience
 
 // server is a running Caddy.
 type server struct {
@@ -164,12 +165,19 @@ func (s *server) end() {
 	}
 }
 
+// besideOthers runs a test beside others, unless the machine is idle: then its times are
+// measured.
+func besideOthers(t *testing.T) {
+	t.Helper()
+	if !patient.Idle() {
+		t.Parallel()
+	}
+}
+
 // waitFor polls until a condition holds.
 func waitFor(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	if err := poll(patience, holds); err != nil {
-		t.Fatalf("waiting for %s: %v", what, err)
-	}
+	patient.Until(t, what, holds)
 }
 
 func poll(timeout time.Duration, holds func() bool) error {

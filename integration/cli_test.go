@@ -18,7 +18,7 @@ import (
 // rateLimit runs caddy rate-limit against the server.
 func (s *server) rateLimit(args ...string) (string, error) {
 	args = append([]string{"rate-limit", "--address", "unix/" + filepath.Join(s.dir, "admin")}, args...)
-	cmd := exec.CommandContext(s.t.Context(), binary(s.t), args...)
+	cmd := exec.CommandContext(s.t.Context(), commandBinary(s.t), args...)
 	cmd.Dir, cmd.Env = s.dir, environment(s.dir)
 	var output, complaint bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &complaint
@@ -36,7 +36,7 @@ func (s *server) shell(line string) (string, error) {
 	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, shell, "-c", line)
-	cmd.Dir, cmd.Env = s.dir, append(environment(s.dir), "CADDY="+binary(s.t))
+	cmd.Dir, cmd.Env = s.dir, append(environment(s.dir), "CADDY="+commandBinary(s.t))
 	var complaint bytes.Buffer
 	cmd.Stderr = &complaint
 	output, err := cmd.Output()
@@ -199,7 +199,7 @@ func TestCommands(t *testing.T) {
 		{[]string{"set", "--"}, []string{"--clear", "--exempt", "--for", "--plan"}},
 		{[]string{"watch", "--outcome", "bann"}, []string{"banned"}},
 	} {
-		cmd := exec.CommandContext(t.Context(), binary(t), append([]string{"__complete", "rate-limit"}, c.args...)...)
+		cmd := exec.CommandContext(t.Context(), commandBinary(t), append([]string{"__complete", "rate-limit"}, c.args...)...)
 		output, err := cmd.Output()
 		for _, want := range c.want {
 			if !regexp.MustCompile("(?m)^" + want + "(\t|$)").Match(output) {

@@ -15,7 +15,7 @@ import (
 // TestCommandLine: what an operator runs before and beside the server.
 func TestCommandLine(t *testing.T) {
 	t.Parallel()
-	path, dir := binary(t), shortDir(t)
+	path, dir := commandBinary(t), shortDir(t)
 	file := filepath.Join(dir, "Caddyfile")
 	config := caddyfile("", `
 		rate_limit {

@@ -46,7 +46,7 @@ func startFaultFleet(t *testing.T, store string) *faultFleet {
 			"\n}\n on_store_error " + policy + "\n }\n reverse_proxy " + upstream.Listener.Addr().String() + "\n}\n"
 	}
 	limit := strconv.Itoa(faultLimit)
-	config := caddyfile("rate_limit {\n store redis {\n"+store+"\n}\n instances 2\n}",
+	config := caddyfile("rate_limit {\n store redis {\n"+store+"\n"+timeout()+"\n}\n instances 2\n}",
 		route("allow", "events "+limit+"\n window 1h")+
 			route("deny", "events "+limit+"\n window 1h\n algorithm fixed_window\n align first_request")+
 			route("local", "events "+strconv.Itoa(localLimit)+"\n window 1s\n algorithm fixed_window"))

@@ -15,6 +15,7 @@ import (
 // requests as the machine has room for: Redis gets to see those that it admits, and a
 // few more.
 func TestFloodCostsRedisLittle(t *testing.T) {
+	besideOthers(t)
 	const (
 		limit   = 100
 		clients = 16

@@ -32,6 +32,7 @@ func reloadsFor(t *testing.T) time.Duration {
 // configs share one Redis client, goroutines do not pile up, no request fails, and the
 // limit holds over all configs together.
 func TestReloadOften(t *testing.T) {
+	besideOthers(t)
 	const (
 		limit   = 100_000 // more than can be asked for meanwhile
 		small   = 1000

@@ -10,6 +10,7 @@ import (
 
 // TestFaultsOfSentinel kills the master: normal is when another one is.
 func TestFaultsOfSentinel(t *testing.T) {
+	besideOthers(t)
 	g := redistest.StartSentinel(t, nil, nil)
 	f := startFaultFleet(t, "mode sentinel\n master_name "+redistest.MasterName+"\n address "+strings.Join(g.Addrs(), " "))
 	var dead *redistest.Server
@@ -22,6 +23,7 @@ func TestFaultsOfSentinel(t *testing.T) {
 
 // TestFaultsOfCluster moves the slot in use, and kills the node that has it.
 func TestFaultsOfCluster(t *testing.T) {
+	besideOthers(t)
 	const resharding, failover = "resharding", "cluster failover"
 	redisCluster := redistest.StartCluster(t, 3, 1)
 	f := startFaultFleet(t, "mode cluster\n address "+strings.Join(redisCluster.Addrs()[:3], " "))

@@ -33,7 +33,8 @@ func outageLength(t *testing.T) (length time.Duration, clients int) {
 // TestOutageOfAFleet kills the Redis of two Caddys under load. Each goes on with half of
 // the limit, so that the upstream sees no more than the limit; each writes two lines.
 func TestOutageOfAFleet(t *testing.T) {
-	const limit = 60
+	besideOthers(t)
+	const limit = 20
 	length, clients := outageLength(t)
 	var arrived atomic.Int64
 	upstream := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { arrived.Add(1) }))
@@ -47,6 +48,7 @@ func TestOutageOfAFleet(t *testing.T) {
 			}
 			store redis {
 				address {$REDIS}
+				`+timeout()+`
 			}
 			on_store_error local
 		}

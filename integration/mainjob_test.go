@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/deep"
+	"github.com/seed-161337e5/caddyratelimit/internal/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
 )
 
@@ -90,7 +92,9 @@ func (r *jobRequest) choose(worker int, random *rand.Rand) {
 // instants were: no window can be shown to hold more than the limit, and no refusal
 // can be shown to have come while there was room.
 func TestMainJob(t *testing.T) {
-	const requests, workers = 20_000, 64
+	besideOthers(t)
+	const workers = 64
+	requests := deep.Steps(6000, 20_000)
 	upstream, accessLog := startUpstream(t)
 	variables := []string{"REDIS=" + redistest.Start(t).Addr(), "UPSTREAM=" + upstream.address}
 	both := []*server{startCaddy(t, mainJob, variables...), startCaddy(t, mainJob, variables...)}
@@ -122,7 +126,8 @@ func TestMainJob(t *testing.T) {
 		}
 	}
 	for _, zone := range mainJobZones {
-		if share := refused[zone.name] * 100 / requests; share < 5 {
+		// How many that are depends on how fast they come.
+		if share := refused[zone.name] * 100 / requests; refused[zone.name] == 0 || patient.Idle() && share < 5 {
 			t.Errorf("zone %s refused %d %%, too few to prove anything", zone.name, share)
 		}
 		checkZone(t, zone.name, zone.limit, zone.window.Microseconds(), zone.key, sent, arrivals)

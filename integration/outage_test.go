@@ -10,15 +10,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
 )
 
 const (
-	// slowest is a bound on a request while Redis is away: the 50 ms that a decision may
-	// take, and plenty for a machine of two cores that has other tests to run.
+	// slowest is a bound on a request while Redis is away, on a machine that is idle: the
+	// 50 ms that a decision may take, and plenty.
 	slowest = 450 * time.Millisecond
 
-	// backWithin is how soon Redis decides again when it is back.
+	// backWithin is how soon Redis decides again when it is back, likewise.
 	backWithin = 2 * time.Second
 )
 
@@ -27,8 +28,8 @@ func TestRedisDownAllow(t *testing.T) { testRedisDown(t, "allow", http.StatusOK)
 func TestRedisDownDeny(t *testing.T) { testRedisDown(t, "deny", http.StatusServiceUnavailable) }
 
 // testRedisDown kills Redis, starts it again, freezes and thaws it under steady load.
-// It runs alone, because it measures times.
 func testRedisDown(t *testing.T, policy string, down int) {
+	besideOthers(t)
 	redisServer := redistest.Start(t)
 	s := startCaddy(t, outageConfig(policy), "REDIS="+redisServer.Addr())
 	load := startLoad(t, s)
@@ -65,12 +66,8 @@ func testRedisDown(t *testing.T, policy string, down int) {
 		worst, p99 := slowness(samples)
 		t.Logf("%s: %d requests, slowest %v, 99 %% within %v; decided again %v after Redis was back",
 			outage.name, len(samples), worst, p99, recovery)
-		if worst > slowest {
-			t.Errorf("%s: a request took %v, want at most %v", outage.name, worst, slowest)
-		}
-		if recovery > backWithin {
-			t.Errorf("%s: Redis decided nothing for %v after it was back, want at most %v", outage.name, recovery, backWithin)
-		}
+		patient.Soon(t, outage.name+": the slowest request", worst, slowest)
+		patient.Soon(t, outage.name+": deciding again", recovery, backWithin)
 	}
 	load.stop()
 	checkOutageLog(t, s, 2)
@@ -78,6 +75,7 @@ func testRedisDown(t *testing.T, policy string, down int) {
 
 // TestRedisDownAtStart: a Caddy that starts before Redis works, and finds it later.
 func TestRedisDownAtStart(t *testing.T) {
+	besideOthers(t)
 	redisServer := redistest.Start(t)
 	redisServer.Kill()
 	s := startCaddy(t, outageConfig("allow"), "REDIS="+redisServer.Addr())
@@ -102,9 +100,7 @@ func TestRedisDownAtStart(t *testing.T) {
 		}
 	}
 	t.Logf("Redis decides %v after it was back", recovery)
-	if recovery > backWithin {
-		t.Errorf("Redis decided nothing for %v after it was back, want at most %v", recovery, backWithin)
-	}
+	patient.Soon(t, "deciding again", recovery, backWithin)
 	waitFor(t, "the log to say that Redis is back", func() bool {
 		return saysBack(s, 1)
 	})
@@ -143,11 +139,12 @@ func outageConfig(policy string) string {
 		rate_limit {
 			zone workers {
 				key {header.X-Api-Key}
-				events 30
+				events 10
 				window 1s
 			}
 			store redis {
 				address {$REDIS}
+				`+timeout()+`
 			}
 			on_store_error `+policy+`
 		}

@@ -140,7 +140,7 @@ func (s *server) suggested(answer string) string {
 	s.t.Helper()
 	command := ""
 	for line := range strings.Lines(answer) {
-		if strings.HasPrefix(line, "  "+binary(s.t)+" rate-limit ") {
+		if strings.HasPrefix(line, "  "+commandBinary(s.t)+" rate-limit ") {
 			if command != "" {
 				s.t.Errorf("more than one command in\n%s", answer)
 			}

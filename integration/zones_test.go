@@ -95,6 +95,7 @@ func TestIssue70AllOrNothing(t *testing.T) {
 
 // TestConcurrentExactly100: 500 requests at once at a limit of 100.
 func TestConcurrentExactly100(t *testing.T) {
+	besideOthers(t)
 	const requests, limit = 500, 100
 	redisServer := redistest.Start(t)
 	text := ""

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -34,12 +35,14 @@ func TestRefusalsAreRemembered(t *testing.T) {
 			server := redistest.Start(t)
 			s := open(t, redisstore.Options{Address: server.Addr(), DenyCache: time.Minute})
 			other := open(t, redisstore.Options{Address: server.Addr(), DenyCache: -1})
-			rule := storetest.Rule(t, "z", algorithm, algorithms.Limit{Events: 20, Window: 2 * time.Second})
+			const events, window = 20, 500 * time.Millisecond
+			rule := storetest.Rule(t, "z", algorithm, algorithms.Limit{Events: events, Window: window})
 			check := store.Check{Rule: rule, Key: "client", Cost: 1}
 			admitted, refused := 0, 0
 			before := calls(t, server)
 			compared := 0
-			for begin := time.Now(); time.Since(begin) < 3*time.Second; {
+			begin := time.Now()
+			for admitted < 2*events || refused < 1000 { // until the whole limit has come back
 				d := ask(t, s, check)[0]
 				if d.Allowed {
 					admitted++
@@ -56,12 +59,12 @@ func TestRefusalsAreRemembered(t *testing.T) {
 					}
 				}
 			}
-			asked := calls(t, server) - before - compared
-			t.Logf("%d admitted, %d refused, %d calls", admitted, refused, asked)
-			if admitted < 20 || admitted > 65 {
-				t.Errorf("%d admitted in 3s", admitted)
+			took, asked := time.Since(begin), calls(t, server)-before-compared
+			t.Logf("%d admitted, %d refused in %v, %d calls", admitted, refused, took, asked)
+			if windows := 2 + int(took/window); admitted > windows*events { // so many at most were touched
+				t.Errorf("%d admitted in %v", admitted, took)
 			}
-			if refused < 1000 || asked > 2*admitted+5 {
+			if asked > 2*admitted+5 {
 				t.Errorf("%d calls for %d admitted and %d refused", asked, admitted, refused)
 			}
 		})
@@ -77,9 +80,9 @@ func TestManyAskAnewAsOne(t *testing.T) {
 	before := calls(t, server)
 	var admitted, refused atomic.Int64
 	var clients sync.WaitGroup
-	for begin, n := time.Now(), 0; n < 32; n++ {
+	for range 32 {
 		clients.Go(func() {
-			for time.Since(begin) < time.Second {
+			for admitted.Load() < 150 || refused.Load() < 1000 {
 				if ask(t, s, store.Check{Rule: rule, Key: "client", Cost: 1})[0].Allowed {
 					admitted.Add(1)
 				} else {
@@ -91,7 +94,7 @@ func TestManyAskAnewAsOne(t *testing.T) {
 	clients.Wait()
 	asked := int64(calls(t, server) - before)
 	t.Logf("%d admitted, %d refused, %d calls", admitted.Load(), refused.Load(), asked)
-	if most := 2*admitted.Load() + 20; asked > most || refused.Load() < 1000 {
+	if most := 2*admitted.Load() + 20; asked > most {
 		t.Errorf("%d calls for %d admitted and %d refused, want at most %d", asked, admitted.Load(), refused.Load(), most)
 	}
 }
@@ -182,12 +185,9 @@ func TestResetElsewhereCounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	begin := time.Now()
-	for !ask(t, here, check)[0].Allowed {
-		if took := time.Since(begin); took > most+2*time.Second { // sanity, not speed
-			t.Fatalf("still refused after %v", took)
-		}
-	}
+	patient.Until(t, "a request to be admitted", func() bool { return ask(t, here, check)[0].Allowed })
 	t.Logf("admitted after %v", time.Since(begin))
+	patient.Soon(t, "a request to be admitted", time.Since(begin), most+2*time.Second)
 }
 
 // TestRememberedIsBounded: a flood of refused keys takes a bounded place.

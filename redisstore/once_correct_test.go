@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/faultproxy"
+	"github.com/seed-161337e5/caddyratelimit/internal/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -140,10 +141,8 @@ func (w *once) checkCorrections(server *redistest.Server, lost lostCharge) {
 // awaitSettled waits until no correction waits.
 func awaitSettled(t *testing.T, s *redisstore.Store) {
 	t.Helper()
-	for start := time.Now(); s.Waiting() > 0; s.Settled() {
-		if time.Since(start) > 30*time.Second {
-			t.Fatalf("%d corrections still wait", s.Waiting())
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	patient.Until(t, "corrections to be carried out", func() bool {
+		s.Settled()
+		return s.Waiting() == 0
+	})
 }

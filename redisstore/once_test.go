@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/faultproxy"
+	"github.com/seed-161337e5/caddyratelimit/internal/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -324,13 +325,8 @@ func (w *once) checkSlots(server *redistest.Server) {
 	if n := w.mostHeld.Load(); n > onceSlots || n < 2 {
 		w.t.Errorf("%d slots were held at once, there are %d", n, onceSlots)
 	}
-	key, start := w.store.Key(w.slots, ""), time.Now()
-	for server.Admin().ZCard(context.Background(), key).Val() > 0 {
-		if time.Since(start) > 30*time.Second {
-			w.t.Fatalf("slots are still held: %v", server.Admin().ZRange(context.Background(), key, 0, -1).Val())
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	key := w.store.Key(w.slots, "")
+	patient.Until(w.t, "all slots to come back", func() bool { return server.Admin().ZCard(context.Background(), key).Val() == 0 })
 }
 
 // bounds are how many of n lost charges were made.

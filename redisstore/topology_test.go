@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -102,22 +103,20 @@ func (l *load) err() error {
 	return nil
 }
 
-// serviceWithin fails the test unless so many requests in a row are answered soon.
-func serviceWithin(t *testing.T, s store.Store, rule *store.Rule, key string, limit time.Duration) {
+// awaitService waits until so many requests in a row are answered, which is soon.
+func awaitService(t *testing.T, s store.Store, rule *store.Rule, key string) {
 	t.Helper()
-	start := time.Now()
-	for inARow := 0; inARow < 20; {
+	start, inARow := time.Now(), 0
+	patient.Until(t, "service", func() bool {
 		var d [1]algorithms.Decision
-		err := s.Take(context.Background(), []store.Check{{Rule: rule, Key: key, Cost: 1}}, d[:])
-		if inARow++; err != nil {
+		if inARow++; s.Take(context.Background(), []store.Check{{Rule: rule, Key: key, Cost: 1}}, d[:]) != nil {
 			inARow = 0
 			time.Sleep(5 * time.Millisecond) // as long as a client takes to come again
 		}
-		if time.Since(start) > limit {
-			t.Fatalf("no service after %v: %v", limit, err)
-		}
-	}
+		return inARow == 20
+	})
 	t.Logf("service after %v", time.Since(start))
+	patient.Soon(t, "service", time.Since(start), 2*time.Second)
 }
 
 // rules are two zones of a client, which a request meets both.
@@ -129,6 +128,7 @@ func twoZones(t testing.TB, events int64) []*store.Rule {
 }
 
 func TestSentinel(t *testing.T) {
+	t.Parallel()
 	g := redistest.StartSentinel(t, nil, nil)
 	options := redisstore.Options{MasterName: redistest.MasterName, Addresses: g.Addrs()}
 	t.Run("Conforms", func(t *testing.T) { conforms(t, options, g.Servers()[:1]) })
@@ -138,11 +138,11 @@ func TestSentinel(t *testing.T) {
 		options.Timeout = 200 * time.Millisecond
 		s, rules := open(t, options), twoZones(t, 200)
 		l := startLoad(t, s, rules, func() string { return "client" })
-		until(t, func() bool { return l.admitted.Load() == 200 })
+		until(t, func() bool { return l.refused.Load() > 0 })
 		before := g.Master()
 		before.Kill()
 		g.AwaitSwitch(before)
-		serviceWithin(t, s, rules[0], "other", 2*time.Second)
+		awaitService(t, s, rules[0], "other")
 		l.end()
 		// What was not yet copied is lost: at most what the old master admitted at last.
 		if n := l.admitted.Load(); n > 2*200 {
@@ -159,7 +159,7 @@ func TestSentinel(t *testing.T) {
 		l := startLoad(t, s, rules, func() string { return "client" })
 		until(t, func() bool { return l.admitted.Load() > 100 })
 		g.Failover()
-		serviceWithin(t, s, rules[0], "other", 2*time.Second)
+		awaitService(t, s, rules[0], "other")
 		l.end()
 		g.Await()
 	})
@@ -168,7 +168,7 @@ func TestSentinel(t *testing.T) {
 		options := options
 		options.Timeout = 200 * time.Millisecond
 		s, rules := open(t, options), twoZones(t, 1e6)
-		serviceWithin(t, s, rules[0], "other", 2*time.Second)
+		awaitService(t, s, rules[0], "other")
 		before := g.Master()
 		g.Sentinels()[0].Freeze()
 		before.Freeze()
@@ -178,20 +178,22 @@ func TestSentinel(t *testing.T) {
 			address, err := g.Sentinels()[1].Admin().Do(context.Background(), "sentinel", "get-master-addr-by-name", redistest.MasterName).StringSlice()
 			return err == nil && "127.0.0.1:"+address[1] != before.Addr()
 		})
-		serviceWithin(t, s, rules[0], "other", 2*time.Second)
+		awaitService(t, s, rules[0], "other")
 	})
 }
 
 func TestSentinelOfNoSuchMaster(t *testing.T) {
+	t.Parallel()
 	g := redistest.StartSentinel(t, nil, nil)
 	s := open(t, redisstore.Options{MasterName: "nobody", Addresses: g.Addrs(), Timeout: 500 * time.Millisecond})
-	err := attempt(s, hourly(t))
-	if err == nil || !containsAll(err.Error(), `no sentinel says where the master "nobody" is`, "watches no such master") {
-		t.Errorf("got %v", err)
-	}
+	until(t, func() bool { // all Sentinels have said so
+		err := attempt(s, hourly(t))
+		return err != nil && containsAll(err.Error(), `no sentinel says where the master "nobody" is`, "watches no such master")
+	})
 }
 
 func TestSentinelWithTLSAndUsers(t *testing.T) {
+	t.Parallel()
 	acl := leastACL(t)
 	g := redistest.StartSentinel(t,
 		[]redistest.Option{redistest.WithTLS(true), redistest.WithPassword("master"), redistest.WithUser("limiter", "s3cret", acl...)},
@@ -205,6 +207,7 @@ func TestSentinelWithTLSAndUsers(t *testing.T) {
 }
 
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, 3, 1)
 	options := redisstore.Options{Mode: redisstore.ModeCluster, Addresses: c.Addrs()[:2]}
 	t.Run("Conforms", func(t *testing.T) { conforms(t, options, c.Nodes()[:3]) })
@@ -310,8 +313,6 @@ func TestCluster(t *testing.T) {
 	})
 
 	t.Run("Failover", func(t *testing.T) {
-		options := options
-		options.Timeout = 2 * time.Second // a busy machine is no fault of the node that is well
 		const limit = 200
 		s, rules := open(t, options), twoZones(t, limit)
 		dead := c.MasterOf(s.Key(rules[0], "client"))
@@ -325,7 +326,7 @@ func TestCluster(t *testing.T) {
 		until(t, func() bool { return steady.admitted.Load() > 50 })
 		dead.Kill()
 		c.MasterOf(s.Key(rules[0], "client"))
-		serviceWithin(t, s, rules[0], "client", 2*time.Second)
+		awaitService(t, s, rules[0], "client")
 		l.end()
 		steady.end()
 		if n := l.admitted.Load(); n > 2*limit {
@@ -343,9 +344,10 @@ func TestCluster(t *testing.T) {
 
 // TestClusterDown: slots without a node are refused by all, and served when they have one.
 func TestClusterDown(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, 3, 0)
 	s, rule := open(t, redisstore.Options{Mode: redisstore.ModeCluster, Addresses: c.Addrs(), Timeout: 200 * time.Millisecond}), hourly(t)
-	take(t, s, rule, "client", 1)
+	until(t, func() bool { return attempt(s, rule) == nil })
 	ctx := context.Background()
 	for _, node := range c.Nodes() {
 		if err := node.Admin().ConfigSet(ctx, "cluster-require-full-coverage", "yes").Err(); err != nil {
@@ -368,10 +370,11 @@ func TestClusterDown(t *testing.T) {
 	})
 	dead.Restart()
 	c.Await()
-	serviceWithin(t, s, rule, "client", 2*time.Second)
+	awaitService(t, s, rule, "client")
 }
 
 func TestClusterWithTLSAndUser(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, 3, 0, redistest.WithTLS(true), redistest.WithArgs("--tls-cluster", "yes"),
 		redistest.WithUser("limiter", "s3cret", append(leastACL(t), clusterACL(t)...)...))
 	files := c.Nodes()[0].TLS()
@@ -398,9 +401,5 @@ func sameSlot(slot, n int) (tags []string) {
 
 func until(t *testing.T, is func() bool) {
 	t.Helper()
-	for start := time.Now(); !is(); time.Sleep(time.Millisecond) {
-		if time.Since(start) > 60*time.Second {
-			t.Fatal("not within a minute")
-		}
-	}
+	patient.Until(t, "what the test is about", is)
 }

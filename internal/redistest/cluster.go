@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/patient"
 )
 
 const (
@@ -13,10 +14,7 @@ const (
 	slots = 16384
 
 	// nodeTimeout is after how long the nodes of a Cluster give one up, in milliseconds.
-	nodeTimeout = "1000"
-
-	// clusterTimeout bounds what nodes have to agree on.
-	clusterTimeout = 30 * time.Second
+	nodeTimeout = "2000"
 )
 
 // Cluster is a running Redis Cluster. Its nodes may be killed, frozen and restarted like
@@ -29,7 +27,7 @@ type Cluster struct {
 
 // StartCluster starts a Cluster of masters, each with some replicas, and waits until all
 // nodes agree that it is well. Its slots lie in equal ranges on the masters, in order.
-// Masters come first among the nodes. A master that is away for a second is replaced by
+// Masters come first among the nodes. A master that is away for two seconds is replaced by
 // a replica, and without one its slots are down: the others go on.
 func StartCluster(t testing.TB, masters, replicasEach int, options ...Option) *Cluster {
 	t.Helper()
@@ -211,7 +209,7 @@ func (c *Cluster) must(node *Server, args ...any) {
 
 func (c *Cluster) await(try func(ctx context.Context) error) {
 	c.t.Helper()
-	if err := poll(clusterTimeout, try); err != nil {
+	if err := poll(patient.Patience, try); err != nil {
 		c.t.Fatalf("cluster: %v", err)
 	}
 }

@@ -21,15 +21,16 @@ import (
 	"strconv"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/patient"
 )
 
 const (
 	program      = "redis-server"
-	startTimeout = 10 * time.Second
+	startTimeout = patient.Patience
 	startTries   = 3
 )
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/patient"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -87,7 +88,7 @@ func (b *bench) takeNamed(c store.Check) algorithms.Decision {
 // await waits until so much is left: Settle may take effect a moment later.
 func (b *bench) await(rule *store.Rule, remaining int64) {
 	b.Helper()
-	for deadline := time.Now().Add(5 * time.Second); ; {
+	for deadline := time.Now().Add(patient.Patience); ; {
 		got := b.take(rule, "client", 0).Remaining
 		if got == remaining {
 			return

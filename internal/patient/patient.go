@@ -1,0 +1,36 @@
+// Package patient waits for events in tests. A test that waits for what should come soon
+// must not fail because the machine has much else to do, so here nothing has to be fast,
+// except on a machine that is idle.
+package patient
+
+import (
+	"os"
+	"testing"
+	"time"
+)
+
+// Patience is how long to wait for something that never comes. It is no bound on how long
+// anything may take.
+const Patience = 2 * time.Minute
+
+// Until polls until a condition holds, and fails the test if it never does.
+func Until(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(Patience); !holds(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited %v for %s", Patience, what)
+		}
+	}
+}
+
+// Idle reports whether the machine has nothing else to do, so that times can be measured:
+// "make outages" sets IDLE=1.
+func Idle() bool { return os.Getenv("IDLE") == "1" }
+
+// Soon fails the test if something took longer than it may on an idle machine.
+func Soon(t testing.TB, what string, took, most time.Duration) {
+	t.Helper()
+	if Idle() && took > most {
+		t.Errorf("%s took %v, want at most %v", what, took, most)
+	}
+}
