@@ -9,6 +9,8 @@ MAKEFLAGS += --no-print-directory
 
 # How long each fuzz target runs.
 FUZZTIME ?= 3s
+# How often stress runs the tests.
+ROUNDS ?= 3
 # Which microbenchmarks run, and how often each: COUNT=10 is what benchstat wants.
 BENCH ?= .
 COUNT ?= 1
@@ -21,7 +23,7 @@ REDIS := REQUIRE_REDIS=1
 
 # The tests build binaries, also in a checkout of another user, where git refuses
 # to tell go the version. Only "make build" and "make run" ask for it.
-bench bench-docs bench-server cover fuzz golden lint microbench outages test unit: export GOFLAGS += -buildvcs=false
+bench bench-docs bench-server cover deep fuzz golden lint long microbench outages stress test unit: export GOFLAGS += -buildvcs=false
 
 .PHONY: help
 help: ## List the targets
@@ -53,14 +55,24 @@ lint: tools ## Check format, go vet, staticcheck, go.mod
 
 .PHONY: unit
 unit: redis promtool ## Run the tests with the race detector
-	$(REDIS) go test -race -timeout 15m $$(go list ./... | grep -v /integration)
-	@# On its own, for it measures how soon service is back.
-	$(REDIS) go test -race -timeout 15m ./integration
+	$(REDIS) go test -race -parallel 4 -timeout 20m ./...
+
+.PHONY: deep
+deep: long outages ## On an idle machine, for half an hour: all of what test has in short, outages, stress
+	@$(MAKE) fuzz FUZZTIME=15s
+	@$(MAKE) stress ROUNDS=1
+
+.PHONY: long
+long: redis ## Run the tests with random steps in full
+	$(REDIS) DEEP=1 go test -count=1 -timeout 40m $$(go list ./... | grep -v /integration)
 
 .PHONY: outages
-outages: redis ## On an idle machine: faults held to their deadlines, 60 s without Redis, 30 s of reloads
-	$(REDIS) FAULT_IDLE=1 OUTAGE=60s RELOAD_SECONDS=30 go test -count=1 -v -timeout 10m \
-		-run 'TestFaults|TestOutageOfAFleet|TestReloadOften' ./integration
+outages: redis ## On an idle machine: times held to their bounds, 60 s without Redis, 30 s of reloads
+	$(REDIS) DEEP=1 IDLE=1 go test -count=1 -p 1 -v -timeout 20m -run 'TestFaults|TestRedisDown|TestOutageOfAFleet|TestReloadOften' ./integration
+
+.PHONY: stress
+stress: redis promtool ## Run the tests ROUNDS (3) times while other work keeps all cores busy, and once with GOMAXPROCS=1
+	$(REDIS) ROUNDS=$(ROUNDS) scripts/stress.sh
 
 .PHONY: fuzz
 fuzz: redis ## Run every fuzz target for FUZZTIME (3s) each
