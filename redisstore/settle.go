@@ -98,9 +98,10 @@ func (s *Store) renew(ctx context.Context) {
 }
 
 // giveBack sends what waits. What failed and may be repeated waits on, for the next
-// renewal; meanwhile the others go out, which may be for a node that is well. What may
-// have been carried out is sent again only if twice is the same as once: a refund that
-// is made twice would let more pass than the limit, a cost refuse what is due.
+// renewal; meanwhile the others go out, which may be for a node that is well.
+//
+// Late costs go first, in calls of their own. A Redis without memory refuses a script only
+// until it has written something, and what is given back is written in any case.
 func (s *Store) giveBack(ctx context.Context) {
 	s.returns.sending.Lock()
 	defer s.returns.sending.Unlock()
@@ -109,25 +110,43 @@ func (s *Store) giveBack(ctx context.Context) {
 		if len(batch) == 0 {
 			return
 		}
-		items := make([]item, len(batch))
+		var late, back []pending
 		for i := range batch {
-			items[i] = s.item(&batch[i].Check, opCorrect, correction(&batch[i].Correction), 0)
-		}
-		var again []pending
-		failed := 0
-		for i, err := range s.settleAll(ctx, items) {
-			if err == nil {
-				continue
-			}
-			failed++
-			if mayHaveRun(err) && !batch[i].repeatable() {
-				s.returns.giveUp(err, batch[i])
+			if batch[i].Delta > 0 {
+				late = append(late, batch[i])
 			} else {
-				again = append(again, batch[i])
+				back = append(back, batch[i])
 			}
 		}
-		s.returns.fail(again, failed == len(batch))
+		again, failed := s.correct(ctx, late)
+		more, fails := s.correct(ctx, back)
+		s.returns.fail(append(again, more...), failed+fails == len(batch))
 	}
+}
+
+// correct sends corrections, and returns those that are to be sent again and how many have
+// failed. What may have been carried out is sent again only if twice is the same as once:
+// a refund that is made twice would let more pass than the limit, a cost refuse what is due.
+func (s *Store) correct(ctx context.Context, batch []pending) (again []pending, failed int) {
+	if len(batch) == 0 {
+		return nil, 0
+	}
+	items := make([]item, len(batch))
+	for i := range batch {
+		items[i] = s.item(&batch[i].Check, opCorrect, correction(&batch[i].Correction), 0)
+	}
+	for i, err := range s.settleAll(ctx, items) {
+		if err == nil {
+			continue
+		}
+		failed++
+		if mayHaveRun(err) && !batch[i].repeatable() {
+			s.returns.giveUp(err, batch[i])
+		} else {
+			again = append(again, batch[i])
+		}
+	}
+	return again, failed
 }
 
 // giveAllBack tries to send all that waits, for as long as one call may take.
