@@ -1,0 +1,227 @@
+package integration_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// raw sends a request to the byte, with lines between CRLFs, and returns the status.
+func (s *server) raw(target, host string, fields ...string) int {
+	s.t.Helper()
+	conn, err := net.Dial("tcp", s.address)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		s.t.Fatal(err)
+	}
+	lines := append([]string{"GET " + target + " HTTP/1.1", "Host: " + host, "Connection: close"}, fields...)
+	if _, err := io.WriteString(conn, strings.Join(lines, "\r\n")+"\r\n\r\n"); err != nil {
+		s.t.Fatal(err)
+	}
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		s.t.Fatal(err)
+	}
+	return response.StatusCode
+}
+
+// spelt is a request as a client may spell it, and what it is answered once the limit of
+// the plain one is used up.
+type spelt struct {
+	target, host string
+	fields       []string
+	want         int
+}
+
+// spellings are keys, how to use up the limit of one client, and how clients have gone on
+// nevertheless.
+var spellings = map[string]struct {
+	plain  spelt
+	others []spelt
+	get    []string // what finds the state in the command line
+}{
+	`{header.X-Api-Key}`: {
+		plain: spelt{fields: []string{"X-Api-Key: s3"}},
+		others: []spelt{
+			{fields: []string{"X-Api-Key: s3", "X-Api-Key: r1"}, want: 400},
+			{fields: []string{"X-Api-Key: r2", "X-Api-Key: s3"}, want: 400},
+			{fields: []string{"x-api-key: s3", "X-API-KEY: s3"}, want: 400},
+			{fields: []string{"X-Api-Key:", "X-Api-Key: s3"}, want: 400},
+			{fields: []string{"X-Api-Key:\t s3 \t"}, want: 429},
+			{fields: []string{"x-aPI-kEY:s3"}, want: 429},
+			{fields: []string{"X-Api-Key:", "\ts3"}, want: 429},                 // a folded line
+			{fields: []string{"X-Api-Key: s3", "X_Api_Key: s4"}, want: 429},     // Caddy drops the other
+			{fields: []string{"X-Api-Key: s3", "Host: b.test"}, want: 400},      // Go refuses it
+			{fields: []string{"X-Api-Key: s3", "Connection: close"}, want: 429}, // twice, but in no key
+		},
+		get: []string{"s3"},
+	},
+	`"{query.key} {method}"`: {
+		plain: spelt{target: "/?key=s3"},
+		others: []spelt{
+			{target: "/?key=s3&key=r1", want: 400},
+			{target: "/?key=r2&a=b&key=s3", want: 400},
+			{target: "/?key=r3&%6bey=s3", want: 400},
+			{target: "/?key=r4&a;key=s3", want: 400},
+			{target: "/?key=%733", want: 429},
+			{target: "/?k%65y=s3", want: 429},
+		},
+		get: []string{"s3 GET"},
+	},
+	`{cookie.session}`: {
+		plain: spelt{fields: []string{"Cookie: session=s3"}},
+		others: []spelt{
+			{fields: []string{"Cookie: session=r1; session=s3"}, want: 400},
+			{fields: []string{"Cookie: session=r2", "Cookie: session=s3"}, want: 400},
+			{fields: []string{"Cookie: SESSION=r3; session=s3"}, want: 400},
+			{fields: []string{`Cookie: a=b;session="s3"`}, want: 429},
+		},
+		get: []string{"s3"},
+	},
+	`"{client_ip} {path}"`: {
+		plain: spelt{target: "/login"},
+		others: []spelt{
+			{target: "/LOGIN", want: 429},
+			{target: "/lOgin", want: 429},
+			{target: "//login", want: 429},
+			{target: "/./login", want: 429},
+			{target: "/a/../login", want: 429},
+			{target: "/log%69n", want: 429},
+			{target: "/login?x", want: 429},
+			{target: "http://a.test/LOGIN", want: 429},
+			{target: "/a%2f..%2flogin", want: 429},
+		},
+		get: []string{"127.0.0.1 /login", "127.0.0.1 //LOGIN"},
+	},
+	`{host}`: {
+		plain: spelt{host: "a.test"},
+		others: []spelt{
+			{host: "A.test", want: 429},
+			{host: "a.TEST", want: 429},
+			{host: "a.test.", want: 429},
+			{host: "a.test:8061", want: 429},
+			{target: "http://A.test/", host: "b.test", want: 429},
+		},
+		get: []string{"a.test", "A.TEST."},
+	},
+}
+
+// TestSpellingsOfOneClient: once a limit is used up, no spelling of the same request gets
+// to the upstream, and people who write the key find its state.
+func TestSpellingsOfOneClient(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, store string) {
+		for i, key := range slices.Sorted(maps.Keys(spellings)) {
+			c, zone := spellings[key], fmt.Sprintf("of%d", i)
+			b := startBackend(t, func(_ *backend, w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
+			s := startCaddy(t, caddyfile("", `
+				rate_limit {
+					zone `+zone+` {
+						match {
+							path /login / /a*
+						}
+						key `+key+`
+						events 2
+						window 1h
+					}
+					`+store+`
+				}
+				reverse_proxy {$UPSTREAM}`), b.variable())
+			ask := func(q spelt) int {
+				t.Helper()
+				if q.target == "" {
+					q.target = "/"
+				}
+				if q.host == "" {
+					q.host = "a.test"
+				}
+				return s.raw(q.target, q.host, q.fields...)
+			}
+			for i, want := range []int{200, 200, 429} {
+				if got := ask(c.plain); got != want {
+					t.Fatalf("key %s, request %d: status %d, want %d", key, i+1, got, want)
+				}
+			}
+			for _, q := range c.others {
+				if got := ask(q); got != q.want {
+					t.Errorf("key %s, %+v: status %d, want %d", key, q, got, q.want)
+				}
+			}
+			if n := len(b.came()); n != 2 {
+				t.Errorf("key %s: %d requests reached the upstream, want 2", key, n)
+			}
+			for _, part := range c.get {
+				text, err := s.shell(`"$CADDY" rate-limit get --address unix/"$ADMIN" ` + zone + " " + part)
+				if err != nil || !strings.Contains(text, "used 2 of 2") {
+					t.Errorf("key %s: get %s: %v\n%s", key, part, err, text)
+				}
+			}
+			s.sound(t)
+		}
+	})
+}
+
+// TestRepeatedValuesAreTold: a request that is refused for its second value is counted,
+// logged once, and seen by who watches; in a dry run it passes.
+func TestRepeatedValuesAreTold(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, store string) {
+		zone := func(name, more string) string {
+			return fmt.Sprintf("zone %s {\nkey {header.X-Api-Key}\nevents 9\nwindow 1h\n%s\n}\n", name, more)
+		}
+		s := startCaddy(t, caddyfile("", `
+			handle /dry {
+				rate_limit {
+					`+zone("tried", "dry_run")+zone("joined", "repeated_values join")+store+`
+				}
+				respond ok
+			}
+			handle {
+				rate_limit {
+					`+zone("strict", "repeated_values reject 422")+store+`
+				}
+				respond ok
+			}
+			handle_errors {
+				respond "{err.message}" {err.status_code}
+			}`))
+		both := []string{"X-Api-Key: s3", "X-Api-Key: r1"}
+		for range 3 {
+			if got := s.raw("/", "a.test", both...); got != 422 {
+				t.Errorf("status %d, want 422", got)
+			}
+			if got := s.raw("/dry", "a.test", both...); got != 200 {
+				t.Errorf("dry run: status %d, want 200", got)
+			}
+		}
+		lines := 0
+		for _, l := range s.linesOf(ourLogger) {
+			if strings.Contains(l.text, "several values for {http.request.header.X-Api-Key}") {
+				lines++
+			}
+		}
+		if lines != 2 { // one for each zone
+			t.Errorf("%d lines in the log say why, want 2", lines)
+		}
+		text, err := s.shell(`"$CADDY" rate-limit top --address unix/"$ADMIN" --refused strict; "$CADDY" rate-limit zones --address unix/"$ADMIN" strict; ` +
+			`"$CADDY" rate-limit get --address unix/"$ADMIN" strict s3`)
+		if err != nil || !strings.Contains(text, "s3") || !strings.Contains(strings.Join(strings.Fields(text), " "), "rejected 3 ") {
+			t.Errorf("the command line does not tell of them: %v\n%s", err, text)
+		}
+		s.sound(t)
+	})
+}
