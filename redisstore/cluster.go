@@ -9,10 +9,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
-
-	"github.com/redis/go-redis/v9"
-
-	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 const (
@@ -20,11 +16,9 @@ const (
 	// goes well; else those that have not say so.
 	clusterInterval = 30 * time.Second
 
-	// maxHops is how often a call follows the nodes' directions.
-	maxHops = 5
-
-	// hopPause is before a call is repeated that no node would take.
-	hopPause = 5 * time.Millisecond
+	// clusterPatience is how long other nodes have after the first one's answer. It may be
+	// one that is cut off from them.
+	clusterPatience = 100 * time.Millisecond
 )
 
 // cluster is a Redis Cluster: a table says which node has a slot.
@@ -33,10 +27,15 @@ type cluster struct {
 	scout *scout
 	seeds []string
 	table [slots]atomic.Pointer[lane]
+	known bool // there is a table; only look uses it
+
+	// patience is how long other nodes have after the first answer to a look; a test may
+	// set another before the first one.
+	patience time.Duration
 }
 
 func newCluster(seeds []string, nodes *lanes, timeout time.Duration) *cluster {
-	c := &cluster{lanes: nodes, seeds: seeds}
+	c := &cluster{lanes: nodes, seeds: seeds, patience: clusterPatience}
 	c.scout = newScout(clusterInterval, timeout, c.look)
 	return c
 }
@@ -73,8 +72,9 @@ func (c *cluster) close() error {
 	return c.lanes.close()
 }
 
-// look asks all nodes that are known for the slots, and believes the first answer: who
-// is sent to the wrong node is told so by it.
+// look asks all nodes that are known for the slots, and believes most of them: see
+// [election]. Once one has answered, the others have a moment. One that hangs holds up
+// nobody for longer.
 func (c *cluster) look(ctx context.Context) error {
 	nodes := c.all()
 	for _, seed := range c.seeds {
@@ -82,53 +82,66 @@ func (c *cluster) look(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		nodes = append(nodes, l)
+		if !slices.Contains(nodes, l) {
+			nodes = append(nodes, l)
+		}
 	}
-	type answer struct {
-		from   *lane
-		ranges []redis.ClusterSlot
-		err    error
-	}
-	answers := make(chan answer, len(nodes))
+	answers := make(chan ballot, len(nodes))
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for _, l := range nodes {
-		go func() {
-			//lint:ignore SA1019 CLUSTER SHARDS is new in Redis 7, and 6.2 must do
-			ranges, err := l.client.ClusterSlots(ctx).Result()
-			if err == nil && len(ranges) == 0 {
-				err = errors.New("it knows of no slots")
-			}
-			answers <- answer{l, ranges, err}
-		}()
+		go func() { answers <- l.vote(ctx) }()
 	}
+	var e election
 	var errs []error
-	for range nodes {
-		a := <-answers
-		if a.err == nil {
-			return c.take(a.from, a.ranges)
-		}
-		errs = append(errs, fmt.Errorf("%s: %w", a.from.address, a.err))
+	patience := c.patience
+	if !c.known {
+		patience = min(patience, c.scout.timeout/5) // requests wait
 	}
-	return fmt.Errorf("no node of the cluster says who serves what: %w", errors.Join(errs...))
+	var late <-chan time.Time
+	for waiting := len(nodes); waiting > 0; waiting-- {
+		select {
+		case a := <-answers:
+			if a.err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", a.from.address, a.err))
+				continue
+			}
+			e.ballots = append(e.ballots, a)
+			if late == nil {
+				late = time.After(patience)
+			}
+		case <-late:
+			waiting = 1
+		}
+	}
+	if len(e.ballots) == 0 {
+		return fmt.Errorf("no node of the cluster says who serves what: %w", errors.Join(errs...))
+	}
+	if !c.known && len(e.ballots)+len(errs) < len(nodes) {
+		c.suspect() // it looks again, with more patience
+	}
+	return c.take(&e)
 }
 
 // take writes the table.
-func (c *cluster) take(from *lane, ranges []redis.ClusterSlot) error {
-	for _, r := range ranges {
-		if len(r.Nodes) == 0 || r.Start < 0 || r.End >= slots {
+func (c *cluster) take(e *election) error {
+	var last *lane // slots come in long ranges
+	for slot, address := range e.result(func(slot int) *lane { return c.table[slot].Load() }) {
+		if address == "" {
 			continue
 		}
-		l, err := c.to(beside(from.address, r.Nodes[0].Addr))
-		if err != nil {
-			return err
-		}
-		for slot := r.Start; slot <= r.End; slot++ {
-			if c.table[slot].Load() != l {
-				c.table[slot].Store(l)
+		if last == nil || last.address != address {
+			l, err := c.to(address)
+			if err != nil {
+				return err
 			}
+			last = l
+		}
+		if c.table[slot].Load() != last {
+			c.table[slot].Store(last)
 		}
 	}
+	c.known = true
 	c.retire()
 	return nil
 }
@@ -145,54 +158,4 @@ func beside(from, address string) string {
 	}
 	host, _, _ = net.SplitHostPort(from)
 	return net.JoinHostPort(host, port)
-}
-
-// follow repeats what a node has refused because the slot is elsewhere or on its way,
-// where the nodes say, as long as ctx lasts. Nothing of that has been carried out.
-func (c *cluster) follow(ctx context.Context, slot uint16, err error, again func(l *lane, asking bool) error) error {
-	for hop := 1; err != nil && hop <= maxHops; hop++ {
-		moved, isMoved := redis.IsMovedError(err)
-		asked, isAsk := redis.IsAskError(err)
-		closed := errors.Is(err, store.ErrClosed) // a node that no longer belongs
-		if !isMoved && !isAsk && !closed && !redis.IsClusterDownError(err) {
-			return err
-		}
-		c.suspect()
-		var l *lane
-		var lost error
-		switch {
-		case isMoved:
-			if l, lost = c.to(c.complete(slot, moved)); lost == nil {
-				c.table[slot].Store(l)
-			}
-		case isAsk:
-			l, lost = c.to(c.complete(slot, asked))
-		default:
-			if pause(ctx, time.Duration(hop)*hopPause) != nil {
-				return err
-			}
-			l, lost = c.lane(ctx, slot)
-		}
-		if lost != nil {
-			return unsentError{lost}
-		}
-		err = again(l, isAsk)
-	}
-	return err
-}
-
-func (c *cluster) complete(slot uint16, address string) string {
-	if from := c.table[slot].Load(); from != nil {
-		return beside(from.address, address)
-	}
-	return address
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

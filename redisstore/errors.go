@@ -156,9 +156,10 @@ func refusesToWrite(err error) bool {
 }
 
 // works reports whether an error proves that Redis answers and runs scripts: it cannot write,
-// or not this key, or the script failed. Everything else that is no such proof is a failure:
-// Redis gave no answer, or one that holds for every call (LOADING, MASTERDOWN, CLUSTERDOWN,
-// BUSY, a password or a right that is missing, too many clients).
+// or not this key, which may be of a slot that no node has, or the script failed. Everything
+// else that is no such proof is a failure: Redis gave no answer, or one that holds for every
+// call (LOADING, MASTERDOWN, BUSY, a whole Cluster that is down, a password or a right that
+// is missing, too many clients).
 func works(err error) bool {
 	var said redis.Error
 	if !errors.As(err, &said) {
@@ -166,7 +167,7 @@ func works(err error) bool {
 	}
 	text := said.Error()
 	r, _ := readReply(text)
-	return r.write || r.key || fromScript(text)
+	return r.write || r.key || fromScript(text) || r.kind == KindCluster && !cutOff(err)
 }
 
 // unsentError is in the errors of calls that were not made: there was nobody to send

@@ -83,3 +83,20 @@ const SettleBatch = settleBatch
 func (s *Store) Renew(c store.Check) error {
 	return s.settleAll(context.Background(), []item{s.item(&c, opRenew, c.Hold, 0)})[0]
 }
+
+// SetPatience sets how long the nodes of a Cluster have to answer a look after the first
+// one. It is for a store that has not been asked anything.
+func (s *Store) SetPatience(d time.Duration) { s.topology.(*cluster).patience = d }
+
+// Look has the nodes of a Cluster asked at once who has which slots.
+func (s *Store) Look() error { return s.topology.(*cluster).look(context.Background()) }
+
+// NodeOf is the address of the node that is believed to have a key, and the state of its
+// breaker.
+func (s *Store) NodeOf(key string) (address, breaker string) {
+	l := s.topology.(*cluster).table[slotOf(key)].Load()
+	if l == nil {
+		return "", ""
+	}
+	return l.address, l.breaker.state()
+}

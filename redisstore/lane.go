@@ -25,6 +25,7 @@ type lane struct {
 
 	probeKey   func(slot uint16) string // where a probe may write
 	slot       atomic.Uint32            // of a Cluster, in which a question failed
+	cutOff     atomic.Bool              // it last said that it sees too few of the nodes of its Cluster
 	connecting atomic.Bool
 	named      time.Time // as belonging to the topology, last; see lanes
 }
@@ -81,6 +82,17 @@ func (l *lane) process(ctx context.Context, cmd redis.Cmder, asking bool) error 
 		err = l.client.Process(ctx, cmd)
 	}
 	return closedOr(err)
+}
+
+// way is how a lane has a command carried out.
+type way = func(l *lane, ctx context.Context, cmd redis.Cmder, asking bool) error
+
+// guarded is process for a node that may be known not to answer.
+func (l *lane) guarded(ctx context.Context, cmd redis.Cmder, asking bool) error {
+	if err := l.breaker.refuses(ctx); err != nil {
+		return err
+	}
+	return l.breaker.run(func() (struct{}, error) { return struct{}{}, l.process(ctx, cmd, asking) })
 }
 
 // closedOr calls the closing of a client what callers know it by.
