@@ -65,6 +65,13 @@ type Merger interface {
 	Merges(p Params) bool
 }
 
+// Lossy is an algorithm that cannot always give back all of a charge, because its state
+// does not say what of it has come back by itself.
+type Lossy interface {
+	Counter
+	lossy()
+}
+
 // Recorder is an algorithm that remembers every event.
 type Recorder interface {
 	Algorithm

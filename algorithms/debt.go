@@ -1,5 +1,8 @@
 package algorithms
 
+func (TokenBucket) lossy() {}
+func (LeakyBucket) lossy() {}
+
 // correct changes what was charged at an instant.
 //
 // A charge more may leave a bucket in debt, for which later requests wait; at most for

@@ -44,6 +44,11 @@ type question struct {
 	dry       bool        // all checks stand apart
 	err       error
 
+	// In a Cluster, where a slot may be on its way from one node to another.
+	asking bool // the node is told that it is to answer for a slot that becomes its own
+	single bool // shares no call with questions of other keys
+	shared bool // was in a call with other questions
+
 	since          time.Duration // when it was asked
 	next           *question     // of those that wait for a call
 	before, behind *question     // see outstanding
@@ -64,6 +69,7 @@ func (q *question) free() {
 	clear(q.items)
 	q.items, q.groups, q.decisions = q.items[:0], q.groups[:0], q.decisions[:0]
 	q.damaged, q.err, q.next, q.dry = nil, nil, nil, false
+	q.asking, q.single, q.shared = false, false, false
 	q.ended.Store(false)
 	questions.Put(q)
 }

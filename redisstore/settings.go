@@ -77,15 +77,25 @@ func (s *Store) Pardon(ctx context.Context, rule *store.Rule, key string) error 
 func (s *Store) drop(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	_, err := s.process(ctx, name, func() redis.Cmder { return redis.NewIntCmd(ctx, "del", name) })
+	_, err := s.process(ctx, name, (*lane).process, func() redis.Cmder { return redis.NewIntCmd(ctx, "del", name) })
 	return err
 }
 
 // evalText runs a script that answers a text.
 func (s *Store) evalText(ctx context.Context, script, key string, args ...any) (string, error) {
+	return s.evalBy((*lane).process, ctx, script, key, args...)
+}
+
+// evalGuarded is evalText for requests, which do not ask a Redis that is known not to
+// answer.
+func (s *Store) evalGuarded(ctx context.Context, script, key string, args ...any) (string, error) {
+	return s.evalBy((*lane).guarded, ctx, script, key, args...)
+}
+
+func (s *Store) evalBy(way way, ctx context.Context, script, key string, args ...any) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	cmd, err := s.process(ctx, key, func() redis.Cmder {
+	cmd, err := s.process(ctx, key, way, func() redis.Cmder {
 		return redis.NewStringCmd(ctx, append([]any{"eval", s.script.Load().also(script), 1, key}, args...)...)
 	})
 	if err != nil {

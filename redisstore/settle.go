@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -48,6 +50,13 @@ func (s *Store) hold(q *question, checks []store.Check) {
 	}
 }
 
+// giveUpHolds gives back all that is held, for requests that nobody will serve any more.
+func (s *Store) giveUpHolds() {
+	for _, c := range s.holds.All() {
+		s.Settle(store.Correction{Check: c, Delta: -c.Cost})
+	}
+}
+
 // lost gives back what may have been lent by a call whose answer never came.
 func (s *Store) lost(checks []store.Check) {
 	for i := range checks {
@@ -76,6 +85,7 @@ func (s *Store) settle() {
 			}
 			told = s.warnLost(told, false)
 		case <-s.returns.quit:
+			s.giveUpHolds()
 			s.giveAllBack()
 			s.warnLost(told, true)
 			return
@@ -168,12 +178,14 @@ func (s *Store) settleAll(ctx context.Context, items []item) []error {
 	calls := make(map[*lane]*call)
 	errs := make([]error, len(items))
 	asked := make([]*question, len(items))
+	lanes := make([]*lane, len(items))
 	for i := range items {
 		l, err := s.topology.lane(ctx, items[i].slot)
 		if err != nil {
 			errs[i] = unsentError{err}
 			continue
 		}
+		lanes[i] = l
 		if calls[l] == nil {
 			calls[l] = newCall()
 		}
@@ -190,11 +202,38 @@ func (s *Store) settleAll(ctx context.Context, items []item) []error {
 	}
 	wait.Wait()
 	for i, q := range asked {
-		if q != nil {
+		switch {
+		case q == nil:
+		case redis.IsTryAgainError(q.err) || elsewhere(q.err):
+			wait.Go(func() { errs[i] = s.settleElsewhere(ctx, lanes[i], q) })
+		default:
 			errs[i] = q.err
 		}
 	}
+	wait.Wait()
 	return errs
+}
+
+// settleElsewhere repeats what a node has refused because the slot is elsewhere or on its
+// way, where the nodes say.
+func (s *Store) settleElsewhere(ctx context.Context, l *lane, q *question) error {
+	again := func(to *lane, asking bool) error {
+		q.again(asking)
+		c := newCall()
+		c.add(q)
+		to.settle(ctx, c)
+		c.free()
+		return q.err
+	}
+	err := q.err
+	if q.shared {
+		err = again(l, false)
+	}
+	err = s.topology.follow(ctx, q.slot, err, again)
+	if i := &q.items[0]; redis.IsTryAgainError(err) && i.sanctions != nil {
+		return s.settleMoving(ctx, *i)
+	}
+	return err
 }
 
 // settle makes a call for which nobody waits. Each question gets its error.

@@ -125,7 +125,7 @@ func (s *Store) take(ctx context.Context, checks []store.Check, decisions []algo
 	if s.slots && !q.oneSlot() {
 		err = s.takeSlots(ctx, q, checks)
 	} else if err = s.ask(ctx, q); s.slots && q.keys() > 1 && redis.IsTryAgainError(err) {
-		err = s.takeSlots(ctx, q, checks)
+		err = s.takeMoving(ctx, q, checks)
 	}
 	if err != nil {
 		if errors.Is(err, store.ErrUnavailable) {
@@ -151,23 +151,15 @@ func (s *Store) take(ctx context.Context, checks []store.Check, decisions []algo
 
 // ask has a question answered by the Redis that keeps its keys.
 func (s *Store) ask(ctx context.Context, q *question) error {
-	l, err := s.topology.lane(ctx, q.slot)
-	if err == nil && s.slots && l.breaker.open.Load() {
-		if l.breaker.probed() {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, s.timeout)
-			defer cancel()
-		}
-		err = l.breaker.refuses(ctx)
+	if s.slots {
+		return s.askSlot(ctx, q)
 	}
+	l, err := s.topology.lane(ctx, q.slot)
 	if err == nil {
 		if err = l.ask(ctx, q); errors.Is(err, store.ErrFull) {
 			return err // which another connection or server would not change
 		}
-		if err != nil && s.slots {
-			l.slot.Store(uint32(q.slot))
-		}
-		if err != nil && !redis.IsTryAgainError(err) && !errors.Is(err, store.ErrUnavailable) {
+		if err != nil && !errors.Is(err, store.ErrUnavailable) {
 			l.connect()
 		}
 	}
@@ -177,8 +169,9 @@ func (s *Store) ask(ctx context.Context, q *question) error {
 	return err
 }
 
-// process has a command carried out by the Redis that keeps a key.
-func (s *Store) process(ctx context.Context, key string, command func() redis.Cmder) (redis.Cmder, error) {
+// process has a command carried out by the Redis that keeps a key, in one of the ways that
+// a lane has for it.
+func (s *Store) process(ctx context.Context, key string, way way, command func() redis.Cmder) (redis.Cmder, error) {
 	slot := slotOf(key)
 	l, err := s.topology.lane(ctx, slot)
 	if err != nil {
@@ -187,7 +180,7 @@ func (s *Store) process(ctx context.Context, key string, command func() redis.Cm
 	var cmd redis.Cmder
 	again := func(l *lane, asking bool) error {
 		cmd = command()
-		return l.process(ctx, cmd, asking)
+		return way(l, ctx, cmd, asking)
 	}
 	err = s.topology.follow(ctx, slot, again(l, false), again)
 	return cmd, err
@@ -195,7 +188,7 @@ func (s *Store) process(ctx context.Context, key string, command func() redis.Cm
 
 // eval runs another script than that of decisions.
 func (s *Store) eval(ctx context.Context, script, key string, args ...any) (int64, error) {
-	cmd, err := s.process(ctx, key, func() redis.Cmder {
+	cmd, err := s.process(ctx, key, (*lane).process, func() redis.Cmder {
 		return redis.NewIntCmd(ctx, append([]any{"eval", script, 1, key}, args...)...)
 	})
 	if err != nil {
@@ -229,7 +222,7 @@ func (s *Store) Breaker() string {
 	return worst
 }
 
-// Close implements [store.Store].
+// Close implements [store.Store]. What is still held is given back: nobody will renew it.
 func (s *Store) Close() error {
 	s.presence.leave()
 	s.returns.stop()

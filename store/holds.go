@@ -52,6 +52,17 @@ func (h *Holds) Len() int {
 	return len(h.held)
 }
 
+// All returns what is held.
+func (h *Holds) All() []Check {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := make([]Check, 0, len(h.held))
+	for _, one := range h.held {
+		all = append(all, one.check)
+	}
+	return all
+}
+
 // ByZone is how many charges are held in each zone.
 func (h *Holds) ByZone() map[string]int64 {
 	h.mu.Lock()

@@ -141,3 +141,13 @@ func (o *Own) Params(rule *Rule, p algorithms.Params) (_ algorithms.Params, own 
 	}
 	return o.params, true
 }
+
+// Prepared is what the algorithm of a rule computes with for a key that has this setting, if
+// for others it is p. The setting may be nil.
+func (o *Own) Prepared(rule *Rule, p *Prepared) (_ *Prepared, own bool) {
+	params, own := o.Params(rule, p.Params)
+	if !own {
+		return p, false
+	}
+	return prepare(rule.algorithm.Name(), params, p.until), true
+}

@@ -1,0 +1,160 @@
+package redisstore_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/store"
+	"github.com/seed-161337e5/caddyratelimit/store/storetest"
+)
+
+// move takes a slot through all that it goes through on its way to another node, and back,
+// and runs a test in each state.
+func move(t *testing.T, c *redistest.Cluster, key string, test func(t *testing.T)) {
+	from, to := c.MasterOf(key), c.Nodes()[0]
+	if from == to {
+		to = c.Nodes()[1]
+	}
+	t.Run("before", test)
+	for _, way := range []string{"on its way", "on its way back"} {
+		m := c.StartMove(c.SlotOf(key), from, to)
+		t.Run(way+", all keys here", test)
+		m.MoveKeys()
+		t.Run(way+", all keys there", test)
+		t.Run(way+", keys at both", test)
+		m.Finish()
+		t.Run(way+", arrived", test)
+		from, to = to, from
+	}
+}
+
+// TestSanctionsHoldWhileASlotMoves: bans, exemptions and limits of keys' own hold in each
+// state of a slot that is moved, and refusals count.
+func TestSanctionsHoldWhileASlotMoves(t *testing.T) {
+	c := redistest.StartCluster(t, 3, 0)
+	s := open(t, redisstore.Options{Mode: redisstore.ModeCluster, Addresses: c.Addrs(), DenyCache: -1})
+	ctx := context.Background()
+	for _, name := range algorithms.Names() {
+		limit := algorithms.Limit{Events: 1, Window: 24 * time.Hour}
+		if name == "concurrency" {
+			limit = algorithms.Limit{Events: 1, Lease: time.Hour}
+		}
+		rule := storetest.Rule(t, name, name, limit)
+		check := store.Check{Rule: rule, Key: "client " + name, Cost: 1, Sanctions: &store.Sanctions{
+			Settings: true, Ban: &store.Ban{For: time.Hour, After: 3, Within: time.Hour},
+		}}
+		beside := store.Check{Rule: storetest.Rule(t, "beside "+name, "token_bucket", algorithms.Limit{Events: 1e6, Window: time.Hour}), Key: check.Key, Cost: 1}
+		set := func(t *testing.T, setting store.Setting) {
+			t.Helper()
+			if err := s.Reset(ctx, rule, check.Key); err != nil {
+				t.Fatal(err)
+			}
+			err := s.Clear(ctx, rule, check.Key)
+			if setting.Kind != store.KindNone && err == nil {
+				err = s.Set(ctx, rule, check.Key, setting)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		decide := func(t *testing.T, want string) {
+			t.Helper()
+			d := ask(t, s, named(check), beside)
+			got := "refused"
+			switch {
+			case d[0].Exempt:
+				got = "exempt"
+			case d[0].BanBegins:
+				got = "a ban begins"
+			case d[0].Banned:
+				got = "banned"
+			case d[0].Allowed && d[0].Own:
+				got = "allowed by its own"
+			case d[0].Allowed:
+				got = "allowed"
+			case d[0].Own:
+				got = "refused by its own"
+			}
+			if got != want {
+				t.Errorf("%s, want %s: %+v", got, want, d[0])
+			}
+		}
+		t.Run(name, func(t *testing.T) {
+			move(t, c, s.Key(rule, check.Key), func(t *testing.T) {
+				set(t, store.Setting{Kind: store.KindBanned, For: time.Hour})
+				for range 3 {
+					decide(t, "banned")
+				}
+				set(t, store.Setting{Kind: store.KindBanned})
+				decide(t, "banned")
+				set(t, store.Setting{Kind: store.KindExempt})
+				for range 3 {
+					decide(t, "exempt")
+				}
+				own := limit
+				own.Events = 3
+				set(t, store.Setting{Kind: store.KindLimit, Limit: own})
+				for range 3 {
+					decide(t, "allowed by its own")
+				}
+				decide(t, "refused by its own")
+				set(t, store.Setting{})
+				decide(t, "allowed")
+				decide(t, "refused")
+				decide(t, "refused")
+				decide(t, "a ban begins")
+				decide(t, "banned")
+				if err := s.Pardon(ctx, rule, check.Key); err != nil {
+					t.Fatal(err)
+				}
+				decide(t, "refused")
+			})
+		})
+	}
+}
+
+// TestSettlingWhileASlotMoves: what is lent is renewed, and what was charged is given back,
+// by the key's own limit too.
+func TestSettlingWhileASlotMoves(t *testing.T) {
+	c := redistest.StartCluster(t, 3, 0)
+	s := open(t, redisstore.Options{Mode: redisstore.ModeCluster, Addresses: c.Addrs(), DenyCache: -1})
+	ctx := context.Background()
+	for _, name := range []string{"concurrency", "fixed_window", "sliding_window_log"} {
+		limit := algorithms.Limit{Events: 1, Window: 24 * time.Hour}
+		if name == "concurrency" {
+			limit = algorithms.Limit{Events: 1, Lease: time.Hour}
+		}
+		rule := storetest.Rule(t, name, name, limit)
+		check := store.Check{Rule: rule, Key: "client " + name, Cost: 2, Sanctions: &store.Sanctions{Settings: true}}
+		own := limit
+		own.Events = 5
+		if err := s.Set(ctx, rule, check.Key, store.Setting{Kind: store.KindLimit, Limit: own}); err != nil {
+			t.Fatal(err)
+		}
+		t.Run(name, func(t *testing.T) {
+			move(t, c, s.Key(rule, check.Key), func(t *testing.T) {
+				held := named(check)
+				d := ask(t, s, held)[0]
+				if !d.Allowed || d.Remaining != 3 {
+					t.Fatalf("%+v", d)
+				}
+				if name == "concurrency" {
+					if err := s.Renew(held); err != nil {
+						t.Errorf("renewing: %v", err)
+					}
+				}
+				s.Settle(store.Correction{Check: held, At: d.At, Turn: d.Turn(), Delta: -2})
+				s.Settled()
+				look := check
+				look.Cost = 0
+				if d := ask(t, s, look)[0]; d.Remaining != 5 || s.Waiting() != 0 {
+					t.Errorf("%d left of 5, %d wait: %+v", d.Remaining, s.Waiting(), d)
+				}
+			})
+		})
+	}
+}
