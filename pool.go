@@ -49,6 +49,7 @@ func (s *shared) acquire() bool {
 
 func (s *shared) release() error {
 	if s.users.Add(-1) == 0 {
+		openStores.Delete(s)
 		return s.Close()
 	}
 	return nil
@@ -80,6 +81,7 @@ func borrowAs(id string, backend Backend) (*lease, error) {
 		_, inProcess := s.(*memorystore.Store)
 		opened := &shared{Store: s, health: newHealth(describe(backend)), remote: !inProcess}
 		opened.users.Store(1)
+		openStores.Store(opened, nil)
 		return opened, nil
 	})
 	if err != nil {

@@ -1,0 +1,131 @@
+package integration_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+)
+
+// echoing takes over the connections of requests that ask for an upgrade, and sends back
+// what comes. Other requests are held.
+func echoing(b *backend, w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Upgrade") == "" {
+		holding(b, w, r)
+		return
+	}
+	conn, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(err)
+	}
+	defer conn.Close()
+	_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+	_, _ = io.Copy(conn, buffered)
+}
+
+// upgraded opens a connection through Caddy and has it upgraded.
+func (s *server) upgraded(t *testing.T) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", s.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	_, _ = fmt.Fprint(conn, "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil || answer.StatusCode != http.StatusSwitchingProtocols {
+		t.Fatalf("no upgrade: %v, %v", answer, err)
+	}
+	return conn
+}
+
+// TestExitGivesSlotsBack: a Caddy that ends in good order has given back all slots when it
+// is gone, those of upgraded connections and of requests that grace_period cut too. Leases
+// are so long that no slot comes back by itself. A reload takes no slot away from a
+// connection that goes on, and a store that no config names any more is not forgotten.
+func TestExitGivesSlotsBack(t *testing.T) {
+	t.Parallel()
+	upstream := startBackend(t, echoing)
+	server := redistest.Start(t)
+	config := func(prefix, zone string) string {
+		return caddyfile("grace_period 100ms", `
+			rate_limit {
+				zone `+zone+` {
+					algorithm concurrency
+					events 3
+					lease 10m
+				}
+				store redis {
+					address `+server.Addr()+`
+					timeout 10s
+					key_prefix `+prefix+`
+				}
+				on_store_error deny
+			}
+			reverse_proxy {$UPSTREAM} {
+				stream_close_delay 10m
+			}`)
+	}
+	taken := func(prefix string) int64 {
+		n, err := server.Admin().ZCard(context.Background(), prefix+":{*}:slots:concurrency.1").Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	for _, test := range []struct{ name, prefix, config, load string }{
+		{"at once", "one", config("one", "slots"), ""},
+		{"after a reload", "two", config("two", "slots"), config("two", "slots") + "\n# changed\n"},
+		{"another store since", "three", config("three", "slots"), config("other", "slots")},
+		{"no such zone any more", "four", config("four", "slots"), config("four", "others")},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			prefix := test.prefix
+			s := startCaddy(t, test.config, upstream.variable())
+			s.upgraded(t)
+			s.upgraded(t)
+			held := s.begin("/", "X-Gate", prefix)
+			upstream.awaitInside(t, 3)
+			if n := taken(prefix); n != 3 {
+				t.Fatalf("%d slots taken, want 3", n)
+			}
+			if test.load != "" {
+				s.mustLoad(test.load)
+				if n := taken(prefix); n != 3 {
+					t.Fatalf("%d slots taken after a reload, want 3: the connections go on", n)
+				}
+			}
+			if err := s.process.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case <-s.process.done:
+			case <-time.After(patience):
+				t.Fatal("Caddy does not end")
+			}
+			if n := taken(prefix); n != 0 {
+				t.Errorf("%d slots still taken when Caddy has ended", n)
+			}
+			held.leave()
+			upstream.open(prefix)
+			upstream.awaitInside(t, 0)
+
+			again := startCaddy(t, test.config, upstream.variable())
+			for range 3 {
+				again.upgraded(t)
+			}
+			if err := again.process.kill(); err != nil {
+				t.Error(err)
+			}
+			upstream.awaitInside(t, 0)
+			server.Admin().FlushAll(context.Background())
+		})
+	}
+}
