@@ -170,6 +170,9 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		z.number = len(h.zones)
 		h.zones = append(h.zones, z)
 	}
+	if err := h.checkQueues(backend); err != nil {
+		return err
+	}
 	if slices.ContainsFunc(h.zones, func(z *Zone) bool { return z.onStoreError == localOnError }) {
 		if h.local, err = borrow(&localBackend{standsFor: h.store.id}); err != nil {
 			return err
