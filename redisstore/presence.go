@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 const (
@@ -30,10 +33,12 @@ const (
 )
 
 // beatScript keeps a sorted set of processes by the time until which they are taken to
-// live, and returns how many there are. Like all of them it goes by the time of Redis.
+// live, and returns how many there are. Like all of them it goes by the time of Redis. A
+// key of another type is no set of processes, and makes room for one.
 const beatScript = `local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
+local gone = redis.pcall('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
+if type(gone) == 'table' and string.find(gone.err, 'WRONGTYPE', 1, true) then redis.call('DEL', KEYS[1]) end
 redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[1])
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 return redis.call('ZCARD', KEYS[1])`
@@ -42,6 +47,7 @@ return redis.call('ZCARD', KEYS[1])`
 // the same. No request waits for it. While Redis is away the last number stands.
 type presence struct {
 	eval func(ctx context.Context, script, key string, args ...any) (int64, error)
+	warn func(error)
 	key  string
 	name string
 
@@ -52,10 +58,11 @@ type presence struct {
 	done    chan struct{}
 }
 
-// announce begins to tell the fleet, until leave.
-func announce(eval func(ctx context.Context, script, key string, args ...any) (int64, error), options Options) *presence {
+// announce begins to tell the fleet, until leave. What Redis has against it goes to warn.
+func announce(eval func(ctx context.Context, script, key string, args ...any) (int64, error), warn func(error), options Options) *presence {
 	p := &presence{
 		eval: eval,
+		warn: warn,
 		key:  options.KeyPrefix + ":instances",
 		name: cmp.Or(options.Instance, rand.Text()),
 		quit: make(chan struct{}),
@@ -100,7 +107,11 @@ func (p *presence) beat(life, timeout time.Duration) {
 	defer cancel()
 	seen, err := p.eval(ctx, beatScript, p.key, p.name, life.Milliseconds(), lifetime.Milliseconds())
 	if err != nil {
-		return // whoever makes decisions says so
+		// If Redis is away, whoever makes decisions says so.
+		if errors.As(err, new(redis.Error)) {
+			p.warn(err)
+		}
+		return
 	}
 	p.seen.Store(seen)
 	p.present.Store(true)

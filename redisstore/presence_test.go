@@ -2,10 +2,14 @@ package redisstore_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
@@ -75,3 +79,43 @@ func TestInstanceTellsByItself(t *testing.T) {
 }
 
 var _ store.Fleet = (*redisstore.Store)(nil)
+
+// TestInstancesKeyOfAnotherType: whatever somebody has written there, processes are counted
+// again with the next beat.
+func TestInstancesKeyOfAnotherType(t *testing.T) {
+	ctx := context.Background()
+	server := redistest.Start(t, redistest.WithUser("limiter", "s3cret", leastACL(t)...))
+	core, logs := observer.New(zapcore.WarnLevel)
+	options := redisstore.Options{Address: server.Addr(), Username: "limiter", Password: "s3cret"}
+	one, two := open(t, options), open(t, redisstore.Options{
+		Address: server.Addr(), Username: "limiter", Password: "s3cret", Logger: func() *zap.Logger { return zap.New(core) },
+	})
+	if err := server.Admin().Set(ctx, instancesKey, "x", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	one.Beat()
+	two.Beat()
+	if n := two.Instances(); n != 2 {
+		t.Errorf("%d instances, want 2", n)
+	}
+	if err := errors.Join(server.Admin().Del(ctx, instancesKey).Err(), server.Admin().RPush(ctx, instancesKey, "x").Err()); err != nil {
+		t.Fatal(err)
+	}
+	two.Beat()
+	if n := two.Instances(); n != 1 || server.Admin().PTTL(ctx, instancesKey).Val() <= 0 {
+		t.Errorf("%d instances, want 1 and an expiry", n)
+	}
+	if n := logs.Len(); n != 0 {
+		t.Errorf("%d lines in the log, want none", n)
+	}
+
+	// What keeps a process from being counted is said, once a minute.
+	if err := server.Admin().Do(ctx, "acl", "setuser", "limiter", "-zadd").Err(); err != nil {
+		t.Fatal(err)
+	}
+	two.Beat()
+	two.Beat()
+	if n := logs.FilterMessageSnippet("does not count this process").Len(); n != 1 || two.Instances() != 1 {
+		t.Errorf("%d lines in the log, want 1; %d instances", n, two.Instances())
+	}
+}

@@ -34,7 +34,7 @@ type Store struct {
 
 	presence *presence
 
-	damaged, losing rarely // what was last warned of
+	damaged, losing, uncounted rarely // what was last warned of
 }
 
 // New makes a store. It checks the options and does not connect: Redis may come later.
@@ -61,7 +61,7 @@ func New(options Options) (*Store, error) {
 		return nil, err
 	}
 	go s.settle()
-	s.presence = announce(s.eval, options)
+	s.presence = announce(s.eval, s.warnUncounted, options)
 	return s, nil
 }
 

@@ -23,6 +23,14 @@ func (s *Store) warnDamaged(zone string) {
 	}
 }
 
+// warnUncounted says that Redis does not count this process among those that live.
+func (s *Store) warnUncounted(cause error) {
+	if s.uncounted.now() {
+		s.logger().Warn("redis does not count this process, so on_store_error local may divide limits by a wrong number of instances",
+			zap.String("key_prefix", s.prefix), zap.Error(cause))
+	}
+}
+
 // warnLost says that corrections were given up, if there are more than the told so far,
 // and returns how many have been told now. The last word does not wait for its minute.
 func (s *Store) warnLost(told uint64, last bool) uint64 {
