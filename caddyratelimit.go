@@ -45,7 +45,8 @@ type Handler struct {
 	// What happens to requests while the store gives no answer. `allow` (the default)
 	// lets them pass without rate limit headers; `deny` answers 503; `local` counts in the
 	// memory of each Caddy, with limits divided by the number of Caddys. A zone may say
-	// otherwise for itself.
+	// otherwise for itself. While a store answers and has no room for new keys, these are
+	// decided as by `local` in any case.
 	OnStoreError string `json:"on_store_error,omitempty"`
 
 	// By how many Caddys `local` divides limits, from 1 to 100000. Default: as many as the
@@ -173,7 +174,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err := h.checkQueues(backend); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(h.zones, func(z *Zone) bool { return z.onStoreError == localOnError }) {
+	if h.store.shared.remote || slices.ContainsFunc(h.zones, func(z *Zone) bool { return z.onStoreError == localOnError }) {
 		if h.local, err = borrow(&localBackend{standsFor: h.store.id}); err != nil {
 			return err
 		}

@@ -161,7 +161,7 @@ func TestStoreStateEvent(t *testing.T) {
 		s.report(errors.New("no answer"), zap.NewNop())
 	}
 	down := <-h
-	s.lastError.Add(-2 * int64(quiet))
+	s.down.last.Add(-2 * int64(quiet))
 	for range 100 {
 		s.report(nil, zap.NewNop())
 	}

@@ -55,14 +55,17 @@ func (h *Handler) ask(l *lease, a *attempt, r *http.Request, p *patience) (*hold
 
 // fallBack decides a request that the store did not, each zone as it says: one that
 // denies, and is no dry run, is enough to deny, those that decide locally do so together,
-// the others let it pass. What is left of the attempt are the zones that have decided.
-func (h *Handler) fallBack(a *attempt, r *http.Request, p *patience, start time.Duration) (*hold, error) {
+// the others let it pass. If the store answers and is full, all decide locally: the store is
+// there for everybody else, and clients with a new key can be neither all refused nor all let
+// through because of it. What is left of the attempt are the zones that have decided.
+func (h *Handler) fallBack(a *attempt, r *http.Request, p *patience, start time.Duration, cause error) (*hold, error) {
+	full := errors.Is(cause, store.ErrFull) && h.local != nil
 	for _, z := range a.zones[:a.firm] {
-		if z.onStoreError == denyOnError {
+		if z.onStoreError == denyOnError && !full {
 			return nil, errNoStore
 		}
 	}
-	a.localize(h.instances(), h.since(start))
+	a.localize(h.instances(), h.since(start), full)
 	if len(a.zones) == 0 {
 		return nil, nil
 	}

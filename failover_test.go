@@ -11,8 +11,12 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/dunglas/httpsfv"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -134,5 +138,58 @@ func TestDenyReachesErrorRoutes(t *testing.T) {
 	}
 	if w.Header().Get("Retry-After") != "1" {
 		t.Errorf("Retry-After: %q", w.Header().Get("Retry-After"))
+	}
+}
+
+// fullStore answers, and has no room.
+type fullStore struct{ failingStore }
+
+func (fullStore) Take(context.Context, []store.Check, []algorithms.Decision) error {
+	return fmt.Errorf("no room: %w", store.ErrFull)
+}
+
+type fullBackend struct{ failingBackend }
+
+func (*fullBackend) Identity() (string, error)  { return "full", nil }
+func (*fullBackend) Open() (store.Store, error) { return fullStore{}, nil }
+
+// TestFullStore: whom a store has no room for is decided by this Caddy, whatever
+// on_store_error says of a store that does not answer. It is said so, once.
+func TestFullStore(t *testing.T) {
+	for _, policy := range []string{allowOnError, denyOnError, localOnError} {
+		t.Run(policy, func(t *testing.T) {
+			kept, err := borrow(new(fullBackend))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = kept.giveBack() }()
+			h := provision(t, config(t), `{"on_store_error": "`+policy+`", "instances": 2, "rate_limits": {"zone": {"max_events": 6, "window": "1h"}}}`)
+			local, err := borrow(&localBackend{standsFor: kept.id})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = local.giveBack() }()
+			own, ownLocal := h.store, h.local
+			defer func() { h.store, h.local = own, ownLocal }()
+			h.store, h.local = kept, local
+			core, logs := observer.New(zapcore.InfoLevel)
+			h.logger = zap.New(core)
+			for i, want := range []int{200, 200, 200, 429, 429} {
+				status, header := serve(t, h, "203.0.113.7:1")
+				if status != want || header.Get("RateLimit") == "" {
+					t.Errorf("request %d: %d with %v, want %d", i+1, status, header, want)
+				}
+			}
+			counts := h.zones[0].tally.totals()
+			if counts[wasLocal] != 3 || counts[wasRefused] != 2 {
+				t.Errorf("counted %v", counts)
+			}
+			if lines := logs.FilterMessageSnippet("the rate limit store"); lines.Len() != 1 || lines.FilterMessageSnippet("is full").Len() != 1 {
+				t.Errorf("logged %v", lines.All())
+			}
+			if !kept.shared.health.answers() || kept.shared.health.errorCount(redisstore.KindOOM) != 5 {
+				t.Error("it is taken not to answer, or its errors are not counted")
+			}
+		})
 	}
 }

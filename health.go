@@ -1,6 +1,7 @@
 package caddyratelimit
 
 import (
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -8,15 +9,15 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// health notices when a store stops answering and when it is back, and says each once,
-// whichever handlers use it.
+// health notices when a store stops answering and when it is back, and likewise when it is
+// full. It says each once, whichever handlers use it.
 type health struct {
-	store     string // what the log calls it
-	failing   atomic.Bool
-	lastError atomic.Int64 // nanoseconds since the process began
-	since     atomic.Int64
+	store string // what the log calls it
+	down  trouble
+	full  trouble // it answers, but has no room for new keys
 
 	errors map[string]*atomic.Int64 // by kind; the map does not change
 
@@ -31,6 +32,29 @@ type watcher struct{ tell func(cause error) }
 // which answers now and then, as to a breaker's probes, does not write a line each time.
 const quiet = time.Second
 
+// trouble is something that lasts as long as it is met again within quiet. Times are
+// nanoseconds since the process began.
+type trouble struct {
+	lasts       atomic.Bool
+	since, last atomic.Int64
+}
+
+// meets takes note that it was met, and reports whether it begins.
+func (t *trouble) meets(now int64) bool {
+	t.last.Store(now)
+	if !t.lasts.CompareAndSwap(false, true) {
+		return false
+	}
+	t.since.Store(now)
+	return true
+}
+
+// ends takes note that it was not met, and reports whether it is over, and how long it was.
+func (t *trouble) ends(now int64) (after time.Duration, over bool) {
+	over = t.lasts.Load() && now-t.last.Load() > int64(quiet) && t.lasts.CompareAndSwap(true, false)
+	return time.Duration(now - t.since.Load()), over
+}
+
 var processStart = time.Now()
 
 func newHealth(store string) *health {
@@ -43,29 +67,38 @@ func newHealth(store string) *health {
 
 // report takes note of an answer (nil) or the lack of one.
 func (s *health) report(err error, logger *zap.Logger) {
-	if err == nil && !s.failing.Load() {
+	if err == nil && !s.down.lasts.Load() && !s.full.lasts.Load() {
 		return
 	}
-	now := int64(time.Since(processStart))
+	now, full := int64(time.Since(processStart)), errors.Is(err, store.ErrFull)
+	name := zap.String("store", s.store)
 	if err != nil {
-		s.lastError.Store(now)
 		s.errors[redisstore.Kind(err)].Add(1)
-		if s.failing.CompareAndSwap(false, true) {
-			s.since.Store(now)
-			logger.Error("the rate limit store does not answer", zap.String("store", s.store), zap.Error(err))
+	}
+	switch {
+	case full:
+		if s.full.meets(now) {
+			logger.Warn("the rate limit store is full: this Caddy decides new keys alone, with its share of the limits", name, zap.Error(err))
+		}
+	case err != nil:
+		if s.down.meets(now) {
+			logger.Error("the rate limit store does not answer", name, zap.Error(err))
 			s.tell(err)
 		}
 		return
+	default:
+		if after, over := s.full.ends(now); over {
+			logger.Info("the rate limit store has room again", name, zap.Duration("after", after))
+		}
 	}
-	if now-s.lastError.Load() > int64(quiet) && s.failing.CompareAndSwap(true, false) {
-		logger.Info("the rate limit store answers again",
-			zap.String("store", s.store), zap.Duration("after", time.Duration(now-s.since.Load())))
+	if after, over := s.down.ends(now); over {
+		logger.Info("the rate limit store answers again", name, zap.Duration("after", after))
 		s.tell(nil)
 	}
 }
 
 // answers tells the state: whether the store is taken to answer.
-func (s *health) answers() bool { return !s.failing.Load() }
+func (s *health) answers() bool { return !s.down.lasts.Load() }
 
 // errorCount is how many requests met an error of that kind, see [redisstore.Kinds].
 func (s *health) errorCount(kind string) int64 { return s.errors[kind].Load() }

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// localBackend is the memory that stands in for a store while it does not answer: one
+// localBackend is the memory that stands in for a store while it does not answer or is full: one
 // for each store, for as long as a handler of some config may need it.
 type localBackend struct {
 	MemoryStore
@@ -24,10 +24,11 @@ func (*localBackend) Open() (store.Store, error) {
 }
 
 // localize reduces the attempt to the zones that decide locally, each with this Caddy's
-// share of its limit. The others have let the request pass, which took so long.
-func (a *attempt) localize(instances int, took time.Duration) {
+// share of its limit: all of them, or those whose on_store_error says so. The others have let
+// the request pass, which took so long.
+func (a *attempt) localize(instances int, took time.Duration, all bool) {
 	a.keep(func(i int) bool {
-		local := a.zones[i].onStoreError == localOnError
+		local := all || a.zones[i].onStoreError == localOnError
 		if !local {
 			a.note(i, wasFailedOpen, took)
 		}

@@ -134,7 +134,7 @@ func (h *Handler) decide(w http.ResponseWriter, r *http.Request) (through http.R
 	if err != nil && err != errLeft {
 		h.store.shared.health.report(err, h.logger)
 		passed = wasLocal
-		held, err = h.fallBack(a, r, &p, start)
+		held, err = h.fallBack(a, r, &p, start, err)
 	}
 	switch {
 	case err == errLeft:

@@ -82,8 +82,11 @@ const crowded = "ERR max number of clients"
 
 // Kind sorts an error of a store, whichever it is, for statistics.
 func Kind(err error) string {
-	if errors.Is(err, store.ErrUnavailable) {
+	switch {
+	case errors.Is(err, store.ErrUnavailable):
 		return KindOpen
+	case errors.Is(err, store.ErrFull):
+		return KindOOM
 	}
 	var said redis.Error
 	if errors.As(err, &said) {

@@ -92,7 +92,9 @@ type Store interface {
 	// A store may refuse from what it remembers; then it has not looked at the checks that
 	// would be refused just for the sake of another, and their decisions hold no numbers.
 	//
-	// A refusal is a decision, not an error. After an error no decision means anything,
+	// A refusal is a decision, not an error. A store that answers and has no room for a charge
+	// fails with [ErrFull] if the checks would pass, and refuses if they would not. A check that
+	// stands apart keeps its decision then, if there are others, without a charge. After an error no decision means anything,
 	// and the checks may have been charged once or not at all, never twice.
 	//
 	// What a Lender has lent is renewed by the store until it is given back or the store
