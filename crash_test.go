@@ -18,7 +18,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/faultproxy"
+	"github.com/seed-161337e5/caddyratelimit/internal/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -32,9 +34,10 @@ func TestCrashingHandlers(t *testing.T) {
 		t.Run(where, func(t *testing.T) {
 			c := newCrowd(t, where)
 			run := 0
-			rapid.Check(t, func(rt *rapid.T) {
+			deep.Check(t, 20, 300, func(rt *rapid.T) int {
 				run++
 				c.rounds(rt, strconv.Itoa(run))
+				return 1
 			})
 			c.allComesBack()
 		})
@@ -90,7 +93,7 @@ func newCrowd(t *testing.T, where string) *crowd {
 			algorithm, unhurried(algorithm), crowdFailures, unhurried(refunding[(i+2)%len(refunding)]), crowdTokens, crowdBooked)
 	}
 	c.zones = fmt.Sprintf(`{%s
-		"slots": {"key": "{http.request.header.User}", "algorithm": "concurrency", "max_events": %d, "lease": "5s"},
+		"slots": {"key": "{http.request.header.User}", "algorithm": "concurrency", "max_events": %d, "lease": "10s"},
 		"all": {"key": "{http.request.header.Run}", %s, "max_events": %d},
 		"short": {"key": "{http.request.header.User}", "algorithm": "fixed_window", "align": "first_request",
 			"max_events": 1000, "window": "1s", "charge_on_response": {"status_code": [599]}}
@@ -353,7 +356,7 @@ func (c *crowd) exact(t *rapid.T, run, user string) {
 
 func (c *crowd) await(t rapid.TB, zone, key string, want int64) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patient.Patience); ; time.Sleep(time.Millisecond) {
 		got := c.left(t, zone, key)
 		if got == want {
 			return

@@ -14,6 +14,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyevents"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
 )
 
@@ -133,11 +134,10 @@ func TestEventsOfARunningCaddy(t *testing.T) {
 	get("/blocked", "X-Bad", "yes", "X-Key", "blocked")
 	get("/down") // which a goroutine tells of
 	count, last := hearings(t)
-	for deadline := time.Now().Add(time.Minute); count["rate_limit_store_state down"] == 0; count, last = hearings(t) {
-		if time.Sleep(time.Millisecond); time.Now().After(deadline) {
-			t.Fatalf("heard %v, and nothing of the store", count)
-		}
-	}
+	patient.Until(t, "word of the store", func() bool {
+		count, last = hearings(t)
+		return count["rate_limit_store_state down"] > 0
+	})
 	if down := last["rate_limit_store_state down"]; down["on_store_error"] != "allow" || down["error"] == "" {
 		t.Errorf("the store's state is told of as %v", down)
 	}
