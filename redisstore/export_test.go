@@ -88,8 +88,8 @@ func (s *Store) Renew(c store.Check) error {
 // one. It is for a store that has not been asked anything.
 func (s *Store) SetPatience(d time.Duration) { s.topology.(*cluster).patience = d }
 
-// Look has the nodes of a Cluster asked at once who has which slots.
-func (s *Store) Look() error { return s.topology.(*cluster).look(context.Background()) }
+// Suspect has the servers looked for soon.
+func (s *Store) Suspect() { s.topology.suspect() }
 
 // NodeOf is the address of the node that is believed to have a key, and the state of its
 // breaker.
