@@ -41,6 +41,10 @@ type Decision struct {
 	// fills it in.
 	At int64
 
+	// Ahead is how long after At the charge counts as made, for time does not go back for a
+	// key. It is zero unless the store's clock did, and for what was not charged.
+	Ahead time.Duration
+
 	// Exempt says that the limit was not asked, for the key is exempt from it: allowed,
 	// nothing was charged, and there are no numbers. This and what follows are the store's
 	// to fill in.
@@ -73,18 +77,22 @@ func (d Decision) Ban(left int64) Decision {
 		d.NextAfter = max(d.NextAfter, wait)
 		d.ResetAfter = max(d.ResetAfter, d.NextAfter)
 	}
-	d.Allowed, d.Banned, d.Remaining, d.Delay = false, true, 0, 0
+	d.Allowed, d.Banned, d.Remaining, d.Delay, d.Ahead = false, true, 0, 0, 0
 	return d
 }
 
 // Turn is when a request may leave, on the store's clock.
 func (d *Decision) Turn() int64 { return d.At + d.Delay.Microseconds() }
 
+// Booked is when the charge counts as made, on the store's clock.
+func (d *Decision) Booked() int64 { return d.At + d.Ahead.Microseconds() }
+
 // never is Never in the microseconds of Go and Lua twins, on the wire too.
 const never = -1
 
 // Micros makes the decision out of the numbers that both twins return: microseconds,
-// with -1 for never.
+// with -1 for never. What is allowed has no wait, so retry then says how far ahead of the
+// clock it is booked.
 func Micros(allowed bool, quota, remaining, retry, next, reset, delay int64) Decision {
 	d := Decision{
 		Allowed:    allowed,
@@ -95,8 +103,11 @@ func Micros(allowed bool, quota, remaining, retry, next, reset, delay int64) Dec
 		ResetAfter: time.Duration(reset) * time.Microsecond,
 		Delay:      time.Duration(delay) * time.Microsecond,
 	}
-	if retry != never {
-		d.RetryAfter = time.Duration(retry) * time.Microsecond
+	switch wait := time.Duration(retry) * time.Microsecond; {
+	case allowed:
+		d.RetryAfter, d.Ahead = 0, wait
+	case retry != never:
+		d.RetryAfter = wait
 	}
 	return d
 }

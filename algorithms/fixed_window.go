@@ -75,6 +75,7 @@ func (FixedWindow) Take(s State, p Params, now, cost int64) (State, Decision) {
 		count += cost
 		remaining -= cost
 		s = State{start, count}
+		retry = max(0, start-now)
 	case allowed:
 	case cost > events:
 		retry = never

@@ -56,6 +56,8 @@ func (LeakyBucket) Take(s State, p Params, now, cost int64) (State, Decision) {
 			retry = max(retry, delay-p[5]+1)
 		}
 		delay = 0
+	} else if cost > 0 {
+		retry = b.t - now
 	}
 	if cost == 0 {
 		delay = 0

@@ -41,6 +41,7 @@ func (SlidingWindowCounter) Take(s State, p Params, now, cost int64) (State, Dec
 		used += cost
 		remaining -= cost
 		s = State{t, current, previous}
+		retry = t - now
 	case allowed:
 	case cost > events:
 		retry = never

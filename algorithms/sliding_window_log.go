@@ -54,7 +54,7 @@ func (a SlidingWindowLog) Decide(l *Log, p Params, now, cost int64) Decision {
 	switch {
 	case allowed && cost > 0:
 		remaining -= cost
-		newest = t
+		newest, retry = t, t-now
 	case allowed:
 	case cost > events:
 		retry = never

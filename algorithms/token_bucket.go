@@ -72,8 +72,11 @@ func (TokenBucket) Take(s State, p Params, now, cost int64) (State, Decision) {
 	b := open(s, p, now)
 	allowed := cost <= b.remaining
 	retry := int64(0)
-	if !allowed {
+	switch {
+	case !allowed:
 		retry = b.retry(cost, now)
+	case cost > 0:
+		retry = b.t - now
 	}
 	s, next, reset := b.close(s, allowed, cost, now)
 	return s, Micros(allowed, b.burst, b.remaining, retry, next, reset, 0)

@@ -52,6 +52,7 @@ take = function(now, cost, burst, events, window, lumps, queue, longest, anchor,
     taken = taken + cost
     owed = owed + cost
     remaining = remaining - cost
+    if cost > 0 then wait = t - now end
   else
     if cost > burst then
       wait = NEVER

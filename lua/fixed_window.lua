@@ -38,6 +38,7 @@ take = function(now, cost, events, starts, a, b, c, d, seen, counted)
   if allowed then
     count = count + cost
     remaining = remaining - cost
+    if cost > 0 and start > now then retry = start - now end
   elseif cost > events then
     retry = NEVER
   else

@@ -36,6 +36,7 @@ take = function(now, cost, events, window, _, _, _, _, last, current, previous)
     current = current + cost
     used = used + cost
     remaining = remaining - cost
+    if cost > 0 then retry = t - now end
   elseif cost > events then
     retry = NEVER
   else

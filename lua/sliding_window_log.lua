@@ -102,7 +102,7 @@ take = function(now, cost, events, window, _, _, _, _, key)
   end
   if allowed then
     remaining = remaining - cost
-    if cost > 0 then newest = t end
+    if cost > 0 then newest, retry = t, t - now end
   elseif cost > events then
     retry = NEVER
   else

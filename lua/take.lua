@@ -20,8 +20,9 @@
 --
 -- The reply is one string: the time, then the groups. If one request asked: for each
 -- check a byte of flags (1: allowed, 2: the stored state was damaged and counts as
--- none, 4: exempt, 8: banned, 16: from now on, 32: by a limit of its own), then quota, remaining, retry (-1: never), next, reset and delay. If several
--- asked: a byte that says for how many of them there was room, and for each check the
+-- none, 4: exempt, 8: banned, 16: from now on, 32: by a limit of its own), then quota,
+-- remaining, retry (-1: never; if allowed, how far ahead of the time it is booked, for time
+-- does not go back for a key), next, reset and delay. If several asked: a byte that says for how many of them there was room, and for each check the
 -- flags and the state before; it is easy to say from these what each is told.
 --
 -- Numbers are big-endian integers of eight bytes; times and durations microseconds.
@@ -285,7 +286,7 @@ while at <= #groups do
           if left then above = (above or 0) + 16 end
         end
         if left then
-          if allowed then _, quota, remaining, _, next, reset = take(now, 0, p1, p2, p3, p4, p5, p6, s1, s2, s3) end
+          if allowed then _, quota, remaining, retry, next, reset = take(now, 0, p1, p2, p3, p4, p5, p6, s1, s2, s3) end
           if left == NEVER then
             retry, next = NEVER, 0
           else

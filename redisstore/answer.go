@@ -72,7 +72,7 @@ func (u *unit) decided(r *reader, now int64) error {
 		quota, remaining, retry, next, reset, delay := n[0], n[1], n[2], n[3], n[4], n[5]
 		allowed := flags&flagAllowed != 0
 		if !u.items[i].mayBe(flags) || quota < 0 || remaining < 0 || remaining > quota ||
-			allowed != (retry == 0) || retry < -1 || retry > maxWait ||
+			allowed && (retry < 0 || retry > maxAhead) || !allowed && (retry == 0 || retry < -1 || retry > maxWait) ||
 			next < 0 || next > reset || reset > maxWait || delay < 0 || delay > maxWait {
 			return fmt.Errorf("redis answered what cannot be: flags %d, quota, remaining, retry, next, reset, delay %d", flags, n)
 		}

@@ -30,7 +30,7 @@ func chargeAll(t *testing.T, s *redisstore.Store, rule *store.Rule, n int) (char
 		if !d.Allowed {
 			t.Fatalf("%+v", d)
 		}
-		charged = append(charged, store.Correction{Check: checks[i], At: d.At, Turn: d.Turn(), Delta: onceDelta(i)})
+		charged = append(charged, store.Correction{Check: checks[i], At: d.Booked(), Turn: d.Turn(), Delta: onceDelta(i)})
 	}
 	return charged
 }

@@ -268,7 +268,7 @@ func (o *outbreak) take(caddy int) {
 			o.fail("a turn too soon: %+v", *d)
 		}
 		f = append(f, charge{
-			store.Correction{Check: checks[i], At: d.At, Turn: d.Turn()}, a, a.book(o.now, d.Turn(), checks[i].Cost),
+			store.Correction{Check: checks[i], At: d.Booked(), Turn: d.Turn()}, a, a.book(o.now, d.Turn(), checks[i].Cost),
 		})
 	}
 	o.flights[caddy] = append(o.flights[caddy], f)

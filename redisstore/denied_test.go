@@ -227,7 +227,7 @@ func TestNothingIsRemembered(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := ask(t, s, check)[0]
-	s.Settle(store.Correction{Check: check, At: d.At, Turn: d.Turn(), Delta: -check.Cost})
+	s.Settle(store.Correction{Check: check, At: d.Booked(), Turn: d.Turn(), Delta: -check.Cost})
 	s.Settled()
 	if d := ask(t, s, check)[0]; !d.Allowed {
 		t.Errorf("after it was given back: %+v", d)

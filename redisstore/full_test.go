@@ -132,10 +132,10 @@ func TestFullRedisTakesCorrections(t *testing.T) {
 			fill(t, server)
 			defer drain(t, server)
 			want := int64(5)
-			s.Settle(store.Correction{Check: check, At: d[0].At, Turn: d[0].Turn(), Delta: -3})
+			s.Settle(store.Correction{Check: check, At: d[0].Booked(), Turn: d[0].Turn(), Delta: -3})
 			s.Settled()
 			if fixed {
-				s.Settle(store.Correction{Check: check, At: d[0].At, Turn: d[0].Turn(), Delta: 2})
+				s.Settle(store.Correction{Check: check, At: d[0].Booked(), Turn: d[0].Turn(), Delta: 2})
 				s.Settled()
 				want = 3
 			}

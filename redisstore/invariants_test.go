@@ -132,7 +132,7 @@ func (w *witness) ask(cost int64) algorithms.Decision {
 		w.Fatalf("cost %d did not pass with %d left", cost, before.Remaining)
 	}
 	if d.Allowed && cost > 0 {
-		w.admitted = append(w.admitted, admitted{store.Correction{Check: check, At: d.At, Turn: d.Turn(), Delta: -cost}, w.now, w.now + w.limit.Lease.Microseconds()})
+		w.admitted = append(w.admitted, admitted{store.Correction{Check: check, At: d.Booked(), Turn: d.Turn(), Delta: -cost}, w.now, w.now + w.limit.Lease.Microseconds()})
 		w.livesUntilReset(d, asked)
 	}
 	w.remaining(after)

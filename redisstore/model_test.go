@@ -133,7 +133,7 @@ func (s *schedule) take(i int) {
 	s.last = want
 	if want.Allowed && c.Cost > 0 {
 		s.newest, s.givenBack = max(s.newest, s.now), false
-		s.charges = append(s.charges, charged{store.Correction{Check: c, At: s.now, Turn: want.Turn()}, name})
+		s.charges = append(s.charges, charged{store.Correction{Check: c, At: want.Booked(), Turn: want.Turn()}, name})
 	}
 }
 

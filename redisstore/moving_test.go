@@ -147,7 +147,7 @@ func TestSettlingWhileASlotMoves(t *testing.T) {
 						t.Errorf("renewing: %v", err)
 					}
 				}
-				s.Settle(store.Correction{Check: held, At: d.At, Turn: d.Turn(), Delta: -2})
+				s.Settle(store.Correction{Check: held, At: d.Booked(), Turn: d.Turn(), Delta: -2})
 				s.Settled()
 				look := check
 				look.Cost = 0

@@ -92,7 +92,7 @@ func (w *once) charge(c store.Check) (charged store.Correction, ok bool) {
 		return charged, false
 	}
 	d := &decisions[0]
-	return store.Correction{Check: c, At: d.At, Turn: d.Turn()}, d.Allowed
+	return store.Correction{Check: c, At: d.Booked(), Turn: d.Turn()}, d.Allowed
 }
 
 // correct changes a charge, once.

@@ -219,7 +219,7 @@ func (w *once) hold(c store.Check, d algorithms.Decision) {
 	}
 	time.Sleep(time.Millisecond)
 	w.held.Add(-1)
-	w.store.Settle(store.Correction{Check: c, At: d.At, Turn: d.Turn(), Delta: -1})
+	w.store.Settle(store.Correction{Check: c, At: d.Booked(), Turn: d.Turn(), Delta: -1})
 }
 
 // meddle makes Redis forget the script, or load its data, until it is stopped.

@@ -125,7 +125,7 @@ func TestCorrectionsThatFail(t *testing.T) {
 			decisions := ask(t, s, checks...)
 			late := make([]store.Correction, len(checks))
 			for i := range checks {
-				late[i] = store.Correction{Check: checks[i], At: decisions[i].At, Turn: decisions[i].Turn(), Delta: []int64{-1, 3, -2}[i]}
+				late[i] = store.Correction{Check: checks[i], At: decisions[i].Booked(), Turn: decisions[i].Turn(), Delta: []int64{-1, 3, -2}[i]}
 			}
 			// First the log, so that none of the scripts begins with what may be repeated.
 			slices.SortFunc(late, func(a, b store.Correction) int { return strings.Compare(b.Rule.Zone(), a.Rule.Zone()) })

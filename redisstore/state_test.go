@@ -132,11 +132,11 @@ func TestLyingRedis(t *testing.T) {
 		"return string.rep('\\255', 65)",
 		"return string.rep('\\0', 64)",
 		"return string.rep('\\0', 65 * 2)",
-		"return struct.pack('>i8Bi8i8i8i8i8i8', 1, 1, 3, 4, 0, 0, 0, 0)",  // more remaining than there is
-		"return struct.pack('>i8Bi8i8i8i8i8i8', 1, 0, 3, 0, 0, 0, 0, 0)",  // refused, but come at once
-		"return struct.pack('>i8Bi8i8i8i8i8i8', 1, 1, 3, 2, 5, 0, 0, 0)",  // allowed, but wait
-		"return struct.pack('>i8Bi8i8i8i8i8i8', 1, 9, 3, 2, 0, 0, 0, 0)",  // flags of another version
-		"return struct.pack('>i8Bi8i8i8i8i8i8', 1, 0, 3, 2, -2, 0, 0, 0)", // less than never
+		"return struct.pack('>i8Bi8i8i8i8i8i8', 1, 1, 3, 4, 0, 0, 0, 0)",           // more remaining than there is
+		"return struct.pack('>i8Bi8i8i8i8i8i8', 1, 0, 3, 0, 0, 0, 0, 0)",           // refused, but come at once
+		"return struct.pack('>i8Bi8i8i8i8i8i8', 1, 1, 3, 2, 86400000001, 0, 0, 0)", // booked more than a day ahead
+		"return struct.pack('>i8Bi8i8i8i8i8i8', 1, 9, 3, 2, 0, 0, 0, 0)",           // flags of another version
+		"return struct.pack('>i8Bi8i8i8i8i8i8', 1, 0, 3, 2, -2, 0, 0, 0)",          // less than never
 	} {
 		s := open(t, redisstore.Options{Address: server.Addr()})
 		s.SetScript(script)

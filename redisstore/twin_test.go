@@ -101,7 +101,7 @@ func (p *pair) schedule(t *rapid.T, lua side, algorithm, key string) int {
 			t.Fatalf("redis: %v", err)
 		}
 		if inGo[0].Allowed && checks[0].Cost > 0 {
-			charged = append(charged, store.Correction{Check: checks[0], At: now, Turn: inGo[0].Turn()})
+			charged = append(charged, store.Correction{Check: checks[0], At: inGo[0].Booked(), Turn: inGo[0].Turn()})
 		}
 		if inGo != inLua {
 			t.Fatalf("step %d at %d: %+v, cost %d:\n  Go  %+v\n  Lua %+v", i, now, limit, checks[0].Cost, inGo[0], inLua[0])

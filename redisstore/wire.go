@@ -31,6 +31,10 @@ const (
 // maxWait is above every wait that a valid limit can lead to, in microseconds.
 const maxWait = 1 << 50
 
+// maxAhead is how far ahead of the clock a charge may be booked, in microseconds: as far
+// as a clock is believed to have gone back.
+const maxAhead = 24 * 60 * 60 * 1_000_000
+
 // stateBytes is the size of a Counter's state.
 const stateBytes = 24
 

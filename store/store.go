@@ -70,10 +70,10 @@ type Correction struct {
 	// Check is what was charged.
 	Check
 
-	// At is when it was charged: Decision.At.
+	// At is when it was charged: Decision.Booked().
 	At int64
 
-	// Turn is when the request was to leave: Decision.Turn(). Where nothing queues, that is At.
+	// Turn is when the request was to leave: Decision.Turn(). Where nothing queues, that is when it was decided.
 	Turn int64
 
 	// Delta is added to what was charged. Below 0 it gives back, -Cost all of it; above 0

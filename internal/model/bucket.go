@@ -121,6 +121,8 @@ func (b *bucket) charge(l algorithms.Limit, now, cost int64, name string) {
 	b.poured = append(b.poured, poured{at: max(now, b.last()), cost: cost, burst: b.quota(l), name: name})
 }
 
+func (b *bucket) booked() int64 { return b.last() }
+
 // correct pours in more, or takes out what cannot have leaked out since: a charge leaks
 // from when it was made, unless it was the last one.
 func (b *bucket) correct(l algorithms.Limit, now, at, delta int64, name string) {

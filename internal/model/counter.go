@@ -47,6 +47,8 @@ func (c *counter) charge(_ algorithms.Limit, now, cost int64, _ string) {
 	c.events = append(c.events, event{max(now, latest(c.events)), cost})
 }
 
+func (c *counter) booked() int64 { return latest(c.events) }
+
 // correct takes from the window of the charge what it still has.
 func (c *counter) correct(l algorithms.Limit, now, at, delta int64, name string) {
 	if delta > 0 {

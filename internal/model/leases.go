@@ -43,6 +43,8 @@ func (s *leases) charge(l algorithms.Limit, now, cost int64, hold string) {
 	s.held = append(s.held, lease{hold, now + length.Microseconds(), cost})
 }
 
+func (*leases) booked() int64 { return 0 }
+
 // correct ends what is held, as a whole.
 func (s *leases) correct(_ algorithms.Limit, _, _, delta int64, hold string) {
 	s.held = slices.DeleteFunc(s.held, func(l lease) bool { return l.hold == hold && l.cost <= -delta })

@@ -51,6 +51,8 @@ func (g *log) charge(l algorithms.Limit, now, cost int64, _ string) {
 	g.events = append(g.events, event{t, cost})
 }
 
+func (g *log) booked() int64 { return latest(g.events) }
+
 // correct forgets what was charged then. Of what is charged more, and of all before it,
 // it keeps the latest, twice as many as the limit has events.
 func (g *log) correct(l algorithms.Limit, now, at, delta int64, name string) {

@@ -42,6 +42,9 @@ type memory interface {
 	// charge books a cost that fits, under a name.
 	charge(l algorithms.Limit, now, cost int64, name string)
 
+	// booked is the instant that the last charge counts as made at.
+	booked() int64
+
 	// correct changes what was charged at an instant under a name.
 	correct(l algorithms.Limit, now, at, delta int64, name string)
 }
@@ -87,6 +90,7 @@ func (k *Key) Take(l algorithms.Limit, now, cost int64, name string, guess *algo
 		}
 		m.charge(l, now, cost, name)
 		k.memory = m
+		d.Ahead = time.Duration(max(0, m.booked()-now)) * time.Microsecond
 	}
 	d.Remaining = m.left(l, now)
 	if d.Remaining < d.Quota {

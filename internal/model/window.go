@@ -55,6 +55,8 @@ func (w *window) charge(l algorithms.Limit, now, cost int64, _ string) {
 	w.start, w.costs = begin, append(w.costs, cost)
 }
 
+func (w *window) booked() int64 { return w.start }
+
 // correct counts what is charged more in the window of now. What was charged in another
 // one is over.
 func (w *window) correct(l algorithms.Limit, now, at, delta int64, name string) {

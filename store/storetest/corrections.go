@@ -89,6 +89,24 @@ func corrected(t *testing.T, open Open, name string) {
 		equal(t, "left", b.take(rule, "client", 0).Remaining, 3)
 	})
 
+	// What is charged while the store's clock is behind the key counts as made when the key
+	// was charged last. A refund finds it there, also if a window has begun in between.
+	t.Run("ARefundWhileTheClockHasGoneBack", func(t *testing.T) {
+		for _, back := range []time.Duration{time.Microsecond, 500 * time.Millisecond, 2 * time.Hour} {
+			b, rule := start(t, open), Rule(t, "zone", name, per(10, time.Hour))
+			b.charged(rule, 1)
+			b.wait(-back)
+			for range 3 {
+				late := b.charged(rule, 4)
+				b.correct(late, -4)
+				equal(t, "left", b.take(rule, "client", 0).Remaining, 9)
+				b.correct(b.charged(rule, 4), -3)
+				b.correct(late, -1)
+				equal(t, "left", b.take(rule, "client", 0).Remaining, 9)
+			}
+		}
+	})
+
 	t.Run("MoreThanWasCharged", func(t *testing.T) {
 		b, rule := start(t, open), Rule(t, "zone", name, limit)
 		b.correct(b.charged(rule, 2), -100)
@@ -161,7 +179,7 @@ func (b *bench) charged(rule *store.Rule, cost int64) store.Correction {
 	if !d.Allowed {
 		b.Fatalf("cost %d: %s", cost, describe(d))
 	}
-	return store.Correction{Check: c, At: d.At, Turn: d.Turn()}
+	return store.Correction{Check: c, At: d.Booked(), Turn: d.Turn()}
 }
 
 // correct settles a correction, and waits until it has taken effect: until a slot that is

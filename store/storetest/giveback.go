@@ -59,7 +59,7 @@ func giveBack(t *testing.T, open Open) {
 			b.Helper()
 			c := store.Check{Rule: rule, Key: "client", Cost: 1}
 			d := b.takeNamed(c)
-			return store.Correction{Check: c, At: d.At, Turn: d.Turn(), Delta: -1}, d.Delay
+			return store.Correction{Check: c, At: d.Booked(), Turn: d.Turn(), Delta: -1}, d.Delay
 		}
 		turn()
 		second, _ := turn()

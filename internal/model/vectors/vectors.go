@@ -110,7 +110,7 @@ func (s *Scenario) Play(t testing.TB, key Key) {
 		if quota := step.quota(); got.Quota != quota {
 			t.Errorf("line %d: quota %d, want %d", step.line+1, got.Quota, quota)
 		}
-		got.Quota, got.At = 0, 0
+		got.Quota, got.At, got.Ahead = 0, 0, 0
 		if got != step.Want {
 			t.Errorf("line %d:\ngot  %s\nwant %s", step.line+1, words(got), words(step.Want))
 		}
