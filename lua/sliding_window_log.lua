@@ -126,6 +126,11 @@ record = function(key, cost, expired, t, sum)
   if expired > 0 then call('LTRIM', key, expired, -1) end
 end
 
+-- An expired charge makes place for a new one.
+if careful then
+  spares = function(expired) return expired > 0 end
+end
+
 if op == 2 then
   -- How many charges are earlier than a time near the new end; see recent in Go.
   local function recent(key, size, time)

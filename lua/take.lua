@@ -36,6 +36,8 @@
 --   take(now, cost, p1, .., p6, key) -> allowed, .., delay, a, b, c, damaged
 --   record(key, cost, a, b, c, hold)
 --   correct(key, now, at, turn, delta, p1, .., p6, hold) -> whether it changed anything
+-- and, in a careful call, if there is a charge that takes no more memory than it sets free,
+--   spares(a, b, c) -> whether this is one
 -- None of them expires keys; this script does. As most calls correct nothing, a twin may
 -- set correct only where op is 2.
 --
@@ -84,9 +86,9 @@ do
 end
 
 local function twin(name, op)
-  local take, record, correct
+  local take, record, correct, spares
   --[[algorithms]]
-  return take, record, correct
+  return take, record, correct, spares
 end
 
 -- To write a number as text is slow, so where there are several, times to live are rounded
@@ -124,7 +126,7 @@ local answers = 1 -- how many replies there are
 
 -- The rule and the twin used last, and the twins used before.
 local place, p1, p2, p3, p4, p5, p6
-local name, take, record, correct, twins
+local name, take, record, correct, spares, twins
 local ban_left, ban_refused
 
 local at, group = 2, 0
@@ -163,14 +165,14 @@ while at <= #groups do
         if wanted ~= name or op == 2 and not correct then
           if name then
             twins = twins or {}
-            twins[name] = { take, record, correct }
+            twins[name] = { take, record, correct, spares }
           end
           name = wanted
           local made = twins and twins[wanted]
           if made and (op ~= 2 or made[3]) then
-            take, record, correct = made[1], made[2], made[3]
+            take, record, correct, spares = made[1], made[2], made[3], made[4]
           else
-            take, record, correct = twin(name, op)
+            take, record, correct, spares = twin(name, op)
           end
         end
       end
@@ -279,7 +281,7 @@ while at <= #groups do
         allowed, quota, remaining, retry, next, reset, delay, x, y, z, broken =
           take(now, cost * (times > 0 and times or 1), p1, p2, p3, p4, p5, p6, s1, s2, s3)
         damaged = damaged or broken
-        stuck = stuck or unable and cost > 0 and (not full or lacks[base] or record)
+        stuck = stuck or unable and cost > 0 and (not full or lacks[base] or record and not (spares and spares(x, y, z)))
         if ban and not left and not allowed and round == 1 and not (unable and (not full or lacks[ban])) then
           left, known[ban], known[ban + 1], known[ban + 2], known[ban + 3] = ban_refused(now, untold,
             first_ban, after, within, longest, known[ban], known[ban + 1], known[ban + 2])
@@ -310,7 +312,10 @@ while at <= #groups do
           if n > 1 and not record then before[base] = false end
         elseif n == 1 then
           write = true
-          if record then record(key, cost, x, y, z, hold) end
+          if record then
+            if unlock then unlock(key) end
+            record(key, cost, x, y, z, hold)
+          end
         elseif record then
           charges = charges or {}
           charges[#charges + 1] = { record, key, cost, x, y, z, hold, reset }
@@ -358,6 +363,7 @@ while at <= #groups do
   if replies then answers = answers + n end
   if charges and times > 0 then
     for _, c in ipairs(charges) do
+      if unlock then unlock(c[2]) end
       c[1](c[2], c[3], c[4], c[5], c[6], c[7])
       call('PEXPIRE', c[2], floor(c[8] / 1000) + MARGIN_MS)
     end

@@ -115,6 +115,47 @@ func TestFullRedisDecides(t *testing.T) {
 	}
 }
 
+// TestFullRedisKeepsLogs: a charge of a log takes the place of one that has expired, so a client
+// that keeps to a limit is decided by a full Redis.
+func TestFullRedisKeepsLogs(t *testing.T) {
+	server := redistest.Start(t)
+	s, setNow := openWithClock(t, server)
+	rule := storetest.Rule(t, "zone", "sliding_window_log", algorithms.Limit{Events: 3, Window: time.Second})
+	other := storetest.Rule(t, "other", "token_bucket", algorithms.Limit{Events: 100, Window: time.Hour})
+	now := int64(storetest.Start)
+	for range 3 {
+		take(t, s, rule, "client", 1)
+		now += 300_000
+		setNow(now)
+	}
+	take(t, s, other, "client", 1)
+	fill(t, server)
+	if _, err := try(s, rule, "new", 1); !errors.Is(err, store.ErrFull) {
+		t.Fatalf("a new key met %v", err)
+	}
+	defer drain(t, server) // the clock is a key
+	drain(t, server)
+	setNow(now + 200_000) // the first has expired
+	fill(t, server)
+	if d := take(t, s, rule, "client", 1); !d.Allowed || d.Remaining != 0 {
+		t.Errorf("in the place of what has expired: %+v", d)
+	}
+	if d := take(t, s, rule, "client", 1); d.Allowed {
+		t.Error("the limit is exceeded")
+	}
+	drain(t, server)
+	setNow(now + 500_000)
+	fill(t, server)
+	var d [2]algorithms.Decision
+	checks := []store.Check{{Rule: rule, Key: "client", Cost: 1}, {Rule: other, Key: "client", Cost: 1}}
+	if err := s.Take(context.Background(), checks, d[:]); err != nil || !d[0].Allowed || d[1].Remaining != 98 {
+		t.Errorf("together with another zone: %+v, %v", d, err)
+	}
+	if n := server.Admin().LLen(context.Background(), s.Key(rule, "client")).Val(); n != 3 {
+		t.Errorf("%d charges are kept", n)
+	}
+}
+
 // TestFullRedisTakesCorrections: refunds, late costs of known keys, and slots that come back
 // reach a full Redis, and leases are renewed.
 func TestFullRedisTakesCorrections(t *testing.T) {
