@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -44,6 +45,10 @@ func (e *unwrittenError) Error() string { return e.said }
 
 // RedisError implements [redis.Error].
 func (*unwrittenError) RedisError() {}
+
+// isUnwritten reports whether an error says that a charge could not be written, and that all
+// else is as it was.
+func isUnwritten(err error) bool { return errors.As(err, new(*unwrittenError)) }
 
 // Is reports whether the error is [store.ErrFull].
 func (e *unwrittenError) Is(target error) bool { return target == store.ErrFull && e.full() }

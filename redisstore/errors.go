@@ -188,7 +188,7 @@ func mayHaveRun(err error) bool {
 	switch {
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrClosed):
 		return false
-	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted), errors.As(err, new(unsentError)), errors.As(err, new(*unwrittenError)):
+	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted), errors.As(err, new(unsentError)), isUnwritten(err):
 		return false
 	}
 	var said redis.Error
