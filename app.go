@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
 )
@@ -23,6 +24,7 @@ type App struct {
 
 	handlers []*Handler      // once they are ready
 	watched  map[string]bool // stores, by identity
+	exposed  map[*caddyhttp.Server]bool
 
 	memory   *memorystore.Store
 	settings memorystore.Settings
@@ -58,6 +60,7 @@ func appOf(ctx caddy.Context) (*App, error) {
 // Provision implements [caddy.Provisioner].
 func (a *App) Provision(ctx caddy.Context) error {
 	a.zones, a.watched = make(map[string]definition), make(map[string]bool)
+	a.exposed = make(map[*caddyhttp.Server]bool)
 	if err := ctx.GetMetricsRegistry().Register(&a.metrics); err != nil {
 		return fmt.Errorf("registering metrics: %w", err)
 	}

@@ -187,6 +187,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if h.measures {
 		app.metrics.add(h.zones, h.store)
 	}
+	app.exposeConnections(ctx, h.zones)
 	app.has(h)
 	return nil
 }

@@ -129,6 +129,7 @@ func (h *Handler) decide(w http.ResponseWriter, r *http.Request) (through http.R
 		return w, a.unheld(), nil
 	}
 	var p patience
+	defer p.over()
 	passed := wasAllowed
 	held, err = h.ask(h.store, a, r, &p)
 	if err != nil && err != errLeft {
@@ -194,12 +195,12 @@ func (h *Handler) pass(a *attempt, u use, r *http.Request, p *patience) (held *h
 			a.giveUp(u)
 			return nil, nil
 		}
-		if !sleep(r.Context(), wait) {
+		if !p.sleep(r, wait) {
 			a.giveUp(u)
 			return nil, errLeft
 		}
 	}
-	if turn := a.delay(); turn > 0 && !sleep(r.Context(), turn) {
+	if turn := a.delay(); turn > 0 && !p.sleep(r, turn) {
 		u.Settle(a.unserved(0)...)
 		return nil, errLeft
 	}

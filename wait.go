@@ -1,8 +1,8 @@
 package caddyratelimit
 
 import (
-	"context"
 	"errors"
+	"net/http"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
@@ -13,15 +13,27 @@ const statusClientClosedRequest = 499
 
 var errLeft = errors.New("client left while waiting for its turn")
 
-// sleep waits, and tells whether the client stayed.
-func sleep(ctx context.Context, d time.Duration) bool {
+// sleep waits, and reports whether the client stayed.
+func (p *patience) sleep(r *http.Request, d time.Duration) bool {
+	if p.client == nil {
+		p.client = watchClient(r)
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return true
-	case <-ctx.Done():
+	case <-r.Context().Done():
 		return false
+	case <-p.client.left:
+		return false
+	}
+}
+
+// over ends the watch for the client.
+func (p *patience) over() {
+	if p.client != nil {
+		p.client.forget()
 	}
 }
 
@@ -33,11 +45,12 @@ func (a *attempt) delay() (d time.Duration) {
 	return d
 }
 
-// patience is how a request that is refused waits to ask again, where its zones say
-// max_wait.
+// patience is how a request waits: for its turn, or to ask again where it is refused and
+// its zones say max_wait.
 type patience struct {
-	since time.Time
-	poll  time.Duration
+	since  time.Time
+	poll   time.Duration
+	client *client // nil if it has not waited yet
 }
 
 const (

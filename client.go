@@ -1,0 +1,123 @@
+package caddyratelimit
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"reflect"
+	"slices"
+	"syscall"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+)
+
+// client is the other end of a request that waits. The request's context ends when it
+// leaves, but with HTTP/1 only once the request's body has been read: net/http looks at the
+// connection while nothing is to be read from it. So until then the socket is watched here.
+// Nothing is read from it: the body is for the handlers behind.
+type client struct {
+	left   chan struct{}
+	socket *os.File // nil if there is nothing to watch
+}
+
+// connection is the key of a request's connection in its context.
+type connection struct{}
+
+// exposeConnections has the server put its connections into the contexts of requests,
+// where some of them may have to wait.
+func (a *App) exposeConnections(ctx caddy.Context, zones []*Zone) {
+	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
+	if !ok || !seesHangUp || !slices.ContainsFunc(zones, (*Zone).waits) {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.exposed[server] {
+		return
+	}
+	a.exposed[server] = true
+	server.RegisterConnContext(func(ctx context.Context, c net.Conn) context.Context {
+		return context.WithValue(ctx, connection{}, c)
+	})
+}
+
+// waits reports whether requests may be held.
+func (z *Zone) waits() bool {
+	return slices.ContainsFunc(z.limits(), func(l *Limit) bool { return l.MaxWait > 0 || l.Mode == algorithms.ModeQueue })
+}
+
+// watchClient begins to watch for the client's departure.
+func watchClient(r *http.Request) *client {
+	c := &client{left: make(chan struct{})}
+	if !seesHangUp || r.ProtoMajor != 1 || r.Body == nil || r.Body == http.NoBody {
+		return c
+	}
+	conn, _ := r.Context().Value(connection{}).(net.Conn)
+	// A descriptor of its own does not get in the way of those who read the connection.
+	files, ok := socketOf(conn).(interface{ File() (*os.File, error) })
+	if !ok {
+		return c
+	}
+	file, err := files.File()
+	if err != nil {
+		return c
+	}
+	raw, err := file.SyscallConn()
+	if err != nil {
+		_ = file.Close()
+		return c
+	}
+	c.socket = file
+	go c.watch(raw)
+	return c
+}
+
+// watch returns when the client has left, or is forgotten. The runtime calls again when
+// something has happened to the socket.
+func (c *client) watch(raw syscall.RawConn) {
+	gone := false
+	_ = raw.Read(func(socket uintptr) bool {
+		gone = hungUp(socket)
+		return gone
+	})
+	if gone {
+		close(c.left)
+	}
+}
+
+// forget ends the watch.
+func (c *client) forget() {
+	if c.socket != nil {
+		_ = c.socket.Close()
+	}
+}
+
+// socketOf finds the socket under what listeners have wrapped around it, such as TLS, which
+// has a method for that, or the PROXY protocol. Other wrappers embed what they wrap.
+func socketOf(conn net.Conn) net.Conn {
+	for range 8 {
+		switch c := conn.(type) {
+		case *net.TCPConn, *net.UnixConn:
+			return conn
+		case interface{ NetConn() net.Conn }:
+			conn = c.NetConn()
+		case interface{ Raw() net.Conn }:
+			conn = c.Raw()
+		default:
+			value := reflect.Indirect(reflect.ValueOf(conn))
+			if value.Kind() != reflect.Struct {
+				return nil
+			}
+			embedded := value.FieldByName("Conn")
+			if !embedded.IsValid() || !embedded.CanInterface() {
+				return nil
+			}
+			conn, _ = embedded.Interface().(net.Conn)
+		}
+	}
+	return nil
+}
