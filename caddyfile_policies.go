@@ -33,7 +33,7 @@ import (
 //	    status <code>...
 //	    header <name> [<value>]
 //	}
-//	cost_header   <name>
+//	cost_header   <name> [broken_off <cost>]
 //	overrides     [true|false]
 //	ban           <duration> after <n> refusals in <duration> [up_to <duration>]
 //	dry_run       [true|false]
@@ -54,7 +54,7 @@ func policyOptions(h httpcaddyfile.Helper, z *Zone) map[string]option {
 		"exempt":      {repeats: true, parse: clients(h, "exempt", &z.ExemptRaw)},
 		"block":       {repeats: true, parse: func() (string, error) { return parseBlocked(h, z) }},
 		"charge":      {parse: func() (string, error) { return parseCharge(d, z) }},
-		"cost_header": {parse: filled(d, "cost_header", &z.CostHeader)},
+		"cost_header": {parse: func() (string, error) { return parseCostHeader(d, z) }},
 		"overrides":   {parse: flag(d, "overrides", &z.Overrides)},
 		"ban":         {parse: func() (string, error) { return parseBan(d, z) }},
 		"dry_run":     {parse: flag(d, "dry_run", &z.DryRun)},
@@ -302,6 +302,25 @@ func parseHeader(d *caddyfile.Dispenser, m *caddyhttp.ResponseMatcher) (string, 
 	}
 	m.Headers.Add(args[0], value)
 	return "", nil
+}
+
+// parseCostHeader parses <name> [broken_off <cost>]
+func parseCostHeader(d *caddyfile.Dispenser, z *Zone) (string, error) {
+	args := d.RemainingArgs()
+	if len(args) != 1 && (len(args) != 3 || args[1] != "broken_off") {
+		return "", d.ArgErr()
+	}
+	if z.CostHeader = args[0]; z.CostHeader == "" {
+		return "", d.Err("cost_header is empty")
+	}
+	if len(args) == 3 {
+		n, err := strconv.ParseInt(args[2], 10, 64)
+		if err != nil {
+			return "", d.Errf("cost_header broken_off '%s' must be a whole number", args[2])
+		}
+		z.CostBrokenOff = &n
+	}
+	return z.CostHeader, nil
 }
 
 // flag takes true, false or nothing, which is true, where not to say it is false.

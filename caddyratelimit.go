@@ -82,7 +82,8 @@ type Handler struct {
 	SweepInterval caddy.Duration `json:"sweep_interval,omitempty"`
 
 	// Which refusals are logged: `first` (the default) is one line for a key in a window
-	// (or an hour, if that is less), and one for each zone with the number of those that were not logged;
+	// (or an hour, if that is less), for at most 50 keys a second, and one for each zone with
+	// the number of those that were not logged;
 	// `all` is a line each, at the rate of whoever is refused; `off` is none.
 	Log string `json:"log,omitempty"`
 
@@ -111,6 +112,7 @@ type Handler struct {
 	journal  *journal
 	measures bool // how long decisions take
 	caught   bool // errors are, by a subroute
+	invoked  *invoked
 	unwatch  func()
 }
 
@@ -133,7 +135,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		return err
 	}
 	h.measures = h.DisableMetrics == nil || !*h.DisableMetrics
-	h.caught = caughtBySubroute(ctx)
+	h.caught, h.invoked = caughtBySubroute(ctx), new(invoked)
 	if h.events, err = newEvents(ctx); err != nil {
 		return err
 	}
@@ -304,7 +306,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		return err
 	}
 	if held != nil {
-		return held.serve(w, r, next)
+		return held.serve(h, w, r, next)
 	}
 	return next.ServeHTTP(w, r)
 }

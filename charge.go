@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/textproto"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -37,6 +38,11 @@ func (z *Zone) checkCharge() error {
 			return err
 		}
 	}
+	if n := z.CostBrokenOff; n != nil && z.CostHeader == "" {
+		return errors.New("cost_broken_off needs a cost_header, whose place it takes")
+	} else if n != nil && !validCost(*n) {
+		return fmt.Errorf("cost_broken_off must be from 0 to %d, got %d", algorithms.MaxEvents, *n)
+	}
 	if z.CostHeader == "" {
 		return nil
 	}
@@ -66,7 +72,7 @@ func (a *attempt) lateCharges() (late []lateCharge) {
 		return nil
 	}
 	for i, z := range a.zones {
-		if z.late && a.charged(i) {
+		if z.late && a.decisions[i].Allowed && (a.checks[i].Cost > 0 || z.CostHeader != "") {
 			late = append(late, lateCharge{
 				zone: z, charge: a.correction(i),
 				open: z.ChargeOnResponse != nil, unpaid: z.CostHeader != "",
@@ -77,7 +83,8 @@ func (a *attempt) lateCharges() (late []lateCharge) {
 }
 
 // judge gives back what a response of this status and these header fields is not
-// charged for.
+// charged for. Where the client has left without a response, it cannot be known what it
+// would have been, so the charge stands.
 func (h *hold) judge(status int, header http.Header) {
 	for i := range h.late {
 		c := &h.late[i]
@@ -85,15 +92,26 @@ func (h *hold) judge(status int, header http.Header) {
 			continue
 		}
 		c.open = false
-		if !c.zone.ChargeOnResponse.Match(status, header) {
-			c.unpaid = false
+		m := c.zone.ChargeOnResponse
+		unknown := status == statusClientClosedRequest && !slices.Contains(m.StatusCode, status)
+		if unknown || m.Match(status, header) {
+			continue
+		}
+		c.unpaid = false
+		if c.charge.Cost > 0 {
 			h.use.Settle(c.charge)
 		}
 	}
 }
 
-// collect takes from the header what the request has cost, and settles the difference to
-// what was booked. What may not be told to the client is no longer in it then.
+// stand leaves the charges as they are, whatever the response will be.
+func (h *hold) stand() {
+	for i := range h.late {
+		h.late[i].open = false
+	}
+}
+
+// collect reads in the header what the request has cost.
 func (h *hold) collect(header http.Header) {
 	for i := range h.late {
 		c := &h.late[i]
@@ -107,35 +125,33 @@ func (h *hold) collect(header http.Header) {
 		if len(values) == 0 {
 			continue
 		}
-		c.unpaid = false
 		cost, err := lateCost(values)
 		if err != nil {
+			c.unpaid = false
 			c.zone.unclear.warn(logger(), "the response does not say what the request has cost; what was booked stands",
 				zap.String("zone", c.zone.name), zap.String("cost_header", c.zone.CostHeader), zap.Error(err))
 			continue
 		}
-		settled := c.charge
-		if settled.Delta = cost - c.charge.Cost; settled.Delta != 0 {
-			h.use.Settle(settled)
-		}
+		h.pay(c, cost)
 	}
-	h.strip(header)
 }
 
-// strip takes out what may not be told to the client.
-func (h *hold) strip(header http.Header) (out http.Header) {
-	for _, name := range h.strips {
-		for _, field := range [2]string{name, http.TrailerPrefix + name} {
-			if values, ok := header[field]; ok {
-				if out == nil {
-					out = make(http.Header)
-				}
-				out[field] = values
-				delete(header, field)
-			}
+// breakOff charges for responses that ended before they said what the request has cost.
+func (h *hold) breakOff() {
+	for i := range h.late {
+		if c := &h.late[i]; c.unpaid && c.zone.CostBrokenOff != nil {
+			h.pay(c, *c.zone.CostBrokenOff)
 		}
 	}
-	return out
+}
+
+// pay settles the difference of a cost to what was booked.
+func (h *hold) pay(c *lateCharge, cost int64) {
+	c.unpaid = false
+	settled := c.charge
+	if settled.Delta = cost - c.charge.Cost; settled.Delta != 0 {
+		h.use.Settle(settled)
+	}
 }
 
 // lateCost reads what an upstream says of a request's cost.

@@ -20,12 +20,17 @@ import (
 // behind the limiter is chosen by path.
 func serving(t *testing.T, h *Handler, http2 bool, behind map[string]caddyhttp.HandlerFunc) *httptest.Server {
 	t.Helper()
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return listening(t, http2, func(w http.ResponseWriter, r *http.Request) {
 		r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, new(caddyhttp.Server))
 		if err := h.ServeHTTP(w, r, behind[r.URL.Path]); err != nil {
 			w.WriteHeader(statusOf(err))
 		}
-	}))
+	})
+}
+
+func listening(t *testing.T, http2 bool, handle http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	server := httptest.NewUnstartedServer(handle)
 	server.Config.ErrorLog = nil
 	if http2 {
 		server.EnableHTTP2 = true
@@ -71,7 +76,8 @@ func TestChargeOnResponse(t *testing.T) {
 		{"returned 401", true, "", fails(caddyhttp.Error(401, errors.New("no")))},
 		{"returned 403", false, "", fails(caddyhttp.Error(403, errors.New("no")))},
 		{"returned error", true, "", fails(errors.New("no"))},
-		{"returned 403 in another error", true, "", fails(fmt.Errorf("so: %w", caddyhttp.Error(403, errors.New("no"))))},
+		{"returned 401 in another error", true, "", fails(fmt.Errorf("so: %w", caddyhttp.Error(401, errors.New("no"))))},
+		{"returned 403 in another error", false, "", fails(fmt.Errorf("so: %w", caddyhttp.Error(403, errors.New("no"))))},
 		{"body alone", false, "", func(w http.ResponseWriter, _ *http.Request) error {
 			_, err := w.Write([]byte("ok"))
 			return err

@@ -267,7 +267,7 @@ func (c *crowd) leaves(v *visit) {
 		a.crashed++
 		return
 	}
-	if v.status != http.StatusUnauthorized {
+	if v.status != http.StatusUnauthorized && v.how != "panic" { // of which the client hears nothing
 		a.failures--
 	}
 	if difference := v.cost - crowdBooked; v.cost >= 0 && difference < 0 {

@@ -138,13 +138,18 @@ func (a *answer) policy(t *attempt) (text string) {
 	if a.all != "" && len(t.zones) == a.zones {
 		return a.all
 	}
-	for i, g := range t.grants[:t.firm] {
-		if d := &t.decisions[i]; d.Own {
-			g = g.ofOwn(d.Quota)
-		}
-		text = appendPolicy(text, g)
+	for i := range t.firm {
+		text = appendPolicy(text, t.policyOf(i))
 	}
 	return text
+}
+
+// policyOf has the policy that holds for the key in a zone.
+func (a *attempt) policyOf(i int) *grant {
+	if d := &a.decisions[i]; d.Own {
+		return a.grants[i].ofOwn(d.Quota)
+	}
+	return a.grants[i]
 }
 
 const policySeparator = ", "

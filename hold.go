@@ -19,6 +19,8 @@ type hold struct {
 	corrections []store.Correction
 	late        []lateCharge
 	strips      []string
+	handler     *Handler
+	errors      *witness // of the answer to the request's error, if that decides on charges
 }
 
 // hold makes the hold of a request that may pass.
@@ -42,19 +44,25 @@ func (a *attempt) orUnheld(held *hold) *hold {
 }
 
 // serve handles the request, and gives back what it held, after a panic too.
-func (h *hold) serve(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+func (h *hold) serve(by *Handler, w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	defer h.release()
 	if len(h.late) == 0 && len(h.strips) == 0 {
 		return next.ServeHTTP(w, r)
 	}
+	h.handler = by
 	return h.watch(w, r, next)
 }
 
 func (h *hold) release() {
-	if h.use.shared != nil {
-		h.use.Settle(h.corrections...)
-		h.use.end()
+	if h.use.shared == nil {
+		return
 	}
+	h.use.Settle(h.corrections...)
+	if h.errors != nil {
+		h.errors.release()
+		return
+	}
+	h.use.end()
 }
 
 // correction gives back all of a charge.
@@ -76,10 +84,10 @@ func (a *attempt) held() (back []store.Correction) {
 	return back
 }
 
-// unserved is what to give back from some check on if the request is not handled: its
-// turn, what it holds, and what only its response would have charged.
-func (a *attempt) unserved(from int) (back []store.Correction) {
-	for i := from; i < len(a.checks); i++ {
+// unserved is what to give back if the request is not handled: its turn, what it holds,
+// and what only its response would have charged.
+func (a *attempt) unserved() (back []store.Correction) {
+	for i := range a.checks {
 		if a.charged(i) && (a.checks[i].Hold != "" || a.decisions[i].Delay > 0 || a.zones[i].ChargeOnResponse != nil) {
 			back = append(back, a.correction(i))
 		}

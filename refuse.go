@@ -3,6 +3,7 @@ package caddyratelimit
 import (
 	"encoding/json"
 	"net/http"
+	"sync"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -52,26 +53,77 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, f *refusal, a *
 // longer to make one than the limiter takes to decide, and logs those of 500 and above
 // at the rate of the requests; and floods are what the limiter is for.
 func (h *Handler) end(w http.ResponseWriter, r *http.Request, status int, err error) error {
-	if h.caught || errorRoutes(r) {
+	if h.errorRoutes(r) {
+		h.speakFirst(r)
 		return caddyhttp.Error(status, err)
 	}
 	w.WriteHeader(status)
 	return nil
 }
 
-// errorRoutes tells whether the server has routes for errors, as handle_errors makes
-// them.
-func errorRoutes(r *http.Request) bool {
-	server, _ := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
-	return server == nil || server.Errors != nil && len(server.Errors.Routes) > 0
+// speakFirst keeps what an upstream says of limits out of what error routes answer.
+func (h *Handler) speakFirst(r *http.Request) {
+	fields := h.answer.fields.names
+	if t := toldBefore(r); t != nil && len(t.fields) > 0 {
+		fields = t.fields
+	}
+	fields = append(fields[:len(fields):len(fields)], fieldRetryAfter)
+	beneath(r, func(inner http.ResponseWriter) http.ResponseWriter {
+		return &writer{ResponseWriterWrapper: caddyhttp.ResponseWriterWrapper{ResponseWriter: inner}, fields: fields}
+	})
 }
 
-// caughtBySubroute tells whether a subroute around the handler has routes for errors,
-// which only JSON can say.
+// errorRoutes reports whether there are routes that errors of this handler may reach: the
+// server's, as handle_errors makes them, or those of a subroute, which only JSON can say.
+func (h *Handler) errorRoutes(r *http.Request) bool {
+	server, _ := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
+	return h.caught || server == nil || server.Errors != nil && len(server.Errors.Routes) > 0 ||
+		len(server.NamedRoutes) > 0 && h.invoked.caught(server)
+}
+
+// caughtBySubroute reports whether a subroute around the handler has routes for errors.
 func caughtBySubroute(ctx caddy.Context) bool {
 	for _, module := range ctx.Modules() {
 		if sub, ok := module.(*caddyhttp.Subroute); ok && sub.Errors != nil {
 			return true
+		}
+	}
+	return false
+}
+
+// invoked tells of subroutes that stand around named routes. Which do shows when all
+// routes of the server are loaded, which is after the handler.
+type invoked struct {
+	once   sync.Once
+	within bool
+}
+
+// caught reports whether the server has a subroute with routes for errors that invokes a
+// named route.
+func (i *invoked) caught(server *caddyhttp.Server) bool {
+	i.once.Do(func() {
+		i.within = catchesInvoked(server.Routes, false)
+		for _, route := range server.NamedRoutes {
+			i.within = i.within || catchesInvoked(caddyhttp.RouteList{*route}, false)
+		}
+	})
+	return i.within
+}
+
+func catchesInvoked(routes caddyhttp.RouteList, within bool) bool {
+	for _, route := range routes {
+		for _, handler := range route.Handlers {
+			switch handler := handler.(type) {
+			case *caddyhttp.Invoke:
+				if within {
+					return true
+				}
+			case *caddyhttp.Subroute:
+				if catchesInvoked(handler.Routes, within || handler.Errors != nil) ||
+					handler.Errors != nil && catchesInvoked(handler.Errors.Routes, within) {
+					return true
+				}
+			}
 		}
 	}
 	return false

@@ -57,6 +57,12 @@ func toldOf(r *http.Request, repl *caddy.Replacer) *told {
 	return t
 }
 
+// toldBefore finds what handlers have told of a request; nil if they have not.
+func toldBefore(r *http.Request) *told {
+	t, _ := caddyhttp.GetVar(r.Context(), toldVar).(*told)
+	return t
+}
+
 // binds tells whether to speak of another zone than before: a dry run says least, and
 // of several others the one that refuses, or has the smallest share left, says most.
 func (t *told) binds(dry, refuses bool, share float64) bool {
@@ -163,8 +169,8 @@ func (t *told) addPolicies(by *answer, a *attempt) {
 		t.policy = by.policy(a)
 		return
 	}
-	for _, g := range a.grants[:a.firm] {
-		if !hasPolicy(t.policy, g) {
+	for i := range a.firm {
+		if g := a.policyOf(i); !hasPolicy(t.policy, g) {
 			t.policy = appendPolicy(t.policy, g)
 		}
 	}

@@ -201,7 +201,7 @@ func (h *Handler) pass(a *attempt, u use, r *http.Request, p *patience) (held *h
 		}
 	}
 	if turn := a.delay(); turn > 0 && !p.sleep(r, turn) {
-		u.Settle(a.unserved(0)...)
+		u.Settle(a.unserved()...)
 		return nil, errLeft
 	}
 	if (a.holds || a.late) && len(a.zones) > 0 {
@@ -210,9 +210,16 @@ func (h *Handler) pass(a *attempt, u use, r *http.Request, p *patience) (held *h
 	return held, nil
 }
 
-// giveUp gives back what dry runs have charged for a request that others refuse.
+// giveUp gives back what dry runs have charged for a request that others refuse: if they
+// were enforced, it would have cost nothing in them either.
 func (a *attempt) giveUp(u use) {
-	if back := a.unserved(a.firm); len(back) > 0 {
+	var back []store.Correction
+	for i := a.firm; i < len(a.checks); i++ {
+		if a.charged(i) {
+			back = append(back, a.correction(i))
+		}
+	}
+	if len(back) > 0 {
 		u.Settle(back...)
 	}
 }

@@ -95,6 +95,10 @@ type Zone struct {
 	// trailer. Default: none.
 	CostHeader string `json:"cost_header,omitempty"`
 
+	// What a request costs if its response is broken off, by the client or the upstream,
+	// before cost_header has come. Default: what was booked as cost.
+	CostBrokenOff *int64 `json:"cost_broken_off,omitempty"`
+
 	// Whether keys may have settings in the store: a limit of their own, an exemption or a
 	// ban, for the whole fleet and from the next request on. Default: false.
 	Overrides bool `json:"overrides,omitempty"`

@@ -1,0 +1,155 @@
+package integration_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// errorPages answers each error with another status than its own, unless it is one.
+const errorPages = `
+	handle_errors 401 {
+		respond "we say 200" 200
+	}
+	handle_errors 404 {
+		respond "we say 401" 401
+	}
+	handle_errors {
+		respond "{err.status_code}"
+	}`
+
+// TestChargesOfErrors: a response is the one that leaves, which error routes make of an
+// error. Where that cannot be seen, the charge stands.
+func TestChargesOfErrors(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, store string) {
+		for name, c := range map[string]struct {
+			options string
+			left    map[string]int64 // of 100, by path
+		}{
+			"seen":     {"", map[string]int64{"/401": 100, "/404": 99, "/403": 100, "/ok": 100, "/written": 99}},
+			"not seen": {"servers {\ntimeouts {\nwrite_idle -1s\n}\n}", map[string]int64{"/401": 99, "/404": 99, "/403": 99, "/ok": 100, "/written": 99}},
+		} {
+			s := startCaddy(t, caddyfile(c.options, `
+				rate_limit {
+					zone failures {
+						key         {header.X-Client}
+						algorithm   fixed_window
+						events      100
+						window      day
+						cost        {header.X-Cost} 1
+						charge on_response {
+							status 401
+						}
+					}
+					`+store+`
+				}
+				error /401 401
+				error /404 404
+				error /403 403
+				respond /written 401
+				respond ok
+				`+errorPages))
+			client := newClient(t, "")
+			for path, status := range map[string]int{"/401": 200, "/404": 401, "/403": 403, "/ok": 200, "/written": 401} {
+				if a := s.get(client, path, "X-Client", name+path); a.status != status {
+					t.Fatalf("%s: status %d, want %d", path, a.status, status)
+				}
+			}
+			for path, left := range c.left {
+				if left == 100 {
+					awaitLeft(t, s, name+", "+path, name+path, left)
+				}
+			}
+			// What was given back for another request afterwards is there, so nothing is on its way.
+			s.get(client, "/ok", "X-Client", name+"the last")
+			awaitLeft(t, s, name+", the last", name+"the last", 100)
+			for path, left := range c.left {
+				awaitLeft(t, s, name+", "+path, name+path, left)
+			}
+		}
+	})
+}
+
+// TestErrorPagesOfUpstreams: what an upstream that makes error pages says of limits of its
+// own is not told to a client that is refused.
+func TestErrorPagesOfUpstreams(t *testing.T) {
+	t.Parallel()
+	b := startBackend(t, func(_ *backend, w http.ResponseWriter, _ *http.Request) {
+		for _, field := range []string{"RateLimit", "RateLimit-Policy", "X-RateLimit-Limit", "Retry-After"} {
+			w.Header().Set(field, "7777")
+		}
+		w.WriteHeader(http.StatusTooManyRequests)
+	})
+	s := startCaddy(t, caddyfile("", `
+		rate_limit {
+			zone pages {
+				events 1
+				window 1h
+			}
+			headers draft-10 x-ratelimit
+		}
+		respond ok
+		handle_errors {
+			reverse_proxy {$UPSTREAM}
+		}`), b.variable())
+	client := newClient(t, "")
+	s.get(client, "/")
+	a := s.get(client, "/")
+	if a.status != http.StatusTooManyRequests || len(b.came()) != 1 {
+		t.Fatalf("status %d; the upstream made %d pages", a.status, len(b.came()))
+	}
+	for _, field := range []string{"RateLimit", "RateLimit-Policy", "X-RateLimit-Limit", "Retry-After"} {
+		if got := a.header.Values(field); len(got) != 1 || got[0] == "7777" {
+			t.Errorf("%s: %q", field, got)
+		}
+	}
+}
+
+// TestInvokedSubroutes: the routes for errors of a subroute answer for the limiters of the
+// named routes that it invokes.
+func TestInvokedSubroutes(t *testing.T) {
+	t.Parallel()
+	s := startCaddy(t, caddyfile("", "respond ok"))
+	limiter := func(zone string) string {
+		return fmt.Sprintf(`{"handler": "rate_limit", "rate_limits": {%q: {"max_events": 1, "window": "1h"}}}`, zone)
+	}
+	const (
+		ok   = `{"handler": "static_response", "body": "ok"}`
+		page = `"errors": {"routes": [{"handle": [{"handler": "static_response", "status_code": "429", "body": "a page"}]}]}`
+	)
+	sub := func(handlers, errors string) string {
+		return fmt.Sprintf(`{"handler": "subroute", "routes": [{"handle": [%s]}]%s}`, handlers, errors)
+	}
+	site := func(path, handler string) string {
+		return fmt.Sprintf(`{"match": [{"path": [%q]}], "handle": [%s]}`, path, handler)
+	}
+	config := fmt.Sprintf(`{"admin": {"listen": "unix/%s", "config": {"persist": false}}, "apps": {"http": {"servers": {"s": {"listen": ["fd/3"], "automatic_https": {"disable": true},
+		"named_routes": {
+			"invoked": {"handle": [%s]}, "nested": {"handle": [%s]}, "inner": {"handle": [%s]}
+		},
+		"routes": [%s, %s, %s]}}}}}`,
+		filepath.Join(s.dir, "admin"), limiter("invoked"), sub(`{"handler": "invoke", "name": "inner"}`, ", "+page), limiter("inner"),
+		site("/invoked", sub(`{"handler": "invoke", "name": "invoked"}, `+ok, ", "+page)),
+		site("/nested", `{"handler": "invoke", "name": "nested"}, `+ok),
+		site("/around", sub(limiter("around")+", "+ok, ", "+page)))
+	if !json.Valid([]byte(config)) {
+		t.Fatal(config)
+	}
+	if err := os.WriteFile(filepath.Join(s.dir, "config.json"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.admin(http.MethodPost, "/load", "application/json", config); err != nil {
+		t.Fatal(err)
+	}
+	client := newClient(t, "")
+	for _, path := range []string{"/invoked", "/nested", "/around"} {
+		waitFor(t, "the new config", func() bool { return s.get(client, path).status == http.StatusTooManyRequests })
+		if a := s.get(client, path); a.body != "a page" {
+			t.Errorf("%s: status %d, body %q, want a page", path, a.status, a.body)
+		}
+	}
+}
