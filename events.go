@@ -45,13 +45,16 @@ func (e *events) emit(name string, data map[string]any) {
 // refused is what an event tells of a refusal.
 func (h *Handler) refused(r *http.Request, f *refusal) map[string]any {
 	data := map[string]any{"zone": f.zone.name, "remote_ip": remoteIP(r), "client_ip": clientIP(r)}
+	if f.tellsWait() {
+		data["wait"] = f.grant.wait(&f.decision)
+	}
 	if f.grant != nil {
-		data["wait"], data["limit"] = f.grant.wait(&f.decision), f.decision.Quota
+		data["limit"] = f.decision.Quota
 	} else {
 		data["reason"], data["status"] = f.err.Error(), f.status
 	}
 	if h.logsKey() {
-		data["key"] = f.key
+		data["key"] = clipped(f.key)
 	}
 	return data
 }

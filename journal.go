@@ -8,9 +8,11 @@ import (
 )
 
 // journal remembers which keys people have heard of lately, so that a flood is told of
-// once per key and window. It has a fixed size: when it is full, keys that are new go
-// untold, and are counted all the same. Keys are kept as hashes with a secret seed.
+// once per key and window, and of not more than some keys a second. It has a fixed size:
+// when it is full, keys that are new go untold, and are counted all the same. Keys are kept
+// as hashes with a secret seed.
 type journal struct {
+	pace     pace
 	zones    []*Zone
 	seed     maphash.Seed
 	shards   [journalShards]journalShard
@@ -24,6 +26,9 @@ const (
 
 	// journalKeys is how many keys a shard remembers; all together take about 3 MB.
 	journalKeys = 1024
+
+	// journalPace is how many keys are told of in a second.
+	journalPace = 50
 
 	// journalPause is how often it is looked which windows have closed.
 	journalPause = 2 * time.Second
@@ -72,11 +77,39 @@ func (j *journal) first(f *refusal) bool {
 	case shard.told == nil:
 		shard.told = make(map[uint64]entry)
 	}
+	// Of bans each is told: refusals that begin one are few.
+	tell := f.begins || j.pace.may(now)
+	if !tell {
+		e.silent++
+	}
 	// What an entry kept silent in the window before is told of with this one's.
 	shard.told[hash] = entry{until: now + f.quietFor(), silent: e.silent, subject: uint32(subject)}
 	shard.mu.Unlock()
 	j.arm()
-	return true
+	return tell
+}
+
+// pace is a second and how often something was done in it.
+type pace struct{ atomic.Int64 }
+
+const paceBits = 16 // of the number
+
+// may reports whether it may be done once more.
+func (p *pace) may(now time.Duration) bool {
+	for {
+		was, next := p.Load(), int64(now/time.Second)<<paceBits
+		switch {
+		case was>>paceBits != next>>paceBits:
+			next++
+		case was&(1<<paceBits-1) >= journalPace:
+			return false
+		default:
+			next = was + 1
+		}
+		if p.CompareAndSwap(was, next) {
+			return true
+		}
+	}
 }
 
 // arm has the windows that close looked for. There is no timer while there are none.

@@ -73,9 +73,9 @@ func (h *Handler) log(r *http.Request, f *refusal) {
 	}
 	fields := make([]zap.Field, 1, 7)
 	fields[0] = zap.String("zone", f.zone.name)
-	if f.grant != nil {
+	if f.tellsWait() {
 		fields = append(fields, zap.Duration("wait", f.grant.wait(&f.decision)))
-	} else {
+	} else if f.grant == nil {
 		fields = append(fields, zap.String("reason", f.err.Error()), zap.Int("status", f.status))
 	}
 	fields = append(fields, zap.String("remote_ip", remoteIP(r)), zap.String("client_ip", clientIP(r)))
@@ -89,6 +89,12 @@ func (h *Handler) log(r *http.Request, f *refusal) {
 		fields = append(fields, zap.String("key", clipped(f.key)))
 	}
 	c.Write(fields...)
+}
+
+// tellsWait reports whether it is known how long the refusal holds. When a slot comes back
+// nobody knows.
+func (f *refusal) tellsWait() bool {
+	return f.grant != nil && (!f.grant.lends || f.decision.Banned)
 }
 
 // logSilent writes how many refusals were not logged, if only first ones are.
