@@ -15,6 +15,9 @@ const (
 	// heartbeat keeps a stream alive on which nothing happens.
 	heartbeat = 15 * time.Second
 
+	// streamPatience is how long an event may take to be sent.
+	streamPatience = 5 * time.Second
+
 	usualRate = 100
 	mostRate  = 1000
 )
@@ -48,6 +51,10 @@ func streamDecisions(c *adminCall) error {
 	text := []byte(": decisions follow\n\n")
 	end := endOf(c.request)
 	for {
+		// One that does not read must not keep its place for ever.
+		if err := control.SetWriteDeadline(time.Now().Add(streamPatience)); err != nil {
+			return nil // the answer has begun, so there is nobody to tell
+		}
 		if _, err := c.Write(text); err != nil {
 			return nil // the client has left
 		}

@@ -1,0 +1,48 @@
+package integration_test
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestViewersThatDoNotRead lose their places to others.
+func TestViewersThatDoNotRead(t *testing.T) {
+	t.Parallel()
+	s := startCaddy(t, byQuery(memory))
+	watch := func() (*bufio.Reader, string) {
+		conn, err := net.Dial("unix", filepath.Join(s.dir, "admin"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		if _, err := io.WriteString(conn, "GET /rate_limit/decisions?rate=1000 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		from := bufio.NewReaderSize(conn, 16)
+		status, err := from.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		return from, strings.TrimSpace(status)
+	}
+	for i := range 16 {
+		if _, status := watch(); status != "HTTP/1.1 200 OK" {
+			t.Fatalf("viewer %d: %s", i, status)
+		}
+	}
+	if _, status := watch(); status != "HTTP/1.1 503 Service Unavailable" {
+		t.Fatalf("one too many: %s", status)
+	}
+	client := newClient(t, "")
+	waitFor(t, "a place of those who do not read", func() bool {
+		for range 200 {
+			s.get(client, withKey(strings.Repeat("k", 900)))
+		}
+		_, status := watch()
+		return status == "HTTP/1.1 200 OK"
+	})
+}
