@@ -3,7 +3,6 @@ package caddyratelimit
 import (
 	"time"
 
-	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -36,18 +35,6 @@ func (a *attempt) localize(instances int, took time.Duration, all bool) {
 	})
 	for i := range a.checks {
 		c := &a.checks[i]
-		share := c.Rule.Share(instances)
-		if whole := quota(c.Rule.Limit()); c.Cost <= whole {
-			c.Cost = min(c.Cost, quota(share.Limit())) // what fits the whole takes all of the share
-		}
-		c.Rule = share
+		c.Rule = c.Rule.Share(instances)
 	}
-}
-
-// quota is what a limit lets one client have at once.
-func quota(l algorithms.Limit) int64 {
-	if l.Burst > 0 && l.Events > 0 {
-		return l.Burst
-	}
-	return l.Events
 }

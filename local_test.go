@@ -86,15 +86,22 @@ func TestSlotsGoBackWhereTheyCameFrom(t *testing.T) {
 	}
 }
 
-// TestShareOfACost: what fits the limit fits a share of it, once.
+// TestShareOfACost: a cost that does not fit the share is refused, or ten Caddys would
+// admit four times the limit together.
 func TestShareOfACost(t *testing.T) {
 	h := provision(t, config(t), `{"on_store_error": "local", "instances": 10, "rate_limits": {
-		"costly": {"max_events": 50, "window": "1h", "cost": 20}
+		"costly": {"max_events": 50, "window": "1h", "cost": "{http.request.header.Cost}"}
 	}}`)
 	fail(t, h)
-	for i, want := range []int{200, 429} {
-		if status, _ := serve(t, h, "203.0.113.7:1"); status != want {
-			t.Errorf("request %d: %d, want %d", i+1, status, want)
+	for i, c := range []struct {
+		cost string
+		want int
+	}{{"20", 429}, {"6", 429}, {"5", 200}, {"1", 429}} {
+		w := httptest.NewRecorder()
+		r := request(w, "203.0.113.7:1")
+		r.Header.Set("Cost", c.cost)
+		if err := h.ServeHTTP(w, r, passing); err != nil || w.Code != c.want {
+			t.Errorf("request %d of cost %s: %d, %v; want %d", i+1, c.cost, w.Code, err, c.want)
 		}
 	}
 }
