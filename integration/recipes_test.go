@@ -99,12 +99,13 @@ var recipes = map[string]struct {
 	"Tokens of a language model": {
 		asks: []ask{
 			{path: "/", want: "401"},
-			{path: "/", header: []string{"X-User", "modest", "X-Use", "100"}, want: "200*300", settles: true},
+			{path: "/", header: []string{"X-Api-Key", "made-up"}, want: "403"},
+			{path: "/", header: []string{"X-Api-Key", "key-of-alice", "X-Use", "100"}, want: "200*300", settles: true},
 		},
 		test: func(t *testing.T, s *server, _ *backend) {
 			client := newClient(t, "")
 			ask := func(user, use string) (status int, left int64) {
-				a := s.get(client, "/", "X-User", user, "X-Use", use)
+				a := s.get(client, "/", "X-Api-Key", user, "X-Use", use)
 				if a.header.Get("X-Tokens-Used") != "" {
 					t.Fatal("the client is told what the upstream said")
 				}
@@ -116,20 +117,20 @@ var recipes = map[string]struct {
 			}
 			used := int64(300 * 100)
 			waitFor(t, "what was booked and not used", func() bool {
-				_, left := ask("modest", "100")
+				_, left := ask("key-of-alice", "100")
 				used += 100
 				return left == 100_000-(used-100)-500
 			})
 			for range 2 {
-				if status, _ := ask("greedy", "60000"); status != http.StatusOK {
+				if status, _ := ask("key-of-bob", "60000"); status != http.StatusOK {
 					t.Fatalf("status %d", status)
 				}
 			}
 			waitFor(t, "what was used and not booked", func() bool {
-				status, _ := ask("greedy", "1")
+				status, _ := ask("key-of-bob", "1")
 				return status == http.StatusTooManyRequests
 			})
-			if status, _ := ask("modest", "1"); status != http.StatusOK {
+			if status, _ := ask("key-of-alice", "1"); status != http.StatusOK {
 				t.Errorf("another user: status %d", status)
 			}
 		},
@@ -155,9 +156,9 @@ var recipes = map[string]struct {
 	}},
 	"A quota a day by plan": {asks: []ask{
 		{path: "/", want: "401"},
-		{path: "/", header: []string{"X-User", "alice"}, want: "200*20 429"},
-		{path: "/", header: []string{"X-User", "bob"}, want: "200*30"},
-		{path: "/", header: []string{"X-User", "mallory"}, want: "200*20 429"},
+		{path: "/", header: []string{"X-Api-Key", "key-of-alice"}, want: "200*20 429"},
+		{path: "/", header: []string{"X-Api-Key", "key-of-bob"}, want: "200*30"},
+		{path: "/", header: []string{"X-Api-Key", "made-up"}, want: "403"},
 	}},
 	"One limit over many sites": {asks: []ask{
 		{path: "/", host: "one.example.com", want: "200*6"},
