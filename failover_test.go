@@ -133,7 +133,7 @@ func TestDenyReachesErrorRoutes(t *testing.T) {
 	server := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	server.Errors = &caddyhttp.HTTPErrorConfig{Routes: caddyhttp.RouteList{{}}}
 	var handlerErr caddyhttp.HandlerError
-	if err := new(Handler).deny(w, r); !errors.As(err, &handlerErr) || handlerErr.StatusCode != 503 {
+	if err := (&Handler{answer: new(answer)}).deny(w, r); !errors.As(err, &handlerErr) || handlerErr.StatusCode != 503 {
 		t.Errorf("got %v, want an error of status 503", err)
 	}
 	if w.Header().Get("Retry-After") != "1" {

@@ -12,7 +12,7 @@ import (
 // when it is full, keys that are new go untold, and are counted all the same. Keys are kept
 // as hashes with a secret seed.
 type journal struct {
-	pace     pace
+	paces    [topics]pace
 	zones    []*Zone
 	seed     maphash.Seed
 	shards   [journalShards]journalShard
@@ -27,7 +27,7 @@ const (
 	// journalKeys is how many keys a shard remembers; all together take about 3 MB.
 	journalKeys = 1024
 
-	// journalPace is how many keys are told of in a second.
+	// journalPace is how many keys are told of in a second, of each topic.
 	journalPace = 50
 
 	// journalPause is how often it is looked which windows have closed.
@@ -78,7 +78,7 @@ func (j *journal) first(f *refusal) bool {
 		shard.told = make(map[uint64]entry)
 	}
 	// Of bans each is told: refusals that begin one are few.
-	tell := f.begins || j.pace.may(now)
+	tell := f.begins || j.paces[f.topic()].may(now)
 	if !tell {
 		e.silent++
 	}
