@@ -30,7 +30,7 @@ func policed(t *testing.T, ctx caddy.Context, options string) (*Handler, *observ
 		"quota": {"match": [{"path": ["/quota"]}], "max_events": "{http.vars.quota}", "window": "1h", "invalid_limit": 422},
 		"plan": {"match": [{"path": ["/plan"]}], "plan": {"of": "{http.vars.plan}", "reject": 402, "plans": {
 			"free": {"max_events": 1, "window": "1h"}, "staff": {"unlimited": true}}}},
-		"shed": {"match": [{"path": ["/shed"]}], "algorithm": "concurrency", "max_events": 1, "reserve": {"percent": 50, "match": [{"header": {"Pay": ["*"]}}]}},
+		"shed": {"match": [{"path": ["/shed"]}], "algorithm": "concurrency", "max_events": 2, "cost": 2, "reserve": {"percent": 50, "match": [{"header": {"Pay": ["*"]}}]}},
 		"dry": {"match": [{"path": ["/dry"]}], "max_events": 1, "window": "1h", "dry_run": true, "block": [{"header": {"Bad": ["*"]}}]}
 	}}`)
 	core, logs := observer.New(zapcore.InfoLevel)
@@ -64,7 +64,7 @@ func TestOutcomesOfPolicies(t *testing.T) {
 		{"/plan", "plan=free", 200, "true plan free 0|?", "allowed allowed", ""},
 		{"/plan", "plan=free", 429, "false plan free 0|plan", "not_charged refused", "rate limit exceeded"},
 		{"/plan", "plan=staff", 200, "true a all  93|?", "allowed exempt", ""},
-		{"/shed", "", 503, "false shed  0|shed", "not_charged shed", "rate limit exceeded"},
+		{"/shed", "", 503, "false shed  1|shed", "not_charged shed", "rate limit exceeded"},
 		{"/shed", "Pay", 200, "true shed  0|?", "allowed allowed", ""},
 		{"/dry", "", 200, "true a all  91|", "allowed allowed", ""},
 		{"/dry", "", 200, "true a all  90|dry", "allowed dry_run", "rate limit exceeded (dry run)"},
