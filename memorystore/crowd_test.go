@@ -3,7 +3,6 @@ package memorystore_test
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -186,40 +185,4 @@ func TestOptions(t *testing.T) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
-}
-
-// TestBytesPerKey measures what a key takes. The bound is generous: maps grow in steps.
-func TestBytesPerKey(t *testing.T) {
-	for _, name := range algorithms.Names() {
-		n := uint64(200_000)
-		if name == "concurrency" {
-			n = 20_000 // it holds pointers, which the garbage collector follows
-		}
-		s, _ := openWith(t, memorystore.Options{})
-		rule := storetest.Rule(t, "zone", name, storetest.Limit(name, 1000, time.Hour))
-		before := heap()
-		for i := range n {
-			take(t, s, rule, fmt.Sprint(i))
-		}
-		each := (heap() - before) / n
-		t.Logf("%s: %d bytes a key", name, each)
-		most := uint64(160)
-		if name == "sliding_window_log" {
-			most = 200
-		} else if name == "concurrency" {
-			most = 800
-		}
-		if each > most {
-			t.Errorf("%s: %d bytes a key, want at most %d", name, each, most)
-		}
-		runtime.KeepAlive(s)
-	}
-}
-
-func heap() uint64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
 }

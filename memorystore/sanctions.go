@@ -81,7 +81,7 @@ func (s *Store) decide(t *ticket, now int64) algorithms.Decision {
 	var id stateID
 	if ban != nil && left == 0 {
 		in, id = s.beside(c.Rule, c.Key, banPlace)
-		left = ban.Left(in.numbers[id].state, now)
+		left = ban.Left(in.bans[id].state, now)
 	}
 	d := t.decide(s, now, c.Cost)
 	if ban != nil && left == 0 && !d.Allowed {
@@ -100,12 +100,15 @@ func (s *Store) decide(t *ticket, now int64) algorithms.Decision {
 // refused counts a refusal, and tells how long the ban is that begins with it. Without
 // room for another key nobody new is banned.
 func (s *Store) refused(b *store.Ban, in *shard, id stateID, now int64) (left int64) {
-	kept, ok := in.numbers[id]
-	if !ok && in.full(s.maxKeys()/shards, now) {
+	kept, ok := in.bans[id]
+	if !ok && in.fullOfBans(s.maxKeys()/shards, now) {
 		return 0
 	}
+	if in.bans == nil {
+		in.bans = make(map[stateID]number)
+	}
 	state, left, life := b.Refused(kept.state, now, 0)
-	in.numbers[id] = number{state: state, expires: now + life}
+	in.bans[id] = number{state: state, expires: now + life}
 	return left
 }
 
@@ -160,6 +163,6 @@ func (s *Store) Pardon(_ context.Context, rule *store.Rule, key string) error {
 	if kept, ok := shard.settings[id]; ok && kept.own.Kind == store.KindBanned {
 		delete(shard.settings, id)
 	}
-	delete(shard.numbers, ban)
+	delete(shard.bans, ban)
 	return nil
 }

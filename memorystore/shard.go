@@ -17,6 +17,7 @@ type shard struct {
 	numbers  map[stateID]number
 	logs     map[stateID]record
 	leases   map[stateID]lent
+	bans     map[stateID]number  // nil until there is one; not of the keys that are bounded
 	settings map[stateID]setting // nil until there is one
 	peak     int                 // most keys since the maps were made, for maps do not shrink
 	swept    int64               // when, and how long that took
@@ -53,33 +54,41 @@ func (s *shard) init() {
 
 func (s *shard) size() int { return len(s.numbers) + len(s.logs) + len(s.leases) }
 
-// full says that there is no room for another key. A shard that seems full is swept
-// first, but not more often than pays: what a flood brings expires much later, and all
-// shards together must not sweep for more than a twentieth of a processor.
+// full says that there is no room for another key. A shard that seems full is swept first.
 func (s *shard) full(maxKeys int, now int64) bool {
+	return s.size() >= maxKeys && (!s.tidy(now) || s.size() >= maxKeys)
+}
+
+// fullOfBans says the same of bans. There may be one for each key.
+func (s *shard) fullOfBans(maxKeys int, now int64) bool {
+	return len(s.bans) >= maxKeys && (!s.tidy(now) || len(s.bans) >= maxKeys)
+}
+
+// tidy sweeps the shard, and tells whether it did: not more often than pays. What a flood
+// brings expires much later, and all shards together must not sweep for more than a
+// twentieth of a processor.
+func (s *shard) tidy(now int64) bool {
 	const leastPause = 100_000 // microseconds
-	if s.size() < maxKeys {
+	if since := now - s.swept; since >= 0 && since < max(leastPause, s.took*shards*20) {
 		return false
 	}
-	if since := now - s.swept; since >= 0 && since < max(leastPause, s.took*shards*20) {
-		return true
-	}
 	s.sweep(now)
-	return s.size() >= maxKeys
+	return true
 }
 
 // sweep drops what has expired.
 func (s *shard) sweep(now int64) {
 	start := time.Now()
 	defer func() { s.took = time.Since(start).Microseconds() }()
-	s.peak = max(s.peak, s.size())
+	s.peak = max(s.peak, s.size()+len(s.bans))
 	drop(s.numbers, now)
 	drop(s.logs, now)
 	drop(s.leases, now)
+	drop(s.bans, now)
 	drop(s.settings, now)
 	s.swept = now
-	if size := s.size(); s.peak > 64 && size < s.peak/4 {
-		s.numbers, s.logs, s.leases, s.peak = moved(s.numbers), moved(s.logs), moved(s.leases), size
+	if size := s.size() + len(s.bans); s.peak > 64 && size < s.peak/4 {
+		s.numbers, s.logs, s.leases, s.bans, s.peak = moved(s.numbers), moved(s.logs), moved(s.leases), moved(s.bans), size
 	}
 }
 

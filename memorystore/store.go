@@ -186,7 +186,7 @@ func (s *Store) renew() {
 func (s *Store) Reset(_ context.Context, rule *store.Rule, key string) error {
 	_, ban := s.beside(rule, key, banPlace)
 	s.each(&store.Check{Rule: rule, Key: key}, func(shard *shard, id stateID) {
-		delete(shard.numbers, ban)
+		delete(shard.bans, ban)
 		delete(shard.numbers, id)
 		delete(shard.logs, id)
 		delete(shard.leases, id)

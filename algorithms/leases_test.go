@@ -1,0 +1,70 @@
+package algorithms_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+)
+
+// TestLeases compares leases with a slice of them, up to some more than have an index.
+func TestLeases(t *testing.T) {
+	type held struct {
+		hold       string
+		ends, cost int64
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		var leases algorithms.Leases
+		var slice []held
+		params := algorithms.Params{1_000_000, 1000}
+		now := int64(1_000_000)
+		holds := rapid.SampledFrom([]int{3, 20, 60}).Draw(t, "holds")
+		for range rapid.IntRange(1, 300).Draw(t, "steps") {
+			hold := fmt.Sprint(rapid.IntRange(0, holds).Draw(t, "hold"))
+			is := func(h held) bool { return h.hold == hold }
+			switch rapid.IntRange(0, 9).Draw(t, "do") {
+			case 0:
+				now += rapid.SampledFrom([]int64{-300, 1, 100, 999, 1001}).Draw(t, "gap")
+			case 1, 2, 3:
+				i := slices.IndexFunc(slice, is)
+				cost := rapid.Int64Range(1, 3).Draw(t, "at most")
+				back := i >= 0 && slice[i].cost <= cost
+				if got := leases.GiveBack(hold, cost); got != back {
+					t.Fatalf("given back: %v, want %v", got, back)
+				}
+				if back {
+					slice = slices.Delete(slice, i, i+1)
+				}
+			case 4:
+				clone := leases.Clone()
+				clone.GiveBack(hold, 3)
+				algorithms.Concurrency{}.Lend(clone, params, now, 2, "another")
+			default:
+				cost := rapid.Int64Range(1, 3).Draw(t, "cost")
+				algorithms.Concurrency{}.Lend(&leases, params, now, cost, hold)
+				slice = slices.DeleteFunc(slice, func(h held) bool { return h.ends <= now || is(h) })
+				slice = append(slice, held{hold, now + params[1], cost})
+			}
+			if leases.Len() != len(slice) {
+				t.Fatalf("%d holds, want %d", leases.Len(), len(slice))
+			}
+			live, soonest, latest := int64(0), int64(0), int64(0)
+			for _, h := range slice {
+				if h.ends > now {
+					live += h.cost
+					latest = max(latest, h.ends-now)
+					if soonest == 0 || h.ends-now < soonest {
+						soonest = h.ends - now
+					}
+				}
+			}
+			d := algorithms.Concurrency{}.Decide(&leases, params, now, 0)
+			if d.Remaining != params[0]-live || d.NextAfter.Microseconds() != soonest || d.ResetAfter.Microseconds() != latest {
+				t.Fatalf("%+v, want %d held, the first for %d µs and the last for %d", d, live, soonest, latest)
+			}
+		}
+	})
+}
