@@ -32,7 +32,7 @@ func TestBackWithoutARequest(t *testing.T) {
 			var all sync.WaitGroup
 			for range 16 {
 				all.Go(func() {
-					for s.Breaker() == store.BreakerClosed { // it may be half-open for as long as Redis is away
+					for s.Breaker() == store.BreakerClosed {
 						_ = ask()
 					}
 				})

@@ -32,6 +32,10 @@ type breaker struct {
 	open  atomic.Bool
 	cause atomic.Pointer[error]
 
+	// hung is when the last timeout was that counted, in nanoseconds since epoch.
+	hung  atomic.Int64
+	epoch time.Time
+
 	// opened is told when the breaker opens, with the circuit's lock held.
 	opened func()
 
@@ -40,7 +44,7 @@ type breaker struct {
 }
 
 func newBreaker() *breaker {
-	b := &breaker{opened: func() {}}
+	b := &breaker{epoch: time.Now(), opened: func() {}}
 	b.blame(errors.New("no call has been made"))
 	b.circuit = gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
 		Timeout:     openFor,
@@ -54,7 +58,7 @@ func newBreaker() *breaker {
 		},
 		IsExcluded: func(err error) bool {
 			// These say nothing about Redis.
-			return errors.Is(err, store.ErrClosed) || errors.Is(err, context.Canceled)
+			return errors.Is(err, store.ErrClosed) || errors.Is(err, context.Canceled) || errors.As(err, new(sameHangError))
 		},
 		OnStateChange: func(_ string, _, to gobreaker.State) {
 			switch to {
@@ -108,11 +112,31 @@ func (b *breaker) probe(call func() error) {
 // run makes a call, unless the breaker is open. The call's result is for the circuit,
 // which wants one.
 func (b *breaker) run(call func() (struct{}, error)) error {
-	_, err := b.circuit.Execute(call)
+	begun := int64(time.Since(b.epoch))
+	_, err := b.circuit.Execute(func() (struct{}, error) {
+		none, err := call()
+		if err != nil && Kind(err) == KindTimeout && !b.hangs(begun) {
+			err = sameHangError{err}
+		}
+		return none, err
+	})
 	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
 		return *b.cause.Load()
 	}
 	return err
+}
+
+// sameHangError is the timeout of a call that was under way when another one's time was
+// over. A moment in which all stands still, here or there, may end several calls at once;
+// it counts as one.
+type sameHangError struct{ error }
+
+func (e sameHangError) Unwrap() error { return e.error }
+
+// hangs reports whether a timeout counts, of a call begun then.
+func (b *breaker) hangs(begun int64) bool {
+	last := b.hung.Load()
+	return begun >= last && b.hung.CompareAndSwap(last, int64(time.Since(b.epoch)))
 }
 
 // failing tells whether the last call has failed.
@@ -120,8 +144,14 @@ func (b *breaker) failing() bool {
 	return b.circuit.State() != gobreaker.StateClosed || b.circuit.Counts().ConsecutiveFailures > 0
 }
 
-// state is closed, open or half-open.
-func (b *breaker) state() string { return b.circuit.State().String() }
+// state is closed, open, or half-open while a probe is under way.
+func (b *breaker) state() string {
+	state := b.circuit.State()
+	if state == gobreaker.StateHalfOpen && !b.probed() {
+		return store.BreakerOpen
+	}
+	return state.String()
+}
 
 func (b *breaker) blame(err error) {
 	err = fmt.Errorf("%w: %w", store.ErrUnavailable, err)

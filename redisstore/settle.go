@@ -259,7 +259,7 @@ func (l *lane) answers(ctx context.Context) error {
 	if !l.breaker.failing() {
 		return nil
 	}
-	if l.breaker.state() == store.BreakerOpen {
+	if l.breaker.open.Load() && !l.breaker.due() {
 		return *l.breaker.cause.Load()
 	}
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
