@@ -38,12 +38,28 @@ func (l *lane) connect() {
 	}()
 }
 
+// prepare makes ready what the first decisions need, if Redis is there: it sends the script,
+// and makes the connections to a Redis that is far.
+func (l *lane) prepare() {
+	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
+	defer cancel()
+	c := newCall()
+	defer c.free()
+	if replied(l.process(ctx, redis.NewStringCmd(ctx, c.arguments("eval", l.script.Load().text)...), false)) {
+		_ = l.ping(ctx, l.client)
+		l.link()
+	}
+}
+
 // mend returns when Redis answers and the breaker is closed, or false when the lane is.
 func (l *lane) mend() bool {
 	for {
 		answered, err := l.reach()
 		if errors.Is(err, store.ErrClosed) {
 			return false
+		}
+		if answered {
+			l.link()
 		}
 		if answered && l.breaker.due() {
 			l.breaker.probe(l.charges)
@@ -68,13 +84,11 @@ func (l *lane) reach() (answered bool, err error) {
 	c := newCall()
 	defer c.free()
 	err = l.evaluate(ctx, c, false)
-	if err == nil {
-		return true, nil
-	}
 	switch Kind(err) {
 	case KindTimeout, KindRefused, KindNetwork:
 		return false, err
 	}
+	_ = l.ping(ctx, l.client) // now that there is a connection, it tells how far Redis is
 	return true, err
 }
 

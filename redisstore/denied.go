@@ -25,6 +25,7 @@ const (
 // A nil one remembers nothing.
 type denied struct {
 	most   time.Duration
+	moment time.Duration // how long a refusal was over just now
 	epoch  time.Time
 	seeds  [2]maphash.Seed
 	size   atomic.Int64
@@ -50,14 +51,15 @@ type refusal struct {
 	received time.Duration
 	decision algorithms.Decision
 	asked    chan struct{} // see turn
+	brief    bool          // was over when it was received: nobody takes turns at it
 	untold   int64         // how many were refused because of it, where that may lead to a ban
 }
 
-func newDenied(most time.Duration) *denied {
+func newDenied(most, moment time.Duration) *denied {
 	if most <= 0 {
 		return nil
 	}
-	d := &denied{most: most, epoch: time.Now(), seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}}
+	d := &denied{most: most, moment: moment, epoch: time.Now(), seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}}
 	for i := range d.shards {
 		d.shards[i].known = make(map[deniedID]refusal)
 	}
@@ -91,21 +93,46 @@ func (d *denied) refuses(c *store.Check, p *store.Prepared, now time.Duration, t
 		}
 	}
 	if over && c.Cost >= r.cost {
-		t.take(shard, id, r)
+		t.take(shard, id, r, now, now-r.until <= d.moment)
 	}
 	shard.mu.Unlock()
 	if !ok || over || c.Cost < r.cost {
 		return algorithms.Decision{}, false
 	}
-	// Redis decided before the answer was received: told from then, no wait is too short.
-	elapsed := now - r.received
-	if r.decision.RetryAfter != algorithms.Never {
-		r.decision.RetryAfter -= elapsed
+	return r.at(now), true
+}
+
+// at is the decision as it is told at a time: Redis decided before the answer was received,
+// so told from then, no wait is too short.
+func (r *refusal) at(now time.Duration) algorithms.Decision {
+	d, elapsed := r.decision, now-r.received
+	if d.RetryAfter != algorithms.Never {
+		d.RetryAfter -= elapsed
 	}
-	r.decision.NextAfter = max(0, r.decision.NextAfter-elapsed)
-	r.decision.ResetAfter = max(0, r.decision.ResetAfter-elapsed)
-	r.decision.At += elapsed.Microseconds()
-	return r.decision, true
+	d.NextAfter = max(0, d.NextAfter-elapsed)
+	d.ResetAfter = max(0, d.ResetAfter-elapsed)
+	d.At += elapsed.Microseconds()
+	return d
+}
+
+// lately finds a refusal of a check that held until a moment before the request came, if
+// nothing has been heard of the key since. What is told is to come again after a while.
+func (d *denied) lately(c *store.Check, p *store.Prepared, came time.Duration) (algorithms.Decision, bool) {
+	shard, id := d.place(p, c.Key)
+	shard.mu.Lock()
+	r, ok := shard.known[id]
+	shard.mu.Unlock()
+	// One of which something was given back has no until.
+	if !ok || c.Cost < r.cost || r.until == 0 || came > max(r.received+d.most, r.until+d.moment) {
+		return algorithms.Decision{}, false
+	}
+	decision := r.at(d.now())
+	if decision.RetryAfter != algorithms.Never {
+		decision.RetryAfter = max(decision.RetryAfter, d.moment)
+	}
+	decision.NextAfter = max(decision.NextAfter, d.moment)
+	decision.ResetAfter = max(decision.ResetAfter, d.moment)
+	return decision, true
 }
 
 // learn takes note of what Redis has decided on a check that was sent at a time. Charged
@@ -132,9 +159,7 @@ func (d *denied) learn(c *store.Check, p *store.Prepared, decision algorithms.De
 		// As long as refusals are counted from the one that Redis has heard of.
 		r.until = min(r.until, sent+c.Sanctions.Ban.Within/2)
 	}
-	if r.until <= now {
-		return
-	}
+	r.brief = r.until <= now
 	shard, id := d.place(p, c.Key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
@@ -143,7 +168,7 @@ func (d *denied) learn(c *store.Check, p *store.Prepared, decision algorithms.De
 	case !ok:
 		d.makeRoom(shard)
 		d.size.Add(1)
-	case now < known.until && (known.cost < r.cost || known.cost == r.cost && known.until > r.until):
+	case now < known.until && (r.brief || known.cost < r.cost || known.cost == r.cost && known.until > r.until):
 		return // it refuses more, or is of a request that was sent later
 	}
 	r.untold = known.untold

@@ -74,10 +74,13 @@ func (l *lane) evalsha(ctx context.Context, c *call) *redis.StringCmd {
 func (l *lane) process(ctx context.Context, cmd redis.Cmder, asking bool) error {
 	var err error
 	if asking {
-		_, _ = l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		_, _ = l.pipelined(ctx, func(p redis.Pipeliner) error {
 			return errors.Join(p.Do(ctx, "asking").Err(), p.Process(ctx, cmd))
 		})
 		err = cmd.Err()
+	} else if link := l.links.take(); link != nil {
+		err = link.Process(ctx, cmd)
+		l.unlink(link, err)
 	} else {
 		err = l.client.Process(ctx, cmd)
 	}
@@ -93,6 +96,23 @@ func (l *lane) guarded(ctx context.Context, cmd redis.Cmder, asking bool) error 
 		return err
 	}
 	return l.breaker.run(func() (struct{}, error) { return struct{}{}, l.process(ctx, cmd, asking) })
+}
+
+// pipelined sends several commands at once.
+func (l *lane) pipelined(ctx context.Context, fn func(redis.Pipeliner) error) (cmds []redis.Cmder, err error) {
+	link := l.links.take()
+	if link == nil {
+		return l.client.Pipelined(ctx, fn)
+	}
+	cmds, err = link.Pipelined(ctx, fn)
+	broken := err
+	for _, cmd := range cmds { // the first may have been refused, and the connection have broken later
+		if !replied(cmd.Err()) {
+			broken = cmd.Err()
+		}
+	}
+	l.unlink(link, broken)
+	return cmds, err
 }
 
 // closedOr calls the closing of a client what callers know it by.

@@ -49,7 +49,7 @@ type question struct {
 	single bool // shares no call with questions of other keys
 	shared bool // was in a call with other questions
 
-	since          time.Duration // when it was asked
+	since, until   time.Duration // when it was asked, and how long its caller waits
 	next           *question     // of those that wait for a call
 	before, behind *question     // see outstanding
 	listed         bool

@@ -49,6 +49,26 @@ func (s *Store) remembered(checks []store.Check, decisions []algorithms.Decision
 	return left
 }
 
+// standIn decides a request that could not be answered in time, if one of its checks was
+// refused a moment before it came: rather that than let through what is over its limit
+// because many ask at once. What would be refused for the sake of that check is not looked
+// at, and what stands apart is left alone.
+func (s *Store) standIn(checks []store.Check, decisions []algorithms.Decision, known *settled, came time.Duration) bool {
+	refused := false
+	for i := range checks {
+		c := &checks[i]
+		if known.has(i) {
+			continue
+		}
+		decisions[i] = algorithms.Decision{Allowed: true, Exempt: c.Apart}
+		if d, ok := s.denied.lately(c, c.Rule.At(s.date(c.Rule)), came); ok {
+			decisions[i] = d
+			refused = refused || !c.Apart
+		}
+	}
+	return refused
+}
+
 // remember takes note of what Redis has just decided.
 func (s *Store) remember(q *question, checks []store.Check, sent time.Duration) {
 	now := s.denied.now()

@@ -25,7 +25,7 @@ func (s *Store) askSlot(ctx context.Context, q *question) error {
 	if err == nil {
 		err = l.askNode(ctx, q, false)
 	}
-	if err == nil || errors.Is(err, store.ErrFull) { // another node would not have more room
+	if err == nil || errors.Is(err, store.ErrFull) || errors.Is(err, errLate) { // another node would not have more room or time
 		return err
 	}
 	s.topology.suspect()
@@ -40,9 +40,11 @@ func (s *Store) askSlot(ctx context.Context, q *question) error {
 // askNode has a question answered by a node, unless that is known not to answer.
 func (l *lane) askNode(ctx context.Context, q *question, asking bool) error {
 	if l.breaker.open.Load() {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, l.timeout)
-		defer cancel()
+		if l.breaker.probed() {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, l.timeout)
+			defer cancel()
+		}
 		if err := l.breaker.refuses(ctx); err != nil {
 			return err
 		}
@@ -55,7 +57,7 @@ func (l *lane) askNode(ctx context.Context, q *question, asking bool) error {
 		q.single = true
 		err = l.ask(ctx, q)
 	}
-	if err != nil && !works(err) && !errors.Is(err, store.ErrUnavailable) {
+	if err != nil && !works(err) && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, errLate) {
 		l.slot.Store(uint32(q.slot))
 		l.connect()
 	}
@@ -124,7 +126,7 @@ func (l *lane) runSlots(ctx context.Context, c *call) {
 		return
 	}
 	cmds := make([]*redis.StringCmd, len(calls))
-	_, _ = l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+	_, _ = l.pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, one := range calls {
 			if one.questions[0].asking {
 				p.Do(ctx, "asking")

@@ -34,7 +34,7 @@ type Store struct {
 
 	presence *presence
 
-	damaged, losing, uncounted rarely // what was last warned of
+	damaged, losing, uncounted, distant rarely // what was last warned of
 }
 
 // New makes a store. It checks the options and does not connect: Redis may come later.
@@ -47,7 +47,7 @@ func New(options Options) (*Store, error) {
 		prefix:  options.KeyPrefix,
 		timeout: options.Timeout,
 		logger:  options.Logger,
-		denied:  newDenied(options.DenyCache),
+		denied:  newDenied(options.DenyCache, options.Timeout),
 		today:   func() int64 { return time.Now().UnixMicro() },
 		slots:   options.Mode == ModeCluster,
 		clock:   options.clock,
@@ -62,7 +62,29 @@ func New(options Options) (*Store, error) {
 	}
 	go s.settle()
 	s.presence = announce(s.eval, s.warnUncounted, options)
+	for _, l := range s.topology.masters() {
+		go l.prepare()
+	}
+	go s.tend()
 	return s, nil
+}
+
+// tend looks after the connections until the store is closed.
+func (s *Store) tend() {
+	timer := time.NewTimer(firstBeat)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-s.returns.quit:
+			return
+		}
+		for _, l := range s.topology.masters() {
+			l.keep()
+			s.warnFar(l)
+		}
+		timer.Reset(beatInterval)
+	}
 }
 
 // Take implements [store.Store] with one call of the script, which it may share with
@@ -78,26 +100,42 @@ func (s *Store) Take(ctx context.Context, checks []store.Check, decisions []algo
 	if s.denied.off() {
 		return s.take(ctx, checks, decisions, &known, 0)
 	}
-	sent := s.denied.now()
+	came := s.denied.now()
+	sent := came
 	var t turn
 	left := s.remembered(checks, decisions, sent, &known, &t)
-	if left > 0 && t.asked != nil && !t.first {
+	var err error
+	if left > 0 && t.asked != nil && !t.first && !s.far(ctx, &checks[0]) {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, s.timeout)
 		defer cancel()
-		if err := t.wait(ctx); err != nil {
-			return err
+		if err = t.wait(ctx); err == nil {
+			known, t, sent = settled{}, turn{}, s.denied.now()
+			left = s.remembered(checks, decisions, sent, &known, &t)
 		}
-		known, t, sent = settled{}, turn{}, s.denied.now()
-		left = s.remembered(checks, decisions, sent, &known, &t)
 	}
-	if t.first {
-		defer s.denied.end(&t)
+	heard := false
+	if t.met() {
+		defer func() { s.denied.end(&t, heard) }()
 	}
-	if left == 0 {
+	if err == nil && left > 0 {
+		err = s.take(ctx, checks, decisions, &known, sent)
+		heard = err == nil
+	}
+	if err != nil && Kind(err) == KindTimeout && !s.denied.empty() && s.standIn(checks, decisions, &known, came) {
 		return nil
 	}
-	return s.take(ctx, checks, decisions, &known, sent)
+	return err
+}
+
+// far reports whether there is no time to wait for the answer to another request first.
+func (s *Store) far(ctx context.Context, c *store.Check) bool {
+	slot := uint16(0)
+	if s.slots {
+		slot = slotOf(s.key(c.Rule, c.Key))
+	}
+	l, err := s.topology.lane(ctx, slot)
+	return err == nil && 3*l.trip.is() > s.timeout
 }
 
 // take has Redis decide what is not known.
@@ -128,7 +166,7 @@ func (s *Store) take(ctx context.Context, checks []store.Check, decisions []algo
 		err = s.takeMoving(ctx, q, checks)
 	}
 	if err != nil {
-		if errors.Is(err, store.ErrUnavailable) {
+		if errors.Is(err, store.ErrUnavailable) || errors.Is(err, errLate) {
 			return err // nothing was sent, or nothing stands
 		}
 		s.lost(checks)
@@ -159,11 +197,11 @@ func (s *Store) ask(ctx context.Context, q *question) error {
 		if err = l.ask(ctx, q); errors.Is(err, store.ErrFull) {
 			return err // which another connection or server would not change
 		}
-		if err != nil && !errors.Is(err, store.ErrUnavailable) {
+		if err != nil && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, errLate) {
 			l.connect()
 		}
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, errLate) {
 		s.topology.suspect()
 	}
 	return err

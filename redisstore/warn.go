@@ -31,6 +31,14 @@ func (s *Store) warnUncounted(cause error) {
 	}
 }
 
+// warnFar says that a Redis is too far away for the timeout.
+func (s *Store) warnFar(l *lane) {
+	if trip := l.trip.is(); 3*trip > s.timeout && s.distant.now() {
+		s.logger().Warn("redis is far away for the timeout: under load, requests that wait for each other may not be decided in time; use a nearer redis, or raise timeout to three times the round trip",
+			zap.String("address", l.address), zap.Duration("round_trip", trip), zap.Duration("timeout", s.timeout))
+	}
+}
+
 // warnLost says that corrections were given up, if there are more than the told so far,
 // and returns how many have been told now. The last word does not wait for its minute.
 func (s *Store) warnLost(told uint64, last bool) uint64 {

@@ -43,6 +43,8 @@ type Proxy struct {
 	choose   atomic.Pointer[func(command string) Fault]
 	delay    atomic.Int64
 	counts   [faults]atomic.Int64
+	accepted atomic.Int64
+	slowest  atomic.Int64
 
 	mu     sync.Mutex
 	open   map[net.Conn]struct{}
@@ -82,6 +84,27 @@ func (p *Proxy) Delay(d time.Duration) { p.delay.Store(int64(d)) }
 // Count is how many commands had that fault.
 func (p *Proxy) Count(f Fault) int { return int(p.counts[f].Load()) }
 
+// Closed is how many connections there have been that are closed.
+func (p *Proxy) Closed() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return int(p.accepted.Load()) - len(p.open)/2
+}
+
+// Slowest is the longest time since it was asked last from a command to the passing on of
+// its reply: more than the delay where the proxy or the server was held up.
+func (p *Proxy) Slowest() time.Duration { return time.Duration(p.slowest.Swap(0)) }
+
+// timed takes note of how long a command took.
+func (p *Proxy) timed(took time.Duration) {
+	for {
+		slowest := p.slowest.Load()
+		if int64(took) <= slowest || p.slowest.CompareAndSwap(slowest, int64(took)) {
+			return
+		}
+	}
+}
+
 func (p *Proxy) accept() {
 	for {
 		client, err := p.listener.Accept()
@@ -93,6 +116,7 @@ func (p *Proxy) accept() {
 			_ = client.Close()
 			continue
 		}
+		p.accepted.Add(1)
 		if p.keep(client, server) {
 			p.wait.Go(func() { p.carry(client, server) })
 		}
@@ -136,10 +160,11 @@ func (p *Proxy) stop() {
 // carry forwards commands until either side hangs up.
 func (p *Proxy) carry(client, server net.Conn) {
 	defer p.hangUp(client, server)
-	var fate atomic.Int64 // of the reply that comes next
+	var fate, came atomic.Int64 // of the reply that comes next, and when its command did
+	start := time.Now()
 	p.wait.Go(func() {
 		defer p.hangUp(client, server)
-		p.replies(client, server, &fate)
+		p.replies(client, server, &fate, func() { p.timed(time.Since(start) - time.Duration(came.Load())) })
 	})
 	commands := bufio.NewReader(client)
 	for {
@@ -147,6 +172,7 @@ func (p *Proxy) carry(client, server net.Conn) {
 		if err != nil {
 			return
 		}
+		came.Store(int64(time.Since(start)))
 		fault := None
 		if choose := p.choose.Load(); choose != nil {
 			fault = (*choose)(name)
@@ -166,8 +192,8 @@ func (p *Proxy) carry(client, server net.Conn) {
 	}
 }
 
-// replies passes on what the server says.
-func (p *Proxy) replies(client, server net.Conn, fate *atomic.Int64) {
+// replies passes on what the server says, and tells when it has.
+func (p *Proxy) replies(client, server net.Conn, fate *atomic.Int64, passed func()) {
 	buffer := make([]byte, 64<<10)
 	for {
 		n, err := server.Read(buffer)
@@ -191,5 +217,6 @@ func (p *Proxy) replies(client, server net.Conn, fate *atomic.Int64) {
 		if _, err := client.Write(reply); err != nil {
 			return
 		}
+		passed()
 	}
 }
