@@ -10,8 +10,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// resetKey forgets what a key has used, also what this Caddy has counted in place of the
-// store.
+// resetKey forgets what a key has used under all limits of the zone that this Caddy knows
+// of, also what it has counted in place of the store.
 func resetKey(c *adminCall) error {
 	key, err := c.key()
 	if err != nil {
@@ -19,7 +19,7 @@ func resetKey(c *adminCall) error {
 	}
 	z := c.zone
 	reset := func(ctx context.Context, s store.Store) error {
-		for _, rule := range z.rules() { // plans that count differently have states of their own
+		for _, rule := range z.states() {
 			if err := s.Reset(ctx, rule, key); err != nil {
 				return err
 			}

@@ -146,7 +146,7 @@ func (a *answer) policy(t *attempt) (text string) {
 
 // policyOf has the policy that holds for the key in a zone.
 func (a *attempt) policyOf(i int) *grant {
-	if d := &a.decisions[i]; d.Own {
+	if d := &a.decisions[i]; d.Own != "" {
 		return a.grants[i].ofOwn(d.Quota)
 	}
 	return a.grants[i]

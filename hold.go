@@ -68,7 +68,7 @@ func (h *hold) release() {
 // correction gives back all of a charge.
 func (a *attempt) correction(i int) store.Correction {
 	c, d := a.checks[i], &a.decisions[i]
-	return store.Correction{Check: c, At: d.Booked(), Turn: d.Turn(), Delta: -c.Cost}
+	return store.Correction{Check: c, At: d.Booked(), Turn: d.Turn(), Delta: -c.Cost, Own: d.Own}
 }
 
 // charged tells whether a zone has charged anything.

@@ -20,7 +20,7 @@ func TestImportsPointDown(t *testing.T) {
 		"":                 {"/memorystore", "/redisstore", "/store", "/algorithms", "/lua", "/internal/topk"},
 		"/cmd/caddy":       {"", "/memorystore", "/redisstore", "/store", "/algorithms", "/lua", "/internal/topk"},
 		"/internal/topk":   {},
-		"/store/storetest": {"/store", "/algorithms", "/lua", "/internal/patient"},
+		"/store/storetest": {"/store", "/algorithms", "/lua", "/internal/deep", "/internal/patient"},
 	} {
 		out, err := exec.Command("go", "list", "-deps", module+pkg).CombinedOutput()
 		if err != nil {

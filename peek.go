@@ -104,8 +104,8 @@ func (p *peek) override() *overrideAnswer {
 	}
 	o := &overrideAnswer{Kind: p.setting.Kind.String(), Note: p.setting.Note, EndsIn: p.setting.For.Seconds()}
 	if p.setting.Kind == store.KindLimit {
-		o.Limit = describeOwn(p.rule, p.setting.Limit, p.decision.Own)
-		o.Elsewhere = !p.decision.Own
+		o.Limit = describeOwn(p.rule, p.setting.Limit, p.decision.Own != "")
+		o.Elsewhere = p.decision.Own == ""
 	}
 	return o
 }

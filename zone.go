@@ -352,16 +352,36 @@ func (z *Zone) describe() string {
 	return text
 }
 
-// rules are one for each kind of state that the zone keeps.
-func (z *Zone) rules() (rules []*store.Rule) {
+// rules are one for each algorithm that the zone counts by.
+func (z *Zone) rules() []*store.Rule {
+	return z.distinct(func(r *store.Rule) string { return r.Algorithm().Name() }, false)
+}
+
+// states are one rule for each family of limits whose states the zone keeps, as far as is
+// known here: with those out of placeholders that were made last.
+func (z *Zone) states() []*store.Rule { return z.distinct((*store.Rule).ID, true) }
+
+// distinct are rules of the zone and its plans that differ in something: the likely ones, or
+// all that are known.
+func (z *Zone) distinct(in func(*store.Rule) string, all bool) (rules []*store.Rule) {
+	known := make(map[string]bool)
 	add := func(g *grant) {
-		if g != nil && !slices.ContainsFunc(rules, func(r *store.Rule) bool { return r.ID() == g.rule.ID() }) {
+		if g != nil && !known[in(g.rule)] {
+			known[in(g.rule)] = true
 			rules = append(rules, g.rule)
 		}
 	}
-	add(z.own.likely)
+	of := func(g *grants) {
+		add(g.likely)
+		if all && g.varying != nil {
+			for i := range g.varying.slots {
+				add(g.varying.slots[i].Load())
+			}
+		}
+	}
+	of(&z.own)
 	for _, name := range slices.Sorted(maps.Keys(z.plans)) {
-		add(z.plans[name].grants.likely)
+		of(&z.plans[name].grants)
 	}
 	return rules
 }

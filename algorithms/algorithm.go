@@ -25,6 +25,13 @@ type Algorithm interface {
 	// names the option, its value and the bound.
 	Prepare(Limit) (Params, error)
 
+	// Family names the limits that share one state of a key. Limits of one family read a
+	// state alike, and none of them forgets what counts for another one. So it says what the
+	// state depends on as time passes, such as the window or the rate, and not how much fits:
+	// then a limit that is raised or lowered finds what was used. It is a short text for
+	// people to read, the empty one for all limits of an algorithm or for none.
+	Family(Limit) string
+
 	// Script is the body of the Lua twin. See take.lua for its form.
 	Script() string
 }

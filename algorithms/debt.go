@@ -6,7 +6,8 @@ func (LeakyBucket) lossy() {}
 // correct changes what was charged at an instant.
 //
 // A charge more may leave a bucket in debt, for which later requests wait; at most for
-// what comes back in a day.
+// what comes back in a day. Where a limit with a larger burst has taken more than that,
+// nothing is added.
 //
 // What is given back is the part of the charge that has not come back by itself. Nobody
 // remembers which part that is, so each charge is taken to have come back from the
@@ -18,7 +19,11 @@ func (b *bucket) correct(s State, at, delta int64) State {
 	case b.burst == 0 || delta == 0:
 		return s
 	case delta > 0:
-		b.taken += min(delta, MaxEvents)
+		room := b.burst + b.mostDebt() - (b.taken - b.back)
+		if room <= 0 {
+			return s
+		}
+		b.taken += min(delta, MaxEvents, room)
 		return b.keep(b.t)
 	}
 	cost, elapsed := min(-delta, b.burst), int64(0)
@@ -58,12 +63,6 @@ func (b *bucket) rewind(n int64) {
 // keep is the state to keep as of the last charge.
 func (b *bucket) keep(last int64) State {
 	b.drain(last)
-	if debt := min(b.taken-b.back-b.burst, b.mostDebt()); debt > 0 {
-		b.taken = b.burst + b.back + debt
-		last = -last
-	} else {
-		b.taken = min(b.taken, b.burst+b.back)
-	}
 	return State{b.anchor, b.taken, last}
 }
 

@@ -58,8 +58,9 @@ type Decision struct {
 	// banned. It is said once for each ban.
 	BanBegins bool
 
-	// Own says that the key has a limit of its own, which the numbers are of.
-	Own bool
+	// Own is not empty if the key has a limit of its own, which the numbers are of. It says
+	// which, in a form that is the store's, for whoever corrects the charge.
+	Own string
 }
 
 // Ban makes of a decision what it is for a key that is banned for so long, in

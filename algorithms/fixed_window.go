@@ -94,6 +94,8 @@ func (FixedWindow) Take(s State, p Params, now, cost int64) (State, Decision) {
 func (FixedWindow) Correct(s State, p Params, now, at, _, delta int64) State {
 	start, _, count := windowAt(s, p, now)
 	switch {
+	case p[0] == 0:
+		return s // it has charged nothing
 	case delta > 0:
 		count = min(count+delta, maxExact/2)
 	case at < start || count == 0 || delta == 0:

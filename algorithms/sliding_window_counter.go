@@ -62,6 +62,7 @@ func (SlidingWindowCounter) Correct(s State, p Params, now, at, _, delta int64) 
 	window := p[1]
 	t, start, current, previous := counts(s, window, now)
 	switch {
+	case p[0] == 0: // it has charged nothing
 	case delta > 0:
 		return State{t, min(current+delta, maxExact/2), previous}
 	case at >= start && current > 0:

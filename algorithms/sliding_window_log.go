@@ -79,17 +79,20 @@ func (a SlidingWindowLog) Record(l *Log, p Params, now, cost int64) {
 
 // Correct implements [Recorder]. Twice as many events as the limit has are kept, and no
 // more: not all that passed can be given back and leave room before the others expire.
+// What a larger limit has recorded beyond that is not made fewer either.
 func (a SlidingWindowLog) Correct(l *Log, p Params, now, at, delta int64) {
 	events := p[0]
 	switch {
+	case events == 0: // it has charged nothing
+		return
 	case delta <= 0:
 		l.Remove(at, -delta)
 		return
-	case events == 0:
-		return
 	}
+	_, expired := a.expired(l, p, now)
+	most := max(2*events, l.Events(expired, l.Len()))
 	a.Record(l, p, now, min(delta, events))
-	if over := l.Events(0, l.Len()) - 2*events; over > 0 {
+	if over := l.Events(0, l.Len()) - most; over > 0 {
 		l.ForgetEvents(over)
 	}
 }

@@ -22,8 +22,9 @@ import (
 // State: the anchor, an instant at which the bucket was full; the tokens taken since
 // the anchor; the time of the last charge. The tokens back since the anchor are
 // elapsed*events/window rounded down, so the pair stands for a fractional level
-// without a fraction. Whole windows are taken off both, which keeps them small. The time
-// is negative while the bucket is in debt, which only a correction leads to.
+// without a fraction. Whole windows are taken off both, which keeps them small. More than
+// the burst may be taken: by a limit of the same rate with a larger burst, or as a debt,
+// which only a correction leads to. Then nothing fits until so much has come back.
 type TokenBucket struct{}
 
 // Name implements [Algorithm].
@@ -97,27 +98,18 @@ type bucket struct {
 	remaining             int64
 }
 
+// longestRecovery is above the time in which the fullest bucket comes back that limits and
+// corrections can lead to, in microseconds. A state that takes longer is damaged.
+const longestRecovery = 1e15
+
 // open brings a state up to now.
 func open(s State, p Params, now int64) bucket {
 	b := bucket{burst: p[0], events: p[1], window: p[2], lumps: p[3] != 0, anchor: s[0], taken: s[1], last: s[2]}
-	inDebt := b.last < 0
-	if inDebt {
-		b.last = -b.last
-	}
-	if b.taken < 0 || b.taken >= maxExact || b.anchor < 0 || b.anchor > b.last || b.last > now+maxStepBack {
+	if b.taken < 0 || b.taken >= maxExact || b.anchor < 0 || b.anchor > b.last || b.last > now+maxStepBack ||
+		float64(b.taken)*float64(b.window) > float64(b.events)*longestRecovery {
 		b.anchor, b.taken, b.last = now, 0, now
 	}
 	b.t = max(now, b.last)
-	if b.taken > b.burst {
-		// A limit that was lowered holds no more than it can, as of the last charge, so
-		// that it does not matter how often it is looked at. A debt stays.
-		b.drain(b.last)
-		most := b.burst + b.back
-		if inDebt {
-			most += b.mostDebt()
-		}
-		b.taken = min(b.taken, most)
-	}
 	b.drain(b.t)
 	b.remaining = max(0, b.burst-(b.taken-b.back))
 	return b

@@ -32,18 +32,21 @@ func TestGoldenVectors(t *testing.T) {
 type player struct {
 	testing.TB
 	algorithm algorithms.Algorithm
-	state     algorithms.State
-	log       algorithms.Log
-	leases    algorithms.Leases
+	states    map[string]*key // by family
 	turns     map[string]int64
 }
 
 func newPlayer(t testing.TB, name string) *player {
-	a, err := algorithms.Get(name)
-	if err != nil {
-		t.Fatal(err)
+	return &player{TB: t, algorithm: newKey(t, name).algorithm, states: make(map[string]*key), turns: make(map[string]int64)}
+}
+
+// of is what the key remembers of the limit's family.
+func (p *player) of(l algorithms.Limit) *key {
+	family := p.algorithm.Family(l)
+	if p.states[family] == nil {
+		p.states[family] = &key{algorithm: p.algorithm}
 	}
-	return &player{TB: t, algorithm: a, turns: make(map[string]int64)}
+	return p.states[family]
 }
 
 func (p *player) params(l algorithms.Limit, now int64) algorithms.Params {
@@ -59,17 +62,17 @@ func (p *player) params(l algorithms.Limit, now int64) algorithms.Params {
 
 // Take implements [vectors.Key].
 func (p *player) Take(l algorithms.Limit, now, cost int64, name string) (d algorithms.Decision) {
-	params := p.params(l, now)
+	params, k := p.params(l, now), p.of(l)
 	switch a := p.algorithm.(type) {
 	case algorithms.Counter:
-		p.state, d = a.Take(p.state, params, now, cost)
+		k.state, d = a.Take(k.state, params, now, cost)
 	case algorithms.Recorder:
-		if d = a.Decide(&p.log, params, now, cost); d.Allowed && cost > 0 {
-			a.Record(&p.log, params, now, cost)
+		if d = a.Decide(&k.log, params, now, cost); d.Allowed && cost > 0 {
+			a.Record(&k.log, params, now, cost)
 		}
 	case algorithms.Lender:
-		if d = a.Decide(&p.leases, params, now, cost); d.Allowed && cost > 0 {
-			a.Lend(&p.leases, params, now, cost, name)
+		if d = a.Decide(&k.leases, params, now, cost); d.Allowed && cost > 0 {
+			a.Lend(&k.leases, params, now, cost, name)
 		}
 	}
 	d.At = now
@@ -79,18 +82,18 @@ func (p *player) Take(l algorithms.Limit, now, cost int64, name string) (d algor
 
 // Renew implements [vectors.Key].
 func (p *player) Renew(l algorithms.Limit, now, cost int64, name string) {
-	p.algorithm.(algorithms.Lender).Lend(&p.leases, p.params(l, now), now, cost, name)
+	p.algorithm.(algorithms.Lender).Lend(&p.of(l).leases, p.params(l, now), now, cost, name)
 }
 
 // Correct implements [vectors.Key].
 func (p *player) Correct(l algorithms.Limit, now, at, delta int64, name string) {
-	params := p.params(l, now)
+	params, k := p.params(l, now), p.of(l)
 	switch a := p.algorithm.(type) {
 	case algorithms.Counter:
-		p.state = a.Correct(p.state, params, now, at, p.turns[name], delta)
+		k.state = a.Correct(k.state, params, now, at, p.turns[name], delta)
 	case algorithms.Recorder:
-		a.Correct(&p.log, params, now, at, delta)
+		a.Correct(&k.log, params, now, at, delta)
 	case algorithms.Lender:
-		p.leases.GiveBack(name, -delta)
+		k.leases.GiveBack(name, -delta)
 	}
 }

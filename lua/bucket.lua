@@ -11,37 +11,26 @@ end
 
 -- Beyond what take.lua says, this returns how much is back since the anchor.
 take = function(now, cost, burst, events, window, lumps, queue, longest, anchor, taken, last)
-  local most = burst
-  if last < 0 then -- there was a debt
-    last = -last
-    most = burst + (events * MAX_STEP_BACK < window * (MAX_EXACT / 2) and muldiv(MAX_STEP_BACK, events, window) or MAX_EXACT / 2)
-  end
-  if taken < 0 or taken >= MAX_EXACT or anchor < 0 or anchor > last or last > now + MAX_STEP_BACK then
+  if taken < 0 or taken >= MAX_EXACT or anchor < 0 or anchor > last or last > now + MAX_STEP_BACK or
+    taken * window > events * 1e15 then
     anchor, taken, last = now, 0, now
   end
   local t = now > last and now or last
 
-  -- Drain up to the last charge and clamp, if the limit was lowered; then up to now.
-  local clamp, back = taken > burst, 0
-  repeat
-    local to, again = clamp and last or t, clamp
-    back = 0
-    if taken > 0 then
-      local n = floor((to - anchor) / window)
-      if n > floor(taken / events) then
-        taken = 0
-      else
-        if n > 0 then
-          anchor = anchor + n * window
-          taken = taken - n * events
-        end
-        if lumps == 0 then back = muldiv(to - anchor, events, window) end
+  local back = 0
+  if taken > 0 then
+    local n = floor((t - anchor) / window)
+    if n > floor(taken / events) then
+      taken = 0
+    else
+      if n > 0 then
+        anchor = anchor + n * window
+        taken = taken - n * events
       end
+      if lumps == 0 then back = muldiv(t - anchor, events, window) end
     end
-    if back >= taken then anchor, taken, back = to, 0, 0 end
-    if clamp and taken > most + back then taken = most + back end
-    clamp = false
-  until not again
+  end
+  if back >= taken then anchor, taken, back = t, 0, 0 end
 
   local owed = taken - burst -- what must have come back since the anchor before more is allowed
   local remaining, delay, wait = back > owed and back - owed or 0, 0, 0
@@ -76,21 +65,22 @@ if op == 2 then
     return elapsed > 0 and floor((elapsed + window - 1) / window) or 0
   end
 
-  -- What is owed beyond the burst is marked as a debt, or it would be clamped.
   local function keep(burst, events, window, lumps, anchor, taken, last)
-    local back, _
-    _, _, _, _, _, _, _, anchor, taken, _, _, back = take(last, 0, burst, events, window, lumps, 0, 0, anchor, taken, -last)
-    if taken - back > burst then last = -last end
+    local _
+    _, _, _, _, _, _, _, anchor, taken = take(last, 0, burst, events, window, lumps, 0, 0, anchor, taken, last)
     return anchor, taken, last
   end
 
   correct = function(now, at, turn, delta, burst, events, window, lumps, queue, _, anchor, taken, last)
     if burst == 0 or delta == 0 then return end
-    local t
-    _, _, _, _, _, _, _, anchor, taken, t = take(now, 0, burst, events, window, lumps, queue, 0, anchor, taken, last)
-    if last < 0 then last = -last end
+    local t, back
+    _, _, _, _, _, _, _, anchor, taken, t, _, back = take(now, 0, burst, events, window, lumps, queue, 0, anchor, taken, last)
     if delta > 0 then
+      local most = events * MAX_STEP_BACK < window * (MAX_EXACT / 2) and muldiv(MAX_STEP_BACK, events, window) or MAX_EXACT / 2
+      local room = burst + most - (taken - back)
       if delta > 1000000000000 then delta = 1000000000000 end
+      if room <= 0 then return end
+      if delta > room then delta = room end
       return keep(burst, events, window, lumps, anchor, taken + delta, t)
     end
     if taken == 0 then return end

@@ -52,7 +52,8 @@ take = function(now, cost, events, window, _, _, _, _, last, current, previous)
 end
 
 if op == 2 then
-  correct = function(now, at, _, delta, _, window, _, _, _, _, last, current, previous)
+  correct = function(now, at, _, delta, events, window, _, _, _, _, last, current, previous)
+    if events == 0 then return end
     local t, start
     t, start, current, previous = counts(now, window, last, current, previous)
     local function add(n)

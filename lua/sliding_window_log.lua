@@ -151,7 +151,8 @@ if op == 2 then
   end
 
   local function late(key, cost, events, t, size, expired, live, newest, first, sum, before)
-    local over, part, time, from, after = live + cost - 2 * events, 0, nil, nil, nil
+    local most = live > 2 * events and live or 2 * events
+    local over, part, time, from, after = live + cost - most, 0, nil, nil, nil
     if over > 0 then
       local _, i = event(key, over, size, expired, live, newest, first, before)
       time, from, after = charge(key, i)
@@ -196,8 +197,8 @@ if op == 2 then
   end
 
   correct = function(key, now, at, _, delta, events, window)
-    if delta < 0 then return refund(key, -delta, at) end
     if delta == 0 or events == 0 then return false end
+    if delta < 0 then return refund(key, -delta, at) end
     local size, _, t, expired, live, newest, first, sum, before = read(now, window, key)
     return late(key, delta < events and delta or events, events, t, size, expired, live, newest, first, sum, before)
   end

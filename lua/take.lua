@@ -22,7 +22,9 @@
 -- check a byte of flags (1: allowed, 2: the stored state was damaged and counts as
 -- none, 4: exempt, 8: banned, 16: from now on, 32: by a limit of its own), then quota,
 -- remaining, retry (-1: never; if allowed, how far ahead of the time it is booked, for time
--- does not go back for a key), next, reset and delay. If several asked: a byte that says for how many of them there was room, and for each check the
+-- does not go back for a key), next, reset and delay, and behind a limit of its own what
+-- stands of that in the setting, after its length in two bytes. If several asked: a byte
+-- that says for how many of them there was room, and for each check the
 -- flags and the state before; it is easy to say from these what each is told.
 --
 -- Numbers are big-endian integers of eight bytes; times and durations microseconds.
@@ -38,8 +40,8 @@
 --   correct(key, now, at, turn, delta, p1, .., p6, hold) -> whether it changed anything
 -- and, in a careful call, if there is a charge that takes no more memory than it sets free,
 --   spares(a, b, c) -> whether this is one
--- None of them expires keys; this script does. As most calls correct nothing, a twin may
--- set correct only where op is 2.
+-- P1 is how much fits. None of them expires keys; this script does. A twin may set correct
+-- only where op is 2.
 --
 -- Calls of several keys that are all to be decided by Counters, each once and with nothing
 -- beside them, have a form of their own, and shorter replies: see counters.lua.
@@ -177,32 +179,9 @@ while at <= #groups do
         end
       end
 
-      local key, base = KEYS[k], 4 * k - 3
-      local s1, s2, s3, damaged = key, nil, nil, nil
-      if not record then
-        if round == 2 and n > 1 and before[base] then
-          known[base], known[base + 1], known[base + 2], known[base + 3] = before[base], before[base + 1], before[base + 2], before[base + 3]
-        end
-        if many and known[base] then
-          s1, s2, s3 = known[base], known[base + 1], known[base + 2]
-        else
-          local value = values and values[k] or redis.pcall('GET', key)
-          if not value then
-            s1, s2, s3 = 0, 0, 0
-          elseif type(value) == 'string' and #value == 24 then
-            s1, s2, s3 = unpack_struct('>i8i8i8', value)
-          else
-            s1, s2, s3, damaged = 0, 0, 0, true
-          end
-          if unable then lacks[base] = not value or damaged end
-          if many then known[base], known[base + 1], known[base + 2], known[base + 3] = s1, s2, s3, false end
-        end
-      end
-
-      -- What stands above the limit, if anything does: an exemption, how long the key is banned
-      -- still (-1: for ever), and of bans where the state is known, and the parameters. Above
-      -- is what of it is told.
-      local exempt, left, above, ban, untold, first_ban, after, within, longest
+      -- What stands above the limit, if anything does: an exemption, a limit of the key's own, how
+      -- long it is banned still (-1: for ever), and its ban. Above is what of it is told.
+      local exempt, left, above, own, ban, untold, first_ban, after, within, longest, damaged
       if looks > 3 then
         local j
         if looks % 8 > 3 then
@@ -213,17 +192,29 @@ while at <= #groups do
               damaged = true
             elseif till == 0 or till > now then
               if kind == 1 then
-                exempt = op == 0
+                exempt = true
               elseif kind == 2 then
                 left = till == 0 and NEVER or till - now
               else
-                local of, whole, q1, q2, q3, q4, q5, q6
-                read, of, whole, q1, q2, q3, q4, q5, q6 = pcall(unpack_struct, '>sBi8i8i8i8i8i8', values[j], more)
+                local of, whole, q1, q2, q3, q4, q5, q6, behind
+                read, of, whole, q1, q2, q3, q4, q5, q6, behind = pcall(unpack_struct, '>sBi8i8i8i8i8i8', values[j], more)
                 if not read then
                   damaged = true
                 elseif of == name then
                   above, place, p1 = 32, nil, q1
-                  if whole == 1 then p2, p3, p4, p5, p6 = q2, q3, q4, q5, q6 end
+                  own = string.sub(values[j], more + #of + 1, behind - 1)
+                  if whole == 1 then
+                    -- Older versions wrote no family.
+                    local family = string.match(values[j], '^([^{%z]*)%z', behind) or
+                      (p2 == q2 and p3 == q3 and p4 == q4 and p5 == q5 and p6 == q6 and '' or 'own')
+                    p2, p3, p4, p5, p6 = q2, q3, q4, q5, q6
+                    own = own .. family
+                    if family ~= '' then
+                      local other, l = string.match(KEYS[k], '.*:') .. family, 1
+                      while KEYS[l] and KEYS[l] ~= other do l = l + 1 end
+                      KEYS[l], k = other, l
+                    end
+                  end
                 end
               end
             end
@@ -248,6 +239,28 @@ while at <= #groups do
         end
       end
 
+      local key, base = KEYS[k], 4 * k - 3
+      local s1, s2, s3 = key
+      if not record then
+        if round == 2 and n > 1 and before[base] then
+          known[base], known[base + 1], known[base + 2], known[base + 3] = before[base], before[base + 1], before[base + 2], before[base + 3]
+        end
+        if many and known[base] then
+          s1, s2, s3 = known[base], known[base + 1], known[base + 2]
+        else
+          local value = values and values[k] or redis.pcall('GET', key)
+          if not value then
+            s1, s2, s3 = 0, 0, 0
+          elseif type(value) == 'string' and #value == 24 then
+            s1, s2, s3 = unpack_struct('>i8i8i8', value)
+          else
+            s1, s2, s3, damaged = 0, 0, 0, true
+          end
+          if unable then lacks[base] = not value or damaged end
+          if many then known[base], known[base + 1], known[base + 2], known[base + 3] = s1, s2, s3, false end
+        end
+      end
+
       local allowed, quota, remaining, retry, next, reset, delay = true, 0, 0, 0, 0, 0, 0
       local write, x, y, z, broken, _
       if op == 2 then
@@ -263,9 +276,10 @@ while at <= #groups do
           stuck = x and unable and (not full or lacks[base])
           write = x and not stuck
         end
-        if write then _, _, _, _, _, reset = take(now, 0, p1, p2, p3, p4, p5, p6, x, y, z) end
+        -- Of a limit of nothing at all nothing would come back, but what is kept stays.
+        if write then _, _, _, _, _, reset = take(now, 0, record and MAX_EXACT or p1, p2, p3, p4, p5, p6, x, y, z) end
       elseif op == 1 then
-        allowed, quota, remaining, retry, next, reset, delay, x, y, z, damaged = take(now, 0, p1, p2, p3, p4, p5, p6, key)
+        allowed, quota, remaining, retry, next, reset, delay, x, y, z, damaged = take(now, 0, MAX_EXACT, p2, p3, p4, p5, p6, key)
         if reset < y then reset = y end
         stuck = unable and not full -- what is held has its place
         if not stuck then
@@ -342,7 +356,9 @@ while at <= #groups do
         if room then
           if round == 1 then replies[answers + i] = pack('>Bi8i8i8', flags, s1, s2, s3) end
         elseif replies then
-          replies[answers + i] = pack('>Bi8i8i8i8i8i8', flags, quota, remaining, retry, next, reset, delay)
+          local text = pack('>Bi8i8i8i8i8i8', flags, quota, remaining, retry, next, reset, delay)
+          if own then text = text .. pack('>Hc0', #own, own) end
+          replies[answers + i] = text
         elseif reply then
           reply = reply .. pack('>Bi8i8i8i8i8i8', flags, quota, remaining, retry, next, reset, delay)
         else

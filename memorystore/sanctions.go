@@ -53,15 +53,10 @@ func (s *Store) setting(c *store.Check, now int64) (*store.Own, int64) {
 	return kept.own, kept.expires
 }
 
-// params are what the algorithm computes with for a check. The shard is locked.
-func (s *Store) params(c *store.Check, now int64) (algorithms.Params, bool) {
-	own, _ := s.setting(c, now)
-	return own.Params(c.Rule, c.Rule.At(now).Params)
-}
-
 // decide decides a ticket: what stands above the limit, and then the limit.
 func (s *Store) decide(t *ticket, now int64) algorithms.Decision {
 	c := t.check
+	t.params = c.Rule.At(now).Params
 	if c.Sanctions == nil {
 		return t.decide(s, now, c.Cost)
 	}
@@ -74,6 +69,9 @@ func (s *Store) decide(t *ticket, now int64) algorithms.Decision {
 			left = -1
 		case own.Kind == store.KindBanned:
 			left = ends - now
+		case own.Limits(c.Rule):
+			t.params, t.own = own.Params(t.params), own.Told()
+			t.place(s, own.States(c.Rule.States()))
 		}
 	}
 	ban := c.Sanctions.Ban

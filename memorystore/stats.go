@@ -1,8 +1,6 @@
 package memorystore
 
 import (
-	"hash/maphash"
-
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -15,7 +13,9 @@ func (s *Store) CountKeys(rules []*store.Rule) []int64 {
 	counts := make([]int64, len(rules))
 	of := make(map[uint32]int, len(rules))
 	for i, rule := range rules {
-		of[uint32(s.zone(rule))] = i
+		if _, known := of[zoneOf(rule)]; !known {
+			of[zoneOf(rule)] = i
+		}
 	}
 	now := s.now()
 	for i := range s.shards {
@@ -37,11 +37,9 @@ func tell[V interface{ expired(int64) bool }](kept map[stateID]V, now int64, of 
 	}
 }
 
-// zone is what a zone adds to the hashes of its keys. The lower half of it stands in
-// them as it is, so that keys can be counted by zone.
-func (s *Store) zone(rule *store.Rule) uint64 {
-	return maphash.String(s.seeds[0], rule.ID()) ^ rule.Salt()
-}
+// zoneOf stands in the hashes of a zone's keys as it is, so that they can be counted,
+// whatever family their states are of.
+func zoneOf(rule *store.Rule) uint32 { return uint32(rule.ZoneHash() ^ rule.Salt()) }
 
 // Interface guards
 var (

@@ -127,8 +127,8 @@ func (s *Store) Take(_ context.Context, checks []store.Check, decisions []algori
 		if checks[i].Cost < 0 {
 			return errors.New("cost is negative")
 		}
-		n, id, shared := s.place(checks[i].Rule, checks[i].Key)
-		tickets = append(tickets, ticket{check: &checks[i], shard: &s.shards[n], id: id, shared: shared})
+		t, n := s.ticket(&checks[i])
+		tickets = append(tickets, t)
 		held.add(n)
 	}
 	held.lock(&s.shards)
@@ -163,8 +163,7 @@ func (s *Store) Settle(corrections ...store.Correction) {
 		if r.Hold != "" && r.Delta <= -r.Cost {
 			s.holds.Remove(r.Hold)
 		}
-		n, id, shared := s.place(r.Rule, r.Key)
-		t := ticket{check: &r.Check, shard: &s.shards[n], id: id, shared: shared}
+		t, _ := s.ticket(&r.Check)
 		t.settle(s, r)
 	}
 }
@@ -172,11 +171,10 @@ func (s *Store) Settle(corrections ...store.Correction) {
 // renew renews the leases that are due.
 func (s *Store) renew() {
 	for _, c := range s.holds.Due(time.Now()) {
-		s.each(&c, func(shard *shard, id stateID) {
+		s.each(c.Rule, c.Rule.States(), c.Key, func(shard *shard, id stateID) {
 			if kept, ok := shard.leases[id]; ok {
 				now := s.now()
-				params, _ := s.params(&c, now)
-				shard.lend(&c, id, kept.leases, params, now)
+				shard.lend(&c, id, kept.leases, c.Rule.At(now).Params, now)
 			}
 		})
 	}
@@ -184,19 +182,28 @@ func (s *Store) renew() {
 
 // Reset implements [store.Store]. A key in a shared bucket resets the bucket.
 func (s *Store) Reset(_ context.Context, rule *store.Rule, key string) error {
-	_, ban := s.beside(rule, key, banPlace)
-	s.each(&store.Check{Rule: rule, Key: key}, func(shard *shard, id stateID) {
-		delete(shard.bans, ban)
-		delete(shard.numbers, id)
-		delete(shard.logs, id)
-		delete(shard.leases, id)
-	})
+	shard, ban := s.beside(rule, key, banPlace)
+	_, set := s.beside(rule, key, settingPlace)
+	shard.mu.Lock()
+	own := shard.settings[set].own
+	delete(shard.bans, ban)
+	shard.mu.Unlock()
+	s.each(rule, rule.States(), key, forget)
+	if own.Limits(rule) {
+		s.each(rule, own.States(rule.States()), key, forget)
+	}
 	return nil
 }
 
-// each visits the places where the state of a check may be, with their shard locked.
-func (s *Store) each(c *store.Check, visit func(*shard, stateID)) {
-	n, own, shared := s.place(c.Rule, c.Key)
+func forget(s *shard, id stateID) {
+	delete(s.numbers, id)
+	delete(s.logs, id)
+	delete(s.leases, id)
+}
+
+// each visits the places where a state of a key may be, with their shard locked.
+func (s *Store) each(rule *store.Rule, states store.States, key string, visit func(*shard, stateID)) {
+	n, own, shared := s.place(rule, states, key)
 	shard := &s.shards[n]
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
@@ -211,13 +218,13 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// place finds where the state of a key stands: its shard, its own place and the
-// bucket it shares when there is no room. All zones of one key have one shard, so that
-// most requests take one lock.
-func (s *Store) place(rule *store.Rule, key string) (n int, own, shared stateID) {
+// place finds where a state of a key stands: its shard, its own place and the bucket it
+// shares when there is no room. All zones of one key have one shard, so that most
+// requests take one lock.
+func (s *Store) place(rule *store.Rule, states store.States, key string) (n int, own, shared stateID) {
 	hash := maphash.String(s.seeds[0], key)
-	zone := s.zone(rule)
-	own = stateID{hash ^ zone, maphash.String(s.seeds[1], key)<<32 | uint64(uint32(zone))}
-	shared = stateID{zone, hash / shards % (sharedBuckets / shards)}
+	of := states.Hash ^ rule.Salt()
+	own = stateID{hash ^ of, maphash.String(s.seeds[1], key)<<32 | uint64(zoneOf(rule))}
+	shared = stateID{of, hash / shards % (sharedBuckets / shards)}
 	return int(hash % shards), own, shared
 }

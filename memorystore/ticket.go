@@ -15,29 +15,43 @@ type ticket struct {
 	log    *algorithms.Log  // the same, for a Recorder
 	leases *algorithms.Leases
 	params algorithms.Params
+	own    string // the key's own limit, if that is what params are of
+}
+
+// ticket is the ticket of a check by the rule's limit.
+func (s *Store) ticket(c *store.Check) (t ticket, n int) {
+	t.check = c
+	n = t.place(s, c.Rule.States())
+	return t, n
+}
+
+// place has the ticket count in some states. The shard is that of the key, whichever they
+// are.
+func (t *ticket) place(s *Store, states store.States) (n int) {
+	n, t.id, t.shared = s.place(t.check.Rule, states, t.check.Key)
+	t.shard = &s.shards[n]
+	return n
 }
 
 // decide runs the algorithm on what is kept, and changes nothing that is kept.
 func (t *ticket) decide(s *Store, now, cost int64) (d algorithms.Decision) {
-	params, own := s.params(t.check, now)
-	t.params = params
 	switch a := t.check.Rule.Algorithm().(type) {
 	case algorithms.Counter:
-		t.state, d = a.Take(find(t, s, t.shard.numbers, now).state, params, now, cost)
+		t.state, d = a.Take(find(t, s, t.shard.numbers, now).state, t.params, now, cost)
 	case algorithms.Recorder:
 		t.log = find(t, s, t.shard.logs, now).log
 		if t.log == nil {
 			t.log = new(algorithms.Log)
 		}
-		d = a.Decide(t.log, params, now, cost)
+		d = a.Decide(t.log, t.params, now, cost)
 	case algorithms.Lender:
 		t.leases = find(t, s, t.shard.leases, now).leases
 		if t.leases == nil {
 			t.leases = new(algorithms.Leases)
 		}
-		d = a.Decide(t.leases, params, now, cost)
+		d = a.Decide(t.leases, t.params, now, cost)
 	}
-	d.Own = own
+	d.Own = t.own
 	return d
 }
 
@@ -79,10 +93,12 @@ func (t *ticket) charge(s *Store, now int64, d algorithms.Decision) {
 	}
 }
 
-// lend lends, or renews.
+// lend lends, or renews. Leases are kept until the last one ends, also while a limit of no
+// slots at all has nothing that could come back.
 func (s *shard) lend(c *store.Check, id stateID, leases *algorithms.Leases, params algorithms.Params, now int64) {
 	lender := c.Rule.Algorithm().(algorithms.Lender)
 	lender.Lend(leases, params, now, c.Cost, c.Hold)
+	params[0] = algorithms.MaxEvents
 	s.leases[id] = lent{leases: leases, expires: now + lender.Decide(leases, params, now, 0).ResetAfter.Microseconds()}
 }
 
@@ -90,13 +106,19 @@ func (s *shard) lend(c *store.Check, id stateID, leases *algorithms.Leases, para
 func (t *ticket) settle(s *Store, r *store.Correction) {
 	t.shard.mu.Lock()
 	defer t.shard.mu.Unlock()
-	t.correct(s, s.now(), r)
+	now := s.now()
+	by, states := r.Rule.By(r.Own, now)
+	t.params = by.Params
+	if r.Own != "" {
+		t.place(s, states)
+	}
+	t.correct(s, now, r)
 }
 
 // correct changes what was charged, and keeps it as charge does. What is given back where
 // nothing is kept makes no key.
 func (t *ticket) correct(s *Store, now int64, r *store.Correction) {
-	params, _ := s.params(&r.Check, now)
+	params := t.params
 	switch a := r.Rule.Algorithm().(type) {
 	case algorithms.Counter:
 		was := find(t, s, t.shard.numbers, now).state
@@ -115,6 +137,7 @@ func (t *ticket) correct(s *Store, now int64, r *store.Correction) {
 			t.log = t.log.Clone()
 		}
 		a.Correct(t.log, params, now, r.At, r.Delta)
+		params[0] = algorithms.MaxEvents // as for leases
 		t.shard.logs[t.id] = record{log: t.log, expires: now + a.Decide(t.log, params, now, 0).ResetAfter.Microseconds()}
 	case algorithms.Lender:
 		t.shard.release(r, t.id)

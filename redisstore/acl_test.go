@@ -47,8 +47,11 @@ func TestDocumentedKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for zone, algorithm := range map[string]string{"clients": "sliding_window_log", "logins": "token_bucket"} {
-		rule := storetest.Rule(t, zone, algorithm, storetest.Limit(algorithm, 10, time.Minute))
+	for zone, of := range map[string]struct {
+		algorithm string
+		events    int64
+	}{"clients": {"sliding_window_log", 100}, "logins": {"token_bucket", 5}} {
+		rule := storetest.Rule(t, zone, of.algorithm, storetest.Limit(of.algorithm, of.events, time.Minute))
 		if key := s.Key(rule, "203.0.113.7"); !strings.Contains(string(text), "\n"+key+"\n") {
 			t.Errorf("docs/redis.md does not name %s", key)
 		}

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
@@ -69,9 +70,13 @@ func (u *unit) decided(r *reader, now int64) error {
 		for j := range n {
 			n[j] = r.number()
 		}
+		own := ""
+		if flags&flagOwn != 0 {
+			own = strings.Clone(r.text(int(r.uint16()))) // and not all of the reply, which may be that of many
+		}
 		quota, remaining, retry, next, reset, delay := n[0], n[1], n[2], n[3], n[4], n[5]
 		allowed := flags&flagAllowed != 0
-		if !u.items[i].mayBe(flags) || quota < 0 || remaining < 0 || remaining > quota ||
+		if !u.items[i].mayBe(flags) || flags&flagOwn != 0 && own == "" || quota < 0 || remaining < 0 || remaining > quota ||
 			allowed && (retry < 0 || retry > maxAhead) || !allowed && (retry == 0 || retry < -1 || retry > maxWait) ||
 			next < 0 || next > reset || reset > maxWait || delay < 0 || delay > maxWait {
 			return fmt.Errorf("redis answered what cannot be: flags %d, quota, remaining, retry, next, reset, delay %d", flags, n)
@@ -80,7 +85,7 @@ func (u *unit) decided(r *reader, now int64) error {
 		d := algorithms.Micros(allowed, quota, remaining, retry, next, reset, delay)
 		d.At = now
 		d.Exempt, d.Banned = flags&flagExempt != 0, flags&flagBanned != 0
-		d.BanBegins, d.Own = flags&flagBanBegins != 0, flags&flagOwn != 0
+		d.BanBegins, d.Own = flags&flagBanBegins != 0, own
 		a.decisions[u.items[i].index] = d
 	}
 	return nil

@@ -286,7 +286,7 @@ func (c *cost) add(s *subject, rule *store.Rule, keys int) {
 		c.Fatalf("%s: %v", s.name, err)
 	}
 	for i := range keys {
-		s.keys = append(s.keys, c.store.key(rule, fmt.Sprintf("203.0.%d.%d", i/256, i%256)))
+		s.keys = append(s.keys, c.store.key(rule.ID(), fmt.Sprintf("203.0.%d.%d", i/256, i%256)))
 	}
 	c.subjects = append(c.subjects, s)
 }

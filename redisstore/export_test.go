@@ -31,7 +31,7 @@ func WithoutRenewal(options Options) Options {
 func (s *Store) SetToday(now func() int64) { s.today = now }
 
 // Key is where Redis keeps a state.
-func (s *Store) Key(rule *store.Rule, key string) string { return s.key(rule, key) }
+func (s *Store) Key(rule *store.Rule, key string) string { return s.key(rule.ID(), key) }
 
 // ScriptText is what Redis gets to run.
 func (s *Store) ScriptText() string { return s.script.Load().text }

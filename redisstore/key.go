@@ -8,10 +8,8 @@ import (
 )
 
 const (
-	// stateVersion is the version of the stored states, and keyVersion that of the key
-	// scheme and of what is stored beside states.
-	stateVersion = ".2"
-	keyVersion   = ".1"
+	// sanctionsVersion is the version of settings and bans; states have their own.
+	sanctionsVersion = ".1"
 
 	// maxPlainKey is the longest key that stands in Redis as it is; longer ones are hashed.
 	maxPlainKey = 64
@@ -19,13 +17,14 @@ const (
 
 // key names the state of a zone's key in Redis:
 //
-//	<key_prefix>:{<key>}:<zone>:<algorithm>.<version>
+//	<key_prefix>:{<key>}:<zone>:<algorithm>.<version>:<family>
 //
 // The key's value is the hash tag, so that in a Cluster all zones of one client share a
 // slot. Every part is escaped, so no value can pass for another: the empty key is *,
-// a long one # and its SHA-256, and neither sign survives escaping.
-func (s *Store) key(rule *store.Rule, key string) string {
-	return s.prefix + ":{" + tag(key) + "}:" + rule.ID() + stateVersion
+// a long one # and its SHA-256, and neither sign survives escaping. The family is last, for
+// the script puts that of a key's own limit in its place.
+func (s *Store) key(states, key string) string {
+	return s.prefix + ":{" + tag(key) + "}:" + states
 }
 
 func tag(key string) string {

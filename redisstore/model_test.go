@@ -21,8 +21,8 @@ import (
 
 // TestStoresEqualModel runs random schedules of random limits and costs through the
 // memory store, the Redis store and the model, and compares every field of every
-// decision. Each run draws other schedules; one that fails says by which seed it can be
-// drawn again.
+// decision: for a key whose limits change, in part and altogether, and change back.
+// Each run draws other schedules; one that fails says by which seed it can be drawn again.
 func TestStoresEqualModel(t *testing.T) {
 	server := redistest.Start(t)
 	for _, name := range algorithms.Names() {
@@ -44,6 +44,8 @@ type schedule struct {
 	algorithm string
 	key       string
 	limit     algorithms.Limit
+	limits    []algorithms.Limit // that there were
+	often     int                // they change
 	sides     []side
 	model     *model.Key
 
@@ -52,7 +54,6 @@ type schedule struct {
 	renewing             bool
 	last                 algorithms.Decision
 	newest               int64 // the latest charge
-	givenBack            bool  // something, since then
 	charges              []charged
 	names                int
 	story                []string // what has happened, as in testdata/vectors
@@ -67,6 +68,7 @@ type charged struct {
 func newSchedule(t *rapid.T, p *pair, server *redistest.Server, algorithm, key string) *schedule {
 	s := &schedule{T: t, pair: p, algorithm: algorithm, key: key, model: model.New(algorithm)}
 	s.limit = drawLimit(t, algorithm)
+	s.often = rapid.SampledFrom([]int{1, 3, 19, 19}).Draw(t, "a change in")
 	base := storetest.Start
 	if algorithm == "fixed_window" && rapid.Bool().Draw(t, "on the calendar") {
 		s.limit, base = drawCalendar(t, s.limit.Events)
@@ -82,6 +84,7 @@ func newSchedule(t *rapid.T, p *pair, server *redistest.Server, algorithm, key s
 	} else if algorithm == "concurrency" {
 		s.limit.Lease = max(s.limit.Lease, longLease)
 	}
+	s.limits = append(s.limits, s.limit)
 	return s
 }
 
@@ -91,7 +94,7 @@ const longLease = time.Minute
 func (s *schedule) run() int {
 	steps := rapid.IntRange(30, 90).Draw(s.T, "steps")
 	for i := range steps {
-		if rapid.IntRange(0, 19).Draw(s.T, "change") == 0 {
+		if rapid.IntRange(0, s.often).Draw(s.T, "change") == 0 {
 			s.changeLimit()
 		}
 		s.now = min(max(s.now+drawGap(s.T, s.limit, s.last), s.earliest), latest)
@@ -132,7 +135,7 @@ func (s *schedule) take(i int) {
 	s.tell(vectors.Step{At: s.now, Cost: c.Cost, Name: name, Want: want})
 	s.last = want
 	if want.Allowed && c.Cost > 0 {
-		s.newest, s.givenBack = max(s.newest, s.now), false
+		s.newest = max(s.newest, s.now)
 		s.charges = append(s.charges, charged{store.Correction{Check: c, At: want.Booked(), Turn: want.Turn()}, name})
 	}
 }
@@ -143,9 +146,7 @@ func (s *schedule) take(i int) {
 // what leaks out again the model does not know. And not every turn: where turns are less
 // than a microsecond apart, which one is the last cannot be told from when it comes.
 func (s *schedule) correct() {
-	queued := s.limit.Mode == algorithms.ModeQueue
-	if len(s.charges) == 0 || s.algorithm != "concurrency" && s.now < s.newest ||
-		queued && s.limit.Events > s.limit.Window.Microseconds() {
+	if len(s.charges) == 0 || s.algorithm != "concurrency" && s.now < s.newest {
 		return
 	}
 	i := len(s.charges) - 1
@@ -153,12 +154,17 @@ func (s *schedule) correct() {
 		i = rapid.IntRange(0, i).Draw(s.T, "charge")
 	}
 	c := s.charges[i]
+	by := c.Rule.Limit()
+	queued := by.Mode == algorithms.ModeQueue
+	if queued && by.Events > by.Window.Microseconds() {
+		return
+	}
 	c.Delta = -c.Cost
 	switch rapid.IntRange(0, 4).Draw(s.T, "how much") {
 	case 0:
 		c.Delta = -rapid.Int64Range(1, c.Cost).Draw(s.T, "part")
 	case 1:
-		c.Delta = max(1, drawCost(s.T, s.limit, s.last))
+		c.Delta = max(1, drawCost(s.T, by, s.last))
 	}
 	switch {
 	case c.Delta < 0:
@@ -167,14 +173,15 @@ func (s *schedule) correct() {
 		s.charges = nil // a debt of which nothing is left is behind nobody
 	}
 	if s.algorithm != "concurrency" {
-		s.newest, s.earliest, s.givenBack = s.now, s.now, c.Delta < 0
-		c.Rule = rule(s.T, s.algorithm, s.limit)
+		s.newest, s.earliest = s.now, s.now
 	}
+	s.story = append(s.story, vectors.Options(by))
 	s.tell(vectors.Step{Do: vectors.Correct, At: s.now, Cost: c.Delta, Name: c.name})
 	for _, side := range s.sides {
 		side.correct(s.T, c.Correction)
 	}
-	s.model.Correct(c.Rule.Limit(), s.now, c.At, c.Delta, c.name)
+	s.model.Correct(by, s.now, c.At, c.Delta, c.name)
+	s.story = append(s.story, vectors.Options(s.limit))
 }
 
 func (s *schedule) renew() {
@@ -189,38 +196,45 @@ func (s *schedule) renew() {
 	s.model.Renew(c.Rule.Limit(), s.now, c.Cost, c.name)
 }
 
-// changeLimit draws another limit. What a rate or a window that changes makes of a
-// bucket or of two counts, the model does not know, nor what a burst does to what was
-// given back since the last charge, as of which it counts: TestGoEqualsLua has those.
+// changeLimit draws another limit, or goes back to one that there was: as a request of
+// another plan does, a limit that is raised or lowered, and a Caddy with an older config.
 func (s *schedule) changeLimit() {
-	was := s.limit
-	s.limit = drawLimit(s.T, s.algorithm)
-	switch s.algorithm {
-	case "token_bucket", "leaky_bucket":
-		s.charges = nil // turns are known by when they come, and now come at other times
-		burst, mode, wait := s.limit.Burst, s.limit.Mode, s.limit.MaxWait
-		s.limit = was
-		s.limit.Mode, s.limit.MaxWait = mode, wait
-		changed := s.limit
-		changed.Burst = burst
-		a, _ := algorithms.Get(s.algorithm)
-		if _, err := a.Prepare(changed); err == nil && !s.givenBack {
-			s.limit = changed
-		}
-	case "sliding_window_counter":
-		s.limit.Window = was.Window
-	case "concurrency":
-		if !s.renewing {
-			s.limit.Lease = max(s.limit.Lease, longLease)
-		}
-	case "fixed_window":
-		if rapid.IntRange(0, 3).Draw(s.T, "same windows") > 0 {
-			events := s.limit.Events
-			s.limit = was
-			s.limit.Events = events
-		}
+	if n := len(s.limits); n > 0 && rapid.IntRange(0, 4).Draw(s.T, "new limit") > 0 {
+		s.limit = s.limits[rapid.IntRange(0, n-1).Draw(s.T, "limit")]
+	} else {
+		s.limit = s.alike(drawLimit(s.T, s.algorithm))
+		s.limits = append(s.limits, s.limit)
 	}
 	s.story = append(s.story, vectors.Options(s.limit))
+}
+
+// alike makes a limit often one that differs from the last one in little.
+func (s *schedule) alike(l algorithms.Limit) algorithms.Limit {
+	if s.algorithm == "concurrency" && !s.renewing {
+		l.Lease = max(l.Lease, longLease)
+	}
+	changed := s.limit
+	switch rapid.IntRange(0, 5).Draw(s.T, "alike") {
+	case 0, 1:
+		changed.Events = l.Events
+	case 2, 3:
+		changed.Burst, changed.MaxWait = l.Burst, 0
+		if changed.Mode == algorithms.ModeQueue {
+			changed.MaxWait = l.MaxWait
+		}
+	case 4:
+		if changed.Calendar == 0 {
+			changed.Window, changed.Lease = l.Window, l.Lease
+		}
+	default:
+		return l
+	}
+	if a, _ := algorithms.Get(s.algorithm); a != nil {
+		if _, err := a.Prepare(changed); err == nil {
+			return changed
+		}
+	}
+	return l
 }
 
 func (s *schedule) tell(step vectors.Step) { s.story = append(s.story, step.Line(s.start)) }

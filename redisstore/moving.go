@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"strings"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/lua"
@@ -71,10 +72,14 @@ func (s *Store) askMoving(ctx context.Context, p *part, _ []store.Check) error {
 	return nil
 }
 
-// use has an item counted by the key's own limit, if it has one.
-func (i *item) use(setting *store.Own) (own bool) {
-	i.prepared, own = setting.Prepared(i.rule, i.prepared)
-	return own
+// use has an item counted by the key's own limit, if it has one, and says by which.
+func (i *item) use(setting *store.Own) (own string) {
+	if !setting.Limits(i.rule) {
+		return ""
+	}
+	i.prepared = setting.Prepared(i.prepared)
+	i.key = strings.TrimSuffix(i.key, i.rule.ID()) + setting.States(i.rule.States()).ID
+	return setting.Told()
 }
 
 // readSetting reads what a key has in place of its limit, nil if nothing, and the time.
@@ -148,15 +153,4 @@ func (s *Store) evalBan(ctx context.Context, script string, above *sanctions, mo
 		return 0, err
 	}
 	return int64(binary.BigEndian.Uint64([]byte(text))), nil
-}
-
-// settleMoving has a lease renewed or a charge corrected while its slot is on its way.
-func (s *Store) settleMoving(ctx context.Context, i item) error {
-	setting, _, err := s.readSetting(ctx, i.sanctions, &i)
-	if err != nil {
-		return unsentError{err}
-	}
-	i.sanctions = nil
-	i.use(setting)
-	return s.settleAll(ctx, []item{i})[0]
 }

@@ -72,11 +72,11 @@ func TestSanctionsHoldWhileASlotMoves(t *testing.T) {
 				got = "a ban begins"
 			case d[0].Banned:
 				got = "banned"
-			case d[0].Allowed && d[0].Own:
+			case d[0].Allowed && d[0].Own != "":
 				got = "allowed by its own"
 			case d[0].Allowed:
 				got = "allowed"
-			case d[0].Own:
+			case d[0].Own != "":
 				got = "refused by its own"
 			}
 			if got != want {
@@ -147,7 +147,7 @@ func TestSettlingWhileASlotMoves(t *testing.T) {
 						t.Errorf("renewing: %v", err)
 					}
 				}
-				s.Settle(store.Correction{Check: held, At: d.Booked(), Turn: d.Turn(), Delta: -2})
+				s.Settle(store.Correction{Check: held, At: d.Booked(), Turn: d.Turn(), Delta: -2, Own: d.Own})
 				s.Settled()
 				look := check
 				look.Cost = 0

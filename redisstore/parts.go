@@ -190,7 +190,7 @@ func (s *Store) undo(q *question, p *part, checks []store.Check, all bool) {
 		for i := range group {
 			c, d := &checks[group[i].index], &q.decisions[group[i].index]
 			if c.Cost > 0 && !d.Exempt {
-				s.Settle(store.Correction{Check: *c, At: d.Booked(), Turn: d.Turn(), Delta: -c.Cost})
+				s.Settle(store.Correction{Check: *c, At: d.Booked(), Turn: d.Turn(), Delta: -c.Cost, Own: d.Own})
 				d.Remaining, d.Delay, d.Ahead = min(d.Remaining+c.Cost, d.Quota), 0, 0
 			}
 		}

@@ -94,7 +94,7 @@ func TestPlainCallExpires(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, q := range asked {
-		key, d := s.key(checks[i].Rule, checks[i].Key), q.decisions[0]
+		key, d := s.key(checks[i].Rule.ID(), checks[i].Key), q.decisions[0]
 		if !d.Allowed {
 			t.Errorf("%s is refused", key)
 		}
@@ -112,7 +112,7 @@ func TestPlainCallDamaged(t *testing.T) {
 	const list = "a list"
 	texts := []string{list, "", "hello", strings.Repeat("x", 25), strings.Repeat("\x7f\xff\xff\xff\xff\xff\xff\xff", 3)}
 	for i := range checks {
-		key, text := s.key(checks[i].Rule, checks[i].Key), texts[i%len(texts)]
+		key, text := s.key(checks[i].Rule.ID(), checks[i].Key), texts[i%len(texts)]
 		err := admin.Set(ctx, key, text, 0).Err()
 		if text == list {
 			err = errors.Join(admin.Del(ctx, key).Err(), admin.RPush(ctx, key, text).Err())
@@ -134,7 +134,7 @@ func TestPlainCallDamaged(t *testing.T) {
 		if noticed := q.damaged == checks[i].Rule; noticed != (len(texts[i%len(texts)]) != stateBytes) {
 			t.Errorf("%q: noticed: %v", texts[i%len(texts)], noticed)
 		}
-		if ttl := admin.PTTL(ctx, s.key(checks[i].Rule, checks[i].Key)).Val(); ttl <= 0 {
+		if ttl := admin.PTTL(ctx, s.key(checks[i].Rule.ID(), checks[i].Key)).Val(); ttl <= 0 {
 			t.Errorf("%q: left without an expiry", texts[i%len(texts)])
 		}
 	}

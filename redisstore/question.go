@@ -144,14 +144,25 @@ func (q *question) alone(i item) {
 // item makes a check ready for the script.
 func (s *Store) item(c *store.Check, op byte, hold string, index int) item {
 	i := item{
-		rule: c.Rule, prepared: c.Rule.At(s.date(c.Rule)), key: s.key(c.Rule, c.Key),
+		rule: c.Rule, prepared: c.Rule.At(s.date(c.Rule)), key: s.key(c.Rule.ID(), c.Key),
 		cost: c.Cost, hold: hold, op: op, apart: c.Apart && op == opDecide, index: index,
 	}
-	if c.Sanctions != nil {
-		i.sanctions = s.sanctions(c, i.prepared, op)
+	if c.Sanctions != nil && op == opDecide {
+		i.sanctions = s.sanctions(c, i.prepared)
 	}
 	if s.slots {
 		i.slot = slotOf(i.key)
+	}
+	return i
+}
+
+// corrected makes a correction ready for the script: of the state that was charged, whatever
+// the key has by now.
+func (s *Store) corrected(c *store.Correction) item {
+	i := s.item(&c.Check, opCorrect, correction(c), 0)
+	if c.Own != "" {
+		prepared, states := c.Rule.By(c.Own, s.date(c.Rule))
+		i.prepared, i.key = prepared, s.key(states.ID, c.Key)
 	}
 	return i
 }

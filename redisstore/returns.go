@@ -166,7 +166,8 @@ func (p *pending) overdue(now time.Time) bool {
 // lasts is how long a charge of such a size counts by itself.
 func (p *pending) lasts() time.Duration {
 	at, cost := p.since.UnixMicro(), max(p.Cost, p.Delta)
-	params := p.Rule.At(at).Params
+	by, _ := p.Rule.By(p.Own, at)
+	params := by.Params
 	switch a := p.Rule.Algorithm().(type) {
 	case algorithms.Counter:
 		_, d := a.Take(a.Correct(algorithms.State{}, params, at, at, at, cost), params, at, 0)

@@ -20,18 +20,14 @@ const (
 	hasBan     = 8
 )
 
-// sanctions is what stands above the limit for a check. What is renewed or corrected needs no
-// more than the limit that it was charged by.
-func (s *Store) sanctions(c *store.Check, p *store.Prepared, op byte) *sanctions {
+// sanctions is what stands above the limit for a check that is to be decided.
+func (s *Store) sanctions(c *store.Check, p *store.Prepared) *sanctions {
 	above := c.Sanctions
-	if above == nil || !above.Settings && op != opDecide {
-		return nil
-	}
 	b := new(sanctions)
 	if above.Settings {
 		b.setting = s.settingKey(c.Rule, c.Key)
 	}
-	if above.Ban != nil && op == opDecide {
+	if above.Ban != nil {
 		b.banned, b.ban = s.banKey(c.Rule, c.Key), above.Ban
 		if c.Cost > 0 { // nothing is counted for a peek
 			b.untold = s.denied.untold(c, p)
@@ -42,11 +38,11 @@ func (s *Store) sanctions(c *store.Check, p *store.Prepared, op byte) *sanctions
 
 // settingKey and banKey are beside the key of the state, in the same slot.
 func (s *Store) settingKey(rule *store.Rule, key string) string {
-	return s.prefix + ":{" + tag(key) + "}:" + store.Escape(rule.Zone()) + ":setting" + keyVersion
+	return s.prefix + ":{" + tag(key) + "}:" + store.Escape(rule.Zone()) + ":setting" + sanctionsVersion
 }
 
 func (s *Store) banKey(rule *store.Rule, key string) string {
-	return s.prefix + ":{" + tag(key) + "}:" + store.Escape(rule.Zone()) + ":ban" + keyVersion
+	return s.prefix + ":{" + tag(key) + "}:" + store.Escape(rule.Zone()) + ":ban" + sanctionsVersion
 }
 
 // op is the operation together with what the check has beside the state.

@@ -20,17 +20,18 @@ import (
 )
 
 // TestSanctionsInGoEqualLua runs random schedules of requests of two zones, with settings
-// that come and go and random bans, through both stores, and compares every field of every
-// decision.
+// that come and go, random bans and charges that are corrected whatever the key has by
+// then, through both stores, and compares every field of every decision.
 func TestSanctionsInGoEqualLua(t *testing.T) {
 	server := redistest.Start(t)
 	for _, name := range algorithms.Names() {
 		t.Run(name, func(t *testing.T) {
 			pair := newPair(t, server)
+			lua := newRedisSide(t, pair.redis, server)
 			run, banned := 0, 0
 			deep.Check(t, 1000, 50_000, func(rt *rapid.T) int {
 				run++
-				steps, bans := pair.sanctions(rt, name, name+strconv.Itoa(run))
+				steps, bans := pair.sanctions(rt, lua, name, name+strconv.Itoa(run))
 				banned += bans
 				return steps
 			})
@@ -41,7 +42,7 @@ func TestSanctionsInGoEqualLua(t *testing.T) {
 	}
 }
 
-func (p *pair) sanctions(t *rapid.T, algorithm, run string) (steps, bans int) {
+func (p *pair) sanctions(t *rapid.T, lua side, algorithm, run string) (steps, bans int) {
 	limits := [2]algorithms.Limit{drawUnrenewed(t, algorithm), drawUnrenewed(t, algorithm)}
 	sanctions := drawSanctions(t)
 	var charged []store.Correction
@@ -60,6 +61,17 @@ func (p *pair) sanctions(t *rapid.T, algorithm, run string) (steps, bans int) {
 			now += rapid.Int64Range(-1e6, 1e8).Draw(t, "gap")
 		}
 		p.set(now, 0)
+		if n := len(charged); n > 0 && rapid.IntRange(0, 2).Draw(t, "correct") == 0 {
+			c := charged[rapid.IntRange(0, n-1).Draw(t, "charge")]
+			switch rapid.IntRange(0, 2).Draw(t, "how much") {
+			case 0:
+				c.Delta = -rapid.Int64Range(1, c.Cost).Draw(t, "part")
+			case 1:
+				c.Delta = min(20_000, max(1, drawCost(t, c.Rule.Limit(), last)))
+			}
+			p.memory.Settle(c)
+			lua.correct(t, c)
+		}
 		var checks []store.Check
 		for j, limit := range limits {
 			r := rule(t, algorithm, limit)
@@ -82,8 +94,8 @@ func (p *pair) sanctions(t *rapid.T, algorithm, run string) (steps, bans int) {
 			if d.BanBegins {
 				bans++
 			}
-			if d.Allowed && checks[j].Hold != "" {
-				charged = append(charged, store.Correction{Check: checks[j], At: now, Turn: now, Delta: -checks[j].Cost})
+			if d.Allowed && !d.Exempt && checks[j].Cost > 0 {
+				charged = append(charged, store.Correction{Check: checks[j], At: now, Turn: d.Turn(), Delta: -checks[j].Cost, Own: d.Own})
 			}
 		}
 		last = inGo[rapid.IntRange(0, 1).Draw(t, "of")]
@@ -340,7 +352,7 @@ func TestDamagedSanctions(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if d := ask(t, s, check)[0]; !d.Allowed || d.Exempt || d.Own || d.Remaining != 999-int64(i) {
+		if d := ask(t, s, check)[0]; !d.Allowed || d.Exempt || d.Own != "" || d.Remaining != 999-int64(i) {
 			t.Errorf("%q: %+v", value, d)
 		}
 	}

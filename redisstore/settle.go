@@ -143,7 +143,7 @@ func (s *Store) correct(ctx context.Context, batch []pending) (again []pending, 
 	}
 	items := make([]item, len(batch))
 	for i := range batch {
-		items[i] = s.item(&batch[i].Check, opCorrect, correction(&batch[i].Correction), 0)
+		items[i] = s.corrected(&batch[i].Correction)
 	}
 	for i, err := range s.settleAll(ctx, items) {
 		if err == nil {
@@ -229,11 +229,7 @@ func (s *Store) settleElsewhere(ctx context.Context, l *lane, q *question) error
 	if q.shared {
 		err = again(l, false)
 	}
-	err = s.topology.follow(ctx, q.slot, err, again)
-	if i := &q.items[0]; redis.IsTryAgainError(err) && i.sanctions != nil {
-		return s.settleMoving(ctx, *i)
-	}
-	return err
+	return s.topology.follow(ctx, q.slot, err, again)
 }
 
 // settle makes a call for which nobody waits. Each question gets its error.

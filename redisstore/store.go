@@ -237,7 +237,14 @@ func (s *Store) eval(ctx context.Context, script, key string, args ...any) (int6
 
 // Reset implements [store.Store].
 func (s *Store) Reset(ctx context.Context, rule *store.Rule, key string) error {
-	err := errors.Join(s.drop(ctx, s.key(rule, key)), s.drop(ctx, s.banKey(rule, key)))
+	setting, err := s.Get(ctx, rule, key)
+	names := []string{s.key(rule.ID(), key), s.banKey(rule, key)}
+	if own, _ := rule.Own(setting); own.Limits(rule) {
+		names = append(names, s.key(own.States(rule.States()).ID, key))
+	}
+	for _, name := range names {
+		err = errors.Join(err, s.drop(ctx, name))
+	}
 	s.denied.drop(rule.At(s.date(rule)), key)
 	return err
 }

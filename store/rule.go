@@ -16,7 +16,8 @@ type Rule struct {
 	zone      string
 	algorithm algorithms.Algorithm
 	limit     algorithms.Limit
-	id        string
+	states    States
+	zoneHash  uint64
 	salt      uint64
 	dated     algorithms.Dated // nil unless the parameters depend on the date
 	prepared  atomic.Pointer[Prepared]
@@ -47,7 +48,8 @@ func NewRule(zone string, algorithm algorithms.Algorithm, limit algorithms.Limit
 		zone:      zone,
 		algorithm: algorithm,
 		limit:     limit,
-		id:        Escape(zone) + ":" + Escape(algorithm.Name()),
+		states:    statesOf(zone, algorithm.Name(), Escape(algorithm.Family(limit))),
+		zoneHash:  hash(zone),
 		salt:      salt,
 	}
 	if limit.Calendar != 0 {
@@ -93,9 +95,14 @@ func (r *Rule) Algorithm() algorithms.Algorithm { return r.algorithm }
 // Limit is the limit as it was written.
 func (r *Rule) Limit() algorithms.Limit { return r.limit }
 
-// ID names the states that rules share: zone and algorithm, escaped. Limits may change
-// under a state; another algorithm would misread it.
-func (r *Rule) ID() string { return r.id }
+// States are the states that the rule counts in.
+func (r *Rule) States() States { return r.states }
+
+// ID is that of the rule's states.
+func (r *Rule) ID() string { return r.states.ID }
+
+// ZoneHash is a hash of the zone's name, as that of States is one of the ID.
+func (r *Rule) ZoneHash() uint64 { return r.zoneHash }
 
 // Salt tells generations of the zone apart.
 func (r *Rule) Salt() uint64 { return r.salt }

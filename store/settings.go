@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"time"
@@ -59,8 +60,9 @@ type Setting struct {
 
 	// Limit is the limit of KindLimit, with the algorithm of the rule. What it does not say
 	// of windows, modes and waits is as the rule's limit says; its burst, if it has none, is
-	// its events. A window of the calendar can only be the rule's. In zones with plans of
-	// several algorithms it holds where the request's plan has this one.
+	// its events. A window of the calendar and a lease can only be the rule's. In zones with
+	// plans of several algorithms it holds where the request's plan has this one. It counts
+	// in the states of its family, as every limit does.
 	Limit algorithms.Limit
 
 	// Note is for people, such as the name of the plan that the limit is of. At most
@@ -85,7 +87,9 @@ type Own struct {
 	Setting
 	algorithm string
 	params    algorithms.Params
-	events    bool // the window is that of the rule: only the first parameter is its own
+	events    bool   // the window is that of the rule: only the first parameter is its own
+	states    States // unless they are the rule's
+	told      string // as [Rule.By] takes it
 }
 
 // Own checks a setting and makes it ready. Its error names the field, its value and what
@@ -110,10 +114,36 @@ func (r *Rule) Own(s Setting) (*Own, error) {
 	if l.Calendar != 0 && (l.Calendar != r.limit.Calendar || s.Limit.Location != nil && s.Limit.Location != r.limit.Location) {
 		return nil, errors.New("a setting's window of the calendar must be the zone's: leave it out, or write a duration")
 	}
+	_, lends := r.algorithm.(algorithms.Lender)
+	if lease := s.Limit.Lease; lends && lease != 0 && lease != cmp.Or(r.limit.Lease, algorithms.DefaultLease) {
+		return nil, fmt.Errorf("a setting's lease must be the zone's, %v: leave it out, got %v", cmp.Or(r.limit.Lease, algorithms.DefaultLease), lease)
+	}
 	var err error
-	o.params, err = r.algorithm.Prepare(l)
-	o.events = l.Calendar != 0
-	return o, err
+	if o.params, err = r.algorithm.Prepare(l); err != nil {
+		return nil, err
+	}
+	// A window of the calendar depends on the date; and a lease is renewed as the rule says.
+	o.events = l.Calendar != 0 || lends
+	family := ""
+	if !o.events {
+		family = Escape(r.algorithm.Family(l))
+		o.states = statesOf(r.zone, o.algorithm, family)
+	}
+	o.told = o.head() + family
+	return o, nil
+}
+
+// head is what scripts need to know of the limit: whether the window is its own, and the
+// parameters.
+func (o *Own) head() string {
+	b := make([]byte, 1, ownHead)
+	if !o.events {
+		b[0] = 1
+	}
+	for _, p := range o.params {
+		b = binary.BigEndian.AppendUint64(b, uint64(p))
+	}
+	return string(b)
 }
 
 // over fills in what the limit of one key does not say.
@@ -129,25 +159,34 @@ func over(l, base algorithms.Limit) algorithms.Limit {
 	return l
 }
 
-// Params are what the algorithm of a rule computes with for a key that has this setting,
-// if for others it is p. The setting may be nil.
-func (o *Own) Params(rule *Rule, p algorithms.Params) (_ algorithms.Params, own bool) {
-	switch {
-	case o == nil || o.Kind != KindLimit || o.algorithm != rule.algorithm.Name():
-		return p, false
-	case o.events:
-		p[0] = o.params[0]
-		return p, true
-	}
-	return o.params, true
+// Limits tells whether this is a limit in place of that of the rule. The setting may be nil.
+func (o *Own) Limits(rule *Rule) bool {
+	return o != nil && o.Kind == KindLimit && o.algorithm == rule.algorithm.Name()
 }
 
-// Prepared is what the algorithm of a rule computes with for a key that has this setting, if
-// for others it is p. The setting may be nil.
-func (o *Own) Prepared(rule *Rule, p *Prepared) (_ *Prepared, own bool) {
-	params, own := o.Params(rule, p.Params)
-	if !own {
-		return p, false
+// Params are what the algorithm computes with for a key that has this limit, if for others
+// it is p.
+func (o *Own) Params(p algorithms.Params) algorithms.Params {
+	if !o.events {
+		return o.params
 	}
-	return prepare(rule.algorithm.Name(), params, p.until), true
+	p[0] = o.params[0]
+	return p
 }
+
+// Prepared is what the algorithm of a rule computes with for a key that has this limit, if
+// for others it is p.
+func (o *Own) Prepared(p *Prepared) *Prepared {
+	return prepare(o.algorithm, o.Params(p.Params), p.until)
+}
+
+// States are the states that the limit counts in, if those of the rule are of.
+func (o *Own) States(of States) States {
+	if o.events {
+		return of
+	}
+	return o.states
+}
+
+// Told is what [algorithms.Decision].Own says of the limit.
+func (o *Own) Told() string { return o.told }

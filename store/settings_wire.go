@@ -12,8 +12,8 @@ import (
 
 // In a store that keeps bytes a setting is a byte for its kind and its end in microseconds
 // since 1970 (0: none); for a limit the algorithm, a zero byte, a byte that says whether
-// the window is its own, and the six parameters; and then the rest as JSON, which no
-// script reads.
+// the window is its own, the six parameters, the family, and a zero byte; and then the rest
+// as JSON, which no script reads. Older versions wrote no family and no zero byte behind it.
 
 // settingHead is how long kind and end are.
 const settingHead = 1 + 8
@@ -31,13 +31,9 @@ func (o *Own) Wire() (kind byte, tail string) {
 	rest := forPeople{Note: o.Note}
 	if o.Kind == KindLimit {
 		b = append(b, o.algorithm...)
-		b = append(b, 0, 1)
-		if o.events {
-			b[len(b)-1] = 0
-		}
-		for _, p := range o.params {
-			b = binary.BigEndian.AppendUint64(b, uint64(p))
-		}
+		b = append(b, 0)
+		b = append(b, o.told...)
+		b = append(b, 0)
 		limit := o.Limit
 		limit.Location = nil // that of the zone, if any
 		rest.Limit = &limit
@@ -66,11 +62,13 @@ func ReadSetting(value string, now int64) (s Setting, err error) {
 	}
 	if kind == KindLimit {
 		name := strings.IndexByte(tail, 0)
-		end := name + 2 + 8*len(algorithms.Params{})
+		end := name + 1 + ownHead
 		if name < 0 || len(tail) < end {
 			return s, errSetting
 		}
-		tail = tail[end:]
+		if tail = tail[end:]; !strings.HasPrefix(tail, "{") {
+			_, tail, _ = strings.Cut(tail, "\x00")
+		}
 	}
 	var rest forPeople
 	if err := json.Unmarshal([]byte(tail), &rest); err != nil || (kind == KindLimit) != (rest.Limit != nil) {

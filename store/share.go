@@ -2,8 +2,10 @@ package store
 
 // Share is a rule's part for one of n processes that count apart, such that all of them
 // together admit no more than the rule does: events and burst divided by n, rounded
-// down, but at least 1 where they were. Windows and leases stay. It keeps the last one
-// it made, so that asking again for the same n costs nothing.
+// down, but at least 1 where they were. Windows and leases stay, and so do the states: the
+// shares of all n count in those of the whole, though a bucket's rate is another one, for
+// a process has one share at a time and a new one must not begin anew. It keeps the last
+// one it made, so that asking again for the same n costs nothing.
 func (r *Rule) Share(n int) *Rule {
 	if n <= 1 {
 		return r
@@ -22,6 +24,7 @@ func (r *Rule) Share(n int) *Rule {
 			return r
 		}
 	}
+	rule.states = r.states
 	r.shared.Store(&share{n, rule})
 	return rule
 }

@@ -33,6 +33,8 @@ const (
 
 // KeyCounter is a store that has its keys at hand.
 type KeyCounter interface {
-	// CountKeys is how many keys each zone has. It is for metrics, and may take a while.
+	// CountKeys is how many states each zone has: one for each key and family of limits. Of
+	// several rules of a zone the first has all of them. It is for metrics, and may take a
+	// while.
 	CountKeys(rules []*Rule) []int64
 }

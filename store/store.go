@@ -79,6 +79,10 @@ type Correction struct {
 	// Delta is added to what was charged. Below 0 it gives back, -Cost all of it; above 0
 	// it charges more, beyond the limit if need be: then later requests wait.
 	Delta int64
+
+	// Own is Decision.Own: if the limit was the key's own, this says which, so that the
+	// state is corrected that was charged, whatever the key has by now.
+	Own string
 }
 
 // Store decides checks. Its methods may be called from many goroutines at once.
@@ -112,8 +116,9 @@ type Store interface {
 	// matters.
 	Settle(corrections ...Correction)
 
-	// Reset forgets a key of a zone, as if it had never been seen: its state, and that it was
-	// refused or banned. A setting stays.
+	// Reset forgets a key of a zone, as if it had never been seen: its state under the rule,
+	// that under the limit of its own that it has, and that it was refused or banned. A
+	// setting stays. States under other rules of the zone need a call each.
 	Reset(ctx context.Context, rule *Rule, key string) error
 
 	// Close frees what the store holds. Calls under way may fail with [ErrClosed].

@@ -8,17 +8,15 @@ import (
 )
 
 // bucket is a bucket that leaks, and the token bucket seen from the other side: what
-// was taken is poured in, and what comes back leaks out. Its level is a fraction.
-//
-// The rate must not change under it: the real ones compute what leaked out before the
-// change at the new rate as well, from an instant that only they know. The burst may.
+// was taken is poured in, and what comes back leaks out. Its level is a fraction. Limits
+// with larger bursts, and costs that are known late, fill it beyond a limit's brim.
 type bucket struct{ poured []poured }
 
-// poured is a charge, or what is given back of one, and the burst that was the limit then.
+// poured is a charge, or what is given back of one.
 type poured struct {
-	at, cost, burst int64
-	back            *big.Rat // what is given back; the cost is 0
-	name            string
+	at, cost int64
+	back     *big.Rat // what is given back; the cost is 0
+	name     string
 }
 
 func (b *bucket) last() int64 {
@@ -51,9 +49,9 @@ func (b *bucket) level(l algorithms.Limit, now int64) *big.Rat {
 // pour also tells since when there has been something in the bucket.
 func (b *bucket) pour(l algorithms.Limit, now int64) (level *big.Rat, began int64) {
 	level = new(big.Rat)
-	at, debt := int64(0), false
+	at := int64(0)
 	for _, p := range b.poured {
-		leak(l, spill(l, level, p.burst, debt), began, at, p.at)
+		leak(l, level, began, at, p.at)
 		if level.Sign() == 0 {
 			began = p.at
 		}
@@ -61,27 +59,12 @@ func (b *bucket) pour(l algorithms.Limit, now int64) (level *big.Rat, began int6
 		if p.back != nil {
 			clamp(level.Sub(level, p.back))
 		}
-		debt = up(level) > p.burst
-		spill(l, level, p.burst, debt)
 		at = p.at
 	}
-	return leak(l, spill(l, level, b.quota(l), debt), began, at, max(now, at)), began
+	return leak(l, level, began, at, max(now, at)), began
 }
 
-// spill throws out what a lowered limit has no room for: whole events, so that the next
-// one comes back when it would have come anyway. A debt is beyond the limit, but for no
-// more than leaks out in a day.
-func spill(l algorithms.Limit, level *big.Rat, burst int64, debt bool) *big.Rat {
-	over := up(level) - burst
-	if debt {
-		over -= mostDebt(l)
-	}
-	if over > 0 {
-		level.Sub(level, big.NewRat(over, 1))
-	}
-	return clamp(level)
-}
-
+// mostDebt is what leaks out in a day.
 func mostDebt(l algorithms.Limit) int64 {
 	most := new(big.Int).Mul(big.NewInt(day), big.NewInt(l.Events))
 	most.Div(most, big.NewInt(l.Window.Microseconds()))
@@ -118,7 +101,7 @@ func (b *bucket) fits(l algorithms.Limit, now, cost int64) bool {
 func (b *bucket) idle(l algorithms.Limit, now int64) bool { return b.level(l, now).Sign() == 0 }
 
 func (b *bucket) charge(l algorithms.Limit, now, cost int64, name string) {
-	b.poured = append(b.poured, poured{at: max(now, b.last()), cost: cost, burst: b.quota(l), name: name})
+	b.poured = append(b.poured, poured{at: max(now, b.last()), cost: cost, name: name})
 }
 
 func (b *bucket) booked() int64 { return b.last() }
@@ -127,9 +110,11 @@ func (b *bucket) booked() int64 { return b.last() }
 // from when it was made, unless it was the last one.
 func (b *bucket) correct(l algorithms.Limit, now, at, delta int64, name string) {
 	switch {
-	case b.quota(l) == 0:
-	case delta > 0:
-		b.charge(l, now, min(delta, algorithms.MaxEvents), "")
+	case delta > 0: // a debt is beyond the limit, but for no more than leaks out in a day
+		room := b.quota(l) + mostDebt(l) - up(b.level(l, now))
+		if room > 0 {
+			b.charge(l, now, min(delta, algorithms.MaxEvents, room), "")
+		}
 	case l.Mode == algorithms.ModeQueue:
 		b.turn(-delta, name)
 	default:
@@ -139,7 +124,7 @@ func (b *bucket) correct(l algorithms.Limit, now, at, delta int64, name string) 
 			leak(l, back, began, at, now)
 		}
 		if level.Sign() > 0 && back.Sign() > 0 {
-			b.poured = append(b.poured, poured{at: max(now, b.last()), back: back, burst: b.quota(l)})
+			b.poured = append(b.poured, poured{at: max(now, b.last()), back: back})
 		}
 	}
 }

@@ -10,9 +10,6 @@ import (
 // counter estimates the last window from the windows on the clock: all charges of the
 // current one, and those of the one before as if they had been spread evenly over it,
 // rounded up.
-//
-// The window must not change under it: the real one keeps two numbers, and takes them
-// for those of the windows that the limit has now.
 type counter struct{ events []event }
 
 func (c *counter) known(now int64) memory {

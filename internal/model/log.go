@@ -31,13 +31,7 @@ func (g *log) known(now int64) memory {
 func (g *log) quota(l algorithms.Limit) int64 { return l.Events }
 
 func (g *log) left(l algorithms.Limit, now int64) int64 {
-	t, used := max(now, latest(g.events)), int64(0)
-	for _, e := range g.events {
-		if inside(l, e, t) {
-			used += e.cost
-		}
-	}
-	return max(0, l.Events-used)
+	return max(0, l.Events-g.all(l, now))
 }
 
 // inside says that an event counts: its age is below the window.
@@ -54,18 +48,26 @@ func (g *log) charge(l algorithms.Limit, now, cost int64, _ string) {
 func (g *log) booked() int64 { return latest(g.events) }
 
 // correct forgets what was charged then. Of what is charged more, and of all before it,
-// it keeps the latest, twice as many as the limit has events.
+// it keeps the latest: twice as many as the limit has events, or as many as there were.
 func (g *log) correct(l algorithms.Limit, now, at, delta int64, name string) {
-	if delta > 0 && l.Events > 0 {
+	if delta > 0 {
+		before := g.all(l, now)
 		g.charge(l, now, min(delta, l.Events), name)
-		over := -2 * l.Events
-		for _, e := range g.events {
-			over += e.cost
-		}
-		g.drop(over, func(event) bool { return true })
+		g.drop(g.all(l, now)-max(2*l.Events, before), func(event) bool { return true })
 	} else if delta < 0 {
 		g.drop(-delta, func(e event) bool { return e.at == at })
 	}
+}
+
+// all is how much counts at now.
+func (g *log) all(l algorithms.Limit, now int64) (n int64) {
+	t := max(now, latest(g.events))
+	for _, e := range g.events {
+		if inside(l, e, t) {
+			n += e.cost
+		}
+	}
+	return n
 }
 
 // drop forgets so much of some events.

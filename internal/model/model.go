@@ -22,8 +22,11 @@ const day = 24 * 3600 * 1_000_000
 // horizon is a wait after which all comes back that ever does, in microseconds: 35 years.
 const horizon = 1 << 50
 
-// Key is what the model remembers of one key.
-type Key struct{ memory memory }
+// Key is what the model remembers of one key: for each family of limits by itself.
+type Key struct {
+	algorithm string
+	memories  map[family]memory
+}
 
 // memory is how an algorithm remembers. Only charge and correct change it.
 type memory interface {
@@ -56,20 +59,26 @@ type queue interface {
 }
 
 // New is a key that was never seen.
-func New(algorithm string) *Key {
-	switch algorithm {
-	case "token_bucket", "leaky_bucket":
-		return &Key{&bucket{}}
-	case "fixed_window":
-		return &Key{&window{}}
-	case "sliding_window_log":
-		return &Key{&log{}}
-	case "sliding_window_counter":
-		return &Key{&counter{}}
-	case "concurrency":
-		return &Key{&leases{}}
+func New(algorithm string) *Key { return &Key{algorithm, make(map[family]memory)} }
+
+// memory is what the key remembers of the limit's family.
+func (k *Key) memory(l algorithms.Limit) memory {
+	if m := k.memories[k.family(l)]; m != nil {
+		return m
 	}
-	panic(fmt.Sprintf("no model of %q", algorithm))
+	switch k.algorithm {
+	case "token_bucket", "leaky_bucket":
+		return &bucket{}
+	case "fixed_window":
+		return &window{}
+	case "sliding_window_log":
+		return &log{}
+	case "sliding_window_counter":
+		return &counter{}
+	case "concurrency":
+		return &leases{}
+	}
+	panic(fmt.Sprintf("no model of %q", k.algorithm))
 }
 
 // Take decides on cost at now, and charges it under a name if it fits. Guess may hold
@@ -79,7 +88,7 @@ func (k *Key) Take(l algorithms.Limit, now, cost int64, name string, guess *algo
 	if guess == nil {
 		guess = &algorithms.Decision{RetryAfter: none, NextAfter: none, ResetAfter: none, Delay: none}
 	}
-	m := k.memory.known(now)
+	m := k.memory(l).known(now)
 	d := algorithms.Decision{Quota: m.quota(l), Allowed: m.fits(l, now, cost), At: now}
 	switch {
 	case !d.Allowed:
@@ -89,7 +98,7 @@ func (k *Key) Take(l algorithms.Limit, now, cost int64, name string, guess *algo
 			d.Delay = first(guess.Delay, func(wait int64) bool { return q.idle(l, now+wait) })
 		}
 		m.charge(l, now, cost, name)
-		k.memory = m
+		k.memories[k.family(l)] = m
 		d.Ahead = time.Duration(max(0, m.booked()-now)) * time.Microsecond
 	}
 	d.Remaining = m.left(l, now)
@@ -102,16 +111,23 @@ func (k *Key) Take(l algorithms.Limit, now, cost int64, name string, guess *algo
 
 // Renew charges what is held under a name once more in place of the first time.
 func (k *Key) Renew(l algorithms.Limit, now, cost int64, name string) {
-	k.memory = k.memory.known(now)
-	k.memory.charge(l, now, cost, name)
+	m := k.memory(l).known(now)
+	m.charge(l, now, cost, name)
+	k.memories[k.family(l)] = m
 }
 
-// Correct changes what was charged at an instant under a name, where the algorithm can.
+// Correct changes what was charged at an instant under a name, where the algorithm can. A
+// limit that allows nothing has charged nothing.
 func (k *Key) Correct(l algorithms.Limit, now, at, delta int64, name string) {
-	if _, lends := k.memory.(*leases); delta > 0 && !lends {
-		k.memory = k.memory.known(now)
+	m := k.memory(l)
+	_, lends := m.(*leases)
+	if delta > 0 && !lends {
+		m = m.known(now)
 	}
-	k.memory.correct(l, now, at, delta, name)
+	if lends || m.quota(l) > 0 {
+		m.correct(l, now, at, delta, name)
+	}
+	k.memories[k.family(l)] = m
 }
 
 // none is no guess.

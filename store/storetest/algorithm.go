@@ -121,17 +121,6 @@ func perAlgorithm(t *testing.T, open Open, name string) {
 		equal(t, "an hour later", b.take(rule, "client", 1), algorithms.Decision{RetryAfter: algorithms.Never})
 	})
 
-	t.Run("RaisedLimitGivesCapacityAtOnce", func(t *testing.T) {
-		b := start(t, open)
-		low, high := Rule(t, "zone", name, limit), Rule(t, "zone", name, Limit(name, 25, time.Minute))
-		equal(t, "low", b.admitted(low, "client", 20), 10)
-		equal(t, "high", b.admitted(high, "client", 30), 15)
-		d := b.take(low, "client", 1)
-		if d.Allowed || d.Remaining != 0 || d.Quota != 10 || d.RetryAfter <= 0 || d.RetryAfter > longest {
-			t.Fatalf("lowered again: %s", describe(d))
-		}
-	})
-
 	t.Run("TimeThatGoesBack", func(t *testing.T) {
 		b, rule := start(t, open), Rule(t, "zone", name, limit)
 		equal(t, "admitted", b.admitted(rule, "client", 20), 10)

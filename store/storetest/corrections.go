@@ -179,7 +179,7 @@ func (b *bench) charged(rule *store.Rule, cost int64) store.Correction {
 	if !d.Allowed {
 		b.Fatalf("cost %d: %s", cost, describe(d))
 	}
-	return store.Correction{Check: c, At: d.Booked(), Turn: d.Turn()}
+	return store.Correction{Check: c, At: d.Booked(), Turn: d.Turn(), Own: d.Own}
 }
 
 // correct settles a correction, and waits until it has taken effect: until a slot that is

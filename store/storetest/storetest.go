@@ -34,6 +34,7 @@ func Run(t *testing.T, open Open) {
 	t.Run("GiveBack", func(t *testing.T) { giveBack(t, open) })
 	t.Run("Corrections", func(t *testing.T) { corrections(t, open) })
 	t.Run("Apart", func(t *testing.T) { apart(t, open) })
+	t.Run("Limits", func(t *testing.T) { limits(t, open) })
 	t.Run("Sanctions", func(t *testing.T) { sanctions(t, open) })
 }
 

@@ -1,0 +1,306 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/deep"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// limits are about several limits for one key of a zone: those of plans, those out of
+// placeholders, that of the key's own, and those of processes with another config.
+func limits(t *testing.T, open Open) {
+	for _, name := range algorithms.Names() {
+		t.Run(name, func(t *testing.T) {
+			t.Run("RaisedAndLowered", func(t *testing.T) { raisedAndLowered(t, open, name) })
+			t.Run("AloneIsAllowed", func(t *testing.T) { aloneIsAllowed(t, open, name) })
+			if name == "concurrency" {
+				return
+			}
+			t.Run("AnotherPlanWipesNothing", func(t *testing.T) { anotherPlan(t, open, name) })
+			t.Run("AnotherQuotaWipesNothing", func(t *testing.T) { anotherQuota(t, open, name) })
+			t.Run("OwnLimit", func(t *testing.T) { ownFamily(t, open, name) })
+			t.Run("CorrectedWhereCharged", func(t *testing.T) { correctedWhereCharged(t, open, name) })
+		})
+	}
+	t.Run("LeasesOutliveAShorterOne", func(t *testing.T) { leasesOutlive(t, open) })
+}
+
+// anotherPlan: 5 in an hour and 100 in a second. The second is over again and again.
+func anotherPlan(t *testing.T, open Open, name string) {
+	b := start(t, open)
+	post, get := Rule(t, "zone", name, per(5, time.Hour)), Rule(t, "zone", name, per(100, time.Second))
+	posts := 0
+	for range 4 {
+		posts += b.admitted(post, "client", 20)
+		b.wait(2100 * time.Millisecond)
+		equal(t, "under 100 in a second", b.take(get, "client", 1).Allowed, true)
+		b.wait(1100 * time.Millisecond)
+	}
+	equal(t, "admitted within 13 s under 5 in an hour", posts, 5)
+}
+
+// anotherQuota: two limits that differ in how much fits, asked in turns.
+func anotherQuota(t *testing.T, open Open, name string) {
+	large, small := per(100, 10*time.Second), per(5, 10*time.Second)
+	pairs := [][2]algorithms.Limit{{large, small}}
+	if name == "token_bucket" || name == "leaky_bucket" {
+		same := large
+		same.Burst = 5
+		pairs = append(pairs, [2]algorithms.Limit{large, same})
+	}
+	for _, pair := range pairs {
+		passed := [2]int{}
+		for with := range passed {
+			b := start(t, open)
+			large, small := Rule(t, "zone", name, pair[0]), Rule(t, "zone", name, pair[1])
+			for range 2 {
+				passed[with] += b.admitted(large, "client", 110)
+				b.wait(2050 * time.Millisecond)
+				if with == 1 {
+					b.take(small, "client", 1)
+				}
+			}
+			passed[with] += b.admitted(large, "client", 110)
+		}
+		if passed[1] > passed[0] {
+			t.Errorf("%+v: %d admitted, and %d with requests under %+v between", pair[0], passed[0], passed[1], pair[1])
+		}
+	}
+}
+
+// raisedAndLowered says what a change of a limit comes to, for each algorithm.
+func raisedAndLowered(t *testing.T, open Open, name string) {
+	b := start(t, open)
+	of := func(events, burst int64) *store.Rule {
+		l := Limit(name, events, time.Hour)
+		l.Burst = burst
+		return Rule(t, "zone", name, l)
+	}
+	expect := func(what string, rule *store.Rule, want int) {
+		t.Helper()
+		equal(t, what, b.admitted(rule, "client", 40), want)
+	}
+	expect("of 10", of(10, 0), 10)
+	switch name {
+	case "token_bucket", "leaky_bucket":
+		// The same rate is the same bucket. At another rate a bucket of its own is full.
+		expect("with a burst of 25", of(10, 25), 15)
+		expect("lowered again", of(10, 0), 0)
+		expect("20 in an hour", of(20, 0), 20)
+		expect("5 in an hour", of(5, 0), 5)
+		expect("10 in an hour, again", of(10, 25), 0)
+		b.wait(90 * time.Minute) // of 25, 15 have come back
+		expect("a burst of 10 has no room before the level is below it", of(10, 0), 0)
+		expect("a burst of 25", of(10, 25), 15)
+	default:
+		expect("raised to 25", of(25, 0), 15)
+		expect("lowered to 12", of(12, 0), 0)
+		expect("raised to 27", of(27, 0), 2)
+		equal(t, "of 10 are left", b.take(of(10, 0), "client", 0).Remaining, 0)
+		expect("raised to 30", of(30, 0), 3)
+	}
+}
+
+// aloneIsAllowed draws requests under several limits, and has a zone of its own decide for
+// each limit on those that were admitted under it alone: it must admit them all.
+func aloneIsAllowed(t *testing.T, open Open, name string) {
+	b := start(t, open)
+	seed := uint64(time.Now().UnixNano())
+	r := rand.New(rand.NewPCG(seed, 0))
+	steps, admitted := deep.Steps(600, 100_000), 0
+	for run := 0; steps > 0; run++ {
+		key := fmt.Sprint("client ", run)
+		var shared, alone []*store.Rule
+		for i, l := range several(r, name) {
+			shared = append(shared, Rule(t, "shared", name, l))
+			alone = append(alone, Rule(t, fmt.Sprint("alone", i), name, l))
+		}
+		for range min(steps, 200) {
+			steps--
+			b.wait(time.Duration(r.Int64N(1<<r.IntN(22))) * time.Microsecond)
+			i := r.IntN(len(shared))
+			cost := 1 + r.Int64N(1+r.Int64N(4))
+			if !b.take(shared[i], key, cost).Allowed {
+				continue
+			}
+			admitted++
+			if d := b.take(alone[i], key, cost); !d.Allowed {
+				t.Fatalf("seed %d, run %d: a cost of %d was admitted under %+v beside others, and alone it is not: %s",
+					seed, run, cost, shared[i].Limit(), describe(d))
+			}
+		}
+	}
+	if admitted == 0 {
+		t.Error("nothing was admitted")
+	}
+}
+
+// several draws limits that differ in little or much. Not those whose windows start with a
+// request, for they start with those of other limits too.
+func several(r *rand.Rand, name string) (limits []algorithms.Limit) {
+	window := func() time.Duration { return time.Duration(1+r.Int64N(4)) * 500 * time.Millisecond }
+	l := Limit(name, 1+r.Int64N(12), window())
+	if l.Lease > 0 {
+		l.Lease = time.Minute // stores renew by a clock that this test does not set
+	}
+	for range 2 + r.IntN(3) {
+		limits = append(limits, l)
+		switch r.IntN(3) {
+		case 0:
+			l.Events = 1 + r.Int64N(12)
+		case 1:
+			if l.Window > 0 {
+				l.Window = window()
+			}
+		default:
+			switch name {
+			case "token_bucket", "leaky_bucket":
+				l.Burst = r.Int64N(20)
+			}
+			if name == "leaky_bucket" {
+				l.Mode = []string{algorithms.ModeMeter, algorithms.ModeQueue}[r.IntN(2)]
+			}
+		}
+	}
+	return limits
+}
+
+// ownFamily: a limit of a key's own counts by itself where it lasts longer or shorter than
+// the zone's, and neither wipes the other one. A reset forgets both.
+func ownFamily(t *testing.T, open Open, name string) {
+	b := start(t, open)
+	keeps, ok := b.store.(store.Settings)
+	if !ok {
+		t.Skip("the store keeps no settings")
+	}
+	ctx, with := context.Background(), &store.Sanctions{Settings: true}
+	rule := Rule(t, "zone", name, per(5, time.Hour))
+	admitted := func() (passed int) {
+		for range 10 {
+			if b.sanctioned(rule, "client", 1, with).Allowed {
+				passed++
+			}
+		}
+		return passed
+	}
+	own := func(l algorithms.Limit) {
+		t.Helper()
+		if err := keeps.Set(ctx, rule, "client", store.Setting{Kind: store.KindLimit, Limit: l}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	equal(t, "by the zone's limit", admitted(), 5)
+	own(per(3, time.Second))
+	equal(t, "by the key's own", admitted(), 3)
+	b.wait(2100 * time.Millisecond)
+	equal(t, "and again", admitted(), 3)
+	if err := keeps.Clear(ctx, rule, "client"); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "by the zone's limit, of which nothing is left", admitted(), 0)
+	own(per(3, time.Second))
+	equal(t, "by the key's own, of which nothing is left", admitted(), 0)
+	for range 2 {
+		equal(t, "beside another zone", b.takeAll(
+			store.Check{Rule: rule, Key: "client", Cost: 1, Sanctions: with},
+			store.Check{Rule: Rule(t, "wide", name, per(1000, time.Hour)), Key: "client", Cost: 1},
+		)[0].Allowed, false)
+	}
+	if err := b.store.Reset(ctx, rule, "client"); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "by the key's own, after a reset", admitted(), 3)
+	if err := keeps.Clear(ctx, rule, "client"); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "by the zone's limit, after a reset", admitted(), 5)
+}
+
+// correctedWhereCharged: a correction finds the state that was charged, whichever limit the
+// key has by then.
+func correctedWhereCharged(t *testing.T, open Open, name string) {
+	for _, c := range []struct {
+		what          string
+		before, after *algorithms.Limit // the key's own, if it has one
+	}{
+		{"set", nil, &algorithms.Limit{Events: 9, Window: time.Second}},
+		{"set, of the same window", nil, &algorithms.Limit{Events: 9}},
+		{"cleared", &algorithms.Limit{Events: 9, Window: 2 * time.Hour}, nil},
+		{"cleared, of the same window", &algorithms.Limit{Events: 9}, nil},
+		{"changed", &algorithms.Limit{Events: 9, Window: 2 * time.Hour}, &algorithms.Limit{Events: 9, Window: 3 * time.Hour}},
+		{"set to nothing", &algorithms.Limit{Events: 9}, &algorithms.Limit{Events: 0}},
+	} {
+		b := start(t, open)
+		keeps, ok := b.store.(store.Settings)
+		if !ok {
+			t.Skip("the store keeps no settings")
+		}
+		rule := Rule(t, "zone", name, per(5, time.Hour))
+		check := store.Check{Rule: rule, Key: "client", Cost: 4, Sanctions: &store.Sanctions{Settings: true}}
+		own := func(l *algorithms.Limit) {
+			t.Helper()
+			err := keeps.Clear(context.Background(), rule, "client")
+			if err == nil && l != nil {
+				err = keeps.Set(context.Background(), rule, "client", store.Setting{Kind: store.KindLimit, Limit: *l})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		left := func() int64 {
+			check := check
+			check.Cost = 0
+			return b.takeAll(check)[0].Remaining
+		}
+		// Both have charged 4, once the one and once the other is corrected.
+		own(c.after)
+		b.takeAll(check)
+		after := left()
+		own(c.before)
+		pools := left() < 5 && c.before == nil || left() < 9 && c.before != nil // one state for both
+		d := b.takeNamed(check)
+		if !d.Allowed { // pooled: there was no room for both
+			if err := b.store.Reset(context.Background(), rule, "client"); err != nil {
+				t.Fatal(err)
+			}
+			d = b.takeNamed(check)
+		}
+		charged := store.Correction{Check: check, At: d.At, Turn: d.Turn(), Own: d.Own}
+		equal(t, name+": "+c.what+": told by which limit", d.Own != "", c.before != nil)
+		before := left()
+		own(c.after)
+		if pools {
+			after = left()
+		}
+		b.correct(charged, -3)
+		b.correct(charged, 1)
+		if !pools {
+			equal(t, name+": "+c.what+": left of the other", left(), after)
+		}
+		own(c.before)
+		equal(t, name+": "+c.what+": left of what was charged", left(), before+2)
+	}
+}
+
+// leasesOutlive: a limit with a shorter lease, or with no slots at all, ends no other lease.
+func leasesOutlive(t *testing.T, open Open) {
+	b := start(t, open)
+	long := Rule(t, "zone", "concurrency", algorithms.Limit{Events: 2, Lease: time.Hour})
+	short := Rule(t, "zone", "concurrency", algorithms.Limit{Events: 3, Lease: 10 * time.Minute})
+	none := Rule(t, "zone", "concurrency", algorithms.Limit{Events: 0, Lease: time.Second})
+	equal(t, "long leases", b.admitted(long, "client", 5), 2)
+	held := store.Check{Rule: short, Key: "client", Cost: 1, Hold: Hold(short)}
+	equal(t, "a shorter one", b.takeNamed(held).Allowed, true)
+	equal(t, "of no slots", b.admitted(none, "client", 2), 0)
+	b.store.Settle(store.Correction{Check: store.Check{Rule: none, Key: "client", Cost: 1, Hold: held.Hold}, Delta: -1})
+	b.await(short, 1)
+	b.wait(11 * time.Minute)
+	equal(t, "left under long leases", b.take(long, "client", 0).Remaining, 0)
+	equal(t, "left under short ones", b.take(short, "client", 0).Remaining, 1)
+}
