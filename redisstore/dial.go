@@ -20,7 +20,7 @@ func dialer(options *redis.Options) func(ctx context.Context, network, address s
 		if err != nil {
 			return &unreached{err: unsentError{err}, where: where{network, address}}, nil //nolint:nilerr // see above
 		}
-		return conn, nil
+		return bound(conn), nil
 	}
 }
 

@@ -115,10 +115,10 @@ func (l *lane) pipelined(ctx context.Context, fn func(redis.Pipeliner) error) (c
 	return cmds, err
 }
 
-// closedOr calls the closing of a client what callers know it by.
+// closedOr calls the closing of a client what callers know it by, and keeps errors short.
 func closedOr(err error) error {
 	if errors.Is(err, redis.ErrClosed) {
 		return store.ErrClosed
 	}
-	return err
+	return clip(err)
 }

@@ -87,7 +87,7 @@ func (s *scout) run() {
 		err := s.look(ctx)
 		cancel()
 		s.mu.Lock()
-		s.err = err
+		s.err = clip(err)
 		s.mu.Unlock()
 		if err == nil && !known {
 			known = true
