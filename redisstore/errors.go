@@ -41,8 +41,6 @@ type reply struct {
 	kind string
 	// write says that a script can meet it too, but no later than with its first write.
 	write bool
-	// key says that other keys may be decided here.
-	key bool
 }
 
 // replies are sorted by the word that they begin with. With each of them Redis says that
@@ -56,10 +54,10 @@ var replies = map[string]reply{
 	"WRONGPASS":   {kind: KindAuth},
 	"NOPERM":      {kind: KindAuth},
 	"CLUSTERDOWN": {kind: KindCluster},
-	"MOVED":       {kind: KindCluster, key: true},
-	"ASK":         {kind: KindCluster, key: true},
-	"TRYAGAIN":    {kind: KindCluster, key: true},
-	"CROSSSLOT":   {kind: KindCluster, key: true},
+	"MOVED":       {kind: KindCluster},
+	"ASK":         {kind: KindCluster},
+	"TRYAGAIN":    {kind: KindCluster},
+	"CROSSSLOT":   {kind: KindCluster},
 	"MISCONF":     {kind: KindOther, write: true},
 	"NOREPLICAS":  {kind: KindOther, write: true},
 	"NOSCRIPT":    {kind: KindOther},
@@ -170,7 +168,7 @@ func works(err error) bool {
 	}
 	text := said.Error()
 	r, _ := readReply(text)
-	return r.write || r.key || fromScript(text) || r.kind == KindCluster && !cutOff(err)
+	return r.write || fromScript(text) || r.kind == KindCluster && !cutOff(err)
 }
 
 // unsentError is in the errors of calls that were not made: there was nobody to send

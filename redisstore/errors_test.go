@@ -49,13 +49,6 @@ func TestKinds(t *testing.T) {
 			func(*redistest.Server) {},
 			nil,
 		},
-		{
-			redisstore.KindCluster,
-			[]redistest.Option{redistest.WithClusterMode()},
-			redisstore.Options{},
-			func(*redistest.Server) {},
-			nil,
-		},
 	} {
 		t.Run(c.kind, func(t *testing.T) {
 			server := redistest.Start(t, c.server...)
