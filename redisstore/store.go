@@ -132,7 +132,7 @@ func (s *Store) Take(ctx context.Context, checks []store.Check, decisions []algo
 func (s *Store) far(ctx context.Context, c *store.Check) bool {
 	slot := uint16(0)
 	if s.slots {
-		slot = slotOf(s.key(c.Rule, c.Key))
+		slot = slotOf(s.key(c.Rule.ID(), c.Key))
 	}
 	l, err := s.topology.lane(ctx, slot)
 	return err == nil && 3*l.trip.is() > s.timeout
