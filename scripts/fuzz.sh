@@ -25,7 +25,8 @@ cut_short() {
 packages=$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}}{{end}}' ./...)
 count=0
 while read -r package dir; do
-	[[ -n $package ]] || continue
+	# Packages without a target need not be compiled.
+	[[ -n $package ]] && grep -qs '^func Fuzz' "$dir"/*_test.go || continue
 	go test -c -gcflags './...=-d=libfuzzer' -o "$bin" "$package"
 	if ! (cd "$dir" && "$bin" -test.list '^Fuzz') </dev/null >"$log"; then
 		cat "$log" >&2

@@ -11,6 +11,9 @@ if ! command -v promtool >/dev/null 2>&1; then
 	as_root=
 	[ "$(id -u)" -eq 0 ] || as_root=sudo
 	echo "promtool.sh: installing promtool with apt-get" >&2
+	# An index that cannot be renewed may still be good enough.
+	$as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Acquire::Retries=3 update >/dev/null </dev/null ||
+		echo "promtool.sh: apt-get update failed, going on with the index as it is" >&2
 	# RUNLEVEL=1 keeps the package from starting a service of its own.
 	$as_root env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
 		apt-get -qq -o Acquire::Retries=3 -o DPkg::Lock::Timeout=120 \
