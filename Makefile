@@ -68,7 +68,10 @@ long: redis ## Run the tests with random steps in full
 
 .PHONY: outages
 outages: redis ## On an idle machine: times held to their bounds, 60 s without Redis, 30 s of reloads
-	$(REDIS) DEEP=1 IDLE=1 go test -count=1 -p 1 -v -timeout 20m -run 'TestFaults|TestRedisDown|TestOutageOfAFleet|TestReloadOften' ./integration
+	$(REDIS) DEEP=1 IDLE=1 go test -count=1 -p 1 -v -timeout 20m \
+		-run 'TestFaults|TestRedisDown|TestOutage|TestReloadOften|TestFloodWithAFar|TestMainJob|TestQueue|TestMaxWait|TestKilled' ./integration
+	@# What answers soon, whoever decides it.
+	$(REDIS) IDLE=1 go test -count=1 -v -timeout 5m -run 'TestServiceComesBack|TestTimeoutIsKept|TestAbandoned|TestOutstanding|TestResetElsewhere|TestSentinel|TestCluster' ./redisstore
 
 .PHONY: stress
 stress: redis promtool ## Run the tests ROUNDS (3) times while other work keeps all cores busy, and once with GOMAXPROCS=1

@@ -8,13 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
 )
 
 // TestAlgorithmsExactly: of 300 requests that 32 clients send to two Caddys in turn,
 // each algorithm admits its limit, neither more nor less.
 func TestAlgorithmsExactly(t *testing.T) {
-	besideOthers(t)
+	patient.BesideOthers(t)
 	const requests, clients = 300, 32
 	hours := quietWindow("fixed_window").String()
 	zones := []struct {

@@ -22,7 +22,7 @@ const clockSlack = 2 * time.Millisecond
 // more after the one before it. So how late things happen on a busy machine can make no
 // request seem too early.
 func TestQueueSpacing(t *testing.T) {
-	besideOthers(t)
+	patient.BesideOthers(t)
 	const (
 		requests = 60
 		interval = 50 * time.Millisecond
@@ -78,7 +78,7 @@ func TestQueueSpacing(t *testing.T) {
 // they came to. The turn of one who leaves from the middle stays empty, for those behind
 // it know when to go; that of the last one goes to who comes next.
 func TestQueueOrder(t *testing.T) {
-	besideOthers(t)
+	patient.BesideOthers(t)
 	for interval := 500 * time.Millisecond; !queueOrder(t, interval); interval *= 4 {
 		if t.Logf("%v are too short to fill a queue before it empties", 2*interval); interval > patience {
 			t.Fatal("no queue can be filled")

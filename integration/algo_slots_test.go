@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
 )
 
@@ -36,7 +37,7 @@ func misbehaving(b *backend, w http.ResponseWriter, r *http.Request) {
 // upstream, and all slots free afterwards whatever way the requests ended. The lease is
 // longer than the test may take, so that nothing comes back that was not given back.
 func TestConcurrencyLoad(t *testing.T) {
-	besideOthers(t)
+	patient.BesideOthers(t)
 	const limit, clients, enough = 8, 64, 600
 	upstream := startBackend(t, misbehaving)
 	both := startPair(t, caddyfile("", limited("slots", "algorithm concurrency\nevents 8\nlease 10m",

@@ -165,15 +165,6 @@ func (s *server) end() {
 	}
 }
 
-// besideOthers runs a test beside others, unless the machine is idle: then its times are
-// measured.
-func besideOthers(t *testing.T) {
-	t.Helper()
-	if !patient.Idle() {
-		t.Parallel()
-	}
-}
-
 // waitFor polls until a condition holds.
 func waitFor(t *testing.T, what string, holds func() bool) {
 	t.Helper()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/faultproxy"
+	"github.com/seed-161337e5/caddyratelimit/internal/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
 )
 
@@ -32,6 +33,7 @@ const (
 // timeout has room for two round trips. The breaker stays closed, no connection is thrown
 // away, and the log says when Redis is too far.
 func TestFloodWithAFarRedis(t *testing.T) {
+	patient.BesideOthers(t)
 	for _, c := range []struct {
 		trip  time.Duration
 		open  bool // requests may fail open

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
 )
 
@@ -15,7 +16,7 @@ import (
 // requests as the machine has room for: Redis gets to see those that it admits, and a
 // few more.
 func TestFloodCostsRedisLittle(t *testing.T) {
-	besideOthers(t)
+	patient.BesideOthers(t)
 	const (
 		limit   = 100
 		clients = 16

@@ -17,6 +17,7 @@ import (
 // Redis knows, some of them used up, and those who are new. Each answer is a decision,
 // whatever on_store_error says, and no client gets more than the limit.
 func TestFloodOfKeysIntoAFullRedis(t *testing.T) {
+	t.Parallel()
 	for _, policy := range []string{"allow", "deny"} {
 		for _, algorithm := range []string{"token_bucket", "sliding_window_log"} {
 			t.Run(policy+" "+algorithm, func(t *testing.T) { floodFullRedis(t, policy, algorithm) })

@@ -55,7 +55,7 @@ func (f *faultFleet) endure(t *testing.T, begun time.Time) {
 
 // TestFaults is what can happen to one Redis.
 func TestFaults(t *testing.T) {
-	besideOthers(t)
+	patient.BesideOthers(t)
 	redisServer := redistest.Start(t)
 	proxy := faultproxy.Start(t, redisServer.Addr())
 	f := startFaultFleet(t, "address "+proxy.Addr())

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
 )
 
@@ -32,7 +33,7 @@ func reloadsFor(t *testing.T) time.Duration {
 // configs share one Redis client, goroutines do not pile up, no request fails, and the
 // limit holds over all configs together.
 func TestReloadOften(t *testing.T) {
-	besideOthers(t)
+	patient.BesideOthers(t)
 	const (
 		limit   = 100_000 // more than can be asked for meanwhile
 		small   = 1000

@@ -5,12 +5,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
 )
 
 // TestFaultsOfSentinel kills the master: normal is when another one is.
 func TestFaultsOfSentinel(t *testing.T) {
-	besideOthers(t)
+	patient.BesideOthers(t)
 	g := redistest.StartSentinel(t, nil, nil)
 	f := startFaultFleet(t, "mode sentinel\n master_name "+redistest.MasterName+"\n address "+strings.Join(g.Addrs(), " "))
 	var dead *redistest.Server
@@ -23,7 +24,7 @@ func TestFaultsOfSentinel(t *testing.T) {
 
 // TestFaultsOfCluster moves the slot in use, and kills the node that has it.
 func TestFaultsOfCluster(t *testing.T) {
-	besideOthers(t)
+	patient.BesideOthers(t)
 	const resharding, failover = "resharding", "cluster failover"
 	redisCluster := redistest.StartCluster(t, 3, 1)
 	f := startFaultFleet(t, "mode cluster\n address "+strings.Join(redisCluster.Addrs()[:3], " "))

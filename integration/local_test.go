@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
 )
 
@@ -33,7 +34,7 @@ func outageLength(t *testing.T) (length time.Duration, clients int) {
 // TestOutageOfAFleet kills the Redis of two Caddys under load. Each goes on with half of
 // the limit, so that the upstream sees no more than the limit; each writes two lines.
 func TestOutageOfAFleet(t *testing.T) {
-	besideOthers(t)
+	patient.BesideOthers(t)
 	const limit = 20
 	length, clients := outageLength(t)
 	var arrived atomic.Int64

@@ -92,7 +92,7 @@ func (r *jobRequest) choose(worker int, random *rand.Rand) {
 // instants were: no window can be shown to hold more than the limit, and no refusal
 // can be shown to have come while there was room.
 func TestMainJob(t *testing.T) {
-	besideOthers(t)
+	patient.BesideOthers(t)
 	const workers = 64
 	requests := deep.Steps(6000, 20_000)
 	upstream, accessLog := startUpstream(t)

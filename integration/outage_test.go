@@ -29,7 +29,7 @@ func TestRedisDownDeny(t *testing.T) { testRedisDown(t, "deny", http.StatusServi
 
 // testRedisDown kills Redis, starts it again, freezes and thaws it under steady load.
 func testRedisDown(t *testing.T, policy string, down int) {
-	besideOthers(t)
+	patient.BesideOthers(t)
 	redisServer := redistest.Start(t)
 	s := startCaddy(t, outageConfig(policy), "REDIS="+redisServer.Addr())
 	load := startLoad(t, s)
@@ -75,7 +75,7 @@ func testRedisDown(t *testing.T, policy string, down int) {
 
 // TestRedisDownAtStart: a Caddy that starts before Redis works, and finds it later.
 func TestRedisDownAtStart(t *testing.T) {
-	besideOthers(t)
+	patient.BesideOthers(t)
 	redisServer := redistest.Start(t)
 	redisServer.Kill()
 	s := startCaddy(t, outageConfig("allow"), "REDIS="+redisServer.Addr())

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
 )
 
@@ -95,7 +96,7 @@ func TestIssue70AllOrNothing(t *testing.T) {
 
 // TestConcurrentExactly100: 500 requests at once at a limit of 100.
 func TestConcurrentExactly100(t *testing.T) {
-	besideOthers(t)
+	patient.BesideOthers(t)
 	const requests, limit = 500, 100
 	redisServer := redistest.Start(t)
 	text := ""

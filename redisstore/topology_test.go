@@ -128,7 +128,7 @@ func twoZones(t testing.TB, events int64) []*store.Rule {
 }
 
 func TestSentinel(t *testing.T) {
-	t.Parallel()
+	patient.BesideOthers(t)
 	g := redistest.StartSentinel(t, nil, nil)
 	options := redisstore.Options{MasterName: redistest.MasterName, Addresses: g.Addrs()}
 	t.Run("Conforms", func(t *testing.T) { conforms(t, options, g.Servers()[:1]) })
@@ -183,7 +183,7 @@ func TestSentinel(t *testing.T) {
 }
 
 func TestSentinelOfNoSuchMaster(t *testing.T) {
-	t.Parallel()
+	patient.BesideOthers(t)
 	g := redistest.StartSentinel(t, nil, nil)
 	s := open(t, redisstore.Options{MasterName: "nobody", Addresses: g.Addrs(), Timeout: 500 * time.Millisecond})
 	until(t, func() bool { // all Sentinels have said so
@@ -193,7 +193,7 @@ func TestSentinelOfNoSuchMaster(t *testing.T) {
 }
 
 func TestSentinelWithTLSAndUsers(t *testing.T) {
-	t.Parallel()
+	patient.BesideOthers(t)
 	acl := leastACL(t)
 	g := redistest.StartSentinel(t,
 		[]redistest.Option{redistest.WithTLS(true), redistest.WithPassword("master"), redistest.WithUser("limiter", "s3cret", acl...)},
@@ -207,7 +207,7 @@ func TestSentinelWithTLSAndUsers(t *testing.T) {
 }
 
 func TestCluster(t *testing.T) {
-	t.Parallel()
+	patient.BesideOthers(t)
 	c := redistest.StartCluster(t, 3, 1)
 	options := redisstore.Options{Mode: redisstore.ModeCluster, Addresses: c.Addrs()[:2]}
 	t.Run("Conforms", func(t *testing.T) { conforms(t, options, c.Nodes()[:3]) })
@@ -344,7 +344,7 @@ func TestCluster(t *testing.T) {
 
 // TestClusterDown: slots without a node are refused by all, and served when they have one.
 func TestClusterDown(t *testing.T) {
-	t.Parallel()
+	patient.BesideOthers(t)
 	c := redistest.StartCluster(t, 3, 0)
 	s, rule := open(t, redisstore.Options{Mode: redisstore.ModeCluster, Addresses: c.Addrs(), Timeout: 200 * time.Millisecond}), hourly(t)
 	until(t, func() bool { return attempt(s, rule) == nil })
@@ -374,7 +374,7 @@ func TestClusterDown(t *testing.T) {
 }
 
 func TestClusterWithTLSAndUser(t *testing.T) {
-	t.Parallel()
+	patient.BesideOthers(t)
 	c := redistest.StartCluster(t, 3, 0, redistest.WithTLS(true), redistest.WithArgs("--tls-cluster", "yes"),
 		redistest.WithUser("limiter", "s3cret", append(leastACL(t), clusterACL(t)...)...))
 	files := c.Nodes()[0].TLS()

@@ -34,3 +34,12 @@ func Soon(t testing.TB, what string, took, most time.Duration) {
 		t.Errorf("%s took %v, want at most %v", what, took, most)
 	}
 }
+
+// BesideOthers runs a test beside others, unless the machine is idle: then its times are
+// measured.
+func BesideOthers(t *testing.T) {
+	t.Helper()
+	if !Idle() {
+		t.Parallel()
+	}
+}
