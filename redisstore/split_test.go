@@ -102,7 +102,7 @@ func TestOverridesOnAReplica(t *testing.T) {
 	}
 	ask(t, s, at("used"))
 	_, port, _ := net.SplitHostPort(master.Addr())
-	if err := replica.Admin().SlaveOf(ctx, "127.0.0.1", port).Err(); err != nil {
+	if err := replica.Admin().ReplicaOf(ctx, "127.0.0.1", port).Err(); err != nil {
 		t.Fatal(err)
 	}
 	patient.Until(t, "the replica to have all", func() bool {
