@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,6 +62,26 @@ func TestExceededEvent(t *testing.T) {
 		}
 		if origin := l.heard[0].Origin().CaddyModule().ID; origin != "http.handlers.rate_limit" {
 			t.Errorf("the event comes from %s", origin)
+		}
+	}
+}
+
+// TestWhatEventsTell: of a key no more than a line does, and of slots no wait, for nobody
+// knows when they come back.
+func TestWhatEventsTell(t *testing.T) {
+	ctx := config(t)
+	l := listen(t, ctx, "rate_limit_exceeded")
+	h := provision(t, ctx, `{"log_key": true, "rate_limits": {"slots": {"key": "{http.request.header.X-Key}", "algorithm": "concurrency", "max_events": 0}}}`)
+	core, logs := observer.New(zapcore.InfoLevel)
+	h.logger = zap.New(core)
+	long := strings.Repeat("k", 10*maxLoggedKey)
+	statuses(t, h, 1, "X-Key", long)
+	if len(l.heard) != 1 || logs.Len() != 1 {
+		t.Fatalf("%d events, %d lines", len(l.heard), logs.Len())
+	}
+	for what, data := range map[string]map[string]any{"event": l.heard[0].Data, "line": logs.All()[0].ContextMap()} {
+		if _, told := data["wait"]; told || data["key"] != long[:maxLoggedKey]+"..." {
+			t.Errorf("%s: wait %v, key of %d bytes", what, data["wait"], len(data["key"].(string)))
 		}
 	}
 }

@@ -56,6 +56,24 @@ func FuzzOwnLimit(f *testing.F) {
 	})
 }
 
+// TestOwnLimitsBesideAReserve: a key gets no limit that gets past the reserve.
+func TestOwnLimitsBesideAReserve(t *testing.T) {
+	h := provision(t, config(t), `{"rate_limits": {"kept": {"algorithm": "concurrency", "max_events": 10, "overrides": true,
+		"reserve": {"percent": 20, "match": [{"path": ["/pay"]}]}}}}`)
+	z := &runningZone{Zone: h.zones[0]}
+	for text, want := range map[string]bool{
+		`{"limit": "20"}`: false, `{"plan": "pro"}`: false, `{"limit": "unlimited"}`: true, `{"exempt": true}`: true,
+	} {
+		var asked overrideRequest
+		if err := json.Unmarshal([]byte(text), &asked); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := z.setting(&asked); (err == nil) != want {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 // ownRules are one of each algorithm.
 func ownRules(t testing.TB) (rules []*store.Rule) {
 	for _, name := range algorithms.Names() {
