@@ -85,7 +85,7 @@ func (d *denied) refuses(c *store.Check, p *store.Prepared, now time.Duration, t
 	shard.mu.Lock()
 	r, ok := shard.known[id]
 	over := ok && now >= r.until
-	if ok && !over && c.Cost >= r.cost && mayBan(c, &r.decision) {
+	if ok && !over && r.covers(c.Cost) && mayBan(c, &r.decision) {
 		// What may have the key banned is for Redis to say, which knows of the first one.
 		if over = r.untold+2 >= c.Sanctions.Ban.After; !over {
 			r.untold++
@@ -96,10 +96,22 @@ func (d *denied) refuses(c *store.Check, p *store.Prepared, now time.Duration, t
 		t.take(shard, id, r, now, now-r.until <= d.moment)
 	}
 	shard.mu.Unlock()
-	if !ok || over || c.Cost < r.cost {
+	if !ok || over || !r.covers(c.Cost) {
 		return algorithms.Decision{}, false
 	}
-	return r.at(now), true
+	decision := r.at(now)
+	if !decision.Banned && c.Cost > decision.Quota {
+		decision.RetryAfter = algorithms.Never
+	}
+	return decision, true
+}
+
+// covers reports whether a refusal says all that there is to tell of a cost. More than what
+// was refused is refused as well, but its wait may be longer: that is known only if it fits
+// no quota, or if all of the quota comes back at once.
+func (r *refusal) covers(cost int64) bool {
+	d := &r.decision
+	return cost == r.cost || d.Banned || cost > r.cost && (cost > d.Quota || d.RetryAfter == d.ResetAfter)
 }
 
 // at is the decision as it is told at a time: Redis decided before the answer was received,
@@ -168,7 +180,7 @@ func (d *denied) learn(c *store.Check, p *store.Prepared, decision algorithms.De
 	case !ok:
 		d.makeRoom(shard)
 		d.size.Add(1)
-	case now < known.until && (r.brief || known.cost < r.cost || known.cost == r.cost && known.until > r.until):
+	case now < known.until && (r.brief || known.cost < r.cost && known.covers(r.cost) || known.cost == r.cost && known.until > r.until):
 		return // it refuses more, or is of a request that was sent later
 	}
 	r.untold = known.untold

@@ -99,6 +99,43 @@ func TestManyAskAnewAsOne(t *testing.T) {
 	}
 }
 
+// TestRememberedWaitsAreRight: whatever is remembered of a key, what a cost is told is what
+// Redis would have said, and no cost is told to come again too soon.
+func TestRememberedWaitsAreRight(t *testing.T) {
+	for _, name := range algorithms.Names() {
+		if name == "concurrency" {
+			continue // nothing of it is remembered
+		}
+		t.Run(name, func(t *testing.T) {
+			server := redistest.Start(t)
+			s, setNow := openWithClock(t, server) // remembers nothing
+			remembering, err := redisstore.NewWithClock(redisstore.Options{Address: server.Addr(), Timeout: 10 * time.Second, DenyCache: time.Minute}, clockKey)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { closed(t, remembering) })
+			begun := time.Now()
+			rule := storetest.Rule(t, "z", name, storetest.Limit(name, 10, 1000*time.Hour))
+			for i, cost := range []int64{4, 3, 2, 1} {
+				setNow(storetest.Start + int64(i)*60_000_000)
+				take(t, s, rule, "client", cost)
+			}
+			for _, costs := range [][]int64{{1, 2, 9, 10, 11, 1}, {5, 1, 5, 12, 11, 10}, {11, 10, 1, 9}} {
+				for _, cost := range costs {
+					for range 2 {
+						want, got := take(t, s, rule, "client", cost), take(t, remembering, rule, "client", cost)
+						// The test's clock stands still, and that of what is remembered does not.
+						d := want.RetryAfter - got.RetryAfter
+						if never := got.RetryAfter == algorithms.Never; got.Allowed || never != (want.RetryAfter == algorithms.Never) || d < 0 || d > time.Since(begun) {
+							t.Errorf("of %v, cost %d: told to wait for %v, want %v", costs, cost, got.RetryAfter, want.RetryAfter)
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
 // TestRememberedOnlyWhereExact goes through what must be asked anew.
 func TestRememberedOnlyWhereExact(t *testing.T) {
 	server := redistest.Start(t)
@@ -120,7 +157,9 @@ func TestRememberedOnlyWhereExact(t *testing.T) {
 	asks("8 of 10", 1, check("a", 8))
 	asks("too much", 1, check("a", 5))
 	asks("too much again", 0, check("a", 5))
-	asks("even more", 0, check("a", 6))
+	asks("even more, which is to wait for longer", 1, check("a", 6))
+	asks("the same again", 0, check("a", 6))
+	asks("more than there ever is", 0, check("a", 11))
 	if d := asks("less", 1, check("a", 1)); !d[0].Allowed {
 		t.Errorf("there was room for one: %+v", d[0])
 	}
