@@ -146,3 +146,11 @@ func (v *varying) of(repl *caddy.Replacer) (*grant, error) {
 	}
 	return g, err
 }
+
+// most is the largest cost that can ever be granted.
+func (g *grant) most() int64 {
+	if g.lends {
+		return min(g.quota, algorithms.MaxHold)
+	}
+	return g.quota
+}

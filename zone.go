@@ -262,9 +262,9 @@ func (z *Zone) provisionLimits(kept *lease, log *zap.Logger) (err error) {
 	if z.cost = z.Cost.Number; !validCost(z.cost) {
 		return fmt.Errorf("cost must be from 0 to %d, got %d", algorithms.MaxEvents, z.cost)
 	}
-	if g := z.grant; g != nil && z.Cost.From == "" && z.cost > g.quota && g.numbers.events > 0 {
+	if g := z.grant; g != nil && z.Cost.From == "" && z.cost > g.most() && g.numbers.events > 0 {
 		log.Warn("the cost is above what the limit can ever grant; every request of this zone is refused",
-			zap.String("zone", z.name), zap.Int64("cost", z.cost), zap.Int64("limit", g.quota))
+			zap.String("zone", z.name), zap.Int64("cost", z.cost), zap.Int64("limit", g.most()))
 	}
 	return nil
 }

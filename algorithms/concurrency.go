@@ -45,7 +45,7 @@ func (Concurrency) Decide(l *Leases, p Params, now, cost int64) Decision {
 	events, lease := p[0], p[1]
 	live := l.live(now)
 	remaining := max(0, events-live)
-	allowed := cost <= remaining
+	allowed := cost <= min(remaining, MaxHold)
 
 	next, reset, retry := int64(0), int64(0), int64(0)
 	if live > 0 {
@@ -60,7 +60,7 @@ func (Concurrency) Decide(l *Leases, p Params, now, cost int64) Decision {
 		}
 		next, reset = min(next, lease), max(reset, lease)
 	case allowed:
-	case cost > events:
+	case cost > min(events, MaxHold):
 		retry = never
 	default:
 		retry = l.end(now, live+cost-events-1) - now

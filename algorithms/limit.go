@@ -59,6 +59,10 @@ const (
 	// MaxSlots bounds the events of the concurrency limit.
 	MaxSlots int64 = 1_000_000
 
+	// MaxHold bounds the slots of one request, for each is an entry in Redis. A request of
+	// more is refused for good.
+	MaxHold int64 = 1000
+
 	// MinLease and MaxLease bound a lease.
 	MinLease = time.Second
 	MaxLease = time.Hour

@@ -15,7 +15,7 @@ take = function(now, cost, events, lease, _, _, _, _, key)
     return tonumber(found[2]) or now
   end
   local remaining = events > live and events - live or 0
-  local allowed = cost <= remaining
+  local allowed = cost <= remaining and cost <= MAX_HOLD
 
   local next, reset, retry = 0, 0, 0
   if live > 0 then
@@ -29,7 +29,7 @@ take = function(now, cost, events, lease, _, _, _, _, key)
       if live == 0 or next > lease then next = lease end
       if reset < lease then reset = lease end
     end
-  elseif cost > events then
+  elseif cost > events or cost > MAX_HOLD then
     retry = NEVER
   else
     retry = ends(live + cost - events - 1) - now
@@ -38,18 +38,14 @@ take = function(now, cost, events, lease, _, _, _, _, key)
   return allowed, events, remaining, retry, next, reset, 0, now, lease, horizon(now), damaged
 end
 
-local function names(hold, cost)
-  local n = { hold }
-  for i = 2, cost do n[i] = hold .. '#' .. i end
-  return n
-end
-
 -- ZADD stands first: where Redis is out of memory, it refuses a command that needs some only
 -- until the script has written something.
 record = function(key, cost, now, lease, horizon, hold)
   if type(redis.pcall('ZCARD', key)) ~= 'number' then call('DEL', key) end
   local ends = precise(now + lease)
-  for _, name in ipairs(names(hold, cost)) do call('ZADD', key, ends, name) end
+  local members = { ends, hold }
+  for i = 2, cost do members[2 * i - 1], members[2 * i] = ends, hold .. '#' .. i end
+  call('ZADD', key, unpack(members))
   call('ZREMRANGEBYSCORE', key, '-inf', precise(now))
   call('ZREMRANGEBYSCORE', key, '(' .. horizon, '+inf')
 end

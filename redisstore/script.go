@@ -51,6 +51,7 @@ func newScript(clock string, margin time.Duration) *script {
 		"MAX_SUM", "4503599627370496",
 		"MAX_BEHIND", strconv.Itoa(algorithms.MaxBehind),
 		"MAX_SHIFTED", strconv.Itoa(algorithms.MaxShifted),
+		"MAX_HOLD", strconv.FormatInt(algorithms.MaxHold, 10),
 		"NEVER", "-1",
 		"BANNED", strconv.Itoa(int(store.KindBanned)),
 		"MARGIN_MS", strconv.FormatInt(margin.Milliseconds(), 10),

@@ -40,6 +40,15 @@ func giveBack(t *testing.T, open Open) {
 		b.await(rule, 10)
 	})
 
+	// Each slot of a request is an entry in Redis, so one request may not hold any number.
+	t.Run("AThousandSlotsAtOnce", func(t *testing.T) {
+		b := start(t, open)
+		rule := Rule(t, "slots", "concurrency", algorithms.Limit{Events: algorithms.MaxSlots})
+		equal(t, "more", b.take(rule, "key", algorithms.MaxHold+1).RetryAfter, algorithms.Never)
+		equal(t, "a million", b.take(rule, "key", algorithms.MaxSlots).RetryAfter, algorithms.Never)
+		equal(t, "left", b.take(rule, "key", algorithms.MaxHold).Remaining, algorithms.MaxSlots-algorithms.MaxHold)
+	})
+
 	t.Run("LeasesEnd", func(t *testing.T) {
 		b := start(t, open)
 		rule := Rule(t, "zone", "concurrency", algorithms.Limit{Events: 2, Lease: 10 * time.Minute})
