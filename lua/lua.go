@@ -25,6 +25,11 @@ var MulDiv string
 //go:embed ban.lua
 var Ban string
 
+// Own is the part of the frame for keys that have limits of their own.
+//
+//go:embed own.lua
+var Own string
+
 // The twins. Each sets the functions that take.lua says of Counters, Recorders and
 // Lenders.
 var (

@@ -130,6 +130,7 @@ local answers = 1 -- how many replies there are
 local place, p1, p2, p3, p4, p5, p6
 local name, take, record, correct, spares, twins
 local ban_left, ban_refused
+local wrote -- something, before the end
 
 local at, group = 2, 0
 while at <= #groups do
@@ -196,26 +197,7 @@ while at <= #groups do
               elseif kind == 2 then
                 left = till == 0 and NEVER or till - now
               else
-                local of, whole, q1, q2, q3, q4, q5, q6, behind
-                read, of, whole, q1, q2, q3, q4, q5, q6, behind = pcall(unpack_struct, '>sBi8i8i8i8i8i8', values[j], more)
-                if not read then
-                  damaged = true
-                elseif of == name then
-                  above, place, p1 = 32, nil, q1
-                  own = string.sub(values[j], more + #of + 1, behind - 1)
-                  if whole == 1 then
-                    -- Older versions wrote no family.
-                    local family = string.match(values[j], '^([^{%z]*)%z', behind) or
-                      (p2 == q2 and p3 == q3 and p4 == q4 and p5 == q5 and p6 == q6 and '' or 'own')
-                    p2, p3, p4, p5, p6 = q2, q3, q4, q5, q6
-                    own = own .. family
-                    if family ~= '' then
-                      local other, l = string.match(KEYS[k], '.*:') .. family, 1
-                      while KEYS[l] and KEYS[l] ~= other do l = l + 1 end
-                      KEYS[l], k = other, l
-                    end
-                  end
-                end
+                --[[own]]
               end
             end
           end
@@ -342,6 +324,7 @@ while at <= #groups do
       if write then
         if record then
           call('PEXPIRE', key, floor(reset / 1000) + MARGIN_MS)
+          wrote = true
         elseif many then
           known[base], known[base + 1], known[base + 2], known[base + 3] = x, y, z, reset
         else
@@ -378,6 +361,7 @@ while at <= #groups do
   if room then replies[room] = string.char(times) end
   if replies then answers = answers + n end
   if charges and times > 0 then
+    wrote = true
     for _, c in ipairs(charges) do
       if unlock then unlock(c[2]) end
       c[1](c[2], c[3], c[4], c[5], c[6], c[7])

@@ -158,3 +158,44 @@ func TestSettlingWhileASlotMoves(t *testing.T) {
 		})
 	}
 }
+
+// TestOwnLimitWhileASlotMoves: a limit of a key's own holds where its state is not at the
+// node that has the setting and the rule's state.
+func TestOwnLimitWhileASlotMoves(t *testing.T) {
+	c := redistest.StartCluster(t, 3, 0)
+	s := open(t, redisstore.Options{Mode: redisstore.ModeCluster, Addresses: c.Addrs(), DenyCache: -1})
+	ctx := context.Background()
+	for _, name := range counting {
+		t.Run(name, func(t *testing.T) {
+			rule := storetest.Rule(t, name, name, algorithms.Limit{Events: 9, Window: 24 * time.Hour})
+			check := store.Check{Rule: rule, Key: "own " + name, Cost: 1, Sanctions: &store.Sanctions{Settings: true}}
+			beside := store.Check{Rule: storetest.Rule(t, "beside "+name, "sliding_window_log", algorithms.Limit{Events: 1e6, Window: time.Hour}), Key: check.Key, Cost: 1}
+			if !ask(t, s, check, beside)[0].Allowed {
+				t.Fatal("refused by the zone's limit")
+			}
+			own := algorithms.Limit{Events: 3, Window: 48 * time.Hour}
+			if err := s.Set(ctx, rule, check.Key, store.Setting{Kind: store.KindLimit, Limit: own}); err != nil {
+				t.Fatal(err)
+			}
+			key := s.Key(rule, check.Key)
+			from, to := c.MasterOf(key), c.Nodes()[0]
+			if from == to {
+				to = c.Nodes()[1]
+			}
+			m := c.StartMove(c.SlotOf(key), from, to)
+			for i := range 4 {
+				if d := ask(t, s, check, beside); d[0].Allowed != (i < 3) || d[0].Own == "" {
+					t.Errorf("request %d: %+v", i+1, d[0])
+				}
+			}
+			m.MoveKeys()
+			if d := ask(t, s, check, beside)[0]; d.Allowed || d.Own == "" {
+				t.Errorf("with all keys there: %+v", d)
+			}
+			m.Finish()
+			if d := ask(t, s, check, beside)[0]; d.Allowed || d.Own == "" {
+				t.Errorf("arrived: %+v", d)
+			}
+		})
+	}
+}

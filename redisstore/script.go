@@ -43,6 +43,7 @@ func newScript(clock string, margin time.Duration) *script {
 	text := strings.Replace(lua.Take, "--[[algorithms]]", twins.String(), 1)
 	text = strings.Replace(text, "--[[counters]]", lua.Counters, 1)
 	text = strings.Replace(text, "--[[ban]]", lua.Ban, 1)
+	text = strings.Replace(text, "--[[own]]", lua.Own, 1)
 	// A number in the text is faster than a variable.
 	finish := strings.NewReplacer(
 		clockMark+redisClock, clock,
