@@ -82,7 +82,7 @@ type Handler struct {
 	SweepInterval caddy.Duration `json:"sweep_interval,omitempty"`
 
 	// Which refusals are logged: `first` (the default) is one line for a key in a window
-	// (or an hour, if that is less), for at most 50 keys a second, and one for each zone with
+	// (or an hour, if that is less), for at most 50 keys a second of each kind, and one for each zone with
 	// the number of those that were not logged;
 	// `all` is a line each, at the rate of whoever is refused; `off` is none.
 	Log string `json:"log,omitempty"`
