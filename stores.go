@@ -184,7 +184,7 @@ func (s *RedisStore) Provision(caddy.Context) error {
 		Mode: s.Mode, Addresses: slices.Clone(s.Address), MasterName: s.MasterName,
 		SentinelUsername: s.SentinelUsername, SentinelPassword: s.SentinelPassword,
 		URL: s.URL, Username: s.Username, Password: s.Password, DB: s.DB, KeyPrefix: s.KeyPrefix,
-		Timeout: time.Duration(s.Timeout), PoolSize: s.PoolSize, Instance: thisProcess, Logger: logger,
+		Timeout: time.Duration(s.Timeout), PoolSize: s.PoolSize, Instance: thisProcess, Ends: caddy.Exiting, Logger: logger,
 	}
 	if s.DenyCache != nil {
 		if o.DenyCache = time.Duration(*s.DenyCache); o.DenyCache == 0 {

@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -129,6 +131,46 @@ func TestCorrectionsComeTooLate(t *testing.T) {
 	}
 	if lost := s.Stats().Lost; lost != 0 {
 		t.Errorf("%d were in doubt", lost)
+	}
+}
+
+// TestCorrectionsOutliveTheStore: a store that is closed because a config was replaced goes
+// on in the background, until Redis is back and has taken what waits, and then closes its
+// connections.
+func TestCorrectionsOutliveTheStore(t *testing.T) {
+	for name, outage := range map[string]struct{ begin, end func(*redistest.Server) }{
+		"killed": {(*redistest.Server).Kill, (*redistest.Server).Restart},
+		"frozen": {(*redistest.Server).Freeze, (*redistest.Server).Thaw},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := redistest.Start(t, remembering())
+			s := open(t, redisstore.Options{Address: server.Addr(), Timeout: time.Second, Ends: func() bool { return false }})
+			w := newOnce(t, s)
+			charged := chargeAll(t, s, w.late, 250)
+			outage.begin(server)
+			for s.Breaker() == store.BreakerClosed {
+				if attempt(s, w.hot) == nil {
+					t.Fatal("answered, but Redis is away")
+				}
+			}
+			for _, late := range charged {
+				w.correct(late, late.Delta)
+			}
+			closed(t, s)
+			if n := s.Waiting(); n != len(charged) {
+				t.Errorf("%d wait, want %d", n, len(charged))
+			}
+			outage.end(server)
+			patient.Until(t, "what waits to be sent", func() bool { return s.Waiting() == 0 })
+			w.checkCorrections(server, mayBeMade)
+			if lost := s.Stats().Lost; lost != 0 {
+				t.Errorf("%d were lost", lost)
+			}
+			patient.Until(t, "the connections to be closed", func() bool {
+				clients, err := server.Admin().ClientList(context.Background()).Result()
+				return err == nil && !strings.Contains(clients, server.Addr())
+			})
+		})
 	}
 }
 

@@ -102,6 +102,11 @@ type Options struct {
 	// own for each store.
 	Instance string `json:"-"`
 
+	// Ends reports whether the process is about to end. If it is not when the store is
+	// closed, what waits for a Redis that is away is sent later, in the background. Default:
+	// it always is.
+	Ends func() bool `json:"-"`
+
 	// Logger is asked for when there is something to say. Default: silence.
 	Logger func() *zap.Logger `json:"-"`
 
@@ -143,6 +148,9 @@ func (o Options) Complete() (Options, error) {
 	o.DenyCache = max(-1, cmp.Or(o.DenyCache, DefaultDenyCache))
 	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
 	o.PoolSize = cmp.Or(o.PoolSize, 10*runtime.GOMAXPROCS(0))
+	if o.Ends == nil {
+		o.Ends = func() bool { return true }
+	}
 	if o.Logger == nil {
 		o.Logger = zap.NewNop
 	}

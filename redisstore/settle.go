@@ -87,6 +87,11 @@ func (s *Store) settle() {
 		case <-s.returns.quit:
 			s.giveUpHolds()
 			s.giveAllBack()
+			if s.lingers = !s.ends() && s.returns.retry(); s.lingers {
+				go s.linger(told)
+				return
+			}
+			s.returns.abandon()
 			s.warnLost(told, true)
 			return
 		}
@@ -159,17 +164,17 @@ func (s *Store) correct(ctx context.Context, batch []pending) (again []pending, 
 	return again, failed
 }
 
-// giveAllBack tries to send all that waits, for as long as one call may take.
+// giveAllBack tries to send all that waits, for as long as one call may take. If the process
+// lives on, there is time for what Redis does not take at once, see linger.
 func (s *Store) giveAllBack() {
 	ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
 	defer cancel()
 	for again := false; s.returns.retry(); again = true {
-		if again && pause(ctx, lastPause) != nil {
+		if again && (!s.ends() || pause(ctx, lastPause) != nil) {
 			break
 		}
 		s.giveBack(ctx)
 	}
-	s.returns.abandon()
 }
 
 // settleAll has the script do something with each check, in a group of its own. It

@@ -26,6 +26,8 @@ type Store struct {
 	today   func() int64     // microseconds since 1970; only the calendar needs it
 	clock   func() time.Time // by which leases fall due
 
+	ends     func() bool // whether the process does
+	lingers  bool        // when it is closed, something still waits; see linger
 	topology topology
 	slots    bool // keys are spread over the slots of a Cluster
 	denied   *denied
@@ -47,6 +49,7 @@ func New(options Options) (*Store, error) {
 		prefix:  options.KeyPrefix,
 		timeout: options.Timeout,
 		logger:  options.Logger,
+		ends:    options.Ends,
 		denied:  newDenied(options.DenyCache, options.Timeout),
 		today:   func() int64 { return time.Now().UnixMicro() },
 		slots:   options.Mode == ModeCluster,
@@ -271,6 +274,9 @@ func (s *Store) Breaker() string {
 func (s *Store) Close() error {
 	s.presence.leave()
 	s.returns.stop()
+	if s.lingers {
+		return nil // the connections are needed
+	}
 	err := s.topology.close()
 	var broken net.Error // a connection that breaks as it is closed is closed too
 	if errors.Is(err, redis.ErrClosed) || errors.As(err, &broken) {
