@@ -1,8 +1,10 @@
 package caddyratelimit
 
 import (
+	"context"
 	"fmt"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -22,6 +24,10 @@ const (
 type events struct {
 	ctx caddy.Context
 	app *caddyevents.App
+
+	// started is set when all apps have started. Caddy starts them in any order and adds
+	// subscribers as the events app starts, so nobody may look at them before.
+	started *atomic.Bool
 }
 
 func newEvents(ctx caddy.Context) (events, error) {
@@ -29,11 +35,26 @@ func newEvents(ctx caddy.Context) (events, error) {
 	if err != nil {
 		return events{}, fmt.Errorf("getting events app: %w", err)
 	}
-	return events{ctx, app.(*caddyevents.App)}, nil
+	e := events{ctx, app.(*caddyevents.App), new(atomic.Bool)}
+	if err := e.app.On("started", setter{e.started}); err != nil {
+		e.started.Store(true) // it has started before
+	}
+	return e, nil
+}
+
+// setter sets a flag when it hears of an event.
+type setter struct{ flag *atomic.Bool }
+
+// Handle implements [caddyevents.Handler].
+func (s setter) Handle(context.Context, caddy.Event) error {
+	s.flag.Store(true)
+	return nil
 }
 
 // wanted tells whether anybody would notice.
-func (e *events) wanted(name string) bool { return e.app != nil && e.app.ShouldEmit(name) }
+func (e *events) wanted(name string) bool {
+	return e.app != nil && e.started.Load() && e.app.ShouldEmit(name)
+}
 
 // emit tells the subscribers, unless they are gone: a request may outlive its config.
 func (e *events) emit(name string, data map[string]any) {

@@ -29,6 +29,7 @@ func provision(t testing.TB, ctx caddy.Context, json string) *Handler {
 		t.Fatal(err)
 	}
 	h := module.(*Handler)
+	h.events.started.Store(true) // tests start no apps
 	t.Cleanup(func() {
 		if err := h.Cleanup(); err != nil {
 			t.Error(err)

@@ -78,7 +78,8 @@ func metered(events int, redis string, dead int) string {
 			rate_limit {
 				zone reserved {
 					algorithm concurrency
-					events 1
+					events 2
+					cost 2
 					reserve 50%% {
 						match header X-Pays yes
 					}
@@ -250,7 +251,7 @@ func TestMetricsScraped(t *testing.T) {
 		} {
 			want[`config{max_events="`+limit+`",plan="",window="1h",zone="`+zone+`"}`] = 1
 		}
-		want[`config{max_events="1",plan="",window="",zone="reserved"}`] = 1
+		want[`config{max_events="2",plan="",window="",zone="reserved"}`] = 1
 		want[`config{max_events="5",plan="",window="",zone="slots"}`] = 1
 		want[`store_up`+live], want[`store_up{store="memory"}`] = 1, 1
 		want[`store_instances`+live], want[`store_instances`+gone] = 1, 1
