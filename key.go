@@ -227,5 +227,8 @@ func (p *keyPart) typed(value string) string {
 	if p.normal != nil {
 		value = p.normal.text(value)
 	}
+	if p.repeats != nil {
+		value = p.repeats.clean(value)
+	}
 	return p.mask.apply(value)
 }

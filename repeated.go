@@ -53,33 +53,19 @@ func newRepeatable(placeholder string) *repeatable {
 	return nil
 }
 
-// all are the values of a request that has several; value is what the placeholder has.
-func (p *repeatable) all(r *http.Request, value string) []string {
-	if p.in == inHeader && strings.IndexByte(value, ',') < 0 { // Caddy joins several with commas
-		return nil
-	}
-	count := 0
-	p.each(r, func(string) { count++ })
-	if count < 2 {
-		return nil
-	}
-	values := make([]string, 0, count)
-	p.each(r, func(value string) { values = append(values, value) })
-	return values
-}
-
-// each calls found with each value. It reads queries and cookies as the most generous
-// upstream would: with semicolons between parameters too, and whatever the case of a
-// cookie's name, which Caddy's placeholder ignores.
+// each calls found with each value. It reads them as the most generous upstream would:
+// without blanks around them, which HTTP/2 and HTTP/3 let through; with semicolons between
+// parameters too; whatever the case of a parameter's or a cookie's name; and however many
+// there are, where net/http gives up and says that there are none.
 func (p *repeatable) each(r *http.Request, found func(string)) {
 	switch p.in {
 	case inHeader:
 		for _, value := range r.Header[p.name] {
-			found(value)
+			found(p.clean(value))
 		}
 	case inQuery:
 		for pair := range strings.FieldsFuncSeq(r.URL.RawQuery, func(c rune) bool { return c == '&' || c == ';' }) {
-			if name, value, _ := strings.Cut(pair, "="); unescaped(name) == p.name {
+			if name, value, _ := strings.Cut(pair, "="); strings.EqualFold(unescaped(name), p.name) {
 				found(unescaped(value))
 			}
 		}
@@ -87,7 +73,7 @@ func (p *repeatable) each(r *http.Request, found func(string)) {
 		for _, line := range r.Header["Cookie"] {
 			for pair := range strings.SplitSeq(line, ";") {
 				if name, value, _ := strings.Cut(pair, "="); strings.EqualFold(textproto.TrimString(name), p.name) {
-					found(textproto.TrimString(value))
+					found(p.clean(value))
 				}
 			}
 		}
@@ -102,16 +88,54 @@ func unescaped(text string) string {
 	return text
 }
 
-// one is the value for a key: that of the placeholder, or what becomes of several.
-func (p *repeatable) one(r *http.Request, value string, join bool) (string, error) {
-	switch values := p.all(r, value); {
-	case values == nil:
-		return value, nil
-	case join:
-		return strings.Join(values, ","), nil
-	default:
-		return values[0], p.err
+// clean is a value as upstreams read it: without blanks around it, and of a cookie what
+// its quotes and escapes stand for. Cleaning a clean value changes nothing.
+func (p *repeatable) clean(value string) string {
+	switch p.in {
+	case inHeader:
+		return textproto.TrimString(value)
+	case inCookies:
+		for {
+			plain := unquoted(textproto.TrimString(value))
+			if text, err := url.PathUnescape(plain); err == nil {
+				plain = text
+			}
+			if plain == value {
+				return value
+			}
+			value = plain
+		}
+	case inQuery: // each has unescaped it
 	}
+	return value
+}
+
+func unquoted(value string) string {
+	if n := len(value); n > 1 && value[0] == '"' && value[n-1] == '"' {
+		return value[1 : n-1]
+	}
+	return value
+}
+
+// one is the value for a key, or what becomes of several. Without any, it is value, which
+// is what the placeholder has.
+func (p *repeatable) one(r *http.Request, value string, join bool) (string, error) {
+	if p.in == inHeader && len(r.Header[p.name]) == 1 {
+		return p.clean(r.Header[p.name][0]), nil
+	}
+	count := 0
+	p.each(r, func(found string) {
+		switch count++; {
+		case count == 1:
+			value = found
+		case join:
+			value += "," + found
+		}
+	})
+	if count > 1 && !join {
+		return value, p.err
+	}
+	return value, nil
 }
 
 func (z *Zone) checkRepeatedValues() error {

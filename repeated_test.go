@@ -27,6 +27,8 @@ var repeats = map[string][]struct {
 		{"X-Api-Key: s3|X-Api-Keys: r1", 429, "s3"},
 		{"X-Api-Key: s3,r2", 200, "s3,r2"}, // to the upstream it is one value, too
 		{"X-Other: r1|X-Other: r2", 200, ""},
+		{"X-Api-Key:   s3", 429, "s3"}, // blanks around a value come with HTTP/2 and HTTP/3
+		{"X-Api-Key: s3\t ", 429, "s3"},
 	},
 	"uri.query.key": {
 		{"?key=s3&key=r1", 400, "s3,r1"},
@@ -36,7 +38,12 @@ var repeats = map[string][]struct {
 		{"?key=s3&key", 400, "s3,"},
 		{"?key=r1&a=b;key=s3", 400, "r1,s3"}, // some take a semicolon for &
 		{"?key=s3&key=%zz", 400, "s3,%zz"},
-		{"?key=s3&KEY=r1&key2=r1", 429, "s3"},
+		{"?key=s3&KEY=r1&key2=r1", 400, "s3,r1"}, // some do not tell them apart
+		{"?key=s3&key2=r1", 429, "s3"},
+		{"?KEY=s3", 429, "s3"},
+		{"?a=1;key=s3", 429, "s3"},
+		{"?key=s3;", 429, "s3"},
+		{"?key=s3" + strings.Repeat("&", 10_000), 429, "s3"}, // net/http gives up, others do not
 		{"?key=%733", 429, "s3"},
 		{"?q=a;b&key=s3", 429, "s3"},
 		{"?a=b&a=c", 200, ""},
@@ -49,6 +56,10 @@ var repeats = map[string][]struct {
 		{"Cookie: session=s3;session =r1", 400, "s3,r1"},
 		{"Cookie: session=s3; sessions=r1", 429, "s3"},
 		{"Cookie: a=b; a=c", 200, ""},
+		{"Cookie: session= s3", 429, "s3"},
+		{`Cookie: session="s3"`, 429, "s3"},
+		{"Cookie: session=s%33", 429, "s3"},
+		{"Cookie: session=s3" + strings.Repeat("; a", 3000), 429, "s3"},
 	},
 }
 
