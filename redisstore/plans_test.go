@@ -102,9 +102,9 @@ func TestPlansEqualModel(t *testing.T) {
 			seed := uint64(time.Now().UnixNano())
 			r := rand.New(rand.NewPCG(seed, 0))
 			admitted := 0
-			for steps, run := deep.Steps(400, 100_000), 0; steps > 0; run++ {
+			for steps, run := deep.Steps(1000, 100_000), 0; steps > 0; run++ {
 				f := newPlanned(t, p, r, name, name+strconv.Itoa(run))
-				for range min(steps, 400) {
+				for range min(steps, 200) {
 					steps--
 					f.step(seed)
 				}
@@ -183,7 +183,7 @@ func (f *planned) step(seed uint64) {
 	if f.own != nil {
 		limit = f.over()
 	}
-	want := f.model.Take(limit, f.now, cost, "", nil).Allowed
+	want := f.model.Admit(limit, f.now, cost)
 	for where, h := range f.handlers[config] {
 		if got := serve(f.TB, h, method, "client", cost); got != want {
 			f.Fatalf("seed %d, %s at %d: a cost of %d under %+v passes: %v, by the model: %v", seed, where, f.now, cost, limit, got, want)
@@ -200,8 +200,8 @@ func (f *planned) step(seed uint64) {
 	if f.alone[name] == nil {
 		f.alone[name] = model.New(f.name)
 	}
-	if d := f.alone[name].Take(limit, f.now, cost, "", nil); !d.Allowed {
-		f.Fatalf("seed %d, at %d: a cost of %d passed under %+v beside others, and alone it does not: %+v", seed, f.now, cost, limit, d)
+	if !f.alone[name].Admit(limit, f.now, cost) {
+		f.Fatalf("seed %d, at %d: a cost of %d passed under %+v beside others, and alone it does not", seed, f.now, cost, limit)
 	}
 }
 

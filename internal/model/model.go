@@ -109,6 +109,17 @@ func (k *Key) Take(l algorithms.Limit, now, cost int64, name string, guess *algo
 	return d
 }
 
+// Admit is Take for those who want to know no more than whether the cost fits.
+func (k *Key) Admit(l algorithms.Limit, now, cost int64) bool {
+	m := k.memory(l).known(now)
+	if !m.fits(l, now, cost) {
+		return false
+	}
+	m.charge(l, now, cost, "")
+	k.memories[k.family(l)] = m
+	return true
+}
+
 // Renew charges what is held under a name once more in place of the first time.
 func (k *Key) Renew(l algorithms.Limit, now, cost int64, name string) {
 	m := k.memory(l).known(now)
