@@ -48,7 +48,12 @@ func caddyfile(options, site string) string {
 // and the kernel resets connections that wait on the old one when it closes.
 func startCaddy(t *testing.T, config string, variables ...string) *server {
 	t.Helper()
-	path := binary(t)
+	return startBinary(t, binary(t), config, variables...)
+}
+
+// startBinary is startCaddy with the binary at path.
+func startBinary(t *testing.T, path, config string, variables ...string) *server {
+	t.Helper()
 	s := &server{t: t, dir: shortDir(t)}
 	configFile := filepath.Join(s.dir, "Caddyfile")
 	if err := os.WriteFile(configFile, []byte(config), 0o600); err != nil {

@@ -70,7 +70,8 @@ func TestCommandKeys(t *testing.T) {
 				used, quota            int64
 			}{
 				{"get", "", "refused", 2, 2},
-				{"set", " 3/2h", "allowed", 2, 3},
+				{"set", " 3/1h", "allowed", 2, 3},
+				{"set", " 3/2h", "allowed", 0, 3}, // another window, in which nothing was used
 				{"ban", "", "banned", 2, 2},
 				{"unban", "", "refused", 2, 2},
 				{"set --exempt", "", "exempt", 0, 0},

@@ -41,7 +41,8 @@ func metered(events int, redis string, dead int) string {
 					window 1h
 				}
 				zone all {
-					algorithm token_bucket %d/1h
+					algorithm fixed_window %d/1h
+					align first_request
 				}
 			}
 			respond ok
