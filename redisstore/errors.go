@@ -148,8 +148,11 @@ func contains(text string, parts []string) bool {
 // refusesToWrite reports whether a call failed at its first write, so that nothing was
 // written.
 func refusesToWrite(err error) bool {
-	var said redis.Error
-	if err == nil || !errors.As(err, &said) {
+	if err == nil {
+		return false
+	}
+	var said redis.Error // which is allocated
+	if !errors.As(err, &said) {
 		return false
 	}
 	r, _ := readReply(said.Error())

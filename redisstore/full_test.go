@@ -325,8 +325,10 @@ func TestFloodOfKeysInAFullRedis(t *testing.T) {
 	var flood, others sync.WaitGroup
 	stop := make(chan struct{})
 	filled := make(chan struct{})
+	fills := sync.OnceFunc(func() { close(filled) })
 	for range 16 {
 		flood.Go(func() {
+			defer fills() // if it ends for another reason
 			for n := keys.Add(1); n < most; n = keys.Add(1) {
 				select {
 				case <-stop:
@@ -335,9 +337,8 @@ func TestFloodOfKeysInAFullRedis(t *testing.T) {
 				}
 				switch _, err := try(s, flooded, fmt.Sprintf("key-%060d", n), 1); {
 				case errors.Is(err, store.ErrFull):
-					if full.Add(1) == 1 {
-						close(filled)
-					}
+					full.Add(1)
+					fills()
 				case err != nil:
 					t.Error(err)
 					return
@@ -368,5 +369,8 @@ func TestFloodOfKeysInAFullRedis(t *testing.T) {
 	close(stop)
 	flood.Wait()
 	t.Logf("%d keys, %d without a place", keys.Load(), full.Load())
+	if full.Load() == 0 {
+		t.Error("Redis was never full")
+	}
 	stays(t, s)
 }

@@ -46,7 +46,7 @@ func (l *lane) evaluate(ctx context.Context, c *call, asking bool) error {
 // nothing has run yet, and it gets the text. If Redis refused to write, nothing was written,
 // and the call is made again with care.
 func (l *lane) finish(ctx context.Context, c *call, cmd *redis.StringCmd, err error, asking bool) error {
-	if redis.HasErrorPrefix(err, "NOSCRIPT") {
+	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
 		cmd = redis.NewStringCmd(ctx, c.arguments("eval", l.script.Load().text)...)
 		err = l.process(ctx, cmd, asking)
 	}
