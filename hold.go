@@ -20,7 +20,8 @@ type hold struct {
 	late        []lateCharge
 	strips      []string
 	handler     *Handler
-	errors      *witness // of the answer to the request's error, if that decides on charges
+	body        *requestBody // nil if there is none, or no late charge
+	errors      *witness     // of the answer to the request's error, if that decides on charges
 }
 
 // hold makes the hold of a request that may pass.

@@ -17,6 +17,9 @@ import (
 
 // watch handles a request and sees what becomes of its response, however it ends.
 func (h *hold) watch(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) (err error) {
+	if len(h.late) > 0 {
+		h.body = watchBody(r)
+	}
 	seen, returned := h.witness(w, r), false
 	defer func() { seen.over(returned, err) }()
 	err = next.ServeHTTP(seen, r)
@@ -60,10 +63,13 @@ func (h *hold) witness(w http.ResponseWriter, r *http.Request) *witness {
 	return seen
 }
 
-// deserted reports whether the client has left.
-func (w *witness) deserted() bool { return w.request.Context().Err() != nil }
+// deserted reports whether the client has left, or broken its request off.
+func (w *witness) deserted() bool {
+	return w.request.Context().Err() != nil || w.hold.body.broken()
+}
 
 // leaves is called before the header leaves. Where the client has left, nobody receives it.
+// Where its request is broken, the answer is to that, and not what it would have been.
 func (w *witness) leaves(status int) {
 	if w.left { // only set here, by the one goroutine that answers
 		return
@@ -71,6 +77,9 @@ func (w *witness) leaves(status int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.left = true
+	if w.hold.body.broken() {
+		w.hold.stand()
+	}
 	if w.deserted() {
 		status = statusClientClosedRequest
 	}
@@ -93,6 +102,7 @@ func (w *witness) complete() bool { return w.length >= 0 && w.sent >= w.length }
 // over is called when the handlers behind are done. If they panicked they have not
 // returned. Trailers are still in the header.
 func (w *witness) over(returned bool, err error) {
+	w.hold.body.returned(err)
 	switch {
 	case !w.left && !returned:
 		w.hold.stand() // the connection is cut, so nobody hears what has become of the request
