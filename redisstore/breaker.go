@@ -104,26 +104,31 @@ func (b *breaker) due() bool { return b.circuit.State() == gobreaker.StateHalfOp
 func (b *breaker) probe(call func() error) {
 	over := make(chan struct{})
 	b.probing.Store(&over)
-	_ = b.run(func() (struct{}, error) { return struct{}{}, call() })
+	begun := b.now()
+	_ = b.run(func() (struct{}, error) { return b.judge(begun, call()) })
 	b.probing.Store(nil)
 	close(over)
 }
 
 // run makes a call, unless the breaker is open. The call's result is for the circuit,
-// which wants one.
+// which wants one; judge makes it.
 func (b *breaker) run(call func() (struct{}, error)) error {
-	begun := int64(time.Since(b.epoch))
-	_, err := b.circuit.Execute(func() (struct{}, error) {
-		none, err := call()
-		if err != nil && Kind(err) == KindTimeout && !b.hangs(begun) {
-			err = sameHangError{err}
-		}
-		return none, err
-	})
+	_, err := b.circuit.Execute(call)
 	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
 		return *b.cause.Load()
 	}
 	return err
+}
+
+// now is the time on the breaker's clock, at which a call is begun.
+func (b *breaker) now() int64 { return int64(time.Since(b.epoch)) }
+
+// judge says what the circuit is to hear of a call.
+func (b *breaker) judge(begun int64, err error) (none struct{}, _ error) {
+	if err != nil && Kind(err) == KindTimeout && !b.hangs(begun) {
+		err = sameHangError{err}
+	}
+	return none, err
 }
 
 // sameHangError is the timeout of a call that was under way when another one's time was
@@ -136,7 +141,7 @@ func (e sameHangError) Unwrap() error { return e.error }
 // hangs reports whether a timeout counts, of a call begun then.
 func (b *breaker) hangs(begun int64) bool {
 	last := b.hung.Load()
-	return begun >= last && b.hung.CompareAndSwap(last, int64(time.Since(b.epoch)))
+	return begun >= last && b.hung.CompareAndSwap(last, b.now())
 }
 
 // failing tells whether the last call has failed.

@@ -182,9 +182,10 @@ func TestOneHangCountsOnce(t *testing.T) {
 			var all sync.WaitGroup
 			for range calls {
 				all.Go(func() {
+					begun := b.now()
 					err := b.run(func() (struct{}, error) {
 						time.Sleep(50 * time.Millisecond)
-						return struct{}{}, context.DeadlineExceeded
+						return b.judge(begun, context.DeadlineExceeded)
 					})
 					if !errors.Is(err, context.DeadlineExceeded) {
 						t.Errorf("got %v", err)

@@ -32,7 +32,8 @@ type lane struct {
 
 // run makes a call, unless Redis is known not to answer.
 func (l *lane) run(ctx context.Context, c *call) error {
-	return l.breaker.run(func() (struct{}, error) { return struct{}{}, l.evaluate(ctx, c, false) })
+	begun := l.breaker.now()
+	return l.breaker.run(func() (struct{}, error) { return l.breaker.judge(begun, l.evaluate(ctx, c, false)) })
 }
 
 // evaluate runs the script, if need be with the word that makes a node take what is about
@@ -50,7 +51,7 @@ func (l *lane) finish(ctx context.Context, c *call, cmd *redis.StringCmd, err er
 		cmd = redis.NewStringCmd(ctx, c.arguments("eval", l.script.Load().text)...)
 		err = l.process(ctx, cmd, asking)
 	}
-	again := !c.careful && refusesToWrite(err)
+	again := err != nil && !c.careful && refusesToWrite(err)
 	if again {
 		c.careful = true
 		cmd = redis.NewStringCmd(ctx, c.arguments("evalsha", l.script.Load().digest)...)
@@ -95,7 +96,8 @@ func (l *lane) guarded(ctx context.Context, cmd redis.Cmder, asking bool) error 
 	if err := l.breaker.refuses(ctx); err != nil {
 		return err
 	}
-	return l.breaker.run(func() (struct{}, error) { return struct{}{}, l.process(ctx, cmd, asking) })
+	begun := l.breaker.now()
+	return l.breaker.run(func() (struct{}, error) { return l.breaker.judge(begun, l.process(ctx, cmd, asking)) })
 }
 
 // pipelined sends several commands at once.

@@ -73,6 +73,7 @@ func (q *question) again(asking bool) {
 // sendSlots makes a call, unless the node is known not to answer. A node that has answered
 // one slot's question is well, and so is one that sends elsewhere.
 func (s *Store) sendSlots(ctx context.Context, l *lane, c *call) error {
+	begun := l.breaker.now()
 	return l.breaker.run(func() (struct{}, error) {
 		l.runSlots(ctx, c)
 		for _, q := range c.questions {
@@ -80,7 +81,7 @@ func (s *Store) sendSlots(ctx context.Context, l *lane, c *call) error {
 				return struct{}{}, nil
 			}
 		}
-		return struct{}{}, c.questions[0].err
+		return l.breaker.judge(begun, c.questions[0].err)
 	})
 }
 
