@@ -140,8 +140,8 @@ func TestRememberedWaitsAreRight(t *testing.T) {
 func TestRememberedOnlyWhereExact(t *testing.T) {
 	server := redistest.Start(t)
 	s := open(t, redisstore.Options{Address: server.Addr(), DenyCache: time.Minute})
-	hour := func(events int64) *store.Rule {
-		return storetest.Rule(t, "z", "token_bucket", algorithms.Limit{Events: events, Window: time.Hour})
+	hour := func(burst int64) *store.Rule { // of one rate, so that they share their states
+		return storetest.Rule(t, "z", "token_bucket", algorithms.Limit{Events: 10, Window: time.Hour, Burst: burst})
 	}
 	rule := hour(10)
 	check := func(key string, cost int64) store.Check { return store.Check{Rule: rule, Key: key, Cost: cost} }
