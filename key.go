@@ -22,7 +22,8 @@ type keyTemplate struct {
 	// prefixes are what addresses in the key are cut to.
 	prefixes prefixes
 
-	// joins says that several values for a placeholder are joined. Else they are an error.
+	// joins says that several values for a placeholder are joined. Otherwise different ones
+	// are an error, and equal ones count as one.
 	joins bool
 
 	// early says that the key has an address that is not to be trusted in TLS early data.
@@ -206,11 +207,11 @@ func (p *keyPart) value(repl *caddy.Replacer, r *http.Request, join bool) (s str
 	if p.normal != nil {
 		return p.mask.apply(p.normal.of(textOf(repl, p.normal.from))), nil
 	}
-	s = textOf(repl, p.placeholder)
 	if p.repeats != nil {
-		s, err = p.repeats.one(r, s, join)
+		s, err = p.repeats.one(r, join)
+		return p.mask.apply(s), err
 	}
-	return p.mask.apply(s), err
+	return p.mask.apply(textOf(repl, p.placeholder)), nil
 }
 
 // textOf is the value of a placeholder as text.

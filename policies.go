@@ -22,7 +22,7 @@ type asked struct {
 	why    error // the zone refuses the request without asking
 	status int   // with this one
 
-	repeated error // the request has several values for a placeholder of the key
+	repeated error // the request has different values for a placeholder of the key
 }
 
 // refuse notes that the request is refused without asking.

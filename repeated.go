@@ -14,12 +14,12 @@ const (
 	repeatedJoin   = "join"
 )
 
-// repeatedError says that a request has several values where a key needs one. Which of
+// repeatedError says that a request has different values where a key needs one. Which of
 // them the upstream takes nobody knows here, so a client could choose its key.
 type repeatedError struct{ placeholder string }
 
 func (e *repeatedError) Error() string {
-	return fmt.Sprintf("the request has several values for {%s}", e.placeholder)
+	return fmt.Sprintf("the request has different values for {%s}", e.placeholder)
 }
 
 // repeatable is where a request may have several values for one placeholder.
@@ -117,9 +117,10 @@ func unquoted(value string) string {
 	return value
 }
 
-// one is the value for a key, or what becomes of several. Without any, it is value, which
-// is what the placeholder has.
-func (p *repeatable) one(r *http.Request, value string, join bool) (string, error) {
+// one is the value for a key, and empty if there is none. Equal values count as one: the key
+// is the same whichever of them the upstream takes. Different values are joined, or they are
+// an error and the value is the first of them.
+func (p *repeatable) one(r *http.Request, join bool) (value string, err error) {
 	if p.in == inHeader && len(r.Header[p.name]) == 1 {
 		return p.clean(r.Header[p.name][0]), nil
 	}
@@ -130,12 +131,11 @@ func (p *repeatable) one(r *http.Request, value string, join bool) (string, erro
 			value = found
 		case join:
 			value += "," + found
+		case found != value:
+			err = p.err
 		}
 	})
-	if count > 1 && !join {
-		return value, p.err
-	}
-	return value, nil
+	return value, err
 }
 
 func (z *Zone) checkRepeatedValues() error {

@@ -10,7 +10,7 @@ import (
 )
 
 // repeats are requests that bring a value s3 again and again, and other values beside it,
-// with what a key {http.request.<placeholder>} makes of each: 400 where there are several
+// with what a key {http.request.<placeholder>} makes of each: 400 where there are different
 // values, and otherwise the limit of s3, or that of somebody else.
 var repeats = map[string][]struct {
 	brings string
@@ -20,20 +20,27 @@ var repeats = map[string][]struct {
 	"header.X-Api-Key": {
 		{"X-Api-Key: s3|X-Api-Key: r1", 400, "s3,r1"},
 		{"X-Api-Key: r1|X-Api-Key: s3", 400, "r1,s3"},
-		{"x-api-key: s3|X-API-KEY: s3", 400, "s3,s3"},
+		{"x-api-key: s3|X-API-KEY: s3", 429, "s3,s3"}, // the same, whichever the upstream takes
+		{"X-Api-Key: s3|X-Api-Key: \ts3 ", 429, "s3,s3"},
+		{"X-Api-Key: s3|X-Api-Key: s3|X-Api-Key: r1", 400, "s3,s3,r1"},
+		{"X-Api-Key: r1|X-Api-Key: s3|X-Api-Key: r1", 400, "r1,s3,r1"},
+		{"X-Api-Key: s3|X-Api-Key: S3", 400, "s3,S3"},
 		{"X-Api-Key: |X-Api-Key: s3", 400, ",s3"},
 		{"X-Api-Key: s3|X-Api-Key: ", 400, "s3,"},
-		{"X-Api-Key: |X-Api-Key: ", 400, ","},
 		{"X-Api-Key: s3|X-Api-Keys: r1", 429, "s3"},
 		{"X-Api-Key: s3,r2", 200, "s3,r2"}, // to the upstream it is one value, too
 		{"X-Other: r1|X-Other: r2", 200, ""},
-		{"X-Api-Key:   s3", 429, "s3"}, // blanks around a value come with HTTP/2 and HTTP/3
+		{"X-Api-Key: |X-Api-Key: ", 429, ","}, // the same as none
+		{"X-Api-Key:   s3", 429, "s3"},        // blanks around a value come with HTTP/2 and HTTP/3
 		{"X-Api-Key: s3\t ", 429, "s3"},
 	},
 	"uri.query.key": {
 		{"?key=s3&key=r1", 400, "s3,r1"},
 		{"?key=r1&a=b&key=s3", 400, "r1,s3"},
-		{"?key=s3&key=s3", 400, "s3,s3"},
+		{"?key=s3&key=s3", 429, "s3,s3"},
+		{"?key=s3&key=%733", 429, "s3,s3"},
+		{"?key=s3;KEY=s3", 429, "s3,s3"},
+		{"?key=s3&key=s3&key=r1", 400, "s3,s3,r1"},
 		{"?key=s3&%6bey=r1", 400, "s3,r1"},
 		{"?key=s3&key", 400, "s3,"},
 		{"?key=r1&a=b;key=s3", 400, "r1,s3"}, // some take a semicolon for &
@@ -54,6 +61,9 @@ var repeats = map[string][]struct {
 		{"Cookie: session=s3|Cookie: session=r1", 400, "s3,r1"},
 		{"Cookie: Session=r1; session=s3", 400, "r1,s3"}, // Caddy's placeholder takes the first of them
 		{"Cookie: session=s3;session =r1", 400, "s3,r1"},
+		{"Cookie: session=s3; session=s3", 429, "s3,s3"},
+		{`Cookie: session=s3|Cookie: Session="s%33"`, 429, "s3,s3"},
+		{"Cookie: session=s3; session=s3; session=r1", 400, "s3,s3,r1"},
 		{"Cookie: session=s3; sessions=r1", 429, "s3"},
 		{"Cookie: a=b; a=c", 200, ""},
 		{"Cookie: session= s3", 429, "s3"},
@@ -172,24 +182,25 @@ func TestRepeatedValuesAndOtherPolicies(t *testing.T) {
 }
 
 // TestRepeatedValuesOfLimits: no plan, cost or limit is got around by repeating the field
-// that it comes from.
+// that it comes from. The same name of a plan twice is that plan.
 func TestRepeatedValuesOfLimits(t *testing.T) {
 	for _, c := range []struct {
-		zone string
-		want int
+		zone         string
+		equal, other int
 	}{
-		{`"plan": {"of": "{http.request.header.X}", "plans": {"5": {"max_events": 1, "window": "1h"}, "free": {"unlimited": true}}, "default": "free"}`, 400},
-		{`"max_events": 9, "window": "1h", "cost": "{http.request.header.X}"`, 403},
-		{`"max_events": 9, "window": "1h", "cost": "{http.request.header.X} 0"`, 403},
-		{`"max_events": "{http.request.header.X}", "window": "1h"`, 403},
-		{`"max_events": "{http.request.header.X} 1000", "window": "1h"`, 403},
-		{`"max_events": 9, "window": "{http.request.header.X} 1ms"`, 403},
-		{`"algorithm": "token_bucket", "max_events": 9, "window": "1h", "burst": "{http.request.header.X} 1000"`, 403},
+		{`"plan": {"of": "{http.request.header.X}", "plans": {"5": {"max_events": 1, "window": "1h"}, "free": {"unlimited": true}}, "default": "free"}`, 429, 400},
+		{`"max_events": 9, "window": "1h", "cost": "{http.request.header.X}"`, 403, 403},
+		{`"max_events": 9, "window": "1h", "cost": "{http.request.header.X} 0"`, 403, 403},
+		{`"max_events": "{http.request.header.X}", "window": "1h"`, 403, 403},
+		{`"max_events": "{http.request.header.X} 1000", "window": "1h"`, 403, 403},
+		{`"max_events": 9, "window": "{http.request.header.X} 1ms"`, 403, 403},
+		{`"algorithm": "token_bucket", "max_events": 9, "window": "1h", "burst": "{http.request.header.X} 1000"`, 403, 403},
 	} {
 		h := provision(t, config(t), `{"rate_limits": {"varied": {`+c.zone+`}}}`)
-		for _, brings := range []string{"X: 5|X: 5", "X: 5|X: 6", "X: 5|X: "} {
-			if got := statusTo(h, bringing(brings)); got != c.want {
-				t.Errorf("%s: %s: got %d, want %d", c.zone, brings, got, c.want)
+		statusTo(h, bringing("X: 5"))
+		for brings, want := range map[string]int{"X: 5|X: 5": c.equal, "X: 5|X: 6": c.other, "X: 5|X: ": c.other} {
+			if got := statusTo(h, bringing(brings)); got != want {
+				t.Errorf("%s: %s: got %d, want %d", c.zone, brings, got, want)
 			}
 		}
 		if err := h.Cleanup(); err != nil {

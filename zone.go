@@ -59,10 +59,11 @@ type Zone struct {
 	// The status with which missing_key `reject` refuses. Default: 401.
 	MissingKeyStatus int `json:"missing_key_status,omitempty"`
 
-	// What becomes of requests that have several values for a placeholder of the key or of
+	// What becomes of requests that have different values for a placeholder of the key or of
 	// the plan: a header field or query parameter that stands there twice, or two cookies of
 	// one name. The upstream may take any of them, so a client could choose its key. They
-	// are refused (`reject`, the default), or the values are joined with commas (`join`).
+	// are refused (`reject`, the default; equal values count as one), or all values are
+	// joined with commas (`join`).
 	RepeatedValues string `json:"repeated_values,omitempty"`
 
 	// The status with which repeated_values `reject` refuses. Default: 400.
