@@ -1,0 +1,108 @@
+package integration_test
+
+import (
+	"maps"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+)
+
+// breakerState is the state of the breaker in front of the only Redis of a Caddy.
+func (s *server) breakerState(client *http.Client) string {
+	s.t.Helper()
+	for name := range nonzero(s.t, s.scrape(client)) {
+		if labels, ok := strings.CutPrefix(name, "store_breaker_state{"); ok {
+			_, state, _ := strings.Cut(labels, `state="`)
+			state, _, _ = strings.Cut(state, `"`)
+			return state
+		}
+	}
+	return ""
+}
+
+// TestRedisBackWithoutARequest: a Caddy finds out that Redis is back without a request
+// having to fail. So all of the first requests are decided, however many come at once.
+func TestRedisBackWithoutARequest(t *testing.T) {
+	t.Parallel()
+	for name, outage := range map[string]struct {
+		timeout    string // the frozen Redis has to be found out by timeouts
+		begin, end func(*redistest.Server)
+	}{
+		"killed": {"10s", (*redistest.Server).Kill, (*redistest.Server).Restart},
+		"frozen": {"2s", (*redistest.Server).Freeze, (*redistest.Server).Thaw},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			redisServer := redistest.Start(t)
+			s := startCaddy(t, caddyfile("", `
+				route {
+					metrics /metrics
+					rate_limit {
+						zone all {
+							events 1000000
+							window 1h
+						}
+						store redis {
+							address {$REDIS}
+							timeout `+outage.timeout+`
+						}
+						on_store_error deny
+					}
+					respond ok
+				}`), "REDIS="+redisServer.Addr())
+			client := newClient(t, "")
+			waitFor(t, "a decision", func() bool { return s.get(client, "/").status == http.StatusOK })
+
+			outage.begin(redisServer)
+			var clients sync.WaitGroup
+			for range 16 {
+				clients.Go(func() {
+					for s.breakerState(client) == "closed" {
+						if _, err := send(client, s.url("/")); err != nil {
+							t.Error(err)
+							return
+						}
+					}
+				})
+			}
+			clients.Wait()
+			if a := s.get(client, "/"); a.status != http.StatusServiceUnavailable {
+				t.Fatalf("while Redis is away: status %d", a.status)
+			}
+			outage.end(redisServer)
+
+			// Half-open is as good as closed: a request that comes then waits for what is found out.
+			waitFor(t, "the breaker not to be open", func() bool { return s.breakerState(client) != "open" })
+			var mu sync.Mutex
+			statuses := make(map[int]int)
+			requests, together := make(chan struct{}, 50), make(chan struct{})
+			for range 16 {
+				clients.Go(func() {
+					<-together
+					for range requests {
+						a, err := send(client, s.url("/"))
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						mu.Lock()
+						statuses[a.status]++
+						mu.Unlock()
+					}
+				})
+			}
+			for range 50 {
+				requests <- struct{}{}
+			}
+			close(requests)
+			close(together)
+			clients.Wait()
+			if want := map[int]int{http.StatusOK: 50}; !maps.Equal(statuses, want) {
+				t.Errorf("the first requests were answered %v, want %v", statuses, want)
+			}
+		})
+	}
+}
