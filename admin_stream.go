@@ -22,8 +22,8 @@ const (
 	mostRate  = 1000
 )
 
-// streamDecisions sends decisions as server-sent events until the client leaves or the
-// admin endpoint is replaced, which each reload does.
+// streamDecisions sends decisions as server-sent events until the client leaves, another
+// viewer takes its place, or the admin endpoint is replaced, which each reload does.
 func streamDecisions(c *adminCall) error {
 	rate, wants, err := c.wishes()
 	if err != nil {
@@ -63,6 +63,7 @@ func streamDecisions(c *adminCall) error {
 		}
 		select {
 		case s := <-v.seen:
+			v.isActive()
 			s.Skipped = v.skipped.Swap(0)
 			decision, err := json.Marshal(s)
 			if err != nil {
@@ -74,6 +75,8 @@ func streamDecisions(c *adminCall) error {
 		case <-c.request.Context().Done():
 			return nil
 		case <-end:
+			return nil
+		case <-v.gone:
 			return nil
 		}
 	}

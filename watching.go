@@ -1,6 +1,7 @@
 package caddyratelimit
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"slices"
@@ -27,6 +28,10 @@ const (
 
 	// viewerBuffer is how many decisions wait for a viewer who is slow.
 	viewerBuffer = 256
+
+	// viewerIdle is how long a viewer keeps its place although there is nothing to show it
+	// and another one wants the place. Whether it still reads cannot be seen without writing.
+	viewerIdle = 30 * time.Second
 )
 
 var errManyViewers = errors.New("too many watch already")
@@ -37,6 +42,8 @@ type viewer struct {
 	wants   func(zone, key string, o outcome) bool
 	seen    chan seen
 	skipped atomic.Uint64 // since the last one
+	active  atomic.Int64  // when it was last shown something, or came, in nanoseconds since 1970
+	gone    chan struct{} // closed when another viewer has taken its place
 
 	mu     sync.Mutex
 	params algorithms.Params
@@ -66,13 +73,15 @@ type seen struct {
 	Skipped uint64 `json:"skipped,omitempty"`
 }
 
-// watch makes a viewer who wants at most so many decisions a second.
+// watch makes a viewer who wants at most so many decisions a second. If all places are taken
+// it gets that of the viewer that has been idle for longest, if one has been for long enough.
 func watch(rate int64, wants func(zone, key string, o outcome) bool) (*viewer, error) {
 	params, err := algorithms.TokenBucket{}.Prepare(algorithms.Limit{Events: rate, Window: time.Second})
 	if err != nil {
 		return nil, err
 	}
-	v := &viewer{wants: wants, seen: make(chan seen, viewerBuffer), params: params}
+	v := &viewer{wants: wants, seen: make(chan seen, viewerBuffer), gone: make(chan struct{}), params: params}
+	v.isActive()
 	watching.mu.Lock()
 	defer watching.mu.Unlock()
 	var all []*viewer
@@ -80,7 +89,12 @@ func watch(rate int64, wants func(zone, key string, o outcome) bool) (*viewer, e
 		all = slices.Clone(*before)
 	}
 	if len(all) >= maxViewers {
-		return nil, errManyViewers
+		idlest := slices.MinFunc(all, func(a, b *viewer) int { return cmp.Compare(a.active.Load(), b.active.Load()) })
+		if time.Since(time.Unix(0, idlest.active.Load())) < viewerIdle {
+			return nil, errManyViewers
+		}
+		close(idlest.gone)
+		all = without(all, idlest)
 	}
 	all = append(all, v)
 	watching.viewers.Store(&all)
@@ -91,14 +105,25 @@ func watch(rate int64, wants func(zone, key string, o outcome) bool) (*viewer, e
 func (v *viewer) leave() {
 	watching.mu.Lock()
 	defer watching.mu.Unlock()
-	all := slices.Clone(*watching.viewers.Load())
-	all = slices.DeleteFunc(all, func(other *viewer) bool { return other == v })
+	before := watching.viewers.Load()
+	if before == nil {
+		return
+	}
+	all := without(slices.Clone(*before), v)
 	if len(all) == 0 {
 		watching.viewers.Store(nil)
 		return
 	}
 	watching.viewers.Store(&all)
 }
+
+// without takes a viewer out of a list.
+func without(all []*viewer, v *viewer) []*viewer {
+	return slices.DeleteFunc(all, func(other *viewer) bool { return other == v })
+}
+
+// isActive takes note that something is shown to the viewer.
+func (v *viewer) isActive() { v.active.Store(time.Now().UnixNano()) }
 
 // show shows viewers what became of a request in a zone. The decision is that of the store,
 // the reason that of a zone which did not ask it; there need be neither.
