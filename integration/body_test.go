@@ -29,7 +29,8 @@ var brokenBodies = []struct{ name, path, framing, begins, breaks string }{
 	{"size behind", "/behind", chunked, chunk(credentials), chunk(strings.Repeat(" ", 4000)) + "0\r\n\r\n"},
 }
 
-// bodySite limits what clients break, by status and by cost.
+// bodySite limits what clients break, by status and by cost, and logs each request when it
+// is over.
 func bodySite(store string) string {
 	limit := `
 		rate_limit {
@@ -59,16 +60,23 @@ func bodySite(store string) string {
 		request_body {
 			max_size 1KB
 		}`
-	return caddyfile("", `
+	return caddyfile("servers {\nprotocols h1 h2c\n}", `
+		log
 		handle /before/* {
 			route {
 				`+size+limit+`
 				reverse_proxy {$UPSTREAM}
 			}
 		}
-		handle {
+		handle /behind/* {
 			route {
 				`+limit+size+`
+				reverse_proxy {$UPSTREAM}
+			}
+		}
+		handle {
+			route {
+				`+limit+`
 				reverse_proxy {$UPSTREAM}
 			}
 		}`)

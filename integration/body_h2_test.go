@@ -1,0 +1,156 @@
+package integration_test
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+)
+
+// frames are one request of HTTP/2 without TLS, written frame by frame, because no client
+// breaks its own body.
+type frames struct {
+	t      *testing.T
+	framer *http2.Framer
+}
+
+const streamID = 1
+
+// startFrames sends the head of a POST.
+func startFrames(t *testing.T, s *server, path string, fields ...string) *frames {
+	t.Helper()
+	conn, err := net.Dial("tcp", s.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	if _, err := conn.Write([]byte(http2.ClientPreface)); err != nil {
+		t.Fatal(err)
+	}
+	var head bytes.Buffer
+	encoder := hpack.NewEncoder(&head)
+	fields = append([]string{":method", "POST", ":scheme", "http", ":authority", "a", ":path", path}, fields...)
+	for i := 0; i < len(fields); i += 2 {
+		if err := encoder.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1]}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := &frames{t, http2.NewFramer(conn, conn)}
+	c.framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+	c.must(c.framer.WriteSettings())
+	c.must(c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: streamID, BlockFragment: head.Bytes(), EndHeaders: true}))
+	return c
+}
+
+func (c *frames) must(err error) {
+	c.t.Helper()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// send sends a part of the body.
+func (c *frames) send(data string, last bool) {
+	c.t.Helper()
+	c.must(c.framer.WriteData(streamID, last, []byte(data)))
+}
+
+// reset breaks the request off.
+func (c *frames) reset() {
+	c.t.Helper()
+	c.must(c.framer.WriteRSTStream(streamID, http2.ErrCodeCancel))
+}
+
+// status waits for the answer.
+func (c *frames) status() int {
+	c.t.Helper()
+	for {
+		frame, err := c.framer.ReadFrame()
+		c.must(err)
+		if head, ok := frame.(*http2.MetaHeadersFrame); ok {
+			status, err := strconv.Atoi(head.PseudoValue("status"))
+			c.must(err)
+			return status
+		}
+	}
+}
+
+// brokenStreams are ways to break the body of a request of HTTP/2. Where the upstream works,
+// the request is broken when the upstream has read the credentials.
+var brokenStreams = []struct {
+	name, length string // of the body, as the head has it
+	begins       string
+	ends         bool // with the beginning
+	breaks       func(*frames)
+	status       int // 0: there is no answer
+}{
+	{
+		name: "10 bytes of 100", length: "100", begins: credentials[:10], ends: true,
+		breaks: func(*frames) {}, status: http.StatusBadGateway,
+	},
+	{ // a proxy sends what it has read when that fills its buffer
+		name: "8 KB of 9 KB", length: "9216", begins: credentials + strings.Repeat(" ", 8192-len(credentials)),
+		breaks: func(c *frames) { c.send("", true) }, status: http.StatusBadGateway,
+	},
+	{name: "reset, length unknown", begins: credentials, breaks: (*frames).reset},
+	{
+		name: "reset, length known", length: "9216", begins: credentials + strings.Repeat(" ", 8192-len(credentials)),
+		breaks: (*frames).reset,
+	},
+}
+
+// TestClientsThatBreakTheirStreamsPay: the same as TestClientsThatBreakTheirBodiesPay for
+// bodies of HTTP/2. Their length is known from the head, or their end from a flag, and a
+// request can be broken off while the connection stays.
+func TestClientsThatBreakTheirStreamsPay(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, store string) {
+		worked := make(chan struct{})
+		b := startBackend(t, login(worked))
+		s := startCaddy(t, bodySite(store), b.variable())
+		defer b.open("never")
+		for zone, z := range map[string]struct{ limit, costs int64 }{"status": {3, 1}, "cost": {15, 5}} {
+			for _, c := range brokenStreams {
+				t.Run(zone+", "+c.name, func(t *testing.T) {
+					path := "/unlimited/" + zone
+					request := func(attempt int) *frames {
+						fields := []string{"x-client", c.name, "x-gate", "never", "x-attempt", fmt.Sprint(zone, ", ", c.name, " ", attempt)}
+						if c.length != "" {
+							fields = append(fields, "content-length", c.length)
+						}
+						r := startFrames(t, s, path, fields...)
+						r.send(c.begins, c.ends)
+						return r
+					}
+					for i := range int64(3) {
+						r := request(int(i))
+						if !c.ends {
+							<-worked
+						}
+						c.breaks(r)
+						if c.status != 0 {
+							if got := r.status(); got != c.status {
+								t.Errorf("attempt %d: status %d, want %d", i+1, got, c.status)
+							}
+						}
+						waitFor(t, "the request to be over", func() bool {
+							return bytes.Contains(s.log(), fmt.Appendf(nil, `"X-Attempt":["%s, %s %d"]`, zone, c.name, i))
+						})
+						awaitLeftAt(t, s, path, c.name, z.limit-(i+1)*z.costs)
+					}
+					if got := request(3).status(); got != http.StatusTooManyRequests {
+						t.Errorf("beyond the limit: status %d", got)
+					}
+				})
+			}
+		}
+	})
+}
