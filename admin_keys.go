@@ -10,8 +10,15 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
+// resetAnswer is the answer to a reset that may have left something.
+type resetAnswer struct {
+	Warning string `json:"warning"`
+}
+
 // resetKey forgets what a key has used under all limits of the zone that this Caddy knows
-// of, also what it has counted in place of the store.
+// of, also what it has counted in place of the store. There may be others where the limits
+// come out of placeholders: the store names a state by its limit, and looking for the states
+// of one key would be a look at all keys.
 func resetKey(c *adminCall) error {
 	key, err := c.key()
 	if err != nil {
@@ -31,7 +38,12 @@ func resetKey(c *adminCall) error {
 			return err
 		}
 	}
-	return c.done(z.kept.using(c, reset))
+	if err := z.kept.using(c, reset); err != nil || !z.scatters() {
+		return c.done(err)
+	}
+	return c.answer(resetAnswer{fmt.Sprintf("the limits of zone %q come out of placeholders, and those that count apart have counters of their own: "+
+		"this one has reset the limits that requests have lately brought to this Caddy, since its config was loaded; "+
+		"if the key is still refused, reset it again after its next request to this Caddy", z.name)})
 }
 
 // done answers that something was done with a key, or that the store did not answer.

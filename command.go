@@ -96,13 +96,22 @@ func (e *endpoint) call(method, path string, query url.Values, body map[string]a
 	return response, nil
 }
 
-// change has something done at the endpoint.
+// change has something done at the endpoint, and tells what the answer warns of.
 func (e *endpoint) change(method, path string, query url.Values, body map[string]any) error {
 	response, err := e.call(method, path, query, body)
 	if err != nil {
 		return err
 	}
-	return response.Body.Close()
+	defer response.Body.Close()
+	if response.StatusCode == http.StatusNoContent {
+		return nil
+	}
+	var answer resetAnswer
+	if done, err := e.take(response.Body, &answer); done || err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(e.err, "Warning:", answer.Warning)
+	return err
 }
 
 // complaint is an error that the admin API has answered.
@@ -139,7 +148,12 @@ func (e *endpoint) read(path string, query url.Values, answer any) (done bool, e
 		return false, err
 	}
 	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
+	return e.take(response.Body, answer)
+}
+
+// take reads the body of an answer, or prints it as it is: then it is done.
+func (e *endpoint) take(body io.Reader, answer any) (done bool, err error) {
+	text, err := io.ReadAll(body)
 	if err != nil {
 		return false, fmt.Errorf("reading the answer: %w", err)
 	}

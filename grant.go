@@ -105,6 +105,15 @@ func (g *grants) of(repl *caddy.Replacer) (*grant, error) {
 	return g.varying.of(repl)
 }
 
+// scatter reports whether requests can bring limits that count apart from the likely one.
+func (g *grants) scatter() bool {
+	if g.varying == nil {
+		return false
+	}
+	other, err := g.varying.grant(g.varying.limit.unlikely())
+	return err != nil || other.rule.ID() != g.likely.rule.ID()
+}
+
 const (
 	// grantSlots bounds the grants that are kept ready for a limit that varies.
 	grantSlots = 256

@@ -163,6 +163,24 @@ func (l *Limit) likely() numbers {
 	return n
 }
 
+// unlikely are numbers that differ from the likely ones wherever a request brings them.
+func (l *Limit) unlikely() numbers {
+	n := l.likely()
+	if l.MaxEvents.From != "" {
+		n.events++
+	}
+	if l.Burst.From != "" {
+		n.burst++
+	}
+	if l.Window.From != "" { // by 3, so that the rate differs too
+		n.window = Window{Duration: max(3*n.window.Duration, caddy.Duration(time.Millisecond))}
+	}
+	if l.timezone().From != "" {
+		n.timezone = "Etc/GMT+5"
+	}
+	return n
+}
+
 // of is the limit with these numbers.
 func (l *Limit) of(n numbers) (made algorithms.Limit, err error) {
 	made = algorithms.Limit{

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 
@@ -60,10 +59,9 @@ type Zone struct {
 	MissingKeyStatus int `json:"missing_key_status,omitempty"`
 
 	// What becomes of requests that have different values for a placeholder of the key or of
-	// the plan: a header field or query parameter that stands there twice, or two cookies of
-	// one name. The upstream may take any of them, so a client could choose its key. They
-	// are refused (`reject`, the default; equal values count as one), or all values are
-	// joined with commas (`join`).
+	// the plan, such as two cookies of one name: the upstream may take any of them, so a
+	// client could choose its key. They are refused (`reject`, the default), or all values
+	// are joined with commas (`join`).
 	RepeatedValues string `json:"repeated_values,omitempty"`
 
 	// The status with which repeated_values `reject` refuses. Default: 400.
@@ -351,40 +349,6 @@ func (z *Zone) describe() string {
 		text += z.Ban.describe()
 	}
 	return text
-}
-
-// rules are one for each algorithm that the zone counts by.
-func (z *Zone) rules() []*store.Rule {
-	return z.distinct(func(r *store.Rule) string { return r.Algorithm().Name() }, false)
-}
-
-// states are one rule for each family of limits whose states the zone keeps, as far as is
-// known here: with those out of placeholders that were made last.
-func (z *Zone) states() []*store.Rule { return z.distinct((*store.Rule).ID, true) }
-
-// distinct are rules of the zone and its plans that differ in something: the likely ones, or
-// all that are known.
-func (z *Zone) distinct(in func(*store.Rule) string, all bool) (rules []*store.Rule) {
-	known := make(map[string]bool)
-	add := func(g *grant) {
-		if g != nil && !known[in(g.rule)] {
-			known[in(g.rule)] = true
-			rules = append(rules, g.rule)
-		}
-	}
-	of := func(g *grants) {
-		add(g.likely)
-		if all && g.varying != nil {
-			for i := range g.varying.slots {
-				add(g.varying.slots[i].Load())
-			}
-		}
-	}
-	of(&z.own)
-	for _, name := range slices.Sorted(maps.Keys(z.plans)) {
-		of(&z.plans[name].grants)
-	}
-	return rules
 }
 
 // lends tells whether requests hold what they take of it while they live.

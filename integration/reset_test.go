@@ -1,0 +1,60 @@
+package integration_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// TestResetOfUnmetLimits: after a reload a Caddy does not know which limits requests have
+// brought before it. A reset that may leave something says so and what to do, and that helps.
+func TestResetOfUnmetLimits(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, store string) {
+		config := caddyfile("", `
+			rate_limit {
+				zone brought {
+					key    {header.X-Client}
+					events 1
+					window {header.X-Window} 1h
+				}
+				zone written {
+					key    {header.X-Client}
+					events 1000
+					window 1h
+				}
+				`+store+`
+			}
+			respond ok`)
+		s := startCaddy(t, config)
+		client := newClient(t, "")
+		ask := func(want int) {
+			t.Helper()
+			if a := s.get(client, "/", "X-Client", "a", "X-Window", "3h"); a.status != want {
+				t.Errorf("status %d, want %d", a.status, want)
+			}
+		}
+		reset := func(zone string) string {
+			t.Helper()
+			told, err := s.shell(`"$CADDY" rate-limit reset --address unix/"$ADMIN" ` + zone + ` a 2>&1`)
+			if err != nil {
+				t.Fatalf("%v: %s", err, told)
+			}
+			return told
+		}
+		ask(http.StatusOK)
+		ask(http.StatusTooManyRequests)
+		s.mustLoad(strings.Replace(config, "respond ok", "respond new", 1))
+
+		if told := reset("brought"); !strings.Contains(told, "reset it again after its next request") {
+			t.Errorf("the reset says %q, want a warning", told)
+		}
+		ask(http.StatusTooManyRequests)
+		reset("brought")
+		ask(http.StatusOK)
+		if told := reset("written"); told != "" {
+			t.Errorf("a reset that leaves nothing says %q", told)
+		}
+		s.sound(t)
+	})
+}
