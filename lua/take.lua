@@ -16,7 +16,8 @@
 --
 -- The checks of a group are charged together or not at all. Groups are decided one after
 -- the other at one time; a group that several requests share is decided as often. To
--- renew and to correct are groups of one check.
+-- renew and to correct are groups of one check. The quota of a correction is 1 if it has
+-- changed anything, or else 0.
 --
 -- The reply is one string: the time, then the groups. If one request asked: for each
 -- check a byte of flags (1: allowed, 2: the stored state was damaged and counts as
@@ -259,6 +260,7 @@ while at <= #groups do
           write = x and not stuck
         end
         -- Of a limit of nothing at all nothing would come back, but what is kept stays.
+        quota = write and 1 or 0
         if write then _, _, _, _, _, reset = take(now, 0, record and MAX_EXACT or p1, p2, p3, p4, p5, p6, x, y, z) end
       elseif op == 1 then
         allowed, quota, remaining, retry, next, reset, delay, x, y, z, damaged = take(now, 0, MAX_EXACT, p2, p3, p4, p5, p6, key)

@@ -164,7 +164,10 @@ func (s *Store) Settle(corrections ...store.Correction) {
 			s.holds.Remove(r.Hold)
 		}
 		t, _ := s.ticket(&r.Check)
-		t.settle(s, r)
+		changed := t.settle(s, r)
+		if r.Told != nil {
+			r.Told(changed)
+		}
 	}
 }
 

@@ -102,8 +102,8 @@ func (s *shard) lend(c *store.Check, id stateID, leases *algorithms.Leases, para
 	s.leases[id] = lent{leases: leases, expires: now + lender.Decide(leases, params, now, 0).ResetAfter.Microseconds()}
 }
 
-// settle locks the shard and corrects.
-func (t *ticket) settle(s *Store, r *store.Correction) {
+// settle locks the shard and corrects. It reports whether that changed a Counter's state.
+func (t *ticket) settle(s *Store, r *store.Correction) bool {
 	t.shard.mu.Lock()
 	defer t.shard.mu.Unlock()
 	now := s.now()
@@ -112,25 +112,26 @@ func (t *ticket) settle(s *Store, r *store.Correction) {
 	if r.Own != "" {
 		t.place(s, states)
 	}
-	t.correct(s, now, r)
+	return t.correct(s, now, r)
 }
 
 // correct changes what was charged, and keeps it as charge does. What is given back where
 // nothing is kept makes no key.
-func (t *ticket) correct(s *Store, now int64, r *store.Correction) {
+func (t *ticket) correct(s *Store, now int64, r *store.Correction) (changed bool) {
 	params := t.params
 	switch a := r.Rule.Algorithm().(type) {
 	case algorithms.Counter:
 		was := find(t, s, t.shard.numbers, now).state
-		if t.state = a.Correct(was, params, now, r.At, r.Turn, r.Delta); t.state != was {
-			_, d := a.Take(t.state, params, now, 0)
-			t.shard.numbers[t.id] = number{state: t.state, expires: now + d.ResetAfter.Microseconds()}
+		if t.state = a.Correct(was, params, now, r.At, r.Turn, r.Delta); t.state == was {
+			return false
 		}
+		_, d := a.Take(t.state, params, now, 0)
+		t.shard.numbers[t.id] = number{state: t.state, expires: now + d.ResetAfter.Microseconds()}
 	case algorithms.Recorder:
 		t.log = find(t, s, t.shard.logs, now).log
 		switch _, own := t.shard.logs[t.id]; {
 		case t.log == nil && r.Delta < 0:
-			return
+			return false
 		case t.log == nil:
 			t.log = new(algorithms.Log)
 		case !own:
@@ -143,6 +144,7 @@ func (t *ticket) correct(s *Store, now int64, r *store.Correction) {
 		t.shard.release(r, t.id)
 		t.shard.release(r, t.shared)
 	}
+	return true
 }
 
 // release ends what is held there.

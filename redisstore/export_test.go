@@ -81,7 +81,8 @@ const SettleBatch = settleBatch
 
 // Renew renews a lease at once, as settle does when it is due.
 func (s *Store) Renew(c store.Check) error {
-	return s.settleAll(context.Background(), []item{s.item(&c, opRenew, c.Hold, 0)})[0]
+	errs, _ := s.settleAll(context.Background(), []item{s.item(&c, opRenew, c.Hold, 0)})
+	return errs[0]
 }
 
 // SetPatience sets how long the nodes of a Cluster have to answer a look after the first

@@ -150,8 +150,12 @@ func (s *Store) correct(ctx context.Context, batch []pending) (again []pending, 
 	for i := range batch {
 		items[i] = s.corrected(&batch[i].Correction)
 	}
-	for i, err := range s.settleAll(ctx, items) {
+	errs, changed := s.settleAll(ctx, items)
+	for i, err := range errs {
 		if err == nil {
+			if told := batch[i].Told; told != nil {
+				told(changed[i])
+			}
 			continue
 		}
 		failed++
@@ -178,10 +182,10 @@ func (s *Store) giveAllBack() {
 }
 
 // settleAll has the script do something with each check, in a group of its own. It
-// returns an error for each that failed.
-func (s *Store) settleAll(ctx context.Context, items []item) []error {
+// returns an error for each that failed, and of corrections whether they changed anything.
+func (s *Store) settleAll(ctx context.Context, items []item) (errs []error, changed []bool) {
 	calls := make(map[*lane]*call)
-	errs := make([]error, len(items))
+	errs, changed = make([]error, len(items)), make([]bool, len(items))
 	asked := make([]*question, len(items))
 	lanes := make([]*lane, len(items))
 	for i := range items {
@@ -216,7 +220,10 @@ func (s *Store) settleAll(ctx context.Context, items []item) []error {
 		}
 	}
 	wait.Wait()
-	return errs
+	for i, q := range asked {
+		changed[i] = q != nil && errs[i] == nil && q.decisions[0].Quota > 0
+	}
+	return errs, changed
 }
 
 // settleElsewhere repeats what a node has refused because the slot is elsewhere or on its

@@ -83,6 +83,12 @@ type Correction struct {
 	// Own is Decision.Own: if the limit was the key's own, this says which, so that the
 	// state is corrected that was charged, whatever the key has by now.
 	Own string
+
+	// Told, if it is not nil, is called with whether the correction has changed the state of a
+	// Counter, once that is certain: of a turn in a queue, whether it has come back. It is
+	// called at most once, by any goroutine, and never for a correction that was given up.
+	// The turn of one that is in doubt may have come back, so it must not be used again.
+	Told func(changed bool)
 }
 
 // Store decides checks. Its methods may be called from many goroutines at once.

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -81,6 +82,33 @@ func giveBack(t *testing.T, open Open) {
 		b.store.Settle(second) // those behind it have been told when to leave
 		_, wait = turn()
 		equal(t, "behind all others", wait, 300*time.Millisecond)
+	})
+
+	// Whoever gives a turn back is told whether it has come back.
+	t.Run("ToldOfTurns", func(t *testing.T) {
+		b := start(t, open)
+		rule := Rule(t, "zone", "leaky_bucket", algorithms.Limit{Events: 10, Window: time.Second, Burst: 5, Mode: algorithms.ModeQueue})
+		var turns []store.Correction
+		told := make(chan bool, 1)
+		for range 4 {
+			c := store.Check{Rule: rule, Key: "client", Cost: 1}
+			d := b.takeNamed(c)
+			turns = append(turns, store.Correction{
+				Check: c, At: d.Booked(), Turn: d.Turn(), Delta: -1, Told: func(changed bool) { told <- changed },
+			})
+		}
+		for i, turn := range []struct {
+			number int
+			back   bool
+		}{{2, false}, {3, true}, {3, false}, {1, false}, {2, true}, {1, true}, {0, true}, {0, false}} {
+			b.store.Settle(turns[turn.number])
+			select {
+			case back := <-told:
+				equal(t, fmt.Sprintf("turn %d in step %d is back", turn.number, i), back, turn.back)
+			case <-time.After(patient.Patience):
+				t.Fatalf("step %d: nothing was told", i)
+			}
+		}
 	})
 }
 
