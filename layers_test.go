@@ -17,9 +17,10 @@ func TestImportsPointDown(t *testing.T) {
 		"/store":           {"/algorithms", "/lua"},
 		"/memorystore":     {"/store", "/algorithms", "/lua"},
 		"/redisstore":      {"/store", "/algorithms", "/lua"},
-		"":                 {"/memorystore", "/redisstore", "/store", "/algorithms", "/lua", "/internal/topk"},
-		"/cmd/caddy":       {"", "/memorystore", "/redisstore", "/store", "/algorithms", "/lua", "/internal/topk"},
+		"":                 {"/memorystore", "/redisstore", "/store", "/algorithms", "/lua", "/internal/topk", "/internal/turns"},
+		"/cmd/caddy":       {"", "/memorystore", "/redisstore", "/store", "/algorithms", "/lua", "/internal/topk", "/internal/turns"},
 		"/internal/topk":   {},
+		"/internal/turns":  {},
 		"/store/storetest": {"/store", "/algorithms", "/lua", "/internal/deep", "/internal/patient"},
 	} {
 		out, err := exec.Command("go", "list", "-deps", module+pkg).CombinedOutput()

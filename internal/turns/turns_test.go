@@ -1,0 +1,438 @@
+package turns
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/deep"
+	"github.com/seed-161337e5/caddyratelimit/memorystore"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// width is how long a turn of cost 1 is.
+const width = 100 * time.Millisecond
+
+// world is a queue in a real store, by the clock of a bubble.
+type world struct {
+	*testing.T
+	random *rand.Rand
+	store  *memorystore.Store
+	rule   *store.Rule
+	burst  int64
+}
+
+func newWorld(t *testing.T, seed uint64, burst int64) *world {
+	s, err := memorystore.New(memorystore.Options{Now: func() int64 { return time.Now().UnixMicro() }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule, err := store.NewRule("zone", algorithms.LeakyBucket{}, algorithms.Limit{
+		Events: int64(time.Second / width), Window: time.Second, Burst: burst, Mode: algorithms.ModeQueue,
+	}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &world{t, rand.New(rand.NewPCG(seed, seed)), s, rule, burst} //nolint:gosec // no secret
+}
+
+func (w *world) ask(cost int64) algorithms.Decision {
+	decisions := make([]algorithms.Decision, 1)
+	if err := w.store.Take(w.Context(), []store.Check{{Rule: w.rule, Key: "key", Cost: cost}}, decisions); err != nil {
+		w.Fatal(err)
+	}
+	return decisions[0]
+}
+
+// end is when all turns of the queue are over, on its clock.
+func (w *world) end() int64 {
+	d := w.ask(0)
+	return d.At + d.ResetAfter.Microseconds()
+}
+
+func (w *world) turn(cost int64, d *algorithms.Decision) *Turn {
+	return &Turn{
+		Queue: Queue{State: w.rule.ID(), Key: "key"}, Cost: cost, At: d.Turn(), Wait: d.Delay,
+		Return: func(at int64, told func(bool)) {
+			w.store.Settle(store.Correction{
+				Check: store.Check{Rule: w.rule, Key: "key", Cost: cost}, At: d.Booked(), Turn: at, Delta: -cost, Told: told,
+			})
+		},
+	}
+}
+
+func (w *world) sleep(most time.Duration) {
+	time.Sleep(time.Duration(w.random.Int64N(most.Microseconds())) * time.Microsecond)
+	synctest.Wait()
+}
+
+// open is a store that stays open.
+func open() func() { return func() {} }
+
+// kept is how many queues and spare turns are kept.
+func (q *Queues) kept() (queues, spare int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.queues), q.spare
+}
+
+// nothing fails the test if anything is kept.
+func (q *Queues) nothing(t *testing.T) {
+	t.Helper()
+	synctest.Wait()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.queues) != 0 || q.spare != 0 || len(q.returns) != 0 || q.busy {
+		t.Errorf("left over: %d queues, %d spare turns, %d returns, %v", len(q.queues), q.spare, len(q.returns), q.busy)
+	}
+}
+
+// request is somebody who waits.
+type request struct {
+	waiter  *Waiter
+	process *Queues
+	cost    int64
+	own     int64 // the turn that the queue gave to it
+	planned int64 // the turn that it has by the model
+}
+
+// came reports whether the turn has come.
+func (r *request) came() bool {
+	select {
+	case <-r.waiter.Came():
+		return true
+	default:
+		return false
+	}
+}
+
+// TestModel: requests of one cost join and leave in any order, and each leaves the queue
+// when a list says so in which all who are behind move up. The store keeps the turns of
+// those who wait, and no others.
+func TestModel(t *testing.T) {
+	const steps = 1000
+	handedOn, served := 0, 0
+	for seed := range uint64(deep.Steps(20, 400)) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, seed, 40)
+			q := New(open)
+			var waiting []*request
+			end := int64(0) // of the queue, by the model
+			for range steps {
+				switch n := w.random.IntN(10); {
+				case n < 5:
+					now := time.Now().UnixMicro()
+					d := w.ask(1)
+					if !d.Allowed {
+						if int64(len(waiting)) < w.burst-1 {
+							t.Fatalf("refused while %d wait", len(waiting))
+						}
+						break
+					}
+					if d.Turn() != max(now, end) {
+						t.Fatalf("turn at %d, want %d", d.Turn(), max(now, end))
+					}
+					end = d.Turn() + width.Microseconds()
+					if d.Delay > 0 {
+						waiting = append(waiting, &request{waiter: q.Join(w.turn(1, &d)), own: d.Turn(), planned: d.Turn()})
+					}
+				case n < 8:
+					leave := 1
+					if w.random.IntN(20) == 0 {
+						leave = len(waiting)
+					}
+					for ; leave > 0 && len(waiting) > 0; leave-- {
+						i := w.random.IntN(len(waiting))
+						if q.Leave(waiting[i].waiter) {
+							t.Fatal("left after its turn")
+						}
+						handedOn++
+						for j := len(waiting) - 1; j > i; j-- {
+							waiting[j].planned = waiting[j-1].planned
+						}
+						waiting = slices.Delete(waiting, i, i+1)
+						end -= width.Microseconds()
+					}
+				default:
+					w.sleep(3 * width)
+				}
+				synctest.Wait()
+				now := time.Now().UnixMicro()
+				for len(waiting) > 0 && waiting[0].planned <= now {
+					first := waiting[0]
+					if !first.came() || first.waiter.At() != first.planned {
+						t.Fatalf("the first, told %d, has its turn: %v at %d, want %d", first.own, first.came(), first.waiter.At(), first.planned)
+					}
+					served++
+					waiting = waiting[1:]
+				}
+				for _, r := range waiting {
+					if r.came() {
+						t.Fatal("a turn came too early")
+					}
+				}
+				if got := w.end(); end > now && got != end {
+					t.Fatalf("the queue ends at %d, want %d: %d wait", got, end, len(waiting))
+				}
+				if queues, spare := q.kept(); spare != 0 || len(waiting) == 0 && queues != 0 {
+					t.Fatalf("%d wait, %d turns are spare, and %d queues are left", len(waiting), spare, queues)
+				}
+			}
+			for _, r := range waiting {
+				q.Leave(r.waiter)
+			}
+		})
+	}
+	t.Logf("%d left, %d had their turns", handedOn, served)
+}
+
+// TestInvariants: two processes, several costs, some who wait for themselves, and some who
+// leave at the very moment of their turn. No two requests have the same turn or parts of it,
+// none is later than the queue has said, and those of one cost and process stay in order.
+func TestInvariants(t *testing.T) {
+	const steps = 600
+	most, spare := 0, 0
+	for seed := range uint64(deep.Steps(30, 600)) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, seed, 60)
+			processes := []*Queues{New(open), New(open)}
+			type span struct{ from, to int64 }
+			var used []span
+			var waiting []*request
+			use := func(at, cost int64) { used = append(used, span{at, at + cost*width.Microseconds()}) }
+			serve := func(r *request) {
+				at := r.waiter.At()
+				if at > r.own {
+					t.Fatalf("a turn at %d, but told %d", at, r.own)
+				}
+				use(at, r.cost)
+			}
+			for range steps {
+				switch n := w.random.IntN(12); {
+				case n < 5:
+					cost := 1 + w.random.Int64N(3)
+					d := w.ask(cost)
+					switch {
+					case !d.Allowed:
+					case d.Delay == 0:
+						use(d.Turn(), cost)
+					case w.random.IntN(8) == 0: // waits by itself, and leaves in the end
+						own, process := w.turn(cost, &d), processes[w.random.IntN(2)]
+						left := time.Duration(w.random.Int64N(d.Delay.Microseconds()+1)) * time.Microsecond
+						own.Wait -= left
+						time.AfterFunc(left, func() { process.Offer(own) })
+					default:
+						process := processes[w.random.IntN(2)]
+						waiting = append(waiting, &request{waiter: process.Join(w.turn(cost, &d)), process: process, cost: cost, own: d.Turn()})
+					}
+				case n < 9:
+					leave := 1
+					if w.random.IntN(20) == 0 {
+						leave = len(waiting)
+					}
+					for ; leave > 0 && len(waiting) > 0; leave-- {
+						i := w.random.IntN(len(waiting))
+						if r := waiting[i]; r.process.Leave(r.waiter) {
+							serve(r)
+						}
+						waiting = slices.Delete(waiting, i, i+1)
+					}
+				default:
+					w.sleep(3 * width)
+				}
+				if w.random.IntN(3) > 0 {
+					synctest.Wait()
+				}
+				waiting = slices.DeleteFunc(waiting, func(r *request) bool {
+					if !r.came() {
+						return false
+					}
+					for _, before := range waiting {
+						if before == r {
+							break
+						}
+						if before.cost == r.cost && before.process == r.process && !before.came() {
+							t.Fatal("somebody was overtaken")
+						}
+					}
+					serve(r)
+					return true
+				})
+				_, here := processes[0].kept()
+				_, there := processes[1].kept()
+				most, spare = max(most, len(waiting)), max(spare, here, there)
+			}
+			slices.SortFunc(used, func(a, b span) int { return int(a.from - b.from) })
+			for i := 1; i < len(used); i++ {
+				if used[i].from < used[i-1].to {
+					t.Fatalf("turns from %d to %d and from %d", used[i-1].from, used[i-1].to, used[i].from)
+				}
+			}
+			for _, r := range waiting {
+				r.process.Leave(r.waiter)
+			}
+			time.Sleep(time.Minute) // until all turns are over
+			for _, q := range processes {
+				q.nothing(t)
+			}
+		})
+	}
+	t.Logf("at most %d waited, and %d turns were spare", most, spare)
+}
+
+// TestCostsComeBack: where requests of several costs leave in any order, all their turns come
+// back, though a turn in one line may have to wait for one in another.
+func TestCostsComeBack(t *testing.T) {
+	for seed := range uint64(20) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, seed, 1000)
+			q := New(open)
+			w.ask(1)
+			want := w.end()
+			var waiting []*Waiter
+			for i := range 300 {
+				cost := 1 + w.random.Int64N(4)
+				d := w.ask(cost)
+				one := q.Join(w.turn(cost, &d))
+				if i < 20 {
+					want += cost * width.Microseconds()
+				} else {
+					waiting = append(waiting, one)
+				}
+			}
+			w.random.Shuffle(len(waiting), func(i, j int) { waiting[i], waiting[j] = waiting[j], waiting[i] })
+			for _, one := range waiting {
+				q.Leave(one)
+			}
+			synctest.Wait()
+			if _, spare := q.kept(); w.end() != want || spare != 0 {
+				t.Errorf("the queue ends at %d with %d spare turns, want %d with none", w.end(), spare, want)
+			}
+		})
+	}
+}
+
+// TestManyLeave: however many wait, leaving does not look at all of them.
+func TestManyLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const all = 100_000
+		w := newWorld(t, 1, all+1)
+		q := New(open)
+		w.ask(1)
+		var waiting []*Waiter
+		for range all {
+			d := w.ask(1)
+			waiting = append(waiting, q.Join(w.turn(1, &d)))
+		}
+		w.random.Shuffle(all, func(i, j int) { waiting[i], waiting[j] = waiting[j], waiting[i] })
+		for _, one := range waiting {
+			q.Leave(one)
+		}
+		synctest.Wait()
+		if d := w.ask(1); d.Delay != width {
+			t.Errorf("the next waits for %v, want %v", d.Delay, width)
+		}
+		q.nothing(t)
+	})
+}
+
+// TestSpareTurns: what the queue does not take back, because another process has a later
+// turn, is for the next who joins, and is offered again when the later one has come back.
+func TestSpareTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, 100)
+		here, there := New(open), New(open)
+		join := func(q *Queues) *Waiter {
+			d := w.ask(1)
+			return q.Join(w.turn(1, &d))
+		}
+		w.ask(1)
+		began := time.Now().UnixMicro()
+		one, two := join(here), join(here)
+		behind := join(there)
+		here.Leave(one)
+		here.Leave(two)
+		synctest.Wait()
+		if _, spare := here.kept(); spare != 2 {
+			t.Fatalf("%d turns are spare, want 2", spare)
+		}
+		next := join(here) // the queue's fourth turn comes back
+		synctest.Wait()
+		_, spare := here.kept()
+		if got := time.Duration(w.end()-began) * time.Microsecond; got != 4*width || spare != 1 {
+			t.Errorf("the queue ends after %v with %d spare turns, want %v with 1", got, spare, 4*width)
+		}
+		there.Leave(behind)
+		time.Sleep(width) // and the second turn soon after it
+		synctest.Wait()
+		if !behind.over || !next.over || next.At()-began != width.Microseconds() {
+			t.Errorf("the next goes after %d us, want %v", next.At()-began, width)
+		}
+		time.Sleep(firstPause)
+		here.nothing(t)
+		there.nothing(t)
+	})
+}
+
+// TestRetriesEnd: a turn that the queue never takes back is offered less and less often, and
+// forgotten when it is over.
+func TestRetriesEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, offers := New(open), 0
+		turn := &Turn{Cost: 1, At: 1, Wait: time.Hour, Return: func(_ int64, told func(bool)) {
+			offers++
+			told(false)
+		}}
+		q.Leave(q.Join(turn))
+		time.Sleep(2 * time.Hour)
+		q.nothing(t)
+		if offers < 10 || offers > 20 {
+			t.Errorf("offered %d times in an hour, want 10 to 20", offers)
+		}
+	})
+}
+
+// TestBounds: there is a bound for costs and for spare turns.
+func TestBounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, offered := New(open), 0
+		never := func(_ int64, told func(bool)) {
+			offered++
+			told(false)
+		}
+		for cost := range int64(maxLines) {
+			if q.Join(&Turn{Cost: cost, At: cost, Wait: time.Hour, Return: never}) == nil {
+				t.Fatalf("cost %d has no line", cost)
+			}
+		}
+		if q.Join(&Turn{Cost: maxLines, At: maxLines, Wait: time.Hour, Return: never}) != nil {
+			t.Error("one cost too many has a line")
+		}
+		q.Offer(&Turn{Cost: maxLines, At: maxLines, Wait: time.Hour, Return: never})
+		synctest.Wait()
+		if _, spare := q.kept(); offered != 1 || spare != 0 {
+			t.Errorf("offered %d times, %d are kept: want once and none", offered, spare)
+		}
+		for at := range int64(maxSpare + 10) {
+			q.Offer(&Turn{Queue: Queue{Key: "other"}, Cost: 1, At: at, Wait: time.Minute, Return: never})
+		}
+		synctest.Wait()
+		if _, spare := q.kept(); spare != maxSpare {
+			t.Errorf("%d turns are spare, want %d", spare, maxSpare)
+		}
+		time.Sleep(2 * time.Hour)
+		q.nothing(t)
+	})
+}
+
+// TestClosedStore: a store that is closed takes nothing back, and nothing waits for it.
+func TestClosedStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := New(func() func() { return nil })
+		q.Leave(q.Join(&Turn{Cost: 1, At: 1, Wait: time.Hour, Return: func(int64, func(bool)) { t.Error("asked") }}))
+		q.nothing(t)
+	})
+}
