@@ -85,11 +85,12 @@ func (a *attempt) held() (back []store.Correction) {
 	return back
 }
 
-// unserved is what to give back if the request is not handled: its turn, what it holds,
-// and what only its response would have charged.
+// unserved is what to give back if the request is not handled, beside its turns: what it
+// holds, what only its response would have charged, and what dry runs have charged.
 func (a *attempt) unserved() (back []store.Correction) {
 	for i := range a.checks {
-		if a.charged(i) && (a.checks[i].Hold != "" || a.decisions[i].Delay > 0 || a.zones[i].ChargeOnResponse != nil) {
+		dry := i >= a.firm && a.decisions[i].Delay > 0
+		if a.charged(i) && !a.queues(i) && (a.checks[i].Hold != "" || dry || a.zones[i].ChargeOnResponse != nil) {
 			back = append(back, a.correction(i))
 		}
 	}

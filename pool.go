@@ -9,6 +9,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
+	"github.com/seed-161337e5/caddyratelimit/internal/turns"
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -29,6 +30,7 @@ type shared struct {
 	users   atomic.Int64 // the pool is one
 	remote  bool         // it asks a server
 	latency histogram    // of a remote one
+	turns   *turns.Queues
 }
 
 // Destruct implements [caddy.Destructor].
@@ -45,6 +47,14 @@ func (s *shared) acquire() bool {
 			return true
 		}
 	}
+}
+
+// hold keeps the store open until its result is called. It returns nil if the store is closed.
+func (s *shared) hold() (release func()) {
+	if !s.acquire() {
+		return nil
+	}
+	return func() { _ = s.release() }
 }
 
 func (s *shared) release() error {
@@ -81,6 +91,7 @@ func borrowAs(id string, backend Backend) (*lease, error) {
 		_, inProcess := s.(*memorystore.Store)
 		opened := &shared{Store: s, health: newHealth(describe(backend)), remote: !inProcess}
 		opened.users.Store(1)
+		opened.turns = turns.New(opened.hold)
 		openStores.Store(opened, nil)
 		return opened, nil
 	})

@@ -195,13 +195,12 @@ func (h *Handler) pass(a *attempt, u use, r *http.Request, p *patience) (held *h
 			a.giveUp(u)
 			return nil, nil
 		}
-		if !p.sleep(r, wait) {
+		if !p.pause(r, wait) {
 			a.giveUp(u)
 			return nil, errLeft
 		}
 	}
-	if turn := a.delay(); turn > 0 && !p.sleep(r, turn) {
-		u.Settle(a.unserved()...)
+	if turn := a.delay(); turn > 0 && !a.queue(u, r, p, turn) {
 		return nil, errLeft
 	}
 	if (a.holds || a.late) && len(a.zones) > 0 {

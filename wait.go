@@ -13,15 +13,21 @@ const statusClientClosedRequest = 499
 
 var errLeft = errors.New("client left while waiting for its turn")
 
-// sleep waits, and reports whether the client stayed.
-func (p *patience) sleep(r *http.Request, d time.Duration) bool {
+// pause waits for so long, and reports whether the client stayed.
+func (p *patience) pause(r *http.Request, d time.Duration) bool {
+	over := make(chan struct{})
+	timer := time.AfterFunc(d, func() { close(over) })
+	defer timer.Stop()
+	return p.sleep(r, over)
+}
+
+// sleep waits until a channel is closed, and reports whether the client stayed.
+func (p *patience) sleep(r *http.Request, over <-chan struct{}) bool {
 	if p.client == nil {
 		p.client = watchClient(r)
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-over:
 		return true
 	case <-r.Context().Done():
 		return false
@@ -35,14 +41,6 @@ func (p *patience) over() {
 	if p.client != nil {
 		p.client.forget()
 	}
-}
-
-// delay is how long an allowed request must wait for its turn.
-func (a *attempt) delay() (d time.Duration) {
-	for i := range a.firm {
-		d = max(d, a.decisions[i].Delay)
-	}
-	return d
 }
 
 // patience is how a request waits: for its turn, or to ask again where it is refused and

@@ -75,8 +75,9 @@ func TestQueueSpacing(t *testing.T) {
 }
 
 // TestQueueOrder: requests leave in the order in which Redis decided, whichever Caddy
-// they came to. The turn of one who leaves from the middle stays empty, for those behind
-// it know when to go; that of the last one goes to who comes next.
+// they came to. The third and the fifth leave one Caddy, which hands the turn of the third
+// on to the fifth. That turn cannot be given back, because the other Caddy has the fourth, so
+// the next who comes to the other Caddy gets that of the fifth.
 func TestQueueOrder(t *testing.T) {
 	patient.BesideOthers(t)
 	for interval := 500 * time.Millisecond; !queueOrder(t, interval); interval *= 4 {

@@ -1,0 +1,154 @@
+package integration_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/patient"
+	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+)
+
+// crowd is requests that wait, of which some stay and the others leave.
+type crowd struct{ stay, leave []*pending }
+
+// join has n requests wait in a server's queue, behind those who do. Each of every tenth stays.
+func (c *crowd) join(s *server, path string, n int) {
+	s.t.Helper()
+	already := s.waiting()
+	for i := range n {
+		if p := s.begin(path, "X-Request-Id", strconv.Itoa(i)); i%10 == 9 {
+			c.stay = append(c.stay, p)
+		} else {
+			c.leave = append(c.leave, p)
+		}
+	}
+	s.awaitWaiting(already + n)
+}
+
+// disperse has those leave who do not stay, in any order.
+func (c *crowd) disperse() {
+	rand.Shuffle(len(c.leave), func(i, j int) { c.leave[i], c.leave[j] = c.leave[j], c.leave[i] })
+	for _, p := range c.leave {
+		p.leave()
+	}
+}
+
+// TestLeaversKeepNoTurns: of many clients that wait in a queue most leave, in any order.
+// Then the queue has the turns of those who stay, and no others, so the next one waits for
+// these alone.
+func TestLeaversKeepNoTurns(t *testing.T) {
+	t.Parallel()
+	for _, crowded := range []int{40, 300} {
+		t.Run(strconv.Itoa(crowded), func(t *testing.T) {
+			eachStore(t, func(t *testing.T, store string) {
+				s := startCaddy(t, caddyfile("", limited("queue", "algorithm leaky_bucket 1/1h\nmode queue\nburst 1000", store, "respond ok")))
+				client := newClient(t, "")
+				if a := s.get(client, "/queue"); a.status != http.StatusOK {
+					t.Fatalf("status %d", a.status)
+				}
+				var c crowd
+				c.join(s, "/queue", crowded)
+				s.awaitLeft(client, "queue", int64(999-crowded))
+				c.disperse()
+				s.awaitLeft(client, "queue", int64(999-len(c.stay)))
+				c.join(s, "/queue", 1)
+				s.awaitLeft(client, "queue", int64(998-len(c.stay)))
+				for _, p := range c.stay {
+					if p.over() {
+						t.Errorf("one who stayed was answered: %+v, %v", p.answer, p.err)
+					}
+				}
+				s.sound(t)
+			})
+		})
+	}
+}
+
+// TestNextAfterLeavers tells how long the next one waits in a queue of 10/s that many have
+// left.
+func TestNextAfterLeavers(t *testing.T) {
+	patient.BesideOthers(t)
+	for _, crowded := range []int{40, 300} {
+		eachStore(t, func(t *testing.T, store string) {
+			s := startCaddy(t, caddyfile("", limited("queue", "algorithm leaky_bucket 10/1s\nmode queue\nburst 1000", store, "respond ok")))
+			var c crowd
+			for range crowded {
+				c.leave = append(c.leave, s.begin("/queue"))
+			}
+			waitFor(t, "all to wait", func() bool {
+				done := 0
+				for _, p := range c.leave {
+					if p.over() {
+						done++
+					}
+				}
+				return s.waiting() >= crowded-done-1
+			})
+			c.disperse()
+			s.awaitWaiting(0)
+			a := s.get(newClient(t, ""), "/queue")
+			t.Logf("%d have left, and the next waited for %v", crowded, a.done.Sub(a.sent))
+			if a.status != http.StatusOK {
+				t.Errorf("status %d", a.status)
+			}
+			patient.Soon(t, "the next", a.done.Sub(a.sent), time.Second)
+		})
+	}
+}
+
+// TestLeaversOfAFleet: requests wait in two Caddys for turns of one queue, and many leave.
+// However the turns are handed on, no more requests reach the upstream than the limit lets
+// through: the first is decided after it was sent, and each other one goes an interval or more
+// after the one before it.
+func TestLeaversOfAFleet(t *testing.T) {
+	patient.BesideOthers(t)
+	const interval = 100 * time.Millisecond
+	upstream := startBackend(t, func(_ *backend, w http.ResponseWriter, _ *http.Request) {})
+	both := startPair(t, caddyfile("", limited("queue", fmt.Sprintf("algorithm leaky_bucket 1/%v\nmode queue\nburst 1000", interval),
+		redis(redistest.Start(t).Addr()), "reverse_proxy {$UPSTREAM}")), upstream.variable())
+	for _, s := range both {
+		s.left(newClient(t, ""), "queue") // so that all know the script
+	}
+	began := time.Now()
+	var all []*crowd
+	for round := range 4 {
+		c := new(crowd)
+		all = append(all, c)
+		for i := range 60 {
+			p := both[i%2].begin("/queue")
+			if i%4 == 3 {
+				c.stay = append(c.stay, p)
+			} else {
+				c.leave = append(c.leave, p)
+			}
+		}
+		waitFor(t, "some to wait", func() bool {
+			return both[0].waiting() > 0 && both[1].waiting() > 0 || len(upstream.came()) > 30*(round+1)
+		})
+		c.disperse()
+	}
+	for _, c := range all {
+		for _, p := range c.stay {
+			if a := p.result(); a.status != http.StatusOK {
+				t.Errorf("status %d", a.status)
+			}
+		}
+	}
+	came := upstream.came()
+	for i, v := range came {
+		if turn := began.Add(time.Duration(i) * interval); v.at.Before(turn.Add(-clockSlack)) {
+			t.Errorf("request %d came %v too early", i, turn.Sub(v.at))
+		}
+	}
+	took := came[len(came)-1].at.Sub(began)
+	t.Logf("%d requests reached the upstream in %v, of 240 of which 60 stayed", len(came), took)
+	patient.Soon(t, "all of it", took, 15*time.Second)
+	for _, s := range both {
+		s.awaitWaiting(0)
+		s.sound(t)
+	}
+}
