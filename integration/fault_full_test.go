@@ -1,9 +1,11 @@
 package integration_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -12,139 +14,282 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
 )
 
-// TestFloodOfKeysIntoAFullRedis floods one zone of two Caddys with new keys, until Redis has
-// no memory left and on. Meanwhile clients of another zone send their requests: those whom
-// Redis knows, some of them used up, and those who are new. Each answer is a decision,
-// whatever on_store_error says, and no client gets more than the limit.
-func TestFloodOfKeysIntoAFullRedis(t *testing.T) {
-	t.Parallel()
-	for _, policy := range []string{"allow", "deny"} {
-		for _, algorithm := range []string{"token_bucket", "sliding_window_log"} {
-			t.Run(policy+" "+algorithm, func(t *testing.T) { floodFullRedis(t, policy, algorithm) })
-		}
-	}
+const (
+	// fullLimit is what a client may have in a day of each zone of a full Redis, and fullShare
+	// what one of two Caddys gives it where Redis has no place for it.
+	fullLimit = 5
+	fullShare = fullLimit / 2
+
+	// fullClients is how many clients of each sort a zone has. Each asks each Caddy more often
+	// than the limit allows.
+	fullClients = 3
+	fullAsks    = fullLimit + 1
+)
+
+// The sorts of clients: Redis has counted the whole limit of a client, or one request of it,
+// or nothing.
+const (
+	usedUp = "used up"
+	known  = "known"
+	fresh  = "fresh"
+)
+
+// fullZone is a zone of a fleet whose Redis is full.
+type fullZone struct{ policy, algorithm string }
+
+var fullZones = []fullZone{
+	{"allow", "token_bucket"},
+	{"allow", "sliding_window_log"},
+	{"deny", "token_bucket"},
+	{"deny", "sliding_window_log"},
 }
 
-func floodFullRedis(t *testing.T, policy, algorithm string) {
-	const (
-		limit   = 5
-		clients = 12 // of each sort
-		asks    = 8  // of each client, by each Caddy
-		most    = 60_000
-	)
-	var mu sync.Mutex
-	arrived := make(map[string]int)
+func (z fullZone) path() string { return "/" + z.policy + "/" + z.algorithm }
+
+// grows reports whether each charge of a client needs memory, which a full Redis does not have.
+// A bucket is as large as it was.
+func (z fullZone) grows() bool { return z.algorithm == "sliding_window_log" }
+
+// full is how many requests of a client pass while Redis is full all the time: what Redis has
+// counted before stands, and what has no place there gets the share of each Caddy.
+func (z fullZone) full(sort string) int {
+	switch {
+	case sort == fresh:
+		return 2 * fullShare
+	case sort == known && z.grows():
+		return 1 + 2*fullShare
+	}
+	return fullLimit
+}
+
+// most is how many pass if Redis has room again before the day is over: it counts what it has
+// charged itself, and knows nothing of the shares. So a client gets the limit from Redis and the
+// shares, and never more. A bucket that Redis knows has always a place there, and gets no share.
+func (z fullZone) most(sort string) int {
+	if sort == fresh || sort == known && z.grows() {
+		return fullLimit + 2*fullShare
+	}
+	return fullLimit
+}
+
+// TestFloodOfKeysIntoAFullRedis floods one zone of two Caddys with new keys, until Redis has
+// no memory left and on. Meanwhile clients of other zones send their requests. Each answer is
+// a decision, whatever on_store_error says, and each client gets what it should: while Redis
+// frees some of its buffers now and then and has room for a moment, while it never has any, and
+// when it has enough again.
+func TestFloodOfKeysIntoAFullRedis(t *testing.T) {
+	t.Parallel()
+	f := startFullFleet(t)
+	const flickering, full = "flickering", "full"
+	f.each(func(z fullZone, n int) {
+		for _, phase := range []string{flickering, full} {
+			for range fullLimit {
+				f.ask(f.servers[n%2], z, usedUp, phase, n)
+			}
+			f.ask(f.servers[n%2], z, known, phase, n)
+		}
+	})
+	f.set("maxmemory", strconv.Itoa(f.memory()+256<<10))
+	stop := f.flood()
+	waitFor(t, "Redis to be full", func() bool {
+		return strings.Contains(f.redis.Admin().Info(context.Background(), "errorstats").Val(), "errorstat_OOM:")
+	})
+	for _, s := range f.servers {
+		waitFor(t, "each Caddy to know", func() bool { return storeErrors(t, s.scrape(f.client), "oom") > 0 })
+	}
+
+	f.askAll(flickering, usedUp, known, fresh)
+	f.set("maxmemory", "1") // from here on no buffer that Redis frees makes room
+	f.askAll(full, usedUp, known, fresh)
+	stop()
+	f.each(func(z fullZone, n int) {
+		for _, sort := range []string{usedUp, known, fresh} {
+			if got := f.passed(z, sort, flickering, n); got < z.full(sort) || got > z.most(sort) {
+				t.Errorf("%s, %s %d: %d requests passed while Redis was full most of the time, want %d to %d", z.path(), sort, n, got, z.full(sort), z.most(sort))
+			}
+			if got := f.passed(z, sort, full, n); got != z.full(sort) {
+				t.Errorf("%s, %s %d: %d requests passed while Redis was full, want %d", z.path(), sort, n, got, z.full(sort))
+			}
+		}
+	})
+
+	f.t.Logf("at the upstream: %v", f.arrived)
+
+	f.set("maxmemory", "0")
+	f.askAll(full, known, fresh)
+	f.each(func(z fullZone, n int) {
+		for _, sort := range []string{known, fresh} {
+			if got := f.passed(z, sort, full, n); got != z.most(sort) {
+				t.Errorf("%s, %s %d: %d requests passed since Redis has room again, want %d in all", z.path(), sort, n, got, z.most(sort))
+			}
+		}
+	})
+	f.checkBreakers()
+}
+
+// fullFleet is two Caddys, whose Redis has little memory, and the server behind them.
+type fullFleet struct {
+	t       *testing.T
+	redis   *redistest.Server
+	servers []*server
+	client  *http.Client
+
+	mu      sync.Mutex
+	arrived map[string]int // at the upstream, by zone and client
+}
+
+func startFullFleet(t *testing.T) *fullFleet {
+	f := &fullFleet{t: t, client: newClient(t, ""), arrived: make(map[string]int)}
 	upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		arrived[r.Header.Get("X-Client")]++
-		mu.Unlock()
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.arrived[r.URL.Path+r.Header.Get("X-Client")]++
 	}))
 	t.Cleanup(upstream.Close)
-	redisServer := redistest.Start(t, redistest.WithArgs("--maxmemory", "3mb", "--maxmemory-policy", "noeviction"))
-	config := caddyfile("rate_limit {\n store redis {\n address "+redisServer.Addr()+"\n timeout 10s\n}\n instances 2\n on_store_error "+policy+"\n}", `
+	f.redis = redistest.Start(t, redistest.WithArgs("--maxmemory-policy", "noeviction"))
+	routes := `
 		metrics /metrics
 		handle /flood {
 			rate_limit {
 				zone flooded {
-					key {header.X-Key}
+					key {header.X-Client}
 					algorithm token_bucket 1/1d
 				}
 			}
 			respond ok
-		}
-		handle /login {
+		}`
+	for i, z := range fullZones {
+		routes += `
+		handle ` + z.path() + ` {
 			rate_limit {
-				zone logins {
+				zone logins` + strconv.Itoa(i) + ` {
 					key {header.X-Client}
-					algorithm `+algorithm+` 5/1d
+					algorithm ` + z.algorithm + ` ` + strconv.Itoa(fullLimit) + `/1d
 				}
+				on_store_error ` + z.policy + `
 			}
-			reverse_proxy `+upstream.Listener.Addr().String()+`
-		}`)
-	fleet := []*server{startCaddy(t, config), startCaddy(t, config)}
-	client := newClient(t, "")
-	ask := func(s *server, name string) (admitted bool) {
-		t.Helper()
-		a, err := send(client, s.url("/login"), "X-Client", name)
-		switch decided := a.header.Get("RateLimit-Policy") != ""; {
-		case err != nil:
-			t.Error(err)
-		case !decided || a.status != http.StatusOK && a.status != http.StatusTooManyRequests:
-			t.Errorf("%s: status %d, decided: %v", name, a.status, decided)
-		}
-		return a.status == http.StatusOK
+			reverse_proxy ` + upstream.Listener.Addr().String() + `
+		}`
 	}
-	for n := range clients {
-		for range limit {
-			ask(fleet[n%2], fmt.Sprint("used up ", n))
+	config := caddyfile("rate_limit {\n store redis {\n address "+f.redis.Addr()+"\n timeout 10s\n}\n instances 2\n}", routes)
+	f.servers = []*server{startCaddy(t, config), startCaddy(t, config)}
+	return f
+}
+
+func (f *fullFleet) each(do func(z fullZone, n int)) {
+	for _, z := range fullZones {
+		for n := range fullClients {
+			do(z, n)
 		}
-		ask(fleet[n%2], fmt.Sprint("known ", n))
 	}
+}
+
+// clientName names a client of one phase of the test.
+func clientName(sort, phase string, n int) string { return fmt.Sprint(sort, " ", phase, " ", n) }
+
+// ask sends a request that must be decided.
+func (f *fullFleet) ask(s *server, z fullZone, sort, phase string, n int) {
+	f.t.Helper()
+	a, err := send(f.client, s.url(z.path()), "X-Client", clientName(sort, phase, n))
+	switch decided := a.header.Get("RateLimit-Policy") != ""; {
+	case err != nil:
+		f.t.Error(err)
+	case !decided || a.status != http.StatusOK && a.status != http.StatusTooManyRequests:
+		f.t.Errorf("%s, %s: status %d, decided: %v", z.path(), sort, a.status, decided)
+	}
+}
+
+// askAll has the clients of some sorts ask both Caddys.
+func (f *fullFleet) askAll(phase string, sorts ...string) {
+	f.t.Helper()
+	var clients sync.WaitGroup
+	for _, s := range f.servers {
+		f.each(func(z fullZone, n int) {
+			clients.Go(func() {
+				for range fullAsks {
+					for _, sort := range sorts {
+						f.ask(s, z, sort, phase, n)
+					}
+				}
+			})
+		})
+	}
+	clients.Wait()
+}
+
+// passed is how many requests of a client came to the upstream.
+func (f *fullFleet) passed(z fullZone, sort, phase string, n int) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.arrived[z.path()+clientName(sort, phase, n)]
+}
+
+// flood sends requests with new keys, each of which is decided, until stopped.
+func (f *fullFleet) flood() (stop func()) {
 	var keys atomic.Int64
 	done := make(chan struct{})
-	var flood sync.WaitGroup
-	stop := sync.OnceFunc(func() { close(done); flood.Wait() })
-	defer stop()
-	for i := range 16 {
-		flood.Go(func() {
-			for n := keys.Add(1); n < most; n = keys.Add(1) {
+	var group sync.WaitGroup
+	for i := range 8 {
+		group.Go(func() {
+			for {
 				select {
 				case <-done:
 					return
 				default:
 				}
-				if a, err := send(client, fleet[i%2].url("/flood"), "X-Key", fmt.Sprintf("key-%060d", n)); err != nil || a.status != http.StatusOK || a.header.Get("RateLimit-Policy") == "" {
-					t.Errorf("flood: status %d, %v", a.status, err)
+				a, err := send(f.client, f.servers[i%2].url("/flood"), "X-Client", fmt.Sprintf("key-%060d", keys.Add(1)))
+				if err != nil || a.status != http.StatusOK || a.header.Get("RateLimit-Policy") == "" {
+					f.t.Errorf("flood: status %d, %v", a.status, err)
 					return
 				}
 			}
 		})
 	}
-	waitFor(t, "Redis to be full", func() bool {
-		return storeErrors(t, fleet[0].scrape(client), "oom") > 0 && storeErrors(t, fleet[1].scrape(client), "oom") > 0
+	stop = sync.OnceFunc(func() {
+		close(done)
+		group.Wait()
+		f.t.Logf("%d new keys", keys.Load())
 	})
+	f.t.Cleanup(stop)
+	return stop
+}
 
-	var others sync.WaitGroup
-	for _, s := range fleet {
-		for n := range clients {
-			others.Go(func() {
-				for range asks {
-					for _, sort := range []string{"used up", "known", "new"} {
-						if ask(s, fmt.Sprint(sort, " ", n)) && sort == "used up" {
-							t.Error("a client that was used up was admitted")
-						}
-					}
-				}
-			})
-		}
+// set changes an option of Redis.
+func (f *fullFleet) set(option, value string) {
+	f.t.Helper()
+	if err := f.redis.Admin().ConfigSet(context.Background(), option, value).Err(); err != nil {
+		f.t.Fatal(err)
 	}
-	others.Wait()
-	stop()
-	mu.Lock()
-	defer mu.Unlock()
-	for name, n := range arrived {
-		most := limit
-		if strings.HasPrefix(name, "new") || strings.HasPrefix(name, "known") && algorithm == "sliding_window_log" {
-			// What has no place is decided by shares, and Redis has room again for a moment
-			// whenever it frees buffers: then it counts from where it stands.
-			most += 2 * (limit / 2)
-		}
-		if n > most {
-			t.Errorf("%s: %d requests at the upstream, want at most %d", name, n, most)
-		}
+}
+
+// memory is how much Redis uses.
+func (f *fullFleet) memory() (bytes int) {
+	f.t.Helper()
+	text, err := f.redis.Admin().Info(context.Background(), "memory").Result()
+	if err != nil {
+		f.t.Fatal(err)
 	}
-	t.Logf("%d keys, upstream: %v", keys.Load(), arrived)
-	for _, s := range fleet {
-		text := s.scrape(client)
-		if n := storeErrors(t, text, "open"); n > 0 {
-			t.Errorf("the breaker has refused %v requests", n)
+	_, value, _ := strings.Cut(text, "\nused_memory:")
+	if _, err := fmt.Sscan(value, &bytes); err != nil {
+		f.t.Fatal(err)
+	}
+	return bytes
+}
+
+// checkBreakers: a Redis that is full is not thought to be down.
+func (f *fullFleet) checkBreakers() {
+	f.t.Helper()
+	for _, s := range f.servers {
+		text := s.scrape(f.client)
+		if n := storeErrors(f.t, text, "open"); n > 0 {
+			f.t.Errorf("the breaker has refused %v requests", n)
 		}
-		for name := range nonzero(t, text) {
+		for name := range nonzero(f.t, text) {
 			if strings.HasPrefix(name, "store_breaker_state") && !strings.Contains(name, `state="closed"`) {
-				t.Errorf("the breaker is not closed: %s", name)
+				f.t.Errorf("the breaker is not closed: %s", name)
 			}
 		}
-		s.sound(t)
+		s.sound(f.t)
 	}
 }
 
