@@ -4,7 +4,7 @@ import (
 	"context"
 	"crypto/sha1"
 	"encoding/hex"
-	"fmt"
+	"strings"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -50,9 +50,18 @@ const MaxRemembered = deniedShards * maxDenied
 // Beat tells the fleet now, rather than when it is time.
 func (s *Store) Beat() { s.presence.beat(lifetime, 10*time.Second) }
 
-// SetNow stops the script's clock, wherever the script runs.
-func (s *Store) SetNow(now int64) {
-	s.script.Store(newScript(fmt.Sprintf("{ 0, %d }", now), time.Hour))
+// Silence ends the beats of a store, for tests that count commands.
+func (s *Store) Silence() { s.presence.leave() }
+
+// SetClocks has the script read the time, in microseconds, from the one of some keys that the
+// node has on which it runs.
+func (s *Store) SetClocks(keys []string) {
+	s.script.Store(newScript(`(function()
+		for _, key in ipairs({ '`+strings.Join(keys, "', '")+`' }) do
+			local now = redis.pcall('GET', key)
+			if type(now) == 'string' then return { 0, now } end
+		end
+	end)()`, time.Hour))
 }
 
 // Settled returns when what was to be given back has been.

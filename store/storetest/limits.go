@@ -113,7 +113,7 @@ func aloneIsAllowed(t *testing.T, open Open, name string) {
 	b := start(t, open)
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 0))
-	steps, admitted := deep.Steps(600, 100_000), 0
+	steps, admitted := deep.Steps(200, 100_000), 0
 	for run := 0; steps > 0; run++ {
 		key := fmt.Sprint("client ", run)
 		var shared, alone []*store.Rule

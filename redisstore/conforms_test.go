@@ -1,0 +1,66 @@
+package redisstore_test
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/store"
+	"github.com/seed-161337e5/caddyratelimit/store/storetest"
+)
+
+// conforms runs the contract on a topology, whose keys are on these servers.
+func conforms(t *testing.T, options redisstore.Options, servers []*redistest.Server) {
+	options.DenyCache = -1 // its clock does not stand still
+	keys := clockKeys(servers)
+	storetest.Run(t, func(t testing.TB) (store.Store, func(int64)) {
+		for _, server := range servers {
+			if err := server.Admin().FlushAll(context.Background()).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := open(t, redisstore.WithoutRenewal(options))
+		s.SetClocks(slices.Collect(maps.Values(keys)))
+		var today atomic.Int64
+		s.SetToday(today.Load)
+		setNow := func(now int64) {
+			today.Store(now)
+			for server, key := range keys {
+				if err := server.Admin().Set(context.Background(), key, now, 0).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		setNow(storetest.Start)
+		return prompt{s}, setNow
+	})
+}
+
+// prompt is a store in which every request finds given back what the ones before it gave
+// back: over several slots that takes a moment.
+type prompt struct{ *redisstore.Store }
+
+func (p prompt) Take(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
+	err := p.Store.Take(ctx, checks, decisions)
+	p.Settled()
+	return err
+}
+
+// clockKeys are a key of each server for its time.
+func clockKeys(servers []*redistest.Server) map[*redistest.Server]string {
+	keys := make(map[*redistest.Server]string)
+	for _, server := range servers {
+		key := ""
+		for i := 0; key == "" || server.Admin().Set(context.Background(), key, 0, 0).Err() != nil; i++ {
+			key = clockKey + strconv.Itoa(i) // until it is one of its own
+		}
+		keys[server] = key
+	}
+	return keys
+}

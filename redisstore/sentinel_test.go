@@ -1,0 +1,93 @@
+package redisstore_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/deep"
+	"github.com/seed-161337e5/caddyratelimit/internal/patient"
+	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/redisstore"
+)
+
+func TestSentinel(t *testing.T) {
+	patient.BesideOthers(t)
+	g := redistest.StartSentinel(t, nil, nil)
+	options := redisstore.Options{MasterName: redistest.MasterName, Addresses: g.Addrs()}
+	if deep.Run() { // what Sentinels lead to is a Redis like that of TestStore
+		t.Run("Conforms", func(t *testing.T) { conforms(t, options, g.Servers()[:1]) })
+	}
+
+	t.Run("Failover", func(t *testing.T) {
+		options := options
+		options.Timeout = 200 * time.Millisecond
+		s, rules := open(t, options), twoZones(t, 200)
+		l := startLoad(t, s, rules, func() string { return "client" })
+		until(t, func() bool { return l.refused.Load() > 0 })
+		before := g.Master()
+		before.Kill()
+		g.AwaitSwitch(before)
+		awaitService(t, s, rules[0], "other")
+		l.end()
+		// What was not yet copied is lost: at most what the old master admitted at last.
+		if n := l.admitted.Load(); n > 2*200 {
+			t.Errorf("%d admitted, the limit is 200", n)
+		} else {
+			t.Logf("%d admitted of 200, %d failed", n, l.failed.Load())
+		}
+		before.Restart()
+		g.Await()
+	})
+
+	t.Run("Switchover", func(t *testing.T) {
+		s, rules := open(t, options), twoZones(t, 1e6)
+		l := startLoad(t, s, rules, func() string { return "client" })
+		until(t, func() bool { return l.admitted.Load() > 100 })
+		g.Failover()
+		awaitService(t, s, rules[0], "other")
+		l.end()
+		g.Await()
+	})
+
+	t.Run("MasterAndSentinelHang", func(t *testing.T) {
+		options := options
+		options.Timeout = 200 * time.Millisecond
+		s, rules := open(t, options), twoZones(t, 1e6)
+		awaitService(t, s, rules[0], "other")
+		before := g.Master()
+		g.Sentinels()[0].Freeze()
+		before.Freeze()
+		defer before.Thaw()
+		defer g.Sentinels()[0].Thaw()
+		until(t, func() bool {
+			address, err := g.Sentinels()[1].Admin().Do(context.Background(), "sentinel", "get-master-addr-by-name", redistest.MasterName).StringSlice()
+			return err == nil && "127.0.0.1:"+address[1] != before.Addr()
+		})
+		awaitService(t, s, rules[0], "other")
+	})
+}
+
+func TestSentinelOfNoSuchMaster(t *testing.T) {
+	patient.BesideOthers(t)
+	g := redistest.StartSentinel(t, nil, nil)
+	s := open(t, redisstore.Options{MasterName: "nobody", Addresses: g.Addrs(), Timeout: 500 * time.Millisecond})
+	until(t, func() bool { // all Sentinels have said so
+		err := attempt(s, hourly(t))
+		return err != nil && containsAll(err.Error(), `no sentinel says where the master "nobody" is`, "watches no such master")
+	})
+}
+
+func TestSentinelWithTLSAndUsers(t *testing.T) {
+	patient.BesideOthers(t)
+	acl := leastACL(t)
+	g := redistest.StartSentinel(t,
+		[]redistest.Option{redistest.WithTLS(true), redistest.WithPassword("master"), redistest.WithUser("limiter", "s3cret", acl...)},
+		[]redistest.Option{redistest.WithTLS(true), redistest.WithPassword("sentinel"), redistest.WithUser("finder", "s3cret2", sentinelACL(t)...)})
+	files := g.Servers()[0].TLS()
+	works(t, open(t, redisstore.Options{
+		Mode: redisstore.ModeSentinel, MasterName: redistest.MasterName, Addresses: g.TLSAddrs(),
+		Username: "limiter", Password: "s3cret", SentinelUsername: "finder", SentinelPassword: "s3cret2",
+		TLS: &redisstore.TLS{CA: files.CA, Cert: files.Cert, Key: files.Key},
+	}))
+}
