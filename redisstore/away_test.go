@@ -40,6 +40,7 @@ func chargeAll(t *testing.T, s *redisstore.Store, rule *store.Rule, n int) (char
 // TestCorrectionsWaitForRedis: refunds and late costs that come up while Redis is away
 // reach it when it is back, but for those that it was hearing when it fell silent.
 func TestCorrectionsWaitForRedis(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		leave, comeBack func(*redistest.Server)
 		most            uint64 // as many may be in doubt
@@ -90,6 +91,7 @@ func lends(a algorithms.Algorithm) bool {
 // TestCorrectionsComeTooLate: what has waited for longer than its charge counts is not
 // charged to another window, but what still counts is.
 func TestCorrectionsComeTooLate(t *testing.T) {
+	t.Parallel()
 	const short = 300 * time.Millisecond
 	server := redistest.Start(t, remembering())
 	s := open(t, redisstore.Options{Address: server.Addr()})
@@ -138,6 +140,7 @@ func TestCorrectionsComeTooLate(t *testing.T) {
 // on in the background, until Redis is back and has taken what waits, and then closes its
 // connections.
 func TestCorrectionsOutliveTheStore(t *testing.T) {
+	t.Parallel()
 	for name, outage := range map[string]struct{ begin, end func(*redistest.Server) }{
 		"killed": {(*redistest.Server).Kill, (*redistest.Server).Restart},
 		"frozen": {(*redistest.Server).Freeze, (*redistest.Server).Thaw},
@@ -177,6 +180,7 @@ func TestCorrectionsOutliveTheStore(t *testing.T) {
 // TestCloseSendsWhatWaits: also if Redis has come back so lately that nobody has noticed.
 // Where it does not come back, the log says how much was lost.
 func TestCloseSendsWhatWaits(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t, remembering())
 	core, logs := observer.New(zap.WarnLevel)
 	for _, back := range []bool{true, false} {

@@ -16,6 +16,7 @@ import (
 // TestBackWithoutARequest: that Redis is back is found out without a request, so the first
 // ones that come are all decided, however many come at once.
 func TestBackWithoutARequest(t *testing.T) {
+	t.Parallel()
 	for name, outage := range map[string]struct{ begin, end func(*redistest.Server) }{
 		"killed": {(*redistest.Server).Kill, (*redistest.Server).Restart},
 		"frozen": {(*redistest.Server).Freeze, (*redistest.Server).Thaw},

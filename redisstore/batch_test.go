@@ -36,6 +36,7 @@ func calls(t *testing.T, server *redistest.Server) int {
 // TestConcurrentDecisionsShareCalls: what comes while calls are under way goes together
 // in the next one, each request decided for itself.
 func TestConcurrentDecisionsShareCalls(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	far := newFar(t, server.Addr())
 	s := open(t, redisstore.Options{Address: far.address})
@@ -80,6 +81,7 @@ func TestConcurrentDecisionsShareCalls(t *testing.T) {
 // TestAbandonedDecisions: requests that run out of time while they wait are let go, and
 // what comes later is decided.
 func TestAbandonedDecisions(t *testing.T) {
+	patient.BesideOthers(t)
 	server := redistest.Start(t)
 	far := newFar(t, server.Addr())
 	s := open(t, redisstore.Options{Address: far.address})

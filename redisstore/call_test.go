@@ -19,6 +19,7 @@ import (
 // after the other: also where they ask the same and are decided in one step, where keys
 // meet in other groups, and where checks stand apart. Half of the calls are plain ones.
 func TestSharedCalls(t *testing.T) {
+	t.Parallel()
 	const clock = "clock"
 	server := redistest.Start(t)
 	s, err := NewWithClock(Options{Address: server.Addr(), Timeout: 10 * time.Second, DenyCache: -1}, clock)

@@ -20,6 +20,7 @@ import (
 // well. While Redis is full so is all that needs no more memory, and no key is made. What is
 // not charged is told, and only that.
 func TestSharedCallsOfAFullRedis(t *testing.T) {
+	t.Parallel()
 	const clock = "clock"
 	server := redistest.Start(t)
 	admin, ctx := server.Admin(), context.Background()

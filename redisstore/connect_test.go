@@ -68,6 +68,7 @@ func take(t testing.TB, s store.Store, rule *store.Rule, key string, cost int64)
 }
 
 func TestConnect(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t,
 		redistest.WithUser("limiter", "s3cret", leastACL(t)...),
 		redistest.WithTLS(true))
@@ -118,6 +119,7 @@ func TestConnect(t *testing.T) {
 }
 
 func TestKeyPrefixesDoNotShare(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	rule := storetest.Rule(t, "zone", "token_bucket", algorithms.Limit{Events: 2, Window: time.Hour})
 	for _, prefix := range []string{"", "a", "a:b"} {

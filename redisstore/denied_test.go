@@ -30,6 +30,7 @@ func ask(t testing.TB, s store.Store, checks ...store.Check) []algorithms.Decisi
 // TestRefusalsAreRemembered: a client that keeps asking costs Redis what it is admitted
 // and hardly more, and is told the same as Redis would tell it.
 func TestRefusalsAreRemembered(t *testing.T) {
+	t.Parallel()
 	for _, algorithm := range []string{"token_bucket", "leaky_bucket", "fixed_window", "sliding_window_log", "sliding_window_counter"} {
 		t.Run(algorithm, func(t *testing.T) {
 			server := redistest.Start(t)
@@ -74,6 +75,7 @@ func TestRefusalsAreRemembered(t *testing.T) {
 // TestManyAskAnewAsOne: of those that come when a refusal is over, one asks and the others
 // hear what it heard.
 func TestManyAskAnewAsOne(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	s := open(t, redisstore.Options{Address: server.Addr()})
 	rule := storetest.Rule(t, "z", "token_bucket", algorithms.Limit{Events: 100, Window: time.Second})
@@ -102,6 +104,7 @@ func TestManyAskAnewAsOne(t *testing.T) {
 // TestRememberedWaitsAreRight: whatever is remembered of a key, what a cost is told is what
 // Redis would have said, and no cost is told to come again too soon.
 func TestRememberedWaitsAreRight(t *testing.T) {
+	t.Parallel()
 	for _, name := range algorithms.Names() {
 		if name == "concurrency" {
 			continue // nothing of it is remembered
@@ -138,6 +141,7 @@ func TestRememberedWaitsAreRight(t *testing.T) {
 
 // TestRememberedOnlyWhereExact goes through what must be asked anew.
 func TestRememberedOnlyWhereExact(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	s := open(t, redisstore.Options{Address: server.Addr(), DenyCache: time.Minute})
 	hour := func(burst int64) *store.Rule { // of one rate, so that they share their states
@@ -208,6 +212,7 @@ func TestRememberedOnlyWhereExact(t *testing.T) {
 // TestResetElsewhereCounts: a reset by another Caddy counts here after deny_cache, and not
 // only when the wait that was told is over.
 func TestResetElsewhereCounts(t *testing.T) {
+	patient.BesideOthers(t)
 	server := redistest.Start(t)
 	const most = 300 * time.Millisecond
 	here := open(t, redisstore.Options{Address: server.Addr(), DenyCache: most})
@@ -231,6 +236,7 @@ func TestResetElsewhereCounts(t *testing.T) {
 
 // TestRememberedIsBounded: a flood of refused keys takes a bounded place.
 func TestRememberedIsBounded(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	s := open(t, redisstore.Options{Address: server.Addr(), DenyCache: time.Minute})
 	rule := storetest.Rule(t, "z", "fixed_window", algorithms.Limit{Events: 0, Window: time.Hour})
@@ -249,6 +255,7 @@ func TestRememberedIsBounded(t *testing.T) {
 // TestNothingIsRemembered: with the cache off there is none that could be touched, which
 // would panic, and Redis is asked each time.
 func TestNothingIsRemembered(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	s := open(t, redisstore.Options{Address: server.Addr(), DenyCache: -1})
 	ctx, check := context.Background(), banning(t, 5)

@@ -19,6 +19,7 @@ import (
 // TestKinds meets each kind of error with which one Redis can decide nothing, and sees that
 // it opens the breaker and that the cure closes it. For the others see full_test.go.
 func TestKinds(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	for _, c := range []struct {
 		kind        string

@@ -24,6 +24,7 @@ func attempt(s store.Store, rule *store.Rule) error {
 }
 
 func TestScriptFlush(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	s, rule := open(t, redisstore.Options{Address: server.Addr()}), hourly(t)
 	for i := range 5 {
@@ -38,6 +39,7 @@ func TestScriptFlush(t *testing.T) {
 
 // TestServiceComesBack: after Redis was away, whoever asks next is answered soon.
 func TestServiceComesBack(t *testing.T) {
+	patient.BesideOthers(t)
 	server := redistest.Start(t)
 	s, rule := open(t, redisstore.Options{Address: server.Addr(), Timeout: 50 * time.Millisecond}), hourly(t)
 	answers := func() bool { return attempt(s, rule) == nil } // within 50 ms
@@ -67,6 +69,7 @@ func TestServiceComesBack(t *testing.T) {
 // TestTimeoutIsKept: a Redis that does not answer costs one timeout, whatever hangs. All
 // are let go while it hangs.
 func TestTimeoutIsKept(t *testing.T) {
+	patient.BesideOthers(t)
 	server := redistest.Start(t)
 	const timeout = 50 * time.Millisecond
 	s, rule := open(t, redisstore.Options{Address: server.Addr(), Timeout: timeout, PoolSize: 2}), hourly(t)
@@ -92,6 +95,7 @@ func TestTimeoutIsKept(t *testing.T) {
 }
 
 func TestClosed(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	s, rule := open(t, redisstore.Options{Address: server.Addr()}), hourly(t)
 	take(t, s, rule, "client", 1)
@@ -104,6 +108,7 @@ func TestClosed(t *testing.T) {
 
 // TestTwoStoresShareALimit is two Caddys in small.
 func TestTwoStoresShareALimit(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	one, two := open(t, redisstore.Options{Address: server.Addr()}), open(t, redisstore.Options{Address: server.Addr()})
 	for _, name := range algorithms.Names() {

@@ -70,6 +70,7 @@ func per(events int64, window time.Duration) algorithms.Limit {
 // as it did, counts with the zone's where they differ only in how much fits, and by itself
 // where they do not.
 func TestSettingsOfOlderVersions(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	s := open(t, redisstore.Options{Address: server.Addr(), DenyCache: -1})
 	ctx := context.Background()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -17,6 +18,7 @@ import (
 // TestFullCluster: of a request with keys in several slots, one that refuses is enough, although
 // another has no place. Known keys are charged, and what is given back is. No breaker opens.
 func TestFullCluster(t *testing.T) {
+	patient.BesideOthers(t)
 	c := redistest.StartCluster(t, 3, 0)
 	s := open(t, redisstore.Options{Mode: redisstore.ModeCluster, Addresses: c.Addrs(), DenyCache: -1})
 	rule := func(zone string, events int64) *store.Rule {

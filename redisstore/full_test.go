@@ -64,6 +64,7 @@ func stays(t *testing.T, s *redisstore.Store) {
 // peeks, and charges states of a fixed size to the last of their quota. What has no place is
 // told to be so, is never charged, and opens no breaker.
 func TestFullRedisDecides(t *testing.T) {
+	t.Parallel()
 	server, s := limited(t)
 	for _, name := range algorithms.Names() {
 		t.Run(name, func(t *testing.T) {
@@ -118,6 +119,7 @@ func TestFullRedisDecides(t *testing.T) {
 // TestFullRedisKeepsLogs: a charge of a log takes the place of one that has expired, so a client
 // that keeps to a limit is decided by a full Redis.
 func TestFullRedisKeepsLogs(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	s, setNow := openWithClock(t, server)
 	rule := storetest.Rule(t, "zone", "sliding_window_log", algorithms.Limit{Events: 3, Window: time.Second})
@@ -159,6 +161,7 @@ func TestFullRedisKeepsLogs(t *testing.T) {
 // TestFullRedisTakesCorrections: refunds, late costs of known keys, and slots that come back
 // reach a full Redis, and leases are renewed.
 func TestFullRedisTakesCorrections(t *testing.T) {
+	t.Parallel()
 	server, s := limited(t)
 	for _, name := range algorithms.Names() {
 		t.Run(name, func(t *testing.T) {
@@ -190,6 +193,7 @@ func TestFullRedisTakesCorrections(t *testing.T) {
 
 // TestFullRedisRenewsLeases: what is held has its place, and keeps it.
 func TestFullRedisRenewsLeases(t *testing.T) {
+	t.Parallel()
 	server, s := limited(t)
 	rule := storetest.Rule(t, "zone", "concurrency", algorithms.Limit{Events: 1, Lease: time.Second})
 	key := s.Key(rule, "client")
@@ -215,6 +219,7 @@ func TestFullRedisRenewsLeases(t *testing.T) {
 // TestFullRedisBans: a ban that stands holds, a key without a ban's state is refused as by
 // the limit, and what has a state is banned as always.
 func TestFullRedisBans(t *testing.T) {
+	t.Parallel()
 	server, s := limited(t)
 	rule := storetest.Rule(t, "zone", "token_bucket", algorithms.Limit{Events: 1, Window: time.Hour})
 	sanctions := &store.Sanctions{Settings: true, Ban: &store.Ban{For: time.Hour, After: 3, Within: time.Hour}}
@@ -255,6 +260,7 @@ func TestFullRedisBans(t *testing.T) {
 // peeks; all else is an error of its kind, was not charged, and opens no breaker. The cure
 // holds at once or a moment later.
 func TestUnwritableRedisRefuses(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	for kind, c := range map[string]struct{ breaks, cures func(*redistest.Server) }{
 		redisstore.KindReadonly: {
@@ -297,6 +303,7 @@ func TestUnwritableRedisRefuses(t *testing.T) {
 
 // TestScriptErrorsOpenNoBreaker: a right that one algorithm lacks fails that one alone.
 func TestScriptErrorsOpenNoBreaker(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t, redistest.WithUser("limiter", "s3cret", append(leastACL(t), "-rpush")...))
 	s := open(t, redisstore.Options{Address: server.Addr(), Username: "limiter", Password: "s3cret", DenyCache: -1})
 	logs := storetest.Rule(t, "log", "sliding_window_log", algorithms.Limit{Events: 5, Window: time.Hour})
@@ -313,6 +320,7 @@ func TestScriptErrorsOpenNoBreaker(t *testing.T) {
 // Meanwhile clients of another zone are decided each time, those among them that have
 // quota left, and none gets more than the limit.
 func TestFloodOfKeysInAFullRedis(t *testing.T) {
+	t.Parallel()
 	const most, clients, limit, rounds = 200_000, 20, 50, 100
 	server := redistest.Start(t, redistest.WithArgs("--maxmemory", "3mb", "--maxmemory-policy", "noeviction"))
 	s := open(t, redisstore.Options{Address: server.Addr()})

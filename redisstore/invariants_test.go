@@ -18,6 +18,7 @@ import (
 // TestInvariants holds both stores to what is promised of each algorithm, on random
 // schedules and without a model: only by what was admitted when.
 func TestInvariants(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	for _, name := range algorithms.Names() {
 		for _, where := range []string{"memory", "redis"} {

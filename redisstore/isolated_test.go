@@ -110,6 +110,7 @@ func (n *isolated) knows(addresses ...string) {
 // TestIsolatedMaster: a master that is cut off is not believed about the slots, however
 // fast it answers, also when nodes that are well fail and all are asked again.
 func TestIsolatedMaster(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, 3, 1)
 	replaceNone(t, c)
 	old := newIsolated(t)
@@ -163,6 +164,7 @@ func TestIsolatedMaster(t *testing.T) {
 // TestIsolatedMasterAlone: what only such a master says is believed as long as nothing else
 // is known, and no longer.
 func TestIsolatedMasterAlone(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, 1, 0)
 	old := newIsolated(t)
 	old.knows(old.Addr().String())

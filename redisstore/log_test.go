@@ -19,8 +19,10 @@ import (
 // TestOneRequestOfAnyCost: what a charge of a log, a late cost and a refund take of Redis
 // does not depend on the cost.
 func TestOneRequestOfAnyCost(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	s, setNow := openWithClock(t, server)
+	s.Silence()
 	side, admin, ctx := newRedisSide(t, s, server), server.Admin(), context.Background()
 	rule := storetest.Rule(t, "tokens", "sliding_window_log", algorithms.Limit{Events: algorithms.MaxLogEvents, Window: time.Hour})
 	for _, cost := range []int64{2, 100_000, 1_000_000, algorithms.MaxLogEvents} {
@@ -91,6 +93,7 @@ func scripted(t *testing.T, server *redistest.Server) (commands int, micros stri
 // TestRefundsOfALongLog compares the twins where a refund has to look far back: what it
 // takes is bounded, and a refund beyond the bound is left out in both.
 func TestRefundsOfALongLog(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	pair := newPair(t, server)
 	lua := newRedisSide(t, pair.redis, server)
@@ -204,6 +207,7 @@ func fillLog(t *testing.T, p *pair, rule *store.Rule, key string, n int, now fun
 
 // TestSumsOfALogBeginAgain: a log whose client never pauses counts on beyond 2^52.
 func TestSumsOfALogBeginAgain(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	pair := newPair(t, server)
 	lua := newRedisSide(t, pair.redis, server)

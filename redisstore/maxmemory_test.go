@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -57,13 +58,23 @@ func memory(t *testing.T, server *redistest.Server, name string) int {
 	return n
 }
 
+// kindsOfState are algorithms whose states are numbers, a list and a set, and in "make deep"
+// all of them.
+func kindsOfState() []string {
+	if deep.Run() {
+		return algorithms.Names()
+	}
+	return []string{"token_bucket", "sliding_window_log", "concurrency"}
+}
+
 // TestMaxmemoryHolds floods a full Redis with new keys of each algorithm, in calls that
 // requests share and in calls of their own, and with late costs of new keys behind refunds
 // that need no memory. Whatever becomes of the requests, Redis takes no more memory than
 // it may.
 func TestMaxmemoryHolds(t *testing.T) {
+	t.Parallel()
 	const keys = 12_000 // each would take 120 bytes at least
-	for _, name := range algorithms.Names() {
+	for _, name := range kindsOfState() {
 		for _, several := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/several=%v", name, several), func(t *testing.T) {
 				server := redistest.Start(t)
@@ -110,7 +121,8 @@ func flood(t *testing.T, server *redistest.Server, ask func(*redisstore.Store) b
 // TestMaxmemoryHoldsForCorrections has late costs of new keys come behind corrections that
 // need no memory, in the same calls.
 func TestMaxmemoryHoldsForCorrections(t *testing.T) {
-	for _, name := range algorithms.Names() {
+	t.Parallel()
+	for _, name := range kindsOfState() {
 		if name == "concurrency" {
 			continue // which has no late costs
 		}

@@ -17,6 +17,7 @@ import (
 // TestMayHaveRun sorts errors that are not easily met, in the words of several versions,
 // and those of a store that was not asked.
 func TestMayHaveRun(t *testing.T) {
+	t.Parallel()
 	for _, text := range []string{
 		"LOADING Redis is loading the dataset in memory",
 		"OOM command not allowed when used memory > 'maxmemory'. script: 1f, on @user_script:205.",

@@ -24,6 +24,7 @@ import (
 // decision: for a key whose limits change, in part and altogether, and change back.
 // Each run draws other schedules; one that fails says by which seed it can be drawn again.
 func TestStoresEqualModel(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	for _, name := range algorithms.Names() {
 		t.Run(name, func(t *testing.T) {

@@ -35,6 +35,7 @@ func move(t *testing.T, c *redistest.Cluster, key string, test func(t *testing.T
 // TestSanctionsHoldWhileASlotMoves: bans, exemptions and limits of keys' own hold in each
 // state of a slot that is moved, and refusals count.
 func TestSanctionsHoldWhileASlotMoves(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, 3, 0)
 	s := open(t, redisstore.Options{Mode: redisstore.ModeCluster, Addresses: c.Addrs(), DenyCache: -1})
 	ctx := context.Background()
@@ -120,6 +121,7 @@ func TestSanctionsHoldWhileASlotMoves(t *testing.T) {
 // TestSettlingWhileASlotMoves: what is lent is renewed, and what was charged is given back,
 // by the key's own limit too.
 func TestSettlingWhileASlotMoves(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, 3, 0)
 	s := open(t, redisstore.Options{Mode: redisstore.ModeCluster, Addresses: c.Addrs(), DenyCache: -1})
 	ctx := context.Background()
@@ -162,6 +164,7 @@ func TestSettlingWhileASlotMoves(t *testing.T) {
 // TestOwnLimitWhileASlotMoves: a limit of a key's own holds where its state is not at the
 // node that has the setting and the rule's state.
 func TestOwnLimitWhileASlotMoves(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, 3, 0)
 	s := open(t, redisstore.Options{Mode: redisstore.ModeCluster, Addresses: c.Addrs(), DenyCache: -1})
 	ctx := context.Background()

@@ -17,6 +17,7 @@ import (
 // TestOutstanding: of those who wait for a Redis that hangs, each is let go when its own
 // time is over or its caller leaves; none is kept, and none gets an answer of another.
 func TestOutstanding(t *testing.T) {
+	patient.BesideOthers(t)
 	const timeout = 200 * time.Millisecond
 	server := redistest.Start(t)
 	s := newStore(t, server, timeout)
@@ -114,6 +115,7 @@ func TestTooLateToAsk(t *testing.T) {
 // TestPartsThatAreLeft: of a request in parts, those that a call still has when their time
 // is over are not looked at any more.
 func TestPartsThatAreLeft(t *testing.T) {
+	t.Parallel()
 	s := newStore(t, redistest.Start(t), 10*time.Second)
 	s.slots = true
 	b := &s.topology.(single).only.batcher

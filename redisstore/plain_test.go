@@ -75,6 +75,7 @@ func together(t *testing.T, s *Store, checks []store.Check) ([]*question, error)
 // TestPlainCallExpires: keys live at least until their state is worth nothing, and not
 // much longer; peeks and refusals make none.
 func TestPlainCallExpires(t *testing.T) {
+	t.Parallel()
 	server, s, checks := plainStore(t)
 	admin, ctx := server.Admin(), context.Background()
 	for i := range checks {
@@ -107,6 +108,7 @@ func TestPlainCallExpires(t *testing.T) {
 
 // TestPlainCallDamaged: what is not a state counts as none, is noticed, and is replaced.
 func TestPlainCallDamaged(t *testing.T) {
+	t.Parallel()
 	server, s, checks := plainStore(t)
 	admin, ctx := server.Admin(), context.Background()
 	const list = "a list"
@@ -142,6 +144,7 @@ func TestPlainCallDamaged(t *testing.T) {
 
 // TestPlainCallLies: a reply that cannot be is an error, never a decision.
 func TestPlainCallLies(t *testing.T) {
+	t.Parallel()
 	_, s, checks := plainStore(t)
 	checks = checks[:2]
 	now := uint64(storetest.Start)
@@ -187,6 +190,7 @@ func escaped(text string) string {
 // TestPlainCallForgotten: a Redis that has forgotten the script gets it, and what is sent
 // then is the same, also where it had to be sorted.
 func TestPlainCallForgotten(t *testing.T) {
+	t.Parallel()
 	server, s, all := plainStore(t)
 	var checks []store.Check
 	for _, c := range all {

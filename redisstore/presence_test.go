@@ -22,6 +22,7 @@ const instancesKey = "rl:instances"
 // TestInstances: processes come, crash and leave, with the least rights that the README
 // names; and while Redis is away the last number stands.
 func TestInstances(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	server := redistest.Start(t, redistest.WithUser("limiter", "s3cret", leastACL(t)...))
 	instance := func(name string) *redisstore.Store {
@@ -72,6 +73,7 @@ func TestInstances(t *testing.T) {
 
 // TestInstanceTellsByItself: nobody has to ask for it.
 func TestInstanceTellsByItself(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	seen := func() int64 { return server.Admin().ZCard(context.Background(), instancesKey).Val() }
 	open(t, redisstore.Options{Address: server.Addr()})
@@ -83,6 +85,7 @@ var _ store.Fleet = (*redisstore.Store)(nil)
 // TestInstancesKeyOfAnotherType: whatever somebody has written there, processes are counted
 // again with the next beat.
 func TestInstancesKeyOfAnotherType(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	server := redistest.Start(t, redistest.WithUser("limiter", "s3cret", leastACL(t)...))
 	core, logs := observer.New(zapcore.WarnLevel)

@@ -9,6 +9,7 @@ import (
 
 // TestReach: Redis then knows the script, and has nothing else to show for it.
 func TestReach(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	s, err := New(Options{Address: server.Addr()})
 	if err != nil {

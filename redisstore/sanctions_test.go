@@ -23,6 +23,7 @@ import (
 // that come and go, random bans and charges that are corrected whatever the key has by
 // then, through both stores, and compares every field of every decision.
 func TestSanctionsInGoEqualLua(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	for _, name := range algorithms.Names() {
 		t.Run(name, func(t *testing.T) {
@@ -172,6 +173,7 @@ func banning(t testing.TB, after int64) store.Check {
 // TestRememberedRefusalsCount: what is refused without asking Redis leads to a ban like
 // any other refusal, at the same one, and a ban is remembered too.
 func TestRememberedRefusalsCount(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	s := open(t, redisstore.Options{Address: server.Addr(), DenyCache: time.Minute})
 	other := open(t, redisstore.Options{Address: server.Addr(), DenyCache: -1})
@@ -214,6 +216,7 @@ func TestRememberedRefusalsCount(t *testing.T) {
 // TestRememberedRefusalsAddUp: two gateways that remember know of each other's refusals
 // when they ask.
 func TestRememberedRefusalsAddUp(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	a := open(t, redisstore.Options{Address: server.Addr(), DenyCache: time.Minute})
 	b := open(t, redisstore.Options{Address: server.Addr(), DenyCache: time.Minute})
@@ -237,6 +240,7 @@ func TestRememberedRefusalsAddUp(t *testing.T) {
 // TestSettingsAreNotRemembered: a setting holds from the next request on, whoever has set
 // it and whatever was refused before. The documented rights are enough for it.
 func TestSettingsAreNotRemembered(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t, redistest.WithUser("limiter", "s3cret", leastACL(t)...))
 	options := redisstore.Options{Address: server.Addr(), Username: "limiter", Password: "s3cret", DenyCache: time.Minute}
 	here, there := open(t, options), open(t, options)
@@ -272,6 +276,7 @@ func TestSettingsAreNotRemembered(t *testing.T) {
 // TestSanctionsCost: three zones with settings and bans are one call, and what they look
 // at is read at once.
 func TestSanctionsCost(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	s := open(t, redisstore.Options{Address: server.Addr()})
 	admin, ctx := server.Admin(), context.Background()
@@ -283,6 +288,7 @@ func TestSanctionsCost(t *testing.T) {
 		checks = append(checks, c)
 	}
 	ask(t, s, checks...) // which loads the script
+	s.Silence()
 	if err := admin.ConfigResetStat(ctx).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -302,6 +308,7 @@ func TestSanctionsCost(t *testing.T) {
 
 // TestSanctionsExpire: what is kept of a key goes when it is worth nothing.
 func TestSanctionsExpire(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	s := open(t, redisstore.Options{Address: server.Addr(), DenyCache: -1})
 	admin, ctx := server.Admin(), context.Background()
@@ -336,6 +343,7 @@ func TestSanctionsExpire(t *testing.T) {
 
 // TestDamagedSanctions: what is neither a setting nor a ban counts as none.
 func TestDamagedSanctions(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	s := open(t, redisstore.Options{Address: server.Addr(), DenyCache: -1})
 	admin, ctx := server.Admin(), context.Background()

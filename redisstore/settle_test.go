@@ -22,6 +22,7 @@ import (
 // TestCorrectionsThatFail meets errors with corrections under way. What did not run is
 // carried out when all is well again, and what may have run is not sent again.
 func TestCorrectionsThatFail(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	set := func(server *redistest.Server, option, value string) {
 		if err := server.Admin().ConfigSet(ctx, option, value).Err(); err != nil {

@@ -51,6 +51,7 @@ func tagAt(c *redistest.Cluster, s *redisstore.Store, rule *store.Rule, node *re
 // the states of zones in other slots as they were, whatever these count by, and in
 // whichever order they are written.
 func TestRefusedCostsNothingInOtherSlots(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, 3, 0)
 	s := open(t, redisstore.Options{Mode: redisstore.ModeCluster, Addresses: c.Addrs()[:1]})
 	ctx := context.Background()
@@ -118,6 +119,7 @@ func named(c store.Check) store.Check {
 
 // TestFailedCostsNothingInOtherSlots: the same where the node of one slot does not answer.
 func TestFailedCostsNothingInOtherSlots(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, 3, 0)
 	replaceNone(t, c)
 	s := open(t, redisstore.Options{Mode: redisstore.ModeCluster, Addresses: c.Addrs()[:1], Timeout: time.Second})
@@ -178,6 +180,7 @@ func replaceNone(t *testing.T, c *redistest.Cluster) {
 // TestRefusalsInSlotsCountOnce: a refusal counts once towards a ban, and what stands apart
 // is decided whatever the others say.
 func TestRefusalsInSlotsCountOnce(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, 3, 0)
 	s := open(t, redisstore.Options{Mode: redisstore.ModeCluster, Addresses: c.Addrs()[:1], DenyCache: -1})
 	check := banning(t, 5)
@@ -200,6 +203,7 @@ func TestRefusalsInSlotsCountOnce(t *testing.T) {
 // TestMoveToANodeThatHangs: while a slot is on its way to a node that hangs, the node that
 // it comes from decides for all its other slots, and is not thought to fail.
 func TestMoveToANodeThatHangs(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, 3, 0)
 	replaceNone(t, c)
 	s := open(t, redisstore.Options{Mode: redisstore.ModeCluster, Addresses: c.Addrs(), Timeout: 2 * time.Second, DenyCache: -1})

@@ -16,6 +16,7 @@ import (
 // time, but not the making of a connection and a call together. It is reached all the
 // same, and reached again after the network was slower for a while.
 func TestConnectingMayTakeLongerThanADecision(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t, redistest.WithTLS(false))
 	files := server.TLS()
 	for name, options := range map[string]redisstore.Options{

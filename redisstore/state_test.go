@@ -21,6 +21,7 @@ import (
 
 // TestARefusalWritesNothing: refused requests and peeks make no key and change none.
 func TestARefusalWritesNothing(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	s, admin, ctx := open(t, redisstore.Options{Address: server.Addr()}), server.Admin(), context.Background()
 	for _, name := range algorithms.Names() {
@@ -49,6 +50,7 @@ func TestARefusalWritesNothing(t *testing.T) {
 // TestTTLCoversRecovery: a key lives at least until its state is worth nothing, and
 // not for ever.
 func TestTTLCoversRecovery(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	s, admin, ctx := open(t, redisstore.Options{Address: server.Addr()}), server.Admin(), context.Background()
 	for _, name := range algorithms.Names() {
@@ -74,6 +76,7 @@ func TestTTLCoversRecovery(t *testing.T) {
 
 // TestDamagedState: what is not a state counts as none, is said, and is replaced.
 func TestDamagedState(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	core, logs := observer.New(zapcore.WarnLevel)
 	s := open(t, redisstore.Options{Address: server.Addr(), Logger: func() *zap.Logger { return zap.New(core) }})
@@ -125,6 +128,7 @@ func TestDamagedState(t *testing.T) {
 
 // TestLyingRedis: a reply that cannot be is an error, never a decision.
 func TestLyingRedis(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	rule := storetest.Rule(t, "zone", "token_bucket", algorithms.Limit{Events: 3, Window: time.Hour})
 	for _, script := range []string{
@@ -149,6 +153,7 @@ func TestLyingRedis(t *testing.T) {
 
 // TestOneCallForAllZones counts what Redis is asked to do for a request of three zones.
 func TestOneCallForAllZones(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	s, admin, ctx := open(t, redisstore.Options{Address: server.Addr()}), server.Admin(), context.Background()
 	checks := []store.Check{
@@ -164,6 +169,7 @@ func TestOneCallForAllZones(t *testing.T) {
 		}
 	}
 	takeAll() // connects, and brings the script
+	s.Silence()
 	if err := admin.ConfigResetStat(ctx).Err(); err != nil {
 		t.Fatal(err)
 	}

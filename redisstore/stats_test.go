@@ -13,6 +13,7 @@ import (
 
 // TestStats: slots that are held, and refusals that Redis was not asked about.
 func TestStats(t *testing.T) {
+	t.Parallel()
 	s := open(t, redisstore.Options{Address: redistest.Start(t).Addr(), DenyCache: time.Minute})
 	stats := s.Stats()
 	if len(stats.Held) != 0 || stats.DenyHits != 0 {
@@ -37,6 +38,7 @@ func TestStats(t *testing.T) {
 // TestHeldUntilAllIsBack: what gives back a part of a charge leaves the rest held, and so
 // renewed.
 func TestHeldUntilAllIsBack(t *testing.T) {
+	t.Parallel()
 	s := open(t, redisstore.Options{Address: redistest.Start(t).Addr()})
 	slots := storetest.Rule(t, "slots", "concurrency", algorithms.Limit{Events: 5})
 	c := store.Check{Rule: slots, Key: "client", Cost: 3, Hold: storetest.Hold(slots)}

@@ -13,6 +13,7 @@ import (
 )
 
 func TestStore(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	storetest.Run(t, func(t testing.TB) (store.Store, func(int64)) {
 		if err := server.Admin().FlushAll(context.Background()).Err(); err != nil {

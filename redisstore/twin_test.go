@@ -22,6 +22,7 @@ import (
 // the memory store, which runs the Go algorithms, and through the Redis store, which runs
 // their Lua twins, and compares every field of every decision.
 func TestGoEqualsLua(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	for _, name := range algorithms.Names() {
 		t.Run(name, func(t *testing.T) {

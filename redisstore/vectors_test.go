@@ -14,6 +14,7 @@ import (
 // TestVectors plays the scenarios in testdata/vectors in Lua. TestGoldenVectors in
 // algorithms plays them in Go, and writes them.
 func TestVectors(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	p := newPair(t, server)
 	for _, f := range vectors.Load(t, filepath.Join("..", "testdata", "vectors")) {

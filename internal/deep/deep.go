@@ -5,6 +5,7 @@ package deep
 import (
 	"flag"
 	"os"
+	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -25,13 +26,7 @@ func Steps(usual, all int) int {
 // as [Steps] says. The property returns how many steps it made.
 func Check(t *testing.T, usual, all int, property func(*rapid.T) int) {
 	t.Helper()
-	// rapid's own number of checks is made for properties without steps.
-	checks := flag.Lookup("rapid.checks").Value
-	before := checks.String()
-	if err := checks.Set("10"); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = checks.Set(before) }()
+	defer fewChecks(t)()
 	schedules, made := 0, 0
 	for made < Steps(usual, all) {
 		rapid.Check(t, func(rt *rapid.T) {
@@ -40,4 +35,33 @@ func Check(t *testing.T, usual, all int, property func(*rapid.T) int) {
 		})
 	}
 	t.Logf("%d steps in %d schedules", made, schedules)
+}
+
+// rapid's number of checks is a flag, which all tests that run side by side share.
+var checks struct {
+	sync.Mutex
+	users  int
+	before string
+}
+
+// fewChecks has rapid draw few schedules at a time until the result is called: its own
+// number is made for properties without steps.
+func fewChecks(t *testing.T) (restore func()) {
+	t.Helper()
+	value := flag.Lookup("rapid.checks").Value
+	checks.Lock()
+	defer checks.Unlock()
+	if checks.users++; checks.users == 1 {
+		checks.before = value.String()
+		if err := value.Set("10"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return func() {
+		checks.Lock()
+		defer checks.Unlock()
+		if checks.users--; checks.users == 0 {
+			_ = value.Set(checks.before)
+		}
+	}
 }
