@@ -6,6 +6,7 @@ import (
 	_ "time/tzdata"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/deep"
 )
 
 // places are zones whose clocks do all that clocks do: jump at midnight, over midnight
@@ -18,10 +19,13 @@ var places = []string{
 	"Pacific/Chatham", "Antarctica/Troll",
 }
 
-// TestCalendar walks through fifteen years of each place, hour by hour near each change
-// of its clocks and day by day elsewhere, and holds the windows to what a date is: all
-// of a window's days are of one day, week or month, and the instant before it is not.
+// TestCalendar walks through fifteen years of each place, in hours near each change of its
+// clocks and in days elsewhere, and holds the windows to what a date is: all of a window's
+// days are of one day, week or month, and the instant before it is not. Steps that are not of
+// half an hour do not divide a day, so in the course of time they come to every part of it.
 func TestCalendar(t *testing.T) {
+	near := 30 * time.Minute * time.Duration(deep.Steps(5, 1))
+	far := 24*time.Hour*time.Duration(deep.Steps(5, 1)) - time.Minute
 	for _, place := range places {
 		t.Run(place, func(t *testing.T) {
 			t.Parallel()
@@ -35,10 +39,10 @@ func TestCalendar(t *testing.T) {
 					around(t, c, location, at)
 				}
 				_, change := at.In(location).ZoneBounds()
-				step := 23*time.Hour + 59*time.Minute
+				step := far
 				if before, _ := at.In(location).ZoneBounds(); at.Sub(before) < 48*time.Hour ||
 					!change.IsZero() && change.Sub(at) < 72*time.Hour {
-					step = 30 * time.Minute
+					step = near
 				}
 				at = at.Add(step)
 			}
