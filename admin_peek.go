@@ -19,6 +19,10 @@ type keyAnswer struct {
 	// Plan is the plan whose limit the numbers are for.
 	Plan string `json:"plan,omitempty"`
 
+	// Assumed is the limit that the numbers are for, where requests bring their own. They
+	// may have used something under others.
+	Assumed string `json:"assumed,omitempty"`
+
 	// Cost is what a request takes of the limit, and CostFrom the placeholder that says so
 	// for each, if there is one: then Cost is what it takes where that is empty, or what was
 	// asked for.
@@ -147,10 +151,11 @@ func (c *adminCall) cost(usual int64) (int64, error) {
 
 // look says where a key stands.
 func (z *runningZone) look(c *adminCall, key string) (*keyAnswer, error) {
-	granted, err := z.grantOf(c.query.Get("plan"))
+	of, err := z.grantsOf(c.query.Get("plan"))
 	if err != nil {
 		return nil, err
 	}
+	granted := of.likely
 	cost, err := c.cost(z.cost)
 	if err != nil {
 		return nil, err
@@ -163,6 +168,9 @@ func (z *runningZone) look(c *adminCall, key string) (*keyAnswer, error) {
 		Zone: z.name, keyText: newKeyText(key, len(key)), Plan: granted.plan, Limit: z.describe(),
 		Cost: cost, CostFrom: z.Cost.From, standing: *newStanding(p.decision),
 		Ban: p.ban(), Override: p.override(), Overrides: z.Overrides, Lately: z.lately(key),
+	}
+	if of.varying != nil {
+		answer.Assumed = describeOwn(granted.rule, granted.rule.Limit(), true)
 	}
 	if granted.others != nil {
 		others := peek{rule: granted.others.rule, key: key, cost: cost, sanctions: z.sanctions}
@@ -191,20 +199,20 @@ func (z *runningZone) lately(key string) *latelyAnswer {
 	return &latelyAnswer{Since: since, Requests: counts[topk.Requests].AtLeast, Refused: counts[topk.Refused].AtLeast}
 }
 
-// grantOf is the limit of a plan, or of requests that name none. Where it depends on the
-// request, it is the one that is written, or else one that goes with it.
-func (z *runningZone) grantOf(name string) (*grant, error) {
-	of := z.own
+// grantsOf are the limits of a plan, or of requests that name none. The likely one is the one
+// that is written, or else one that goes with it; there is one.
+func (z *runningZone) grantsOf(name string) (*grants, error) {
+	of := &z.own
 	if chosen, ok := z.plans[name]; ok {
-		of = chosen.grants
+		of = &chosen.grants
 	} else if name != "" {
 		return nil, adminError(badRequest, "zone %q has no plan %q; there are %q", z.name, name, slices.Sorted(maps.Keys(z.plans)))
 	} else if z.noPlan != nil {
-		of = z.noPlan.grants
+		of = &z.noPlan.grants
 	}
 	if of.likely == nil {
 		return nil, adminError(badRequest, "zone %q limits no requests of this plan; say which plan is meant: plan=..., one of %q",
 			z.name, slices.Sorted(maps.Keys(z.plans)))
 	}
-	return of.likely, nil
+	return of, nil
 }

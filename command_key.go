@@ -91,6 +91,9 @@ func (e *endpoint) get(zone string, query url.Values) error {
 	if k.Plan != "" {
 		rows = append(rows, []string{"plan", shellWord(k.Plan)})
 	}
+	if k.Assumed != "" {
+		rows = append(rows, []string{"assumed", k.Assumed})
+	}
 	rows = append(rows, []string{"state", k.state()}, []string{"used", fmt.Sprintf("%d of %d", k.Used, k.Quota)}, []string{"remaining", k.remains()})
 	if k.NextAfter > 0 {
 		rows = append(rows, []string{"more in", wait(k.NextAfter)})

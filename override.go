@@ -115,7 +115,7 @@ func (z *runningZone) planned(name string) (*store.Rule, store.Setting, error) {
 	case z.Plan == nil:
 		return nil, store.Setting{}, fmt.Errorf("zone %q has no plans: write a limit, such as 500/1m", z.name)
 	case p == nil:
-		_, err := z.grantOf(name)
+		_, err := z.grantsOf(name)
 		return nil, store.Setting{}, err
 	case p.unlimited:
 		return z.rules()[0], store.Setting{Kind: store.KindExempt, Note: "plan " + name}, nil

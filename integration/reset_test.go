@@ -7,7 +7,8 @@ import (
 )
 
 // TestResetOfUnmetLimits: after a reload a Caddy does not know which limits requests have
-// brought before it. A reset that may leave something says so and what to do, and that helps.
+// brought before it. A look at a key says which limit it is about. A reset that may leave
+// something says so and what to do, and that helps.
 func TestResetOfUnmetLimits(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store string) {
@@ -46,6 +47,14 @@ func TestResetOfUnmetLimits(t *testing.T) {
 		ask(http.StatusTooManyRequests)
 		s.mustLoad(strings.Replace(config, "respond ok", "respond new", 1))
 
+		var seen struct {
+			Used    int    `json:"used"`
+			Assumed string `json:"assumed"`
+		}
+		s.ask("/rate_limit/zones/brought/key?key=a", &seen)
+		if seen.Used != 0 || seen.Assumed != "sliding_window_log 1/1h" {
+			t.Errorf("the key is told to have used %d under %q", seen.Used, seen.Assumed)
+		}
 		if told := reset("brought"); !strings.Contains(told, "reset it again after its next request") {
 			t.Errorf("the reset says %q, want a warning", told)
 		}
