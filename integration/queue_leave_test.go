@@ -152,3 +152,30 @@ func TestLeaversOfAFleet(t *testing.T) {
 		s.sound(t)
 	}
 }
+
+// TestFleetGetsTurnsBack: clients leave two Caddys, in which they wait by turns. Neither Caddy
+// can give a turn back while the other has a later one, so they try again, until all turns but
+// that of the one who stays are back.
+func TestFleetGetsTurnsBack(t *testing.T) {
+	t.Parallel()
+	both := startPair(t, caddyfile("", limited("queue", "algorithm leaky_bucket 1/1h\nmode queue\nburst 1000", redis(redistest.Start(t).Addr()), "respond ok")))
+	client := newClient(t, "")
+	if a := both[0].get(client, "/queue"); a.status != http.StatusOK {
+		t.Fatalf("status %d", a.status)
+	}
+	stays := both[1].begin("/queue")
+	both[0].awaitLeft(client, "queue", 998)
+	var c crowd
+	for i := range 12 {
+		c.leave = append(c.leave, both[i%2].begin("/queue"))
+		both[0].awaitLeft(client, "queue", int64(997-i))
+	}
+	c.disperse()
+	both[0].awaitLeft(client, "queue", 998)
+	if stays.over() {
+		t.Errorf("the one who stays was answered: %+v, %v", stays.answer, stays.err)
+	}
+	for _, s := range both {
+		s.sound(t)
+	}
+}
