@@ -89,7 +89,7 @@ func TestFloodOfKeysIntoAFullRedis(t *testing.T) {
 			f.ask(f.servers[n%2], z, known, phase, n)
 		}
 	})
-	f.set("maxmemory", strconv.Itoa(f.memory()+256<<10))
+	f.redis.Configure("maxmemory", strconv.Itoa(f.memory()+256<<10))
 	stop := f.flood()
 	waitFor(t, "Redis to be full", func() bool {
 		return strings.Contains(f.redis.Admin().Info(context.Background(), "errorstats").Val(), "errorstat_OOM:")
@@ -99,7 +99,7 @@ func TestFloodOfKeysIntoAFullRedis(t *testing.T) {
 	}
 
 	f.askAll(flickering, usedUp, known, fresh)
-	f.set("maxmemory", "1") // from here on no buffer that Redis frees makes room
+	f.redis.Configure("maxmemory", "1") // from here on no buffer that Redis frees makes room
 	f.askAll(full, usedUp, known, fresh)
 	stop()
 	f.each(func(z fullZone, n int) {
@@ -115,7 +115,7 @@ func TestFloodOfKeysIntoAFullRedis(t *testing.T) {
 
 	f.t.Logf("at the upstream: %v", f.arrived)
 
-	f.set("maxmemory", "0")
+	f.redis.Configure("maxmemory", "0")
 	f.askAll(full, known, fresh)
 	f.each(func(z fullZone, n int) {
 		for _, sort := range []string{known, fresh} {
@@ -252,14 +252,6 @@ func (f *fullFleet) flood() (stop func()) {
 	})
 	f.t.Cleanup(stop)
 	return stop
-}
-
-// set changes an option of Redis.
-func (f *fullFleet) set(option, value string) {
-	f.t.Helper()
-	if err := f.redis.Admin().ConfigSet(context.Background(), option, value).Err(); err != nil {
-		f.t.Fatal(err)
-	}
 }
 
 // memory is how much Redis uses.

@@ -111,7 +111,7 @@ func TestLateChargesWhileRedisIsAway(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := redistest.Start(t, redistest.WithArgs("--appendonly", "yes")) // it comes back with its counts
+			server := redistest.Start(t, redistest.WithPersistence()) // it comes back with its counts
 			b := startBackend(t, late)
 			config := lateSite(redis(server.Addr()))
 			s := startCaddy(t, config, b.variable())

@@ -18,9 +18,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// remembering is a Redis that comes back with what it had.
-func remembering() redistest.Option { return redistest.WithArgs("--appendonly", "yes") }
-
 // chargeAll charges n keys of a rule, and returns how to correct that.
 func chargeAll(t *testing.T, s *redisstore.Store, rule *store.Rule, n int) (charged []store.Correction) {
 	t.Helper()
@@ -49,7 +46,7 @@ func TestCorrectionsWaitForRedis(t *testing.T) {
 		"frozen": {(*redistest.Server).Freeze, (*redistest.Server).Thaw, redisstore.SettleBatch},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server := redistest.Start(t, remembering())
+			server := redistest.Start(t, redistest.WithPersistence())
 			s := open(t, redisstore.Options{Address: server.Addr(), Timeout: time.Second})
 			w := newOnce(t, s)
 			charged := chargeAll(t, s, w.late, 250)
@@ -93,7 +90,7 @@ func lends(a algorithms.Algorithm) bool {
 func TestCorrectionsComeTooLate(t *testing.T) {
 	t.Parallel()
 	const short = 300 * time.Millisecond
-	server := redistest.Start(t, remembering())
+	server := redistest.Start(t, redistest.WithPersistence())
 	s := open(t, redisstore.Options{Address: server.Addr()})
 	var all, gone []store.Correction
 	for _, name := range algorithms.Names() {
@@ -146,7 +143,7 @@ func TestCorrectionsOutliveTheStore(t *testing.T) {
 		"frozen": {(*redistest.Server).Freeze, (*redistest.Server).Thaw},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server := redistest.Start(t, remembering())
+			server := redistest.Start(t, redistest.WithPersistence())
 			s := open(t, redisstore.Options{Address: server.Addr(), Timeout: time.Second, Ends: func() bool { return false }})
 			w := newOnce(t, s)
 			charged := chargeAll(t, s, w.late, 250)
@@ -181,7 +178,7 @@ func TestCorrectionsOutliveTheStore(t *testing.T) {
 // Where it does not come back, the log says how much was lost.
 func TestCloseSendsWhatWaits(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t, remembering())
+	server := redistest.Start(t, redistest.WithPersistence())
 	core, logs := observer.New(zap.WarnLevel)
 	for _, back := range []bool{true, false} {
 		s := open(t, redisstore.Options{Address: server.Addr(), Logger: func() *zap.Logger { return zap.New(core) }})

@@ -36,13 +36,6 @@ func TestSharedCallsOfAFullRedis(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = memory.Close() })
 	s.Beat() // its key is there from now on
-	set := func(option, value string) {
-		t.Helper()
-		if err := admin.ConfigSet(ctx, option, value).Err(); err != nil {
-			t.Fatal(err)
-		}
-	}
-
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -58,8 +51,8 @@ func TestSharedCallsOfAFullRedis(t *testing.T) {
 	var charged, uncharged, refused [states]int
 	for round := range rounds {
 		if round%10 == 0 {
-			set("maxmemory", "0")
-			set("min-replicas-to-write", "0")
+			server.Configure("maxmemory", "0")
+			server.Configure("min-replicas-to-write", "0")
 			now += random.Int64N(400_000)
 			if err := admin.Set(ctx, clock, now, 0).Err(); err != nil {
 				t.Fatal(err)
@@ -67,9 +60,9 @@ func TestSharedCallsOfAFullRedis(t *testing.T) {
 			state = random.IntN(states)
 			switch state {
 			case full:
-				set("maxmemory", "1")
+				server.Configure("maxmemory", "1")
 			case unable:
-				set("min-replicas-to-write", "1")
+				server.Configure("min-replicas-to-write", "1")
 			}
 		}
 		clear(keys)

@@ -168,9 +168,7 @@ func TestClusterDown(t *testing.T) {
 	until(t, func() bool { return attempt(s, rule) == nil })
 	ctx := context.Background()
 	for _, node := range c.Nodes() {
-		if err := node.Admin().ConfigSet(ctx, "cluster-require-full-coverage", "yes").Err(); err != nil {
-			t.Fatal(err)
-		}
+		node.Configure("cluster-require-full-coverage", "yes")
 	}
 	dead := c.Nodes()[0]
 	if dead == c.MasterOf(s.Key(rule, "client")) {

@@ -40,7 +40,7 @@ func TestKinds(t *testing.T) {
 			redisstore.KindAuth,
 			[]redistest.Option{redistest.WithPassword("s3cret")},
 			redisstore.Options{Password: "s3cret"},
-			func(s *redistest.Server) { set(t, s, "requirepass", "other"); disconnect(t, s) },
+			func(s *redistest.Server) { s.Configure("requirepass", "other"); disconnect(t, s) },
 			nil,
 		},
 		{

@@ -33,7 +33,7 @@ func TestFullCluster(t *testing.T) {
 		take(t, s, many, key(n), 1)
 	}
 	for _, node := range c.Nodes() {
-		fill(t, node)
+		fill(node)
 	}
 	ask := func(checks ...store.Check) ([]algorithms.Decision, error) {
 		d := make([]algorithms.Decision, len(checks))

@@ -17,17 +17,9 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// set changes an option of a server.
-func set(t testing.TB, server *redistest.Server, option, value string) {
-	t.Helper()
-	if err := server.Admin().ConfigSet(context.Background(), option, value).Err(); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // fill makes a Redis full, and drain gives it memory again.
-func fill(t testing.TB, server *redistest.Server)  { set(t, server, "maxmemory", "1") }
-func drain(t testing.TB, server *redistest.Server) { set(t, server, "maxmemory", "0") }
+func fill(server *redistest.Server)  { server.Configure("maxmemory", "1") }
+func drain(server *redistest.Server) { server.Configure("maxmemory", "0") }
 
 // limited is a server whose only user has the rights that the README names, and a store that
 // asks it each time.
@@ -73,8 +65,8 @@ func TestFullRedisDecides(t *testing.T) {
 			_, fixed := a.(algorithms.Counter)
 			take(t, s, rule, "used up", 5)
 			take(t, s, rule, "known", 2)
-			fill(t, server)
-			defer drain(t, server)
+			fill(server)
+			defer drain(server)
 			for range 20 { // more than would open the breaker
 				if d := take(t, s, rule, "used up", 1); d.Allowed {
 					t.Fatal("the limit is exceeded")
@@ -105,7 +97,7 @@ func TestFullRedisDecides(t *testing.T) {
 					t.Errorf("the state lives for %v and is worth something for %v", ttl, d.ResetAfter)
 				}
 			}
-			drain(t, server)
+			drain(server)
 			if d := take(t, s, rule, "new", 1); d.Remaining != 4 {
 				t.Errorf("with memory again: %+v", d)
 			}
@@ -131,23 +123,23 @@ func TestFullRedisKeepsLogs(t *testing.T) {
 		setNow(now)
 	}
 	take(t, s, other, "client", 1)
-	fill(t, server)
+	fill(server)
 	if _, err := try(s, rule, "new", 1); !errors.Is(err, store.ErrFull) {
 		t.Fatalf("a new key met %v", err)
 	}
-	defer drain(t, server) // the clock is a key
-	drain(t, server)
+	defer drain(server) // the clock is a key
+	drain(server)
 	setNow(now + 200_000) // the first has expired
-	fill(t, server)
+	fill(server)
 	if d := take(t, s, rule, "client", 1); !d.Allowed || d.Remaining != 0 {
 		t.Errorf("in the place of what has expired: %+v", d)
 	}
 	if d := take(t, s, rule, "client", 1); d.Allowed {
 		t.Error("the limit is exceeded")
 	}
-	drain(t, server)
+	drain(server)
 	setNow(now + 500_000)
-	fill(t, server)
+	fill(server)
 	var d [2]algorithms.Decision
 	checks := []store.Check{{Rule: rule, Key: "client", Cost: 1}, {Rule: other, Key: "client", Cost: 1}}
 	if err := s.Take(context.Background(), checks, d[:]); err != nil || !d[0].Allowed || d[1].Remaining != 98 {
@@ -173,8 +165,8 @@ func TestFullRedisTakesCorrections(t *testing.T) {
 			if err := s.Take(context.Background(), []store.Check{check}, d[:]); err != nil {
 				t.Fatal(err)
 			}
-			fill(t, server)
-			defer drain(t, server)
+			fill(server)
+			defer drain(server)
 			want := int64(5)
 			s.Settle(store.Correction{Check: check, At: d[0].Booked(), Turn: d[0].Turn(), Delta: -3})
 			s.Settled()
@@ -198,7 +190,7 @@ func TestFullRedisRenewsLeases(t *testing.T) {
 	rule := storetest.Rule(t, "zone", "concurrency", algorithms.Limit{Events: 1, Lease: time.Second})
 	key := s.Key(rule, "client")
 	take(t, s, rule, "client", 1)
-	fill(t, server)
+	fill(server)
 	end := func() float64 {
 		scores := server.Admin().ZRangeWithScores(context.Background(), key, 0, -1).Val()
 		if len(scores) != 1 {
@@ -236,7 +228,7 @@ func TestFullRedisBans(t *testing.T) {
 			ask(key)
 		}
 	}
-	fill(t, server)
+	fill(server)
 	for range 5 {
 		if d := ask("banned"); d.Allowed || !d.Banned {
 			t.Fatalf("the ban does not hold: %+v", d)
@@ -268,8 +260,8 @@ func TestUnwritableRedisRefuses(t *testing.T) {
 			func(s *redistest.Server) { s.Admin().ReplicaOf(ctx, "NO", "ONE") },
 		},
 		redisstore.KindOther: {
-			func(s *redistest.Server) { set(t, s, "min-replicas-to-write", "1") },
-			func(s *redistest.Server) { set(t, s, "min-replicas-to-write", "0") },
+			func(s *redistest.Server) { s.Configure("min-replicas-to-write", "1") },
+			func(s *redistest.Server) { s.Configure("min-replicas-to-write", "0") },
 		},
 	} {
 		t.Run(kind, func(t *testing.T) {

@@ -112,7 +112,7 @@ func (n *isolated) knows(addresses ...string) {
 func TestIsolatedMaster(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, 3, 1)
-	replaceNone(t, c)
+	replaceNone(c)
 	old := newIsolated(t)
 	well, lost := c.Nodes()[0], c.Nodes()[2]
 	old.knows(old.Addr().String(), c.Nodes()[1].Addr(), lost.Addr())

@@ -26,11 +26,8 @@ func crowd(t *testing.T, server *redistest.Server) (check func()) {
 		margin = 200 << 10 // for what one call may add
 	)
 	most := memory(t, server, "used_memory") + room
-	for option, value := range map[string]string{"maxmemory": strconv.Itoa(most), "maxmemory-policy": "noeviction"} {
-		if err := server.Admin().ConfigSet(context.Background(), option, value).Err(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	server.Configure("maxmemory-policy", "noeviction")
+	server.Configure("maxmemory", strconv.Itoa(most))
 	return func() {
 		t.Helper()
 		// What connections take is not the keys'.

@@ -24,11 +24,6 @@ import (
 func TestCorrectionsThatFail(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	set := func(server *redistest.Server, option, value string) {
-		if err := server.Admin().ConfigSet(ctx, option, value).Err(); err != nil {
-			t.Errorf("%s %s: %v", option, value, err)
-		}
-	}
 	user := redisstore.Options{Username: "limiter", Password: "s3cret"}
 	rights := func(more ...string) redistest.Option {
 		return redistest.WithUser("limiter", "s3cret", append(leastACL(t), more...)...)
@@ -48,12 +43,12 @@ func TestCorrectionsThatFail(t *testing.T) {
 		count       int  // what Redis counts in the end of 5 that were charged, less a refund of 2
 		events      int  // and of 5 with a late cost of 3
 	}{
-		{name: "dead", server: redistest.WithArgs("--appendonly", "yes"), breaks: (*redistest.Server).Kill, fix: (*redistest.Server).Restart, again: true, count: 3, events: 8},
+		{name: "dead", server: redistest.WithPersistence(), breaks: (*redistest.Server).Kill, fix: (*redistest.Server).Restart, again: true, count: 3, events: 8},
 		{name: "frozen", breaks: (*redistest.Server).Freeze, fix: (*redistest.Server).Thaw, count: 3, events: 8},
 		{
 			name:   "out of memory",
-			breaks: func(s *redistest.Server) { set(s, "maxmemory", "1") },
-			fix:    func(s *redistest.Server) { set(s, "maxmemory", "0") },
+			breaks: func(s *redistest.Server) { s.Configure("maxmemory", "1") },
+			fix:    func(s *redistest.Server) { s.Configure("maxmemory", "0") },
 			again:  true, count: 3, events: 8,
 		},
 		{
@@ -71,14 +66,14 @@ func TestCorrectionsThatFail(t *testing.T) {
 		},
 		{
 			name:   "no replicas",
-			breaks: func(s *redistest.Server) { set(s, "min-replicas-to-write", "1") },
-			fix:    func(s *redistest.Server) { set(s, "min-replicas-to-write", "0") },
+			breaks: func(s *redistest.Server) { s.Configure("min-replicas-to-write", "1") },
+			fix:    func(s *redistest.Server) { s.Configure("min-replicas-to-write", "0") },
 			again:  true, count: 3, events: 8,
 		},
 		{
 			name:   "disk full",
 			breaks: func(s *redistest.Server) { failToSave(t, s) },
-			fix:    func(s *redistest.Server) { set(s, "stop-writes-on-bgsave-error", "no") },
+			fix:    func(s *redistest.Server) { s.Configure("stop-writes-on-bgsave-error", "no") },
 			again:  true, count: 3, events: 8,
 		},
 		{
@@ -89,8 +84,8 @@ func TestCorrectionsThatFail(t *testing.T) {
 		},
 		{
 			name: "another password", server: redistest.WithPassword("s3cret"), options: redisstore.Options{Password: "s3cret"},
-			breaks: func(s *redistest.Server) { set(s, "requirepass", "other"); disconnect(t, s) },
-			fix:    func(s *redistest.Server) { set(s, "requirepass", "s3cret") },
+			breaks: func(s *redistest.Server) { s.Configure("requirepass", "other"); disconnect(t, s) },
+			fix:    func(s *redistest.Server) { s.Configure("requirepass", "s3cret") },
 			again:  true, count: 3, events: 8,
 		},
 		{
@@ -171,9 +166,7 @@ func failToSave(t *testing.T, server *redistest.Server) {
 	if err := os.Mkdir(filepath.Join(dir, "dump.rdb"), 0o700); err != nil { // a file cannot take its place
 		t.Error(err)
 	}
-	if err := server.Admin().ConfigSet(ctx, "save", "3600 1").Err(); err != nil {
-		t.Error(err)
-	}
+	server.Configure("save", "3600 1")
 	if err := server.Admin().BgSave(ctx).Err(); err != nil {
 		t.Error(err)
 	}

@@ -53,6 +53,10 @@ func WithClusterMode() Option {
 	}
 }
 
+// WithPersistence makes the server come back from Kill and Restart with all that it has answered.
+// By default Redis puts off what it writes while the disk is busy, and would lose that.
+func WithPersistence() Option { return WithArgs("--appendonly", "yes", "--appendfsync", "always") }
+
 // WithArgs passes arguments on to redis-server, such as "--maxmemory", "2mb".
 // They come last, so they win over those of this package. Passwords belong in
 // WithPassword, where the admin client learns them.

@@ -153,6 +153,14 @@ func (s *Server) Socket() string { return filepath.Join(s.dir, "s") }
 // survives Restart, and is closed with the test. It connects on first use.
 func (s *Server) Admin() *redis.Client { return s.admin }
 
+// Configure changes an option of the running server.
+func (s *Server) Configure(option, value string) {
+	s.t.Helper()
+	if err := s.admin.ConfigSet(context.Background(), option, value).Err(); err != nil {
+		s.t.Errorf("setting %s of a %s to %q: %v", option, program, value, err)
+	}
+}
+
 // Pid returns the process id of the server started last, which Kill may have
 // ended since.
 func (s *Server) Pid() int { return s.current().pid() }
