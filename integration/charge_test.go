@@ -122,7 +122,7 @@ func TestChargeOnResponse(t *testing.T) {
 				awaitLeft(t, s, what, name, 100-e.costs)
 			}
 		}
-		conn, status := upgrade(t, s)
+		conn, status := s.upgrade(t)
 		if status != http.StatusSwitchingProtocols {
 			t.Errorf("upgrade: status %d", status)
 		}

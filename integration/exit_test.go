@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -31,18 +30,32 @@ func echoing(b *backend, w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(conn, buffered)
 }
 
-// upgraded opens a connection through Caddy and has it upgraded.
-func (s *server) upgraded(t *testing.T) net.Conn {
+// upgrade asks for a WebSocket. The connection stays open until the test ends.
+func (s *server) upgrade(t *testing.T) (net.Conn, int) {
 	t.Helper()
 	conn, err := net.Dial("tcp", s.address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	_, _ = fmt.Fprint(conn, "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
-	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil || answer.StatusCode != http.StatusSwitchingProtocols {
-		t.Fatalf("no upgrade: %v, %v", answer, err)
+	_, err = io.WriteString(conn, "GET /socket HTTP/1.1\r\nHost: "+s.address+"\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn, response.StatusCode
+}
+
+// upgraded is upgrade where that has to work.
+func (s *server) upgraded(t *testing.T) net.Conn {
+	t.Helper()
+	conn, status := s.upgrade(t)
+	if status != http.StatusSwitchingProtocols {
+		t.Fatalf("no upgrade: status %d", status)
 	}
 	return conn
 }

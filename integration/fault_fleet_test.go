@@ -10,15 +10,16 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/deep"
 )
 
-const (
-	// faultLimit is what a client may ever have of /allow and of /deny.
-	faultLimit = 500
+// faultLimit is what a client may ever have of /allow and of /deny. Under each fault all of it
+// is asked for in the end.
+var faultLimit = deep.Steps(300, 500)
 
-	// localLimit is what a client may have of /local in each second.
-	localLimit = 10
-)
+// localLimit is what a client may have of /local in each second.
+const localLimit = 10
 
 // policies are the routes of a fleet, one for each on_store_error.
 var policies = []string{"allow", "deny", "local"}

@@ -1,7 +1,6 @@
 package integration_test
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"net"
@@ -138,7 +137,7 @@ var recipes = map[string]struct {
 	"WebSockets": {test: func(t *testing.T, s *server, _ *backend) {
 		var open []net.Conn
 		for i := range 6 {
-			conn, status := upgrade(t, s)
+			conn, status := s.upgrade(t)
 			if want := map[bool]int{true: 101, false: 429}[i < 5]; status != want {
 				t.Fatalf("connection %d: status %d, want %d", i+1, status, want)
 			}
@@ -147,7 +146,7 @@ var recipes = map[string]struct {
 		expect(t, s, ask{path: "/", want: "200*10"})
 		open[0].Close()
 		waitFor(t, "the place of a connection that was closed", func() bool {
-			conn, status := upgrade(t, s)
+			conn, status := s.upgrade(t)
 			if status != 101 {
 				conn.Close()
 			}
@@ -379,24 +378,4 @@ func occupy(t *testing.T, s *server, b *backend, until int, path string) {
 		go func() { _, _ = send(client, s.url(path), "X-Gate", "full") }()
 	}
 	b.awaitInside(t, until)
-}
-
-// upgrade asks for a WebSocket. The connection stays open until the test ends.
-func upgrade(t *testing.T, s *server) (net.Conn, int) {
-	t.Helper()
-	conn, err := net.Dial("tcp", s.address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	_, err = io.WriteString(conn, "GET /socket HTTP/1.1\r\nHost: "+s.address+"\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
-		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return conn, response.StatusCode
 }
