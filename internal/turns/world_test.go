@@ -1,0 +1,108 @@
+package turns
+
+import (
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/memorystore"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// width is how long a turn of cost 1 is.
+const width = 100 * time.Millisecond
+
+// world is a queue in a real store, by the clock of a bubble.
+type world struct {
+	*testing.T
+	random *rand.Rand
+	store  *memorystore.Store
+	rule   *store.Rule
+	burst  int64
+}
+
+func newWorld(t *testing.T, seed uint64, burst int64) *world {
+	s, err := memorystore.New(memorystore.Options{Now: func() int64 { return time.Now().UnixMicro() }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule, err := store.NewRule("zone", algorithms.LeakyBucket{}, algorithms.Limit{
+		Events: int64(time.Second / width), Window: time.Second, Burst: burst, Mode: algorithms.ModeQueue,
+	}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &world{t, rand.New(rand.NewPCG(seed, seed)), s, rule, burst} //nolint:gosec // no secret
+}
+
+func (w *world) ask(cost int64) algorithms.Decision {
+	decisions := make([]algorithms.Decision, 1)
+	if err := w.store.Take(w.Context(), []store.Check{{Rule: w.rule, Key: "key", Cost: cost}}, decisions); err != nil {
+		w.Fatal(err)
+	}
+	return decisions[0]
+}
+
+// end is when all turns of the queue are over, on its clock.
+func (w *world) end() int64 {
+	d := w.ask(0)
+	return d.At + d.ResetAfter.Microseconds()
+}
+
+func (w *world) turn(cost int64, d *algorithms.Decision) *Turn {
+	return &Turn{
+		Queue: Queue{State: w.rule.ID(), Key: "key"}, Cost: cost, At: d.Turn(), Wait: d.Delay,
+		Return: func(at int64, told func(bool)) {
+			w.store.Settle(store.Correction{
+				Check: store.Check{Rule: w.rule, Key: "key", Cost: cost}, At: d.Booked(), Turn: at, Delta: -cost, Told: told,
+			})
+		},
+	}
+}
+
+func (w *world) sleep(most time.Duration) {
+	time.Sleep(time.Duration(w.random.Int64N(most.Microseconds())) * time.Microsecond)
+	synctest.Wait()
+}
+
+// open is a store that stays open.
+func open() func() { return func() {} }
+
+// kept is how many queues and spare turns are kept.
+func (q *Queues) kept() (queues, spare int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.queues), q.spare
+}
+
+// nothing fails the test if anything is kept.
+func (q *Queues) nothing(t *testing.T) {
+	t.Helper()
+	synctest.Wait()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.queues) != 0 || q.spare != 0 || len(q.returns) != 0 || q.busy {
+		t.Errorf("left over: %d queues, %d spare turns, %d returns, %v", len(q.queues), q.spare, len(q.returns), q.busy)
+	}
+}
+
+// request is somebody who waits.
+type request struct {
+	waiter  *Waiter
+	process *Queues
+	cost    int64
+	own     int64 // the turn that the queue gave to it
+	planned int64 // the turn that it has by the model
+}
+
+// came reports whether the turn has come.
+func (r *request) came() bool {
+	select {
+	case <-r.waiter.Came():
+		return true
+	default:
+		return false
+	}
+}
