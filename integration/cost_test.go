@@ -13,6 +13,7 @@ import (
 // take Redis no longer than others. So the limit of another zone, whose client is used up,
 // lets nothing pass while they are decided.
 func TestRequestsOfAnyCostHoldUpNobody(t *testing.T) {
+	t.Parallel()
 	redisServer := redistest.Start(t)
 	s := startCaddy(t, caddyfile("", `
 		rate_limit {
