@@ -2,8 +2,8 @@ package redisstore_test
 
 import (
 	"context"
-	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,16 +17,21 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-var evalshaCalls = regexp.MustCompile(`cmdstat_evalsha:calls=(\d+)`)
-
 // calls is how many script calls the server has had.
 func calls(t *testing.T, server *redistest.Server) int {
 	t.Helper()
-	match := evalshaCalls.FindStringSubmatch(server.Admin().Info(context.Background(), "commandstats").Val())
-	if match == nil {
+	return callsOf(t, server.Admin().Info(context.Background(), "commandstats").Val(), "evalsha")
+}
+
+// callsOf reads how often a command was called.
+func callsOf(t *testing.T, stats, command string) int {
+	t.Helper()
+	_, text, found := strings.Cut(stats, "cmdstat_"+command+":calls=")
+	if !found {
 		return 0
 	}
-	n, err := strconv.Atoi(match[1])
+	text, _, _ = strings.Cut(text, ",")
+	n, err := strconv.Atoi(text)
 	if err != nil {
 		t.Fatal(err)
 	}
