@@ -9,6 +9,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/option"
 )
 
 // Amount is a number, or a placeholder that has one for each request: in JSON `100`,
@@ -153,7 +155,7 @@ func varied(d *caddyfile.Dispenser) (placeholder string, more bool) {
 }
 
 // amount takes a number, or a placeholder and perhaps the number to fall back to.
-func amount(d *caddyfile.Dispenser, read func(*int64) parser, to *Amount) parser {
+func amount(d *caddyfile.Dispenser, read func(*int64) option.Parser, to *Amount) option.Parser {
 	return func() (string, error) {
 		placeholder, more := varied(d)
 		*to = Amount{From: placeholder, Fallback: more}

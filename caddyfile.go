@@ -9,6 +9,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/option"
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
 )
 
@@ -62,10 +63,10 @@ func parseDirective(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error)
 		return nil, h.ArgErr()
 	}
 	known := handlerOptions(handler, h.Dispenser)
-	known["distributed"] = option{parse: parseDistributed(h.Dispenser, &handler.Distributed)}
-	known["storage"] = option{parse: parseStorage(h.Dispenser, &handler.Storage)}
-	known["zone"] = option{repeats: true, parse: func() (string, error) { return "", parseZone(h, handler) }}
-	if err := parseBlock(h.Dispenser, "rate_limit", "", known); err != nil {
+	known["distributed"] = option.Option{Parse: parseDistributed(h.Dispenser, &handler.Distributed)}
+	known["storage"] = option.Option{Parse: parseStorage(h.Dispenser, &handler.Storage)}
+	known["zone"] = option.Option{Repeats: true, Parse: func() (string, error) { return "", parseZone(h, handler) }}
+	if err := option.Block(h.Dispenser, "rate_limit", "", known); err != nil {
 		return nil, err
 	}
 	if defaults, ok := h.Option("rate_limit").(*Handler); ok {
@@ -85,8 +86,8 @@ func parseGlobalOption(d *caddyfile.Dispenser, existing any) (any, error) {
 		return nil, d.ArgErr()
 	}
 	known := handlerOptions(defaults, d)
-	known["zone"] = option{refused: "zones belong in the rate_limit directive"}
-	return defaults, parseBlock(d, "rate_limit", "", known)
+	known["zone"] = option.Option{Refused: "zones belong in the rate_limit directive"}
+	return defaults, option.Block(d, "rate_limit", "", known)
 }
 
 // inherit fills in what h does not say.
@@ -129,25 +130,25 @@ func (h *Handler) inherit(defaults *Handler) {
 	}
 }
 
-func handlerOptions(h *Handler, d *caddyfile.Dispenser) map[string]option {
-	return map[string]option{
-		"store":           {parse: func() (string, error) { return parseStore(h, d) }},
-		"on_store_error":  {parse: text(d, &h.OnStoreError)},
-		"instances":       {parse: optional(&h.Instances, func(n *int) parser { return integer(d, "instances", n) })},
-		"headers":         {parse: texts(d, &h.Headers)},
-		"header_name":     {repeats: true, parse: headerName(d, &h.HeaderNames)},
-		"on_limit":        {parse: text(d, &h.OnLimit)},
-		"status":          {parse: integer(d, "status", &h.Status)},
-		"log":             {parse: text(d, &h.Log)},
-		"log_key":         {parse: boolean(d, "log_key", &h.LogKey)},
-		"jitter":          {parse: optional(&h.Jitter, func(f *float64) parser { return fraction(d, "jitter percentage", f) })},
-		"sweep_interval":  {label: "sweep interval", parse: sweepInterval(d, &h.SweepInterval)},
-		"disable_metrics": {parse: boolean(d, "disable_metrics", &h.DisableMetrics)},
+func handlerOptions(h *Handler, d *caddyfile.Dispenser) map[string]option.Option {
+	return map[string]option.Option{
+		"store":           {Parse: func() (string, error) { return parseStore(h, d) }},
+		"on_store_error":  {Parse: option.Text(d, &h.OnStoreError)},
+		"instances":       {Parse: option.Optional(&h.Instances, func(n *int) option.Parser { return option.Integer(d, "instances", n) })},
+		"headers":         {Parse: option.Texts(d, &h.Headers)},
+		"header_name":     {Repeats: true, Parse: headerName(d, &h.HeaderNames)},
+		"on_limit":        {Parse: option.Text(d, &h.OnLimit)},
+		"status":          {Parse: option.Integer(d, "status", &h.Status)},
+		"log":             {Parse: option.Text(d, &h.Log)},
+		"log_key":         {Parse: option.Boolean(d, "log_key", &h.LogKey)},
+		"jitter":          {Parse: option.Optional(&h.Jitter, func(f *float64) option.Parser { return option.Fraction(d, "jitter percentage", f) })},
+		"sweep_interval":  {Label: "sweep interval", Parse: sweepInterval(d, &h.SweepInterval)},
+		"disable_metrics": {Parse: option.Boolean(d, "disable_metrics", &h.DisableMetrics)},
 	}
 }
 
 // headerName reads a field and the name it is to have instead.
-func headerName(d *caddyfile.Dispenser, to *map[string]string) parser {
+func headerName(d *caddyfile.Dispenser, to *map[string]string) option.Parser {
 	return func() (string, error) {
 		var field, name string
 		if !d.AllArgs(&field, &name) {
@@ -165,8 +166,8 @@ func headerName(d *caddyfile.Dispenser, to *map[string]string) parser {
 }
 
 // sweepInterval writes the default out, so that a 0 overrides the global option.
-func sweepInterval(d *caddyfile.Dispenser, to *caddy.Duration) parser {
-	read := duration(d, "sweep interval", to)
+func sweepInterval(d *caddyfile.Dispenser, to *caddy.Duration) option.Parser {
+	read := option.Duration(d, "sweep interval", to)
 	return func() (string, error) {
 		shown, err := read()
 		if *to == 0 {

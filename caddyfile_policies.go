@@ -15,6 +15,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/option"
 )
 
 // policyOptions are those of a zone that say for whom its limit holds, and when it counts:
@@ -41,25 +42,25 @@ import (
 //	reserve       <percent> {
 //	    match <like match of a zone>
 //	}
-func policyOptions(h httpcaddyfile.Helper, z *Zone) map[string]option {
+func policyOptions(h httpcaddyfile.Helper, z *Zone) map[string]option.Option {
 	d := h.Dispenser
-	return map[string]option{
-		"plan":          {parse: func() (string, error) { return parsePlans(d, z) }},
-		"missing_key":   {parse: func() (string, error) { return parseRejecting(d, "missing_key", &z.MissingKey, &z.MissingKeyStatus) }},
-		"raw_values":    {parse: flag(d, "raw_values", &z.RawValues)},
-		"invalid_limit": {parse: integer(d, "invalid_limit", &z.InvalidLimit)},
-		"repeated_values": {parse: func() (string, error) {
+	return map[string]option.Option{
+		"plan":          {Parse: func() (string, error) { return parsePlans(d, z) }},
+		"missing_key":   {Parse: func() (string, error) { return parseRejecting(d, "missing_key", &z.MissingKey, &z.MissingKeyStatus) }},
+		"raw_values":    {Parse: flag(d, "raw_values", &z.RawValues)},
+		"invalid_limit": {Parse: option.Integer(d, "invalid_limit", &z.InvalidLimit)},
+		"repeated_values": {Parse: func() (string, error) {
 			return parseRejecting(d, "repeated_values", &z.RepeatedValues, &z.RepeatedValuesStatus)
 		}},
-		"exempt":      {repeats: true, parse: clients(h, "exempt", &z.ExemptRaw)},
-		"block":       {repeats: true, parse: func() (string, error) { return parseBlocked(h, z) }},
-		"charge":      {parse: func() (string, error) { return parseCharge(d, z) }},
-		"cost_header": {parse: func() (string, error) { return parseCostHeader(d, z) }},
-		"overrides":   {parse: flag(d, "overrides", &z.Overrides)},
-		"ban":         {parse: func() (string, error) { return parseBan(d, z) }},
-		"dry_run":     {parse: flag(d, "dry_run", &z.DryRun)},
-		"enforce":     {parse: optional(&z.Enforce, func(to *float64) parser { return percent(d, "enforce", to) })},
-		"reserve":     {parse: func() (string, error) { return parseReserve(h, z) }},
+		"exempt":      {Repeats: true, Parse: clients(h, "exempt", &z.ExemptRaw)},
+		"block":       {Repeats: true, Parse: func() (string, error) { return parseBlocked(h, z) }},
+		"charge":      {Parse: func() (string, error) { return parseCharge(d, z) }},
+		"cost_header": {Parse: func() (string, error) { return parseCostHeader(d, z) }},
+		"overrides":   {Parse: flag(d, "overrides", &z.Overrides)},
+		"ban":         {Parse: func() (string, error) { return parseBan(d, z) }},
+		"dry_run":     {Parse: flag(d, "dry_run", &z.DryRun)},
+		"enforce":     {Parse: option.Optional(&z.Enforce, func(to *float64) option.Parser { return percent(d, "enforce", to) })},
+		"reserve":     {Parse: func() (string, error) { return parseReserve(h, z) }},
 	}
 }
 
@@ -115,11 +116,11 @@ func parsePlan(d *caddyfile.Dispenser, p *Plan) error {
 	known := limitOptions(d, &p.Limit)
 	for name := range seen {
 		if o, ok := known[name]; ok {
-			known[name] = option{refused: fmt.Sprintf("plan %s already specified", name), parse: o.parse}
+			known[name] = option.Option{Refused: fmt.Sprintf("plan %s already specified", name), Parse: o.Parse}
 		}
 	}
 	inBlock := opensBlock(d)
-	if err := parseBlock(d, "plan", "plan ", known); err != nil {
+	if err := option.Block(d, "plan", "plan ", known); err != nil {
 		return err
 	}
 	if len(line) == 0 && !inBlock {
@@ -138,7 +139,7 @@ func parsePlanLine(d *caddyfile.Dispenser, line caddyfile.Segment, p *Plan, seen
 		return d.Err("plan: unlimited excludes all other options")
 	}
 	known := limitOptions(d, &p.Limit)
-	if len(line) > 0 && known[line[0].Text].parse == nil && !strings.Contains(line[0].Text, "/") {
+	if len(line) > 0 && known[line[0].Text].Parse == nil && !strings.Contains(line[0].Text, "/") {
 		if _, err := algorithms.Get(line[0].Text); err != nil {
 			return d.WrapErr(fmt.Errorf("plan: %w", err))
 		}
@@ -154,7 +155,7 @@ func parsePlanLine(d *caddyfile.Dispenser, line caddyfile.Segment, p *Plan, seen
 	}
 	for len(line) > 0 {
 		end := 1
-		for end < len(line) && known[line[end].Text].parse == nil {
+		for end < len(line) && known[line[end].Text].Parse == nil {
 			end++
 		}
 		of := caddyfile.NewDispenser(line[:end])
@@ -163,12 +164,12 @@ func parsePlanLine(d *caddyfile.Dispenser, line caddyfile.Segment, p *Plan, seen
 		o, ok := limitOptions(of, &p.Limit)[name]
 		switch {
 		case !ok:
-			return of.Errf("unknown option of plan: '%s', must be one of %s", shown(name), strings.Join(accepted(known), ", "))
+			return of.Errf("unknown option of plan: '%s', must be one of %s", option.Shown(name), strings.Join(option.Accepted(known), ", "))
 		case seen[name]:
 			return of.Errf("plan %s already specified", name)
 		}
 		seen[name] = true
-		if _, err := o.parse(); err != nil {
+		if _, err := o.Parse(); err != nil {
 			return err
 		}
 		line = line[end:]
@@ -193,7 +194,7 @@ func parseStatus(d *caddyfile.Dispenser, name string, usual int, to *int) error 
 		*to = usual
 		return nil
 	}
-	_, err := integer(d, name, to)()
+	_, err := option.Integer(d, name, to)()
 	return err
 }
 
@@ -205,7 +206,7 @@ func noMore(d *caddyfile.Dispenser) error {
 }
 
 // clients takes addresses and CIDRs, or what match takes.
-func clients(h httpcaddyfile.Helper, name string, to *caddyhttp.RawMatcherSets) parser {
+func clients(h httpcaddyfile.Helper, name string, to *caddyhttp.RawMatcherSets) option.Parser {
 	d := h.Dispenser
 	return func() (string, error) {
 		args := d.RemainingArgs()
@@ -264,9 +265,9 @@ func parseCharge(d *caddyfile.Dispenser, z *Zone) (string, error) {
 	}
 	m := new(caddyhttp.ResponseMatcher)
 	z.ChargeOnResponse = m
-	return when, parseBlock(d, "charge", "charge ", map[string]option{
-		"status": {parse: func() (string, error) { return parseStatuses(d, m) }},
-		"header": {repeats: true, parse: func() (string, error) { return parseHeader(d, m) }},
+	return when, option.Block(d, "charge", "charge ", map[string]option.Option{
+		"status": {Parse: func() (string, error) { return parseStatuses(d, m) }},
+		"header": {Repeats: true, Parse: func() (string, error) { return parseHeader(d, m) }},
 	})
 }
 
@@ -324,10 +325,10 @@ func parseCostHeader(d *caddyfile.Dispenser, z *Zone) (string, error) {
 }
 
 // flag takes true, false or nothing, which is true, where not to say it is false.
-func flag(d *caddyfile.Dispenser, name string, to *bool) parser {
+func flag(d *caddyfile.Dispenser, name string, to *bool) option.Parser {
 	return func() (string, error) {
 		var on *bool
-		shown, err := boolean(d, name, &on)()
+		shown, err := option.Boolean(d, name, &on)()
 		*to = on != nil && *on
 		return shown, err
 	}
@@ -367,14 +368,14 @@ func parseReserve(h httpcaddyfile.Helper, z *Zone) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return shown, parseBlock(h.Dispenser, "reserve", "reserve ", map[string]option{
-		"match": {repeats: true, parse: matchers(h, "match", &z.Reserve.MatcherSetsRaw)},
+	return shown, option.Block(h.Dispenser, "reserve", "reserve ", map[string]option.Option{
+		"match": {Repeats: true, Parse: matchers(h, "match", &z.Reserve.MatcherSetsRaw)},
 	})
 }
 
 // percent takes a number, with or without a percent sign.
-func percent(d *caddyfile.Dispenser, name string, to *float64) parser {
-	return parsed(d, to, func(s string) (float64, error) {
+func percent(d *caddyfile.Dispenser, name string, to *float64) option.Parser {
+	return option.Parsed(d, to, func(s string) (float64, error) {
 		f, err := strconv.ParseFloat(strings.TrimSuffix(s, "%"), 64)
 		if err != nil || !(f >= 0 && f <= 100) {
 			return 0, fmt.Errorf("%s '%s' must be from 0 to 100 percent", name, s)

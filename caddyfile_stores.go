@@ -9,6 +9,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/option"
 )
 
 func parseStore(h *Handler, d *caddyfile.Dispenser) (string, error) {
@@ -17,7 +19,7 @@ func parseStore(h *Handler, d *caddyfile.Dispenser) (string, error) {
 	}
 	name := d.Val()
 	if known := storeNames(); !slices.Contains(known, name) {
-		return "", d.Errf("unknown store '%s', must be one of %s", shown(name), strings.Join(known, ", "))
+		return "", d.Errf("unknown store '%s', must be one of %s", option.Shown(name), strings.Join(known, ", "))
 	}
 	module, err := caddyfile.UnmarshalModule(d, storesNamespace+"."+name)
 	if err != nil {
@@ -47,11 +49,11 @@ func storeNames() []string {
 //	}
 func (m *MemoryStore) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // the module's name
-	if err := justBlock(d, "store memory"); err != nil {
+	if err := option.OnlyBlock(d, "store memory"); err != nil {
 		return err
 	}
-	return parseBlock(d, "store memory", "store memory ", map[string]option{
-		"max_keys": {parse: integer(d, "max_keys", &m.MaxKeys)},
+	return option.Block(d, "store memory", "store memory ", map[string]option.Option{
+		"max_keys": {Parse: option.Integer(d, "max_keys", &m.MaxKeys)},
 	})
 }
 
@@ -80,42 +82,42 @@ func (m *MemoryStore) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 //	}
 func (s *RedisStore) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // the module's name
-	if err := justBlock(d, "store redis"); err != nil {
+	if err := option.OnlyBlock(d, "store redis"); err != nil {
 		return err
 	}
-	return parseBlock(d, "store redis", "store redis ", map[string]option{
-		"mode":              {parse: filled(d, "mode", &s.Mode)},
-		"address":           {parse: s.parseAddress(d)},
-		"url":               {parse: secret(d, "url", &s.URL)},
-		"username":          {parse: filled(d, "username", &s.Username)},
-		"password":          {parse: secret(d, "password", &s.Password)},
-		"master_name":       {parse: filled(d, "master_name", &s.MasterName)},
-		"sentinel_username": {parse: filled(d, "sentinel_username", &s.SentinelUsername)},
-		"sentinel_password": {parse: secret(d, "sentinel_password", &s.SentinelPassword)},
-		"db":                {parse: integer(d, "db", &s.DB)},
-		"tls":               {parse: func() (string, error) { return "", s.parseTLS(d) }},
-		"key_prefix":        {parse: filled(d, "key_prefix", &s.KeyPrefix)},
-		"timeout":           {parse: duration(d, "timeout duration", &s.Timeout)},
-		"pool_size":         {parse: integer(d, "pool_size", &s.PoolSize)},
-		"deny_cache":        {parse: s.parseDenyCache(d)},
+	return option.Block(d, "store redis", "store redis ", map[string]option.Option{
+		"mode":              {Parse: option.Filled(d, "mode", &s.Mode)},
+		"address":           {Parse: s.parseAddress(d)},
+		"url":               {Parse: option.Secret(d, "url", &s.URL)},
+		"username":          {Parse: option.Filled(d, "username", &s.Username)},
+		"password":          {Parse: option.Secret(d, "password", &s.Password)},
+		"master_name":       {Parse: option.Filled(d, "master_name", &s.MasterName)},
+		"sentinel_username": {Parse: option.Filled(d, "sentinel_username", &s.SentinelUsername)},
+		"sentinel_password": {Parse: option.Secret(d, "sentinel_password", &s.SentinelPassword)},
+		"db":                {Parse: option.Integer(d, "db", &s.DB)},
+		"tls":               {Parse: func() (string, error) { return "", s.parseTLS(d) }},
+		"key_prefix":        {Parse: option.Filled(d, "key_prefix", &s.KeyPrefix)},
+		"timeout":           {Parse: option.Duration(d, "timeout duration", &s.Timeout)},
+		"pool_size":         {Parse: option.Integer(d, "pool_size", &s.PoolSize)},
+		"deny_cache":        {Parse: s.parseDenyCache(d)},
 	})
 }
 
-func (s *RedisStore) parseAddress(d *caddyfile.Dispenser) parser {
-	read := texts(d, &s.Address)
+func (s *RedisStore) parseAddress(d *caddyfile.Dispenser) option.Parser {
+	read := option.Texts(d, &s.Address)
 	return func() (string, error) {
 		given, err := read()
 		if err == nil && slices.Contains(s.Address, "") {
 			err = d.Err("address is empty")
 		}
-		return shown(given), err
+		return option.Shown(given), err
 	}
 }
 
 // parseDenyCache reads off as none at all.
-func (s *RedisStore) parseDenyCache(d *caddyfile.Dispenser) parser {
-	return optional(&s.DenyCache, func(to *caddy.Duration) parser {
-		return parsed(d, to, func(text string) (caddy.Duration, error) {
+func (s *RedisStore) parseDenyCache(d *caddyfile.Dispenser) option.Parser {
+	return option.Optional(&s.DenyCache, func(to *caddy.Duration) option.Parser {
+		return option.Parsed(d, to, func(text string) (caddy.Duration, error) {
 			if text == "off" {
 				return 0, nil
 			}
@@ -129,14 +131,14 @@ func (s *RedisStore) parseDenyCache(d *caddyfile.Dispenser) parser {
 }
 
 func (s *RedisStore) parseTLS(d *caddyfile.Dispenser) error {
-	if err := justBlock(d, "tls"); err != nil {
+	if err := option.OnlyBlock(d, "tls"); err != nil {
 		return err
 	}
 	s.TLS = new(RedisTLS)
-	return parseBlock(d, "tls", "store redis tls ", map[string]option{
-		"ca":          {parse: filled(d, "tls ca", &s.TLS.CA)},
-		"server_name": {parse: filled(d, "tls server_name", &s.TLS.ServerName)},
-		"cert": {parse: func() (string, error) {
+	return option.Block(d, "tls", "store redis tls ", map[string]option.Option{
+		"ca":          {Parse: option.Filled(d, "tls ca", &s.TLS.CA)},
+		"server_name": {Parse: option.Filled(d, "tls server_name", &s.TLS.ServerName)},
+		"cert": {Parse: func() (string, error) {
 			if !d.AllArgs(&s.TLS.Cert, &s.TLS.Key) {
 				return "", d.ArgErr()
 			}
@@ -145,7 +147,7 @@ func (s *RedisStore) parseTLS(d *caddyfile.Dispenser) error {
 			}
 			return s.TLS.Cert, nil
 		}},
-		"insecure_skip_verify": {parse: func() (string, error) {
+		"insecure_skip_verify": {Parse: func() (string, error) {
 			if d.NextArg() {
 				return "", d.ArgErr()
 			}

@@ -9,6 +9,8 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/option"
 )
 
 func parseZone(h httpcaddyfile.Helper, handler *Handler) error {
@@ -25,17 +27,17 @@ func parseZone(h httpcaddyfile.Helper, handler *Handler) error {
 	}
 	z := new(Zone)
 	known := limitOptions(d, &z.Limit)
-	maps.Copy(known, map[string]option{
-		"match":       {repeats: true, parse: matchers(h, "match", &z.MatcherSetsRaw)},
-		"key":         {parse: text(d, &z.Key)},
-		"ipv4_prefix": {parse: mholtInteger(d, "ipv4_prefix", &z.IPv4Prefix)},
-		"ipv6_prefix": {parse: mholtInteger(d, "ipv6_prefix", &z.IPv6Prefix)},
-		"cost":        {parse: optional(&z.Cost, func(to *Amount) parser { return amount(d, wholeNumber(d, "cost"), to) })},
+	maps.Copy(known, map[string]option.Option{
+		"match":       {Repeats: true, Parse: matchers(h, "match", &z.MatcherSetsRaw)},
+		"key":         {Parse: option.Text(d, &z.Key)},
+		"ipv4_prefix": {Parse: option.MholtInteger(d, "ipv4_prefix", &z.IPv4Prefix)},
+		"ipv6_prefix": {Parse: option.MholtInteger(d, "ipv6_prefix", &z.IPv6Prefix)},
+		"cost":        {Parse: option.Optional(&z.Cost, func(to *Amount) option.Parser { return amount(d, wholeNumber(d, "cost"), to) })},
 
-		"on_store_error": {parse: text(d, &z.OnStoreError)},
+		"on_store_error": {Parse: option.Text(d, &z.OnStoreError)},
 	})
 	maps.Copy(known, policyOptions(h, z))
-	if err := parseBlock(d, "zone", "zone ", known); err != nil {
+	if err := option.Block(d, "zone", "zone ", known); err != nil {
 		return err
 	}
 	if lends(z.Algorithm) && z.MaxEvents == nil && z.Plan == nil {
@@ -52,30 +54,30 @@ func parseZone(h httpcaddyfile.Helper, handler *Handler) error {
 }
 
 // limitOptions are those of a zone's limit, and of a plan's.
-func limitOptions(d *caddyfile.Dispenser, l *Limit) map[string]option {
+func limitOptions(d *caddyfile.Dispenser, l *Limit) map[string]option.Option {
 	r := &rate{d: d, limit: l}
-	maxEvents := func(to *int64) parser { return mholtInteger(d, "max events", to) }
-	return map[string]option{
-		"events":    {label: "max events", parse: r.or(optional(&l.MaxEvents, func(to *Amount) parser { return amount(d, maxEvents, to) }))},
-		"window":    {parse: r.or(window(d, &l.Window))},
-		"algorithm": {parse: r.parseAlgorithm},
-		"burst":     {parse: amount(d, wholeNumber(d, "burst"), &l.Burst)},
-		"refill":    {parse: text(d, &l.Refill)},
-		"mode":      {parse: text(d, &l.Mode)},
-		"align":     {parse: text(d, &l.Align)},
-		"timezone":  {parse: timezone(d, &l.Timezone)},
-		"lease":     {parse: duration(d, "lease", &l.Lease)},
-		"max_wait":  {parse: duration(d, "max_wait", &l.MaxWait)},
+	maxEvents := func(to *int64) option.Parser { return option.MholtInteger(d, "max events", to) }
+	return map[string]option.Option{
+		"events":    {Label: "max events", Parse: r.or(option.Optional(&l.MaxEvents, func(to *Amount) option.Parser { return amount(d, maxEvents, to) }))},
+		"window":    {Parse: r.or(window(d, &l.Window))},
+		"algorithm": {Parse: r.parseAlgorithm},
+		"burst":     {Parse: amount(d, wholeNumber(d, "burst"), &l.Burst)},
+		"refill":    {Parse: option.Text(d, &l.Refill)},
+		"mode":      {Parse: option.Text(d, &l.Mode)},
+		"align":     {Parse: option.Text(d, &l.Align)},
+		"timezone":  {Parse: timezone(d, &l.Timezone)},
+		"lease":     {Parse: option.Duration(d, "lease", &l.Lease)},
+		"max_wait":  {Parse: option.Duration(d, "max_wait", &l.MaxWait)},
 	}
 }
 
-func wholeNumber(d *caddyfile.Dispenser, name string) func(*int64) parser {
-	return func(to *int64) parser { return integer(d, name, to) }
+func wholeNumber(d *caddyfile.Dispenser, name string) func(*int64) option.Parser {
+	return func(to *int64) option.Parser { return option.Integer(d, name, to) }
 }
 
 // timezone takes a name, or a placeholder and perhaps the name to fall back to.
-func timezone(d *caddyfile.Dispenser, to *string) parser {
-	read := text(d, to)
+func timezone(d *caddyfile.Dispenser, to *string) option.Parser {
+	read := option.Text(d, to)
 	return func() (string, error) {
 		placeholder, more := varied(d)
 		if placeholder == "" {
@@ -95,7 +97,7 @@ func timezone(d *caddyfile.Dispenser, to *string) parser {
 }
 
 // matchers takes a matcher token, as directives take one, or a set of matchers.
-func matchers(h httpcaddyfile.Helper, name string, to *caddyhttp.RawMatcherSets) parser {
+func matchers(h httpcaddyfile.Helper, name string, to *caddyhttp.RawMatcherSets) option.Parser {
 	return func() (string, error) { return "", parseMatch(h, name, to) }
 }
 

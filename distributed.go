@@ -6,6 +6,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"go.uber.org/zap"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/option"
 )
 
 // Distributed is how github.com/mholt/caddy-ratelimit synchronizes instances. Here it
@@ -23,23 +25,23 @@ type Distributed struct {
 }
 
 // parseDistributed reads the block, if there is one.
-func parseDistributed(d *caddyfile.Dispenser, to **Distributed) parser {
+func parseDistributed(d *caddyfile.Dispenser, to **Distributed) option.Parser {
 	return func() (string, error) {
 		*to = new(Distributed)
 		if d.NextArg() {
 			return "", d.ArgErr()
 		}
-		return "", parseBlock(d, "distributed", "", map[string]option{
-			"read_interval":  {label: "read interval", parse: duration(d, "read interval", &(*to).ReadInterval)},
-			"write_interval": {label: "write interval", parse: duration(d, "write interval", &(*to).WriteInterval)},
-			"purge_age":      {label: "purge age", parse: duration(d, "purge age", &(*to).PurgeAge)},
+		return "", option.Block(d, "distributed", "", map[string]option.Option{
+			"read_interval":  {Label: "read interval", Parse: option.Duration(d, "read interval", &(*to).ReadInterval)},
+			"write_interval": {Label: "write interval", Parse: option.Duration(d, "write interval", &(*to).WriteInterval)},
+			"purge_age":      {Label: "purge age", Parse: option.Duration(d, "purge age", &(*to).PurgeAge)},
 		})
 	}
 }
 
 // parseStorage reads which storage module synchronizes instances. Its options may be
 // secret, and the module need not be in the binary: nothing uses them.
-func parseStorage(d *caddyfile.Dispenser, to *json.RawMessage) parser {
+func parseStorage(d *caddyfile.Dispenser, to *json.RawMessage) option.Parser {
 	return func() (string, error) {
 		segment := d.NextSegment()
 		if len(segment) < 2 || segment[1].Text == "{" {
@@ -47,7 +49,7 @@ func parseStorage(d *caddyfile.Dispenser, to *json.RawMessage) parser {
 		}
 		name, err := json.Marshal(map[string]string{"module": segment[1].Text})
 		*to = name
-		return shown(segment[1].Text), err
+		return option.Shown(segment[1].Text), err
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/option"
 )
 
 // rate is what may stand behind the name of an algorithm, as in `token_bucket 10/1s`,
@@ -45,7 +47,7 @@ func (r *rate) parse(text string) error {
 }
 
 // or parses an option that may not stand beside a rate.
-func (r *rate) or(parse parser) parser {
+func (r *rate) or(parse option.Parser) option.Parser {
 	return func() (string, error) {
 		if r.text != "" {
 			return "", r.twice()

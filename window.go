@@ -10,6 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/option"
 )
 
 // Window is how long a window is: a duration, or `day`, `week` or `month`. In their place
@@ -29,8 +30,8 @@ var calendarWords = map[string]algorithms.Calendar{
 }
 
 // window takes a window as its argument.
-func window(d *caddyfile.Dispenser, to *Window) parser {
-	read := duration(d, "window duration", &to.Duration)
+func window(d *caddyfile.Dispenser, to *Window) option.Parser {
+	read := option.Duration(d, "window duration", &to.Duration)
 	return func() (string, error) {
 		placeholder, more := varied(d)
 		to.From = placeholder

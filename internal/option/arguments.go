@@ -1,4 +1,4 @@
-package caddyratelimit
+package option
 
 import (
 	"errors"
@@ -11,11 +11,11 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 )
 
-// parser reads the arguments of one option. It returns them as an error may show them.
-type parser = func() (shown string, err error)
+// Parser reads the arguments of one option. It returns them as an error may show them.
+type Parser = func() (shown string, err error)
 
-// text takes one argument as it is.
-func text(d *caddyfile.Dispenser, to *string) parser {
+// Text takes one argument as it is.
+func Text(d *caddyfile.Dispenser, to *string) Parser {
 	return func() (string, error) {
 		if !d.AllArgs(to) {
 			return "", d.ArgErr()
@@ -24,9 +24,9 @@ func text(d *caddyfile.Dispenser, to *string) parser {
 	}
 }
 
-// filled takes one argument that is not empty.
-func filled(d *caddyfile.Dispenser, name string, to *string) parser {
-	read := text(d, to)
+// Filled takes one argument that is not empty.
+func Filled(d *caddyfile.Dispenser, name string, to *string) Parser {
+	read := Text(d, to)
 	return func() (string, error) {
 		shown, err := read()
 		if err == nil && *to == "" {
@@ -36,8 +36,8 @@ func filled(d *caddyfile.Dispenser, name string, to *string) parser {
 	}
 }
 
-// texts takes one argument or more.
-func texts(d *caddyfile.Dispenser, to *[]string) parser {
+// Texts takes one argument or more.
+func Texts(d *caddyfile.Dispenser, to *[]string) Parser {
 	return func() (string, error) {
 		if *to = d.RemainingArgs(); len(*to) == 0 {
 			return "", d.ArgErr()
@@ -48,8 +48,8 @@ func texts(d *caddyfile.Dispenser, to *[]string) parser {
 
 const hidden = "(hidden)"
 
-// secret takes one argument that no error may show, also not if there are several.
-func secret(d *caddyfile.Dispenser, name string, to *string) parser {
+// Secret takes one argument that no error may show, also not if there are several.
+func Secret(d *caddyfile.Dispenser, name string, to *string) Parser {
 	return func() (string, error) {
 		args := d.RemainingArgs()
 		if len(args) != 1 {
@@ -62,17 +62,17 @@ func secret(d *caddyfile.Dispenser, name string, to *string) parser {
 	}
 }
 
-// shown is a text as an error may show it: not if it may hold a password, as in
+// Shown is a text as an error may show it: not if it may hold a password, as in
 // redis://user:password@host.
-func shown(text string) string {
+func Shown(text string) string {
 	if strings.Index(text, "@") > 0 || strings.Contains(text, "://") {
 		return hidden
 	}
 	return text
 }
 
-// parsed takes one argument that a function understands.
-func parsed[T any](d *caddyfile.Dispenser, to *T, parse func(string) (T, error)) parser {
+// Parsed takes one argument that a function understands.
+func Parsed[T any](d *caddyfile.Dispenser, to *T, parse func(string) (T, error)) Parser {
 	return func() (string, error) {
 		var arg string
 		if !d.AllArgs(&arg) {
@@ -87,16 +87,16 @@ func parsed[T any](d *caddyfile.Dispenser, to *T, parse func(string) (T, error))
 	}
 }
 
-// optional makes room for a value of which it matters whether it is given.
-func optional[T any](to **T, parse func(*T) parser) parser {
+// Optional makes room for a value of which it matters whether it is given.
+func Optional[T any](to **T, parse func(*T) Parser) Parser {
 	return func() (string, error) {
 		*to = new(T)
 		return parse(*to)()
 	}
 }
 
-func integer[T int | int64](d *caddyfile.Dispenser, name string, to *T) parser {
-	return parsed(d, to, func(s string) (T, error) {
+func Integer[T int | int64](d *caddyfile.Dispenser, name string, to *T) Parser {
+	return Parsed(d, to, func(s string) (T, error) {
 		n, err := strconv.Atoi(s)
 		if err != nil {
 			return 0, fmt.Errorf("%s '%s' must be a whole number", name, s)
@@ -108,8 +108,8 @@ func integer[T int | int64](d *caddyfile.Dispenser, name string, to *T) parser {
 // The parsers below word their errors as github.com/mholt/caddy-ratelimit does, for the
 // options that it has.
 
-func mholtInteger[T int | int64](d *caddyfile.Dispenser, name string, to *T) parser {
-	return parsed(d, to, func(s string) (T, error) {
+func MholtInteger[T int | int64](d *caddyfile.Dispenser, name string, to *T) Parser {
+	return Parsed(d, to, func(s string) (T, error) {
 		n, err := strconv.Atoi(s)
 		if err != nil {
 			return 0, fmt.Errorf("invalid %s integer '%s': %w", name, s, err)
@@ -118,8 +118,8 @@ func mholtInteger[T int | int64](d *caddyfile.Dispenser, name string, to *T) par
 	})
 }
 
-func fraction(d *caddyfile.Dispenser, what string, to *float64) parser {
-	return parsed(d, to, func(s string) (float64, error) {
+func Fraction(d *caddyfile.Dispenser, what string, to *float64) Parser {
+	return Parsed(d, to, func(s string) (float64, error) {
 		f, err := strconv.ParseFloat(s, 64)
 		if err == nil && (math.IsNaN(f) || math.IsInf(f, 0)) {
 			err = errors.New("must be from 0 to 1") // JSON has no such numbers
@@ -131,8 +131,8 @@ func fraction(d *caddyfile.Dispenser, what string, to *float64) parser {
 	})
 }
 
-func duration(d *caddyfile.Dispenser, what string, to *caddy.Duration) parser {
-	return parsed(d, to, func(s string) (caddy.Duration, error) {
+func Duration(d *caddyfile.Dispenser, what string, to *caddy.Duration) Parser {
+	return Parsed(d, to, func(s string) (caddy.Duration, error) {
 		v, err := caddy.ParseDuration(s)
 		if err != nil {
 			return 0, fmt.Errorf("invalid %s '%s': %w", what, s, err)
@@ -141,8 +141,8 @@ func duration(d *caddyfile.Dispenser, what string, to *caddy.Duration) parser {
 	})
 }
 
-// boolean takes true, false or nothing, which is true.
-func boolean(d *caddyfile.Dispenser, name string, to **bool) parser {
+// Boolean takes true, false or nothing, which is true.
+func Boolean(d *caddyfile.Dispenser, name string, to **bool) Parser {
 	return func() (string, error) {
 		args := d.RemainingArgs()
 		value := len(args) == 0 || len(args) == 1 && args[0] == "true"
