@@ -9,6 +9,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -81,11 +82,11 @@ func (l *lasting) on(s *store.Setting) error {
 	if l.For == nil {
 		return nil
 	}
-	if err := atLeast("for", *l.For, store.MinSetting); err != nil {
+	if err := duration.CheckMin("for", *l.For, store.MinSetting); err != nil {
 		return err
 	}
 	if s.For = time.Duration(*l.For); s.For > algorithms.MaxWindow {
-		return fmt.Errorf("for must be at most %s, got %s", spell(algorithms.MaxWindow), spell(s.For))
+		return fmt.Errorf("for must be at most %s, got %s", duration.Format(algorithms.MaxWindow), duration.Format(s.For))
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -218,7 +219,7 @@ func (h *Handler) check() error {
 		return fmt.Errorf("status must be from 400 to 599, got %d", h.Status)
 	}
 	if h.SweepInterval != 0 {
-		if err := atLeast("sweep_interval", h.SweepInterval, minSweepInterval); err != nil {
+		if err := duration.CheckMin("sweep_interval", h.SweepInterval, minSweepInterval); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 )
 
 // defaultAlgorithm is what `events` and `window` mean when nothing else is said.
@@ -111,7 +112,7 @@ func (l *Limit) check() error {
 	case l.MaxEvents.Number < 0:
 		return fmt.Errorf("max_events must be at least zero, got %d", l.MaxEvents.Number)
 	case l.MaxWait < 0 || time.Duration(l.MaxWait) > maxMaxWait:
-		return fmt.Errorf("max_wait must be from 0 to %s, got %v", spell(maxMaxWait), time.Duration(l.MaxWait))
+		return fmt.Errorf("max_wait must be from 0 to %s, got %v", duration.Format(maxMaxWait), time.Duration(l.MaxWait))
 	}
 	if !lends(l.Algorithm) {
 		if err := l.Window.validate(); err != nil {
@@ -241,10 +242,10 @@ func (l *Limit) describe() string {
 		text += " in " + l.Timezone
 	}
 	if l.Lease > 0 && time.Duration(l.Lease) != algorithms.DefaultLease {
-		text += " lease " + spell(time.Duration(l.Lease))
+		text += " lease " + duration.Format(time.Duration(l.Lease))
 	}
 	if l.Mode == algorithms.ModeQueue && l.MaxWait > 0 {
-		text += " max_wait " + spell(time.Duration(l.MaxWait))
+		text += " max_wait " + duration.Format(time.Duration(l.MaxWait))
 	}
 	return text
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -202,10 +203,10 @@ func describeOwn(rule *store.Rule, l algorithms.Limit, ofRule bool) string {
 		{"refill", l.Refill},
 		{"mode", l.Mode},
 		{"align", l.Align},
-		{"lease", spell(l.Lease)},
-		{"max_wait", spell(l.MaxWait)},
+		{"lease", duration.Format(l.Lease)},
+		{"max_wait", duration.Format(l.MaxWait)},
 	} {
-		if option.value != "" && option.value != "0" && option.value != spell(0) {
+		if option.value != "" && option.value != "0" && option.value != duration.Format(0) {
 			text += " " + option.name + " " + option.value
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -55,9 +56,9 @@ func (z *Zone) provisionSanctions() error {
 
 // describe says what differs from no ban.
 func (b *Ban) describe() string {
-	text := " ban " + spell(time.Duration(b.Duration)) + " after " + strconv.FormatInt(b.After, 10) + " in " + spell(time.Duration(b.Window))
+	text := " ban " + duration.Format(time.Duration(b.Duration)) + " after " + strconv.FormatInt(b.After, 10) + " in " + duration.Format(time.Duration(b.Window))
 	if b.UpTo != 0 {
-		text += " up_to " + spell(time.Duration(b.UpTo))
+		text += " up_to " + duration.Format(time.Duration(b.UpTo))
 	}
 	return text
 }

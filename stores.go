@@ -10,6 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -176,7 +177,7 @@ func (RedisStore) CaddyModule() caddy.ModuleInfo {
 // Provision implements [caddy.Provisioner].
 func (s *RedisStore) Provision(caddy.Context) error {
 	if s.Timeout != 0 {
-		if err := atLeast("timeout", s.Timeout, redisstore.MinTimeout); err != nil {
+		if err := duration.CheckMin("timeout", s.Timeout, redisstore.MinTimeout); err != nil {
 			return err
 		}
 	}
@@ -189,7 +190,7 @@ func (s *RedisStore) Provision(caddy.Context) error {
 	if s.DenyCache != nil {
 		if o.DenyCache = time.Duration(*s.DenyCache); o.DenyCache == 0 {
 			o.DenyCache = -1
-		} else if err := atLeast("deny_cache", *s.DenyCache, time.Millisecond); err != nil {
+		} else if err := duration.CheckMin("deny_cache", *s.DenyCache, time.Millisecond); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/option"
 )
 
@@ -132,7 +133,7 @@ func (w Window) validate() error {
 	if err := checkVarying("window", w.From); err != nil {
 		return err
 	}
-	return atLeast("window", w.Duration, algorithms.MinWindow)
+	return duration.CheckMin("window", w.Duration, algorithms.MinWindow)
 }
 
 // spell writes the window as people do.
@@ -147,7 +148,7 @@ func (w Window) spell() string {
 	if w.Calendar != 0 {
 		return w.Calendar.String()
 	}
-	return spell(time.Duration(w.Duration))
+	return duration.Format(time.Duration(w.Duration))
 }
 
 // length is about how long the window is.

@@ -1,4 +1,5 @@
-package caddyratelimit
+// Package duration checks durations of configs, and writes them as people do.
+package duration
 
 import (
 	"fmt"
@@ -8,8 +9,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 )
 
-// atLeast judges a duration.
-func atLeast(name string, d caddy.Duration, least time.Duration) error {
+// CheckMin judges a duration.
+func CheckMin(name string, d caddy.Duration, least time.Duration) error {
 	given := time.Duration(d)
 	if given >= least {
 		return nil
@@ -21,8 +22,8 @@ func atLeast(name string, d caddy.Duration, least time.Duration) error {
 	return fmt.Errorf("%s must be at least %v, got %v%s", name, least, given, hint)
 }
 
-// spell writes a duration as people do: 3660d and 1m, not 87840h0m0s and 1m0s.
-func spell(d time.Duration) string {
+// Format writes a duration as people do: 3660d and 1m, not 87840h0m0s and 1m0s.
+func Format(d time.Duration) string {
 	const day = 24 * time.Hour
 	if d >= day && d%day == 0 {
 		return fmt.Sprintf("%dd", d/day)
