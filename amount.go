@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/option"
+	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 )
 
 // Amount is a number, or a placeholder that has one for each request: in JSON `100`,
@@ -54,7 +54,7 @@ func (a *Amount) UnmarshalJSON(b []byte) error {
 
 // parse reads a placeholder and its fallback.
 func (a *Amount) parse(text string) (err error) {
-	name, rest, ok := cutPlaceholder(text)
+	name, rest, ok := placeholder.Cut(text)
 	if !ok {
 		return errors.New("not a placeholder")
 	}
@@ -82,7 +82,7 @@ func (a *Amount) check(option string) error {
 	if a.unreadable != "" {
 		return fmt.Errorf(`%s must be a whole number or a placeholder such as "{http.vars.quota} 100", got %s`, option, a.unreadable)
 	}
-	return checkVarying(option, a.From)
+	return placeholder.CheckOption(option, a.From)
 }
 
 // of is the amount for a request.
@@ -90,7 +90,7 @@ func (a *Amount) of(repl *caddy.Replacer) (int64, error) {
 	if a.From == "" {
 		return a.Number, nil
 	}
-	text, err := valueOf(repl, a.From, a.Fallback)
+	text, err := placeholder.Value(repl, a.From, a.Fallback)
 	if err != nil || text == "" {
 		return a.Number, err
 	}
@@ -101,52 +101,13 @@ func (a *Amount) of(repl *caddy.Replacer) (int64, error) {
 	return n, nil
 }
 
-// maxValue bounds the text that a placeholder may have for a number, a window or the
-// name of a time zone. It comes from clients, or from what they know of.
-const maxValue = 64
-
-// valueOf is what a placeholder has for a request. Without a fallback it must have
-// something. Errors do not show it, for it may be secret.
-func valueOf(repl *caddy.Replacer, placeholder string, fallback bool) (string, error) {
-	text := textOf(repl, placeholder)
-	switch {
-	case text == "" && !fallback:
-		return "", fmt.Errorf("{%s} is empty, and there is no fallback", placeholder)
-	case len(text) > maxValue:
-		return "", fmt.Errorf("{%s} has %d bytes", placeholder, len(text))
-	}
-	return text, nil
-}
-
-// cutPlaceholder splits text that begins with a placeholder.
-func cutPlaceholder(text string) (name, rest string, ok bool) {
-	inside, ok := strings.CutPrefix(text, "{")
-	if !ok {
-		return "", "", false
-	}
-	name, rest, ok = strings.Cut(inside, "}")
-	return name, strings.TrimSpace(rest), ok && name != "" && !strings.Contains(name, "{")
-}
-
-// checkVarying judges the placeholder of an option. One that only another module knows
-// is fine: where nothing sets it, there is the fallback.
-func checkVarying(option, placeholder string) error {
-	if placeholder == "" {
-		return nil
-	}
-	if _, err := checkPlaceholder(placeholder, ""); err != nil {
-		return fmt.Errorf("%s: %w", option, err)
-	}
-	return nil
-}
-
 // varied reads a placeholder, if one is the next argument. More tells that a fallback
 // follows.
-func varied(d *caddyfile.Dispenser) (placeholder string, more bool) {
+func varied(d *caddyfile.Dispenser) (named string, more bool) {
 	if !d.NextArg() {
 		return "", false
 	}
-	name, rest, ok := cutPlaceholder(d.Val())
+	name, rest, ok := placeholder.Cut(d.Val())
 	if !ok || rest != "" {
 		d.Prev()
 		return "", false

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -46,7 +47,7 @@ func (z *Zone) checkCharge() error {
 	if z.CostHeader == "" {
 		return nil
 	}
-	if strings.IndexFunc(z.CostHeader, notInFieldName) >= 0 {
+	if strings.IndexFunc(z.CostHeader, placeholder.NotInFieldName) >= 0 {
 		return fmt.Errorf("cost_header must be the name of a header field, got %q", z.CostHeader)
 	}
 	if z.cost == 0 && (z.Cost.From == "" || z.Cost.Fallback) {

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 )
 
 // What headers can be.
@@ -90,7 +92,7 @@ func newFieldNames(chosen []string, own map[string]string) (f fieldNames, err er
 		case which == fields:
 			return f, fmt.Errorf("header_name %s: headers %s has no such field, it has %s",
 				name, strings.Join(chosen, " "), strings.Join(f.all(), ", "))
-		case own[name] == "" || strings.IndexFunc(own[name], notInFieldName) >= 0:
+		case own[name] == "" || strings.IndexFunc(own[name], placeholder.NotInFieldName) >= 0:
 			return f, fmt.Errorf("header_name %s: %q is no name of a header field", name, own[name])
 		}
 		if err := notOfHTTP("header_name "+standard[which], own[name]); err != nil {

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 )
 
 // keyTemplate makes a request's key.
@@ -72,7 +74,7 @@ func newKeyTemplate(text string, ipv4Prefix, ipv6Prefix int) (*keyTemplate, erro
 		if addressPlaceholders[p.placeholder] {
 			k.prefixes, k.early = p.mask, true
 		}
-		known, err := checkPlaceholder(p.placeholder, " and give all clients one limit")
+		known, err := placeholder.Check(p.placeholder, " and give all clients one limit")
 		if err != nil {
 			return nil, fmt.Errorf("key %q: %w", text, err)
 		}
@@ -107,7 +109,7 @@ func newTextTemplate(option, text string) (*keyTemplate, error) {
 	}
 	for i := range k.parts {
 		p := &k.parts[i]
-		if err := checkVarying(option, p.placeholder); err != nil {
+		if err := placeholder.CheckOption(option, p.placeholder); err != nil {
 			return nil, err
 		}
 		p.repeats = newRepeatable(p.placeholder)
@@ -205,22 +207,13 @@ func (p *keyPart) value(repl *caddy.Replacer, r *http.Request, join bool) (s str
 		return p.text, nil
 	}
 	if p.normal != nil {
-		return p.mask.apply(p.normal.of(textOf(repl, p.normal.from))), nil
+		return p.mask.apply(p.normal.of(placeholder.Text(repl, p.normal.from))), nil
 	}
 	if p.repeats != nil {
 		s, err = p.repeats.one(r, join)
 		return p.mask.apply(s), err
 	}
-	return p.mask.apply(textOf(repl, p.placeholder)), nil
-}
-
-// textOf is the value of a placeholder as text.
-func textOf(repl *caddy.Replacer, placeholder string) string {
-	v, _ := repl.Get(placeholder)
-	if s, ok := v.(string); ok {
-		return s
-	}
-	return caddy.ToString(v)
+	return p.mask.apply(placeholder.Text(repl, p.placeholder)), nil
 }
 
 // typed is the value of a request for which somebody has written this one.

@@ -9,6 +9,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"pgregory.net/rapid"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 )
 
 func expand(t testing.TB, template string, v4, v6 int, values map[string]string) string {
@@ -19,7 +21,7 @@ func expand(t testing.TB, template string, v4, v6 int, values map[string]string)
 	}
 	r, repl := httptest.NewRequest(http.MethodGet, "/", nil), caddy.NewEmptyReplacer()
 	for name, value := range values {
-		if field, ok := strings.CutPrefix(name, headerPlaceholder); ok {
+		if field, ok := strings.CutPrefix(name, placeholder.HeaderPrefix); ok {
 			r.Header.Set(field, value)
 		} else {
 			repl.Set(name, value)

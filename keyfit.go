@@ -3,6 +3,8 @@ package caddyratelimit
 import (
 	"fmt"
 	"strings"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 )
 
 // Placeholders that Caddy knows, and that make no key.
@@ -10,21 +12,21 @@ import (
 // checkFit reports whether a placeholder can tell clients apart. The error is for one
 // that never has the same value twice or never has any; the warning is for one that is
 // empty in most places where a zone may stand.
-func checkFit(placeholder string) (warning string, err error) {
-	if field, ok := strings.CutPrefix(placeholder, headerPlaceholder); ok {
+func checkFit(named string) (warning string, err error) {
+	if field, ok := strings.CutPrefix(named, placeholder.HeaderPrefix); ok {
 		for name, instead := range notInHeader {
 			if strings.EqualFold(field, name) {
-				return "", fmt.Errorf("{%s} is always empty, because Go's HTTP server takes this field out of the header%s", placeholder, instead)
+				return "", fmt.Errorf("{%s} is always empty, because Go's HTTP server takes this field out of the header%s", named, instead)
 			}
 		}
 	}
 	for _, of := range everNew {
-		if placeholder == of.name || strings.HasSuffix(of.name, ".") && strings.HasPrefix(placeholder, of.name) && !comingAgain[placeholder] {
-			return "", fmt.Errorf("{%s} is new for each %s, so that nothing would be limited; did you mean {http.vars.client_ip}?", placeholder, of.each)
+		if named == of.name || strings.HasSuffix(of.name, ".") && strings.HasPrefix(named, of.name) && !comingAgain[named] {
+			return "", fmt.Errorf("{%s} is new for each %s, so that nothing would be limited; did you mean {http.vars.client_ip}?", named, of.each)
 		}
 	}
 	for _, of := range emptyHere {
-		if strings.HasPrefix(placeholder, of.prefix) {
+		if strings.HasPrefix(named, of.prefix) {
 			return of.why, nil
 		}
 	}

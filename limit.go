@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
+	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 )
 
 // defaultAlgorithm is what `events` and `window` mean when nothing else is said.
@@ -83,7 +84,7 @@ func (l *Limit) varies() bool {
 type zoneName struct{ From, Name string }
 
 func (l *Limit) timezone() zoneName {
-	if placeholder, fallback, ok := cutPlaceholder(l.Timezone); ok {
+	if placeholder, fallback, ok := placeholder.Cut(l.Timezone); ok {
 		return zoneName{placeholder, fallback}
 	}
 	return zoneName{Name: l.Timezone}
@@ -93,7 +94,7 @@ func (z zoneName) of(repl *caddy.Replacer) (string, error) {
 	if z.From == "" {
 		return z.Name, nil
 	}
-	text, err := valueOf(repl, z.From, z.Name != "")
+	text, err := placeholder.Value(repl, z.From, z.Name != "")
 	if text == "" {
 		text = z.Name
 	}
@@ -122,7 +123,7 @@ func (l *Limit) check() error {
 	if err := l.Burst.check("burst"); err != nil {
 		return err
 	}
-	return checkVarying("timezone", l.timezone().From)
+	return placeholder.CheckOption("timezone", l.timezone().From)
 }
 
 // numbers are those of a request.

@@ -6,6 +6,8 @@ import (
 	"net/textproto"
 	"net/url"
 	"strings"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 )
 
 // What repeated_values can be.
@@ -38,16 +40,16 @@ const (
 )
 
 // newRepeatable returns nil for a placeholder of which a request has one value at most.
-func newRepeatable(placeholder string) *repeatable {
+func newRepeatable(named string) *repeatable {
 	for _, of := range []struct {
 		prefix string
 		in     place
-	}{{headerPlaceholder, inHeader}, {queryPlaceholder, inQuery}, {cookiePlaceholder, inCookies}} {
-		if name, ok := strings.CutPrefix(placeholder, of.prefix); ok {
+	}{{placeholder.HeaderPrefix, inHeader}, {placeholder.QueryPrefix, inQuery}, {placeholder.CookiePrefix, inCookies}} {
+		if name, ok := strings.CutPrefix(named, of.prefix); ok {
 			if of.in == inHeader {
 				name = textproto.CanonicalMIMEHeaderKey(name)
 			}
-			return &repeatable{in: of.in, name: name, err: &repeatedError{placeholder}}
+			return &repeatable{in: of.in, name: name, err: &repeatedError{named}}
 		}
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/option"
+	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 )
 
 // Window is how long a window is: a duration, or `day`, `week` or `month`. In their place
@@ -71,7 +72,7 @@ func (w Window) of(repl *caddy.Replacer) (Window, error) {
 		return w, nil
 	}
 	fallback := Window{Duration: w.Duration, Calendar: w.Calendar}
-	text, err := valueOf(repl, w.From, fallback != Window{})
+	text, err := placeholder.Value(repl, w.From, fallback != Window{})
 	if err != nil || text == "" {
 		return fallback, err
 	}
@@ -97,7 +98,7 @@ func (w *Window) UnmarshalJSON(b []byte) error {
 			*w = Window{Calendar: c}
 			return nil
 		}
-		if name, rest, ok := cutPlaceholder(word); ok {
+		if name, rest, ok := placeholder.Cut(word); ok {
 			return w.vary(name, rest)
 		}
 	}
@@ -124,13 +125,13 @@ func (w *Window) vary(placeholder, fallback string) (err error) {
 func (w Window) validate() error {
 	switch {
 	case w.Calendar != 0, w.From != "" && w.Duration == 0:
-		return checkVarying("window", w.From)
+		return placeholder.CheckOption("window", w.From)
 	case w.Duration == 0:
 		return errors.New("window is missing: a zone needs max_events and a window")
 	case w.Duration < 0:
 		return fmt.Errorf("window must be greater than zero, got %v", time.Duration(w.Duration))
 	}
-	if err := checkVarying("window", w.From); err != nil {
+	if err := placeholder.CheckOption("window", w.From); err != nil {
 		return err
 	}
 	return duration.CheckMin("window", w.Duration, algorithms.MinWindow)

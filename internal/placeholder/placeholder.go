@@ -1,4 +1,4 @@
-package caddyratelimit
+package placeholder
 
 import (
 	"context"
@@ -16,11 +16,11 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// checkPlaceholder asks Caddy itself whether it knows a placeholder. It returns false
+// Check asks Caddy itself whether it knows a placeholder. It returns false
 // for one that only another module can know, and an error for one in Caddy's own
 // namespaces that does not exist: such a one expands to nothing, for every client. So is
 // what comes of that.
-func checkPlaceholder(name, so string) (known bool, err error) {
+func Check(name, so string) (known bool, err error) {
 	if full := spellOut(name); full != name {
 		return false, fmt.Errorf("{%s} is short for {%s} in Caddyfiles only: write {%s}", name, full, full)
 	}
@@ -61,19 +61,19 @@ func spellOut(name string) string {
 }
 
 const (
-	headerPlaceholder = "http.request.header."
-	queryPlaceholder  = "http.request.uri.query."
-	cookiePlaceholder = "http.request.cookie."
+	HeaderPrefix = "http.request.header."
+	QueryPrefix  = "http.request.uri.query."
+	CookiePrefix = "http.request.cookie."
 )
 
 // nameable is false for a header field that no request can have.
 func nameable(name string) bool {
-	field, ok := strings.CutPrefix(name, headerPlaceholder)
-	return !ok || field != "" && strings.IndexFunc(field, notInFieldName) < 0
+	field, ok := strings.CutPrefix(name, HeaderPrefix)
+	return !ok || field != "" && strings.IndexFunc(field, NotInFieldName) < 0
 }
 
-// notInFieldName is RFC 9110, section 5.1, the other way round.
-func notInFieldName(r rune) bool {
+// NotInFieldName is RFC 9110, section 5.1, the other way round.
+func NotInFieldName(r rune) bool {
 	alphanumeric := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
 	return !alphanumeric && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
 }
@@ -130,10 +130,10 @@ var meant = map[string]string{
 
 // meantPrefixes are the same for the beginnings of names.
 var meantPrefixes = [][2]string{
-	{headerPlaceholder, headerPlaceholder},
-	{"http.request.headers.", headerPlaceholder},
-	{"http.request.cookies.", cookiePlaceholder},
-	{"http.request.query.", queryPlaceholder},
+	{HeaderPrefix, HeaderPrefix},
+	{"http.request.headers.", HeaderPrefix},
+	{"http.request.cookies.", CookiePrefix},
+	{"http.request.query.", QueryPrefix},
 }
 
 // nearest is the placeholder that a misspelt name most likely stands for.
@@ -143,7 +143,7 @@ func nearest(name string) string {
 	}
 	for _, prefix := range meantPrefixes {
 		rest, ok := strings.CutPrefix(name, prefix[0])
-		if end := strings.IndexFunc(rest, notInFieldName); end >= 0 {
+		if end := strings.IndexFunc(rest, NotInFieldName); end >= 0 {
 			rest = rest[:end] // of {http.request.header.X:none} all but the default, which Caddy does not have
 		}
 		if ok && rest != "" {
