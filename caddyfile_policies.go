@@ -15,6 +15,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/option"
 )
 
@@ -224,7 +225,7 @@ func clients(h httpcaddyfile.Helper, name string, to *caddyhttp.RawMatcherSets) 
 			if arg == privateRanges {
 				ranges = append(ranges, caddyhttp.PrivateRangesCIDR()...)
 			} else {
-				ranges = append(ranges, plainRange(arg))
+				ranges = append(ranges, clientip.PlainRange(arg))
 			}
 		}
 		*to = append(*to, caddy.ModuleMap{"client_ip": caddyconfig.JSON(caddyhttp.MatchClientIP{Ranges: ranges}, nil)})

@@ -9,6 +9,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyevents"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 )
 
 // The events that handlers emit.
@@ -65,7 +67,7 @@ func (e *events) emit(name string, data map[string]any) {
 
 // refused is what an event tells of a refusal.
 func (h *Handler) refused(r *http.Request, f *refusal) map[string]any {
-	data := map[string]any{"zone": f.zone.name, "remote_ip": remoteIP(r), "client_ip": clientIP(r)}
+	data := map[string]any{"zone": f.zone.name, "remote_ip": clientip.Remote(r), "client_ip": clientip.Client(r)}
 	if f.tellsWait() {
 		data["wait"] = f.grant.wait(&f.decision)
 	}

@@ -1,13 +1,13 @@
 package caddyratelimit
 
 import (
-	"net"
 	"net/http"
 	"strings"
 	"time"
 
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 )
 
 // What log can be.
@@ -78,7 +78,7 @@ func (h *Handler) log(r *http.Request, f *refusal) {
 	} else if f.grant == nil {
 		fields = append(fields, zap.String("reason", f.err.Error()), zap.Int("status", f.status))
 	}
-	fields = append(fields, zap.String("remote_ip", remoteIP(r)), zap.String("client_ip", clientIP(r)))
+	fields = append(fields, zap.String("remote_ip", clientip.Remote(r)), zap.String("client_ip", clientip.Client(r)))
 	if f.dry {
 		fields = append(fields, zap.Bool("dry_run", true))
 	}
@@ -128,19 +128,4 @@ func (f *refusal) quietFor() time.Duration {
 		return often
 	}
 	return min(max(f.grant.numbers.window.length(), time.Second), time.Hour)
-}
-
-// remoteIP is the address of the connection's other end.
-func remoteIP(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	return host
-}
-
-// clientIP is the address that Caddy believes in.
-func clientIP(r *http.Request) string {
-	ip, _ := caddyhttp.GetVar(r.Context(), caddyhttp.ClientIPVarKey).(string)
-	return ip
 }

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 )
 
 // asked is what is to be asked of the store for a request that met a zone.
@@ -34,12 +35,12 @@ func (q *asked) refuse(status int, why error) error {
 // judge applies the policies of a zone that has any.
 func (z *Zone) judge(q *asked, r *http.Request, repl *caddy.Replacer, log *zap.Logger) error {
 	q.dry = z.dry(q.key)
-	if blocked, err := matchesAny(z.block, r); err != nil {
+	if blocked, err := clientip.MatchAny(z.block, r); err != nil {
 		return err
 	} else if blocked {
 		return q.refuse(z.BlockStatus, errBlocked)
 	}
-	if exempt, err := matchesAny(z.exempt, r); err != nil {
+	if exempt, err := clientip.MatchAny(z.exempt, r); err != nil {
 		return err
 	} else if exempt {
 		q.grant = nil
@@ -65,7 +66,7 @@ func (z *Zone) judge(q *asked, r *http.Request, repl *caddy.Replacer, log *zap.L
 		return q.refuse(z.InvalidLimit, errInvalid)
 	}
 	if q.grant != nil && q.grant.others != nil {
-		matters, err := matchesAny(z.Reserve.matchers, r)
+		matters, err := clientip.MatchAny(z.Reserve.matchers, r)
 		if err != nil {
 			return err
 		}
@@ -116,3 +117,5 @@ func (s *seldom) warn(log *zap.Logger, text string, fields ...zap.Field) {
 		log.Warn(text, fields...)
 	}
 }
+
+var errBlocked = errors.New("the request is blocked")

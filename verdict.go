@@ -10,6 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -48,7 +49,7 @@ var errEarly = errors.New("TLS handshake not complete, the client's address cann
 func (h *Handler) collect(a *attempt, r *http.Request, repl *caddy.Replacer) (*refusal, error) {
 	for _, z := range h.zones {
 		if len(z.matchers) > 0 {
-			match, err := matchesAny(z.matchers, r)
+			match, err := clientip.MatchAny(z.matchers, r)
 			if err != nil {
 				return nil, err
 			}

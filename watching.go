@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -143,7 +144,7 @@ func (z *Zone) show(r *http.Request, check *store.Check, o outcome, d *algorithm
 		}
 		s := seen{
 			Time: now, Zone: z.name, Outcome: outcomeNames[o], Cost: check.Cost,
-			keyText: newKeyText(beginning(check.Key), len(check.Key)), ClientIP: clientIP(r),
+			keyText: newKeyText(beginning(check.Key), len(check.Key)), ClientIP: clientip.Client(r),
 			Method: beginning(r.Method), Host: beginning(r.Host), Path: beginning(r.URL.Path),
 		}
 		if reason != nil {

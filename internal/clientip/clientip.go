@@ -1,7 +1,7 @@
-package caddyratelimit
+package clientip
 
 import (
-	"errors"
+	"net"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -9,13 +9,11 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-var errBlocked = errors.New("the request is blocked")
-
-// matchesAny tells whether a matcher set matches. Of none, none does.
+// MatchAny tells whether a matcher set matches. Of none, none does.
 //
 // A proxy in front may tell of an IPv4 address in IPv6 clothes. Matchers get to see the IPv4
 // address, as keys do: ranges of IPv4 would not hold it otherwise, and who is blocked pass.
-func matchesAny(sets caddyhttp.MatcherSets, r *http.Request) (bool, error) {
+func MatchAny(sets caddyhttp.MatcherSets, r *http.Request) (bool, error) {
 	if len(sets) == 0 {
 		return false, nil
 	}
@@ -28,8 +26,8 @@ func matchesAny(sets caddyhttp.MatcherSets, r *http.Request) (bool, error) {
 	return sets.AnyMatchWithError(r)
 }
 
-// plainRange writes a range of IPv4 addresses in IPv6 clothes as what it is.
-func plainRange(text string) string {
+// PlainRange writes a range of IPv4 addresses in IPv6 clothes as what it is.
+func PlainRange(text string) string {
 	if addr, err := netip.ParseAddr(text); err == nil {
 		return addr.Unmap().String()
 	}
@@ -39,4 +37,19 @@ func plainRange(text string) string {
 		return text
 	}
 	return netip.PrefixFrom(prefix.Addr().Unmap(), prefix.Bits()-clothes).String()
+}
+
+// Remote is the address of the connection's other end.
+func Remote(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
+}
+
+// Client is the address that Caddy believes in.
+func Client(r *http.Request) string {
+	ip, _ := caddyhttp.GetVar(r.Context(), caddyhttp.ClientIPVarKey).(string)
+	return ip
 }
