@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
 )
 
@@ -183,10 +184,10 @@ func (z *runningZone) look(c *adminCall, key string) (*keyAnswer, error) {
 		answer.BlockStatus = z.BlockStatus
 	}
 	o := p.outcome(z.Zone)
-	if o == wasRejected {
+	if o == outcome.Rejected {
 		answer.Status = z.MissingKeyStatus
 	}
-	answer.Outcome, answer.Refused = outcomeNames[o], o.declined()
+	answer.Outcome, answer.Refused = outcome.Names[o], o.Declined()
 	return answer, nil
 }
 

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 )
 
 const (
@@ -83,24 +85,24 @@ func streamDecisions(c *adminCall) error {
 }
 
 // wishes are what the query says of which decisions to send, and how many.
-func (c *adminCall) wishes() (rate int64, wants func(zone, key string, o outcome) bool, err error) {
+func (c *adminCall) wishes() (rate int64, wants func(zone, key string, o outcome.Outcome) bool, err error) {
 	if err := c.known("zone", "key", "key_base64", "part", "outcome", "rate"); err != nil {
 		return 0, nil, err
 	}
 	if rate, err = c.number("rate", usualRate, 1, mostRate); err != nil {
 		return 0, nil, err
 	}
-	all := [outcomes]bool{}
+	all := [outcome.Count]bool{}
 	for name := range strings.SplitSeq(c.query.Get("outcome"), ",") {
-		i := slices.Index(outcomeNames[:], name)
+		i := slices.Index(outcome.Names[:], name)
 		if i < 0 && name != "" {
-			return 0, nil, adminError(badRequest, "unknown outcome %q, must be one of %s", name, strings.Join(outcomeNames[:], ", "))
+			return 0, nil, adminError(badRequest, "unknown outcome %q, must be one of %s", name, strings.Join(outcome.Names[:], ", "))
 		}
 		if i >= 0 {
 			all[i] = true
 		}
 	}
-	any := all == [outcomes]bool{}
+	any := all == [outcome.Count]bool{}
 	zone, ofZone := c.query.Get("zone"), c.query.Has("zone")
 	asked, err := c.askedKey()
 	if err != nil {
@@ -120,7 +122,7 @@ func (c *adminCall) wishes() (rate int64, wants func(zone, key string, o outcome
 			return 0, nil, err
 		}
 	}
-	return rate, func(z, k string, o outcome) bool {
+	return rate, func(z, k string, o outcome.Outcome) bool {
 		return (any || all[o]) && (!ofZone || z == zone) && (!ofKey || k == key)
 	}, nil
 }

@@ -3,6 +3,7 @@ package caddyratelimit
 import (
 	"encoding/json"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -71,7 +72,7 @@ func (z *runningZone) answer(keys map[string]int64) zoneAnswer {
 		Totals: make(map[string]uint64),
 	}
 	for o, n := range z.tally.totals() {
-		answer.Totals[outcomeNames[o]] = n
+		answer.Totals[outcome.Names[o]] = n
 	}
 	if n, ok := keys[z.name]; ok {
 		answer.Keys = &n

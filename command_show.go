@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 )
 
 func zonesCommand() *cobra.Command {
@@ -45,12 +47,12 @@ func (e *endpoint) zones() error {
 	}
 	rows := [][]string{{"ZONE", "LIMIT", "KEY", "STORE", "ALLOWED", "REFUSED", "OTHER"}}
 	for _, z := range zones {
-		allowed, refused, others := z.Totals[outcomeNames[wasAllowed]], uint64(0), uint64(0)
-		for o, name := range outcomeNames {
+		allowed, refused, others := z.Totals[outcome.Names[outcome.Allowed]], uint64(0), uint64(0)
+		for o, name := range outcome.Names {
 			switch {
-			case outcome(o).declined():
+			case outcome.Outcome(o).Declined():
 				refused += z.Totals[name]
-			case outcome(o) != wasAllowed:
+			case outcome.Outcome(o) != outcome.Allowed:
 				others += z.Totals[name]
 			}
 		}
@@ -80,7 +82,7 @@ func (e *endpoint) zone(name string) error {
 	if z.InUse != nil {
 		rows = append(rows, []string{"in use", strconv.FormatInt(*z.InUse, 10)})
 	}
-	for _, outcome := range outcomeNames {
+	for _, outcome := range outcome.Names {
 		rows = append(rows, []string{strings.ReplaceAll(outcome, "_", " "), strconv.FormatUint(z.Totals[outcome], 10)})
 	}
 	for _, use := range z.Uses {

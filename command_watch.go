@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 )
 
 func watchCommand() *cobra.Command {
@@ -26,7 +28,7 @@ many it has not shown. It outlasts config reloads.
 		ValidArgsFunction: completeZones,
 	}
 	query := keyFlags(cmd)
-	outcomes := cmd.Flags().StringSlice("outcome", nil, "Only decisions with these outcomes: "+strings.Join(outcomeNames[:], ", "))
+	outcomes := cmd.Flags().StringSlice("outcome", nil, "Only decisions with these outcomes: "+strings.Join(outcome.Names[:], ", "))
 	rate := cmd.Flags().Int("rate", 20, "How many decisions to show in a second, at most 1000")
 	count := cmd.Flags().IntP("number", "n", 0, "End after so many decisions")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -47,7 +49,7 @@ many it has not shown. It outlasts config reloads.
 		}
 		return e.watch(q, *count)
 	}
-	_ = cmd.RegisterFlagCompletionFunc("outcome", cobra.FixedCompletions(outcomeNames[:], cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("outcome", cobra.FixedCompletions(outcome.Names[:], cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 

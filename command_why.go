@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -15,12 +16,12 @@ import (
 // state is the outcome, as the first thing that people read.
 func (k *keyAnswer) state() string {
 	switch k.Outcome {
-	case outcomeNames[wasAllowed]:
+	case outcome.Names[outcome.Allowed]:
 		return "passes"
-	case outcomeNames[wasDryRun]:
+	case outcome.Names[outcome.DryRun]:
 		return "passes, dry run"
-	case outcomeNames[wasShed]:
-		return outcomeNames[wasRefused]
+	case outcome.Names[outcome.Shed]:
+		return outcome.Names[outcome.Refused]
 	}
 	return k.Outcome
 }
@@ -60,20 +61,20 @@ func (e *endpoint) tellWhy(k *keyAnswer) {
 func (k *keyAnswer) why() string {
 	zone := "Zone " + shellWord(k.Zone)
 	switch k.Outcome {
-	case outcomeNames[wasExempt]:
+	case outcome.Names[outcome.Exempt]:
 		if k.Override != nil {
 			return zone + " does not limit it, by an override that " + k.Override.lasts() + "."
 		}
 		return zone + " does not limit requests without a key (missing_key skip)."
-	case outcomeNames[wasRejected]:
+	case outcome.Names[outcome.Rejected]:
 		return fmt.Sprintf("%s refuses it with status %d: requests without a key are (missing_key reject).", zone, k.Status)
-	case outcomeNames[wasAllowed]:
+	case outcome.Names[outcome.Allowed]:
 		if k.Others.refuses() {
 			return fmt.Sprintf("%s lets requests pass that its option reserve is for, and refuses others, for they have taken %d of %d slots.",
 				zone, k.Others.Used, k.Others.Quota)
 		}
 		return zone + " lets it pass."
-	case outcomeNames[wasDryRun]:
+	case outcome.Names[outcome.DryRun]:
 		return zone + " would refuse it, " + k.because() + ", but only tries this out (dry_run, enforce)."
 	}
 	return zone + " refuses it, " + k.because() + "."
@@ -86,7 +87,7 @@ func (k *keyAnswer) because() string {
 		return "for it is banned for having been refused too often, until " + until(k.Ban.EndsIn)
 	case k.Ban != nil:
 		return "for an operator has banned it " + till(k.Ban.EndsIn) + k.Override.reason()
-	case k.Outcome == outcomeNames[wasDryRun] && !k.standing.refuses():
+	case k.Outcome == outcome.Names[outcome.DryRun] && !k.standing.refuses():
 		return "for it has no key"
 	case k.Quota == 0:
 		return "for its limit is 0"
@@ -94,7 +95,7 @@ func (k *keyAnswer) because() string {
 		return fmt.Sprintf("for a request takes %d, and it can never have more than %d", k.Cost, k.Quota)
 	case k.Cost > 1 && k.Remaining > 0:
 		return fmt.Sprintf("for a request takes %d, and only %d of %d are left, until %s", k.Cost, k.Remaining, k.Quota, until(k.RetryAfter))
-	case k.Outcome == outcomeNames[wasShed]:
+	case k.Outcome == outcome.Names[outcome.Shed]:
 		return fmt.Sprintf("for all of its %d slots are taken", k.Quota)
 	}
 	return fmt.Sprintf("for it has used %d of %d, until %s", k.Used, k.Quota, until(k.RetryAfter))
@@ -108,10 +109,10 @@ func (k *keyAnswer) remedy(e *endpoint) (hint string, commands []string) {
 		return "To let others through now:", []string{k.command(e, "reset", "")}
 	case !k.Refused && k.BlockStatus != 0:
 		return fmt.Sprintf("But the zone's option block refuses some requests, with status %d, whatever the key has used; only the config changes that.\nTo see which, watch:", k.BlockStatus),
-			[]string{k.command(e, "watch", " --outcome "+outcomeNames[wasRejected])}
+			[]string{k.command(e, "watch", " --outcome "+outcome.Names[outcome.Rejected])}
 	case !k.Refused:
 		return "", nil
-	case k.Outcome == outcomeNames[wasRejected]:
+	case k.Outcome == outcome.Names[outcome.Rejected]:
 		return "Only the config changes that.", nil
 	}
 	// To reset a key ends its ban, too, unless that is an override.

@@ -10,6 +10,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 )
 
 const placeholders = "http.rate_limit."
@@ -23,7 +25,7 @@ func (t *told) placeholder(name string) (any, bool) {
 	}
 	switch name {
 	case "allowed":
-		return t.outcome.passes(), true
+		return t.outcome.Passes(), true
 	case "exceeded.name":
 		return t.exceeded()
 	case "zone":
@@ -59,7 +61,7 @@ var ofDecision = []string{"limit", "remaining", "reset", "retry_after", "cost", 
 // otherwise, as in the module that it comes from, unless there were dry runs.
 func (t *told) exceeded() (any, bool) {
 	switch {
-	case t.zone != nil && !t.outcome.passes():
+	case t.zone != nil && !t.outcome.Passes():
 		return t.zone.name, true
 	case t.would != nil:
 		return t.would.name, true
@@ -82,7 +84,7 @@ func (t *told) toAccessLog(r *http.Request) {
 
 // MarshalLogObject implements [zapcore.ObjectMarshaler].
 func (t *told) MarshalLogObject(to zapcore.ObjectEncoder) error {
-	to.AddString("outcome", outcomeNames[t.outcome])
+	to.AddString("outcome", outcome.Names[t.outcome])
 	if t.would != nil {
 		to.AddString("dry_run", t.would.name)
 	}
@@ -115,7 +117,7 @@ func (t *told) toTrace(r *http.Request) {
 	if !span.IsRecording() {
 		return
 	}
-	span.SetAttributes(attribute.String("rate_limit.outcome", outcomeNames[t.outcome]))
+	span.SetAttributes(attribute.String("rate_limit.outcome", outcome.Names[t.outcome]))
 	if t.zone != nil {
 		span.SetAttributes(attribute.String("rate_limit.zone", t.zone.name))
 	}

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -181,7 +182,7 @@ func TestFullStore(t *testing.T) {
 				}
 			}
 			counts := h.zones[0].tally.totals()
-			if counts[wasLocal] != 3 || counts[wasRefused] != 2 {
+			if counts[outcome.Local] != 3 || counts[outcome.Refused] != 2 {
 				t.Errorf("counted %v", counts)
 			}
 			if lines := logs.FilterMessageSnippet("the rate limit store"); lines.Len() != 1 || lines.FilterMessageSnippet("is full").Len() != 1 {

@@ -3,6 +3,7 @@ package caddyratelimit
 import (
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -29,7 +30,7 @@ func (a *attempt) localize(instances int, took time.Duration, all bool) {
 	a.keep(func(i int) bool {
 		local := all || a.zones[i].onStoreError == localOnError
 		if !local {
-			a.note(i, wasFailedOpen, took)
+			a.note(i, outcome.FailedOpen, took)
 		}
 		return local
 	})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -123,10 +124,10 @@ func (c collection) zone(z *Zone) {
 	var all, declined uint64
 	for o, n := range z.tally.totals() {
 		all += n
-		if outcome(o).declined() {
+		if outcome.Outcome(o).Declined() {
 			declined += n
 		}
-		c.send(descDecisions, prometheus.CounterValue, float64(n), z.name, outcomeNames[o])
+		c.send(descDecisions, prometheus.CounterValue, float64(n), z.name, outcome.Names[o])
 	}
 	c.send(descRequests, prometheus.CounterValue, float64(all), z.name)
 	c.send(descDeclined, prometheus.CounterValue, float64(declined), z.name)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -65,21 +66,21 @@ func (p *peek) ask(ctx context.Context, s store.Store) (err error) {
 }
 
 // outcome is what would become of a request.
-func (p *peek) outcome(z *Zone) outcome {
+func (p *peek) outcome(z *Zone) outcome.Outcome {
 	keyless := z.key.varies() && p.key == z.key.nothing
-	o := wasAllowed
+	o := outcome.Allowed
 	switch {
 	case keyless && z.MissingKey == missingReject:
-		o = wasRejected
+		o = outcome.Rejected
 	case keyless && z.MissingKey == missingSkip, p.above.Exempt || p.decision.Exempt:
-		return wasExempt
+		return outcome.Exempt
 	case p.above.Banned:
-		o = wasBanned
+		o = outcome.Banned
 	case !p.decision.Allowed:
 		o = z.refuses(&p.decision)
 	}
-	if o != wasAllowed && z.dry(p.key) {
-		return wasDryRun
+	if o != outcome.Allowed && z.dry(p.key) {
+		return outcome.DryRun
 	}
 	return o
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 )
 
 // repeats are requests that bring a value s3 again and again, and other values beside it,
@@ -116,7 +118,7 @@ func TestRepeatedValuesMakeNoNewKey(t *testing.T) {
 					rejected++
 				}
 			}
-			if got := h.zones[0].tally.totals()[wasRejected] - before[wasRejected]; got != rejected {
+			if got := h.zones[0].tally.totals()[outcome.Rejected] - before[outcome.Rejected]; got != rejected {
 				t.Errorf("key %s: %d requests count as rejected, want %d", key, got, rejected)
 			}
 			if err := h.Cleanup(); err != nil {
@@ -169,7 +171,7 @@ func TestRepeatedValuesAndOtherPolicies(t *testing.T) {
 		if got := statusTo(h, r); got != c.want {
 			t.Errorf("%s: got %d, want %d", c.zone, got, c.want)
 		}
-		if got, want := h.zones[0].tally.totals()[wasNotCharged], c.want; (got == 1) != (want >= 400) {
+		if got, want := h.zones[0].tally.totals()[outcome.NotCharged], c.want; (got == 1) != (want >= 400) {
 			t.Errorf("%s: the other zone counts %d requests that were not charged", c.zone, got)
 		}
 		if got := statusTo(h, requestTo("a.test", "/other")); (got == 429) != (c.want == 200) {

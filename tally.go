@@ -4,13 +4,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
 )
 
 // tally counts what becomes of a zone's requests. It lives as long as the zone's
 // generation, so that reloads do not lose it, and holds nothing that a client can choose.
 type tally struct {
-	outcomes [outcomes]atomic.Uint64
+	outcomes [outcome.Count]atomic.Uint64
 	took     histogram // to decide, waits included
 	keys     *topk.Recent
 }
@@ -19,23 +20,23 @@ type tally struct {
 const lately = 5 * time.Minute
 
 // totals are the counts so far.
-func (t *tally) totals() (n [outcomes]uint64) {
+func (t *tally) totals() (n [outcome.Count]uint64) {
 	for o := range n {
 		n[o] = t.outcomes[o].Load()
 	}
 	return n
 }
 
-func (t *tally) add(key string, o outcome, took time.Duration) {
+func (t *tally) add(key string, o outcome.Outcome, took time.Duration) {
 	t.outcomes[o].Add(1)
-	t.keys.Add(key, o.declined())
+	t.keys.Add(key, o.Declined())
 	if took >= 0 {
 		t.took.observe(took)
 	}
 }
 
 // count notes what became of a request in all its zones alike.
-func (a *attempt) count(o outcome, took time.Duration) {
+func (a *attempt) count(o outcome.Outcome, took time.Duration) {
 	for i := range a.zones {
 		a.note(i, o, took)
 	}
@@ -43,23 +44,23 @@ func (a *attempt) count(o outcome, took time.Duration) {
 
 // countDecisions notes what each zone has decided; passed is what became of those that
 // passed. Dry runs charge whatever the others say.
-func (a *attempt) countDecisions(passed outcome, someRefused bool, took time.Duration) {
+func (a *attempt) countDecisions(passed outcome.Outcome, someRefused bool, took time.Duration) {
 	for i, z := range a.zones {
 		o, firm := passed, i < a.firm
 		switch {
 		case !a.decisions[i].Allowed && firm:
 			o = z.refuses(&a.decisions[i])
 		case !a.decisions[i].Allowed:
-			o = wasDryRun
+			o = outcome.DryRun
 		case someRefused && firm:
-			o = wasNotCharged
+			o = outcome.NotCharged
 		}
 		a.note(i, o, took)
 	}
 }
 
 // note takes note of what became of the request in one of its zones.
-func (a *attempt) note(i int, o outcome, took time.Duration) {
+func (a *attempt) note(i int, o outcome.Outcome, took time.Duration) {
 	a.zones[i].tally.add(a.checks[i].Key, o, took)
 	a.zones[i].show(a.request, &a.checks[i], o, &a.decisions[i], nil)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 )
 
 // told is what was decided on a request, for all who want to know: the client, handlers
@@ -19,7 +20,7 @@ type told struct {
 	retry  [1]string // of Retry-After
 
 	vars       map[string]any // the request's
-	outcome    outcome
+	outcome    outcome.Outcome
 	zone       *Zone  // nil if nothing was decided
 	grant      *grant // the zone's; nil if it refused without asking the store
 	decision   algorithms.Decision
@@ -39,7 +40,7 @@ type told struct {
 const toldVar = "rate_limit"
 
 // String is what the variable shows as {http.vars.rate_limit}.
-func (t *told) String() string { return outcomeNames[t.outcome] }
+func (t *told) String() string { return outcome.Names[t.outcome] }
 
 // toldOf finds what the handlers before this one have told, or makes room for it.
 func toldOf(r *http.Request, repl *caddy.Replacer) *told {
@@ -69,11 +70,11 @@ func (t *told) binds(dry, refuses bool, share float64) bool {
 	if t.zone == nil || t.dry != dry {
 		return t.zone == nil || t.dry
 	}
-	return refuses || t.outcome.passes() && t.outcome != wasDryRun && share < t.share
+	return refuses || t.outcome.Passes() && t.outcome != outcome.DryRun && share < t.share
 }
 
 // speakOf takes over what was decided in a zone, unless there is one that binds more.
-func (t *told) speakOf(a *attempt, i int, o outcome) bool {
+func (t *told) speakOf(a *attempt, i int, o outcome.Outcome) bool {
 	d, dry, share := &a.decisions[i], a.checks[i].Apart, left(&a.decisions[i])
 	if !t.binds(dry, !d.Allowed, share) {
 		return false
@@ -85,7 +86,7 @@ func (t *told) speakOf(a *attempt, i int, o outcome) bool {
 
 // tell sets out what the zones have decided that may refuse; passed is what becomes of
 // the request if none does. Then its answer should go through the writer that it returns.
-func (h *Handler) tell(w http.ResponseWriter, t *told, a *attempt, binding int, passed outcome) http.ResponseWriter {
+func (h *Handler) tell(w http.ResponseWriter, t *told, a *attempt, binding int, passed outcome.Outcome) http.ResponseWriter {
 	o, refused := passed, !a.decisions[binding].Allowed
 	if refused {
 		o = a.zones[binding].refuses(&a.decisions[binding])
@@ -124,7 +125,7 @@ func (h *Handler) tell(w http.ResponseWriter, t *told, a *attempt, binding int, 
 }
 
 // tellDry sets out what the dry runs would have done. Clients do not hear of it.
-func (h *Handler) tellDry(t *told, a *attempt, r *http.Request, passed outcome) {
+func (h *Handler) tellDry(t *told, a *attempt, r *http.Request, passed outcome.Outcome) {
 	t.tried = true
 	for i := a.firm; i < len(a.zones); i++ {
 		if !a.decisions[i].Allowed {
@@ -134,7 +135,7 @@ func (h *Handler) tellDry(t *told, a *attempt, r *http.Request, passed outcome) 
 	}
 	binding, would := a.binding(a.firm, len(a.zones))
 	if would {
-		t.would, passed = a.zones[binding], wasDryRun
+		t.would, passed = a.zones[binding], outcome.DryRun
 	}
 	t.speakOf(a, binding, passed)
 }
@@ -142,9 +143,9 @@ func (h *Handler) tellDry(t *told, a *attempt, r *http.Request, passed outcome) 
 // reject counts and tells of a request that is refused without asking the store, or
 // would be if it were no dry run.
 func (h *Handler) reject(r *http.Request, repl *caddy.Replacer, f *refusal) {
-	t, o := toldOf(r, repl), wasRejected
+	t, o := toldOf(r, repl), outcome.Rejected
 	if f.dry {
-		t.tried, t.would, o = true, f.zone, wasDryRun
+		t.tried, t.would, o = true, f.zone, outcome.DryRun
 	}
 	if t.binds(f.dry, true, 0) {
 		t.zone, t.grant, t.outcome, t.retryAfter, t.dry = f.zone, nil, o, 0, f.dry
@@ -157,7 +158,7 @@ func (h *Handler) reject(r *http.Request, repl *caddy.Replacer, f *refusal) {
 
 // tellFailure sets out that nothing was decided. The client gets to know of no limits
 // that nobody has checked.
-func tellFailure(r *http.Request, repl *caddy.Replacer, o outcome) {
+func tellFailure(r *http.Request, repl *caddy.Replacer, o outcome.Outcome) {
 	t := toldOf(r, repl)
 	t.outcome = o
 	t.toTrace(r)

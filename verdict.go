@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -77,8 +78,8 @@ func (h *Handler) collect(a *attempt, r *http.Request, repl *caddy.Replacer) (*r
 				return f, nil
 			}
 		case q.grant == nil:
-			z.tally.add(q.key, wasExempt, untimed)
-			z.showUnasked(r, q.key, wasExempt, nil)
+			z.tally.add(q.key, outcome.Exempt, untimed)
+			z.showUnasked(r, q.key, outcome.Exempt, nil)
 		default:
 			a.add(z, &q)
 		}
@@ -124,32 +125,32 @@ func (h *Handler) decide(w http.ResponseWriter, r *http.Request) (through http.R
 	case err != nil:
 		return nil, nil, err
 	case rejected != nil:
-		a.count(wasNotCharged, h.since(start))
+		a.count(outcome.NotCharged, h.since(start))
 		return nil, nil, h.refuse(w, r, rejected, nil)
 	case len(a.zones) == 0:
 		return w, a.unheld(), nil
 	}
 	var p patience
 	defer p.over()
-	passed := wasAllowed
+	passed := outcome.Allowed
 	held, err = h.ask(h.store, a, r, &p)
 	if err != nil && err != errLeft {
 		h.store.shared.health.report(err, h.logger)
-		passed = wasLocal
+		passed = outcome.Local
 		held, err = h.fallBack(a, r, &p, start, err)
 	}
 	switch {
 	case err == errLeft:
-		a.count(wasAbandoned, h.since(start))
-		tellFailure(r, repl, wasAbandoned)
+		a.count(outcome.Abandoned, h.since(start))
+		tellFailure(r, repl, outcome.Abandoned)
 		return nil, nil, caddyhttp.Error(statusClientClosedRequest, err)
 	case err != nil:
-		a.count(wasFailedClosed, h.since(start))
-		tellFailure(r, repl, wasFailedClosed)
+		a.count(outcome.FailedClosed, h.since(start))
+		tellFailure(r, repl, outcome.FailedClosed)
 		return nil, nil, h.deny(w, r)
 	case len(a.zones) == 0: // nobody has decided, so there is nothing to tell
-		if passed != wasAllowed {
-			tellFailure(r, repl, wasFailedOpen)
+		if passed != outcome.Allowed {
+			tellFailure(r, repl, outcome.FailedOpen)
 		}
 		return w, a.unheld(), nil
 	}
@@ -255,3 +256,15 @@ func (a *attempt) binding(from, to int) (index int, refused bool) {
 
 // left is the share of the quota that is left.
 func left(d *algorithms.Decision) float64 { return float64(d.Remaining) / float64(max(1, d.Quota)) }
+
+// refuses is what becomes of a request that the zone's limit refuses. The refusal with
+// which a ban begins is the limit's.
+func (z *Zone) refuses(d *algorithms.Decision) outcome.Outcome {
+	switch {
+	case d.Banned && !d.BanBegins:
+		return outcome.Banned
+	case z.Reserve != nil:
+		return outcome.Shed
+	}
+	return outcome.Refused
+}

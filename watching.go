@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -40,7 +41,7 @@ var errManyViewers = errors.New("too many watch already")
 // viewer is somebody who watches. It gets a sample: no more than it has asked for in a
 // second, and none that it is too slow for.
 type viewer struct {
-	wants   func(zone, key string, o outcome) bool
+	wants   func(zone, key string, o outcome.Outcome) bool
 	seen    chan seen
 	skipped atomic.Uint64 // since the last one
 	active  atomic.Int64  // when it was last shown something, or came, in nanoseconds since 1970
@@ -76,7 +77,7 @@ type seen struct {
 
 // watch makes a viewer who wants at most so many decisions a second. If all places are taken
 // it gets that of the viewer that has been idle for longest, if one has been for long enough.
-func watch(rate int64, wants func(zone, key string, o outcome) bool) (*viewer, error) {
+func watch(rate int64, wants func(zone, key string, o outcome.Outcome) bool) (*viewer, error) {
 	params, err := algorithms.TokenBucket{}.Prepare(algorithms.Limit{Events: rate, Window: time.Second})
 	if err != nil {
 		return nil, err
@@ -128,7 +129,7 @@ func (v *viewer) isActive() { v.active.Store(time.Now().UnixNano()) }
 
 // show shows viewers what became of a request in a zone. The decision is that of the store,
 // the reason that of a zone which did not ask it; there need be neither.
-func (z *Zone) show(r *http.Request, check *store.Check, o outcome, d *algorithms.Decision, reason error) {
+func (z *Zone) show(r *http.Request, check *store.Check, o outcome.Outcome, d *algorithms.Decision, reason error) {
 	viewers := watching.viewers.Load()
 	if viewers == nil {
 		return
@@ -143,14 +144,14 @@ func (z *Zone) show(r *http.Request, check *store.Check, o outcome, d *algorithm
 			continue
 		}
 		s := seen{
-			Time: now, Zone: z.name, Outcome: outcomeNames[o], Cost: check.Cost,
+			Time: now, Zone: z.name, Outcome: outcome.Names[o], Cost: check.Cost,
 			keyText: newKeyText(beginning(check.Key), len(check.Key)), ClientIP: clientip.Client(r),
 			Method: beginning(r.Method), Host: beginning(r.Host), Path: beginning(r.URL.Path),
 		}
 		if reason != nil {
 			s.Reason = reason.Error()
 		}
-		if d != nil && o.decided() && d.At != 0 { // a store that remembers a refusal has not looked at the others
+		if d != nil && o.Decided() && d.At != 0 { // a store that remembers a refusal has not looked at the others
 			s.Decision = newStanding(*d)
 		}
 		select {
@@ -162,7 +163,7 @@ func (z *Zone) show(r *http.Request, check *store.Check, o outcome, d *algorithm
 }
 
 // showUnasked shows them a request for which the zone did not ask the store.
-func (z *Zone) showUnasked(r *http.Request, key string, o outcome, reason error) {
+func (z *Zone) showUnasked(r *http.Request, key string, o outcome.Outcome, reason error) {
 	if watching.viewers.Load() != nil {
 		z.show(r, &store.Check{Key: key}, o, nil, reason)
 	}
