@@ -193,7 +193,7 @@ func (z *runningZone) look(c *adminCall, key string) (*keyAnswer, error) {
 
 // lately is how often a key came; nil if that is not known.
 func (z *runningZone) lately(key string) *latelyAnswer {
-	counts, since := z.tally.keys.Of(key)
+	counts, since := z.tally.Keys.Of(key)
 	if counts[topk.Requests].AtLeast == 0 {
 		return nil
 	}

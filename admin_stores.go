@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -131,7 +132,7 @@ func (s *runningStore) answer(c *adminCall) storeAnswer {
 		answer.Keys = &keys
 	}
 	if shared.remote {
-		answer.Latency = shared.latency.answer()
+		answer.Latency = latencyOf(&shared.latency)
 		answer.Errors = make(map[string]int64)
 		for kind := range shared.health.errors {
 			answer.Errors[kind] = shared.health.errorCount(kind)
@@ -157,32 +158,14 @@ func (s *runningStore) probe(c *adminCall, answer *storeAnswer) {
 	}
 }
 
-func (h *histogram) answer() *latencyAnswer {
-	count, sum, _ := h.read(0)
+func latencyOf(h *stats.Histogram) *latencyAnswer {
+	count, sum, _ := h.Read(0)
 	if count == 0 {
 		return new(latencyAnswer)
 	}
 	return &latencyAnswer{
-		Count: count, Mean: sum / float64(count), P50: h.quantile(0.5).Seconds(), P99: h.quantile(0.99).Seconds(),
+		Count: count, Mean: sum / float64(count), P50: h.Quantile(0.5).Seconds(), P99: h.Quantile(0.99).Seconds(),
 	}
-}
-
-// quantile is the upper bound of the bucket in which that share of the durations ends;
-// the last bound for those beyond it.
-func (h *histogram) quantile(share float64) time.Duration {
-	var counts [len(bounds) + 1]uint64
-	var all uint64
-	for i := range counts {
-		counts[i] = h.counts[i].Load()
-		all += counts[i]
-	}
-	var below uint64
-	for i, bound := range bounds {
-		if below += counts[i]; float64(below) >= share*float64(all) {
-			return bound
-		}
-	}
-	return bounds[len(bounds)-1]
 }
 
 // Details implements [Detailed].

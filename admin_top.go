@@ -59,7 +59,7 @@ func showTop(c *adminCall) error {
 var kindNames = [...]string{topk.Requests: "requests", topk.Refused: "refused"}
 
 func (z *runningZone) top(n int, by topk.Kind) topAnswer {
-	entries, since := z.tally.keys.Top(n, by)
+	entries, since := z.tally.Keys.Top(n, by)
 	answer := topAnswer{Zone: z.name, By: kindNames[by], Keys: make([]talker, len(entries))}
 	if !since.IsZero() {
 		answer.Since = &since

@@ -71,7 +71,7 @@ func (z *runningZone) answer(keys map[string]int64) zoneAnswer {
 		Name: z.name, Limit: z.describe(), Key: z.Key, Store: storeName(z.kept), OnStoreError: z.onStoreError,
 		Totals: make(map[string]uint64),
 	}
-	for o, n := range z.tally.totals() {
+	for o, n := range z.tally.Totals() {
 		answer.Totals[outcome.Names[o]] = n
 	}
 	if n, ok := keys[z.name]; ok {

@@ -181,7 +181,7 @@ func TestFullStore(t *testing.T) {
 					t.Errorf("request %d: %d with %v, want %d", i+1, status, header, want)
 				}
 			}
-			counts := h.zones[0].tally.totals()
+			counts := h.zones[0].tally.Totals()
 			if counts[outcome.Local] != 3 || counts[outcome.Refused] != 2 {
 				t.Errorf("counted %v", counts)
 			}

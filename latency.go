@@ -16,7 +16,7 @@ func (s *shared) Take(ctx context.Context, checks []store.Check, decisions []alg
 	start := time.Now()
 	err := s.Store.Take(ctx, checks, decisions)
 	if took := time.Since(start); took >= leastTrip {
-		s.latency.observe(took)
+		s.latency.Observe(took)
 	}
 	return err
 }

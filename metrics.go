@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -115,14 +116,14 @@ func (c collection) send(d *prometheus.Desc, kind prometheus.ValueType, value fl
 	c.to <- prometheus.MustNewConstMetric(d, kind, value, labels...)
 }
 
-func (c collection) histogram(d *prometheus.Desc, h *histogram, first int, label string) {
-	count, sum, buckets := h.read(first)
+func (c collection) histogram(d *prometheus.Desc, h *stats.Histogram, first int, label string) {
+	count, sum, buckets := h.Read(first)
 	c.to <- prometheus.MustNewConstHistogram(d, count, sum, buckets, strings.ToValidUTF8(label, "\uFFFD"))
 }
 
 func (c collection) zone(z *Zone) {
 	var all, declined uint64
-	for o, n := range z.tally.totals() {
+	for o, n := range z.tally.Totals() {
 		all += n
 		if outcome.Outcome(o).Declined() {
 			declined += n
@@ -131,7 +132,7 @@ func (c collection) zone(z *Zone) {
 	}
 	c.send(descRequests, prometheus.CounterValue, float64(all), z.name)
 	c.send(descDeclined, prometheus.CounterValue, float64(declined), z.name)
-	c.histogram(descTime, &z.tally.took, 0, z.name)
+	c.histogram(descTime, &z.tally.Latency, 0, z.name)
 	if z.MaxEvents != nil {
 		c.limit(z, "", &z.Limit)
 	}
@@ -171,7 +172,7 @@ func (c collection) store(s observedStore, zones []*Zone) {
 		}
 	}
 	if s.shared.remote {
-		c.histogram(descLatency, &s.shared.latency, firstLatency, s.name)
+		c.histogram(descLatency, &s.shared.latency, stats.FirstLatency, s.name)
 	}
 	var stats store.Stats
 	if observed, ok := s.shared.Store.(store.Observed); ok {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 )
 
@@ -176,15 +177,15 @@ func TestMetricsThatNobodyWants(t *testing.T) {
 }
 
 func TestHistogram(t *testing.T) {
-	var h histogram
+	var h stats.Histogram
 	for _, d := range []time.Duration{0, time.Microsecond, 49 * time.Microsecond, 51 * time.Microsecond, time.Second, time.Hour} {
-		h.observe(d)
+		h.Observe(d)
 	}
-	count, sum, buckets := h.read(firstLatency)
+	count, sum, buckets := h.Read(stats.FirstLatency)
 	if count != 6 || sum < 3601 || sum > 3602 {
 		t.Errorf("%d, %v", count, sum)
 	}
-	if buckets[50e-6] != 3 || buckets[100e-6] != 4 || buckets[1] != 5 || buckets[5] != 5 || len(buckets) != len(bounds)-firstLatency {
+	if buckets[50e-6] != 3 || buckets[100e-6] != 4 || buckets[1] != 5 || buckets[5] != 5 || len(buckets) != len(stats.Bounds)-stats.FirstLatency {
 		t.Errorf("buckets %v", buckets)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
 	"github.com/seed-161337e5/caddyratelimit/internal/turns"
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
@@ -27,9 +28,9 @@ var (
 type shared struct {
 	store.Store
 	health  *health
-	users   atomic.Int64 // the pool is one
-	remote  bool         // it asks a server
-	latency histogram    // of a remote one
+	users   atomic.Int64    // the pool is one
+	remote  bool            // it asks a server
+	latency stats.Histogram // of a remote one
 	turns   *turns.Queues
 }
 
@@ -153,13 +154,13 @@ func (u use) end() {
 // is forgotten.
 type generation struct {
 	salt  uint64
-	tally tally
+	tally stats.Counters
 }
 
 func generationKey(storeID, zone string) string { return storeID + "\x00" + zone }
 
 func joinGeneration(key string) *generation {
-	value, _ := generations.LoadOrStore(key, &generation{salt: rand.Uint64(), tally: tally{keys: topk.New(lately)}})
+	value, _ := generations.LoadOrStore(key, &generation{salt: rand.Uint64(), tally: stats.Counters{Keys: topk.New(stats.Lately)}})
 	return value.(*generation)
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -71,7 +72,7 @@ func (a *attempt) dropExempt() {
 		if a.decisions[i].Exempt {
 			a.keep(func(i int) bool {
 				if a.decisions[i].Exempt {
-					a.note(i, outcome.Exempt, untimed)
+					a.note(i, outcome.Exempt, stats.Untimed)
 				}
 				return !a.decisions[i].Exempt
 			})

@@ -1,39 +1,11 @@
 package caddyratelimit
 
 import (
-	"sync/atomic"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
-	"github.com/seed-161337e5/caddyratelimit/internal/topk"
+	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 )
-
-// tally counts what becomes of a zone's requests. It lives as long as the zone's
-// generation, so that reloads do not lose it, and holds nothing that a client can choose.
-type tally struct {
-	outcomes [outcome.Count]atomic.Uint64
-	took     histogram // to decide, waits included
-	keys     *topk.Recent
-}
-
-// lately is how far back the keys are known that come most often, and twice that at most.
-const lately = 5 * time.Minute
-
-// totals are the counts so far.
-func (t *tally) totals() (n [outcome.Count]uint64) {
-	for o := range n {
-		n[o] = t.outcomes[o].Load()
-	}
-	return n
-}
-
-func (t *tally) add(key string, o outcome.Outcome, took time.Duration) {
-	t.outcomes[o].Add(1)
-	t.keys.Add(key, o.Declined())
-	if took >= 0 {
-		t.took.observe(took)
-	}
-}
 
 // count notes what became of a request in all its zones alike.
 func (a *attempt) count(o outcome.Outcome, took time.Duration) {
@@ -61,12 +33,9 @@ func (a *attempt) countDecisions(passed outcome.Outcome, someRefused bool, took 
 
 // note takes note of what became of the request in one of its zones.
 func (a *attempt) note(i int, o outcome.Outcome, took time.Duration) {
-	a.zones[i].tally.add(a.checks[i].Key, o, took)
+	a.zones[i].tally.Add(a.checks[i].Key, o, took)
 	a.zones[i].show(a.request, &a.checks[i], o, &a.decisions[i], nil)
 }
-
-// untimed says that nobody wants to know how long it took.
-const untimed = time.Duration(-1)
 
 // clock is the time since the process began, which is cheaper to ask for than the time.
 func (h *Handler) clock() time.Duration {
@@ -80,5 +49,5 @@ func (h *Handler) since(start time.Duration) time.Duration {
 	if h.measures {
 		return time.Since(processStart) - start
 	}
-	return untimed
+	return stats.Untimed
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 )
 
 // told is what was decided on a request, for all who want to know: the client, handlers
@@ -151,7 +152,7 @@ func (h *Handler) reject(r *http.Request, repl *caddy.Replacer, f *refusal) {
 		t.zone, t.grant, t.outcome, t.retryAfter, t.dry = f.zone, nil, o, 0, f.dry
 	}
 	t.toTrace(r)
-	f.zone.tally.add(f.key, o, untimed)
+	f.zone.tally.Add(f.key, o, stats.Untimed)
 	f.zone.showUnasked(r, f.key, o, f.err)
 	h.note(r, f)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -78,7 +79,7 @@ func (h *Handler) collect(a *attempt, r *http.Request, repl *caddy.Replacer) (*r
 				return f, nil
 			}
 		case q.grant == nil:
-			z.tally.add(q.key, outcome.Exempt, untimed)
+			z.tally.Add(q.key, outcome.Exempt, stats.Untimed)
 			z.showUnasked(r, q.key, outcome.Exempt, nil)
 		default:
 			a.add(z, &q)

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -125,9 +126,9 @@ type Zone struct {
 	name       string
 	matchers   caddyhttp.MatcherSets
 	key        *keyTemplate
-	number     int    // among the zones of the handler
-	generation string // key in the pool, once joined
-	tally      *tally // the generation's
+	number     int             // among the zones of the handler
+	generation string          // key in the pool, once joined
+	tally      *stats.Counters // the generation's
 	storeID    string
 	exceeded   error // what a refusal ends the request with
 
