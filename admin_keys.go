@@ -130,14 +130,14 @@ func (k *askedKey) of(z *runningZone) (string, error) {
 	template := z.Zone.key
 	switch {
 	case k.text != nil:
-		return template.given(*k.text), nil
+		return template.Given(*k.text), nil
 	case k.exact != nil:
 		return *k.exact, nil
-	case k.none() && template.varies():
+	case k.none() && template.Varies():
 		return "", adminError(badRequest, "say which key of zone %q, whose key is %q: ?key=..., percent-encoded, or ?key_base64=..., or ?part=... for each placeholder",
 			z.name, z.Key)
 	}
-	key, err := template.fill(k.parts)
+	key, err := template.Fill(k.parts)
 	if err != nil {
 		return "", adminError(badRequest, "zone %q, key %q: %w", z.name, z.Key, err)
 	}
@@ -147,9 +147,9 @@ func (k *askedKey) of(z *runningZone) (string, error) {
 // anywhere is the key in a zone that was not named: it must be clear what it stands for.
 // A zone without a key is everybody's, and so is its limit.
 func (k *askedKey) anywhere(z *runningZone) (string, error) {
-	if template := z.Zone.key; !template.varies() {
-		return template.fill(nil)
-	} else if n := template.placeholders(); n != max(1, len(k.parts)) {
+	if template := z.Zone.key; !template.Varies() {
+		return template.Fill(nil)
+	} else if n := template.Placeholders(); n != max(1, len(k.parts)) {
 		return "", fmt.Errorf("the key is made of %d placeholders, %s: ask this zone alone, with the value of each", n, z.Key)
 	}
 	return k.of(z)

@@ -78,7 +78,7 @@ func (a *App) has(h *Handler) {
 func (a *App) define(z *Zone, kept *lease) error {
 	d := definition{
 		limit: z.describe(), storeID: kept.id, store: describe(kept.backend),
-		key: z.Key, ipv4Prefix: z.key.prefixes.ipv4, ipv6Prefix: z.key.prefixes.ipv6,
+		key: z.Key, ipv4Prefix: z.key.Prefixes.Ipv4, ipv6Prefix: z.key.Prefixes.Ipv6,
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

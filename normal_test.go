@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/deep"
+	"github.com/seed-161337e5/caddyratelimit/internal/key"
 )
 
 // requestTo is a request as Caddy's server reads it from a connection. It returns nil for
@@ -36,14 +37,14 @@ type tester interface {
 }
 
 // keyOf is the key of a request, and the template that it is made with.
-func keyOf(t tester, text string, r *http.Request) (string, *keyTemplate) {
+func keyOf(t tester, text string, r *http.Request) (string, *key.Template) {
 	t.Helper()
-	k, err := newKeyTemplate(text, 0, 0)
+	k, err := key.New(text, 0, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	k.normalize()
-	key, err := k.expand(r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer), r)
+	k.Normalize()
+	key, err := k.Expand(r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer), r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +197,7 @@ func TestCleanValuesCostNothing(t *testing.T) {
 		"host": {"a.test", "www.example.com", "203.0.113.7", "::1"},
 		"uri":  {"/", "/login", "/a/b.c/?x=Y", "/api?q=a%20b"},
 	} {
-		of := map[string]func(string) string{"path": cleanPath, "host": cleanHost, "uri": cleanURI}[clean]
+		of := map[string]func(string) string{"path": key.CleanPath, "host": key.CleanHost, "uri": key.CleanURI}[clean]
 		for _, value := range values {
 			if n := testing.AllocsPerRun(10, func() { of(value) }); n != 0 || of(value) != value {
 				t.Errorf("%s %q: %v allocations, becomes %q", clean, value, n, of(value))
@@ -305,11 +306,11 @@ func checkKeysOfPeople(t tester, host, target string) {
 	r := requestTo(host, target)
 	for _, placeholder := range normalized {
 		if r != nil {
-			if key, k := keyOf(t, "{"+placeholder+"}", r); k.given(key) != key {
-				t.Errorf("{%s} of %q %q: the key is %q, and who writes this means %q", placeholder, host, target, key, k.given(key))
+			if key, k := keyOf(t, "{"+placeholder+"}", r); k.Given(key) != key {
+				t.Errorf("{%s} of %q %q: the key is %q, and who writes this means %q", placeholder, host, target, key, k.Given(key))
 			}
 		}
-		means := normalOf(placeholder).text
+		means := key.NormalOf(placeholder).Text
 		for _, text := range []string{host, target} {
 			if once := means(text); means(once) != once {
 				t.Errorf("{%s}: %q means %q, and this %q", placeholder, text, once, means(once))

@@ -67,7 +67,7 @@ func (p *peek) ask(ctx context.Context, s store.Store) (err error) {
 
 // outcome is what would become of a request.
 func (p *peek) outcome(z *Zone) outcome.Outcome {
-	keyless := z.key.varies() && p.key == z.key.nothing
+	keyless := z.key.Varies() && p.key == z.key.Nothing
 	o := outcome.Allowed
 	switch {
 	case keyless && z.MissingKey == missingReject:

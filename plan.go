@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/key"
 )
 
 // Plans are limits by class of client.
@@ -47,12 +49,12 @@ func (z *Zone) provisionPlans(m granting) (err error) {
 	if p.Of == "" {
 		return errors.New("plan: of is missing: say what names the plan of a request, such as {http.vars.plan}")
 	}
-	if z.planOf, err = newTextTemplate("plan", p.Of); err != nil {
+	if z.planOf, err = key.NewText("plan", p.Of); err != nil {
 		return err
 	}
-	z.planOf.joins = z.RepeatedValues == repeatedJoin
+	z.planOf.Joins = z.RepeatedValues == repeatedJoin
 	if !z.RawValues {
-		z.planOf.normalize()
+		z.planOf.Normalize()
 	}
 	z.plans, z.planFor = make(map[string]*plan, len(p.Plans)), make(map[string]*plan, len(p.Plans))
 	if z.MaxEvents != nil {
@@ -75,7 +77,7 @@ func (z *Zone) provisionPlans(m granting) (err error) {
 				return fmt.Errorf("plan %q: %w", name, err)
 			}
 		}
-		as := z.planOf.name(name)
+		as := z.planOf.Name(name)
 		if z.planFor[as] != nil {
 			return fmt.Errorf("plan %q: in its normal form, %q, it is the same as another plan of %s: rename one, or set raw_values", name, as, p.Of)
 		}
@@ -117,12 +119,12 @@ var errNoPlan = errors.New("the request has no plan")
 
 // choosePlan finds the plan of a request.
 func (z *Zone) choosePlan(repl *caddy.Replacer, r *http.Request) (*plan, error) {
-	name, err := z.planOf.expand(repl, r)
+	name, err := z.planOf.Expand(repl, r)
 	if err != nil {
 		return nil, err
 	}
-	if len(z.planOf.parts) > 1 {
-		name = z.planOf.name(name)
+	if len(z.planOf.Parts) > 1 {
+		name = z.planOf.Name(name)
 	}
 	if chosen, ok := z.planFor[name]; ok {
 		return chosen, nil

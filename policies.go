@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
+	"github.com/seed-161337e5/caddyratelimit/internal/key"
 )
 
 // asked is what is to be asked of the store for a request that met a zone.
@@ -49,7 +50,7 @@ func (z *Zone) judge(q *asked, r *http.Request, repl *caddy.Replacer, log *zap.L
 	if q.repeated != nil {
 		return q.refuse(z.RepeatedValuesStatus, q.repeated)
 	}
-	if z.MissingKey != missingShare && z.MissingKey != "" && q.key == z.key.nothing {
+	if z.MissingKey != missingShare && z.MissingKey != "" && q.key == z.key.Nothing {
 		if z.MissingKey == missingReject {
 			return q.refuse(z.MissingKeyStatus, errNoKey)
 		}
@@ -59,7 +60,7 @@ func (z *Zone) judge(q *asked, r *http.Request, repl *caddy.Replacer, log *zap.L
 	if err := z.work(q, repl, r); err != nil {
 		if err == errNoPlan {
 			return q.refuse(z.Plan.Reject, err)
-		} else if repeated := (*repeatedError)(nil); errors.As(err, &repeated) {
+		} else if repeated := (*key.RepeatedError)(nil); errors.As(err, &repeated) {
 			return q.refuse(z.RepeatedValuesStatus, err)
 		}
 		z.invalid.warn(log, "the request brings no valid limit", zap.String("zone", z.name), zap.Error(err))

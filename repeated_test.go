@@ -137,7 +137,7 @@ func TestRepeatedValuesJoined(t *testing.T) {
 			if got := statusTo(h, r); got != 200 {
 				t.Errorf("%s: got %d, want 200", c.brings, got)
 			}
-			if got, err := h.zones[0].key.expand(r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer), r); got != c.joined || err != nil {
+			if got, err := h.zones[0].key.Expand(r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer), r); got != c.joined || err != nil {
 				t.Errorf("%s: the key is %q (%v), want %q", c.brings, got, err, c.joined)
 			}
 		}

@@ -18,7 +18,7 @@ func (z *Zone) provisionRollout(log *zap.Logger) error {
 		return errors.New("dry_run and enforce exclude each other: enforce 0 is a dry run")
 	case math.IsNaN(share) || share < 0 || share > 100:
 		return fmt.Errorf("enforce must be from 0 to 100 percent, got %v", share)
-	case share > 0 && share < 100 && !z.key.varies():
+	case share > 0 && share < 100 && !z.key.Varies():
 		log.Warn("enforce chooses among keys, and this zone has just one", zap.String("zone", z.name))
 	}
 	z.enforced = xxhash.Sum64String(z.name)

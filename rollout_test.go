@@ -9,6 +9,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/key"
 )
 
 // TestDryRun: it refuses nothing, the other zones decide without it, and what it lends for
@@ -91,7 +93,7 @@ func TestEnforce(t *testing.T) {
 	}
 	// Fixed for ever, or a fleet that is updated would not agree.
 	z := &Zone{Enforce: new(float64)}
-	*z.Enforce, z.name, z.key = 50, "api", &keyTemplate{parts: []keyPart{{placeholder: "x"}}}
+	*z.Enforce, z.name, z.key = 50, "api", &key.Template{Parts: []key.Part{{Placeholder: "x"}}}
 	if err := z.provisionRollout(zap.NewNop()); err != nil {
 		t.Fatal(err)
 	}

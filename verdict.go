@@ -62,11 +62,11 @@ func (h *Handler) collect(a *attempt, r *http.Request, repl *caddy.Replacer) (*r
 		if z.CostHeader != "" {
 			a.strips = append(a.strips, z.CostHeader)
 		}
-		if z.key.early && r.TLS != nil && !r.TLS.HandshakeComplete {
+		if z.key.Early && r.TLS != nil && !r.TLS.HandshakeComplete {
 			return nil, caddyhttp.Error(http.StatusTooEarly, errEarly)
 		}
 		q := asked{grant: z.grant, cost: z.cost}
-		if q.key, q.repeated = z.key.expand(repl, r); z.special || q.repeated != nil {
+		if q.key, q.repeated = z.key.Expand(repl, r); z.special || q.repeated != nil {
 			if err := z.judge(&q, r, repl, h.logger); err != nil {
 				return nil, err
 			}

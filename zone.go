@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -125,7 +126,7 @@ type Zone struct {
 
 	name       string
 	matchers   caddyhttp.MatcherSets
-	key        *keyTemplate
+	key        *key.Template
 	number     int             // among the zones of the handler
 	generation string          // key in the pool, once joined
 	tally      *stats.Counters // the generation's
@@ -141,7 +142,7 @@ type Zone struct {
 	own      grants
 	plans    map[string]*plan
 	planFor  map[string]*plan // by their names as planOf has them
-	planOf   *keyTemplate
+	planOf   *key.Template
 	exempt   caddyhttp.MatcherSets
 	block    caddyhttp.MatcherSets
 	enforced uint64 // seed of the hash that chooses keys
@@ -181,24 +182,24 @@ func (z *Zone) provision(ctx caddy.Context, name string, kept *lease, log *zap.L
 }
 
 func (z *Zone) provisionKey(_ caddy.Context, log *zap.Logger) (err error) {
-	z.key, err = newKeyTemplate(z.Key, z.IPv4Prefix, z.IPv6Prefix)
+	z.key, err = key.New(z.Key, z.IPv4Prefix, z.IPv6Prefix)
 	if err != nil {
 		return err
 	}
-	z.key.joins = z.RepeatedValues == repeatedJoin
+	z.key.Joins = z.RepeatedValues == repeatedJoin
 	if !z.RawValues {
-		z.key.normalize()
+		z.key.Normalize()
 	}
-	if (z.IPv4Prefix != 0 || z.IPv6Prefix != 0) && !z.key.varies() {
+	if (z.IPv4Prefix != 0 || z.IPv6Prefix != 0) && !z.key.Varies() {
 		log.Warn("ipv4_prefix and ipv6_prefix have no effect: the key holds no placeholder", zap.String("zone", z.name))
 	}
-	for _, unknown := range z.key.unknown {
+	for _, unknown := range z.key.Unknown {
 		log.Warn("the key holds a placeholder that is not Caddy's own; if nothing sets it, all clients share one limit",
 			zap.String("zone", z.name), zap.String("placeholder", "{"+unknown+"}"))
 	}
-	for _, empty := range z.key.empty {
-		log.Warn("the key may have the same value for all clients: "+empty.why,
-			zap.String("zone", z.name), zap.String("placeholder", "{"+empty.name+"}"))
+	for _, empty := range z.key.Empty {
+		log.Warn("the key may have the same value for all clients: "+empty.Why,
+			zap.String("zone", z.name), zap.String("placeholder", "{"+empty.Name+"}"))
 	}
 	return nil
 }

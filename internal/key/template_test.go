@@ -1,7 +1,6 @@
-package caddyratelimit
+package key
 
 import (
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -15,7 +14,7 @@ import (
 
 func expand(t testing.TB, template string, v4, v6 int, values map[string]string) string {
 	t.Helper()
-	k, err := newKeyTemplate(template, v4, v6)
+	k, err := New(template, v4, v6)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +26,7 @@ func expand(t testing.TB, template string, v4, v6 int, values map[string]string)
 			repl.Set(name, value)
 		}
 	}
-	key, err := k.expand(repl, r)
+	key, err := k.Expand(repl, r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +117,7 @@ func TestAddressBesideOtherValues(t *testing.T) {
 
 func TestPrefixPlaceholders(t *testing.T) {
 	for bits, ok := range map[string]bool{"24,64": true, "24": true, "64": false, "33,64": false, "24,129": false, "abc": false, "": false} {
-		if _, err := newKeyTemplate("{http.request.remote.host/"+bits+"}", 0, 0); (err == nil) != ok {
+		if _, err := New("{http.request.remote.host/"+bits+"}", 0, 0); (err == nil) != ok {
 			t.Errorf("/%s: got %v", bits, err)
 		}
 	}
@@ -151,7 +150,7 @@ func TestUnknownPlaceholders(t *testing.T) {
 		"file":                           "{http.request.uri.path.file}",
 		"uuid":                           "{http.request.uuid}",
 	} {
-		_, err := newKeyTemplate("a-{"+name+"}", 0, 0)
+		_, err := New("a-{"+name+"}", 0, 0)
 		if err == nil || !strings.Contains(err.Error(), suggestion) || !strings.Contains(err.Error(), "{"+name+"}") {
 			t.Errorf("{%s}: got %v, want an error that proposes %s", name, err, suggestion)
 		}
@@ -163,14 +162,14 @@ func TestUnknownPlaceholders(t *testing.T) {
 		"http.auth.user.id", "http.auth.user.email", "http.regexp.name.1", "http.matchers.file.relative", "http.error.status_code",
 		"env.HOME", "system.hostname", "time.now.year", "http.request.local.host", "file./etc/hostname", "file.hostname",
 	} {
-		k, err := newKeyTemplate("{"+known+"}", 0, 0)
-		if err != nil || len(k.unknown) != 0 {
+		k, err := New("{"+known+"}", 0, 0)
+		if err != nil || len(k.Unknown) != 0 {
 			t.Errorf("{%s} is Caddy's: %v", known, err)
 		}
 	}
 	for _, foreign := range []string{"geoip2.country_code", "my_map_output", "http.geoip.country"} {
-		k, err := newKeyTemplate("{"+foreign+"}", 0, 0)
-		if err != nil || len(k.unknown) != 1 || k.unknown[0] != foreign {
+		k, err := New("{"+foreign+"}", 0, 0)
+		if err != nil || len(k.Unknown) != 1 || k.Unknown[0] != foreign {
 			t.Errorf("{%s} may be another module's: %v", foreign, err)
 		}
 	}
@@ -183,21 +182,21 @@ func FuzzKeyTemplate(f *testing.F) {
 		f.Add(seed, "value")
 	}
 	f.Fuzz(func(t *testing.T, template, value string) {
-		k, err := newKeyTemplate(template, 0, 0)
+		k, err := New(template, 0, 0)
 		if err != nil {
 			return
 		}
 		repl := caddy.NewEmptyReplacer()
-		for _, p := range k.parts {
-			if p.repeats != nil { // read from the request, see repeated_test.go
+		for _, p := range k.Parts {
+			if p.Repeats != nil { // read from the request, see repeated_test.go
 				return
 			}
-			if p.placeholder != "" {
-				repl.Set(p.placeholder, value)
+			if p.Placeholder != "" {
+				repl.Set(p.Placeholder, value)
 			}
 		}
-		key, _ := k.expand(repl, httptest.NewRequest(http.MethodGet, "/", nil))
-		if k.several || len(k.parts) == 1 || strings.Contains(template, `\`) {
+		key, _ := k.Expand(repl, httptest.NewRequest(http.MethodGet, "/", nil))
+		if k.several || len(k.Parts) == 1 || strings.Contains(template, `\`) {
 			return
 		}
 		if want := repl.ReplaceAll(template, ""); key != want {
@@ -219,12 +218,4 @@ func FuzzMask(f *testing.F) {
 			t.Errorf("%q: %q, then %q", key, once, twice)
 		}
 	})
-}
-
-func ExampleHandler_key() {
-	k, _ := newKeyTemplate("{http.request.header.Tenant}/{http.request.header.User}", 0, 0)
-	r := &http.Request{Header: http.Header{"Tenant": {"acme"}, "User": {"eve/5:other"}}}
-	key, _ := k.expand(caddy.NewEmptyReplacer(), r)
-	fmt.Println(key)
-	// Output: 4:acme/11:eve/5:other
 }

@@ -1,7 +1,6 @@
-package caddyratelimit
+package key
 
 import (
-	"fmt"
 	"net/url"
 	"path"
 	"runtime"
@@ -21,7 +20,7 @@ type normal struct {
 	from  string              // the placeholder that has the whole value
 	whole func(string) string // normalizes the whole value
 	part  func(string) string // takes the placeholder's value from that; nil if it is the whole
-	text  func(string) string // normalizes what somebody writes as the placeholder's value
+	Text  func(string) string // normalizes what somebody writes as the placeholder's value
 }
 
 // of is the normal form of the value of from.
@@ -42,32 +41,32 @@ const (
 // normals are the placeholders whose values are normalized. Those that end in a dot are
 // followed by the number of a label or of a part of the path.
 var normals = map[string]*normal{
-	hostPlaceholder:                {from: hostPlaceholder, whole: cleanHost, text: cleanHost},
-	"http.request.hostport":        {from: hostPlaceholder, whole: cleanHost, text: cleanHost},
-	"http.request.host.labels.":    {from: hostPlaceholder, whole: cleanHost, text: cleanHost},
-	"http.request.tls.server_name": {from: "http.request.tls.server_name", whole: cleanHost, text: cleanHost},
-	"http.request.uri":             {from: "http.request.uri", whole: cleanURI, text: cleanURI},
-	"http.request.uri_escaped":     {from: "http.request.uri", whole: cleanURI, part: url.QueryEscape, text: escaped(cleanURI)},
-	"http.request.orig_uri":        {from: "http.request.orig_uri", whole: cleanURI, text: cleanURI},
-	pathPlaceholder:                {from: pathPlaceholder, whole: cleanPath, text: cleanPath},
-	pathPlaceholder + "_escaped":   {from: pathPlaceholder, whole: cleanPath, part: url.QueryEscape, text: escaped(cleanPath)},
-	pathPlaceholder + ".dir":       {from: pathPlaceholder, whole: cleanPath, part: pathDir, text: cleanPath},
-	pathPlaceholder + ".file":      {from: pathPlaceholder, whole: cleanPath, part: pathFile, text: strings.ToLower},
-	pathPlaceholder + ".file.base": {from: pathPlaceholder, whole: cleanPath, part: pathBase, text: strings.ToLower},
-	pathPlaceholder + ".file.ext":  {from: pathPlaceholder, whole: cleanPath, part: path.Ext, text: strings.ToLower},
-	pathPlaceholder + ".":          {from: pathPlaceholder, whole: cleanPath, text: strings.ToLower},
-	origPathPlaceholder:            {from: origPathPlaceholder, whole: cleanPath, text: cleanPath},
-	origPathPlaceholder + ".dir":   {from: origPathPlaceholder, whole: cleanPath, part: pathDir, text: cleanPath},
-	origPathPlaceholder + ".file":  {from: origPathPlaceholder, whole: cleanPath, part: pathFile, text: strings.ToLower},
-	origPathPlaceholder + ".":      {from: origPathPlaceholder, whole: cleanPath, text: strings.ToLower},
+	hostPlaceholder:                {from: hostPlaceholder, whole: CleanHost, Text: CleanHost},
+	"http.request.hostport":        {from: hostPlaceholder, whole: CleanHost, Text: CleanHost},
+	"http.request.host.labels.":    {from: hostPlaceholder, whole: CleanHost, Text: CleanHost},
+	"http.request.tls.server_name": {from: "http.request.tls.server_name", whole: CleanHost, Text: CleanHost},
+	"http.request.uri":             {from: "http.request.uri", whole: CleanURI, Text: CleanURI},
+	"http.request.uri_escaped":     {from: "http.request.uri", whole: CleanURI, part: url.QueryEscape, Text: escaped(CleanURI)},
+	"http.request.orig_uri":        {from: "http.request.orig_uri", whole: CleanURI, Text: CleanURI},
+	pathPlaceholder:                {from: pathPlaceholder, whole: CleanPath, Text: CleanPath},
+	pathPlaceholder + "_escaped":   {from: pathPlaceholder, whole: CleanPath, part: url.QueryEscape, Text: escaped(CleanPath)},
+	pathPlaceholder + ".dir":       {from: pathPlaceholder, whole: CleanPath, part: pathDir, Text: CleanPath},
+	pathPlaceholder + ".file":      {from: pathPlaceholder, whole: CleanPath, part: pathFile, Text: strings.ToLower},
+	pathPlaceholder + ".file.base": {from: pathPlaceholder, whole: CleanPath, part: pathBase, Text: strings.ToLower},
+	pathPlaceholder + ".file.ext":  {from: pathPlaceholder, whole: CleanPath, part: path.Ext, Text: strings.ToLower},
+	pathPlaceholder + ".":          {from: pathPlaceholder, whole: CleanPath, Text: strings.ToLower},
+	origPathPlaceholder:            {from: origPathPlaceholder, whole: CleanPath, Text: CleanPath},
+	origPathPlaceholder + ".dir":   {from: origPathPlaceholder, whole: CleanPath, part: pathDir, Text: CleanPath},
+	origPathPlaceholder + ".file":  {from: origPathPlaceholder, whole: CleanPath, part: pathFile, Text: strings.ToLower},
+	origPathPlaceholder + ".":      {from: origPathPlaceholder, whole: CleanPath, Text: strings.ToLower},
 	"http.request.orig_uri.path.file_escaped": {
-		from: origPathPlaceholder, whole: cleanPath,
-		part: func(p string) string { return url.PathEscape(pathFile(p)) }, text: escapedFile,
+		from: origPathPlaceholder, whole: CleanPath,
+		part: func(p string) string { return url.PathEscape(pathFile(p)) }, Text: escapedFile,
 	},
 }
 
-// normalOf is how the values of a placeholder are normalized; nil if they are not.
-func normalOf(placeholder string) *normal {
+// NormalOf is how the values of a placeholder are normalized; nil if they are not.
+func NormalOf(placeholder string) *normal {
 	if n, ok := normals[placeholder]; ok {
 		return n
 	}
@@ -85,16 +84,9 @@ func normalOf(placeholder string) *normal {
 	return &numbered
 }
 
-func (z *Zone) checkRawValues() error {
-	if z.RawValues && !z.reads(func(p *keyPart) bool { return normalOf(p.placeholder) != nil }) {
-		return fmt.Errorf("raw_values needs a key or plan with a placeholder of a host or a path, got key %q", z.Key)
-	}
-	return nil
-}
-
-// cleanHost is a host as Caddy's matcher of hosts compares it, which knows neither case
+// CleanHost is a host as Caddy's matcher of hosts compares it, which knows neither case
 // nor brackets; also without the dot at its end, which means the same host in DNS.
-func cleanHost(host string) string {
+func CleanHost(host string) string {
 	for i := range len(host) {
 		if c := host[i]; c >= utf8.RuneSelf || 'A' <= c && c <= 'Z' || c == '[' || c == ']' {
 			host = strings.Map(hostRune, host)
@@ -129,9 +121,9 @@ func hostLabel(host string, number int) string {
 	return host[strings.LastIndexByte(host, '.')+1:]
 }
 
-// cleanPath is a path as Caddy's matcher of paths compares it: in lower case, without
+// CleanPath is a path as Caddy's matcher of paths compares it: in lower case, without
 // double slashes, "/./" and "/../".
-func cleanPath(p string) string {
+func CleanPath(p string) string {
 	if isClean(p) {
 		return p
 	}
@@ -180,9 +172,9 @@ func pathPart(p string, number int) string {
 	return part
 }
 
-// cleanURI is a path and a query. The path is clean and escaped in one way; the query is
+// CleanURI is a path and a query. The path is clean and escaped in one way; the query is
 // as the client wrote it.
-func cleanURI(uri string) string {
+func CleanURI(uri string) string {
 	if !strings.HasPrefix(uri, "/") { // a client may send what it sends to proxies: a whole URL
 		if _, behind, ok := strings.Cut(uri, "://"); ok {
 			uri = "/"
@@ -200,7 +192,7 @@ func cleanURI(uri string) string {
 		if err != nil {
 			p = raw
 		}
-		raw = (&url.URL{Path: cleanPath(p)}).EscapedPath()
+		raw = (&url.URL{Path: CleanPath(p)}).EscapedPath()
 	}
 	if query == "" {
 		return raw

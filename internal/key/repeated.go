@@ -1,4 +1,4 @@
-package caddyratelimit
+package key
 
 import (
 	"fmt"
@@ -10,17 +10,11 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 )
 
-// What repeated_values can be.
-const (
-	repeatedReject = "reject"
-	repeatedJoin   = "join"
-)
-
-// repeatedError says that a request has different values where a key needs one. Which of
+// RepeatedError says that a request has different values where a key needs one. Which of
 // them the upstream takes nobody knows here, so a client could choose its key.
-type repeatedError struct{ placeholder string }
+type RepeatedError struct{ placeholder string }
 
-func (e *repeatedError) Error() string {
+func (e *RepeatedError) Error() string {
 	return fmt.Sprintf("the request has different values for {%s}", e.placeholder)
 }
 
@@ -28,7 +22,7 @@ func (e *repeatedError) Error() string {
 type repeatable struct {
 	in   place
 	name string
-	err  *repeatedError
+	err  *RepeatedError
 }
 
 type place uint8
@@ -49,7 +43,7 @@ func newRepeatable(named string) *repeatable {
 			if of.in == inHeader {
 				name = textproto.CanonicalMIMEHeaderKey(name)
 			}
-			return &repeatable{in: of.in, name: name, err: &repeatedError{named}}
+			return &repeatable{in: of.in, name: name, err: &RepeatedError{named}}
 		}
 	}
 	return nil
@@ -138,18 +132,4 @@ func (p *repeatable) one(r *http.Request, join bool) (value string, err error) {
 		}
 	})
 	return value, err
-}
-
-func (z *Zone) checkRepeatedValues() error {
-	if z.RepeatedValues == "" {
-		return nil
-	}
-	if err := oneOf("repeated_values", &z.RepeatedValues, repeatedReject, repeatedJoin); err != nil {
-		return err
-	}
-	if !z.reads(func(p *keyPart) bool { return p.repeats != nil }) {
-		return fmt.Errorf("repeated_values %s needs a key or plan with a placeholder of a header field, a query parameter or a cookie, got key %q",
-			z.RepeatedValues, z.Key)
-	}
-	return nil
 }

@@ -1,0 +1,18 @@
+package caddyratelimit
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/key"
+)
+
+func ExampleHandler_key() {
+	k, _ := key.New("{http.request.header.Tenant}/{http.request.header.User}", 0, 0)
+	r := &http.Request{Header: http.Header{"Tenant": {"acme"}, "User": {"eve/5:other"}}}
+	key, _ := k.Expand(caddy.NewEmptyReplacer(), r)
+	fmt.Println(key)
+	// Output: 4:acme/11:eve/5:other
+}

@@ -1,0 +1,216 @@
+package key
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
+)
+
+// Template makes a request's key.
+type Template struct {
+	Parts []Part
+
+	// several says that there is more than one placeholder. Then each value is written
+	// with its length, so that no value can imitate its neighbours.
+	several bool
+
+	// Prefixes are what addresses in the key are cut to.
+	Prefixes prefixes
+
+	// Joins says that several values for a placeholder are joined. Otherwise different ones
+	// are an error, and equal ones count as one.
+	Joins bool
+
+	// Early says that the key has an address that is not to be trusted in TLS early data.
+	Early bool
+
+	// Nothing is the key of a request for which all placeholders are empty. No other
+	// request has it.
+	Nothing string
+
+	// Unknown are placeholders that only another module can know.
+	Unknown []string
+
+	// Empty are placeholders that are empty in most places, and why.
+	Empty []emptyPlaceholder
+}
+
+type emptyPlaceholder struct{ Name, Why string }
+
+// Part is a placeholder, or text if there is none.
+type Part struct {
+	text, Placeholder string
+	mask              prefixes    // of the placeholder's value, if it is an address
+	normal            *normal     // how the value is normalized; nil if it is not
+	Repeats           *repeatable // where a request may have several values; nil if nowhere
+}
+
+// New parses a key. Backslashes before braces mean the braces, as
+// everywhere in Caddy.
+func New(text string, ipv4Prefix, ipv6Prefix int) (*Template, error) {
+	if ipv4Prefix < 0 || ipv4Prefix > 32 {
+		return nil, fmt.Errorf("ipv4_prefix must be from 1 to 32, got %d", ipv4Prefix)
+	}
+	if ipv6Prefix < 0 || ipv6Prefix > 128 {
+		return nil, fmt.Errorf("ipv6_prefix must be from 1 to 128, got %d", ipv6Prefix)
+	}
+	k := &Template{Prefixes: prefixes{ipv4Prefix, ipv6Prefix}}
+	if err := k.parse(text); err != nil {
+		return nil, fmt.Errorf("key %q: %w", text, err)
+	}
+	for i := range k.Parts {
+		p := &k.Parts[i]
+		if p.Placeholder == "" {
+			continue
+		}
+		p.mask, p.Repeats = k.Prefixes.of(p.Placeholder), newRepeatable(p.Placeholder)
+		if addressPlaceholders[p.Placeholder] {
+			k.Prefixes, k.Early = p.mask, true
+		}
+		known, err := placeholder.Check(p.Placeholder, " and give all clients one limit")
+		if err != nil {
+			return nil, fmt.Errorf("key %q: %w", text, err)
+		}
+		if !known {
+			k.Unknown = append(k.Unknown, p.Placeholder)
+		}
+		why, err := checkFit(p.Placeholder)
+		if err != nil {
+			return nil, fmt.Errorf("key %q: %w", text, err)
+		}
+		if why != "" {
+			k.Empty = append(k.Empty, emptyPlaceholder{p.Placeholder, why})
+		}
+	}
+	k.several = k.Placeholders() > 1
+	k.Nothing, _ = k.Expand(caddy.NewEmptyReplacer(), &http.Request{URL: new(url.URL)})
+	return k, nil
+}
+
+// Normalize has values of hosts and paths normalized.
+func (k *Template) Normalize() {
+	for i := range k.Parts {
+		k.Parts[i].normal = NormalOf(k.Parts[i].Placeholder)
+	}
+}
+
+// NewText parses text that is no key: values stand in it as they are.
+func NewText(option, text string) (*Template, error) {
+	k := new(Template)
+	if err := k.parse(text); err != nil {
+		return nil, fmt.Errorf("%s %q: %w", option, text, err)
+	}
+	for i := range k.Parts {
+		p := &k.Parts[i]
+		if err := placeholder.CheckOption(option, p.Placeholder); err != nil {
+			return nil, err
+		}
+		p.Repeats = newRepeatable(p.Placeholder)
+	}
+	return k, nil
+}
+
+// Varies tells whether requests can have different keys.
+func (k *Template) Varies() bool {
+	return slices.ContainsFunc(k.Parts, func(p Part) bool { return p.Placeholder != "" })
+}
+
+func (k *Template) parse(text string) error {
+	var literal strings.Builder
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '\\' && i+1 < len(text) && (text[i+1] == '{' || text[i+1] == '}'):
+			i++
+			literal.WriteByte(text[i])
+		case c == '{':
+			end := strings.IndexByte(text[i:], '}')
+			if end < 0 {
+				return fmt.Errorf("a brace is open; write \\{ for a brace that begins no placeholder")
+			}
+			if end == 1 {
+				return fmt.Errorf("{} names no placeholder")
+			}
+			if strings.Contains(text[i+1:i+end], "{") {
+				return fmt.Errorf("a placeholder must not hold another")
+			}
+			if literal.Len() > 0 {
+				k.Parts = append(k.Parts, Part{text: literal.String()})
+				literal.Reset()
+			}
+			k.Parts = append(k.Parts, Part{Placeholder: text[i+1 : i+end]})
+			i += end
+		default:
+			literal.WriteByte(c)
+		}
+	}
+	if literal.Len() > 0 {
+		k.Parts = append(k.Parts, Part{text: literal.String()})
+	}
+	return nil
+}
+
+// Expand makes the key of a request. The error is a *repeatedError, and the key is made
+// of the first values then.
+func (k *Template) Expand(repl *caddy.Replacer, r *http.Request) (key string, err error) {
+	switch len(k.Parts) {
+	case 0:
+		return "", nil
+	case 1:
+		return k.Parts[0].value(repl, r, k.Joins)
+	}
+	key = k.join(func(p *Part) string {
+		v, repeated := p.value(repl, r, k.Joins)
+		if repeated != nil {
+			err = repeated
+		}
+		return v
+	})
+	return key, err
+}
+
+// join makes a key of the values of the parts.
+func (k *Template) join(value func(*Part) string) string {
+	var b strings.Builder
+	for i := range k.Parts {
+		p := &k.Parts[i]
+		v := value(p)
+		if k.several && p.Placeholder != "" {
+			b.WriteString(strconv.Itoa(len(v)))
+			b.WriteByte(':')
+		}
+		b.WriteString(v)
+	}
+	return b.String()
+}
+
+func (p *Part) value(repl *caddy.Replacer, r *http.Request, join bool) (s string, err error) {
+	if p.Placeholder == "" {
+		return p.text, nil
+	}
+	if p.normal != nil {
+		return p.mask.apply(p.normal.of(placeholder.Text(repl, p.normal.from))), nil
+	}
+	if p.Repeats != nil {
+		s, err = p.Repeats.one(r, join)
+		return p.mask.apply(s), err
+	}
+	return p.mask.apply(placeholder.Text(repl, p.Placeholder)), nil
+}
+
+// typed is the value of a request for which somebody has written this one.
+func (p *Part) typed(value string) string {
+	if p.normal != nil {
+		value = p.normal.Text(value)
+	}
+	if p.Repeats != nil {
+		value = p.Repeats.clean(value)
+	}
+	return p.mask.apply(value)
+}
