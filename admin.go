@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 )
 
 func init() {
@@ -45,11 +47,9 @@ func (AdminAPI) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-const adminPath = "/rate_limit/"
-
 // Routes implements [caddy.AdminRouter].
 func (AdminAPI) Routes() []caddy.AdminRoute {
-	return []caddy.AdminRoute{{Pattern: adminPath, Handler: caddy.AdminHandlerFunc(serveAdmin)}}
+	return []caddy.AdminRoute{{Pattern: adminapi.Path, Handler: caddy.AdminHandlerFunc(serveAdmin)}}
 }
 
 // adminCall is a request to the admin API.
@@ -80,7 +80,7 @@ var adminRoutes = map[string]adminRoute{
 func serveAdmin(w http.ResponseWriter, r *http.Request) error {
 	c := &adminCall{ResponseWriter: w, request: r}
 	// Names may hold slashes: they are percent-encoded, so it is the encoded path that counts.
-	path := strings.Split(strings.TrimPrefix(r.URL.EscapedPath(), adminPath), "/")
+	path := strings.Split(strings.TrimPrefix(r.URL.EscapedPath(), adminapi.Path), "/")
 	zone := ""
 	if len(path) > 1 && path[0] == "zones" && path[1] != "" {
 		zone, path[1] = path[1], "*"

@@ -7,13 +7,9 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
-
-// resetAnswer is the answer to a reset that may have left something.
-type resetAnswer struct {
-	Warning string `json:"warning"`
-}
 
 // resetKey forgets what a key has used under all limits of the zone that this Caddy knows
 // of, also what it has counted in place of the store. There may be others where the limits
@@ -41,7 +37,7 @@ func resetKey(c *adminCall) error {
 	if err := z.kept.using(c, reset); err != nil || !z.scatters() {
 		return c.done(err)
 	}
-	return c.answer(resetAnswer{fmt.Sprintf("the limits of zone %q come out of placeholders, and those that count apart have counters of their own: "+
+	return c.answer(adminapi.Reset{Warning: fmt.Sprintf("the limits of zone %q come out of placeholders, and those that count apart have counters of their own: "+
 		"this one has reset the limits that requests have lately brought to this Caddy, since its config was loaded; "+
 		"if the key is still refused, reset it again after its next request to this Caddy", z.name)})
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -17,51 +18,6 @@ import (
 // it is and what it is made of, no secrets.
 type Detailed interface {
 	Details() map[string]any
-}
-
-// storeAnswer is what the admin API tells of a store.
-type storeAnswer struct {
-	Name    string         `json:"name"`
-	Backend string         `json:"backend"`
-	Details map[string]any `json:"details,omitempty"`
-	Zones   []string       `json:"zones"`
-
-	// Answers says whether the store has answered just now, Took how many seconds that took,
-	// and Error why it has not. It is not asked if it has no zones.
-	Answers *bool   `json:"answers,omitempty"`
-	Took    float64 `json:"took,omitempty"`
-	Error   string  `json:"error,omitempty"`
-
-	// Failing says that requests have found the store not answering, lately.
-	Failing bool   `json:"failing"`
-	Breaker string `json:"breaker,omitempty"`
-
-	// Latency is of a store that is a server, since this Caddy began to use it.
-	Latency *latencyAnswer `json:"latency,omitempty"`
-
-	// Errors are the decisions that the store has not given, by kind.
-	Errors        map[string]int64 `json:"errors,omitempty"`
-	DenyCacheHits uint64           `json:"deny_cache_hits,omitempty"`
-
-	// LostCorrections are refunds and late costs that were given up.
-	LostCorrections uint64 `json:"lost_corrections,omitempty"`
-
-	// Instances is how many Caddys use the store.
-	Instances int `json:"instances,omitempty"`
-
-	// Keys is how many keys the memory store keeps for the zones.
-	Keys *int64 `json:"keys,omitempty"`
-
-	// InUse are the slots that requests of this Caddy hold, by zone.
-	InUse map[string]int64 `json:"in_use,omitempty"`
-}
-
-// latencyAnswer is in seconds. P50 and P99 are the bounds of the buckets in which they lie.
-type latencyAnswer struct {
-	Count uint64  `json:"count"`
-	Mean  float64 `json:"mean"`
-	P50   float64 `json:"p50"`
-	P99   float64 `json:"p99"`
 }
 
 // runningStore is a store with the zones that it keeps.
@@ -90,22 +46,22 @@ func showStores(c *adminCall) error {
 		return err
 	}
 	stores := runningStores()
-	answers := make([]storeAnswer, len(stores))
+	answers := make([]adminapi.Store, len(stores))
 	var group sync.WaitGroup
 	for i, s := range stores {
 		group.Go(func() { answers[i] = s.answer(c) })
 	}
 	group.Wait()
-	slices.SortStableFunc(answers, func(a, b storeAnswer) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(answers, func(a, b adminapi.Store) int { return strings.Compare(a.Name, b.Name) })
 	return c.answer(answers)
 }
 
 // storeName is what the admin API calls a store.
 func storeName(kept *lease) string { return strings.TrimPrefix(describe(kept.backend), "store ") }
 
-func (s *runningStore) answer(c *adminCall) storeAnswer {
+func (s *runningStore) answer(c *adminCall) adminapi.Store {
 	shared := s.kept.shared
-	answer := storeAnswer{
+	answer := adminapi.Store{
 		Name: storeName(s.kept), Backend: s.kept.backend.CaddyModule().ID.Name(), Zones: []string{},
 	}
 	for _, z := range s.zones {
@@ -142,7 +98,7 @@ func (s *runningStore) answer(c *adminCall) storeAnswer {
 }
 
 // probe asks the store for something that changes nothing.
-func (s *runningStore) probe(c *adminCall, answer *storeAnswer) {
+func (s *runningStore) probe(c *adminCall, answer *adminapi.Store) {
 	i := slices.IndexFunc(s.zones, func(z *runningZone) bool { return len(z.rules()) > 0 })
 	if i < 0 {
 		return
@@ -158,12 +114,12 @@ func (s *runningStore) probe(c *adminCall, answer *storeAnswer) {
 	}
 }
 
-func latencyOf(h *stats.Histogram) *latencyAnswer {
+func latencyOf(h *stats.Histogram) *adminapi.Latency {
 	count, sum, _ := h.Read(0)
 	if count == 0 {
-		return new(latencyAnswer)
+		return new(adminapi.Latency)
 	}
-	return &latencyAnswer{
+	return &adminapi.Latency{
 		Count: count, Mean: sum / float64(count), P50: h.Quantile(0.5).Seconds(), P99: h.Quantile(0.99).Seconds(),
 	}
 }

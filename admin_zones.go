@@ -1,37 +1,14 @@
 package caddyratelimit
 
 import (
-	"encoding/json"
-
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// zoneAnswer is what the admin API tells of a zone.
-type zoneAnswer struct {
-	Name         string `json:"name"`
-	Limit        string `json:"limit"`
-	Key          string `json:"key"` // empty: one limit for all
-	Store        string `json:"store"`
-	OnStoreError string `json:"on_store_error"`
-
-	// Totals are the requests that met the zone on this Caddy, by what became of them, since
-	// a config first named it.
-	Totals map[string]uint64 `json:"totals"`
-
-	// Keys is how many keys the memory store keeps.
-	Keys *int64 `json:"keys,omitempty"`
-
-	// InUse is how many slots requests of this Caddy hold, in a zone that counts these.
-	InUse *int64 `json:"in_use,omitempty"`
-
-	// Uses are the zone as each handler defines it.
-	Uses []json.RawMessage `json:"uses"`
-}
-
 func showZones(c *adminCall) error {
 	zones := runningZones()
-	answers := make([]zoneAnswer, len(zones))
+	answers := make([]adminapi.Zone, len(zones))
 	counts := keyCounts(zones)
 	for i, z := range zones {
 		answers[i] = z.answer(counts)
@@ -66,8 +43,8 @@ func keyCounts(zones []*runningZone) map[string]int64 {
 	return counts
 }
 
-func (z *runningZone) answer(keys map[string]int64) zoneAnswer {
-	answer := zoneAnswer{
+func (z *runningZone) answer(keys map[string]int64) adminapi.Zone {
+	answer := adminapi.Zone{
 		Name: z.name, Limit: z.describe(), Key: z.Key, Store: storeName(z.kept), OnStoreError: z.onStoreError,
 		Totals: make(map[string]uint64),
 	}

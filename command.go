@@ -13,6 +13,8 @@ import (
 
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 )
 
 func init() {
@@ -89,7 +91,7 @@ func (e *endpoint) call(method, path string, query url.Values, body map[string]a
 		}
 		text = bytes.NewReader(encoded)
 	}
-	response, err := caddycmd.AdminAPIRequest(e.address, method, adminPath+path, nil, text)
+	response, err := caddycmd.AdminAPIRequest(e.address, method, adminapi.Path+path, nil, text)
 	if err != nil {
 		return nil, e.explain(err)
 	}
@@ -106,7 +108,7 @@ func (e *endpoint) change(method, path string, query url.Values, body map[string
 	if response.StatusCode == http.StatusNoContent {
 		return nil
 	}
-	var answer resetAnswer
+	var answer adminapi.Reset
 	if done, err := e.take(response.Body, &answer); done || err != nil {
 		return err
 	}
@@ -199,7 +201,7 @@ func zoneNames(cmd *cobra.Command) (names []string) {
 	if err != nil {
 		return nil
 	}
-	var zones []zoneAnswer
+	var zones []adminapi.Zone
 	e.json = false
 	if _, err := e.read("zones", nil, &zones); err != nil {
 		return nil

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 )
 
 // keyHelp is what the commands that take a key say of it.
@@ -79,13 +81,13 @@ unit of these costs.
 
 // get shows a key of a zone.
 func (e *endpoint) get(zone string, query url.Values) error {
-	var k keyAnswer
-	if done, err := e.read(zonePath(zone, "/key"), query, &k); done || err != nil {
+	k := keyView{new(adminapi.Key)}
+	if done, err := e.read(zonePath(zone, "/key"), query, k.Key); done || err != nil {
 		return err
 	}
 	rows := [][]string{
 		{"zone", shellWord(k.Zone)},
-		{"key", k.shell()},
+		{"key", shellKey(k.KeyText)},
 		{"limit", k.Limit},
 	}
 	if k.Plan != "" {
@@ -102,7 +104,7 @@ func (e *endpoint) get(zone string, query url.Values) error {
 		rows = append(rows, []string{"all in", wait(k.ResetAfter)})
 	}
 	if k.Override != nil {
-		rows = append(rows, []string{"override", k.Override.describe()})
+		rows = append(rows, []string{"override", describeOverride(k.Override)})
 	}
 	if k.Lately != nil {
 		rows = append(rows, []string{"lately", fmt.Sprintf("%d requests, %d refused by this Caddy since %s",
@@ -111,14 +113,14 @@ func (e *endpoint) get(zone string, query url.Values) error {
 	if err := e.table(rows); err != nil {
 		return err
 	}
-	e.tellWhy(&k)
+	e.tellWhy(k)
 	return nil
 }
 
 // find shows a key in all zones: where it stands, and why some refuse it.
 func (e *endpoint) find(query url.Values) error {
 	type found struct {
-		keyAnswer
+		adminapi.Key
 		Error string `json:"error"`
 	}
 	var keys []found
@@ -127,10 +129,10 @@ func (e *endpoint) find(query url.Values) error {
 	}
 	rows := [][]string{{"ZONE", "STATE", "USED", "REMAINING", "MORE IN", "KEY"}}
 	for i := range keys {
-		k := &keys[i]
+		k := keyView{&keys[i].Key}
 		row := []string{shellWord(k.Zone), "?", "-", "-", "-", "-"}
-		if k.Error == "" {
-			row = []string{shellWord(k.Zone), k.state(), fmt.Sprintf("%d of %d", k.Used, k.Quota), k.remains(), "-", k.shell()}
+		if keys[i].Error == "" {
+			row = []string{shellWord(k.Zone), k.state(), fmt.Sprintf("%d of %d", k.Used, k.Quota), k.remains(), "-", shellKey(k.KeyText)}
 			if k.NextAfter > 0 {
 				row[4] = wait(k.NextAfter)
 			}
@@ -145,8 +147,8 @@ func (e *endpoint) find(query url.Values) error {
 		switch k := &keys[i]; {
 		case k.Error != "":
 			fmt.Fprintf(e.out, "\nZone %s: %s.\n", shellWord(k.Zone), k.Error)
-		case k.Refused, !refused && (k.BlockStatus != 0 || k.Others.refuses()):
-			e.tellWhy(&k.keyAnswer)
+		case k.Refused, !refused && (k.BlockStatus != 0 || k.Others.Refuses()):
+			e.tellWhy(keyView{&k.Key})
 		}
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 )
 
@@ -41,7 +42,7 @@ a zone, shows all that is known of it.
 }
 
 func (e *endpoint) zones() error {
-	var zones []zoneAnswer
+	var zones []adminapi.Zone
 	if done, err := e.read("zones", nil, &zones); done || err != nil {
 		return err
 	}
@@ -65,7 +66,7 @@ func (e *endpoint) zones() error {
 }
 
 func (e *endpoint) zone(name string) error {
-	var z zoneAnswer
+	var z adminapi.Zone
 	if done, err := e.read(zonePath(name, ""), nil, &z); done || err != nil {
 		return err
 	}
@@ -128,10 +129,10 @@ often. "120..130" says that it was at least 120 times and at most 130.
 }
 
 func (e *endpoint) top(path string, query url.Values) error {
-	var lists []topAnswer
+	var lists []adminapi.Top
 	answer := any(&lists)
 	if path != "top" {
-		lists = make([]topAnswer, 1)
+		lists = make([]adminapi.Top, 1)
 		answer = &lists[0]
 	}
 	if done, err := e.read(path, query, answer); done || err != nil {
@@ -141,7 +142,7 @@ func (e *endpoint) top(path string, query url.Values) error {
 	for _, list := range lists {
 		for _, k := range list.Keys {
 			rows = append(rows, []string{
-				shellWord(list.Zone), between(k.Requests, k.RequestsError), between(k.Refused, k.RefusedError), k.shell(),
+				shellWord(list.Zone), between(k.Requests, k.RequestsError), between(k.Refused, k.RefusedError), shellKey(k.KeyText),
 			})
 		}
 	}
@@ -177,7 +178,7 @@ decisions since this Caddy began to use the store.
 }
 
 func (e *endpoint) stores() error {
-	var stores []storeAnswer
+	var stores []adminapi.Store
 	if done, err := e.read("stores", nil, &stores); done || err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 )
 
@@ -106,7 +107,7 @@ func (e *endpoint) print(lines *bufio.Scanner, count *int) (enough bool, err err
 }
 
 func (e *endpoint) line(text string) error {
-	var s seen
+	var s adminapi.Decision
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
 		return fmt.Errorf("reading a decision: %w; is that Caddy of another version?", err)
 	}
@@ -128,6 +129,6 @@ func (e *endpoint) line(text string) error {
 		reason = "  (" + s.Reason + ")"
 	}
 	_, err := fmt.Fprintf(e.out, "%s  %-11s  %s  %s  %s  %s  %s %s %s%s%s\n", s.Time.Local().Format("15:04:05.000"), s.Outcome,
-		shellWord(s.Zone), s.shell(), remaining, retry, shellWord(s.ClientIP), shellWord(s.Method), shellWord(s.Host), shellWord(s.Path), reason)
+		shellWord(s.Zone), shellKey(s.KeyText), remaining, retry, shellWord(s.ClientIP), shellWord(s.Method), shellWord(s.Host), shellWord(s.Path), reason)
 	return err
 }

@@ -7,14 +7,17 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
-	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // What `get` says in plain words: why a key is refused, until when, and what to do.
 
+// keyView is what the commands say of a key.
+type keyView struct{ *adminapi.Key }
+
 // state is the outcome, as the first thing that people read.
-func (k *keyAnswer) state() string {
+func (k keyView) state() string {
 	switch k.Outcome {
 	case outcome.Names[outcome.Allowed]:
 		return "passes"
@@ -27,7 +30,7 @@ func (k *keyAnswer) state() string {
 }
 
 // remains is what is left, and if a request takes more than 1 of it, of what.
-func (k *keyAnswer) remains() string {
+func (k keyView) remains() string {
 	left := strconv.FormatInt(k.Remaining, 10)
 	switch {
 	case k.CostFrom != "":
@@ -46,7 +49,7 @@ func plural(n int64, what string) string {
 }
 
 // tellWhy says why a key passes or not, and which command changes that.
-func (e *endpoint) tellWhy(k *keyAnswer) {
+func (e *endpoint) tellWhy(k keyView) {
 	fmt.Fprintf(e.out, "\n%s\n", k.why())
 	hint, commands := k.remedy(e)
 	if hint != "" {
@@ -58,18 +61,18 @@ func (e *endpoint) tellWhy(k *keyAnswer) {
 }
 
 // why says in words what the zone makes of the key.
-func (k *keyAnswer) why() string {
+func (k keyView) why() string {
 	zone := "Zone " + shellWord(k.Zone)
 	switch k.Outcome {
 	case outcome.Names[outcome.Exempt]:
 		if k.Override != nil {
-			return zone + " does not limit it, by an override that " + k.Override.lasts() + "."
+			return zone + " does not limit it, by an override that " + lasts(k.Override) + "."
 		}
 		return zone + " does not limit requests without a key (missing_key skip)."
 	case outcome.Names[outcome.Rejected]:
 		return fmt.Sprintf("%s refuses it with status %d: requests without a key are (missing_key reject).", zone, k.Status)
 	case outcome.Names[outcome.Allowed]:
-		if k.Others.refuses() {
+		if k.Others.Refuses() {
 			return fmt.Sprintf("%s lets requests pass that its option reserve is for, and refuses others, for they have taken %d of %d slots.",
 				zone, k.Others.Used, k.Others.Quota)
 		}
@@ -81,13 +84,13 @@ func (k *keyAnswer) why() string {
 }
 
 // because is the reason of a refusal, and until when it holds.
-func (k *keyAnswer) because() string {
+func (k keyView) because() string {
 	switch {
-	case k.Ban != nil && k.Ban.By == byRefusals:
+	case k.Ban != nil && k.Ban.By == adminapi.ByRefusals:
 		return "for it is banned for having been refused too often, until " + until(k.Ban.EndsIn)
 	case k.Ban != nil:
-		return "for an operator has banned it " + till(k.Ban.EndsIn) + k.Override.reason()
-	case k.Outcome == outcome.Names[outcome.DryRun] && !k.standing.refuses():
+		return "for an operator has banned it " + till(k.Ban.EndsIn) + noteOf(k.Override)
+	case k.Outcome == outcome.Names[outcome.DryRun] && !k.QuotaStatus.Refuses():
 		return "for it has no key"
 	case k.Quota == 0:
 		return "for its limit is 0"
@@ -102,10 +105,10 @@ func (k *keyAnswer) because() string {
 }
 
 // remedy is what lets the key through: commands for a shell, and what to say of them.
-func (k *keyAnswer) remedy(e *endpoint) (hint string, commands []string) {
-	limited, never := k.standing.refuses(), k.Never
+func (k keyView) remedy(e *endpoint) (hint string, commands []string) {
+	limited, never := k.QuotaStatus.Refuses(), k.Never
 	switch {
-	case !k.Refused && k.Others.refuses():
+	case !k.Refused && k.Others.Refuses():
 		return "To let others through now:", []string{k.command(e, "reset", "")}
 	case !k.Refused && k.BlockStatus != 0:
 		return fmt.Sprintf("But the zone's option block refuses some requests, with status %d, whatever the key has used; only the config changes that.\nTo see which, watch:", k.BlockStatus),
@@ -116,11 +119,11 @@ func (k *keyAnswer) remedy(e *endpoint) (hint string, commands []string) {
 		return "Only the config changes that.", nil
 	}
 	// To reset a key ends its ban, too, unless that is an override.
-	if k.Ban != nil && (k.Ban.By == byOverride || !limited || never) {
+	if k.Ban != nil && (k.Ban.By == adminapi.ByOverride || !limited || never) {
 		commands = append(commands, k.command(e, "unban", ""))
 	}
 	switch {
-	case never && k.Override != nil && k.Override.Kind == store.KindLimit.String() && !k.Override.Elsewhere:
+	case never && k.Override != nil && k.Override.Kind == adminapi.KindLimit && !k.Override.Elsewhere:
 		commands = append(commands, k.command(e, "set", " --clear"))
 	case never && k.Overrides:
 		commands = []string{k.command(e, "set", " --exempt")} // in place of a ban
@@ -133,8 +136,8 @@ func (k *keyAnswer) remedy(e *endpoint) (hint string, commands []string) {
 }
 
 // command is one that can be pasted into a shell.
-func (k *keyAnswer) command(e *endpoint, name, flags string) string {
-	zone, key := shellWord(k.Zone), k.shell()
+func (k keyView) command(e *endpoint, name, flags string) string {
+	zone, key := shellWord(k.Zone), shellKey(k.KeyText)
 	if strings.HasPrefix(k.Zone, "-") { // nothing behind it is a flag then
 		zone, key = "-- "+zone, strings.TrimPrefix(key, "-- ")
 	}
@@ -146,8 +149,8 @@ func (k *keyAnswer) command(e *endpoint, name, flags string) string {
 	return shellWord(os.Args[0]) + " rate-limit " + name + e.flags + flags + " " + zone + key
 }
 
-// describe is an override in a line.
-func (o *overrideAnswer) describe() string {
+// describeOverride is an override in a line.
+func describeOverride(o *adminapi.Override) string {
 	text := o.Kind
 	if o.Limit != "" {
 		text = o.Limit
@@ -155,19 +158,19 @@ func (o *overrideAnswer) describe() string {
 	if o.Elsewhere {
 		text += ", for plans that count by another algorithm"
 	}
-	return text + ", " + o.lasts() + o.reason()
+	return text + ", " + lasts(o) + noteOf(o)
 }
 
 // lasts says for how long it holds.
-func (o *overrideAnswer) lasts() string {
+func lasts(o *adminapi.Override) string {
 	if o.EndsIn > 0 {
 		return "holds until " + until(o.EndsIn)
 	}
 	return "holds until it is cleared"
 }
 
-// reason is its note, if there is one.
-func (o *overrideAnswer) reason() string {
+// noteOf is its note, if there is one.
+func noteOf(o *adminapi.Override) string {
 	if o == nil || o.Note == "" {
 		return ""
 	}

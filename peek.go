@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -85,13 +86,13 @@ func (p *peek) outcome(z *Zone) outcome.Outcome {
 	return o
 }
 
-func (p *peek) ban() *banAnswer {
+func (p *peek) ban() *adminapi.Ban {
 	if !p.above.Banned {
 		return nil
 	}
-	b := &banAnswer{By: byRefusals}
+	b := &adminapi.Ban{By: adminapi.ByRefusals}
 	if p.setting.Kind == store.KindBanned {
-		b.By = byOverride
+		b.By = adminapi.ByOverride
 	}
 	if p.above.RetryAfter != algorithms.Never {
 		b.EndsIn = p.above.RetryAfter.Seconds()
@@ -99,11 +100,11 @@ func (p *peek) ban() *banAnswer {
 	return b
 }
 
-func (p *peek) override() *overrideAnswer {
+func (p *peek) override() *adminapi.Override {
 	if p.setting.Kind == store.KindNone {
 		return nil
 	}
-	o := &overrideAnswer{Kind: p.setting.Kind.String(), Note: p.setting.Note, EndsIn: p.setting.For.Seconds()}
+	o := &adminapi.Override{Kind: p.setting.Kind.String(), Note: p.setting.Note, EndsIn: p.setting.For.Seconds()}
 	if p.setting.Kind == store.KindLimit {
 		o.Limit = describeOwn(p.rule, p.setting.Limit, p.decision.Own != "")
 		o.Elsewhere = p.decision.Own == ""

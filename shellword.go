@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 )
 
 // shellWord writes text as one word for a shell, such that nothing in it reaches a
@@ -54,9 +56,9 @@ func escapeForShell(text string) string {
 	return b.String()
 }
 
-// shell writes the key as it can be pasted behind the name of a zone.
-func (t keyText) shell() string {
-	key, err := t.bytes()
+// shellKey writes a key as it can be pasted behind the name of a zone.
+func shellKey(t adminapi.KeyText) string {
+	key, err := t.Bytes()
 	switch {
 	case err != nil:
 		return "?"

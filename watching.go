@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
@@ -42,7 +43,7 @@ var errManyViewers = errors.New("too many watch already")
 // second, and none that it is too slow for.
 type viewer struct {
 	wants   func(zone, key string, o outcome.Outcome) bool
-	seen    chan seen
+	seen    chan adminapi.Decision
 	skipped atomic.Uint64 // since the last one
 	active  atomic.Int64  // when it was last shown something, or came, in nanoseconds since 1970
 	gone    chan struct{} // closed when another viewer has taken its place
@@ -52,29 +53,6 @@ type viewer struct {
 	state  algorithms.State
 }
 
-// seen is one decision of one zone.
-type seen struct {
-	Time time.Time `json:"time"`
-	Zone string    `json:"zone"`
-	keyText
-	Outcome string `json:"outcome"`
-	Cost    int64  `json:"cost"`
-
-	// Reason is why the zone refused without asking the store.
-	Reason string `json:"reason,omitempty"`
-
-	// Decision is absent if the zone has not decided.
-	Decision *standing `json:"decision,omitempty"`
-
-	ClientIP string `json:"client_ip"`
-	Method   string `json:"method"`
-	Host     string `json:"host"`
-	Path     string `json:"path"`
-
-	// Skipped is how many decisions went unseen before this one.
-	Skipped uint64 `json:"skipped,omitempty"`
-}
-
 // watch makes a viewer who wants at most so many decisions a second. If all places are taken
 // it gets that of the viewer that has been idle for longest, if one has been for long enough.
 func watch(rate int64, wants func(zone, key string, o outcome.Outcome) bool) (*viewer, error) {
@@ -82,7 +60,7 @@ func watch(rate int64, wants func(zone, key string, o outcome.Outcome) bool) (*v
 	if err != nil {
 		return nil, err
 	}
-	v := &viewer{wants: wants, seen: make(chan seen, viewerBuffer), gone: make(chan struct{}), params: params}
+	v := &viewer{wants: wants, seen: make(chan adminapi.Decision, viewerBuffer), gone: make(chan struct{}), params: params}
 	v.isActive()
 	watching.mu.Lock()
 	defer watching.mu.Unlock()
@@ -143,16 +121,16 @@ func (z *Zone) show(r *http.Request, check *store.Check, o outcome.Outcome, d *a
 			v.skipped.Add(1)
 			continue
 		}
-		s := seen{
+		s := adminapi.Decision{
 			Time: now, Zone: z.name, Outcome: outcome.Names[o], Cost: check.Cost,
-			keyText: newKeyText(beginning(check.Key), len(check.Key)), ClientIP: clientip.Client(r),
+			KeyText: adminapi.NewKeyText(beginning(check.Key), len(check.Key)), ClientIP: clientip.Client(r),
 			Method: beginning(r.Method), Host: beginning(r.Host), Path: beginning(r.URL.Path),
 		}
 		if reason != nil {
 			s.Reason = reason.Error()
 		}
 		if d != nil && o.Decided() && d.At != 0 { // a store that remembers a refusal has not looked at the others
-			s.Decision = newStanding(*d)
+			s.Decision = adminapi.NewQuotaStatus(*d)
 		}
 		select {
 		case v.seen <- s:

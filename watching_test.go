@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 )
 
 // pipes is a listener whose connections are pipes in memory, so that it works with a clock of
@@ -86,7 +88,7 @@ func TestIdleViewersGiveWay(t *testing.T) {
 			t.Fatalf("one too many: %s", status)
 		}
 		first := (*watching.viewers.Load())[0]
-		first.seen <- seen{Zone: "busy"}
+		first.seen <- adminapi.Decision{Zone: "busy"}
 		time.Sleep(time.Second)
 		if status := begin(maxViewers); status != "200 OK" {
 			t.Errorf("when others are idle: %s", status)
