@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	_ "github.com/seed-161337e5/caddyratelimit/internal/cli" // registers "caddy rate-limit"
+
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"

@@ -1,4 +1,4 @@
-package caddyratelimit
+package cli
 
 import (
 	"bytes"
@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
@@ -171,15 +170,6 @@ func (e *endpoint) take(body io.Reader, answer any) (done bool, err error) {
 
 // zonePath is the admin API's path of a zone.
 func zonePath(zone, rest string) string { return "zones/" + url.PathEscape(zone) + rest }
-
-// table prints lines of cells.
-func (e *endpoint) table(rows [][]string) error {
-	w := tabwriter.NewWriter(e.out, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		fmt.Fprintln(w, strings.Join(row, "\t"))
-	}
-	return w.Flush()
-}
 
 // completeZones offers the names of zones to the shell, as the first argument.
 func completeZones(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {

@@ -1,9 +1,8 @@
-package caddyratelimit
+package cli
 
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -13,15 +12,6 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 )
-
-// keyHelp is what the commands that take a key say of it.
-const keyHelp = `
-The key is what the zone tells clients apart by: paste it from 'caddy rate-limit
-top', or write it as a request would bring it. Where the zone makes keys of several
-placeholders, give the value of each as an argument of its own. A zone without a
-key takes none. --key-base64 takes a key of any bytes; after -- a key may begin
-with a hyphen.
-`
 
 func getCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -152,72 +142,4 @@ func (e *endpoint) find(query url.Values) error {
 		}
 	}
 	return nil
-}
-
-func resetCommand() *cobra.Command {
-	return changeCommand(&cobra.Command{
-		Use:   "reset <zone> [<key>...]",
-		Short: "Lets a key start anew, as if it had never come",
-		Long: `
-Forgets what a key of a zone has used, and that it was refused or banned for that. An
-override stays. With Redis that holds for all Caddys; another one that remembers a
-refusal of this key does so for another second at most (deny_cache).
-
-Where limits come out of placeholders there may be counters that this Caddy has not met.
-Then there is a warning that says what to do.
-` + keyHelp,
-		Example: "  caddy rate-limit reset clients 203.0.113.7",
-	}, http.MethodDelete, "/key", nil, false)
-}
-
-// changeCommand makes a command of what does something with a key, and perhaps shows
-// then where it stands. What it asks for may have a body, for which it has flags.
-func changeCommand(cmd *cobra.Command, method, path string, flags func(*cobra.Command) func() map[string]any, show bool) *cobra.Command {
-	cmd.Args, cmd.ValidArgsFunction = cobra.MinimumNArgs(1), completeZones
-	query := keyFlags(cmd)
-	body := func() map[string]any { return nil }
-	if flags != nil {
-		body = flags(cmd)
-	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		e, err := newEndpoint(cmd)
-		if err != nil {
-			return err
-		}
-		q, err := query(args[1:])
-		if err != nil {
-			return err
-		}
-		return e.changeKey(method, args[0], path, q, body(), show)
-	}
-	return cmd
-}
-
-// changeKey does something with a key.
-func (e *endpoint) changeKey(method, zone, path string, query url.Values, body map[string]any, show bool) error {
-	if err := e.change(method, zonePath(zone, path), query, body); err != nil || !show {
-		return err
-	}
-	if err := e.get(zone, query); err != nil {
-		fmt.Fprintln(e.err, "It is done, but cannot be looked at:", err)
-	}
-	return nil
-}
-
-// keyFlags adds the flags that say which key, and returns what makes a query of them and
-// of arguments.
-func keyFlags(cmd *cobra.Command) func(args []string) (url.Values, error) {
-	encoded := cmd.Flags().String("key-base64", "", "The key in base64")
-	return func(args []string) (url.Values, error) {
-		isEncoded := cmd.Flags().Changed("key-base64")
-		switch {
-		case isEncoded && len(args) > 0:
-			return nil, errors.New("give the key as an argument or with --key-base64, not both")
-		case isEncoded:
-			return url.Values{"key_base64": {*encoded}}, nil
-		case len(args) == 1:
-			return url.Values{"key": args}, nil
-		}
-		return url.Values{"part": args}, nil
-	}
 }

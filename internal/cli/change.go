@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+
+	"github.com/spf13/cobra"
+)
+
+// keyHelp is what the commands that take a key say of it.
+const keyHelp = `
+The key is what the zone tells clients apart by: paste it from 'caddy rate-limit
+top', or write it as a request would bring it. Where the zone makes keys of several
+placeholders, give the value of each as an argument of its own. A zone without a
+key takes none. --key-base64 takes a key of any bytes; after -- a key may begin
+with a hyphen.
+`
+
+// changeCommand makes a command of what does something with a key, and perhaps shows
+// then where it stands. What it asks for may have a body, for which it has flags.
+func changeCommand(cmd *cobra.Command, method, path string, flags func(*cobra.Command) func() map[string]any, show bool) *cobra.Command {
+	cmd.Args, cmd.ValidArgsFunction = cobra.MinimumNArgs(1), completeZones
+	query := keyFlags(cmd)
+	body := func() map[string]any { return nil }
+	if flags != nil {
+		body = flags(cmd)
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		e, err := newEndpoint(cmd)
+		if err != nil {
+			return err
+		}
+		q, err := query(args[1:])
+		if err != nil {
+			return err
+		}
+		return e.changeKey(method, args[0], path, q, body(), show)
+	}
+	return cmd
+}
+
+// changeKey does something with a key.
+func (e *endpoint) changeKey(method, zone, path string, query url.Values, body map[string]any, show bool) error {
+	if err := e.change(method, zonePath(zone, path), query, body); err != nil || !show {
+		return err
+	}
+	if err := e.get(zone, query); err != nil {
+		fmt.Fprintln(e.err, "It is done, but cannot be looked at:", err)
+	}
+	return nil
+}
+
+// keyFlags adds the flags that say which key, and returns what makes a query of them and
+// of arguments.
+func keyFlags(cmd *cobra.Command) func(args []string) (url.Values, error) {
+	encoded := cmd.Flags().String("key-base64", "", "The key in base64")
+	return func(args []string) (url.Values, error) {
+		isEncoded := cmd.Flags().Changed("key-base64")
+		switch {
+		case isEncoded && len(args) > 0:
+			return nil, errors.New("give the key as an argument or with --key-base64, not both")
+		case isEncoded:
+			return url.Values{"key_base64": {*encoded}}, nil
+		case len(args) == 1:
+			return url.Values{"key": args}, nil
+		}
+		return url.Values{"part": args}, nil
+	}
+}

@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+)
+
+func storesCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "stores",
+		Short: "Shows where zones count, and whether that works",
+		Long: `
+Shows the stores of the config that runs. Each is asked for something that changes
+nothing, so that "answers" is true of this moment; the latencies are those of all
+decisions since this Caddy began to use the store.
+`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			e, err := newEndpoint(cmd)
+			if err != nil {
+				return err
+			}
+			return e.stores()
+		},
+	}
+}
+
+func (e *endpoint) stores() error {
+	var stores []adminapi.Store
+	if done, err := e.read("stores", nil, &stores); done || err != nil {
+		return err
+	}
+	rows := [][]string{{"STORE", "ANSWERS", "BREAKER", "P50", "P99", "CADDYS", "KEYS", "ZONES"}}
+	var faults []string
+	for _, s := range stores {
+		answers, p50, p99, keys, caddys := "-", "-", "-", "-", "-"
+		if s.Answers != nil {
+			answers = map[bool]string{true: "yes", false: "no"}[*s.Answers]
+		}
+		if s.Latency != nil && s.Latency.Count > 0 {
+			p50, p99 = wait(s.Latency.P50), wait(s.Latency.P99)
+		}
+		if s.Keys != nil {
+			keys = strconv.FormatInt(*s.Keys, 10)
+		}
+		if s.Instances > 0 {
+			caddys = strconv.Itoa(s.Instances)
+		}
+		zones := make([]string, len(s.Zones))
+		for i, zone := range s.Zones {
+			zones[i] = shellWord(zone)
+		}
+		rows = append(rows, []string{s.Name, answers, orDash(s.Breaker), p50, p99, caddys, keys, strings.Join(zones, " ")})
+		if s.Error != "" {
+			faults = append(faults, s.Name+": "+s.Error)
+		}
+	}
+	if err := e.table(rows); err != nil {
+		return err
+	}
+	for _, fault := range faults {
+		fmt.Fprintln(e.out, fault)
+	}
+	return nil
+}

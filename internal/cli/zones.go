@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+)
+
+func zonesCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "zones [<zone>]",
+		Short: "Lists the zones, and what became of their requests",
+		Long: `
+Lists the zones of the config that runs: their limits, what they tell clients
+apart by, where they count, and how many requests they have let through, refused
+and otherwise met on this Caddy since a config first named them. With the name of
+a zone, shows all that is known of it.
+`,
+		Example:           "  caddy rate-limit zones\n  caddy rate-limit zones clients",
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completeZones,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			e, err := newEndpoint(cmd)
+			if err != nil {
+				return err
+			}
+			if len(args) == 1 {
+				return e.zone(args[0])
+			}
+			return e.zones()
+		},
+	}
+}
+
+func (e *endpoint) zones() error {
+	var zones []adminapi.Zone
+	if done, err := e.read("zones", nil, &zones); done || err != nil {
+		return err
+	}
+	rows := [][]string{{"ZONE", "LIMIT", "KEY", "STORE", "ALLOWED", "REFUSED", "OTHER"}}
+	for _, z := range zones {
+		allowed, refused, others := z.Totals[outcome.Names[outcome.Allowed]], uint64(0), uint64(0)
+		for o, name := range outcome.Names {
+			switch {
+			case outcome.Outcome(o).Declined():
+				refused += z.Totals[name]
+			case outcome.Outcome(o) != outcome.Allowed:
+				others += z.Totals[name]
+			}
+		}
+		rows = append(rows, []string{
+			shellWord(z.Name), z.Limit, orDash(z.Key), z.Store,
+			strconv.FormatUint(allowed, 10), strconv.FormatUint(refused, 10), strconv.FormatUint(others, 10),
+		})
+	}
+	return e.table(rows)
+}
+
+func (e *endpoint) zone(name string) error {
+	var z adminapi.Zone
+	if done, err := e.read(zonePath(name, ""), nil, &z); done || err != nil {
+		return err
+	}
+	rows := [][]string{
+		{"zone", shellWord(z.Name)},
+		{"limit", z.Limit},
+		{"key", orDash(z.Key)},
+		{"store", z.Store},
+		{"on_store_error", z.OnStoreError},
+	}
+	if z.Keys != nil {
+		rows = append(rows, []string{"keys", strconv.FormatInt(*z.Keys, 10)})
+	}
+	if z.InUse != nil {
+		rows = append(rows, []string{"in use", strconv.FormatInt(*z.InUse, 10)})
+	}
+	for _, outcome := range outcome.Names {
+		rows = append(rows, []string{strings.ReplaceAll(outcome, "_", " "), strconv.FormatUint(z.Totals[outcome], 10)})
+	}
+	for _, use := range z.Uses {
+		var line bytes.Buffer
+		if err := json.Compact(&line, use); err != nil {
+			return err
+		}
+		rows = append(rows, []string{"defined as", line.String()})
+	}
+	return e.table(rows)
+}
