@@ -14,9 +14,9 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/option"
+	"github.com/seed-161337e5/caddyratelimit/limit"
 )
 
 // policyOptions are those of a zone that say for whom its limit holds, and when it counts:
@@ -66,7 +66,7 @@ func policyOptions(h httpcaddyfile.Helper, z *Zone) map[string]option.Option {
 }
 
 func parsePlans(d *caddyfile.Dispenser, z *Zone) (string, error) {
-	p := &Plans{Plans: make(map[string]*Plan)}
+	p := &limit.Plans{Plans: make(map[string]*limit.Plan)}
 	if !d.AllArgs(&p.Of) {
 		return "", d.ArgErr()
 	}
@@ -82,8 +82,8 @@ func parsePlans(d *caddyfile.Dispenser, z *Zone) (string, error) {
 		case p.Plans[name] != nil:
 			err = d.Errf("plan already specified: %s", name)
 		default:
-			p.Plans[name] = new(Plan)
-			err = parsePlan(d, p.Plans[name])
+			p.Plans[name] = new(limit.Plan)
+			err = limit.ParsePlan(d, p.Plans[name])
 		}
 		if err != nil {
 			return "", err
@@ -93,7 +93,7 @@ func parsePlans(d *caddyfile.Dispenser, z *Zone) (string, error) {
 }
 
 // parseDefault parses what holds for requests of no plan.
-func parseDefault(d *caddyfile.Dispenser, p *Plans) error {
+func parseDefault(d *caddyfile.Dispenser, p *limit.Plans) error {
 	if !d.NextArg() {
 		return d.ArgErr()
 	}
@@ -102,80 +102,6 @@ func parseDefault(d *caddyfile.Dispenser, p *Plans) error {
 	}
 	p.Default = ""
 	return parseStatus(d, "reject", http.StatusForbidden, &p.Reject)
-}
-
-// parsePlan parses the options of a plan, which stand in its line, in a block, or both.
-func parsePlan(d *caddyfile.Dispenser, p *Plan) error {
-	line := caddyfile.Segment{}
-	for d.NextArg() {
-		line = append(line, d.Token())
-	}
-	seen := make(map[string]bool)
-	if err := parsePlanLine(d, line, p, seen); err != nil {
-		return err
-	}
-	known := limitOptions(d, &p.Limit)
-	for name := range seen {
-		if o, ok := known[name]; ok {
-			known[name] = option.Option{Refused: fmt.Sprintf("plan %s already specified", name), Parse: o.Parse}
-		}
-	}
-	inBlock := opensBlock(d)
-	if err := option.Block(d, "plan", "plan ", known); err != nil {
-		return err
-	}
-	if len(line) == 0 && !inBlock {
-		return d.ArgErr()
-	}
-	return nil
-}
-
-// parsePlanLine parses [<algorithm>] [<events>/<window>] [<option> <value>...]...
-func parsePlanLine(d *caddyfile.Dispenser, line caddyfile.Segment, p *Plan, seen map[string]bool) error {
-	if len(line) == 1 && line[0].Text == "unlimited" {
-		p.Unlimited = true
-		return nil
-	}
-	if len(line) > 0 && line[0].Text == "unlimited" {
-		return d.Err("plan: unlimited excludes all other options")
-	}
-	known := limitOptions(d, &p.Limit)
-	if len(line) > 0 && known[line[0].Text].Parse == nil && !strings.Contains(line[0].Text, "/") {
-		if _, err := algorithms.Get(line[0].Text); err != nil {
-			return d.WrapErr(fmt.Errorf("plan: %w", err))
-		}
-		p.Algorithm, line = line[0].Text, line[1:]
-		seen["algorithm"] = true
-	}
-	if len(line) > 0 && strings.Contains(line[0].Text, "/") {
-		if err := (&rate{d: d, limit: &p.Limit}).parse(line[0].Text); err != nil {
-			return err
-		}
-		line = line[1:]
-		seen["events"], seen["window"] = true, true
-	}
-	for len(line) > 0 {
-		end := 1
-		for end < len(line) && known[line[end].Text].Parse == nil {
-			end++
-		}
-		of := caddyfile.NewDispenser(line[:end])
-		of.Next()
-		name := of.Val()
-		o, ok := limitOptions(of, &p.Limit)[name]
-		switch {
-		case !ok:
-			return of.Errf("unknown option of plan: '%s', must be one of %s", option.Shown(name), strings.Join(option.Accepted(known), ", "))
-		case seen[name]:
-			return of.Errf("plan %s already specified", name)
-		}
-		seen[name] = true
-		if _, err := o.Parse(); err != nil {
-			return err
-		}
-		line = line[end:]
-	}
-	return nil
 }
 
 // parseRejecting parses a word. One of reject may be followed by a status.

@@ -6,11 +6,11 @@ import (
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/option"
+	"github.com/seed-161337e5/caddyratelimit/limit"
 )
 
 func parseZone(h httpcaddyfile.Helper, handler *Handler) error {
@@ -26,13 +26,13 @@ func parseZone(h httpcaddyfile.Helper, handler *Handler) error {
 		return d.Errf("zone already specified: %s", name)
 	}
 	z := new(Zone)
-	known := limitOptions(d, &z.Limit)
+	known := limit.Options(d, &z.Limit)
 	maps.Copy(known, map[string]option.Option{
 		"match":       {Repeats: true, Parse: matchers(h, "match", &z.MatcherSetsRaw)},
 		"key":         {Parse: option.Text(d, &z.Key)},
 		"ipv4_prefix": {Parse: option.MholtInteger(d, "ipv4_prefix", &z.IPv4Prefix)},
 		"ipv6_prefix": {Parse: option.MholtInteger(d, "ipv6_prefix", &z.IPv6Prefix)},
-		"cost":        {Parse: option.Optional(&z.Cost, func(to *Amount) option.Parser { return amount(d, wholeNumber(d, "cost"), to) })},
+		"cost":        {Parse: option.Optional(&z.Cost, func(to *limit.Amount) option.Parser { return limit.ParseAmount(d, limit.WholeNumber(d, "cost"), to) })},
 
 		"on_store_error": {Parse: option.Text(d, &z.OnStoreError)},
 	})
@@ -40,10 +40,10 @@ func parseZone(h httpcaddyfile.Helper, handler *Handler) error {
 	if err := option.Block(d, "zone", "zone ", known); err != nil {
 		return err
 	}
-	if lends(z.Algorithm) && z.MaxEvents == nil && z.Plan == nil {
+	if limit.Lends(z.Algorithm) && z.MaxEvents == nil && z.Plan == nil {
 		return d.Err("a rate limit zone for concurrency requires maximum events")
 	}
-	if (z.MaxEvents == nil || z.Window == (Window{}) && !lends(z.Algorithm)) && z.Plan == nil {
+	if (z.MaxEvents == nil || z.Window == (limit.Window{}) && !limit.Lends(z.Algorithm)) && z.Plan == nil {
 		return d.Err("a rate limit zone requires both a window and maximum events")
 	}
 	if handler.RateLimits == nil {
@@ -51,49 +51,6 @@ func parseZone(h httpcaddyfile.Helper, handler *Handler) error {
 	}
 	handler.RateLimits[name] = z
 	return nil
-}
-
-// limitOptions are those of a zone's limit, and of a plan's.
-func limitOptions(d *caddyfile.Dispenser, l *Limit) map[string]option.Option {
-	r := &rate{d: d, limit: l}
-	maxEvents := func(to *int64) option.Parser { return option.MholtInteger(d, "max events", to) }
-	return map[string]option.Option{
-		"events":    {Label: "max events", Parse: r.or(option.Optional(&l.MaxEvents, func(to *Amount) option.Parser { return amount(d, maxEvents, to) }))},
-		"window":    {Parse: r.or(window(d, &l.Window))},
-		"algorithm": {Parse: r.parseAlgorithm},
-		"burst":     {Parse: amount(d, wholeNumber(d, "burst"), &l.Burst)},
-		"refill":    {Parse: option.Text(d, &l.Refill)},
-		"mode":      {Parse: option.Text(d, &l.Mode)},
-		"align":     {Parse: option.Text(d, &l.Align)},
-		"timezone":  {Parse: timezone(d, &l.Timezone)},
-		"lease":     {Parse: option.Duration(d, "lease", &l.Lease)},
-		"max_wait":  {Parse: option.Duration(d, "max_wait", &l.MaxWait)},
-	}
-}
-
-func wholeNumber(d *caddyfile.Dispenser, name string) func(*int64) option.Parser {
-	return func(to *int64) option.Parser { return option.Integer(d, name, to) }
-}
-
-// timezone takes a name, or a placeholder and perhaps the name to fall back to.
-func timezone(d *caddyfile.Dispenser, to *string) option.Parser {
-	read := option.Text(d, to)
-	return func() (string, error) {
-		placeholder, more := varied(d)
-		if placeholder == "" {
-			return read()
-		}
-		if more {
-			if _, err := read(); err != nil {
-				return "", err
-			}
-			placeholder += "} " + *to
-		} else {
-			placeholder += "}"
-		}
-		*to = "{" + placeholder
-		return *to, nil
-	}
 }
 
 // matchers takes a matcher token, as directives take one, or a set of matchers.
@@ -105,7 +62,7 @@ func parseMatch(h httpcaddyfile.Helper, name string, to *caddyhttp.RawMatcherSet
 	d := h.Dispenser
 	set, err := caddy.ModuleMap{}, error(nil) // of no matchers, which is all requests
 	switch args := d.RemainingArgs(); {
-	case len(args) == 0 && !opensBlock(d):
+	case len(args) == 0 && !option.OpensBlock(d):
 		return d.ArgErr()
 	case len(args) > 0 && args[0] != "*" && strings.HasPrefix(args[0], "*"):
 		return d.Errf("'%s' is no matcher: write %s path %s", args[0], name, strings.Join(args, " "))
@@ -133,13 +90,4 @@ func parseMatch(h httpcaddyfile.Helper, name string, to *caddyhttp.RawMatcherSet
 
 func isMatcherToken(arg string) bool {
 	return arg == "*" || strings.HasPrefix(arg, "@") || strings.HasPrefix(arg, "/")
-}
-
-// opensBlock looks ahead.
-func opensBlock(d *caddyfile.Dispenser) bool {
-	if !d.Next() {
-		return false
-	}
-	defer d.Prev()
-	return d.Val() == "{"
 }

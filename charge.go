@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
+	"github.com/seed-161337e5/caddyratelimit/limit"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -41,7 +42,7 @@ func (z *Zone) checkCharge() error {
 	}
 	if n := z.CostBrokenOff; n != nil && z.CostHeader == "" {
 		return errors.New("cost_broken_off needs a cost_header, whose place it takes")
-	} else if n != nil && !validCost(*n) {
+	} else if n != nil && !limit.ValidCost(*n) {
 		return fmt.Errorf("cost_broken_off must be from 0 to %d, got %d", algorithms.MaxEvents, *n)
 	}
 	if z.CostHeader == "" {
@@ -60,7 +61,7 @@ func (z *Zone) checkCharge() error {
 // returnable rules out algorithms of which a request takes nothing that lasts.
 func (z *Zone) returnable(option string) error {
 	for _, l := range z.limits() {
-		if lends(l.Algorithm) {
+		if limit.Lends(l.Algorithm) {
 			return fmt.Errorf("%s has no meaning for %s: a slot comes back anyway", option, l.Algorithm)
 		}
 	}
@@ -162,7 +163,7 @@ func lateCost(values []string) (int64, error) {
 	}
 	text := strings.TrimSpace(values[0])
 	cost, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || !validCost(cost) {
+	if err != nil || !limit.ValidCost(cost) {
 		return 0, fmt.Errorf("it must be a whole number from 0 to %d, got %.32q", algorithms.MaxEvents, text)
 	}
 	return cost, nil

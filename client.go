@@ -13,6 +13,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/limit"
 )
 
 // client is the other end of a request that waits. The request's context ends when it
@@ -47,7 +48,7 @@ func (a *App) exposeConnections(ctx caddy.Context, zones []*Zone) {
 
 // waits reports whether requests may be held.
 func (z *Zone) waits() bool {
-	return slices.ContainsFunc(z.limits(), func(l *Limit) bool { return l.MaxWait > 0 || l.Mode == algorithms.ModeQueue })
+	return slices.ContainsFunc(z.limits(), func(l *limit.Limit) bool { return l.MaxWait > 0 || l.Mode == algorithms.ModeQueue })
 }
 
 // watchClient begins to watch for the client's departure.

@@ -9,6 +9,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/limit"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -16,7 +17,7 @@ import (
 // It does not change.
 type grant struct {
 	rule    *store.Rule
-	numbers numbers
+	numbers limit.Numbers
 	plan    string        // the zone's name for it; empty without plans
 	lends   bool          // the algorithm's charges are held until the request is over
 	queues  bool          // the store tells each request how long to wait
@@ -33,16 +34,16 @@ type grant struct {
 // granting is how the grants of a zone, or of one of its plans, are made.
 type granting struct {
 	zone, plan string
-	limit      Limit
+	limit      limit.Limit
 	salt       uint64
 	reserve    *Reserve
 }
 
 // grant makes one.
-func (m *granting) grant(n numbers) (*grant, error) {
-	limit, err := m.limit.of(n)
+func (m *granting) grant(n limit.Numbers) (*grant, error) {
+	limit, err := m.limit.Resolve(n)
 	if err != nil {
-		if from := m.limit.timezone().From; from != "" && n.timezone != m.limit.timezone().Name {
+		if from := m.limit.Zone().From; from != "" && n.Timezone != m.limit.Zone().Name {
 			err = fmt.Errorf("timezone: {%s} is none", from) // what it has instead may be secret
 		}
 		return nil, err
@@ -55,21 +56,21 @@ func (m *granting) grant(n numbers) (*grant, error) {
 	return g, err
 }
 
-func (m *granting) of(limit algorithms.Limit, n numbers) (*grant, error) {
-	counting, err := m.limit.algorithm()
+func (m *granting) of(made algorithms.Limit, n limit.Numbers) (*grant, error) {
+	counting, err := m.limit.Counting()
 	if err != nil {
 		return nil, err
 	}
-	rule, err := store.NewRule(m.zone, counting, limit, m.salt)
+	rule, err := store.NewRule(m.zone, counting, made, m.salt)
 	if err != nil {
 		return nil, err
 	}
 	g := &grant{
-		rule: rule, numbers: n, plan: m.plan, maxWait: limit.MaxWait, quota: limit.Events,
-		lends: lends(m.limit.Algorithm), queues: limit.Mode == algorithms.ModeQueue,
+		rule: rule, numbers: n, plan: m.plan, maxWait: made.MaxWait, quota: made.Events,
+		lends: limit.Lends(m.limit.Algorithm), queues: made.Mode == algorithms.ModeQueue,
 	}
-	if limit.Burst > 0 && limit.Events > 0 {
-		g.quota = limit.Burst
+	if made.Burst > 0 && made.Events > 0 {
+		g.quota = made.Burst
 	}
 	g.prepareHeaders()
 	return g, nil
@@ -85,14 +86,14 @@ type grants struct {
 
 // newGrants checks a limit and makes it ready.
 func newGrants(m granting) (g grants, err error) {
-	if err := m.limit.check(); err != nil {
+	if err := m.limit.Check(); err != nil {
 		return g, err
 	}
-	first, err := m.grant(m.limit.likely())
+	first, err := m.grant(m.limit.Likely())
 	if err != nil {
 		return g, err
 	}
-	if !m.limit.varies() {
+	if !m.limit.Varies() {
 		return grants{likely: first, fixed: first}, nil
 	}
 	return grants{likely: first, varying: &varying{granting: m, seed: maphash.MakeSeed()}}, nil
@@ -110,7 +111,7 @@ func (g *grants) scatter() bool {
 	if g.varying == nil {
 		return false
 	}
-	other, err := g.varying.grant(g.varying.limit.unlikely())
+	other, err := g.varying.grant(g.varying.limit.Unlikely())
 	return err != nil || other.rule.ID() != g.likely.rule.ID()
 }
 
@@ -132,7 +133,7 @@ type varying struct {
 }
 
 func (v *varying) of(repl *caddy.Replacer) (*grant, error) {
-	n, err := v.limit.numbers(repl)
+	n, err := v.limit.Numbers(repl)
 	if err != nil {
 		return nil, err
 	}

@@ -123,7 +123,7 @@ func (a *answer) retryAfter(g *grant, d *algorithms.Decision) int64 {
 // after a window.
 func (g *grant) wait(d *algorithms.Decision) time.Duration {
 	if d.RetryAfter == algorithms.Never {
-		return g.numbers.window.length()
+		return g.numbers.Window.Length()
 	}
 	return d.RetryAfter
 }
@@ -182,7 +182,7 @@ func (g *grant) prepareHeaders() {
 		return
 	}
 	g.policy += paramWindow + strconv.FormatInt(max(1, seconds(g.quotaWindow())), 10)
-	g.replenish = perSecond(g.numbers.events, g.numbers.window.length())
+	g.replenish = perSecond(g.numbers.Events, g.numbers.Window.Length())
 }
 
 // perSecond writes a rate as Spring Cloud Gateway knows it, with up to three decimals
@@ -204,9 +204,9 @@ func (g *grant) ofOwn(quota int64) *grant {
 // quotaWindow is the time in which the whole quota comes back: for a bucket whose burst
 // is not its events that is not the window.
 func (g *grant) quotaWindow() time.Duration {
-	if bucket, ok := g.rule.Algorithm().(algorithms.Counter); ok && g.numbers.burst > 0 && g.numbers.events > 0 {
-		_, d := bucket.Take(algorithms.State{}, g.rule.At(0).Params, 0, g.numbers.burst)
+	if bucket, ok := g.rule.Algorithm().(algorithms.Counter); ok && g.numbers.Burst > 0 && g.numbers.Events > 0 {
+		_, d := bucket.Take(algorithms.State{}, g.rule.At(0).Params, 0, g.numbers.Burst)
 		return d.ResetAfter
 	}
-	return g.numbers.window.length()
+	return g.numbers.Window.Length()
 }

@@ -20,6 +20,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/deep"
+	"github.com/seed-161337e5/caddyratelimit/limit"
 )
 
 // flooded is a handler whose zone refuses everybody, with what it logs.
@@ -135,7 +136,7 @@ func TestWindowsOfTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &Handler{Log: logFirst}
 		z := &Zone{name: "z"}
-		minute := &grant{numbers: numbers{window: Window{Duration: caddy.Duration(time.Minute)}}}
+		minute := &grant{numbers: limit.Numbers{Window: limit.Window{Duration: caddy.Duration(time.Minute)}}}
 		h.zones = []*Zone{z}
 		core, logs := observer.New(zapcore.InfoLevel)
 		h.logger = zap.New(core)

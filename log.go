@@ -127,5 +127,5 @@ func (f *refusal) quietFor() time.Duration {
 	if f.grant == nil {
 		return often
 	}
-	return min(max(f.grant.numbers.window.length(), time.Second), time.Hour)
+	return min(max(f.grant.numbers.Window.Length(), time.Second), time.Hour)
 }

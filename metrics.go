@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
+	"github.com/seed-161337e5/caddyratelimit/limit"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -136,15 +137,15 @@ func (c collection) zone(z *Zone) {
 	if z.MaxEvents != nil {
 		c.limit(z, "", &z.Limit)
 	}
-	for name, p := range z.Plan.limits(&z.Limit) {
+	for name, p := range z.Plan.Limits(&z.Limit) {
 		c.limit(z, name, &p)
 	}
 }
 
-func (c collection) limit(z *Zone, plan string, l *Limit) {
+func (c collection) limit(z *Zone, plan string, l *limit.Limit) {
 	window := "" // concurrency has none
-	if !lends(l.Algorithm) {
-		window = l.Window.spell()
+	if !limit.Lends(l.Algorithm) {
+		window = l.Window.Format()
 	}
 	c.send(descConfig, prometheus.GaugeValue, 1, z.name, l.MaxEvents.String(), window, plan)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
+	"github.com/seed-161337e5/caddyratelimit/limit"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -21,7 +22,7 @@ import (
 // "token_bucket 10/1s burst 50", a number of events in the zone's window, or "unlimited";
 // or an object with the fields of a [Limit].
 type ownLimit struct {
-	Limit
+	limit.Limit
 	unlimited bool
 	wrong     error // what is not right about it
 }
@@ -36,7 +37,7 @@ func (l *ownLimit) UnmarshalJSON(b []byte) error {
 		return nil
 	}
 	if n, err := strconv.ParseInt(string(b), 10, 64); err == nil {
-		l.MaxEvents = &Amount{Number: n}
+		l.MaxEvents = &limit.Amount{Number: n}
 		return nil
 	}
 	d := json.NewDecoder(bytes.NewReader(b))
@@ -70,8 +71,8 @@ func (l *ownLimit) parse(text string) error {
 	if !d.Next() {
 		return errors.New("limit is empty: write one such as 500/1m")
 	}
-	var p Plan
-	if err := parsePlanLine(d, line, &p, make(map[string]bool)); err != nil {
+	var p limit.Plan
+	if err := limit.ParsePlanLine(d, line, &p, make(map[string]bool)); err != nil {
 		// There is neither a plan nor a file that people would know of.
 		complaint := strings.TrimSuffix(strings.TrimPrefix(err.Error(), "plan: "), ", at "+place+":1")
 		return fmt.Errorf("limit %q: %s; write one such as 500/1m", text, complaint)
@@ -155,45 +156,45 @@ func (z *runningZone) ruleOf(algorithm string) (*store.Rule, error) {
 
 // limitOf makes of a limit that is written what the store takes. What it does not say is
 // as the rule says; so what of that depends on the request must be said.
-func (z *runningZone) limitOf(l *Limit, rule *store.Rule) (made algorithms.Limit, err error) {
+func (z *runningZone) limitOf(l *limit.Limit, rule *store.Rule) (made algorithms.Limit, err error) {
 	if l.MaxEvents == nil {
 		return made, errors.New("limit: events are missing: write 500/1m, or 500 for as many in the zone's window")
 	}
-	if err := errors.Join(l.MaxEvents.check("limit: max_events"), l.Burst.check("limit: burst")); err != nil {
+	if err := errors.Join(l.MaxEvents.Check("limit: max_events"), l.Burst.Check("limit: burst")); err != nil {
 		return made, err
 	}
 	switch {
-	case l.varies():
+	case l.Varies():
 		return made, errors.New("limit: that of one key has no placeholders: write one such as 500/1m")
 	case l.MaxWait != 0 && rule.Limit().Mode != algorithms.ModeQueue:
 		return made, errors.New("limit: max_wait is as the zone says, except in a queue: leave it out")
 	case l.Timezone != "":
 		return made, errors.New("limit: timezone is as the zone says: leave it out")
 	}
-	if l.Window == (Window{}) && !lends(rule.Algorithm().Name()) {
+	if l.Window == (limit.Window{}) && !limit.Lends(rule.Algorithm().Name()) {
 		for _, of := range z.limits() {
 			if of.Window.From != "" {
 				return made, fmt.Errorf("limit: the zone's window depends on the request, {%s}: write one, such as 500/1m", of.Window.From)
 			}
 		}
 	}
-	return l.of(numbers{events: l.MaxEvents.Number, burst: l.Burst.Number, window: l.Window})
+	return l.Resolve(limit.Numbers{Events: l.MaxEvents.Number, Burst: l.Burst.Number, Window: l.Window})
 }
 
 // describeOwn writes the limit of a key's own as [ownLimit] takes it. Whether it is for the
 // rule's algorithm, the setting does not tell.
 func describeOwn(rule *store.Rule, l algorithms.Limit, ofRule bool) string {
-	text, window := strconv.FormatInt(l.Events, 10), Window{Duration: caddy.Duration(l.Window), Calendar: l.Calendar}
+	text, window := strconv.FormatInt(l.Events, 10), limit.Window{Duration: caddy.Duration(l.Window), Calendar: l.Calendar}
 	if ofRule {
-		if base := rule.Limit(); window == (Window{}) {
-			window = Window{Duration: caddy.Duration(base.Window), Calendar: base.Calendar}
+		if base := rule.Limit(); window == (limit.Window{}) {
+			window = limit.Window{Duration: caddy.Duration(base.Window), Calendar: base.Calendar}
 		}
 	}
 	switch {
 	case window.Calendar != 0:
-		text = "events " + text + " window " + window.spell()
-	case window != (Window{}):
-		text += "/" + window.spell()
+		text = "events " + text + " window " + window.Format()
+	case window != (limit.Window{}):
+		text += "/" + window.Format()
 	}
 	if ofRule {
 		text = rule.Algorithm().Name() + " " + text

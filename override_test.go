@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/limit"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -23,7 +24,7 @@ func FuzzOwnLimit(f *testing.F) {
 	rules := ownRules(f)
 	f.Fuzz(func(t *testing.T, text string, of uint8) {
 		rule := rules[int(of)%len(rules)]
-		z := &runningZone{Zone: &Zone{name: "z", Cost: &Amount{Number: 1}, own: grants{likely: &grant{rule: rule}}}}
+		z := &runningZone{Zone: &Zone{name: "z", Cost: &limit.Amount{Number: 1}, own: grants{likely: &grant{rule: rule}}}}
 		limit := func(text string) (s store.Setting, ok bool) {
 			var asked overrideRequest
 			if json.Unmarshal([]byte(`{"limit": `+text+`}`), &asked) != nil {
@@ -82,7 +83,7 @@ func ownRules(t testing.TB) (rules []*store.Rule) {
 			t.Fatal(err)
 		}
 		l := algorithms.Limit{Events: 2, Window: 3600e9}
-		if lends(name) {
+		if limit.Lends(name) {
 			l.Window = 0
 		}
 		rule, err := store.NewRule("z", a, l, 0)

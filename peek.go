@@ -7,6 +7,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/limit"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -57,11 +58,11 @@ func (p *peek) ask(ctx context.Context, s store.Store) (err error) {
 		}
 		p.above = d[0]
 	}
-	limit, refused := store.Check{Rule: p.rule, Key: p.key, Cost: p.cost, Sanctions: beneath}, nothing
-	if refused.Key = p.key; lends(p.rule.Algorithm().Name()) && p.cost > 0 { // the key is the same, so that one Redis knows both
-		limit.Hold = newHold()
+	made, refused := store.Check{Rule: p.rule, Key: p.key, Cost: p.cost, Sanctions: beneath}, nothing
+	if refused.Key = p.key; limit.Lends(p.rule.Algorithm().Name()) && p.cost > 0 { // the key is the same, so that one Redis knows both
+		made.Hold = newHold()
 	}
-	err = s.Take(ctx, []store.Check{limit, refused}, d[:])
+	err = s.Take(ctx, []store.Check{made, refused}, d[:])
 	p.decision = d[0]
 	return err
 }

@@ -6,37 +6,12 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/key"
+	"github.com/seed-161337e5/caddyratelimit/limit"
 )
-
-// Plans are limits by class of client.
-type Plans struct {
-	// What names the plan of a request: text with placeholders, such as `{http.vars.plan}`.
-	// Required.
-	Of string `json:"of,omitempty"`
-
-	// The plans by name. What a plan does not say of its limit is as the zone says.
-	Plans map[string]*Plan `json:"plans,omitempty"`
-
-	// The plan of requests that name none, or one that is not there. Default: the zone's own
-	// limit, if it has one.
-	Default string `json:"default,omitempty"`
-
-	// In place of a default: the status with which these requests are refused.
-	Reject int `json:"reject,omitempty"`
-}
-
-// Plan is the limit of a class of clients.
-type Plan struct {
-	Limit
-
-	// Whether the zone leaves these clients alone. Default: false.
-	Unlimited bool `json:"unlimited,omitempty"`
-}
 
 // plan is a plan made ready.
 type plan struct {
@@ -63,16 +38,16 @@ func (z *Zone) provisionPlans(m granting) (err error) {
 	for _, name := range slices.Sorted(maps.Keys(p.Plans)) {
 		of := p.Plans[name]
 		if of == nil {
-			of = new(Plan)
+			of = new(limit.Plan)
 		}
 		made := &plan{unlimited: of.Unlimited}
 		switch {
 		case name == "":
 			return errors.New("plan: a plan needs a name")
-		case of.Unlimited && of.Limit != (Limit{}):
+		case of.Unlimited && of.Limit != (limit.Limit{}):
 			return fmt.Errorf("plan %q: unlimited excludes all other options", name)
 		case !of.Unlimited:
-			m.plan, m.limit = name, of.over(&z.Limit)
+			m.plan, m.limit = name, of.Over(&z.Limit)
 			if made.grants, err = newGrants(m); err != nil {
 				return fmt.Errorf("plan %q: %w", name, err)
 			}
@@ -103,8 +78,8 @@ func (z *Zone) provisionPlans(m granting) (err error) {
 }
 
 // limits are the zone's own limit and those of its plans, as they are written.
-func (z *Zone) limits() []*Limit {
-	limits := []*Limit{&z.Limit}
+func (z *Zone) limits() []*limit.Limit {
+	limits := []*limit.Limit{&z.Limit}
 	if z.Plan != nil {
 		for _, p := range z.Plan.Plans {
 			if p != nil {
@@ -133,47 +108,4 @@ func (z *Zone) choosePlan(repl *caddy.Replacer, r *http.Request) (*plan, error) 
 		return nil, errNoPlan
 	}
 	return z.noPlan, nil
-}
-
-// limits are those of the plans that have one, with what they take over from the zone.
-// There need be no plans.
-func (p *Plans) limits(base *Limit) map[string]Limit {
-	if p == nil {
-		return nil
-	}
-	all := make(map[string]Limit, len(p.Plans))
-	for name, of := range p.Plans {
-		if of == nil {
-			of = new(Plan)
-		}
-		if !of.Unlimited {
-			all[name] = of.over(base)
-		}
-	}
-	return all
-}
-
-// describe says what the plans come to, with what they take over from the zone.
-func (p *Plans) describe(base *Limit) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "plans of %s", p.Of)
-	for _, name := range slices.Sorted(maps.Keys(p.Plans)) {
-		var of Plan
-		if p.Plans[name] != nil {
-			of = *p.Plans[name]
-		}
-		if of.Unlimited {
-			fmt.Fprintf(&b, ", %s unlimited", name)
-		} else {
-			limit := of.over(base)
-			fmt.Fprintf(&b, ", %s %s", name, limit.describe())
-		}
-	}
-	switch {
-	case p.Default != "":
-		b.WriteString(", default " + p.Default)
-	case p.Reject != 0:
-		fmt.Fprintf(&b, ", default reject %d", p.Reject)
-	}
-	return b.String()
 }

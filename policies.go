@@ -13,6 +13,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/key"
+	"github.com/seed-161337e5/caddyratelimit/limit"
 )
 
 // asked is what is to be asked of the store for a request that met a zone.
@@ -97,10 +98,10 @@ func (z *Zone) work(q *asked, repl *caddy.Replacer, r *http.Request) (err error)
 	if q.grant, err = from.of(repl); err != nil {
 		return err
 	}
-	if q.cost, err = z.Cost.of(repl); err != nil {
+	if q.cost, err = z.Cost.Resolve(repl); err != nil {
 		return fmt.Errorf("cost: %w", err)
 	}
-	if !validCost(q.cost) {
+	if !limit.ValidCost(q.cost) {
 		return fmt.Errorf("cost must be from 0 to %d, got %d", algorithms.MaxEvents, q.cost)
 	}
 	return nil

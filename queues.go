@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/limit"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 )
 
@@ -17,7 +18,7 @@ func (h *Handler) checkQueues(backend Backend) error {
 	}
 	var first *Zone
 	for _, z := range h.zones {
-		if z.DryRun || !slices.ContainsFunc(z.limits(), func(l *Limit) bool { return l.Mode == algorithms.ModeQueue }) {
+		if z.DryRun || !slices.ContainsFunc(z.limits(), func(l *limit.Limit) bool { return l.Mode == algorithms.ModeQueue }) {
 			continue
 		}
 		switch {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seed-161337e5/caddyratelimit/limit"
 )
 
 // Reserve keeps slots for the requests that matter, after Stripe's fleet usage load
@@ -29,7 +31,7 @@ func (s *Reserve) check(z *Zone) error {
 	switch {
 	case s == nil:
 		return nil
-	case !lends(z.Algorithm):
+	case !limit.Lends(z.Algorithm):
 		return errors.New("reserve is for algorithm concurrency")
 	case math.IsNaN(s.Percent) || s.Percent <= 0 || s.Percent >= 100:
 		return fmt.Errorf("reserve must be above 0 and below 100 percent, got %v", s.Percent)
@@ -39,7 +41,7 @@ func (s *Reserve) check(z *Zone) error {
 	if err := s.checkLeft(&z.Limit); err != nil {
 		return err
 	}
-	limits := z.Plan.limits(&z.Limit)
+	limits := z.Plan.Limits(&z.Limit)
 	for _, name := range slices.Sorted(maps.Keys(limits)) {
 		l := limits[name]
 		if err := s.checkLeft(&l); err != nil {
@@ -50,8 +52,8 @@ func (s *Reserve) check(z *Zone) error {
 }
 
 // checkLeft rules out that all slots of a limit are reserved.
-func (s *Reserve) checkLeft(l *Limit) error {
-	if n := l.MaxEvents; lends(l.Algorithm) && n != nil && n.From == "" && n.Number > 0 && s.leave(n.Number) == 0 {
+func (s *Reserve) checkLeft(l *limit.Limit) error {
+	if n := l.MaxEvents; limit.Lends(l.Algorithm) && n != nil && n.From == "" && n.Number > 0 && s.leave(n.Number) == 0 {
 		return fmt.Errorf("reserve: %v %% of %d slots, rounded up, are all of them, so that no other request ever passes: reserve less, or block the others",
 			s.Percent, n.Number)
 	}

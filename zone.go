@@ -14,6 +14,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
+	"github.com/seed-161337e5/caddyratelimit/limit"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -38,19 +39,19 @@ type Zone struct {
 	// address, for a client commonly has a whole /64 to choose from; else 128.
 	IPv6Prefix int `json:"ipv6_prefix,omitempty"`
 
-	Limit
+	limit.Limit
 
 	// What a request takes from the limit. Takes a placeholder, such as
 	// `"{http.vars.tokens} 1"`; whoever sets it to 0 passes. Default: 1. With 0 it is
 	// counted by nothing and only told how much is left.
-	Cost *Amount `json:"cost,omitempty"`
+	Cost *limit.Amount `json:"cost,omitempty"`
 
 	// The status of a refusal because a placeholder of max_events, window, burst, timezone
 	// or cost has no value and no fallback, or none that is a valid limit. Default: 403.
 	InvalidLimit int `json:"invalid_limit,omitempty"`
 
 	// Limits by class of client. Default: one limit for all.
-	Plan *Plans `json:"plan,omitempty"`
+	Plan *limit.Plans `json:"plan,omitempty"`
 
 	// What becomes of requests without a key, which is where all placeholders of the key are
 	// empty: they `share` one limit of their own (the default), are not limited by this
@@ -255,22 +256,20 @@ func (z *Zone) provisionLimits(kept *lease, log *zap.Logger) (err error) {
 		z.grant = z.own.fixed
 	}
 	if z.Cost == nil {
-		z.Cost = &Amount{Number: 1}
+		z.Cost = &limit.Amount{Number: 1}
 	}
-	if err := z.Cost.check("cost"); err != nil {
+	if err := z.Cost.Check("cost"); err != nil {
 		return err
 	}
-	if z.cost = z.Cost.Number; !validCost(z.cost) {
+	if z.cost = z.Cost.Number; !limit.ValidCost(z.cost) {
 		return fmt.Errorf("cost must be from 0 to %d, got %d", algorithms.MaxEvents, z.cost)
 	}
-	if g := z.grant; g != nil && z.Cost.From == "" && z.cost > g.most() && g.numbers.events > 0 {
+	if g := z.grant; g != nil && z.Cost.From == "" && z.cost > g.most() && g.numbers.Events > 0 {
 		log.Warn("the cost is above what the limit can ever grant; every request of this zone is refused",
 			zap.String("zone", z.name), zap.Int64("cost", z.cost), zap.Int64("limit", g.most()))
 	}
 	return nil
 }
-
-func validCost(n int64) bool { return n >= 0 && n <= algorithms.MaxEvents }
 
 // provisionPolicies makes ready what looks at each request.
 func (z *Zone) provisionPolicies(ctx caddy.Context, log *zap.Logger) error {
@@ -333,13 +332,13 @@ func refusing(option string, status int) error {
 func (z *Zone) describe() string {
 	var text string
 	if z.MaxEvents != nil {
-		text = z.Limit.describe()
+		text = z.Limit.Describe()
 	}
 	if z.Plan != nil {
 		if text != "" {
 			text += " and "
 		}
-		text += z.Plan.describe(&z.Limit)
+		text += z.Plan.Describe(&z.Limit)
 	}
 	if z.Reserve != nil {
 		text += fmt.Sprintf(" with %v %% reserved", z.Reserve.Percent)
@@ -355,7 +354,7 @@ func (z *Zone) describe() string {
 
 // lends tells whether requests hold what they take of it while they live.
 func (z *Zone) lends() bool {
-	return slices.ContainsFunc(z.rules(), func(r *store.Rule) bool { return lends(r.Algorithm().Name()) })
+	return slices.ContainsFunc(z.rules(), func(r *store.Rule) bool { return limit.Lends(r.Algorithm().Name()) })
 }
 
 // release gives back what provision took.

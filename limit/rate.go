@@ -1,4 +1,4 @@
-package caddyratelimit
+package limit
 
 import (
 	"fmt"
@@ -38,7 +38,7 @@ func (r *rate) parse(text string) error {
 	if err != nil {
 		return r.d.Errf("invalid rate '%s': %v", text, err)
 	}
-	if r.text = text; r.limit.given() {
+	if r.text = text; r.limit.Given() {
 		return r.twice()
 	}
 	r.limit.MaxEvents = &Amount{Number: events}

@@ -1,4 +1,4 @@
-package caddyratelimit
+package limit
 
 import (
 	"errors"
@@ -65,32 +65,32 @@ type Limit struct {
 	MaxWait caddy.Duration `json:"max_wait,omitempty"`
 }
 
-// numbers are what of a limit may differ from request to request.
-type numbers struct {
-	events, burst int64
-	window        Window
-	timezone      string
+// Numbers are what of a limit may differ from request to request.
+type Numbers struct {
+	Events, Burst int64
+	Window        Window
+	Timezone      string
 }
 
-// given tells whether there is a limit at all.
-func (l *Limit) given() bool { return l.MaxEvents != nil || l.Window != Window{} }
+// Given tells whether there is a limit at all.
+func (l *Limit) Given() bool { return l.MaxEvents != nil || l.Window != Window{} }
 
-// varies tells whether requests can have different numbers.
-func (l *Limit) varies() bool {
-	return l.MaxEvents.From != "" || l.Window.From != "" || l.Burst.From != "" || l.timezone().From != ""
+// Varies tells whether requests can have different numbers.
+func (l *Limit) Varies() bool {
+	return l.MaxEvents.From != "" || l.Window.From != "" || l.Burst.From != "" || l.Zone().From != ""
 }
 
 // zoneName is the name of a time zone: text, or a placeholder and what to fall back to.
 type zoneName struct{ From, Name string }
 
-func (l *Limit) timezone() zoneName {
+func (l *Limit) Zone() zoneName {
 	if placeholder, fallback, ok := placeholder.Cut(l.Timezone); ok {
 		return zoneName{placeholder, fallback}
 	}
 	return zoneName{Name: l.Timezone}
 }
 
-func (z zoneName) of(repl *caddy.Replacer) (string, error) {
+func (z zoneName) Resolve(repl *caddy.Replacer) (string, error) {
 	if z.From == "" {
 		return z.Name, nil
 	}
@@ -101,12 +101,12 @@ func (z zoneName) of(repl *caddy.Replacer) (string, error) {
 	return text, err
 }
 
-// check judges what has to do with no algorithm in particular.
-func (l *Limit) check() error {
+// Check judges what has to do with no algorithm in particular.
+func (l *Limit) Check() error {
 	if l.MaxEvents == nil {
 		return errors.New("max_events is missing: a zone needs max_events and a window")
 	}
-	if err := l.MaxEvents.check("max_events"); err != nil {
+	if err := l.MaxEvents.Check("max_events"); err != nil {
 		return err
 	}
 	switch {
@@ -115,102 +115,102 @@ func (l *Limit) check() error {
 	case l.MaxWait < 0 || time.Duration(l.MaxWait) > maxMaxWait:
 		return fmt.Errorf("max_wait must be from 0 to %s, got %v", duration.Format(maxMaxWait), time.Duration(l.MaxWait))
 	}
-	if !lends(l.Algorithm) {
+	if !Lends(l.Algorithm) {
 		if err := l.Window.validate(); err != nil {
 			return err
 		}
 	}
-	if err := l.Burst.check("burst"); err != nil {
+	if err := l.Burst.Check("burst"); err != nil {
 		return err
 	}
-	return placeholder.CheckOption("timezone", l.timezone().From)
+	return placeholder.CheckOption("timezone", l.Zone().From)
 }
 
-// numbers are those of a request.
-func (l *Limit) numbers(repl *caddy.Replacer) (n numbers, err error) {
-	if n.events, err = l.MaxEvents.of(repl); err != nil {
+// Numbers are those of a request.
+func (l *Limit) Numbers(repl *caddy.Replacer) (n Numbers, err error) {
+	if n.Events, err = l.MaxEvents.Resolve(repl); err != nil {
 		return n, fmt.Errorf("events: %w", err)
 	}
-	if n.window, err = l.Window.of(repl); err != nil {
+	if n.Window, err = l.Window.Resolve(repl); err != nil {
 		return n, fmt.Errorf("window: %w", err)
 	}
-	if n.burst, err = l.Burst.of(repl); err != nil {
+	if n.Burst, err = l.Burst.Resolve(repl); err != nil {
 		return n, fmt.Errorf("burst: %w", err)
 	}
-	if n.timezone, err = l.timezone().of(repl); err != nil {
+	if n.Timezone, err = l.Zone().Resolve(repl); err != nil {
 		return n, fmt.Errorf("timezone: %w", err)
 	}
 	return n, nil
 }
 
-// likely are numbers to try the limit with at load: those that are written, and for the
+// Likely are numbers to try the limit with at load: those that are written, and for the
 // others some that go with them.
-func (l *Limit) likely() numbers {
-	n := numbers{
-		events: l.MaxEvents.Number, burst: l.Burst.Number,
-		window: Window{Duration: l.Window.Duration, Calendar: l.Window.Calendar}, timezone: l.timezone().Name,
+func (l *Limit) Likely() Numbers {
+	n := Numbers{
+		Events: l.MaxEvents.Number, Burst: l.Burst.Number,
+		Window: Window{Duration: l.Window.Duration, Calendar: l.Window.Calendar}, Timezone: l.Zone().Name,
 	}
 	if l.MaxEvents.From != "" && !l.MaxEvents.Fallback {
-		n.events = max(1, min(n.burst, algorithms.MaxEvents))
+		n.Events = max(1, min(n.Burst, algorithms.MaxEvents))
 	}
-	if l.Burst.From != "" && n.burst == 0 {
-		n.burst = max(1, n.events)
+	if l.Burst.From != "" && n.Burst == 0 {
+		n.Burst = max(1, n.Events)
 	}
-	if l.Window.From != "" && n.window == (Window{}) {
-		n.window.Duration = caddy.Duration(time.Minute)
+	if l.Window.From != "" && n.Window == (Window{}) {
+		n.Window.Duration = caddy.Duration(time.Minute)
 		if l.Timezone != "" {
-			n.window = Window{Calendar: algorithms.Day}
+			n.Window = Window{Calendar: algorithms.Day}
 		}
 	}
 	return n
 }
 
-// unlikely are numbers that differ from the likely ones wherever a request brings them.
-func (l *Limit) unlikely() numbers {
-	n := l.likely()
+// Unlikely are numbers that differ from the likely ones wherever a request brings them.
+func (l *Limit) Unlikely() Numbers {
+	n := l.Likely()
 	if l.MaxEvents.From != "" {
-		n.events++
+		n.Events++
 	}
 	if l.Burst.From != "" {
-		n.burst++
+		n.Burst++
 	}
 	if l.Window.From != "" { // by 3, so that the rate differs too
-		n.window = Window{Duration: max(3*n.window.Duration, caddy.Duration(time.Millisecond))}
+		n.Window = Window{Duration: max(3*n.Window.Duration, caddy.Duration(time.Millisecond))}
 	}
-	if l.timezone().From != "" {
-		n.timezone = "Etc/GMT+5"
+	if l.Zone().From != "" {
+		n.Timezone = "Etc/GMT+5"
 	}
 	return n
 }
 
-// of is the limit with these numbers.
-func (l *Limit) of(n numbers) (made algorithms.Limit, err error) {
+// Resolve is the limit with these numbers.
+func (l *Limit) Resolve(n Numbers) (made algorithms.Limit, err error) {
 	made = algorithms.Limit{
-		Events: n.events, Window: time.Duration(n.window.Duration), Calendar: n.window.Calendar, Burst: n.burst,
+		Events: n.Events, Window: time.Duration(n.Window.Duration), Calendar: n.Window.Calendar, Burst: n.Burst,
 		Refill: l.Refill, Mode: l.Mode, Align: l.Align,
 		Lease: time.Duration(l.Lease), MaxWait: time.Duration(l.MaxWait),
 	}
-	if n.timezone == time.Local.String() {
+	if n.Timezone == time.Local.String() {
 		return made, errors.New("timezone Local is that of each machine, and a fleet would disagree: write a name such as Europe/Paris")
 	}
-	if n.timezone != "" {
-		if made.Location, err = time.LoadLocation(n.timezone); err != nil {
-			return made, fmt.Errorf("timezone %q: %w; write a name such as Europe/Paris", n.timezone, err)
+	if n.Timezone != "" {
+		if made.Location, err = time.LoadLocation(n.Timezone); err != nil {
+			return made, fmt.Errorf("timezone %q: %w; write a name such as Europe/Paris", n.Timezone, err)
 		}
 	}
 	return made, nil
 }
 
-// algorithm is the one that counts.
-func (l *Limit) algorithm() (algorithms.Algorithm, error) {
+// Counting is the one that counts.
+func (l *Limit) Counting() (algorithms.Algorithm, error) {
 	if l.Algorithm == "" {
 		return algorithms.Get(defaultAlgorithm)
 	}
 	return algorithms.Get(l.Algorithm)
 }
 
-// lends tells of algorithms without a window: a request holds what it takes while it lives.
-func lends(algorithm string) bool {
+// Lends tells of algorithms without a window: a request holds what it takes while it lives.
+func Lends(algorithm string) bool {
 	a, err := algorithms.Get(algorithm)
 	if err != nil {
 		return false
@@ -219,15 +219,15 @@ func lends(algorithm string) bool {
 	return ok
 }
 
-// describe says what the limit comes to: only what is not as it would be anyway.
-func (l *Limit) describe() string {
-	counting, err := l.algorithm()
+// Describe says what the limit comes to: only what is not as it would be anyway.
+func (l *Limit) Describe() string {
+	counting, err := l.Counting()
 	if err != nil {
 		return l.Algorithm
 	}
 	text := counting.Name() + " " + l.MaxEvents.String()
-	if !lends(l.Algorithm) {
-		text += "/" + l.Window.spell()
+	if !Lends(l.Algorithm) {
+		text += "/" + l.Window.Format()
 	}
 	for _, option := range []struct{ word, usual string }{
 		{l.Refill, algorithms.RefillSmooth}, {l.Mode, algorithms.ModeMeter}, {l.Align, algorithms.AlignClock},
@@ -251,14 +251,14 @@ func (l *Limit) describe() string {
 	return text
 }
 
-// over fills in what the limit does not say. Another algorithm has options of its own,
+// Over fills in what the limit does not say. Another algorithm has options of its own,
 // and takes over just what is common to all.
-func (l Limit) over(base *Limit) Limit {
+func (l Limit) Over(base *Limit) Limit {
 	other := l.Algorithm != "" && l.Algorithm != base.Algorithm
 	if l.MaxEvents == nil {
 		l.MaxEvents = base.MaxEvents
 	}
-	if l.Window == (Window{}) && !lends(l.Algorithm) {
+	if l.Window == (Window{}) && !Lends(l.Algorithm) {
 		l.Window = base.Window
 	}
 	if l.MaxWait == 0 {
@@ -288,3 +288,5 @@ func (l Limit) over(base *Limit) Limit {
 	}
 	return l
 }
+
+func ValidCost(n int64) bool { return n >= 0 && n <= algorithms.MaxEvents }

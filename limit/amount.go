@@ -1,4 +1,4 @@
-package caddyratelimit
+package limit
 
 import (
 	"encoding/json"
@@ -77,16 +77,16 @@ func (a Amount) String() string {
 	return fmt.Sprintf("{%s} %d", a.From, a.Number)
 }
 
-// check judges what can be judged without a request.
-func (a *Amount) check(option string) error {
+// Check judges what can be judged without a request.
+func (a *Amount) Check(option string) error {
 	if a.unreadable != "" {
 		return fmt.Errorf(`%s must be a whole number or a placeholder such as "{http.vars.quota} 100", got %s`, option, a.unreadable)
 	}
 	return placeholder.CheckOption(option, a.From)
 }
 
-// of is the amount for a request.
-func (a *Amount) of(repl *caddy.Replacer) (int64, error) {
+// Resolve is the amount for a request.
+func (a *Amount) Resolve(repl *caddy.Replacer) (int64, error) {
 	if a.From == "" {
 		return a.Number, nil
 	}
@@ -115,8 +115,8 @@ func varied(d *caddyfile.Dispenser) (named string, more bool) {
 	return name, d.CountRemainingArgs() > 0
 }
 
-// amount takes a number, or a placeholder and perhaps the number to fall back to.
-func amount(d *caddyfile.Dispenser, read func(*int64) option.Parser, to *Amount) option.Parser {
+// ParseAmount takes a number, or a placeholder and perhaps the number to fall back to.
+func ParseAmount(d *caddyfile.Dispenser, read func(*int64) option.Parser, to *Amount) option.Parser {
 	return func() (string, error) {
 		placeholder, more := varied(d)
 		*to = Amount{From: placeholder, Fallback: more}

@@ -1,4 +1,4 @@
-package caddyratelimit
+package limit
 
 import (
 	"encoding/json"
@@ -31,18 +31,18 @@ var calendarWords = map[string]algorithms.Calendar{
 	"day": algorithms.Day, "week": algorithms.Week, "month": algorithms.Month,
 }
 
-// window takes a window as its argument.
-func window(d *caddyfile.Dispenser, to *Window) option.Parser {
+// ParseWindow takes a window as its argument.
+func ParseWindow(d *caddyfile.Dispenser, to *Window) option.Parser {
 	read := option.Duration(d, "window duration", &to.Duration)
 	return func() (string, error) {
 		placeholder, more := varied(d)
 		to.From = placeholder
 		if placeholder != "" && !more {
-			return to.spell(), nil
+			return to.Format(), nil
 		}
 		if args := d.RemainingArgs(); len(args) == 1 && calendarWords[args[0]] != 0 {
 			to.Calendar = calendarWords[args[0]]
-			return to.spell(), nil
+			return to.Format(), nil
 		} else {
 			for range args {
 				d.Prev()
@@ -50,7 +50,7 @@ func window(d *caddyfile.Dispenser, to *Window) option.Parser {
 		}
 		shown, err := read()
 		if placeholder != "" {
-			shown = to.spell()
+			shown = to.Format()
 		}
 		return shown, err
 	}
@@ -66,8 +66,8 @@ func parseWindow(text string) (w Window, err error) {
 	return w, err
 }
 
-// of is the window for a request.
-func (w Window) of(repl *caddy.Replacer) (Window, error) {
+// Resolve is the window for a request.
+func (w Window) Resolve(repl *caddy.Replacer) (Window, error) {
 	if w.From == "" {
 		return w, nil
 	}
@@ -85,7 +85,7 @@ func (w Window) of(repl *caddy.Replacer) (Window, error) {
 // MarshalJSON implements [json.Marshaler].
 func (w Window) MarshalJSON() ([]byte, error) {
 	if w.Calendar != 0 || w.From != "" {
-		return json.Marshal(w.spell())
+		return json.Marshal(w.Format())
 	}
 	return json.Marshal(w.Duration)
 }
@@ -137,14 +137,14 @@ func (w Window) validate() error {
 	return duration.CheckMin("window", w.Duration, algorithms.MinWindow)
 }
 
-// spell writes the window as people do.
-func (w Window) spell() string {
+// Format writes the window as people do.
+func (w Window) Format() string {
 	if w.From != "" {
 		fallback := w
 		if fallback.From = ""; fallback == (Window{}) {
 			return "{" + w.From + "}"
 		}
-		return "{" + w.From + "} " + fallback.spell()
+		return "{" + w.From + "} " + fallback.Format()
 	}
 	if w.Calendar != 0 {
 		return w.Calendar.String()
@@ -152,8 +152,8 @@ func (w Window) spell() string {
 	return duration.Format(time.Duration(w.Duration))
 }
 
-// length is about how long the window is.
-func (w Window) length() time.Duration {
+// Length is about how long the window is.
+func (w Window) Length() time.Duration {
 	const day = 24 * time.Hour
 	switch w.Calendar {
 	case algorithms.Day:

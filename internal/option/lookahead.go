@@ -1,0 +1,14 @@
+package option
+
+import (
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+)
+
+// OpensBlock looks ahead.
+func OpensBlock(d *caddyfile.Dispenser) bool {
+	if !d.Next() {
+		return false
+	}
+	defer d.Prev()
+	return d.Val() == "{"
+}

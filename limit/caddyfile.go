@@ -1,0 +1,128 @@
+package limit
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/option"
+)
+
+// Options are those of a zone's limit, and of a plan's.
+func Options(d *caddyfile.Dispenser, l *Limit) map[string]option.Option {
+	r := &rate{d: d, limit: l}
+	maxEvents := func(to *int64) option.Parser { return option.MholtInteger(d, "max events", to) }
+	return map[string]option.Option{
+		"events":    {Label: "max events", Parse: r.or(option.Optional(&l.MaxEvents, func(to *Amount) option.Parser { return ParseAmount(d, maxEvents, to) }))},
+		"window":    {Parse: r.or(ParseWindow(d, &l.Window))},
+		"algorithm": {Parse: r.parseAlgorithm},
+		"burst":     {Parse: ParseAmount(d, WholeNumber(d, "burst"), &l.Burst)},
+		"refill":    {Parse: option.Text(d, &l.Refill)},
+		"mode":      {Parse: option.Text(d, &l.Mode)},
+		"align":     {Parse: option.Text(d, &l.Align)},
+		"timezone":  {Parse: timezone(d, &l.Timezone)},
+		"lease":     {Parse: option.Duration(d, "lease", &l.Lease)},
+		"max_wait":  {Parse: option.Duration(d, "max_wait", &l.MaxWait)},
+	}
+}
+
+func WholeNumber(d *caddyfile.Dispenser, name string) func(*int64) option.Parser {
+	return func(to *int64) option.Parser { return option.Integer(d, name, to) }
+}
+
+// timezone takes a name, or a placeholder and perhaps the name to fall back to.
+func timezone(d *caddyfile.Dispenser, to *string) option.Parser {
+	read := option.Text(d, to)
+	return func() (string, error) {
+		placeholder, more := varied(d)
+		if placeholder == "" {
+			return read()
+		}
+		if more {
+			if _, err := read(); err != nil {
+				return "", err
+			}
+			placeholder += "} " + *to
+		} else {
+			placeholder += "}"
+		}
+		*to = "{" + placeholder
+		return *to, nil
+	}
+}
+
+// ParsePlan parses the options of a plan, which stand in its line, in a block, or both.
+func ParsePlan(d *caddyfile.Dispenser, p *Plan) error {
+	line := caddyfile.Segment{}
+	for d.NextArg() {
+		line = append(line, d.Token())
+	}
+	seen := make(map[string]bool)
+	if err := ParsePlanLine(d, line, p, seen); err != nil {
+		return err
+	}
+	known := Options(d, &p.Limit)
+	for name := range seen {
+		if o, ok := known[name]; ok {
+			known[name] = option.Option{Refused: fmt.Sprintf("plan %s already specified", name), Parse: o.Parse}
+		}
+	}
+	inBlock := option.OpensBlock(d)
+	if err := option.Block(d, "plan", "plan ", known); err != nil {
+		return err
+	}
+	if len(line) == 0 && !inBlock {
+		return d.ArgErr()
+	}
+	return nil
+}
+
+// ParsePlanLine parses [<algorithm>] [<events>/<window>] [<option> <value>...]...
+func ParsePlanLine(d *caddyfile.Dispenser, line caddyfile.Segment, p *Plan, seen map[string]bool) error {
+	if len(line) == 1 && line[0].Text == "unlimited" {
+		p.Unlimited = true
+		return nil
+	}
+	if len(line) > 0 && line[0].Text == "unlimited" {
+		return d.Err("plan: unlimited excludes all other options")
+	}
+	known := Options(d, &p.Limit)
+	if len(line) > 0 && known[line[0].Text].Parse == nil && !strings.Contains(line[0].Text, "/") {
+		if _, err := algorithms.Get(line[0].Text); err != nil {
+			return d.WrapErr(fmt.Errorf("plan: %w", err))
+		}
+		p.Algorithm, line = line[0].Text, line[1:]
+		seen["algorithm"] = true
+	}
+	if len(line) > 0 && strings.Contains(line[0].Text, "/") {
+		if err := (&rate{d: d, limit: &p.Limit}).parse(line[0].Text); err != nil {
+			return err
+		}
+		line = line[1:]
+		seen["events"], seen["window"] = true, true
+	}
+	for len(line) > 0 {
+		end := 1
+		for end < len(line) && known[line[end].Text].Parse == nil {
+			end++
+		}
+		of := caddyfile.NewDispenser(line[:end])
+		of.Next()
+		name := of.Val()
+		o, ok := Options(of, &p.Limit)[name]
+		switch {
+		case !ok:
+			return of.Errf("unknown option of plan: '%s', must be one of %s", option.Shown(name), strings.Join(option.Accepted(known), ", "))
+		case seen[name]:
+			return of.Errf("plan %s already specified", name)
+		}
+		seen[name] = true
+		if _, err := o.Parse(); err != nil {
+			return err
+		}
+		line = line[end:]
+	}
+	return nil
+}
