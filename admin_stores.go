@@ -8,17 +8,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/caddyserver/caddy/v2"
+
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/backend"
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
-
-// Detailed is a [Backend] that says more of itself than its name, for the admin API: where
-// it is and what it is made of, no secrets.
-type Detailed interface {
-	Details() map[string]any
-}
 
 // runningStore is a store with the zones that it keeps.
 type runningStore struct {
@@ -62,12 +59,12 @@ func storeName(kept *lease) string { return strings.TrimPrefix(describe(kept.bac
 func (s *runningStore) answer(c *adminCall) adminapi.Store {
 	shared := s.kept.shared
 	answer := adminapi.Store{
-		Name: storeName(s.kept), Backend: s.kept.backend.CaddyModule().ID.Name(), Zones: []string{},
+		Name: storeName(s.kept), Backend: s.kept.backend.(caddy.Module).CaddyModule().ID.Name(), Zones: []string{},
 	}
 	for _, z := range s.zones {
 		answer.Zones = append(answer.Zones, z.name)
 	}
-	if detailed, ok := s.kept.backend.(Detailed); ok {
+	if detailed, ok := s.kept.backend.(store.Detailer); ok {
 		answer.Details = detailed.Details()
 	}
 	s.probe(c, &answer)
@@ -124,25 +121,5 @@ func latencyOf(h *stats.Histogram) *adminapi.Latency {
 	}
 }
 
-// Details implements [Detailed].
-func (s *RedisStore) Details() map[string]any {
-	o, err := s.options.Complete()
-	if err != nil {
-		return nil
-	}
-	addresses := o.Addresses
-	if o.Address != "" {
-		addresses = []string{o.Address}
-	}
-	details := map[string]any{
-		"mode": o.Mode, "addresses": addresses, "key_prefix": o.KeyPrefix, "db": o.DB, "tls": o.TLS != nil,
-		"timeout": o.Timeout.Seconds(),
-	}
-	if o.MasterName != "" {
-		details["master_name"] = o.MasterName
-	}
-	return details
-}
-
 // Interface guards
-var _ Detailed = (*RedisStore)(nil)
+var _ store.Detailer = (*backend.RedisStore)(nil)

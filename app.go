@@ -8,7 +8,9 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/seed-161337e5/caddyratelimit/backend"
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
+	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 func init() {
@@ -136,8 +138,8 @@ func (a *App) first(kept *lease) bool {
 
 // configure notes what the config says of the memory store, of which there is one in
 // a process.
-func (a *App) configure(backend Backend, opened *shared, sweepInterval caddy.Duration) error {
-	m, ok := backend.(*MemoryStore)
+func (a *App) configure(chosen store.Backend, opened *shared, sweepInterval caddy.Duration) error {
+	m, ok := chosen.(*backend.MemoryStore)
 	if !ok {
 		return nil
 	}

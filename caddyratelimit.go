@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/backend"
 	_ "github.com/seed-161337e5/caddyratelimit/internal/cli" // registers "caddy rate-limit"
 
 	"github.com/caddyserver/caddy/v2"
@@ -258,9 +259,9 @@ func oneOf(option string, word *string, words ...string) error {
 }
 
 // backend loads the store's module.
-func (h *Handler) backend(ctx caddy.Context) (Backend, error) {
+func (h *Handler) backend(ctx caddy.Context) (store.Backend, error) {
 	if !given(h.StoreRaw) {
-		return new(MemoryStore), nil
+		return new(backend.MemoryStore), nil
 	}
 	var named struct {
 		Backend string `json:"backend"`
@@ -272,7 +273,7 @@ func (h *Handler) backend(ctx caddy.Context) (Backend, error) {
 	if err != nil {
 		return nil, fmt.Errorf("loading store: %w", err)
 	}
-	backend, ok := module.(Backend)
+	backend, ok := module.(store.Backend)
 	if !ok {
 		return nil, fmt.Errorf("store %T is no rate limit backend", module)
 	}

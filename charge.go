@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/logging"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 	"github.com/seed-161337e5/caddyratelimit/limit"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -130,7 +131,7 @@ func (h *hold) collect(header http.Header) {
 		cost, err := lateCost(values)
 		if err != nil {
 			c.unpaid = false
-			c.zone.unclear.warn(logger(), "the response does not say what the request has cost; what was booked stands",
+			c.zone.unclear.warn(logging.Logger(), "the response does not say what the request has cost; what was booked stands",
 				zap.String("zone", c.zone.name), zap.String("cost_header", c.zone.CostHeader), zap.Error(err))
 			continue
 		}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/logging"
 )
 
 func init() { caddy.OnExit(closeOpenStores) }
@@ -22,7 +24,7 @@ func closeOpenStores(context.Context) {
 	for s := range openStores.Range {
 		closing.Go(func() {
 			if err := s.(*shared).Close(); err != nil {
-				logger().Warn("closing the store on exit", zap.Error(err))
+				logging.Logger().Warn("closing the store on exit", zap.Error(err))
 			}
 		})
 	}

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/backend"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -29,7 +30,7 @@ func (failingStore) Take(context.Context, []store.Check, []algorithms.Decision) 
 }
 func (failingStore) Close() error { return nil }
 
-type failingBackend struct{ MemoryStore }
+type failingBackend struct{ backend.MemoryStore }
 
 func (*failingBackend) Identity() (string, error)  { return "failing", nil }
 func (*failingBackend) Open() (store.Store, error) { return failingStore{}, nil }

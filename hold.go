@@ -1,11 +1,7 @@
 package caddyratelimit
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"net/http"
-	"strconv"
-	"sync/atomic"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
@@ -96,15 +92,3 @@ func (a *attempt) unserved() (back []store.Correction) {
 	}
 	return back
 }
-
-// Holds are named by process and number, which no other has.
-var (
-	thisProcess = func() string {
-		var b [8]byte
-		_, _ = rand.Read(b[:])
-		return hex.EncodeToString(b[:])
-	}()
-	lastHold atomic.Uint64
-)
-
-func newHold() string { return thisProcess + "-" + strconv.FormatUint(lastHold.Add(1), 36) }

@@ -3,6 +3,7 @@ package caddyratelimit
 import (
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/logging"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -11,16 +12,18 @@ import (
 // localBackend is the memory that stands in for a store while it does not answer or is full: one
 // for each store, for as long as a handler of some config may need it.
 type localBackend struct {
-	MemoryStore
 	standsFor string // identity of the store
 }
 
-// Identity implements [Backend].
+// String is what errors call it.
+func (*localBackend) String() string { return "store memory" }
+
+// Identity implements [store.Backend].
 func (b *localBackend) Identity() (string, error) { return "local:" + b.standsFor, nil }
 
-// Open implements [Backend].
+// Open implements [store.Backend].
 func (*localBackend) Open() (store.Store, error) {
-	return memorystore.New(memorystore.Options{Logger: logger})
+	return memorystore.New(memorystore.Options{Logger: logging.Logger})
 }
 
 // localize reduces the attempt to the zones that decide locally, each with this Caddy's

@@ -60,7 +60,7 @@ func (p *peek) ask(ctx context.Context, s store.Store) (err error) {
 	}
 	made, refused := store.Check{Rule: p.rule, Key: p.key, Cost: p.cost, Sanctions: beneath}, nothing
 	if refused.Key = p.key; limit.Lends(p.rule.Algorithm().Name()) && p.cost > 0 { // the key is the same, so that one Redis knows both
-		made.Hold = newHold()
+		made.Hold = store.NewHold()
 	}
 	err = s.Take(ctx, []store.Check{made, refused}, d[:])
 	p.decision = d[0]

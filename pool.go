@@ -11,7 +11,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
 	"github.com/seed-161337e5/caddyratelimit/internal/turns"
-	"github.com/seed-161337e5/caddyratelimit/memorystore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -68,14 +67,14 @@ func (s *shared) release() error {
 
 // lease is a handler's use of a store.
 type lease struct {
-	backend Backend
+	backend store.Backend
 	id      string
 	shared  *shared
 	ended   sync.Once
 }
 
 // borrow opens the backend's store, or joins those who use it already.
-func borrow(backend Backend) (*lease, error) {
+func borrow(backend store.Backend) (*lease, error) {
 	id, err := backend.Identity()
 	if err != nil {
 		return nil, err
@@ -83,13 +82,13 @@ func borrow(backend Backend) (*lease, error) {
 	return borrowAs(id, backend)
 }
 
-func borrowAs(id string, backend Backend) (*lease, error) {
+func borrowAs(id string, backend store.Backend) (*lease, error) {
 	value, _, err := stores.LoadOrNew(id, func() (caddy.Destructor, error) {
 		s, err := open(backend)
 		if err != nil {
 			return nil, err
 		}
-		_, inProcess := s.(*memorystore.Store)
+		_, inProcess := s.(store.InProcess)
 		opened := &shared{Store: s, health: newHealth(describe(backend)), remote: !inProcess}
 		opened.users.Store(1)
 		opened.turns = turns.New(opened.hold)
@@ -103,7 +102,7 @@ func borrowAs(id string, backend Backend) (*lease, error) {
 }
 
 // open makes an error of a panic, which would leave the pool locked for ever.
-func open(backend Backend) (s store.Store, err error) {
+func open(backend store.Backend) (s store.Store, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			err = fmt.Errorf("opening %s: panic: %v", describe(backend), reason)
@@ -165,3 +164,14 @@ func joinGeneration(key string) *generation {
 }
 
 func leaveGeneration(key string) { _, _ = generations.Delete(key) }
+
+// describe is what errors call a store.
+func describe(backend store.Backend) string {
+	switch b := backend.(type) {
+	case fmt.Stringer:
+		return b.String()
+	case caddy.Module:
+		return "store " + b.CaddyModule().ID.Name()
+	}
+	return "store"
+}

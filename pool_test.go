@@ -12,6 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/backend"
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -19,7 +20,7 @@ import (
 // countedBackend is a memory store of its own whose opening and closing are counted,
 // and whose answers can be held back.
 type countedBackend struct {
-	MemoryStore
+	backend.MemoryStore
 	name           string
 	opened, closed *atomic.Int32
 	hold           chan struct{}

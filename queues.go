@@ -4,16 +4,17 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/seed-161337e5/caddyratelimit/store"
+
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/limit"
-	"github.com/seed-161337e5/caddyratelimit/redisstore"
 )
 
 // checkQueues refuses zones that would lose turns in a Cluster. Queues with different keys
 // are on different nodes there, and one node charges after the other. If the last one
 // refuses, the turn in the first cannot be given back once somebody stands behind it.
-func (h *Handler) checkQueues(backend Backend) error {
-	if r, ok := backend.(*RedisStore); !ok || r.options.Mode != redisstore.ModeCluster {
+func (h *Handler) checkQueues(backend store.Backend) error {
+	if p, ok := backend.(store.Partitioned); !ok || !p.Partitioned() {
 		return nil
 	}
 	var first *Zone

@@ -11,13 +11,14 @@ import (
 
 	"github.com/dunglas/httpsfv"
 
+	"github.com/seed-161337e5/caddyratelimit/backend"
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // clockedBackend is a memory store whose time a test tells.
 type clockedBackend struct {
-	MemoryStore
+	backend.MemoryStore
 	now *int64
 }
 

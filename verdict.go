@@ -92,7 +92,7 @@ func (h *Handler) collect(a *attempt, r *http.Request, repl *caddy.Replacer) (*r
 func (a *attempt) add(z *Zone, q *asked) {
 	check := store.Check{Rule: q.grant.rule, Key: q.key, Cost: q.cost, Apart: q.dry, Sanctions: z.sanctions}
 	if q.grant.lends && q.cost > 0 {
-		check.Hold = newHold()
+		check.Hold = store.NewHold()
 		a.holds = true
 	}
 	a.late = a.late || z.late

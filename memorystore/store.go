@@ -117,6 +117,9 @@ func New(options Options) (*Store, error) {
 	return s, nil
 }
 
+// InProcess implements [store.InProcess].
+func (*Store) InProcess() {}
+
 // Take implements [store.Store]. It never fails and never waits for anything but other
 // requests for the same shards, so it does not look at the context.
 func (s *Store) Take(_ context.Context, checks []store.Check, decisions []algorithms.Decision) error {

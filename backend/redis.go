@@ -1,4 +1,4 @@
-package caddyratelimit
+package backend
 
 import (
 	"errors"
@@ -8,10 +8,9 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
-	"github.com/seed-161337e5/caddyratelimit/memorystore"
+	"github.com/seed-161337e5/caddyratelimit/internal/logging"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -19,62 +18,6 @@ import (
 func init() {
 	caddy.RegisterModule(MemoryStore{})
 	caddy.RegisterModule(RedisStore{})
-}
-
-const storesNamespace = "http.rate_limit.stores"
-
-// Backend is what a module in the namespace http.rate_limit.stores is: the options of
-// a store, and how to open it. If it is a [fmt.Stringer], errors call the store that; it
-// may hold no secret. Handlers whose backends have one identity share one
-// store, over all configs that are alive.
-type Backend interface {
-	caddy.Module
-
-	// Identity tells this store from any other. It may hold no secret.
-	Identity() (string, error)
-
-	// Open makes the store. It MUST NOT wait for a server to answer.
-	Open() (store.Store, error)
-}
-
-// describe is what errors call a store.
-func describe(backend Backend) string {
-	if s, ok := backend.(fmt.Stringer); ok {
-		return s.String()
-	}
-	return "store " + backend.CaddyModule().ID.Name()
-}
-
-// MemoryStore keeps counters in this process: limits hold for one Caddy. Counters
-// survive config reloads, and go when no config names their zone. There is one memory
-// store in a process.
-type MemoryStore struct {
-	// How many keys are kept, for all zones together; at least 1024. Beyond it new keys
-	// share buckets, so that no limit is exceeded and no refused client is forgotten, but
-	// newcomers may be refused for each other's sake. A key takes about 100 bytes, and in
-	// sliding_window_log 8 more for each event. Default: 1000000.
-	MaxKeys int `json:"max_keys,omitempty"`
-}
-
-// CaddyModule returns the Caddy module information.
-func (MemoryStore) CaddyModule() caddy.ModuleInfo {
-	return caddy.ModuleInfo{
-		ID:  "http.rate_limit.stores.memory",
-		New: func() caddy.Module { return new(MemoryStore) },
-	}
-}
-
-// Validate implements [caddy.Validator].
-func (m *MemoryStore) Validate() error {
-	return memorystore.Options{MaxKeys: m.MaxKeys}.Validate()
-}
-
-// Identity implements [Backend].
-func (*MemoryStore) Identity() (string, error) { return "memory", nil }
-
-// Open implements [Backend].
-func (m *MemoryStore) Open() (store.Store, error) {
-	return memorystore.New(memorystore.Options{MaxKeys: m.MaxKeys, Logger: logger})
 }
 
 // RedisStore keeps counters in a Redis (6.2 or later) or Valkey that many Caddys share:
@@ -185,7 +128,7 @@ func (s *RedisStore) Provision(caddy.Context) error {
 		Mode: s.Mode, Addresses: slices.Clone(s.Address), MasterName: s.MasterName,
 		SentinelUsername: s.SentinelUsername, SentinelPassword: s.SentinelPassword,
 		URL: s.URL, Username: s.Username, Password: s.Password, DB: s.DB, KeyPrefix: s.KeyPrefix,
-		Timeout: time.Duration(s.Timeout), PoolSize: s.PoolSize, Instance: thisProcess, Ends: caddy.Exiting, Logger: logger,
+		Timeout: time.Duration(s.Timeout), PoolSize: s.PoolSize, Instance: store.Process(), Ends: caddy.Exiting, Logger: logging.Logger,
 	}
 	if s.DenyCache != nil {
 		if o.DenyCache = time.Duration(*s.DenyCache); o.DenyCache == 0 {
@@ -256,7 +199,7 @@ func (s *RedisStore) String() string {
 	return "store redis " + o.Where()
 }
 
-// Identity implements [Backend].
+// Identity implements [store.Backend].
 func (s *RedisStore) Identity() (string, error) {
 	id, err := s.options.Identity()
 	if err != nil {
@@ -265,7 +208,10 @@ func (s *RedisStore) Identity() (string, error) {
 	return "redis:" + id, nil
 }
 
-// Open implements [Backend].
+// Partitioned implements [store.Partitioned].
+func (s *RedisStore) Partitioned() bool { return s.options.Mode == redisstore.ModeCluster }
+
+// Open implements [store.Backend].
 func (s *RedisStore) Open() (store.Store, error) {
 	opened, err := redisstore.New(s.options)
 	if err != nil {
@@ -274,13 +220,30 @@ func (s *RedisStore) Open() (store.Store, error) {
 	return opened, nil
 }
 
-// logger is for stores, which outlive the config that opened them.
-func logger() *zap.Logger { return caddy.Log().Named("http.handlers.rate_limit") }
-
 // Interface guards
 var (
-	_ Backend           = (*MemoryStore)(nil)
+	_ store.Backend     = (*MemoryStore)(nil)
 	_ caddy.Validator   = (*MemoryStore)(nil)
-	_ Backend           = (*RedisStore)(nil)
+	_ store.Backend     = (*RedisStore)(nil)
 	_ caddy.Provisioner = (*RedisStore)(nil)
 )
+
+// Details implements [Detailed].
+func (s *RedisStore) Details() map[string]any {
+	o, err := s.options.Complete()
+	if err != nil {
+		return nil
+	}
+	addresses := o.Addresses
+	if o.Address != "" {
+		addresses = []string{o.Address}
+	}
+	details := map[string]any{
+		"mode": o.Mode, "addresses": addresses, "key_prefix": o.KeyPrefix, "db": o.DB, "tls": o.TLS != nil,
+		"timeout": o.Timeout.Seconds(),
+	}
+	if o.MasterName != "" {
+		details["master_name"] = o.MasterName
+	}
+	return details
+}

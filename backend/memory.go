@@ -1,0 +1,58 @@
+package backend
+
+import (
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/logging"
+	"github.com/seed-161337e5/caddyratelimit/internal/option"
+	"github.com/seed-161337e5/caddyratelimit/memorystore"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// MemoryStore keeps counters in this process: limits hold for one Caddy. Counters
+// survive config reloads, and go when no config names their zone. There is one memory
+// store in a process.
+type MemoryStore struct {
+	// How many keys are kept, for all zones together; at least 1024. Beyond it new keys
+	// share buckets, so that no limit is exceeded and no refused client is forgotten, but
+	// newcomers may be refused for each other's sake. A key takes about 100 bytes, and in
+	// sliding_window_log 8 more for each event. Default: 1000000.
+	MaxKeys int `json:"max_keys,omitempty"`
+}
+
+// CaddyModule returns the Caddy module information.
+func (MemoryStore) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{
+		ID:  "http.rate_limit.stores.memory",
+		New: func() caddy.Module { return new(MemoryStore) },
+	}
+}
+
+// Validate implements [caddy.Validator].
+func (m *MemoryStore) Validate() error {
+	return memorystore.Options{MaxKeys: m.MaxKeys}.Validate()
+}
+
+// Identity implements [store.Backend].
+func (*MemoryStore) Identity() (string, error) { return "memory", nil }
+
+// Open implements [store.Backend].
+func (m *MemoryStore) Open() (store.Store, error) {
+	return memorystore.New(memorystore.Options{MaxKeys: m.MaxKeys, Logger: logging.Logger})
+}
+
+// UnmarshalCaddyfile implements [caddyfile.Unmarshaler]. Syntax:
+//
+//	memory {
+//	    max_keys <n>
+//	}
+func (m *MemoryStore) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next() // the module's name
+	if err := option.OnlyBlock(d, "store memory"); err != nil {
+		return err
+	}
+	return option.Block(d, "store memory", "store memory ", map[string]option.Option{
+		"max_keys": {Parse: option.Integer(d, "max_keys", &m.MaxKeys)},
+	})
+}
