@@ -18,7 +18,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/backend"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
-	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -189,7 +188,7 @@ func TestFullStore(t *testing.T) {
 			if lines := logs.FilterMessageSnippet("the rate limit store"); lines.Len() != 1 || lines.FilterMessageSnippet("is full").Len() != 1 {
 				t.Errorf("logged %v", lines.All())
 			}
-			if !kept.shared.health.answers() || kept.shared.health.errorCount(redisstore.KindOOM) != 5 {
+			if !kept.shared.health.answers() || kept.shared.health.errorCount(store.FailureOOM) != 5 {
 				t.Error("it is taken not to answer, or its errors are not counted")
 			}
 		})

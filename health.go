@@ -8,7 +8,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -57,9 +56,9 @@ func (t *trouble) ends(now int64) (after time.Duration, over bool) {
 
 var processStart = time.Now()
 
-func newHealth(store string) *health {
-	s := &health{store: store, errors: make(map[string]*atomic.Int64), watchers: make(map[*watcher]struct{})}
-	for _, kind := range redisstore.Kinds() {
+func newHealth(name string) *health {
+	s := &health{store: name, errors: make(map[string]*atomic.Int64), watchers: make(map[*watcher]struct{})}
+	for _, kind := range store.Failures() {
 		s.errors[kind] = new(atomic.Int64)
 	}
 	return s
@@ -73,7 +72,7 @@ func (s *health) report(err error, logger *zap.Logger) {
 	now, full := int64(time.Since(processStart)), errors.Is(err, store.ErrFull)
 	name := zap.String("store", s.store)
 	if err != nil {
-		s.errors[redisstore.Kind(err)].Add(1)
+		s.errors[store.Failure(err)].Add(1)
 	}
 	switch {
 	case full:
@@ -100,7 +99,7 @@ func (s *health) report(err error, logger *zap.Logger) {
 // answers tells the state: whether the store is taken to answer.
 func (s *health) answers() bool { return !s.down.lasts.Load() }
 
-// errorCount is how many requests met an error of that kind, see [redisstore.Kinds].
+// errorCount is how many requests met an error of that kind, see [store.Failures].
 func (s *health) errorCount(kind string) int64 { return s.errors[kind].Load() }
 
 // watch has a function told of changes until stop is called. It runs on the goroutine of

@@ -12,7 +12,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // TestOneLineForEachChange: a store that fails a thousand requests, or every other one,
@@ -57,7 +57,7 @@ func TestOneLineForEachChange(t *testing.T) {
 		if !slices.Equal(told, []error{down, nil}) {
 			t.Errorf("watchers are told %v, want that it is down and that it is back", told)
 		}
-		if n := h.errorCount(redisstore.KindRefused); n != 1001 {
+		if n := h.errorCount(store.FailureRefused); n != 1001 {
 			t.Errorf("%d errors counted, want 1001", n)
 		}
 		if lines[0].ContextMap()["error"] != "dial: connection refused" || lines[0].ContextMap()["store"] != "store redis 127.0.0.1:6379" {

@@ -11,7 +11,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/limit"
-	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -184,7 +183,7 @@ func (c collection) store(s observedStore, zones []*Zone) {
 			c.send(descInUse, prometheus.GaugeValue, float64(stats.Held[z.name]), z.name)
 		}
 	}
-	for _, kind := range redisstore.Kinds() {
+	for _, kind := range store.Failures() {
 		c.send(descErrors, prometheus.CounterValue, float64(s.shared.health.errorCount(kind)), s.name, kind)
 	}
 	if !s.shared.remote {

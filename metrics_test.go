@@ -12,7 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
-	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // scrape returns the limiter's metrics of a config, as "name{labels}" without zeros.
@@ -127,7 +127,7 @@ func TestMetricsOfAStoreThatFails(t *testing.T) {
 		if n := got["decisions_total{outcome="+outcome+",zone=failing "+policy+"}"]; n != 5 {
 			t.Errorf("%s: %v of 5 requests are counted: %v", outcome, n, got)
 		}
-		if n := failing.shared.health.errorCount(redisstore.KindOther); n != 5 {
+		if n := failing.shared.health.errorCount(store.FailureOther); n != 5 {
 			t.Errorf("%d of 5 errors are counted", n)
 		}
 		if err := failing.giveBack(); err != nil {

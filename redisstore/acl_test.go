@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
@@ -83,7 +84,7 @@ func TestDocumentedKinds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, kind := range redisstore.Kinds() {
+	for _, kind := range store.Failures() {
 		if !strings.Contains(string(text), "| `"+kind+"`") {
 			t.Errorf("docs/failure.md does not explain %s", kind)
 		}

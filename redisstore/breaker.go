@@ -125,7 +125,7 @@ func (b *breaker) now() int64 { return int64(time.Since(b.epoch)) }
 
 // judge says what the circuit is to hear of a call.
 func (b *breaker) judge(begun int64, err error) (none struct{}, _ error) {
-	if err != nil && Kind(err) == KindTimeout && !b.hangs(begun) {
+	if err != nil && kind(err) == store.FailureTimeout && !b.hangs(begun) {
 		err = sameHangError{err}
 	}
 	return none, err

@@ -53,7 +53,7 @@ func isUnwritten(err error) bool { return errors.As(err, new(*unwrittenError)) }
 // Is reports whether the error is [store.ErrFull].
 func (e *unwrittenError) Is(target error) bool { return target == store.ErrFull && e.full() }
 
-func (e *unwrittenError) full() bool { return kindOfReply(e.said) == KindOOM }
+func (e *unwrittenError) full() bool { return kindOfReply(e.said) == store.FailureOOM }
 
 // answerCare reads what the reply to a careful call begins with.
 func (c *call) answerCare(r *reader) error {

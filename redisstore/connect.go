@@ -84,8 +84,8 @@ func (l *lane) reach() (answered bool, err error) {
 	c := newCall()
 	defer c.free()
 	err = l.evaluate(ctx, c, false)
-	switch Kind(err) {
-	case KindTimeout, KindRefused, KindNetwork:
+	switch kind(err) {
+	case store.FailureTimeout, store.FailureRefused, store.FailureNetwork:
 		return false, err
 	}
 	_ = l.ping(ctx, l.client) // now that there is a connection, it tells how far Redis is

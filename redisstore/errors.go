@@ -1,40 +1,14 @@
 package redisstore
 
 import (
-	"context"
 	"errors"
-	"io"
-	"net"
-	"os"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
-
-// The kinds of errors: what to look for when Redis does not decide.
-const (
-	KindTimeout  = "timeout"  // no answer in time: frozen, overloaded, far away, or no connection free
-	KindRefused  = "refused"  // nobody listens there
-	KindNetwork  = "network"  // the connection broke, or could not be made otherwise
-	KindLoading  = "loading"  // Redis is starting, or a replica has no master yet
-	KindReadonly = "readonly" // what answers is a replica
-	KindOOM      = "oom"      // maxmemory is reached and nothing may be evicted
-	KindAuth     = "auth"     // password or rights
-	KindCluster  = "cluster"  // the cluster is down, or its slots are moving
-	KindOpen     = "open"     // not asked: the breaker is open
-	KindOther    = "other"
-)
-
-// Kinds are all kinds there are.
-func Kinds() []string {
-	return []string{
-		KindTimeout, KindRefused, KindNetwork, KindLoading, KindReadonly, KindOOM, KindAuth, KindCluster, KindOpen, KindOther,
-	}
-}
 
 // reply is what an error that Redis answered tells.
 type reply struct {
@@ -46,22 +20,22 @@ type reply struct {
 // replies are sorted by the word that they begin with. With each of them Redis says that
 // it has not carried a command out.
 var replies = map[string]reply{
-	"LOADING":     {kind: KindLoading},
-	"MASTERDOWN":  {kind: KindLoading},
-	"READONLY":    {kind: KindReadonly, write: true},
-	"OOM":         {kind: KindOOM, write: true},
-	"NOAUTH":      {kind: KindAuth},
-	"WRONGPASS":   {kind: KindAuth},
-	"NOPERM":      {kind: KindAuth},
-	"CLUSTERDOWN": {kind: KindCluster},
-	"MOVED":       {kind: KindCluster},
-	"ASK":         {kind: KindCluster},
-	"TRYAGAIN":    {kind: KindCluster},
-	"CROSSSLOT":   {kind: KindCluster},
-	"MISCONF":     {kind: KindOther, write: true},
-	"NOREPLICAS":  {kind: KindOther, write: true},
-	"NOSCRIPT":    {kind: KindOther},
-	"BUSY":        {kind: KindOther},
+	"LOADING":     {kind: store.FailureLoading},
+	"MASTERDOWN":  {kind: store.FailureLoading},
+	"READONLY":    {kind: store.FailureReadonly, write: true},
+	"OOM":         {kind: store.FailureOOM, write: true},
+	"NOAUTH":      {kind: store.FailureAuth},
+	"WRONGPASS":   {kind: store.FailureAuth},
+	"NOPERM":      {kind: store.FailureAuth},
+	"CLUSTERDOWN": {kind: store.FailureCluster},
+	"MOVED":       {kind: store.FailureCluster},
+	"ASK":         {kind: store.FailureCluster},
+	"TRYAGAIN":    {kind: store.FailureCluster},
+	"CROSSSLOT":   {kind: store.FailureCluster},
+	"MISCONF":     {kind: store.FailureOther, write: true},
+	"NOREPLICAS":  {kind: store.FailureOther, write: true},
+	"NOSCRIPT":    {kind: store.FailureOther},
+	"BUSY":        {kind: store.FailureOther},
 }
 
 // In errors that begin with ERR: what Redis says to those who log in wrongly, what a
@@ -78,33 +52,27 @@ var (
 // crowded is what Redis says, with ERR, to a connection that is one too many.
 const crowded = "ERR max number of clients"
 
-// Kind sorts an error of a store, whichever it is, for statistics.
-func Kind(err error) string {
-	switch {
-	case errors.Is(err, store.ErrUnavailable):
-		return KindOpen
-	case errors.Is(err, store.ErrFull):
-		return KindOOM
+// failure is an error that the store returns.
+type failure struct{ error }
+
+func (f failure) Unwrap() error { return f.error }
+
+// Failure returns the kind of the error, see [store.Failure].
+func (f failure) Failure() string { return kind(f.error) }
+
+// kind is the kind of an error: as Redis says, or as any store's error is sorted.
+func kind(err error) string {
+	if errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrFull) {
+		return store.Failure(err)
 	}
 	var said redis.Error
-	if errors.As(err, &said) {
-		return kindOfReply(said.Error())
-	}
-	var netError net.Error
 	switch {
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, redis.ErrPoolTimeout):
-		return KindTimeout
-	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ENOENT):
-		return KindRefused // a socket's file that is not there is a Redis that is not there
-	case errors.As(err, &netError):
-		if netError.Timeout() {
-			return KindTimeout
-		}
-		return KindNetwork
-	case errors.Is(err, net.ErrClosed), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		return KindNetwork
+	case errors.As(err, &said):
+		return kindOfReply(said.Error())
+	case errors.Is(err, redis.ErrPoolTimeout):
+		return store.FailureTimeout
 	}
-	return KindOther
+	return store.Failure(err)
 }
 
 // kindOfReply sorts an error that Redis answered.
@@ -113,9 +81,9 @@ func kindOfReply(text string) string {
 		return r.kind
 	}
 	if contains(text, loginTexts) || contains(text, rightsTexts) {
-		return KindAuth
+		return store.FailureAuth
 	}
-	return KindOther
+	return store.FailureOther
 }
 
 // readReply finds the word. Up to version 6 what a script meets stands within a text of
@@ -171,7 +139,7 @@ func works(err error) bool {
 	}
 	text := said.Error()
 	r, _ := readReply(text)
-	return r.write || fromScript(text) || r.kind == KindCluster && !cutOff(err)
+	return r.write || fromScript(text) || r.kind == store.FailureCluster && !cutOff(err)
 }
 
 // unsentError is in the errors of calls that were not made: there was nobody to send

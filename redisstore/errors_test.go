@@ -27,24 +27,24 @@ func TestKinds(t *testing.T) {
 		options     redisstore.Options
 		breaks, fix func(*redistest.Server) // fix is nil where a cure takes another config
 	}{
-		{redisstore.KindRefused, nil, redisstore.Options{}, (*redistest.Server).Kill, (*redistest.Server).Restart},
-		{redisstore.KindTimeout, nil, redisstore.Options{Timeout: 50 * time.Millisecond}, (*redistest.Server).Freeze, (*redistest.Server).Thaw},
+		{store.FailureRefused, nil, redisstore.Options{}, (*redistest.Server).Kill, (*redistest.Server).Restart},
+		{store.FailureTimeout, nil, redisstore.Options{Timeout: 50 * time.Millisecond}, (*redistest.Server).Freeze, (*redistest.Server).Thaw},
 		{
-			redisstore.KindLoading,
+			store.FailureLoading,
 			[]redistest.Option{redistest.WithArgs("--replica-serve-stale-data", "no")},
 			redisstore.Options{},
 			func(s *redistest.Server) { s.Admin().ReplicaOf(ctx, "127.0.0.1", "1") },
 			func(s *redistest.Server) { s.Admin().ReplicaOf(ctx, "NO", "ONE") },
 		},
 		{
-			redisstore.KindAuth,
+			store.FailureAuth,
 			[]redistest.Option{redistest.WithPassword("s3cret")},
 			redisstore.Options{Password: "s3cret"},
 			func(s *redistest.Server) { s.Configure("requirepass", "other"); disconnect(t, s) },
 			nil,
 		},
 		{
-			redisstore.KindAuth,
+			store.FailureAuth,
 			[]redistest.Option{redistest.WithUser("limiter", "s3cret", "~rl:*", "+time", "+get", "+set")},
 			redisstore.Options{Username: "limiter", Password: "s3cret"},
 			func(*redistest.Server) {},
@@ -65,8 +65,8 @@ func TestKinds(t *testing.T) {
 				if err == nil {
 					t.Fatal("it decides")
 				}
-				kind := redisstore.Kind(err)
-				if kind == redisstore.KindOther || kind == redisstore.KindNetwork && met[c.kind] > 0 {
+				kind := store.Failure(err)
+				if kind == store.FailureOther || kind == store.FailureNetwork && met[c.kind] > 0 {
 					t.Logf("%s: %v", kind, err)
 				}
 				met[kind]++
@@ -74,7 +74,7 @@ func TestKinds(t *testing.T) {
 			t.Logf("%v, such as: %v", met, attempt(s, rule))
 			// What was open breaks once. Each half second one attempt finds out whether Redis is back.
 			probes := int(time.Since(begun) / (500 * time.Millisecond))
-			if other := met[redisstore.KindNetwork]; met[c.kind] < 4-other || met[c.kind] > 10+probes || met[redisstore.KindOpen] < 10-probes || met[redisstore.KindOther] > 0 {
+			if other := met[store.FailureNetwork]; met[c.kind] < 4-other || met[c.kind] > 10+probes || met[store.FailureOpen] < 10-probes || met[store.FailureOther] > 0 {
 				t.Errorf("met %v, want %s a few times and then open", met, c.kind)
 			}
 			if state := s.Breaker(); state == "closed" {
@@ -118,8 +118,8 @@ func TestKindOfABrokenConnection(t *testing.T) {
 		}
 	}()
 	s := open(t, redisstore.Options{Address: listener.Addr().String()})
-	if err := attempt(s, hourly(t)); redisstore.Kind(err) != redisstore.KindNetwork {
-		t.Errorf("%v is of kind %s", err, redisstore.Kind(err))
+	if err := attempt(s, hourly(t)); store.Failure(err) != store.FailureNetwork {
+		t.Errorf("%v is of kind %s", err, store.Failure(err))
 	}
 }
 
@@ -132,27 +132,27 @@ func (reply) RedisError()     {}
 // TestKindOfReplies: what is not easily met, in the words of several versions.
 func TestKindOfReplies(t *testing.T) {
 	for text, want := range map[string]string{
-		"LOADING Redis is loading the dataset in memory":                                                        redisstore.KindLoading,
-		"OOM command not allowed when used memory > 'maxmemory'. script: 1f, on @user_script:205.":              redisstore.KindOOM,
-		"ERR Error running script (call to f_1f): @user_script:9: -OOM command not allowed when used memory >":  redisstore.KindOOM,
-		"ERR Error running script (call to f_1f): @user_script:9: @user_script: 9: -READONLY You can't write a": redisstore.KindReadonly,
-		"NOPERM User limiter has no permissions to run the 'get' command script: 1f":                            redisstore.KindAuth,
-		"WRONGPASS invalid username-password pair or user is disabled.":                                         redisstore.KindAuth,
-		"ERR AUTH <password> called without any password configured for the default user.":                      redisstore.KindAuth,
-		"TRYAGAIN Multiple keys request during rehashing of slot":                                               redisstore.KindCluster,
-		"MOVED 3999 127.0.0.1:6381":       redisstore.KindCluster,
-		"ERR unknown command 'EVALSHA'":   redisstore.KindOther,
-		"ERR value is OOM or -something":  redisstore.KindOther,
-		"MISCONF Redis is configured to":  redisstore.KindOther,
-		"BUSY Redis is busy running a sc": redisstore.KindOther,
+		"LOADING Redis is loading the dataset in memory":                                                        store.FailureLoading,
+		"OOM command not allowed when used memory > 'maxmemory'. script: 1f, on @user_script:205.":              store.FailureOOM,
+		"ERR Error running script (call to f_1f): @user_script:9: -OOM command not allowed when used memory >":  store.FailureOOM,
+		"ERR Error running script (call to f_1f): @user_script:9: @user_script: 9: -READONLY You can't write a": store.FailureReadonly,
+		"NOPERM User limiter has no permissions to run the 'get' command script: 1f":                            store.FailureAuth,
+		"WRONGPASS invalid username-password pair or user is disabled.":                                         store.FailureAuth,
+		"ERR AUTH <password> called without any password configured for the default user.":                      store.FailureAuth,
+		"TRYAGAIN Multiple keys request during rehashing of slot":                                               store.FailureCluster,
+		"MOVED 3999 127.0.0.1:6381":       store.FailureCluster,
+		"ERR unknown command 'EVALSHA'":   store.FailureOther,
+		"ERR value is OOM or -something":  store.FailureOther,
+		"MISCONF Redis is configured to":  store.FailureOther,
+		"BUSY Redis is busy running a sc": store.FailureOther,
 	} {
-		if got := redisstore.Kind(reply(text)); got != want {
+		if got := redisstore.KindOf(reply(text)); got != want {
 			t.Errorf("%s: %s, want %s", text, got, want)
 		}
 	}
-	for _, kind := range []string{redisstore.Kind(store.ErrUnavailable), redisstore.Kind(errors.New("strange")), redisstore.Kind(context.DeadlineExceeded)} {
-		if !slices.Contains(redisstore.Kinds(), kind) {
-			t.Errorf("%s is none of %v", kind, redisstore.Kinds())
+	for _, kind := range []string{store.Failure(store.ErrUnavailable), store.Failure(errors.New("strange")), store.Failure(context.DeadlineExceeded)} {
+		if !slices.Contains(store.Failures(), kind) {
+			t.Errorf("%s is none of %v", kind, store.Failures())
 		}
 	}
 }

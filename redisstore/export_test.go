@@ -110,3 +110,6 @@ func (s *Store) NodeOf(key string) (address, breaker string) {
 	}
 	return l.address, l.breaker.state()
 }
+
+// KindOf is the kind of an error of go-redis.
+var KindOf = kind

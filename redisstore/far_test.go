@@ -134,8 +134,8 @@ func TestNotSentTooLate(t *testing.T) {
 				t.Errorf("with %v left: %v, %d were sent", c.has, err, len(sent))
 			}
 		}
-		if mayHaveRun(errLate) || Kind(errLate) != KindTimeout {
-			t.Errorf("%v: may have run: %v, kind %s", errLate, mayHaveRun(errLate), Kind(errLate))
+		if mayHaveRun(errLate) || kind(errLate) != store.FailureTimeout {
+			t.Errorf("%v: may have run: %v, kind %s", errLate, mayHaveRun(errLate), kind(errLate))
 		}
 		time.Sleep(2 * idleTime)
 	})

@@ -71,7 +71,7 @@ func TestFullRedisDecides(t *testing.T) {
 				if d := take(t, s, rule, "used up", 1); d.Allowed {
 					t.Fatal("the limit is exceeded")
 				}
-				if _, err := try(s, rule, "new", 1); !errors.Is(err, store.ErrFull) || redisstore.Kind(err) != redisstore.KindOOM || redisstore.MayHaveRun(err) {
+				if _, err := try(s, rule, "new", 1); !errors.Is(err, store.ErrFull) || store.Failure(err) != store.FailureOOM || redisstore.MayHaveRun(err) {
 					t.Fatalf("a new key met %v", err)
 				}
 				stays(t, s)
@@ -255,11 +255,11 @@ func TestUnwritableRedisRefuses(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	for kind, c := range map[string]struct{ breaks, cures func(*redistest.Server) }{
-		redisstore.KindReadonly: {
+		store.FailureReadonly: {
 			func(s *redistest.Server) { s.Admin().ReplicaOf(ctx, "127.0.0.1", "1") },
 			func(s *redistest.Server) { s.Admin().ReplicaOf(ctx, "NO", "ONE") },
 		},
-		redisstore.KindOther: {
+		store.FailureOther: {
 			func(s *redistest.Server) { s.Configure("min-replicas-to-write", "1") },
 			func(s *redistest.Server) { s.Configure("min-replicas-to-write", "0") },
 		},
@@ -279,8 +279,8 @@ func TestUnwritableRedisRefuses(t *testing.T) {
 						t.Fatalf("%s: a peek: %+v", name, d)
 					}
 					_, err := try(s, rule, "known", 1)
-					if redisstore.Kind(err) != kind || errors.Is(err, store.ErrFull) || redisstore.MayHaveRun(err) {
-						t.Fatalf("%s: met %v of kind %s", name, err, redisstore.Kind(err))
+					if store.Failure(err) != kind || errors.Is(err, store.ErrFull) || redisstore.MayHaveRun(err) {
+						t.Fatalf("%s: met %v of kind %s", name, err, store.Failure(err))
 					}
 					stays(t, s)
 				}
@@ -300,7 +300,7 @@ func TestScriptErrorsOpenNoBreaker(t *testing.T) {
 	s := open(t, redisstore.Options{Address: server.Addr(), Username: "limiter", Password: "s3cret", DenyCache: -1})
 	logs := storetest.Rule(t, "log", "sliding_window_log", algorithms.Limit{Events: 5, Window: time.Hour})
 	for range 20 {
-		if _, err := try(s, logs, "client", 1); redisstore.Kind(err) != redisstore.KindAuth {
+		if _, err := try(s, logs, "client", 1); store.Failure(err) != store.FailureAuth {
 			t.Fatalf("met %v", err)
 		}
 		stays(t, s)

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // links are connections to a Redis that is far. The pool of go-redis makes one when a call
@@ -120,7 +122,7 @@ func (l *lane) unlink(link *redis.Conn, err error) {
 		l.links.put(link)
 		return
 	}
-	l.links.drop(link, Kind(err) != KindTimeout)
+	l.links.drop(link, kind(err) != store.FailureTimeout)
 	l.connect()
 }
 

@@ -130,7 +130,7 @@ func TestOverridesOnAReplica(t *testing.T) {
 		"clear":  r.Clear(ctx, check.Rule, "exempt"),
 		"pardon": r.Pardon(ctx, check.Rule, "banned"),
 	} {
-		if !redis.HasErrorPrefix(err, "READONLY") && redisstore.Kind(err) != redisstore.KindReadonly {
+		if !redis.HasErrorPrefix(err, "READONLY") && store.Failure(err) != store.FailureReadonly {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

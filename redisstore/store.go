@@ -93,6 +93,15 @@ func (s *Store) tend() {
 // Take implements [store.Store] with one call of the script, which it may share with
 // others.
 func (s *Store) Take(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
+	err := s.decide(ctx, checks, decisions)
+	if err == nil || errors.Is(err, store.ErrUnavailable) { // which says its kind, and costs nothing
+		return err
+	}
+	return failure{err}
+}
+
+// decide decides what is remembered, and has Redis decide the rest.
+func (s *Store) decide(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
 	switch n := len(checks); {
 	case n == 0:
 		return nil
@@ -125,7 +134,7 @@ func (s *Store) Take(ctx context.Context, checks []store.Check, decisions []algo
 		err = s.take(ctx, checks, decisions, &known, sent)
 		heard = err == nil
 	}
-	if err != nil && Kind(err) == KindTimeout && !s.denied.empty() && s.standIn(checks, decisions, &known, came) {
+	if err != nil && kind(err) == store.FailureTimeout && !s.denied.empty() && s.standIn(checks, decisions, &known, came) {
 		return nil
 	}
 	return err
