@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -30,11 +31,11 @@ func resetKey(c *adminCall) error {
 		return nil
 	}
 	if z.local != nil {
-		if err := z.local.using(c, reset); err != nil {
+		if err := using(z.local, c, reset); err != nil {
 			return err
 		}
 	}
-	if err := z.kept.using(c, reset); err != nil || !z.scatters() {
+	if err := using(z.kept, c, reset); err != nil || !z.scatters() {
 		return c.done(err)
 	}
 	return c.answer(adminapi.Reset{Warning: fmt.Sprintf("the limits of zone %q come out of placeholders, and those that count apart have counters of their own: "+
@@ -55,15 +56,15 @@ func (c *adminCall) done(err error) error {
 const adminTimeout = 10 * time.Second
 
 // using has something done with the store.
-func (l *lease) using(c *adminCall, do func(context.Context, store.Store) error) error {
-	u, err := l.begin()
+func using(l *pool.Ref, c *adminCall, do func(context.Context, store.Store) error) error {
+	u, err := l.Begin()
 	if err != nil {
 		return err
 	}
-	defer u.end()
+	defer u.End()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.request.Context()), adminTimeout)
 	defer cancel()
-	return do(ctx, u.shared.Store)
+	return do(ctx, u.Store.Store)
 }
 
 // unanswered says that the store did not answer, and what that means.
@@ -73,7 +74,7 @@ func (z *runningZone) unanswered(err error) error {
 		localOnError: "each Caddy counts for itself",
 	}[z.onStoreError]
 	return adminError(http.StatusServiceUnavailable, "%s does not answer: %w; meanwhile %s (on_store_error %s)",
-		describe(z.kept.backend), err, means, z.onStoreError)
+		pool.Describe(z.kept.Backend), err, means, z.onStoreError)
 }
 
 // keyParameters are those that say which key is meant.

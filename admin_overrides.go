@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
+	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -136,7 +137,7 @@ func pardonKey(c *adminCall) error {
 // settings does something with the settings that the zone's store keeps.
 func (c *adminCall) settings(do func(context.Context, store.Settings) error) error {
 	z, keeps := c.zone, false
-	err := z.kept.using(c, func(ctx context.Context, s store.Store) error {
+	err := using(z.kept, c, func(ctx context.Context, s store.Store) error {
 		var settings store.Settings
 		if settings, keeps = s.(store.Settings); !keeps {
 			return nil
@@ -144,7 +145,7 @@ func (c *adminCall) settings(do func(context.Context, store.Settings) error) err
 		return do(ctx, settings)
 	})
 	if err == nil && !keeps {
-		return adminError(http.StatusNotImplemented, "%s keeps no settings of single keys", describe(z.kept.backend))
+		return adminError(http.StatusNotImplemented, "%s keeps no settings of single keys", pool.Describe(z.kept.Backend))
 	}
 	return c.done(err)
 }

@@ -74,7 +74,7 @@ func (z *runningZone) look(c *adminCall, key string) (*adminapi.Key, error) {
 		return nil, err
 	}
 	p := peek{rule: granted.rule, key: key, cost: cost, sanctions: z.sanctions}
-	if err := z.kept.using(c, p.ask); err != nil {
+	if err := using(z.kept, c, p.ask); err != nil {
 		return nil, z.unanswered(err)
 	}
 	answer := &adminapi.Key{
@@ -87,7 +87,7 @@ func (z *runningZone) look(c *adminCall, key string) (*adminapi.Key, error) {
 	}
 	if granted.others != nil {
 		others := peek{rule: granted.others.rule, key: key, cost: cost, sanctions: z.sanctions}
-		if err := z.kept.using(c, others.ask); err != nil {
+		if err := using(z.kept, c, others.ask); err != nil {
 			return nil, z.unanswered(err)
 		}
 		answer.Others = adminapi.NewQuotaStatus(others.decision)

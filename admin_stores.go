@@ -13,26 +13,27 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/backend"
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // runningStore is a store with the zones that it keeps.
 type runningStore struct {
-	kept  *lease
+	kept  *pool.Ref
 	zones []*runningZone
 }
 
 func runningStores() (stores []*runningStore) {
 	byID := make(map[string]*runningStore)
 	for _, h := range runningHandlers() {
-		if byID[h.store.id] == nil {
-			byID[h.store.id] = &runningStore{kept: h.store}
-			stores = append(stores, byID[h.store.id])
+		if byID[h.store.ID] == nil {
+			byID[h.store.ID] = &runningStore{kept: h.store}
+			stores = append(stores, byID[h.store.ID])
 		}
 	}
 	for _, z := range runningZones() {
-		s := byID[z.kept.id]
+		s := byID[z.kept.ID]
 		s.zones = append(s.zones, z)
 	}
 	return stores
@@ -54,21 +55,23 @@ func showStores(c *adminCall) error {
 }
 
 // storeName is what the admin API calls a store.
-func storeName(kept *lease) string { return strings.TrimPrefix(describe(kept.backend), "store ") }
+func storeName(kept *pool.Ref) string {
+	return strings.TrimPrefix(pool.Describe(kept.Backend), "store ")
+}
 
 func (s *runningStore) answer(c *adminCall) adminapi.Store {
-	shared := s.kept.shared
+	shared := s.kept.Store
 	answer := adminapi.Store{
-		Name: storeName(s.kept), Backend: s.kept.backend.(caddy.Module).CaddyModule().ID.Name(), Zones: []string{},
+		Name: storeName(s.kept), Backend: s.kept.Backend.(caddy.Module).CaddyModule().ID.Name(), Zones: []string{},
 	}
 	for _, z := range s.zones {
 		answer.Zones = append(answer.Zones, z.name)
 	}
-	if detailed, ok := s.kept.backend.(store.Detailer); ok {
+	if detailed, ok := s.kept.Backend.(store.Detailer); ok {
 		answer.Details = detailed.Details()
 	}
 	s.probe(c, &answer)
-	answer.Failing = !shared.health.answers()
+	answer.Failing = !shared.Health.Answers()
 	if observed, ok := shared.Store.(store.Observed); ok {
 		stats := observed.Stats()
 		answer.Breaker, answer.DenyCacheHits, answer.LostCorrections = stats.Breaker, stats.DenyHits, stats.Lost
@@ -84,11 +87,11 @@ func (s *runningStore) answer(c *adminCall) adminapi.Store {
 		}
 		answer.Keys = &keys
 	}
-	if shared.remote {
-		answer.Latency = latencyOf(&shared.latency)
+	if shared.Remote {
+		answer.Latency = latencyOf(&shared.Latency)
 		answer.Errors = make(map[string]int64)
-		for kind := range shared.health.errors {
-			answer.Errors[kind] = shared.health.errorCount(kind)
+		for kind := range shared.Health.Errors {
+			answer.Errors[kind] = shared.Health.ErrorCount(kind)
 		}
 	}
 	return answer
@@ -101,7 +104,7 @@ func (s *runningStore) probe(c *adminCall, answer *adminapi.Store) {
 		return
 	}
 	start := time.Now()
-	err := s.kept.using(c, func(ctx context.Context, kept store.Store) error {
+	err := using(s.kept, c, func(ctx context.Context, kept store.Store) error {
 		return kept.Take(ctx, []store.Check{{Rule: s.zones[i].rules()[0]}}, make([]algorithms.Decision, 1))
 	})
 	answer.Took = time.Since(start).Seconds()

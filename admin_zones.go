@@ -25,7 +25,7 @@ func showZone(c *adminCall) error {
 func keyCounts(zones []*runningZone) map[string]int64 {
 	asked := make(map[store.KeyCounter][]*runningZone)
 	for _, z := range zones {
-		if counter, ok := z.kept.shared.Store.(store.KeyCounter); ok {
+		if counter, ok := z.kept.Store.Store.(store.KeyCounter); ok {
 			asked[counter] = append(asked[counter], z)
 		}
 	}
@@ -54,7 +54,7 @@ func (z *runningZone) answer(keys map[string]int64) adminapi.Zone {
 	if n, ok := keys[z.name]; ok {
 		answer.Keys = &n
 	}
-	if observed, ok := z.kept.shared.Store.(store.Observed); ok && z.lends() {
+	if observed, ok := z.kept.Store.Store.(store.Observed); ok && z.lends() {
 		n := observed.Stats().Held[z.name]
 		answer.InUse = &n
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed-161337e5/caddyratelimit/backend"
+	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -77,9 +78,9 @@ func (a *App) has(h *Handler) {
 }
 
 // define notes what a zone is, and fails if its name is taken for something else.
-func (a *App) define(z *Zone, kept *lease) error {
+func (a *App) define(z *Zone, kept *pool.Ref) error {
 	d := definition{
-		limit: z.describe(), storeID: kept.id, store: describe(kept.backend),
+		limit: z.describe(), storeID: kept.ID, store: pool.Describe(kept.Backend),
 		key: z.Key, ipv4Prefix: z.key.Prefixes.Ipv4, ipv6Prefix: z.key.Prefixes.Ipv6,
 	}
 	a.mu.Lock()
@@ -128,17 +129,17 @@ func (d definition) unlike(other definition) string {
 
 // first tells whether this is the first handler of the config that asks about a store: one
 // speaks for all.
-func (a *App) first(kept *lease) bool {
+func (a *App) first(kept *pool.Ref) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	seen := a.watched[kept.id]
-	a.watched[kept.id] = true
+	seen := a.watched[kept.ID]
+	a.watched[kept.ID] = true
 	return !seen
 }
 
 // configure notes what the config says of the memory store, of which there is one in
 // a process.
-func (a *App) configure(chosen store.Backend, opened *shared, sweepInterval caddy.Duration) error {
+func (a *App) configure(chosen store.Backend, opened *pool.Store, sweepInterval caddy.Duration) error {
 	m, ok := chosen.(*backend.MemoryStore)
 	if !ok {
 		return nil

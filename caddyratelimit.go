@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/backend"
 	_ "github.com/seed-161337e5/caddyratelimit/internal/cli" // registers "caddy rate-limit"
+	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -109,8 +110,8 @@ type Handler struct {
 
 	logger   *zap.Logger
 	zones    []*Zone
-	store    *lease
-	local    *lease // stands in for the store; nil if no zone may need it
+	store    *pool.Ref
+	local    *pool.Ref // stands in for the store; nil if no zone may need it
 	answer   *answer
 	events   events
 	journal  *journal
@@ -151,10 +152,10 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return err
 	}
-	if h.store, err = borrow(backend); err != nil {
+	if h.store, err = pool.Acquire(backend); err != nil {
 		return err
 	}
-	if err := app.configure(backend, h.store.shared, h.SweepInterval); err != nil {
+	if err := app.configure(backend, h.store.Store, h.SweepInterval); err != nil {
 		return err
 	}
 	h.warnOfDistributed()
@@ -180,15 +181,15 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err := h.checkQueues(backend); err != nil {
 		return err
 	}
-	if h.store.shared.remote || slices.ContainsFunc(h.zones, func(z *Zone) bool { return z.onStoreError == localOnError }) {
-		if h.local, err = borrow(&localBackend{standsFor: h.store.id}); err != nil {
+	if h.store.Store.Remote || slices.ContainsFunc(h.zones, func(z *Zone) bool { return z.onStoreError == localOnError }) {
+		if h.local, err = pool.Acquire(&pool.Local{StandsFor: h.store.ID}); err != nil {
 			return err
 		}
 	}
 	h.answer = newAnswer(h, names)
 	h.journal = newJournal(h.zones, h.logSilent)
 	if app.first(h.store) {
-		h.unwatch = h.store.shared.health.watch(h.storeState)
+		h.unwatch = h.store.Store.Health.Watch(h.storeState)
 	}
 	if h.measures {
 		app.metrics.add(h.zones, h.store)
@@ -295,9 +296,9 @@ func (h *Handler) Cleanup() error {
 			z.release()
 		}
 	}
-	for _, l := range []*lease{h.store, h.local} {
+	for _, l := range []*pool.Ref{h.store, h.local} {
 		if l != nil {
-			errs = append(errs, l.giveBack())
+			errs = append(errs, l.Release())
 		}
 	}
 	return errors.Join(errs...)

@@ -373,7 +373,7 @@ func (c *crowd) left(t rapid.TB, zone, key string) int64 {
 	h := c.handlers[0]
 	var d [1]algorithms.Decision
 	check := store.Check{Rule: h.RateLimits[zone].grant.rule, Key: key}
-	if err := h.store.shared.Take(context.Background(), []store.Check{check}, d[:]); err != nil {
+	if err := h.store.Store.Take(context.Background(), []store.Check{check}, d[:]); err != nil {
 		t.Fatal(err)
 	}
 	return d[0].Remaining

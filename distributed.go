@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/option"
+	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 )
 
 // Distributed is how github.com/mholt/caddy-ratelimit synchronizes instances. Here it
@@ -55,8 +56,8 @@ func parseStorage(d *caddyfile.Dispenser, to *json.RawMessage) option.Parser {
 
 // warnOfDistributed says what limits a config that means a fleet has here.
 func (h *Handler) warnOfDistributed() {
-	if h.Distributed != nil && !h.store.shared.remote {
+	if h.Distributed != nil && !h.store.Store.Remote {
 		h.logger.Warn("distributed has no effect: this Caddy counts on its own, and a fleet admits as many times the limit as it has instances; write store redis { address <host:port> } for one limit",
-			zap.String("store", describe(h.store.backend)))
+			zap.String("store", pool.Describe(h.store.Backend)))
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyevents"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
+	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 )
 
 // The events that handlers emit.
@@ -105,7 +106,7 @@ func (h *Handler) storeState(cause error) {
 	if !h.events.wanted(eventStoreState) {
 		return
 	}
-	data := map[string]any{"store": describe(h.store.backend), "state": "up", "on_store_error": h.OnStoreError}
+	data := map[string]any{"store": pool.Describe(h.store.Backend), "state": "up", "on_store_error": h.OnStoreError}
 	if cause != nil {
 		data["state"], data["error"] = "down", cause.Error()
 	}

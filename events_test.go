@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -112,7 +113,7 @@ func TestBannedEvent(t *testing.T) {
 		}
 	}
 	z := h.zones[0]
-	if err := h.store.shared.Store.(store.Settings).Pardon(t.Context(), z.grant.rule, "a"); err != nil {
+	if err := h.store.Store.Store.(store.Settings).Pardon(t.Context(), z.grant.rule, "a"); err != nil {
 		t.Fatal(err)
 	}
 	statuses(t, h, 10, "X-Key", "a")
@@ -174,17 +175,17 @@ func TestStoreStateEvent(t *testing.T) {
 	if err := app.(*caddyevents.App).On("rate_limit_store_state", h); err != nil {
 		t.Fatal(err)
 	}
-	var s *health
+	var s *pool.Health
 	for _, zone := range []string{"one", "other"} {
-		s = provision(t, ctx, `{"rate_limits": {"`+zone+`": {"max_events": 3, "window": "1h"}}}`).store.shared.health
+		s = provision(t, ctx, `{"rate_limits": {"`+zone+`": {"max_events": 3, "window": "1h"}}}`).store.Store.Health
 	}
 	for range 100 {
-		s.report(errors.New("no answer"), zap.NewNop())
+		s.Report(errors.New("no answer"), zap.NewNop())
 	}
 	down := <-h
-	s.down.last.Add(-2 * int64(quiet))
+	s.Down.Last.Add(-2 * int64(pool.Quiet))
 	for range 100 {
-		s.report(nil, zap.NewNop())
+		s.Report(nil, zap.NewNop())
 	}
 	up := <-h
 	if down.Data["state"] != "down" || down.Data["error"] != "no answer" || down.Data["store"] != "store memory" || up.Data["state"] != "up" {

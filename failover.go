@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -34,21 +35,21 @@ func (h *Handler) instances() int {
 	if h.Instances != nil {
 		return *h.Instances
 	}
-	if fleet, ok := h.store.shared.Store.(store.Fleet); ok {
+	if fleet, ok := h.store.Store.Store.(store.Fleet); ok {
 		return fleet.Instances()
 	}
 	return 1
 }
 
 // ask has a store decide. If it may pass and holds something, it holds the store too.
-func (h *Handler) ask(l *lease, a *attempt, r *http.Request, p *patience) (*hold, error) {
-	u, err := l.begin()
+func (h *Handler) ask(l *pool.Ref, a *attempt, r *http.Request, p *patience) (*hold, error) {
+	u, err := l.Begin()
 	if err != nil {
 		return nil, err
 	}
 	held, err := h.pass(a, u, r, p)
 	if held == nil {
-		u.end()
+		u.End()
 	}
 	return held, err
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/backend"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -37,7 +38,7 @@ func (*failingBackend) Open() (store.Store, error) { return failingStore{}, nil 
 // fail has a handler's store give no answer until the test ends.
 func fail(t *testing.T, h *Handler) {
 	t.Helper()
-	failing, err := borrow(new(failingBackend))
+	failing, err := pool.Acquire(new(failingBackend))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +46,7 @@ func fail(t *testing.T, h *Handler) {
 	h.store = failing
 	t.Cleanup(func() {
 		h.store = own
-		if err := failing.giveBack(); err != nil {
+		if err := failing.Release(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -159,17 +160,17 @@ func (*fullBackend) Open() (store.Store, error) { return fullStore{}, nil }
 func TestFullStore(t *testing.T) {
 	for _, policy := range []string{allowOnError, denyOnError, localOnError} {
 		t.Run(policy, func(t *testing.T) {
-			kept, err := borrow(new(fullBackend))
+			kept, err := pool.Acquire(new(fullBackend))
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer func() { _ = kept.giveBack() }()
+			defer func() { _ = kept.Release() }()
 			h := provision(t, config(t), `{"on_store_error": "`+policy+`", "instances": 2, "rate_limits": {"zone": {"max_events": 6, "window": "1h"}}}`)
-			local, err := borrow(&localBackend{standsFor: kept.id})
+			local, err := pool.Acquire(&pool.Local{StandsFor: kept.ID})
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer func() { _ = local.giveBack() }()
+			defer func() { _ = local.Release() }()
 			own, ownLocal := h.store, h.local
 			defer func() { h.store, h.local = own, ownLocal }()
 			h.store, h.local = kept, local
@@ -188,7 +189,7 @@ func TestFullStore(t *testing.T) {
 			if lines := logs.FilterMessageSnippet("the rate limit store"); lines.Len() != 1 || lines.FilterMessageSnippet("is full").Len() != 1 {
 				t.Errorf("logged %v", lines.All())
 			}
-			if !kept.shared.health.answers() || kept.shared.health.errorCount(store.FailureOOM) != 5 {
+			if !kept.Store.Health.Answers() || kept.Store.Health.ErrorCount(store.FailureOOM) != 5 {
 				t.Error("it is taken not to answer, or its errors are not counted")
 			}
 		})

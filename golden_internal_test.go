@@ -1,5 +1,7 @@
 package caddyratelimit
 
+import "github.com/seed-161337e5/caddyratelimit/internal/pool"
+
 // PoolsInUse tells how many stores are open and how many zones are remembered, over all
 // configs that are alive.
 func PoolsInUse() (openStores, zones int) {
@@ -9,7 +11,7 @@ func PoolsInUse() (openStores, zones int) {
 			return true
 		}
 	}
-	stores.Range(count(&openStores))
-	generations.Range(count(&zones))
+	pool.Stores.Range(count(&openStores))
+	pool.Generations.Range(count(&zones))
 	return openStores, zones
 }

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -21,33 +22,33 @@ func TestOneLineForEachChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zapcore.InfoLevel)
 		logger := zap.New(core)
-		h := newHealth("store redis 127.0.0.1:6379")
+		h := pool.NewHealth("store redis 127.0.0.1:6379")
 		down := fmt.Errorf("dial: %w", syscall.ECONNREFUSED)
 		var told []error
-		defer h.watch(func(cause error) { told = append(told, cause) })()
-		h.watch(func(error) { t.Error("a watcher that stopped is told") })()
+		defer h.Watch(func(cause error) { told = append(told, cause) })()
+		h.Watch(func(error) { t.Error("a watcher that stopped is told") })()
 		for i := range 1000 {
-			h.report(nil, logger)
+			h.Report(nil, logger)
 			if i == 500 {
-				h.report(down, logger)
+				h.Report(down, logger)
 			}
 		}
 		for range 1000 {
-			h.report(down, logger)
-			h.report(nil, logger)
+			h.Report(down, logger)
+			h.Report(nil, logger)
 			time.Sleep(10 * time.Millisecond) // of the test's own time
 		}
 		if logs.Len() != 1 {
 			t.Fatalf("%d lines, want 1: %v", logs.Len(), logs.All())
 		}
-		if h.answers() {
+		if h.Answers() {
 			t.Error("it is taken to answer while it does now and then")
 		}
-		time.Sleep(quiet + 1)
+		time.Sleep(pool.Quiet + 1)
 		for range 1000 {
-			h.report(nil, logger)
+			h.Report(nil, logger)
 		}
-		if !h.answers() {
+		if !h.Answers() {
 			t.Error("it is not taken to answer again")
 		}
 		lines := logs.All()
@@ -57,7 +58,7 @@ func TestOneLineForEachChange(t *testing.T) {
 		if !slices.Equal(told, []error{down, nil}) {
 			t.Errorf("watchers are told %v, want that it is down and that it is back", told)
 		}
-		if n := h.errorCount(store.FailureRefused); n != 1001 {
+		if n := h.ErrorCount(store.FailureRefused); n != 1001 {
 			t.Errorf("%d errors counted, want 1001", n)
 		}
 		if lines[0].ContextMap()["error"] != "dial: connection refused" || lines[0].ContextMap()["store"] != "store redis 127.0.0.1:6379" {

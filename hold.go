@@ -5,13 +5,14 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // hold is what lasts until a request is over: slots, charges that depend on the
 // response, and with them the store. The store is not there if it gave no answer.
 type hold struct {
-	use         use
+	use         pool.Session
 	corrections []store.Correction
 	late        []lateCharge
 	strips      []string
@@ -21,7 +22,7 @@ type hold struct {
 }
 
 // hold makes the hold of a request that may pass.
-func (a *attempt) hold(u use) *hold {
+func (a *attempt) hold(u pool.Session) *hold {
 	return &hold{use: u, corrections: a.held(), late: a.lateCharges(), strips: a.strips}
 }
 
@@ -51,7 +52,7 @@ func (h *hold) serve(by *Handler, w http.ResponseWriter, r *http.Request, next c
 }
 
 func (h *hold) release() {
-	if h.use.shared == nil {
+	if h.use.Store == nil {
 		return
 	}
 	h.use.Settle(h.corrections...)
@@ -59,7 +60,7 @@ func (h *hold) release() {
 		h.errors.release()
 		return
 	}
-	h.use.end()
+	h.use.End()
 }
 
 // correction gives back all of a charge.

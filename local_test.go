@@ -11,6 +11,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/patient"
+	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
 )
 
@@ -118,10 +119,10 @@ func TestLocalStoresArePooled(t *testing.T) {
 	fail(t, old)
 	serve(t, old, "203.0.113.7:1")
 	reloaded := provision(t, config(t), text)
-	if reloaded.local.shared != old.local.shared {
+	if reloaded.local.Store != old.local.Store {
 		t.Fatal("a reload opens another local store")
 	}
-	if err := old.local.giveBack(); err != nil {
+	if err := old.local.Release(); err != nil {
 		t.Fatal(err)
 	}
 	fail(t, reloaded)
@@ -130,11 +131,11 @@ func TestLocalStoresArePooled(t *testing.T) {
 			t.Errorf("request %d after the reload: %d, want %d", i+1, status, want)
 		}
 	}
-	id := reloaded.local.id
-	if err := reloaded.local.giveBack(); err != nil {
+	id := reloaded.local.ID
+	if err := reloaded.local.Release(); err != nil {
 		t.Fatal(err)
 	}
-	if _, used := stores.References(id); used {
+	if _, used := pool.Stores.References(id); used {
 		t.Error("the local store stays open")
 	}
 }

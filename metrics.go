@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/limit"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -25,11 +26,11 @@ type metrics struct {
 // observedStore is a store under the name that metrics call it by.
 type observedStore struct {
 	id, name string
-	shared   *shared
+	shared   *pool.Store
 }
 
 // add has a handler's zones and store collected, each once.
-func (m *metrics) add(zones []*Zone, kept *lease) {
+func (m *metrics) add(zones []*Zone, kept *pool.Ref) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, z := range zones {
@@ -39,9 +40,9 @@ func (m *metrics) add(zones []*Zone, kept *lease) {
 		}
 	}
 	alike := 0
-	name := strings.TrimPrefix(describe(kept.backend), "store ")
+	name := strings.TrimPrefix(pool.Describe(kept.Backend), "store ")
 	for _, s := range m.stores {
-		if s.id == kept.id {
+		if s.id == kept.ID {
 			return
 		}
 		if s.name == name || strings.HasPrefix(s.name, name+" #") {
@@ -51,7 +52,7 @@ func (m *metrics) add(zones []*Zone, kept *lease) {
 	if alike > 0 { // another database or prefix of the same Redis
 		name += " #" + strconv.Itoa(alike+1)
 	}
-	m.stores = append(m.stores, observedStore{kept.id, name, kept.shared})
+	m.stores = append(m.stores, observedStore{kept.ID, name, kept.Store})
 }
 
 // desc describes a metric.
@@ -151,7 +152,7 @@ func (c collection) limit(z *Zone, plan string, l *limit.Limit) {
 
 func (c collection) store(s observedStore, zones []*Zone) {
 	up := 1.0
-	if !s.shared.health.answers() {
+	if !s.shared.Health.Answers() {
 		up = 0
 	}
 	c.send(descUp, prometheus.GaugeValue, up, s.name)
@@ -171,8 +172,8 @@ func (c collection) store(s observedStore, zones []*Zone) {
 			c.send(descKeys, prometheus.UntypedValue, float64(kept[z.name]), z.name)
 		}
 	}
-	if s.shared.remote {
-		c.histogram(descLatency, &s.shared.latency, stats.FirstLatency, s.name)
+	if s.shared.Remote {
+		c.histogram(descLatency, &s.shared.Latency, stats.FirstLatency, s.name)
 	}
 	var stats store.Stats
 	if observed, ok := s.shared.Store.(store.Observed); ok {
@@ -184,9 +185,9 @@ func (c collection) store(s observedStore, zones []*Zone) {
 		}
 	}
 	for _, kind := range store.Failures() {
-		c.send(descErrors, prometheus.CounterValue, float64(s.shared.health.errorCount(kind)), s.name, kind)
+		c.send(descErrors, prometheus.CounterValue, float64(s.shared.Health.ErrorCount(kind)), s.name, kind)
 	}
-	if !s.shared.remote {
+	if !s.shared.Remote {
 		return
 	}
 	if stats.Breaker != "" {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -113,7 +114,7 @@ func TestMetricsOfAStoreThatFails(t *testing.T) {
 	for policy, outcome := range map[string]string{allowOnError: "failed_open", denyOnError: "failed_closed"} {
 		ctx := config(t)
 		h := provision(t, ctx, `{"on_store_error": "`+policy+`", "rate_limits": {"failing `+policy+`": {"max_events": 3, "window": "1h"}}}`)
-		failing, err := borrow(new(failingBackend))
+		failing, err := pool.Acquire(new(failingBackend))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,10 +128,10 @@ func TestMetricsOfAStoreThatFails(t *testing.T) {
 		if n := got["decisions_total{outcome="+outcome+",zone=failing "+policy+"}"]; n != 5 {
 			t.Errorf("%s: %v of 5 requests are counted: %v", outcome, n, got)
 		}
-		if n := failing.shared.health.errorCount(store.FailureOther); n != 5 {
+		if n := failing.Store.Health.ErrorCount(store.FailureOther); n != 5 {
 			t.Errorf("%d of 5 errors are counted", n)
 		}
-		if err := failing.giveBack(); err != nil {
+		if err := failing.Release(); err != nil {
 			t.Error(err)
 		}
 	}

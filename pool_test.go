@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/backend"
+	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -80,21 +81,21 @@ func check(t testing.TB) ([]store.Check, []algorithms.Decision) {
 	return []store.Check{{Rule: rule, Key: "client", Cost: 1}}, make([]algorithms.Decision, 1)
 }
 
-func take(l *lease, checks []store.Check, decisions []algorithms.Decision) error {
-	u, err := l.begin()
+func take(l *pool.Ref, checks []store.Check, decisions []algorithms.Decision) error {
+	u, err := l.Begin()
 	if err != nil {
 		return err
 	}
-	defer u.end()
+	defer u.End()
 	return u.Take(context.Background(), checks, decisions)
 }
 
 // TestOneStoreForAllUses: a reload opens nothing anew, and the last user closes.
 func TestOneStoreForAllUses(t *testing.T) {
 	b := counted(t)
-	var leases []*lease
+	var leases []*pool.Ref
 	for range 3 {
-		l, err := borrow(b)
+		l, err := pool.Acquire(b)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +105,7 @@ func TestOneStoreForAllUses(t *testing.T) {
 	for i, l := range leases {
 		b.expect(t, 1, 0)
 		for range i + 1 { // more than once does no harm
-			if err := l.giveBack(); err != nil {
+			if err := l.Release(); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -116,7 +117,7 @@ func TestOneStoreForAllUses(t *testing.T) {
 func TestStoreStaysOpenForCallsUnderWay(t *testing.T) {
 	b := counted(t)
 	b.hold = make(chan struct{})
-	l, err := borrow(b)
+	l, err := pool.Acquire(b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,10 +129,10 @@ func TestStoreStaysOpenForCallsUnderWay(t *testing.T) {
 			errs <- take(l, checks, decisions)
 		})
 	}
-	for l.shared.users.Load() != 5 {
+	for l.Store.Users.Load() != 5 {
 		// until all four are under way
 	}
-	if err := l.giveBack(); err != nil {
+	if err := l.Release(); err != nil {
 		t.Fatal(err)
 	}
 	b.expect(t, 1, 0)
@@ -150,11 +151,11 @@ func TestStoreStaysOpenForCallsUnderWay(t *testing.T) {
 // has gone, and is decided all the same.
 func TestRequestOutlivesItsConfig(t *testing.T) {
 	b := counted(t)
-	l, err := borrow(b)
+	l, err := pool.Acquire(b)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.giveBack(); err != nil {
+	if err := l.Release(); err != nil {
 		t.Fatal(err)
 	}
 	b.expect(t, 1, 1)
@@ -248,10 +249,10 @@ type brokenBackend struct{ countedBackend }
 func (*brokenBackend) Open() (store.Store, error) { return nil, errors.New("no room") }
 
 func TestBackendThatDoesNotOpen(t *testing.T) {
-	if _, err := borrow(&brokenBackend{*counted(t)}); err == nil || err.Error() != "no room" {
+	if _, err := pool.Acquire(&brokenBackend{*counted(t)}); err == nil || err.Error() != "no room" {
 		t.Errorf("got %v", err)
 	}
-	if _, used := stores.References("counted:" + t.Name()); used {
+	if _, used := pool.Stores.References("counted:" + t.Name()); used {
 		t.Error("it stays in the pool")
 	}
 }
@@ -265,7 +266,7 @@ func (*panickingBackend) Open() (store.Store, error) { panic("makechan: size out
 func TestBackendThatPanics(t *testing.T) {
 	const want = "opening store memory: panic: makechan: size out of range"
 	for range 2 {
-		if _, err := borrow(&panickingBackend{*counted(t)}); err == nil || err.Error() != want {
+		if _, err := pool.Acquire(&panickingBackend{*counted(t)}); err == nil || err.Error() != want {
 			t.Errorf("got %v", err)
 		}
 	}

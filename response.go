@@ -147,7 +147,7 @@ func (w *witness) release() {
 		}
 		w.hold.stand()
 		w.hold.late = nil
-		w.hold.use.end()
+		w.hold.use.End()
 	})
 }
 

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 )
 
 // running are the apps of the configs that run, the newest last. While one config takes
@@ -41,10 +43,10 @@ func runningHandlers() []*Handler {
 
 // runningZone is a zone with all its uses.
 type runningZone struct {
-	*Zone         // any of them: they are defined alike
-	kept  *lease  // the store
-	local *lease  // what stands in for it; nil if nothing does
-	uses  []*Zone // by handler
+	*Zone           // any of them: they are defined alike
+	kept  *pool.Ref // the store
+	local *pool.Ref // what stands in for it; nil if nothing does
+	uses  []*Zone   // by handler
 }
 
 // runningZones are the zones of the newest config that runs, by name.

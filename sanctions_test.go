@@ -37,7 +37,7 @@ func TestOverrides(t *testing.T) {
 		"slots": {"key": "{http.request.header.User}", "algorithm": "concurrency", "max_events": 1, "overrides": true},
 		"dry": {"key": "{http.request.header.User}", "max_events": 2, "window": "1h", "overrides": true, "dry_run": true}
 	}}`)
-	keeps, users := h.store.shared.Store.(store.Settings), h.store.shared.users.Load()
+	keeps, users := h.store.Store.Store.(store.Settings), h.store.Store.Users.Load()
 	set := func(zone, key string, s store.Setting) {
 		t.Helper()
 		if err := keeps.Set(context.Background(), h.RateLimits[zone].grant.rule, key, s); err != nil {
@@ -80,7 +80,7 @@ func TestOverrides(t *testing.T) {
 	if _, header := ask(t, h, "/", "User", "ours", "Fleet", "i"); header.Get("RateLimit-Policy") != `"all";q=5` {
 		t.Errorf("the policy of a limit of one's own: %v", header)
 	}
-	if n := h.store.shared.users.Load(); n != users {
+	if n := h.store.Store.Users.Load(); n != users {
 		t.Errorf("%d uses of the store, %d before", n, users)
 	}
 }

@@ -37,6 +37,9 @@ func (a *attempt) note(i int, o outcome.Outcome, took time.Duration) {
 	a.zones[i].show(a.request, &a.checks[i], o, &a.decisions[i], nil)
 }
 
+// processStart is when the clock of decisions began.
+var processStart = time.Now()
+
 // clock is the time since the process began, which is cheaper to ask for than the time.
 func (h *Handler) clock() time.Duration {
 	if h.measures {

@@ -12,6 +12,7 @@ import (
 	"github.com/dunglas/httpsfv"
 
 	"github.com/seed-161337e5/caddyratelimit/backend"
+	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -33,7 +34,7 @@ func clocked(t *testing.T, json string) (*Handler, *int64) {
 	t.Helper()
 	h, now := provision(t, config(t), json), new(int64)
 	*now = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC).UnixMicro()
-	kept, err := borrow(&clockedBackend{now: now})
+	kept, err := pool.Acquire(&clockedBackend{now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +42,7 @@ func clocked(t *testing.T, json string) (*Handler, *int64) {
 	h.store = kept
 	t.Cleanup(func() {
 		h.store = own
-		if err := kept.giveBack(); err != nil {
+		if err := kept.Release(); err != nil {
 			t.Error(err)
 		}
 	})

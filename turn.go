@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/turns"
 )
 
@@ -20,7 +21,7 @@ func (a *attempt) delay() (d time.Duration) {
 
 // queue waits for the request's turn, and reports whether the client stayed. If the client
 // leaves, the turn is handed on.
-func (a *attempt) queue(u use, r *http.Request, p *patience, d time.Duration) bool {
+func (a *attempt) queue(u pool.Session, r *http.Request, p *patience, d time.Duration) bool {
 	began := time.Now()
 	w, i := a.join(u)
 	switch {
@@ -32,7 +33,7 @@ func (a *attempt) queue(u use, r *http.Request, p *patience, d time.Duration) bo
 	case p.sleep(r, w.Came()):
 		a.takes(i, w.At())
 		return true
-	case u.turns.Leave(w): // in the moment in which its turn came
+	case u.Turns.Leave(w): // in the moment in which its turn came
 		a.takes(i, w.At())
 		a.handOn(u, began)
 	}
@@ -42,7 +43,7 @@ func (a *attempt) queue(u use, r *http.Request, p *patience, d time.Duration) bo
 
 // join has the request wait with others, who hand their turns on. A request that waits in
 // several queues leaves when the last of its turns has come, so it waits by itself.
-func (a *attempt) join(u use) (w *turns.Waiter, in int) {
+func (a *attempt) join(u pool.Session) (w *turns.Waiter, in int) {
 	in = -1
 	for i := range a.firm {
 		if a.queues(i) {
@@ -52,22 +53,22 @@ func (a *attempt) join(u use) (w *turns.Waiter, in int) {
 			in = i
 		}
 	}
-	return u.turns.Join(a.turn(u, in, 0)), in
+	return u.Turns.Join(a.turn(u, in, 0)), in
 }
 
 // handOn gives up all turns of a request for which it has waited by itself.
-func (a *attempt) handOn(u use, began time.Time) {
+func (a *attempt) handOn(u pool.Session, began time.Time) {
 	for i := range a.firm {
 		if a.queues(i) {
-			u.turns.Offer(a.turn(u, i, time.Since(began)))
+			u.Turns.Offer(a.turn(u, i, time.Since(began)))
 		}
 	}
 }
 
 // turn is the request's turn in a queue, for which it has waited for some time.
-func (a *attempt) turn(u use, i int, waited time.Duration) *turns.Turn {
+func (a *attempt) turn(u pool.Session, i int, waited time.Duration) *turns.Turn {
 	c, d := a.checks[i], &a.decisions[i]
-	back, settle := a.correction(i), u.shared.Settle
+	back, settle := a.correction(i), u.Store.Settle
 	return &turns.Turn{
 		Queue: turns.Queue{State: c.Rule.ID(), Salt: c.Rule.Salt(), Own: d.Own, Key: c.Key},
 		Cost:  c.Cost,

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -136,7 +137,7 @@ func (h *Handler) decide(w http.ResponseWriter, r *http.Request) (through http.R
 	passed := outcome.Allowed
 	held, err = h.ask(h.store, a, r, &p)
 	if err != nil && err != errLeft {
-		h.store.shared.health.report(err, h.logger)
+		h.store.Store.Health.Report(err, h.logger)
 		passed = outcome.Local
 		held, err = h.fallBack(a, r, &p, start, err)
 	}
@@ -180,7 +181,7 @@ func (h *Handler) decide(w http.ResponseWriter, r *http.Request) (through http.R
 // whether the request may pass; and waits for its turn. A client that leaves takes back
 // no charge but its turn and what it holds, and breaks off no call: neither is for
 // clients to decide.
-func (h *Handler) pass(a *attempt, u use, r *http.Request, p *patience) (held *hold, err error) {
+func (h *Handler) pass(a *attempt, u pool.Session, r *http.Request, p *patience) (held *hold, err error) {
 	for n := len(a.checks); ; n = a.firm { // a dry run is not repeated
 		if err := u.Take(detached{r.Context()}, a.checks[:n], a.decisions[:n]); err != nil {
 			if n == a.firm {
@@ -188,7 +189,7 @@ func (h *Handler) pass(a *attempt, u use, r *http.Request, p *patience) (held *h
 			}
 			return nil, err
 		}
-		u.health.report(nil, h.logger)
+		u.Health.Report(nil, h.logger)
 		a.dropExempt()
 		if !a.refused() {
 			break
@@ -214,7 +215,7 @@ func (h *Handler) pass(a *attempt, u use, r *http.Request, p *patience) (held *h
 
 // giveUp gives back what dry runs have charged for a request that others refuse: if they
 // were enforced, it would have cost nothing in them either.
-func (a *attempt) giveUp(u use) {
+func (a *attempt) giveUp(u pool.Session) {
 	var back []store.Correction
 	for i := a.firm; i < len(a.checks); i++ {
 		if a.charged(i) {
@@ -268,4 +269,21 @@ func (z *Zone) refuses(d *algorithms.Decision) outcome.Outcome {
 		return outcome.Shed
 	}
 	return outcome.Refused
+}
+
+// localize reduces the attempt to the zones that decide locally, each with this Caddy's
+// share of its limit: all of them, or those whose on_store_error says so. The others have let
+// the request pass, which took so long.
+func (a *attempt) localize(instances int, took time.Duration, all bool) {
+	a.keep(func(i int) bool {
+		local := all || a.zones[i].onStoreError == localOnError
+		if !local {
+			a.note(i, outcome.FailedOpen, took)
+		}
+		return local
+	})
+	for i := range a.checks {
+		c := &a.checks[i]
+		c.Rule = c.Rule.Share(instances)
+	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/key"
+	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/limit"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -155,7 +156,7 @@ type Zone struct {
 	sanctions *store.Sanctions // what stands above the limit for single keys; nil: nothing
 }
 
-func (z *Zone) provision(ctx caddy.Context, name string, kept *lease, log *zap.Logger) error {
+func (z *Zone) provision(ctx caddy.Context, name string, kept *pool.Ref, log *zap.Logger) error {
 	z.name = name
 	if name == "" {
 		return errors.New("a zone needs a name")
@@ -235,11 +236,11 @@ func loadMatchers(ctx caddy.Context, of any, field string, raw caddyhttp.RawMatc
 }
 
 // provisionLimits makes ready what requests are granted and what they cost.
-func (z *Zone) provisionLimits(kept *lease, log *zap.Logger) (err error) {
-	z.generation = generationKey(kept.id, z.name)
-	joined := joinGeneration(z.generation)
-	z.tally, z.storeID = &joined.tally, kept.id
-	m := granting{zone: z.name, limit: z.Limit, salt: joined.salt, reserve: z.Reserve}
+func (z *Zone) provisionLimits(kept *pool.Ref, log *zap.Logger) (err error) {
+	z.generation = pool.ZoneKey(kept.ID, z.name)
+	joined := pool.JoinZone(z.generation)
+	z.tally, z.storeID = &joined.Tally, kept.ID
+	m := granting{zone: z.name, limit: z.Limit, salt: joined.Salt, reserve: z.Reserve}
 	if err := z.Reserve.check(z); err != nil {
 		return err
 	}
@@ -360,7 +361,7 @@ func (z *Zone) lends() bool {
 // release gives back what provision took.
 func (z *Zone) release() {
 	if z.generation != "" {
-		leaveGeneration(z.generation)
+		pool.LeaveZone(z.generation)
 		z.generation = ""
 	}
 }

@@ -1,4 +1,4 @@
-package caddyratelimit
+package pool
 
 import (
 	"context"
@@ -9,14 +9,14 @@ import (
 )
 
 // Take asks the store, and notes how long a server took to answer.
-func (s *shared) Take(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
-	if !s.remote {
+func (s *Store) Take(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
+	if !s.Remote {
 		return s.Store.Take(ctx, checks, decisions)
 	}
 	start := time.Now()
 	err := s.Store.Take(ctx, checks, decisions)
 	if took := time.Since(start); took >= leastTrip {
-		s.latency.Observe(took)
+		s.Latency.Observe(took)
 	}
 	return err
 }

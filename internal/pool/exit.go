@@ -1,4 +1,4 @@
-package caddyratelimit
+package pool
 
 import (
 	"context"
@@ -23,7 +23,7 @@ func closeOpenStores(context.Context) {
 	var closing sync.WaitGroup
 	for s := range openStores.Range {
 		closing.Go(func() {
-			if err := s.(*shared).Close(); err != nil {
+			if err := s.(*Store).Close(); err != nil {
 				logging.Logger().Warn("closing the store on exit", zap.Error(err))
 			}
 		})

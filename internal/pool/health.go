@@ -1,4 +1,4 @@
-package caddyratelimit
+package pool
 
 import (
 	"errors"
@@ -11,14 +11,14 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// health notices when a store stops answering and when it is back, and likewise when it is
+// Health notices when a store stops answering and when it is back, and likewise when it is
 // full. It says each once, whichever handlers use it.
-type health struct {
+type Health struct {
 	store string // what the log calls it
-	down  trouble
+	Down  trouble
 	full  trouble // it answers, but has no room for new keys
 
-	errors map[string]*atomic.Int64 // by kind; the map does not change
+	Errors map[string]*atomic.Int64 // by kind; the map does not change
 
 	mu       sync.Mutex
 	watchers map[*watcher]struct{}
@@ -27,20 +27,20 @@ type health struct {
 // watcher is told of changes: that the store answers again (nil), or why it does not.
 type watcher struct{ tell func(cause error) }
 
-// quiet is how long a store must answer without fail to count as back, so that one
+// Quiet is how long a store must answer without fail to count as back, so that one
 // which answers now and then, as to a breaker's probes, does not write a line each time.
-const quiet = time.Second
+const Quiet = time.Second
 
 // trouble is something that lasts as long as it is met again within quiet. Times are
 // nanoseconds since the process began.
 type trouble struct {
 	lasts       atomic.Bool
-	since, last atomic.Int64
+	since, Last atomic.Int64
 }
 
 // meets takes note that it was met, and reports whether it begins.
 func (t *trouble) meets(now int64) bool {
-	t.last.Store(now)
+	t.Last.Store(now)
 	if !t.lasts.CompareAndSwap(false, true) {
 		return false
 	}
@@ -50,29 +50,30 @@ func (t *trouble) meets(now int64) bool {
 
 // ends takes note that it was not met, and reports whether it is over, and how long it was.
 func (t *trouble) ends(now int64) (after time.Duration, over bool) {
-	over = t.lasts.Load() && now-t.last.Load() > int64(quiet) && t.lasts.CompareAndSwap(true, false)
+	over = t.lasts.Load() && now-t.Last.Load() > int64(Quiet) && t.lasts.CompareAndSwap(true, false)
 	return time.Duration(now - t.since.Load()), over
 }
 
-var processStart = time.Now()
+// clockStart is when the clock of this package began.
+var clockStart = time.Now()
 
-func newHealth(name string) *health {
-	s := &health{store: name, errors: make(map[string]*atomic.Int64), watchers: make(map[*watcher]struct{})}
+func NewHealth(name string) *Health {
+	s := &Health{store: name, Errors: make(map[string]*atomic.Int64), watchers: make(map[*watcher]struct{})}
 	for _, kind := range store.Failures() {
-		s.errors[kind] = new(atomic.Int64)
+		s.Errors[kind] = new(atomic.Int64)
 	}
 	return s
 }
 
-// report takes note of an answer (nil) or the lack of one.
-func (s *health) report(err error, logger *zap.Logger) {
-	if err == nil && !s.down.lasts.Load() && !s.full.lasts.Load() {
+// Report takes note of an answer (nil) or the lack of one.
+func (s *Health) Report(err error, logger *zap.Logger) {
+	if err == nil && !s.Down.lasts.Load() && !s.full.lasts.Load() {
 		return
 	}
-	now, full := int64(time.Since(processStart)), errors.Is(err, store.ErrFull)
+	now, full := int64(time.Since(clockStart)), errors.Is(err, store.ErrFull)
 	name := zap.String("store", s.store)
 	if err != nil {
-		s.errors[store.Failure(err)].Add(1)
+		s.Errors[store.Failure(err)].Add(1)
 	}
 	switch {
 	case full:
@@ -80,7 +81,7 @@ func (s *health) report(err error, logger *zap.Logger) {
 			logger.Warn("the rate limit store is full: this Caddy decides new keys alone, with its share of the limits", name, zap.Error(err))
 		}
 	case err != nil:
-		if s.down.meets(now) {
+		if s.Down.meets(now) {
 			logger.Error("the rate limit store does not answer", name, zap.Error(err))
 			s.tell(err)
 		}
@@ -90,21 +91,21 @@ func (s *health) report(err error, logger *zap.Logger) {
 			logger.Info("the rate limit store has room again", name, zap.Duration("after", after))
 		}
 	}
-	if after, over := s.down.ends(now); over {
+	if after, over := s.Down.ends(now); over {
 		logger.Info("the rate limit store answers again", name, zap.Duration("after", after))
 		s.tell(nil)
 	}
 }
 
-// answers tells the state: whether the store is taken to answer.
-func (s *health) answers() bool { return !s.down.lasts.Load() }
+// Answers tells the state: whether the store is taken to answer.
+func (s *Health) Answers() bool { return !s.Down.lasts.Load() }
 
-// errorCount is how many requests met an error of that kind, see [store.Failures].
-func (s *health) errorCount(kind string) int64 { return s.errors[kind].Load() }
+// ErrorCount is how many requests met an error of that kind, see [store.Failures].
+func (s *Health) ErrorCount(kind string) int64 { return s.Errors[kind].Load() }
 
-// watch has a function told of changes until stop is called. It runs on the goroutine of
+// Watch has a function told of changes until stop is called. It runs on the goroutine of
 // the request that noticed, so it must not wait.
-func (s *health) watch(tell func(cause error)) (stop func()) {
+func (s *Health) Watch(tell func(cause error)) (stop func()) {
 	w := &watcher{tell}
 	s.mu.Lock()
 	s.watchers[w] = struct{}{}
@@ -116,7 +117,7 @@ func (s *health) watch(tell func(cause error)) (stop func()) {
 	}
 }
 
-func (s *health) tell(cause error) {
+func (s *Health) tell(cause error) {
 	s.mu.Lock()
 	watchers := make([]*watcher, 0, len(s.watchers))
 	for w := range s.watchers {

@@ -1,0 +1,24 @@
+package pool
+
+import (
+	"github.com/seed-161337e5/caddyratelimit/internal/logging"
+	"github.com/seed-161337e5/caddyratelimit/memorystore"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// Local is the memory that stands in for a store while it does not answer or is full: one
+// for each store, for as long as a handler of some config may need it.
+type Local struct {
+	StandsFor string // identity of the store
+}
+
+// String is what errors call it.
+func (*Local) String() string { return "store memory" }
+
+// Identity implements [store.Backend].
+func (b *Local) Identity() (string, error) { return "local:" + b.StandsFor, nil }
+
+// Open implements [store.Backend].
+func (*Local) Open() (store.Store, error) {
+	return memorystore.New(memorystore.Options{Logger: logging.Logger})
+}
