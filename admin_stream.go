@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/feed"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 )
 
@@ -31,14 +32,14 @@ func streamDecisions(c *adminCall) error {
 	if err != nil {
 		return err
 	}
-	v, err := watch(rate, wants)
-	if errors.Is(err, errManyViewers) {
-		return adminError(http.StatusServiceUnavailable, "%w: at most %d", err, maxViewers)
+	v, err := feed.Subscribe(rate, wants)
+	if errors.Is(err, feed.ErrManyViewers) {
+		return adminError(http.StatusServiceUnavailable, "%w: at most %d", err, feed.MaxViewers)
 	}
 	if err != nil {
 		return err
 	}
-	defer v.leave()
+	defer v.Leave()
 
 	control := http.NewResponseController(c.ResponseWriter)
 	// The endpoint's deadline is for requests that are read, and would end this one.
@@ -64,9 +65,9 @@ func streamDecisions(c *adminCall) error {
 			return nil
 		}
 		select {
-		case s := <-v.seen:
-			v.isActive()
-			s.Skipped = v.skipped.Swap(0)
+		case s := <-v.Seen:
+			v.IsActive()
+			s.Skipped = v.Skipped.Swap(0)
 			decision, err := json.Marshal(s)
 			if err != nil {
 				return nil // the answer has begun, so there is nobody to tell
@@ -78,7 +79,7 @@ func streamDecisions(c *adminCall) error {
 			return nil
 		case <-end:
 			return nil
-		case <-v.gone:
+		case <-v.Gone:
 			return nil
 		}
 	}

@@ -3,6 +3,7 @@ package caddyratelimit
 import (
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/feed"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 )
@@ -34,7 +35,7 @@ func (a *attempt) countDecisions(passed outcome.Outcome, someRefused bool, took 
 // note takes note of what became of the request in one of its zones.
 func (a *attempt) note(i int, o outcome.Outcome, took time.Duration) {
 	a.zones[i].tally.Add(a.checks[i].Key, o, took)
-	a.zones[i].show(a.request, &a.checks[i], o, &a.decisions[i], nil)
+	feed.Publish(a.request, a.zones[i].name, &a.checks[i], o, &a.decisions[i], nil)
 }
 
 // processStart is when the clock of decisions began.

@@ -8,6 +8,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/feed"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 )
@@ -153,7 +154,7 @@ func (h *Handler) reject(r *http.Request, repl *caddy.Replacer, f *refusal) {
 	}
 	t.toTrace(r)
 	f.zone.tally.Add(f.key, o, stats.Untimed)
-	f.zone.showUnasked(r, f.key, o, f.err)
+	feed.PublishUnasked(r, f.zone.name, f.key, o, f.err)
 	h.note(r, f)
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
+	"github.com/seed-161337e5/caddyratelimit/internal/feed"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
@@ -81,7 +82,7 @@ func (h *Handler) collect(a *attempt, r *http.Request, repl *caddy.Replacer) (*r
 			}
 		case q.grant == nil:
 			z.tally.Add(q.key, outcome.Exempt, stats.Untimed)
-			z.showUnasked(r, q.key, outcome.Exempt, nil)
+			feed.PublishUnasked(r, z.name, q.key, outcome.Exempt, nil)
 		default:
 			a.add(z, &q)
 		}

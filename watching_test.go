@@ -15,6 +15,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/feed"
 )
 
 // pipes is a listener whose connections are pipes in memory, so that it works with a clock of
@@ -65,7 +66,7 @@ func TestIdleViewersGiveWay(t *testing.T) {
 			}
 		})}
 		go func() { _ = server.Serve(p) }()
-		ended := make(chan int, maxViewers+1)
+		ended := make(chan int, feed.MaxViewers+1)
 		begin := func(number int) string {
 			status, events := p.watchAll(t)
 			if status == "200 OK" {
@@ -77,33 +78,33 @@ func TestIdleViewersGiveWay(t *testing.T) {
 			synctest.Wait()
 			return status
 		}
-		for i := range maxViewers {
+		for i := range feed.MaxViewers {
 			if status := begin(i); status != "200 OK" {
 				t.Fatalf("viewer %d: %s", i, status)
 			}
 			time.Sleep(time.Millisecond) // one is the first
 		}
-		time.Sleep(viewerIdle - time.Second)
-		if status := begin(maxViewers); status != "503 Service Unavailable" {
+		time.Sleep(feed.ViewerIdle - time.Second)
+		if status := begin(feed.MaxViewers); status != "503 Service Unavailable" {
 			t.Fatalf("one too many: %s", status)
 		}
-		first := (*watching.viewers.Load())[0]
-		first.seen <- adminapi.Decision{Zone: "busy"}
+		first := (*feed.Subscribers.Viewers.Load())[0]
+		first.Seen <- adminapi.Decision{Zone: "busy"}
 		time.Sleep(time.Second)
-		if status := begin(maxViewers); status != "200 OK" {
+		if status := begin(feed.MaxViewers); status != "200 OK" {
 			t.Errorf("when others are idle: %s", status)
 		}
 		if got := <-ended; got != 1 {
 			t.Errorf("viewer %d has lost its place, want 1, which has been idle for longest", got)
 		}
-		if n := len(*watching.viewers.Load()); n != maxViewers {
-			t.Errorf("%d watch, want %d", n, maxViewers)
+		if n := len(*feed.Subscribers.Viewers.Load()); n != feed.MaxViewers {
+			t.Errorf("%d watch, want %d", n, feed.MaxViewers)
 		}
 		if err := server.Shutdown(context.Background()); err != nil {
 			t.Error(err)
 		}
 		synctest.Wait()
-		if watching.viewers.Load() != nil {
+		if feed.Subscribers.Viewers.Load() != nil {
 			t.Error("somebody watches although the server has ended")
 		}
 	})
