@@ -1,41 +1,144 @@
 package caddyratelimit_test
 
 import (
+	"bytes"
+	"encoding/json"
+	"io/fs"
+	"os"
 	"os/exec"
-	"slices"
+	"path/filepath"
 	"strings"
 	"testing"
 )
 
-// TestImportsPointDown: root -> stores -> store -> algorithms -> lua, and only the root
-// knows Caddy.
-func TestImportsPointDown(t *testing.T) {
-	const module = "github.com/seed-161337e5/caddyratelimit"
-	for pkg, allowed := range map[string][]string{
-		"/lua":             {},
-		"/algorithms":      {"/lua"},
-		"/store":           {"/algorithms", "/lua"},
-		"/memorystore":     {"/store", "/algorithms", "/lua"},
-		"/redisstore":      {"/store", "/algorithms", "/lua"},
-		"":                 {"/memorystore", "/redisstore", "/store", "/algorithms", "/lua", "/internal/topk", "/internal/turns"},
-		"/cmd/caddy":       {"", "/memorystore", "/redisstore", "/store", "/algorithms", "/lua", "/internal/topk", "/internal/turns"},
-		"/internal/topk":   {},
-		"/internal/turns":  {},
-		"/store/storetest": {"/store", "/algorithms", "/lua", "/internal/deep", "/internal/patient"},
-	} {
-		out, err := exec.Command("go", "list", "-deps", module+pkg).CombinedOutput()
-		if err != nil {
-			t.Fatalf("go list: %v\n%s", err, out)
-		}
-		for dep := range strings.Lines(string(out)) {
-			dep = strings.TrimSpace(dep)
-			if own, ok := strings.CutPrefix(dep, module); ok {
-				if own != pkg && !slices.Contains(allowed, own) {
-					t.Errorf("%s imports %s", module+pkg, dep)
-				}
-			} else if strings.HasPrefix(dep, "github.com/caddyserver/caddy/") && pkg != "" && pkg != "/cmd/caddy" {
-				t.Errorf("%s imports %s", module+pkg, dep)
+const module = "github.com/seed-161337e5/caddyratelimit"
+
+// layer is what a package may import.
+type layer struct {
+	caddy bool   // Caddy, and with it all that Caddy imports
+	own   string // packages of this module
+}
+
+// layers has every package of the module, from the bottom up. A package may import those of
+// its line, which all stand above it here, so that nothing imports upward.
+var layers = []struct {
+	name string
+	layer
+}{
+	{"lua", layer{}},
+	{"algorithms", layer{own: "lua"}},
+	{"store", layer{own: "algorithms"}},
+	{"memorystore", layer{own: "algorithms store"}},
+	{"redisstore", layer{own: "algorithms lua store"}},
+	{"internal/topk", layer{}},
+	{"internal/outcome", layer{}},
+	{"internal/adminapi", layer{own: "algorithms"}},
+	{"internal/clientip", layer{caddy: true}},
+	{"internal/duration", layer{caddy: true}},
+	{"internal/logging", layer{caddy: true}},
+	{"internal/option", layer{caddy: true}},
+	{"internal/placeholder", layer{caddy: true}},
+	{"internal/key", layer{caddy: true, own: "internal/placeholder"}},
+	{"internal/stats", layer{own: "internal/outcome internal/topk"}},
+	{"internal/feed", layer{own: "algorithms internal/adminapi internal/clientip internal/outcome internal/topk store"}},
+	{"internal/turns", layer{}},
+	{"internal/pool", layer{caddy: true, own: "algorithms internal/logging internal/stats internal/topk internal/turns memorystore store"}},
+	{"internal/cli", layer{caddy: true, own: "internal/adminapi internal/outcome"}},
+	{"limit", layer{caddy: true, own: "algorithms internal/duration internal/option internal/placeholder"}},
+	{"backend", layer{caddy: true, own: "internal/duration internal/logging internal/option memorystore redisstore store"}},
+	{".", layer{caddy: true, own: "algorithms backend internal/adminapi internal/cli internal/clientip internal/duration internal/feed " +
+		"internal/key internal/logging internal/option internal/outcome internal/placeholder internal/pool internal/stats internal/topk " +
+		"internal/turns limit memorystore store"}},
+	{"cmd/caddy", layer{caddy: true, own: "."}},
+
+	// What only tests and documentation use.
+	{"internal/deep", layer{}},
+	{"internal/patient", layer{}},
+	{"internal/faultproxy", layer{}},
+	{"internal/redistest", layer{own: "internal/patient"}},
+	{"internal/model", layer{own: "algorithms"}},
+	{"internal/model/vectors", layer{own: "algorithms"}},
+	{"internal/picture", layer{own: "algorithms"}},
+	{"store/storetest", layer{own: "algorithms internal/deep internal/patient store"}},
+	{"integration", layer{}},
+}
+
+// TestLayers: every package imports just what its line says, and stands above all of it. Of
+// Caddy only those packages know that say so.
+func TestLayers(t *testing.T) {
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", module+"/...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	below := make(map[string]bool)
+	allowed := make(map[string]layer)
+	for _, l := range layers {
+		for dep := range strings.FieldsSeq(l.own) {
+			if !below[dep] {
+				t.Errorf("%s may import %s, which does not stand before it", l.name, dep)
 			}
 		}
+		below[l.name], allowed[l.name] = true, l.layer
+	}
+	for d, found := json.NewDecoder(bytes.NewReader(out)), 0; ; found++ {
+		if !d.More() {
+			if found != len(layers) {
+				t.Errorf("the table has %d packages, the module %d", len(layers), found)
+			}
+			return
+		}
+		var pkg struct {
+			ImportPath string
+			Imports    []string
+		}
+		if err := d.Decode(&pkg); err != nil {
+			t.Fatal(err)
+		}
+		name := relative(pkg.ImportPath)
+		may, ok := allowed[name]
+		if !ok {
+			t.Errorf("%s is not in the table", name)
+		}
+		for _, dep := range pkg.Imports {
+			switch own := relative(dep); {
+			case own != dep:
+				if !strings.Contains(" "+may.own+" ", " "+own+" ") {
+					t.Errorf("%s imports %s", name, own)
+				}
+			case strings.HasPrefix(dep, "github.com/caddyserver/") && !may.caddy:
+				t.Errorf("%s imports %s", name, dep)
+			}
+		}
+	}
+}
+
+// relative is the path of a package below that of the module; other paths stay as they are.
+func relative(path string) string {
+	if path == module {
+		return "."
+	}
+	return strings.TrimPrefix(path, module+"/")
+}
+
+// TestFilesAreShort: nobody has to read more than 400 lines to know a file.
+func TestFilesAreShort(t *testing.T) {
+	const most = 400
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && strings.HasPrefix(d.Name(), ".") && path != ".":
+			return fs.SkipDir
+		case filepath.Ext(path) != ".go":
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if n := bytes.Count(text, []byte("\n")); n > most {
+			t.Errorf("%s has %d lines, at most %d", path, n, most)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }

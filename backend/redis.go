@@ -1,3 +1,5 @@
+// Package backend has the modules of stores, in the namespace http.rate_limit.stores: their
+// options, and how to open them.
 package backend
 
 import (

@@ -1,3 +1,5 @@
+// Package limit is limits as configs have them: their JSON, their Caddyfile syntax, and the
+// numbers that they have for a request.
 package limit
 
 import (

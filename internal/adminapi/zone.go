@@ -1,3 +1,5 @@
+// Package adminapi is the JSON that the admin API speaks: its server writes it, and the
+// commands read it.
 package adminapi
 
 import (

@@ -1,3 +1,5 @@
+// Package cli is the command caddy rate-limit. It asks the admin API of a running Caddy, and
+// knows nothing of it but package adminapi.
 package cli
 
 import (

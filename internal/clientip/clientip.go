@@ -1,3 +1,5 @@
+// Package clientip finds the addresses of a request, and has matchers see an IPv4 address that
+// a proxy has written as an IPv6 one for what it is.
 package clientip
 
 import (

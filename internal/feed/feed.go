@@ -1,3 +1,5 @@
+// Package feed publishes decisions as they are made. While nobody subscribes, a request pays for
+// one look at a pointer.
 package feed
 
 import (

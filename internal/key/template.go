@@ -1,3 +1,5 @@
+// Package key makes the key of a request: text with placeholders, such that one client has one
+// key, whatever it can vary.
 package key
 
 import (

@@ -1,3 +1,4 @@
+// Package logging has the logger of what outlives the config that opened it.
 package logging
 
 import (

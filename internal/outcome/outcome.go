@@ -1,3 +1,4 @@
+// Package outcome names what can become of a request in a zone.
 package outcome
 
 // Outcome is what became of a request in a zone.

@@ -1,3 +1,4 @@
+// Package placeholder says which placeholders exist, and reads their values.
 package placeholder
 
 import (

@@ -1,3 +1,5 @@
+// Package pool keeps what outlives a config, for as long as a handler of some config uses it:
+// open stores, and the counters of zones.
 package pool
 
 import (

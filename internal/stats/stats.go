@@ -1,3 +1,4 @@
+// Package stats counts what becomes of the requests of a zone, and how long that takes.
 package stats
 
 import (
