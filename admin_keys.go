@@ -124,7 +124,7 @@ func (k *askedKey) none() bool { return k.text == nil && k.exact == nil && k.par
 
 // of is the key in a zone.
 func (k *askedKey) of(z *runningZone) (string, error) {
-	template := z.Zone.key
+	template := z.liveZone.key
 	switch {
 	case k.text != nil:
 		return template.Given(*k.text), nil
@@ -144,7 +144,7 @@ func (k *askedKey) of(z *runningZone) (string, error) {
 // anywhere is the key in a zone that was not named: it must be clear what it stands for.
 // A zone without a key is everybody's, and so is its limit.
 func (k *askedKey) anywhere(z *runningZone) (string, error) {
-	if template := z.Zone.key; !template.Varies() {
+	if template := z.liveZone.key; !template.Varies() {
 		return template.Fill(nil)
 	} else if n := template.Placeholders(); n != max(1, len(k.parts)) {
 		return "", fmt.Errorf("the key is made of %d placeholders, %s: ask this zone alone, with the value of each", n, z.Key)

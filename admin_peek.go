@@ -78,7 +78,7 @@ func (z *runningZone) look(c *adminCall, key string) (*adminapi.Key, error) {
 		return nil, z.unanswered(err)
 	}
 	answer := &adminapi.Key{
-		Zone: z.name, KeyText: adminapi.NewKeyText(key, len(key)), Plan: granted.plan, Limit: z.describe(),
+		Zone: z.name, KeyText: adminapi.NewKeyText(key, len(key)), Plan: granted.plan, Limit: z.description,
 		Cost: cost, CostFrom: z.Cost.From, QuotaStatus: *adminapi.NewQuotaStatus(p.decision),
 		Ban: p.ban(), Override: p.override(), Overrides: z.Overrides, Lately: z.lately(key),
 	}
@@ -95,7 +95,7 @@ func (z *runningZone) look(c *adminCall, key string) (*adminapi.Key, error) {
 	if len(z.block) > 0 {
 		answer.BlockStatus = z.BlockStatus
 	}
-	o := p.outcome(z.Zone)
+	o := p.outcome(z.liveZone)
 	if o == outcome.Rejected {
 		answer.Status = z.MissingKeyStatus
 	}

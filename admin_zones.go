@@ -45,7 +45,7 @@ func keyCounts(zones []*runningZone) map[string]int64 {
 
 func (z *runningZone) answer(keys map[string]int64) adminapi.Zone {
 	answer := adminapi.Zone{
-		Name: z.name, Limit: z.describe(), Key: z.Key, Store: storeName(z.kept), OnStoreError: z.onStoreError,
+		Name: z.name, Limit: z.description, Key: z.Key, Store: storeName(z.kept), OnStoreError: z.onStoreError,
 		Totals: make(map[string]uint64),
 	}
 	for o, n := range z.tally.Totals() {

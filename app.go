@@ -78,9 +78,9 @@ func (a *App) has(h *Handler) {
 }
 
 // define notes what a zone is, and fails if its name is taken for something else.
-func (a *App) define(z *Zone, kept *pool.Ref) error {
+func (a *App) define(z *liveZone, kept *pool.Ref) error {
 	d := definition{
-		limit: z.describe(), storeID: kept.ID, store: pool.Describe(kept.Backend),
+		limit: z.description, storeID: kept.ID, store: pool.Describe(kept.Backend),
 		key: z.Key, ipv4Prefix: z.key.Prefixes.Ipv4, ipv6Prefix: z.key.Prefixes.Ipv6,
 	}
 	a.mu.Lock()

@@ -109,7 +109,7 @@ type Handler struct {
 	Storage json.RawMessage `json:"storage,omitempty"`
 
 	logger   *zap.Logger
-	zones    []*Zone
+	zones    []*liveZone
 	store    *pool.Ref
 	local    *pool.Ref // stands in for the store; nil if no zone may need it
 	answer   *answer
@@ -171,17 +171,17 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		if err := z.provision(ctx, name, h.store, h.logger); err != nil {
 			return fmt.Errorf("zone %q: %w", name, err)
 		}
-		z.onStoreError = cmp.Or(z.OnStoreError, h.OnStoreError)
-		if err := app.define(z, h.store); err != nil {
+		z.live.onStoreError = cmp.Or(z.OnStoreError, h.OnStoreError)
+		if err := app.define(z.live, h.store); err != nil {
 			return fmt.Errorf("zone %q: %w", name, err)
 		}
-		z.number = len(h.zones)
-		h.zones = append(h.zones, z)
+		z.live.number = len(h.zones)
+		h.zones = append(h.zones, z.live)
 	}
 	if err := h.checkQueues(backend); err != nil {
 		return err
 	}
-	if h.store.Store.Remote || slices.ContainsFunc(h.zones, func(z *Zone) bool { return z.onStoreError == localOnError }) {
+	if h.store.Store.Remote || slices.ContainsFunc(h.zones, func(z *liveZone) bool { return z.onStoreError == localOnError }) {
 		if h.local, err = pool.Acquire(&pool.Local{StandsFor: h.store.ID}); err != nil {
 			return err
 		}

@@ -20,7 +20,7 @@ import (
 
 // lateCharge is a charge that the response may change.
 type lateCharge struct {
-	zone   *Zone
+	zone   *liveZone
 	charge store.Correction // Delta is to be filled in
 	open   bool             // the response has not said yet whether it counts
 	unpaid bool             // nor what it has cost
@@ -52,7 +52,7 @@ func (z *Zone) checkCharge() error {
 	if strings.IndexFunc(z.CostHeader, placeholder.NotInFieldName) >= 0 {
 		return fmt.Errorf("cost_header must be the name of a header field, got %q", z.CostHeader)
 	}
-	if z.cost == 0 && (z.Cost.From == "" || z.Cost.Fallback) {
+	if z.live.cost == 0 && (z.Cost.From == "" || z.Cost.Fallback) {
 		return errors.New("cost_header needs a cost of at least 1: with 0 a request is never refused, whatever those before have cost")
 	}
 	z.CostHeader = textproto.CanonicalMIMEHeaderKey(z.CostHeader)
@@ -61,7 +61,7 @@ func (z *Zone) checkCharge() error {
 
 // returnable rules out algorithms of which a request takes nothing that lasts.
 func (z *Zone) returnable(option string) error {
-	for _, l := range z.limits() {
+	for _, l := range z.live.limits() {
 		if limit.Lends(l.Algorithm) {
 			return fmt.Errorf("%s has no meaning for %s: a slot comes back anyway", option, l.Algorithm)
 		}

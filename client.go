@@ -30,9 +30,9 @@ type connection struct{}
 
 // exposeConnections has the server put its connections into the contexts of requests,
 // where some of them may have to wait.
-func (a *App) exposeConnections(ctx caddy.Context, zones []*Zone) {
+func (a *App) exposeConnections(ctx caddy.Context, zones []*liveZone) {
 	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
-	if !ok || !seesHangUp || !slices.ContainsFunc(zones, (*Zone).waits) {
+	if !ok || !seesHangUp || !slices.ContainsFunc(zones, (*liveZone).waits) {
 		return
 	}
 	a.mu.Lock()
@@ -47,7 +47,7 @@ func (a *App) exposeConnections(ctx caddy.Context, zones []*Zone) {
 }
 
 // waits reports whether requests may be held.
-func (z *Zone) waits() bool {
+func (z *liveZone) waits() bool {
 	return slices.ContainsFunc(z.limits(), func(l *limit.Limit) bool { return l.MaxWait > 0 || l.Mode == algorithms.ModeQueue })
 }
 

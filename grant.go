@@ -36,7 +36,7 @@ type granting struct {
 	zone, plan string
 	limit      limit.Limit
 	salt       uint64
-	reserve    *Reserve
+	reserve    float64 // percent of the slots; 0: none
 }
 
 // grant makes one.
@@ -49,8 +49,8 @@ func (m *granting) grant(n limit.Numbers) (*grant, error) {
 		return nil, err
 	}
 	g, err := m.of(limit, n)
-	if err == nil && m.reserve != nil && g.lends {
-		limit.Events = m.reserve.leave(limit.Events)
+	if err == nil && m.reserve > 0 && g.lends {
+		limit.Events = leave(limit.Events, m.reserve)
 		g.others, err = m.of(limit, n)
 	}
 	return g, err

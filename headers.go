@@ -38,7 +38,7 @@ func newAnswer(h *Handler, names fieldNames) *answer {
 	if h.Jitter != nil {
 		a.jitter = *h.Jitter
 	}
-	if slices.ContainsFunc(h.zones, func(z *Zone) bool { return z.special || z.Overrides }) {
+	if slices.ContainsFunc(h.zones, func(z *liveZone) bool { return z.special || z.Overrides }) {
 		return a // requests that met all zones may be told of different limits
 	}
 	for _, z := range h.zones {

@@ -13,11 +13,11 @@ import (
 // as hashes with a secret seed.
 type journal struct {
 	paces    [topics]pace
-	zones    []*Zone
+	zones    []*liveZone
 	seed     maphash.Seed
 	shards   [journalShards]journalShard
 	unlisted []atomic.Uint64 // by subject: requests of keys for which there was no room
-	silent   func(*Zone, topic, silence)
+	silent   func(*liveZone, topic, silence)
 	armed    atomic.Bool
 }
 
@@ -52,7 +52,7 @@ func (f *refusal) subject() int { return f.zone.number*int(topics) + int(f.topic
 // silence is what was not told.
 type silence struct{ requests, keys uint64 }
 
-func newJournal(zones []*Zone, silent func(*Zone, topic, silence)) *journal {
+func newJournal(zones []*liveZone, silent func(*liveZone, topic, silence)) *journal {
 	return &journal{zones: zones, seed: maphash.MakeSeed(), unlisted: make([]atomic.Uint64, len(zones)*int(topics)), silent: silent}
 }
 

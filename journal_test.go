@@ -107,7 +107,7 @@ func TestFloodOfKeys(t *testing.T) {
 	var told, silent atomic.Uint64
 	h.logger = zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zapcore.EncoderConfig{}), zapcore.AddSync(io.Discard), zapcore.InfoLevel),
 		zap.Hooks(func(zapcore.Entry) error { told.Add(1); return nil })) // lines take memory too
-	h.journal.silent = func(_ *Zone, _ topic, s silence) { silent.Add(s.requests) }
+	h.journal.silent = func(_ *liveZone, _ topic, s silence) { silent.Add(s.requests) }
 	before, start := heapInUse(), time.Now()
 	flood(t, h, keys, 1)
 	if grown := int64(heapInUse()) - int64(before); grown > 8<<20 {
@@ -135,9 +135,9 @@ func heapInUse() uint64 {
 func TestWindowsOfTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &Handler{Log: logFirst}
-		z := &Zone{name: "z"}
+		z := &liveZone{name: "z"}
 		minute := &grant{numbers: limit.Numbers{Window: limit.Window{Duration: caddy.Duration(time.Minute)}}}
-		h.zones = []*Zone{z}
+		h.zones = []*liveZone{z}
 		core, logs := observer.New(zapcore.InfoLevel)
 		h.logger = zap.New(core)
 		h.journal = newJournal(h.zones, h.logSilent)
@@ -175,7 +175,7 @@ func TestWindowsOfTheLog(t *testing.T) {
 func TestJournalFromManySides(t *testing.T) {
 	h, _ := flooded(t, config(t), "")
 	silent, start := uint64(0), time.Now()
-	h.journal.silent = func(_ *Zone, _ topic, s silence) { atomic.AddUint64(&silent, s.requests) }
+	h.journal.silent = func(_ *liveZone, _ topic, s silence) { atomic.AddUint64(&silent, s.requests) }
 	var all sync.WaitGroup
 	lines := make([]int, 8)
 	for i := range lines {

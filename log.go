@@ -98,7 +98,7 @@ func (f *refusal) tellsWait() bool {
 }
 
 // logSilent writes how many refusals were not logged, if only first ones are.
-func (h *Handler) logSilent(z *Zone, about topic, s silence) {
+func (h *Handler) logSilent(z *liveZone, about topic, s silence) {
 	if h.Log != logFirst || s.requests == 0 || about&banTopic != 0 {
 		return
 	}

@@ -19,7 +19,7 @@ import (
 // a registry of its own; the counts outlive it.
 type metrics struct {
 	mu     sync.Mutex
-	zones  []*Zone
+	zones  []*liveZone
 	stores []observedStore
 }
 
@@ -30,11 +30,11 @@ type observedStore struct {
 }
 
 // add has a handler's zones and store collected, each once.
-func (m *metrics) add(zones []*Zone, kept *pool.Ref) {
+func (m *metrics) add(zones []*liveZone, kept *pool.Ref) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, z := range zones {
-		known := func(other *Zone) bool { return other.name == z.name }
+		known := func(other *liveZone) bool { return other.name == z.name }
 		if !slices.ContainsFunc(m.zones, known) {
 			m.zones = append(m.zones, z)
 		}
@@ -122,7 +122,7 @@ func (c collection) histogram(d *prometheus.Desc, h *stats.Histogram, first int,
 	c.to <- prometheus.MustNewConstHistogram(d, count, sum, buckets, strings.ToValidUTF8(label, "\uFFFD"))
 }
 
-func (c collection) zone(z *Zone) {
+func (c collection) zone(z *liveZone) {
 	var all, declined uint64
 	for o, n := range z.tally.Totals() {
 		all += n
@@ -142,7 +142,7 @@ func (c collection) zone(z *Zone) {
 	}
 }
 
-func (c collection) limit(z *Zone, plan string, l *limit.Limit) {
+func (c collection) limit(z *liveZone, plan string, l *limit.Limit) {
 	window := "" // concurrency has none
 	if !limit.Lends(l.Algorithm) {
 		window = l.Window.Format()
@@ -150,13 +150,13 @@ func (c collection) limit(z *Zone, plan string, l *limit.Limit) {
 	c.send(descConfig, prometheus.GaugeValue, 1, z.name, l.MaxEvents.String(), window, plan)
 }
 
-func (c collection) store(s observedStore, zones []*Zone) {
+func (c collection) store(s observedStore, zones []*liveZone) {
 	up := 1.0
 	if !s.shared.Health.Answers() {
 		up = 0
 	}
 	c.send(descUp, prometheus.GaugeValue, up, s.name)
-	own := slices.DeleteFunc(slices.Clone(zones), func(z *Zone) bool { return z.storeID != s.id })
+	own := slices.DeleteFunc(slices.Clone(zones), func(z *liveZone) bool { return z.storeID != s.id })
 	if counter, ok := s.shared.Store.(store.KeyCounter); ok {
 		var rules []*store.Rule
 		for _, z := range own {

@@ -22,7 +22,7 @@ func (z *Zone) checkMissingKey() error {
 	default:
 		return fmt.Errorf("missing_key must be share, skip or reject, got %q", z.MissingKey)
 	}
-	if !z.key.Varies() {
+	if !z.live.key.Varies() {
 		return fmt.Errorf("missing_key %s needs a key with a placeholder, got key %q", z.MissingKey, z.Key)
 	}
 	return nil

@@ -94,7 +94,7 @@ func (z *runningZone) setting(asked *overrideRequest) (rule *store.Rule, s store
 		return nil, s, fmt.Errorf("say one of limit, plan and exempt, got %d of them", given)
 	case asked.Limit != nil && asked.Limit.wrong != nil:
 		return nil, s, asked.Limit.wrong
-	case z.Reserve != nil && (asked.Plan != "" || asked.Limit != nil && !asked.Limit.unlimited):
+	case len(z.Reserve) > 0 && (asked.Plan != "" || asked.Limit != nil && !asked.Limit.unlimited):
 		return nil, s, fmt.Errorf("zone %q has a reserve, which a limit of one key would get past: "+
 			"exempt or ban the key, or leave out the reserve", z.name)
 	case asked.Plan != "":

@@ -24,7 +24,7 @@ func FuzzOwnLimit(f *testing.F) {
 	rules := ownRules(f)
 	f.Fuzz(func(t *testing.T, text string, of uint8) {
 		rule := rules[int(of)%len(rules)]
-		z := &runningZone{Zone: &Zone{name: "z", Cost: &limit.Amount{Number: 1}, own: grants{likely: &grant{rule: rule}}}}
+		z := &runningZone{liveZone: &liveZone{name: "z", Cost: &limit.Amount{Number: 1}, own: grants{likely: &grant{rule: rule}}}}
 		limit := func(text string) (s store.Setting, ok bool) {
 			var asked overrideRequest
 			if json.Unmarshal([]byte(`{"limit": `+text+`}`), &asked) != nil {
@@ -61,7 +61,7 @@ func FuzzOwnLimit(f *testing.F) {
 func TestOwnLimitsBesideAReserve(t *testing.T) {
 	h := provision(t, config(t), `{"rate_limits": {"kept": {"algorithm": "concurrency", "max_events": 10, "overrides": true,
 		"reserve": {"percent": 20, "match": [{"path": ["/pay"]}]}}}}`)
-	z := &runningZone{Zone: h.zones[0]}
+	z := &runningZone{liveZone: h.zones[0]}
 	for text, want := range map[string]bool{
 		`{"limit": "20"}`: false, `{"plan": "pro"}`: false, `{"limit": "unlimited"}`: true, `{"exempt": true}`: true,
 	} {

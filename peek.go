@@ -68,7 +68,7 @@ func (p *peek) ask(ctx context.Context, s store.Store) (err error) {
 }
 
 // outcome is what would become of a request.
-func (p *peek) outcome(z *Zone) outcome.Outcome {
+func (p *peek) outcome(z *liveZone) outcome.Outcome {
 	keyless := z.key.Varies() && p.key == z.key.Nothing
 	o := outcome.Allowed
 	switch {

@@ -24,16 +24,16 @@ func (z *Zone) provisionPlans(m granting) (err error) {
 	if p.Of == "" {
 		return errors.New("plan: of is missing: say what names the plan of a request, such as {http.vars.plan}")
 	}
-	if z.planOf, err = key.NewText("plan", p.Of); err != nil {
+	if z.live.planOf, err = key.NewText("plan", p.Of); err != nil {
 		return err
 	}
-	z.planOf.Joins = z.RepeatedValues == repeatedJoin
+	z.live.planOf.Joins = z.RepeatedValues == repeatedJoin
 	if !z.RawValues {
-		z.planOf.Normalize()
+		z.live.planOf.Normalize()
 	}
-	z.plans, z.planFor = make(map[string]*plan, len(p.Plans)), make(map[string]*plan, len(p.Plans))
+	z.live.plans, z.live.planFor = make(map[string]*plan, len(p.Plans)), make(map[string]*plan, len(p.Plans))
 	if z.MaxEvents != nil {
-		z.noPlan = &plan{grants: z.own}
+		z.live.noPlan = &plan{grants: z.live.own}
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Plans)) {
 		of := p.Plans[name]
@@ -52,14 +52,14 @@ func (z *Zone) provisionPlans(m granting) (err error) {
 				return fmt.Errorf("plan %q: %w", name, err)
 			}
 		}
-		as := z.planOf.Name(name)
-		if z.planFor[as] != nil {
+		as := z.live.planOf.Name(name)
+		if z.live.planFor[as] != nil {
 			return fmt.Errorf("plan %q: in its normal form, %q, it is the same as another plan of %s: rename one, or set raw_values", name, as, p.Of)
 		}
-		z.plans[name], z.planFor[as] = made, made
+		z.live.plans[name], z.live.planFor[as] = made, made
 	}
 	if p.Default != "" {
-		z.noPlan = z.plans[p.Default]
+		z.live.noPlan = z.live.plans[p.Default]
 	}
 	switch {
 	case len(p.Plans) == 0:
@@ -67,18 +67,18 @@ func (z *Zone) provisionPlans(m granting) (err error) {
 	case p.Default != "" && p.Reject != 0:
 		return fmt.Errorf("plan: default %q and reject %d exclude each other", p.Default, p.Reject)
 	case p.Reject != 0:
-		z.noPlan = nil
+		z.live.noPlan = nil
 		return refusing("plan: reject", p.Reject)
-	case z.noPlan == nil && p.Default != "":
+	case z.live.noPlan == nil && p.Default != "":
 		return fmt.Errorf("plan: default names no plan, got %q", p.Default)
-	case z.noPlan == nil:
+	case z.live.noPlan == nil:
 		return fmt.Errorf("plan: what holds for the others is missing: write default <plan>, or default reject %d", http.StatusForbidden)
 	}
 	return nil
 }
 
 // limits are the zone's own limit and those of its plans, as they are written.
-func (z *Zone) limits() []*limit.Limit {
+func (z *liveZone) limits() []*limit.Limit {
 	limits := []*limit.Limit{&z.Limit}
 	if z.Plan != nil {
 		for _, p := range z.Plan.Plans {
@@ -93,7 +93,7 @@ func (z *Zone) limits() []*limit.Limit {
 var errNoPlan = errors.New("the request has no plan")
 
 // choosePlan finds the plan of a request.
-func (z *Zone) choosePlan(repl *caddy.Replacer, r *http.Request) (*plan, error) {
+func (z *liveZone) choosePlan(repl *caddy.Replacer, r *http.Request) (*plan, error) {
 	name, err := z.planOf.Expand(repl, r)
 	if err != nil {
 		return nil, err

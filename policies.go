@@ -35,7 +35,7 @@ func (q *asked) refuse(status int, why error) error {
 }
 
 // judge applies the policies of a zone that has any.
-func (z *Zone) judge(q *asked, r *http.Request, repl *caddy.Replacer, log *zap.Logger) error {
+func (z *liveZone) judge(q *asked, r *http.Request, repl *caddy.Replacer, log *zap.Logger) error {
 	q.dry = z.dry(q.key)
 	if blocked, err := clientip.MatchAny(z.block, r); err != nil {
 		return err
@@ -68,7 +68,7 @@ func (z *Zone) judge(q *asked, r *http.Request, repl *caddy.Replacer, log *zap.L
 		return q.refuse(z.InvalidLimit, errInvalid)
 	}
 	if q.grant != nil && q.grant.others != nil {
-		matters, err := clientip.MatchAny(z.Reserve.matchers, r)
+		matters, err := clientip.MatchAny(z.Reserve, r)
 		if err != nil {
 			return err
 		}
@@ -82,7 +82,7 @@ func (z *Zone) judge(q *asked, r *http.Request, repl *caddy.Replacer, log *zap.L
 var errInvalid = errors.New("the request brings no valid limit")
 
 // work works out grant and cost where they depend on the request.
-func (z *Zone) work(q *asked, repl *caddy.Replacer, r *http.Request) (err error) {
+func (z *liveZone) work(q *asked, repl *caddy.Replacer, r *http.Request) (err error) {
 	from := &z.own
 	if z.plans != nil {
 		chosen, err := z.choosePlan(repl, r)

@@ -144,7 +144,7 @@ func TestTimezoneOfRequests(t *testing.T) {
 // TestVaryingIsBounded: a million different limits leave no more behind than a few.
 func TestVaryingIsBounded(t *testing.T) {
 	h := provision(t, config(t), `{"rate_limits": {"flood": {"max_events": "{http.vars.quota}", "window": "1h", "algorithm": "token_bucket"}}}`)
-	z := h.RateLimits["flood"]
+	z := h.RateLimits["flood"].live
 	w := httptest.NewRecorder()
 	r := request(w, "203.0.113.7:1")
 	r.Header = http.Header{}
@@ -236,8 +236,8 @@ func TestPlanTakesOver(t *testing.T) {
 			"more": {"max_events": 50}, "log": {"algorithm": "sliding_window_log"}, "slots": {"algorithm": "concurrency", "max_events": 2}
 		}}
 	}}}`)
-	z := h.RateLimits["base"]
-	if got, want := z.describe(), "token_bucket 5/1m interval burst 20 and plans of {http.vars.plan}, "+
+	z := h.RateLimits["base"].live
+	if got, want := z.description, "token_bucket 5/1m interval burst 20 and plans of {http.vars.plan}, "+
 		"log sliding_window_log 5/1m, more token_bucket 50/1m interval burst 20, slots concurrency 2"; got != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}

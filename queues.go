@@ -17,7 +17,7 @@ func (h *Handler) checkQueues(backend store.Backend) error {
 	if p, ok := backend.(store.Partitioned); !ok || !p.Partitioned() {
 		return nil
 	}
-	var first *Zone
+	var first *liveZone
 	for _, z := range h.zones {
 		if z.DryRun || !slices.ContainsFunc(z.limits(), func(l *limit.Limit) bool { return l.Mode == algorithms.ModeQueue }) {
 			continue
@@ -25,7 +25,7 @@ func (h *Handler) checkQueues(backend store.Backend) error {
 		switch {
 		case first == nil:
 			first = z
-		case first.Key != z.Key || first.IPv4Prefix != z.IPv4Prefix || first.IPv6Prefix != z.IPv6Prefix:
+		case first.Key != z.Key || first.key.Prefixes != z.key.Prefixes:
 			return fmt.Errorf("zones %q and %q: two queues with different keys do not go together in mode cluster, "+
 				"where a turn in the one is lost if the other refuses: give both one key, or write them in two rate_limit handlers",
 				first.name, z.name)

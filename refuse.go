@@ -19,7 +19,7 @@ const (
 
 // refusal is what a zone says no with, or would if it were no dry run.
 type refusal struct {
-	zone     *Zone
+	zone     *liveZone
 	key      string
 	dry      bool
 	begins   bool // a ban, of which this tells
@@ -35,7 +35,7 @@ func (h *Handler) refusal(a *attempt, i int) refusal {
 		zone: a.zones[i], key: a.checks[i].Key, dry: a.checks[i].Apart, grant: a.grants[i], decision: a.decisions[i],
 		status: h.Status, err: a.zones[i].exceeded,
 	}
-	if f.zone.Reserve != nil && f.grant.lends && !f.decision.Banned {
+	if len(f.zone.Reserve) > 0 && f.grant.lends && !f.decision.Banned {
 		f.status = http.StatusServiceUnavailable // it is the server that has too much to do
 	}
 	return f

@@ -53,7 +53,7 @@ func (s *Reserve) check(z *Zone) error {
 
 // checkLeft rules out that all slots of a limit are reserved.
 func (s *Reserve) checkLeft(l *limit.Limit) error {
-	if n := l.MaxEvents; limit.Lends(l.Algorithm) && n != nil && n.From == "" && n.Number > 0 && s.leave(n.Number) == 0 {
+	if n := l.MaxEvents; limit.Lends(l.Algorithm) && n != nil && n.From == "" && n.Number > 0 && leave(n.Number, s.Percent) == 0 {
 		return fmt.Errorf("reserve: %v %% of %d slots, rounded up, are all of them, so that no other request ever passes: reserve less, or block the others",
 			s.Percent, n.Number)
 	}
@@ -67,7 +67,15 @@ func (s *Reserve) provision(ctx caddy.Context) error {
 	return loadMatchers(ctx, s, "MatcherSetsRaw", s.MatcherSetsRaw, &s.matchers)
 }
 
+// percent is how many percent are reserved. There need be no reserve.
+func (s *Reserve) percent() float64 {
+	if s == nil {
+		return 0
+	}
+	return s.Percent
+}
+
 // leave is how many slots there are for the others.
-func (s *Reserve) leave(events int64) int64 {
-	return events - int64(math.Ceil(float64(events)*s.Percent/100))
+func leave(events int64, percent float64) int64 {
+	return events - int64(math.Ceil(float64(events)*percent/100))
 }

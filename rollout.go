@@ -18,17 +18,17 @@ func (z *Zone) provisionRollout(log *zap.Logger) error {
 		return errors.New("dry_run and enforce exclude each other: enforce 0 is a dry run")
 	case math.IsNaN(share) || share < 0 || share > 100:
 		return fmt.Errorf("enforce must be from 0 to 100 percent, got %v", share)
-	case share > 0 && share < 100 && !z.key.Varies():
-		log.Warn("enforce chooses among keys, and this zone has just one", zap.String("zone", z.name))
+	case share > 0 && share < 100 && !z.live.key.Varies():
+		log.Warn("enforce chooses among keys, and this zone has just one", zap.String("zone", z.live.name))
 	}
-	z.enforced = xxhash.Sum64String(z.name)
+	z.live.enforced = xxhash.Sum64String(z.live.name)
 	return nil
 }
 
 // dry tells whether the zone may not refuse the key. Each key has a place from 0 to 100
 // that depends on nothing but the names of zone and key, so that all instances choose
 // alike, and none that is enforced is spared when the share grows.
-func (z *Zone) dry(key string) bool {
+func (z *liveZone) dry(key string) bool {
 	if z.Enforce == nil {
 		return z.DryRun
 	}

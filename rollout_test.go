@@ -92,14 +92,15 @@ func TestEnforce(t *testing.T) {
 		}
 	}
 	// Fixed for ever, or a fleet that is updated would not agree.
-	z := &Zone{Enforce: new(float64)}
-	*z.Enforce, z.name, z.key = 50, "api", &key.Template{Parts: []key.Part{{Placeholder: "x"}}}
+	z := &Zone{Enforce: new(float64), live: &liveZone{name: "api", key: &key.Template{Parts: []key.Part{{Placeholder: "x"}}}}}
+	*z.Enforce = 50
 	if err := z.provisionRollout(zap.NewNop()); err != nil {
 		t.Fatal(err)
 	}
+	z.compile()
 	var dry []string
 	for _, key := range []string{"", "a", "b", "c", "203.0.113.7", "2001:db8::/64"} {
-		dry = append(dry, fmt.Sprint(z.dry(key)))
+		dry = append(dry, fmt.Sprint(z.live.dry(key)))
 	}
 	if got, want := strings.Join(dry, " "), "true false false false true false"; got != want {
 		t.Errorf("chosen otherwise than ever: got %s, want %s", got, want)

@@ -43,10 +43,10 @@ func runningHandlers() []*Handler {
 
 // runningZone is a zone with all its uses.
 type runningZone struct {
-	*Zone           // any of them: they are defined alike
-	kept  *pool.Ref // the store
-	local *pool.Ref // what stands in for it; nil if nothing does
-	uses  []*Zone   // by handler
+	*liveZone             // any of them: they are defined alike
+	kept      *pool.Ref   // the store
+	local     *pool.Ref   // what stands in for it; nil if nothing does
+	uses      []*liveZone // by handler
 }
 
 // runningZones are the zones of the newest config that runs, by name.
@@ -56,7 +56,7 @@ func runningZones() (zones []*runningZone) {
 		for _, z := range h.zones {
 			known := byName[z.name]
 			if known == nil {
-				known = &runningZone{Zone: z, kept: h.store}
+				known = &runningZone{liveZone: z, kept: h.store}
 				byName[z.name] = known
 				zones = append(zones, known)
 			}

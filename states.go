@@ -8,16 +8,16 @@ import (
 )
 
 // rules are one for each algorithm that the zone counts by.
-func (z *Zone) rules() []*store.Rule {
+func (z *liveZone) rules() []*store.Rule {
 	return z.distinct(func(r *store.Rule) string { return r.Algorithm().Name() }, false)
 }
 
 // states are one rule for each family of limits whose states the zone keeps, as far as is
 // known here: with those out of placeholders that were made last.
-func (z *Zone) states() []*store.Rule { return z.distinct((*store.Rule).ID, true) }
+func (z *liveZone) states() []*store.Rule { return z.distinct((*store.Rule).ID, true) }
 
 // scatters reports whether the zone can keep states that are not known here.
-func (z *Zone) scatters() bool {
+func (z *liveZone) scatters() bool {
 	for _, p := range z.plans {
 		if p.grants.scatter() {
 			return true
@@ -28,7 +28,7 @@ func (z *Zone) scatters() bool {
 
 // distinct are rules of the zone and its plans that differ in something: the likely ones, or
 // all that are known.
-func (z *Zone) distinct(in func(*store.Rule) string, all bool) (rules []*store.Rule) {
+func (z *liveZone) distinct(in func(*store.Rule) string, all bool) (rules []*store.Rule) {
 	known := make(map[string]bool)
 	add := func(g *grant) {
 		if g != nil && !known[in(g.rule)] {

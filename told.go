@@ -23,16 +23,16 @@ type told struct {
 
 	vars       map[string]any // the request's
 	outcome    outcome.Outcome
-	zone       *Zone  // nil if nothing was decided
-	grant      *grant // the zone's; nil if it refused without asking the store
+	zone       *liveZone // nil if nothing was decided
+	grant      *grant    // the zone's; nil if it refused without asking the store
 	decision   algorithms.Decision
 	cost       int64
-	share      float64 // what is left of the quota
-	retryAfter int64   // in whole seconds; 0 if the request may pass
-	dry        bool    // the zone is a dry run: there was no other
-	tried      bool    // there were dry runs
-	would      *Zone   // the dry run that would have refused
-	policy     string  // RateLimit-Policy
+	share      float64   // what is left of the quota
+	retryAfter int64     // in whole seconds; 0 if the request may pass
+	dry        bool      // the zone is a dry run: there was no other
+	tried      bool      // there were dry runs
+	would      *liveZone // the dry run that would have refused
+	policy     string    // RateLimit-Policy
 	answers    []*answer
 	own        [1]*answer // room for answers
 }

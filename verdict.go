@@ -23,7 +23,7 @@ import (
 // those behind are dry runs.
 type attempt struct {
 	request   *http.Request
-	zones     []*Zone
+	zones     []*liveZone
 	grants    []*grant
 	checks    []store.Check
 	decisions []algorithms.Decision
@@ -91,7 +91,7 @@ func (h *Handler) collect(a *attempt, r *http.Request, repl *caddy.Replacer) (*r
 }
 
 // add notes what is to be asked of the store for a zone.
-func (a *attempt) add(z *Zone, q *asked) {
+func (a *attempt) add(z *liveZone, q *asked) {
 	check := store.Check{Rule: q.grant.rule, Key: q.key, Cost: q.cost, Apart: q.dry, Sanctions: z.sanctions}
 	if q.grant.lends && q.cost > 0 {
 		check.Hold = store.NewHold()
@@ -262,11 +262,11 @@ func left(d *algorithms.Decision) float64 { return float64(d.Remaining) / float6
 
 // refuses is what becomes of a request that the zone's limit refuses. The refusal with
 // which a ban begins is the limit's.
-func (z *Zone) refuses(d *algorithms.Decision) outcome.Outcome {
+func (z *liveZone) refuses(d *algorithms.Decision) outcome.Outcome {
 	switch {
 	case d.Banned && !d.BanBegins:
 		return outcome.Banned
-	case z.Reserve != nil:
+	case len(z.Reserve) > 0:
 		return outcome.Shed
 	}
 	return outcome.Refused

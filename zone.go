@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -14,9 +13,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
-	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/limit"
-	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // Zone is a limit on a class of requests, for each client on its own.
@@ -126,43 +123,17 @@ type Zone struct {
 	// differ, one that denies is enough to deny, and those that are `local` decide together.
 	OnStoreError string `json:"on_store_error,omitempty"`
 
-	name       string
-	matchers   caddyhttp.MatcherSets
-	key        *key.Template
-	number     int             // among the zones of the handler
-	generation string          // key in the pool, once joined
-	tally      *stats.Counters // the generation's
-	storeID    string
-	exceeded   error // what a refusal ends the request with
-
-	onStoreError string // OnStoreError, or the handler's
-
-	grant    *grant // nil if it depends on the request
-	cost     int64
-	special  bool // the zone has policies that look at each request
-	late     bool // what a request is charged depends on its response
-	own      grants
-	plans    map[string]*plan
-	planFor  map[string]*plan // by their names as planOf has them
-	planOf   *key.Template
-	exempt   caddyhttp.MatcherSets
-	block    caddyhttp.MatcherSets
-	enforced uint64 // seed of the hash that chooses keys
-	invalid  seldom // says that a request brings no valid limit
-	unclear  seldom // and that a response does not say its cost
-	noPlan   *plan  // what holds without one; nil refuses
-	written  []byte // the zone as the config has it, in JSON
-
-	sanctions *store.Sanctions // what stands above the limit for single keys; nil: nothing
+	live     *liveZone // once it is provisioned
+	counters string    // key of its counters in the pool, once it has joined those who share them
 }
 
 func (z *Zone) provision(ctx caddy.Context, name string, kept *pool.Ref, log *zap.Logger) error {
-	z.name = name
+	z.live = &liveZone{name: name, Limit: z.Limit, Plan: z.Plan}
 	if name == "" {
 		return errors.New("a zone needs a name")
 	}
 	var err error
-	if z.written, err = json.Marshal(z); err != nil {
+	if z.live.written, err = json.Marshal(z); err != nil {
 		return err
 	}
 	if z.OnStoreError != "" {
@@ -179,29 +150,44 @@ func (z *Zone) provision(ctx caddy.Context, name string, kept *pool.Ref, log *za
 			return err
 		}
 	}
-	z.exceeded = fmt.Errorf("rate limit of zone %q exceeded", name)
+	z.compile()
 	return nil
 }
 
+// compile takes over what the zone's policies look at when a request comes.
+func (z *Zone) compile() {
+	l := z.live
+	l.exceeded = fmt.Errorf("rate limit of zone %q exceeded", l.name)
+	l.description = z.describe()
+	l.Key, l.Cost, l.CostHeader, l.CostBrokenOff = z.Key, z.Cost, z.CostHeader, z.CostBrokenOff
+	l.ChargeOnResponse, l.MissingKey, l.Overrides = z.ChargeOnResponse, z.MissingKey, z.Overrides
+	l.DryRun, l.Enforce = z.DryRun, z.Enforce
+	l.InvalidLimit, l.BlockStatus = z.InvalidLimit, z.BlockStatus
+	l.MissingKeyStatus, l.RepeatedValuesStatus = z.MissingKeyStatus, z.RepeatedValuesStatus
+	if z.Reserve != nil {
+		l.Reserve = z.Reserve.matchers
+	}
+}
+
 func (z *Zone) provisionKey(_ caddy.Context, log *zap.Logger) (err error) {
-	z.key, err = key.New(z.Key, z.IPv4Prefix, z.IPv6Prefix)
+	z.live.key, err = key.New(z.Key, z.IPv4Prefix, z.IPv6Prefix)
 	if err != nil {
 		return err
 	}
-	z.key.Joins = z.RepeatedValues == repeatedJoin
+	z.live.key.Joins = z.RepeatedValues == repeatedJoin
 	if !z.RawValues {
-		z.key.Normalize()
+		z.live.key.Normalize()
 	}
-	if (z.IPv4Prefix != 0 || z.IPv6Prefix != 0) && !z.key.Varies() {
-		log.Warn("ipv4_prefix and ipv6_prefix have no effect: the key holds no placeholder", zap.String("zone", z.name))
+	if (z.IPv4Prefix != 0 || z.IPv6Prefix != 0) && !z.live.key.Varies() {
+		log.Warn("ipv4_prefix and ipv6_prefix have no effect: the key holds no placeholder", zap.String("zone", z.live.name))
 	}
-	for _, unknown := range z.key.Unknown {
+	for _, unknown := range z.live.key.Unknown {
 		log.Warn("the key holds a placeholder that is not Caddy's own; if nothing sets it, all clients share one limit",
-			zap.String("zone", z.name), zap.String("placeholder", "{"+unknown+"}"))
+			zap.String("zone", z.live.name), zap.String("placeholder", "{"+unknown+"}"))
 	}
-	for _, empty := range z.key.Empty {
+	for _, empty := range z.live.key.Empty {
 		log.Warn("the key may have the same value for all clients: "+empty.Why,
-			zap.String("zone", z.name), zap.String("placeholder", "{"+empty.Name+"}"))
+			zap.String("zone", z.live.name), zap.String("placeholder", "{"+empty.Name+"}"))
 	}
 	return nil
 }
@@ -212,9 +198,9 @@ func (z *Zone) provisionMatchers(ctx caddy.Context, _ *zap.Logger) error {
 		raw   caddyhttp.RawMatcherSets
 		to    *caddyhttp.MatcherSets
 	}{
-		{"MatcherSetsRaw", z.MatcherSetsRaw, &z.matchers},
-		{"ExemptRaw", z.ExemptRaw, &z.exempt},
-		{"BlockRaw", z.BlockRaw, &z.block},
+		{"MatcherSetsRaw", z.MatcherSetsRaw, &z.live.matchers},
+		{"ExemptRaw", z.ExemptRaw, &z.live.exempt},
+		{"BlockRaw", z.BlockRaw, &z.live.block},
 	} {
 		if err := loadMatchers(ctx, z, m.field, m.raw, m.to); err != nil {
 			return err
@@ -237,15 +223,15 @@ func loadMatchers(ctx caddy.Context, of any, field string, raw caddyhttp.RawMatc
 
 // provisionLimits makes ready what requests are granted and what they cost.
 func (z *Zone) provisionLimits(kept *pool.Ref, log *zap.Logger) (err error) {
-	z.generation = pool.ZoneKey(kept.ID, z.name)
-	joined := pool.JoinZone(z.generation)
-	z.tally, z.storeID = &joined.Tally, kept.ID
-	m := granting{zone: z.name, limit: z.Limit, salt: joined.Salt, reserve: z.Reserve}
+	z.counters = pool.ZoneKey(kept.ID, z.live.name)
+	joined := pool.JoinZone(z.counters)
+	z.live.tally, z.live.storeID = &joined.Tally, kept.ID
+	m := granting{zone: z.live.name, limit: z.Limit, salt: joined.Salt, reserve: z.Reserve.percent()}
 	if err := z.Reserve.check(z); err != nil {
 		return err
 	}
 	if z.Plan == nil || z.MaxEvents != nil {
-		if z.own, err = newGrants(m); err != nil {
+		if z.live.own, err = newGrants(m); err != nil {
 			return err
 		}
 	}
@@ -254,7 +240,7 @@ func (z *Zone) provisionLimits(kept *pool.Ref, log *zap.Logger) (err error) {
 			return err
 		}
 	} else {
-		z.grant = z.own.fixed
+		z.live.grant = z.live.own.fixed
 	}
 	if z.Cost == nil {
 		z.Cost = &limit.Amount{Number: 1}
@@ -262,12 +248,12 @@ func (z *Zone) provisionLimits(kept *pool.Ref, log *zap.Logger) (err error) {
 	if err := z.Cost.Check("cost"); err != nil {
 		return err
 	}
-	if z.cost = z.Cost.Number; !limit.ValidCost(z.cost) {
-		return fmt.Errorf("cost must be from 0 to %d, got %d", algorithms.MaxEvents, z.cost)
+	if z.live.cost = z.Cost.Number; !limit.ValidCost(z.live.cost) {
+		return fmt.Errorf("cost must be from 0 to %d, got %d", algorithms.MaxEvents, z.live.cost)
 	}
-	if g := z.grant; g != nil && z.Cost.From == "" && z.cost > g.most() && g.numbers.Events > 0 {
+	if g := z.live.grant; g != nil && z.Cost.From == "" && z.live.cost > g.most() && g.numbers.Events > 0 {
 		log.Warn("the cost is above what the limit can ever grant; every request of this zone is refused",
-			zap.String("zone", z.name), zap.Int64("cost", z.cost), zap.Int64("limit", g.most()))
+			zap.String("zone", z.live.name), zap.Int64("cost", z.live.cost), zap.Int64("limit", g.most()))
 	}
 	return nil
 }
@@ -315,8 +301,8 @@ func (z *Zone) provisionPolicies(ctx caddy.Context, log *zap.Logger) error {
 	if err := z.provisionSanctions(); err != nil {
 		return err
 	}
-	z.late = z.ChargeOnResponse != nil || z.CostHeader != ""
-	z.special = z.grant == nil || z.Cost.From != "" || len(z.exempt) > 0 || len(z.block) > 0 ||
+	z.live.late = z.ChargeOnResponse != nil || z.CostHeader != ""
+	z.live.special = z.live.grant == nil || z.Cost.From != "" || len(z.live.exempt) > 0 || len(z.live.block) > 0 ||
 		z.MissingKey != "" && z.MissingKey != missingShare || z.Reserve != nil || z.DryRun || z.Enforce != nil
 	return nil
 }
@@ -353,15 +339,10 @@ func (z *Zone) describe() string {
 	return text
 }
 
-// lends tells whether requests hold what they take of it while they live.
-func (z *Zone) lends() bool {
-	return slices.ContainsFunc(z.rules(), func(r *store.Rule) bool { return limit.Lends(r.Algorithm().Name()) })
-}
-
 // release gives back what provision took.
 func (z *Zone) release() {
-	if z.generation != "" {
-		pool.LeaveZone(z.generation)
-		z.generation = ""
+	if z.counters != "" {
+		pool.LeaveZone(z.counters)
+		z.counters = ""
 	}
 }
