@@ -131,8 +131,10 @@ func (h *hold) collect(header http.Header) {
 		cost, err := lateCost(values)
 		if err != nil {
 			c.unpaid = false
-			c.zone.unclear.warn(logging.Logger(), "the response does not say what the request has cost; what was booked stands",
-				zap.String("zone", c.zone.name), zap.String("cost_header", c.zone.CostHeader), zap.Error(err))
+			if c.zone.unclear.Allow() {
+				logging.Logger().Warn("the response does not say what the request has cost; what was booked stands",
+					zap.String("zone", c.zone.name), zap.String("cost_header", c.zone.CostHeader), zap.Error(err))
+			}
 			continue
 		}
 		h.pay(c, cost)

@@ -29,7 +29,8 @@ var layers = []struct {
 	{"algorithms", layer{own: "lua"}},
 	{"store", layer{own: "algorithms"}},
 	{"memorystore", layer{own: "algorithms store"}},
-	{"redisstore", layer{own: "algorithms lua store"}},
+	{"internal/throttle", layer{}},
+	{"redisstore", layer{own: "algorithms internal/throttle lua store"}},
 	{"internal/topk", layer{}},
 	{"internal/outcome", layer{}},
 	{"internal/adminapi", layer{own: "algorithms"}},
@@ -47,7 +48,7 @@ var layers = []struct {
 	{"limit", layer{caddy: true, own: "algorithms internal/duration internal/option internal/placeholder"}},
 	{"backend", layer{caddy: true, own: "internal/duration internal/logging internal/option memorystore redisstore store"}},
 	{".", layer{caddy: true, own: "algorithms backend internal/adminapi internal/cli internal/clientip internal/duration internal/feed " +
-		"internal/key internal/logging internal/option internal/outcome internal/placeholder internal/pool internal/stats internal/topk " +
+		"internal/key internal/logging internal/option internal/outcome internal/placeholder internal/pool internal/stats internal/throttle internal/topk " +
 		"internal/turns limit memorystore store"}},
 	{"cmd/caddy", layer{caddy: true, own: "."}},
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
+	"github.com/seed-161337e5/caddyratelimit/internal/throttle"
 	"github.com/seed-161337e5/caddyratelimit/limit"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -61,8 +62,8 @@ type liveZone struct {
 	InvalidLimit         int
 	BlockStatus          int
 
-	invalid seldom // says that a request brings no valid limit
-	unclear seldom // and that a response does not say its cost
+	invalid throttle.Throttle // says that a request brings no valid limit
+	unclear throttle.Throttle // and that a response does not say its cost
 }
 
 // lends tells whether requests hold what they take of it while they live.

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
+	"github.com/seed-161337e5/caddyratelimit/internal/throttle"
 )
 
 // What log can be.
@@ -125,7 +126,7 @@ func (h *Handler) logsKey() bool { return h.LogKey != nil && *h.LogKey }
 // quietFor is how long refusals of one key are not worth another line.
 func (f *refusal) quietFor() time.Duration {
 	if f.grant == nil {
-		return often
+		return throttle.Interval
 	}
 	return min(max(f.grant.numbers.Window.Length(), time.Second), time.Hour)
 }

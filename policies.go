@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"sync/atomic"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
@@ -64,7 +62,9 @@ func (z *liveZone) judge(q *asked, r *http.Request, repl *caddy.Replacer, log *z
 		} else if repeated := (*key.RepeatedError)(nil); errors.As(err, &repeated) {
 			return q.refuse(z.RepeatedValuesStatus, err)
 		}
-		z.invalid.warn(log, "the request brings no valid limit", zap.String("zone", z.name), zap.Error(err))
+		if z.invalid.Allow() {
+			log.Warn("the request brings no valid limit", zap.String("zone", z.name), zap.Error(err))
+		}
 		return q.refuse(z.InvalidLimit, errInvalid)
 	}
 	if q.grant != nil && q.grant.others != nil {
@@ -105,19 +105,6 @@ func (z *liveZone) work(q *asked, repl *caddy.Replacer, r *http.Request) (err er
 		return fmt.Errorf("cost must be from 0 to %d, got %d", algorithms.MaxEvents, q.cost)
 	}
 	return nil
-}
-
-// seldom is for log lines that clients can cause at will.
-type seldom struct{ next atomic.Int64 } // nanoseconds since the process began
-
-// often is how often such a line is written at most.
-const often = time.Minute
-
-func (s *seldom) warn(log *zap.Logger, text string, fields ...zap.Field) {
-	now, next := int64(time.Since(processStart)), s.next.Load()
-	if now >= next && s.next.CompareAndSwap(next, now+int64(often)) {
-		log.Warn(text, fields...)
-	}
 }
 
 var errBlocked = errors.New("the request is blocked")

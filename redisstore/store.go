@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/throttle"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -36,7 +37,7 @@ type Store struct {
 
 	presence *presence
 
-	damaged, losing, uncounted, distant rarely // what was last warned of
+	damaged, losing, uncounted, distant throttle.Throttle // what was last warned of
 }
 
 // New makes a store. It checks the options and does not connect: Redis may come later.

@@ -1,23 +1,10 @@
 package redisstore
 
-import (
-	"sync/atomic"
-	"time"
-
-	"go.uber.org/zap"
-)
-
-// rarely lets something be said at most once a minute.
-type rarely struct{ last atomic.Int64 } // nanoseconds of Unix time
-
-func (r *rarely) now() bool {
-	now, last := time.Now().UnixNano(), r.last.Load()
-	return now-last >= int64(time.Minute) && r.last.CompareAndSwap(last, now)
-}
+import "go.uber.org/zap"
 
 // warnDamaged says that a stored state was damaged.
 func (s *Store) warnDamaged(zone string) {
-	if s.damaged.now() {
+	if s.damaged.Allow() {
 		s.logger().Warn("a state in Redis is not one of this version and counts as none; it is replaced with the next charge",
 			zap.String("zone", zone), zap.String("key_prefix", s.prefix))
 	}
@@ -25,7 +12,7 @@ func (s *Store) warnDamaged(zone string) {
 
 // warnUncounted says that Redis does not count this process among those that live.
 func (s *Store) warnUncounted(cause error) {
-	if s.uncounted.now() {
+	if s.uncounted.Allow() {
 		s.logger().Warn("redis does not count this process, so on_store_error local may divide limits by a wrong number of instances",
 			zap.String("key_prefix", s.prefix), zap.Error(cause))
 	}
@@ -33,7 +20,7 @@ func (s *Store) warnUncounted(cause error) {
 
 // warnFar says that a Redis is too far away for the timeout.
 func (s *Store) warnFar(l *lane) {
-	if trip := l.trip.is(); 3*trip > s.timeout && s.distant.now() {
+	if trip := l.trip.is(); 3*trip > s.timeout && s.distant.Allow() {
 		s.logger().Warn("redis is far away for the timeout: under load, requests that wait for each other may not be decided in time; use a nearer redis, or raise timeout to three times the round trip",
 			zap.String("address", l.address), zap.Duration("round_trip", trip), zap.Duration("timeout", s.timeout))
 	}
@@ -43,7 +30,7 @@ func (s *Store) warnFar(l *lane) {
 // and returns how many have been told now. The last word does not wait for its minute.
 func (s *Store) warnLost(told uint64, last bool) uint64 {
 	lost, cause := s.returns.losses()
-	if lost == told || !last && !s.losing.now() {
+	if lost == told || !last && !s.losing.Allow() {
 		return told
 	}
 	s.logger().Warn("refunds and late costs were given up that Redis has not confirmed; nothing is carried out twice",
