@@ -116,10 +116,10 @@ func findZone(name string) (*runningZone, error) {
 	zones := runningZones()
 	names := make([]string, len(zones))
 	for i, z := range zones {
-		if z.name == name {
+		if z.Name == name {
 			return z, nil
 		}
-		names[i] = fmt.Sprintf("%q", z.name)
+		names[i] = fmt.Sprintf("%q", z.Name)
 	}
 	if len(zones) == 0 {
 		return nil, adminError(http.StatusNotFound, "no zone %q: the config that runs has no zones", name)

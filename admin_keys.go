@@ -23,7 +23,7 @@ func resetKey(c *adminCall) error {
 	}
 	z := c.zone
 	reset := func(ctx context.Context, s store.Store) error {
-		for _, rule := range z.states() {
+		for _, rule := range z.States() {
 			if err := s.Reset(ctx, rule, key); err != nil {
 				return err
 			}
@@ -35,12 +35,12 @@ func resetKey(c *adminCall) error {
 			return err
 		}
 	}
-	if err := using(z.kept, c, reset); err != nil || !z.scatters() {
+	if err := using(z.kept, c, reset); err != nil || !z.Scatters() {
 		return c.done(err)
 	}
 	return c.answer(adminapi.Reset{Warning: fmt.Sprintf("the limits of zone %q come out of placeholders, and those that count apart have counters of their own: "+
 		"this one has reset the limits that requests have lately brought to this Caddy, since its config was loaded; "+
-		"if the key is still refused, reset it again after its next request to this Caddy", z.name)})
+		"if the key is still refused, reset it again after its next request to this Caddy", z.Name)})
 }
 
 // done answers that something was done with a key, or that the store did not answer.
@@ -72,9 +72,9 @@ func (z *runningZone) unanswered(err error) error {
 	means := map[string]string{
 		allowOnError: "the zone lets all requests pass", denyOnError: "the zone answers 503 to all requests",
 		localOnError: "each Caddy counts for itself",
-	}[z.onStoreError]
+	}[z.OnStoreError]
 	return adminError(http.StatusServiceUnavailable, "%s does not answer: %w; meanwhile %s (on_store_error %s)",
-		pool.Describe(z.kept.Backend), err, means, z.onStoreError)
+		pool.Describe(z.kept.Backend), err, means, z.OnStoreError)
 }
 
 // keyParameters are those that say which key is meant.
@@ -124,7 +124,7 @@ func (k *askedKey) none() bool { return k.text == nil && k.exact == nil && k.par
 
 // of is the key in a zone.
 func (k *askedKey) of(z *runningZone) (string, error) {
-	template := z.liveZone.key
+	template := z.Zone.Template
 	switch {
 	case k.text != nil:
 		return template.Given(*k.text), nil
@@ -132,11 +132,11 @@ func (k *askedKey) of(z *runningZone) (string, error) {
 		return *k.exact, nil
 	case k.none() && template.Varies():
 		return "", adminError(badRequest, "say which key of zone %q, whose key is %q: ?key=..., percent-encoded, or ?key_base64=..., or ?part=... for each placeholder",
-			z.name, z.Key)
+			z.Name, z.Key)
 	}
 	key, err := template.Fill(k.parts)
 	if err != nil {
-		return "", adminError(badRequest, "zone %q, key %q: %w", z.name, z.Key, err)
+		return "", adminError(badRequest, "zone %q, key %q: %w", z.Name, z.Key, err)
 	}
 	return key, nil
 }
@@ -144,7 +144,7 @@ func (k *askedKey) of(z *runningZone) (string, error) {
 // anywhere is the key in a zone that was not named: it must be clear what it stands for.
 // A zone without a key is everybody's, and so is its limit.
 func (k *askedKey) anywhere(z *runningZone) (string, error) {
-	if template := z.liveZone.key; !template.Varies() {
+	if template := z.Zone.Template; !template.Varies() {
 		return template.Fill(nil)
 	} else if n := template.Placeholders(); n != max(1, len(k.parts)) {
 		return "", fmt.Errorf("the key is made of %d placeholders, %s: ask this zone alone, with the value of each", n, z.Key)

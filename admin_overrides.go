@@ -72,7 +72,7 @@ func banKey(c *adminCall) error {
 		return err
 	}
 	setting := store.Setting{Kind: store.KindBanned}
-	return c.set(key, c.zone.rules()[0], setting, asked.on(&setting))
+	return c.set(key, c.zone.Rules()[0], setting, asked.on(&setting))
 }
 
 // on adds itself to a setting.
@@ -112,7 +112,7 @@ func clearOverride(c *adminCall) error {
 	if err := c.zone.takesOverrides(); err != nil {
 		return err
 	}
-	return c.settings(func(ctx context.Context, s store.Settings) error { return s.Clear(ctx, c.zone.rules()[0], key) })
+	return c.settings(func(ctx context.Context, s store.Settings) error { return s.Clear(ctx, c.zone.Rules()[0], key) })
 }
 
 // pardonKey ends a ban, whoever has begun it.
@@ -121,11 +121,11 @@ func pardonKey(c *adminCall) error {
 	if err != nil {
 		return err
 	}
-	if c.zone.sanctions == nil {
-		return adminError(http.StatusConflict, "zone %q bans nobody: put overrides or ban into it", c.zone.name)
+	if c.zone.Sanctions == nil {
+		return adminError(http.StatusConflict, "zone %q bans nobody: put overrides or ban into it", c.zone.Name)
 	}
 	return c.settings(func(ctx context.Context, s store.Settings) error {
-		for _, rule := range c.zone.rules() { // each may be what this Caddy remembers a ban by
+		for _, rule := range c.zone.Rules() { // each may be what this Caddy remembers a ban by
 			if err := s.Pardon(ctx, rule, key); err != nil {
 				return err
 			}
@@ -154,9 +154,9 @@ func (c *adminCall) settings(do func(context.Context, store.Settings) error) err
 func (z *runningZone) takesOverrides() error {
 	switch {
 	case !z.Overrides:
-		return adminError(http.StatusConflict, "zone %q takes no overrides: put the option overrides into it", z.name)
-	case len(z.rules()) == 0:
-		return adminError(http.StatusConflict, "zone %q has no limit that could be overridden: all of its plans are unlimited", z.name)
+		return adminError(http.StatusConflict, "zone %q takes no overrides: put the option overrides into it", z.Name)
+	case len(z.Rules()) == 0:
+		return adminError(http.StatusConflict, "zone %q has no limit that could be overridden: all of its plans are unlimited", z.Name)
 	}
 	return nil
 }

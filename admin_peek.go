@@ -9,6 +9,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
 // showKey charges nothing, and makes no key.
@@ -49,7 +50,7 @@ func findKey(c *adminCall) error {
 				answers[i], err = z.look(c, key)
 			}
 			if err != nil {
-				answers[i] = adminapi.KeyError{Zone: z.name, Error: err.Error()}
+				answers[i] = adminapi.KeyError{Zone: z.Name, Error: err.Error()}
 			}
 		})
 	}
@@ -68,34 +69,34 @@ func (z *runningZone) look(c *adminCall, key string) (*adminapi.Key, error) {
 	if err != nil {
 		return nil, err
 	}
-	granted := of.likely
-	cost, err := c.cost(z.cost)
+	granted := of.Likely
+	cost, err := c.cost(z.FixedCost)
 	if err != nil {
 		return nil, err
 	}
-	p := peek{rule: granted.rule, key: key, cost: cost, sanctions: z.sanctions}
+	p := peek{rule: granted.Rule, key: key, cost: cost, sanctions: z.Sanctions}
 	if err := using(z.kept, c, p.ask); err != nil {
 		return nil, z.unanswered(err)
 	}
 	answer := &adminapi.Key{
-		Zone: z.name, KeyText: adminapi.NewKeyText(key, len(key)), Plan: granted.plan, Limit: z.description,
+		Zone: z.Name, KeyText: adminapi.NewKeyText(key, len(key)), Plan: granted.Plan, Limit: z.Description,
 		Cost: cost, CostFrom: z.Cost.From, QuotaStatus: *adminapi.NewQuotaStatus(p.decision),
 		Ban: p.ban(), Override: p.override(), Overrides: z.Overrides, Lately: z.lately(key),
 	}
-	if of.varying != nil {
-		answer.Assumed = describeOwn(granted.rule, granted.rule.Limit(), true)
+	if of.Varying != nil {
+		answer.Assumed = describeOwn(granted.Rule, granted.Rule.Limit(), true)
 	}
-	if granted.others != nil {
-		others := peek{rule: granted.others.rule, key: key, cost: cost, sanctions: z.sanctions}
+	if granted.Others != nil {
+		others := peek{rule: granted.Others.Rule, key: key, cost: cost, sanctions: z.Sanctions}
 		if err := using(z.kept, c, others.ask); err != nil {
 			return nil, z.unanswered(err)
 		}
 		answer.Others = adminapi.NewQuotaStatus(others.decision)
 	}
-	if len(z.block) > 0 {
+	if len(z.Block) > 0 {
 		answer.BlockStatus = z.BlockStatus
 	}
-	o := p.outcome(z.liveZone)
+	o := p.outcome(z.Zone)
 	if o == outcome.Rejected {
 		answer.Status = z.MissingKeyStatus
 	}
@@ -105,7 +106,7 @@ func (z *runningZone) look(c *adminCall, key string) (*adminapi.Key, error) {
 
 // lately is how often a key came; nil if that is not known.
 func (z *runningZone) lately(key string) *adminapi.Lately {
-	counts, since := z.tally.Keys.Of(key)
+	counts, since := z.Stats.Keys.Of(key)
 	if counts[topk.Requests].AtLeast == 0 {
 		return nil
 	}
@@ -114,18 +115,18 @@ func (z *runningZone) lately(key string) *adminapi.Lately {
 
 // grantsOf are the limits of a plan, or of requests that name none. The likely one is the one
 // that is written, or else one that goes with it; there is one.
-func (z *runningZone) grantsOf(name string) (*grants, error) {
-	of := &z.own
-	if chosen, ok := z.plans[name]; ok {
-		of = &chosen.grants
+func (z *runningZone) grantsOf(name string) (*zone.Policies, error) {
+	of := &z.Own
+	if chosen, ok := z.Plans[name]; ok {
+		of = &chosen.Policies
 	} else if name != "" {
-		return nil, adminError(badRequest, "zone %q has no plan %q; there are %q", z.name, name, slices.Sorted(maps.Keys(z.plans)))
-	} else if z.noPlan != nil {
-		of = &z.noPlan.grants
+		return nil, adminError(badRequest, "zone %q has no plan %q; there are %q", z.Name, name, slices.Sorted(maps.Keys(z.Plans)))
+	} else if z.DefaultPlan != nil {
+		of = &z.DefaultPlan.Policies
 	}
-	if of.likely == nil {
+	if of.Likely == nil {
 		return nil, adminError(badRequest, "zone %q limits no requests of this plan; say which plan is meant: plan=..., one of %q",
-			z.name, slices.Sorted(maps.Keys(z.plans)))
+			z.Name, slices.Sorted(maps.Keys(z.Plans)))
 	}
 	return of, nil
 }

@@ -65,7 +65,7 @@ func (s *runningStore) answer(c *adminCall) adminapi.Store {
 		Name: storeName(s.kept), Backend: s.kept.Backend.(caddy.Module).CaddyModule().ID.Name(), Zones: []string{},
 	}
 	for _, z := range s.zones {
-		answer.Zones = append(answer.Zones, z.name)
+		answer.Zones = append(answer.Zones, z.Name)
 	}
 	if detailed, ok := s.kept.Backend.(store.Detailer); ok {
 		answer.Details = detailed.Details()
@@ -99,13 +99,13 @@ func (s *runningStore) answer(c *adminCall) adminapi.Store {
 
 // probe asks the store for something that changes nothing.
 func (s *runningStore) probe(c *adminCall, answer *adminapi.Store) {
-	i := slices.IndexFunc(s.zones, func(z *runningZone) bool { return len(z.rules()) > 0 })
+	i := slices.IndexFunc(s.zones, func(z *runningZone) bool { return len(z.Rules()) > 0 })
 	if i < 0 {
 		return
 	}
 	start := time.Now()
 	err := using(s.kept, c, func(ctx context.Context, kept store.Store) error {
-		return kept.Take(ctx, []store.Check{{Rule: s.zones[i].rules()[0]}}, make([]algorithms.Decision, 1))
+		return kept.Take(ctx, []store.Check{{Rule: s.zones[i].Rules()[0]}}, make([]algorithms.Decision, 1))
 	})
 	answer.Took = time.Since(start).Seconds()
 	answers := err == nil

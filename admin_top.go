@@ -35,8 +35,8 @@ func showTop(c *adminCall) error {
 var kindNames = [...]string{topk.Requests: "requests", topk.Refused: "refused"}
 
 func (z *runningZone) top(n int, by topk.Kind) adminapi.Top {
-	entries, since := z.tally.Keys.Top(n, by)
-	answer := adminapi.Top{Zone: z.name, By: kindNames[by], Keys: make([]adminapi.KeyCount, len(entries))}
+	entries, since := z.Stats.Keys.Top(n, by)
+	answer := adminapi.Top{Zone: z.Name, By: kindNames[by], Keys: make([]adminapi.KeyCount, len(entries))}
 	if !since.IsZero() {
 		answer.Since = &since
 	}

@@ -33,8 +33,8 @@ func keyCounts(zones []*runningZone) map[string]int64 {
 	for counter, zones := range asked {
 		var rules []*store.Rule
 		for _, z := range zones {
-			rules = append(rules, z.rules()...)
-			counts[z.name] = 0
+			rules = append(rules, z.Rules()...)
+			counts[z.Name] = 0
 		}
 		for i, n := range counter.CountKeys(rules) {
 			counts[rules[i].Zone()] += n
@@ -45,21 +45,21 @@ func keyCounts(zones []*runningZone) map[string]int64 {
 
 func (z *runningZone) answer(keys map[string]int64) adminapi.Zone {
 	answer := adminapi.Zone{
-		Name: z.name, Limit: z.description, Key: z.Key, Store: storeName(z.kept), OnStoreError: z.onStoreError,
+		Name: z.Name, Limit: z.Description, Key: z.Key, Store: storeName(z.kept), OnStoreError: z.OnStoreError,
 		Totals: make(map[string]uint64),
 	}
-	for o, n := range z.tally.Totals() {
+	for o, n := range z.Stats.Totals() {
 		answer.Totals[outcome.Names[o]] = n
 	}
-	if n, ok := keys[z.name]; ok {
+	if n, ok := keys[z.Name]; ok {
 		answer.Keys = &n
 	}
-	if observed, ok := z.kept.Store.Store.(store.Observed); ok && z.lends() {
-		n := observed.Stats().Held[z.name]
+	if observed, ok := z.kept.Store.Store.(store.Observed); ok && z.Lends() {
+		n := observed.Stats().Held[z.Name]
 		answer.InUse = &n
 	}
 	for _, use := range z.uses {
-		answer.Uses = append(answer.Uses, use.written)
+		answer.Uses = append(answer.Uses, use.JSON)
 	}
 	return answer
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/backend"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -78,16 +79,16 @@ func (a *App) has(h *Handler) {
 }
 
 // define notes what a zone is, and fails if its name is taken for something else.
-func (a *App) define(z *liveZone, kept *pool.Ref) error {
+func (a *App) define(z *zone.Zone, kept *pool.Ref) error {
 	d := definition{
-		limit: z.description, storeID: kept.ID, store: pool.Describe(kept.Backend),
-		key: z.Key, ipv4Prefix: z.key.Prefixes.Ipv4, ipv6Prefix: z.key.Prefixes.Ipv6,
+		limit: z.Description, storeID: kept.ID, store: pool.Describe(kept.Backend),
+		key: z.Key, ipv4Prefix: z.Template.Prefixes.Ipv4, ipv6Prefix: z.Template.Prefixes.Ipv6,
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	before, taken := a.zones[z.name]
+	before, taken := a.zones[z.Name]
 	if !taken {
-		a.zones[z.name] = d
+		a.zones[z.Name] = d
 		return nil
 	}
 	if how := before.unlike(d); how != "" {

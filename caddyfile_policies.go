@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/option"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/limit"
 )
 
@@ -97,7 +98,7 @@ func parseDefault(d *caddyfile.Dispenser, p *limit.Plans) error {
 	if !d.NextArg() {
 		return d.ArgErr()
 	}
-	if p.Default = d.Val(); p.Default != missingReject {
+	if p.Default = d.Val(); p.Default != zone.MissingReject {
 		return noMore(d)
 	}
 	p.Default = ""
@@ -109,7 +110,7 @@ func parseRejecting(d *caddyfile.Dispenser, name string, to *string, status *int
 	if !d.NextArg() {
 		return "", d.ArgErr()
 	}
-	if *to = d.Val(); *to != missingReject {
+	if *to = d.Val(); *to != zone.MissingReject {
 		return *to, noMore(d)
 	}
 	return *to, parseStatus(d, name, 0, status)

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/backend"
 	_ "github.com/seed-161337e5/caddyratelimit/internal/cli" // registers "caddy rate-limit"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -109,7 +110,7 @@ type Handler struct {
 	Storage json.RawMessage `json:"storage,omitempty"`
 
 	logger   *zap.Logger
-	zones    []*liveZone
+	zones    []*zone.Zone
 	store    *pool.Ref
 	local    *pool.Ref // stands in for the store; nil if no zone may need it
 	answer   *answer
@@ -171,17 +172,17 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		if err := z.provision(ctx, name, h.store, h.logger); err != nil {
 			return fmt.Errorf("zone %q: %w", name, err)
 		}
-		z.live.onStoreError = cmp.Or(z.OnStoreError, h.OnStoreError)
+		z.live.OnStoreError = cmp.Or(z.OnStoreError, h.OnStoreError)
 		if err := app.define(z.live, h.store); err != nil {
 			return fmt.Errorf("zone %q: %w", name, err)
 		}
-		z.live.number = len(h.zones)
+		z.live.Index = len(h.zones)
 		h.zones = append(h.zones, z.live)
 	}
 	if err := h.checkQueues(backend); err != nil {
 		return err
 	}
-	if h.store.Store.Remote || slices.ContainsFunc(h.zones, func(z *liveZone) bool { return z.onStoreError == localOnError }) {
+	if h.store.Store.Remote || slices.ContainsFunc(h.zones, func(z *zone.Zone) bool { return z.OnStoreError == localOnError }) {
 		if h.local, err = pool.Acquire(&pool.Local{StandsFor: h.store.ID}); err != nil {
 			return err
 		}

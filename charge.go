@@ -14,13 +14,14 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/logging"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/limit"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // lateCharge is a charge that the response may change.
 type lateCharge struct {
-	zone   *liveZone
+	zone   *zone.Zone
 	charge store.Correction // Delta is to be filled in
 	open   bool             // the response has not said yet whether it counts
 	unpaid bool             // nor what it has cost
@@ -52,7 +53,7 @@ func (z *Zone) checkCharge() error {
 	if strings.IndexFunc(z.CostHeader, placeholder.NotInFieldName) >= 0 {
 		return fmt.Errorf("cost_header must be the name of a header field, got %q", z.CostHeader)
 	}
-	if z.live.cost == 0 && (z.Cost.From == "" || z.Cost.Fallback) {
+	if z.live.FixedCost == 0 && (z.Cost.From == "" || z.Cost.Fallback) {
 		return errors.New("cost_header needs a cost of at least 1: with 0 a request is never refused, whatever those before have cost")
 	}
 	z.CostHeader = textproto.CanonicalMIMEHeaderKey(z.CostHeader)
@@ -61,7 +62,7 @@ func (z *Zone) checkCharge() error {
 
 // returnable rules out algorithms of which a request takes nothing that lasts.
 func (z *Zone) returnable(option string) error {
-	for _, l := range z.live.limits() {
+	for _, l := range z.live.Limits() {
 		if limit.Lends(l.Algorithm) {
 			return fmt.Errorf("%s has no meaning for %s: a slot comes back anyway", option, l.Algorithm)
 		}
@@ -75,7 +76,7 @@ func (a *attempt) lateCharges() (late []lateCharge) {
 		return nil
 	}
 	for i, z := range a.zones {
-		if z.late && a.decisions[i].Allowed && (a.checks[i].Cost > 0 || z.CostHeader != "") {
+		if z.ChargesLate && a.decisions[i].Allowed && (a.checks[i].Cost > 0 || z.CostHeader != "") {
 			late = append(late, lateCharge{
 				zone: z, charge: a.correction(i),
 				open: z.ChargeOnResponse != nil, unpaid: z.CostHeader != "",
@@ -131,9 +132,9 @@ func (h *hold) collect(header http.Header) {
 		cost, err := lateCost(values)
 		if err != nil {
 			c.unpaid = false
-			if c.zone.unclear.Allow() {
+			if c.zone.Unclear.Allow() {
 				logging.Logger().Warn("the response does not say what the request has cost; what was booked stands",
-					zap.String("zone", c.zone.name), zap.String("cost_header", c.zone.CostHeader), zap.Error(err))
+					zap.String("zone", c.zone.Name), zap.String("cost_header", c.zone.CostHeader), zap.Error(err))
 			}
 			continue
 		}

@@ -12,8 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/limit"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
 // client is the other end of a request that waits. The request's context ends when it
@@ -30,9 +29,9 @@ type connection struct{}
 
 // exposeConnections has the server put its connections into the contexts of requests,
 // where some of them may have to wait.
-func (a *App) exposeConnections(ctx caddy.Context, zones []*liveZone) {
+func (a *App) exposeConnections(ctx caddy.Context, zones []*zone.Zone) {
 	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
-	if !ok || !seesHangUp || !slices.ContainsFunc(zones, (*liveZone).waits) {
+	if !ok || !seesHangUp || !slices.ContainsFunc(zones, (*zone.Zone).Waits) {
 		return
 	}
 	a.mu.Lock()
@@ -44,11 +43,6 @@ func (a *App) exposeConnections(ctx caddy.Context, zones []*liveZone) {
 	server.RegisterConnContext(func(ctx context.Context, c net.Conn) context.Context {
 		return context.WithValue(ctx, connection{}, c)
 	})
-}
-
-// waits reports whether requests may be held.
-func (z *liveZone) waits() bool {
-	return slices.ContainsFunc(z.limits(), func(l *limit.Limit) bool { return l.MaxWait > 0 || l.Mode == algorithms.ModeQueue })
 }
 
 // watchClient begins to watch for the client's departure.

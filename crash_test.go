@@ -372,7 +372,7 @@ func (c *crowd) left(t rapid.TB, zone, key string) int64 {
 	t.Helper()
 	h := c.handlers[0]
 	var d [1]algorithms.Decision
-	check := store.Check{Rule: h.RateLimits[zone].live.grant.rule, Key: key}
+	check := store.Check{Rule: h.RateLimits[zone].live.Policy.Rule, Key: key}
 	if err := h.store.Store.Take(context.Background(), []store.Check{check}, d[:]); err != nil {
 		t.Fatal(err)
 	}

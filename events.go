@@ -68,9 +68,9 @@ func (e *events) emit(name string, data map[string]any) {
 
 // refused is what an event tells of a refusal.
 func (h *Handler) refused(r *http.Request, f *refusal) map[string]any {
-	data := map[string]any{"zone": f.zone.name, "remote_ip": clientip.Remote(r), "client_ip": clientip.Client(r)}
+	data := map[string]any{"zone": f.zone.Name, "remote_ip": clientip.Remote(r), "client_ip": clientip.Client(r)}
 	if f.tellsWait() {
-		data["wait"] = f.grant.wait(&f.decision)
+		data["wait"] = f.grant.Wait(&f.decision)
 	}
 	if f.grant != nil {
 		data["limit"] = f.decision.Quota
@@ -95,7 +95,7 @@ func (h *Handler) tellBans(r *http.Request, a *attempt) {
 			continue
 		}
 		data := h.refused(r, &f)
-		data["until"] = time.UnixMicro(f.decision.At).Add(f.grant.wait(&f.decision)).UTC()
+		data["until"] = time.UnixMicro(f.decision.At).Add(f.grant.Wait(&f.decision)).UTC()
 		h.events.emit(eventBanned, data)
 	}
 }

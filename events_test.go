@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -113,7 +114,7 @@ func TestBannedEvent(t *testing.T) {
 		}
 	}
 	z := h.zones[0]
-	if err := h.store.Store.Store.(store.Settings).Pardon(t.Context(), z.grant.rule, "a"); err != nil {
+	if err := h.store.Store.Store.(store.Settings).Pardon(t.Context(), z.Policy.Rule, "a"); err != nil {
 		t.Fatal(err)
 	}
 	statuses(t, h, 10, "X-Key", "a")
@@ -129,7 +130,7 @@ func TestFloodOfBans(t *testing.T) {
 	h := provision(t, ctx, `{"rate_limits": {"flood of bans": {`+banning+`}}}`)
 	core, logs := observer.New(zapcore.InfoLevel)
 	h.logger = zap.New(core)
-	r, a := request(nil, "203.0.113.7:1"), &attempt{firm: 1, zones: h.zones, grants: []*grant{h.zones[0].grant}}
+	r, a := request(nil, "203.0.113.7:1"), &attempt{firm: 1, zones: h.zones, grants: []*zone.QuotaPolicy{h.zones[0].Policy}}
 	a.decisions = []algorithms.Decision{{Banned: true, BanBegins: true, RetryAfter: time.Hour}}
 	for i := range 2 * journalShards * journalKeys {
 		a.checks = []store.Check{{Key: strconv.Itoa(i)}}
@@ -148,7 +149,7 @@ func TestFloodOfBans(t *testing.T) {
 func TestNobodyListens(t *testing.T) {
 	h := provision(t, config(t), `{"log": "off", "rate_limits": {"nobody listens": {`+banning+`}}}`)
 	r, f := request(nil, "203.0.113.7:1"), oneRefusal(h, "a")
-	a := &attempt{firm: 1, zones: h.zones, grants: []*grant{f.grant}, checks: []store.Check{{Key: "a"}}}
+	a := &attempt{firm: 1, zones: h.zones, grants: []*zone.QuotaPolicy{f.grant}, checks: []store.Check{{Key: "a"}}}
 	a.decisions = []algorithms.Decision{{Banned: true, BanBegins: true, RetryAfter: time.Hour}}
 	if n := testing.AllocsPerRun(100, func() { h.note(r, f); h.tellBans(r, a) }); n > 0 {
 		t.Errorf("%v allocations for what nobody hears", n)

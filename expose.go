@@ -32,7 +32,7 @@ func (t *told) placeholder(name string) (any, bool) {
 		if t.zone == nil {
 			return "", true
 		}
-		return t.zone.name, true
+		return t.zone.Name, true
 	}
 	if t.grant == nil {
 		return "", slices.Contains(ofDecision, name)
@@ -49,7 +49,7 @@ func (t *told) placeholder(name string) (any, bool) {
 	case "cost":
 		return t.cost, true
 	case "plan":
-		return t.grant.plan, true
+		return t.grant.Plan, true
 	}
 	return nil, false
 }
@@ -62,9 +62,9 @@ var ofDecision = []string{"limit", "remaining", "reset", "retry_after", "cost", 
 func (t *told) exceeded() (any, bool) {
 	switch {
 	case t.zone != nil && !t.outcome.Passes():
-		return t.zone.name, true
+		return t.zone.Name, true
 	case t.would != nil:
-		return t.would.name, true
+		return t.would.Name, true
 	case t.tried:
 		return "", true
 	}
@@ -86,19 +86,19 @@ func (t *told) toAccessLog(r *http.Request) {
 func (t *told) MarshalLogObject(to zapcore.ObjectEncoder) error {
 	to.AddString("outcome", outcome.Names[t.outcome])
 	if t.would != nil {
-		to.AddString("dry_run", t.would.name)
+		to.AddString("dry_run", t.would.Name)
 	}
 	if t.zone == nil {
 		return nil
 	}
-	to.AddString("zone", t.zone.name)
+	to.AddString("zone", t.zone.Name)
 	if t.grant == nil {
 		return nil
 	}
 	to.AddInt64("limit", t.decision.Quota)
 	to.AddInt64("remaining", t.decision.Remaining)
 	to.AddInt64("cost", t.cost)
-	if plan := t.grant.plan; plan != "" {
+	if plan := t.grant.Plan; plan != "" {
 		to.AddString("plan", plan)
 	}
 	if t.retryAfter > 0 {
@@ -119,10 +119,10 @@ func (t *told) toTrace(r *http.Request) {
 	}
 	span.SetAttributes(attribute.String("rate_limit.outcome", outcome.Names[t.outcome]))
 	if t.zone != nil {
-		span.SetAttributes(attribute.String("rate_limit.zone", t.zone.name))
+		span.SetAttributes(attribute.String("rate_limit.zone", t.zone.Name))
 	}
 	if t.would != nil {
-		span.SetAttributes(attribute.String("rate_limit.dry_run", t.would.name))
+		span.SetAttributes(attribute.String("rate_limit.dry_run", t.would.Name))
 	}
 	if t.grant != nil {
 		span.SetAttributes(

@@ -62,7 +62,7 @@ func (h *Handler) ask(l *pool.Ref, a *attempt, r *http.Request, p *patience) (*h
 func (h *Handler) fallBack(a *attempt, r *http.Request, p *patience, start time.Duration, cause error) (*hold, error) {
 	full := errors.Is(cause, store.ErrFull) && h.local != nil
 	for _, z := range a.zones[:a.firm] {
-		if z.onStoreError == denyOnError && !full {
+		if z.OnStoreError == denyOnError && !full {
 			return nil, errNoStore
 		}
 	}

@@ -182,7 +182,7 @@ func TestFullStore(t *testing.T) {
 					t.Errorf("request %d: %d with %v, want %d", i+1, status, header, want)
 				}
 			}
-			counts := h.zones[0].tally.Totals()
+			counts := h.zones[0].Stats.Totals()
 			if counts[outcome.Local] != 3 || counts[outcome.Refused] != 2 {
 				t.Errorf("counted %v", counts)
 			}

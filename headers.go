@@ -8,22 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dunglas/httpsfv"
-
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/store"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
-// The parameters of draft-ietf-httpapi-ratelimit-headers-10, which the next draft
-// renames.
-const (
-	paramQuota      = ";q="
-	paramWindow     = ";w="
-	paramRemaining  = ";r="
-	paramNextQuota  = ";t="
-	paramUnit       = `;qu="concurrent-requests"`
-	fieldRetryAfter = "Retry-After"
-)
+const fieldRetryAfter = "Retry-After"
 
 // answer writes what clients get to see.
 type answer struct {
@@ -38,11 +27,11 @@ func newAnswer(h *Handler, names fieldNames) *answer {
 	if h.Jitter != nil {
 		a.jitter = *h.Jitter
 	}
-	if slices.ContainsFunc(h.zones, func(z *liveZone) bool { return z.special || z.Overrides }) {
+	if slices.ContainsFunc(h.zones, func(z *zone.Zone) bool { return z.HasPolicies || z.Overrides }) {
 		return a // requests that met all zones may be told of different limits
 	}
 	for _, z := range h.zones {
-		a.all = appendPolicy(a.all, z.grant)
+		a.all = appendPolicy(a.all, z.Policy)
 	}
 	return a
 }
@@ -66,10 +55,10 @@ func (t *told) value(f field) string {
 	switch f {
 	case rateLimitField:
 		var room [96]byte
-		b := append(room[:0], g.item...)
+		b := append(room[:0], g.Item...)
 		b = strconv.AppendInt(b, d.Remaining, 10)
-		if next := g.next(d); next > 0 {
-			b = append(b, paramNextQuota...)
+		if next := g.Next(d); next > 0 {
+			b = append(b, zone.ParamNextQuota...)
 			b = strconv.AppendInt(b, next, 10)
 		}
 		return string(b)
@@ -80,7 +69,7 @@ func (t *told) value(f field) string {
 	case remainingField:
 		return strconv.FormatInt(d.Remaining, 10)
 	case resetField:
-		if !g.lends { // nobody knows when slots come back
+		if !g.Lends { // nobody knows when slots come back
 			return strconv.FormatInt(t.reset(), 10)
 		}
 	case retryAfterField:
@@ -88,7 +77,7 @@ func (t *told) value(f field) string {
 			return strconv.FormatInt(t.retryAfter, 10)
 		}
 	case replenishField:
-		return g.replenish
+		return g.Replenish
 	case requestedField:
 		return strconv.FormatInt(t.cost, 10)
 	}
@@ -97,40 +86,18 @@ func (t *told) value(f field) string {
 
 // reset is when the full quota is back, in whole seconds. What was refused may be asked
 // for by then.
-func (t *told) reset() int64 { return max(seconds(t.decision.ResetAfter), t.retryAfter) }
-
-// next is when there is more quota, in whole seconds. Of slots nobody knows.
-func (g *grant) next(d *algorithms.Decision) int64 {
-	if g.lends {
-		return 0
-	}
-	return seconds(d.NextAfter)
-}
+func (t *told) reset() int64 { return max(zone.Seconds(t.decision.ResetAfter), t.retryAfter) }
 
 // retryAfter is the wait in whole seconds, never shorter than it is.
-func (a *answer) retryAfter(g *grant, d *algorithms.Decision) int64 {
-	wait := g.wait(d)
-	if g.lends && !d.Banned {
+func (a *answer) retryAfter(g *zone.QuotaPolicy, d *algorithms.Decision) int64 {
+	wait := g.Wait(d)
+	if g.Lends && !d.Banned {
 		wait = time.Second // a slot may come back at any time
 	}
 	if a.jitter > 0 {
 		wait += time.Duration(rand.Float64() * a.jitter * float64(wait))
 	}
-	return max(1, g.next(d), seconds(wait))
-}
-
-// wait is how long a refusal holds. What will never be granted may be asked for again
-// after a window.
-func (g *grant) wait(d *algorithms.Decision) time.Duration {
-	if d.RetryAfter == algorithms.Never {
-		return g.numbers.Window.Length()
-	}
-	return d.RetryAfter
-}
-
-// seconds rounds up.
-func seconds(d time.Duration) int64 {
-	return int64((d + time.Second - 1) / time.Second)
+	return max(1, g.Next(d), zone.Seconds(wait))
 }
 
 // policy is the value of RateLimit-Policy for the zones that may refuse a request.
@@ -145,68 +112,23 @@ func (a *answer) policy(t *attempt) (text string) {
 }
 
 // policyOf has the policy that holds for the key in a zone.
-func (a *attempt) policyOf(i int) *grant {
+func (a *attempt) policyOf(i int) *zone.QuotaPolicy {
 	if d := &a.decisions[i]; d.Own != "" {
-		return a.grants[i].ofOwn(d.Quota)
+		return a.grants[i].OfOwn(d.Quota)
 	}
 	return a.grants[i]
 }
 
 const policySeparator = ", "
 
-func appendPolicy(text string, g *grant) string {
+func appendPolicy(text string, g *zone.QuotaPolicy) string {
 	if text == "" {
-		return g.policy
+		return g.Policy
 	}
-	return text + policySeparator + g.policy
+	return text + policySeparator + g.Policy
 }
 
 // hasPolicy tells whether an item is among those of a RateLimit-Policy.
-func hasPolicy(text string, g *grant) bool {
-	return strings.Contains(policySeparator+text+policySeparator, policySeparator+g.policy+policySeparator)
-}
-
-// prepareHeaders writes what the items always begin with.
-func (g *grant) prepareHeaders() {
-	g.shown = g.rule.Zone()
-	name, err := httpsfv.Marshal(httpsfv.NewItem(g.shown))
-	if err != nil {
-		// A structured field's text is ASCII; a zone's name is what one likes.
-		g.shown = store.Escape(g.shown)
-		name = `"` + g.shown + `"`
-	}
-	g.item = name + paramRemaining
-	g.policy = name + paramQuota + strconv.FormatInt(g.quota, 10)
-	if g.lends {
-		g.policy += paramUnit // a slot comes back when a request ends, and nobody knows when
-		return
-	}
-	g.policy += paramWindow + strconv.FormatInt(max(1, seconds(g.quotaWindow())), 10)
-	g.replenish = perSecond(g.numbers.Events, g.numbers.Window.Length())
-}
-
-// perSecond writes a rate as Spring Cloud Gateway knows it, with up to three decimals
-// where it is no whole number.
-func perSecond(events int64, window time.Duration) string {
-	text := strconv.FormatFloat(float64(events)/window.Seconds(), 'f', 3, 64)
-	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
-}
-
-// ofOwn tells the policy of a key that has a limit of its own. Its window is not known here.
-func (g *grant) ofOwn(quota int64) *grant {
-	text := strings.TrimSuffix(g.item, paramRemaining) + paramQuota + strconv.FormatInt(quota, 10)
-	if g.lends {
-		text += paramUnit
-	}
-	return &grant{policy: text}
-}
-
-// quotaWindow is the time in which the whole quota comes back: for a bucket whose burst
-// is not its events that is not the window.
-func (g *grant) quotaWindow() time.Duration {
-	if bucket, ok := g.rule.Algorithm().(algorithms.Counter); ok && g.numbers.Burst > 0 && g.numbers.Events > 0 {
-		_, d := bucket.Take(algorithms.State{}, g.rule.At(0).Params, 0, g.numbers.Burst)
-		return d.ResetAfter
-	}
-	return g.numbers.Window.Length()
+func hasPolicy(text string, g *zone.QuotaPolicy) bool {
+	return strings.Contains(policySeparator+text+policySeparator, policySeparator+g.Policy+policySeparator)
 }

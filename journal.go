@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
 // journal remembers which keys people have heard of lately, so that a flood is told of
@@ -13,11 +15,11 @@ import (
 // as hashes with a secret seed.
 type journal struct {
 	paces    [topics]pace
-	zones    []*liveZone
+	zones    []*zone.Zone
 	seed     maphash.Seed
 	shards   [journalShards]journalShard
 	unlisted []atomic.Uint64 // by subject: requests of keys for which there was no room
-	silent   func(*liveZone, topic, silence)
+	silent   func(*zone.Zone, topic, silence)
 	armed    atomic.Bool
 }
 
@@ -47,12 +49,12 @@ type entry struct {
 }
 
 // subject is what a refusal is about in a zone.
-func (f *refusal) subject() int { return f.zone.number*int(topics) + int(f.topic()) }
+func (f *refusal) subject() int { return f.zone.Index*int(topics) + int(f.topic()) }
 
 // silence is what was not told.
 type silence struct{ requests, keys uint64 }
 
-func newJournal(zones []*liveZone, silent func(*liveZone, topic, silence)) *journal {
+func newJournal(zones []*zone.Zone, silent func(*zone.Zone, topic, silence)) *journal {
 	return &journal{zones: zones, seed: maphash.MakeSeed(), unlisted: make([]atomic.Uint64, len(zones)*int(topics)), silent: silent}
 }
 

@@ -20,6 +20,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/deep"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/limit"
 )
 
@@ -107,7 +108,7 @@ func TestFloodOfKeys(t *testing.T) {
 	var told, silent atomic.Uint64
 	h.logger = zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zapcore.EncoderConfig{}), zapcore.AddSync(io.Discard), zapcore.InfoLevel),
 		zap.Hooks(func(zapcore.Entry) error { told.Add(1); return nil })) // lines take memory too
-	h.journal.silent = func(_ *liveZone, _ topic, s silence) { silent.Add(s.requests) }
+	h.journal.silent = func(_ *zone.Zone, _ topic, s silence) { silent.Add(s.requests) }
 	before, start := heapInUse(), time.Now()
 	flood(t, h, keys, 1)
 	if grown := int64(heapInUse()) - int64(before); grown > 8<<20 {
@@ -135,9 +136,9 @@ func heapInUse() uint64 {
 func TestWindowsOfTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &Handler{Log: logFirst}
-		z := &liveZone{name: "z"}
-		minute := &grant{numbers: limit.Numbers{Window: limit.Window{Duration: caddy.Duration(time.Minute)}}}
-		h.zones = []*liveZone{z}
+		z := &zone.Zone{Name: "z"}
+		minute := &zone.QuotaPolicy{Numbers: limit.Numbers{Window: limit.Window{Duration: caddy.Duration(time.Minute)}}}
+		h.zones = []*zone.Zone{z}
 		core, logs := observer.New(zapcore.InfoLevel)
 		h.logger = zap.New(core)
 		h.journal = newJournal(h.zones, h.logSilent)
@@ -175,7 +176,7 @@ func TestWindowsOfTheLog(t *testing.T) {
 func TestJournalFromManySides(t *testing.T) {
 	h, _ := flooded(t, config(t), "")
 	silent, start := uint64(0), time.Now()
-	h.journal.silent = func(_ *liveZone, _ topic, s silence) { atomic.AddUint64(&silent, s.requests) }
+	h.journal.silent = func(_ *zone.Zone, _ topic, s silence) { atomic.AddUint64(&silent, s.requests) }
 	var all sync.WaitGroup
 	lines := make([]int, 8)
 	for i := range lines {

@@ -8,7 +8,7 @@ import (
 
 // reads reports whether the key or the plan has such a part.
 func (z *Zone) reads(such func(*key.Part) bool) bool {
-	for _, k := range []*key.Template{z.live.key, z.live.planOf} {
+	for _, k := range []*key.Template{z.live.Template, z.live.PlanOf} {
 		for i := 0; k != nil && i < len(k.Parts); i++ {
 			if such(&k.Parts[i]) {
 				return true

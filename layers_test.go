@@ -46,10 +46,11 @@ var layers = []struct {
 	{"internal/pool", layer{caddy: true, own: "algorithms internal/logging internal/stats internal/topk internal/turns memorystore store"}},
 	{"internal/cli", layer{caddy: true, own: "internal/adminapi internal/outcome"}},
 	{"limit", layer{caddy: true, own: "algorithms internal/duration internal/option internal/placeholder"}},
+	{"internal/zone", layer{caddy: true, own: "algorithms internal/clientip internal/key internal/outcome internal/stats internal/throttle limit store"}},
 	{"backend", layer{caddy: true, own: "internal/duration internal/logging internal/option memorystore redisstore store"}},
 	{".", layer{caddy: true, own: "algorithms backend internal/adminapi internal/cli internal/clientip internal/duration internal/feed " +
 		"internal/key internal/logging internal/option internal/outcome internal/placeholder internal/pool internal/stats internal/throttle internal/topk " +
-		"internal/turns limit memorystore store"}},
+		"internal/turns internal/zone limit memorystore store"}},
 	{"cmd/caddy", layer{caddy: true, own: "."}},
 
 	// What only tests and documentation use.

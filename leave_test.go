@@ -32,7 +32,7 @@ func taken(t *testing.T, h *Handler, zone int, key string) int64 {
 	t.Helper()
 	look := func(key string, cost int64) (used int64, d algorithms.Decision) {
 		decisions := make([]algorithms.Decision, 1)
-		check := store.Check{Rule: h.zones[zone].grant.rule, Key: key, Cost: cost}
+		check := store.Check{Rule: h.zones[zone].Policy.Rule, Key: key, Cost: cost}
 		if err := h.store.Store.Take(context.Background(), []store.Check{check}, decisions); err != nil {
 			t.Fatal(err)
 		}
@@ -40,7 +40,7 @@ func taken(t *testing.T, h *Handler, zone int, key string) int64 {
 	}
 	before, d := look("the last of the line", 1)
 	h.store.Store.Settle(store.Correction{
-		Check: store.Check{Rule: h.zones[zone].grant.rule, Key: "the last of the line", Cost: 1}, At: d.At, Turn: d.Turn(), Delta: -1,
+		Check: store.Check{Rule: h.zones[zone].Policy.Rule, Key: "the last of the line", Cost: 1}, At: d.At, Turn: d.Turn(), Delta: -1,
 	})
 	for used := before; used >= before; time.Sleep(time.Millisecond) {
 		used, _ = look("the last of the line", 0)
@@ -311,7 +311,7 @@ func TestPoliciesOfOwnLimits(t *testing.T) {
 	}
 	outer, inner := layer("outer policy"), layer("inner policy")
 	for _, h := range []*Handler{outer, inner} {
-		rule := h.zones[0].grant.rule
+		rule := h.zones[0].Policy.Rule
 		err := h.store.Store.Store.(store.Settings).Set(context.Background(), rule, "", store.Setting{
 			Kind: store.KindLimit, Limit: algorithms.Limit{Events: 50, Window: time.Minute},
 		})

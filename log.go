@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/throttle"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
 // What log can be.
@@ -73,9 +74,9 @@ func (h *Handler) log(r *http.Request, f *refusal) {
 		return
 	}
 	fields := make([]zap.Field, 1, 7)
-	fields[0] = zap.String("zone", f.zone.name)
+	fields[0] = zap.String("zone", f.zone.Name)
 	if f.tellsWait() {
-		fields = append(fields, zap.Duration("wait", f.grant.wait(&f.decision)))
+		fields = append(fields, zap.Duration("wait", f.grant.Wait(&f.decision)))
 	} else if f.grant == nil {
 		fields = append(fields, zap.String("reason", f.err.Error()), zap.Int("status", f.status))
 	}
@@ -95,15 +96,15 @@ func (h *Handler) log(r *http.Request, f *refusal) {
 // tellsWait reports whether it is known how long the refusal holds. When a slot comes back
 // nobody knows.
 func (f *refusal) tellsWait() bool {
-	return f.grant != nil && (!f.grant.lends || f.decision.Banned)
+	return f.grant != nil && (!f.grant.Lends || f.decision.Banned)
 }
 
 // logSilent writes how many refusals were not logged, if only first ones are.
-func (h *Handler) logSilent(z *liveZone, about topic, s silence) {
+func (h *Handler) logSilent(z *zone.Zone, about topic, s silence) {
 	if h.Log != logFirst || s.requests == 0 || about&banTopic != 0 {
 		return
 	}
-	fields := []zap.Field{zap.String("zone", z.name), zap.Uint64("requests", s.requests), zap.Uint64("keys", s.keys)}
+	fields := []zap.Field{zap.String("zone", z.Name), zap.Uint64("requests", s.requests), zap.Uint64("keys", s.keys)}
 	if about&dryTopic != 0 {
 		fields = append(fields, zap.Bool("dry_run", true))
 	}
@@ -128,5 +129,5 @@ func (f *refusal) quietFor() time.Duration {
 	if f.grant == nil {
 		return throttle.Interval
 	}
-	return min(max(f.grant.numbers.Window.Length(), time.Second), time.Hour)
+	return min(max(f.grant.Numbers.Window.Length(), time.Second), time.Hour)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/limit"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -19,7 +20,7 @@ import (
 // a registry of its own; the counts outlive it.
 type metrics struct {
 	mu     sync.Mutex
-	zones  []*liveZone
+	zones  []*zone.Zone
 	stores []observedStore
 }
 
@@ -30,11 +31,11 @@ type observedStore struct {
 }
 
 // add has a handler's zones and store collected, each once.
-func (m *metrics) add(zones []*liveZone, kept *pool.Ref) {
+func (m *metrics) add(zones []*zone.Zone, kept *pool.Ref) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, z := range zones {
-		known := func(other *liveZone) bool { return other.name == z.name }
+		known := func(other *zone.Zone) bool { return other.Name == z.Name }
 		if !slices.ContainsFunc(m.zones, known) {
 			m.zones = append(m.zones, z)
 		}
@@ -122,18 +123,18 @@ func (c collection) histogram(d *prometheus.Desc, h *stats.Histogram, first int,
 	c.to <- prometheus.MustNewConstHistogram(d, count, sum, buckets, strings.ToValidUTF8(label, "\uFFFD"))
 }
 
-func (c collection) zone(z *liveZone) {
+func (c collection) zone(z *zone.Zone) {
 	var all, declined uint64
-	for o, n := range z.tally.Totals() {
+	for o, n := range z.Stats.Totals() {
 		all += n
 		if outcome.Outcome(o).Declined() {
 			declined += n
 		}
-		c.send(descDecisions, prometheus.CounterValue, float64(n), z.name, outcome.Names[o])
+		c.send(descDecisions, prometheus.CounterValue, float64(n), z.Name, outcome.Names[o])
 	}
-	c.send(descRequests, prometheus.CounterValue, float64(all), z.name)
-	c.send(descDeclined, prometheus.CounterValue, float64(declined), z.name)
-	c.histogram(descTime, &z.tally.Latency, 0, z.name)
+	c.send(descRequests, prometheus.CounterValue, float64(all), z.Name)
+	c.send(descDeclined, prometheus.CounterValue, float64(declined), z.Name)
+	c.histogram(descTime, &z.Stats.Latency, 0, z.Name)
 	if z.MaxEvents != nil {
 		c.limit(z, "", &z.Limit)
 	}
@@ -142,25 +143,25 @@ func (c collection) zone(z *liveZone) {
 	}
 }
 
-func (c collection) limit(z *liveZone, plan string, l *limit.Limit) {
+func (c collection) limit(z *zone.Zone, plan string, l *limit.Limit) {
 	window := "" // concurrency has none
 	if !limit.Lends(l.Algorithm) {
 		window = l.Window.Format()
 	}
-	c.send(descConfig, prometheus.GaugeValue, 1, z.name, l.MaxEvents.String(), window, plan)
+	c.send(descConfig, prometheus.GaugeValue, 1, z.Name, l.MaxEvents.String(), window, plan)
 }
 
-func (c collection) store(s observedStore, zones []*liveZone) {
+func (c collection) store(s observedStore, zones []*zone.Zone) {
 	up := 1.0
 	if !s.shared.Health.Answers() {
 		up = 0
 	}
 	c.send(descUp, prometheus.GaugeValue, up, s.name)
-	own := slices.DeleteFunc(slices.Clone(zones), func(z *liveZone) bool { return z.storeID != s.id })
+	own := slices.DeleteFunc(slices.Clone(zones), func(z *zone.Zone) bool { return z.StoreID != s.id })
 	if counter, ok := s.shared.Store.(store.KeyCounter); ok {
 		var rules []*store.Rule
 		for _, z := range own {
-			rules = append(rules, z.rules()...)
+			rules = append(rules, z.Rules()...)
 		}
 		kept := make(map[string]int64, len(own))
 		for i, n := range counter.CountKeys(rules) {
@@ -169,7 +170,7 @@ func (c collection) store(s observedStore, zones []*liveZone) {
 		for _, z := range own {
 			// It goes up and down, but dashboards know it by a name that Prometheus's linter
 			// grants to counters only: so it has no type, and is read like a gauge.
-			c.send(descKeys, prometheus.UntypedValue, float64(kept[z.name]), z.name)
+			c.send(descKeys, prometheus.UntypedValue, float64(kept[z.Name]), z.Name)
 		}
 	}
 	if s.shared.Remote {
@@ -180,8 +181,8 @@ func (c collection) store(s observedStore, zones []*liveZone) {
 		stats = observed.Stats()
 	}
 	for _, z := range own {
-		if z.lends() {
-			c.send(descInUse, prometheus.GaugeValue, float64(stats.Held[z.name]), z.name)
+		if z.Lends() {
+			c.send(descInUse, prometheus.GaugeValue, float64(stats.Held[z.Name]), z.Name)
 		}
 	}
 	for _, kind := range store.Failures() {

@@ -96,11 +96,11 @@ func (z *runningZone) setting(asked *overrideRequest) (rule *store.Rule, s store
 		return nil, s, asked.Limit.wrong
 	case len(z.Reserve) > 0 && (asked.Plan != "" || asked.Limit != nil && !asked.Limit.unlimited):
 		return nil, s, fmt.Errorf("zone %q has a reserve, which a limit of one key would get past: "+
-			"exempt or ban the key, or leave out the reserve", z.name)
+			"exempt or ban the key, or leave out the reserve", z.Name)
 	case asked.Plan != "":
 		return z.planned(asked.Plan)
 	case asked.Exempt, asked.Limit.unlimited:
-		return z.rules()[0], store.Setting{Kind: store.KindExempt}, nil
+		return z.Rules()[0], store.Setting{Kind: store.KindExempt}, nil
 	}
 	if rule, err = z.ruleOf(asked.Limit.Algorithm); err != nil {
 		return nil, s, err
@@ -112,25 +112,25 @@ func (z *runningZone) setting(asked *overrideRequest) (rule *store.Rule, s store
 
 // planned is the setting of a key that gets what a plan has.
 func (z *runningZone) planned(name string) (*store.Rule, store.Setting, error) {
-	p := z.plans[name]
+	p := z.Plans[name]
 	switch {
 	case z.Plan == nil:
-		return nil, store.Setting{}, fmt.Errorf("zone %q has no plans: write a limit, such as 500/1m", z.name)
+		return nil, store.Setting{}, fmt.Errorf("zone %q has no plans: write a limit, such as 500/1m", z.Name)
 	case p == nil:
 		_, err := z.grantsOf(name)
 		return nil, store.Setting{}, err
-	case p.unlimited:
-		return z.rules()[0], store.Setting{Kind: store.KindExempt, Note: "plan " + name}, nil
-	case p.grants.fixed == nil:
+	case p.Unlimited:
+		return z.Rules()[0], store.Setting{Kind: store.KindExempt, Note: "plan " + name}, nil
+	case p.Policies.Fixed == nil:
 		return nil, store.Setting{}, fmt.Errorf("the limit of plan %q depends on the request: write a limit, such as 500/1m", name)
 	}
-	rule := p.grants.fixed.rule
+	rule := p.Policies.Fixed.Rule
 	return rule, store.Setting{Kind: store.KindLimit, Limit: rule.Limit(), Note: "plan " + name}, nil
 }
 
 // ruleOf is the rule of the zone that counts by an algorithm; without one, the only rule.
 func (z *runningZone) ruleOf(algorithm string) (*store.Rule, error) {
-	rules := z.rules()
+	rules := z.Rules()
 	names := make([]string, len(rules))
 	for i, rule := range rules {
 		names[i] = rule.Algorithm().Name()
@@ -138,7 +138,7 @@ func (z *runningZone) ruleOf(algorithm string) (*store.Rule, error) {
 	if algorithm == "" {
 		if len(rules) > 1 {
 			return nil, fmt.Errorf("the plans of zone %q count by %s, and a limit holds for one of these: write which, such as %q",
-				z.name, strings.Join(names, ", "), names[0]+" 500/1m")
+				z.Name, strings.Join(names, ", "), names[0]+" 500/1m")
 		}
 		return rules[0], nil
 	}
@@ -151,7 +151,7 @@ func (z *runningZone) ruleOf(algorithm string) (*store.Rule, error) {
 			return rule, nil
 		}
 	}
-	return nil, fmt.Errorf("zone %q counts by %s, and so must a limit of one key: leave out %s", z.name, strings.Join(names, ", "), algorithm)
+	return nil, fmt.Errorf("zone %q counts by %s, and so must a limit of one key: leave out %s", z.Name, strings.Join(names, ", "), algorithm)
 }
 
 // limitOf makes of a limit that is written what the store takes. What it does not say is
@@ -172,7 +172,7 @@ func (z *runningZone) limitOf(l *limit.Limit, rule *store.Rule) (made algorithms
 		return made, errors.New("limit: timezone is as the zone says: leave it out")
 	}
 	if l.Window == (limit.Window{}) && !limit.Lends(rule.Algorithm().Name()) {
-		for _, of := range z.limits() {
+		for _, of := range z.Limits() {
 			if of.Window.From != "" {
 				return made, fmt.Errorf("limit: the zone's window depends on the request, {%s}: write one, such as 500/1m", of.Window.From)
 			}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/limit"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -24,7 +25,7 @@ func FuzzOwnLimit(f *testing.F) {
 	rules := ownRules(f)
 	f.Fuzz(func(t *testing.T, text string, of uint8) {
 		rule := rules[int(of)%len(rules)]
-		z := &runningZone{liveZone: &liveZone{name: "z", Cost: &limit.Amount{Number: 1}, own: grants{likely: &grant{rule: rule}}}}
+		z := &runningZone{Zone: &zone.Zone{Name: "z", Cost: &limit.Amount{Number: 1}, Own: zone.Policies{Likely: &zone.QuotaPolicy{Rule: rule}}}}
 		limit := func(text string) (s store.Setting, ok bool) {
 			var asked overrideRequest
 			if json.Unmarshal([]byte(`{"limit": `+text+`}`), &asked) != nil {
@@ -61,7 +62,7 @@ func FuzzOwnLimit(f *testing.F) {
 func TestOwnLimitsBesideAReserve(t *testing.T) {
 	h := provision(t, config(t), `{"rate_limits": {"kept": {"algorithm": "concurrency", "max_events": 10, "overrides": true,
 		"reserve": {"percent": 20, "match": [{"path": ["/pay"]}]}}}}`)
-	z := &runningZone{liveZone: h.zones[0]}
+	z := &runningZone{Zone: h.zones[0]}
 	for text, want := range map[string]bool{
 		`{"limit": "20"}`: false, `{"plan": "pro"}`: false, `{"limit": "unlimited"}`: true, `{"exempt": true}`: true,
 	} {

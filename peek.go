@@ -7,6 +7,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/limit"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -68,20 +69,20 @@ func (p *peek) ask(ctx context.Context, s store.Store) (err error) {
 }
 
 // outcome is what would become of a request.
-func (p *peek) outcome(z *liveZone) outcome.Outcome {
-	keyless := z.key.Varies() && p.key == z.key.Nothing
+func (p *peek) outcome(z *zone.Zone) outcome.Outcome {
+	keyless := z.Template.Varies() && p.key == z.Template.Nothing
 	o := outcome.Allowed
 	switch {
-	case keyless && z.MissingKey == missingReject:
+	case keyless && z.MissingKey == zone.MissingReject:
 		o = outcome.Rejected
-	case keyless && z.MissingKey == missingSkip, p.above.Exempt || p.decision.Exempt:
+	case keyless && z.MissingKey == zone.MissingSkip, p.above.Exempt || p.decision.Exempt:
 		return outcome.Exempt
 	case p.above.Banned:
 		o = outcome.Banned
 	case !p.decision.Allowed:
-		o = z.refuses(&p.decision)
+		o = z.Refuses(&p.decision)
 	}
-	if o != outcome.Allowed && z.dry(p.key) {
+	if o != outcome.Allowed && z.Dry(p.key) {
 		return outcome.DryRun
 	}
 	return o

@@ -12,6 +12,8 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
 // ask sends a request with header fields, names and values in turn, which are also
@@ -152,28 +154,28 @@ func TestVaryingIsBounded(t *testing.T) {
 	vars := r.Context().Value(caddyhttp.VarsCtxKey).(map[string]any)
 	for i := range 100_000 {
 		vars["quota"] = i + 1
-		g, err := z.own.of(repl)
-		if err != nil || g.quota != int64(i+1) {
+		g, err := z.Own.Resolve(repl)
+		if err != nil || g.Quota != int64(i+1) {
 			t.Fatalf("quota %d: got %+v, %v", i+1, g, err)
 		}
 	}
 	kept := 0
-	for i := range z.own.varying.slots {
-		if z.own.varying.slots[i].Load() != nil {
+	for i := range z.Own.Varying.Slots {
+		if z.Own.Varying.Slots[i].Load() != nil {
 			kept++
 		}
 	}
-	if kept == 0 || kept > grantSlots {
+	if kept == 0 || kept > zone.GrantSlots {
 		t.Errorf("%d limits are kept", kept)
 	}
 	// What is asked for again is made once, also after the flood.
 	vars["quota"] = 5
-	first, _ := z.own.of(repl)
-	again, _ := z.own.of(repl)
+	first, _ := z.Own.Resolve(repl)
+	again, _ := z.Own.Resolve(repl)
 	if first != again {
 		t.Error("the same limit was made twice")
 	}
-	if n := testing.AllocsPerRun(1000, func() { _, _ = z.own.of(repl) }); n > 2 {
+	if n := testing.AllocsPerRun(1000, func() { _, _ = z.Own.Resolve(repl) }); n > 2 {
 		t.Errorf("%v allocations for a limit that is ready", n)
 	}
 }
@@ -237,12 +239,12 @@ func TestPlanTakesOver(t *testing.T) {
 		}}
 	}}}`)
 	z := h.RateLimits["base"].live
-	if got, want := z.description, "token_bucket 5/1m interval burst 20 and plans of {http.vars.plan}, "+
+	if got, want := z.Description, "token_bucket 5/1m interval burst 20 and plans of {http.vars.plan}, "+
 		"log sliding_window_log 5/1m, more token_bucket 50/1m interval burst 20, slots concurrency 2"; got != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
-	if g := z.plans["log"].grants.fixed; g.maxWait != 1e9 || g.quota != 5 {
-		t.Errorf("plan log: wait %v, quota %d", g.maxWait, g.quota)
+	if g := z.Plans["log"].Policies.Fixed; g.MaxWait != 1e9 || g.Quota != 5 {
+		t.Errorf("plan log: wait %v, quota %d", g.MaxWait, g.Quota)
 	}
 }
 

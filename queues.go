@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/store"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
@@ -17,18 +18,18 @@ func (h *Handler) checkQueues(backend store.Backend) error {
 	if p, ok := backend.(store.Partitioned); !ok || !p.Partitioned() {
 		return nil
 	}
-	var first *liveZone
+	var first *zone.Zone
 	for _, z := range h.zones {
-		if z.DryRun || !slices.ContainsFunc(z.limits(), func(l *limit.Limit) bool { return l.Mode == algorithms.ModeQueue }) {
+		if z.DryRun || !slices.ContainsFunc(z.Limits(), func(l *limit.Limit) bool { return l.Mode == algorithms.ModeQueue }) {
 			continue
 		}
 		switch {
 		case first == nil:
 			first = z
-		case first.Key != z.Key || first.key.Prefixes != z.key.Prefixes:
+		case first.Key != z.Key || first.Template.Prefixes != z.Template.Prefixes:
 			return fmt.Errorf("zones %q and %q: two queues with different keys do not go together in mode cluster, "+
 				"where a turn in the one is lost if the other refuses: give both one key, or write them in two rate_limit handlers",
-				first.name, z.name)
+				first.Name, z.Name)
 		}
 	}
 	return nil

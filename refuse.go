@@ -9,6 +9,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
 // What on_limit can be.
@@ -19,13 +20,13 @@ const (
 
 // refusal is what a zone says no with, or would if it were no dry run.
 type refusal struct {
-	zone     *liveZone
+	zone     *zone.Zone
 	key      string
 	dry      bool
 	begins   bool // a ban, of which this tells
 	status   int
 	err      error
-	grant    *grant // whose limit refuses; nil if the store was not asked
+	grant    *zone.QuotaPolicy // whose limit refuses; nil if the store was not asked
 	decision algorithms.Decision
 }
 
@@ -33,9 +34,9 @@ type refusal struct {
 func (h *Handler) refusal(a *attempt, i int) refusal {
 	f := refusal{
 		zone: a.zones[i], key: a.checks[i].Key, dry: a.checks[i].Apart, grant: a.grants[i], decision: a.decisions[i],
-		status: h.Status, err: a.zones[i].exceeded,
+		status: h.Status, err: a.zones[i].Exceeded,
 	}
-	if len(f.zone.Reserve) > 0 && f.grant.lends && !f.decision.Banned {
+	if len(f.zone.Reserve) > 0 && f.grant.Lends && !f.decision.Banned {
 		f.status = http.StatusServiceUnavailable // it is the server that has too much to do
 	}
 	return f
@@ -151,7 +152,7 @@ func writeProblem(w http.ResponseWriter, r *http.Request, f *refusal, a *attempt
 		p.Type, p.Title = quotaExceeded, quotaTitle
 		for i, g := range a.grants[:a.firm] {
 			if !a.decisions[i].Allowed {
-				p.Policies = append(p.Policies, g.shown)
+				p.Policies = append(p.Policies, g.Shown)
 			}
 		}
 	}

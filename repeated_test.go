@@ -108,7 +108,7 @@ func TestRepeatedValuesMakeNoNewKey(t *testing.T) {
 			if first, second := statusTo(h, once(placeholder)), statusTo(h, once(placeholder)); first != 200 || second != 429 {
 				t.Fatalf("%s: got %d and %d, want 200 and 429", key, first, second)
 			}
-			before := h.zones[0].tally.Totals()
+			before := h.zones[0].Stats.Totals()
 			rejected := uint64(0)
 			for _, c := range cases {
 				if got := statusTo(h, bringing(c.brings)); got != c.want {
@@ -118,7 +118,7 @@ func TestRepeatedValuesMakeNoNewKey(t *testing.T) {
 					rejected++
 				}
 			}
-			if got := h.zones[0].tally.Totals()[outcome.Rejected] - before[outcome.Rejected]; got != rejected {
+			if got := h.zones[0].Stats.Totals()[outcome.Rejected] - before[outcome.Rejected]; got != rejected {
 				t.Errorf("key %s: %d requests count as rejected, want %d", key, got, rejected)
 			}
 			if err := h.Cleanup(); err != nil {
@@ -137,7 +137,7 @@ func TestRepeatedValuesJoined(t *testing.T) {
 			if got := statusTo(h, r); got != 200 {
 				t.Errorf("%s: got %d, want 200", c.brings, got)
 			}
-			if got, err := h.zones[0].key.Expand(r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer), r); got != c.joined || err != nil {
+			if got, err := h.zones[0].Template.Expand(r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer), r); got != c.joined || err != nil {
 				t.Errorf("%s: the key is %q (%v), want %q", c.brings, got, err, c.joined)
 			}
 		}
@@ -171,7 +171,7 @@ func TestRepeatedValuesAndOtherPolicies(t *testing.T) {
 		if got := statusTo(h, r); got != c.want {
 			t.Errorf("%s: got %d, want %d", c.zone, got, c.want)
 		}
-		if got, want := h.zones[0].tally.Totals()[outcome.NotCharged], c.want; (got == 1) != (want >= 400) {
+		if got, want := h.zones[0].Stats.Totals()[outcome.NotCharged], c.want; (got == 1) != (want >= 400) {
 			t.Errorf("%s: the other zone counts %d requests that were not charged", c.zone, got)
 		}
 		if got := statusTo(h, requestTo("a.test", "/other")); (got == 429) != (c.want == 200) {

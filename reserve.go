@@ -10,6 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/limit"
 )
 
@@ -53,7 +54,7 @@ func (s *Reserve) check(z *Zone) error {
 
 // checkLeft rules out that all slots of a limit are reserved.
 func (s *Reserve) checkLeft(l *limit.Limit) error {
-	if n := l.MaxEvents; limit.Lends(l.Algorithm) && n != nil && n.From == "" && n.Number > 0 && leave(n.Number, s.Percent) == 0 {
+	if n := l.MaxEvents; limit.Lends(l.Algorithm) && n != nil && n.From == "" && n.Number > 0 && zone.Leave(n.Number, s.Percent) == 0 {
 		return fmt.Errorf("reserve: %v %% of %d slots, rounded up, are all of them, so that no other request ever passes: reserve less, or block the others",
 			s.Percent, n.Number)
 	}
@@ -73,9 +74,4 @@ func (s *Reserve) percent() float64 {
 		return 0
 	}
 	return s.Percent
-}
-
-// leave is how many slots there are for the others.
-func leave(events int64, percent float64) int64 {
-	return events - int64(math.Ceil(float64(events)*percent/100))
 }

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/key"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
 // TestDryRun: it refuses nothing, the other zones decide without it, and what it lends for
@@ -92,7 +93,7 @@ func TestEnforce(t *testing.T) {
 		}
 	}
 	// Fixed for ever, or a fleet that is updated would not agree.
-	z := &Zone{Enforce: new(float64), live: &liveZone{name: "api", key: &key.Template{Parts: []key.Part{{Placeholder: "x"}}}}}
+	z := &Zone{Enforce: new(float64), live: &zone.Zone{Name: "api", Template: &key.Template{Parts: []key.Part{{Placeholder: "x"}}}}}
 	*z.Enforce = 50
 	if err := z.provisionRollout(zap.NewNop()); err != nil {
 		t.Fatal(err)
@@ -100,7 +101,7 @@ func TestEnforce(t *testing.T) {
 	z.compile()
 	var dry []string
 	for _, key := range []string{"", "a", "b", "c", "203.0.113.7", "2001:db8::/64"} {
-		dry = append(dry, fmt.Sprint(z.live.dry(key)))
+		dry = append(dry, fmt.Sprint(z.live.Dry(key)))
 	}
 	if got, want := strings.Join(dry, " "), "true false false false true false"; got != want {
 		t.Errorf("chosen otherwise than ever: got %s, want %s", got, want)

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
 // running are the apps of the configs that run, the newest last. While one config takes
@@ -43,10 +44,10 @@ func runningHandlers() []*Handler {
 
 // runningZone is a zone with all its uses.
 type runningZone struct {
-	*liveZone             // any of them: they are defined alike
-	kept      *pool.Ref   // the store
-	local     *pool.Ref   // what stands in for it; nil if nothing does
-	uses      []*liveZone // by handler
+	*zone.Zone              // any of them: they are defined alike
+	kept       *pool.Ref    // the store
+	local      *pool.Ref    // what stands in for it; nil if nothing does
+	uses       []*zone.Zone // by handler
 }
 
 // runningZones are the zones of the newest config that runs, by name.
@@ -54,10 +55,10 @@ func runningZones() (zones []*runningZone) {
 	byName := make(map[string]*runningZone)
 	for _, h := range runningHandlers() {
 		for _, z := range h.zones {
-			known := byName[z.name]
+			known := byName[z.Name]
 			if known == nil {
-				known = &runningZone{liveZone: z, kept: h.store}
-				byName[z.name] = known
+				known = &runningZone{Zone: z, kept: h.store}
+				byName[z.Name] = known
 				zones = append(zones, known)
 			}
 			known.uses = append(known.uses, z)
@@ -66,6 +67,6 @@ func runningZones() (zones []*runningZone) {
 			}
 		}
 	}
-	slices.SortFunc(zones, func(a, b *runningZone) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(zones, func(a, b *runningZone) int { return strings.Compare(a.Name, b.Name) })
 	return zones
 }

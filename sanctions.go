@@ -40,15 +40,15 @@ func (z *Zone) provisionSanctions() error {
 	if !z.Overrides && z.Ban == nil {
 		return nil
 	}
-	z.live.sanctions = &store.Sanctions{Settings: z.Overrides}
+	z.live.Sanctions = &store.Sanctions{Settings: z.Overrides}
 	if z.Ban == nil {
 		return nil
 	}
-	z.live.sanctions.Ban = z.Ban.rule()
-	if err := z.live.sanctions.Ban.Validate(); err != nil {
+	z.live.Sanctions.Ban = z.Ban.rule()
+	if err := z.live.Sanctions.Ban.Validate(); err != nil {
 		return err
 	}
-	for _, l := range z.live.limits() {
+	for _, l := range z.live.Limits() {
 		if l.MaxWait > 0 && l.Mode != algorithms.ModeQueue {
 			return errors.New("ban and max_wait exclude each other, except in a queue: a request that is held would count as refused each time it asks again")
 		}

@@ -40,7 +40,7 @@ func TestOverrides(t *testing.T) {
 	keeps, users := h.store.Store.Store.(store.Settings), h.store.Store.Users.Load()
 	set := func(zone, key string, s store.Setting) {
 		t.Helper()
-		if err := keeps.Set(context.Background(), h.RateLimits[zone].live.grant.rule, key, s); err != nil {
+		if err := keeps.Set(context.Background(), h.RateLimits[zone].live.Policy.Rule, key, s); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -37,10 +37,10 @@ func TestStatesOfAZone(t *testing.T) {
 		return names
 	}
 	const log = "states:sliding_window_log.2:"
-	if got, want := names(h.zones[0].states()), []string{log + "1h", log + "2h", log + "3h", log + "4h", "states:token_bucket.2:1per100ms"}; !slices.Equal(got, want) {
+	if got, want := names(h.zones[0].States()), []string{log + "1h", log + "2h", log + "3h", log + "4h", "states:token_bucket.2:1per100ms"}; !slices.Equal(got, want) {
 		t.Errorf("states: got %q, want %q", got, want)
 	}
-	if got := names(h.zones[0].rules()); len(got) != 2 {
+	if got := names(h.zones[0].Rules()); len(got) != 2 {
 		t.Errorf("rules: got %q, want one for each algorithm", got)
 	}
 }
@@ -65,7 +65,7 @@ func TestResetsThatMayLeaveSomething(t *testing.T) {
 		`"plan": {"of": "{http.request.method}", "reject": 405, "plans": {"GET": {"max_events": "{http.request.header.N} 5", "window": "1h"}}}`: false,
 	} {
 		h := provision(t, config(t), `{"store": {"backend": "memory"}, "rate_limits": {"a": {"key": "{http.request.header.Client}", `+limit+`}}}`)
-		if got := h.zones[0].scatters(); got != want {
+		if got := h.zones[0].Scatters(); got != want {
 			t.Errorf("%s: got %v, want %v", limit, got, want)
 		}
 		if err := h.Cleanup(); err != nil {

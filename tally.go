@@ -22,7 +22,7 @@ func (a *attempt) countDecisions(passed outcome.Outcome, someRefused bool, took 
 		o, firm := passed, i < a.firm
 		switch {
 		case !a.decisions[i].Allowed && firm:
-			o = z.refuses(&a.decisions[i])
+			o = z.Refuses(&a.decisions[i])
 		case !a.decisions[i].Allowed:
 			o = outcome.DryRun
 		case someRefused && firm:
@@ -34,8 +34,8 @@ func (a *attempt) countDecisions(passed outcome.Outcome, someRefused bool, took 
 
 // note takes note of what became of the request in one of its zones.
 func (a *attempt) note(i int, o outcome.Outcome, took time.Duration) {
-	a.zones[i].tally.Add(a.checks[i].Key, o, took)
-	feed.Publish(a.request, a.zones[i].name, &a.checks[i], o, &a.decisions[i], nil)
+	a.zones[i].Stats.Add(a.checks[i].Key, o, took)
+	feed.Publish(a.request, a.zones[i].Name, &a.checks[i], o, &a.decisions[i], nil)
 }
 
 // processStart is when the clock of decisions began.

@@ -73,7 +73,7 @@ func replaced(r *http.Request, text string) string {
 func oneRefusal(h *Handler, key string) *refusal {
 	z := h.zones[0]
 	return &refusal{
-		zone: z, key: key, grant: z.grant, decision: algorithms.Decision{RetryAfter: algorithms.Never},
-		status: h.Status, err: z.exceeded,
+		zone: z, key: key, grant: z.Policy, decision: algorithms.Decision{RetryAfter: algorithms.Never},
+		status: h.Status, err: z.Exceeded,
 	}
 }

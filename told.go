@@ -11,6 +11,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/feed"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
 // told is what was decided on a request, for all who want to know: the client, handlers
@@ -23,16 +24,16 @@ type told struct {
 
 	vars       map[string]any // the request's
 	outcome    outcome.Outcome
-	zone       *liveZone // nil if nothing was decided
-	grant      *grant    // the zone's; nil if it refused without asking the store
+	zone       *zone.Zone        // nil if nothing was decided
+	grant      *zone.QuotaPolicy // the zone's; nil if it refused without asking the store
 	decision   algorithms.Decision
 	cost       int64
-	share      float64   // what is left of the quota
-	retryAfter int64     // in whole seconds; 0 if the request may pass
-	dry        bool      // the zone is a dry run: there was no other
-	tried      bool      // there were dry runs
-	would      *liveZone // the dry run that would have refused
-	policy     string    // RateLimit-Policy
+	share      float64    // what is left of the quota
+	retryAfter int64      // in whole seconds; 0 if the request may pass
+	dry        bool       // the zone is a dry run: there was no other
+	tried      bool       // there were dry runs
+	would      *zone.Zone // the dry run that would have refused
+	policy     string     // RateLimit-Policy
 	answers    []*answer
 	own        [1]*answer // room for answers
 }
@@ -91,7 +92,7 @@ func (t *told) speakOf(a *attempt, i int, o outcome.Outcome) bool {
 func (h *Handler) tell(w http.ResponseWriter, t *told, a *attempt, binding int, passed outcome.Outcome) http.ResponseWriter {
 	o, refused := passed, !a.decisions[binding].Allowed
 	if refused {
-		o = a.zones[binding].refuses(&a.decisions[binding])
+		o = a.zones[binding].Refuses(&a.decisions[binding])
 	}
 	if t.speakOf(a, binding, o) && refused {
 		t.retryAfter = h.answer.retryAfter(t.grant, &t.decision)
@@ -153,8 +154,8 @@ func (h *Handler) reject(r *http.Request, repl *caddy.Replacer, f *refusal) {
 		t.zone, t.grant, t.outcome, t.retryAfter, t.dry = f.zone, nil, o, 0, f.dry
 	}
 	t.toTrace(r)
-	f.zone.tally.Add(f.key, o, stats.Untimed)
-	feed.PublishUnasked(r, f.zone.name, f.key, o, f.err)
+	f.zone.Stats.Add(f.key, o, stats.Untimed)
+	feed.PublishUnasked(r, f.zone.Name, f.key, o, f.err)
 	h.note(r, f)
 }
 

@@ -44,7 +44,7 @@ func enqueue(t *testing.T, h *Handler, status int) *queuing {
 func queueOf(t *testing.T, h *Handler, zone int) (turns int64, wait time.Duration) {
 	t.Helper()
 	decisions := make([]algorithms.Decision, 1)
-	if err := h.store.Store.Take(t.Context(), []store.Check{{Rule: h.zones[zone].grant.rule, Key: "all"}}, decisions); err != nil {
+	if err := h.store.Store.Take(t.Context(), []store.Check{{Rule: h.zones[zone].Policy.Rule, Key: "all"}}, decisions); err != nil {
 		t.Fatal(err)
 	}
 	return decisions[0].Quota - decisions[0].Remaining, decisions[0].ResetAfter

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -23,8 +24,8 @@ import (
 // those behind are dry runs.
 type attempt struct {
 	request   *http.Request
-	zones     []*liveZone
-	grants    []*grant
+	zones     []*zone.Zone
+	grants    []*zone.QuotaPolicy
 	checks    []store.Check
 	decisions []algorithms.Decision
 	firm      int
@@ -52,8 +53,8 @@ var errEarly = errors.New("TLS handshake not complete, the client's address cann
 // the others are not looked at any more.
 func (h *Handler) collect(a *attempt, r *http.Request, repl *caddy.Replacer) (*refusal, error) {
 	for _, z := range h.zones {
-		if len(z.matchers) > 0 {
-			match, err := clientip.MatchAny(z.matchers, r)
+		if len(z.Matchers) > 0 {
+			match, err := clientip.MatchAny(z.Matchers, r)
 			if err != nil {
 				return nil, err
 			}
@@ -64,25 +65,25 @@ func (h *Handler) collect(a *attempt, r *http.Request, repl *caddy.Replacer) (*r
 		if z.CostHeader != "" {
 			a.strips = append(a.strips, z.CostHeader)
 		}
-		if z.key.Early && r.TLS != nil && !r.TLS.HandshakeComplete {
+		if z.Template.Early && r.TLS != nil && !r.TLS.HandshakeComplete {
 			return nil, caddyhttp.Error(http.StatusTooEarly, errEarly)
 		}
-		q := asked{grant: z.grant, cost: z.cost}
-		if q.key, q.repeated = z.key.Expand(repl, r); z.special || q.repeated != nil {
-			if err := z.judge(&q, r, repl, h.logger); err != nil {
+		q := zone.Check{Policy: z.Policy, Cost: z.FixedCost}
+		if q.Key, q.Repeated = z.Template.Expand(repl, r); z.HasPolicies || q.Repeated != nil {
+			if err := z.Apply(&q, r, repl, h.logger); err != nil {
 				return nil, err
 			}
 		}
 		switch {
-		case q.why != nil:
-			f := &refusal{zone: z, key: q.key, dry: q.dry, status: q.status, err: q.why}
+		case q.Refusal != nil:
+			f := &refusal{zone: z, key: q.Key, dry: q.Dry, status: q.Status, err: q.Refusal}
 			h.reject(r, repl, f)
 			if !f.dry {
 				return f, nil
 			}
-		case q.grant == nil:
-			z.tally.Add(q.key, outcome.Exempt, stats.Untimed)
-			feed.PublishUnasked(r, z.name, q.key, outcome.Exempt, nil)
+		case q.Policy == nil:
+			z.Stats.Add(q.Key, outcome.Exempt, stats.Untimed)
+			feed.PublishUnasked(r, z.Name, q.Key, outcome.Exempt, nil)
 		default:
 			a.add(z, &q)
 		}
@@ -91,18 +92,18 @@ func (h *Handler) collect(a *attempt, r *http.Request, repl *caddy.Replacer) (*r
 }
 
 // add notes what is to be asked of the store for a zone.
-func (a *attempt) add(z *liveZone, q *asked) {
-	check := store.Check{Rule: q.grant.rule, Key: q.key, Cost: q.cost, Apart: q.dry, Sanctions: z.sanctions}
-	if q.grant.lends && q.cost > 0 {
+func (a *attempt) add(z *zone.Zone, q *zone.Check) {
+	check := store.Check{Rule: q.Policy.Rule, Key: q.Key, Cost: q.Cost, Apart: q.Dry, Sanctions: z.Sanctions}
+	if q.Policy.Lends && q.Cost > 0 {
 		check.Hold = store.NewHold()
 		a.holds = true
 	}
-	a.late = a.late || z.late
+	a.late = a.late || z.ChargesLate
 	a.zones = append(a.zones, z)
-	a.grants = append(a.grants, q.grant)
+	a.grants = append(a.grants, q.Policy)
 	a.checks = append(a.checks, check)
 	a.decisions = append(a.decisions, algorithms.Decision{})
-	if !q.dry {
+	if !q.Dry {
 		a.swap(a.firm, len(a.zones)-1)
 		a.firm++
 	}
@@ -260,24 +261,12 @@ func (a *attempt) binding(from, to int) (index int, refused bool) {
 // left is the share of the quota that is left.
 func left(d *algorithms.Decision) float64 { return float64(d.Remaining) / float64(max(1, d.Quota)) }
 
-// refuses is what becomes of a request that the zone's limit refuses. The refusal with
-// which a ban begins is the limit's.
-func (z *liveZone) refuses(d *algorithms.Decision) outcome.Outcome {
-	switch {
-	case d.Banned && !d.BanBegins:
-		return outcome.Banned
-	case len(z.Reserve) > 0:
-		return outcome.Shed
-	}
-	return outcome.Refused
-}
-
 // localize reduces the attempt to the zones that decide locally, each with this Caddy's
 // share of its limit: all of them, or those whose on_store_error says so. The others have let
 // the request pass, which took so long.
 func (a *attempt) localize(instances int, took time.Duration, all bool) {
 	a.keep(func(i int) bool {
-		local := all || a.zones[i].onStoreError == localOnError
+		local := all || a.zones[i].OnStoreError == localOnError
 		if !local {
 			a.note(i, outcome.FailedOpen, took)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/dunglas/httpsfv"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
 func TestBindingZone(t *testing.T) {
@@ -84,14 +85,14 @@ func TestRetryAfter(t *testing.T) {
 	for wait, want := range map[time.Duration]int64{
 		time.Microsecond: 1, time.Second: 1, time.Second + 1: 2, 59*time.Second + 1: 60,
 	} {
-		if got := new(answer).retryAfter(new(grant), &algorithms.Decision{RetryAfter: wait}); got != want {
+		if got := new(answer).retryAfter(new(zone.QuotaPolicy), &algorithms.Decision{RetryAfter: wait}); got != want {
 			t.Errorf("%v: got %d, want %d", wait, got, want)
 		}
 	}
 	jittery := answer{jitter: 0.5}
 	seen := make(map[int64]bool)
 	for range 1000 {
-		got := jittery.retryAfter(new(grant), &algorithms.Decision{RetryAfter: 10 * time.Second})
+		got := jittery.retryAfter(new(zone.QuotaPolicy), &algorithms.Decision{RetryAfter: 10 * time.Second})
 		if got < 10 || got > 15 {
 			t.Fatalf("10s with jitter 0.5: got %d", got)
 		}

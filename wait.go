@@ -70,18 +70,18 @@ func (p *patience) next(a *attempt) (wait time.Duration) {
 			continue
 		}
 		g, retry := a.grants[i], a.decisions[i].RetryAfter
-		if g.maxWait == 0 || retry == algorithms.Never || g.queues || a.decisions[i].Banned {
+		if g.MaxWait == 0 || retry == algorithms.Never || g.Queues || a.decisions[i].Banned {
 			return 0
 		}
 		now := time.Now()
 		if p.since.IsZero() {
 			p.since, p.poll = now, firstPoll
 		}
-		if g.lends {
+		if g.Lends {
 			retry, polled = p.poll, true
 		}
 		retry = max(retry, minPause)
-		if retry > g.maxWait-now.Sub(p.since) {
+		if retry > g.MaxWait-now.Sub(p.since) {
 			return 0
 		}
 		wait = max(wait, retry)

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/limit"
 )
 
@@ -123,17 +124,17 @@ type Zone struct {
 	// differ, one that denies is enough to deny, and those that are `local` decide together.
 	OnStoreError string `json:"on_store_error,omitempty"`
 
-	live     *liveZone // once it is provisioned
-	counters string    // key of its counters in the pool, once it has joined those who share them
+	live     *zone.Zone // once it is provisioned
+	counters string     // key of its counters in the pool, once it has joined those who share them
 }
 
 func (z *Zone) provision(ctx caddy.Context, name string, kept *pool.Ref, log *zap.Logger) error {
-	z.live = &liveZone{name: name, Limit: z.Limit, Plan: z.Plan}
+	z.live = &zone.Zone{Name: name, Limit: z.Limit, Plan: z.Plan}
 	if name == "" {
 		return errors.New("a zone needs a name")
 	}
 	var err error
-	if z.live.written, err = json.Marshal(z); err != nil {
+	if z.live.JSON, err = json.Marshal(z); err != nil {
 		return err
 	}
 	if z.OnStoreError != "" {
@@ -157,8 +158,8 @@ func (z *Zone) provision(ctx caddy.Context, name string, kept *pool.Ref, log *za
 // compile takes over what the zone's policies look at when a request comes.
 func (z *Zone) compile() {
 	l := z.live
-	l.exceeded = fmt.Errorf("rate limit of zone %q exceeded", l.name)
-	l.description = z.describe()
+	l.Exceeded = fmt.Errorf("rate limit of zone %q exceeded", l.Name)
+	l.Description = z.describe()
 	l.Key, l.Cost, l.CostHeader, l.CostBrokenOff = z.Key, z.Cost, z.CostHeader, z.CostBrokenOff
 	l.ChargeOnResponse, l.MissingKey, l.Overrides = z.ChargeOnResponse, z.MissingKey, z.Overrides
 	l.DryRun, l.Enforce = z.DryRun, z.Enforce
@@ -170,24 +171,24 @@ func (z *Zone) compile() {
 }
 
 func (z *Zone) provisionKey(_ caddy.Context, log *zap.Logger) (err error) {
-	z.live.key, err = key.New(z.Key, z.IPv4Prefix, z.IPv6Prefix)
+	z.live.Template, err = key.New(z.Key, z.IPv4Prefix, z.IPv6Prefix)
 	if err != nil {
 		return err
 	}
-	z.live.key.Joins = z.RepeatedValues == repeatedJoin
+	z.live.Template.Joins = z.RepeatedValues == repeatedJoin
 	if !z.RawValues {
-		z.live.key.Normalize()
+		z.live.Template.Normalize()
 	}
-	if (z.IPv4Prefix != 0 || z.IPv6Prefix != 0) && !z.live.key.Varies() {
-		log.Warn("ipv4_prefix and ipv6_prefix have no effect: the key holds no placeholder", zap.String("zone", z.live.name))
+	if (z.IPv4Prefix != 0 || z.IPv6Prefix != 0) && !z.live.Template.Varies() {
+		log.Warn("ipv4_prefix and ipv6_prefix have no effect: the key holds no placeholder", zap.String("zone", z.live.Name))
 	}
-	for _, unknown := range z.live.key.Unknown {
+	for _, unknown := range z.live.Template.Unknown {
 		log.Warn("the key holds a placeholder that is not Caddy's own; if nothing sets it, all clients share one limit",
-			zap.String("zone", z.live.name), zap.String("placeholder", "{"+unknown+"}"))
+			zap.String("zone", z.live.Name), zap.String("placeholder", "{"+unknown+"}"))
 	}
-	for _, empty := range z.live.key.Empty {
+	for _, empty := range z.live.Template.Empty {
 		log.Warn("the key may have the same value for all clients: "+empty.Why,
-			zap.String("zone", z.live.name), zap.String("placeholder", "{"+empty.Name+"}"))
+			zap.String("zone", z.live.Name), zap.String("placeholder", "{"+empty.Name+"}"))
 	}
 	return nil
 }
@@ -198,9 +199,9 @@ func (z *Zone) provisionMatchers(ctx caddy.Context, _ *zap.Logger) error {
 		raw   caddyhttp.RawMatcherSets
 		to    *caddyhttp.MatcherSets
 	}{
-		{"MatcherSetsRaw", z.MatcherSetsRaw, &z.live.matchers},
-		{"ExemptRaw", z.ExemptRaw, &z.live.exempt},
-		{"BlockRaw", z.BlockRaw, &z.live.block},
+		{"MatcherSetsRaw", z.MatcherSetsRaw, &z.live.Matchers},
+		{"ExemptRaw", z.ExemptRaw, &z.live.Exempt},
+		{"BlockRaw", z.BlockRaw, &z.live.Block},
 	} {
 		if err := loadMatchers(ctx, z, m.field, m.raw, m.to); err != nil {
 			return err
@@ -223,15 +224,15 @@ func loadMatchers(ctx caddy.Context, of any, field string, raw caddyhttp.RawMatc
 
 // provisionLimits makes ready what requests are granted and what they cost.
 func (z *Zone) provisionLimits(kept *pool.Ref, log *zap.Logger) (err error) {
-	z.counters = pool.ZoneKey(kept.ID, z.live.name)
+	z.counters = pool.ZoneKey(kept.ID, z.live.Name)
 	joined := pool.JoinZone(z.counters)
-	z.live.tally, z.live.storeID = &joined.Tally, kept.ID
-	m := granting{zone: z.live.name, limit: z.Limit, salt: joined.Salt, reserve: z.Reserve.percent()}
+	z.live.Stats, z.live.StoreID = &joined.Tally, kept.ID
+	m := zone.Builder{Zone: z.live.Name, Limit: z.Limit, Salt: joined.Salt, Reserve: z.Reserve.percent()}
 	if err := z.Reserve.check(z); err != nil {
 		return err
 	}
 	if z.Plan == nil || z.MaxEvents != nil {
-		if z.live.own, err = newGrants(m); err != nil {
+		if z.live.Own, err = zone.NewPolicies(m); err != nil {
 			return err
 		}
 	}
@@ -240,7 +241,7 @@ func (z *Zone) provisionLimits(kept *pool.Ref, log *zap.Logger) (err error) {
 			return err
 		}
 	} else {
-		z.live.grant = z.live.own.fixed
+		z.live.Policy = z.live.Own.Fixed
 	}
 	if z.Cost == nil {
 		z.Cost = &limit.Amount{Number: 1}
@@ -248,12 +249,12 @@ func (z *Zone) provisionLimits(kept *pool.Ref, log *zap.Logger) (err error) {
 	if err := z.Cost.Check("cost"); err != nil {
 		return err
 	}
-	if z.live.cost = z.Cost.Number; !limit.ValidCost(z.live.cost) {
-		return fmt.Errorf("cost must be from 0 to %d, got %d", algorithms.MaxEvents, z.live.cost)
+	if z.live.FixedCost = z.Cost.Number; !limit.ValidCost(z.live.FixedCost) {
+		return fmt.Errorf("cost must be from 0 to %d, got %d", algorithms.MaxEvents, z.live.FixedCost)
 	}
-	if g := z.live.grant; g != nil && z.Cost.From == "" && z.live.cost > g.most() && g.numbers.Events > 0 {
+	if g := z.live.Policy; g != nil && z.Cost.From == "" && z.live.FixedCost > g.Most() && g.Numbers.Events > 0 {
 		log.Warn("the cost is above what the limit can ever grant; every request of this zone is refused",
-			zap.String("zone", z.live.name), zap.Int64("cost", z.live.cost), zap.Int64("limit", g.most()))
+			zap.String("zone", z.live.Name), zap.Int64("cost", z.live.FixedCost), zap.Int64("limit", g.Most()))
 	}
 	return nil
 }
@@ -301,9 +302,9 @@ func (z *Zone) provisionPolicies(ctx caddy.Context, log *zap.Logger) error {
 	if err := z.provisionSanctions(); err != nil {
 		return err
 	}
-	z.live.late = z.ChargeOnResponse != nil || z.CostHeader != ""
-	z.live.special = z.live.grant == nil || z.Cost.From != "" || len(z.live.exempt) > 0 || len(z.live.block) > 0 ||
-		z.MissingKey != "" && z.MissingKey != missingShare || z.Reserve != nil || z.DryRun || z.Enforce != nil
+	z.live.ChargesLate = z.ChargeOnResponse != nil || z.CostHeader != ""
+	z.live.HasPolicies = z.live.Policy == nil || z.Cost.From != "" || len(z.live.Exempt) > 0 || len(z.live.Block) > 0 ||
+		z.MissingKey != "" && z.MissingKey != zone.MissingShare || z.Reserve != nil || z.DryRun || z.Enforce != nil
 	return nil
 }
 

@@ -79,20 +79,20 @@ func (l *Limit) Given() bool { return l.MaxEvents != nil || l.Window != Window{}
 
 // Varies tells whether requests can have different numbers.
 func (l *Limit) Varies() bool {
-	return l.MaxEvents.From != "" || l.Window.From != "" || l.Burst.From != "" || l.Zone().From != ""
+	return l.MaxEvents.From != "" || l.Window.From != "" || l.Burst.From != "" || l.TimeZone().From != ""
 }
 
-// zoneName is the name of a time zone: text, or a placeholder and what to fall back to.
-type zoneName struct{ From, Name string }
+// TimeZone is the name of a time zone: text, or a placeholder and what to fall back to.
+type TimeZone struct{ From, Name string }
 
-func (l *Limit) Zone() zoneName {
+func (l *Limit) TimeZone() TimeZone {
 	if placeholder, fallback, ok := placeholder.Cut(l.Timezone); ok {
-		return zoneName{placeholder, fallback}
+		return TimeZone{placeholder, fallback}
 	}
-	return zoneName{Name: l.Timezone}
+	return TimeZone{Name: l.Timezone}
 }
 
-func (z zoneName) Resolve(repl *caddy.Replacer) (string, error) {
+func (z TimeZone) Resolve(repl *caddy.Replacer) (string, error) {
 	if z.From == "" {
 		return z.Name, nil
 	}
@@ -125,7 +125,7 @@ func (l *Limit) Check() error {
 	if err := l.Burst.Check("burst"); err != nil {
 		return err
 	}
-	return placeholder.CheckOption("timezone", l.Zone().From)
+	return placeholder.CheckOption("timezone", l.TimeZone().From)
 }
 
 // Numbers are those of a request.
@@ -139,7 +139,7 @@ func (l *Limit) Numbers(repl *caddy.Replacer) (n Numbers, err error) {
 	if n.Burst, err = l.Burst.Resolve(repl); err != nil {
 		return n, fmt.Errorf("burst: %w", err)
 	}
-	if n.Timezone, err = l.Zone().Resolve(repl); err != nil {
+	if n.Timezone, err = l.TimeZone().Resolve(repl); err != nil {
 		return n, fmt.Errorf("timezone: %w", err)
 	}
 	return n, nil
@@ -150,7 +150,7 @@ func (l *Limit) Numbers(repl *caddy.Replacer) (n Numbers, err error) {
 func (l *Limit) Likely() Numbers {
 	n := Numbers{
 		Events: l.MaxEvents.Number, Burst: l.Burst.Number,
-		Window: Window{Duration: l.Window.Duration, Calendar: l.Window.Calendar}, Timezone: l.Zone().Name,
+		Window: Window{Duration: l.Window.Duration, Calendar: l.Window.Calendar}, Timezone: l.TimeZone().Name,
 	}
 	if l.MaxEvents.From != "" && !l.MaxEvents.Fallback {
 		n.Events = max(1, min(n.Burst, algorithms.MaxEvents))
@@ -179,7 +179,7 @@ func (l *Limit) Unlikely() Numbers {
 	if l.Window.From != "" { // by 3, so that the rate differs too
 		n.Window = Window{Duration: max(3*n.Window.Duration, caddy.Duration(time.Millisecond))}
 	}
-	if l.Zone().From != "" {
+	if l.TimeZone().From != "" {
 		n.Timezone = "Etc/GMT+5"
 	}
 	return n

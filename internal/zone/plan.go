@@ -1,0 +1,49 @@
+package zone
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/seed-161337e5/caddyratelimit/limit"
+)
+
+// Plan is a plan made ready.
+type Plan struct {
+	Unlimited bool
+	Policies  Policies
+}
+
+// Limits are the zone's own limit and those of its plans, as they are written.
+func (z *Zone) Limits() []*limit.Limit {
+	limits := []*limit.Limit{&z.Limit}
+	if z.Plan != nil {
+		for _, p := range z.Plan.Plans {
+			if p != nil {
+				limits = append(limits, &p.Limit)
+			}
+		}
+	}
+	return limits
+}
+
+var errNoPlan = errors.New("the request has no plan")
+
+// choosePlan finds the plan of a request.
+func (z *Zone) choosePlan(repl *caddy.Replacer, r *http.Request) (*Plan, error) {
+	name, err := z.PlanOf.Expand(repl, r)
+	if err != nil {
+		return nil, err
+	}
+	if len(z.PlanOf.Parts) > 1 {
+		name = z.PlanOf.Name(name)
+	}
+	if chosen, ok := z.PlanFor[name]; ok {
+		return chosen, nil
+	}
+	if z.DefaultPlan == nil {
+		return nil, errNoPlan
+	}
+	return z.DefaultPlan, nil
+}

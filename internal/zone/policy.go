@@ -1,0 +1,172 @@
+package zone
+
+import (
+	"fmt"
+	"hash/maphash"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/limit"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// QuotaPolicy is what a zone grants a request: a limit made ready, and what follows from it.
+// It does not change.
+type QuotaPolicy struct {
+	Rule    *store.Rule
+	Numbers limit.Numbers
+	Plan    string        // the zone's name for it; empty without plans
+	Lends   bool          // the algorithm's charges are held until the request is over
+	Queues  bool          // the store tells each request how long to wait
+	MaxWait time.Duration // instead of being refused
+	Quota   int64         // what a client may hold at once
+	Others  *QuotaPolicy  // of those for whom no slots are reserved; nil if none are
+
+	Shown     string // the zone's name as header fields can have it
+	Policy    string // item of RateLimit-Policy
+	Item      string // begin of the item of RateLimit
+	Replenish string // events per second
+}
+
+// Builder is how the grants of a zone, or of one of its plans, are made.
+type Builder struct {
+	Zone, Plan string
+	Limit      limit.Limit
+	Salt       uint64
+	Reserve    float64 // percent of the slots; 0: none
+}
+
+// build makes one.
+func (m *Builder) build(n limit.Numbers) (*QuotaPolicy, error) {
+	limit, err := m.Limit.Resolve(n)
+	if err != nil {
+		if from := m.Limit.TimeZone().From; from != "" && n.Timezone != m.Limit.TimeZone().Name {
+			err = fmt.Errorf("timezone: {%s} is none", from) // what it has instead may be secret
+		}
+		return nil, err
+	}
+	g, err := m.make(limit, n)
+	if err == nil && m.Reserve > 0 && g.Lends {
+		limit.Events = Leave(limit.Events, m.Reserve)
+		g.Others, err = m.make(limit, n)
+	}
+	return g, err
+}
+
+func (m *Builder) make(made algorithms.Limit, n limit.Numbers) (*QuotaPolicy, error) {
+	counting, err := m.Limit.Counting()
+	if err != nil {
+		return nil, err
+	}
+	rule, err := store.NewRule(m.Zone, counting, made, m.Salt)
+	if err != nil {
+		return nil, err
+	}
+	g := &QuotaPolicy{
+		Rule: rule, Numbers: n, Plan: m.Plan, MaxWait: made.MaxWait, Quota: made.Events,
+		Lends: limit.Lends(m.Limit.Algorithm), Queues: made.Mode == algorithms.ModeQueue,
+	}
+	if made.Burst > 0 && made.Events > 0 {
+		g.Quota = made.Burst
+	}
+	g.prepareHeaders()
+	return g, nil
+}
+
+// Policies is where a request's grant comes from: fixed is for all requests, or varying
+// makes one of what the request brings.
+type Policies struct {
+	Likely  *QuotaPolicy // one of them; nil if there are none
+	Fixed   *QuotaPolicy
+	Varying *dynamicPolicies
+}
+
+// NewPolicies checks a limit and makes it ready.
+func NewPolicies(m Builder) (g Policies, err error) {
+	if err := m.Limit.Check(); err != nil {
+		return g, err
+	}
+	first, err := m.build(m.Limit.Likely())
+	if err != nil {
+		return g, err
+	}
+	if !m.Limit.Varies() {
+		return Policies{Likely: first, Fixed: first}, nil
+	}
+	return Policies{Likely: first, Varying: &dynamicPolicies{Builder: m, seed: maphash.MakeSeed()}}, nil
+}
+
+func (g *Policies) Resolve(repl *caddy.Replacer) (*QuotaPolicy, error) {
+	if g.Varying == nil {
+		return g.Fixed, nil
+	}
+	return g.Varying.Resolve(repl)
+}
+
+// scatter reports whether requests can bring limits that count apart from the likely one.
+func (g *Policies) scatter() bool {
+	if g.Varying == nil {
+		return false
+	}
+	other, err := g.Varying.build(g.Varying.Limit.Unlikely())
+	return err != nil || other.Rule.ID() != g.Likely.Rule.ID()
+}
+
+const (
+	// GrantSlots bounds the grants that are kept ready for a limit that varies.
+	GrantSlots = 256
+
+	// grantProbes is how many of them a grant may stand in.
+	grantProbes = 4
+)
+
+// dynamicPolicies makes grants of what requests bring, and keeps those that were used last. The
+// numbers may be chosen by clients: a million different ones take no more memory, and
+// cost no more than making each anew.
+type dynamicPolicies struct {
+	Builder
+	seed  maphash.Seed
+	Slots [GrantSlots]atomic.Pointer[QuotaPolicy]
+}
+
+func (v *dynamicPolicies) Resolve(repl *caddy.Replacer) (*QuotaPolicy, error) {
+	n, err := v.Limit.Numbers(repl)
+	if err != nil {
+		return nil, err
+	}
+	hash := maphash.Comparable(v.seed, n)
+	put := &v.Slots[(hash+hash>>32%grantProbes)%GrantSlots]
+	for i := range uint64(grantProbes) {
+		slot := &v.Slots[(hash+i)%GrantSlots]
+		g := slot.Load()
+		if g == nil {
+			put = slot
+			break
+		}
+		if g.Numbers == n {
+			return g, nil
+		}
+	}
+	g, err := v.build(n)
+	if err == nil {
+		put.Store(g)
+	}
+	return g, err
+}
+
+// Most is the largest cost that can ever be granted.
+func (g *QuotaPolicy) Most() int64 {
+	if g.Lends {
+		return min(g.Quota, algorithms.MaxHold)
+	}
+	return g.Quota
+}
+
+// Leave is how many slots there are for the others.
+func Leave(events int64, percent float64) int64 {
+	return events - int64(math.Ceil(float64(events)*percent/100))
+}
