@@ -9,6 +9,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed-161337e5/caddyratelimit/backend"
+	"github.com/seed-161337e5/caddyratelimit/internal/metrics"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
@@ -24,7 +25,7 @@ func init() {
 type App struct {
 	mu      sync.Mutex
 	zones   map[string]definition
-	metrics metrics
+	metrics metrics.Collector
 
 	handlers []*Handler      // once they are ready
 	watched  map[string]bool // stores, by identity

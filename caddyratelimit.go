@@ -193,7 +193,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		h.unwatch = h.store.Store.Health.Watch(h.storeState)
 	}
 	if h.measures {
-		app.metrics.add(h.zones, h.store)
+		app.metrics.Add(h.zones, h.store)
 	}
 	app.exposeConnections(ctx, h.zones)
 	app.has(h)

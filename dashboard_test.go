@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/metrics"
 )
 
 // TestDashboardShowsEveryMetric, and none that does not exist.
@@ -36,7 +38,7 @@ func TestDashboardShowsEveryMetric(t *testing.T) {
 			}
 		}
 	}
-	for _, d := range descs {
+	for _, d := range metrics.Descs {
 		metric := name.FindString(d.String())
 		if !shown[metric] {
 			t.Errorf("no panel shows %s", metric)

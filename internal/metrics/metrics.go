@@ -1,4 +1,5 @@
-package caddyratelimit
+// Package metrics is what Prometheus reads.
+package metrics
 
 import (
 	"slices"
@@ -16,9 +17,9 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// metrics collects what the zones and stores of one config have counted. Each config has
+// Collector collects what the zones and stores of one config have counted. Each config has
 // a registry of its own; the counts outlive it.
-type metrics struct {
+type Collector struct {
 	mu     sync.Mutex
 	zones  []*zone.Zone
 	stores []observedStore
@@ -30,8 +31,8 @@ type observedStore struct {
 	shared   *pool.Store
 }
 
-// add has a handler's zones and store collected, each once.
-func (m *metrics) add(zones []*zone.Zone, kept *pool.Ref) {
+// Add has a handler's zones and store collected, each once.
+func (m *Collector) Add(zones []*zone.Zone, kept *pool.Ref) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, z := range zones {
@@ -81,21 +82,21 @@ var (
 	descLost      = desc("store_lost_corrections_total", "Refunds and late costs that were given up, because the store did not say whether it carried them out, or was away for too long.", "store")
 	descInstances = desc("store_instances", "Processes that share the store, this one included.", "store")
 
-	descs = []*prometheus.Desc{
+	Descs = []*prometheus.Desc{
 		descRequests, descDeclined, descTime, descKeys, descConfig, descDecisions, descInUse,
 		descUp, descLatency, descErrors, descBreaker, descDenyHits, descLost, descInstances,
 	}
 )
 
 // Describe implements [prometheus.Collector].
-func (m *metrics) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range descs {
+func (m *Collector) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range Descs {
 		to <- d
 	}
 }
 
 // Collect implements [prometheus.Collector].
-func (m *metrics) Collect(to chan<- prometheus.Metric) {
+func (m *Collector) Collect(to chan<- prometheus.Metric) {
 	m.mu.Lock()
 	zones, stores := slices.Clone(m.zones), slices.Clone(m.stores)
 	m.mu.Unlock()
