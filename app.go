@@ -9,6 +9,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed-161337e5/caddyratelimit/backend"
+	"github.com/seed-161337e5/caddyratelimit/internal/admin"
 	"github.com/seed-161337e5/caddyratelimit/internal/metrics"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
@@ -27,9 +28,9 @@ type App struct {
 	zones   map[string]definition
 	metrics metrics.Collector
 
-	handlers []*Handler      // once they are ready
-	watched  map[string]bool // stores, by identity
-	exposed  map[*caddyhttp.Server]bool
+	running admin.Config
+	watched map[string]bool // stores, by identity
+	exposed map[*caddyhttp.Server]bool
 
 	memory   *memorystore.Store
 	settings memorystore.Settings
@@ -70,13 +71,6 @@ func (a *App) Provision(ctx caddy.Context) error {
 		return fmt.Errorf("registering metrics: %w", err)
 	}
 	return nil
-}
-
-// has notes a handler that is ready.
-func (a *App) has(h *Handler) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.handlers = append(a.handlers, h)
 }
 
 // define notes what a zone is, and fails if its name is taken for something else.
@@ -168,14 +162,14 @@ func (a *App) Start() error {
 	if a.memory != nil {
 		a.before = a.memory.Apply(&a.settings)
 	}
-	a.enlist()
+	a.running.Register()
 	return nil
 }
 
 // Stop implements [caddy.App]. If the config never came to run, because another app did
 // not start, the settings of the one that runs are in force again.
 func (a *App) Stop() error {
-	a.resign()
+	a.running.Unregister()
 	if a.memory != nil {
 		a.memory.Revert(&a.settings, a.before)
 	}

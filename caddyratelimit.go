@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/backend"
+	"github.com/seed-161337e5/caddyratelimit/internal/admin"
 	_ "github.com/seed-161337e5/caddyratelimit/internal/cli" // registers "caddy rate-limit"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
@@ -182,7 +183,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err := h.checkQueues(backend); err != nil {
 		return err
 	}
-	if h.store.Store.Remote || slices.ContainsFunc(h.zones, func(z *zone.Zone) bool { return z.OnStoreError == localOnError }) {
+	if h.store.Store.Remote || slices.ContainsFunc(h.zones, func(z *zone.Zone) bool { return z.OnStoreError == zone.LocalOnError }) {
 		if h.local, err = pool.Acquire(&pool.Local{StandsFor: h.store.ID}); err != nil {
 			return err
 		}
@@ -196,7 +197,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		app.metrics.Add(h.zones, h.store)
 	}
 	app.exposeConnections(ctx, h.zones)
-	app.has(h)
+	app.running.Add(admin.Handler{Zones: h.zones, Store: h.store, Local: h.local})
 	return nil
 }
 
@@ -232,7 +233,7 @@ func (h *Handler) check() error {
 		h.Status = http.StatusTooManyRequests
 	}
 	if h.OnStoreError == "" {
-		h.OnStoreError = allowOnError
+		h.OnStoreError = zone.AllowOnError
 	}
 	if err := checkOnStoreError(h.OnStoreError); err != nil {
 		return err

@@ -8,19 +8,13 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/store"
-)
-
-// What on_store_error can be.
-const (
-	allowOnError = "allow"
-	denyOnError  = "deny"
-	localOnError = "local"
 )
 
 func checkOnStoreError(policy string) error {
 	switch policy {
-	case allowOnError, denyOnError, localOnError:
+	case zone.AllowOnError, zone.DenyOnError, zone.LocalOnError:
 		return nil
 	}
 	return fmt.Errorf("on_store_error must be allow, deny or local, got %q", policy)
@@ -62,7 +56,7 @@ func (h *Handler) ask(l *pool.Ref, a *attempt, r *http.Request, p *patience) (*h
 func (h *Handler) fallBack(a *attempt, r *http.Request, p *patience, start time.Duration, cause error) (*hold, error) {
 	full := errors.Is(cause, store.ErrFull) && h.local != nil
 	for _, z := range a.zones[:a.firm] {
-		if z.OnStoreError == denyOnError && !full {
+		if z.OnStoreError == zone.DenyOnError && !full {
 			return nil, errNoStore
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/backend"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -53,7 +54,7 @@ func fail(t *testing.T, h *Handler) {
 }
 
 func TestStoreError(t *testing.T) {
-	for policy, want := range map[string]int{allowOnError: 200, denyOnError: 503} {
+	for policy, want := range map[string]int{zone.AllowOnError: 200, zone.DenyOnError: 503} {
 		h := provision(t, config(t), `{"on_store_error": "`+policy+`", "rate_limits": {"zone": {"max_events": 3, "window": "1h"}}}`)
 		fail(t, h)
 		for range 5 {
@@ -64,7 +65,7 @@ func TestStoreError(t *testing.T) {
 			if header.Get("RateLimit") != "" || header.Get("RateLimit-Policy") != "" {
 				t.Errorf("%s: limits nobody checked are told: %v", policy, header)
 			}
-			if (header.Get("Retry-After") == "1") != (policy == denyOnError) {
+			if (header.Get("Retry-After") == "1") != (policy == zone.DenyOnError) {
 				t.Errorf("%s: Retry-After %q", policy, header.Get("Retry-After"))
 			}
 		}
@@ -158,7 +159,7 @@ func (*fullBackend) Open() (store.Store, error) { return fullStore{}, nil }
 // TestFullStore: whom a store has no room for is decided by this Caddy, whatever
 // on_store_error says of a store that does not answer. It is said so, once.
 func TestFullStore(t *testing.T) {
-	for _, policy := range []string{allowOnError, denyOnError, localOnError} {
+	for _, policy := range []string{zone.AllowOnError, zone.DenyOnError, zone.LocalOnError} {
 		t.Run(policy, func(t *testing.T) {
 			kept, err := pool.Acquire(new(fullBackend))
 			if err != nil {

@@ -49,7 +49,8 @@ var layers = []struct {
 	{"internal/zone", layer{caddy: true, own: "algorithms internal/clientip internal/key internal/outcome internal/stats internal/throttle limit store"}},
 	{"backend", layer{caddy: true, own: "internal/duration internal/logging internal/option memorystore redisstore store"}},
 	{"internal/metrics", layer{own: "internal/outcome internal/pool internal/stats internal/zone limit store"}},
-	{".", layer{caddy: true, own: "algorithms backend internal/adminapi internal/cli internal/clientip internal/duration internal/feed " +
+	{"internal/admin", layer{caddy: true, own: "algorithms internal/adminapi internal/duration internal/feed internal/outcome internal/pool internal/stats internal/topk internal/zone limit store"}},
+	{".", layer{caddy: true, own: "algorithms backend internal/admin internal/adminapi internal/cli internal/clientip internal/duration internal/feed " +
 		"internal/key internal/logging internal/metrics internal/option internal/outcome internal/placeholder internal/pool internal/stats internal/throttle internal/topk " +
 		"internal/turns internal/zone limit memorystore store"}},
 	{"cmd/caddy", layer{caddy: true, own: "."}},

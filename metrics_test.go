@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -111,7 +112,7 @@ func TestMetrics(t *testing.T) {
 
 // TestMetricsOfAStoreThatFails are those of requests that nobody decided on.
 func TestMetricsOfAStoreThatFails(t *testing.T) {
-	for policy, outcome := range map[string]string{allowOnError: "failed_open", denyOnError: "failed_closed"} {
+	for policy, outcome := range map[string]string{zone.AllowOnError: "failed_open", zone.DenyOnError: "failed_closed"} {
 		ctx := config(t)
 		h := provision(t, ctx, `{"on_store_error": "`+policy+`", "rate_limits": {"failing `+policy+`": {"max_events": 3, "window": "1h"}}}`)
 		failing, err := pool.Acquire(new(failingBackend))

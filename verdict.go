@@ -266,7 +266,7 @@ func left(d *algorithms.Decision) float64 { return float64(d.Remaining) / float6
 // the request pass, which took so long.
 func (a *attempt) localize(instances int, took time.Duration, all bool) {
 	a.keep(func(i int) bool {
-		local := all || a.zones[i].OnStoreError == localOnError
+		local := all || a.zones[i].OnStoreError == zone.LocalOnError
 		if !local {
 			a.note(i, outcome.FailedOpen, took)
 		}

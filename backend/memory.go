@@ -56,3 +56,9 @@ func (m *MemoryStore) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		"max_keys": {Parse: option.Integer(d, "max_keys", &m.MaxKeys)},
 	})
 }
+
+// Interface guards
+var (
+	_ store.Backend   = (*MemoryStore)(nil)
+	_ caddy.Validator = (*MemoryStore)(nil)
+)

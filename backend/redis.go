@@ -222,15 +222,7 @@ func (s *RedisStore) Open() (store.Store, error) {
 	return opened, nil
 }
 
-// Interface guards
-var (
-	_ store.Backend     = (*MemoryStore)(nil)
-	_ caddy.Validator   = (*MemoryStore)(nil)
-	_ store.Backend     = (*RedisStore)(nil)
-	_ caddy.Provisioner = (*RedisStore)(nil)
-)
-
-// Details implements [Detailed].
+// Details implements [store.Detailer].
 func (s *RedisStore) Details() map[string]any {
 	o, err := s.options.Complete()
 	if err != nil {
@@ -249,3 +241,11 @@ func (s *RedisStore) Details() map[string]any {
 	}
 	return details
 }
+
+// Interface guards
+var (
+	_ store.Backend     = (*RedisStore)(nil)
+	_ store.Detailer    = (*RedisStore)(nil)
+	_ store.Partitioned = (*RedisStore)(nil)
+	_ caddy.Provisioner = (*RedisStore)(nil)
+)

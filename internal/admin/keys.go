@@ -1,4 +1,4 @@
-package caddyratelimit
+package admin
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -70,8 +71,8 @@ func using(l *pool.Ref, c *adminCall, do func(context.Context, store.Store) erro
 // unanswered says that the store did not answer, and what that means.
 func (z *runningZone) unanswered(err error) error {
 	means := map[string]string{
-		allowOnError: "the zone lets all requests pass", denyOnError: "the zone answers 503 to all requests",
-		localOnError: "each Caddy counts for itself",
+		zone.AllowOnError: "the zone lets all requests pass", zone.DenyOnError: "the zone answers 503 to all requests",
+		zone.LocalOnError: "each Caddy counts for itself",
 	}[z.OnStoreError]
 	return adminError(http.StatusServiceUnavailable, "%s does not answer: %w; meanwhile %s (on_store_error %s)",
 		pool.Describe(z.kept.Backend), err, means, z.OnStoreError)

@@ -1,4 +1,4 @@
-package caddyratelimit
+package admin
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/backend"
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
@@ -27,9 +26,9 @@ type runningStore struct {
 func runningStores() (stores []*runningStore) {
 	byID := make(map[string]*runningStore)
 	for _, h := range runningHandlers() {
-		if byID[h.store.ID] == nil {
-			byID[h.store.ID] = &runningStore{kept: h.store}
-			stores = append(stores, byID[h.store.ID])
+		if byID[h.Store.ID] == nil {
+			byID[h.Store.ID] = &runningStore{kept: h.Store}
+			stores = append(stores, byID[h.Store.ID])
 		}
 	}
 	for _, z := range runningZones() {
@@ -123,6 +122,3 @@ func latencyOf(h *stats.Histogram) *adminapi.Latency {
 		Count: count, Mean: sum / float64(count), P50: h.Quantile(0.5).Seconds(), P99: h.Quantile(0.99).Seconds(),
 	}
 }
-
-// Interface guards
-var _ store.Detailer = (*backend.RedisStore)(nil)

@@ -1,4 +1,4 @@
-package caddyratelimit
+package admin
 
 import (
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"

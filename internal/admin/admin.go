@@ -1,4 +1,6 @@
-package caddyratelimit
+// Package admin is the admin API of a running Caddy: zones, keys, stores, and decisions as they
+// are made.
+package admin
 
 import (
 	"encoding/json"
@@ -49,7 +51,7 @@ func (AdminAPI) CaddyModule() caddy.ModuleInfo {
 
 // Routes implements [caddy.AdminRouter].
 func (AdminAPI) Routes() []caddy.AdminRoute {
-	return []caddy.AdminRoute{{Pattern: adminapi.Path, Handler: caddy.AdminHandlerFunc(serveAdmin)}}
+	return []caddy.AdminRoute{{Pattern: adminapi.Path, Handler: caddy.AdminHandlerFunc(ServeAdmin)}}
 }
 
 // adminCall is a request to the admin API.
@@ -77,7 +79,7 @@ var adminRoutes = map[string]adminRoute{
 	"decisions":            {http.MethodGet: streamDecisions},
 }
 
-func serveAdmin(w http.ResponseWriter, r *http.Request) error {
+func ServeAdmin(w http.ResponseWriter, r *http.Request) error {
 	c := &adminCall{ResponseWriter: w, request: r}
 	// Names may hold slashes: they are percent-encoded, so it is the encoded path that counts.
 	path := strings.Split(strings.TrimPrefix(r.URL.EscapedPath(), adminapi.Path), "/")

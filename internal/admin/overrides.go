@@ -1,4 +1,4 @@
-package caddyratelimit
+package admin
 
 import (
 	"context"

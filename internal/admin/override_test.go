@@ -1,8 +1,10 @@
-package caddyratelimit
+package admin
 
 import (
 	"encoding/json"
 	"testing"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
@@ -60,9 +62,9 @@ func FuzzOwnLimit(f *testing.F) {
 
 // TestOwnLimitsBesideAReserve: a key gets no limit that gets past the reserve.
 func TestOwnLimitsBesideAReserve(t *testing.T) {
-	h := provision(t, config(t), `{"rate_limits": {"kept": {"algorithm": "concurrency", "max_events": 10, "overrides": true,
-		"reserve": {"percent": 20, "match": [{"path": ["/pay"]}]}}}}`)
-	z := &runningZone{Zone: h.zones[0]}
+	z := &runningZone{Zone: &zone.Zone{
+		Name: "kept", Reserve: make(caddyhttp.MatcherSets, 1), Own: zone.Policies{Likely: &zone.QuotaPolicy{Rule: ownRules(t)[0]}},
+	}}
 	for text, want := range map[string]bool{
 		`{"limit": "20"}`: false, `{"plan": "pro"}`: false, `{"limit": "unlimited"}`: true, `{"exempt": true}`: true,
 	} {
