@@ -77,7 +77,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 func (a *App) define(z *zone.Zone, kept *pool.Ref) error {
 	d := definition{
 		limit: z.Description, storeID: kept.ID, store: pool.Describe(kept.Backend),
-		key: z.Key, ipv4Prefix: z.Template.Prefixes.Ipv4, ipv6Prefix: z.Template.Prefixes.Ipv6,
+		key: z.Key, ipv4Prefix: z.Template.Prefixes.IPv4, ipv6Prefix: z.Template.Prefixes.IPv6,
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -165,7 +165,7 @@ func TestVaryingIsBounded(t *testing.T) {
 			kept++
 		}
 	}
-	if kept == 0 || kept > zone.GrantSlots {
+	if kept == 0 || kept > zone.PolicySlots {
 		t.Errorf("%d limits are kept", kept)
 	}
 	// What is asked for again is made once, also after the flood.

@@ -65,7 +65,7 @@ func (c *adminCall) cost(usual int64) (int64, error) {
 
 // look says where a key stands.
 func (z *runningZone) look(c *adminCall, key string) (*adminapi.Key, error) {
-	of, err := z.grantsOf(c.query.Get("plan"))
+	of, err := z.policiesOf(c.query.Get("plan"))
 	if err != nil {
 		return nil, err
 	}
@@ -113,9 +113,9 @@ func (z *runningZone) lately(key string) *adminapi.Lately {
 	return &adminapi.Lately{Since: since, Requests: counts[topk.Requests].AtLeast, Refused: counts[topk.Refused].AtLeast}
 }
 
-// grantsOf are the limits of a plan, or of requests that name none. The likely one is the one
+// policiesOf are the limits of a plan, or of requests that name none. The likely one is the one
 // that is written, or else one that goes with it; there is one.
-func (z *runningZone) grantsOf(name string) (*zone.Policies, error) {
+func (z *runningZone) policiesOf(name string) (*zone.Policies, error) {
 	of := &z.Own
 	if chosen, ok := z.Plans[name]; ok {
 		of = &chosen.Policies

@@ -117,7 +117,7 @@ func (z *runningZone) planned(name string) (*store.Rule, store.Setting, error) {
 	case z.Plan == nil:
 		return nil, store.Setting{}, fmt.Errorf("zone %q has no plans: write a limit, such as 500/1m", z.Name)
 	case p == nil:
-		_, err := z.grantsOf(name)
+		_, err := z.policiesOf(name)
 		return nil, store.Setting{}, err
 	case p.Unlimited:
 		return z.Rules()[0], store.Setting{Kind: store.KindExempt, Note: "plan " + name}, nil

@@ -15,16 +15,16 @@ var addressPlaceholders = map[string]bool{
 const defaultIPv6Prefix = 64
 
 // prefixes are how many bits of an address count. With 0 for both, a value is text.
-type prefixes struct{ Ipv4, Ipv6 int }
+type prefixes struct{ IPv4, IPv6 int }
 
 // of is what holds for the values of a placeholder: those that are addresses for sure
 // have defaults.
 func (p prefixes) of(placeholder string) prefixes {
 	if addressPlaceholders[placeholder] {
-		p.Ipv6 = cmp.Or(p.Ipv6, defaultIPv6Prefix)
+		p.IPv6 = cmp.Or(p.IPv6, defaultIPv6Prefix)
 	}
 	if p != (prefixes{}) {
-		p = prefixes{cmp.Or(p.Ipv4, 32), cmp.Or(p.Ipv6, 128)}
+		p = prefixes{cmp.Or(p.IPv4, 32), cmp.Or(p.IPv6, 128)}
 	}
 	return p
 }
@@ -40,13 +40,13 @@ func (p prefixes) apply(value string) string {
 	if err != nil {
 		return value
 	}
-	if addr.Is4() && p.Ipv4 == 32 {
+	if addr.Is4() && p.IPv4 == 32 {
 		return value // as nearly always: it stands there as it should
 	}
 	addr = addr.Unmap().WithZone("")
-	bits := p.Ipv6
+	bits := p.IPv6
 	if addr.Is4() {
-		bits = p.Ipv4
+		bits = p.IPv4
 	}
 	if bits == addr.BitLen() {
 		return addr.String()

@@ -113,7 +113,7 @@ func open(backend store.Backend) (s store.Store, err error) {
 	return backend.Open()
 }
 
-// Release ends the lease; a second time it does nothing.
+// Release gives the store back; a second time it does nothing.
 func (l *Ref) Release() (err error) {
 	l.ended.Do(func() {
 		if _, err = Stores.Delete(l.ID); err != nil {
@@ -126,11 +126,11 @@ func (l *Ref) Release() (err error) {
 // Session is a request's use of a store: it stays open until end.
 type Session struct {
 	*Store
-	own *Ref // borrowed for this request alone
+	own *Ref // acquired for this request alone
 }
 
 // Begin starts a use. A request that outlives its config may find the store closed;
-// then it borrows it anew for itself.
+// then it acquires it anew for itself.
 func (l *Ref) Begin() (Session, error) {
 	if l.Store.acquire() {
 		return Session{Store: l.Store}, nil

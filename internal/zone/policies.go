@@ -83,7 +83,7 @@ func (z *Zone) Apply(q *Check, r *http.Request, repl *caddy.Replacer, log *zap.L
 
 var errInvalid = errors.New("the request brings no valid limit")
 
-// resolve works out grant and cost where they depend on the request.
+// resolve works out policy and cost where they depend on the request.
 func (z *Zone) resolve(q *Check, repl *caddy.Replacer, r *http.Request) (err error) {
 	from := &z.Own
 	if z.Plans != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// QuotaPolicy is what a zone grants a request: a limit made ready, and what follows from it.
+// QuotaPolicy is a limit made ready for requests, and what follows from it.
 // It does not change.
 type QuotaPolicy struct {
 	Rule    *store.Rule
@@ -32,7 +32,7 @@ type QuotaPolicy struct {
 	Replenish string // events per second
 }
 
-// Builder is how the grants of a zone, or of one of its plans, are made.
+// Builder makes the quota policies of a zone, or of one of its plans.
 type Builder struct {
 	Zone, Plan string
 	Limit      limit.Limit
@@ -77,7 +77,7 @@ func (m *Builder) make(made algorithms.Limit, n limit.Numbers) (*QuotaPolicy, er
 	return g, nil
 }
 
-// Policies is where a request's grant comes from: fixed is for all requests, or varying
+// Policies is where a request's quota policy comes from: fixed is for all requests, or varying
 // makes one of what the request brings.
 type Policies struct {
 	Likely  *QuotaPolicy // one of them; nil if there are none
@@ -117,20 +117,20 @@ func (g *Policies) scatter() bool {
 }
 
 const (
-	// GrantSlots bounds the grants that are kept ready for a limit that varies.
-	GrantSlots = 256
+	// PolicySlots bounds the policies that are kept ready for a limit that varies.
+	PolicySlots = 256
 
-	// grantProbes is how many of them a grant may stand in.
-	grantProbes = 4
+	// policyProbes is how many of them a policy may stand in.
+	policyProbes = 4
 )
 
-// dynamicPolicies makes grants of what requests bring, and keeps those that were used last. The
+// dynamicPolicies makes policies of what requests bring, and keeps those that were used last. The
 // numbers may be chosen by clients: a million different ones take no more memory, and
 // cost no more than making each anew.
 type dynamicPolicies struct {
 	Builder
 	seed  maphash.Seed
-	Slots [GrantSlots]atomic.Pointer[QuotaPolicy]
+	Slots [PolicySlots]atomic.Pointer[QuotaPolicy]
 }
 
 func (v *dynamicPolicies) Resolve(repl *caddy.Replacer) (*QuotaPolicy, error) {
@@ -139,9 +139,9 @@ func (v *dynamicPolicies) Resolve(repl *caddy.Replacer) (*QuotaPolicy, error) {
 		return nil, err
 	}
 	hash := maphash.Comparable(v.seed, n)
-	put := &v.Slots[(hash+hash>>32%grantProbes)%GrantSlots]
-	for i := range uint64(grantProbes) {
-		slot := &v.Slots[(hash+i)%GrantSlots]
+	put := &v.Slots[(hash+hash>>32%policyProbes)%PolicySlots]
+	for i := range uint64(policyProbes) {
+		slot := &v.Slots[(hash+i)%PolicySlots]
 		g := slot.Load()
 		if g == nil {
 			put = slot
