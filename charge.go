@@ -1,10 +1,8 @@
 package caddyratelimit
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
-	"net/textproto"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,7 +11,6 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/logging"
-	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/limit"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -25,49 +22,6 @@ type lateCharge struct {
 	charge store.Correction // Delta is to be filled in
 	open   bool             // the response has not said yet whether it counts
 	unpaid bool             // nor what it has cost
-}
-
-// checkCharge judges the options of late charges.
-func (z *Zone) checkCharge() error {
-	if m := z.ChargeOnResponse; m != nil {
-		if len(m.StatusCode) == 0 && len(m.Headers) == 0 {
-			return errors.New("charge on_response needs a status or a header: which responses count")
-		}
-		for _, status := range m.StatusCode {
-			if status < 1 || status > 5 && status < 200 && status != http.StatusSwitchingProtocols || status > 599 {
-				return fmt.Errorf("charge on_response: status must be from 200 to 599, 101, or from 1 to 5 for 1xx to 5xx, got %d", status)
-			}
-		}
-		if err := z.returnable("charge on_response"); err != nil {
-			return err
-		}
-	}
-	if n := z.CostBrokenOff; n != nil && z.CostHeader == "" {
-		return errors.New("cost_broken_off needs a cost_header, whose place it takes")
-	} else if n != nil && !limit.ValidCost(*n) {
-		return fmt.Errorf("cost_broken_off must be from 0 to %d, got %d", algorithms.MaxEvents, *n)
-	}
-	if z.CostHeader == "" {
-		return nil
-	}
-	if strings.IndexFunc(z.CostHeader, placeholder.NotInFieldName) >= 0 {
-		return fmt.Errorf("cost_header must be the name of a header field, got %q", z.CostHeader)
-	}
-	if z.live.FixedCost == 0 && (z.Cost.From == "" || z.Cost.Fallback) {
-		return errors.New("cost_header needs a cost of at least 1: with 0 a request is never refused, whatever those before have cost")
-	}
-	z.CostHeader = textproto.CanonicalMIMEHeaderKey(z.CostHeader)
-	return z.returnable("cost_header")
-}
-
-// returnable rules out algorithms of which a request takes nothing that lasts.
-func (z *Zone) returnable(option string) error {
-	for _, l := range z.live.Limits() {
-		if limit.Lends(l.Algorithm) {
-			return fmt.Errorf("%s has no meaning for %s: a slot comes back anyway", option, l.Algorithm)
-		}
-	}
-	return nil
 }
 
 // lateCharges are those that the response may change.

@@ -277,3 +277,86 @@ func (a *attempt) localize(instances int, took time.Duration, all bool) {
 		c.Rule = c.Rule.Share(instances)
 	}
 }
+
+// dropExempt takes the zones out of the attempt from which the request's key is exempt:
+// they have not decided, and nothing was charged.
+func (a *attempt) dropExempt() {
+	for i := range a.decisions {
+		if a.decisions[i].Exempt {
+			a.keep(func(i int) bool {
+				if a.decisions[i].Exempt {
+					a.note(i, outcome.Exempt, stats.Untimed)
+				}
+				return !a.decisions[i].Exempt
+			})
+			return
+		}
+	}
+}
+
+// keep reduces the attempt to some of its zones.
+func (a *attempt) keep(which func(i int) bool) {
+	n, firm := 0, 0
+	for i := range a.zones {
+		if !which(i) {
+			continue
+		}
+		a.zones[n], a.grants[n], a.checks[n], a.decisions[n] = a.zones[i], a.grants[i], a.checks[i], a.decisions[i]
+		n++
+		if i < a.firm {
+			firm++
+		}
+	}
+	clear(a.zones[n:])
+	clear(a.grants[n:])
+	clear(a.checks[n:])
+	a.zones, a.grants, a.checks, a.decisions, a.firm = a.zones[:n], a.grants[:n], a.checks[:n], a.decisions[:n], firm
+}
+
+// count notes what became of a request in all its zones alike.
+func (a *attempt) count(o outcome.Outcome, took time.Duration) {
+	for i := range a.zones {
+		a.note(i, o, took)
+	}
+}
+
+// countDecisions notes what each zone has decided; passed is what became of those that
+// passed. Dry runs charge whatever the others say.
+func (a *attempt) countDecisions(passed outcome.Outcome, someRefused bool, took time.Duration) {
+	for i, z := range a.zones {
+		o, firm := passed, i < a.firm
+		switch {
+		case !a.decisions[i].Allowed && firm:
+			o = z.Refuses(&a.decisions[i])
+		case !a.decisions[i].Allowed:
+			o = outcome.DryRun
+		case someRefused && firm:
+			o = outcome.NotCharged
+		}
+		a.note(i, o, took)
+	}
+}
+
+// note takes note of what became of the request in one of its zones.
+func (a *attempt) note(i int, o outcome.Outcome, took time.Duration) {
+	a.zones[i].Stats.Add(a.checks[i].Key, o, took)
+	feed.Publish(a.request, a.zones[i].Name, &a.checks[i], o, &a.decisions[i], nil)
+}
+
+// processStart is when the clock of decisions began.
+var processStart = time.Now()
+
+// clock is the time since the process began, which is cheaper to ask for than the time.
+func (h *Handler) clock() time.Duration {
+	if h.measures {
+		return time.Since(processStart)
+	}
+	return 0
+}
+
+func (h *Handler) since(start time.Duration) time.Duration {
+	if h.measures {
+		return time.Since(processStart) - start
+	}
+	return stats.Untimed
+}

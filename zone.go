@@ -11,7 +11,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/limit"
@@ -168,29 +167,6 @@ func (z *Zone) compile() {
 	if z.Reserve != nil {
 		l.Reserve = z.Reserve.matchers
 	}
-}
-
-func (z *Zone) provisionKey(_ caddy.Context, log *zap.Logger) (err error) {
-	z.live.Template, err = key.New(z.Key, z.IPv4Prefix, z.IPv6Prefix)
-	if err != nil {
-		return err
-	}
-	z.live.Template.Joins = z.RepeatedValues == repeatedJoin
-	if !z.RawValues {
-		z.live.Template.Normalize()
-	}
-	if (z.IPv4Prefix != 0 || z.IPv6Prefix != 0) && !z.live.Template.Varies() {
-		log.Warn("ipv4_prefix and ipv6_prefix have no effect: the key holds no placeholder", zap.String("zone", z.live.Name))
-	}
-	for _, unknown := range z.live.Template.Unknown {
-		log.Warn("the key holds a placeholder that is not Caddy's own; if nothing sets it, all clients share one limit",
-			zap.String("zone", z.live.Name), zap.String("placeholder", "{"+unknown+"}"))
-	}
-	for _, empty := range z.live.Template.Empty {
-		log.Warn("the key may have the same value for all clients: "+empty.Why,
-			zap.String("zone", z.live.Name), zap.String("placeholder", "{"+empty.Name+"}"))
-	}
-	return nil
 }
 
 func (z *Zone) provisionMatchers(ctx caddy.Context, _ *zap.Logger) error {

@@ -1,0 +1,257 @@
+package caddyratelimit
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"net/http"
+	"net/textproto"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/cespare/xxhash/v2"
+	"go.uber.org/zap"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/duration"
+	"github.com/seed-161337e5/caddyratelimit/internal/key"
+	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
+	"github.com/seed-161337e5/caddyratelimit/limit"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+func (z *Zone) provisionPlans(m zone.Builder) (err error) {
+	p := z.Plan
+	if p.Of == "" {
+		return errors.New("plan: of is missing: say what names the plan of a request, such as {http.vars.plan}")
+	}
+	if z.live.PlanOf, err = key.NewText("plan", p.Of); err != nil {
+		return err
+	}
+	z.live.PlanOf.Joins = z.RepeatedValues == repeatedJoin
+	if !z.RawValues {
+		z.live.PlanOf.Normalize()
+	}
+	z.live.Plans, z.live.PlanFor = make(map[string]*zone.Plan, len(p.Plans)), make(map[string]*zone.Plan, len(p.Plans))
+	if z.MaxEvents != nil {
+		z.live.DefaultPlan = &zone.Plan{Policies: z.live.Own}
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Plans)) {
+		of := p.Plans[name]
+		if of == nil {
+			of = new(limit.Plan)
+		}
+		made := &zone.Plan{Unlimited: of.Unlimited}
+		switch {
+		case name == "":
+			return errors.New("plan: a plan needs a name")
+		case of.Unlimited && of.Limit != (limit.Limit{}):
+			return fmt.Errorf("plan %q: unlimited excludes all other options", name)
+		case !of.Unlimited:
+			m.Plan, m.Limit = name, of.Over(&z.Limit)
+			if made.Policies, err = zone.NewPolicies(m); err != nil {
+				return fmt.Errorf("plan %q: %w", name, err)
+			}
+		}
+		as := z.live.PlanOf.Name(name)
+		if z.live.PlanFor[as] != nil {
+			return fmt.Errorf("plan %q: in its normal form, %q, it is the same as another plan of %s: rename one, or set raw_values", name, as, p.Of)
+		}
+		z.live.Plans[name], z.live.PlanFor[as] = made, made
+	}
+	if p.Default != "" {
+		z.live.DefaultPlan = z.live.Plans[p.Default]
+	}
+	switch {
+	case len(p.Plans) == 0:
+		return errors.New("plan: there are no plans")
+	case p.Default != "" && p.Reject != 0:
+		return fmt.Errorf("plan: default %q and reject %d exclude each other", p.Default, p.Reject)
+	case p.Reject != 0:
+		z.live.DefaultPlan = nil
+		return refusing("plan: reject", p.Reject)
+	case z.live.DefaultPlan == nil && p.Default != "":
+		return fmt.Errorf("plan: default names no plan, got %q", p.Default)
+	case z.live.DefaultPlan == nil:
+		return fmt.Errorf("plan: what holds for the others is missing: write default <plan>, or default reject %d", http.StatusForbidden)
+	}
+	return nil
+}
+
+// checkCharge judges the options of late charges.
+func (z *Zone) checkCharge() error {
+	if m := z.ChargeOnResponse; m != nil {
+		if len(m.StatusCode) == 0 && len(m.Headers) == 0 {
+			return errors.New("charge on_response needs a status or a header: which responses count")
+		}
+		for _, status := range m.StatusCode {
+			if status < 1 || status > 5 && status < 200 && status != http.StatusSwitchingProtocols || status > 599 {
+				return fmt.Errorf("charge on_response: status must be from 200 to 599, 101, or from 1 to 5 for 1xx to 5xx, got %d", status)
+			}
+		}
+		if err := z.returnable("charge on_response"); err != nil {
+			return err
+		}
+	}
+	if n := z.CostBrokenOff; n != nil && z.CostHeader == "" {
+		return errors.New("cost_broken_off needs a cost_header, whose place it takes")
+	} else if n != nil && !limit.ValidCost(*n) {
+		return fmt.Errorf("cost_broken_off must be from 0 to %d, got %d", algorithms.MaxEvents, *n)
+	}
+	if z.CostHeader == "" {
+		return nil
+	}
+	if strings.IndexFunc(z.CostHeader, placeholder.NotInFieldName) >= 0 {
+		return fmt.Errorf("cost_header must be the name of a header field, got %q", z.CostHeader)
+	}
+	if z.live.FixedCost == 0 && (z.Cost.From == "" || z.Cost.Fallback) {
+		return errors.New("cost_header needs a cost of at least 1: with 0 a request is never refused, whatever those before have cost")
+	}
+	z.CostHeader = textproto.CanonicalMIMEHeaderKey(z.CostHeader)
+	return z.returnable("cost_header")
+}
+
+// returnable rules out algorithms of which a request takes nothing that lasts.
+func (z *Zone) returnable(option string) error {
+	for _, l := range z.live.Limits() {
+		if limit.Lends(l.Algorithm) {
+			return fmt.Errorf("%s has no meaning for %s: a slot comes back anyway", option, l.Algorithm)
+		}
+	}
+	return nil
+}
+
+// Reserve keeps slots for the requests that matter, after Stripe's fleet usage load
+// shedder: P. Tarjan, Scaling your API with rate limiters (2017).
+type Reserve struct {
+	// How many percent of the slots only these requests get, rounded up to whole slots:
+	// above 0 and below 100.
+	Percent float64 `json:"percent,omitempty"`
+
+	// The requests that matter: those that any of these matcher sets matches. Required.
+	MatcherSetsRaw caddyhttp.RawMatcherSets `json:"match,omitempty" caddy:"namespace=http.matchers"`
+
+	matchers caddyhttp.MatcherSets
+}
+
+// check judges what the zone has. There need be no reserve.
+func (s *Reserve) check(z *Zone) error {
+	switch {
+	case s == nil:
+		return nil
+	case !limit.Lends(z.Algorithm):
+		return errors.New("reserve is for algorithm concurrency")
+	case math.IsNaN(s.Percent) || s.Percent <= 0 || s.Percent >= 100:
+		return fmt.Errorf("reserve must be above 0 and below 100 percent, got %v", s.Percent)
+	case len(s.MatcherSetsRaw) == 0:
+		return errors.New("reserve needs a match: for which requests")
+	}
+	if err := s.checkLeft(&z.Limit); err != nil {
+		return err
+	}
+	limits := z.Plan.Limits(&z.Limit)
+	for _, name := range slices.Sorted(maps.Keys(limits)) {
+		l := limits[name]
+		if err := s.checkLeft(&l); err != nil {
+			return fmt.Errorf("plan %q: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// checkLeft rules out that all slots of a limit are reserved.
+func (s *Reserve) checkLeft(l *limit.Limit) error {
+	if n := l.MaxEvents; limit.Lends(l.Algorithm) && n != nil && n.From == "" && n.Number > 0 && zone.Leave(n.Number, s.Percent) == 0 {
+		return fmt.Errorf("reserve: %v %% of %d slots, rounded up, are all of them, so that no other request ever passes: reserve less, or block the others",
+			s.Percent, n.Number)
+	}
+	return nil
+}
+
+func (s *Reserve) provision(ctx caddy.Context) error {
+	if s == nil {
+		return nil
+	}
+	return loadMatchers(ctx, s, "MatcherSetsRaw", s.MatcherSetsRaw, &s.matchers)
+}
+
+// percent is how many percent are reserved. There need be no reserve.
+func (s *Reserve) percent() float64 {
+	if s == nil {
+		return 0
+	}
+	return s.Percent
+}
+
+func (z *Zone) provisionRollout(log *zap.Logger) error {
+	if z.Enforce == nil {
+		return nil
+	}
+	switch share := *z.Enforce; {
+	case z.DryRun:
+		return errors.New("dry_run and enforce exclude each other: enforce 0 is a dry run")
+	case math.IsNaN(share) || share < 0 || share > 100:
+		return fmt.Errorf("enforce must be from 0 to 100 percent, got %v", share)
+	case share > 0 && share < 100 && !z.live.Template.Varies():
+		log.Warn("enforce chooses among keys, and this zone has just one", zap.String("zone", z.live.Name))
+	}
+	z.live.Enforced = xxhash.Sum64String(z.live.Name)
+	return nil
+}
+
+// Ban says when a key that keeps hammering is refused for a while without being counted.
+type Ban struct {
+	// How long the first ban lasts: from 1s to 3660d. Required.
+	Duration caddy.Duration `json:"duration,omitempty"`
+
+	// How many refusals by the zone's limit lead to a ban. Required.
+	After int64 `json:"after,omitempty"`
+
+	// The time within which they do, counted from the first of them: from 1s to 3660d.
+	// Required.
+	Window caddy.Duration `json:"window,omitempty"`
+
+	// Each ban is twice as long as the last one, up to this, unless so much time has passed
+	// since that one was over. Default: duration, so that all bans are alike.
+	UpTo caddy.Duration `json:"up_to,omitempty"`
+}
+
+func (b *Ban) rule() *store.Ban {
+	return &store.Ban{For: time.Duration(b.Duration), After: b.After, Within: time.Duration(b.Window), UpTo: time.Duration(b.UpTo)}
+}
+
+// provisionSanctions makes ready what stands above the limit for single keys.
+func (z *Zone) provisionSanctions() error {
+	if !z.Overrides && z.Ban == nil {
+		return nil
+	}
+	z.live.Sanctions = &store.Sanctions{Settings: z.Overrides}
+	if z.Ban == nil {
+		return nil
+	}
+	z.live.Sanctions.Ban = z.Ban.rule()
+	if err := z.live.Sanctions.Ban.Validate(); err != nil {
+		return err
+	}
+	for _, l := range z.live.Limits() {
+		if l.MaxWait > 0 && l.Mode != algorithms.ModeQueue {
+			return errors.New("ban and max_wait exclude each other, except in a queue: a request that is held would count as refused each time it asks again")
+		}
+	}
+	return nil
+}
+
+// describe says what differs from no ban.
+func (b *Ban) describe() string {
+	text := " ban " + duration.Format(time.Duration(b.Duration)) + " after " + strconv.FormatInt(b.After, 10) + " in " + duration.Format(time.Duration(b.Window))
+	if b.UpTo != 0 {
+		text += " up_to " + duration.Format(time.Duration(b.UpTo))
+	}
+	return text
+}
