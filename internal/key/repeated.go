@@ -76,6 +76,10 @@ func (p *repeatable) each(r *http.Request, found func(string)) {
 	}
 }
 
+// maxRounds bounds how often quotes and escapes of a cookie are undone. Without a bound a
+// client could write so many of them within each other that one request takes minutes.
+const maxRounds = 8
+
 // unescaped is a part of a query. What is escaped wrongly stays as it is.
 func unescaped(text string) string {
 	if plain, err := url.QueryUnescape(text); err == nil {
@@ -85,21 +89,23 @@ func unescaped(text string) string {
 }
 
 // clean is a value as upstreams read it: without blanks around it, and of a cookie what
-// its quotes and escapes stand for. Cleaning a clean value changes nothing.
+// its quotes and escapes stand for. What is quoted or escaped more often than upstreams undo
+// stays as it is. Cleaning a clean value changes nothing.
 func (p *repeatable) clean(value string) string {
 	switch p.in {
 	case inHeader:
 		return textproto.TrimString(value)
 	case inCookies:
-		for {
-			plain := unquoted(textproto.TrimString(value))
+		plain := value
+		for range maxRounds {
+			before := plain
+			plain = unquoted(textproto.TrimString(plain))
 			if text, err := url.PathUnescape(plain); err == nil {
 				plain = text
 			}
-			if plain == value {
-				return value
+			if plain == before {
+				return plain
 			}
-			value = plain
 		}
 	case inQuery: // each has unescaped it
 	}
@@ -120,13 +126,16 @@ func (p *repeatable) one(r *http.Request, join bool) (value string, err error) {
 	if p.in == inHeader && len(r.Header[p.name]) == 1 {
 		return p.clean(r.Header[p.name][0]), nil
 	}
-	count := 0
+	if join {
+		var all []string
+		p.each(r, func(found string) { all = append(all, found) })
+		return strings.Join(all, ","), nil
+	}
+	first := true
 	p.each(r, func(found string) {
-		switch count++; {
-		case count == 1:
-			value = found
-		case join:
-			value += "," + found
+		switch {
+		case first:
+			value, first = found, false
 		case found != value:
 			err = p.err
 		}
