@@ -108,11 +108,14 @@ func (q *Queues) Leave(w *Waiter) (came bool) {
 	return false
 }
 
-// Offer gives up a turn for which nobody waits in a line.
+// Offer gives up a turn for which nobody waits in a line. One that is over is nobody's.
 func (q *Queues) Offer(t *Turn) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	l := q.line(t)
+	var l *line
+	if t.Wait > 0 {
+		l = q.line(t)
+	}
 	if l == nil {
 		q.give(offer{back: t.Return, slot: slot{at: t.At}})
 		return

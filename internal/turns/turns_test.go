@@ -336,3 +336,41 @@ func TestClosedStore(t *testing.T) {
 		q.nothing(t)
 	})
 }
+
+// TestTurnsThatAreOver: a request that waits in several queues may leave when its turn in this
+// one is long over. Nobody gets such a turn, or else all who wait could go at once.
+func TestTurnsThatAreOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, 100)
+		q := New(open)
+		w.ask(1)
+		var over []*Turn
+		for range 10 {
+			d := w.ask(1)
+			over = append(over, w.turn(1, &d))
+		}
+		var waiting []*Waiter
+		for range 20 {
+			d := w.ask(1)
+			waiting = append(waiting, q.Join(w.turn(1, &d)))
+		}
+		left := 10*width + width/2
+		time.Sleep(left)
+		for _, turn := range over {
+			turn.Wait -= left
+			q.Offer(turn)
+		}
+		synctest.Wait()
+		for i, one := range waiting {
+			select {
+			case <-one.Came():
+				t.Errorf("request %d has its turn too early, at %d", i, one.At())
+			default:
+			}
+		}
+		for _, one := range waiting {
+			q.Leave(one)
+		}
+		q.nothing(t)
+	})
+}
