@@ -56,6 +56,11 @@ var repeats = map[string][]struct {
 		{"?key=%733", 429, "s3"},
 		{"?q=a;b&key=s3", 429, "s3"},
 		{"?a=b&a=c", 200, ""},
+		{"?key=s3&%20key=r1", 400, "s3,r1"}, // PHP takes a name without blanks before it
+		{"?key=r1&+key=s3", 400, "r1,s3"},
+		{"?key=r1&key%00x=s3", 400, "r1,s3"}, // and up to a zero byte
+		{"?key=s3&%20ke=r1", 429, "s3"},
+		{"?key=s3&key.=r1", 429, "s3"},
 	},
 	"cookie.session": {
 		{"Cookie: session=s3; session=r1", 400, "s3,r1"},
@@ -71,6 +76,9 @@ var repeats = map[string][]struct {
 		{"Cookie: session= s3", 429, "s3"},
 		{`Cookie: session="s3"`, 429, "s3"},
 		{"Cookie: session=s%33", 429, "s3"},
+		{`Cookie: session="\163\063"`, 429, "s3"}, // Python's upstreams undo what is escaped between quotes
+		{`Cookie: session="\s3"`, 429, "s3"},
+		{`Cookie: session="s\063"; session=r1`, 400, "s3,r1"},
 		{"Cookie: session=s3" + strings.Repeat("; a", 3000), 429, "s3"},
 	},
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/textproto"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
@@ -42,6 +43,8 @@ func newRepeatable(named string) *repeatable {
 		if name, ok := strings.CutPrefix(named, of.prefix); ok {
 			if of.in == inHeader {
 				name = textproto.CanonicalMIMEHeaderKey(name)
+			} else {
+				name = generous(name)
 			}
 			return &repeatable{in: of.in, name: name, err: &RepeatedError{named}}
 		}
@@ -51,8 +54,9 @@ func newRepeatable(named string) *repeatable {
 
 // each calls found with each value. It reads them as the most generous upstream would:
 // without blanks around them, which HTTP/2 and HTTP/3 let through; with semicolons between
-// parameters too; whatever the case of a parameter's or a cookie's name; and however many
-// there are, where net/http gives up and says that there are none.
+// parameters too; whatever the case of a parameter's or a cookie's name, and with what PHP
+// makes of it; and however many there are, where net/http gives up and says that there are
+// none.
 func (p *repeatable) each(r *http.Request, found func(string)) {
 	switch p.in {
 	case inHeader:
@@ -61,20 +65,29 @@ func (p *repeatable) each(r *http.Request, found func(string)) {
 		}
 	case inQuery:
 		for pair := range strings.FieldsFuncSeq(r.URL.RawQuery, func(c rune) bool { return c == '&' || c == ';' }) {
-			if name, value, _ := strings.Cut(pair, "="); strings.EqualFold(unescaped(name), p.name) {
+			if name, value, _ := strings.Cut(pair, "="); strings.EqualFold(generous(unescaped(name)), p.name) {
 				found(unescaped(value))
 			}
 		}
 	case inCookies:
 		for _, line := range r.Header["Cookie"] {
 			for pair := range strings.SplitSeq(line, ";") {
-				if name, value, _ := strings.Cut(pair, "="); strings.EqualFold(textproto.TrimString(name), p.name) {
+				if name, value, _ := strings.Cut(pair, "="); strings.EqualFold(generous(unescaped(textproto.TrimString(name))), p.name) {
 					found(p.clean(value))
 				}
 			}
 		}
 	}
 }
+
+// generous is the name of a parameter or a cookie as PHP reads it: up to a zero byte, without
+// blanks before it, and with "_" for what a variable's name cannot have.
+func generous(name string) string {
+	name, _, _ = strings.Cut(name, "\x00")
+	return inVariable.Replace(strings.TrimLeft(name, " "))
+}
+
+var inVariable = strings.NewReplacer(" ", "_", ".", "_", "[", "_")
 
 // maxRounds bounds how often quotes and escapes of a cookie are undone. Without a bound a
 // client could write so many of them within each other that one request takes minutes.
@@ -112,11 +125,33 @@ func (p *repeatable) clean(value string) string {
 	return value
 }
 
+// unquoted is what stands between quotes. There a backslash stands before a character, or
+// before the three octal digits of one.
 func unquoted(value string) string {
-	if n := len(value); n > 1 && value[0] == '"' && value[n-1] == '"' {
-		return value[1 : n-1]
+	n := len(value)
+	if n < 2 || value[0] != '"' || value[n-1] != '"' {
+		return value
 	}
-	return value
+	value = value[1 : n-1]
+	if strings.IndexByte(value, '\\') < 0 {
+		return value
+	}
+	plain := make([]byte, 0, len(value))
+	for i := 0; i < len(value); i++ {
+		c := value[i]
+		if c == '\\' && i+1 < len(value) {
+			i++
+			c = value[i]
+			if i+2 < len(value) {
+				if octal, err := strconv.ParseUint(value[i:i+3], 8, 8); err == nil {
+					c = byte(octal)
+					i += 2
+				}
+			}
+		}
+		plain = append(plain, c)
+	}
+	return string(plain)
 }
 
 // one is the value for a key, and empty if there is none. Equal values count as one: the key

@@ -2,6 +2,7 @@ package key
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 )
@@ -23,7 +24,7 @@ func TestManyQuotesAndEscapes(t *testing.T) {
 			t.Errorf("of %d bytes, %.20s: got %d bytes (%v), want them as they are", len(value), value, len(got), err)
 		}
 	}
-	for value, want := range map[string]string{`"s%33"`: "s3", `%22"s%2533"%22`: "s3", `""s3""`: "s3"} {
+	for value, want := range map[string]string{`"s%33"`: "s3", `%22"s%2533"%22`: "s3", `""s3""`: "s3", `"\s\063"`: "s3", `"s3\"`: `s3\`, `"s\39"`: "s39"} {
 		if got := p.clean(value); got != want || p.clean(got) != got {
 			t.Errorf("%s: got %q, want %q", value, got, want)
 		}
@@ -37,5 +38,31 @@ func TestManyValuesJoined(t *testing.T) {
 	r := &http.Request{Header: http.Header{"Cookie": {strings.Repeat("session;", most)}}}
 	if got, err := p.one(r, true); err != nil || got != strings.Repeat(",", most-1) {
 		t.Errorf("got %d bytes (%v), want %d commas", len(got), err, most-1)
+	}
+}
+
+// TestNamesAsPHPReadsThem: PHP puts "_" in the place of characters that a variable's name cannot
+// have, so another spelling of a name is another value for it.
+func TestNamesAsPHPReadsThem(t *testing.T) {
+	for _, name := range []string{"api_key", "api.key", "API.key", "api%5bkey", "+api+key", "api_key%00.x", "%61pi_key"} {
+		for _, named := range []string{"api_key", "api.key"} {
+			p := newRepeatable("http.request.uri.query." + named)
+			r := &http.Request{URL: &url.URL{RawQuery: named + "=r1&" + name + "=s3"}}
+			if got, err := p.one(r, true); got != "r1,s3" || err != nil {
+				t.Errorf("parameter %s, %s: got %q (%v), want both values", named, name, got, err)
+			}
+			p = newRepeatable("http.request.cookie." + named)
+			r = &http.Request{Header: http.Header{"Cookie": {named + "=r1; " + name + "=s3"}}}
+			if got, err := p.one(r, true); got != "r1,s3" || err != nil {
+				t.Errorf("cookie %s, %s: got %q (%v), want both values", named, name, got, err)
+			}
+		}
+	}
+	for _, name := range []string{"api-key", "apikey", "api_key_", "api_key[]", "x.api_key"} {
+		p := newRepeatable("http.request.uri.query.api_key")
+		r := &http.Request{URL: &url.URL{RawQuery: "api_key=r1&" + name + "=s3"}}
+		if got, err := p.one(r, true); got != "r1" || err != nil {
+			t.Errorf("%s: got %q (%v), want r1 alone", name, got, err)
+		}
 	}
 }
