@@ -190,22 +190,6 @@ func TestPlansByPathAndHost(t *testing.T) {
 	}
 }
 
-// TestCleanValuesCostNothing: what clients commonly send is not copied.
-func TestCleanValuesCostNothing(t *testing.T) {
-	for clean, values := range map[string][]string{
-		"path": {"/", "/login", "/a/b.c/", "/api/v1/items/17", "/a-b_c~d"},
-		"host": {"a.test", "www.example.com", "203.0.113.7", "::1"},
-		"uri":  {"/", "/login", "/a/b.c/?x=Y", "/api?q=a%20b"},
-	} {
-		of := map[string]func(string) string{"path": key.CleanPath, "host": key.CleanHost, "uri": key.CleanURI}[clean]
-		for _, value := range values {
-			if n := testing.AllocsPerRun(10, func() { of(value) }); n != 0 || of(value) != value {
-				t.Errorf("%s %q: %v allocations, becomes %q", clean, value, n, of(value))
-			}
-		}
-	}
-}
-
 // FuzzPathKey holds keys against Caddy's own matcher of paths: two requests have one key
 // if and only if a pattern for the one matches the other.
 func FuzzPathKey(f *testing.F) {

@@ -144,7 +144,7 @@ func TestClientsThatBreakTheirStreamsPay(t *testing.T) {
 						waitFor(t, "the request to be over", func() bool {
 							return bytes.Contains(s.log(), fmt.Appendf(nil, `"X-Attempt":["%s, %s %d"]`, zone, c.name, i))
 						})
-						awaitLeftAt(t, s, path, c.name, z.limit-(i+1)*z.costs)
+						awaitLeftAt(t, s, path, path, c.name, z.limit-(i+1)*z.costs)
 					}
 					if got := request(3).status(); got != http.StatusTooManyRequests {
 						t.Errorf("beyond the limit: status %d", got)

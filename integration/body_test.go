@@ -135,24 +135,6 @@ func breakBody(t *testing.T, s *server, worked <-chan struct{}, head, begins, br
 	return <-answered, true
 }
 
-// awaitLeftAt waits until a client has so much left on a path.
-func awaitLeftAt(t *testing.T, s *server, path, name string, want int64) {
-	t.Helper()
-	client, got := newClient(t, ""), int64(-1)
-	err := poll(patience, func() bool {
-		a := s.get(client, path, "X-Client", name, "X-Cost", "0")
-		q, _, err := rateLimit(a.header)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got = q.remaining
-		return got == want
-	})
-	if err != nil {
-		t.Fatalf("%s: %d are left, want %d: %v", path, got, want, err)
-	}
-}
-
 // TestClientsThatBreakTheirBodiesPay: a client whose body ends in an error, after the upstream
 // has read what it needs, is charged, although it stays and is answered 502 or 413.
 func TestClientsThatBreakTheirBodiesPay(t *testing.T) {
@@ -172,7 +154,7 @@ func TestClientsThatBreakTheirBodiesPay(t *testing.T) {
 						if !works || status != http.StatusBadGateway && status != http.StatusRequestEntityTooLarge {
 							t.Fatalf("attempt %d: status %d, the upstream worked: %v", i+1, status, works)
 						}
-						awaitLeftAt(t, s, path, c.name, z.limit-(i+1)*z.costs)
+						awaitLeftAt(t, s, path, path, c.name, z.limit-(i+1)*z.costs)
 					}
 					// The server answers when it has read the body, so all of it is sent at once.
 					if status, works := breakBody(t, s, worked, head+"\r\nX-Gate: never", c.begins+c.breaks, ""); works || status != http.StatusTooManyRequests {
@@ -183,7 +165,7 @@ func TestClientsThatBreakTheirBodiesPay(t *testing.T) {
 					if status, works := breakBody(t, s, worked, good, c.begins, "0\r\n\r\n"); !works || status != http.StatusOK {
 						t.Errorf("a good body: status %d, the upstream worked: %v", status, works)
 					}
-					awaitLeftAt(t, s, path, "good "+c.name, z.limit-z.good)
+					awaitLeftAt(t, s, path, path, "good "+c.name, z.limit-z.good)
 				})
 			}
 		}

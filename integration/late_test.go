@@ -52,12 +52,18 @@ func late(b *backend, w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// awaitLeft waits until a client has so much left.
+// awaitLeft waits until a client has so much left on the front page.
 func awaitLeft(t *testing.T, s *server, what, name string, want int64) {
+	t.Helper()
+	awaitLeftAt(t, s, what, "/", name, want)
+}
+
+// awaitLeftAt waits until a client has so much left on a path.
+func awaitLeftAt(t *testing.T, s *server, what, path, name string, want int64) {
 	t.Helper()
 	client, got := newClient(t, ""), int64(-1)
 	err := poll(patience, func() bool {
-		a, err := send(client, s.url("/"), "X-Client", name, "X-Cost", "0")
+		a, err := send(client, s.url(path), "X-Client", name, "X-Cost", "0")
 		if err != nil {
 			return false // the connection was made to a server that a reload has just ended
 		}

@@ -51,7 +51,7 @@ func (AdminAPI) CaddyModule() caddy.ModuleInfo {
 
 // Routes implements [caddy.AdminRouter].
 func (AdminAPI) Routes() []caddy.AdminRoute {
-	return []caddy.AdminRoute{{Pattern: adminapi.Path, Handler: caddy.AdminHandlerFunc(ServeAdmin)}}
+	return []caddy.AdminRoute{{Pattern: adminapi.Path, Handler: caddy.AdminHandlerFunc(serveAdmin)}}
 }
 
 // adminCall is a request to the admin API.
@@ -79,7 +79,7 @@ var adminRoutes = map[string]adminRoute{
 	"decisions":            {http.MethodGet: streamDecisions},
 }
 
-func ServeAdmin(w http.ResponseWriter, r *http.Request) error {
+func serveAdmin(w http.ResponseWriter, r *http.Request) error {
 	c := &adminCall{ResponseWriter: w, request: r}
 	// Names may hold slashes: they are percent-encoded, so it is the encoded path that counts.
 	path := strings.Split(strings.TrimPrefix(r.URL.EscapedPath(), adminapi.Path), "/")

@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// Heartbeat keeps a stream alive on which nothing happens.
-	Heartbeat = 15 * time.Second
+	// heartbeat keeps a stream alive on which nothing happens.
+	heartbeat = 15 * time.Second
 
-	// StreamPatience is how long an event may take to be sent.
-	StreamPatience = 5 * time.Second
+	// streamPatience is how long an event may take to be sent.
+	streamPatience = 5 * time.Second
 
 	usualRate = 100
 	mostRate  = 1000
@@ -49,13 +49,13 @@ func streamDecisions(c *adminCall) error {
 	c.Header().Set("Content-Type", "text/event-stream")
 	c.Header().Set("Cache-Control", "no-store")
 	c.WriteHeader(http.StatusOK)
-	pulse := time.NewTicker(Heartbeat)
+	pulse := time.NewTicker(heartbeat)
 	defer pulse.Stop()
 	text := []byte(": decisions follow\n\n")
 	end := endOf(c.request)
 	for {
 		// One that does not read must not keep its place for ever.
-		if err := control.SetWriteDeadline(time.Now().Add(StreamPatience)); err != nil {
+		if err := control.SetWriteDeadline(time.Now().Add(streamPatience)); err != nil {
 			return nil // the answer has begun, so there is nobody to tell
 		}
 		if _, err := c.Write(text); err != nil {

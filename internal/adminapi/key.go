@@ -72,7 +72,8 @@ func NewQuotaStatus(d algorithms.Decision) *QuotaStatus {
 	return n
 }
 
-// Refuses tells whether the limit refuses, whatever stands above it. There need be none.
+// Refuses reports whether the limit refuses, whatever overrides and bans say. It is false for
+// nil.
 func (n *QuotaStatus) Refuses() bool { return n != nil && (n.RetryAfter > 0 || n.Never) }
 
 // KindLimit is the kind of an override that is a limit.
@@ -160,7 +161,7 @@ type Lately struct {
 	Refused  uint64    `json:"refused"`
 }
 
-// KeyError stands in a list of keys for one of which nothing can be told.
+// KeyError is in a list of keys in place of one that could not be looked up.
 type KeyError struct {
 	Zone  string `json:"zone"`
 	Error string `json:"error"`

@@ -41,26 +41,26 @@ const (
 // normals are the placeholders whose values are normalized. Those that end in a dot are
 // followed by the number of a label or of a part of the path.
 var normals = map[string]*normal{
-	hostPlaceholder:                {from: hostPlaceholder, whole: CleanHost, Text: CleanHost},
-	"http.request.hostport":        {from: hostPlaceholder, whole: CleanHost, Text: CleanHost},
-	"http.request.host.labels.":    {from: hostPlaceholder, whole: CleanHost, Text: CleanHost},
-	"http.request.tls.server_name": {from: "http.request.tls.server_name", whole: CleanHost, Text: CleanHost},
-	"http.request.uri":             {from: "http.request.uri", whole: CleanURI, Text: CleanURI},
-	"http.request.uri_escaped":     {from: "http.request.uri", whole: CleanURI, part: url.QueryEscape, Text: escaped(CleanURI)},
-	"http.request.orig_uri":        {from: "http.request.orig_uri", whole: CleanURI, Text: CleanURI},
-	pathPlaceholder:                {from: pathPlaceholder, whole: CleanPath, Text: CleanPath},
-	pathPlaceholder + "_escaped":   {from: pathPlaceholder, whole: CleanPath, part: url.QueryEscape, Text: escaped(CleanPath)},
-	pathPlaceholder + ".dir":       {from: pathPlaceholder, whole: CleanPath, part: pathDir, Text: CleanPath},
-	pathPlaceholder + ".file":      {from: pathPlaceholder, whole: CleanPath, part: pathFile, Text: strings.ToLower},
-	pathPlaceholder + ".file.base": {from: pathPlaceholder, whole: CleanPath, part: pathBase, Text: strings.ToLower},
-	pathPlaceholder + ".file.ext":  {from: pathPlaceholder, whole: CleanPath, part: path.Ext, Text: strings.ToLower},
-	pathPlaceholder + ".":          {from: pathPlaceholder, whole: CleanPath, Text: strings.ToLower},
-	origPathPlaceholder:            {from: origPathPlaceholder, whole: CleanPath, Text: CleanPath},
-	origPathPlaceholder + ".dir":   {from: origPathPlaceholder, whole: CleanPath, part: pathDir, Text: CleanPath},
-	origPathPlaceholder + ".file":  {from: origPathPlaceholder, whole: CleanPath, part: pathFile, Text: strings.ToLower},
-	origPathPlaceholder + ".":      {from: origPathPlaceholder, whole: CleanPath, Text: strings.ToLower},
+	hostPlaceholder:                {from: hostPlaceholder, whole: cleanHost, Text: cleanHost},
+	"http.request.hostport":        {from: hostPlaceholder, whole: cleanHost, Text: cleanHost},
+	"http.request.host.labels.":    {from: hostPlaceholder, whole: cleanHost, Text: cleanHost},
+	"http.request.tls.server_name": {from: "http.request.tls.server_name", whole: cleanHost, Text: cleanHost},
+	"http.request.uri":             {from: "http.request.uri", whole: cleanURI, Text: cleanURI},
+	"http.request.uri_escaped":     {from: "http.request.uri", whole: cleanURI, part: url.QueryEscape, Text: escaped(cleanURI)},
+	"http.request.orig_uri":        {from: "http.request.orig_uri", whole: cleanURI, Text: cleanURI},
+	pathPlaceholder:                {from: pathPlaceholder, whole: cleanPath, Text: cleanPath},
+	pathPlaceholder + "_escaped":   {from: pathPlaceholder, whole: cleanPath, part: url.QueryEscape, Text: escaped(cleanPath)},
+	pathPlaceholder + ".dir":       {from: pathPlaceholder, whole: cleanPath, part: pathDir, Text: cleanPath},
+	pathPlaceholder + ".file":      {from: pathPlaceholder, whole: cleanPath, part: pathFile, Text: strings.ToLower},
+	pathPlaceholder + ".file.base": {from: pathPlaceholder, whole: cleanPath, part: pathBase, Text: strings.ToLower},
+	pathPlaceholder + ".file.ext":  {from: pathPlaceholder, whole: cleanPath, part: path.Ext, Text: strings.ToLower},
+	pathPlaceholder + ".":          {from: pathPlaceholder, whole: cleanPath, Text: strings.ToLower},
+	origPathPlaceholder:            {from: origPathPlaceholder, whole: cleanPath, Text: cleanPath},
+	origPathPlaceholder + ".dir":   {from: origPathPlaceholder, whole: cleanPath, part: pathDir, Text: cleanPath},
+	origPathPlaceholder + ".file":  {from: origPathPlaceholder, whole: cleanPath, part: pathFile, Text: strings.ToLower},
+	origPathPlaceholder + ".":      {from: origPathPlaceholder, whole: cleanPath, Text: strings.ToLower},
 	"http.request.orig_uri.path.file_escaped": {
-		from: origPathPlaceholder, whole: CleanPath,
+		from: origPathPlaceholder, whole: cleanPath,
 		part: func(p string) string { return url.PathEscape(pathFile(p)) }, Text: escapedFile,
 	},
 }
@@ -84,9 +84,9 @@ func NormalOf(placeholder string) *normal {
 	return &numbered
 }
 
-// CleanHost is a host as Caddy's matcher of hosts compares it, which knows neither case
+// cleanHost is a host as Caddy's matcher of hosts compares it, which knows neither case
 // nor brackets; also without the dot at its end, which means the same host in DNS.
-func CleanHost(host string) string {
+func cleanHost(host string) string {
 	for i := range len(host) {
 		if c := host[i]; c >= utf8.RuneSelf || 'A' <= c && c <= 'Z' || c == '[' || c == ']' {
 			host = strings.Map(hostRune, host)
@@ -121,9 +121,9 @@ func hostLabel(host string, number int) string {
 	return host[strings.LastIndexByte(host, '.')+1:]
 }
 
-// CleanPath is a path as Caddy's matcher of paths compares it: in lower case, without
+// cleanPath is a path as Caddy's matcher of paths compares it: in lower case, without
 // double slashes, "/./" and "/../".
-func CleanPath(p string) string {
+func cleanPath(p string) string {
 	if isClean(p) {
 		return p
 	}
@@ -172,9 +172,9 @@ func pathPart(p string, number int) string {
 	return part
 }
 
-// CleanURI is a path and a query. The path is clean and escaped in one way; the query is
+// cleanURI is a path and a query. The path is clean and escaped in one way; the query is
 // as the client wrote it.
-func CleanURI(uri string) string {
+func cleanURI(uri string) string {
 	if !strings.HasPrefix(uri, "/") { // a client may send what it sends to proxies: a whole URL
 		if _, behind, ok := strings.Cut(uri, "://"); ok {
 			uri = "/"
@@ -192,7 +192,7 @@ func CleanURI(uri string) string {
 		if err != nil {
 			p = raw
 		}
-		raw = (&url.URL{Path: CleanPath(p)}).EscapedPath()
+		raw = (&url.URL{Path: cleanPath(p)}).EscapedPath()
 	}
 	if query == "" {
 		return raw

@@ -57,7 +57,7 @@ func (t *trouble) ends(now int64) (after time.Duration, over bool) {
 // clockStart is when the clock of this package began.
 var clockStart = time.Now()
 
-func NewHealth(name string) *Health {
+func newHealth(name string) *Health {
 	s := &Health{store: name, Errors: make(map[string]*atomic.Int64), watchers: make(map[*watcher]struct{})}
 	for _, kind := range store.Failures() {
 		s.Errors[kind] = new(atomic.Int64)

@@ -91,7 +91,7 @@ func borrowAs(id string, backend store.Backend) (*Ref, error) {
 			return nil, err
 		}
 		_, inProcess := s.(store.InProcess)
-		opened := &Store{Store: s, Health: NewHealth(Describe(backend)), Remote: !inProcess}
+		opened := &Store{Store: s, Health: newHealth(Describe(backend)), Remote: !inProcess}
 		opened.Users.Store(1)
 		opened.Turns = turns.New(opened.hold)
 		openStores.Store(opened, nil)

@@ -1,4 +1,4 @@
-package caddyratelimit
+package admin
 
 import (
 	"bufio"
@@ -14,7 +14,6 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/admin"
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/feed"
 )
@@ -62,7 +61,7 @@ func TestIdleViewersGiveWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &pipes{make(chan net.Conn), make(chan struct{})}
 		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if refused, ok := errors.AsType[caddy.APIError](admin.ServeAdmin(w, r)); ok {
+			if refused, ok := errors.AsType[caddy.APIError](serveAdmin(w, r)); ok {
 				w.WriteHeader(refused.HTTPStatus)
 			}
 		})}
@@ -118,7 +117,7 @@ func TestDeafViewersLoseTheirPlaces(t *testing.T) {
 		left := make(chan time.Duration, 1)
 		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			begun := time.Now()
-			if err := admin.ServeAdmin(w, r); err != nil {
+			if err := serveAdmin(w, r); err != nil {
 				t.Error(err)
 			}
 			left <- time.Since(begun)
@@ -129,7 +128,7 @@ func TestDeafViewersLoseTheirPlaces(t *testing.T) {
 			t.Fatalf("%s %q %v", status, line, err)
 		}
 		// A pipe has no buffer, so the next write waits for a reader.
-		if got := <-left; got > admin.Heartbeat+admin.StreamPatience {
+		if got := <-left; got > heartbeat+streamPatience {
 			t.Errorf("the viewer had its place for %v", got)
 		}
 		if err := server.Shutdown(context.Background()); err != nil {

@@ -1,4 +1,4 @@
-package caddyratelimit
+package pool
 
 import (
 	"fmt"
@@ -12,7 +12,6 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -22,7 +21,7 @@ func TestOneLineForEachChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zapcore.InfoLevel)
 		logger := zap.New(core)
-		h := pool.NewHealth("store redis 127.0.0.1:6379")
+		h := newHealth("store redis 127.0.0.1:6379")
 		down := fmt.Errorf("dial: %w", syscall.ECONNREFUSED)
 		var told []error
 		defer h.Watch(func(cause error) { told = append(told, cause) })()
@@ -44,7 +43,7 @@ func TestOneLineForEachChange(t *testing.T) {
 		if h.Answers() {
 			t.Error("it is taken to answer while it does now and then")
 		}
-		time.Sleep(pool.Quiet + 1)
+		time.Sleep(Quiet + 1)
 		for range 1000 {
 			h.Report(nil, logger)
 		}
