@@ -19,7 +19,7 @@ import (
 // lateCharge is a charge that the response may change.
 type lateCharge struct {
 	zone   *zone.Zone
-	charge store.Correction // Delta is to be filled in
+	charge store.Adjustment // Delta is to be filled in
 	open   bool             // the response has not said yet whether it counts
 	unpaid bool             // nor what it has cost
 }
@@ -57,7 +57,7 @@ func (h *hold) judge(status int, header http.Header) {
 		}
 		c.unpaid = false
 		if c.charge.Cost > 0 {
-			h.use.Settle(c.charge)
+			h.use.Adjust(c.charge)
 		}
 	}
 }
@@ -110,7 +110,7 @@ func (h *hold) pay(c *lateCharge, cost int64) {
 	c.unpaid = false
 	settled := c.charge
 	if settled.Delta = cost - c.charge.Cost; settled.Delta != 0 {
-		h.use.Settle(settled)
+		h.use.Adjust(settled)
 	}
 }
 

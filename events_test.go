@@ -114,7 +114,7 @@ func TestBannedEvent(t *testing.T) {
 		}
 	}
 	z := h.zones[0]
-	if err := h.store.Store.Store.(store.Settings).Pardon(t.Context(), z.Policy.Rule, "a"); err != nil {
+	if err := h.store.Store.Store.(store.Overrider).Unban(t.Context(), z.Policy.Rule, "a"); err != nil {
 		t.Fatal(err)
 	}
 	statuses(t, h, 10, "X-Key", "a")

@@ -113,7 +113,7 @@ func (a *answer) policy(t *attempt) (text string) {
 
 // policyOf has the policy that holds for the key in a zone.
 func (a *attempt) policyOf(i int) *zone.QuotaPolicy {
-	if d := &a.decisions[i]; d.Own != "" {
+	if d := &a.decisions[i]; d.Override != "" {
 		return a.grants[i].OfOwn(d.Quota)
 	}
 	return a.grants[i]

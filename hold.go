@@ -13,7 +13,7 @@ import (
 // response, and with them the store. The store is not there if it gave no answer.
 type hold struct {
 	use         pool.Session
-	corrections []store.Correction
+	corrections []store.Adjustment
 	late        []lateCharge
 	strips      []string
 	handler     *Handler
@@ -55,7 +55,7 @@ func (h *hold) release() {
 	if h.use.Store == nil {
 		return
 	}
-	h.use.Settle(h.corrections...)
+	h.use.Adjust(h.corrections...)
 	if h.errors != nil {
 		h.errors.release()
 		return
@@ -64,16 +64,16 @@ func (h *hold) release() {
 }
 
 // correction gives back all of a charge.
-func (a *attempt) correction(i int) store.Correction {
+func (a *attempt) correction(i int) store.Adjustment {
 	c, d := a.checks[i], &a.decisions[i]
-	return store.Correction{Check: c, At: d.Booked(), Turn: d.Turn(), Delta: -c.Cost, Own: d.Own}
+	return store.Adjustment{Check: c, At: d.Booked(), Turn: d.Turn(), Delta: -c.Cost, Override: d.Override}
 }
 
 // charged tells whether a zone has charged anything.
 func (a *attempt) charged(i int) bool { return a.decisions[i].Allowed && a.checks[i].Cost > 0 }
 
 // held are the charges that last until the request is over.
-func (a *attempt) held() (back []store.Correction) {
+func (a *attempt) held() (back []store.Adjustment) {
 	for i := range a.checks {
 		if a.checks[i].Hold != "" && a.charged(i) {
 			back = append(back, a.correction(i))
@@ -84,7 +84,7 @@ func (a *attempt) held() (back []store.Correction) {
 
 // unserved is what to give back if the request is not handled, beside its turns: what it
 // holds, what only its response would have charged, and what dry runs have charged.
-func (a *attempt) unserved() (back []store.Correction) {
+func (a *attempt) unserved() (back []store.Adjustment) {
 	for i := range a.checks {
 		dry := i >= a.firm && a.decisions[i].Delay > 0
 		if a.charged(i) && !a.queues(i) && (a.checks[i].Hold != "" || dry || a.zones[i].ChargeOnResponse != nil) {

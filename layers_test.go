@@ -56,14 +56,14 @@ var layers = []struct {
 	{"cmd/caddy", layer{caddy: true, own: "."}},
 
 	// What only tests and documentation use.
-	{"internal/deep", layer{}},
-	{"internal/patient", layer{}},
-	{"internal/faultproxy", layer{}},
-	{"internal/redistest", layer{own: "internal/patient"}},
-	{"internal/model", layer{own: "algorithms"}},
-	{"internal/model/vectors", layer{own: "algorithms"}},
+	{"internal/testing/deep", layer{}},
+	{"internal/testing/patient", layer{}},
+	{"internal/testing/faultproxy", layer{}},
+	{"internal/testing/redistest", layer{own: "internal/testing/patient"}},
+	{"internal/testing/model", layer{own: "algorithms"}},
+	{"internal/testing/model/vectors", layer{own: "algorithms"}},
 	{"internal/picture", layer{own: "algorithms"}},
-	{"store/storetest", layer{own: "algorithms internal/deep internal/patient store"}},
+	{"store/storetest", layer{own: "algorithms internal/testing/deep internal/testing/patient store"}},
 	{"integration", layer{}},
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -39,7 +39,7 @@ func taken(t *testing.T, h *Handler, zone int, key string) int64 {
 		return decisions[0].Quota - decisions[0].Remaining, decisions[0]
 	}
 	before, d := look("the last of the line", 1)
-	h.store.Store.Settle(store.Correction{
+	h.store.Store.Adjust(store.Adjustment{
 		Check: store.Check{Rule: h.zones[zone].Policy.Rule, Key: "the last of the line", Cost: 1}, At: d.At, Turn: d.Turn(), Delta: -1,
 	})
 	for used := before; used >= before; time.Sleep(time.Millisecond) {
@@ -312,7 +312,7 @@ func TestPoliciesOfOwnLimits(t *testing.T) {
 	outer, inner := layer("outer policy"), layer("inner policy")
 	for _, h := range []*Handler{outer, inner} {
 		rule := h.zones[0].Policy.Rule
-		err := h.store.Store.Store.(store.Settings).Set(context.Background(), rule, "", store.Setting{
+		err := h.store.Store.Store.(store.Overrider).Set(context.Background(), rule, "", store.Override{
 			Kind: store.KindLimit, Limit: algorithms.Limit{Events: 50, Window: time.Minute},
 		})
 		if err != nil {

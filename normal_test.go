@@ -11,8 +11,8 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"pgregory.net/rapid"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/key"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 )
 
 // requestTo is a request as Caddy's server reads it from a connection. It returns nil for

@@ -33,7 +33,7 @@ type refusal struct {
 // refusal is that of a zone whose limit refuses.
 func (h *Handler) refusal(a *attempt, i int) refusal {
 	f := refusal{
-		zone: a.zones[i], key: a.checks[i].Key, dry: a.checks[i].Apart, grant: a.grants[i], decision: a.decisions[i],
+		zone: a.zones[i], key: a.checks[i].Key, dry: a.checks[i].Independent, grant: a.grants[i], decision: a.decisions[i],
 		status: h.Status, err: a.zones[i].Exceeded,
 	}
 	if len(f.zone.Reserve) > 0 && f.grant.Lends && !f.decision.Banned {

@@ -78,7 +78,7 @@ func (t *told) binds(dry, refuses bool, share float64) bool {
 
 // speakOf takes over what was decided in a zone, unless there is one that binds more.
 func (t *told) speakOf(a *attempt, i int, o outcome.Outcome) bool {
-	d, dry, share := &a.decisions[i], a.checks[i].Apart, left(&a.decisions[i])
+	d, dry, share := &a.decisions[i], a.checks[i].Independent, left(&a.decisions[i])
 	if !t.binds(dry, !d.Allowed, share) {
 		return false
 	}

@@ -37,7 +37,7 @@ func (a *attempt) queue(u pool.Session, r *http.Request, p *patience, d time.Dur
 		a.takes(i, w.At())
 		a.handOn(u, began)
 	}
-	u.Settle(a.unserved()...)
+	u.Adjust(a.unserved()...)
 	return false
 }
 
@@ -68,15 +68,15 @@ func (a *attempt) handOn(u pool.Session, began time.Time) {
 // turn is the request's turn in a queue, for which it has waited for some time.
 func (a *attempt) turn(u pool.Session, i int, waited time.Duration) *turns.Turn {
 	c, d := a.checks[i], &a.decisions[i]
-	back, settle := a.correction(i), u.Store.Settle
+	back, settle := a.correction(i), u.Store.Adjust
 	return &turns.Turn{
-		Queue: turns.Queue{State: c.Rule.ID(), Salt: c.Rule.Salt(), Own: d.Own, Key: c.Key},
+		Queue: turns.Queue{State: c.Rule.ID(), Salt: c.Rule.Salt(), Own: d.Override, Key: c.Key},
 		Cost:  c.Cost,
 		At:    d.Turn(),
 		Wait:  d.Delay - waited,
 		Return: func(at int64, told func(taken bool)) {
 			last := back
-			last.Turn, last.Told = at, told
+			last.Turn, last.Done = at, told
 			settle(last)
 		},
 	}

@@ -93,7 +93,7 @@ func (h *Handler) collect(a *attempt, r *http.Request, repl *caddy.Replacer) (*r
 
 // add notes what is to be asked of the store for a zone.
 func (a *attempt) add(z *zone.Zone, q *zone.Check) {
-	check := store.Check{Rule: q.Policy.Rule, Key: q.Key, Cost: q.Cost, Apart: q.Dry, Sanctions: z.Sanctions}
+	check := store.Check{Rule: q.Policy.Rule, Key: q.Key, Cost: q.Cost, Independent: q.Dry, KeyRules: z.KeyRules}
 	if q.Policy.Lends && q.Cost > 0 {
 		check.Hold = store.NewHold()
 		a.holds = true
@@ -218,14 +218,14 @@ func (h *Handler) pass(a *attempt, u pool.Session, r *http.Request, p *patience)
 // giveUp gives back what dry runs have charged for a request that others refuse: if they
 // were enforced, it would have cost nothing in them either.
 func (a *attempt) giveUp(u pool.Session) {
-	var back []store.Correction
+	var back []store.Adjustment
 	for i := a.firm; i < len(a.checks); i++ {
 		if a.charged(i) {
 			back = append(back, a.correction(i))
 		}
 	}
 	if len(back) > 0 {
-		u.Settle(back...)
+		u.Adjust(back...)
 	}
 }
 
@@ -274,7 +274,7 @@ func (a *attempt) localize(instances int, took time.Duration, all bool) {
 	})
 	for i := range a.checks {
 		c := &a.checks[i]
-		c.Rule = c.Rule.Share(instances)
+		c.Rule = c.Rule.Split(instances)
 	}
 }
 

@@ -231,12 +231,12 @@ func (z *Zone) provisionSanctions() error {
 	if !z.Overrides && z.Ban == nil {
 		return nil
 	}
-	z.live.Sanctions = &store.Sanctions{Settings: z.Overrides}
+	z.live.KeyRules = &store.KeyRules{Overrides: z.Overrides}
 	if z.Ban == nil {
 		return nil
 	}
-	z.live.Sanctions.Ban = z.Ban.rule()
-	if err := z.live.Sanctions.Ban.Validate(); err != nil {
+	z.live.KeyRules.Ban = z.Ban.rule()
+	if err := z.live.KeyRules.Ban.Validate(); err != nil {
 		return err
 	}
 	for _, l := range z.live.Limits() {

@@ -52,13 +52,13 @@ type Counter interface {
 	// Time does not go back for a key: an earlier now counts as the latest one seen.
 	Take(s State, p Params, now, cost int64) (State, Decision)
 
-	// Correct returns the state after a charge is changed that was made at an instant, and
+	// Adjust returns the state after a charge is changed that was made at an instant, and
 	// of a request that was to leave at turn: see [Decision]. A delta below 0 gives back as
 	// much as still counts, and leaves alone what does not. One above 0 charges more,
 	// beyond the limit if need be: then later costs are refused until it is paid.
 	//
 	// What is given back never makes room for more than if it had not been charged.
-	Correct(s State, p Params, now, at, turn, delta int64) State
+	Adjust(s State, p Params, now, at, turn, delta int64) State
 }
 
 // Merger is a Counter for which, with some parameters, several equal costs at one instant
@@ -89,8 +89,8 @@ type Recorder interface {
 	// Record charges a cost that Decide has allowed for the same now.
 	Record(l *Log, p Params, now, cost int64)
 
-	// Correct is as that of a [Counter].
-	Correct(l *Log, p Params, now, at, delta int64)
+	// Adjust is as that of a [Counter].
+	Adjust(l *Log, p Params, now, at, delta int64)
 }
 
 // Lender is an algorithm whose charges are held until they are given back, or until

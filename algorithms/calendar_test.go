@@ -6,7 +6,7 @@ import (
 	_ "time/tzdata"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/deep"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 )
 
 // places are zones whose clocks do all that clocks do: jump at midnight, over midnight

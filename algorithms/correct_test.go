@@ -144,8 +144,8 @@ func TestRefundsAreWhole(t *testing.T) {
 func (k *key) correct(p algorithms.Params, now, at, turn, delta int64) {
 	switch a := k.algorithm.(type) {
 	case algorithms.Counter:
-		k.state = a.Correct(k.state, p, now, at, turn, delta)
+		k.state = a.Adjust(k.state, p, now, at, turn, delta)
 	case algorithms.Recorder:
-		a.Correct(&k.log, p, now, at, delta)
+		a.Adjust(&k.log, p, now, at, delta)
 	}
 }

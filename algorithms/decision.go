@@ -58,9 +58,9 @@ type Decision struct {
 	// banned. It is said once for each ban.
 	BanBegins bool
 
-	// Own is not empty if the key has a limit of its own, which the numbers are of. It says
+	// Override is not empty if the key has a limit of its own, which the numbers are of. It says
 	// which, in a form that is the store's, for whoever corrects the charge.
-	Own string
+	Override string
 }
 
 // Ban makes of a decision what it is for a key that is banned for so long, in

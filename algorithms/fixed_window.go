@@ -90,8 +90,8 @@ func (FixedWindow) Take(s State, p Params, now, cost int64) (State, Decision) {
 	return s, Micros(allowed, events, remaining, retry, reset, reset, 0)
 }
 
-// Correct implements [Counter]. What was charged in an earlier window is left alone.
-func (FixedWindow) Correct(s State, p Params, now, at, _, delta int64) State {
+// Adjust implements [Counter]. What was charged in an earlier window is left alone.
+func (FixedWindow) Adjust(s State, p Params, now, at, _, delta int64) State {
 	start, _, count := windowAt(s, p, now)
 	switch {
 	case p[0] == 0:

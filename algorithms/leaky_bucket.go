@@ -66,10 +66,10 @@ func (LeakyBucket) Take(s State, p Params, now, cost int64) (State, Decision) {
 	return s, Micros(allowed, b.burst, b.remaining, retry, next, reset, delay)
 }
 
-// Correct implements [Counter]. A turn in the queue is given back whole, and if it is the
+// Adjust implements [Counter]. A turn in the queue is given back whole, and if it is the
 // last one. One further ahead stays empty, for those behind it have been told when to
 // leave.
-func (LeakyBucket) Correct(s State, p Params, now, at, turn, delta int64) State {
+func (LeakyBucket) Adjust(s State, p Params, now, at, turn, delta int64) State {
 	b := open(s, p, now)
 	if p[4] == 0 || delta >= 0 {
 		return b.correct(s, at, delta)

@@ -57,8 +57,8 @@ func (SlidingWindowCounter) Take(s State, p Params, now, cost int64) (State, Dec
 	return s, Micros(allowed, events, remaining, retry, next, reset, 0)
 }
 
-// Correct implements [Counter]. What was charged two windows ago or before is left alone.
-func (SlidingWindowCounter) Correct(s State, p Params, now, at, _, delta int64) State {
+// Adjust implements [Counter]. What was charged two windows ago or before is left alone.
+func (SlidingWindowCounter) Adjust(s State, p Params, now, at, _, delta int64) State {
 	window := p[1]
 	t, start, current, previous := counts(s, window, now)
 	switch {

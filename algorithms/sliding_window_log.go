@@ -77,10 +77,10 @@ func (a SlidingWindowLog) Record(l *Log, p Params, now, cost int64) {
 	l.Append(t, cost)
 }
 
-// Correct implements [Recorder]. Twice as many events as the limit has are kept, and no
+// Adjust implements [Recorder]. Twice as many events as the limit has are kept, and no
 // more: not all that passed can be given back and leave room before the others expire.
 // What a larger limit has recorded beyond that is not made fewer either.
-func (a SlidingWindowLog) Correct(l *Log, p Params, now, at, delta int64) {
+func (a SlidingWindowLog) Adjust(l *Log, p Params, now, at, delta int64) {
 	events := p[0]
 	switch {
 	case events == 0: // it has charged nothing

@@ -83,8 +83,8 @@ func (TokenBucket) Take(s State, p Params, now, cost int64) (State, Decision) {
 	return s, Micros(allowed, b.burst, b.remaining, retry, next, reset, 0)
 }
 
-// Correct implements [Counter]. See bucket.correct for what is given back.
-func (TokenBucket) Correct(s State, p Params, now, at, _, delta int64) State {
+// Adjust implements [Counter]. See bucket.correct for what is given back.
+func (TokenBucket) Adjust(s State, p Params, now, at, _, delta int64) State {
 	b := open(s, p, now)
 	return b.correct(s, at, delta)
 }

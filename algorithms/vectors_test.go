@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/model/vectors"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/model/vectors"
 )
 
 // TestGoldenVectors plays the scenarios in testdata/vectors. With UPDATE_GOLDEN=1 it
@@ -85,14 +85,14 @@ func (p *player) Renew(l algorithms.Limit, now, cost int64, name string) {
 	p.algorithm.(algorithms.Lender).Lend(&p.of(l).leases, p.params(l, now), now, cost, name)
 }
 
-// Correct implements [vectors.Key].
-func (p *player) Correct(l algorithms.Limit, now, at, delta int64, name string) {
+// Adjust implements [vectors.Key].
+func (p *player) Adjust(l algorithms.Limit, now, at, delta int64, name string) {
 	params, k := p.params(l, now), p.of(l)
 	switch a := p.algorithm.(type) {
 	case algorithms.Counter:
-		k.state = a.Correct(k.state, params, now, at, p.turns[name], delta)
+		k.state = a.Adjust(k.state, params, now, at, p.turns[name], delta)
 	case algorithms.Recorder:
-		a.Correct(&k.log, params, now, at, delta)
+		a.Adjust(&k.log, params, now, at, delta)
 	case algorithms.Lender:
 		k.leases.GiveBack(name, -delta)
 	}

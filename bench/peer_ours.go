@@ -81,7 +81,7 @@ func takeAndGiveBack(s store.Store, rules []*store.Rule) take {
 			return false, err
 		}
 		for i := range checks {
-			s.Settle(store.Correction{Check: checks[i], At: decisions[i].Booked(), Turn: decisions[i].Turn(), Delta: -1})
+			s.Adjust(store.Adjustment{Check: checks[i], At: decisions[i].Booked(), Turn: decisions[i].Turn(), Delta: -1})
 		}
 		return true, nil
 	}

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/patient"
-	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
 // TestKilledCaddy: the slots of a Caddy that was killed come back to the other one when

@@ -10,7 +10,7 @@ import (
 
 	redisclient "github.com/redis/go-redis/v9"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
 // startPair runs two Caddys with the same config.

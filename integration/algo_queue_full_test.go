@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/patient"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
 // retryAfter reads the field, in seconds.

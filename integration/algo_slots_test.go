@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/patient"
-	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
 // misbehaving works a little and then ends the way that the request's header says.

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
 // breakerState is the state of the breaker in front of the only Redis of a Caddy.

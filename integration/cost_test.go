@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
 // TestRequestsOfAnyCostHoldUpNobody: requests of a huge cost in a log, with new keys each,

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/deep"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 )
 
 // faultLimit is what a client may ever have of /allow and of /deny. Under each fault all of it

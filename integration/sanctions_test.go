@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -69,13 +69,13 @@ func TestBansOfAFleet(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx := context.Background()
-	if err := operator.Pardon(ctx, rule, "noisy"); err != nil {
+	if err := operator.Unban(ctx, rule, "noisy"); err != nil {
 		t.Fatal(err)
 	}
 	if a := here.get(client, "/", "User", "noisy"); a.status != http.StatusOK && a.header.Get("Retry-After") != "1" {
 		t.Errorf("pardoned: %d, Retry-After %q", a.status, a.header.Get("Retry-After"))
 	}
-	if err := operator.Set(ctx, rule, "quiet", store.Setting{Kind: store.KindBanned, For: time.Hour}); err != nil {
+	if err := operator.Set(ctx, rule, "quiet", store.Override{Kind: store.KindBanned, For: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range []*server{here, there} {
@@ -83,7 +83,7 @@ func TestBansOfAFleet(t *testing.T) {
 			t.Errorf("banned by hand: %d", got)
 		}
 	}
-	if err := operator.Set(ctx, rule, "noisy", store.Setting{Kind: store.KindExempt}); err != nil {
+	if err := operator.Set(ctx, rule, "noisy", store.Override{Kind: store.KindExempt}); err != nil {
 		t.Fatal(err)
 	}
 	for range 30 {

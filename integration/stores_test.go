@@ -3,8 +3,8 @@ package integration_test
 import (
 	"testing"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/patient"
-	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
 // memory and redis are lines of a Caddyfile. Tests that count exactly give Redis more

@@ -17,7 +17,7 @@ import (
 
 	"github.com/quic-go/quic-go/http3"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
 // version is a client of one version of HTTP.

@@ -71,7 +71,7 @@ if op == 2 then
     return anchor, taken, last
   end
 
-  correct = function(now, at, turn, delta, burst, events, window, lumps, queue, _, anchor, taken, last)
+  adjust = function(now, at, turn, delta, burst, events, window, lumps, queue, _, anchor, taken, last)
     if burst == 0 or delta == 0 then return end
     local t, back
     _, _, _, _, _, _, _, anchor, taken, t, _, back = take(now, 0, burst, events, window, lumps, queue, 0, anchor, taken, last)

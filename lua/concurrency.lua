@@ -52,7 +52,7 @@ end
 
 if op == 2 then
   -- Giving back names what is held, so doing it twice does no harm. A hold ends as a whole.
-  correct = function(key, _, _, _, delta, _, _, _, _, _, _, hold)
+  adjust = function(key, _, _, _, delta, _, _, _, _, _, _, hold)
     if delta >= 0 or type(redis.pcall('ZCARD', key)) ~= 'number' then return false end
     if call('ZSCORE', key, hold .. '#' .. (1 - delta)) then return false end
     local ended, name = 0, hold

@@ -50,7 +50,7 @@ take = function(now, cost, events, starts, a, b, c, d, seen, counted)
 end
 
 if op == 2 then
-  correct = function(now, at, _, delta, events, starts, a, b, c, d, seen, counted)
+  adjust = function(now, at, _, delta, events, starts, a, b, c, d, seen, counted)
     if events == 0 then return end
     local start, _, count = window_at(now, starts, a, b, c, d, seen, counted)
     if delta > 0 then

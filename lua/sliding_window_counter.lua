@@ -52,7 +52,7 @@ take = function(now, cost, events, window, _, _, _, _, last, current, previous)
 end
 
 if op == 2 then
-  correct = function(now, at, _, delta, events, window, _, _, _, _, last, current, previous)
+  adjust = function(now, at, _, delta, events, window, _, _, _, _, last, current, previous)
     if events == 0 then return end
     local t, start
     t, start, current, previous = counts(now, window, last, current, previous)

@@ -196,7 +196,7 @@ if op == 2 then
     return true
   end
 
-  correct = function(key, now, at, _, delta, events, window)
+  adjust = function(key, now, at, _, delta, events, window)
     if delta == 0 or events == 0 then return false end
     if delta < 0 then return refund(key, -delta, at) end
     local size, _, t, expired, live, newest, first, sum, before = read(now, window, key)

@@ -5,9 +5,9 @@
 --          group is a byte that says how many checks it has, a byte that says how many
 --          requests ask just this, and the checks. A check is the place of its rule in
 --          ARGV[1] (two bytes; 0: it follows), a byte that says what to do (0: decide,
---          1: renew what is held, 2: correct a charge), the index of its key (two bytes,
+--          1: renew what is held, 2: adjust a charge), the index of its key (two bytes,
 --          from 1), the cost, and the name of what is held: a byte for the length, and
---          the name. To correct, the name follows three integers: when the charge was
+--          the name. To adjust, the name follows three integers: when the charge was
 --          made, its turn, and what to add to it. A rule is the algorithm's name, a zero
 --          byte, and six parameters. Of what there is to do, a 4 says that the key may have
 --          a setting, and the index of that follows; an 8 that it may be banned, and there
@@ -16,7 +16,7 @@
 --
 -- The checks of a group are charged together or not at all. Groups are decided one after
 -- the other at one time; a group that several requests share is decided as often. To
--- renew and to correct are groups of one check. The quota of a correction is 1 if it has
+-- renew and to adjust are groups of one check. The quota of a correction is 1 if it has
 -- changed anything, or else 0.
 --
 -- The reply is one string: the time, then the groups. If one request asked: for each
@@ -34,14 +34,14 @@
 -- as a string of three integers,
 --   take(now, cost, p1, .., p6, s1, s2, s3) -> allowed, quota, remaining, retry, next,
 --                                              reset, delay, s1, s2, s3
---   correct(now, at, turn, delta, p1, .., p6, s1, s2, s3) -> s1, s2, s3 or nothing
+--   adjust(now, at, turn, delta, p1, .., p6, s1, s2, s3) -> s1, s2, s3 or nothing
 -- for a Recorder or a Lender, which keep what they want under the key,
 --   take(now, cost, p1, .., p6, key) -> allowed, .., delay, a, b, c, damaged
 --   record(key, cost, a, b, c, hold)
---   correct(key, now, at, turn, delta, p1, .., p6, hold) -> whether it changed anything
+--   adjust(key, now, at, turn, delta, p1, .., p6, hold) -> whether it changed anything
 -- and, in a careful call, if there is a charge that takes no more memory than it sets free,
 --   spares(a, b, c) -> whether this is one
--- P1 is how much fits. None of them expires keys; this script does. A twin may set correct
+-- P1 is how much fits. None of them expires keys; this script does. A twin may set adjust
 -- only where op is 2.
 --
 -- Calls of several keys that are all to be decided by Counters, each once and with nothing
@@ -89,9 +89,9 @@ do
 end
 
 local function twin(name, op)
-  local take, record, correct, spares
+  local take, record, adjust, spares
   --[[algorithms]]
-  return take, record, correct, spares
+  return take, record, adjust, spares
 end
 
 -- To write a number as text is slow, so where there are several, times to live are rounded
@@ -129,7 +129,7 @@ local answers = 1 -- how many replies there are
 
 -- The rule and the twin used last, and the twins used before.
 local place, p1, p2, p3, p4, p5, p6
-local name, take, record, correct, spares, twins
+local name, take, record, adjust, spares, twins
 local ban_left, ban_refused
 local wrote -- something, before the end
 
@@ -161,22 +161,22 @@ while at <= #groups do
       local looks = op
       if op > 3 then op = op % 4 end
 
-      if offset ~= place or op == 2 and not correct then
+      if offset ~= place or op == 2 and not adjust then
         local wanted, after
         place = offset > 0 and offset or at
         wanted, p1, p2, p3, p4, p5, p6, after = unpack_struct('>si8i8i8i8i8i8', groups, place)
         if offset == 0 then at = after end
-        if wanted ~= name or op == 2 and not correct then
+        if wanted ~= name or op == 2 and not adjust then
           if name then
             twins = twins or {}
-            twins[name] = { take, record, correct, spares }
+            twins[name] = { take, record, adjust, spares }
           end
           name = wanted
           local made = twins and twins[wanted]
           if made and (op ~= 2 or made[3]) then
-            take, record, correct, spares = made[1], made[2], made[3], made[4]
+            take, record, adjust, spares = made[1], made[2], made[3], made[4]
           else
-            take, record, correct, spares = twin(name, op)
+            take, record, adjust, spares = twin(name, op)
           end
         end
       end
@@ -248,14 +248,14 @@ while at <= #groups do
       local write, x, y, z, broken, _
       if op == 2 then
         local made, turn, delta, from = unpack_struct('>i8i8i8', hold)
-        if not correct then
+        if not adjust then
           write = nil -- what was charged stays charged
         elseif record then
           x = key
           stuck = unable and (not full or delta > 0)
-          write = not stuck and correct(key, now, made, turn, delta, p1, p2, p3, p4, p5, p6, string.sub(hold, from))
+          write = not stuck and adjust(key, now, made, turn, delta, p1, p2, p3, p4, p5, p6, string.sub(hold, from))
         else
-          x, y, z = correct(now, made, turn, delta, p1, p2, p3, p4, p5, p6, s1, s2, s3)
+          x, y, z = adjust(now, made, turn, delta, p1, p2, p3, p4, p5, p6, s1, s2, s3)
           stuck = x and unable and (not full or lacks[base])
           write = x and not stuck
         end

@@ -62,6 +62,6 @@ func BenchmarkLendAndGiveBack(b *testing.B) {
 		if err := s.Take(context.Background(), checks, decisions); err != nil || !decisions[0].Allowed {
 			b.Fatal(err, decisions[0])
 		}
-		s.Settle(store.Correction{Check: checks[0], Delta: -1})
+		s.Adjust(store.Adjustment{Check: checks[0], Delta: -1})
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/deep"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
@@ -28,7 +28,7 @@ func bytesPerKey(t testing.TB, name string, keys int) float64 {
 	s, _ := openWith(t, memorystore.Options{MaxKeys: 2 * keys})
 	check := store.Check{Cost: 1}
 	if name == "ban" {
-		check.Sanctions = &store.Sanctions{Ban: &store.Ban{For: time.Hour, After: 5, Within: time.Hour}}
+		check.KeyRules = &store.KeyRules{Ban: &store.Ban{For: time.Hour, After: 5, Within: time.Hour}}
 		name = "token_bucket"
 	}
 	check.Rule = storetest.Rule(t, "zone", name, storetest.Limit(name, 1, time.Hour))

@@ -24,8 +24,8 @@ func TestOneRequestOfAnyCost(t *testing.T) {
 		if err := s.Take(context.Background(), []store.Check{check}, d[:]); err != nil || !d[0].Allowed {
 			t.Fatal(err, d[0])
 		}
-		s.Settle(store.Correction{Check: check, At: d[0].Booked(), Delta: cost})
-		s.Settle(store.Correction{Check: check, At: d[0].Booked(), Delta: -2 * cost})
+		s.Adjust(store.Adjustment{Check: check, At: d[0].Booked(), Delta: cost})
+		s.Adjust(store.Adjustment{Check: check, At: d[0].Booked(), Delta: -2 * cost})
 		// What tests that run beside this one allocate is in it, too.
 		if n := allocated() - before; n > 1<<20 {
 			t.Errorf("cost %d: %d bytes were allocated, want at most 1 MB", cost, n)

@@ -28,7 +28,7 @@ func TestLeasesAreRenewed(t *testing.T) {
 				t.Fatalf("look %d: the slot was lent twice", i+1)
 			}
 		}
-		s.Settle(store.Correction{Check: held, Delta: -1})
+		s.Adjust(store.Adjustment{Check: held, Delta: -1})
 		if !take(t, s, rule, "client").Allowed {
 			t.Fatal("the slot was given back, and is not free")
 		}

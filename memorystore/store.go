@@ -140,12 +140,12 @@ func (s *Store) Take(_ context.Context, checks []store.Check, decisions []algori
 	for i := range tickets {
 		decisions[i] = s.decide(&tickets[i], now)
 		decisions[i].At = now
-		pass = pass && (decisions[i].Allowed || checks[i].Apart)
+		pass = pass && (decisions[i].Allowed || checks[i].Independent)
 	}
 	for i := range tickets {
 		switch {
 		case !decisions[i].Allowed || decisions[i].Exempt:
-		case !pass && !checks[i].Apart:
+		case !pass && !checks[i].Independent:
 			// What would have passed is not charged, and must not say so.
 			decisions[i] = tickets[i].decide(s, now, 0)
 			decisions[i].At = now
@@ -159,8 +159,8 @@ func (s *Store) Take(_ context.Context, checks []store.Check, decisions []algori
 	return nil
 }
 
-// Settle implements [store.Store], at once.
-func (s *Store) Settle(corrections ...store.Correction) {
+// Adjust implements [store.Store], at once.
+func (s *Store) Adjust(corrections ...store.Adjustment) {
 	for i := range corrections {
 		r := &corrections[i]
 		if r.Hold != "" && r.Delta <= -r.Cost {
@@ -168,8 +168,8 @@ func (s *Store) Settle(corrections ...store.Correction) {
 		}
 		t, _ := s.ticket(&r.Check)
 		changed := t.settle(s, r)
-		if r.Told != nil {
-			r.Told(changed)
+		if r.Done != nil {
+			r.Done(changed)
 		}
 	}
 }

@@ -51,7 +51,7 @@ func (t *ticket) decide(s *Store, now, cost int64) (d algorithms.Decision) {
 		}
 		d = a.Decide(t.leases, t.params, now, cost)
 	}
-	d.Own = t.own
+	d.Override = t.own
 	return d
 }
 
@@ -103,13 +103,13 @@ func (s *shard) lend(c *store.Check, id stateID, leases *algorithms.Leases, para
 }
 
 // settle locks the shard and corrects. It reports whether that changed a Counter's state.
-func (t *ticket) settle(s *Store, r *store.Correction) bool {
+func (t *ticket) settle(s *Store, r *store.Adjustment) bool {
 	t.shard.mu.Lock()
 	defer t.shard.mu.Unlock()
 	now := s.now()
-	by, states := r.Rule.By(r.Own, now)
+	by, states := r.Rule.ChargedBy(r.Override, now)
 	t.params = by.Params
-	if r.Own != "" {
+	if r.Override != "" {
 		t.place(s, states)
 	}
 	return t.correct(s, now, r)
@@ -117,12 +117,12 @@ func (t *ticket) settle(s *Store, r *store.Correction) bool {
 
 // correct changes what was charged, and keeps it as charge does. What is given back where
 // nothing is kept makes no key.
-func (t *ticket) correct(s *Store, now int64, r *store.Correction) (changed bool) {
+func (t *ticket) correct(s *Store, now int64, r *store.Adjustment) (changed bool) {
 	params := t.params
 	switch a := r.Rule.Algorithm().(type) {
 	case algorithms.Counter:
 		was := find(t, s, t.shard.numbers, now).state
-		if t.state = a.Correct(was, params, now, r.At, r.Turn, r.Delta); t.state == was {
+		if t.state = a.Adjust(was, params, now, r.At, r.Turn, r.Delta); t.state == was {
 			return false
 		}
 		_, d := a.Take(t.state, params, now, 0)
@@ -137,7 +137,7 @@ func (t *ticket) correct(s *Store, now int64, r *store.Correction) (changed bool
 		case !own:
 			t.log = t.log.Clone()
 		}
-		a.Correct(t.log, params, now, r.At, r.Delta)
+		a.Adjust(t.log, params, now, r.At, r.Delta)
 		params[0] = algorithms.MaxEvents // as for leases
 		t.shard.logs[t.id] = record{log: t.log, expires: now + a.Decide(t.log, params, now, 0).ResetAfter.Microseconds()}
 	case algorithms.Lender:
@@ -148,7 +148,7 @@ func (t *ticket) correct(s *Store, now int64, r *store.Correction) (changed bool
 }
 
 // release ends what is held there.
-func (s *shard) release(r *store.Correction, id stateID) {
+func (s *shard) release(r *store.Adjustment, id stateID) {
 	if kept, ok := s.leases[id]; ok && kept.leases.GiveBack(r.Hold, -r.Delta) && kept.leases.Len() == 0 {
 		delete(s.leases, id)
 	}

@@ -85,7 +85,7 @@ func (u *unit) decided(r *reader, now int64) error {
 		d := algorithms.Micros(allowed, quota, remaining, retry, next, reset, delay)
 		d.At = now
 		d.Exempt, d.Banned = flags&flagExempt != 0, flags&flagBanned != 0
-		d.BanBegins, d.Own = flags&flagBanBegins != 0, own
+		d.BanBegins, d.Override = flags&flagBanBegins != 0, own
 		a.decisions[u.items[i].index] = d
 	}
 	return nil

@@ -11,15 +11,15 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/patient"
-	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
 // chargeAll charges n keys of a rule, and returns how to correct that.
-func chargeAll(t *testing.T, s *redisstore.Store, rule *store.Rule, n int) (charged []store.Correction) {
+func chargeAll(t *testing.T, s *redisstore.Store, rule *store.Rule, n int) (charged []store.Adjustment) {
 	t.Helper()
 	checks := make([]store.Check, n)
 	for i := range checks {
@@ -29,7 +29,7 @@ func chargeAll(t *testing.T, s *redisstore.Store, rule *store.Rule, n int) (char
 		if !d.Allowed {
 			t.Fatalf("%+v", d)
 		}
-		charged = append(charged, store.Correction{Check: checks[i], At: d.Booked(), Turn: d.Turn(), Delta: onceDelta(i)})
+		charged = append(charged, store.Adjustment{Check: checks[i], At: d.Booked(), Turn: d.Turn(), Delta: onceDelta(i)})
 	}
 	return charged
 }
@@ -50,7 +50,7 @@ func TestCorrectionsWaitForRedis(t *testing.T) {
 			s := open(t, redisstore.Options{Address: server.Addr(), Timeout: time.Second})
 			w := newOnce(t, s)
 			charged := chargeAll(t, s, w.late, 250)
-			var slots []store.Correction
+			var slots []store.Adjustment
 			for range onceSlots {
 				slot, _ := w.charge(store.Check{Rule: w.slots, Cost: 1, Hold: storetest.Hold(w.slots)})
 				slot.Delta = -1
@@ -63,7 +63,7 @@ func TestCorrectionsWaitForRedis(t *testing.T) {
 					s.Settled()
 				}
 			}
-			s.Settle(slots...)
+			s.Adjust(slots...)
 			s.Settled()
 			if n := s.Waiting(); n < len(charged)-int(c.most)+len(slots) {
 				t.Errorf("%d corrections wait of %d", n, len(charged)+len(slots))
@@ -92,7 +92,7 @@ func TestCorrectionsComeTooLate(t *testing.T) {
 	const short = 300 * time.Millisecond
 	server := redistest.Start(t, redistest.WithPersistence())
 	s := open(t, redisstore.Options{Address: server.Addr()})
-	var all, gone []store.Correction
+	var all, gone []store.Adjustment
 	for _, name := range algorithms.Names() {
 		if a, _ := algorithms.Get(name); !lends(a) {
 			gone = append(gone, chargeAll(t, s, storetest.Rule(t, "short-"+name, name, storetest.Limit(name, 100, short)), 2)...)
@@ -104,7 +104,7 @@ func TestCorrectionsComeTooLate(t *testing.T) {
 	for _, rule := range []*store.Rule{w.late, daily} {
 		all = append(all, chargeAll(t, s, rule, 2)...)
 	}
-	dump := func(c store.Correction) string {
+	dump := func(c store.Adjustment) string {
 		return server.Admin().Dump(context.Background(), s.Key(c.Rule, c.Key)).Val()
 	}
 	before := make(map[string]string)
@@ -112,7 +112,7 @@ func TestCorrectionsComeTooLate(t *testing.T) {
 		before[s.Key(c.Rule, c.Key)] = dump(c)
 	}
 	server.Kill()
-	s.Settle(all...)
+	s.Adjust(all...)
 	s.Settled()
 	time.Sleep(3 * short) // sliding_window_counter counts for two windows
 	server.Restart()

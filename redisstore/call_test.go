@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
@@ -103,10 +103,10 @@ func sharedRules(t *testing.T) (rules []*store.Rule) {
 func drawChecks(random *rand.Rand, rules []*store.Rule, first int) (checks []store.Check) {
 	for i := range 1 + random.IntN(3) {
 		checks = append(checks, store.Check{
-			Rule:  rules[(first+i*5)%len(rules)],
-			Key:   strings.Repeat("k", random.IntN(2)),
-			Cost:  []int64{0, 1, 1, 1, 1, 1, 1, 3}[random.IntN(8)],
-			Apart: random.IntN(12) == 0,
+			Rule:        rules[(first+i*5)%len(rules)],
+			Key:         strings.Repeat("k", random.IntN(2)),
+			Cost:        []int64{0, 1, 1, 1, 1, 1, 1, 3}[random.IntN(8)],
+			Independent: random.IntN(12) == 0,
 		})
 	}
 	return checks
@@ -135,7 +135,7 @@ func compare(t *testing.T, memory *memorystore.Store, a asker, checks []store.Ch
 	var group []store.Check
 	for _, i := range a.items[a.first : a.first+n] {
 		check := checks[i.index]
-		check.Apart = false
+		check.Independent = false
 		group = append(group, check)
 	}
 	want := make([]algorithms.Decision, n)

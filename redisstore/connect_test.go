@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
@@ -39,7 +39,7 @@ func works(t *testing.T, s *redisstore.Store) {
 		c := store.Check{Rule: rule, Key: "another", Cost: 1, Hold: storetest.Hold(rule)}
 		for _, delta := range []int64{1, -1} {
 			d := ask(t, s, c)[0]
-			s.Settle(store.Correction{Check: c, At: d.Booked(), Turn: d.Turn(), Delta: delta})
+			s.Adjust(store.Adjustment{Check: c, At: d.Booked(), Turn: d.Turn(), Delta: delta})
 			if s.Settled(); s.Waiting() > 0 || s.Stats().Lost > 0 {
 				t.Fatalf("%s: a correction by %d failed", name, delta)
 			}

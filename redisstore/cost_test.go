@@ -13,8 +13,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/deep"
-	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
@@ -231,7 +231,7 @@ func (c *cost) concurrency(n int) {
 			args: func(i int) []any {
 				hold := fmt.Sprintf("%022d", i+n*keysFor(n)-fill*keysFor(n)) // as long as holds are
 				if s.op == opCorrect {
-					hold = correction(&store.Correction{Check: store.Check{Hold: hold}, Delta: -1})
+					hold = correction(&store.Adjustment{Check: store.Check{Hold: hold}, Delta: -1})
 				}
 				return c.arguments(rule, s.op, hold)
 			},

@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/deep"
-	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
@@ -72,8 +72,8 @@ func (f *fleet) take(t *rapid.T, caddy int, checks []store.Check) []algorithms.D
 }
 
 // settle returns when the corrections have taken effect.
-func (f *fleet) settle(caddy int, corrections ...store.Correction) {
-	f.caddys[caddy].Settle(corrections...)
+func (f *fleet) settle(caddy int, corrections ...store.Adjustment) {
+	f.caddys[caddy].Adjust(corrections...)
 	if f.redis != nil {
 		f.redis[caddy].Settled()
 	}
@@ -111,7 +111,7 @@ type outbreak struct {
 type flight []charge
 
 type charge struct {
-	store.Correction
+	store.Adjustment
 	account *account
 	booking *booking
 }
@@ -268,7 +268,7 @@ func (o *outbreak) take(caddy int) {
 			o.fail("a turn too soon: %+v", *d)
 		}
 		f = append(f, charge{
-			store.Correction{Check: checks[i], At: d.Booked(), Turn: d.Turn()}, a, a.book(o.now, d.Turn(), checks[i].Cost),
+			store.Adjustment{Check: checks[i], At: d.Booked(), Turn: d.Turn()}, a, a.book(o.now, d.Turn(), checks[i].Cost),
 		})
 	}
 	o.flights[caddy] = append(o.flights[caddy], f)
@@ -277,7 +277,7 @@ func (o *outbreak) take(caddy int) {
 // end is the end of a request: slots come back, and of the rest some is given back, or
 // turns out to have cost more.
 func (o *outbreak) end(caddy int, f flight) {
-	var corrections []store.Correction
+	var corrections []store.Adjustment
 	for _, c := range f {
 		fate := rapid.IntRange(0, 3).Draw(o.T, "fate")
 		switch {
@@ -291,7 +291,7 @@ func (o *outbreak) end(caddy int, f flight) {
 			continue
 		}
 		o.tell("%d: caddy %d corrects %s %s of %d by %d", o.now, caddy, c.Rule.Zone(), c.Key, c.At, c.Delta)
-		corrections = append(corrections, c.Correction)
+		corrections = append(corrections, c.Adjustment)
 		if c.Delta < 0 {
 			c.booking.left += c.Delta
 		} else {
@@ -331,7 +331,7 @@ func (o *outbreak) allComesBack() {
 		if got := o.fleet.take(o.T, 0, []store.Check{c})[0]; !got.Allowed {
 			o.fail("%s at %d: the window is over, and not all of it is back: %+v", d.name, o.now, got)
 		}
-		o.fleet.settle(0, store.Correction{Check: c, Delta: -c.Cost})
+		o.fleet.settle(0, store.Adjustment{Check: c, Delta: -c.Cost})
 	}
 }
 

@@ -87,7 +87,7 @@ func (d *denied) refuses(c *store.Check, p *store.Prepared, now time.Duration, t
 	over := ok && now >= r.until
 	if ok && !over && r.covers(c.Cost) && mayBan(c, &r.decision) {
 		// What may have the key banned is for Redis to say, which knows of the first one.
-		if over = r.untold+2 >= c.Sanctions.Ban.After; !over {
+		if over = r.untold+2 >= c.KeyRules.Ban.After; !over {
 			r.untold++
 			shard.known[id] = r
 		}
@@ -152,7 +152,7 @@ func (d *denied) lately(c *store.Check, p *store.Prepared, came time.Duration) (
 func (d *denied) learn(c *store.Check, p *store.Prepared, decision algorithms.Decision, charged bool, sent, now time.Duration) {
 	r := refusal{cost: c.Cost, received: now, decision: decision}
 	switch {
-	case c.Sanctions != nil && c.Sanctions.Settings:
+	case c.KeyRules != nil && c.KeyRules.Overrides:
 		return // a setting holds from the next request on
 	case decision.Banned:
 		r.cost, r.decision.BanBegins = 0, false
@@ -160,7 +160,7 @@ func (d *denied) learn(c *store.Check, p *store.Prepared, decision algorithms.De
 		if _, lends := c.Rule.Algorithm().(algorithms.Lender); lends {
 			return
 		}
-	case charged && c.Sanctions == nil && decision.Remaining == 0 && decision.NextAfter > 0 && refusesWhenEmpty(c.Rule, p):
+	case charged && c.KeyRules == nil && decision.Remaining == 0 && decision.NextAfter > 0 && refusesWhenEmpty(c.Rule, p):
 		// The last of the quota went to this one: nobody else gets any until there is more.
 		r.cost, r.decision.Allowed, r.decision.RetryAfter = 1, false, decision.NextAfter
 	default:
@@ -169,7 +169,7 @@ func (d *denied) learn(c *store.Check, p *store.Prepared, decision algorithms.De
 	r.until = sent + min(d.most, r.decision.RetryAfter)
 	if mayBan(c, &r.decision) {
 		// As long as refusals are counted from the one that Redis has heard of.
-		r.until = min(r.until, sent+c.Sanctions.Ban.Within/2)
+		r.until = min(r.until, sent+c.KeyRules.Ban.Within/2)
 	}
 	r.brief = r.until <= now
 	shard, id := d.place(p, c.Key)
@@ -189,7 +189,7 @@ func (d *denied) learn(c *store.Check, p *store.Prepared, decision algorithms.De
 
 // mayBan tells whether a refusal by the limit may lead to a ban.
 func mayBan(c *store.Check, d *algorithms.Decision) bool {
-	return c.Sanctions != nil && c.Sanctions.Ban != nil && !d.Banned
+	return c.KeyRules != nil && c.KeyRules.Ban != nil && !d.Banned
 }
 
 // untold is how often a key was refused since Redis was asked, which it is to hear now.

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/patient"
-	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
@@ -197,7 +197,7 @@ func TestRememberedOnlyWhereExact(t *testing.T) {
 		t.Errorf("was charged: %+v", d[0])
 	}
 	apart := check("e", 1)
-	apart.Apart = true
+	apart.Independent = true
 	if d := asks("one that stands apart is asked", 1, check("c", 1), apart); d[0].Allowed || !d[1].Allowed || d[1].Remaining != 9 {
 		t.Errorf("got %+v", d)
 	}
@@ -243,7 +243,7 @@ func TestRememberedIsBounded(t *testing.T) {
 	checks := make([]store.Check, store.MaxChecks)
 	for n := range 100_000 / len(checks) {
 		for i := range checks {
-			checks[i] = store.Check{Rule: rule, Key: fmt.Sprint(n, ".", i), Cost: 1, Apart: true}
+			checks[i] = store.Check{Rule: rule, Key: fmt.Sprint(n, ".", i), Cost: 1, Independent: true}
 		}
 		ask(t, s, checks...)
 	}
@@ -269,11 +269,11 @@ func TestNothingIsRemembered(t *testing.T) {
 	if n := calls(t, server) - before; n != 10 {
 		t.Errorf("%d calls for 10 refusals", n)
 	}
-	if err := errors.Join(s.Pardon(ctx, check.Rule, check.Key), s.Reset(ctx, check.Rule, check.Key)); err != nil {
+	if err := errors.Join(s.Unban(ctx, check.Rule, check.Key), s.Reset(ctx, check.Rule, check.Key)); err != nil {
 		t.Fatal(err)
 	}
 	d := ask(t, s, check)[0]
-	s.Settle(store.Correction{Check: check, At: d.Booked(), Turn: d.Turn(), Delta: -check.Cost})
+	s.Adjust(store.Adjustment{Check: check, At: d.Booked(), Turn: d.Turn(), Delta: -check.Cost})
 	s.Settled()
 	if d := ask(t, s, check)[0]; !d.Allowed {
 		t.Errorf("after it was given back: %+v", d)

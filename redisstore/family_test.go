@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
@@ -80,11 +80,11 @@ func TestSettingsOfOlderVersions(t *testing.T) {
 		passed int
 	}{"like the zone": {time.Hour, 3}, "other": {2 * time.Hour, 5}} {
 		limit := algorithms.Limit{Events: 5, Window: c.window, Align: algorithms.AlignFirstRequest}
-		own, err := rule.Own(store.Setting{Kind: store.KindLimit, Limit: limit, Note: "old"})
+		own, err := rule.PrepareOverride(store.Override{Kind: store.KindLimit, Limit: limit, Note: "old"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		check := store.Check{Rule: rule, Key: key, Cost: 1, Sanctions: &store.Sanctions{Settings: true}}
+		check := store.Check{Rule: rule, Key: key, Cost: 1, KeyRules: &store.KeyRules{Overrides: true}}
 		ask(t, s, check)
 		ask(t, s, check)
 		kind, tail := own.Wire()
@@ -103,7 +103,7 @@ func TestSettingsOfOlderVersions(t *testing.T) {
 		passed := 0
 		for range 9 {
 			if d := ask(t, s, check)[0]; d.Allowed {
-				if passed++; d.Own == "" || d.Quota != 5 {
+				if passed++; d.Override == "" || d.Quota != 5 {
 					t.Errorf("%s: %+v", key, d)
 				}
 			}

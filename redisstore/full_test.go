@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
@@ -168,10 +168,10 @@ func TestFullRedisTakesCorrections(t *testing.T) {
 			fill(server)
 			defer drain(server)
 			want := int64(5)
-			s.Settle(store.Correction{Check: check, At: d[0].Booked(), Turn: d[0].Turn(), Delta: -3})
+			s.Adjust(store.Adjustment{Check: check, At: d[0].Booked(), Turn: d[0].Turn(), Delta: -3})
 			s.Settled()
 			if fixed {
-				s.Settle(store.Correction{Check: check, At: d[0].Booked(), Turn: d[0].Turn(), Delta: 2})
+				s.Adjust(store.Adjustment{Check: check, At: d[0].Booked(), Turn: d[0].Turn(), Delta: 2})
 				s.Settled()
 				want = 3
 			}
@@ -214,11 +214,11 @@ func TestFullRedisBans(t *testing.T) {
 	t.Parallel()
 	server, s := limited(t)
 	rule := storetest.Rule(t, "zone", "token_bucket", algorithms.Limit{Events: 1, Window: time.Hour})
-	sanctions := &store.Sanctions{Settings: true, Ban: &store.Ban{For: time.Hour, After: 3, Within: time.Hour}}
+	sanctions := &store.KeyRules{Overrides: true, Ban: &store.Ban{For: time.Hour, After: 3, Within: time.Hour}}
 	ask := func(key string) algorithms.Decision {
 		t.Helper()
 		var d [1]algorithms.Decision
-		if err := s.Take(context.Background(), []store.Check{{Rule: rule, Key: key, Cost: 1, Sanctions: sanctions}}, d[:]); err != nil {
+		if err := s.Take(context.Background(), []store.Check{{Rule: rule, Key: key, Cost: 1, KeyRules: sanctions}}, d[:]); err != nil {
 			t.Fatal(err)
 		}
 		return d[0]

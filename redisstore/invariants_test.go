@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/deep"
-	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
@@ -57,7 +57,7 @@ type witness struct {
 
 // admitted is a request that passed.
 type admitted struct {
-	store.Correction
+	store.Adjustment
 	at   int64
 	ends int64 // of its lease
 }
@@ -81,7 +81,7 @@ func (w *witness) run() int {
 		w.wait(min(max(0, drawGap(w.T, w.limit, w.last)), max(0, latest-w.now)))
 		if w.algorithm == "concurrency" && len(w.admitted) > 0 && rapid.IntRange(0, 5).Draw(w.T, "do") == 0 {
 			one := &w.admitted[rapid.IntRange(0, len(w.admitted)-1).Draw(w.T, "which")]
-			w.side.correct(w.T, one.Correction)
+			w.side.correct(w.T, one.Adjustment)
 			one.ends = 0
 		}
 		cost := drawCost(w.T, w.limit, w.last)
@@ -95,7 +95,7 @@ func (w *witness) run() int {
 	w.freshAtReset()
 	if w.algorithm == "concurrency" {
 		for _, one := range w.admitted {
-			w.side.correct(w.T, one.Correction)
+			w.side.correct(w.T, one.Adjustment)
 		}
 	}
 	return steps
@@ -133,7 +133,7 @@ func (w *witness) ask(cost int64) algorithms.Decision {
 		w.Fatalf("cost %d did not pass with %d left", cost, before.Remaining)
 	}
 	if d.Allowed && cost > 0 {
-		w.admitted = append(w.admitted, admitted{store.Correction{Check: check, At: d.Booked(), Turn: d.Turn(), Delta: -cost}, w.now, w.now + w.limit.Lease.Microseconds()})
+		w.admitted = append(w.admitted, admitted{store.Adjustment{Check: check, At: d.Booked(), Turn: d.Turn(), Delta: -cost}, w.now, w.now + w.limit.Lease.Microseconds()})
 		w.livesUntilReset(d, asked)
 	}
 	w.remaining(after)

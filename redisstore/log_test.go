@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
@@ -53,8 +53,8 @@ func TestOneRequestOfAnyCost(t *testing.T) {
 		}
 		made := d.At
 		// These counts include the taking of the marker that tells when it is done.
-		at("a late cost", 40, func() { side.correct(t, store.Correction{Check: check, At: made, Delta: cost}) })
-		at("a refund", 50, func() { side.correct(t, store.Correction{Check: check, At: made, Delta: -cost}) })
+		at("a late cost", 40, func() { side.correct(t, store.Adjustment{Check: check, At: made, Delta: cost}) })
+		at("a refund", 50, func() { side.correct(t, store.Adjustment{Check: check, At: made, Delta: -cost}) })
 		at("a refusal", 10, func() { d = side.take(t, store.Check{Rule: rule, Key: client, Cost: algorithms.MaxLogEvents}) })
 		if want := algorithms.MaxLogEvents - cost; d.Allowed || d.Remaining != want {
 			t.Errorf("cost %d: %d remain of what the late cost left, want %d", cost, d.Remaining, want)
@@ -135,8 +135,8 @@ func TestRefundsOfALongLog(t *testing.T) {
 						continue
 					}
 					before := peek(costs.name)
-					r := store.Correction{Check: store.Check{Rule: rule, Key: costs.name, Cost: cost}, At: now(i), Delta: -part}
-					pair.memory.Settle(r)
+					r := store.Adjustment{Check: store.Check{Rule: rule, Key: costs.name, Cost: cost}, At: now(i), Delta: -part}
+					pair.memory.Adjust(r)
 					lua.correct(t, r)
 					switch back := peek(costs.name) - before; {
 					case behind <= costs.reach-6 && back != part:
@@ -234,8 +234,8 @@ func TestSumsOfALogBeginAgain(t *testing.T) {
 		both(int64(1 + i%13))
 		both(50)
 		if i%5 == 0 {
-			r := store.Correction{Check: store.Check{Rule: rule, Key: "client", Cost: 3}, At: now, Delta: -3}
-			pair.memory.Settle(r)
+			r := store.Adjustment{Check: store.Check{Rule: rule, Key: "client", Cost: 3}, At: now, Delta: -3}
+			pair.memory.Adjust(r)
 			lua.correct(t, r)
 			both(0)
 		}

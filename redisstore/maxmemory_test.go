@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/deep"
-	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
@@ -131,12 +131,12 @@ func TestMaxmemoryHoldsForCorrections(t *testing.T) {
 			check := crowd(t, server)
 			for batch := range 100 {
 				held := store.Check{Rule: slots, Cost: 1, Hold: storetest.Hold(slots)}
-				corrections := []store.Correction{{Check: held, Delta: -1}}
+				corrections := []store.Adjustment{{Check: held, Delta: -1}}
 				for i := range redisstore.SettleBatch - 1 {
 					late := store.Check{Rule: rule, Key: fmt.Sprintf("client-%032d-%d", i, batch), Cost: 1}
-					corrections = append(corrections, store.Correction{Check: late, At: time.Now().UnixMicro(), Delta: 5})
+					corrections = append(corrections, store.Adjustment{Check: late, At: time.Now().UnixMicro(), Delta: 5})
 				}
-				s.Settle(corrections...)
+				s.Adjust(corrections...)
 				s.Settled()
 			}
 			check()

@@ -11,10 +11,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/deep"
-	"github.com/seed-161337e5/caddyratelimit/internal/model"
-	"github.com/seed-161337e5/caddyratelimit/internal/model/vectors"
-	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/model"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/model/vectors"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
@@ -62,7 +62,7 @@ type schedule struct {
 
 // charged is a charge and the name that the model has for it.
 type charged struct {
-	store.Correction
+	store.Adjustment
 	name string
 }
 
@@ -110,7 +110,7 @@ func (s *schedule) run() int {
 	}
 	for _, r := range s.charges {
 		r.Delta = -r.Cost
-		s.sides[0].correct(s.T, r.Correction) // so that nothing is renewed while other schedules run
+		s.sides[0].correct(s.T, r.Adjustment) // so that nothing is renewed while other schedules run
 	}
 	return steps
 }
@@ -137,7 +137,7 @@ func (s *schedule) take(i int) {
 	s.last = want
 	if want.Allowed && c.Cost > 0 {
 		s.newest = max(s.newest, s.now)
-		s.charges = append(s.charges, charged{store.Correction{Check: c, At: want.Booked(), Turn: want.Turn()}, name})
+		s.charges = append(s.charges, charged{store.Adjustment{Check: c, At: want.Booked(), Turn: want.Turn()}, name})
 	}
 }
 
@@ -177,11 +177,11 @@ func (s *schedule) correct() {
 		s.newest, s.earliest = s.now, s.now
 	}
 	s.story = append(s.story, vectors.Options(by))
-	s.tell(vectors.Step{Do: vectors.Correct, At: s.now, Cost: c.Delta, Name: c.name})
+	s.tell(vectors.Step{Do: vectors.Adjust, At: s.now, Cost: c.Delta, Name: c.name})
 	for _, side := range s.sides {
-		side.correct(s.T, c.Correction)
+		side.correct(s.T, c.Adjustment)
 	}
-	s.model.Correct(by, s.now, c.At, c.Delta, c.name)
+	s.model.Adjust(by, s.now, c.At, c.Delta, c.name)
 	s.story = append(s.story, vectors.Options(s.limit))
 }
 

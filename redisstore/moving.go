@@ -61,7 +61,7 @@ func (s *Store) askMoving(ctx context.Context, p *part, _ []store.Check) error {
 	if err = s.ask(ctx, p.question); err != nil {
 		return err
 	}
-	d.Own = own
+	d.Override = own
 	if left == 0 && !d.Allowed && above.ban != nil {
 		left, err = s.banRefused(ctx, above)
 		d.BanBegins = left > 0 && err == nil
@@ -73,17 +73,17 @@ func (s *Store) askMoving(ctx context.Context, p *part, _ []store.Check) error {
 }
 
 // use has an item counted by the key's own limit, if it has one, and says by which.
-func (i *item) use(setting *store.Own) (own string) {
+func (i *item) use(setting *store.PreparedOverride) (own string) {
 	if !setting.Limits(i.rule) {
 		return ""
 	}
 	i.prepared = setting.Prepared(i.prepared)
 	i.key = strings.TrimSuffix(i.key, i.rule.ID()) + setting.States(i.rule.States()).ID
-	return setting.Told()
+	return setting.Encoded()
 }
 
 // readSetting reads what a key has in place of its limit, nil if nothing, and the time.
-func (s *Store) readSetting(ctx context.Context, above *sanctions, i *item) (*store.Own, int64, error) {
+func (s *Store) readSetting(ctx context.Context, above *sanctions, i *item) (*store.PreparedOverride, int64, error) {
 	if above.setting == "" {
 		return nil, 0, nil
 	}
@@ -95,13 +95,13 @@ func (s *Store) readSetting(ctx context.Context, above *sanctions, i *item) (*st
 		return nil, 0, errors.New("redis answered no time")
 	}
 	now := int64(binary.BigEndian.Uint64([]byte(text[:8])))
-	setting, err := store.ReadSetting(text[8:], now)
+	setting, err := store.ParseOverride(text[8:], now)
 	if err != nil || setting.Kind == store.KindNone {
 		return nil, now, nil // a damaged one counts as none
 	}
 	kept := setting.For // what is left may be less than a setting may have
 	setting.For = 0
-	own, err := i.rule.Own(setting)
+	own, err := i.rule.PrepareOverride(setting)
 	if err != nil {
 		return nil, now, nil
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
@@ -45,11 +45,11 @@ func TestSanctionsHoldWhileASlotMoves(t *testing.T) {
 			limit = algorithms.Limit{Events: 1, Lease: time.Hour}
 		}
 		rule := storetest.Rule(t, name, name, limit)
-		check := store.Check{Rule: rule, Key: "client " + name, Cost: 1, Sanctions: &store.Sanctions{
-			Settings: true, Ban: &store.Ban{For: time.Hour, After: 3, Within: time.Hour},
+		check := store.Check{Rule: rule, Key: "client " + name, Cost: 1, KeyRules: &store.KeyRules{
+			Overrides: true, Ban: &store.Ban{For: time.Hour, After: 3, Within: time.Hour},
 		}}
 		beside := store.Check{Rule: storetest.Rule(t, "beside "+name, "token_bucket", algorithms.Limit{Events: 1e6, Window: time.Hour}), Key: check.Key, Cost: 1}
-		set := func(t *testing.T, setting store.Setting) {
+		set := func(t *testing.T, setting store.Override) {
 			t.Helper()
 			if err := s.Reset(ctx, rule, check.Key); err != nil {
 				t.Fatal(err)
@@ -73,11 +73,11 @@ func TestSanctionsHoldWhileASlotMoves(t *testing.T) {
 				got = "a ban begins"
 			case d[0].Banned:
 				got = "banned"
-			case d[0].Allowed && d[0].Own != "":
+			case d[0].Allowed && d[0].Override != "":
 				got = "allowed by its own"
 			case d[0].Allowed:
 				got = "allowed"
-			case d[0].Own != "":
+			case d[0].Override != "":
 				got = "refused by its own"
 			}
 			if got != want {
@@ -86,30 +86,30 @@ func TestSanctionsHoldWhileASlotMoves(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			move(t, c, s.Key(rule, check.Key), func(t *testing.T) {
-				set(t, store.Setting{Kind: store.KindBanned, For: time.Hour})
+				set(t, store.Override{Kind: store.KindBanned, For: time.Hour})
 				for range 3 {
 					decide(t, "banned")
 				}
-				set(t, store.Setting{Kind: store.KindBanned})
+				set(t, store.Override{Kind: store.KindBanned})
 				decide(t, "banned")
-				set(t, store.Setting{Kind: store.KindExempt})
+				set(t, store.Override{Kind: store.KindExempt})
 				for range 3 {
 					decide(t, "exempt")
 				}
 				own := limit
 				own.Events = 3
-				set(t, store.Setting{Kind: store.KindLimit, Limit: own})
+				set(t, store.Override{Kind: store.KindLimit, Limit: own})
 				for range 3 {
 					decide(t, "allowed by its own")
 				}
 				decide(t, "refused by its own")
-				set(t, store.Setting{})
+				set(t, store.Override{})
 				decide(t, "allowed")
 				decide(t, "refused")
 				decide(t, "refused")
 				decide(t, "a ban begins")
 				decide(t, "banned")
-				if err := s.Pardon(ctx, rule, check.Key); err != nil {
+				if err := s.Unban(ctx, rule, check.Key); err != nil {
 					t.Fatal(err)
 				}
 				decide(t, "refused")
@@ -131,10 +131,10 @@ func TestSettlingWhileASlotMoves(t *testing.T) {
 			limit = algorithms.Limit{Events: 1, Lease: time.Hour}
 		}
 		rule := storetest.Rule(t, name, name, limit)
-		check := store.Check{Rule: rule, Key: "client " + name, Cost: 2, Sanctions: &store.Sanctions{Settings: true}}
+		check := store.Check{Rule: rule, Key: "client " + name, Cost: 2, KeyRules: &store.KeyRules{Overrides: true}}
 		own := limit
 		own.Events = 5
-		if err := s.Set(ctx, rule, check.Key, store.Setting{Kind: store.KindLimit, Limit: own}); err != nil {
+		if err := s.Set(ctx, rule, check.Key, store.Override{Kind: store.KindLimit, Limit: own}); err != nil {
 			t.Fatal(err)
 		}
 		t.Run(name, func(t *testing.T) {
@@ -149,7 +149,7 @@ func TestSettlingWhileASlotMoves(t *testing.T) {
 						t.Errorf("renewing: %v", err)
 					}
 				}
-				s.Settle(store.Correction{Check: held, At: d.Booked(), Turn: d.Turn(), Delta: -2, Own: d.Own})
+				s.Adjust(store.Adjustment{Check: held, At: d.Booked(), Turn: d.Turn(), Delta: -2, Override: d.Override})
 				s.Settled()
 				look := check
 				look.Cost = 0
@@ -171,13 +171,13 @@ func TestOwnLimitWhileASlotMoves(t *testing.T) {
 	for _, name := range counting {
 		t.Run(name, func(t *testing.T) {
 			rule := storetest.Rule(t, name, name, algorithms.Limit{Events: 9, Window: 24 * time.Hour})
-			check := store.Check{Rule: rule, Key: "own " + name, Cost: 1, Sanctions: &store.Sanctions{Settings: true}}
+			check := store.Check{Rule: rule, Key: "own " + name, Cost: 1, KeyRules: &store.KeyRules{Overrides: true}}
 			beside := store.Check{Rule: storetest.Rule(t, "beside "+name, "sliding_window_log", algorithms.Limit{Events: 1e6, Window: time.Hour}), Key: check.Key, Cost: 1}
 			if !ask(t, s, check, beside)[0].Allowed {
 				t.Fatal("refused by the zone's limit")
 			}
 			own := algorithms.Limit{Events: 3, Window: 48 * time.Hour}
-			if err := s.Set(ctx, rule, check.Key, store.Setting{Kind: store.KindLimit, Limit: own}); err != nil {
+			if err := s.Set(ctx, rule, check.Key, store.Override{Kind: store.KindLimit, Limit: own}); err != nil {
 				t.Fatal(err)
 			}
 			key := s.Key(rule, check.Key)
@@ -187,16 +187,16 @@ func TestOwnLimitWhileASlotMoves(t *testing.T) {
 			}
 			m := c.StartMove(c.SlotOf(key), from, to)
 			for i := range 4 {
-				if d := ask(t, s, check, beside); d[0].Allowed != (i < 3) || d[0].Own == "" {
+				if d := ask(t, s, check, beside); d[0].Allowed != (i < 3) || d[0].Override == "" {
 					t.Errorf("request %d: %+v", i+1, d[0])
 				}
 			}
 			m.MoveKeys()
-			if d := ask(t, s, check, beside)[0]; d.Allowed || d.Own == "" {
+			if d := ask(t, s, check, beside)[0]; d.Allowed || d.Override == "" {
 				t.Errorf("with all keys there: %+v", d)
 			}
 			m.Finish()
-			if d := ask(t, s, check, beside)[0]; d.Allowed || d.Own == "" {
+			if d := ask(t, s, check, beside)[0]; d.Allowed || d.Override == "" {
 				t.Errorf("arrived: %+v", d)
 			}
 		})

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/faultproxy"
-	"github.com/seed-161337e5/caddyratelimit/internal/patient"
-	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/faultproxy"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
@@ -53,7 +53,7 @@ func TestCorrectedAtMostOnce(t *testing.T) {
 				}
 				if held {
 					slot.Delta = -1
-					s.Settle(slot)
+					s.Adjust(slot)
 				}
 				if charged {
 					w.correct(late, onceDelta(n))
@@ -85,20 +85,20 @@ func nth(n int64, fault faultproxy.Fault) func(string) faultproxy.Fault {
 }
 
 // charge takes, and returns how to correct what was charged.
-func (w *once) charge(c store.Check) (charged store.Correction, ok bool) {
+func (w *once) charge(c store.Check) (charged store.Adjustment, ok bool) {
 	decisions := make([]algorithms.Decision, 1)
 	if err := w.store.Take(context.Background(), []store.Check{c}, decisions); err != nil {
 		time.Sleep(20 * time.Millisecond) // as long as a client takes to come again
 		return charged, false
 	}
 	d := &decisions[0]
-	return store.Correction{Check: c, At: d.Booked(), Turn: d.Turn()}, d.Allowed
+	return store.Adjustment{Check: c, At: d.Booked(), Turn: d.Turn()}, d.Allowed
 }
 
 // correct changes a charge, once.
-func (w *once) correct(c store.Correction, delta int64) {
+func (w *once) correct(c store.Adjustment, delta int64) {
 	c.Delta = delta
-	w.store.Settle(c)
+	w.store.Adjust(c)
 	w.mu.Lock()
 	w.corrected[w.store.Key(c.Rule, c.Key)] = delta
 	w.mu.Unlock()

@@ -15,9 +15,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/faultproxy"
-	"github.com/seed-161337e5/caddyratelimit/internal/patient"
-	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/faultproxy"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
@@ -219,7 +219,7 @@ func (w *once) hold(c store.Check, d algorithms.Decision) {
 	}
 	time.Sleep(time.Millisecond)
 	w.held.Add(-1)
-	w.store.Settle(store.Correction{Check: c, At: d.Booked(), Turn: d.Turn(), Delta: -1})
+	w.store.Adjust(store.Adjustment{Check: c, At: d.Booked(), Turn: d.Turn(), Delta: -1})
 }
 
 // meddle makes Redis forget the script, or load its data, until it is stopped.

@@ -17,9 +17,9 @@ import (
 
 	caddyratelimit "github.com/seed-161337e5/caddyratelimit"
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/deep"
-	"github.com/seed-161337e5/caddyratelimit/internal/model"
-	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/model"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
@@ -226,7 +226,7 @@ func (f *planned) override() {
 		if f.own == nil {
 			err = s.Clear(ctx, rule, "client")
 		} else {
-			err = s.Set(ctx, rule, "client", store.Setting{Kind: store.KindLimit, Limit: *f.own})
+			err = s.Set(ctx, rule, "client", store.Override{Kind: store.KindLimit, Limit: *f.own})
 		}
 		if err != nil {
 			f.Fatal(err)
@@ -322,7 +322,7 @@ type clockedStore struct {
 
 type keeper interface {
 	store.Store
-	store.Settings
+	store.Overrider
 }
 
 // Take implements [store.Store].

@@ -86,13 +86,13 @@ func (q *question) ask(s *Store, checks []store.Check, known *settled) error {
 	q.dry = true
 	for i := range checks {
 		c := &checks[i]
-		q.dry = q.dry && c.Apart
+		q.dry = q.dry && c.Independent
 		switch {
 		case c.Cost < 0:
 			return errors.New("cost is negative")
 		case len(c.Hold) > maxHold:
 			return fmt.Errorf("%w: %d bytes, at most %d", errHold, len(c.Hold), maxHold)
-		case !c.Apart && !known.has(i):
+		case !c.Independent && !known.has(i):
 			q.items = append(q.items, s.item(c, opDecide, c.Hold, i))
 			together++
 		}
@@ -101,7 +101,7 @@ func (q *question) ask(s *Store, checks []store.Check, known *settled) error {
 		q.groups = append(q.groups, together)
 	}
 	for i := range checks {
-		if c := &checks[i]; c.Apart && !known.has(i) {
+		if c := &checks[i]; c.Independent && !known.has(i) {
 			q.items = append(q.items, s.item(c, opDecide, c.Hold, i))
 			q.groups = append(q.groups, len(q.items))
 		}
@@ -145,9 +145,9 @@ func (q *question) alone(i item) {
 func (s *Store) item(c *store.Check, op byte, hold string, index int) item {
 	i := item{
 		rule: c.Rule, prepared: c.Rule.At(s.date(c.Rule)), key: s.key(c.Rule.ID(), c.Key),
-		cost: c.Cost, hold: hold, op: op, apart: c.Apart && op == opDecide, index: index,
+		cost: c.Cost, hold: hold, op: op, apart: c.Independent && op == opDecide, index: index,
 	}
-	if c.Sanctions != nil && op == opDecide {
+	if c.KeyRules != nil && op == opDecide {
 		i.sanctions = s.sanctions(c, i.prepared)
 	}
 	if s.slots {
@@ -158,17 +158,17 @@ func (s *Store) item(c *store.Check, op byte, hold string, index int) item {
 
 // corrected makes a correction ready for the script: of the state that was charged, whatever
 // the key has by now.
-func (s *Store) corrected(c *store.Correction) item {
+func (s *Store) corrected(c *store.Adjustment) item {
 	i := s.item(&c.Check, opCorrect, correction(c), 0)
-	if c.Own != "" {
-		prepared, states := c.Rule.By(c.Own, s.date(c.Rule))
+	if c.Override != "" {
+		prepared, states := c.Rule.ChargedBy(c.Override, s.date(c.Rule))
 		i.prepared, i.key = prepared, s.key(states.ID, c.Key)
 	}
 	return i
 }
 
 // correction is what the script gets to know of a correction.
-func correction(c *store.Correction) string {
+func correction(c *store.Adjustment) string {
 	b := make([]byte, 0, 24+len(c.Hold))
 	for _, n := range [...]int64{c.At, c.Turn, c.Delta} {
 		b = binary.BigEndian.AppendUint64(b, uint64(n))

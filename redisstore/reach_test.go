@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
 // TestReach: Redis then knows the script, and has nothing else to show for it.

@@ -32,11 +32,11 @@ func (s *Store) remembered(checks []store.Check, decisions []algorithms.Decision
 		decisions[i] = d
 		known.add(i)
 		left--
-		refused = refused || !c.Apart
+		refused = refused || !c.Independent
 	}
 	if refused {
 		for i := range checks {
-			if !checks[i].Apart && !known.has(i) {
+			if !checks[i].Independent && !known.has(i) {
 				decisions[i] = algorithms.Decision{Allowed: true}
 				known.add(i)
 				left--
@@ -60,10 +60,10 @@ func (s *Store) standIn(checks []store.Check, decisions []algorithms.Decision, k
 		if known.has(i) {
 			continue
 		}
-		decisions[i] = algorithms.Decision{Allowed: true, Exempt: c.Apart}
+		decisions[i] = algorithms.Decision{Allowed: true, Exempt: c.Independent}
 		if d, ok := s.denied.lately(c, c.Rule.At(s.date(c.Rule)), came); ok {
 			decisions[i] = d
-			refused = refused || !c.Apart
+			refused = refused || !c.Independent
 		}
 	}
 	return refused

@@ -16,7 +16,7 @@ var errTooMany = errors.New("more wait for Redis than are kept")
 
 // pending is a correction that waits to be carried out.
 type pending struct {
-	store.Correction
+	store.Adjustment
 	since time.Time
 }
 
@@ -47,7 +47,7 @@ func (r *returns) stop() {
 	<-r.done
 }
 
-func (r *returns) add(more ...store.Correction) {
+func (r *returns) add(more ...store.Adjustment) {
 	now := time.Now()
 	r.mu.Lock()
 	for i := range more {
@@ -166,15 +166,15 @@ func (p *pending) overdue(now time.Time) bool {
 // lasts is how long a charge of such a size counts by itself.
 func (p *pending) lasts() time.Duration {
 	at, cost := p.since.UnixMicro(), max(p.Cost, p.Delta)
-	by, _ := p.Rule.By(p.Own, at)
+	by, _ := p.Rule.ChargedBy(p.Override, at)
 	params := by.Params
 	switch a := p.Rule.Algorithm().(type) {
 	case algorithms.Counter:
-		_, d := a.Take(a.Correct(algorithms.State{}, params, at, at, at, cost), params, at, 0)
+		_, d := a.Take(a.Adjust(algorithms.State{}, params, at, at, at, cost), params, at, 0)
 		return d.ResetAfter
 	case algorithms.Recorder:
 		var l algorithms.Log
-		a.Correct(&l, params, at, at, 1) // each event counts for as long
+		a.Adjust(&l, params, at, at, 1) // each event counts for as long
 		return a.Decide(&l, params, at, 0).ResetAfter
 	}
 	return 0

@@ -23,8 +23,8 @@ const (
 	lastPause = 50 * time.Millisecond
 )
 
-// Settle implements [store.Store].
-func (s *Store) Settle(corrections ...store.Correction) {
+// Adjust implements [store.Store].
+func (s *Store) Adjust(corrections ...store.Adjustment) {
 	for i := range corrections {
 		c := &corrections[i]
 		if c.Hold != "" && c.Delta <= -c.Cost {
@@ -53,7 +53,7 @@ func (s *Store) hold(q *question, checks []store.Check) {
 // giveUpHolds gives back all that is held, for requests that nobody will serve any more.
 func (s *Store) giveUpHolds() {
 	for _, c := range s.holds.All() {
-		s.Settle(store.Correction{Check: c, Delta: -c.Cost})
+		s.Adjust(store.Adjustment{Check: c, Delta: -c.Cost})
 	}
 }
 
@@ -61,7 +61,7 @@ func (s *Store) giveUpHolds() {
 func (s *Store) lost(checks []store.Check) {
 	for i := range checks {
 		if checks[i].Hold != "" {
-			s.returns.add(store.Correction{Check: checks[i], Delta: -checks[i].Cost})
+			s.returns.add(store.Adjustment{Check: checks[i], Delta: -checks[i].Cost})
 		}
 	}
 }
@@ -148,12 +148,12 @@ func (s *Store) correct(ctx context.Context, batch []pending) (again []pending, 
 	}
 	items := make([]item, len(batch))
 	for i := range batch {
-		items[i] = s.corrected(&batch[i].Correction)
+		items[i] = s.corrected(&batch[i].Adjustment)
 	}
 	errs, changed := s.settleAll(ctx, items)
 	for i, err := range errs {
 		if err == nil {
-			if told := batch[i].Told; told != nil {
+			if told := batch[i].Done; told != nil {
 				told(changed[i])
 			}
 			continue

@@ -12,8 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/patient"
-	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
@@ -119,15 +119,15 @@ func TestCorrectionsThatFail(t *testing.T) {
 				{Rule: counted, Cost: 5},
 			}
 			decisions := ask(t, s, checks...)
-			late := make([]store.Correction, len(checks))
+			late := make([]store.Adjustment, len(checks))
 			for i := range checks {
-				late[i] = store.Correction{Check: checks[i], At: decisions[i].Booked(), Turn: decisions[i].Turn(), Delta: []int64{-1, 3, -2}[i]}
+				late[i] = store.Adjustment{Check: checks[i], At: decisions[i].Booked(), Turn: decisions[i].Turn(), Delta: []int64{-1, 3, -2}[i]}
 			}
 			// First the log, so that none of the scripts begins with what may be repeated.
-			slices.SortFunc(late, func(a, b store.Correction) int { return strings.Compare(b.Rule.Zone(), a.Rule.Zone()) })
+			slices.SortFunc(late, func(a, b store.Adjustment) int { return strings.Compare(b.Rule.Zone(), a.Rule.Zone()) })
 
 			c.breaks(server)
-			s.Settle(late...)
+			s.Adjust(late...)
 			s.Settled()
 			// Late costs go first. Once the outcome of one call is unknown, the other is not made.
 			lost, want := s.Stats().Lost, uint64(0)

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/patient"
-	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
@@ -18,7 +18,7 @@ import (
 // side is one of several that must answer alike.
 type side interface {
 	take(t rapid.TB, c store.Check) algorithms.Decision
-	correct(t rapid.TB, r store.Correction)
+	correct(t rapid.TB, r store.Adjustment)
 	renew(t rapid.TB, c store.Check)
 }
 
@@ -33,7 +33,7 @@ func (s storeSide) take(t rapid.TB, c store.Check) algorithms.Decision {
 	return d[0]
 }
 
-func (s storeSide) correct(_ rapid.TB, r store.Correction) { s.Settle(r) }
+func (s storeSide) correct(_ rapid.TB, r store.Adjustment) { s.Adjust(r) }
 
 func (s storeSide) renew(t rapid.TB, _ store.Check) { t.Fatalf("%T renews when it wants to", s.Store) }
 
@@ -51,12 +51,12 @@ func newRedisSide(t testing.TB, s *redisstore.Store, server *redistest.Server) r
 }
 
 // correct gives a marker back behind it. When the marker is gone, the other is done.
-func (s redisSide) correct(t rapid.TB, r store.Correction) {
+func (s redisSide) correct(t rapid.TB, r store.Adjustment) {
 	marker := store.Check{Rule: s.marker, Key: "marker", Cost: 1, Hold: storetest.Hold(s.marker)}
 	if d := s.take(t, marker); !d.Allowed {
 		t.Fatalf("there is a marker already: %+v", d)
 	}
-	s.Settle(r, store.Correction{Check: marker, Delta: -1})
+	s.Adjust(r, store.Adjustment{Check: marker, Delta: -1})
 	for deadline := time.Now().Add(patient.Patience); ; {
 		n, err := s.server.Admin().Exists(context.Background(), s.redis.Key(s.marker, "marker")).Result()
 		switch {
@@ -93,7 +93,7 @@ func (s *leaseSide) take(_ rapid.TB, c store.Check) algorithms.Decision {
 	return d
 }
 
-func (s *leaseSide) correct(_ rapid.TB, r store.Correction) { s.leases.GiveBack(r.Hold, -r.Delta) }
+func (s *leaseSide) correct(_ rapid.TB, r store.Adjustment) { s.leases.GiveBack(r.Hold, -r.Delta) }
 
 func (s *leaseSide) renew(_ rapid.TB, c store.Check) {
 	algorithms.Concurrency{}.Lend(&s.leases, c.Rule.At(0).Params, s.now(), c.Cost, c.Hold)

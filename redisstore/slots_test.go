@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
@@ -61,7 +61,7 @@ func TestRefusedCostsNothingInOtherSlots(t *testing.T) {
 			for _, shared := range []bool{true, false} { // which of the two has no key
 				run++
 				name := fmt.Sprintf("%s refuses, %s beside it, shared %v", refusing, other, shared)
-				mine := store.Check{Rule: ruleOf(t, "mine"+strconv.Itoa(run), refusing, small), Cost: 1, Sanctions: &store.Sanctions{Settings: true}}
+				mine := store.Check{Rule: ruleOf(t, "mine"+strconv.Itoa(run), refusing, small), Cost: 1, KeyRules: &store.KeyRules{Overrides: true}}
 				others := store.Check{Rule: ruleOf(t, "other"+strconv.Itoa(run), other, large), Cost: 1}
 				if shared {
 					mine.Key = "client" + strconv.Itoa(run)
@@ -182,7 +182,7 @@ func TestRefusalsInSlotsCountOnce(t *testing.T) {
 	s := open(t, redisstore.Options{Mode: redisstore.ModeCluster, Addresses: c.Addrs()[:1], DenyCache: -1})
 	check := banning(t, 5)
 	all := store.Check{Rule: storetest.Rule(t, "all", "token_bucket", algorithms.Limit{Events: 100, Window: 24 * time.Hour}), Cost: 1}
-	dry := store.Check{Rule: storetest.Rule(t, "dry", "leaky_bucket", algorithms.Limit{Events: 100, Window: 24 * time.Hour, Burst: 100, Mode: algorithms.ModeQueue}), Key: "other", Cost: 1, Apart: true}
+	dry := store.Check{Rule: storetest.Rule(t, "dry", "leaky_bucket", algorithms.Limit{Events: 100, Window: 24 * time.Hour, Burst: 100, Mode: algorithms.ModeQueue}), Key: "other", Cost: 1, Independent: true}
 	for i := range 8 {
 		d := ask(t, s, dry, all, check)
 		if d[2].Allowed != (i == 0) || d[2].BanBegins != (i == 5) || d[2].Banned != (i >= 5) {

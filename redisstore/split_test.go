@@ -11,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/patient"
-	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
@@ -96,10 +96,10 @@ func TestOverridesOnAReplica(t *testing.T) {
 	master, replica := redistest.Start(t), redistest.Start(t)
 	ctx := context.Background()
 	check := banning(t, 3)
-	check.Sanctions.Settings = true
+	check.KeyRules.Overrides = true
 	s := open(t, redisstore.Options{Address: master.Addr(), DenyCache: -1})
 	at := func(key string) store.Check { c := check; c.Key = key; return c }
-	for key, setting := range map[string]store.Setting{"exempt": {Kind: store.KindExempt}, "banned": {Kind: store.KindBanned}} {
+	for key, setting := range map[string]store.Override{"exempt": {Kind: store.KindExempt}, "banned": {Kind: store.KindBanned}} {
 		if err := s.Set(ctx, check.Rule, key, setting); err != nil {
 			t.Fatal(err)
 		}
@@ -126,9 +126,9 @@ func TestOverridesOnAReplica(t *testing.T) {
 		}
 	}
 	for what, err := range map[string]error{
-		"set":    r.Set(ctx, check.Rule, "new", store.Setting{Kind: store.KindExempt}),
+		"set":    r.Set(ctx, check.Rule, "new", store.Override{Kind: store.KindExempt}),
 		"clear":  r.Clear(ctx, check.Rule, "exempt"),
-		"pardon": r.Pardon(ctx, check.Rule, "banned"),
+		"pardon": r.Unban(ctx, check.Rule, "banned"),
 	} {
 		if !redis.HasErrorPrefix(err, "READONLY") && store.Failure(err) != store.FailureReadonly {
 			t.Errorf("%s: %v", what, err)
@@ -144,14 +144,14 @@ func TestOverridesOfTwoAtOnce(t *testing.T) {
 	ctx := context.Background()
 	both := []*redisstore.Store{open(t, redisstore.Options{Address: server.Addr()}), open(t, redisstore.Options{Address: server.Addr()})}
 	rule := storetest.Rule(t, "z", "fixed_window", algorithms.Limit{Events: 5, Window: 24 * time.Hour})
-	check := store.Check{Rule: rule, Key: "k", Cost: 1, Sanctions: &store.Sanctions{Settings: true}}
-	own := store.Setting{Kind: store.KindLimit, Limit: algorithms.Limit{Events: 7, Window: 24 * time.Hour}, For: time.Hour}
+	check := store.Check{Rule: rule, Key: "k", Cost: 1, KeyRules: &store.KeyRules{Overrides: true}}
+	own := store.Override{Kind: store.KindLimit, Limit: algorithms.Limit{Events: 7, Window: 24 * time.Hour}, For: time.Hour}
 	changes := []func(s *redisstore.Store) error{
-		func(s *redisstore.Store) error { return s.Set(ctx, rule, "k", store.Setting{Kind: store.KindExempt}) },
+		func(s *redisstore.Store) error { return s.Set(ctx, rule, "k", store.Override{Kind: store.KindExempt}) },
 		func(s *redisstore.Store) error { return s.Set(ctx, rule, "k", own) },
 		func(s *redisstore.Store) error { return s.Clear(ctx, rule, "k") },
-		func(s *redisstore.Store) error { return s.Set(ctx, rule, "k", store.Setting{Kind: store.KindBanned}) },
-		func(s *redisstore.Store) error { return s.Pardon(ctx, rule, "k") },
+		func(s *redisstore.Store) error { return s.Set(ctx, rule, "k", store.Override{Kind: store.KindBanned}) },
+		func(s *redisstore.Store) error { return s.Unban(ctx, rule, "k") },
 	}
 	stop := make(chan struct{})
 	var mu sync.Mutex

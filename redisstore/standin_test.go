@@ -91,7 +91,7 @@ func TestRefusedJustNow(t *testing.T) {
 			})
 		}
 		all.Wait()
-		apart := store.Check{Rule: other, Key: "client", Cost: 1, Apart: true}
+		apart := store.Check{Rule: other, Key: "client", Cost: 1, Independent: true}
 		if d, err := ask(store.Check{Rule: other, Key: "client", Cost: 1}, client, apart); err != nil || d[1].Allowed || !d[0].Allowed || !d[2].Exempt {
 			t.Errorf("with other zones: %+v, %v", d, err)
 		}

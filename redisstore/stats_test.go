@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
@@ -44,7 +44,7 @@ func TestHeldUntilAllIsBack(t *testing.T) {
 	c := store.Check{Rule: slots, Key: "client", Cost: 3, Hold: storetest.Hold(slots)}
 	ask(t, s, c)
 	for _, step := range []struct{ delta, held int64 }{{-1, 1}, {-2, 1}, {-3, 0}} {
-		s.Settle(store.Correction{Check: c, Delta: step.delta})
+		s.Adjust(store.Adjustment{Check: c, Delta: step.delta})
 		if got := s.Stats().Held["slots"]; got != step.held {
 			t.Errorf("after %d of -3: %d held, want %d", step.delta, got, step.held)
 		}

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/deep"
-	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -76,7 +76,7 @@ func (p *pair) set(now, skew int64) {
 // schedule draws one limit and a run of requests, and returns how many there were.
 func (p *pair) schedule(t *rapid.T, lua side, algorithm, key string) int {
 	limit := drawUnrenewed(t, algorithm)
-	var charged []store.Correction
+	var charged []store.Adjustment
 	now := storetest.Start + rapid.Int64Range(0, 1e9).Draw(t, "offset")
 	var last algorithms.Decision
 	steps := rapid.IntRange(30, 90).Draw(t, "steps")
@@ -88,7 +88,7 @@ func (p *pair) schedule(t *rapid.T, lua side, algorithm, key string) int {
 		p.set(now, 0)
 		if len(charged) > 0 && rapid.IntRange(0, 4).Draw(t, "do") == 0 {
 			c := drawCorrection(t, charged, limit, last)
-			p.memory.Settle(c)
+			p.memory.Adjust(c)
 			lua.correct(t, c)
 		}
 
@@ -102,7 +102,7 @@ func (p *pair) schedule(t *rapid.T, lua side, algorithm, key string) int {
 			t.Fatalf("redis: %v", err)
 		}
 		if inGo[0].Allowed && checks[0].Cost > 0 {
-			charged = append(charged, store.Correction{Check: checks[0], At: inGo[0].Booked(), Turn: inGo[0].Turn()})
+			charged = append(charged, store.Adjustment{Check: checks[0], At: inGo[0].Booked(), Turn: inGo[0].Turn()})
 		}
 		if inGo != inLua {
 			t.Fatalf("step %d at %d: %+v, cost %d:\n  Go  %+v\n  Lua %+v", i, now, limit, checks[0].Cost, inGo[0], inLua[0])
@@ -111,14 +111,14 @@ func (p *pair) schedule(t *rapid.T, lua side, algorithm, key string) int {
 	}
 	for _, c := range charged {
 		c.Delta = -c.Cost
-		p.memory.Settle(c) // or it would be renewed while other schedules run
+		p.memory.Adjust(c) // or it would be renewed while other schedules run
 	}
 	return steps
 }
 
 // drawCorrection draws any change of any charge, under the limit that it was charged by
 // or the one in force.
-func drawCorrection(t *rapid.T, charged []store.Correction, limit algorithms.Limit, last algorithms.Decision) store.Correction {
+func drawCorrection(t *rapid.T, charged []store.Adjustment, limit algorithms.Limit, last algorithms.Decision) store.Adjustment {
 	c := charged[len(charged)-1]
 	if rapid.Bool().Draw(t, "older") {
 		c = rapid.SampledFrom(charged).Draw(t, "charge")

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/model/vectors"
-	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/model/vectors"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
@@ -60,8 +60,8 @@ func (k *luaKey) Renew(l algorithms.Limit, now, cost int64, name string) {
 	k.side.renew(k.TB, k.check(l, cost, name))
 }
 
-// Correct implements [vectors.Key].
-func (k *luaKey) Correct(l algorithms.Limit, now, at, delta int64, name string) {
+// Adjust implements [vectors.Key].
+func (k *luaKey) Adjust(l algorithms.Limit, now, at, delta int64, name string) {
 	k.pair.set(now, 0)
-	k.side.correct(k.TB, store.Correction{Check: k.check(l, -delta, name), At: at, Turn: k.turns[name], Delta: delta})
+	k.side.correct(k.TB, store.Adjustment{Check: k.check(l, -delta, name), At: at, Turn: k.turns[name], Delta: delta})
 }

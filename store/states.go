@@ -51,10 +51,10 @@ func hash(text string) uint64 { return maphash.String(seed, text) }
 // ownHead is how long byte and parameters are.
 const ownHead = 1 + 8*len(algorithms.Params{})
 
-// By says what a charge is corrected by: numbers and states are those of the rule at a
+// ChargedBy says what a charge is corrected by: numbers and states are those of the rule at a
 // time in microseconds since 1970, or those of the key's own limit that made the charge, as
 // its decision has told.
-func (r *Rule) By(own string, now int64) (*Prepared, States) {
+func (r *Rule) ChargedBy(own string, now int64) (*Prepared, States) {
 	p := r.At(now)
 	if len(own) < ownHead {
 		return p, r.states

@@ -46,27 +46,27 @@ type Check struct {
 	// given back. Only an [algorithms.Lender] needs one.
 	Hold string
 
-	// Apart sets the check apart from the others of its call: it is decided and charged by
+	// Independent sets the check apart from the others of its call: it is decided and charged by
 	// itself, whatever becomes of them, and its refusal holds up nobody else.
-	Apart bool
+	Independent bool
 
-	// Sanctions are what stands above the limit for single keys of the zone. Nil: nothing.
-	Sanctions *Sanctions
+	// KeyRules are what stands above the limit for single keys of the zone. Nil: nothing.
+	KeyRules *KeyRules
 }
 
-// Sanctions say what a store is to look at beside the state of a key. They are the same
+// KeyRules say what a store is to look at beside the state of a key. They are the same
 // for all checks of a zone.
-type Sanctions struct {
-	// Settings says that keys may have settings: see [Settings].
-	Settings bool
+type KeyRules struct {
+	// Overrides says that keys may have overrides: see [Overrider].
+	Overrides bool
 
 	// Ban is when keys are banned that are refused again and again. Nil: never.
 	Ban *Ban
 }
 
-// Correction changes a charge afterwards: one that [Store.Take] has made, or may have
+// Adjustment changes a charge afterwards: one that [Store.Take] has made, or may have
 // made before it failed.
-type Correction struct {
+type Adjustment struct {
 	// Check is what was charged.
 	Check
 
@@ -80,15 +80,15 @@ type Correction struct {
 	// it charges more, beyond the limit if need be: then later requests wait.
 	Delta int64
 
-	// Own is Decision.Own: if the limit was the key's own, this says which, so that the
+	// Override is Decision.Own: if the limit was the key's own, this says which, so that the
 	// state is corrected that was charged, whatever the key has by now.
-	Own string
+	Override string
 
-	// Told, if it is not nil, is called with whether the correction has changed the state of a
+	// Done, if it is not nil, is called with whether the correction has changed the state of a
 	// Counter, once that is certain: of a turn in a queue, whether it has come back. It is
 	// called at most once, by any goroutine, and never for a correction that was given up.
 	// The turn of one that is in doubt may have come back, so it must not be used again.
-	Told func(changed bool)
+	Done func(changed bool)
 }
 
 // Store decides checks. Its methods may be called from many goroutines at once.
@@ -114,13 +114,13 @@ type Store interface {
 	// MUST return soon after ctx is done, whatever its backend does.
 	Take(ctx context.Context, checks []Check, decisions []algorithms.Decision) error
 
-	// Settle corrects charges. What is held ends when all of it is given back; a turn in a
+	// Adjust corrects charges. What is held ends when all of it is given back; a turn in a
 	// queue is given back only where that does nobody harm. What was charged so long ago
 	// that it no longer counts is left alone. Nothing tells one refund from another, so
-	// the same one twice counts twice, but for slots and turns. Settle does not wait: it may take effect a
+	// the same one twice counts twice, but for slots and turns. Adjust does not wait: it may take effect a
 	// moment later, and a backend that is away is told when it is back, as long as that
 	// matters.
-	Settle(corrections ...Correction)
+	Adjust(corrections ...Adjustment)
 
 	// Reset forgets a key of a zone, as if it had never been seen: its state under the rule,
 	// that under the limit of its own that it has, and that it was refused or banned. A

@@ -82,7 +82,7 @@ func (l *ownLimit) parse(text string) error {
 }
 
 // setting is what an operator asks for a key, and the rule that it goes with.
-func (z *runningZone) setting(asked *overrideRequest) (rule *store.Rule, s store.Setting, err error) {
+func (z *runningZone) setting(asked *overrideRequest) (rule *store.Rule, s store.Override, err error) {
 	given := 0
 	for _, is := range []bool{asked.Limit != nil, asked.Plan != "", asked.Exempt} {
 		if is {
@@ -100,7 +100,7 @@ func (z *runningZone) setting(asked *overrideRequest) (rule *store.Rule, s store
 	case asked.Plan != "":
 		return z.planned(asked.Plan)
 	case asked.Exempt, asked.Limit.unlimited:
-		return z.Rules()[0], store.Setting{Kind: store.KindExempt}, nil
+		return z.Rules()[0], store.Override{Kind: store.KindExempt}, nil
 	}
 	if rule, err = z.ruleOf(asked.Limit.Algorithm); err != nil {
 		return nil, s, err
@@ -111,21 +111,21 @@ func (z *runningZone) setting(asked *overrideRequest) (rule *store.Rule, s store
 }
 
 // planned is the setting of a key that gets what a plan has.
-func (z *runningZone) planned(name string) (*store.Rule, store.Setting, error) {
+func (z *runningZone) planned(name string) (*store.Rule, store.Override, error) {
 	p := z.Plans[name]
 	switch {
 	case z.Plan == nil:
-		return nil, store.Setting{}, fmt.Errorf("zone %q has no plans: write a limit, such as 500/1m", z.Name)
+		return nil, store.Override{}, fmt.Errorf("zone %q has no plans: write a limit, such as 500/1m", z.Name)
 	case p == nil:
 		_, err := z.policiesOf(name)
-		return nil, store.Setting{}, err
+		return nil, store.Override{}, err
 	case p.Unlimited:
-		return z.Rules()[0], store.Setting{Kind: store.KindExempt, Note: "plan " + name}, nil
+		return z.Rules()[0], store.Override{Kind: store.KindExempt, Note: "plan " + name}, nil
 	case p.Policies.Fixed == nil:
-		return nil, store.Setting{}, fmt.Errorf("the limit of plan %q depends on the request: write a limit, such as 500/1m", name)
+		return nil, store.Override{}, fmt.Errorf("the limit of plan %q depends on the request: write a limit, such as 500/1m", name)
 	}
 	rule := p.Policies.Fixed.Rule
-	return rule, store.Setting{Kind: store.KindLimit, Limit: rule.Limit(), Note: "plan " + name}, nil
+	return rule, store.Override{Kind: store.KindLimit, Limit: rule.Limit(), Note: "plan " + name}, nil
 }
 
 // ruleOf is the rule of the zone that counts by an algorithm; without one, the only rule.

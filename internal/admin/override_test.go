@@ -28,14 +28,14 @@ func FuzzOwnLimit(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, of uint8) {
 		rule := rules[int(of)%len(rules)]
 		z := &runningZone{Zone: &zone.Zone{Name: "z", Cost: &limit.Amount{Number: 1}, Own: zone.Policies{Likely: &zone.QuotaPolicy{Rule: rule}}}}
-		limit := func(text string) (s store.Setting, ok bool) {
+		limit := func(text string) (s store.Override, ok bool) {
 			var asked overrideRequest
 			if json.Unmarshal([]byte(`{"limit": `+text+`}`), &asked) != nil {
 				return s, false
 			}
 			with, s, err := z.setting(&asked)
 			if err == nil {
-				_, err = with.Own(s)
+				_, err = with.PrepareOverride(s)
 			}
 			return s, err == nil
 		}
@@ -52,10 +52,10 @@ func FuzzOwnLimit(f *testing.F) {
 		if !ok {
 			t.Fatalf("%s is told as %q, which is no limit", text, told)
 		}
-		a, _ := rule.Own(first)
-		b, _ := rule.Own(again)
-		if a.Told() != b.Told() {
-			t.Fatalf("%s is told as %q, which is another limit: %q, %q", text, told, a.Told(), b.Told())
+		a, _ := rule.PrepareOverride(first)
+		b, _ := rule.PrepareOverride(again)
+		if a.Encoded() != b.Encoded() {
+			t.Fatalf("%s is told as %q, which is another limit: %q, %q", text, told, a.Encoded(), b.Encoded())
 		}
 	})
 }

@@ -71,19 +71,19 @@ func banKey(c *adminCall) error {
 	if err := c.body(&asked, true, "for and note"); err != nil {
 		return err
 	}
-	setting := store.Setting{Kind: store.KindBanned}
+	setting := store.Override{Kind: store.KindBanned}
 	return c.set(key, c.zone.Rules()[0], setting, asked.on(&setting))
 }
 
 // on adds itself to a setting.
-func (l *lasting) on(s *store.Setting) error {
+func (l *lasting) on(s *store.Override) error {
 	if s.Note == "" || l.Note != "" {
 		s.Note = l.Note
 	}
 	if l.For == nil {
 		return nil
 	}
-	if err := duration.CheckMin("for", *l.For, store.MinSetting); err != nil {
+	if err := duration.CheckMin("for", *l.For, store.MinOverride); err != nil {
 		return err
 	}
 	if s.For = time.Duration(*l.For); s.For > algorithms.MaxWindow {
@@ -93,14 +93,14 @@ func (l *lasting) on(s *store.Setting) error {
 }
 
 // set sets a setting, unless it is none.
-func (c *adminCall) set(key string, rule *store.Rule, setting store.Setting, err error) error {
+func (c *adminCall) set(key string, rule *store.Rule, setting store.Override, err error) error {
 	if err == nil {
-		_, err = rule.Own(setting)
+		_, err = rule.PrepareOverride(setting)
 	}
 	if err != nil {
 		return adminError(badRequest, "%w", err)
 	}
-	return c.settings(func(ctx context.Context, s store.Settings) error { return s.Set(ctx, rule, key, setting) })
+	return c.settings(func(ctx context.Context, s store.Overrider) error { return s.Set(ctx, rule, key, setting) })
 }
 
 // clearOverride takes a key's setting away, whatever it is.
@@ -112,7 +112,7 @@ func clearOverride(c *adminCall) error {
 	if err := c.zone.takesOverrides(); err != nil {
 		return err
 	}
-	return c.settings(func(ctx context.Context, s store.Settings) error { return s.Clear(ctx, c.zone.Rules()[0], key) })
+	return c.settings(func(ctx context.Context, s store.Overrider) error { return s.Clear(ctx, c.zone.Rules()[0], key) })
 }
 
 // pardonKey ends a ban, whoever has begun it.
@@ -121,12 +121,12 @@ func pardonKey(c *adminCall) error {
 	if err != nil {
 		return err
 	}
-	if c.zone.Sanctions == nil {
+	if c.zone.KeyRules == nil {
 		return adminError(http.StatusConflict, "zone %q bans nobody: put overrides or ban into it", c.zone.Name)
 	}
-	return c.settings(func(ctx context.Context, s store.Settings) error {
+	return c.settings(func(ctx context.Context, s store.Overrider) error {
 		for _, rule := range c.zone.Rules() { // each may be what this Caddy remembers a ban by
-			if err := s.Pardon(ctx, rule, key); err != nil {
+			if err := s.Unban(ctx, rule, key); err != nil {
 				return err
 			}
 		}
@@ -135,11 +135,11 @@ func pardonKey(c *adminCall) error {
 }
 
 // settings does something with the settings that the zone's store keeps.
-func (c *adminCall) settings(do func(context.Context, store.Settings) error) error {
+func (c *adminCall) settings(do func(context.Context, store.Overrider) error) error {
 	z, keeps := c.zone, false
 	err := using(z.kept, c, func(ctx context.Context, s store.Store) error {
-		var settings store.Settings
-		if settings, keeps = s.(store.Settings); !keeps {
+		var settings store.Overrider
+		if settings, keeps = s.(store.Overrider); !keeps {
 			return nil
 		}
 		return do(ctx, settings)

@@ -17,9 +17,9 @@ type peek struct {
 	rule      *store.Rule
 	key       string
 	cost      int64
-	sanctions *store.Sanctions
+	sanctions *store.KeyRules
 
-	setting  store.Setting
+	setting  store.Override
 	above    algorithms.Decision // with all that stands above the limit, at no cost
 	decision algorithms.Decision // by the limit alone, at the cost
 }
@@ -32,7 +32,7 @@ var nothing = func() store.Check {
 	if err != nil {
 		panic(err)
 	}
-	return store.Check{Rule: rule, Cost: 1, Sanctions: &store.Sanctions{Settings: true}}
+	return store.Check{Rule: rule, Cost: 1, KeyRules: &store.KeyRules{Overrides: true}}
 }()
 
 // ask asks the store, and charges nothing.
@@ -43,23 +43,23 @@ func (p *peek) ask(ctx context.Context, s store.Store) (err error) {
 		return err
 	}
 	var d [2]algorithms.Decision
-	var beneath *store.Sanctions
+	var beneath *store.KeyRules
 	if p.sanctions != nil {
-		if keeps, ok := s.(store.Settings); ok && p.sanctions.Settings {
+		if keeps, ok := s.(store.Overrider); ok && p.sanctions.Overrides {
 			if p.setting, err = keeps.Get(ctx, p.rule, p.key); err != nil {
 				return err
 			}
 			if p.setting.Kind != store.KindBanned {
-				beneath = &store.Sanctions{Settings: true}
+				beneath = &store.KeyRules{Overrides: true}
 			}
 		}
-		above := store.Check{Rule: p.rule, Key: p.key, Sanctions: p.sanctions}
+		above := store.Check{Rule: p.rule, Key: p.key, KeyRules: p.sanctions}
 		if err := s.Take(ctx, []store.Check{above}, d[:1]); err != nil {
 			return err
 		}
 		p.above = d[0]
 	}
-	made, refused := store.Check{Rule: p.rule, Key: p.key, Cost: p.cost, Sanctions: beneath}, nothing
+	made, refused := store.Check{Rule: p.rule, Key: p.key, Cost: p.cost, KeyRules: beneath}, nothing
 	if refused.Key = p.key; limit.Lends(p.rule.Algorithm().Name()) && p.cost > 0 { // the key is the same, so that one Redis knows both
 		made.Hold = store.NewHold()
 	}
@@ -108,8 +108,8 @@ func (p *peek) override() *adminapi.Override {
 	}
 	o := &adminapi.Override{Kind: p.setting.Kind.String(), Note: p.setting.Note, EndsIn: p.setting.For.Seconds()}
 	if p.setting.Kind == store.KindLimit {
-		o.Limit = describeOwn(p.rule, p.setting.Limit, p.decision.Own != "")
-		o.Elsewhere = p.decision.Own == ""
+		o.Limit = describeOwn(p.rule, p.setting.Limit, p.decision.Override != "")
+		o.Elsewhere = p.decision.Override == ""
 	}
 	return o
 }

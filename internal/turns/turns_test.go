@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/deep"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 )
 
 // TestModel: requests of one cost join and leave in any order, and each leaves the queue

@@ -55,8 +55,8 @@ func (w *world) turn(cost int64, d *algorithms.Decision) *Turn {
 	return &Turn{
 		Queue: Queue{State: w.rule.ID(), Key: "key"}, Cost: cost, At: d.Turn(), Wait: d.Delay,
 		Return: func(at int64, told func(bool)) {
-			w.store.Settle(store.Correction{
-				Check: store.Check{Rule: w.rule, Key: "key", Cost: cost}, At: d.Booked(), Turn: at, Delta: -cost, Told: told,
+			w.store.Adjust(store.Adjustment{
+				Check: store.Check{Rule: w.rule, Key: "key", Cost: cost}, At: d.Booked(), Turn: at, Delta: -cost, Done: told,
 			})
 		},
 	}

@@ -51,7 +51,7 @@ type Zone struct {
 	CostBrokenOff    *int64
 
 	Overrides bool
-	Sanctions *store.Sanctions // what stands above the limit for single keys; nil: nothing
+	KeyRules  *store.KeyRules // what stands above the limit for single keys; nil: nothing
 
 	DryRun   bool
 	Enforce  *float64

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/patient"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -15,19 +15,19 @@ func giveBack(t *testing.T, open Open) {
 	t.Run("Slots", func(t *testing.T) {
 		b := start(t, open)
 		rule := Rule(t, "zone", "concurrency", algorithms.Limit{Events: 3})
-		var held []store.Correction
+		var held []store.Adjustment
 		for range 3 {
 			c := store.Check{Rule: rule, Key: "client", Cost: 1, Hold: Hold(rule)}
 			b.takeNamed(c)
-			held = append(held, store.Correction{Check: c, Delta: -1})
+			held = append(held, store.Adjustment{Check: c, Delta: -1})
 		}
 		refused := store.Check{Rule: rule, Key: "client", Cost: 1, Hold: Hold(rule)}
 		equal(t, "a fourth", b.takeNamed(refused).Allowed, false)
-		b.store.Settle(store.Correction{Check: refused, Delta: -1}) // it holds nothing, so nothing comes back
-		b.store.Settle(held[0], held[0], held[0])                   // one slot, however often it is given back
+		b.store.Adjust(store.Adjustment{Check: refused, Delta: -1}) // it holds nothing, so nothing comes back
+		b.store.Adjust(held[0], held[0], held[0])                   // one slot, however often it is given back
 		b.await(rule, 1)
 		equal(t, "one is free", b.admitted(rule, "client", 3), 1)
-		b.store.Settle(held[1:]...)
+		b.store.Adjust(held[1:]...)
 		b.await(rule, 2)
 	})
 
@@ -37,7 +37,7 @@ func giveBack(t *testing.T, open Open) {
 		big := store.Check{Rule: rule, Key: "client", Cost: 7, Hold: Hold(rule)}
 		equal(t, "left", b.takeNamed(big).Remaining, 3)
 		equal(t, "another seven", b.take(rule, "client", 7).Allowed, false)
-		b.store.Settle(store.Correction{Check: big, Delta: -7})
+		b.store.Adjust(store.Adjustment{Check: big, Delta: -7})
 		b.await(rule, 10)
 	})
 
@@ -65,21 +65,21 @@ func giveBack(t *testing.T, open Open) {
 	t.Run("TheLastTurn", func(t *testing.T) {
 		b := start(t, open)
 		rule := Rule(t, "zone", "leaky_bucket", algorithms.Limit{Events: 10, Window: time.Second, Burst: 5, Mode: algorithms.ModeQueue})
-		turn := func() (store.Correction, time.Duration) {
+		turn := func() (store.Adjustment, time.Duration) {
 			b.Helper()
 			c := store.Check{Rule: rule, Key: "client", Cost: 1}
 			d := b.takeNamed(c)
-			return store.Correction{Check: c, At: d.Booked(), Turn: d.Turn(), Delta: -1}, d.Delay
+			return store.Adjustment{Check: c, At: d.Booked(), Turn: d.Turn(), Delta: -1}, d.Delay
 		}
 		turn()
 		second, _ := turn()
 		third, wait := turn()
 		equal(t, "third", wait, 200*time.Millisecond)
-		b.store.Settle(third, third) // once, however often
+		b.store.Adjust(third, third) // once, however often
 		b.await(rule, 3)
 		_, wait = turn()
 		equal(t, "whose turn the next one gets", wait, 200*time.Millisecond)
-		b.store.Settle(second) // those behind it have been told when to leave
+		b.store.Adjust(second) // those behind it have been told when to leave
 		_, wait = turn()
 		equal(t, "behind all others", wait, 300*time.Millisecond)
 	})
@@ -88,20 +88,20 @@ func giveBack(t *testing.T, open Open) {
 	t.Run("ToldOfTurns", func(t *testing.T) {
 		b := start(t, open)
 		rule := Rule(t, "zone", "leaky_bucket", algorithms.Limit{Events: 10, Window: time.Second, Burst: 5, Mode: algorithms.ModeQueue})
-		var turns []store.Correction
+		var turns []store.Adjustment
 		told := make(chan bool, 1)
 		for range 4 {
 			c := store.Check{Rule: rule, Key: "client", Cost: 1}
 			d := b.takeNamed(c)
-			turns = append(turns, store.Correction{
-				Check: c, At: d.Booked(), Turn: d.Turn(), Delta: -1, Told: func(changed bool) { told <- changed },
+			turns = append(turns, store.Adjustment{
+				Check: c, At: d.Booked(), Turn: d.Turn(), Delta: -1, Done: func(changed bool) { told <- changed },
 			})
 		}
 		for i, turn := range []struct {
 			number int
 			back   bool
 		}{{2, false}, {3, true}, {3, false}, {1, false}, {2, true}, {1, true}, {0, true}, {0, false}} {
-			b.store.Settle(turns[turn.number])
+			b.store.Adjust(turns[turn.number])
 			select {
 			case back := <-told:
 				equal(t, fmt.Sprintf("turn %d in step %d is back", turn.number, i), back, turn.back)
@@ -122,7 +122,7 @@ func (b *bench) takeNamed(c store.Check) algorithms.Decision {
 	return decisions[0]
 }
 
-// await waits until so much is left: Settle may take effect a moment later.
+// await waits until so much is left: Adjust may take effect a moment later.
 func (b *bench) await(rule *store.Rule, remaining int64) {
 	b.Helper()
 	for deadline := time.Now().Add(patient.Patience); ; {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/deep"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -175,11 +175,11 @@ func several(r *rand.Rand, name string) (limits []algorithms.Limit) {
 // the zone's, and neither wipes the other one. A reset forgets both.
 func ownFamily(t *testing.T, open Open, name string) {
 	b := start(t, open)
-	keeps, ok := b.store.(store.Settings)
+	keeps, ok := b.store.(store.Overrider)
 	if !ok {
 		t.Skip("the store keeps no settings")
 	}
-	ctx, with := context.Background(), &store.Sanctions{Settings: true}
+	ctx, with := context.Background(), &store.KeyRules{Overrides: true}
 	rule := Rule(t, "zone", name, per(5, time.Hour))
 	admitted := func() (passed int) {
 		for range 10 {
@@ -191,7 +191,7 @@ func ownFamily(t *testing.T, open Open, name string) {
 	}
 	own := func(l algorithms.Limit) {
 		t.Helper()
-		if err := keeps.Set(ctx, rule, "client", store.Setting{Kind: store.KindLimit, Limit: l}); err != nil {
+		if err := keeps.Set(ctx, rule, "client", store.Override{Kind: store.KindLimit, Limit: l}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -208,7 +208,7 @@ func ownFamily(t *testing.T, open Open, name string) {
 	equal(t, "by the key's own, of which nothing is left", admitted(), 0)
 	for range 2 {
 		equal(t, "beside another zone", b.takeAll(
-			store.Check{Rule: rule, Key: "client", Cost: 1, Sanctions: with},
+			store.Check{Rule: rule, Key: "client", Cost: 1, KeyRules: with},
 			store.Check{Rule: Rule(t, "wide", name, per(1000, time.Hour)), Key: "client", Cost: 1},
 		)[0].Allowed, false)
 	}
@@ -237,17 +237,17 @@ func correctedWhereCharged(t *testing.T, open Open, name string) {
 		{"set to nothing", &algorithms.Limit{Events: 9}, &algorithms.Limit{Events: 0}},
 	} {
 		b := start(t, open)
-		keeps, ok := b.store.(store.Settings)
+		keeps, ok := b.store.(store.Overrider)
 		if !ok {
 			t.Skip("the store keeps no settings")
 		}
 		rule := Rule(t, "zone", name, per(5, time.Hour))
-		check := store.Check{Rule: rule, Key: "client", Cost: 4, Sanctions: &store.Sanctions{Settings: true}}
+		check := store.Check{Rule: rule, Key: "client", Cost: 4, KeyRules: &store.KeyRules{Overrides: true}}
 		own := func(l *algorithms.Limit) {
 			t.Helper()
 			err := keeps.Clear(context.Background(), rule, "client")
 			if err == nil && l != nil {
-				err = keeps.Set(context.Background(), rule, "client", store.Setting{Kind: store.KindLimit, Limit: *l})
+				err = keeps.Set(context.Background(), rule, "client", store.Override{Kind: store.KindLimit, Limit: *l})
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -271,8 +271,8 @@ func correctedWhereCharged(t *testing.T, open Open, name string) {
 			}
 			d = b.takeNamed(check)
 		}
-		charged := store.Correction{Check: check, At: d.At, Turn: d.Turn(), Own: d.Own}
-		equal(t, name+": "+c.what+": told by which limit", d.Own != "", c.before != nil)
+		charged := store.Adjustment{Check: check, At: d.At, Turn: d.Turn(), Override: d.Override}
+		equal(t, name+": "+c.what+": told by which limit", d.Override != "", c.before != nil)
 		before := left()
 		own(c.after)
 		if pools {
@@ -298,7 +298,7 @@ func leasesOutlive(t *testing.T, open Open) {
 	held := store.Check{Rule: short, Key: "client", Cost: 1, Hold: Hold(short)}
 	equal(t, "a shorter one", b.takeNamed(held).Allowed, true)
 	equal(t, "of no slots", b.admitted(none, "client", 2), 0)
-	b.store.Settle(store.Correction{Check: store.Check{Rule: none, Key: "client", Cost: 1, Hold: held.Hold}, Delta: -1})
+	b.store.Adjust(store.Adjustment{Check: store.Check{Rule: none, Key: "client", Cost: 1, Hold: held.Hold}, Delta: -1})
 	b.await(short, 1)
 	b.wait(11 * time.Minute)
 	equal(t, "left under long leases", b.take(long, "client", 0).Remaining, 0)

@@ -32,10 +32,10 @@ func Run(t *testing.T, open Open) {
 	t.Run("Field", func(t *testing.T) { field(t, open) })
 	t.Run("Options", func(t *testing.T) { options(t, open) })
 	t.Run("GiveBack", func(t *testing.T) { giveBack(t, open) })
-	t.Run("Corrections", func(t *testing.T) { corrections(t, open) })
-	t.Run("Apart", func(t *testing.T) { apart(t, open) })
+	t.Run("Adjustments", func(t *testing.T) { corrections(t, open) })
+	t.Run("Independent", func(t *testing.T) { apart(t, open) })
 	t.Run("Limits", func(t *testing.T) { limits(t, open) })
-	t.Run("Sanctions", func(t *testing.T) { sanctions(t, open) })
+	t.Run("KeyRules", func(t *testing.T) { sanctions(t, open) })
 }
 
 // bench is a store under test with a clock in hand.

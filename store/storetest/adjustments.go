@@ -111,7 +111,7 @@ func corrected(t *testing.T, open Open, name string) {
 		b, rule := start(t, open), Rule(t, "zone", name, limit)
 		b.correct(b.charged(rule, 2), -100)
 		equal(t, "left", b.take(rule, "client", 0).Remaining, 10)
-		b.correct(store.Correction{Check: store.Check{Rule: rule, Key: "client", Cost: 5}, At: b.now, Turn: b.now}, -5)
+		b.correct(store.Adjustment{Check: store.Check{Rule: rule, Key: "client", Cost: 5}, At: b.now, Turn: b.now}, -5)
 		equal(t, "of what was never charged", b.admitted(rule, "client", 20), 10)
 	})
 
@@ -153,7 +153,7 @@ func apart(t *testing.T, open Open) {
 			for i := range int64(6) {
 				d := b.takeAll(
 					store.Check{Rule: big, Key: "k", Cost: 1},
-					store.Check{Rule: alone, Key: "k", Cost: 1, Apart: true},
+					store.Check{Rule: alone, Key: "k", Cost: 1, Independent: true},
 					store.Check{Rule: small, Key: "k", Cost: 1})
 				equal(t, "the others' refusal is not its own", d[1].Allowed, i < 3)
 				equal(t, "its refusal is not theirs", d[2].Allowed, i < 2)
@@ -162,7 +162,7 @@ func apart(t *testing.T, open Open) {
 			}
 			for range 4 {
 				d := b.takeAll(
-					store.Check{Rule: alone, Key: "k", Cost: 1, Apart: true},
+					store.Check{Rule: alone, Key: "k", Cost: 1, Independent: true},
 					store.Check{Rule: big, Key: "k", Cost: 1})
 				equal(t, "refused by itself", d[0].Allowed, false)
 			}
@@ -172,24 +172,24 @@ func apart(t *testing.T, open Open) {
 }
 
 // charged takes a cost, which must pass, and returns what corrects it.
-func (b *bench) charged(rule *store.Rule, cost int64) store.Correction {
+func (b *bench) charged(rule *store.Rule, cost int64) store.Adjustment {
 	b.Helper()
 	c := store.Check{Rule: rule, Key: "client", Cost: cost}
 	d := b.takeNamed(c)
 	if !d.Allowed {
 		b.Fatalf("cost %d: %s", cost, describe(d))
 	}
-	return store.Correction{Check: c, At: d.Booked(), Turn: d.Turn(), Own: d.Own}
+	return store.Adjustment{Check: c, At: d.Booked(), Turn: d.Turn(), Override: d.Override}
 }
 
 // correct settles a correction, and waits until it has taken effect: until a slot that is
 // given back behind it is free.
-func (b *bench) correct(c store.Correction, delta int64) {
+func (b *bench) correct(c store.Adjustment, delta int64) {
 	b.Helper()
 	c.Delta = delta
 	marker := store.Check{Rule: Rule(b, "marker", "concurrency", algorithms.Limit{Events: 1}), Key: c.Key, Cost: 1}
 	marker.Hold = Hold(marker.Rule)
 	equal(b, "marker", b.takeNamed(marker).Allowed, true)
-	b.store.Settle(c, store.Correction{Check: marker, Delta: -1})
+	b.store.Adjust(c, store.Adjustment{Check: marker, Delta: -1})
 	b.await(marker.Rule, 1)
 }

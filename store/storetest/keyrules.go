@@ -20,20 +20,20 @@ func sanctions(t *testing.T, open Open) {
 	t.Run("Window", func(t *testing.T) { banWindow(t, open) })
 	t.Run("Together", func(t *testing.T) { sanctionedTogether(t, open) })
 	t.Run("Calendar", func(t *testing.T) { ownQuota(t, open) })
-	t.Run("Corrections", func(t *testing.T) { ownCorrections(t, open) })
+	t.Run("Adjustments", func(t *testing.T) { ownCorrections(t, open) })
 }
 
 // sanctioned takes a check of a zone with sanctions.
-func (b *bench) sanctioned(rule *store.Rule, key string, cost int64, s *store.Sanctions) algorithms.Decision {
+func (b *bench) sanctioned(rule *store.Rule, key string, cost int64, s *store.KeyRules) algorithms.Decision {
 	b.Helper()
-	return b.takeAll(store.Check{Rule: rule, Key: key, Cost: cost, Sanctions: s})[0]
+	return b.takeAll(store.Check{Rule: rule, Key: key, Cost: cost, KeyRules: s})[0]
 }
 
 // bans goes through the life of a key that keeps hammering.
 func bans(t *testing.T, open Open, name string) {
 	b := start(t, open)
 	rule := Rule(t, "zone", name, Limit(name, 2, time.Second))
-	with := &store.Sanctions{Ban: &store.Ban{For: 10 * time.Second, After: 3, Within: 20 * time.Second, UpTo: 25 * time.Second}}
+	with := &store.KeyRules{Ban: &store.Ban{For: 10 * time.Second, After: 3, Within: 20 * time.Second, UpTo: 25 * time.Second}}
 	take := func(cost int64) algorithms.Decision { return b.sanctioned(rule, "client", cost, with) }
 	hammer := func(want time.Duration) {
 		t.Helper()
@@ -83,7 +83,7 @@ func bans(t *testing.T, open Open, name string) {
 func banWindow(t *testing.T, open Open) {
 	b := start(t, open)
 	rule := Rule(t, "zone", "fixed_window", per(0, time.Hour))
-	with := &store.Sanctions{Ban: &store.Ban{For: time.Minute, After: 3, Within: 10 * time.Second}}
+	with := &store.KeyRules{Ban: &store.Ban{For: time.Minute, After: 3, Within: 10 * time.Second}}
 	take := func() algorithms.Decision { return b.sanctioned(rule, "client", 1, with) }
 	for range 5 {
 		take()
@@ -118,31 +118,31 @@ func banWindow(t *testing.T, open Open) {
 // settings goes through what a key can have.
 func settings(t *testing.T, open Open, name string) {
 	b := start(t, open)
-	keeps, ok := b.store.(store.Settings)
+	keeps, ok := b.store.(store.Overrider)
 	if !ok {
 		t.Skip("the store keeps no settings")
 	}
 	ctx := context.Background()
 	rule := Rule(t, "zone", name, Limit(name, 2, time.Hour))
-	with := &store.Sanctions{Settings: true}
+	with := &store.KeyRules{Overrides: true}
 	take := func() algorithms.Decision { return b.sanctioned(rule, "client", 1, with) }
-	set := func(s store.Setting) {
+	set := func(s store.Override) {
 		t.Helper()
 		if err := keeps.Set(ctx, rule, "client", s); err != nil {
 			t.Fatal(err)
 		}
 	}
-	has := func(want store.Setting) {
+	has := func(want store.Override) {
 		t.Helper()
 		got, err := keeps.Get(ctx, rule, "client")
 		if err != nil || got != want {
 			t.Fatalf("the setting is %+v (%v), want %+v", got, err, want)
 		}
 	}
-	has(store.Setting{})
+	has(store.Override{})
 	equal(t, "without", take().Remaining, 1)
 
-	set(store.Setting{Kind: store.KindExempt, Note: "ours", For: time.Hour})
+	set(store.Override{Kind: store.KindExempt, Note: "ours", For: time.Hour})
 	for range 5 {
 		if d := take(); d != (algorithms.Decision{Allowed: true, Exempt: true}) {
 			t.Fatalf("exempt: %s", describe(d))
@@ -151,11 +151,11 @@ func settings(t *testing.T, open Open, name string) {
 	equal(t, "another key", b.sanctioned(rule, "other", 1, with).Exempt, false)
 	equal(t, "who does not look at settings", b.take(rule, "client", 0).Remaining, 1)
 	b.wait(20 * time.Second)
-	has(store.Setting{Kind: store.KindExempt, Note: "ours", For: time.Hour - 20*time.Second})
+	has(store.Override{Kind: store.KindExempt, Note: "ours", For: time.Hour - 20*time.Second})
 	if err := keeps.Clear(ctx, rule, "client"); err != nil {
 		t.Fatal(err)
 	}
-	has(store.Setting{})
+	has(store.Override{})
 	equal(t, "cleared", take().Remaining, 0)
 	equal(t, "full", take().Allowed, false)
 
@@ -163,49 +163,49 @@ func settings(t *testing.T, open Open, name string) {
 	if name == "token_bucket" || name == "leaky_bucket" {
 		own = algorithms.Limit{Events: 2, Burst: 5} // at another rate it would have a bucket of its own
 	}
-	set(store.Setting{Kind: store.KindLimit, Limit: own, Note: "pro"})
-	has(store.Setting{Kind: store.KindLimit, Limit: own, Note: "pro"})
+	set(store.Override{Kind: store.KindLimit, Limit: own, Note: "pro"})
+	has(store.Override{Kind: store.KindLimit, Limit: own, Note: "pro"})
 	for i := range 3 {
-		if d := take(); !d.Allowed || d.Own == "" || d.Quota != 5 || d.Remaining != 2-int64(i) {
+		if d := take(); !d.Allowed || d.Override == "" || d.Quota != 5 || d.Remaining != 2-int64(i) {
 			t.Fatalf("5 instead of 2: %s", describe(d))
 		}
 	}
-	if d := take(); d.Allowed || d.Own == "" {
+	if d := take(); d.Allowed || d.Override == "" {
 		t.Fatalf("6th: %s", describe(d))
 	}
 	equal(t, "a limit sets nobody free of the zone's", b.take(rule, "client", 0).Remaining, 0)
 
-	set(store.Setting{Kind: store.KindBanned})
+	set(store.Override{Kind: store.KindBanned})
 	if d := take(); d.Allowed || !d.Banned || d.RetryAfter != algorithms.Never {
 		t.Fatalf("banned: %s", describe(d))
 	}
-	set(store.Setting{Kind: store.KindBanned, For: 2 * time.Hour})
+	set(store.Override{Kind: store.KindBanned, For: 2 * time.Hour})
 	if d := take(); d.Allowed || !d.Banned || d.BanBegins || d.RetryAfter != 2*time.Hour {
 		t.Fatalf("banned for two hours: %s", describe(d))
 	}
 	b.wait(2*time.Hour - time.Microsecond)
 	equal(t, "a microsecond early", take().Banned, true)
 	b.wait(time.Microsecond)
-	has(store.Setting{})
-	if d := take(); !d.Allowed || d.Own != "" || d.Quota != 2 {
+	has(store.Override{})
+	if d := take(); !d.Allowed || d.Override != "" || d.Quota != 2 {
 		t.Fatalf("a setting that has ended: %s", describe(d))
 	}
 
 	b.wait(time.Hour)
-	set(store.Setting{Kind: store.KindBanned})
-	if err := keeps.Pardon(ctx, rule, "client"); err != nil {
+	set(store.Override{Kind: store.KindBanned})
+	if err := keeps.Unban(ctx, rule, "client"); err != nil {
 		t.Fatal(err)
 	}
 	equal(t, "pardoned", take().Allowed, true)
-	set(store.Setting{Kind: store.KindExempt})
+	set(store.Override{Kind: store.KindExempt})
 	if err := b.store.Reset(ctx, rule, "client"); err != nil {
 		t.Fatal(err)
 	}
-	if err := keeps.Pardon(ctx, rule, "client"); err != nil {
+	if err := keeps.Unban(ctx, rule, "client"); err != nil {
 		t.Fatal(err)
 	}
 	equal(t, "a pardon is for bans, and a reset for states", take().Exempt, true)
-	if err := keeps.Set(ctx, rule, "client", store.Setting{Kind: store.KindLimit, Limit: algorithms.Limit{Events: -1}}); err == nil {
+	if err := keeps.Set(ctx, rule, "client", store.Override{Kind: store.KindLimit, Limit: algorithms.Limit{Events: -1}}); err == nil {
 		t.Error("a limit that is none can be set")
 	}
 }
@@ -214,19 +214,19 @@ func settings(t *testing.T, open Open, name string) {
 func sanctionedTogether(t *testing.T, open Open) {
 	for _, name := range algorithms.Names() {
 		b := start(t, open)
-		keeps, ok := b.store.(store.Settings)
+		keeps, ok := b.store.(store.Overrider)
 		if !ok {
 			t.Skip("the store keeps no settings")
 		}
 		ctx := context.Background()
 		narrow, wide := Rule(t, "narrow", name, Limit(name, 2, time.Minute)), Rule(t, "wide", name, Limit(name, 9, time.Minute))
-		with := &store.Sanctions{Settings: true, Ban: &store.Ban{For: time.Minute, After: 3, Within: time.Minute}}
+		with := &store.KeyRules{Overrides: true, Ban: &store.Ban{For: time.Minute, After: 3, Within: time.Minute}}
 		ask := func(cost int64) []algorithms.Decision {
 			t.Helper()
 			return b.takeAll(
-				store.Check{Rule: wide, Key: "all", Cost: cost, Sanctions: with},
-				store.Check{Rule: narrow, Key: "client", Cost: cost, Sanctions: with},
-				store.Check{Rule: narrow, Key: "dry", Cost: cost, Sanctions: with, Apart: true})
+				store.Check{Rule: wide, Key: "all", Cost: cost, KeyRules: with},
+				store.Check{Rule: narrow, Key: "client", Cost: cost, KeyRules: with},
+				store.Check{Rule: narrow, Key: "dry", Cost: cost, KeyRules: with, Independent: true})
 		}
 		left := func(rule *store.Rule, key string, want int64) {
 			t.Helper()
@@ -242,7 +242,7 @@ func sanctionedTogether(t *testing.T, open Open) {
 			}
 		}
 		left(wide, "all", 7)
-		if err := keeps.Set(ctx, narrow, "client", store.Setting{Kind: store.KindExempt}); err != nil {
+		if err := keeps.Set(ctx, narrow, "client", store.Override{Kind: store.KindExempt}); err != nil {
 			t.Fatal(err)
 		}
 		d := ask(1)
@@ -258,7 +258,7 @@ func sanctionedTogether(t *testing.T, open Open) {
 			t.Fatal(err)
 		}
 		equal(t, "banned as before", ask(1)[1].Banned, true)
-		if err := keeps.Pardon(ctx, narrow, "client"); err != nil {
+		if err := keeps.Unban(ctx, narrow, "client"); err != nil {
 			t.Fatal(err)
 		}
 		equal(t, "pardoned, and refused by the limit", ask(1)[1].Banned, false)
@@ -268,16 +268,16 @@ func sanctionedTogether(t *testing.T, open Open) {
 // ownQuota is about keys with a quota of their own in windows of the calendar.
 func ownQuota(t *testing.T, open Open) {
 	b := start(t, open)
-	keeps, ok := b.store.(store.Settings)
+	keeps, ok := b.store.(store.Overrider)
 	if !ok {
 		t.Skip("the store keeps no settings")
 	}
 	ctx := context.Background()
 	rule := Rule(t, "zone", "fixed_window", algorithms.Limit{Events: 2, Calendar: algorithms.Day})
-	if err := keeps.Set(ctx, rule, "client", store.Setting{Kind: store.KindLimit, Limit: algorithms.Limit{Events: 4}}); err != nil {
+	if err := keeps.Set(ctx, rule, "client", store.Override{Kind: store.KindLimit, Limit: algorithms.Limit{Events: 4}}); err != nil {
 		t.Fatal(err)
 	}
-	with := &store.Sanctions{Settings: true}
+	with := &store.KeyRules{Overrides: true}
 	for day := range 3 {
 		passed := 0
 		var d algorithms.Decision
@@ -291,7 +291,7 @@ func ownQuota(t *testing.T, open Open) {
 		}
 		b.wait(d.RetryAfter)
 	}
-	err := keeps.Set(ctx, rule, "client", store.Setting{Kind: store.KindLimit, Limit: algorithms.Limit{Events: 4, Calendar: algorithms.Month}})
+	err := keeps.Set(ctx, rule, "client", store.Override{Kind: store.KindLimit, Limit: algorithms.Limit{Events: 4, Calendar: algorithms.Month}})
 	if err == nil {
 		t.Error("a key can have a calendar of its own, which no store could follow")
 	}
@@ -304,18 +304,18 @@ func ownCorrections(t *testing.T, open Open) {
 			continue
 		}
 		b := start(t, open)
-		keeps, ok := b.store.(store.Settings)
+		keeps, ok := b.store.(store.Overrider)
 		if !ok {
 			t.Skip("the store keeps no settings")
 		}
 		rule := Rule(t, "zone", name, Limit(name, 5, time.Hour))
-		if err := keeps.Set(context.Background(), rule, "client", store.Setting{Kind: store.KindLimit, Limit: algorithms.Limit{Events: 100}}); err != nil {
+		if err := keeps.Set(context.Background(), rule, "client", store.Override{Kind: store.KindLimit, Limit: algorithms.Limit{Events: 100}}); err != nil {
 			t.Fatal(err)
 		}
-		check := store.Check{Rule: rule, Key: "client", Cost: 90, Sanctions: &store.Sanctions{Settings: true}}
+		check := store.Check{Rule: rule, Key: "client", Cost: 90, KeyRules: &store.KeyRules{Overrides: true}}
 		d := b.takeAll(check)[0]
 		equal(t, name+": remaining", d.Remaining, 10)
-		b.correct(store.Correction{Check: check, At: b.now, Turn: b.now, Own: d.Own}, -1)
+		b.correct(store.Adjustment{Check: check, At: b.now, Turn: b.now, Override: d.Override}, -1)
 		check.Cost = 0
 		equal(t, name+": with one given back", b.takeAll(check)[0].Remaining, 11)
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/model/vectors"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/model/vectors"
 )
 
 const (
@@ -69,7 +69,7 @@ func TestUpdate(t *testing.T) {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
 	step := f.Scenarios[0].Steps[1]
-	if taken := vectors.Start.Add(time.Second).UnixMicro(); step.Do != vectors.Correct || step.Cost != -2 || step.Taken != taken {
+	if taken := vectors.Start.Add(time.Second).UnixMicro(); step.Do != vectors.Adjust || step.Cost != -2 || step.Taken != taken {
 		t.Errorf("second step: %+v", step)
 	}
 }
@@ -84,4 +84,4 @@ func (c *counting) Take(algorithms.Limit, int64, int64, string) algorithms.Decis
 
 func (c *counting) Renew(algorithms.Limit, int64, int64, string) { c.n++ }
 
-func (c *counting) Correct(algorithms.Limit, int64, int64, int64, string) { c.n++ }
+func (c *counting) Adjust(algorithms.Limit, int64, int64, int64, string) { c.n++ }

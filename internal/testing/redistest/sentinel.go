@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/patient"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
 // MasterName is what the Sentinels of [StartSentinel] call their master.

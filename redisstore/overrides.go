@@ -37,9 +37,9 @@ if value and string.byte(value) == BANNED then redis.call('DEL', KEYS[1]) end
 return ''`
 )
 
-// Set implements [store.Settings].
-func (s *Store) Set(ctx context.Context, rule *store.Rule, key string, setting store.Setting) error {
-	own, err := rule.Own(setting)
+// Set implements [store.Overrider].
+func (s *Store) Set(ctx context.Context, rule *store.Rule, key string, setting store.Override) error {
+	own, err := rule.PrepareOverride(setting)
 	if err != nil {
 		return err
 	}
@@ -48,25 +48,25 @@ func (s *Store) Set(ctx context.Context, rule *store.Rule, key string, setting s
 	return err
 }
 
-// Get implements [store.Settings].
-func (s *Store) Get(ctx context.Context, rule *store.Rule, key string) (store.Setting, error) {
+// Get implements [store.Overrider].
+func (s *Store) Get(ctx context.Context, rule *store.Rule, key string) (store.Override, error) {
 	text, err := s.evalText(ctx, getScript, s.settingKey(rule, key))
 	if err != nil {
-		return store.Setting{}, err
+		return store.Override{}, err
 	}
 	if len(text) < 8 {
-		return store.Setting{}, errors.New("redis answered no time")
+		return store.Override{}, errors.New("redis answered no time")
 	}
-	return store.ReadSetting(text[8:], int64(binary.BigEndian.Uint64([]byte(text[:8]))))
+	return store.ParseOverride(text[8:], int64(binary.BigEndian.Uint64([]byte(text[:8]))))
 }
 
-// Clear implements [store.Settings].
+// Clear implements [store.Overrider].
 func (s *Store) Clear(ctx context.Context, rule *store.Rule, key string) error {
 	return s.drop(ctx, s.settingKey(rule, key))
 }
 
-// Pardon implements [store.Settings].
-func (s *Store) Pardon(ctx context.Context, rule *store.Rule, key string) error {
+// Unban implements [store.Overrider].
+func (s *Store) Unban(ctx context.Context, rule *store.Rule, key string) error {
 	_, err := s.evalText(ctx, pardonScript, s.settingKey(rule, key))
 	err = errors.Join(err, s.drop(ctx, s.banKey(rule, key)))
 	s.denied.drop(rule.At(s.date(rule)), key)

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/patient"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
 const (

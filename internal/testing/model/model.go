@@ -127,9 +127,9 @@ func (k *Key) Renew(l algorithms.Limit, now, cost int64, name string) {
 	k.memories[k.family(l)] = m
 }
 
-// Correct changes what was charged at an instant under a name, where the algorithm can. A
+// Adjust changes what was charged at an instant under a name, where the algorithm can. A
 // limit that allows nothing has charged nothing.
-func (k *Key) Correct(l algorithms.Limit, now, at, delta int64, name string) {
+func (k *Key) Adjust(l algorithms.Limit, now, at, delta int64, name string) {
 	m := k.memory(l)
 	_, lends := m.(*leases)
 	if delta > 0 && !lends {

@@ -7,9 +7,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/faultproxy"
-	"github.com/seed-161337e5/caddyratelimit/internal/patient"
-	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/faultproxy"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
 // TestFaults: each fault fails the command, and those of which the package says so have

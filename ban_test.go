@@ -37,18 +37,18 @@ func TestOverrides(t *testing.T) {
 		"slots": {"key": "{http.request.header.User}", "algorithm": "concurrency", "max_events": 1, "overrides": true},
 		"dry": {"key": "{http.request.header.User}", "max_events": 2, "window": "1h", "overrides": true, "dry_run": true}
 	}}`)
-	keeps, users := h.store.Store.Store.(store.Settings), h.store.Store.Users.Load()
-	set := func(zone, key string, s store.Setting) {
+	keeps, users := h.store.Store.Store.(store.Overrider), h.store.Store.Users.Load()
+	set := func(zone, key string, s store.Override) {
 		t.Helper()
 		if err := keeps.Set(context.Background(), h.RateLimits[zone].live.Policy.Rule, key, s); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, zone := range []string{"one", "slots", "dry"} {
-		set(zone, "ours", store.Setting{Kind: store.KindExempt})
-		set(zone, "theirs", store.Setting{Kind: store.KindBanned, For: 20 * time.Minute})
+		set(zone, "ours", store.Override{Kind: store.KindExempt})
+		set(zone, "theirs", store.Override{Kind: store.KindBanned, For: 20 * time.Minute})
 	}
-	set("all", "", store.Setting{Kind: store.KindExempt})
+	set("all", "", store.Override{Kind: store.KindExempt})
 
 	for range 9 {
 		status, header := ask(t, h, "/", "User", "ours")
@@ -73,7 +73,7 @@ func TestOverrides(t *testing.T) {
 		t.Errorf("what refuses in one zone is not counted in others: %s, want %s", got, want)
 	}
 
-	set("all", "i", store.Setting{Kind: store.KindLimit, Limit: algorithms.Limit{Events: 5}, Note: "pro"})
+	set("all", "i", store.Override{Kind: store.KindLimit, Limit: algorithms.Limit{Events: 5}, Note: "pro"})
 	if got, want := statuses(t, h, 6, "User", "ours", "Fleet", "i"), "200 200 200 200 200 429"; got != want {
 		t.Errorf("5 instead of 3: %s", got)
 	}

@@ -68,14 +68,14 @@ type Do int
 const (
 	Take Do = iota
 	Renew
-	Correct
+	Adjust
 )
 
 // Key is a key under test.
 type Key interface {
 	Take(l algorithms.Limit, now, cost int64, name string) algorithms.Decision
 	Renew(l algorithms.Limit, now, cost int64, name string)
-	Correct(l algorithms.Limit, now, at, delta int64, name string)
+	Adjust(l algorithms.Limit, now, at, delta int64, name string)
 }
 
 // Load reads all files of a directory.
@@ -138,8 +138,8 @@ func (s *Step) play(key Key) (d algorithms.Decision) {
 		d = key.Take(s.Limit, s.At, s.Cost, s.Name)
 	case Renew:
 		key.Renew(s.Limit, s.At, s.Cost, s.Name)
-	case Correct:
-		key.Correct(s.Limit, s.At, s.Taken, s.Cost, s.Name)
+	case Adjust:
+		key.Adjust(s.Limit, s.At, s.Taken, s.Cost, s.Name)
 	}
 	return d
 }

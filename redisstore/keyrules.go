@@ -22,9 +22,9 @@ const (
 
 // sanctions is what stands above the limit for a check that is to be decided.
 func (s *Store) sanctions(c *store.Check, p *store.Prepared) *sanctions {
-	above := c.Sanctions
+	above := c.KeyRules
 	b := new(sanctions)
-	if above.Settings {
+	if above.Overrides {
 		b.setting = s.settingKey(c.Rule, c.Key)
 	}
 	if above.Ban != nil {

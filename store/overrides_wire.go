@@ -26,7 +26,7 @@ type forPeople struct {
 
 // Wire is what a store keeps of the setting, but for its end: what stands before that, and
 // behind it.
-func (o *Own) Wire() (kind byte, tail string) {
+func (o *PreparedOverride) Wire() (kind byte, tail string) {
 	var b []byte
 	rest := forPeople{Note: o.Note}
 	if o.Kind == KindLimit {
@@ -47,9 +47,9 @@ func (o *Own) Wire() (kind byte, tail string) {
 
 var errSetting = errors.New("what the store has is no setting of this version; set or clear it")
 
-// ReadSetting reads what a store has kept, at a time in microseconds since 1970. What has
+// ParseOverride reads what a store has kept, at a time in microseconds since 1970. What has
 // ended is none.
-func ReadSetting(value string, now int64) (s Setting, err error) {
+func ParseOverride(value string, now int64) (s Override, err error) {
 	if value == "" {
 		return s, nil
 	}
@@ -74,7 +74,7 @@ func ReadSetting(value string, now int64) (s Setting, err error) {
 	if err := json.Unmarshal([]byte(tail), &rest); err != nil || (kind == KindLimit) != (rest.Limit != nil) {
 		return s, errSetting
 	}
-	s = Setting{Kind: kind, Note: rest.Note}
+	s = Override{Kind: kind, Note: rest.Note}
 	if rest.Limit != nil {
 		s.Limit = *rest.Limit
 	}

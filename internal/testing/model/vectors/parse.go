@@ -119,7 +119,7 @@ func (p *parser) correct(step *Step, words []string) (err error) {
 		return fmt.Errorf("must be what is added and a name")
 	}
 	var ok bool
-	step.Do, step.Name = Correct, words[1]
+	step.Do, step.Name = Adjust, words[1]
 	if step.Taken, ok = p.taken[step.Name]; !ok {
 		return fmt.Errorf("there was no charge under that name")
 	}

@@ -11,15 +11,15 @@ import (
 
 // setting is what is kept of a key's setting.
 type setting struct {
-	own     *store.Own
+	own     *store.PreparedOverride
 	expires int64 // 0: never
 }
 
 func (s setting) expired(now int64) bool { return s.expires != 0 && s.expires <= now }
 
 // told is the setting with what is left of its time.
-func (s setting) told(now int64) store.Setting {
-	told := s.own.Setting
+func (s setting) told(now int64) store.Override {
+	told := s.own.Override
 	if s.expires != 0 {
 		told.For = time.Duration(s.expires-now) * time.Microsecond
 	}
@@ -41,8 +41,8 @@ func (s *Store) beside(rule *store.Rule, key, what string) (*shard, stateID) {
 
 // setting is the setting of a check's key that holds; nil if there is none. The shard is
 // locked.
-func (s *Store) setting(c *store.Check, now int64) (*store.Own, int64) {
-	if c.Sanctions == nil || !c.Sanctions.Settings {
+func (s *Store) setting(c *store.Check, now int64) (*store.PreparedOverride, int64) {
+	if c.KeyRules == nil || !c.KeyRules.Overrides {
 		return nil, 0
 	}
 	shard, id := s.beside(c.Rule, c.Key, settingPlace)
@@ -57,7 +57,7 @@ func (s *Store) setting(c *store.Check, now int64) (*store.Own, int64) {
 func (s *Store) decide(t *ticket, now int64) algorithms.Decision {
 	c := t.check
 	t.params = c.Rule.At(now).Params
-	if c.Sanctions == nil {
+	if c.KeyRules == nil {
 		return t.decide(s, now, c.Cost)
 	}
 	var left int64
@@ -70,11 +70,11 @@ func (s *Store) decide(t *ticket, now int64) algorithms.Decision {
 		case own.Kind == store.KindBanned:
 			left = ends - now
 		case own.Limits(c.Rule):
-			t.params, t.own = own.Params(t.params), own.Told()
+			t.params, t.own = own.Params(t.params), own.Encoded()
 			t.place(s, own.States(c.Rule.States()))
 		}
 	}
-	ban := c.Sanctions.Ban
+	ban := c.KeyRules.Ban
 	var in *shard
 	var id stateID
 	if ban != nil && left == 0 {
@@ -110,9 +110,9 @@ func (s *Store) refused(b *store.Ban, in *shard, id stateID, now int64) (left in
 	return left
 }
 
-// Set implements [store.Settings]. Settings do not count among the keys that are bounded.
-func (s *Store) Set(_ context.Context, rule *store.Rule, key string, to store.Setting) error {
-	own, err := rule.Own(to)
+// Set implements [store.Overrider]. Settings do not count among the keys that are bounded.
+func (s *Store) Set(_ context.Context, rule *store.Rule, key string, to store.Override) error {
+	own, err := rule.PrepareOverride(to)
 	if err != nil {
 		return err
 	}
@@ -130,20 +130,20 @@ func (s *Store) Set(_ context.Context, rule *store.Rule, key string, to store.Se
 	return nil
 }
 
-// Get implements [store.Settings].
-func (s *Store) Get(_ context.Context, rule *store.Rule, key string) (store.Setting, error) {
+// Get implements [store.Overrider].
+func (s *Store) Get(_ context.Context, rule *store.Rule, key string) (store.Override, error) {
 	shard, id := s.beside(rule, key, settingPlace)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	kept, ok := shard.settings[id]
 	now := s.now()
 	if !ok || kept.expired(now) {
-		return store.Setting{}, nil
+		return store.Override{}, nil
 	}
 	return kept.told(now), nil
 }
 
-// Clear implements [store.Settings].
+// Clear implements [store.Overrider].
 func (s *Store) Clear(_ context.Context, rule *store.Rule, key string) error {
 	shard, id := s.beside(rule, key, settingPlace)
 	shard.mu.Lock()
@@ -152,8 +152,8 @@ func (s *Store) Clear(_ context.Context, rule *store.Rule, key string) error {
 	return nil
 }
 
-// Pardon implements [store.Settings].
-func (s *Store) Pardon(_ context.Context, rule *store.Rule, key string) error {
+// Unban implements [store.Overrider].
+func (s *Store) Unban(_ context.Context, rule *store.Rule, key string) error {
 	shard, id := s.beside(rule, key, settingPlace)
 	_, ban := s.beside(rule, key, banPlace)
 	shard.mu.Lock()

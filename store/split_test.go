@@ -30,7 +30,7 @@ func TestShare(t *testing.T) {
 		limit := storetest.Limit(c.algorithm, c.events, window)
 		limit.Burst = c.burst
 		whole := storetest.Rule(t, "zone", c.algorithm, limit)
-		share := whole.Share(c.n)
+		share := whole.Split(c.n)
 		got := share.Limit()
 		if got.Events != c.wantEvents || got.Burst != c.wantBurst {
 			t.Errorf("%s %d burst %d by %d: %d burst %d, want %d burst %d",
@@ -39,14 +39,14 @@ func TestShare(t *testing.T) {
 		if got.Window != limit.Window || got.Lease != limit.Lease || share.ID() != whole.ID() || share.Salt() != whole.Salt() {
 			t.Errorf("%s: %+v is the share of %+v", c.algorithm, got, limit)
 		}
-		if whole.Share(c.n) != share {
+		if whole.Split(c.n) != share {
 			t.Errorf("%s: the share is made anew", c.algorithm)
 		}
-		if c.n > 1 && whole.Share(c.n+1) == share {
+		if c.n > 1 && whole.Split(c.n+1) == share {
 			t.Errorf("%s: another share is the same", c.algorithm)
 		}
 	}
-	if whole := storetest.Rule(t, "zone", "token_bucket", algorithms.Limit{Events: 9, Window: window}); whole.Share(0) != whole {
+	if whole := storetest.Rule(t, "zone", "token_bucket", algorithms.Limit{Events: 9, Window: window}); whole.Split(0) != whole {
 		t.Error("of none it is not the whole")
 	}
 }
@@ -64,7 +64,7 @@ func TestShareOfASlowBurst(t *testing.T) {
 	}
 	// A third of 10 comes back in 3 times 1000 days at 1 per 1000 days, but half of 10 in 5.
 	for n, want := range map[int]int64{3: 3, 2: 0} {
-		if got := whole.Share(n).Limit(); got.Events != 1 || got.Burst != want {
+		if got := whole.Split(n).Limit(); got.Events != 1 || got.Burst != want {
 			t.Errorf("a share of %d is %+v, want 1 with a burst of %d", n, got, want)
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/model"
-	"github.com/seed-161337e5/caddyratelimit/internal/model/vectors"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/model"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/model/vectors"
 )
 
 // TestVectors plays the scenarios of the real algorithms that the model has rules for, and

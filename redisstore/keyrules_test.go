@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/deep"
-	"github.com/seed-161337e5/caddyratelimit/internal/redistest"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
@@ -46,7 +46,7 @@ func TestSanctionsInGoEqualLua(t *testing.T) {
 func (p *pair) sanctions(t *rapid.T, lua side, algorithm, run string) (steps, bans int) {
 	limits := [2]algorithms.Limit{drawUnrenewed(t, algorithm), drawUnrenewed(t, algorithm)}
 	sanctions := drawSanctions(t)
-	var charged []store.Correction
+	var charged []store.Adjustment
 	now := storetest.Start + rapid.Int64Range(0, 1e9).Draw(t, "offset")
 	var last algorithms.Decision
 	steps = rapid.IntRange(20, 60).Draw(t, "steps")
@@ -70,14 +70,14 @@ func (p *pair) sanctions(t *rapid.T, lua side, algorithm, run string) (steps, ba
 			case 1:
 				c.Delta = min(20_000, max(1, drawCost(t, c.Rule.Limit(), last)))
 			}
-			p.memory.Settle(c)
+			p.memory.Adjust(c)
 			lua.correct(t, c)
 		}
 		var checks []store.Check
 		for j, limit := range limits {
 			r := rule(t, algorithm, limit)
-			c := store.Check{Rule: r, Key: fmt.Sprint(run, " ", j), Cost: drawCost(t, limit, last), Hold: storetest.Hold(r), Sanctions: sanctions}
-			c.Apart = rapid.IntRange(0, 9).Draw(t, "apart") == 0
+			c := store.Check{Rule: r, Key: fmt.Sprint(run, " ", j), Cost: drawCost(t, limit, last), Hold: storetest.Hold(r), KeyRules: sanctions}
+			c.Independent = rapid.IntRange(0, 9).Draw(t, "apart") == 0
 			checks = append(checks, c)
 		}
 		p.change(t, &checks[rapid.IntRange(0, 1).Draw(t, "whose")])
@@ -96,12 +96,12 @@ func (p *pair) sanctions(t *rapid.T, lua side, algorithm, run string) (steps, ba
 				bans++
 			}
 			if d.Allowed && !d.Exempt && checks[j].Cost > 0 {
-				charged = append(charged, store.Correction{Check: checks[j], At: now, Turn: d.Turn(), Delta: -checks[j].Cost, Own: d.Own})
+				charged = append(charged, store.Adjustment{Check: checks[j], At: now, Turn: d.Turn(), Delta: -checks[j].Cost, Override: d.Override})
 			}
 		}
 		last = inGo[rapid.IntRange(0, 1).Draw(t, "of")]
 	}
-	p.memory.Settle(charged...) // or it would be renewed while other schedules run
+	p.memory.Adjust(charged...) // or it would be renewed while other schedules run
 	return steps, bans
 }
 
@@ -111,8 +111,8 @@ func (p *pair) change(t *rapid.T, c *store.Check) {
 	if rapid.IntRange(0, 5).Draw(t, "leave it") > 0 {
 		return
 	}
-	var in [2]store.Setting
-	setting := store.Setting{Kind: store.Kind(rapid.IntRange(0, 4).Draw(t, "kind"))}
+	var in [2]store.Override
+	setting := store.Override{Kind: store.Kind(rapid.IntRange(0, 4).Draw(t, "kind"))}
 	if rapid.Bool().Draw(t, "ends") {
 		setting.For = time.Duration(rapid.Int64Range(1e6, 1e8).Draw(t, "for")) * time.Microsecond
 	}
@@ -123,15 +123,15 @@ func (p *pair) change(t *rapid.T, c *store.Check) {
 			setting.Limit.Location = nil
 		}
 	}
-	for i, s := range [2]store.Settings{p.memory, p.redis} {
+	for i, s := range [2]store.Overrider{p.memory, p.redis} {
 		var err error
 		switch setting.Kind {
 		case store.KindNone:
 			err = s.Clear(ctx, c.Rule, c.Key)
 		case store.KindLimit + 1:
-			err = s.Pardon(ctx, c.Rule, c.Key)
+			err = s.Unban(ctx, c.Rule, c.Key)
 		default:
-			if _, bad := c.Rule.Own(setting); bad != nil {
+			if _, bad := c.Rule.PrepareOverride(setting); bad != nil {
 				return // a limit that does not go with the rule
 			}
 			err = s.Set(ctx, c.Rule, c.Key, setting)
@@ -148,11 +148,11 @@ func (p *pair) change(t *rapid.T, c *store.Check) {
 	}
 }
 
-func drawSanctions(t *rapid.T) *store.Sanctions {
+func drawSanctions(t *rapid.T) *store.KeyRules {
 	seconds := func(name string, most int64) time.Duration {
 		return time.Duration(rapid.Int64Range(1e6, most).Draw(t, name)) * time.Microsecond
 	}
-	s := &store.Sanctions{Settings: rapid.Bool().Draw(t, "settings")}
+	s := &store.KeyRules{Overrides: rapid.Bool().Draw(t, "settings")}
 	if rapid.IntRange(0, 4).Draw(t, "bans") > 0 {
 		s.Ban = &store.Ban{For: seconds("for", 1e8), After: rapid.Int64Range(1, 5).Draw(t, "after"), Within: seconds("within", 1e9)}
 		if rapid.Bool().Draw(t, "escalates") {
@@ -166,7 +166,7 @@ func drawSanctions(t *rapid.T) *store.Sanctions {
 func banning(t testing.TB, after int64) store.Check {
 	return store.Check{
 		Rule: storetest.Rule(t, "z", "fixed_window", algorithms.Limit{Events: 1, Window: time.Hour}), Key: "client", Cost: 1,
-		Sanctions: &store.Sanctions{Ban: &store.Ban{For: time.Hour, After: after, Within: 10 * time.Minute}},
+		KeyRules: &store.KeyRules{Ban: &store.Ban{For: time.Hour, After: after, Within: 10 * time.Minute}},
 	}
 }
 
@@ -205,7 +205,7 @@ func TestRememberedRefusalsCount(t *testing.T) {
 	if d := ask(t, other, check)[0]; !d.Banned || d.BanBegins {
 		t.Errorf("elsewhere: %+v", d)
 	}
-	if err := s.Pardon(context.Background(), check.Rule, check.Key); err != nil {
+	if err := s.Unban(context.Background(), check.Rule, check.Key); err != nil {
 		t.Fatal(err)
 	}
 	if d := ask(t, s, check)[0]; d.Allowed || d.Banned {
@@ -245,7 +245,7 @@ func TestSettingsAreNotRemembered(t *testing.T) {
 	options := redisstore.Options{Address: server.Addr(), Username: "limiter", Password: "s3cret", DenyCache: time.Minute}
 	here, there := open(t, options), open(t, options)
 	check := banning(t, 3)
-	check.Sanctions.Settings = true
+	check.KeyRules.Overrides = true
 	for range 10 {
 		ask(t, here, check)
 	}
@@ -253,19 +253,19 @@ func TestSettingsAreNotRemembered(t *testing.T) {
 		t.Fatalf("hammering: %+v", d)
 	}
 	ctx := context.Background()
-	if err := there.Set(ctx, check.Rule, check.Key, store.Setting{Kind: store.KindExempt}); err != nil {
+	if err := there.Set(ctx, check.Rule, check.Key, store.Override{Kind: store.KindExempt}); err != nil {
 		t.Fatal(err)
 	}
 	if d := ask(t, here, check)[0]; !d.Exempt {
 		t.Errorf("exempt: %+v", d)
 	}
-	if err := there.Set(ctx, check.Rule, check.Key, store.Setting{Kind: store.KindBanned, For: time.Minute}); err != nil {
+	if err := there.Set(ctx, check.Rule, check.Key, store.Override{Kind: store.KindBanned, For: time.Minute}); err != nil {
 		t.Fatal(err)
 	}
 	if d := ask(t, here, check)[0]; !d.Banned {
 		t.Errorf("banned: %+v", d)
 	}
-	if err := there.Pardon(ctx, check.Rule, check.Key); err != nil {
+	if err := there.Unban(ctx, check.Rule, check.Key); err != nil {
 		t.Fatal(err)
 	}
 	if d := ask(t, here, check)[0]; d.Banned {
@@ -284,7 +284,7 @@ func TestSanctionsCost(t *testing.T) {
 	for i := range 3 {
 		c := banning(t, 3)
 		c.Rule = storetest.Rule(t, fmt.Sprint("zone", i), "token_bucket", algorithms.Limit{Events: 1000, Window: time.Hour})
-		c.Sanctions.Settings = true
+		c.KeyRules.Overrides = true
 		checks = append(checks, c)
 	}
 	ask(t, s, checks...) // which loads the script
@@ -336,7 +336,7 @@ func TestSanctionsExpire(t *testing.T) {
 	ask(t, s, check)
 	ask(t, s, check)
 	within("ban", 59*time.Minute, 65*time.Minute)
-	if err := s.Set(ctx, check.Rule, check.Key, store.Setting{Kind: store.KindExempt, For: time.Minute}); err != nil {
+	if err := s.Set(ctx, check.Rule, check.Key, store.Override{Kind: store.KindExempt, For: time.Minute}); err != nil {
 		t.Fatal(err)
 	}
 	within("setting", 58*time.Second, 62*time.Second)
@@ -350,7 +350,7 @@ func TestDamagedSanctions(t *testing.T) {
 	admin, ctx := server.Admin(), context.Background()
 	check := banning(t, 1000)
 	check.Rule = storetest.Rule(t, "z", "fixed_window", algorithms.Limit{Events: 1000, Window: time.Hour})
-	check.Sanctions.Settings = true
+	check.KeyRules.Overrides = true
 	keys := [2]string{"rl:{client}:z:setting.1", "rl:{client}:z:ban.1"}
 	for i, value := range []string{
 		"x", strings.Repeat("x", 24), "\x03", "\x03" + strings.Repeat("\x00", 8), "\x03" + strings.Repeat("\x00", 8) + "fixed_window",
@@ -361,7 +361,7 @@ func TestDamagedSanctions(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if d := ask(t, s, check)[0]; !d.Allowed || d.Exempt || d.Own != "" || d.Remaining != 999-int64(i) {
+		if d := ask(t, s, check)[0]; !d.Allowed || d.Exempt || d.Override != "" || d.Remaining != 999-int64(i) {
 			t.Errorf("%q: %+v", value, d)
 		}
 	}

@@ -11,27 +11,27 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
 
-// Settings is what stores can do that keep settings of single keys beside their states.
+// Overrider is implemented by stores that keep overrides of single keys beside their states.
 // A setting holds for the whole fleet from the next check on that has
-// [Sanctions].Settings, and for no other. It belongs to zone and key, whatever the rule's
+// [KeyRules].Overrides, and for no other. It belongs to zone and key, whatever the rule's
 // numbers are; of the rule it takes the zone and, for a limit, the algorithm.
 //
 // All of them ask the store's backend at once, and fail as Take does.
-type Settings interface {
+type Overrider interface {
 	// Set gives a key a setting in place of the one it has.
-	Set(ctx context.Context, rule *Rule, key string, setting Setting) error
+	Set(ctx context.Context, rule *Rule, key string, setting Override) error
 
 	// Get returns the setting of a key, with what is left of its time. Its kind is KindNone
 	// if it has none.
-	Get(ctx context.Context, rule *Rule, key string) (Setting, error)
+	Get(ctx context.Context, rule *Rule, key string) (Override, error)
 
 	// Clear takes the setting of a key away, whatever it is.
 	Clear(ctx context.Context, rule *Rule, key string) error
 
-	// Pardon ends a ban, be it a setting or that of a key that was refused too often, and
+	// Unban ends a ban, be it a setting or that of a key that was refused too often, and
 	// forgets refusals and earlier bans. Another setting stays. Who remembers refusals, for
 	// zones without settings, may remember the ban for that moment.
-	Pardon(ctx context.Context, rule *Rule, key string) error
+	Unban(ctx context.Context, rule *Rule, key string) error
 }
 
 // Kind says what a setting does.
@@ -54,8 +54,8 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// Setting is what holds for one key in place of the zone's limit.
-type Setting struct {
+// Override is what holds for one key in place of the zone's limit.
+type Override struct {
 	Kind Kind
 
 	// Limit is the limit of KindLimit, with the algorithm of the rule. What it does not say
@@ -69,7 +69,7 @@ type Setting struct {
 	// MaxNote bytes.
 	Note string
 
-	// For is how long it holds: at least MinSetting and at most algorithms.MaxWindow, in
+	// For is how long it holds: at least MinOverride and at most algorithms.MaxWindow, in
 	// microseconds. 0: until it is cleared.
 	For time.Duration
 }
@@ -78,13 +78,13 @@ const (
 	// MaxNote is how long a note may be.
 	MaxNote = 1024
 
-	// MinSetting is the shortest time a setting may hold.
-	MinSetting = time.Second
+	// MinOverride is the shortest time a setting may hold.
+	MinOverride = time.Second
 )
 
-// Own is a setting made ready for a rule.
-type Own struct {
-	Setting
+// PreparedOverride is a setting made ready for a rule.
+type PreparedOverride struct {
+	Override
 	algorithm string
 	params    algorithms.Params
 	events    bool   // the window is that of the rule: only the first parameter is its own
@@ -92,21 +92,21 @@ type Own struct {
 	told      string // as [Rule.By] takes it
 }
 
-// Own checks a setting and makes it ready. Its error names the field, its value and what
+// PrepareOverride checks a setting and makes it ready. Its error names the field, its value and what
 // would be right.
-func (r *Rule) Own(s Setting) (*Own, error) {
+func (r *Rule) PrepareOverride(s Override) (*PreparedOverride, error) {
 	s.For = s.For.Truncate(time.Microsecond)
 	switch {
 	case s.Kind == KindNone || int(s.Kind) >= len(kinds):
 		return nil, fmt.Errorf("a setting must be %s, %s or %s, got %s", KindExempt, KindBanned, KindLimit, s.Kind)
 	case s.Kind != KindLimit && s.Limit != algorithms.Limit{}:
 		return nil, fmt.Errorf("a setting that is %s has no limit", s.Kind)
-	case s.For != 0 && (s.For < MinSetting || s.For > algorithms.MaxWindow):
-		return nil, fmt.Errorf("a setting must hold from %v to %.0fd, or 0 for until it is cleared, got %v", MinSetting, algorithms.MaxWindow.Hours()/24, s.For)
+	case s.For != 0 && (s.For < MinOverride || s.For > algorithms.MaxWindow):
+		return nil, fmt.Errorf("a setting must hold from %v to %.0fd, or 0 for until it is cleared, got %v", MinOverride, algorithms.MaxWindow.Hours()/24, s.For)
 	case len(s.Note) > MaxNote:
 		return nil, fmt.Errorf("the note of a setting must be at most %d bytes, got %d", MaxNote, len(s.Note))
 	}
-	o := &Own{Setting: s, algorithm: r.algorithm.Name()}
+	o := &PreparedOverride{Override: s, algorithm: r.algorithm.Name()}
 	if s.Kind != KindLimit {
 		return o, nil
 	}
@@ -135,7 +135,7 @@ func (r *Rule) Own(s Setting) (*Own, error) {
 
 // head is what scripts need to know of the limit: whether the window is its own, and the
 // parameters.
-func (o *Own) head() string {
+func (o *PreparedOverride) head() string {
 	b := make([]byte, 1, ownHead)
 	if !o.events {
 		b[0] = 1
@@ -160,13 +160,13 @@ func over(l, base algorithms.Limit) algorithms.Limit {
 }
 
 // Limits tells whether this is a limit in place of that of the rule. The setting may be nil.
-func (o *Own) Limits(rule *Rule) bool {
+func (o *PreparedOverride) Limits(rule *Rule) bool {
 	return o != nil && o.Kind == KindLimit && o.algorithm == rule.algorithm.Name()
 }
 
 // Params are what the algorithm computes with for a key that has this limit, if for others
 // it is p.
-func (o *Own) Params(p algorithms.Params) algorithms.Params {
+func (o *PreparedOverride) Params(p algorithms.Params) algorithms.Params {
 	if !o.events {
 		return o.params
 	}
@@ -176,17 +176,17 @@ func (o *Own) Params(p algorithms.Params) algorithms.Params {
 
 // Prepared is what the algorithm of a rule computes with for a key that has this limit, if
 // for others it is p.
-func (o *Own) Prepared(p *Prepared) *Prepared {
+func (o *PreparedOverride) Prepared(p *Prepared) *Prepared {
 	return prepare(o.algorithm, o.Params(p.Params), p.until)
 }
 
 // States are the states that the limit counts in, if those of the rule are of.
-func (o *Own) States(of States) States {
+func (o *PreparedOverride) States(of States) States {
 	if o.events {
 		return of
 	}
 	return o.states
 }
 
-// Told is what [algorithms.Decision].Own says of the limit.
-func (o *Own) Told() string { return o.told }
+// Encoded is what [algorithms.Decision].Own says of the limit.
+func (o *PreparedOverride) Encoded() string { return o.told }

@@ -27,7 +27,7 @@ func (s *Step) Line(from int64) string {
 	switch s.Do {
 	case Renew:
 		return at + " renew " + cost + " " + s.Name
-	case Correct:
+	case Adjust:
 		return at + " correct " + cost + " " + s.Name
 	}
 	if s.Name != "" {

@@ -1,12 +1,12 @@
 package store
 
-// Share is a rule's part for one of n processes that count apart, such that all of them
+// Split is a rule's part for one of n processes that count apart, such that all of them
 // together admit no more than the rule does: events and burst divided by n, rounded
 // down, but at least 1 where they were. Windows and leases stay, and so do the states: the
 // shares of all n count in those of the whole, though a bucket's rate is another one, for
 // a process has one share at a time and a new one must not begin anew. It keeps the last
 // one it made, so that asking again for the same n costs nothing.
-func (r *Rule) Share(n int) *Rule {
+func (r *Rule) Split(n int) *Rule {
 	if n <= 1 {
 		return r
 	}
