@@ -12,7 +12,7 @@ import (
 // TestVectors plays the scenarios of the real algorithms that the model has rules for, and
 // lets it search for every wait.
 func TestVectors(t *testing.T) {
-	for _, f := range vectors.Load(t, filepath.Join("..", "..", "testdata", "vectors")) {
+	for _, f := range vectors.Load(t, filepath.Join("..", "..", "..", "testdata", "vectors")) {
 		for _, s := range f.Scenarios {
 			if s.BeyondModel {
 				continue
