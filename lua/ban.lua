@@ -18,10 +18,9 @@ ban_left = function(now, within, longest, till, since, count)
   return till > now and till - now or nil
 end
 
-ban_refused = function(now, untold, first, after, within, longest, till, since, count)
+ban_refused = function(now, first, after, within, longest, till, since, count)
   local level, left, life
   till, since, count, level = open(now, within, longest, till, since, count)
-  if count > 0 then count = count + untold end
   count = count + 1
   if count >= after then
     left = first

@@ -11,8 +11,7 @@
 --          made, its turn, and what to add to it. A rule is the algorithm's name, a zero
 --          byte, and six parameters. Of what there is to do, a 4 says that the key may have
 --          a setting, and the index of that follows; an 8 that it may be banned, and there
---          follow the index of the ban's state, how many refusals it has not been told,
---          and its four parameters.
+--          follow the index of the ban's state and its four parameters.
 --
 -- The checks of a group are charged together or not at all. Groups are decided one after
 -- the other at one time; a group that several requests share is decided as often. To
@@ -183,7 +182,7 @@ while at <= #groups do
 
       -- What stands above the limit, if anything does: an exemption, a limit of the key's own, how
       -- long it is banned still (-1: for ever), and its ban. Above is what of it is told.
-      local exempt, left, above, own, ban, untold, first_ban, after, within, longest, damaged
+      local exempt, left, above, own, ban, first_ban, after, within, longest, damaged
       if looks > 3 then
         local j
         if looks % 8 > 3 then
@@ -207,7 +206,7 @@ while at <= #groups do
           if not ban_left then
             --[[ban]]
           end
-          j, untold, first_ban, after, within, longest, at = unpack_struct('>Hi8i8i8i8i8', groups, at)
+          j, first_ban, after, within, longest, at = unpack_struct('>Hi8i8i8i8', groups, at)
           ban = 4 * j - 3
           if not known[ban] then
             known[ban], known[ban + 1], known[ban + 2], known[ban + 3] = 0, 0, 0, false
@@ -281,7 +280,7 @@ while at <= #groups do
         damaged = damaged or broken
         stuck = stuck or unable and cost > 0 and (not full or lacks[base] or record and not (spares and spares(x, y, z)))
         if ban and not left and not allowed and round == 1 and not (unable and (not full or lacks[ban])) then
-          left, known[ban], known[ban + 1], known[ban + 2], known[ban + 3] = ban_refused(now, untold,
+          left, known[ban], known[ban + 1], known[ban + 2], known[ban + 3] = ban_refused(now,
             first_ban, after, within, longest, known[ban], known[ban + 1], known[ban + 2])
           if left then above = (above or 0) + 16 end
         end

@@ -105,7 +105,7 @@ func (s *Store) refused(b *store.Ban, in *shard, id stateID, now int64) (left in
 	if in.bans == nil {
 		in.bans = make(map[stateID]number)
 	}
-	state, left, life := b.Refused(kept.state, now, 0)
+	state, left, life := b.Refused(kept.state, now)
 	in.bans[id] = number{state: state, expires: now + life}
 	return left
 }

@@ -52,7 +52,6 @@ type refusal struct {
 	decision algorithms.Decision
 	asked    chan struct{} // see turn
 	brief    bool          // was over when it was received: nobody takes turns at it
-	untold   int64         // how many were refused because of it, where that may lead to a ban
 }
 
 func newDenied(most, moment time.Duration) *denied {
@@ -85,13 +84,6 @@ func (d *denied) refuses(c *store.Check, p *store.Prepared, now time.Duration, t
 	shard.mu.Lock()
 	r, ok := shard.known[id]
 	over := ok && now >= r.until
-	if ok && !over && r.covers(c.Cost) && mayBan(c, &r.decision) {
-		// What may have the key banned is for Redis to say, which knows of the first one.
-		if over = r.untold+2 >= c.KeyRules.Ban.After; !over {
-			r.untold++
-			shard.known[id] = r
-		}
-	}
 	if over && c.Cost >= r.cost {
 		t.take(shard, id, r, now, now-r.until <= d.moment)
 	}
@@ -134,8 +126,7 @@ func (d *denied) lately(c *store.Check, p *store.Prepared, came time.Duration) (
 	shard.mu.Lock()
 	r, ok := shard.known[id]
 	shard.mu.Unlock()
-	// One of which something was given back has no until.
-	if !ok || c.Cost < r.cost || r.until == 0 || came > max(r.received+d.most, r.until+d.moment) {
+	if !ok || c.Cost < r.cost || came > max(r.received+d.most, r.until+d.moment) {
 		return algorithms.Decision{}, false
 	}
 	decision := r.at(d.now())
@@ -156,6 +147,8 @@ func (d *denied) learn(c *store.Check, p *store.Prepared, decision algorithms.De
 		return // a setting holds from the next request on
 	case decision.Banned:
 		r.cost, r.decision.BanBegins = 0, false
+	case c.KeyRules != nil && c.KeyRules.Ban != nil:
+		return // each refusal counts towards a ban, so Redis is to see all of them
 	case !decision.Allowed:
 		if _, lends := c.Rule.Algorithm().(algorithms.Lender); lends {
 			return
@@ -167,10 +160,6 @@ func (d *denied) learn(c *store.Check, p *store.Prepared, decision algorithms.De
 		return
 	}
 	r.until = sent + min(d.most, r.decision.RetryAfter)
-	if mayBan(c, &r.decision) {
-		// As long as refusals are counted from the one that Redis has heard of.
-		r.until = min(r.until, sent+c.KeyRules.Ban.Within/2)
-	}
 	r.brief = r.until <= now
 	shard, id := d.place(p, c.Key)
 	shard.mu.Lock()
@@ -183,31 +172,7 @@ func (d *denied) learn(c *store.Check, p *store.Prepared, decision algorithms.De
 	case now < known.until && (r.brief || known.cost < r.cost && known.covers(r.cost) || known.cost == r.cost && known.until > r.until):
 		return // it refuses more, or is of a request that was sent later
 	}
-	r.untold = known.untold
 	shard.known[id] = r
-}
-
-// mayBan tells whether a refusal by the limit may lead to a ban.
-func mayBan(c *store.Check, d *algorithms.Decision) bool {
-	return c.KeyRules != nil && c.KeyRules.Ban != nil && !d.Banned
-}
-
-// untold is how often a key was refused since Redis was asked, which it is to hear now.
-func (d *denied) untold(c *store.Check, p *store.Prepared) int64 {
-	if d.empty() {
-		return 0
-	}
-	shard, id := d.place(p, c.Key)
-	shard.mu.Lock()
-	defer shard.mu.Unlock()
-	r, ok := shard.known[id]
-	if !ok || r.untold == 0 {
-		return 0
-	}
-	n := r.untold
-	r.untold = 0
-	shard.known[id] = r
-	return n
 }
 
 // refusesWhenEmpty says that nothing but Remaining decides, so that where it is zero the
@@ -237,8 +202,7 @@ func (d *denied) makeRoom(shard *deniedShard) {
 	}
 }
 
-// forget is for keys that have got something back. It does not forget how often they were
-// refused.
+// forget is for keys that have got something back.
 func (d *denied) forget(p *store.Prepared, key string) {
 	if d.empty() {
 		return
@@ -246,7 +210,7 @@ func (d *denied) forget(p *store.Prepared, key string) {
 	shard, id := d.place(p, key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	d.discard(shard, id, false)
+	d.discard(shard, id)
 }
 
 // drop is for keys that begin anew. A zone with plans, or with numbers out of the request,
@@ -261,19 +225,15 @@ func (d *denied) drop(p *store.Prepared, key string) {
 	defer shard.mu.Unlock()
 	for known := range shard.known {
 		if known.key == id.key {
-			d.discard(shard, known, known == id)
+			d.discard(shard, known)
 		}
 	}
 }
 
 // discard has a refusal asked anew. The lock is held.
-func (d *denied) discard(shard *deniedShard, id deniedID, all bool) {
-	switch r, ok := shard.known[id]; {
-	case ok && (all || r.untold == 0):
+func (d *denied) discard(shard *deniedShard, id deniedID) {
+	if _, ok := shard.known[id]; ok {
 		delete(shard.known, id)
 		d.size.Add(-1)
-	case ok:
-		r.until = 0
-		shard.known[id] = r
 	}
 }

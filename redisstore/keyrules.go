@@ -11,7 +11,6 @@ type sanctions struct {
 	setting string     // the key of its setting; empty if it has none
 	banned  string     // the key of its ban's state; empty if it is never banned
 	ban     *store.Ban // when it is
-	untold  int64      // how many refusals Redis has not heard of
 }
 
 // What a check has beside the state, as its operation tells the script.
@@ -21,7 +20,7 @@ const (
 )
 
 // sanctions is what stands above the limit for a check that is to be decided.
-func (s *Store) sanctions(c *store.Check, p *store.Prepared) *sanctions {
+func (s *Store) sanctions(c *store.Check) *sanctions {
 	above := c.KeyRules
 	b := new(sanctions)
 	if above.Overrides {
@@ -29,9 +28,6 @@ func (s *Store) sanctions(c *store.Check, p *store.Prepared) *sanctions {
 	}
 	if above.Ban != nil {
 		b.banned, b.ban = s.banKey(c.Rule, c.Key), above.Ban
-		if c.Cost > 0 { // nothing is counted for a peek
-			b.untold = s.denied.untold(c, p)
-		}
 	}
 	return b
 }
@@ -66,7 +62,6 @@ func (c *call) sanctions(to []byte, b *sanctions) []byte {
 	}
 	if b.banned != "" {
 		to = binary.BigEndian.AppendUint16(to, c.key(&b.banned))
-		to = binary.BigEndian.AppendUint64(to, uint64(b.untold))
 		for _, p := range b.ban.Params() {
 			to = binary.BigEndian.AppendUint64(to, uint64(p))
 		}

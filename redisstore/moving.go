@@ -51,7 +51,7 @@ func (s *Store) askMoving(ctx context.Context, p *part, _ []store.Check) error {
 			left = -1
 		}
 	} else if above.ban != nil {
-		if left, err = s.banLeft(ctx, above); err != nil {
+		if left, err = s.evalBan(ctx, leftScript, above); err != nil {
 			return err
 		}
 	}
@@ -63,7 +63,7 @@ func (s *Store) askMoving(ctx context.Context, p *part, _ []store.Check) error {
 	}
 	d.Override = own
 	if left == 0 && !d.Allowed && above.ban != nil {
-		left, err = s.banRefused(ctx, above)
+		left, err = s.evalBan(ctx, refusedScript, above)
 		d.BanBegins = left > 0 && err == nil
 	}
 	if left != 0 {
@@ -115,9 +115,9 @@ var (
 	leftScript = clockLine + banLine + `
 return struct.pack('>i8', ban_left(now, within, longest, state()) or 0)`
 
-	// refusedScript counts a refusal, and those before that were not told.
+	// refusedScript counts a refusal.
 	refusedScript = clockLine + banLine + `
-local left, till, since, count, life = ban_refused(now, tonumber(ARGV[5]), first, after, within, longest, state())
+local left, till, since, count, life = ban_refused(now, first, after, within, longest, state())
 redis.call('SET', KEYS[1], struct.pack('>i8i8i8', till, since, count), 'PX', math.floor(life / 1000) + MARGIN_MS)
 return struct.pack('>i8', left or 0)`
 )
@@ -131,21 +131,13 @@ local function state()
   return struct.unpack('>i8i8i8', value)
 end`
 
-func (s *Store) banLeft(ctx context.Context, above *sanctions) (int64, error) {
-	return s.evalBan(ctx, leftScript, above)
-}
-
-func (s *Store) banRefused(ctx context.Context, above *sanctions) (int64, error) {
-	return s.evalBan(ctx, refusedScript, above, above.untold)
-}
-
 // evalBan runs a script on the state of a ban.
-func (s *Store) evalBan(ctx context.Context, script string, above *sanctions, more ...any) (int64, error) {
+func (s *Store) evalBan(ctx context.Context, script string, above *sanctions) (int64, error) {
 	var args []any
 	for _, p := range above.ban.Params() {
 		args = append(args, p)
 	}
-	text, err := s.evalGuarded(ctx, script, above.banned, append(args, more...)...)
+	text, err := s.evalGuarded(ctx, script, above.banned, args...)
 	if err == nil && len(text) != 8 {
 		err = errors.New("redis answered no number")
 	}

@@ -148,7 +148,7 @@ func (s *Store) item(c *store.Check, op byte, hold string, index int) item {
 		cost: c.Cost, hold: hold, op: op, apart: c.Independent && op == opDecide, index: index,
 	}
 	if c.KeyRules != nil && op == opDecide {
-		i.sanctions = s.sanctions(c, i.prepared)
+		i.sanctions = s.sanctions(c)
 	}
 	if s.slots {
 		i.slot = slotOf(i.key)

@@ -97,15 +97,11 @@ func (b *Ban) Left(s algorithms.State, now int64) int64 {
 	return max(0, until-now)
 }
 
-// Refused counts a refusal of a key that is not banned, and those before it that were not
-// told as long as they belong to the same count. Left is above 0 if a ban begins; life is
-// how long the state is worth something.
-func (b *Ban) Refused(s algorithms.State, now, untold int64) (next algorithms.State, left, life int64) {
+// Refused counts a refusal of a key that is not banned. Left is above 0 if a ban begins; life
+// is how long the state is worth something.
+func (b *Ban) Refused(s algorithms.State, now int64) (next algorithms.State, left, life int64) {
 	p := b.Params()
 	until, since, count, level := b.open(s, now)
-	if count > 0 {
-		count += untold
-	}
 	count++
 	if count >= p[1] {
 		left = p[0]
