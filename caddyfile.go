@@ -89,7 +89,7 @@ func parseGlobalOption(d *caddyfile.Dispenser, existing any) (any, error) {
 		return nil, d.ArgErr()
 	}
 	known := handlerOptions(defaults, d)
-	known["zone"] = option.Option{Refused: "zones belong in the rate_limit directive"}
+	known["zone"] = option.Option{Forbidden: "zones belong in the rate_limit directive"}
 	return defaults, option.Block(d, "rate_limit", "", known)
 }
 

@@ -152,7 +152,7 @@ func clients(h httpcaddyfile.Helper, name string, to *caddyhttp.RawMatcherSets) 
 			if arg == privateRanges {
 				ranges = append(ranges, caddyhttp.PrivateRangesCIDR()...)
 			} else {
-				ranges = append(ranges, clientip.PlainRange(arg))
+				ranges = append(ranges, clientip.UnmapRange(arg))
 			}
 		}
 		*to = append(*to, caddy.ModuleMap{"client_ip": caddyconfig.JSON(caddyhttp.MatchClientIP{Ranges: ranges}, nil)})

@@ -195,7 +195,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	h.answer = newAnswer(h, names)
 	h.journal = newJournal(h.zones, h.logSilent)
 	if app.first(h.store) {
-		h.unwatch = h.store.Store.Health.Watch(h.storeState)
+		h.unwatch = h.store.Store.Health.OnChange(h.storeState)
 	}
 	if h.measures {
 		app.metrics.Add(h.zones, h.store)

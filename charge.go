@@ -86,7 +86,7 @@ func (h *hold) collect(header http.Header) {
 		cost, err := lateCost(values)
 		if err != nil {
 			c.unpaid = false
-			if c.zone.Unclear.Allow() {
+			if c.zone.UnclearCost.Allow() {
 				logging.Logger().Warn("the response does not say what the request has cost; what was booked stands",
 					zap.String("zone", c.zone.Name), zap.String("cost_header", c.zone.CostHeader), zap.Error(err))
 			}

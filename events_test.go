@@ -184,7 +184,7 @@ func TestStoreStateEvent(t *testing.T) {
 		s.Report(errors.New("no answer"), zap.NewNop())
 	}
 	down := <-h
-	s.Down.Last.Add(-2 * int64(pool.Quiet))
+	s.Down.Last.Add(-2 * int64(pool.RecoveryTime))
 	for range 100 {
 		s.Report(nil, zap.NewNop())
 	}

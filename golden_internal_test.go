@@ -12,6 +12,6 @@ func PoolsInUse() (openStores, zones int) {
 		}
 	}
 	pool.Stores.Range(count(&openStores))
-	pool.Generations.Range(count(&zones))
+	pool.ZoneStates.Range(count(&zones))
 	return openStores, zones
 }

@@ -55,9 +55,9 @@ func (t *told) value(f field) string {
 	switch f {
 	case rateLimitField:
 		var room [96]byte
-		b := append(room[:0], g.Item...)
+		b := append(room[:0], g.ItemPrefix...)
 		b = strconv.AppendInt(b, d.Remaining, 10)
-		if next := g.Next(d); next > 0 {
+		if next := g.NextSeconds(d); next > 0 {
 			b = append(b, zone.ParamNextQuota...)
 			b = strconv.AppendInt(b, next, 10)
 		}
@@ -86,7 +86,7 @@ func (t *told) value(f field) string {
 
 // reset is when the full quota is back, in whole seconds. What was refused may be asked
 // for by then.
-func (t *told) reset() int64 { return max(zone.Seconds(t.decision.ResetAfter), t.retryAfter) }
+func (t *told) reset() int64 { return max(zone.CeilSeconds(t.decision.ResetAfter), t.retryAfter) }
 
 // retryAfter is the wait in whole seconds, never shorter than it is.
 func (a *answer) retryAfter(g *zone.QuotaPolicy, d *algorithms.Decision) int64 {
@@ -97,7 +97,7 @@ func (a *answer) retryAfter(g *zone.QuotaPolicy, d *algorithms.Decision) int64 {
 	if a.jitter > 0 {
 		wait += time.Duration(rand.Float64() * a.jitter * float64(wait))
 	}
-	return max(1, g.Next(d), zone.Seconds(wait))
+	return max(1, g.NextSeconds(d), zone.CeilSeconds(wait))
 }
 
 // policy is the value of RateLimit-Policy for the zones that may refuse a request.
@@ -114,7 +114,7 @@ func (a *answer) policy(t *attempt) (text string) {
 // policyOf has the policy that holds for the key in a zone.
 func (a *attempt) policyOf(i int) *zone.QuotaPolicy {
 	if d := &a.decisions[i]; d.Override != "" {
-		return a.grants[i].OfOwn(d.Quota)
+		return a.grants[i].ForOverride(d.Quota)
 	}
 	return a.grants[i]
 }
@@ -123,12 +123,12 @@ const policySeparator = ", "
 
 func appendPolicy(text string, g *zone.QuotaPolicy) string {
 	if text == "" {
-		return g.Policy
+		return g.PolicyItem
 	}
-	return text + policySeparator + g.Policy
+	return text + policySeparator + g.PolicyItem
 }
 
 // hasPolicy tells whether an item is among those of a RateLimit-Policy.
 func hasPolicy(text string, g *zone.QuotaPolicy) bool {
-	return strings.Contains(policySeparator+text+policySeparator, policySeparator+g.Policy+policySeparator)
+	return strings.Contains(policySeparator+text+policySeparator, policySeparator+g.PolicyItem+policySeparator)
 }

@@ -290,8 +290,8 @@ func checkKeysOfPeople(t tester, host, target string) {
 	r := requestTo(host, target)
 	for _, placeholder := range normalized {
 		if r != nil {
-			if key, k := keyOf(t, "{"+placeholder+"}", r); k.Given(key) != key {
-				t.Errorf("{%s} of %q %q: the key is %q, and who writes this means %q", placeholder, host, target, key, k.Given(key))
+			if key, k := keyOf(t, "{"+placeholder+"}", r); k.FromText(key) != key {
+				t.Errorf("{%s} of %q %q: the key is %q, and who writes this means %q", placeholder, host, target, key, k.FromText(key))
 			}
 		}
 		means := key.NormalOf(placeholder).Text

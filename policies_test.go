@@ -154,14 +154,14 @@ func TestVaryingIsBounded(t *testing.T) {
 	vars := r.Context().Value(caddyhttp.VarsCtxKey).(map[string]any)
 	for i := range 100_000 {
 		vars["quota"] = i + 1
-		g, err := z.Own.Resolve(repl)
+		g, err := z.OwnPolicies.Resolve(repl)
 		if err != nil || g.Quota != int64(i+1) {
 			t.Fatalf("quota %d: got %+v, %v", i+1, g, err)
 		}
 	}
 	kept := 0
-	for i := range z.Own.Varying.Slots {
-		if z.Own.Varying.Slots[i].Load() != nil {
+	for i := range z.OwnPolicies.Varying.Slots {
+		if z.OwnPolicies.Varying.Slots[i].Load() != nil {
 			kept++
 		}
 	}
@@ -170,12 +170,12 @@ func TestVaryingIsBounded(t *testing.T) {
 	}
 	// What is asked for again is made once, also after the flood.
 	vars["quota"] = 5
-	first, _ := z.Own.Resolve(repl)
-	again, _ := z.Own.Resolve(repl)
+	first, _ := z.OwnPolicies.Resolve(repl)
+	again, _ := z.OwnPolicies.Resolve(repl)
 	if first != again {
 		t.Error("the same limit was made twice")
 	}
-	if n := testing.AllocsPerRun(1000, func() { _, _ = z.Own.Resolve(repl) }); n > 2 {
+	if n := testing.AllocsPerRun(1000, func() { _, _ = z.OwnPolicies.Resolve(repl) }); n > 2 {
 		t.Errorf("%v allocations for a limit that is ready", n)
 	}
 }

@@ -152,7 +152,7 @@ func writeProblem(w http.ResponseWriter, r *http.Request, f *refusal, a *attempt
 		p.Type, p.Title = quotaExceeded, quotaTitle
 		for i, g := range a.grants[:a.firm] {
 			if !a.decisions[i].Allowed {
-				p.Policies = append(p.Policies, g.Shown)
+				p.Policies = append(p.Policies, g.HeaderZone)
 			}
 		}
 	}

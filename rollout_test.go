@@ -101,7 +101,7 @@ func TestEnforce(t *testing.T) {
 	z.compile()
 	var dry []string
 	for _, key := range []string{"", "a", "b", "c", "203.0.113.7", "2001:db8::/64"} {
-		dry = append(dry, fmt.Sprint(z.live.Dry(key)))
+		dry = append(dry, fmt.Sprint(z.live.IsDryRun(key)))
 	}
 	if got, want := strings.Join(dry, " "), "true false false false true false"; got != want {
 		t.Errorf("chosen otherwise than ever: got %s, want %s", got, want)

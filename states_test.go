@@ -65,7 +65,7 @@ func TestResetsThatMayLeaveSomething(t *testing.T) {
 		`"plan": {"of": "{http.request.method}", "reject": 405, "plans": {"GET": {"max_events": "{http.request.header.N} 5", "window": "1h"}}}`: false,
 	} {
 		h := provision(t, config(t), `{"store": {"backend": "memory"}, "rate_limits": {"a": {"key": "{http.request.header.Client}", `+limit+`}}}`)
-		if got := h.zones[0].Scatters(); got != want {
+		if got := h.zones[0].HasUnknownStates(); got != want {
 			t.Errorf("%s: got %v, want %v", limit, got, want)
 		}
 		if err := h.Cleanup(); err != nil {

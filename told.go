@@ -92,7 +92,7 @@ func (t *told) speakOf(a *attempt, i int, o outcome.Outcome) bool {
 func (h *Handler) tell(w http.ResponseWriter, t *told, a *attempt, binding int, passed outcome.Outcome) http.ResponseWriter {
 	o, refused := passed, !a.decisions[binding].Allowed
 	if refused {
-		o = a.zones[binding].Refuses(&a.decisions[binding])
+		o = a.zones[binding].RefusalOutcome(&a.decisions[binding])
 	}
 	if t.speakOf(a, binding, o) && refused {
 		t.retryAfter = h.answer.retryAfter(t.grant, &t.decision)
@@ -155,7 +155,7 @@ func (h *Handler) reject(r *http.Request, repl *caddy.Replacer, f *refusal) {
 	}
 	t.toTrace(r)
 	f.zone.Stats.Add(f.key, o, stats.Untimed)
-	feed.PublishUnasked(r, f.zone.Name, f.key, o, f.err)
+	feed.PublishWithoutDecision(r, f.zone.Name, f.key, o, f.err)
 	h.note(r, f)
 }
 

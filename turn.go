@@ -30,7 +30,7 @@ func (a *attempt) queue(u pool.Session, r *http.Request, p *patience, d time.Dur
 			return true
 		}
 		a.handOn(u, began)
-	case p.sleep(r, w.Came()):
+	case p.sleep(r, w.Ready()):
 		a.takes(i, w.At())
 		return true
 	case u.Turns.Leave(w): // in the moment in which its turn came
@@ -70,7 +70,7 @@ func (a *attempt) turn(u pool.Session, i int, waited time.Duration) *turns.Turn 
 	c, d := a.checks[i], &a.decisions[i]
 	back, settle := a.correction(i), u.Store.Adjust
 	return &turns.Turn{
-		Queue: turns.Queue{State: c.Rule.ID(), Salt: c.Rule.Salt(), Own: d.Override, Key: c.Key},
+		Queue: turns.Queue{State: c.Rule.ID(), Salt: c.Rule.Salt(), Override: d.Override, Key: c.Key},
 		Cost:  c.Cost,
 		At:    d.Turn(),
 		Wait:  d.Delay - waited,

@@ -65,7 +65,7 @@ func (h *Handler) collect(a *attempt, r *http.Request, repl *caddy.Replacer) (*r
 		if z.CostHeader != "" {
 			a.strips = append(a.strips, z.CostHeader)
 		}
-		if z.Template.Early && r.TLS != nil && !r.TLS.HandshakeComplete {
+		if z.Template.HasAddress && r.TLS != nil && !r.TLS.HandshakeComplete {
 			return nil, caddyhttp.Error(http.StatusTooEarly, errEarly)
 		}
 		q := zone.Check{Policy: z.Policy, Cost: z.FixedCost}
@@ -75,15 +75,15 @@ func (h *Handler) collect(a *attempt, r *http.Request, repl *caddy.Replacer) (*r
 			}
 		}
 		switch {
-		case q.Refusal != nil:
-			f := &refusal{zone: z, key: q.Key, dry: q.Dry, status: q.Status, err: q.Refusal}
+		case q.Rejection != nil:
+			f := &refusal{zone: z, key: q.Key, dry: q.DryRun, status: q.Status, err: q.Rejection}
 			h.reject(r, repl, f)
 			if !f.dry {
 				return f, nil
 			}
 		case q.Policy == nil:
 			z.Stats.Add(q.Key, outcome.Exempt, stats.Untimed)
-			feed.PublishUnasked(r, z.Name, q.Key, outcome.Exempt, nil)
+			feed.PublishWithoutDecision(r, z.Name, q.Key, outcome.Exempt, nil)
 		default:
 			a.add(z, &q)
 		}
@@ -93,7 +93,7 @@ func (h *Handler) collect(a *attempt, r *http.Request, repl *caddy.Replacer) (*r
 
 // add notes what is to be asked of the store for a zone.
 func (a *attempt) add(z *zone.Zone, q *zone.Check) {
-	check := store.Check{Rule: q.Policy.Rule, Key: q.Key, Cost: q.Cost, Independent: q.Dry, KeyRules: z.KeyRules}
+	check := store.Check{Rule: q.Policy.Rule, Key: q.Key, Cost: q.Cost, Independent: q.DryRun, KeyRules: z.KeyRules}
 	if q.Policy.Lends && q.Cost > 0 {
 		check.Hold = store.NewHold()
 		a.holds = true
@@ -103,7 +103,7 @@ func (a *attempt) add(z *zone.Zone, q *zone.Check) {
 	a.grants = append(a.grants, q.Policy)
 	a.checks = append(a.checks, check)
 	a.decisions = append(a.decisions, algorithms.Decision{})
-	if !q.Dry {
+	if !q.DryRun {
 		a.swap(a.firm, len(a.zones)-1)
 		a.firm++
 	}
@@ -327,7 +327,7 @@ func (a *attempt) countDecisions(passed outcome.Outcome, someRefused bool, took 
 		o, firm := passed, i < a.firm
 		switch {
 		case !a.decisions[i].Allowed && firm:
-			o = z.Refuses(&a.decisions[i])
+			o = z.RefusalOutcome(&a.decisions[i])
 		case !a.decisions[i].Allowed:
 			o = outcome.DryRun
 		case someRefused && firm:

@@ -201,14 +201,14 @@ func loadMatchers(ctx caddy.Context, of any, field string, raw caddyhttp.RawMatc
 // provisionLimits makes ready what requests are granted and what they cost.
 func (z *Zone) provisionLimits(kept *pool.Ref, log *zap.Logger) (err error) {
 	z.counters = pool.ZoneKey(kept.ID, z.live.Name)
-	joined := pool.JoinZone(z.counters)
-	z.live.Stats, z.live.StoreID = &joined.Tally, kept.ID
+	joined := pool.AcquireZone(z.counters)
+	z.live.Stats, z.live.StoreID = &joined.Counters, kept.ID
 	m := zone.Builder{Zone: z.live.Name, Limit: z.Limit, Salt: joined.Salt, Reserve: z.Reserve.percent()}
 	if err := z.Reserve.check(z); err != nil {
 		return err
 	}
 	if z.Plan == nil || z.MaxEvents != nil {
-		if z.live.Own, err = zone.NewPolicies(m); err != nil {
+		if z.live.OwnPolicies, err = zone.NewPolicies(m); err != nil {
 			return err
 		}
 	}
@@ -217,7 +217,7 @@ func (z *Zone) provisionLimits(kept *pool.Ref, log *zap.Logger) (err error) {
 			return err
 		}
 	} else {
-		z.live.Policy = z.live.Own.Fixed
+		z.live.Policy = z.live.OwnPolicies.Fixed
 	}
 	if z.Cost == nil {
 		z.Cost = &limit.Amount{Number: 1}
@@ -228,9 +228,9 @@ func (z *Zone) provisionLimits(kept *pool.Ref, log *zap.Logger) (err error) {
 	if z.live.FixedCost = z.Cost.Number; !limit.ValidCost(z.live.FixedCost) {
 		return fmt.Errorf("cost must be from 0 to %d, got %d", algorithms.MaxEvents, z.live.FixedCost)
 	}
-	if g := z.live.Policy; g != nil && z.Cost.From == "" && z.live.FixedCost > g.Most() && g.Numbers.Events > 0 {
+	if g := z.live.Policy; g != nil && z.Cost.From == "" && z.live.FixedCost > g.MaxCost() && g.Numbers.Events > 0 {
 		log.Warn("the cost is above what the limit can ever grant; every request of this zone is refused",
-			zap.String("zone", z.live.Name), zap.Int64("cost", z.live.FixedCost), zap.Int64("limit", g.Most()))
+			zap.String("zone", z.live.Name), zap.Int64("cost", z.live.FixedCost), zap.Int64("limit", g.MaxCost()))
 	}
 	return nil
 }
@@ -319,7 +319,7 @@ func (z *Zone) describe() string {
 // release gives back what provision took.
 func (z *Zone) release() {
 	if z.counters != "" {
-		pool.LeaveZone(z.counters)
+		pool.ReleaseZone(z.counters)
 		z.counters = ""
 	}
 }

@@ -26,7 +26,7 @@ func (z *Zone) checkMissingKey() error {
 
 // reads reports whether the key or the plan has such a part.
 func (z *Zone) reads(such func(*key.Part) bool) bool {
-	for _, k := range []*key.Template{z.live.Template, z.live.PlanOf} {
+	for _, k := range []*key.Template{z.live.Template, z.live.PlanTemplate} {
 		for i := 0; k != nil && i < len(k.Parts); i++ {
 			if such(&k.Parts[i]) {
 				return true
@@ -56,7 +56,7 @@ func (z *Zone) checkRepeatedValues() error {
 	if err := oneOf("repeated_values", &z.RepeatedValues, repeatedReject, repeatedJoin); err != nil {
 		return err
 	}
-	if !z.reads(func(p *key.Part) bool { return p.Repeats != nil }) {
+	if !z.reads(func(p *key.Part) bool { return p.Repeatable != nil }) {
 		return fmt.Errorf("repeated_values %s needs a key or plan with a placeholder of a header field, a query parameter or a cookie, got key %q",
 			z.RepeatedValues, z.Key)
 	}
@@ -68,7 +68,7 @@ func (z *Zone) provisionKey(_ caddy.Context, log *zap.Logger) (err error) {
 	if err != nil {
 		return err
 	}
-	z.live.Template.Joins = z.RepeatedValues == repeatedJoin
+	z.live.Template.JoinsRepeated = z.RepeatedValues == repeatedJoin
 	if !z.RawValues {
 		z.live.Template.Normalize()
 	}
@@ -79,7 +79,7 @@ func (z *Zone) provisionKey(_ caddy.Context, log *zap.Logger) (err error) {
 		log.Warn("the key holds a placeholder that is not Caddy's own; if nothing sets it, all clients share one limit",
 			zap.String("zone", z.live.Name), zap.String("placeholder", "{"+unknown+"}"))
 	}
-	for _, empty := range z.live.Template.Empty {
+	for _, empty := range z.live.Template.OftenEmpty {
 		log.Warn("the key may have the same value for all clients: "+empty.Why,
 			zap.String("zone", z.live.Name), zap.String("placeholder", "{"+empty.Name+"}"))
 	}

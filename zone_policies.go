@@ -31,16 +31,16 @@ func (z *Zone) provisionPlans(m zone.Builder) (err error) {
 	if p.Of == "" {
 		return errors.New("plan: of is missing: say what names the plan of a request, such as {http.vars.plan}")
 	}
-	if z.live.PlanOf, err = key.NewText("plan", p.Of); err != nil {
+	if z.live.PlanTemplate, err = key.NewText("plan", p.Of); err != nil {
 		return err
 	}
-	z.live.PlanOf.Joins = z.RepeatedValues == repeatedJoin
+	z.live.PlanTemplate.JoinsRepeated = z.RepeatedValues == repeatedJoin
 	if !z.RawValues {
-		z.live.PlanOf.Normalize()
+		z.live.PlanTemplate.Normalize()
 	}
-	z.live.Plans, z.live.PlanFor = make(map[string]*zone.Plan, len(p.Plans)), make(map[string]*zone.Plan, len(p.Plans))
+	z.live.Plans, z.live.PlanByName = make(map[string]*zone.Plan, len(p.Plans)), make(map[string]*zone.Plan, len(p.Plans))
 	if z.MaxEvents != nil {
-		z.live.DefaultPlan = &zone.Plan{Policies: z.live.Own}
+		z.live.DefaultPlan = &zone.Plan{Policies: z.live.OwnPolicies}
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Plans)) {
 		of := p.Plans[name]
@@ -59,11 +59,11 @@ func (z *Zone) provisionPlans(m zone.Builder) (err error) {
 				return fmt.Errorf("plan %q: %w", name, err)
 			}
 		}
-		as := z.live.PlanOf.Name(name)
-		if z.live.PlanFor[as] != nil {
+		as := z.live.PlanTemplate.NormalizeName(name)
+		if z.live.PlanByName[as] != nil {
 			return fmt.Errorf("plan %q: in its normal form, %q, it is the same as another plan of %s: rename one, or set raw_values", name, as, p.Of)
 		}
-		z.live.Plans[name], z.live.PlanFor[as] = made, made
+		z.live.Plans[name], z.live.PlanByName[as] = made, made
 	}
 	if p.Default != "" {
 		z.live.DefaultPlan = z.live.Plans[p.Default]
@@ -167,7 +167,7 @@ func (s *Reserve) check(z *Zone) error {
 
 // checkLeft rules out that all slots of a limit are reserved.
 func (s *Reserve) checkLeft(l *limit.Limit) error {
-	if n := l.MaxEvents; limit.Lends(l.Algorithm) && n != nil && n.From == "" && n.Number > 0 && zone.Leave(n.Number, s.Percent) == 0 {
+	if n := l.MaxEvents; limit.Lends(l.Algorithm) && n != nil && n.From == "" && n.Number > 0 && zone.UnreservedSlots(n.Number, s.Percent) == 0 {
 		return fmt.Errorf("reserve: %v %% of %d slots, rounded up, are all of them, so that no other request ever passes: reserve less, or block the others",
 			s.Percent, n.Number)
 	}
@@ -201,7 +201,7 @@ func (z *Zone) provisionRollout(log *zap.Logger) error {
 	case share > 0 && share < 100 && !z.live.Template.Varies():
 		log.Warn("enforce chooses among keys, and this zone has just one", zap.String("zone", z.live.Name))
 	}
-	z.live.Enforced = xxhash.Sum64String(z.live.Name)
+	z.live.EnforceSeed = xxhash.Sum64String(z.live.Name)
 	return nil
 }
 

@@ -39,17 +39,17 @@ func (s *RedisStore) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		return err
 	}
 	return option.Block(d, "store redis", "store redis ", map[string]option.Option{
-		"mode":              {Parse: option.Filled(d, "mode", &s.Mode)},
+		"mode":              {Parse: option.NonEmpty(d, "mode", &s.Mode)},
 		"address":           {Parse: s.parseAddress(d)},
 		"url":               {Parse: option.Secret(d, "url", &s.URL)},
-		"username":          {Parse: option.Filled(d, "username", &s.Username)},
+		"username":          {Parse: option.NonEmpty(d, "username", &s.Username)},
 		"password":          {Parse: option.Secret(d, "password", &s.Password)},
-		"master_name":       {Parse: option.Filled(d, "master_name", &s.MasterName)},
-		"sentinel_username": {Parse: option.Filled(d, "sentinel_username", &s.SentinelUsername)},
+		"master_name":       {Parse: option.NonEmpty(d, "master_name", &s.MasterName)},
+		"sentinel_username": {Parse: option.NonEmpty(d, "sentinel_username", &s.SentinelUsername)},
 		"sentinel_password": {Parse: option.Secret(d, "sentinel_password", &s.SentinelPassword)},
 		"db":                {Parse: option.Integer(d, "db", &s.DB)},
 		"tls":               {Parse: func() (string, error) { return "", s.parseTLS(d) }},
-		"key_prefix":        {Parse: option.Filled(d, "key_prefix", &s.KeyPrefix)},
+		"key_prefix":        {Parse: option.NonEmpty(d, "key_prefix", &s.KeyPrefix)},
 		"timeout":           {Parse: option.Duration(d, "timeout duration", &s.Timeout)},
 		"pool_size":         {Parse: option.Integer(d, "pool_size", &s.PoolSize)},
 		"deny_cache":        {Parse: s.parseDenyCache(d)},
@@ -89,8 +89,8 @@ func (s *RedisStore) parseTLS(d *caddyfile.Dispenser) error {
 	}
 	s.TLS = new(RedisTLS)
 	return option.Block(d, "tls", "store redis tls ", map[string]option.Option{
-		"ca":          {Parse: option.Filled(d, "tls ca", &s.TLS.CA)},
-		"server_name": {Parse: option.Filled(d, "tls server_name", &s.TLS.ServerName)},
+		"ca":          {Parse: option.NonEmpty(d, "tls ca", &s.TLS.CA)},
+		"server_name": {Parse: option.NonEmpty(d, "tls server_name", &s.TLS.ServerName)},
 		"cert": {Parse: func() (string, error) {
 			if !d.AllArgs(&s.TLS.Cert, &s.TLS.Key) {
 				return "", d.ArgErr()

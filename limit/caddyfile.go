@@ -66,7 +66,7 @@ func ParsePlan(d *caddyfile.Dispenser, p *Plan) error {
 	known := Options(d, &p.Limit)
 	for name := range seen {
 		if o, ok := known[name]; ok {
-			known[name] = option.Option{Refused: fmt.Sprintf("plan %s already specified", name), Parse: o.Parse}
+			known[name] = option.Option{Forbidden: fmt.Sprintf("plan %s already specified", name), Parse: o.Parse}
 		}
 	}
 	inBlock := option.OpensBlock(d)

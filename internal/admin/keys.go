@@ -36,7 +36,7 @@ func resetKey(c *adminCall) error {
 			return err
 		}
 	}
-	if err := using(z.kept, c, reset); err != nil || !z.Scatters() {
+	if err := using(z.kept, c, reset); err != nil || !z.HasUnknownStates() {
 		return c.done(err)
 	}
 	return c.answer(adminapi.Reset{Warning: fmt.Sprintf("the limits of zone %q come out of placeholders, and those that count apart have counters of their own: "+
@@ -128,14 +128,14 @@ func (k *askedKey) of(z *runningZone) (string, error) {
 	template := z.Zone.Template
 	switch {
 	case k.text != nil:
-		return template.Given(*k.text), nil
+		return template.FromText(*k.text), nil
 	case k.exact != nil:
 		return *k.exact, nil
 	case k.none() && template.Varies():
 		return "", adminError(badRequest, "say which key of zone %q, whose key is %q: ?key=..., percent-encoded, or ?key_base64=..., or ?part=... for each placeholder",
 			z.Name, z.Key)
 	}
-	key, err := template.Fill(k.parts)
+	key, err := template.FromValues(k.parts)
 	if err != nil {
 		return "", adminError(badRequest, "zone %q, key %q: %w", z.Name, z.Key, err)
 	}
@@ -146,8 +146,8 @@ func (k *askedKey) of(z *runningZone) (string, error) {
 // A zone without a key is everybody's, and so is its limit.
 func (k *askedKey) anywhere(z *runningZone) (string, error) {
 	if template := z.Zone.Template; !template.Varies() {
-		return template.Fill(nil)
-	} else if n := template.Placeholders(); n != max(1, len(k.parts)) {
+		return template.FromValues(nil)
+	} else if n := template.NumPlaceholders(); n != max(1, len(k.parts)) {
 		return "", fmt.Errorf("the key is made of %d placeholders, %s: ask this zone alone, with the value of each", n, z.Key)
 	}
 	return k.of(z)

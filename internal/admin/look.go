@@ -106,7 +106,7 @@ func (z *runningZone) look(c *adminCall, key string) (*adminapi.Key, error) {
 
 // lately is how often a key came; nil if that is not known.
 func (z *runningZone) lately(key string) *adminapi.Lately {
-	counts, since := z.Stats.Keys.Of(key)
+	counts, since := z.Stats.Keys.Counts(key)
 	if counts[topk.Requests].AtLeast == 0 {
 		return nil
 	}
@@ -116,7 +116,7 @@ func (z *runningZone) lately(key string) *adminapi.Lately {
 // policiesOf are the limits of a plan, or of requests that name none. The likely one is the one
 // that is written, or else one that goes with it; there is one.
 func (z *runningZone) policiesOf(name string) (*zone.Policies, error) {
-	of := &z.Own
+	of := &z.OwnPolicies
 	if chosen, ok := z.Plans[name]; ok {
 		of = &chosen.Policies
 	} else if name != "" {

@@ -27,7 +27,7 @@ func FuzzOwnLimit(f *testing.F) {
 	rules := ownRules(f)
 	f.Fuzz(func(t *testing.T, text string, of uint8) {
 		rule := rules[int(of)%len(rules)]
-		z := &runningZone{Zone: &zone.Zone{Name: "z", Cost: &limit.Amount{Number: 1}, Own: zone.Policies{Likely: &zone.QuotaPolicy{Rule: rule}}}}
+		z := &runningZone{Zone: &zone.Zone{Name: "z", Cost: &limit.Amount{Number: 1}, OwnPolicies: zone.Policies{Likely: &zone.QuotaPolicy{Rule: rule}}}}
 		limit := func(text string) (s store.Override, ok bool) {
 			var asked overrideRequest
 			if json.Unmarshal([]byte(`{"limit": `+text+`}`), &asked) != nil {
@@ -63,7 +63,7 @@ func FuzzOwnLimit(f *testing.F) {
 // TestOwnLimitsBesideAReserve: a key gets no limit that gets past the reserve.
 func TestOwnLimitsBesideAReserve(t *testing.T) {
 	z := &runningZone{Zone: &zone.Zone{
-		Name: "kept", Reserve: make(caddyhttp.MatcherSets, 1), Own: zone.Policies{Likely: &zone.QuotaPolicy{Rule: ownRules(t)[0]}},
+		Name: "kept", Reserve: make(caddyhttp.MatcherSets, 1), OwnPolicies: zone.Policies{Likely: &zone.QuotaPolicy{Rule: ownRules(t)[0]}},
 	}}
 	for text, want := range map[string]bool{
 		`{"limit": "20"}`: false, `{"plan": "pro"}`: false, `{"limit": "unlimited"}`: true, `{"exempt": true}`: true,

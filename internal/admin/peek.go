@@ -70,7 +70,7 @@ func (p *peek) ask(ctx context.Context, s store.Store) (err error) {
 
 // outcome is what would become of a request.
 func (p *peek) outcome(z *zone.Zone) outcome.Outcome {
-	keyless := z.Template.Varies() && p.key == z.Template.Nothing
+	keyless := z.Template.Varies() && p.key == z.Template.Empty
 	o := outcome.Allowed
 	switch {
 	case keyless && z.MissingKey == zone.MissingReject:
@@ -80,9 +80,9 @@ func (p *peek) outcome(z *zone.Zone) outcome.Outcome {
 	case p.above.Banned:
 		o = outcome.Banned
 	case !p.decision.Allowed:
-		o = z.Refuses(&p.decision)
+		o = z.RefusalOutcome(&p.decision)
 	}
-	if o != outcome.Allowed && z.Dry(p.key) {
+	if o != outcome.Allowed && z.IsDryRun(p.key) {
 		return outcome.DryRun
 	}
 	return o

@@ -33,13 +33,13 @@ func streamDecisions(c *adminCall) error {
 		return err
 	}
 	v, err := feed.Subscribe(rate, wants)
-	if errors.Is(err, feed.ErrManyViewers) {
-		return adminError(http.StatusServiceUnavailable, "%w: at most %d", err, feed.MaxViewers)
+	if errors.Is(err, feed.ErrTooManySubscribers) {
+		return adminError(http.StatusServiceUnavailable, "%w: at most %d", err, feed.MaxSubscribers)
 	}
 	if err != nil {
 		return err
 	}
-	defer v.Leave()
+	defer v.Unsubscribe()
 
 	control := http.NewResponseController(c.ResponseWriter)
 	// The endpoint's deadline is for requests that are read, and would end this one.
@@ -65,8 +65,8 @@ func streamDecisions(c *adminCall) error {
 			return nil
 		}
 		select {
-		case s := <-v.Seen:
-			v.IsActive()
+		case s := <-v.Decisions:
+			v.MarkActive()
 			s.Skipped = v.Skipped.Swap(0)
 			decision, err := json.Marshal(s)
 			if err != nil {
@@ -79,7 +79,7 @@ func streamDecisions(c *adminCall) error {
 			return nil
 		case <-end:
 			return nil
-		case <-v.Gone:
+		case <-v.Evicted:
 			return nil
 		}
 	}

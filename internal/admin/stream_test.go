@@ -66,7 +66,7 @@ func TestIdleViewersGiveWay(t *testing.T) {
 			}
 		})}
 		go func() { _ = server.Serve(p) }()
-		ended := make(chan int, feed.MaxViewers+1)
+		ended := make(chan int, feed.MaxSubscribers+1)
 		begin := func(number int) string {
 			status, events := p.watchAll(t)
 			if status == "200 OK" {
@@ -78,33 +78,33 @@ func TestIdleViewersGiveWay(t *testing.T) {
 			synctest.Wait()
 			return status
 		}
-		for i := range feed.MaxViewers {
+		for i := range feed.MaxSubscribers {
 			if status := begin(i); status != "200 OK" {
 				t.Fatalf("viewer %d: %s", i, status)
 			}
 			time.Sleep(time.Millisecond) // one is the first
 		}
-		time.Sleep(feed.ViewerIdle - time.Second)
-		if status := begin(feed.MaxViewers); status != "503 Service Unavailable" {
+		time.Sleep(feed.IdleTimeout - time.Second)
+		if status := begin(feed.MaxSubscribers); status != "503 Service Unavailable" {
 			t.Fatalf("one too many: %s", status)
 		}
-		first := (*feed.Subscribers.Viewers.Load())[0]
-		first.Seen <- adminapi.Decision{Zone: "busy"}
+		first := feed.Subscribers()[0]
+		first.Decisions <- adminapi.Decision{Zone: "busy"}
 		time.Sleep(time.Second)
-		if status := begin(feed.MaxViewers); status != "200 OK" {
+		if status := begin(feed.MaxSubscribers); status != "200 OK" {
 			t.Errorf("when others are idle: %s", status)
 		}
 		if got := <-ended; got != 1 {
 			t.Errorf("viewer %d has lost its place, want 1, which has been idle for longest", got)
 		}
-		if n := len(*feed.Subscribers.Viewers.Load()); n != feed.MaxViewers {
-			t.Errorf("%d watch, want %d", n, feed.MaxViewers)
+		if n := len(feed.Subscribers()); n != feed.MaxSubscribers {
+			t.Errorf("%d watch, want %d", n, feed.MaxSubscribers)
 		}
 		if err := server.Shutdown(context.Background()); err != nil {
 			t.Error(err)
 		}
 		synctest.Wait()
-		if feed.Subscribers.Viewers.Load() != nil {
+		if len(feed.Subscribers()) != 0 {
 			t.Error("somebody watches although the server has ended")
 		}
 	})

@@ -28,8 +28,8 @@ func MatchAny(sets caddyhttp.MatcherSets, r *http.Request) (bool, error) {
 	return sets.AnyMatchWithError(r)
 }
 
-// PlainRange writes a range of IPv4 addresses in IPv6 clothes as what it is.
-func PlainRange(text string) string {
+// UnmapRange writes a range of IPv4 addresses in IPv6 clothes as what it is.
+func UnmapRange(text string) string {
 	if addr, err := netip.ParseAddr(text); err == nil {
 		return addr.Unmap().String()
 	}

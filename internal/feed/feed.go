@@ -20,35 +20,42 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// Subscribers are those who watch decisions, over all configs that run. While there are
-// none, a request pays for one look at a pointer.
-var Subscribers struct {
-	mu      sync.Mutex
-	Viewers atomic.Pointer[[]*Subscriber]
+// subscribers are the subscribers of all configs that run. The pointer is nil while there are none.
+var subscribers struct {
+	mu  sync.Mutex // to change the list
+	all atomic.Pointer[[]*Subscriber]
+}
+
+// Subscribers returns the current subscribers, the oldest first.
+func Subscribers() []*Subscriber {
+	if all := subscribers.all.Load(); all != nil {
+		return *all
+	}
+	return nil
 }
 
 const (
-	// MaxViewers bounds what watching costs requests.
-	MaxViewers = 16
+	// MaxSubscribers bounds what watching costs requests.
+	MaxSubscribers = 16
 
-	// viewerBuffer is how many decisions wait for a viewer who is slow.
-	viewerBuffer = 256
+	// subscriberBuffer is how many decisions wait for a viewer who is slow.
+	subscriberBuffer = 256
 
-	// ViewerIdle is how long a viewer keeps its place although there is nothing to show it
+	// IdleTimeout is how long a viewer keeps its place although there is nothing to show it
 	// and another one wants the place. Whether it still reads cannot be seen without writing.
-	ViewerIdle = 30 * time.Second
+	IdleTimeout = 30 * time.Second
 )
 
-var ErrManyViewers = errors.New("too many watch already")
+var ErrTooManySubscribers = errors.New("too many watch already")
 
 // Subscriber is somebody who watches. It gets a sample: no more than it has asked for in a
 // second, and none that it is too slow for.
 type Subscriber struct {
-	wants   func(zone, key string, o outcome.Outcome) bool
-	Seen    chan adminapi.Decision
-	Skipped atomic.Uint64 // since the last one
-	active  atomic.Int64  // when it was last shown something, or came, in nanoseconds since 1970
-	Gone    chan struct{} // closed when another viewer has taken its place
+	wants     func(zone, key string, o outcome.Outcome) bool
+	Decisions chan adminapi.Decision
+	Skipped   atomic.Uint64 // since the last one
+	active    atomic.Int64  // when it was last shown something, or came, in nanoseconds since 1970
+	Evicted   chan struct{} // closed when another viewer has taken its place
 
 	mu     sync.Mutex
 	params algorithms.Params
@@ -62,41 +69,41 @@ func Subscribe(rate int64, wants func(zone, key string, o outcome.Outcome) bool)
 	if err != nil {
 		return nil, err
 	}
-	v := &Subscriber{wants: wants, Seen: make(chan adminapi.Decision, viewerBuffer), Gone: make(chan struct{}), params: params}
-	v.IsActive()
-	Subscribers.mu.Lock()
-	defer Subscribers.mu.Unlock()
+	v := &Subscriber{wants: wants, Decisions: make(chan adminapi.Decision, subscriberBuffer), Evicted: make(chan struct{}), params: params}
+	v.MarkActive()
+	subscribers.mu.Lock()
+	defer subscribers.mu.Unlock()
 	var all []*Subscriber
-	if before := Subscribers.Viewers.Load(); before != nil {
+	if before := subscribers.all.Load(); before != nil {
 		all = slices.Clone(*before)
 	}
-	if len(all) >= MaxViewers {
+	if len(all) >= MaxSubscribers {
 		idlest := slices.MinFunc(all, func(a, b *Subscriber) int { return cmp.Compare(a.active.Load(), b.active.Load()) })
-		if time.Since(time.Unix(0, idlest.active.Load())) < ViewerIdle {
-			return nil, ErrManyViewers
+		if time.Since(time.Unix(0, idlest.active.Load())) < IdleTimeout {
+			return nil, ErrTooManySubscribers
 		}
-		close(idlest.Gone)
+		close(idlest.Evicted)
 		all = without(all, idlest)
 	}
 	all = append(all, v)
-	Subscribers.Viewers.Store(&all)
+	subscribers.all.Store(&all)
 	return v, nil
 }
 
-// Leave ends the watch.
-func (v *Subscriber) Leave() {
-	Subscribers.mu.Lock()
-	defer Subscribers.mu.Unlock()
-	before := Subscribers.Viewers.Load()
+// Unsubscribe ends the watch.
+func (v *Subscriber) Unsubscribe() {
+	subscribers.mu.Lock()
+	defer subscribers.mu.Unlock()
+	before := subscribers.all.Load()
 	if before == nil {
 		return
 	}
 	all := without(slices.Clone(*before), v)
 	if len(all) == 0 {
-		Subscribers.Viewers.Store(nil)
+		subscribers.all.Store(nil)
 		return
 	}
-	Subscribers.Viewers.Store(&all)
+	subscribers.all.Store(&all)
 }
 
 // without takes a viewer out of a list.
@@ -104,13 +111,13 @@ func without(all []*Subscriber, v *Subscriber) []*Subscriber {
 	return slices.DeleteFunc(all, func(other *Subscriber) bool { return other == v })
 }
 
-// IsActive takes note that something is shown to the viewer.
-func (v *Subscriber) IsActive() { v.active.Store(time.Now().UnixNano()) }
+// MarkActive takes note that something is shown to the viewer.
+func (v *Subscriber) MarkActive() { v.active.Store(time.Now().UnixNano()) }
 
 // Publish shows viewers what became of a request in a zone. The decision is that of the store,
 // the reason that of a zone which did not ask it; there need be neither.
 func Publish(r *http.Request, zone string, check *store.Check, o outcome.Outcome, d *algorithms.Decision, reason error) {
-	viewers := Subscribers.Viewers.Load()
+	viewers := subscribers.all.Load()
 	if viewers == nil {
 		return
 	}
@@ -135,16 +142,16 @@ func Publish(r *http.Request, zone string, check *store.Check, o outcome.Outcome
 			s.Decision = adminapi.NewQuotaStatus(*d)
 		}
 		select {
-		case v.Seen <- s:
+		case v.Decisions <- s:
 		default:
 			v.Skipped.Add(1)
 		}
 	}
 }
 
-// PublishUnasked shows them a request for which the zone did not ask the store.
-func PublishUnasked(r *http.Request, zone, key string, o outcome.Outcome, reason error) {
-	if Subscribers.Viewers.Load() != nil {
+// PublishWithoutDecision shows them a request for which the zone did not ask the store.
+func PublishWithoutDecision(r *http.Request, zone, key string, o outcome.Outcome, reason error) {
+	if subscribers.all.Load() != nil {
 		Publish(r, zone, &store.Check{Key: key}, o, nil, reason)
 	}
 }

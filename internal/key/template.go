@@ -26,22 +26,22 @@ type Template struct {
 	// Prefixes are what addresses in the key are cut to.
 	Prefixes prefixes
 
-	// Joins says that several values for a placeholder are joined. Otherwise different ones
+	// JoinsRepeated says that several values for a placeholder are joined. Otherwise different ones
 	// are an error, and equal ones count as one.
-	Joins bool
+	JoinsRepeated bool
 
-	// Early says that the key has an address that is not to be trusted in TLS early data.
-	Early bool
+	// HasAddress says that the key has an address that is not to be trusted in TLS early data.
+	HasAddress bool
 
-	// Nothing is the key of a request for which all placeholders are empty. No other
+	// Empty is the key of a request for which all placeholders are empty. No other
 	// request has it.
-	Nothing string
+	Empty string
 
 	// Unknown are placeholders that only another module can know.
 	Unknown []string
 
-	// Empty are placeholders that are empty in most places, and why.
-	Empty []emptyPlaceholder
+	// OftenEmpty are placeholders that are empty in most places, and why.
+	OftenEmpty []emptyPlaceholder
 }
 
 type emptyPlaceholder struct{ Name, Why string }
@@ -51,7 +51,7 @@ type Part struct {
 	text, Placeholder string
 	mask              prefixes    // of the placeholder's value, if it is an address
 	normal            *normal     // how the value is normalized; nil if it is not
-	Repeats           *repeatable // where a request may have several values; nil if nowhere
+	Repeatable        *repeatable // where a request may have several values; nil if nowhere
 }
 
 // New parses a key. Backslashes before braces mean the braces, as
@@ -72,9 +72,9 @@ func New(text string, ipv4Prefix, ipv6Prefix int) (*Template, error) {
 		if p.Placeholder == "" {
 			continue
 		}
-		p.mask, p.Repeats = k.Prefixes.of(p.Placeholder), newRepeatable(p.Placeholder)
+		p.mask, p.Repeatable = k.Prefixes.of(p.Placeholder), newRepeatable(p.Placeholder)
 		if addressPlaceholders[p.Placeholder] {
-			k.Prefixes, k.Early = p.mask, true
+			k.Prefixes, k.HasAddress = p.mask, true
 		}
 		known, err := placeholder.Check(p.Placeholder, " and give all clients one limit")
 		if err != nil {
@@ -88,11 +88,11 @@ func New(text string, ipv4Prefix, ipv6Prefix int) (*Template, error) {
 			return nil, fmt.Errorf("key %q: %w", text, err)
 		}
 		if why != "" {
-			k.Empty = append(k.Empty, emptyPlaceholder{p.Placeholder, why})
+			k.OftenEmpty = append(k.OftenEmpty, emptyPlaceholder{p.Placeholder, why})
 		}
 	}
-	k.several = k.Placeholders() > 1
-	k.Nothing, _ = k.Expand(caddy.NewEmptyReplacer(), &http.Request{URL: new(url.URL)})
+	k.several = k.NumPlaceholders() > 1
+	k.Empty, _ = k.Expand(caddy.NewEmptyReplacer(), &http.Request{URL: new(url.URL)})
 	return k, nil
 }
 
@@ -114,7 +114,7 @@ func NewText(option, text string) (*Template, error) {
 		if err := placeholder.CheckOption(option, p.Placeholder); err != nil {
 			return nil, err
 		}
-		p.Repeats = newRepeatable(p.Placeholder)
+		p.Repeatable = newRepeatable(p.Placeholder)
 	}
 	return k, nil
 }
@@ -165,10 +165,10 @@ func (k *Template) Expand(repl *caddy.Replacer, r *http.Request) (key string, er
 	case 0:
 		return "", nil
 	case 1:
-		return k.Parts[0].value(repl, r, k.Joins)
+		return k.Parts[0].value(repl, r, k.JoinsRepeated)
 	}
 	key = k.join(func(p *Part) string {
-		v, repeated := p.value(repl, r, k.Joins)
+		v, repeated := p.value(repl, r, k.JoinsRepeated)
 		if repeated != nil {
 			err = repeated
 		}
@@ -199,8 +199,8 @@ func (p *Part) value(repl *caddy.Replacer, r *http.Request, join bool) (s string
 	if p.normal != nil {
 		return p.mask.apply(p.normal.of(placeholder.Text(repl, p.normal.from))), nil
 	}
-	if p.Repeats != nil {
-		s, err = p.Repeats.one(r, join)
+	if p.Repeatable != nil {
+		s, err = p.Repeatable.one(r, join)
 		return p.mask.apply(s), err
 	}
 	return p.mask.apply(placeholder.Text(repl, p.Placeholder)), nil
@@ -211,8 +211,8 @@ func (p *Part) typed(value string) string {
 	if p.normal != nil {
 		value = p.normal.Text(value)
 	}
-	if p.Repeats != nil {
-		value = p.Repeats.clean(value)
+	if p.Repeatable != nil {
+		value = p.Repeatable.clean(value)
 	}
 	return p.mask.apply(value)
 }

@@ -188,7 +188,7 @@ func FuzzKeyTemplate(f *testing.F) {
 		}
 		repl := caddy.NewEmptyReplacer()
 		for _, p := range k.Parts {
-			if p.Repeats != nil { // read from the request, see repeated_test.go
+			if p.Repeatable != nil { // read from the request, see repeated_test.go
 				return
 			}
 			if p.Placeholder != "" {

@@ -175,7 +175,7 @@ func (c collection) store(s observedStore, zones []*zone.Zone) {
 		}
 	}
 	if s.shared.Remote {
-		c.histogram(descLatency, &s.shared.Latency, stats.FirstLatency, s.name)
+		c.histogram(descLatency, &s.shared.Latency, stats.FirstServerBound, s.name)
 	}
 	var stats store.Stats
 	if observed, ok := s.shared.Store.(store.Observed); ok {

@@ -24,8 +24,8 @@ func Text(d *caddyfile.Dispenser, to *string) Parser {
 	}
 }
 
-// Filled takes one argument that is not empty.
-func Filled(d *caddyfile.Dispenser, name string, to *string) Parser {
+// NonEmpty takes one argument that is not empty.
+func NonEmpty(d *caddyfile.Dispenser, name string, to *string) Parser {
 	read := Text(d, to)
 	return func() (string, error) {
 		shown, err := read()

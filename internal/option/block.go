@@ -13,10 +13,10 @@ import (
 
 // Option is an option of a block. It may stand once, unless it repeats.
 type Option struct {
-	Parse   Parser
-	Label   string // in the error about a second one; the name if empty
-	Repeats bool
-	Refused string // why it may not stand here, and what to write instead
+	Parse     Parser
+	Label     string // in the error about a second one; the name if empty
+	Repeats   bool
+	Forbidden string // why it may not stand here, and what to write instead
 }
 
 // Block reads a block of known options.
@@ -29,8 +29,8 @@ func Block(d *caddyfile.Dispenser, what, prefix string, known map[string]Option)
 		switch {
 		case !ok:
 			return d.Errf("unknown option of %s: '%s', must be one of %s", what, Shown(name), strings.Join(Accepted(known), ", "))
-		case o.Refused != "":
-			return d.Err(o.Refused)
+		case o.Forbidden != "":
+			return d.Err(o.Forbidden)
 		case twice && !o.Repeats:
 			text := prefix + cmp.Or(o.Label, name) + " already specified"
 			if before != "" {
@@ -50,7 +50,7 @@ func Block(d *caddyfile.Dispenser, what, prefix string, known map[string]Option)
 // Accepted are the names of the options that may stand in a block.
 func Accepted(known map[string]Option) []string {
 	names := slices.Sorted(maps.Keys(known))
-	return slices.DeleteFunc(names, func(name string) bool { return known[name].Refused != "" })
+	return slices.DeleteFunc(names, func(name string) bool { return known[name].Forbidden != "" })
 }
 
 // OnlyBlock is for options whose only argument is a block. What stands before it may be

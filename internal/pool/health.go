@@ -27,9 +27,9 @@ type Health struct {
 // watcher is told of changes: that the store answers again (nil), or why it does not.
 type watcher struct{ tell func(cause error) }
 
-// Quiet is how long a store must answer without fail to count as back, so that one
+// RecoveryTime is how long a store must answer without fail to count as back, so that one
 // which answers now and then, as to a breaker's probes, does not write a line each time.
-const Quiet = time.Second
+const RecoveryTime = time.Second
 
 // trouble is something that lasts as long as it is met again within quiet. Times are
 // nanoseconds since the process began.
@@ -50,7 +50,7 @@ func (t *trouble) meets(now int64) bool {
 
 // ends takes note that it was not met, and reports whether it is over, and how long it was.
 func (t *trouble) ends(now int64) (after time.Duration, over bool) {
-	over = t.lasts.Load() && now-t.Last.Load() > int64(Quiet) && t.lasts.CompareAndSwap(true, false)
+	over = t.lasts.Load() && now-t.Last.Load() > int64(RecoveryTime) && t.lasts.CompareAndSwap(true, false)
 	return time.Duration(now - t.since.Load()), over
 }
 
@@ -103,9 +103,9 @@ func (s *Health) Answers() bool { return !s.Down.lasts.Load() }
 // ErrorCount is how many requests met an error of that kind, see [store.Failures].
 func (s *Health) ErrorCount(kind string) int64 { return s.Errors[kind].Load() }
 
-// Watch has a function told of changes until stop is called. It runs on the goroutine of
+// OnChange has a function told of changes until stop is called. It runs on the goroutine of
 // the request that noticed, so it must not wait.
-func (s *Health) Watch(tell func(cause error)) (stop func()) {
+func (s *Health) OnChange(tell func(cause error)) (stop func()) {
 	w := &watcher{tell}
 	s.mu.Lock()
 	s.watchers[w] = struct{}{}

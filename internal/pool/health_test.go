@@ -24,8 +24,8 @@ func TestOneLineForEachChange(t *testing.T) {
 		h := newHealth("store redis 127.0.0.1:6379")
 		down := fmt.Errorf("dial: %w", syscall.ECONNREFUSED)
 		var told []error
-		defer h.Watch(func(cause error) { told = append(told, cause) })()
-		h.Watch(func(error) { t.Error("a watcher that stopped is told") })()
+		defer h.OnChange(func(cause error) { told = append(told, cause) })()
+		h.OnChange(func(error) { t.Error("a watcher that stopped is told") })()
 		for i := range 1000 {
 			h.Report(nil, logger)
 			if i == 500 {
@@ -43,7 +43,7 @@ func TestOneLineForEachChange(t *testing.T) {
 		if h.Answers() {
 			t.Error("it is taken to answer while it does now and then")
 		}
-		time.Sleep(Quiet + 1)
+		time.Sleep(RecoveryTime + 1)
 		for range 1000 {
 			h.Report(nil, logger)
 		}

@@ -15,8 +15,8 @@ var Bounds = [...]time.Duration{
 	time.Second, 5 * time.Second,
 }
 
-// FirstLatency is the first bound that matters for answers of a server.
-const FirstLatency = 5
+// FirstServerBound is the first bound that matters for answers of a server.
+const FirstServerBound = 5
 
 // Histogram counts durations without a lock: a reader may see one that is still being
 // added in the sum and not in a bucket.

@@ -17,8 +17,8 @@ type Counters struct {
 	Keys     *topk.Recent
 }
 
-// Lately is how far back the keys are known that come most often, and twice that at most.
-const Lately = 5 * time.Minute
+// TopSpan is how far back the keys are known that come most often, and twice that at most.
+const TopSpan = 5 * time.Minute
 
 // Totals are the counts so far.
 func (t *Counters) Totals() (n [outcome.Count]uint64) {

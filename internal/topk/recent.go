@@ -100,9 +100,9 @@ func (r *Recent) rotate() {
 	}
 }
 
-// Of tells how often a key came, and since when that was counted: the zero time if nothing
+// Counts tells how often a key came, and since when that was counted: the zero time if nothing
 // came at all.
-func (r *Recent) Of(key string) (counts [kinds]Count, since time.Time) {
+func (r *Recent) Counts(key string) (counts [kinds]Count, since time.Time) {
 	hash := maphash.String(r.seed, key)
 	for _, c := range []*counted{r.current.Load(), r.before.Load()} {
 		if c == nil {

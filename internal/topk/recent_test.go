@@ -50,7 +50,7 @@ func TestHeavyKeysInAFlood(t *testing.T) {
 		}
 	}
 	for _, key := range []string{"heavy 0", top[999%len(top)].Key, "flood 0", "never"} {
-		c, from := r.Of(key)
+		c, from := r.Counts(key)
 		if n := counts[key]; n < c[Requests].AtLeast || n > c[Requests].AtLeast+c[Requests].Error || !from.Equal(since) {
 			t.Errorf("%q came %d times, told %+v since %v", key, n, c, from)
 		}

@@ -33,13 +33,13 @@ type slot struct {
 type Waiter struct {
 	line           *line
 	at             int64 // its turn, once that has come
-	came           chan struct{}
+	ready          chan struct{}
 	over           bool // it has its turn, or has left
 	before, behind *Waiter
 }
 
-// Came is closed when the request's turn has come.
-func (w *Waiter) Came() <-chan struct{} { return w.came }
+// Ready is closed when the request's turn has come.
+func (w *Waiter) Ready() <-chan struct{} { return w.ready }
 
 // At is the turn that has come.
 func (w *Waiter) At() int64 { return w.at }
@@ -110,7 +110,7 @@ func (l *line) ring(now time.Time) {
 		if w := l.first; w != nil {
 			l.leave(w)
 			w.at = l.turns[n].at
-			close(w.came)
+			close(w.ready)
 		}
 	}
 	l.turns = l.turns[n:]

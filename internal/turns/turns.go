@@ -34,10 +34,10 @@ const (
 
 // Queue names a queue.
 type Queue struct {
-	State string // of all keys
-	Salt  uint64
-	Own   string // the key's own limit, if it has one
-	Key   string
+	State    string // of all keys
+	Salt     uint64
+	Override string // the key's own limit, if it has one
+	Key      string
 }
 
 // Turn is a turn that somebody has in a queue.
@@ -85,7 +85,7 @@ func (q *Queues) Join(t *Turn) *Waiter {
 	if l == nil {
 		return nil
 	}
-	w := &Waiter{line: l, came: make(chan struct{})}
+	w := &Waiter{line: l, ready: make(chan struct{})}
 	now := time.Now()
 	l.ring(now) // a spare turn that is over is nobody's
 	l.join(w, slot{at: t.At, due: now.Add(t.Wait)})

@@ -363,7 +363,7 @@ func TestTurnsThatAreOver(t *testing.T) {
 		synctest.Wait()
 		for i, one := range waiting {
 			select {
-			case <-one.Came():
+			case <-one.Ready():
 				t.Errorf("request %d has its turn too early, at %d", i, one.At())
 			default:
 			}

@@ -100,7 +100,7 @@ type request struct {
 // came reports whether the turn has come.
 func (r *request) came() bool {
 	select {
-	case <-r.waiter.Came():
+	case <-r.waiter.Ready():
 		return true
 	default:
 		return false

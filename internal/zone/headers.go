@@ -21,12 +21,12 @@ const (
 	paramUnit      = `;qu="concurrent-requests"`
 )
 
-// Next is when there is more quota, in whole seconds. Of slots nobody knows.
-func (g *QuotaPolicy) Next(d *algorithms.Decision) int64 {
+// NextSeconds is when there is more quota, in whole seconds. Of slots nobody knows.
+func (g *QuotaPolicy) NextSeconds(d *algorithms.Decision) int64 {
 	if g.Lends {
 		return 0
 	}
-	return Seconds(d.NextAfter)
+	return CeilSeconds(d.NextAfter)
 }
 
 // Wait is how long a refusal holds. What will never be granted may be asked for again
@@ -38,27 +38,27 @@ func (g *QuotaPolicy) Wait(d *algorithms.Decision) time.Duration {
 	return d.RetryAfter
 }
 
-// Seconds rounds up.
-func Seconds(d time.Duration) int64 {
+// CeilSeconds rounds up.
+func CeilSeconds(d time.Duration) int64 {
 	return int64((d + time.Second - 1) / time.Second)
 }
 
 // prepareHeaders writes what the items always begin with.
 func (g *QuotaPolicy) prepareHeaders() {
-	g.Shown = g.Rule.Zone()
-	name, err := httpsfv.Marshal(httpsfv.NewItem(g.Shown))
+	g.HeaderZone = g.Rule.Zone()
+	name, err := httpsfv.Marshal(httpsfv.NewItem(g.HeaderZone))
 	if err != nil {
 		// A structured field's text is ASCII; a zone's name is what one likes.
-		g.Shown = store.Escape(g.Shown)
-		name = `"` + g.Shown + `"`
+		g.HeaderZone = store.Escape(g.HeaderZone)
+		name = `"` + g.HeaderZone + `"`
 	}
-	g.Item = name + paramRemaining
-	g.Policy = name + paramQuota + strconv.FormatInt(g.Quota, 10)
+	g.ItemPrefix = name + paramRemaining
+	g.PolicyItem = name + paramQuota + strconv.FormatInt(g.Quota, 10)
 	if g.Lends {
-		g.Policy += paramUnit // a slot comes back when a request ends, and nobody knows when
+		g.PolicyItem += paramUnit // a slot comes back when a request ends, and nobody knows when
 		return
 	}
-	g.Policy += paramWindow + strconv.FormatInt(max(1, Seconds(g.quotaWindow())), 10)
+	g.PolicyItem += paramWindow + strconv.FormatInt(max(1, CeilSeconds(g.quotaWindow())), 10)
 	g.Replenish = perSecond(g.Numbers.Events, g.Numbers.Window.Length())
 }
 
@@ -69,13 +69,13 @@ func perSecond(events int64, window time.Duration) string {
 	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 }
 
-// OfOwn tells the policy of a key that has a limit of its own. Its window is not known here.
-func (g *QuotaPolicy) OfOwn(quota int64) *QuotaPolicy {
-	text := strings.TrimSuffix(g.Item, paramRemaining) + paramQuota + strconv.FormatInt(quota, 10)
+// ForOverride tells the policy of a key that has a limit of its own. Its window is not known here.
+func (g *QuotaPolicy) ForOverride(quota int64) *QuotaPolicy {
+	text := strings.TrimSuffix(g.ItemPrefix, paramRemaining) + paramQuota + strconv.FormatInt(quota, 10)
 	if g.Lends {
 		text += paramUnit
 	}
-	return &QuotaPolicy{Policy: text}
+	return &QuotaPolicy{PolicyItem: text}
 }
 
 // quotaWindow is the time in which the whole quota comes back: for a bucket whose burst

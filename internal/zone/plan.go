@@ -32,14 +32,14 @@ var errNoPlan = errors.New("the request has no plan")
 
 // choosePlan finds the plan of a request.
 func (z *Zone) choosePlan(repl *caddy.Replacer, r *http.Request) (*Plan, error) {
-	name, err := z.PlanOf.Expand(repl, r)
+	name, err := z.PlanTemplate.Expand(repl, r)
 	if err != nil {
 		return nil, err
 	}
-	if len(z.PlanOf.Parts) > 1 {
-		name = z.PlanOf.Name(name)
+	if len(z.PlanTemplate.Parts) > 1 {
+		name = z.PlanTemplate.NormalizeName(name)
 	}
-	if chosen, ok := z.PlanFor[name]; ok {
+	if chosen, ok := z.PlanByName[name]; ok {
 		return chosen, nil
 	}
 	if z.DefaultPlan == nil {

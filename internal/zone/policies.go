@@ -18,29 +18,29 @@ import (
 
 // Check is what is to be asked of the store for a request that met a zone.
 type Check struct {
-	Policy  *QuotaPolicy // nil if there is nothing to ask
-	Key     string
-	Cost    int64
-	Dry     bool  // the zone may not refuse the request
-	Refusal error // the zone refuses the request without asking
-	Status  int   // with this one
+	Policy    *QuotaPolicy // nil if there is nothing to ask
+	Key       string
+	Cost      int64
+	DryRun    bool  // the zone may not refuse the request
+	Rejection error // the zone refuses the request without asking
+	Status    int   // with this one
 
 	Repeated error // the request has different values for a placeholder of the key
 }
 
-// refuse notes that the request is refused without asking.
-func (q *Check) refuse(status int, why error) error {
-	q.Policy, q.Status, q.Refusal = nil, status, why
+// reject notes that the request is refused without asking.
+func (q *Check) reject(status int, why error) error {
+	q.Policy, q.Status, q.Rejection = nil, status, why
 	return nil
 }
 
 // Apply applies the policies of a zone that has any.
 func (z *Zone) Apply(q *Check, r *http.Request, repl *caddy.Replacer, log *zap.Logger) error {
-	q.Dry = z.Dry(q.Key)
+	q.DryRun = z.IsDryRun(q.Key)
 	if blocked, err := clientip.MatchAny(z.Block, r); err != nil {
 		return err
 	} else if blocked {
-		return q.refuse(z.BlockStatus, errBlocked)
+		return q.reject(z.BlockStatus, errBlocked)
 	}
 	if exempt, err := clientip.MatchAny(z.Exempt, r); err != nil {
 		return err
@@ -49,25 +49,25 @@ func (z *Zone) Apply(q *Check, r *http.Request, repl *caddy.Replacer, log *zap.L
 		return nil
 	}
 	if q.Repeated != nil {
-		return q.refuse(z.RepeatedValuesStatus, q.Repeated)
+		return q.reject(z.RepeatedValuesStatus, q.Repeated)
 	}
-	if z.MissingKey != MissingShare && z.MissingKey != "" && q.Key == z.Template.Nothing {
+	if z.MissingKey != MissingShare && z.MissingKey != "" && q.Key == z.Template.Empty {
 		if z.MissingKey == MissingReject {
-			return q.refuse(z.MissingKeyStatus, errNoKey)
+			return q.reject(z.MissingKeyStatus, errNoKey)
 		}
 		q.Policy = nil
 		return nil
 	}
 	if err := z.resolve(q, repl, r); err != nil {
 		if err == errNoPlan {
-			return q.refuse(z.Plan.Reject, err)
+			return q.reject(z.Plan.Reject, err)
 		} else if repeated := (*key.RepeatedError)(nil); errors.As(err, &repeated) {
-			return q.refuse(z.RepeatedValuesStatus, err)
+			return q.reject(z.RepeatedValuesStatus, err)
 		}
 		if z.invalid.Allow() {
 			log.Warn("the request brings no valid limit", zap.String("zone", z.Name), zap.Error(err))
 		}
-		return q.refuse(z.InvalidLimit, errInvalid)
+		return q.reject(z.InvalidLimit, errInvalid)
 	}
 	if q.Policy != nil && q.Policy.Others != nil {
 		matters, err := clientip.MatchAny(z.Reserve, r)
@@ -85,7 +85,7 @@ var errInvalid = errors.New("the request brings no valid limit")
 
 // resolve works out policy and cost where they depend on the request.
 func (z *Zone) resolve(q *Check, repl *caddy.Replacer, r *http.Request) (err error) {
-	from := &z.Own
+	from := &z.OwnPolicies
 	if z.Plans != nil {
 		chosen, err := z.choosePlan(repl, r)
 		if err != nil {
@@ -120,23 +120,23 @@ const (
 
 var errNoKey = errors.New("the request has no key")
 
-// Dry tells whether the zone may not refuse the key. Each key has a place from 0 to 100
+// IsDryRun tells whether the zone may not refuse the key. Each key has a place from 0 to 100
 // that depends on nothing but the names of zone and key, so that all instances choose
 // alike, and none that is enforced is spared when the share grows.
-func (z *Zone) Dry(key string) bool {
+func (z *Zone) IsDryRun(key string) bool {
 	if z.Enforce == nil {
 		return z.DryRun
 	}
 	var hash xxhash.Digest
-	hash.ResetWithSeed(z.Enforced)
+	hash.ResetWithSeed(z.EnforceSeed)
 	_, _ = hash.WriteString(key)
 	const steps = 1 << 53 // as many as a float64 can tell apart
 	return float64(hash.Sum64()%steps)/steps*100 >= *z.Enforce
 }
 
-// Refuses is what becomes of a request that the zone's limit refuses. The refusal with
+// RefusalOutcome is what becomes of a request that the zone's limit refuses. The refusal with
 // which a ban begins is the limit's.
-func (z *Zone) Refuses(d *algorithms.Decision) outcome.Outcome {
+func (z *Zone) RefusalOutcome(d *algorithms.Decision) outcome.Outcome {
 	switch {
 	case d.Banned && !d.BanBegins:
 		return outcome.Banned

@@ -26,10 +26,10 @@ type QuotaPolicy struct {
 	Quota   int64         // what a client may hold at once
 	Others  *QuotaPolicy  // of those for whom no slots are reserved; nil if none are
 
-	Shown     string // the zone's name as header fields can have it
-	Policy    string // item of RateLimit-Policy
-	Item      string // begin of the item of RateLimit
-	Replenish string // events per second
+	HeaderZone string // the zone's name as header fields can have it
+	PolicyItem string // item of RateLimit-Policy
+	ItemPrefix string // begin of the item of RateLimit
+	Replenish  string // events per second
 }
 
 // Builder makes the quota policies of a zone, or of one of its plans.
@@ -51,7 +51,7 @@ func (m *Builder) build(n limit.Numbers) (*QuotaPolicy, error) {
 	}
 	g, err := m.make(limit, n)
 	if err == nil && m.Reserve > 0 && g.Lends {
-		limit.Events = Leave(limit.Events, m.Reserve)
+		limit.Events = UnreservedSlots(limit.Events, m.Reserve)
 		g.Others, err = m.make(limit, n)
 	}
 	return g, err
@@ -107,8 +107,8 @@ func (g *Policies) Resolve(repl *caddy.Replacer) (*QuotaPolicy, error) {
 	return g.Varying.Resolve(repl)
 }
 
-// scatter reports whether requests can bring limits that count apart from the likely one.
-func (g *Policies) scatter() bool {
+// haveUnknownStates reports whether requests can bring limits that count apart from the likely one.
+func (g *Policies) haveUnknownStates() bool {
 	if g.Varying == nil {
 		return false
 	}
@@ -158,15 +158,15 @@ func (v *dynamicPolicies) Resolve(repl *caddy.Replacer) (*QuotaPolicy, error) {
 	return g, err
 }
 
-// Most is the largest cost that can ever be granted.
-func (g *QuotaPolicy) Most() int64 {
+// MaxCost is the largest cost that can ever be granted.
+func (g *QuotaPolicy) MaxCost() int64 {
 	if g.Lends {
 		return min(g.Quota, algorithms.MaxHold)
 	}
 	return g.Quota
 }
 
-// Leave is how many slots there are for the others.
-func Leave(events int64, percent float64) int64 {
+// UnreservedSlots is how many slots there are for the others.
+func UnreservedSlots(events int64, percent float64) int64 {
 	return events - int64(math.Ceil(float64(events)*percent/100))
 }

@@ -16,14 +16,14 @@ func (z *Zone) Rules() []*store.Rule {
 // known here: with those out of placeholders that were made last.
 func (z *Zone) States() []*store.Rule { return z.distinct((*store.Rule).ID, true) }
 
-// Scatters reports whether the zone can keep states that are not known here.
-func (z *Zone) Scatters() bool {
+// HasUnknownStates reports whether the zone can keep states that are not known here.
+func (z *Zone) HasUnknownStates() bool {
 	for _, p := range z.Plans {
-		if p.Policies.scatter() {
+		if p.Policies.haveUnknownStates() {
 			return true
 		}
 	}
-	return z.Own.scatter()
+	return z.OwnPolicies.haveUnknownStates()
 }
 
 // distinct are rules of the zone and its plans that differ in something: the likely ones, or
@@ -44,7 +44,7 @@ func (z *Zone) distinct(in func(*store.Rule) string, all bool) (rules []*store.R
 			}
 		}
 	}
-	of(&z.Own)
+	of(&z.OwnPolicies)
 	for _, name := range slices.Sorted(maps.Keys(z.Plans)) {
 		of(&z.Plans[name].Policies)
 	}

@@ -29,13 +29,13 @@ type Zone struct {
 	Description  string // what all uses of its name agree on, in words
 
 	limit.Limit
-	Plan        *limit.Plans // nil: one limit for all
-	Own         Policies
-	Plans       map[string]*Plan
-	PlanFor     map[string]*Plan // by their names as planOf has them
-	PlanOf      *key.Template
-	DefaultPlan *Plan        // what holds without one; nil refuses
-	Policy      *QuotaPolicy // nil if it depends on the request
+	Plan         *limit.Plans // nil: one limit for all
+	OwnPolicies  Policies
+	Plans        map[string]*Plan
+	PlanByName   map[string]*Plan // by their names as planOf has them
+	PlanTemplate *key.Template
+	DefaultPlan  *Plan        // what holds without one; nil refuses
+	Policy       *QuotaPolicy // nil if it depends on the request
 
 	Cost      *limit.Amount
 	FixedCost int64
@@ -53,9 +53,9 @@ type Zone struct {
 	Overrides bool
 	KeyRules  *store.KeyRules // what stands above the limit for single keys; nil: nothing
 
-	DryRun   bool
-	Enforce  *float64
-	Enforced uint64 // seed of the hash that chooses keys
+	DryRun      bool
+	Enforce     *float64
+	EnforceSeed uint64 // seed of the hash that chooses keys
 
 	// What requests are refused with, without asking the store.
 	Key                  string
@@ -65,8 +65,8 @@ type Zone struct {
 	InvalidLimit         int
 	BlockStatus          int
 
-	invalid throttle.Throttle // says that a request brings no valid limit
-	Unclear throttle.Throttle // and that a response does not say its cost
+	invalid     throttle.Throttle // says that a request brings no valid limit
+	UnclearCost throttle.Throttle // and that a response does not say its cost
 }
 
 // Lends tells whether requests hold what they take of it while they live.

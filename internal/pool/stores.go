@@ -20,8 +20,8 @@ import (
 // some config uses it: stores by their identity, and generations of zones by store and
 // name.
 var (
-	Stores      = caddy.NewUsagePool()
-	Generations = caddy.NewUsagePool()
+	Stores     = caddy.NewUsagePool()
+	ZoneStates = caddy.NewUsagePool()
 )
 
 // Store is an open store. It is closed when the pool has let go of it and the last
@@ -51,8 +51,8 @@ func (s *Store) acquire() bool {
 	}
 }
 
-// hold keeps the store open until its result is called. It returns nil if the store is closed.
-func (s *Store) hold() (release func()) {
+// keepOpen keeps the store open until its result is called. It returns nil if the store is closed.
+func (s *Store) keepOpen() (release func()) {
 	if !s.acquire() {
 		return nil
 	}
@@ -81,10 +81,10 @@ func Acquire(backend store.Backend) (*Ref, error) {
 	if err != nil {
 		return nil, err
 	}
-	return borrowAs(id, backend)
+	return acquireAs(id, backend)
 }
 
-func borrowAs(id string, backend store.Backend) (*Ref, error) {
+func acquireAs(id string, backend store.Backend) (*Ref, error) {
 	value, _, err := Stores.LoadOrNew(id, func() (caddy.Destructor, error) {
 		s, err := open(backend)
 		if err != nil {
@@ -93,7 +93,7 @@ func borrowAs(id string, backend store.Backend) (*Ref, error) {
 		_, inProcess := s.(store.InProcess)
 		opened := &Store{Store: s, Health: newHealth(Describe(backend)), Remote: !inProcess}
 		opened.Users.Store(1)
-		opened.Turns = turns.New(opened.hold)
+		opened.Turns = turns.New(opened.keepOpen)
 		openStores.Store(opened, nil)
 		return opened, nil
 	})
@@ -126,7 +126,7 @@ func (l *Ref) Release() (err error) {
 // Session is a request's use of a store: it stays open until end.
 type Session struct {
 	*Store
-	own *Ref // acquired for this request alone
+	ref *Ref // acquired for this request alone
 }
 
 // Begin starts a use. A request that outlives its config may find the store closed;
@@ -135,7 +135,7 @@ func (l *Ref) Begin() (Session, error) {
 	if l.Store.acquire() {
 		return Session{Store: l.Store}, nil
 	}
-	own, err := borrowAs(l.ID, l.Backend)
+	own, err := acquireAs(l.ID, l.Backend)
 	if err != nil {
 		return Session{}, err
 	}
@@ -143,8 +143,8 @@ func (l *Ref) Begin() (Session, error) {
 }
 
 func (u Session) End() {
-	if u.own != nil {
-		_ = u.own.Release()
+	if u.ref != nil {
+		_ = u.ref.Release()
 	} else {
 		_ = u.release()
 	}
@@ -154,18 +154,18 @@ func (u Session) End() {
 // earlier zone of the same name: when no config names a zone any more, what it counted
 // is forgotten.
 type ZoneState struct {
-	Salt  uint64
-	Tally stats.Counters
+	Salt     uint64
+	Counters stats.Counters
 }
 
 func ZoneKey(storeID, zone string) string { return storeID + "\x00" + zone }
 
-func JoinZone(key string) *ZoneState {
-	value, _ := Generations.LoadOrStore(key, &ZoneState{Salt: rand.Uint64(), Tally: stats.Counters{Keys: topk.New(stats.Lately)}})
+func AcquireZone(key string) *ZoneState {
+	value, _ := ZoneStates.LoadOrStore(key, &ZoneState{Salt: rand.Uint64(), Counters: stats.Counters{Keys: topk.New(stats.TopSpan)}})
 	return value.(*ZoneState)
 }
 
-func LeaveZone(key string) { _, _ = Generations.Delete(key) }
+func ReleaseZone(key string) { _, _ = ZoneStates.Delete(key) }
 
 // Describe is what errors call a store.
 func Describe(backend store.Backend) string {
