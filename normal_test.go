@@ -294,7 +294,7 @@ func checkKeysOfPeople(t tester, host, target string) {
 				t.Errorf("{%s} of %q %q: the key is %q, and who writes this means %q", placeholder, host, target, key, k.FromText(key))
 			}
 		}
-		means := key.NormalOf(placeholder).Text
+		means := key.NormalizerOf(placeholder).Typed
 		for _, text := range []string{host, target} {
 			if once := means(text); means(once) != once {
 				t.Errorf("{%s}: %q means %q, and this %q", placeholder, text, once, means(once))

@@ -203,7 +203,7 @@ func (z *Zone) provisionLimits(kept *pool.Ref, log *zap.Logger) (err error) {
 	z.counters = pool.ZoneKey(kept.ID, z.live.Name)
 	joined := pool.AcquireZone(z.counters)
 	z.live.Stats, z.live.StoreID = &joined.Counters, kept.ID
-	m := zone.Builder{Zone: z.live.Name, Limit: z.Limit, Salt: joined.Salt, Reserve: z.Reserve.percent()}
+	m := zone.PolicyBuilder{Zone: z.live.Name, Limit: z.Limit, Salt: joined.Salt, Reserve: z.Reserve.percent()}
 	if err := z.Reserve.check(z); err != nil {
 		return err
 	}

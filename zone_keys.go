@@ -37,7 +37,7 @@ func (z *Zone) reads(such func(*key.Part) bool) bool {
 }
 
 func (z *Zone) checkRawValues() error {
-	if z.RawValues && !z.reads(func(p *key.Part) bool { return key.NormalOf(p.Placeholder) != nil }) {
+	if z.RawValues && !z.reads(func(p *key.Part) bool { return key.NormalizerOf(p.Placeholder) != nil }) {
 		return fmt.Errorf("raw_values needs a key or plan with a placeholder of a host or a path, got key %q", z.Key)
 	}
 	return nil

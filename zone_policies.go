@@ -26,7 +26,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-func (z *Zone) provisionPlans(m zone.Builder) (err error) {
+func (z *Zone) provisionPlans(m zone.PolicyBuilder) (err error) {
 	p := z.Plan
 	if p.Of == "" {
 		return errors.New("plan: of is missing: say what names the plan of a request, such as {http.vars.plan}")

@@ -68,3 +68,21 @@ func keyFlags(cmd *cobra.Command) func(args []string) (url.Values, error) {
 		return url.Values{"part": args}, nil
 	}
 }
+
+// validityFlags adds the flags that say for how long and why, and returns what makes the
+// begin of a request's body of them.
+func validityFlags(cmd *cobra.Command) func() map[string]any {
+	flags := cmd.Flags()
+	duration := flags.String("for", "", "How long it holds, such as 90s, 2h or 7d; else until it is taken back")
+	note := flags.String("note", "", "A note for people, which 'caddy rate-limit get' shows")
+	return func() map[string]any {
+		body := make(map[string]any)
+		if flags.Changed("for") {
+			body["for"] = *duration
+		}
+		if *note != "" {
+			body["note"] = *note
+		}
+		return body
+	}
+}

@@ -94,7 +94,7 @@ func (e *endpoint) call(method, path string, query url.Values, body map[string]a
 	}
 	response, err := caddycmd.AdminAPIRequest(e.address, method, adminapi.Path+path, nil, text)
 	if err != nil {
-		return nil, e.explain(err)
+		return nil, e.explainError(err)
 	}
 	return response, nil
 }
@@ -110,20 +110,20 @@ func (e *endpoint) change(method, path string, query url.Values, body map[string
 		return nil
 	}
 	var answer adminapi.Reset
-	if done, err := e.take(response.Body, &answer); done || err != nil {
+	if done, err := e.decode(response.Body, &answer); done || err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(e.err, "Warning:", answer.Warning)
 	return err
 }
 
-// complaint is an error that the admin API has answered.
-type complaint struct{ status, text string }
+// apiError is an error that the admin API has answered.
+type apiError struct{ status, text string }
 
-func (c *complaint) Error() string { return c.text }
+func (c *apiError) Error() string { return c.text }
 
-// explain says what people can do about an error.
-func (e *endpoint) explain(err error) error {
+// explainError says what people can do about an error.
+func (e *endpoint) explainError(err error) error {
 	status, body, answered := strings.Cut(strings.TrimPrefix(err.Error(), "caddy responded with error: HTTP "), ": ")
 	if !answered || status == err.Error() || len(status) != len("404") {
 		return fmt.Errorf("%w; is Caddy running, with its admin endpoint at %s? name another with --address or --config", err, e.address)
@@ -132,7 +132,7 @@ func (e *endpoint) explain(err error) error {
 		Error string `json:"error"`
 	}
 	if json.Unmarshal([]byte(body), &answer) == nil && answer.Error != "" {
-		return &complaint{status, answer.Error}
+		return &apiError{status, answer.Error}
 	}
 	switch status {
 	case "404":
@@ -151,11 +151,11 @@ func (e *endpoint) read(path string, query url.Values, answer any) (done bool, e
 		return false, err
 	}
 	defer response.Body.Close()
-	return e.take(response.Body, answer)
+	return e.decode(response.Body, answer)
 }
 
-// take reads the body of an answer, or prints it as it is: then it is done.
-func (e *endpoint) take(body io.Reader, answer any) (done bool, err error) {
+// decode reads the body of an answer, or prints it as it is: then it is done.
+func (e *endpoint) decode(body io.Reader, answer any) (done bool, err error) {
 	text, err := io.ReadAll(body)
 	if err != nil {
 		return false, fmt.Errorf("reading the answer: %w", err)

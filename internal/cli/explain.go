@@ -29,8 +29,8 @@ func (k keyView) state() string {
 	return k.Outcome
 }
 
-// remains is what is left, and if a request takes more than 1 of it, of what.
-func (k keyView) remains() string {
+// remaining is what is left, and if a request takes more than 1 of it, of what.
+func (k keyView) remaining() string {
 	left := strconv.FormatInt(k.Remaining, 10)
 	switch {
 	case k.CostFrom != "":
@@ -48,9 +48,9 @@ func plural(n int64, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// tellWhy says why a key passes or not, and which command changes that.
-func (e *endpoint) tellWhy(k keyView) {
-	fmt.Fprintf(e.out, "\n%s\n", k.why())
+// printReason says why a key passes or not, and which command changes that.
+func (e *endpoint) printReason(k keyView) {
+	fmt.Fprintf(e.out, "\n%s\n", k.explanation())
 	hint, commands := k.remedy(e)
 	if hint != "" {
 		fmt.Fprintln(e.out, hint)
@@ -60,13 +60,13 @@ func (e *endpoint) tellWhy(k keyView) {
 	}
 }
 
-// why says in words what the zone makes of the key.
-func (k keyView) why() string {
+// explanation says in words what the zone makes of the key.
+func (k keyView) explanation() string {
 	zone := "Zone " + shellWord(k.Zone)
 	switch k.Outcome {
 	case outcome.Names[outcome.Exempt]:
 		if k.Override != nil {
-			return zone + " does not limit it, by an override that " + lasts(k.Override) + "."
+			return zone + " does not limit it, by an override that " + formatValidity(k.Override) + "."
 		}
 		return zone + " does not limit requests without a key (missing_key skip)."
 	case outcome.Names[outcome.Rejected]:
@@ -78,18 +78,18 @@ func (k keyView) why() string {
 		}
 		return zone + " lets it pass."
 	case outcome.Names[outcome.DryRun]:
-		return zone + " would refuse it, " + k.because() + ", but only tries this out (dry_run, enforce)."
+		return zone + " would refuse it, " + k.reason() + ", but only tries this out (dry_run, enforce)."
 	}
-	return zone + " refuses it, " + k.because() + "."
+	return zone + " refuses it, " + k.reason() + "."
 }
 
-// because is the reason of a refusal, and until when it holds.
-func (k keyView) because() string {
+// reason is the reason of a refusal, and until when it holds.
+func (k keyView) reason() string {
 	switch {
 	case k.Ban != nil && k.Ban.By == adminapi.ByRefusals:
-		return "for it is banned for having been refused too often, until " + until(k.Ban.EndsIn)
+		return "for it is banned for having been refused too often, until " + formatDeadline(k.Ban.EndsIn)
 	case k.Ban != nil:
-		return "for an operator has banned it " + till(k.Ban.EndsIn) + noteOf(k.Override)
+		return "for an operator has banned it " + formatBanEnd(k.Ban.EndsIn) + formatNote(k.Override)
 	case k.Outcome == outcome.Names[outcome.DryRun] && !k.QuotaStatus.Refuses():
 		return "for it has no key"
 	case k.Quota == 0:
@@ -97,11 +97,11 @@ func (k keyView) because() string {
 	case k.Never:
 		return fmt.Sprintf("for a request takes %d, and it can never have more than %d", k.Cost, k.Quota)
 	case k.Cost > 1 && k.Remaining > 0:
-		return fmt.Sprintf("for a request takes %d, and only %d of %d are left, until %s", k.Cost, k.Remaining, k.Quota, until(k.RetryAfter))
+		return fmt.Sprintf("for a request takes %d, and only %d of %d are left, until %s", k.Cost, k.Remaining, k.Quota, formatDeadline(k.RetryAfter))
 	case k.Outcome == outcome.Names[outcome.Shed]:
 		return fmt.Sprintf("for all of its %d slots are taken", k.Quota)
 	}
-	return fmt.Sprintf("for it has used %d of %d, until %s", k.Used, k.Quota, until(k.RetryAfter))
+	return fmt.Sprintf("for it has used %d of %d, until %s", k.Used, k.Quota, formatDeadline(k.RetryAfter))
 }
 
 // remedy is what lets the key through: commands for a shell, and what to say of them.
@@ -158,38 +158,38 @@ func describeOverride(o *adminapi.Override) string {
 	if o.Elsewhere {
 		text += ", for plans that count by another algorithm"
 	}
-	return text + ", " + lasts(o) + noteOf(o)
+	return text + ", " + formatValidity(o) + formatNote(o)
 }
 
-// lasts says for how long it holds.
-func lasts(o *adminapi.Override) string {
+// formatValidity says for how long it holds.
+func formatValidity(o *adminapi.Override) string {
 	if o.EndsIn > 0 {
-		return "holds until " + until(o.EndsIn)
+		return "holds until " + formatDeadline(o.EndsIn)
 	}
 	return "holds until it is cleared"
 }
 
-// noteOf is its note, if there is one.
-func noteOf(o *adminapi.Override) string {
+// formatNote is its note, if there is one.
+func formatNote(o *adminapi.Override) string {
 	if o == nil || o.Note == "" {
 		return ""
 	}
 	return " (" + shellWord(o.Note) + ")"
 }
 
-// till is until when, if there is an end.
-func till(seconds float64) string {
+// formatBanEnd is until when, if there is an end.
+func formatBanEnd(seconds float64) string {
 	if seconds > 0 {
-		return "until " + until(seconds)
+		return "until " + formatDeadline(seconds)
 	}
 	return "until that is taken back"
 }
 
-// until is a time from now on.
-func until(seconds float64) string {
+// formatDeadline is a time from now on.
+func formatDeadline(seconds float64) string {
 	at, layout := time.Now().Add(time.Duration(seconds*float64(time.Second))), time.TimeOnly
 	if at.YearDay() != time.Now().YearDay() || seconds > 24*3600 {
 		layout = time.DateTime
 	}
-	return at.Format(layout) + ", in " + wait(seconds)
+	return at.Format(layout) + ", in " + formatSeconds(seconds)
 }

@@ -60,7 +60,7 @@ unit of these costs.
 			return e.find(q)
 		}
 		err = e.get(args[0], q)
-		if c := new(complaint); len(args) == 1 && *plan == "" && q.Get("key_base64") == "" && errors.As(err, &c) && c.status == "404" {
+		if c := new(apiError); len(args) == 1 && *plan == "" && q.Get("key_base64") == "" && errors.As(err, &c) && c.status == "404" {
 			q.Set("key", args[0])
 			return e.find(q)
 		}
@@ -86,12 +86,12 @@ func (e *endpoint) get(zone string, query url.Values) error {
 	if k.Assumed != "" {
 		rows = append(rows, []string{"assumed", k.Assumed})
 	}
-	rows = append(rows, []string{"state", k.state()}, []string{"used", fmt.Sprintf("%d of %d", k.Used, k.Quota)}, []string{"remaining", k.remains()})
+	rows = append(rows, []string{"state", k.state()}, []string{"used", fmt.Sprintf("%d of %d", k.Used, k.Quota)}, []string{"remaining", k.remaining()})
 	if k.NextAfter > 0 {
-		rows = append(rows, []string{"more in", wait(k.NextAfter)})
+		rows = append(rows, []string{"more in", formatSeconds(k.NextAfter)})
 	}
 	if k.ResetAfter > 0 {
-		rows = append(rows, []string{"all in", wait(k.ResetAfter)})
+		rows = append(rows, []string{"all in", formatSeconds(k.ResetAfter)})
 	}
 	if k.Override != nil {
 		rows = append(rows, []string{"override", describeOverride(k.Override)})
@@ -103,7 +103,7 @@ func (e *endpoint) get(zone string, query url.Values) error {
 	if err := e.table(rows); err != nil {
 		return err
 	}
-	e.tellWhy(k)
+	e.printReason(k)
 	return nil
 }
 
@@ -122,9 +122,9 @@ func (e *endpoint) find(query url.Values) error {
 		k := keyView{&keys[i].Key}
 		row := []string{shellWord(k.Zone), "?", "-", "-", "-", "-"}
 		if keys[i].Error == "" {
-			row = []string{shellWord(k.Zone), k.state(), fmt.Sprintf("%d of %d", k.Used, k.Quota), k.remains(), "-", shellKey(k.KeyText)}
+			row = []string{shellWord(k.Zone), k.state(), fmt.Sprintf("%d of %d", k.Used, k.Quota), k.remaining(), "-", shellKey(k.KeyText)}
 			if k.NextAfter > 0 {
-				row[4] = wait(k.NextAfter)
+				row[4] = formatSeconds(k.NextAfter)
 			}
 		}
 		rows = append(rows, row)
@@ -138,7 +138,7 @@ func (e *endpoint) find(query url.Values) error {
 		case k.Error != "":
 			fmt.Fprintf(e.out, "\nZone %s: %s.\n", shellWord(k.Zone), k.Error)
 		case k.Refused, !refused && (k.BlockStatus != 0 || k.Others.Refuses()):
-			e.tellWhy(keyView{&k.Key})
+			e.printReason(keyView{&k.Key})
 		}
 	}
 	return nil

@@ -43,7 +43,7 @@ func (e *endpoint) stores() error {
 			answers = map[bool]string{true: "yes", false: "no"}[*s.Answers]
 		}
 		if s.Latency != nil && s.Latency.Count > 0 {
-			p50, p99 = wait(s.Latency.P50), wait(s.Latency.P99)
+			p50, p99 = formatSeconds(s.Latency.P50), formatSeconds(s.Latency.P99)
 		}
 		if s.Keys != nil {
 			keys = strconv.FormatInt(*s.Keys, 10)

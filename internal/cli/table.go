@@ -14,8 +14,8 @@ func orDash(text string) string {
 	return text
 }
 
-// wait writes seconds for people.
-func wait(seconds float64) string {
+// formatSeconds writes seconds for people.
+func formatSeconds(seconds float64) string {
 	d := time.Duration(seconds * float64(time.Second))
 	switch {
 	case d >= time.Minute:

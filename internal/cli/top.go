@@ -56,15 +56,15 @@ func (e *endpoint) top(path string, query url.Values) error {
 	for _, list := range lists {
 		for _, k := range list.Keys {
 			rows = append(rows, []string{
-				shellWord(list.Zone), between(k.Requests, k.RequestsError), between(k.Refused, k.RefusedError), shellKey(k.KeyText),
+				shellWord(list.Zone), formatCount(k.Requests, k.RequestsError), formatCount(k.Refused, k.RefusedError), shellKey(k.KeyText),
 			})
 		}
 	}
 	return e.table(rows)
 }
 
-// between writes a count that may be higher.
-func between(least, more uint64) string {
+// formatCount writes a count that may be higher.
+func formatCount(least, more uint64) string {
 	if more == 0 {
 		return strconv.FormatUint(least, 10)
 	}

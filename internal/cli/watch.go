@@ -55,9 +55,9 @@ many it has not shown. It outlasts config reloads.
 }
 
 const (
-	// reconnects is how often a watch tries to go on when the admin endpoint is gone: a
+	// maxReconnects is how often a watch tries to go on when the admin endpoint is gone: a
 	// reload replaces it.
-	reconnects = 10
+	maxReconnects = 10
 
 	reconnectPause = 300 * time.Millisecond
 )
@@ -67,7 +67,7 @@ func (e *endpoint) watch(query url.Values, count int) error {
 	began := false
 	for tries := 0; ; tries++ {
 		response, err := e.call(http.MethodGet, "decisions", query, nil)
-		if err != nil && (!began || tries >= reconnects) {
+		if err != nil && (!began || tries >= maxReconnects) {
 			return err
 		}
 		if err == nil {
@@ -121,7 +121,7 @@ func (e *endpoint) line(text string) error {
 		case d.Never:
 			retry = "never"
 		case d.RetryAfter > 0:
-			retry = wait(d.RetryAfter)
+			retry = formatSeconds(d.RetryAfter)
 		}
 	}
 	reason := ""

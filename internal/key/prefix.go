@@ -17,9 +17,9 @@ const defaultIPv6Prefix = 64
 // prefixes are how many bits of an address count. With 0 for both, a value is text.
 type prefixes struct{ IPv4, IPv6 int }
 
-// of is what holds for the values of a placeholder: those that are addresses for sure
+// forPlaceholder is what holds for the values of a placeholder: those that are addresses for sure
 // have defaults.
-func (p prefixes) of(placeholder string) prefixes {
+func (p prefixes) forPlaceholder(placeholder string) prefixes {
 	if addressPlaceholders[placeholder] {
 		p.IPv6 = cmp.Or(p.IPv6, defaultIPv6Prefix)
 	}

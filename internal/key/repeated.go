@@ -44,7 +44,7 @@ func newRepeatable(named string) *repeatable {
 			if of.in == inHeader {
 				name = textproto.CanonicalMIMEHeaderKey(name)
 			} else {
-				name = generous(name)
+				name = phpName(name)
 			}
 			return &repeatable{in: of.in, name: name, err: &RepeatedError{named}}
 		}
@@ -65,14 +65,14 @@ func (p *repeatable) each(r *http.Request, found func(string)) {
 		}
 	case inQuery:
 		for pair := range strings.FieldsFuncSeq(r.URL.RawQuery, func(c rune) bool { return c == '&' || c == ';' }) {
-			if name, value, _ := strings.Cut(pair, "="); strings.EqualFold(generous(unescaped(name)), p.name) {
-				found(unescaped(value))
+			if name, value, _ := strings.Cut(pair, "="); strings.EqualFold(phpName(unescape(name)), p.name) {
+				found(unescape(value))
 			}
 		}
 	case inCookies:
 		for _, line := range r.Header["Cookie"] {
 			for pair := range strings.SplitSeq(line, ";") {
-				if name, value, _ := strings.Cut(pair, "="); strings.EqualFold(generous(unescaped(textproto.TrimString(name))), p.name) {
+				if name, value, _ := strings.Cut(pair, "="); strings.EqualFold(phpName(unescape(textproto.TrimString(name))), p.name) {
 					found(p.clean(value))
 				}
 			}
@@ -80,21 +80,21 @@ func (p *repeatable) each(r *http.Request, found func(string)) {
 	}
 }
 
-// generous is the name of a parameter or a cookie as PHP reads it: up to a zero byte, without
+// phpName is the name of a parameter or a cookie as PHP reads it: up to a zero byte, without
 // blanks before it, and with "_" for what a variable's name cannot have.
-func generous(name string) string {
+func phpName(name string) string {
 	name, _, _ = strings.Cut(name, "\x00")
-	return inVariable.Replace(strings.TrimLeft(name, " "))
+	return phpVariable.Replace(strings.TrimLeft(name, " "))
 }
 
-var inVariable = strings.NewReplacer(" ", "_", ".", "_", "[", "_")
+var phpVariable = strings.NewReplacer(" ", "_", ".", "_", "[", "_")
 
 // maxRounds bounds how often quotes and escapes of a cookie are undone. Without a bound a
 // client could write so many of them within each other that one request takes minutes.
 const maxRounds = 8
 
-// unescaped is a part of a query. What is escaped wrongly stays as it is.
-func unescaped(text string) string {
+// unescape is a part of a query. What is escaped wrongly stays as it is.
+func unescape(text string) string {
 	if plain, err := url.QueryUnescape(text); err == nil {
 		return plain
 	}
@@ -112,7 +112,7 @@ func (p *repeatable) clean(value string) string {
 		plain := value
 		for range maxRounds {
 			before := plain
-			plain = unquoted(textproto.TrimString(plain))
+			plain = unquote(textproto.TrimString(plain))
 			if text, err := url.PathUnescape(plain); err == nil {
 				plain = text
 			}
@@ -125,9 +125,9 @@ func (p *repeatable) clean(value string) string {
 	return value
 }
 
-// unquoted is what stands between quotes. There a backslash stands before a character, or
+// unquote is what stands between quotes. There a backslash stands before a character, or
 // before the three octal digits of one.
-func unquoted(value string) string {
+func unquote(value string) string {
 	n := len(value)
 	if n < 2 || value[0] != '"' || value[n-1] != '"' {
 		return value
@@ -154,10 +154,10 @@ func unquoted(value string) string {
 	return string(plain)
 }
 
-// one is the value for a key, and empty if there is none. Equal values count as one: the key
+// value is the value for a key, and empty if there is none. Equal values count as one: the key
 // is the same whichever of them the upstream takes. Different values are joined, or they are
 // an error and the value is the first of them.
-func (p *repeatable) one(r *http.Request, join bool) (value string, err error) {
+func (p *repeatable) value(r *http.Request, join bool) (value string, err error) {
 	if p.in == inHeader && len(r.Header[p.name]) == 1 {
 		return p.clean(r.Header[p.name][0]), nil
 	}

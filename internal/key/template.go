@@ -19,9 +19,9 @@ import (
 type Template struct {
 	Parts []Part
 
-	// several says that there is more than one placeholder. Then each value is written
+	// lengthPrefixed says that there is more than one placeholder. Then each value is written
 	// with its length, so that no value can imitate its neighbours.
-	several bool
+	lengthPrefixed bool
 
 	// Prefixes are what addresses in the key are cut to.
 	Prefixes prefixes
@@ -50,7 +50,7 @@ type emptyPlaceholder struct{ Name, Why string }
 type Part struct {
 	text, Placeholder string
 	mask              prefixes    // of the placeholder's value, if it is an address
-	normal            *normal     // how the value is normalized; nil if it is not
+	normal            *Normalizer // how the value is normalized; nil if it is not
 	Repeatable        *repeatable // where a request may have several values; nil if nowhere
 }
 
@@ -72,7 +72,7 @@ func New(text string, ipv4Prefix, ipv6Prefix int) (*Template, error) {
 		if p.Placeholder == "" {
 			continue
 		}
-		p.mask, p.Repeatable = k.Prefixes.of(p.Placeholder), newRepeatable(p.Placeholder)
+		p.mask, p.Repeatable = k.Prefixes.forPlaceholder(p.Placeholder), newRepeatable(p.Placeholder)
 		if addressPlaceholders[p.Placeholder] {
 			k.Prefixes, k.HasAddress = p.mask, true
 		}
@@ -83,7 +83,7 @@ func New(text string, ipv4Prefix, ipv6Prefix int) (*Template, error) {
 		if !known {
 			k.Unknown = append(k.Unknown, p.Placeholder)
 		}
-		why, err := checkFit(p.Placeholder)
+		why, err := checkSuitable(p.Placeholder)
 		if err != nil {
 			return nil, fmt.Errorf("key %q: %w", text, err)
 		}
@@ -91,7 +91,7 @@ func New(text string, ipv4Prefix, ipv6Prefix int) (*Template, error) {
 			k.OftenEmpty = append(k.OftenEmpty, emptyPlaceholder{p.Placeholder, why})
 		}
 	}
-	k.several = k.NumPlaceholders() > 1
+	k.lengthPrefixed = k.NumPlaceholders() > 1
 	k.Empty, _ = k.Expand(caddy.NewEmptyReplacer(), &http.Request{URL: new(url.URL)})
 	return k, nil
 }
@@ -99,7 +99,7 @@ func New(text string, ipv4Prefix, ipv6Prefix int) (*Template, error) {
 // Normalize has values of hosts and paths normalized.
 func (k *Template) Normalize() {
 	for i := range k.Parts {
-		k.Parts[i].normal = NormalOf(k.Parts[i].Placeholder)
+		k.Parts[i].normal = NormalizerOf(k.Parts[i].Placeholder)
 	}
 }
 
@@ -183,7 +183,7 @@ func (k *Template) join(value func(*Part) string) string {
 	for i := range k.Parts {
 		p := &k.Parts[i]
 		v := value(p)
-		if k.several && p.Placeholder != "" {
+		if k.lengthPrefixed && p.Placeholder != "" {
 			b.WriteString(strconv.Itoa(len(v)))
 			b.WriteByte(':')
 		}
@@ -197,10 +197,10 @@ func (p *Part) value(repl *caddy.Replacer, r *http.Request, join bool) (s string
 		return p.text, nil
 	}
 	if p.normal != nil {
-		return p.mask.apply(p.normal.of(placeholder.Text(repl, p.normal.from))), nil
+		return p.mask.apply(p.normal.normalize(placeholder.Text(repl, p.normal.source))), nil
 	}
 	if p.Repeatable != nil {
-		s, err = p.Repeatable.one(r, join)
+		s, err = p.Repeatable.value(r, join)
 		return p.mask.apply(s), err
 	}
 	return p.mask.apply(placeholder.Text(repl, p.Placeholder)), nil
@@ -209,7 +209,7 @@ func (p *Part) value(repl *caddy.Replacer, r *http.Request, join bool) (s string
 // typed is the value of a request for which somebody has written this one.
 func (p *Part) typed(value string) string {
 	if p.normal != nil {
-		value = p.normal.Text(value)
+		value = p.normal.Typed(value)
 	}
 	if p.Repeatable != nil {
 		value = p.Repeatable.clean(value)

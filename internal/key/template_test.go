@@ -196,7 +196,7 @@ func FuzzKeyTemplate(f *testing.F) {
 			}
 		}
 		key, _ := k.Expand(repl, httptest.NewRequest(http.MethodGet, "/", nil))
-		if k.several || len(k.Parts) == 1 || strings.Contains(template, `\`) {
+		if k.lengthPrefixed || len(k.Parts) == 1 || strings.Contains(template, `\`) {
 			return
 		}
 		if want := repl.ReplaceAll(template, ""); key != want {
@@ -212,7 +212,7 @@ func FuzzMask(f *testing.F) {
 		f.Add(seed, 24, 56)
 	}
 	f.Fuzz(func(t *testing.T, key string, v4, v6 int) {
-		p := prefixes{v4 & 31, v6 & 127}.of("http.vars.client_ip")
+		p := prefixes{v4 & 31, v6 & 127}.forPlaceholder("http.vars.client_ip")
 		once := p.apply(key)
 		if twice := p.apply(once); twice != once {
 			t.Errorf("%q: %q, then %q", key, once, twice)

@@ -22,18 +22,18 @@ import (
 // namespaces that does not exist: such a one expands to nothing, for every client. So is
 // what comes of that.
 func Check(name, so string) (known bool, err error) {
-	if full := spellOut(name); full != name {
+	if full := expandShorthand(name); full != name {
 		return false, fmt.Errorf("{%s} is short for {%s} in Caddyfiles only: write {%s}", name, full, full)
 	}
 	if strings.HasPrefix(name, remotePrefix) {
 		return true, checkRemotePrefix(name)
 	}
-	if _, ok := exampleReplacer("192.0.2.1:1").Get(name); ok && nameable(name) || begins(name, setByOthers) {
+	if _, ok := exampleReplacer("192.0.2.1:1").Get(name); ok && validField(name) || hasAnyPrefix(name, setByModules) {
 		return true, nil
 	}
-	if _, ok := meant[name]; ok || begins(name, caddysOwn) {
+	if _, ok := renamed[name]; ok || hasAnyPrefix(name, caddyNamespaces) {
 		return false, fmt.Errorf("unknown placeholder {%s}: Caddy would take it for nothing%s; did you mean {%s}?",
-			name, so, nearest(name))
+			name, so, suggest(name))
 	}
 	return false, nil
 }
@@ -51,8 +51,8 @@ func checkRemotePrefix(name string) error {
 	return nil
 }
 
-// spellOut asks Caddy's Caddyfile adapter for what it makes of a placeholder.
-func spellOut(name string) string {
+// expandShorthand asks Caddy's Caddyfile adapter for what it makes of a placeholder.
+func expandShorthand(name string) string {
 	if strings.HasPrefix(name, "file.") {
 		return name // without the adapter it means the content of a file
 	}
@@ -67,8 +67,8 @@ const (
 	CookiePrefix = "http.request.cookie."
 )
 
-// nameable is false for a header field that no request can have.
-func nameable(name string) bool {
+// validField is false for a header field that no request can have.
+func validField(name string) bool {
 	field, ok := strings.CutPrefix(name, HeaderPrefix)
 	return !ok || field != "" && strings.IndexFunc(field, NotInFieldName) < 0
 }
@@ -79,17 +79,17 @@ func NotInFieldName(r rune) bool {
 	return !alphanumeric && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
 }
 
-// setByOthers are namespaces of Caddy in which modules set placeholders as they run.
-var setByOthers = []string{
+// setByModules are namespaces of Caddy in which modules set placeholders as they run.
+var setByModules = []string{
 	"file.", "http.auth.", "http.error", "http.intercept.", "http.matchers.",
 	"http.rate_limit.", "http.regexp.", "http.response.", "http.reverse_proxy.", "http.url_pattern.",
 }
 
-// caddysOwn are the namespaces that are Caddy's, and known in full. Other modules use
+// caddyNamespaces are the namespaces that are Caddy's, and known in full. Other modules use
 // names of their own, also below "http.".
-var caddysOwn = []string{"http.request.", "system.", "time."}
+var caddyNamespaces = []string{"http.request.", "system.", "time."}
 
-func begins(name string, prefixes []string) bool {
+func hasAnyPrefix(name string, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
@@ -102,8 +102,8 @@ func exampleReplacer(remote string) *caddy.Replacer {
 	return repl
 }
 
-// common are the placeholders to propose for a misspelt one.
-var common = []string{
+// suggestions are the placeholders to propose for a misspelt one.
+var suggestions = []string{
 	"http.vars.client_ip", "http.request.remote.host", "http.request.remote", "http.request.remote.port",
 	"http.request.host", "http.request.hostport", "http.request.method", "http.request.scheme",
 	"http.request.header.X-Api-Key", "http.request.cookie.session", "http.request.uri",
@@ -114,8 +114,8 @@ var common = []string{
 	"system.hostname", "time.now.unix", "env.NAME",
 }
 
-// meant are names that are all over the web, and what their authors wanted.
-var meant = map[string]string{
+// renamed are names that are all over the web, and what their authors wanted.
+var renamed = map[string]string{
 	"remote_ip":                "http.vars.client_ip",
 	"http.client_ip":           "http.vars.client_ip",
 	"http.remote_ip":           "http.vars.client_ip",
@@ -129,20 +129,20 @@ var meant = map[string]string{
 	"http.request.path":        "http.request.uri.path",
 }
 
-// meantPrefixes are the same for the beginnings of names.
-var meantPrefixes = [][2]string{
+// renamedPrefixes are the same for the beginnings of names.
+var renamedPrefixes = [][2]string{
 	{HeaderPrefix, HeaderPrefix},
 	{"http.request.headers.", HeaderPrefix},
 	{"http.request.cookies.", CookiePrefix},
 	{"http.request.query.", QueryPrefix},
 }
 
-// nearest is the placeholder that a misspelt name most likely stands for.
-func nearest(name string) string {
-	if right, ok := meant[name]; ok {
+// suggest is the placeholder that a misspelt name most likely stands for.
+func suggest(name string) string {
+	if right, ok := renamed[name]; ok {
 		return right
 	}
-	for _, prefix := range meantPrefixes {
+	for _, prefix := range renamedPrefixes {
 		rest, ok := strings.CutPrefix(name, prefix[0])
 		if end := strings.IndexFunc(rest, NotInFieldName); end >= 0 {
 			rest = rest[:end] // of {http.request.header.X:none} all but the default, which Caddy does not have
@@ -151,8 +151,8 @@ func nearest(name string) string {
 			return prefix[1] + rest
 		}
 	}
-	best, least := common[0], len(name)+1
-	for _, candidate := range common {
+	best, least := suggestions[0], len(name)+1
+	for _, candidate := range suggestions {
 		if d := distance(name, candidate); d < least {
 			best, least = candidate, d
 		}

@@ -15,42 +15,42 @@ import (
 // full. It says each once, whichever handlers use it.
 type Health struct {
 	store string // what the log calls it
-	Down  trouble
-	full  trouble // it answers, but has no room for new keys
+	Down  condition
+	full  condition // it answers, but has no room for new keys
 
 	Errors map[string]*atomic.Int64 // by kind; the map does not change
 
-	mu       sync.Mutex
-	watchers map[*watcher]struct{}
+	mu        sync.Mutex
+	listeners map[*listener]struct{}
 }
 
-// watcher is told of changes: that the store answers again (nil), or why it does not.
-type watcher struct{ tell func(cause error) }
+// listener is told of changes: that the store answers again (nil), or why it does not.
+type listener struct{ notify func(cause error) }
 
 // RecoveryTime is how long a store must answer without fail to count as back, so that one
 // which answers now and then, as to a breaker's probes, does not write a line each time.
 const RecoveryTime = time.Second
 
-// trouble is something that lasts as long as it is met again within quiet. Times are
+// condition is something that lasts as long as it is met again within quiet. Times are
 // nanoseconds since the process began.
-type trouble struct {
-	lasts       atomic.Bool
+type condition struct {
+	active      atomic.Bool
 	since, Last atomic.Int64
 }
 
-// meets takes note that it was met, and reports whether it begins.
-func (t *trouble) meets(now int64) bool {
+// begin takes note that it was met, and reports whether it begins.
+func (t *condition) begin(now int64) bool {
 	t.Last.Store(now)
-	if !t.lasts.CompareAndSwap(false, true) {
+	if !t.active.CompareAndSwap(false, true) {
 		return false
 	}
 	t.since.Store(now)
 	return true
 }
 
-// ends takes note that it was not met, and reports whether it is over, and how long it was.
-func (t *trouble) ends(now int64) (after time.Duration, over bool) {
-	over = t.lasts.Load() && now-t.Last.Load() > int64(RecoveryTime) && t.lasts.CompareAndSwap(true, false)
+// end takes note that it was not met, and reports whether it is over, and how long it was.
+func (t *condition) end(now int64) (after time.Duration, over bool) {
+	over = t.active.Load() && now-t.Last.Load() > int64(RecoveryTime) && t.active.CompareAndSwap(true, false)
 	return time.Duration(now - t.since.Load()), over
 }
 
@@ -58,7 +58,7 @@ func (t *trouble) ends(now int64) (after time.Duration, over bool) {
 var clockStart = time.Now()
 
 func newHealth(name string) *Health {
-	s := &Health{store: name, Errors: make(map[string]*atomic.Int64), watchers: make(map[*watcher]struct{})}
+	s := &Health{store: name, Errors: make(map[string]*atomic.Int64), listeners: make(map[*listener]struct{})}
 	for _, kind := range store.Failures() {
 		s.Errors[kind] = new(atomic.Int64)
 	}
@@ -67,7 +67,7 @@ func newHealth(name string) *Health {
 
 // Report takes note of an answer (nil) or the lack of one.
 func (s *Health) Report(err error, logger *zap.Logger) {
-	if err == nil && !s.Down.lasts.Load() && !s.full.lasts.Load() {
+	if err == nil && !s.Down.active.Load() && !s.full.active.Load() {
 		return
 	}
 	now, full := int64(time.Since(clockStart)), errors.Is(err, store.ErrFull)
@@ -77,28 +77,28 @@ func (s *Health) Report(err error, logger *zap.Logger) {
 	}
 	switch {
 	case full:
-		if s.full.meets(now) {
+		if s.full.begin(now) {
 			logger.Warn("the rate limit store is full: this Caddy decides new keys alone, with its share of the limits", name, zap.Error(err))
 		}
 	case err != nil:
-		if s.Down.meets(now) {
+		if s.Down.begin(now) {
 			logger.Error("the rate limit store does not answer", name, zap.Error(err))
-			s.tell(err)
+			s.notify(err)
 		}
 		return
 	default:
-		if after, over := s.full.ends(now); over {
+		if after, over := s.full.end(now); over {
 			logger.Info("the rate limit store has room again", name, zap.Duration("after", after))
 		}
 	}
-	if after, over := s.Down.ends(now); over {
+	if after, over := s.Down.end(now); over {
 		logger.Info("the rate limit store answers again", name, zap.Duration("after", after))
-		s.tell(nil)
+		s.notify(nil)
 	}
 }
 
 // Answers tells the state: whether the store is taken to answer.
-func (s *Health) Answers() bool { return !s.Down.lasts.Load() }
+func (s *Health) Answers() bool { return !s.Down.active.Load() }
 
 // ErrorCount is how many requests met an error of that kind, see [store.Failures].
 func (s *Health) ErrorCount(kind string) int64 { return s.Errors[kind].Load() }
@@ -106,25 +106,25 @@ func (s *Health) ErrorCount(kind string) int64 { return s.Errors[kind].Load() }
 // OnChange has a function told of changes until stop is called. It runs on the goroutine of
 // the request that noticed, so it must not wait.
 func (s *Health) OnChange(tell func(cause error)) (stop func()) {
-	w := &watcher{tell}
+	w := &listener{tell}
 	s.mu.Lock()
-	s.watchers[w] = struct{}{}
+	s.listeners[w] = struct{}{}
 	s.mu.Unlock()
 	return func() {
 		s.mu.Lock()
-		delete(s.watchers, w)
+		delete(s.listeners, w)
 		s.mu.Unlock()
 	}
 }
 
-func (s *Health) tell(cause error) {
+func (s *Health) notify(cause error) {
 	s.mu.Lock()
-	watchers := make([]*watcher, 0, len(s.watchers))
-	for w := range s.watchers {
+	watchers := make([]*listener, 0, len(s.listeners))
+	for w := range s.listeners {
 		watchers = append(watchers, w)
 	}
 	s.mu.Unlock()
 	for _, w := range watchers {
-		w.tell(cause)
+		w.notify(cause)
 	}
 }

@@ -50,13 +50,13 @@ type Entry struct {
 type Recent struct {
 	seed    maphash.Seed
 	span    time.Duration
-	current atomic.Pointer[counted]
-	before  atomic.Pointer[counted]
+	current atomic.Pointer[spanCounts]
+	before  atomic.Pointer[spanCounts]
 	armed   atomic.Bool
 }
 
-// counted is what came in one span.
-type counted struct {
+// spanCounts is what came in one span.
+type spanCounts struct {
 	since    time.Time
 	sketches [kinds]sketch
 }
@@ -82,7 +82,7 @@ func (r *Recent) Add(key string, refused bool) {
 
 // begin starts a span. That it ends is left to a timer, so that Add needs no clock.
 func (r *Recent) begin() {
-	r.current.CompareAndSwap(nil, &counted{since: time.Now()})
+	r.current.CompareAndSwap(nil, &spanCounts{since: time.Now()})
 	r.arm()
 }
 
@@ -104,7 +104,7 @@ func (r *Recent) rotate() {
 // came at all.
 func (r *Recent) Counts(key string) (counts [kinds]Count, since time.Time) {
 	hash := maphash.String(r.seed, key)
-	for _, c := range []*counted{r.current.Load(), r.before.Load()} {
+	for _, c := range []*spanCounts{r.current.Load(), r.before.Load()} {
 		if c == nil {
 			continue
 		}
@@ -121,14 +121,14 @@ func (r *Recent) Counts(key string) (counts [kinds]Count, since time.Time) {
 // Top lists up to n keys, those first that surely came most often, and tells since when
 // it has counted: the zero time if nothing came.
 func (r *Recent) Top(n int, by Kind) (top []Entry, since time.Time) {
-	var spans []*counted
+	var spans []*spanCounts
 	all := make(map[uint64]Entry)
-	for _, c := range []*counted{r.before.Load(), r.current.Load()} {
+	for _, c := range []*spanCounts{r.before.Load(), r.current.Load()} {
 		if c == nil {
 			continue
 		}
 		spans = append(spans, c)
-		c.sketches[by].each(func(hash uint64, t told) {
+		c.sketches[by].each(func(hash uint64, t keyInfo) {
 			if _, ok := all[hash]; !ok {
 				all[hash] = Entry{Key: string(t.key), Length: t.length}
 			}

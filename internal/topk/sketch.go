@@ -86,15 +86,15 @@ func (b *bucket) place() (i int) {
 	return i
 }
 
-// told is what a bucket knows of a key.
-type told struct {
+// keyInfo is what a bucket knows of a key.
+type keyInfo struct {
 	key    []byte
 	length int
 	Count
 }
 
 // each visits all keys. What it tells of them is good for the visit.
-func (s *sketch) each(visit func(hash uint64, t told)) {
+func (s *sketch) each(visit func(hash uint64, t keyInfo)) {
 	for i := range s.buckets {
 		b := s.buckets[i].Load()
 		if b == nil {
@@ -102,7 +102,7 @@ func (s *sketch) each(visit func(hash uint64, t told)) {
 		}
 		b.mu.Lock()
 		for j := range b.n {
-			visit(b.hashes[j], told{b.keys[j], b.length[j], b.count(j)})
+			visit(b.hashes[j], keyInfo{b.keys[j], b.length[j], b.count(j)})
 		}
 		b.mu.Unlock()
 	}

@@ -9,21 +9,21 @@ import (
 // line has the turns and the requests of one cost. There are as many turns as requests, or
 // more: those behind the first ones are spare.
 type line struct {
-	all   *Queues
-	queue *queue
-	cost  int64
-	back  func(at int64, told func(taken bool))
+	queues   *Queues
+	queue    *queue
+	cost     int64
+	giveBack func(at int64, told func(taken bool))
 
-	turns      []slot // in order
+	turns      []lineTurn // in order
 	first, end *Waiter
 	waiting    int
 	counted    int // of the spare turns, in all
-	alarm      *time.Timer
-	alarmed    time.Time // when the alarm goes off
+	timer      *time.Timer
+	timerAt    time.Time // when the alarm goes off
 }
 
-// slot is a turn in a line.
-type slot struct {
+// lineTurn is a turn in a line.
+type lineTurn struct {
 	at      int64     // on the queue's clock
 	due     time.Time // on ours
 	refused bool      // the queue did not take it back
@@ -47,17 +47,17 @@ func (w *Waiter) At() int64 { return w.at }
 // spare is how many turns nobody waits for.
 func (l *line) spare() int { return len(l.turns) - l.waiting }
 
-func (l *line) last() *slot { return &l.turns[len(l.turns)-1] }
+func (l *line) last() *lineTurn { return &l.turns[len(l.turns)-1] }
 
-// cut takes the last turn off.
-func (l *line) cut() slot {
+// removeLast takes the last turn off.
+func (l *line) removeLast() lineTurn {
 	last := *l.last()
 	l.turns = l.turns[:len(l.turns)-1]
 	return last
 }
 
 // add puts a turn where it belongs, which most often is at the end, and returns where.
-func (l *line) add(t slot) (place int) {
+func (l *line) add(t lineTurn) (place int) {
 	place = len(l.turns)
 	if place > 0 && l.turns[place-1].at > t.at {
 		place = sort.Search(place, func(i int) bool { return l.turns[i].at > t.at })
@@ -68,7 +68,7 @@ func (l *line) add(t slot) (place int) {
 
 // join adds a request and its turn. The request stands behind those whose turns are earlier
 // now. Most often these are all.
-func (l *line) join(w *Waiter, t slot) {
+func (l *line) join(w *Waiter, t lineTurn) {
 	before := l.end
 	for n := l.waiting - l.add(t); n > 0; n-- {
 		before = before.before
@@ -103,8 +103,8 @@ func (l *line) leave(w *Waiter) {
 	l.waiting--
 }
 
-// ring lets those go whose turn has come, and forgets spare turns that are over.
-func (l *line) ring(now time.Time) {
+// release lets those go whose turn has come, and forgets spare turns that are over.
+func (l *line) release(now time.Time) {
 	n := 0
 	for ; n < len(l.turns) && !l.turns[n].due.After(now); n++ {
 		if w := l.first; w != nil {
@@ -116,32 +116,32 @@ func (l *line) ring(now time.Time) {
 	l.turns = l.turns[n:]
 }
 
-// setAlarm sets the alarm for the first turn.
-func (l *line) setAlarm() {
+// setTimer sets the alarm for the first turn.
+func (l *line) setTimer() {
 	switch {
 	case len(l.turns) == 0:
-		if l.alarm != nil {
-			l.alarm.Stop()
+		if l.timer != nil {
+			l.timer.Stop()
 		}
-		l.turns, l.alarmed = nil, time.Time{}
-	case l.turns[0].due.Equal(l.alarmed):
-	case l.alarm == nil:
-		l.alarmed = l.turns[0].due
-		l.alarm = time.AfterFunc(time.Until(l.alarmed), l.wake)
+		l.turns, l.timerAt = nil, time.Time{}
+	case l.turns[0].due.Equal(l.timerAt):
+	case l.timer == nil:
+		l.timerAt = l.turns[0].due
+		l.timer = time.AfterFunc(time.Until(l.timerAt), l.onTimer)
 	default:
-		l.alarmed = l.turns[0].due
-		l.alarm.Reset(time.Until(l.alarmed))
+		l.timerAt = l.turns[0].due
+		l.timer.Reset(time.Until(l.timerAt))
 	}
 }
 
-// wake is what the alarm does.
-func (l *line) wake() {
-	l.all.mu.Lock()
-	defer l.all.mu.Unlock()
+// onTimer is what the alarm does.
+func (l *line) onTimer() {
+	l.queues.mu.Lock()
+	defer l.queues.mu.Unlock()
 	if len(l.turns) == 0 { // the line is gone
 		return
 	}
-	l.ring(time.Now())
-	l.alarmed = time.Time{} // also if it went off early
-	l.all.settle(l)
+	l.release(time.Now())
+	l.timerAt = time.Time{} // also if it went off early
+	l.queues.balance(l)
 }

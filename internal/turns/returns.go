@@ -7,31 +7,31 @@ import (
 
 // offer is a turn that is given back. While it is under way it is in no line.
 type offer struct {
-	back func(at int64, told func(taken bool))
-	slot slot
-	line *line // nil: it is not kept if it is refused
+	giveBack func(at int64, told func(taken bool))
+	turn     lineTurn
+	line     *line // nil: it is not kept if it is refused
 
 	pause time.Duration // of the queue, which may be forgotten meanwhile
 }
 
-// give gives a turn back. A goroutine of its own does so, because a store may answer at
+// giveBack gives a turn back. A goroutine of its own does so, because a store may answer at
 // once, and in order, because the last turn has to be first.
-func (q *Queues) give(o offer) {
+func (q *Queues) giveBack(o offer) {
 	q.returns = append(q.returns, o)
 	if q.busy {
 		return
 	}
-	release := q.hold()
+	release := q.keepOpen()
 	if release == nil { // the store is closed
 		q.returns = nil
 		return
 	}
 	q.busy = true
-	go q.carryOut(release)
+	go q.sendReturns(release)
 }
 
-// carryOut returns turns until there are no more.
-func (q *Queues) carryOut(release func()) {
+// sendReturns returns turns until there are no more.
+func (q *Queues) sendReturns(release func()) {
 	defer release()
 	for {
 		q.mu.Lock()
@@ -42,13 +42,13 @@ func (q *Queues) carryOut(release func()) {
 			return
 		}
 		for _, o := range all {
-			o.back(o.slot.at, func(taken bool) { q.told(o, taken) })
+			o.giveBack(o.turn.at, func(taken bool) { q.returned(o, taken) })
 		}
 	}
 }
 
-// told is called when it is known what the queue did with a turn.
-func (q *Queues) told(o offer, taken bool) {
+// returned is called when it is known what the queue did with a turn.
+func (q *Queues) returned(o offer, taken bool) {
 	if o.line == nil {
 		return
 	}
@@ -57,25 +57,25 @@ func (q *Queues) told(o offer, taken bool) {
 	if taken {
 		if in := q.queues[o.line.queue.name]; in != nil {
 			in.pause = firstPause
-			in.again()
+			in.offerSpare()
 		}
 		return
 	}
-	if !o.slot.due.After(time.Now()) {
+	if !o.turn.due.After(time.Now()) {
 		return
 	}
-	l := q.line(&Turn{Queue: o.line.queue.name, Cost: o.line.cost, Return: o.back})
+	l := q.line(&Turn{Queue: o.line.queue.name, Cost: o.line.cost, Return: o.giveBack})
 	if l == nil {
 		return
 	}
-	o.slot.refused = true
-	l.add(o.slot)
+	o.turn.refused = true
+	l.add(o.turn)
 	l.queue.pause = max(l.queue.pause, o.pause)
-	q.settle(l)
+	q.balance(l)
 }
 
-// again offers the last spare turn once more. The queue can take back no other.
-func (in *queue) again() {
+// offerSpare offers the last spare turn once more. The queue can take back no other.
+func (in *queue) offerSpare() {
 	var last *line
 	for _, l := range in.lines {
 		if l.spare() > 0 && (last == nil || l.last().at > last.last().at) {
@@ -84,32 +84,32 @@ func (in *queue) again() {
 	}
 	if last != nil {
 		last.last().refused = false
-		last.all.settle(last)
+		last.queues.balance(last)
 	}
 }
 
-// retry has the last spare turn offered again after a while.
-func (in *queue) retry() {
-	if in.alarm != nil || !slices.ContainsFunc(in.lines, func(l *line) bool { return l.spare() > 0 }) {
+// scheduleRetry has the last spare turn offered again after a while.
+func (in *queue) scheduleRetry() {
+	if in.retryTimer != nil || !slices.ContainsFunc(in.lines, func(l *line) bool { return l.spare() > 0 }) {
 		return
 	}
-	all := in.lines[0].all
-	in.alarm = time.AfterFunc(in.pause, func() {
+	all := in.lines[0].queues
+	in.retryTimer = time.AfterFunc(in.pause, func() {
 		all.mu.Lock()
 		defer all.mu.Unlock()
-		if in.alarm != nil {
-			in.alarm = nil
+		if in.retryTimer != nil {
+			in.retryTimer = nil
 			in.pause *= 2
-			in.again()
+			in.offerSpare()
 		}
 	})
 }
 
-// stop ends the retries of a queue that is gone.
-func (in *queue) stop() {
-	if in.alarm != nil {
-		in.alarm.Stop()
-		in.alarm = nil
+// stopRetry ends the retries of a queue that is gone.
+func (in *queue) stopRetry() {
+	if in.retryTimer != nil {
+		in.retryTimer.Stop()
+		in.retryTimer = nil
 	}
 }
 

@@ -54,26 +54,26 @@ type Turn struct {
 
 // Queues are the queues of a store.
 type Queues struct {
-	mu      sync.Mutex
-	queues  map[Queue]*queue
-	spare   int // turns of all queues
-	returns []offer
-	busy    bool // a goroutine carries out returns
-	hold    func() (release func())
+	mu       sync.Mutex
+	queues   map[Queue]*queue
+	spare    int // turns of all queues
+	returns  []offer
+	busy     bool // a goroutine carries out returns
+	keepOpen func() (release func())
 }
 
 // New makes queues. Hold keeps the store open until its result is called, which is nil if
 // the store is closed already.
 func New(hold func() (release func())) *Queues {
-	return &Queues{queues: make(map[Queue]*queue), hold: hold}
+	return &Queues{queues: make(map[Queue]*queue), keepOpen: hold}
 }
 
 // queue is a queue in which somebody waits, or of which a turn is spare.
 type queue struct {
-	name  Queue
-	lines []*line
-	pause time.Duration // before the spare turns are offered again
-	alarm *time.Timer   // for that; nil if none is set
+	name       Queue
+	lines      []*line
+	pause      time.Duration // before the spare turns are offered again
+	retryTimer *time.Timer   // for that; nil if none is set
 }
 
 // Join has a request wait for its turn. It returns nil if there are too many lines: then
@@ -87,9 +87,9 @@ func (q *Queues) Join(t *Turn) *Waiter {
 	}
 	w := &Waiter{line: l, ready: make(chan struct{})}
 	now := time.Now()
-	l.ring(now) // a spare turn that is over is nobody's
-	l.join(w, slot{at: t.At, due: now.Add(t.Wait)})
-	q.settle(l)
+	l.release(now) // a spare turn that is over is nobody's
+	l.join(w, lineTurn{at: t.At, due: now.Add(t.Wait)})
+	q.balance(l)
 	return w
 }
 
@@ -104,7 +104,7 @@ func (q *Queues) Leave(w *Waiter) (came bool) {
 	l := w.line
 	l.leave(w)
 	l.last().refused = false // perhaps the queue takes it now
-	q.settle(l)
+	q.balance(l)
 	return false
 }
 
@@ -117,11 +117,11 @@ func (q *Queues) Offer(t *Turn) {
 		l = q.line(t)
 	}
 	if l == nil {
-		q.give(offer{back: t.Return, slot: slot{at: t.At}})
+		q.giveBack(offer{giveBack: t.Return, turn: lineTurn{at: t.At}})
 		return
 	}
-	l.add(slot{at: t.At, due: time.Now().Add(t.Wait)})
-	q.settle(l)
+	l.add(lineTurn{at: t.At, due: time.Now().Add(t.Wait)})
+	q.balance(l)
 }
 
 // line finds the line of a turn, or makes it. It returns nil if there are too many. Like
@@ -134,36 +134,36 @@ func (q *Queues) line(t *Turn) *line {
 	}
 	for _, l := range in.lines {
 		if l.cost == t.Cost {
-			l.back = t.Return
+			l.giveBack = t.Return
 			return l
 		}
 	}
 	if len(in.lines) == maxLines {
 		return nil
 	}
-	l := &line{all: q, queue: in, cost: t.Cost, back: t.Return}
+	l := &line{queues: q, queue: in, cost: t.Cost, giveBack: t.Return}
 	in.lines = append(in.lines, l)
 	return l
 }
 
-// settle gives back what is too much in a line, and forgets the line if it is empty.
-func (q *Queues) settle(l *line) {
+// balance gives back what is too much in a line, and forgets the line if it is empty.
+func (q *Queues) balance(l *line) {
 	for l.spare() > 0 && !l.last().refused {
-		q.give(offer{back: l.back, slot: l.cut(), line: l, pause: l.queue.pause})
+		q.giveBack(offer{giveBack: l.giveBack, turn: l.removeLast(), line: l, pause: l.queue.pause})
 	}
 	q.spare += l.spare() - l.counted
 	for l.counted = l.spare(); q.spare > maxSpare && l.counted > 0; l.counted-- {
-		l.cut()
+		l.removeLast()
 		q.spare--
 	}
-	l.setAlarm()
+	l.setTimer()
 	in := l.queue
 	if len(l.turns) == 0 && l.waiting == 0 {
 		in.remove(l)
 	}
-	in.retry()
+	in.scheduleRetry()
 	if len(in.lines) == 0 {
-		in.stop()
+		in.stopRetry()
 		if q.queues[in.name] == in {
 			delete(q.queues, in.name)
 		}

@@ -32,8 +32,8 @@ type QuotaPolicy struct {
 	Replenish  string // events per second
 }
 
-// Builder makes the quota policies of a zone, or of one of its plans.
-type Builder struct {
+// PolicyBuilder makes the quota policies of a zone, or of one of its plans.
+type PolicyBuilder struct {
 	Zone, Plan string
 	Limit      limit.Limit
 	Salt       uint64
@@ -41,7 +41,7 @@ type Builder struct {
 }
 
 // build makes one.
-func (m *Builder) build(n limit.Numbers) (*QuotaPolicy, error) {
+func (m *PolicyBuilder) build(n limit.Numbers) (*QuotaPolicy, error) {
 	limit, err := m.Limit.Resolve(n)
 	if err != nil {
 		if from := m.Limit.TimeZone().From; from != "" && n.Timezone != m.Limit.TimeZone().Name {
@@ -57,7 +57,7 @@ func (m *Builder) build(n limit.Numbers) (*QuotaPolicy, error) {
 	return g, err
 }
 
-func (m *Builder) make(made algorithms.Limit, n limit.Numbers) (*QuotaPolicy, error) {
+func (m *PolicyBuilder) make(made algorithms.Limit, n limit.Numbers) (*QuotaPolicy, error) {
 	counting, err := m.Limit.Counting()
 	if err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ type Policies struct {
 }
 
 // NewPolicies checks a limit and makes it ready.
-func NewPolicies(m Builder) (g Policies, err error) {
+func NewPolicies(m PolicyBuilder) (g Policies, err error) {
 	if err := m.Limit.Check(); err != nil {
 		return g, err
 	}
@@ -97,7 +97,7 @@ func NewPolicies(m Builder) (g Policies, err error) {
 	if !m.Limit.Varies() {
 		return Policies{Likely: first, Fixed: first}, nil
 	}
-	return Policies{Likely: first, Varying: &dynamicPolicies{Builder: m, seed: maphash.MakeSeed()}}, nil
+	return Policies{Likely: first, Varying: &dynamicPolicies{PolicyBuilder: m, seed: maphash.MakeSeed()}}, nil
 }
 
 func (g *Policies) Resolve(repl *caddy.Replacer) (*QuotaPolicy, error) {
@@ -128,7 +128,7 @@ const (
 // numbers may be chosen by clients: a million different ones take no more memory, and
 // cost no more than making each anew.
 type dynamicPolicies struct {
-	Builder
+	PolicyBuilder
 	seed  maphash.Seed
 	Slots [PolicySlots]atomic.Pointer[QuotaPolicy]
 }

@@ -9,10 +9,10 @@ import (
 
 // Placeholders that Caddy knows, and that make no key.
 
-// checkFit reports whether a placeholder can tell clients apart. The error is for one
+// checkSuitable reports whether a placeholder can tell clients apart. The error is for one
 // that never has the same value twice or never has any; the warning is for one that is
 // empty in most places where a zone may stand.
-func checkFit(named string) (warning string, err error) {
+func checkSuitable(named string) (warning string, err error) {
 	if field, ok := strings.CutPrefix(named, placeholder.HeaderPrefix); ok {
 		for name, instead := range notInHeader {
 			if strings.EqualFold(field, name) {
@@ -20,12 +20,12 @@ func checkFit(named string) (warning string, err error) {
 			}
 		}
 	}
-	for _, of := range everNew {
-		if named == of.name || strings.HasSuffix(of.name, ".") && strings.HasPrefix(named, of.name) && !comingAgain[named] {
+	for _, of := range neverRepeated {
+		if named == of.name || strings.HasSuffix(of.name, ".") && strings.HasPrefix(named, of.name) && !repeatedAfterAll[named] {
 			return "", fmt.Errorf("{%s} is new for each %s, so that nothing would be limited; did you mean {http.vars.client_ip}?", named, of.each)
 		}
 	}
-	for _, of := range emptyHere {
+	for _, of := range oftenEmpty {
 		if strings.HasPrefix(named, of.prefix) {
 			return of.why, nil
 		}
@@ -33,9 +33,9 @@ func checkFit(named string) (warning string, err error) {
 	return "", nil
 }
 
-// everNew are placeholders, and namespaces that end in a dot, whose values do not come
+// neverRepeated are placeholders, and namespaces that end in a dot, whose values do not come
 // again.
-var everNew = []struct{ name, each string }{
+var neverRepeated = []struct{ name, each string }{
 	{"http.request.remote", "connection"},
 	{"http.request.remote.port", "connection"},
 	{"http.request.uuid", "request"},
@@ -45,8 +45,8 @@ var everNew = []struct{ name, each string }{
 	{"time.now.", "request"},
 }
 
-// comingAgain are the exceptions.
-var comingAgain = map[string]bool{"time.now.year": true}
+// repeatedAfterAll are the exceptions.
+var repeatedAfterAll = map[string]bool{"time.now.year": true}
 
 // notInHeader are fields that are never among those of a request's header, and what to
 // write in their place.
@@ -56,8 +56,8 @@ var notInHeader = map[string]string{
 	"Trailer":           "",
 }
 
-// emptyHere are namespaces that are filled after most zones have decided.
-var emptyHere = []struct{ prefix, why string }{
+// oftenEmpty are namespaces that are filled after most zones have decided.
+var oftenEmpty = []struct{ prefix, why string }{
 	{"http.rate_limit.", "it is empty unless another rate_limit stands before this one"},
 	{"http.response.", "it is empty unless a handler before this one sets the field: the response comes later"},
 	{"http.error.", "it is empty outside error routes"},

@@ -15,16 +15,16 @@ import (
 // Caddy's matchers compare hosts and paths in a normal form. Keys use the same form, or
 // else a client would get a new key with each spelling that a matcher takes for the same.
 
-// normal is how the value of a placeholder is normalized.
-type normal struct {
-	from  string              // the placeholder that has the whole value
-	whole func(string) string // normalizes the whole value
-	part  func(string) string // takes the placeholder's value from that; nil if it is the whole
-	Text  func(string) string // normalizes what somebody writes as the placeholder's value
+// Normalizer is how the value of a placeholder is normalized.
+type Normalizer struct {
+	source string              // the placeholder that has the whole value
+	whole  func(string) string // normalizes the whole value
+	part   func(string) string // takes the placeholder's value from that; nil if it is the whole
+	Typed  func(string) string // normalizes what somebody writes as the placeholder's value
 }
 
-// of is the normal form of the value of from.
-func (n *normal) of(value string) string {
+// normalize is the normal form of the value of from.
+func (n *Normalizer) normalize(value string) string {
 	value = n.whole(value)
 	if n.part != nil {
 		value = n.part(value)
@@ -38,47 +38,47 @@ const (
 	origPathPlaceholder = "http.request.orig_uri.path"
 )
 
-// normals are the placeholders whose values are normalized. Those that end in a dot are
+// normalizers are the placeholders whose values are normalized. Those that end in a dot are
 // followed by the number of a label or of a part of the path.
-var normals = map[string]*normal{
-	hostPlaceholder:                {from: hostPlaceholder, whole: cleanHost, Text: cleanHost},
-	"http.request.hostport":        {from: hostPlaceholder, whole: cleanHost, Text: cleanHost},
-	"http.request.host.labels.":    {from: hostPlaceholder, whole: cleanHost, Text: cleanHost},
-	"http.request.tls.server_name": {from: "http.request.tls.server_name", whole: cleanHost, Text: cleanHost},
-	"http.request.uri":             {from: "http.request.uri", whole: cleanURI, Text: cleanURI},
-	"http.request.uri_escaped":     {from: "http.request.uri", whole: cleanURI, part: url.QueryEscape, Text: escaped(cleanURI)},
-	"http.request.orig_uri":        {from: "http.request.orig_uri", whole: cleanURI, Text: cleanURI},
-	pathPlaceholder:                {from: pathPlaceholder, whole: cleanPath, Text: cleanPath},
-	pathPlaceholder + "_escaped":   {from: pathPlaceholder, whole: cleanPath, part: url.QueryEscape, Text: escaped(cleanPath)},
-	pathPlaceholder + ".dir":       {from: pathPlaceholder, whole: cleanPath, part: pathDir, Text: cleanPath},
-	pathPlaceholder + ".file":      {from: pathPlaceholder, whole: cleanPath, part: pathFile, Text: strings.ToLower},
-	pathPlaceholder + ".file.base": {from: pathPlaceholder, whole: cleanPath, part: pathBase, Text: strings.ToLower},
-	pathPlaceholder + ".file.ext":  {from: pathPlaceholder, whole: cleanPath, part: path.Ext, Text: strings.ToLower},
-	pathPlaceholder + ".":          {from: pathPlaceholder, whole: cleanPath, Text: strings.ToLower},
-	origPathPlaceholder:            {from: origPathPlaceholder, whole: cleanPath, Text: cleanPath},
-	origPathPlaceholder + ".dir":   {from: origPathPlaceholder, whole: cleanPath, part: pathDir, Text: cleanPath},
-	origPathPlaceholder + ".file":  {from: origPathPlaceholder, whole: cleanPath, part: pathFile, Text: strings.ToLower},
-	origPathPlaceholder + ".":      {from: origPathPlaceholder, whole: cleanPath, Text: strings.ToLower},
+var normalizers = map[string]*Normalizer{
+	hostPlaceholder:                {source: hostPlaceholder, whole: cleanHost, Typed: cleanHost},
+	"http.request.hostport":        {source: hostPlaceholder, whole: cleanHost, Typed: cleanHost},
+	"http.request.host.labels.":    {source: hostPlaceholder, whole: cleanHost, Typed: cleanHost},
+	"http.request.tls.server_name": {source: "http.request.tls.server_name", whole: cleanHost, Typed: cleanHost},
+	"http.request.uri":             {source: "http.request.uri", whole: cleanURI, Typed: cleanURI},
+	"http.request.uri_escaped":     {source: "http.request.uri", whole: cleanURI, part: url.QueryEscape, Typed: escaped(cleanURI)},
+	"http.request.orig_uri":        {source: "http.request.orig_uri", whole: cleanURI, Typed: cleanURI},
+	pathPlaceholder:                {source: pathPlaceholder, whole: cleanPath, Typed: cleanPath},
+	pathPlaceholder + "_escaped":   {source: pathPlaceholder, whole: cleanPath, part: url.QueryEscape, Typed: escaped(cleanPath)},
+	pathPlaceholder + ".dir":       {source: pathPlaceholder, whole: cleanPath, part: pathDir, Typed: cleanPath},
+	pathPlaceholder + ".file":      {source: pathPlaceholder, whole: cleanPath, part: pathFile, Typed: strings.ToLower},
+	pathPlaceholder + ".file.base": {source: pathPlaceholder, whole: cleanPath, part: pathBase, Typed: strings.ToLower},
+	pathPlaceholder + ".file.ext":  {source: pathPlaceholder, whole: cleanPath, part: path.Ext, Typed: strings.ToLower},
+	pathPlaceholder + ".":          {source: pathPlaceholder, whole: cleanPath, Typed: strings.ToLower},
+	origPathPlaceholder:            {source: origPathPlaceholder, whole: cleanPath, Typed: cleanPath},
+	origPathPlaceholder + ".dir":   {source: origPathPlaceholder, whole: cleanPath, part: pathDir, Typed: cleanPath},
+	origPathPlaceholder + ".file":  {source: origPathPlaceholder, whole: cleanPath, part: pathFile, Typed: strings.ToLower},
+	origPathPlaceholder + ".":      {source: origPathPlaceholder, whole: cleanPath, Typed: strings.ToLower},
 	"http.request.orig_uri.path.file_escaped": {
-		from: origPathPlaceholder, whole: cleanPath,
-		part: func(p string) string { return url.PathEscape(pathFile(p)) }, Text: escapedFile,
+		source: origPathPlaceholder, whole: cleanPath,
+		part: func(p string) string { return url.PathEscape(pathFile(p)) }, Typed: escapedFile,
 	},
 }
 
-// NormalOf is how the values of a placeholder are normalized; nil if they are not.
-func NormalOf(placeholder string) *normal {
-	if n, ok := normals[placeholder]; ok {
+// NormalizerOf is how the values of a placeholder are normalized; nil if they are not.
+func NormalizerOf(placeholder string) *Normalizer {
+	if n, ok := normalizers[placeholder]; ok {
 		return n
 	}
 	dot := strings.LastIndexByte(placeholder, '.') + 1
 	number, err := strconv.Atoi(placeholder[dot:])
-	of, ok := normals[placeholder[:dot]]
+	of, ok := normalizers[placeholder[:dot]]
 	if !ok || err != nil {
 		return nil
 	}
 	numbered := *of
 	numbered.part = func(path string) string { return pathPart(path, number) }
-	if of.from == hostPlaceholder {
+	if of.source == hostPlaceholder {
 		numbered.part = func(host string) string { return hostLabel(host, number) }
 	}
 	return &numbered
@@ -187,7 +187,7 @@ func cleanURI(uri string) string {
 	if asks && raw == "" {
 		raw = "/"
 	}
-	if !isClean(raw) || strings.IndexFunc(raw, notPlain) >= 0 {
+	if !isClean(raw) || strings.IndexFunc(raw, mayNeedEscape) >= 0 {
 		p, err := url.PathUnescape(raw)
 		if err != nil {
 			p = raw
@@ -203,8 +203,8 @@ func cleanURI(uri string) string {
 	return raw + "?" + query
 }
 
-// notPlain is true for what may be escaped in a path.
-func notPlain(r rune) bool {
+// mayNeedEscape is true for what may be escaped in a path.
+func mayNeedEscape(r rune) bool {
 	alphanumeric := 'a' <= r && r <= 'z' || '0' <= r && r <= '9'
 	return !alphanumeric && r != '/' && r != '-' && r != '_' && r != '.' && r != '~'
 }

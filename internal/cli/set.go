@@ -27,7 +27,7 @@ The zone must have the option overrides.
 		ValidArgsFunction: completeZones,
 	}
 	query := keyFlags(cmd)
-	body := lastingFlags(cmd)
+	body := validityFlags(cmd)
 	flags := cmd.Flags()
 	plan := flags.String("plan", "", "The plan whose limit the key gets")
 	exempt := flags.Bool("exempt", false, "The zone does not limit the key")
@@ -63,52 +63,4 @@ The zone must have the option overrides.
 		return e.changeKey(http.MethodPut, zone, "/key/override", q, asked, true)
 	}
 	return cmd
-}
-
-func banCommand() *cobra.Command {
-	return changeCommand(&cobra.Command{
-		Use:   "ban <zone> [<key>...]",
-		Short: "Refuses all that a key asks for",
-		Long: `
-Bans a key of a zone: everything that it asks for is refused and not counted, by all
-Caddys that share the store and from the next request on, until 'caddy rate-limit
-unban' or for as long as --for says. It takes the place of another override.
-
-The zone must have the option overrides.
-` + keyHelp,
-		Example: "  caddy rate-limit ban clients 203.0.113.7 --for 1h --note 'scrapes prices'",
-	}, http.MethodPut, "/key/ban", lastingFlags, true)
-}
-
-func unbanCommand() *cobra.Command {
-	return changeCommand(&cobra.Command{
-		Use:   "unban <zone> [<key>...]",
-		Short: "Ends a ban",
-		Long: `
-Ends the ban of a key, whether an operator has banned it or the zone's option ban, and
-forgets earlier bans and the refusals that count towards the next one. What the key
-has used stays used: its limit may still refuse it. With Redis that holds for all
-Caddys; where the zone has no overrides, another one may remember the ban for another
-second (deny_cache).
-` + keyHelp,
-		Example: "  caddy rate-limit unban clients 203.0.113.7",
-	}, http.MethodDelete, "/key/ban", nil, true)
-}
-
-// lastingFlags adds the flags that say for how long and why, and returns what makes the
-// begin of a request's body of them.
-func lastingFlags(cmd *cobra.Command) func() map[string]any {
-	flags := cmd.Flags()
-	duration := flags.String("for", "", "How long it holds, such as 90s, 2h or 7d; else until it is taken back")
-	note := flags.String("note", "", "A note for people, which 'caddy rate-limit get' shows")
-	return func() map[string]any {
-		body := make(map[string]any)
-		if flags.Changed("for") {
-			body["for"] = *duration
-		}
-		if *note != "" {
-			body["note"] = *note
-		}
-		return body
-	}
 }
