@@ -1,45 +1,47 @@
-// Package algorithms holds the rate limiting algorithms: how a limit, the state of
-// one key, the time and a cost become a decision and the next state.
+// Package algorithms holds the rate limiting algorithms. An algorithm takes a limit, the
+// state of one key, the time and a cost, and returns a decision and the next state.
 //
-// Everything here is pure. There is no clock, no I/O and no Caddy: a store owns the
-// time and the states, and calls in. Times and durations inside are whole
-// microseconds on the store's clock, and every answer is exact in integers.
+// Everything here is pure: no clock, no I/O, no Caddy. A store owns the clock and the
+// states, and calls in. Times and durations are whole microseconds on the store's clock,
+// and all results are exact integers.
 //
-// Each algorithm has a twin in Lua that Redis runs. Twin and Go function take the
-// same arguments and give the same answers, field by field, for any schedule.
+// Each algorithm has a Lua port, which runs inside Redis. The Go function and its Lua port
+// take the same arguments and return the same results, field by field, for any sequence of
+// calls.
 package algorithms
 
 import "time"
 
-// Params are a valid [Limit] as an algorithm computes with it: what the numbers
-// mean is the algorithm's own. Go and Lua get the same ones.
+// Params are a valid [Limit] in the form that an algorithm computes with. Each algorithm
+// defines what its numbers mean. Go and Lua get the same ones.
 type Params [6]int64
 
-// Algorithm is what every algorithm has. It is also one of [Counter], [Recorder] and
-// [Lender], which says what a store keeps for a key.
+// Algorithm is common to all algorithms. Each one also implements exactly one of
+// [Counter], [Recorder] and [Lender], which determines what a store keeps for a key.
 type Algorithm interface {
-	// Name is the word that selects the algorithm in a config.
+	// Name returns the word that selects the algorithm in a config.
 	Name() string
 
-	// Prepare checks a limit and works out the numbers to compute with. Its error
-	// names the option, its value and the bound.
+	// Prepare checks a limit and returns the numbers to compute with. Its error names the
+	// option, its value and the bound.
 	Prepare(Limit) (Params, error)
 
-	// Family names the limits that share one state of a key. Limits of one family read a
-	// state alike, and none of them forgets what counts for another one. So it says what the
-	// state depends on as time passes, such as the window or the rate, and not how much fits:
-	// then a limit that is raised or lowered finds what was used. It is a short text for
-	// people to read, the empty one for all limits of an algorithm or for none.
+	// Family names the limits that share one state of a key. All limits of a family read a
+	// state in the same way, and none of them forgets what still counts for another. So the
+	// family depends on what changes the state as time passes, such as the window or the
+	// rate, and not on how much fits: a limit that is raised or lowered then still finds what
+	// was used. The name is a short readable text. It is empty if all limits of the algorithm
+	// are one family.
 	Family(Limit) string
 
-	// Script is the body of the Lua twin. See take.lua for its form.
+	// Script returns the body of the Lua port. See take.lua for its form.
 	Script() string
 }
 
 // Dated is an algorithm whose parameters depend on the date for some limits.
 type Dated interface {
-	// PrepareAt makes the parameters of a limit that Prepare accepts, and tells until
-	// when they are good.
+	// PrepareAt returns the parameters for a time, and when they cease to hold. The limit
+	// must be one that Prepare accepts.
 	PrepareAt(l Limit, now time.Time) (Params, time.Time)
 }
 
@@ -52,28 +54,27 @@ type Counter interface {
 	// Time does not go back for a key: an earlier now counts as the latest one seen.
 	Take(s State, p Params, now, cost int64) (State, Decision)
 
-	// Adjust returns the state after a charge is changed that was made at an instant, and
-	// of a request that was to leave at turn: see [Decision]. A delta below 0 gives back as
-	// much as still counts, and leaves alone what does not. One above 0 charges more,
-	// beyond the limit if need be: then later costs are refused until it is paid.
+	// Adjust returns the state after a charge is changed. The charge was made at the instant
+	// at, for a request whose turn to leave was turn: see [Decision]. A negative delta gives
+	// back as much of the charge as still counts. A positive delta charges more, beyond the
+	// limit if necessary; later costs are then refused until enough has come back.
 	//
-	// What is given back never makes room for more than if it had not been charged.
+	// Giving back never leaves more room than if the charge had not been made.
 	Adjust(s State, p Params, now, at, turn, delta int64) State
 }
 
-// Merger is a Counter for which, with some parameters, several equal costs at one instant
-// come to the same as one cost that is as large as all of them: there is room for
-// Remaining divided by cost, and the state after is the same. Then a store may decide them
-// in one step.
+// Merger is a Counter that can decide several equal costs at one instant in one step: the
+// number of costs that fit is Remaining divided by the cost, and charging their sum once
+// leads to the same state as charging them one by one.
 type Merger interface {
 	Counter
 
-	// Merges tells whether that is so with these parameters.
+	// Merges reports whether this holds with these parameters.
 	Merges(p Params) bool
 }
 
 // Lossy is an algorithm that cannot always give back all of a charge, because its state
-// does not say what of it has come back by itself.
+// does not say how much of the charge has already come back by itself.
 type Lossy interface {
 	Counter
 	lossy()
@@ -83,40 +84,41 @@ type Lossy interface {
 type Recorder interface {
 	Algorithm
 
-	// Decide tells whether cost fits at now. It changes nothing.
+	// Decide decides whether cost fits at now. It changes nothing.
 	Decide(l *Log, p Params, now, cost int64) Decision
 
 	// Record charges a cost that Decide has allowed for the same now.
 	Record(l *Log, p Params, now, cost int64)
 
-	// Adjust is as that of a [Counter].
+	// Adjust changes a charge as [Counter].Adjust does.
 	Adjust(l *Log, p Params, now, at, delta int64)
 }
 
-// Lender is an algorithm whose charges are held until they are given back, or until
-// they are no longer renewed.
+// Lender is an algorithm whose charges are leases: a charge counts until it is given back,
+// or until its lease ends because it was not renewed.
 type Lender interface {
 	Algorithm
 
-	// Decide tells whether cost fits at now. It changes nothing.
+	// Decide decides whether cost fits at now. It changes nothing.
 	Decide(l *Leases, p Params, now, cost int64) Decision
 
-	// Lend charges a cost that Decide has allowed for the same now, under a name. To
-	// lend what is held already renews it.
+	// Lend charges a cost that Decide has allowed for the same now. The name hold identifies
+	// the lease; to lend again under the same name renews it.
 	Lend(l *Leases, p Params, now, cost int64, hold string)
 
-	// Renewal is how often a lease must be renewed.
+	// Renewal returns how often a lease must be renewed.
 	Renewal(p Params) time.Duration
 }
 
-// State is one key's memory. The zero State is a key never seen. What the numbers
-// mean is the algorithm's own.
+// State is what a [Counter] remembers of one key. The zero State is a key never seen.
+// Each algorithm defines what its numbers mean.
 type State [3]int64
 
-// maxStepBack bounds how far a clock is believed to have gone back, in microseconds.
-// A state from further in the future is damaged, and counts as a key never seen:
-// otherwise it would refuse its client until that future comes.
+// maxStepBack is the longest step back of a clock that is taken as real, in microseconds.
+// A state that is further in the future is damaged and counts as a key never seen;
+// otherwise the client would be refused until that time.
 const maxStepBack = 24 * 60 * 60 * 1_000_000
 
-// maxExact is the first integer after which a double, which is all that Lua has, skips some.
+// maxExact is the bound below which every integer is exact in a double, the only type of
+// number in Lua.
 const maxExact = 1 << 53

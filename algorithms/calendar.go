@@ -2,23 +2,23 @@ package algorithms
 
 import "time"
 
-// Calendar is a window of the calendar. Such windows differ in length: a day may have
-// 23 or 25 hours, a month 28 to 31 days.
+// Calendar is a calendar window. Such windows differ in length: a day may have 23 or 25
+// hours, a month 28 to 31 days.
 type Calendar int
 
-// The windows of the calendar. Weeks begin on Monday.
+// The calendar windows. Weeks begin on Monday.
 const (
 	Day Calendar = iota + 1
 	Week
 	Month
 )
 
-// String is the word for the window in a config.
+// String returns the word for the window in a config.
 func (c Calendar) String() string { return [...]string{"none", "day", "week", "month"}[c] }
 
-// Bounds returns the start of the window around t, and the starts of the next n ones. A
-// date that a place has left out is no window; one that clocks show again, after the
-// next one has begun, does not come back.
+// Bounds returns the start of the window that contains t, and the starts of the next n
+// windows. A date that a time zone has skipped is not a window. Where clocks go back over
+// midnight and show a date again, the window of that date does not begin again.
 func (c Calendar) Bounds(t time.Time, location *time.Location, n int) []time.Time {
 	if location == nil {
 		location = time.UTC
@@ -45,22 +45,23 @@ func (c Calendar) Bounds(t time.Time, location *time.Location, n int) []time.Tim
 	return bounds[:n+1]
 }
 
-// midnight is the first instant of a date. It is not always 00:00: where clocks go
-// forward at midnight the day begins at 01:00, and where they go back over it the day
-// begins the first time.
+// midnight returns the first instant of a date. It is not always 00:00: where clocks go
+// forward at midnight, the day begins at 01:00. Where they go back over midnight, the day
+// begins when they reach it the first time.
 func midnight(year int, month time.Month, day int, location *time.Location) time.Time {
 	wall := time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
 	for t := wall.Add(-26 * time.Hour).In(location); ; {
 		_, offset := t.Zone()
 		_, end := t.ZoneBounds()
 		if !end.IsZero() && !end.After(t) {
-			// By package time a year that it knows only by a rule has 365 days: on the last
-			// day of a leap year the bound is behind. No offset changes then.
+			// For a year that it knows only by a rule, package time assumes 365 days. On the
+			// last day of a leap year the bound is therefore in the past. No offset changes
+			// on that day.
 			end = t.Add(24 * time.Hour)
 		}
 		at := wall.Add(-time.Duration(offset) * time.Second).In(location)
 		if at.Before(t) {
-			return t // this stretch of one offset began in the middle of the day
+			return t // the current offset began in the middle of the day
 		}
 		if end.IsZero() || at.Before(end) {
 			return at

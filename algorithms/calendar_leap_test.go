@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestLastDayOfALeapYear: where package time knows a year only by a rule, the bounds of
-// its zones end a day early in leap years.
+// TestLastDayOfALeapYear: for years that package time knows only by a rule, its ZoneBounds
+// end a day early in leap years.
 func TestLastDayOfALeapYear(t *testing.T) {
 	for _, place := range []string{"America/New_York", "Europe/Berlin", "Australia/Sydney", "Asia/Tokyo", "Pacific/Auckland"} {
 		location, err := time.LoadLocation(place)

@@ -9,8 +9,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 )
 
-// places are zones whose clocks do all that clocks do: jump at midnight, over midnight
-// and by odd steps, in both hemispheres, or never.
+// places are time zones in both hemispheres whose clocks change in every way there is: at
+// midnight, over midnight, by odd steps, or never.
 var places = []string{
 	"UTC", "Europe/Paris", "Europe/London", "Europe/Moscow", "America/New_York", "America/Los_Angeles",
 	"America/Sao_Paulo", "America/Havana", "America/St_Johns", "America/Caracas", "America/Asuncion",
@@ -19,10 +19,10 @@ var places = []string{
 	"Pacific/Chatham", "Antarctica/Troll",
 }
 
-// TestCalendar walks through fifteen years of each place, in hours near each change of its
-// clocks and in days elsewhere, and holds the windows to what a date is: all of a window's
-// days are of one day, week or month, and the instant before it is not. Steps that are not of
-// half an hour do not divide a day, so in the course of time they come to every part of it.
+// TestCalendar walks through fifteen years of each place, in small steps near each change of
+// its clocks and in steps of about a day elsewhere. It checks that every instant of a window
+// has a date in the same day, week or month, and that the instant before the window does not.
+// The large steps do not divide a day, so over time they reach every part of it.
 func TestCalendar(t *testing.T) {
 	near := 30 * time.Minute * time.Duration(deep.Steps(5, 1))
 	far := 24*time.Hour*time.Duration(deep.Steps(5, 1)) - time.Minute
@@ -50,7 +50,7 @@ func TestCalendar(t *testing.T) {
 	}
 }
 
-// around looks at the window that is around at, and at those next to it.
+// around checks the window that contains at, and its neighbours.
 func around(t *testing.T, c algorithms.Calendar, location *time.Location, at time.Time) {
 	t.Helper()
 	bounds := c.Bounds(at, location, 2)
@@ -64,20 +64,20 @@ func around(t *testing.T, c algorithms.Calendar, location *time.Location, at tim
 			t.Fatalf("%v around %v: %v begins nothing", c, at.In(location), bound)
 		}
 	}
-	// No instant within it shows a later one. Clocks may show the one before again.
-	if here := ordinal(c, at.In(location)); here > ordinal(c, start) || here < ordinal(c, start)-1 {
+	// No instant within the window shows a later date. Clocks may show the previous date again.
+	if shown := ordinal(c, at.In(location)); shown > ordinal(c, start) || shown < ordinal(c, start)-1 {
 		t.Fatalf("%v around %v: begins at %v", c, at.In(location), start)
 	}
 	if ordinal(c, end.Add(-time.Microsecond)) != ordinal(c, start) {
 		t.Fatalf("%v around %v: ends at %v", c, at.In(location), end)
 	}
-	// Who looks from its edges sees the same window.
+	// The first and the last instant of the window lead to the same window.
 	for _, from := range []time.Time{start, end.Add(-time.Microsecond)} {
 		if again := c.Bounds(from, location, 1); !again[0].Equal(start) || !again[1].Equal(end) {
 			t.Fatalf("%v around %v: %v, but from %v: %v", c, at.In(location), bounds, from, again)
 		}
 	}
-	// As long as clocks do not jump, time.Date says the same.
+	// Unless clocks change nearby, time.Date agrees.
 	if _, offset := start.Zone(); offsetOf(start.Add(-26*time.Hour)) == offset && offsetOf(end.Add(26*time.Hour)) == offset {
 		year, month, day := at.In(location).Date()
 		switch c {

@@ -7,11 +7,11 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/lua"
 )
 
-// Concurrency admits at most so many requests at once. Each holds a lease on its slot,
-// which is renewed while the request lives; what is not renewed, because its holder
-// crashed, comes back when the lease is over.
+// Concurrency limits how many requests run at the same time. Each request holds a lease on
+// its slots, which is renewed while the request runs. If the process crashes, nothing
+// renews the lease, and the slots come back when the lease ends.
 //
-// Its waits tell when slots come back if nobody renews and nobody gives back.
+// The waits in its decisions assume that no lease is renewed or given back.
 type Concurrency struct{}
 
 // Name implements [Algorithm].
@@ -20,9 +20,10 @@ func (Concurrency) Name() string { return "concurrency" }
 // Script implements [Algorithm].
 func (Concurrency) Script() string { return lua.Concurrency }
 
-// Prepare implements [Algorithm]. The parameters are the slots and the lease.
+// Prepare implements [Algorithm]. The parameters are the slots and the lease in
+// microseconds.
 func (a Concurrency) Prepare(l Limit) (Params, error) {
-	if err := l.validate(a.Name(), has{lease: true}); err != nil {
+	if err := l.validate(a.Name(), supports{lease: true}); err != nil {
 		return Params{}, err
 	}
 	lease := l.Lease
@@ -49,7 +50,7 @@ func (Concurrency) Decide(l *Leases, p Params, now, cost int64) Decision {
 
 	next, reset, retry := int64(0), int64(0), int64(0)
 	if live > 0 {
-		next = l.end(now, max(0, live-events)) - now
+		next = l.endOf(now, max(0, live-events)) - now
 		reset = l.lastEnd(now) - now
 	}
 	switch {
@@ -63,7 +64,7 @@ func (Concurrency) Decide(l *Leases, p Params, now, cost int64) Decision {
 	case cost > min(events, MaxHold):
 		retry = never
 	default:
-		retry = l.end(now, live+cost-events-1) - now
+		retry = l.endOf(now, live+cost-events-1) - now
 	}
 	if remaining == events {
 		next, reset = 0, 0
@@ -77,7 +78,8 @@ func (Concurrency) Lend(l *Leases, p Params, now, cost int64, hold string) {
 	l.put(hold, now+p[1], cost)
 }
 
-// Renewal implements [Lender]: a third of the lease, so that one lost renewal does no harm.
+// Renewal implements [Lender]. It is a third of the lease, so that one lost renewal does no
+// harm.
 func (Concurrency) Renewal(p Params) time.Duration {
 	return time.Duration(p[1]) * time.Microsecond / 3
 }

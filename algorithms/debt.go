@@ -3,23 +3,23 @@ package algorithms
 func (TokenBucket) lossy() {}
 func (LeakyBucket) lossy() {}
 
-// correct changes what was charged at an instant.
+// adjust changes what was charged at an instant.
 //
-// A charge more may leave a bucket in debt, for which later requests wait; at most for
-// what comes back in a day. Where a limit with a larger burst has taken more than that,
-// nothing is added.
+// A positive delta may leave the bucket in debt, so that later requests wait. The debt is
+// at most what comes back in a day. If a limit with a larger burst has already taken more
+// than that, nothing is added.
 //
-// What is given back is the part of the charge that has not come back by itself. Nobody
-// remembers which part that is, so each charge is taken to have come back from the
-// moment when it was made: then giving it back never makes room that there would not
-// be without the charge. If nothing was charged since, that cannot be, and all of it is
-// given back.
-func (b *bucket) correct(s State, at, delta int64) State {
+// A negative delta gives back the part of the charge that has not come back by itself. The
+// state does not say which part that is. So the charge is assumed to have come back from
+// the moment at which it was made; giving it back then never leaves more room than if the
+// charge had not been made. If nothing was charged since, the assumption is not needed,
+// and all of the charge is given back.
+func (b *bucket) adjust(s State, at, delta int64) State {
 	switch {
 	case b.burst == 0 || delta == 0:
 		return s
 	case delta > 0:
-		room := b.burst + b.mostDebt() - (b.taken - b.back)
+		room := b.burst + b.maxDebt() - (b.taken - b.back)
 		if room <= 0 {
 			return s
 		}
@@ -54,20 +54,21 @@ func (b *bucket) correct(s State, at, delta int64) State {
 	return b.keep(b.last)
 }
 
-// rewind has the anchor so many windows earlier, with as many more taken since.
+// rewind moves the anchor n windows back, and adds the events of n windows to the tokens
+// taken since the anchor.
 func (b *bucket) rewind(n int64) {
 	b.anchor -= n * b.window
 	b.taken += n * b.events
 }
 
-// keep is the state to keep as of the last charge.
+// keep returns the state to keep, as of the last charge.
 func (b *bucket) keep(last int64) State {
 	b.drain(last)
 	return State{b.anchor, b.taken, last}
 }
 
-// mostDebt is what comes back in a day.
-func (b *bucket) mostDebt() int64 {
+// maxDebt returns how much comes back in a day.
+func (b *bucket) maxDebt() int64 {
 	const most = maxExact / 2
 	if float64(b.events)*maxStepBack >= float64(b.window)*most {
 		return most
@@ -75,7 +76,7 @@ func (b *bucket) mostDebt() int64 {
 	return mulDiv(maxStepBack, b.events, b.window)
 }
 
-// windows is how many windows are begun in so long a time.
+// windows returns how many windows begin within a time, the last one perhaps in part.
 func windows(elapsed, window int64) int64 {
 	if elapsed <= 0 {
 		return 0

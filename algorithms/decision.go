@@ -5,66 +5,67 @@ import (
 	"time"
 )
 
-// Never is a RetryAfter that says: this cost is above what the limit can ever grant.
+// Never is the RetryAfter of a cost that is above what the limit can ever allow, and of a
+// ban without an end.
 const Never time.Duration = math.MaxInt64
 
-// Decision is the answer to one cost. Its numbers describe the key after the
-// decision: after the charge if the cost was charged, unchanged if not.
+// Decision is the answer to one cost. Its numbers describe the key after the decision:
+// with the charge if the cost was charged, unchanged otherwise.
 type Decision struct {
-	// Allowed says whether the cost fits.
+	// Allowed reports whether the cost fits.
 	Allowed bool
 
-	// Quota is what a client may hold at once: the events of a window, the burst of
-	// a bucket. Remaining plus what is in use equals it.
+	// Quota is what a client can use at once: the events of a window, or the burst of a
+	// bucket.
 	Quota int64
 
-	// Remaining is what is left of the quota now; never negative.
+	// Remaining is what is left of the quota now. It is never negative.
 	Remaining int64
 
-	// RetryAfter is zero if allowed. If not, it is the exact wait until the same cost
-	// would be allowed if nobody else came: one microsecond earlier it is refused.
-	// [Never] if it will not be allowed however long one waits.
+	// RetryAfter is 0 if the cost is allowed. Otherwise it is the exact wait until the same
+	// cost would be allowed if nothing else is charged: one microsecond earlier it would be
+	// refused. It is [Never] if no wait is long enough.
 	RetryAfter time.Duration
 
-	// NextAfter is the wait until Remaining grows by itself; zero if nothing is missing.
+	// NextAfter is the wait until Remaining grows by itself; 0 if the quota is full.
 	NextAfter time.Duration
 
-	// ResetAfter is the wait until the full quota is back if nothing more comes; zero
-	// if nothing is missing. From then on the state is worth nothing.
+	// ResetAfter is the wait until the quota is full again if nothing else is charged; 0 if
+	// it is full. After that the state need not be kept.
 	ResetAfter time.Duration
 
-	// Delay is how long an allowed request must wait for its turn. Zero for every
-	// algorithm that does not queue.
+	// Delay is how long an allowed request must wait for its turn in a queue; 0 for
+	// algorithms that do not queue.
 	Delay time.Duration
 
 	// At is when the store decided, in microseconds since 1970 on its clock. The store
 	// fills it in.
 	At int64
 
-	// Ahead is how long after At the charge counts as made, for time does not go back for a
-	// key. It is zero unless the store's clock did, and for what was not charged.
+	// Ahead is how long after At the charge counts as made. It is 0 unless the store's clock
+	// has gone back, because time does not go back for a key. It is 0 if nothing was charged.
 	Ahead time.Duration
 
-	// Exempt says that the limit was not asked, for the key is exempt from it: allowed,
-	// nothing was charged, and there are no numbers. This and what follows are the store's
-	// to fill in.
+	// Exempt reports whether the key is exempt, so that the limit was not consulted. Then the
+	// request is allowed, nothing was charged, and the numbers are 0. The store fills in this
+	// field and the ones below.
 	Exempt bool
 
-	// Banned says that the key is banned: whatever is left of the limit, it is refused, and
-	// RetryAfter is no shorter than the ban.
+	// Banned reports whether the key is banned. Then it is refused, whatever is left of the
+	// limit, and RetryAfter is at least the rest of the ban.
 	Banned bool
 
-	// BanBegins says that the limit has refused, once too often: from here on the key is
-	// banned. It is said once for each ban.
+	// BanBegins reports whether this refusal begins a ban. It is true once for each ban.
 	BanBegins bool
 
-	// Override is not empty if the key has a limit of its own, which the numbers are of. It says
-	// which, in a form that is the store's, for whoever corrects the charge.
+	// Override is not empty if the limit of an override decided, which the numbers then
+	// describe. It identifies that limit in the store's own form, so that an adjustment
+	// changes the state that was charged.
 	Override string
 }
 
-// Ban makes of a decision what it is for a key that is banned for so long, in
-// microseconds; below 0 is for ever.
+// Ban returns the decision for a key that is banned for another left microseconds; a
+// negative left means that the ban has no end.
 func (d Decision) Ban(left int64) Decision {
 	wait := time.Duration(left) * time.Microsecond
 	switch {
@@ -82,18 +83,20 @@ func (d Decision) Ban(left int64) Decision {
 	return d
 }
 
-// Turn is when a request may leave, on the store's clock.
+// Turn returns when the request may leave, in microseconds since 1970 on the store's clock.
 func (d *Decision) Turn() int64 { return d.At + d.Delay.Microseconds() }
 
-// Booked is when the charge counts as made, on the store's clock.
+// Booked returns when the charge counts as made, in microseconds since 1970 on the store's
+// clock.
 func (d *Decision) Booked() int64 { return d.At + d.Ahead.Microseconds() }
 
-// never is Never in the microseconds of Go and Lua twins, on the wire too.
+// never is [Never] in the microseconds that algorithms return, in Lua and in Redis's replies
+// too.
 const never = -1
 
-// Micros makes the decision out of the numbers that both twins return: microseconds,
-// with -1 for never. What is allowed has no wait, so retry then says how far ahead of the
-// clock it is booked.
+// Micros makes a decision of the numbers that an algorithm returns, in Go or in Lua: times
+// in microseconds, with -1 for [Never]. An allowed cost needs no wait; retry then says how
+// far ahead of the clock the charge is booked.
 func Micros(allowed bool, quota, remaining, retry, next, reset, delay int64) Decision {
 	d := Decision{
 		Allowed:    allowed,

@@ -1,4 +1,4 @@
 package algorithms
 
-// Room is how many charges the log has allocated for.
+// Room returns how many charges the log has memory for.
 func (l *Log) Room() int { return len(l.times) }

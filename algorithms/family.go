@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Family implements [Algorithm]: the window. Events older than it are forgotten.
+// Family implements [Algorithm]. It is the window, because older events are forgotten.
 func (SlidingWindowLog) Family(l Limit) string { return span(l.Window) }
 
-// Family implements [Algorithm]: the window, for which the state has counts.
+// Family implements [Algorithm]. It is the window, because the state has counts for it.
 func (SlidingWindowCounter) Family(l Limit) string { return span(l.Window) }
 
-// Family implements [Algorithm]: the window, and where it starts.
+// Family implements [Algorithm]. It is the window, and where windows start.
 func (FixedWindow) Family(l Limit) string {
 	switch {
 	case l.Calendar != 0:
@@ -26,7 +26,8 @@ func (FixedWindow) Family(l Limit) string {
 	return span(l.Window)
 }
 
-// Family implements [Algorithm]: the rate at which tokens come back, and how.
+// Family implements [Algorithm]. It is the rate at which tokens come back, and the kind of
+// refill.
 func (TokenBucket) Family(l Limit) string {
 	if l.Refill == RefillInterval {
 		return rate(l.Events, l.Window) + "-" + RefillInterval
@@ -34,8 +35,8 @@ func (TokenBucket) Family(l Limit) string {
 	return reducedRate(l)
 }
 
-// Family implements [Algorithm]: the rate at which the bucket leaks, and whether requests
-// wait for their turns in it.
+// Family implements [Algorithm]. It is the rate at which the bucket leaks, and whether it is
+// a queue.
 func (LeakyBucket) Family(l Limit) string {
 	if l.Mode == ModeQueue {
 		return reducedRate(l) + "-" + ModeQueue
@@ -43,10 +44,12 @@ func (LeakyBucket) Family(l Limit) string {
 	return reducedRate(l)
 }
 
-// Family implements [Algorithm]: none. Each lease says by itself when it ends.
+// Family implements [Algorithm]. All limits are one family, because each lease has an end of
+// its own.
 func (Concurrency) Family(Limit) string { return "" }
 
-// reducedRate is the rate of a limit: 10 events in a second are one in 100 milliseconds.
+// reducedRate returns the rate of a limit as a reduced fraction: 10 events per second are
+// one per 100 milliseconds.
 func reducedRate(l Limit) string {
 	window := l.Window.Microseconds()
 	if l.Events <= 0 || window <= 0 {
@@ -60,7 +63,7 @@ func rate(events int64, window time.Duration) string {
 	return strconv.FormatInt(events, 10) + "per" + span(window)
 }
 
-// span writes a duration as one number in the largest unit that it is a multiple of.
+// span formats a duration as one number in the largest unit of which it is a multiple.
 func span(d time.Duration) string {
 	for _, unit := range [...]struct {
 		name   string

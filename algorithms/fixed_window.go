@@ -7,12 +7,12 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/lua"
 )
 
-// FixedWindow counts events in windows. It is the cheapest and the coarsest: around the
-// edge of two windows up to twice the events can pass.
+// FixedWindow counts events in windows. It is the cheapest algorithm and the coarsest:
+// within one window's length, around the edge of two windows, twice the events can pass.
 //
-// On the clock, windows start at multiples of their length since 1970-01-01 00:00 UTC,
-// or with the days, weeks or months of a place. Aligned to the first request, a window
-// starts with the first request after the last one ended.
+// Aligned to the clock, windows start at multiples of their length since 1970-01-01 00:00
+// UTC, or with the days, weeks or months of a time zone. Aligned to the first request, a
+// window starts with the first request after the previous window has ended.
 //
 // State: the start of the window and the count in it.
 type FixedWindow struct{}
@@ -23,19 +23,20 @@ func (FixedWindow) Name() string { return "fixed_window" }
 // Script implements [Algorithm].
 func (FixedWindow) Script() string { return lua.FixedWindow }
 
-// How windows start: the second parameter. On the calendar it is an instant instead.
+// The second parameter says how windows start. For calendar windows it is an instant
+// instead.
 const (
 	onTheClock = iota
 	onFirstRequest
 )
 
 // Prepare implements [Algorithm]. The parameters are events, how windows start, and the
-// window; on the calendar see PrepareAt.
+// window in microseconds. For calendar windows see PrepareAt.
 func (a FixedWindow) Prepare(l Limit) (Params, error) {
 	if err := oneOf("align", l.Align, AlignClock, AlignFirstRequest); err != nil {
 		return Params{}, err
 	}
-	if err := l.validate(a.Name(), has{window: true, calendar: true, align: true}); err != nil {
+	if err := l.validate(a.Name(), supports{window: true, calendar: true, align: true}); err != nil {
 		return Params{}, err
 	}
 	switch {
@@ -51,16 +52,17 @@ func (a FixedWindow) Prepare(l Limit) (Params, error) {
 }
 
 // PrepareAt implements [Dated]. The parameters are events, the end of the last of four
-// windows, and the starts of all four: the window before, the one at now, and two after
-// it. So a store's clock may be most of a day ahead or behind, and what it has counted
-// a day ahead of that, before it went back, is still in one of them.
+// windows, and the starts of all four: the previous window, the current one, and the two
+// after it. With four windows the store's clock may be most of a day ahead or behind. If it
+// was another day ahead before it went back, the counts of that time are still in one of
+// the four.
 func (FixedWindow) PrepareAt(l Limit, now time.Time) (Params, time.Time) {
-	here := l.Calendar.Bounds(now, l.Location, 3)
-	before := l.Calendar.Bounds(here[0].Add(-time.Microsecond), l.Location, 0)[0]
+	bounds := l.Calendar.Bounds(now, l.Location, 3)
+	previous := l.Calendar.Bounds(bounds[0].Add(-time.Microsecond), l.Location, 0)[0]
 	return Params{
-		l.Events, here[3].UnixMicro(),
-		before.UnixMicro(), here[0].UnixMicro(), here[1].UnixMicro(), here[2].UnixMicro(),
-	}, here[1]
+		l.Events, bounds[3].UnixMicro(),
+		previous.UnixMicro(), bounds[0].UnixMicro(), bounds[1].UnixMicro(), bounds[2].UnixMicro(),
+	}, bounds[1]
 }
 
 // Take implements [Counter].
@@ -90,12 +92,12 @@ func (FixedWindow) Take(s State, p Params, now, cost int64) (State, Decision) {
 	return s, Micros(allowed, events, remaining, retry, reset, reset, 0)
 }
 
-// Adjust implements [Counter]. What was charged in an earlier window is left alone.
+// Adjust implements [Counter]. It gives nothing back of a charge in an earlier window.
 func (FixedWindow) Adjust(s State, p Params, now, at, _, delta int64) State {
 	start, _, count := windowAt(s, p, now)
 	switch {
 	case p[0] == 0:
-		return s // it has charged nothing
+		return s // nothing was charged
 	case delta > 0:
 		count = min(count+delta, maxExact/2)
 	case at < start || count == 0 || delta == 0:
@@ -106,7 +108,7 @@ func (FixedWindow) Adjust(s State, p Params, now, at, _, delta int64) State {
 	return State{start, count}
 }
 
-// windowAt is the window at now, and the count in it.
+// windowAt returns the window at now, and the count in it.
 func windowAt(s State, p Params, now int64) (start, end, count int64) {
 	seen, count := s[0], s[1]
 	if count < 0 || count >= maxExact || seen < 0 || seen > now+maxStepBack {
@@ -119,7 +121,7 @@ func windowAt(s State, p Params, now int64) (start, end, count int64) {
 	return start, end, count
 }
 
-// windowOf is the window that t is in.
+// windowOf returns the window that contains t.
 func windowOf(p Params, t, seen, count int64) (start, end int64) {
 	switch p[1] {
 	case onTheClock:
@@ -138,7 +140,8 @@ func windowOf(p Params, t, seen, count int64) (start, end int64) {
 			start, end = end, next
 		}
 	}
-	// A store's clock that is windows away from ours still gets windows.
+	// The store's clock is further off than the four windows reach. Windows of about the
+	// same length continue them.
 	if length := end - start; t >= end {
 		start = t - (t-end)%length
 		end = start + length

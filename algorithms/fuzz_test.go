@@ -7,9 +7,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
 
-// FuzzTake feeds any limit, any state and any request to every algorithm. A state may
-// be what somebody else has written. Nothing may panic or overflow, and what is allowed
-// must be there.
+// FuzzTake gives any limit, any state and any request to every algorithm. The state may be
+// damaged. Nothing may panic or overflow, and no more may be allowed than remains.
 func FuzzTake(f *testing.F) {
 	now := start.UnixMicro()
 	f.Add(int64(10), int64(1e6), int64(0), now, int64(3), now, now, int64(1))
@@ -20,7 +19,7 @@ func FuzzTake(f *testing.F) {
 	f.Add(int64(7), int64(1e6), int64(1), int64(1<<62), int64(1<<62), int64(1<<62), now, int64(1))
 	f.Add(int64(7), int64(1e6), int64(1), int64(0), int64(1<<52), now, int64(0), int64(0))
 	f.Fuzz(func(t *testing.T, events, window, burst, s0, s1, s2, now, cost int64) {
-		// What callers promise: a clock between 1970 and 2100, a cost that is none below 0.
+		// Callers guarantee a clock between 1970 and 2100, and a cost of at least 0.
 		now, cost = now&(1<<52-1), cost&(1<<62-1)
 		limit := algorithms.Limit{Events: events, Window: time.Duration(window%(1<<50)) * time.Microsecond, Burst: burst}
 		for _, name := range algorithms.Names() {
@@ -71,12 +70,12 @@ func FuzzTake(f *testing.F) {
 	})
 }
 
-// check is what holds for every decision.
+// check checks what holds for every decision.
 func check(t *testing.T, name string, d algorithms.Decision, quota int64) {
 	t.Helper()
 	if d.Quota != quota || d.Remaining < 0 || d.Remaining > quota || d.NextAfter < 0 || d.ResetAfter < d.NextAfter ||
 		d.Allowed != (d.RetryAfter == 0) || d.RetryAfter < 0 || d.Delay != 0 ||
 		(d.Remaining == quota) != (d.ResetAfter == 0) {
-		t.Fatalf("%s: cannot be, of %d: %+v", name, quota, d)
+		t.Fatalf("%s: impossible with quota %d: %+v", name, quota, d)
 	}
 }

@@ -2,18 +2,18 @@ package algorithms
 
 import "github.com/seed-161337e5/caddyratelimit/lua"
 
-// LeakyBucket is a bucket of burst that leaks events per window, evenly. A request
-// pours its cost in, and is refused if that would go over the brim.
+// LeakyBucket is a bucket that holds burst events and leaks evenly, at events per window. A
+// request pours its cost in, and is refused if the bucket would overflow.
 //
-// As a meter it is the token bucket seen from the other side. As a queue it delays: a
-// request leaves when all that was poured in before it has leaked out, so requests
+// As a meter it is the mirror image of the token bucket. As a queue it delays requests: a
+// request leaves when everything that was poured in before it has leaked out. So requests
 // leave evenly spaced, in the order in which they came.
 //
 // Source: J. Turner, "New directions in communications", IEEE Communications
 // Magazine 24(10), 1986 (the meter); A. S. Tanenbaum, "Computer Networks", section on
 // traffic shaping (the queue).
 //
-// State: as the token bucket's, with what was poured in for the tokens taken.
+// State: that of the token bucket, with the events poured in as the tokens taken.
 type LeakyBucket struct{}
 
 // Name implements [Algorithm].
@@ -23,12 +23,13 @@ func (LeakyBucket) Name() string { return "leaky_bucket" }
 func (LeakyBucket) Script() string { return lua.Bucket }
 
 // Prepare implements [Algorithm]. The parameters are the burst, the rate as a reduced
-// fraction, 0, 1 for a queue, and the longest wait in it plus one, or 0.
+// fraction of events and microseconds, 0, 1 for a queue, and the queue's longest wait in
+// microseconds plus one, or 0 if the wait has no bound.
 func (a LeakyBucket) Prepare(l Limit) (Params, error) {
 	if err := oneOf("mode", l.Mode, ModeMeter, ModeQueue); err != nil {
 		return Params{}, err
 	}
-	p, err := prepareBucket(l, a.Name(), has{window: true, burst: true, mode: true})
+	p, err := prepareBucket(l, a.Name(), supports{window: true, burst: true, mode: true})
 	if l.Mode == ModeQueue {
 		p[4] = 1
 		if l.MaxWait > 0 {
@@ -66,18 +67,18 @@ func (LeakyBucket) Take(s State, p Params, now, cost int64) (State, Decision) {
 	return s, Micros(allowed, b.burst, b.remaining, retry, next, reset, delay)
 }
 
-// Adjust implements [Counter]. A turn in the queue is given back whole, and if it is the
-// last one. One further ahead stays empty, for those behind it have been told when to
-// leave.
+// Adjust implements [Counter]. In a queue only the last turn is given back, and only as a
+// whole. A turn further ahead stays unused, because the requests behind it already know when
+// to leave.
 func (LeakyBucket) Adjust(s State, p Params, now, at, turn, delta int64) State {
 	b := open(s, p, now)
 	if p[4] == 0 || delta >= 0 {
-		return b.correct(s, at, delta)
+		return b.adjust(s, at, delta)
 	}
 	if b.taken == 0 {
 		return s
 	}
-	b.rewind(windows(-(b.taken + delta), b.events)) // some of it has leaked out
+	b.rewind(windows(-(b.taken + delta), b.events)) // because some of the charge has leaked out
 	if b.after(b.taken+delta) != turn {
 		return s
 	}

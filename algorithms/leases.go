@@ -5,35 +5,37 @@ import (
 	"slices"
 )
 
-// Leases is the memory of a [Lender]: what is held under which name until when. The
-// zero Leases is a key never seen.
+// Leases is what a [Lender] remembers of one key: the leases by name, with their costs and
+// their ends. The zero Leases is a key never seen.
 //
-// Most keys hold one lease, so a lease takes little: all stand in one slice, in no order,
-// and each knows its neighbours in the order in which they end.
+// Most keys have one lease, so a lease is kept small: all are in one slice, in no order,
+// and each one links to its neighbours in the order in which leases end.
 type Leases struct {
 	all         []lease
-	index       map[string]int32 // of all by hold, once they are many
-	first, last int32            // to end
-	total       int64            // cost of all of them
+	index       map[string]int32 // positions by name; nil while there are few leases
+	first, last int32            // positions of the lease that ends first, and last
+	total       int64            // cost of all leases
 }
 
-// lease is a hold. Places in the slice count from 1; 0 is none.
+// lease is a charge that is held under a name. Positions in the slice count from 1; 0 means
+// none.
 type lease struct {
-	hold           string
-	ends           int64
-	cost           int32 // see MaxSlots
-	before, behind int32 // that end before and after it
+	hold       string
+	ends       int64
+	cost       int32 // at most MaxSlots
+	prev, next int32 // positions of the leases that end before and after this one
 }
 
-// manyLeases is how many leases have an index. Fewer are looked through.
+// manyLeases is the number of leases above which there is an index. Fewer are searched one
+// by one.
 const manyLeases = 16
 
-// Len is how many holds there are, those included that have ended.
+// Len returns how many leases are kept, including those that have ended.
 func (l *Leases) Len() int { return len(l.all) }
 
-func (l *Leases) at(place int32) *lease { return &l.all[place-1] }
+func (l *Leases) at(position int32) *lease { return &l.all[position-1] }
 
-// find returns where a hold stands, 0 if it does not.
+// find returns the position of a lease, or 0 if there is none of that name.
 func (l *Leases) find(hold string) int32 {
 	if l.index != nil {
 		return l.index[hold]
@@ -41,44 +43,44 @@ func (l *Leases) find(hold string) int32 {
 	return int32(slices.IndexFunc(l.all, func(one lease) bool { return one.hold == hold })) + 1
 }
 
-// GiveBack ends a hold of no more than that cost. A hold ends as a whole: a part of one
-// cannot be given back. It tells whether it was held.
+// GiveBack ends a lease if its cost is at most cost, because a part of a lease cannot be
+// given back. It reports whether it has ended one.
 func (l *Leases) GiveBack(hold string, cost int64) bool {
-	place := l.find(hold)
-	if place == 0 || int64(l.at(place).cost) > cost {
+	position := l.find(hold)
+	if position == 0 || int64(l.at(position).cost) > cost {
 		return false
 	}
-	l.drop(place)
+	l.drop(position)
 	return true
 }
 
-// link makes one lease follow another; 0 stands for the ends of the order.
-func (l *Leases) link(before, behind int32) {
-	if before == 0 {
-		l.first = behind
+// link makes two leases neighbours; 0 stands for either end of the order.
+func (l *Leases) link(prev, next int32) {
+	if prev == 0 {
+		l.first = next
 	} else {
-		l.at(before).behind = behind
+		l.at(prev).next = next
 	}
-	if behind == 0 {
-		l.last = before
+	if next == 0 {
+		l.last = prev
 	} else {
-		l.at(behind).before = before
+		l.at(next).prev = prev
 	}
 }
 
-// drop ends a hold. The last of the slice takes its place.
-func (l *Leases) drop(place int32) {
-	gone := *l.at(place)
+// drop removes a lease. The last one of the slice moves to its position.
+func (l *Leases) drop(position int32) {
+	gone := *l.at(position)
 	l.total -= int64(gone.cost)
-	l.link(gone.before, gone.behind)
+	l.link(gone.prev, gone.next)
 	delete(l.index, gone.hold)
 	end := int32(len(l.all))
-	if moved := *l.at(end); place != end {
-		*l.at(place) = moved
-		l.link(moved.before, place)
-		l.link(place, moved.behind)
+	if moved := *l.at(end); position != end {
+		*l.at(position) = moved
+		l.link(moved.prev, position)
+		l.link(position, moved.next)
 		if l.index != nil {
-			l.index[moved.hold] = place
+			l.index[moved.hold] = position
 		}
 	}
 	l.all[end-1] = lease{}
@@ -91,32 +93,32 @@ func (l *Leases) drop(place int32) {
 	}
 }
 
-// put holds, or renews, until ends.
+// put adds a lease that ends at ends, or renews it.
 func (l *Leases) put(hold string, ends, cost int64) {
-	if place := l.find(hold); place != 0 {
-		l.drop(place)
+	if position := l.find(hold); position != 0 {
+		l.drop(position)
 	}
-	// Nearly always the new one ends last.
-	before := l.last
-	for before != 0 && l.at(before).ends > ends {
-		before = l.at(before).before
+	// Nearly always the new lease ends last.
+	prev := l.last
+	for prev != 0 && l.at(prev).ends > ends {
+		prev = l.at(prev).prev
 	}
-	behind := l.first
-	if before != 0 {
-		behind = l.at(before).behind
+	next := l.first
+	if prev != 0 {
+		next = l.at(prev).next
 	}
 	l.all = append(l.all, lease{hold: hold, ends: ends, cost: int32(cost)})
 	l.total += cost
-	place := int32(len(l.all))
-	l.link(before, place)
-	l.link(place, behind)
-	l.note(hold, place)
+	position := int32(len(l.all))
+	l.link(prev, position)
+	l.link(position, next)
+	l.addToIndex(hold, position)
 }
 
-// note keeps the index, if there is one or has to be.
-func (l *Leases) note(hold string, place int32) {
+// addToIndex adds a lease to the index, and makes the index once there are many leases.
+func (l *Leases) addToIndex(hold string, position int32) {
 	if l.index != nil {
-		l.index[hold] = place
+		l.index[hold] = position
 	} else if len(l.all) > manyLeases {
 		l.index = make(map[string]int32, 2*manyLeases)
 		for i := range l.all {
@@ -125,7 +127,7 @@ func (l *Leases) note(hold string, place int32) {
 	}
 }
 
-// expire drops what has ended, and what is not believed.
+// expire drops the leases that have ended, and those that end so late that they are damaged.
 func (l *Leases) expire(now int64) {
 	for l.first != 0 && l.at(l.first).ends <= now {
 		l.drop(l.first)
@@ -135,23 +137,24 @@ func (l *Leases) expire(now int64) {
 	}
 }
 
-// live is how much is held at now. What has ended stands in front, and is not much;
-// behind stands what ends so late that it is not believed, which is nothing.
+// live returns how many slots are taken at now. It subtracts the leases that have ended,
+// which are few and at the front, and those that end so late that they are damaged, which
+// are at the back and normally none.
 func (l *Leases) live(now int64) int64 {
 	n := l.total
-	for i := l.first; i != 0 && l.at(i).ends <= now; i = l.at(i).behind {
+	for i := l.first; i != 0 && l.at(i).ends <= now; i = l.at(i).next {
 		n -= int64(l.at(i).cost)
 	}
-	for i := l.last; i != 0 && l.at(i).ends > now+maxStepBack; i = l.at(i).before {
+	for i := l.last; i != 0 && l.at(i).ends > now+maxStepBack; i = l.at(i).prev {
 		n -= int64(l.at(i).cost)
 	}
 	return n
 }
 
-// end is when the slot of that index comes back, in the order in which those that are
-// live at now end.
-func (l *Leases) end(now, index int64) int64 {
-	for i := l.first; i != 0; i = l.at(i).behind {
+// endOf returns when a slot comes back. The index counts, from 0, the slots that are live at
+// now, in the order in which they end.
+func (l *Leases) endOf(now, index int64) int64 {
+	for i := l.first; i != 0; i = l.at(i).next {
 		one := l.at(i)
 		if one.ends <= now {
 			continue
@@ -164,9 +167,9 @@ func (l *Leases) end(now, index int64) int64 {
 	return now
 }
 
-// lastEnd is when the last slot that is live at now comes back.
+// lastEnd returns when the last slot that is live at now comes back.
 func (l *Leases) lastEnd(now int64) int64 {
-	for i := l.last; i != 0; i = l.at(i).before {
+	for i := l.last; i != 0; i = l.at(i).prev {
 		if ends := l.at(i).ends; ends <= now+maxStepBack {
 			return ends
 		}
@@ -174,7 +177,7 @@ func (l *Leases) lastEnd(now int64) int64 {
 	return now
 }
 
-// Clone is a copy that shares nothing.
+// Clone returns a copy that shares no memory with the original.
 func (l *Leases) Clone() *Leases {
 	c := *l
 	c.all, c.index = slices.Clone(l.all), maps.Clone(l.index)

@@ -10,7 +10,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
 
-// TestLeases compares leases with a slice of them, up to some more than have an index.
+// TestLeases compares [algorithms.Leases] with a plain slice, with few leases and with enough
+// of them for an index.
 func TestLeases(t *testing.T) {
 	type held struct {
 		hold       string
@@ -49,7 +50,7 @@ func TestLeases(t *testing.T) {
 				slice = append(slice, held{hold, now + params[1], cost})
 			}
 			if leases.Len() != len(slice) {
-				t.Fatalf("%d holds, want %d", leases.Len(), len(slice))
+				t.Fatalf("%d leases, want %d", leases.Len(), len(slice))
 			}
 			live, soonest, latest := int64(0), int64(0), int64(0)
 			for _, h := range slice {

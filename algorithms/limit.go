@@ -5,73 +5,74 @@ import (
 	"time"
 )
 
-// Limit is a limit as a user writes it.
+// Limit is a limit as a config has it. Algorithm.Prepare rejects fields that mean nothing to
+// the algorithm.
 type Limit struct {
-	// Events is how many events a window has room for. 0 refuses everything.
+	// Events is how many events a window has room for, from 0 to MaxEvents. 0 refuses
+	// everything.
 	Events int64
 
-	// Window is the time the events are for. Calendar stands in its place for windows
-	// that differ in length.
+	// Window is the length of a window, from MinWindow to MaxWindow, in whole microseconds.
+	// Calendar is given in its place for windows that differ in length.
 	Window   time.Duration
 	Calendar Calendar
 
-	// Location is where calendar windows begin at midnight. Default: UTC.
+	// Location is the time zone in which calendar windows begin at midnight. Nil is UTC.
 	Location *time.Location
 
-	// Burst is how many events a bucket holds at once. 0 means Events. Only buckets
-	// have one.
+	// Burst is how many events a bucket holds, up to MaxEvents. 0 means as many as Events.
 	Burst int64
 
-	// Refill says how a token bucket is refilled: "smooth" (or empty) or "interval".
+	// Refill is how a token bucket is refilled: "smooth", the default, or "interval".
 	Refill string
 
-	// Mode says what a leaky bucket does: "meter" (or empty) or "queue".
+	// Mode is what a leaky bucket does: "meter", the default, or "queue".
 	Mode string
 
-	// MaxWait bounds the wait in a leaky bucket's queue. 0 is no bound.
+	// MaxWait bounds the wait in the queue of a leaky bucket. 0 means no bound.
 	MaxWait time.Duration
 
-	// Align says when fixed windows start: "clock" (or empty) or "first_request".
+	// Align is when fixed windows start: "clock", the default, or "first_request".
 	Align string
 
-	// Lease is how long a slot of the concurrency limit is held without being renewed.
-	// 0 means DefaultLease.
+	// Lease is how long a slot of the concurrency limit stays taken without being renewed,
+	// from MinLease to MaxLease, in whole microseconds. 0 means DefaultLease.
 	Lease time.Duration
 }
 
-// The bounds of a limit. Within them every number in every twin is an exact integer
-// in a double, which is all that Lua has.
+// The bounds of a limit. Within them every number is an exact integer also in a double, the
+// only type of number in Lua.
 const (
 	// MaxEvents bounds events, burst and cost.
 	MaxEvents int64 = 1_000_000_000_000
 
-	// MinWindow and MaxWindow bound the window.
+	// MinWindow and MaxWindow bound Window.
 	MinWindow = time.Millisecond
 	MaxWindow = 3660 * 24 * time.Hour
 
-	// MaxRecovery bounds the time in which a full bucket comes back.
+	// MaxRecovery bounds the time in which all tokens of a bucket come back.
 	MaxRecovery = 3660 * 24 * time.Hour
 
-	// MaxLogEvents bounds the events of an algorithm that remembers every charge: as many
-	// charges of one event make as many entries.
+	// MaxLogEvents bounds the events of an algorithm that remembers every charge, because
+	// each charge of one event is an entry.
 	MaxLogEvents int64 = 50_000_000
 
 	// MaxSlots bounds the events of the concurrency limit.
 	MaxSlots int64 = 1_000_000
 
-	// MaxHold bounds the slots of one request, for each is an entry in Redis. A request of
-	// more is refused for good.
+	// MaxHold bounds the slots of one request, because each is an entry in Redis. A request
+	// that needs more is always refused.
 	MaxHold int64 = 1000
 
-	// MinLease and MaxLease bound a lease.
+	// MinLease and MaxLease bound Lease.
 	MinLease = time.Second
 	MaxLease = time.Hour
 
-	// DefaultLease is for limits that say nothing of it.
+	// DefaultLease is the lease of limits that give none.
 	DefaultLease = 30 * time.Second
 )
 
-// What Refill, Mode and Align can be.
+// The values of Refill, Mode and Align.
 const (
 	RefillSmooth      = "smooth"
 	RefillInterval    = "interval"
@@ -81,28 +82,28 @@ const (
 	AlignFirstRequest = "first_request"
 )
 
-// has says which parts of a limit an algorithm understands.
-type has struct{ window, calendar, burst, refill, mode, align, lease bool }
+// supports says which options of a limit mean something to an algorithm.
+type supports struct{ window, calendar, burst, refill, mode, align, lease bool }
 
-// validate checks a limit for an algorithm that understands some parts of it.
-func (l Limit) validate(algorithm string, h has) error {
-	for _, part := range []struct {
-		name   string
-		remedy string
-		given  any
-		absent bool
-		ok     bool
+// validate checks a limit for an algorithm that supports some of its options.
+func (l Limit) validate(algorithm string, has supports) error {
+	for _, option := range []struct {
+		name      string
+		fix       string
+		value     any
+		absent    bool
+		supported bool
 	}{
-		{"burst", "use algorithm token_bucket or leaky_bucket", l.Burst, l.Burst == 0, h.burst},
-		{"refill", "it is for token_bucket", l.Refill, l.Refill == "", h.refill},
-		{"mode", "it is for leaky_bucket", l.Mode, l.Mode == "", h.mode},
-		{"align", "it is for fixed_window", l.Align, l.Align == "", h.align},
-		{"lease", "it is for concurrency", l.Lease, l.Lease == 0, h.lease},
-		{"window", "windows of the calendar are for fixed_window", l.Calendar, l.Calendar == 0, h.calendar},
-		{"window", "a slot is taken for as long as the request lives", l.Window, l.Window == 0, h.window || l.Calendar != 0},
+		{"burst", "use algorithm token_bucket or leaky_bucket", l.Burst, l.Burst == 0, has.burst},
+		{"refill", "it is for token_bucket", l.Refill, l.Refill == "", has.refill},
+		{"mode", "it is for leaky_bucket", l.Mode, l.Mode == "", has.mode},
+		{"align", "it is for fixed_window", l.Align, l.Align == "", has.align},
+		{"lease", "it is for concurrency", l.Lease, l.Lease == 0, has.lease},
+		{"window", "windows of the calendar are for fixed_window", l.Calendar, l.Calendar == 0, has.calendar},
+		{"window", "a slot is taken for as long as the request lives", l.Window, l.Window == 0, has.window || l.Calendar != 0},
 	} {
-		if !part.absent && !part.ok {
-			return fmt.Errorf("%s has no meaning for %s, got %v; %s", part.name, algorithm, part.given, part.remedy)
+		if !option.absent && !option.supported {
+			return fmt.Errorf("%s has no meaning for %s, got %v; %s", option.name, algorithm, option.value, option.fix)
 		}
 	}
 	switch {
@@ -118,7 +119,7 @@ func (l Limit) validate(algorithm string, h has) error {
 	if l.Location != nil && l.Calendar == 0 {
 		return fmt.Errorf("timezone is for windows of a day, week or month, got window %v", l.Window)
 	}
-	if !h.window || l.Calendar != 0 {
+	if !has.window || l.Calendar != 0 {
 		return nil
 	}
 	switch {
@@ -132,7 +133,7 @@ func (l Limit) validate(algorithm string, h has) error {
 	return nil
 }
 
-// oneOf checks a word.
+// oneOf checks that an option is empty or one of two words.
 func oneOf(option, got, first, second string) error {
 	if got != "" && got != first && got != second {
 		return fmt.Errorf("%s must be %s or %s, got %q", option, first, second, got)

@@ -46,7 +46,7 @@ func TestLog(t *testing.T) {
 	})
 }
 
-// slice is a log in the simplest way.
+// slice is the simplest form of a log.
 type slice []charge
 
 type charge struct{ at, cost int64 }
@@ -58,10 +58,10 @@ func (s slice) events(i, j int) (n int64) {
 	return n
 }
 
-// forget takes n events off some charges.
-func (s slice) forget(n int64, of func(charge) bool) (left slice) {
+// forget takes n events off the charges that match.
+func (s slice) forget(n int64, match func(charge) bool) (left slice) {
 	for _, c := range s {
-		if of(c) {
+		if match(c) {
 			gone := min(n, c.cost)
 			c.cost, n = c.cost-gone, n-gone
 		}
@@ -72,7 +72,7 @@ func (s slice) forget(n int64, of func(charge) bool) (left slice) {
 	return left
 }
 
-// before is how many events are earlier than t.
+// before returns how many events are earlier than t.
 func (s slice) before(t int64) (n int64) {
 	for _, c := range s {
 		if c.at < t {
@@ -82,7 +82,7 @@ func (s slice) before(t int64) (n int64) {
 	return n
 }
 
-// compare compares events, for charges of one time may be one.
+// compare compares events and not charges, because the log may merge charges of one time.
 func (s slice) compare(t *rapid.T, log *algorithms.Log, edge int64) {
 	all := s.events(0, len(s))
 	if got := log.Events(0, log.Len()); got != all {
@@ -109,8 +109,8 @@ func (s slice) compare(t *rapid.T, log *algorithms.Log, edge int64) {
 	}
 }
 
-// TestLogTakesWhatItHolds: not what the limit would allow, which for
-// mholt/caddy-ratelimit came to 4.8 GB, and not what charges cost.
+// TestLogTakesWhatItHolds: the memory of a log depends on its number of charges. It depends
+// neither on the limit, which in mholt/caddy-ratelimit took 4.8 GB, nor on the costs.
 func TestLogTakesWhatItHolds(t *testing.T) {
 	for _, cost := range []int64{1, 50_000_000} {
 		var log algorithms.Log

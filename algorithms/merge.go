@@ -3,7 +3,7 @@ package algorithms
 // Merges implements [Merger].
 func (TokenBucket) Merges(Params) bool { return true }
 
-// Merges implements [Merger]. In a queue each request has a turn of its own.
+// Merges implements [Merger]. It is false for a queue, where each request has its own turn.
 func (LeakyBucket) Merges(p Params) bool { return p[4] == 0 }
 
 // Merges implements [Merger].

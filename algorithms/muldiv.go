@@ -2,9 +2,9 @@ package algorithms
 
 import "math/bits"
 
-// mulDiv returns a*b/c rounded down, exact however large the product is. It wants
-// a, b >= 0, c > 0 and a quotient below 2^63. The Lua twin in take.lua does the same
-// with pairs of doubles.
+// mulDiv returns a*b/c rounded down, exactly, however large the product is. It requires
+// a, b >= 0, c > 0 and a quotient below 2^63. Its Lua port, in muldiv.lua, uses pairs of
+// doubles.
 func mulDiv(a, b, c int64) int64 {
 	q, _ := mulDivRem(a, b, c)
 	return q
@@ -28,7 +28,7 @@ func mulDivRem(a, b, c int64) (int64, int64) {
 	return int64(q), int64(r)
 }
 
-// gcd is the greatest common divisor of a and b, which are not both 0.
+// gcd returns the greatest common divisor of a and b, which must not both be 0.
 func gcd(a, b int64) int64 {
 	for b != 0 {
 		a, b = b, a%b

@@ -6,8 +6,7 @@ import (
 	"sync"
 )
 
-// The registry is filled from init functions, so that another Go module can bring an
-// algorithm of its own.
+// registry is filled from init functions, so that another Go module can add an algorithm.
 var registry = struct {
 	sync.RWMutex
 	algorithms map[string]Algorithm
@@ -22,12 +21,12 @@ func init() {
 	Register(Concurrency{})
 }
 
-// aliases are other names for algorithms.
+// aliases maps other names of algorithms to their proper names.
 var aliases = map[string]string{"gcra": "token_bucket"}
 
-// Register adds an algorithm. Call it from an init function: stores read the registry
-// when they open. It panics if the name is taken, or if the algorithm is not
-// just one of [Counter], [Recorder] and [Lender].
+// Register adds an algorithm. Call it from an init function, because stores read the
+// registry when they open. It panics if the name is taken, or if the algorithm does not
+// implement exactly one of [Counter], [Recorder] and [Lender].
 func Register(a Algorithm) {
 	kinds := 0
 	for _, is := range [...]bool{isA[Counter](a), isA[Recorder](a), isA[Lender](a)} {
@@ -46,7 +45,7 @@ func Register(a Algorithm) {
 	registry.algorithms[a.Name()] = a
 }
 
-// Get returns the algorithm of that name.
+// Get returns the algorithm with a name or an alias. Its error lists the names.
 func Get(name string) (Algorithm, error) {
 	proper := name
 	if other, ok := aliases[name]; ok {

@@ -2,15 +2,16 @@ package algorithms
 
 import "github.com/seed-161337e5/caddyratelimit/lua"
 
-// SlidingWindowCounter estimates the events of the last window from two counts: those
-// of the current window on the clock, and those of the one before, taken to be spread
-// evenly, in proportion to how much of it the last window still covers.
+// SlidingWindowCounter estimates the events of the sliding window from two counts: that of
+// the current window on the clock, and that of the previous one. It assumes that the events
+// of the previous window are spread evenly, and counts the part of them that the sliding
+// window still covers.
 //
 // Source: Cloudflare, "How we built rate limiting capable of scaling to millions of
 // domains", 2017.
 //
-// State: the time of the last charge, the count of its window, and that of the one
-// before.
+// State: the time of the last charge, the count of its window, and that of the window
+// before it.
 type SlidingWindowCounter struct{}
 
 // Name implements [Algorithm].
@@ -19,9 +20,9 @@ func (SlidingWindowCounter) Name() string { return "sliding_window_counter" }
 // Script implements [Algorithm].
 func (SlidingWindowCounter) Script() string { return lua.SlidingWindowCounter }
 
-// Prepare implements [Algorithm]. The parameters are events and window.
+// Prepare implements [Algorithm]. The parameters are events, and the window in microseconds.
 func (a SlidingWindowCounter) Prepare(l Limit) (Params, error) {
-	if err := l.validate(a.Name(), has{window: true}); err != nil {
+	if err := l.validate(a.Name(), supports{window: true}); err != nil {
 		return Params{}, err
 	}
 	return Params{l.Events, l.Window.Microseconds()}, nil
@@ -57,12 +58,13 @@ func (SlidingWindowCounter) Take(s State, p Params, now, cost int64) (State, Dec
 	return s, Micros(allowed, events, remaining, retry, next, reset, 0)
 }
 
-// Adjust implements [Counter]. What was charged two windows ago or before is left alone.
+// Adjust implements [Counter]. It gives nothing back of a charge that is two windows old or
+// older.
 func (SlidingWindowCounter) Adjust(s State, p Params, now, at, _, delta int64) State {
 	window := p[1]
 	t, start, current, previous := counts(s, window, now)
 	switch {
-	case p[0] == 0: // it has charged nothing
+	case p[0] == 0: // nothing was charged
 	case delta > 0:
 		return State{t, min(current+delta, maxExact/2), previous}
 	case at >= start && current > 0:
@@ -73,8 +75,8 @@ func (SlidingWindowCounter) Adjust(s State, p Params, now, at, _, delta int64) S
 	return s
 }
 
-// counts are those of the window at now and of the one before. T is the time that counts,
-// and start is when its window began.
+// counts returns the counts of the current window and of the previous one. t is now, or the
+// time of the last charge if that is later; start is when its window began.
 func counts(s State, window, now int64) (t, start, current, previous int64) {
 	last, current, previous := s[0], s[1], s[2]
 	if current < 0 || current >= maxExact || previous < 0 || previous >= maxExact || last < 0 || last > now+maxStepBack {
@@ -92,8 +94,8 @@ func counts(s State, window, now int64) (t, start, current, previous int64) {
 	return t, start, current, previous
 }
 
-// untilUsed is the instant at which no more than target counts as used, which is less
-// than now.
+// untilUsed returns the instant from which at most target events count as used. Now more of
+// them do.
 func untilUsed(target, start, window, current, previous int64) int64 {
 	if target >= current {
 		return start + window - mulDiv(target-current, window, previous)

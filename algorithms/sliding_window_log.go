@@ -6,12 +6,12 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/lua"
 )
 
-// SlidingWindowLog remembers every charge and admits never more than events in any
-// window, wherever it starts. It is exact, and pays with an entry for each charge. An
-// event whose age is the window no longer counts.
+// SlidingWindowLog remembers every charge and never admits more than events in any window,
+// wherever the window starts. It is exact, and its price is an entry for each charge. An
+// event as old as the window no longer counts.
 //
-// A charge of cost n is n events, and one entry. Charges are forgotten when a later one
-// is recorded after they have expired.
+// A charge of cost n counts for n events and is one entry. Expired charges are removed when
+// the next charge is recorded.
 type SlidingWindowLog struct{}
 
 // Name implements [Algorithm].
@@ -20,9 +20,9 @@ func (SlidingWindowLog) Name() string { return "sliding_window_log" }
 // Script implements [Algorithm].
 func (SlidingWindowLog) Script() string { return lua.SlidingWindowLog }
 
-// Prepare implements [Algorithm]. The parameters are events and window.
+// Prepare implements [Algorithm]. The parameters are events, and the window in microseconds.
 func (a SlidingWindowLog) Prepare(l Limit) (Params, error) {
-	if err := l.validate(a.Name(), has{window: true}); err != nil {
+	if err := l.validate(a.Name(), supports{window: true}); err != nil {
 		return Params{}, err
 	}
 	if l.Events > MaxLogEvents {
@@ -40,7 +40,8 @@ func (a SlidingWindowLog) Decide(l *Log, p Params, now, cost int64) Decision {
 
 	remaining := max(0, events-live)
 	allowed := cost <= remaining
-	// The first event whose end makes room; under a limit that was lowered not the oldest.
+	// first is the time of the first event that makes room when it expires. If the limit was
+	// lowered, that is not the oldest event.
 	first, newest := t, t
 	if live > 0 {
 		newest = l.Newest()
@@ -77,13 +78,13 @@ func (a SlidingWindowLog) Record(l *Log, p Params, now, cost int64) {
 	l.Append(t, cost)
 }
 
-// Adjust implements [Recorder]. Twice as many events as the limit has are kept, and no
-// more: not all that passed can be given back and leave room before the others expire.
-// What a larger limit has recorded beyond that is not made fewer either.
+// Adjust implements [Recorder]. A late charge leaves at most twice the events of the limit in
+// the log, so that the debt is bounded. If a larger limit has already recorded more than
+// that, their number stays.
 func (a SlidingWindowLog) Adjust(l *Log, p Params, now, at, delta int64) {
 	events := p[0]
 	switch {
-	case events == 0: // it has charged nothing
+	case events == 0: // nothing was charged
 		return
 	case delta <= 0:
 		l.Remove(at, -delta)
@@ -97,7 +98,8 @@ func (a SlidingWindowLog) Adjust(l *Log, p Params, now, at, delta int64) {
 	}
 }
 
-// expired returns the time that counts and how many charges have left the window.
+// expired returns how many charges have left the window at t, which is now, or the time of
+// the newest charge if that is later.
 func (SlidingWindowLog) expired(l *Log, p Params, now int64) (t int64, expired int) {
 	if l.Newest() > now+maxStepBack {
 		return now, l.Len()

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
 
-// step is a request, at so long after the first, and what should come of it.
+// step is a request, at a time after the first one, and the expected decision.
 type step struct {
 	at        time.Duration
 	cost      int64
@@ -19,7 +19,7 @@ type step struct {
 	reset     time.Duration
 }
 
-// start is a moment 250 ms after a full second, minute and hour.
+// start is 250 ms after a full second, minute and hour.
 var start = time.Date(2026, 11, 18, 15, 0, 0, 250e6, time.UTC)
 
 const ms = time.Millisecond
@@ -121,7 +121,7 @@ func (k *key) take(p algorithms.Params, now, cost int64) (d algorithms.Decision)
 	return d
 }
 
-// TestPrepareErrors: a limit that cannot be is refused with its value and the bound.
+// TestPrepareErrors: the error for an invalid limit shows the value and the bound.
 func TestPrepareErrors(t *testing.T) {
 	second := time.Second
 	for _, c := range []struct {

@@ -7,24 +7,25 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/lua"
 )
 
-// TokenBucket is a bucket of burst tokens, of which events come back in each window:
-// evenly, or with refill interval all at once at the end of each window, counted from
-// the first request after the bucket was full. A request takes its cost in tokens or is
-// refused.
+// TokenBucket is a bucket that holds burst tokens. In each window, events of them come
+// back: evenly with refill smooth, or all at once at the end of the window with refill
+// interval, where windows are counted from the first request after the bucket was full. A
+// request takes its cost in tokens, or is refused.
 //
-// Smooth, it admits at most burst + rate x time in any time, and is the same limit as
-// GCRA with a tolerance of burst. In intervals, up to 2 x burst - 1 can pass around a
-// refill.
+// With refill smooth it admits at most burst + rate x time in any time, and is the same
+// limit as GCRA with a tolerance of burst. With refill interval, up to 2 x burst - 1 events
+// can pass around a refill.
 //
 // Source: J. Turner, "New directions in communications", IEEE Communications
 // Magazine 24(10), 1986; GCRA: ITU-T I.371, annex A.
 //
 // State: the anchor, an instant at which the bucket was full; the tokens taken since
-// the anchor; the time of the last charge. The tokens back since the anchor are
-// elapsed*events/window rounded down, so the pair stands for a fractional level
-// without a fraction. Whole windows are taken off both, which keeps them small. More than
-// the burst may be taken: by a limit of the same rate with a larger burst, or as a debt,
-// which only a correction leads to. Then nothing fits until so much has come back.
+// the anchor; the time of the last charge. The tokens that have come back since the anchor
+// are elapsed*events/window, rounded down. So the pair of anchor and tokens stands for a
+// fractional level without a fraction. Whole windows are removed from both, which keeps
+// them small. More tokens than the burst may be taken: by a limit of the same rate with a
+// larger burst, or as a debt, which only an adjustment leads to. Then nothing fits until
+// enough has come back.
 type TokenBucket struct{}
 
 // Name implements [Algorithm].
@@ -34,22 +35,23 @@ func (TokenBucket) Name() string { return "token_bucket" }
 func (TokenBucket) Script() string { return lua.Bucket }
 
 // Prepare implements [Algorithm]. The parameters are the burst, the rate as a reduced
-// fraction of tokens per microseconds, and 1 if tokens come back in whole windows only,
-// where the fraction is not reduced.
+// fraction of tokens and microseconds, and 1 for refill interval, where the fraction is
+// events and window instead.
 func (a TokenBucket) Prepare(l Limit) (Params, error) {
 	if err := oneOf("refill", l.Refill, RefillSmooth, RefillInterval); err != nil {
 		return Params{}, err
 	}
-	p, err := prepareBucket(l, a.Name(), has{window: true, burst: true, refill: true})
+	p, err := prepareBucket(l, a.Name(), supports{window: true, burst: true, refill: true})
 	if err == nil && l.Refill == RefillInterval && l.Events > 0 {
 		p[1], p[2], p[3] = l.Events, l.Window.Microseconds(), 1
 	}
 	return p, err
 }
 
-// prepareBucket is for all buckets: burst, and the rate as a reduced fraction.
-func prepareBucket(l Limit, name string, h has) (Params, error) {
-	if err := l.validate(name, h); err != nil {
+// prepareBucket returns the parameters that all buckets have: the burst, and the rate as a
+// reduced fraction.
+func prepareBucket(l Limit, name string, has supports) (Params, error) {
+	if err := l.validate(name, has); err != nil {
 		return Params{}, err
 	}
 	burst := l.Burst
@@ -83,26 +85,26 @@ func (TokenBucket) Take(s State, p Params, now, cost int64) (State, Decision) {
 	return s, Micros(allowed, b.burst, b.remaining, retry, next, reset, 0)
 }
 
-// Adjust implements [Counter]. See bucket.correct for what is given back.
+// Adjust implements [Counter]. See bucket.adjust for what is given back.
 func (TokenBucket) Adjust(s State, p Params, now, at, _, delta int64) State {
 	b := open(s, p, now)
-	return b.correct(s, at, delta)
+	return b.adjust(s, at, delta)
 }
 
 // bucket is a bucket's state at one time.
 type bucket struct {
 	burst, events, window int64
-	lumps                 bool // tokens come back in whole windows only
-	anchor, taken, back   int64
-	last, t               int64 // of the last charge; the time that counts
+	lumps                 bool  // tokens come back only at the end of a window
+	anchor, taken, back   int64 // see TokenBucket; back is the tokens back since the anchor
+	last, t               int64 // the time of the last charge; now, or last if that is later
 	remaining             int64
 }
 
-// longestRecovery is above the time in which the fullest bucket comes back that limits and
-// corrections can lead to, in microseconds. A state that takes longer is damaged.
+// longestRecovery is more than any time in which tokens come back that limits and adjustments
+// can lead to, in microseconds. A state that takes longer is damaged.
 const longestRecovery = 1e15
 
-// open brings a state up to now.
+// open returns the bucket of a state, brought up to now.
 func open(s State, p Params, now int64) bucket {
 	b := bucket{burst: p[0], events: p[1], window: p[2], lumps: p[3] != 0, anchor: s[0], taken: s[1], last: s[2]}
 	if b.taken < 0 || b.taken >= maxExact || b.anchor < 0 || b.anchor > b.last || b.last > now+maxStepBack ||
@@ -115,8 +117,8 @@ func open(s State, p Params, now int64) bucket {
 	return b
 }
 
-// drain moves the anchor up to t by whole windows, and finds how many tokens have come
-// back since it. The anchor of a full bucket is t.
+// drain moves the anchor towards t by whole windows, and computes how many tokens have come
+// back since. The anchor of a full bucket is t.
 func (b *bucket) drain(t int64) {
 	b.back = 0
 	if b.taken > 0 {
@@ -135,7 +137,7 @@ func (b *bucket) drain(t int64) {
 	b.anchor, b.taken, b.back = t, 0, 0
 }
 
-// after is the instant at which n tokens have come back since the anchor.
+// after returns the instant at which n tokens have come back since the anchor.
 func (b *bucket) after(n int64) int64 {
 	if b.lumps {
 		return b.anchor + (n+b.events-1)/b.events*b.window
@@ -143,7 +145,7 @@ func (b *bucket) after(n int64) int64 {
 	return b.anchor + mulDivUp(n, b.window, b.events)
 }
 
-// retry is the wait until a cost fits.
+// retry returns the wait until a cost fits.
 func (b *bucket) retry(cost, now int64) int64 {
 	if cost > b.burst {
 		return never
@@ -151,7 +153,8 @@ func (b *bucket) retry(cost, now int64) int64 {
 	return b.after(b.taken+cost-b.burst) - now
 }
 
-// close charges what was allowed, and tells the waits for more and for all.
+// close charges an allowed cost. It returns the state to keep, the wait until more is
+// available, and the wait until all is.
 func (b *bucket) close(s State, allowed bool, cost, now int64) (after State, next, reset int64) {
 	if allowed && cost > 0 {
 		b.taken += cost

@@ -10,8 +10,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/model/vectors"
 )
 
-// TestGoldenVectors plays the scenarios in testdata/vectors. With UPDATE_GOLDEN=1 it
-// writes the decisions into them instead; what is asked stays as it is.
+// TestGoldenVectors plays the scenarios in testdata/vectors. With UPDATE_GOLDEN=1 it writes
+// the decisions into them instead, and leaves the requests as they are.
 func TestGoldenVectors(t *testing.T) {
 	dir := filepath.Join("..", "testdata", "vectors")
 	for _, f := range vectors.Load(t, dir) {
@@ -28,7 +28,7 @@ func TestGoldenVectors(t *testing.T) {
 	}
 }
 
-// player is one key of any algorithm, in Go.
+// player is one key, decided by the algorithms in Go.
 type player struct {
 	testing.TB
 	algorithm algorithms.Algorithm
@@ -40,8 +40,8 @@ func newPlayer(t testing.TB, name string) *player {
 	return &player{TB: t, algorithm: newKey(t, name).algorithm, states: make(map[string]*key), turns: make(map[string]int64)}
 }
 
-// of is what the key remembers of the limit's family.
-func (p *player) of(l algorithms.Limit) *key {
+// stateFor returns what the key remembers of the limit's family.
+func (p *player) stateFor(l algorithms.Limit) *key {
 	family := p.algorithm.Family(l)
 	if p.states[family] == nil {
 		p.states[family] = &key{algorithm: p.algorithm}
@@ -62,7 +62,7 @@ func (p *player) params(l algorithms.Limit, now int64) algorithms.Params {
 
 // Take implements [vectors.Key].
 func (p *player) Take(l algorithms.Limit, now, cost int64, name string) (d algorithms.Decision) {
-	params, k := p.params(l, now), p.of(l)
+	params, k := p.params(l, now), p.stateFor(l)
 	switch a := p.algorithm.(type) {
 	case algorithms.Counter:
 		k.state, d = a.Take(k.state, params, now, cost)
@@ -82,12 +82,12 @@ func (p *player) Take(l algorithms.Limit, now, cost int64, name string) (d algor
 
 // Renew implements [vectors.Key].
 func (p *player) Renew(l algorithms.Limit, now, cost int64, name string) {
-	p.algorithm.(algorithms.Lender).Lend(&p.of(l).leases, p.params(l, now), now, cost, name)
+	p.algorithm.(algorithms.Lender).Lend(&p.stateFor(l).leases, p.params(l, now), now, cost, name)
 }
 
 // Adjust implements [vectors.Key].
 func (p *player) Adjust(l algorithms.Limit, now, at, delta int64, name string) {
-	params, k := p.params(l, now), p.of(l)
+	params, k := p.params(l, now), p.stateFor(l)
 	switch a := p.algorithm.(type) {
 	case algorithms.Counter:
 		k.state = a.Adjust(k.state, params, now, at, p.turns[name], delta)

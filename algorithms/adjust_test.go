@@ -9,10 +9,10 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
 
-// TestCorrectionsMakeNoRoom runs takes, refunds and late costs in any order, and compares
-// the key at each step with one that was charged only what was left of all charges in
-// the end, each when it was made: there must never be more room than there.
-func TestCorrectionsMakeNoRoom(t *testing.T) {
+// TestAdjustmentsMakeNoRoom runs takes, refunds and late costs in any order. After each step
+// it compares the key with an ideal one, which was charged only what is left of each charge,
+// at the time of that charge. The key must never have more room than the ideal one.
+func TestAdjustmentsMakeNoRoom(t *testing.T) {
 	for name, options := range map[string][]algorithms.Limit{
 		"token_bucket":           {{}, {Burst: 1}, {Burst: 5}, {Burst: 40}},
 		"leaky_bucket":           {{}, {Burst: 7}, {Mode: algorithms.ModeQueue}, {Mode: algorithms.ModeQueue, Burst: 20}},
@@ -31,7 +31,7 @@ func TestCorrectionsMakeNoRoom(t *testing.T) {
 	}
 }
 
-// ledger is a key, and what was charged to it.
+// ledger is a key with its charges.
 type ledger struct {
 	name    string
 	params  algorithms.Params
@@ -72,7 +72,7 @@ func (k *ledger) run(t *rapid.T) {
 			}
 		case do == 3:
 			late := rapid.Int64Range(1, 12).Draw(t, "late")
-			k.key.correct(k.params, k.now, k.now, k.now, late)
+			k.key.adjust(k.params, k.now, k.now, k.now, late)
 			k.entries = append(k.entries, entry{k.now, -1, late, late})
 		default:
 			e := &k.entries[rapid.IntRange(0, len(k.entries)-1).Draw(t, "which")]
@@ -81,7 +81,7 @@ func (k *ledger) run(t *rapid.T) {
 			}
 			back := rapid.OneOf(rapid.Just(e.left), rapid.Int64Range(1, e.left)).Draw(t, "back")
 			e.left -= back
-			if k.key.correct(k.params, k.now, e.at, e.turn, -back); k.queue() {
+			if k.key.adjust(k.params, k.now, e.at, e.turn, -back); k.queue() {
 				e.left += back - k.taken(e, back)
 			}
 		}
@@ -89,8 +89,8 @@ func (k *ledger) run(t *rapid.T) {
 	}
 }
 
-// queue says that a refund may be left alone for the sake of those behind it. Then the
-// charge stays.
+// queue reports whether the limit is a queue. A queue may ignore a refund, because the
+// requests behind it know when to leave. Then the charge stays.
 func (k *ledger) queue() bool { return k.name == "leaky_bucket" && k.params[4] != 0 }
 
 func (k *ledger) taken(e *entry, back int64) int64 {
@@ -100,25 +100,25 @@ func (k *ledger) taken(e *entry, back int64) int64 {
 	return 0
 }
 
-// compare looks at both keys now, and for a while.
+// compare compares the key with the ideal one, now and for a while after.
 func (k *ledger) compare(t *rapid.T) {
 	ideal := freshKey(t, k.name)
 	for _, e := range k.entries {
 		if e.left > 0 {
-			ideal.correct(k.params, e.at, e.at, e.at, e.left)
+			ideal.adjust(k.params, e.at, e.at, e.at, e.left)
 		}
 	}
 	for ahead := int64(0); ahead < 12_000; ahead += 700 {
 		got, most := k.key.take(k.params, k.now+ahead, 0), ideal.take(k.params, k.now+ahead, 0)
 		if got.Remaining > most.Remaining {
-			t.Fatalf("at %d there is room for %d, and without what was given back for %d: %+v",
+			t.Fatalf("at %d there is room for %d, but without the refunded charges for %d: %+v",
 				k.now+ahead, got.Remaining, most.Remaining, k.entries)
 		}
 	}
 }
 
-// TestRefundsAreWhole: where nothing has come back by itself, all that was charged does,
-// whatever came in between.
+// TestRefundsAreWhole: if nothing of a charge has come back by itself, a refund gives all of
+// it back, whatever came in between.
 func TestRefundsAreWhole(t *testing.T) {
 	for _, name := range []string{"token_bucket", "leaky_bucket", "fixed_window", "sliding_window_log", "sliding_window_counter"} {
 		rapid.Check(t, func(t *rapid.T) {
@@ -131,7 +131,7 @@ func TestRefundsAreWhole(t *testing.T) {
 					held += cost
 				}
 				back := rapid.Int64Range(0, held).Draw(t, "back")
-				k.key.correct(k.params, k.now, k.now, k.now, -back)
+				k.key.adjust(k.params, k.now, k.now, k.now, -back)
 				held -= back
 				if d := k.key.take(k.params, k.now, 0); d.Remaining != quota-held {
 					t.Fatalf("%s: %d remain, %d of %d are held", name, d.Remaining, held, quota)
@@ -141,7 +141,7 @@ func TestRefundsAreWhole(t *testing.T) {
 	}
 }
 
-func (k *key) correct(p algorithms.Params, now, at, turn, delta int64) {
+func (k *key) adjust(p algorithms.Params, now, at, turn, delta int64) {
 	switch a := k.algorithm.(type) {
 	case algorithms.Counter:
 		k.state = a.Adjust(k.state, p, now, at, turn, delta)
