@@ -26,7 +26,8 @@ var layers = []struct {
 	layer
 }{
 	{"lua", layer{}},
-	{"algorithms", layer{own: "lua"}},
+	{"internal/suggest", layer{}},
+	{"algorithms", layer{own: "internal/suggest lua"}},
 	{"store", layer{own: "algorithms"}},
 	{"memorystore", layer{own: "algorithms store"}},
 	{"internal/throttle", layer{}},
@@ -37,8 +38,8 @@ var layers = []struct {
 	{"internal/clientip", layer{caddy: true}},
 	{"internal/duration", layer{caddy: true}},
 	{"internal/logging", layer{caddy: true}},
-	{"internal/option", layer{caddy: true}},
-	{"internal/placeholder", layer{caddy: true}},
+	{"internal/option", layer{caddy: true, own: "internal/suggest"}},
+	{"internal/placeholder", layer{caddy: true, own: "internal/suggest"}},
 	{"internal/key", layer{caddy: true, own: "internal/placeholder"}},
 	{"internal/stats", layer{own: "internal/outcome internal/topk"}},
 	{"internal/feed", layer{own: "algorithms internal/adminapi internal/clientip internal/outcome internal/topk store"}},

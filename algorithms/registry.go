@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/suggest"
 )
 
 // registry is filled from init functions, so that another Go module can add an algorithm.
@@ -55,7 +57,11 @@ func Get(name string) (Algorithm, error) {
 	a, ok := registry.algorithms[proper]
 	registry.RUnlock()
 	if !ok {
-		return nil, fmt.Errorf("unknown algorithm %q, must be one of %q", name, Names())
+		names, hint := Names(), ""
+		if similar := suggest.Nearest(name, names); similar != "" {
+			hint = fmt.Sprintf(" (did you mean %q?)", similar)
+		}
+		return nil, fmt.Errorf("unknown algorithm %q%s, must be one of %q", name, hint, names)
 	}
 	return a, nil
 }

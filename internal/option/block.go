@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/suggest"
 )
 
 // Option is an option of a block. It may stand once, unless it repeats.
@@ -28,7 +30,11 @@ func Block(d *caddyfile.Dispenser, what, prefix string, known map[string]Option)
 		before, twice := seen[name]
 		switch {
 		case !ok:
-			return d.Errf("unknown option of %s: '%s', must be one of %s", what, Shown(name), strings.Join(Accepted(known), ", "))
+			accepted, hint := Accepted(known), ""
+			if similar := suggest.Nearest(name, accepted); similar != "" {
+				hint = " (did you mean '" + similar + "'?)"
+			}
+			return d.Errf("unknown option of %s: '%s'%s, must be one of %s", what, Shown(name), hint, strings.Join(accepted, ", "))
 		case o.Forbidden != "":
 			return d.Err(o.Forbidden)
 		case twice && !o.Repeats:

@@ -15,13 +15,15 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/suggest"
 )
 
 // Check asks Caddy itself whether it knows a placeholder. It returns false
 // for one that only another module can know, and an error for one in Caddy's own
 // namespaces that does not exist: such a one expands to nothing, for every client. So is
 // what comes of that.
-func Check(name, so string) (known bool, err error) {
+func Check(name, consequence string) (known bool, err error) {
 	if full := expandShorthand(name); full != name {
 		return false, fmt.Errorf("{%s} is short for {%s} in Caddyfiles only: write {%s}", name, full, full)
 	}
@@ -32,8 +34,11 @@ func Check(name, so string) (known bool, err error) {
 		return true, nil
 	}
 	if _, ok := renamed[name]; ok || hasAnyPrefix(name, caddyNamespaces) {
-		return false, fmt.Errorf("unknown placeholder {%s}: Caddy would take it for nothing%s; did you mean {%s}?",
-			name, so, suggest(name))
+		hint := ""
+		if similar := similarTo(name); similar != "" {
+			hint = "; did you mean {" + similar + "}?"
+		}
+		return false, fmt.Errorf("unknown placeholder {%s}: Caddy would take it for nothing%s%s", name, consequence, hint)
 	}
 	return false, nil
 }
@@ -137,8 +142,8 @@ var renamedPrefixes = [][2]string{
 	{"http.request.query.", QueryPrefix},
 }
 
-// suggest is the placeholder that a misspelt name most likely stands for.
-func suggest(name string) string {
+// similarTo returns the placeholder that a misspelt name most likely stands for, or "".
+func similarTo(name string) string {
 	if right, ok := renamed[name]; ok {
 		return right
 	}
@@ -151,32 +156,16 @@ func suggest(name string) string {
 			return prefix[1] + rest
 		}
 	}
-	best, least := suggestions[0], len(name)+1
-	for _, candidate := range suggestions {
-		if d := distance(name, candidate); d < least {
-			best, least = candidate, d
+	if similar := suggest.Nearest(name, suggestions); similar != "" {
+		return similar
+	}
+	for _, prefix := range numbered {
+		if strings.HasPrefix(name, prefix) {
+			return prefix + "0"
 		}
 	}
-	return best
+	return ""
 }
 
-// distance is how many letters must be put in, taken out or changed to get from a to b
-// (V. Levenshtein, 1965).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(row[j]+1, row[j+1]+1, diagonal+cost)
-		}
-	}
-	return row[len(b)]
-}
+// numbered are the namespaces whose names end in a number.
+var numbered = []string{"http.request.host.labels.", "http.request.uri.path.", "http.request.orig_uri.path."}
