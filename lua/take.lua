@@ -5,7 +5,7 @@
 --          group is a byte that says how many checks it has, a byte that says how many
 --          requests ask just this, and the checks. A check is the place of its rule in
 --          ARGV[1] (two bytes; 0: it follows), a byte that says what to do (0: decide,
---          1: renew what is held, 2: adjust a charge), the index of its key (two bytes,
+--          1: renew what is held, 2: adjust a charge, 3: peek), the index of its key (two bytes,
 --          from 1), the cost, and the name of what is held: a byte for the length, and
 --          the name. To adjust, the name follows three integers: when the charge was
 --          made, its turn, and what to add to it. A rule is the algorithm's name, a zero
@@ -15,7 +15,9 @@
 --
 -- The checks of a group are charged together or not at all. Groups are decided one after
 -- the other at one time; a group that several requests share is decided as often. To
--- renew and to adjust are groups of one check. The quota of a correction is 1 if it has
+-- renew, to adjust and to peek are groups of one check. A peek is decided like a check,
+-- charges nothing, and does not count towards a ban; if it would pass, its reply is that of
+-- a cost of 0. The quota of a correction is 1 if it has
 -- changed anything, or else 0.
 --
 -- The reply is one string: the time, then the groups. If one request asked: for each
@@ -278,8 +280,8 @@ while at <= #groups do
         allowed, quota, remaining, retry, next, reset, delay, x, y, z, broken =
           take(now, cost * (times > 0 and times or 1), p1, p2, p3, p4, p5, p6, s1, s2, s3)
         damaged = damaged or broken
-        stuck = stuck or unable and cost > 0 and (not full or lacks[base] or record and not (spares and spares(x, y, z)))
-        if ban and not left and not allowed and round == 1 and not (unable and (not full or lacks[ban])) then
+        stuck = stuck or unable and cost > 0 and op == 0 and (not full or lacks[base] or record and not (spares and spares(x, y, z)))
+        if ban and op == 0 and not left and not allowed and round == 1 and not (unable and (not full or lacks[ban])) then
           left, known[ban], known[ban + 1], known[ban + 2], known[ban + 3] = ban_refused(now,
             first_ban, after, within, longest, known[ban], known[ban + 1], known[ban + 2])
           if left then above = (above or 0) + 16 end
@@ -301,7 +303,7 @@ while at <= #groups do
           if fits < fit then fit = fits end
           if n > 1 and not record then before[base] = false end
           if times == 0 then quota = nil end -- its reply stands
-        elseif times == 0 then
+        elseif times == 0 or op == 3 then
           allowed, quota, remaining, retry, next, reset, delay = take(now, 0, p1, p2, p3, p4, p5, p6, s1, s2, s3)
         elseif cost == 0 then
           if n > 1 and not record then before[base] = false end

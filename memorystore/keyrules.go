@@ -82,7 +82,7 @@ func (s *Store) decide(t *ticket, now int64) algorithms.Decision {
 		left = ban.Left(in.bans[id].state, now)
 	}
 	d := t.decide(s, now, c.Cost)
-	if ban != nil && left == 0 && !d.Allowed {
+	if ban != nil && left == 0 && !d.Allowed && !c.Peek {
 		left = s.refused(ban, in, id, now)
 		d.BanBegins = left > 0
 	}

@@ -140,12 +140,12 @@ func (s *Store) Take(_ context.Context, checks []store.Check, decisions []algori
 	for i := range tickets {
 		decisions[i] = s.decide(&tickets[i], now)
 		decisions[i].At = now
-		pass = pass && (decisions[i].Allowed || checks[i].Independent)
+		pass = pass && (decisions[i].Allowed || checks[i].Alone())
 	}
 	for i := range tickets {
 		switch {
 		case !decisions[i].Allowed || decisions[i].Exempt:
-		case !pass && !checks[i].Independent:
+		case checks[i].Peek, !pass && !checks[i].Independent:
 			// What would have passed is not charged, and must not say so.
 			decisions[i] = tickets[i].decide(s, now, 0)
 			decisions[i].At = now

@@ -209,6 +209,40 @@ func TestRememberedOnlyWhereExact(t *testing.T) {
 	asks("a slot may come back at any time", 1, slot())
 }
 
+// TestPeeksAskRedis: a peek is answered by Redis, whatever is remembered of the key, and what it
+// is told is not remembered.
+func TestPeeksAskRedis(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	s := open(t, redisstore.Options{Address: server.Addr(), DenyCache: time.Minute})
+	other := open(t, redisstore.Options{Address: server.Addr(), DenyCache: -1})
+	rule := storetest.Rule(t, "z", "fixed_window", algorithms.Limit{Events: 1, Window: time.Hour})
+	check := store.Check{Rule: rule, Key: "client", Cost: 1}
+	peek := check
+	peek.Peek = true
+	ask(t, other, check)
+	if d := ask(t, s, peek)[0]; d.Allowed {
+		t.Errorf("peeked at a key that is used up: %+v", d)
+	}
+	reset := func() {
+		if err := other.Reset(context.Background(), rule, "client"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reset()
+	if d := ask(t, s, check)[0]; !d.Allowed {
+		t.Errorf("after a reset elsewhere: %+v, although only a peek was refused before", d)
+	}
+	ask(t, s, check)
+	reset()
+	if d := ask(t, s, check)[0]; d.Allowed {
+		t.Errorf("after another reset: %+v, although a refusal is remembered", d)
+	}
+	if d := ask(t, s, peek)[0]; !d.Allowed || d.Remaining != 1 {
+		t.Errorf("peeked after a reset: %+v", d)
+	}
+}
+
 // TestResetElsewhereCounts: a reset by another Caddy counts here after deny_cache, and not
 // only when the wait that was told is over.
 func TestResetElsewhereCounts(t *testing.T) {

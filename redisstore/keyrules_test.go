@@ -78,6 +78,7 @@ func (p *pair) sanctions(t *rapid.T, lua side, algorithm, run string) (steps, ba
 			r := rule(t, algorithm, limit)
 			c := store.Check{Rule: r, Key: fmt.Sprint(run, " ", j), Cost: drawCost(t, limit, last), Hold: storetest.Hold(r), KeyRules: sanctions}
 			c.Independent = rapid.IntRange(0, 9).Draw(t, "apart") == 0
+			c.Peek = rapid.IntRange(0, 9).Draw(t, "peek") == 0
 			checks = append(checks, c)
 		}
 		p.change(t, &checks[rapid.IntRange(0, 1).Draw(t, "whose")])
@@ -95,7 +96,7 @@ func (p *pair) sanctions(t *rapid.T, lua side, algorithm, run string) (steps, ba
 			if d.BanBegins {
 				bans++
 			}
-			if d.Allowed && !d.Exempt && checks[j].Cost > 0 {
+			if d.Allowed && !d.Exempt && checks[j].Cost > 0 && !checks[j].Peek {
 				charged = append(charged, store.Adjustment{Check: checks[j], At: now, Turn: d.Turn(), Delta: -checks[j].Cost, Override: d.Override})
 			}
 		}

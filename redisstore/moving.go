@@ -62,7 +62,7 @@ func (s *Store) askMoving(ctx context.Context, p *part, _ []store.Check) error {
 		return err
 	}
 	d.Override = own
-	if left == 0 && !d.Allowed && above.ban != nil {
+	if left == 0 && !d.Allowed && above.ban != nil && i.op != opPeek {
 		left, err = s.evalBan(ctx, refusedScript, above)
 		d.BanBegins = left > 0 && err == nil
 	}

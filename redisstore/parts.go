@@ -171,7 +171,7 @@ func (q *question) gather(parts []*part, checks []store.Check) (pass bool, err e
 			if p.items[i].hold == "" { // nothing is to be renewed
 				q.items[slices.IndexFunc(q.items, func(i item) bool { return i.index == index })].hold = ""
 			}
-			pass = pass && (checks[index].Independent || p.decisions[index].Allowed)
+			pass = pass && (checks[index].Alone() || p.decisions[index].Allowed)
 		}
 		if p.damaged != nil {
 			q.damaged = p.damaged
@@ -184,12 +184,12 @@ func (q *question) gather(parts []*part, checks []store.Check) (pass bool, err e
 // apart is given back only if all is.
 func (s *Store) undo(q *question, p *part, checks []store.Check, all bool) {
 	for group := range p.each() {
-		if !p.charged(group) || checks[group[0].index].Independent && !all {
+		if !p.charged(group) || checks[group[0].index].Alone() && !all {
 			continue
 		}
 		for i := range group {
 			c, d := &checks[group[i].index], &q.decisions[group[i].index]
-			if c.Cost > 0 && !d.Exempt {
+			if c.Cost > 0 && !d.Exempt && !c.Peek {
 				s.Adjust(store.Adjustment{Check: *c, At: d.Booked(), Turn: d.Turn(), Delta: -c.Cost, Override: d.Override})
 				d.Remaining, d.Delay, d.Ahead = min(d.Remaining+c.Cost, d.Quota), 0, 0
 			}
@@ -219,7 +219,7 @@ func (q *question) split(checks []store.Check, class func(*item) string) (parts 
 		for i := range group {
 			c := &checks[group[i].index]
 			name := class(&group[i])
-			if c.Independent {
+			if c.Alone() {
 				name += " apart"
 			}
 			p := index[name]
@@ -246,7 +246,7 @@ func (q *question) split(checks []store.Check, class func(*item) string) (parts 
 func orderOf(c *store.Check) order {
 	_, lossy := c.Rule.Algorithm().(algorithms.Lossy)
 	switch {
-	case c.Independent:
+	case c.Alone():
 		return orderApart
 	case c.Rule.Limit().Mode == algorithms.ModeQueue:
 		return orderQueue

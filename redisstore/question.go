@@ -23,7 +23,7 @@ type item struct {
 	hold      string // or a correction and what is held
 	sanctions *sanctions
 	op        byte
-	apart     bool // the check stands apart
+	apart     bool // the check is decided by itself
 	index     int  // among the caller's checks
 }
 
@@ -86,13 +86,13 @@ func (q *question) ask(s *Store, checks []store.Check, known *settled) error {
 	q.dry = true
 	for i := range checks {
 		c := &checks[i]
-		q.dry = q.dry && c.Independent
+		q.dry = q.dry && c.Alone()
 		switch {
 		case c.Cost < 0:
 			return errors.New("cost is negative")
 		case len(c.Hold) > maxHold:
 			return fmt.Errorf("%w: %d bytes, at most %d", errHold, len(c.Hold), maxHold)
-		case !c.Independent && !known.has(i):
+		case !c.Alone() && !known.has(i):
 			q.items = append(q.items, s.item(c, opDecide, c.Hold, i))
 			together++
 		}
@@ -101,8 +101,12 @@ func (q *question) ask(s *Store, checks []store.Check, known *settled) error {
 		q.groups = append(q.groups, together)
 	}
 	for i := range checks {
-		if c := &checks[i]; c.Independent && !known.has(i) {
-			q.items = append(q.items, s.item(c, opDecide, c.Hold, i))
+		if c := &checks[i]; c.Alone() && !known.has(i) {
+			op, hold := byte(opDecide), c.Hold
+			if c.Peek {
+				op, hold = opPeek, ""
+			}
+			q.items = append(q.items, s.item(c, op, hold, i))
 			q.groups = append(q.groups, len(q.items))
 		}
 	}
@@ -145,9 +149,9 @@ func (q *question) alone(i item) {
 func (s *Store) item(c *store.Check, op byte, hold string, index int) item {
 	i := item{
 		rule: c.Rule, prepared: c.Rule.At(s.date(c.Rule)), key: s.key(c.Rule.ID(), c.Key),
-		cost: c.Cost, hold: hold, op: op, apart: c.Independent && op == opDecide, index: index,
+		cost: c.Cost, hold: hold, op: op, apart: op == opPeek || c.Independent && op == opDecide, index: index,
 	}
-	if c.KeyRules != nil && op == opDecide {
+	if c.KeyRules != nil && (op == opDecide || op == opPeek) {
 		i.sanctions = s.sanctions(c)
 	}
 	if s.slots {

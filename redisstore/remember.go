@@ -25,6 +25,9 @@ func (s *Store) remembered(checks []store.Check, decisions []algorithms.Decision
 	refused := false
 	for i := range checks {
 		c := &checks[i]
+		if c.Peek {
+			continue
+		}
 		d, ok := s.denied.refuses(c, c.Rule.At(s.date(c.Rule)), now, t)
 		if !ok {
 			continue
@@ -36,7 +39,7 @@ func (s *Store) remembered(checks []store.Check, decisions []algorithms.Decision
 	}
 	if refused {
 		for i := range checks {
-			if !checks[i].Independent && !known.has(i) {
+			if !checks[i].Alone() && !known.has(i) {
 				decisions[i] = algorithms.Decision{Allowed: true}
 				known.add(i)
 				left--
@@ -60,7 +63,10 @@ func (s *Store) standIn(checks []store.Check, decisions []algorithms.Decision, k
 		if known.has(i) {
 			continue
 		}
-		decisions[i] = algorithms.Decision{Allowed: true, Exempt: c.Independent}
+		decisions[i] = algorithms.Decision{Allowed: true, Exempt: c.Alone()}
+		if c.Peek {
+			continue
+		}
 		if d, ok := s.denied.lately(c, c.Rule.At(s.date(c.Rule)), came); ok {
 			decisions[i] = d
 			refused = refused || !c.Independent
@@ -76,7 +82,7 @@ func (s *Store) remember(q *question, checks []store.Check, sent time.Duration) 
 		charged := q.charged(group)
 		for i := range group {
 			item := &group[i]
-			if c := &checks[item.index]; c.Cost > 0 || q.decisions[item.index].Banned {
+			if c := &checks[item.index]; !c.Peek && (c.Cost > 0 || q.decisions[item.index].Banned) {
 				s.denied.learn(c, item.prepared, q.decisions[item.index], charged, sent, now)
 			}
 		}

@@ -60,7 +60,7 @@ func (s *Store) giveUpHolds() {
 // lost gives back what may have been lent by a call whose answer never came.
 func (s *Store) lost(checks []store.Check) {
 	for i := range checks {
-		if checks[i].Hold != "" {
+		if checks[i].Hold != "" && !checks[i].Peek {
 			s.returns.add(store.Adjustment{Check: checks[i], Delta: -checks[i].Cost})
 		}
 	}

@@ -26,6 +26,7 @@ const (
 	opDecide = iota
 	opRenew
 	opCorrect
+	opPeek
 )
 
 // maxWait is above every wait that a valid limit can lead to, in microseconds.

@@ -38,7 +38,7 @@ type Check struct {
 	// a key like any other.
 	Key string
 
-	// Cost is what the request takes from the limit, at least 0. 0 peeks: it is always
+	// Cost is what the request takes from the limit, at least 0. A cost of 0 is always
 	// allowed, unless the key is banned, and charges nothing.
 	Cost int64
 
@@ -50,9 +50,20 @@ type Check struct {
 	// itself, whatever becomes of them, and its refusal holds up nobody else.
 	Independent bool
 
+	// Peek asks what would become of the check, and changes nothing: nothing is charged or
+	// held, a refusal does not count towards a ban, and the other checks of the call are
+	// decided as if this one were not there. The store itself answers, rather than what it
+	// remembers. A check that would pass is described without its charge, as if it had cost
+	// nothing.
+	Peek bool
+
 	// KeyRules are what stands above the limit for single keys of the zone. Nil: nothing.
 	KeyRules *KeyRules
 }
+
+// Alone reports whether the check is decided by itself, whatever becomes of the other checks
+// of its call.
+func (c *Check) Alone() bool { return c.Independent || c.Peek }
 
 // KeyRules say what a store is to look at beside the state of a key. They are the same
 // for all checks of a zone.

@@ -74,7 +74,7 @@ func (z *runningZone) look(c *adminCall, key string) (*adminapi.Key, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := peek{rule: granted.Rule, key: key, cost: cost, sanctions: z.KeyRules}
+	p := peek{rule: granted.Rule, key: key, cost: cost, rules: z.KeyRules}
 	if err := using(z.kept, c, p.ask); err != nil {
 		return nil, z.unanswered(err)
 	}
@@ -87,7 +87,7 @@ func (z *runningZone) look(c *adminCall, key string) (*adminapi.Key, error) {
 		answer.Assumed = describeOwn(granted.Rule, granted.Rule.Limit(), true)
 	}
 	if granted.Others != nil {
-		others := peek{rule: granted.Others.Rule, key: key, cost: cost, sanctions: z.KeyRules}
+		others := peek{rule: granted.Others.Rule, key: key, cost: cost, rules: z.KeyRules}
 		if err := using(z.kept, c, others.ask); err != nil {
 			return nil, z.unanswered(err)
 		}

@@ -2,70 +2,51 @@ package admin
 
 import (
 	"context"
-	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
-	"github.com/seed-161337e5/caddyratelimit/limit"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // peek finds out where a key stands.
 type peek struct {
-	rule      *store.Rule
-	key       string
-	cost      int64
-	sanctions *store.KeyRules
+	rule  *store.Rule
+	key   string
+	cost  int64
+	rules *store.KeyRules
 
 	setting  store.Override
-	above    algorithms.Decision // with all that stands above the limit, at no cost
-	decision algorithms.Decision // by the limit alone, at the cost
+	decision algorithms.Decision // without bans
+	banned   algorithms.Decision // by a ban alone; the zero value if there is none
 }
 
-// nothing is a limit that refuses all, of a zone that there cannot be: a store charges
-// nothing of what is asked together with it, and decides it all the same. With settings
-// its refusal is not remembered anywhere.
-var nothing = func() store.Check {
-	rule, err := store.NewRule("", algorithms.TokenBucket{}, algorithms.Limit{Window: time.Second}, 0)
-	if err != nil {
-		panic(err)
-	}
-	return store.Check{Rule: rule, Cost: 1, KeyRules: &store.KeyRules{Overrides: true}}
-}()
-
-// ask asks the store, and charges nothing.
+// ask asks the store, and changes nothing.
 func (p *peek) ask(ctx context.Context, s store.Store) (err error) {
-	// A rule of its own has the states of the zone's, but nothing that this process
-	// remembers of refusals: it is the store that is to answer, to the cost.
-	if p.rule, err = store.NewRule(p.rule.Zone(), p.rule.Algorithm(), p.rule.Limit(), p.rule.Salt()); err != nil {
-		return err
-	}
-	var d [2]algorithms.Decision
-	var beneath *store.KeyRules
-	if p.sanctions != nil {
-		if keeps, ok := s.(store.Overrider); ok && p.sanctions.Overrides {
-			if p.setting, err = keeps.Get(ctx, p.rule, p.key); err != nil {
-				return err
-			}
-			if p.setting.Kind != store.KindBanned {
-				beneath = &store.KeyRules{Overrides: true}
-			}
-		}
-		above := store.Check{Rule: p.rule, Key: p.key, KeyRules: p.sanctions}
-		if err := s.Take(ctx, []store.Check{above}, d[:1]); err != nil {
+	check := store.Check{Rule: p.rule, Key: p.key, Cost: p.cost, Peek: true, KeyRules: p.rules}
+	if keeps, ok := s.(store.Overrider); ok && p.rules != nil && p.rules.Overrides {
+		if p.setting, err = keeps.Get(ctx, p.rule, p.key); err != nil {
 			return err
 		}
-		p.above = d[0]
 	}
-	made, refused := store.Check{Rule: p.rule, Key: p.key, Cost: p.cost, KeyRules: beneath}, nothing
-	if refused.Key = p.key; limit.Lends(p.rule.Algorithm().Name()) && p.cost > 0 { // the key is the same, so that one Redis knows both
-		made.Hold = store.NewHold()
+	if p.decision, err = take(ctx, s, check); err != nil || !p.decision.Banned {
+		return err
 	}
-	err = s.Take(ctx, []store.Check{made, refused}, d[:])
-	p.decision = d[0]
+	// The wait may be that of the limit, if that is longer. With a cost of 0 it is the ban's.
+	check.Cost = 0
+	if p.banned, err = take(ctx, s, check); err != nil {
+		return err
+	}
+	check.Cost, check.KeyRules = p.cost, &store.KeyRules{Overrides: p.rules.Overrides && p.setting.Kind != store.KindBanned}
+	p.decision, err = take(ctx, s, check)
 	return err
+}
+
+func take(ctx context.Context, s store.Store, c store.Check) (algorithms.Decision, error) {
+	var d [1]algorithms.Decision
+	err := s.Take(ctx, []store.Check{c}, d[:])
+	return d[0], err
 }
 
 // outcome is what would become of a request.
@@ -75,9 +56,9 @@ func (p *peek) outcome(z *zone.Zone) outcome.Outcome {
 	switch {
 	case keyless && z.MissingKey == zone.MissingReject:
 		o = outcome.Rejected
-	case keyless && z.MissingKey == zone.MissingSkip, p.above.Exempt || p.decision.Exempt:
+	case keyless && z.MissingKey == zone.MissingSkip, p.decision.Exempt:
 		return outcome.Exempt
-	case p.above.Banned:
+	case p.banned.Banned:
 		o = outcome.Banned
 	case !p.decision.Allowed:
 		o = z.RefusalOutcome(&p.decision)
@@ -89,15 +70,15 @@ func (p *peek) outcome(z *zone.Zone) outcome.Outcome {
 }
 
 func (p *peek) ban() *adminapi.Ban {
-	if !p.above.Banned {
+	if !p.banned.Banned {
 		return nil
 	}
 	b := &adminapi.Ban{By: adminapi.ByRefusals}
 	if p.setting.Kind == store.KindBanned {
 		b.By = adminapi.ByOverride
 	}
-	if p.above.RetryAfter != algorithms.Never {
-		b.EndsIn = p.above.RetryAfter.Seconds()
+	if p.banned.RetryAfter != algorithms.Never {
+		b.EndsIn = p.banned.RetryAfter.Seconds()
 	}
 	return b
 }

@@ -35,6 +35,7 @@ func Run(t *testing.T, open Open) {
 	t.Run("Adjustments", func(t *testing.T) { corrections(t, open) })
 	t.Run("Independent", func(t *testing.T) { apart(t, open) })
 	t.Run("Limits", func(t *testing.T) { limits(t, open) })
+	t.Run("Peek", func(t *testing.T) { peeks(t, open) })
 	t.Run("KeyRules", func(t *testing.T) { sanctions(t, open) })
 }
 
