@@ -69,7 +69,7 @@ func (s *Store) decide(t *ticket, now int64) algorithms.Decision {
 			left = -1
 		case own.Kind == store.KindBanned:
 			left = ends - now
-		case own.Limits(c.Rule):
+		case own.ReplacesLimit(c.Rule):
 			t.params, t.own = own.Params(t.params), own.Encoded()
 			t.place(s, own.States(c.Rule.States()))
 		}

@@ -195,7 +195,7 @@ func (s *Store) Reset(_ context.Context, rule *store.Rule, key string) error {
 	delete(shard.bans, ban)
 	shard.mu.Unlock()
 	s.each(rule, rule.States(), key, forget)
-	if own.Limits(rule) {
+	if own.ReplacesLimit(rule) {
 		s.each(rule, own.States(rule.States()), key, forget)
 	}
 	return nil

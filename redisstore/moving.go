@@ -74,7 +74,7 @@ func (s *Store) askMoving(ctx context.Context, p *part, _ []store.Check) error {
 
 // use has an item counted by the key's own limit, if it has one, and says by which.
 func (i *item) use(setting *store.PreparedOverride) (own string) {
-	if !setting.Limits(i.rule) {
+	if !setting.ReplacesLimit(i.rule) {
 		return ""
 	}
 	i.prepared = setting.Prepared(i.prepared)

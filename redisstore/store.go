@@ -252,7 +252,7 @@ func (s *Store) eval(ctx context.Context, script, key string, args ...any) (int6
 func (s *Store) Reset(ctx context.Context, rule *store.Rule, key string) error {
 	setting, err := s.Get(ctx, rule, key)
 	names := []string{s.key(rule.ID(), key), s.banKey(rule, key)}
-	if own, _ := rule.PrepareOverride(setting); own.Limits(rule) {
+	if own, _ := rule.PrepareOverride(setting); own.ReplacesLimit(rule) {
 		names = append(names, s.key(own.States(rule.States()).ID, key))
 	}
 	for _, name := range names {

@@ -8,23 +8,23 @@ import (
 )
 
 // Ban says when a key is banned, and for how long. A key that the limit has refused After
-// times within Within is banned for For; what comes meanwhile is refused without being
-// counted. The next ban is twice as long, up to UpTo, unless UpTo has passed since the end
-// of the last one: then it begins anew with For.
+// times within the time Within is banned for the time For. While it is banned, its requests
+// are refused and not counted. The next ban is twice as long, up to UpTo. If UpTo has passed
+// since the end of the last ban, the next one lasts For again.
 //
-// Refusals are counted from the first one on; when Within has passed since then, the next
-// refusal is a first one. Lua does the same, in lua/ban.lua.
+// Refusals are counted from the first one on. When Within has passed since then, the next
+// refusal counts as a first one. The Lua port is lua/ban.lua.
 type Ban struct {
-	For    time.Duration
-	After  int64
-	Within time.Duration
-	UpTo   time.Duration // 0: For, so that all bans are alike
+	For    time.Duration // from MinBan to algorithms.MaxWindow, in whole microseconds
+	After  int64         // from 1 to algorithms.MaxEvents
+	Within time.Duration // as For
+	UpTo   time.Duration // at least For; 0 means For, so that bans do not become longer
 }
 
 // MinBan is the shortest ban, and the shortest time within which refusals are counted.
 const MinBan = time.Second
 
-// Validate says what is wrong, with the names that the options have.
+// Validate reports the first invalid field, under the name of its option.
 func (b *Ban) Validate() error {
 	for _, d := range []struct {
 		name         string
@@ -32,7 +32,8 @@ func (b *Ban) Validate() error {
 	}{{"duration", b.For, MinBan}, {"window", b.Within, MinBan}, {"up_to", b.longest(), b.For}} {
 		switch {
 		case d.value < d.least || d.value > algorithms.MaxWindow:
-			return fmt.Errorf("ban: %s must be from %v to %.0fd, got %v", d.name, d.least, algorithms.MaxWindow.Hours()/24, d.value)
+			return fmt.Errorf("ban: %s must be from %v to %.0fd, got %v",
+				d.name, d.least, algorithms.MaxWindow.Hours()/24, d.value)
 		case d.value%time.Microsecond != 0:
 			return fmt.Errorf("ban: %s must be a whole number of microseconds, got %v", d.name, d.value)
 		}
@@ -50,27 +51,27 @@ func (b *Ban) longest() time.Duration {
 	return b.UpTo
 }
 
-// Params are the numbers that both twins compute with: For, After, Within and UpTo.
+// Params returns the numbers that Go and Lua compute with: For, After, Within and UpTo, with
+// times in microseconds.
 func (b *Ban) Params() [4]int64 {
 	return [4]int64{b.For.Microseconds(), b.After, b.Within.Microseconds(), b.longest().Microseconds()}
 }
 
-// The state of a ban is the end of the last one, when refusals began to be counted, and
-// their count together with how often the ban was doubled.
+// The state of a ban has three numbers.
 const (
-	banUntil = iota
-	banSince
-	banCount
+	banUntil = iota // the end of the last ban
+	banSince        // the time of the first refusal that is counted
+	banCount        // refusals*banLevels + how often the ban was doubled
 
 	banLevels = 64
 
-	// What is beyond these cannot be: numbers that Lua would not have exact, and a clock that
-	// has gone back by more than a day.
+	// A state beyond these bounds is damaged: numbers that are not exact in Lua, and times of
+	// a clock that has gone back by more than a day.
 	maxExact    = 1 << 53
 	maxStepBack = 24 * int64(time.Hour/time.Microsecond)
 )
 
-// open makes of a state what it is at a time.
+// open reads a state as of now, without what no longer counts.
 func (b *Ban) open(s algorithms.State, now int64) (until, since, count, level int64) {
 	p := b.Params()
 	for _, n := range s {
@@ -91,14 +92,15 @@ func (b *Ban) open(s algorithms.State, now int64) (until, since, count, level in
 	return until, since, count, level
 }
 
-// Left is how long a key is banned still, in microseconds; 0 if it is not.
+// Left returns for how many more microseconds a key is banned; 0 if it is not.
 func (b *Ban) Left(s algorithms.State, now int64) int64 {
 	until, _, _, _ := b.open(s, now)
 	return max(0, until-now)
 }
 
-// Refused counts a refusal of a key that is not banned. Left is above 0 if a ban begins; life
-// is how long the state is worth something.
+// Refused counts a refusal of a key that is not banned. It returns the next state; left, the
+// length in microseconds of the ban that begins, or 0; and life, for how many microseconds
+// the state must be kept.
 func (b *Ban) Refused(s algorithms.State, now int64) (next algorithms.State, left, life int64) {
 	p := b.Params()
 	until, since, count, level := b.open(s, now)

@@ -9,17 +9,17 @@ import (
 	"syscall"
 )
 
-// The kinds of failures: what to look for when a store does not decide.
+// The kinds of failures: the cause to look for when a store does not decide.
 const (
-	FailureTimeout  = "timeout"  // no answer in time: frozen, overloaded, far away, or no connection free
-	FailureRefused  = "refused"  // nobody listens there
-	FailureNetwork  = "network"  // the connection broke, or could not be made otherwise
+	FailureTimeout  = "timeout"  // no answer in time: server frozen or overloaded, far away, or no connection free
+	FailureRefused  = "refused"  // nothing listens at the address
+	FailureNetwork  = "network"  // the connection broke, or could not be made for another reason
 	FailureLoading  = "loading"  // the server is starting, or a replica has no master yet
-	FailureReadonly = "readonly" // what answers is a replica
+	FailureReadonly = "readonly" // the server is a replica
 	FailureOOM      = "oom"      // the server's memory is full and nothing may be evicted
-	FailureAuth     = "auth"     // password or rights
+	FailureAuth     = "auth"     // wrong password or missing permission
 	FailureCluster  = "cluster"  // the cluster is down, or its slots are moving
-	FailureOpen     = "open"     // not asked: the breaker is open
+	FailureOpen     = "open"     // the store was not asked because the breaker is open
 	FailureOther    = "other"
 )
 
@@ -31,9 +31,9 @@ func Failures() []string {
 	}
 }
 
-// Failure returns the kind of an error of a store, for statistics. [ErrUnavailable] and
-// [ErrFull] say it, and any error with a method Failure() string; of all others it is clear
-// from what they wrap, or they are [FailureOther].
+// Failure returns the kind of a store's error, for statistics. It knows [ErrUnavailable],
+// [ErrFull], errors with a method Failure() string, and common errors of the network and of
+// contexts. Any other error is [FailureOther].
 func Failure(err error) string {
 	switch {
 	case errors.Is(err, ErrUnavailable):
@@ -41,22 +41,23 @@ func Failure(err error) string {
 	case errors.Is(err, ErrFull):
 		return FailureOOM
 	}
-	var says interface{ Failure() string }
-	if errors.As(err, &says) {
-		return says.Failure()
+	var typed interface{ Failure() string }
+	if errors.As(err, &typed) {
+		return typed.Failure()
 	}
 	var netError net.Error
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
 		return FailureTimeout
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ENOENT):
-		return FailureRefused // a socket's file that is not there is a server that is not there
+		return FailureRefused // if a Unix socket's file is missing, no server listens
 	case errors.As(err, &netError):
 		if netError.Timeout() {
 			return FailureTimeout
 		}
 		return FailureNetwork
-	case errors.Is(err, net.ErrClosed), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+	case errors.Is(err, net.ErrClosed), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
+		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return FailureNetwork
 	}
 	return FailureOther

@@ -16,9 +16,9 @@ var (
 	lastHold atomic.Uint64
 )
 
-// Process names this process, which no other one is called.
+// Process returns a random name for this process. No other process has it.
 func Process() string { return process }
 
-// NewHold names a charge that lasts until it is given back, for [Check]. No other charge has
-// the name: it is made of the process and a number.
+// NewHold returns a name for [Check].Hold, made of the process's name and a number. No other
+// charge has it.
 func NewHold() string { return process + "-" + strconv.FormatUint(lastHold.Add(1), 36) }

@@ -7,12 +7,13 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
 
-// RenewInterval is how often a store should ask [Holds.Due]. It is well below the
-// shortest lease.
+// RenewInterval is how often a store should call [Holds.Due]. It is well below the shortest
+// lease.
 const RenewInterval = 250 * time.Millisecond
 
-// Holds remembers what a store has lent, so that it can be renewed in time. It is for
-// stores to use; they ask it what is due.
+// Holds remembers the leases that this process holds in a store, so that the store can renew
+// them in time: the store calls Due, and renews what it returns. Holds may be used by many
+// goroutines at once.
 type Holds struct {
 	mu   sync.Mutex
 	held map[string]held
@@ -23,7 +24,8 @@ type held struct {
 	due   time.Time
 }
 
-// Add notes a charge that was just made, if its algorithm lends.
+// Add adds a charge that was just made. It does nothing if the algorithm is not an
+// [algorithms.Lender].
 func (h *Holds) Add(c *Check) {
 	lender, ok := c.Rule.Algorithm().(algorithms.Lender)
 	if !ok || c.Cost == 0 {
@@ -38,21 +40,21 @@ func (h *Holds) Add(c *Check) {
 	h.held[c.Hold] = held{*c, due}
 }
 
-// Remove forgets a charge that is given back.
+// Remove removes a charge that is given back.
 func (h *Holds) Remove(hold string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.held, hold)
 }
 
-// Len is how many charges are held.
+// Len returns how many charges are held.
 func (h *Holds) Len() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.held)
 }
 
-// All returns what is held.
+// All returns the charges that are held.
 func (h *Holds) All() []Check {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -63,7 +65,7 @@ func (h *Holds) All() []Check {
 	return all
 }
 
-// ByZone is how many charges are held in each zone.
+// ByZone returns how many charges are held in each zone.
 func (h *Holds) ByZone() map[string]int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -74,7 +76,7 @@ func (h *Holds) ByZone() map[string]int64 {
 	return zones
 }
 
-// Due returns what should be renewed by now, and takes it to be so.
+// Due returns the charges to renew now, and assumes that the caller renews them.
 func (h *Holds) Due(now time.Time) (due []Check) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

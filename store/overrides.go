@@ -11,42 +11,42 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
 
-// Overrider is implemented by stores that keep overrides of single keys beside their states.
-// A setting holds for the whole fleet from the next check on that has
-// [KeyRules].Overrides, and for no other. It belongs to zone and key, whatever the rule's
-// numbers are; of the rule it takes the zone and, for a limit, the algorithm.
+// Overrider is a [Store] that keeps overrides of single keys beside their states. An override
+// holds for the whole fleet, for every later check with [KeyRules].Overrides, and for no
+// other checks. It belongs to the zone and the key. Of the rule, the methods use the zone
+// and, for an override with a limit, the algorithm; the rule's numbers do not matter.
 //
-// All of them ask the store's backend at once, and fail as Take does.
+// All methods ask the store's backend at once, and fail as Take does.
 type Overrider interface {
-	// Set gives a key a setting in place of the one it has.
-	Set(ctx context.Context, rule *Rule, key string, setting Override) error
+	// Set sets the override of a key, in place of any that it has.
+	Set(ctx context.Context, rule *Rule, key string, override Override) error
 
-	// Get returns the setting of a key, with what is left of its time. Its kind is KindNone
-	// if it has none.
+	// Get returns the override of a key, with For as the time that is left. The kind is
+	// KindNone if the key has no override.
 	Get(ctx context.Context, rule *Rule, key string) (Override, error)
 
-	// Clear takes the setting of a key away, whatever it is.
+	// Clear removes the override of a key, if it has one.
 	Clear(ctx context.Context, rule *Rule, key string) error
 
-	// Unban ends a ban, be it a setting or that of a key that was refused too often, and
-	// forgets refusals and earlier bans. Another setting stays. Who remembers refusals, for
-	// zones without settings, may remember the ban for that moment.
+	// Unban ends the ban of a key, whether it is an override or follows refusals, and forgets
+	// the key's refusals and earlier bans. An override of another kind stays. In zones without
+	// overrides, a cache of refusals may keep the ban until its entry expires.
 	Unban(ctx context.Context, rule *Rule, key string) error
 }
 
-// Kind says what a setting does.
+// Kind says what an override does.
 type Kind uint8
 
 const (
 	KindNone   Kind = iota
-	KindExempt      // the key passes, and is not counted
-	KindBanned      // the key is refused, and is not counted
-	KindLimit       // the key has a limit of its own
+	KindExempt      // the key's requests pass and are not counted
+	KindBanned      // the key's requests are refused and not counted
+	KindLimit       // another limit holds for the key
 )
 
 var kinds = [...]string{KindNone: "none", KindExempt: "exempt", KindBanned: "banned", KindLimit: "limit"}
 
-// String is the kind's name.
+// String returns the kind's name.
 func (k Kind) String() string {
 	if int(k) < len(kinds) {
 		return kinds[k]
@@ -54,90 +54,94 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// Override is what holds for one key in place of the zone's limit.
+// Override holds for one key in place of the zone's limit.
 type Override struct {
 	Kind Kind
 
-	// Limit is the limit of KindLimit, with the algorithm of the rule. What it does not say
-	// of windows, modes and waits is as the rule's limit says; its burst, if it has none, is
-	// its events. A window of the calendar and a lease can only be the rule's. In zones with
-	// plans of several algorithms it holds where the request's plan has this one. It counts
-	// in the states of its family, as every limit does.
+	// Limit is the limit of KindLimit, for the algorithm of the rule. Options that it leaves
+	// out are those of the rule's limit, except for a burst, which is then its events. A
+	// calendar window and a lease can only be the rule's. In zones with plans of several
+	// algorithms, the limit holds for requests whose plan has this algorithm. It counts in
+	// the states of its family, as every limit does.
 	Limit algorithms.Limit
 
-	// Note is for people, such as the name of the plan that the limit is of. At most
-	// MaxNote bytes.
+	// Note is for people, such as the name of the plan that the limit comes from. It has at
+	// most MaxNote bytes.
 	Note string
 
-	// For is how long it holds: at least MinOverride and at most algorithms.MaxWindow, in
-	// microseconds. 0: until it is cleared.
+	// For is how long the override holds: from MinOverride to algorithms.MaxWindow, in whole
+	// microseconds. 0 means until it is cleared.
 	For time.Duration
 }
 
 const (
-	// MaxNote is how long a note may be.
+	// MaxNote is the longest note, in bytes.
 	MaxNote = 1024
 
-	// MinOverride is the shortest time a setting may hold.
+	// MinOverride is the shortest time for which an override can hold.
 	MinOverride = time.Second
 )
 
-// PreparedOverride is a setting made ready for a rule.
+// PreparedOverride is an override prepared for a rule.
 type PreparedOverride struct {
 	Override
-	algorithm string
-	params    algorithms.Params
-	events    bool   // the window is that of the rule: only the first parameter is its own
-	states    States // unless they are the rule's
-	told      string // as [Rule.By] takes it
+	algorithm  string
+	params     algorithms.Params
+	eventsOnly bool   // only the first parameter differs from the rule's; the states are the rule's
+	states     States // unless eventsOnly
+	encoded    string // see [Rule.ChargedBy]
 }
 
-// PrepareOverride checks a setting and makes it ready. Its error names the field, its value and what
-// would be right.
-func (r *Rule) PrepareOverride(s Override) (*PreparedOverride, error) {
-	s.For = s.For.Truncate(time.Microsecond)
+// PrepareOverride checks an override and prepares it. Its error names the field, its value
+// and what would be right.
+func (r *Rule) PrepareOverride(override Override) (*PreparedOverride, error) {
+	override.For = override.For.Truncate(time.Microsecond)
+	kind, length, limit := override.Kind, override.For, override.Limit
 	switch {
-	case s.Kind == KindNone || int(s.Kind) >= len(kinds):
-		return nil, fmt.Errorf("a setting must be %s, %s or %s, got %s", KindExempt, KindBanned, KindLimit, s.Kind)
-	case s.Kind != KindLimit && s.Limit != algorithms.Limit{}:
-		return nil, fmt.Errorf("a setting that is %s has no limit", s.Kind)
-	case s.For != 0 && (s.For < MinOverride || s.For > algorithms.MaxWindow):
-		return nil, fmt.Errorf("a setting must hold from %v to %.0fd, or 0 for until it is cleared, got %v", MinOverride, algorithms.MaxWindow.Hours()/24, s.For)
-	case len(s.Note) > MaxNote:
-		return nil, fmt.Errorf("the note of a setting must be at most %d bytes, got %d", MaxNote, len(s.Note))
+	case kind == KindNone || int(kind) >= len(kinds):
+		return nil, fmt.Errorf("a setting must be %s, %s or %s, got %s", KindExempt, KindBanned, KindLimit, kind)
+	case kind != KindLimit && limit != algorithms.Limit{}:
+		return nil, fmt.Errorf("a setting that is %s has no limit", kind)
+	case length != 0 && (length < MinOverride || length > algorithms.MaxWindow):
+		return nil, fmt.Errorf("a setting must hold from %v to %.0fd, or 0 for until it is cleared, got %v",
+			MinOverride, algorithms.MaxWindow.Hours()/24, length)
+	case len(override.Note) > MaxNote:
+		return nil, fmt.Errorf("the note of a setting must be at most %d bytes, got %d", MaxNote, len(override.Note))
 	}
-	o := &PreparedOverride{Override: s, algorithm: r.algorithm.Name()}
-	if s.Kind != KindLimit {
+	o := &PreparedOverride{Override: override, algorithm: r.algorithm.Name()}
+	if kind != KindLimit {
 		return o, nil
 	}
-	l := over(s.Limit, r.limit)
-	if l.Calendar != 0 && (l.Calendar != r.limit.Calendar || s.Limit.Location != nil && s.Limit.Location != r.limit.Location) {
+	full := over(limit, r.limit)
+	otherPlace := limit.Location != nil && limit.Location != r.limit.Location
+	if full.Calendar != 0 && (full.Calendar != r.limit.Calendar || otherPlace) {
 		return nil, errors.New("a setting's window of the calendar must be the zone's: leave it out, or write a duration")
 	}
 	_, lends := r.algorithm.(algorithms.Lender)
-	if lease := s.Limit.Lease; lends && lease != 0 && lease != cmp.Or(r.limit.Lease, algorithms.DefaultLease) {
-		return nil, fmt.Errorf("a setting's lease must be the zone's, %v: leave it out, got %v", cmp.Or(r.limit.Lease, algorithms.DefaultLease), lease)
+	if want := cmp.Or(r.limit.Lease, algorithms.DefaultLease); lends && limit.Lease != 0 && limit.Lease != want {
+		return nil, fmt.Errorf("a setting's lease must be the zone's, %v: leave it out, got %v", want, limit.Lease)
 	}
 	var err error
-	if o.params, err = r.algorithm.Prepare(l); err != nil {
+	if o.params, err = r.algorithm.Prepare(full); err != nil {
 		return nil, err
 	}
-	// A window of the calendar depends on the date; and a lease is renewed as the rule says.
-	o.events = l.Calendar != 0 || lends
+	// The parameters of a calendar window depend on the date, and leases are renewed by the
+	// rule's limit. So all but the events must be the rule's.
+	o.eventsOnly = full.Calendar != 0 || lends
 	family := ""
-	if !o.events {
-		family = Escape(r.algorithm.Family(l))
+	if !o.eventsOnly {
+		family = Escape(r.algorithm.Family(full))
 		o.states = statesOf(r.zone, o.algorithm, family)
 	}
-	o.told = o.head() + family
+	o.encoded = o.head() + family
 	return o, nil
 }
 
-// head is what scripts need to know of the limit: whether the window is its own, and the
-// parameters.
+// head encodes what scripts need of the limit: 1 if all parameters are the override's or 0 if
+// only the events are, and the parameters.
 func (o *PreparedOverride) head() string {
-	b := make([]byte, 1, ownHead)
-	if !o.events {
+	b := make([]byte, 1, limitHead)
+	if !o.eventsOnly {
 		b[0] = 1
 	}
 	for _, p := range o.params {
@@ -159,34 +163,34 @@ func over(l, base algorithms.Limit) algorithms.Limit {
 	return l
 }
 
-// Limits tells whether this is a limit in place of that of the rule. The setting may be nil.
-func (o *PreparedOverride) Limits(rule *Rule) bool {
+// ReplacesLimit reports whether the override has a limit that replaces the rule's. It is false
+// for nil.
+func (o *PreparedOverride) ReplacesLimit(rule *Rule) bool {
 	return o != nil && o.Kind == KindLimit && o.algorithm == rule.algorithm.Name()
 }
 
-// Params are what the algorithm computes with for a key that has this limit, if for others
-// it is p.
+// Params returns the parameters of the override's limit, where p are those of the rule.
 func (o *PreparedOverride) Params(p algorithms.Params) algorithms.Params {
-	if !o.events {
+	if !o.eventsOnly {
 		return o.params
 	}
 	p[0] = o.params[0]
 	return p
 }
 
-// Prepared is what the algorithm of a rule computes with for a key that has this limit, if
-// for others it is p.
+// Prepared is like Params, for parameters with their wire form.
 func (o *PreparedOverride) Prepared(p *Prepared) *Prepared {
 	return prepare(o.algorithm, o.Params(p.Params), p.until)
 }
 
-// States are the states that the limit counts in, if those of the rule are of.
-func (o *PreparedOverride) States(of States) States {
-	if o.events {
-		return of
+// States returns the states in which the override's limit counts, where rule are those of the
+// rule.
+func (o *PreparedOverride) States(rule States) States {
+	if o.eventsOnly {
+		return rule
 	}
 	return o.states
 }
 
-// Encoded is what [algorithms.Decision].Own says of the limit.
-func (o *PreparedOverride) Encoded() string { return o.told }
+// Encoded returns the limit in the form of [algorithms.Decision].Override.
+func (o *PreparedOverride) Encoded() string { return o.encoded }

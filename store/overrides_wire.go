@@ -10,76 +10,80 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
 
-// In a store that keeps bytes a setting is a byte for its kind and its end in microseconds
-// since 1970 (0: none); for a limit the algorithm, a zero byte, a byte that says whether
-// the window is its own, the six parameters, the family, and a zero byte; and then the rest
-// as JSON, which no script reads. Older versions wrote no family and no zero byte behind it.
+// A store that keeps bytes writes an override as these parts:
+//
+//   - a byte for the kind, and the end in microseconds since 1970, 0 for none;
+//   - for KindLimit: the algorithm, a zero byte, a byte that is 1 if all parameters are the
+//     override's and 0 if only the events are, the six parameters, the family, a zero byte;
+//   - the rest as JSON, which no script reads.
+//
+// Older versions wrote neither the family nor the zero byte after it.
 
-// settingHead is how long kind and end are.
-const settingHead = 1 + 8
+// overrideHead is the length of kind and end.
+const overrideHead = 1 + 8
 
-// forPeople is what scripts need not know of a setting.
-type forPeople struct {
+// overrideRest is the part of an override that scripts do not need.
+type overrideRest struct {
 	Limit *algorithms.Limit `json:"limit,omitempty"`
 	Note  string            `json:"note,omitempty"`
 }
 
-// Wire is what a store keeps of the setting, but for its end: what stands before that, and
-// behind it.
+// Wire returns what a store writes for the override before its end, and after it.
 func (o *PreparedOverride) Wire() (kind byte, tail string) {
 	var b []byte
-	rest := forPeople{Note: o.Note}
+	rest := overrideRest{Note: o.Note}
 	if o.Kind == KindLimit {
 		b = append(b, o.algorithm...)
 		b = append(b, 0)
-		b = append(b, o.told...)
+		b = append(b, o.encoded...)
 		b = append(b, 0)
 		limit := o.Limit
-		limit.Location = nil // that of the zone, if any
+		limit.Location = nil // always the zone's
 		rest.Limit = &limit
 	}
 	text, err := json.Marshal(rest)
 	if err != nil {
-		text = nil // numbers and text cannot fail
+		text = nil // cannot happen: there are only numbers and text
 	}
 	return byte(o.Kind), string(append(b, text...))
 }
 
-var errSetting = errors.New("what the store has is no setting of this version; set or clear it")
+var errOverride = errors.New("what the store has is no setting of this version; set or clear it")
 
-// ParseOverride reads what a store has kept, at a time in microseconds since 1970. What has
-// ended is none.
-func ParseOverride(value string, now int64) (s Override, err error) {
+// ParseOverride reads what a store has written, at a time in microseconds since 1970. If the
+// value is empty or the override has ended, the result is of KindNone.
+func ParseOverride(value string, now int64) (override Override, err error) {
 	if value == "" {
-		return s, nil
+		return override, nil
 	}
-	if len(value) < settingHead || value[0] == byte(KindNone) || int(value[0]) >= len(kinds) {
-		return s, errSetting
+	if len(value) < overrideHead || value[0] == byte(KindNone) || int(value[0]) >= len(kinds) {
+		return override, errOverride
 	}
-	kind, until, tail := Kind(value[0]), int64(binary.BigEndian.Uint64([]byte(value[1:settingHead]))), value[settingHead:]
+	head, tail := value[:overrideHead], value[overrideHead:]
+	kind, until := Kind(head[0]), int64(binary.BigEndian.Uint64([]byte(head[1:])))
 	if until != 0 && until <= now {
-		return s, nil
+		return override, nil
 	}
 	if kind == KindLimit {
 		name := strings.IndexByte(tail, 0)
-		end := name + 1 + ownHead
+		end := name + 1 + limitHead
 		if name < 0 || len(tail) < end {
-			return s, errSetting
+			return override, errOverride
 		}
 		if tail = tail[end:]; !strings.HasPrefix(tail, "{") {
 			_, tail, _ = strings.Cut(tail, "\x00")
 		}
 	}
-	var rest forPeople
+	var rest overrideRest
 	if err := json.Unmarshal([]byte(tail), &rest); err != nil || (kind == KindLimit) != (rest.Limit != nil) {
-		return s, errSetting
+		return override, errOverride
 	}
-	s = Override{Kind: kind, Note: rest.Note}
+	override = Override{Kind: kind, Note: rest.Note}
 	if rest.Limit != nil {
-		s.Limit = *rest.Limit
+		override.Limit = *rest.Limit
 	}
 	if until != 0 {
-		s.For = time.Duration(until-now) * time.Microsecond
+		override.For = time.Duration(until-now) * time.Microsecond
 	}
-	return s, nil
+	return override, nil
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
 
-// Rule is a zone's limit made ready for the request path: checked once, with all that
-// can be worked out ahead.
+// Rule is a zone's limit, prepared for the request path: it was checked once, and everything
+// that can be computed in advance has been. It may be used by many goroutines at once.
 type Rule struct {
 	zone      string
 	algorithm algorithms.Algorithm
@@ -21,24 +21,24 @@ type Rule struct {
 	salt      uint64
 	dated     algorithms.Dated // nil unless the parameters depend on the date
 	prepared  atomic.Pointer[Prepared]
-	shared    atomic.Pointer[share]
+	lastSplit atomic.Pointer[split]
 }
 
 // Prepared are the numbers that the algorithm computes with.
 type Prepared struct {
 	Params algorithms.Params
 
-	// Wire are the algorithm and its parameters in the form that scripts read.
+	// Wire is the algorithm and its parameters in the form that scripts read.
 	Wire string
 
-	until int64 // microseconds since 1970; for ever if not dated
+	until int64 // when the parameters cease to hold, in microseconds since 1970
 }
 
-// NewRule checks a limit and makes it ready. Its error names the option, its value and
-// what would be right.
+// NewRule checks a limit and prepares it. Its error names the option, its value and what
+// would be right.
 //
-// The salt sets apart generations of a zone whose states are kept by this process
-// alone: a zone that comes back with another salt starts anew.
+// A zone that comes back with another salt starts anew in a store that keeps its states in
+// this process; other stores ignore the salt.
 func NewRule(zone string, algorithm algorithms.Algorithm, limit algorithms.Limit, salt uint64) (*Rule, error) {
 	params, err := algorithm.Prepare(limit)
 	if err != nil {
@@ -72,7 +72,7 @@ func prepare(name string, params algorithms.Params, until int64) *Prepared {
 	return &Prepared{Params: params, Wire: string(wire), until: until}
 }
 
-// At is what the algorithm computes with at a time, in microseconds since 1970.
+// At returns the numbers for a time in microseconds since 1970.
 func (r *Rule) At(now int64) *Prepared {
 	p := r.prepared.Load()
 	if now >= p.until {
@@ -83,36 +83,36 @@ func (r *Rule) At(now int64) *Prepared {
 	return p
 }
 
-// Dated says that it matters which time At gets.
+// Dated reports whether the result of At depends on the time.
 func (r *Rule) Dated() bool { return r.dated != nil }
 
-// Zone is the zone's name.
+// Zone returns the zone's name.
 func (r *Rule) Zone() string { return r.zone }
 
-// Algorithm is how the zone counts.
+// Algorithm returns the algorithm that counts.
 func (r *Rule) Algorithm() algorithms.Algorithm { return r.algorithm }
 
-// Limit is the limit as it was written.
+// Limit returns the limit that NewRule was given.
 func (r *Rule) Limit() algorithms.Limit { return r.limit }
 
-// States are the states that the rule counts in.
+// States returns the states in which the rule counts.
 func (r *Rule) States() States { return r.states }
 
-// ID is that of the rule's states.
+// ID returns the ID of the rule's states.
 func (r *Rule) ID() string { return r.states.ID }
 
-// ZoneHash is a hash of the zone's name, as that of States is one of the ID.
+// ZoneHash returns a hash of the zone's name, made like [States].Hash.
 func (r *Rule) ZoneHash() uint64 { return r.zoneHash }
 
-// Salt tells generations of the zone apart.
+// Salt returns the salt that NewRule was given.
 func (r *Rule) Salt() uint64 { return r.salt }
 
-// Escape writes text so that it can stand between separators: letters, digits and
-// "-._~" stay, every other byte becomes % and two hex digits. What differs before
-// differs after.
+// Escape returns text in a form that can be put between separators. Letters, digits and
+// "-._~" stay; every other byte becomes % and two hex digits. Different texts have different
+// results.
 func Escape(text string) string {
 	for i := range len(text) {
-		if !plain(text[i]) {
+		if !unreserved(text[i]) {
 			return escape(text, i)
 		}
 	}
@@ -125,7 +125,7 @@ func escape(text string, from int) string {
 	b.Grow(len(text) + 16)
 	b.WriteString(text[:from])
 	for i := from; i < len(text); i++ {
-		if c := text[i]; plain(c) {
+		if c := text[i]; unreserved(c) {
 			b.WriteByte(c)
 		} else {
 			b.WriteByte('%')
@@ -136,7 +136,7 @@ func escape(text string, from int) string {
 	return b.String()
 }
 
-func plain(c byte) bool {
+func unreserved(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
 		c == '-' || c == '.' || c == '_' || c == '~'
 }

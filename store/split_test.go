@@ -9,7 +9,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-func TestShare(t *testing.T) {
+func TestSplit(t *testing.T) {
 	const window = time.Minute
 	for _, c := range []struct {
 		algorithm     string
@@ -30,29 +30,30 @@ func TestShare(t *testing.T) {
 		limit := storetest.Limit(c.algorithm, c.events, window)
 		limit.Burst = c.burst
 		whole := storetest.Rule(t, "zone", c.algorithm, limit)
-		share := whole.Split(c.n)
-		got := share.Limit()
+		part := whole.Split(c.n)
+		got := part.Limit()
 		if got.Events != c.wantEvents || got.Burst != c.wantBurst {
 			t.Errorf("%s %d burst %d by %d: %d burst %d, want %d burst %d",
 				c.algorithm, c.events, c.burst, c.n, got.Events, got.Burst, c.wantEvents, c.wantBurst)
 		}
-		if got.Window != limit.Window || got.Lease != limit.Lease || share.ID() != whole.ID() || share.Salt() != whole.Salt() {
-			t.Errorf("%s: %+v is the share of %+v", c.algorithm, got, limit)
+		if got.Window != limit.Window || got.Lease != limit.Lease || part.ID() != whole.ID() || part.Salt() != whole.Salt() {
+			t.Errorf("%s: %+v is a part of %+v", c.algorithm, got, limit)
 		}
-		if whole.Split(c.n) != share {
-			t.Errorf("%s: the share is made anew", c.algorithm)
+		if whole.Split(c.n) != part {
+			t.Errorf("%s: the same part is made twice", c.algorithm)
 		}
-		if c.n > 1 && whole.Split(c.n+1) == share {
-			t.Errorf("%s: another share is the same", c.algorithm)
+		if c.n > 1 && whole.Split(c.n+1) == part {
+			t.Errorf("%s: parts for %d and %d are the same", c.algorithm, c.n, c.n+1)
 		}
 	}
-	if whole := storetest.Rule(t, "zone", "token_bucket", algorithms.Limit{Events: 9, Window: window}); whole.Split(0) != whole {
-		t.Error("of none it is not the whole")
+	whole := storetest.Rule(t, "zone", "token_bucket", algorithms.Limit{Events: 9, Window: window})
+	if whole.Split(0) != whole {
+		t.Error("split for no process is not the whole")
 	}
 }
 
-// TestShareOfASlowBurst: rounding must not make a valid limit an invalid one.
-func TestShareOfASlowBurst(t *testing.T) {
+// TestSplitOfASlowBurst: rounding must not make a valid limit invalid.
+func TestSplitOfASlowBurst(t *testing.T) {
 	a, err := algorithms.Get("token_bucket")
 	if err != nil {
 		t.Fatal(err)
@@ -62,10 +63,10 @@ func TestShareOfASlowBurst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A third of 10 comes back in 3 times 1000 days at 1 per 1000 days, but half of 10 in 5.
+	// At 1 per 1000 days, a third of 10 comes back in 3000 days, but half of 10 in 5000.
 	for n, want := range map[int]int64{3: 3, 2: 0} {
 		if got := whole.Split(n).Limit(); got.Events != 1 || got.Burst != want {
-			t.Errorf("a share of %d is %+v, want 1 with a burst of %d", n, got, want)
+			t.Errorf("split by %d: %+v, want 1 with a burst of %d", n, got, want)
 		}
 	}
 }

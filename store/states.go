@@ -7,28 +7,26 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
 
-// A key has a state for each family of limits that it meets in a zone: see
-// [algorithms.Algorithm]. So limits never wipe each other:
+// A key has a state for each family of limits that it meets in a zone, see
+// [algorithms.Algorithm]. Such limits come from plans, placeholders, overrides and the
+// configs of other processes. They never erase each other's counts:
 //
 //   - For every limit, the requests that are admitted under it alone never exceed what it
-//     allows, whatever requests under other limits come between.
-//   - A limit that is raised or lowered takes effect at once. Within its family it finds
-//     what was used; otherwise it begins with what was used under its family.
-//
-// Other limits are those of plans, those out of placeholders, that of the key's own, and
-// those of processes with another config.
+//     allows, whatever requests under other limits come in between.
+//   - A limit that is raised or lowered takes effect at once, and starts from what was used
+//     under limits of its family.
 
-// stateVersion is the version of the states and their names. It goes up when a state
-// changes its form, so that no version misreads what another one has left.
+// stateVersion is the version of the states and their names. It goes up when the form of a
+// state changes, so that no version misreads the states of another.
 const stateVersion = ".2"
 
-// States are the states that the limits of one family share, one for each key.
+// States identifies the states that the limits of one family share, one for each key.
 type States struct {
-	// ID names them: the zone, the algorithm with the version of its states, and the
-	// family, escaped and with colons between.
+	// ID is their name: the zone, the algorithm with the version of the states, and the
+	// family, escaped and separated by colons.
 	ID string
 
-	// Hash is a hash of the ID, by a seed that this process has drawn.
+	// Hash is a hash of the ID, with a random seed of this process.
 	Hash uint64
 }
 
@@ -44,28 +42,28 @@ var seed = maphash.MakeSeed()
 
 func hash(text string) uint64 { return maphash.String(seed, text) }
 
-// A limit of a key's own is told, in [algorithms.Decision].Own and by scripts, as a byte
-// that says whether its window is its own too, its parameters, and then the family,
-// escaped.
+// In [algorithms.Decision].Override and in scripts, the limit of an override is encoded as a
+// byte that is 1 if all parameters are the override's and 0 if only the events are, the
+// parameters, and the escaped family.
 
-// ownHead is how long byte and parameters are.
-const ownHead = 1 + 8*len(algorithms.Params{})
+// limitHead is the length of the byte and the parameters.
+const limitHead = 1 + 8*len(algorithms.Params{})
 
-// ChargedBy says what a charge is corrected by: numbers and states are those of the rule at a
-// time in microseconds since 1970, or those of the key's own limit that made the charge, as
-// its decision has told.
-func (r *Rule) ChargedBy(own string, now int64) (*Prepared, States) {
+// ChargedBy returns the numbers and the states with which a charge was made, so that it can
+// be adjusted. The argument override is the decision's. If it is empty, they are the rule's,
+// at a time in microseconds since 1970.
+func (r *Rule) ChargedBy(override string, now int64) (*Prepared, States) {
 	p := r.At(now)
-	if len(own) < ownHead {
+	if len(override) < limitHead {
 		return p, r.states
 	}
 	params := p.Params
-	if own[0] == 0 {
-		params[0] = int64(binary.BigEndian.Uint64([]byte(own[1:])))
+	if override[0] == 0 {
+		params[0] = int64(binary.BigEndian.Uint64([]byte(override[1:])))
 		return prepare(r.algorithm.Name(), params, now), r.states
 	}
 	for i := range params {
-		params[i] = int64(binary.BigEndian.Uint64([]byte(own[1+8*i:])))
+		params[i] = int64(binary.BigEndian.Uint64([]byte(override[1+8*i:])))
 	}
-	return prepare(r.algorithm.Name(), params, now), statesOf(r.zone, r.algorithm.Name(), own[ownHead:])
+	return prepare(r.algorithm.Name(), params, now), statesOf(r.zone, r.algorithm.Name(), override[limitHead:])
 }

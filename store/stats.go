@@ -1,40 +1,41 @@
 package store
 
-// Observed is a store that tells how it is. It is for metrics and for people: asking
-// costs little, never waits for a server, and may be done from many goroutines at once.
+// Observed is a [Store] with statistics, for metrics and for people.
 type Observed interface {
+	// Stats is cheap, never waits for a server, and may be called from many goroutines at
+	// once.
 	Stats() Stats
 }
 
-// Stats are the numbers of a store. What a store does not know is zero or nil.
+// Stats are the statistics of a store. A field that does not apply to a store is zero or nil.
 type Stats struct {
-	// Held is what this process has lent and not yet been given back, by zone.
+	// Held is the number of charges that this process holds, by zone: see [Holds].
 	Held map[string]int64
 
-	// Breaker is "closed" while the backend is asked, "open" while it is not, and
-	// "half-open" while single calls try it.
+	// Breaker is [BreakerClosed] while the server is asked, [BreakerOpen] while it is not,
+	// and [BreakerHalfOpen] while single calls try it.
 	Breaker string
 
-	// DenyHits are the refusals that needed no call, because an earlier answer said for
-	// how long to refuse. It only grows.
+	// DenyHits counts the refusals that needed no call to the server, because an earlier
+	// refusal was remembered. It never decreases.
 	DenyHits uint64
 
-	// Lost are the refunds and late costs that were given up, because the backend may have
-	// carried them out and did not say so, or was away for too long. It only grows.
+	// Lost counts the refunds and late costs that were given up, because the server may or
+	// may not have carried them out, or because it was away for too long. It never decreases.
 	Lost uint64
 }
 
-// Breaker states.
+// The states of a breaker.
 const (
 	BreakerClosed   = "closed"
 	BreakerHalfOpen = "half-open"
 	BreakerOpen     = "open"
 )
 
-// KeyCounter is a store that has its keys at hand.
+// KeyCounter is a [Store] that can count its keys.
 type KeyCounter interface {
-	// CountKeys is how many states each zone has: one for each key and family of limits. Of
-	// several rules of a zone the first has all of them. It is for metrics, and may take a
-	// while.
+	// CountKeys returns, for each rule, how many states its zone has: one for each key and
+	// family of limits. If several rules have the same zone, its number stands with the first
+	// of them. CountKeys is for metrics and may take a while.
 	CountKeys(rules []*Rule) []int64
 }

@@ -1,8 +1,9 @@
-// Package store says what keeps the states of all keys and decides on them.
+// Package store defines [Store], which keeps the states of all keys and decides on requests.
 //
-// The words: a zone is a limit with a name. A key is the client, or whatever else the
-// zone tells apart; zone and key together have a state. A check asks whether one cost
-// fits a zone's limit for one key. A charge is a check that was allowed and booked.
+// Its words: a zone is a limit with a name. A key stands for a client, or for whatever else
+// the zone counts separately; each pair of zone and key has a state. A check asks whether
+// one cost fits the zone's limit for one key. A charge is a check that was allowed and
+// counted.
 package store
 
 import (
@@ -16,17 +17,17 @@ var (
 	// ErrClosed is what a store returns after Close.
 	ErrClosed = errors.New("store is closed")
 
-	// ErrUnavailable is in the errors of a store that does not ask its backend for a
-	// while, because that has not answered: nothing was charged, and it took no time.
+	// ErrUnavailable is wrapped by the errors of a store that does not ask its server for a
+	// while, because the server did not answer. Nothing was charged, and no time was lost.
 	ErrUnavailable = errors.New("store is unavailable")
 
-	// ErrFull is in the errors of a store that answers but has no room for the charge. It is
-	// certain that nothing was charged. Who is refused without a charge is refused all the
-	// same.
+	// ErrFull is wrapped by the errors of a store that answers but has no room for the charge.
+	// It is certain that nothing was charged. A check that the limit refuses is refused even
+	// without room, because a refusal needs none.
 	ErrFull = errors.New("store is full")
 )
 
-// MaxChecks is how many checks one call may have.
+// MaxChecks is the largest number of checks in one call.
 const MaxChecks = 255
 
 // Check asks for one cost in one zone.
@@ -34,116 +35,118 @@ type Check struct {
 	// Rule is the zone's limit.
 	Rule *Rule
 
-	// Key tells clients apart within the zone: any bytes, any length. The empty key is
-	// a key like any other.
+	// Key identifies the client within the zone. It can be any bytes of any length; the empty
+	// key is a key like any other.
 	Key string
 
-	// Cost is what the request takes from the limit, at least 0. A cost of 0 is always
-	// allowed, unless the key is banned, and charges nothing.
+	// Cost is what the request takes from the limit, at least 0. A cost of 0 charges nothing,
+	// and is always allowed unless the key is banned.
 	Cost int64
 
-	// Hold names the charge, uniquely in all of the fleet, so that it can be renewed and
-	// given back. Only an [algorithms.Lender] needs one.
+	// Hold is a name for the charge that is unique in the whole fleet, so that the charge can
+	// be renewed and given back. Only an [algorithms.Lender] needs one. See [NewHold].
 	Hold string
 
-	// Independent sets the check apart from the others of its call: it is decided and charged by
-	// itself, whatever becomes of them, and its refusal holds up nobody else.
+	// Independent separates the check from the others of its call. It is decided and charged
+	// by itself, whatever the decisions on the others are, and its refusal does not affect
+	// them.
 	Independent bool
 
-	// Peek asks what would become of the check, and changes nothing: nothing is charged or
+	// Peek asks how the check would be decided, and changes nothing: nothing is charged or
 	// held, a refusal does not count towards a ban, and the other checks of the call are
-	// decided as if this one were not there. The store itself answers, rather than what it
-	// remembers. A check that would pass is described without its charge, as if it had cost
-	// nothing.
+	// decided as if this one were not there. The store's server answers, not a cache of
+	// refusals. If the check would pass, its decision describes the key without the charge.
 	Peek bool
 
-	// KeyRules are what stands above the limit for single keys of the zone. Nil: nothing.
+	// KeyRules are what takes precedence over the limit for single keys of the zone. Nil
+	// means nothing does.
 	KeyRules *KeyRules
 }
 
-// Alone reports whether the check is decided by itself, whatever becomes of the other checks
-// of its call.
+// Alone reports whether the check is decided by itself, whatever the decisions on the other
+// checks of its call are.
 func (c *Check) Alone() bool { return c.Independent || c.Peek }
 
-// KeyRules say what a store is to look at beside the state of a key. They are the same
-// for all checks of a zone.
+// KeyRules say what a store must consult besides the state of a key. They are the same for
+// all checks of a zone.
 type KeyRules struct {
-	// Overrides says that keys may have overrides: see [Overrider].
+	// Overrides reports whether keys may have overrides: see [Overrider].
 	Overrides bool
 
-	// Ban is when keys are banned that are refused again and again. Nil: never.
+	// Ban says when keys that are refused again and again are banned. Nil means never.
 	Ban *Ban
 }
 
-// Adjustment changes a charge afterwards: one that [Store.Take] has made, or may have
-// made before it failed.
+// Adjustment changes a charge that [Store.Take] has made, or may have made before it failed.
 type Adjustment struct {
-	// Check is what was charged.
+	// Check is the check that was charged.
 	Check
 
 	// At is when it was charged: Decision.Booked().
 	At int64
 
-	// Turn is when the request was to leave: Decision.Turn(). Where nothing queues, that is when it was decided.
+	// Turn is when the request was to leave: Decision.Turn(). Without a queue, that is when it
+	// was decided.
 	Turn int64
 
-	// Delta is added to what was charged. Below 0 it gives back, -Cost all of it; above 0
-	// it charges more, beyond the limit if need be: then later requests wait.
+	// Delta is added to the charge. A negative Delta gives back, -Cost all of the charge. A
+	// positive Delta charges more, beyond the limit if necessary; later requests then wait.
 	Delta int64
 
-	// Override is Decision.Own: if the limit was the key's own, this says which, so that the
-	// state is corrected that was charged, whatever the key has by now.
+	// Override is Decision.Override. If the limit of an override decided, it identifies the
+	// state that was charged, whatever override the key has by now.
 	Override string
 
-	// Done, if it is not nil, is called with whether the correction has changed the state of a
-	// Counter, once that is certain: of a turn in a queue, whether it has come back. It is
-	// called at most once, by any goroutine, and never for a correction that was given up.
-	// The turn of one that is in doubt may have come back, so it must not be used again.
+	// Done, if not nil, is called once it is certain whether the adjustment has changed the
+	// state of a Counter; for a turn in a queue, whether the turn has come back. It is called
+	// at most once, from any goroutine, and never for an adjustment that was given up. A turn
+	// whose adjustment is in doubt may have come back, so it must not be used again.
 	Done func(changed bool)
 }
 
 // Store decides checks. Its methods may be called from many goroutines at once.
 //
-// The suite in storetest is this contract as tests.
+// Package storetest holds this contract as tests.
 type Store interface {
-	// Take decides all checks at one instant of the store's clock and fills in one
-	// decision for each. If every check passes, all are charged; if one is refused,
-	// none is, and the decisions on the others describe their keys without the charge.
+	// Take decides all checks at one instant of the store's clock and fills in one decision
+	// for each. If every check passes, all are charged. If one is refused, none is charged,
+	// and the decisions on the others describe their keys without the charge.
 	//
-	// A store may refuse from what it remembers; then it has not looked at the checks that
-	// would be refused just for the sake of another, and their decisions hold no numbers.
+	// A refusal is a decision, not an error. A store may refuse from a cache of refusals; then
+	// it has not decided the other checks, and their decisions have no numbers. A store that
+	// answers but has no room for a charge fails with [ErrFull] if the checks would pass, and
+	// refuses if they would not; an independent check among others then keeps its decision,
+	// without a charge. After an error the decisions mean nothing, and the checks may have
+	// been charged once or not at all, but never twice.
 	//
-	// A refusal is a decision, not an error. A store that answers and has no room for a charge
-	// fails with [ErrFull] if the checks would pass, and refuses if they would not. A check that
-	// stands apart keeps its decision then, if there are others, without a charge. After an error no decision means anything,
-	// and the checks may have been charged once or not at all, never twice.
+	// The store renews the leases of a Lender until they are given back or the store is
+	// closed.
 	//
-	// What a Lender has lent is renewed by the store until it is given back or the store
-	// is closed.
-	//
-	// There are at most [MaxChecks] checks, and no two have the same zone and key. Take keeps neither slice, and it
-	// MUST return soon after ctx is done, whatever its backend does.
+	// There must be at most [MaxChecks] checks, and no two with the same zone and key. Take
+	// keeps neither slice. It MUST return soon after ctx is done, whatever its server does.
 	Take(ctx context.Context, checks []Check, decisions []algorithms.Decision) error
 
-	// Adjust corrects charges. What is held ends when all of it is given back; a turn in a
-	// queue is given back only where that does nobody harm. What was charged so long ago
-	// that it no longer counts is left alone. Nothing tells one refund from another, so
-	// the same one twice counts twice, but for slots and turns. Adjust does not wait: it may take effect a
-	// moment later, and a backend that is away is told when it is back, as long as that
-	// matters.
-	Adjust(corrections ...Adjustment)
+	// Adjust changes charges. A lease ends when all of its cost is given back. A turn in a
+	// queue comes back only if no later turn depends on it. A charge that no longer counts is
+	// not refunded. Refunds have no identity, so the same one twice counts twice, except for
+	// leases and turns.
+	//
+	// Adjust does not wait: it may take effect a moment later. If the server is away, the
+	// adjustment is sent when it is back, as long as it still matters.
+	Adjust(adjustments ...Adjustment)
 
-	// Reset forgets a key of a zone, as if it had never been seen: its state under the rule,
-	// that under the limit of its own that it has, and that it was refused or banned. A
-	// setting stays. States under other rules of the zone need a call each.
+	// Reset makes a key of a zone new: it forgets the state under the rule, the state under
+	// the limit of the key's override, refusals and bans. An override stays. States under
+	// other rules of the zone need a call each.
 	Reset(ctx context.Context, rule *Rule, key string) error
 
-	// Close frees what the store holds. Calls under way may fail with [ErrClosed].
+	// Close stops the store and frees its resources. Calls in progress may fail with
+	// [ErrClosed].
 	Close() error
 }
 
-// Fleet is a store that several processes share, and that knows of them.
+// Fleet is a [Store] that several processes share, and that can count them.
 type Fleet interface {
-	// Instances is how many processes were last seen, this one included: at least 1.
+	// Instances returns how many processes were seen lately, including this one: at least 1.
 	Instances() int
 }
