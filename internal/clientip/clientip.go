@@ -1,5 +1,5 @@
-// Package clientip finds the addresses of a request, and has matchers see an IPv4 address that
-// a proxy has written as an IPv6 one for what it is.
+// Package clientip finds the addresses of a request, and lets matchers see IPv4-mapped addresses
+// as IPv4 addresses.
 package clientip
 
 import (
@@ -11,37 +11,38 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// MatchAny tells whether a matcher set matches. Of none, none does.
+// MatchAny reports whether any of the matcher sets matches. It is false for an empty list.
 //
-// A proxy in front may tell of an IPv4 address in IPv6 clothes. Matchers get to see the IPv4
-// address, as keys do: ranges of IPv4 would not hold it otherwise, and who is blocked pass.
+// Behind a dual-stack proxy the client address may be IPv4-mapped (::ffff:192.0.2.1). The
+// matchers see the IPv4 address, as keys do: otherwise IPv4 ranges would not match, and blocked
+// clients would get through.
 func MatchAny(sets caddyhttp.MatcherSets, r *http.Request) (bool, error) {
 	if len(sets) == 0 {
 		return false, nil
 	}
-	if told, _ := caddyhttp.GetVar(r.Context(), caddyhttp.ClientIPVarKey).(string); strings.HasPrefix(told, "::ffff:") {
-		if addr, err := netip.ParseAddr(told); err == nil && addr.Is4In6() {
+	if mapped := Client(r); strings.HasPrefix(mapped, "::ffff:") {
+		if addr, err := netip.ParseAddr(mapped); err == nil && addr.Is4In6() {
 			caddyhttp.SetVar(r.Context(), caddyhttp.ClientIPVarKey, addr.Unmap().String())
-			defer caddyhttp.SetVar(r.Context(), caddyhttp.ClientIPVarKey, told)
+			defer caddyhttp.SetVar(r.Context(), caddyhttp.ClientIPVarKey, mapped)
 		}
 	}
 	return sets.AnyMatchWithError(r)
 }
 
-// UnmapRange writes a range of IPv4 addresses in IPv6 clothes as what it is.
+// UnmapRange returns an IPv4-mapped address or range as an IPv4 one, and other text as it is.
 func UnmapRange(text string) string {
 	if addr, err := netip.ParseAddr(text); err == nil {
 		return addr.Unmap().String()
 	}
-	const clothes = 96
+	const mappedBits = 96 // of ::ffff:0:0/96, in which all mapped addresses are
 	prefix, err := netip.ParsePrefix(text)
-	if err != nil || !prefix.Addr().Is4In6() || prefix.Bits() < clothes {
+	if err != nil || !prefix.Addr().Is4In6() || prefix.Bits() < mappedBits {
 		return text
 	}
-	return netip.PrefixFrom(prefix.Addr().Unmap(), prefix.Bits()-clothes).String()
+	return netip.PrefixFrom(prefix.Addr().Unmap(), prefix.Bits()-mappedBits).String()
 }
 
-// Remote is the address of the connection's other end.
+// Remote returns the address of the other end of the connection.
 func Remote(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -50,7 +51,7 @@ func Remote(r *http.Request) string {
 	return host
 }
 
-// Client is the address that Caddy believes in.
+// Client returns the client's address according to Caddy, which trusts configured proxies.
 func Client(r *http.Request) string {
 	ip, _ := caddyhttp.GetVar(r.Context(), caddyhttp.ClientIPVarKey).(string)
 	return ip

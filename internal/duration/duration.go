@@ -1,4 +1,4 @@
-// Package duration checks durations of configs, and writes them as people do.
+// Package duration checks durations in configs, and formats them the way people write them.
 package duration
 
 import (
@@ -9,20 +9,20 @@ import (
 	"github.com/caddyserver/caddy/v2"
 )
 
-// CheckMin judges a duration.
-func CheckMin(name string, d caddy.Duration, least time.Duration) error {
-	given := time.Duration(d)
-	if given >= least {
+// CheckMin returns an error if the duration of the named option is shorter than shortest.
+func CheckMin(name string, d caddy.Duration, shortest time.Duration) error {
+	got := time.Duration(d)
+	if got >= shortest {
 		return nil
 	}
 	hint := ""
-	if given > 0 && given < time.Millisecond {
+	if got > 0 && got < time.Millisecond {
 		hint = `; a number in JSON is nanoseconds: write "60s"`
 	}
-	return fmt.Errorf("%s must be at least %v, got %v%s", name, least, given, hint)
+	return fmt.Errorf("%s must be at least %v, got %v%s", name, shortest, got, hint)
 }
 
-// Format writes a duration as people do: 3660d and 1m, not 87840h0m0s and 1m0s.
+// Format formats a duration the way people write it: 3660d and 1m, not 87840h0m0s and 1m0s.
 func Format(d time.Duration) string {
 	const day = 24 * time.Hour
 	if d >= day && d%day == 0 {

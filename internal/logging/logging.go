@@ -1,4 +1,4 @@
-// Package logging has the logger of what outlives the config that opened it.
+// Package logging has the logger for stores, which outlive the config that opened them.
 package logging
 
 import (
@@ -6,5 +6,5 @@ import (
 	"go.uber.org/zap"
 )
 
-// Logger is for stores, which outlive the config that opened them.
+// Logger returns a logger of the process, not of one config.
 func Logger() *zap.Logger { return caddy.Log().Named("http.handlers.rate_limit") }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Bounds are the upper bounds of a histogram's buckets: two or three a decade, from what
-// memory takes to what nobody should wait for.
+// Bounds are the upper bounds of a histogram's buckets: two or three per decade, from the time
+// of a decision in memory to the longest timeouts.
 var Bounds = [...]time.Duration{
 	time.Microsecond, 2 * time.Microsecond, 5 * time.Microsecond, 10 * time.Microsecond, 20 * time.Microsecond,
 	50 * time.Microsecond, 100 * time.Microsecond, 200 * time.Microsecond, 500 * time.Microsecond,
@@ -15,16 +15,17 @@ var Bounds = [...]time.Duration{
 	time.Second, 5 * time.Second,
 }
 
-// FirstServerBound is the first bound that matters for answers of a server.
+// FirstServerBound is the index of the first bound that matters for the latency of a server.
 const FirstServerBound = 5
 
-// Histogram counts durations without a lock: a reader may see one that is still being
-// added in the sum and not in a bucket.
+// Histogram counts durations without a lock. A reader may see a duration in a bucket before it
+// is part of the sum.
 type Histogram struct {
 	counts [len(Bounds) + 1]atomic.Uint64
 	sum    atomic.Int64
 }
 
+// Observe adds a duration.
 func (h *Histogram) Observe(d time.Duration) {
 	i := 0
 	for i < len(Bounds) && d > Bounds[i] {
@@ -34,8 +35,8 @@ func (h *Histogram) Observe(d time.Duration) {
 	h.sum.Add(int64(d))
 }
 
-// Read returns the histogram as Prometheus wants it: how many there are, their sum in
-// seconds, and how many are at most each bound, from the first bound that matters on.
+// Read returns the histogram in the form that Prometheus expects: the number of durations, their
+// sum in seconds, and how many are at most each bound, beginning with the bound of index first.
 func (h *Histogram) Read(first int) (count uint64, sum float64, buckets map[float64]uint64) {
 	buckets = make(map[float64]uint64, len(Bounds)-first)
 	for i := range h.counts {
@@ -47,8 +48,8 @@ func (h *Histogram) Read(first int) (count uint64, sum float64, buckets map[floa
 	return count, time.Duration(h.sum.Load()).Seconds(), buckets
 }
 
-// Quantile is the upper bound of the bucket in which that share of the durations ends;
-// the last bound for those beyond it.
+// Quantile returns the upper bound of the bucket that a quantile lies in, such as 0.99, or the
+// last bound if it lies beyond that.
 func (h *Histogram) Quantile(share float64) time.Duration {
 	var counts [len(Bounds) + 1]uint64
 	var all uint64

@@ -1,4 +1,4 @@
-// Package stats counts what becomes of the requests of a zone, and how long that takes.
+// Package stats counts the outcomes of a zone's requests, and measures latencies.
 package stats
 
 import (
@@ -9,18 +9,19 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
 )
 
-// Counters counts what becomes of a zone's requests. It lives as long as the zone's
-// generation, so that reloads do not lose it, and holds nothing that a client can choose.
+// Counters counts the outcomes of a zone's requests. It belongs to the state of the zone, which
+// configs share, so a reload does not reset it. It holds nothing that a client can make grow.
 type Counters struct {
 	outcomes [outcome.Count]atomic.Uint64
-	Latency  Histogram // to decide, waits included
+	Latency  Histogram // of decisions, including the time that requests are held
 	Keys     *topk.Recent
 }
 
-// TopSpan is how far back the keys are known that come most often, and twice that at most.
+// TopSpan is the span over which frequent keys are counted: the counts cover at least this much
+// time, and at most twice as much.
 const TopSpan = 5 * time.Minute
 
-// Totals are the counts so far.
+// Totals returns the number of requests so far, by outcome.
 func (t *Counters) Totals() (n [outcome.Count]uint64) {
 	for o := range n {
 		n[o] = t.outcomes[o].Load()
@@ -28,13 +29,14 @@ func (t *Counters) Totals() (n [outcome.Count]uint64) {
 	return n
 }
 
-func (t *Counters) Add(key string, o outcome.Outcome, took time.Duration) {
+// Add counts a request and how long its decision took, unless that is [Untimed].
+func (t *Counters) Add(key string, o outcome.Outcome, latency time.Duration) {
 	t.outcomes[o].Add(1)
 	t.Keys.Add(key, o.Declined())
-	if took >= 0 {
-		t.Latency.Observe(took)
+	if latency >= 0 {
+		t.Latency.Observe(latency)
 	}
 }
 
-// Untimed says that nobody wants to know how long it took.
+// Untimed is the latency of a decision that was not measured.
 const Untimed = time.Duration(-1)

@@ -1,4 +1,4 @@
-// Package throttle keeps lines out of the log that clients or outages could cause at will.
+// Package throttle limits log lines that clients or outages could otherwise cause without end.
 package throttle
 
 import (
@@ -6,13 +6,14 @@ import (
 	"time"
 )
 
-// Interval is how often a line is written at most.
+// Interval is the shortest time between two lines.
 const Interval = time.Minute
 
-// Throttle lets something be said at most once in an [Interval]. The zero Throttle is ready.
+// Throttle allows one log line per [Interval]. The zero Throttle is ready to use, from several
+// goroutines at once.
 type Throttle struct{ last atomic.Int64 } // nanoseconds of Unix time
 
-// Allow reports whether it may be said now. A clock that has gone back does not make it wait.
+// Allow reports whether a line may be written now. If the clock has been set back, it may.
 func (t *Throttle) Allow() bool {
 	now, last := time.Now().UnixNano(), t.last.Load()
 	return (now < last || now-last >= int64(Interval)) && t.last.CompareAndSwap(last, now)

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/throttle"
 )
 
-// TestAllow: the first of many is allowed at once, and one more in each interval.
+// TestAllow: of many calls at the same time one is allowed, and another one in each interval.
 func TestAllow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var line throttle.Throttle
@@ -30,7 +30,7 @@ func TestAllow(t *testing.T) {
 			}
 			time.Sleep(throttle.Interval - time.Millisecond)
 			if line.Allow() {
-				t.Errorf("round %d: one was allowed before the interval was over", round)
+				t.Errorf("round %d: a line was allowed before the interval was over", round)
 			}
 			time.Sleep(time.Millisecond)
 		}
