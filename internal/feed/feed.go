@@ -1,5 +1,5 @@
-// Package feed publishes decisions as they are made. While nobody subscribes, a request pays for
-// one look at a pointer.
+// Package feed publishes decisions as they are made. While there are no subscribers, a request
+// pays for loading a pointer.
 package feed
 
 import (
@@ -20,7 +20,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// subscribers are the subscribers of all configs that run. The pointer is nil while there are none.
+// subscribers are the subscribers of all configs that run. The pointer is nil while there are
+// none.
 var subscribers struct {
 	mu  sync.Mutex // to change the list
 	all atomic.Pointer[[]*Subscriber]
@@ -35,48 +36,47 @@ func Subscribers() []*Subscriber {
 }
 
 const (
-	// MaxSubscribers bounds what watching costs requests.
+	// MaxSubscribers bounds the cost of subscribers to requests.
 	MaxSubscribers = 16
 
-	// subscriberBuffer is how many decisions wait for a viewer who is slow.
+	// subscriberBuffer is how many decisions wait for a slow subscriber.
 	subscriberBuffer = 256
 
-	// IdleTimeout is how long a viewer keeps its place although there is nothing to show it
-	// and another one wants the place. Whether it still reads cannot be seen without writing.
+	// IdleTimeout is how long a subscriber keeps its place when there is nothing to send to it
+	// and all places are taken. Without a write nothing shows whether its client still reads.
 	IdleTimeout = 30 * time.Second
 )
 
-var ErrTooManySubscribers = errors.New("too many watch already")
+// ErrTooManySubscribers is the error of Subscribe when all places are taken.
+var ErrTooManySubscribers = errors.New("too many subscribers")
 
-// Subscriber is somebody who watches. It gets a sample: no more than it has asked for in a
-// second, and none that it is too slow for.
+// Subscriber receives a sample of the decisions: no more per second than it has asked for, and
+// none while its buffer is full.
 type Subscriber struct {
 	wants     func(zone, key string, o outcome.Outcome) bool
 	Decisions chan adminapi.Decision
-	Skipped   atomic.Uint64 // since the last one
-	active    atomic.Int64  // when it was last shown something, or came, in nanoseconds since 1970
-	Evicted   chan struct{} // closed when another viewer has taken its place
+	Skipped   atomic.Uint64 // decisions that were not sent since the last one that was
+	active    atomic.Int64  // time of subscription or of the last decision, in nanoseconds of Unix time
+	Evicted   chan struct{} // closed when another subscriber has taken the place
 
 	mu     sync.Mutex
 	params algorithms.Params
 	state  algorithms.State
 }
 
-// Subscribe makes a viewer who wants at most so many decisions a second. If all places are taken
-// it gets that of the viewer that has been idle for longest, if one has been for long enough.
+// Subscribe adds a subscriber to the decisions that it wants, at most rate of them per second. If
+// all places are taken, the subscriber that has been idle the longest is evicted, provided that it
+// has been idle for [IdleTimeout].
 func Subscribe(rate int64, wants func(zone, key string, o outcome.Outcome) bool) (*Subscriber, error) {
 	params, err := algorithms.TokenBucket{}.Prepare(algorithms.Limit{Events: rate, Window: time.Second})
 	if err != nil {
 		return nil, err
 	}
-	v := &Subscriber{wants: wants, Decisions: make(chan adminapi.Decision, subscriberBuffer), Evicted: make(chan struct{}), params: params}
-	v.MarkActive()
+	s := &Subscriber{wants: wants, Decisions: make(chan adminapi.Decision, subscriberBuffer), Evicted: make(chan struct{}), params: params}
+	s.MarkActive()
 	subscribers.mu.Lock()
 	defer subscribers.mu.Unlock()
-	var all []*Subscriber
-	if before := subscribers.all.Load(); before != nil {
-		all = slices.Clone(*before)
-	}
+	all := slices.Clone(Subscribers())
 	if len(all) >= MaxSubscribers {
 		idlest := slices.MinFunc(all, func(a, b *Subscriber) int { return cmp.Compare(a.active.Load(), b.active.Load()) })
 		if time.Since(time.Unix(0, idlest.active.Load())) < IdleTimeout {
@@ -85,20 +85,16 @@ func Subscribe(rate int64, wants func(zone, key string, o outcome.Outcome) bool)
 		close(idlest.Evicted)
 		all = without(all, idlest)
 	}
-	all = append(all, v)
+	all = append(all, s)
 	subscribers.all.Store(&all)
-	return v, nil
+	return s, nil
 }
 
-// Unsubscribe ends the watch.
-func (v *Subscriber) Unsubscribe() {
+// Unsubscribe removes the subscriber. It does nothing if the subscriber was evicted.
+func (s *Subscriber) Unsubscribe() {
 	subscribers.mu.Lock()
 	defer subscribers.mu.Unlock()
-	before := subscribers.all.Load()
-	if before == nil {
-		return
-	}
-	all := without(slices.Clone(*before), v)
+	all := without(slices.Clone(Subscribers()), s)
 	if len(all) == 0 {
 		subscribers.all.Store(nil)
 		return
@@ -106,65 +102,66 @@ func (v *Subscriber) Unsubscribe() {
 	subscribers.all.Store(&all)
 }
 
-// without takes a viewer out of a list.
-func without(all []*Subscriber, v *Subscriber) []*Subscriber {
-	return slices.DeleteFunc(all, func(other *Subscriber) bool { return other == v })
+// without removes a subscriber from a list.
+func without(all []*Subscriber, s *Subscriber) []*Subscriber {
+	return slices.DeleteFunc(all, func(other *Subscriber) bool { return other == s })
 }
 
-// MarkActive takes note that something is shown to the viewer.
-func (v *Subscriber) MarkActive() { v.active.Store(time.Now().UnixNano()) }
+// MarkActive records that a decision is being sent to the subscriber's client.
+func (s *Subscriber) MarkActive() { s.active.Store(time.Now().UnixNano()) }
 
-// Publish shows viewers what became of a request in a zone. The decision is that of the store,
-// the reason that of a zone which did not ask it; there need be neither.
+// Publish sends the outcome of a request in a zone to the subscribers. The decision is that of the
+// store, the reason is that of a zone which did not ask the store. Each may be nil.
 func Publish(r *http.Request, zone string, check *store.Check, o outcome.Outcome, d *algorithms.Decision, reason error) {
-	viewers := subscribers.all.Load()
-	if viewers == nil {
+	all := subscribers.all.Load()
+	if all == nil {
 		return
 	}
-	for _, v := range *viewers {
-		if !v.wants(zone, check.Key, o) {
+	for _, s := range *all {
+		if !s.wants(zone, check.Key, o) {
 			continue
 		}
 		now := time.Now()
-		if !v.may(now) {
-			v.Skipped.Add(1)
+		if !s.withinRate(now) {
+			s.Skipped.Add(1)
 			continue
 		}
-		s := adminapi.Decision{
+		decision := adminapi.Decision{
 			Time: now, Zone: zone, Outcome: outcome.Names[o], Cost: check.Cost,
 			KeyText: adminapi.NewKeyText(beginning(check.Key), len(check.Key)), ClientIP: clientip.Client(r),
 			Method: beginning(r.Method), Host: beginning(r.Host), Path: beginning(r.URL.Path),
 		}
 		if reason != nil {
-			s.Reason = reason.Error()
+			decision.Reason = reason.Error()
 		}
-		if d != nil && o.Decided() && d.At != 0 { // a store that remembers a refusal has not looked at the others
-			s.Decision = adminapi.NewQuotaStatus(*d)
+		// If another check was refused from the deny cache, the store has not looked at this one.
+		if d != nil && o.Decided() && d.At != 0 {
+			decision.Decision = adminapi.NewQuotaStatus(*d)
 		}
 		select {
-		case v.Decisions <- s:
+		case s.Decisions <- decision:
 		default:
-			v.Skipped.Add(1)
+			s.Skipped.Add(1)
 		}
 	}
 }
 
-// PublishWithoutDecision shows them a request for which the zone did not ask the store.
+// PublishWithoutDecision sends the outcome of a request for which the zone did not ask the store.
 func PublishWithoutDecision(r *http.Request, zone, key string, o outcome.Outcome, reason error) {
 	if subscribers.all.Load() != nil {
 		Publish(r, zone, &store.Check{Key: key}, o, nil, reason)
 	}
 }
 
-// may keeps to the rate that the viewer has asked for.
-func (v *Subscriber) may(now time.Time) bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	state, d := algorithms.TokenBucket{}.Take(v.state, v.params, now.UnixMicro(), 1)
-	v.state = state
+// withinRate reports whether the subscriber's rate allows one more decision, and counts it.
+func (s *Subscriber) withinRate(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	state, d := algorithms.TokenBucket{}.Take(s.state, s.params, now.UnixMicro(), 1)
+	s.state = state
 	return d.Allowed
 }
 
-// beginning is as much of a text as is worth keeping, in memory of its own: what is seen
-// may wait for a while, and clients choose how long their texts are.
+// beginning copies as much of a text as a decision holds. Decisions may stay in a buffer for a
+// while, and clients choose how long their texts are.
 func beginning(text string) string { return strings.Clone(text[:min(len(text), topk.MaxKey)]) }
