@@ -12,12 +12,11 @@ import (
 
 func init() { caddy.OnExit(closeOpenStores) }
 
-// openStores are the stores that are open. A request keeps its store open until it is over,
-// and some requests are cut off when the process ends: those that grace_period does not
-// wait for, and upgraded connections, such as WebSockets, for which Caddy never waits.
-// Their stores are closed last of all, so that what they hold is given back at once, and
-// not when its lease ends.
-var openStores sync.Map // *shared
+// openStores has all open stores. A request keeps its store open until it is over, but some
+// requests are cut off when the process ends: those that grace_period does not wait for, and
+// upgraded connections, such as WebSockets, for which Caddy never waits. Closing their stores on
+// exit returns the slots that these requests hold at once, and not when their leases end.
+var openStores sync.Map // *Store
 
 func closeOpenStores(context.Context) {
 	var closing sync.WaitGroup

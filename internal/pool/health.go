@@ -2,6 +2,8 @@ package pool
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,12 +13,12 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// Health notices when a store stops answering and when it is back, and likewise when it is
-// full. It says each once, whichever handlers use it.
+// Health tracks whether a store answers, and whether it is full. It logs each change once,
+// whichever handlers use the store.
 type Health struct {
-	store string // what the log calls it
+	store string // the store's name in the log
 	Down  condition
-	full  condition // it answers, but has no room for new keys
+	full  condition // the store answers, but has no room for new keys
 
 	Errors map[string]*atomic.Int64 // by kind; the map does not change
 
@@ -24,107 +26,107 @@ type Health struct {
 	listeners map[*listener]struct{}
 }
 
-// listener is told of changes: that the store answers again (nil), or why it does not.
+// listener is called with nil when the store answers again, and with the cause when it stops.
 type listener struct{ notify func(cause error) }
 
-// RecoveryTime is how long a store must answer without fail to count as back, so that one
-// which answers now and then, as to a breaker's probes, does not write a line each time.
+// RecoveryTime is how long a store must answer without an error to count as answering again. A
+// store that answers now and then, as to the probes of a breaker, would otherwise log two lines
+// each time.
 const RecoveryTime = time.Second
 
-// condition is something that lasts as long as it is met again within quiet. Times are
-// nanoseconds since the process began.
+// condition is a state of a store that ends when it has not been seen for [RecoveryTime]. Times
+// are nanoseconds since clockStart.
 type condition struct {
 	active      atomic.Bool
 	since, Last atomic.Int64
 }
 
-// begin takes note that it was met, and reports whether it begins.
-func (t *condition) begin(now int64) bool {
-	t.Last.Store(now)
-	if !t.active.CompareAndSwap(false, true) {
+// begin records that the condition was seen, and reports whether it is new.
+func (c *condition) begin(now int64) bool {
+	c.Last.Store(now)
+	if !c.active.CompareAndSwap(false, true) {
 		return false
 	}
-	t.since.Store(now)
+	c.since.Store(now)
 	return true
 }
 
-// end takes note that it was not met, and reports whether it is over, and how long it was.
-func (t *condition) end(now int64) (after time.Duration, over bool) {
-	over = t.active.Load() && now-t.Last.Load() > int64(RecoveryTime) && t.active.CompareAndSwap(true, false)
-	return time.Duration(now - t.since.Load()), over
+// end records that the condition was not seen. It reports whether the condition has just ended,
+// and how long it has lasted.
+func (c *condition) end(now int64) (after time.Duration, over bool) {
+	over = c.active.Load() && now-c.Last.Load() > int64(RecoveryTime) && c.active.CompareAndSwap(true, false)
+	return time.Duration(now - c.since.Load()), over
 }
 
-// clockStart is when the clock of this package began.
+// clockStart is the zero of this package's monotonic clock.
 var clockStart = time.Now()
 
 func newHealth(name string) *Health {
-	s := &Health{store: name, Errors: make(map[string]*atomic.Int64), listeners: make(map[*listener]struct{})}
+	h := &Health{store: name, Errors: make(map[string]*atomic.Int64), listeners: make(map[*listener]struct{})}
 	for _, kind := range store.Failures() {
-		s.Errors[kind] = new(atomic.Int64)
+		h.Errors[kind] = new(atomic.Int64)
 	}
-	return s
+	return h
 }
 
-// Report takes note of an answer (nil) or the lack of one.
-func (s *Health) Report(err error, logger *zap.Logger) {
-	if err == nil && !s.Down.active.Load() && !s.full.active.Load() {
+// Report records the result of a call: nil if the store answered.
+func (h *Health) Report(err error, logger *zap.Logger) {
+	if err == nil && !h.Down.active.Load() && !h.full.active.Load() {
 		return
 	}
 	now, full := int64(time.Since(clockStart)), errors.Is(err, store.ErrFull)
-	name := zap.String("store", s.store)
+	name := zap.String("store", h.store)
 	if err != nil {
-		s.Errors[store.Failure(err)].Add(1)
+		h.Errors[store.Failure(err)].Add(1)
 	}
 	switch {
 	case full:
-		if s.full.begin(now) {
+		if h.full.begin(now) {
 			logger.Warn("the rate limit store is full: this Caddy decides new keys alone, with its share of the limits", name, zap.Error(err))
 		}
 	case err != nil:
-		if s.Down.begin(now) {
+		if h.Down.begin(now) {
 			logger.Error("the rate limit store does not answer", name, zap.Error(err))
-			s.notify(err)
+			h.notify(err)
 		}
 		return
 	default:
-		if after, over := s.full.end(now); over {
+		if after, over := h.full.end(now); over {
 			logger.Info("the rate limit store has room again", name, zap.Duration("after", after))
 		}
 	}
-	if after, over := s.Down.end(now); over {
+	if after, over := h.Down.end(now); over {
 		logger.Info("the rate limit store answers again", name, zap.Duration("after", after))
-		s.notify(nil)
+		h.notify(nil)
 	}
 }
 
-// Answers tells the state: whether the store is taken to answer.
-func (s *Health) Answers() bool { return !s.Down.active.Load() }
+// Answers reports whether the store counts as answering.
+func (h *Health) Answers() bool { return !h.Down.active.Load() }
 
-// ErrorCount is how many requests met an error of that kind, see [store.Failures].
-func (s *Health) ErrorCount(kind string) int64 { return s.Errors[kind].Load() }
+// ErrorCount returns how many requests met an error of that kind, see [store.Failures].
+func (h *Health) ErrorCount(kind string) int64 { return h.Errors[kind].Load() }
 
-// OnChange has a function told of changes until stop is called. It runs on the goroutine of
-// the request that noticed, so it must not wait.
-func (s *Health) OnChange(tell func(cause error)) (stop func()) {
-	w := &listener{tell}
-	s.mu.Lock()
-	s.listeners[w] = struct{}{}
-	s.mu.Unlock()
+// OnChange calls notify whenever the store stops answering (with the cause) or answers again
+// (with nil), until stop is called. It is called by the request that noticed the change, so it
+// must not block.
+func (h *Health) OnChange(notify func(cause error)) (stop func()) {
+	l := &listener{notify}
+	h.mu.Lock()
+	h.listeners[l] = struct{}{}
+	h.mu.Unlock()
 	return func() {
-		s.mu.Lock()
-		delete(s.listeners, w)
-		s.mu.Unlock()
+		h.mu.Lock()
+		delete(h.listeners, l)
+		h.mu.Unlock()
 	}
 }
 
-func (s *Health) notify(cause error) {
-	s.mu.Lock()
-	watchers := make([]*listener, 0, len(s.listeners))
-	for w := range s.listeners {
-		watchers = append(watchers, w)
-	}
-	s.mu.Unlock()
-	for _, w := range watchers {
-		w.notify(cause)
+func (h *Health) notify(cause error) {
+	h.mu.Lock()
+	listeners := slices.Collect(maps.Keys(h.listeners))
+	h.mu.Unlock()
+	for _, l := range listeners {
+		l.notify(cause)
 	}
 }

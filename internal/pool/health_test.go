@@ -15,17 +15,17 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// TestOneLineForEachChange: a store that fails a thousand requests, or every other one,
-// writes a line when that begins and one when it is over.
+// TestOneLineForEachChange: while a store fails a thousand requests, or every other one, one line
+// is logged when that begins and one when it is over.
 func TestOneLineForEachChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zapcore.InfoLevel)
 		logger := zap.New(core)
 		h := newHealth("store redis 127.0.0.1:6379")
 		down := fmt.Errorf("dial: %w", syscall.ECONNREFUSED)
-		var told []error
-		defer h.OnChange(func(cause error) { told = append(told, cause) })()
-		h.OnChange(func(error) { t.Error("a watcher that stopped is told") })()
+		var changes []error
+		defer h.OnChange(func(cause error) { changes = append(changes, cause) })()
+		h.OnChange(func(error) { t.Error("called although it was stopped") })()
 		for i := range 1000 {
 			h.Report(nil, logger)
 			if i == 500 {
@@ -35,27 +35,27 @@ func TestOneLineForEachChange(t *testing.T) {
 		for range 1000 {
 			h.Report(down, logger)
 			h.Report(nil, logger)
-			time.Sleep(10 * time.Millisecond) // of the test's own time
+			time.Sleep(10 * time.Millisecond) // on the test's own clock
 		}
 		if logs.Len() != 1 {
 			t.Fatalf("%d lines, want 1: %v", logs.Len(), logs.All())
 		}
 		if h.Answers() {
-			t.Error("it is taken to answer while it does now and then")
+			t.Error("the store counts as answering although it only answers now and then")
 		}
 		time.Sleep(RecoveryTime + 1)
 		for range 1000 {
 			h.Report(nil, logger)
 		}
 		if !h.Answers() {
-			t.Error("it is not taken to answer again")
+			t.Error("the store does not count as answering again")
 		}
 		lines := logs.All()
 		if len(lines) != 2 || lines[0].Message != "the rate limit store does not answer" || lines[1].Message != "the rate limit store answers again" {
 			t.Fatalf("want a line for each change: %v", lines)
 		}
-		if !slices.Equal(told, []error{down, nil}) {
-			t.Errorf("watchers are told %v, want that it is down and that it is back", told)
+		if !slices.Equal(changes, []error{down, nil}) {
+			t.Errorf("changes %v, want that the store is down and that it is back", changes)
 		}
 		if n := h.ErrorCount(store.FailureRefused); n != 1001 {
 			t.Errorf("%d errors counted, want 1001", n)

@@ -6,13 +6,13 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// Local is the memory that stands in for a store while it does not answer or is full: one
-// for each store, for as long as a handler of some config may need it.
+// Local is the memory store that decides while a remote store does not answer or is full. There
+// is one for each remote store, for as long as a handler of any config may need it.
 type Local struct {
 	StandsFor string // identity of the store
 }
 
-// String is what errors call it.
+// String returns the store's name in errors.
 func (*Local) String() string { return "store memory" }
 
 // Identity implements [store.Backend].

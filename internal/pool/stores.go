@@ -1,5 +1,5 @@
-// Package pool keeps what outlives a config, for as long as a handler of some config uses it:
-// open stores, and the counters of zones.
+// Package pool keeps open stores and the states of zones, which outlive a config, for as long as
+// a handler of any config uses them.
 package pool
 
 import (
@@ -16,29 +16,28 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// What outlives a config stands in two pools, each entry for as long as a handler of
-// some config uses it: stores by their identity, and generations of zones by store and
-// name.
+// The pools count the uses of each entry.
 var (
-	Stores     = caddy.NewUsagePool()
-	ZoneStates = caddy.NewUsagePool()
+	Stores     = caddy.NewUsagePool() // by identity
+	ZoneStates = caddy.NewUsagePool() // by [ZoneKey]
 )
 
-// Store is an open store. It is closed when the pool has let go of it and the last
-// call under way is done.
+// Store is an open store. It is closed when the pool has released it and the last session has
+// ended.
 type Store struct {
 	store.Store
 	Health  *Health
-	Users   atomic.Int64    // the pool is one
-	Remote  bool            // it asks a server
-	Latency stats.Histogram // of a remote one
+	Users   atomic.Int64    // sessions, and one for the pool
+	Remote  bool            // the store asks a server
+	Latency stats.Histogram // of the server, if the store is remote
 	Turns   *turns.Queues
 }
 
 // Destruct implements [caddy.Destructor].
 func (s *Store) Destruct() error { return s.release() }
 
-// acquire keeps the store open until release, unless it is closed already.
+// acquire keeps the store open until release is called. It reports whether the store was still
+// open.
 func (s *Store) acquire() bool {
 	for {
 		n := s.Users.Load()
@@ -51,7 +50,8 @@ func (s *Store) acquire() bool {
 	}
 }
 
-// keepOpen keeps the store open until its result is called. It returns nil if the store is closed.
+// keepOpen keeps the store open until the returned function is called. It returns nil if the store
+// is already closed.
 func (s *Store) keepOpen() (release func()) {
 	if !s.acquire() {
 		return nil
@@ -67,15 +67,15 @@ func (s *Store) release() error {
 	return nil
 }
 
-// Ref is a handler's use of a store.
+// Ref is a handler's reference to a store.
 type Ref struct {
-	Backend store.Backend
-	ID      string
-	Store   *Store
-	ended   sync.Once
+	Backend  store.Backend
+	ID       string // the store's identity
+	Store    *Store
+	released sync.Once
 }
 
-// Acquire opens the backend's store, or joins those who use it already.
+// Acquire returns a reference to the backend's store, and opens the store if it is the first one.
 func Acquire(backend store.Backend) (*Ref, error) {
 	id, err := backend.Identity()
 	if err != nil {
@@ -103,7 +103,8 @@ func acquireAs(id string, backend store.Backend) (*Ref, error) {
 	return &Ref{Backend: backend, ID: id, Store: value.(*Store)}, nil
 }
 
-// open makes an error of a panic, which would leave the pool locked for ever.
+// open opens a store. It turns a panic into an error, because a panic would leave the pool locked
+// for ever.
 func open(backend store.Backend) (s store.Store, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -113,61 +114,65 @@ func open(backend store.Backend) (s store.Store, err error) {
 	return backend.Open()
 }
 
-// Release gives the store back; a second time it does nothing.
-func (l *Ref) Release() (err error) {
-	l.ended.Do(func() {
-		if _, err = Stores.Delete(l.ID); err != nil {
+// Release releases the store. A second call does nothing.
+func (r *Ref) Release() (err error) {
+	r.released.Do(func() {
+		if _, err = Stores.Delete(r.ID); err != nil {
 			err = fmt.Errorf("closing store: %w", err)
 		}
 	})
 	return err
 }
 
-// Session is a request's use of a store: it stays open until end.
+// Session is a request's use of a store, which keeps the store open until End.
 type Session struct {
 	*Store
-	ref *Ref // acquired for this request alone
+	ref *Ref // acquired for this request alone; nil if the handler's reference was still valid
 }
 
-// Begin starts a use. A request that outlives its config may find the store closed;
-// then it acquires it anew for itself.
-func (l *Ref) Begin() (Session, error) {
-	if l.Store.acquire() {
-		return Session{Store: l.Store}, nil
+// Begin begins a session. If a request outlives its config, the store may be closed: then the
+// session opens it again for this request.
+func (r *Ref) Begin() (Session, error) {
+	if r.Store.acquire() {
+		return Session{Store: r.Store}, nil
 	}
-	own, err := acquireAs(l.ID, l.Backend)
+	ref, err := acquireAs(r.ID, r.Backend)
 	if err != nil {
 		return Session{}, err
 	}
-	return Session{own.Store, own}, nil
+	return Session{ref.Store, ref}, nil
 }
 
-func (u Session) End() {
-	if u.ref != nil {
-		_ = u.ref.Release()
+// End ends the session. It must be called once.
+func (s Session) End() {
+	if s.ref != nil {
+		_ = s.ref.Release()
 	} else {
-		_ = u.release()
+		_ = s.release()
 	}
 }
 
-// ZoneState sets a zone's states in this process's memory apart from those of an
-// earlier zone of the same name: when no config names a zone any more, what it counted
-// is forgotten.
+// ZoneState is what a zone keeps across reloads, until no config names the zone any more. The
+// salt is part of the zone's keys in a memory store, so that a later zone of the same name starts
+// anew.
 type ZoneState struct {
 	Salt     uint64
 	Counters stats.Counters
 }
 
+// ZoneKey returns the key of a zone's state in [ZoneStates].
 func ZoneKey(storeID, zone string) string { return storeID + "\x00" + zone }
 
+// AcquireZone returns the state of a zone, and makes it if no config has named the zone yet.
 func AcquireZone(key string) *ZoneState {
 	value, _ := ZoneStates.LoadOrStore(key, &ZoneState{Salt: rand.Uint64(), Counters: stats.Counters{Keys: topk.New(stats.TopSpan)}})
 	return value.(*ZoneState)
 }
 
+// ReleaseZone releases the state of a zone, which is dropped with the last use.
 func ReleaseZone(key string) { _, _ = ZoneStates.Delete(key) }
 
-// Describe is what errors call a store.
+// Describe returns the name of a backend's store in errors and logs.
 func Describe(backend store.Backend) string {
 	switch b := backend.(type) {
 	case fmt.Stringer:
