@@ -11,8 +11,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// The parameters of draft-ietf-httpapi-ratelimit-headers-10, which the next draft
-// renames.
+// The parameters of draft-ietf-httpapi-ratelimit-headers-10. The next draft renames them.
 const (
 	paramQuota     = ";q="
 	paramWindow    = ";w="
@@ -21,69 +20,70 @@ const (
 	paramUnit      = `;qu="concurrent-requests"`
 )
 
-// NextSeconds is when there is more quota, in whole seconds. Of slots nobody knows.
-func (g *QuotaPolicy) NextSeconds(d *algorithms.Decision) int64 {
-	if g.Lends {
+// NextSeconds returns the seconds until more quota is available, or 0 for concurrency limits,
+// where that cannot be known.
+func (p *QuotaPolicy) NextSeconds(d *algorithms.Decision) int64 {
+	if p.Lends {
 		return 0
 	}
 	return CeilSeconds(d.NextAfter)
 }
 
-// Wait is how long a refusal holds. What will never be granted may be asked for again
-// after a window.
-func (g *QuotaPolicy) Wait(d *algorithms.Decision) time.Duration {
+// Wait returns how long a refusal holds. It is one window for a cost that can never be allowed.
+func (p *QuotaPolicy) Wait(d *algorithms.Decision) time.Duration {
 	if d.RetryAfter == algorithms.Never {
-		return g.Numbers.Window.Length()
+		return p.Numbers.Window.Length()
 	}
 	return d.RetryAfter
 }
 
-// CeilSeconds rounds up.
+// CeilSeconds returns a duration in seconds, rounded up.
 func CeilSeconds(d time.Duration) int64 {
 	return int64((d + time.Second - 1) / time.Second)
 }
 
-// prepareHeaders writes what the items always begin with.
-func (g *QuotaPolicy) prepareHeaders() {
-	g.HeaderZone = g.Rule.Zone()
-	name, err := httpsfv.Marshal(httpsfv.NewItem(g.HeaderZone))
+// prepareHeaders formats the parts of header fields that are the same for all requests.
+func (p *QuotaPolicy) prepareHeaders() {
+	p.HeaderZone = p.Rule.Zone()
+	name, err := httpsfv.Marshal(httpsfv.NewItem(p.HeaderZone))
 	if err != nil {
-		// A structured field's text is ASCII; a zone's name is what one likes.
-		g.HeaderZone = store.Escape(g.HeaderZone)
-		name = `"` + g.HeaderZone + `"`
+		// A string of a structured field is ASCII, but the name of a zone may be any text.
+		p.HeaderZone = store.Escape(p.HeaderZone)
+		name = `"` + p.HeaderZone + `"`
 	}
-	g.ItemPrefix = name + paramRemaining
-	g.PolicyItem = name + paramQuota + strconv.FormatInt(g.Quota, 10)
-	if g.Lends {
-		g.PolicyItem += paramUnit // a slot comes back when a request ends, and nobody knows when
+	p.ItemPrefix = name + paramRemaining
+	p.PolicyItem = name + paramQuota + strconv.FormatInt(p.Quota, 10)
+	if p.Lends {
+		p.PolicyItem += paramUnit // no window: a slot comes back whenever a request ends
 		return
 	}
-	g.PolicyItem += paramWindow + strconv.FormatInt(max(1, CeilSeconds(g.quotaWindow())), 10)
-	g.Replenish = perSecond(g.Numbers.Events, g.Numbers.Window.Length())
+	p.PolicyItem += paramWindow + strconv.FormatInt(max(1, CeilSeconds(p.quotaWindow())), 10)
+	p.Replenish = perSecond(p.Numbers.Events, p.Numbers.Window.Length())
 }
 
-// perSecond writes a rate as Spring Cloud Gateway knows it, with up to three decimals
-// where it is no whole number.
+// perSecond formats a rate in events per second, as Spring Cloud Gateway does, with up to three
+// decimals.
 func perSecond(events int64, window time.Duration) string {
 	text := strconv.FormatFloat(float64(events)/window.Seconds(), 'f', 3, 64)
 	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 }
 
-// ForOverride tells the policy of a key that has a limit of its own. Its window is not known here.
-func (g *QuotaPolicy) ForOverride(quota int64) *QuotaPolicy {
-	text := strings.TrimSuffix(g.ItemPrefix, paramRemaining) + paramQuota + strconv.FormatInt(quota, 10)
-	if g.Lends {
+// ForOverride returns a policy that has just the PolicyItem, for a key whose override has this
+// quota. It has no window, because the store does not say which one the override has.
+func (p *QuotaPolicy) ForOverride(quota int64) *QuotaPolicy {
+	text := strings.TrimSuffix(p.ItemPrefix, paramRemaining) + paramQuota + strconv.FormatInt(quota, 10)
+	if p.Lends {
 		text += paramUnit
 	}
 	return &QuotaPolicy{PolicyItem: text}
 }
 
-// quotaWindow is the time in which the whole quota comes back: for a bucket whose burst
-// is not its events that is not the window.
-func (g *QuotaPolicy) quotaWindow() time.Duration {
-	if bucket, ok := g.Rule.Algorithm().(algorithms.Counter); ok && g.Numbers.Burst > 0 && g.Numbers.Events > 0 {
-		_, d := bucket.Take(algorithms.State{}, g.Rule.At(0).Params, 0, g.Numbers.Burst)
+// quotaWindow returns the time in which the whole quota comes back. That is not the window for a
+// bucket whose burst differs from its events.
+func (p *QuotaPolicy) quotaWindow() time.Duration {
+	if bucket, ok := p.Rule.Algorithm().(algorithms.Counter); ok && p.Numbers.Burst > 0 && p.Numbers.Events > 0 {
+		_, d := bucket.Take(algorithms.State{}, p.Rule.At(0).Params, 0, p.Numbers.Burst)
 		return d.ResetAfter
 	}
-	return g.Numbers.Window.Length()
+	return p.Numbers.Window.Length()
 }

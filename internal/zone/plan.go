@@ -9,13 +9,13 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/limit"
 )
 
-// Plan is a plan made ready.
+// Plan is a plan at run time.
 type Plan struct {
 	Unlimited bool
 	Policies  Policies
 }
 
-// Limits are the zone's own limit and those of its plans, as they are written.
+// Limits returns the zone's own limit and those of its plans, as they are written.
 func (z *Zone) Limits() []*limit.Limit {
 	limits := []*limit.Limit{&z.Limit}
 	if z.Plan != nil {
@@ -30,7 +30,7 @@ func (z *Zone) Limits() []*limit.Limit {
 
 var errNoPlan = errors.New("the request has no plan")
 
-// choosePlan finds the plan of a request.
+// choosePlan returns the plan of a request.
 func (z *Zone) choosePlan(repl *caddy.Replacer, r *http.Request) (*Plan, error) {
 	name, err := z.PlanTemplate.Expand(repl, r)
 	if err != nil {

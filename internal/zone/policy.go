@@ -14,21 +14,21 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// QuotaPolicy is a limit made ready for requests, and what follows from it.
-// It does not change.
+// QuotaPolicy is a limit with its rule for the store and its parts of header fields. It does not
+// change.
 type QuotaPolicy struct {
 	Rule    *store.Rule
-	Numbers limit.Numbers
-	Plan    string        // the zone's name for it; empty without plans
-	Lends   bool          // the algorithm's charges are held until the request is over
-	Queues  bool          // the store tells each request how long to wait
-	MaxWait time.Duration // instead of being refused
-	Quota   int64         // what a client may hold at once
-	Others  *QuotaPolicy  // of those for whom no slots are reserved; nil if none are
+	Numbers limit.Numbers // of the limit
+	Plan    string        // empty without plans
+	Lends   bool          // the algorithm counts slots, which are held until the request is over
+	Queues  bool          // the decision says how long the request waits for its turn
+	MaxWait time.Duration // how long a request may be held before it is refused
+	Quota   int64         // the most that a client can use at once
+	Others  *QuotaPolicy  // for requests that no slots are reserved for; nil without a reserve
 
-	HeaderZone string // the zone's name as header fields can have it
-	PolicyItem string // item of RateLimit-Policy
-	ItemPrefix string // begin of the item of RateLimit
+	HeaderZone string // the zone's name in header fields
+	PolicyItem string // the item of RateLimit-Policy
+	ItemPrefix string // the beginning of the item of RateLimit
 	Replenish  string // events per second
 }
 
@@ -37,136 +37,138 @@ type PolicyBuilder struct {
 	Zone, Plan string
 	Limit      limit.Limit
 	Salt       uint64
-	Reserve    float64 // percent of the slots; 0: none
+	Reserve    float64 // percent of the slots; 0 without a reserve
 }
 
-// build makes one.
-func (m *PolicyBuilder) build(n limit.Numbers) (*QuotaPolicy, error) {
-	limit, err := m.Limit.Resolve(n)
+// build makes the quota policy for the numbers of a request.
+func (b *PolicyBuilder) build(n limit.Numbers) (*QuotaPolicy, error) {
+	limit, err := b.Limit.Resolve(n)
 	if err != nil {
-		if from := m.Limit.TimeZone().From; from != "" && n.Timezone != m.Limit.TimeZone().Name {
-			err = fmt.Errorf("timezone: {%s} is none", from) // what it has instead may be secret
+		if from := b.Limit.TimeZone().From; from != "" && n.Timezone != b.Limit.TimeZone().Name {
+			err = fmt.Errorf("timezone: {%s} is none", from) // without the value, which may be secret
 		}
 		return nil, err
 	}
-	g, err := m.make(limit, n)
-	if err == nil && m.Reserve > 0 && g.Lends {
-		limit.Events = UnreservedSlots(limit.Events, m.Reserve)
-		g.Others, err = m.make(limit, n)
+	p, err := b.make(limit, n)
+	if err == nil && b.Reserve > 0 && p.Lends {
+		limit.Events = UnreservedSlots(limit.Events, b.Reserve)
+		p.Others, err = b.make(limit, n)
 	}
-	return g, err
+	return p, err
 }
 
-func (m *PolicyBuilder) make(made algorithms.Limit, n limit.Numbers) (*QuotaPolicy, error) {
-	counting, err := m.Limit.Counting()
+func (b *PolicyBuilder) make(made algorithms.Limit, n limit.Numbers) (*QuotaPolicy, error) {
+	counting, err := b.Limit.Counting()
 	if err != nil {
 		return nil, err
 	}
-	rule, err := store.NewRule(m.Zone, counting, made, m.Salt)
+	rule, err := store.NewRule(b.Zone, counting, made, b.Salt)
 	if err != nil {
 		return nil, err
 	}
-	g := &QuotaPolicy{
-		Rule: rule, Numbers: n, Plan: m.Plan, MaxWait: made.MaxWait, Quota: made.Events,
-		Lends: limit.Lends(m.Limit.Algorithm), Queues: made.Mode == algorithms.ModeQueue,
+	p := &QuotaPolicy{
+		Rule: rule, Numbers: n, Plan: b.Plan, MaxWait: made.MaxWait, Quota: made.Events,
+		Lends: limit.Lends(b.Limit.Algorithm), Queues: made.Mode == algorithms.ModeQueue,
 	}
 	if made.Burst > 0 && made.Events > 0 {
-		g.Quota = made.Burst
+		p.Quota = made.Burst
 	}
-	g.prepareHeaders()
-	return g, nil
+	p.prepareHeaders()
+	return p, nil
 }
 
-// Policies is where a request's quota policy comes from: fixed is for all requests, or varying
-// makes one of what the request brings.
+// Policies are the quota policies of one limit: Fixed for all requests, or Varying for a limit
+// with placeholders. In the zero Policies all three are nil.
 type Policies struct {
-	Likely  *QuotaPolicy // one of them; nil if there are none
+	Likely  *QuotaPolicy // Fixed, or a policy that requests without values would get
 	Fixed   *QuotaPolicy
 	Varying *dynamicPolicies
 }
 
-// NewPolicies checks a limit and makes it ready.
-func NewPolicies(m PolicyBuilder) (g Policies, err error) {
-	if err := m.Limit.Check(); err != nil {
-		return g, err
+// NewPolicies checks a limit and makes its quota policies.
+func NewPolicies(b PolicyBuilder) (p Policies, err error) {
+	if err := b.Limit.Check(); err != nil {
+		return p, err
 	}
-	first, err := m.build(m.Limit.Likely())
+	first, err := b.build(b.Limit.Likely())
 	if err != nil {
-		return g, err
+		return p, err
 	}
-	if !m.Limit.Varies() {
+	if !b.Limit.Varies() {
 		return Policies{Likely: first, Fixed: first}, nil
 	}
-	return Policies{Likely: first, Varying: &dynamicPolicies{PolicyBuilder: m, seed: maphash.MakeSeed()}}, nil
+	return Policies{Likely: first, Varying: &dynamicPolicies{PolicyBuilder: b, seed: maphash.MakeSeed()}}, nil
 }
 
-func (g *Policies) Resolve(repl *caddy.Replacer) (*QuotaPolicy, error) {
-	if g.Varying == nil {
-		return g.Fixed, nil
+// Resolve returns the quota policy for a request.
+func (p *Policies) Resolve(repl *caddy.Replacer) (*QuotaPolicy, error) {
+	if p.Varying == nil {
+		return p.Fixed, nil
 	}
-	return g.Varying.Resolve(repl)
+	return p.Varying.Resolve(repl)
 }
 
-// haveUnknownStates reports whether requests can bring limits that count apart from the likely one.
-func (g *Policies) haveUnknownStates() bool {
-	if g.Varying == nil {
+// haveUnknownStates reports whether requests can bring limits whose states are not those of the
+// likely one.
+func (p *Policies) haveUnknownStates() bool {
+	if p.Varying == nil {
 		return false
 	}
-	other, err := g.Varying.build(g.Varying.Limit.Unlikely())
-	return err != nil || other.Rule.ID() != g.Likely.Rule.ID()
+	other, err := p.Varying.build(p.Varying.Limit.Unlikely())
+	return err != nil || other.Rule.ID() != p.Likely.Rule.ID()
 }
 
 const (
-	// PolicySlots bounds the policies that are kept ready for a limit that varies.
+	// PolicySlots bounds the cached policies of a limit with placeholders.
 	PolicySlots = 256
 
-	// policyProbes is how many of them a policy may stand in.
+	// policyProbes is the number of slots that a policy may be cached in.
 	policyProbes = 4
 )
 
-// dynamicPolicies makes policies of what requests bring, and keeps those that were used last. The
-// numbers may be chosen by clients: a million different ones take no more memory, and
-// cost no more than making each anew.
+// dynamicPolicies makes policies for the numbers that requests bring, and caches some of them.
+// Clients may choose the numbers: a million different ones take no more memory, and no more time
+// than making each policy anew.
 type dynamicPolicies struct {
 	PolicyBuilder
 	seed  maphash.Seed
 	Slots [PolicySlots]atomic.Pointer[QuotaPolicy]
 }
 
-func (v *dynamicPolicies) Resolve(repl *caddy.Replacer) (*QuotaPolicy, error) {
-	n, err := v.Limit.Numbers(repl)
+func (d *dynamicPolicies) Resolve(repl *caddy.Replacer) (*QuotaPolicy, error) {
+	n, err := d.Limit.Numbers(repl)
 	if err != nil {
 		return nil, err
 	}
-	hash := maphash.Comparable(v.seed, n)
-	put := &v.Slots[(hash+hash>>32%policyProbes)%PolicySlots]
+	hash := maphash.Comparable(d.seed, n)
+	put := &d.Slots[(hash+hash>>32%policyProbes)%PolicySlots]
 	for i := range uint64(policyProbes) {
-		slot := &v.Slots[(hash+i)%PolicySlots]
-		g := slot.Load()
-		if g == nil {
+		slot := &d.Slots[(hash+i)%PolicySlots]
+		p := slot.Load()
+		if p == nil {
 			put = slot
 			break
 		}
-		if g.Numbers == n {
-			return g, nil
+		if p.Numbers == n {
+			return p, nil
 		}
 	}
-	g, err := v.build(n)
+	p, err := d.build(n)
 	if err == nil {
-		put.Store(g)
+		put.Store(p)
 	}
-	return g, err
+	return p, err
 }
 
-// MaxCost is the largest cost that can ever be granted.
-func (g *QuotaPolicy) MaxCost() int64 {
-	if g.Lends {
-		return min(g.Quota, algorithms.MaxHold)
+// MaxCost returns the largest cost that can ever be allowed.
+func (p *QuotaPolicy) MaxCost() int64 {
+	if p.Lends {
+		return min(p.Quota, algorithms.MaxHold)
 	}
-	return g.Quota
+	return p.Quota
 }
 
-// UnreservedSlots is how many slots there are for the others.
+// UnreservedSlots returns how many slots are left for requests that none are reserved for.
 func UnreservedSlots(events int64, percent float64) int64 {
 	return events - int64(math.Ceil(float64(events)*percent/100))
 }

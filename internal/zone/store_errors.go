@@ -1,6 +1,6 @@
 package zone
 
-// What on_store_error can be.
+// The values of on_store_error.
 const (
 	AllowOnError = "allow"
 	DenyOnError  = "deny"

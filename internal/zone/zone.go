@@ -1,5 +1,5 @@
-// Package zone is a zone at run time: which requests it counts, under which key, and what its
-// policies make of a request: a limit and a cost.
+// Package zone is a zone at run time: which requests it counts, under which key, and which limit
+// and cost its policies choose for a request.
 package zone
 
 import (
@@ -15,49 +15,49 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// Zone is a zone at run time: what of its config requests meet, made ready.
+// Zone is a zone at run time. It does not change after it was provisioned, but for its counters.
 type Zone struct {
 	Name         string
 	Index        int // among the zones of the handler
 	Matchers     caddyhttp.MatcherSets
-	Template     *key.Template
+	Template     *key.Template // of the key
 	Stats        *stats.Counters
 	StoreID      string
-	OnStoreError string // the zone's, or the handler's
-	Exceeded     error  // what a refusal ends the request with
-	JSON         []byte // the zone as the config has it, in JSON
-	Description  string // what all uses of its name agree on, in words
+	OnStoreError string // the zone's, or else the handler's
+	Exceeded     error  // the error of a refused request
+	JSON         []byte // the zone's config
+	Description  string // the part of the config that all uses of the name share, in words
 
-	limit.Limit
-	Plan         *limit.Plans // nil: one limit for all
-	OwnPolicies  Policies
+	limit.Limit               // as written
+	Plan         *limit.Plans // nil without plans
+	OwnPolicies  Policies     // of the zone's own limit
 	Plans        map[string]*Plan
-	PlanByName   map[string]*Plan // by their names as planOf has them
-	PlanTemplate *key.Template
-	DefaultPlan  *Plan        // what holds without one; nil refuses
-	Policy       *QuotaPolicy // nil if it depends on the request
+	PlanByName   map[string]*Plan // by normalized name, see PlanTemplate
+	PlanTemplate *key.Template    // the name of a request's plan
+	DefaultPlan  *Plan            // for requests without a plan; nil if these are rejected
+	Policy       *QuotaPolicy     // nil if it depends on the request
 
 	Cost      *limit.Amount
 	FixedCost int64
 
-	HasPolicies bool // the zone has policies that look at each request
+	HasPolicies bool // Apply must be called for each request
 	Exempt      caddyhttp.MatcherSets
 	Block       caddyhttp.MatcherSets
-	Reserve     caddyhttp.MatcherSets // the requests that slots are kept for; none: no slots are
+	Reserve     caddyhttp.MatcherSets // the requests that slots are reserved for; empty without a reserve
 
-	ChargesLate      bool // what a request is charged depends on its response
+	ChargesLate      bool // the charge depends on the response
 	ChargeOnResponse *caddyhttp.ResponseMatcher
 	CostHeader       string
 	CostBrokenOff    *int64
 
 	Overrides bool
-	KeyRules  *store.KeyRules // what stands above the limit for single keys; nil: nothing
+	KeyRules  *store.KeyRules // overrides and bans of single keys; nil without them
 
 	DryRun      bool
 	Enforce     *float64
-	EnforceSeed uint64 // seed of the hash that chooses keys
+	EnforceSeed uint64 // of the hash that chooses for which keys the limit is enforced
 
-	// What requests are refused with, without asking the store.
+	// Why and with which status requests are rejected without asking the store.
 	Key                  string
 	MissingKey           string
 	MissingKeyStatus     int
@@ -65,16 +65,17 @@ type Zone struct {
 	InvalidLimit         int
 	BlockStatus          int
 
-	invalid     throttle.Throttle // says that a request brings no valid limit
-	UnclearCost throttle.Throttle // and that a response does not say its cost
+	invalid     throttle.Throttle // for warnings about requests without a valid limit
+	UnclearCost throttle.Throttle // for warnings about responses without a valid cost
 }
 
-// Lends tells whether requests hold what they take of it while they live.
+// Lends reports whether any of the zone's limits counts slots, which requests hold until they are
+// over.
 func (z *Zone) Lends() bool {
 	return slices.ContainsFunc(z.Rules(), func(r *store.Rule) bool { return limit.Lends(r.Algorithm().Name()) })
 }
 
-// Waits reports whether requests may be held.
+// Waits reports whether any of the zone's limits can hold requests.
 func (z *Zone) Waits() bool {
 	return slices.ContainsFunc(z.Limits(), func(l *limit.Limit) bool { return l.MaxWait > 0 || l.Mode == algorithms.ModeQueue })
 }
