@@ -60,6 +60,7 @@ var layers = []struct {
 	{"internal/testing/deep", layer{}},
 	{"internal/testing/patient", layer{}},
 	{"internal/testing/faultproxy", layer{}},
+	{"internal/testing/caddytest", layer{caddy: true, own: "algorithms memorystore redisstore store"}},
 	{"internal/testing/redistest", layer{own: "internal/testing/patient"}},
 	{"internal/testing/model", layer{own: "algorithms"}},
 	{"internal/testing/model/vectors", layer{own: "algorithms"}},
