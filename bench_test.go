@@ -1,4 +1,4 @@
-package caddyratelimit
+package caddyratelimit_test
 
 import (
 	"fmt"
@@ -8,6 +8,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 
 // BenchmarkHandler is what the handler costs a request, on the memory store; "empty"
@@ -30,7 +32,7 @@ func BenchmarkHandler(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			var handler caddyhttp.MiddlewareHandler = emptyHandler{}
 			if c.zones != "" {
-				handler = provision(b, config(b), `{"rate_limits": {`+c.zones+`}}`)
+				handler = caddytest.Load(b, `{"rate_limits": {`+c.zones+`}}`)
 			}
 			server, w := new(caddyhttp.Server), httptest.NewRecorder()
 			addresses := make([]string, c.keys)
@@ -46,7 +48,7 @@ func BenchmarkHandler(b *testing.B) {
 				r := caddyhttp.PrepareRequest(bare, caddy.NewReplacer(), w, server)
 				r.Context().Value(caddyhttp.VarsCtxKey).(map[string]any)[caddyhttp.ClientIPVarKey] = addresses[i%len(addresses)]
 				i++
-				if err := handler.ServeHTTP(w, r, passing); err != nil && c.name != "refused" {
+				if err := handler.ServeHTTP(w, r, caddytest.Passing); err != nil && c.name != "refused" {
 					b.Fatal(err)
 				}
 			}

@@ -1,4 +1,4 @@
-package caddyratelimit
+package caddyratelimit_test
 
 import (
 	"errors"
@@ -14,16 +14,18 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 
 // serving serves real HTTP with a handler as Caddy does, HTTP/2 if told so. What stands
 // behind the limiter is chosen by path.
-func serving(t *testing.T, h *Handler, http2 bool, behind map[string]caddyhttp.HandlerFunc) *httptest.Server {
+func serving(t *testing.T, h caddytest.Handler, http2 bool, behind map[string]caddyhttp.HandlerFunc) *httptest.Server {
 	t.Helper()
 	return listening(t, http2, func(w http.ResponseWriter, r *http.Request) {
 		r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, new(caddyhttp.Server))
 		if err := h.ServeHTTP(w, r, behind[r.URL.Path]); err != nil {
-			w.WriteHeader(statusOf(err))
+			w.WriteHeader(caddytest.StatusOf(err))
 		}
 	})
 }
@@ -138,7 +140,7 @@ func TestChargeOnResponse(t *testing.T) {
 	}
 	for _, algorithm := range refunding {
 		for _, protocol := range []string{"HTTP/1.1", "HTTP/2"} {
-			h := provision(t, config(t), fmt.Sprintf(`{"rate_limits": {"%s %s": {"key": "{http.request.uri.path}",
+			h := caddytest.Load(t, fmt.Sprintf(`{"rate_limits": {"%s %s": {"key": "{http.request.uri.path}",
 				"algorithm": %q, "max_events": 1, "window": "1h", "charge_on_response": {"status_code": [401, 5]}}}}`, algorithm, protocol, algorithm))
 			server := serving(t, h, protocol == "HTTP/2", behind)
 			for _, e := range endings {
@@ -160,7 +162,7 @@ var refunding = []string{"token_bucket", "leaky_bucket", "fixed_window", "slidin
 
 // TestChargeOnResponseBooksBefore: while the responses are not known, all count.
 func TestChargeOnResponseBooksBefore(t *testing.T) {
-	h := provision(t, config(t), `{"rate_limits": {"logins": {"algorithm": "leaky_bucket", "max_events": 2, "window": "1h", "charge_on_response": {"status_code": [401]}}}}`)
+	h := caddytest.Load(t, `{"rate_limits": {"logins": {"algorithm": "leaky_bucket", "max_events": 2, "window": "1h", "charge_on_response": {"status_code": [401]}}}}`)
 	inside, decided := make(chan bool), make(chan bool)
 	server := serving(t, h, false, map[string]caddyhttp.HandlerFunc{"/": func(w http.ResponseWriter, _ *http.Request) error {
 		inside <- true
@@ -187,7 +189,7 @@ func TestChargeOnResponseBooksBefore(t *testing.T) {
 
 // TestChargeHeader: a field alone, with a value and without.
 func TestChargeHeader(t *testing.T) {
-	h := provision(t, config(t), `{"rate_limits": {"field": {"key": "{http.request.uri.path}", "max_events": 1, "window": "1h",
+	h := caddytest.Load(t, `{"rate_limits": {"field": {"key": "{http.request.uri.path}", "max_events": 1, "window": "1h",
 		"charge_on_response": {"headers": {"X-Login": ["bad*"], "X-Any": ["*"]}}}}}`)
 	behind := make(map[string]caddyhttp.HandlerFunc)
 	for path, fields := range map[string][2]string{
@@ -215,7 +217,7 @@ func TestChargeHeader(t *testing.T) {
 // TestCostHeaderDoesNotLeave: however late it comes, and for requests that are not
 // charged as well.
 func TestCostHeaderDoesNotLeave(t *testing.T) {
-	h := provision(t, config(t), `{"rate_limits": {"priced": {"algorithm": "token_bucket", "max_events": 1000, "window": "1h",
+	h := caddytest.Load(t, `{"rate_limits": {"priced": {"algorithm": "token_bucket", "max_events": 1000, "window": "1h",
 		"cost_header": "x-tokens", "exempt": [{"path": ["/exempt"]}]}}}`)
 	sets := func(w http.ResponseWriter, _ *http.Request) error {
 		w.Header().Set("X-Tokens", "5")
@@ -281,7 +283,7 @@ func TestCostHeaderDoesNotLeave(t *testing.T) {
 
 // TestCostHeader: what is booked is replaced by what it was, into debt if need be.
 func TestCostHeader(t *testing.T) {
-	h := provision(t, config(t), `{"rate_limits": {"late": {"key": "{http.request.uri.path}", "algorithm": "token_bucket", "max_events": 100, "window": "1h",
+	h := caddytest.Load(t, `{"rate_limits": {"late": {"key": "{http.request.uri.path}", "algorithm": "token_bucket", "max_events": 100, "window": "1h",
 		"cost": 10, "cost_header": "X-Tokens"}}}`)
 	says := func(costs ...string) caddyhttp.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) error {
@@ -329,12 +331,12 @@ func TestCostHeader(t *testing.T) {
 // TestCostHeaderInLayers: where a request passes several handlers, each reads the field, and
 // the client does not.
 func TestCostHeaderInLayers(t *testing.T) {
-	ctx := config(t)
-	layer := func(name string) *Handler {
-		return provision(t, ctx, fmt.Sprintf(`{"rate_limits": {%q: {"algorithm": "fixed_window", "align": "first_request",
+	ctx := caddytest.Config(t)
+	layer := func(name string) caddytest.Handler {
+		return caddytest.LoadInto(t, ctx, fmt.Sprintf(`{"rate_limits": {%q: {"algorithm": "fixed_window", "align": "first_request",
 			"max_events": 100, "window": "1h", "cost_header": "X-Tokens", "charge_on_response": {"status_code": [2]}}}}`, name))
 	}
-	handlers := []*Handler{layer("outer"), layer("middle"), layer("inner")}
+	handlers := []caddytest.Handler{layer("outer"), layer("middle"), layer("inner")}
 	chain := caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("X-Tokens", "30")
 		if r.URL.Path == "/hints" {
@@ -359,27 +361,9 @@ func TestCostHeaderInLayers(t *testing.T) {
 		}
 	}
 	for _, h := range handlers {
-		_, header := serve(t, h, "203.0.113.7:1")
+		_, header := caddytest.Serve(t, h, "203.0.113.7:1")
 		if got := header.Get("RateLimit"); !strings.Contains(got, ";r=39") {
 			t.Errorf("after 30 twice: %s, want r=39", got)
 		}
-	}
-}
-
-func TestLateCost(t *testing.T) {
-	for text, want := range map[string]int64{"0": 0, "1": 1, " 17 ": 17, "1000000000000": 1e12} {
-		if got, err := lateCost([]string{text}); got != want || err != nil {
-			t.Errorf("%q: got %d, %v", text, got, err)
-		}
-	}
-	for _, text := range []string{"", "-1", "1.5", "1e3", "0x10", "many", "1000000000001", "99999999999999999999", strings.Repeat("9", 10_000)} {
-		if got, err := lateCost([]string{text}); err == nil {
-			t.Errorf("%.20q: got %d", text, got)
-		} else if len(err.Error()) > 200 {
-			t.Errorf("%.20q: the error has %d bytes", text, len(err.Error()))
-		}
-	}
-	if _, err := lateCost([]string{"1", "1"}); err == nil {
-		t.Error("two values are taken for one")
 	}
 }

@@ -1,8 +1,7 @@
-package caddyratelimit
+package caddyratelimit_test
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -17,12 +16,13 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"pgregory.net/rapid"
 
-	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/faultproxy"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
-	"github.com/seed-161337e5/caddyratelimit/store"
+	"github.com/seed-161337e5/caddyratelimit/memorystore"
+	"github.com/seed-161337e5/caddyratelimit/redisstore"
 )
 
 // TestCrashingHandlers sends bursts of requests that end in every way through handlers
@@ -59,7 +59,8 @@ type crowd struct {
 	*testing.T
 	zones    string
 	server   *redistest.Server // nil in memory
-	handlers [2]*Handler
+	handlers [2]caddytest.Handler
+	kept     [2]*caddytest.Kept
 	proxies  [2]*faultproxy.Proxy
 	users    []string // of all rounds
 
@@ -98,6 +99,10 @@ func newCrowd(t *testing.T, where string) *crowd {
 		"short": {"key": "{http.request.header.User}", "algorithm": "fixed_window", "align": "first_request",
 			"max_events": 1000, "window": "1s", "charge_on_response": {"status_code": [599]}}
 	}`, zones.String(), crowdSlots, unhurried("fixed_window"), crowdAll)
+	if c.server == nil {
+		inMemory := caddytest.KeepMemory(c, memorystore.Options{})
+		c.kept = [2]*caddytest.Kept{inMemory, inMemory}
+	}
 	for i := range c.handlers {
 		c.open(i)
 	}
@@ -120,18 +125,15 @@ func unhurried(algorithm string) string {
 func (c *crowd) open(i int) {
 	if c.server != nil {
 		c.proxies[i] = faultproxy.Start(c, c.server.Addr())
+		c.kept[i] = caddytest.KeepRedis(c, redisstore.Options{Address: c.proxies[i].Addr(), Timeout: 10 * time.Second})
 	}
 	c.reload(i)
 }
 
 // reload replaces a handler by one of the next config.
 func (c *crowd) reload(i int) {
-	kept := `"store": {"backend": "memory"}`
-	if c.server != nil {
-		kept = fmt.Sprintf(`"store": {"backend": "redis", "address": [%q], "timeout": "10s"}`, c.proxies[i].Addr())
-	}
 	was := c.handlers[i]
-	c.handlers[i] = provision(c, config(c), `{`+kept+`, "on_store_error": "deny", "log": "off", "rate_limits": `+c.zones+`}`)
+	c.handlers[i] = caddytest.Load(c, `{`+c.kept[i].Option()+`"on_store_error": "deny", "log": "off", "rate_limits": `+c.zones+`}`)
 	if was != nil {
 		if err := was.Cleanup(); err != nil {
 			c.Error(err)
@@ -308,14 +310,14 @@ func (v *visit) end(w http.ResponseWriter) error {
 }
 
 // serve sends a request through a handler.
-func (c *crowd) serve(h *Handler, run string, v *visit, next caddyhttp.Handler) {
+func (c *crowd) serve(h caddytest.Handler, run string, v *visit, next caddyhttp.Handler) {
 	defer func() {
 		if reason := recover(); reason != nil && reason != http.ErrAbortHandler { //nolint:errorlint // as it was thrown
 			panic(reason)
 		}
 	}()
 	w := &hijackable{ResponseRecorder: httptest.NewRecorder()}
-	r := request(w, "203.0.113.7:1")
+	r := caddytest.Request(w, "203.0.113.7:1")
 	r.Header.Set("User", v.user)
 	r.Header.Set("Run", run)
 	r.Header.Set("Kind", c.kind)
@@ -325,7 +327,7 @@ func (c *crowd) serve(h *Handler, run string, v *visit, next caddyhttp.Handler) 
 		defer c.mu.Unlock()
 		c.failed = "the client is told what the upstream said"
 	}
-	if err != nil && statusOf(err) == http.StatusServiceUnavailable {
+	if err != nil && caddytest.StatusOf(err) == http.StatusServiceUnavailable {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.failed = "the store gave no answer"
@@ -370,13 +372,15 @@ func (c *crowd) await(t rapid.TB, zone, key string, want int64) {
 // left asks the store.
 func (c *crowd) left(t rapid.TB, zone, key string) int64 {
 	t.Helper()
-	h := c.handlers[0]
-	var d [1]algorithms.Decision
-	check := store.Check{Rule: h.RateLimits[zone].live.Policy.Rule, Key: key}
-	if err := h.store.Store.Take(context.Background(), []store.Check{check}, d[:]); err != nil {
+	kept := c.kept[0]
+	if kept.Rule(zone) == nil { // no request has come to the first handler
+		kept = c.kept[1]
+	}
+	d, err := kept.Take(zone, key, 0)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return d[0].Remaining
+	return d.Remaining
 }
 
 // allComesBack waits for what crashes have lost.

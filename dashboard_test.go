@@ -1,4 +1,4 @@
-package caddyratelimit
+package caddyratelimit_test
 
 import (
 	"encoding/json"
@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/metrics"
 )
@@ -38,7 +40,10 @@ func TestDashboardShowsEveryMetric(t *testing.T) {
 			}
 		}
 	}
-	for _, d := range metrics.Descs {
+	descriptions := make(chan *prometheus.Desc, 100)
+	new(metrics.Collector).Describe(descriptions)
+	close(descriptions)
+	for d := range descriptions {
 		metric := name.FindString(d.String())
 		if !shown[metric] {
 			t.Errorf("no panel shows %s", metric)

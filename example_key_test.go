@@ -1,4 +1,4 @@
-package caddyratelimit
+package caddyratelimit_test
 
 import (
 	"fmt"

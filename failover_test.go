@@ -1,7 +1,6 @@
-package caddyratelimit
+package caddyratelimit_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,54 +10,22 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/dunglas/httpsfv"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
-	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/backend"
-	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
-	"github.com/seed-161337e5/caddyratelimit/internal/pool"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// failingStore gives no answer.
-type failingStore struct{ store.Store }
-
-func (failingStore) Take(context.Context, []store.Check, []algorithms.Decision) error {
-	return errors.New("no answer")
-}
-func (failingStore) Close() error { return nil }
-
-type failingBackend struct{ backend.MemoryStore }
-
-func (*failingBackend) Identity() (string, error)  { return "failing", nil }
-func (*failingBackend) Open() (store.Store, error) { return failingStore{}, nil }
-
-// fail has a handler's store give no answer until the test ends.
-func fail(t *testing.T, h *Handler) {
-	t.Helper()
-	failing, err := pool.Acquire(new(failingBackend))
-	if err != nil {
-		t.Fatal(err)
-	}
-	own := h.store
-	h.store = failing
-	t.Cleanup(func() {
-		h.store = own
-		if err := failing.Release(); err != nil {
-			t.Error(err)
-		}
-	})
-}
+// errNoAnswer is the error of a store that gives no answer.
+var errNoAnswer = errors.New("no answer")
 
 func TestStoreError(t *testing.T) {
 	for policy, want := range map[string]int{zone.AllowOnError: 200, zone.DenyOnError: 503} {
-		h := provision(t, config(t), `{"on_store_error": "`+policy+`", "rate_limits": {"zone": {"max_events": 3, "window": "1h"}}}`)
-		fail(t, h)
+		h := caddytest.Load(t, `{`+caddytest.Failing(t, errNoAnswer).Option()+`"on_store_error": "`+policy+`", "rate_limits": {
+			"zone": {"max_events": 3, "window": "1h"}
+		}}`)
 		for range 5 {
-			status, header := serve(t, h, "203.0.113.7:1")
+			status, header := caddytest.Serve(t, h, "203.0.113.7:1")
 			if status != want {
 				t.Errorf("%s: status %d, want %d", policy, status, want)
 			}
@@ -98,12 +65,12 @@ func TestZonesDisagreeOnStoreErrors(t *testing.T) {
 		{"less than one each", "local", []string{zone("l", "", 1)}, []int{200, 429}, "l", "l 0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h := provision(t, config(t), `{"on_store_error": "`+c.handler+`", "instances": 2, "rate_limits": {`+strings.Join(c.zones, ",")+`}}`)
-			fail(t, h)
+			h := caddytest.Load(t, `{`+caddytest.Failing(t, errNoAnswer).Option()+`"on_store_error": "`+c.handler+`", "instances": 2,
+				"rate_limits": {`+strings.Join(c.zones, ",")+`}}`)
 			var header http.Header
 			for i, want := range c.statuses {
 				var status int
-				if status, header = serve(t, h, "203.0.113.7:1"); status != want {
+				if status, header = caddytest.Serve(t, h, "203.0.113.7:1"); status != want {
 					t.Fatalf("request %d: status %d, want %d", i+1, status, want)
 				}
 				if (header.Get("Retry-After") != "") != (want != http.StatusOK) {
@@ -132,11 +99,12 @@ func TestZonesDisagreeOnStoreErrors(t *testing.T) {
 // TestDenyReachesErrorRoutes: where there are error routes, they decide what is shown.
 func TestDenyReachesErrorRoutes(t *testing.T) {
 	w := httptest.NewRecorder()
-	r := request(w, "203.0.113.7:1")
+	r := caddytest.Request(w, "203.0.113.7:1")
 	server := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	server.Errors = &caddyhttp.HTTPErrorConfig{Routes: caddyhttp.RouteList{{}}}
+	h := caddytest.Load(t, `{`+caddytest.Failing(t, errNoAnswer).Option()+`"on_store_error": "deny", "rate_limits": {"zone": {"max_events": 3, "window": "1h"}}}`)
 	var handlerErr caddyhttp.HandlerError
-	if err := (&Handler{answer: new(answer)}).deny(w, r); !errors.As(err, &handlerErr) || handlerErr.StatusCode != 503 {
+	if err := h.ServeHTTP(w, r, caddytest.Passing); !errors.As(err, &handlerErr) || handlerErr.StatusCode != 503 {
 		t.Errorf("got %v, want an error of status 503", err)
 	}
 	if w.Header().Get("Retry-After") != "1" {
@@ -144,54 +112,34 @@ func TestDenyReachesErrorRoutes(t *testing.T) {
 	}
 }
 
-// fullStore answers, and has no room.
-type fullStore struct{ failingStore }
-
-func (fullStore) Take(context.Context, []store.Check, []algorithms.Decision) error {
-	return fmt.Errorf("no room: %w", store.ErrFull)
-}
-
-type fullBackend struct{ failingBackend }
-
-func (*fullBackend) Identity() (string, error)  { return "full", nil }
-func (*fullBackend) Open() (store.Store, error) { return fullStore{}, nil }
-
-// TestFullStore: whom a store has no room for is decided by this Caddy, whatever
-// on_store_error says of a store that does not answer. It is said so, once.
+// TestFullStore: keys for which a store has no room are decided by this Caddy, whatever
+// on_store_error says of a store that does not answer. The log says so once.
 func TestFullStore(t *testing.T) {
 	for _, policy := range []string{zone.AllowOnError, zone.DenyOnError, zone.LocalOnError} {
 		t.Run(policy, func(t *testing.T) {
-			kept, err := pool.Acquire(new(fullBackend))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = kept.Release() }()
-			h := provision(t, config(t), `{"on_store_error": "`+policy+`", "instances": 2, "rate_limits": {"zone": {"max_events": 6, "window": "1h"}}}`)
-			local, err := pool.Acquire(&pool.Local{StandsFor: kept.ID})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = local.Release() }()
-			own, ownLocal := h.store, h.local
-			defer func() { h.store, h.local = own, ownLocal }()
-			h.store, h.local = kept, local
-			core, logs := observer.New(zapcore.InfoLevel)
-			h.logger = zap.New(core)
+			ctx, logs := caddytest.Logged(t)
+			full := caddytest.Failing(t, fmt.Errorf("no room: %w", store.ErrFull))
+			name := "full " + policy
+			h := caddytest.LoadInto(t, ctx, `{`+full.Option()+`"on_store_error": "`+policy+`", "instances": 2, "rate_limits": {"`+name+`": {"max_events": 6, "window": "1h"}}}`)
 			for i, want := range []int{200, 200, 200, 429, 429} {
-				status, header := serve(t, h, "203.0.113.7:1")
+				status, header := caddytest.Serve(t, h, "203.0.113.7:1")
 				if status != want || header.Get("RateLimit") == "" {
 					t.Errorf("request %d: %d with %v, want %d", i+1, status, header, want)
 				}
 			}
-			counts := h.zones[0].Stats.Totals()
-			if counts[outcome.Local] != 3 || counts[outcome.Refused] != 2 {
-				t.Errorf("counted %v", counts)
-			}
 			if lines := logs.FilterMessageSnippet("the rate limit store"); lines.Len() != 1 || lines.FilterMessageSnippet("is full").Len() != 1 {
 				t.Errorf("logged %v", lines.All())
 			}
-			if !kept.Store.Health.Answers() || kept.Store.Health.ErrorCount(store.FailureOOM) != 5 {
-				t.Error("it is taken not to answer, or its errors are not counted")
+			counts := caddytest.Scrape(t, ctx)
+			for metric, want := range map[string]float64{
+				"decisions_total{outcome=local,zone=" + name + "}":   3,
+				"decisions_total{outcome=refused,zone=" + name + "}": 2,
+				"store_up{store=test}":                               1,
+				"store_errors_total{kind=oom,store=test}":            5,
+			} {
+				if counts[metric] != want {
+					t.Errorf("%s is %v, want %v, in %v", metric, counts[metric], want, counts)
+				}
 			}
 		})
 	}

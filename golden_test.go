@@ -18,7 +18,8 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 
-	caddyratelimit "github.com/seed-161337e5/caddyratelimit"
+	_ "github.com/seed-161337e5/caddyratelimit"
+	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 )
 
 // The golden files are what configs mean and what users get to read about those that
@@ -159,9 +160,9 @@ func load(t *testing.T, config []byte) string {
 		WriterRaw: json.RawMessage(`{"output":"golden"}`), EncoderRaw: json.RawMessage(`{"format":"json"}`),
 	}}}}
 	written.reset()
-	storesBefore, zonesBefore := caddyratelimit.PoolsInUse()
+	storesBefore, zonesBefore := pool.InUse()
 	err := caddy.Validate(c)
-	if stores, zones := caddyratelimit.PoolsInUse(); stores != storesBefore || zones != zonesBefore {
+	if stores, zones := pool.InUse(); stores != storesBefore || zones != zonesBefore {
 		t.Errorf("%d stores and %d zones are left behind", stores-storesBefore, zones-zonesBefore)
 	}
 	if err != nil {

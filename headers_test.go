@@ -10,6 +10,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 
 // TestStyles: every style says what it is made to say, alone and beside the others.
@@ -56,17 +58,6 @@ func TestConcurrencyTellsNoReset(t *testing.T) {
 	}
 }
 
-// two sends a request through two handlers, the second behind the first.
-func two(t *testing.T, first, second *Handler, w http.ResponseWriter, r *http.Request) error {
-	t.Helper()
-	return first.ServeHTTP(w, r, caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
-		return second.ServeHTTP(w, r, caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {
-			w.WriteHeader(http.StatusOK)
-			return nil
-		}))
-	}))
-}
-
 // TestTwoHandlers: their zones are told of as if they stood in one.
 func TestTwoHandlers(t *testing.T) {
 	ctx := config(t)
@@ -79,7 +70,7 @@ func TestTwoHandlers(t *testing.T) {
 	} {
 		w := httptest.NewRecorder()
 		r := request(w, "203.0.113.7:1")
-		if err := two(t, site, route, w, r); err != nil {
+		if err := caddytest.ServeTwo(site, route, w, r); err != nil {
 			t.Fatal(err)
 		}
 		if (w.Code == http.StatusTooManyRequests) != (i == 3) {
@@ -97,7 +88,7 @@ func TestTwoHandlers(t *testing.T) {
 	// The first one binds now.
 	w := httptest.NewRecorder()
 	r := request(w, "203.0.113.7:1")
-	if err := two(t, site, route, w, r); err != nil {
+	if err := caddytest.ServeTwo(site, route, w, r); err != nil {
 		t.Fatal(err)
 	}
 	if w.Code != http.StatusTooManyRequests || !strings.HasPrefix(w.Header().Get("RateLimit"), `"site";r=0`) || w.Header().Get("X-RateLimit-Retry-After") != w.Header().Get("Retry-After") {

@@ -1,4 +1,4 @@
-package caddyratelimit
+package caddyratelimit_test
 
 import (
 	"net/http"
@@ -7,6 +7,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 
 // BenchmarkKeys is how long a decision takes by what its key is made of. All requests
@@ -24,7 +26,7 @@ func BenchmarkKeys(b *testing.B) {
 		{"client_ip+path", "{http.vars.client_ip} {http.request.uri.path}"},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			h := provision(b, config(b), `{"rate_limits": {"a": {"key": "`+c.key+`", "algorithm": "token_bucket", "max_events": 1000000000, "window": "1s"}}}`)
+			h := caddytest.Load(b, `{"rate_limits": {"a": {"key": "`+c.key+`", "algorithm": "token_bucket", "max_events": 1000000000, "window": "1s"}}}`)
 			w := httptest.NewRecorder()
 			r := httptest.NewRequest(http.MethodGet, "http://www.example.com/api/v1/items/17?a=b&key=s3cr3t", nil)
 			r.Header.Set("X-Api-Key", "key-of-alice")
@@ -33,7 +35,7 @@ func BenchmarkKeys(b *testing.B) {
 			caddyhttp.SetVar(r.Context(), caddyhttp.ClientIPVarKey, "203.0.113.7")
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := h.ServeHTTP(w, r, passing); err != nil {
+				if err := h.ServeHTTP(w, r, caddytest.Passing); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -1,4 +1,4 @@
-package caddyratelimit
+package caddyratelimit_test
 
 import (
 	"context"
@@ -14,36 +14,36 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
-	"github.com/seed-161337e5/caddyratelimit/store"
+	"github.com/seed-161337e5/caddyratelimit/memorystore"
+	"github.com/seed-161337e5/caddyratelimit/redisstore"
 )
 
-// eachStore runs a test with the configs of both stores.
-func eachStore(t *testing.T, test func(t *testing.T, kept string)) {
-	t.Run("memory", func(t *testing.T) { test(t, `"store": {"backend": "memory"}, `) })
+// eachStore runs a test with both stores.
+func eachStore(t *testing.T, test func(t *testing.T, kept *caddytest.Kept)) {
+	t.Run("memory", func(t *testing.T) { test(t, caddytest.KeepMemory(t, memorystore.Options{})) })
 	t.Run("redis", func(t *testing.T) {
-		test(t, fmt.Sprintf(`"store": {"backend": "redis", "address": [%q], "timeout": "10s"}, `, redistest.Start(t).Addr()))
+		test(t, caddytest.KeepRedis(t, redisstore.Options{Address: redistest.Start(t).Addr(), Timeout: 10 * time.Second}))
 	})
 }
 
 // taken is what a key has used of a zone, once all is settled that was to be: corrections
 // are carried out in the order in which they came.
-func taken(t *testing.T, h *Handler, zone int, key string) int64 {
+func taken(t *testing.T, kept *caddytest.Kept, zone, key string) int64 {
 	t.Helper()
 	look := func(key string, cost int64) (used int64, d algorithms.Decision) {
-		decisions := make([]algorithms.Decision, 1)
-		check := store.Check{Rule: h.zones[zone].Policy.Rule, Key: key, Cost: cost}
-		if err := h.store.Store.Take(context.Background(), []store.Check{check}, decisions); err != nil {
+		d, err := kept.Take(zone, key, cost)
+		if err != nil {
 			t.Fatal(err)
 		}
-		return decisions[0].Quota - decisions[0].Remaining, decisions[0]
+		return d.Quota - d.Remaining, d
 	}
-	before, d := look("the last of the line", 1)
-	h.store.Store.Adjust(store.Adjustment{
-		Check: store.Check{Rule: h.zones[zone].Policy.Rule, Key: "the last of the line", Cost: 1}, At: d.At, Turn: d.Turn(), Delta: -1,
-	})
+	const last = "the last of the line"
+	before, d := look(last, 1)
+	kept.Adjust(zone, last, 1, -1, &d)
 	for used := before; used >= before; time.Sleep(time.Millisecond) {
-		used, _ = look("the last of the line", 0)
+		used, _ = look(last, 0)
 	}
 	used, _ := look(key, 0)
 	return used
@@ -58,7 +58,7 @@ type visitor struct {
 
 // visiting sends a request through a handler. What stands behind it runs when the request
 // is inside.
-func visiting(t *testing.T, h *Handler, http2 bool, behind caddyhttp.HandlerFunc, header ...string) *visitor {
+func visiting(t *testing.T, h caddytest.Handler, http2 bool, behind caddyhttp.HandlerFunc, header ...string) *visitor {
 	t.Helper()
 	v := &visitor{inside: make(chan struct{}), over: make(chan struct{}), answer: make(chan *http.Response, 1)}
 	server := listening(t, http2, func(w http.ResponseWriter, r *http.Request) {
@@ -68,7 +68,7 @@ func visiting(t *testing.T, h *Handler, http2 bool, behind caddyhttp.HandlerFunc
 			close(v.inside)
 			return behind(w, r)
 		})); err != nil {
-			w.WriteHeader(statusOf(err))
+			w.WriteHeader(caddytest.StatusOf(err))
 		}
 	})
 	var ctx context.Context
@@ -91,7 +91,7 @@ func visiting(t *testing.T, h *Handler, http2 bool, behind caddyhttp.HandlerFunc
 // left499 waits until the client of a request has left, and returns what a proxy would.
 func left499(r *http.Request) error {
 	<-r.Context().Done()
-	return caddyhttp.Error(statusClientClosedRequest, r.Context().Err())
+	return caddyhttp.Error(499, r.Context().Err())
 }
 
 // TestClientsThatLeavePay: of an answer that nobody received nobody knows what it would
@@ -138,8 +138,8 @@ func TestClientsThatLeavePay(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		}},
 	}
-	eachStore(t, func(t *testing.T, kept string) {
-		h := provision(t, config(t), `{`+kept+`"rate_limits": {"logins": {"key": "{http.request.header.Client}",
+	eachStore(t, func(t *testing.T, kept *caddytest.Kept) {
+		h := caddytest.Load(t, `{`+kept.Option()+`"rate_limits": {"logins": {"key": "{http.request.header.Client}",
 			"algorithm": "fixed_window", "align": "first_request", "max_events": 10, "window": "1h", "charge_on_response": {"status_code": [401]}}}}`)
 		for _, http2 := range []bool{false, true} {
 			for _, e := range endings {
@@ -151,7 +151,7 @@ func TestClientsThatLeavePay(t *testing.T) {
 				}
 				v.leave()
 				<-v.over
-				if got := taken(t, h, 0, key); got != e.pays {
+				if got := taken(t, kept, "logins", key); got != e.pays {
 					t.Errorf("%s, HTTP/2 %v: %d were charged, want %d", e.name, http2, got, e.pays)
 				}
 			}
@@ -161,7 +161,8 @@ func TestClientsThatLeavePay(t *testing.T) {
 
 // TestNamed499 is for a zone that says what becomes of clients that leave.
 func TestNamed499(t *testing.T) {
-	h := provision(t, config(t), `{"rate_limits": {"named": {"key": "{http.request.header.Client}", "algorithm": "fixed_window", "align": "first_request",
+	kept := caddytest.KeepMemory(t, memorystore.Options{})
+	h := caddytest.Load(t, `{`+kept.Option()+`"rate_limits": {"named": {"key": "{http.request.header.Client}", "algorithm": "fixed_window", "align": "first_request",
 		"max_events": 10, "window": "1h", "charge_on_response": {"status_code": [401, 499], "headers": {"X-Failed": ["*"]}}}}}`)
 	for key, pays := range map[string]int64{"": 0, "1": 1} {
 		v := visiting(t, h, false, func(w http.ResponseWriter, r *http.Request) error {
@@ -173,7 +174,7 @@ func TestNamed499(t *testing.T) {
 		<-v.inside
 		v.leave()
 		<-v.over
-		if got := taken(t, h, 0, key); got != pays {
+		if got := taken(t, kept, "named", key); got != pays {
 			t.Errorf("X-Failed %q: %d were charged, want %d", key, got, pays)
 		}
 	}
@@ -234,8 +235,8 @@ func TestBrokenOffAnswers(t *testing.T) {
 			return nil
 		}},
 	}
-	eachStore(t, func(t *testing.T, kept string) {
-		h := provision(t, config(t), `{`+kept+`"rate_limits": {
+	eachStore(t, func(t *testing.T, kept *caddytest.Kept) {
+		h := caddytest.Load(t, `{`+kept.Option()+`"rate_limits": {
 			"tokens": {"key": "{http.request.header.Client}", "algorithm": "fixed_window", "align": "first_request", "max_events": 10000, "window": "1h",
 				"cost": 10, "cost_header": "X-Tokens", "cost_broken_off": 500},
 			"without": {"key": "{http.request.header.Client}", "algorithm": "fixed_window", "align": "first_request", "max_events": 10000, "window": "1h",
@@ -253,7 +254,7 @@ func TestBrokenOffAnswers(t *testing.T) {
 					v.leave()
 				}
 				<-v.over
-				if with, without := taken(t, h, 0, key), taken(t, h, 1, key); with != e.costs || without != e.without {
+				if with, without := taken(t, kept, "tokens", key), taken(t, kept, "without", key); with != e.costs || without != e.without {
 					t.Errorf("%s, HTTP/2 %v: %d and %d were charged, want %d and %d", e.name, http2, with, without, e.costs, e.without)
 				}
 			}
@@ -263,8 +264,8 @@ func TestBrokenOffAnswers(t *testing.T) {
 
 // TestLateCostOfFreeRequests: what was booked at no cost is charged what the response says.
 func TestLateCostOfFreeRequests(t *testing.T) {
-	eachStore(t, func(t *testing.T, kept string) {
-		h := provision(t, config(t), `{`+kept+`"rate_limits": {"free": {"key": "{http.request.header.Client}", "algorithm": "token_bucket", "max_events": 100, "window": "1h",
+	eachStore(t, func(t *testing.T, kept *caddytest.Kept) {
+		h := caddytest.Load(t, `{`+kept.Option()+`"rate_limits": {"free": {"key": "{http.request.header.Client}", "algorithm": "token_bucket", "max_events": 100, "window": "1h",
 			"cost": "{http.request.header.Cost}", "cost_header": "X-Tokens", "charge_on_response": {"status_code": [200]}}}}`)
 		for key, c := range map[string]struct {
 			status int
@@ -276,7 +277,7 @@ func TestLateCostOfFreeRequests(t *testing.T) {
 				return nil
 			}, "Client", key, "Cost", "0")
 			<-v.over
-			if got := taken(t, h, 0, key); got != c.costs {
+			if got := taken(t, kept, "free", key); got != c.costs {
 				t.Errorf("%s: %d were charged, want %d", key, got, c.costs)
 			}
 		}
@@ -286,16 +287,16 @@ func TestLateCostOfFreeRequests(t *testing.T) {
 // TestDryRunsOfRefusedRequests: what one zone refuses costs nothing in one that is a dry
 // run, as it would cost nothing if that were enforced.
 func TestDryRunsOfRefusedRequests(t *testing.T) {
-	eachStore(t, func(t *testing.T, kept string) {
+	eachStore(t, func(t *testing.T, kept *caddytest.Kept) {
 		for _, algorithm := range refunding {
-			h := provision(t, config(t), fmt.Sprintf(`{%[1]s"log": "off", "rate_limits": {
+			h := caddytest.Load(t, fmt.Sprintf(`{%[1]s"log": "off", "rate_limits": {
 				"a firm %[2]s": {"max_events": 2, "window": "1h", "match": [{"path": ["/path"]}]},
 				"b dry %[2]s": {"algorithm": %[2]q, "max_events": 100, "window": "1h", "dry_run": true}
-			}}`, kept, algorithm))
+			}}`, kept.Option(), algorithm))
 			for range 5 {
-				serve(t, h, "203.0.113.7:1")
+				caddytest.Serve(t, h, "203.0.113.7:1")
 			}
-			if got := taken(t, h, 1, ""); got != 2 {
+			if got := taken(t, kept, "b dry "+algorithm, ""); got != 2 {
 				t.Errorf("%s: 5 requests of which 2 passed took %d of the dry run, want 2", algorithm, got)
 			}
 		}
@@ -305,21 +306,16 @@ func TestDryRunsOfRefusedRequests(t *testing.T) {
 // TestPoliciesOfOwnLimits: the second handler too tells a key that has a limit of its own of
 // that one.
 func TestPoliciesOfOwnLimits(t *testing.T) {
-	ctx := config(t)
-	layer := func(name string) *Handler {
-		return provision(t, ctx, fmt.Sprintf(`{"rate_limits": {%q: {"max_events": 3, "window": "1m", "overrides": true}}}`, name))
+	ctx := caddytest.Config(t)
+	layer := func(name string) caddytest.Handler {
+		return caddytest.LoadInto(t, ctx, fmt.Sprintf(`{"rate_limits": {%q: {"max_events": 3, "window": "1m", "overrides": true}}}`, name))
 	}
 	outer, inner := layer("outer policy"), layer("inner policy")
-	for _, h := range []*Handler{outer, inner} {
-		rule := h.zones[0].Policy.Rule
-		err := h.store.Store.Store.(store.Overrider).Set(context.Background(), rule, "", store.Override{
-			Kind: store.KindLimit, Limit: algorithms.Limit{Events: 50, Window: time.Minute},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+	caddytest.Run(t, ctx)
+	for _, zone := range []string{"outer%20policy", "inner%20policy"} {
+		caddytest.Admin(t, http.MethodPut, "zones/"+zone+"/key/override", `{"limit": "50/1m"}`)
 	}
-	v := visiting(t, outer, false, func(w http.ResponseWriter, r *http.Request) error { return inner.ServeHTTP(w, r, passing) })
+	v := visiting(t, outer, false, func(w http.ResponseWriter, r *http.Request) error { return inner.ServeHTTP(w, r, caddytest.Passing) })
 	response := <-v.answer
 	if got := response.Header.Get("RateLimit-Policy"); strings.Count(got, ";q=50") != 2 || strings.Contains(got, ";q=3") {
 		t.Errorf("RateLimit-Policy: %s, want 50 twice", got)

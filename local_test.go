@@ -1,4 +1,4 @@
-package caddyratelimit
+package caddyratelimit_test
 
 import (
 	"context"
@@ -11,18 +11,20 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
+	"github.com/seed-161337e5/caddyratelimit/memorystore"
 )
 
 // heldRequest sends a request that lives until the context ends, if it may pass.
-func heldRequest(t *testing.T, ctx context.Context, h *Handler) (passed bool) {
+func heldRequest(t *testing.T, ctx context.Context, h caddytest.Handler) (passed bool) {
 	t.Helper()
 	entered, left := make(chan bool, 2), make(chan struct{})
 	go func() {
 		defer close(left)
 		w := httptest.NewRecorder()
-		_ = h.ServeHTTP(w, request(w, "203.0.113.7:1"), caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error {
+		_ = h.ServeHTTP(w, caddytest.Request(w, "203.0.113.7:1"), caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error {
 			entered <- true
 			<-ctx.Done()
 			return nil
@@ -38,7 +40,7 @@ func heldRequest(t *testing.T, ctx context.Context, h *Handler) (passed bool) {
 // when it thaws; those that were lent locally meanwhile are free the next time.
 func TestSlotsGoBackWhereTheyCameFrom(t *testing.T) {
 	server := redistest.Start(t)
-	h := provision(t, config(t), fmt.Sprintf(`{
+	h := caddytest.Load(t, fmt.Sprintf(`{
 		"on_store_error": "local", "instances": 2,
 		"store": {"backend": "redis", "address": [%q], "timeout": "3s"},
 		"rate_limits": {"slots": {"algorithm": "concurrency", "max_events": 4}}
@@ -90,52 +92,48 @@ func TestSlotsGoBackWhereTheyCameFrom(t *testing.T) {
 // TestShareOfACost: a cost that does not fit the share is refused, or ten Caddys would
 // admit four times the limit together.
 func TestShareOfACost(t *testing.T) {
-	h := provision(t, config(t), `{"on_store_error": "local", "instances": 10, "rate_limits": {
+	h := caddytest.Load(t, `{`+caddytest.Failing(t, errNoAnswer).Option()+`"on_store_error": "local", "instances": 10, "rate_limits": {
 		"costly": {"max_events": 50, "window": "1h", "cost": "{http.request.header.Cost}"}
 	}}`)
-	fail(t, h)
 	for i, c := range []struct {
 		cost string
 		want int
 	}{{"20", 429}, {"6", 429}, {"5", 200}, {"1", 429}} {
 		w := httptest.NewRecorder()
-		r := request(w, "203.0.113.7:1")
+		r := caddytest.Request(w, "203.0.113.7:1")
 		r.Header.Set("Cost", c.cost)
-		if err := h.ServeHTTP(w, r, passing); err != nil || w.Code != c.want {
+		if err := h.ServeHTTP(w, r, caddytest.Passing); err != nil || w.Code != c.want {
 			t.Errorf("request %d of cost %s: %d, %v; want %d", i+1, c.cost, w.Code, err, c.want)
 		}
 	}
 }
 
-// TestLocalStoresArePooled: one for each store, closed with the last handler that may
-// need it; and its counters survive a reload.
+// TestLocalStoresArePooled: there is one for each store, closed with the last handler that
+// may need it; and its counters survive a reload.
 func TestLocalStoresArePooled(t *testing.T) {
-	const text = `{"on_store_error": "local", "rate_limits": {"pooled": {"max_events": 2, "window": "1h"}}}`
-	old := provision(t, config(t), text)
-	other := provision(t, config(t), `{"rate_limits": {"other": {"max_events": 2, "window": "1h", "on_store_error": "deny"}}}`)
-	if other.local != nil {
-		t.Error("a handler that never decides locally has a local store")
+	before, _ := pool.InUse()
+	expect := func(when string, want int) {
+		t.Helper()
+		if open, _ := pool.InUse(); open != before+want {
+			t.Errorf("%s: %d stores are open, want %d", when, open-before, want)
+		}
 	}
-	fail(t, old)
-	serve(t, old, "203.0.113.7:1")
-	reloaded := provision(t, config(t), text)
-	if reloaded.local.Store != old.local.Store {
-		t.Fatal("a reload opens another local store")
-	}
-	if err := old.local.Release(); err != nil {
-		t.Fatal(err)
-	}
-	fail(t, reloaded)
+	never := caddytest.Load(t, `{`+caddytest.KeepMemory(t, memorystore.Options{}).Option()+`"rate_limits": {"never local": {"max_events": 2, "window": "1h", "on_store_error": "deny"}}}`)
+	expect("a handler that never decides locally", 1)
+	caddytest.CleanUp(t, never)
+
+	text := `{` + caddytest.Failing(t, errNoAnswer).Option() + `"on_store_error": "local", "rate_limits": {"pooled": {"max_events": 2, "window": "1h"}}}`
+	old := caddytest.Load(t, text)
+	expect("a store and the one that stands in for it", 2)
+	caddytest.Serve(t, old, "203.0.113.7:1")
+	reloaded := caddytest.Load(t, text)
+	caddytest.CleanUp(t, old)
+	expect("after a reload", 2)
 	for i, want := range []int{200, 429} {
-		if status, _ := serve(t, reloaded, "203.0.113.7:1"); status != want {
+		if status, _ := caddytest.Serve(t, reloaded, "203.0.113.7:1"); status != want {
 			t.Errorf("request %d after the reload: %d, want %d", i+1, status, want)
 		}
 	}
-	id := reloaded.local.ID
-	if err := reloaded.local.Release(); err != nil {
-		t.Fatal(err)
-	}
-	if _, used := pool.Stores.References(id); used {
-		t.Error("the local store stays open")
-	}
+	caddytest.CleanUp(t, reloaded)
+	expect("in the end", 0)
 }

@@ -1,4 +1,4 @@
-package caddyratelimit
+package caddyratelimit_test
 
 import (
 	"errors"
@@ -12,16 +12,18 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 
 // policed is a handler with a zone for each policy, each for a path of its own, beside
 // one that all requests meet; with what it logs.
-func policed(t *testing.T, ctx caddy.Context, options string) (*Handler, *observer.ObservedLogs) {
+func policed(t *testing.T, options string) (ctx caddy.Context, h caddytest.Handler, logs *observer.ObservedLogs) {
 	t.Helper()
-	h := provision(t, ctx, `{`+options+`"rate_limits": {
+	ctx, logs = caddytest.Logged(t)
+	h = caddytest.LoadInto(t, ctx, `{`+options+`"rate_limits": {
 		"a all": {"max_events": 100, "window": "1h"},
 		"block": {"match": [{"path": ["/block"]}], "max_events": 9, "window": "1h", "block": [{"header": {"Bad": ["*"]}}]},
 		"exempt": {"match": [{"path": ["/exempt"]}], "max_events": 0, "window": "1h", "exempt": [{"path": ["/exempt"]}]},
@@ -33,16 +35,13 @@ func policed(t *testing.T, ctx caddy.Context, options string) (*Handler, *observ
 		"shed": {"match": [{"path": ["/shed"]}], "algorithm": "concurrency", "max_events": 2, "cost": 2, "reserve": {"percent": 50, "match": [{"header": {"Pay": ["*"]}}]}},
 		"dry": {"match": [{"path": ["/dry"]}], "max_events": 1, "window": "1h", "dry_run": true, "block": [{"header": {"Bad": ["*"]}}]}
 	}}`)
-	core, logs := observer.New(zapcore.InfoLevel)
-	h.logger = zap.New(core)
-	return h, logs
+	return ctx, h, logs
 }
 
 // TestOutcomesOfPolicies: each request is answered, counted and told of as its zones say.
 func TestOutcomesOfPolicies(t *testing.T) {
-	ctx := config(t)
-	h, logs := policed(t, ctx, `"log": "all", "log_key": true, `)
-	exceeded, rejected := listen(t, ctx, "rate_limit_exceeded"), listen(t, ctx, "rate_limit_rejected")
+	ctx, h, logs := policed(t, `"log": "all", "log_key": true, `)
+	exceeded, rejected := caddytest.Listen(t, ctx, "rate_limit_exceeded"), caddytest.Listen(t, ctx, "rate_limit_rejected")
 	text := "{http.rate_limit.allowed} {http.rate_limit.zone} {http.rate_limit.plan} {http.rate_limit.remaining}|{http.rate_limit.exceeded.name}"
 	want := map[string]float64{}
 	for _, c := range []struct {
@@ -72,14 +71,14 @@ func TestOutcomesOfPolicies(t *testing.T) {
 	} {
 		name := c.path + " " + c.header
 		w := httptest.NewRecorder()
-		r := request(w, "203.0.113.7:1")
+		r := caddytest.Request(w, "203.0.113.7:1")
 		r.URL.Path = c.path
 		if field, value, isVar := strings.Cut(c.header, "="); isVar {
 			caddyhttp.SetVar(r.Context(), field, value)
 		} else if field != "" {
 			r.Header.Set(field, "x")
 		}
-		if err := h.ServeHTTP(w, r, passing); err != nil {
+		if err := h.ServeHTTP(w, r, caddytest.Passing); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		if w.Code != c.status {
@@ -113,13 +112,13 @@ func TestOutcomesOfPolicies(t *testing.T) {
 			t.Errorf("%s: logged %q, want %q", name, line, c.line)
 		}
 	}
-	got := scrape(t, ctx)
+	got := caddytest.Scrape(t, ctx)
 	maps.DeleteFunc(got, func(name string, _ float64) bool { return !strings.HasPrefix(name, "decisions_total") })
 	if !maps.Equal(got, want) {
 		t.Errorf("got  %v\nwant %v", got, want)
 	}
-	zones := func(l *listener) (zones []any) {
-		for _, e := range l.heard {
+	zones := func(l *caddytest.Listener) (zones []any) {
+		for _, e := range l.Heard {
 			zones = append(zones, e.Data["zone"])
 		}
 		return zones
@@ -127,7 +126,7 @@ func TestOutcomesOfPolicies(t *testing.T) {
 	if got := fmt.Sprint(zones(exceeded), zones(rejected)); got != "[plan shed] [block key quota plan]" {
 		t.Errorf("events of %s", got)
 	}
-	if data := rejected.heard[0].Data; data["status"] != 403 || data["reason"] != "the request is blocked" {
+	if data := rejected.Heard[0].Data; data["status"] != 403 || data["reason"] != "the request is blocked" {
 		t.Errorf("the event of a request that is blocked has %v", data)
 	}
 }
@@ -136,35 +135,36 @@ func TestOutcomesOfPolicies(t *testing.T) {
 // where these are asked for.
 func TestRejectionsAreErrorsWhereOnesAreHandled(t *testing.T) {
 	for path, status := range map[string]int{"/key": 401, "/plan": 402, "/quota": 422, "/shed": 503} {
-		h, _ := policed(t, config(t), "")
+		_, h, _ := policed(t, "")
 		w := httptest.NewRecorder()
-		r := request(w, "203.0.113.7:1")
+		r := caddytest.Request(w, "203.0.113.7:1")
 		r.URL.Path = path
 		server := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 		server.Errors = &caddyhttp.HTTPErrorConfig{Routes: caddyhttp.RouteList{{}}}
 		var handlerErr caddyhttp.HandlerError
-		if err := h.ServeHTTP(w, r, passing); !errors.As(err, &handlerErr) || handlerErr.StatusCode != status {
+		if err := h.ServeHTTP(w, r, caddytest.Passing); !errors.As(err, &handlerErr) || handlerErr.StatusCode != status {
 			t.Errorf("%s: got %v, want an error of status %d", path, err, status)
 		}
 		// The error routes may have a limit of their own.
-		next := provision(t, config(t), `{"headers": ["x-ratelimit"], "rate_limits": {"of error routes": {"max_events": 9, "window": "1h"}}}`)
-		if err := next.ServeHTTP(w, r, passing); err != nil {
+		next := caddytest.Load(t, `{"headers": ["x-ratelimit"], "rate_limits": {"of error routes": {"max_events": 9, "window": "1h"}}}`)
+		if err := next.ServeHTTP(w, r, caddytest.Passing); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
-		if got := replaced(r, "{http.rate_limit.allowed} {http.rate_limit.zone}"); got != "false "+path[1:] {
+		if got := caddytest.Replaced(r, "{http.rate_limit.allowed} {http.rate_limit.zone}"); got != "false "+path[1:] {
 			t.Errorf("%s: in the error routes %q", path, got)
 		}
 
-		h, _ = policed(t, config(t), `"on_limit": "problem", `)
+		_, h, _ = policed(t, `"on_limit": "problem", `)
 		w = httptest.NewRecorder()
-		r = request(w, "203.0.113.7:1")
+		r = caddytest.Request(w, "203.0.113.7:1")
 		r.URL.Path = path
-		if err := h.ServeHTTP(w, r, passing); err != nil {
+		if err := h.ServeHTTP(w, r, caddytest.Passing); err != nil {
 			t.Fatal(err)
 		}
 		want := fmt.Sprintf(`{"type":"about:blank","title":"%s","status":%d}`, http.StatusText(status), status)
 		if path == "/shed" {
-			want = `{"type":"` + quotaExceeded + `","title":"` + quotaTitle + `","status":503,"violated-policies":["shed"]}`
+			want = `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",` +
+				`"title":"Request cannot be satisfied as assigned quota has been exceeded","status":503,"violated-policies":["shed"]}`
 		}
 		if got := strings.TrimSpace(w.Body.String()); got != want || w.Code != status {
 			t.Errorf("%s: status %d\ngot  %s\nwant %s", path, w.Code, got, want)
@@ -175,12 +175,12 @@ func TestRejectionsAreErrorsWhereOnesAreHandled(t *testing.T) {
 // TestDryRunsAmongHandlers: what is told of a request are the limits that hold, in
 // whichever handler they stand; without any, the dry run.
 func TestDryRunsAmongHandlers(t *testing.T) {
-	ctx := config(t)
-	dry := provision(t, ctx, `{"rate_limits": {"dry": {"max_events": 1, "window": "1h", "dry_run": true}}}`)
-	firm := provision(t, ctx, `{"rate_limits": {"firm": {"max_events": 3, "window": "1h"}}}`)
+	ctx := caddytest.Config(t)
+	dry := caddytest.LoadInto(t, ctx, `{"rate_limits": {"dry": {"max_events": 1, "window": "1h", "dry_run": true}}}`)
+	firm := caddytest.LoadInto(t, ctx, `{"rate_limits": {"firm": {"max_events": 3, "window": "1h"}}}`)
 	text := "{http.rate_limit.allowed} {http.rate_limit.zone} {http.rate_limit.remaining} {http.vars.rate_limit} <{http.rate_limit.exceeded.name}>"
 	for i, c := range []struct {
-		first, second   *Handler
+		first, second   caddytest.Handler
 		want, rateLimit string
 	}{
 		{dry, nil, "true dry 0 allowed <>", ""},
@@ -191,17 +191,17 @@ func TestDryRunsAmongHandlers(t *testing.T) {
 		{dry, firm, "false firm 0 refused <firm>", `"firm";r=0;t=3600`},
 	} {
 		w := httptest.NewRecorder()
-		r := request(w, "203.0.113.7:1")
+		r := caddytest.Request(w, "203.0.113.7:1")
 		var err error
 		if c.second == nil {
-			err = c.first.ServeHTTP(w, r, passing)
+			err = c.first.ServeHTTP(w, r, caddytest.Passing)
 		} else {
-			err = two(t, c.first, c.second, w, r)
+			err = caddytest.ServeTwo(c.first, c.second, w, r)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := replaced(r, text); got != c.want {
+		if got := caddytest.Replaced(r, text); got != c.want {
 			t.Errorf("request %d: got %q, want %q", i+1, got, c.want)
 		}
 		if got := w.Header().Get("RateLimit"); got != c.rateLimit {
@@ -213,15 +213,14 @@ func TestDryRunsAmongHandlers(t *testing.T) {
 // TestTopicsDoNotSilenceEachOther: a key whose refusals have been told of is told of
 // again when the reason is another one; and silent ones are counted by topic.
 func TestTopicsDoNotSilenceEachOther(t *testing.T) {
-	h := provision(t, config(t), `{"rate_limits": {"both": {
+	ctx, logs := caddytest.Logged(t)
+	h := caddytest.LoadInto(t, ctx, `{"rate_limits": {"both": {
 		"max_events": 0, "window": "1h", "block": [{"header": {"Bad": ["*"]}}]}}}`)
-	core, logs := observer.New(zapcore.InfoLevel)
-	h.logger = zap.New(core)
 	for range 3 {
-		ask(t, h, "/")
-		ask(t, h, "/", "Bad", "x")
+		caddytest.Ask(t, h, "/")
+		caddytest.Ask(t, h, "/", "Bad", "x")
 	}
-	h.journal.close()
+	caddytest.CleanUp(t, h)
 	var got []string
 	for _, entry := range logs.All() {
 		got = append(got, fmt.Sprint(entry.Message, " ", entry.ContextMap()["requests"]))
@@ -234,16 +233,16 @@ func TestTopicsDoNotSilenceEachOther(t *testing.T) {
 
 // TestMetricsOfPlans: each plan's limit, and the keys of all of them.
 func TestMetricsOfPlans(t *testing.T) {
-	ctx := config(t)
-	h := provision(t, ctx, `{"rate_limits": {"tariffs": {
+	ctx := caddytest.Config(t)
+	h := caddytest.LoadInto(t, ctx, `{"rate_limits": {"tariffs": {
 		"key": "{http.request.header.Key}", "max_events": "{http.vars.quota} 5", "window": "1h",
 		"plan": {"of": "{http.vars.plan}", "plans": {
 			"bucket": {"algorithm": "token_bucket", "max_events": 7}, "slots": {"algorithm": "concurrency", "max_events": 2}, "staff": {"unlimited": true}}}}}}`)
 	for _, plan := range []string{"bucket", "none", "bucket", "staff"} {
-		ask(t, h, "/", "Key", "client", "plan", plan)
+		caddytest.Ask(t, h, "/", "Key", "client", "plan", plan)
 	}
-	ask(t, h, "/", "Key", "other", "plan", "bucket")
-	got := scrape(t, ctx)
+	caddytest.Ask(t, h, "/", "Key", "other", "plan", "bucket")
+	got := caddytest.Scrape(t, ctx)
 	for name, want := range map[string]float64{
 		"config{max_events={http.vars.quota} 5,window=1h,zone=tariffs}": 1,
 		"config{max_events=7,plan=bucket,window=1h,zone=tariffs}":       1,

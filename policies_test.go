@@ -1,58 +1,24 @@
-package caddyratelimit
+package caddyratelimit_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
-	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/zone"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
+	"github.com/seed-161337e5/caddyratelimit/memorystore"
 )
 
-// ask sends a request with header fields, names and values in turn, which are also
-// variables of the request in lower case: {http.vars.x-plan}.
-func ask(t testing.TB, h *Handler, path string, header ...string) (int, http.Header) {
-	t.Helper()
-	return askAt(t, h, "203.0.113.7", path, header...)
-}
-
-func askAt(t testing.TB, h *Handler, client, path string, header ...string) (int, http.Header) {
-	t.Helper()
-	w := httptest.NewRecorder()
-	r := request(w, client+":1000")
-	r.URL.Path, r.RequestURI = path, path
-	caddyhttp.SetVar(r.Context(), caddyhttp.ClientIPVarKey, client)
-	for i := 0; i < len(header); i += 2 {
-		r.Header.Add(header[i], header[i+1])
-		caddyhttp.SetVar(r.Context(), strings.ToLower(header[i]), header[i+1])
-	}
-	err := h.ServeHTTP(w, r, passing)
-	if err == nil {
-		return w.Code, w.Header()
-	}
-	return statusOf(err), w.Header()
-}
-
-// statuses sends the same request n times.
-func statuses(t testing.TB, h *Handler, n int, header ...string) string {
-	t.Helper()
-	var all []string
-	for range n {
-		status, _ := ask(t, h, "/", header...)
-		all = append(all, fmt.Sprint(status))
-	}
-	return strings.Join(all, " ")
-}
-
 func TestLimitsOfRequests(t *testing.T) {
-	h := provision(t, config(t), `{"rate_limits": {
+	h := caddytest.Load(t, `{"rate_limits": {
 		"varying": {
 			"key": "{http.request.header.User}", "algorithm": "token_bucket",
 			"max_events": "{http.vars.quota} 2", "window": "{http.vars.window} 1h", "burst": "{http.vars.burst} 2",
@@ -83,11 +49,11 @@ func TestLimitsOfRequests(t *testing.T) {
 		{"User r Cost 1000000000001", "403"},
 		{"User s Quota " + strings.Repeat("1", 1000), "403"},
 	} {
-		if got := statuses(t, h, strings.Count(c.want, " ")+1, strings.Fields(c.header)...); got != c.want {
+		if got := caddytest.Statuses(t, h, strings.Count(c.want, " ")+1, strings.Fields(c.header)...); got != c.want {
 			t.Errorf("%s: got %s, want %s", c.header, got, c.want)
 		}
 	}
-	_, header := ask(t, h, "/", "User", "z", "Quota", "7", "Burst", "9", "Window", "7s")
+	_, header := caddytest.Ask(t, h, "/", "User", "z", "Quota", "7", "Burst", "9", "Window", "7s")
 	if got := header.Get("RateLimit-Policy"); got != `"varying";q=9;w=9` {
 		t.Errorf("the policy is that of another limit: %s", got)
 	}
@@ -96,34 +62,34 @@ func TestLimitsOfRequests(t *testing.T) {
 // TestLimitRaisedByRequest: a key has one state, whatever its limit is from request to
 // request.
 func TestLimitRaisedByRequest(t *testing.T) {
-	h := provision(t, config(t), `{"rate_limits": {"raised": {"max_events": "{http.vars.quota} 2", "window": "1h"}}}`)
+	h := caddytest.Load(t, `{"rate_limits": {"raised": {"max_events": "{http.vars.quota} 2", "window": "1h"}}}`)
 	for i, step := range []struct{ quota, want string }{
 		{"2", "200 200 429"}, {"3", "200 429"}, {"2", "429"}, {"5", "200 200 429"},
 	} {
-		if got := statuses(t, h, strings.Count(step.want, " ")+1, "Quota", step.quota); got != step.want {
+		if got := caddytest.Statuses(t, h, strings.Count(step.want, " ")+1, "Quota", step.quota); got != step.want {
 			t.Errorf("step %d, quota %s: got %s, want %s", i, step.quota, got, step.want)
 		}
 	}
 }
 
 func TestNoFallback(t *testing.T) {
-	h := provision(t, config(t), `{"rate_limits": {"strict": {"max_events": "{http.vars.quota}", "window": "1h", "invalid_limit": 400}}}`)
-	if got := statuses(t, h, 1); got != "400" {
+	h := caddytest.Load(t, `{"rate_limits": {"strict": {"max_events": "{http.vars.quota}", "window": "1h", "invalid_limit": 400}}}`)
+	if got := caddytest.Statuses(t, h, 1); got != "400" {
 		t.Errorf("without a value: %s, want 400", got)
 	}
-	if got := statuses(t, h, 2, "Quota", "1"); got != "200 429" {
+	if got := caddytest.Statuses(t, h, 2, "Quota", "1"); got != "200 429" {
 		t.Errorf("with a value: %s", got)
 	}
 }
 
 // TestTimezoneOfRequests: each client's day begins at its own midnight.
 func TestTimezoneOfRequests(t *testing.T) {
-	h := provision(t, config(t), `{"rate_limits": {"day": {
+	h := caddytest.Load(t, `{"rate_limits": {"day": {
 		"key": "{http.request.header.User}", "algorithm": "fixed_window", "max_events": 1, "window": "day", "timezone": "{http.vars.zone} Europe/Paris"
 	}}}`)
 	wait := func(user, zone string) int {
-		ask(t, h, "/", "User", user, "Zone", zone)
-		status, header := ask(t, h, "/", "User", user, "Zone", zone)
+		caddytest.Ask(t, h, "/", "User", user, "Zone", zone)
+		status, header := caddytest.Ask(t, h, "/", "User", user, "Zone", zone)
 		var seconds int
 		if _, err := fmt.Sscan(header.Get("Retry-After"), &seconds); err != nil || status != 429 {
 			t.Fatalf("%s: status %d, Retry-After: %v", zone, status, err)
@@ -137,59 +103,22 @@ func TestTimezoneOfRequests(t *testing.T) {
 		t.Errorf("midnight in Tokyo in %d s, in Honolulu in %d s", tokyo, honolulu)
 	}
 	for _, zone := range []string{"Atlantis", "../../etc/passwd", strings.Repeat("x", 1000)} {
-		if got := statuses(t, h, 1, "User", "c", "Zone", zone); got != "403" {
+		if got := caddytest.Statuses(t, h, 1, "User", "c", "Zone", zone); got != "403" {
 			t.Errorf("zone %.20s: %s, want 403", zone, got)
 		}
 	}
 }
 
-// TestVaryingIsBounded: a million different limits leave no more behind than a few.
-func TestVaryingIsBounded(t *testing.T) {
-	h := provision(t, config(t), `{"rate_limits": {"flood": {"max_events": "{http.vars.quota}", "window": "1h", "algorithm": "token_bucket"}}}`)
-	z := h.RateLimits["flood"].live
-	w := httptest.NewRecorder()
-	r := request(w, "203.0.113.7:1")
-	r.Header = http.Header{}
-	repl := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
-	vars := r.Context().Value(caddyhttp.VarsCtxKey).(map[string]any)
-	for i := range 100_000 {
-		vars["quota"] = i + 1
-		g, err := z.OwnPolicies.Resolve(repl)
-		if err != nil || g.Quota != int64(i+1) {
-			t.Fatalf("quota %d: got %+v, %v", i+1, g, err)
-		}
-	}
-	kept := 0
-	for i := range z.OwnPolicies.Varying.Slots {
-		if z.OwnPolicies.Varying.Slots[i].Load() != nil {
-			kept++
-		}
-	}
-	if kept == 0 || kept > zone.PolicySlots {
-		t.Errorf("%d limits are kept", kept)
-	}
-	// What is asked for again is made once, also after the flood.
-	vars["quota"] = 5
-	first, _ := z.OwnPolicies.Resolve(repl)
-	again, _ := z.OwnPolicies.Resolve(repl)
-	if first != again {
-		t.Error("the same limit was made twice")
-	}
-	if n := testing.AllocsPerRun(1000, func() { _, _ = z.OwnPolicies.Resolve(repl) }); n > 2 {
-		t.Errorf("%v allocations for a limit that is ready", n)
-	}
-}
-
 // TestInvalidLimitIsLoggedSeldom: clients cannot fill the log.
 func TestInvalidLimitIsLoggedSeldom(t *testing.T) {
-	h := provision(t, config(t), `{"rate_limits": {"logged": {"max_events": "{http.vars.quota} 10", "window": "1h"}}}`)
-	core, logs := observer.New(zapcore.WarnLevel)
-	h.logger = zap.New(core)
+	ctx, all := caddytest.Logged(t)
+	h := caddytest.LoadInto(t, ctx, `{"log": "off", "rate_limits": {"logged": {"max_events": "{http.vars.quota} 10", "window": "1h"}}}`)
 	for range 1000 {
-		if status, _ := ask(t, h, "/", "Quota", "s3cr3t"); status != 403 {
+		if status, _ := caddytest.Ask(t, h, "/", "Quota", "s3cr3t"); status != 403 {
 			t.Fatalf("status %d, want 403", status)
 		}
 	}
+	logs := all.FilterLevelExact(zapcore.WarnLevel)
 	if logs.Len() != 1 {
 		t.Fatalf("%d lines for 1000 requests, want 1", logs.Len())
 	}
@@ -211,7 +140,7 @@ func TestPlans(t *testing.T) {
 		{"rejecting", `"plan": {` + plans + `, "reject": 401}`, "401"},
 		{"own limit", `"max_events": 2, "window": "1h", "plan": {` + plans + `}`, "200 200 429"},
 	} {
-		h := provision(t, config(t), fmt.Sprintf(`{"rate_limits": {%q: {"key": "{http.request.header.User}", %s}}}`, "plans "+zone.name, zone.more))
+		h := caddytest.Load(t, fmt.Sprintf(`{"rate_limits": {%q: {"key": "{http.request.header.User}", %s}}}`, "plans "+zone.name, zone.more))
 		for _, c := range []struct{ header, want string }{
 			{"User a Plan free", "200 429"},
 			{"User b Plan pro", "200 200 200 429"},
@@ -222,7 +151,7 @@ func TestPlans(t *testing.T) {
 			{"User g", zone.none},
 			{"User h Plan FREE", zone.none},
 		} {
-			if got := statuses(t, h, strings.Count(c.want, " ")+1, strings.Fields(c.header)...); got != c.want {
+			if got := caddytest.Statuses(t, h, strings.Count(c.want, " ")+1, strings.Fields(c.header)...); got != c.want {
 				t.Errorf("%s: %s: got %s, want %s", zone.name, c.header, got, c.want)
 			}
 		}
@@ -232,20 +161,32 @@ func TestPlans(t *testing.T) {
 // TestPlanTakesOver: what a plan does not say is as the zone says, but for the options of
 // another algorithm.
 func TestPlanTakesOver(t *testing.T) {
-	h := provision(t, config(t), `{"rate_limits": {"base": {
-		"algorithm": "token_bucket", "max_events": 5, "window": "1m", "burst": 20, "refill": "interval", "max_wait": "1s",
-		"plan": {"of": "{http.vars.plan}", "plans": {
-			"more": {"max_events": 50}, "log": {"algorithm": "sliding_window_log"}, "slots": {"algorithm": "concurrency", "max_events": 2}
-		}}
-	}}}`)
-	z := h.RateLimits["base"].live
-	if got, want := z.Description, "token_bucket 5/1m interval burst 20 and plans of {http.vars.plan}, "+
-		"log sliding_window_log 5/1m, more token_bucket 50/1m interval burst 20, slots concurrency 2"; got != want {
-		t.Errorf("got %s\nwant %s", got, want)
-	}
-	if g := z.Plans["log"].Policies.Fixed; g.MaxWait != 1e9 || g.Quota != 5 {
-		t.Errorf("plan log: wait %v, quota %d", g.MaxWait, g.Quota)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx := caddytest.Config(t)
+		h := caddytest.LoadInto(t, ctx, `{`+caddytest.KeepMemory(t, memorystore.Options{}).Option()+`"rate_limits": {"base": {
+			"algorithm": "token_bucket", "max_events": 5, "window": "1m", "burst": 20, "refill": "interval", "max_wait": "1s",
+			"plan": {"of": "{http.vars.plan}", "plans": {
+				"more": {"max_events": 50}, "log": {"algorithm": "sliding_window_log"}, "slots": {"algorithm": "concurrency", "max_events": 2}
+			}}
+		}}}`)
+		caddytest.Run(t, ctx)
+		var shown struct{ Limit string }
+		if err := json.Unmarshal([]byte(caddytest.Admin(t, http.MethodGet, "zones/base", "")), &shown); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := shown.Limit, "token_bucket 5/1m interval burst 20 and plans of {http.vars.plan}, "+
+			"log sliding_window_log 5/1m, more token_bucket 50/1m interval burst 20, slots concurrency 2"; got != want {
+			t.Errorf("got %s\nwant %s", got, want)
+		}
+		began := time.Now()
+		if got, want := caddytest.Statuses(t, h, 6, "Plan", "log"), "200 200 200 200 200 429"; got != want {
+			t.Errorf("plan log: got %s, want %s", got, want)
+		}
+		time.Sleep(time.Minute - time.Second/2)
+		if status, _ := caddytest.Ask(t, h, "/", "Plan", "log"); status != 200 || time.Since(began) != time.Minute {
+			t.Errorf("plan log: status %d after %v, want 200 after 1m, half a second of which it waits", status, time.Since(began))
+		}
+	})
 }
 
 func TestMissingKey(t *testing.T) {
@@ -259,25 +200,23 @@ func TestMissingKey(t *testing.T) {
 		{`"key": "{http.request.header.Api-Key} {http.request.host}", "missing_key": "reject"`, "200 200 429"},
 		{`"key": "{http.request.cookie.session}", "missing_key": "skip"`, "200 200 200"},
 	} {
-		h := provision(t, config(t), `{"rate_limits": {"missing": {"max_events": 2, "window": "1h", `+c.zone+`}}}`)
-		if got := statuses(t, h, 3); got != c.want {
+		h := caddytest.Load(t, `{"rate_limits": {"missing": {"max_events": 2, "window": "1h", `+c.zone+`}}}`)
+		if got := caddytest.Statuses(t, h, 3); got != c.want {
 			t.Errorf("%s: got %s, want %s", c.zone, got, c.want)
 		}
-		if err := h.Cleanup(); err != nil {
-			t.Fatal(err)
-		}
+		caddytest.CleanUp(t, h)
 	}
 	// Nobody can send what spends the limit of those who send nothing.
-	h := provision(t, config(t), `{"rate_limits": {"imitated": {"max_events": 1, "window": "1h", "key": "{http.request.header.A}{http.request.header.B}"}}}`)
+	h := caddytest.Load(t, `{"rate_limits": {"imitated": {"max_events": 1, "window": "1h", "key": "{http.request.header.A}{http.request.header.B}"}}}`)
 	for _, header := range [][]string{{"A", "0:"}, {"B", "0:"}, {"A", "0:0:"}, {"A", "*"}, nil} {
-		if got := statuses(t, h, 1, header...); got != "200" {
+		if got := caddytest.Statuses(t, h, 1, header...); got != "200" {
 			t.Errorf("%q: got %s: its limit was spent by another", header, got)
 		}
 	}
 }
 
 func TestExemptAndBlock(t *testing.T) {
-	h := provision(t, config(t), `{"rate_limits": {"doors": {
+	h := caddytest.Load(t, `{"rate_limits": {"doors": {
 		"max_events": 0, "window": "1h",
 		"exempt": [{"client_ip": {"ranges": ["10.0.0.0/8", "2001:db8::/32"]}}, {"header": {"Internal": ["yes"]}}],
 		"block": [{"client_ip": {"ranges": ["10.6.6.0/24"]}}, {"path": ["/admin*"]}], "block_status": 451
@@ -302,7 +241,7 @@ func TestExemptAndBlock(t *testing.T) {
 		{"::ffff:a:b:c", "/", nil, 429}, // no address of IPv4
 		{"::ffff:nonsense", "/", nil, 429},
 	} {
-		status, header := askAt(t, h, c.client, c.path, c.header...)
+		status, header := caddytest.AskFrom(t, h, c.client, c.path, c.header...)
 		if status != c.want {
 			t.Errorf("%s %s %v: got %d, want %d", c.client, c.path, c.header, status, c.want)
 		}
@@ -315,7 +254,7 @@ func TestExemptAndBlock(t *testing.T) {
 // TestMatchSeesPlainAddresses: a zone for a network is for it however a proxy writes its
 // addresses, and everybody behind sees them as the proxy wrote them.
 func TestMatchSeesPlainAddresses(t *testing.T) {
-	h := provision(t, config(t), `{"rate_limits": {"office": {
+	h := caddytest.Load(t, `{"rate_limits": {"office": {
 		"match": [{"client_ip": {"ranges": ["198.51.100.0/24"]}}], "key": "{http.vars.client_ip}", "max_events": 1, "window": "1h"
 	}}}`)
 	for _, c := range []struct {
@@ -324,16 +263,16 @@ func TestMatchSeesPlainAddresses(t *testing.T) {
 	}{
 		{"::ffff:198.51.100.7", 200}, {"198.51.100.7", 429}, {"::ffff:203.0.113.7", 200}, {"::ffff:203.0.113.7", 200},
 	} {
-		if status, _ := askAt(t, h, c.client, "/"); status != c.want {
+		if status, _ := caddytest.AskFrom(t, h, c.client, "/"); status != c.want {
 			t.Errorf("%s: got %d, want %d", c.client, status, c.want)
 		}
 	}
 	w := httptest.NewRecorder()
-	r := request(w, "203.0.113.7:1")
+	r := caddytest.Request(w, "203.0.113.7:1")
 	caddyhttp.SetVar(r.Context(), caddyhttp.ClientIPVarKey, "::ffff:198.51.100.9")
 	seen := ""
 	next := caddyhttp.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) error {
-		seen = replaced(r, "{http.vars.client_ip}")
+		seen = caddytest.Replaced(r, "{http.vars.client_ip}")
 		return nil
 	})
 	if err := h.ServeHTTP(w, r, next); err != nil || seen != "::ffff:198.51.100.9" {

@@ -1,4 +1,4 @@
-package caddyratelimit
+package caddyratelimit_test
 
 import (
 	"fmt"
@@ -6,9 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caddyserver/caddy/v2"
-
-	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 
 // repeats are requests that bring a value s3 again and again, and other values beside it,
@@ -89,7 +87,7 @@ func bringing(text string) *http.Request {
 	if strings.HasPrefix(text, "?") {
 		target, fields = "/"+text, ""
 	}
-	r := requestTo("a.test", target)
+	r := caddytest.RequestTo("a.test", target)
 	for field := range strings.SplitSeq(fields, "|") {
 		if name, value, ok := strings.Cut(field, ": "); ok {
 			r.Header.Add(name, value)
@@ -112,26 +110,25 @@ func TestRepeatedValuesMakeNoNewKey(t *testing.T) {
 	for placeholder, cases := range repeats {
 		for _, key := range []string{"{http.request.%s}", "key-{http.request.%s}", "{http.request.method} {http.request.%s}"} {
 			key = fmt.Sprintf(key, placeholder)
-			h := provision(t, config(t), `{"rate_limits": {"repeated": {"key": "`+key+`", "max_events": 1, "window": "1h"}}}`)
-			if first, second := statusTo(h, once(placeholder)), statusTo(h, once(placeholder)); first != 200 || second != 429 {
+			ctx := caddytest.Config(t)
+			h := caddytest.LoadInto(t, ctx, `{"rate_limits": {"repeated": {"key": "`+key+`", "max_events": 1, "window": "1h"}}}`)
+			if first, second := caddytest.Status(h, once(placeholder)), caddytest.Status(h, once(placeholder)); first != 200 || second != 429 {
 				t.Fatalf("%s: got %d and %d, want 200 and 429", key, first, second)
 			}
-			before := h.zones[0].Stats.Totals()
-			rejected := uint64(0)
+			const count = "decisions_total{outcome=rejected,zone=repeated}"
+			rejected := caddytest.Scrape(t, ctx)[count]
 			for _, c := range cases {
-				if got := statusTo(h, bringing(c.brings)); got != c.want {
+				if got := caddytest.Status(h, bringing(c.brings)); got != c.want {
 					t.Errorf("key %s, %s: got %d, want %d", key, c.brings, got, c.want)
 				}
 				if c.want == 400 {
 					rejected++
 				}
 			}
-			if got := h.zones[0].Stats.Totals()[outcome.Rejected] - before[outcome.Rejected]; got != rejected {
-				t.Errorf("key %s: %d requests count as rejected, want %d", key, got, rejected)
+			if got := caddytest.Scrape(t, ctx)[count]; got != rejected {
+				t.Errorf("key %s: %v requests count as rejected, want %v", key, got, rejected)
 			}
-			if err := h.Cleanup(); err != nil {
-				t.Fatal(err)
-			}
+			caddytest.CleanUp(t, h)
 		}
 	}
 }
@@ -139,19 +136,19 @@ func TestRepeatedValuesMakeNoNewKey(t *testing.T) {
 // TestRepeatedValuesJoined: a zone can have all values in its key.
 func TestRepeatedValuesJoined(t *testing.T) {
 	for placeholder, cases := range repeats {
-		h := provision(t, config(t), `{"rate_limits": {"joined": {"key": "{http.request.`+placeholder+`}", "max_events": 9, "window": "1h", "repeated_values": "join"}}}`)
+		ctx, logs := caddytest.Logged(t)
+		h := caddytest.LoadInto(t, ctx, `{"log": "all", "log_key": true, "rate_limits": {"joined": {
+			"key": "{http.request.`+placeholder+`}", "max_events": 0, "window": "1h", "repeated_values": "join"}}}`)
 		for _, c := range cases {
 			r := bringing(c.brings)
-			if got := statusTo(h, r); got != 200 {
-				t.Errorf("%s: got %d, want 200", c.brings, got)
+			if got := caddytest.Status(h, r); got != 429 {
+				t.Errorf("%s: got %d, want 429", c.brings, got)
 			}
-			if got, err := h.zones[0].Template.Expand(r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer), r); got != c.joined || err != nil {
-				t.Errorf("%s: the key is %q (%v), want %q", c.brings, got, err, c.joined)
+			if lines := logs.TakeAll(); len(lines) != 1 || lines[0].ContextMap()["key"] != c.joined {
+				t.Errorf("%s: logged %v, want the key %q", c.brings, lines, c.joined)
 			}
 		}
-		if err := h.Cleanup(); err != nil {
-			t.Fatal(err)
-		}
+		caddytest.CleanUp(t, h)
 	}
 }
 
@@ -172,22 +169,21 @@ func TestRepeatedValuesAndOtherPolicies(t *testing.T) {
 		{`, "enforce": 0`, 200},
 		{`, "enforce": 100`, 400},
 	} {
-		h := provision(t, config(t), `{"rate_limits": {
+		ctx := caddytest.Config(t)
+		h := caddytest.LoadInto(t, ctx, `{"rate_limits": {
 			"all": {"max_events": 1, "window": "1h"},
 			"keys": {"key": "{http.request.header.X-Api-Key}", "max_events": 9, "window": "1h"`+c.zone+`}}}`)
 		r := bringing("X-Api-Key: |X-Api-Key: s3")
-		if got := statusTo(h, r); got != c.want {
+		if got := caddytest.Status(h, r); got != c.want {
 			t.Errorf("%s: got %d, want %d", c.zone, got, c.want)
 		}
-		if got, want := h.zones[0].Stats.Totals()[outcome.NotCharged], c.want; (got == 1) != (want >= 400) {
-			t.Errorf("%s: the other zone counts %d requests that were not charged", c.zone, got)
+		if got := caddytest.Scrape(t, ctx)["decisions_total{outcome=not_charged,zone=all}"]; (got == 1) != (c.want >= 400) {
+			t.Errorf("%s: the other zone counts %v requests that were not charged", c.zone, got)
 		}
-		if got := statusTo(h, requestTo("a.test", "/other")); (got == 429) != (c.want == 200) {
+		if got := caddytest.Status(h, caddytest.RequestTo("a.test", "/other")); (got == 429) != (c.want == 200) {
 			t.Errorf("%s: then %d: was the other zone charged?", c.zone, got)
 		}
-		if err := h.Cleanup(); err != nil {
-			t.Fatal(err)
-		}
+		caddytest.CleanUp(t, h)
 	}
 }
 
@@ -206,15 +202,13 @@ func TestRepeatedValuesOfLimits(t *testing.T) {
 		{`"max_events": 9, "window": "{http.request.header.X} 1ms"`, 403, 403},
 		{`"algorithm": "token_bucket", "max_events": 9, "window": "1h", "burst": "{http.request.header.X} 1000"`, 403, 403},
 	} {
-		h := provision(t, config(t), `{"rate_limits": {"varied": {`+c.zone+`}}}`)
-		statusTo(h, bringing("X: 5"))
+		h := caddytest.Load(t, `{"rate_limits": {"varied": {`+c.zone+`}}}`)
+		caddytest.Status(h, bringing("X: 5"))
 		for brings, want := range map[string]int{"X: 5|X: 5": c.equal, "X: 5|X: 6": c.other, "X: 5|X: ": c.other} {
-			if got := statusTo(h, bringing(brings)); got != want {
+			if got := caddytest.Status(h, bringing(brings)); got != want {
 				t.Errorf("%s: %s: got %d, want %d", c.zone, brings, got, want)
 			}
 		}
-		if err := h.Cleanup(); err != nil {
-			t.Fatal(err)
-		}
+		caddytest.CleanUp(t, h)
 	}
 }

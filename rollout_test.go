@@ -1,4 +1,4 @@
-package caddyratelimit
+package caddyratelimit_test
 
 import (
 	"fmt"
@@ -8,39 +8,37 @@ import (
 	"testing"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"go.uber.org/zap"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/key"
-	"github.com/seed-161337e5/caddyratelimit/internal/zone"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 
 // TestDryRun: it refuses nothing, the other zones decide without it, and what it lends for
 // a request that they refuse comes back.
 func TestDryRun(t *testing.T) {
-	h := provision(t, config(t), `{"rate_limits": {
+	h := caddytest.Load(t, `{"rate_limits": {
 		"dry": {"max_events": 1, "window": "1h", "dry_run": true},
 		"dry slots": {"algorithm": "concurrency", "max_events": 2, "dry_run": true},
 		"dry doors": {"max_events": "{http.vars.quota}", "window": "1h", "dry_run": true, "block": [{"path": ["/"]}]},
 		"firm": {"max_events": 3, "window": "1h"}
 	}}`)
-	if got := statuses(t, h, 6); got != "200 200 200 429 429 429" {
+	if got := caddytest.Statuses(t, h, 6); got != "200 200 200 429 429 429" {
 		t.Errorf("got %s", got)
 	}
-	_, header := ask(t, h, "/")
+	_, header := caddytest.Ask(t, h, "/")
 	if got := header.Get("RateLimit-Policy"); got != `"firm";q=3;w=3600` {
 		t.Errorf("RateLimit-Policy: %s", got)
 	}
-	lone := provision(t, config(t), `{"rate_limits": {"dry slots": {"algorithm": "concurrency", "max_events": 2, "dry_run": true}}}`)
-	if got := statuses(t, lone, 3); got != "200 200 200" {
+	lone := caddytest.Load(t, `{"rate_limits": {"dry slots": {"algorithm": "concurrency", "max_events": 2, "dry_run": true}}}`)
+	if got := caddytest.Statuses(t, lone, 3); got != "200 200 200" {
 		t.Errorf("a dry run alone: %s", got)
 	}
 	for i := range 3 {
 		w := httptest.NewRecorder()
-		r := request(w, "203.0.113.7:1")
-		if err := lone.ServeHTTP(w, r, passing); err != nil {
+		r := caddytest.Request(w, "203.0.113.7:1")
+		if err := lone.ServeHTTP(w, r, caddytest.Passing); err != nil {
 			t.Fatal(err)
 		}
-		if got := replaced(r, "{http.rate_limit.exceeded.name}"); got != "" {
+		if got := caddytest.Replaced(r, "{http.rate_limit.exceeded.name}"); got != "" {
 			t.Errorf("request %d: zone %q is exceeded, though nobody holds its slot", i+1, got)
 		}
 	}
@@ -51,21 +49,19 @@ func TestEnforce(t *testing.T) {
 	const keys = 2000
 	refused := make(map[int]map[int]bool) // by percent
 	for _, percent := range []int{0, 10, 50, 100} {
-		h := provision(t, config(t), fmt.Sprintf(`{"rate_limits": {"rollout": {
+		h := caddytest.Load(t, fmt.Sprintf(`{"rate_limits": {"rollout": {
 			"key": "{http.request.header.User}", "max_events": 0, "window": "1h", "enforce": %d}}}`, percent))
 		refused[percent] = make(map[int]bool)
 		for user := range keys {
 			for range 2 {
-				status, _ := ask(t, h, "/", "User", fmt.Sprint("user-", user))
+				status, _ := caddytest.Ask(t, h, "/", "User", fmt.Sprint("user-", user))
 				if before, asked := refused[percent][user]; asked && before != (status == 429) {
 					t.Fatalf("enforce %d: user %d is refused now and then", percent, user)
 				}
 				refused[percent][user] = status == 429
 			}
 		}
-		if err := h.Cleanup(); err != nil {
-			t.Fatal(err)
-		}
+		caddytest.CleanUp(t, h)
 	}
 	count := func(percent int) (n int) {
 		for _, yes := range refused[percent] {
@@ -92,25 +88,20 @@ func TestEnforce(t *testing.T) {
 			t.Errorf("user %d is refused at 10 percent and not at 50", user)
 		}
 	}
-	// Fixed for ever, or a fleet that is updated would not agree.
-	z := &Zone{Enforce: new(float64), live: &zone.Zone{Name: "api", Template: &key.Template{Parts: []key.Part{{Placeholder: "x"}}}}}
-	*z.Enforce = 50
-	if err := z.provisionRollout(zap.NewNop()); err != nil {
-		t.Fatal(err)
-	}
-	z.compile()
-	var dry []string
+	// The choice never changes, because otherwise a fleet that is being updated would not agree.
+	h := caddytest.Load(t, `{"rate_limits": {"api": {"key": "{http.request.header.User}", "max_events": 0, "window": "1h", "enforce": 50}}}`)
+	var got []string
 	for _, key := range []string{"", "a", "b", "c", "203.0.113.7", "2001:db8::/64"} {
-		dry = append(dry, fmt.Sprint(z.live.IsDryRun(key)))
+		got = append(got, caddytest.Statuses(t, h, 1, "User", key))
 	}
-	if got, want := strings.Join(dry, " "), "true false false false true false"; got != want {
+	if got, want := strings.Join(got, " "), "200 429 429 429 200 429"; got != want {
 		t.Errorf("chosen otherwise than ever: got %s, want %s", got, want)
 	}
 }
 
 // TestReserve: the last slots are for the requests that matter.
 func TestReserve(t *testing.T) {
-	h := provision(t, config(t), `{"rate_limits": {"slots": {
+	h := caddytest.Load(t, `{"rate_limits": {"slots": {
 		"algorithm": "concurrency", "max_events": 10, "reserve": {"percent": 25, "match": [{"path": ["/pay"]}]}
 	}}}`)
 	release := make(chan struct{})
@@ -119,7 +110,7 @@ func TestReserve(t *testing.T) {
 		entered := make(chan bool, 1)
 		go func() {
 			w := httptest.NewRecorder()
-			r := request(w, "203.0.113.7:1")
+			r := caddytest.Request(w, "203.0.113.7:1")
 			r.URL.Path = path
 			err := h.ServeHTTP(w, r, caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error {
 				entered <- true
@@ -127,7 +118,7 @@ func TestReserve(t *testing.T) {
 				return nil
 			}))
 			if err != nil {
-				done <- statusOf(err)
+				done <- caddytest.StatusOf(err)
 			} else {
 				done <- w.Code
 			}
@@ -156,7 +147,7 @@ func TestReserve(t *testing.T) {
 	if got[200] != 10 || got[503] != 5 {
 		t.Errorf("by status: %v, want 10 times 200 and 5 times 503", got)
 	}
-	if status, header := ask(t, h, "/"); status != 200 || header.Get("RateLimit-Policy") != `"slots";q=7;qu="concurrent-requests"` {
+	if status, header := caddytest.Ask(t, h, "/"); status != 200 || header.Get("RateLimit-Policy") != `"slots";q=7;qu="concurrent-requests"` {
 		t.Errorf("after: %d %v", status, header)
 	}
 }
@@ -164,14 +155,14 @@ func TestReserve(t *testing.T) {
 // TestReserveInPlans: what a plan without slots refuses is asked too often, and nobody else's
 // doing.
 func TestReserveInPlans(t *testing.T) {
-	h := provision(t, config(t), `{"rate_limits": {"slots": {
+	h := caddytest.Load(t, `{"rate_limits": {"slots": {
 		"algorithm": "concurrency", "max_events": 0, "reserve": {"percent": 25, "match": [{"path": ["/pay"]}]},
 		"plan": {"of": "{http.vars.plan}", "plans": {"fleet": {}, "rate": {"algorithm": "token_bucket", "max_events": 1, "window": "1h"}}, "default": "fleet"}
 	}}}`)
-	if got := statuses(t, h, 1, "Plan", "fleet"); got != "503" {
+	if got := caddytest.Statuses(t, h, 1, "Plan", "fleet"); got != "503" {
 		t.Errorf("no slot: %s", got)
 	}
-	if got := statuses(t, h, 2, "Plan", "rate"); got != "200 429" {
+	if got := caddytest.Statuses(t, h, 2, "Plan", "rate"); got != "200 429" {
 		t.Errorf("too often: %s", got)
 	}
 }

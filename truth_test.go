@@ -1,4 +1,4 @@
-package caddyratelimit
+package caddyratelimit_test
 
 import (
 	"fmt"
@@ -11,42 +11,17 @@ import (
 
 	"github.com/dunglas/httpsfv"
 
-	"github.com/seed-161337e5/caddyratelimit/backend"
-	"github.com/seed-161337e5/caddyratelimit/internal/pool"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
-	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// clockedBackend is a memory store whose time a test tells.
-type clockedBackend struct {
-	backend.MemoryStore
-	now *int64
-}
-
-func (b *clockedBackend) Identity() (string, error) { return fmt.Sprintf("clocked %p", b), nil }
-
-func (b *clockedBackend) Open() (store.Store, error) {
-	return memorystore.New(memorystore.Options{Now: func() int64 { return *b.now }})
-}
-
-// clocked provisions a handler whose time begins at noon.
-func clocked(t *testing.T, json string) (*Handler, *int64) {
+// clocked loads a handler whose store has a clock of its own, which begins at noon.
+func clocked(t *testing.T, limits string) (caddytest.Handler, *int64) {
 	t.Helper()
-	h, now := provision(t, config(t), json), new(int64)
+	now := new(int64)
 	*now = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC).UnixMicro()
-	kept, err := pool.Acquire(&clockedBackend{now: now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	own := h.store
-	h.store = kept
-	t.Cleanup(func() {
-		h.store = own
-		if err := kept.Release(); err != nil {
-			t.Error(err)
-		}
-	})
-	return h, now
+	kept := caddytest.KeepMemory(t, memorystore.Options{Now: func() int64 { return *now }})
+	return caddytest.Load(t, `{`+kept.Option()+`"log": "off", "rate_limits": `+limits+`}`), now
 }
 
 // promise is what an answer says of the time to come.
@@ -91,12 +66,12 @@ func TestPromisesAreKept(t *testing.T) {
 		`"algorithm": "fixed_window", "max_events": 5, "window": "20s", "align": "first_request"`,
 		`"algorithm": "fixed_window", "max_events": 9, "window": "day", "timezone": "Asia/Kathmandu"`,
 	} {
-		h, now := clocked(t, fmt.Sprintf(`{"log": "off", "rate_limits": {"promises %d": {%s}}}`, i, limit))
+		h, now := clocked(t, fmt.Sprintf(`{"promises %d": {%s}}`, i, limit))
 		random := rand.New(rand.NewPCG(seed, uint64(i)))
 		did := make(map[string]int)
 		come := func(after time.Duration) promise {
 			*now += after.Microseconds()
-			status, header := serve(t, h, "203.0.113.7:1")
+			status, header := caddytest.Serve(t, h, "203.0.113.7:1")
 			answers++
 			return promised(t, status, header)
 		}

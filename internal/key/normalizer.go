@@ -20,7 +20,7 @@ type Normalizer struct {
 	source string              // the placeholder that has the whole value
 	whole  func(string) string // normalizes the whole value
 	part   func(string) string // takes the placeholder's value from that; nil if it is the whole
-	Typed  func(string) string // normalizes what somebody writes as the placeholder's value
+	typed  func(string) string // normalizes what somebody writes as the placeholder's value
 }
 
 // normalize is the normal form of the value of from.
@@ -41,27 +41,27 @@ const (
 // normalizers are the placeholders whose values are normalized. Those that end in a dot are
 // followed by the number of a label or of a part of the path.
 var normalizers = map[string]*Normalizer{
-	hostPlaceholder:                {source: hostPlaceholder, whole: cleanHost, Typed: cleanHost},
-	"http.request.hostport":        {source: hostPlaceholder, whole: cleanHost, Typed: cleanHost},
-	"http.request.host.labels.":    {source: hostPlaceholder, whole: cleanHost, Typed: cleanHost},
-	"http.request.tls.server_name": {source: "http.request.tls.server_name", whole: cleanHost, Typed: cleanHost},
-	"http.request.uri":             {source: "http.request.uri", whole: cleanURI, Typed: cleanURI},
-	"http.request.uri_escaped":     {source: "http.request.uri", whole: cleanURI, part: url.QueryEscape, Typed: escaped(cleanURI)},
-	"http.request.orig_uri":        {source: "http.request.orig_uri", whole: cleanURI, Typed: cleanURI},
-	pathPlaceholder:                {source: pathPlaceholder, whole: cleanPath, Typed: cleanPath},
-	pathPlaceholder + "_escaped":   {source: pathPlaceholder, whole: cleanPath, part: url.QueryEscape, Typed: escaped(cleanPath)},
-	pathPlaceholder + ".dir":       {source: pathPlaceholder, whole: cleanPath, part: pathDir, Typed: cleanPath},
-	pathPlaceholder + ".file":      {source: pathPlaceholder, whole: cleanPath, part: pathFile, Typed: strings.ToLower},
-	pathPlaceholder + ".file.base": {source: pathPlaceholder, whole: cleanPath, part: pathBase, Typed: strings.ToLower},
-	pathPlaceholder + ".file.ext":  {source: pathPlaceholder, whole: cleanPath, part: path.Ext, Typed: strings.ToLower},
-	pathPlaceholder + ".":          {source: pathPlaceholder, whole: cleanPath, Typed: strings.ToLower},
-	origPathPlaceholder:            {source: origPathPlaceholder, whole: cleanPath, Typed: cleanPath},
-	origPathPlaceholder + ".dir":   {source: origPathPlaceholder, whole: cleanPath, part: pathDir, Typed: cleanPath},
-	origPathPlaceholder + ".file":  {source: origPathPlaceholder, whole: cleanPath, part: pathFile, Typed: strings.ToLower},
-	origPathPlaceholder + ".":      {source: origPathPlaceholder, whole: cleanPath, Typed: strings.ToLower},
+	hostPlaceholder:                {source: hostPlaceholder, whole: cleanHost, typed: cleanHost},
+	"http.request.hostport":        {source: hostPlaceholder, whole: cleanHost, typed: cleanHost},
+	"http.request.host.labels.":    {source: hostPlaceholder, whole: cleanHost, typed: cleanHost},
+	"http.request.tls.server_name": {source: "http.request.tls.server_name", whole: cleanHost, typed: cleanHost},
+	"http.request.uri":             {source: "http.request.uri", whole: cleanURI, typed: cleanURI},
+	"http.request.uri_escaped":     {source: "http.request.uri", whole: cleanURI, part: url.QueryEscape, typed: escaped(cleanURI)},
+	"http.request.orig_uri":        {source: "http.request.orig_uri", whole: cleanURI, typed: cleanURI},
+	pathPlaceholder:                {source: pathPlaceholder, whole: cleanPath, typed: cleanPath},
+	pathPlaceholder + "_escaped":   {source: pathPlaceholder, whole: cleanPath, part: url.QueryEscape, typed: escaped(cleanPath)},
+	pathPlaceholder + ".dir":       {source: pathPlaceholder, whole: cleanPath, part: pathDir, typed: cleanPath},
+	pathPlaceholder + ".file":      {source: pathPlaceholder, whole: cleanPath, part: pathFile, typed: strings.ToLower},
+	pathPlaceholder + ".file.base": {source: pathPlaceholder, whole: cleanPath, part: pathBase, typed: strings.ToLower},
+	pathPlaceholder + ".file.ext":  {source: pathPlaceholder, whole: cleanPath, part: path.Ext, typed: strings.ToLower},
+	pathPlaceholder + ".":          {source: pathPlaceholder, whole: cleanPath, typed: strings.ToLower},
+	origPathPlaceholder:            {source: origPathPlaceholder, whole: cleanPath, typed: cleanPath},
+	origPathPlaceholder + ".dir":   {source: origPathPlaceholder, whole: cleanPath, part: pathDir, typed: cleanPath},
+	origPathPlaceholder + ".file":  {source: origPathPlaceholder, whole: cleanPath, part: pathFile, typed: strings.ToLower},
+	origPathPlaceholder + ".":      {source: origPathPlaceholder, whole: cleanPath, typed: strings.ToLower},
 	"http.request.orig_uri.path.file_escaped": {
 		source: origPathPlaceholder, whole: cleanPath,
-		part: func(p string) string { return url.PathEscape(pathFile(p)) }, Typed: escapedFile,
+		part: func(p string) string { return url.PathEscape(pathFile(p)) }, typed: escapedFile,
 	},
 }
 

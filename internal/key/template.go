@@ -209,7 +209,7 @@ func (p *Part) value(repl *caddy.Replacer, r *http.Request, join bool) (s string
 // typed is the value of a request for which somebody has written this one.
 func (p *Part) typed(value string) string {
 	if p.normal != nil {
-		value = p.normal.Typed(value)
+		value = p.normal.typed(value)
 	}
 	if p.Repeatable != nil {
 		value = p.Repeatable.clean(value)

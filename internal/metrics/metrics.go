@@ -82,7 +82,7 @@ var (
 	descLost      = desc("store_lost_corrections_total", "Refunds and late costs that were given up, because the store did not say whether it carried them out, or was away for too long.", "store")
 	descInstances = desc("store_instances", "Processes that share the store, this one included.", "store")
 
-	Descs = []*prometheus.Desc{
+	descs = []*prometheus.Desc{
 		descRequests, descDeclined, descTime, descKeys, descConfig, descDecisions, descInUse,
 		descUp, descLatency, descErrors, descBreaker, descDenyHits, descLost, descInstances,
 	}
@@ -90,7 +90,7 @@ var (
 
 // Describe implements [prometheus.Collector].
 func (m *Collector) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range Descs {
+	for _, d := range descs {
 		to <- d
 	}
 }

@@ -17,7 +17,7 @@ import (
 // whichever handlers use the store.
 type Health struct {
 	store string // the store's name in the log
-	Down  condition
+	down  condition
 	full  condition // the store answers, but has no room for new keys
 
 	Errors map[string]*atomic.Int64 // by kind; the map does not change
@@ -29,21 +29,21 @@ type Health struct {
 // listener is called with nil when the store answers again, and with the cause when it stops.
 type listener struct{ notify func(cause error) }
 
-// RecoveryTime is how long a store must answer without an error to count as answering again. A
+// recoveryTime is how long a store must answer without an error to count as answering again. A
 // store that answers now and then, as to the probes of a breaker, would otherwise log two lines
 // each time.
-const RecoveryTime = time.Second
+const recoveryTime = time.Second
 
-// condition is a state of a store that ends when it has not been seen for [RecoveryTime]. Times
+// condition is a state of a store that ends when it has not been seen for [recoveryTime]. Times
 // are nanoseconds since clockStart.
 type condition struct {
 	active      atomic.Bool
-	since, Last atomic.Int64
+	since, last atomic.Int64
 }
 
 // begin records that the condition was seen, and reports whether it is new.
 func (c *condition) begin(now int64) bool {
-	c.Last.Store(now)
+	c.last.Store(now)
 	if !c.active.CompareAndSwap(false, true) {
 		return false
 	}
@@ -54,7 +54,7 @@ func (c *condition) begin(now int64) bool {
 // end records that the condition was not seen. It reports whether the condition has just ended,
 // and how long it has lasted.
 func (c *condition) end(now int64) (after time.Duration, over bool) {
-	over = c.active.Load() && now-c.Last.Load() > int64(RecoveryTime) && c.active.CompareAndSwap(true, false)
+	over = c.active.Load() && now-c.last.Load() > int64(recoveryTime) && c.active.CompareAndSwap(true, false)
 	return time.Duration(now - c.since.Load()), over
 }
 
@@ -71,7 +71,7 @@ func newHealth(name string) *Health {
 
 // Report records the result of a call: nil if the store answered.
 func (h *Health) Report(err error, logger *zap.Logger) {
-	if err == nil && !h.Down.active.Load() && !h.full.active.Load() {
+	if err == nil && !h.down.active.Load() && !h.full.active.Load() {
 		return
 	}
 	now, full := int64(time.Since(clockStart)), errors.Is(err, store.ErrFull)
@@ -85,7 +85,7 @@ func (h *Health) Report(err error, logger *zap.Logger) {
 			logger.Warn("the rate limit store is full: this Caddy decides new keys alone, with its share of the limits", name, zap.Error(err))
 		}
 	case err != nil:
-		if h.Down.begin(now) {
+		if h.down.begin(now) {
 			logger.Error("the rate limit store does not answer", name, zap.Error(err))
 			h.notify(err)
 		}
@@ -95,14 +95,14 @@ func (h *Health) Report(err error, logger *zap.Logger) {
 			logger.Info("the rate limit store has room again", name, zap.Duration("after", after))
 		}
 	}
-	if after, over := h.Down.end(now); over {
+	if after, over := h.down.end(now); over {
 		logger.Info("the rate limit store answers again", name, zap.Duration("after", after))
 		h.notify(nil)
 	}
 }
 
 // Answers reports whether the store counts as answering.
-func (h *Health) Answers() bool { return !h.Down.active.Load() }
+func (h *Health) Answers() bool { return !h.down.active.Load() }
 
 // ErrorCount returns how many requests met an error of that kind, see [store.Failures].
 func (h *Health) ErrorCount(kind string) int64 { return h.Errors[kind].Load() }

@@ -43,7 +43,7 @@ func TestOneLineForEachChange(t *testing.T) {
 		if h.Answers() {
 			t.Error("the store counts as answering although it only answers now and then")
 		}
-		time.Sleep(RecoveryTime + 1)
+		time.Sleep(recoveryTime + 1)
 		for range 1000 {
 			h.Report(nil, logger)
 		}

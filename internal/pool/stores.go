@@ -18,16 +18,30 @@ import (
 
 // The pools count the uses of each entry.
 var (
-	Stores     = caddy.NewUsagePool() // by identity
-	ZoneStates = caddy.NewUsagePool() // by [ZoneKey]
+	stores     = caddy.NewUsagePool() // by identity
+	zoneStates = caddy.NewUsagePool() // by [ZoneKey]
 )
+
+// InUse returns how many stores are open and how many zones have states, over all configs
+// that are alive.
+func InUse() (openStores, zones int) {
+	count := func(n *int) func(any, any) bool {
+		return func(any, any) bool {
+			*n++
+			return true
+		}
+	}
+	stores.Range(count(&openStores))
+	zoneStates.Range(count(&zones))
+	return openStores, zones
+}
 
 // Store is an open store. It is closed when the pool has released it and the last session has
 // ended.
 type Store struct {
 	store.Store
 	Health  *Health
-	Users   atomic.Int64    // sessions, and one for the pool
+	users   atomic.Int64    // sessions, and one for the pool
 	Remote  bool            // the store asks a server
 	Latency stats.Histogram // of the server, if the store is remote
 	Turns   *turns.Queues
@@ -40,11 +54,11 @@ func (s *Store) Destruct() error { return s.release() }
 // open.
 func (s *Store) acquire() bool {
 	for {
-		n := s.Users.Load()
+		n := s.users.Load()
 		if n == 0 {
 			return false
 		}
-		if s.Users.CompareAndSwap(n, n+1) {
+		if s.users.CompareAndSwap(n, n+1) {
 			return true
 		}
 	}
@@ -60,7 +74,7 @@ func (s *Store) keepOpen() (release func()) {
 }
 
 func (s *Store) release() error {
-	if s.Users.Add(-1) == 0 {
+	if s.users.Add(-1) == 0 {
 		openStores.Delete(s)
 		return s.Close()
 	}
@@ -85,14 +99,14 @@ func Acquire(backend store.Backend) (*Ref, error) {
 }
 
 func acquireAs(id string, backend store.Backend) (*Ref, error) {
-	value, _, err := Stores.LoadOrNew(id, func() (caddy.Destructor, error) {
+	value, _, err := stores.LoadOrNew(id, func() (caddy.Destructor, error) {
 		s, err := open(backend)
 		if err != nil {
 			return nil, err
 		}
 		_, inProcess := s.(store.InProcess)
 		opened := &Store{Store: s, Health: newHealth(Describe(backend)), Remote: !inProcess}
-		opened.Users.Store(1)
+		opened.users.Store(1)
 		opened.Turns = turns.New(opened.keepOpen)
 		openStores.Store(opened, nil)
 		return opened, nil
@@ -117,7 +131,7 @@ func open(backend store.Backend) (s store.Store, err error) {
 // Release releases the store. A second call does nothing.
 func (r *Ref) Release() (err error) {
 	r.released.Do(func() {
-		if _, err = Stores.Delete(r.ID); err != nil {
+		if _, err = stores.Delete(r.ID); err != nil {
 			err = fmt.Errorf("closing store: %w", err)
 		}
 	})
@@ -165,12 +179,12 @@ func ZoneKey(storeID, zone string) string { return storeID + "\x00" + zone }
 
 // AcquireZone returns the state of a zone, and makes it if no config has named the zone yet.
 func AcquireZone(key string) *ZoneState {
-	value, _ := ZoneStates.LoadOrStore(key, &ZoneState{Salt: rand.Uint64(), Counters: stats.Counters{Keys: topk.New(stats.TopSpan)}})
+	value, _ := zoneStates.LoadOrStore(key, &ZoneState{Salt: rand.Uint64(), Counters: stats.Counters{Keys: topk.New(stats.TopSpan)}})
 	return value.(*ZoneState)
 }
 
 // ReleaseZone releases the state of a zone, which is dropped with the last use.
-func ReleaseZone(key string) { _, _ = ZoneStates.Delete(key) }
+func ReleaseZone(key string) { _, _ = zoneStates.Delete(key) }
 
 // Describe returns the name of a backend's store in errors and logs.
 func Describe(backend store.Backend) string {

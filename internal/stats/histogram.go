@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Bounds are the upper bounds of a histogram's buckets: two or three per decade, from the time
+// bounds are the upper bounds of a histogram's buckets: two or three per decade, from the time
 // of a decision in memory to the longest timeouts.
-var Bounds = [...]time.Duration{
+var bounds = [...]time.Duration{
 	time.Microsecond, 2 * time.Microsecond, 5 * time.Microsecond, 10 * time.Microsecond, 20 * time.Microsecond,
 	50 * time.Microsecond, 100 * time.Microsecond, 200 * time.Microsecond, 500 * time.Microsecond,
 	time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond,
@@ -21,14 +21,14 @@ const FirstServerBound = 5
 // Histogram counts durations without a lock. A reader may see a duration in a bucket before it
 // is part of the sum.
 type Histogram struct {
-	counts [len(Bounds) + 1]atomic.Uint64
+	counts [len(bounds) + 1]atomic.Uint64
 	sum    atomic.Int64
 }
 
 // Observe adds a duration.
 func (h *Histogram) Observe(d time.Duration) {
 	i := 0
-	for i < len(Bounds) && d > Bounds[i] {
+	for i < len(bounds) && d > bounds[i] {
 		i++
 	}
 	h.counts[i].Add(1)
@@ -38,11 +38,11 @@ func (h *Histogram) Observe(d time.Duration) {
 // Read returns the histogram in the form that Prometheus expects: the number of durations, their
 // sum in seconds, and how many are at most each bound, beginning with the bound of index first.
 func (h *Histogram) Read(first int) (count uint64, sum float64, buckets map[float64]uint64) {
-	buckets = make(map[float64]uint64, len(Bounds)-first)
+	buckets = make(map[float64]uint64, len(bounds)-first)
 	for i := range h.counts {
 		count += h.counts[i].Load()
-		if i >= first && i < len(Bounds) {
-			buckets[Bounds[i].Seconds()] = count
+		if i >= first && i < len(bounds) {
+			buckets[bounds[i].Seconds()] = count
 		}
 	}
 	return count, time.Duration(h.sum.Load()).Seconds(), buckets
@@ -51,17 +51,17 @@ func (h *Histogram) Read(first int) (count uint64, sum float64, buckets map[floa
 // Quantile returns the upper bound of the bucket that a quantile lies in, such as 0.99, or the
 // last bound if it lies beyond that.
 func (h *Histogram) Quantile(share float64) time.Duration {
-	var counts [len(Bounds) + 1]uint64
+	var counts [len(bounds) + 1]uint64
 	var all uint64
 	for i := range counts {
 		counts[i] = h.counts[i].Load()
 		all += counts[i]
 	}
 	var below uint64
-	for i, bound := range Bounds {
+	for i, bound := range bounds {
 		if below += counts[i]; float64(below) >= share*float64(all) {
 			return bound
 		}
 	}
-	return Bounds[len(Bounds)-1]
+	return bounds[len(bounds)-1]
 }

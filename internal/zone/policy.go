@@ -119,8 +119,8 @@ func (p *Policies) haveUnknownStates() bool {
 }
 
 const (
-	// PolicySlots bounds the cached policies of a limit with placeholders.
-	PolicySlots = 256
+	// policySlots bounds the cached policies of a limit with placeholders.
+	policySlots = 256
 
 	// policyProbes is the number of slots that a policy may be cached in.
 	policyProbes = 4
@@ -132,7 +132,7 @@ const (
 type dynamicPolicies struct {
 	PolicyBuilder
 	seed  maphash.Seed
-	Slots [PolicySlots]atomic.Pointer[QuotaPolicy]
+	slots [policySlots]atomic.Pointer[QuotaPolicy]
 }
 
 func (d *dynamicPolicies) Resolve(repl *caddy.Replacer) (*QuotaPolicy, error) {
@@ -141,9 +141,9 @@ func (d *dynamicPolicies) Resolve(repl *caddy.Replacer) (*QuotaPolicy, error) {
 		return nil, err
 	}
 	hash := maphash.Comparable(d.seed, n)
-	put := &d.Slots[(hash+hash>>32%policyProbes)%PolicySlots]
+	put := &d.slots[(hash+hash>>32%policyProbes)%policySlots]
 	for i := range uint64(policyProbes) {
-		slot := &d.Slots[(hash+i)%PolicySlots]
+		slot := &d.slots[(hash+i)%policySlots]
 		p := slot.Load()
 		if p == nil {
 			put = slot

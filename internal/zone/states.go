@@ -39,8 +39,8 @@ func (z *Zone) distinct(identity func(*store.Rule) string, all bool) (rules []*s
 	addAll := func(p *Policies) {
 		add(p.Likely)
 		if all && p.Varying != nil {
-			for i := range p.Varying.Slots {
-				add(p.Varying.Slots[i].Load())
+			for i := range p.Varying.slots {
+				add(p.Varying.slots[i].Load())
 			}
 		}
 	}

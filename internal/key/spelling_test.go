@@ -1,9 +1,7 @@
-package caddyratelimit
+package key
 
 import (
 	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"strings"
 	"testing"
 
@@ -11,23 +9,9 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"pgregory.net/rapid"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/key"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 )
-
-// requestTo is a request as Caddy's server reads it from a connection. It returns nil for
-// a target that is none.
-func requestTo(host, target string) *http.Request {
-	u, err := url.ParseRequestURI(target)
-	if err != nil {
-		return nil
-	}
-	r := &http.Request{Method: http.MethodGet, URL: u, Host: host, RequestURI: target, Header: make(http.Header)}
-	if u.Host != "" {
-		r.Host = u.Host
-	}
-	return caddyhttp.PrepareRequest(r, caddy.NewReplacer(), httptest.NewRecorder(), new(caddyhttp.Server))
-}
 
 // tester is a test, or one that rapid makes.
 type tester interface {
@@ -37,9 +21,9 @@ type tester interface {
 }
 
 // keyOf is the key of a request, and the template that it is made with.
-func keyOf(t tester, text string, r *http.Request) (string, *key.Template) {
+func keyOf(t tester, text string, r *http.Request) (string, *Template) {
 	t.Helper()
-	k, err := key.New(text, 0, 0)
+	k, err := New(text, 0, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,15 +33,6 @@ func keyOf(t tester, text string, r *http.Request) (string, *key.Template) {
 		t.Fatal(err)
 	}
 	return key, k
-}
-
-// statusTo is what a handler answers to a request.
-func statusTo(h *Handler, r *http.Request) int {
-	w := httptest.NewRecorder()
-	if err := h.ServeHTTP(w, r, passing); err != nil {
-		return statusOf(err)
-	}
-	return w.Code
 }
 
 // normalized are the placeholders whose values are normalized.
@@ -79,11 +54,11 @@ func TestSpellingsOfAPathAreOneKey(t *testing.T) {
 		"/users%2flogin.php", "/users%2Flogin.php", "/%75sers/login%2ephp", "/users/%2e/login.php", "/a/%2e%2e/users/login.php",
 		"http://a.test/users/login.php", "http://a.test/Users//login.php", "/users/login.php?",
 	}
-	plain := requestTo("a.test", spellings[0])
+	plain := caddytest.RequestTo("a.test", spellings[0])
 	for _, placeholder := range normalized {
 		want, _ := keyOf(t, "{"+placeholder+"}", plain)
 		for _, spelling := range spellings {
-			r := requestTo("a.test", spelling)
+			r := caddytest.RequestTo("a.test", spelling)
 			if !(caddyhttp.MatchPath{"/users/login.php"}).Match(r) {
 				t.Fatalf("%s: Caddy's matcher takes it for another path", spelling)
 			}
@@ -115,7 +90,7 @@ func TestSpellingsOfAHostAreOneKey(t *testing.T) {
 	} {
 		for _, placeholder := range []string{"http.request.host", "http.request.hostport"} {
 			for _, spelling := range spellings {
-				if got, _ := keyOf(t, "{"+placeholder+"}", requestTo(spelling, "/")); got != want {
+				if got, _ := keyOf(t, "{"+placeholder+"}", caddytest.RequestTo(spelling, "/")); got != want {
 					t.Errorf("{%s} of %q: got %q, want %q", placeholder, spelling, got, want)
 				}
 			}
@@ -124,7 +99,7 @@ func TestSpellingsOfAHostAreOneKey(t *testing.T) {
 	for label, want := range []string{"test", "site", "api", "", ""} {
 		for _, host := range []string{"api.site.test", "API.Site.test.", "api.site.test.:80"} {
 			name := "{http.request.host.labels." + string(rune('0'+label)) + "}"
-			if got, _ := keyOf(t, name, requestTo(host, "/")); got != want {
+			if got, _ := keyOf(t, name, caddytest.RequestTo(host, "/")); got != want {
 				t.Errorf("%s of %s: got %q, want %q", name, host, got, want)
 			}
 		}
@@ -136,57 +111,11 @@ func TestSpellingsOfAHostAreOneKey(t *testing.T) {
 func TestOtherPathsAreOtherKeys(t *testing.T) {
 	seen := make(map[string]string)
 	for _, target := range []string{"/login", "/login/", "/log", "/a/login", "/login%20", "/login%3f", "/", "/login;x", "/\u00e9"} {
-		key, _ := keyOf(t, "{http.request.uri.path}", requestTo("a.test", target))
+		key, _ := keyOf(t, "{http.request.uri.path}", caddytest.RequestTo("a.test", target))
 		if other, ok := seen[key]; ok {
 			t.Errorf("%s and %s have the key %q", other, target, key)
 		}
 		seen[key] = target
-	}
-}
-
-// TestRawValues: a zone can have the bytes that the client wrote.
-func TestRawValues(t *testing.T) {
-	for raw, want := range map[string]int{`"raw_values": true, `: 200, `"raw_values": false, `: 429, "": 429} {
-		h := provision(t, config(t), `{"rate_limits": {"raw": {`+raw+`"key": "{http.request.uri.path}", "max_events": 1, "window": "1h"}}}`)
-		askAt(t, h, "203.0.113.7", "/path")
-		if status, _ := askAt(t, h, "203.0.113.7", "/PATH"); status != want {
-			t.Errorf("%s: got %d, want %d", raw, status, want)
-		}
-		if err := h.Cleanup(); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// TestPlansByPathAndHost: no spelling of a path or a host gets past its plan to the
-// default, and the names of plans may be spelt in any way, too.
-func TestPlansByPathAndHost(t *testing.T) {
-	for _, c := range []struct{ of, name string }{
-		{"{http.request.uri.path}", "/login"},
-		{"{http.request.uri.path}", "/Login"},
-		{"{http.request.host}", "a.test"},
-		{"{http.request.host}", "A.test"},
-		{"{http.request.method} {http.request.uri.path}", "GET /login"},
-		{"{http.request.method} {http.request.host}{http.request.uri.path}", "GET A.test/Login"},
-	} {
-		h := provision(t, config(t), `{"rate_limits": {"planned": {"plan": {
-			"of": "`+c.of+`", "plans": {"`+c.name+`": {"max_events": 0, "window": "1h"}, "free": {"unlimited": true}}, "default": "free"
-		}}}}`)
-		for _, target := range []string{"/login", "/LOGIN", "//login", "/%6cogin"} {
-			for _, host := range []string{"a.test", "A.TEST", "a.test."} {
-				if status := statusTo(h, requestTo(host, target)); status != http.StatusTooManyRequests {
-					t.Errorf("plan %s, %q: %s%s: got %d, want 429", c.of, c.name, host, target, status)
-				}
-			}
-		}
-		if err := h.Cleanup(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	_, err := config(t).LoadModuleByID("http.handlers.rate_limit", []byte(`{"rate_limits": {"planned": {"plan": {
-		"of": "{http.request.uri.path}", "plans": {"/Login": {"unlimited": true}, "/login": {"unlimited": true}}, "default": "/login"}}}}`))
-	if err == nil || !strings.Contains(err.Error(), `plan "/login"`) {
-		t.Errorf("plans that cannot be told apart: error %v", err)
 	}
 }
 
@@ -219,7 +148,7 @@ func FuzzPathKey(f *testing.F) {
 
 func checkPathKeys(t tester, one, two string) {
 	t.Helper()
-	r1, r2 := requestTo("a.test", one), requestTo("a.test", two)
+	r1, r2 := caddytest.RequestTo("a.test", one), caddytest.RequestTo("a.test", two)
 	if r1 == nil || r2 == nil {
 		return
 	}
@@ -260,7 +189,7 @@ func FuzzHostKey(f *testing.F) {
 
 func checkHostKeys(t tester, one, two string) {
 	t.Helper()
-	r1, r2 := requestTo(one, "/"), requestTo(two, "/")
+	r1, r2 := caddytest.RequestTo(one, "/"), caddytest.RequestTo(two, "/")
 	host := strings.Trim(r1.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).ReplaceKnown("{http.request.host}", ""), "[]")
 	pattern := caddyhttp.MatchHost{host}
 	if strings.ContainsAny(host, "*{") || !pattern.Match(r1) || !pattern.Match(r2) {
@@ -287,14 +216,14 @@ func FuzzKeysOfPeople(f *testing.F) {
 
 func checkKeysOfPeople(t tester, host, target string) {
 	t.Helper()
-	r := requestTo(host, target)
+	r := caddytest.RequestTo(host, target)
 	for _, placeholder := range normalized {
 		if r != nil {
 			if key, k := keyOf(t, "{"+placeholder+"}", r); k.FromText(key) != key {
 				t.Errorf("{%s} of %q %q: the key is %q, and who writes this means %q", placeholder, host, target, key, k.FromText(key))
 			}
 		}
-		means := key.NormalizerOf(placeholder).Typed
+		means := NormalizerOf(placeholder).typed
 		for _, text := range []string{host, target} {
 			if once := means(text); means(once) != once {
 				t.Errorf("{%s}: %q means %q, and this %q", placeholder, text, once, means(once))

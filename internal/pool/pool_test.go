@@ -1,19 +1,14 @@
-package caddyratelimit
+package pool
 
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
-	"github.com/caddyserver/caddy/v2"
-
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/backend"
-	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -81,7 +76,7 @@ func check(t testing.TB) ([]store.Check, []algorithms.Decision) {
 	return []store.Check{{Rule: rule, Key: "client", Cost: 1}}, make([]algorithms.Decision, 1)
 }
 
-func take(l *pool.Ref, checks []store.Check, decisions []algorithms.Decision) error {
+func take(l *Ref, checks []store.Check, decisions []algorithms.Decision) error {
 	u, err := l.Begin()
 	if err != nil {
 		return err
@@ -93,9 +88,9 @@ func take(l *pool.Ref, checks []store.Check, decisions []algorithms.Decision) er
 // TestOneStoreForAllUses: a reload opens nothing anew, and the last user closes.
 func TestOneStoreForAllUses(t *testing.T) {
 	b := counted(t)
-	var leases []*pool.Ref
+	var leases []*Ref
 	for range 3 {
-		l, err := pool.Acquire(b)
+		l, err := Acquire(b)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +112,7 @@ func TestOneStoreForAllUses(t *testing.T) {
 func TestStoreStaysOpenForCallsUnderWay(t *testing.T) {
 	b := counted(t)
 	b.hold = make(chan struct{})
-	l, err := pool.Acquire(b)
+	l, err := Acquire(b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +124,7 @@ func TestStoreStaysOpenForCallsUnderWay(t *testing.T) {
 			errs <- take(l, checks, decisions)
 		})
 	}
-	for l.Store.Users.Load() != 5 {
+	for l.Store.users.Load() != 5 {
 		// until all four are under way
 	}
 	if err := l.Release(); err != nil {
@@ -151,7 +146,7 @@ func TestStoreStaysOpenForCallsUnderWay(t *testing.T) {
 // has gone, and is decided all the same.
 func TestRequestOutlivesItsConfig(t *testing.T) {
 	b := counted(t)
-	l, err := pool.Acquire(b)
+	l, err := Acquire(b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,93 +161,16 @@ func TestRequestOutlivesItsConfig(t *testing.T) {
 	b.expect(t, 2, 2)
 }
 
-// TestFailedLoadTouchesNothing: mholt's module gives back what it never took, so a
-// config that fails empties the counters of the one that runs.
-func TestFailedLoadTouchesNothing(t *testing.T) {
-	const good = `{"rate_limits": {"zone": {"max_events": 3, "window": "1h"}}}`
-	running := provision(t, config(t), good)
-	for range 3 {
-		if status, _ := serve(t, running, "203.0.113.7:1"); status != 200 {
-			t.Fatalf("status %d", status)
-		}
-	}
-	for _, bad := range []string{
-		`{"rate_limits": {"zone": {"max_events": 3, "window": "1h"}, "zone2": {"max_events": -1, "window": "1h"}}}`,
-		`{"rate_limits": {"zone": {"max_events": 3}}}`,
-		`{"rate_limits": {"zone": {"max_events": 3, "window": "1h", "burst": 7}}}`,
-		`{"rate_limits": {"zone": {"max_events": 3, "window": "1h", "key": "{http.request.nonsense}"}}}`,
-		`{"status": 200, "rate_limits": {"zone": {"max_events": 3, "window": "1h"}}}`,
-		`{"store": {"backend": "memory", "max_keys": 1}, "rate_limits": {"zone": {"max_events": 3, "window": "1h"}}}`,
-		`{"store": {"backend": "redis", "db": -1}, "rate_limits": {"zone": {"max_events": 3, "window": "1h"}}}`,
-	} {
-		ctx := config(t)
-		if _, err := ctx.LoadModuleByID("http.handlers.rate_limit", []byte(bad)); err == nil {
-			t.Fatalf("loads: %s", bad)
-		}
-		if status, _ := serve(t, running, "203.0.113.7:1"); status != 429 {
-			t.Fatalf("counters are gone after the failed load of %s", bad)
-		}
-	}
-}
-
-// TestCountersSurviveAReload, and go with the last config that names their zone.
-func TestCountersSurviveAReload(t *testing.T) {
-	text := func(events int) string {
-		return fmt.Sprintf(`{"rate_limits": {"reloaded": {"max_events": %d, "window": "1h"}}}`, events)
-	}
-	old := provision(t, config(t), text(2))
-	serve(t, old, "203.0.113.7:1")
-	serve(t, old, "203.0.113.7:1")
-	raised := provision(t, config(t), text(3)) // provisioned before the old one is cleaned up
-	if err := old.Cleanup(); err != nil {
-		t.Fatal(err)
-	}
-	for i, want := range []int{200, 429} {
-		if status, _ := serve(t, raised, "203.0.113.7:1"); status != want {
-			t.Fatalf("request %d after the limit was raised by one: %d, want %d", i+1, status, want)
-		}
-	}
-	if status, _ := serve(t, old, "203.0.113.7:1"); status != 429 {
-		t.Fatalf("an old request, after its config has gone: %d", status)
-	}
-	if err := raised.Cleanup(); err != nil {
-		t.Fatal(err)
-	}
-	anew := provision(t, config(t), text(2))
-	if status, _ := serve(t, anew, "203.0.113.7:1"); status != 200 {
-		t.Fatalf("a zone that no config named for a while: %d, want it to start anew", status)
-	}
-}
-
-func TestZoneDefinedTwice(t *testing.T) {
-	zone := func(more string) string {
-		return `{"rate_limits": {"twice": {"max_events": 2, "window": "1h"` + more + `}}}`
-	}
-	ctx := config(t)
-	provision(t, ctx, zone(""))
-	provision(t, ctx, zone(`, "cost": 2, "match": [{"path": ["/a"]}]`))
-	for more, want := range map[string]string{
-		`, "key": "{http.vars.client_ip}"`: `zone "twice": defined twice, without a key and with key "{http.vars.client_ip}"; zone names`,
-		`, "algorithm": "token_bucket"`:    `zone "twice": defined twice, as sliding_window_log 2/1h and as token_bucket 2/1h; zone names`,
-	} {
-		_, err := ctx.LoadModuleByID("http.handlers.rate_limit", []byte(zone(more)))
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %s", err, want)
-		}
-	}
-	provision(t, config(t), zone(`, "algorithm": "fixed_window"`)) // another config may define it anew
-}
-
 // brokenBackend cannot open its store.
 type brokenBackend struct{ countedBackend }
 
 func (*brokenBackend) Open() (store.Store, error) { return nil, errors.New("no room") }
 
 func TestBackendThatDoesNotOpen(t *testing.T) {
-	if _, err := pool.Acquire(&brokenBackend{*counted(t)}); err == nil || err.Error() != "no room" {
+	if _, err := Acquire(&brokenBackend{*counted(t)}); err == nil || err.Error() != "no room" {
 		t.Errorf("got %v", err)
 	}
-	if _, used := pool.Stores.References("counted:" + t.Name()); used {
+	if _, used := stores.References("counted:" + t.Name()); used {
 		t.Error("it stays in the pool")
 	}
 }
@@ -266,10 +184,8 @@ func (*panickingBackend) Open() (store.Store, error) { panic("makechan: size out
 func TestBackendThatPanics(t *testing.T) {
 	const want = "opening store memory: panic: makechan: size out of range"
 	for range 2 {
-		if _, err := pool.Acquire(&panickingBackend{*counted(t)}); err == nil || err.Error() != want {
+		if _, err := Acquire(&panickingBackend{*counted(t)}); err == nil || err.Error() != want {
 			t.Errorf("got %v", err)
 		}
 	}
 }
-
-var _ caddy.Module = (*countedBackend)(nil)

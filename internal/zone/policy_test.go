@@ -1,0 +1,104 @@
+package zone
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/seed-161337e5/caddyratelimit/limit"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// policies makes the quota policies of a zone with a limit.
+func policies(t *testing.T, zone, text string) Policies {
+	t.Helper()
+	var l limit.Limit
+	if err := json.Unmarshal([]byte(text), &l); err != nil {
+		t.Fatal(err)
+	}
+	p, err := NewPolicies(PolicyBuilder{Zone: zone, Limit: l})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// variables is a replacer for placeholders such as {http.vars.quota}.
+func variables() (*caddy.Replacer, map[string]any) {
+	values, repl := make(map[string]any), caddy.NewEmptyReplacer()
+	repl.Map(func(name string) (any, bool) {
+		value, ok := values[name]
+		return value, ok
+	})
+	return repl, values
+}
+
+// TestDynamicPoliciesAreBounded: a million different limits leave no more behind than a few.
+func TestDynamicPoliciesAreBounded(t *testing.T) {
+	p := policies(t, "flood", `{"max_events": "{http.vars.quota}", "window": "1h", "algorithm": "token_bucket"}`)
+	repl, vars := variables()
+	const quota = "http.vars.quota"
+	for i := range 100_000 {
+		vars[quota] = i + 1
+		g, err := p.Resolve(repl)
+		if err != nil || g.Quota != int64(i+1) {
+			t.Fatalf("quota %d: got %+v, %v", i+1, g, err)
+		}
+	}
+	kept := 0
+	for i := range p.Varying.slots {
+		if p.Varying.slots[i].Load() != nil {
+			kept++
+		}
+	}
+	if kept == 0 || kept > policySlots {
+		t.Errorf("%d limits are kept", kept)
+	}
+	// A limit that is asked for again is made once, also after the flood.
+	vars[quota] = 5
+	first, _ := p.Resolve(repl)
+	again, _ := p.Resolve(repl)
+	if first != again {
+		t.Error("the same limit was made twice")
+	}
+	if n := testing.AllocsPerRun(1000, func() { _, _ = p.Resolve(repl) }); n > 2 {
+		t.Errorf("%v allocations for a limit that is ready", n)
+	}
+}
+
+// TestStatesOfAZone: a reset finds the states of all plans, each family once, and of limits
+// that requests have brought. Overrides go by the algorithm.
+func TestStatesOfAZone(t *testing.T) {
+	z := &Zone{Plans: make(map[string]*Plan)}
+	for name, limit := range map[string]string{
+		"GET":    `{"max_events": 5, "window": "1h"}`,
+		"POST":   `{"max_events": 9, "window": "1h"}`,
+		"PUT":    `{"algorithm": "token_bucket", "max_events": 10, "window": "1s"}`,
+		"DELETE": `{"max_events": 9, "window": "{http.request.header.Window} 2h"}`,
+	} {
+		z.Plans[name] = &Plan{Policies: policies(t, "states", limit)}
+	}
+	repl, values := variables()
+	for _, window := range []string{"3h", "4h", "3h"} {
+		values["http.request.header.Window"] = window
+		if _, err := z.Plans["DELETE"].Policies.Resolve(repl); err != nil {
+			t.Fatal(err)
+		}
+	}
+	names := func(rules []*store.Rule) (names []string) {
+		for _, rule := range rules {
+			names = append(names, rule.ID())
+		}
+		slices.Sort(names)
+		return names
+	}
+	const log = "states:sliding_window_log.2:"
+	if got, want := names(z.States()), []string{log + "1h", log + "2h", log + "3h", log + "4h", "states:token_bucket.2:1per100ms"}; !slices.Equal(got, want) {
+		t.Errorf("states: got %q, want %q", got, want)
+	}
+	if got := names(z.Rules()); len(got) != 2 {
+		t.Errorf("rules: got %q, want one for each algorithm", got)
+	}
+}
