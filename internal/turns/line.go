@@ -6,45 +6,45 @@ import (
 	"time"
 )
 
-// line has the turns and the requests of one cost. There are as many turns as requests, or
-// more: those behind the first ones are spare.
+// line has the turns and the requests of one cost. There are at least as many turns as requests,
+// and those after the last request are spare.
 type line struct {
 	queues   *Queues
 	queue    *queue
 	cost     int64
-	giveBack func(at int64, told func(taken bool))
+	giveBack func(at int64, done func(taken bool))
 
 	turns      []lineTurn // in order
 	first, end *Waiter
-	waiting    int
-	counted    int // of the spare turns, in all
+	waiting    int // the number of requests
+	counted    int // the number of spare turns that are part of Queues.spare
 	timer      *time.Timer
-	timerAt    time.Time // when the alarm goes off
+	timerAt    time.Time // when the timer goes off
 }
 
 // lineTurn is a turn in a line.
 type lineTurn struct {
-	at      int64     // on the queue's clock
-	due     time.Time // on ours
+	at      int64     // on the clock of the store
+	due     time.Time // on the clock of this process
 	refused bool      // the queue did not take it back
 }
 
 // Waiter is a request in a line.
 type Waiter struct {
 	line           *line
-	at             int64 // its turn, once that has come
+	at             int64 // its turn, when that has come
 	ready          chan struct{}
 	over           bool // it has its turn, or has left
 	before, behind *Waiter
 }
 
-// Ready is closed when the request's turn has come.
+// Ready returns a channel that is closed when the request's turn has come.
 func (w *Waiter) Ready() <-chan struct{} { return w.ready }
 
-// At is the turn that has come.
+// At returns the request's turn. It is valid when the turn has come.
 func (w *Waiter) At() int64 { return w.at }
 
-// spare is how many turns nobody waits for.
+// spare returns the number of turns that no request waits for.
 func (l *line) spare() int { return len(l.turns) - l.waiting }
 
 func (l *line) last() *lineTurn { return &l.turns[len(l.turns)-1] }
@@ -56,7 +56,7 @@ func (l *line) removeLast() lineTurn {
 	return last
 }
 
-// add puts a turn where it belongs, which most often is at the end, and returns where.
+// add inserts a turn in order, most often at the end, and returns its index.
 func (l *line) add(t lineTurn) (place int) {
 	place = len(l.turns)
 	if place > 0 && l.turns[place-1].at > t.at {
@@ -66,8 +66,8 @@ func (l *line) add(t lineTurn) (place int) {
 	return place
 }
 
-// join adds a request and its turn. The request stands behind those whose turns are earlier
-// now. Most often these are all.
+// join adds a request and its turn. The request comes after all requests whose turns are now
+// earlier, which most often are all.
 func (l *line) join(w *Waiter, t lineTurn) {
 	before := l.end
 	for n := l.waiting - l.add(t); n > 0; n-- {
@@ -87,7 +87,7 @@ func (l *line) join(w *Waiter, t lineTurn) {
 	l.waiting++
 }
 
-// leave takes a request off the line.
+// leave removes a request from the line.
 func (l *line) leave(w *Waiter) {
 	if w.before == nil {
 		l.first = w.behind
@@ -103,7 +103,7 @@ func (l *line) leave(w *Waiter) {
 	l.waiting--
 }
 
-// release lets those go whose turn has come, and forgets spare turns that are over.
+// release lets the requests go on whose turns have come, and drops spare turns that are over.
 func (l *line) release(now time.Time) {
 	n := 0
 	for ; n < len(l.turns) && !l.turns[n].due.After(now); n++ {
@@ -116,7 +116,7 @@ func (l *line) release(now time.Time) {
 	l.turns = l.turns[n:]
 }
 
-// setTimer sets the alarm for the first turn.
+// setTimer sets the timer for the first turn, or stops it if there is none.
 func (l *line) setTimer() {
 	switch {
 	case len(l.turns) == 0:
@@ -134,7 +134,7 @@ func (l *line) setTimer() {
 	}
 }
 
-// onTimer is what the alarm does.
+// onTimer is called by the timer.
 func (l *line) onTimer() {
 	l.queues.mu.Lock()
 	defer l.queues.mu.Unlock()
@@ -142,6 +142,6 @@ func (l *line) onTimer() {
 		return
 	}
 	l.release(time.Now())
-	l.timerAt = time.Time{} // also if it went off early
+	l.timerAt = time.Time{} // so that the timer is set again, also if it went off early
 	l.queues.balance(l)
 }

@@ -5,19 +5,20 @@ import (
 	"time"
 )
 
-// offer is a turn that is given back. While it is under way it is in no line.
-type offer struct {
-	giveBack func(at int64, told func(taken bool))
+// turnReturn is a turn that is being given back. It is in no line meanwhile.
+type turnReturn struct {
+	giveBack func(at int64, done func(taken bool))
 	turn     lineTurn
-	line     *line // nil: it is not kept if it is refused
+	line     *line // the line that gets the turn if the queue refuses it; nil if none does
 
-	pause time.Duration // of the queue, which may be forgotten meanwhile
+	pause time.Duration // of the queue, which may be removed meanwhile
 }
 
-// giveBack gives a turn back. A goroutine of its own does so, because a store may answer at
-// once, and in order, because the last turn has to be first.
-func (q *Queues) giveBack(o offer) {
-	q.returns = append(q.returns, o)
+// enqueueReturn gives a turn back to the queue. A goroutine does this, because a store may call
+// done at once, and in order, because the queue takes only its last turn. The caller must hold the
+// lock.
+func (q *Queues) enqueueReturn(r turnReturn) {
+	q.returns = append(q.returns, r)
 	if q.busy {
 		return
 	}
@@ -30,7 +31,7 @@ func (q *Queues) giveBack(o offer) {
 	go q.sendReturns(release)
 }
 
-// sendReturns returns turns until there are no more.
+// sendReturns gives turns back until there are no more.
 func (q *Queues) sendReturns(release func()) {
 	defer release()
 	for {
@@ -41,43 +42,44 @@ func (q *Queues) sendReturns(release func()) {
 		if len(all) == 0 {
 			return
 		}
-		for _, o := range all {
-			o.giveBack(o.turn.at, func(taken bool) { q.returned(o, taken) })
+		for _, r := range all {
+			r.giveBack(r.turn.at, func(taken bool) { q.returned(r, taken) })
 		}
 	}
 }
 
-// returned is called when it is known what the queue did with a turn.
-func (q *Queues) returned(o offer, taken bool) {
-	if o.line == nil {
+// returned is called when it is known whether the queue has taken a turn back. A turn that was
+// refused becomes spare again.
+func (q *Queues) returned(r turnReturn, taken bool) {
+	if r.line == nil {
 		return
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if taken {
-		if in := q.queues[o.line.queue.name]; in != nil {
-			in.pause = firstPause
-			in.offerSpare()
+		if k := q.queues[r.line.queue.name]; k != nil {
+			k.pause = firstPause
+			k.retryLast()
 		}
 		return
 	}
-	if !o.turn.due.After(time.Now()) {
+	if !r.turn.due.After(time.Now()) {
 		return
 	}
-	l := q.line(&Turn{Queue: o.line.queue.name, Cost: o.line.cost, Return: o.giveBack})
+	l := q.line(&Turn{Queue: r.line.queue.name, Cost: r.line.cost, Return: r.giveBack})
 	if l == nil {
 		return
 	}
-	o.turn.refused = true
-	l.add(o.turn)
-	l.queue.pause = max(l.queue.pause, o.pause)
+	r.turn.refused = true
+	l.add(r.turn)
+	l.queue.pause = max(l.queue.pause, r.pause)
 	q.balance(l)
 }
 
-// offerSpare offers the last spare turn once more. The queue can take back no other.
-func (in *queue) offerSpare() {
+// retryLast offers the last spare turn again. It is the only one that the queue may take back.
+func (k *queue) retryLast() {
 	var last *line
-	for _, l := range in.lines {
+	for _, l := range k.lines {
 		if l.spare() > 0 && (last == nil || l.last().at > last.last().at) {
 			last = l
 		}
@@ -88,31 +90,31 @@ func (in *queue) offerSpare() {
 	}
 }
 
-// scheduleRetry has the last spare turn offered again after a while.
-func (in *queue) scheduleRetry() {
-	if in.retryTimer != nil || !slices.ContainsFunc(in.lines, func(l *line) bool { return l.spare() > 0 }) {
+// scheduleRetry sets the timer after which the last spare turn is offered again.
+func (k *queue) scheduleRetry() {
+	if k.retryTimer != nil || !slices.ContainsFunc(k.lines, func(l *line) bool { return l.spare() > 0 }) {
 		return
 	}
-	all := in.lines[0].queues
-	in.retryTimer = time.AfterFunc(in.pause, func() {
-		all.mu.Lock()
-		defer all.mu.Unlock()
-		if in.retryTimer != nil {
-			in.retryTimer = nil
-			in.pause *= 2
-			in.offerSpare()
+	queues := k.lines[0].queues
+	k.retryTimer = time.AfterFunc(k.pause, func() {
+		queues.mu.Lock()
+		defer queues.mu.Unlock()
+		if k.retryTimer != nil {
+			k.retryTimer = nil
+			k.pause *= 2
+			k.retryLast()
 		}
 	})
 }
 
-// stopRetry ends the retries of a queue that is gone.
-func (in *queue) stopRetry() {
-	if in.retryTimer != nil {
-		in.retryTimer.Stop()
-		in.retryTimer = nil
+// stopRetry stops the timer of a queue that is removed.
+func (k *queue) stopRetry() {
+	if k.retryTimer != nil {
+		k.retryTimer.Stop()
+		k.retryTimer = nil
 	}
 }
 
-func (in *queue) remove(l *line) {
-	in.lines = slices.DeleteFunc(in.lines, func(other *line) bool { return other == l })
+func (k *queue) remove(l *line) {
+	k.lines = slices.DeleteFunc(k.lines, func(other *line) bool { return other == l })
 }

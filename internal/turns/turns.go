@@ -1,19 +1,20 @@
 // Package turns hands on the turns of requests whose clients leave a queue.
 //
-// A queue says when each request may leave it, and takes back only its last turn. So where
-// a client leaves, each request behind it takes the turn of the one before it, and the last
-// turn is given back. No turn moves, so the rate of the queue stays what it was.
+// A queue is a state in a store: it gives each request a turn, which is the time at which the
+// request may go on, and it takes back only its last turn. So when a client leaves, each request
+// behind it gets the turn of the one before it, and the last turn is given back. The turns stay
+// where they are, so the rate of the queue does not change.
 //
-// A queue has lines. In a line are the requests of this process that wait for the same key
-// and have the same cost, so that their turns are equally long. A line is a list of turns
-// and a list of requests, both in order, and the first request takes the first turn. To
-// leave is to be taken off the one list. Then the last turn is one too many. That costs the
-// same however many requests wait.
+// The requests of this process that wait for the same key are sorted into lines, one for each
+// cost, so that all turns in a line are equally long. A line is a list of turns and a list of
+// requests, both in order. The first request gets the first turn. A request that leaves is removed
+// from its list, and then the last turn is one too many. This takes the same time however many
+// requests wait.
 //
-// The queue does not take a turn back while a later one is in use elsewhere: in another
-// process, or in a line of another cost. Such a turn is spare. The next request that joins
-// the line takes it, and the later turn of that request is given back. A spare turn is also
-// offered again when a later one has come back, and now and then until it is over.
+// The queue does not take a turn back while a later one is in use elsewhere: in another process,
+// or in a line of another cost. Such a turn is spare. The next request that joins the line gets
+// it, and the later turn of that request is given back instead. A spare turn is also offered to
+// the queue again when a later one has been taken back, and at growing intervals until it is over.
 package turns
 
 import (
@@ -22,7 +23,7 @@ import (
 )
 
 const (
-	// maxLines is how many costs a queue tells apart, because clients may choose costs.
+	// maxLines bounds the lines of a queue, because clients may choose costs.
 	maxLines = 16
 
 	// maxSpare bounds the spare turns of all queues together.
@@ -32,51 +33,51 @@ const (
 	firstPause = 100 * time.Millisecond
 )
 
-// Queue names a queue.
+// Queue identifies a queue in a store.
 type Queue struct {
-	State    string // of all keys
+	State    string // of the rule, for all keys
 	Salt     uint64
-	Override string // the key's own limit, if it has one
+	Override string // the override of the key, if it has one
 	Key      string
 }
 
-// Turn is a turn that somebody has in a queue.
+// Turn is a turn of a request in a queue.
 type Turn struct {
 	Queue Queue
 	Cost  int64
-	At    int64         // on the queue's clock
-	Wait  time.Duration // from now on
+	At    int64         // on the clock of the store
+	Wait  time.Duration // from now until the turn
 
-	// Return gives some turn of this cost back to the queue. It calls told at most once, with
-	// whether the queue has taken the turn, if that becomes known.
-	Return func(at int64, told func(taken bool))
+	// Return gives any turn of this cost back to the queue. It calls done at most once, when it
+	// is known whether the queue has taken the turn.
+	Return func(at int64, done func(taken bool))
 }
 
-// Queues are the queues of a store.
+// Queues has the queues of a store in which requests of this process wait.
 type Queues struct {
 	mu       sync.Mutex
 	queues   map[Queue]*queue
 	spare    int // turns of all queues
-	returns  []offer
-	busy     bool // a goroutine carries out returns
+	returns  []turnReturn
+	busy     bool // a goroutine sends the returns
 	keepOpen func() (release func())
 }
 
-// New makes queues. Hold keeps the store open until its result is called, which is nil if
-// the store is closed already.
+// New makes Queues. keepOpen keeps the store open until the function that it returns is called. It
+// returns nil if the store is already closed.
 func New(hold func() (release func())) *Queues {
 	return &Queues{queues: make(map[Queue]*queue), keepOpen: hold}
 }
 
-// queue is a queue in which somebody waits, or of which a turn is spare.
+// queue is a queue in which requests wait, or which has spare turns.
 type queue struct {
 	name       Queue
 	lines      []*line
 	pause      time.Duration // before the spare turns are offered again
-	retryTimer *time.Timer   // for that; nil if none is set
+	retryTimer *time.Timer   // nil if it is not set
 }
 
-// Join has a request wait for its turn. It returns nil if there are too many lines: then
+// Join adds a request to the line of its turn. It returns nil if there are too many lines: then
 // the request has to wait by itself.
 func (q *Queues) Join(t *Turn) *Waiter {
 	q.mu.Lock()
@@ -87,14 +88,14 @@ func (q *Queues) Join(t *Turn) *Waiter {
 	}
 	w := &Waiter{line: l, ready: make(chan struct{})}
 	now := time.Now()
-	l.release(now) // a spare turn that is over is nobody's
+	l.release(now) // so that no spare turn is used that is over
 	l.join(w, lineTurn{at: t.At, due: now.Add(t.Wait)})
 	q.balance(l)
 	return w
 }
 
-// Leave takes a request off its line. It reports whether the request has had its turn
-// before, which is then w.At: it has not been handed on.
+// Leave removes a request from its line. It reports whether the turn had already come: then the
+// request has that turn, w.At, and it was not handed on.
 func (q *Queues) Leave(w *Waiter) (came bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -103,12 +104,13 @@ func (q *Queues) Leave(w *Waiter) (came bool) {
 	}
 	l := w.line
 	l.leave(w)
-	l.last().refused = false // perhaps the queue takes it now
+	l.last().refused = false // the queue may take it now
 	q.balance(l)
 	return false
 }
 
-// Offer gives up a turn for which nobody waits in a line. One that is over is nobody's.
+// Offer gives up the turn of a request that has waited by itself. A turn that is over goes back to
+// the queue, and not to another request.
 func (q *Queues) Offer(t *Turn) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -117,39 +119,40 @@ func (q *Queues) Offer(t *Turn) {
 		l = q.line(t)
 	}
 	if l == nil {
-		q.giveBack(offer{giveBack: t.Return, turn: lineTurn{at: t.At}})
+		q.enqueueReturn(turnReturn{giveBack: t.Return, turn: lineTurn{at: t.At}})
 		return
 	}
 	l.add(lineTurn{at: t.At, due: time.Now().Add(t.Wait)})
 	q.balance(l)
 }
 
-// line finds the line of a turn, or makes it. It returns nil if there are too many. Like
-// all that follows, it needs the lock.
+// line returns the line of a turn, and makes it if there is none. It returns nil if there are too
+// many lines. The caller must hold the lock.
 func (q *Queues) line(t *Turn) *line {
-	in := q.queues[t.Queue]
-	if in == nil {
-		in = &queue{name: t.Queue, pause: firstPause}
-		q.queues[t.Queue] = in
+	queued := q.queues[t.Queue]
+	if queued == nil {
+		queued = &queue{name: t.Queue, pause: firstPause}
+		q.queues[t.Queue] = queued
 	}
-	for _, l := range in.lines {
+	for _, l := range queued.lines {
 		if l.cost == t.Cost {
 			l.giveBack = t.Return
 			return l
 		}
 	}
-	if len(in.lines) == maxLines {
+	if len(queued.lines) == maxLines {
 		return nil
 	}
-	l := &line{queues: q, queue: in, cost: t.Cost, giveBack: t.Return}
-	in.lines = append(in.lines, l)
+	l := &line{queues: q, queue: queued, cost: t.Cost, giveBack: t.Return}
+	queued.lines = append(queued.lines, l)
 	return l
 }
 
-// balance gives back what is too much in a line, and forgets the line if it is empty.
+// balance gives the spare turns of a line back, but for those that the queue has refused. It
+// removes the line if it is empty. The caller must hold the lock.
 func (q *Queues) balance(l *line) {
 	for l.spare() > 0 && !l.last().refused {
-		q.giveBack(offer{giveBack: l.giveBack, turn: l.removeLast(), line: l, pause: l.queue.pause})
+		q.enqueueReturn(turnReturn{giveBack: l.giveBack, turn: l.removeLast(), line: l, pause: l.queue.pause})
 	}
 	q.spare += l.spare() - l.counted
 	for l.counted = l.spare(); q.spare > maxSpare && l.counted > 0; l.counted-- {
@@ -157,15 +160,15 @@ func (q *Queues) balance(l *line) {
 		q.spare--
 	}
 	l.setTimer()
-	in := l.queue
+	queue := l.queue
 	if len(l.turns) == 0 && l.waiting == 0 {
-		in.remove(l)
+		queue.remove(l)
 	}
-	in.scheduleRetry()
-	if len(in.lines) == 0 {
-		in.stopRetry()
-		if q.queues[in.name] == in {
-			delete(q.queues, in.name)
+	queue.scheduleRetry()
+	if len(queue.lines) == 0 {
+		queue.stopRetry()
+		if q.queues[queue.name] == queue {
+			delete(q.queues, queue.name)
 		}
 	}
 }

@@ -9,16 +9,16 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 )
 
-// TestModel: requests of one cost join and leave in any order, and each leaves the queue
-// when a list says so in which all who are behind move up. The store keeps the turns of
-// those who wait, and no others.
+// TestModel: requests of one cost join and leave in any order. Each gets the turn that it has in a
+// plain list, in which all requests move up when one leaves. The store keeps the turns of the
+// requests that wait, and no others.
 func TestModel(t *testing.T) {
 	const steps = 1000
 	handedOn, served := 0, 0
 	for seed := range uint64(deep.Steps(20, 400)) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, seed, 40)
-			q := New(open)
+			q := New(neverClosed)
 			var waiting []*request
 			end := int64(0) // of the queue, by the model
 			for range steps {
@@ -63,21 +63,21 @@ func TestModel(t *testing.T) {
 				now := time.Now().UnixMicro()
 				for len(waiting) > 0 && waiting[0].planned <= now {
 					first := waiting[0]
-					if !first.came() || first.waiter.At() != first.planned {
-						t.Fatalf("the first, told %d, has its turn: %v at %d, want %d", first.own, first.came(), first.waiter.At(), first.planned)
+					if !first.ready() || first.waiter.At() != first.planned {
+						t.Fatalf("the first request, given %d, has its turn: %v at %d, want %d", first.own, first.ready(), first.waiter.At(), first.planned)
 					}
 					served++
 					waiting = waiting[1:]
 				}
 				for _, r := range waiting {
-					if r.came() {
+					if r.ready() {
 						t.Fatal("a turn came too early")
 					}
 				}
 				if got := w.end(); end > now && got != end {
 					t.Fatalf("the queue ends at %d, want %d: %d wait", got, end, len(waiting))
 				}
-				if queues, spare := q.kept(); spare != 0 || len(waiting) == 0 && queues != 0 {
+				if queues, spare := q.size(); spare != 0 || len(waiting) == 0 && queues != 0 {
 					t.Fatalf("%d wait, %d turns are spare, and %d queues are left", len(waiting), spare, queues)
 				}
 			}
@@ -89,16 +89,16 @@ func TestModel(t *testing.T) {
 	t.Logf("%d left, %d had their turns", handedOn, served)
 }
 
-// TestInvariants: two processes, several costs, some who wait for themselves, and some who
-// leave at the very moment of their turn. No two requests have the same turn or parts of it,
-// none is later than the queue has said, and those of one cost and process stay in order.
+// TestInvariants: there are two processes and several costs, some requests wait by themselves, and
+// some leave at the very moment of their turn. The turns of two requests never overlap, no request
+// is later than the queue has said, and requests of one cost and process stay in order.
 func TestInvariants(t *testing.T) {
 	const steps = 600
 	most, spare := 0, 0
 	for seed := range uint64(deep.Steps(30, 600)) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, seed, 60)
-			processes := []*Queues{New(open), New(open)}
+			processes := []*Queues{New(neverClosed), New(neverClosed)}
 			type span struct{ from, to int64 }
 			var used []span
 			var waiting []*request
@@ -106,7 +106,7 @@ func TestInvariants(t *testing.T) {
 			serve := func(r *request) {
 				at := r.waiter.At()
 				if at > r.own {
-					t.Fatalf("a turn at %d, but told %d", at, r.own)
+					t.Fatalf("a turn at %d, but given %d", at, r.own)
 				}
 				use(at, r.cost)
 			}
@@ -147,22 +147,22 @@ func TestInvariants(t *testing.T) {
 					synctest.Wait()
 				}
 				waiting = slices.DeleteFunc(waiting, func(r *request) bool {
-					if !r.came() {
+					if !r.ready() {
 						return false
 					}
 					for _, before := range waiting {
 						if before == r {
 							break
 						}
-						if before.cost == r.cost && before.process == r.process && !before.came() {
-							t.Fatal("somebody was overtaken")
+						if before.cost == r.cost && before.process == r.process && !before.ready() {
+							t.Fatal("a request was overtaken")
 						}
 					}
 					serve(r)
 					return true
 				})
-				_, here := processes[0].kept()
-				_, there := processes[1].kept()
+				_, here := processes[0].size()
+				_, there := processes[1].size()
 				most, spare = max(most, len(waiting)), max(spare, here, there)
 			}
 			slices.SortFunc(used, func(a, b span) int { return int(a.from - b.from) })
@@ -176,20 +176,20 @@ func TestInvariants(t *testing.T) {
 			}
 			time.Sleep(time.Minute) // until all turns are over
 			for _, q := range processes {
-				q.nothing(t)
+				q.checkEmpty(t)
 			}
 		})
 	}
 	t.Logf("at most %d waited, and %d turns were spare", most, spare)
 }
 
-// TestCostsComeBack: where requests of several costs leave in any order, all their turns come
-// back, though a turn in one line may have to wait for one in another.
+// TestCostsComeBack: when requests of several costs leave in any order, the queue takes back all of
+// their turns, although a turn in one line may have to wait for one in another.
 func TestCostsComeBack(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, seed, 1000)
-			q := New(open)
+			q := New(neverClosed)
 			w.ask(1)
 			want := w.end()
 			var waiting []*Waiter
@@ -208,19 +208,20 @@ func TestCostsComeBack(t *testing.T) {
 				q.Leave(one)
 			}
 			synctest.Wait()
-			if _, spare := q.kept(); w.end() != want || spare != 0 {
+			if _, spare := q.size(); w.end() != want || spare != 0 {
 				t.Errorf("the queue ends at %d with %d spare turns, want %d with none", w.end(), spare, want)
 			}
 		})
 	}
 }
 
-// TestManyLeave: however many wait, leaving does not look at all of them.
+// TestManyLeave: leaving takes the same time however many requests wait. Otherwise this test would
+// take minutes.
 func TestManyLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const all = 100_000
 		w := newWorld(t, 1, all+1)
-		q := New(open)
+		q := New(neverClosed)
 		w.ask(1)
 		var waiting []*Waiter
 		for range all {
@@ -235,16 +236,16 @@ func TestManyLeave(t *testing.T) {
 		if d := w.ask(1); d.Delay != width {
 			t.Errorf("the next waits for %v, want %v", d.Delay, width)
 		}
-		q.nothing(t)
+		q.checkEmpty(t)
 	})
 }
 
-// TestSpareTurns: what the queue does not take back, because another process has a later
-// turn, is for the next who joins, and is offered again when the later one has come back.
+// TestSpareTurns: a turn that the queue does not take back, because another process has a later
+// one, goes to the next request that joins, and is offered again when the later one is back.
 func TestSpareTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1, 100)
-		here, there := New(open), New(open)
+		here, there := New(neverClosed), New(neverClosed)
 		join := func(q *Queues) *Waiter {
 			d := w.ask(1)
 			return q.Join(w.turn(1, &d))
@@ -256,12 +257,12 @@ func TestSpareTurns(t *testing.T) {
 		here.Leave(one)
 		here.Leave(two)
 		synctest.Wait()
-		if _, spare := here.kept(); spare != 2 {
+		if _, spare := here.size(); spare != 2 {
 			t.Fatalf("%d turns are spare, want 2", spare)
 		}
 		next := join(here) // the queue's fourth turn comes back
 		synctest.Wait()
-		_, spare := here.kept()
+		_, spare := here.size()
 		if got := time.Duration(w.end()-began) * time.Microsecond; got != 4*width || spare != 1 {
 			t.Errorf("the queue ends after %v with %d spare turns, want %v with 1", got, spare, 4*width)
 		}
@@ -272,36 +273,36 @@ func TestSpareTurns(t *testing.T) {
 			t.Errorf("the next goes after %d us, want %v", next.At()-began, width)
 		}
 		time.Sleep(firstPause)
-		here.nothing(t)
-		there.nothing(t)
+		here.checkEmpty(t)
+		there.checkEmpty(t)
 	})
 }
 
 // TestRetriesEnd: a turn that the queue never takes back is offered less and less often, and
-// forgotten when it is over.
+// dropped when it is over.
 func TestRetriesEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q, offers := New(open), 0
-		turn := &Turn{Cost: 1, At: 1, Wait: time.Hour, Return: func(_ int64, told func(bool)) {
+		q, offers := New(neverClosed), 0
+		turn := &Turn{Cost: 1, At: 1, Wait: time.Hour, Return: func(_ int64, done func(bool)) {
 			offers++
-			told(false)
+			done(false)
 		}}
 		q.Leave(q.Join(turn))
 		time.Sleep(2 * time.Hour)
-		q.nothing(t)
+		q.checkEmpty(t)
 		if offers < 10 || offers > 20 {
 			t.Errorf("offered %d times in an hour, want 10 to 20", offers)
 		}
 	})
 }
 
-// TestBounds: there is a bound for costs and for spare turns.
+// TestBounds: the numbers of lines and of spare turns are bounded.
 func TestBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q, offered := New(open), 0
-		never := func(_ int64, told func(bool)) {
+		q, offered := New(neverClosed), 0
+		never := func(_ int64, done func(bool)) {
 			offered++
-			told(false)
+			done(false)
 		}
 		for cost := range int64(maxLines) {
 			if q.Join(&Turn{Cost: cost, At: cost, Wait: time.Hour, Return: never}) == nil {
@@ -313,36 +314,36 @@ func TestBounds(t *testing.T) {
 		}
 		q.Offer(&Turn{Cost: maxLines, At: maxLines, Wait: time.Hour, Return: never})
 		synctest.Wait()
-		if _, spare := q.kept(); offered != 1 || spare != 0 {
+		if _, spare := q.size(); offered != 1 || spare != 0 {
 			t.Errorf("offered %d times, %d are kept: want once and none", offered, spare)
 		}
 		for at := range int64(maxSpare + 10) {
 			q.Offer(&Turn{Queue: Queue{Key: "other"}, Cost: 1, At: at, Wait: time.Minute, Return: never})
 		}
 		synctest.Wait()
-		if _, spare := q.kept(); spare != maxSpare {
+		if _, spare := q.size(); spare != maxSpare {
 			t.Errorf("%d turns are spare, want %d", spare, maxSpare)
 		}
 		time.Sleep(2 * time.Hour)
-		q.nothing(t)
+		q.checkEmpty(t)
 	})
 }
 
-// TestClosedStore: a store that is closed takes nothing back, and nothing waits for it.
+// TestClosedStore: no turns are given back to a store that is closed.
 func TestClosedStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New(func() func() { return nil })
 		q.Leave(q.Join(&Turn{Cost: 1, At: 1, Wait: time.Hour, Return: func(int64, func(bool)) { t.Error("asked") }}))
-		q.nothing(t)
+		q.checkEmpty(t)
 	})
 }
 
-// TestTurnsThatAreOver: a request that waits in several queues may leave when its turn in this
-// one is long over. Nobody gets such a turn, or else all who wait could go at once.
+// TestTurnsThatAreOver: a request that waits in several queues may leave when its turn in one of
+// them is long over. No request gets such a turn, or else all that wait could go on at once.
 func TestTurnsThatAreOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1, 100)
-		q := New(open)
+		q := New(neverClosed)
 		w.ask(1)
 		var over []*Turn
 		for range 10 {
@@ -371,6 +372,6 @@ func TestTurnsThatAreOver(t *testing.T) {
 		for _, one := range waiting {
 			q.Leave(one)
 		}
-		q.nothing(t)
+		q.checkEmpty(t)
 	})
 }

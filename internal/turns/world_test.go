@@ -14,7 +14,7 @@ import (
 // width is how long a turn of cost 1 is.
 const width = 100 * time.Millisecond
 
-// world is a queue in a real store, by the clock of a bubble.
+// world is a queue in a real store, on the test's own clock.
 type world struct {
 	*testing.T
 	random *rand.Rand
@@ -45,7 +45,7 @@ func (w *world) ask(cost int64) algorithms.Decision {
 	return decisions[0]
 }
 
-// end is when all turns of the queue are over, on its clock.
+// end returns the time at which all turns of the queue are over.
 func (w *world) end() int64 {
 	d := w.ask(0)
 	return d.At + d.ResetAfter.Microseconds()
@@ -54,9 +54,9 @@ func (w *world) end() int64 {
 func (w *world) turn(cost int64, d *algorithms.Decision) *Turn {
 	return &Turn{
 		Queue: Queue{State: w.rule.ID(), Key: "key"}, Cost: cost, At: d.Turn(), Wait: d.Delay,
-		Return: func(at int64, told func(bool)) {
+		Return: func(at int64, done func(bool)) {
 			w.store.Adjust(store.Adjustment{
-				Check: store.Check{Rule: w.rule, Key: "key", Cost: cost}, At: d.Booked(), Turn: at, Delta: -cost, Done: told,
+				Check: store.Check{Rule: w.rule, Key: "key", Cost: cost}, At: d.Booked(), Turn: at, Delta: -cost, Done: done,
 			})
 		},
 	}
@@ -67,18 +67,18 @@ func (w *world) sleep(most time.Duration) {
 	synctest.Wait()
 }
 
-// open is a store that stays open.
-func open() func() { return func() {} }
+// neverClosed stands for a store that is never closed: its release does nothing.
+func neverClosed() func() { return func() {} }
 
-// kept is how many queues and spare turns are kept.
-func (q *Queues) kept() (queues, spare int) {
+// size returns the number of queues and of spare turns.
+func (q *Queues) size() (queues, spare int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.queues), q.spare
 }
 
-// nothing fails the test if anything is kept.
-func (q *Queues) nothing(t *testing.T) {
+// checkEmpty fails the test if any queue or turn is left.
+func (q *Queues) checkEmpty(t *testing.T) {
 	t.Helper()
 	synctest.Wait()
 	q.mu.Lock()
@@ -88,17 +88,17 @@ func (q *Queues) nothing(t *testing.T) {
 	}
 }
 
-// request is somebody who waits.
+// request is a request that waits.
 type request struct {
 	waiter  *Waiter
 	process *Queues
 	cost    int64
-	own     int64 // the turn that the queue gave to it
-	planned int64 // the turn that it has by the model
+	own     int64 // the turn that the queue gave it
+	planned int64 // its turn in the model
 }
 
-// came reports whether the turn has come.
-func (r *request) came() bool {
+// ready reports whether the turn has come.
+func (r *request) ready() bool {
 	select {
 	case <-r.waiter.Ready():
 		return true

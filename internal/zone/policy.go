@@ -80,7 +80,7 @@ func (b *PolicyBuilder) make(made algorithms.Limit, n limit.Numbers) (*QuotaPoli
 // Policies are the quota policies of one limit: Fixed for all requests, or Varying for a limit
 // with placeholders. In the zero Policies all three are nil.
 type Policies struct {
-	Likely  *QuotaPolicy // Fixed, or a policy that requests without values would get
+	Likely  *QuotaPolicy // Fixed, or a policy for plausible numbers, made at load
 	Fixed   *QuotaPolicy
 	Varying *dynamicPolicies
 }
