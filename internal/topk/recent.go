@@ -9,44 +9,41 @@ import (
 	"time"
 )
 
-// Count is how often something came.
+// Count is an estimate: the true count is from AtLeast to AtLeast + Error.
 type Count struct {
-	// AtLeast is how often it surely came.
 	AtLeast uint64
-
-	// Error is how much more often it may have come.
-	Error uint64
+	Error   uint64
 }
 
-// Kind is what is counted.
+// Kind is a kind of count.
 type Kind int
 
 const (
-	// Requests are all that come.
+	// Requests counts all requests.
 	Requests Kind = iota
 
-	// Refused are those that were refused. Keys that often are have places of their own, so
-	// that those that come and pass do not displace them.
+	// Refused counts refused requests. Keys that are often refused have places of their own, so
+	// that keys with more requests do not displace them.
 	Refused
 
 	kinds
 )
 
-// Entry is a key that came often.
+// Entry is a frequent key.
 type Entry struct {
-	// Key is the key, or as much of it as is kept.
+	// Key is the first MaxKey bytes of the key.
 	Key string
 
-	// Length is how long the whole key is.
+	// Length is the length of the whole key.
 	Length int
 
 	// Counts are by kind.
 	Counts [kinds]Count
 }
 
-// Recent counts the keys of the last while: of the span of time that is under way, and
-// of the one before. When nothing comes it frees what it has counted. It may be used from
-// many goroutines at once; make it with [New].
+// Recent counts the keys of recent requests: those of the current span of time and of the one
+// before. It frees its memory when no requests come. It may be used from several goroutines at
+// once. Make it with [New].
 type Recent struct {
 	seed    maphash.Seed
 	span    time.Duration
@@ -55,13 +52,13 @@ type Recent struct {
 	armed   atomic.Bool
 }
 
-// spanCounts is what came in one span.
+// spanCounts has the counts of one span.
 type spanCounts struct {
 	since    time.Time
 	sketches [kinds]sketch
 }
 
-// New makes one.
+// New makes a Recent that counts in spans of this length.
 func New(span time.Duration) *Recent {
 	return &Recent{seed: maphash.MakeSeed(), span: span}
 }
@@ -80,7 +77,7 @@ func (r *Recent) Add(key string, refused bool) {
 	}
 }
 
-// begin starts a span. That it ends is left to a timer, so that Add needs no clock.
+// begin starts a span. A timer ends it, so that Add needs no clock.
 func (r *Recent) begin() {
 	r.current.CompareAndSwap(nil, &spanCounts{since: time.Now()})
 	r.arm()
@@ -100,8 +97,8 @@ func (r *Recent) rotate() {
 	}
 }
 
-// Counts tells how often a key came, and since when that was counted: the zero time if nothing
-// came at all.
+// Counts returns the counts of a key, and since when they were counted: the zero time if no
+// requests came at all.
 func (r *Recent) Counts(key string) (counts [kinds]Count, since time.Time) {
 	hash := maphash.String(r.seed, key)
 	for _, c := range []*spanCounts{r.current.Load(), r.before.Load()} {
@@ -118,8 +115,8 @@ func (r *Recent) Counts(key string) (counts [kinds]Count, since time.Time) {
 	return counts, since
 }
 
-// Top lists up to n keys, those first that surely came most often, and tells since when
-// it has counted: the zero time if nothing came.
+// Top returns up to n keys, sorted by their certain counts of a kind, the highest first. It also
+// returns since when they were counted: the zero time if no requests came.
 func (r *Recent) Top(n int, by Kind) (top []Entry, since time.Time) {
 	var spans []*spanCounts
 	all := make(map[uint64]Entry)

@@ -12,22 +12,22 @@ import (
 
 const span = 5 * time.Minute
 
-// truth counts without a bound.
+// truth has exact counts.
 type truth map[string]uint64
 
-// check holds a list against the truth: each count is within its error.
-func (of truth) check(t *testing.T, top []Entry) {
+// check reports an error unless each exact count is within the bounds of its estimate.
+func (exact truth) check(t *testing.T, top []Entry) {
 	t.Helper()
 	for _, e := range top {
 		c := e.Counts[Requests]
-		if n := of[e.Key]; n < c.AtLeast || n > c.AtLeast+c.Error {
-			t.Errorf("%q came %d times, told %d and up to %d more", e.Key, n, c.AtLeast, c.Error)
+		if n := exact[e.Key]; n < c.AtLeast || n > c.AtLeast+c.Error {
+			t.Errorf("%q came %d times, estimated %d and up to %d more", e.Key, n, c.AtLeast, c.Error)
 		}
 	}
 }
 
-// TestHeavyKeysInAFlood: a few keys that come often are found among many that come once,
-// with counts that keep their promise.
+// TestHeavyKeysInAFlood: a few frequent keys are found among many keys that come once, and the
+// true counts are within the bounds.
 func TestHeavyKeysInAFlood(t *testing.T) {
 	r, counts := New(span), make(truth)
 	random := rand.New(rand.NewPCG(1, 2))
@@ -52,12 +52,12 @@ func TestHeavyKeysInAFlood(t *testing.T) {
 	for _, key := range []string{"heavy 0", top[999%len(top)].Key, "flood 0", "never"} {
 		c, from := r.Counts(key)
 		if n := counts[key]; n < c[Requests].AtLeast || n > c[Requests].AtLeast+c[Requests].Error || !from.Equal(since) {
-			t.Errorf("%q came %d times, told %+v since %v", key, n, c, from)
+			t.Errorf("%q came %d times, estimated %+v since %v", key, n, c, from)
 		}
 	}
 }
 
-// TestFewKeysAreExact: as long as no bucket is full there is no error.
+// TestFewKeysAreExact: the counts are exact as long as no bucket is full.
 func TestFewKeysAreExact(t *testing.T) {
 	r, counts := New(span), make(truth)
 	for i := range 16 {
@@ -79,7 +79,8 @@ func TestFewKeysAreExact(t *testing.T) {
 	}
 }
 
-// TestLongKeys are told apart to their last byte, and cost no more than others.
+// TestLongKeys: keys that differ only in their last byte are counted separately, and only their
+// beginnings are kept.
 func TestLongKeys(t *testing.T) {
 	r := New(span)
 	long := strings.Repeat("k", 100_000)
@@ -92,7 +93,7 @@ func TestLongKeys(t *testing.T) {
 	}
 }
 
-// TestRefused: who is refused is found among many more who pass, and both counts are told.
+// TestRefused: a refused key is found among many more frequent keys that pass, with both counts.
 func TestRefused(t *testing.T) {
 	r, counts := New(span), make(truth)
 	for n := range 100_000 {
@@ -114,8 +115,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestRotation: what is listed is of the last one or two spans, each count still within
-// its error, and in the end nothing is kept.
+// TestRotation: the list covers the last one or two spans, the true counts are within the bounds,
+// and nothing is kept in the end.
 func TestRotation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, counts := New(span), make(truth)
@@ -150,7 +151,7 @@ func TestRotation(t *testing.T) {
 		time.Sleep(span)
 		synctest.Wait()
 		if top, since := r.Top(1, Requests); top != nil || !since.IsZero() || r.before.Load() != nil || r.armed.Load() {
-			t.Errorf("%+v since %v, though nothing came", top, since)
+			t.Errorf("%+v since %v, although nothing came", top, since)
 		}
 		r.Add("again", false)
 		time.Sleep(span / 2)
@@ -161,7 +162,7 @@ func TestRotation(t *testing.T) {
 	})
 }
 
-// TestConcurrentAdds loses none, across rotations.
+// TestConcurrentAdds: no count is lost between several goroutines.
 func TestConcurrentAdds(t *testing.T) {
 	const each, workers = 20_000, 8
 	r := New(time.Hour)
@@ -185,8 +186,7 @@ func TestConcurrentAdds(t *testing.T) {
 	}
 }
 
-// TestAddKeepsNoMemory: keys that are known cost no allocation, and in the long run new
-// ones do not either.
+// TestAddKeepsNoMemory: known keys do not allocate, and in the long run new keys do not either.
 func TestAddKeepsNoMemory(t *testing.T) {
 	r := New(time.Hour)
 	keys := make([]string, 100_000)

@@ -1,17 +1,16 @@
-// Package topk finds out which keys come most often, in memory that does not grow with
-// the number of keys and at a cost that suits a request path.
+// Package topk finds the most frequent keys, in memory that does not grow with the number of keys
+// and fast enough for the request path.
 //
-// It is Space-Saving by A. Metwally, D. Agrawal and A. El Abbadi (Efficient Computation
-// of Frequent and Top-k Elements in Data Streams, 2005) in buckets, as a cache has them:
-// a key's hash says in which of them it may stand. A bucket has few places, so that they
-// are searched quickly, under a lock of its own. A key that finds its bucket full takes
-// the place of the one that came least often, together with its count: what it came by
-// in this way may belong to others, and is noted as its error.
+// It is the Space-Saving algorithm of A. Metwally, D. Agrawal and A. El Abbadi (Efficient
+// Computation of Frequent and Top-k Elements in Data Streams, 2005), divided into buckets like a
+// set-associative cache: the hash of a key selects its bucket. A bucket has few places, so that it
+// is searched quickly, and a lock of its own. A new key in a full bucket replaces the key with the
+// lowest count and takes over its count. The part that it took over may belong to other keys, so
+// it is kept as the error of the count.
 //
-// What this is worth: the true count of a key is between AtLeast and AtLeast + Error of
-// what is told of it. A key with more than 1/16 of the requests of its bucket is always
-// listed, and there are 32 buckets: a key with a few thousandths of all requests is
-// missed only where many like it share its bucket.
+// The true count of a key is from AtLeast to AtLeast + Error. A key with more than 1/16 of the
+// requests of its bucket is always listed. There are 32 buckets, so a key with a few thousandths
+// of all requests is missed only if many keys like it share its bucket.
 package topk
 
 import (
@@ -24,17 +23,17 @@ const (
 	buckets = 32
 	ways    = 16
 
-	// MaxKey is how much of a key is kept, in bytes. Longer ones are told apart by their
-	// hashes, and listed by their beginning.
+	// MaxKey is how many bytes of a key are kept. Longer keys are distinguished by their hashes,
+	// and listed by their beginning.
 	MaxKey = 256
 )
 
-// sketch counts keys, which it knows by their hashes. The zero value is empty.
+// sketch counts keys by their hashes. The zero sketch is empty and ready to use.
 type sketch struct {
 	buckets [buckets]atomic.Pointer[bucket]
 }
 
-// bucket has places for keys. Those from n on are free.
+// bucket has places for keys. The first n are taken.
 type bucket struct {
 	mu     sync.Mutex
 	n      int
@@ -42,7 +41,7 @@ type bucket struct {
 	counts [ways]uint32 // never too low
 	errors [ways]uint32 // by how much a count may be too high
 	length [ways]int
-	keys   [ways][]byte // the beginnings; whoever takes a place takes its memory
+	keys   [ways][]byte // the beginnings of the keys; a new key reuses the memory of its place
 }
 
 func (s *sketch) add(hash uint64, key string) {
@@ -71,7 +70,7 @@ func (b *bucket) add(hash uint64, key string) {
 	b.mu.Unlock()
 }
 
-// place makes room for a key.
+// place returns a place for a new key: a free one, or that of the key with the lowest count.
 func (b *bucket) place() (i int) {
 	if b.n < ways {
 		b.n++
@@ -86,14 +85,14 @@ func (b *bucket) place() (i int) {
 	return i
 }
 
-// keyInfo is what a bucket knows of a key.
+// keyInfo is what a bucket has of a key.
 type keyInfo struct {
 	key    []byte
 	length int
 	Count
 }
 
-// each visits all keys. What it tells of them is good for the visit.
+// each calls visit for each key. The keyInfo is only valid during the call.
 func (s *sketch) each(visit func(hash uint64, t keyInfo)) {
 	for i := range s.buckets {
 		b := s.buckets[i].Load()
@@ -108,7 +107,7 @@ func (s *sketch) each(visit func(hash uint64, t keyInfo)) {
 	}
 }
 
-// count tells how often a key came.
+// count returns the count of a key.
 func (s *sketch) count(hash uint64) Count {
 	b := s.buckets[hash%buckets].Load()
 	if b == nil {
@@ -122,7 +121,7 @@ func (s *sketch) count(hash uint64) Count {
 	if b.n < ways {
 		return Count{}
 	}
-	return Count{Error: uint64(slices.Min(b.counts[:]))} // else it would be among them
+	return Count{Error: uint64(slices.Min(b.counts[:]))} // a key with a higher count would have a place
 }
 
 func (b *bucket) count(i int) Count {
