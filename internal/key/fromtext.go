@@ -6,18 +6,19 @@ import (
 	"strings"
 )
 
-// Keys that people write, where requests would bring values.
+// This file makes keys from text that people write, instead of the values of a request.
 
-// FromText is the key that a request with this value has. Of a key that is more than one
-// placeholder it is the whole key: what it is made of is not to be seen in it.
-func (k *Template) FromText(key string) string {
+// FromText returns the key of a request whose placeholder has this value, if the template is just
+// one placeholder. Otherwise the text must be the whole key, and is returned as it is.
+func (k *Template) FromText(text string) string {
 	if len(k.Parts) == 1 && k.Parts[0].Placeholder != "" {
-		return k.Parts[0].typed(key)
+		return k.Parts[0].fromText(text)
 	}
-	return key
+	return text
 }
 
-// NormalizeName is the form of a name in which text of the template is compared with others.
+// NormalizeName returns a name, such as that of a plan, in the form that the text of a request is
+// normalized to, so that the two can be compared.
 func (k *Template) NormalizeName(text string) string {
 	if len(k.Parts) > 1 && slices.ContainsFunc(k.Parts, func(p Part) bool { return p.normal != nil }) {
 		return strings.ToLower(text)
@@ -25,7 +26,7 @@ func (k *Template) NormalizeName(text string) string {
 	return k.FromText(text)
 }
 
-// FromValues is the key of a request for which the placeholders have these values.
+// FromValues returns the key of a request whose placeholders have these values.
 func (k *Template) FromValues(values []string) (string, error) {
 	if n := k.NumPlaceholders(); len(values) != n {
 		return "", fmt.Errorf("it has %d placeholders, got %d parts", n, len(values))
@@ -36,11 +37,11 @@ func (k *Template) FromValues(values []string) (string, error) {
 		}
 		v := values[0]
 		values = values[1:]
-		return p.typed(v)
+		return p.fromText(v)
 	}), nil
 }
 
-// NumPlaceholders is how many values the key is made of.
+// NumPlaceholders returns the number of placeholders in the template.
 func (k *Template) NumPlaceholders() (n int) {
 	for _, p := range k.Parts {
 		if p.Placeholder != "" {

@@ -12,18 +12,17 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// Caddy's matchers compare hosts and paths in a normal form. Keys use the same form, or
-// else a client would get a new key with each spelling that a matcher takes for the same.
-
-// Normalizer is how the value of a placeholder is normalized.
+// Normalizer normalizes the value of a placeholder. Caddy's matchers compare hosts and paths in a
+// normal form, and keys have the same form. Otherwise a client would get a new key with each
+// spelling that the matchers treat as equal.
 type Normalizer struct {
-	source string              // the placeholder that has the whole value
-	whole  func(string) string // normalizes the whole value
-	part   func(string) string // takes the placeholder's value from that; nil if it is the whole
-	typed  func(string) string // normalizes what somebody writes as the placeholder's value
+	source   string              // the placeholder with the whole value
+	whole    func(string) string // normalizes the whole value
+	part     func(string) string // extracts the value of this placeholder; nil if it is the whole value
+	fromText func(string) string // normalizes text that a person writes as the value
 }
 
-// normalize is the normal form of the value of from.
+// normalize returns the placeholder's value, given the value of the source.
 func (n *Normalizer) normalize(value string) string {
 	value = n.whole(value)
 	if n.part != nil {
@@ -38,54 +37,54 @@ const (
 	origPathPlaceholder = "http.request.orig_uri.path"
 )
 
-// normalizers are the placeholders whose values are normalized. Those that end in a dot are
-// followed by the number of a label or of a part of the path.
+// normalizers has the placeholders whose values are normalized. A name that ends in a dot is followed
+// by the number of a label of the host or of a part of the path.
 var normalizers = map[string]*Normalizer{
-	hostPlaceholder:                {source: hostPlaceholder, whole: cleanHost, typed: cleanHost},
-	"http.request.hostport":        {source: hostPlaceholder, whole: cleanHost, typed: cleanHost},
-	"http.request.host.labels.":    {source: hostPlaceholder, whole: cleanHost, typed: cleanHost},
-	"http.request.tls.server_name": {source: "http.request.tls.server_name", whole: cleanHost, typed: cleanHost},
-	"http.request.uri":             {source: "http.request.uri", whole: cleanURI, typed: cleanURI},
-	"http.request.uri_escaped":     {source: "http.request.uri", whole: cleanURI, part: url.QueryEscape, typed: escaped(cleanURI)},
-	"http.request.orig_uri":        {source: "http.request.orig_uri", whole: cleanURI, typed: cleanURI},
-	pathPlaceholder:                {source: pathPlaceholder, whole: cleanPath, typed: cleanPath},
-	pathPlaceholder + "_escaped":   {source: pathPlaceholder, whole: cleanPath, part: url.QueryEscape, typed: escaped(cleanPath)},
-	pathPlaceholder + ".dir":       {source: pathPlaceholder, whole: cleanPath, part: pathDir, typed: cleanPath},
-	pathPlaceholder + ".file":      {source: pathPlaceholder, whole: cleanPath, part: pathFile, typed: strings.ToLower},
-	pathPlaceholder + ".file.base": {source: pathPlaceholder, whole: cleanPath, part: pathBase, typed: strings.ToLower},
-	pathPlaceholder + ".file.ext":  {source: pathPlaceholder, whole: cleanPath, part: path.Ext, typed: strings.ToLower},
-	pathPlaceholder + ".":          {source: pathPlaceholder, whole: cleanPath, typed: strings.ToLower},
-	origPathPlaceholder:            {source: origPathPlaceholder, whole: cleanPath, typed: cleanPath},
-	origPathPlaceholder + ".dir":   {source: origPathPlaceholder, whole: cleanPath, part: pathDir, typed: cleanPath},
-	origPathPlaceholder + ".file":  {source: origPathPlaceholder, whole: cleanPath, part: pathFile, typed: strings.ToLower},
-	origPathPlaceholder + ".":      {source: origPathPlaceholder, whole: cleanPath, typed: strings.ToLower},
+	hostPlaceholder:                {source: hostPlaceholder, whole: cleanHost, fromText: cleanHost},
+	"http.request.hostport":        {source: hostPlaceholder, whole: cleanHost, fromText: cleanHost},
+	"http.request.host.labels.":    {source: hostPlaceholder, whole: cleanHost, fromText: cleanHost},
+	"http.request.tls.server_name": {source: "http.request.tls.server_name", whole: cleanHost, fromText: cleanHost},
+	"http.request.uri":             {source: "http.request.uri", whole: cleanURI, fromText: cleanURI},
+	"http.request.uri_escaped":     {source: "http.request.uri", whole: cleanURI, part: url.QueryEscape, fromText: escaped(cleanURI)},
+	"http.request.orig_uri":        {source: "http.request.orig_uri", whole: cleanURI, fromText: cleanURI},
+	pathPlaceholder:                {source: pathPlaceholder, whole: cleanPath, fromText: cleanPath},
+	pathPlaceholder + "_escaped":   {source: pathPlaceholder, whole: cleanPath, part: url.QueryEscape, fromText: escaped(cleanPath)},
+	pathPlaceholder + ".dir":       {source: pathPlaceholder, whole: cleanPath, part: pathDir, fromText: cleanPath},
+	pathPlaceholder + ".file":      {source: pathPlaceholder, whole: cleanPath, part: pathFile, fromText: strings.ToLower},
+	pathPlaceholder + ".file.base": {source: pathPlaceholder, whole: cleanPath, part: pathBase, fromText: strings.ToLower},
+	pathPlaceholder + ".file.ext":  {source: pathPlaceholder, whole: cleanPath, part: path.Ext, fromText: strings.ToLower},
+	pathPlaceholder + ".":          {source: pathPlaceholder, whole: cleanPath, fromText: strings.ToLower},
+	origPathPlaceholder:            {source: origPathPlaceholder, whole: cleanPath, fromText: cleanPath},
+	origPathPlaceholder + ".dir":   {source: origPathPlaceholder, whole: cleanPath, part: pathDir, fromText: cleanPath},
+	origPathPlaceholder + ".file":  {source: origPathPlaceholder, whole: cleanPath, part: pathFile, fromText: strings.ToLower},
+	origPathPlaceholder + ".":      {source: origPathPlaceholder, whole: cleanPath, fromText: strings.ToLower},
 	"http.request.orig_uri.path.file_escaped": {
 		source: origPathPlaceholder, whole: cleanPath,
-		part: func(p string) string { return url.PathEscape(pathFile(p)) }, typed: escapedFile,
+		part: func(p string) string { return url.PathEscape(pathFile(p)) }, fromText: escapedFile,
 	},
 }
 
-// NormalizerOf is how the values of a placeholder are normalized; nil if they are not.
+// NormalizerOf returns the normalizer of a placeholder, or nil if its values are not normalized.
 func NormalizerOf(placeholder string) *Normalizer {
 	if n, ok := normalizers[placeholder]; ok {
 		return n
 	}
 	dot := strings.LastIndexByte(placeholder, '.') + 1
 	number, err := strconv.Atoi(placeholder[dot:])
-	of, ok := normalizers[placeholder[:dot]]
+	family, ok := normalizers[placeholder[:dot]]
 	if !ok || err != nil {
 		return nil
 	}
-	numbered := *of
+	numbered := *family
 	numbered.part = func(path string) string { return pathPart(path, number) }
-	if of.source == hostPlaceholder {
+	if family.source == hostPlaceholder {
 		numbered.part = func(host string) string { return hostLabel(host, number) }
 	}
 	return &numbered
 }
 
-// cleanHost is a host as Caddy's matcher of hosts compares it, which knows neither case
-// nor brackets; also without the dot at its end, which means the same host in DNS.
+// cleanHost returns a host in the form that Caddy's host matcher compares, without case and
+// brackets, and without a dot at the end, which makes no difference in DNS.
 func cleanHost(host string) string {
 	for i := range len(host) {
 		if c := host[i]; c >= utf8.RuneSelf || 'A' <= c && c <= 'Z' || c == '[' || c == ']' {
@@ -96,8 +95,8 @@ func cleanHost(host string) string {
 	return strings.TrimRight(host, ".")
 }
 
-// hostRune drops brackets, and maps all letters that strings.EqualFold takes for the same
-// to one of them.
+// hostRune removes brackets, and maps all letters that are equal under strings.EqualFold to the same
+// letter.
 func hostRune(r rune) rune {
 	if r == '[' || r == ']' {
 		return -1
@@ -109,7 +108,7 @@ func hostRune(r rune) rune {
 	return unicode.ToLower(least)
 }
 
-// hostLabel counts from the right, as Caddy does.
+// hostLabel returns a label of a host, counted from the right as Caddy does.
 func hostLabel(host string, number int) string {
 	for range number {
 		dot := strings.LastIndexByte(host, '.')
@@ -121,7 +120,7 @@ func hostLabel(host string, number int) string {
 	return host[strings.LastIndexByte(host, '.')+1:]
 }
 
-// cleanPath is a path as Caddy's matcher of paths compares it: in lower case, without
+// cleanPath returns a path in the form that Caddy's path matcher compares: in lower case, without
 // double slashes, "/./" and "/../".
 func cleanPath(p string) string {
 	if isClean(p) {
@@ -130,7 +129,7 @@ func cleanPath(p string) string {
 	return caddyhttp.NormalizedPath(strings.ToLower(p), true)
 }
 
-// isClean recognizes most paths that are clean.
+// isClean reports whether a path is certainly clean. It is false for a few clean paths.
 func isClean(p string) bool {
 	if p == "" || p[0] != '/' || runtime.GOOS == "windows" {
 		return p == ""
@@ -156,7 +155,7 @@ func pathFile(p string) string {
 	return file
 }
 
-// pathBase is a file's name without its extension, as Caddy has it.
+// pathBase returns the name of a file without its extension, as Caddy does.
 func pathBase(p string) string {
 	return strings.TrimSuffix(path.Base(p), path.Ext(p))
 }
@@ -172,10 +171,10 @@ func pathPart(p string, number int) string {
 	return part
 }
 
-// cleanURI is a path and a query. The path is clean and escaped in one way; the query is
-// as the client wrote it.
+// cleanURI returns a URI with a clean path that is escaped in one way only. The query stays as the
+// client wrote it.
 func cleanURI(uri string) string {
-	if !strings.HasPrefix(uri, "/") { // a client may send what it sends to proxies: a whole URL
+	if !strings.HasPrefix(uri, "/") { // a client may send a whole URL, as to a proxy
 		if _, behind, ok := strings.Cut(uri, "://"); ok {
 			uri = "/"
 			if end := strings.IndexAny(behind, "/?"); end >= 0 {
@@ -203,13 +202,13 @@ func cleanURI(uri string) string {
 	return raw + "?" + query
 }
 
-// mayNeedEscape is true for what may be escaped in a path.
+// mayNeedEscape reports whether a character may be escaped in a path.
 func mayNeedEscape(r rune) bool {
 	alphanumeric := 'a' <= r && r <= 'z' || '0' <= r && r <= '9'
 	return !alphanumeric && r != '/' && r != '-' && r != '_' && r != '.' && r != '~'
 }
 
-// escaped normalizes text that is escaped as in a query.
+// escaped returns a function that cleans text which is escaped as in a query.
 func escaped(clean func(string) string) func(string) string {
 	return func(text string) string {
 		plain, err := url.QueryUnescape(text)
@@ -220,7 +219,7 @@ func escaped(clean func(string) string) func(string) string {
 	}
 }
 
-// escapedFile normalizes a file's name that is escaped as in a path.
+// escapedFile cleans the name of a file that is escaped as in a path.
 func escapedFile(text string) string {
 	plain, err := url.PathUnescape(text)
 	if err != nil {

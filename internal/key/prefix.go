@@ -5,20 +5,20 @@ import (
 	"net/netip"
 )
 
-// addressPlaceholders are those that hold a client's address.
+// addressPlaceholders are the placeholders that hold the client's address.
 var addressPlaceholders = map[string]bool{
 	"http.vars.client_ip":      true,
 	"http.request.remote.host": true,
 }
 
-// defaultIPv6Prefix is for the address of a client, who commonly has a whole /64.
+// defaultIPv6Prefix is for the client's address: a client commonly has a whole /64.
 const defaultIPv6Prefix = 64
 
-// prefixes are how many bits of an address count. With 0 for both, a value is text.
+// prefixes say how many bits of an address count. With 0 for both, a value is not an address.
 type prefixes struct{ IPv4, IPv6 int }
 
-// forPlaceholder is what holds for the values of a placeholder: those that are addresses for sure
-// have defaults.
+// forPlaceholder returns the prefixes for the values of a placeholder. Placeholders that always hold
+// an address have defaults.
 func (p prefixes) forPlaceholder(placeholder string) prefixes {
 	if addressPlaceholders[placeholder] {
 		p.IPv6 = cmp.Or(p.IPv6, defaultIPv6Prefix)
@@ -29,9 +29,9 @@ func (p prefixes) forPlaceholder(placeholder string) prefixes {
 	return p
 }
 
-// apply writes an address the one way it is written, cut to its prefix: an IPv4 address
-// in IPv6 clothes is the IPv4 address, and the zone of an IPv6 address is the client's
-// to choose.
+// apply returns an address in canonical form and cut to its prefix, and other values as they are.
+// An IPv4-mapped address becomes an IPv4 address. The zone of an IPv6 address is removed, because
+// the client can choose it.
 func (p prefixes) apply(value string) string {
 	if p == (prefixes{}) {
 		return value
@@ -41,7 +41,7 @@ func (p prefixes) apply(value string) string {
 		return value
 	}
 	if addr.Is4() && p.IPv4 == 32 {
-		return value // as nearly always: it stands there as it should
+		return value // the most common case: it is canonical already
 	}
 	addr = addr.Unmap().WithZone("")
 	bits := p.IPv6

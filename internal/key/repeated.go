@@ -11,15 +11,15 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 )
 
-// RepeatedError says that a request has different values where a key needs one. Which of
-// them the upstream takes nobody knows here, so a client could choose its key.
+// RepeatedError says that a request has different values where a key needs one. The upstream may use
+// any of them, so a client could choose its key.
 type RepeatedError struct{ placeholder string }
 
 func (e *RepeatedError) Error() string {
 	return fmt.Sprintf("the request has different values for {%s}", e.placeholder)
 }
 
-// repeatable is where a request may have several values for one placeholder.
+// repeatable is a placeholder for which a request may have several values.
 type repeatable struct {
 	in   place
 	name string
@@ -34,29 +34,28 @@ const (
 	inCookies
 )
 
-// newRepeatable returns nil for a placeholder of which a request has one value at most.
+// newRepeatable returns nil for a placeholder for which a request has at most one value.
 func newRepeatable(named string) *repeatable {
-	for _, of := range []struct {
+	for _, namespace := range []struct {
 		prefix string
 		in     place
 	}{{placeholder.HeaderPrefix, inHeader}, {placeholder.QueryPrefix, inQuery}, {placeholder.CookiePrefix, inCookies}} {
-		if name, ok := strings.CutPrefix(named, of.prefix); ok {
-			if of.in == inHeader {
+		if name, ok := strings.CutPrefix(named, namespace.prefix); ok {
+			if namespace.in == inHeader {
 				name = textproto.CanonicalMIMEHeaderKey(name)
 			} else {
 				name = phpName(name)
 			}
-			return &repeatable{in: of.in, name: name, err: &RepeatedError{named}}
+			return &repeatable{in: namespace.in, name: name, err: &RepeatedError{named}}
 		}
 	}
 	return nil
 }
 
-// each calls found with each value. It reads them as the most generous upstream would:
-// without blanks around them, which HTTP/2 and HTTP/3 let through; with semicolons between
-// parameters too; whatever the case of a parameter's or a cookie's name, and with what PHP
-// makes of it; and however many there are, where net/http gives up and says that there are
-// none.
+// each calls found with each value. It finds what any upstream might find: values with spaces
+// around them, which HTTP/2 and HTTP/3 allow; parameters separated by semicolons; names of
+// parameters and cookies in any case and as PHP changes them; and any number of values, where
+// net/http gives up and finds none.
 func (p *repeatable) each(r *http.Request, found func(string)) {
 	switch p.in {
 	case inHeader:
@@ -80,8 +79,8 @@ func (p *repeatable) each(r *http.Request, found func(string)) {
 	}
 }
 
-// phpName is the name of a parameter or a cookie as PHP reads it: up to a zero byte, without
-// blanks before it, and with "_" for what a variable's name cannot have.
+// phpName returns the name of a parameter or a cookie as PHP reads it: up to a zero byte, without
+// leading spaces, and with "_" for characters that the name of a variable cannot have.
 func phpName(name string) string {
 	name, _, _ = strings.Cut(name, "\x00")
 	return phpVariable.Replace(strings.TrimLeft(name, " "))
@@ -93,7 +92,7 @@ var phpVariable = strings.NewReplacer(" ", "_", ".", "_", "[", "_")
 // client could write so many of them within each other that one request takes minutes.
 const maxRounds = 8
 
-// unescape is a part of a query. What is escaped wrongly stays as it is.
+// unescape unescapes a part of a query. It returns text that is not escaped correctly as it is.
 func unescape(text string) string {
 	if plain, err := url.QueryUnescape(text); err == nil {
 		return plain
@@ -101,9 +100,9 @@ func unescape(text string) string {
 	return text
 }
 
-// clean is a value as upstreams read it: without blanks around it, and of a cookie what
-// its quotes and escapes stand for. What is quoted or escaped more often than upstreams undo
-// stays as it is. Cleaning a clean value changes nothing.
+// clean returns a value as upstreams read it: without spaces around it, and for a cookie without
+// quotes and escapes. A value that is quoted or escaped more often than maxRounds is returned as it
+// is. Cleaning a clean value changes nothing.
 func (p *repeatable) clean(value string) string {
 	switch p.in {
 	case inHeader:
@@ -120,13 +119,13 @@ func (p *repeatable) clean(value string) string {
 				return plain
 			}
 		}
-	case inQuery: // each has unescaped it
+	case inQuery: // already unescaped
 	}
 	return value
 }
 
-// unquote is what stands between quotes. There a backslash stands before a character, or
-// before the three octal digits of one.
+// unquote removes quotes around a value and the backslashes within them. A backslash is followed by
+// a character, or by its three octal digits.
 func unquote(value string) string {
 	n := len(value)
 	if n < 2 || value[0] != '"' || value[n-1] != '"' {
@@ -154,9 +153,9 @@ func unquote(value string) string {
 	return string(plain)
 }
 
-// value is the value for a key, and empty if there is none. Equal values count as one: the key
-// is the same whichever of them the upstream takes. Different values are joined, or they are
-// an error and the value is the first of them.
+// value returns the value for a key, which is empty if the request has none. Equal values count as
+// one, because the key is the same whichever the upstream uses. Different values are joined, or they
+// are an error and the first one is returned.
 func (p *repeatable) value(r *http.Request, join bool) (value string, err error) {
 	if p.in == inHeader && len(r.Header[p.name]) == 1 {
 		return p.clean(r.Header[p.name][0]), nil

@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// TestManyQuotesAndEscapes: a client may write quotes and escapes within each other. A request
-// of a megabyte of them is read in time in proportion to its length, and what stays as it is
-// stays so when it is read again.
+// TestManyQuotesAndEscapes: a client may nest quotes and escapes. A megabyte of them is read in
+// linear time, and a value that is left as it is stays so when it is read again.
 func TestManyQuotesAndEscapes(t *testing.T) {
 	const most = 1 << 20
 	p := newRepeatable("http.request.cookie.session")
@@ -31,7 +30,7 @@ func TestManyQuotesAndEscapes(t *testing.T) {
 	}
 }
 
-// TestManyValuesJoined: the same holds where there are as many values as a request has room for.
+// TestManyValuesJoined: as many values as a request has room for are joined in linear time.
 func TestManyValuesJoined(t *testing.T) {
 	const most = 1 << 19
 	p := newRepeatable("http.request.cookie.session")
@@ -41,8 +40,8 @@ func TestManyValuesJoined(t *testing.T) {
 	}
 }
 
-// TestNamesAsPHPReadsThem: PHP puts "_" in the place of characters that a variable's name cannot
-// have, so another spelling of a name is another value for it.
+// TestNamesAsPHPReadsThem: PHP replaces characters that the name of a variable cannot have with "_",
+// so names with such characters are further values of the same name.
 func TestNamesAsPHPReadsThem(t *testing.T) {
 	for _, name := range []string{"api_key", "api.key", "API.key", "api%5bkey", "+api+key", "api_key%00.x", "%61pi_key"} {
 		for _, named := range []string{"api_key", "api.key"} {

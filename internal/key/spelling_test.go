@@ -223,7 +223,7 @@ func checkKeysOfPeople(t tester, host, target string) {
 				t.Errorf("{%s} of %q %q: the key is %q, and who writes this means %q", placeholder, host, target, key, k.FromText(key))
 			}
 		}
-		means := NormalizerOf(placeholder).typed
+		means := NormalizerOf(placeholder).fromText
 		for _, text := range []string{host, target} {
 			if once := means(text); means(once) != once {
 				t.Errorf("{%s}: %q means %q, and this %q", placeholder, text, once, means(once))

@@ -7,11 +7,9 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 )
 
-// Placeholders that Caddy knows, and that make no key.
-
-// checkSuitable reports whether a placeholder can tell clients apart. The error is for one
-// that never has the same value twice or never has any; the warning is for one that is
-// empty in most places where a zone may stand.
+// checkSuitable returns an error for a placeholder of Caddy that cannot distinguish clients,
+// because it never has the same value twice or never has a value. It returns a warning for one that
+// is empty in most places where a zone may be.
 func checkSuitable(named string) (warning string, err error) {
 	if field, ok := strings.CutPrefix(named, placeholder.HeaderPrefix); ok {
 		for name, instead := range notInHeader {
@@ -20,21 +18,21 @@ func checkSuitable(named string) (warning string, err error) {
 			}
 		}
 	}
-	for _, of := range neverRepeated {
-		if named == of.name || strings.HasSuffix(of.name, ".") && strings.HasPrefix(named, of.name) && !repeatedAfterAll[named] {
-			return "", fmt.Errorf("{%s} is new for each %s, so that nothing would be limited; did you mean {http.vars.client_ip}?", named, of.each)
+	for _, p := range neverRepeated {
+		if named == p.name || strings.HasSuffix(p.name, ".") && strings.HasPrefix(named, p.name) && !exceptions[named] {
+			return "", fmt.Errorf("{%s} is new for each %s, so that nothing would be limited; did you mean {http.vars.client_ip}?", named, p.each)
 		}
 	}
-	for _, of := range oftenEmpty {
-		if strings.HasPrefix(named, of.prefix) {
-			return of.why, nil
+	for _, namespace := range oftenEmpty {
+		if strings.HasPrefix(named, namespace.prefix) {
+			return namespace.why, nil
 		}
 	}
 	return "", nil
 }
 
-// neverRepeated are placeholders, and namespaces that end in a dot, whose values do not come
-// again.
+// neverRepeated are placeholders, and namespaces that end in a dot, which never have the same value
+// twice.
 var neverRepeated = []struct{ name, each string }{
 	{"http.request.remote", "connection"},
 	{"http.request.remote.port", "connection"},
@@ -45,18 +43,18 @@ var neverRepeated = []struct{ name, each string }{
 	{"time.now.", "request"},
 }
 
-// repeatedAfterAll are the exceptions.
-var repeatedAfterAll = map[string]bool{"time.now.year": true}
+// exceptions are placeholders in these namespaces whose values do repeat.
+var exceptions = map[string]bool{"time.now.year": true}
 
-// notInHeader are fields that are never among those of a request's header, and what to
-// write in their place.
+// notInHeader are fields that Go's HTTP server removes from the header of a request, and what to
+// use instead.
 var notInHeader = map[string]string{
 	"Host":              "; did you mean {http.request.host}?",
 	"Transfer-Encoding": "",
 	"Trailer":           "",
 }
 
-// oftenEmpty are namespaces that are filled after most zones have decided.
+// oftenEmpty are namespaces that are empty when most zones decide.
 var oftenEmpty = []struct{ prefix, why string }{
 	{"http.rate_limit.", "it is empty unless another rate_limit stands before this one"},
 	{"http.response.", "it is empty unless a handler before this one sets the field: the response comes later"},

@@ -1,5 +1,5 @@
-// Package key makes the key of a request: text with placeholders, such that one client has one
-// key, whatever it can vary.
+// Package key makes the key of a request from a template: text with placeholders. Values are
+// normalized, so that a client cannot get another key by writing the same request in another way.
 package key
 
 import (
@@ -15,47 +15,47 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 )
 
-// Template makes a request's key.
+// Template is a parsed key.
 type Template struct {
 	Parts []Part
 
-	// lengthPrefixed says that there is more than one placeholder. Then each value is written
-	// with its length, so that no value can imitate its neighbours.
+	// lengthPrefixed says that there are several placeholders. Then each value follows its length, so
+	// that different values never make the same key.
 	lengthPrefixed bool
 
-	// Prefixes are what addresses in the key are cut to.
+	// Prefixes are the lengths to which addresses in the key are cut.
 	Prefixes prefixes
 
-	// JoinsRepeated says that several values for a placeholder are joined. Otherwise different ones
+	// JoinsRepeated says that several values for a placeholder are joined. Otherwise different values
 	// are an error, and equal ones count as one.
 	JoinsRepeated bool
 
-	// HasAddress says that the key has an address that is not to be trusted in TLS early data.
+	// HasAddress says that the key has the client's address, which is not to be trusted in TLS early
+	// data.
 	HasAddress bool
 
-	// Empty is the key of a request for which all placeholders are empty. No other
-	// request has it.
+	// Empty is the key of a request for which all placeholders are empty. No other request has it.
 	Empty string
 
-	// Unknown are placeholders that only another module can know.
+	// Unknown are placeholders that are not Caddy's own. Another module may set them.
 	Unknown []string
 
-	// OftenEmpty are placeholders that are empty in most places, and why.
-	OftenEmpty []emptyPlaceholder
+	// OftenEmpty are placeholders that are empty in most places where a zone may be.
+	OftenEmpty []EmptyPlaceholder
 }
 
-type emptyPlaceholder struct{ Name, Why string }
+// EmptyPlaceholder is a placeholder that is empty in most places, and why.
+type EmptyPlaceholder struct{ Name, Why string }
 
-// Part is a placeholder, or text if there is none.
+// Part is either a placeholder or text.
 type Part struct {
 	text, Placeholder string
-	mask              prefixes    // of the placeholder's value, if it is an address
-	normal            *Normalizer // how the value is normalized; nil if it is not
-	Repeatable        *repeatable // where a request may have several values; nil if nowhere
+	mask              prefixes    // of the value, if it is an address
+	normal            *Normalizer // of the value; nil if it is not normalized
+	Repeatable        *repeatable // nil if a request has at most one value
 }
 
-// New parses a key. Backslashes before braces mean the braces, as
-// everywhere in Caddy.
+// New parses a key. As everywhere in Caddy, a backslash makes a brace text.
 func New(text string, ipv4Prefix, ipv6Prefix int) (*Template, error) {
 	if ipv4Prefix < 0 || ipv4Prefix > 32 {
 		return nil, fmt.Errorf("ipv4_prefix must be from 1 to 32, got %d", ipv4Prefix)
@@ -88,7 +88,7 @@ func New(text string, ipv4Prefix, ipv6Prefix int) (*Template, error) {
 			return nil, fmt.Errorf("key %q: %w", text, err)
 		}
 		if why != "" {
-			k.OftenEmpty = append(k.OftenEmpty, emptyPlaceholder{p.Placeholder, why})
+			k.OftenEmpty = append(k.OftenEmpty, EmptyPlaceholder{p.Placeholder, why})
 		}
 	}
 	k.lengthPrefixed = k.NumPlaceholders() > 1
@@ -96,14 +96,15 @@ func New(text string, ipv4Prefix, ipv6Prefix int) (*Template, error) {
 	return k, nil
 }
 
-// Normalize has values of hosts and paths normalized.
+// Normalize makes the template normalize the values of hosts and paths.
 func (k *Template) Normalize() {
 	for i := range k.Parts {
 		k.Parts[i].normal = NormalizerOf(k.Parts[i].Placeholder)
 	}
 }
 
-// NewText parses text that is no key: values stand in it as they are.
+// NewText parses the text of an option that is not a key, such as the name of a plan. Its values are
+// not cut to prefixes and have no lengths before them.
 func NewText(option, text string) (*Template, error) {
 	k := new(Template)
 	if err := k.parse(text); err != nil {
@@ -119,7 +120,7 @@ func NewText(option, text string) (*Template, error) {
 	return k, nil
 }
 
-// Varies tells whether requests can have different keys.
+// Varies reports whether requests can have different keys.
 func (k *Template) Varies() bool {
 	return slices.ContainsFunc(k.Parts, func(p Part) bool { return p.Placeholder != "" })
 }
@@ -158,8 +159,8 @@ func (k *Template) parse(text string) error {
 	return nil
 }
 
-// Expand makes the key of a request. The error is a *repeatedError, and the key is made
-// of the first values then.
+// Expand returns the key of a request. If the error is a [*RepeatedError], the key is made from the
+// first value of each placeholder.
 func (k *Template) Expand(repl *caddy.Replacer, r *http.Request) (key string, err error) {
 	switch len(k.Parts) {
 	case 0:
@@ -177,7 +178,7 @@ func (k *Template) Expand(repl *caddy.Replacer, r *http.Request) (key string, er
 	return key, err
 }
 
-// join makes a key of the values of the parts.
+// join makes a key from the values of the parts.
 func (k *Template) join(value func(*Part) string) string {
 	var b strings.Builder
 	for i := range k.Parts {
@@ -206,10 +207,10 @@ func (p *Part) value(repl *caddy.Replacer, r *http.Request, join bool) (s string
 	return p.mask.apply(placeholder.Text(repl, p.Placeholder)), nil
 }
 
-// typed is the value of a request for which somebody has written this one.
-func (p *Part) typed(value string) string {
+// fromText returns the value that a request would have for this text.
+func (p *Part) fromText(value string) string {
 	if p.normal != nil {
-		value = p.normal.typed(value)
+		value = p.normal.fromText(value)
 	}
 	if p.Repeatable != nil {
 		value = p.Repeatable.clean(value)

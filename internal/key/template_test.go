@@ -83,7 +83,8 @@ func TestKeyTexts(t *testing.T) {
 	}
 }
 
-// TestValuesCannotImitateOthers: envoyproxy/ratelimit joins values without escaping.
+// TestValuesCannotImitateOthers: different values never make the same key. (They can in
+// envoyproxy/ratelimit, which joins values without escaping them.)
 func TestValuesCannotImitateOthers(t *testing.T) {
 	const template = "{http.request.header.A}-{http.request.header.B}"
 	key := func(t testing.TB, a, b string) string {
@@ -101,7 +102,7 @@ func TestValuesCannotImitateOthers(t *testing.T) {
 	})
 }
 
-// TestAddressBesideOtherValues: an address is cut wherever it stands in the key.
+// TestAddressBesideOtherValues: an address is cut to its prefix anywhere in the key.
 func TestAddressBesideOtherValues(t *testing.T) {
 	one := map[string]string{"http.vars.client_ip": "2001:db8::1", "http.request.uri.path": "/"}
 	two := map[string]string{"http.vars.client_ip": "2001:db8::2", "http.request.uri.path": "/"}
@@ -152,7 +153,7 @@ func TestUnknownPlaceholders(t *testing.T) {
 	} {
 		_, err := New("a-{"+name+"}", 0, 0)
 		if err == nil || !strings.Contains(err.Error(), suggestion) || !strings.Contains(err.Error(), "{"+name+"}") {
-			t.Errorf("{%s}: got %v, want an error that proposes %s", name, err, suggestion)
+			t.Errorf("{%s}: got %v, want an error that suggests %s", name, err, suggestion)
 		}
 	}
 	for _, known := range []string{
@@ -175,8 +176,8 @@ func TestUnknownPlaceholders(t *testing.T) {
 	}
 }
 
-// FuzzKeyTemplate: no template panics, and what parses agrees with Caddy's own
-// replacer where both mean the same.
+// FuzzKeyTemplate: no template panics, and a key is what Caddy's own replacer makes of the template
+// where both should agree.
 func FuzzKeyTemplate(f *testing.F) {
 	for _, seed := range []string{"", "{http.vars.client_ip}", `\{a\}{http.vars.x}`, "{", "}", "{}", "a{http.vars.x}b", `\`, `{\}`, "{{http.vars.x}}"} {
 		f.Add(seed, "value")
@@ -205,8 +206,7 @@ func FuzzKeyTemplate(f *testing.F) {
 	})
 }
 
-// FuzzMask: whatever a client calls itself, the key is text or an address, and stays
-// the same when masked again.
+// FuzzMask: cutting a value to its prefix a second time changes nothing.
 func FuzzMask(f *testing.F) {
 	for _, seed := range []string{"203.0.113.7", "::ffff:1.2.3.4", "fe80::1%x", "1.2.3.4/24", "", "::", "a"} {
 		f.Add(seed, 24, 56)
