@@ -11,7 +11,8 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 )
 
-// Parser reads the arguments of one option. It returns them as an error may show them.
+// Parser reads the arguments of one option. It returns them in the form in which errors may show
+// them.
 type Parser = func() (shown string, err error)
 
 // Text takes one argument as it is.
@@ -36,7 +37,7 @@ func NonEmpty(d *caddyfile.Dispenser, name string, to *string) Parser {
 	}
 }
 
-// Texts takes one argument or more.
+// Texts takes one or more arguments.
 func Texts(d *caddyfile.Dispenser, to *[]string) Parser {
 	return func() (string, error) {
 		if *to = d.RemainingArgs(); len(*to) == 0 {
@@ -48,7 +49,7 @@ func Texts(d *caddyfile.Dispenser, to *[]string) Parser {
 
 const hidden = "(hidden)"
 
-// Secret takes one argument that no error may show, also not if there are several.
+// Secret takes one argument that errors must not show. They show none if there are several, either.
 func Secret(d *caddyfile.Dispenser, name string, to *string) Parser {
 	return func() (string, error) {
 		args := d.RemainingArgs()
@@ -62,8 +63,8 @@ func Secret(d *caddyfile.Dispenser, name string, to *string) Parser {
 	}
 }
 
-// Shown is a text as an error may show it: not if it may hold a password, as in
-// redis://user:password@host.
+// Shown returns a text in the form in which errors may show it. It is hidden if it may contain a
+// password, as in redis://user:password@host.
 func Shown(text string) string {
 	if strings.Index(text, "@") > 0 || strings.Contains(text, "://") {
 		return hidden
@@ -71,7 +72,7 @@ func Shown(text string) string {
 	return text
 }
 
-// Parsed takes one argument that a function understands.
+// Parsed takes one argument and parses it with a function.
 func Parsed[T any](d *caddyfile.Dispenser, to *T, parse func(string) (T, error)) Parser {
 	return func() (string, error) {
 		var arg string
@@ -87,7 +88,7 @@ func Parsed[T any](d *caddyfile.Dispenser, to *T, parse func(string) (T, error))
 	}
 }
 
-// Optional makes room for a value of which it matters whether it is given.
+// Optional allocates a value that is nil if the option is missing.
 func Optional[T any](to **T, parse func(*T) Parser) Parser {
 	return func() (string, error) {
 		*to = new(T)
@@ -95,6 +96,7 @@ func Optional[T any](to **T, parse func(*T) Parser) Parser {
 	}
 }
 
+// Integer takes one whole number.
 func Integer[T int | int64](d *caddyfile.Dispenser, name string, to *T) Parser {
 	return Parsed(d, to, func(s string) (T, error) {
 		n, err := strconv.Atoi(s)
@@ -105,9 +107,10 @@ func Integer[T int | int64](d *caddyfile.Dispenser, name string, to *T) Parser {
 	})
 }
 
-// The parsers below word their errors as github.com/mholt/caddy-ratelimit does, for the
-// options that it has.
+// The errors of the parsers below are those of github.com/mholt/caddy-ratelimit, for options that
+// it has, too.
 
+// MholtInteger takes one whole number.
 func MholtInteger[T int | int64](d *caddyfile.Dispenser, name string, to *T) Parser {
 	return Parsed(d, to, func(s string) (T, error) {
 		n, err := strconv.Atoi(s)
@@ -118,6 +121,7 @@ func MholtInteger[T int | int64](d *caddyfile.Dispenser, name string, to *T) Par
 	})
 }
 
+// Fraction takes one number.
 func Fraction(d *caddyfile.Dispenser, what string, to *float64) Parser {
 	return Parsed(d, to, func(s string) (float64, error) {
 		f, err := strconv.ParseFloat(s, 64)
@@ -131,6 +135,7 @@ func Fraction(d *caddyfile.Dispenser, what string, to *float64) Parser {
 	})
 }
 
+// Duration takes one duration.
 func Duration(d *caddyfile.Dispenser, what string, to *caddy.Duration) Parser {
 	return Parsed(d, to, func(s string) (caddy.Duration, error) {
 		v, err := caddy.ParseDuration(s)
@@ -141,7 +146,7 @@ func Duration(d *caddyfile.Dispenser, what string, to *caddy.Duration) Parser {
 	})
 }
 
-// Boolean takes true, false or nothing, which is true.
+// Boolean takes true, false, or no argument, which means true.
 func Boolean(d *caddyfile.Dispenser, name string, to **bool) Parser {
 	return func() (string, error) {
 		args := d.RemainingArgs()

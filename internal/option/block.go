@@ -1,5 +1,5 @@
-// Package option reads blocks of the Caddyfile: known options, each once, and no secret in an
-// error.
+// Package option parses blocks of the Caddyfile. It rejects unknown options and options that are
+// given twice, and keeps secrets out of errors.
 package option
 
 import (
@@ -13,15 +13,16 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/suggest"
 )
 
-// Option is an option of a block. It may stand once, unless it repeats.
+// Option is an option of a block.
 type Option struct {
 	Parse     Parser
-	Label     string // in the error about a second one; the name if empty
-	Repeats   bool
-	Forbidden string // why it may not stand here, and what to write instead
+	Label     string // the name in the error about a second one, if it is another
+	Repeats   bool   // the option may be given several times
+	Forbidden string // why the option is not allowed here, and what to write instead; empty if it is
 }
 
-// Block reads a block of known options.
+// Block parses a block with these options. In errors, what names the block, and prefix comes before
+// the name of an option.
 func Block(d *caddyfile.Dispenser, what, prefix string, known map[string]Option) error {
 	seen := make(map[string]string)
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
@@ -53,14 +54,14 @@ func Block(d *caddyfile.Dispenser, what, prefix string, known map[string]Option)
 	return nil
 }
 
-// Accepted are the names of the options that may stand in a block.
+// Accepted returns the names of the options that are allowed in a block, sorted.
 func Accepted(known map[string]Option) []string {
 	names := slices.Sorted(maps.Keys(known))
 	return slices.DeleteFunc(names, func(name string) bool { return known[name].Forbidden != "" })
 }
 
-// OnlyBlock is for options whose only argument is a block. What stands before it may be
-// a password that was meant for the block, so the error does not show it.
+// OnlyBlock returns an error if an option that takes just a block has other arguments. The error
+// does not show them, because they may be a password that belongs into the block.
 func OnlyBlock(d *caddyfile.Dispenser, what string) error {
 	if d.NextArg() {
 		return d.Errf("%s takes its options in a block", what)

@@ -4,7 +4,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 )
 
-// OpensBlock looks ahead.
+// OpensBlock reports whether the next token opens a block, without consuming it.
 func OpensBlock(d *caddyfile.Dispenser) bool {
 	if !d.Next() {
 		return false

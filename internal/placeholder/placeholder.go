@@ -1,4 +1,4 @@
-// Package placeholder says which placeholders exist, and reads their values.
+// Package placeholder checks that placeholders exist, and reads their values.
 package placeholder
 
 import (
@@ -19,10 +19,9 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/suggest"
 )
 
-// Check asks Caddy itself whether it knows a placeholder. It returns false
-// for one that only another module can know, and an error for one in Caddy's own
-// namespaces that does not exist: such a one expands to nothing, for every client. So is
-// what comes of that.
+// Check asks Caddy itself whether it knows a placeholder. It returns false for a placeholder that
+// another module may set, and an error for one in Caddy's own namespaces that does not exist: that
+// would be empty for every client. The error goes on with the consequence.
 func Check(name, consequence string) (known bool, err error) {
 	if full := expandShorthand(name); full != name {
 		return false, fmt.Errorf("{%s} is short for {%s} in Caddyfiles only: write {%s}", name, full, full)
@@ -45,8 +44,8 @@ func Check(name, consequence string) (known bool, err error) {
 
 const remotePrefix = "http.request.remote.host/"
 
-// checkRemotePrefix asks Caddy for the prefix of either kind of address: it takes bits
-// that are none for nothing, which all clients would share.
+// checkRemotePrefix asks Caddy for the prefix of both kinds of address. The prefix is empty, for all
+// clients, if its number of bits is missing or invalid.
 func checkRemotePrefix(name string) error {
 	for kind, remote := range map[string]string{"IPv4": "192.0.2.1:1", "IPv6": "[2001:db8::1]:1"} {
 		if value, _ := exampleReplacer(remote).GetString(name); value == "" {
@@ -56,10 +55,10 @@ func checkRemotePrefix(name string) error {
 	return nil
 }
 
-// expandShorthand asks Caddy's Caddyfile adapter for what it makes of a placeholder.
+// expandShorthand returns the placeholder that Caddy's Caddyfile adapter replaces a shorthand with.
 func expandShorthand(name string) string {
 	if strings.HasPrefix(name, "file.") {
-		return name // without the adapter it means the content of a file
+		return name // not a shorthand here: the placeholder is the content of a file
 	}
 	segment := caddyfile.Segment{{Text: "{" + name + "}"}}
 	httpcaddyfile.NewShorthandReplacer().ApplyToSegment(&segment)
@@ -72,33 +71,34 @@ const (
 	CookiePrefix = "http.request.cookie."
 )
 
-// validField is false for a header field that no request can have.
+// validField reports whether a placeholder is not that of an impossible header field.
 func validField(name string) bool {
 	field, ok := strings.CutPrefix(name, HeaderPrefix)
 	return !ok || field != "" && strings.IndexFunc(field, NotInFieldName) < 0
 }
 
-// NotInFieldName is RFC 9110, section 5.1, the other way round.
+// NotInFieldName reports whether the name of a header field cannot have a character, by RFC 9110,
+// section 5.1.
 func NotInFieldName(r rune) bool {
 	alphanumeric := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
 	return !alphanumeric && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
 }
 
-// setByModules are namespaces of Caddy in which modules set placeholders as they run.
+// setByModules are namespaces in which Caddy's modules set placeholders for each request.
 var setByModules = []string{
 	"file.", "http.auth.", "http.error", "http.intercept.", "http.matchers.",
 	"http.rate_limit.", "http.regexp.", "http.response.", "http.reverse_proxy.", "http.url_pattern.",
 }
 
-// caddyNamespaces are the namespaces that are Caddy's, and known in full. Other modules use
-// names of their own, also below "http.".
+// caddyNamespaces are the namespaces in which all placeholders are known. Other modules use other
+// names, also below "http.".
 var caddyNamespaces = []string{"http.request.", "system.", "time."}
 
 func hasAnyPrefix(name string, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
-// exampleReplacer has the placeholders of a request.
+// exampleReplacer returns a replacer with the placeholders of an example request.
 func exampleReplacer(remote string) *caddy.Replacer {
 	r := &http.Request{Method: http.MethodGet, URL: new(url.URL), Header: make(http.Header), RemoteAddr: remote}
 	r = r.WithContext(context.WithValue(context.Background(), http.LocalAddrContextKey, net.Addr(&net.TCPAddr{})))
@@ -107,7 +107,7 @@ func exampleReplacer(remote string) *caddy.Replacer {
 	return repl
 }
 
-// suggestions are the placeholders to propose for a misspelt one.
+// suggestions are the placeholders that are suggested for a misspelt one.
 var suggestions = []string{
 	"http.vars.client_ip", "http.request.remote.host", "http.request.remote", "http.request.remote.port",
 	"http.request.host", "http.request.hostport", "http.request.method", "http.request.scheme",
@@ -119,7 +119,7 @@ var suggestions = []string{
 	"system.hostname", "time.now.unix", "env.NAME",
 }
 
-// renamed are names that are all over the web, and what their authors wanted.
+// renamed has wrong or old names that are common on the web, and the right ones.
 var renamed = map[string]string{
 	"remote_ip":                "http.vars.client_ip",
 	"http.client_ip":           "http.vars.client_ip",
@@ -134,7 +134,7 @@ var renamed = map[string]string{
 	"http.request.path":        "http.request.uri.path",
 }
 
-// renamedPrefixes are the same for the beginnings of names.
+// renamedPrefixes has the same for the beginnings of names.
 var renamedPrefixes = [][2]string{
 	{HeaderPrefix, HeaderPrefix},
 	{"http.request.headers.", HeaderPrefix},
@@ -150,7 +150,7 @@ func similarTo(name string) string {
 	for _, prefix := range renamedPrefixes {
 		rest, ok := strings.CutPrefix(name, prefix[0])
 		if end := strings.IndexFunc(rest, NotInFieldName); end >= 0 {
-			rest = rest[:end] // of {http.request.header.X:none} all but the default, which Caddy does not have
+			rest = rest[:end] // {http.request.header.X:none} without the default, which Caddy does not know
 		}
 		if ok && rest != "" {
 			return prefix[1] + rest

@@ -7,12 +7,12 @@ import (
 	"github.com/caddyserver/caddy/v2"
 )
 
-// maxValue bounds the text that a placeholder may have for a number, a window or the
-// name of a time zone. It comes from clients, or from what they know of.
+// maxValue bounds the value of a placeholder for a number, a window or the name of a time zone. The
+// value may be chosen by the client.
 const maxValue = 64
 
-// Value is what a placeholder has for a request. Without a fallback it must have
-// something. Errors do not show it, for it may be secret.
+// Value returns the value of a placeholder for a request. It must not be empty unless there is a
+// fallback. Errors do not show the value, because it may be secret.
 func Value(repl *caddy.Replacer, placeholder string, fallback bool) (string, error) {
 	text := Text(repl, placeholder)
 	switch {
@@ -24,7 +24,7 @@ func Value(repl *caddy.Replacer, placeholder string, fallback bool) (string, err
 	return text, nil
 }
 
-// Cut splits text that begins with a placeholder.
+// Cut splits text that begins with a placeholder into its name and the rest.
 func Cut(text string) (name, rest string, ok bool) {
 	inside, ok := strings.CutPrefix(text, "{")
 	if !ok {
@@ -34,8 +34,8 @@ func Cut(text string) (name, rest string, ok bool) {
 	return name, strings.TrimSpace(rest), ok && name != "" && !strings.Contains(name, "{")
 }
 
-// CheckOption judges the placeholder of an option. One that only another module knows
-// is fine: where nothing sets it, there is the fallback.
+// CheckOption checks the placeholder of an option. It accepts one that another module may set,
+// because the option has a fallback if nothing does.
 func CheckOption(option, placeholder string) error {
 	if placeholder == "" {
 		return nil
@@ -46,7 +46,7 @@ func CheckOption(option, placeholder string) error {
 	return nil
 }
 
-// Text is the value of a placeholder as text.
+// Text returns the value of a placeholder as text.
 func Text(repl *caddy.Replacer, placeholder string) string {
 	v, _ := repl.Get(placeholder)
 	if s, ok := v.(string); ok {
