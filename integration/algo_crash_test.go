@@ -32,7 +32,7 @@ func TestKilledCaddy(t *testing.T) {
 		}
 		return time.Now().After(renewed)
 	})
-	if err := victim.process.kill(); err != nil {
+	if err := victim.process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	killed := time.Now()

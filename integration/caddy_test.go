@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/childprocess"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
@@ -21,7 +22,7 @@ type server struct {
 	t       *testing.T
 	dir     string // short, for the sake of the admin socket's path
 	address string // of its site, host:port
-	process *process
+	process *childprocess.Process
 }
 
 // caddyfile is a config whose one site stands on the socket that the process inherits.
@@ -81,13 +82,13 @@ func startBinary(t *testing.T, path, config string, variables ...string) *server
 	cmd.Env = append(environment(s.dir), variables...)
 	cmd.Stdout, cmd.Stderr = output, output
 	cmd.ExtraFiles = []*os.File{socket}
-	if s.process, err = startProcess(cmd); err != nil {
+	if s.process, err = childprocess.Start(cmd); err != nil {
 		t.Fatalf("starting Caddy: %v", err)
 	}
 	t.Cleanup(s.end)
 	waitFor(t, "Caddy to be ready", func() bool {
-		if s.process.ended() {
-			t.Fatalf("Caddy ended: %v\n%s", s.process.err, s.log())
+		if s.process.Ended() {
+			t.Fatalf("Caddy ended: %v\n%s", s.process.Err(), s.log())
 		}
 		config, err := s.admin("GET", "/config/", "", "")
 		return err == nil && config != "null\n"
@@ -143,19 +144,19 @@ func (s *server) stop() {
 		s.t.Errorf("stopping Caddy: %v", err)
 	}
 	select {
-	case <-s.process.done:
+	case <-s.process.Done():
 	case <-time.After(patience):
 		s.t.Errorf("Caddy does not stop")
 		return
 	}
-	if s.process.err != nil {
-		s.t.Errorf("Caddy stopped with %v", s.process.err)
+	if s.process.Err() != nil {
+		s.t.Errorf("Caddy stopped with %v", s.process.Err())
 	}
 }
 
 // end kills Caddy and looks for what no test asks for and every test wants to know.
 func (s *server) end() {
-	if err := s.process.kill(); err != nil {
+	if err := s.process.Kill(); err != nil {
 		s.t.Errorf("killing Caddy: %v", err)
 	}
 	log := s.log()

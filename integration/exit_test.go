@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"syscall"
 	"testing"
 	"time"
 
@@ -123,11 +122,11 @@ func TestExitGivesSlotsBack(t *testing.T) {
 					t.Fatalf("%d slots taken after a reload, want 3: the connections go on", n)
 				}
 			}
-			if err := s.process.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			if err := s.process.Terminate(); err != nil {
 				t.Fatal(err)
 			}
 			select {
-			case <-s.process.done:
+			case <-s.process.Done():
 			case <-time.After(patience):
 				t.Fatal("Caddy does not end")
 			}
@@ -142,7 +141,7 @@ func TestExitGivesSlotsBack(t *testing.T) {
 			for range 3 {
 				again.upgraded(t)
 			}
-			if err := again.process.kill(); err != nil {
+			if err := again.process.Kill(); err != nil {
 				t.Error(err)
 			}
 			upstream.awaitInside(t, 0)

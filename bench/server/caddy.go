@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -9,8 +10,10 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/bench/internal/rig"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/childprocess"
 )
 
 // keyHeader names the client. The load generator sends it to every Caddy, also to those
@@ -28,10 +31,13 @@ func build(root, dir string) (string, error) {
 	return binary, nil
 }
 
+// caddyTimeout is how long a Caddy may take to answer, and to end.
+const caddyTimeout = 30 * time.Second
+
 // caddy is a running Caddy with one site.
 type caddy struct {
 	url     string
-	process *rig.Process
+	process *childprocess.Process
 	dir     string
 }
 
@@ -72,10 +78,10 @@ func startCaddy(binary, site string) (*caddy, error) {
 	cmd.Env = append(os.Environ(), "XDG_DATA_HOME="+dir, "XDG_CONFIG_HOME="+dir)
 	cmd.Stdout, cmd.Stderr = logs, logs
 	c := &caddy{url: "http://127.0.0.1:" + strconv.Itoa(port) + "/", dir: dir}
-	if c.process, err = rig.Start(cmd); err != nil {
+	if c.process, err = childprocess.Start(cmd); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	err = c.process.Await(func() error {
+	err = c.process.Await(caddyTimeout, func(context.Context) error {
 		response, err := http.Get(c.url)
 		if err != nil {
 			return err
@@ -89,7 +95,7 @@ func startCaddy(binary, site string) (*caddy, error) {
 	return c, nil
 }
 
-func (c *caddy) Close() error { return errors.Join(c.process.End(), os.RemoveAll(c.dir)) }
+func (c *caddy) Close() error { return errors.Join(c.process.End(caddyTimeout), os.RemoveAll(c.dir)) }
 
 // memory is the resident memory of the process in bytes.
 func (c *caddy) memory() (float64, error) {

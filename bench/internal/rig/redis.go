@@ -5,15 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
 // Redis is a private redis-server on a free port of 127.0.0.1.
@@ -22,38 +20,22 @@ type Redis struct {
 	Socket  string        // its unix socket
 	Client  *redis.Client // for what is not measured
 
-	process *Process
-	dir     string
+	stop func() error
 }
 
 // StartRedis starts a server that writes nothing to disk.
 func StartRedis() (*Redis, error) {
-	port, err := FreePort()
+	server, stop, err := redistest.Run(redistest.WithArgs("--maxclients", "9000"))
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "bench-redis-")
-	if err != nil {
-		return nil, err
-	}
-	r := &Redis{Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), Socket: filepath.Join(dir, "s"), dir: dir}
-	r.process, err = Start(exec.Command("redis-server", "--bind", "127.0.0.1", "--port", strconv.Itoa(port),
-		"--unixsocket", r.Socket, "--dir", dir, "--save", "", "--appendonly", "no", "--maxclients", "9000"))
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("starting redis-server: %w", err), os.RemoveAll(dir))
-	}
-	r.Client = redis.NewClient(&redis.Options{Addr: r.Address})
-	err = r.process.Await(func() error { return r.Client.Ping(context.Background()).Err() })
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("waiting for redis-server: %w", err), r.Close())
-	}
-	return r, nil
+	return &Redis{
+		Address: server.Addr(), Socket: server.Socket(), Client: redis.NewClient(&redis.Options{Addr: server.Addr()}), stop: stop,
+	}, nil
 }
 
 // Close ends the server.
-func (r *Redis) Close() error {
-	return errors.Join(r.Client.Close(), r.process.End(), os.RemoveAll(r.dir))
-}
+func (r *Redis) Close() error { return errors.Join(r.Client.Close(), r.stop()) }
 
 // CPU is the processor time that the server has used so far.
 func (r *Redis) CPU(ctx context.Context) (time.Duration, error) {

@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"sync"
-	"testing"
 )
 
 const howToGet = "apt-get install redis-server, or: make redis"
@@ -20,7 +19,7 @@ func Available() bool {
 }
 
 // require skips the test without redis-server, or fails it with REQUIRE_REDIS=1.
-func require(t testing.TB) {
+func require(t TB) {
 	t.Helper()
 	if Available() {
 		return

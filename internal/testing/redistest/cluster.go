@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"testing"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/childprocess"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
@@ -20,7 +20,7 @@ const (
 // Cluster is a running Redis Cluster. Its nodes may be killed, frozen and restarted like
 // any [Server].
 type Cluster struct {
-	t     testing.TB
+	t     TB
 	nodes []*Server
 	ids   map[*Server]string
 }
@@ -29,7 +29,7 @@ type Cluster struct {
 // nodes agree that it is well. Its slots lie in equal ranges on the masters, in order.
 // Masters come first among the nodes. A master that is away for two seconds is replaced by
 // a replica, and without one its slots are down: the others go on.
-func StartCluster(t testing.TB, masters, replicasEach int, options ...Option) *Cluster {
+func StartCluster(t TB, masters, replicasEach int, options ...Option) *Cluster {
 	t.Helper()
 	require(t)
 	options = append(together(t, options), WithClusterMode(), WithArgs(
@@ -107,7 +107,7 @@ func (c *Cluster) Await() {
 	c.t.Helper()
 	c.await(func(ctx context.Context) error {
 		for _, node := range c.nodes {
-			if node.current().ended() {
+			if node.current().Ended() {
 				continue
 			}
 			for _, want := range []string{"cluster_state:ok\r", fmt.Sprintf("cluster_slots_ok:%d\r", slots)} {
@@ -130,7 +130,7 @@ func (c *Cluster) MasterOf(key string) *Server {
 	var master *Server
 	c.await(func(ctx context.Context) error {
 		for _, node := range c.nodes {
-			if !node.current().ended() && node.admin.Do(ctx, "exists", key).Err() == nil &&
+			if !node.current().Ended() && node.admin.Do(ctx, "exists", key).Err() == nil &&
 				node.hasInfo(ctx, "info", "replication", "role:master\r") == nil {
 				master = node
 				return nil
@@ -209,14 +209,14 @@ func (c *Cluster) must(node *Server, args ...any) {
 
 func (c *Cluster) await(try func(ctx context.Context) error) {
 	c.t.Helper()
-	if err := poll(patient.Patience, try); err != nil {
+	if err := childprocess.Poll(patient.Patience, try); err != nil {
 		c.t.Fatalf("cluster: %v", err)
 	}
 }
 
 // together is for servers that talk to each other: they trust one authority, encrypt
 // what they say if clients do, and know the password.
-func together(t testing.TB, options []Option) []Option {
+func together(t TB, options []Option) []Option {
 	t.Helper()
 	var all settings
 	for _, option := range options {

@@ -4,7 +4,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync"
-	"testing"
 )
 
 // The ports given out lie below those that systems use for outgoing
@@ -30,19 +29,19 @@ const busOffset = 10000
 // FreePort returns a TCP port of 127.0.0.1 that nothing listens on. No other
 // call in this test binary returns it before the test ends; another process
 // may still take it.
-func FreePort(t testing.TB) int {
+func FreePort(t TB) int {
 	t.Helper()
 	return freePort(t, lastPort, 0)
 }
 
 // freePortAndBus is FreePort with the port of the Cluster bus free as well.
-func freePortAndBus(t testing.TB) int {
+func freePortAndBus(t TB) int {
 	t.Helper()
 	return freePort(t, lastPort-busOffset, 0, busOffset)
 }
 
 // freePort returns a port from which the ports at all offsets are free.
-func freePort(t testing.TB, last int, offsets ...int) int {
+func freePort(t TB, last int, offsets ...int) int {
 	t.Helper()
 	for range portTries {
 		port := firstPort + rand.IntN(last-firstPort+1)

@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"syscall"
 	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/childprocess"
 )
 
 // The kernel would kill the server with the OS thread that started it.
@@ -16,7 +18,7 @@ func TestOutlivesTheThreadOfItsStart(t *testing.T) {
 	require(t)
 	var s *Server
 	tid := onThrowawayThread(func() { s = Start(t) })
-	err := poll(startTimeout, func(context.Context) error {
+	err := childprocess.Poll(startTimeout, func(context.Context) error {
 		_, err := os.Stat(fmt.Sprintf("/proc/self/task/%d", tid))
 		if !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("thread %d is still there: %w", tid, err)

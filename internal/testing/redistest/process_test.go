@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/childprocess"
 )
 
 // A part makes a copy of this test binary play a part of its own.
@@ -52,7 +54,7 @@ func TestACrashLeavesNoServer(t *testing.T) {
 	if !found || err == nil || strings.Contains(output, "still alive") {
 		t.Fatalf("the crash did not happen: %v\n%s", err, output)
 	}
-	err = poll(startTimeout, func(context.Context) error {
+	err = childprocess.Poll(startTimeout, func(context.Context) error {
 		conn, err := net.Dial("tcp", addr)
 		if err == nil {
 			conn.Close()
@@ -102,8 +104,8 @@ func TestLaunchSaysWhatIsWrong(t *testing.T) {
 		s.pickPorts()
 		err := s.launch()
 		wantError(t, err, "nonsense")
-		if errors.Is(err, errPortTaken) || !s.current().ended() {
-			t.Errorf("got %v, ended %v, want another error and an ended process", err, s.current().ended())
+		if errors.Is(err, errPortTaken) || !s.current().Ended() {
+			t.Errorf("got %v, ended %v, want another error and an ended process", err, s.current().Ended())
 		}
 	})
 
@@ -113,7 +115,7 @@ func TestLaunchSaysWhatIsWrong(t *testing.T) {
 		other := Start(t)
 		s := newServer(t)
 		s.port = other.port
-		if err := s.launch(); !errors.Is(err, errPortTaken) || !s.current().ended() {
+		if err := s.launch(); !errors.Is(err, errPortTaken) || !s.current().Ended() {
 			t.Errorf("got %v, want port taken and an ended process", err)
 		}
 		mustPing(t, other.Admin())

@@ -20,11 +20,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
-	"testing"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/childprocess"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
@@ -41,7 +41,7 @@ var errPortTaken = errors.New("port taken")
 // goroutine while the test runs, except Restart, which may end the test and so
 // belongs to the goroutine that runs it.
 type Server struct {
-	t        testing.TB
+	t        TB
 	settings settings
 	dir      string // short, for the sake of the unix socket's path
 	port     int
@@ -49,13 +49,13 @@ type Server struct {
 	admin    *redis.Client
 
 	mu      sync.Mutex
-	process *process // the one started last; it may have ended
+	process *childprocess.Process // the one started last; it may have ended
 }
 
 // Start starts a redis-server of its own for the test and stops it with the
 // test. It returns once the server answers PING, and ends the test with the
 // server's log when that takes more than ten seconds.
-func Start(t testing.TB, options ...Option) *Server {
+func Start(t TB, options ...Option) *Server {
 	t.Helper()
 	require(t)
 
@@ -74,7 +74,7 @@ func Start(t testing.TB, options ...Option) *Server {
 }
 
 // newServer prepares everything but the ports and the process.
-func newServer(t testing.TB, options ...Option) *Server {
+func newServer(t TB, options ...Option) *Server {
 	t.Helper()
 	s := &Server{t: t, dir: shortDir(t)}
 	for _, option := range options {
@@ -101,7 +101,7 @@ func newServer(t testing.TB, options ...Option) *Server {
 
 // shortDir makes the server's directory. t.TempDir holds the test's name, and
 // a unix socket's path has room for about a hundred bytes.
-func shortDir(t testing.TB) string {
+func shortDir(t TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "rl")
 	if err != nil {
@@ -163,13 +163,13 @@ func (s *Server) Configure(option, value string) {
 
 // Pid returns the process id of the server started last, which Kill may have
 // ended since.
-func (s *Server) Pid() int { return s.current().pid() }
+func (s *Server) Pid() int { return s.current().PID() }
 
 // Kill ends the server with SIGKILL and waits until it is gone: from then on
 // its ports refuse connections. It does nothing to a server that has ended.
 func (s *Server) Kill() {
 	s.t.Helper()
-	if err := s.current().kill(); err != nil {
+	if err := s.current().Kill(); err != nil {
 		s.t.Errorf("killing %s: %v", program, err)
 	}
 }
@@ -179,7 +179,7 @@ func (s *Server) Kill() {
 // until Thaw.
 func (s *Server) Freeze() {
 	s.t.Helper()
-	if err := s.current().freeze(); err != nil {
+	if err := s.current().Freeze(startTimeout); err != nil {
 		s.t.Errorf("freezing %s: %v", program, err)
 	}
 }
@@ -188,7 +188,7 @@ func (s *Server) Freeze() {
 // that runs or has ended.
 func (s *Server) Thaw() {
 	s.t.Helper()
-	if err := s.current().thaw(); err != nil {
+	if err := s.current().Thaw(); err != nil {
 		s.t.Errorf("thawing %s: %v", program, err)
 	}
 }
@@ -204,13 +204,13 @@ func (s *Server) Restart() {
 	}
 	// The admin client may have seen enough refusals to stop dialing for a
 	// while. It must be usable when Restart returns.
-	err := poll(startTimeout, func(ctx context.Context) error { return s.admin.Ping(ctx).Err() })
+	err := childprocess.Poll(startTimeout, func(ctx context.Context) error { return s.admin.Ping(ctx).Err() })
 	if err != nil {
 		s.t.Fatalf("restarting %s: admin client: %v", program, err)
 	}
 }
 
-func (s *Server) current() *process {
+func (s *Server) current() *childprocess.Process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.process
@@ -243,7 +243,7 @@ func (s *Server) launch() error {
 	cmd := exec.Command(path, args...)
 	cmd.Dir = s.dir
 	cmd.Stdout, cmd.Stderr = output, output
-	p, err := startProcess(cmd)
+	p, err := childprocess.Start(cmd)
 	if err != nil {
 		return fmt.Errorf("starting %s: %w", program, err)
 	}
@@ -255,7 +255,7 @@ func (s *Server) launch() error {
 	if err == nil {
 		return nil
 	}
-	if killErr := p.kill(); killErr != nil {
+	if killErr := p.Kill(); killErr != nil {
 		err = errors.Join(err, killErr)
 	}
 	text := readFrom(logfile, info.Size())
@@ -267,13 +267,8 @@ func (s *Server) launch() error {
 
 // awaitPong asks on the unix socket. No other server can answer there, as one
 // could on a port lost to it, and Redis opens that socket after its ports.
-func (s *Server) awaitPong(p *process) error {
-	return poll(startTimeout, func(ctx context.Context) error {
-		if p.ended() {
-			return permanent{fmt.Errorf("it ended: %w", p.exit())}
-		}
-		return ping(ctx, s.Socket())
-	})
+func (s *Server) awaitPong(p *childprocess.Process) error {
+	return p.Await(startTimeout, func(ctx context.Context) error { return ping(ctx, s.Socket()) })
 }
 
 // ping speaks the protocol itself: a pooled client stops dialing for a second

@@ -226,3 +226,19 @@ func TestFreezeAndThaw(t *testing.T) {
 	mustPing(t, c)
 	mustPing(t, s.Admin())
 }
+
+// TestRun starts a server for a program that is not a test.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	require(t)
+	s, stop, err := Run(WithArgs("--maxclients", "77"), WithTLS(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := s.Admin().ConfigGet(t.Context(), "maxclients").Val()["maxclients"]
+	if err := stop(); err != nil || got != "77" || !s.current().Ended() {
+		t.Errorf("maxclients %s; ended: %v, %v", got, s.current().Ended(), err)
+	}
+	_, _, err = Run(WithArgs("--nonsense", "1"))
+	wantError(t, err, "nonsense")
+}

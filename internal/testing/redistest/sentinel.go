@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/childprocess"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
@@ -22,7 +22,7 @@ const failoverTimeout = 3 * time.Second
 // Sentinel is a master and a replica under three Sentinels, two of which have to agree
 // that the master is down, which takes a second.
 type Sentinel struct {
-	t         testing.TB
+	t         TB
 	servers   []*Server
 	sentinels []*Server
 }
@@ -30,7 +30,7 @@ type Sentinel struct {
 // StartSentinel starts a master, a replica and three Sentinels, and waits until all know
 // each other. The options of forServers and of forSentinels are those of [Start]; if one
 // has TLS, all must.
-func StartSentinel(t testing.TB, forServers, forSentinels []Option) *Sentinel {
+func StartSentinel(t TB, forServers, forSentinels []Option) *Sentinel {
 	t.Helper()
 	require(t)
 	g := &Sentinel{t: t}
@@ -102,7 +102,7 @@ func (g *Sentinel) Master() *Server {
 func (g *Sentinel) master(ctx context.Context) (*Server, error) {
 	var named string
 	for _, sentinel := range g.sentinels {
-		if sentinel.current().ended() {
+		if sentinel.current().Ended() {
 			continue
 		}
 		address, err := sentinel.admin.Do(ctx, "sentinel", "get-master-addr-by-name", MasterName).StringSlice()
@@ -187,7 +187,7 @@ func (g *Sentinel) AwaitSwitch(before *Server) *Server {
 
 func (g *Sentinel) await(try func(context.Context) error) {
 	g.t.Helper()
-	if err := poll(patient.Patience, try); err != nil {
+	if err := childprocess.Poll(patient.Patience, try); err != nil {
 		g.t.Fatalf("sentinel: %v", err)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"testing"
 	"time"
 )
 
@@ -30,14 +29,14 @@ type certs struct {
 
 // authority signs certificates and writes them down as files.
 type authority struct {
-	t    testing.TB
+	t    TB
 	dir  string
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
 
 // makeCerts makes a CA, a certificate for the server and one for a client.
-func makeCerts(t testing.TB) certs {
+func makeCerts(t TB) certs {
 	t.Helper()
 	a := &authority{t: t, dir: t.TempDir()}
 	ca := &x509.Certificate{

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/childprocess"
 )
 
 func TestSentinel(t *testing.T) {
@@ -81,7 +83,7 @@ func replicated(t *testing.T, master *Server) {
 	if err := master.Admin().Incr(context.Background(), "written").Err(); err != nil {
 		t.Fatal(err)
 	}
-	err := poll(startTimeout, func(ctx context.Context) error {
+	err := childprocess.Poll(startTimeout, func(ctx context.Context) error {
 		n, err := master.Admin().Do(ctx, "wait", 1, 1000).Int()
 		if err == nil && n < 1 {
 			err = errors.New("the replica has not caught up")

@@ -1,14 +1,14 @@
 //go:build !unix
 
-package redistest
+package childprocess
 
 import (
 	"errors"
 	"os"
 )
 
-// signalStop has no counterpart here.
+// signalStop is not possible here.
 func signalStop(*os.Process) error { return errors.ErrUnsupported }
 
-// signalContinue finds nothing to do, since nothing can be stopped.
+// signalContinue does nothing, because nothing can be stopped.
 func signalContinue(*os.Process) error { return nil }

@@ -1,4 +1,4 @@
-package redistest
+package childprocess
 
 import (
 	"bytes"
@@ -8,19 +8,18 @@ import (
 	"syscall"
 )
 
-// dieWithParent lets the kernel kill the child when a crash of the test binary
-// leaves nobody to do it.
+// dieWithParent has the kernel kill the child when the parent crashes.
 func dieWithParent(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }
 
-// stopped returns nil when the process stands still.
+// stopped returns nil if the process stands still.
 func stopped(pid int) error {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return err
 	}
-	// "pid (name) state ...", and the name may hold anything.
+	// "pid (name) state ...", where the name can be any text.
 	state := bytes.TrimLeft(stat[bytes.LastIndexByte(stat, ')')+1:], " ")
 	if !bytes.HasPrefix(state, []byte("T")) {
 		return fmt.Errorf("process %d is not stopped: %.1q", pid, state)

@@ -1,0 +1,15 @@
+package rig
+
+import (
+	"net"
+)
+
+// FreePort is a port of 127.0.0.1 that nothing listens on.
+func FreePort() (int, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port, nil
+}

@@ -1,0 +1,149 @@
+// Package childprocess runs programs for tests and benchmarks. A child never outlives the
+// process that started it.
+package childprocess
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// Process is a child. It is waited for from its start on, so its id cannot pass to another
+// process while somebody still means to signal it: [os.Process] refuses to signal a process
+// that has been waited for.
+type Process struct {
+	cmd  *exec.Cmd
+	done chan struct{} // closed when the child has ended
+	err  error         // the result of Wait; valid after done
+}
+
+// Start starts a child on an OS thread that lives as long as the child does, because the
+// kernel sends the signal of dieWithParent when that thread ends, not when the whole parent
+// does.
+func Start(cmd *exec.Cmd) (*Process, error) {
+	dieWithParent(cmd)
+	p := &Process{cmd: cmd, done: make(chan struct{})}
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err != nil {
+			return
+		}
+		p.err = cmd.Wait()
+		close(p.done)
+	}()
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// PID returns the id of the process.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Done returns a channel that is closed when the child has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Ended reports whether the child has ended.
+func (p *Process) Ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Err returns how a child that has ended did so: nil if its exit status was 0.
+func (p *Process) Err() error { return p.err }
+
+// Kill ends the child, and waits until it has ended.
+func (p *Process) Kill() error {
+	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	<-p.done
+	return nil
+}
+
+// Terminate sends SIGTERM to the child. It does not wait.
+func (p *Process) Terminate() error { return p.cmd.Process.Signal(syscall.SIGTERM) }
+
+// End asks the child to end, and kills it if it has not ended when the time is up.
+func (p *Process) End(timeout time.Duration) error {
+	_ = p.Terminate()
+	select {
+	case <-p.done:
+		return nil
+	case <-time.After(timeout):
+		return p.Kill()
+	}
+}
+
+// Freeze stops the child with SIGSTOP. It returns when the child stands still, which is a
+// moment after the signal: without the wait the child could do one more thing.
+func (p *Process) Freeze(timeout time.Duration) error {
+	if err := signalStop(p.cmd.Process); err != nil {
+		return err
+	}
+	return p.Await(timeout, func(context.Context) error { return stopped(p.PID()) })
+}
+
+// Thaw has a frozen child go on. It does nothing to a child that runs or has ended.
+func (p *Process) Thaw() error {
+	if err := signalContinue(p.cmd.Process); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	return nil
+}
+
+// Await is [Poll] for something that the child does. It also returns when the child has
+// ended.
+func (p *Process) Await(timeout time.Duration, try func(context.Context) error) error {
+	var ended error
+	err := Poll(timeout, func(ctx context.Context) error {
+		if p.Ended() {
+			if ended = p.err; ended == nil {
+				ended = errors.New("exit status 0")
+			}
+			return nil
+		}
+		return try(ctx)
+	})
+	if ended != nil {
+		return fmt.Errorf("it ended: %w", ended)
+	}
+	return err
+}
+
+// Poll calls try every few milliseconds until it succeeds or the time is up. It returns the
+// last error.
+func Poll(timeout time.Duration, try func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	ticker := time.NewTicker(5 * time.Millisecond)
+	defer ticker.Stop()
+	var last error
+	for {
+		err := try(ctx)
+		if err == nil {
+			return nil
+		}
+		if last == nil || ctx.Err() == nil {
+			last = err // rather than an error that says there was no time for another try
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("not within %v: %w", timeout, last)
+		case <-ticker.C:
+		}
+	}
+}
