@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// Decision is one decision of one zone.
+// Decision is a decision of a zone, as it is streamed.
 type Decision struct {
 	Time time.Time `json:"time"`
 	Zone string    `json:"zone"`
@@ -12,10 +12,10 @@ type Decision struct {
 	Outcome string `json:"outcome"`
 	Cost    int64  `json:"cost"`
 
-	// Reason is why the zone refused without asking the store.
+	// Reason says why the zone rejected the request without asking the store.
 	Reason string `json:"reason,omitempty"`
 
-	// Decision is absent if the zone has not decided.
+	// Decision is absent if the limit was not asked.
 	Decision *QuotaStatus `json:"decision,omitempty"`
 
 	ClientIP string `json:"client_ip"`
@@ -23,6 +23,6 @@ type Decision struct {
 	Host     string `json:"host"`
 	Path     string `json:"path"`
 
-	// Skipped is how many decisions went unseen before this one.
+	// Skipped is the number of decisions before this one that were not sent.
 	Skipped uint64 `json:"skipped,omitempty"`
 }

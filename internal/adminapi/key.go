@@ -8,19 +8,20 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
 
-// KeyText is a key as JSON can carry it. Keys are any bytes, and JSON has just Unicode.
+// KeyText is a key in JSON. A key can have any bytes, but JSON only has Unicode.
 type KeyText struct {
-	// Key is the key, with \ufffd for each byte that is no UTF-8.
+	// Key is the key, with \ufffd for each byte that is not UTF-8.
 	Key string `json:"key"`
 
-	// KeyBase64 is the key to the byte, where Key is not.
+	// KeyBase64 is the exact key. It is absent if Key is exact.
 	KeyBase64 string `json:"key_base64,omitempty"`
 
-	// Truncated is how long the whole key is in bytes, where this is just its beginning.
+	// Truncated is the length of the whole key in bytes. It is absent unless this is just the
+	// beginning of the key.
 	Truncated int `json:"key_truncated,omitempty"`
 }
 
-// NewKeyText shows a key, or the beginning of one that has that length.
+// NewKeyText returns the text of a key, or of the beginning of a key that is length bytes long.
 func NewKeyText(key string, length int) KeyText {
 	t := KeyText{Key: key}
 	if !utf8.ValidString(key) {
@@ -33,7 +34,7 @@ func NewKeyText(key string, length int) KeyText {
 	return t
 }
 
-// Bytes is the key as it was.
+// Bytes returns the exact key.
 func (t KeyText) Bytes() (string, error) {
 	if t.KeyBase64 == "" {
 		return t.Key, nil
@@ -42,23 +43,24 @@ func (t KeyText) Bytes() (string, error) {
 	return string(key), err
 }
 
-// QuotaStatus is what a decision says, as JSON. Durations are in seconds.
+// QuotaStatus has the numbers of a decision. Durations are in seconds.
 type QuotaStatus struct {
 	Quota     int64 `json:"quota"`
 	Used      int64 `json:"used"`
 	Remaining int64 `json:"remaining"`
 
-	// RetryAfter is how long to wait after a refusal, unless Never: the cost is above what
-	// the limit can ever grant.
+	// RetryAfter is how long to wait after a refusal. It is absent if Never is true: then the cost
+	// is more than the limit can ever allow.
 	RetryAfter float64 `json:"retry_after,omitempty"`
 	Never      bool    `json:"never,omitempty"`
 
-	// NextAfter is when there is more, and ResetAfter when all of the quota is back, if
-	// nothing more comes.
+	// NextAfter is the time until there is more quota, and ResetAfter the time until all of it is
+	// back, if there are no more requests.
 	NextAfter  float64 `json:"next_after"`
 	ResetAfter float64 `json:"reset_after"`
 }
 
+// NewQuotaStatus returns the numbers of a decision.
 func NewQuotaStatus(d algorithms.Decision) *QuotaStatus {
 	n := &QuotaStatus{
 		Quota: d.Quota, Used: max(0, d.Quota-d.Remaining), Remaining: d.Remaining,
@@ -72,70 +74,72 @@ func NewQuotaStatus(d algorithms.Decision) *QuotaStatus {
 	return n
 }
 
-// Refuses reports whether the limit refuses, whatever overrides and bans say. It is false for
-// nil.
+// Refuses reports whether the limit refuses the request, whatever overrides and bans say. It is
+// false for nil.
 func (n *QuotaStatus) Refuses() bool { return n != nil && (n.RetryAfter > 0 || n.Never) }
 
-// KindLimit is the kind of an override that is a limit.
+// KindLimit is the kind of an override with a limit.
 const KindLimit = "limit"
 
-// Key is what the admin API tells of a key of a zone.
+// Key is the state of a key in a zone.
 type Key struct {
 	Zone string `json:"zone"`
 	KeyText
 	Limit string `json:"limit"`
 
-	// Plan is the plan whose limit the numbers are for.
+	// Plan is the plan that the numbers are for.
 	Plan string `json:"plan,omitempty"`
 
-	// Assumed is the limit that the numbers are for, where requests bring their own. They
-	// may have used something under others.
+	// Assumed is the limit that the numbers are for, if limits depend on the request. The key may
+	// have used something under other limits.
 	Assumed string `json:"assumed,omitempty"`
 
-	// Cost is what a request takes of the limit, and CostFrom the placeholder that says so
-	// for each, if there is one: then Cost is what it takes where that is empty, or what was
-	// asked for.
+	// Cost is the cost that the numbers are for: the one in the query, or else the zone's. CostFrom
+	// is the placeholder that a request's cost comes from; then the zone's cost is the fallback.
 	Cost     int64  `json:"cost"`
 	CostFrom string `json:"cost_from,omitempty"`
 
-	// Outcome is what would become of a request now, by its key: allowed, refused, shed,
-	// banned, dry_run, exempt or rejected. Refused says that the zone would refuse it.
+	// Outcome is the outcome that a request with this key would have now: allowed, refused, shed,
+	// banned, dry_run, exempt or rejected. Refused says that the zone would refuse the request.
 	Outcome string `json:"outcome"`
 	Refused bool   `json:"refused"`
 
-	// The numbers are the limit's, in the unit of costs, also under a ban. RetryAfter is for
-	// how long the limit refuses the cost; a ban may last longer.
+	// The numbers are those of the limit, in the unit of costs, even if the key is banned.
+	// RetryAfter is how long the limit refuses the cost; a ban may last longer.
 	QuotaStatus
 
-	// Others are the numbers for requests that the zone's reserve is not for.
+	// Others has the numbers for requests that the zone has not reserved slots for.
 	Others *QuotaStatus `json:"others,omitempty"`
 
 	Ban      *Ban      `json:"ban,omitempty"`
 	Override *Override `json:"override,omitempty"`
 
-	// Overrides says that the zone takes overrides.
+	// Overrides says that the zone has the option overrides.
 	Overrides bool `json:"overrides"`
 
-	// Status is that of a rejection because the key is missing, and BlockStatus that of what
-	// the zone blocks, whatever the key has used.
+	// Status is the status of requests that are rejected because they have no key. BlockStatus is
+	// that of requests that the zone blocks, whatever the key has used.
 	Status      int `json:"status,omitempty"`
 	BlockStatus int `json:"block_status,omitempty"`
 
-	// Lately is how often the key came to this Caddy in the last minutes.
+	// Lately counts the requests with this key on this Caddy in the last minutes.
 	Lately *Lately `json:"lately,omitempty"`
 }
 
 // Ban is a ban of a key.
 type Ban struct {
-	// By is who banned it: `override` for an operator, or `refusals` for too many of these.
+	// By says what banned the key: ByOverride or ByRefusals.
 	By string `json:"by"`
 
-	// EndsIn is in seconds; absent if it has no end.
+	// EndsIn is in seconds. It is absent if the ban has no end.
 	EndsIn float64 `json:"ends_in,omitempty"`
 }
 
 const (
+	// ByOverride is a ban by an operator.
 	ByOverride = "override"
+
+	// ByRefusals is a ban by the zone, because the key was refused too often.
 	ByRefusals = "refusals"
 )
 
@@ -143,31 +147,31 @@ const (
 type Override struct {
 	Kind string `json:"kind"` // limit, exempt or banned
 
-	// Limit is the limit of kind limit. Elsewhere says that it is for plans that count by
-	// another algorithm, so that the numbers are not of it.
+	// Limit is the limit of an override of kind limit. Elsewhere says that the limit is for plans
+	// with another algorithm, so the numbers are not for this limit.
 	Limit     string `json:"limit,omitempty"`
 	Elsewhere bool   `json:"elsewhere,omitempty"`
 
 	Note string `json:"note,omitempty"`
 
-	// EndsIn is in seconds; absent if it holds until it is cleared.
+	// EndsIn is in seconds. It is absent if the override holds until it is cleared.
 	EndsIn float64 `json:"ends_in,omitempty"`
 }
 
-// Lately has counts that are sure; there may have been more.
+// Lately has lower bounds of recent counts.
 type Lately struct {
 	Since    time.Time `json:"since"`
 	Requests uint64    `json:"requests"`
 	Refused  uint64    `json:"refused"`
 }
 
-// KeyError is in a list of keys in place of one that could not be looked up.
+// KeyError takes the place of a Key in a list if the key could not be looked up.
 type KeyError struct {
 	Zone  string `json:"zone"`
 	Error string `json:"error"`
 }
 
-// Reset is the answer to a reset that may have left something.
+// Reset is the answer to a reset that may not have found all states of the key.
 type Reset struct {
 	Warning string `json:"warning"`
 }

@@ -1,5 +1,4 @@
-// Package adminapi is the JSON that the admin API speaks: its server writes it, and the
-// commands read it.
+// Package adminapi has the JSON types of the admin API, which its server and the commands share.
 package adminapi
 
 import (
@@ -7,21 +6,24 @@ import (
 	"time"
 )
 
-// Top is what the admin API tells of the keys that come most often.
+// Path is the path of the admin API at Caddy's admin endpoint.
+const Path = "/rate_limit/"
+
+// Top has the most frequent keys of a zone.
 type Top struct {
 	Zone string `json:"zone"`
 
-	// By is what the keys are sorted by: requests or refused.
+	// By says how the keys are sorted: by requests, or by refused ones (refused).
 	By string `json:"by"`
 
-	// Since is when counting began; absent if nothing came of late.
+	// Since is the time at which counting began. It is absent if there were no requests recently.
 	Since *time.Time `json:"since,omitempty"`
 
 	Keys []KeyCount `json:"keys"`
 }
 
-// KeyCount is a key in a list of them. The counts are sure; the errors are how much higher
-// they may be.
+// KeyCount has the counts of a key. The true counts are at least Requests and Refused, and at most
+// higher by the errors.
 type KeyCount struct {
 	KeyText
 	Requests      uint64 `json:"requests"`
@@ -30,26 +32,25 @@ type KeyCount struct {
 	RefusedError  uint64 `json:"refused_error"`
 }
 
-// Zone is what the admin API tells of a zone.
+// Zone is a zone.
 type Zone struct {
 	Name         string `json:"name"`
 	Limit        string `json:"limit"`
-	Key          string `json:"key"` // empty: one limit for all
+	Key          string `json:"key"` // empty for one limit for all requests
 	Store        string `json:"store"`
 	OnStoreError string `json:"on_store_error"`
 
-	// Totals are the requests that met the zone on this Caddy, by what became of them, since
-	// a config first named it.
+	// Totals counts the requests in the zone on this Caddy, by outcome, since a config first named
+	// the zone.
 	Totals map[string]uint64 `json:"totals"`
 
-	// Keys is how many keys the memory store keeps.
+	// Keys is the number of keys in the memory store.
 	Keys *int64 `json:"keys,omitempty"`
 
-	// InUse is how many slots requests of this Caddy hold, in a zone that counts these.
+	// InUse is the number of slots that requests of this Caddy hold. It is absent if the zone does
+	// not count slots.
 	InUse *int64 `json:"in_use,omitempty"`
 
-	// Uses are the zone as each handler defines it.
+	// Uses has the zone's definition in each handler.
 	Uses []json.RawMessage `json:"uses"`
 }
-
-const Path = "/rate_limit/"

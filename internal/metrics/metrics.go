@@ -1,4 +1,4 @@
-// Package metrics is what Prometheus reads.
+// Package metrics collects the counts of zones and stores for Prometheus.
 package metrics
 
 import (
@@ -17,22 +17,22 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// Collector collects what the zones and stores of one config have counted. Each config has
-// a registry of its own; the counts outlive it.
+// Collector collects the metrics of the zones and stores of one config. Each config has its own
+// registry, but the counts outlive the config.
 type Collector struct {
 	mu     sync.Mutex
 	zones  []*zone.Zone
 	stores []observedStore
 }
 
-// observedStore is a store under the name that metrics call it by.
+// observedStore is a store with its name in metrics.
 type observedStore struct {
 	id, name string
 	shared   *pool.Store
 }
 
-// Add has a handler's zones and store collected, each once.
-func (m *Collector) Add(zones []*zone.Zone, kept *pool.Ref) {
+// Add adds a handler's zones and its store, unless the collector has them already.
+func (m *Collector) Add(zones []*zone.Zone, ref *pool.Ref) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, z := range zones {
@@ -41,29 +41,29 @@ func (m *Collector) Add(zones []*zone.Zone, kept *pool.Ref) {
 			m.zones = append(m.zones, z)
 		}
 	}
-	alike := 0
-	name := strings.TrimPrefix(pool.Describe(kept.Backend), "store ")
+	sameName := 0
+	name := strings.TrimPrefix(pool.Describe(ref.Backend), "store ")
 	for _, s := range m.stores {
-		if s.id == kept.ID {
+		if s.id == ref.ID {
 			return
 		}
 		if s.name == name || strings.HasPrefix(s.name, name+" #") {
-			alike++
+			sameName++
 		}
 	}
-	if alike > 0 { // another database or prefix of the same Redis
-		name += " #" + strconv.Itoa(alike+1)
+	if sameName > 0 { // another database or prefix of the same Redis
+		name += " #" + strconv.Itoa(sameName+1)
 	}
-	m.stores = append(m.stores, observedStore{kept.ID, name, kept.Store})
+	m.stores = append(m.stores, observedStore{ref.ID, name, ref.Store})
 }
 
-// desc describes a metric.
+// desc makes the description of a metric.
 func desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("caddy_rate_limit_"+name, help, labels, nil)
 }
 
-// The metrics. The first five have the names that github.com/mholt/caddy-ratelimit gave
-// them. A label never holds what a client can choose.
+// The first five metrics have the names of github.com/mholt/caddy-ratelimit. No label has a value that
+// a client can choose.
 var (
 	descRequests = desc("requests_total", "Requests that met the zone, whatever became of them.", "zone")
 	descDeclined = desc("declined_requests_total", "Requests that the zone has refused.", "zone")
@@ -164,14 +164,14 @@ func (c collection) store(s observedStore, zones []*zone.Zone) {
 		for _, z := range own {
 			rules = append(rules, z.Rules()...)
 		}
-		kept := make(map[string]int64, len(own))
+		keys := make(map[string]int64, len(own))
 		for i, n := range counter.CountKeys(rules) {
-			kept[rules[i].Zone()] += n
+			keys[rules[i].Zone()] += n
 		}
 		for _, z := range own {
-			// It goes up and down, but dashboards know it by a name that Prometheus's linter
-			// grants to counters only: so it has no type, and is read like a gauge.
-			c.send(descKeys, prometheus.UntypedValue, float64(kept[z.Name]), z.Name)
+			// This is a gauge, but it keeps the name that dashboards know, which Prometheus's linter
+			// allows for counters only. So it has no type.
+			c.send(descKeys, prometheus.UntypedValue, float64(keys[z.Name]), z.Name)
 		}
 	}
 	if s.shared.Remote {
