@@ -10,6 +10,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/clock"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
 	"github.com/seed-161337e5/caddyratelimit/internal/turns"
@@ -86,19 +87,23 @@ type Ref struct {
 	Backend  store.Backend
 	ID       string // the store's identity
 	Store    *Store
+	clock    clock.Clock
 	released sync.Once
 }
 
 // Acquire returns a reference to the backend's store, and opens the store if it is the first one.
-func Acquire(backend store.Backend) (*Ref, error) {
+func Acquire(backend store.Backend) (*Ref, error) { return AcquireOn(clock.System{}, backend) }
+
+// AcquireOn is [Acquire] with the clock by which requests leave the store's queues.
+func AcquireOn(c clock.Clock, backend store.Backend) (*Ref, error) {
 	id, err := backend.Identity()
 	if err != nil {
 		return nil, err
 	}
-	return acquireAs(id, backend)
+	return acquireAs(c, id, backend)
 }
 
-func acquireAs(id string, backend store.Backend) (*Ref, error) {
+func acquireAs(c clock.Clock, id string, backend store.Backend) (*Ref, error) {
 	value, _, err := stores.LoadOrNew(id, func() (caddy.Destructor, error) {
 		s, err := open(backend)
 		if err != nil {
@@ -107,14 +112,14 @@ func acquireAs(id string, backend store.Backend) (*Ref, error) {
 		_, inProcess := s.(store.InProcess)
 		opened := &Store{Store: s, Health: newHealth(Describe(backend)), Remote: !inProcess}
 		opened.users.Store(1)
-		opened.Turns = turns.New(opened.keepOpen)
+		opened.Turns = turns.New(c, opened.keepOpen)
 		openStores.Store(opened, nil)
 		return opened, nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &Ref{Backend: backend, ID: id, Store: value.(*Store)}, nil
+	return &Ref{Backend: backend, ID: id, Store: value.(*Store), clock: c}, nil
 }
 
 // open opens a store. It turns a panic into an error, because a panic would leave the pool locked
@@ -150,7 +155,7 @@ func (r *Ref) Begin() (Session, error) {
 	if r.Store.acquire() {
 		return Session{Store: r.Store}, nil
 	}
-	ref, err := acquireAs(r.ID, r.Backend)
+	ref, err := acquireAs(r.clock, r.ID, r.Backend)
 	if err != nil {
 		return Session{}, err
 	}

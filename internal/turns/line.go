@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sort"
 	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/clock"
 )
 
 // line has the turns and the requests of one cost. There are at least as many turns as requests,
@@ -18,15 +20,15 @@ type line struct {
 	first, end *Waiter
 	waiting    int // the number of requests
 	counted    int // the number of spare turns that are part of Queues.spare
-	timer      *time.Timer
-	timerAt    time.Time // when the timer goes off
+	timer      clock.Timer
+	timerAt    time.Duration // when the timer goes off; 0 if it is not set
 }
 
 // lineTurn is a turn in a line.
 type lineTurn struct {
-	at      int64     // on the clock of the store
-	due     time.Time // on the clock of this process
-	refused bool      // the queue did not take it back
+	at      int64         // on the clock of the store
+	due     time.Duration // on the clock of the queues
+	refused bool          // the queue did not take it back
 }
 
 // Waiter is a request in a line.
@@ -104,9 +106,9 @@ func (l *line) leave(w *Waiter) {
 }
 
 // release lets the requests go on whose turns have come, and drops spare turns that are over.
-func (l *line) release(now time.Time) {
+func (l *line) release(now time.Duration) {
 	n := 0
-	for ; n < len(l.turns) && !l.turns[n].due.After(now); n++ {
+	for ; n < len(l.turns) && l.turns[n].due <= now; n++ {
 		if w := l.first; w != nil {
 			l.leave(w)
 			w.at = l.turns[n].at
@@ -123,14 +125,14 @@ func (l *line) setTimer() {
 		if l.timer != nil {
 			l.timer.Stop()
 		}
-		l.turns, l.timerAt = nil, time.Time{}
-	case l.turns[0].due.Equal(l.timerAt):
+		l.turns, l.timerAt = nil, 0
+	case l.turns[0].due == l.timerAt:
 	case l.timer == nil:
 		l.timerAt = l.turns[0].due
-		l.timer = time.AfterFunc(time.Until(l.timerAt), l.onTimer)
+		l.timer = l.queues.clock.AfterFunc(l.timerAt-l.queues.clock.Now(), l.onTimer)
 	default:
 		l.timerAt = l.turns[0].due
-		l.timer.Reset(time.Until(l.timerAt))
+		l.timer.Reset(l.timerAt - l.queues.clock.Now())
 	}
 }
 
@@ -141,7 +143,7 @@ func (l *line) onTimer() {
 	if len(l.turns) == 0 { // the line is gone
 		return
 	}
-	l.release(time.Now())
-	l.timerAt = time.Time{} // so that the timer is set again, also if it went off early
+	l.release(l.queues.clock.Now())
+	l.timerAt = 0 // so that the timer is set again, also if it went off early
 	l.queues.balance(l)
 }

@@ -63,7 +63,7 @@ func (q *Queues) returned(r turnReturn, taken bool) {
 		}
 		return
 	}
-	if !r.turn.due.After(time.Now()) {
+	if r.turn.due <= q.clock.Now() {
 		return
 	}
 	l := q.line(&Turn{Queue: r.line.queue.name, Cost: r.line.cost, Return: r.giveBack})
@@ -96,7 +96,7 @@ func (k *queue) scheduleRetry() {
 		return
 	}
 	queues := k.lines[0].queues
-	k.retryTimer = time.AfterFunc(k.pause, func() {
+	k.retryTimer = queues.clock.AfterFunc(k.pause, func() {
 		queues.mu.Lock()
 		defer queues.mu.Unlock()
 		if k.retryTimer != nil {

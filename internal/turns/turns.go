@@ -20,6 +20,8 @@ package turns
 import (
 	"sync"
 	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/clock"
 )
 
 const (
@@ -61,12 +63,13 @@ type Queues struct {
 	returns  []turnReturn
 	busy     bool // a goroutine sends the returns
 	keepOpen func() (release func())
+	clock    clock.Clock
 }
 
 // New makes Queues. keepOpen keeps the store open until the function that it returns is called. It
 // returns nil if the store is already closed.
-func New(hold func() (release func())) *Queues {
-	return &Queues{queues: make(map[Queue]*queue), keepOpen: hold}
+func New(c clock.Clock, keepOpen func() (release func())) *Queues {
+	return &Queues{queues: make(map[Queue]*queue), keepOpen: keepOpen, clock: c}
 }
 
 // queue is a queue in which requests wait, or which has spare turns.
@@ -74,7 +77,7 @@ type queue struct {
 	name       Queue
 	lines      []*line
 	pause      time.Duration // before the spare turns are offered again
-	retryTimer *time.Timer   // nil if it is not set
+	retryTimer clock.Timer   // nil if it is not set
 }
 
 // Join adds a request to the line of its turn. It returns nil if there are too many lines: then
@@ -87,9 +90,9 @@ func (q *Queues) Join(t *Turn) *Waiter {
 		return nil
 	}
 	w := &Waiter{line: l, ready: make(chan struct{})}
-	now := time.Now()
+	now := q.clock.Now()
 	l.release(now) // so that no spare turn is used that is over
-	l.join(w, lineTurn{at: t.At, due: now.Add(t.Wait)})
+	l.join(w, lineTurn{at: t.At, due: now + t.Wait})
 	q.balance(l)
 	return w
 }
@@ -122,7 +125,7 @@ func (q *Queues) Offer(t *Turn) {
 		q.enqueueReturn(turnReturn{giveBack: t.Return, turn: lineTurn{at: t.At}})
 		return
 	}
-	l.add(lineTurn{at: t.At, due: time.Now().Add(t.Wait)})
+	l.add(lineTurn{at: t.At, due: q.clock.Now() + t.Wait})
 	q.balance(l)
 }
 

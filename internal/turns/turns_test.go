@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/clock"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 )
 
@@ -18,7 +19,7 @@ func TestModel(t *testing.T) {
 	for seed := range uint64(deep.Steps(20, 400)) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, seed, 40)
-			q := New(neverClosed)
+			q := New(clock.System{}, neverClosed)
 			var waiting []*request
 			end := int64(0) // of the queue, by the model
 			for range steps {
@@ -98,7 +99,7 @@ func TestInvariants(t *testing.T) {
 	for seed := range uint64(deep.Steps(30, 600)) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, seed, 60)
-			processes := []*Queues{New(neverClosed), New(neverClosed)}
+			processes := []*Queues{New(clock.System{}, neverClosed), New(clock.System{}, neverClosed)}
 			type span struct{ from, to int64 }
 			var used []span
 			var waiting []*request
@@ -189,7 +190,7 @@ func TestCostsComeBack(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, seed, 1000)
-			q := New(neverClosed)
+			q := New(clock.System{}, neverClosed)
 			w.ask(1)
 			want := w.end()
 			var waiting []*Waiter
@@ -221,7 +222,7 @@ func TestManyLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const all = 100_000
 		w := newWorld(t, 1, all+1)
-		q := New(neverClosed)
+		q := New(clock.System{}, neverClosed)
 		w.ask(1)
 		var waiting []*Waiter
 		for range all {
@@ -245,7 +246,7 @@ func TestManyLeave(t *testing.T) {
 func TestSpareTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1, 100)
-		here, there := New(neverClosed), New(neverClosed)
+		here, there := New(clock.System{}, neverClosed), New(clock.System{}, neverClosed)
 		join := func(q *Queues) *Waiter {
 			d := w.ask(1)
 			return q.Join(w.turn(1, &d))
@@ -282,7 +283,7 @@ func TestSpareTurns(t *testing.T) {
 // dropped when it is over.
 func TestRetriesEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q, offers := New(neverClosed), 0
+		q, offers := New(clock.System{}, neverClosed), 0
 		turn := &Turn{Cost: 1, At: 1, Wait: time.Hour, Return: func(_ int64, done func(bool)) {
 			offers++
 			done(false)
@@ -299,7 +300,7 @@ func TestRetriesEnd(t *testing.T) {
 // TestBounds: the numbers of lines and of spare turns are bounded.
 func TestBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q, offered := New(neverClosed), 0
+		q, offered := New(clock.System{}, neverClosed), 0
 		never := func(_ int64, done func(bool)) {
 			offered++
 			done(false)
@@ -332,7 +333,7 @@ func TestBounds(t *testing.T) {
 // TestClosedStore: no turns are given back to a store that is closed.
 func TestClosedStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := New(func() func() { return nil })
+		q := New(clock.System{}, func() func() { return nil })
 		q.Leave(q.Join(&Turn{Cost: 1, At: 1, Wait: time.Hour, Return: func(int64, func(bool)) { t.Error("asked") }}))
 		q.checkEmpty(t)
 	})
@@ -343,7 +344,7 @@ func TestClosedStore(t *testing.T) {
 func TestTurnsThatAreOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1, 100)
-		q := New(neverClosed)
+		q := New(clock.System{}, neverClosed)
 		w.ask(1)
 		var over []*Turn
 		for range 10 {

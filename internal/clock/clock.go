@@ -1,0 +1,30 @@
+// Package clock is the time that requests are decided by: the machine's, or that of a log.
+package clock
+
+import "time"
+
+// Clock is a clock with timers. Its methods may be called from many goroutines at once.
+type Clock interface {
+	// Now returns the time since a fixed moment. It never goes back.
+	Now() time.Duration
+
+	// AfterFunc calls f on a goroutine of its own once d has passed.
+	AfterFunc(d time.Duration, f func()) Timer
+}
+
+// Timer is what [Clock.AfterFunc] has set. Its methods are those of [time.Timer].
+type Timer interface {
+	Stop() bool
+	Reset(d time.Duration) bool
+}
+
+// System is the machine's monotonic clock.
+type System struct{}
+
+var start = time.Now()
+
+// Now implements [Clock]. It takes less time than [time.Now].
+func (System) Now() time.Duration { return time.Since(start) }
+
+// AfterFunc implements [Clock].
+func (System) AfterFunc(d time.Duration, f func()) Timer { return time.AfterFunc(d, f) }
