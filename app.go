@@ -2,6 +2,7 @@ package caddyratelimit
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/backend"
 	"github.com/seed-161337e5/caddyratelimit/internal/admin"
+	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/metrics"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
@@ -121,6 +123,22 @@ func (d definition) unlike(other definition) string {
 		return given("ipv4_prefix", d.ipv4Prefix) + " and " + given("ipv4_prefix", other.ipv4Prefix)
 	}
 	return given("ipv6_prefix", d.ipv6Prefix) + " and " + given("ipv6_prefix", other.ipv6Prefix)
+}
+
+// exposeConnections has the server put its connections into the contexts of requests, if some of
+// them may have to wait: only the connection shows that the client of a waiting request leaves.
+func (a *App) exposeConnections(ctx caddy.Context, zones []*zone.Zone) {
+	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
+	if !ok || !limiter.CanSeeHangUps() || !slices.ContainsFunc(zones, (*zone.Zone).Waits) {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.exposed[server] {
+		return
+	}
+	a.exposed[server] = true
+	server.RegisterConnContext(limiter.WithConnection)
 }
 
 // first tells whether this is the first handler of the config that asks about a store: one

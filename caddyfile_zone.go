@@ -1,93 +1,313 @@
 package caddyratelimit
 
 import (
-	"maps"
+	"fmt"
+	"net/http"
+	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/option"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/limit"
 )
 
-func parseZone(h httpcaddyfile.Helper, handler *Handler) error {
+// policyOptions are those of a zone that say for whom its limit holds, and when it counts:
+//
+//	plan <text> {
+//	    <name>  [<algorithm>] [<events>/<window>] [<option> <value>...]... | { ... } | unlimited
+//	    default <name> | reject [<status>]
+//	}
+//	missing_key   share | skip | reject [<status>]
+//	repeated_values reject [<status>] | join
+//	raw_values    [true|false]
+//	invalid_limit <status>
+//	exempt        <address or CIDR...> | <inline matcher> | @named | { ... }
+//	block         [<status>] <like exempt>
+//	charge        on_response {
+//	    status <code>...
+//	    header <name> [<value>]
+//	}
+//	cost_header   <name> [broken_off <cost>]
+//	overrides     [true|false]
+//	ban           <duration> after <n> refusals in <duration> [up_to <duration>]
+//	dry_run       [true|false]
+//	enforce       <percent>
+//	reserve       <percent> {
+//	    match <like match of a zone>
+//	}
+func policyOptions(h httpcaddyfile.Helper, z *Zone) map[string]option.Option {
 	d := h.Dispenser
+	return map[string]option.Option{
+		"plan":          {Parse: func() (string, error) { return parsePlans(d, z) }},
+		"missing_key":   {Parse: func() (string, error) { return parseRejecting(d, "missing_key", &z.MissingKey, &z.MissingKeyStatus) }},
+		"raw_values":    {Parse: flag(d, "raw_values", &z.RawValues)},
+		"invalid_limit": {Parse: option.Integer(d, "invalid_limit", &z.InvalidLimit)},
+		"repeated_values": {Parse: func() (string, error) {
+			return parseRejecting(d, "repeated_values", &z.RepeatedValues, &z.RepeatedValuesStatus)
+		}},
+		"exempt":      {Repeats: true, Parse: clients(h, "exempt", &z.ExemptRaw)},
+		"block":       {Repeats: true, Parse: func() (string, error) { return parseBlocked(h, z) }},
+		"charge":      {Parse: func() (string, error) { return parseCharge(d, z) }},
+		"cost_header": {Parse: func() (string, error) { return parseCostHeader(d, z) }},
+		"overrides":   {Parse: flag(d, "overrides", &z.Overrides)},
+		"ban":         {Parse: func() (string, error) { return parseBan(d, z) }},
+		"dry_run":     {Parse: flag(d, "dry_run", &z.DryRun)},
+		"enforce":     {Parse: option.Optional(&z.Enforce, func(to *float64) option.Parser { return percent(d, "enforce", to) })},
+		"reserve":     {Parse: func() (string, error) { return parseReserve(h, z) }},
+	}
+}
+
+func parsePlans(d *caddyfile.Dispenser, z *Zone) (string, error) {
+	p := &limit.Plans{Plans: make(map[string]*limit.Plan)}
+	if !d.AllArgs(&p.Of) {
+		return "", d.ArgErr()
+	}
+	z.Plan = p
+	for nesting := d.Nesting(); d.NextBlock(nesting); {
+		name := d.Val()
+		var err error
+		switch {
+		case name == "default" && (p.Default != "" || p.Reject != 0):
+			err = d.Err("plan default already specified")
+		case name == "default":
+			err = parseDefault(d, p)
+		case p.Plans[name] != nil:
+			err = d.Errf("plan already specified: %s", name)
+		default:
+			p.Plans[name] = new(limit.Plan)
+			err = limit.ParsePlan(d, p.Plans[name])
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	return p.Of, nil
+}
+
+// parseDefault parses what holds for requests of no plan.
+func parseDefault(d *caddyfile.Dispenser, p *limit.Plans) error {
 	if !d.NextArg() {
 		return d.ArgErr()
 	}
-	name := d.Val()
+	if p.Default = d.Val(); p.Default != zone.MissingReject {
+		return noMore(d)
+	}
+	p.Default = ""
+	return parseStatus(d, "reject", http.StatusForbidden, &p.Reject)
+}
+
+// parseRejecting parses a word. One of reject may be followed by a status.
+func parseRejecting(d *caddyfile.Dispenser, name string, to *string, status *int) (string, error) {
+	if !d.NextArg() {
+		return "", d.ArgErr()
+	}
+	if *to = d.Val(); *to != zone.MissingReject {
+		return *to, noMore(d)
+	}
+	return *to, parseStatus(d, name, 0, status)
+}
+
+// parseStatus parses the last argument, which may be left out.
+func parseStatus(d *caddyfile.Dispenser, name string, usual int, to *int) error {
+	if d.CountRemainingArgs() == 0 {
+		*to = usual
+		return nil
+	}
+	_, err := option.Integer(d, name, to)()
+	return err
+}
+
+func noMore(d *caddyfile.Dispenser) error {
 	if d.NextArg() {
 		return d.ArgErr()
 	}
-	if _, ok := handler.RateLimits[name]; ok {
-		return d.Errf("zone already specified: %s", name)
-	}
-	z := new(Zone)
-	known := limit.Options(d, &z.Limit)
-	maps.Copy(known, map[string]option.Option{
-		"match":       {Repeats: true, Parse: matchers(h, "match", &z.MatcherSetsRaw)},
-		"key":         {Parse: option.Text(d, &z.Key)},
-		"ipv4_prefix": {Parse: option.MholtInteger(d, "ipv4_prefix", &z.IPv4Prefix)},
-		"ipv6_prefix": {Parse: option.MholtInteger(d, "ipv6_prefix", &z.IPv6Prefix)},
-		"cost":        {Parse: option.Optional(&z.Cost, func(to *limit.Amount) option.Parser { return limit.ParseAmount(d, limit.WholeNumber(d, "cost"), to) })},
-
-		"on_store_error": {Parse: option.Text(d, &z.OnStoreError)},
-	})
-	maps.Copy(known, policyOptions(h, z))
-	if err := option.Block(d, "zone", "zone ", known); err != nil {
-		return err
-	}
-	if limit.Lends(z.Algorithm) && z.MaxEvents == nil && z.Plan == nil {
-		return d.Err("a rate limit zone for concurrency requires maximum events")
-	}
-	if (z.MaxEvents == nil || z.Window == (limit.Window{}) && !limit.Lends(z.Algorithm)) && z.Plan == nil {
-		return d.Err("a rate limit zone requires both a window and maximum events")
-	}
-	if handler.RateLimits == nil {
-		handler.RateLimits = make(map[string]*Zone)
-	}
-	handler.RateLimits[name] = z
 	return nil
 }
 
-// matchers takes a matcher token, as directives take one, or a set of matchers.
-func matchers(h httpcaddyfile.Helper, name string, to *caddyhttp.RawMatcherSets) option.Parser {
-	return func() (string, error) { return "", parseMatch(h, name, to) }
-}
-
-func parseMatch(h httpcaddyfile.Helper, name string, to *caddyhttp.RawMatcherSets) error {
+// clients takes addresses and CIDRs, or what match takes.
+func clients(h httpcaddyfile.Helper, name string, to *caddyhttp.RawMatcherSets) option.Parser {
 	d := h.Dispenser
-	set, err := caddy.ModuleMap{}, error(nil) // of no matchers, which is all requests
-	switch args := d.RemainingArgs(); {
-	case len(args) == 0 && !option.OpensBlock(d):
-		return d.ArgErr()
-	case len(args) > 0 && args[0] != "*" && strings.HasPrefix(args[0], "*"):
-		return d.Errf("'%s' is no matcher: write %s path %s", args[0], name, strings.Join(args, " "))
-	case len(args) == 0 || !isMatcherToken(args[0]):
-		for range args {
-			d.Prev()
+	return func() (string, error) {
+		args := d.RemainingArgs()
+		if len(args) == 0 || !isRange(args[0]) {
+			for range args {
+				d.Prev()
+			}
+			return "", parseMatch(h, name, to)
 		}
-		set, err = caddyhttp.ParseCaddyfileNestedMatcherSet(d)
-	case !slices.ContainsFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, "/") }) && len(args) > 1:
-		return d.Errf("%s takes one path: write %s path %s", name, name, strings.Join(args, " "))
-	case len(args) > 1:
-		return d.Errf("%s takes one matcher, got '%s': write one %s line for each", name, strings.Join(args, " "), name)
-	case args[0] != "*":
-		d.Prev()
-		if set, _, err = h.MatcherToken(); err != nil {
-			err = d.WrapErr(err)
+		if i := slices.IndexFunc(args, func(arg string) bool { return !isRange(arg) }); i >= 0 {
+			return "", d.Errf("%s: '%s' is no address and no CIDR", name, args[i])
 		}
+		var ranges []string
+		for _, arg := range args {
+			if arg == privateRanges {
+				ranges = append(ranges, caddyhttp.PrivateRangesCIDR()...)
+			} else {
+				ranges = append(ranges, clientip.UnmapRange(arg))
+			}
+		}
+		*to = append(*to, caddy.ModuleMap{"client_ip": caddyconfig.JSON(caddyhttp.MatchClientIP{Ranges: ranges}, nil)})
+		return "", nil
 	}
-	if err != nil {
-		return err
-	}
-	*to = append(*to, set)
-	return nil
 }
 
-func isMatcherToken(arg string) bool {
-	return arg == "*" || strings.HasPrefix(arg, "@") || strings.HasPrefix(arg, "/")
+// privateRanges is what Caddy's own matchers call them.
+const privateRanges = "private_ranges"
+
+func isRange(text string) bool {
+	_, notAddress := netip.ParseAddr(text)
+	_, notPrefix := netip.ParsePrefix(text)
+	return notAddress == nil || notPrefix == nil || text == privateRanges
+}
+
+func parseBlocked(h httpcaddyfile.Helper, z *Zone) (string, error) {
+	d := h.Dispenser
+	if d.NextArg() {
+		if status, err := strconv.Atoi(d.Val()); err != nil {
+			d.Prev()
+		} else if z.BlockStatus != 0 && z.BlockStatus != status {
+			return "", d.Errf("block status already specified: %d", z.BlockStatus)
+		} else {
+			z.BlockStatus = status
+		}
+	}
+	return clients(h, "block", &z.BlockRaw)()
+}
+
+func parseCharge(d *caddyfile.Dispenser, z *Zone) (string, error) {
+	var when string
+	if !d.AllArgs(&when) {
+		return "", d.ArgErr()
+	}
+	if when != "on_response" {
+		return "", d.Errf("charge must be on_response, got '%s'", when)
+	}
+	m := new(caddyhttp.ResponseMatcher)
+	z.ChargeOnResponse = m
+	return when, option.Block(d, "charge", "charge ", map[string]option.Option{
+		"status": {Parse: func() (string, error) { return parseStatuses(d, m) }},
+		"header": {Repeats: true, Parse: func() (string, error) { return parseHeader(d, m) }},
+	})
+}
+
+// parseStatuses parses status codes, and classes such as 5xx.
+func parseStatuses(d *caddyfile.Dispenser, m *caddyhttp.ResponseMatcher) (string, error) {
+	args := d.RemainingArgs()
+	if len(args) == 0 {
+		return "", d.ArgErr()
+	}
+	for _, arg := range args {
+		digits, isClass := strings.CutSuffix(arg, "xx")
+		code, err := strconv.Atoi(digits)
+		if err != nil || len(arg) != 3 || !isClass && code < 100 {
+			return "", d.Errf("status '%s' must be a code such as 401 or a class such as 5xx", arg)
+		}
+		m.StatusCode = append(m.StatusCode, code)
+	}
+	return strings.Join(args, " "), nil
+}
+
+// parseHeader parses a field that must be there, or have one of the values given for it.
+func parseHeader(d *caddyfile.Dispenser, m *caddyhttp.ResponseMatcher) (string, error) {
+	args := d.RemainingArgs()
+	if len(args) == 0 || len(args) > 2 {
+		return "", d.ArgErr()
+	}
+	value := "*"
+	if len(args) == 2 {
+		value = args[1]
+	}
+	if m.Headers == nil {
+		m.Headers = make(http.Header)
+	}
+	m.Headers.Add(args[0], value)
+	return "", nil
+}
+
+// parseCostHeader parses <name> [broken_off <cost>]
+func parseCostHeader(d *caddyfile.Dispenser, z *Zone) (string, error) {
+	args := d.RemainingArgs()
+	if len(args) != 1 && (len(args) != 3 || args[1] != "broken_off") {
+		return "", d.ArgErr()
+	}
+	if z.CostHeader = args[0]; z.CostHeader == "" {
+		return "", d.Err("cost_header is empty")
+	}
+	if len(args) == 3 {
+		n, err := strconv.ParseInt(args[2], 10, 64)
+		if err != nil {
+			return "", d.Errf("cost_header broken_off '%s' must be a whole number", args[2])
+		}
+		z.CostBrokenOff = &n
+	}
+	return z.CostHeader, nil
+}
+
+// flag takes true, false or nothing, which is true, where not to say it is false.
+func flag(d *caddyfile.Dispenser, name string, to *bool) option.Parser {
+	return func() (string, error) {
+		var on *bool
+		shown, err := option.Boolean(d, name, &on)()
+		*to = on != nil && *on
+		return shown, err
+	}
+}
+
+// parseBan parses <duration> after <n> refusals in <duration> [up_to <duration>]
+func parseBan(d *caddyfile.Dispenser, z *Zone) (string, error) {
+	args := d.RemainingArgs()
+	if len(args) != 6 && len(args) != 8 || args[1] != "after" || args[3] != "refusals" || args[4] != "in" ||
+		len(args) == 8 && args[6] != "up_to" {
+		return "", d.Errf("ban takes <duration> after <n> refusals in <duration> [up_to <duration>], got '%s'", strings.Join(args, " "))
+	}
+	z.Ban = new(Ban)
+	var err error
+	if z.Ban.After, err = strconv.ParseInt(args[2], 10, 64); err != nil {
+		return "", d.Errf("ban after '%s' must be a whole number", args[2])
+	}
+	for _, part := range []struct {
+		at int
+		to *caddy.Duration
+	}{{0, &z.Ban.Duration}, {5, &z.Ban.Window}, {7, &z.Ban.UpTo}} {
+		if part.at >= len(args) {
+			break
+		}
+		v, err := caddy.ParseDuration(args[part.at])
+		if err != nil {
+			return "", d.Errf("invalid ban duration '%s': %v", args[part.at], err)
+		}
+		*part.to = caddy.Duration(v)
+	}
+	return strings.Join(args, " "), nil
+}
+
+func parseReserve(h httpcaddyfile.Helper, z *Zone) (string, error) {
+	z.Reserve = new(Reserve)
+	shown, err := percent(h.Dispenser, "reserve", &z.Reserve.Percent)()
+	if err != nil {
+		return "", err
+	}
+	return shown, option.Block(h.Dispenser, "reserve", "reserve ", map[string]option.Option{
+		"match": {Repeats: true, Parse: matchers(h, "match", &z.Reserve.MatcherSetsRaw)},
+	})
+}
+
+// percent takes a number, with or without a percent sign.
+func percent(d *caddyfile.Dispenser, name string, to *float64) option.Parser {
+	return option.Parsed(d, to, func(s string) (float64, error) {
+		f, err := strconv.ParseFloat(strings.TrimSuffix(s, "%"), 64)
+		if err != nil || !(f >= 0 && f <= 100) {
+			return 0, fmt.Errorf("%s '%s' must be from 0 to 100 percent", name, s)
+		}
+		return f, nil
+	})
 }

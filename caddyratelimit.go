@@ -25,7 +25,10 @@ import (
 
 	_ "github.com/seed-161337e5/caddyratelimit/internal/cli"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
+	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
+	"github.com/seed-161337e5/caddyratelimit/internal/report"
+	"github.com/seed-161337e5/caddyratelimit/internal/respond"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -114,17 +117,14 @@ type Handler struct {
 	// Accepted like `distributed`, without effect.
 	Storage json.RawMessage `json:"storage,omitempty"`
 
-	logger   *zap.Logger
-	zones    []*zone.Zone
-	store    *pool.Ref
-	local    *pool.Ref // stands in for the store; nil if no zone may need it
-	answer   *answer
-	events   events
-	journal  *journal
-	measures bool // how long decisions take
-	caught   bool // errors are, by a subroute
-	invoked  *invoked
-	unwatch  func()
+	logger  *zap.Logger
+	zones   []*zone.Zone
+	store   *pool.Ref
+	local   *pool.Ref // stands in for the store; nil if no zone may need it
+	limiter *limiter.Limiter
+	report  *report.Reporter
+	respond *respond.Responder
+	unwatch func() // ends the watch for the store's state
 }
 
 // CaddyModule returns the Caddy module information.
@@ -141,13 +141,12 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err := h.check(); err != nil {
 		return err
 	}
-	names, err := newFieldNames(h.Headers, h.HeaderNames)
+	fields, err := respond.NewFields(h.Headers, h.HeaderNames)
 	if err != nil {
 		return err
 	}
-	h.measures = h.DisableMetrics == nil || !*h.DisableMetrics
-	h.caught, h.invoked = caughtBySubroute(ctx), new(invoked)
-	if h.events, err = newEvents(ctx); err != nil {
+	events, err := report.NewEvents(ctx)
+	if err != nil {
 		return err
 	}
 	app, err := appOf(ctx)
@@ -192,12 +191,21 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 			return err
 		}
 	}
-	h.answer = newAnswer(h, names)
-	h.journal = newJournal(h.zones, h.logSilent)
+	measure := h.DisableMetrics == nil || !*h.DisableMetrics
+	h.limiter = limiter.New(limiter.Config{
+		Zones: h.zones, Store: h.store, Local: h.local, Instances: value(h.Instances), Measure: measure, Logger: h.logger,
+	})
+	h.report = report.New(report.Config{
+		Zones: h.zones, Log: h.Log, LogKey: value(h.LogKey), Events: events, Logger: h.logger,
+	})
+	h.respond = respond.New(ctx, respond.Config{
+		Zones: h.zones, Fields: fields, Jitter: value(h.Jitter), Status: h.Status, Problem: h.OnLimit == onLimitProblem,
+	})
 	if app.first(h.store) {
-		h.unwatch = h.store.Store.Health.OnChange(h.storeState)
+		name := pool.Describe(h.store.Backend)
+		h.unwatch = h.store.Store.Health.OnChange(func(cause error) { events.StoreState(name, h.OnStoreError, cause) })
 	}
-	if h.measures {
+	if measure {
 		app.metrics.Add(h.zones, h.store)
 	}
 	app.exposeConnections(ctx, h.zones)
@@ -205,12 +213,29 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	return nil
 }
 
+// The values of the option on_limit.
+const (
+	onLimitStatus  = "status"
+	onLimitProblem = "problem"
+)
+
+// maxInstances bounds the option, well above any fleet.
+const maxInstances = 100_000
+
 // minSweepInterval keeps the sweeper from doing nothing else.
 const minSweepInterval = 100 * time.Millisecond
 
 // maxZones is how many zones one request may meet in a handler: they are decided in one
 // call.
 const maxZones = store.MaxChecks
+
+// value is the value of an option that may be unset.
+func value[T any](option *T) (v T) {
+	if option != nil {
+		v = *option
+	}
+	return v
+}
 
 // given tells whether JSON says anything of an option.
 func given(raw json.RawMessage) bool { return raw != nil && string(raw) != "null" }
@@ -246,11 +271,11 @@ func (h *Handler) check() error {
 		return fmt.Errorf("instances must be from 1 to %d, got %d", maxInstances, *h.Instances)
 	}
 	if len(h.Headers) == 0 {
-		h.Headers = []string{headersDraft10}
+		h.Headers = []string{respond.HeadersDraft10}
 	}
 	return errors.Join(
 		oneOf("on_limit", &h.OnLimit, onLimitStatus, onLimitProblem),
-		oneOf("log", &h.Log, logFirst, logOff, logAll),
+		oneOf("log", &h.Log, report.LogFirst, report.LogOff, report.LogAll),
 	)
 }
 
@@ -263,6 +288,15 @@ func oneOf(option string, word *string, words ...string) error {
 		return fmt.Errorf("%s must be %s or %s, got %q", option, strings.Join(words[:len(words)-1], ", "), words[len(words)-1], *word)
 	}
 	return nil
+}
+
+// checkOnStoreError judges the option, of the handler and of zones.
+func checkOnStoreError(policy string) error {
+	switch policy {
+	case zone.AllowOnError, zone.DenyOnError, zone.LocalOnError:
+		return nil
+	}
+	return fmt.Errorf("on_store_error must be allow, deny or local, got %q", policy)
 }
 
 // backend loads the store's module.
@@ -291,8 +325,8 @@ func (h *Handler) backend(ctx caddy.Context) (store.Backend, error) {
 // however far that got.
 func (h *Handler) Cleanup() error {
 	var errs []error
-	if h.journal != nil {
-		h.journal.close()
+	if h.report != nil {
+		h.report.Close()
 	}
 	if h.unwatch != nil {
 		h.unwatch()
@@ -312,14 +346,14 @@ func (h *Handler) Cleanup() error {
 
 // ServeHTTP implements [caddyhttp.MiddlewareHandler].
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	w, held, err := h.decide(w, r)
+	verdict := h.limiter.Decide(r)
+	h.report.Report(r, verdict)
+	w, err := h.respond.Begin(w, r, verdict)
+	completion := verdict.Release()
 	if w == nil || err != nil {
 		return err
 	}
-	if held != nil {
-		return held.serve(h, w, r, next)
-	}
-	return next.ServeHTTP(w, r)
+	return h.respond.Serve(completion, w, r, next)
 }
 
 // Interface guards

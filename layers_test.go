@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -52,9 +53,12 @@ var layers = []struct {
 	{"backend", layer{caddy: true, own: "internal/duration internal/logging internal/option memorystore redisstore store"}},
 	{"internal/metrics", layer{own: "internal/outcome internal/pool internal/stats internal/zone limit store"}},
 	{"internal/admin", layer{caddy: true, own: "algorithms internal/adminapi internal/duration internal/feed internal/outcome internal/pool internal/stats internal/topk internal/zone limit store"}},
-	{".", layer{caddy: true, own: "algorithms backend internal/admin internal/adminapi internal/cli internal/clientip internal/duration internal/feed " +
-		"internal/key internal/logging internal/metrics internal/option internal/outcome internal/placeholder internal/pool internal/stats internal/throttle internal/topk " +
-		"internal/turns internal/zone limit memorystore store"}},
+	{"internal/limiter", layer{caddy: true, own: "algorithms internal/clientip internal/clock internal/feed internal/logging internal/outcome internal/pool " +
+		"internal/stats internal/turns internal/zone limit store"}},
+	{"internal/report", layer{caddy: true, own: "internal/clientip internal/limiter internal/throttle internal/zone"}},
+	{"internal/respond", layer{caddy: true, own: "algorithms internal/limiter internal/outcome internal/placeholder internal/zone"}},
+	{".", layer{caddy: true, own: "algorithms backend internal/admin internal/cli internal/clientip internal/duration internal/key internal/limiter " +
+		"internal/metrics internal/option internal/placeholder internal/pool internal/report internal/respond internal/zone limit memorystore store"}},
 	{"cmd/caddy", layer{caddy: true, own: "."}},
 
 	// What only tests and documentation use.
@@ -126,6 +130,19 @@ func relative(path string) string {
 		return "."
 	}
 	return strings.TrimPrefix(path, module+"/")
+}
+
+// TestRootIsSmall: the root adapts the limiter to Caddy, and does no more.
+func TestRootIsSmall(t *testing.T) {
+	const most = 8
+	all, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := slices.DeleteFunc(all, func(name string) bool { return strings.HasSuffix(name, "_test.go") })
+	if len(files) == 0 || len(files) > most {
+		t.Errorf("%d files, at most %d: %s", len(files), most, strings.Join(files, " "))
+	}
 }
 
 // TestFilesAreShort: nobody has to read more than 400 lines to know a file.

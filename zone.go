@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
+	"github.com/seed-161337e5/caddyratelimit/internal/respond"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/limit"
 )
@@ -266,7 +267,7 @@ func (z *Zone) provisionPolicies(ctx caddy.Context, log *zap.Logger) error {
 	if err := z.checkRawValues(); err != nil {
 		return err
 	}
-	if err := notOfHTTP("cost_header", z.CostHeader); err != nil {
+	if err := respond.NotHTTP("cost_header", z.CostHeader); err != nil {
 		return err
 	}
 	if err := z.checkCharge(); err != nil {

@@ -4,21 +4,18 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/feed"
-	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 
 // pipes is a listener whose connections are pipes in memory, so that it works with a clock of
@@ -40,14 +37,13 @@ func (p *pipes) Accept() (net.Conn, error) {
 func (p *pipes) Close() error   { close(p.done); return nil }
 func (p *pipes) Addr() net.Addr { return new(net.UnixAddr) }
 
-// watch subscribes to decisions of one outcome, and returns the status and what follows the
-// head.
-func (p *pipes) watch(t *testing.T, o outcome.Outcome) (status string, events *bufio.Reader) {
+// watchAll begins to watch all decisions, and returns the status and what follows the head.
+func (p *pipes) watchAll(t *testing.T) (status string, events *bufio.Reader) {
 	t.Helper()
 	ours, its := net.Pipe()
 	t.Cleanup(func() { ours.Close() })
 	p.conns <- its
-	if _, err := fmt.Fprintf(ours, "GET /rate_limit/decisions?outcome=%s HTTP/1.1\r\nHost: a\r\n\r\n", outcome.Names[o]); err != nil {
+	if _, err := io.WriteString(ours, "GET /rate_limit/decisions HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
 	events = bufio.NewReader(ours)
@@ -64,10 +60,7 @@ func (p *pipes) watch(t *testing.T, o outcome.Outcome) (status string, events *b
 func TestIdleViewersGiveWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &pipes{make(chan net.Conn), make(chan struct{})}
-		var viewers atomic.Int64
 		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			viewers.Add(1)
-			defer viewers.Add(-1)
 			if refused, ok := errors.AsType[caddy.APIError](serveAdmin(w, r)); ok {
 				w.WriteHeader(refused.HTTPStatus)
 			}
@@ -75,11 +68,7 @@ func TestIdleViewersGiveWay(t *testing.T) {
 		go func() { _ = server.Serve(p) }()
 		ended := make(chan int, feed.MaxSubscribers+1)
 		begin := func(number int) string {
-			o := outcome.Refused
-			if number == 0 {
-				o = outcome.Exempt
-			}
-			status, events := p.watch(t, o)
+			status, events := p.watchAll(t)
 			if status == "200 OK" {
 				go func() {
 					_, _ = io.Copy(io.Discard, events)
@@ -95,11 +84,12 @@ func TestIdleViewersGiveWay(t *testing.T) {
 			}
 			time.Sleep(time.Millisecond) // one is the first
 		}
-		time.Sleep(30*time.Second - time.Second) // a second less than a viewer may be idle
+		time.Sleep(feed.IdleTimeout - time.Second)
 		if status := begin(feed.MaxSubscribers); status != "503 Service Unavailable" {
 			t.Fatalf("one too many: %s", status)
 		}
-		feed.PublishWithoutDecision(caddytest.Request(nil, "203.0.113.7:1"), "busy", "", outcome.Exempt, nil) // to viewer 0
+		first := feed.Subscribers()[0]
+		first.Decisions <- adminapi.Decision{Zone: "busy"}
 		time.Sleep(time.Second)
 		if status := begin(feed.MaxSubscribers); status != "200 OK" {
 			t.Errorf("when others are idle: %s", status)
@@ -107,15 +97,15 @@ func TestIdleViewersGiveWay(t *testing.T) {
 		if got := <-ended; got != 1 {
 			t.Errorf("viewer %d has lost its place, want 1, which has been idle for longest", got)
 		}
-		if n := viewers.Load(); n != feed.MaxSubscribers {
+		if n := len(feed.Subscribers()); n != feed.MaxSubscribers {
 			t.Errorf("%d watch, want %d", n, feed.MaxSubscribers)
 		}
 		if err := server.Shutdown(context.Background()); err != nil {
 			t.Error(err)
 		}
 		synctest.Wait()
-		if n := viewers.Load(); n != 0 {
-			t.Errorf("%d watch although the server has ended", n)
+		if len(feed.Subscribers()) != 0 {
+			t.Error("somebody watches although the server has ended")
 		}
 	})
 }
@@ -133,7 +123,7 @@ func TestDeafViewersLoseTheirPlaces(t *testing.T) {
 			left <- time.Since(begun)
 		})}
 		go func() { _ = server.Serve(p) }()
-		status, events := p.watch(t, outcome.Refused)
+		status, events := p.watchAll(t)
 		if line, err := events.ReadString('\n'); status != "200 OK" || err != nil || !strings.HasPrefix(line, ":") {
 			t.Fatalf("%s %q %v", status, line, err)
 		}

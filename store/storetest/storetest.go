@@ -1,5 +1,5 @@
-// Package storetest holds the contract of [store.Store] as tests. A store's test of it is one
-// call of [Run].
+// Package storetest is the contract of [store.Store] as tests. A store's own test is
+// one call of [Run].
 package storetest
 
 import (
@@ -13,12 +13,11 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// Open opens an empty store for one test. Its clock must stand still until setNow sets it, in
-// microseconds since 1970; the suite first sets it to Start. The store must not renew leases
-// by itself.
+// Open makes an empty store for one test. Its clock stands still until setNow moves
+// it, in microseconds since 1970; it starts at Start. It renews no leases by itself.
 type Open func(t testing.TB) (s store.Store, setNow func(micros int64))
 
-// Start is the first time of every test: a Wednesday afternoon at a multiple of no window.
+// Start is a Wednesday afternoon in the middle of nothing: no multiple of any window.
 var Start = time.Date(2026, 11, 18, 15, 4, 5, 678901000, time.UTC).UnixMicro()
 
 // Run runs the whole suite.
@@ -33,14 +32,14 @@ func Run(t *testing.T, open Open) {
 	t.Run("Field", func(t *testing.T) { field(t, open) })
 	t.Run("Options", func(t *testing.T) { options(t, open) })
 	t.Run("GiveBack", func(t *testing.T) { giveBack(t, open) })
-	t.Run("Adjustments", func(t *testing.T) { adjustments(t, open) })
-	t.Run("Independent", func(t *testing.T) { independent(t, open) })
+	t.Run("Adjustments", func(t *testing.T) { corrections(t, open) })
+	t.Run("Independent", func(t *testing.T) { apart(t, open) })
 	t.Run("Limits", func(t *testing.T) { limits(t, open) })
 	t.Run("Peek", func(t *testing.T) { peeks(t, open) })
-	t.Run("KeyRules", func(t *testing.T) { keyRules(t, open) })
+	t.Run("KeyRules", func(t *testing.T) { sanctions(t, open) })
 }
 
-// bench is a store under test, with its clock.
+// bench is a store under test with a clock in hand.
 type bench struct {
 	testing.TB
 	store  store.Store
@@ -65,7 +64,7 @@ func (b *bench) wait(d time.Duration) {
 	b.setNow(b.now)
 }
 
-// take decides one check, takeAll the checks of one request.
+// take is one check; takeAll several of one request.
 func (b *bench) take(rule *store.Rule, key string, cost int64) algorithms.Decision {
 	b.Helper()
 	return b.takeAll(store.Check{Rule: rule, Key: key, Cost: cost})[0]
@@ -89,7 +88,7 @@ func (b *bench) takeAll(checks ...store.Check) []algorithms.Decision {
 
 var lastHold atomic.Int64
 
-// Hold returns a new name for [store.Check].Hold, or "" if the algorithm needs none.
+// Hold makes a new hold where the algorithm needs one.
 func Hold(rule *store.Rule) string {
 	if _, ok := rule.Algorithm().(algorithms.Lender); !ok {
 		return ""
@@ -109,7 +108,7 @@ func (b *bench) admitted(rule *store.Rule, key string, n int) int {
 	return passed
 }
 
-// Rule returns a rule, and fails the test if the limit is not valid.
+// Rule makes a rule, and fails the test if the limit is not valid.
 func Rule(t testing.TB, zone, algorithm string, limit algorithms.Limit) *store.Rule {
 	t.Helper()
 	a, err := algorithms.Get(algorithm)
@@ -127,8 +126,8 @@ func per(events int64, window time.Duration) algorithms.Limit {
 	return algorithms.Limit{Events: events, Window: window}
 }
 
-// Limit returns a limit of events in a window; for a Lender, of as many slots with a lease as
-// long as the window.
+// Limit is so many events in a window, or for an algorithm that lends so many slots
+// with a lease of that length.
 func Limit(name string, events int64, window time.Duration) algorithms.Limit {
 	if a, err := algorithms.Get(name); err == nil {
 		if _, lends := a.(algorithms.Lender); lends {

@@ -9,14 +9,13 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// allOrNothing tests requests that several zones decide.
+// allOrNothing is about requests that several zones decide.
 func allOrNothing(t *testing.T, open Open) {
 	for _, first := range algorithms.Names() {
 		for _, second := range algorithms.Names() {
 			t.Run(first+"/"+second, func(t *testing.T) {
 				b := start(t, open)
-				narrow := Rule(t, "narrow", first, Limit(first, 3, time.Minute))
-				wide := Rule(t, "wide", second, Limit(second, 10, time.Minute))
+				narrow, wide := Rule(t, "narrow", first, Limit(first, 3, time.Minute)), Rule(t, "wide", second, Limit(second, 10, time.Minute))
 				for i := range 8 {
 					d := b.takeAll(
 						store.Check{Rule: wide, Key: "all", Cost: 1},
@@ -27,7 +26,7 @@ func allOrNothing(t *testing.T, open Open) {
 				}
 				equal(t, "wide, alone", b.admitted(wide, "all", 20), 7)
 
-				// If both refuse, both decisions have a wait.
+				// Both refuse: both say how long.
 				d := b.takeAll(
 					store.Check{Rule: wide, Key: "all", Cost: 1},
 					store.Check{Rule: narrow, Key: "client", Cost: 1})
@@ -38,11 +37,10 @@ func allOrNothing(t *testing.T, open Open) {
 		}
 	}
 
-	// mholt/caddy-ratelimit issue 10: the order of zones decided which quota was used.
+	// mholt/caddy-ratelimit issue 10: the order of zones decided whose quota went.
 	t.Run("Issue10", func(t *testing.T) {
 		b := start(t, open)
-		second := Rule(t, "second", "sliding_window_log", per(2, time.Second))
-		minute := Rule(t, "minute", "sliding_window_log", per(5, time.Minute))
+		second, minute := Rule(t, "second", "sliding_window_log", per(2, time.Second)), Rule(t, "minute", "sliding_window_log", per(5, time.Minute))
 		passed := 0
 		for range 30 {
 			d := b.takeAll(store.Check{Rule: minute, Key: "c", Cost: 1}, store.Check{Rule: second, Key: "c", Cost: 1})
@@ -59,8 +57,7 @@ func allOrNothing(t *testing.T, open Open) {
 	// gets 5; another one must then still get 5.
 	t.Run("Issue70", func(t *testing.T) {
 		b := start(t, open)
-		header := Rule(t, "header", "sliding_window_log", per(5, time.Minute))
-		all := Rule(t, "all", "sliding_window_log", per(10, time.Minute))
+		header, all := Rule(t, "header", "sliding_window_log", per(5, time.Minute)), Rule(t, "all", "sliding_window_log", per(10, time.Minute))
 		for _, client := range []string{"one", "two"} {
 			passed := 0
 			for range 10 {
@@ -77,8 +74,7 @@ func allOrNothing(t *testing.T, open Open) {
 		b := start(t, open)
 		var checks []store.Check
 		for i := range 12 {
-			rule := Rule(t, strings.Repeat("z", i+1), "token_bucket", per(int64(5+i), time.Minute))
-			checks = append(checks, store.Check{Rule: rule, Key: "k", Cost: 1})
+			checks = append(checks, store.Check{Rule: Rule(t, strings.Repeat("z", i+1), "token_bucket", per(int64(5+i), time.Minute)), Key: "k", Cost: 1})
 		}
 		for range 9 {
 			b.takeAll(checks...)
@@ -89,7 +85,7 @@ func allOrNothing(t *testing.T, open Open) {
 	})
 }
 
-// keys tests unusual keys.
+// keys is about keys that are not what one would wish.
 func keys(t *testing.T, open Open) {
 	names := []string{
 		"", "*", "#", "%", "a", "A", "a ", "a:b", "{a}", "a}", "}{", "%61", "a\x00", "\xff\xfe", "\r\n",
@@ -99,7 +95,7 @@ func keys(t *testing.T, open Open) {
 	for _, name := range algorithms.Names() {
 		t.Run(name, func(t *testing.T) {
 			b := start(t, open)
-			// Zones and keys whose names, when joined, could be the same.
+			// Zones whose names together with keys could read alike.
 			zones := []string{"zone", "a", "a:b", "b", "}:zone", "zone:" + name, "*"}
 			for _, zone := range zones {
 				rule := Rule(t, zone, name, Limit(name, 2, time.Minute))

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package caddyratelimit
-
-// seesHangUp reports whether a hang-up shows before all is read that came before it.
-const seesHangUp = false
-
-func hungUp(uintptr) bool { return false }

@@ -1,0 +1,17 @@
+package limiter
+
+import "golang.org/x/sys/unix"
+
+// seesHangUp reports whether a hang-up shows before all is read that came before it.
+const seesHangUp = true
+
+// hungUp reports whether the other end of a socket sends no more.
+func hungUp(socket uintptr) bool {
+	fds := []unix.PollFd{{Fd: int32(socket), Events: unix.POLLRDHUP}}
+	for {
+		n, err := unix.Poll(fds, 0)
+		if err != unix.EINTR { //nolint:errorlint // as it comes from the system
+			return n > 0 && fds[0].Revents&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR) != 0
+		}
+	}
+}

@@ -1,0 +1,276 @@
+// Package limiter decides requests: which zones a request meets, what is asked of the store,
+// and what follows from the answer. It needs no HTTP response, and it waits and measures by a
+// clock that it is given, so a request out of a log can be decided on the log's time.
+package limiter
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
+	"github.com/seed-161337e5/caddyratelimit/internal/clock"
+	"github.com/seed-161337e5/caddyratelimit/internal/feed"
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/pool"
+	"github.com/seed-161337e5/caddyratelimit/internal/stats"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// Config is what a Limiter is made of.
+type Config struct {
+	// Zones are looked at in this order.
+	Zones []*zone.Zone
+
+	// Store decides for all zones. Local stands in for it while it does not answer or is full;
+	// nil if no zone may need it.
+	Store, Local *pool.Ref
+
+	// Instances is by how many Caddys a limit is divided while each counts apart. 0: as many as
+	// the store has last seen.
+	Instances int
+
+	// Measure says whether it is measured how long decisions take.
+	Measure bool
+
+	Logger *zap.Logger
+
+	// Clock is what requests wait by. The default is the machine's.
+	Clock clock.Clock
+}
+
+// Limiter decides requests. Its methods may be called from many goroutines at once.
+type Limiter struct {
+	Config
+}
+
+// New makes a Limiter.
+func New(c Config) *Limiter {
+	if c.Clock == nil {
+		c.Clock = clock.System{}
+	}
+	return &Limiter{c}
+}
+
+var (
+	// ErrTooEarly has the meaning that it has in Caddy's own matchers of addresses: before the
+	// TLS handshake is complete, anybody may have sent the request. The client sends it again.
+	ErrTooEarly = errors.New("TLS handshake not complete, the client's address cannot be verified")
+
+	// ErrLeft is why a request ends whose client has left while it waited.
+	ErrLeft = errors.New("client left while waiting for its turn")
+
+	// ErrNoStore is why a zone that denies refuses requests.
+	ErrNoStore = errors.New("rate limit store does not answer")
+)
+
+// Decide finds out whether a request may pass. The request must carry Caddy's replacer in its
+// context, as caddyhttp.PrepareRequest puts it there. Decide blocks while zones hold the request
+// back. The caller must call [Verdict.Release].
+func (l *Limiter) Decide(r *http.Request) *Verdict {
+	v := newVerdict(l, r)
+	start := l.measured()
+	if !l.collect(v) {
+		if v.Err == nil {
+			v.countAll(outcome.NotCharged, l.since(start))
+		}
+		return v
+	}
+	if len(v.Entries) == 0 {
+		return v
+	}
+	defer v.wait.over()
+	err := l.ask(l.Store, v)
+	if err != nil && err != ErrLeft {
+		l.Store.Store.Health.Report(err, l.Logger)
+		v.Outcome = outcome.Local
+		err = l.fallBack(v, start, err)
+	}
+	switch {
+	case err == ErrLeft:
+		v.Outcome = outcome.Abandoned
+		v.countAll(outcome.Abandoned, l.since(start))
+	case err != nil:
+		v.Outcome = outcome.FailedClosed
+		v.countAll(outcome.FailedClosed, l.since(start))
+	case len(v.Entries) == 0: // no zone has decided
+		if v.Outcome != outcome.Allowed {
+			v.Outcome = outcome.FailedOpen
+		}
+	default:
+		v.Binding, v.Refused = v.mostBinding(0, v.Enforced)
+		v.countDecisions(l.since(start))
+	}
+	return v
+}
+
+// collect sorts the request into the zones that it meets, and works out what to ask of the store
+// for each. It reports whether the store is to be asked: if not, a zone has refused the request
+// by itself, or the request is in error. Zones behind that one are not looked at.
+func (l *Limiter) collect(v *Verdict) bool {
+	for _, z := range l.Zones {
+		if len(z.Matchers) > 0 {
+			match, err := clientip.MatchAny(z.Matchers, v.request)
+			if err != nil {
+				v.Err = err
+				return false
+			}
+			if !match {
+				continue
+			}
+		}
+		if z.CostHeader != "" {
+			v.strips = append(v.strips, z.CostHeader)
+		}
+		if z.Template.HasAddress && v.request.TLS != nil && !v.request.TLS.HandshakeComplete {
+			v.Err = caddyhttp.Error(http.StatusTooEarly, ErrTooEarly)
+			return false
+		}
+		c := zone.Check{Policy: z.Policy, Cost: z.FixedCost}
+		if c.Key, c.Repeated = z.Template.Expand(v.Replacer, v.request); z.HasPolicies || c.Repeated != nil {
+			if err := z.Apply(&c, v.request, v.Replacer, l.Logger); err != nil {
+				v.Err = err
+				return false
+			}
+		}
+		switch {
+		case c.Rejection != nil:
+			v.reject(z, &c)
+			if !c.DryRun {
+				return false
+			}
+		case c.Policy == nil:
+			z.Stats.Add(c.Key, outcome.Exempt, stats.Untimed)
+			feed.PublishWithoutDecision(v.request, z.Name, c.Key, outcome.Exempt, nil)
+		default:
+			v.add(z, &c)
+		}
+	}
+	return true
+}
+
+// ask has a store decide. If the request may pass and something remains to be done when it is
+// over, the verdict keeps the store open until then.
+func (l *Limiter) ask(ref *pool.Ref, v *Verdict) error {
+	s, err := ref.Begin()
+	if err != nil {
+		return err
+	}
+	err = l.take(s, v)
+	if v.completion == nil {
+		s.End()
+	}
+	return err
+}
+
+// take asks the store, again after a wait if the zones allow one, until it is clear whether the
+// request may pass; then the request waits for its turn in a queue. A client that leaves breaks
+// off no call to the store, and gets no charge back except for its turn and what it holds:
+// otherwise clients could decide what they pay.
+func (l *Limiter) take(s pool.Session, v *Verdict) error {
+	for n := len(v.Checks); ; n = v.Enforced { // dry runs are asked once
+		if err := s.Take(detached{v.request.Context()}, v.Checks[:n], v.Decisions[:n]); err != nil {
+			if n == v.Enforced {
+				v.returnDryRuns(s)
+			}
+			return err
+		}
+		s.Health.Report(nil, l.Logger)
+		v.dropExempt()
+		if !v.anyRefuses() {
+			break
+		}
+		wait := v.wait.next(v)
+		if wait <= 0 {
+			v.returnDryRuns(s)
+			return nil
+		}
+		if !v.wait.pause(v.request, wait) {
+			v.returnDryRuns(s)
+			return ErrLeft
+		}
+	}
+	if delay := v.delay(); delay > 0 && !v.queue(s, delay) {
+		return ErrLeft
+	}
+	if (v.holds || v.late) && len(v.Entries) > 0 {
+		v.completion = v.complete(s)
+	}
+	return nil
+}
+
+// fallBack decides a request that the store did not decide. Each zone does what its
+// on_store_error says: one enforced zone that denies is enough to deny; the zones that decide
+// locally do so together; the others let the request pass. A store that answers but is full is
+// there for all known keys, so all zones decide locally then: a client with a new key must
+// neither be refused nor let through for that reason. The verdict keeps the zones that have
+// decided.
+func (l *Limiter) fallBack(v *Verdict, start time.Duration, cause error) error {
+	full := errors.Is(cause, store.ErrFull) && l.Local != nil
+	for i := range v.Enforced {
+		if v.Entries[i].Zone.OnStoreError == zone.DenyOnError && !full {
+			return ErrNoStore
+		}
+	}
+	took := l.since(start)
+	v.filter(func(i int) bool {
+		local := full || v.Entries[i].Zone.OnStoreError == zone.LocalOnError
+		if !local {
+			v.count(i, outcome.FailedOpen, took)
+		}
+		return local
+	})
+	if len(v.Entries) == 0 {
+		return nil
+	}
+	n := l.instances()
+	for i := range v.Checks {
+		v.Checks[i].Rule = v.Checks[i].Rule.Split(n)
+	}
+	return l.ask(l.Local, v)
+}
+
+// instances is how many Caddys share a limit while each counts apart.
+func (l *Limiter) instances() int {
+	if l.Instances > 0 {
+		return l.Instances
+	}
+	if fleet, ok := l.Store.Store.Store.(store.Fleet); ok {
+		return fleet.Instances()
+	}
+	return 1
+}
+
+// measured is the time if it is measured how long decisions take.
+func (l *Limiter) measured() time.Duration {
+	if l.Measure {
+		return l.Clock.Now()
+	}
+	return 0
+}
+
+// since is how long a decision took that began at start.
+func (l *Limiter) since(start time.Duration) time.Duration {
+	if l.Measure {
+		return l.Clock.Now() - start
+	}
+	return stats.Untimed
+}
+
+// detached is a request's context that does not end when the client leaves.
+type detached struct{ context.Context }
+
+func (detached) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }
+func (detached) Done() <-chan struct{}                   { return nil }
+func (detached) Err() error                              { return nil }
+
+// replacerOf finds the replacer that Caddy has put into a request's context.
+func replacerOf(r *http.Request) *caddy.Replacer {
+	return r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
+}

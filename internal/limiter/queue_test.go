@@ -1,0 +1,126 @@
+package limiter_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	_ "github.com/seed-161337e5/caddyratelimit" // the handler
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
+	"github.com/seed-161337e5/caddyratelimit/memorystore"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+)
+
+// queuing is a request in a queue.
+type queuing struct {
+	leave  context.CancelFunc
+	served time.Time // when handlers behind had it
+}
+
+// enqueue sends a request through a handler, and returns when it waits or is over.
+func enqueue(t *testing.T, h caddytest.Handler, status int) *queuing {
+	t.Helper()
+	q := new(queuing)
+	w := httptest.NewRecorder()
+	r := caddytest.Request(w, "203.0.113.7:1")
+	var ctx context.Context
+	ctx, q.leave = context.WithCancel(r.Context())
+	t.Cleanup(q.leave)
+	go func() {
+		_ = h.ServeHTTP(w, r.WithContext(ctx), caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {
+			q.served = time.Now()
+			w.WriteHeader(status)
+			return nil
+		}))
+	}()
+	synctest.Wait()
+	return q
+}
+
+// queueOf looks at a queue: how many turns it has, and how long they last.
+func queueOf(t *testing.T, kept *caddytest.Kept, zone string) (turns int64, wait time.Duration) {
+	t.Helper()
+	d, err := kept.Take(zone, "all", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.Quota - d.Remaining, d.ResetAfter
+}
+
+// TestLateRefundOfATurnTaken: what a response gives back is the turn that its request has
+// taken, and not the one that the queue gave to it.
+func TestLateRefundOfATurnTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kept := caddytest.KeepMemory(t, memorystore.Options{})
+		h := caddytest.Load(t, `{`+kept.Option()+`"rate_limits": {"queue": {"key": "all", "algorithm": "leaky_bucket", "mode": "queue",
+			"max_events": 10, "window": "1s", "burst": 100, "charge_on_response": {"status_code": [2]}}}}`)
+		enqueue(t, h, 200)
+		second, third := enqueue(t, h, 200), enqueue(t, h, 500)
+		began := time.Now()
+		second.leave()
+		synctest.Wait()
+		if turns, wait := queueOf(t, kept, "queue"); turns != 2 || wait != 200*time.Millisecond {
+			t.Errorf("the queue has %d turns and lasts for %v, want 2 and 200ms", turns, wait)
+		}
+		time.Sleep(time.Second / 10)
+		synctest.Wait()
+		if waited := third.served.Sub(began); waited != time.Second/10 || !second.served.IsZero() {
+			t.Errorf("the third went after %v, want the second's 100ms; the second went at %v", waited, second.served)
+		}
+		if turns, wait := queueOf(t, kept, "queue"); turns != 0 || wait != 0 {
+			t.Errorf("the queue has %d turns and lasts for %v, want none: the last one was given back", turns, wait)
+		}
+	})
+}
+
+// TestLeaversOfSeveralQueues: requests that wait in two queues go when both turns have come.
+// Those that leave give back all their turns, in any order.
+func TestLeaversOfSeveralQueues(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kept := caddytest.KeepMemory(t, memorystore.Options{})
+		h := caddytest.Load(t, `{`+kept.Option()+`"rate_limits": {
+			"fast": {"key": "all", "algorithm": "leaky_bucket", "mode": "queue", "max_events": 10, "window": "1s", "burst": 100},
+			"slow": {"key": "all", "algorithm": "leaky_bucket", "mode": "queue", "max_events": 1, "window": "1s", "burst": 100}}}`)
+		enqueue(t, h, 200)
+		began := time.Now()
+		var leavers []*queuing
+		for range 20 {
+			leavers = append(leavers, enqueue(t, h, 200))
+		}
+		for _, q := range leavers[:10] {
+			q.leave()
+		}
+		synctest.Wait()
+		stays := enqueue(t, h, 200)
+		for _, q := range leavers[10:] {
+			q.leave()
+		}
+		for _, zone := range []string{"fast", "slow"} {
+			// The one who stays waits for turns of its own, and nobody has the 20 before it.
+			if turns, _ := queueOf(t, kept, zone); turns != 22 {
+				t.Errorf("zone %s has %d turns, want 22", zone, turns)
+			}
+		}
+		stays.leave()
+		time.Sleep(firstTries)
+		synctest.Wait()
+		for _, zone := range []string{"fast", "slow"} {
+			if turns, _ := queueOf(t, kept, zone); turns > 1 {
+				t.Errorf("zone %s has %d turns, want at most 1", zone, turns)
+			}
+		}
+		next := enqueue(t, h, 200)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if waited := next.served.Sub(began); next.served.IsZero() || waited != time.Second {
+			t.Errorf("the next went after %v, want 1s", waited)
+		}
+	})
+}
+
+// firstTries is long enough for a turn that was not taken back to be offered again.
+const firstTries = 300 * time.Millisecond

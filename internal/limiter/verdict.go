@@ -1,0 +1,256 @@
+package limiter
+
+import (
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/feed"
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/stats"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// Verdict is what was decided on a request. It is read only by others, and must not be used
+// after Release.
+type Verdict struct {
+	// Err is why the request cannot be decided: a matcher failed, or the client's address is
+	// not certain yet. It has a status for Caddy's error routes.
+	Err error
+
+	// Rejections are the refusals of zones that did not ask the store. All but the last one are
+	// dry runs, and the last one may be.
+	Rejections []Refusal
+
+	// Outcome is what becomes of the request if no limit refuses it: Allowed; Local if the
+	// store has not decided; FailedOpen, FailedClosed or Abandoned if nothing has.
+	Outcome outcome.Outcome
+
+	// Entries are the zones that were asked, with what was asked and what was decided at the
+	// same index of Checks and Decisions. The first Enforced of them may refuse the request;
+	// those behind are dry runs.
+	Entries   []Entry
+	Checks    []store.Check
+	Decisions []algorithms.Decision
+	Enforced  int
+
+	// Binding is the enforced entry that binds the client most. It refuses if Refused is true.
+	Binding int
+	Refused bool
+
+	Replacer *caddy.Replacer // the request's
+
+	request    *http.Request
+	wait       retryWait
+	holds      bool     // some charge lasts until the request is over
+	late       bool     // what is charged depends on the response
+	strips     []string // header fields that the client must not see
+	completion *Completion
+}
+
+// Entry is a zone that was asked about a request.
+type Entry struct {
+	Zone    *zone.Zone
+	Policy  *zone.QuotaPolicy // the limit that holds for the request
+	Outcome outcome.Outcome
+}
+
+// Refusal is the no of one zone, or what would be one if the zone were not a dry run.
+type Refusal struct {
+	Zone   *zone.Zone
+	Key    string
+	DryRun bool
+
+	// Err says why. Status is for refusals without a limit, and else 0.
+	Err    error
+	Status int
+
+	// Policy is the limit that refuses, with its Decision. It is nil if the store was not asked.
+	Policy   *zone.QuotaPolicy
+	Decision algorithms.Decision
+}
+
+var verdicts = sync.Pool{New: func() any { return new(Verdict) }}
+
+func newVerdict(l *Limiter, r *http.Request) *Verdict {
+	v := verdicts.Get().(*Verdict)
+	v.request, v.Replacer = r, replacerOf(r)
+	v.wait.clock = l.Clock
+	return v
+}
+
+// Release makes the verdict free for another request. What it returns must be served when the
+// request passes; it is nil if nothing is to be done when the request is over.
+func (v *Verdict) Release() *Completion {
+	c := v.completion
+	if c == nil && len(v.strips) > 0 && v.passes() {
+		c = &Completion{Strips: v.strips}
+	}
+	clear(v.Rejections)
+	clear(v.Entries)
+	clear(v.Checks)
+	*v = Verdict{Rejections: v.Rejections[:0], Entries: v.Entries[:0], Checks: v.Checks[:0], Decisions: v.Decisions[:0]}
+	verdicts.Put(v)
+	return c
+}
+
+// passes reports whether the handlers behind get the request.
+func (v *Verdict) passes() bool {
+	return v.Err == nil && v.Rejected() == nil && !v.Refused && v.Outcome.Passes()
+}
+
+// Rejected returns the refusal of an enforced zone that did not ask the store; nil if there is
+// none.
+func (v *Verdict) Rejected() *Refusal {
+	if n := len(v.Rejections); n > 0 && !v.Rejections[n-1].DryRun {
+		return &v.Rejections[n-1]
+	}
+	return nil
+}
+
+// Refusal describes the refusal of an entry.
+func (v *Verdict) Refusal(i int) Refusal {
+	return Refusal{
+		Zone: v.Entries[i].Zone, Key: v.Checks[i].Key, DryRun: i >= v.Enforced, Err: v.Entries[i].Zone.Exceeded,
+		Policy: v.Entries[i].Policy, Decision: v.Decisions[i],
+	}
+}
+
+// BindingDryRun is the dry run that would bind the client most, and whether it would refuse.
+func (v *Verdict) BindingDryRun() (index int, refuses bool) {
+	return v.mostBinding(v.Enforced, len(v.Entries))
+}
+
+// mostBinding picks, of some entries, the one that the client should know: of those that refuse
+// the one with the longest wait, and if none refuses the one with the smallest share left.
+func (v *Verdict) mostBinding(from, to int) (index int, refused bool) {
+	index = from
+	wait, share := time.Duration(-1), 2.0
+	for i := from; i < to; i++ {
+		d := &v.Decisions[i]
+		if !d.Allowed {
+			if d.RetryAfter > wait {
+				index, wait, refused = i, d.RetryAfter, true
+			}
+			continue
+		}
+		if left := ShareLeft(d); !refused && left < share {
+			index, share = i, left
+		}
+	}
+	return index, refused
+}
+
+// ShareLeft is the share of the quota that is left, from 0 to 1.
+func ShareLeft(d *algorithms.Decision) float64 {
+	return float64(d.Remaining) / float64(max(1, d.Quota))
+}
+
+// reject notes that a zone refuses the request without asking the store.
+func (v *Verdict) reject(z *zone.Zone, c *zone.Check) {
+	o := outcome.Rejected
+	if c.DryRun {
+		o = outcome.DryRun
+	}
+	v.Rejections = append(v.Rejections, Refusal{Zone: z, Key: c.Key, DryRun: c.DryRun, Err: c.Rejection, Status: c.Status})
+	z.Stats.Add(c.Key, o, stats.Untimed)
+	feed.PublishWithoutDecision(v.request, z.Name, c.Key, o, c.Rejection)
+}
+
+// add notes what is to be asked of the store for a zone.
+func (v *Verdict) add(z *zone.Zone, c *zone.Check) {
+	check := store.Check{Rule: c.Policy.Rule, Key: c.Key, Cost: c.Cost, Independent: c.DryRun, KeyRules: z.KeyRules}
+	if c.Policy.Lends && c.Cost > 0 {
+		check.Hold = store.NewHold()
+		v.holds = true
+	}
+	v.late = v.late || z.ChargesLate
+	v.Entries = append(v.Entries, Entry{Zone: z, Policy: c.Policy})
+	v.Checks = append(v.Checks, check)
+	v.Decisions = append(v.Decisions, algorithms.Decision{})
+	if !c.DryRun {
+		i, j := v.Enforced, len(v.Entries)-1
+		v.Entries[i], v.Entries[j] = v.Entries[j], v.Entries[i]
+		v.Checks[i], v.Checks[j] = v.Checks[j], v.Checks[i]
+		v.Enforced++
+	}
+}
+
+// dropExempt drops the zones from which the request's key is exempt: they have not decided, and
+// nothing was charged.
+func (v *Verdict) dropExempt() {
+	for i := range v.Decisions {
+		if v.Decisions[i].Exempt {
+			v.filter(func(i int) bool {
+				if v.Decisions[i].Exempt {
+					v.count(i, outcome.Exempt, stats.Untimed)
+				}
+				return !v.Decisions[i].Exempt
+			})
+			return
+		}
+	}
+}
+
+// filter drops the entries for which keep is false.
+func (v *Verdict) filter(keep func(i int) bool) {
+	n, enforced := 0, 0
+	for i := range v.Entries {
+		if !keep(i) {
+			continue
+		}
+		v.Entries[n], v.Checks[n], v.Decisions[n] = v.Entries[i], v.Checks[i], v.Decisions[i]
+		n++
+		if i < v.Enforced {
+			enforced++
+		}
+	}
+	clear(v.Entries[n:])
+	clear(v.Checks[n:])
+	v.Entries, v.Checks, v.Decisions, v.Enforced = v.Entries[:n], v.Checks[:n], v.Decisions[:n], enforced
+}
+
+// anyRefuses reports whether an enforced zone refuses.
+func (v *Verdict) anyRefuses() bool {
+	for i := range v.Enforced {
+		if !v.Decisions[i].Allowed {
+			return true
+		}
+	}
+	return false
+}
+
+// countDecisions counts what each zone has decided. Dry runs charge whatever the others say.
+func (v *Verdict) countDecisions(took time.Duration) {
+	for i := range v.Entries {
+		o, enforced := v.Outcome, i < v.Enforced
+		switch {
+		case !v.Decisions[i].Allowed && enforced:
+			o = v.Entries[i].Zone.RefusalOutcome(&v.Decisions[i])
+		case !v.Decisions[i].Allowed:
+			o = outcome.DryRun
+		case v.Refused && enforced:
+			o = outcome.NotCharged
+		}
+		v.count(i, o, took)
+	}
+}
+
+// countAll counts the same outcome in all zones.
+func (v *Verdict) countAll(o outcome.Outcome, took time.Duration) {
+	for i := range v.Entries {
+		v.count(i, o, took)
+	}
+}
+
+// count counts what became of the request in one of its zones, and shows it to those who watch.
+func (v *Verdict) count(i int, o outcome.Outcome, took time.Duration) {
+	e := &v.Entries[i]
+	e.Outcome = o
+	e.Zone.Stats.Add(v.Checks[i].Key, o, took)
+	feed.Publish(v.request, e.Zone.Name, &v.Checks[i], o, &v.Decisions[i], nil)
+}

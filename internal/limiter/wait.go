@@ -1,0 +1,91 @@
+package limiter
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/clock"
+)
+
+// retryWait is how a request waits: for its turn in a queue, or to ask again where it is refused
+// and the zones that refuse have a max_wait.
+type retryWait struct {
+	clock  clock.Clock
+	waited bool          // since is set
+	since  time.Duration // when the first wait began
+	poll   time.Duration
+	client *client // nil if the request has not waited yet
+}
+
+const (
+	// minPause keeps a wait from becoming a busy loop.
+	minPause = time.Millisecond
+
+	// firstPoll and maxPoll are for slots: one comes back when some request ends, and that time
+	// is not known.
+	firstPoll = 10 * time.Millisecond
+	maxPoll   = 250 * time.Millisecond
+)
+
+// next is how long to wait before the store is asked again: as long as the slowest of the zones
+// that refuse needs. It is 0 if one of them would need longer than its max_wait allows.
+func (w *retryWait) next(v *Verdict) (wait time.Duration) {
+	polled := false
+	for i := range v.Enforced {
+		d := &v.Decisions[i]
+		if d.Allowed {
+			continue
+		}
+		p, retry := v.Entries[i].Policy, d.RetryAfter
+		if p.MaxWait == 0 || retry == algorithms.Never || p.Queues || d.Banned {
+			return 0
+		}
+		now := w.clock.Now()
+		if !w.waited {
+			w.waited, w.since, w.poll = true, now, firstPoll
+		}
+		if p.Lends {
+			retry, polled = w.poll, true
+		}
+		retry = max(retry, minPause)
+		if retry > p.MaxWait-(now-w.since) {
+			return 0
+		}
+		wait = max(wait, retry)
+	}
+	if polled {
+		w.poll = min(2*w.poll, maxPoll)
+	}
+	return wait
+}
+
+// pause waits for d, and reports whether the client has stayed.
+func (w *retryWait) pause(r *http.Request, d time.Duration) bool {
+	over := make(chan struct{})
+	timer := w.clock.AfterFunc(d, func() { close(over) })
+	defer timer.Stop()
+	return w.sleep(r, over)
+}
+
+// sleep waits until over is closed, and reports whether the client has stayed.
+func (w *retryWait) sleep(r *http.Request, over <-chan struct{}) bool {
+	if w.client == nil {
+		w.client = watchClient(r)
+	}
+	select {
+	case <-over:
+		return true
+	case <-r.Context().Done():
+		return false
+	case <-w.client.left:
+		return false
+	}
+}
+
+// over ends the watch for the client.
+func (w *retryWait) over() {
+	if w.client != nil {
+		w.client.forget()
+	}
+}

@@ -1,0 +1,198 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
+	"github.com/seed-161337e5/caddyratelimit/limit"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// windowOf is a quota policy that has a window.
+func windowOf(d time.Duration) *zone.QuotaPolicy {
+	return &zone.QuotaPolicy{Numbers: limit.Numbers{Window: limit.Window{Duration: caddy.Duration(d)}}}
+}
+
+// reporterOf makes a Reporter of one zone, and what it logs.
+func reporterOf(log string) (*Reporter, *observer.ObservedLogs) {
+	core, logs := observer.New(zapcore.InfoLevel)
+	z := &zone.Zone{Name: "flooded", Exceeded: errors.New("exceeded")}
+	return New(Config{Zones: []*zone.Zone{z}, Log: log, Logger: zap.New(core)}), logs
+}
+
+// refusal is that of the reporter's zone for a key.
+func refusal(p *Reporter, key string) *limiter.Refusal {
+	return &limiter.Refusal{
+		Zone: p.Zones[0], Key: key, Policy: windowOf(time.Hour), Err: p.Zones[0].Exceeded,
+		Decision: algorithms.Decision{RetryAfter: algorithms.Never},
+	}
+}
+
+func request() *http.Request { return httptest.NewRequest(http.MethodGet, "/", nil) }
+
+// mostLines is how many lines a Reporter may write in the time since start.
+func mostLines(start time.Time) int {
+	return reportsPerSecond * (int(time.Since(start)/time.Second) + 2)
+}
+
+// TestFloodOfKeys: any number of keys takes no more memory than there is room for, and none of
+// their requests is lost from the count.
+func TestFloodOfKeys(t *testing.T) {
+	p, _ := reporterOf(LogFirst)
+	keys := deep.Steps(300_000, 1_000_000)
+	var reported, summed atomic.Uint64
+	p.Logger = zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zapcore.EncoderConfig{}), zapcore.AddSync(io.Discard), zapcore.InfoLevel),
+		zap.Hooks(func(zapcore.Entry) error { reported.Add(1); return nil })) // because lines take memory too
+	p.dedup.summary = func(_ *zone.Zone, _ category, s suppressed) { summed.Add(s.requests) }
+	r, f := request(), refusal(p, "")
+	before, start := heapInUse(), time.Now()
+	for i := range keys {
+		f.Key = strconv.Itoa(i)
+		p.refused(r, f)
+	}
+	if grown := int64(heapInUse()) - int64(before); grown > 8<<20 {
+		t.Errorf("%d keys take %d bytes", keys, grown)
+	}
+	kept := 0
+	for i := range p.dedup.shards {
+		kept += len(p.dedup.shards[i].reported)
+	}
+	p.Close()
+	n := reported.Load()
+	if n+summed.Load() != uint64(keys) || kept > dedupShards*shardKeys || n > uint64(mostLines(start)) || n == 0 {
+		t.Errorf("of %d keys %d are reported and %d summed up; %d are remembered", keys, n, summed.Load(), kept)
+	}
+}
+
+func heapInUse() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// TestWindowsOfTheLog: one line when a window opens, and one when it has closed, about what was
+// suppressed in between.
+func TestWindowsOfTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, logs := reporterOf(LogFirst)
+		f := refusal(p, "")
+		f.Policy = windowOf(time.Minute)
+		first := func(key string) int {
+			n := 0
+			for range 5 {
+				if f.Key = key; p.dedup.first(f, 0) {
+					n++
+				}
+			}
+			return n
+		}
+		if a, b := first("a"), first("b"); a != 1 || b != 1 {
+			t.Errorf("in the first window: %d and %d lines, want 1 and 1", a, b)
+		}
+		time.Sleep(59 * time.Second)
+		if n := first("a"); n != 0 || logs.Len() != 0 {
+			t.Errorf("59s later: %d lines; %v", n, logs.All())
+		}
+		time.Sleep(5 * time.Second)
+		if logs.Len() != 1 || fmt.Sprint(logs.All()[0].ContextMap()) != "map[keys:2 requests:13 zone:flooded]" {
+			t.Errorf("after the window: %v", logs.All())
+		}
+		if n := first("a"); n != 1 {
+			t.Errorf("in the next window: %d lines, want 1", n)
+		}
+		time.Sleep(2 * time.Minute) // or a timer would be left behind
+		if logs.Len() != 2 {
+			t.Errorf("after both windows: %v", logs.All())
+		}
+	})
+}
+
+// TestManyGoroutines is for the race detector.
+func TestManyGoroutines(t *testing.T) {
+	p, _ := reporterOf(LogFirst)
+	summed, start := uint64(0), time.Now()
+	p.dedup.summary = func(_ *zone.Zone, _ category, s suppressed) { atomic.AddUint64(&summed, s.requests) }
+	var all sync.WaitGroup
+	lines := make([]int, 8)
+	for i := range lines {
+		all.Go(func() {
+			for key := range 2000 {
+				if p.dedup.first(refusal(p, strconv.Itoa(key)), 0) {
+					lines[i]++
+				}
+			}
+		})
+	}
+	all.Wait()
+	sum := 0
+	for _, n := range lines {
+		sum += n
+	}
+	p.Close()
+	if uint64(sum)+atomic.LoadUint64(&summed) != 8*2000 || sum < reportsPerSecond || sum > mostLines(start) {
+		t.Errorf("%d lines for 2000 keys, and %d requests without one", sum, summed)
+	}
+}
+
+// banned is the verdict on a request with whose refusal a ban begins.
+func banned(p *Reporter, key string) *limiter.Verdict {
+	return &limiter.Verdict{
+		Entries:   []limiter.Entry{{Zone: p.Zones[0], Policy: windowOf(time.Minute)}},
+		Checks:    []store.Check{{Key: key}},
+		Decisions: []algorithms.Decision{{Banned: true, BanBegins: true, RetryAfter: time.Hour}},
+		Enforced:  1, Refused: true,
+	}
+}
+
+// TestNobodyListens: what would not be logged and has no subscriber is not made.
+func TestNobodyListens(t *testing.T) {
+	p, _ := reporterOf(LogOff)
+	r, v := request(), banned(p, "a")
+	if n := testing.AllocsPerRun(100, func() { p.Report(r, v) }); n > 0 {
+		t.Errorf("%v allocations for what nobody receives", n)
+	}
+}
+
+// TestFloodOfBans: keys that were not seen before make no events at their rate, and bans are not
+// logged as refusals of their own.
+func TestFloodOfBans(t *testing.T) {
+	ctx := caddytest.Config(t)
+	p, logs := reporterOf(LogFirst)
+	var err error
+	if p.Events, err = NewEvents(ctx); err != nil {
+		t.Fatal(err)
+	}
+	p.Events.started.Store(true)
+	l := caddytest.Listen(t, ctx, "rate_limit_banned")
+	r := request()
+	for i := range 2 * dedupShards * shardKeys {
+		p.bans(r, banned(p, strconv.Itoa(i)))
+	}
+	if n := len(l.Heard); n < dedupShards*shardKeys/2 || n > dedupShards*shardKeys {
+		t.Errorf("%d events, want at most %d", n, dedupShards*shardKeys)
+	}
+	if p.Close(); logs.Len() > 0 {
+		t.Errorf("bans are logged: %v", logs.All()[0])
+	}
+}

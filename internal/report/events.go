@@ -1,0 +1,97 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyevents"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
+	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
+)
+
+// The events that handlers emit.
+const (
+	eventExceeded   = "rate_limit_exceeded"
+	eventRejected   = "rate_limit_rejected"
+	eventBanned     = "rate_limit_banned"
+	eventStoreState = "rate_limit_store_state"
+)
+
+// Events emits events through Caddy's events app. Subscribers are called at once, while the
+// request waits, so nothing is emitted at the rate of the requests.
+type Events struct {
+	ctx caddy.Context
+	app *caddyevents.App
+
+	// started is set when all apps have started. Caddy starts them in any order and adds
+	// subscribers as the events app starts, so subscribers cannot be looked up before.
+	started *atomic.Bool
+}
+
+// NewEvents finds the events app of a config.
+func NewEvents(ctx caddy.Context) (Events, error) {
+	app, err := ctx.App("events")
+	if err != nil {
+		return Events{}, fmt.Errorf("getting events app: %w", err)
+	}
+	e := Events{ctx, app.(*caddyevents.App), new(atomic.Bool)}
+	if err := e.app.On("started", setter{e.started}); err != nil {
+		e.started.Store(true) // it has started before
+	}
+	return e, nil
+}
+
+// setter sets a flag when it receives an event.
+type setter struct{ flag *atomic.Bool }
+
+// Handle implements [caddyevents.Handler].
+func (s setter) Handle(context.Context, caddy.Event) error {
+	s.flag.Store(true)
+	return nil
+}
+
+// wanted reports whether an event has subscribers.
+func (e *Events) wanted(name string) bool {
+	return e.app != nil && e.started.Load() && e.app.ShouldEmit(name)
+}
+
+// emit calls the subscribers, unless they are gone: a request may outlive its config.
+func (e *Events) emit(name string, data map[string]any) {
+	if e.ctx.Err() == nil {
+		e.app.Emit(e.ctx, name, data)
+	}
+}
+
+// eventData is the data of an event about a refusal.
+func (p *Reporter) eventData(r *http.Request, f *limiter.Refusal) map[string]any {
+	data := map[string]any{"zone": f.Zone.Name, "remote_ip": clientip.Remote(r), "client_ip": clientip.Client(r)}
+	if knowsWait(f) {
+		data["wait"] = f.Policy.Wait(&f.Decision)
+	}
+	if f.Policy != nil {
+		data["limit"] = f.Decision.Quota
+	} else {
+		data["reason"], data["status"] = f.Err.Error(), f.Status
+	}
+	if p.LogKey {
+		data["key"] = clipped(f.Key)
+	}
+	return data
+}
+
+// StoreState emits that a store has stopped answering, and why, or that it answers again (nil).
+// It does not wait for subscribers, because any request may be the one that notices.
+func (e *Events) StoreState(store, onStoreError string, cause error) {
+	if !e.wanted(eventStoreState) {
+		return
+	}
+	data := map[string]any{"store": store, "state": "up", "on_store_error": onStoreError}
+	if cause != nil {
+		data["state"], data["error"] = "down", cause.Error()
+	}
+	go e.emit(eventStoreState, data)
+}

@@ -1,0 +1,76 @@
+package report
+
+import (
+	"net/http"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
+	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
+)
+
+// The values of the option log.
+const (
+	LogOff   = "off"
+	LogFirst = "first" // once for a key in a window
+	LogAll   = "all"
+)
+
+// message is the message of a log line, in the words of github.com/mholt/caddy-ratelimit.
+func (c category) message() string {
+	if c&rejectedCategory != 0 {
+		return "request rejected"
+	}
+	return "rate limit exceeded"
+}
+
+// log writes the line about a refusal.
+func (p *Reporter) log(r *http.Request, f *limiter.Refusal) {
+	c := p.Logger.Check(zap.InfoLevel, categoryOf(f).message())
+	if c == nil {
+		return
+	}
+	fields := make([]zap.Field, 1, 7)
+	fields[0] = zap.String("zone", f.Zone.Name)
+	if knowsWait(f) {
+		fields = append(fields, zap.Duration("wait", f.Policy.Wait(&f.Decision)))
+	} else if f.Policy == nil {
+		fields = append(fields, zap.String("reason", f.Err.Error()), zap.Int("status", f.Status))
+	}
+	fields = append(fields, zap.String("remote_ip", clientip.Remote(r)), zap.String("client_ip", clientip.Client(r)))
+	if f.DryRun {
+		fields = append(fields, zap.Bool("dry_run", true))
+	}
+	if f.Decision.Banned {
+		fields = append(fields, zap.Bool("banned", true))
+	}
+	if p.LogKey {
+		fields = append(fields, zap.String("key", clipped(f.Key)))
+	}
+	c.Write(fields...)
+}
+
+// logSuppressed writes how many refusals were not logged, if only the first ones are.
+func (p *Reporter) logSuppressed(z *zone.Zone, c category, s suppressed) {
+	if p.Log != LogFirst || s.requests == 0 || c&banCategory != 0 {
+		return
+	}
+	fields := []zap.Field{zap.String("zone", z.Name), zap.Uint64("requests", s.requests), zap.Uint64("keys", s.keys)}
+	if c&dryRunCategory != 0 {
+		fields = append(fields, zap.Bool("dry_run", true))
+	}
+	p.Logger.Info(c.message()+" again", fields...)
+}
+
+// maxLoggedKey is how many bytes of a key a line shows. Clients may choose keys as long as a
+// request's header may be, and a new one for each line.
+const maxLoggedKey = 1024
+
+func clipped(key string) string {
+	if len(key) <= maxLoggedKey {
+		return key
+	}
+	return strings.ToValidUTF8(key[:maxLoggedKey], "") + "..."
+}

@@ -1,0 +1,128 @@
+// Package report tells operators about refusals: in the log, and as events that other modules of
+// Caddy subscribe to. However many requests are refused, it reports a key once in a window.
+package report
+
+import (
+	"net/http"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
+	"github.com/seed-161337e5/caddyratelimit/internal/throttle"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
+)
+
+// Config is what a Reporter is made of.
+type Config struct {
+	Zones  []*zone.Zone
+	Log    string // LogFirst, LogOff or LogAll
+	LogKey bool   // log lines and events show keys
+	Events Events
+	Logger *zap.Logger
+}
+
+// Reporter reports the refusals of one handler. Its methods may be called from many goroutines at
+// once.
+type Reporter struct {
+	Config
+	dedup *dedup
+}
+
+// New makes a Reporter.
+func New(c Config) *Reporter {
+	p := &Reporter{Config: c}
+	p.dedup = newDedup(c.Zones, p.logSuppressed)
+	return p
+}
+
+// Close writes what was not reported yet.
+func (p *Reporter) Close() { p.dedup.sweep(1<<63 - 1) }
+
+// Report reports the refusals of a verdict, those of dry runs too.
+func (p *Reporter) Report(r *http.Request, v *limiter.Verdict) {
+	for i := range v.Rejections {
+		p.refused(r, &v.Rejections[i])
+	}
+	if len(v.Entries) == 0 || v.Err != nil || v.Rejected() != nil || !v.Outcome.Passes() {
+		return // nothing was decided
+	}
+	for i := v.Enforced; i < len(v.Entries); i++ {
+		if !v.Decisions[i].Allowed {
+			f := v.Refusal(i)
+			p.refused(r, &f)
+		}
+	}
+	if v.Refused {
+		f := v.Refusal(v.Binding)
+		p.refused(r, &f)
+		p.bans(r, v)
+	}
+}
+
+// refused logs a refusal and emits its event, unless its key was reported before in the same
+// window. A dry run is no event, because nothing has to be done about it.
+func (p *Reporter) refused(r *http.Request, f *limiter.Refusal) {
+	event := eventExceeded
+	if f.Policy == nil {
+		event = eventRejected
+	}
+	emits := !f.DryRun && p.Events.wanted(event)
+	first := (p.Log == LogFirst || emits) && p.dedup.first(f, categoryOf(f))
+	if p.Log == LogAll || p.Log == LogFirst && first {
+		p.log(r, f)
+	}
+	if emits && first {
+		p.Events.emit(event, p.eventData(r, f))
+	}
+}
+
+// bans emits the bans that begin with a request, in all of its zones. In a dry run no ban holds.
+func (p *Reporter) bans(r *http.Request, v *limiter.Verdict) {
+	for i := range v.Enforced {
+		if !v.Decisions[i].BanBegins || !p.Events.wanted(eventBanned) {
+			continue
+		}
+		f := v.Refusal(i)
+		if !p.dedup.first(&f, categoryOf(&f)|banCategory) {
+			continue
+		}
+		data := p.eventData(r, &f)
+		data["until"] = time.UnixMicro(f.Decision.At).Add(f.Policy.Wait(&f.Decision)).UTC()
+		p.Events.emit(eventBanned, data)
+	}
+}
+
+// category is what a refusal is about. Refusals of one category do not suppress those of another.
+type category uint8
+
+const (
+	dryRunCategory   category = 1 << iota // the request would be refused if the zone were no dry run
+	rejectedCategory                      // the request itself is the reason, and no limit
+	banCategory                           // a ban begins; this is an event, and no log line
+	categories       category = 1 << iota
+)
+
+func categoryOf(f *limiter.Refusal) (c category) {
+	if f.DryRun {
+		c |= dryRunCategory
+	}
+	if f.Policy == nil {
+		c |= rejectedCategory
+	}
+	return c
+}
+
+// window is how long a refusal of a key suppresses the next ones.
+func window(f *limiter.Refusal) time.Duration {
+	if f.Policy == nil {
+		return throttle.Interval
+	}
+	return min(max(f.Policy.Numbers.Window.Length(), time.Second), time.Hour)
+}
+
+// knowsWait reports whether it is known how long the refusal holds. It is not known when a slot
+// comes back.
+func knowsWait(f *limiter.Refusal) bool {
+	return f.Policy != nil && (!f.Policy.Lends || f.Decision.Banned)
+}

@@ -1,0 +1,179 @@
+package report_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap/zaptest/observer"
+
+	_ "github.com/seed-161337e5/caddyratelimit" // the handler
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
+)
+
+// flooded is a handler whose zone refuses all requests.
+func flooded(t *testing.T, ctx caddy.Context, options string) caddytest.Handler {
+	t.Helper()
+	return caddytest.LoadInto(t, ctx, `{`+options+`"rate_limits": {"flooded": {"key": "{http.request.header.X-Key}", "max_events": 0, "window": "1h"}}}`)
+}
+
+// statusWriter notes the status, and takes less time than a recorder.
+type statusWriter struct {
+	header http.Header
+	status *int
+}
+
+func (w statusWriter) Header() http.Header         { return w.header }
+func (w statusWriter) WriteHeader(status int)      { *w.status = status }
+func (w statusWriter) Write(b []byte) (int, error) { return len(b), nil }
+
+// flood has a handler refuse each of some keys n times.
+func flood(t *testing.T, h caddytest.Handler, keys, n int) {
+	t.Helper()
+	bare := httptest.NewRequest(http.MethodGet, "/", nil)
+	bare.RemoteAddr = "203.0.113.7:1"
+	for i := range keys * n {
+		w := statusWriter{http.Header{}, new(int)}
+		bare.Header["X-Key"] = []string{strconv.Itoa(i % keys)}
+		r := caddyhttp.PrepareRequest(bare, caddy.NewReplacer(), w, new(caddyhttp.Server))
+		if err := h.ServeHTTP(w, r, caddytest.Passing); err != nil || *w.status != http.StatusTooManyRequests {
+			t.Fatalf("status %d, %v", *w.status, err)
+		}
+	}
+}
+
+// linesPerSecond is how many keys a handler may report in a second.
+const linesPerSecond = 50
+
+func mostLines(start time.Time) int {
+	return linesPerSecond * (int(time.Since(start)/time.Second) + 2)
+}
+
+// TestFloodOfRefusals: what a flood writes depends on its keys, not on its requests.
+func TestFloodOfRefusals(t *testing.T) {
+	const each = 10
+	keys := deep.Steps(1000, 10_000)
+	for _, c := range []struct {
+		log         string
+		least, most int
+	}{{"off", 0, 0}, {"first", linesPerSecond, keys}, {"all", keys * each, keys * each}} {
+		start := time.Now()
+		ctx, logs := caddytest.Logged(t)
+		h := flooded(t, ctx, `"log": "`+c.log+`", `)
+		flood(t, h, keys, each)
+		if c.log == "first" {
+			c.most = mostLines(start)
+		}
+		about := func(message string) []observer.LoggedEntry { return logs.FilterMessage(message).All() }
+		if n := len(about("rate limit exceeded")); n < c.least || n > c.most {
+			t.Errorf("log %s: %d lines, want %d to %d", c.log, n, c.least, c.most)
+		}
+		caddytest.CleanUp(t, h)
+		n, last := len(about("rate limit exceeded")), about("rate limit exceeded again")
+		if c.log != "first" {
+			if len(last) != 0 {
+				t.Errorf("log %s: %v", c.log, last)
+			}
+			continue
+		}
+		requests, most := uint64(0), uint64(0)
+		for _, line := range last { // there is a second one if the test takes longer than a sweep
+			data := line.ContextMap()
+			if data["zone"] != "flooded" {
+				t.Errorf("got %v", data)
+			}
+			requests += data["requests"].(uint64)
+			most = max(most, data["keys"].(uint64))
+		}
+		if requests != uint64(keys*each-n) || most != uint64(keys) {
+			t.Errorf("%d requests and %d keys are summed up, want %d and %d", requests, most, keys*each-n, keys)
+		}
+	}
+}
+
+// TestExceededEvent: subscribers are called once for a key in a window, whatever is logged.
+func TestExceededEvent(t *testing.T) {
+	for _, c := range []struct {
+		options string
+		key     any
+	}{
+		{`"log": "off", `, nil}, {`"log": "all", "log_key": true, `, "0"}, {`"log": "first", `, nil},
+	} {
+		ctx := caddytest.Config(t)
+		l := caddytest.Listen(t, ctx, "rate_limit_exceeded")
+		flood(t, flooded(t, ctx, c.options), 3, 100)
+		if len(l.Heard) != 3 {
+			t.Fatalf("%s: %d events, want one for each of 3 keys", c.options, len(l.Heard))
+		}
+		data := l.Heard[0].Data
+		if data["zone"] != "flooded" || data["wait"] != time.Hour || data["remote_ip"] != "203.0.113.7" ||
+			data["limit"] != int64(0) || data["key"] != c.key {
+			t.Errorf("%s: %v", c.options, data)
+		}
+		if origin := l.Heard[0].Origin().CaddyModule().ID; origin != "http.handlers.rate_limit" {
+			t.Errorf("the event comes from %s", origin)
+		}
+	}
+}
+
+// TestContentOfEvents: an event has no more of a key than a line does, and no wait for slots,
+// because it is not known when one comes back.
+func TestContentOfEvents(t *testing.T) {
+	ctx, logs := caddytest.Logged(t)
+	l := caddytest.Listen(t, ctx, "rate_limit_exceeded")
+	h := caddytest.LoadInto(t, ctx, `{"log_key": true, "rate_limits": {"slots": {"key": "{http.request.header.X-Key}", "algorithm": "concurrency", "max_events": 0}}}`)
+	const most = 1024
+	long := strings.Repeat("k", 10*most)
+	caddytest.Statuses(t, h, 1, "X-Key", long)
+	lines := logs.FilterMessage("rate limit exceeded").All()
+	if len(l.Heard) != 1 || len(lines) != 1 {
+		t.Fatalf("%d events, %d lines", len(l.Heard), len(lines))
+	}
+	for what, data := range map[string]map[string]any{"event": l.Heard[0].Data, "line": lines[0].ContextMap()} {
+		if _, hasWait := data["wait"]; hasWait || data["key"] != long[:most]+"..." {
+			t.Errorf("%s: wait %v, key of %d bytes", what, data["wait"], len(data["key"].(string)))
+		}
+		if data["client_ip"] != "203.0.113.7" {
+			t.Errorf("%s: client_ip %v", what, data["client_ip"])
+		}
+	}
+}
+
+// banning is a zone in which the third refusal of a key begins a ban.
+const banning = `"key": "{http.request.header.X-Key}", "max_events": 1, "window": "1m", "ban": {"duration": "1h", "after": 3, "window": "10m"}`
+
+// TestBannedEvent: there is one for each ban, also if another zone refuses for longer, and none
+// where the ban does not hold.
+func TestBannedEvent(t *testing.T) {
+	ctx := caddytest.Config(t)
+	l := caddytest.Listen(t, ctx, "rate_limit_banned")
+	h := caddytest.LoadInto(t, ctx, `{"log": "off", "log_key": true, "rate_limits": {
+		"banning": {`+banning+`}, "banning dry": {"dry_run": true, `+banning+`}, "long": {"max_events": 1, "window": "2h", "match": [{"header": {"X-Key": ["long*"]}}]}}}`)
+	began := time.Now()
+	for _, key := range []string{"a", "b", "long-c"} {
+		caddytest.Statuses(t, h, 10, "X-Key", key)
+	}
+	if len(l.Heard) != 3 {
+		t.Fatalf("%d events, want one for each of 3 keys", len(l.Heard))
+	}
+	for i, key := range []string{"a", "b", "long-c"} {
+		data := l.Heard[i].Data
+		until, _ := data["until"].(time.Time)
+		if data["zone"] != "banning" || data["key"] != key || data["wait"] != time.Hour || data["limit"] != int64(1) ||
+			data["remote_ip"] != "203.0.113.7" || data["client_ip"] != "203.0.113.7" || until.Sub(began) < time.Hour || time.Until(until) > time.Hour {
+			t.Errorf("%v", data)
+		}
+	}
+	caddytest.Run(t, ctx)
+	caddytest.Admin(t, http.MethodDelete, "zones/banning/key/ban?key=a", "")
+	caddytest.Statuses(t, h, 10, "X-Key", "a")
+	if len(l.Heard) != 4 {
+		t.Errorf("%d events after an unban, want one more", len(l.Heard)-3)
+	}
+}

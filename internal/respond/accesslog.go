@@ -1,0 +1,48 @@
+package respond
+
+import (
+	"net/http"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+)
+
+// toAccessLog adds the record to the request's line in the access log. The line shows what is
+// decided by the time when it is written.
+func (t *record) toAccessLog(r *http.Request) {
+	server, _ := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
+	if server == nil || server.Logs == nil {
+		return
+	}
+	if extra, ok := r.Context().Value(caddyhttp.ExtraLogFieldsCtxKey).(*caddyhttp.ExtraLogFields); ok {
+		extra.Add(zap.Object("rate_limit", t))
+	}
+}
+
+// MarshalLogObject implements [zapcore.ObjectMarshaler].
+func (t *record) MarshalLogObject(to zapcore.ObjectEncoder) error {
+	to.AddString("outcome", outcome.Names[t.outcome])
+	if t.wouldBe != nil {
+		to.AddString("dry_run", t.wouldBe.Name)
+	}
+	if t.zone == nil {
+		return nil
+	}
+	to.AddString("zone", t.zone.Name)
+	if t.policy == nil {
+		return nil
+	}
+	to.AddInt64("limit", t.decision.Quota)
+	to.AddInt64("remaining", t.decision.Remaining)
+	to.AddInt64("cost", t.cost)
+	if plan := t.policy.Plan; plan != "" {
+		to.AddString("plan", plan)
+	}
+	if t.retryAfter > 0 {
+		to.AddInt64("retry_after", t.retryAfter)
+	}
+	return nil
+}

@@ -1,0 +1,56 @@
+package respond
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"sync/atomic"
+)
+
+// requestBody notes that the client has broken its request off. An upstream may have done its
+// work by then, although its response gets lost.
+type requestBody struct {
+	io.ReadCloser
+	begun, closed, failed atomic.Bool // because a proxy's transport reads on its own goroutine
+}
+
+// watchBody wraps the body of a request. It returns nil if there is no body.
+func watchBody(r *http.Request) *requestBody {
+	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
+		return nil
+	}
+	b := &requestBody{ReadCloser: r.Body}
+	r.Body = b
+	return b
+}
+
+// Read implements [io.Reader]. An error after Close says nothing about the client. Nor does
+// [http.ErrBodyReadAfterClose], because the server closes the body when a response begins early.
+func (b *requestBody) Read(p []byte) (int, error) {
+	b.begun.Store(true)
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && err != io.EOF && !b.closed.Load() && !errors.Is(err, http.ErrBodyReadAfterClose) {
+		b.failed.Store(true)
+	}
+	return n, err
+}
+
+// Close implements [io.Closer].
+func (b *requestBody) Close() error {
+	b.closed.Store(true)
+	return b.ReadCloser.Close()
+}
+
+// returned looks at the error of the handlers behind, because a limit on the body's size that one
+// of them has set shows only there. Where nothing was read, nothing has reached an upstream.
+func (b *requestBody) returned(err error) {
+	if b == nil || err == nil || !b.begun.Load() {
+		return
+	}
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		b.failed.Store(true)
+	}
+}
+
+// broken reports whether the client has broken its request off.
+func (b *requestBody) broken() bool { return b != nil && b.failed.Load() }

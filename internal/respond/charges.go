@@ -1,0 +1,254 @@
+package respond
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
+)
+
+// Serve has the handlers behind serve a request that may pass, and does what remains to be done
+// when it is over, after a panic too. The completion is nil if nothing remains.
+func (p *Responder) Serve(c *limiter.Completion, w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) (err error) {
+	if c == nil {
+		return next.ServeHTTP(w, r)
+	}
+	var writer *chargeWriter
+	defer func() {
+		c.Release()
+		if writer == nil || !writer.waitsForError() {
+			c.End()
+		}
+	}()
+	if !c.ChargesLate() && len(c.Strips) == 0 {
+		return next.ServeHTTP(w, r)
+	}
+	s := &served{completion: c, responder: p}
+	if c.ChargesLate() {
+		s.body = watchBody(r)
+	}
+	writer = &s.writer
+	s.watch(writer, w, r)
+	returned := false
+	defer func() { writer.over(returned, err) }()
+	err = next.ServeHTTP(writer, r)
+	returned = true
+	return err
+}
+
+// served is a request whose response is watched.
+type served struct {
+	completion *limiter.Completion
+	responder  *Responder
+	writer     chargeWriter
+	body       *requestBody  // nil if there is none, or if the response changes no charge
+	errors     *chargeWriter // of the response to the request's error, if that changes charges
+}
+
+// chargeWriter looks at the status and the header of a response as they are sent, and changes
+// charges accordingly.
+type chargeWriter struct {
+	caddyhttp.ResponseWriterWrapper
+	*served
+	request *http.Request
+	strips  []string // header fields that the client must not see
+
+	mu      sync.Mutex // because a request may end while its error is being answered
+	started bool       // the header was sent
+	unheard bool       // but the client was not there to receive it
+	length  int64      // of the body, as the header says; -1 if it does not
+	sent    int64      // of the body
+}
+
+// watch has w look at the response that is written to inner. Fields that outer handlers strip too
+// are left to them, because they read these fields themselves.
+func (s *served) watch(w *chargeWriter, inner http.ResponseWriter, r *http.Request) {
+	w.served, w.request, w.strips, w.length = s, r, s.completion.Strips, -1
+	w.ResponseWriter = inner
+	for layer := range layers(inner) {
+		if outer, ok := layer.(*chargeWriter); ok {
+			w.strips = slices.DeleteFunc(slices.Clone(w.strips), func(name string) bool { return slices.Contains(outer.strips, name) })
+		}
+	}
+}
+
+// deserted reports whether the client has left, or broken its request off.
+func (w *chargeWriter) deserted() bool {
+	return w.request.Context().Err() != nil || w.body.broken()
+}
+
+// start is called before the header is sent. If the client has left, nobody receives it. If its
+// request is broken, the response is to that, and not what it would have been.
+func (w *chargeWriter) start(status int) {
+	if w.started { // which is set only here, by the one goroutine that answers
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.started = true
+	if w.body.broken() {
+		w.completion.Keep()
+	}
+	if w.deserted() {
+		status = limiter.StatusClientClosedRequest
+	}
+	w.unheard = status == limiter.StatusClientClosedRequest
+	header := w.Header()
+	if n, err := strconv.ParseInt(header.Get("Content-Length"), 10, 64); err == nil {
+		w.length = n
+	}
+	if status == http.StatusSwitchingProtocols || status == http.StatusNoContent || status == http.StatusNotModified || w.request.Method == http.MethodHead {
+		w.length = 0
+	}
+	w.completion.Judge(status, header)
+	w.completion.ReadCost(header)
+	w.strip(header)
+}
+
+// complete reports whether all of the response was sent, as far as its header says.
+func (w *chargeWriter) complete() bool { return w.length >= 0 && w.sent >= w.length }
+
+// over is called when the handlers behind are done. They have not returned if they panicked.
+// Trailers are still in the header.
+func (w *chargeWriter) over(returned bool, err error) {
+	w.body.returned(err)
+	switch {
+	case !w.started && !returned:
+		w.completion.Keep() // the connection is cut, so the client does not see what has become of its request
+	case !w.started && err != nil && !w.deserted():
+		w.fail(err)
+		return
+	default:
+		w.start(http.StatusOK)
+	}
+	w.completion.ReadCost(w.Header())
+	if w.unheard || !w.complete() && (!returned || err != nil || w.deserted()) {
+		w.completion.BrokenOff()
+	}
+	w.strip(w.Header())
+}
+
+// fail is called when the handlers behind leave an error to be answered. What the answer is shows
+// when its header is sent. If that cannot be seen it is the status of the error, unless there are
+// error routes: these may answer with any other status, so charges stay as they are.
+func (w *chargeWriter) fail(err error) {
+	if w.completion.ChargesLate() && w.request.Context().Done() != nil && wrapServer(w.request, func(inner http.ResponseWriter) http.ResponseWriter {
+		w.errors = new(chargeWriter)
+		w.watch(w.errors, inner, w.request)
+		return w.errors
+	}) {
+		return
+	}
+	if w.responder.errorRoutes(w.request) {
+		w.completion.Keep()
+	}
+	w.start(statusOf(err))
+}
+
+// waitsForError reports whether the request's error is still to be answered. Then the use of the
+// store ends with the request.
+func (s *served) waitsForError() bool {
+	if s.errors == nil {
+		return false
+	}
+	w := s.errors
+	context.AfterFunc(w.request.Context(), func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if !w.started || w.unheard {
+			w.completion.BrokenOff()
+		}
+		w.completion.Abandon()
+	})
+	return true
+}
+
+// statusOf is the status with which Caddy's server answers an error where there are no error
+// routes.
+func statusOf(err error) int {
+	if e, ok := errors.AsType[caddyhttp.HandlerError](err); ok && e.StatusCode != 0 {
+		return e.StatusCode
+	}
+	return http.StatusInternalServerError
+}
+
+// strip removes from a header what the client must not see, and returns it.
+func (w *chargeWriter) strip(header http.Header) (out http.Header) {
+	for _, name := range w.strips {
+		for _, field := range [2]string{name, http.TrailerPrefix + name} {
+			if values, ok := header[field]; ok {
+				if out == nil {
+					out = make(http.Header)
+				}
+				out[field] = values
+				delete(header, field)
+			}
+		}
+	}
+	return out
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (w *chargeWriter) WriteHeader(status int) {
+	if status >= 200 || status == http.StatusSwitchingProtocols {
+		w.start(status)
+		w.ResponseWriterWrapper.WriteHeader(status)
+		return
+	}
+	// The response is still to come, and its cost with it.
+	hidden := w.strip(w.Header())
+	w.ResponseWriterWrapper.WriteHeader(status)
+	maps.Copy(w.Header(), hidden)
+}
+
+// Write implements [http.ResponseWriter].
+func (w *chargeWriter) Write(b []byte) (int, error) {
+	w.start(http.StatusOK)
+	n, err := w.ResponseWriterWrapper.Write(b)
+	w.sent += int64(n)
+	return n, err
+}
+
+// ReadFrom implements [io.ReaderFrom].
+func (w *chargeWriter) ReadFrom(r io.Reader) (int64, error) {
+	w.start(http.StatusOK)
+	n, err := w.ResponseWriterWrapper.ReadFrom(r)
+	w.sent += n
+	return n, err
+}
+
+// FlushError is what [http.ResponseController] calls.
+func (w *chargeWriter) FlushError() error {
+	w.start(http.StatusOK)
+	return http.NewResponseController(w.ResponseWriter).Flush()
+}
+
+// Flush implements [http.Flusher].
+func (w *chargeWriter) Flush() { _ = w.FlushError() }
+
+// Hijack implements [http.Hijacker]. What is sent on a hijacked connection is not HTTP, unless a
+// header was sent before.
+func (w *chargeWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, buffered, err := http.NewResponseController(w.ResponseWriter).Hijack()
+	if err == nil {
+		w.start(http.StatusSwitchingProtocols)
+	}
+	return conn, buffered, err
+}
+
+// Interface guards
+var (
+	_ http.Flusher  = (*chargeWriter)(nil)
+	_ http.Hijacker = (*chargeWriter)(nil)
+	_ io.ReaderFrom = (*chargeWriter)(nil)
+)

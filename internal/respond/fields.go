@@ -1,0 +1,149 @@
+package respond
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/textproto"
+	"slices"
+	"strings"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
+)
+
+// The styles that the option headers takes.
+const (
+	HeadersDraft10    = "draft-10"
+	headersXRateLimit = "x-ratelimit"
+	headersSpring     = "spring"
+	headersOff        = "off"
+)
+
+// field is a header field that describes limits. Retry-After is not one of them, because it
+// belongs to HTTP and no style leaves it out.
+type field uint8
+
+const (
+	rateLimitField field = iota
+	policyField
+	limitField
+	remainingField
+	resetField
+	retryAfterField
+	replenishField
+	burstField
+	requestedField
+	fields
+)
+
+// standard are the names that the fields have in their styles.
+var standard = [fields]string{
+	rateLimitField:  "RateLimit",
+	policyField:     "RateLimit-Policy",
+	limitField:      "X-RateLimit-Limit",
+	remainingField:  "X-RateLimit-Remaining",
+	resetField:      "X-RateLimit-Reset",
+	retryAfterField: "X-RateLimit-Retry-After",
+	replenishField:  "X-RateLimit-Replenish-Rate",
+	burstField:      "X-RateLimit-Burst-Capacity",
+	requestedField:  "X-RateLimit-Requested-Tokens",
+}
+
+// styles are the fields of each style.
+var styles = map[string][]field{
+	HeadersDraft10:    {rateLimitField, policyField},
+	headersXRateLimit: {limitField, remainingField, resetField, retryAfterField},
+	headersSpring:     {remainingField, replenishField, burstField, requestedField},
+	headersOff:        nil,
+}
+
+// Fields are the header fields that a handler sends, with their names in the form of
+// http.Header's keys.
+type Fields struct {
+	of    [fields]string
+	sent  []field
+	names []string
+}
+
+// NewFields resolves the options headers and header_names.
+func NewFields(chosen []string, own map[string]string) (f Fields, err error) {
+	for i, style := range chosen {
+		of, ok := styles[style]
+		switch {
+		case !ok:
+			return f, fmt.Errorf("headers must be of draft-10, x-ratelimit and spring, or off, got %q", style)
+		case slices.Contains(chosen[:i], style):
+			return f, fmt.Errorf("headers names %s twice", style)
+		case style == headersOff && len(chosen) > 1:
+			return f, fmt.Errorf("headers off stands alone, got %s", strings.Join(chosen, " "))
+		}
+		for _, one := range of {
+			if !slices.Contains(f.sent, one) {
+				f.sent = append(f.sent, one)
+				f.of[one] = http.CanonicalHeaderKey(standard[one])
+			}
+		}
+	}
+	renamed := make(map[field]bool)
+	for _, name := range slices.Sorted(maps.Keys(own)) {
+		which := f.find(name)
+		switch {
+		case renamed[which]:
+			return f, fmt.Errorf("header_name %s already specified", standard[which])
+		case which == fields:
+			return f, fmt.Errorf("header_name %s: headers %s has no such field, it has %s",
+				name, strings.Join(chosen, " "), strings.Join(f.all(), ", "))
+		case own[name] == "" || strings.IndexFunc(own[name], placeholder.NotInFieldName) >= 0:
+			return f, fmt.Errorf("header_name %s: %q is no name of a header field", name, own[name])
+		}
+		if err := NotHTTP("header_name "+standard[which], own[name]); err != nil {
+			return f, err
+		}
+		f.of[which], renamed[which] = http.CanonicalHeaderKey(own[name]), true
+	}
+	for _, one := range f.sent {
+		if name := f.of[one]; slices.Contains(f.names, name) {
+			return f, fmt.Errorf("header_name %s: the name %s is taken", standard[one], name)
+		}
+		f.names = append(f.names, f.of[one])
+	}
+	return f, nil
+}
+
+// find returns the field that has a name in its style, or fields if that is not sent.
+func (f *Fields) find(name string) field {
+	for _, one := range f.sent {
+		if strings.EqualFold(standard[one], name) {
+			return one
+		}
+	}
+	return fields
+}
+
+func (f *Fields) all() (names []string) {
+	for _, one := range f.sent {
+		names = append(names, standard[one])
+	}
+	if names == nil {
+		names = []string{"none"}
+	}
+	return names
+}
+
+// httpFields are fields of responses that HTTP itself, the client or the upstream needs, by RFC
+// 9110 to 9112 and 6265. Ours must not take their place.
+var httpFields = []string{
+	"Accept-Ranges", "Age", "Allow", "Cache-Control", "Connection", "Content-Disposition", "Content-Encoding",
+	"Content-Language", "Content-Length", "Content-Location", "Content-Range", "Content-Security-Policy", "Content-Type",
+	"Date", "Etag", "Expires", "Keep-Alive", "Last-Modified", "Location", "Proxy-Authenticate", "Proxy-Connection",
+	"Retry-After", "Server", "Set-Cookie", "Strict-Transport-Security", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
+	"Vary", "Www-Authenticate",
+}
+
+// NotHTTP returns an error if an option has the name of a header field that HTTP itself needs.
+func NotHTTP(option, name string) error {
+	if slices.Contains(httpFields, textproto.CanonicalMIMEHeaderKey(name)) {
+		return fmt.Errorf("%s: the field %s is HTTP's own: choose another name", option, name)
+	}
+	return nil
+}

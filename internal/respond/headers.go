@@ -1,0 +1,97 @@
+package respond
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
+)
+
+const fieldRetryAfter = "Retry-After"
+
+// set writes the header fields of a decision. Each value has a slice of its own, because handlers
+// behind may change values in place.
+func (f *Fields) set(header http.Header, t *record, values []string) {
+	for i, field := range f.sent {
+		name := f.names[i]
+		if values[i] = t.value(field); values[i] == "" {
+			delete(header, name)
+			continue
+		}
+		header[name] = values[i : i+1 : i+1]
+	}
+}
+
+// value is the value of a field, "" if it has none.
+func (t *record) value(f field) string {
+	p, d := t.policy, &t.decision
+	switch f {
+	case rateLimitField:
+		var room [96]byte
+		b := append(room[:0], p.ItemPrefix...)
+		b = strconv.AppendInt(b, d.Remaining, 10)
+		if next := p.NextSeconds(d); next > 0 {
+			b = append(b, zone.ParamNextQuota...)
+			b = strconv.AppendInt(b, next, 10)
+		}
+		return string(b)
+	case policyField:
+		return t.policies
+	case limitField, burstField:
+		return strconv.FormatInt(d.Quota, 10)
+	case remainingField:
+		return strconv.FormatInt(d.Remaining, 10)
+	case resetField:
+		if !p.Lends { // it is not known when slots come back
+			return strconv.FormatInt(t.reset(), 10)
+		}
+	case retryAfterField:
+		if t.retryAfter > 0 {
+			return strconv.FormatInt(t.retryAfter, 10)
+		}
+	case replenishField:
+		return p.Replenish
+	case requestedField:
+		return strconv.FormatInt(t.cost, 10)
+	}
+	return ""
+}
+
+// reset is when the full quota is back, in whole seconds, and not before what was refused may be
+// asked for again.
+func (t *record) reset() int64 { return max(zone.CeilSeconds(t.decision.ResetAfter), t.retryAfter) }
+
+// policiesOf is the value of RateLimit-Policy for the zones that may refuse a request.
+func (p *Responder) policiesOf(v *limiter.Verdict) (text string) {
+	if p.policies != "" && len(v.Entries) == len(p.Zones) {
+		return p.policies
+	}
+	for i := range v.Enforced {
+		text = appendPolicy(text, policyOf(v, i))
+	}
+	return text
+}
+
+// policyOf is the quota policy that holds for the key in a zone.
+func policyOf(v *limiter.Verdict, i int) *zone.QuotaPolicy {
+	if d := &v.Decisions[i]; d.Override != "" {
+		return v.Entries[i].Policy.ForOverride(d.Quota)
+	}
+	return v.Entries[i].Policy
+}
+
+const policySeparator = ", "
+
+func appendPolicy(text string, p *zone.QuotaPolicy) string {
+	if text == "" {
+		return p.PolicyItem
+	}
+	return text + policySeparator + p.PolicyItem
+}
+
+// hasPolicy reports whether a RateLimit-Policy holds an item.
+func hasPolicy(text string, p *zone.QuotaPolicy) bool {
+	return strings.Contains(policySeparator+text+policySeparator, policySeparator+p.PolicyItem+policySeparator)
+}

@@ -1,0 +1,135 @@
+package respond
+
+import (
+	"net/http"
+	"slices"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
+)
+
+// record is what was decided on a request: for its header fields, placeholders, access log and
+// trace. All handlers that the request passes share one, which describes the zone that binds the
+// client most. It lives as long as the request. Because it holds the response's writer and the
+// room for usual header values, a request costs one allocation.
+type record struct {
+	headerWriter
+	values [2]string // of header fields, if there are no more
+	retry  [1]string // of Retry-After
+
+	vars       map[string]any // the request's
+	outcome    outcome.Outcome
+	zone       *zone.Zone        // nil if nothing was decided
+	policy     *zone.QuotaPolicy // the zone's; nil if the store was not asked
+	decision   algorithms.Decision
+	cost       int64
+	share      float64    // of the quota, that is left
+	retryAfter int64      // in whole seconds; 0 if the request may pass
+	dryRun     bool       // the zone is a dry run, because no other zone has decided
+	dryRuns    bool       // some zone is a dry run
+	wouldBe    *zone.Zone // the dry run that would have refused
+	policies   string     // RateLimit-Policy
+	responders []*Responder
+	own        [1]*Responder // room for responders
+}
+
+// recordVar is the request's variable that holds the record, for all handlers and error routes.
+const recordVar = "rate_limit"
+
+// String is what {http.vars.rate_limit} shows.
+func (t *record) String() string { return outcome.Names[t.outcome] }
+
+// recordOf finds the record that handlers before this one have made, or makes one.
+func recordOf(r *http.Request, repl *caddy.Replacer) *record {
+	vars, _ := r.Context().Value(caddyhttp.VarsCtxKey).(map[string]any)
+	if t, ok := vars[recordVar].(*record); ok {
+		return t
+	}
+	t := &record{vars: vars}
+	t.responders = t.own[:0]
+	if vars != nil {
+		vars[recordVar] = t
+	}
+	repl.Map(t.placeholder)
+	t.toAccessLog(r)
+	return t
+}
+
+// recordBefore finds the record that handlers have made; nil if there is none.
+func recordBefore(r *http.Request) *record {
+	t, _ := caddyhttp.GetVar(r.Context(), recordVar).(*record)
+	return t
+}
+
+// binds reports whether another zone is to be described from now on. A dry run binds least; of
+// several others, the one that refuses or has the smallest share left binds most.
+func (t *record) binds(dryRun, refuses bool, share float64) bool {
+	if t.zone == nil || t.dryRun != dryRun {
+		return t.zone == nil || t.dryRun
+	}
+	return refuses || t.outcome.Passes() && t.outcome != outcome.DryRun && share < t.share
+}
+
+// adopt takes over what was decided in a zone, and reports whether it did: another zone may bind
+// more.
+func (t *record) adopt(v *limiter.Verdict, i int) bool {
+	d, dryRun := &v.Decisions[i], i >= v.Enforced
+	share := limiter.ShareLeft(d)
+	if !t.binds(dryRun, !d.Allowed, share) {
+		return false
+	}
+	t.zone, t.policy, t.decision, t.cost, t.share = v.Entries[i].Zone, v.Entries[i].Policy, *d, v.Checks[i].Cost, share
+	t.outcome, t.retryAfter, t.dryRun = v.Entries[i].Outcome, 0, dryRun
+	return true
+}
+
+// adoptDryRuns records what the dry runs would have done. The client is not told.
+func (t *record) adoptDryRuns(v *limiter.Verdict) {
+	t.dryRuns = true
+	binding, refuses := v.BindingDryRun()
+	if refuses {
+		t.wouldBe = v.Entries[binding].Zone
+	}
+	t.adopt(v, binding)
+}
+
+// reject records a refusal for which the store was not asked.
+func (t *record) reject(f *limiter.Refusal) {
+	o := outcome.Rejected
+	if f.DryRun {
+		t.dryRuns, t.wouldBe, o = true, f.Zone, outcome.DryRun
+	}
+	if t.binds(f.DryRun, true, 0) {
+		t.zone, t.policy, t.outcome, t.retryAfter, t.dryRun = f.Zone, nil, o, 0, f.DryRun
+	}
+}
+
+// addPolicies lists the limits of one more handler in RateLimit-Policy, each once.
+func (t *record) addPolicies(by *Responder, v *limiter.Verdict) {
+	if t.policies == "" {
+		t.policies = by.policiesOf(v)
+		return
+	}
+	for i := range v.Enforced {
+		if p := policyOf(v, i); !hasPolicy(t.policies, p) {
+			t.policies = appendPolicy(t.policies, p)
+		}
+	}
+}
+
+// addResponder keeps the fields of one more handler up to date.
+func (t *record) addResponder(p *Responder) {
+	if slices.Contains(t.responders, p) {
+		return
+	}
+	if t.responders = append(t.responders, p); len(t.responders) == 1 {
+		t.fields = p.Fields.names
+		return
+	}
+	t.fields = append(t.fields[:len(t.fields):len(t.fields)], p.Fields.names...)
+}

@@ -1,0 +1,116 @@
+package respond
+
+import (
+	"net/http"
+	"sync"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
+)
+
+// refuse ends a request that a zone refuses. The verdict is nil if no store was asked.
+func (p *Responder) refuse(w http.ResponseWriter, r *http.Request, f *limiter.Refusal, v *limiter.Verdict) error {
+	status := p.status(f)
+	if p.Problem {
+		return writeProblem(w, r, status, v)
+	}
+	return p.end(w, r, status, f.Err)
+}
+
+// status is the status of a refusal.
+func (p *Responder) status(f *limiter.Refusal) int {
+	switch {
+	case f.Policy == nil:
+		return f.Status
+	case len(f.Zone.Reserve) > 0 && f.Policy.Lends && !f.Decision.Banned:
+		return http.StatusServiceUnavailable // because it is the server that has too much to do
+	}
+	return p.Status
+}
+
+// deny answers for a store that does not answer. That is no fault of the client, so the status is
+// not that of a refusal.
+func (p *Responder) deny(w http.ResponseWriter, r *http.Request) error {
+	w.Header().Set(fieldRetryAfter, "1")
+	return p.end(w, r, http.StatusServiceUnavailable, limiter.ErrNoStore)
+}
+
+// end ends a request. It returns an error only where error routes exist: Caddy takes longer to
+// make one than the limiter takes to decide, and logs each with a status of 500 and above, and
+// floods are what the limiter is for.
+func (p *Responder) end(w http.ResponseWriter, r *http.Request, status int, err error) error {
+	if p.errorRoutes(r) {
+		p.keepFields(r)
+		return caddyhttp.Error(status, err)
+	}
+	w.WriteHeader(status)
+	return nil
+}
+
+// keepFields keeps the header fields of an upstream out of what error routes answer.
+func (p *Responder) keepFields(r *http.Request) {
+	fields := p.Fields.names
+	if t := recordBefore(r); t != nil && len(t.fields) > 0 {
+		fields = t.fields
+	}
+	fields = append(fields[:len(fields):len(fields)], fieldRetryAfter)
+	wrapServer(r, func(inner http.ResponseWriter) http.ResponseWriter { return newHeaderWriter(inner, fields) })
+}
+
+// errorRoutes reports whether errors of this handler may reach error routes: those of the server,
+// as handle_errors makes them, or those of a subroute, which only JSON can have.
+func (p *Responder) errorRoutes(r *http.Request) bool {
+	server, _ := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
+	return p.caught || server == nil || server.Errors != nil && len(server.Errors.Routes) > 0 ||
+		len(server.NamedRoutes) > 0 && p.invoked.caught(server)
+}
+
+// caughtBySubroute reports whether a subroute around the handler has routes for errors.
+func caughtBySubroute(ctx caddy.Context) bool {
+	for _, module := range ctx.Modules() {
+		if sub, ok := module.(*caddyhttp.Subroute); ok && sub.Errors != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// invoked finds subroutes around named routes. It can look for them only when all routes of the
+// server are loaded, which is after the handler.
+type invoked struct {
+	once   sync.Once
+	within bool
+}
+
+// caught reports whether the server has a subroute with routes for errors that invokes a named
+// route.
+func (i *invoked) caught(server *caddyhttp.Server) bool {
+	i.once.Do(func() {
+		i.within = catchesInvoked(server.Routes, false)
+		for _, route := range server.NamedRoutes {
+			i.within = i.within || catchesInvoked(caddyhttp.RouteList{*route}, false)
+		}
+	})
+	return i.within
+}
+
+func catchesInvoked(routes caddyhttp.RouteList, within bool) bool {
+	for _, route := range routes {
+		for _, handler := range route.Handlers {
+			switch handler := handler.(type) {
+			case *caddyhttp.Invoke:
+				if within {
+					return true
+				}
+			case *caddyhttp.Subroute:
+				if catchesInvoked(handler.Routes, within || handler.Errors != nil) ||
+					handler.Errors != nil && catchesInvoked(handler.Errors.Routes, within) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}

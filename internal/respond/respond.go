@@ -1,0 +1,148 @@
+// Package respond tells clients, handlers behind, error routes, access logs and traces what was
+// decided on a request: header fields, placeholders, the answer of a refusal. It also watches the
+// response where charges depend on it.
+package respond
+
+import (
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
+)
+
+// Config is what a Responder is made of.
+type Config struct {
+	Zones   []*zone.Zone
+	Fields  Fields
+	Jitter  float64 // how much is added to Retry-After at random, as a fraction of it
+	Status  int     // of a refusal by a limit
+	Problem bool    // refusals have a JSON problem as their body
+}
+
+// Responder answers requests that a Limiter has decided. Its methods may be called from many
+// goroutines at once.
+type Responder struct {
+	Config
+	policies string // RateLimit-Policy of a request that met all zones; empty if that depends
+	caught   bool   // a subroute around the handler has routes for errors
+	invoked  invoked
+}
+
+// New makes a Responder for a handler that is provisioned in ctx.
+func New(ctx caddy.Context, c Config) *Responder {
+	p := &Responder{Config: c, caught: caughtBySubroute(ctx)}
+	if slices.ContainsFunc(c.Zones, func(z *zone.Zone) bool { return z.HasPolicies || z.Overrides }) {
+		return p // the limits of requests that met all zones may differ
+	}
+	for _, z := range c.Zones {
+		p.policies = appendPolicy(p.policies, z.Policy)
+	}
+	return p
+}
+
+// Begin records the verdict for all who want to know it and sets the header fields of the
+// response. If the request ends here it writes the answer, or returns the error that error
+// routes answer, and through is nil. If not, the handlers behind must write to through.
+func (p *Responder) Begin(w http.ResponseWriter, r *http.Request, v *limiter.Verdict) (through http.ResponseWriter, err error) {
+	for i := range v.Rejections {
+		t := recordOf(r, v.Replacer)
+		t.reject(&v.Rejections[i])
+		t.toTrace(r)
+	}
+	rejected := v.Rejected()
+	switch {
+	case v.Err != nil:
+		return nil, v.Err
+	case rejected != nil:
+		return nil, p.refuse(w, r, rejected, nil)
+	case v.Outcome == outcome.Abandoned:
+		p.recordFailure(r, v)
+		return nil, caddyhttp.Error(limiter.StatusClientClosedRequest, limiter.ErrLeft)
+	case v.Outcome == outcome.FailedClosed:
+		p.recordFailure(r, v)
+		return nil, p.deny(w, r)
+	case v.Outcome == outcome.FailedOpen:
+		p.recordFailure(r, v)
+		return w, nil
+	case len(v.Entries) == 0:
+		return w, nil
+	}
+	t := recordOf(r, v.Replacer)
+	if v.Enforced < len(v.Entries) {
+		t.adoptDryRuns(v)
+	}
+	if v.Enforced > 0 {
+		w = p.setHeaders(w, t, v)
+	}
+	t.toTrace(r)
+	if v.Refused {
+		f := v.Refusal(v.Binding)
+		return nil, p.refuse(w, r, &f, v)
+	}
+	return w, nil
+}
+
+// recordFailure records that nothing was decided. The client is told of no limits, because none
+// was checked.
+func (p *Responder) recordFailure(r *http.Request, v *limiter.Verdict) {
+	t := recordOf(r, v.Replacer)
+	t.outcome = v.Outcome
+	t.toTrace(r)
+}
+
+// setHeaders sets the header fields that describe the limits that may refuse the request. It
+// returns the writer that the response must go through.
+func (p *Responder) setHeaders(w http.ResponseWriter, t *record, v *limiter.Verdict) http.ResponseWriter {
+	if t.adopt(v, v.Binding) && v.Refused {
+		t.retryAfter = p.retryAfter(t.policy, &t.decision)
+	}
+	if t.policy == nil { // a zone rejected the request before, and this is its error route
+		return w
+	}
+	t.addPolicies(p, v)
+	if len(p.Fields.sent) > 0 {
+		t.addResponder(p)
+	}
+	header := w.Header()
+	for i, responder := range t.responders {
+		values := t.values[:]
+		if i > 0 || len(responder.Fields.sent) > len(values) {
+			values = make([]string, len(responder.Fields.sent))
+		}
+		responder.Fields.set(header, t, values)
+	}
+	if v.Refused {
+		t.retry[0] = strconv.FormatInt(t.retryAfter, 10)
+		header[fieldRetryAfter] = t.retry[:]
+		return w
+	}
+	if len(t.responders) == 0 || t.wraps(w) {
+		return w
+	}
+	if t.ResponseWriter != nil { // around another response, so this is an error route
+		return newHeaderWriter(w, t.fields)
+	}
+	t.ResponseWriter = w
+	return t
+}
+
+// retryAfter is the wait in whole seconds, never shorter than it is.
+func (p *Responder) retryAfter(policy *zone.QuotaPolicy, d *algorithms.Decision) int64 {
+	wait := policy.Wait(d)
+	if policy.Lends && !d.Banned {
+		wait = time.Second // a slot may come back at any time
+	}
+	if p.Jitter > 0 {
+		wait += time.Duration(rand.Float64() * p.Jitter * float64(wait))
+	}
+	return max(1, policy.NextSeconds(d), zone.CeilSeconds(wait))
+}

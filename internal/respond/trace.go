@@ -1,0 +1,35 @@
+package respond
+
+import (
+	"net/http"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+)
+
+// toTrace adds the record to the span of Caddy's tracing directive, which leaves its number in
+// the request's variables. Looking for that is faster than to ask for a span where there is none.
+func (t *record) toTrace(r *http.Request) {
+	if _, traced := t.vars["trace_id"]; !traced {
+		return
+	}
+	span := trace.SpanFromContext(r.Context())
+	if !span.IsRecording() {
+		return
+	}
+	span.SetAttributes(attribute.String("rate_limit.outcome", outcome.Names[t.outcome]))
+	if t.zone != nil {
+		span.SetAttributes(attribute.String("rate_limit.zone", t.zone.Name))
+	}
+	if t.wouldBe != nil {
+		span.SetAttributes(attribute.String("rate_limit.dry_run", t.wouldBe.Name))
+	}
+	if t.policy != nil {
+		span.SetAttributes(
+			attribute.Int64("rate_limit.limit", t.decision.Quota),
+			attribute.Int64("rate_limit.remaining", t.decision.Remaining),
+		)
+	}
+}

@@ -1,0 +1,103 @@
+package respond
+
+import (
+	"io"
+	"iter"
+	"net/http"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+)
+
+// headerWriter keeps rate limit fields of an upstream out of the response. A proxy adds the
+// upstream's values to those that are there already, so the first value is ours, and the others
+// are removed just before the header is sent.
+type headerWriter struct {
+	caddyhttp.ResponseWriterWrapper
+	fields []string // in the form of http.Header's keys
+	tidied bool
+}
+
+func newHeaderWriter(w http.ResponseWriter, fields []string) *headerWriter {
+	return &headerWriter{ResponseWriterWrapper: caddyhttp.ResponseWriterWrapper{ResponseWriter: w}, fields: fields}
+}
+
+// WriteHeader may be called several times: a status below 200 is not the last.
+func (w *headerWriter) WriteHeader(status int) {
+	w.tidied = false
+	w.tidy()
+	w.tidied = status >= http.StatusOK || status == http.StatusSwitchingProtocols
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *headerWriter) Write(b []byte) (int, error) {
+	w.tidy()
+	return w.ResponseWriter.Write(b)
+}
+
+// ReadFrom lets the kernel copy files, where it can.
+func (w *headerWriter) ReadFrom(r io.Reader) (int64, error) {
+	w.tidy()
+	return w.ResponseWriterWrapper.ReadFrom(r)
+}
+
+// FlushError is what [http.ResponseController] calls. A flush may send the header.
+func (w *headerWriter) FlushError() error {
+	w.tidy()
+	return http.NewResponseController(w.ResponseWriter).Flush() //nolint:bodyclose // there is none
+}
+
+func (w *headerWriter) tidy() {
+	if w.tidied {
+		return
+	}
+	w.tidied = true
+	header := w.Header()
+	for _, field := range w.fields {
+		if values := header[field]; len(values) > 1 {
+			header[field] = values[:1:1]
+		}
+	}
+}
+
+// wraps reports whether a response that is written to outer goes through w.
+func (w *headerWriter) wraps(outer http.ResponseWriter) bool {
+	for each := range layers(outer) {
+		if each == http.ResponseWriter(w) {
+			return true
+		}
+	}
+	return false
+}
+
+// layers are a response's writer and those that it writes to.
+func layers(w http.ResponseWriter) iter.Seq[http.ResponseWriter] {
+	return func(yield func(http.ResponseWriter) bool) {
+		for w != nil && yield(w) {
+			inner, ok := w.(interface{ Unwrap() http.ResponseWriter })
+			if !ok {
+				return
+			}
+			w = inner.Unwrap()
+		}
+	}
+}
+
+// wrapServer wraps the writer that Caddy's server answers a request through, beneath all others.
+// The wrapper sees what error routes send, because they write to the server's writer, and not to
+// that of the handler whose error they answer. wrapServer reports whether the server has a place
+// for a wrapper, which it has unless its write_idle_timeout is off.
+func wrapServer(r *http.Request, wrap func(http.ResponseWriter) http.ResponseWriter) bool {
+	_, idle := caddyhttp.IdleTimeoutsFromContext(r.Context())
+	if idle == nil {
+		return false
+	}
+	idle.ResponseWriterWrapper = &caddyhttp.ResponseWriterWrapper{ResponseWriter: wrap(idle.ResponseWriter)}
+	return true
+}
+
+// Interface guards
+var (
+	_ http.ResponseWriter = (*headerWriter)(nil)
+	_ io.ReaderFrom       = (*headerWriter)(nil)
+	_ http.Pusher         = (*headerWriter)(nil)
+)
