@@ -145,7 +145,9 @@ func (c *crowd) reload(i int) {
 // and nothing is renewed.
 func (c *crowd) crash(i int) {
 	c.proxies[i].Inject(func(string) faultproxy.Fault { return faultproxy.CutBefore })
+	was := c.kept[i]
 	c.open(i)
+	c.kept[i].CopyRules(was)
 }
 
 // visit is a request, and how it ends.
