@@ -1,6 +1,7 @@
 package algorithms
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -131,6 +132,21 @@ func (l Limit) validate(algorithm string, has supports) error {
 		return fmt.Errorf("window must be a whole number of microseconds, got %v", l.Window)
 	}
 	return nil
+}
+
+// Over returns the limit with the options that it leaves out taken from base, a limit of the
+// same algorithm. Only Events and Burst are never taken from base. The time zone of calendar
+// windows always is.
+func (l Limit) Over(base Limit) Limit {
+	if l.Window == 0 && l.Calendar == 0 {
+		l.Window, l.Calendar = base.Window, base.Calendar
+	}
+	l.Refill, l.Mode, l.Align = cmp.Or(l.Refill, base.Refill), cmp.Or(l.Mode, base.Mode), cmp.Or(l.Align, base.Align)
+	l.Lease, l.MaxWait = cmp.Or(l.Lease, base.Lease), cmp.Or(l.MaxWait, base.MaxWait)
+	if l.Calendar != 0 {
+		l.Location = base.Location
+	}
+	return l
 }
 
 // oneOf checks that an option is empty or one of two words.

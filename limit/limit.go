@@ -3,6 +3,7 @@
 package limit
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -185,13 +186,19 @@ func (l *Limit) Unlikely() Numbers {
 	return n
 }
 
-// Resolve is the limit with these numbers.
-func (l *Limit) Resolve(n Numbers) (made algorithms.Limit, err error) {
-	made = algorithms.Limit{
-		Events: n.Events, Window: time.Duration(n.Window.Duration), Calendar: n.Window.Calendar, Burst: n.Burst,
+// fixed returns the options that are the same for every request.
+func (l *Limit) fixed() algorithms.Limit {
+	return algorithms.Limit{
 		Refill: l.Refill, Mode: l.Mode, Align: l.Align,
 		Lease: time.Duration(l.Lease), MaxWait: time.Duration(l.MaxWait),
 	}
+}
+
+// Resolve returns the limit with the numbers of a request.
+func (l *Limit) Resolve(n Numbers) (made algorithms.Limit, err error) {
+	made = l.fixed()
+	made.Events, made.Burst = n.Events, n.Burst
+	made.Window, made.Calendar = time.Duration(n.Window.Duration), n.Window.Calendar
 	if n.Timezone == time.Local.String() {
 		return made, errors.New("timezone Local is that of each machine, and a fleet would disagree: write a name such as Europe/Paris")
 	}
@@ -253,41 +260,26 @@ func (l *Limit) Describe() string {
 	return text
 }
 
-// Over fills in what the limit does not say. Another algorithm has options of its own,
-// and takes over just what is common to all.
+// Over returns the limit with what it leaves out taken from base. If it has another
+// algorithm, only the options that all algorithms have are taken.
 func (l Limit) Over(base *Limit) Limit {
-	other := l.Algorithm != "" && l.Algorithm != base.Algorithm
 	if l.MaxEvents == nil {
 		l.MaxEvents = base.MaxEvents
 	}
 	if l.Window == (Window{}) && !Lends(l.Algorithm) {
 		l.Window = base.Window
 	}
-	if l.MaxWait == 0 {
-		l.MaxWait = base.MaxWait
-	}
-	if other {
+	l.MaxWait = cmp.Or(l.MaxWait, base.MaxWait)
+	if l.Algorithm != "" && l.Algorithm != base.Algorithm {
 		return l
 	}
 	l.Algorithm = base.Algorithm
-	if l.Burst == (Amount{}) {
-		l.Burst = base.Burst
+	l.Burst = cmp.Or(l.Burst, base.Burst)
+	if l.Window.Calendar == base.Window.Calendar {
+		l.Timezone = cmp.Or(l.Timezone, base.Timezone)
 	}
-	if l.Refill == "" {
-		l.Refill = base.Refill
-	}
-	if l.Mode == "" {
-		l.Mode = base.Mode
-	}
-	if l.Align == "" {
-		l.Align = base.Align
-	}
-	if l.Timezone == "" && l.Window.Calendar == base.Window.Calendar {
-		l.Timezone = base.Timezone
-	}
-	if l.Lease == 0 {
-		l.Lease = base.Lease
-	}
+	fixed := l.fixed().Over(base.fixed())
+	l.Refill, l.Mode, l.Align, l.Lease = fixed.Refill, fixed.Mode, fixed.Align, caddy.Duration(fixed.Lease)
 	return l
 }
 

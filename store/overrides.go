@@ -112,7 +112,7 @@ func (r *Rule) PrepareOverride(override Override) (*PreparedOverride, error) {
 	if kind != KindLimit {
 		return o, nil
 	}
-	full := over(limit, r.limit)
+	full := limit.Over(r.limit)
 	otherPlace := limit.Location != nil && limit.Location != r.limit.Location
 	if full.Calendar != 0 && (full.Calendar != r.limit.Calendar || otherPlace) {
 		return nil, errors.New("a setting's window of the calendar must be the zone's: leave it out, or write a duration")
@@ -148,19 +148,6 @@ func (o *PreparedOverride) head() string {
 		b = binary.BigEndian.AppendUint64(b, uint64(p))
 	}
 	return string(b)
-}
-
-// over fills in what the limit of one key does not say.
-func over(l, base algorithms.Limit) algorithms.Limit {
-	if l.Window == 0 && l.Calendar == 0 {
-		l.Window, l.Calendar = base.Window, base.Calendar
-	}
-	l.Refill, l.Mode, l.Align = cmp.Or(l.Refill, base.Refill), cmp.Or(l.Mode, base.Mode), cmp.Or(l.Align, base.Align)
-	l.Lease, l.MaxWait = cmp.Or(l.Lease, base.Lease), cmp.Or(l.MaxWait, base.MaxWait)
-	if l.Calendar != 0 {
-		l.Location = base.Location
-	}
-	return l
 }
 
 // ReplacesLimit reports whether the override has a limit that replaces the rule's. It is false
