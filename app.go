@@ -23,8 +23,8 @@ func init() {
 	caddy.RegisterModule(new(App))
 }
 
-// App is what the rate limit handlers of one config have in common. It takes no
-// options: the handlers load it.
+// App is what the rate limit handlers of one config have in common. It has no options, and the
+// handlers load it.
 type App struct {
 	mu      sync.Mutex
 	zones   map[string]definition
@@ -39,8 +39,8 @@ type App struct {
 	before   *memorystore.Settings
 }
 
-// definition is what all uses of a zone's name must agree on, with defaults filled in.
-// Matchers and costs may differ: a limit over several sites, a route that costs more.
+// definition is what all zones of the same name must agree on, with defaults filled in. Matchers
+// and costs may differ: a limit over several sites, a route that costs more.
 type definition struct {
 	limit                  string
 	storeID, store         string
@@ -75,10 +75,10 @@ func (a *App) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// define notes what a zone is, and fails if its name is taken for something else.
-func (a *App) define(z *zone.Zone, kept *pool.Ref) error {
+// define notes the definition of a zone. It returns an error if the name has another one.
+func (a *App) define(z *zone.Zone, ref *pool.Ref) error {
 	d := definition{
-		limit: z.Description, storeID: kept.ID, store: pool.Describe(kept.Backend),
+		limit: z.Description, storeID: ref.ID, store: pool.Describe(ref.Backend),
 		key: z.Key, ipv4Prefix: z.Template.Prefixes.IPv4, ipv6Prefix: z.Template.Prefixes.IPv6,
 	}
 	a.mu.Lock()
@@ -88,15 +88,15 @@ func (a *App) define(z *zone.Zone, kept *pool.Ref) error {
 		a.zones[z.Name] = d
 		return nil
 	}
-	if how := before.unlike(d); how != "" {
+	if how := before.differs(d); how != "" {
 		return fmt.Errorf("defined twice, %s; zone names are global: use another name", how)
 	}
 	return nil
 }
 
-// unlike says in what two definitions differ.
-func (d definition) unlike(other definition) string {
-	given := func(option string, bits int) string {
+// differs describes how two definitions differ; empty if they do not.
+func (d definition) differs(other definition) string {
+	with := func(option string, bits int) string {
 		if bits == 0 {
 			return "without " + option
 		}
@@ -120,9 +120,9 @@ func (d definition) unlike(other definition) string {
 	case d.key != other.key:
 		return key(d.key) + " and " + key(other.key)
 	case d.ipv4Prefix != other.ipv4Prefix:
-		return given("ipv4_prefix", d.ipv4Prefix) + " and " + given("ipv4_prefix", other.ipv4Prefix)
+		return with("ipv4_prefix", d.ipv4Prefix) + " and " + with("ipv4_prefix", other.ipv4Prefix)
 	}
-	return given("ipv6_prefix", d.ipv6Prefix) + " and " + given("ipv6_prefix", other.ipv6Prefix)
+	return with("ipv6_prefix", d.ipv6Prefix) + " and " + with("ipv6_prefix", other.ipv6Prefix)
 }
 
 // exposeConnections has the server put its connections into the contexts of requests, if some of
@@ -141,18 +141,17 @@ func (a *App) exposeConnections(ctx caddy.Context, zones []*zone.Zone) {
 	server.RegisterConnContext(limiter.WithConnection)
 }
 
-// first tells whether this is the first handler of the config that asks about a store: one
-// speaks for all.
-func (a *App) first(kept *pool.Ref) bool {
+// first reports whether this is the first handler of the config that asks about a store. That
+// handler emits events for all.
+func (a *App) first(ref *pool.Ref) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	seen := a.watched[kept.ID]
-	a.watched[kept.ID] = true
+	seen := a.watched[ref.ID]
+	a.watched[ref.ID] = true
 	return !seen
 }
 
-// configure notes what the config says of the memory store, of which there is one in
-// a process.
+// configure notes the config's options of the memory store. A process has one memory store.
 func (a *App) configure(chosen store.Backend, opened *pool.Store, sweepInterval caddy.Duration) error {
 	m, ok := chosen.(*backend.MemoryStore)
 	if !ok {
@@ -174,8 +173,8 @@ func (a *App) configure(chosen store.Backend, opened *pool.Store, sweepInterval 
 	return nil
 }
 
-// Start implements [caddy.App]. Only now is what this module has of the config known to
-// be good, and may change what the config before still uses.
+// Start implements [caddy.App]. Only now it is known that the config is valid, so only now it may
+// change what the config before still uses.
 func (a *App) Start() error {
 	if a.memory != nil {
 		a.before = a.memory.Apply(&a.settings)
@@ -184,8 +183,8 @@ func (a *App) Start() error {
 	return nil
 }
 
-// Stop implements [caddy.App]. If the config never came to run, because another app did
-// not start, the settings of the one that runs are in force again.
+// Stop implements [caddy.App]. If the config never ran, because another app did not start, the
+// memory store gets the settings of the running config back.
 func (a *App) Stop() error {
 	a.running.Unregister()
 	if a.memory != nil {

@@ -23,8 +23,8 @@ func init() {
 	httpcaddyfile.RegisterGlobalOption("rate_limit", parseGlobalOption)
 }
 
-// parseDirective parses the directive. What it does not say comes from the global
-// option. Syntax:
+// parseDirective parses the directive. Options that it does not set come from the global option.
+// Syntax:
 //
 //	rate_limit [<matcher>] {
 //	    zone <name> {
@@ -44,7 +44,7 @@ func init() {
 //	        cost        <n>|<placeholder> [<n>]
 //	        max_wait    <duration>
 //	        on_store_error allow|deny|local
-//	        ...         what is in caddyfile_policies.go
+//	        ...         see policyOptions
 //	    }
 //	    store           <backend> { ... }
 //	    on_store_error  allow|deny|local
@@ -58,7 +58,7 @@ func init() {
 //	    jitter          <fraction>
 //	    sweep_interval  <duration>
 //	    disable_metrics [true|false]
-//	    ...             what is in distributed.go
+//	    ...             see mholt.go
 //	}
 func parseDirective(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 	handler := new(Handler)
@@ -79,7 +79,7 @@ func parseDirective(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error)
 	return handler, nil
 }
 
-// parseGlobalOption parses the defaults of all directives: the same options but zones.
+// parseGlobalOption parses the defaults of all directives. It takes the same options, except zones.
 func parseGlobalOption(d *caddyfile.Dispenser, existing any) (any, error) {
 	d.Next() // the option's name
 	if existing != nil {
@@ -94,7 +94,7 @@ func parseGlobalOption(d *caddyfile.Dispenser, existing any) (any, error) {
 	return defaults, option.Block(d, "rate_limit", "", known)
 }
 
-// inherit fills in what h does not say.
+// inherit fills in the options that h does not set.
 func (h *Handler) inherit(defaults *Handler) {
 	if h.StoreRaw == nil {
 		h.StoreRaw = slices.Clone(defaults.StoreRaw)
@@ -151,7 +151,7 @@ func handlerOptions(h *Handler, d *caddyfile.Dispenser) map[string]option.Option
 	}
 }
 
-// headerName reads a field and the name it is to have instead.
+// headerName parses a field and its other name.
 func headerName(d *caddyfile.Dispenser, to *map[string]string) option.Parser {
 	return func() (string, error) {
 		var field, name string
@@ -169,7 +169,7 @@ func headerName(d *caddyfile.Dispenser, to *map[string]string) option.Parser {
 	}
 }
 
-// sweepInterval writes the default out, so that a 0 overrides the global option.
+// sweepInterval replaces 0 by the default, so that a 0 overrides the global option.
 func sweepInterval(d *caddyfile.Dispenser, to *caddy.Duration) option.Parser {
 	read := option.Duration(d, "sweep interval", to)
 	return func() (string, error) {
@@ -203,7 +203,7 @@ func parseStore(h *Handler, d *caddyfile.Dispenser) (string, error) {
 
 const storesNamespace = "http.rate_limit.stores"
 
-// storeNames are the stores that this Caddy has, sorted.
+// storeNames returns the names of the store modules in this Caddy, sorted.
 func storeNames() []string {
 	var names []string
 	for _, module := range caddy.GetModules(storesNamespace) {
@@ -252,7 +252,7 @@ func parseZone(h httpcaddyfile.Helper, handler *Handler) error {
 	return nil
 }
 
-// matchers takes a matcher token, as directives take one, or a set of matchers.
+// matchers parses a matcher token, like that of a directive, or a set of matchers.
 func matchers(h httpcaddyfile.Helper, name string, to *caddyhttp.RawMatcherSets) option.Parser {
 	return func() (string, error) { return "", parseMatch(h, name, to) }
 }

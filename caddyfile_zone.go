@@ -20,7 +20,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/limit"
 )
 
-// policyOptions are those of a zone that say for whom its limit holds, and when it counts:
+// policyOptions are the options of a zone that say for which requests its limit holds, and when a
+// request counts:
 //
 //	plan <text> {
 //	    <name>  [<algorithm>] [<events>/<window>] [<option> <value>...]... | { ... } | unlimited
@@ -93,7 +94,7 @@ func parsePlans(d *caddyfile.Dispenser, z *Zone) (string, error) {
 	return p.Of, nil
 }
 
-// parseDefault parses what holds for requests of no plan.
+// parseDefault parses what holds for requests without a plan.
 func parseDefault(d *caddyfile.Dispenser, p *limit.Plans) error {
 	if !d.NextArg() {
 		return d.ArgErr()
@@ -105,7 +106,7 @@ func parseDefault(d *caddyfile.Dispenser, p *limit.Plans) error {
 	return parseStatus(d, "reject", http.StatusForbidden, &p.Reject)
 }
 
-// parseRejecting parses a word. One of reject may be followed by a status.
+// parseRejecting parses a word. If it is reject, a status may follow.
 func parseRejecting(d *caddyfile.Dispenser, name string, to *string, status *int) (string, error) {
 	if !d.NextArg() {
 		return "", d.ArgErr()
@@ -116,7 +117,7 @@ func parseRejecting(d *caddyfile.Dispenser, name string, to *string, status *int
 	return *to, parseStatus(d, name, 0, status)
 }
 
-// parseStatus parses the last argument, which may be left out.
+// parseStatus parses a status as the last argument, if there is one.
 func parseStatus(d *caddyfile.Dispenser, name string, usual int, to *int) error {
 	if d.CountRemainingArgs() == 0 {
 		*to = usual
@@ -133,7 +134,7 @@ func noMore(d *caddyfile.Dispenser) error {
 	return nil
 }
 
-// clients takes addresses and CIDRs, or what match takes.
+// clients parses addresses and CIDRs, or what match takes.
 func clients(h httpcaddyfile.Helper, name string, to *caddyhttp.RawMatcherSets) option.Parser {
 	d := h.Dispenser
 	return func() (string, error) {
@@ -160,7 +161,7 @@ func clients(h httpcaddyfile.Helper, name string, to *caddyhttp.RawMatcherSets) 
 	}
 }
 
-// privateRanges is what Caddy's own matchers call them.
+// privateRanges is the name of private ranges in Caddy's own matchers.
 const privateRanges = "private_ranges"
 
 func isRange(text string) bool {
@@ -216,7 +217,7 @@ func parseStatuses(d *caddyfile.Dispenser, m *caddyhttp.ResponseMatcher) (string
 	return strings.Join(args, " "), nil
 }
 
-// parseHeader parses a field that must be there, or have one of the values given for it.
+// parseHeader parses a header field that a response must have, with a value if one is given.
 func parseHeader(d *caddyfile.Dispenser, m *caddyhttp.ResponseMatcher) (string, error) {
 	args := d.RemainingArgs()
 	if len(args) == 0 || len(args) > 2 {
@@ -233,7 +234,7 @@ func parseHeader(d *caddyfile.Dispenser, m *caddyhttp.ResponseMatcher) (string, 
 	return "", nil
 }
 
-// parseCostHeader parses <name> [broken_off <cost>]
+// parseCostHeader parses <name> [broken_off <cost>].
 func parseCostHeader(d *caddyfile.Dispenser, z *Zone) (string, error) {
 	args := d.RemainingArgs()
 	if len(args) != 1 && (len(args) != 3 || args[1] != "broken_off") {
@@ -252,7 +253,7 @@ func parseCostHeader(d *caddyfile.Dispenser, z *Zone) (string, error) {
 	return z.CostHeader, nil
 }
 
-// flag takes true, false or nothing, which is true, where not to say it is false.
+// flag parses true, false, or no argument, which means true. The default of the option is false.
 func flag(d *caddyfile.Dispenser, name string, to *bool) option.Parser {
 	return func() (string, error) {
 		var on *bool
@@ -262,7 +263,7 @@ func flag(d *caddyfile.Dispenser, name string, to *bool) option.Parser {
 	}
 }
 
-// parseBan parses <duration> after <n> refusals in <duration> [up_to <duration>]
+// parseBan parses <duration> after <n> refusals in <duration> [up_to <duration>].
 func parseBan(d *caddyfile.Dispenser, z *Zone) (string, error) {
 	args := d.RemainingArgs()
 	if len(args) != 6 && len(args) != 8 || args[1] != "after" || args[3] != "refusals" || args[4] != "in" ||
@@ -301,7 +302,7 @@ func parseReserve(h httpcaddyfile.Helper, z *Zone) (string, error) {
 	})
 }
 
-// percent takes a number, with or without a percent sign.
+// percent parses a number, with or without a percent sign.
 func percent(d *caddyfile.Dispenser, name string, to *float64) option.Parser {
 	return option.Parsed(d, to, func(s string) (float64, error) {
 		f, err := strconv.ParseFloat(strings.TrimSuffix(s, "%"), 64)

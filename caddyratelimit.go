@@ -14,107 +14,104 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/backend"
-	"github.com/seed-161337e5/caddyratelimit/internal/admin"
-	"github.com/seed-161337e5/caddyratelimit/limit"
-
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
-	_ "github.com/seed-161337e5/caddyratelimit/internal/cli"
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/backend"
+	"github.com/seed-161337e5/caddyratelimit/internal/admin"
+	_ "github.com/seed-161337e5/caddyratelimit/internal/cli" // registers "caddy rate-limit"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/report"
 	"github.com/seed-161337e5/caddyratelimit/internal/respond"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
+	"github.com/seed-161337e5/caddyratelimit/limit"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// registers "caddy rate-limit"
+func init() { caddy.RegisterModule(Handler{}) }
 
-func init() {
-	caddy.RegisterModule(Handler{})
-}
-
-// Handler limits how many requests pass. Each request is sorted into the zones whose
-// matchers match; each zone tells clients apart by a key and has a limit. All zones
-// decide together: if one refuses, none is charged and the request ends with status 429,
-// which error routes can handle. Placeholders such as `{http.rate_limit.zone}` and
-// `{http.rate_limit.remaining}` tell what was decided.
+// Handler limits the rate of requests. It sorts each request into the zones whose matchers
+// match. A zone tells clients apart by a key, and has a limit for each of them. All zones
+// decide together: if one refuses the request, no zone is charged and the request ends with
+// status 429, which error routes can handle.
 //
-// Answers carry the header fields Retry-After (when refused), RateLimit and
-// RateLimit-Policy.
+// Responses have the header fields RateLimit, RateLimit-Policy and, if the request is refused,
+// Retry-After. Placeholders such as `{http.rate_limit.zone}` and `{http.rate_limit.remaining}`
+// show what was decided.
 type Handler struct {
-	// The zones by name. Names are global: handlers that name the same zone share its
-	// counters and must define it alike.
+	// The zones, by name. Names are global: handlers with a zone of the same name share its
+	// counters, and must define its limit and key alike. At most 255 for each handler.
 	RateLimits map[string]*Zone `json:"rate_limits,omitempty"`
 
-	// Where the counters are kept. Default: `memory`, which counts for this process
-	// alone. With `redis` all instances that use the same Redis enforce one limit.
+	// Where counters are kept. `memory` (the default) counts in this process alone, so a fleet
+	// admits as many times the limit as it has instances. With `redis`, all instances that use
+	// the same Redis enforce one limit together.
 	StoreRaw json.RawMessage `json:"store,omitempty" caddy:"namespace=http.rate_limit.stores inline_key=backend"`
 
-	// What happens to requests while the store gives no answer. `allow` (the default)
-	// lets them pass without rate limit headers; `deny` answers 503; `local` counts in the
-	// memory of each Caddy, with limits divided by the number of Caddys. A zone may say
-	// otherwise for itself. While a store answers and has no room for new keys, these are
-	// decided as by `local` in any case.
+	// What happens to requests while the store does not answer: `allow` (the default) lets
+	// them pass without rate limit headers; `deny` answers with status 503; `local` counts in the
+	// memory of each Caddy, with limits divided by the number of Caddys. Zones can override this
+	// option. If the store answers but has no room for new keys, these keys are always decided
+	// as with `local`.
 	OnStoreError string `json:"on_store_error,omitempty"`
 
-	// By how many Caddys `local` divides limits, from 1 to 100000. Default: as many as the
-	// store has last seen alive.
+	// The number of Caddys by which `local` divides limits, from 1 to 100000. Default: as many as
+	// the store has last seen alive.
 	Instances *int `json:"instances,omitempty"`
 
-	// The header fields that tell clients about their limits, several styles if need be:
+	// The styles of header fields that tell clients about their limits, one or several:
 	// `draft-10` (the default) for RateLimit and RateLimit-Policy of
 	// draft-ietf-httpapi-ratelimit-headers-10; `x-ratelimit` for X-RateLimit-Limit,
-	// X-RateLimit-Remaining, X-RateLimit-Reset (seconds from now) and, on a refusal,
-	// X-RateLimit-Retry-After; `spring` for those of Spring Cloud Gateway; or `off`. Fields of these
-	// names from an upstream are replaced. Retry-After is always sent with a refusal.
+	// X-RateLimit-Remaining, X-RateLimit-Reset (seconds from now) and, with a refusal,
+	// X-RateLimit-Retry-After; `spring` for the fields of Spring Cloud Gateway; or `off` for none.
+	// Fields with these names from an upstream are replaced. Retry-After is always sent with a
+	// refusal.
 	Headers []string `json:"headers,omitempty"`
 
-	// Other names for these fields, by the names they have: `{"X-RateLimit-Limit":
-	// "X-Quota"}`. Default: none.
+	// Other names for these fields, by the names that they have in their style:
+	// `{"X-RateLimit-Limit": "X-Quota"}`. Default: none.
 	HeaderNames map[string]string `json:"header_names,omitempty"`
 
-	// What a refusal says: `status` (the default) leaves the body to error routes, and
-	// else empty; `problem` writes a JSON problem (RFC 9457) that names the zones whose
-	// limits refuse, and error routes do not run.
+	// The body of a refusal. With `status` (the default) error routes write it; without error
+	// routes it is empty. With `problem` it is a JSON problem (RFC 9457) with the names of the
+	// zones whose limits refuse, and error routes do not run.
 	OnLimit string `json:"on_limit,omitempty"`
 
-	// The status of a refusal by a limit. Default: 429.
+	// The status of a refusal by a limit, from 400 to 599. Default: 429.
 	Status int `json:"status,omitempty"`
 
-	// How much is added to Retry-After at random, as a fraction of it, so that clients
-	// do not come back all at once: 0.2 adds up to 20 %. Default: 0.
+	// How much is added to Retry-After at random, as a fraction of it from 0 to 1, so that
+	// clients do not come back all at once. 0.2 adds up to 20 %. Default: 0.
 	Jitter *float64 `json:"jitter,omitempty"`
 
-	// How often the memory store drops expired keys, at least 100ms; of several handlers,
-	// the shortest counts. Default: 1m.
+	// How often the memory store removes expired keys, at least 100ms. If several handlers set
+	// it, the shortest interval is used. Default: 1m.
 	SweepInterval caddy.Duration `json:"sweep_interval,omitempty"`
 
-	// Which refusals are logged: `first` (the default) is one line for a key in a window
-	// (or an hour, if that is less), for at most 50 keys a second of each kind, and one for each zone with
-	// the number of those that were not logged;
-	// `all` is a line each, at the rate of whoever is refused; `off` is none.
+	// Which refusals are logged. `first` (the default) writes one line for a key in a window (an
+	// hour at most) and for at most 50 keys a second, and then one line for each zone with the
+	// number of refusals that were not logged. `all` writes a line for each refusal, so an attack
+	// fills the log. `off` writes none.
 	Log string `json:"log,omitempty"`
 
-	// Whether log lines and events about refusals hold the key, which may be personal or
-	// secret. Default: false.
+	// Whether log lines and events about refusals contain the key, which may be personal data or
+	// a secret. Default: false.
 	LogKey *bool `json:"log_key,omitempty"`
 
 	// Whether this handler's zones and store are left out of Caddy's metrics. Default:
 	// false.
 	DisableMetrics *bool `json:"disable_metrics,omitempty"`
 
-	// Accepted for the sake of configs of github.com/mholt/caddy-ratelimit, without effect:
-	// instances enforce one limit if they share a store. With a store of this process alone
-	// it is logged that each counts on its own.
+	// Has no effect, and is accepted so that configs of github.com/mholt/caddy-ratelimit load.
+	// Instances enforce one limit if they share a store. If the store is not shared, a warning is
+	// logged.
 	Distributed *Distributed `json:"distributed,omitempty"`
 
-	// Accepted like `distributed`, without effect.
+	// Has no effect, and is accepted for the same reason as `distributed`.
 	Storage json.RawMessage `json:"storage,omitempty"`
 
 	logger  *zap.Logger
@@ -124,7 +121,7 @@ type Handler struct {
 	limiter *limiter.Limiter
 	report  *report.Reporter
 	respond *respond.Responder
-	unwatch func() // ends the watch for the store's state
+	unwatch func() // ends the subscription to the store's state
 }
 
 // CaddyModule returns the Caddy module information.
@@ -163,7 +160,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err := app.configure(backend, h.store.Store, h.SweepInterval); err != nil {
 		return err
 	}
-	h.warnOfDistributed()
+	h.warnAboutDistributed()
 	if len(h.RateLimits) == 0 {
 		h.logger.Warn("no zones: this rate_limit limits nothing")
 	}
@@ -191,7 +188,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 			return err
 		}
 	}
-	measure := h.DisableMetrics == nil || !*h.DisableMetrics
+	measure := !value(h.DisableMetrics)
 	h.limiter = limiter.New(limiter.Config{
 		Zones: h.zones, Store: h.store, Local: h.local, Instances: value(h.Instances), Measure: measure, Logger: h.logger,
 	})
@@ -222,11 +219,10 @@ const (
 // maxInstances bounds the option, well above any fleet.
 const maxInstances = 100_000
 
-// minSweepInterval keeps the sweeper from doing nothing else.
+// minSweepInterval keeps the sweeper from using all of a processor.
 const minSweepInterval = 100 * time.Millisecond
 
-// maxZones is how many zones one request may meet in a handler: they are decided in one
-// call.
+// maxZones bounds the zones of a handler, because one call of the store decides all of them.
 const maxZones = store.MaxChecks
 
 // value is the value of an option that may be unset.
@@ -237,11 +233,11 @@ func value[T any](option *T) (v T) {
 	return v
 }
 
-// given tells whether JSON says anything of an option.
-func given(raw json.RawMessage) bool { return raw != nil && string(raw) != "null" }
+// isSet reports whether an option is in the JSON.
+func isSet(raw json.RawMessage) bool { return raw != nil && string(raw) != "null" }
 
-// check judges what can be judged alone, and fills in defaults. It comes first, so that
-// nothing is opened for a config that cannot work.
+// check checks what does not depend on other options, and fills in defaults. It runs first, so
+// that no store is opened for a config that cannot work.
 func (h *Handler) check() error {
 	switch {
 	case len(h.RateLimits) > maxZones:
@@ -279,7 +275,7 @@ func (h *Handler) check() error {
 	)
 }
 
-// oneOf judges a word. The first is the default.
+// oneOf checks that an option has one of some values. The first one is the default.
 func oneOf(option string, word *string, words ...string) error {
 	if *word == "" {
 		*word = words[0]
@@ -290,7 +286,7 @@ func oneOf(option string, word *string, words ...string) error {
 	return nil
 }
 
-// checkOnStoreError judges the option, of the handler and of zones.
+// checkOnStoreError checks the option of handlers and zones.
 func checkOnStoreError(policy string) error {
 	switch policy {
 	case zone.AllowOnError, zone.DenyOnError, zone.LocalOnError:
@@ -301,7 +297,7 @@ func checkOnStoreError(policy string) error {
 
 // backend loads the store's module.
 func (h *Handler) backend(ctx caddy.Context) (store.Backend, error) {
-	if !given(h.StoreRaw) {
+	if !isSet(h.StoreRaw) {
 		return new(backend.MemoryStore), nil
 	}
 	var named struct {
@@ -321,8 +317,8 @@ func (h *Handler) backend(ctx caddy.Context) (store.Backend, error) {
 	return backend, nil
 }
 
-// Cleanup implements [caddy.CleanerUpper]. It gives back exactly what Provision took,
-// however far that got.
+// Cleanup implements [caddy.CleanerUpper]. It releases exactly what Provision has acquired, also
+// if Provision has failed.
 func (h *Handler) Cleanup() error {
 	var errs []error
 	if h.report != nil {
@@ -336,15 +332,15 @@ func (h *Handler) Cleanup() error {
 			z.release()
 		}
 	}
-	for _, l := range []*pool.Ref{h.store, h.local} {
-		if l != nil {
-			errs = append(errs, l.Release())
+	for _, ref := range []*pool.Ref{h.store, h.local} {
+		if ref != nil {
+			errs = append(errs, ref.Release())
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// ServeHTTP implements [caddyhttp.MiddlewareHandler].
+// ServeHTTP implements [caddyhttp.MiddlewareHandler]: decide, report, respond, next.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	verdict := h.limiter.Decide(r)
 	h.report.Report(r, verdict)
@@ -363,9 +359,9 @@ var (
 	_ caddyhttp.MiddlewareHandler = (*Handler)(nil)
 )
 
-// checkQueues refuses zones that would lose turns in a Cluster. Queues with different keys
-// are on different nodes there, and one node charges after the other. If the last one
-// refuses, the turn in the first cannot be given back once somebody stands behind it.
+// checkQueues returns an error for zones that would lose turns in a Cluster. Queues with different
+// keys are on different nodes there, and the nodes charge one after the other. If the last one
+// refuses, the turn in the first one cannot be given back when another request is behind it.
 func (h *Handler) checkQueues(backend store.Backend) error {
 	if p, ok := backend.(store.Partitioned); !ok || !p.Partitioned() {
 		return nil

@@ -11,9 +11,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 )
 
-// Distributed is how github.com/mholt/caddy-ratelimit synchronizes instances. Here it
-// has no effect: a shared store such as `redis` is what makes instances enforce one
-// limit.
+// Distributed is how github.com/mholt/caddy-ratelimit synchronizes instances. It has no effect here:
+// instances enforce one limit if they share a store such as `redis`.
 type Distributed struct {
 	// Has no effect.
 	ReadInterval caddy.Duration `json:"read_interval,omitempty"`
@@ -40,8 +39,8 @@ func parseDistributed(d *caddyfile.Dispenser, to **Distributed) option.Parser {
 	}
 }
 
-// parseStorage reads which storage module synchronizes instances. Its options may be
-// secret, and the module need not be in the binary: nothing uses them.
+// parseStorage reads the name of the storage module. It keeps none of the options, because they
+// may be secret, and the module may be missing in the binary, because nothing uses it.
 func parseStorage(d *caddyfile.Dispenser, to *json.RawMessage) option.Parser {
 	return func() (string, error) {
 		segment := d.NextSegment()
@@ -54,8 +53,8 @@ func parseStorage(d *caddyfile.Dispenser, to *json.RawMessage) option.Parser {
 	}
 }
 
-// warnOfDistributed says what limits a config that means a fleet has here.
-func (h *Handler) warnOfDistributed() {
+// warnAboutDistributed warns if a config is meant for a fleet, but its store is not shared.
+func (h *Handler) warnAboutDistributed() {
 	if h.Distributed != nil && !h.store.Store.Remote {
 		h.logger.Warn("distributed has no effect: this Caddy counts on its own, and a fleet admits as many times the limit as it has instances; write store redis { address <host:port> } for one limit",
 			zap.String("store", pool.Describe(h.store.Backend)))

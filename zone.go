@@ -17,118 +17,121 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/limit"
 )
 
-// Zone is a limit on a class of requests, for each client on its own.
+// Zone limits a class of requests, for each client separately.
 type Zone struct {
-	// Which requests the zone counts: those that any of these matcher sets matches.
-	// Default: all.
+	// Which requests the zone counts: the requests that any of these matcher sets matches.
+	// Default: all requests.
 	MatcherSetsRaw caddyhttp.RawMatcherSets `json:"match,omitempty" caddy:"namespace=http.matchers"`
 
 	// What tells clients apart: text with placeholders, such as `{http.vars.client_ip}`.
-	// Requests with the same text share a limit, and so do all requests without one.
-	// A placeholder that Caddy does not know is an error, because it would put all
-	// clients together. Default: none, one limit for all requests of the zone.
+	// Requests whose text is the same share a limit. If no placeholder has a value, they share one
+	// too; see missing_key. A placeholder that Caddy does not know is an error, because all clients
+	// would share one limit. Choose something that clients cannot choose: with a header field as
+	// the key, a client gets a new limit with each value that it sends. Default: none, which is one
+	// limit for all requests of the zone.
 	Key string `json:"key,omitempty"`
 
-	// How many leading bits of an IPv4 address count, from 1 to 32, where the key is an
-	// address. Default: 32.
+	// The number of leading bits of an IPv4 address that count, from 1 to 32, where a placeholder
+	// of the key is an address. Default: 32.
 	IPv4Prefix int `json:"ipv4_prefix,omitempty"`
 
-	// How many leading bits of an IPv6 address count, from 1 to 128, where the key is an
-	// address. Default: 64 where the key is one of Caddy's placeholders for the client's
-	// address, for a client commonly has a whole /64 to choose from; else 128.
+	// The number of leading bits of an IPv6 address that count, from 1 to 128, where a placeholder
+	// of the key is an address. Default: 64 for Caddy's placeholders of the client's address,
+	// because a client can usually choose any address of a whole /64; 128 for others.
 	IPv6Prefix int `json:"ipv6_prefix,omitempty"`
 
 	limit.Limit
 
-	// What a request takes from the limit. Takes a placeholder, such as
-	// `"{http.vars.tokens} 1"`; whoever sets it to 0 passes. Default: 1. With 0 it is
-	// counted by nothing and only told how much is left.
+	// What a request takes from the limit, from 0 to 1000000000000. May be a placeholder with a
+	// fallback, such as `"{http.vars.tokens} 1"`. A cost of 0 is always allowed and charges
+	// nothing; the response still says what is left. Do not take the cost from anything that
+	// clients control. Default: 1.
 	Cost *limit.Amount `json:"cost,omitempty"`
 
-	// The status of a refusal because a placeholder of max_events, window, burst, timezone
-	// or cost has no value and no fallback, or none that is a valid limit. Default: 403.
+	// The status with which a request is refused if a placeholder of max_events, window, burst,
+	// timezone or cost has no valid value and no fallback, from 400 to 599. Default: 403.
 	InvalidLimit int `json:"invalid_limit,omitempty"`
 
-	// Limits by class of client. Default: one limit for all.
+	// Limits for classes of clients. Default: one limit for all clients.
 	Plan *limit.Plans `json:"plan,omitempty"`
 
-	// What becomes of requests without a key, which is where all placeholders of the key are
-	// empty: they `share` one limit of their own (the default), are not limited by this
-	// zone (`skip`), or are refused (`reject`).
+	// What happens to requests without a key, which means that all placeholders of the key are
+	// empty. With `share` (the default) they share one limit, with `skip` this zone does not limit
+	// them, and with `reject` they are refused.
 	MissingKey string `json:"missing_key,omitempty"`
 
-	// The status with which missing_key `reject` refuses. Default: 401.
+	// The status of missing_key `reject`, from 400 to 599. Default: 401.
 	MissingKeyStatus int `json:"missing_key_status,omitempty"`
 
-	// What becomes of requests that have different values for a placeholder of the key or of
-	// the plan, such as two cookies of one name: the upstream may take any of them, so a
-	// client could choose its key. They are refused (`reject`, the default), or all values
-	// are joined with commas (`join`).
+	// What happens to requests with different values for a placeholder of the key or the plan,
+	// such as two cookies of one name. The upstream may use any of the values, so a client could
+	// choose its key. With `reject` (the default) they are refused, with `join` the key has all
+	// values, joined with commas.
 	RepeatedValues string `json:"repeated_values,omitempty"`
 
-	// The status with which repeated_values `reject` refuses. Default: 400.
+	// The status of repeated_values `reject`, from 400 to 599. Default: 400.
 	RepeatedValuesStatus int `json:"repeated_values_status,omitempty"`
 
-	// Whether hosts and paths in the key and the plan are as the client wrote them. If not,
-	// they are in the form that Caddy's matchers compare, so that `/login`, `/LOGIN` and
-	// `//login` are one. Default: false.
+	// Whether hosts and paths in the key and the plan stay as the client wrote them. Otherwise they
+	// are brought into the form that Caddy's matchers compare, in which `/login`, `/LOGIN` and
+	// `//login` are the same. Default: false.
 	RawValues bool `json:"raw_values,omitempty"`
 
-	// Which requests the zone leaves alone: those that any of these matcher sets matches.
-	// Default: none.
+	// Which requests the zone neither counts nor refuses: the requests that any of these matcher
+	// sets matches. Default: none.
 	ExemptRaw caddyhttp.RawMatcherSets `json:"exempt,omitempty" caddy:"namespace=http.matchers"`
 
-	// Which requests are refused without asking the store: those that any of these matcher
+	// Which requests are refused without asking the store: the requests that any of these matcher
 	// sets matches, also if they are exempt. Default: none.
 	BlockRaw caddyhttp.RawMatcherSets `json:"block,omitempty" caddy:"namespace=http.matchers"`
 
-	// The status with which block refuses. Default: 403.
+	// The status of block, from 400 to 599. Default: 403.
 	BlockStatus int `json:"block_status,omitempty"`
 
-	// Which responses count: those with one of these statuses and all of these header
-	// fields. The charge is booked before the request is handled, so that no burst slips in
-	// between, and given back when the response is another one. Default: all.
+	// Which responses count: the responses with one of these statuses and all of these header
+	// fields. The request is charged before it is handled, so that a burst cannot slip through, and
+	// the charge is given back if the response does not count. Default: all responses.
 	ChargeOnResponse *caddyhttp.ResponseMatcher `json:"charge_on_response,omitempty"`
 
-	// The response's header field that says what the request has cost, if that is known
-	// late: a whole number, which replaces what was booked as cost. What is above the limit
-	// is debt, which later requests wait for. It does not reach the client; it may also be a
-	// trailer. Default: none.
+	// The header field or trailer of the response in which the upstream says what the request has
+	// cost: a whole number, which replaces cost. What exceeds the limit is a debt that delays later
+	// requests. The field is removed from the response. Default: none.
 	CostHeader string `json:"cost_header,omitempty"`
 
-	// What a request costs if its response is broken off, by the client or the upstream,
-	// before cost_header has come. Default: what was booked as cost.
+	// What a request costs if the client or the upstream breaks the response off before it has a
+	// cost_header. Default: cost.
 	CostBrokenOff *int64 `json:"cost_broken_off,omitempty"`
 
-	// Whether keys may have settings in the store: a limit of their own, an exemption or a
-	// ban, for the whole fleet and from the next request on. Default: false.
+	// Whether the admin API and `caddy rate-limit` may set overrides for single keys: another
+	// limit, an exemption or a ban. They hold in all instances that share the store, from the next
+	// request on. Default: false.
 	Overrides bool `json:"overrides,omitempty"`
 
-	// When a key that keeps asking although it is refused is banned. Default: never.
+	// When a key that continues to send requests although it is refused is banned. Default: never.
 	Ban *Ban `json:"ban,omitempty"`
 
-	// Decides, counts and logs, but refuses nothing. Default: false.
+	// Whether the zone decides, counts and logs, but refuses nothing. Default: false.
 	DryRun bool `json:"dry_run,omitempty"`
 
-	// For how many of the keys the limit is enforced, in percent; for the others it is a
-	// dry run. Which keys these are is the same on all instances, and they stay among them
-	// when the share grows. Default: 100.
+	// The share of keys for which the limit is enforced, in percent from 0 to 100. For other keys
+	// the zone is a dry run. All instances choose the same keys, and a key stays chosen when the
+	// share grows. Default: 100.
 	Enforce *float64 `json:"enforce,omitempty"`
 
-	// Keeps a share of the slots of `concurrency` for the requests that matter. What the
-	// zone refuses is answered with status 503. Default: none.
+	// Reserves a share of the slots of `concurrency` for important requests. Refused requests get
+	// status 503. Default: none.
 	Reserve *Reserve `json:"reserve,omitempty"`
 
-	// What happens to requests of this zone while the store gives no answer: `allow`,
-	// `deny` or `local`. Default: what the handler says. If zones that one request meets
-	// differ, one that denies is enough to deny, and those that are `local` decide together.
+	// What happens to requests of this zone while the store does not answer: `allow`, `deny` or
+	// `local`. If a request meets zones with different values, one `deny` is enough to deny it, and
+	// zones with `local` decide together. Default: the handler's on_store_error.
 	OnStoreError string `json:"on_store_error,omitempty"`
 
-	live     *zone.Zone // once it is provisioned
-	counters string     // key of its counters in the pool, once it has joined those who share them
+	live     *zone.Zone // the zone at run time; nil before it is provisioned
+	counters string     // the key of its counters in the pool; empty before they are acquired
 }
 
-func (z *Zone) provision(ctx caddy.Context, name string, kept *pool.Ref, log *zap.Logger) error {
+func (z *Zone) provision(ctx caddy.Context, name string, ref *pool.Ref, log *zap.Logger) error {
 	z.live = &zone.Zone{Name: name, Limit: z.Limit, Plan: z.Plan}
 	if name == "" {
 		return errors.New("a zone needs a name")
@@ -144,7 +147,7 @@ func (z *Zone) provision(ctx caddy.Context, name string, kept *pool.Ref, log *za
 	}
 	for _, part := range []func(caddy.Context, *zap.Logger) error{
 		z.provisionKey, z.provisionMatchers,
-		func(_ caddy.Context, log *zap.Logger) error { return z.provisionLimits(kept, log) },
+		func(_ caddy.Context, log *zap.Logger) error { return z.provisionLimits(ref, log) },
 		z.provisionPolicies,
 	} {
 		if err := part(ctx, log); err != nil {
@@ -155,7 +158,7 @@ func (z *Zone) provision(ctx caddy.Context, name string, kept *pool.Ref, log *za
 	return nil
 }
 
-// compile takes over what the zone's policies look at when a request comes.
+// compile hands on what the zone looks at when a request comes.
 func (z *Zone) compile() {
 	l := z.live
 	l.Exceeded = fmt.Errorf("rate limit of zone %q exceeded", l.Name)
@@ -187,7 +190,7 @@ func (z *Zone) provisionMatchers(ctx caddy.Context, _ *zap.Logger) error {
 	return nil
 }
 
-// loadMatchers makes matchers of what stands in a field.
+// loadMatchers loads the matchers of a field.
 func loadMatchers(ctx caddy.Context, of any, field string, raw caddyhttp.RawMatcherSets, to *caddyhttp.MatcherSets) error {
 	if len(raw) == 0 {
 		return nil
@@ -199,12 +202,12 @@ func loadMatchers(ctx caddy.Context, of any, field string, raw caddyhttp.RawMatc
 	return to.FromInterface(sets)
 }
 
-// provisionLimits makes ready what requests are granted and what they cost.
-func (z *Zone) provisionLimits(kept *pool.Ref, log *zap.Logger) (err error) {
-	z.counters = pool.ZoneKey(kept.ID, z.live.Name)
-	joined := pool.AcquireZone(z.counters)
-	z.live.Stats, z.live.StoreID = &joined.Counters, kept.ID
-	m := zone.PolicyBuilder{Zone: z.live.Name, Limit: z.Limit, Salt: joined.Salt, Reserve: z.Reserve.percent()}
+// provisionLimits prepares limits and costs.
+func (z *Zone) provisionLimits(ref *pool.Ref, log *zap.Logger) (err error) {
+	z.counters = pool.ZoneKey(ref.ID, z.live.Name)
+	state := pool.AcquireZone(z.counters)
+	z.live.Stats, z.live.StoreID = &state.Counters, ref.ID
+	m := zone.PolicyBuilder{Zone: z.live.Name, Limit: z.Limit, Salt: state.Salt, Reserve: z.Reserve.percent()}
 	if err := z.Reserve.check(z); err != nil {
 		return err
 	}
@@ -236,12 +239,12 @@ func (z *Zone) provisionLimits(kept *pool.Ref, log *zap.Logger) (err error) {
 	return nil
 }
 
-// provisionPolicies makes ready what looks at each request.
+// provisionPolicies checks and prepares the options that look at single requests.
 func (z *Zone) provisionPolicies(ctx caddy.Context, log *zap.Logger) error {
 	for _, s := range []struct {
-		name   string
-		status *int
-		usual  int
+		name       string
+		status     *int
+		usedIfZero int
 	}{
 		{"invalid_limit", &z.InvalidLimit, http.StatusForbidden},
 		{"missing_key_status", &z.MissingKeyStatus, http.StatusUnauthorized},
@@ -249,9 +252,9 @@ func (z *Zone) provisionPolicies(ctx caddy.Context, log *zap.Logger) error {
 		{"block_status", &z.BlockStatus, http.StatusForbidden},
 	} {
 		if *s.status == 0 {
-			*s.status = s.usual
+			*s.status = s.usedIfZero
 		}
-		if err := refusing(s.name, *s.status); err != nil {
+		if err := checkStatus(s.name, *s.status); err != nil {
 			return err
 		}
 	}
@@ -276,7 +279,7 @@ func (z *Zone) provisionPolicies(ctx caddy.Context, log *zap.Logger) error {
 	if err := z.provisionRollout(log); err != nil {
 		return err
 	}
-	if err := z.provisionSanctions(); err != nil {
+	if err := z.provisionKeyRules(); err != nil {
 		return err
 	}
 	z.live.ChargesLate = z.ChargeOnResponse != nil || z.CostHeader != ""
@@ -285,15 +288,15 @@ func (z *Zone) provisionPolicies(ctx caddy.Context, log *zap.Logger) error {
 	return nil
 }
 
-// refusing judges the status of a refusal.
-func refusing(option string, status int) error {
+// checkStatus checks the status of a refusal.
+func checkStatus(option string, status int) error {
 	if status < 400 || status > 599 {
 		return fmt.Errorf("%s must be from 400 to 599, got %d", option, status)
 	}
 	return nil
 }
 
-// describe says what requests are granted, in which all uses of the zone's name agree.
+// describe describes what all zones of the same name must agree on.
 func (z *Zone) describe() string {
 	var text string
 	if z.MaxEvents != nil {
@@ -317,7 +320,7 @@ func (z *Zone) describe() string {
 	return text
 }
 
-// release gives back what provision took.
+// release releases what provision has acquired.
 func (z *Zone) release() {
 	if z.counters != "" {
 		pool.ReleaseZone(z.counters)

@@ -40,11 +40,11 @@ func (z *Zone) checkMissingKey() error {
 	return nil
 }
 
-// reads reports whether the key or the plan has such a part.
-func (z *Zone) reads(such func(*key.Part) bool) bool {
+// hasPart reports whether f is true for a part of the key or the plan.
+func (z *Zone) hasPart(f func(*key.Part) bool) bool {
 	for _, k := range []*key.Template{z.live.Template, z.live.PlanTemplate} {
 		for i := 0; k != nil && i < len(k.Parts); i++ {
-			if such(&k.Parts[i]) {
+			if f(&k.Parts[i]) {
 				return true
 			}
 		}
@@ -53,13 +53,13 @@ func (z *Zone) reads(such func(*key.Part) bool) bool {
 }
 
 func (z *Zone) checkRawValues() error {
-	if z.RawValues && !z.reads(func(p *key.Part) bool { return key.NormalizerOf(p.Placeholder) != nil }) {
+	if z.RawValues && !z.hasPart(func(p *key.Part) bool { return key.NormalizerOf(p.Placeholder) != nil }) {
 		return fmt.Errorf("raw_values needs a key or plan with a placeholder of a host or a path, got key %q", z.Key)
 	}
 	return nil
 }
 
-// What repeated_values can be.
+// The values of the option repeated_values.
 const (
 	repeatedReject = "reject"
 	repeatedJoin   = "join"
@@ -72,7 +72,7 @@ func (z *Zone) checkRepeatedValues() error {
 	if err := oneOf("repeated_values", &z.RepeatedValues, repeatedReject, repeatedJoin); err != nil {
 		return err
 	}
-	if !z.reads(func(p *key.Part) bool { return p.Repeatable != nil }) {
+	if !z.hasPart(func(p *key.Part) bool { return p.Repeatable != nil }) {
 		return fmt.Errorf("repeated_values %s needs a key or plan with a placeholder of a header field, a query parameter or a cookie, got key %q",
 			z.RepeatedValues, z.Key)
 	}
@@ -119,18 +119,18 @@ func (z *Zone) provisionPlans(m zone.PolicyBuilder) (err error) {
 		z.live.DefaultPlan = &zone.Plan{Policies: z.live.OwnPolicies}
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Plans)) {
-		of := p.Plans[name]
-		if of == nil {
-			of = new(limit.Plan)
+		plan := p.Plans[name]
+		if plan == nil {
+			plan = new(limit.Plan)
 		}
-		made := &zone.Plan{Unlimited: of.Unlimited}
+		made := &zone.Plan{Unlimited: plan.Unlimited}
 		switch {
 		case name == "":
 			return errors.New("plan: a plan needs a name")
-		case of.Unlimited && of.Limit != (limit.Limit{}):
+		case plan.Unlimited && plan.Limit != (limit.Limit{}):
 			return fmt.Errorf("plan %q: unlimited excludes all other options", name)
-		case !of.Unlimited:
-			m.Plan, m.Limit = name, of.Over(&z.Limit)
+		case !plan.Unlimited:
+			m.Plan, m.Limit = name, plan.Over(&z.Limit)
 			if made.Policies, err = zone.NewPolicies(m); err != nil {
 				return fmt.Errorf("plan %q: %w", name, err)
 			}
@@ -151,7 +151,7 @@ func (z *Zone) provisionPlans(m zone.PolicyBuilder) (err error) {
 		return fmt.Errorf("plan: default %q and reject %d exclude each other", p.Default, p.Reject)
 	case p.Reject != 0:
 		z.live.DefaultPlan = nil
-		return refusing("plan: reject", p.Reject)
+		return checkStatus("plan: reject", p.Reject)
 	case z.live.DefaultPlan == nil && p.Default != "":
 		return fmt.Errorf("plan: default names no plan, got %q", p.Default)
 	case z.live.DefaultPlan == nil:
@@ -160,7 +160,7 @@ func (z *Zone) provisionPlans(m zone.PolicyBuilder) (err error) {
 	return nil
 }
 
-// checkCharge judges the options of late charges.
+// checkCharge checks the options of charges that depend on the response.
 func (z *Zone) checkCharge() error {
 	if m := z.ChargeOnResponse; m != nil {
 		if len(m.StatusCode) == 0 && len(m.Headers) == 0 {
@@ -171,7 +171,7 @@ func (z *Zone) checkCharge() error {
 				return fmt.Errorf("charge on_response: status must be from 200 to 599, 101, or from 1 to 5 for 1xx to 5xx, got %d", status)
 			}
 		}
-		if err := z.returnable("charge on_response"); err != nil {
+		if err := z.checkReturnable("charge on_response"); err != nil {
 			return err
 		}
 	}
@@ -190,11 +190,11 @@ func (z *Zone) checkCharge() error {
 		return errors.New("cost_header needs a cost of at least 1: with 0 a request is never refused, whatever those before have cost")
 	}
 	z.CostHeader = textproto.CanonicalMIMEHeaderKey(z.CostHeader)
-	return z.returnable("cost_header")
+	return z.checkReturnable("cost_header")
 }
 
-// returnable rules out algorithms of which a request takes nothing that lasts.
-func (z *Zone) returnable(option string) error {
+// checkReturnable returns an error for algorithms whose charges come back by themselves.
+func (z *Zone) checkReturnable(option string) error {
 	for _, l := range z.live.Limits() {
 		if limit.Lends(l.Algorithm) {
 			return fmt.Errorf("%s has no meaning for %s: a slot comes back anyway", option, l.Algorithm)
@@ -203,20 +203,20 @@ func (z *Zone) returnable(option string) error {
 	return nil
 }
 
-// Reserve keeps slots for the requests that matter, after Stripe's fleet usage load
-// shedder: P. Tarjan, Scaling your API with rate limiters (2017).
+// Reserve reserves slots for important requests, like Stripe's fleet usage load shedder: P. Tarjan,
+// Scaling your API with rate limiters (2017).
 type Reserve struct {
-	// How many percent of the slots only these requests get, rounded up to whole slots:
-	// above 0 and below 100.
+	// The share of the slots that only these requests get, in percent above 0 and below 100. It is
+	// rounded up to whole slots. Required.
 	Percent float64 `json:"percent,omitempty"`
 
-	// The requests that matter: those that any of these matcher sets matches. Required.
+	// The important requests: the requests that any of these matcher sets matches. Required.
 	MatcherSetsRaw caddyhttp.RawMatcherSets `json:"match,omitempty" caddy:"namespace=http.matchers"`
 
 	matchers caddyhttp.MatcherSets
 }
 
-// check judges what the zone has. There need be no reserve.
+// check checks the reserve of a zone. It may be nil.
 func (s *Reserve) check(z *Zone) error {
 	switch {
 	case s == nil:
@@ -241,7 +241,7 @@ func (s *Reserve) check(z *Zone) error {
 	return nil
 }
 
-// checkLeft rules out that all slots of a limit are reserved.
+// checkLeft returns an error if all slots of a limit are reserved.
 func (s *Reserve) checkLeft(l *limit.Limit) error {
 	if n := l.MaxEvents; limit.Lends(l.Algorithm) && n != nil && n.From == "" && n.Number > 0 && zone.UnreservedSlots(n.Number, s.Percent) == 0 {
 		return fmt.Errorf("reserve: %v %% of %d slots, rounded up, are all of them, so that no other request ever passes: reserve less, or block the others",
@@ -257,7 +257,7 @@ func (s *Reserve) provision(ctx caddy.Context) error {
 	return loadMatchers(ctx, s, "MatcherSetsRaw", s.MatcherSetsRaw, &s.matchers)
 }
 
-// percent is how many percent are reserved. There need be no reserve.
+// percent is the reserved share, in percent. The reserve may be nil.
 func (s *Reserve) percent() float64 {
 	if s == nil {
 		return 0
@@ -281,20 +281,21 @@ func (z *Zone) provisionRollout(log *zap.Logger) error {
 	return nil
 }
 
-// Ban says when a key that keeps hammering is refused for a while without being counted.
+// Ban bans keys that continue to send requests although they are refused. A banned key is refused
+// without being counted.
 type Ban struct {
-	// How long the first ban lasts: from 1s to 3660d. Required.
+	// How long the first ban lasts, from 1s to 3660d. Required.
 	Duration caddy.Duration `json:"duration,omitempty"`
 
-	// How many refusals by the zone's limit lead to a ban. Required.
+	// The number of refusals by the zone's limit that lead to a ban, at least 1. Required.
 	After int64 `json:"after,omitempty"`
 
-	// The time within which they do, counted from the first of them: from 1s to 3660d.
+	// The time in which these refusals must happen, counted from the first one, from 1s to 3660d.
 	// Required.
 	Window caddy.Duration `json:"window,omitempty"`
 
-	// Each ban is twice as long as the last one, up to this, unless so much time has passed
-	// since that one was over. Default: duration, so that all bans are alike.
+	// The longest ban. Each ban is twice as long as the one before, up to this, unless this much
+	// time has passed since that one ended. Default: duration, so all bans are equally long.
 	UpTo caddy.Duration `json:"up_to,omitempty"`
 }
 
@@ -302,8 +303,8 @@ func (b *Ban) rule() *store.Ban {
 	return &store.Ban{For: time.Duration(b.Duration), After: b.After, Within: time.Duration(b.Window), UpTo: time.Duration(b.UpTo)}
 }
 
-// provisionSanctions makes ready what stands above the limit for single keys.
-func (z *Zone) provisionSanctions() error {
+// provisionKeyRules prepares what overrules the limit for single keys.
+func (z *Zone) provisionKeyRules() error {
 	if !z.Overrides && z.Ban == nil {
 		return nil
 	}
@@ -323,7 +324,7 @@ func (z *Zone) provisionSanctions() error {
 	return nil
 }
 
-// describe says what differs from no ban.
+// describe describes the ban for zones of the same name to agree on.
 func (b *Ban) describe() string {
 	text := " ban " + duration.Format(time.Duration(b.Duration)) + " after " + strconv.FormatInt(b.After, 10) + " in " + duration.Format(time.Duration(b.Window))
 	if b.UpTo != 0 {
