@@ -1,4 +1,4 @@
-// Package admin is the admin API of a running Caddy: zones, keys, stores, and decisions as they
+// Package admin serves the admin API of a running Caddy: zones, keys, stores, and decisions as they
 // are made.
 package admin
 
@@ -23,21 +23,21 @@ func init() {
 	caddy.RegisterModule(AdminAPI{})
 }
 
-// AdminAPI is a module that shows zones, keys and stores at Caddy's admin endpoint, and
-// changes what holds for keys. It takes no options. The routes, all below /rate_limit/:
+// AdminAPI is a module for Caddy's admin endpoint. It shows zones, keys and stores, resets and bans
+// keys, and sets overrides. It takes no options. The routes, all below /rate_limit/:
 //
-//	GET    zones                      what is limited, and what became of the requests
-//	GET    zones/<zone>               one of them
+//	GET    zones                      all zones: their limits, and their requests by outcome
+//	GET    zones/<zone>               one zone
 //	GET    zones/<zone>/key           what a key has used; charges nothing
 //	DELETE zones/<zone>/key           resets a key
-//	PUT    zones/<zone>/key/override  gives a key a limit of its own, or none
-//	DELETE zones/<zone>/key/override  takes that away
+//	PUT    zones/<zone>/key/override  gives a key its own limit, or exempts it
+//	DELETE zones/<zone>/key/override  clears the override of a key
 //	PUT    zones/<zone>/key/ban       bans a key
-//	DELETE zones/<zone>/key/ban       ends its ban
+//	DELETE zones/<zone>/key/ban       ends the ban of a key
 //	GET    key                        what a key has used in each zone
-//	GET    zones/<zone>/top           which keys come, and are refused, most often
+//	GET    zones/<zone>/top           the most frequent, or most refused, keys
 //	GET    top                        the same for all zones
-//	GET    stores                     how the stores are
+//	GET    stores                     the health of the stores
 //	GET    decisions                  decisions as they are made, as server-sent events
 type AdminAPI struct{}
 
@@ -58,20 +58,20 @@ func (AdminAPI) Routes() []caddy.AdminRoute {
 type adminCall struct {
 	http.ResponseWriter
 	request *http.Request
-	zone    *runningZone // that the path names, if it names one
+	zone    *runningZone // the zone in the path; nil if there is none
 	query   url.Values
 }
 
-// adminRoute is what can be done at a path.
-type adminRoute map[string]func(*adminCall) error // by method
+// adminRoute has the functions of a path, by method.
+type adminRoute map[string]func(*adminCall) error
 
-// adminRoutes are by path, with * for the name of a zone.
+// adminRoutes has the routes by path, with * for the name of a zone.
 var adminRoutes = map[string]adminRoute{
 	"zones":                {http.MethodGet: showZones},
 	"zones/*":              {http.MethodGet: showZone},
 	"zones/*/key":          {http.MethodGet: showKey, http.MethodDelete: resetKey},
 	"zones/*/key/override": {http.MethodPut: setOverride, http.MethodDelete: clearOverride},
-	"zones/*/key/ban":      {http.MethodPut: banKey, http.MethodDelete: pardonKey},
+	"zones/*/key/ban":      {http.MethodPut: banKey, http.MethodDelete: unbanKey},
 	"zones/*/top":          {http.MethodGet: showTop},
 	"key":                  {http.MethodGet: findKey},
 	"top":                  {http.MethodGet: showTop},
@@ -81,7 +81,7 @@ var adminRoutes = map[string]adminRoute{
 
 func serveAdmin(w http.ResponseWriter, r *http.Request) error {
 	c := &adminCall{ResponseWriter: w, request: r}
-	// Names may hold slashes: they are percent-encoded, so it is the encoded path that counts.
+	// A name with a slash is percent-encoded, so the encoded path must be split.
 	path := strings.Split(strings.TrimPrefix(r.URL.EscapedPath(), adminapi.Path), "/")
 	zone := ""
 	if len(path) > 1 && path[0] == "zones" && path[1] != "" {
@@ -131,13 +131,13 @@ func findZone(name string) (*runningZone, error) {
 
 const badRequest = http.StatusBadRequest
 
-// adminError is an error as Caddy's admin endpoint answers it.
+// adminError returns an error that Caddy's admin endpoint answers with this status.
 func adminError(status int, format string, args ...any) error {
 	return caddy.APIError{HTTPStatus: status, Err: fmt.Errorf(format, args...)}
 }
 
-// known says that a query has a parameter that nobody reads.
-func (c *adminCall) known(names ...string) error {
+// checkParameters returns an error if the query has other parameters than these.
+func (c *adminCall) checkParameters(names ...string) error {
 	for name := range c.query {
 		if !slices.Contains(names, name) {
 			return adminError(badRequest, "unknown parameter %q, must be one of %s", name, strings.Join(names, ", "))
@@ -146,25 +146,25 @@ func (c *adminCall) known(names ...string) error {
 	return nil
 }
 
-// number reads a parameter.
-func (c *adminCall) number(name string, usual, least, most int64) (int64, error) {
+// intParameter reads a parameter that is a number from lowest to highest.
+func (c *adminCall) intParameter(name string, defaultValue, lowest, highest int64) (int64, error) {
 	text := c.query.Get(name)
 	if text == "" {
-		return usual, nil
+		return defaultValue, nil
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < least || n > most {
-		return 0, adminError(badRequest, "%s must be from %d to %d, got %q", name, least, most, text)
+	if err != nil || n < lowest || n > highest {
+		return 0, adminError(badRequest, "%s must be from %d to %d, got %q", name, lowest, highest, text)
 	}
 	return n, nil
 }
 
-// maxBody bounds what is read of a request's body.
+// maxBody is the largest accepted body of a request, in bytes.
 const maxBody = 64 << 10
 
-// body reads the body, which is one JSON object, or empty if all of it may be left out.
-// The fields are those that there are.
-func (c *adminCall) body(to any, optional bool, fields string) error {
+// readBody decodes the body, which must be one JSON object, or may be empty if it is optional. The
+// error lists the fields.
+func (c *adminCall) readBody(to any, optional bool, fields string) error {
 	d := json.NewDecoder(http.MaxBytesReader(c.ResponseWriter, c.request.Body, maxBody))
 	d.DisallowUnknownFields()
 	err := d.Decode(to)
@@ -182,8 +182,8 @@ func (c *adminCall) body(to any, optional bool, fields string) error {
 	return adminError(badRequest, "the body must be a JSON object with %s: %w", fields, err)
 }
 
-// answer sends JSON, for people too.
-func (c *adminCall) answer(value any) error {
+// writeJSON answers with JSON that people can read, too.
+func (c *adminCall) writeJSON(value any) error {
 	text, err := json.MarshalIndent(value, "", "\t")
 	if err != nil {
 		return err

@@ -13,12 +13,12 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// resetKey forgets what a key has used under all limits of the zone that this Caddy knows
-// of, also what it has counted in place of the store. There may be others where the limits
-// come out of placeholders: the store names a state by its limit, and looking for the states
-// of one key would be a look at all keys.
+// resetKey resets a key under all limits of the zone that this Caddy knows of, in the store and in
+// the local memory that stands in for it. If limits come from placeholders there may be other
+// states: the name of a state has the limit, so finding all states of a key would mean looking at
+// all keys.
 func resetKey(c *adminCall) error {
-	key, err := c.key()
+	key, err := c.readKey()
 	if err != nil {
 		return err
 	}
@@ -32,75 +32,75 @@ func resetKey(c *adminCall) error {
 		return nil
 	}
 	if z.local != nil {
-		if err := using(z.local, c, reset); err != nil {
+		if err := withStore(z.local, c, reset); err != nil {
 			return err
 		}
 	}
-	if err := using(z.kept, c, reset); err != nil || !z.HasUnknownStates() {
-		return c.done(err)
+	if err := withStore(z.store, c, reset); err != nil || !z.HasUnknownStates() {
+		return c.writeDone(err)
 	}
-	return c.answer(adminapi.Reset{Warning: fmt.Sprintf("the limits of zone %q come out of placeholders, and those that count apart have counters of their own: "+
+	return c.writeJSON(adminapi.Reset{Warning: fmt.Sprintf("the limits of zone %q come out of placeholders, and those that count apart have counters of their own: "+
 		"this one has reset the limits that requests have lately brought to this Caddy, since its config was loaded; "+
 		"if the key is still refused, reset it again after its next request to this Caddy", z.Name)})
 }
 
-// done answers that something was done with a key, or that the store did not answer.
-func (c *adminCall) done(err error) error {
+// writeDone answers 204, or that the store did not answer.
+func (c *adminCall) writeDone(err error) error {
 	if err != nil {
-		return c.zone.unanswered(err)
+		return c.zone.storeError(err)
 	}
 	c.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
-// adminTimeout bounds what a store may take for the admin API, beside its own timeout.
+// adminTimeout bounds the calls to a store for the admin API, in addition to the store's timeout.
 const adminTimeout = 10 * time.Second
 
-// using has something done with the store.
-func using(l *pool.Ref, c *adminCall, do func(context.Context, store.Store) error) error {
-	u, err := l.Begin()
+// withStore calls do with an open store.
+func withStore(ref *pool.Ref, c *adminCall, do func(context.Context, store.Store) error) error {
+	session, err := ref.Begin()
 	if err != nil {
 		return err
 	}
-	defer u.End()
+	defer session.End()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.request.Context()), adminTimeout)
 	defer cancel()
-	return do(ctx, u.Store.Store)
+	return do(ctx, session.Store.Store)
 }
 
-// unanswered says that the store did not answer, and what that means.
-func (z *runningZone) unanswered(err error) error {
+// storeError says that the store did not answer, and what that means for requests.
+func (z *runningZone) storeError(err error) error {
 	means := map[string]string{
 		zone.AllowOnError: "the zone lets all requests pass", zone.DenyOnError: "the zone answers 503 to all requests",
 		zone.LocalOnError: "each Caddy counts for itself",
 	}[z.OnStoreError]
 	return adminError(http.StatusServiceUnavailable, "%s does not answer: %w; meanwhile %s (on_store_error %s)",
-		pool.Describe(z.kept.Backend), err, means, z.OnStoreError)
+		pool.Describe(z.store.Backend), err, means, z.OnStoreError)
 }
 
-// keyParameters are those that say which key is meant.
+// keyParameters are the parameters that name a key.
 var keyParameters = []string{"key", "key_base64", "part"}
 
-// key reads the key of a route that takes those parameters, and perhaps more.
-func (c *adminCall) key(more ...string) (string, error) {
-	if err := c.known(append(more, keyParameters...)...); err != nil {
+// readKey reads the key of a route that takes the key parameters and more.
+func (c *adminCall) readKey(more ...string) (string, error) {
+	if err := c.checkParameters(append(more, keyParameters...)...); err != nil {
 		return "", err
 	}
-	asked, err := c.askedKey()
+	asked, err := c.readKeyQuery()
 	if err != nil {
 		return "", err
 	}
-	return asked.of(c.zone)
+	return asked.keyIn(c.zone)
 }
 
-// askedKey is which key a query means: the key as a request would bring it, the key to
-// the byte, the values of the placeholders that a zone makes keys of, or none of these.
-type askedKey struct {
-	text, exact *string
-	parts       []string
+// keyQuery names a key in one of three ways. The zero keyQuery names none.
+type keyQuery struct {
+	text  *string  // the value that a request would have
+	exact *string  // the key itself
+	parts []string // the values of the zone's placeholders
 }
 
-func (c *adminCall) askedKey() (k askedKey, err error) {
+func (c *adminCall) readKeyQuery() (k keyQuery, err error) {
 	if len(c.query["key"])+len(c.query["key_base64"])+min(1, len(c.query["part"])) > 1 {
 		return k, adminError(badRequest, "say once which key: key, key_base64 or part")
 	}
@@ -120,18 +120,18 @@ func (c *adminCall) askedKey() (k askedKey, err error) {
 	return k, nil
 }
 
-// none says that the query means no key in particular.
-func (k *askedKey) none() bool { return k.text == nil && k.exact == nil && k.parts == nil }
+// isEmpty reports whether the query names no key.
+func (k *keyQuery) isEmpty() bool { return k.text == nil && k.exact == nil && k.parts == nil }
 
-// of is the key in a zone.
-func (k *askedKey) of(z *runningZone) (string, error) {
+// keyIn returns the key in a zone.
+func (k *keyQuery) keyIn(z *runningZone) (string, error) {
 	template := z.Zone.Template
 	switch {
 	case k.text != nil:
 		return template.FromText(*k.text), nil
 	case k.exact != nil:
 		return *k.exact, nil
-	case k.none() && template.Varies():
+	case k.isEmpty() && template.Varies():
 		return "", adminError(badRequest, "say which key of zone %q, whose key is %q: ?key=..., percent-encoded, or ?key_base64=..., or ?part=... for each placeholder",
 			z.Name, z.Key)
 	}
@@ -142,13 +142,13 @@ func (k *askedKey) of(z *runningZone) (string, error) {
 	return key, nil
 }
 
-// anywhere is the key in a zone that was not named: it must be clear what it stands for.
-// A zone without a key is everybody's, and so is its limit.
-func (k *askedKey) anywhere(z *runningZone) (string, error) {
+// keyInUnnamed returns the key in a zone that the call does not name. The number of parts must be
+// right for the zone. A zone without a key has one state for all requests.
+func (k *keyQuery) keyInUnnamed(z *runningZone) (string, error) {
 	if template := z.Zone.Template; !template.Varies() {
 		return template.FromValues(nil)
 	} else if n := template.NumPlaceholders(); n != max(1, len(k.parts)) {
 		return "", fmt.Errorf("the key is made of %d placeholders, %s: ask this zone alone, with the value of each", n, z.Key)
 	}
-	return k.of(z)
+	return k.keyIn(z)
 }

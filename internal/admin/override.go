@@ -18,22 +18,22 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// ownLimit is the limit of one key: as a plan has it in its line, such as "500/1m" or
-// "token_bucket 10/1s burst 50", a number of events in the zone's window, or "unlimited";
-// or an object with the fields of a [Limit].
-type ownLimit struct {
+// requestedLimit is the limit of an override. It is written as in the line of a plan, such as
+// "500/1m", "token_bucket 10/1s burst 50" or "unlimited"; or as a number of events in the zone's
+// window; or as an object with the fields of a [limit.Limit].
+type requestedLimit struct {
 	limit.Limit
 	unlimited bool
-	wrong     error // what is not right about it
+	err       error // why the limit is invalid
 }
 
-// UnmarshalJSON implements [json.Unmarshaler]. It leaves complaints to whoever uses the
-// limit, so that they are not taken for complaints about JSON.
-func (l *ownLimit) UnmarshalJSON(b []byte) error {
-	*l = ownLimit{}
+// UnmarshalJSON implements [json.Unmarshaler]. It keeps the error of an invalid limit for later, so
+// that it is not reported as an error of the JSON.
+func (l *requestedLimit) UnmarshalJSON(b []byte) error {
+	*l = requestedLimit{}
 	var text string
 	if json.Unmarshal(b, &text) == nil {
-		l.wrong = l.parse(text)
+		l.err = l.parse(text)
 		return nil
 	}
 	if n, err := strconv.ParseInt(string(b), 10, 64); err == nil {
@@ -43,13 +43,13 @@ func (l *ownLimit) UnmarshalJSON(b []byte) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&l.Limit); err != nil {
-		l.wrong = fmt.Errorf(`limit must be text such as "500/1m", or an object such as {"max_events": 500, "window": "1m"}: %w`, err)
+		l.err = fmt.Errorf(`limit must be text such as "500/1m", or an object such as {"max_events": 500, "window": "1m"}: %w`, err)
 	}
 	return nil
 }
 
-// parse reads a plan's line.
-func (l *ownLimit) parse(text string) error {
+// parse parses a limit that is written as in the line of a plan.
+func (l *requestedLimit) parse(text string) error {
 	words := strings.Fields(text)
 	at := 0
 	if len(words) > 1 {
@@ -73,16 +73,16 @@ func (l *ownLimit) parse(text string) error {
 	}
 	var p limit.Plan
 	if err := limit.ParsePlanLine(d, line, &p, make(map[string]bool)); err != nil {
-		// There is neither a plan nor a file that people would know of.
-		complaint := strings.TrimSuffix(strings.TrimPrefix(err.Error(), "plan: "), ", at "+place+":1")
-		return fmt.Errorf("limit %q: %s; write one such as 500/1m", text, complaint)
+		// Here is neither a plan nor a file.
+		problem := strings.TrimSuffix(strings.TrimPrefix(err.Error(), "plan: "), ", at "+place+":1")
+		return fmt.Errorf("limit %q: %s; write one such as 500/1m", text, problem)
 	}
 	l.Limit, l.unlimited = p.Limit, p.Unlimited
 	return nil
 }
 
-// setting is what an operator asks for a key, and the rule that it goes with.
-func (z *runningZone) setting(asked *overrideRequest) (rule *store.Rule, s store.Override, err error) {
+// overrideOf returns the override that a request asks for, and the rule to set it under.
+func (z *runningZone) overrideOf(asked *overrideRequest) (rule *store.Rule, s store.Override, err error) {
 	given := 0
 	for _, is := range []bool{asked.Limit != nil, asked.Plan != "", asked.Exempt} {
 		if is {
@@ -92,13 +92,13 @@ func (z *runningZone) setting(asked *overrideRequest) (rule *store.Rule, s store
 	switch {
 	case given != 1:
 		return nil, s, fmt.Errorf("say one of limit, plan and exempt, got %d of them", given)
-	case asked.Limit != nil && asked.Limit.wrong != nil:
-		return nil, s, asked.Limit.wrong
+	case asked.Limit != nil && asked.Limit.err != nil:
+		return nil, s, asked.Limit.err
 	case len(z.Reserve) > 0 && (asked.Plan != "" || asked.Limit != nil && !asked.Limit.unlimited):
 		return nil, s, fmt.Errorf("zone %q has a reserve, which a limit of one key would get past: "+
 			"exempt or ban the key, or leave out the reserve", z.Name)
 	case asked.Plan != "":
-		return z.planned(asked.Plan)
+		return z.overrideOfPlan(asked.Plan)
 	case asked.Exempt, asked.Limit.unlimited:
 		return z.Rules()[0], store.Override{Kind: store.KindExempt}, nil
 	}
@@ -106,12 +106,12 @@ func (z *runningZone) setting(asked *overrideRequest) (rule *store.Rule, s store
 		return nil, s, err
 	}
 	s.Kind = store.KindLimit
-	s.Limit, err = z.limitOf(&asked.Limit.Limit, rule)
+	s.Limit, err = z.overrideLimit(&asked.Limit.Limit, rule)
 	return rule, s, err
 }
 
-// planned is the setting of a key that gets what a plan has.
-func (z *runningZone) planned(name string) (*store.Rule, store.Override, error) {
+// overrideOfPlan returns the override for a key that gets the limit of a plan.
+func (z *runningZone) overrideOfPlan(name string) (*store.Rule, store.Override, error) {
 	p := z.Plans[name]
 	switch {
 	case z.Plan == nil:
@@ -128,7 +128,7 @@ func (z *runningZone) planned(name string) (*store.Rule, store.Override, error) 
 	return rule, store.Override{Kind: store.KindLimit, Limit: rule.Limit(), Note: "plan " + name}, nil
 }
 
-// ruleOf is the rule of the zone that counts by an algorithm; without one, the only rule.
+// ruleOf returns the zone's rule with an algorithm, or its only rule if the name is empty.
 func (z *runningZone) ruleOf(algorithm string) (*store.Rule, error) {
 	rules := z.Rules()
 	names := make([]string, len(rules))
@@ -154,9 +154,9 @@ func (z *runningZone) ruleOf(algorithm string) (*store.Rule, error) {
 	return nil, fmt.Errorf("zone %q counts by %s, and so must a limit of one key: leave out %s", z.Name, strings.Join(names, ", "), algorithm)
 }
 
-// limitOf makes of a limit that is written what the store takes. What it does not say is
-// as the rule says; so what of that depends on the request must be said.
-func (z *runningZone) limitOf(l *limit.Limit, rule *store.Rule) (made algorithms.Limit, err error) {
+// overrideLimit returns the limit of an override for the store. Fields that are missing are those of
+// the rule, so fields that depend on the request there must be written.
+func (z *runningZone) overrideLimit(l *limit.Limit, rule *store.Rule) (made algorithms.Limit, err error) {
 	if l.MaxEvents == nil {
 		return made, errors.New("limit: events are missing: write 500/1m, or 500 for as many in the zone's window")
 	}
@@ -172,18 +172,18 @@ func (z *runningZone) limitOf(l *limit.Limit, rule *store.Rule) (made algorithms
 		return made, errors.New("limit: timezone is as the zone says: leave it out")
 	}
 	if l.Window == (limit.Window{}) && !limit.Lends(rule.Algorithm().Name()) {
-		for _, of := range z.Limits() {
-			if of.Window.From != "" {
-				return made, fmt.Errorf("limit: the zone's window depends on the request, {%s}: write one, such as 500/1m", of.Window.From)
+		for _, base := range z.Limits() {
+			if base.Window.From != "" {
+				return made, fmt.Errorf("limit: the zone's window depends on the request, {%s}: write one, such as 500/1m", base.Window.From)
 			}
 		}
 	}
 	return l.Resolve(limit.Numbers{Events: l.MaxEvents.Number, Burst: l.Burst.Number, Window: l.Window})
 }
 
-// describeOwn writes the limit of a key's own as [ownLimit] takes it. Whether it is for the
-// rule's algorithm, the setting does not tell.
-func describeOwn(rule *store.Rule, l algorithms.Limit, ofRule bool) string {
+// describeLimit formats the limit of an override in the form that [requestedLimit] accepts. The
+// override does not say whether it is for the algorithm of the rule (ofRule).
+func describeLimit(rule *store.Rule, l algorithms.Limit, ofRule bool) string {
 	text, window := strconv.FormatInt(l.Events, 10), limit.Window{Duration: caddy.Duration(l.Window), Calendar: l.Calendar}
 	if ofRule {
 		if base := rule.Limit(); window == (limit.Window{}) {

@@ -14,69 +14,68 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// overrideRequest is what the admin API takes for a key in place of the zone's limit: one
-// of Limit, Plan and Exempt.
+// overrideRequest asks for an override: one of Limit, Plan and Exempt.
 type overrideRequest struct {
-	// Limit is a limit of the key's own.
-	Limit *ownLimit `json:"limit,omitempty"`
+	// Limit is the key's own limit.
+	Limit *requestedLimit `json:"limit,omitempty"`
 
-	// Plan is the plan of the zone whose limit the key gets, as it is now.
+	// Plan is the plan whose current limit the key gets.
 	Plan string `json:"plan,omitempty"`
 
 	// Exempt says that the zone does not limit the key.
 	Exempt bool `json:"exempt,omitempty"`
 
-	lasting
+	validity
 }
 
-// lasting is for how long, and why.
-type lasting struct {
-	// For is how long it holds: from 1s to 3660d. Default: until it is cleared.
+// validity says how long an override holds, and why.
+type validity struct {
+	// For is how long the override holds: from 1s to 3660d. Default: until it is cleared.
 	For *caddy.Duration `json:"for,omitempty"`
 
-	// Note is for people.
+	// Note is a note for people.
 	Note string `json:"note,omitempty"`
 }
 
-// setOverride gives a key a setting in place of the one that it has.
+// setOverride replaces the override of a key.
 func setOverride(c *adminCall) error {
-	key, err := c.key()
+	key, err := c.readKey()
 	if err != nil {
 		return err
 	}
-	if err := c.zone.takesOverrides(); err != nil {
+	if err := c.zone.checkOverridable(); err != nil {
 		return err
 	}
 	var asked overrideRequest
-	if err := c.body(&asked, false, "one of limit, plan and exempt, and perhaps for and note"); err != nil {
+	if err := c.readBody(&asked, false, "one of limit, plan and exempt, and perhaps for and note"); err != nil {
 		return err
 	}
-	rule, setting, err := c.zone.setting(&asked)
+	rule, override, err := c.zone.overrideOf(&asked)
 	if err == nil {
-		err = asked.on(&setting)
+		err = asked.applyTo(&override)
 	}
-	return c.set(key, rule, setting, err)
+	return c.set(key, rule, override, err)
 }
 
-// banKey bans a key, until it is told otherwise unless the body says for how long.
+// banKey bans a key, without an end unless the body says for how long.
 func banKey(c *adminCall) error {
-	key, err := c.key()
+	key, err := c.readKey()
 	if err != nil {
 		return err
 	}
-	if err := c.zone.takesOverrides(); err != nil {
+	if err := c.zone.checkOverridable(); err != nil {
 		return err
 	}
-	var asked lasting
-	if err := c.body(&asked, true, "for and note"); err != nil {
+	var asked validity
+	if err := c.readBody(&asked, true, "for and note"); err != nil {
 		return err
 	}
-	setting := store.Override{Kind: store.KindBanned}
-	return c.set(key, c.zone.Rules()[0], setting, asked.on(&setting))
+	override := store.Override{Kind: store.KindBanned}
+	return c.set(key, c.zone.Rules()[0], override, asked.applyTo(&override))
 }
 
-// on adds itself to a setting.
-func (l *lasting) on(s *store.Override) error {
+// applyTo adds the validity to an override.
+func (l *validity) applyTo(s *store.Override) error {
 	if s.Note == "" || l.Note != "" {
 		s.Note = l.Note
 	}
@@ -92,40 +91,40 @@ func (l *lasting) on(s *store.Override) error {
 	return nil
 }
 
-// set sets a setting, unless it is none.
-func (c *adminCall) set(key string, rule *store.Rule, setting store.Override, err error) error {
+// set sets an override, unless it is invalid.
+func (c *adminCall) set(key string, rule *store.Rule, override store.Override, err error) error {
 	if err == nil {
-		_, err = rule.PrepareOverride(setting)
+		_, err = rule.PrepareOverride(override)
 	}
 	if err != nil {
 		return adminError(badRequest, "%w", err)
 	}
-	return c.settings(func(ctx context.Context, s store.Overrider) error { return s.Set(ctx, rule, key, setting) })
+	return c.withOverrider(func(ctx context.Context, s store.Overrider) error { return s.Set(ctx, rule, key, override) })
 }
 
-// clearOverride takes a key's setting away, whatever it is.
+// clearOverride clears the override of a key, which may be a ban.
 func clearOverride(c *adminCall) error {
-	key, err := c.key()
+	key, err := c.readKey()
 	if err != nil {
 		return err
 	}
-	if err := c.zone.takesOverrides(); err != nil {
+	if err := c.zone.checkOverridable(); err != nil {
 		return err
 	}
-	return c.settings(func(ctx context.Context, s store.Overrider) error { return s.Clear(ctx, c.zone.Rules()[0], key) })
+	return c.withOverrider(func(ctx context.Context, s store.Overrider) error { return s.Clear(ctx, c.zone.Rules()[0], key) })
 }
 
-// pardonKey ends a ban, whoever has begun it.
-func pardonKey(c *adminCall) error {
-	key, err := c.key()
+// unbanKey ends a ban, by an operator or by the zone.
+func unbanKey(c *adminCall) error {
+	key, err := c.readKey()
 	if err != nil {
 		return err
 	}
 	if c.zone.KeyRules == nil {
 		return adminError(http.StatusConflict, "zone %q bans nobody: put overrides or ban into it", c.zone.Name)
 	}
-	return c.settings(func(ctx context.Context, s store.Overrider) error {
-		for _, rule := range c.zone.Rules() { // each may be what this Caddy remembers a ban by
+	return c.withOverrider(func(ctx context.Context, s store.Overrider) error {
+		for _, rule := range c.zone.Rules() { // the deny cache may have a ban under any of them
 			if err := s.Unban(ctx, rule, key); err != nil {
 				return err
 			}
@@ -134,24 +133,24 @@ func pardonKey(c *adminCall) error {
 	})
 }
 
-// settings does something with the settings that the zone's store keeps.
-func (c *adminCall) settings(do func(context.Context, store.Overrider) error) error {
-	z, keeps := c.zone, false
-	err := using(z.kept, c, func(ctx context.Context, s store.Store) error {
-		var settings store.Overrider
-		if settings, keeps = s.(store.Overrider); !keeps {
+// withOverrider calls do with the zone's store, which must keep overrides.
+func (c *adminCall) withOverrider(do func(context.Context, store.Overrider) error) error {
+	z, supported := c.zone, false
+	err := withStore(z.store, c, func(ctx context.Context, s store.Store) error {
+		var overrider store.Overrider
+		if overrider, supported = s.(store.Overrider); !supported {
 			return nil
 		}
-		return do(ctx, settings)
+		return do(ctx, overrider)
 	})
-	if err == nil && !keeps {
-		return adminError(http.StatusNotImplemented, "%s keeps no settings of single keys", pool.Describe(z.kept.Backend))
+	if err == nil && !supported {
+		return adminError(http.StatusNotImplemented, "%s keeps no settings of single keys", pool.Describe(z.store.Backend))
 	}
-	return c.done(err)
+	return c.writeDone(err)
 }
 
-// takesOverrides tells of a zone where nobody would look at an override.
-func (z *runningZone) takesOverrides() error {
+// checkOverridable returns an error if overrides have no effect in the zone.
+func (z *runningZone) checkOverridable() error {
 	switch {
 	case !z.Overrides:
 		return adminError(http.StatusConflict, "zone %q takes no overrides: put the option overrides into it", z.Name)

@@ -10,46 +10,46 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// peek finds out where a key stands.
+// peek looks up the state of a key.
 type peek struct {
 	rule  *store.Rule
 	key   string
 	cost  int64
 	rules *store.KeyRules
 
-	setting  store.Override
+	stored   store.Override
 	decision algorithms.Decision // without bans
 	banned   algorithms.Decision // by a ban alone; the zero value if there is none
 }
 
-// ask asks the store, and changes nothing.
-func (p *peek) ask(ctx context.Context, s store.Store) (err error) {
+// run asks the store, without charging anything.
+func (p *peek) run(ctx context.Context, s store.Store) (err error) {
 	check := store.Check{Rule: p.rule, Key: p.key, Cost: p.cost, Peek: true, KeyRules: p.rules}
-	if keeps, ok := s.(store.Overrider); ok && p.rules != nil && p.rules.Overrides {
-		if p.setting, err = keeps.Get(ctx, p.rule, p.key); err != nil {
+	if overrider, ok := s.(store.Overrider); ok && p.rules != nil && p.rules.Overrides {
+		if p.stored, err = overrider.Get(ctx, p.rule, p.key); err != nil {
 			return err
 		}
 	}
-	if p.decision, err = take(ctx, s, check); err != nil || !p.decision.Banned {
+	if p.decision, err = takeOne(ctx, s, check); err != nil || !p.decision.Banned {
 		return err
 	}
-	// The wait may be that of the limit, if that is longer. With a cost of 0 it is the ban's.
+	// RetryAfter may be that of the limit, if that is longer. With a cost of 0 it is that of the ban.
 	check.Cost = 0
-	if p.banned, err = take(ctx, s, check); err != nil {
+	if p.banned, err = takeOne(ctx, s, check); err != nil {
 		return err
 	}
-	check.Cost, check.KeyRules = p.cost, &store.KeyRules{Overrides: p.rules.Overrides && p.setting.Kind != store.KindBanned}
-	p.decision, err = take(ctx, s, check)
+	check.Cost, check.KeyRules = p.cost, &store.KeyRules{Overrides: p.rules.Overrides && p.stored.Kind != store.KindBanned}
+	p.decision, err = takeOne(ctx, s, check)
 	return err
 }
 
-func take(ctx context.Context, s store.Store, c store.Check) (algorithms.Decision, error) {
+func takeOne(ctx context.Context, s store.Store, c store.Check) (algorithms.Decision, error) {
 	var d [1]algorithms.Decision
 	err := s.Take(ctx, []store.Check{c}, d[:])
 	return d[0], err
 }
 
-// outcome is what would become of a request.
+// outcome returns the outcome that a request would have.
 func (p *peek) outcome(z *zone.Zone) outcome.Outcome {
 	keyless := z.Template.Varies() && p.key == z.Template.Empty
 	o := outcome.Allowed
@@ -74,7 +74,7 @@ func (p *peek) ban() *adminapi.Ban {
 		return nil
 	}
 	b := &adminapi.Ban{By: adminapi.ByRefusals}
-	if p.setting.Kind == store.KindBanned {
+	if p.stored.Kind == store.KindBanned {
 		b.By = adminapi.ByOverride
 	}
 	if p.banned.RetryAfter != algorithms.Never {
@@ -84,12 +84,12 @@ func (p *peek) ban() *adminapi.Ban {
 }
 
 func (p *peek) override() *adminapi.Override {
-	if p.setting.Kind == store.KindNone {
+	if p.stored.Kind == store.KindNone {
 		return nil
 	}
-	o := &adminapi.Override{Kind: p.setting.Kind.String(), Note: p.setting.Note, EndsIn: p.setting.For.Seconds()}
-	if p.setting.Kind == store.KindLimit {
-		o.Limit = describeOwn(p.rule, p.setting.Limit, p.decision.Override != "")
+	o := &adminapi.Override{Kind: p.stored.Kind.String(), Note: p.stored.Note, EndsIn: p.stored.For.Seconds()}
+	if p.stored.Kind == store.KindLimit {
+		o.Limit = describeLimit(p.rule, p.stored.Limit, p.decision.Override != "")
 		o.Elsewhere = p.decision.Override == ""
 	}
 	return o

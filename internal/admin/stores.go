@@ -17,9 +17,9 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// runningStore is a store with the zones that it keeps.
+// runningStore is a store with its zones.
 type runningStore struct {
-	kept  *pool.Ref
+	store *pool.Ref
 	zones []*runningZone
 }
 
@@ -27,46 +27,46 @@ func runningStores() (stores []*runningStore) {
 	byID := make(map[string]*runningStore)
 	for _, h := range runningHandlers() {
 		if byID[h.Store.ID] == nil {
-			byID[h.Store.ID] = &runningStore{kept: h.Store}
+			byID[h.Store.ID] = &runningStore{store: h.Store}
 			stores = append(stores, byID[h.Store.ID])
 		}
 	}
 	for _, z := range runningZones() {
-		s := byID[z.kept.ID]
+		s := byID[z.store.ID]
 		s.zones = append(s.zones, z)
 	}
 	return stores
 }
 
 func showStores(c *adminCall) error {
-	if err := c.known(); err != nil {
+	if err := c.checkParameters(); err != nil {
 		return err
 	}
 	stores := runningStores()
 	answers := make([]adminapi.Store, len(stores))
 	var group sync.WaitGroup
 	for i, s := range stores {
-		group.Go(func() { answers[i] = s.answer(c) })
+		group.Go(func() { answers[i] = s.describe(c) })
 	}
 	group.Wait()
 	slices.SortStableFunc(answers, func(a, b adminapi.Store) int { return strings.Compare(a.Name, b.Name) })
-	return c.answer(answers)
+	return c.writeJSON(answers)
 }
 
-// storeName is what the admin API calls a store.
-func storeName(kept *pool.Ref) string {
-	return strings.TrimPrefix(pool.Describe(kept.Backend), "store ")
+// storeName returns the name of a store in the admin API.
+func storeName(ref *pool.Ref) string {
+	return strings.TrimPrefix(pool.Describe(ref.Backend), "store ")
 }
 
-func (s *runningStore) answer(c *adminCall) adminapi.Store {
-	shared := s.kept.Store
+func (s *runningStore) describe(c *adminCall) adminapi.Store {
+	shared := s.store.Store
 	answer := adminapi.Store{
-		Name: storeName(s.kept), Backend: s.kept.Backend.(caddy.Module).CaddyModule().ID.Name(), Zones: []string{},
+		Name: storeName(s.store), Backend: s.store.Backend.(caddy.Module).CaddyModule().ID.Name(), Zones: []string{},
 	}
 	for _, z := range s.zones {
 		answer.Zones = append(answer.Zones, z.Name)
 	}
-	if detailed, ok := s.kept.Backend.(store.Detailer); ok {
+	if detailed, ok := s.store.Backend.(store.Detailer); ok {
 		answer.Details = detailed.Details()
 	}
 	s.probe(c, &answer)
@@ -96,15 +96,15 @@ func (s *runningStore) answer(c *adminCall) adminapi.Store {
 	return answer
 }
 
-// probe asks the store for something that changes nothing.
+// probe makes a test call that changes nothing.
 func (s *runningStore) probe(c *adminCall, answer *adminapi.Store) {
 	i := slices.IndexFunc(s.zones, func(z *runningZone) bool { return len(z.Rules()) > 0 })
 	if i < 0 {
 		return
 	}
 	start := time.Now()
-	err := using(s.kept, c, func(ctx context.Context, kept store.Store) error {
-		return kept.Take(ctx, []store.Check{{Rule: s.zones[i].Rules()[0]}}, make([]algorithms.Decision, 1))
+	err := withStore(s.store, c, func(ctx context.Context, probed store.Store) error {
+		return probed.Take(ctx, []store.Check{{Rule: s.zones[i].Rules()[0]}}, make([]algorithms.Decision, 1))
 	})
 	answer.Took = time.Since(start).Seconds()
 	answers := err == nil

@@ -15,20 +15,20 @@ import (
 )
 
 const (
-	// heartbeat keeps a stream alive on which nothing happens.
+	// heartbeat is the interval of comments that keep an idle stream alive.
 	heartbeat = 15 * time.Second
 
-	// streamPatience is how long an event may take to be sent.
-	streamPatience = 5 * time.Second
+	// writeTimeout bounds the time to send an event.
+	writeTimeout = 5 * time.Second
 
-	usualRate = 100
-	mostRate  = 1000
+	defaultRate = 100
+	maxRate     = 1000
 )
 
-// streamDecisions sends decisions as server-sent events until the client leaves, another
-// viewer takes its place, or the admin endpoint is replaced, which each reload does.
+// streamDecisions sends decisions as server-sent events until the client leaves, another subscriber
+// takes its place, or the admin endpoint shuts down, as it does on each reload.
 func streamDecisions(c *adminCall) error {
-	rate, wants, err := c.wishes()
+	rate, wants, err := c.readSubscription()
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func streamDecisions(c *adminCall) error {
 	defer v.Unsubscribe()
 
 	control := http.NewResponseController(c.ResponseWriter)
-	// The endpoint's deadline is for requests that are read, and would end this one.
+	// The endpoint's read deadline would end this request.
 	if err := control.SetReadDeadline(time.Time{}); err != nil {
 		return fmt.Errorf("lifting the deadline of the stream: %w", err)
 	}
@@ -52,11 +52,11 @@ func streamDecisions(c *adminCall) error {
 	pulse := time.NewTicker(heartbeat)
 	defer pulse.Stop()
 	text := []byte(": decisions follow\n\n")
-	end := endOf(c.request)
+	shutdown := shutdownOf(c.request)
 	for {
-		// One that does not read must not keep its place for ever.
-		if err := control.SetWriteDeadline(time.Now().Add(streamPatience)); err != nil {
-			return nil // the answer has begun, so there is nobody to tell
+		// A client that does not read must not keep its place for ever.
+		if err := control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+			return nil // the answer has begun, so an error cannot be sent
 		}
 		if _, err := c.Write(text); err != nil {
 			return nil // the client has left
@@ -70,14 +70,14 @@ func streamDecisions(c *adminCall) error {
 			s.Skipped = v.Skipped.Swap(0)
 			decision, err := json.Marshal(s)
 			if err != nil {
-				return nil // the answer has begun, so there is nobody to tell
+				return nil // the answer has begun, so an error cannot be sent
 			}
 			text = fmt.Appendf(nil, "event: decision\ndata: %s\n\n", decision)
 		case <-pulse.C:
 			text = []byte(":\n\n")
 		case <-c.request.Context().Done():
 			return nil
-		case <-end:
+		case <-shutdown:
 			return nil
 		case <-v.Evicted:
 			return nil
@@ -85,12 +85,12 @@ func streamDecisions(c *adminCall) error {
 	}
 }
 
-// wishes are what the query says of which decisions to send, and how many.
-func (c *adminCall) wishes() (rate int64, wants func(zone, key string, o outcome.Outcome) bool, err error) {
-	if err := c.known("zone", "key", "key_base64", "part", "outcome", "rate"); err != nil {
+// readSubscription reads which decisions to send, and how many per second.
+func (c *adminCall) readSubscription() (rate int64, wants func(zone, key string, o outcome.Outcome) bool, err error) {
+	if err := c.checkParameters("zone", "key", "key_base64", "part", "outcome", "rate"); err != nil {
 		return 0, nil, err
 	}
-	if rate, err = c.number("rate", usualRate, 1, mostRate); err != nil {
+	if rate, err = c.intParameter("rate", defaultRate, 1, maxRate); err != nil {
 		return 0, nil, err
 	}
 	all := [outcome.Count]bool{}
@@ -105,11 +105,11 @@ func (c *adminCall) wishes() (rate int64, wants func(zone, key string, o outcome
 	}
 	any := all == [outcome.Count]bool{}
 	zone, ofZone := c.query.Get("zone"), c.query.Has("zone")
-	asked, err := c.askedKey()
+	asked, err := c.readKeyQuery()
 	if err != nil {
 		return 0, nil, err
 	}
-	key, ofKey := "", !asked.none()
+	key, ofKey := "", !asked.isEmpty()
 	if ofKey && !ofZone {
 		return 0, nil, adminError(badRequest, "say of which zone the key is: zone=...")
 	}
@@ -119,7 +119,7 @@ func (c *adminCall) wishes() (rate int64, wants func(zone, key string, o outcome
 		}
 	}
 	if ofKey {
-		if key, err = asked.of(c.zone); err != nil {
+		if key, err = asked.keyIn(c.zone); err != nil {
 			return 0, nil, err
 		}
 	}
@@ -128,28 +128,29 @@ func (c *adminCall) wishes() (rate int64, wants func(zone, key string, o outcome
 	}, nil
 }
 
-// ends are closed when a server shuts down, so that streams do not hold it up.
-var ends = struct {
+// shutdowns has a channel for each server with streams. It is closed when the server shuts down, so
+// that streams do not delay the shutdown.
+var shutdowns = struct {
 	sync.Mutex
-	of map[*http.Server]chan struct{}
-}{of: make(map[*http.Server]chan struct{})}
+	byServer map[*http.Server]chan struct{}
+}{byServer: make(map[*http.Server]chan struct{})}
 
-// endOf is closed when the server of a request shuts down.
-func endOf(r *http.Request) <-chan struct{} {
+// shutdownOf returns a channel that is closed when the server of a request shuts down.
+func shutdownOf(r *http.Request) <-chan struct{} {
 	server, ok := r.Context().Value(http.ServerContextKey).(*http.Server)
 	if !ok {
 		return nil
 	}
-	ends.Lock()
-	defer ends.Unlock()
-	end, ok := ends.of[server]
+	shutdowns.Lock()
+	defer shutdowns.Unlock()
+	end, ok := shutdowns.byServer[server]
 	if !ok {
 		end = make(chan struct{})
-		ends.of[server] = end
+		shutdowns.byServer[server] = end
 		server.RegisterOnShutdown(func() {
-			ends.Lock()
-			defer ends.Unlock()
-			delete(ends.of, server)
+			shutdowns.Lock()
+			defer shutdowns.Unlock()
+			delete(shutdowns.byServer, server)
 			close(end)
 		})
 	}

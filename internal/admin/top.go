@@ -5,38 +5,38 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
 )
 
-// showTop is for one zone, or for all where the path names none.
+// showTop shows the most frequent keys of a zone, or of all zones if the path names none.
 func showTop(c *adminCall) error {
-	if err := c.known("by", "n"); err != nil {
+	if err := c.checkParameters("by", "n"); err != nil {
 		return err
 	}
 	by := topk.Requests
 	switch word := c.query.Get("by"); word {
-	case "", kindNames[topk.Requests]:
-	case kindNames[topk.Refused]:
+	case "", sortNames[topk.Requests]:
+	case sortNames[topk.Refused]:
 		by = topk.Refused
 	default:
 		return adminError(badRequest, "by must be requests or refused, got %q", word)
 	}
-	n, err := c.number("n", 20, 1, 1000)
+	n, err := c.intParameter("n", 20, 1, 1000)
 	if err != nil {
 		return err
 	}
 	if c.zone != nil {
-		return c.answer(c.zone.top(int(n), by))
+		return c.writeJSON(c.zone.top(int(n), by))
 	}
 	answers := []adminapi.Top{}
 	for _, z := range runningZones() {
 		answers = append(answers, z.top(int(n), by))
 	}
-	return c.answer(answers)
+	return c.writeJSON(answers)
 }
 
-var kindNames = [...]string{topk.Requests: "requests", topk.Refused: "refused"}
+var sortNames = [...]string{topk.Requests: "requests", topk.Refused: "refused"}
 
 func (z *runningZone) top(n int, by topk.Kind) adminapi.Top {
 	entries, since := z.Stats.Keys.Top(n, by)
-	answer := adminapi.Top{Zone: z.Name, By: kindNames[by], Keys: make([]adminapi.KeyCount, len(entries))}
+	answer := adminapi.Top{Zone: z.Name, By: sortNames[by], Keys: make([]adminapi.KeyCount, len(entries))}
 	if !since.IsZero() {
 		answer.Since = &since
 	}

@@ -11,21 +11,21 @@ func showZones(c *adminCall) error {
 	answers := make([]adminapi.Zone, len(zones))
 	counts := keyCounts(zones)
 	for i, z := range zones {
-		answers[i] = z.answer(counts)
+		answers[i] = z.describe(counts)
 	}
-	return c.answer(answers)
+	return c.writeJSON(answers)
 }
 
 func showZone(c *adminCall) error {
-	return c.answer(c.zone.answer(keyCounts([]*runningZone{c.zone})))
+	return c.writeJSON(c.zone.describe(keyCounts([]*runningZone{c.zone})))
 }
 
-// keyCounts are the keys of the zones whose stores have them at hand. Each store is
-// asked once: it has to look at all of its keys.
+// keyCounts returns the numbers of keys of zones, by name, for stores that can count them. It asks
+// each store once, because a store has to look at all of its keys.
 func keyCounts(zones []*runningZone) map[string]int64 {
 	asked := make(map[store.KeyCounter][]*runningZone)
 	for _, z := range zones {
-		if counter, ok := z.kept.Store.Store.(store.KeyCounter); ok {
+		if counter, ok := z.store.Store.Store.(store.KeyCounter); ok {
 			asked[counter] = append(asked[counter], z)
 		}
 	}
@@ -43,9 +43,9 @@ func keyCounts(zones []*runningZone) map[string]int64 {
 	return counts
 }
 
-func (z *runningZone) answer(keys map[string]int64) adminapi.Zone {
+func (z *runningZone) describe(keys map[string]int64) adminapi.Zone {
 	answer := adminapi.Zone{
-		Name: z.Name, Limit: z.Description, Key: z.Key, Store: storeName(z.kept), OnStoreError: z.OnStoreError,
+		Name: z.Name, Limit: z.Description, Key: z.Key, Store: storeName(z.store), OnStoreError: z.OnStoreError,
 		Totals: make(map[string]uint64),
 	}
 	for o, n := range z.Stats.Totals() {
@@ -54,7 +54,7 @@ func (z *runningZone) answer(keys map[string]int64) adminapi.Zone {
 	if n, ok := keys[z.Name]; ok {
 		answer.Keys = &n
 	}
-	if observed, ok := z.kept.Store.Store.(store.Observed); ok && z.Lends() {
+	if observed, ok := z.store.Store.Store.(store.Observed); ok && z.Lends() {
 		n := observed.Stats().Held[z.Name]
 		answer.InUse = &n
 	}

@@ -27,8 +27,8 @@ var subscribers struct {
 	all atomic.Pointer[[]*Subscriber]
 }
 
-// Subscribers returns the current subscribers, the oldest first.
-func Subscribers() []*Subscriber {
+// current returns the subscribers, the oldest first.
+func current() []*Subscriber {
 	if all := subscribers.all.Load(); all != nil {
 		return *all
 	}
@@ -42,9 +42,9 @@ const (
 	// subscriberBuffer is how many decisions wait for a slow subscriber.
 	subscriberBuffer = 256
 
-	// IdleTimeout is how long a subscriber keeps its place when there is nothing to send to it
+	// idleTimeout is how long a subscriber keeps its place when there is nothing to send to it
 	// and all places are taken. Without a write nothing shows whether its client still reads.
-	IdleTimeout = 30 * time.Second
+	idleTimeout = 30 * time.Second
 )
 
 // ErrTooManySubscribers is the error of Subscribe when all places are taken.
@@ -66,7 +66,7 @@ type Subscriber struct {
 
 // Subscribe adds a subscriber to the decisions that it wants, at most rate of them per second. If
 // all places are taken, the subscriber that has been idle the longest is evicted, provided that it
-// has been idle for [IdleTimeout].
+// has been idle for [idleTimeout].
 func Subscribe(rate int64, wants func(zone, key string, o outcome.Outcome) bool) (*Subscriber, error) {
 	params, err := algorithms.TokenBucket{}.Prepare(algorithms.Limit{Events: rate, Window: time.Second})
 	if err != nil {
@@ -76,10 +76,10 @@ func Subscribe(rate int64, wants func(zone, key string, o outcome.Outcome) bool)
 	s.MarkActive()
 	subscribers.mu.Lock()
 	defer subscribers.mu.Unlock()
-	all := slices.Clone(Subscribers())
+	all := slices.Clone(current())
 	if len(all) >= MaxSubscribers {
 		idlest := slices.MinFunc(all, func(a, b *Subscriber) int { return cmp.Compare(a.active.Load(), b.active.Load()) })
-		if time.Since(time.Unix(0, idlest.active.Load())) < IdleTimeout {
+		if time.Since(time.Unix(0, idlest.active.Load())) < idleTimeout {
 			return nil, ErrTooManySubscribers
 		}
 		close(idlest.Evicted)
@@ -94,7 +94,7 @@ func Subscribe(rate int64, wants func(zone, key string, o outcome.Outcome) bool)
 func (s *Subscriber) Unsubscribe() {
 	subscribers.mu.Lock()
 	defer subscribers.mu.Unlock()
-	all := without(slices.Clone(Subscribers()), s)
+	all := without(slices.Clone(current()), s)
 	if len(all) == 0 {
 		subscribers.all.Store(nil)
 		return

@@ -12,32 +12,32 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
-// showKey charges nothing, and makes no key.
+// showKey shows a key of a zone. It charges nothing and creates no state.
 func showKey(c *adminCall) error {
-	key, err := c.key("plan", "cost")
+	key, err := c.readKey("plan", "cost")
 	if err != nil {
 		return err
 	}
-	answer, err := c.zone.look(c, key)
+	answer, err := c.zone.lookUp(c, key)
 	if err != nil {
 		return err
 	}
-	return c.answer(answer)
+	return c.writeJSON(answer)
 }
 
-// findKey looks at a key in all zones.
+// findKey shows a key in all zones.
 func findKey(c *adminCall) error {
-	if err := c.known(append([]string{"cost"}, keyParameters...)...); err != nil {
+	if err := c.checkParameters(append([]string{"cost"}, keyParameters...)...); err != nil {
 		return err
 	}
-	asked, err := c.askedKey()
+	asked, err := c.readKeyQuery()
 	if err != nil {
 		return err
 	}
-	if asked.none() {
+	if asked.isEmpty() {
 		return adminError(badRequest, "say which key: ?key=..., percent-encoded, or ?key_base64=..., or ?part=... for each placeholder")
 	}
-	if _, err := c.cost(0); err != nil {
+	if _, err := c.readCost(0); err != nil {
 		return err
 	}
 	zones := runningZones()
@@ -45,9 +45,9 @@ func findKey(c *adminCall) error {
 	var group sync.WaitGroup
 	for i, z := range zones {
 		group.Go(func() {
-			key, err := asked.anywhere(z)
+			key, err := asked.keyInUnnamed(z)
 			if err == nil {
-				answers[i], err = z.look(c, key)
+				answers[i], err = z.lookUp(c, key)
 			}
 			if err != nil {
 				answers[i] = adminapi.KeyError{Zone: z.Name, Error: err.Error()}
@@ -55,41 +55,41 @@ func findKey(c *adminCall) error {
 		})
 	}
 	group.Wait()
-	return c.answer(answers)
+	return c.writeJSON(answers)
 }
 
-// cost is the cost that the query asks about.
-func (c *adminCall) cost(usual int64) (int64, error) {
-	return c.number("cost", usual, 0, algorithms.MaxEvents)
+// readCost reads the cost of the request to look up.
+func (c *adminCall) readCost(defaultCost int64) (int64, error) {
+	return c.intParameter("cost", defaultCost, 0, algorithms.MaxEvents)
 }
 
-// look says where a key stands.
-func (z *runningZone) look(c *adminCall, key string) (*adminapi.Key, error) {
-	of, err := z.policiesOf(c.query.Get("plan"))
+// lookUp returns the state of a key.
+func (z *runningZone) lookUp(c *adminCall, key string) (*adminapi.Key, error) {
+	policies, err := z.policiesOf(c.query.Get("plan"))
 	if err != nil {
 		return nil, err
 	}
-	granted := of.Likely
-	cost, err := c.cost(z.FixedCost)
+	policy := policies.Likely
+	cost, err := c.readCost(z.FixedCost)
 	if err != nil {
 		return nil, err
 	}
-	p := peek{rule: granted.Rule, key: key, cost: cost, rules: z.KeyRules}
-	if err := using(z.kept, c, p.ask); err != nil {
-		return nil, z.unanswered(err)
+	p := peek{rule: policy.Rule, key: key, cost: cost, rules: z.KeyRules}
+	if err := withStore(z.store, c, p.run); err != nil {
+		return nil, z.storeError(err)
 	}
 	answer := &adminapi.Key{
-		Zone: z.Name, KeyText: adminapi.NewKeyText(key, len(key)), Plan: granted.Plan, Limit: z.Description,
+		Zone: z.Name, KeyText: adminapi.NewKeyText(key, len(key)), Plan: policy.Plan, Limit: z.Description,
 		Cost: cost, CostFrom: z.Cost.From, QuotaStatus: *adminapi.NewQuotaStatus(p.decision),
 		Ban: p.ban(), Override: p.override(), Overrides: z.Overrides, Lately: z.lately(key),
 	}
-	if of.Varying != nil {
-		answer.Assumed = describeOwn(granted.Rule, granted.Rule.Limit(), true)
+	if policies.Varying != nil {
+		answer.Assumed = describeLimit(policy.Rule, policy.Rule.Limit(), true)
 	}
-	if granted.Others != nil {
-		others := peek{rule: granted.Others.Rule, key: key, cost: cost, rules: z.KeyRules}
-		if err := using(z.kept, c, others.ask); err != nil {
-			return nil, z.unanswered(err)
+	if policy.Others != nil {
+		others := peek{rule: policy.Others.Rule, key: key, cost: cost, rules: z.KeyRules}
+		if err := withStore(z.store, c, others.run); err != nil {
+			return nil, z.storeError(err)
 		}
 		answer.Others = adminapi.NewQuotaStatus(others.decision)
 	}
@@ -104,7 +104,7 @@ func (z *runningZone) look(c *adminCall, key string) (*adminapi.Key, error) {
 	return answer, nil
 }
 
-// lately is how often a key came; nil if that is not known.
+// lately returns the recent counts of a key, or nil if there are none.
 func (z *runningZone) lately(key string) *adminapi.Lately {
 	counts, since := z.Stats.Keys.Counts(key)
 	if counts[topk.Requests].AtLeast == 0 {
@@ -113,20 +113,20 @@ func (z *runningZone) lately(key string) *adminapi.Lately {
 	return &adminapi.Lately{Since: since, Requests: counts[topk.Requests].AtLeast, Refused: counts[topk.Refused].AtLeast}
 }
 
-// policiesOf are the limits of a plan, or of requests that name none. The likely one is the one
-// that is written, or else one that goes with it; there is one.
+// policiesOf returns the quota policies of a plan, or of requests without a plan. The likely one is
+// not nil.
 func (z *runningZone) policiesOf(name string) (*zone.Policies, error) {
-	of := &z.OwnPolicies
+	policies := &z.OwnPolicies
 	if chosen, ok := z.Plans[name]; ok {
-		of = &chosen.Policies
+		policies = &chosen.Policies
 	} else if name != "" {
 		return nil, adminError(badRequest, "zone %q has no plan %q; there are %q", z.Name, name, slices.Sorted(maps.Keys(z.Plans)))
 	} else if z.DefaultPlan != nil {
-		of = &z.DefaultPlan.Policies
+		policies = &z.DefaultPlan.Policies
 	}
-	if of.Likely == nil {
+	if policies.Likely == nil {
 		return nil, adminError(badRequest, "zone %q limits no requests of this plan; say which plan is meant: plan=..., one of %q",
 			z.Name, slices.Sorted(maps.Keys(z.Plans)))
 	}
-	return of, nil
+	return policies, nil
 }
