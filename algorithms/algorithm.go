@@ -50,7 +50,7 @@ type Counter interface {
 	Algorithm
 
 	// Take decides whether cost fits at now, and returns the state to keep if it is
-	// charged. A refused cost and a cost of 0 (a peek) leave the state as it was.
+	// charged. A refused cost and a cost of 0 leave the state as it was.
 	// Time does not go back for a key: an earlier now counts as the latest one seen.
 	Take(s State, p Params, now, cost int64) (State, Decision)
 

@@ -16,14 +16,14 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// keyBytes are the bytes of a key with one event, as docs/algorithms.md tells them. The
-// last is a refused key in a zone with a ban, which has two states.
+// keyBytes are the bytes of a key with one event, as docs/algorithms.md gives them. The last
+// one is for a refused key in a zone with a ban, which has two states.
 var keyBytes = map[string]float64{
 	"fixed_window": 117, "leaky_bucket": 117, "token_bucket": 117, "sliding_window_counter": 117,
 	"sliding_window_log": 148, "concurrency": 446, "ban": 234,
 }
 
-// bytesPerKey measures what a key takes where there are so many, each with one event.
+// bytesPerKey measures how many bytes a key takes in a store of some keys, each with one event.
 func bytesPerKey(t testing.TB, name string, keys int) float64 {
 	s, _ := openWith(t, memorystore.Options{MaxKeys: 2 * keys})
 	check := store.Check{Cost: 1}
@@ -49,16 +49,16 @@ func bytesPerKey(t testing.TB, name string, keys int) float64 {
 	return bytes
 }
 
-// TestBytesPerKey: a key takes what the documentation says of a million, and not more where
-// there are fewer. A key that is refused counts once, also in a zone with a ban.
+// TestBytesPerKey: with a million keys, each takes the memory that the documentation gives,
+// and with fewer keys no more. A refused key counts once, even in a zone with a ban.
 func TestBytesPerKey(t *testing.T) {
 	const many = 1_000_000
-	for name, told := range keyBytes {
+	for name, want := range keyBytes {
 		keys := deep.Steps(50_000, many)
 		bytes := bytesPerKey(t, name, keys)
-		t.Logf("%s: %.0f bytes a key where there are %d", name, bytes, keys)
-		if bytes > 1.1*told || keys == many && bytes < 0.9*told {
-			t.Errorf("%s: %.0f bytes a key where there are %d, want %.0f", name, bytes, keys, told)
+		t.Logf("%s: %.0f bytes per key with %d keys", name, bytes, keys)
+		if bytes > 1.1*want || keys == many && bytes < 0.9*want {
+			t.Errorf("%s: %.0f bytes per key with %d keys, want %.0f", name, bytes, keys, want)
 		}
 	}
 }

@@ -2,9 +2,9 @@ package memorystore
 
 import "time"
 
-// clock tells microseconds since 1970 that never go back: the machine's monotonic
-// time since the clock was made, set out from the wall clock then. A wall clock that
-// is set while Caddy runs moves no limit.
+// clock counts microseconds since 1970, and never goes back: it is the wall clock at the
+// start plus the monotonic time since. So setting the wall clock while Caddy runs does not
+// change any limit.
 type clock struct {
 	start time.Time
 	base  int64

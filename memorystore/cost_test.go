@@ -12,7 +12,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// TestOneRequestOfAnyCost: what a charge of a log, a late cost and a refund take of memory
+// TestOneRequestOfAnyCost: the memory that a log needs for a charge, a late cost and a refund
 // does not depend on the cost.
 func TestOneRequestOfAnyCost(t *testing.T) {
 	s, _ := openWith(t, memorystore.Options{})
@@ -26,7 +26,7 @@ func TestOneRequestOfAnyCost(t *testing.T) {
 		}
 		s.Adjust(store.Adjustment{Check: check, At: d[0].Booked(), Delta: cost})
 		s.Adjust(store.Adjustment{Check: check, At: d[0].Booked(), Delta: -2 * cost})
-		// What tests that run beside this one allocate is in it, too.
+		// This includes what tests that run at the same time allocate.
 		if n := allocated() - before; n > 1<<20 {
 			t.Errorf("cost %d: %d bytes were allocated, want at most 1 MB", cost, n)
 		}

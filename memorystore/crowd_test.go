@@ -27,9 +27,9 @@ func take(t testing.TB, s store.Store, rule *store.Rule, key string) algorithms.
 	return d[0]
 }
 
-// TestFloodDoesNotFreeARefusedClient: Envoy keeps 20 keys, Traefik 65,536, and evicts
-// whom they refuse. Here a full store forgets nobody, and no newcomer gets more than
-// the limit.
+// TestFloodDoesNotFreeARefusedClient: Envoy keeps 20 keys and Traefik 65,536, and both evict
+// clients that they refuse. Here a full store forgets no client, and no new client gets more
+// than the limit.
 func TestFloodDoesNotFreeARefusedClient(t *testing.T) {
 	for _, name := range algorithms.Names() {
 		t.Run(name, func(t *testing.T) {
@@ -42,7 +42,7 @@ func TestFloodDoesNotFreeARefusedClient(t *testing.T) {
 			}
 			admitted := 0
 			for i := range 20_000 {
-				// Each newcomer comes twice, and must not pass twice.
+				// Each new client comes twice, and must not pass twice.
 				key := fmt.Sprint("flood ", i)
 				first := take(t, s, rule, key).Allowed
 				if take(t, s, rule, key).Allowed {
@@ -62,14 +62,14 @@ func TestFloodDoesNotFreeARefusedClient(t *testing.T) {
 				t.Errorf("%d keys are kept, the bound is %d and 8192 shared buckets", keys, memorystore.MinMaxKeys)
 			}
 			if admitted < memorystore.MinMaxKeys/2 {
-				t.Errorf("only %d newcomers were admitted", admitted)
+				t.Errorf("only %d new clients were admitted", admitted)
 			}
 		})
 	}
 }
 
-// TestNoAmnestyWhenThereIsRoomAgain: who was refused in a shared bucket is refused as
-// well once the key gets a place of its own.
+// TestNoAmnestyWhenThereIsRoomAgain: a client that was refused in a shared bucket is still
+// refused once its key has a bucket of its own.
 func TestNoAmnestyWhenThereIsRoomAgain(t *testing.T) {
 	for _, name := range algorithms.Names() {
 		t.Run(name, func(t *testing.T) {
@@ -93,7 +93,7 @@ func TestNoAmnestyWhenThereIsRoomAgain(t *testing.T) {
 	}
 }
 
-// TestSweep: what has expired goes, and so does the room it took.
+// TestSweep: a sweep removes the keys that have expired, and no others.
 func TestSweep(t *testing.T) {
 	s, setNow := openWith(t, memorystore.Options{})
 	for _, name := range algorithms.Names() {
@@ -118,12 +118,13 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestCrowdedIsSaidOnce: one line when buckets are shared, one when no longer.
-func TestCrowdedIsSaidOnce(t *testing.T) {
+// TestCrowdedIsLoggedOnce: one line when keys begin to share buckets, one when they no longer
+// do.
+func TestCrowdedIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zapcore.InfoLevel)
 		const interval = 500 * time.Millisecond
-		s := openByTimers(t, memorystore.Options{
+		s := openWithTimers(t, memorystore.Options{
 			MaxKeys: memorystore.MinMaxKeys, SweepInterval: interval,
 			Logger: func() *zap.Logger { return zap.New(core) },
 		})
@@ -131,9 +132,9 @@ func TestCrowdedIsSaidOnce(t *testing.T) {
 		expect := func(when string, want ...string) {
 			t.Helper()
 			synctest.Wait()
-			said := logs.TakeAll()
-			if len(said) != len(want) || len(want) > 0 && !strings.Contains(said[0].Message, want[0]) {
-				t.Fatalf("%s: the log says %v, want %q", when, said, want)
+			lines := logs.TakeAll()
+			if len(lines) != len(want) || len(want) > 0 && !strings.Contains(lines[0].Message, want[0]) {
+				t.Fatalf("%s: logged %v, want %q", when, lines, want)
 			}
 		}
 		crowd := func() {
@@ -152,7 +153,7 @@ func TestCrowdedIsSaidOnce(t *testing.T) {
 			time.Sleep(10 * time.Second)
 			expect("all have expired", "has room again")
 			time.Sleep(10 * time.Second)
-			expect("nobody comes")
+			expect("no client comes")
 		}
 	})
 }

@@ -9,51 +9,51 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// setting is what is kept of a key's setting.
-type setting struct {
-	own     *store.PreparedOverride
-	expires int64 // 0: never
+// override is the override of a key.
+type override struct {
+	prepared *store.PreparedOverride
+	expires  int64 // 0: never
 }
 
-func (s setting) expired(now int64) bool { return s.expires != 0 && s.expires <= now }
+func (o override) expired(now int64) bool { return o.expires != 0 && o.expires <= now }
 
-// told is the setting with what is left of its time.
-func (s setting) told(now int64) store.Override {
-	told := s.own.Override
-	if s.expires != 0 {
-		told.For = time.Duration(s.expires-now) * time.Microsecond
+// remaining returns the override with the time that is left of it.
+func (o override) remaining(now int64) store.Override {
+	remaining := o.prepared.Override
+	if o.expires != 0 {
+		remaining.For = time.Duration(o.expires-now) * time.Microsecond
 	}
-	return told
+	return remaining
 }
 
-// What is kept of a key beside its state has places of its own, in the same shard.
+// The override and the ban of a key have IDs of their own, in the shard of its states.
 const (
-	settingPlace = ":setting"
-	banPlace     = ":ban"
+	overrideSuffix = ":override"
+	banSuffix      = ":ban"
 )
 
-// beside is the place of something that is kept of a key beside its state.
-func (s *Store) beside(rule *store.Rule, key, what string) (*shard, stateID) {
+// locate returns the shard and the ID of a key's override or ban.
+func (s *Store) locate(rule *store.Rule, key, suffix string) (*shard, stateID) {
 	hash := maphash.String(s.seeds[0], key)
-	zone := maphash.String(s.seeds[1], store.Escape(rule.Zone())+what) ^ rule.Salt()
+	zone := maphash.String(s.seeds[1], store.Escape(rule.Zone())+suffix) ^ rule.Salt()
 	return &s.shards[hash%shards], stateID{hash ^ zone, maphash.String(s.seeds[1], key) + zone}
 }
 
-// setting is the setting of a check's key that holds; nil if there is none. The shard is
-// locked.
-func (s *Store) setting(c *store.Check, now int64) (*store.PreparedOverride, int64) {
+// overrideLocked returns the override that holds for a check, and when it expires. It is nil
+// if there is none.
+func (s *Store) overrideLocked(c *store.Check, now int64) (*store.PreparedOverride, int64) {
 	if c.KeyRules == nil || !c.KeyRules.Overrides {
 		return nil, 0
 	}
-	shard, id := s.beside(c.Rule, c.Key, settingPlace)
-	kept, ok := shard.settings[id]
+	shard, id := s.locate(c.Rule, c.Key, overrideSuffix)
+	kept, ok := shard.overrides[id]
 	if !ok || kept.expired(now) {
 		return nil, 0
 	}
-	return kept.own, kept.expires
+	return kept.prepared, kept.expires
 }
 
-// decide decides a ticket: what stands above the limit, and then the limit.
+// decide decides a check by its key rules first, and then by the limit.
 func (s *Store) decide(t *ticket, now int64) algorithms.Decision {
 	c := t.check
 	t.params = c.Rule.At(now).Params
@@ -61,29 +61,29 @@ func (s *Store) decide(t *ticket, now int64) algorithms.Decision {
 		return t.decide(s, now, c.Cost)
 	}
 	var left int64
-	if own, ends := s.setting(c, now); own != nil {
+	if o, expires := s.overrideLocked(c, now); o != nil {
 		switch {
-		case own.Kind == store.KindExempt:
+		case o.Kind == store.KindExempt:
 			return algorithms.Decision{Allowed: true, Exempt: true}
-		case own.Kind == store.KindBanned && ends == 0:
+		case o.Kind == store.KindBanned && expires == 0:
 			left = -1
-		case own.Kind == store.KindBanned:
-			left = ends - now
-		case own.ReplacesLimit(c.Rule):
-			t.params, t.own = own.Params(t.params), own.Encoded()
-			t.place(s, own.States(c.Rule.States()))
+		case o.Kind == store.KindBanned:
+			left = expires - now
+		case o.ReplacesLimit(c.Rule):
+			t.params, t.override = o.Params(t.params), o.Encoded()
+			t.countIn(s, o.States(c.Rule.States()))
 		}
 	}
 	ban := c.KeyRules.Ban
-	var in *shard
+	var shard *shard
 	var id stateID
 	if ban != nil && left == 0 {
-		in, id = s.beside(c.Rule, c.Key, banPlace)
-		left = ban.Left(in.bans[id].state, now)
+		shard, id = s.locate(c.Rule, c.Key, banSuffix)
+		left = ban.Left(shard.bans[id].state, now)
 	}
 	d := t.decide(s, now, c.Cost)
 	if ban != nil && left == 0 && !d.Allowed && !c.Peek {
-		left = s.refused(ban, in, id, now)
+		left = s.countRefusal(ban, shard, id, now)
 		d.BanBegins = left > 0
 	}
 	if left == 0 {
@@ -95,71 +95,71 @@ func (s *Store) decide(t *ticket, now int64) algorithms.Decision {
 	return d.Ban(left)
 }
 
-// refused counts a refusal, and tells how long the ban is that begins with it. Without
-// room for another key nobody new is banned.
-func (s *Store) refused(b *store.Ban, in *shard, id stateID, now int64) (left int64) {
-	kept, ok := in.bans[id]
-	if !ok && in.fullOfBans(s.maxKeys()/shards, now) {
+// countRefusal counts a refusal, and returns the length of the ban that begins with it, or 0.
+// If the shard has no room for another key, the key is not banned.
+func (s *Store) countRefusal(b *store.Ban, shard *shard, id stateID, now int64) (left int64) {
+	kept, ok := shard.bans[id]
+	if !ok && shard.fullOfBans(s.maxKeys()/shards, now) {
 		return 0
 	}
-	if in.bans == nil {
-		in.bans = make(map[stateID]number)
+	if shard.bans == nil {
+		shard.bans = make(map[stateID]number)
 	}
 	state, left, life := b.Refused(kept.state, now)
-	in.bans[id] = number{state: state, expires: now + life}
+	shard.bans[id] = number{state: state, expires: now + life}
 	return left
 }
 
-// Set implements [store.Overrider]. Settings do not count among the keys that are bounded.
+// Set implements [store.Overrider]. Overrides do not count towards MaxKeys.
 func (s *Store) Set(_ context.Context, rule *store.Rule, key string, to store.Override) error {
-	own, err := rule.PrepareOverride(to)
+	prepared, err := rule.PrepareOverride(to)
 	if err != nil {
 		return err
 	}
-	shard, id := s.beside(rule, key, settingPlace)
+	shard, id := s.locate(rule, key, overrideSuffix)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	kept := setting{own: own}
-	if own.For > 0 {
-		kept.expires = s.now() + own.For.Microseconds()
+	kept := override{prepared: prepared}
+	if prepared.For > 0 {
+		kept.expires = s.now() + prepared.For.Microseconds()
 	}
-	if shard.settings == nil {
-		shard.settings = make(map[stateID]setting)
+	if shard.overrides == nil {
+		shard.overrides = make(map[stateID]override)
 	}
-	shard.settings[id] = kept
+	shard.overrides[id] = kept
 	return nil
 }
 
 // Get implements [store.Overrider].
 func (s *Store) Get(_ context.Context, rule *store.Rule, key string) (store.Override, error) {
-	shard, id := s.beside(rule, key, settingPlace)
+	shard, id := s.locate(rule, key, overrideSuffix)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	kept, ok := shard.settings[id]
+	kept, ok := shard.overrides[id]
 	now := s.now()
 	if !ok || kept.expired(now) {
 		return store.Override{}, nil
 	}
-	return kept.told(now), nil
+	return kept.remaining(now), nil
 }
 
 // Clear implements [store.Overrider].
 func (s *Store) Clear(_ context.Context, rule *store.Rule, key string) error {
-	shard, id := s.beside(rule, key, settingPlace)
+	shard, id := s.locate(rule, key, overrideSuffix)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	delete(shard.settings, id)
+	delete(shard.overrides, id)
 	return nil
 }
 
 // Unban implements [store.Overrider].
 func (s *Store) Unban(_ context.Context, rule *store.Rule, key string) error {
-	shard, id := s.beside(rule, key, settingPlace)
-	_, ban := s.beside(rule, key, banPlace)
+	shard, id := s.locate(rule, key, overrideSuffix)
+	_, ban := s.locate(rule, key, banSuffix)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	if kept, ok := shard.settings[id]; ok && kept.own.Kind == store.KindBanned {
-		delete(shard.settings, id)
+	if kept, ok := shard.overrides[id]; ok && kept.prepared.Kind == store.KindBanned {
+		delete(shard.overrides, id)
 	}
 	delete(shard.bans, ban)
 	return nil

@@ -15,7 +15,7 @@ import (
 // lease, and is free when it is given back.
 func TestLeasesAreRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := openByTimers(t, memorystore.Options{})
+		s := openWithTimers(t, memorystore.Options{})
 		rule := storetest.Rule(t, "zone", "concurrency", algorithms.Limit{Events: 1, Lease: time.Second})
 		held := store.Check{Rule: rule, Key: "client", Cost: 1, Hold: storetest.Hold(rule)}
 		var d [1]algorithms.Decision
@@ -25,18 +25,18 @@ func TestLeasesAreRenewed(t *testing.T) {
 		for i := range 100 {
 			time.Sleep(777 * time.Millisecond)
 			if take(t, s, rule, "client").Allowed {
-				t.Fatalf("look %d: the slot was lent twice", i+1)
+				t.Fatalf("check %d: the slot was lent twice", i+1)
 			}
 		}
 		s.Adjust(store.Adjustment{Check: held, Delta: -1})
 		if !take(t, s, rule, "client").Allowed {
-			t.Fatal("the slot was given back, and is not free")
+			t.Fatal("the slot was given back, but is not free")
 		}
 	})
 }
 
-// TestOwnClockRenewsNothing: timers run by the machine's clock, so they must change
-// nothing in a store that has another one.
+// TestOwnClockRenewsNothing: timers run by the machine's clock, so they must not change a
+// store that has another clock.
 func TestOwnClockRenewsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, setNow := openWith(t, memorystore.Options{})
@@ -46,7 +46,7 @@ func TestOwnClockRenewsNothing(t *testing.T) {
 		time.Sleep(time.Minute) // plenty for timers
 		setNow(storetest.Start + 1_000_001)
 		if s.Sweep(); s.Keys() != 0 {
-			t.Fatal("the lease is over, but its key is still there")
+			t.Fatal("the lease has ended, but its key is still there")
 		}
 	})
 }

@@ -2,7 +2,7 @@ package memorystore
 
 import "time"
 
-// Settings are options that may change while a store is in use.
+// Settings are the options that can change while a store is in use.
 type Settings struct {
 	// MaxKeys is as in [Options]. Keys above a lower bound stay until they expire.
 	MaxKeys int
@@ -11,21 +11,21 @@ type Settings struct {
 	SweepInterval time.Duration
 }
 
-// Apply changes the settings. It returns those that were in force, for [Store.Revert].
+// Apply changes the settings. It returns the previous ones, for [Store.Revert].
 func (s *Store) Apply(settings *Settings) (before *Settings) {
 	before = s.settings.Swap(settings)
 	s.wake()
 	return before
 }
 
-// Revert goes back from settings to those before, unless others were applied since.
+// Revert goes back from settings to the ones before, unless others were applied since.
 func (s *Store) Revert(settings, before *Settings) {
 	if s.settings.CompareAndSwap(settings, before) {
 		s.wake()
 	}
 }
 
-// wake has the sweeper look at its interval.
+// wake makes the sweeper read its interval again.
 func (s *Store) wake() {
 	select {
 	case s.changed <- struct{}{}:

@@ -8,23 +8,23 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
 
-// stateID is zone and key, hashed.
+// stateID is a hash of zone and key.
 type stateID [2]uint64
 
-// shard is a part of all states under one lock.
+// shard is a part of all states, under one lock.
 type shard struct {
-	mu       sync.Mutex
-	numbers  map[stateID]number
-	logs     map[stateID]record
-	leases   map[stateID]lent
-	bans     map[stateID]number  // nil until there is one; not of the keys that are bounded
-	settings map[stateID]setting // nil until there is one
-	peak     int                 // most keys since the maps were made, for maps do not shrink
-	swept    int64               // when, and how long that took
-	took     int64
+	mu        sync.Mutex
+	numbers   map[stateID]number
+	logs      map[stateID]record
+	leases    map[stateID]lent
+	bans      map[stateID]number   // nil until there is one; they do not count towards MaxKeys
+	overrides map[stateID]override // nil until there is one; likewise
+	peak      int                  // most keys since the maps were made, because maps do not shrink
+	swept     int64                // when the shard was last swept
+	took      int64                // how long that took, in microseconds
 }
 
-// number is the state of a key whose algorithm is a Counter. It holds no pointer.
+// number is the state of a key whose algorithm is a Counter. It contains no pointer.
 type number struct {
 	state   algorithms.State
 	expires int64
@@ -54,19 +54,19 @@ func (s *shard) init() {
 
 func (s *shard) size() int { return len(s.numbers) + len(s.logs) + len(s.leases) }
 
-// full says that there is no room for another key. A shard that seems full is swept first.
+// full reports whether there is no room for another key, even after a sweep.
 func (s *shard) full(maxKeys int, now int64) bool {
 	return s.size() >= maxKeys && (!s.tidy(now) || s.size() >= maxKeys)
 }
 
-// fullOfBans says the same of bans. There may be one for each key.
+// fullOfBans reports the same for bans. There may be as many bans as keys.
 func (s *shard) fullOfBans(maxKeys int, now int64) bool {
 	return len(s.bans) >= maxKeys && (!s.tidy(now) || len(s.bans) >= maxKeys)
 }
 
-// tidy sweeps the shard, and tells whether it did: not more often than pays. What a flood
-// brings expires much later, and all shards together must not sweep for more than a
-// twentieth of a processor.
+// tidy sweeps the shard if the last sweep is long enough ago, and reports whether it did. The
+// keys of a flood expire only much later, so frequent sweeps would find nothing. All shards
+// together must not use more than a twentieth of a processor for sweeps.
 func (s *shard) tidy(now int64) bool {
 	const leastPause = 100_000 // microseconds
 	if since := now - s.swept; since >= 0 && since < max(leastPause, s.took*shards*20) {
@@ -85,10 +85,11 @@ func (s *shard) sweep(now int64) {
 	drop(s.logs, now)
 	drop(s.leases, now)
 	drop(s.bans, now)
-	drop(s.settings, now)
+	drop(s.overrides, now)
 	s.swept = now
 	if size := s.size() + len(s.bans); s.peak > 64 && size < s.peak/4 {
-		s.numbers, s.logs, s.leases, s.bans, s.peak = moved(s.numbers), moved(s.logs), moved(s.leases), moved(s.bans), size
+		s.numbers, s.logs, s.leases, s.bans = shrunk(s.numbers), shrunk(s.logs), shrunk(s.leases), shrunk(s.bans)
+		s.peak = size
 	}
 }
 
@@ -100,8 +101,8 @@ func drop[V interface{ expired(int64) bool }](kept map[stateID]V, now int64) {
 	}
 }
 
-// moved copies a map into one of the right size.
-func moved[V any](old map[stateID]V) map[stateID]V {
+// shrunk copies a map into one of the right size.
+func shrunk[V any](old map[stateID]V) map[stateID]V {
 	m := make(map[stateID]V, len(old))
 	for id, v := range old {
 		m[id] = v
@@ -109,8 +110,7 @@ func moved[V any](old map[stateID]V) map[stateID]V {
 	return m
 }
 
-// shardSet is a set of shards, locked in order so that no two requests wait for each
-// other for ever.
+// shardSet is a set of shards. It locks them in order, so that requests cannot deadlock.
 type shardSet [shards / 64]uint64
 
 func (set *shardSet) add(n int) { set[n/64] |= 1 << (n % 64) }

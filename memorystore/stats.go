@@ -7,38 +7,39 @@ import (
 // Stats implements [store.Observed].
 func (s *Store) Stats() store.Stats { return store.Stats{Held: s.holds.ByZone()} }
 
-// CountKeys implements [store.KeyCounter]. It holds one shard at a time, for as long as
-// it takes to look at its part of the keys. Keys that share buckets are not counted.
+// CountKeys implements [store.KeyCounter]. It locks one shard after the other, while it
+// counts the keys in it. Keys that share buckets are not counted.
 func (s *Store) CountKeys(rules []*store.Rule) []int64 {
 	counts := make([]int64, len(rules))
-	of := make(map[uint32]int, len(rules))
+	index := make(map[uint32]int, len(rules))
 	for i, rule := range rules {
-		if _, known := of[zoneOf(rule)]; !known {
-			of[zoneOf(rule)] = i
+		if _, known := index[zoneOf(rule)]; !known {
+			index[zoneOf(rule)] = i
 		}
 	}
 	now := s.now()
 	for i := range s.shards {
 		shard := &s.shards[i]
 		shard.mu.Lock()
-		tell(shard.numbers, now, of, counts)
-		tell(shard.logs, now, of, counts)
-		tell(shard.leases, now, of, counts)
+		count(shard.numbers, now, index, counts)
+		count(shard.logs, now, index, counts)
+		count(shard.leases, now, index, counts)
 		shard.mu.Unlock()
 	}
 	return counts
 }
 
-func tell[V interface{ expired(int64) bool }](kept map[stateID]V, now int64, of map[uint32]int, counts []int64) {
+// count adds the keys that have not expired to the counts of their zones.
+func count[V interface{ expired(int64) bool }](kept map[stateID]V, now int64, index map[uint32]int, counts []int64) {
 	for id, v := range kept {
-		if i, ok := of[uint32(id[1])]; ok && !v.expired(now) {
+		if i, ok := index[uint32(id[1])]; ok && !v.expired(now) {
 			counts[i]++
 		}
 	}
 }
 
-// zoneOf stands in the hashes of a zone's keys as it is, so that they can be counted,
-// whatever family their states are of.
+// zoneOf returns a hash of the zone. It is a part of the ID of every key of the zone, whatever
+// the family of the state, so that keys can be counted by zone.
 func zoneOf(rule *store.Rule) uint32 { return uint32(rule.ZoneHash() ^ rule.Salt()) }
 
 // Interface guards

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// TestCountKeys: keys are told apart by zone, whatever keeps their state, and go when
-// they expire.
+// TestCountKeys: keys are counted by zone, whatever the kind of their state, until they
+// expire.
 func TestCountKeys(t *testing.T) {
 	s, setClock := openWith(t, memorystore.Options{})
 	var rules []*store.Rule

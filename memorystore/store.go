@@ -1,9 +1,10 @@
-// Package memorystore keeps all states in this process: the default, for one machine.
+// Package memorystore keeps all states in this process. It is the default store, for one
+// machine.
 //
-// States stand in shards, each a pair of maps under one lock. A key is kept as 128
-// bits of a hash with a secret seed, so that any key costs the same, the maps of
-// numbers hold no pointers for the garbage collector to follow, and no client can
-// choose a key that collides.
+// States are in shards, each a few maps under one lock. A key is stored as a hash of 128
+// bits with a secret seed. So every key costs the same, the maps of numbers contain no
+// pointers for the garbage collector to follow, and no client can choose a key that
+// collides with another.
 package memorystore
 
 import (
@@ -22,45 +23,44 @@ import (
 )
 
 const (
-	// DefaultMaxKeys bounds the keys of all zones together unless Options say otherwise.
+	// DefaultMaxKeys is the default of Options.MaxKeys.
 	DefaultMaxKeys = 1_000_000
 
-	// MinMaxKeys is the least bound: below it the shards have no room to work.
+	// MinMaxKeys is the smallest MaxKeys, so that each shard has some room.
 	MinMaxKeys = 1024
 
-	// DefaultSweepInterval is how often expired keys are looked for.
+	// DefaultSweepInterval is the default of Options.SweepInterval.
 	DefaultSweepInterval = time.Minute
 
 	shards = 128
 
-	// sharedBuckets is how many buckets the keys of a zone share when there is no room
-	// for buckets of their own.
+	// sharedBuckets is how many buckets the new keys of a zone share when the store is full.
 	sharedBuckets = 64 * shards
 )
 
 // Options set up a store. The zero value is the default.
 type Options struct {
-	// MaxKeys bounds how many keys are kept, for all zones together. Nothing is thrown
-	// out to make room, for that would free a client that is refused: new keys share
-	// buckets, sharedBuckets of them a zone, until old ones expire. So under a flood of
-	// keys no limit is exceeded, but newcomers may be refused for each other's sake.
-	// Default: DefaultMaxKeys.
+	// MaxKeys is how many keys are kept, for all zones together; at least MinMaxKeys. No key
+	// is evicted to make room, because that would let refused clients in again. Instead, new
+	// keys share buckets, 8192 for each zone, until old keys expire. So under a flood of keys
+	// no limit is exceeded, but new clients may be refused because of each other. 0 means
+	// DefaultMaxKeys.
 	MaxKeys int
 
-	// SweepInterval is how often expired keys are looked for. Default: DefaultSweepInterval.
+	// SweepInterval is how often expired keys are removed. 0 means DefaultSweepInterval.
 	SweepInterval time.Duration
 
-	// Now is the clock, in microseconds since 1970. Default: the machine's. A store with
-	// another clock neither sweeps nor renews leases by itself, because timers run by the
-	// machine's: call Sweep after the clock was moved.
+	// Now is the clock, in microseconds since 1970. Nil means the machine's clock. A store
+	// with another clock neither sweeps nor renews leases by itself, because timers run by
+	// the machine's clock; call Sweep after the clock has moved.
 	Now func() int64
 
-	// Logger is asked for when there is something to say, which is when the store
-	// becomes full and when it has room again. Default: silence.
+	// Logger returns the logger for the lines that the store writes when it becomes full and
+	// when it has room again. Nil means no log.
 	Logger func() *zap.Logger
 }
 
-// Validate says what is wrong with the options.
+// Validate reports the first invalid option.
 func (o Options) Validate() error {
 	switch {
 	case o.MaxKeys != 0 && o.MaxKeys < MinMaxKeys:
@@ -81,14 +81,13 @@ type Store struct {
 	logger  func() *zap.Logger
 	shared  atomic.Int64 // charges to shared buckets since the last sweep
 	holds   store.Holds
-	changed chan struct{} // settings
+	changed chan struct{} // has an element when the settings have changed
 	stop    chan struct{}
 	closed  sync.Once
 	done    chan struct{}
 }
 
-// New makes a store and starts its sweeper, which Close stops. A store with a clock of
-// its own has none.
+// New opens a store. Unless the options have a clock, it starts a sweeper, which Close stops.
 func New(options Options) (*Store, error) {
 	if err := options.Validate(); err != nil {
 		return nil, err
@@ -120,8 +119,8 @@ func New(options Options) (*Store, error) {
 // InProcess implements [store.InProcess].
 func (*Store) InProcess() {}
 
-// Take implements [store.Store]. It never fails and never waits for anything but other
-// requests for the same shards, so it does not look at the context.
+// Take implements [store.Store]. It fails only for a negative cost. It waits only for other
+// requests for the same shards, so it ignores the context.
 func (s *Store) Take(_ context.Context, checks []store.Check, decisions []algorithms.Decision) error {
 	var room [8]ticket
 	tickets := room[:0]
@@ -135,7 +134,7 @@ func (s *Store) Take(_ context.Context, checks []store.Check, decisions []algori
 		held.add(n)
 	}
 	held.lock(&s.shards)
-	defer held.unlock(&s.shards) // also when an algorithm of somebody else panics
+	defer held.unlock(&s.shards) // even if an algorithm of another module panics
 	now, pass := s.now(), true
 	for i := range tickets {
 		decisions[i] = s.decide(&tickets[i], now)
@@ -146,7 +145,8 @@ func (s *Store) Take(_ context.Context, checks []store.Check, decisions []algori
 		switch {
 		case !decisions[i].Allowed || decisions[i].Exempt:
 		case checks[i].Peek, !pass && !checks[i].Independent:
-			// What would have passed is not charged, and must not say so.
+			// The check would pass but is not charged, so its decision must not include the
+			// charge.
 			decisions[i] = tickets[i].decide(s, now, 0)
 			decisions[i].At = now
 		case checks[i].Cost > 0:
@@ -159,17 +159,17 @@ func (s *Store) Take(_ context.Context, checks []store.Check, decisions []algori
 	return nil
 }
 
-// Adjust implements [store.Store], at once.
-func (s *Store) Adjust(corrections ...store.Adjustment) {
-	for i := range corrections {
-		r := &corrections[i]
-		if r.Hold != "" && r.Delta <= -r.Cost {
-			s.holds.Remove(r.Hold)
+// Adjust implements [store.Store]. It takes effect at once.
+func (s *Store) Adjust(adjustments ...store.Adjustment) {
+	for i := range adjustments {
+		adjustment := &adjustments[i]
+		if adjustment.Hold != "" && adjustment.Delta <= -adjustment.Cost {
+			s.holds.Remove(adjustment.Hold)
 		}
-		t, _ := s.ticket(&r.Check)
-		changed := t.settle(s, r)
-		if r.Done != nil {
-			r.Done(changed)
+		t, _ := s.ticket(&adjustment.Check)
+		changed := t.adjust(s, adjustment)
+		if adjustment.Done != nil {
+			adjustment.Done(changed)
 		}
 	}
 }
@@ -188,15 +188,15 @@ func (s *Store) renew() {
 
 // Reset implements [store.Store]. A key in a shared bucket resets the bucket.
 func (s *Store) Reset(_ context.Context, rule *store.Rule, key string) error {
-	shard, ban := s.beside(rule, key, banPlace)
-	_, set := s.beside(rule, key, settingPlace)
+	shard, ban := s.locate(rule, key, banSuffix)
+	_, id := s.locate(rule, key, overrideSuffix)
 	shard.mu.Lock()
-	own := shard.settings[set].own
+	override := shard.overrides[id].prepared
 	delete(shard.bans, ban)
 	shard.mu.Unlock()
 	s.each(rule, rule.States(), key, forget)
-	if own.ReplacesLimit(rule) {
-		s.each(rule, own.States(rule.States()), key, forget)
+	if override.ReplacesLimit(rule) {
+		s.each(rule, override.States(rule.States()), key, forget)
 	}
 	return nil
 }
@@ -207,30 +207,30 @@ func forget(s *shard, id stateID) {
 	delete(s.leases, id)
 }
 
-// each visits the places where a state of a key may be, with their shard locked.
+// each visits both IDs under which a state of a key may be, with the shard locked.
 func (s *Store) each(rule *store.Rule, states store.States, key string, visit func(*shard, stateID)) {
-	n, own, shared := s.place(rule, states, key)
+	n, id, shared := s.place(rule, states, key)
 	shard := &s.shards[n]
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	visit(shard, own)
+	visit(shard, id)
 	visit(shard, shared)
 }
 
-// Close implements [store.Store]. Calls under way are finished.
+// Close implements [store.Store]. Calls in progress finish normally.
 func (s *Store) Close() error {
 	s.closed.Do(func() { close(s.stop) })
 	<-s.done
 	return nil
 }
 
-// place finds where a state of a key stands: its shard, its own place and the bucket it
-// shares when there is no room. All zones of one key have one shard, so that most
-// requests take one lock.
-func (s *Store) place(rule *store.Rule, states store.States, key string) (n int, own, shared stateID) {
+// place returns where a state of a key is: the shard, the state's ID, and the ID of the bucket
+// that it shares when the shard is full. The shard depends only on the key and not on the
+// zone, so that most requests take one lock.
+func (s *Store) place(rule *store.Rule, states store.States, key string) (n int, id, shared stateID) {
 	hash := maphash.String(s.seeds[0], key)
-	of := states.Hash ^ rule.Salt()
-	own = stateID{hash ^ of, maphash.String(s.seeds[1], key)<<32 | uint64(zoneOf(rule))}
-	shared = stateID{of, hash / shards % (sharedBuckets / shards)}
-	return int(hash % shards), own, shared
+	family := states.Hash ^ rule.Salt()
+	id = stateID{hash ^ family, maphash.String(s.seeds[1], key)<<32 | uint64(zoneOf(rule))}
+	shared = stateID{family, hash / shards % (sharedBuckets / shards)}
+	return int(hash % shards), id, shared
 }

@@ -11,7 +11,7 @@ import (
 
 func TestStore(t *testing.T) { storetest.Run(t, open) }
 
-// open makes a store whose clock the test moves.
+// open returns a store whose clock the test moves.
 func open(t testing.TB) (store.Store, func(int64)) {
 	s, setNow := openWith(t, memorystore.Options{})
 	return s, setNow
@@ -22,12 +22,12 @@ func openWith(t testing.TB, options memorystore.Options) (*memorystore.Store, fu
 	now := new(atomic.Int64)
 	now.Store(storetest.Start)
 	options.Now = now.Load
-	return openByTimers(t, options), now.Store
+	return openWithTimers(t, options), now.Store
 }
 
-// openByTimers makes a store that sweeps and renews by itself, unless the options have a
-// clock. The test runs in a bubble, whose time passes only when all wait.
-func openByTimers(t testing.TB, options memorystore.Options) *memorystore.Store {
+// openWithTimers returns a store that sweeps and renews by itself, unless the options have a
+// clock. Tests with timers run in a bubble of testing/synctest.
+func openWithTimers(t testing.TB, options memorystore.Options) *memorystore.Store {
 	t.Helper()
 	s, err := memorystore.New(options)
 	if err != nil {

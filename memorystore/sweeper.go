@@ -8,8 +8,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// sweeper drops expired states every interval, one shard at a time, says when the store
-// has become too small for the keys it sees, and renews leases.
+// sweeper runs until Close. It drops expired states every interval, one shard at a time, logs
+// when the store is too small for the keys that come, and renews leases.
 func (s *Store) sweeper() {
 	defer close(s.done)
 	interval := s.sweepInterval()
@@ -25,7 +25,7 @@ func (s *Store) sweeper() {
 		case <-renewal.C:
 			s.renew()
 		case <-s.changed:
-			// Reloads that change nothing must not put the sweep off again and again.
+			// Frequent reloads that do not change the interval must not delay the sweep.
 			if next := s.sweepInterval(); next != interval {
 				interval = next
 				ticker.Reset(interval)
@@ -36,7 +36,7 @@ func (s *Store) sweeper() {
 	}
 }
 
-// Sweep drops expired states now. The sweeper calls it; nobody else has to.
+// Sweep drops expired states now. Only a store with its own clock needs a caller for it.
 func (s *Store) Sweep() {
 	for i := range s.shards {
 		shard := &s.shards[i]
@@ -46,7 +46,7 @@ func (s *Store) Sweep() {
 	}
 }
 
-// Keys is how many keys are kept.
+// Keys returns how many keys are kept.
 func (s *Store) Keys() int {
 	n := 0
 	for i := range s.shards {
@@ -57,8 +57,7 @@ func (s *Store) Keys() int {
 	return n
 }
 
-// report writes one line when keys have begun to share buckets, and one when they no
-// longer do.
+// report logs when keys begin to share buckets, and when they no longer do.
 func (s *Store) report(was bool) (crowded bool) {
 	charges := s.shared.Swap(0)
 	crowded = charges > 0

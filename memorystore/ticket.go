@@ -5,35 +5,35 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// ticket is a check on its way through its shard, whose lock is held.
+// ticket is a check that is being decided. The lock of its shard is held.
 type ticket struct {
-	check  *store.Check
-	shard  *shard
-	id     stateID          // where the state is kept, or will be
-	shared stateID          // where it is if there is no room
-	state  algorithms.State // to keep if the check is charged
-	log    *algorithms.Log  // the same, for a Recorder
-	leases *algorithms.Leases
-	params algorithms.Params
-	own    string // the key's own limit, if that is what params are of
+	check    *store.Check
+	shard    *shard
+	id       stateID            // where the state is, or will be kept
+	shared   stateID            // where it is if the shard is full
+	state    algorithms.State   // what to keep if the check is charged, for a Counter
+	log      *algorithms.Log    // the same, for a Recorder
+	leases   *algorithms.Leases // the same, for a Lender
+	params   algorithms.Params
+	override string // see algorithms.Decision; not empty if params are those of an override
 }
 
-// ticket is the ticket of a check by the rule's limit.
+// ticket returns a ticket that counts in the states of the check's rule.
 func (s *Store) ticket(c *store.Check) (t ticket, n int) {
 	t.check = c
-	n = t.place(s, c.Rule.States())
+	n = t.countIn(s, c.Rule.States())
 	return t, n
 }
 
-// place has the ticket count in some states. The shard is that of the key, whichever they
-// are.
-func (t *ticket) place(s *Store, states store.States) (n int) {
+// countIn makes the ticket count in other states. They have the same shard, because the shard
+// depends only on the key.
+func (t *ticket) countIn(s *Store, states store.States) (n int) {
 	n, t.id, t.shared = s.place(t.check.Rule, states, t.check.Key)
 	t.shard = &s.shards[n]
 	return n
 }
 
-// decide runs the algorithm on what is kept, and changes nothing that is kept.
+// decide runs the algorithm on the kept state, and does not change that state.
 func (t *ticket) decide(s *Store, now, cost int64) (d algorithms.Decision) {
 	switch a := t.check.Rule.Algorithm().(type) {
 	case algorithms.Counter:
@@ -51,13 +51,13 @@ func (t *ticket) decide(s *Store, now, cost int64) (d algorithms.Decision) {
 		}
 		d = a.Decide(t.leases, t.params, now, cost)
 	}
-	d.Override = t.own
+	d.Override = t.override
 	return d
 }
 
-// find looks a state up. Without room a new key's state is that of the bucket it
-// shares; and once there is room again it starts from the bucket's, so that nobody who
-// was refused there starts afresh.
+// find looks a state up. If the shard is full, the state of a new key is that of the bucket
+// that it shares. Once there is room again, the key starts from the bucket's state, so that
+// a client that was refused there does not start anew.
 func find[V any](t *ticket, s *Store, kept map[stateID]V, now int64) V {
 	v, ok := kept[t.id]
 	if ok || t.id == t.shared {
@@ -69,21 +69,21 @@ func find[V any](t *ticket, s *Store, kept map[stateID]V, now int64) V {
 	return kept[t.shared]
 }
 
-// charge keeps what decide has allowed, until the decision's reset: from then on the
-// state is worth nothing.
+// charge keeps the state after a check that decide has allowed, until the decision's reset.
+// After that the state is that of a new key.
 func (t *ticket) charge(s *Store, now int64, d algorithms.Decision) {
 	expires := now + d.ResetAfter.Microseconds()
 	switch a := t.check.Rule.Algorithm().(type) {
 	case algorithms.Counter:
 		t.shard.numbers[t.id] = number{state: t.state, expires: expires}
 	case algorithms.Recorder:
-		if _, own := t.shard.logs[t.id]; !own {
+		if _, exists := t.shard.logs[t.id]; !exists {
 			t.log = t.log.Clone()
 		}
 		a.Record(t.log, t.params, now, t.check.Cost)
 		t.shard.logs[t.id] = record{log: t.log, expires: expires}
 	case algorithms.Lender:
-		if _, own := t.shard.leases[t.id]; !own {
+		if _, exists := t.shard.leases[t.id]; !exists {
 			t.leases = t.leases.Clone()
 		}
 		t.shard.lend(t.check, t.id, t.leases, t.params, now)
@@ -93,8 +93,8 @@ func (t *ticket) charge(s *Store, now int64, d algorithms.Decision) {
 	}
 }
 
-// lend lends, or renews. Leases are kept until the last one ends, also while a limit of no
-// slots at all has nothing that could come back.
+// lend lends or renews, and keeps the leases until the last one ends. To compute that moment
+// it takes a limit of many slots, because a limit of 0 slots has no reset.
 func (s *shard) lend(c *store.Check, id stateID, leases *algorithms.Leases, params algorithms.Params, now int64) {
 	lender := c.Rule.Algorithm().(algorithms.Lender)
 	lender.Lend(leases, params, now, c.Cost, c.Hold)
@@ -102,54 +102,55 @@ func (s *shard) lend(c *store.Check, id stateID, leases *algorithms.Leases, para
 	s.leases[id] = lent{leases: leases, expires: now + lender.Decide(leases, params, now, 0).ResetAfter.Microseconds()}
 }
 
-// settle locks the shard and corrects. It reports whether that changed a Counter's state.
-func (t *ticket) settle(s *Store, r *store.Adjustment) bool {
+// adjust locks the shard and adjusts a charge. It reports whether that changed the state of a
+// Counter.
+func (t *ticket) adjust(s *Store, to *store.Adjustment) bool {
 	t.shard.mu.Lock()
 	defer t.shard.mu.Unlock()
 	now := s.now()
-	by, states := r.Rule.ChargedBy(r.Override, now)
-	t.params = by.Params
-	if r.Override != "" {
-		t.place(s, states)
+	prepared, states := to.Rule.ChargedBy(to.Override, now)
+	t.params = prepared.Params
+	if to.Override != "" {
+		t.countIn(s, states)
 	}
-	return t.correct(s, now, r)
+	return t.adjustLocked(s, now, to)
 }
 
-// correct changes what was charged, and keeps it as charge does. What is given back where
-// nothing is kept makes no key.
-func (t *ticket) correct(s *Store, now int64, r *store.Adjustment) (changed bool) {
+// adjustLocked changes a charge, and keeps the state as charge does. A refund to a key
+// without a state does not make one.
+func (t *ticket) adjustLocked(s *Store, now int64, to *store.Adjustment) (changed bool) {
 	params := t.params
-	switch a := r.Rule.Algorithm().(type) {
+	switch a := to.Rule.Algorithm().(type) {
 	case algorithms.Counter:
 		was := find(t, s, t.shard.numbers, now).state
-		if t.state = a.Adjust(was, params, now, r.At, r.Turn, r.Delta); t.state == was {
+		if t.state = a.Adjust(was, params, now, to.At, to.Turn, to.Delta); t.state == was {
 			return false
 		}
 		_, d := a.Take(t.state, params, now, 0)
 		t.shard.numbers[t.id] = number{state: t.state, expires: now + d.ResetAfter.Microseconds()}
 	case algorithms.Recorder:
 		t.log = find(t, s, t.shard.logs, now).log
-		switch _, own := t.shard.logs[t.id]; {
-		case t.log == nil && r.Delta < 0:
+		switch _, exists := t.shard.logs[t.id]; {
+		case t.log == nil && to.Delta < 0:
 			return false
 		case t.log == nil:
 			t.log = new(algorithms.Log)
-		case !own:
+		case !exists:
 			t.log = t.log.Clone()
 		}
-		a.Adjust(t.log, params, now, r.At, r.Delta)
-		params[0] = algorithms.MaxEvents // as for leases
+		a.Adjust(t.log, params, now, to.At, to.Delta)
+		params[0] = algorithms.MaxEvents // as in lend
 		t.shard.logs[t.id] = record{log: t.log, expires: now + a.Decide(t.log, params, now, 0).ResetAfter.Microseconds()}
 	case algorithms.Lender:
-		t.shard.release(r, t.id)
-		t.shard.release(r, t.shared)
+		t.shard.giveBack(to, t.id)
+		t.shard.giveBack(to, t.shared)
 	}
 	return true
 }
 
-// release ends what is held there.
-func (s *shard) release(r *store.Adjustment, id stateID) {
-	if kept, ok := s.leases[id]; ok && kept.leases.GiveBack(r.Hold, -r.Delta) && kept.leases.Len() == 0 {
+// giveBack ends a lease, if it is kept under that ID.
+func (s *shard) giveBack(to *store.Adjustment, id stateID) {
+	if kept, ok := s.leases[id]; ok && kept.leases.GiveBack(to.Hold, -to.Delta) && kept.leases.Len() == 0 {
 		delete(s.leases, id)
 	}
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// corrections are about charges that change afterwards.
-func corrections(t *testing.T, open Open) {
+// adjustments tests charges that change afterwards.
+func adjustments(t *testing.T, open Open) {
 	for _, name := range algorithms.Names() {
 		if name == "concurrency" {
 			continue // see giveBack
 		}
-		t.Run(name, func(t *testing.T) { corrected(t, open, name) })
+		t.Run(name, func(t *testing.T) { adjustmentsOf(t, open, name) })
 	}
 
 	t.Run("DebtOfABucket", func(t *testing.T) {
@@ -22,15 +22,15 @@ func corrections(t *testing.T, open Open) {
 			b := start(t, open)
 			rule := Rule(t, "zone", name, per(10, 10*time.Second))
 			late := b.charged(rule, 4)
-			b.correct(late, 11)
+			b.adjust(late, 11)
 			d := b.take(rule, "client", 0)
 			equal(t, "left in debt", d.Remaining, 0)
 			equal(t, "until all is back", d.ResetAfter, 15*time.Second)
-			equal(t, "until it is paid, and one more", b.take(rule, "client", 1).RetryAfter, 6*time.Second)
+			equal(t, "until the debt and one more are back", b.take(rule, "client", 1).RetryAfter, 6*time.Second)
 			b.wait(6*time.Second - time.Microsecond)
 			equal(t, "early", b.take(rule, "client", 1).Allowed, false)
 			b.wait(time.Microsecond)
-			equal(t, "paid", b.admitted(rule, "client", 5), 1)
+			equal(t, "out of debt", b.admitted(rule, "client", 5), 1)
 		}
 	})
 
@@ -38,8 +38,8 @@ func corrections(t *testing.T, open Open) {
 		b := start(t, open)
 		rule := Rule(t, "zone", "token_bucket", per(1, time.Hour))
 		late := b.charged(rule, 1)
-		b.correct(late, algorithms.MaxEvents)
-		b.correct(late, 5)
+		b.adjust(late, algorithms.MaxEvents)
+		b.adjust(late, 5)
 		equal(t, "the wait", b.take(rule, "client", 1).RetryAfter, 25*time.Hour)
 	})
 
@@ -50,47 +50,47 @@ func corrections(t *testing.T, open Open) {
 			old := b.charged(rule, 5)
 			b.wait(time.Hour)
 			b.take(rule, "client", 5)
-			b.correct(old, -5)
+			b.adjust(old, -5)
 			equal(t, name, b.take(rule, "client", 1).Allowed, false)
 		}
 	})
 
-	// What has come back of a charge by itself is not given back once more.
+	// The part of a charge that has come back by itself is not given back again.
 	t.Run("OnlyTheRestOfABucketComesBack", func(t *testing.T) {
 		b := start(t, open)
 		rule := Rule(t, "zone", "token_bucket", per(10, 10*time.Second))
 		first := b.charged(rule, 5)
 		b.wait(4900 * time.Millisecond)
 		b.charged(rule, 1)
-		b.correct(first, -5)
+		b.adjust(first, -5)
 		equal(t, "at once", b.admitted(rule, "client", 20), 9)
 	})
 }
 
-// corrected holds for all algorithms that are not lent.
-func corrected(t *testing.T, open Open, name string) {
+// adjustmentsOf tests an algorithm that is not a Lender.
+func adjustmentsOf(t *testing.T, open Open, name string) {
 	limit := per(10, time.Minute)
 
 	t.Run("AllOfItComesBack", func(t *testing.T) {
 		b, rule := start(t, open), Rule(t, "zone", name, limit)
 		c := b.charged(rule, 4)
-		b.correct(c, -4)
+		b.adjust(c, -4)
 		equal(t, "left", b.take(rule, "client", 0).Remaining, 10)
 		equal(t, "never more than there is", b.take(rule, "client", 10).Allowed, true)
-		b.correct(c, 0)
-		equal(t, "nothing is nothing", b.take(rule, "client", 1).Allowed, false)
+		b.adjust(c, 0)
+		equal(t, "a delta of 0 changes nothing", b.take(rule, "client", 1).Allowed, false)
 	})
 
 	t.Run("SomeOfItComesBack", func(t *testing.T) {
 		b, rule := start(t, open), Rule(t, "zone", name, limit)
-		b.correct(b.charged(rule, 7), -5)
+		b.adjust(b.charged(rule, 7), -5)
 		equal(t, "left", b.take(rule, "client", 0).Remaining, 8)
-		b.correct(b.charged(rule, 8), -3)
+		b.adjust(b.charged(rule, 8), -3)
 		equal(t, "left", b.take(rule, "client", 0).Remaining, 3)
 	})
 
-	// What is charged while the store's clock is behind the key counts as made when the key
-	// was charged last. A refund finds it there, also if a window has begun in between.
+	// A charge made while the store's clock is behind the key's last charge counts as made at
+	// that charge. A refund finds it there, even if a window has begun in between.
 	t.Run("ARefundWhileTheClockHasGoneBack", func(t *testing.T) {
 		for _, back := range []time.Duration{time.Microsecond, 500 * time.Millisecond, 2 * time.Hour} {
 			b, rule := start(t, open), Rule(t, "zone", name, per(10, time.Hour))
@@ -98,10 +98,10 @@ func corrected(t *testing.T, open Open, name string) {
 			b.wait(-back)
 			for range 3 {
 				late := b.charged(rule, 4)
-				b.correct(late, -4)
+				b.adjust(late, -4)
 				equal(t, "left", b.take(rule, "client", 0).Remaining, 9)
-				b.correct(b.charged(rule, 4), -3)
-				b.correct(late, -1)
+				b.adjust(b.charged(rule, 4), -3)
+				b.adjust(late, -1)
 				equal(t, "left", b.take(rule, "client", 0).Remaining, 9)
 			}
 		}
@@ -109,17 +109,17 @@ func corrected(t *testing.T, open Open, name string) {
 
 	t.Run("MoreThanWasCharged", func(t *testing.T) {
 		b, rule := start(t, open), Rule(t, "zone", name, limit)
-		b.correct(b.charged(rule, 2), -100)
+		b.adjust(b.charged(rule, 2), -100)
 		equal(t, "left", b.take(rule, "client", 0).Remaining, 10)
-		b.correct(store.Adjustment{Check: store.Check{Rule: rule, Key: "client", Cost: 5}, At: b.now, Turn: b.now}, -5)
-		equal(t, "of what was never charged", b.admitted(rule, "client", 20), 10)
+		b.adjust(store.Adjustment{Check: store.Check{Rule: rule, Key: "client", Cost: 5}, At: b.now, Turn: b.now}, -5)
+		equal(t, "refunding what was never charged", b.admitted(rule, "client", 20), 10)
 	})
 
 	t.Run("CostKnownLate", func(t *testing.T) {
 		b, rule := start(t, open), Rule(t, "zone", name, limit)
-		b.correct(b.charged(rule, 1), 6)
+		b.adjust(b.charged(rule, 1), 6)
 		equal(t, "left", b.take(rule, "client", 0).Remaining, 3)
-		b.correct(b.charged(rule, 3), 30)
+		b.adjust(b.charged(rule, 3), 30)
 		wait := b.take(rule, "client", 1).RetryAfter
 		b.wait(wait - time.Microsecond)
 		equal(t, "early", b.take(rule, "client", 1).RetryAfter, time.Microsecond)
@@ -131,20 +131,20 @@ func corrected(t *testing.T, open Open, name string) {
 		b, rule := start(t, open), Rule(t, "zone", name, limit)
 		c := b.charged(rule, 1)
 		b.wait(time.Hour)
-		b.correct(c, 3)
+		b.adjust(c, 3)
 		equal(t, "left", b.take(rule, "client", 0).Remaining, 7)
 	})
 
 	t.Run("AKeyThatIsGivenBackIsNew", func(t *testing.T) {
 		b, rule := start(t, open), Rule(t, "zone", name, limit)
-		b.correct(b.charged(rule, 10), -10)
+		b.adjust(b.charged(rule, 10), -10)
 		equal(t, "left", b.take(rule, "client", 0).Remaining, 10)
-		equal(t, "as a new one", b.take(rule, "client", 3), b.take(rule, "other", 3))
+		equal(t, "like a new one", b.take(rule, "client", 3), b.take(rule, "other", 3))
 	})
 }
 
-// apart is about checks that are decided by themselves.
-func apart(t *testing.T, open Open) {
+// independent tests checks that are decided by themselves.
+func independent(t *testing.T, open Open) {
 	for _, name := range algorithms.Names() {
 		t.Run(name, func(t *testing.T) {
 			b := start(t, open)
@@ -155,10 +155,10 @@ func apart(t *testing.T, open Open) {
 					store.Check{Rule: big, Key: "k", Cost: 1},
 					store.Check{Rule: alone, Key: "k", Cost: 1, Independent: true},
 					store.Check{Rule: small, Key: "k", Cost: 1})
-				equal(t, "the others' refusal is not its own", d[1].Allowed, i < 3)
-				equal(t, "its refusal is not theirs", d[2].Allowed, i < 2)
-				equal(t, "big has left", d[0].Remaining, 5-min(i+1, 2))
-				equal(t, "it has left", d[1].Remaining, max(0, 2-i))
+				equal(t, "the independent check, when another is refused", d[1].Allowed, i < 3)
+				equal(t, "another, when the independent check is refused", d[2].Allowed, i < 2)
+				equal(t, "left in big", d[0].Remaining, 5-min(i+1, 2))
+				equal(t, "left in alone", d[1].Remaining, max(0, 2-i))
 			}
 			for range 4 {
 				d := b.takeAll(
@@ -166,12 +166,12 @@ func apart(t *testing.T, open Open) {
 					store.Check{Rule: big, Key: "k", Cost: 1})
 				equal(t, "refused by itself", d[0].Allowed, false)
 			}
-			equal(t, "charged beside a refusal apart", b.take(big, "k", 1).Allowed, false)
+			equal(t, "big was charged beside an independent refusal", b.take(big, "k", 1).Allowed, false)
 		})
 	}
 }
 
-// charged takes a cost, which must pass, and returns what corrects it.
+// charged takes a cost, which must pass, and returns an adjustment for it.
 func (b *bench) charged(rule *store.Rule, cost int64) store.Adjustment {
 	b.Helper()
 	c := store.Check{Rule: rule, Key: "client", Cost: cost}
@@ -182,14 +182,14 @@ func (b *bench) charged(rule *store.Rule, cost int64) store.Adjustment {
 	return store.Adjustment{Check: c, At: d.Booked(), Turn: d.Turn(), Override: d.Override}
 }
 
-// correct settles a correction, and waits until it has taken effect: until a slot that is
-// given back behind it is free.
-func (b *bench) correct(c store.Adjustment, delta int64) {
+// adjust makes an adjustment and waits until it has taken effect: until a slot that is given
+// back after it is free.
+func (b *bench) adjust(adjustment store.Adjustment, delta int64) {
 	b.Helper()
-	c.Delta = delta
-	marker := store.Check{Rule: Rule(b, "marker", "concurrency", algorithms.Limit{Events: 1}), Key: c.Key, Cost: 1}
+	adjustment.Delta = delta
+	marker := store.Check{Rule: Rule(b, "marker", "concurrency", algorithms.Limit{Events: 1}), Key: adjustment.Key, Cost: 1}
 	marker.Hold = Hold(marker.Rule)
 	equal(b, "marker", b.takeNamed(marker).Allowed, true)
-	b.store.Adjust(c, store.Adjustment{Check: marker, Delta: -1})
+	b.store.Adjust(adjustment, store.Adjustment{Check: marker, Delta: -1})
 	b.await(marker.Rule, 1)
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// perAlgorithm holds for every algorithm: what differs between them is how the quota
-// comes back, not that it is exact.
+// perAlgorithm tests what holds for every algorithm. They differ in how the quota comes back,
+// but all of them are exact.
 func perAlgorithm(t *testing.T, open Open, name string) {
 	limit := Limit(name, 10, time.Minute)
 
 	longest := time.Minute
 	if name == "sliding_window_counter" {
-		longest = 2 * time.Minute // it remembers the window before
+		longest = 2 * time.Minute // because it remembers the previous window
 	}
 
 	t.Run("AdmitsTheLimit", func(t *testing.T) {
@@ -153,8 +153,8 @@ func perAlgorithm(t *testing.T, open Open, name string) {
 	})
 }
 
-// AdmitsExactly sends n concurrent requests for one key through stores that share
-// their states, and expects that so many pass.
+// AdmitsExactly sends n concurrent requests for one key through stores that share their
+// states. It fails the test unless exactly want of them pass.
 func AdmitsExactly(t testing.TB, rule *store.Rule, n int, want int64, stores ...store.Store) {
 	t.Helper()
 	var passed, failed atomic.Int64

@@ -7,7 +7,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
 
-// field are defects that limiters in the field have or had. Each names one.
+// field tests for defects that other limiters have or had. Each test names the limiter.
 func field(t *testing.T, open Open) {
 	// Traefik forgets a bucket before it is full again: at 1/s with a burst of 100 it
 	// admits 300 in 6.6 s.
@@ -65,7 +65,7 @@ func field(t *testing.T, open Open) {
 		equal(t, "two microseconds later", b.admitted(rule, "client", 10), 2)
 	})
 
-	// ShenYu counts before it drops what has expired; mholt's ring forgets to count the
+	// ShenYu counts events before it drops the expired ones; mholt's ring does not count the
 	// request that an expired event lets in.
 	t.Run("EventOneWindowOld", func(t *testing.T) {
 		b := start(t, open)
@@ -93,7 +93,7 @@ func field(t *testing.T, open Open) {
 		equal(t, "admitted in 5 s", passed, 25)
 	})
 
-	// An expiry that each event renews keeps a window from ever ending.
+	// If each event renewed the expiry, a window would never end.
 	t.Run("WindowEndsUnderLoad", func(t *testing.T) {
 		b := start(t, open)
 		b.wait(time.Duration(60_000_000-Start%60_000_000) * time.Microsecond)

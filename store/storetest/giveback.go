@@ -10,7 +10,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// giveBack is about charges that are held, and turns in a queue.
+// giveBack tests giving back leases, and turns in a queue.
 func giveBack(t *testing.T, open Open) {
 	t.Run("Slots", func(t *testing.T) {
 		b := start(t, open)
@@ -23,7 +23,7 @@ func giveBack(t *testing.T, open Open) {
 		}
 		refused := store.Check{Rule: rule, Key: "client", Cost: 1, Hold: Hold(rule)}
 		equal(t, "a fourth", b.takeNamed(refused).Allowed, false)
-		b.store.Adjust(store.Adjustment{Check: refused, Delta: -1}) // it holds nothing, so nothing comes back
+		b.store.Adjust(store.Adjustment{Check: refused, Delta: -1}) // nothing comes back, because nothing was held
 		b.store.Adjust(held[0], held[0], held[0])                   // one slot, however often it is given back
 		b.await(rule, 1)
 		equal(t, "one is free", b.admitted(rule, "client", 3), 1)
@@ -41,7 +41,7 @@ func giveBack(t *testing.T, open Open) {
 		b.await(rule, 10)
 	})
 
-	// Each slot of a request is an entry in Redis, so one request may not hold any number.
+	// Each slot of a request is an entry in Redis, so the slots of one request are bounded.
 	t.Run("AThousandSlotsAtOnce", func(t *testing.T) {
 		b := start(t, open)
 		rule := Rule(t, "slots", "concurrency", algorithms.Limit{Events: algorithms.MaxSlots})
@@ -78,23 +78,23 @@ func giveBack(t *testing.T, open Open) {
 		b.store.Adjust(third, third) // once, however often
 		b.await(rule, 3)
 		_, wait = turn()
-		equal(t, "whose turn the next one gets", wait, 200*time.Millisecond)
-		b.store.Adjust(second) // those behind it have been told when to leave
+		equal(t, "the next one gets the third turn", wait, 200*time.Millisecond)
+		b.store.Adjust(second) // ignored: the requests behind it know when to leave
 		_, wait = turn()
 		equal(t, "behind all others", wait, 300*time.Millisecond)
 	})
 
-	// Whoever gives a turn back is told whether it has come back.
-	t.Run("ToldOfTurns", func(t *testing.T) {
+	// Done reports whether a turn has come back.
+	t.Run("DoneOfTurns", func(t *testing.T) {
 		b := start(t, open)
 		rule := Rule(t, "zone", "leaky_bucket", algorithms.Limit{Events: 10, Window: time.Second, Burst: 5, Mode: algorithms.ModeQueue})
 		var turns []store.Adjustment
-		told := make(chan bool, 1)
+		done := make(chan bool, 1)
 		for range 4 {
 			c := store.Check{Rule: rule, Key: "client", Cost: 1}
 			d := b.takeNamed(c)
 			turns = append(turns, store.Adjustment{
-				Check: c, At: d.Booked(), Turn: d.Turn(), Delta: -1, Done: func(changed bool) { told <- changed },
+				Check: c, At: d.Booked(), Turn: d.Turn(), Delta: -1, Done: func(changed bool) { done <- changed },
 			})
 		}
 		for i, turn := range []struct {
@@ -103,16 +103,16 @@ func giveBack(t *testing.T, open Open) {
 		}{{2, false}, {3, true}, {3, false}, {1, false}, {2, true}, {1, true}, {0, true}, {0, false}} {
 			b.store.Adjust(turns[turn.number])
 			select {
-			case back := <-told:
+			case back := <-done:
 				equal(t, fmt.Sprintf("turn %d in step %d is back", turn.number, i), back, turn.back)
 			case <-time.After(patient.Patience):
-				t.Fatalf("step %d: nothing was told", i)
+				t.Fatalf("step %d: Done was not called", i)
 			}
 		}
 	})
 }
 
-// takeNamed takes a check as it is.
+// takeNamed takes a check with the Hold that it has.
 func (b *bench) takeNamed(c store.Check) algorithms.Decision {
 	b.Helper()
 	decisions := make([]algorithms.Decision, 1)
@@ -122,7 +122,7 @@ func (b *bench) takeNamed(c store.Check) algorithms.Decision {
 	return decisions[0]
 }
 
-// await waits until so much is left: Adjust may take effect a moment later.
+// await waits until that much remains, because Adjust may take effect a moment later.
 func (b *bench) await(rule *store.Rule, remaining int64) {
 	b.Helper()
 	for deadline := time.Now().Add(patient.Patience); ; {

@@ -9,32 +9,32 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// sanctions are about what stands above a limit for single keys.
-func sanctions(t *testing.T, open Open) {
+// keyRules tests overrides and bans.
+func keyRules(t *testing.T, open Open) {
 	for _, name := range algorithms.Names() {
 		t.Run(name, func(t *testing.T) {
 			t.Run("Bans", func(t *testing.T) { bans(t, open, name) })
-			t.Run("Settings", func(t *testing.T) { settings(t, open, name) })
+			t.Run("Overrides", func(t *testing.T) { overrides(t, open, name) })
 		})
 	}
 	t.Run("Window", func(t *testing.T) { banWindow(t, open) })
-	t.Run("Together", func(t *testing.T) { sanctionedTogether(t, open) })
-	t.Run("Calendar", func(t *testing.T) { ownQuota(t, open) })
-	t.Run("Adjustments", func(t *testing.T) { ownCorrections(t, open) })
+	t.Run("Together", func(t *testing.T) { keyRulesTogether(t, open) })
+	t.Run("Calendar", func(t *testing.T) { calendarOverride(t, open) })
+	t.Run("Adjustments", func(t *testing.T) { overrideAdjustments(t, open) })
 }
 
-// sanctioned takes a check of a zone with sanctions.
-func (b *bench) sanctioned(rule *store.Rule, key string, cost int64, s *store.KeyRules) algorithms.Decision {
+// takeWith takes a check with key rules.
+func (b *bench) takeWith(rule *store.Rule, key string, cost int64, rules *store.KeyRules) algorithms.Decision {
 	b.Helper()
-	return b.takeAll(store.Check{Rule: rule, Key: key, Cost: cost, KeyRules: s})[0]
+	return b.takeAll(store.Check{Rule: rule, Key: key, Cost: cost, KeyRules: rules})[0]
 }
 
-// bans goes through the life of a key that keeps hammering.
+// bans tests a key that keeps sending requests, from ban to ban.
 func bans(t *testing.T, open Open, name string) {
 	b := start(t, open)
 	rule := Rule(t, "zone", name, Limit(name, 2, time.Second))
 	with := &store.KeyRules{Ban: &store.Ban{For: 10 * time.Second, After: 3, Within: 20 * time.Second, UpTo: 25 * time.Second}}
-	take := func(cost int64) algorithms.Decision { return b.sanctioned(rule, "client", cost, with) }
+	take := func(cost int64) algorithms.Decision { return b.takeWith(rule, "client", cost, with) }
 	hammer := func(want time.Duration) {
 		t.Helper()
 		for range 2 {
@@ -47,19 +47,20 @@ func bans(t *testing.T, open Open, name string) {
 		}
 		d := take(1)
 		if d.Allowed || !d.Banned || !d.BanBegins || d.RetryAfter != want {
-			t.Fatalf("once too often: %s, want a ban for %v", describe(d), want)
+			t.Fatalf("the third refusal: %s, want a ban for %v", describe(d), want)
 		}
 	}
 	hammer(10 * time.Second)
 	b.wait(4 * time.Second)
 	for _, cost := range []int64{1, 0, 1} {
 		d := take(cost)
-		if d.Allowed || !d.Banned || d.BanBegins || d.RetryAfter != 6*time.Second || d.Quota != 2 || d.Remaining != 0 || d.NextAfter != d.RetryAfter {
+		if d.Allowed || !d.Banned || d.BanBegins || d.RetryAfter != 6*time.Second ||
+			d.Quota != 2 || d.Remaining != 0 || d.NextAfter != d.RetryAfter {
 			t.Fatalf("banned, a cost of %d: %s", cost, describe(d))
 		}
 	}
-	equal(t, "another key", b.sanctioned(rule, "other", 1, with).Allowed, true)
-	equal(t, "who does not look at bans", b.take(rule, "client", 0).Allowed, true)
+	equal(t, "another key", b.takeWith(rule, "other", 1, with).Allowed, true)
+	equal(t, "a check without key rules", b.take(rule, "client", 0).Allowed, true)
 	b.wait(6*time.Second - time.Microsecond)
 	equal(t, "a microsecond early", take(1).Banned, true)
 	b.wait(time.Microsecond)
@@ -71,7 +72,7 @@ func bans(t *testing.T, open Open, name string) {
 	b.wait(25*time.Second + 25*time.Second - time.Microsecond)
 	hammer(25 * time.Second)
 	b.wait(25*time.Second + 25*time.Second)
-	hammer(10 * time.Second) // the bans before are forgotten
+	hammer(10 * time.Second) // earlier bans are forgotten
 
 	if err := b.store.Reset(context.Background(), rule, "client"); err != nil {
 		t.Fatal(err)
@@ -79,12 +80,12 @@ func bans(t *testing.T, open Open, name string) {
 	hammer(10 * time.Second)
 }
 
-// banWindow is about when refusals belong together.
+// banWindow tests which refusals are counted together.
 func banWindow(t *testing.T, open Open) {
 	b := start(t, open)
 	rule := Rule(t, "zone", "fixed_window", per(0, time.Hour))
 	with := &store.KeyRules{Ban: &store.Ban{For: time.Minute, After: 3, Within: 10 * time.Second}}
-	take := func() algorithms.Decision { return b.sanctioned(rule, "client", 1, with) }
+	take := func() algorithms.Decision { return b.takeWith(rule, "client", 1, with) }
 	for range 5 {
 		take()
 		b.wait(10*time.Second - time.Microsecond)
@@ -95,7 +96,7 @@ func banWindow(t *testing.T, open Open) {
 	b.wait(10*time.Second - time.Microsecond)
 	take()
 	equal(t, "three within", take().Banned, true)
-	// Bans are alike without up_to.
+	// Without up_to, all bans have the same length.
 	b.wait(time.Minute)
 	for range 2 {
 		take()
@@ -104,8 +105,8 @@ func banWindow(t *testing.T, open Open) {
 	b.wait(time.Minute)
 	equal(t, "for as long as before", take().Banned, false)
 
-	// A clock that goes back a little does not free the key; what is more than a day ahead
-	// is not believed.
+	// A clock that goes back a little does not free the key. A ban that ends more than a day
+	// too late is damaged.
 	for range 2 {
 		take()
 	}
@@ -115,28 +116,35 @@ func banWindow(t *testing.T, open Open) {
 	equal(t, "a day back", take().Banned, false)
 }
 
-// settings goes through what a key can have.
-func settings(t *testing.T, open Open, name string) {
-	b := start(t, open)
-	keeps, ok := b.store.(store.Overrider)
+// overrider returns the store as one that keeps overrides, or skips the test.
+func (b *bench) overrider(t *testing.T) store.Overrider {
+	t.Helper()
+	overrider, ok := b.store.(store.Overrider)
 	if !ok {
-		t.Skip("the store keeps no settings")
+		t.Skip("the store keeps no overrides")
 	}
+	return overrider
+}
+
+// overrides tests every kind of override.
+func overrides(t *testing.T, open Open, name string) {
+	b := start(t, open)
+	overrider := b.overrider(t)
 	ctx := context.Background()
 	rule := Rule(t, "zone", name, Limit(name, 2, time.Hour))
 	with := &store.KeyRules{Overrides: true}
-	take := func() algorithms.Decision { return b.sanctioned(rule, "client", 1, with) }
-	set := func(s store.Override) {
+	take := func() algorithms.Decision { return b.takeWith(rule, "client", 1, with) }
+	set := func(override store.Override) {
 		t.Helper()
-		if err := keeps.Set(ctx, rule, "client", s); err != nil {
+		if err := overrider.Set(ctx, rule, "client", override); err != nil {
 			t.Fatal(err)
 		}
 	}
 	has := func(want store.Override) {
 		t.Helper()
-		got, err := keeps.Get(ctx, rule, "client")
+		got, err := overrider.Get(ctx, rule, "client")
 		if err != nil || got != want {
-			t.Fatalf("the setting is %+v (%v), want %+v", got, err, want)
+			t.Fatalf("the override is %+v (%v), want %+v", got, err, want)
 		}
 	}
 	has(store.Override{})
@@ -148,23 +156,23 @@ func settings(t *testing.T, open Open, name string) {
 			t.Fatalf("exempt: %s", describe(d))
 		}
 	}
-	equal(t, "another key", b.sanctioned(rule, "other", 1, with).Exempt, false)
-	equal(t, "who does not look at settings", b.take(rule, "client", 0).Remaining, 1)
+	equal(t, "another key", b.takeWith(rule, "other", 1, with).Exempt, false)
+	equal(t, "a check without key rules", b.take(rule, "client", 0).Remaining, 1)
 	b.wait(20 * time.Second)
 	has(store.Override{Kind: store.KindExempt, Note: "ours", For: time.Hour - 20*time.Second})
-	if err := keeps.Clear(ctx, rule, "client"); err != nil {
+	if err := overrider.Clear(ctx, rule, "client"); err != nil {
 		t.Fatal(err)
 	}
 	has(store.Override{})
 	equal(t, "cleared", take().Remaining, 0)
 	equal(t, "full", take().Allowed, false)
 
-	own := algorithms.Limit{Events: 5}
+	limit := algorithms.Limit{Events: 5}
 	if name == "token_bucket" || name == "leaky_bucket" {
-		own = algorithms.Limit{Events: 2, Burst: 5} // at another rate it would have a bucket of its own
+		limit = algorithms.Limit{Events: 2, Burst: 5} // at another rate it would count in another bucket
 	}
-	set(store.Override{Kind: store.KindLimit, Limit: own, Note: "pro"})
-	has(store.Override{Kind: store.KindLimit, Limit: own, Note: "pro"})
+	set(store.Override{Kind: store.KindLimit, Limit: limit, Note: "pro"})
+	has(store.Override{Kind: store.KindLimit, Limit: limit, Note: "pro"})
 	for i := range 3 {
 		if d := take(); !d.Allowed || d.Override == "" || d.Quota != 5 || d.Remaining != 2-int64(i) {
 			t.Fatalf("5 instead of 2: %s", describe(d))
@@ -173,7 +181,7 @@ func settings(t *testing.T, open Open, name string) {
 	if d := take(); d.Allowed || d.Override == "" {
 		t.Fatalf("6th: %s", describe(d))
 	}
-	equal(t, "a limit sets nobody free of the zone's", b.take(rule, "client", 0).Remaining, 0)
+	equal(t, "the zone's limit counts the same requests", b.take(rule, "client", 0).Remaining, 0)
 
 	set(store.Override{Kind: store.KindBanned})
 	if d := take(); d.Allowed || !d.Banned || d.RetryAfter != algorithms.Never {
@@ -188,36 +196,34 @@ func settings(t *testing.T, open Open, name string) {
 	b.wait(time.Microsecond)
 	has(store.Override{})
 	if d := take(); !d.Allowed || d.Override != "" || d.Quota != 2 {
-		t.Fatalf("a setting that has ended: %s", describe(d))
+		t.Fatalf("an override that has ended: %s", describe(d))
 	}
 
 	b.wait(time.Hour)
 	set(store.Override{Kind: store.KindBanned})
-	if err := keeps.Unban(ctx, rule, "client"); err != nil {
+	if err := overrider.Unban(ctx, rule, "client"); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "pardoned", take().Allowed, true)
+	equal(t, "unbanned", take().Allowed, true)
 	set(store.Override{Kind: store.KindExempt})
 	if err := b.store.Reset(ctx, rule, "client"); err != nil {
 		t.Fatal(err)
 	}
-	if err := keeps.Unban(ctx, rule, "client"); err != nil {
+	if err := overrider.Unban(ctx, rule, "client"); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "a pardon is for bans, and a reset for states", take().Exempt, true)
-	if err := keeps.Set(ctx, rule, "client", store.Override{Kind: store.KindLimit, Limit: algorithms.Limit{Events: -1}}); err == nil {
-		t.Error("a limit that is none can be set")
+	equal(t, "neither a reset nor an unban ends an exemption", take().Exempt, true)
+	invalid := store.Override{Kind: store.KindLimit, Limit: algorithms.Limit{Events: -1}}
+	if err := overrider.Set(ctx, rule, "client", invalid); err == nil {
+		t.Error("an invalid limit can be set")
 	}
 }
 
-// sanctionedTogether is about requests of several zones.
-func sanctionedTogether(t *testing.T, open Open) {
+// keyRulesTogether tests requests of several zones with key rules.
+func keyRulesTogether(t *testing.T, open Open) {
 	for _, name := range algorithms.Names() {
 		b := start(t, open)
-		keeps, ok := b.store.(store.Overrider)
-		if !ok {
-			t.Skip("the store keeps no settings")
-		}
+		overrider := b.overrider(t)
 		ctx := context.Background()
 		narrow, wide := Rule(t, "narrow", name, Limit(name, 2, time.Minute)), Rule(t, "wide", name, Limit(name, 9, time.Minute))
 		with := &store.KeyRules{Overrides: true, Ban: &store.Ban{For: time.Minute, After: 3, Within: time.Minute}}
@@ -237,44 +243,43 @@ func sanctionedTogether(t *testing.T, open Open) {
 		}
 		for i := range 4 {
 			d := ask(1)
-			if !d[0].Allowed || d[1].Allowed || d[1].Banned != (i >= 2) || d[1].BanBegins != (i == 2) || d[2].Banned != (i >= 2) || d[2].BanBegins != (i == 2) {
+			if !d[0].Allowed || d[1].Allowed || d[1].Banned != (i >= 2) || d[1].BanBegins != (i == 2) ||
+				d[2].Banned != (i >= 2) || d[2].BanBegins != (i == 2) {
 				t.Fatalf("%s: request %d: %+v", name, i, d)
 			}
 		}
 		left(wide, "all", 7)
-		if err := keeps.Set(ctx, narrow, "client", store.Override{Kind: store.KindExempt}); err != nil {
+		if err := overrider.Set(ctx, narrow, "client", store.Override{Kind: store.KindExempt}); err != nil {
 			t.Fatal(err)
 		}
 		d := ask(1)
 		if !d[0].Allowed || !d[1].Exempt || d[0].Remaining != 6 || !d[2].Banned {
-			t.Fatalf("%s: with an exemption, which stands above the ban: %+v", name, d)
+			t.Fatalf("%s: an exemption takes precedence over a ban: %+v", name, d)
 		}
 		d = ask(8) // more than is left of wide
 		if d[0].Allowed || !d[1].Exempt || !d[1].Allowed {
-			t.Fatalf("%s: an exemption from one zone is none from others: %+v", name, d)
+			t.Fatalf("%s: an exemption from one zone does not hold for others: %+v", name, d)
 		}
 		left(wide, "all", 6)
-		if err := keeps.Clear(ctx, narrow, "client"); err != nil {
+		if err := overrider.Clear(ctx, narrow, "client"); err != nil {
 			t.Fatal(err)
 		}
 		equal(t, "banned as before", ask(1)[1].Banned, true)
-		if err := keeps.Unban(ctx, narrow, "client"); err != nil {
+		if err := overrider.Unban(ctx, narrow, "client"); err != nil {
 			t.Fatal(err)
 		}
-		equal(t, "pardoned, and refused by the limit", ask(1)[1].Banned, false)
+		equal(t, "unbanned, and refused by the limit", ask(1)[1].Banned, false)
 	}
 }
 
-// ownQuota is about keys with a quota of their own in windows of the calendar.
-func ownQuota(t *testing.T, open Open) {
+// calendarOverride tests overrides of the events of calendar windows.
+func calendarOverride(t *testing.T, open Open) {
 	b := start(t, open)
-	keeps, ok := b.store.(store.Overrider)
-	if !ok {
-		t.Skip("the store keeps no settings")
-	}
+	overrider := b.overrider(t)
 	ctx := context.Background()
 	rule := Rule(t, "zone", "fixed_window", algorithms.Limit{Events: 2, Calendar: algorithms.Day})
-	if err := keeps.Set(ctx, rule, "client", store.Override{Kind: store.KindLimit, Limit: algorithms.Limit{Events: 4}}); err != nil {
+	four := store.Override{Kind: store.KindLimit, Limit: algorithms.Limit{Events: 4}}
+	if err := overrider.Set(ctx, rule, "client", four); err != nil {
 		t.Fatal(err)
 	}
 	with := &store.KeyRules{Overrides: true}
@@ -282,7 +287,7 @@ func ownQuota(t *testing.T, open Open) {
 		passed := 0
 		var d algorithms.Decision
 		for range 9 {
-			if d = b.sanctioned(rule, "client", 1, with); d.Allowed {
+			if d = b.takeWith(rule, "client", 1, with); d.Allowed {
 				passed++
 			}
 		}
@@ -291,31 +296,29 @@ func ownQuota(t *testing.T, open Open) {
 		}
 		b.wait(d.RetryAfter)
 	}
-	err := keeps.Set(ctx, rule, "client", store.Override{Kind: store.KindLimit, Limit: algorithms.Limit{Events: 4, Calendar: algorithms.Month}})
-	if err == nil {
-		t.Error("a key can have a calendar of its own, which no store could follow")
+	monthly := store.Override{Kind: store.KindLimit, Limit: algorithms.Limit{Events: 4, Calendar: algorithms.Month}}
+	if err := overrider.Set(ctx, rule, "client", monthly); err == nil {
+		t.Error("an override can have another calendar window, which no store could compute")
 	}
 }
 
-// ownCorrections: a charge is corrected by the limit that it was charged by.
-func ownCorrections(t *testing.T, open Open) {
+// overrideAdjustments: a charge is adjusted under the limit that made it.
+func overrideAdjustments(t *testing.T, open Open) {
 	for _, name := range algorithms.Names() {
 		if name == "concurrency" {
 			continue
 		}
 		b := start(t, open)
-		keeps, ok := b.store.(store.Overrider)
-		if !ok {
-			t.Skip("the store keeps no settings")
-		}
+		overrider := b.overrider(t)
 		rule := Rule(t, "zone", name, Limit(name, 5, time.Hour))
-		if err := keeps.Set(context.Background(), rule, "client", store.Override{Kind: store.KindLimit, Limit: algorithms.Limit{Events: 100}}); err != nil {
+		hundred := store.Override{Kind: store.KindLimit, Limit: algorithms.Limit{Events: 100}}
+		if err := overrider.Set(context.Background(), rule, "client", hundred); err != nil {
 			t.Fatal(err)
 		}
 		check := store.Check{Rule: rule, Key: "client", Cost: 90, KeyRules: &store.KeyRules{Overrides: true}}
 		d := b.takeAll(check)[0]
 		equal(t, name+": remaining", d.Remaining, 10)
-		b.correct(store.Adjustment{Check: check, At: b.now, Turn: b.now, Override: d.Override}, -1)
+		b.adjust(store.Adjustment{Check: check, At: b.now, Turn: b.now, Override: d.Override}, -1)
 		check.Cost = 0
 		equal(t, name+": with one given back", b.takeAll(check)[0].Remaining, 11)
 	}

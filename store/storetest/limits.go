@@ -12,8 +12,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// limits are about several limits for one key of a zone: those of plans, those out of
-// placeholders, that of the key's own, and those of processes with another config.
+// limits tests several limits for one key of a zone. They come from plans, placeholders,
+// overrides and processes with another config.
 func limits(t *testing.T, open Open) {
 	for _, name := range algorithms.Names() {
 		t.Run(name, func(t *testing.T) {
@@ -22,16 +22,17 @@ func limits(t *testing.T, open Open) {
 			if name == "concurrency" {
 				return
 			}
-			t.Run("AnotherPlanWipesNothing", func(t *testing.T) { anotherPlan(t, open, name) })
-			t.Run("AnotherQuotaWipesNothing", func(t *testing.T) { anotherQuota(t, open, name) })
-			t.Run("OwnLimit", func(t *testing.T) { ownFamily(t, open, name) })
-			t.Run("CorrectedWhereCharged", func(t *testing.T) { correctedWhereCharged(t, open, name) })
+			t.Run("AnotherPlanErasesNothing", func(t *testing.T) { anotherPlan(t, open, name) })
+			t.Run("AnotherQuotaErasesNothing", func(t *testing.T) { anotherQuota(t, open, name) })
+			t.Run("Override", func(t *testing.T) { overrideFamily(t, open, name) })
+			t.Run("AdjustedWhereCharged", func(t *testing.T) { adjustedWhereCharged(t, open, name) })
 		})
 	}
 	t.Run("LeasesOutliveAShorterOne", func(t *testing.T) { leasesOutlive(t, open) })
 }
 
-// anotherPlan: 5 in an hour and 100 in a second. The second is over again and again.
+// anotherPlan: a key meets 5 in an hour and 100 in a second. Each second that ends must leave
+// the count of the hour as it is.
 func anotherPlan(t *testing.T, open Open, name string) {
 	b := start(t, open)
 	post, get := Rule(t, "zone", name, per(5, time.Hour)), Rule(t, "zone", name, per(100, time.Second))
@@ -45,7 +46,7 @@ func anotherPlan(t *testing.T, open Open, name string) {
 	equal(t, "admitted within 13 s under 5 in an hour", posts, 5)
 }
 
-// anotherQuota: two limits that differ in how much fits, asked in turns.
+// anotherQuota: a key meets two limits in turn that differ only in how much fits.
 func anotherQuota(t *testing.T, open Open, name string) {
 	large, small := per(100, 10*time.Second), per(5, 10*time.Second)
 	pairs := [][2]algorithms.Limit{{large, small}}
@@ -69,15 +70,15 @@ func anotherQuota(t *testing.T, open Open, name string) {
 			passed[with] += b.admitted(large, "client", 110)
 		}
 		if passed[1] > passed[0] {
-			t.Errorf("%+v: %d admitted, and %d with requests under %+v between", pair[0], passed[0], passed[1], pair[1])
+			t.Errorf("%+v: %d admitted alone, but %d with requests under %+v in between", pair[0], passed[0], passed[1], pair[1])
 		}
 	}
 }
 
-// raisedAndLowered says what a change of a limit comes to, for each algorithm.
+// raisedAndLowered tests what remains of a limit that is changed, for each algorithm.
 func raisedAndLowered(t *testing.T, open Open, name string) {
 	b := start(t, open)
-	of := func(events, burst int64) *store.Rule {
+	rule := func(events, burst int64) *store.Rule {
 		l := Limit(name, events, time.Hour)
 		l.Burst = burst
 		return Rule(t, "zone", name, l)
@@ -86,29 +87,29 @@ func raisedAndLowered(t *testing.T, open Open, name string) {
 		t.Helper()
 		equal(t, what, b.admitted(rule, "client", 40), want)
 	}
-	expect("of 10", of(10, 0), 10)
+	expect("10", rule(10, 0), 10)
 	switch name {
 	case "token_bucket", "leaky_bucket":
-		// The same rate is the same bucket. At another rate a bucket of its own is full.
-		expect("with a burst of 25", of(10, 25), 15)
-		expect("lowered again", of(10, 0), 0)
-		expect("20 in an hour", of(20, 0), 20)
-		expect("5 in an hour", of(5, 0), 5)
-		expect("10 in an hour, again", of(10, 25), 0)
-		b.wait(90 * time.Minute) // of 25, 15 have come back
-		expect("a burst of 10 has no room before the level is below it", of(10, 0), 0)
-		expect("a burst of 25", of(10, 25), 15)
+		// Limits with the same rate share a bucket. At another rate, a bucket begins full.
+		expect("with a burst of 25", rule(10, 25), 15)
+		expect("lowered again", rule(10, 0), 0)
+		expect("20 in an hour", rule(20, 0), 20)
+		expect("5 in an hour", rule(5, 0), 5)
+		expect("10 in an hour, again", rule(10, 25), 0)
+		b.wait(90 * time.Minute) // 15 of 25 have come back
+		expect("a burst of 10, with 10 still taken", rule(10, 0), 0)
+		expect("a burst of 25", rule(10, 25), 15)
 	default:
-		expect("raised to 25", of(25, 0), 15)
-		expect("lowered to 12", of(12, 0), 0)
-		expect("raised to 27", of(27, 0), 2)
-		equal(t, "of 10 are left", b.take(of(10, 0), "client", 0).Remaining, 0)
-		expect("raised to 30", of(30, 0), 3)
+		expect("raised to 25", rule(25, 0), 15)
+		expect("lowered to 12", rule(12, 0), 0)
+		expect("raised to 27", rule(27, 0), 2)
+		equal(t, "left of 10", b.take(rule(10, 0), "client", 0).Remaining, 0)
+		expect("raised to 30", rule(30, 0), 3)
 	}
 }
 
-// aloneIsAllowed draws requests under several limits, and has a zone of its own decide for
-// each limit on those that were admitted under it alone: it must admit them all.
+// aloneIsAllowed draws requests under several limits. For each limit, a separate zone decides
+// on the requests that were admitted under that limit. It must admit them all.
 func aloneIsAllowed(t *testing.T, open Open, name string) {
 	b := start(t, open)
 	seed := uint64(time.Now().UnixNano())
@@ -131,7 +132,7 @@ func aloneIsAllowed(t *testing.T, open Open, name string) {
 			}
 			admitted++
 			if d := b.take(alone[i], key, cost); !d.Allowed {
-				t.Fatalf("seed %d, run %d: a cost of %d was admitted under %+v beside others, and alone it is not: %s",
+				t.Fatalf("seed %d, run %d: cost %d was admitted under %+v among other limits, but is not alone: %s",
 					seed, run, cost, shared[i].Limit(), describe(d))
 			}
 		}
@@ -141,13 +142,13 @@ func aloneIsAllowed(t *testing.T, open Open, name string) {
 	}
 }
 
-// several draws limits that differ in little or much. Not those whose windows start with a
-// request, for they start with those of other limits too.
+// several draws limits that differ in little or much. Their windows never start with a
+// request, because they would start with requests under other limits, too.
 func several(r *rand.Rand, name string) (limits []algorithms.Limit) {
 	window := func() time.Duration { return time.Duration(1+r.Int64N(4)) * 500 * time.Millisecond }
 	l := Limit(name, 1+r.Int64N(12), window())
 	if l.Lease > 0 {
-		l.Lease = time.Minute // stores renew by a clock that this test does not set
+		l.Lease = time.Minute // longer than the test, because nothing renews it
 	}
 	for range 2 + r.IntN(3) {
 		limits = append(limits, l)
@@ -171,41 +172,38 @@ func several(r *rand.Rand, name string) (limits []algorithms.Limit) {
 	return limits
 }
 
-// ownFamily: a limit of a key's own counts by itself where it lasts longer or shorter than
-// the zone's, and neither wipes the other one. A reset forgets both.
-func ownFamily(t *testing.T, open Open, name string) {
+// overrideFamily: an override whose window or rate is not the zone's counts separately, and
+// neither limit erases the counts of the other. A reset forgets both.
+func overrideFamily(t *testing.T, open Open, name string) {
 	b := start(t, open)
-	keeps, ok := b.store.(store.Overrider)
-	if !ok {
-		t.Skip("the store keeps no settings")
-	}
+	overrider := b.overrider(t)
 	ctx, with := context.Background(), &store.KeyRules{Overrides: true}
 	rule := Rule(t, "zone", name, per(5, time.Hour))
 	admitted := func() (passed int) {
 		for range 10 {
-			if b.sanctioned(rule, "client", 1, with).Allowed {
+			if b.takeWith(rule, "client", 1, with).Allowed {
 				passed++
 			}
 		}
 		return passed
 	}
-	own := func(l algorithms.Limit) {
+	set := func(l algorithms.Limit) {
 		t.Helper()
-		if err := keeps.Set(ctx, rule, "client", store.Override{Kind: store.KindLimit, Limit: l}); err != nil {
+		if err := overrider.Set(ctx, rule, "client", store.Override{Kind: store.KindLimit, Limit: l}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	equal(t, "by the zone's limit", admitted(), 5)
-	own(per(3, time.Second))
-	equal(t, "by the key's own", admitted(), 3)
+	equal(t, "under the zone's limit", admitted(), 5)
+	set(per(3, time.Second))
+	equal(t, "under the override", admitted(), 3)
 	b.wait(2100 * time.Millisecond)
 	equal(t, "and again", admitted(), 3)
-	if err := keeps.Clear(ctx, rule, "client"); err != nil {
+	if err := overrider.Clear(ctx, rule, "client"); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "by the zone's limit, of which nothing is left", admitted(), 0)
-	own(per(3, time.Second))
-	equal(t, "by the key's own, of which nothing is left", admitted(), 0)
+	equal(t, "under the zone's limit, with nothing left", admitted(), 0)
+	set(per(3, time.Second))
+	equal(t, "under the override, with nothing left", admitted(), 0)
 	for range 2 {
 		equal(t, "beside another zone", b.takeAll(
 			store.Check{Rule: rule, Key: "client", Cost: 1, KeyRules: with},
@@ -215,19 +213,19 @@ func ownFamily(t *testing.T, open Open, name string) {
 	if err := b.store.Reset(ctx, rule, "client"); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "by the key's own, after a reset", admitted(), 3)
-	if err := keeps.Clear(ctx, rule, "client"); err != nil {
+	equal(t, "under the override, after a reset", admitted(), 3)
+	if err := overrider.Clear(ctx, rule, "client"); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "by the zone's limit, after a reset", admitted(), 5)
+	equal(t, "under the zone's limit, after a reset", admitted(), 5)
 }
 
-// correctedWhereCharged: a correction finds the state that was charged, whichever limit the
+// adjustedWhereCharged: an adjustment changes the state that was charged, whichever limit the
 // key has by then.
-func correctedWhereCharged(t *testing.T, open Open, name string) {
+func adjustedWhereCharged(t *testing.T, open Open, name string) {
 	for _, c := range []struct {
 		what          string
-		before, after *algorithms.Limit // the key's own, if it has one
+		before, after *algorithms.Limit // of the key's override, nil without one
 	}{
 		{"set", nil, &algorithms.Limit{Events: 9, Window: time.Second}},
 		{"set, of the same window", nil, &algorithms.Limit{Events: 9}},
@@ -237,17 +235,14 @@ func correctedWhereCharged(t *testing.T, open Open, name string) {
 		{"set to nothing", &algorithms.Limit{Events: 9}, &algorithms.Limit{Events: 0}},
 	} {
 		b := start(t, open)
-		keeps, ok := b.store.(store.Overrider)
-		if !ok {
-			t.Skip("the store keeps no settings")
-		}
+		overrider := b.overrider(t)
 		rule := Rule(t, "zone", name, per(5, time.Hour))
 		check := store.Check{Rule: rule, Key: "client", Cost: 4, KeyRules: &store.KeyRules{Overrides: true}}
-		own := func(l *algorithms.Limit) {
+		override := func(l *algorithms.Limit) {
 			t.Helper()
-			err := keeps.Clear(context.Background(), rule, "client")
+			err := overrider.Clear(context.Background(), rule, "client")
 			if err == nil && l != nil {
-				err = keeps.Set(context.Background(), rule, "client", store.Override{Kind: store.KindLimit, Limit: *l})
+				err = overrider.Set(context.Background(), rule, "client", store.Override{Kind: store.KindLimit, Limit: *l})
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -258,37 +253,37 @@ func correctedWhereCharged(t *testing.T, open Open, name string) {
 			check.Cost = 0
 			return b.takeAll(check)[0].Remaining
 		}
-		// Both have charged 4, once the one and once the other is corrected.
-		own(c.after)
+		// Each limit charges 4. Then the charge under the first one is adjusted.
+		override(c.after)
 		b.takeAll(check)
 		after := left()
-		own(c.before)
-		pools := left() < 5 && c.before == nil || left() < 9 && c.before != nil // one state for both
+		override(c.before)
+		shared := left() < 5 && c.before == nil || left() < 9 && c.before != nil // one state for both
 		d := b.takeNamed(check)
-		if !d.Allowed { // pooled: there was no room for both
+		if !d.Allowed { // the shared state had no room for both
 			if err := b.store.Reset(context.Background(), rule, "client"); err != nil {
 				t.Fatal(err)
 			}
 			d = b.takeNamed(check)
 		}
 		charged := store.Adjustment{Check: check, At: d.At, Turn: d.Turn(), Override: d.Override}
-		equal(t, name+": "+c.what+": told by which limit", d.Override != "", c.before != nil)
+		equal(t, name+": "+c.what+": the decision names the override", d.Override != "", c.before != nil)
 		before := left()
-		own(c.after)
-		if pools {
+		override(c.after)
+		if shared {
 			after = left()
 		}
-		b.correct(charged, -3)
-		b.correct(charged, 1)
-		if !pools {
-			equal(t, name+": "+c.what+": left of the other", left(), after)
+		b.adjust(charged, -3)
+		b.adjust(charged, 1)
+		if !shared {
+			equal(t, name+": "+c.what+": left under the other limit", left(), after)
 		}
-		own(c.before)
-		equal(t, name+": "+c.what+": left of what was charged", left(), before+2)
+		override(c.before)
+		equal(t, name+": "+c.what+": left under the limit that charged", left(), before+2)
 	}
 }
 
-// leasesOutlive: a limit with a shorter lease, or with no slots at all, ends no other lease.
+// leasesOutlive: a limit with a shorter lease, or without slots, does not end other leases.
 func leasesOutlive(t *testing.T, open Open) {
 	b := start(t, open)
 	long := Rule(t, "zone", "concurrency", algorithms.Limit{Events: 2, Lease: time.Hour})
@@ -297,7 +292,7 @@ func leasesOutlive(t *testing.T, open Open) {
 	equal(t, "long leases", b.admitted(long, "client", 5), 2)
 	held := store.Check{Rule: short, Key: "client", Cost: 1, Hold: Hold(short)}
 	equal(t, "a shorter one", b.takeNamed(held).Allowed, true)
-	equal(t, "of no slots", b.admitted(none, "client", 2), 0)
+	equal(t, "without slots", b.admitted(none, "client", 2), 0)
 	b.store.Adjust(store.Adjustment{Check: store.Check{Rule: none, Key: "client", Cost: 1, Hold: held.Hold}, Delta: -1})
 	b.await(short, 1)
 	b.wait(11 * time.Minute)

@@ -7,7 +7,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
 
-// options are about what the options of algorithms change.
+// options tests the options of algorithms.
 func options(t *testing.T, open Open) {
 	t.Run("RefillInInterval", func(t *testing.T) {
 		b := start(t, open)
@@ -15,7 +15,7 @@ func options(t *testing.T, open Open) {
 		equal(t, "first", b.admitted(rule, "client", 1), 1)
 		b.wait(700 * time.Millisecond)
 		equal(t, "the rest", b.admitted(rule, "client", 5), 2)
-		equal(t, "told to wait", b.take(rule, "client", 1).RetryAfter, 300*time.Millisecond)
+		equal(t, "retry", b.take(rule, "client", 1).RetryAfter, 300*time.Millisecond)
 		b.wait(300*time.Millisecond - time.Microsecond)
 		equal(t, "a microsecond before the refill", b.admitted(rule, "client", 5), 0)
 		b.wait(time.Microsecond)
@@ -25,8 +25,8 @@ func options(t *testing.T, open Open) {
 	t.Run("GCRAIsATokenBucket", func(t *testing.T) {
 		b := start(t, open)
 		gcra, bucket := Rule(t, "zone", "gcra", per(4, time.Minute)), Rule(t, "zone", "token_bucket", per(4, time.Minute))
-		equal(t, "by one name", b.admitted(gcra, "client", 3), 3)
-		equal(t, "by the other", b.admitted(bucket, "client", 3), 1)
+		equal(t, "under one name", b.admitted(gcra, "client", 3), 3)
+		equal(t, "under the other", b.admitted(bucket, "client", 3), 1)
 	})
 
 	t.Run("QueueSpacesRequests", func(t *testing.T) {
@@ -45,7 +45,7 @@ func options(t *testing.T, open Open) {
 			t.Fatalf("a full queue: %s", describe(full))
 		}
 		b.wait(full.RetryAfter)
-		equal(t, "there is room", b.take(rule, "client", 1).Delay, time.Second-time.Microsecond+time.Microsecond)
+		equal(t, "there is room", b.take(rule, "client", 1).Delay, time.Second)
 	})
 
 	t.Run("QueueWithALongestWait", func(t *testing.T) {
@@ -53,7 +53,7 @@ func options(t *testing.T, open Open) {
 		rule := Rule(t, "zone", "leaky_bucket", algorithms.Limit{
 			Events: 10, Window: time.Second, Burst: 50, Mode: algorithms.ModeQueue, MaxWait: 250 * time.Millisecond,
 		})
-		equal(t, "those that wait no longer than that", b.admitted(rule, "client", 9), 3)
+		equal(t, "those that wait at most 250 ms", b.admitted(rule, "client", 9), 3)
 		d := b.take(rule, "client", 1)
 		equal(t, "retry", d.RetryAfter, 50*time.Millisecond)
 		b.wait(d.RetryAfter - time.Microsecond)
@@ -73,7 +73,7 @@ func options(t *testing.T, open Open) {
 		equal(t, "a new window", b.admitted(rule, "client", 3), 2)
 		b.wait(10 * time.Minute)
 		b.take(rule, "client", 1)
-		equal(t, "which starts with a request", b.take(rule, "client", 0).ResetAfter, time.Minute)
+		equal(t, "a window that starts with a request", b.take(rule, "client", 0).ResetAfter, time.Minute)
 	})
 
 	t.Run("WindowsOfTheCalendar", func(t *testing.T) {
@@ -89,7 +89,7 @@ func options(t *testing.T, open Open) {
 		} {
 			b := start(t, open)
 			rule := Rule(t, "zone", "fixed_window", algorithms.Limit{Events: 2, Calendar: calendar, Location: paris})
-			equal(t, "in this one", b.admitted(rule, "client", 5), 2)
+			equal(t, "in this window", b.admitted(rule, "client", 5), 2)
 			wait := b.take(rule, "client", 1).RetryAfter
 			equal(t, calendar.String(), now.Add(wait).UTC(), next.UTC())
 			b.wait(wait - time.Microsecond)

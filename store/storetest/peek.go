@@ -9,7 +9,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// peeks are about checks that ask what would become of a request, and change nothing.
+// peeks tests checks that ask how a request would be decided, and change nothing.
 func peeks(t *testing.T, open Open) {
 	for _, name := range algorithms.Names() {
 		t.Run(name, func(t *testing.T) {
@@ -21,14 +21,14 @@ func peeks(t *testing.T, open Open) {
 	}
 }
 
-// peek asks what would become of one check.
+// peek asks how one check would be decided.
 func (b *bench) peek(rule *store.Rule, key string, cost int64, rules *store.KeyRules) algorithms.Decision {
 	b.Helper()
 	return b.takeAll(store.Check{Rule: rule, Key: key, Cost: cost, KeyRules: rules, Peek: true})[0]
 }
 
-// peekChangesNothing: a peek at what would pass is told what is left, and one at what would be
-// refused is told the refusal. A limit of which much was peeked at has all its room.
+// peekChangesNothing: a peek at a cost that would pass returns what is left, and a peek at one
+// that would be refused returns the refusal. Peeks leave all the room there is.
 func peekChangesNothing(t *testing.T, open Open, name string) {
 	b, rule := start(t, open), Rule(t, "zone", name, Limit(name, 10, time.Minute))
 	equal(t, "a key that never came", b.peek(rule, "client", 10, nil), algorithms.Decision{Allowed: true, Quota: 10, Remaining: 10})
@@ -45,32 +45,34 @@ func peekChangesNothing(t *testing.T, open Open, name string) {
 	equal(t, "nothing is left", b.peek(rule, "client", 1, nil), b.take(rule, "client", 1))
 }
 
-// peekBansNobody: refusals that were peeked at are none.
+// peekBansNobody: peeks that are refused do not count towards a ban.
 func peekBansNobody(t *testing.T, open Open, name string) {
 	b, rule := start(t, open), Rule(t, "zone", name, Limit(name, 1, time.Minute))
 	with := &store.KeyRules{Ban: &store.Ban{For: time.Hour, After: 2, Within: time.Minute}}
-	equal(t, "the first", b.sanctioned(rule, "client", 1, with).Allowed, true)
+	equal(t, "the first", b.takeWith(rule, "client", 1, with).Allowed, true)
 	refused := b.peek(rule, "client", 1, with)
 	for range 5 {
 		equal(t, "peeked at", b.peek(rule, "client", 1, with), refused)
 	}
-	equal(t, "refused for the first time", b.sanctioned(rule, "client", 1, with), refused)
+	equal(t, "refused for the first time", b.takeWith(rule, "client", 1, with), refused)
 	equal(t, "between the two", b.peek(rule, "client", 1, with), refused)
-	equal(t, "refused for the second time", b.sanctioned(rule, "client", 1, with).BanBegins, true)
+	equal(t, "refused for the second time", b.takeWith(rule, "client", 1, with).BanBegins, true)
 	d := b.peek(rule, "client", 1, with)
-	equal(t, "banned", d, b.sanctioned(rule, "client", 1, with))
+	equal(t, "banned", d, b.takeWith(rule, "client", 1, with))
 	if !d.Banned || d.BanBegins || d.RetryAfter != time.Hour {
 		t.Fatalf("banned: %s", describe(d))
 	}
 }
 
-// peekTogether: a peek and the other checks of its call know nothing of each other.
+// peekTogether: a peek and the other checks of its call do not affect each other.
 func peekTogether(t *testing.T, open Open, name string) {
 	b := start(t, open)
 	wide, narrow := Rule(t, "wide", name, Limit(name, 10, time.Minute)), Rule(t, "narrow", name, Limit(name, 2, time.Minute))
 	both := func(cost, peeked int64) []algorithms.Decision {
 		t.Helper()
-		return b.takeAll(store.Check{Rule: wide, Key: "client", Cost: cost}, store.Check{Rule: narrow, Key: "client", Cost: peeked, Peek: true})
+		return b.takeAll(
+			store.Check{Rule: wide, Key: "client", Cost: cost},
+			store.Check{Rule: narrow, Key: "client", Cost: peeked, Peek: true})
 	}
 	d := both(4, 3)
 	if !d[0].Allowed || d[0].Remaining != 6 || d[1].Allowed {
@@ -86,13 +88,10 @@ func peekTogether(t *testing.T, open Open, name string) {
 	}
 }
 
-// peekOverrides: what a key has in place of the limit holds for peeks, too.
+// peekOverrides: overrides hold for peeks, too.
 func peekOverrides(t *testing.T, open Open, name string) {
 	b := start(t, open)
-	overrider, ok := b.store.(store.Overrider)
-	if !ok {
-		t.Skip("the store keeps no overrides")
-	}
+	overrider := b.overrider(t)
 	rule, with := Rule(t, "zone", name, Limit(name, 2, time.Minute)), &store.KeyRules{Overrides: true}
 	for _, override := range []store.Override{
 		{Kind: store.KindExempt},
@@ -105,7 +104,8 @@ func peekOverrides(t *testing.T, open Open, name string) {
 		}
 		for _, cost := range []int64{0, 1, 4, 6} {
 			d := b.peek(rule, "client", cost, with)
-			if d.Exempt != (override.Kind == store.KindExempt) || d.Banned != (override.Kind == store.KindBanned) || (d.Override != "") != (override.Kind == store.KindLimit) {
+			if d.Exempt != (override.Kind == store.KindExempt) || d.Banned != (override.Kind == store.KindBanned) ||
+				(d.Override != "") != (override.Kind == store.KindLimit) {
 				t.Fatalf("%+v, cost %d: %s", override, cost, describe(d))
 			}
 			if override.Kind == store.KindLimit && (d.Allowed != (cost <= 5) || d.Remaining != 5) {

@@ -1,5 +1,5 @@
-// Package storetest is the contract of [store.Store] as tests. A store's own test is
-// one call of [Run].
+// Package storetest holds the contract of [store.Store] as tests. A store's test of it is one
+// call of [Run].
 package storetest
 
 import (
@@ -13,11 +13,12 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// Open makes an empty store for one test. Its clock stands still until setNow moves
-// it, in microseconds since 1970; it starts at Start. It renews no leases by itself.
+// Open opens an empty store for one test. Its clock must stand still until setNow sets it, in
+// microseconds since 1970; the suite first sets it to Start. The store must not renew leases
+// by itself.
 type Open func(t testing.TB) (s store.Store, setNow func(micros int64))
 
-// Start is a Wednesday afternoon in the middle of nothing: no multiple of any window.
+// Start is the first time of every test: a Wednesday afternoon at a multiple of no window.
 var Start = time.Date(2026, 11, 18, 15, 4, 5, 678901000, time.UTC).UnixMicro()
 
 // Run runs the whole suite.
@@ -32,14 +33,14 @@ func Run(t *testing.T, open Open) {
 	t.Run("Field", func(t *testing.T) { field(t, open) })
 	t.Run("Options", func(t *testing.T) { options(t, open) })
 	t.Run("GiveBack", func(t *testing.T) { giveBack(t, open) })
-	t.Run("Adjustments", func(t *testing.T) { corrections(t, open) })
-	t.Run("Independent", func(t *testing.T) { apart(t, open) })
+	t.Run("Adjustments", func(t *testing.T) { adjustments(t, open) })
+	t.Run("Independent", func(t *testing.T) { independent(t, open) })
 	t.Run("Limits", func(t *testing.T) { limits(t, open) })
 	t.Run("Peek", func(t *testing.T) { peeks(t, open) })
-	t.Run("KeyRules", func(t *testing.T) { sanctions(t, open) })
+	t.Run("KeyRules", func(t *testing.T) { keyRules(t, open) })
 }
 
-// bench is a store under test with a clock in hand.
+// bench is a store under test, with its clock.
 type bench struct {
 	testing.TB
 	store  store.Store
@@ -64,7 +65,7 @@ func (b *bench) wait(d time.Duration) {
 	b.setNow(b.now)
 }
 
-// take is one check; takeAll several of one request.
+// take decides one check, takeAll the checks of one request.
 func (b *bench) take(rule *store.Rule, key string, cost int64) algorithms.Decision {
 	b.Helper()
 	return b.takeAll(store.Check{Rule: rule, Key: key, Cost: cost})[0]
@@ -88,7 +89,7 @@ func (b *bench) takeAll(checks ...store.Check) []algorithms.Decision {
 
 var lastHold atomic.Int64
 
-// Hold makes a new hold where the algorithm needs one.
+// Hold returns a new name for [store.Check].Hold, or "" if the algorithm needs none.
 func Hold(rule *store.Rule) string {
 	if _, ok := rule.Algorithm().(algorithms.Lender); !ok {
 		return ""
@@ -108,7 +109,7 @@ func (b *bench) admitted(rule *store.Rule, key string, n int) int {
 	return passed
 }
 
-// Rule makes a rule, and fails the test if the limit is not valid.
+// Rule returns a rule, and fails the test if the limit is not valid.
 func Rule(t testing.TB, zone, algorithm string, limit algorithms.Limit) *store.Rule {
 	t.Helper()
 	a, err := algorithms.Get(algorithm)
@@ -126,8 +127,8 @@ func per(events int64, window time.Duration) algorithms.Limit {
 	return algorithms.Limit{Events: events, Window: window}
 }
 
-// Limit is so many events in a window, or for an algorithm that lends so many slots
-// with a lease of that length.
+// Limit returns a limit of events in a window; for a Lender, of as many slots with a lease as
+// long as the window.
 func Limit(name string, events int64, window time.Duration) algorithms.Limit {
 	if a, err := algorithms.Get(name); err == nil {
 		if _, lends := a.(algorithms.Lender); lends {

@@ -9,13 +9,14 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// allOrNothing is about requests that several zones decide.
+// allOrNothing tests requests that several zones decide.
 func allOrNothing(t *testing.T, open Open) {
 	for _, first := range algorithms.Names() {
 		for _, second := range algorithms.Names() {
 			t.Run(first+"/"+second, func(t *testing.T) {
 				b := start(t, open)
-				narrow, wide := Rule(t, "narrow", first, Limit(first, 3, time.Minute)), Rule(t, "wide", second, Limit(second, 10, time.Minute))
+				narrow := Rule(t, "narrow", first, Limit(first, 3, time.Minute))
+				wide := Rule(t, "wide", second, Limit(second, 10, time.Minute))
 				for i := range 8 {
 					d := b.takeAll(
 						store.Check{Rule: wide, Key: "all", Cost: 1},
@@ -26,7 +27,7 @@ func allOrNothing(t *testing.T, open Open) {
 				}
 				equal(t, "wide, alone", b.admitted(wide, "all", 20), 7)
 
-				// Both refuse: both say how long.
+				// If both refuse, both decisions have a wait.
 				d := b.takeAll(
 					store.Check{Rule: wide, Key: "all", Cost: 1},
 					store.Check{Rule: narrow, Key: "client", Cost: 1})
@@ -37,10 +38,11 @@ func allOrNothing(t *testing.T, open Open) {
 		}
 	}
 
-	// mholt/caddy-ratelimit issue 10: the order of zones decided whose quota went.
+	// mholt/caddy-ratelimit issue 10: the order of zones decided which quota was used.
 	t.Run("Issue10", func(t *testing.T) {
 		b := start(t, open)
-		second, minute := Rule(t, "second", "sliding_window_log", per(2, time.Second)), Rule(t, "minute", "sliding_window_log", per(5, time.Minute))
+		second := Rule(t, "second", "sliding_window_log", per(2, time.Second))
+		minute := Rule(t, "minute", "sliding_window_log", per(5, time.Minute))
 		passed := 0
 		for range 30 {
 			d := b.takeAll(store.Check{Rule: minute, Key: "c", Cost: 1}, store.Check{Rule: second, Key: "c", Cost: 1})
@@ -57,7 +59,8 @@ func allOrNothing(t *testing.T, open Open) {
 	// gets 5; another one must then still get 5.
 	t.Run("Issue70", func(t *testing.T) {
 		b := start(t, open)
-		header, all := Rule(t, "header", "sliding_window_log", per(5, time.Minute)), Rule(t, "all", "sliding_window_log", per(10, time.Minute))
+		header := Rule(t, "header", "sliding_window_log", per(5, time.Minute))
+		all := Rule(t, "all", "sliding_window_log", per(10, time.Minute))
 		for _, client := range []string{"one", "two"} {
 			passed := 0
 			for range 10 {
@@ -74,7 +77,8 @@ func allOrNothing(t *testing.T, open Open) {
 		b := start(t, open)
 		var checks []store.Check
 		for i := range 12 {
-			checks = append(checks, store.Check{Rule: Rule(t, strings.Repeat("z", i+1), "token_bucket", per(int64(5+i), time.Minute)), Key: "k", Cost: 1})
+			rule := Rule(t, strings.Repeat("z", i+1), "token_bucket", per(int64(5+i), time.Minute))
+			checks = append(checks, store.Check{Rule: rule, Key: "k", Cost: 1})
 		}
 		for range 9 {
 			b.takeAll(checks...)
@@ -85,7 +89,7 @@ func allOrNothing(t *testing.T, open Open) {
 	})
 }
 
-// keys is about keys that are not what one would wish.
+// keys tests unusual keys.
 func keys(t *testing.T, open Open) {
 	names := []string{
 		"", "*", "#", "%", "a", "A", "a ", "a:b", "{a}", "a}", "}{", "%61", "a\x00", "\xff\xfe", "\r\n",
@@ -95,7 +99,7 @@ func keys(t *testing.T, open Open) {
 	for _, name := range algorithms.Names() {
 		t.Run(name, func(t *testing.T) {
 			b := start(t, open)
-			// Zones whose names together with keys could read alike.
+			// Zones and keys whose names, when joined, could be the same.
 			zones := []string{"zone", "a", "a:b", "b", "}:zone", "zone:" + name, "*"}
 			for _, zone := range zones {
 				rule := Rule(t, zone, name, Limit(name, 2, time.Minute))
