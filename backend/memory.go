@@ -10,14 +10,14 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// MemoryStore keeps counters in this process: limits hold for one Caddy. Counters
-// survive config reloads, and go when no config names their zone. There is one memory
-// store in a process.
+// MemoryStore keeps counters in the memory of this process, so limits hold for one Caddy.
+// Counters survive config reloads, and are dropped when no config has their zone. A process
+// has one memory store.
 type MemoryStore struct {
-	// How many keys are kept, for all zones together; at least 1024. Beyond it new keys
-	// share buckets, so that no limit is exceeded and no refused client is forgotten, but
-	// newcomers may be refused for each other's sake. A key takes about 100 bytes, and in
-	// sliding_window_log 8 more for each event. Default: 1000000.
+	// How many keys are kept, for all zones together; at least 1024. When the store is full,
+	// new keys share buckets. Then no limit is exceeded and no refused client is forgotten,
+	// but new clients may be refused because of each other. A key takes about 100 bytes; with
+	// `sliding_window_log`, 8 more for each event. Default: 1000000.
 	MaxKeys int `json:"max_keys,omitempty"`
 }
 

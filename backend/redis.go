@@ -1,5 +1,5 @@
-// Package backend has the modules of stores, in the namespace http.rate_limit.stores: their
-// options, and how to open them.
+// Package backend holds the Caddy modules of the stores, in the namespace
+// http.rate_limit.stores: their options, and how to open them.
 package backend
 
 import (
@@ -22,92 +22,94 @@ func init() {
 	caddy.RegisterModule(RedisStore{})
 }
 
-// RedisStore keeps counters in a Redis (6.2 or later) or Valkey that many Caddys share:
-// all that use the same one and the same key prefix enforce one limit, on Redis's clock.
-// It need not answer when a config is loaded.
+// RedisStore keeps counters in Redis (6.2 or later) or Valkey, which many Caddys can share:
+// all Caddys with the same Redis and the same key prefix enforce one limit, by Redis's clock.
+// Redis does not have to answer when a config is loaded.
 //
-// All texts take global placeholders such as `{env.REDIS_PASSWORD}` and
-// `{file./run/secrets/redis}`, which are replaced at load and must not be empty.
+// All texts may contain global placeholders such as `{env.REDIS_PASSWORD}` and
+// `{file./run/secrets/redis}`. They are replaced when the config is loaded, and must not be
+// empty.
 type RedisStore struct {
-	// What is at the addresses: `standalone`, one Redis; `sentinel`, Sentinels, which say
-	// which Redis is the master; or `cluster`, nodes of a Redis Cluster, which say who has
-	// which keys. In a Cluster, zones of a request whose keys differ may be on different
-	// nodes: all are charged or none, but not at one instant. Default: `sentinel` with
-	// master_name, else `standalone`.
+	// What the addresses are: `standalone` for one Redis; `sentinel` for Sentinels, which
+	// know the master; or `cluster` for nodes of a Redis Cluster, which know where each key
+	// is. In a Cluster, the keys of a request's zones may be on different nodes. Then either
+	// all zones are charged or none is, but not at the same instant. Default: `sentinel` with
+	// master_name, otherwise `standalone`.
 	Mode string `json:"mode,omitempty"`
 
-	// Where Redis is: `host:port`, `host` (port 6379) or `unix//path/to.sock`, which is for
-	// standalone only. With mode sentinel, where the Sentinels are: all of them, `host:port`
-	// or `host` (port 26379). With mode cluster, some of its nodes, of which one must
-	// answer. Default: `127.0.0.1:6379`.
+	// The addresses. In mode standalone, one Redis: `host:port`, `host` (port 6379) or
+	// `unix//path/to.sock`. In mode sentinel, all Sentinels: `host:port` or `host` (port
+	// 26379). In mode cluster, some of the nodes, one of which must answer. Default:
+	// `127.0.0.1:6379`.
 	Address []string `json:"address,omitempty"`
 
-	// What the Sentinels call the master. Required with mode sentinel.
+	// The name that the Sentinels have for the master. Required in mode sentinel.
 	MasterName string `json:"master_name,omitempty"`
 
-	// The ACL user at the Sentinels, who may have other users than Redis. Default: their
+	// The ACL user at the Sentinels, which do not share users with Redis. Default: their
 	// default user.
 	SentinelUsername string `json:"sentinel_username,omitempty"`
 
-	// The password at the Sentinels. Default: none is sent, also not the one of Redis.
+	// The password at the Sentinels. Default: none. The password of Redis is never sent to
+	// Sentinels.
 	SentinelPassword string `json:"sentinel_password,omitempty"`
 
-	// The same in one text: `redis://user:password@host:port/db`, `rediss://` with TLS,
-	// or `unix://user:password@/path?db=0`; no other
-	// parameters. It excludes address, username, password and db, and mode sentinel.
+	// The address and the login in one text: `redis://user:password@host:port/db`,
+	// `rediss://` with TLS, or `unix://user:password@/path?db=0`. There are no other
+	// parameters. Excludes address, username, password and db, and mode sentinel.
 	URL string `json:"url,omitempty"`
 
 	// The ACL user. Default: Redis's default user.
 	Username string `json:"username,omitempty"`
 
-	// The user's password, or that of `requirepass`. Prefer a placeholder: what stands
-	// here is visible in Caddy's config.
+	// The password of the user, or that of `requirepass`. Use a placeholder: a password
+	// written here is visible in Caddy's config. Default: none.
 	Password string `json:"password,omitempty"`
 
 	// The number of the database. A Cluster has only 0. Default: 0.
 	DB int `json:"db,omitempty"`
 
-	// Encrypts the connections, to Sentinels too. Default: no TLS, unless the URL says rediss.
+	// Encrypts the connections, also those to Sentinels. Default: no TLS, unless the URL
+	// begins with rediss.
 	TLS *RedisTLS `json:"tls,omitempty"`
 
-	// What every key begins with, without braces. Instances with different prefixes do
-	// not share limits. Default: `rl`.
+	// The beginning of every key, without braces. Caddys with different prefixes do not
+	// share limits. Default: `rl`.
 	KeyPrefix string `json:"key_prefix,omitempty"`
 
-	// How long one decision may take, dialling and waiting for a connection included;
-	// then `on_store_error` applies. From 1ms to 1m. Default: 50ms.
+	// How long one decision may take, including dialling and waiting for a connection; after
+	// that `on_store_error` applies. From 1ms to 1m. Default: 50ms.
 	Timeout caddy.Duration `json:"timeout,omitempty"`
 
-	// How many connections there may be to each server, at most 10000. Default: 10 for
-	// each CPU.
+	// How many connections there may be to each server, at most 10000. Default: 10 for each
+	// CPU.
 	PoolSize int `json:"pool_size,omitempty"`
 
-	// How long a refusal is remembered at most, from 1ms to 1m, so that a client that keeps
-	// asking costs Redis a call now and then and not one for each request. 0 is not at
-	// all. A reset or a raised limit counts for everybody after this time at the latest.
-	// Default: 1s.
+	// How long a refusal may be remembered, from 1ms to 1m, so that a refused client that
+	// keeps sending requests does not cost a call to Redis for each. 0 turns it off. A reset
+	// or a raised limit takes effect on all Caddys after at most this time. Default: 1s.
 	DenyCache *caddy.Duration `json:"deny_cache,omitempty"`
 
 	options redisstore.Options
 }
 
-// RedisTLS is how to encrypt the connection to Redis.
+// RedisTLS is how connections to Redis are encrypted.
 type RedisTLS struct {
-	// A PEM file with the certificates to trust. Default: the system's.
+	// A PEM file with the CA certificates to trust. Default: those of the system.
 	CA string `json:"ca,omitempty"`
 
-	// A PEM file with the client's certificate; needs key.
+	// A PEM file with the client's certificate. Requires key. Default: none.
 	Cert string `json:"cert,omitempty"`
 
-	// A PEM file with the key of cert.
+	// A PEM file with the key of cert. Default: none.
 	Key string `json:"key,omitempty"`
 
-	// The name that the certificate of every server must be for. Default: the host of its
-	// address.
+	// The name that the certificate of every server must have. Default: the host of the
+	// server's address.
 	ServerName string `json:"server_name,omitempty"`
 
-	// Accepts any certificate. Whoever is on the way can then read and change all that is
-	// said. Default: false.
+	// Accepts any certificate. Then anyone on the network path can read and change the
+	// traffic. Default: false.
 	InsecureSkipVerify bool `json:"insecure_skip_verify,omitempty"`
 }
 
@@ -181,7 +183,7 @@ func (s *RedisStore) Provision(caddy.Context) error {
 	return nil
 }
 
-// whyEmpty is what to look for when a placeholder stands for nothing.
+// whyEmpty returns a hint for an error about an empty placeholder.
 func whyEmpty(err error) string {
 	switch text := err.Error(); {
 	case strings.Contains(text, "{env."):
@@ -192,7 +194,7 @@ func whyEmpty(err error) string {
 	return ""
 }
 
-// String is what errors call the store.
+// String returns the name of the store for errors.
 func (s *RedisStore) String() string {
 	o, err := s.options.Complete()
 	if err != nil {

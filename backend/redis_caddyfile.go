@@ -67,7 +67,7 @@ func (s *RedisStore) parseAddress(d *caddyfile.Dispenser) option.Parser {
 	}
 }
 
-// parseDenyCache reads off as none at all.
+// parseDenyCache returns a parser of a duration, or of off, which is 0.
 func (s *RedisStore) parseDenyCache(d *caddyfile.Dispenser) option.Parser {
 	return option.Optional(&s.DenyCache, func(to *caddy.Duration) option.Parser {
 		return option.Parsed(d, to, func(text string) (caddy.Duration, error) {

@@ -13,20 +13,21 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 )
 
-// Amount is a number, or a placeholder that has one for each request: in JSON `100`,
-// `"{http.vars.quota}"`, or `"{http.vars.quota} 100"` with what it is where the
-// placeholder is empty.
+// Amount is a whole number, or a placeholder whose value is one. In JSON it is a number such
+// as `100`, a placeholder such as `"{http.vars.quota}"`, or a placeholder with a fallback
+// such as `"{http.vars.quota} 100"`. The fallback applies when the placeholder is empty;
+// without a fallback, such requests are refused.
 type Amount struct {
-	// The number, or what stands in for it.
+	// The number, or the fallback of the placeholder.
 	Number int64
 
 	// The placeholder, without braces. Default: none.
 	From string
 
-	// Whether Number stands in where From is empty. If not, such requests are refused.
+	// Whether the placeholder has a fallback. Default: false.
 	Fallback bool
 
-	unreadable string // JSON that is nothing of this
+	unreadable string // the JSON, if it is not an amount
 }
 
 // MarshalJSON implements [json.Marshaler].
@@ -37,8 +38,8 @@ func (a Amount) MarshalJSON() ([]byte, error) {
 	return json.Marshal(a.String())
 }
 
-// UnmarshalJSON implements [json.Unmarshaler]. It leaves complaints to check, which knows
-// the name of the option.
+// UnmarshalJSON implements [json.Unmarshaler]. It never fails: Check reports errors, because
+// it knows the name of the option.
 func (a *Amount) UnmarshalJSON(b []byte) error {
 	*a = Amount{}
 	if json.Unmarshal(b, &a.Number) == nil {
@@ -66,7 +67,7 @@ func (a *Amount) parse(text string) (err error) {
 	return err
 }
 
-// String is the amount as a Caddyfile has it.
+// String returns the amount as a Caddyfile has it.
 func (a Amount) String() string {
 	switch {
 	case a.From == "":
@@ -77,7 +78,7 @@ func (a Amount) String() string {
 	return fmt.Sprintf("{%s} %d", a.From, a.Number)
 }
 
-// Check judges what can be judged without a request.
+// Check reports what can be known to be wrong without a request.
 func (a *Amount) Check(option string) error {
 	if a.unreadable != "" {
 		return fmt.Errorf(`%s must be a whole number or a placeholder such as "{http.vars.quota} 100", got %s`, option, a.unreadable)
@@ -85,7 +86,7 @@ func (a *Amount) Check(option string) error {
 	return placeholder.CheckOption(option, a.From)
 }
 
-// Resolve is the amount for a request.
+// Resolve returns the amount for a request.
 func (a *Amount) Resolve(repl *caddy.Replacer) (int64, error) {
 	if a.From == "" {
 		return a.Number, nil
@@ -101,9 +102,9 @@ func (a *Amount) Resolve(repl *caddy.Replacer) (int64, error) {
 	return n, nil
 }
 
-// varied reads a placeholder, if one is the next argument. More tells that a fallback
-// follows.
-func varied(d *caddyfile.Dispenser) (named string, more bool) {
+// parsePlaceholder reads a placeholder if the next argument is one. It reports whether a
+// fallback follows.
+func parsePlaceholder(d *caddyfile.Dispenser) (name string, fallback bool) {
 	if !d.NextArg() {
 		return "", false
 	}
@@ -115,12 +116,13 @@ func varied(d *caddyfile.Dispenser) (named string, more bool) {
 	return name, d.CountRemainingArgs() > 0
 }
 
-// ParseAmount takes a number, or a placeholder and perhaps the number to fall back to.
+// ParseAmount returns a parser of a number, or of a placeholder with an optional fallback.
+// Numbers are read by the parser that read returns.
 func ParseAmount(d *caddyfile.Dispenser, read func(*int64) option.Parser, to *Amount) option.Parser {
 	return func() (string, error) {
-		placeholder, more := varied(d)
-		*to = Amount{From: placeholder, Fallback: more}
-		if placeholder == "" || more {
+		placeholder, fallback := parsePlaceholder(d)
+		*to = Amount{From: placeholder, Fallback: fallback}
+		if placeholder == "" || fallback {
 			if _, err := read(&to.Number)(); err != nil {
 				return "", err
 			}

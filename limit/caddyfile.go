@@ -10,7 +10,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/option"
 )
 
-// Options are those of a zone's limit, and of a plan's.
+// Options returns the options of a limit, which zones and plans have.
 func Options(d *caddyfile.Dispenser, l *Limit) map[string]option.Option {
 	r := &rate{d: d, limit: l}
 	maxEvents := func(to *int64) option.Parser { return option.MholtInteger(d, "max events", to) }
@@ -28,19 +28,21 @@ func Options(d *caddyfile.Dispenser, l *Limit) map[string]option.Option {
 	}
 }
 
+// WholeNumber returns the parser of numbers for [ParseAmount], with the option's name for
+// errors.
 func WholeNumber(d *caddyfile.Dispenser, name string) func(*int64) option.Parser {
 	return func(to *int64) option.Parser { return option.Integer(d, name, to) }
 }
 
-// timezone takes a name, or a placeholder and perhaps the name to fall back to.
+// timezone returns a parser of a name, or of a placeholder with an optional fallback.
 func timezone(d *caddyfile.Dispenser, to *string) option.Parser {
 	read := option.Text(d, to)
 	return func() (string, error) {
-		placeholder, more := varied(d)
+		placeholder, fallback := parsePlaceholder(d)
 		if placeholder == "" {
 			return read()
 		}
-		if more {
+		if fallback {
 			if _, err := read(); err != nil {
 				return "", err
 			}
@@ -53,7 +55,7 @@ func timezone(d *caddyfile.Dispenser, to *string) option.Parser {
 	}
 }
 
-// ParsePlan parses the options of a plan, which stand in its line, in a block, or both.
+// ParsePlan parses the options of a plan, which are on its line, in a block, or both.
 func ParsePlan(d *caddyfile.Dispenser, p *Plan) error {
 	line := caddyfile.Segment{}
 	for d.NextArg() {
@@ -79,7 +81,8 @@ func ParsePlan(d *caddyfile.Dispenser, p *Plan) error {
 	return nil
 }
 
-// ParsePlanLine parses [<algorithm>] [<events>/<window>] [<option> <value>...]...
+// ParsePlanLine parses "unlimited", or [<algorithm>] [<events>/<window>] [<option> <value>...]...
+// It adds the options that it finds to seen.
 func ParsePlanLine(d *caddyfile.Dispenser, line caddyfile.Segment, p *Plan, seen map[string]bool) error {
 	if len(line) == 1 && line[0].Text == "unlimited" {
 		p.Unlimited = true
@@ -108,15 +111,16 @@ func ParsePlanLine(d *caddyfile.Dispenser, line caddyfile.Segment, p *Plan, seen
 		for end < len(line) && known[line[end].Text].Parse == nil {
 			end++
 		}
-		of := caddyfile.NewDispenser(line[:end])
-		of.Next()
-		name := of.Val()
-		o, ok := Options(of, &p.Limit)[name]
+		part := caddyfile.NewDispenser(line[:end])
+		part.Next()
+		name := part.Val()
+		o, ok := Options(part, &p.Limit)[name]
 		switch {
 		case !ok:
-			return of.Errf("unknown option of plan: '%s', must be one of %s", option.Shown(name), strings.Join(option.Accepted(known), ", "))
+			return part.Errf("unknown option of plan: '%s', must be one of %s",
+				option.Shown(name), strings.Join(option.Accepted(known), ", "))
 		case seen[name]:
-			return of.Errf("plan %s already specified", name)
+			return part.Errf("plan %s already specified", name)
 		}
 		seen[name] = true
 		if _, err := o.Parse(); err != nil {

@@ -1,5 +1,5 @@
-// Package limit is limits as configs have them: their JSON, their Caddyfile syntax, and the
-// numbers that they have for a request.
+// Package limit holds limits as configs have them: their JSON, their Caddyfile syntax, and
+// the numbers that they have for a request.
 package limit
 
 import (
@@ -16,76 +16,86 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 )
 
-// defaultAlgorithm is what `events` and `window` mean when nothing else is said.
+// defaultAlgorithm is the algorithm of limits that name none.
 const defaultAlgorithm = "sliding_window_log"
 
-// maxMaxWait bounds how long a request may be made to wait.
+// maxMaxWait is the largest MaxWait.
 const maxMaxWait = time.Hour
 
 // Limit is how many requests pass, and how they are counted.
 type Limit struct {
-	// How many requests a window has room for. 0 refuses all. Takes a placeholder, such as
-	// `"{http.vars.quota} 100"`. Required.
+	// How many requests a window has room for, from 0 to 1000000000000; with
+	// `sliding_window_log` at most 50000000, with `concurrency` at most 1000000. 0 refuses
+	// all. May be a placeholder, with or without a fallback, e.g. `"{http.vars.quota} 100"`.
+	// Required.
 	MaxEvents *Amount `json:"max_events,omitempty"`
 
-	// The time the events are for: from 1ms to 3660d, or with `fixed_window` also `day`,
-	// `week` (from Monday) or `month`. Takes a placeholder. Required, but for
-	// `concurrency`, which has none.
+	// The length of a window, from 1ms to 3660d; with `fixed_window` also `day`, `week`
+	// (from Monday) or `month`. May be a placeholder, with or without a fallback. Required,
+	// except with `concurrency`, which has no window.
 	Window Window `json:"window,omitzero"`
 
-	// How to count: `sliding_window_log` (the default) is exact, `sliding_window_counter`
-	// nearly so with two numbers a key, `token_bucket` (also `gcra`) lets events come back
-	// evenly and takes a burst, `leaky_bucket` can make requests wait for their turn,
-	// `fixed_window` is the cheapest, `concurrency` limits requests at the same time.
+	// How to count. `sliding_window_log` is exact. `sliding_window_counter` is nearly exact
+	// and keeps only two counts per key. `token_bucket` (also called `gcra`) gives events
+	// back evenly and allows bursts. `leaky_bucket` can make requests wait for their turn.
+	// `fixed_window` is the cheapest. `concurrency` limits how many requests run at the same
+	// time. Default: `sliding_window_log`.
 	Algorithm string `json:"algorithm,omitempty"`
 
-	// How many events a bucket holds at once. Takes a placeholder. Default: max_events.
+	// How many events a bucket holds, for `token_bucket` and `leaky_bucket`; at most
+	// 1000000000000. May be a placeholder, with or without a fallback. Default: max_events.
 	Burst Amount `json:"burst,omitzero"`
 
-	// How a token bucket is refilled: `smooth` (the default), or `interval`: all of
-	// max_events at once each window, counted from the first request.
+	// How a `token_bucket` is refilled. `smooth` gives events back evenly. `interval` gives
+	// all of max_events back at the end of each window, counted from the first request.
+	// Default: `smooth`.
 	Refill string `json:"refill,omitempty"`
 
-	// What a leaky bucket does: `meter` (the default) refuses what goes over the brim,
-	// `queue` also makes requests leave evenly spaced, each waiting for its turn.
+	// What a `leaky_bucket` does. `meter` refuses requests that would overflow the bucket.
+	// `queue` does so too, and makes the other requests wait so that they leave evenly
+	// spaced. Default: `meter`.
 	Mode string `json:"mode,omitempty"`
 
-	// When fixed windows start: `clock` (the default), at multiples of the window since
-	// 1970, or `first_request`, with the first request after the last window.
+	// When the windows of `fixed_window` start. `clock` starts them at multiples of their
+	// length since 1970. `first_request` starts one with the first request after the
+	// previous window. Default: `clock`.
 	Align string `json:"align,omitempty"`
 
-	// Where a `day`, `week` or `month` begins at midnight, such as `Europe/Paris`. Takes a
-	// placeholder, such as `{http.vars.timezone} Europe/Paris`. Default: UTC.
+	// The time zone in which a `day`, `week` or `month` begins, e.g. `Europe/Paris`. May be a
+	// placeholder, with or without a fallback, e.g. `{http.vars.timezone} Europe/Paris`.
+	// Default: `UTC`.
 	Timezone string `json:"timezone,omitempty"`
 
-	// How long a slot of `concurrency` stays taken if its Caddy dies, from 1s to 1h. A
-	// Caddy that lives renews it in time, however long a request takes. Default: 30s.
+	// How long a slot of `concurrency` stays taken after its Caddy has died, from 1s to 1h.
+	// A running Caddy renews its slots in time, however long a request takes. Default: 30s.
 	Lease caddy.Duration `json:"lease,omitempty"`
 
-	// How long a request may wait instead of being refused; it is held, and asked about
-	// again when there should be room. In a queue it bounds the wait for the turn.
-	// Default: 0, which is not at all, and in a queue without a bound.
+	// How long a request may wait instead of being refused, at most 1h. It is held back and
+	// tried again when there should be room. In a queue, this is the longest wait for a
+	// turn. Default: 0, which means not to wait, and in a queue to wait without a bound.
 	MaxWait caddy.Duration `json:"max_wait,omitempty"`
 }
 
-// Numbers are what of a limit may differ from request to request.
+// Numbers are the parts of a limit that can differ from request to request.
 type Numbers struct {
 	Events, Burst int64
 	Window        Window
 	Timezone      string
 }
 
-// Given tells whether there is a limit at all.
-func (l *Limit) Given() bool { return l.MaxEvents != nil || l.Window != Window{} }
+// isSet reports whether events or a window are given.
+func (l *Limit) isSet() bool { return l.MaxEvents != nil || l.Window != Window{} }
 
-// Varies tells whether requests can have different numbers.
+// Varies reports whether requests can have different numbers.
 func (l *Limit) Varies() bool {
 	return l.MaxEvents.From != "" || l.Window.From != "" || l.Burst.From != "" || l.TimeZone().From != ""
 }
 
-// TimeZone is the name of a time zone: text, or a placeholder and what to fall back to.
+// TimeZone is the name of a time zone: the text Name, or the placeholder From with the
+// fallback Name.
 type TimeZone struct{ From, Name string }
 
+// TimeZone returns the parts of Timezone.
 func (l *Limit) TimeZone() TimeZone {
 	if placeholder, fallback, ok := placeholder.Cut(l.Timezone); ok {
 		return TimeZone{placeholder, fallback}
@@ -93,6 +103,7 @@ func (l *Limit) TimeZone() TimeZone {
 	return TimeZone{Name: l.Timezone}
 }
 
+// Resolve returns the name of the time zone for a request.
 func (z TimeZone) Resolve(repl *caddy.Replacer) (string, error) {
 	if z.From == "" {
 		return z.Name, nil
@@ -104,7 +115,7 @@ func (z TimeZone) Resolve(repl *caddy.Replacer) (string, error) {
 	return text, err
 }
 
-// Check judges what has to do with no algorithm in particular.
+// Check reports what is wrong whatever the algorithm is.
 func (l *Limit) Check() error {
 	if l.MaxEvents == nil {
 		return errors.New("max_events is missing: a zone needs max_events and a window")
@@ -129,7 +140,7 @@ func (l *Limit) Check() error {
 	return placeholder.CheckOption("timezone", l.TimeZone().From)
 }
 
-// Numbers are those of a request.
+// Numbers returns the numbers for a request.
 func (l *Limit) Numbers(repl *caddy.Replacer) (n Numbers, err error) {
 	if n.Events, err = l.MaxEvents.Resolve(repl); err != nil {
 		return n, fmt.Errorf("events: %w", err)
@@ -146,9 +157,9 @@ func (l *Limit) Numbers(repl *caddy.Replacer) (n Numbers, err error) {
 	return n, nil
 }
 
-// Likely are numbers to try the limit with at load: those that are written, and for the
-// others some that go with them.
-func (l *Limit) Likely() Numbers {
+// Sample returns numbers to check the limit with when a config is loaded: those that are
+// written, and for placeholders without a fallback some that fit them.
+func (l *Limit) Sample() Numbers {
 	n := Numbers{
 		Events: l.MaxEvents.Number, Burst: l.Burst.Number,
 		Window: Window{Duration: l.Window.Duration, Calendar: l.Window.Calendar}, Timezone: l.TimeZone().Name,
@@ -168,16 +179,16 @@ func (l *Limit) Likely() Numbers {
 	return n
 }
 
-// Unlikely are numbers that differ from the likely ones wherever a request brings them.
-func (l *Limit) Unlikely() Numbers {
-	n := l.Likely()
+// OtherSample returns numbers that differ from Sample in every number with a placeholder.
+func (l *Limit) OtherSample() Numbers {
+	n := l.Sample()
 	if l.MaxEvents.From != "" {
 		n.Events++
 	}
 	if l.Burst.From != "" {
 		n.Burst++
 	}
-	if l.Window.From != "" { // by 3, so that the rate differs too
+	if l.Window.From != "" { // times 3, so that the rate differs too
 		n.Window = Window{Duration: max(3*n.Window.Duration, caddy.Duration(time.Millisecond))}
 	}
 	if l.TimeZone().From != "" {
@@ -210,15 +221,13 @@ func (l *Limit) Resolve(n Numbers) (made algorithms.Limit, err error) {
 	return made, nil
 }
 
-// Counting is the one that counts.
-func (l *Limit) Counting() (algorithms.Algorithm, error) {
-	if l.Algorithm == "" {
-		return algorithms.Get(defaultAlgorithm)
-	}
-	return algorithms.Get(l.Algorithm)
+// FindAlgorithm returns the algorithm of the limit.
+func (l *Limit) FindAlgorithm() (algorithms.Algorithm, error) {
+	return algorithms.Get(cmp.Or(l.Algorithm, defaultAlgorithm))
 }
 
-// Lends tells of algorithms without a window: a request holds what it takes while it lives.
+// Lends reports whether an algorithm is an [algorithms.Lender]. Its limits have no window: a
+// request holds what it takes for as long as it runs.
 func Lends(algorithm string) bool {
 	a, err := algorithms.Get(algorithm)
 	if err != nil {
@@ -228,13 +237,14 @@ func Lends(algorithm string) bool {
 	return ok
 }
 
-// Describe says what the limit comes to: only what is not as it would be anyway.
+// Describe returns the limit as a text, without the options that have their defaults. Two
+// limits that mean the same have the same text.
 func (l *Limit) Describe() string {
-	counting, err := l.Counting()
+	algorithm, err := l.FindAlgorithm()
 	if err != nil {
 		return l.Algorithm
 	}
-	text := counting.Name() + " " + l.MaxEvents.String()
+	text := algorithm.Name() + " " + l.MaxEvents.String()
 	if !Lends(l.Algorithm) {
 		text += "/" + l.Window.Format()
 	}
@@ -283,4 +293,5 @@ func (l Limit) Over(base *Limit) Limit {
 	return l
 }
 
+// ValidCost reports whether a request can have this cost.
 func ValidCost(n int64) bool { return n >= 0 && n <= algorithms.MaxEvents }

@@ -7,20 +7,21 @@ import (
 	"strings"
 )
 
-// Plans are limits by class of client.
+// Plans are different limits for classes of clients.
 type Plans struct {
-	// What names the plan of a request: text with placeholders, such as `{http.vars.plan}`.
-	// Required.
+	// A text with placeholders whose value names the plan of a request, e.g.
+	// `{http.vars.plan}`. Do not take it from anything that a client controls. Required.
 	Of string `json:"of,omitempty"`
 
-	// The plans by name. What a plan does not say of its limit is as the zone says.
+	// The plans by name. Options that a plan leaves out are those of the zone.
 	Plans map[string]*Plan `json:"plans,omitempty"`
 
-	// The plan of requests that name none, or one that is not there. Default: the zone's own
-	// limit, if it has one.
+	// The plan of requests whose plan is empty or unknown. Default: the zone's limit, if the
+	// zone has one.
 	Default string `json:"default,omitempty"`
 
-	// In place of a default: the status with which these requests are refused.
+	// Instead of a default: the HTTP status with which requests are refused whose plan is
+	// empty or unknown.
 	Reject int `json:"reject,omitempty"`
 }
 
@@ -28,41 +29,42 @@ type Plans struct {
 type Plan struct {
 	Limit
 
-	// Whether the zone leaves these clients alone. Default: false.
+	// Whether these clients have no limit in this zone. Default: false.
 	Unlimited bool `json:"unlimited,omitempty"`
 }
 
-// Limits are those of the plans that have one, with what they take over from the zone.
-// There need be no plans.
+// Limits returns the limits of the plans that have one, with what they take from the zone's
+// limit. The receiver may be nil.
 func (p *Plans) Limits(base *Limit) map[string]Limit {
 	if p == nil {
 		return nil
 	}
 	all := make(map[string]Limit, len(p.Plans))
-	for name, of := range p.Plans {
-		if of == nil {
-			of = new(Plan)
+	for name, plan := range p.Plans {
+		if plan == nil {
+			plan = new(Plan)
 		}
-		if !of.Unlimited {
-			all[name] = of.Over(base)
+		if !plan.Unlimited {
+			all[name] = plan.Over(base)
 		}
 	}
 	return all
 }
 
-// Describe says what the plans come to, with what they take over from the zone.
+// Describe returns the plans as a text, with what they take from the zone's limit. Plans that
+// mean the same have the same text.
 func (p *Plans) Describe(base *Limit) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "plans of %s", p.Of)
 	for _, name := range slices.Sorted(maps.Keys(p.Plans)) {
-		var of Plan
+		var plan Plan
 		if p.Plans[name] != nil {
-			of = *p.Plans[name]
+			plan = *p.Plans[name]
 		}
-		if of.Unlimited {
+		if plan.Unlimited {
 			fmt.Fprintf(&b, ", %s unlimited", name)
 		} else {
-			limit := of.Over(base)
+			limit := plan.Over(base)
 			fmt.Fprintf(&b, ", %s %s", name, limit.Describe())
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/option"
 )
 
-// rate is what may stand behind the name of an algorithm, as in `token_bucket 10/1s`,
-// in place of events and window.
+// rate parses the rate that may follow the name of an algorithm in place of events and
+// window, as in `token_bucket 10/1s`.
 type rate struct {
 	d     *caddyfile.Dispenser
 	limit *Limit
@@ -32,13 +32,13 @@ func (r *rate) parseAlgorithm() (string, error) {
 	return args[0], nil
 }
 
-// parse takes a rate.
+// parse sets events and window from a rate.
 func (r *rate) parse(text string) error {
 	events, window, err := parseRate(text)
 	if err != nil {
 		return r.d.Errf("invalid rate '%s': %v", text, err)
 	}
-	if r.text = text; r.limit.Given() {
+	if r.text = text; r.limit.isSet() {
 		return r.twice()
 	}
 	r.limit.MaxEvents = &Amount{Number: events}
@@ -46,7 +46,7 @@ func (r *rate) parse(text string) error {
 	return nil
 }
 
-// or parses an option that may not stand beside a rate.
+// or returns a parser of an option that excludes a rate.
 func (r *rate) or(parse option.Parser) option.Parser {
 	return func() (string, error) {
 		if r.text != "" {

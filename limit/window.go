@@ -15,29 +15,34 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 )
 
-// Window is how long a window is: a duration, or `day`, `week` or `month`. In their place
-// a placeholder may have one for each request: `"{http.vars.window}"`, or
-// `"{http.vars.window} 1m"` with the window where it is empty.
+// Window is the length of a window, or a placeholder whose value is one. In JSON it is a
+// duration such as `"1m"`, a calendar window `"day"`, `"week"` or `"month"`, a placeholder
+// such as `"{http.vars.window}"`, or a placeholder with a fallback such as
+// `"{http.vars.window} 1m"`. The fallback applies when the placeholder is empty; without a
+// fallback, such requests are refused.
 type Window struct {
+	// The duration, or the fallback of the placeholder.
 	Duration caddy.Duration
+
+	// The calendar window, in place of the duration. Default: none.
 	Calendar algorithms.Calendar
 
 	// The placeholder, without braces. Default: none.
 	From string
 }
 
-// calendarWords are the windows of the calendar.
+// calendarWords are the calendar windows.
 var calendarWords = map[string]algorithms.Calendar{
 	"day": algorithms.Day, "week": algorithms.Week, "month": algorithms.Month,
 }
 
-// ParseWindow takes a window as its argument.
+// ParseWindow returns a parser of a window, or of a placeholder with an optional fallback.
 func ParseWindow(d *caddyfile.Dispenser, to *Window) option.Parser {
 	read := option.Duration(d, "window duration", &to.Duration)
 	return func() (string, error) {
-		placeholder, more := varied(d)
+		placeholder, fallback := parsePlaceholder(d)
 		to.From = placeholder
-		if placeholder != "" && !more {
+		if placeholder != "" && !fallback {
 			return to.Format(), nil
 		}
 		if args := d.RemainingArgs(); len(args) == 1 && calendarWords[args[0]] != 0 {
@@ -66,7 +71,7 @@ func parseWindow(text string) (w Window, err error) {
 	return w, err
 }
 
-// Resolve is the window for a request.
+// Resolve returns the window for a request.
 func (w Window) Resolve(repl *caddy.Replacer) (Window, error) {
 	if w.From == "" {
 		return w, nil
@@ -121,7 +126,7 @@ func (w *Window) vary(placeholder, fallback string) (err error) {
 	return nil
 }
 
-// validate judges what has to do with no algorithm in particular.
+// validate reports what is wrong whatever the algorithm is.
 func (w Window) validate() error {
 	switch {
 	case w.Calendar != 0, w.From != "" && w.Duration == 0:
@@ -137,7 +142,7 @@ func (w Window) validate() error {
 	return duration.CheckMin("window", w.Duration, algorithms.MinWindow)
 }
 
-// Format writes the window as people do.
+// Format returns the window as a Caddyfile has it.
 func (w Window) Format() string {
 	if w.From != "" {
 		fallback := w
@@ -152,7 +157,7 @@ func (w Window) Format() string {
 	return duration.Format(time.Duration(w.Duration))
 }
 
-// Length is about how long the window is.
+// Length returns the length of the window; for a calendar window, about its length.
 func (w Window) Length() time.Duration {
 	const day = 24 * time.Hour
 	switch w.Calendar {

@@ -58,7 +58,7 @@ func (b *PolicyBuilder) build(n limit.Numbers) (*QuotaPolicy, error) {
 }
 
 func (b *PolicyBuilder) make(made algorithms.Limit, n limit.Numbers) (*QuotaPolicy, error) {
-	counting, err := b.Limit.Counting()
+	counting, err := b.Limit.FindAlgorithm()
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func NewPolicies(b PolicyBuilder) (p Policies, err error) {
 	if err := b.Limit.Check(); err != nil {
 		return p, err
 	}
-	first, err := b.build(b.Limit.Likely())
+	first, err := b.build(b.Limit.Sample())
 	if err != nil {
 		return p, err
 	}
@@ -114,7 +114,7 @@ func (p *Policies) haveUnknownStates() bool {
 	if p.Varying == nil {
 		return false
 	}
-	other, err := p.Varying.build(p.Varying.Limit.Unlikely())
+	other, err := p.Varying.build(p.Varying.Limit.OtherSample())
 	return err != nil || other.Rule.ID() != p.Likely.Rule.ID()
 }
 
