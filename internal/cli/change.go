@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// keyHelp is what the commands that take a key say of it.
+// keyHelp is the help for keys, for all commands that take one.
 const keyHelp = `
 The key is what the zone tells clients apart by: paste it from 'caddy rate-limit
 top', or write it as a request would bring it. Where the zone makes keys of several
@@ -17,8 +17,8 @@ key takes none. --key-base64 takes a key of any bytes; after -- a key may begin
 with a hyphen.
 `
 
-// changeCommand makes a command of what does something with a key, and perhaps shows
-// then where it stands. What it asks for may have a body, for which it has flags.
+// changeCommand completes a command that changes a key by one request to the admin API. The flags,
+// which may be nil, make the body of that request. With show, the command shows the key afterwards.
 func changeCommand(cmd *cobra.Command, method, path string, flags func(*cobra.Command) func() map[string]any, show bool) *cobra.Command {
 	cmd.Args, cmd.ValidArgsFunction = cobra.MinimumNArgs(1), completeZones
 	query := keyFlags(cmd)
@@ -40,7 +40,7 @@ func changeCommand(cmd *cobra.Command, method, path string, flags func(*cobra.Co
 	return cmd
 }
 
-// changeKey does something with a key.
+// changeKey sends the request that changes a key.
 func (e *endpoint) changeKey(method, zone, path string, query url.Values, body map[string]any, show bool) error {
 	if err := e.change(method, zonePath(zone, path), query, body); err != nil || !show {
 		return err
@@ -51,8 +51,8 @@ func (e *endpoint) changeKey(method, zone, path string, query url.Values, body m
 	return nil
 }
 
-// keyFlags adds the flags that say which key, and returns what makes a query of them and
-// of arguments.
+// keyFlags adds the flags that name a key. It returns a function that makes a query from these flags
+// and from arguments.
 func keyFlags(cmd *cobra.Command) func(args []string) (url.Values, error) {
 	encoded := cmd.Flags().String("key-base64", "", "The key in base64")
 	return func(args []string) (url.Values, error) {
@@ -69,8 +69,8 @@ func keyFlags(cmd *cobra.Command) func(args []string) (url.Values, error) {
 	}
 }
 
-// validityFlags adds the flags that say for how long and why, and returns what makes the
-// begin of a request's body of them.
+// validityFlags adds the flags that say how long an override holds, and why. It returns a function
+// that makes the first fields of a body from them.
 func validityFlags(cmd *cobra.Command) func() map[string]any {
 	flags := cmd.Flags()
 	duration := flags.String("for", "", "How long it holds, such as 90s, 2h or 7d; else until it is taken back")

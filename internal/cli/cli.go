@@ -1,5 +1,5 @@
-// Package cli is the command caddy rate-limit. It asks the admin API of a running Caddy, and
-// knows nothing of it but package adminapi.
+// Package cli has the command caddy rate-limit. It asks the admin API of a running Caddy, and shares
+// only package adminapi with it.
 package cli
 
 import (
@@ -55,10 +55,10 @@ type endpoint struct {
 	json    bool
 	out     io.Writer
 	err     io.Writer
-	flags   string // those that named it, for a shell
+	flags   string // the flags that named it, for a shell
 }
 
-// newEndpoint finds the endpoint that the flags of a command name.
+// newEndpoint finds the endpoint by the flags of a command.
 func newEndpoint(cmd *cobra.Command) (*endpoint, error) {
 	flags := cmd.Flags()
 	address, _ := flags.GetString("address")
@@ -78,8 +78,8 @@ func newEndpoint(cmd *cobra.Command) (*endpoint, error) {
 	return e, nil
 }
 
-// call asks the endpoint, with a body in JSON unless that is nil. The path is relative to
-// the admin API's.
+// call sends a request to the endpoint, with a JSON body unless that is nil. The path is relative to
+// that of the admin API.
 func (e *endpoint) call(method, path string, query url.Values, body map[string]any) (*http.Response, error) {
 	if len(query) > 0 {
 		path += "?" + query.Encode()
@@ -99,7 +99,7 @@ func (e *endpoint) call(method, path string, query url.Values, body map[string]a
 	return response, nil
 }
 
-// change has something done at the endpoint, and tells what the answer warns of.
+// change sends a request that changes something, and prints the warning of the answer, if any.
 func (e *endpoint) change(method, path string, query url.Values, body map[string]any) error {
 	response, err := e.call(method, path, query, body)
 	if err != nil {
@@ -117,12 +117,12 @@ func (e *endpoint) change(method, path string, query url.Values, body map[string
 	return err
 }
 
-// apiError is an error that the admin API has answered.
+// apiError is an error in an answer of the admin API.
 type apiError struct{ status, text string }
 
 func (c *apiError) Error() string { return c.text }
 
-// explainError says what people can do about an error.
+// explainError adds to an error what can be done about it.
 func (e *endpoint) explainError(err error) error {
 	status, body, answered := strings.Cut(strings.TrimPrefix(err.Error(), "caddy responded with error: HTTP "), ": ")
 	if !answered || status == err.Error() || len(status) != len("404") {
@@ -143,8 +143,7 @@ func (e *endpoint) explainError(err error) error {
 	return err
 }
 
-// read asks the endpoint and reads its answer; with --json it prints that instead, and
-// done is true.
+// read gets an answer from the endpoint. With --json it prints the answer instead, and done is true.
 func (e *endpoint) read(path string, query url.Values, answer any) (done bool, err error) {
 	response, err := e.call(http.MethodGet, path, query, nil)
 	if err != nil {
@@ -154,7 +153,7 @@ func (e *endpoint) read(path string, query url.Values, answer any) (done bool, e
 	return e.decode(response.Body, answer)
 }
 
-// decode reads the body of an answer, or prints it as it is: then it is done.
+// decode decodes the body of an answer. With --json it prints the body instead, and done is true.
 func (e *endpoint) decode(body io.Reader, answer any) (done bool, err error) {
 	text, err := io.ReadAll(body)
 	if err != nil {
@@ -170,10 +169,10 @@ func (e *endpoint) decode(body io.Reader, answer any) (done bool, err error) {
 	return false, nil
 }
 
-// zonePath is the admin API's path of a zone.
+// zonePath returns the path of a zone in the admin API.
 func zonePath(zone, rest string) string { return "zones/" + url.PathEscape(zone) + rest }
 
-// completeZones offers the names of zones to the shell, as the first argument.
+// completeZones completes the first argument with the names of zones.
 func completeZones(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -183,7 +182,7 @@ func completeZones(cmd *cobra.Command, args []string, _ string) ([]string, cobra
 	select {
 	case names := <-found:
 		return names, cobra.ShellCompDirectiveNoFileComp
-	case <-time.After(2 * time.Second): // nobody waits longer for a tab
+	case <-time.After(2 * time.Second): // the shell waits for this
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 }

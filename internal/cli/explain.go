@@ -11,12 +11,12 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 )
 
-// What `get` says in plain words: why a key is refused, until when, and what to do.
+// This file has the texts of `get`: why a key is refused, until when, and what can be done.
 
-// keyView is what the commands say of a key.
+// keyView is a key with its texts.
 type keyView struct{ *adminapi.Key }
 
-// state is the outcome, as the first thing that people read.
+// state returns the outcome in a word or two.
 func (k keyView) state() string {
 	switch k.Outcome {
 	case outcome.Names[outcome.Allowed]:
@@ -29,7 +29,7 @@ func (k keyView) state() string {
 	return k.Outcome
 }
 
-// remaining is what is left, and if a request takes more than 1 of it, of what.
+// remaining returns what is left, with the unit if a request costs more than 1.
 func (k keyView) remaining() string {
 	left := strconv.FormatInt(k.Remaining, 10)
 	switch {
@@ -48,7 +48,7 @@ func plural(n int64, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// printReason says why a key passes or not, and which command changes that.
+// printReason prints why a key passes or not, and which command changes that.
 func (e *endpoint) printReason(k keyView) {
 	fmt.Fprintf(e.out, "\n%s\n", k.explanation())
 	hint, commands := k.remedy(e)
@@ -60,7 +60,7 @@ func (e *endpoint) printReason(k keyView) {
 	}
 }
 
-// explanation says in words what the zone makes of the key.
+// explanation returns a sentence on whether the zone refuses the key, and why.
 func (k keyView) explanation() string {
 	zone := "Zone " + shellWord(k.Zone)
 	switch k.Outcome {
@@ -83,7 +83,7 @@ func (k keyView) explanation() string {
 	return zone + " refuses it, " + k.reason() + "."
 }
 
-// reason is the reason of a refusal, and until when it holds.
+// reason returns the reason of a refusal, and until when it holds.
 func (k keyView) reason() string {
 	switch {
 	case k.Ban != nil && k.Ban.By == adminapi.ByRefusals:
@@ -104,7 +104,7 @@ func (k keyView) reason() string {
 	return fmt.Sprintf("for it has used %d of %d, until %s", k.Used, k.Quota, formatDeadline(k.RetryAfter))
 }
 
-// remedy is what lets the key through: commands for a shell, and what to say of them.
+// remedy returns the commands that let the key through, and a hint to print before them.
 func (k keyView) remedy(e *endpoint) (hint string, commands []string) {
 	limited, never := k.QuotaStatus.Refuses(), k.Never
 	switch {
@@ -118,7 +118,7 @@ func (k keyView) remedy(e *endpoint) (hint string, commands []string) {
 	case k.Outcome == outcome.Names[outcome.Rejected]:
 		return "Only the config changes that.", nil
 	}
-	// To reset a key ends its ban, too, unless that is an override.
+	// A reset also ends a ban, unless the ban is an override.
 	if k.Ban != nil && (k.Ban.By == adminapi.ByOverride || !limited || never) {
 		commands = append(commands, k.command(e, "unban", ""))
 	}
@@ -126,7 +126,7 @@ func (k keyView) remedy(e *endpoint) (hint string, commands []string) {
 	case never && k.Override != nil && k.Override.Kind == adminapi.KindLimit && !k.Override.Elsewhere:
 		commands = append(commands, k.command(e, "set", " --clear"))
 	case never && k.Overrides:
-		commands = []string{k.command(e, "set", " --exempt")} // in place of a ban
+		commands = []string{k.command(e, "set", " --exempt")} // replaces a ban
 	case never:
 		return "Only the config changes that: raise the limit, or put the option overrides into the zone and exempt the key.", nil
 	case limited:
@@ -135,10 +135,10 @@ func (k keyView) remedy(e *endpoint) (hint string, commands []string) {
 	return "To let it through now:", commands
 }
 
-// command is one that can be pasted into a shell.
+// command returns a command for this key, for a shell.
 func (k keyView) command(e *endpoint, name, flags string) string {
 	zone, key := shellWord(k.Zone), shellKey(k.KeyText)
-	if strings.HasPrefix(k.Zone, "-") { // nothing behind it is a flag then
+	if strings.HasPrefix(k.Zone, "-") { // no argument after "--" is a flag
 		zone, key = "-- "+zone, strings.TrimPrefix(key, "-- ")
 	}
 	if encoded, ok := strings.CutPrefix(key, "--key-base64 "); ok {
@@ -149,7 +149,7 @@ func (k keyView) command(e *endpoint, name, flags string) string {
 	return shellWord(os.Args[0]) + " rate-limit " + name + e.flags + flags + " " + zone + key
 }
 
-// describeOverride is an override in a line.
+// describeOverride returns an override in one line.
 func describeOverride(o *adminapi.Override) string {
 	text := o.Kind
 	if o.Limit != "" {
@@ -161,7 +161,7 @@ func describeOverride(o *adminapi.Override) string {
 	return text + ", " + formatValidity(o) + formatNote(o)
 }
 
-// formatValidity says for how long it holds.
+// formatValidity says how long an override holds.
 func formatValidity(o *adminapi.Override) string {
 	if o.EndsIn > 0 {
 		return "holds until " + formatDeadline(o.EndsIn)
@@ -169,7 +169,7 @@ func formatValidity(o *adminapi.Override) string {
 	return "holds until it is cleared"
 }
 
-// formatNote is its note, if there is one.
+// formatNote returns the note of an override in parentheses, or "" if there is none.
 func formatNote(o *adminapi.Override) string {
 	if o == nil || o.Note == "" {
 		return ""
@@ -177,7 +177,7 @@ func formatNote(o *adminapi.Override) string {
 	return " (" + shellWord(o.Note) + ")"
 }
 
-// formatBanEnd is until when, if there is an end.
+// formatBanEnd says when a ban ends, in seconds from now, or 0 for a ban without an end.
 func formatBanEnd(seconds float64) string {
 	if seconds > 0 {
 		return "until " + formatDeadline(seconds)
@@ -185,7 +185,7 @@ func formatBanEnd(seconds float64) string {
 	return "until that is taken back"
 }
 
-// formatDeadline is a time from now on.
+// formatDeadline returns a time, given in seconds from now.
 func formatDeadline(seconds float64) string {
 	at, layout := time.Now().Add(time.Duration(seconds*float64(time.Second))), time.TimeOnly
 	if at.YearDay() != time.Now().YearDay() || seconds > 24*3600 {

@@ -42,11 +42,11 @@ unit of these costs.
 		if err != nil {
 			return err
 		}
-		of := args
-		if len(of) > 0 {
-			of = of[1:]
+		key := args
+		if len(key) > 0 {
+			key = key[1:]
 		}
-		q, err := query(of)
+		q, err := query(key)
 		if err != nil {
 			return err
 		}
@@ -69,7 +69,7 @@ unit of these costs.
 	return cmd
 }
 
-// get shows a key of a zone.
+// get prints a key of a zone.
 func (e *endpoint) get(zone string, query url.Values) error {
 	k := keyView{new(adminapi.Key)}
 	if done, err := e.read(zonePath(zone, "/key"), query, k.Key); done || err != nil {
@@ -107,7 +107,7 @@ func (e *endpoint) get(zone string, query url.Values) error {
 	return nil
 }
 
-// find shows a key in all zones: where it stands, and why some refuse it.
+// find prints a key in all zones, and why zones refuse it.
 func (e *endpoint) find(query url.Values) error {
 	type found struct {
 		adminapi.Key

@@ -10,9 +10,9 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 )
 
-// shellWord writes text as one word for a shell, such that nothing in it reaches a
-// terminal as a command: plain if it can be, else in quotes, and with control characters
-// and what is no UTF-8 as escapes in $'...', which bash, zsh and ksh read.
+// shellWord quotes text as one word for a shell, unless that is not needed. Control characters and
+// bytes that are not UTF-8 become escapes in $'...', which bash, zsh and ksh understand, so that
+// the terminal does not interpret them.
 func shellWord(text string) string {
 	plain, printable := text != "", true
 	for i, r := range text {
@@ -26,7 +26,7 @@ func shellWord(text string) string {
 	switch {
 	case !printable:
 		return "$'" + escapeForShell(text) + "'"
-	case !plain || text[0] == '~' || text[0] == '=': // which a shell expands
+	case !plain || text[0] == '~' || text[0] == '=': // a shell expands words that begin with ~ or =
 		return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 	}
 	return text
@@ -56,7 +56,7 @@ func escapeForShell(text string) string {
 	return b.String()
 }
 
-// shellKey writes a key as it can be pasted behind the name of a zone.
+// shellKey returns a key in a form that can be pasted after the name of a zone.
 func shellKey(t adminapi.KeyText) string {
 	key, err := t.Bytes()
 	switch {
@@ -64,7 +64,7 @@ func shellKey(t adminapi.KeyText) string {
 		return "?"
 	case t.Truncated > 0:
 		return fmt.Sprintf("%s... (%d bytes)", shellWord(key), t.Truncated)
-	case strings.IndexByte(key, 0) >= 0: // no argument can hold it
+	case strings.IndexByte(key, 0) >= 0: // an argument cannot have a NUL byte
 		return "--key-base64 " + base64.StdEncoding.EncodeToString([]byte(key))
 	case strings.HasPrefix(key, "-"):
 		return "-- " + shellWord(key)

@@ -14,7 +14,7 @@ func orDash(text string) string {
 	return text
 }
 
-// formatSeconds writes seconds for people.
+// formatSeconds formats seconds with a precision that people can use.
 func formatSeconds(seconds float64) string {
 	d := time.Duration(seconds * float64(time.Second))
 	switch {
@@ -28,7 +28,7 @@ func formatSeconds(seconds float64) string {
 	return d.String()
 }
 
-// table prints lines of cells.
+// table prints rows of cells in columns.
 func (e *endpoint) table(rows [][]string) error {
 	w := tabwriter.NewWriter(e.out, 0, 0, 2, ' ', 0)
 	for _, row := range rows {

@@ -63,7 +63,7 @@ func (e *endpoint) top(path string, query url.Values) error {
 	return e.table(rows)
 }
 
-// formatCount writes a count that may be higher.
+// formatCount formats a count that may be higher by up to more.
 func formatCount(least, more uint64) string {
 	if more == 0 {
 		return strconv.FormatUint(least, 10)

@@ -55,14 +55,14 @@ many it has not shown. It outlasts config reloads.
 }
 
 const (
-	// maxReconnects is how often a watch tries to go on when the admin endpoint is gone: a
-	// reload replaces it.
+	// maxReconnects is how often a watch tries to reconnect to the admin endpoint, which a reload
+	// replaces.
 	maxReconnects = 10
 
 	reconnectPause = 300 * time.Millisecond
 )
 
-// watch prints decisions until there are enough, or the endpoint is gone for good.
+// watch prints decisions until there are enough, or the endpoint does not come back.
 func (e *endpoint) watch(query url.Values, count int) error {
 	began := false
 	for tries := 0; ; tries++ {
@@ -87,7 +87,7 @@ func (e *endpoint) watch(query url.Values, count int) error {
 	}
 }
 
-// print prints decisions until there are enough or no more come.
+// print prints decisions until there are enough or the stream ends.
 func (e *endpoint) print(lines *bufio.Scanner, count *int) (enough bool, err error) {
 	for lines.Scan() {
 		text, ok := strings.CutPrefix(lines.Text(), "data: ")
