@@ -41,7 +41,7 @@ func (a FixedWindow) Prepare(l Limit) (Params, error) {
 	}
 	switch {
 	case l.Calendar != 0 && l.Align == AlignFirstRequest:
-		return Params{}, errors.New("window " + l.Calendar.String() + " is on the calendar: use align clock, or a duration such as 24h")
+		return Params{}, errors.New("window " + l.Calendar.String() + " is a calendar window: use align clock, or a duration such as 24h")
 	case l.Calendar != 0:
 		p, _ := a.PrepareAt(l, time.UnixMicro(0))
 		return p, nil

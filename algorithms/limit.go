@@ -100,8 +100,8 @@ func (l Limit) validate(algorithm string, has supports) error {
 		{"mode", "it is for leaky_bucket", l.Mode, l.Mode == "", has.mode},
 		{"align", "it is for fixed_window", l.Align, l.Align == "", has.align},
 		{"lease", "it is for concurrency", l.Lease, l.Lease == 0, has.lease},
-		{"window", "windows of the calendar are for fixed_window", l.Calendar, l.Calendar == 0, has.calendar},
-		{"window", "a slot is taken for as long as the request lives", l.Window, l.Window == 0, has.window || l.Calendar != 0},
+		{"window", "calendar windows are for fixed_window", l.Calendar, l.Calendar == 0, has.calendar},
+		{"window", "a slot is taken for as long as the request runs", l.Window, l.Window == 0, has.window || l.Calendar != 0},
 	} {
 		if !option.absent && !option.supported {
 			return fmt.Errorf("%s has no meaning for %s, got %v; %s", option.name, algorithm, option.value, option.fix)

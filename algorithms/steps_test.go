@@ -145,13 +145,13 @@ func TestPrepareErrors(t *testing.T) {
 		{"leaky_bucket", algorithms.Limit{Events: 1, Window: second, Mode: "cue"}, `mode must be meter or queue, got "cue"`},
 		{"leaky_bucket", algorithms.Limit{Events: 1, Window: 24 * time.Hour, Burst: 3661}, "burst 3661 takes 3661 days to come back at 1 per 24h0m0s, must be at most 3660 days"},
 		{"fixed_window", algorithms.Limit{Events: 1, Window: second, Align: "wall"}, `align must be clock or first_request, got "wall"`},
-		{"fixed_window", algorithms.Limit{Events: 1, Calendar: algorithms.Day, Align: "first_request"}, "window day is on the calendar: use align clock, or a duration such as 24h"},
+		{"fixed_window", algorithms.Limit{Events: 1, Calendar: algorithms.Day, Align: "first_request"}, "window day is a calendar window: use align clock, or a duration such as 24h"},
 		{"fixed_window", algorithms.Limit{Events: 1, Window: second, Location: time.UTC}, "timezone is for windows of a day, week or month, got window 1s"},
-		{"token_bucket", algorithms.Limit{Events: 1, Calendar: algorithms.Day}, "window has no meaning for token_bucket, got day; windows of the calendar are for fixed_window"},
+		{"token_bucket", algorithms.Limit{Events: 1, Calendar: algorithms.Day}, "window has no meaning for token_bucket, got day; calendar windows are for fixed_window"},
 		{"concurrency", algorithms.Limit{Events: 1_000_001}, "events must be at most 1000000 for concurrency, got 1000001"},
 		{"concurrency", algorithms.Limit{Events: 1, Lease: 2 * time.Hour}, "lease must be from 1s to 1h0m0s, got 2h0m0s"},
 		{"concurrency", algorithms.Limit{Events: 1, Lease: time.Second + 1}, "lease must be a whole number of microseconds, got 1.000000001s"},
-		{"concurrency", algorithms.Limit{Events: 1, Window: second}, "window has no meaning for concurrency, got 1s; a slot is taken for as long as the request lives"},
+		{"concurrency", algorithms.Limit{Events: 1, Window: second}, "window has no meaning for concurrency, got 1s; a slot is taken for as long as the request runs"},
 	} {
 		a, err := algorithms.Get(c.algorithm)
 		if err != nil {

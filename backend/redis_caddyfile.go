@@ -76,7 +76,7 @@ func (s *RedisStore) parseDenyCache(d *caddyfile.Dispenser) option.Parser {
 			}
 			v, err := caddy.ParseDuration(text)
 			if err != nil {
-				return 0, fmt.Errorf("invalid deny_cache duration '%s': %w; off is none", text, err)
+				return 0, fmt.Errorf("invalid deny_cache duration '%s': %w; write a duration such as 1s, or off", text, err)
 			}
 			return caddy.Duration(v), nil
 		})

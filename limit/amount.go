@@ -97,7 +97,7 @@ func (a *Amount) Resolve(repl *caddy.Replacer) (int64, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("{%s} is no whole number", a.From)
+		return 0, fmt.Errorf("{%s} is not a whole number", a.From)
 	}
 	return n, nil
 }

@@ -211,7 +211,7 @@ func (l *Limit) Resolve(n Numbers) (made algorithms.Limit, err error) {
 	made.Events, made.Burst = n.Events, n.Burst
 	made.Window, made.Calendar = time.Duration(n.Window.Duration), n.Window.Calendar
 	if n.Timezone == time.Local.String() {
-		return made, errors.New("timezone Local is that of each machine, and a fleet would disagree: write a name such as Europe/Paris")
+		return made, errors.New("timezone Local differs from machine to machine: write a name such as Europe/Paris")
 	}
 	if n.Timezone != "" {
 		if made.Location, err = time.LoadLocation(n.Timezone); err != nil {

@@ -57,7 +57,7 @@ func (r *rate) or(parse option.Parser) option.Parser {
 }
 
 func (r *rate) twice() error {
-	return r.d.Errf("rate '%s' says events and window: write either the rate or these", r.text)
+	return r.d.Errf("rate '%s' sets events and window: write either the rate or events and window", r.text)
 }
 
 // parseRate parses rates such as 10/1s, 100/m and 1000/day.

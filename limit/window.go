@@ -82,7 +82,7 @@ func (w Window) Resolve(repl *caddy.Replacer) (Window, error) {
 		return fallback, err
 	}
 	if fallback, err = parseWindow(text); err != nil {
-		return Window{}, fmt.Errorf("{%s} is no window", w.From)
+		return Window{}, fmt.Errorf("{%s} is not a window", w.From)
 	}
 	return fallback, nil
 }

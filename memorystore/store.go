@@ -9,7 +9,6 @@ package memorystore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"hash/maphash"
 	"sync"
@@ -127,7 +126,7 @@ func (s *Store) Take(_ context.Context, checks []store.Check, decisions []algori
 	var held shardSet
 	for i := range checks {
 		if checks[i].Cost < 0 {
-			return errors.New("cost is negative")
+			return fmt.Errorf("cost must be at least 0, got %d", checks[i].Cost)
 		}
 		t, n := s.ticket(&checks[i])
 		tickets = append(tickets, t)

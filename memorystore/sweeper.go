@@ -63,7 +63,7 @@ func (s *Store) report(was bool) (crowded bool) {
 	crowded = charges > 0
 	switch {
 	case crowded && !was:
-		s.logger().Warn("memory store is full: new keys share buckets and may be refused for each other's sake; raise max_keys",
+		s.logger().Warn("memory store is full: new keys share buckets and may be refused because of each other; raise max_keys",
 			zap.Int("max_keys", s.maxKeys()),
 			zap.Int64("shared_charges", charges))
 	case was && !crowded:

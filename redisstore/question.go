@@ -89,7 +89,7 @@ func (q *question) ask(s *Store, checks []store.Check, known *settled) error {
 		q.dry = q.dry && c.Alone()
 		switch {
 		case c.Cost < 0:
-			return errors.New("cost is negative")
+			return fmt.Errorf("cost must be at least 0, got %d", c.Cost)
 		case len(c.Hold) > maxHold:
 			return fmt.Errorf("%w: %d bytes, at most %d", errHold, len(c.Hold), maxHold)
 		case !c.Alone() && !known.has(i):

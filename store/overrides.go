@@ -99,14 +99,14 @@ func (r *Rule) PrepareOverride(override Override) (*PreparedOverride, error) {
 	kind, length, limit := override.Kind, override.For, override.Limit
 	switch {
 	case kind == KindNone || int(kind) >= len(kinds):
-		return nil, fmt.Errorf("a setting must be %s, %s or %s, got %s", KindExempt, KindBanned, KindLimit, kind)
+		return nil, fmt.Errorf("override must be %s, %s or %s, got %s", KindExempt, KindBanned, KindLimit, kind)
 	case kind != KindLimit && limit != algorithms.Limit{}:
-		return nil, fmt.Errorf("a setting that is %s has no limit", kind)
+		return nil, fmt.Errorf("override %s cannot have a limit: leave it out", kind)
 	case length != 0 && (length < MinOverride || length > algorithms.MaxWindow):
-		return nil, fmt.Errorf("a setting must hold from %v to %.0fd, or 0 for until it is cleared, got %v",
+		return nil, fmt.Errorf("override must last from %v to %.0fd, or 0 for until it is cleared, got %v",
 			MinOverride, algorithms.MaxWindow.Hours()/24, length)
 	case len(override.Note) > MaxNote:
-		return nil, fmt.Errorf("the note of a setting must be at most %d bytes, got %d", MaxNote, len(override.Note))
+		return nil, fmt.Errorf("note of an override must be at most %d bytes, got %d", MaxNote, len(override.Note))
 	}
 	o := &PreparedOverride{Override: override, algorithm: r.algorithm.Name()}
 	if kind != KindLimit {
@@ -115,11 +115,11 @@ func (r *Rule) PrepareOverride(override Override) (*PreparedOverride, error) {
 	full := limit.Over(r.limit)
 	otherPlace := limit.Location != nil && limit.Location != r.limit.Location
 	if full.Calendar != 0 && (full.Calendar != r.limit.Calendar || otherPlace) {
-		return nil, errors.New("a setting's window of the calendar must be the zone's: leave it out, or write a duration")
+		return nil, errors.New("calendar window of an override must be the zone's: leave it out, or write a duration")
 	}
 	_, lends := r.algorithm.(algorithms.Lender)
 	if want := cmp.Or(r.limit.Lease, algorithms.DefaultLease); lends && limit.Lease != 0 && limit.Lease != want {
-		return nil, fmt.Errorf("a setting's lease must be the zone's, %v: leave it out, got %v", want, limit.Lease)
+		return nil, fmt.Errorf("lease of an override must be the zone's, %v, got %v: leave it out", want, limit.Lease)
 	}
 	var err error
 	if o.params, err = r.algorithm.Prepare(full); err != nil {

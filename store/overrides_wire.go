@@ -48,7 +48,7 @@ func (o *PreparedOverride) Wire() (kind byte, tail string) {
 	return byte(o.Kind), string(append(b, text...))
 }
 
-var errOverride = errors.New("what the store has is no setting of this version; set or clear it")
+var errOverride = errors.New("the stored override is not one of this version: set or clear it")
 
 // ParseOverride reads what a store has written, at a time in microseconds since 1970. If the
 // value is empty or the override has ended, the result is of KindNone.

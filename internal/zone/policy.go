@@ -45,7 +45,7 @@ func (b *PolicyBuilder) build(n limit.Numbers) (*QuotaPolicy, error) {
 	limit, err := b.Limit.Resolve(n)
 	if err != nil {
 		if from := b.Limit.TimeZone().From; from != "" && n.Timezone != b.Limit.TimeZone().Name {
-			err = fmt.Errorf("timezone: {%s} is none", from) // without the value, which may be secret
+			err = fmt.Errorf("timezone: {%s} is not a time zone", from) // without the value, which may be secret
 		}
 		return nil, err
 	}
