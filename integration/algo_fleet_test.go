@@ -85,7 +85,7 @@ func (s *server) waiting() int {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return strings.Count(stacks, "caddyratelimit.(*patience).sleep(")
+	return strings.Count(stacks, "limiter.(*retryWait).sleep(")
 }
 
 func (s *server) awaitWaiting(want int) {

@@ -64,7 +64,7 @@ func FuzzRequestedLimit(f *testing.F) {
 // key would get reserved slots.
 func TestOverridesBesideAReserve(t *testing.T) {
 	z := &runningZone{Zone: &zone.Zone{
-		Name: "kept", Reserve: make(caddyhttp.MatcherSets, 1), OwnPolicies: zone.Policies{Likely: &zone.QuotaPolicy{Rule: testRules(t)[0]}},
+		Name: "kept", RequestPolicies: zone.RequestPolicies{Reserve: make(caddyhttp.MatcherSets, 1)}, OwnPolicies: zone.Policies{Likely: &zone.QuotaPolicy{Rule: testRules(t)[0]}},
 	}}
 	for text, want := range map[string]bool{
 		`{"limit": "20"}`: false, `{"plan": "pro"}`: false, `{"limit": "unlimited"}`: true, `{"exempt": true}`: true,

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/cespare/xxhash/v2"
 	"go.uber.org/zap"
 
@@ -15,6 +16,25 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/limit"
 )
+
+// RequestPolicies are the options of a zone that look at single requests.
+type RequestPolicies struct {
+	Exempt  caddyhttp.MatcherSets
+	Block   caddyhttp.MatcherSets
+	Reserve caddyhttp.MatcherSets // the requests that slots are reserved for; empty without a reserve
+
+	DryRun      bool
+	Enforce     *float64
+	EnforceSeed uint64 // of the hash that chooses for which keys the limit is enforced
+
+	// Why and with which status requests are rejected without asking the store.
+	Key                  string
+	MissingKey           string
+	MissingKeyStatus     int
+	RepeatedValuesStatus int
+	InvalidLimit         int
+	BlockStatus          int
+}
 
 // Check is what to ask the store about a request in a zone.
 type Check struct {

@@ -41,9 +41,7 @@ type Zone struct {
 	FixedCost int64
 
 	HasPolicies bool // Apply must be called for each request
-	Exempt      caddyhttp.MatcherSets
-	Block       caddyhttp.MatcherSets
-	Reserve     caddyhttp.MatcherSets // the requests that slots are reserved for; empty without a reserve
+	RequestPolicies
 
 	ChargesLate      bool // the charge depends on the response
 	ChargeOnResponse *caddyhttp.ResponseMatcher
@@ -52,18 +50,6 @@ type Zone struct {
 
 	Overrides bool
 	KeyRules  *store.KeyRules // overrides and bans of single keys; nil without them
-
-	DryRun      bool
-	Enforce     *float64
-	EnforceSeed uint64 // of the hash that chooses for which keys the limit is enforced
-
-	// Why and with which status requests are rejected without asking the store.
-	Key                  string
-	MissingKey           string
-	MissingKeyStatus     int
-	RepeatedValuesStatus int
-	InvalidLimit         int
-	BlockStatus          int
 
 	invalid     throttle.Throttle // for warnings about requests without a valid limit
 	UnclearCost throttle.Throttle // for warnings about responses without a valid cost
