@@ -18,6 +18,9 @@ func TestConfigsInTheDocs(t *testing.T) {
 	}
 	found := 0
 	for _, page := range append(pages, "README.md") {
+		if page == "docs/stores.md" {
+			continue // its store is another module: examples/simplestore runs the page
+		}
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
