@@ -5,14 +5,17 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 )
 
 // completeAddress checks an address and writes it as host:port, with this port if it has
 // none, or unix/path.
 func completeAddress(address, defaultPort string) (string, error) {
-	if path, ok := strings.CutPrefix(address, unixPrefix); ok {
+	if path, ok := strings.CutPrefix(address, node.UnixPrefix); ok {
 		if path == "" {
 			return "", fmt.Errorf("address %q has no path: write unix//run/redis.sock", address)
 		}
@@ -48,4 +51,74 @@ func completeAddress(address, defaultPort string) (string, error) {
 func isPort(text string) bool {
 	n, err := strconv.Atoi(text)
 	return err == nil && n >= 1 && n <= 65535
+}
+
+// completeMode finds out what is at the addresses, checks that the other options go with
+// it, and completes the addresses.
+func (o *Options) completeMode() error {
+	addresses := slices.Clone(o.Addresses) // the caller's stay as they are
+	if o.Address != "" || len(addresses) == 0 {
+		addresses = append(addresses, o.Address)
+	}
+	if o.Mode == "" {
+		switch {
+		case o.MasterName != "":
+			o.Mode = ModeSentinel
+		case len(addresses) > 1:
+			return fmt.Errorf("%d addresses need a mode: write mode %s (with master_name) if they are of Sentinels, or mode %s if they are of its nodes",
+				len(addresses), ModeSentinel, ModeCluster)
+		default:
+			o.Mode = ModeStandalone
+		}
+	}
+	port := defaultPort
+	switch o.Mode {
+	case ModeStandalone:
+		if len(addresses) > 1 {
+			return fmt.Errorf("mode %s takes one address, got %d", o.Mode, len(addresses))
+		}
+	case ModeSentinel:
+		port = sentinelPort
+		if o.MasterName == "" {
+			return fmt.Errorf("mode %s needs master_name: what the Sentinels call the master", o.Mode)
+		}
+	case ModeCluster:
+		if o.DB != 0 {
+			return fmt.Errorf("db must be 0 in mode %s, got %d: a Cluster has no other", o.Mode, o.DB)
+		}
+	default:
+		return fmt.Errorf("mode must be %s, %s or %s, got %q", ModeStandalone, ModeSentinel, ModeCluster, o.Mode)
+	}
+	if o.Mode != ModeSentinel {
+		switch {
+		case o.MasterName != "":
+			return fmt.Errorf("master_name is for mode %s, not %s", ModeSentinel, o.Mode)
+		case o.SentinelUsername != "" || o.SentinelPassword != "":
+			return fmt.Errorf("sentinel_username and sentinel_password are for mode %s, not %s", ModeSentinel, o.Mode)
+		}
+	}
+	for i := range addresses {
+		var err error
+		if addresses[i], err = completeAddress(addresses[i], port); err != nil {
+			return err
+		}
+		if o.Mode != ModeStandalone && strings.HasPrefix(addresses[i], node.UnixPrefix) {
+			return fmt.Errorf("address %q: mode %s is for TCP, write host:port", addresses[i], o.Mode)
+		}
+	}
+	if o.Mode == ModeStandalone {
+		o.Address, o.Addresses = addresses[0], nil
+		return nil
+	}
+	slices.Sort(addresses)
+	o.Address, o.Addresses = "", slices.Compact(addresses)
+	return nil
+}
+
+// Where is what errors call the server or servers of completed options.
+func (o *Options) Where() string {
+	if o.Mode == ModeStandalone {
+		return o.Address
+	}
+	return o.Mode + " " + strings.Join(o.Addresses, " ")
 }

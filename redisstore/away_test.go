@@ -14,6 +14,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/outbox"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
@@ -43,7 +44,7 @@ func TestCorrectionsWaitForRedis(t *testing.T) {
 		most            uint64 // as many may be in doubt
 	}{
 		"killed": {(*redistest.Server).Kill, (*redistest.Server).Restart, 0},
-		"frozen": {(*redistest.Server).Freeze, (*redistest.Server).Thaw, redisstore.SettleBatch},
+		"frozen": {(*redistest.Server).Freeze, (*redistest.Server).Thaw, outbox.BatchSize},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := redistest.Start(t, redistest.WithPersistence())

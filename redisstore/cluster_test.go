@@ -14,6 +14,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/topology"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
@@ -33,7 +34,7 @@ func TestCluster(t *testing.T) {
 
 	t.Run("SlotsAreTheServers", func(t *testing.T) {
 		for _, key := range []string{"", "a", "rl:{203.0.113.7}:zone:token_bucket.1", "{}", "a{}b", "a{b", "{{a}}", "}{a}{b}"} {
-			if got, want := redisstore.SlotOf(key), c.SlotOf(key); int(got) != want {
+			if got, want := topology.SlotOf(key), c.SlotOf(key); int(got) != want {
 				t.Errorf("%q: slot %d, the server says %d", key, got, want)
 			}
 		}
@@ -74,7 +75,7 @@ func TestCluster(t *testing.T) {
 		s, rules := open(t, options), twoZones(t, limit)
 		var fresh atomic.Int64
 		tag := "moving"
-		slot := int(redisstore.SlotOf("{" + tag + "}"))
+		slot := int(topology.SlotOf("{" + tag + "}"))
 		others := sameSlot(slot, 200)
 		hot := startLoad(t, s, rules, func() string { return tag })
 		new := startLoad(t, s, rules, func() string { return others[fresh.Add(1)%int64(len(others))] })
@@ -208,7 +209,7 @@ func TestClusterWithTLSAndUser(t *testing.T) {
 // sameSlot returns tags of one slot.
 func sameSlot(slot, n int) (tags []string) {
 	for i := rand.IntN(1 << 30); len(tags) < n; i++ {
-		if tag := strconv.Itoa(i); int(redisstore.SlotOf("{"+tag+"}")) == slot {
+		if tag := strconv.Itoa(i); int(topology.SlotOf("{"+tag+"}")) == slot {
 			tags = append(tags, tag)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -146,7 +147,7 @@ func TestKindOfReplies(t *testing.T) {
 		"MISCONF Redis is configured to":  store.FailureOther,
 		"BUSY Redis is busy running a sc": store.FailureOther,
 	} {
-		if got := redisstore.KindOf(reply(text)); got != want {
+		if got := node.Failure(reply(text)); got != want {
 			t.Errorf("%s: %s, want %s", text, got, want)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
@@ -71,7 +72,7 @@ func TestFullRedisDecides(t *testing.T) {
 				if d := take(t, s, rule, "used up", 1); d.Allowed {
 					t.Fatal("the limit is exceeded")
 				}
-				if _, err := try(s, rule, "new", 1); !errors.Is(err, store.ErrFull) || store.Failure(err) != store.FailureOOM || redisstore.MayHaveRun(err) {
+				if _, err := try(s, rule, "new", 1); !errors.Is(err, store.ErrFull) || store.Failure(err) != store.FailureOOM || node.MayHaveRun(err) {
 					t.Fatalf("a new key met %v", err)
 				}
 				stays(t, s)
@@ -279,7 +280,7 @@ func TestUnwritableRedisRefuses(t *testing.T) {
 						t.Fatalf("%s: a peek: %+v", name, d)
 					}
 					_, err := try(s, rule, "known", 1)
-					if store.Failure(err) != kind || errors.Is(err, store.ErrFull) || redisstore.MayHaveRun(err) {
+					if store.Failure(err) != kind || errors.Is(err, store.ErrFull) || node.MayHaveRun(err) {
 						t.Fatalf("%s: met %v of kind %s", name, err, store.Failure(err))
 					}
 					stays(t, s)

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/topology"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
@@ -319,7 +320,7 @@ func TestSanctionsExpire(t *testing.T) {
 		if err != nil || len(key) != 1 {
 			t.Fatalf("%s: %v (%v)", what, key, err)
 		}
-		if redisstore.SlotOf(key[0]) != redisstore.SlotOf(s.Key(check.Rule, check.Key)) {
+		if topology.SlotOf(key[0]) != topology.SlotOf(s.Key(check.Rule, check.Key)) {
 			t.Errorf("%s has another slot than the state", key[0])
 		}
 		if ttl := admin.PTTL(ctx, key[0]).Val(); ttl < least || ttl > most {

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/outbox"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
@@ -132,7 +133,7 @@ func TestMaxmemoryHoldsForCorrections(t *testing.T) {
 			for batch := range 100 {
 				held := store.Check{Rule: slots, Cost: 1, Hold: storetest.Hold(slots)}
 				corrections := []store.Adjustment{{Check: held, Delta: -1}}
-				for i := range redisstore.SettleBatch - 1 {
+				for i := range outbox.BatchSize - 1 {
 					late := store.Check{Rule: rule, Key: fmt.Sprintf("client-%032d-%d", i, batch), Cost: 1}
 					corrections = append(corrections, store.Adjustment{Check: late, At: time.Now().UnixMicro(), Delta: 5})
 				}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -36,7 +37,7 @@ func TestMayHaveRun(t *testing.T) {
 		"ASK 3999 127.0.0.1:6381",
 		"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
 	} {
-		if redisstore.MayHaveRun(reply(text)) {
+		if node.MayHaveRun(reply(text)) {
 			t.Errorf("%s: it did not run", text)
 		}
 	}
@@ -53,7 +54,7 @@ func TestMayHaveRun(t *testing.T) {
 		"UNBLOCKED the client",
 		"",
 	} {
-		if !redisstore.MayHaveRun(reply(text)) {
+		if !node.MayHaveRun(reply(text)) {
 			t.Errorf("%q: it may have run", text)
 		}
 	}
@@ -69,7 +70,7 @@ func TestMayHaveRun(t *testing.T) {
 		{redis.Nil, true},
 		{errors.New("redis answered what cannot be"), true},
 	} {
-		if redisstore.MayHaveRun(c.err) != c.want {
+		if node.MayHaveRun(c.err) != c.want {
 			t.Errorf("%v: may have run is %v", c.err, !c.want)
 		}
 	}
@@ -79,7 +80,7 @@ func TestMayHaveRun(t *testing.T) {
 		"no such socket": {Address: "unix//nonexistent/socket"},
 		"wrong CA":       {Address: server.TLSAddr(), TLS: &redisstore.TLS{}},
 	} {
-		if err := attempt(open(t, options), hourly(t)); err == nil || redisstore.MayHaveRun(err) {
+		if err := attempt(open(t, options), hourly(t)); err == nil || node.MayHaveRun(err) {
 			t.Errorf("%s: nothing was sent, but it may have run: %v", name, err)
 		}
 	}
@@ -89,7 +90,7 @@ func TestMayHaveRun(t *testing.T) {
 		"nonsense": "return 'yes'",
 	} {
 		s.SetScript(script)
-		if err := attempt(s, hourly(t)); err == nil || !redisstore.MayHaveRun(err) {
+		if err := attempt(s, hourly(t)); err == nil || !node.MayHaveRun(err) {
 			t.Errorf("%s: it ran: %v", name, err)
 		}
 	}

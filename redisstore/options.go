@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 )
 
 const (
@@ -38,8 +40,6 @@ const (
 	defaultPort = "6379"
 
 	sentinelPort = "26379"
-
-	unixPrefix = "unix/"
 )
 
 // What Options.Mode may be.
@@ -155,7 +155,7 @@ func (o Options) Complete() (Options, error) {
 		o.Logger = zap.NewNop
 	}
 	if o.TLS != nil {
-		if strings.HasPrefix(o.Address, unixPrefix) {
+		if strings.HasPrefix(o.Address, node.UnixPrefix) {
 			return Options{}, errors.New("tls is for TCP, and the address is a unix socket")
 		}
 		t := *o.TLS // the caller's stays as it is

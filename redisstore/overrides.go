@@ -7,16 +7,17 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/topology"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// The scripts that change settings, by the clock that decides.
+// The scripts for overrides, by the clock that decides.
 const (
-	clockLine = "local time = " + clockMark + redisClock + "\nlocal now = time[1] * 1000000 + time[2]\n"
-
 	// setScript gets the kind, how long it holds in microseconds (0: without an end), and
 	// what stands behind the end.
-	setScript = clockLine + `
+	setScript = protocol.ReadClock + `
 local life = tonumber(ARGV[2])
 local value = ARGV[1] .. struct.pack('>i8', life > 0 and now + life or 0) .. ARGV[3]
 if life > 0 then
@@ -26,31 +27,31 @@ else
 end
 return ''`
 
-	// getScript returns the time and the setting.
-	getScript = clockLine + `
+	// getScript returns the time and the override.
+	getScript = protocol.ReadClock + `
 return struct.pack('>i8', now) .. (redis.call('GET', KEYS[1]) or '')`
 
-	// pardonScript drops the setting if it is a ban.
-	pardonScript = `
+	// unbanScript deletes the override if it is a ban.
+	unbanScript = `
 local value = redis.call('GET', KEYS[1])
 if value and string.byte(value) == BANNED then redis.call('DEL', KEYS[1]) end
 return ''`
 )
 
 // Set implements [store.Overrider].
-func (s *Store) Set(ctx context.Context, rule *store.Rule, key string, setting store.Override) error {
-	own, err := rule.PrepareOverride(setting)
+func (s *Store) Set(ctx context.Context, rule *store.Rule, key string, override store.Override) error {
+	own, err := rule.PrepareOverride(override)
 	if err != nil {
 		return err
 	}
 	kind, tail := own.Wire()
-	_, err = s.evalText(ctx, setScript, s.settingKey(rule, key), string([]byte{kind}), own.For.Microseconds(), tail)
+	_, err = s.evalText(ctx, setScript, s.keys.override(rule, key), string([]byte{kind}), own.For.Microseconds(), tail)
 	return err
 }
 
 // Get implements [store.Overrider].
 func (s *Store) Get(ctx context.Context, rule *store.Rule, key string) (store.Override, error) {
-	text, err := s.evalText(ctx, getScript, s.settingKey(rule, key))
+	text, err := s.evalText(ctx, getScript, s.keys.override(rule, key))
 	if err != nil {
 		return store.Override{}, err
 	}
@@ -62,44 +63,79 @@ func (s *Store) Get(ctx context.Context, rule *store.Rule, key string) (store.Ov
 
 // Clear implements [store.Overrider].
 func (s *Store) Clear(ctx context.Context, rule *store.Rule, key string) error {
-	return s.drop(ctx, s.settingKey(rule, key))
+	return s.delete(ctx, s.keys.override(rule, key))
 }
 
 // Unban implements [store.Overrider].
 func (s *Store) Unban(ctx context.Context, rule *store.Rule, key string) error {
-	_, err := s.evalText(ctx, pardonScript, s.settingKey(rule, key))
-	err = errors.Join(err, s.drop(ctx, s.banKey(rule, key)))
-	s.denied.drop(rule.At(s.date(rule)), key)
+	_, err := s.evalText(ctx, unbanScript, s.keys.override(rule, key))
+	err = errors.Join(err, s.delete(ctx, s.keys.ban(rule, key)))
+	s.cache.DeleteKey(rule.At(s.date(rule)), key)
 	return err
 }
 
-// drop takes a key out of Redis. Keys go one by one, for a slot may be on its way.
-func (s *Store) drop(ctx context.Context, name string) error {
+// delete deletes a key in Redis. Keys go one by one, because a slot may be on its way.
+func (s *Store) delete(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	_, err := s.process(ctx, name, (*lane).process, func() redis.Cmder { return redis.NewIntCmd(ctx, "del", name) })
+	_, err := s.process(ctx, name, (*node.Node).Process, func() redis.Cmder { return redis.NewIntCmd(ctx, "del", name) })
 	return err
+}
+
+// eval runs another script than that of decisions, which answers a number.
+func (s *Store) eval(ctx context.Context, script, key string, args ...any) (int64, error) {
+	cmd, err := s.process(ctx, key, (*node.Node).Process, func() redis.Cmder {
+		return redis.NewIntCmd(ctx, append([]any{"eval", script, 1, key}, args...)...)
+	})
+	if err != nil {
+		return 0, err
+	}
+	return cmd.(*redis.IntCmd).Val(), nil
 }
 
 // evalText runs a script that answers a text.
 func (s *Store) evalText(ctx context.Context, script, key string, args ...any) (string, error) {
-	return s.evalBy((*lane).process, ctx, script, key, args...)
+	return s.evalTextBy((*node.Node).Process, ctx, script, key, args...)
 }
 
-// evalGuarded is evalText for requests, which do not ask a Redis that is known not to
+// evalIfReady is evalText for requests, which do not ask a Redis that is known not to
 // answer.
-func (s *Store) evalGuarded(ctx context.Context, script, key string, args ...any) (string, error) {
-	return s.evalBy((*lane).guarded, ctx, script, key, args...)
+func (s *Store) evalIfReady(ctx context.Context, script, key string, args ...any) (string, error) {
+	return s.evalTextBy((*node.Node).ProcessIfReady, ctx, script, key, args...)
 }
 
-func (s *Store) evalBy(way way, ctx context.Context, script, key string, args ...any) (string, error) {
+func (s *Store) evalTextBy(method processMethod, ctx context.Context, script, key string, args ...any) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	cmd, err := s.process(ctx, key, way, func() redis.Cmder {
-		return redis.NewStringCmd(ctx, append([]any{"eval", s.script.Load().also(script), 1, key}, args...)...)
+	cmd, err := s.process(ctx, key, method, func() redis.Cmder {
+		return redis.NewStringCmd(ctx, append([]any{"eval", s.script.Load().Finish(script), 1, key}, args...)...)
 	})
 	if err != nil {
 		return "", err
 	}
 	return cmd.(*redis.StringCmd).Val(), nil
+}
+
+// processMethod is how a node carries out a command.
+type processMethod = func(n *node.Node, ctx context.Context, cmd redis.Cmder, asking bool) error
+
+// process has a command carried out by the node that has a key. The command is made anew for
+// each node that is asked.
+func (s *Store) process(ctx context.Context, key string, method processMethod, command func() redis.Cmder) (redis.Cmder, error) {
+	slot := topology.SlotOf(key)
+	n, err := s.topology.Node(ctx, slot)
+	if err != nil {
+		return nil, err
+	}
+	cmd := command()
+	err = method(n, ctx, cmd, false)
+	for hop := 1; err != nil; hop++ {
+		to, asking, left := s.topology.Redirect(ctx, slot, err, hop)
+		if to == nil {
+			return nil, left
+		}
+		cmd = command()
+		err = method(to, ctx, cmd, asking)
+	}
+	return cmd, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
@@ -137,8 +138,8 @@ func TestCorrectionsThatFail(t *testing.T) {
 			if lost != want || s.Waiting() == 0 {
 				t.Errorf("%d were given up, want %d; %d wait", lost, want, s.Waiting())
 			}
-			if err := attempt(s, counted); err == nil || redisstore.MayHaveRun(err) == c.again {
-				t.Errorf("may have run: %v, want %v: %v", redisstore.MayHaveRun(err), !c.again, err)
+			if err := attempt(s, counted); err == nil || node.MayHaveRun(err) == c.again {
+				t.Errorf("may have run: %v, want %v: %v", node.MayHaveRun(err), !c.again, err)
 			} else {
 				t.Log(err)
 			}

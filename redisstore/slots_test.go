@@ -12,6 +12,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/topology"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
@@ -210,11 +211,11 @@ func TestMoveToANodeThatHangs(t *testing.T) {
 	moving := tagAt(c, s, rule, from, "moving")
 	var others []string
 	for i := range 60 {
-		if tag := tagAt(c, s, rule, from, fmt.Sprintf("other%d-", i)); redisstore.SlotOf(s.Key(rule, tag)) != redisstore.SlotOf(s.Key(rule, moving)) {
+		if tag := tagAt(c, s, rule, from, fmt.Sprintf("other%d-", i)); topology.SlotOf(s.Key(rule, tag)) != topology.SlotOf(s.Key(rule, moving)) {
 			others = append(others, tag)
 		}
 	}
-	c.StartMove(int(redisstore.SlotOf(s.Key(rule, moving))), from, to)
+	c.StartMove(int(topology.SlotOf(s.Key(rule, moving))), from, to)
 	to.Freeze()
 	defer to.Thaw()
 	var next atomic.Int64

@@ -11,28 +11,25 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/denycache"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/outbox"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/topology"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// inBubble runs a test by its own clock. Questions hold channels, which must not be used in
-// another bubble, so they are not pooled across it.
-func inBubble(t *testing.T, test func(t *testing.T)) {
-	fresh := func() { questions = sync.Pool{New: func() any { return newQuestion() }} }
-	fresh()
-	defer fresh()
-	synctest.Test(t, test)
-}
+// workersEnd is after the goroutines of a node have ended that make calls.
+const workersEnd = 2 * time.Second
 
 // fakeFar is a store whose Redis is a function. It must be made in the bubble of a test.
-func fakeFar(timeout, trip time.Duration, send func(ctx context.Context, c *call) error) *Store {
-	s := &Store{prefix: "rl", timeout: timeout, logger: zap.NewNop, denied: newDenied(time.Second, timeout), today: func() int64 { return 0 }}
-	l := &lane{breaker: newBreaker()}
-	l.connecting.Store(true) // there is nothing to connect to
-	l.timeout, l.epoch, l.idle, l.send = timeout, time.Now(), make(chan struct{}), send
-	l.trip.measure(trip)
-	l.links.count.Store(maxCalls)
-	s.topology = single{l}
+func fakeFar(timeout, trip time.Duration, send func(ctx context.Context, requests []*node.Request) error) *Store {
+	s := &Store{
+		keys: keys{prefix: "rl"}, timeout: timeout, logger: zap.NewNop, cache: denycache.New(time.Second, timeout),
+		outbox: outbox.New(), today: func() int64 { return 0 },
+	}
+	s.requests.New = func() any { return node.NewRequest() }
+	s.topology = topology.NewSingle(node.Fake(&node.Config{Timeout: timeout}, trip, send))
 	return s
 }
 
@@ -45,17 +42,17 @@ func TestRefusedJustNow(t *testing.T) {
 	const wait = 100 * time.Millisecond // that Redis tells
 	rule := storetest.Rule(t, "zone", "token_bucket", algorithms.Limit{Events: 10, Window: time.Second})
 	other := storetest.Rule(t, "other", "token_bucket", algorithms.Limit{Events: 10, Window: time.Second})
-	inBubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		late, allow := false, false
-		s := fakeFar(timeout, trip, func(ctx context.Context, c *call) error {
+		s := fakeFar(timeout, trip, func(ctx context.Context, requests []*node.Request) error {
 			if late {
 				<-ctx.Done()
 				return ctx.Err()
 			}
 			time.Sleep(trip)
-			for _, q := range c.questions {
-				for i := range q.items {
-					q.decisions[q.items[i].index] = algorithms.Decision{Allowed: allow, Quota: 10, Remaining: 5, RetryAfter: wait, NextAfter: wait, ResetAfter: time.Second}
+			for _, r := range requests {
+				for i := range r.Ops {
+					r.Decisions[r.Ops[i].Index] = algorithms.Decision{Allowed: allow, Quota: 10, Remaining: 5, RetryAfter: wait, NextAfter: wait, ResetAfter: time.Second}
 				}
 			}
 			return nil
@@ -112,7 +109,7 @@ func TestRefusedJustNow(t *testing.T) {
 		if _, err := ask(client); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("after it was allowed: %v", err)
 		}
-		time.Sleep(2 * idleTime)
+		time.Sleep(workersEnd)
 	})
 }
 
@@ -131,16 +128,16 @@ func TestTurnsOnlyWithTime(t *testing.T) {
 		40 * time.Millisecond: {50, 40*time.Millisecond + 7*time.Millisecond},
 	} {
 		t.Run(trip.String(), func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
 				allow, asked := false, 0
 				var mu sync.Mutex
-				s := fakeFar(timeout, trip, func(_ context.Context, c *call) error {
+				s := fakeFar(timeout, trip, func(_ context.Context, requests []*node.Request) error {
 					mu.Lock()
-					asked += len(c.questions)
+					asked += len(requests)
 					mu.Unlock()
 					time.Sleep(trip)
-					for _, q := range c.questions {
-						q.decisions[0] = algorithms.Decision{Allowed: allow, Remaining: 5, RetryAfter: 100 * time.Millisecond}
+					for _, r := range requests {
+						r.Decisions[0] = algorithms.Decision{Allowed: allow, Remaining: 5, RetryAfter: 100 * time.Millisecond}
 					}
 					return nil
 				})
@@ -170,8 +167,42 @@ func TestTurnsOnlyWithTime(t *testing.T) {
 				if asked != want.asked {
 					t.Errorf("%d asked, want %d", asked, want.asked)
 				}
-				time.Sleep(2 * idleTime)
+				time.Sleep(workersEnd)
 			})
 		})
 	}
+}
+
+// TestPartsThatAreLeft: of a request in parts, those that a call still has when their time
+// is over are not looked at any more.
+func TestPartsThatAreLeft(t *testing.T) {
+	t.Parallel()
+	begun, calls := make(chan bool, 9), make(chan bool, 9)
+	s := fakeFar(10*time.Second, time.Microsecond, func(_ context.Context, requests []*node.Request) error {
+		begun <- true
+		defer func() { calls <- true }()
+		time.Sleep(100 * time.Millisecond) // a channel would order this and the reading, and hide a race
+		for _, r := range requests {
+			r.Decisions[0].Quota, r.Damaged = 1, nil
+		}
+		return nil
+	})
+	s.keys.cluster = true
+	rule := storetest.Rule(t, "zone", "fixed_window", algorithms.Limit{Events: 1, Window: time.Hour})
+	checks := []store.Check{{Rule: rule, Key: "a", Cost: 1}, {Rule: rule, Key: "b", Cost: 1}}
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() { // whose calls the parts wait for
+		var d [1]algorithms.Decision
+		_ = s.Take(context.Background(), checks[:1], d[:])
+	}()
+	<-begun
+	go func() {
+		<-begun
+		cancel()
+	}()
+	if err := s.Take(ctx, checks, make([]algorithms.Decision, 2)); err == nil {
+		t.Error("answered before it could be")
+	}
+	<-calls
+	<-calls
 }

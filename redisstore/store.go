@@ -4,38 +4,50 @@ package redisstore
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
 
-	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/throttle"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/denycache"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/outbox"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/topology"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // Store implements [store.Store].
 type Store struct {
-	script  atomic.Pointer[script] // a test may set another while it is in use
-	prefix  string
-	timeout time.Duration
-	logger  func() *zap.Logger
-	today   func() int64     // microseconds since 1970; only the calendar needs it
-	clock   func() time.Time // by which leases fall due
+	keys     keys
+	timeout  time.Duration
+	script   atomic.Pointer[protocol.Script] // a test may set another while it is in use
+	topology topology.Topology
+	cache    *denycache.Cache
+	requests sync.Pool
 
-	ends     func() bool // whether the process does
-	lingers  bool        // when it is closed, something still waits; see linger
-	topology topology
-	slots    bool // keys are spread over the slots of a Cluster
-	denied   *denied
-	holds    store.Holds
-	returns  returns
+	holds   store.Holds
+	outbox  *outbox.Outbox
+	sending sync.Mutex // held while adjustments are under way
 
-	presence *presence
+	heartbeat *heartbeat
+
+	today  func() int64     // microseconds since 1970; only the calendar needs it
+	clock  func() time.Time // by which leases fall due
+	logger func() *zap.Logger
+
+	ends    func() bool // whether the process does
+	lingers bool        // when the store is closed, something still waits; see linger
+	once    sync.Once
+	quit    chan struct{} // closed when the store is
+	done    chan struct{} // closed when adjustments have ended
 
 	damaged, losing, uncounted, distant throttle.Throttle // what was last warned of
 }
@@ -47,30 +59,60 @@ func New(options Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		prefix:  options.KeyPrefix,
+		keys:    keys{prefix: options.KeyPrefix, cluster: options.Mode == ModeCluster},
 		timeout: options.Timeout,
+		cache:   denycache.New(options.DenyCache, options.Timeout),
+		outbox:  outbox.New(),
+		today:   func() int64 { return time.Now().UnixMicro() },
+		clock:   options.clock,
 		logger:  options.Logger,
 		ends:    options.Ends,
-		denied:  newDenied(options.DenyCache, options.Timeout),
-		today:   func() int64 { return time.Now().UnixMicro() },
-		slots:   options.Mode == ModeCluster,
-		clock:   options.clock,
+		quit:    make(chan struct{}),
+		done:    make(chan struct{}),
 	}
 	if s.clock == nil {
 		s.clock = time.Now
 	}
-	s.script.Store(newScript(redisClock, ttlMargin))
-	s.returns.init()
-	if s.topology, err = s.open(options); err != nil {
+	s.requests.New = func() any { return node.NewRequest() }
+	s.script.Store(protocol.NewScript(protocol.RedisClock, protocol.TTLMargin))
+	if s.topology, err = s.open(&options); err != nil {
 		return nil, err
 	}
-	go s.settle()
-	s.presence = announce(s.eval, s.warnUncounted, options)
-	for _, l := range s.topology.masters() {
-		go l.prepare()
+	go s.adjust()
+	s.heartbeat = startHeartbeat(s.eval, s.warnUncounted, s.keys.instances(), options.Instance)
+	for _, n := range s.topology.Masters() {
+		go n.Prepare()
 	}
 	go s.tend()
 	return s, nil
+}
+
+// open makes the ways to the servers. It reads the certificates and does not connect.
+func (s *Store) open(o *Options) (topology.Topology, error) {
+	var encrypted *tls.Config
+	if o.TLS != nil {
+		var err error
+		if encrypted, err = o.TLS.config(); err != nil {
+			return nil, fmt.Errorf("tls: %w", err)
+		}
+	}
+	config := &node.Config{
+		Username: o.Username, Password: o.Password, DB: o.DB, TLS: encrypted, PoolSize: o.PoolSize, Timeout: o.Timeout,
+		Cluster: s.keys.cluster, Script: &s.script, ProbeKey: s.keys.probe, Done: s.quit,
+	}
+	switch o.Mode {
+	case ModeSentinel:
+		var sentinels []*redis.Client
+		for _, address := range o.Addresses {
+			c := config.Options(address)
+			c.Username, c.Password, c.PoolSize = o.SentinelUsername, o.SentinelPassword, 2
+			sentinels = append(sentinels, redis.NewClient(c))
+		}
+		return topology.NewSentinel(o.MasterName, sentinels, config), nil
+	case ModeCluster:
+		return topology.NewCluster(o.Addresses, config), nil
+	}
+	return topology.NewSingle(node.New(o.Address, config)), nil
 }
 
 // tend looks after the connections until the store is closed.
@@ -80,197 +122,40 @@ func (s *Store) tend() {
 	for {
 		select {
 		case <-timer.C:
-		case <-s.returns.quit:
+		case <-s.quit:
 			return
 		}
-		for _, l := range s.topology.masters() {
-			l.keep()
-			s.warnFar(l)
+		for _, n := range s.topology.Masters() {
+			n.Tend()
+			s.warnFar(n)
 		}
 		timer.Reset(beatInterval)
 	}
 }
 
-// Take implements [store.Store] with one call of the script, which it may share with
-// others.
-func (s *Store) Take(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
-	err := s.decide(ctx, checks, decisions)
-	if err == nil || errors.Is(err, store.ErrUnavailable) { // which says its kind, and costs nothing
-		return err
-	}
-	return failure{err}
-}
-
-// decide decides what is remembered, and has Redis decide the rest.
-func (s *Store) decide(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
-	switch n := len(checks); {
-	case n == 0:
-		return nil
-	case n > store.MaxChecks:
-		return fmt.Errorf("%d checks at once, at most %d", n, store.MaxChecks)
-	}
-	var known settled
-	if s.denied.off() {
-		return s.take(ctx, checks, decisions, &known, 0)
-	}
-	came := s.denied.now()
-	sent := came
-	var t turn
-	left := s.remembered(checks, decisions, sent, &known, &t)
-	var err error
-	if left > 0 && t.asked != nil && !t.first && !s.far(ctx, &checks[0]) {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, s.timeout)
-		defer cancel()
-		if err = t.wait(ctx); err == nil {
-			known, t, sent = settled{}, turn{}, s.denied.now()
-			left = s.remembered(checks, decisions, sent, &known, &t)
-		}
-	}
-	heard := false
-	if t.met() {
-		defer func() { s.denied.end(&t, heard) }()
-	}
-	if err == nil && left > 0 {
-		err = s.take(ctx, checks, decisions, &known, sent)
-		heard = err == nil
-	}
-	if err != nil && kind(err) == store.FailureTimeout && !s.denied.empty() && s.standIn(checks, decisions, &known, came) {
-		return nil
-	}
-	return err
-}
-
-// far reports whether there is no time to wait for the answer to another request first.
-func (s *Store) far(ctx context.Context, c *store.Check) bool {
-	slot := uint16(0)
-	if s.slots {
-		slot = slotOf(s.key(c.Rule.ID(), c.Key))
-	}
-	l, err := s.topology.lane(ctx, slot)
-	return err == nil && 3*l.trip.is() > s.timeout
-}
-
-// take has Redis decide what is not known.
-func (s *Store) take(ctx context.Context, checks []store.Check, decisions []algorithms.Decision, known *settled, sent time.Duration) error {
-	if !s.slots { // else it is asked for each slot
-		l, err := s.topology.lane(ctx, 0)
-		if err == nil && l.breaker.open.Load() {
-			if l.breaker.probed() {
-				var cancel context.CancelFunc
-				ctx, cancel = context.WithTimeout(ctx, s.timeout)
-				defer cancel()
-			}
-			err = l.breaker.refuses(ctx)
-		}
-		if err != nil {
-			s.topology.suspect()
-			return err
-		}
-	}
-	q := questions.Get().(*question)
-	if err := q.ask(s, checks, known); err != nil {
-		return err
-	}
-	var err error
-	if s.slots && !q.oneSlot() {
-		err = s.takeSlots(ctx, q, checks)
-	} else if err = s.ask(ctx, q); s.slots && q.keys() > 1 && redis.IsTryAgainError(err) {
-		err = s.takeMoving(ctx, q, checks)
-	}
-	if err != nil {
-		if errors.Is(err, store.ErrUnavailable) || errors.Is(err, errLate) {
-			return err // nothing was sent, or nothing stands
-		}
-		s.lost(checks)
-		return err
-	}
-	for i := range q.items {
-		index := q.items[i].index
-		decisions[index] = q.decisions[index]
-	}
-	if !s.denied.off() {
-		s.remember(q, checks, sent)
-	}
-	if q.damaged != nil {
-		s.warnDamaged(q.damaged.Zone())
-	}
-	s.hold(q, checks)
-	q.free()
-	return nil
-}
-
-// ask has a question answered by the Redis that keeps its keys.
-func (s *Store) ask(ctx context.Context, q *question) error {
-	if s.slots {
-		return s.askSlot(ctx, q)
-	}
-	l, err := s.topology.lane(ctx, q.slot)
-	if err == nil {
-		if err = l.ask(ctx, q); errors.Is(err, store.ErrFull) {
-			return err // which another connection or server would not change
-		}
-		if err != nil && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, errLate) {
-			l.connect()
-		}
-	}
-	if err != nil && !errors.Is(err, errLate) {
-		s.topology.suspect()
-	}
-	return err
-}
-
-// process has a command carried out by the Redis that keeps a key, in one of the ways that
-// a lane has for it.
-func (s *Store) process(ctx context.Context, key string, way way, command func() redis.Cmder) (redis.Cmder, error) {
-	slot := slotOf(key)
-	l, err := s.topology.lane(ctx, slot)
-	if err != nil {
-		return nil, err
-	}
-	var cmd redis.Cmder
-	again := func(l *lane, asking bool) error {
-		cmd = command()
-		return way(l, ctx, cmd, asking)
-	}
-	err = s.topology.follow(ctx, slot, again(l, false), again)
-	return cmd, err
-}
-
-// eval runs another script than that of decisions.
-func (s *Store) eval(ctx context.Context, script, key string, args ...any) (int64, error) {
-	cmd, err := s.process(ctx, key, (*lane).process, func() redis.Cmder {
-		return redis.NewIntCmd(ctx, append([]any{"eval", script, 1, key}, args...)...)
-	})
-	if err != nil {
-		return 0, err
-	}
-	return cmd.(*redis.IntCmd).Val(), nil
-}
-
 // Reset implements [store.Store].
 func (s *Store) Reset(ctx context.Context, rule *store.Rule, key string) error {
-	setting, err := s.Get(ctx, rule, key)
-	names := []string{s.key(rule.ID(), key), s.banKey(rule, key)}
-	if own, _ := rule.PrepareOverride(setting); own.ReplacesLimit(rule) {
-		names = append(names, s.key(own.States(rule.States()).ID, key))
+	override, err := s.Get(ctx, rule, key)
+	names := []string{s.keys.state(rule.ID(), key), s.keys.ban(rule, key)}
+	if own, _ := rule.PrepareOverride(override); own.ReplacesLimit(rule) {
+		names = append(names, s.keys.state(own.States(rule.States()).ID, key))
 	}
 	for _, name := range names {
-		err = errors.Join(err, s.drop(ctx, name))
+		err = errors.Join(err, s.delete(ctx, name))
 	}
-	s.denied.drop(rule.At(s.date(rule)), key)
+	s.cache.DeleteKey(rule.At(s.date(rule)), key)
 	return err
 }
 
 // Instances implements [store.Fleet].
-func (s *Store) Instances() int { return s.presence.instances() }
+func (s *Store) Instances() int { return s.heartbeat.instances() }
 
 // Breaker is closed while Redis is asked, open while it is not, and half-open while one
 // call finds out whether it is back. Of several masters the worst one counts.
 func (s *Store) Breaker() string {
 	worst := store.BreakerClosed
-	for _, l := range s.topology.masters() {
-		switch state := l.breaker.state(); state {
+	for _, n := range s.topology.Masters() {
+		switch state := n.Breaker(); state {
 		case store.BreakerOpen:
 			return state
 		case store.BreakerHalfOpen:
@@ -280,17 +165,63 @@ func (s *Store) Breaker() string {
 	return worst
 }
 
-// Close implements [store.Store]. What is still held is given back: nobody will renew it.
+// Stats implements [store.Observed].
+func (s *Store) Stats() store.Stats {
+	lost, _ := s.outbox.Lost()
+	return store.Stats{Held: s.holds.ByZone(), Breaker: s.Breaker(), Lost: lost, DenyHits: s.cache.Hits()}
+}
+
+// Close implements [store.Store]. What is still held is given back, because nothing will renew
+// it.
 func (s *Store) Close() error {
-	s.presence.leave()
-	s.returns.stop()
+	s.heartbeat.leave()
+	s.once.Do(func() { close(s.quit) })
+	<-s.done
 	if s.lingers {
 		return nil // the connections are needed
 	}
-	err := s.topology.close()
+	err := s.topology.Close()
 	var broken net.Error // a connection that breaks as it is closed is closed too
 	if errors.Is(err, redis.ErrClosed) || errors.As(err, &broken) {
 		return nil
 	}
 	return err
 }
+
+// warnDamaged says that a stored state was damaged.
+func (s *Store) warnDamaged(zone string) {
+	if s.damaged.Allow() {
+		s.logger().Warn("a state in Redis is not one of this version and counts as none; it is replaced with the next charge",
+			zap.String("zone", zone), zap.String("key_prefix", s.keys.prefix))
+	}
+}
+
+// warnUncounted says that Redis does not count this process among those that live.
+func (s *Store) warnUncounted(cause error) {
+	if s.uncounted.Allow() {
+		s.logger().Warn("redis does not count this process, so on_store_error local may divide limits by a wrong number of instances",
+			zap.String("key_prefix", s.keys.prefix), zap.Error(cause))
+	}
+}
+
+// warnFar says that a Redis is too far away for the timeout.
+func (s *Store) warnFar(n *node.Node) {
+	if trip := n.Distance(); 3*trip > s.timeout && s.distant.Allow() {
+		s.logger().Warn("redis is far away for the timeout: under load, requests that wait for each other may not be decided in time; use a nearer redis, or raise timeout to three times the round trip",
+			zap.String("address", n.Address), zap.Duration("round_trip", trip), zap.Duration("timeout", s.timeout))
+	}
+}
+
+// warnLost says that adjustments were given up, if there are more than were reported so far,
+// and returns how many have been reported now. The last warning does not wait for its minute.
+func (s *Store) warnLost(reported uint64, last bool) uint64 {
+	lost, cause := s.outbox.Lost()
+	if lost == reported || !last && !s.losing.Allow() {
+		return reported
+	}
+	s.logger().Warn("refunds and late costs were given up that Redis has not confirmed; nothing is carried out twice",
+		zap.Uint64("count", lost-reported), zap.String("key_prefix", s.keys.prefix), zap.Error(cause))
+	return lost
+}
+
+var _ store.Observed = (*Store)(nil)

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 )
 
 // takeURL takes the URL apart into the options that say the same. No error of it shows
@@ -64,7 +66,7 @@ func (o *Options) parseURL() error {
 		if u.Host != "" || u.Path == "" {
 			return errors.New("it must name the path of a socket: write unix:///run/redis.sock")
 		}
-		o.Address = unixPrefix + u.Path
+		o.Address = node.UnixPrefix + u.Path
 		return nil
 	}
 	port := cmp.Or(u.Port(), defaultPort)

@@ -1,0 +1,119 @@
+package redisstore
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// firstBeat is long enough after a store was opened to be sure that it is in use: a
+	// config that is only looked at is no instance.
+	firstBeat = time.Second
+
+	// beatInterval is how often a process says that it lives, and beatTTL how long that is
+	// believed.
+	beatInterval = 5 * time.Second
+	beatTTL      = 3 * beatInterval
+
+	// leaveTTL is how long a process counts that has closed its store. It may have another
+	// one, with other options, which says so within an interval.
+	leaveTTL = beatInterval + time.Second
+
+	// beatTimeout and leaveTimeout bound a beat, and how long the last one may hold up
+	// the closing of the store.
+	beatTimeout  = time.Second
+	leaveTimeout = 100 * time.Millisecond
+)
+
+// beatScript keeps a sorted set of processes by the time until which they are taken to
+// live, and returns how many there are. Like all of them it goes by the time of Redis. A
+// key of another type is no set of processes, and makes room for one.
+const beatScript = `local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local gone = redis.pcall('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
+if type(gone) == 'table' and string.find(gone.err, 'WRONGTYPE', 1, true) then redis.call('DEL', KEYS[1]) end
+redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[1])
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+return redis.call('ZCARD', KEYS[1])`
+
+// heartbeat tells the fleet that this process lives, and knows of how many it has told
+// the same. No request waits for it. While Redis is away the last number stands.
+type heartbeat struct {
+	eval func(ctx context.Context, script, key string, args ...any) (int64, error)
+	warn func(error)
+	key  string
+	name string
+
+	seen    atomic.Int64
+	present atomic.Bool // the fleet has heard of this process
+	quit    chan struct{}
+	once    sync.Once
+	done    chan struct{}
+}
+
+// startHeartbeat begins to tell the fleet, until leave. What Redis has against it goes to warn.
+// Without a name the process has one of its own.
+func startHeartbeat(eval func(ctx context.Context, script, key string, args ...any) (int64, error), warn func(error), key, name string) *heartbeat {
+	h := &heartbeat{
+		eval: eval,
+		warn: warn,
+		key:  key,
+		name: cmp.Or(name, rand.Text()),
+		quit: make(chan struct{}),
+		done: make(chan struct{}),
+	}
+	go h.run()
+	return h
+}
+
+// instances is how many processes were last seen, at least this one.
+func (h *heartbeat) instances() int { return max(1, int(h.seen.Load())) }
+
+func (h *heartbeat) run() {
+	defer close(h.done)
+	timer := time.NewTimer(firstBeat)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+			h.beat(beatTTL, beatTimeout)
+			timer.Reset(beatInterval)
+		case <-h.quit:
+			return
+		}
+	}
+}
+
+// leave ends it. A second time it does nothing.
+func (h *heartbeat) leave() {
+	h.once.Do(func() {
+		close(h.quit)
+		<-h.done
+		if h.present.Load() {
+			h.beat(leaveTTL, leaveTimeout)
+		}
+	})
+}
+
+// beat has the fleet take this process to live for a while, and counts it.
+func (h *heartbeat) beat(life, timeout time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	seen, err := h.eval(ctx, beatScript, h.key, h.name, life.Milliseconds(), beatTTL.Milliseconds())
+	if err != nil {
+		// If Redis is away, whoever makes decisions says so.
+		if errors.As(err, new(redis.Error)) {
+			h.warn(err)
+		}
+		return
+	}
+	h.seen.Store(seen)
+	h.present.Store(true)
+}

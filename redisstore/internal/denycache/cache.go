@@ -1,0 +1,261 @@
+// Package denycache remembers refusals for a moment, so that a client that keeps asking costs
+// Redis next to nothing.
+package denycache
+
+import (
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+const (
+	shards = 64
+
+	// maxPerShard bounds the refusals of a shard. Beyond it some are forgotten: their keys
+	// cost a call of Redis, and no request passes that should not.
+	maxPerShard = 1024
+
+	// MaxSize is the highest number of refusals that a cache remembers.
+	MaxSize = shards * maxPerShard
+)
+
+// Cache remembers refusals. A refusal holds until its wait is over, whatever other requests
+// do meanwhile, unless a charge is given back, the key is reset, or the limit is raised; for
+// the sake of these it is remembered for maxTTL at most. That is exact for all algorithms
+// but those that lend, whose slots come back at any time.
+//
+// A nil Cache remembers nothing.
+type Cache struct {
+	maxTTL time.Duration
+	recent time.Duration // how long a refusal counts as just over
+	epoch  time.Time
+	seeds  [2]maphash.Seed
+	size   atomic.Int64
+	hits   atomic.Int64
+	shards [shards]shard
+}
+
+type shard struct {
+	mu       sync.Mutex
+	refusals map[id]refusal
+}
+
+// id is a key under a limit: another limit may decide otherwise.
+type id struct {
+	prepared *store.Prepared
+	key      [2]uint64
+}
+
+// refusal is one that is remembered. Its times are since the epoch of the cache.
+type refusal struct {
+	cost     int64         // this cost is refused, and larger ones are
+	until    time.Duration // counted from when the request was sent
+	received time.Duration
+	decision algorithms.Decision
+	landed   chan struct{} // see Flight
+	brief    bool          // it was over when it was received, so it makes no flights
+}
+
+// New makes a cache that remembers a refusal for maxTTL at most; nil if that is not positive.
+// A refusal counts as just over for the time recent.
+func New(maxTTL, recent time.Duration) *Cache {
+	if maxTTL <= 0 {
+		return nil
+	}
+	c := &Cache{maxTTL: maxTTL, recent: recent, epoch: time.Now(), seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}}
+	for i := range c.shards {
+		c.shards[i].refusals = make(map[id]refusal)
+	}
+	return c
+}
+
+// Off reports whether nothing is ever remembered, and Empty whether nothing is at present.
+func (c *Cache) Off() bool   { return c == nil }
+func (c *Cache) Empty() bool { return c == nil || c.size.Load() == 0 }
+
+// Now is the time on the cache's clock.
+func (c *Cache) Now() time.Duration { return time.Since(c.epoch) }
+
+// Size is how many refusals are remembered.
+func (c *Cache) Size() int { return int(c.size.Load()) }
+
+// Hit counts a request that needed no call, and Hits is their number.
+func (c *Cache) Hit() { c.hits.Add(1) }
+
+// Hits is how many requests needed no call.
+func (c *Cache) Hits() uint64 {
+	if c == nil {
+		return 0
+	}
+	return uint64(c.hits.Load())
+}
+
+func (c *Cache) place(p *store.Prepared, key string) (*shard, id) {
+	i := id{p, [2]uint64{maphash.String(c.seeds[0], key), maphash.String(c.seeds[1], key)}}
+	return &c.shards[i.key[0]%shards], i
+}
+
+// Get finds a refusal of a check that still holds, as it is told now. If the refusal held
+// until a moment ago, the request joins the flight of those that ask anew.
+func (c *Cache) Get(check *store.Check, p *store.Prepared, now time.Duration, f *Flight) (algorithms.Decision, bool) {
+	shard, id := c.place(p, check.Key)
+	shard.mu.Lock()
+	r, ok := shard.refusals[id]
+	over := ok && now >= r.until
+	if over && check.Cost >= r.cost {
+		f.join(shard, id, r, now, now-r.until <= c.recent)
+	}
+	shard.mu.Unlock()
+	if !ok || over || !r.covers(check.Cost) {
+		return algorithms.Decision{}, false
+	}
+	decision := r.at(now)
+	if !decision.Banned && check.Cost > decision.Quota {
+		decision.RetryAfter = algorithms.Never
+	}
+	return decision, true
+}
+
+// covers reports whether a refusal says all that there is to tell of a cost. More than what
+// was refused is refused as well, but its wait may be longer. That wait is known only if the
+// cost fits no quota, or if all of the quota comes back at once.
+func (r *refusal) covers(cost int64) bool {
+	d := &r.decision
+	return cost == r.cost || d.Banned || cost > r.cost && (cost > d.Quota || d.RetryAfter == d.ResetAfter)
+}
+
+// at is the decision as it is told at a time. Redis decided before the reply was received, so
+// no wait that is counted from then is too short.
+func (r *refusal) at(now time.Duration) algorithms.Decision {
+	d, elapsed := r.decision, now-r.received
+	if d.RetryAfter != algorithms.Never {
+		d.RetryAfter -= elapsed
+	}
+	d.NextAfter = max(0, d.NextAfter-elapsed)
+	d.ResetAfter = max(0, d.ResetAfter-elapsed)
+	d.At += elapsed.Microseconds()
+	return d
+}
+
+// Recent finds a refusal of a check that held until a moment before the request came, if
+// nothing newer is known of the key. The client is told to come again after a while.
+func (c *Cache) Recent(check *store.Check, p *store.Prepared, came time.Duration) (algorithms.Decision, bool) {
+	shard, id := c.place(p, check.Key)
+	shard.mu.Lock()
+	r, ok := shard.refusals[id]
+	shard.mu.Unlock()
+	if !ok || check.Cost < r.cost || came > max(r.received+c.maxTTL, r.until+c.recent) {
+		return algorithms.Decision{}, false
+	}
+	decision := r.at(c.Now())
+	if decision.RetryAfter != algorithms.Never {
+		decision.RetryAfter = max(decision.RetryAfter, c.recent)
+	}
+	decision.NextAfter = max(decision.NextAfter, c.recent)
+	decision.ResetAfter = max(decision.ResetAfter, c.recent)
+	return decision, true
+}
+
+// Put remembers what Redis has decided on a check that was sent at a time, if that is a
+// refusal, or if the next request will be refused. Charged says that the check's group was
+// charged.
+func (c *Cache) Put(check *store.Check, p *store.Prepared, decision algorithms.Decision, charged bool, sent, now time.Duration) {
+	r := refusal{cost: check.Cost, received: now, decision: decision}
+	switch {
+	case check.KeyRules != nil && check.KeyRules.Overrides:
+		return // an override holds from the next request on
+	case decision.Banned:
+		r.cost, r.decision.BanBegins = 0, false
+	case check.KeyRules != nil && check.KeyRules.Ban != nil:
+		return // each refusal counts towards a ban, so Redis is to see all of them
+	case !decision.Allowed:
+		if _, lends := check.Rule.Algorithm().(algorithms.Lender); lends {
+			return
+		}
+	case charged && check.KeyRules == nil && decision.Remaining == 0 && decision.NextAfter > 0 && refusesWhenEmpty(check.Rule, p):
+		// The last of the quota went to this request: no other gets any until there is more.
+		r.cost, r.decision.Allowed, r.decision.RetryAfter = 1, false, decision.NextAfter
+	default:
+		return
+	}
+	r.until = sent + min(c.maxTTL, r.decision.RetryAfter)
+	r.brief = r.until <= now
+	shard, id := c.place(p, check.Key)
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	known, ok := shard.refusals[id]
+	switch {
+	case !ok:
+		c.makeRoom(shard)
+		c.size.Add(1)
+	case now < known.until && (r.brief || known.cost < r.cost && known.covers(r.cost) || known.cost == r.cost && known.until > r.until):
+		return // it refuses more, or is of a request that was sent later
+	}
+	shard.refusals[id] = r
+}
+
+// refusesWhenEmpty reports whether nothing but Remaining decides, so that where it is zero the
+// next request is refused for exactly NextAfter.
+func refusesWhenEmpty(rule *store.Rule, p *store.Prepared) bool {
+	switch a := rule.Algorithm().(type) {
+	case algorithms.Merger:
+		return a.Merges(p.Params)
+	case algorithms.Recorder:
+		return true
+	}
+	return false
+}
+
+// makeRoom forgets some of a full shard. The lock is held.
+func (c *Cache) makeRoom(shard *shard) {
+	if len(shard.refusals) < maxPerShard {
+		return
+	}
+	forget := maxPerShard / 16
+	for id := range shard.refusals {
+		c.delete(shard, id)
+		if forget--; forget == 0 {
+			return
+		}
+	}
+}
+
+// Delete forgets what a limit has refused to a key, because the key has got something back.
+func (c *Cache) Delete(p *store.Prepared, key string) {
+	if c.Empty() {
+		return
+	}
+	shard, id := c.place(p, key)
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	if _, ok := shard.refusals[id]; ok {
+		c.delete(shard, id)
+	}
+}
+
+// DeleteKey forgets what any limit has refused to a key that begins anew. A zone with plans,
+// or with numbers out of the request, may have refused the key by another limit than this
+// one. Refusals of other zones are forgotten too, because they cannot be told apart here.
+func (c *Cache) DeleteKey(p *store.Prepared, key string) {
+	if c.Empty() {
+		return
+	}
+	shard, id := c.place(p, key)
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	for known := range shard.refusals {
+		if known.key == id.key {
+			c.delete(shard, known)
+		}
+	}
+}
+
+// delete forgets a refusal that is there. The lock is held.
+func (c *Cache) delete(shard *shard, id id) {
+	delete(shard.refusals, id)
+	c.size.Add(-1)
+}

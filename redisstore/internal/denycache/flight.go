@@ -1,0 +1,73 @@
+package denycache
+
+import (
+	"context"
+	"time"
+)
+
+// Flight is how requests that come when a refusal is just over ask anew as one. The first of
+// them leads: it asks Redis, and the others wait for its answer, which most often is another
+// refusal that holds for them too, or took the last there was. Otherwise a flood would cost
+// Redis a call for each request that comes within one round trip. A request joins one flight
+// at most, so no two wait for each other. The zero Flight has joined none.
+type Flight struct {
+	leads  bool
+	landed chan struct{} // closed when the leader has its answer; nil: no request leads
+	at     time.Duration
+	shard  *shard // nil: no refusal was over
+	id     id
+}
+
+// join joins the flight of a refusal that is over, if it is just over: later on there may be
+// room for several requests again. The shard's lock is held.
+func (f *Flight) join(shard *shard, id id, r refusal, now time.Duration, justOver bool) {
+	if f.shard != nil {
+		return
+	}
+	f.shard, f.id, f.at = shard, id, now
+	if r.brief || !justOver {
+		return
+	}
+	if r.landed == nil {
+		f.leads = true
+		r.landed = make(chan struct{})
+		shard.refusals[id] = r
+	}
+	f.landed = r.landed
+}
+
+// Follows reports whether another request is asking already.
+func (f *Flight) Follows() bool { return f.landed != nil && !f.leads }
+
+// Wait waits until the leader has its answer.
+func (f *Flight) Wait(ctx context.Context) error {
+	select {
+	case <-f.landed:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// MetExpired reports whether the request met a refusal that was over, so that [Cache.Land]
+// has something to do.
+func (f *Flight) MetExpired() bool { return f.shard != nil }
+
+// Land ends a flight, when the answer has been put into the cache. Without an answer the
+// refusal is the latest that is known of the key, and stays.
+func (c *Cache) Land(f *Flight, answered bool) {
+	f.shard.mu.Lock()
+	r, ok := f.shard.refusals[f.id]
+	switch {
+	case !ok || r.received > f.at: // it is another one
+	case answered:
+		c.delete(f.shard, f.id)
+	case f.leads && r.landed == f.landed:
+		r.landed = nil
+		f.shard.refusals[f.id] = r
+	}
+	f.shard.mu.Unlock()
+	if f.leads {
+		close(f.landed)
+	}
+}

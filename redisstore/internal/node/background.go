@@ -1,0 +1,60 @@
+package node
+
+import (
+	"context"
+	"time"
+)
+
+// backgroundTimeout bounds a call for which no caller waits.
+const backgroundTimeout = time.Second
+
+// DoAll makes one call for requests whose callers do not wait. Each request gets its error.
+func (n *Node) DoAll(ctx context.Context, requests []*Request) {
+	c := newCall()
+	defer c.free()
+	for _, r := range requests {
+		c.add(r)
+	}
+	err := n.answers(ctx)
+	if err == nil {
+		ctx, cancel := context.WithTimeout(ctx, backgroundTimeout)
+		defer cancel()
+		err = n.batcher.send(ctx, c)
+	}
+	for _, r := range requests {
+		if r.Err == nil {
+			r.Err = err
+		}
+	}
+}
+
+// DoAgain repeats a request of DoAll whose slot is elsewhere or on its way, by itself.
+func (n *Node) DoAgain(ctx context.Context, r *Request, asking bool) error {
+	r.again(asking)
+	n.DoAll(ctx, []*Request{r})
+	return r.Err
+}
+
+// Shared reports whether the request was last in a call with others.
+func (r *Request) Shared() bool { return r.shared }
+
+// answers finds out, if the last call has failed, whether Redis answers one that asks for
+// nothing: a Redis that hangs may carry out what it gets, and not say so. So only those
+// adjustments are in doubt that were under way when it began to hang. The breaker does not
+// hear of it, because a Redis that answers may be unable to charge.
+func (n *Node) answers(ctx context.Context) error {
+	if !n.breaker.failing() {
+		return nil
+	}
+	if n.breaker.open.Load() && !n.breaker.due() {
+		return *n.breaker.cause.Load()
+	}
+	ctx, cancel := context.WithTimeout(ctx, backgroundTimeout)
+	defer cancel()
+	c := newCall()
+	defer c.free()
+	if err := n.evaluate(ctx, c.Batch, false); err != nil {
+		return Unsent(err)
+	}
+	return nil
+}

@@ -1,0 +1,351 @@
+package node
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
+)
+
+const (
+	// maxCalls is how many script calls are under way at once.
+	maxCalls = 8
+
+	// maxBatch bounds the checks of one call, and with them how long it keeps Redis from
+	// everybody else.
+	maxBatch = 64
+
+	// maxShare bounds the requests of one call. Equal ones cost Redis little, but all
+	// requests of a call wait for all of it.
+	maxShare = 512
+
+	// idleTime is how long a worker stays on without a call to make.
+	idleTime = time.Second
+
+	// maxHeld bounds how long requests are held back for the sake of a larger batch, if
+	// the calls under way do not return.
+	maxHeld = 500 * time.Microsecond
+)
+
+// call is a batch with the requests that wait for it.
+type call struct {
+	*protocol.Batch
+	requests []*Request
+}
+
+var callPool = sync.Pool{New: func() any { return &call{Batch: protocol.NewBatch()} }}
+
+func newCall() *call { return callPool.Get().(*call) }
+
+func (c *call) add(r *Request) {
+	c.requests = append(c.requests, r)
+	c.Add(&r.Request)
+}
+
+func (c *call) free() {
+	clear(c.requests)
+	c.requests = c.requests[:0]
+	c.Clear()
+	callPool.Put(c)
+}
+
+// batcher lets concurrent requests share calls. A batch is what has come while the calls
+// before it were under way. A call is made when none is, or when as many requests wait as
+// are under way. So a lone request is sent alone and at once, and the more come, the more
+// share a call: what costs is the way, not the decision. To a Redis that is far, calls are
+// made at regular intervals instead, see spread, and a timer makes those that are due when
+// no request comes and no call returns.
+//
+// A request has a deadline, and so has a call, but these have nothing to do with each
+// other: a call lasts as long as a Redis that works may take, although the requests that wait
+// for it may have less time left. What is late by the deadline of a request proves nothing
+// against Redis or the connection.
+//
+// Where the last call was shared, the goroutines of other requests run before the next call
+// that could be made at once: on a busy machine most of them bring requests.
+type batcher struct {
+	// send makes a call. Its error is that of all requests, or each has its own.
+	send    func(ctx context.Context, c *call) error
+	timeout time.Duration
+	epoch   time.Time
+	trip    *distance
+	links   *atomic.Int32 // how many connections there are to a Redis that is far
+
+	idle chan struct{} // wakes an idle worker
+
+	mu         sync.Mutex
+	calls      int
+	shared     bool     // the last call was for several requests
+	underWay   int      // requests of the calls
+	head, tail *Request // that wait
+	waiting    int
+	sent       time.Duration           // when the last call was begun
+	begun      [maxCalls]time.Duration // when the last calls were, in turn
+	begins     int                     // where the next one's place is
+	due        *time.Timer             // of the next call to a Redis that is far
+	dueSet     bool
+	deadlines  deadlines
+}
+
+func newBatcher(timeout time.Duration, trip *distance, links *atomic.Int32, send func(context.Context, *call) error) *batcher {
+	return &batcher{timeout: timeout, epoch: time.Now(), trip: trip, links: links, send: send, idle: make(chan struct{})}
+}
+
+// do has a request answered, and returns when it is or ctx is done. In the latter case the
+// request may then be carried out or not, and must not be used again.
+func (b *batcher) do(ctx context.Context, r *Request) error {
+	r.since = time.Since(b.epoch)
+	r.until = r.since + b.timeout
+	hurried := false
+	if deadline, ok := ctx.Deadline(); ok {
+		if until := deadline.Sub(b.epoch); until < r.until {
+			r.until, hurried = until, true
+		}
+	}
+	b.mu.Lock()
+	b.push(r)
+	ready := b.ready(r.since)
+	if ready {
+		b.begin(r.since)
+	}
+	if hurried || !ready { // a call lasts longer than a request in a hurry can wait
+		b.await(r)
+		b.awaitNext(r.since)
+		b.mu.Unlock()
+		if ready {
+			b.start()
+		}
+		return r.wait(ctx)
+	}
+	if b.shared || b.waiting > 1 {
+		b.await(r)
+		b.mu.Unlock()
+		runtime.Gosched()
+		b.mu.Lock()
+	}
+	if b.head != r || b.tail != r || r.ended.Load() { // others came or took it along, or it is too late
+		b.mu.Unlock()
+		b.start()
+		return r.wait(ctx)
+	}
+	b.pop()
+	b.deadlines.remove(r)
+	b.underWay++
+	b.shared = false
+	b.mu.Unlock()
+
+	c := newCall()
+	c.add(r)
+	now, err := b.make(c)
+	if err == nil {
+		err = r.Err
+	}
+	more := b.over(c.requests, now)
+	c.free()
+	if more {
+		b.start() // this request has waited long enough
+	}
+	return err
+}
+
+// make makes a call, and returns when it was over.
+func (b *batcher) make(c *call) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), b.timeout)
+	defer cancel()
+	begun := time.Since(b.epoch)
+	err := b.send(ctx, c)
+	now := time.Since(b.epoch)
+	if err == nil {
+		b.trip.measure(now - begun)
+	}
+	return now, err
+}
+
+// start wakes an idle worker, whose stack has already grown, or starts a new one.
+func (b *batcher) start() {
+	select {
+	case b.idle <- struct{}{}:
+	default:
+		go b.work()
+	}
+}
+
+func (b *batcher) work() {
+	end := time.NewTimer(idleTime)
+	defer end.Stop()
+	for {
+		b.serve()
+		end.Reset(idleTime)
+		select {
+		case <-b.idle:
+		case <-end.C:
+			return
+		}
+	}
+}
+
+// serve makes calls as long as there should be another.
+func (b *batcher) serve() {
+	for {
+		runtime.Gosched()
+		c := newCall()
+		b.fill(c)
+		var err error
+		var now time.Duration
+		if len(c.requests) > 0 {
+			now, err = b.make(c)
+		} else {
+			now = time.Since(b.epoch)
+		}
+		more := b.over(c.requests, now)
+		for _, r := range c.requests {
+			if err != nil {
+				r.end(err)
+			} else {
+				r.end(r.Err)
+			}
+		}
+		c.free()
+		if !more {
+			return
+		}
+	}
+}
+
+// over ends a call, and begins another if one should be made.
+func (b *batcher) over(requests []*Request, now time.Duration) (more bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, r := range requests {
+		b.deadlines.remove(r)
+	}
+	b.calls--
+	b.underWay -= len(requests)
+	return b.next(now)
+}
+
+// next begins a call if one should be made, or sees to it that it is when it is due. The
+// lock is held, as for ready, begin, push and pop.
+func (b *batcher) next(now time.Duration) bool {
+	if b.ready(now) {
+		b.begin(now)
+		return true
+	}
+	b.awaitNext(now)
+	return false
+}
+
+// ready reports whether it is time for another call.
+func (b *batcher) ready(now time.Duration) bool {
+	switch {
+	case b.head == nil || b.calls >= b.most():
+		return false
+	case b.calls == 0 || b.waiting >= maxBatch:
+		return true
+	}
+	switch {
+	case b.far():
+		return now-b.sent >= b.spread()
+	case b.trip.is() == 0:
+		return false // the first call says how far Redis is, and has a connection made
+	}
+	return b.waiting >= b.underWay || now-b.head.since > maxHeld
+}
+
+// most is how many calls there may be at once: from afar, as many as have a connection.
+func (b *batcher) most() int {
+	if b.remote() {
+		return max(1, min(maxCalls, int(b.links.Load())))
+	}
+	return maxCalls
+}
+
+func (b *batcher) begin(now time.Duration) {
+	b.calls++
+	b.sent, b.begun[b.begins] = now, now
+	b.begins = (b.begins + 1) % maxCalls
+}
+
+// awaitNext sets the timer if Redis is far and nothing else will have the requests sent
+// that wait.
+func (b *batcher) awaitNext(now time.Duration) {
+	if b.dueSet || !b.far() || b.head == nil || b.calls >= b.most() {
+		return
+	}
+	b.dueSet = true
+	pause := max(b.sent+b.spread()-now, 0)
+	if b.due == nil {
+		b.due = time.AfterFunc(pause, b.makeDue)
+	} else {
+		b.due.Reset(pause)
+	}
+}
+
+// makeDue is what the timer does.
+func (b *batcher) makeDue() {
+	b.mu.Lock()
+	b.dueSet = false
+	more := b.next(time.Since(b.epoch))
+	b.mu.Unlock()
+	if more {
+		b.serve()
+	}
+}
+
+func (b *batcher) push(r *Request) {
+	if b.head == nil {
+		b.head = r
+	} else {
+		b.tail.next = r
+	}
+	b.tail = r
+	b.waiting++
+}
+
+func (b *batcher) pop() *Request {
+	r := b.head
+	b.head, r.next = r.next, nil
+	b.waiting--
+	return r
+}
+
+// fill takes the requests that wait into a call, but for those whose callers have left and
+// those that cannot be answered in time.
+func (b *batcher) fill(c *call) {
+	var room [maxBatch]*Request
+	for len(c.requests) <= maxShare-maxBatch {
+		popped, checks := room[:0], c.Checks()
+		last := time.Since(b.epoch) + b.lead()
+		b.mu.Lock()
+		for b.head != nil && len(popped) < maxBatch && (checks == 0 || checks+len(b.head.Ops) <= maxBatch) {
+			r := b.pop()
+			if r.until < last {
+				r.end(ErrLate)
+			}
+			if r.ended.Load() {
+				b.deadlines.remove(r)
+				continue
+			}
+			checks += len(r.Ops)
+			popped = append(popped, r)
+		}
+		b.underWay += len(popped)
+		b.shared = len(c.requests)+len(popped) > 1
+		b.mu.Unlock()
+		for _, r := range popped {
+			c.add(r)
+		}
+		// Those who ask the same leave room for more.
+		if len(popped) == 0 || c.Checks() > maxBatch/2 {
+			break
+		}
+	}
+	if b.far() {
+		b.mu.Lock()
+		b.awaitNext(time.Since(b.epoch)) // for those that are left
+		b.mu.Unlock()
+	}
+}

@@ -1,0 +1,141 @@
+package node
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+)
+
+// What go-redis is told that comes it allocates, before anything comes. So a connection looks
+// at the lengths that a reply announces, and breaks off where they are more than any reply
+// to this package has. A decision's is some kilobytes, and the slots of the most scattered
+// Cluster are some hundred thousand elements.
+const (
+	maxReply    = 4 << 20  // bytes of what answers a command or a pipeline
+	maxLine     = 64 << 10 // of these, in a line: a status, an error, or a length
+	maxElements = 1 << 19
+)
+
+var errReply = errors.New("redis sends more than any reply has")
+
+// bounded is a connection that reads no more than a reply may have.
+type bounded struct {
+	net.Conn
+	reply  replyBound
+	broken error // go-redis may read once more before it gives the connection up
+}
+
+// bound makes a connection bounded. Where go-redis can ask the socket whether it still
+// stands, it still can.
+func bound(conn net.Conn) net.Conn {
+	b := &bounded{Conn: conn}
+	if socket, ok := conn.(syscall.Conn); ok {
+		return struct {
+			*bounded
+			syscall.Conn
+		}{b, socket}
+	}
+	return b
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	b.reply.size, b.reply.elements = 0, 0
+	return b.Conn.Write(p)
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.broken != nil {
+		return 0, b.broken
+	}
+	n, err := b.Conn.Read(p)
+	if b.broken = b.reply.read(p[:n]); b.broken != nil {
+		return 0, b.broken
+	}
+	return n, err
+}
+
+// replyBound reads along, as much as it takes to know what is a length.
+type replyBound struct {
+	size, elements int64
+
+	payload int64 // of a string, that is still to come
+	line    int   // how much of a line has come
+	kind    byte  // how it begins
+	number  int64 // what follows; negative if it is none
+}
+
+func (r *replyBound) read(p []byte) error {
+	if r.size += int64(len(p)); r.size > maxReply {
+		return fmt.Errorf("%w: more than %d bytes", errReply, maxReply)
+	}
+	for len(p) > 0 {
+		if n := min(r.payload, int64(len(p))); n > 0 {
+			r.payload -= n
+			p = p[n:]
+			continue
+		}
+		end := bytes.IndexByte(p, '\n')
+		part := p
+		if end >= 0 {
+			part = p[:end]
+		}
+		r.add(part)
+		if r.line > maxLine {
+			return fmt.Errorf("%w: a line of more than %d bytes", errReply, maxLine)
+		}
+		if end < 0 {
+			return nil
+		}
+		p = p[end+1:]
+		if err := r.announced(); err != nil {
+			return err
+		}
+		r.line = 0
+	}
+	return nil
+}
+
+// add takes in a part of a line.
+func (r *replyBound) add(part []byte) {
+	if len(part) > 0 && r.line == 0 {
+		r.kind, r.number = part[0], 0
+		part = part[1:]
+		r.line++
+	}
+	r.line += len(part)
+	switch r.kind {
+	case '$', '!', '=', '*', '~', '>', '%', '|':
+	default:
+		return
+	}
+	for _, b := range part {
+		switch {
+		case '0' <= b && b <= '9' && r.number >= 0 && r.number <= maxReply:
+			r.number = r.number*10 + int64(b-'0')
+		case b == '\r', '0' <= b && b <= '9':
+		default:
+			r.number = -1
+		}
+	}
+}
+
+// announced judges the length that a line tells, if it does.
+func (r *replyBound) announced() error {
+	if r.line == 0 || r.number < 0 {
+		return nil
+	}
+	switch r.kind {
+	case '$', '!', '=':
+		if r.number > maxReply {
+			return fmt.Errorf("%w: a string of more than %d bytes", errReply, maxReply)
+		}
+		r.payload = r.number + int64(len("\r\n"))
+	case '*', '~', '>', '%', '|':
+		if r.elements += r.number; r.elements > maxElements {
+			return fmt.Errorf("%w: more than %d elements", errReply, maxElements)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,184 @@
+package node
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/store/storetest"
+)
+
+// TestHostileRedis: a server that answers scripts with more than any reply has makes this
+// process allocate little and log little.
+func TestHostileRedis(t *testing.T) {
+	const calls = 10
+	for name, c := range map[string]struct {
+		reply   string
+		endless bool // its end is repeated until nobody reads it
+		bounded bool // it is not read to its end
+	}{
+		"a string of 512 MB":      {reply: "$536870912\r\n", bounded: true},
+		"a string without bounds": {reply: "$99999999999999999999999\r\n", bounded: true},
+		"a blob error":            {reply: "!536870912\r\n", bounded: true},
+		"an array":                {reply: "*1000000000\r\n", bounded: true},
+		"nested arrays":           {reply: strings.Repeat("*300000\r\n", 1000), bounded: true},
+		"an endless status":       {reply: "+" + strings.Repeat("x", 1<<16), endless: true, bounded: true},
+		"an endless length":       {reply: "$" + strings.Repeat("1", 1<<16), endless: true, bounded: true},
+		"an error of 1.2 MB":      {reply: "-ERR " + strings.Repeat("\x1b[31mA", 200_000) + "\r\n", bounded: true},
+		"an error of 60 KB":       {reply: "-ERR " + strings.Repeat("\x1b[31mA", 10_000) + "\r\n"},
+		"a strange line of 60 KB": {reply: strings.Repeat("\x1b[31mA", 10_000) + "\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			address := answering(t, func(to io.Writer) {
+				_, err := io.WriteString(to, c.reply)
+				for c.endless && err == nil {
+					_, err = io.WriteString(to, c.reply[1:])
+				}
+			})
+			n := open(t, address, 10*time.Second)
+			rule := storetest.Rule(t, "zone", "token_bucket", algorithms.Limit{Events: 1, Window: time.Hour})
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			for range calls {
+				err := n.Do(t.Context(), request(rule, "client", 1))
+				if err == nil || c.bounded && !errors.Is(err, errReply) || len(err.Error()) > 2*maxErrorText {
+					t.Fatalf("%.400v", err)
+				}
+			}
+			runtime.ReadMemStats(&after)
+			if mb := (after.TotalAlloc - before.TotalAlloc) >> 20; mb > calls*2*maxReply>>20 {
+				t.Errorf("%d calls took %d MB", calls, mb)
+			}
+		})
+	}
+}
+
+// answering is a server that takes all commands and answers scripts in its own way.
+func answering(t *testing.T, answer func(io.Writer)) (address string) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				for commands := bufio.NewReader(conn); ; {
+					name, err := readCommand(commands)
+					if err != nil {
+						return
+					}
+					switch strings.ToLower(name) {
+					case "hello":
+						_, err = io.WriteString(conn, "-ERR unknown command\r\n")
+					case "evalsha", "eval":
+						answer(conn)
+					default:
+						_, err = io.WriteString(conn, "+OK\r\n")
+					}
+					if err != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	return listener.Addr().String()
+}
+
+// readCommand reads a command and returns its name.
+func readCommand(from *bufio.Reader) (name string, err error) {
+	number := func() int {
+		line, e := from.ReadString('\n')
+		if err = errors.Join(err, e); err != nil {
+			return 0
+		}
+		n, e := strconv.Atoi(strings.TrimSpace(line[1:]))
+		err = errors.Join(err, e)
+		return n
+	}
+	for i, n := 0, number(); i < n && err == nil; i++ {
+		text := make([]byte, number()+2)
+		if _, e := io.ReadFull(from, text); e != nil {
+			return "", e
+		}
+		if i == 0 {
+			name = string(text[:len(text)-2])
+		}
+	}
+	return name, err
+}
+
+// TestReplyBound: replies that may be are let through however they come in pieces, and what
+// is in a string is no length.
+func TestReplyBound(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	bulk := func(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
+	legal := []string{
+		"+OK\r\n", "-ERR no\r\n", ":-5\r\n", "$-1\r\n", "*-1\r\n", "_\r\n", ",1.5\r\n", "#t\r\n", "(12345678901234567890\r\n",
+		bulk(""), bulk("\r\n"), bulk("$99999999\r\n*99999999\r\n"), bulk(strings.Repeat("\n", 5000)),
+		"*2\r\n" + bulk("a") + "*1\r\n:1\r\n", "%1\r\n+a\r\n:1\r\n", "=7\r\ntxt:abc\r\n", "!5\r\nERR x\r\n",
+	}
+	for range 2000 {
+		var r replyBound
+		for range 1 + random.IntN(20) {
+			r.size, r.elements = 0, 0 // as a command does
+			for reply := legal[random.IntN(len(legal))]; reply != ""; {
+				n := 1 + random.IntN(len(reply))
+				if err := r.read([]byte(reply[:n])); err != nil {
+					t.Fatalf("%q: %v", reply, err)
+				}
+				reply = reply[n:]
+			}
+		}
+		illegal := []string{"$4194305\r\n", "*524289\r\n", "%600000\r\n", strings.Repeat("x", maxLine+2)}[random.IntN(4)]
+		err := error(nil)
+		for illegal != "" && err == nil {
+			n := 1 + random.IntN(len(illegal))
+			err = r.read([]byte(illegal[:n]))
+			illegal = illegal[n:]
+		}
+		if !errors.Is(err, errReply) {
+			t.Fatalf("got %v", err)
+		}
+	}
+	var r replyBound
+	for n := 0; n <= maxReply; n += 1 << 16 {
+		if err := r.read([]byte(bulk(strings.Repeat("x", 1<<16)))); (err != nil) != (r.size > maxReply) {
+			t.Fatalf("after %d bytes: %v", r.size, err)
+		}
+	}
+}
+
+// TestBoundedSocket: go-redis looks at a socket before it uses it, and still can.
+func TestBoundedSocket(t *testing.T) {
+	address := answering(t, func(io.Writer) {})
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, ok := bound(conn).(syscall.Conn); !ok {
+		t.Error("a socket is none any more")
+	}
+	if _, ok := bound(new(unreached)).(syscall.Conn); ok {
+		t.Error("what is no socket seems to be one")
+	}
+}

@@ -1,0 +1,164 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/sony/gobreaker/v2"
+
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+const (
+	// openAfter is how many calls in a row must fail for Redis to be left alone.
+	openAfter = 5
+
+	// openFor is how long it then is, before a call finds out whether it is back.
+	openFor = 500 * time.Millisecond
+)
+
+// breaker keeps requests from waiting for a Redis that does not answer. After openAfter
+// calls that failed in a row it is open: no request calls. Its lane finds out in the
+// background whether Redis is back, and the first call that succeeds closes it. An error
+// which proves that Redis answers and runs scripts is no failure, see works: if a full Redis
+// opened the breaker, nobody would be limited because some keys have no place.
+type breaker struct {
+	circuit *gobreaker.CircuitBreaker[struct{}]
+
+	// open is what requests read instead of asking the circuit, which has a lock.
+	open  atomic.Bool
+	cause atomic.Pointer[error]
+
+	// hung is when the last timeout was that counted, in nanoseconds since epoch.
+	hung  atomic.Int64
+	epoch time.Time
+
+	// opened is told when the breaker opens, with the circuit's lock held.
+	opened func()
+
+	// probing is closed when the probe that is under way is over; nil: none is.
+	probing atomic.Pointer[chan struct{}]
+}
+
+func newBreaker() *breaker {
+	b := &breaker{epoch: time.Now(), opened: func() {}}
+	b.blame(errors.New("no call has been made"))
+	b.circuit = gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
+		Timeout:     openFor,
+		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= openAfter },
+		IsSuccessful: func(err error) bool {
+			if err == nil || works(err) {
+				return true
+			}
+			b.blame(err)
+			return false
+		},
+		IsExcluded: func(err error) bool {
+			// These say nothing about Redis.
+			return err != nil && (errors.Is(err, store.ErrClosed) || errors.Is(err, context.Canceled) || errors.As(err, new(sameHangError)))
+		},
+		OnStateChange: func(_ string, _, to gobreaker.State) {
+			switch to {
+			case gobreaker.StateOpen:
+				b.open.Store(true)
+				b.opened()
+			case gobreaker.StateClosed:
+				b.open.Store(false)
+			case gobreaker.StateHalfOpen: // a probe is due
+			}
+		},
+	})
+	return b
+}
+
+// refuses tells a request that there is no use in calling, and why not: an error that is
+// [store.ErrUnavailable]. A request that comes while a probe is under way waits for what
+// it finds out, as long as ctx lasts.
+func (b *breaker) refuses(ctx context.Context) error {
+	if !b.open.Load() {
+		return nil
+	}
+	if probing := b.probing.Load(); probing != nil {
+		select {
+		case <-*probing:
+		case <-ctx.Done():
+		}
+	}
+	if !b.open.Load() {
+		return nil
+	}
+	return *b.cause.Load()
+}
+
+// probed reports whether a probe is under way.
+func (b *breaker) probed() bool { return b.probing.Load() != nil }
+
+// due reports whether the breaker is open and it is time for a probe.
+func (b *breaker) due() bool { return b.circuit.State() == gobreaker.StateHalfOpen }
+
+// probe makes a call that finds out whether Redis is back. Requests wait for it, so it is
+// for a Redis that has just answered something else.
+func (b *breaker) probe(call func() error) {
+	over := make(chan struct{})
+	b.probing.Store(&over)
+	begun := b.now()
+	_ = b.run(func() (struct{}, error) { return b.judge(begun, call()) })
+	b.probing.Store(nil)
+	close(over)
+}
+
+// run makes a call, unless the breaker is open. The call's result is for the circuit,
+// which wants one; judge makes it.
+func (b *breaker) run(call func() (struct{}, error)) error {
+	_, err := b.circuit.Execute(call)
+	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
+		return *b.cause.Load()
+	}
+	return err
+}
+
+// now is the time on the breaker's clock, at which a call is begun.
+func (b *breaker) now() int64 { return int64(time.Since(b.epoch)) }
+
+// judge says what the circuit is to hear of a call.
+func (b *breaker) judge(begun int64, err error) (none struct{}, _ error) {
+	if err != nil && Failure(err) == store.FailureTimeout && !b.hangs(begun) {
+		err = sameHangError{err}
+	}
+	return none, err
+}
+
+// sameHangError is the timeout of a call that was under way when another one's time was
+// over. A moment in which all stands still, here or there, may end several calls at once;
+// it counts as one.
+type sameHangError struct{ error }
+
+func (e sameHangError) Unwrap() error { return e.error }
+
+// hangs reports whether a timeout counts, of a call begun then.
+func (b *breaker) hangs(begun int64) bool {
+	last := b.hung.Load()
+	return begun >= last && b.hung.CompareAndSwap(last, b.now())
+}
+
+// failing tells whether the last call has failed.
+func (b *breaker) failing() bool {
+	return b.circuit.State() != gobreaker.StateClosed || b.circuit.Counts().ConsecutiveFailures > 0
+}
+
+// state is closed, open, or half-open while a probe is under way.
+func (b *breaker) state() string {
+	state := b.circuit.State()
+	if state == gobreaker.StateHalfOpen && !b.probed() {
+		return store.BreakerOpen
+	}
+	return state.String()
+}
+
+func (b *breaker) blame(err error) {
+	err = fmt.Errorf("%w: %w", store.ErrUnavailable, err)
+	b.cause.Store(&err)
+}

@@ -1,0 +1,61 @@
+package node
+
+import (
+	"crypto/tls"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
+)
+
+// UnixPrefix begins the address of a unix socket.
+const UnixPrefix = "unix/"
+
+// Config is how to talk to the nodes of a store. It is the same for all of them.
+type Config struct {
+	Username, Password string
+	DB                 int
+	TLS                *tls.Config // nil: the connection is not encrypted
+	PoolSize           int
+
+	// Timeout bounds a call.
+	Timeout time.Duration
+
+	// Cluster says that a call can have keys of one slot only.
+	Cluster bool
+
+	// Script is what decides. A test may set another while it is in use.
+	Script *atomic.Pointer[protocol.Script]
+
+	// ProbeKey names the key that a probe may write, which has a slot if this is a Cluster.
+	ProbeKey func(slot uint16) string
+
+	// Done is closed when no node has to be reached any more.
+	Done <-chan struct{}
+}
+
+// Options is how to talk to the server at an address, but for user and database.
+func (c *Config) Options(address string) *redis.Options {
+	o := &redis.Options{Network: "tcp", Addr: address, TLSConfig: c.TLS, PoolSize: c.PoolSize}
+	if path, ok := strings.CutPrefix(address, UnixPrefix); ok {
+		o.Network, o.Addr = "unix", path
+	}
+
+	// A reply that got lost may belong to a charge that was carried out, so nothing is
+	// sent twice. Each decision brings its deadline; only a connection that is made in the
+	// background may take longer, see Node.Connect.
+	o.MaxRetries = -1
+	o.DialerRetries = 1
+	o.ContextTimeoutEnabled = true
+	longest := max(c.Timeout, connectTimeout)
+	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = longest, longest, longest, longest
+	o.PipelinePoolSize = -1 // pipelines take their connections from the one pool
+	o.DisableIdentity = true
+	o.Dialer = dialer(o)
+	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	return o
+}

@@ -1,0 +1,108 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+const (
+	// connectTimeout bounds the making of a connection in the background.
+	connectTimeout = 5 * time.Second
+
+	// connectPause is between two tries to reach Redis, and keeps failed decisions from
+	// trying at their rate.
+	connectPause = 100 * time.Millisecond
+)
+
+// Connect makes a connection in the background, and tries until Redis answers: so the
+// next decision finds all ready, or that Redis is away. Dialling, TLS and logging in can
+// together take longer than a decision may, although one call on a connection that stands
+// does not. Without this, such a Redis would never be reached. While the breaker is open
+// it goes on until Redis can charge.
+func (n *Node) Connect() {
+	if !n.connecting.CompareAndSwap(false, true) {
+		return
+	}
+	go func() {
+		closed := !n.mend()
+		n.connecting.Store(false)
+		if !closed && n.breaker.open.Load() {
+			n.Connect() // it has opened since mend looked
+		}
+	}()
+}
+
+// Prepare makes ready what the first decisions need, if Redis is there: it sends the script,
+// and makes the connections to a Redis that is far.
+func (n *Node) Prepare() {
+	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
+	defer cancel()
+	c := newCall()
+	defer c.free()
+	if replied(n.Process(ctx, redis.NewStringCmd(ctx, c.Arguments("eval", n.config.Script.Load().Text)...), false)) {
+		_ = n.ping(ctx, n.client)
+		n.link()
+	}
+}
+
+// mend returns true when Redis answers and the breaker is closed, or false when the node is.
+func (n *Node) mend() bool {
+	for {
+		answered, err := n.reach()
+		if errors.Is(err, store.ErrClosed) {
+			return false
+		}
+		if answered {
+			n.link()
+		}
+		if answered && n.breaker.due() {
+			n.breaker.probe(n.charges)
+		}
+		select {
+		case <-time.After(connectPause):
+		case <-n.config.Done:
+			return false
+		}
+		if answered && !n.breaker.open.Load() {
+			return true
+		}
+	}
+}
+
+// reach runs the script with nothing to decide. Any reply, even a permission error, leaves an
+// established connection in the pool; a successful one also means that Redis has cached the
+// script.
+func (n *Node) reach() (answered bool, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
+	defer cancel()
+	c := newCall()
+	defer c.free()
+	err = n.evaluate(ctx, c.Batch, false)
+	switch Failure(err) {
+	case store.FailureTimeout, store.FailureRefused, store.FailureNetwork:
+		return false, err
+	}
+	_ = n.ping(ctx, n.client) // now that there is a connection, it tells how far Redis is
+	return true, err
+}
+
+// probeScript writes what is gone a moment later.
+const probeScript = `redis.call('SET', KEYS[1], '', 'PX', 1000)
+return 0`
+
+// charges finds out whether Redis can charge: one that answers may be unable to write.
+func (n *Node) charges() error {
+	ctx, cancel := context.WithTimeout(context.Background(), n.config.Timeout)
+	defer cancel()
+	key := n.config.ProbeKey(uint16(n.failedSlot.Load()))
+	err := n.Process(ctx, redis.NewIntCmd(ctx, "eval", probeScript, 1, key), false)
+	if _, moved := redis.IsMovedError(err); moved || isAsk(err) {
+		return nil // the slot is elsewhere, and the node is well
+	}
+	return err
+}

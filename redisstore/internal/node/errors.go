@@ -1,0 +1,129 @@
+package node
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// Failure is the kind of an error, see [store.Failure]: as Redis says, or as any store's error
+// is sorted.
+func Failure(err error) string {
+	if errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrFull) {
+		return store.Failure(err)
+	}
+	var said redis.Error
+	switch {
+	case errors.As(err, &said):
+		return protocol.ReadError(said.Error()).Failure()
+	case errors.Is(err, redis.ErrPoolTimeout):
+		return store.FailureTimeout
+	}
+	return store.Failure(err)
+}
+
+// replied reports whether Redis has answered a command, also if with an error.
+func replied(err error) bool {
+	var said redis.Error
+	return err == nil || errors.As(err, &said)
+}
+
+// refusesToWrite reports whether a call failed at its first write, so that nothing was
+// written.
+func refusesToWrite(err error) bool {
+	if err == nil {
+		return false
+	}
+	var said redis.Error // which is allocated
+	return errors.As(err, &said) && protocol.ReadError(said.Error()).RefusesWrite()
+}
+
+// works reports whether an error proves that Redis answers and runs scripts: it cannot write,
+// or not this key, which may be of a slot that no node has, or the script failed. Everything
+// else that is no such proof is a failure: Redis gave no answer, or one that holds for every
+// call (LOADING, MASTERDOWN, BUSY, a whole Cluster that is down, a password or a right that
+// is missing, too many clients).
+func works(err error) bool {
+	var said redis.Error
+	if !errors.As(err, &said) {
+		return false
+	}
+	e := protocol.ReadError(said.Error())
+	return e.RefusesWrite() || e.FromScript() || e.Failure() == store.FailureCluster && !isCutOff(err)
+}
+
+// unsentError is in the errors of calls that were not made, because there was no server to
+// send them to.
+type unsentError struct{ error }
+
+func (e unsentError) Unwrap() error { return e.error }
+
+// Unsent wraps the reason why a call was not made.
+func Unsent(err error) error { return unsentError{err} }
+
+// MayHaveRun reports whether the script may have been carried out, as a whole or in part,
+// although a call of it has failed. Where it returns false, the call can be repeated:
+// nothing was sent, or Redis said that it did not begin, or that it stopped before it
+// had written anything.
+func MayHaveRun(err error) bool {
+	switch {
+	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrClosed):
+		return false
+	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted), errors.As(err, new(unsentError)), protocol.IsUnwritten(err):
+		return false
+	}
+	var said redis.Error
+	if !errors.As(err, &said) {
+		return true // a broken connection, a timeout, a reply that makes no sense
+	}
+	return protocol.ReadError(said.Error()).MayHaveRun()
+}
+
+// Elsewhere reports whether an error says that another node is to be asked, or the same one
+// again in a moment. Then nothing has been carried out.
+func Elsewhere(err error) bool {
+	_, moved := redis.IsMovedError(err)
+	return moved || isAsk(err) || redis.IsClusterDownError(err) || errors.Is(err, store.ErrClosed) // a node that no longer belongs
+}
+
+func isAsk(err error) bool {
+	_, ask := redis.IsAskError(err)
+	return ask
+}
+
+// cutOff is in what a node says, with CLUSTERDOWN, that sees too few of the others. Of a single
+// slot without a node it says something else.
+const cutOff = "The cluster is down"
+
+// isCutOff reports whether an error says that the node sees too few of the others.
+func isCutOff(err error) bool {
+	return redis.IsClusterDownError(err) && strings.Contains(err.Error(), cutOff)
+}
+
+// closedOr calls the closing of a client what callers know it by, and keeps errors short.
+func closedOr(err error) error {
+	if errors.Is(err, redis.ErrClosed) {
+		return store.ErrClosed
+	}
+	return Clip(err)
+}
+
+// maxErrorText is how much of an error is told.
+const maxErrorText = 300
+
+// Clip shortens what an error says, which Redis may choose. It is still the same error.
+func Clip(err error) error {
+	if err == nil || len(err.Error()) <= maxErrorText {
+		return err
+	}
+	return clippedError{err}
+}
+
+type clippedError struct{ error }
+
+func (e clippedError) Error() string { return e.error.Error()[:maxErrorText] + "..." }
+func (e clippedError) Unwrap() error { return e.error }

@@ -1,0 +1,206 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/store"
+	"github.com/seed-161337e5/caddyratelimit/store/storetest"
+)
+
+// TestDistance: what delays some calls says little of how far Redis is, one that nothing
+// delays says it at once, and a Redis that has moved is followed.
+func TestDistance(t *testing.T) {
+	var d distance
+	for i := range 200 {
+		took := 20 * time.Millisecond
+		switch {
+		case i == 0:
+			took = 60 * time.Millisecond // the first one had to connect
+		case i%4 == 0:
+			took = 45 * time.Millisecond
+		}
+		d.measure(took)
+		if is := d.is(); i > 0 && (is < 20*time.Millisecond || is > 21*time.Millisecond) {
+			t.Fatalf("after %d calls it is %v, want 20ms", i+1, is)
+		}
+	}
+	for range 200 {
+		d.measure(40 * time.Millisecond)
+	}
+	if is := d.is(); is < 39*time.Millisecond {
+		t.Errorf("200 calls after it was moved to 40ms it is %v", is)
+	}
+	d.measure(time.Millisecond)
+	if is := d.is(); is != time.Millisecond {
+		t.Errorf("after a call of 1ms it is %v", is)
+	}
+}
+
+// farBatcher is a batcher to a Redis that is far, with all its connections. It must be
+// made in the bubble of the test.
+func farBatcher(trip time.Duration, send func(*call)) *batcher {
+	b := newBatcher(50*time.Millisecond, new(distance), new(atomic.Int32), func(_ context.Context, c *call) error {
+		send(c)
+		time.Sleep(trip)
+		return nil
+	})
+	b.trip.measure(trip)
+	b.links.Store(maxCalls)
+	return b
+}
+
+// TestFarRequestsAreSentSoon: however many requests a far Redis gets, and whenever
+// they come, each waits for a quarter of a round trip at most before it is sent, and the calls
+// do not get more than there are connections. How many calls a flood takes depends on which
+// of its requests are first, so those that come before its calls are over wait for these at
+// most.
+func TestFarRequestsAreSentSoon(t *testing.T) {
+	rule := storetest.Rule(t, "zone", "fixed_window", algorithms.Limit{Events: 5, Window: time.Hour})
+	for _, trip := range []time.Duration{5 * time.Millisecond, 16 * time.Millisecond, 22 * time.Millisecond, 40 * time.Millisecond} {
+		t.Run(trip.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var calls atomic.Int64
+				b := farBatcher(trip, func(*call) { calls.Add(1) })
+				var all sync.WaitGroup
+				start := time.Now()
+				ask := func(key string) {
+					begun, most := time.Now(), trip+trip/4
+					if begun.Sub(start) <= trip {
+						most = 2 * trip
+					}
+					if err := b.do(t.Context(), request(rule, key, 1)); err != nil {
+						t.Errorf("%s: %v", key, err)
+					}
+					if took := time.Since(begun); took > most {
+						t.Errorf("%s took %v", key, took)
+					}
+				}
+				for i := range 100 { // at once
+					all.Go(func() { ask(fmt.Sprint("flood ", i)) })
+				}
+				for i := range 500 { // and one by one
+					all.Go(func() { ask(fmt.Sprint("client ", i)) })
+					time.Sleep(trip / 50)
+				}
+				all.Wait()
+				if most := int64(2 * maxCalls * 11); calls.Load() > most {
+					t.Errorf("%d calls in 11 round trips, want at most %d", calls.Load(), most)
+				}
+				time.Sleep(2 * idleTime) // those who make calls leave
+			})
+		})
+	}
+}
+
+// TestNotSentTooLate: a request that cannot be answered any more in its caller's time is
+// not sent. Its caller hears so, and the call that it had to wait for goes on.
+func TestNotSentTooLate(t *testing.T) {
+	const trip = 22 * time.Millisecond
+	rule := storetest.Rule(t, "zone", "fixed_window", algorithms.Limit{Events: 5, Window: time.Hour})
+	synctest.Test(t, func(t *testing.T) {
+		var sent []string
+		b := farBatcher(trip, func(c *call) {
+			for _, r := range c.requests {
+				sent = append(sent, r.Ops[0].Key)
+			}
+		})
+		for _, c := range []struct {
+			has  time.Duration
+			want error
+		}{
+			{trip - 1, ErrLate},
+			{trip + time.Millisecond, nil},
+		} {
+			sent = nil
+			ctx, cancel := context.WithTimeout(t.Context(), c.has)
+			err := b.do(ctx, request(rule, "hurried", 1))
+			cancel()
+			if !errors.Is(err, c.want) || (len(sent) == 0) != (c.want != nil) {
+				t.Errorf("with %v left: %v, %d were sent", c.has, err, len(sent))
+			}
+		}
+		if MayHaveRun(ErrLate) || Failure(ErrLate) != store.FailureTimeout {
+			t.Errorf("%v: may have run: %v, kind %s", ErrLate, MayHaveRun(ErrLate), Failure(ErrLate))
+		}
+		time.Sleep(2 * idleTime)
+	})
+}
+
+// TestOwnDeadlineIsNotRedisFault: a caller that leaves before the answer does not end the
+// call, so neither the connection nor the breaker hears of it.
+func TestOwnDeadlineIsNotRedisFault(t *testing.T) {
+	const trip = 40 * time.Millisecond
+	rule := storetest.Rule(t, "zone", "fixed_window", algorithms.Limit{Events: 5, Window: time.Hour})
+	synctest.Test(t, func(t *testing.T) {
+		breaker := newBreaker()
+		b := farBatcher(trip, func(*call) {})
+		b.trip = new(distance) // not known to be far, so all are sent
+		b.send = func(ctx context.Context, _ *call) error {
+			return breaker.run(func() (struct{}, error) {
+				select {
+				case <-time.After(trip):
+					return struct{}{}, nil
+				case <-ctx.Done():
+					return struct{}{}, ctx.Err()
+				}
+			})
+		}
+		var all sync.WaitGroup
+		for i := range 10 * openAfter {
+			all.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), trip/2)
+				defer cancel()
+				if err := b.do(ctx, request(rule, fmt.Sprint(i), 1)); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("got %v", err)
+				}
+			})
+			time.Sleep(trip)
+		}
+		all.Wait()
+		time.Sleep(2 * idleTime)
+		if breaker.failing() {
+			t.Error("the breaker counted deadlines of callers")
+		}
+	})
+}
+
+// TestOneHangCountsOnce: calls that were under way together and whose time is over
+// together are one failure; calls one after another open the breaker.
+func TestOneHangCountsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBreaker()
+		hang := func(calls int) {
+			var all sync.WaitGroup
+			for range calls {
+				all.Go(func() {
+					begun := b.now()
+					err := b.run(func() (struct{}, error) {
+						time.Sleep(50 * time.Millisecond)
+						return b.judge(begun, context.DeadlineExceeded)
+					})
+					if !errors.Is(err, context.DeadlineExceeded) {
+						t.Errorf("got %v", err)
+					}
+				})
+			}
+			all.Wait()
+		}
+		for i := range openAfter {
+			if b.open.Load() {
+				t.Fatalf("it opened after %d hangs", i)
+			}
+			hang(maxCalls)
+		}
+		if !b.open.Load() {
+			t.Errorf("it did not open after %d hangs", openAfter)
+		}
+	})
+}

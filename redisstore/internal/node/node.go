@@ -1,0 +1,208 @@
+// Package node sends requests to one Redis: in batches, through a breaker, over connections
+// that are made in the background, and nothing twice that may have been carried out.
+package node
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// Node is one Redis.
+type Node struct {
+	Address string
+
+	config   *Config
+	client   *redis.Client
+	breaker  *breaker
+	batcher  *batcher
+	distance distance
+	links    links
+
+	carefulUntil atomic.Int64  // since the batcher's epoch, in nanoseconds; 0: calls are made without care
+	failedSlot   atomic.Uint32 // of a Cluster, in which a request failed
+	cutOff       atomic.Bool   // it last said that it sees too few of the nodes of its Cluster
+	connecting   atomic.Bool
+}
+
+// New returns the node at an address. It does not connect.
+func New(address string, c *Config) *Node {
+	o := c.Options(address)
+	o.Username, o.Password, o.DB = c.Username, c.Password, c.DB
+	n := &Node{Address: address, config: c, client: redis.NewClient(o), breaker: newBreaker()}
+	n.breaker.opened = n.Connect
+	send := n.send
+	if c.Cluster {
+		send = n.sendBySlot
+	}
+	n.batcher = newBatcher(c.Timeout, &n.distance, &n.links.count, send)
+	return n
+}
+
+// Fake returns a node whose Redis is a function, and as far away as trip. It is for tests of
+// other packages.
+func Fake(c *Config, trip time.Duration, send func(ctx context.Context, requests []*Request) error) *Node {
+	n := &Node{config: c, breaker: newBreaker()}
+	n.connecting.Store(true) // there is nothing to connect to
+	n.batcher = newBatcher(c.Timeout, &n.distance, &n.links.count, func(ctx context.Context, c *call) error { return send(ctx, c.requests) })
+	n.distance.measure(trip)
+	n.links.count.Store(maxCalls)
+	return n
+}
+
+// Close closes the connections.
+func (n *Node) Close() error { return n.client.Close() }
+
+// Distance is about how long a call takes that nothing delays; 0 if that is not known.
+func (n *Node) Distance() time.Duration { return n.distance.is() }
+
+// Ready returns nil, or why there is no use in asking now: an error that is
+// [store.ErrUnavailable]. While a probe is under way it waits for what that finds out, as long
+// as ctx lasts.
+func (n *Node) Ready(ctx context.Context) error { return n.breaker.refuses(ctx) }
+
+// Probing reports whether Ready would wait for a probe.
+func (n *Node) Probing() bool { return n.breaker.open.Load() && n.breaker.probed() }
+
+// Breaker is the state of the breaker: closed, open or half-open.
+func (n *Node) Breaker() string { return n.breaker.state() }
+
+// Failing reports whether the last call failed.
+func (n *Node) Failing() bool { return n.breaker.failing() }
+
+// CutOff reports whether the node last said that it sees too few of the nodes of its Cluster.
+func (n *Node) CutOff() bool { return n.cutOff.Load() }
+
+// Do has a request answered, and returns when it is or ctx is done. In the latter case the
+// request may then be carried out or not, and must not be used again.
+func (n *Node) Do(ctx context.Context, r *Request) error {
+	err := n.batcher.do(ctx, r)
+	if err != nil && !errors.Is(err, store.ErrFull) && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, ErrLate) {
+		n.Connect()
+	}
+	return err
+}
+
+// send makes a call, unless Redis is known not to answer.
+func (n *Node) send(ctx context.Context, c *call) error {
+	begun := n.breaker.now()
+	return n.breaker.run(func() (struct{}, error) { return n.breaker.judge(begun, n.evaluate(ctx, c.Batch, false)) })
+}
+
+// evaluate runs the script. Asking has a node of a Cluster answer for a slot that is about to
+// become its own.
+func (n *Node) evaluate(ctx context.Context, b *protocol.Batch, asking bool) error {
+	cmd := n.evalsha(ctx, b)
+	return n.finish(ctx, b, cmd, n.Process(ctx, cmd, asking), asking)
+}
+
+// evalsha makes the command of a call.
+func (n *Node) evalsha(ctx context.Context, b *protocol.Batch) *redis.StringCmd {
+	b.Careful = b.Checks() > 0 && n.careful()
+	return redis.NewStringCmd(ctx, b.Arguments("evalsha", n.config.Script.Load().Digest)...)
+}
+
+// finish takes the answer of a call by the script's digest. If Redis did not know that,
+// nothing has run yet, and it gets the text. If Redis refused to write, nothing was written,
+// and the call is made again with care.
+func (n *Node) finish(ctx context.Context, b *protocol.Batch, cmd *redis.StringCmd, err error, asking bool) error {
+	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
+		cmd = redis.NewStringCmd(ctx, b.Arguments("eval", n.config.Script.Load().Text)...)
+		err = n.Process(ctx, cmd, asking)
+	}
+	again := err != nil && !b.Careful && refusesToWrite(err)
+	if again {
+		b.Careful = true
+		cmd = redis.NewStringCmd(ctx, b.Arguments("evalsha", n.config.Script.Load().Digest)...)
+		err = n.Process(ctx, cmd, asking)
+	}
+	if err == nil {
+		err = b.Read(cmd.Val())
+	}
+	if err == nil && b.Careful {
+		n.noteCare(b.Unable(), again)
+	}
+	return err
+}
+
+// careTime is how long calls are made with care from the start after one had to be made
+// twice. If Redis has memory again, the reply tells. In all other cases a call without care
+// finds out, because go-redis closes the connection of a call that met a READONLY: the address
+// may lead elsewhere by now.
+const careTime = 100 * time.Millisecond
+
+// careful reports whether calls are made with care from the start.
+func (n *Node) careful() bool {
+	until := n.carefulUntil.Load()
+	return until != 0 && int64(time.Since(n.batcher.epoch)) < until
+}
+
+// noteCare takes note of what a call with care has found out; again says that it was made
+// twice.
+func (n *Node) noteCare(unable *protocol.UnwrittenError, again bool) {
+	switch {
+	case unable == nil:
+		n.carefulUntil.Store(0)
+	case again || unable.Full():
+		n.carefulUntil.Store(int64(time.Since(n.batcher.epoch) + careTime))
+	}
+}
+
+// Process carries out a command.
+func (n *Node) Process(ctx context.Context, cmd redis.Cmder, asking bool) error {
+	var err error
+	if asking {
+		_, _ = n.pipelined(ctx, func(p redis.Pipeliner) error {
+			return errors.Join(p.Do(ctx, "asking").Err(), p.Process(ctx, cmd))
+		})
+		err = cmd.Err()
+	} else if link := n.links.take(); link != nil {
+		err = link.Process(ctx, cmd)
+		n.unlink(link, err)
+	} else {
+		err = n.client.Process(ctx, cmd)
+	}
+	return closedOr(err)
+}
+
+// ProcessIfReady is Process for a node that may be known not to answer.
+func (n *Node) ProcessIfReady(ctx context.Context, cmd redis.Cmder, asking bool) error {
+	if err := n.breaker.refuses(ctx); err != nil {
+		return err
+	}
+	begun := n.breaker.now()
+	return n.breaker.run(func() (struct{}, error) { return n.breaker.judge(begun, n.Process(ctx, cmd, asking)) })
+}
+
+// pipelined sends several commands at once.
+func (n *Node) pipelined(ctx context.Context, fn func(redis.Pipeliner) error) (cmds []redis.Cmder, err error) {
+	link := n.links.take()
+	if link == nil {
+		return n.client.Pipelined(ctx, fn)
+	}
+	cmds, err = link.Pipelined(ctx, fn)
+	broken := err
+	for _, cmd := range cmds { // the first may have been refused, and the connection have broken later
+		if !replied(cmd.Err()) {
+			broken = cmd.Err()
+		}
+	}
+	n.unlink(link, broken)
+	return cmds, err
+}
+
+// Slots asks a node of a Cluster which node has which slots.
+func (n *Node) Slots(ctx context.Context) ([]redis.ClusterSlot, error) {
+	//lint:ignore SA1019 CLUSTER SHARDS is new in Redis 7, and 6.2 must do
+	ranges, err := n.client.ClusterSlots(ctx).Result()
+	if err == nil && len(ranges) == 0 {
+		err = errors.New("it knows of no slots")
+	}
+	return ranges, err
+}

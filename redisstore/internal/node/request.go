@@ -1,0 +1,65 @@
+package node
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
+)
+
+// Request is a request to one node, which may share a call with others.
+type Request struct {
+	protocol.Request
+
+	// In a Cluster, where a slot may be on its way from one node to another.
+	asking bool // the node is told that it is to answer for a slot that becomes its own
+	single bool // shares no call with requests of other keys
+	shared bool // was in a call with other requests
+
+	since, until   time.Duration // when it was made, and how long its caller waits
+	next           *Request      // of those that wait for a call
+	before, behind *Request      // see deadlines
+	listed         bool
+	done           chan error
+	ended          atomic.Bool // the caller has its answer, or waits no more
+}
+
+// NewRequest returns an empty request.
+func NewRequest() *Request { return &Request{done: make(chan error, 1)} }
+
+// Clear makes the request an empty one, which keeps its room. A request whose caller has left
+// must not be used again: the answer may be on its way.
+func (r *Request) Clear() {
+	r.Request.Clear()
+	r.next = nil
+	r.asking, r.single, r.shared = false, false, false
+	r.ended.Store(false)
+}
+
+// again makes a request ready to be sent again. It may have been answered with a redirection.
+func (r *Request) again(asking bool) {
+	r.asking, r.shared, r.Err = asking, false, nil
+	r.ended.Store(false)
+}
+
+// end delivers the result to the waiting caller, and returns the request to it. It does
+// nothing if the caller has given up.
+func (r *Request) end(err error) {
+	if r.ended.CompareAndSwap(false, true) {
+		r.done <- err
+	}
+}
+
+// wait waits for another goroutine to bring the answer.
+func (r *Request) wait(ctx context.Context) error {
+	select {
+	case err := <-r.done:
+		return err
+	case <-ctx.Done():
+		if r.ended.CompareAndSwap(false, true) {
+			return ctx.Err()
+		}
+		return <-r.done
+	}
+}

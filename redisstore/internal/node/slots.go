@@ -1,0 +1,164 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// A node of a Cluster runs a script only for keys of one slot. So a call to a node is
+// sorted by slot again: one script call for each, all in one pipeline. What the node
+// answers ends each request, also if the answer is that another node is to be asked. The
+// caller follows that, through the other node's batcher: no other request waits for it, and
+// it is not held against this node.
+
+// DoSlot has a request whose keys have one slot answered by a node of a Cluster, unless that is
+// known not to answer. Asking is for a slot that is about to become the node's own.
+func (n *Node) DoSlot(ctx context.Context, r *Request, asking bool) error {
+	if n.Probing() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, n.config.Timeout)
+		defer cancel()
+	}
+	if err := n.Ready(ctx); err != nil {
+		return err
+	}
+	r.again(asking)
+	err := n.batcher.do(ctx, r)
+	if (redis.IsTryAgainError(err) || isAsk(err)) && r.shared && !r.single {
+		// The slot is on its way, and a call can have only keys that are in the same place.
+		r.again(asking)
+		r.single = true
+		err = n.batcher.do(ctx, r)
+	}
+	if err != nil && !works(err) && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, ErrLate) {
+		n.failedSlot.Store(uint32(r.Slot))
+		n.Connect()
+	}
+	return err
+}
+
+// TimeLeft is what is left of the timeout of a request that the node was asked.
+func (n *Node) TimeLeft(r *Request) time.Duration {
+	return n.config.Timeout - (time.Since(n.batcher.epoch) - r.since)
+}
+
+// sendBySlot makes a call, unless the node is known not to answer. A node that has answered
+// the request of one slot is well, and so is one that sends elsewhere.
+func (n *Node) sendBySlot(ctx context.Context, c *call) error {
+	begun := n.breaker.now()
+	return n.breaker.run(func() (struct{}, error) {
+		n.evaluateBySlot(ctx, c)
+		for _, r := range c.requests {
+			if r.Err == nil || works(r.Err) {
+				return struct{}{}, nil
+			}
+		}
+		return n.breaker.judge(begun, c.requests[0].Err)
+	})
+}
+
+// class says which requests can share a script call in a Cluster: those of one slot, and
+// while that is on its way, of the same keys.
+type class struct {
+	slot   uint16
+	asking bool
+	keys   string
+}
+
+func classOf(r *Request) class {
+	c := class{slot: r.Slot, asking: r.asking}
+	if r.single {
+		var all strings.Builder
+		for i := range r.Ops {
+			all.WriteString(r.Ops[i].Key + " ")
+		}
+		c.keys = all.String()
+	}
+	return c
+}
+
+// evaluateBySlot runs the script once for each class of a call's requests, in one pipeline.
+// Each request gets its own error.
+func (n *Node) evaluateBySlot(ctx context.Context, c *call) {
+	calls := []*call{c}
+	if first := classOf(c.requests[0]); slices.ContainsFunc(c.requests, func(r *Request) bool { return classOf(r) != first }) {
+		calls = byClass(c.requests)
+		defer func() {
+			for _, one := range calls {
+				one.free()
+			}
+		}()
+	}
+	for _, one := range calls {
+		for _, r := range one.requests {
+			r.shared = len(one.requests) > 1
+		}
+	}
+	if len(calls) == 1 {
+		n.end(c, n.evaluate(ctx, c.Batch, c.requests[0].asking))
+		return
+	}
+	cmds := make([]*redis.StringCmd, len(calls))
+	_, _ = n.pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, one := range calls {
+			if one.requests[0].asking {
+				p.Do(ctx, "asking")
+			}
+			cmds[i] = n.evalsha(ctx, one.Batch)
+			if err := p.Process(ctx, cmds[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	var again sync.WaitGroup
+	for i, one := range calls {
+		finish := func(err error) {
+			n.end(one, n.finish(ctx, one.Batch, cmds[i], err, one.requests[0].asking))
+		}
+		if err := closedOr(cmds[i].Err()); err != nil {
+			again.Go(func() { finish(err) }) // it may be sent once more
+		} else {
+			finish(nil)
+		}
+	}
+	again.Wait()
+}
+
+// end tells the requests of a call what became of it. If all went well, each has its own
+// error, if any.
+func (n *Node) end(c *call, err error) {
+	if is := isCutOff(err); (is || err == nil) && n.cutOff.Load() != is {
+		n.cutOff.Store(is)
+	}
+	if err == nil {
+		return
+	}
+	for _, r := range c.requests {
+		r.Err = err
+	}
+}
+
+// byClass makes a call of the requests of each class, in their order.
+func byClass(all []*Request) (calls []*call) {
+	index := make(map[class]*call)
+	for _, r := range all {
+		name := classOf(r)
+		c := index[name]
+		if c == nil {
+			c = newCall()
+			index[name] = c
+			calls = append(calls, c)
+		}
+		c.add(r)
+	}
+	return calls
+}

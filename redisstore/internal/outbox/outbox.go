@@ -1,0 +1,185 @@
+// Package outbox keeps the adjustments that wait to be sent to Redis, also while it is away.
+package outbox
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+const (
+	// BatchSize is how many adjustments are sent at once, which bounds how long they keep
+	// Redis from other calls.
+	BatchSize = 64
+
+	// maxSize bounds what waits while Redis is away. Beyond it the oldest are dropped.
+	maxSize = 100_000
+)
+
+var errTooMany = errors.New("more wait for Redis than are kept")
+
+// Adjustment is one that waits to be carried out.
+type Adjustment struct {
+	store.Adjustment
+	since time.Time
+}
+
+// Outbox has the adjustments that were not sent yet, and those that Redis has not carried out
+// and that may be sent again.
+type Outbox struct {
+	// Wake gets a value when something is added.
+	Wake chan struct{}
+
+	mu      sync.Mutex
+	waiting []Adjustment
+	failed  []Adjustment
+	lost    uint64 // how many were dropped
+	cause   error  // and why the last of them was
+}
+
+// New makes an empty outbox.
+func New() *Outbox { return &Outbox{Wake: make(chan struct{}, 1)} }
+
+// Add adds adjustments at the end.
+func (o *Outbox) Add(more ...store.Adjustment) {
+	now := time.Now()
+	o.mu.Lock()
+	for i := range more {
+		o.waiting = append(o.waiting, Adjustment{more[i], now})
+	}
+	o.bound()
+	o.mu.Unlock()
+	select {
+	case o.Wake <- struct{}{}:
+	default:
+	}
+}
+
+// Next takes a batch off the front.
+func (o *Outbox) Next() (batch []Adjustment) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n := min(len(o.waiting), BatchSize)
+	batch, o.waiting = o.waiting[:n:n], o.waiting[n:]
+	if len(o.waiting) == 0 {
+		o.waiting = nil // and with it the room of what was sent
+	}
+	return batch
+}
+
+// Failed keeps what was not carried out for a later try. If nothing of the batch was, the
+// others need not be tried before that either.
+func (o *Outbox) Failed(batch []Adjustment, all bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.failed = append(o.failed, batch...)
+	if all {
+		o.failed, o.waiting = append(o.failed, o.waiting...), nil
+	}
+	o.bound()
+}
+
+// Retry puts what failed back to the front, as far as it still matters, and reports whether
+// anything waits.
+func (o *Outbox) Retry() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.failed) > 0 {
+		now := time.Now()
+		kept := o.failed[:0]
+		for i := range o.failed {
+			if !o.failed[i].overdue(now) {
+				kept = append(kept, o.failed[i])
+			}
+		}
+		clear(o.failed[len(kept):])
+		o.failed, o.waiting = nil, append(kept, o.waiting...)
+	}
+	return len(o.waiting) > 0
+}
+
+// Len is how many adjustments wait.
+func (o *Outbox) Len() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.waiting) + len(o.failed)
+}
+
+// bound drops what is too much. The lock is held, as for drop.
+func (o *Outbox) bound() {
+	if over := len(o.failed) + len(o.waiting) - maxSize; over > 0 {
+		n := min(over, len(o.failed))
+		o.drop(errTooMany, o.failed[:n]...)
+		o.drop(errTooMany, o.waiting[:over-n]...)
+		o.failed, o.waiting = o.failed[n:], o.waiting[over-n:]
+	}
+}
+
+// drop counts what is given up. Leases do not count: they end by themselves.
+func (o *Outbox) drop(cause error, dropped ...Adjustment) {
+	for i := range dropped {
+		if !dropped[i].Repeatable() {
+			o.lost++
+			o.cause = cause
+		}
+	}
+}
+
+// Drop gives up adjustments that may have been carried out.
+func (o *Outbox) Drop(cause error, dropped ...Adjustment) {
+	o.mu.Lock()
+	o.drop(cause, dropped...)
+	o.mu.Unlock()
+}
+
+// DropAll gives up all that is left.
+func (o *Outbox) DropAll() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.drop(store.ErrClosed, o.failed...)
+	o.drop(store.ErrClosed, o.waiting...)
+	o.failed, o.waiting = nil, nil
+}
+
+// Lost is how many adjustments have been given up so far, and why the last was.
+func (o *Outbox) Lost() (n uint64, cause error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.lost, o.cause
+}
+
+// Repeatable reports whether carrying the adjustment out twice comes to the same as once. A
+// lease ends by its name. A count changes each time.
+func (a *Adjustment) Repeatable() bool {
+	_, lends := a.Rule.Algorithm().(algorithms.Lender)
+	return lends
+}
+
+// overdue reports whether the adjustment has waited for so long that the charge would not
+// count any more, had it been adjusted in time. A cost would now be charged to a later
+// window, and of a refund nothing would be left. Leases are given back in any case, because
+// a renewal that was under way may have been carried out late.
+func (a *Adjustment) overdue(now time.Time) bool {
+	waited := now.Sub(a.since)
+	return !a.Repeatable() && waited >= a.Rule.Limit().Window && waited >= a.lasts()
+}
+
+// lasts is how long a charge of such a size counts by itself.
+func (a *Adjustment) lasts() time.Duration {
+	at, cost := a.since.UnixMicro(), max(a.Cost, a.Delta)
+	by, _ := a.Rule.ChargedBy(a.Override, at)
+	params := by.Params
+	switch alg := a.Rule.Algorithm().(type) {
+	case algorithms.Counter:
+		_, d := alg.Take(alg.Adjust(algorithms.State{}, params, at, at, at, cost), params, at, 0)
+		return d.ResetAfter
+	case algorithms.Recorder:
+		var l algorithms.Log
+		alg.Adjust(&l, params, at, at, 1) // each event counts for as long
+		return alg.Decide(&l, params, at, 0).ResetAfter
+	}
+	return 0
+}

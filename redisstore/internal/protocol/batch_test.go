@@ -1,0 +1,189 @@
+package protocol
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
+	"github.com/seed-161337e5/caddyratelimit/memorystore"
+	"github.com/seed-161337e5/caddyratelimit/store"
+	"github.com/seed-161337e5/caddyratelimit/store/storetest"
+)
+
+// send makes a call of a batch, and makes it again if Redis does not know the script, or with
+// care if it cannot write.
+func send(client *redis.Client, script *Script, b *Batch) error {
+	run := func(command, script string) (string, error) {
+		return client.Do(context.Background(), b.Arguments(command, script)...).Text()
+	}
+	reply, err := run("evalsha", script.Digest)
+	if redis.HasErrorPrefix(err, "NOSCRIPT") {
+		reply, err = run("eval", script.Text)
+	}
+	if err != nil && ReadError(err.Error()).RefusesWrite() {
+		b.Careful = true
+		reply, err = run("evalsha", script.Digest)
+	}
+	if err != nil {
+		return err
+	}
+	return b.Read(reply)
+}
+
+// request asks for some checks.
+func request(checks []store.Check, now int64) *Request {
+	r := &Request{AllAlone: !slices.ContainsFunc(checks, func(c store.Check) bool { return !c.Independent })}
+	for _, independent := range []bool{false, true} {
+		for i := range checks {
+			if c := &checks[i]; c.Independent == independent {
+				r.Ops = append(r.Ops, Op{
+					Rule: c.Rule, Prepared: c.Rule.At(now), Key: stateKey(c), Cost: c.Cost, Alone: independent, Index: i,
+				})
+			}
+			if independent {
+				r.EndGroup()
+			}
+		}
+		r.EndGroup()
+	}
+	r.Expect(len(checks))
+	return r
+}
+
+// stateKey names the state of a check.
+func stateKey(c *store.Check) string { return "rl:{" + c.Key + "}:" + c.Rule.ID() }
+
+// TestBatches: what many requests ask in one call is decided as if they had come one
+// after the other: also where they ask the same and are decided in one step, where keys
+// meet in other groups, and where checks are decided by themselves. Half of the batches are
+// counter-only.
+func TestBatches(t *testing.T) {
+	t.Parallel()
+	const clock = "clock"
+	server := redistest.Start(t)
+	script := NewScript("{ 0, redis.call('GET', '"+clock+"') }", time.Hour)
+	now := int64(storetest.Start)
+	memory, err := memorystore.New(memorystore.Options{Now: func() int64 { return now }, SweepInterval: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = memory.Close() })
+
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	rules := sharedRules(t)
+	merged, counterOnly, shared := 0, 0, 0
+	for round := range 3000 {
+		now += random.Int64N(400_000)
+		if err := server.Admin().Set(context.Background(), clock, now, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		b := NewBatch()
+		asked := make(map[*Request][]store.Check)
+		for range 1 + random.IntN(40) {
+			checks := drawChecks(random, rules, round+random.IntN(2))
+			if round%2 > 0 {
+				checks = drawCounters(random, rules)
+			}
+			r := request(checks, now)
+			asked[r] = checks
+			b.Add(r)
+		}
+		if err := send(server.Admin(), script, b); err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		if b.countersOnly {
+			counterOnly++
+			shared += len(asked) - len(b.groups)
+		}
+		for i := range b.groups {
+			g := &b.groups[i]
+			merged += len(g.waiters) - 1
+			for _, w := range g.waiters {
+				compare(t, memory, w, asked[w.Request], len(g.ops))
+			}
+		}
+	}
+	if merged < 1000 || counterOnly < 500 || shared < 1000 {
+		t.Errorf("only %d requests were decided with others, %d of them in %d counter-only batches", merged, shared, counterOnly)
+	}
+}
+
+// sharedRules are of every algorithm but concurrency, which needs names and real time.
+func sharedRules(t *testing.T) (rules []*store.Rule) {
+	for _, name := range algorithms.Names() {
+		if name == "concurrency" {
+			continue
+		}
+		for _, events := range []int64{1, 7, 30} {
+			limit := algorithms.Limit{Events: events, Window: time.Second}
+			rules = append(rules, storetest.Rule(t, fmt.Sprint(name, events), name, limit))
+		}
+	}
+	queue := algorithms.Limit{Events: 9, Window: time.Second, Mode: algorithms.ModeQueue, MaxWait: 400 * time.Millisecond}
+	interval := algorithms.Limit{Events: 5, Window: time.Second, Refill: algorithms.RefillInterval, Burst: 8}
+	day := algorithms.Limit{Events: 2000, Calendar: algorithms.Day}
+	return append(rules,
+		storetest.Rule(t, "queue", "leaky_bucket", queue),
+		storetest.Rule(t, "interval", "token_bucket", interval),
+		storetest.Rule(t, "day", "fixed_window", day))
+}
+
+// drawChecks are those of one request; few keys, so that requests meet.
+func drawChecks(random *rand.Rand, rules []*store.Rule, first int) (checks []store.Check) {
+	for i := range 1 + random.IntN(3) {
+		checks = append(checks, store.Check{
+			Rule:        rules[(first+i*5)%len(rules)],
+			Key:         strings.Repeat("k", random.IntN(2)),
+			Cost:        []int64{0, 1, 1, 1, 1, 1, 1, 3}[random.IntN(8)],
+			Independent: random.IntN(12) == 0,
+		})
+	}
+	return checks
+}
+
+// drawCounters are those of one of 60 clients, each of which has rules of Counters and a cost
+// that are always the same. Every other one comes from three of them.
+func drawCounters(random *rand.Rand, rules []*store.Rule) (checks []store.Check) {
+	client := random.IntN(3 + 57*random.IntN(2))
+	for i := range len(rules) {
+		rule := rules[(client+i*5)%len(rules)]
+		if isCounter(rule) && len(checks) < 1+client%3 {
+			checks = append(checks, store.Check{
+				Rule: rule,
+				Key:  fmt.Sprint("client", client),
+				Cost: []int64{1, 1, 1, 0, 3}[client%5],
+			})
+		}
+	}
+	return checks
+}
+
+// compare asks the memory store for a group of a request, and compares the decisions.
+func compare(t *testing.T, memory *memorystore.Store, w waiter, checks []store.Check, n int) {
+	t.Helper()
+	var group []store.Check
+	for _, op := range w.Ops[w.first : w.first+n] {
+		check := checks[op.Index]
+		check.Independent = false
+		group = append(group, check)
+	}
+	want := make([]algorithms.Decision, n)
+	if err := memory.Take(context.Background(), group, want); err != nil {
+		t.Fatal(err)
+	}
+	for i := range group {
+		if got := w.Decisions[w.Ops[w.first+i].Index]; got != want[i] {
+			t.Fatalf("%s %v, cost %d:\n got %+v\nwant %+v", group[i].Rule.Algorithm().Name(), group[i].Rule.Limit(), group[i].Cost, got, want[i])
+		}
+	}
+}

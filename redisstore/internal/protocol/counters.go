@@ -1,0 +1,122 @@
+package protocol
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+)
+
+// A counter-only batch asks what only Counters have to decide, of many keys. It is written in
+// sections of equal groups, so that the script reads once what they have in common, and
+// answered with the states before, from which this process works out the decisions.
+// counters.lua describes the form.
+
+// counterOnly reports whether an operation is the decision on a Counter's state and no more.
+func (o *Op) counterOnly() bool {
+	return o.Kind == Decide && o.KeyRules == nil && isCounter(o.Rule)
+}
+
+// writeSections sorts the groups by what they ask, and their keys with them.
+func (b *Batch) writeSections() {
+	b.text[0] = modeCounters
+	b.sections = b.sections[:0]
+	for i := range b.groups {
+		g := &b.groups[i]
+		g.section = slices.IndexFunc(b.sections, func(first int) bool { return sameSection(b.groups[first].ops, g.ops) })
+		if g.section < 0 {
+			g.section = len(b.sections)
+			b.sections = append(b.sections, i)
+		}
+	}
+	if len(b.sections) > 1 {
+		slices.SortStableFunc(b.groups, func(x, y group) int { return cmp.Compare(x.section, y.section) })
+		b.keys = b.keys[:0]
+		for i := range b.groups {
+			for j := range b.groups[i].ops {
+				b.keys = append(b.keys, &b.groups[i].ops[j].Key)
+			}
+		}
+	}
+	for first := 0; first < len(b.groups); {
+		end := first + 1
+		for end < len(b.groups) && b.groups[end].section == b.groups[first].section {
+			end++
+		}
+		b.section(b.groups[first:end])
+		first = end
+	}
+}
+
+// sameSection reports whether two groups differ in nothing but the keys.
+func sameSection(a, b []Op) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if x, y := &a[i], &b[i]; x.Prepared != y.Prepared || x.Cost != y.Cost {
+			return false
+		}
+	}
+	return true
+}
+
+func (b *Batch) section(groups []group) {
+	shared := byte(0)
+	if slices.ContainsFunc(groups, func(g group) bool { return len(g.waiters) > 1 }) {
+		shared = 1
+	}
+	ops := groups[0].ops
+	to := append(b.text, byte(len(ops)))
+	to = binary.BigEndian.AppendUint16(to, uint16(len(groups)))
+	to = append(to, shared)
+	for i := range ops {
+		at := b.rule(ops[i].Prepared)
+		to = binary.BigEndian.AppendUint16(to, at)
+		to = binary.BigEndian.AppendUint64(to, uint64(ops[i].Cost))
+		if at == 0 {
+			to = b.newRule(to, ops[i].Prepared)
+		}
+	}
+	if shared > 0 {
+		for i := range groups {
+			to = append(to, byte(len(groups[i].waiters)))
+		}
+	}
+	b.text = to
+}
+
+// readCounters reads the reply to a counter-only batch.
+func (b *Batch) readCounters(r *reader, now int64) error {
+	room, asked, admitted := int(r.uint16()), 0, 0
+	for i := range b.groups {
+		asked += len(b.groups[i].waiters)
+		if n := b.groups[i].replay(r, now, false); !b.groups[i].uncharged {
+			admitted += n
+		}
+	}
+	for !r.short && len(r.rest) > 0 {
+		if !b.noteDamaged(int(r.uint16())) {
+			r.short = true
+		}
+	}
+	if !r.short && room != admitted {
+		return errRoom(room, asked, admitted)
+	}
+	return nil
+}
+
+// noteDamaged notes that the state of a key, counted from 1, was damaged. It reports whether
+// there is such a key.
+func (b *Batch) noteDamaged(key int) bool {
+	for i := range b.groups {
+		g := &b.groups[i]
+		if key <= len(g.ops) {
+			if key > 0 {
+				g.waiters[0].Damaged = g.ops[key-1].Rule
+			}
+			return key > 0
+		}
+		key -= len(g.ops)
+	}
+	return false
+}

@@ -1,0 +1,204 @@
+package protocol
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
+	"github.com/seed-161337e5/caddyratelimit/store"
+	"github.com/seed-161337e5/caddyratelimit/store/storetest"
+)
+
+// stateSize is the size of a Counter's state.
+const stateSize = 24
+
+// counterChecks are checks of a counter-only batch: of all Counters, and of limits that recover
+// in anything from no time to a year.
+func counterChecks(t *testing.T) (server *redistest.Server, script *Script, _ []store.Check) {
+	server, script = redistest.Start(t), NewScript(RedisClock, TTLMargin)
+	var checks []store.Check
+	for _, name := range algorithms.Names() {
+		a, _ := algorithms.Get(name)
+		if _, ok := a.(algorithms.Counter); !ok {
+			continue
+		}
+		for _, limit := range []algorithms.Limit{
+			{Events: 1_000_000, Window: time.Second},
+			{Events: 5, Window: time.Millisecond},
+			{Events: 3, Window: time.Minute},
+			{Events: 10, Window: time.Hour},
+			{Events: 1, Window: algorithms.MaxWindow},
+		} {
+			rule := storetest.Rule(t, fmt.Sprint(name, limit.Events), name, limit)
+			checks = append(checks, store.Check{Rule: rule, Key: fmt.Sprint("client", len(checks)%3), Cost: 1})
+		}
+	}
+	return server, script, checks
+}
+
+// together makes one call of the checks, each for a request of its own.
+func together(t *testing.T, server *redistest.Server, script *Script, checks []store.Check) ([]*Request, error) {
+	t.Helper()
+	b := NewBatch()
+	requests := make([]*Request, len(checks))
+	for i := range checks {
+		requests[i] = request(checks[i:i+1], 0)
+		b.Add(requests[i])
+	}
+	err := send(server.Admin(), script, b)
+	if !b.countersOnly {
+		t.Fatal("the batch is not counter-only")
+	}
+	return requests, err
+}
+
+// TestCountersExpire: keys live at least until their state is worth nothing, and not
+// much longer; peeks and refusals make none.
+func TestCountersExpire(t *testing.T) {
+	t.Parallel()
+	server, script, checks := counterChecks(t)
+	admin, ctx := server.Admin(), context.Background()
+	for i := range checks {
+		checks[i].Cost = int64(i%2) * math.MaxInt32
+	}
+	if _, err := together(t, server, script, checks); err != nil {
+		t.Fatal(err)
+	}
+	if n := admin.DBSize(ctx).Val(); n != 0 {
+		t.Errorf("peeks and refusals made %d keys", n)
+	}
+	for i := range checks {
+		checks[i].Cost = 1
+	}
+	asked, err := together(t, server, script, checks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range asked {
+		key, d := stateKey(&checks[i]), r.Decisions[0]
+		if !d.Allowed {
+			t.Errorf("%s is refused", key)
+		}
+		// The time since the decision has passed for the key as well.
+		if ttl := admin.PTTL(ctx, key).Val(); ttl < d.ResetAfter-time.Second || ttl > d.ResetAfter*5/4+3*time.Second {
+			t.Errorf("%s: ttl %v, full again after %v", key, ttl, d.ResetAfter)
+		}
+	}
+}
+
+// TestCountersDamaged: what is not a state counts as none, is noticed, and is replaced.
+func TestCountersDamaged(t *testing.T) {
+	t.Parallel()
+	server, script, checks := counterChecks(t)
+	admin, ctx := server.Admin(), context.Background()
+	const list = "a list"
+	texts := []string{list, "", "hello", strings.Repeat("x", 25), strings.Repeat("\x7f\xff\xff\xff\xff\xff\xff\xff", 3)}
+	for i := range checks {
+		key, text := stateKey(&checks[i]), texts[i%len(texts)]
+		err := admin.Set(ctx, key, text, 0).Err()
+		if text == list {
+			err = errors.Join(admin.Del(ctx, key).Err(), admin.RPush(ctx, key, text).Err())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	asked, err := together(t, server, script, checks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range asked {
+		d := r.Decisions[0]
+		if !d.Allowed || d.Remaining != d.Quota-1 {
+			t.Errorf("%q: %+v", texts[i%len(texts)], d)
+		}
+		// Numbers that cannot be are known to the algorithms alone.
+		if noticed := r.Damaged == checks[i].Rule; noticed != (len(texts[i%len(texts)]) != stateSize) {
+			t.Errorf("%q: noticed: %v", texts[i%len(texts)], noticed)
+		}
+		if ttl := admin.PTTL(ctx, stateKey(&checks[i])).Val(); ttl <= 0 {
+			t.Errorf("%q: left without an expiry", texts[i%len(texts)])
+		}
+	}
+}
+
+// TestCountersLies: a reply that cannot be is an error, never a decision.
+func TestCountersLies(t *testing.T) {
+	t.Parallel()
+	server, _, checks := counterChecks(t)
+	checks = checks[:2]
+	now := uint64(storetest.Start)
+	reply := func(now uint64, room uint16, more int) string {
+		b := binary.BigEndian.AppendUint64(nil, now)
+		b = binary.BigEndian.AppendUint16(b, room)
+		return string(append(b, bytes.Repeat([]byte{0}, 2*stateSize+more)...))
+	}
+	for what, text := range map[string]string{
+		"nothing":                  "",
+		"half a time":              "1234",
+		"a state too few":          reply(now, 2, -stateSize),
+		"a byte too few":           reply(now, 2, -1),
+		"a byte too many":          reply(now, 2, 1),
+		"damage to no key":         reply(now, 2, 2),
+		"damage to a third of two": reply(now, 2, 0) + "\x00\x03",
+		"room for more":            reply(now, 3, 0),
+		"room for fewer":           reply(now, 1, 0),
+		"before 1970":              reply(1<<63, 2, 0),
+		"the end of time":          reply(1<<62, 2, 0),
+	} {
+		script := TextScript(fmt.Sprintf("return '%s'", escaped(text)))
+		if _, err := together(t, server, script, checks); err == nil {
+			t.Errorf("%s is believed", what)
+		}
+	}
+	script := TextScript(fmt.Sprintf("return '%s'", escaped(reply(now, 2, 0)+"\x00\x02")))
+	asked, err := together(t, server, script, checks)
+	if err != nil || asked[0].Damaged != nil || asked[1].Damaged != checks[1].Rule {
+		t.Errorf("%v, damaged: %v and %v", err, asked[0].Damaged, asked[1].Damaged)
+	}
+}
+
+// escaped is a text as Lua reads it between quotes.
+func escaped(text string) string {
+	var b strings.Builder
+	for i := range len(text) {
+		fmt.Fprintf(&b, "\\%03d", text[i])
+	}
+	return b.String()
+}
+
+// TestCountersForgotten: a Redis that has forgotten the script gets it, and what is sent
+// then is the same, also where it had to be sorted.
+func TestCountersForgotten(t *testing.T) {
+	t.Parallel()
+	server, script, all := counterChecks(t)
+	var checks []store.Check
+	for _, c := range all {
+		if c.Rule.Limit().Window == time.Hour {
+			checks = append(checks, c, store.Check{Rule: c.Rule, Key: "other", Cost: 2})
+		}
+	}
+	for i := range int64(3) {
+		if err := server.Admin().ScriptFlush(context.Background()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		asked, err := together(t, server, script, append([]store.Check{checks[len(checks)-1]}, checks[:len(checks)-1]...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for j, r := range asked {
+			cost := int64(1 + (j+1)%2)
+			if d := r.Decisions[0]; !d.Allowed || d.Remaining != 10-(i+1)*cost {
+				t.Errorf("call %d, request %d: %+v", i, j, d)
+			}
+		}
+	}
+}

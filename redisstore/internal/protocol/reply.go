@@ -1,0 +1,225 @@
+package protocol
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+)
+
+// The flags of a decision.
+const (
+	flagAllowed   = 1
+	flagDamaged   = 2
+	flagExempt    = 4
+	flagBanned    = 8
+	flagBanBegins = 16
+	flagOverride  = 32
+
+	allFlags = 63
+)
+
+const (
+	// maxWait is above every wait that a valid limit can lead to, in microseconds.
+	maxWait = 1 << 50
+
+	// maxAhead is how far ahead of the clock a charge may be booked, in microseconds: as far
+	// as a clock is believed to have gone back.
+	maxAhead = 24 * 60 * 60 * 1_000_000
+
+	// maxTime is above every time that a clock tells, in microseconds since 1970.
+	maxTime = 1 << 53
+)
+
+// Read reads the script's reply and gives each request its part. A reply that cannot be is an
+// error, never a decision.
+func (b *Batch) Read(reply string) error {
+	if len(b.groups) == 0 && reply == "" {
+		return nil // nothing was asked, but whether Redis answers
+	}
+	r := reader{rest: reply}
+	if b.Careful {
+		if err := b.readUncharged(&r); err != nil {
+			return err
+		}
+	}
+	now := r.number()
+	if now < 0 || now > maxTime {
+		return fmt.Errorf("redis says that it is %d microseconds after 1970", now)
+	}
+	if b.countersOnly {
+		if err := b.readCounters(&r, now); err != nil {
+			return err
+		}
+	} else if err := b.readGroups(&r, now); err != nil {
+		return err
+	}
+	if r.short || r.rest != "" {
+		return fmt.Errorf("redis answered %d bytes at %d to %d checks, which is not what was asked for", len(reply), now, b.checks)
+	}
+	if b.Careful {
+		return b.failUncharged()
+	}
+	return nil
+}
+
+// readGroups reads the reply to a batch that is not counter-only.
+func (b *Batch) readGroups(r *reader, now int64) error {
+	for i := range b.groups {
+		g := &b.groups[i]
+		if len(g.waiters) == 1 {
+			if err := g.readDecisions(r, now); err != nil {
+				return err
+			}
+			continue
+		}
+		room := int(r.byte())
+		if admitted := g.replay(r, now, true); admitted != room && !g.uncharged && !r.short {
+			return errRoom(room, len(g.waiters), admitted)
+		}
+	}
+	return nil
+}
+
+func errRoom(room, asked, admitted int) error {
+	return fmt.Errorf("redis says that there was room for %d of %d requests, and its states for %d", room, asked, admitted)
+}
+
+// readDecisions reads the decisions that the script has made for the one request that waits.
+func (g *group) readDecisions(r *reader, now int64) error {
+	w := &g.waiters[0]
+	for i := range g.ops {
+		flags := r.byte()
+		var n [6]int64
+		for j := range n {
+			n[j] = r.number()
+		}
+		override := ""
+		if flags&flagOverride != 0 {
+			override = strings.Clone(r.text(int(r.uint16()))) // and not all of the reply, which may be that of many
+		}
+		quota, remaining, retry, next, reset, delay := n[0], n[1], n[2], n[3], n[4], n[5]
+		allowed := flags&flagAllowed != 0
+		if !g.ops[i].mayHave(flags) || flags&flagOverride != 0 && override == "" || quota < 0 || remaining < 0 || remaining > quota ||
+			allowed && (retry < 0 || retry > maxAhead) || !allowed && (retry == 0 || retry < -1 || retry > maxWait) ||
+			next < 0 || next > reset || reset > maxWait || delay < 0 || delay > maxWait {
+			return fmt.Errorf("redis answered what cannot be: flags %d, quota, remaining, retry, next, reset, delay %d", flags, n)
+		}
+		w.noteFlags(flags, &g.ops[i])
+		d := algorithms.Micros(allowed, quota, remaining, retry, next, reset, delay)
+		d.At = now
+		d.Exempt, d.Banned = flags&flagExempt != 0, flags&flagBanned != 0
+		d.BanBegins, d.Override = flags&flagBanBegins != 0, override
+		w.Decisions[g.ops[i].Index] = d
+	}
+	return nil
+}
+
+// mayHave reports whether the flags are ones that the script has for the operation.
+func (o *Op) mayHave(flags byte) bool {
+	if o.KeyRules == nil {
+		return flags <= flagAllowed|flagDamaged
+	}
+	allowed, banned := flags&flagAllowed != 0, flags&flagBanned != 0
+	return flags <= allFlags && !(allowed && banned) &&
+		(allowed || flags&flagExempt == 0) && (banned || flags&flagBanBegins == 0)
+}
+
+// replay works out what each of those who asked the same is told, and returns how many of
+// them pass. The script has charged as many of them as there was room for, which is known
+// to be the same as one after the other. It tells the states before, and the algorithms in
+// Go answer as the Lua ports would have.
+func (g *group) replay(r *reader, now int64, flags bool) (admitted int) {
+	var room [4]algorithms.State
+	states := append(room[:0], make([]algorithms.State, len(g.ops))...)
+	for i := range states {
+		if flags {
+			g.waiters[0].noteFlags(r.byte(), &g.ops[i])
+		}
+		states[i] = algorithms.State{r.number(), r.number(), r.number()}
+	}
+	if r.short {
+		return 0 // which Read notices
+	}
+	for _, w := range g.waiters {
+		if g.decide(w, states, now) {
+			admitted++
+		}
+	}
+	return admitted
+}
+
+// decide is the script's part for one of those who wait: all checks are charged or none.
+func (g *group) decide(w waiter, states []algorithms.State, now int64) bool {
+	var room [4]algorithms.State
+	next := append(room[:0], states...)
+	pass := true
+	take := func(i int, cost int64) *algorithms.Decision {
+		counter := g.ops[i].Rule.Algorithm().(algorithms.Counter)
+		d := &w.Decisions[w.Ops[w.first+i].Index]
+		next[i], *d = counter.Take(states[i], g.ops[i].Prepared.Params, now, cost)
+		d.At = now
+		return d
+	}
+	for i := range g.ops {
+		pass = take(i, g.ops[i].Cost).Allowed && pass
+	}
+	if pass {
+		copy(states, next)
+		return true
+	}
+	for i := range g.ops {
+		if w.Decisions[w.Ops[w.first+i].Index].Allowed {
+			take(i, 0)
+		}
+	}
+	return false
+}
+
+// noteFlags notes whether the state of an operation was damaged.
+func (w *waiter) noteFlags(flags byte, o *Op) {
+	if flags&flagDamaged != 0 {
+		w.Damaged = o.Rule
+	}
+}
+
+// reader reads a reply. Redis and this process both read fixed integers faster than text.
+type reader struct {
+	rest  string
+	short bool // there was less than was read
+}
+
+func (r *reader) byte() byte {
+	if len(r.rest) < 1 {
+		r.short = true
+		return 0
+	}
+	b := r.rest[0]
+	r.rest = r.rest[1:]
+	return b
+}
+
+func (r *reader) uint16() uint16 { return uint16(r.byte())<<8 | uint16(r.byte()) }
+
+// text reads some bytes.
+func (r *reader) text(n int) string {
+	if len(r.rest) < n {
+		r.short = true
+		return ""
+	}
+	text := r.rest[:n]
+	r.rest = r.rest[n:]
+	return text
+}
+
+// number reads a big-endian integer of eight bytes.
+func (r *reader) number() int64 {
+	if len(r.rest) < 8 {
+		r.short = true
+		return 0
+	}
+	s := r.rest[:8]
+	r.rest = r.rest[8:]
+	return int64(uint64(s[0])<<56 | uint64(s[1])<<48 | uint64(s[2])<<40 | uint64(s[3])<<32 |
+		uint64(s[4])<<24 | uint64(s[5])<<16 | uint64(s[6])<<8 | uint64(s[7]))
+}

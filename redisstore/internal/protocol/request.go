@@ -1,0 +1,117 @@
+// Package protocol is how calls of the script are written, and how their replies are read. It
+// sends nothing. lua/take.lua and lua/counters.lua describe the form.
+package protocol
+
+import (
+	"encoding/binary"
+	"iter"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// MaxHold is how long the name of a hold may be; its length is written as a byte.
+const MaxHold = 100
+
+// Kind is what the script is to do with a check.
+type Kind byte
+
+// What Op.Kind may be.
+const (
+	Decide Kind = iota
+	Renew
+	Adjust
+	Peek
+)
+
+// Op is a check, or another operation on the state of one key.
+type Op struct {
+	Rule     *store.Rule
+	Prepared *store.Prepared
+	Key      string // in Redis
+	Slot     uint16 // of the key, in a Cluster
+	Cost     int64
+	Hold     string // of an adjustment: what EncodeAdjustment returns
+	KeyRules *KeyRules
+	Kind     Kind
+	Alone    bool // the check is decided by itself
+	Index    int  // among the caller's checks
+}
+
+// KeyRules are what the script is to look at beside the state of a key.
+type KeyRules struct {
+	Override string     // the name of the key's override; empty if it has none
+	BanState string     // the name of its ban's state; empty if it is never banned
+	Ban      *store.Ban // when it is banned
+}
+
+// merges reports whether several requests for just this can be decided as one.
+func (o *Op) merges() bool {
+	m, ok := o.Rule.Algorithm().(algorithms.Merger)
+	return ok && o.Kind == Decide && o.KeyRules == nil && o.Cost > 0 && m.Merges(o.Prepared.Params)
+}
+
+// EncodeAdjustment is what the script gets to know of an adjustment.
+func EncodeAdjustment(a *store.Adjustment) string {
+	b := make([]byte, 0, 24+len(a.Hold))
+	for _, n := range [...]int64{a.At, a.Turn, a.Delta} {
+		b = binary.BigEndian.AppendUint64(b, uint64(n))
+	}
+	return string(append(b, a.Hold...))
+}
+
+// Request is what one caller asks: groups of operations, with room for the answer. It may
+// share a call with other requests.
+type Request struct {
+	Ops       []Op
+	Slot      uint16 // of all its keys, in a Cluster
+	Decisions []algorithms.Decision
+	Damaged   *store.Rule // of a check whose stored state was damaged
+	AllAlone  bool        // all checks are decided by themselves
+	Err       error
+
+	ends []int // where in Ops each group ends
+}
+
+// Clear makes the request an empty one, which keeps its room.
+func (r *Request) Clear() {
+	clear(r.Ops)
+	r.Ops, r.ends, r.Decisions = r.Ops[:0], r.ends[:0], r.Decisions[:0]
+	r.Damaged, r.Err, r.AllAlone = nil, nil, false
+}
+
+// EndGroup makes a group of the operations since the last one, if there are any. Checks of a
+// group are charged together or not at all.
+func (r *Request) EndGroup() {
+	if n := len(r.ends); len(r.Ops) > 0 && (n == 0 || r.ends[n-1] < len(r.Ops)) {
+		r.ends = append(r.ends, len(r.Ops))
+	}
+}
+
+// Expect makes room for the decisions on so many checks.
+func (r *Request) Expect(checks int) {
+	r.Decisions = append(r.Decisions, make([]algorithms.Decision, checks)...)
+}
+
+// Groups goes through the groups.
+func (r *Request) Groups() iter.Seq[[]Op] {
+	return func(yield func([]Op) bool) {
+		first := 0
+		for _, end := range r.ends {
+			if !yield(r.Ops[first:end]) {
+				return
+			}
+			first = end
+		}
+	}
+}
+
+// Charged reports whether a group was charged.
+func (r *Request) Charged(group []Op) bool {
+	for i := range group {
+		if !r.Decisions[group[i].Index].Allowed {
+			return false
+		}
+	}
+	return true
+}

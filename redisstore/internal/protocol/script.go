@@ -1,0 +1,77 @@
+package protocol
+
+import (
+	"crypto/sha1" //nolint:gosec // the digest by which Redis names scripts
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/lua"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+const (
+	// RedisClock is where the script's time comes from, and clockMark is before it.
+	RedisClock = "redis.call('TIME')"
+	clockMark  = "--[[clock]] "
+
+	// ReadClock is the line of a script that reads the time, in microseconds since 1970.
+	ReadClock = "local time = " + clockMark + RedisClock + "\nlocal now = time[1] * 1000000 + time[2]\n"
+
+	// TTLMargin is how much longer a key lives than its state is worth something.
+	TTLMargin = time.Second
+)
+
+// Script is take.lua with the Lua ports of all algorithms.
+type Script struct {
+	Text, Digest string
+
+	finish func(text string) string
+}
+
+// NewScript assembles the script. Clock is a Lua expression: a list of seconds and
+// microseconds.
+func NewScript(clock string, margin time.Duration) *Script {
+	var ports strings.Builder
+	for _, name := range algorithms.Names() {
+		a, _ := algorithms.Get(name)
+		port := a.Script()
+		if strings.Contains(port, "muldiv(") {
+			port = lua.MulDiv + port
+		}
+		fmt.Fprintf(&ports, "if name == %q then\n%s\nend\n", name, port)
+	}
+	text := strings.Replace(lua.Take, "--[[algorithms]]", ports.String(), 1)
+	text = strings.Replace(text, "--[[counters]]", lua.Counters, 1)
+	text = strings.Replace(text, "--[[ban]]", lua.Ban, 1)
+	text = strings.Replace(text, "--[[own]]", lua.Own, 1)
+	// A number in the text is faster than a variable.
+	finish := strings.NewReplacer(
+		clockMark+RedisClock, clock,
+		"MAX_EXACT", "9007199254740992",
+		"MAX_STEP_BACK", "86400000000",
+		"MAX_SUM", "4503599627370496",
+		"MAX_BEHIND", strconv.Itoa(algorithms.MaxBehind),
+		"MAX_SHIFTED", strconv.Itoa(algorithms.MaxShifted),
+		"MAX_HOLD", strconv.FormatInt(algorithms.MaxHold, 10),
+		"NEVER", "-1",
+		"BANNED", strconv.Itoa(int(store.KindBanned)),
+		"MARGIN_MS", strconv.FormatInt(margin.Milliseconds(), 10),
+		"MARGIN_S", strconv.Itoa(int(margin.Seconds())+1), // what is left of a second counts as one
+	).Replace
+	s := TextScript(finish(text))
+	s.finish = finish
+	return s
+}
+
+// TextScript is a script of which only the text is given.
+func TextScript(text string) *Script {
+	digest := sha1.Sum([]byte(text)) //nolint:gosec // as above
+	return &Script{Text: text, Digest: hex.EncodeToString(digest[:])}
+}
+
+// Finish makes another script ready, for the same clock.
+func (s *Script) Finish(text string) string { return s.finish(text) }

@@ -1,0 +1,233 @@
+package topology
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
+)
+
+const (
+	// clusterInterval is how often the nodes are asked who has which slots although all
+	// goes well; otherwise the nodes that do not have a slot say so.
+	clusterInterval = 30 * time.Second
+
+	// clusterPatience is how long other nodes have after the first one's answer. It may be
+	// one that is cut off from them.
+	clusterPatience = 100 * time.Millisecond
+
+	// maxHops is how often a call follows the nodes' directions.
+	maxHops = 5
+
+	// hopPause is before a call is repeated that no node would take.
+	hopPause = 5 * time.Millisecond
+)
+
+// Cluster is a Redis Cluster: a table says which node has a slot.
+type Cluster struct {
+	nodes
+	discovery *discovery
+	seeds     []string
+	table     [Slots]atomic.Pointer[node.Node]
+	known     bool // there is a table; only refresh uses it
+
+	// Patience is how long other nodes have after the first answer. A test may set another
+	// before the first call.
+	Patience time.Duration
+}
+
+// NewCluster returns the topology of a Cluster, some nodes of which are at these addresses.
+func NewCluster(seeds []string, config *node.Config) *Cluster {
+	c := &Cluster{nodes: nodes{config: config}, seeds: seeds, Patience: clusterPatience}
+	c.discovery = newDiscovery(clusterInterval, config.Timeout, c.refresh)
+	return c
+}
+
+// Node implements [Topology].
+func (c *Cluster) Node(ctx context.Context, slot uint16) (*node.Node, error) {
+	if n := c.Owner(slot); n != nil {
+		return n, nil
+	}
+	if err := c.discovery.wait(ctx); err != nil {
+		return nil, err
+	}
+	n := c.Owner(slot)
+	if n == nil {
+		c.ReportFailure()
+		return nil, fmt.Errorf("no node of the cluster serves slot %d", slot)
+	}
+	return n, nil
+}
+
+// Owner is the node that is believed to have a slot; nil if none is.
+func (c *Cluster) Owner(slot uint16) *node.Node { return c.table[slot].Load() }
+
+// ReportFailure implements [Topology].
+func (c *Cluster) ReportFailure() { c.discovery.trigger() }
+
+// Masters implements [Topology].
+func (c *Cluster) Masters() (all []*node.Node) {
+	for slot := range c.table {
+		// Slots come in long ranges.
+		if n := c.table[slot].Load(); n != nil && (len(all) == 0 || !slices.Contains(all, n)) {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// Close implements [Topology].
+func (c *Cluster) Close() error {
+	c.discovery.close()
+	return c.nodes.close()
+}
+
+// Redirect implements [Topology]: it follows what the nodes say, as long as ctx lasts. Nothing
+// has been carried out of a call that was refused in this way.
+func (c *Cluster) Redirect(ctx context.Context, slot uint16, err error, hop int) (to *node.Node, asking bool, _ error) {
+	if hop > maxHops || !node.Elsewhere(err) {
+		return nil, false, err
+	}
+	c.ReportFailure()
+	moved, isMoved := redis.IsMovedError(err)
+	asked, isAsk := redis.IsAskError(err)
+	var lost error
+	switch {
+	case isMoved:
+		if to, lost = c.at(c.complete(slot, moved)); lost == nil {
+			c.table[slot].Store(to)
+		}
+	case isAsk:
+		to, lost = c.at(c.complete(slot, asked))
+	default: // a node that no longer belongs, or a Cluster that is down
+		if pause(ctx, time.Duration(hop)*hopPause) != nil {
+			return nil, false, err
+		}
+		to, lost = c.Node(ctx, slot)
+	}
+	if lost != nil {
+		return nil, false, node.Unsent(lost)
+	}
+	return to, isAsk, nil
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// refresh asks all nodes that are known for the slots, and believes most of them: see
+// [election]. Once one has answered, the others have a moment. One that hangs delays nothing
+// for longer.
+func (c *Cluster) refresh(ctx context.Context) error {
+	all := c.all()
+	for _, seed := range c.seeds {
+		n, err := c.at(seed)
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(all, n) {
+			all = append(all, n)
+		}
+	}
+	answers := make(chan ballot, len(all))
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for _, n := range all {
+		go func() {
+			ranges, err := n.Slots(ctx)
+			answers <- ballot{n, ranges, err}
+		}()
+	}
+	var e election
+	var errs []error
+	patience := c.Patience
+	if !c.known {
+		patience = min(patience, c.discovery.timeout/5) // requests wait
+	}
+	var late <-chan time.Time
+	for waiting := len(all); waiting > 0; waiting-- {
+		select {
+		case a := <-answers:
+			if a.err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", a.from.Address, a.err))
+				continue
+			}
+			e.ballots = append(e.ballots, a)
+			if late == nil {
+				late = time.After(patience)
+			}
+		case <-late:
+			waiting = 1
+		}
+	}
+	if len(e.ballots) == 0 {
+		return fmt.Errorf("no node of the cluster says who serves what: %w", errors.Join(errs...))
+	}
+	if !c.known && len(e.ballots)+len(errs) < len(all) {
+		c.ReportFailure() // it looks again, with more patience
+	}
+	return c.write(&e)
+}
+
+// write writes the table.
+func (c *Cluster) write(e *election) error {
+	var last *node.Node // slots come in long ranges
+	for slot, address := range e.result(func(slot int) *node.Node { return c.table[slot].Load() }) {
+		if address == "" {
+			continue
+		}
+		if last == nil || last.Address != address {
+			n, err := c.at(address)
+			if err != nil {
+				return err
+			}
+			last = n
+		}
+		if c.table[slot].Load() != last {
+			c.table[slot].Store(last)
+		}
+	}
+	c.known = true
+	c.retire()
+	return nil
+}
+
+func (c *Cluster) complete(slot uint16, address string) string {
+	if from := c.table[slot].Load(); from != nil {
+		return resolveAddress(from.Address, address)
+	}
+	return address
+}
+
+// resolveAddress completes the address of a node without a host, which means the host of the
+// node that said so.
+func resolveAddress(from, address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if err == nil && host != "" && host != "?" {
+		return address
+	}
+	if err != nil {
+		port = address[strings.LastIndexByte(address, ':')+1:]
+	}
+	host, _, _ = net.SplitHostPort(from)
+	return net.JoinHostPort(host, port)
+}
+
+var (
+	_ Topology = Single{}
+	_ Topology = (*Sentinel)(nil)
+	_ Topology = (*Cluster)(nil)
+)

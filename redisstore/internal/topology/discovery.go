@@ -1,0 +1,115 @@
+package topology
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+const (
+	// refreshTimeout bounds one look for the servers.
+	refreshTimeout = time.Second
+
+	// refreshPause is between two looks, however many calls fail.
+	refreshPause = 100 * time.Millisecond
+)
+
+// discovery looks for the servers, from the first call on: now and then, and soon after a
+// call has failed.
+type discovery struct {
+	refresh func(ctx context.Context) error
+	every   time.Duration
+	timeout time.Duration // of a call that waits for the first look
+
+	start     sync.Once
+	found     chan struct{} // closed after the first look that succeeded
+	triggered chan struct{}
+	quit      context.CancelFunc
+	quitting  context.Context
+	running   sync.WaitGroup
+
+	mu  sync.Mutex
+	err error // of the last look
+}
+
+func newDiscovery(every, timeout time.Duration, refresh func(context.Context) error) *discovery {
+	d := &discovery{refresh: refresh, every: every, timeout: timeout, found: make(chan struct{}), triggered: make(chan struct{}, 1)}
+	d.quitting, d.quit = context.WithCancel(context.Background())
+	return d
+}
+
+// wait returns when the servers are known, or with the reason why they are not.
+func (d *discovery) wait(ctx context.Context) error {
+	d.start.Do(func() { d.running.Go(d.run) })
+	select {
+	case <-d.found:
+		return nil
+	default:
+	}
+	d.trigger()
+	if err := d.last(); err != nil {
+		return fmt.Errorf("%w: %w", store.ErrUnavailable, err) // it looks again, which may take long
+	}
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	select {
+	case <-d.found:
+		return nil
+	case <-ctx.Done():
+		return cmp.Or(d.last(), ctx.Err())
+	}
+}
+
+// last is why the last look failed.
+func (d *discovery) last() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.err
+}
+
+// trigger has it look soon.
+func (d *discovery) trigger() {
+	select {
+	case d.triggered <- struct{}{}:
+	default:
+	}
+}
+
+func (d *discovery) run() {
+	ticker := time.NewTicker(d.every)
+	defer ticker.Stop()
+	for known := false; ; {
+		ctx, cancel := context.WithTimeout(d.quitting, refreshTimeout)
+		err := d.refresh(ctx)
+		cancel()
+		d.mu.Lock()
+		d.err = node.Clip(err)
+		d.mu.Unlock()
+		if err == nil && !known {
+			known = true
+			close(d.found)
+		}
+		select {
+		case <-time.After(refreshPause):
+		case <-d.quitting.Done():
+			return
+		}
+		select {
+		case <-d.triggered:
+		case <-ticker.C:
+		case <-d.quitting.Done():
+			return
+		}
+	}
+}
+
+func (d *discovery) close() {
+	d.quit()
+	d.start.Do(func() {}) // or it would start now
+	d.running.Wait()
+}

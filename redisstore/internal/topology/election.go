@@ -1,0 +1,84 @@
+package topology
+
+import (
+	"slices"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
+)
+
+// ballot is what a node says of the slots.
+type ballot struct {
+	from   *node.Node
+	ranges []redis.ClusterSlot
+	err    error
+}
+
+// election decides which node has a slot: the one that most nodes name. A master that is
+// cut off from the others goes on naming what it knew, for ever. So one that last said that
+// it sees too few of the others has no vote. If no other node answers, such are believed
+// about slots whose node does not answer either.
+type election struct{ ballots []ballot }
+
+// result returns the address of each slot's node; "" for a slot that nobody names. Of two
+// nodes with as many votes, the one stays that has the slot.
+func (e *election) result(now func(slot int) *node.Node) []string {
+	voters := slices.DeleteFunc(slices.Clone(e.ballots), func(b ballot) bool { return b.from.CutOff() })
+	stays := func(*node.Node) bool { return false }
+	if len(voters) == 0 {
+		voters = e.ballots
+		stays = func(n *node.Node) bool { return n != nil && !n.CutOff() && !n.Failing() }
+	}
+	var nodes []string // by number
+	number := func(address string) int {
+		n := slices.Index(nodes, address)
+		if n < 0 {
+			n = len(nodes)
+			nodes = append(nodes, address)
+		}
+		return n
+	}
+	named := make([][]int, len(voters)) // by voter and slot
+	for i, b := range voters {
+		named[i] = b.nodes(number)
+	}
+	chosen := make([]string, Slots)
+	votes := make([]int, len(nodes))
+	for slot := range chosen {
+		present := now(slot)
+		if stays(present) {
+			chosen[slot] = present.Address
+			continue
+		}
+		most := 0
+		for _, node := range named {
+			if n := node[slot]; n >= 0 {
+				votes[n]++
+				most = max(most, votes[n])
+			}
+		}
+		for _, node := range named {
+			if n := node[slot]; n >= 0 && votes[n] == most && (chosen[slot] == "" || present != nil && nodes[n] == present.Address) {
+				chosen[slot] = nodes[n]
+			}
+		}
+		clear(votes)
+	}
+	return chosen
+}
+
+// nodes are the numbers of each slot's node, as a ballot has them; -1 for none.
+func (b *ballot) nodes(number func(address string) int) []int {
+	all := slices.Repeat([]int{-1}, Slots)
+	for _, r := range b.ranges {
+		if len(r.Nodes) == 0 || r.Start < 0 || r.End >= Slots {
+			continue
+		}
+		node := number(resolveAddress(b.from.Address, r.Nodes[0].Addr))
+		for slot := r.Start; slot <= r.End; slot++ {
+			all[slot] = node
+		}
+	}
+	return all
+}

@@ -1,0 +1,159 @@
+package topology
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
+)
+
+const (
+	// sentinelInterval is how often the Sentinels are asked although all goes well: a
+	// master that was replaced may go on answering those who are cut off with it.
+	sentinelInterval = time.Second
+
+	// sentinelPatience is how long other Sentinels have after the first one's answer. It
+	// may be the one that has not heard of a failover.
+	sentinelPatience = 100 * time.Millisecond
+)
+
+// Sentinel is a master that Sentinels watch, and replace when it is down. All Sentinels
+// are asked at once, so that one which hangs, perhaps with the master, delays nothing.
+type Sentinel struct {
+	nodes
+	discovery *discovery
+	name      string
+	sentinels []*redis.Client
+	master    atomic.Pointer[node.Node]
+	epoch     int64 // of the master; only refresh uses it
+}
+
+// NewSentinel returns the topology of the master that Sentinels call by a name.
+func NewSentinel(name string, sentinels []*redis.Client, config *node.Config) *Sentinel {
+	s := &Sentinel{nodes: nodes{config: config}, name: name, sentinels: sentinels}
+	s.discovery = newDiscovery(sentinelInterval, config.Timeout, s.refresh)
+	return s
+}
+
+// Node implements [Topology].
+func (s *Sentinel) Node(ctx context.Context, _ uint16) (*node.Node, error) {
+	if master := s.master.Load(); master != nil {
+		return master, nil
+	}
+	if err := s.discovery.wait(ctx); err != nil {
+		return nil, err
+	}
+	return s.master.Load(), nil
+}
+
+// Redirect implements [Topology]. When a server reports that it is no longer the master, the
+// new master is not known yet.
+func (s *Sentinel) Redirect(_ context.Context, _ uint16, err error, _ int) (*node.Node, bool, error) {
+	return nil, false, err
+}
+
+// ReportFailure implements [Topology].
+func (s *Sentinel) ReportFailure() { s.discovery.trigger() }
+
+// Masters implements [Topology].
+func (s *Sentinel) Masters() []*node.Node {
+	if master := s.master.Load(); master != nil {
+		return []*node.Node{master}
+	}
+	return nil
+}
+
+// Close implements [Topology].
+func (s *Sentinel) Close() error {
+	s.discovery.close()
+	errs := []error{s.nodes.close()}
+	for _, client := range s.sentinels {
+		if err := client.Close(); !errors.Is(err, redis.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// report is what a Sentinel says.
+type report struct {
+	address string
+	epoch   int64
+	err     error
+}
+
+// refresh asks all Sentinels, and believes the one that knows of the latest failover.
+func (s *Sentinel) refresh(ctx context.Context) error {
+	reports := make(chan report, len(s.sentinels))
+	for _, client := range s.sentinels {
+		go func() { reports <- s.locate(ctx, client) }()
+	}
+	var best report
+	var errs []error
+	answers := 0
+	var patience <-chan time.Time
+	for waiting := len(s.sentinels); waiting > 0; waiting-- {
+		select {
+		case r := <-reports:
+			switch {
+			case r.err != nil:
+				errs = append(errs, r.err)
+				continue
+			case answers == 0:
+				patience = time.After(sentinelPatience)
+				best = r
+			case r.epoch > best.epoch:
+				best = r
+			}
+			answers++
+		case <-patience:
+			waiting = 1
+		}
+	}
+	if answers == 0 {
+		return fmt.Errorf("no sentinel says where the master %q is: %w", s.name, errors.Join(errs...))
+	}
+	// A minority that knows less than this process is behind. A majority was set up anew.
+	if best.epoch < s.epoch && 2*answers <= len(s.sentinels) {
+		return nil
+	}
+	master, err := s.at(best.address)
+	if err != nil {
+		return err
+	}
+	s.epoch = best.epoch
+	if s.master.Swap(master) != master {
+		master.Connect() // so that the first decisions need not
+	}
+	s.retire()
+	return nil
+}
+
+// locate asks a Sentinel for the address of the master.
+func (s *Sentinel) locate(ctx context.Context, client *redis.Client) report {
+	address := redis.NewStringSliceCmd(ctx, "sentinel", "get-master-addr-by-name", s.name)
+	about := redis.NewMapStringStringCmd(ctx, "sentinel", "master", s.name)
+	_, err := client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		return errors.Join(p.Process(ctx, address), p.Process(ctx, about))
+	})
+	switch {
+	case errors.Is(err, redis.Nil):
+		err = fmt.Errorf("sentinel %s watches no such master", client.Options().Addr)
+	case err != nil:
+		err = fmt.Errorf("sentinel %s: %w", client.Options().Addr, err)
+	case len(address.Val()) != 2:
+		err = fmt.Errorf("sentinel %s names no address", client.Options().Addr)
+	}
+	if err != nil {
+		return report{err: err}
+	}
+	epoch, _ := strconv.ParseInt(about.Val()["config-epoch"], 10, 64)
+	return report{address: net.JoinHostPort(address.Val()[0], address.Val()[1]), epoch: epoch}
+}

@@ -1,0 +1,129 @@
+// Package topology knows which Redis has a key: a single one, the master that Sentinels name,
+// or the node of a Cluster.
+package topology
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// Topology knows which Redis has a key.
+type Topology interface {
+	// Node returns the one that has a slot's keys.
+	Node(ctx context.Context, slot uint16) (*node.Node, error)
+
+	// Redirect says where a call is to be made again that failed with an error, if Redis
+	// refused it because another node is to be asked, or the same one a moment later. Asking
+	// is for a slot that is about to become that node's own. Without such a node it returns
+	// the error that is left. Hop counts the times that the call was made, from 1.
+	Redirect(ctx context.Context, slot uint16, err error, hop int) (to *node.Node, asking bool, _ error)
+
+	// ReportFailure says that a node failed: another may have taken its place.
+	ReportFailure()
+
+	// Masters are the nodes that are asked at present.
+	Masters() []*node.Node
+
+	// Close closes all connections.
+	Close() error
+}
+
+// Single is a Redis that has no other to take its place.
+type Single struct{ node *node.Node }
+
+// NewSingle returns the topology of one Redis.
+func NewSingle(n *node.Node) Single { return Single{n} }
+
+// Node implements [Topology].
+func (s Single) Node(context.Context, uint16) (*node.Node, error) { return s.node, nil }
+
+// Redirect implements [Topology].
+func (s Single) Redirect(_ context.Context, _ uint16, err error, _ int) (*node.Node, bool, error) {
+	return nil, false, err
+}
+
+// ReportFailure implements [Topology].
+func (s Single) ReportFailure() {}
+
+// Masters implements [Topology].
+func (s Single) Masters() []*node.Node { return []*node.Node{s.node} }
+
+// Close implements [Topology].
+func (s Single) Close() error { return s.node.Close() }
+
+// nodes are all servers of a topology, by address.
+type nodes struct {
+	config *node.Config
+
+	mu        sync.Mutex
+	byAddress map[string]*member
+	closed    bool
+}
+
+// member is a node, and when it was last named as belonging to the topology.
+type member struct {
+	*node.Node
+	named time.Time
+}
+
+// retireAfter is how long a server is remembered that no longer belongs.
+const retireAfter = time.Minute
+
+// at returns the node at an address.
+func (s *nodes) at(address string) (*node.Node, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, store.ErrClosed
+	}
+	m := s.byAddress[address]
+	if m == nil {
+		m = &member{Node: node.New(address, s.config)}
+		if s.byAddress == nil {
+			s.byAddress = make(map[string]*member)
+		}
+		s.byAddress[address] = m
+	}
+	m.named = time.Now()
+	return m.Node, nil
+}
+
+// all returns the nodes that are known.
+func (s *nodes) all() (all []*node.Node) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.byAddress {
+		all = append(all, m.Node)
+	}
+	return all
+}
+
+// retire closes the nodes that have not been named for long.
+func (s *nodes) retire() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for address, m := range s.byAddress {
+		if time.Since(m.named) > retireAfter {
+			delete(s.byAddress, address)
+			_ = m.Close()
+		}
+	}
+}
+
+func (s *nodes) close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	if !s.closed {
+		for _, m := range s.byAddress {
+			errs = append(errs, m.Close())
+		}
+	}
+	s.closed = true
+	return errors.Join(errs...)
+}
