@@ -57,7 +57,7 @@ func TestOutcomesOfPolicies(t *testing.T) {
 		{"/key", "", 401, "false key  |key", "not_charged rejected", "request rejected: the request has no key"},
 		{"/key", "Key", 200, "true key  8|?", "allowed allowed", ""},
 		{"/skip", "", 200, "true a all  96|?", "allowed exempt", ""},
-		{"/quota", "", 422, "false quota  |quota", "not_charged rejected", "request rejected: the request brings no valid limit"},
+		{"/quota", "", 422, "false quota  |quota", "not_charged rejected", "request rejected: the request has no valid limit"},
 		{"/quota", "quota=2", 200, "true quota  1|?", "allowed allowed", ""},
 		{"/plan", "", 402, "false plan  |plan", "not_charged rejected", "request rejected: the request has no plan"},
 		{"/plan", "plan=free", 200, "true plan free 0|?", "allowed allowed", ""},

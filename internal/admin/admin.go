@@ -90,7 +90,7 @@ func serveAdmin(w http.ResponseWriter, r *http.Request) error {
 	route, ok := adminRoutes[strings.Join(path, "/")]
 	if !ok {
 		paths := strings.Join(slices.Sorted(maps.Keys(adminRoutes)), ", ")
-		return adminError(http.StatusNotFound, "no such path: %s; there are %s", r.URL.EscapedPath(), strings.ReplaceAll(paths, "*", "{zone}"))
+		return adminError(http.StatusNotFound, "no such path: %s; the paths are %s", r.URL.EscapedPath(), strings.ReplaceAll(paths, "*", "{zone}"))
 	}
 	serve, ok := route[r.Method]
 	if !ok {
@@ -100,12 +100,12 @@ func serveAdmin(w http.ResponseWriter, r *http.Request) error {
 	}
 	var err error
 	if c.query, err = url.ParseQuery(r.URL.RawQuery); err != nil {
-		return adminError(badRequest, "the query: %w; percent-encode its values", err)
+		return adminError(badRequest, "parsing the query: %w; percent-encode its values", err)
 	}
 	if zone != "" {
 		name, err := url.PathUnescape(zone)
 		if err != nil {
-			return adminError(badRequest, "the zone's name: %w; percent-encode it", err)
+			return adminError(badRequest, "parsing the name of the zone: %w; percent-encode it", err)
 		}
 		if c.zone, err = findZone(name); err != nil {
 			return err
@@ -124,9 +124,9 @@ func findZone(name string) (*runningZone, error) {
 		names[i] = fmt.Sprintf("%q", z.Name)
 	}
 	if len(zones) == 0 {
-		return nil, adminError(http.StatusNotFound, "no zone %q: the config that runs has no zones", name)
+		return nil, adminError(http.StatusNotFound, "no zone %q: the running config has no zones", name)
 	}
-	return nil, adminError(http.StatusNotFound, "no zone %q in the config that runs; there are %s", name, strings.Join(names, ", "))
+	return nil, adminError(http.StatusNotFound, "no zone %q in the running config; its zones are %s", name, strings.Join(names, ", "))
 }
 
 const badRequest = http.StatusBadRequest
@@ -139,7 +139,10 @@ func adminError(status int, format string, args ...any) error {
 // checkParameters returns an error if the query has other parameters than these.
 func (c *adminCall) checkParameters(names ...string) error {
 	for name := range c.query {
-		if !slices.Contains(names, name) {
+		switch {
+		case len(names) == 0:
+			return adminError(badRequest, "unknown parameter %q: %s takes none", name, c.request.URL.EscapedPath())
+		case !slices.Contains(names, name):
 			return adminError(badRequest, "unknown parameter %q, must be one of %s", name, strings.Join(names, ", "))
 		}
 	}

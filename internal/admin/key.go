@@ -35,7 +35,7 @@ func findKey(c *adminCall) error {
 		return err
 	}
 	if asked.isEmpty() {
-		return adminError(badRequest, "say which key: ?key=..., percent-encoded, or ?key_base64=..., or ?part=... for each placeholder")
+		return adminError(badRequest, "the key is missing: add ?key=..., percent-encoded, or ?key_base64=..., or ?part=... for each placeholder")
 	}
 	if _, err := c.readCost(0); err != nil {
 		return err
@@ -120,12 +120,12 @@ func (z *runningZone) policiesOf(name string) (*zone.Policies, error) {
 	if chosen, ok := z.Plans[name]; ok {
 		policies = &chosen.Policies
 	} else if name != "" {
-		return nil, adminError(badRequest, "zone %q has no plan %q; there are %q", z.Name, name, slices.Sorted(maps.Keys(z.Plans)))
+		return nil, adminError(badRequest, "zone %q has no plan %q; its plans are %q", z.Name, name, slices.Sorted(maps.Keys(z.Plans)))
 	} else if z.DefaultPlan != nil {
 		policies = &z.DefaultPlan.Policies
 	}
 	if policies.Likely == nil {
-		return nil, adminError(badRequest, "zone %q limits no requests of this plan; say which plan is meant: plan=..., one of %q",
+		return nil, adminError(badRequest, "zone %q does not limit requests of this plan; name another one with plan=..., one of %q",
 			z.Name, slices.Sorted(maps.Keys(z.Plans)))
 	}
 	return policies, nil

@@ -39,8 +39,8 @@ func resetKey(c *adminCall) error {
 	if err := withStore(z.store, c, reset); err != nil || !z.HasUnknownStates() {
 		return c.writeDone(err)
 	}
-	return c.writeJSON(adminapi.Reset{Warning: fmt.Sprintf("the limits of zone %q come out of placeholders, and those that count apart have counters of their own: "+
-		"this one has reset the limits that requests have lately brought to this Caddy, since its config was loaded; "+
+	return c.writeJSON(adminapi.Reset{Warning: fmt.Sprintf("the limits of zone %q come from placeholders, so the key may have several counters: "+
+		"only those of limits that recent requests have brought to this Caddy, since its config was loaded, were reset; "+
 		"if the key is still refused, reset it again after its next request to this Caddy", z.Name)})
 }
 
@@ -102,7 +102,7 @@ type keyQuery struct {
 
 func (c *adminCall) readKeyQuery() (k keyQuery, err error) {
 	if len(c.query["key"])+len(c.query["key_base64"])+min(1, len(c.query["part"])) > 1 {
-		return k, adminError(badRequest, "say once which key: key, key_base64 or part")
+		return k, adminError(badRequest, "name one key: by key, key_base64 or part")
 	}
 	k.parts = c.query["part"]
 	if c.query.Has("key") {
@@ -132,7 +132,7 @@ func (k *keyQuery) keyIn(z *runningZone) (string, error) {
 	case k.exact != nil:
 		return *k.exact, nil
 	case k.isEmpty() && template.Varies():
-		return "", adminError(badRequest, "say which key of zone %q, whose key is %q: ?key=..., percent-encoded, or ?key_base64=..., or ?part=... for each placeholder",
+		return "", adminError(badRequest, "the key is missing: zone %q has key %q; add ?key=..., percent-encoded, or ?key_base64=..., or ?part=... for each placeholder",
 			z.Name, z.Key)
 	}
 	key, err := template.FromValues(k.parts)
@@ -148,7 +148,7 @@ func (k *keyQuery) keyInUnnamed(z *runningZone) (string, error) {
 	if template := z.Zone.Template; !template.Varies() {
 		return template.FromValues(nil)
 	} else if n := template.NumPlaceholders(); n != max(1, len(k.parts)) {
-		return "", fmt.Errorf("the key is made of %d placeholders, %s: ask this zone alone, with the value of each", n, z.Key)
+		return "", fmt.Errorf("the key has %d placeholders, %s: name the zone, and give the value of each", n, z.Key)
 	}
 	return k.keyIn(z)
 }

@@ -91,12 +91,12 @@ func (z *runningZone) overrideOf(asked *overrideRequest) (rule *store.Rule, s st
 	}
 	switch {
 	case given != 1:
-		return nil, s, fmt.Errorf("say one of limit, plan and exempt, got %d of them", given)
+		return nil, s, fmt.Errorf("exactly one of limit, plan and exempt is needed, got %d", given)
 	case asked.Limit != nil && asked.Limit.err != nil:
 		return nil, s, asked.Limit.err
 	case len(z.Reserve) > 0 && (asked.Plan != "" || asked.Limit != nil && !asked.Limit.unlimited):
-		return nil, s, fmt.Errorf("zone %q has a reserve, which a limit of one key would get past: "+
-			"exempt or ban the key, or leave out the reserve", z.Name)
+		return nil, s, fmt.Errorf("zone %q has a reserve, which the limit of a single key would bypass: "+
+			"exempt or ban the key, or remove the reserve", z.Name)
 	case asked.Plan != "":
 		return z.overrideOfPlan(asked.Plan)
 	case asked.Exempt, asked.Limit.unlimited:
@@ -137,7 +137,7 @@ func (z *runningZone) ruleOf(algorithm string) (*store.Rule, error) {
 	}
 	if algorithm == "" {
 		if len(rules) > 1 {
-			return nil, fmt.Errorf("the plans of zone %q count by %s, and a limit holds for one of these: write which, such as %q",
+			return nil, fmt.Errorf("the plans of zone %q have the algorithms %s, and a limit is for one of them: name it, as in %q",
 				z.Name, strings.Join(names, ", "), names[0]+" 500/1m")
 		}
 		return rules[0], nil
@@ -151,25 +151,25 @@ func (z *runningZone) ruleOf(algorithm string) (*store.Rule, error) {
 			return rule, nil
 		}
 	}
-	return nil, fmt.Errorf("zone %q counts by %s, and so must a limit of one key: leave out %s", z.Name, strings.Join(names, ", "), algorithm)
+	return nil, fmt.Errorf("zone %q has the algorithm %s, and so must the limit of a key: leave out %s", z.Name, strings.Join(names, ", "), algorithm)
 }
 
 // overrideLimit returns the limit of an override for the store. Fields that are missing are those of
 // the rule, so fields that depend on the request there must be written.
 func (z *runningZone) overrideLimit(l *limit.Limit, rule *store.Rule) (made algorithms.Limit, err error) {
 	if l.MaxEvents == nil {
-		return made, errors.New("limit: events are missing: write 500/1m, or 500 for as many in the zone's window")
+		return made, errors.New("limit: events are missing: write 500/1m, or 500 for the zone's window")
 	}
 	if err := errors.Join(l.MaxEvents.Check("limit: max_events"), l.Burst.Check("limit: burst")); err != nil {
 		return made, err
 	}
 	switch {
 	case l.Varies():
-		return made, errors.New("limit: that of one key has no placeholders: write one such as 500/1m")
+		return made, errors.New("limit: the limit of a single key takes no placeholders: write one such as 500/1m")
 	case l.MaxWait != 0 && rule.Limit().Mode != algorithms.ModeQueue:
-		return made, errors.New("limit: max_wait is as the zone says, except in a queue: leave it out")
+		return made, errors.New("limit: max_wait is always that of the zone, except in a queue: leave it out")
 	case l.Timezone != "":
-		return made, errors.New("limit: timezone is as the zone says: leave it out")
+		return made, errors.New("limit: timezone is always that of the zone: leave it out")
 	}
 	if l.Window == (limit.Window{}) && !limit.Lends(rule.Algorithm().Name()) {
 		for _, base := range z.Limits() {

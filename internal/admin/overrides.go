@@ -121,7 +121,7 @@ func unbanKey(c *adminCall) error {
 		return err
 	}
 	if c.zone.KeyRules == nil {
-		return adminError(http.StatusConflict, "zone %q bans nobody: put overrides or ban into it", c.zone.Name)
+		return adminError(http.StatusConflict, "zone %q has no bans: add the option overrides or ban to it", c.zone.Name)
 	}
 	return c.withOverrider(func(ctx context.Context, s store.Overrider) error {
 		for _, rule := range c.zone.Rules() { // the deny cache may have a ban under any of them
@@ -144,7 +144,7 @@ func (c *adminCall) withOverrider(do func(context.Context, store.Overrider) erro
 		return do(ctx, overrider)
 	})
 	if err == nil && !supported {
-		return adminError(http.StatusNotImplemented, "%s keeps no settings of single keys", pool.Describe(z.store.Backend))
+		return adminError(http.StatusNotImplemented, "%s does not support overrides", pool.Describe(z.store.Backend))
 	}
 	return c.writeDone(err)
 }
@@ -153,9 +153,9 @@ func (c *adminCall) withOverrider(do func(context.Context, store.Overrider) erro
 func (z *runningZone) checkOverridable() error {
 	switch {
 	case !z.Overrides:
-		return adminError(http.StatusConflict, "zone %q takes no overrides: put the option overrides into it", z.Name)
+		return adminError(http.StatusConflict, "zone %q takes no overrides: add the option overrides to it", z.Name)
 	case len(z.Rules()) == 0:
-		return adminError(http.StatusConflict, "zone %q has no limit that could be overridden: all of its plans are unlimited", z.Name)
+		return adminError(http.StatusConflict, "zone %q has no limit to override: all of its plans are unlimited", z.Name)
 	}
 	return nil
 }

@@ -111,7 +111,7 @@ func (c *adminCall) readSubscription() (rate int64, wants func(zone, key string,
 	}
 	key, ofKey := "", !asked.isEmpty()
 	if ofKey && !ofZone {
-		return 0, nil, adminError(badRequest, "say of which zone the key is: zone=...")
+		return 0, nil, adminError(badRequest, "the zone of the key is missing: add zone=...")
 	}
 	if ofZone {
 		if c.zone, err = findZone(zone); err != nil {

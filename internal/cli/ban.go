@@ -9,11 +9,11 @@ import (
 func banCommand() *cobra.Command {
 	return changeCommand(&cobra.Command{
 		Use:   "ban <zone> [<key>...]",
-		Short: "Refuses all that a key asks for",
+		Short: "Refuses all requests of a key",
 		Long: `
-Bans a key of a zone: everything that it asks for is refused and not counted, by all
-Caddys that share the store and from the next request on, until 'caddy rate-limit
-unban' or for as long as --for says. It takes the place of another override.
+Bans a key of a zone: all of its requests are refused and not counted, by all Caddys
+that share the store, from the next request on, until 'caddy rate-limit unban' or for
+as long as --for says. A ban replaces another override.
 
 The zone must have the option overrides.
 ` + keyHelp,
@@ -24,12 +24,12 @@ The zone must have the option overrides.
 func unbanCommand() *cobra.Command {
 	return changeCommand(&cobra.Command{
 		Use:   "unban <zone> [<key>...]",
-		Short: "Ends a ban",
+		Short: "Ends the ban of a key",
 		Long: `
-Ends the ban of a key, whether an operator has banned it or the zone's option ban, and
-forgets earlier bans and the refusals that count towards the next one. What the key
-has used stays used: its limit may still refuse it. With Redis that holds for all
-Caddys; where the zone has no overrides, another one may remember the ban for another
+Ends the ban of a key, by an operator or by the zone's option ban, and forgets earlier
+bans and the refusals that count towards the next one. What the key has used stays used,
+so its limit may still refuse it. With Redis the ban ends for all Caddys. If the zone has
+no overrides, another Caddy may still refuse the key from its deny cache, for at most a
 second (deny_cache).
 ` + keyHelp,
 		Example: "  caddy rate-limit unban clients 203.0.113.7",

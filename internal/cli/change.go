@@ -11,10 +11,10 @@ import (
 // keyHelp is the help for keys, for all commands that take one.
 const keyHelp = `
 The key is what the zone tells clients apart by: paste it from 'caddy rate-limit
-top', or write it as a request would bring it. Where the zone makes keys of several
+top', or write it as a request would bring it. If the zone makes keys from several
 placeholders, give the value of each as an argument of its own. A zone without a
-key takes none. --key-base64 takes a key of any bytes; after -- a key may begin
-with a hyphen.
+key takes none. --key-base64 takes a key of any bytes. A key that begins with a
+hyphen goes after --.
 `
 
 // changeCommand completes a command that changes a key by one request to the admin API. The flags,
@@ -46,7 +46,7 @@ func (e *endpoint) changeKey(method, zone, path string, query url.Values, body m
 		return err
 	}
 	if err := e.get(zone, query); err != nil {
-		fmt.Fprintln(e.err, "It is done, but cannot be looked at:", err)
+		fmt.Fprintln(e.err, "The change is made, but the key cannot be shown:", err)
 	}
 	return nil
 }
@@ -73,7 +73,7 @@ func keyFlags(cmd *cobra.Command) func(args []string) (url.Values, error) {
 // that makes the first fields of a body from them.
 func validityFlags(cmd *cobra.Command) func() map[string]any {
 	flags := cmd.Flags()
-	duration := flags.String("for", "", "How long it holds, such as 90s, 2h or 7d; else until it is taken back")
+	duration := flags.String("for", "", "How long it holds, such as 90s, 2h or 7d; without this, until it is cleared")
 	note := flags.String("note", "", "A note for people, which 'caddy rate-limit get' shows")
 	return func() map[string]any {
 		body := make(map[string]any)

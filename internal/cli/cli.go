@@ -24,22 +24,22 @@ func init() {
 		Usage: "<command>",
 		Short: "Shows and changes what a running Caddy limits",
 		Long: `
-Shows what the zones of a running Caddy have decided, who comes most often, how
-the stores are, and what a key has used; lets a key start anew, gives it a limit
-of its own, and bans it. It asks the admin endpoint of that Caddy, which is found
-as for 'caddy reload'.
+Shows what the zones of a running Caddy have decided, their most frequent keys,
+the health of the stores, and what a key has used. Resets and bans keys, and gives
+them limits of their own. It asks the admin endpoint of that Caddy, which it finds
+like 'caddy reload'.
 
-Why is a client refused? 'caddy rate-limit get 203.0.113.7' says so, and which
+Why is a client refused? 'caddy rate-limit get 203.0.113.7' says why, and which
 command lets it through.
 
-Keys are shown as a shell reads them, so that they can be pasted into the next
-command. The exit code is 0 if it worked and else 1.
+Keys are printed as a shell reads them, so that they can be pasted into the next
+command. The exit code is 0 on success, and 1 otherwise.
 `,
 		CobraFunc: func(cmd *cobra.Command) {
 			flags := cmd.PersistentFlags()
-			flags.String("address", "", "The address of the admin endpoint, if not the one of the config")
-			flags.StringP("config", "c", "", "Configuration file, to find the address of the admin endpoint in")
-			flags.StringP("adapter", "a", "", "Name of the config adapter of that file")
+			flags.String("address", "", "The address of the admin endpoint, if it is not that of the config")
+			flags.StringP("config", "c", "", "Configuration file with the address of the admin endpoint")
+			flags.StringP("adapter", "a", "", "Name of the config adapter for that file")
 			flags.Bool("json", false, "Print JSON, for programs")
 			cmd.Args = cobra.NoArgs
 			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
@@ -136,7 +136,7 @@ func (e *endpoint) explainError(err error) error {
 	}
 	switch status {
 	case "404":
-		return fmt.Errorf("the Caddy at %s knows no rate limits: is it built with this module?", e.address)
+		return fmt.Errorf("the Caddy at %s has no rate limiter: was it built with this module?", e.address)
 	case "431":
 		return fmt.Errorf("the key is longer than the admin endpoint takes, which is about 64 KiB when it is percent-encoded: %w", err)
 	}
@@ -164,7 +164,7 @@ func (e *endpoint) decode(body io.Reader, answer any) (done bool, err error) {
 		return true, err
 	}
 	if err := json.Unmarshal(text, answer); err != nil {
-		return false, fmt.Errorf("reading the answer: %w; is that Caddy of another version?", err)
+		return false, fmt.Errorf("reading the answer: %w; does that Caddy have another version?", err)
 	}
 	return false, nil
 }

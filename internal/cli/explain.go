@@ -66,19 +66,19 @@ func (k keyView) explanation() string {
 	switch k.Outcome {
 	case outcome.Names[outcome.Exempt]:
 		if k.Override != nil {
-			return zone + " does not limit it, by an override that " + formatValidity(k.Override) + "."
+			return zone + " does not limit it, because of an override that " + formatValidity(k.Override) + "."
 		}
 		return zone + " does not limit requests without a key (missing_key skip)."
 	case outcome.Names[outcome.Rejected]:
-		return fmt.Sprintf("%s refuses it with status %d: requests without a key are (missing_key reject).", zone, k.Status)
+		return fmt.Sprintf("%s refuses it with status %d, like all requests without a key (missing_key reject).", zone, k.Status)
 	case outcome.Names[outcome.Allowed]:
 		if k.Others.Refuses() {
-			return fmt.Sprintf("%s lets requests pass that its option reserve is for, and refuses others, for they have taken %d of %d slots.",
+			return fmt.Sprintf("%s lets requests pass that its option reserve is for, and refuses others, because they have taken %d of %d slots.",
 				zone, k.Others.Used, k.Others.Quota)
 		}
 		return zone + " lets it pass."
 	case outcome.Names[outcome.DryRun]:
-		return zone + " would refuse it, " + k.reason() + ", but only tries this out (dry_run, enforce)."
+		return zone + " would refuse it, " + k.reason() + ", but this is a dry run (dry_run, enforce)."
 	}
 	return zone + " refuses it, " + k.reason() + "."
 }
@@ -87,21 +87,21 @@ func (k keyView) explanation() string {
 func (k keyView) reason() string {
 	switch {
 	case k.Ban != nil && k.Ban.By == adminapi.ByRefusals:
-		return "for it is banned for having been refused too often, until " + formatDeadline(k.Ban.EndsIn)
+		return "because it was refused too often and is banned until " + formatDeadline(k.Ban.EndsIn)
 	case k.Ban != nil:
-		return "for an operator has banned it " + formatBanEnd(k.Ban.EndsIn) + formatNote(k.Override)
+		return "because an operator has banned it " + formatBanEnd(k.Ban.EndsIn) + formatNote(k.Override)
 	case k.Outcome == outcome.Names[outcome.DryRun] && !k.QuotaStatus.Refuses():
-		return "for it has no key"
+		return "because it has no key"
 	case k.Quota == 0:
-		return "for its limit is 0"
+		return "because its limit is 0"
 	case k.Never:
-		return fmt.Sprintf("for a request takes %d, and it can never have more than %d", k.Cost, k.Quota)
+		return fmt.Sprintf("because a request takes %d, and the limit never allows more than %d", k.Cost, k.Quota)
 	case k.Cost > 1 && k.Remaining > 0:
-		return fmt.Sprintf("for a request takes %d, and only %d of %d are left, until %s", k.Cost, k.Remaining, k.Quota, formatDeadline(k.RetryAfter))
+		return fmt.Sprintf("because a request takes %d, and only %d of %d are left, until %s", k.Cost, k.Remaining, k.Quota, formatDeadline(k.RetryAfter))
 	case k.Outcome == outcome.Names[outcome.Shed]:
-		return fmt.Sprintf("for all of its %d slots are taken", k.Quota)
+		return fmt.Sprintf("because all of its %d slots are taken", k.Quota)
 	}
-	return fmt.Sprintf("for it has used %d of %d, until %s", k.Used, k.Quota, formatDeadline(k.RetryAfter))
+	return fmt.Sprintf("because it has used %d of %d, until %s", k.Used, k.Quota, formatDeadline(k.RetryAfter))
 }
 
 // remedy returns the commands that let the key through, and a hint to print before them.
@@ -109,14 +109,14 @@ func (k keyView) remedy(e *endpoint) (hint string, commands []string) {
 	limited, never := k.QuotaStatus.Refuses(), k.Never
 	switch {
 	case !k.Refused && k.Others.Refuses():
-		return "To let others through now:", []string{k.command(e, "reset", "")}
+		return "To let other requests through now:", []string{k.command(e, "reset", "")}
 	case !k.Refused && k.BlockStatus != 0:
-		return fmt.Sprintf("But the zone's option block refuses some requests, with status %d, whatever the key has used; only the config changes that.\nTo see which, watch:", k.BlockStatus),
+		return fmt.Sprintf("But the zone's option block refuses some requests with status %d, whatever the key has used. Only the config can change that.\nTo see which requests:", k.BlockStatus),
 			[]string{k.command(e, "watch", " --outcome "+outcome.Names[outcome.Rejected])}
 	case !k.Refused:
 		return "", nil
 	case k.Outcome == outcome.Names[outcome.Rejected]:
-		return "Only the config changes that.", nil
+		return "Only the config can change that.", nil
 	}
 	// A reset also ends a ban, unless the ban is an override.
 	if k.Ban != nil && (k.Ban.By == adminapi.ByOverride || !limited || never) {
@@ -128,7 +128,7 @@ func (k keyView) remedy(e *endpoint) (hint string, commands []string) {
 	case never && k.Overrides:
 		commands = []string{k.command(e, "set", " --exempt")} // replaces a ban
 	case never:
-		return "Only the config changes that: raise the limit, or put the option overrides into the zone and exempt the key.", nil
+		return "Only the config can change that: raise the limit, or add the option overrides to the zone and exempt the key.", nil
 	case limited:
 		commands = append(commands, k.command(e, "reset", ""))
 	}
@@ -156,7 +156,7 @@ func describeOverride(o *adminapi.Override) string {
 		text = o.Limit
 	}
 	if o.Elsewhere {
-		text += ", for plans that count by another algorithm"
+		text += ", for plans with another algorithm"
 	}
 	return text + ", " + formatValidity(o) + formatNote(o)
 }
@@ -182,7 +182,7 @@ func formatBanEnd(seconds float64) string {
 	if seconds > 0 {
 		return "until " + formatDeadline(seconds)
 	}
-	return "until that is taken back"
+	return "until it is unbanned"
 }
 
 // formatDeadline returns a time, given in seconds from now.

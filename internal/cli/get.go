@@ -19,11 +19,10 @@ func getCommand() *cobra.Command {
 		Short: "Shows what a key has used, and why it is refused",
 		Long: `
 Shows what a key of a zone has used, whether it is refused, why and until when, and
-which command lets it through. Without a zone (the only argument, if there is no
-zone of this name) it looks at the key in all of them. This charges nothing.
+which command lets it through. Without a zone it looks up the key in all of them; a
+single argument that is not the name of a zone is a key. This charges nothing.
 
-Where a request takes more than 1 of the limit, what is used and remains is in the
-unit of these costs.
+If a request costs more than 1, what is used and what remains is in the unit of costs.
 ` + keyHelp,
 		Example:           "  caddy rate-limit get 203.0.113.7\n  caddy rate-limit get clients 203.0.113.7",
 		ValidArgsFunction: completeZones,
@@ -35,8 +34,8 @@ unit of these costs.
 		},
 	}
 	query := keyFlags(cmd)
-	plan := cmd.Flags().String("plan", "", "The plan whose limit is meant, if not that of requests that name none")
-	cost := cmd.Flags().Int64("cost", 0, "What the request takes, if not what the zone says")
+	plan := cmd.Flags().String("plan", "", "The plan whose limit to show, if not that of requests without a plan")
+	cost := cmd.Flags().Int64("cost", 0, "The cost of the request, if not that of the zone")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		e, err := newEndpoint(cmd)
 		if err != nil {

@@ -9,14 +9,14 @@ import (
 func resetCommand() *cobra.Command {
 	return changeCommand(&cobra.Command{
 		Use:   "reset <zone> [<key>...]",
-		Short: "Lets a key start anew, as if it had never come",
+		Short: "Forgets what a key has used",
 		Long: `
-Forgets what a key of a zone has used, and that it was refused or banned for that. An
-override stays. With Redis that holds for all Caddys; another one that remembers a
-refusal of this key does so for another second at most (deny_cache).
+Forgets what a key of a zone has used, its refusals, and its bans by the zone. An override
+stays. With Redis the key is reset for all Caddys. Another Caddy may still refuse the key
+from its deny cache, for at most a second (deny_cache).
 
-Where limits come out of placeholders there may be counters that this Caddy has not met.
-Then there is a warning that says what to do.
+If limits come from placeholders, there may be counters that this Caddy does not know.
+Then a warning says what to do.
 ` + keyHelp,
 		Example: "  caddy rate-limit reset clients 203.0.113.7",
 	}, http.MethodDelete, "/key", nil, false)

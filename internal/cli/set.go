@@ -10,14 +10,15 @@ import (
 func setCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set <zone> [<key>...] <limit>|--plan <plan>|--exempt|--clear",
-		Short: "Gives a key a limit of its own, or none",
+		Short: "Gives a key a limit of its own, or exempts it",
 		Long: `
-Gives a key of a zone a limit of its own, in place of the override that it has: what
-a plan has in its line, such as 500/1m or 'token_bucket 10/1s burst 50', or a number
-for as many events in the zone's window; with --plan the limit that this plan has
-now, with --exempt none. --clear takes the override away, also a ban. It holds for
-all Caddys that share the store from the next request on, and until it is cleared
-unless --for says otherwise. What the key has used stays used.
+Gives a key of a zone a limit of its own, which replaces another override: a limit as in
+the line of a plan, such as 500/1m or 'token_bucket 10/1s burst 50', or a number of
+events for the zone's window. With --plan it is the limit that this plan has now, with
+--exempt there is none. --clear clears the override, even if it is a ban.
+
+An override holds for all Caddys that share the store, from the next request on, until
+it is cleared or for as long as --for says. What the key has used stays used.
 
 The zone must have the option overrides.
 ` + keyHelp,
@@ -30,8 +31,8 @@ The zone must have the option overrides.
 	body := validityFlags(cmd)
 	flags := cmd.Flags()
 	plan := flags.String("plan", "", "The plan whose limit the key gets")
-	exempt := flags.Bool("exempt", false, "The zone does not limit the key")
-	clear := flags.Bool("clear", false, "Take the override away")
+	exempt := flags.Bool("exempt", false, "Exempt the key from the limit")
+	clear := flags.Bool("clear", false, "Clear the override")
 	cmd.MarkFlagsMutuallyExclusive("plan", "exempt", "clear")
 	cmd.MarkFlagsMutuallyExclusive("clear", "for")
 	cmd.MarkFlagsMutuallyExclusive("clear", "note")
@@ -49,7 +50,7 @@ The zone must have the option overrides.
 		case flags.Changed("plan"):
 			asked["plan"] = *plan
 		case len(key) == 0:
-			return errors.New("say what the key gets: a limit such as 500/1m as the last argument, --plan, --exempt or --clear")
+			return errors.New("the limit is missing: give one such as 500/1m as the last argument, or --plan, --exempt or --clear")
 		default:
 			asked["limit"], key = key[len(key)-1], key[:len(key)-1]
 		}

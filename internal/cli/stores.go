@@ -13,11 +13,11 @@ import (
 func storesCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "stores",
-		Short: "Shows where zones count, and whether that works",
+		Short: "Shows the stores and their health",
 		Long: `
-Shows the stores of the config that runs. Each is asked for something that changes
-nothing, so that "answers" is true of this moment; the latencies are those of all
-decisions since this Caddy began to use the store.
+Shows the stores of the running config. Each store is sent a test call that changes
+nothing, so ANSWERS is true of this moment. The latencies are those of all calls since
+this Caddy began to use the store.
 `,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -13,11 +13,11 @@ import (
 func topCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top [<zone>]",
-		Short: "Lists the keys that come, or are refused, most often",
+		Short: "Lists the most frequent, or most refused, keys",
 		Long: `
-Lists the keys of a zone, or of all zones, that have met this Caddy most often in
-the last five to ten minutes, or with --refused those that were refused most
-often. "120..130" says that it was at least 120 times and at most 130.
+Lists the keys of a zone, or of all zones, with the most requests on this Caddy in
+the last five to ten minutes, or with --refused those with the most refusals.
+"120..130" means at least 120 and at most 130.
 `,
 		Example:           "  caddy rate-limit top --refused\n  caddy rate-limit top clients -n 50",
 		Args:              cobra.MaximumNArgs(1),

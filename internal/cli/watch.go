@@ -21,17 +21,17 @@ func watchCommand() *cobra.Command {
 		Use:   "watch [<zone> [<key>...]]",
 		Short: "Shows decisions as they are made",
 		Long: `
-Shows decisions as this Caddy makes them, until it is interrupted: of all zones, of one,
-or of one key. If there are more than --rate in a second it shows a sample, and says how
-many it has not shown. It outlasts config reloads.
+Shows decisions as this Caddy makes them, until it is interrupted: those of all zones,
+of one zone, or of one key. If there are more than --rate per second, it shows a sample
+and how many it has left out. It continues after config reloads.
 ` + keyHelp,
 		Example:           "  caddy rate-limit watch --outcome refused\n  caddy rate-limit watch clients 203.0.113.7",
 		ValidArgsFunction: completeZones,
 	}
 	query := keyFlags(cmd)
 	outcomes := cmd.Flags().StringSlice("outcome", nil, "Only decisions with these outcomes: "+strings.Join(outcome.Names[:], ", "))
-	rate := cmd.Flags().Int("rate", 20, "How many decisions to show in a second, at most 1000")
-	count := cmd.Flags().IntP("number", "n", 0, "End after so many decisions")
+	rate := cmd.Flags().Int("rate", 20, "How many decisions to show per second, at most 1000")
+	count := cmd.Flags().IntP("number", "n", 0, "End after this many decisions")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		e, err := newEndpoint(cmd)
 		if err != nil {
@@ -109,7 +109,7 @@ func (e *endpoint) print(lines *bufio.Scanner, count *int) (enough bool, err err
 func (e *endpoint) line(text string) error {
 	var s adminapi.Decision
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
-		return fmt.Errorf("reading a decision: %w; is that Caddy of another version?", err)
+		return fmt.Errorf("reading a decision: %w; does that Caddy have another version?", err)
 	}
 	if s.Skipped > 0 {
 		fmt.Fprintf(e.out, "(%d not shown)\n", s.Skipped)

@@ -15,12 +15,11 @@ import (
 func zonesCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "zones [<zone>]",
-		Short: "Lists the zones, and what became of their requests",
+		Short: "Lists the zones and the outcomes of their requests",
 		Long: `
-Lists the zones of the config that runs: their limits, what they tell clients
-apart by, where they count, and how many requests they have let through, refused
-and otherwise met on this Caddy since a config first named them. With the name of
-a zone, shows all that is known of it.
+Lists the zones of the running config: their limits, keys and stores, and how many
+requests on this Caddy were allowed, refused, and neither, since a config first
+named the zone. With the name of a zone, shows all of its details.
 `,
 		Example:           "  caddy rate-limit zones\n  caddy rate-limit zones clients",
 		Args:              cobra.MaximumNArgs(1),

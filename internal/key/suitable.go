@@ -14,13 +14,13 @@ func checkSuitable(named string) (warning string, err error) {
 	if field, ok := strings.CutPrefix(named, placeholder.HeaderPrefix); ok {
 		for name, instead := range notInHeader {
 			if strings.EqualFold(field, name) {
-				return "", fmt.Errorf("{%s} is always empty, because Go's HTTP server takes this field out of the header%s", named, instead)
+				return "", fmt.Errorf("{%s} is always empty, because Go's HTTP server removes this field from the header%s", named, instead)
 			}
 		}
 	}
 	for _, p := range neverRepeated {
 		if named == p.name || strings.HasSuffix(p.name, ".") && strings.HasPrefix(named, p.name) && !exceptions[named] {
-			return "", fmt.Errorf("{%s} is new for each %s, so that nothing would be limited; did you mean {http.vars.client_ip}?", named, p.each)
+			return "", fmt.Errorf("{%s} is different for each %s, so that nothing would be limited; did you mean {http.vars.client_ip}?", named, p.each)
 		}
 	}
 	for _, namespace := range oftenEmpty {
@@ -56,7 +56,7 @@ var notInHeader = map[string]string{
 
 // oftenEmpty are namespaces that are empty when most zones decide.
 var oftenEmpty = []struct{ prefix, why string }{
-	{"http.rate_limit.", "it is empty unless another rate_limit stands before this one"},
+	{"http.rate_limit.", "it is empty unless another rate_limit comes before this one"},
 	{"http.response.", "it is empty unless a handler before this one sets the field: the response comes later"},
 	{"http.error.", "it is empty outside error routes"},
 	{"http.reverse_proxy.", "it is empty before reverse_proxy, outside handle_response"},

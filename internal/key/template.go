@@ -76,7 +76,7 @@ func New(text string, ipv4Prefix, ipv6Prefix int) (*Template, error) {
 		if addressPlaceholders[p.Placeholder] {
 			k.Prefixes, k.HasAddress = p.mask, true
 		}
-		known, err := placeholder.Check(p.Placeholder, " and give all clients one limit")
+		known, err := placeholder.Check(p.Placeholder, ", so that all clients would share one limit")
 		if err != nil {
 			return nil, fmt.Errorf("key %q: %w", text, err)
 		}
@@ -135,13 +135,13 @@ func (k *Template) parse(text string) error {
 		case c == '{':
 			end := strings.IndexByte(text[i:], '}')
 			if end < 0 {
-				return fmt.Errorf("a brace is open; write \\{ for a brace that begins no placeholder")
+				return fmt.Errorf("a brace is not closed; write \\{ for a brace that begins no placeholder")
 			}
 			if end == 1 {
 				return fmt.Errorf("{} names no placeholder")
 			}
 			if strings.Contains(text[i+1:i+end], "{") {
-				return fmt.Errorf("a placeholder must not hold another")
+				return fmt.Errorf("a placeholder must not contain another")
 			}
 			if literal.Len() > 0 {
 				k.Parts = append(k.Parts, Part{text: literal.String()})

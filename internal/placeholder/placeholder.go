@@ -24,7 +24,7 @@ import (
 // would be empty for every client. The error goes on with the consequence.
 func Check(name, consequence string) (known bool, err error) {
 	if full := expandShorthand(name); full != name {
-		return false, fmt.Errorf("{%s} is short for {%s} in Caddyfiles only: write {%s}", name, full, full)
+		return false, fmt.Errorf("{%s} is short for {%s} only in Caddyfiles: write {%s}", name, full, full)
 	}
 	if strings.HasPrefix(name, remotePrefix) {
 		return true, checkRemotePrefix(name)
@@ -37,7 +37,7 @@ func Check(name, consequence string) (known bool, err error) {
 		if similar := similarTo(name); similar != "" {
 			hint = "; did you mean {" + similar + "}?"
 		}
-		return false, fmt.Errorf("unknown placeholder {%s}: Caddy would take it for nothing%s%s", name, consequence, hint)
+		return false, fmt.Errorf("unknown placeholder {%s}: Caddy would replace it with nothing%s%s", name, consequence, hint)
 	}
 	return false, nil
 }
@@ -49,7 +49,7 @@ const remotePrefix = "http.request.remote.host/"
 func checkRemotePrefix(name string) error {
 	for kind, remote := range map[string]string{"IPv4": "192.0.2.1:1", "IPv6": "[2001:db8::1]:1"} {
 		if value, _ := exampleReplacer(remote).GetString(name); value == "" {
-			return fmt.Errorf("{%s} gives all %s clients one limit: write the bits of both, as in {%s24,64}", name, kind, remotePrefix)
+			return fmt.Errorf("{%s} gives all %s clients one limit: write the bits for both kinds of address, as in {%s24,64}", name, kind, remotePrefix)
 		}
 	}
 	return nil

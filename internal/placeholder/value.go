@@ -19,7 +19,7 @@ func Value(repl *caddy.Replacer, placeholder string, fallback bool) (string, err
 	case text == "" && !fallback:
 		return "", fmt.Errorf("{%s} is empty, and there is no fallback", placeholder)
 	case len(text) > maxValue:
-		return "", fmt.Errorf("{%s} has %d bytes", placeholder, len(text))
+		return "", fmt.Errorf("{%s} must have at most %d bytes, got %d", placeholder, maxValue, len(text))
 	}
 	return text, nil
 }

@@ -86,7 +86,7 @@ func (z *Zone) Apply(c *Check, r *http.Request, repl *caddy.Replacer, log *zap.L
 			return c.reject(z.RepeatedValuesStatus, err)
 		}
 		if z.invalid.Allow() {
-			log.Warn("the request brings no valid limit", zap.String("zone", z.Name), zap.Error(err))
+			log.Warn("the request has no valid limit", zap.String("zone", z.Name), zap.Error(err))
 		}
 		return c.reject(z.InvalidLimit, errInvalid)
 	}
@@ -102,7 +102,7 @@ func (z *Zone) Apply(c *Check, r *http.Request, repl *caddy.Replacer, log *zap.L
 	return nil
 }
 
-var errInvalid = errors.New("the request brings no valid limit")
+var errInvalid = errors.New("the request has no valid limit")
 
 // resolve sets the quota policy and the cost, which may depend on the request.
 func (z *Zone) resolve(c *Check, repl *caddy.Replacer, r *http.Request) (err error) {
