@@ -360,15 +360,8 @@ func (c *crowd) exact(t *rapid.T, run, user string) {
 
 func (c *crowd) await(t rapid.TB, zone, key string, want int64) {
 	t.Helper()
-	for deadline := time.Now().Add(patient.Patience); ; time.Sleep(time.Millisecond) {
-		got := c.left(t, zone, key)
-		if got == want {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("zone %q, key %q: %d are left, want %d; %+v", zone, key, got, want, *c.accounts[key])
-		}
-	}
+	what := fmt.Sprintf("zone %q, key %q, %+v: what is left", zone, key, *c.accounts[key])
+	patient.UntilEqual(t, what, func() int64 { return c.left(t, zone, key) }, want)
 }
 
 // left asks the store.

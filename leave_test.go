@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
@@ -42,9 +43,10 @@ func taken(t *testing.T, kept *caddytest.Kept, zone, key string) int64 {
 	const last = "the last of the line"
 	before, d := look(last, 1)
 	kept.Adjust(zone, last, 1, -1, &d)
-	for used := before; used >= before; time.Sleep(time.Millisecond) {
-		used, _ = look(last, 0)
-	}
+	patient.Until(t, "all corrections before this one", func() bool {
+		used, _ := look(last, 0)
+		return used < before
+	})
 	used, _ := look(key, 0)
 	return used
 }

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
 // admin asks the admin endpoint and returns what it says, as an error unless the status is
@@ -31,7 +33,7 @@ func (s *server) admin(method, path, contentType, body string) (string, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(s.dir, "admin"))
 		},
 	}
-	client := &http.Client{Transport: transport, Timeout: patience}
+	client := &http.Client{Transport: transport, Timeout: patient.Patience}
 	response, err := client.Do(request)
 	if err != nil {
 		return "", err
@@ -70,7 +72,7 @@ func (s *server) patch(path, value string) error {
 // server that was about to close. To ask twice for one change changes nothing.
 func (s *server) change(method, path, contentType, body string) (err error) {
 	s.t.Helper()
-	waitFor(s.t, "the admin endpoint to answer", func() bool {
+	patient.Until(s.t, "the admin endpoint to answer", func() bool {
 		_, err = s.admin(method, path, contentType, body)
 		return !errors.As(err, new(*url.Error))
 	})

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
 // backend is an upstream in this process, so that a test can see what is with it now,
@@ -94,14 +96,10 @@ func (b *backend) now() (inside, most int) {
 // awaitInside waits until so many requests are inside.
 func (b *backend) awaitInside(t *testing.T, want int) {
 	t.Helper()
-	inside := -1
-	err := poll(patience, func() bool {
-		inside, _ = b.now()
-		return inside == want
-	})
-	if err != nil {
-		t.Fatalf("%d requests are with the upstream, want %d: %v", inside, want, err)
-	}
+	patient.UntilEqual(t, "requests that are with the upstream", func() int {
+		inside, _ := b.now()
+		return inside
+	}, want)
 }
 
 // came returns the requests in the order in which they came.

@@ -26,7 +26,7 @@ func TestKilledCaddy(t *testing.T) {
 	}
 	upstream.awaitInside(t, 4)
 	renewed := time.Now().Add(lease + lease/4)
-	waitFor(t, "a lease to have been renewed", func() bool {
+	patient.Until(t, "a lease to have been renewed", func() bool {
 		if left := survivor.left(client, "slots"); left != 0 {
 			t.Fatalf("%d left while all slots are taken", left)
 		}
@@ -37,7 +37,7 @@ func TestKilledCaddy(t *testing.T) {
 	}
 	killed := time.Now()
 	var first, all time.Duration
-	waitFor(t, "the slots to come back", func() bool {
+	patient.Until(t, "the slots to come back", func() bool {
 		left, after := survivor.left(client, "slots"), time.Since(killed)
 		if left > 0 && first == 0 {
 			first = after

@@ -10,6 +10,7 @@ import (
 
 	redisclient "github.com/redis/go-redis/v9"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
@@ -67,14 +68,7 @@ func (s *server) left(client *http.Client, zone string) int64 {
 // awaitLeft waits until so much of a zone is left.
 func (s *server) awaitLeft(client *http.Client, zone string, want int64) {
 	s.t.Helper()
-	got := int64(-1)
-	err := poll(patience, func() bool {
-		got = s.left(client, zone)
-		return got == want
-	})
-	if err != nil {
-		s.t.Fatalf("zone %s: %d left, want %d: %v", zone, got, want, err)
-	}
+	patient.UntilEqual(s.t, "what is left of zone "+zone, func() int64 { return s.left(client, zone) }, want)
 }
 
 // waiting is how many requests this module makes wait, as Caddy's own list of goroutines
@@ -90,7 +84,7 @@ func (s *server) waiting() int {
 
 func (s *server) awaitWaiting(want int) {
 	s.t.Helper()
-	waitFor(s.t, "requests to wait, or to leave", func() bool { return s.waiting() == want })
+	patient.Until(s.t, "requests to wait, or to leave", func() bool { return s.waiting() == want })
 }
 
 // scriptCalls is how many calls of a script Redis has seen: decisions, and what is given
@@ -160,8 +154,8 @@ func (p *pending) result() answer {
 	p.t.Helper()
 	select {
 	case <-p.done:
-	case <-time.After(patience):
-		p.t.Fatalf("no answer within %v", patience)
+	case <-time.After(patient.Patience):
+		p.t.Fatalf("no answer within %v", patient.Patience)
 	}
 	if p.err != nil {
 		p.t.Fatal(p.err)

@@ -73,7 +73,7 @@ func TestAlgorithmsExactly(t *testing.T) {
 			}
 			if zone.name == "concurrency" {
 				// Those that pass stay until all others have been refused.
-				waitFor(t, "all requests to be decided", func() bool {
+				patient.Until(t, "all requests to be decided", func() bool {
 					inside, _ := upstream.now()
 					return int64(inside)+refused.Load() == requests
 				})

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
 // slotZones is a route on which a request holds two slots: one whose lease is so short
@@ -176,7 +178,7 @@ func newTunnel(t *testing.T, s *server) *tunnel {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(patient.Patience)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := io.WriteString(conn, "GET /both HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n"); err != nil {

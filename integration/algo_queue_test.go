@@ -81,7 +81,7 @@ func TestQueueSpacing(t *testing.T) {
 func TestQueueOrder(t *testing.T) {
 	patient.BesideOthers(t)
 	for interval := 500 * time.Millisecond; !queueOrder(t, interval); interval *= 4 {
-		if t.Logf("%v are too short to fill a queue before it empties", 2*interval); interval > patience {
+		if t.Logf("%v are too short to fill a queue before it empties", 2*interval); interval > patient.Patience {
 			t.Fatal("no queue can be filled")
 		}
 	}
@@ -104,7 +104,7 @@ func queueOrder(t *testing.T, interval time.Duration) bool {
 	awaitCall := func() {
 		t.Helper()
 		calls++
-		waitFor(t, "Redis to be asked", func() bool { return scriptCalls(t, redisServer) >= calls })
+		patient.Until(t, "Redis to be asked", func() bool { return scriptCalls(t, redisServer) >= calls })
 	}
 	began := time.Now()
 	queue := make([]*pending, 6)

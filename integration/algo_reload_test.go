@@ -3,6 +3,8 @@ package integration_test
 import (
 	"net/http"
 	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
 // TestReloadKeepsSlots: a request that outlives its config keeps its slots under the next
@@ -72,7 +74,7 @@ func TestReloadForgetsSlots(t *testing.T) {
 // all. When a load is done, the server before it may still accept a connection.
 func (s *server) awaitPolicy(client *http.Client, zone string, limit int64) {
 	s.t.Helper()
-	waitFor(s.t, "the new config to answer", func() bool {
+	patient.Until(s.t, "the new config to answer", func() bool {
 		a, err := sendAcross(client, s.url("/peek/"+zone))
 		if err != nil {
 			s.t.Fatal(err)

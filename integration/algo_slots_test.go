@@ -54,7 +54,7 @@ func TestConcurrencyLoad(t *testing.T) {
 	began := time.Now()
 	for n := range clients {
 		group.Go(func() {
-			for i := n; passed.Load() < enough && time.Since(began) < patience && !t.Failed(); i++ {
+			for i := n; passed.Load() < enough && time.Since(began) < patient.Patience && !t.Failed(); i++ {
 				way := i % len(ways)
 				a, err := send(client, both[n%2].url("/slots"), "X-Do", ways[way].do)
 				broken := errors.Is(err, io.ErrUnexpectedEOF)
@@ -80,7 +80,7 @@ func TestConcurrencyLoad(t *testing.T) {
 		}
 	}
 	if passed.Load() < enough {
-		t.Errorf("%d passed within %v, want %d", passed.Load(), patience, enough)
+		t.Errorf("%d passed within %v, want %d", passed.Load(), patient.Patience, enough)
 	}
 	if most > limit {
 		t.Errorf("%d requests at the upstream at once, want at most %d", most, limit)
@@ -103,7 +103,7 @@ func testSlotsBurst(t *testing.T, both []*server, upstream *backend, limit int) 
 	for i := range 3 * limit {
 		burst = append(burst, both[i%2].begin("/slots"))
 	}
-	waitFor(t, "the burst to be decided", func() bool {
+	patient.Until(t, "the burst to be decided", func() bool {
 		over := 0
 		for _, p := range burst {
 			if p.over() {
@@ -163,7 +163,7 @@ func TestConcurrencyWait(t *testing.T) {
 		store := t.Name()
 		awaitVisits := func(want int) {
 			t.Helper()
-			waitFor(t, "a request to pass", func() bool { return upstream.visitsOf(store) == want })
+			patient.Until(t, "a request to pass", func() bool { return upstream.visitsOf(store) == want })
 		}
 		held := first.begin("/slot", "X-Gate", store+"1", "X-Request-Id", store)
 		awaitVisits(1)

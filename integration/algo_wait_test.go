@@ -132,7 +132,7 @@ func TestMaxWaitLeave(t *testing.T) {
 			}
 		}
 		left := 0
-		waitFor(t, "all who left to be logged", func() bool {
+		patient.Until(t, "all who left to be logged", func() bool {
 			left = 0
 			lines, _ := last.lines()
 			for _, l := range lines {

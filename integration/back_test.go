@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
@@ -54,7 +55,7 @@ func TestRedisBackWithoutARequest(t *testing.T) {
 					respond ok
 				}`), "REDIS="+redisServer.Addr())
 			client := newClient(t, "")
-			waitFor(t, "a decision", func() bool { return s.get(client, "/").status == http.StatusOK })
+			patient.Until(t, "a decision", func() bool { return s.get(client, "/").status == http.StatusOK })
 
 			outage.begin(redisServer)
 			var clients sync.WaitGroup
@@ -75,7 +76,7 @@ func TestRedisBackWithoutARequest(t *testing.T) {
 			outage.end(redisServer)
 
 			// Half-open is as good as closed: a request that comes then waits for what is found out.
-			waitFor(t, "the breaker not to be open", func() bool { return s.breakerState(client) != "open" })
+			patient.Until(t, "the breaker not to be open", func() bool { return s.breakerState(client) != "open" })
 			var mu sync.Mutex
 			statuses := make(map[int]int)
 			requests, together := make(chan struct{}, 50), make(chan struct{})

@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
 // frames are one request of HTTP/2 without TLS, written frame by frame, because no client
@@ -31,7 +33,7 @@ func startFrames(t *testing.T, s *server, path string, fields ...string) *frames
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(patience))
+	_ = conn.SetDeadline(time.Now().Add(patient.Patience))
 	if _, err := conn.Write([]byte(http2.ClientPreface)); err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +143,7 @@ func TestClientsThatBreakTheirStreamsPay(t *testing.T) {
 								t.Errorf("attempt %d: status %d, want %d", i+1, got, c.status)
 							}
 						}
-						waitFor(t, "the request to be over", func() bool {
+						patient.Until(t, "the request to be over", func() bool {
 							return bytes.Contains(s.log(), fmt.Appendf(nil, `"X-Attempt":["%s, %s %d"]`, zone, c.name, i))
 						})
 						awaitLeftAt(t, s, path, path, c.name, z.limit-(i+1)*z.costs)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
 // credentials are a complete body. What comes behind them is not part of it.
@@ -110,7 +112,7 @@ func breakBody(t *testing.T, s *server, worked <-chan struct{}, head, begins, br
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(patience))
+	_ = conn.SetDeadline(time.Now().Add(patient.Patience))
 	if _, err := io.WriteString(conn, head+"\r\n\r\n"+begins); err != nil {
 		t.Fatal(err)
 	}

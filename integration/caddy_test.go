@@ -2,7 +2,6 @@ package integration_test
 
 import (
 	"bytes"
-	"errors"
 	"net"
 	"os"
 	"os/exec"
@@ -13,9 +12,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/childprocess"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
-
-// patience is how long a test waits for what never comes.
-const patience = patient.Patience
 
 // server is a running Caddy.
 type server struct {
@@ -86,7 +82,7 @@ func startBinary(t *testing.T, path, config string, variables ...string) *server
 		t.Fatalf("starting Caddy: %v", err)
 	}
 	t.Cleanup(s.end)
-	waitFor(t, "Caddy to be ready", func() bool {
+	patient.Until(t, "Caddy to be ready", func() bool {
 		if s.process.Ended() {
 			t.Fatalf("Caddy ended: %v\n%s", s.process.Err(), s.log())
 		}
@@ -145,7 +141,7 @@ func (s *server) stop() {
 	}
 	select {
 	case <-s.process.Done():
-	case <-time.After(patience):
+	case <-time.After(patient.Patience):
 		s.t.Errorf("Caddy does not stop")
 		return
 	}
@@ -169,24 +165,4 @@ func (s *server) end() {
 	if s.t.Failed() {
 		s.t.Logf("end of Caddy's log:\n%s", log[max(0, len(log)-4096):])
 	}
-}
-
-// waitFor polls until a condition holds.
-func waitFor(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	patient.Until(t, what, holds)
-}
-
-func poll(timeout time.Duration, holds func() bool) error {
-	deadline := time.After(timeout)
-	ticker := time.NewTicker(5 * time.Millisecond)
-	defer ticker.Stop()
-	for !holds() {
-		select {
-		case <-ticker.C:
-		case <-deadline:
-			return errors.New("not within " + timeout.String())
-		}
-	}
-	return nil
 }

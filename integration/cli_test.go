@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
@@ -33,7 +34,7 @@ func (s *server) shell(line string) (string, error) {
 	if err != nil {
 		s.t.Skip("no bash")
 	}
-	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(s.t.Context(), patient.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, shell, "-c", line)
 	cmd.Dir, cmd.Env = s.dir, append(environment(s.dir), "CADDY="+commandBinary(s.t))

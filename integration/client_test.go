@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/dunglas/httpsfv"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
 // newClient makes an HTTP client that calls from an address of its own, of which Linux
@@ -31,7 +33,7 @@ func newClient(t *testing.T, from string) *http.Client {
 		DisableCompression:  true,
 	}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport, Timeout: patience}
+	return &http.Client{Transport: transport, Timeout: patient.Patience}
 }
 
 // answer is what a client saw.

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
 // TestViewersThatDoNotRead lose their places to others.
@@ -38,7 +40,7 @@ func TestViewersThatDoNotRead(t *testing.T) {
 		t.Fatalf("one too many: %s", status)
 	}
 	client := newClient(t, "")
-	waitFor(t, "a place of those who do not read", func() bool {
+	patient.Until(t, "a place of those who do not read", func() bool {
 		for range 200 {
 			s.get(client, withKey(strings.Repeat("k", 900)))
 		}

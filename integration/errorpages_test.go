@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
 // errorPages answers each error with another status than its own, unless it is one.
@@ -147,7 +149,7 @@ func TestInvokedSubroutes(t *testing.T) {
 	}
 	client := newClient(t, "")
 	for _, path := range []string{"/invoked", "/nested", "/around"} {
-		waitFor(t, "the new config", func() bool { return s.get(client, path).status == http.StatusTooManyRequests })
+		patient.Until(t, "the new config", func() bool { return s.get(client, path).status == http.StatusTooManyRequests })
 		if a := s.get(client, path); a.body != "a page" {
 			t.Errorf("%s: status %d, body %q, want a page", path, a.status, a.body)
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
@@ -127,7 +128,7 @@ func TestExitGivesSlotsBack(t *testing.T) {
 			}
 			select {
 			case <-s.process.Done():
-			case <-time.After(patience):
+			case <-time.After(patient.Patience):
 				t.Fatal("Caddy does not end")
 			}
 			if n := taken(prefix); n != 0 {

@@ -51,7 +51,7 @@ func TestFloodWithAFarRedis(t *testing.T) {
 			f := startFarFleet(t, c.trip, deep.Steps(farScale, 1))
 			if c.warns {
 				for _, s := range f.servers {
-					waitFor(t, "the log to say that Redis is far", func() bool { return strings.Contains(string(s.log()), farLine) })
+					patient.Until(t, "the log to say that Redis is far", func() bool { return strings.Contains(string(s.log()), farLine) })
 				}
 			}
 			rounds := deep.Steps(1, 5)
@@ -117,7 +117,7 @@ func startFarFleet(t *testing.T, trip time.Duration, scale int) *farFleet {
 	for range 2 {
 		s := startCaddy(t, config)
 		f.servers = append(f.servers, s)
-		waitFor(t, "Redis to decide", func() bool {
+		patient.Until(t, "Redis to decide", func() bool {
 			a, err := send(f.client, s.url("/"), "X-Api-Key", "first")
 			return err == nil && a.header.Get("RateLimit") != ""
 		})

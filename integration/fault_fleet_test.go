@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
 // faultLimit is what a client may ever have of /allow and of /deny. Under each fault all of it
@@ -129,7 +130,7 @@ func (f *faultFleet) steady(t *testing.T, since time.Time) (after time.Duration)
 	t.Helper()
 	for _, l := range f.loads {
 		if l.policy != "local" {
-			waitFor(t, l.policy+" to be decided by the store", func() bool {
+			patient.Until(t, l.policy+" to be decided by the store", func() bool {
 				first, ok := service(l.since(since))
 				if ok {
 					after = max(after, first.sent.Sub(since))

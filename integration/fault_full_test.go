@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
@@ -91,11 +92,11 @@ func TestFloodOfKeysIntoAFullRedis(t *testing.T) {
 	})
 	f.redis.Configure("maxmemory", strconv.Itoa(f.memory()+256<<10))
 	stop := f.flood()
-	waitFor(t, "Redis to be full", func() bool {
+	patient.Until(t, "Redis to be full", func() bool {
 		return strings.Contains(f.redis.Admin().Info(context.Background(), "errorstats").Val(), "errorstat_OOM:")
 	})
 	for _, s := range f.servers {
-		waitFor(t, "each Caddy to know", func() bool { return storeErrors(t, s.scrape(f.client), "oom") > 0 })
+		patient.Until(t, "each Caddy to know", func() bool { return storeErrors(t, s.scrape(f.client), "oom") > 0 })
 	}
 
 	f.askAll(flickering, usedUp, known, fresh)

@@ -49,7 +49,7 @@ func (f *faultFleet) endure(t *testing.T, begun time.Time) {
 		time.Sleep(faultLength) // the fault itself
 	}
 	for _, l := range f.loads {
-		waitFor(t, l.policy+" to answer under the fault", func() bool { return len(l.since(begun)) >= inARow })
+		patient.Until(t, l.policy+" to answer under the fault", func() bool { return len(l.since(begun)) >= inARow })
 	}
 }
 
@@ -167,7 +167,7 @@ func (f *faultFleet) suffer(t *testing.T, c *fault) {
 	cured := c.end(t)
 
 	row.back = f.steady(t, cured)
-	waitFor(t, "goroutines to end", func() bool {
+	patient.Until(t, "goroutines to end", func() bool {
 		for i, n := range f.goroutines(t) {
 			if n > goroutines[i]+10 {
 				return false

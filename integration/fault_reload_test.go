@@ -86,7 +86,7 @@ func TestReloadOften(t *testing.T) {
 			}
 		})
 	}
-	waitFor(t, "requests to be admitted", func() bool { return admitted[0].Load() > 200 })
+	patient.Until(t, "requests to be admitted", func() bool { return admitted[0].Load() > 200 })
 	goroutines, made := s.goroutines(t), connectionsMade(t, redisServer)
 	reloads, slowest, mostOpen := 0, time.Duration(0), 0
 	ticker := time.NewTicker(every)
@@ -101,7 +101,7 @@ func TestReloadOften(t *testing.T) {
 	during := admitted[0].Load() + admitted[1].Load() + refused[0].Load() + refused[1].Load()
 	// What held on to old configs is gone soon after the last one.
 	now := 0
-	waitFor(t, "goroutines to end", func() bool {
+	patient.Until(t, "goroutines to end", func() bool {
 		now = s.goroutines(t)
 		return now <= goroutines+10
 	})
@@ -113,7 +113,7 @@ func TestReloadOften(t *testing.T) {
 	if mostOpen > most || more > most {
 		t.Errorf("%d connections were open, %d made during %d reloads, want at most %d", mostOpen, more, reloads, most)
 	}
-	waitFor(t, "the small limit to be used up", func() bool { return refused[1].Load() > 50 })
+	patient.Until(t, "the small limit to be used up", func() bool { return refused[1].Load() > 50 })
 	stop()
 	if got := admitted[1].Load(); got != small {
 		t.Errorf("%d admitted of a limit of %d, over %d configs", got, small, reloads+1)

@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
 // ghostSite has a queue and a zone with max_wait in which nobody gets a turn while a test
@@ -86,7 +88,7 @@ func TestGhosts(t *testing.T) {
 			abandoned += 12
 			for _, zone := range []string{"queue", "patient"} {
 				want := fmt.Sprintf(`decisions_total{outcome="abandoned",zone="%s"} %d`, zone, abandoned)
-				waitFor(t, want, func() bool { return strings.Contains(s.scrape(client), want) })
+				patient.Until(t, want, func() bool { return strings.Contains(s.scrape(client), want) })
 			}
 		}
 		if n := len(b.came()); n != 2 {

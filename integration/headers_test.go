@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
 // startLimitedUpstream is a server that has limits of its own, and does all that a proxy must
@@ -189,7 +191,7 @@ func throughUpgrade(t *testing.T, s *server) {
 		t.Fatal(err)
 	}
 	defer connection.Close()
-	_ = connection.SetDeadline(time.Now().Add(patience))
+	_ = connection.SetDeadline(time.Now().Add(patient.Patience))
 	_, _ = io.WriteString(connection, "GET /socket HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
 	reader := bufio.NewReader(connection)
 	response, err := http.ReadResponse(reader, nil)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
@@ -61,22 +62,18 @@ func awaitLeft(t *testing.T, s *server, what, name string, want int64) {
 // awaitLeftAt waits until a client has so much left on a path.
 func awaitLeftAt(t *testing.T, s *server, what, path, name string, want int64) {
 	t.Helper()
-	client, got := newClient(t, ""), int64(-1)
-	err := poll(patience, func() bool {
+	client := newClient(t, "")
+	patient.UntilEqual(t, what+": what is left", func() int64 {
 		a, err := send(client, s.url(path), "X-Client", name, "X-Cost", "0")
 		if err != nil {
-			return false // the connection was made to a server that a reload has just ended
+			return -1 // the connection was made to a server that a reload has just ended
 		}
 		q, _, err := rateLimit(a.header)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got = q.remaining
-		return got == want
-	})
-	if err != nil {
-		t.Fatalf("%s: %d are left, want %d: %v", what, got, want, err)
-	}
+		return q.remaining
+	}, want)
 }
 
 // TestLateChargesAfterReload: what is under way when the config is reloaded is settled.
@@ -151,7 +148,7 @@ func TestLateChargesWhileRedisIsAway(t *testing.T) {
 				return nonzero(t, text)[`store_lost_corrections_total{store="redis `+server.Addr()+`"}`] > 0
 			}
 			if c.lost {
-				waitFor(t, "corrections to be in doubt", lost)
+				patient.Until(t, "corrections to be in doubt", lost)
 			}
 			reload(421)
 			c.comeBack(server)
@@ -265,7 +262,7 @@ func TestCommandsOfPolicies(t *testing.T) {
 	}
 	before = scriptCalls(t, server)
 	ask(50) // none of these counts
-	waitFor(t, "what is given back", func() bool { return scriptCalls(t, server)-before > 50 })
+	patient.Until(t, "what is given back", func() bool { return scriptCalls(t, server)-before > 50 })
 	if got := scriptCalls(t, server) - before; got > 100 {
 		t.Errorf("%d EVALSHA for 50 requests, each of which gives back", got)
 	}

@@ -104,7 +104,7 @@ func TestOutageOfAFleet(t *testing.T) {
 
 	redisServer.Restart()
 	for n, s := range fleet {
-		waitFor(t, "the log to say that Redis is back", func() bool { return saysBack(s, 1) })
+		patient.Until(t, "the log to say that Redis is back", func() bool { return saysBack(s, 1) })
 		loads[n].stop()
 		checkOutageLog(t, s, 1)
 	}
@@ -118,7 +118,7 @@ func awaitFleet(t *testing.T, redisServer *redistest.Server, size int64) {
 	ctx := context.Background()
 	const lifetime = 15_000
 	complete := int64(0)
-	waitFor(t, "the Caddys to know of each other", func() bool {
+	patient.Until(t, "the Caddys to know of each other", func() bool {
 		members := redisServer.Admin().ZRangeWithScores(ctx, "rl:instances", 0, -1).Val()
 		if int64(len(members)) != size {
 			return false

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
@@ -353,12 +354,12 @@ func runScript(t *testing.T, s *server, client *http.Client, run string) {
 	in := func(line string) func() bool {
 		return func() bool { return strings.Contains(s.scrape(client), "caddy_rate_limit_"+line+"\n") }
 	}
-	waitFor(t, "a slot to be in use", in(`concurrency_in_use{zone="slots"} 1`))
+	patient.Until(t, "a slot to be in use", in(`concurrency_in_use{zone="slots"} 1`))
 	leave()
 	waiting.Wait()
-	waitFor(t, "the slot to be free", in(`concurrency_in_use{zone="slots"} 0`))
+	patient.Until(t, "the slot to be free", in(`concurrency_in_use{zone="slots"} 0`))
 	runs, _ := strconv.Atoi(run)
-	waitFor(t, "the client to have left", in(fmt.Sprintf(`decisions_total{outcome="abandoned",zone="turns"} %d`, runs+1)))
+	patient.Until(t, "the client to have left", in(fmt.Sprintf(`decisions_total{outcome="abandoned",zone="turns"} %d`, runs+1)))
 }
 
 // nonzero reads the samples that say something, without the prefix of their names.

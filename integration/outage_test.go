@@ -1,6 +1,8 @@
 package integration_test
 
 import (
+	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"slices"
@@ -10,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/childprocess"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
@@ -50,7 +53,7 @@ func testRedisDown(t *testing.T, policy string, down int) {
 		answers := firstPong(t, redisServer.Addr())
 		outage.end()
 		back := <-answers
-		waitFor(t, "the log to say that Redis is back", func() bool {
+		patient.Until(t, "the log to say that Redis is back", func() bool {
 			return saysBack(s, n+1)
 		})
 		to := load.more(200)
@@ -89,7 +92,7 @@ func TestRedisDownAtStart(t *testing.T) {
 	answers := firstPong(t, redisServer.Addr())
 	redisServer.Restart()
 	back := <-answers
-	waitFor(t, "Redis to decide", func() bool {
+	patient.Until(t, "Redis to decide", func() bool {
 		all := load.slice(0, load.more(1))
 		return all[len(all)-1].decided
 	})
@@ -101,7 +104,7 @@ func TestRedisDownAtStart(t *testing.T) {
 	}
 	t.Logf("Redis decides %v after it was back", recovery)
 	patient.Soon(t, "deciding again", recovery, backWithin)
-	waitFor(t, "the log to say that Redis is back", func() bool {
+	patient.Until(t, "the log to say that Redis is back", func() bool {
 		return saysBack(s, 1)
 	})
 	load.stop()
@@ -113,18 +116,20 @@ func firstPong(t *testing.T, address string) <-chan time.Time {
 	answered := make(chan time.Time, 1)
 	go func() {
 		defer close(answered)
-		err := poll(patience, func() bool {
+		err := childprocess.Poll(patient.Patience, func(context.Context) error {
 			conn, err := net.Dial("tcp", address)
 			if err != nil {
-				return false
+				return err
 			}
 			defer conn.Close()
 			if _, err := conn.Write([]byte("PING\r\n")); err != nil {
-				return false
+				return err
 			}
 			reply := make([]byte, 16)
-			n, _ := conn.Read(reply)
-			return string(reply[:n]) == "+PONG\r\n"
+			if n, err := conn.Read(reply); string(reply[:n]) != "+PONG\r\n" {
+				return fmt.Errorf("answer %q, %w", reply[:n], err)
+			}
+			return nil
 		})
 		if err != nil {
 			t.Errorf("waiting for Redis to answer: %v", err)
@@ -280,7 +285,7 @@ func (l *load) ask(client *http.Client, url, key string) {
 func (l *load) more(n int) (all int) {
 	l.t.Helper()
 	before := -1
-	waitFor(l.t, "requests to be answered", func() bool {
+	patient.Until(l.t, "requests to be answered", func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if all = len(l.samples); before < 0 {

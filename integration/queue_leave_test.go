@@ -79,7 +79,7 @@ func TestNextAfterLeavers(t *testing.T) {
 			for range crowded {
 				c.leave = append(c.leave, s.begin("/queue"))
 			}
-			waitFor(t, "all to wait", func() bool {
+			patient.Until(t, "all to wait", func() bool {
 				done := 0
 				for _, p := range c.leave {
 					if p.over() {
@@ -126,7 +126,7 @@ func TestLeaversOfAFleet(t *testing.T) {
 				c.leave = append(c.leave, p)
 			}
 		}
-		waitFor(t, "some to wait", func() bool {
+		patient.Until(t, "some to wait", func() bool {
 			return both[0].waiting() > 0 && both[1].waiting() > 0 || len(upstream.came()) > 30*(round+1)
 		})
 		c.disperse()

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
 // ask is a request, sent times times in a row, and what it is answered each time: as
@@ -80,7 +82,7 @@ var recipes = map[string]struct {
 			expect(t, s, ask{path: "/concurrent/a", want: "429"})
 			expect(t, s, ask{path: "/concurrent/b", want: "200*5"})
 			b.open("full")
-			waitFor(t, "the slots to be free", func() bool { return s.get(newClient(t, ""), "/concurrent/a").status == http.StatusOK })
+			patient.Until(t, "the slots to be free", func() bool { return s.get(newClient(t, ""), "/concurrent/a").status == http.StatusOK })
 		},
 	},
 	"Failed logins": {asks: []ask{
@@ -115,7 +117,7 @@ var recipes = map[string]struct {
 				return a.status, q.remaining
 			}
 			used := int64(300 * 100)
-			waitFor(t, "what was booked and not used", func() bool {
+			patient.Until(t, "what was booked and not used", func() bool {
 				_, left := ask("key-of-alice", "100")
 				used += 100
 				return left == 100_000-(used-100)-500
@@ -125,7 +127,7 @@ var recipes = map[string]struct {
 					t.Fatalf("status %d", status)
 				}
 			}
-			waitFor(t, "what was used and not booked", func() bool {
+			patient.Until(t, "what was used and not booked", func() bool {
 				status, _ := ask("key-of-bob", "1")
 				return status == http.StatusTooManyRequests
 			})
@@ -145,7 +147,7 @@ var recipes = map[string]struct {
 		}
 		expect(t, s, ask{path: "/", want: "200*10"})
 		open[0].Close()
-		waitFor(t, "the place of a connection that was closed", func() bool {
+		patient.Until(t, "the place of a connection that was closed", func() bool {
 			conn, status := s.upgrade(t)
 			if status != 101 {
 				conn.Close()
@@ -180,7 +182,7 @@ var recipes = map[string]struct {
 		occupy(t, s, b, 10, "/pay/now")
 		expect(t, s, ask{path: "/pay/now", want: "503", check: toldToWait(1, 1)})
 		b.open("full")
-		waitFor(t, "room", func() bool { return s.get(newClient(t, ""), "/browse").status == http.StatusOK })
+		patient.Until(t, "room", func() bool { return s.get(newClient(t, ""), "/browse").status == http.StatusOK })
 	}},
 	"Trying a limit out": {test: func(t *testing.T, s *server, _ *backend) {
 		client := newClient(t, "")
@@ -298,7 +300,7 @@ func expect(t *testing.T, s *server, a ask) {
 	for i, status := range want {
 		last = s.do(client, a)
 		if a.settles && status != http.StatusTooManyRequests && last.status == http.StatusTooManyRequests {
-			waitFor(t, "a charge to be given back", func() bool {
+			patient.Until(t, "a charge to be given back", func() bool {
 				last = s.do(client, a)
 				return last.status != http.StatusTooManyRequests
 			})

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
@@ -82,12 +83,12 @@ func TestReloadKeepsCounters(t *testing.T) {
 	}
 	// The reloads are spread over the time in which something is admitted.
 	for n := range int64(reloads) {
-		waitFor(t, "requests to be admitted", func() bool {
+		patient.Until(t, "requests to be admitted", func() bool {
 			return admitted[0].Load() > (n+1)*limit/(reloads+1) || len(fail) > 0
 		})
 		s.mustLoad(site(string(rune('1' + n))))
 	}
-	waitFor(t, "both zones to refuse", func() bool {
+	patient.Until(t, "both zones to refuse", func() bool {
 		return refused[0].Load() > 200 && refused[1].Load() > 200 || len(fail) > 0
 	})
 	close(done)
@@ -111,7 +112,7 @@ func TestReloadKeepsCounters(t *testing.T) {
 
 	// No config leaves its connections behind.
 	s.mustLoad(caddyfile("", "respond ok"))
-	waitFor(t, "all connections to Redis to be closed", func() bool {
+	patient.Until(t, "all connections to Redis to be closed", func() bool {
 		clients, err := redisServer.Admin().ClientList(t.Context()).Result()
 		return err == nil && strings.Count(clients, "\n") == 1 // the admin's own
 	})

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
 // hourly is a site with a zone for each algorithm, under the algorithm's name.
@@ -32,7 +34,7 @@ func hourly(store string, events int) string {
 // still pause them right before calling Shutdown()", says Caddy's App.Stop).
 func (s *server) getUnder(client *http.Client, limit int64, zone string) (a answer) {
 	s.t.Helper()
-	waitFor(s.t, "the new config to answer", func() bool {
+	patient.Until(s.t, "the new config to answer", func() bool {
 		var err error
 		if a, err = sendAcross(client, s.url("/"+zone)); err != nil {
 			s.t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -32,7 +33,7 @@ func TestBansOfAFleet(t *testing.T) {
 	here, there := startCaddy(t, config), startCaddy(t, config)
 	client := newClient(t, "")
 	refused := 0
-	waitFor(t, "a ban", func() bool {
+	patient.Until(t, "a ban", func() bool {
 		a := here.get(client, "/", "User", "noisy")
 		if a.status == http.StatusOK {
 			return false

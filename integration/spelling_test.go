@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
 // raw sends a request to the byte, with lines between CRLFs, and returns the status.
@@ -21,7 +23,7 @@ func (s *server) raw(target, host string, fields ...string) int {
 		s.t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(patient.Patience)); err != nil {
 		s.t.Fatal(err)
 	}
 	lines := append([]string{"GET " + target + " HTTP/1.1", "Host: " + host, "Connection: close"}, fields...)

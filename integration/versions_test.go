@@ -17,6 +17,7 @@ import (
 
 	"github.com/quic-go/quic-go/http3"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
@@ -48,8 +49,8 @@ https://:%d {
 	url := fmt.Sprintf("https://127.0.0.1:%d", port)
 	return s, []version{
 		{1, newClient(t, ""), s.url("")},
-		{2, &http.Client{Transport: h2, Timeout: patience}, url},
-		{3, &http.Client{Transport: h3, Timeout: patience}, url},
+		{2, &http.Client{Transport: h2, Timeout: patient.Patience}, url},
+		{3, &http.Client{Transport: h3, Timeout: patient.Patience}, url},
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
 // TestWhyIsItRefused: who has never seen this finds out in three commands why a client is
@@ -79,7 +81,7 @@ func TestWhyIsItRefused(t *testing.T) {
 					t.Fatalf("%s: %v %s", line, err, output)
 				}
 			}
-			waitFor(t, c.path+" to be refused for long", func() bool {
+			patient.Until(t, c.path+" to be refused for long", func() bool {
 				a := s.get(client, c.path)
 				wait, _ := strconv.Atoi(a.header.Get("Retry-After"))
 				return a.status == http.StatusTooManyRequests && wait > 3000 && (wait > 7000 || !strings.Contains(c.why, "too often"))

@@ -33,7 +33,7 @@ func TestIssue10AllOrNothing(t *testing.T) {
 			respond ok`))
 		client := newClient(t, "")
 		admitted, refused := 0, 0
-		waitFor(t, "the long limit to be used up", func() bool {
+		patient.Until(t, "the long limit to be used up", func() bool {
 			a := s.get(client, "/", "Authorization", "me")
 			if a.status == http.StatusOK {
 				admitted++

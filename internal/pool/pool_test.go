@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/backend"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -124,9 +125,7 @@ func TestStoreStaysOpenForCallsUnderWay(t *testing.T) {
 			errs <- take(l, checks, decisions)
 		})
 	}
-	for l.Store.users.Load() != 5 {
-		// until all four are under way
-	}
+	patient.UntilEqual(t, "uses of the store, with four calls in progress", l.Store.users.Load, 5)
 	if err := l.Release(); err != nil {
 		t.Fatal(err)
 	}

@@ -125,13 +125,5 @@ func (b *bench) takeNamed(c store.Check) algorithms.Decision {
 // await waits until that much remains, because Adjust may take effect a moment later.
 func (b *bench) await(rule *store.Rule, remaining int64) {
 	b.Helper()
-	for deadline := time.Now().Add(patient.Patience); ; {
-		got := b.take(rule, "client", 0).Remaining
-		if got == remaining {
-			return
-		}
-		if time.Now().After(deadline) {
-			b.Fatalf("%d are left, want %d", got, remaining)
-		}
-	}
+	patient.UntilEqual(b, "what is left", func() int64 { return b.take(rule, "client", 0).Remaining }, remaining)
 }

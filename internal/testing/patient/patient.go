@@ -13,13 +13,31 @@ import (
 // anything may take.
 const Patience = 2 * time.Minute
 
+// TB is what this package needs of a [testing.TB], and of a test of pgregory.net/rapid.
+type TB interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
 // Until polls until a condition holds, and fails the test if it never does.
-func Until(t testing.TB, what string, holds func() bool) {
+func Until(t TB, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(Patience); !holds(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited %v for %s", Patience, what)
 		}
+	}
+}
+
+// UntilEqual polls until a value is as wanted, and fails the test if it never is.
+func UntilEqual[T comparable](t TB, what string, get func() T, want T) {
+	t.Helper()
+	got := get()
+	for deadline := time.Now().Add(Patience); got != want; got = get() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: got %v for %v, want %v", what, got, Patience, want)
+		}
+		time.Sleep(time.Millisecond)
 	}
 }
 
