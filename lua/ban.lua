@@ -1,5 +1,5 @@
--- Twin of store/ban.go: see there for what the numbers mean. A key that is not banned has
--- nothing left of a ban.
+-- The Lua port of store/ban.go, which says what the numbers mean. Where Go returns 0 for the
+-- rest of a ban, these functions return nil.
 
 local function open(now, within, longest, till, since, count)
   if till < 0 or till >= MAX_EXACT or since < 0 or since >= MAX_EXACT or count < 0 or count >= MAX_EXACT then

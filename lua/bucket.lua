@@ -1,15 +1,15 @@
--- Twin of the buckets in algorithms/token_bucket.go, algorithms/leaky_bucket.go and
--- algorithms/debt.go: see there for what the numbers mean. One has lumps and no queue,
--- the other a queue and no lumps.
+-- The Lua port of the buckets in algorithms/token_bucket.go, algorithms/leaky_bucket.go and
+-- algorithms/debt.go, which say what the numbers mean. The token bucket never has a queue,
+-- and the leaky bucket never has lumps.
 
--- after is the instant at which n have come back since the anchor.
+-- after returns the instant at which n tokens have come back since the anchor.
 local function after(n, anchor, events, window, lumps)
   if lumps ~= 0 then return anchor + floor((n + events - 1) / events) * window end
   local _, up = muldiv(n, window, events)
   return anchor + up
 end
 
--- Beyond what take.lua says, this returns how much is back since the anchor.
+-- Beyond what take.lua describes, this returns how many tokens are back since the anchor.
 take = function(now, cost, burst, events, window, lumps, queue, longest, anchor, taken, last)
   if taken < 0 or taken >= MAX_EXACT or anchor < 0 or anchor > last or last > now + MAX_STEP_BACK or
     taken * window > events * 1e15 then
@@ -32,7 +32,7 @@ take = function(now, cost, burst, events, window, lumps, queue, longest, anchor,
   end
   if back >= taken then anchor, taken, back = t, 0, 0 end
 
-  local owed = taken - burst -- what must have come back since the anchor before more is allowed
+  local owed = taken - burst -- what must come back since the anchor before more is allowed
   local remaining, delay, wait = back > owed and back - owed or 0, 0, 0
   if queue ~= 0 and taken > 0 and cost > 0 then delay = after(taken, anchor, events, window, 0) - now end
   local over = longest > 0 and delay >= longest

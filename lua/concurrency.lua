@@ -1,9 +1,10 @@
--- Twin of algorithms/concurrency.go. The leases are a sorted set: each slot's holder,
--- and when its lease ends in microseconds. A cost of n holds n slots under n names.
+-- The Lua port of algorithms/concurrency.go. The leases are a sorted set: the member is the
+-- name of a slot, and the score is when its lease ends, in microseconds. A cost of n takes n
+-- slots with n names.
 
 local function precise(n) return string.format('%.0f', n) end
 
--- What ends later than any lease given now is damaged, and counts as none.
+-- A lease that ends later than this is damaged and does not count.
 local function horizon(now) return precise(now + MAX_STEP_BACK) end
 
 take = function(now, cost, events, lease, _, _, _, _, key)
@@ -38,8 +39,8 @@ take = function(now, cost, events, lease, _, _, _, _, key)
   return allowed, events, remaining, retry, next, reset, 0, now, lease, horizon(now), damaged
 end
 
--- ZADD stands first: where Redis is out of memory, it refuses a command that needs some only
--- until the script has written something.
+-- ZADD must come first. When Redis is out of memory, it refuses a command that needs memory,
+-- but only until the script has written something.
 record = function(key, cost, now, lease, horizon, hold)
   if type(redis.pcall('ZCARD', key)) ~= 'number' then call('DEL', key) end
   local ends = precise(now + lease)
@@ -51,7 +52,7 @@ record = function(key, cost, now, lease, horizon, hold)
 end
 
 if op == 2 then
-  -- Giving back names what is held, so doing it twice does no harm. A hold ends as a whole.
+  -- A lease is given back by name, so doing it twice does no harm, and only as a whole.
   adjust = function(key, _, _, _, delta, _, _, _, _, _, _, hold)
     if delta >= 0 or type(redis.pcall('ZCARD', key)) ~= 'number' then return false end
     if call('ZSCORE', key, hold .. '#' .. (1 - delta)) then return false end

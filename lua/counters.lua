@@ -1,17 +1,20 @@
--- What take.lua does with a call of several keys if it is a plain one: all checks are to be
--- decided by Counters, no key stands in it twice, and nothing stands above a limit. Most
--- calls that requests share are such, and what they cost each is Redis's.
+-- The part of take.lua for calls of several keys that only Counters decide, without key rules
+-- and each key once. Most calls that requests share are such calls, so they must cost Redis
+-- little.
 --
--- ARGV[1]  the byte 2, and sections: groups that ask the same of different keys. A section
---          is a byte that says how many checks a group of it has, how many groups there are
---          (two bytes), and a byte (1: some are shared); for each check the place of its rule
---          in ARGV[1] (two bytes; 0: it follows), the cost, and the rule if it follows; and if
---          some are shared, for each group a byte that says how many requests ask it.
--- KEYS     those of the groups, in their order.
+-- ARGV[1]  the byte 2, or 6 for a careful call, and sections: groups that ask the same of
+--          different keys. A section is
+--   a byte         the number of checks in each group
+--   two bytes      the number of groups
+--   a byte         1 if several requests share some of the groups
+--   for each check, two bytes for where its rule begins in ARGV[1] or 0 if the rule follows,
+--                  the cost, and the rule if it follows
+--   for each group, if some are shared, a byte: the number of requests that ask it
+-- KEYS     the keys of the groups, in their order.
 --
--- The reply is one string: the time, for how many of all requests there was room (two
--- bytes), for each key the state before, and the numbers of those keys whose state was
--- damaged (two bytes each). From these the twins in Go know what each request is told.
+-- The reply is one string: the time, how many of all requests passed (two bytes), the state
+-- before of each key, and the numbers of the keys whose state was damaged (two bytes each).
+-- The Go algorithms compute each request's decision from these.
 if mode == 2 then
   local values, none = call('MGET', unpack(KEYS)), pack('>i8i8i8', 0, 0, 0)
   local rules, section, costs, after = {}, {}, {}, {}
@@ -27,19 +30,19 @@ if mode == 2 then
         place = at
         local name, p1, p2, p3, p4, p5, p6
         name, p1, p2, p3, p4, p5, p6, at = unpack_struct('>si8i8i8i8i8i8', groups, at)
-        rule = { twin(name, 0), p1, p2, p3, p4, p5, p6 }
+        rule = { port(name, 0), p1, p2, p3, p4, p5, p6 }
         rules[place] = rule
       end
       section[i], costs[i] = rule, cost
     end
     for j = 1, m do
       group = group + 1
-      -- If there is not room for all who ask, it is decided once more, for those who fit.
+      -- If not all requests fit, the group is decided once more, for as many as fit.
       local times = shared > 0 and byte(groups, at + j - 1) or 1
       while times > 0 do
         local fit = times
         for i = 1, n do
-          -- What is no string at all MGET passes over, as if there were nothing.
+          -- MGET returns nothing for a key that is not a string, so look again.
           local rule, value = section[i], values[k + i] or redis.pcall('GET', KEYS[k + i])
           local s1, s2, s3 = 0, 0, 0
           if value and #value == 24 then

@@ -1,6 +1,6 @@
--- Twin of algorithms/fixed_window.go, line by line: see there for what the numbers mean.
--- The window is a; on the calendar a, b, c and d are where windows start, and the last
--- ends at starts.
+-- The Lua port of algorithms/fixed_window.go, line by line; see there for what the numbers
+-- mean. The window is a. For calendar windows, a, b, c and d are the starts of four windows,
+-- and the last one ends at starts.
 local function window_at(now, starts, a, b, c, d, seen, count)
   if count < 0 or count >= MAX_EXACT or seen < 0 or seen > now + MAX_STEP_BACK then
     seen, count = 0, 0

@@ -1,37 +1,37 @@
-// Package lua embeds the scripts that run inside Redis: one twin for each algorithm
-// and take.lua, which decides the checks of a call with them.
+// Package lua embeds the scripts that run inside Redis: the Lua ports of the algorithms, and
+// take.lua, which decides the checks of a call with them.
 package lua
 
 import _ "embed"
 
-// Take is the frame: it reads the time, runs each check's algorithm and writes all of
-// a group or nothing. redisstore fills in the twins.
+// Take is the main script. It reads the time, runs the algorithm of each check, and writes
+// all charges of a group or none. Package redisstore inserts the other scripts.
 //
 //go:embed take.lua
 var Take string
 
-// Counters is the part of the frame for calls that have only Counters to ask.
+// Counters is the part of Take for calls in which only Counters decide.
 //
 //go:embed counters.lua
 var Counters string
 
-// MulDiv is a function that twins may use; redisstore adds it to those that do.
+// MulDiv is a function that the ports may use; redisstore adds it to those that do.
 //
 //go:embed muldiv.lua
 var MulDiv string
 
-// Ban is the twin of store/ban.go.
+// Ban is the Lua port of store/ban.go.
 //
 //go:embed ban.lua
 var Ban string
 
-// Own is the part of the frame for keys that have limits of their own.
+// Override is the part of Take for overrides with a limit.
 //
-//go:embed own.lua
-var Own string
+//go:embed override.lua
+var Override string
 
-// The twins. Each sets the functions that take.lua says of Counters, Recorders and
-// Lenders.
+// The Lua ports of the algorithms. Each sets the functions that take.lua describes for
+// Counters, Recorders and Lenders.
 var (
 	//go:embed bucket.lua
 	Bucket string

@@ -1,6 +1,6 @@
--- muldiv returns a*b/c rounded down and rounded up, exact although the product may
--- exceed 2^53: a product then is a sum of two doubles (T. J. Dekker, "A floating-point
--- technique for extending the available precision", Numer. Math. 18, 1971).
+-- muldiv returns a*b/c, rounded down and rounded up. It is exact even if the product exceeds
+-- 2^53: then a product is a sum of two doubles (T. J. Dekker, "A floating-point technique for
+-- extending the available precision", Numer. Math. 18, 1971).
 local function muldiv(a, b, c)
   local p = a * b
   local q = floor(p / c)

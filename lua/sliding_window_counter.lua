@@ -1,4 +1,4 @@
--- Twin of algorithms/sliding_window_counter.go, line by line: see there for what the
+-- The Lua port of algorithms/sliding_window_counter.go, line by line; see there for what the
 -- numbers mean.
 
 local function until_used(target, start, window, current, previous)
@@ -46,7 +46,7 @@ take = function(now, cost, events, window, _, _, _, _, last, current, previous)
   local next, reset = 0, 0
   if remaining < events then
     next = until_used((used < events and used or events) - 1, start, window, current, previous) - now
-    reset = start + (current > 0 and 2 or 1) * window - now -- until none is used
+    reset = start + (current > 0 and 2 or 1) * window - now -- until nothing counts as used
   end
   return allowed, events, remaining, retry, next, reset, 0, t, current, previous
 end

@@ -1,17 +1,19 @@
--- Twin of algorithms/sliding_window_log.go. The log is a Redis list of charges, oldest
--- first, readable with LRANGE. A charge of one event is its time in microseconds: ten
--- bytes. A charge of more is its time and two running sums, before and after it, of what
--- charges cost beyond one event each. Charges after it in the list have these sums too.
--- The sums are 0 again when all before has expired. They are taken modulo 2^52, so they
--- stay exact in a list that never ends.
+-- The Lua port of algorithms/sliding_window_log.go. The log is a Redis list of charges, oldest
+-- first, readable with LRANGE. A charge of one event is its time in microseconds and takes ten
+-- bytes. A charge of more events is its time and two running sums of the events that charges
+-- count for beyond one each: the sum before this charge, and the sum after it. The charges
+-- behind it in the list have these sums, too. The sums are 0 again once all charges that
+-- added to them have expired. They are modulo 2^52, so they stay exact in a list that never
+-- becomes empty.
 
 local function text(time, before, after)
-  -- A double is printed with all its digits only by this format.
+  -- Only this format prints all digits of a double.
   if before == 0 and after == 0 then return string.format('%.0f', time) end
   return string.format('%.0f %.0f %.0f', time, before, after)
 end
 
--- The time of charge i, and the sums before and after it. Nothing if it is damaged.
+-- charge returns the time of charge i, and the sums before and after it. It returns nothing
+-- if the charge is damaged.
 local function charge(key, i, text)
   text = text or call('LINDEX', key, i)
   local time, before, after = tonumber(text), 0, 0
@@ -24,9 +26,10 @@ local function charge(key, i, text)
   if time and time >= 0 and time < MAX_EXACT then return time, before, after end
 end
 
--- The size, whether it is damaged, the time that counts, how many charges have left the
--- window, how many events have not, the times of the newest and of the first of these, and
--- the sums after the one and before the other. The size is -1 if the key is no list.
+-- read returns the size of the log (-1 if the key is not a list); whether it is damaged; now,
+-- or the time of the newest charge if that is later; how many charges have left the window;
+-- how many events are still in it; the times of the newest and of the oldest charge in it;
+-- the sum after the newest, and the sum before the oldest.
 local function read(now, window, key)
   local size, damaged = redis.pcall('LLEN', key), false
   if type(size) ~= 'number' then size, damaged = -1, true end
@@ -40,8 +43,8 @@ local function read(now, window, key)
       if newest > t then t = newest end
       local edge = t - window
       if newest > edge then
-        -- Most calls find few expired charges: look near the old end first, in steps
-        -- that double, then halve what is left.
+        -- Most calls find few expired charges, so look near the old end first, in steps that
+        -- double, and then halve the rest.
         local low, high, bound = 0, size, 1
         while bound <= size do
           local time, from = charge(key, bound - 1)
@@ -61,7 +64,7 @@ local function read(now, window, key)
           end
         end
         expired, live, sum = low, size - low + (last - before) % MAX_SUM, last
-        if live > MAX_SUM / 2 then -- the sums fall
+        if live > MAX_SUM / 2 then -- the sums decrease, so they are damaged
           expired, live, sum, damaged = size, 0, 0, true
         end
         if first > newest then first = newest end -- so that in a damaged list no wait is below 0
@@ -71,7 +74,8 @@ local function read(now, window, key)
   return size, damaged, t, expired, live, newest, first, sum, before
 end
 
--- The time of event n of those that are live, counted from 0, and the charge that holds it.
+-- event returns the time of event n in the window, counted from 0, and the charge that
+-- contains it.
 local function event(key, n, size, expired, live, newest, first, before)
   if n == 0 then return first, expired end
   local low, high = expired, expired + n
@@ -92,7 +96,8 @@ take = function(now, cost, events, window, _, _, _, _, key)
 
   local remaining = events > live and events - live or 0
   local allowed, retry = cost <= remaining, 0
-  -- The first event whose end makes room; under a limit that was lowered not the oldest.
+  -- first is the time of the first event that makes room when it expires. If the limit was
+  -- lowered, that is not the oldest event.
   local first = t
   if live == 0 then
     newest = t
@@ -117,22 +122,23 @@ take = function(now, cost, events, window, _, _, _, _, key)
   return allowed, events, remaining, retry, next, reset, 0, expired, t, sum, damaged
 end
 
--- What take returned last comes back: how many charges have expired, the time that counts,
--- and the sum after the newest charge. RPUSH stands first: where Redis is out of memory, it
--- refuses a command that needs some only until the script has written something.
+-- The arguments expired, t and sum are those that take returned: how many charges have
+-- expired, the time of the new charge, and the sum after the newest charge. RPUSH must come
+-- first. When Redis is out of memory, it refuses a command that needs memory, but only until
+-- the script has written something.
 record = function(key, cost, expired, t, sum)
-  if expired < 0 then call('DEL', key) end -- it is no list
+  if expired < 0 then call('DEL', key) end -- the key is not a list
   call('RPUSH', key, text(t, sum, (sum + cost - 1) % MAX_SUM))
   if expired > 0 then call('LTRIM', key, expired, -1) end
 end
 
--- An expired charge makes place for a new one.
+-- The memory of an expired charge is enough for a new one.
 if careful then
   spares = function(expired) return expired > 0 end
 end
 
 if op == 2 then
-  -- How many charges are earlier than a time near the new end; see recent in Go.
+  -- recent returns how many charges are earlier than a time near the new end, as in Go.
   local function recent(key, size, time)
     local low, high, step = size > MAX_BEHIND and size - MAX_BEHIND - 1 or 0, size, 1
     while size - step > low do
@@ -150,6 +156,7 @@ if op == 2 then
     return low
   end
 
+  -- late charges more for an earlier request. It drops the oldest events that are too many.
   local function late(key, cost, events, t, size, expired, live, newest, first, sum, before)
     local most = live > 2 * events and live or 2 * events
     local over, part, time, from, after = live + cost - most, 0, nil, nil, nil
@@ -164,6 +171,7 @@ if op == 2 then
     return true
   end
 
+  -- refund takes n events off the charges made at a time, as Log.Remove does in Go.
   local function refund(key, n, at)
     local size = redis.pcall('LLEN', key)
     if type(size) ~= 'number' then return false end
@@ -172,13 +180,13 @@ if op == 2 then
     local time, before = charge(key, first)
     local until_last, _, after = charge(key, behind - 1)
     if not time or not until_last then return false end
-    -- So many charges go, and the sums after them fall by so much.
+    -- gone charges are removed, and the sums after them fall by fall.
     local gone, fall = behind - first, (after - before) % MAX_SUM
     if fall == 0 then
       return call('LREM', key, n < gone and -n or -gone, text(time, before, before)) > 0
     elseif size - first > MAX_SHIFTED then
       return false
-    elseif n < gone + fall then -- one charge is left of them, the last
+    elseif n < gone + fall then -- the last of the charges stays, with what is left
       gone = gone - 1
       fall = n - gone
     end

@@ -1,81 +1,91 @@
--- take decides checks on the clock of this Redis.
+-- take.lua decides checks by the clock of this Redis.
 --
 -- KEYS     the keys of all states, each once.
--- ARGV[1]  a byte (1: read what are strings together; 2: see below), and the groups. A
---          group is a byte that says how many checks it has, a byte that says how many
---          requests ask just this, and the checks. A check is the place of its rule in
---          ARGV[1] (two bytes; 0: it follows), a byte that says what to do (0: decide,
---          1: renew what is held, 2: adjust a charge, 3: peek), the index of its key (two bytes,
---          from 1), the cost, and the name of what is held: a byte for the length, and
---          the name. To adjust, the name follows three integers: when the charge was
---          made, its turn, and what to add to it. A rule is the algorithm's name, a zero
---          byte, and six parameters. Of what there is to do, a 4 says that the key may have
---          a setting, and the index of that follows; an 8 that it may be banned, and there
---          follow the index of the ban's state and its four parameters.
+-- ARGV[1]  a byte for the mode, and the groups. Mode 1 means to read all keys that are strings
+--          at once, mode 2 is that of counters.lua, and 4 is added for a careful call.
 --
--- The checks of a group are charged together or not at all. Groups are decided one after
--- the other at one time; a group that several requests share is decided as often. To
--- renew, to adjust and to peek are groups of one check. A peek is decided like a check,
--- charges nothing, and does not count towards a ban; if it would pass, its reply is that of
--- a cost of 0. The quota of a correction is 1 if it has
--- changed anything, or else 0.
+-- A group is
+--   a byte         the number of its checks
+--   a byte         the number of requests that ask exactly these checks
+--   the checks
+-- A check is
+--   two bytes      where its rule begins in ARGV[1], or 0 if the rule follows
+--   a byte         what to do: 0 decide, 1 renew a lease, 2 adjust a charge, 3 peek; plus 4 if
+--                  the key may have an override, plus 8 if it may be banned
+--   two bytes      the index of its key, from 1
+--   a number       the cost
+--   a byte, text   the length of the hold, and the hold; to adjust, three numbers precede the
+--                  hold: when the charge was made, its turn, and the delta
+--   the rule, if it follows: the algorithm's name, a zero byte, and six parameters
+--   two bytes      the index of the override, if the key may have one
+--   two bytes      the index of the ban's state, and the four parameters of the ban, if the
+--                  key may be banned
 --
--- The reply is one string: the time, then the groups. If one request asked: for each
--- check a byte of flags (1: allowed, 2: the stored state was damaged and counts as
--- none, 4: exempt, 8: banned, 16: from now on, 32: by a limit of its own), then quota,
--- remaining, retry (-1: never; if allowed, how far ahead of the time it is booked, for time
--- does not go back for a key), next, reset and delay, and behind a limit of its own what
--- stands of that in the setting, after its length in two bytes. If several asked: a byte
--- that says for how many of them there was room, and for each check the
--- flags and the state before; it is easy to say from these what each is told.
+-- The checks of a group are charged together or not at all. All groups are decided at one
+-- time, one after the other; a group of several requests is decided once for each. Renewals,
+-- adjustments and peeks are groups of one check. A peek is decided like a check, but charges
+-- nothing and does not count towards a ban; if it would pass, its reply is that of a cost of
+-- 0. The quota in the reply to an adjustment is 1 if it has changed anything, and 0 if not.
 --
--- Numbers are big-endian integers of eight bytes; times and durations microseconds.
+-- The reply is one string: the time, and the groups. For each check of a group that one
+-- request asks:
+--   a byte         flags: 1 allowed, 2 the stored state was damaged and ignored, 4 exempt, 8
+--                  banned, 16 the ban begins, 32 decided by the limit of an override
+--   numbers        quota, remaining, retry, next, reset and delay; retry is -1 for never, and
+--                  for an allowed check how far ahead of the time its charge is booked,
+--                  because time does not go back for a key
+--   two bytes, text  with flag 32: the length of the override's limit, and the limit, as
+--                  store.PreparedOverride.Encoded has it
+-- For a group that several requests ask: a byte for how many of them passed, and for each
+-- check the flags and the state before; Go computes each request's decision from these.
 --
--- The twin of an algorithm sets functions. For a Counter, whose state this script keeps
--- as a string of three integers,
+-- Numbers are big-endian integers of eight bytes. Times and durations are in microseconds.
+--
+-- The port of an algorithm sets functions. For a Counter, whose state this script keeps as a
+-- string of three integers:
 --   take(now, cost, p1, .., p6, s1, s2, s3) -> allowed, quota, remaining, retry, next,
 --                                              reset, delay, s1, s2, s3
 --   adjust(now, at, turn, delta, p1, .., p6, s1, s2, s3) -> s1, s2, s3 or nothing
--- for a Recorder or a Lender, which keep what they want under the key,
+-- For a Recorder or a Lender, which keep what they need under the key:
 --   take(now, cost, p1, .., p6, key) -> allowed, .., delay, a, b, c, damaged
 --   record(key, cost, a, b, c, hold)
 --   adjust(key, now, at, turn, delta, p1, .., p6, hold) -> whether it changed anything
--- and, in a careful call, if there is a charge that takes no more memory than it sets free,
---   spares(a, b, c) -> whether this is one
--- P1 is how much fits. None of them expires keys; this script does. A twin may set adjust
--- only where op is 2.
+-- If a charge may take no more memory than it frees, in a careful call also:
+--   spares(a, b, c) -> whether this charge is such a one
+-- p1 is how much fits. None of these functions lets keys expire; this script does. A port may
+-- set adjust only if op is 2.
 --
--- Calls of several keys that are all to be decided by Counters, each once and with nothing
--- beside them, have a form of their own, and shorter replies: see counters.lua.
+-- Calls of several keys that only Counters decide, without key rules and each key once, have
+-- another form and shorter replies: see counters.lua.
 --
--- If Redis refuses a call's first write, the call fails, and nothing was written. The caller
--- then sends it again with 4 added to the first byte. Such a call finds out first whether
--- Redis can write. If it cannot, all that needs no write is decided: refusals and peeks. If
--- the reason is memory, so are charges that need no more memory than their keys have. The
--- reply begins with the numbers of the groups that would have been charged and were not (two
--- bytes each, from 1), a zero of two bytes, and why Redis cannot write: two bytes for the
--- length, and the text. The rest is as usual, as if such a group had been charged or not.
+-- If Redis refuses a call's first write, the call fails, and nothing was written. Then it is
+-- sent again as a careful call, which first finds out whether Redis can write. If Redis
+-- cannot, checks that need no write are still decided: refusals and peeks. If the reason is
+-- memory, so are charges that need no more memory than their keys have. The reply then begins
+-- with the numbers of the groups that were not charged but should have been (two bytes each,
+-- from 1), two zero bytes, and the reason why Redis cannot write: two bytes for the length, and
+-- the text. The rest is as usual; for a group that was not charged it means nothing.
 --
--- All of this runs anew for each call, and making a function or a table is not free. So
--- there are few of them, and a call with one key, which most are when there is little to
--- do, needs but the twin's.
+-- All of this runs for each call, and functions and tables cost time to make. So there are few
+-- of them, and a call with one key, the usual one under little load, makes only those of the
+-- port.
 
 local call, floor, byte, pack, unpack_struct = redis.call, math.floor, string.byte, struct.pack, struct.unpack
 local groups = ARGV[1]
 local mode = byte(groups)
 
--- If the call is careful: why Redis cannot write, whether for want of memory, the groups that
--- were not charged for that reason, and which states take memory that they do not have yet.
+-- In a careful call: why Redis cannot write; whether the reason is memory; the groups that
+-- were not charged; and which states need memory that they do not have yet.
 local careful, unable, full, uncharged, lacks, unlock = mode > 3
 if careful then
   mode, uncharged, lacks = mode - 4, '', {}
-  -- This writes nothing in any case, but Redis judges it like a write that may take memory.
+  -- This never writes anything, but Redis treats it like a write that may need memory.
   local done = redis.pcall('SET', KEYS[1], '', redis.pcall('GET', KEYS[1]) and 'NX' or 'XX')
   unable = type(done) == 'table' and done.err and string.sub(done.err, 1, 300)
   full = unable and string.find(unable, 'OOM command', 1, true)
   if full then
-    -- Redis refuses only the first write, so the first one is this, to a key that lives on
-    -- by the write that follows.
+    -- Redis refuses only a first write that needs memory. This one needs none, and the write
+    -- that follows sets the key's time to live again.
     unlock = function(key)
       call('PEXPIRE', key, MARGIN_MS)
       unlock = nil
@@ -89,14 +99,14 @@ do
   now = time[1] * 1000000 + time[2]
 end
 
-local function twin(name, op)
+local function port(name, op)
   local take, record, adjust, spares
   --[[algorithms]]
   return take, record, adjust, spares
 end
 
--- To write a number as text is slow, so where there are several, times to live are rounded
--- up, by a quarter at the most, to some that many keys have.
+-- Formatting a number is slow. So in calls of several keys, times to live are rounded up, by
+-- at most a quarter, to values that many keys share.
 local many = #KEYS > 1
 local lifetime
 if many then
@@ -115,10 +125,10 @@ end
 
 --[[counters]]
 
--- With several keys the states of Counters are read once and written once, at the end.
--- Of key k, known[4k-3] to known[4k-1] is the state, and known[4k] its time to live in
--- microseconds once it must be written; before has what a group has changed, until it is
--- clear that all of it passes. Tables grow slowly, so these begin with some room.
+-- With several keys, the states of Counters are read once, and written once at the end. For
+-- key k, known[4k-3] to known[4k-1] is the state, and known[4k] is its time to live in
+-- microseconds if it must be written. before keeps what a group has changed until all of its
+-- checks have passed. Growing a table is slow, so these begin with some room.
 local reply, replies, values, known, before
 if many then
   replies = { pack('>i8', now), false, false, false }
@@ -126,40 +136,40 @@ if many then
   before = { false, false, false, false, false, false, false, false, false, false, false, false }
   if mode == 1 then values = call('MGET', unpack(KEYS)) end
 end
-local answers = 1 -- how many replies there are
+local answers = 1 -- the number of replies
 
--- The rule and the twin used last, and the twins used before.
+-- The rule and the port used last, and the ports used before.
 local place, p1, p2, p3, p4, p5, p6
-local name, take, record, adjust, spares, twins
+local name, take, record, adjust, spares, ports
 local ban_left, ban_refused
-local wrote -- something, before the end
+local wrote -- whether anything was written before the end
 
 local at, group = 2, 0
 while at <= #groups do
   local n, copies = byte(groups, at, at + 1)
   local first = at + 2
-  -- For how many requests the checks are asked, for how many there is room, and where
-  -- in the replies that stands.
+  -- For how many requests the checks are decided, how many of them fit, and the index of
+  -- that number in the replies.
   local times, fit, room = copies, copies, nil
   if copies > 1 then
     replies, reply = replies or { reply or pack('>i8', now) }, nil
     answers = answers + 1
     room = answers
   end
-  local charges -- of Recorders and Lenders in groups of several checks
-  local stuck   -- a charge cannot be written
+  local charges -- of Recorders and Lenders, in groups of several checks
+  local stuck   -- whether a charge cannot be written
   group = group + 1
 
-  -- If not all fits, the checks are asked once more: for those requests that fit. If
-  -- there was only one, what passed is asked as a peek, for what would have passed but
-  -- for others is not charged, and its reply must not say so.
+  -- If not all requests fit, the checks are decided once more, for as many as fit. If there is
+  -- only one request, the checks that passed are decided again at a cost of 0: they are not
+  -- charged, because another check was refused, so their replies must not include the charge.
   local pass
   for round = 1, 2 do
     pass, at = true, first
     for i = 1, n do
       local offset, op, k, cost, hold
       offset, op, k, cost, hold, at = unpack_struct('>HBHi8Bc0', groups, at)
-      local looks = op
+      local opcode = op
       if op > 3 then op = op % 4 end
 
       if offset ~= place or op == 2 and not adjust then
@@ -169,25 +179,26 @@ while at <= #groups do
         if offset == 0 then at = after end
         if wanted ~= name or op == 2 and not adjust then
           if name then
-            twins = twins or {}
-            twins[name] = { take, record, adjust, spares }
+            ports = ports or {}
+            ports[name] = { take, record, adjust, spares }
           end
           name = wanted
-          local made = twins and twins[wanted]
+          local made = ports and ports[wanted]
           if made and (op ~= 2 or made[3]) then
             take, record, adjust, spares = made[1], made[2], made[3], made[4]
           else
-            take, record, adjust, spares = twin(name, op)
+            take, record, adjust, spares = port(name, op)
           end
         end
       end
 
-      -- What stands above the limit, if anything does: an exemption, a limit of the key's own, how
-      -- long it is banned still (-1: for ever), and its ban. Above is what of it is told.
-      local exempt, left, above, own, ban, first_ban, after, within, longest, damaged
-      if looks > 3 then
+      -- The key rules: whether the key is exempt, the rest of its ban (-1: for ever), the flags
+      -- that they add to the reply, the limit of the override, and the state and the parameters
+      -- of the ban.
+      local exempt, left, marks, override, ban, first_ban, after, within, longest, damaged
+      if opcode > 3 then
         local j
-        if looks % 8 > 3 then
+        if opcode % 8 > 3 then
           j, at = unpack_struct('>H', groups, at)
           if values[j] then
             local read, kind, till, more = pcall(unpack_struct, '>Bi8', values[j])
@@ -199,12 +210,12 @@ while at <= #groups do
               elseif kind == 2 then
                 left = till == 0 and NEVER or till - now
               else
-                --[[own]]
+                --[[override]]
               end
             end
           end
         end
-        if looks > 7 then
+        if opcode > 7 then
           if not ban_left then
             --[[ban]]
           end
@@ -250,7 +261,7 @@ while at <= #groups do
       if op == 2 then
         local made, turn, delta, from = unpack_struct('>i8i8i8', hold)
         if not adjust then
-          write = nil -- what was charged stays charged
+          write = nil -- the algorithm cannot change charges
         elseif record then
           x = key
           stuck = unable and (not full or delta > 0)
@@ -260,20 +271,20 @@ while at <= #groups do
           stuck = x and unable and (not full or lacks[base])
           write = x and not stuck
         end
-        -- Of a limit of nothing at all nothing would come back, but what is kept stays.
+        -- A limit of 0 has no reset, but the state must be kept as long as it counts.
         quota = write and 1 or 0
         if write then _, _, _, _, _, reset = take(now, 0, record and MAX_EXACT or p1, p2, p3, p4, p5, p6, x, y, z) end
       elseif op == 1 then
         allowed, quota, remaining, retry, next, reset, delay, x, y, z, damaged = take(now, 0, MAX_EXACT, p2, p3, p4, p5, p6, key)
         if reset < y then reset = y end
-        stuck = unable and not full -- what is held has its place
+        stuck = unable and not full -- a lease that exists needs no more memory
         if not stuck then
           if unlock then unlock(key) end
           record(key, cost, x, y, z, hold)
           write = true
         end
       elseif exempt then
-        above = 4
+        marks = 4
         if n > 1 and not record then before[base] = false end
         if times == 0 then quota = nil end
       else
@@ -284,7 +295,7 @@ while at <= #groups do
         if ban and op == 0 and not left and not allowed and round == 1 and not (unable and (not full or lacks[ban])) then
           left, known[ban], known[ban + 1], known[ban + 2], known[ban + 3] = ban_refused(now,
             first_ban, after, within, longest, known[ban], known[ban + 1], known[ban + 2])
-          if left then above = (above or 0) + 16 end
+          if left then marks = (marks or 0) + 16 end
         end
         if left then
           if allowed then _, quota, remaining, retry, next, reset = take(now, 0, p1, p2, p3, p4, p5, p6, s1, s2, s3) end
@@ -295,14 +306,14 @@ while at <= #groups do
             if remaining > 0 or next < left then next = left end
             if reset < next then reset = next end
           end
-          allowed, remaining, delay, above = false, 0, 0, (above or 0) + 8
+          allowed, remaining, delay, marks = false, 0, 0, (marks or 0) + 8
         end
         if not allowed then
           pass = false
           local fits = room and floor(remaining / cost) or 0
           if fits < fit then fit = fits end
           if n > 1 and not record then before[base] = false end
-          if times == 0 then quota = nil end -- its reply stands
+          if times == 0 then quota = nil end -- it keeps the reply of the first round
         elseif times == 0 or op == 3 then
           allowed, quota, remaining, retry, next, reset, delay = take(now, 0, p1, p2, p3, p4, p5, p6, s1, s2, s3)
         elseif cost == 0 then
@@ -338,12 +349,12 @@ while at <= #groups do
 
       if quota then
         local flags = (allowed and 1 or 0) + (damaged and 2 or 0)
-        if above then flags = flags + above end
+        if marks then flags = flags + marks end
         if room then
           if round == 1 then replies[answers + i] = pack('>Bi8i8i8', flags, s1, s2, s3) end
         elseif replies then
           local text = pack('>Bi8i8i8i8i8i8', flags, quota, remaining, retry, next, reset, delay)
-          if own then text = text .. pack('>Hc0', #own, own) end
+          if override then text = text .. pack('>Hc0', #override, override) end
           replies[answers + i] = text
         elseif reply then
           reply = reply .. pack('>Bi8i8i8i8i8i8', flags, quota, remaining, retry, next, reset, delay)

@@ -47,7 +47,7 @@ func NewScript(clock string, margin time.Duration) *Script {
 	text := strings.Replace(lua.Take, "--[[algorithms]]", ports.String(), 1)
 	text = strings.Replace(text, "--[[counters]]", lua.Counters, 1)
 	text = strings.Replace(text, "--[[ban]]", lua.Ban, 1)
-	text = strings.Replace(text, "--[[own]]", lua.Own, 1)
+	text = strings.Replace(text, "--[[override]]", lua.Override, 1)
 	// A number in the text is faster than a variable.
 	finish := strings.NewReplacer(
 		clockMark+RedisClock, clock,

@@ -1,0 +1,34 @@
+-- The part of take.lua for overrides with a limit. The limit counts in the states of its
+-- family. It has no effect if its algorithm is not that of the check.
+local algorithm, all, q1, q2, q3, q4, q5, q6, behind
+read, algorithm, all, q1, q2, q3, q4, q5, q6, behind = pcall(unpack_struct, '>sBi8i8i8i8i8i8', values[j], more)
+if not read then
+  damaged = true
+elseif algorithm == name then
+  marks, place, p1 = 32, nil, q1
+  override = string.sub(values[j], more + #algorithm + 1, behind - 1)
+  if all == 1 then
+    -- Older versions wrote no family. Then the limit counts in the states of the rule if the
+    -- two differ only in how much fits, and separately otherwise.
+    local family = string.match(values[j], '^([^{%z]*)%z', behind) or
+      (p2 == q2 and p3 == q3 and p4 == q4 and p5 == q5 and p6 == q6 and '' or 'own')
+    p2, p3, p4, p5, p6 = q2, q3, q4, q5, q6
+    override = override .. family
+    if family ~= '' then
+      -- The key of the state is one of the call's, or is added behind them. While its slot is
+      -- moving, it may be at another node than the others; then redisstore sends the checks
+      -- one by one.
+      local other, l = string.match(KEYS[k], '.*:') .. family, 1
+      while KEYS[l] and KEYS[l] ~= other do l = l + 1 end
+      if not KEYS[l] then
+        local found = redis.pcall('GET', other)
+        if type(found) == 'table' and not string.find(found.err, 'WRONGTYPE') then
+          if wrote then error(found.err) end
+          return redis.error_reply('TRYAGAIN ' .. found.err)
+        end
+        values[l] = found
+      end
+      KEYS[l], k = other, l
+    end
+  end
+end
