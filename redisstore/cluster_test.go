@@ -79,7 +79,7 @@ func TestCluster(t *testing.T) {
 		others := sameSlot(slot, 200)
 		hot := startLoad(t, s, rules, func() string { return tag })
 		new := startLoad(t, s, rules, func() string { return others[fresh.Add(1)%int64(len(others))] })
-		until(t, func() bool { return hot.admitted.Load() > 100 })
+		patient.Until(t, "requests before the slot moves", func() bool { return hot.admitted.Load() > 100 })
 		from := c.MasterOf(s.Key(rules[0], tag))
 		to := c.Nodes()[0]
 		if from == to {
@@ -88,16 +88,16 @@ func TestCluster(t *testing.T) {
 		for range 2 {
 			move := c.StartMove(slot, from, to)
 			n := hot.admitted.Load()
-			until(t, func() bool { return hot.admitted.Load() > n+50 })
+			patient.Until(t, "requests while the slot moves", func() bool { return hot.admitted.Load() > n+50 })
 			move.MoveKeys()
 			n = hot.admitted.Load()
-			until(t, func() bool { return hot.admitted.Load() > n+50 })
+			patient.Until(t, "requests while the slot moves", func() bool { return hot.admitted.Load() > n+50 })
 			move.Finish()
 			n = hot.admitted.Load()
-			until(t, func() bool { return hot.admitted.Load() > n+50 })
+			patient.Until(t, "requests while the slot moves", func() bool { return hot.admitted.Load() > n+50 })
 			from, to = to, from
 		}
-		until(t, func() bool { return hot.admitted.Load() >= limit })
+		patient.Until(t, "the limit to be used up", func() bool { return hot.admitted.Load() >= limit })
 		hot.end()
 		new.end()
 		if n := hot.failed.Load() + new.failed.Load(); n > 0 {
@@ -115,7 +115,7 @@ func TestCluster(t *testing.T) {
 		l := startLoad(t, s, rules, func() string { return "lost" })
 		for range 50 {
 			n := l.admitted.Load()
-			until(t, func() bool { return l.admitted.Load() > n+5 })
+			patient.Until(t, "requests to be admitted", func() bool { return l.admitted.Load() > n+5 })
 			for _, node := range c.Nodes() {
 				if err := node.Admin().ClientKillByFilter(context.Background(), "type", "normal", "skipme", "yes").Err(); err != nil {
 					t.Fatal(err)
@@ -140,9 +140,9 @@ func TestCluster(t *testing.T) {
 			well = strconv.Itoa(i)
 		}
 		l := startLoad(t, s, rules, func() string { return "client" })
-		until(t, func() bool { return l.admitted.Load() == limit })
+		patient.Until(t, "the limit to be used up", func() bool { return l.admitted.Load() == limit })
 		steady := startLoad(t, s, twoZones(t, 1e6), func() string { return well })
-		until(t, func() bool { return steady.admitted.Load() > 50 })
+		patient.Until(t, "requests of the other key", func() bool { return steady.admitted.Load() > 50 })
 		dead.Kill()
 		c.MasterOf(s.Key(rules[0], "client"))
 		awaitService(t, s, rules[0], "client")
@@ -166,7 +166,7 @@ func TestClusterDown(t *testing.T) {
 	patient.BesideOthers(t)
 	c := redistest.StartCluster(t, 3, 0)
 	s, rule := open(t, redisstore.Options{Mode: redisstore.ModeCluster, Addresses: c.Addrs(), Timeout: 200 * time.Millisecond}), hourly(t)
-	until(t, func() bool { return attempt(s, rule) == nil })
+	patient.Until(t, "the Cluster to answer", func() bool { return attempt(s, rule) == nil })
 	ctx := context.Background()
 	for _, node := range c.Nodes() {
 		node.Configure("cluster-require-full-coverage", "yes")
@@ -176,10 +176,10 @@ func TestClusterDown(t *testing.T) {
 		dead = c.Nodes()[1]
 	}
 	dead.Kill()
-	until(t, func() bool { return attempt(s, rule) != nil })
+	patient.Until(t, "the Cluster to be down", func() bool { return attempt(s, rule) != nil })
 	t.Logf("down: %v", attempt(s, rule))
 	// The other nodes answer, and the one that does not counts.
-	until(t, func() bool {
+	patient.Until(t, "the breaker of the dead node to open", func() bool {
 		for i := range 20 {
 			_ = s.Take(ctx, []store.Check{{Rule: rule, Key: fmt.Sprint(i), Cost: 1}}, make([]algorithms.Decision, 1))
 		}

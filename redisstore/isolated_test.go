@@ -133,7 +133,7 @@ func TestIsolatedMaster(t *testing.T) {
 		}
 		take(t, s, rule, tag, 1)
 	}
-	until(t, func() bool { address, _ := s.NodeOf(s.Key(rule, tag)); return address == well.Addr() })
+	patient.Until(t, "the slot to be found", func() bool { address, _ := s.NodeOf(s.Key(rule, tag)); return address == well.Addr() })
 	look := func() {
 		n := old.looks.Load()
 		patient.Until(t, "a look to end and another to begin", func() bool {
@@ -173,5 +173,5 @@ func TestIsolatedMasterAlone(t *testing.T) {
 		t.Fatal("decided without a Cluster")
 	}
 	old.knows(c.Nodes()[0].Addr())
-	until(t, func() bool { return attempt(s, hourly(t)) == nil })
+	patient.Until(t, "the store to answer", func() bool { return attempt(s, hourly(t)) == nil })
 }

@@ -90,8 +90,3 @@ func twoZones(t testing.TB, events int64) []*store.Rule {
 		storetest.Rule(t, "wide", "fixed_window", algorithms.Limit{Events: 10 * events, Window: 24 * time.Hour}),
 	}
 }
-
-func until(t *testing.T, is func() bool) {
-	t.Helper()
-	patient.Until(t, "what the test is about", is)
-}

@@ -24,7 +24,7 @@ func TestSentinel(t *testing.T) {
 		options.Timeout = 200 * time.Millisecond
 		s, rules := open(t, options), twoZones(t, 200)
 		l := startLoad(t, s, rules, func() string { return "client" })
-		until(t, func() bool { return l.refused.Load() > 0 })
+		patient.Until(t, "the limit to be used up", func() bool { return l.refused.Load() > 0 })
 		before := g.Master()
 		before.Kill()
 		g.AwaitSwitch(before)
@@ -43,7 +43,7 @@ func TestSentinel(t *testing.T) {
 	t.Run("Switchover", func(t *testing.T) {
 		s, rules := open(t, options), twoZones(t, 1e6)
 		l := startLoad(t, s, rules, func() string { return "client" })
-		until(t, func() bool { return l.admitted.Load() > 100 })
+		patient.Until(t, "requests before the switch", func() bool { return l.admitted.Load() > 100 })
 		g.Failover()
 		awaitService(t, s, rules[0], "other")
 		l.end()
@@ -60,7 +60,7 @@ func TestSentinel(t *testing.T) {
 		before.Freeze()
 		defer before.Thaw()
 		defer g.Sentinels()[0].Thaw()
-		until(t, func() bool {
+		patient.Until(t, "another master", func() bool {
 			address, err := g.Sentinels()[1].Admin().Do(context.Background(), "sentinel", "get-master-addr-by-name", redistest.MasterName).StringSlice()
 			return err == nil && "127.0.0.1:"+address[1] != before.Addr()
 		})
@@ -72,7 +72,7 @@ func TestSentinelOfNoSuchMaster(t *testing.T) {
 	patient.BesideOthers(t)
 	g := redistest.StartSentinel(t, nil, nil)
 	s := open(t, redisstore.Options{MasterName: "nobody", Addresses: g.Addrs(), Timeout: 500 * time.Millisecond})
-	until(t, func() bool { // all Sentinels have said so
+	patient.Until(t, "an error that says what all Sentinels answer", func() bool {
 		err := attempt(s, hourly(t))
 		return err != nil && containsAll(err.Error(), `no sentinel says where the master "nobody" is`, "watches no such master")
 	})

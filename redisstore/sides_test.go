@@ -3,7 +3,6 @@ package redisstore_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
@@ -57,17 +56,13 @@ func (s redisSide) correct(t rapid.TB, r store.Adjustment) {
 		t.Fatalf("there is a marker already: %+v", d)
 	}
 	s.Adjust(r, store.Adjustment{Check: marker, Delta: -1})
-	for deadline := time.Now().Add(patient.Patience); ; {
+	patient.Until(t, "an adjustment to be carried out", func() bool {
 		n, err := s.server.Admin().Exists(context.Background(), s.redis.Key(s.marker, "marker")).Result()
-		switch {
-		case err != nil:
+		if err != nil {
 			t.Fatal(err)
-		case n == 0:
-			return
-		case time.Now().After(deadline):
-			t.Fatalf("nothing was settled for %v", patient.Patience)
 		}
-	}
+		return n == 0
+	})
 }
 
 func (s redisSide) renew(t rapid.TB, c store.Check) {

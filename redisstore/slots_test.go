@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/topology"
@@ -159,7 +160,7 @@ func TestFailedCostsNothingInOtherSlots(t *testing.T) {
 			t.Errorf("%s: %d left, %d before", other, left, before)
 		}
 		hangs.Thaw()
-		until(t, func() bool { return attemptOf(s, mine.Rule, mine.Key) == nil })
+		patient.Until(t, "the thawed node to answer", func() bool { return attemptOf(s, mine.Rule, mine.Key) == nil })
 	}
 }
 
@@ -221,9 +222,9 @@ func TestMoveToANodeThatHangs(t *testing.T) {
 	var next atomic.Int64
 	steady := startLoad(t, s, []*store.Rule{rule}, func() string { return others[next.Add(1)%int64(len(others))] })
 	asking := startLoad(t, s, []*store.Rule{rule}, func() string { return moving })
-	until(t, func() bool { return asking.failed.Load() >= 40 })
+	patient.Until(t, "requests to fail", func() bool { return asking.failed.Load() >= 40 })
 	n := steady.admitted.Load() + steady.refused.Load()
-	until(t, func() bool { return steady.admitted.Load()+steady.refused.Load() > n+100 })
+	patient.Until(t, "requests of the other slot to be decided", func() bool { return steady.admitted.Load()+steady.refused.Load() > n+100 })
 	asking.end()
 	steady.end()
 	if n := steady.failed.Load(); n > 0 {

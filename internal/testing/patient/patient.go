@@ -22,23 +22,31 @@ type TB interface {
 // Until polls until a condition holds, and fails the test if it never does.
 func Until(t TB, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(Patience); !holds(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited %v for %s", Patience, what)
-		}
+	if !poll(holds) {
+		t.Fatalf("waited %v for %s", Patience, what)
 	}
 }
 
 // UntilEqual polls until a value is as wanted, and fails the test if it never is.
 func UntilEqual[T comparable](t TB, what string, get func() T, want T) {
 	t.Helper()
-	got := get()
-	for deadline := time.Now().Add(Patience); got != want; got = get() {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: got %v for %v, want %v", what, got, Patience, want)
-		}
-		time.Sleep(time.Millisecond)
+	var got T
+	if !poll(func() bool { got = get(); return got == want }) {
+		t.Fatalf("%s: got %v for %v, want %v", what, got, Patience, want)
 	}
+}
+
+// poll reports whether a condition holds before the time is up. At first it asks often, because
+// most of what tests wait for comes at once.
+func poll(holds func() bool) bool {
+	deadline := time.Now().Add(Patience)
+	for pause := 20 * time.Microsecond; !holds(); pause = min(2*pause, 2*time.Millisecond) {
+		if time.Now().After(deadline) {
+			return false
+		}
+		time.Sleep(pause)
+	}
+	return true
 }
 
 // Idle reports whether the machine has nothing else to do, so that times can be measured:
