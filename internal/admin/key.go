@@ -30,11 +30,11 @@ func findKey(c *adminCall) error {
 	if err := c.checkParameters(append([]string{"cost"}, keyParameters...)...); err != nil {
 		return err
 	}
-	asked, err := c.readKeyQuery()
+	named, err := c.readKeyQuery()
 	if err != nil {
 		return err
 	}
-	if asked.isEmpty() {
+	if named.isEmpty() {
 		return adminError(badRequest, "the key is missing: add ?key=..., percent-encoded, or ?key_base64=..., or ?part=... for each placeholder")
 	}
 	if _, err := c.readCost(0); err != nil {
@@ -45,7 +45,7 @@ func findKey(c *adminCall) error {
 	var group sync.WaitGroup
 	for i, z := range zones {
 		group.Go(func() {
-			key, err := asked.keyInUnnamed(z)
+			key, err := named.keyInUnnamed(z)
 			if err == nil {
 				answers[i], err = z.lookUp(c, key)
 			}

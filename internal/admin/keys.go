@@ -86,11 +86,11 @@ func (c *adminCall) readKey(more ...string) (string, error) {
 	if err := c.checkParameters(append(more, keyParameters...)...); err != nil {
 		return "", err
 	}
-	asked, err := c.readKeyQuery()
+	named, err := c.readKeyQuery()
 	if err != nil {
 		return "", err
 	}
-	return asked.keyIn(c.zone)
+	return named.keyIn(c.zone)
 }
 
 // keyQuery names a key in one of three ways. The zero keyQuery names none.

@@ -82,9 +82,9 @@ func (l *requestedLimit) parse(text string) error {
 }
 
 // overrideOf returns the override that a request asks for, and the rule to set it under.
-func (z *runningZone) overrideOf(asked *overrideRequest) (rule *store.Rule, s store.Override, err error) {
+func (z *runningZone) overrideOf(request *overrideRequest) (rule *store.Rule, s store.Override, err error) {
 	given := 0
-	for _, is := range []bool{asked.Limit != nil, asked.Plan != "", asked.Exempt} {
+	for _, is := range []bool{request.Limit != nil, request.Plan != "", request.Exempt} {
 		if is {
 			given++
 		}
@@ -92,21 +92,21 @@ func (z *runningZone) overrideOf(asked *overrideRequest) (rule *store.Rule, s st
 	switch {
 	case given != 1:
 		return nil, s, fmt.Errorf("exactly one of limit, plan and exempt is needed, got %d", given)
-	case asked.Limit != nil && asked.Limit.err != nil:
-		return nil, s, asked.Limit.err
-	case len(z.Reserve) > 0 && (asked.Plan != "" || asked.Limit != nil && !asked.Limit.unlimited):
+	case request.Limit != nil && request.Limit.err != nil:
+		return nil, s, request.Limit.err
+	case len(z.Reserve) > 0 && (request.Plan != "" || request.Limit != nil && !request.Limit.unlimited):
 		return nil, s, fmt.Errorf("zone %q has a reserve, which the limit of a single key would bypass: "+
 			"exempt or ban the key, or remove the reserve", z.Name)
-	case asked.Plan != "":
-		return z.overrideOfPlan(asked.Plan)
-	case asked.Exempt, asked.Limit.unlimited:
+	case request.Plan != "":
+		return z.overrideOfPlan(request.Plan)
+	case request.Exempt, request.Limit.unlimited:
 		return z.Rules()[0], store.Override{Kind: store.KindExempt}, nil
 	}
-	if rule, err = z.ruleOf(asked.Limit.Algorithm); err != nil {
+	if rule, err = z.ruleOf(request.Limit.Algorithm); err != nil {
 		return nil, s, err
 	}
 	s.Kind = store.KindLimit
-	s.Limit, err = z.overrideLimit(&asked.Limit.Limit, rule)
+	s.Limit, err = z.overrideLimit(&request.Limit.Limit, rule)
 	return rule, s, err
 }
 

@@ -29,11 +29,11 @@ func FuzzRequestedLimit(f *testing.F) {
 		rule := rules[int(i)%len(rules)]
 		z := &runningZone{Zone: &zone.Zone{Name: "z", Cost: &limit.Amount{Number: 1}, OwnPolicies: zone.Policies{Likely: &zone.QuotaPolicy{Rule: rule}}}}
 		limit := func(text string) (s store.Override, ok bool) {
-			var asked overrideRequest
-			if json.Unmarshal([]byte(`{"limit": `+text+`}`), &asked) != nil {
+			var request overrideRequest
+			if json.Unmarshal([]byte(`{"limit": `+text+`}`), &request) != nil {
 				return s, false
 			}
-			with, s, err := z.overrideOf(&asked)
+			with, s, err := z.overrideOf(&request)
 			if err == nil {
 				_, err = with.PrepareOverride(s)
 			}
@@ -69,11 +69,11 @@ func TestOverridesBesideAReserve(t *testing.T) {
 	for text, want := range map[string]bool{
 		`{"limit": "20"}`: false, `{"plan": "pro"}`: false, `{"limit": "unlimited"}`: true, `{"exempt": true}`: true,
 	} {
-		var asked overrideRequest
-		if err := json.Unmarshal([]byte(text), &asked); err != nil {
+		var request overrideRequest
+		if err := json.Unmarshal([]byte(text), &request); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := z.overrideOf(&asked); (err == nil) != want {
+		if _, _, err := z.overrideOf(&request); (err == nil) != want {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

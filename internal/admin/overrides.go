@@ -46,13 +46,13 @@ func setOverride(c *adminCall) error {
 	if err := c.zone.checkOverridable(); err != nil {
 		return err
 	}
-	var asked overrideRequest
-	if err := c.readBody(&asked, false, "one of limit, plan and exempt, and perhaps for and note"); err != nil {
+	var request overrideRequest
+	if err := c.readBody(&request, false, "one of limit, plan and exempt, and perhaps for and note"); err != nil {
 		return err
 	}
-	rule, override, err := c.zone.overrideOf(&asked)
+	rule, override, err := c.zone.overrideOf(&request)
 	if err == nil {
-		err = asked.applyTo(&override)
+		err = request.applyTo(&override)
 	}
 	return c.set(key, rule, override, err)
 }
@@ -66,12 +66,12 @@ func banKey(c *adminCall) error {
 	if err := c.zone.checkOverridable(); err != nil {
 		return err
 	}
-	var asked validity
-	if err := c.readBody(&asked, true, "for and note"); err != nil {
+	var request validity
+	if err := c.readBody(&request, true, "for and note"); err != nil {
 		return err
 	}
 	override := store.Override{Kind: store.KindBanned}
-	return c.set(key, c.zone.Rules()[0], override, asked.applyTo(&override))
+	return c.set(key, c.zone.Rules()[0], override, request.applyTo(&override))
 }
 
 // applyTo adds the validity to an override.

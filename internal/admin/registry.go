@@ -63,9 +63,9 @@ func runningHandlers() []Handler {
 
 // runningZone is a zone of the newest config.
 type runningZone struct {
-	*zone.Zone              // of any handler: all define the zone alike
-	store      *pool.Ref    // the store
-	local      *pool.Ref    // what stands in for it; nil if nothing does
+	*zone.Zone // of any handler: all define the zone alike
+	store      *pool.Ref
+	local      *pool.Ref    // decides while the store does not; nil if no zone may need it
 	uses       []*zone.Zone // by handler
 }
 

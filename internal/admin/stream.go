@@ -105,11 +105,11 @@ func (c *adminCall) readSubscription() (rate int64, wants func(zone, key string,
 	}
 	any := all == [outcome.Count]bool{}
 	zone, ofZone := c.query.Get("zone"), c.query.Has("zone")
-	asked, err := c.readKeyQuery()
+	named, err := c.readKeyQuery()
 	if err != nil {
 		return 0, nil, err
 	}
-	key, ofKey := "", !asked.isEmpty()
+	key, ofKey := "", !named.isEmpty()
 	if ofKey && !ofZone {
 		return 0, nil, adminError(badRequest, "the zone of the key is missing: add zone=...")
 	}
@@ -119,7 +119,7 @@ func (c *adminCall) readSubscription() (rate int64, wants func(zone, key string,
 		}
 	}
 	if ofKey {
-		if key, err = asked.keyIn(c.zone); err != nil {
+		if key, err = named.keyIn(c.zone); err != nil {
 			return 0, nil, err
 		}
 	}

@@ -23,14 +23,14 @@ func showZone(c *adminCall) error {
 // keyCounts returns the numbers of keys of zones, by name, for stores that can count them. It asks
 // each store once, because a store has to look at all of its keys.
 func keyCounts(zones []*runningZone) map[string]int64 {
-	asked := make(map[store.KeyCounter][]*runningZone)
+	byCounter := make(map[store.KeyCounter][]*runningZone)
 	for _, z := range zones {
 		if counter, ok := z.store.Store.Store.(store.KeyCounter); ok {
-			asked[counter] = append(asked[counter], z)
+			byCounter[counter] = append(byCounter[counter], z)
 		}
 	}
 	counts := make(map[string]int64)
-	for counter, zones := range asked {
+	for counter, zones := range byCounter {
 		var rules []*store.Rule
 		for _, z := range zones {
 			rules = append(rules, z.Rules()...)

@@ -41,27 +41,27 @@ The zone must have the option overrides.
 		if err != nil {
 			return err
 		}
-		zone, key, asked := args[0], args[1:], body()
+		zone, key, request := args[0], args[1:], body()
 		switch {
 		case *clear:
-			asked = nil
+			request = nil
 		case *exempt:
-			asked["exempt"] = true
+			request["exempt"] = true
 		case flags.Changed("plan"):
-			asked["plan"] = *plan
+			request["plan"] = *plan
 		case len(key) == 0:
 			return errors.New("the limit is missing: give one such as 500/1m as the last argument, or --plan, --exempt or --clear")
 		default:
-			asked["limit"], key = key[len(key)-1], key[:len(key)-1]
+			request["limit"], key = key[len(key)-1], key[:len(key)-1]
 		}
 		q, err := query(key)
 		if err != nil {
 			return err
 		}
-		if asked == nil {
+		if request == nil {
 			return e.changeKey(http.MethodDelete, zone, "/key/override", q, nil, true)
 		}
-		return e.changeKey(http.MethodPut, zone, "/key/override", q, asked, true)
+		return e.changeKey(http.MethodPut, zone, "/key/override", q, request, true)
 	}
 	return cmd
 }

@@ -182,8 +182,8 @@ func cleanURI(uri string) string {
 			}
 		}
 	}
-	raw, query, asks := strings.Cut(uri, "?")
-	if asks && raw == "" {
+	raw, query, hasQuery := strings.Cut(uri, "?")
+	if hasQuery && raw == "" {
 		raw = "/"
 	}
 	if !isClean(raw) || strings.IndexFunc(raw, mayNeedEscape) >= 0 {

@@ -13,14 +13,14 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 )
 
-// tester is a test, or one that rapid makes.
+// tester is a [testing.T] or a [rapid.T].
 type tester interface {
 	Helper()
 	Fatal(args ...any)
 	Errorf(format string, args ...any)
 }
 
-// keyOf is the key of a request, and the template that it is made with.
+// keyOf returns the key of a request, and its template.
 func keyOf(t tester, text string, r *http.Request) (string, *Template) {
 	t.Helper()
 	k, err := New(text, 0, 0)
@@ -45,8 +45,8 @@ var normalized = []string{
 	"http.request.orig_uri.path.file_escaped", "http.request.orig_uri.path.0",
 }
 
-// TestSpellingsOfAPathAreOneKey: all that Caddy's matcher takes for one path spends one
-// limit, whichever placeholder of the path the key has.
+// TestSpellingsOfAPathAreOneKey: all spellings that Caddy's matcher treats as one path have one key,
+// whichever placeholder of the path the key has.
 func TestSpellingsOfAPathAreOneKey(t *testing.T) {
 	spellings := []string{
 		"/users/login.php", "/USERS/LOGIN.PHP", "//users/login.php", "/users//login.php", "/users/./login.php", "/./users/login.php",
@@ -60,7 +60,7 @@ func TestSpellingsOfAPathAreOneKey(t *testing.T) {
 		for _, spelling := range spellings {
 			r := caddytest.RequestTo("a.test", spelling)
 			if !(caddyhttp.MatchPath{"/users/login.php"}).Match(r) {
-				t.Fatalf("%s: Caddy's matcher takes it for another path", spelling)
+				t.Fatalf("%s: for Caddy's matcher this is another path", spelling)
 			}
 			if got, _ := keyOf(t, "{"+placeholder+"}", r); got != want {
 				t.Errorf("{%s} of %s: got %q, want %q", placeholder, spelling, got, want)
@@ -106,8 +106,7 @@ func TestSpellingsOfAHostAreOneKey(t *testing.T) {
 	}
 }
 
-// TestOtherPathsAreOtherKeys: what the matcher tells apart stays apart, and so does all
-// that Caddy does not normalize.
+// TestOtherPathsAreOtherKeys: paths that are different for Caddy's matcher have different keys.
 func TestOtherPathsAreOtherKeys(t *testing.T) {
 	seen := make(map[string]string)
 	for _, target := range []string{"/login", "/login/", "/log", "/a/login", "/login%20", "/login%3f", "/", "/login;x", "/\u00e9"} {
@@ -119,8 +118,8 @@ func TestOtherPathsAreOtherKeys(t *testing.T) {
 	}
 }
 
-// FuzzPathKey holds keys against Caddy's own matcher of paths: two requests have one key
-// if and only if a pattern for the one matches the other.
+// FuzzPathKey compares keys with Caddy's own path matcher: two requests have the same key if and
+// only if a pattern for the one matches the other.
 func FuzzPathKey(f *testing.F) {
 	for _, seed := range [][2]string{
 		{"/login", "/LOGIN"},
@@ -155,14 +154,14 @@ func checkPathKeys(t tester, one, two string) {
 	key1, _ := keyOf(t, "{http.request.uri.path}", r1)
 	key2, _ := keyOf(t, "{http.request.uri.path}", r2)
 	if key1 == "" || strings.ContainsAny(key1, `*?[\%{`) {
-		return // to the matcher it means more than itself
+		return // for the matcher this is more than a literal path
 	}
 	pattern := caddyhttp.MatchPath{key1}
 	if err := pattern.Provision(caddy.Context{}); err != nil {
 		t.Fatal(err)
 	}
 	if !pattern.Match(r1) {
-		t.Errorf("%q has the key %q, and the matcher sees another path", one, key1)
+		t.Errorf("%q has the key %q, which is another path for the matcher", one, key1)
 	}
 	if alike := pattern.Match(r2); alike != (key1 == key2) {
 		t.Errorf("%q and %q: the keys are %q and %q, and the pattern matches: %v", one, two, key1, key2, alike)
@@ -198,42 +197,41 @@ func checkHostKeys(t tester, one, two string) {
 	for _, name := range []string{"{http.request.host}", "{http.request.hostport}", "{http.request.host.labels.0}"} {
 		key1, _ := keyOf(t, name, r1)
 		if key2, _ := keyOf(t, name, r2); key1 != key2 {
-			t.Errorf("the matcher takes %q and %q for one host, and the keys of %s are %q and %q", one, two, name, key1, key2)
+			t.Errorf("%q and %q are one host for the matcher, but the keys of %s are %q and %q", one, two, name, key1, key2)
 		}
 	}
 }
 
-// FuzzKeysOfPeople: who writes the key that a request had finds its state.
-func FuzzKeysOfPeople(f *testing.F) {
+// FuzzKeysFromText: the key of a request, written as text, is the key of the same state.
+func FuzzKeysFromText(f *testing.F) {
 	for _, target := range []string{
 		"/login", "/Login", "/a%2541", "/a%2fb?x=%41", "/%zz", "/a?", "?x", "*", "http://h/a?b", "http://h?b", "/a//..", "/é%c3", "/a b", "://", "/a://b",
 	} {
 		f.Add("A.test", target)
 		f.Add("[::1.]:80", target)
 	}
-	f.Fuzz(func(t *testing.T, host, target string) { checkKeysOfPeople(t, host, target) })
+	f.Fuzz(func(t *testing.T, host, target string) { checkKeysFromText(t, host, target) })
 }
 
-func checkKeysOfPeople(t tester, host, target string) {
+func checkKeysFromText(t tester, host, target string) {
 	t.Helper()
 	r := caddytest.RequestTo(host, target)
 	for _, placeholder := range normalized {
 		if r != nil {
 			if key, k := keyOf(t, "{"+placeholder+"}", r); k.FromText(key) != key {
-				t.Errorf("{%s} of %q %q: the key is %q, and who writes this means %q", placeholder, host, target, key, k.FromText(key))
+				t.Errorf("{%s} of %q %q: the key is %q, but %q when it is written as text", placeholder, host, target, key, k.FromText(key))
 			}
 		}
-		means := NormalizerOf(placeholder).fromText
+		fromText := NormalizerOf(placeholder).fromText
 		for _, text := range []string{host, target} {
-			if once := means(text); means(once) != once {
-				t.Errorf("{%s}: %q means %q, and this %q", placeholder, text, once, means(once))
+			if once := fromText(text); fromText(once) != once {
+				t.Errorf("{%s}: %q becomes %q, and this %q", placeholder, text, once, fromText(once))
 			}
 		}
 	}
 }
 
-// TestKeysOfOddRequests runs the checks above on requests that are made of what is odd in
-// hosts and paths.
+// TestKeysOfOddRequests runs the checks above on requests with odd hosts and paths.
 func TestKeysOfOddRequests(t *testing.T) {
 	piece := rapid.SampledFrom([]string{
 		"/", "/", "//", ".", "..", "/./", "/../", "a", "A", "k", "s", "\u212a", "\u017f", "\u0130", "\u00e9", "\u00c9", "\xff", "%2f", "%2F", "%2e",
@@ -247,7 +245,7 @@ func TestKeysOfOddRequests(t *testing.T) {
 		checkPathKeys(rt, "/"+one, "/"+two)
 		checkPathKeys(rt, one, two)
 		checkHostKeys(rt, one, two)
-		checkKeysOfPeople(rt, one, two)
+		checkKeysFromText(rt, one, two)
 		return 1
 	})
 }

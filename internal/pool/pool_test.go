@@ -14,8 +14,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// countedBackend is a memory store of its own whose opening and closing are counted,
-// and whose answers can be held back.
+// countedBackend is a memory store of its own. It counts how often it is opened and closed, and can
+// delay its answers.
 type countedBackend struct {
 	backend.MemoryStore
 	name           string
@@ -77,31 +77,31 @@ func check(t testing.TB) ([]store.Check, []algorithms.Decision) {
 	return []store.Check{{Rule: rule, Key: "client", Cost: 1}}, make([]algorithms.Decision, 1)
 }
 
-func take(l *Ref, checks []store.Check, decisions []algorithms.Decision) error {
-	u, err := l.Begin()
+func take(ref *Ref, checks []store.Check, decisions []algorithms.Decision) error {
+	session, err := ref.Begin()
 	if err != nil {
 		return err
 	}
-	defer u.End()
-	return u.Take(context.Background(), checks, decisions)
+	defer session.End()
+	return session.Take(context.Background(), checks, decisions)
 }
 
-// TestOneStoreForAllUses: a reload opens nothing anew, and the last user closes.
+// TestOneStoreForAllUses: a store is opened for the first reference and closed with the last.
 func TestOneStoreForAllUses(t *testing.T) {
 	b := counted(t)
-	var leases []*Ref
+	var refs []*Ref
 	for range 3 {
-		l, err := Acquire(b)
+		ref, err := Acquire(b)
 		if err != nil {
 			t.Fatal(err)
 		}
-		leases = append(leases, l)
+		refs = append(refs, ref)
 	}
 	b.expect(t, 1, 0)
-	for i, l := range leases {
+	for i, ref := range refs {
 		b.expect(t, 1, 0)
-		for range i + 1 { // more than once does no harm
-			if err := l.Release(); err != nil {
+		for range i + 1 { // a second release does nothing
+			if err := ref.Release(); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -109,11 +109,11 @@ func TestOneStoreForAllUses(t *testing.T) {
 	b.expect(t, 1, 1)
 }
 
-// TestStoreStaysOpenForCallsUnderWay: a config goes while Redis is being asked.
+// TestStoreStaysOpenForCallsUnderWay: a store whose config has ended is closed after its last call.
 func TestStoreStaysOpenForCallsUnderWay(t *testing.T) {
 	b := counted(t)
 	b.hold = make(chan struct{})
-	l, err := Acquire(b)
+	ref, err := Acquire(b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,11 +122,11 @@ func TestStoreStaysOpenForCallsUnderWay(t *testing.T) {
 	for range 4 {
 		checks, decisions := check(t)
 		wg.Go(func() {
-			errs <- take(l, checks, decisions)
+			errs <- take(ref, checks, decisions)
 		})
 	}
-	patient.UntilEqual(t, "uses of the store, with four calls in progress", l.Store.users.Load, 5)
-	if err := l.Release(); err != nil {
+	patient.UntilEqual(t, "uses of the store, with four calls in progress", ref.Store.users.Load, 5)
+	if err := ref.Release(); err != nil {
 		t.Fatal(err)
 	}
 	b.expect(t, 1, 0)
@@ -141,20 +141,20 @@ func TestStoreStaysOpenForCallsUnderWay(t *testing.T) {
 	b.expect(t, 1, 1)
 }
 
-// TestRequestOutlivesItsConfig: an old request may get to the handler after its config
-// has gone, and is decided all the same.
+// TestRequestOutlivesItsConfig: a request may reach the handler after its config has ended, and is
+// decided all the same.
 func TestRequestOutlivesItsConfig(t *testing.T) {
 	b := counted(t)
-	l, err := Acquire(b)
+	ref, err := Acquire(b)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Release(); err != nil {
+	if err := ref.Release(); err != nil {
 		t.Fatal(err)
 	}
 	b.expect(t, 1, 1)
 	checks, decisions := check(t)
-	if err := take(l, checks, decisions); err != nil || !decisions[0].Allowed {
+	if err := take(ref, checks, decisions); err != nil || !decisions[0].Allowed {
 		t.Fatalf("%+v, %v", decisions[0], err)
 	}
 	b.expect(t, 2, 2)
@@ -170,16 +170,16 @@ func TestBackendThatDoesNotOpen(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if _, used := stores.References("counted:" + t.Name()); used {
-		t.Error("it stays in the pool")
+		t.Error("the store is still in the pool")
 	}
 }
 
-// panickingBackend fails as go-redis does, for some options.
+// panickingBackend panics, as go-redis does for some options.
 type panickingBackend struct{ countedBackend }
 
 func (*panickingBackend) Open() (store.Store, error) { panic("makechan: size out of range") }
 
-// TestBackendThatPanics leaves no lock behind that the next config would wait for.
+// TestBackendThatPanics: a panic leaves no lock behind that the next config would wait for.
 func TestBackendThatPanics(t *testing.T) {
 	const want = "opening store memory: panic: makechan: size out of range"
 	for range 2 {

@@ -26,7 +26,7 @@ func TestModel(t *testing.T) {
 				switch n := w.random.IntN(10); {
 				case n < 5:
 					now := time.Now().UnixMicro()
-					d := w.ask(1)
+					d := w.take(1)
 					if !d.Allowed {
 						if int64(len(waiting)) < w.burst-1 {
 							t.Fatalf("refused while %d wait", len(waiting))
@@ -115,7 +115,7 @@ func TestInvariants(t *testing.T) {
 				switch n := w.random.IntN(12); {
 				case n < 5:
 					cost := 1 + w.random.Int64N(3)
-					d := w.ask(cost)
+					d := w.take(cost)
 					switch {
 					case !d.Allowed:
 					case d.Delay == 0:
@@ -191,12 +191,12 @@ func TestCostsComeBack(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, seed, 1000)
 			q := New(clock.System{}, neverClosed)
-			w.ask(1)
+			w.take(1)
 			want := w.end()
 			var waiting []*Waiter
 			for i := range 300 {
 				cost := 1 + w.random.Int64N(4)
-				d := w.ask(cost)
+				d := w.take(cost)
 				one := q.Join(w.turn(cost, &d))
 				if i < 20 {
 					want += cost * width.Microseconds()
@@ -223,10 +223,10 @@ func TestManyLeave(t *testing.T) {
 		const all = 100_000
 		w := newWorld(t, 1, all+1)
 		q := New(clock.System{}, neverClosed)
-		w.ask(1)
+		w.take(1)
 		var waiting []*Waiter
 		for range all {
-			d := w.ask(1)
+			d := w.take(1)
 			waiting = append(waiting, q.Join(w.turn(1, &d)))
 		}
 		w.random.Shuffle(all, func(i, j int) { waiting[i], waiting[j] = waiting[j], waiting[i] })
@@ -234,7 +234,7 @@ func TestManyLeave(t *testing.T) {
 			q.Leave(one)
 		}
 		synctest.Wait()
-		if d := w.ask(1); d.Delay != width {
+		if d := w.take(1); d.Delay != width {
 			t.Errorf("the next waits for %v, want %v", d.Delay, width)
 		}
 		q.checkEmpty(t)
@@ -248,10 +248,10 @@ func TestSpareTurns(t *testing.T) {
 		w := newWorld(t, 1, 100)
 		here, there := New(clock.System{}, neverClosed), New(clock.System{}, neverClosed)
 		join := func(q *Queues) *Waiter {
-			d := w.ask(1)
+			d := w.take(1)
 			return q.Join(w.turn(1, &d))
 		}
-		w.ask(1)
+		w.take(1)
 		began := time.Now().UnixMicro()
 		one, two := join(here), join(here)
 		behind := join(there)
@@ -334,7 +334,7 @@ func TestBounds(t *testing.T) {
 func TestClosedStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New(clock.System{}, func() func() { return nil })
-		q.Leave(q.Join(&Turn{Cost: 1, At: 1, Wait: time.Hour, Return: func(int64, func(bool)) { t.Error("asked") }}))
+		q.Leave(q.Join(&Turn{Cost: 1, At: 1, Wait: time.Hour, Return: func(int64, func(bool)) { t.Error("a turn was given back") }}))
 		q.checkEmpty(t)
 	})
 }
@@ -345,15 +345,15 @@ func TestTurnsThatAreOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1, 100)
 		q := New(clock.System{}, neverClosed)
-		w.ask(1)
+		w.take(1)
 		var over []*Turn
 		for range 10 {
-			d := w.ask(1)
+			d := w.take(1)
 			over = append(over, w.turn(1, &d))
 		}
 		var waiting []*Waiter
 		for range 20 {
-			d := w.ask(1)
+			d := w.take(1)
 			waiting = append(waiting, q.Join(w.turn(1, &d)))
 		}
 		left := 10*width + width/2

@@ -37,7 +37,7 @@ func newWorld(t *testing.T, seed uint64, burst int64) *world {
 	return &world{t, rand.New(rand.NewPCG(seed, seed)), s, rule, burst} //nolint:gosec // no secret
 }
 
-func (w *world) ask(cost int64) algorithms.Decision {
+func (w *world) take(cost int64) algorithms.Decision {
 	decisions := make([]algorithms.Decision, 1)
 	if err := w.store.Take(w.Context(), []store.Check{{Rule: w.rule, Key: "key", Cost: cost}}, decisions); err != nil {
 		w.Fatal(err)
@@ -47,7 +47,7 @@ func (w *world) ask(cost int64) algorithms.Decision {
 
 // end returns the time at which all turns of the queue are over.
 func (w *world) end() int64 {
-	d := w.ask(0)
+	d := w.take(0)
 	return d.At + d.ResetAfter.Microseconds()
 }
 

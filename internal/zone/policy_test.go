@@ -11,7 +11,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// policies makes the quota policies of a zone with a limit.
+// policies returns the quota policies of a zone with a limit, which is given in JSON.
 func policies(t *testing.T, zone, text string) Policies {
 	t.Helper()
 	var l limit.Limit
@@ -25,7 +25,7 @@ func policies(t *testing.T, zone, text string) Policies {
 	return p
 }
 
-// variables is a replacer for placeholders such as {http.vars.quota}.
+// variables returns a replacer and the values of its placeholders.
 func variables() (*caddy.Replacer, map[string]any) {
 	values, repl := make(map[string]any), caddy.NewEmptyReplacer()
 	repl.Map(func(name string) (any, bool) {
@@ -35,7 +35,7 @@ func variables() (*caddy.Replacer, map[string]any) {
 	return repl, values
 }
 
-// TestDynamicPoliciesAreBounded: a million different limits leave no more behind than a few.
+// TestDynamicPoliciesAreBounded: many different limits leave no more policies behind than a few.
 func TestDynamicPoliciesAreBounded(t *testing.T) {
 	p := policies(t, "flood", `{"max_events": "{http.vars.quota}", "window": "1h", "algorithm": "token_bucket"}`)
 	repl, vars := variables()
@@ -54,22 +54,22 @@ func TestDynamicPoliciesAreBounded(t *testing.T) {
 		}
 	}
 	if kept == 0 || kept > policySlots {
-		t.Errorf("%d limits are kept", kept)
+		t.Errorf("%d policies are kept", kept)
 	}
-	// A limit that is asked for again is made once, also after the flood.
+	// The policy of a repeated limit is made once, also after the flood.
 	vars[quota] = 5
 	first, _ := p.Resolve(repl)
 	again, _ := p.Resolve(repl)
 	if first != again {
-		t.Error("the same limit was made twice")
+		t.Error("the same policy was made twice")
 	}
 	if n := testing.AllocsPerRun(1000, func() { _, _ = p.Resolve(repl) }); n > 2 {
-		t.Errorf("%v allocations for a limit that is ready", n)
+		t.Errorf("%v allocations for a cached policy", n)
 	}
 }
 
-// TestStatesOfAZone: a reset finds the states of all plans, each family once, and of limits
-// that requests have brought. Overrides go by the algorithm.
+// TestStatesOfAZone: a reset finds the states of all plans, each family once, and those of limits
+// that requests have brought. Overrides need one rule for each algorithm.
 func TestStatesOfAZone(t *testing.T) {
 	z := &Zone{Plans: make(map[string]*Plan)}
 	for name, limit := range map[string]string{
