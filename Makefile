@@ -71,7 +71,7 @@ outages: redis ## On an idle machine: times held to their bounds, 60 s without R
 	$(REDIS) DEEP=1 IDLE=1 go test -count=1 -p 1 -v -timeout 20m \
 		-run 'TestFaults|TestRedisDown|TestOutage|TestReloadOften|TestFloodWithAFar|TestMainJob|TestQueue|TestMaxWait|TestKilled' ./integration
 	@# What answers soon, whoever decides it.
-	$(REDIS) IDLE=1 go test -count=1 -v -timeout 5m -run 'TestServiceComesBack|TestTimeoutIsKept|TestAbandoned|TestOutstanding|TestResetElsewhere|TestSentinel|TestCluster' ./redisstore
+	$(REDIS) IDLE=1 go test -count=1 -v -timeout 5m -run 'TestServiceComesBack|TestTimeoutIsKept|TestAbandoned|TestDeadlines|TestResetElsewhere|TestSentinel|TestCluster' ./redisstore/...
 
 .PHONY: stress
 stress: redis promtool ## Run the tests ROUNDS (3) times while other work keeps all cores busy, and once with GOMAXPROCS=1
@@ -100,7 +100,7 @@ bench-docs: redis ## Measure both and write docs/performance.md
 
 .PHONY: microbench
 microbench: redis ## Run the Go benchmarks that match BENCH (.), COUNT (1) times
-	$(REDIS) go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) . ./memorystore ./redisstore
+	$(REDIS) go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) . ./memorystore ./redisstore ./redisstore/internal/protocol
 
 .PHONY: golden
 golden: redis ## Write the golden files anew
