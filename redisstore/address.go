@@ -12,8 +12,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 )
 
-// completeAddress checks an address and writes it as host:port, with this port if it has
-// none, or unix/path.
+// completeAddress checks an address and writes it as host:port, or unix/path. An address without
+// a port gets the default one.
 func completeAddress(address, defaultPort string) (string, error) {
 	if path, ok := strings.CutPrefix(address, node.UnixPrefix); ok {
 		if path == "" {
@@ -53,8 +53,8 @@ func isPort(text string) bool {
 	return err == nil && n >= 1 && n <= 65535
 }
 
-// completeMode finds out what is at the addresses, checks that the other options go with
-// it, and completes the addresses.
+// completeMode sets the mode if it is empty, checks that the other options go with it, and
+// completes the addresses.
 func (o *Options) completeMode() error {
 	addresses := slices.Clone(o.Addresses) // the caller's stay as they are
 	if o.Address != "" || len(addresses) == 0 {
@@ -115,7 +115,7 @@ func (o *Options) completeMode() error {
 	return nil
 }
 
-// Where is what errors call the server or servers of completed options.
+// Where names the server or servers of completed options in errors.
 func (o *Options) Where() string {
 	if o.Mode == ModeStandalone {
 		return o.Address

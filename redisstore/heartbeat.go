@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// firstBeat is long enough after a store was opened to be sure that it is in use: a
-	// config that is only looked at is no instance.
+	// firstBeat is when a store that was opened is sure to be in use: a config that is only
+	// validated is no instance.
 	firstBeat = time.Second
 
-	// beatInterval is how often a process says that it lives, and beatTTL how long that is
-	// believed.
+	// beatInterval is how often a process reports that it lives, and beatTTL how long it
+	// counts after that.
 	beatInterval = 5 * time.Second
 	beatTTL      = 3 * beatInterval
 
-	// leaveTTL is how long a process counts that has closed its store. It may have another
-	// one, with other options, which says so within an interval.
+	// leaveTTL is how long a process counts after it has closed its store. It may have another
+	// store, with other options, which reports within an interval.
 	leaveTTL = beatInterval + time.Second
 
 	// beatTimeout and leaveTimeout bound a beat, and how long the last one may hold up
@@ -32,9 +32,9 @@ const (
 	leaveTimeout = 100 * time.Millisecond
 )
 
-// beatScript keeps a sorted set of processes by the time until which they are taken to
-// live, and returns how many there are. Like all of them it goes by the time of Redis. A
-// key of another type is no set of processes, and makes room for one.
+// beatScript keeps a sorted set of processes, with the time until which each counts, and returns
+// how many there are. Like all scripts it goes by the time of Redis. A key of another type is
+// replaced.
 const beatScript = `local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local gone = redis.pcall('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
@@ -43,8 +43,8 @@ redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[1])
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 return redis.call('ZCARD', KEYS[1])`
 
-// heartbeat tells the fleet that this process lives, and knows of how many it has told
-// the same. No request waits for it. While Redis is away the last number stands.
+// heartbeat reports to the fleet that this process lives, and learns how many processes do. No
+// request waits for it. While Redis is away the last number holds.
 type heartbeat struct {
 	eval func(ctx context.Context, script, key string, args ...any) (int64, error)
 	warn func(error)
@@ -52,14 +52,14 @@ type heartbeat struct {
 	name string
 
 	seen    atomic.Int64
-	present atomic.Bool // the fleet has heard of this process
+	present atomic.Bool // the process has been counted
 	quit    chan struct{}
 	once    sync.Once
 	done    chan struct{}
 }
 
-// startHeartbeat begins to tell the fleet, until leave. What Redis has against it goes to warn.
-// Without a name the process has one of its own.
+// startHeartbeat starts to report, until leave. An error that Redis answers goes to warn. If the
+// name is empty, the process gets one of its own.
 func startHeartbeat(eval func(ctx context.Context, script, key string, args ...any) (int64, error), warn func(error), key, name string) *heartbeat {
 	h := &heartbeat{
 		eval: eval,
@@ -91,7 +91,7 @@ func (h *heartbeat) run() {
 	}
 }
 
-// leave ends it. A second time it does nothing.
+// leave ends the reports. A second call does nothing.
 func (h *heartbeat) leave() {
 	h.once.Do(func() {
 		close(h.quit)
@@ -102,13 +102,13 @@ func (h *heartbeat) leave() {
 	})
 }
 
-// beat has the fleet take this process to live for a while, and counts it.
+// beat has this process counted for a while, and learns how many there are.
 func (h *heartbeat) beat(life, timeout time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	seen, err := h.eval(ctx, beatScript, h.key, h.name, life.Milliseconds(), beatTTL.Milliseconds())
 	if err != nil {
-		// If Redis is away, whoever makes decisions says so.
+		// That Redis is away shows when it is asked for decisions.
 		if errors.As(err, new(redis.Error)) {
 			h.warn(err)
 		}

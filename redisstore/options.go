@@ -56,7 +56,7 @@ type Options struct {
 	Mode string
 
 	// Address is host:port, host (port 6379), or unix/ and the path of a socket, as in
-	// unix//run/redis.sock; a socket only of a standalone Redis. Default: 127.0.0.1:6379.
+	// unix//run/redis.sock. Only a standalone Redis can have a socket. Default: 127.0.0.1:6379.
 	Address string
 
 	// Addresses are those of the Sentinels (port 26379 if there is none) or of some nodes
@@ -69,9 +69,9 @@ type Options struct {
 	// SentinelUsername and SentinelPassword are for the Sentinels themselves.
 	SentinelUsername, SentinelPassword string
 
-	// URL says the same and more in one text: redis://user:password@host:port/db, with
-	// rediss for TLS, or unix://user:password@/path?db=0. It takes no other parameters. It
-	// excludes Address, Addresses, Username, Password and DB.
+	// URL is in place of Address, Addresses, Username, Password and DB:
+	// redis://user:password@host:port/db, with rediss for TLS, or
+	// unix://user:password@/path?db=0. It has no other parameters.
 	URL string
 
 	// Username and Password of an ACL user; Password alone for requirepass.
@@ -86,16 +86,17 @@ type Options struct {
 	// KeyPrefix begins every key. It must not contain braces. Default: DefaultKeyPrefix.
 	KeyPrefix string
 
-	// Timeout bounds one decision, dialling and waiting for a connection included.
-	// Default: DefaultTimeout.
+	// Timeout bounds one decision, including dialing and waiting for a connection. Default:
+	// DefaultTimeout.
 	Timeout time.Duration
 
-	// PoolSize is how many connections there may be to each server, at most MaxPoolSize. Default: 10 for each CPU.
+	// PoolSize is how many connections there may be to each server, at most MaxPoolSize.
+	// Default: 10 for each CPU.
 	PoolSize int
 
 	// DenyCache is how long a refusal is remembered at most, so that a client that keeps
-	// asking does not keep Redis busy; at most MaxDenyCache. Below 0: not at all. Default:
-	// DefaultDenyCache.
+	// asking does not keep Redis busy. It is at most MaxDenyCache; below 0, nothing is
+	// remembered. Default: DefaultDenyCache.
 	DenyCache time.Duration
 
 	// Instance names this process among those that share the store. Default: a name of its
@@ -103,19 +104,19 @@ type Options struct {
 	Instance string `json:"-"`
 
 	// Ends reports whether the process is about to end. If it is not when the store is
-	// closed, what waits for a Redis that is away is sent later, in the background. Default:
-	// it always is.
+	// closed, adjustments that wait for a Redis that is away are sent later, in the
+	// background. Default: always true.
 	Ends func() bool `json:"-"`
 
-	// Logger is asked for when there is something to say. Default: silence.
+	// Logger is called when there is something to log. Default: nothing is logged.
 	Logger func() *zap.Logger `json:"-"`
 
-	// clock is that by which leases fall due. Default: the machine's. Tests stop it.
+	// clock says when leases fall due. Default: the machine's clock. Tests stop it.
 	clock func() time.Time
 }
 
-// Complete checks the options and returns them with the URL taken apart and defaults
-// filled in, so that what means the same is the same. It reads no files.
+// Complete checks the options and returns them with the URL taken apart and defaults filled in,
+// so that options that mean the same are equal. It reads no files.
 func (o Options) Complete() (Options, error) {
 	if o.URL != "" {
 		if o.Mode == ModeSentinel || o.MasterName != "" {
@@ -171,9 +172,9 @@ func (o Options) Complete() (Options, error) {
 	return o, nil
 }
 
-// Identity tells a store from those of other options: by what the options mean, and by
-// what the files hold that they name, so that a renewed certificate makes another
-// store. It is a hash, for it covers passwords.
+// Identity is the same for options that mean the same. It covers the contents of the files that
+// they name, so that a renewed certificate makes another store. It is a hash, because it covers
+// passwords.
 func (o Options) Identity() (string, error) {
 	completed, err := o.Complete()
 	if err != nil {

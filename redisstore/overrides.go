@@ -13,10 +13,10 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// The scripts for overrides, by the clock that decides.
+// The scripts for overrides, which go by the clock that decides.
 const (
-	// setScript gets the kind, how long it holds in microseconds (0: without an end), and
-	// what stands behind the end.
+	// setScript gets the kind, how long the override holds in microseconds (0: for ever), and
+	// the rest of its value.
 	setScript = protocol.ReadClock + `
 local life = tonumber(ARGV[2])
 local value = ARGV[1] .. struct.pack('>i8', life > 0 and now + life or 0) .. ARGV[3]

@@ -19,11 +19,11 @@ type TLS struct {
 	// ServerName is what the server's certificate must be for. Default: the host.
 	ServerName string
 
-	// InsecureSkipVerify accepts any certificate, and with it anybody in between.
+	// InsecureSkipVerify accepts any certificate, also that of an attacker in between.
 	InsecureSkipVerify bool
 }
 
-// pems are what the files of a TLS hold.
+// pems are the contents of the files that TLS options name.
 type pems struct{ CA, Cert, Key []byte }
 
 func (t *TLS) read() (p pems, err error) {

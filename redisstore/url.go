@@ -14,9 +14,9 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 )
 
-// takeURL takes the URL apart into the options that say the same. No error of it shows
-// any part of the URL but the names of parameters: where a password was not written as
-// it should be, it can be any of them.
+// takeURL takes the URL apart into other options. Its errors show no part of the URL but the
+// names of parameters, because any other part can be a password that was not written as it
+// should be.
 func (o *Options) takeURL() error {
 	for _, other := range []struct {
 		name  string
@@ -82,7 +82,8 @@ func (o *Options) parseURL() error {
 
 var errWrongPort = errors.New("the port must be a number from 1 to 65535")
 
-// takeDB reads the only parameter there may be, or the path in its place.
+// takeDB reads the number of the database, from the only parameter there may be or from the
+// path.
 func (o *Options) takeDB(u *url.URL) error {
 	params, err := url.ParseQuery(u.RawQuery)
 	if err != nil {

@@ -14,8 +14,8 @@ const (
 	// maxCalls is how many script calls are under way at once.
 	maxCalls = 8
 
-	// maxBatch bounds the checks of one call, and with them how long it keeps Redis from
-	// everybody else.
+	// maxBatch bounds the checks of one call, and with them how long the call keeps Redis from
+	// other work.
 	maxBatch = 64
 
 	// maxShare bounds the requests of one call. Equal ones cost Redis little, but all
@@ -25,8 +25,8 @@ const (
 	// idleTime is how long a worker stays on without a call to make.
 	idleTime = time.Second
 
-	// maxHeld bounds how long requests are held back for the sake of a larger batch, if
-	// the calls under way do not return.
+	// maxHeld bounds how long requests are held back for a larger batch, if the calls under
+	// way do not return.
 	maxHeld = 500 * time.Microsecond
 )
 
@@ -53,19 +53,19 @@ func (c *call) free() {
 }
 
 // batcher lets concurrent requests share calls. A batch is what has come while the calls
-// before it were under way. A call is made when none is, or when as many requests wait as
-// are under way. So a lone request is sent alone and at once, and the more come, the more
-// share a call: what costs is the way, not the decision. To a Redis that is far, calls are
-// made at regular intervals instead, see spread, and a timer makes those that are due when
-// no request comes and no call returns.
+// before it were under way. A call is made when no call is under way, or when as many requests
+// wait as are under way. So a lone request is sent alone and at once, and the more requests
+// come, the more share a call: the round trip is what costs, not the decision. If Redis is far,
+// calls are made at regular intervals instead, see spread, and a timer makes the calls that are
+// due when no request comes and no call returns.
 //
-// A request has a deadline, and so has a call, but these have nothing to do with each
-// other: a call lasts as long as a Redis that works may take, although the requests that wait
-// for it may have less time left. What is late by the deadline of a request proves nothing
-// against Redis or the connection.
+// The deadlines of a request and of its call have nothing to do with each other: a call lasts
+// as long as a Redis that works may take, although the requests that wait for it may have less
+// time left. A request that misses its own deadline proves nothing against Redis or the
+// connection.
 //
-// Where the last call was shared, the goroutines of other requests run before the next call
-// that could be made at once: on a busy machine most of them bring requests.
+// If the last call was shared, the goroutines of other requests run before the next call that
+// could be made at once: on a busy machine most of them bring requests.
 type batcher struct {
 	// send makes a call. Its error is that of all requests, or each has its own.
 	send    func(ctx context.Context, c *call) error
@@ -80,11 +80,11 @@ type batcher struct {
 	calls      int
 	shared     bool     // the last call was for several requests
 	underWay   int      // requests of the calls
-	head, tail *Request // that wait
+	head, tail *Request // the queue of requests that wait
 	waiting    int
 	sent       time.Duration           // when the last call was begun
 	begun      [maxCalls]time.Duration // when the last calls were, in turn
-	begins     int                     // where the next one's place is
+	begins     int                     // index of the next call in begun
 	due        *time.Timer             // of the next call to a Redis that is far
 	dueSet     bool
 	deadlines  deadlines
@@ -94,8 +94,8 @@ func newBatcher(timeout time.Duration, trip *distance, links *atomic.Int32, send
 	return &batcher{timeout: timeout, epoch: time.Now(), trip: trip, links: links, send: send, idle: make(chan struct{})}
 }
 
-// do has a request answered, and returns when it is or ctx is done. In the latter case the
-// request may then be carried out or not, and must not be used again.
+// do has a request answered, and returns when it is or ctx is done. In the latter case it is
+// not known whether the request is carried out, and it must not be used again.
 func (b *batcher) do(ctx context.Context, r *Request) error {
 	r.since = time.Since(b.epoch)
 	r.until = r.since + b.timeout
@@ -227,8 +227,8 @@ func (b *batcher) over(requests []*Request, now time.Duration) (more bool) {
 	return b.next(now)
 }
 
-// next begins a call if one should be made, or sees to it that it is when it is due. The
-// lock is held, as for ready, begin, push and pop.
+// next begins a call if one should be made, or sets the timer for it. The lock is held, as for
+// ready, begin, push and pop.
 func (b *batcher) next(now time.Duration) bool {
 	if b.ready(now) {
 		b.begin(now)
@@ -269,8 +269,7 @@ func (b *batcher) begin(now time.Duration) {
 	b.begins = (b.begins + 1) % maxCalls
 }
 
-// awaitNext sets the timer if Redis is far and nothing else will have the requests sent
-// that wait.
+// awaitNext sets the timer if Redis is far and nothing else will send the requests that wait.
 func (b *batcher) awaitNext(now time.Duration) {
 	if b.dueSet || !b.far() || b.head == nil || b.calls >= b.most() {
 		return
@@ -338,7 +337,7 @@ func (b *batcher) fill(c *call) {
 		for _, r := range popped {
 			c.add(r)
 		}
-		// Those who ask the same leave room for more.
+		// Requests for the same leave room for more.
 		if len(popped) == 0 || c.Checks() > maxBatch/2 {
 			break
 		}

@@ -8,13 +8,13 @@ import (
 	"syscall"
 )
 
-// What go-redis is told that comes it allocates, before anything comes. So a connection looks
-// at the lengths that a reply announces, and breaks off where they are more than any reply
-// to this package has. A decision's is some kilobytes, and the slots of the most scattered
+// go-redis allocates what a reply announces, before any of it has come. So a connection looks
+// at the lengths that a reply announces, and breaks off if they are more than any reply to this
+// package has. The reply to a decision is some kilobytes, and the slots of the most scattered
 // Cluster are some hundred thousand elements.
 const (
-	maxReply    = 4 << 20  // bytes of what answers a command or a pipeline
-	maxLine     = 64 << 10 // of these, in a line: a status, an error, or a length
+	maxReply    = 4 << 20  // bytes of the reply to a command or a pipeline
+	maxLine     = 64 << 10 // bytes of a line: a status, an error, or a length
 	maxElements = 1 << 19
 )
 
@@ -27,8 +27,8 @@ type bounded struct {
 	broken error // go-redis may read once more before it gives the connection up
 }
 
-// bound makes a connection bounded. Where go-redis can ask the socket whether it still
-// stands, it still can.
+// bound makes a connection bounded. If go-redis could ask the socket whether the connection is
+// still up, it still can.
 func bound(conn net.Conn) net.Conn {
 	b := &bounded{Conn: conn}
 	if socket, ok := conn.(syscall.Conn); ok {
@@ -56,14 +56,14 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// replyBound reads along, as much as it takes to know what is a length.
+// replyBound reads along, as far as it needs to find the lengths.
 type replyBound struct {
 	size, elements int64
 
-	payload int64 // of a string, that is still to come
+	payload int64 // what is still to come of a string
 	line    int   // how much of a line has come
-	kind    byte  // how it begins
-	number  int64 // what follows; negative if it is none
+	kind    byte  // the first byte of the line
+	number  int64 // the rest of the line; negative if that is no number
 }
 
 func (r *replyBound) read(p []byte) error {
@@ -121,7 +121,7 @@ func (r *replyBound) add(part []byte) {
 	}
 }
 
-// announced judges the length that a line tells, if it does.
+// announced checks the length that a line announces, if it announces one.
 func (r *replyBound) announced() error {
 	if r.line == 0 || r.number < 0 {
 		return nil

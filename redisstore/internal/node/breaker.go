@@ -21,10 +21,10 @@ const (
 )
 
 // breaker keeps requests from waiting for a Redis that does not answer. After openAfter
-// calls that failed in a row it is open: no request calls. Its lane finds out in the
+// calls that failed in a row it is open: no request makes a call. The node finds out in the
 // background whether Redis is back, and the first call that succeeds closes it. An error
 // which proves that Redis answers and runs scripts is no failure, see works: if a full Redis
-// opened the breaker, nobody would be limited because some keys have no place.
+// opened the breaker, no client would be limited because some keys have no room.
 type breaker struct {
 	circuit *gobreaker.CircuitBreaker[struct{}]
 
@@ -32,14 +32,14 @@ type breaker struct {
 	open  atomic.Bool
 	cause atomic.Pointer[error]
 
-	// hung is when the last timeout was that counted, in nanoseconds since epoch.
+	// hung is the time of the last timeout that counted, in nanoseconds since epoch.
 	hung  atomic.Int64
 	epoch time.Time
 
-	// opened is told when the breaker opens, with the circuit's lock held.
+	// opened is called when the breaker opens, with the circuit's lock held.
 	opened func()
 
-	// probing is closed when the probe that is under way is over; nil: none is.
+	// probing is closed when the probe that is under way is over; nil if no probe is.
 	probing atomic.Pointer[chan struct{}]
 }
 
@@ -74,9 +74,9 @@ func newBreaker() *breaker {
 	return b
 }
 
-// refuses tells a request that there is no use in calling, and why not: an error that is
-// [store.ErrUnavailable]. A request that comes while a probe is under way waits for what
-// it finds out, as long as ctx lasts.
+// refuses returns nil, or why a request should make no call: an error that is
+// [store.ErrUnavailable]. A request that comes while a probe is under way waits for its
+// result, as long as ctx lasts.
 func (b *breaker) refuses(ctx context.Context) error {
 	if !b.open.Load() {
 		return nil
@@ -99,8 +99,8 @@ func (b *breaker) probed() bool { return b.probing.Load() != nil }
 // due reports whether the breaker is open and it is time for a probe.
 func (b *breaker) due() bool { return b.circuit.State() == gobreaker.StateHalfOpen }
 
-// probe makes a call that finds out whether Redis is back. Requests wait for it, so it is
-// for a Redis that has just answered something else.
+// probe makes a call that finds out whether Redis is back. Requests wait for it, so Redis must
+// just have answered another call.
 func (b *breaker) probe(call func() error) {
 	over := make(chan struct{})
 	b.probing.Store(&over)
@@ -110,8 +110,8 @@ func (b *breaker) probe(call func() error) {
 	close(over)
 }
 
-// run makes a call, unless the breaker is open. The call's result is for the circuit,
-// which wants one; judge makes it.
+// run makes a call, unless the breaker is open. The circuit wants a result of the call, which
+// judge makes.
 func (b *breaker) run(call func() (struct{}, error)) error {
 	_, err := b.circuit.Execute(call)
 	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
@@ -123,7 +123,7 @@ func (b *breaker) run(call func() (struct{}, error)) error {
 // now is the time on the breaker's clock, at which a call is begun.
 func (b *breaker) now() int64 { return int64(time.Since(b.epoch)) }
 
-// judge says what the circuit is to hear of a call.
+// judge returns what the circuit is to count for a call.
 func (b *breaker) judge(begun int64, err error) (none struct{}, _ error) {
 	if err != nil && Failure(err) == store.FailureTimeout && !b.hangs(begun) {
 		err = sameHangError{err}
@@ -131,20 +131,20 @@ func (b *breaker) judge(begun int64, err error) (none struct{}, _ error) {
 	return none, err
 }
 
-// sameHangError is the timeout of a call that was under way when another one's time was
-// over. A moment in which all stands still, here or there, may end several calls at once;
-// it counts as one.
+// sameHangError is the timeout of a call that was under way when another call timed out. A
+// moment in which this machine or that of Redis stalls may end several calls at once, and
+// counts as one.
 type sameHangError struct{ error }
 
 func (e sameHangError) Unwrap() error { return e.error }
 
-// hangs reports whether a timeout counts, of a call begun then.
+// hangs reports whether the timeout of a call counts that was begun at a time.
 func (b *breaker) hangs(begun int64) bool {
 	last := b.hung.Load()
 	return begun >= last && b.hung.CompareAndSwap(last, b.now())
 }
 
-// failing tells whether the last call has failed.
+// failing reports whether the last call failed.
 func (b *breaker) failing() bool {
 	return b.circuit.State() != gobreaker.StateClosed || b.circuit.Counts().ConsecutiveFailures > 0
 }

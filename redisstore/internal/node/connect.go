@@ -19,11 +19,11 @@ const (
 	connectPause = 100 * time.Millisecond
 )
 
-// Connect makes a connection in the background, and tries until Redis answers: so the
-// next decision finds all ready, or that Redis is away. Dialling, TLS and logging in can
-// together take longer than a decision may, although one call on a connection that stands
-// does not. Without this, such a Redis would never be reached. While the breaker is open
-// it goes on until Redis can charge.
+// Connect makes a connection in the background, and tries until Redis answers. So the next
+// decision finds a connection, or that Redis is away. Dialing, TLS and logging in can together
+// take longer than a decision may, although one call over an established connection does not.
+// Without this, such a Redis would never be reached. While the breaker is open it goes on until
+// Redis can charge.
 func (n *Node) Connect() {
 	if !n.connecting.CompareAndSwap(false, true) {
 		return
@@ -37,8 +37,8 @@ func (n *Node) Connect() {
 	}()
 }
 
-// Prepare makes ready what the first decisions need, if Redis is there: it sends the script,
-// and makes the connections to a Redis that is far.
+// Prepare prepares the first decisions, if Redis is there: it sends the script, and makes the
+// connections to a Redis that is far.
 func (n *Node) Prepare() {
 	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
 	defer cancel()
@@ -91,11 +91,11 @@ func (n *Node) reach() (answered bool, err error) {
 	return true, err
 }
 
-// probeScript writes what is gone a moment later.
+// probeScript writes a key that soon expires.
 const probeScript = `redis.call('SET', KEYS[1], '', 'PX', 1000)
 return 0`
 
-// charges finds out whether Redis can charge: one that answers may be unable to write.
+// charges finds out whether Redis can charge: a Redis that answers may be unable to write.
 func (n *Node) charges() error {
 	ctx, cancel := context.WithTimeout(context.Background(), n.config.Timeout)
 	defer cancel()

@@ -10,9 +10,9 @@ import (
 )
 
 // dialer makes connections of a client. After as many failed dials as its pool is large,
-// go-redis dials but once a second, and fails everybody else with the last error: on top
-// of the breaker that would more than double the time until a Redis that is back is
-// noticed. So it does not hear of a failure until it uses the connection.
+// go-redis dials only once a second, and fails all other calls with the last error. On top of
+// the breaker that would more than double the time until a Redis that is back is noticed. So
+// go-redis does not learn of a failure until it uses the connection.
 func dialer(options *redis.Options) func(ctx context.Context, network, address string) (net.Conn, error) {
 	dial := redis.NewDialer(options)
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -30,7 +30,7 @@ type unreached struct {
 	where where
 }
 
-// fail wraps the error, for go-redis unwraps once what setting a connection up comes to.
+// fail wraps the error, because go-redis unwraps the error of setting up a connection once.
 func (c *unreached) fail() (int, error) { return 0, fmt.Errorf("connecting to redis: %w", c.err) }
 
 func (c *unreached) Read([]byte) (int, error)       { return c.fail() }
@@ -42,15 +42,15 @@ func (*unreached) SetDeadline(time.Time) error      { return nil }
 func (*unreached) SetReadDeadline(time.Time) error  { return nil }
 func (*unreached) SetWriteDeadline(time.Time) error { return nil }
 
-// where is where it should have led.
+// where is the address that could not be reached.
 type where struct{ network, address string }
 
 func (w where) Network() string { return w.network }
 func (w where) String() string  { return w.address }
 
 // go-redis writes a line to standard error for each failed dial, through a logger that
-// all its clients share, so at the rate of the requests when Redis is down. The errors
-// reach the caller, who says so once.
+// all its clients share: at the rate of the requests when Redis is down. The errors reach the
+// caller anyway, which logs them once.
 func init() { redis.SetLogger(quiet{}) }
 
 type quiet struct{}

@@ -11,16 +11,16 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// links are connections to a Redis that is far. The pool of go-redis makes one when a call
-// finds none free, on that call's time, and from afar dialling, TLS, logging in and the
-// call itself are more than a decision may take. So these are made in the background, and
-// no more calls are made at once than there are links.
+// links are connections to a Redis that is far. The pool of go-redis makes a connection when a
+// call finds none free, on that call's time, and from afar dialing, TLS, logging in and the
+// call itself take more time than a decision has. So these connections are made in the
+// background, and there are no more calls at once than links.
 type links struct {
-	count  atomic.Int32 // with those in use
+	count  atomic.Int32 // including those in use
 	making sync.Mutex
 
 	mu   sync.Mutex
-	free []*redis.Conn // the one that was not used for longest is the first
+	free []*redis.Conn // the least recently used first
 }
 
 // conn is a connection, or the pool.
@@ -66,8 +66,8 @@ func (l *links) drop(link *redis.Conn, all bool) {
 	l.count.Add(int32(-dropped))
 }
 
-// missing is how many links there should be besides those that there are: one for each
-// call, and one for what else there is to ask. Half of the pool is for others.
+// missing is how many links should be made: there should be one for each call and one for
+// other commands, but half of the pool is left to calls that find no link free.
 func (n *Node) missing() int {
 	if !n.batcher.remote() {
 		return 0
@@ -96,7 +96,7 @@ func (n *Node) link() {
 	all.Wait()
 }
 
-// ping makes a connection ready, and measures the distance if it was ready before.
+// ping uses a connection, and measures the distance.
 func (n *Node) ping(ctx context.Context, c conn) error {
 	begun := time.Now()
 	err := c.Process(ctx, redis.NewStatusCmd(ctx, "ping"))
@@ -116,8 +116,8 @@ func (n *Node) unlink(link *redis.Conn, err error) {
 	n.Connect()
 }
 
-// Tend uses each link that is free, so that none is closed for being idle, and makes those
-// that are missing.
+// Tend uses each free link, so that no link is closed for being idle, and makes the links that
+// are missing.
 func (n *Node) Tend() {
 	for range n.links.count.Load() {
 		link := n.links.take()

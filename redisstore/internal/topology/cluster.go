@@ -20,14 +20,14 @@ const (
 	// goes well; otherwise the nodes that do not have a slot say so.
 	clusterInterval = 30 * time.Second
 
-	// clusterPatience is how long other nodes have after the first one's answer. It may be
+	// clusterPatience is how long other nodes have after the first answer, which may come from
 	// one that is cut off from them.
 	clusterPatience = 100 * time.Millisecond
 
 	// maxHops is how often a call follows the nodes' directions.
 	maxHops = 5
 
-	// hopPause is before a call is repeated that no node would take.
+	// hopPause is the pause before a call is repeated that no node took.
 	hopPause = 5 * time.Millisecond
 )
 
@@ -128,9 +128,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// refresh asks all nodes that are known for the slots, and believes most of them: see
-// [election]. Once one has answered, the others have a moment. One that hangs delays nothing
-// for longer.
+// refresh asks all known nodes for the slots, and believes most of them: see [election]. Once a
+// node has answered, the others have Patience. A node that hangs delays nothing for longer.
 func (c *Cluster) refresh(ctx context.Context) error {
 	all := c.all()
 	for _, seed := range c.seeds {

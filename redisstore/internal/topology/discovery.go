@@ -12,29 +12,29 @@ import (
 )
 
 const (
-	// refreshTimeout bounds one look for the servers.
+	// refreshTimeout bounds one refresh.
 	refreshTimeout = time.Second
 
-	// refreshPause is between two looks, however many calls fail.
+	// refreshPause is the pause between two refreshes, however many calls fail.
 	refreshPause = 100 * time.Millisecond
 )
 
-// discovery looks for the servers, from the first call on: now and then, and soon after a
-// call has failed.
+// discovery finds out where the servers are, from the first call on: at intervals, and soon
+// after a call has failed.
 type discovery struct {
 	refresh func(ctx context.Context) error
 	every   time.Duration
-	timeout time.Duration // of a call that waits for the first look
+	timeout time.Duration // of a call that waits for the first refresh
 
 	start     sync.Once
-	found     chan struct{} // closed after the first look that succeeded
+	found     chan struct{} // closed after the first refresh that succeeded
 	triggered chan struct{}
 	quit      context.CancelFunc
 	quitting  context.Context
 	running   sync.WaitGroup
 
 	mu  sync.Mutex
-	err error // of the last look
+	err error // of the last refresh
 }
 
 func newDiscovery(every, timeout time.Duration, refresh func(context.Context) error) *discovery {
@@ -53,7 +53,7 @@ func (d *discovery) wait(ctx context.Context) error {
 	}
 	d.trigger()
 	if err := d.last(); err != nil {
-		return fmt.Errorf("%w: %w", store.ErrUnavailable, err) // it looks again, which may take long
+		return fmt.Errorf("%w: %w", store.ErrUnavailable, err) // the next refresh may take long
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
@@ -65,14 +65,14 @@ func (d *discovery) wait(ctx context.Context) error {
 	}
 }
 
-// last is why the last look failed.
+// last is why the last refresh failed.
 func (d *discovery) last() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.err
 }
 
-// trigger has it look soon.
+// trigger asks for a refresh soon.
 func (d *discovery) trigger() {
 	select {
 	case d.triggered <- struct{}{}:

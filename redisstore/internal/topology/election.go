@@ -8,21 +8,21 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 )
 
-// ballot is what a node says of the slots.
+// ballot is what a node says about the slots.
 type ballot struct {
 	from   *node.Node
 	ranges []redis.ClusterSlot
 	err    error
 }
 
-// election decides which node has a slot: the one that most nodes name. A master that is
-// cut off from the others goes on naming what it knew, for ever. So one that last said that
-// it sees too few of the others has no vote. If no other node answers, such are believed
-// about slots whose node does not answer either.
+// election decides which node has a slot: the one that most nodes name. A master that is cut
+// off from the others keeps naming what it knew, for ever. So a node that last said that it sees
+// too few of the others has no vote. If no other node answers, such nodes are believed about
+// slots whose own node does not answer either.
 type election struct{ ballots []ballot }
 
-// result returns the address of each slot's node; "" for a slot that nobody names. Of two
-// nodes with as many votes, the one stays that has the slot.
+// result returns the address of each slot's node; "" for a slot that no ballot names. If two
+// nodes have as many votes, the slot stays where it is.
 func (e *election) result(now func(slot int) *node.Node) []string {
 	voters := slices.DeleteFunc(slices.Clone(e.ballots), func(b ballot) bool { return b.from.CutOff() })
 	stays := func(*node.Node) bool { return false }
@@ -68,7 +68,7 @@ func (e *election) result(now func(slot int) *node.Node) []string {
 	return chosen
 }
 
-// nodes are the numbers of each slot's node, as a ballot has them; -1 for none.
+// nodes returns the number of the node that a ballot names for each slot; -1 if it names none.
 func (b *ballot) nodes(number func(address string) int) []int {
 	all := slices.Repeat([]int{-1}, Slots)
 	for _, r := range b.ranges {

@@ -16,11 +16,11 @@ import (
 
 const (
 	// sentinelInterval is how often the Sentinels are asked although all goes well: a
-	// master that was replaced may go on answering those who are cut off with it.
+	// master that was replaced may keep answering clients that are cut off with it.
 	sentinelInterval = time.Second
 
-	// sentinelPatience is how long other Sentinels have after the first one's answer. It
-	// may be the one that has not heard of a failover.
+	// sentinelPatience is how long other Sentinels have after the first answer, which may come
+	// from one that does not know of a failover.
 	sentinelPatience = 100 * time.Millisecond
 )
 
@@ -82,7 +82,7 @@ func (s *Sentinel) Close() error {
 	return errors.Join(errs...)
 }
 
-// report is what a Sentinel says.
+// report is what a Sentinel says about the master.
 type report struct {
 	address string
 	epoch   int64
