@@ -10,8 +10,8 @@ import (
 // span is how much time the picture shows.
 const span = 18 * time.Second
 
-// traffic is when requests come: a burst in the middle of a window, a pause, a burst at
-// each side of a window's edge, and a steady flow that is too much.
+// traffic returns when requests come: a burst in the middle of a window, a pause, a burst on
+// each side of a window's edge, and a steady flow above the limit.
 func traffic() (at []time.Duration) {
 	add := func(from time.Duration, n int, gap time.Duration) {
 		for i := range n {
@@ -32,7 +32,8 @@ type lane struct {
 	limit        algorithms.Limit
 }
 
-// lanes all have six requests in three seconds.
+// lanes returns the algorithms. All but the last have a limit of six requests in three
+// seconds.
 func lanes() []lane {
 	limit := func(change func(*algorithms.Limit)) algorithms.Limit {
 		l := algorithms.Limit{Events: 6, Window: 3 * time.Second}
@@ -53,10 +54,10 @@ func lanes() []lane {
 	}
 }
 
-// served is how long a request takes, where that matters.
+// served is how long a request takes, for the concurrency limit.
 const served = 400 * time.Millisecond
 
-// outcome is what became of a request.
+// outcome is the decision on a request.
 type outcome struct {
 	at      time.Duration
 	allowed bool
@@ -73,7 +74,7 @@ func (l lane) decide(traffic []time.Duration) []outcome {
 	if err != nil {
 		panic(err)
 	}
-	// Windows on the clock begin with the picture.
+	// The picture begins at a multiple of the window, so windows begin with it.
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
 	var state algorithms.State
 	var log algorithms.Log

@@ -14,7 +14,7 @@ const (
 	tick        = 22
 )
 
-// style suits light and dark backgrounds.
+// style is for light and dark backgrounds.
 const style = `<style>
 text{font:13px system-ui,sans-serif;fill:#24292f}.small{font-size:11px;fill:#57606a}
 .grid{stroke:#d0d7de;stroke-width:1}.edge{stroke-dasharray:3 3}.base{stroke:#8c959f;stroke-width:1}
@@ -25,7 +25,7 @@ text{font:13px system-ui,sans-serif;fill:#24292f}.small{font-size:11px;fill:#576
 </style>
 `
 
-// draw makes the picture.
+// draw returns the picture.
 func draw(traffic []time.Duration, lanes []lane) string {
 	var b strings.Builder
 	height := top + len(lanes)*laneHeight + 34
@@ -37,7 +37,7 @@ func draw(traffic []time.Duration, lanes []lane) string {
 		if s%3 != 0 {
 			class += " edge"
 		}
-		x := place(time.Duration(s) * time.Second)
+		x := xOf(time.Duration(s) * time.Second)
 		fmt.Fprintf(&b, `<line class="%s" x1="%.1f" y1="60" x2="%.1f" y2="%d"/>`+"\n", class, x, x, height-28)
 		if s%3 == 0 {
 			fmt.Fprintf(&b, `<text class="small" x="%.1f" y="%d" text-anchor="middle">%d s</text>`+"\n", x, height-12, s)
@@ -81,7 +81,7 @@ func drawLane(b *strings.Builder, l lane, outcomes []outcome, y int) {
 			stroke(b, "no", o.at, y+10, 10)
 		case o.delay > 0:
 			passed++
-			from, to := place(o.at), place(o.at+o.delay)
+			from, to := xOf(o.at), xOf(o.at+o.delay)
 			fmt.Fprintf(b, `<path class="wait" fill="none" d="M%.1f %dL%.1f %d"/>`+"\n", from, y, to, y-tick)
 			stroke(b, "later", o.at+o.delay, y, tick)
 		default:
@@ -92,11 +92,12 @@ func drawLane(b *strings.Builder, l lane, outcomes []outcome, y int) {
 	fmt.Fprintf(b, `<text class="small" x="%d" y="%d" text-anchor="end">%d of %d</text>`+"\n", left-10, y-10, passed, len(outcomes))
 }
 
-// stroke is a request.
+// stroke draws a request.
 func stroke(b *strings.Builder, class string, at time.Duration, y, height int) {
-	fmt.Fprintf(b, `<line class="%s" x1="%.1f" y1="%d" x2="%.1f" y2="%d"/>`+"\n", class, place(at), y, place(at), y-height)
+	fmt.Fprintf(b, `<line class="%s" x1="%.1f" y1="%d" x2="%.1f" y2="%d"/>`+"\n", class, xOf(at), y, xOf(at), y-height)
 }
 
-func place(at time.Duration) float64 {
+// xOf returns the horizontal position of a time.
+func xOf(at time.Duration) float64 {
 	return left + float64(at)/float64(span)*(width-left-right)
 }

@@ -1,5 +1,5 @@
-// Command picture draws docs/algorithms.svg: what each algorithm makes of the same
-// traffic, decided by the algorithms themselves.
+// Command picture draws docs/algorithms.svg, which shows how each algorithm decides on the same
+// traffic. The algorithms themselves decide.
 package main
 
 import (

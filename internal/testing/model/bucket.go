@@ -7,15 +7,15 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
 
-// bucket is a bucket that leaks, and the token bucket seen from the other side: what
-// was taken is poured in, and what comes back leaks out. Its level is a fraction. Limits
-// with larger bursts, and costs that are known late, fill it beyond a limit's brim.
+// bucket models both buckets as one that leaks: what is taken is poured in, and what comes
+// back leaks out. Its level is a fraction. Limits with larger bursts and late costs fill it
+// beyond a limit's burst.
 type bucket struct{ poured []poured }
 
-// poured is a charge, or what is given back of one.
+// poured is a charge or a refund.
 type poured struct {
 	at, cost int64
-	back     *big.Rat // what is given back; the cost is 0
+	back     *big.Rat // what is given back, if this is a refund; then the cost is 0
 	name     string
 }
 
@@ -26,7 +26,7 @@ func (b *bucket) last() int64 {
 	return b.poured[len(b.poured)-1].at
 }
 
-func (b *bucket) known(now int64) memory {
+func (b *bucket) asOf(now int64) memory {
 	if b.last() > now+day {
 		return &bucket{}
 	}
@@ -40,13 +40,13 @@ func (b *bucket) quota(l algorithms.Limit) int64 {
 	return l.Burst
 }
 
-// level pours in one charge after the other, and lets leak out in between.
+// level pours in one charge after the other, with leaks in between.
 func (b *bucket) level(l algorithms.Limit, now int64) *big.Rat {
 	level, _ := b.pour(l, now)
 	return level
 }
 
-// pour also tells since when there has been something in the bucket.
+// pour returns the level, and since when the bucket has not been empty.
 func (b *bucket) pour(l algorithms.Limit, now int64) (level *big.Rat, began int64) {
 	level = new(big.Rat)
 	at := int64(0)
@@ -64,8 +64,8 @@ func (b *bucket) pour(l algorithms.Limit, now int64) (level *big.Rat, began int6
 	return leak(l, level, began, at, max(now, at)), began
 }
 
-// mostDebt is what leaks out in a day.
-func mostDebt(l algorithms.Limit) int64 {
+// maxDebt returns how much leaks out in a day.
+func maxDebt(l algorithms.Limit) int64 {
 	most := new(big.Int).Mul(big.NewInt(day), big.NewInt(l.Events))
 	most.Div(most, big.NewInt(l.Window.Microseconds()))
 	if most.Cmp(big.NewInt(1<<52)) > 0 {
@@ -74,9 +74,8 @@ func mostDebt(l algorithms.Limit) int64 {
 	return most.Int64()
 }
 
-// leak lets out what leaves a bucket from one instant to another, the second included:
-// evenly, or all events of a window whenever one has passed since the bucket began to
-// fill.
+// leak subtracts what leaks out after one instant, up to and including another: evenly, or
+// all events of a window whenever a window has passed since the bucket began to fill.
 func leak(l algorithms.Limit, level *big.Rat, began, from, to int64) *big.Rat {
 	length := l.Window.Microseconds()
 	out := big.NewRat(to-from, length)
@@ -106,21 +105,21 @@ func (b *bucket) charge(l algorithms.Limit, now, cost int64, name string) {
 
 func (b *bucket) booked() int64 { return b.last() }
 
-// correct pours in more, or takes out what cannot have leaked out since: a charge leaks
-// from when it was made, unless it was the last one.
-func (b *bucket) correct(l algorithms.Limit, now, at, delta int64, name string) {
+// adjust pours in more, or takes out what cannot have leaked out since. A charge is assumed to
+// leak from when it was made, unless it was the last one.
+func (b *bucket) adjust(l algorithms.Limit, now, at, delta int64, name string) {
 	switch {
-	case delta > 0: // a debt is beyond the limit, but for no more than leaks out in a day
-		room := b.quota(l) + mostDebt(l) - up(b.level(l, now))
+	case delta > 0: // beyond the limit if necessary, but by no more than leaks out in a day
+		room := b.quota(l) + maxDebt(l) - up(b.level(l, now))
 		if room > 0 {
 			b.charge(l, now, min(delta, algorithms.MaxEvents, room), "")
 		}
 	case l.Mode == algorithms.ModeQueue:
-		b.turn(-delta, name)
+		b.giveBackTurn(-delta, name)
 	default:
 		level, began := b.pour(l, now)
 		back := big.NewRat(min(-delta, b.quota(l)), 1)
-		if b.since(at) {
+		if b.chargedAfter(at) {
 			leak(l, back, began, at, now)
 		}
 		if level.Sign() > 0 && back.Sign() > 0 {
@@ -129,15 +128,15 @@ func (b *bucket) correct(l algorithms.Limit, now, at, delta int64, name string) 
 	}
 }
 
-// since says that something was charged after an instant.
-func (b *bucket) since(at int64) bool {
+// chargedAfter reports whether anything was charged after an instant.
+func (b *bucket) chargedAfter(at int64) bool {
 	return slices.ContainsFunc(b.poured, func(p poured) bool { return p.at > at && p.cost > 0 })
 }
 
-// turn takes back the last turn in a queue. One with others behind it stays, for they
-// have been told when to leave. That there was a charge is remembered: time does not go
-// back.
-func (b *bucket) turn(cost int64, name string) {
+// giveBackTurn takes back the last turn in a queue. A turn with others behind it stays,
+// because their requests know when to leave. The time of the charge is kept, because time
+// does not go back for a key.
+func (b *bucket) giveBackTurn(cost int64, name string) {
 	for i := len(b.poured) - 1; i >= 0; i-- {
 		if p := &b.poured[i]; p.cost > 0 {
 			if p.name == name && p.cost == cost {
@@ -148,7 +147,7 @@ func (b *bucket) turn(cost int64, name string) {
 	}
 }
 
-// floor rounds down, below 0 too.
+// floor returns a/b rounded down, also below 0.
 func floor(a, b int64) int64 {
 	if a < 0 {
 		return -((-a + b - 1) / b)

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
 
-// Day is a date at a place, and the first instant at which clocks there show it.
+// Day is a date in a time zone, and the first instant at which clocks there show it.
 type Day struct {
 	Year  int
 	Month time.Month
@@ -17,14 +17,14 @@ type Day struct {
 	Start time.Time
 }
 
-// Days walks through a year and notes each date that clocks have not shown before:
-// hour by hour, and minute by minute through hours in which the date or the offset
-// changes. So a date that is left out has no day, and one that comes twice begins the
-// first time.
+// Days walks through a year and collects each date that clocks have not shown before. It goes
+// hour by hour, and minute by minute through hours in which the date or the offset changes.
+// So a date that a time zone skips is not in the result, and a date that comes twice begins
+// the first time.
 func Days(location *time.Location, year int) (days []Day) {
 	from, to := time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(year+1, 1, 1, 0, 0, 0, 0, time.UTC)
 	seen := make(map[Day]bool)
-	look := func(t time.Time) {
+	visit := func(t time.Time) {
 		var d Day
 		d.Year, d.Month, d.Day = t.Date()
 		if seen[d] {
@@ -37,12 +37,12 @@ func Days(location *time.Location, year int) (days []Day) {
 	}
 	for hour := from.Add(-72 * time.Hour).In(location); hour.Before(to); hour = hour.Add(time.Hour) {
 		next := hour.Add(time.Hour)
-		look(hour)
+		visit(hour)
 		if offset(hour) == offset(next) && hour.Day() == next.Day() {
 			continue
 		}
 		for t := hour; t.Before(next); t = t.Add(step(t)) {
-			look(t)
+			visit(t)
 		}
 	}
 	return days
@@ -53,7 +53,7 @@ func offset(t time.Time) int {
 	return seconds
 }
 
-// step is a minute, or a second where clocks differ from UTC by odd seconds.
+// step returns a minute, or a second where the offset from UTC is not in whole minutes.
 func step(t time.Time) time.Duration {
 	if offset(t)%60 != 0 {
 		return time.Second
@@ -61,8 +61,8 @@ func step(t time.Time) time.Duration {
 	return time.Minute
 }
 
-// Window is the window around t, both in microseconds: from the first day that is in
-// another week or month than the day before, to the next such day.
+// Window returns the calendar window that contains t, in microseconds: from the first day
+// whose week or month is not that of the day before, to the next such day.
 func Window(c algorithms.Calendar, location *time.Location, t int64) (start, end int64) {
 	if location == nil {
 		location = time.UTC
@@ -73,19 +73,19 @@ func Window(c algorithms.Calendar, location *time.Location, t int64) (start, end
 	return all[next-1], all[next]
 }
 
-// walked are the starts of windows in the years walked through so far.
-var walked sync.Map
+// known caches the starts of windows by year.
+var known sync.Map
 
-type walk struct {
+type knownYear struct {
 	calendar algorithms.Calendar
 	place    string
 	year     int
 }
 
 func starts(c algorithms.Calendar, location *time.Location, year int) (starts []int64) {
-	key := walk{c, location.String(), year}
-	if known, ok := walked.Load(key); ok {
-		return known.([]int64)
+	key := knownYear{c, location.String(), year}
+	if starts, ok := known.Load(key); ok {
+		return starts.([]int64)
 	}
 	before := Days(location, year-1)
 	last := number(c, before[len(before)-1])
@@ -95,11 +95,11 @@ func starts(c algorithms.Calendar, location *time.Location, year int) (starts []
 			last = n
 		}
 	}
-	walked.Store(key, starts)
+	known.Store(key, starts)
 	return starts
 }
 
-// number counts days, weeks or months.
+// number numbers the days, weeks or months.
 func number(c algorithms.Calendar, d Day) int {
 	monday := time.Date(1900, 1, 1, 0, 0, 0, 0, time.UTC)
 	since := int(time.Date(d.Year, d.Month, d.Day, 0, 0, 0, 0, time.UTC).Sub(monday) / (24 * time.Hour))

@@ -7,12 +7,12 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
 
-// counter estimates the last window from the windows on the clock: all charges of the
-// current one, and those of the one before as if they had been spread evenly over it,
-// rounded up.
+// counter models sliding_window_counter. It estimates the sliding window from the windows on
+// the clock: all charges of the current one, and those of the previous one as if they were
+// spread evenly over it, rounded up.
 type counter struct{ events []event }
 
-func (c *counter) known(now int64) memory {
+func (c *counter) asOf(now int64) memory {
 	if latest(c.events) > now+day {
 		return &counter{}
 	}
@@ -46,8 +46,8 @@ func (c *counter) charge(_ algorithms.Limit, now, cost int64, _ string) {
 
 func (c *counter) booked() int64 { return latest(c.events) }
 
-// correct takes from the window of the charge what it still has.
-func (c *counter) correct(l algorithms.Limit, now, at, delta int64, name string) {
+// adjust charges more now, or gives back what the window of the charge still has.
+func (c *counter) adjust(l algorithms.Limit, now, at, delta int64, name string) {
 	if delta > 0 {
 		c.charge(l, now, delta, name)
 		return

@@ -7,15 +7,15 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
 
-// family is what limits must have in common for one of them to know how what was charged
-// under the other one comes back.
+// family is what limits must have in common so that charges under one of them come back in
+// the same way under the other.
 type family struct {
 	window   time.Duration
 	calendar algorithms.Calendar
 	place    string
 	first    bool // windows start with the first request
 	rate     string
-	interval int64 // how many come back at once at the end of a window
+	interval int64 // how many events come back at once at the end of a window
 	queue    bool
 }
 

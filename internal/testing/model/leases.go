@@ -6,7 +6,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
 
-// leases is what is held. It forgets what has ended when something is lent.
+// leases models concurrency. Leases that have ended are dropped when the next one is made.
 type leases struct{ held []lease }
 
 type lease struct {
@@ -14,9 +14,9 @@ type lease struct {
 	ends, cost int64
 }
 
-// known leaves out what ends more than a day ahead. It was lent before the clock went
-// back that far, for no lease is that long.
-func (s *leases) known(now int64) memory {
+// asOf leaves out leases that end more than a day ahead. No lease is that long, so they were
+// made before the clock went back.
+func (s *leases) asOf(now int64) memory {
 	return &leases{slices.DeleteFunc(slices.Clone(s.held), func(l lease) bool { return l.ends > now+day })}
 }
 
@@ -45,7 +45,7 @@ func (s *leases) charge(l algorithms.Limit, now, cost int64, hold string) {
 
 func (*leases) booked() int64 { return 0 }
 
-// correct ends what is held, as a whole.
-func (s *leases) correct(_ algorithms.Limit, _, _, delta int64, hold string) {
+// adjust ends a lease, as a whole.
+func (s *leases) adjust(_ algorithms.Limit, _, _, delta int64, hold string) {
 	s.held = slices.DeleteFunc(s.held, func(l lease) bool { return l.hold == hold && l.cost <= -delta })
 }

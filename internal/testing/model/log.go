@@ -9,7 +9,7 @@ import (
 // event is a charge and its time.
 type event struct{ at, cost int64 }
 
-// latest is the time of the last event.
+// latest returns the time of the last event, or 0.
 func latest(events []event) int64 {
 	if len(events) == 0 {
 		return 0
@@ -17,11 +17,11 @@ func latest(events []event) int64 {
 	return events[len(events)-1].at
 }
 
-// log is all events that have not been forgotten. It forgets what has left the window
-// when an event is added.
+// log models sliding_window_log. Events that have left the window are dropped when the next
+// one is added.
 type log struct{ events []event }
 
-func (g *log) known(now int64) memory {
+func (g *log) asOf(now int64) memory {
 	if latest(g.events) > now+day {
 		return &log{}
 	}
@@ -31,10 +31,10 @@ func (g *log) known(now int64) memory {
 func (g *log) quota(l algorithms.Limit) int64 { return l.Events }
 
 func (g *log) left(l algorithms.Limit, now int64) int64 {
-	return max(0, l.Events-g.all(l, now))
+	return max(0, l.Events-g.live(l, now))
 }
 
-// inside says that an event counts: its age is below the window.
+// inside reports whether an event counts at t, because it is younger than the window.
 func inside(l algorithms.Limit, e event, t int64) bool { return t-e.at < l.Window.Microseconds() }
 
 func (g *log) fits(l algorithms.Limit, now, cost int64) bool { return cost <= g.left(l, now) }
@@ -47,20 +47,20 @@ func (g *log) charge(l algorithms.Limit, now, cost int64, _ string) {
 
 func (g *log) booked() int64 { return latest(g.events) }
 
-// correct forgets what was charged then. Of what is charged more, and of all before it,
-// it keeps the latest: twice as many as the limit has events, or as many as there were.
-func (g *log) correct(l algorithms.Limit, now, at, delta int64, name string) {
+// adjust gives back what was charged at an instant, or charges more. Then it keeps only the
+// latest events: twice as many as the limit has, or as many as there were before.
+func (g *log) adjust(l algorithms.Limit, now, at, delta int64, name string) {
 	if delta > 0 {
-		before := g.all(l, now)
+		before := g.live(l, now)
 		g.charge(l, now, min(delta, l.Events), name)
-		g.drop(g.all(l, now)-max(2*l.Events, before), func(event) bool { return true })
+		g.drop(g.live(l, now)-max(2*l.Events, before), func(event) bool { return true })
 	} else if delta < 0 {
 		g.drop(-delta, func(e event) bool { return e.at == at })
 	}
 }
 
-// all is how much counts at now.
-func (g *log) all(l algorithms.Limit, now int64) (n int64) {
+// live returns how much counts at now.
+func (g *log) live(l algorithms.Limit, now int64) (n int64) {
 	t := max(now, latest(g.events))
 	for _, e := range g.events {
 		if inside(l, e, t) {
@@ -70,10 +70,10 @@ func (g *log) all(l algorithms.Limit, now int64) (n int64) {
 	return n
 }
 
-// drop forgets so much of some events.
-func (g *log) drop(cost int64, of func(event) bool) {
+// drop takes a cost off the events that match.
+func (g *log) drop(cost int64, match func(event) bool) {
 	for i := range g.events {
-		if e := &g.events[i]; of(*e) {
+		if e := &g.events[i]; match(*e) {
 			gone := min(max(0, cost), e.cost)
 			e.cost -= gone
 			cost -= gone

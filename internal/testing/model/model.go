@@ -1,10 +1,9 @@
-// Package model decides what the algorithms decide, in the slowest way that is
-// obviously right: it keeps all charges in a list, computes with exact fractions, and
-// finds every wait by looking at later and later instants. Tests compare the stores
-// with it.
+// Package model decides as the algorithms do, in a slow way that is obviously right: it keeps
+// all charges in a list, computes with exact fractions, and finds every wait by trying later
+// and later instants. Tests compare the stores with it.
 //
-// It knows the rules and none of the formulas: how much a charge takes, how it comes
-// back, that time does not go back for a key, what is no longer believed.
+// It has the rules but none of the formulas: how much a charge takes, how it comes back, that
+// time does not go back for a key, and which times count as damaged.
 package model
 
 import (
@@ -15,53 +14,53 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
 
-// day is how far the clock is believed to have gone back, in microseconds. What a key
-// remembers of a later time than that counts as never seen.
+// day is the longest step back of a clock that is taken as real, in microseconds. What a key
+// remembers of a time further ahead than that counts as never seen.
 const day = 24 * 3600 * 1_000_000
 
-// horizon is a wait after which all comes back that ever does, in microseconds: 35 years.
+// horizon is longer than any wait that ends, in microseconds: 35 years.
 const horizon = 1 << 50
 
-// Key is what the model remembers of one key: for each family of limits by itself.
+// Key is what the model remembers of one key, separately for each family of limits.
 type Key struct {
 	algorithm string
 	memories  map[family]memory
 }
 
-// memory is how an algorithm remembers. Only charge and correct change it.
+// memory is what an algorithm remembers. Only charge and adjust change it.
 type memory interface {
-	// known is a copy without what is not believed at now.
-	known(now int64) memory
+	// asOf returns a copy without what counts as damaged at now.
+	asOf(now int64) memory
 
-	// quota is what a client without charges has.
+	// quota returns what a client without charges has.
 	quota(l algorithms.Limit) int64
 
-	// left is how much of the quota is left at now.
+	// left returns how much of the quota is left at now.
 	left(l algorithms.Limit, now int64) int64
 
-	// fits says whether cost passes at now.
+	// fits reports whether a cost passes at now.
 	fits(l algorithms.Limit, now, cost int64) bool
 
-	// charge books a cost that fits, under a name.
+	// charge charges a cost that fits, under a name.
 	charge(l algorithms.Limit, now, cost int64, name string)
 
-	// booked is the instant that the last charge counts as made at.
+	// booked returns when the last charge counts as made.
 	booked() int64
 
-	// correct changes what was charged at an instant under a name.
-	correct(l algorithms.Limit, now, at, delta int64, name string)
+	// adjust changes what was charged at an instant under a name.
+	adjust(l algorithms.Limit, now, at, delta int64, name string)
 }
 
 // queue is a memory that makes requests wait.
 type queue interface {
-	// idle says that at now nobody waits and the next request may leave.
+	// idle reports whether the next request may leave at now, because none waits.
 	idle(l algorithms.Limit, now int64) bool
 }
 
-// New is a key that was never seen.
+// New returns a key that was never seen.
 func New(algorithm string) *Key { return &Key{algorithm, make(map[family]memory)} }
 
-// memory is what the key remembers of the limit's family.
+// memory returns what the key remembers of the limit's family.
 func (k *Key) memory(l algorithms.Limit) memory {
 	if m := k.memories[k.family(l)]; m != nil {
 		return m
@@ -81,14 +80,13 @@ func (k *Key) memory(l algorithms.Limit) memory {
 	panic(fmt.Sprintf("no model of %q", k.algorithm))
 }
 
-// Take decides on cost at now, and charges it under a name if it fits. Guess may hold
-// waits that are tried before a search for them; they change how long Take takes, and
-// nothing else.
+// Take decides on a cost at now, and charges it under a name if it fits. If guess is not nil,
+// its waits are tried before a search for the right ones. They only make Take faster.
 func (k *Key) Take(l algorithms.Limit, now, cost int64, name string, guess *algorithms.Decision) algorithms.Decision {
 	if guess == nil {
 		guess = &algorithms.Decision{RetryAfter: none, NextAfter: none, ResetAfter: none, Delay: none}
 	}
-	m := k.memory(l).known(now)
+	m := k.memory(l).asOf(now)
 	d := algorithms.Decision{Quota: m.quota(l), Allowed: m.fits(l, now, cost), At: now}
 	switch {
 	case !d.Allowed:
@@ -109,9 +107,9 @@ func (k *Key) Take(l algorithms.Limit, now, cost int64, name string, guess *algo
 	return d
 }
 
-// Admit is Take for those who want to know no more than whether the cost fits.
+// Admit is Take without the waits. It reports whether the cost fits.
 func (k *Key) Admit(l algorithms.Limit, now, cost int64) bool {
-	m := k.memory(l).known(now)
+	m := k.memory(l).asOf(now)
 	if !m.fits(l, now, cost) {
 		return false
 	}
@@ -120,33 +118,33 @@ func (k *Key) Admit(l algorithms.Limit, now, cost int64) bool {
 	return true
 }
 
-// Renew charges what is held under a name once more in place of the first time.
+// Renew renews the lease under a name.
 func (k *Key) Renew(l algorithms.Limit, now, cost int64, name string) {
-	m := k.memory(l).known(now)
+	m := k.memory(l).asOf(now)
 	m.charge(l, now, cost, name)
 	k.memories[k.family(l)] = m
 }
 
-// Adjust changes what was charged at an instant under a name, where the algorithm can. A
-// limit that allows nothing has charged nothing.
+// Adjust changes what was charged at an instant under a name, if the algorithm can. It does
+// nothing under a limit of 0, because that has charged nothing.
 func (k *Key) Adjust(l algorithms.Limit, now, at, delta int64, name string) {
 	m := k.memory(l)
 	_, lends := m.(*leases)
 	if delta > 0 && !lends {
-		m = m.known(now)
+		m = m.asOf(now)
 	}
 	if lends || m.quota(l) > 0 {
-		m.correct(l, now, at, delta, name)
+		m.adjust(l, now, at, delta, name)
 	}
 	k.memories[k.family(l)] = m
 }
 
-// none is no guess.
+// none means that there is no guess.
 const none time.Duration = -1
 
-// first is the shortest wait at which ok holds. Once it does, it holds for good, so
-// that doubling and halving find it, and a guess is right if ok holds then and did not
-// a microsecond before.
+// first returns the shortest wait for which ok is true. It is true for all longer waits too.
+// So doubling and halving find the wait, and a guess is right if ok is true for it but false
+// for one microsecond less.
 func first(guess time.Duration, ok func(wait int64) bool) time.Duration {
 	if w := guess.Microseconds(); guess != algorithms.Never && w > 0 && ok(w) && !ok(w-1) {
 		return guess

@@ -9,8 +9,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/model/vectors"
 )
 
-// TestVectors plays the scenarios of the real algorithms that the model has rules for, and
-// lets it search for every wait.
+// TestVectors plays the scenarios of testdata/vectors for which the model has rules. The model
+// searches for every wait.
 func TestVectors(t *testing.T) {
 	for _, f := range vectors.Load(t, filepath.Join("..", "..", "..", "testdata", "vectors")) {
 		for _, s := range f.Scenarios {

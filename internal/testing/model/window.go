@@ -6,14 +6,14 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
 
-// window is the charges of one window and when that window started, which is all that
-// is remembered of time.
+// window models fixed_window: the charges of one window, and when it started. Nothing else is
+// remembered of time.
 type window struct {
 	start int64
 	costs []int64
 }
 
-func (w *window) known(now int64) memory {
+func (w *window) asOf(now int64) memory {
 	if w.start > now+day {
 		return &window{}
 	}
@@ -22,7 +22,7 @@ func (w *window) known(now int64) memory {
 
 func (w *window) quota(l algorithms.Limit) int64 { return l.Events }
 
-// begin is the start of the window that now is in.
+// begin returns the start of the window at now.
 func (w *window) begin(l algorithms.Limit, now int64) int64 {
 	t := max(now, w.start)
 	length := l.Window.Microseconds()
@@ -57,9 +57,9 @@ func (w *window) charge(l algorithms.Limit, now, cost int64, _ string) {
 
 func (w *window) booked() int64 { return w.start }
 
-// correct counts what is charged more in the window of now. What was charged in another
-// one is over.
-func (w *window) correct(l algorithms.Limit, now, at, delta int64, name string) {
+// adjust charges more in the current window, or gives back what was charged in it. Charges of
+// other windows no longer count.
+func (w *window) adjust(l algorithms.Limit, now, at, delta int64, name string) {
 	begin := w.begin(l, now)
 	switch {
 	case delta > 0:

@@ -11,18 +11,19 @@ import (
 
 const arrow = " -> "
 
-// parser reads line by line.
+// parser reads a file line by line.
 type parser struct {
 	file     *File
 	from     time.Time
 	limit    algorithms.Limit
-	limited  bool             // there was a limit since the scenario began
-	taken    map[string]int64 // when, under the names so far
+	limited  bool             // whether the scenario has a limit yet
+	taken    map[string]int64 // the times of the charges by name
 	line     int
 	scenario *Scenario
 }
 
-// Parse reads a file. What it does not know, or would write differently, is an error.
+// Parse parses a file. A line that is unknown or not in the one form of [Step.Line] is an
+// error.
 func Parse(name, text string) (*File, error) {
 	p := &parser{file: &File{Name: name, lines: strings.Split(text, "\n")}}
 	for i, line := range p.file.lines {
@@ -39,14 +40,14 @@ func Parse(name, text string) (*File, error) {
 
 func (p *parser) read(line string) error {
 	if p.line == 0 {
-		return twins(line)
+		return firstLine(line)
 	}
 	if line == "" || strings.HasPrefix(line, "# ") {
 		return nil
 	}
 	word, rest, _ := strings.Cut(line, " ")
 	if strings.Join(strings.Fields(line), " ") != line || rest == "" {
-		return fmt.Errorf("must be words with one space between them")
+		return fmt.Errorf("must be words separated by one space")
 	}
 	switch word {
 	case "algorithm":
@@ -84,10 +85,11 @@ func (p *parser) read(line string) error {
 	return err
 }
 
-// twins is the first line of a file.
-func twins(line string) error {
+// firstLine checks the first line of a file.
+func firstLine(line string) error {
 	words := strings.Fields(line)
-	if len(words) < 4 || words[0] != "#" || !strings.HasPrefix(words[1], "algorithms/") || words[2] != "and" || !strings.HasPrefix(words[3], "lua/") {
+	if len(words) < 4 || words[0] != "#" || !strings.HasPrefix(words[1], "algorithms/") ||
+		words[2] != "and" || !strings.HasPrefix(words[3], "lua/") {
 		return fmt.Errorf("the first line must be: # algorithms/<name>.go and lua/<name>.lua")
 	}
 	return nil
@@ -104,7 +106,7 @@ func (p *parser) algorithm(name string) error {
 
 func (p *parser) start(text string) (err error) {
 	if len(p.scenario.Steps) > 0 {
-		return fmt.Errorf("from must stand before the first step")
+		return fmt.Errorf("from must come before the first step")
 	}
 	p.from, err = time.Parse(time.RFC3339Nano, text)
 	if err == nil && p.from.Format(time.RFC3339Nano) != text {
@@ -113,10 +115,10 @@ func (p *parser) start(text string) (err error) {
 	return err
 }
 
-// correct reads what is added to a charge, and the charge's name.
-func (p *parser) correct(step *Step, words []string) (err error) {
+// adjust parses the delta and the name of an adjustment.
+func (p *parser) adjust(step *Step, words []string) (err error) {
 	if len(words) != 2 {
-		return fmt.Errorf("must be what is added and a name")
+		return fmt.Errorf("must be a delta and a name")
 	}
 	var ok bool
 	step.Do, step.Name = Adjust, words[1]
@@ -129,7 +131,7 @@ func (p *parser) correct(step *Step, words []string) (err error) {
 	return err
 }
 
-// step reads a request, a renewal or a correction, whose first word is when.
+// step parses a request, a renewal or an adjustment. Its first word is the time.
 func (p *parser) step(step *Step, at, rest string) error {
 	d, err := duration(at)
 	if err != nil {
@@ -140,8 +142,8 @@ func (p *parser) step(step *Step, at, rest string) error {
 		step.Do = Renew
 		return p.subject(step, strings.Fields(lease), 2)
 	}
-	if correction, ok := strings.CutPrefix(rest, "correct "); ok {
-		return p.correct(step, strings.Fields(correction))
+	if adjustment, ok := strings.CutPrefix(rest, "adjust "); ok {
+		return p.adjust(step, strings.Fields(adjustment))
 	}
 	request, decision, ok := strings.Cut(rest, arrow)
 	if !ok {
@@ -154,7 +156,7 @@ func (p *parser) step(step *Step, at, rest string) error {
 	return err
 }
 
-// subject reads a cost and a name, of which so many words must be there.
+// subject parses a cost and a name. At least so many of the two words must be there.
 func (p *parser) subject(step *Step, words []string, least int) (err error) {
 	if len(words) < least || len(words) > 2 {
 		return fmt.Errorf("must be a cost and a name")
@@ -194,7 +196,7 @@ func parseDecision(words []string) (d algorithms.Decision, err error) {
 	return d, nil
 }
 
-// count reads what is at least 0.
+// count parses a number of at least 0.
 func count(text string) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err == nil && (n < 0 || strconv.FormatInt(n, 10) != text) {

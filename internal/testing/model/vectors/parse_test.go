@@ -14,7 +14,7 @@ const (
 	begin = first + "algorithm token_bucket\nscenario s\nlimit events=3 window=1s\n"
 )
 
-// TestParseErrors: what is not just as Update would write it is an error.
+// TestParseErrors: a line that is not exactly as Update would write it is an error.
 func TestParseErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                       "the first line must be",
@@ -42,12 +42,12 @@ func TestParseErrors(t *testing.T) {
 		begin + "0 1 -> yes 0 1500ns 0 0 0":                                             "in whole microseconds, written 1µs, got 1500ns",
 		begin + "1 1 -> yes 0 0 0 0 0":                                                  "missing unit",
 		begin + "0 1 a -> yes 0 0 0 0 0\n0 1 a -> yes 0 0 0 0 0":                        "the name is taken",
-		begin + "0 correct -1 a":                                                        "there was no charge under that name",
-		begin + "0 correct -1":                                                          "must be what is added and a name",
-		begin + "0 1 a -> yes 0 0 0 0 0\n0 correct +1 a":                                "must be written 1, got +1",
+		begin + "0 adjust -1 a":                                                         "there was no charge under that name",
+		begin + "0 adjust -1":                                                           "must be a delta and a name",
+		begin + "0 1 a -> yes 0 0 0 0 0\n0 adjust +1 a":                                 "must be written 1, got +1",
 		begin + "0 renew 1":                                                             "must be a cost and a name",
 		begin + "beyond reason":                                                         "must be: beyond model",
-		begin + "0 1 -> yes 0 0 0 0 0\nfrom 2026-11-18T15:00:00Z":                       "from must stand before the first step",
+		begin + "0 1 -> yes 0 0 0 0 0\nfrom 2026-11-18T15:00:00Z":                       "from must come before the first step",
 		first + "algorithm token_bucket\nscenario s\nfrom 2026-11-18T15:00:00.50Z":      "must be written 2026-11-18T15:00:00.5Z",
 	} {
 		if _, err := vectors.Parse("file", text); err == nil || !strings.Contains(err.Error(), want) {
@@ -56,15 +56,15 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// TestUpdate: decisions are written behind the arrows, and all else stays.
+// TestUpdate: decisions are written after the arrows, and the rest stays the same.
 func TestUpdate(t *testing.T) {
-	before := begin + "# why\n\n1s 2 a -> yes 0 0 0 0 0\n2s correct -2 a\n1.5s 0 -> no 1 never 0 0 0\n"
+	before := begin + "# why\n\n1s 2 a -> yes 0 0 0 0 0\n2s adjust -2 a\n1.5s 0 -> no 1 never 0 0 0\n"
 	f, err := vectors.Parse("file", before)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := f.Update(func() vectors.Key { return new(counting) })
-	want := begin + "# why\n\n1s 2 a -> no 1 never 0 0 0\n2s correct -2 a\n1.5s 0 -> no 3 never 0 0 0\n"
+	want := begin + "# why\n\n1s 2 a -> no 1 never 0 0 0\n2s adjust -2 a\n1.5s 0 -> no 3 never 0 0 0\n"
 	if got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
@@ -74,7 +74,7 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// counting counts what is done to it.
+// counting is a key that counts its steps.
 type counting struct{ n int64 }
 
 func (c *counting) Take(algorithms.Limit, int64, int64, string) algorithms.Decision {

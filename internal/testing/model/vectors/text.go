@@ -9,7 +9,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
 
-// words writes a decision.
+// words formats a decision.
 func words(d algorithms.Decision) string {
 	allowed := "no"
 	if d.Allowed {
@@ -21,14 +21,15 @@ func words(d algorithms.Decision) string {
 	}, " ")
 }
 
-// Line writes a step as a file has it, counted from an instant in microseconds.
+// Line formats a step as a line of a file, with its time counted from an instant in
+// microseconds.
 func (s *Step) Line(from int64) string {
 	at, cost := short(time.Duration(s.At-from)*time.Microsecond), strconv.FormatInt(s.Cost, 10)
 	switch s.Do {
 	case Renew:
 		return at + " renew " + cost + " " + s.Name
 	case Adjust:
-		return at + " correct " + cost + " " + s.Name
+		return at + " adjust " + cost + " " + s.Name
 	}
 	if s.Name != "" {
 		cost += " " + s.Name
@@ -36,11 +37,11 @@ func (s *Step) Line(from int64) string {
 	return at + " " + cost + arrow + words(s.Want)
 }
 
-// Options writes a limit as a file has it.
+// Options formats a limit as a line of a file.
 func Options(l algorithms.Limit) string {
 	options := []string{"limit"}
-	add := func(name, value string, given bool) {
-		if given {
+	add := func(name, value string, set bool) {
+		if set {
 			options = append(options, name+"="+value)
 		}
 	}
@@ -57,7 +58,7 @@ func Options(l algorithms.Limit) string {
 	return strings.Join(options, " ")
 }
 
-// short is 0, never, or a duration without the parts that are 0 at its end.
+// short formats a duration: 0, never, or its units without those at the end that are 0.
 func short(d time.Duration) string {
 	switch d {
 	case 0:
@@ -75,7 +76,7 @@ func short(d time.Duration) string {
 	return text
 }
 
-// duration reads what short writes, in whole microseconds.
+// duration parses the format of short. The duration must be in whole microseconds.
 func duration(text string) (d time.Duration, err error) {
 	switch text {
 	case "0":
@@ -92,7 +93,7 @@ func duration(text string) (d time.Duration, err error) {
 	return d, nil
 }
 
-// setLimit reads options.
+// setLimit parses the options of a limit.
 func (p *parser) setLimit(text string) error {
 	var l algorithms.Limit
 	seen := make(map[string]bool)

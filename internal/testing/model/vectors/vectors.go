@@ -1,22 +1,21 @@
-// Package vectors reads the scenarios in testdata/vectors: what is asked of a key, and
-// what it answers. The Go algorithms, their Lua twins and the model all play them.
+// Package vectors reads the scenarios in testdata/vectors: requests for a key, and the
+// expected decisions. The Go algorithms, their Lua ports and the model all play them.
 //
-// A file begins with a comment that names the two twins. Then come lines:
+// A file begins with a comment that names the Go file and its Lua port. Then come lines:
 //
-//	algorithm <name>                      of the whole file
-//	scenario <title>                      a new key, which was never seen
-//	from <RFC 3339>                       what times count from; 2026-11-18T15:00:00.25Z
-//	                                      unless said
-//	limit <option>=<value> ...            from here on; it may change on the way
-//	<at> <cost> [<name>] -> <decision>    a request, which may be corrected by its name
-//	<at> renew <cost> <name>              the lease under that name
-//	<at> correct <delta> <name>           the charge under that name: below 0 it is given
-//	                                      back, above 0 it has cost more
-//	beyond model                          this scenario is not for the model
+//	algorithm <name>                      the algorithm of the whole file
+//	scenario <title>                      begins a scenario, with a key never seen
+//	from <RFC 3339>                       the time from which others count; otherwise
+//	                                      2026-11-18T15:00:00.25Z
+//	limit <option>=<value> ...            the limit from here on; it may change in between
+//	<at> <cost> [<name>] -> <decision>    a request; the name is for adjustments
+//	<at> renew <cost> <name>              renews the lease under that name
+//	<at> adjust <delta> <name>            adjusts the charge under that name: a negative
+//	                                      delta gives back, a positive one charges more
+//	beyond model                          the model does not play this scenario
 //
 // A decision is six words: yes or no, what remains, and the waits until the cost is
-// allowed (or never), until more remains, until all is back, and until the request's
-// turn.
+// allowed (or never), until more remains, until all is back, and until the request's turn.
 package vectors
 
 import (
@@ -29,7 +28,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
 
-// File is a file of scenarios that all have one algorithm.
+// File is a file of scenarios of one algorithm.
 type File struct {
 	Name      string
 	Algorithm string
@@ -38,33 +37,33 @@ type File struct {
 	lines []string
 }
 
-// Scenario is what happens to one key.
+// Scenario is a sequence of steps with one key.
 type Scenario struct {
 	Title string
 	Steps []Step
 
-	// BeyondModel says that the model has no rule for what happens, such as a rate that
-	// changes under a bucket.
+	// BeyondModel reports whether the model has no rule for the scenario, such as for a rate
+	// that changes under a bucket.
 	BeyondModel bool
 }
 
-// Step is one thing that is done to a key.
+// Step is one line of a scenario.
 type Step struct {
 	Do    Do
 	Limit algorithms.Limit
 	At    int64 // microseconds since 1970
-	Cost  int64 // what a correction adds
+	Cost  int64 // for Adjust, the delta
 	Name  string
-	Taken int64               // when what is corrected was charged
+	Taken int64               // for Adjust, when the charge was made
 	Want  algorithms.Decision // without Quota and At
 
-	line int // which line of the file, from 0
+	line int // of the file, from 0
 }
 
-// Do is what is done.
+// Do is what a step does.
 type Do int
 
-// A request, a renewal of a lease, a correction of a charge.
+// A request, the renewal of a lease, and the adjustment of a charge.
 const (
 	Take Do = iota
 	Renew
@@ -99,7 +98,7 @@ func Load(t testing.TB, dir string) (files []*File) {
 	return files
 }
 
-// Play plays a scenario, and reports each decision that is another one.
+// Play plays a scenario, and reports each decision that is not the expected one.
 func (s *Scenario) Play(t testing.TB, key Key) {
 	t.Helper()
 	for _, step := range s.Steps {
@@ -117,7 +116,7 @@ func (s *Scenario) Play(t testing.TB, key Key) {
 	}
 }
 
-// Update writes the decisions of keys into the text of a file, and leaves all else.
+// Update returns the text of the file with the decisions of keys. The rest stays the same.
 func (f *File) Update(open func() Key) string {
 	lines := append([]string(nil), f.lines...)
 	for _, s := range f.Scenarios {
@@ -151,6 +150,6 @@ func (s *Step) quota() int64 {
 	return s.Limit.Events
 }
 
-// Start is what times count from unless a scenario says otherwise: 250 ms after a full
-// second, minute and hour.
+// Start is the time from which others count unless a scenario has another one: 250 ms after a
+// full second, minute and hour.
 var Start = time.Date(2026, 11, 18, 15, 0, 0, 250e6, time.UTC)
