@@ -90,13 +90,15 @@ func serveAdmin(w http.ResponseWriter, r *http.Request) error {
 	route, ok := adminRoutes[strings.Join(path, "/")]
 	if !ok {
 		paths := strings.Join(slices.Sorted(maps.Keys(adminRoutes)), ", ")
-		return adminError(http.StatusNotFound, "no such path: %s; the paths are %s", r.URL.EscapedPath(), strings.ReplaceAll(paths, "*", "{zone}"))
+		return adminError(http.StatusNotFound, "no such path: %s; the paths are %s",
+			r.URL.EscapedPath(), strings.ReplaceAll(paths, "*", "{zone}"))
 	}
 	serve, ok := route[r.Method]
 	if !ok {
 		allowed := strings.Join(slices.Sorted(maps.Keys(route)), ", ")
 		w.Header().Set("Allow", allowed)
-		return adminError(http.StatusMethodNotAllowed, "method not allowed: %s %s takes %s", r.Method, r.URL.EscapedPath(), allowed)
+		return adminError(http.StatusMethodNotAllowed, "method not allowed: %s %s takes %s",
+			r.Method, r.URL.EscapedPath(), allowed)
 	}
 	var err error
 	if c.query, err = url.ParseQuery(r.URL.RawQuery); err != nil {
@@ -126,7 +128,8 @@ func findZone(name string) (*runningZone, error) {
 	if len(zones) == 0 {
 		return nil, adminError(http.StatusNotFound, "no zone %q: the running config has no zones", name)
 	}
-	return nil, adminError(http.StatusNotFound, "no zone %q in the running config; its zones are %s", name, strings.Join(names, ", "))
+	return nil, adminError(http.StatusNotFound, "no zone %q in the running config; its zones are %s",
+		name, strings.Join(names, ", "))
 }
 
 const badRequest = http.StatusBadRequest

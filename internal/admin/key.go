@@ -35,7 +35,7 @@ func findKey(c *adminCall) error {
 		return err
 	}
 	if named.isEmpty() {
-		return adminError(badRequest, "the key is missing: add ?key=..., percent-encoded, or ?key_base64=..., or ?part=... for each placeholder")
+		return adminError(badRequest, "the key is missing: "+howToNameKey)
 	}
 	if _, err := c.readCost(0); err != nil {
 		return err
@@ -120,7 +120,8 @@ func (z *runningZone) policiesOf(name string) (*zone.Policies, error) {
 	if chosen, ok := z.Plans[name]; ok {
 		policies = &chosen.Policies
 	} else if name != "" {
-		return nil, adminError(badRequest, "zone %q has no plan %q; its plans are %q", z.Name, name, slices.Sorted(maps.Keys(z.Plans)))
+		return nil, adminError(badRequest, "zone %q has no plan %q; its plans are %q",
+			z.Name, name, slices.Sorted(maps.Keys(z.Plans)))
 	} else if z.DefaultPlan != nil {
 		policies = &z.DefaultPlan.Policies
 	}

@@ -39,9 +39,10 @@ func resetKey(c *adminCall) error {
 	if err := withStore(z.store, c, reset); err != nil || !z.HasUnknownStates() {
 		return c.writeDone(err)
 	}
-	return c.writeJSON(adminapi.Reset{Warning: fmt.Sprintf("the limits of zone %q come from placeholders, so the key may have several counters: "+
-		"only those of limits that recent requests have brought to this Caddy, since its config was loaded, were reset; "+
-		"if the key is still refused, reset it again after its next request to this Caddy", z.Name)})
+	return c.writeJSON(adminapi.Reset{Warning: fmt.Sprintf(
+		"the limits of zone %q come from placeholders, so the key may have several counters: "+
+			"only those of limits that recent requests have brought to this Caddy, since its config was loaded, were reset; "+
+			"if the key is still refused, reset it again after its next request to this Caddy", z.Name)})
 }
 
 // writeDone answers 204, or that the store did not answer.
@@ -77,6 +78,9 @@ func (z *runningZone) storeError(err error) error {
 	return adminError(http.StatusServiceUnavailable, "%s does not answer: %w; meanwhile %s (on_store_error %s)",
 		pool.Describe(z.store.Backend), err, means, z.OnStoreError)
 }
+
+// howToNameKey is the hint in errors about a missing key.
+const howToNameKey = "add ?key=..., percent-encoded, or ?key_base64=..., or ?part=... for each placeholder"
 
 // keyParameters are the parameters that name a key.
 var keyParameters = []string{"key", "key_base64", "part"}
@@ -132,7 +136,7 @@ func (k *keyQuery) keyIn(z *runningZone) (string, error) {
 	case k.exact != nil:
 		return *k.exact, nil
 	case k.isEmpty() && template.Varies():
-		return "", adminError(badRequest, "the key is missing: zone %q has key %q; add ?key=..., percent-encoded, or ?key_base64=..., or ?part=... for each placeholder",
+		return "", adminError(badRequest, "the key is missing: zone %q has key %q; "+howToNameKey,
 			z.Name, z.Key)
 	}
 	key, err := template.FromValues(k.parts)

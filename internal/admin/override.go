@@ -151,7 +151,8 @@ func (z *runningZone) ruleOf(algorithm string) (*store.Rule, error) {
 			return rule, nil
 		}
 	}
-	return nil, fmt.Errorf("zone %q has the algorithm %s, and so must the limit of a key: leave out %s", z.Name, strings.Join(names, ", "), algorithm)
+	return nil, fmt.Errorf("zone %q has the algorithm %s, and so must the limit of a key: leave out %s",
+		z.Name, strings.Join(names, ", "), algorithm)
 }
 
 // overrideLimit returns the limit of an override for the store. Fields that are missing are those of
@@ -174,7 +175,8 @@ func (z *runningZone) overrideLimit(l *limit.Limit, rule *store.Rule) (made algo
 	if l.Window == (limit.Window{}) && !limit.Lends(rule.Algorithm().Name()) {
 		for _, base := range z.Limits() {
 			if base.Window.From != "" {
-				return made, fmt.Errorf("limit: the zone's window depends on the request, {%s}: write one, such as 500/1m", base.Window.From)
+				return made, fmt.Errorf("limit: the zone's window depends on the request, {%s}: write one, such as 500/1m",
+					base.Window.From)
 			}
 		}
 	}

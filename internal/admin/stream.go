@@ -97,7 +97,8 @@ func (c *adminCall) readSubscription() (rate int64, wants func(zone, key string,
 	for name := range strings.SplitSeq(c.query.Get("outcome"), ",") {
 		i := slices.Index(outcome.Names[:], name)
 		if i < 0 && name != "" {
-			return 0, nil, adminError(badRequest, "unknown outcome %q, must be one of %s", name, strings.Join(outcome.Names[:], ", "))
+			return 0, nil, adminError(badRequest, "unknown outcome %q, must be one of %s",
+				name, strings.Join(outcome.Names[:], ", "))
 		}
 		if i >= 0 {
 			all[i] = true

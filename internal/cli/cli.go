@@ -126,7 +126,8 @@ func (c *apiError) Error() string { return c.text }
 func (e *endpoint) explainError(err error) error {
 	status, body, answered := strings.Cut(strings.TrimPrefix(err.Error(), "caddy responded with error: HTTP "), ": ")
 	if !answered || status == err.Error() || len(status) != len("404") {
-		return fmt.Errorf("%w; is Caddy running, with its admin endpoint at %s? name another with --address or --config", err, e.address)
+		return fmt.Errorf("%w; is Caddy running, with its admin endpoint at %s? name another with --address or --config",
+			err, e.address)
 	}
 	var answer struct {
 		Error string `json:"error"`

@@ -70,10 +70,12 @@ func (k keyView) explanation() string {
 		}
 		return zone + " does not limit requests without a key (missing_key skip)."
 	case outcome.Names[outcome.Rejected]:
-		return fmt.Sprintf("%s refuses it with status %d, like all requests without a key (missing_key reject).", zone, k.Status)
+		return fmt.Sprintf("%s refuses it with status %d, like all requests without a key (missing_key reject).",
+			zone, k.Status)
 	case outcome.Names[outcome.Allowed]:
 		if k.Others.Refuses() {
-			return fmt.Sprintf("%s lets requests pass that its option reserve is for, and refuses others, because they have taken %d of %d slots.",
+			return fmt.Sprintf("%s lets requests pass that its option reserve is for, and refuses others, "+
+				"because they have taken %d of %d slots.",
 				zone, k.Others.Used, k.Others.Quota)
 		}
 		return zone + " lets it pass."
@@ -97,7 +99,8 @@ func (k keyView) reason() string {
 	case k.Never:
 		return fmt.Sprintf("because a request takes %d, and the limit never allows more than %d", k.Cost, k.Quota)
 	case k.Cost > 1 && k.Remaining > 0:
-		return fmt.Sprintf("because a request takes %d, and only %d of %d are left, until %s", k.Cost, k.Remaining, k.Quota, formatDeadline(k.RetryAfter))
+		return fmt.Sprintf("because a request takes %d, and only %d of %d are left, until %s",
+			k.Cost, k.Remaining, k.Quota, formatDeadline(k.RetryAfter))
 	case k.Outcome == outcome.Names[outcome.Shed]:
 		return fmt.Sprintf("because all of its %d slots are taken", k.Quota)
 	}
@@ -111,7 +114,8 @@ func (k keyView) remedy(e *endpoint) (hint string, commands []string) {
 	case !k.Refused && k.Others.Refuses():
 		return "To let other requests through now:", []string{k.command(e, "reset", "")}
 	case !k.Refused && k.BlockStatus != 0:
-		return fmt.Sprintf("But the zone's option block refuses some requests with status %d, whatever the key has used. Only the config can change that.\nTo see which requests:", k.BlockStatus),
+		return fmt.Sprintf("But the zone's option block refuses some requests with status %d, whatever the key has used. "+
+				"Only the config can change that.\nTo see which requests:", k.BlockStatus),
 			[]string{k.command(e, "watch", " --outcome "+outcome.Names[outcome.Rejected])}
 	case !k.Refused:
 		return "", nil

@@ -59,7 +59,8 @@ If a request costs more than 1, what is used and what remains is in the unit of 
 			return e.find(q)
 		}
 		err = e.get(args[0], q)
-		if c := new(apiError); len(args) == 1 && *plan == "" && q.Get("key_base64") == "" && errors.As(err, &c) && c.status == "404" {
+		isKeyAlone := len(args) == 1 && *plan == "" && q.Get("key_base64") == ""
+		if missing := new(apiError); isKeyAlone && errors.As(err, &missing) && missing.status == "404" {
 			q.Set("key", args[0])
 			return e.find(q)
 		}
@@ -85,7 +86,10 @@ func (e *endpoint) get(zone string, query url.Values) error {
 	if k.Assumed != "" {
 		rows = append(rows, []string{"assumed", k.Assumed})
 	}
-	rows = append(rows, []string{"state", k.state()}, []string{"used", fmt.Sprintf("%d of %d", k.Used, k.Quota)}, []string{"remaining", k.remaining()})
+	rows = append(rows,
+		[]string{"state", k.state()},
+		[]string{"used", fmt.Sprintf("%d of %d", k.Used, k.Quota)},
+		[]string{"remaining", k.remaining()})
 	if k.NextAfter > 0 {
 		rows = append(rows, []string{"more in", formatSeconds(k.NextAfter)})
 	}
@@ -121,7 +125,8 @@ func (e *endpoint) find(query url.Values) error {
 		k := keyView{&keys[i].Key}
 		row := []string{shellWord(k.Zone), "?", "-", "-", "-", "-"}
 		if keys[i].Error == "" {
-			row = []string{shellWord(k.Zone), k.state(), fmt.Sprintf("%d of %d", k.Used, k.Quota), k.remaining(), "-", shellKey(k.KeyText)}
+			used := fmt.Sprintf("%d of %d", k.Used, k.Quota)
+			row = []string{shellWord(k.Zone), k.state(), used, k.remaining(), "-", shellKey(k.KeyText)}
 			if k.NextAfter > 0 {
 				row[4] = formatSeconds(k.NextAfter)
 			}

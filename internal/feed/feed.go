@@ -72,7 +72,9 @@ func Subscribe(rate int64, wants func(zone, key string, o outcome.Outcome) bool)
 	if err != nil {
 		return nil, err
 	}
-	s := &Subscriber{wants: wants, Decisions: make(chan adminapi.Decision, subscriberBuffer), Evicted: make(chan struct{}), params: params}
+	s := &Subscriber{
+		wants: wants, Decisions: make(chan adminapi.Decision, subscriberBuffer), Evicted: make(chan struct{}), params: params,
+	}
 	s.MarkActive()
 	subscribers.mu.Lock()
 	defer subscribers.mu.Unlock()

@@ -14,13 +14,15 @@ func checkSuitable(named string) (warning string, err error) {
 	if field, ok := strings.CutPrefix(named, placeholder.HeaderPrefix); ok {
 		for name, instead := range notInHeader {
 			if strings.EqualFold(field, name) {
-				return "", fmt.Errorf("{%s} is always empty, because Go's HTTP server removes this field from the header%s", named, instead)
+				return "", fmt.Errorf("{%s} is always empty, because Go's HTTP server removes this field from the header%s",
+					named, instead)
 			}
 		}
 	}
 	for _, p := range neverRepeated {
 		if named == p.name || strings.HasSuffix(p.name, ".") && strings.HasPrefix(named, p.name) && !exceptions[named] {
-			return "", fmt.Errorf("{%s} is different for each %s, so that nothing would be limited; did you mean {http.vars.client_ip}?", named, p.each)
+			return "", fmt.Errorf("{%s} is different for each %s, so that nothing would be limited; did you mean {http.vars.client_ip}?",
+				named, p.each)
 		}
 	}
 	for _, namespace := range oftenEmpty {

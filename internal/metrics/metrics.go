@@ -67,19 +67,27 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 var (
 	descRequests = desc("requests_total", "Requests in the zone, whatever their outcome.", "zone")
 	descDeclined = desc("declined_requests_total", "Requests that the zone refused.", "zone")
-	descTime     = desc("process_time_seconds", "Time to decide on a request, including the time for which it was held.", "zone")
-	descKeys     = desc("keys_total", "Keys of the zone in the memory store. This is a gauge: it can go down.", "zone")
-	descConfig   = desc("config", "Always 1. The labels are the limit of the zone, or of one of its plans.", "zone", "max_events", "window", "plan")
+	descTime     = desc("process_time_seconds",
+		"Time to decide on a request, including the time for which it was held.", "zone")
+	descKeys   = desc("keys_total", "Keys of the zone in the memory store. This is a gauge: it can go down.", "zone")
+	descConfig = desc("config",
+		"Always 1. The labels are the limit of the zone, or of one of its plans.", "zone", "max_events", "window", "plan")
 
 	descDecisions = desc("decisions_total", "Requests in the zone, by their outcome there.", "zone", "outcome")
 	descInUse     = desc("concurrency_in_use", "Slots of the zone that are held by requests of this process.", "zone")
 
-	descUp        = desc("store_up", "1 while the store answers, 0 while it does not.", "store")
-	descLatency   = desc("store_latency_seconds", "Time of calls to the store's server, including calls that failed.", "store")
-	descErrors    = desc("store_errors_total", "Requests for which the store had no answer, by kind of error.", "store", "kind")
-	descBreaker   = desc("store_breaker_state", "1 for the current state of the store's circuit breaker, 0 for the other states.", "store", "state")
-	descDenyHits  = desc("store_deny_cache_hits_total", "Refusals without a call, because an earlier answer said how long to refuse.", "store")
-	descLost      = desc("store_lost_corrections_total", "Refunds and late costs that were given up, because the store did not confirm them or did not answer for too long.", "store")
+	descUp      = desc("store_up", "1 while the store answers, 0 while it does not.", "store")
+	descLatency = desc("store_latency_seconds",
+		"Time of calls to the store's server, including calls that failed.", "store")
+	descErrors = desc("store_errors_total",
+		"Requests for which the store had no answer, by kind of error.", "store", "kind")
+	descBreaker = desc("store_breaker_state",
+		"1 for the current state of the store's circuit breaker, 0 for the other states.", "store", "state")
+	descDenyHits = desc("store_deny_cache_hits_total",
+		"Refusals without a call, because an earlier answer said how long to refuse.", "store")
+	descLost = desc("store_lost_corrections_total",
+		"Refunds and late costs that were given up, because the store did not confirm them or did not answer for too long.",
+		"store")
 	descInstances = desc("store_instances", "Processes that share the store, including this one.", "store")
 
 	descs = []*prometheus.Desc{

@@ -49,7 +49,8 @@ const remotePrefix = "http.request.remote.host/"
 func checkRemotePrefix(name string) error {
 	for kind, remote := range map[string]string{"IPv4": "192.0.2.1:1", "IPv6": "[2001:db8::1]:1"} {
 		if value, _ := exampleReplacer(remote).GetString(name); value == "" {
-			return fmt.Errorf("{%s} gives all %s clients one limit: write the bits for both kinds of address, as in {%s24,64}", name, kind, remotePrefix)
+			return fmt.Errorf("{%s} gives all %s clients one limit: write the bits for both kinds of address, as in {%s24,64}",
+				name, kind, remotePrefix)
 		}
 	}
 	return nil

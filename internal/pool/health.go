@@ -82,7 +82,8 @@ func (h *Health) Report(err error, logger *zap.Logger) {
 	switch {
 	case full:
 		if h.full.begin(now) {
-			logger.Warn("the rate limit store is full: this Caddy decides new keys alone, with its share of the limits", name, zap.Error(err))
+			logger.Warn("the rate limit store is full: this Caddy decides new keys alone, with its share of the limits",
+				name, zap.Error(err))
 		}
 	case err != nil:
 		if h.down.begin(now) {
