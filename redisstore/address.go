@@ -25,7 +25,7 @@ func completeAddress(address, defaultPort string) (string, error) {
 	case address == "":
 		return net.JoinHostPort(defaultHost, defaultPort), nil
 	case strings.Contains(address, "@"), strings.Contains(address, "://"):
-		return "", errors.New("address (not shown, for it may hold a password) must be host:port or unix//path: " +
+		return "", errors.New("address (not shown because it may hold a password) must be host:port or unix//path: " +
 			"use url for redis://user:password@host:port/db")
 	case strings.HasPrefix(address, "/"):
 		return "", fmt.Errorf("address %q must be host:port or unix//path: write unix/%s", address, address)

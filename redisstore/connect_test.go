@@ -137,16 +137,16 @@ func TestOptionErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	const (
-		noURL       = "url (not shown, for it may hold a password): "
+		noURL       = "url (not shown because it may hold a password): "
 		wrongScheme = noURL + "the scheme must be redis, rediss (for TLS) or unix: write redis://user:password@host:port/db"
-		unescaped   = noURL + "a / ? or # stands before the @: percent-encode special characters of the password"
+		unescaped   = noURL + "there is a / ? or # before the @: percent-encode special characters of the password"
 		unparsable  = noURL + "it does not parse: write redis://user:password@host:port/db, rediss:// for TLS, or " +
 			"unix://user:password@/path?db=0, with special characters of the password percent-encoded"
 		wrongPort  = noURL + "the port must be a number from 1 to 65535"
 		wrongDB    = noURL + "the db must be a whole number of at least 0, as in redis://host:port/0"
 		noPassword = noURL + "the user needs a password: write redis://user:password@host, or redis://:password@host"
 		noSocket   = noURL + "it must name the path of a socket: write unix:///run/redis.sock"
-		likeURL    = "address (not shown, for it may hold a password) must be host:port or unix//path: " +
+		likeURL    = "address (not shown because it may hold a password) must be host:port or unix//path: " +
 			"use url for redis://user:password@host:port/db"
 	)
 	for _, c := range []struct {
@@ -191,10 +191,10 @@ func TestOptionErrors(t *testing.T) {
 		{redisstore.Options{URL: "redis://host/1/2"}, wrongDB},
 		{redisstore.Options{URL: "unix:///run/redis.sock?db=s3cret"}, wrongDB},
 		{redisstore.Options{URL: "redis://host/1?db=1"}, noURL + "the db is given more than once"},
-		{redisstore.Options{URL: "redis://host?a=%zz"}, noURL + "the parameters behind the ? do not parse"},
-		{redisstore.Options{URL: "redis://host?b=1&a=2"}, noURL + `parameter "a" is not taken: db is the only one`},
-		{redisstore.Options{URL: "unix:///s?pool_size=5"}, noURL + `parameter "pool_size" is not taken: use the option pool_size`},
-		{redisstore.Options{URL: "redis://host?read_timeout=5s"}, noURL + `parameter "read_timeout" is not taken: use the option timeout`},
+		{redisstore.Options{URL: "redis://host?a=%zz"}, noURL + "the parameters after the ? do not parse"},
+		{redisstore.Options{URL: "redis://host?b=1&a=2"}, noURL + `parameter "a" is not supported: only db is`},
+		{redisstore.Options{URL: "unix:///s?pool_size=5"}, noURL + `parameter "pool_size" is not supported: use the option pool_size`},
+		{redisstore.Options{URL: "redis://host?read_timeout=5s"}, noURL + `parameter "read_timeout" is not supported: use the option timeout`},
 		{redisstore.Options{URL: "unix://"}, noSocket},
 		{redisstore.Options{URL: "unix://run/redis.sock"}, noSocket},
 

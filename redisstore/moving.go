@@ -95,7 +95,7 @@ func (s *Store) readOverride(ctx context.Context, rules *protocol.KeyRules, op *
 		return nil, 0, err
 	}
 	if len(text) < 8 {
-		return nil, 0, errors.New("redis answered no time")
+		return nil, 0, errors.New("redis answered an override without the time")
 	}
 	now := int64(binary.BigEndian.Uint64([]byte(text[:8])))
 	override, err := store.ParseOverride(text[8:], now)
@@ -142,7 +142,7 @@ func (s *Store) evalBan(ctx context.Context, script string, rules *protocol.KeyR
 	}
 	text, err := s.evalIfReady(ctx, script, rules.BanState, args...)
 	if err == nil && len(text) != 8 {
-		err = errors.New("redis answered no number")
+		err = errors.New("redis answered the state of a ban without a number")
 	}
 	if err != nil {
 		return 0, err

@@ -56,7 +56,7 @@ func (s *Store) Get(ctx context.Context, rule *store.Rule, key string) (store.Ov
 		return store.Override{}, err
 	}
 	if len(text) < 8 {
-		return store.Override{}, errors.New("redis answered no time")
+		return store.Override{}, errors.New("redis answered an override without the time")
 	}
 	return store.ParseOverride(text[8:], int64(binary.BigEndian.Uint64([]byte(text[:8]))))
 }

@@ -191,7 +191,7 @@ func (s *Store) Close() error {
 // warnDamaged says that a stored state was damaged.
 func (s *Store) warnDamaged(zone string) {
 	if s.damaged.Allow() {
-		s.logger().Warn("a state in Redis is not one of this version and counts as none; it is replaced with the next charge",
+		s.logger().Warn("a state in redis is damaged or of another version: it counts as empty, and the next charge replaces it",
 			zap.String("zone", zone), zap.String("key_prefix", s.keys.prefix))
 	}
 }
@@ -219,7 +219,7 @@ func (s *Store) warnLost(reported uint64, last bool) uint64 {
 	if lost == reported || !last && !s.losing.Allow() {
 		return reported
 	}
-	s.logger().Warn("refunds and late costs were given up that Redis has not confirmed; nothing is carried out twice",
+	s.logger().Warn("refunds and late costs were given up because redis has not confirmed them: none is carried out twice",
 		zap.Uint64("count", lost-reported), zap.String("key_prefix", s.keys.prefix), zap.Error(cause))
 	return lost
 }

@@ -32,7 +32,7 @@ func (o *Options) takeURL() error {
 		}
 	}
 	if err := o.parseURL(); err != nil {
-		return fmt.Errorf("url (not shown, for it may hold a password): %w", err)
+		return fmt.Errorf("url (not shown because it may hold a password): %w", err)
 	}
 	o.URL = ""
 	return nil
@@ -44,7 +44,7 @@ func (o *Options) parseURL() error {
 		return errors.New("the scheme must be redis, rediss (for TLS) or unix: write redis://user:password@host:port/db")
 	}
 	if i := strings.IndexAny(rest, "/?#"); i >= 0 && strings.Contains(rest[i:], "@") {
-		return errors.New("a / ? or # stands before the @: percent-encode special characters of the password")
+		return errors.New("there is a / ? or # before the @: percent-encode special characters of the password")
 	}
 	u, err := url.Parse(o.URL)
 	if err != nil && strings.HasPrefix(errors.Unwrap(err).Error(), "invalid port") {
@@ -87,14 +87,14 @@ var errWrongPort = errors.New("the port must be a number from 1 to 65535")
 func (o *Options) takeDB(u *url.URL) error {
 	params, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return errors.New("the parameters behind the ? do not parse")
+		return errors.New("the parameters after the ? do not parse")
 	}
 	for _, name := range slices.Sorted(maps.Keys(params)) {
 		if option, ok := insteadOf[name]; ok {
-			return fmt.Errorf("parameter %q is not taken: use the option %s", name, option)
+			return fmt.Errorf("parameter %q is not supported: use the option %s", name, option)
 		}
 		if name != "db" {
-			return fmt.Errorf("parameter %q is not taken: db is the only one", name)
+			return fmt.Errorf("parameter %q is not supported: only db is", name)
 		}
 	}
 	given := params["db"]

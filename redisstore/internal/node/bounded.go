@@ -18,7 +18,7 @@ const (
 	maxElements = 1 << 19
 )
 
-var errReply = errors.New("redis sends more than any reply has")
+var errReply = errors.New("redis sends more than any valid reply")
 
 // bounded is a connection that reads no more than a reply may have.
 type bounded struct {

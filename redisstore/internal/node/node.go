@@ -202,7 +202,7 @@ func (n *Node) Slots(ctx context.Context) ([]redis.ClusterSlot, error) {
 	//lint:ignore SA1019 CLUSTER SHARDS is new in Redis 7, and 6.2 must do
 	ranges, err := n.client.ClusterSlots(ctx).Result()
 	if err == nil && len(ranges) == 0 {
-		err = errors.New("it knows of no slots")
+		err = errors.New("it knows no slots")
 	}
 	return ranges, err
 }

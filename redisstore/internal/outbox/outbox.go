@@ -19,7 +19,7 @@ const (
 	maxSize = 100_000
 )
 
-var errTooMany = errors.New("more wait for Redis than are kept")
+var errTooMany = errors.New("too many adjustments wait for redis")
 
 // Adjustment is one that waits to be carried out.
 type Adjustment struct {

@@ -43,7 +43,7 @@ func (b *Batch) readUncharged(r *reader) error {
 			break
 		}
 		if group > len(b.groups) {
-			return fmt.Errorf("redis says that group %d of %d was not charged", group, len(b.groups))
+			return fmt.Errorf("redis answered that group %d of %d was not charged", group, len(b.groups))
 		}
 		b.groups[group-1].uncharged = true
 	}
@@ -61,7 +61,7 @@ func (b *Batch) failUncharged() error {
 			continue
 		}
 		if b.unable == nil {
-			return fmt.Errorf("redis has not charged group %d, and does not say why", i+1)
+			return fmt.Errorf("redis answered that group %d was not charged, without a reason", i+1)
 		}
 		for _, w := range b.groups[i].waiters {
 			if ops := w.Ops[w.first : w.first+len(b.groups[i].ops)]; !ops[0].Alone || w.AllAlone {

@@ -45,7 +45,7 @@ func (b *Batch) Read(reply string) error {
 	}
 	now := r.number()
 	if now < 0 || now > maxTime {
-		return fmt.Errorf("redis says that it is %d microseconds after 1970", now)
+		return fmt.Errorf("redis answered an invalid time: %d microseconds since 1970", now)
 	}
 	if b.countersOnly {
 		if err := b.readCounters(&r, now); err != nil {
@@ -55,7 +55,7 @@ func (b *Batch) Read(reply string) error {
 		return err
 	}
 	if r.short || r.rest != "" {
-		return fmt.Errorf("redis answered %d bytes at %d to %d checks, which is not what was asked for", len(reply), now, b.checks)
+		return fmt.Errorf("redis answered an invalid reply of %d bytes to %d checks", len(reply), b.checks)
 	}
 	if b.Careful {
 		return b.failUncharged()
@@ -82,7 +82,7 @@ func (b *Batch) readGroups(r *reader, now int64) error {
 }
 
 func errRoom(room, asked, admitted int) error {
-	return fmt.Errorf("redis says that there was room for %d of %d requests, and its states for %d", room, asked, admitted)
+	return fmt.Errorf("redis answered room for %d of %d requests, and states with room for %d", room, asked, admitted)
 }
 
 // readDecisions reads the decisions that the script has made for the one request that waits.
@@ -103,7 +103,7 @@ func (g *group) readDecisions(r *reader, now int64) error {
 		if !g.ops[i].mayHave(flags) || flags&flagOverride != 0 && override == "" || quota < 0 || remaining < 0 || remaining > quota ||
 			allowed && (retry < 0 || retry > maxAhead) || !allowed && (retry == 0 || retry < -1 || retry > maxWait) ||
 			next < 0 || next > reset || reset > maxWait || delay < 0 || delay > maxWait {
-			return fmt.Errorf("redis answered what cannot be: flags %d, quota, remaining, retry, next, reset, delay %d", flags, n)
+			return fmt.Errorf("redis answered an invalid decision: flags %d; quota, remaining, retry, next, reset and delay %d", flags, n)
 		}
 		w.noteFlags(flags, &g.ops[i])
 		d := algorithms.Micros(allowed, quota, remaining, retry, next, reset, delay)

@@ -173,7 +173,7 @@ func (c *Cluster) refresh(ctx context.Context) error {
 		}
 	}
 	if len(e.ballots) == 0 {
-		return fmt.Errorf("no node of the cluster says who serves what: %w", errors.Join(errs...))
+		return fmt.Errorf("no node of the cluster answers which node has which slots: %w", errors.Join(errs...))
 	}
 	if !c.known && len(e.ballots)+len(errs) < len(all) {
 		c.ReportFailure() // it looks again, with more patience

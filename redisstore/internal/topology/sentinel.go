@@ -118,7 +118,7 @@ func (s *Sentinel) refresh(ctx context.Context) error {
 		}
 	}
 	if answers == 0 {
-		return fmt.Errorf("no sentinel says where the master %q is: %w", s.name, errors.Join(errs...))
+		return fmt.Errorf("no sentinel answers where the master %q is: %w", s.name, errors.Join(errs...))
 	}
 	// A minority that knows less than this process is behind. A majority was set up anew.
 	if best.epoch < s.epoch && 2*answers <= len(s.sentinels) {
@@ -145,11 +145,11 @@ func (s *Sentinel) locate(ctx context.Context, client *redis.Client) report {
 	})
 	switch {
 	case errors.Is(err, redis.Nil):
-		err = fmt.Errorf("sentinel %s watches no such master", client.Options().Addr)
+		err = fmt.Errorf("sentinel %s watches no master %q", client.Options().Addr, s.name)
 	case err != nil:
 		err = fmt.Errorf("sentinel %s: %w", client.Options().Addr, err)
 	case len(address.Val()) != 2:
-		err = fmt.Errorf("sentinel %s names no address", client.Options().Addr)
+		err = fmt.Errorf("sentinel %s answers no address", client.Options().Addr)
 	}
 	if err != nil {
 		return report{err: err}
