@@ -88,8 +88,8 @@ func phpName(name string) string {
 
 var phpVariable = strings.NewReplacer(" ", "_", ".", "_", "[", "_")
 
-// maxRounds bounds how often quotes and escapes of a cookie are undone. Without a bound a
-// client could write so many of them within each other that one request takes minutes.
+// maxRounds bounds how often quotes and escapes of a cookie are undone. Otherwise a client could nest
+// so many of them that one request takes minutes.
 const maxRounds = 8
 
 // unescape unescapes a part of a query. It returns text that is not escaped correctly as it is.

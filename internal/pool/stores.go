@@ -179,7 +179,7 @@ type ZoneState struct {
 	Counters stats.Counters
 }
 
-// ZoneKey returns the key of a zone's state in [ZoneStates].
+// ZoneKey returns the key of a zone's state in zoneStates.
 func ZoneKey(storeID, zone string) string { return storeID + "\x00" + zone }
 
 // AcquireZone returns the state of a zone, and makes it if no config has named the zone yet.
