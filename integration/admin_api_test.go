@@ -13,14 +13,13 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// awkwardKeys are hard to carry: through paths, queries, JSON, shells and tables.
+// awkwardKeys are keys that are hard to pass through paths, queries, JSON, shells and tables.
 var awkwardKeys = []string{
 	"plain", "", "a/b", "a//b/../c", ".", "..", `"double" 'single' \back`, "line\nbreak\ttab", "grüße 世界",
 	"\xff\xfe raw", "half \xc3", "nul\x00byte", "-hyphen", "100%25 a+b&c=d;e#f", "\x1b[31mred\u202e", "{client_ip} $HOME `id`", "  two  ",
 }
 
-// byQuery is a site with a zone whose key is whatever a client says, perhaps with more
-// options.
+// byQuery returns a site with a zone whose key comes from the query, and with more options.
 func byQuery(store string, options ...string) string {
 	return caddyfile("", `
 		rate_limit {
@@ -39,7 +38,7 @@ const oddZone = "/rate_limit/zones/odd%20%2F%20zone"
 
 func withKey(key string) string { return "/?k=" + url.QueryEscape(key) }
 
-// keyState is what the admin API tells of a key.
+// keyState is the admin API's answer about a key.
 type keyState struct {
 	Zone       string  `json:"zone"`
 	Key        string  `json:"key"`
@@ -76,7 +75,7 @@ func (k *keyState) is(key string) bool {
 	return err == nil && string(raw) == key
 }
 
-// ask reads JSON from the admin API.
+// ask decodes an answer of the admin API.
 func (s *server) ask(path string, answer any) {
 	s.t.Helper()
 	text, err := s.admin("GET", path, "", "")
@@ -88,7 +87,7 @@ func (s *server) ask(path string, answer any) {
 	}
 }
 
-// TestAdminKeys: keys of any bytes can be looked at, which charges nothing, and reset.
+// TestAdminKeys: keys of any bytes can be looked up, which charges nothing, and reset.
 func TestAdminKeys(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store string) {
@@ -154,7 +153,7 @@ func TestAdminKeys(t *testing.T) {
 	})
 }
 
-// must asks the admin API to change something, or ends the test.
+// must sends a request to the admin API, and ends the test if it fails.
 func (s *server) must(method, path, body string) {
 	s.t.Helper()
 	if _, err := s.admin(method, path, "application/json", body); err != nil {
@@ -162,7 +161,7 @@ func (s *server) must(method, path, body string) {
 	}
 }
 
-// overrides goes through what an operator can make of a key of the odd zone.
+// overrides sets each kind of override for a key of the odd zone.
 func (s *server) overrides(client *http.Client, key string) {
 	s.t.Helper()
 	named := "?key=" + url.QueryEscape(key)
@@ -207,8 +206,8 @@ func (s *server) overrides(client *http.Client, key string) {
 	admits("with the zone's limit again", 1, 0)
 }
 
-// TestAdminParts: the values of several placeholders make the key that requests have, with
-// addresses cut as theirs are.
+// TestAdminParts: the values of several placeholders make the same key as in requests, with addresses
+// cut to their prefixes.
 func TestAdminParts(t *testing.T) {
 	t.Parallel()
 	s := startCaddy(t, caddyfile("servers {\ntrusted_proxies static 127.0.0.0/8\n}", `
@@ -248,8 +247,8 @@ func TestAdminParts(t *testing.T) {
 	}
 }
 
-// TestAdminWhileReloading: under reloads, some of them of configs that fail, the admin API
-// knows the zones of the config that runs, and loses no count.
+// TestAdminWhileReloading: during reloads, some of which fail, the admin API knows the zones of the
+// running config, and no count is lost.
 func TestAdminWhileReloading(t *testing.T) {
 	t.Parallel()
 	config := byQuery(memory, "overrides")
@@ -322,7 +321,8 @@ func TestAdminWhileReloading(t *testing.T) {
 	}
 }
 
-// TestAdminWhileRedisIsDown: it says so, and why, and what requests get meanwhile.
+// TestAdminWhileRedisIsDown: answers say that Redis is down, why, and what happens to requests
+// meanwhile.
 func TestAdminWhileRedisIsDown(t *testing.T) {
 	t.Parallel()
 	redisServer := redistest.Start(t)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestAdminErrors say what is wrong, and what would be right.
+// TestAdminErrors: errors say what is wrong and what is right.
 func TestAdminErrors(t *testing.T) {
 	t.Parallel()
 	s := startCaddy(t, caddyfile("", `

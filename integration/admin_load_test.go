@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestAdminUnderLoad: overrides and bans come and go while requests do, and what was set
-// last holds.
+// TestAdminUnderLoad: overrides and bans are set and cleared while requests come, and the last one
+// holds.
 func TestAdminUnderLoad(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store string) {
@@ -64,7 +64,7 @@ func TestAdminUnderLoad(t *testing.T) {
 	})
 }
 
-// TestLooksChangeNothing: who looks at a key neither charges it nor counts a refusal of it.
+// TestLooksChangeNothing: looking up a key neither charges it nor counts a refusal.
 func TestLooksChangeNothing(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store string) {

@@ -57,9 +57,9 @@ func next(t *testing.T, lines *bufio.Scanner) (d seenDecision, ok bool) {
 	return d, false
 }
 
-// TestAdminStream: decisions can be watched, for longer than the admin endpoint gives
-// requests to be read, with keys of any bytes, all or by zone, key and outcome; a flood is
-// sampled and what is not shown is counted; a reload ends the stream at once.
+// TestAdminStream: a stream has all decisions, or those of a zone, a key or an outcome, with keys of
+// any bytes. It lasts longer than the read timeout of the admin endpoint. A flood is sampled, and
+// skipped decisions are counted. A reload ends the stream at once.
 func TestAdminStream(t *testing.T) {
 	t.Parallel()
 	s := startCaddy(t, byQuery(memory))
@@ -104,7 +104,7 @@ func TestAdminStream(t *testing.T) {
 	close(stop)
 	<-stopped
 	if n := sent.Load() + 1; shown+skipped > n || shown > n/2 {
-		t.Errorf("at 1 a second %d of %d are shown, %d told to be skipped", shown, n, skipped)
+		t.Errorf("at 1 per second %d of %d are sent, and %d counted as skipped", shown, n, skipped)
 	}
 	reloaded := make(chan struct{})
 	go func() {

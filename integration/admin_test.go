@@ -16,8 +16,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
-// admin asks the admin endpoint and returns what it says, as an error unless the status is
-// 200 or 204.
+// admin sends a request to the admin endpoint. Any status other than 200 and 204 is an error.
 func (s *server) admin(method, path, contentType, body string) (string, error) {
 	request, err := http.NewRequest(method, "http://127.0.0.1"+path, strings.NewReader(body))
 	if err != nil {
@@ -26,7 +25,7 @@ func (s *server) admin(method, path, contentType, body string) (string, error) {
 	if contentType != "" {
 		request.Header.Set("Content-Type", contentType)
 	}
-	// A config load replaces the endpoint, so no connection is kept.
+	// Loading a config replaces the endpoint, so connections are not reused.
 	transport := &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -67,9 +66,9 @@ func (s *server) patch(path, value string) error {
 	return s.change("PATCH", path, "application/json", value)
 }
 
-// change asks for a change, and asks again when the connection breaks off: each load
-// replaces the admin server, and a request right after one may still have gone to the
-// server that was about to close. To ask twice for one change changes nothing.
+// change sends a request that changes something, and repeats it if the connection breaks: each load
+// replaces the admin server, and the next request may still reach the server that is closing. A
+// repeated change has no effect.
 func (s *server) change(method, path, contentType, body string) (err error) {
 	s.t.Helper()
 	patient.Until(s.t, "the admin endpoint to answer", func() bool {
@@ -79,8 +78,7 @@ func (s *server) change(method, path, contentType, body string) (err error) {
 	return err
 }
 
-// find returns the admin path of a field of a zone. Where the Caddyfile adapter puts a
-// handler is its own affair.
+// find returns the admin path of a field of a zone, wherever the Caddyfile adapter puts the handler.
 func (s *server) find(zone, field string) string {
 	s.t.Helper()
 	text, err := s.admin("GET", "/config/", "", "")

@@ -27,7 +27,7 @@ func (s *server) rateLimit(args ...string) (string, error) {
 	return output.String() + complaint.String(), err
 }
 
-// shell runs a line in bash, for which $CADDY is the binary and $ADMIN the endpoint.
+// shell runs a line in bash. There $CADDY is the binary and $ADMIN is the endpoint.
 func (s *server) shell(line string) (string, error) {
 	s.t.Helper()
 	shell, err := exec.LookPath("bash")
@@ -47,9 +47,9 @@ func (s *server) shell(line string) (string, error) {
 	return string(output), err
 }
 
-// TestCommandKeys: keys of any bytes can be given, and what `top` shows of them can be
-// pasted into the next command by way of a shell. With each key goes another command, beside
-// those that look at the key and reset it: all of them read a key in the same way.
+// TestCommandKeys: commands take keys of any bytes, and a key that `top` prints can be pasted into the
+// next command in a shell. Each key is tried with one more command besides get and reset, because all
+// commands read a key in the same way.
 func TestCommandKeys(t *testing.T) {
 	t.Parallel()
 	type change struct {
@@ -101,7 +101,7 @@ func TestCommandKeys(t *testing.T) {
 	})
 }
 
-// TestCommandReset: a key of any bytes can be given as an argument, and starts anew.
+// TestCommandReset: a key of any bytes can be given as an argument and is reset.
 func TestCommandReset(t *testing.T) {
 	t.Parallel()
 	s := startCaddy(t, byQuery(memory))
@@ -121,7 +121,7 @@ func TestCommandReset(t *testing.T) {
 	}
 }
 
-// TestCommands: what each shows, and how they fail.
+// TestCommands: what each command prints, and how it fails.
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	redisServer := redistest.Start(t)
@@ -204,7 +204,7 @@ func TestCommands(t *testing.T) {
 	if output, err := s.rateLimit("stores"); err != nil || !strings.Contains(output, "  no ") || !strings.Contains(output, "refused") {
 		t.Errorf("stores without Redis: %v\n%s", err, output)
 	}
-	// What a shell asks that has loaded `caddy completion bash`.
+	// The calls of a shell that has loaded `caddy completion bash`.
 	for _, c := range []struct{ args, want []string }{
 		{[]string{""}, []string{"ban", "get", "reset", "set", "stores", "top", "unban", "watch", "zones"}},
 		{[]string{"--address", "unix/" + filepath.Join(s.dir, "admin"), "unban", ""}, []string{"five", "odd / zone"}},
@@ -221,7 +221,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// TestCommandWatch goes on over a reload.
+// TestCommandWatch: watching continues after a reload.
 func TestCommandWatch(t *testing.T) {
 	t.Parallel()
 	s := startCaddy(t, byQuery(memory))

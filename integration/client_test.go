@@ -16,8 +16,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
-// newClient makes an HTTP client that calls from an address of its own, of which Linux
-// has all of 127.0.0.0/8. With "" the system chooses.
+// newClient makes an HTTP client with its own address, which on Linux can be any of 127.0.0.0/8. With
+// "" the system chooses it.
 func newClient(t *testing.T, from string) *http.Client {
 	t.Helper()
 	dialer := new(net.Dialer)
@@ -36,7 +36,7 @@ func newClient(t *testing.T, from string) *http.Client {
 	return &http.Client{Transport: transport, Timeout: patient.Patience}
 }
 
-// answer is what a client saw.
+// answer is the response that a client got.
 type answer struct {
 	status     int
 	header     http.Header
@@ -44,7 +44,7 @@ type answer struct {
 	sent, done time.Time
 }
 
-// send asks with a GET; header is names and values in turn.
+// send sends a GET request. The header has names and values in turn.
 func send(client *http.Client, url string, header ...string) (answer, error) {
 	request, err := http.NewRequest(http.MethodGet, url, nil)
 	if err != nil {
@@ -68,10 +68,10 @@ func send(client *http.Client, url string, header ...string) (answer, error) {
 	return a, nil
 }
 
-// sendAcross is send while the server is being replaced. A server of net/http that
-// shuts down hangs up on a request that it has read and not begun to handle
-// (conn.serve); a client of net/http repeats the request for itself, but not if it was
-// the first of its connection. Such a request was never seen by any handler.
+// sendAcross is send while the server is being replaced. When a server of net/http shuts down, it
+// closes connections with a request that it has read but not begun to handle (conn.serve). A client of
+// net/http repeats the request, unless it was the first one on its connection. No handler has seen
+// such a request.
 func sendAcross(client *http.Client, url string, header ...string) (a answer, err error) {
 	for range 3 {
 		a, err = send(client, url, header...)
@@ -82,7 +82,7 @@ func sendAcross(client *http.Client, url string, header ...string) (a answer, er
 	return a, err
 }
 
-// get asks a server, and ends the test if there is no answer.
+// get sends a GET request, and ends the test if there is no response.
 func (s *server) get(client *http.Client, path string, header ...string) answer {
 	s.t.Helper()
 	a, err := send(client, s.url(path), header...)
@@ -92,8 +92,8 @@ func (s *server) get(client *http.Client, path string, header ...string) answer 
 	return a
 }
 
-// admitted asks n times, one after the other, and counts the answers of 200. Any others
-// than 200 and 429 end the test.
+// admitted sends n requests, one after the other, and counts the responses with status 200. Any status
+// other than 200 and 429 ends the test.
 func (s *server) admitted(client *http.Client, n int, path string, header ...string) (admitted int) {
 	s.t.Helper()
 	for range n {
@@ -108,7 +108,7 @@ func (s *server) admitted(client *http.Client, n int, path string, header ...str
 	return admitted
 }
 
-// quota is one item of the RateLimit field: the zone that the answer speaks of.
+// quota is the item of the RateLimit field.
 type quota struct {
 	zone      string
 	remaining int64
@@ -140,8 +140,8 @@ func rateLimit(header http.Header) (q quota, ok bool, err error) {
 	return quota{zone: zone, remaining: r}, true, nil
 }
 
-// policy reads what a zone's limit is from the RateLimit-Policy field, or -1. It tells
-// which of two configs has answered.
+// policy reads the limit of a zone from the RateLimit-Policy field, or -1. This shows which of two
+// configs has answered.
 func policy(header http.Header, zone string) int64 {
 	list, err := httpsfv.UnmarshalList(header.Values("RateLimit-Policy"))
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// TestCommandLine: what an operator runs before and beside the server.
+// TestCommandLine: Caddy's own commands work with the module.
 func TestCommandLine(t *testing.T) {
 	t.Parallel()
 	path, dir := commandBinary(t), shortDir(t)
@@ -72,7 +72,7 @@ func TestCommandLine(t *testing.T) {
 		t.Errorf("no JSON: %s", output)
 	})
 	t.Run("validate", func(t *testing.T) {
-		// Redis is down, and that is no fault of the config.
+		// Redis is down, but the config is valid.
 		if output, err := command("validate", "--config", file); err != nil || !strings.Contains(output, "Valid configuration") {
 			t.Errorf("%v\n%s", err, output)
 		}

@@ -11,9 +11,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
-// TestWhyIsItRefused: who has never seen this finds out in three commands why a client is
-// refused, and lets it through: `top` and `get` say so, and the third is what `get` has
-// told to paste.
+// TestWhyIsItRefused: three commands show why a client is refused and let it through: `top`, `get`,
+// and the command that `get` prints.
 func TestWhyIsItRefused(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store string) {
@@ -89,7 +88,7 @@ func TestWhyIsItRefused(t *testing.T) {
 
 			top, err := s.rateLimit("top", "--refused")
 			if key := c.address; err != nil || !strings.Contains(top, key) && c.path != "/one" {
-				t.Errorf("%s: top does not show who is refused: %v\n%s", c.path, err, top)
+				t.Errorf("%s: top does not show the refused key: %v\n%s", c.path, err, top)
 			}
 			why, err := s.rateLimit("get", c.address)
 			if err != nil || !strings.Contains(why, c.why) {
@@ -105,7 +104,7 @@ func TestWhyIsItRefused(t *testing.T) {
 			s.must("DELETE", "/rate_limit/zones/-one/key", "")
 		}
 
-		// No command changes what the config blocks, but they say that it does.
+		// No command can change what the config blocks, but `get` mentions it.
 		client := newClient(t, "127.0.0.18")
 		if a := s.get(client, "/blocked"); a.status != http.StatusForbidden {
 			t.Fatalf("status %d, want 403", a.status)
@@ -137,7 +136,7 @@ func TestWhyIsItRefused(t *testing.T) {
 	})
 }
 
-// suggested is the one command that an answer of `get` says to paste.
+// suggested returns the command that `get` has printed, which must be the only one.
 func (s *server) suggested(answer string) string {
 	s.t.Helper()
 	command := ""
