@@ -1,10 +1,8 @@
 package caddyratelimit_test
 
 import (
-	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -131,85 +129,6 @@ func TestOutcomesOfPolicies(t *testing.T) {
 	}
 }
 
-// TestRejectionsAreErrorsWhereOnesAreHandled, as refusals by limits are, and problems
-// where these are asked for.
-func TestRejectionsAreErrorsWhereOnesAreHandled(t *testing.T) {
-	for path, status := range map[string]int{"/key": 401, "/plan": 402, "/quota": 422, "/shed": 503} {
-		_, h, _ := policed(t, "")
-		w := httptest.NewRecorder()
-		r := caddytest.Request(w, "203.0.113.7:1")
-		r.URL.Path = path
-		server := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
-		server.Errors = &caddyhttp.HTTPErrorConfig{Routes: caddyhttp.RouteList{{}}}
-		var handlerErr caddyhttp.HandlerError
-		if err := h.ServeHTTP(w, r, caddytest.Passing); !errors.As(err, &handlerErr) || handlerErr.StatusCode != status {
-			t.Errorf("%s: got %v, want an error of status %d", path, err, status)
-		}
-		// The error routes may have a limit of their own.
-		next := caddytest.Load(t, `{"headers": ["x-ratelimit"], "rate_limits": {"of error routes": {"max_events": 9, "window": "1h"}}}`)
-		if err := next.ServeHTTP(w, r, caddytest.Passing); err != nil {
-			t.Errorf("%s: %v", path, err)
-		}
-		if got := caddytest.Replaced(r, "{http.rate_limit.allowed} {http.rate_limit.zone}"); got != "false "+path[1:] {
-			t.Errorf("%s: in the error routes %q", path, got)
-		}
-
-		_, h, _ = policed(t, `"on_limit": "problem", `)
-		w = httptest.NewRecorder()
-		r = caddytest.Request(w, "203.0.113.7:1")
-		r.URL.Path = path
-		if err := h.ServeHTTP(w, r, caddytest.Passing); err != nil {
-			t.Fatal(err)
-		}
-		want := fmt.Sprintf(`{"type":"about:blank","title":"%s","status":%d}`, http.StatusText(status), status)
-		if path == "/shed" {
-			want = `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",` +
-				`"title":"Request cannot be satisfied as assigned quota has been exceeded","status":503,"violated-policies":["shed"]}`
-		}
-		if got := strings.TrimSpace(w.Body.String()); got != want || w.Code != status {
-			t.Errorf("%s: status %d\ngot  %s\nwant %s", path, w.Code, got, want)
-		}
-	}
-}
-
-// TestDryRunsAmongHandlers: what is told of a request are the limits that hold, in
-// whichever handler they stand; without any, the dry run.
-func TestDryRunsAmongHandlers(t *testing.T) {
-	ctx := caddytest.Config(t)
-	dry := caddytest.LoadInto(t, ctx, `{"rate_limits": {"dry": {"max_events": 1, "window": "1h", "dry_run": true}}}`)
-	firm := caddytest.LoadInto(t, ctx, `{"rate_limits": {"firm": {"max_events": 3, "window": "1h"}}}`)
-	text := "{http.rate_limit.allowed} {http.rate_limit.zone} {http.rate_limit.remaining} {http.vars.rate_limit} <{http.rate_limit.exceeded.name}>"
-	for i, c := range []struct {
-		first, second   caddytest.Handler
-		want, rateLimit string
-	}{
-		{dry, nil, "true dry 0 allowed <>", ""},
-		{dry, nil, "true dry 0 dry_run <dry>", ""},
-		{dry, firm, "true firm 2 allowed <dry>", `"firm";r=2;t=3600`},
-		{firm, dry, "true firm 1 allowed <dry>", `"firm";r=1;t=3600`},
-		{firm, nil, "true firm 0 allowed <>", `"firm";r=0;t=3600`},
-		{dry, firm, "false firm 0 refused <firm>", `"firm";r=0;t=3600`},
-	} {
-		w := httptest.NewRecorder()
-		r := caddytest.Request(w, "203.0.113.7:1")
-		var err error
-		if c.second == nil {
-			err = c.first.ServeHTTP(w, r, caddytest.Passing)
-		} else {
-			err = caddytest.ServeTwo(c.first, c.second, w, r)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := caddytest.Replaced(r, text); got != c.want {
-			t.Errorf("request %d: got %q, want %q", i+1, got, c.want)
-		}
-		if got := w.Header().Get("RateLimit"); got != c.rateLimit {
-			t.Errorf("request %d: RateLimit: %q, want %q", i+1, got, c.rateLimit)
-		}
-	}
-}
-
 // TestTopicsDoNotSilenceEachOther: a key whose refusals have been told of is told of
 // again when the reason is another one; and silent ones are counted by topic.
 func TestTopicsDoNotSilenceEachOther(t *testing.T) {
@@ -228,31 +147,5 @@ func TestTopicsDoNotSilenceEachOther(t *testing.T) {
 	want := []string{"rate limit exceeded <nil>", "request rejected <nil>", "rate limit exceeded again 2", "request rejected again 2"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
-	}
-}
-
-// TestMetricsOfPlans: each plan's limit, and the keys of all of them.
-func TestMetricsOfPlans(t *testing.T) {
-	ctx := caddytest.Config(t)
-	h := caddytest.LoadInto(t, ctx, `{"rate_limits": {"tariffs": {
-		"key": "{http.request.header.Key}", "max_events": "{http.vars.quota} 5", "window": "1h",
-		"plan": {"of": "{http.vars.plan}", "plans": {
-			"bucket": {"algorithm": "token_bucket", "max_events": 7}, "slots": {"algorithm": "concurrency", "max_events": 2}, "staff": {"unlimited": true}}}}}}`)
-	for _, plan := range []string{"bucket", "none", "bucket", "staff"} {
-		caddytest.Ask(t, h, "/", "Key", "client", "plan", plan)
-	}
-	caddytest.Ask(t, h, "/", "Key", "other", "plan", "bucket")
-	got := caddytest.Scrape(t, ctx)
-	for name, want := range map[string]float64{
-		"config{max_events={http.vars.quota} 5,window=1h,zone=tariffs}": 1,
-		"config{max_events=7,plan=bucket,window=1h,zone=tariffs}":       1,
-		"config{max_events=2,plan=slots,zone=tariffs}":                  1,
-		"keys_total{zone=tariffs}":                                      3,
-		"decisions_total{outcome=exempt,zone=tariffs}":                  1,
-		"decisions_total{outcome=allowed,zone=tariffs}":                 4,
-	} {
-		if got[name] != want {
-			t.Errorf("%s is %v, want %v, in %v", name, got[name], want, got)
-		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
-// TestRetryAfter: whole seconds, rounded up, at least one, and jitter adds to them.
+// TestRetryAfter: the wait is in whole seconds, rounded up, and at least one. Jitter adds to it.
 func TestRetryAfter(t *testing.T) {
 	for wait, want := range map[time.Duration]int64{
 		time.Microsecond: 1, time.Second: 1, time.Second + 1: 2, 59*time.Second + 1: 60,
@@ -27,6 +27,6 @@ func TestRetryAfter(t *testing.T) {
 		seen[got] = true
 	}
 	if len(seen) < 4 {
-		t.Errorf("jitter gave just %v", seen)
+		t.Errorf("jitter gave only %v", seen)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// TestUpstreamFieldsAreReplaced, however the answer begins. What handlers behind have
-// done to ours stands.
+// TestUpstreamFieldsAreReplaced: the upstream's rate limit fields do not reach the client, however
+// the response begins. Changes that handlers behind make to our fields do.
 func TestUpstreamFieldsAreReplaced(t *testing.T) {
 	h := caddytest.Load(t, `{"rate_limits": {"replaced": {"max_events": 1000, "window": "1m"}}}`)
 	add := func(w http.ResponseWriter) {
@@ -47,7 +47,7 @@ func TestUpstreamFieldsAreReplaced(t *testing.T) {
 			add(w)
 			w.WriteHeader(http.StatusOK)
 		},
-		"edited": func(w http.ResponseWriter) {
+		"changed": func(w http.ResponseWriter) {
 			w.Header().Del("RateLimit-Policy")
 			w.Header()["Ratelimit"][0] = strings.ToUpper(w.Header()["Ratelimit"][0])
 			w.Header().Add("RateLimit", `"upstream";r=7`)
@@ -64,35 +64,35 @@ func TestUpstreamFieldsAreReplaced(t *testing.T) {
 				t.Error(err)
 			}
 		}))
-		answer, err := server.Client().Get(server.URL)
+		response, err := server.Client().Get(server.URL)
 		server.Close()
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = answer.Body.Close()
-		limits, policies := answer.Header["Ratelimit"], answer.Header["Ratelimit-Policy"]
+		_ = response.Body.Close()
+		limits, policies := response.Header["Ratelimit"], response.Header["Ratelimit-Policy"]
 		switch {
-		case name == "edited":
+		case name == "changed":
 			if len(limits) != 1 || !strings.HasPrefix(limits[0], `"REPLACED";R=`) || policies != nil {
 				t.Errorf("%s: %q, %q", name, limits, policies)
 			}
 		case len(limits) != 1 || !strings.HasPrefix(limits[0], `"replaced";r=`) || !slices.Equal(policies, []string{`"replaced";q=1000;w=60`}):
 			t.Errorf("%s: %q, %q", name, limits, policies)
-		case len(answer.Header["Vary"]) != 2:
-			t.Errorf("%s: other fields are gone: %v", name, answer.Header)
+		case len(response.Header["Vary"]) != 2:
+			t.Errorf("%s: other fields are gone: %v", name, response.Header)
 		}
 	}
 }
 
-// TestErrorRoutesGetTheirOwnWriter: they answer past the writers of the routes that
-// failed.
-func TestErrorRoutesGetTheirOwnWriter(t *testing.T) {
+// TestWriterOfErrorRoutes: error routes do not write to the writers of the routes that failed, so
+// the handler gives them another one.
+func TestWriterOfErrorRoutes(t *testing.T) {
 	h := caddytest.Load(t, `{"rate_limits": {"routes": {"max_events": 1000, "window": "1m"}}}`)
 	w := httptest.NewRecorder()
 	r := caddytest.Request(w, "203.0.113.7:1")
 	fails := caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { return caddyhttp.Error(500, nil) })
 	if err := h.ServeHTTP(w, r, fails); err == nil {
-		t.Fatal("no error")
+		t.Fatal("the handler behind failed, and there is no error")
 	}
 	err := h.ServeHTTP(w, r, caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {
 		w.Header().Add("RateLimit", `"upstream";r=7`)
@@ -100,6 +100,6 @@ func TestErrorRoutesGetTheirOwnWriter(t *testing.T) {
 		return nil
 	}))
 	if got := w.Header().Values("RateLimit"); err != nil || !slices.Equal(got, []string{`"routes";r=998;t=60`}) {
-		t.Errorf("%v, %q", err, got)
+		t.Errorf("RateLimit: %q, error %v, want only r=998", got, err)
 	}
 }

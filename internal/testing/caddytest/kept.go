@@ -6,8 +6,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -22,6 +25,15 @@ type Kept struct {
 }
 
 type keptStore struct{ store.Store }
+
+// EachStore runs a test with a store in memory and with one in Redis.
+func EachStore(t *testing.T, test func(t *testing.T, kept *Kept)) {
+	t.Helper()
+	t.Run("memory", func(t *testing.T) { test(t, KeepMemory(t, memorystore.Options{})) })
+	t.Run("redis", func(t *testing.T) {
+		test(t, KeepRedis(t, redisstore.Options{Address: redistest.Start(t).Addr(), Timeout: 10 * time.Second}))
+	})
+}
 
 // KeepMemory makes a memory store of the test's own.
 func KeepMemory(t testing.TB, options memorystore.Options) *Kept {
@@ -99,6 +111,28 @@ func (k *Kept) Adjust(zone, key string, cost, delta int64, d *algorithms.Decisio
 	k.ask().Adjust(store.Adjustment{
 		Check: store.Check{Rule: k.Rule(zone), Key: key, Cost: cost}, At: d.At, Turn: d.Turn(), Delta: delta,
 	})
+}
+
+// Used is how much of a zone's quota a key has used, once all adjustments that were made before
+// have been carried out. The store carries them out in order.
+func (k *Kept) Used(t testing.TB, zone, key string) int64 {
+	t.Helper()
+	look := func(key string, cost int64) (used int64, d algorithms.Decision) {
+		d, err := k.Take(zone, key, cost)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d.Quota - d.Remaining, d
+	}
+	const last = "key of the last adjustment"
+	before, d := look(last, 1)
+	k.Adjust(zone, last, 1, -1, &d)
+	patient.Until(t, "the last adjustment", func() bool {
+		used, _ := look(last, 0)
+		return used < before
+	})
+	used, _ := look(key, 0)
+	return used
 }
 
 func (k *Kept) ask() store.Store { return k.opened.Load().(keptStore).Store }

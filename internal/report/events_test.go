@@ -1,4 +1,4 @@
-package caddyratelimit_test
+package report_test
 
 import (
 	"context"
@@ -15,20 +15,21 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// flaky is a store that sometimes gives no answer.
-type flaky struct {
+// flakyStore is a store that does not answer while it is down.
+type flakyStore struct {
 	*memorystore.Store
 	down *atomic.Bool
 }
 
-func (s flaky) Take(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
+func (s flakyStore) Take(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
 	if s.down.Load() {
-		return errNoAnswer
+		return caddytest.ErrNoAnswer
 	}
 	return s.Store.Take(ctx, checks, decisions)
 }
 
-// eventQueue passes on events, which come from goroutines.
+// eventQueue is an event handler that puts the events into a channel, because they come from
+// goroutines.
 type eventQueue chan caddy.Event
 
 func (q eventQueue) Handle(_ context.Context, e caddy.Event) error {
@@ -36,19 +37,19 @@ func (q eventQueue) Handle(_ context.Context, e caddy.Event) error {
 	return nil
 }
 
-// TestStoreStateEvent: there is one event when the store stops answering, and one when it is
-// back, however many handlers use it.
+// TestStoreStateEvent: one event is emitted when the store stops answering, and one when it answers
+// again, however many handlers use it.
 func TestStoreStateEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, events, down := caddytest.Config(t), make(eventQueue, 100), new(atomic.Bool)
 		caddytest.Subscribe(t, ctx, "rate_limit_store_state", events)
-		kept := caddytest.NewStore(t, func() (store.Store, error) {
+		flaky := caddytest.NewStore(t, func() (store.Store, error) {
 			s, err := memorystore.New(memorystore.Options{})
-			return flaky{s, down}, err
+			return flakyStore{s, down}, err
 		})
 		var handlers []caddytest.Handler
 		for _, zone := range []string{"one", "other"} {
-			handlers = append(handlers, caddytest.LoadInto(t, ctx, `{`+kept.Option()+`"rate_limits": {"`+zone+`": {"max_events": 3, "window": "1h"}}}`))
+			handlers = append(handlers, caddytest.LoadInto(t, ctx, `{`+flaky.Option()+`"rate_limits": {"`+zone+`": {"max_events": 3, "window": "1h"}}}`))
 		}
 		serve := func() {
 			for range 100 {
@@ -60,16 +61,16 @@ func TestStoreStateEvent(t *testing.T) {
 		}
 		down.Store(true)
 		serve()
-		failed := <-events
+		wentDown := <-events
 		down.Store(false)
-		time.Sleep(2 * time.Second) // a store is back when it has answered for a while
+		time.Sleep(2 * time.Second) // a store counts as up when it has answered for a while
 		serve()
-		back := <-events
-		if failed.Data["state"] != "down" || failed.Data["error"] != "no answer" || failed.Data["store"] != "store test" || back.Data["state"] != "up" {
-			t.Errorf("heard %v and %v", failed.Data, back.Data)
+		cameUp := <-events
+		if wentDown.Data["state"] != "down" || wentDown.Data["error"] != "no answer" || wentDown.Data["store"] != "store test" || cameUp.Data["state"] != "up" {
+			t.Errorf("the events are %v and %v", wentDown.Data, cameUp.Data)
 		}
 		if len(events) > 0 {
-			t.Errorf("heard %d more", len(events))
+			t.Errorf("%d more events, want none", len(events))
 		}
 	})
 }

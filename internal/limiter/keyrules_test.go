@@ -1,4 +1,4 @@
-package caddyratelimit_test
+package limiter_test
 
 import (
 	"net/http"
@@ -8,7 +8,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
 )
 
-// TestBans: who keeps asking is refused without being counted, and told for how long.
+// TestBans: a key that is refused too often is banned, and Retry-After is the rest of the ban.
 func TestBans(t *testing.T) {
 	h := caddytest.Load(t, `{"rate_limits": {
 		"one": {"key": "{http.request.header.User}", "algorithm": "token_bucket", "max_events": 2, "window": "1m",
@@ -20,14 +20,15 @@ func TestBans(t *testing.T) {
 	}
 	status, header := caddytest.Ask(t, h, "/", "User", "a")
 	if status != 429 || header.Get("Retry-After") != "3600" || header.Get("RateLimit") != `"one";r=0;t=3600` {
-		t.Errorf("banned: %d %v", status, header)
+		t.Errorf("banned key: status %d, header %v, want to wait for 3600 s", status, header)
 	}
 	if _, header = caddytest.Ask(t, h, "/", "User", "b"); header.Get("RateLimit") != `"one";r=1;t=30` {
-		t.Errorf("somebody else: %v", header)
+		t.Errorf("RateLimit of another key: %s, want r=1 and t=30", header.Get("RateLimit"))
 	}
 }
 
-// TestOverrides: keys with settings of their own, and what clients are told of them.
+// TestOverrides: zones leave exempt keys alone, ban keys, and give them limits of their own. The
+// header has the limits that hold for the key.
 func TestOverrides(t *testing.T) {
 	ctx, kept := caddytest.Config(t), caddytest.KeepMemory(t, memorystore.Options{})
 	h := caddytest.LoadInto(t, ctx, `{`+kept.Option()+`"rate_limits": {
@@ -51,35 +52,35 @@ func TestOverrides(t *testing.T) {
 	for range 9 {
 		status, header := caddytest.Ask(t, h, "/", "User", "ours")
 		if status != 200 || header.Get("RateLimit") != "" || header.Get("RateLimit-Policy") != "" {
-			t.Fatalf("exempt from all zones: %d %v", status, header)
+			t.Fatalf("key exempt from all zones: status %d, header %v, want no limits", status, header)
 		}
 	}
 	if got, want := caddytest.Statuses(t, h, 5, "User", "ours", "Fleet", "f"), "200 200 200 429 429"; got != want {
-		t.Errorf("exempt from one zone: %s, want %s", got, want)
+		t.Errorf("key exempt from one zone: %s, want %s", got, want)
 	}
 	_, header := caddytest.Ask(t, h, "/", "User", "ours", "Fleet", "g")
 	if got, want := header.Get("RateLimit-Policy"), `"all";q=3;w=3600`; got != want {
-		t.Errorf("exempt from the others: %s, want %s", got, want)
+		t.Errorf("key exempt from the other zones: RateLimit-Policy %s, want %s", got, want)
 	}
 
-	// Nobody who is banned is held.
+	// A request of a banned key does not wait, although the zone has a max_wait.
 	status, header := caddytest.Ask(t, h, "/", "User", "theirs", "Fleet", "h")
 	if status != 429 || header.Get("Retry-After") != "1200" {
-		t.Errorf("banned: %d %v", status, header)
+		t.Errorf("banned key: status %d, header %v, want to wait for 1200 s", status, header)
 	}
 	if got, want := caddytest.Statuses(t, h, 4, "User", "ours", "Fleet", "h"), "200 200 200 429"; got != want {
-		t.Errorf("what refuses in one zone is not counted in others: %s, want %s", got, want)
+		t.Errorf("after a request that another zone refused: %s, want %s", got, want)
 	}
 
 	set("all", "override", "i", `{"limit": 5, "note": "pro"}`)
 	if got, want := caddytest.Statuses(t, h, 6, "User", "ours", "Fleet", "i"), "200 200 200 200 200 429"; got != want {
-		t.Errorf("5 instead of 3: %s", got)
+		t.Errorf("limit 5 instead of 3: got %s, want %s", got, want)
 	}
 	if _, header := caddytest.Ask(t, h, "/", "User", "ours", "Fleet", "i"); header.Get("RateLimit-Policy") != `"all";q=5` {
-		t.Errorf("the policy of a limit of one's own: %v", header)
+		t.Errorf("RateLimit-Policy with an override: %s, want q=5", header.Get("RateLimit-Policy"))
 	}
 	caddytest.CleanUp(t, h)
 	if !kept.Closed() {
-		t.Error("requests of exempt keys still use the store")
+		t.Error("the store is not closed: requests of exempt keys still use it")
 	}
 }

@@ -1,4 +1,4 @@
-package caddyratelimit_test
+package limiter_test
 
 import (
 	"bufio"
@@ -25,10 +25,10 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 )
 
-// TestCrashingHandlers sends bursts of requests that end in every way through handlers
-// that share their limits, and crashes or reloads handlers while requests are under way.
-// No zone ever lets more pass than its limit, and what is left is exact after each burst:
-// what a crash has lost stays booked, and is back when its window or its lease is over.
+// TestCrashingHandlers sends bursts of requests through handlers that share their limits, and
+// crashes or reloads handlers while requests are under way. Requests end in every way. No zone ever
+// admits more than its limit, and after each burst the quota that is left is exact: charges that a
+// crash has kept from being given back stay until the window or the lease is over.
 func TestCrashingHandlers(t *testing.T) {
 	for _, where := range []string{"memory", "redis"} {
 		t.Run(where, func(t *testing.T) {
@@ -44,17 +44,17 @@ func TestCrashingHandlers(t *testing.T) {
 	}
 }
 
-// What the zones of a crowd have.
+// The limits of the zones.
 const (
 	crowdFailures = 6
 	crowdTokens   = 40
-	crowdBooked   = 3 // of them for a request
+	crowdCost     = 3 // in tokens, charged before the response
 	crowdSlots    = 5
 	crowdAll      = 60
 )
 
-// crowd is handlers that share limits: each with a store of its own in front of one Redis,
-// or all with the one in memory.
+// crowd is two handlers that share limits. They have one store in memory, or each has its own
+// store with the same Redis.
 type crowd struct {
 	*testing.T
 	zones    string
@@ -62,36 +62,40 @@ type crowd struct {
 	handlers [2]caddytest.Handler
 	kept     [2]*caddytest.Kept
 	proxies  [2]*faultproxy.Proxy
-	users    []string // of all rounds
+	users    []string // of all runs
 
-	kind string // which of the zones this round is for
+	kind string // chooses the zones of this run
 
 	mu       sync.Mutex
-	accounts map[string]*due
+	accounts map[string]*account
 	failed   string
 }
 
-// due is what a key has to do with the zones. What a request has cost in addition counts
-// when its burst is over: until then others may have been admitted before.
-type due struct {
+// account is what a key must have used of each zone.
+type account struct {
 	failures, tokens, all, slots int64
-	late                         int64
-	crashed                      int64 // slots of those who give nothing back
+
+	// late are tokens that responses have added. They count when the burst is over, because other
+	// requests may have been admitted before.
+	late int64
+
+	crashed int64 // slots that are not given back because of a crash
 }
 
+// newCrowd starts both handlers.
 func newCrowd(t *testing.T, where string) *crowd {
-	c := &crowd{T: t, accounts: make(map[string]*due)}
+	c := &crowd{T: t, accounts: make(map[string]*account)}
 	if where == "redis" {
 		c.server = redistest.Start(t)
 	}
 	var zones strings.Builder
-	for i, algorithm := range refunding {
+	for i, algorithm := range caddytest.Refunding {
 		fmt.Fprintf(&zones, `
 			"failures %[1]s": {"match": [{"header": {"Kind": [%[1]q]}}], "key": "{http.request.header.User}", %[2]s, "max_events": %[3]d,
 				"charge_on_response": {"status_code": [401]}},
 			"tokens %[1]s": {"match": [{"header": {"Kind": [%[1]q]}}], "key": "{http.request.header.User}", %[4]s, "max_events": %[5]d,
 				"cost": %[6]d, "cost_header": "X-Tokens"},`,
-			algorithm, unhurried(algorithm), crowdFailures, unhurried(refunding[(i+2)%len(refunding)]), crowdTokens, crowdBooked)
+			algorithm, unhurried(algorithm), crowdFailures, unhurried(caddytest.Refunding[(i+2)%len(caddytest.Refunding)]), crowdTokens, crowdCost)
 	}
 	c.zones = fmt.Sprintf(`{%s
 		"slots": {"key": "{http.request.header.User}", "algorithm": "concurrency", "max_events": %d, "lease": "10s"},
@@ -109,7 +113,7 @@ func newCrowd(t *testing.T, where string) *crowd {
 	return c
 }
 
-// unhurried is an algorithm in whose window nothing comes back while the test runs.
+// unhurried returns an algorithm with a window so long that no quota comes back while the test runs.
 func unhurried(algorithm string) string {
 	window, align := "1000d", ""
 	switch algorithm {
@@ -121,7 +125,7 @@ func unhurried(algorithm string) string {
 	return fmt.Sprintf(`"algorithm": %q, "window": %q%s`, algorithm, window, align)
 }
 
-// open starts a handler anew, in a process of its own as far as Redis can tell.
+// open replaces a handler and its store. To Redis it is a new process.
 func (c *crowd) open(i int) {
 	if c.server != nil {
 		c.proxies[i] = faultproxy.Start(c, c.server.Addr())
@@ -130,70 +134,71 @@ func (c *crowd) open(i int) {
 	c.reload(i)
 }
 
-// reload replaces a handler by one of the next config.
+// reload replaces a handler by that of the next config.
 func (c *crowd) reload(i int) {
-	was := c.handlers[i]
+	old := c.handlers[i]
 	c.handlers[i] = caddytest.Load(c, `{`+c.kept[i].Option()+`"on_store_error": "deny", "log": "off", "rate_limits": `+c.zones+`}`)
-	if was != nil {
-		if err := was.Cleanup(); err != nil {
+	if old != nil {
+		if err := old.Cleanup(); err != nil {
 			c.Error(err)
 		}
 	}
 }
 
-// crash cuts a handler's store off for ever: nothing that its requests give back arrives,
-// and nothing is renewed.
+// crash cuts a handler's store off for ever, so that Redis receives neither what its requests give
+// back nor the renewals of their leases.
 func (c *crowd) crash(i int) {
 	c.proxies[i].Inject(func(string) faultproxy.Fault { return faultproxy.CutBefore })
-	was := c.kept[i]
+	old := c.kept[i]
 	c.open(i)
-	c.kept[i].CopyRules(was)
+	c.kept[i].CopyRules(old)
 }
 
-// visit is a request, and how it ends.
-type visit struct {
+// crowdRequest is a request, and how it ends.
+type crowdRequest struct {
 	handler int
 	user    string
 	status  int
-	cost    int64 // what the upstream says it has cost; below 0: nothing
-	how     string
-	quick   bool // does not wait for the others
-	lost    bool // its handler crashes meanwhile
+	cost    int64  // in the cost header; there is none if it is negative
+	ending  string // of the response
+	quick   bool   // it does not wait for the others
+	lost    bool   // its handler crashes before it ends
 }
 
 var endings = []string{"written", "returned", "streamed", "hijacked", "panic", "panic after"}
 
-func drawVisit(t *rapid.T, run string) visit {
-	v := visit{
+func drawRequest(t *rapid.T, run string) crowdRequest {
+	req := crowdRequest{
 		handler: rapid.IntRange(0, 1).Draw(t, "handler"),
 		user:    run + rapid.SampledFrom([]string{"a", "a", "a", "b"}).Draw(t, "user"),
 		status:  rapid.SampledFrom([]int{200, 401, 403}).Draw(t, "status"),
 		cost:    rapid.Int64Range(-3, 25).Draw(t, "cost"),
-		how:     rapid.SampledFrom(endings).Draw(t, "ending"),
+		ending:  rapid.SampledFrom(endings).Draw(t, "ending"),
 		quick:   rapid.IntRange(0, 3).Draw(t, "quick") == 0,
 	}
-	switch v.how {
+	switch req.ending {
 	case "hijacked":
-		v.status = http.StatusSwitchingProtocols
+		req.status = http.StatusSwitchingProtocols
 	case "panic":
-		v.status = http.StatusInternalServerError
+		req.status = http.StatusInternalServerError
 	}
-	return v
+	return req
 }
 
+// rounds sends a few bursts. The keys of each run are new.
 func (c *crowd) rounds(t *rapid.T, run string) {
 	for _, user := range []string{run + "a", run + "b"} {
 		c.users = append(c.users, user)
-		c.accounts[user] = new(due)
+		c.accounts[user] = new(account)
 	}
-	c.accounts[run] = new(due) // of both together
-	c.kind = rapid.SampledFrom(refunding).Draw(t, "kind")
+	c.accounts[run] = new(account) // of both users together
+	c.kind = rapid.SampledFrom(caddytest.Refunding).Draw(t, "kind")
 	for range rapid.IntRange(1, 4).Draw(t, "rounds") {
-		visits := make([]visit, rapid.IntRange(1, 12).Draw(t, "visits"))
-		for i := range visits {
-			visits[i] = drawVisit(t, run)
+		requests := make([]crowdRequest, rapid.IntRange(1, 12).Draw(t, "requests"))
+		for i := range requests {
+			requests[i] = drawRequest(t, run)
 		}
-		c.burst(t, run, visits)
+		c.burst(t, run, requests)
 		if c.failed != "" {
 			t.Fatal(c.failed)
 		}
@@ -203,41 +208,41 @@ func (c *crowd) rounds(t *rapid.T, run string) {
 	}
 }
 
-// burst sends requests at once. When all of them are inside, refused or over, a handler
-// crashes or is reloaded, and then they end.
-func (c *crowd) burst(t *rapid.T, run string, visits []visit) {
-	gate, settled := make(chan struct{}), make(chan struct{}, len(visits))
-	which, crashes := rapid.IntRange(0, 1).Draw(t, "which"), c.server != nil && rapid.IntRange(0, 3).Draw(t, "crashes") == 0
+// burst sends requests at once. When all of them are with the handlers behind, refused or over, a
+// handler may crash or be reloaded. Then the requests end.
+func (c *crowd) burst(t *rapid.T, run string, requests []crowdRequest) {
+	gate, arrived := make(chan struct{}), make(chan struct{}, len(requests))
+	target, crashes := rapid.IntRange(0, 1).Draw(t, "which"), c.server != nil && rapid.IntRange(0, 3).Draw(t, "crashes") == 0
 	var all sync.WaitGroup
-	for _, v := range visits {
-		h := c.handlers[v.handler]
-		v.lost = crashes && v.handler == which
-		v.quick = v.quick && !v.lost // or nobody knew whether Redis has heard of it
+	for _, req := range requests {
+		h := c.handlers[req.handler]
+		req.lost = crashes && req.handler == target
+		req.quick = req.quick && !req.lost // otherwise it is not known whether Redis has received its end
 		all.Go(func() {
 			refused := true
 			next := caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {
 				refused = false
-				c.enters(run, &v)
-				if !v.quick {
-					settled <- struct{}{}
+				c.enters(run, &req)
+				if !req.quick {
+					arrived <- struct{}{}
 					<-gate
 				}
-				c.leaves(&v)
-				return v.end(w)
+				c.leaves(&req)
+				return req.end(w)
 			})
-			c.serve(h, run, &v, next)
-			if refused || v.quick {
-				settled <- struct{}{}
+			c.serve(h, run, &req, next)
+			if refused || req.quick {
+				arrived <- struct{}{}
 			}
 		})
 	}
-	for range visits {
-		<-settled
+	for range requests {
+		<-arrived
 	}
 	if crashes {
-		c.crash(which)
+		c.crash(target)
 	} else if rapid.IntRange(0, 2).Draw(t, "reloads") == 0 {
-		c.reload(which)
+		c.reload(target)
 	}
 	close(gate)
 	all.Wait()
@@ -247,49 +252,49 @@ func (c *crowd) burst(t *rapid.T, run string, visits []visit) {
 	}
 }
 
-// enters books a request that was admitted.
-func (c *crowd) enters(run string, v *visit) {
+// enters counts a request that was admitted.
+func (c *crowd) enters(run string, req *crowdRequest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	a, both := c.accounts[v.user], c.accounts[run]
+	a, both := c.accounts[req.user], c.accounts[run]
 	a.failures++
-	a.tokens += crowdBooked
+	a.tokens += crowdCost
 	a.slots++
 	both.all++
 	if a.failures > crowdFailures || a.tokens > crowdTokens || a.slots > crowdSlots || both.all > crowdAll {
-		c.failed = fmt.Sprintf("too many are inside: %+v, in all %d", *a, both.all)
+		c.failed = fmt.Sprintf("more requests are admitted than the limits allow: %+v, in all %d", *a, both.all)
 	}
 }
 
-// leaves gives back what the response will, which is before the store hears of it.
-func (c *crowd) leaves(v *visit) {
+// leaves takes back what the response gives back, before the store does.
+func (c *crowd) leaves(req *crowdRequest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	a := c.accounts[v.user]
+	a := c.accounts[req.user]
 	a.slots--
-	if v.lost {
+	if req.lost {
 		a.crashed++
 		return
 	}
-	if v.status != http.StatusUnauthorized && v.how != "panic" { // of which the client hears nothing
+	if req.status != http.StatusUnauthorized && req.ending != "panic" { // after a panic the client gets no response
 		a.failures--
 	}
-	if difference := v.cost - crowdBooked; v.cost >= 0 && difference < 0 {
+	if difference := req.cost - crowdCost; req.cost >= 0 && difference < 0 {
 		a.tokens += difference
-	} else if v.cost >= 0 {
+	} else if req.cost >= 0 {
 		a.late += difference
 	}
 }
 
 // end writes the response.
-func (v *visit) end(w http.ResponseWriter) error {
-	if v.cost >= 0 {
-		w.Header().Set("X-Tokens", strconv.FormatInt(v.cost, 10))
+func (req *crowdRequest) end(w http.ResponseWriter) error {
+	if req.cost >= 0 {
+		w.Header().Set("X-Tokens", strconv.FormatInt(req.cost, 10))
 	}
-	switch v.how {
+	switch req.ending {
 	case "returned":
-		if v.status != http.StatusOK {
-			return caddyhttp.Error(v.status, errors.New("no"))
+		if req.status != http.StatusOK {
+			return caddyhttp.Error(req.status, errors.New("denied"))
 		}
 		return nil
 	case "hijacked":
@@ -301,8 +306,8 @@ func (v *visit) end(w http.ResponseWriter) error {
 	case "panic":
 		panic(http.ErrAbortHandler)
 	}
-	w.WriteHeader(v.status)
-	switch v.how {
+	w.WriteHeader(req.status)
+	switch req.ending {
 	case "streamed":
 		return http.NewResponseController(w).Flush()
 	case "panic after":
@@ -312,7 +317,7 @@ func (v *visit) end(w http.ResponseWriter) error {
 }
 
 // serve sends a request through a handler.
-func (c *crowd) serve(h caddytest.Handler, run string, v *visit, next caddyhttp.Handler) {
+func (c *crowd) serve(h caddytest.Handler, run string, req *crowdRequest, next caddyhttp.Handler) {
 	defer func() {
 		if reason := recover(); reason != nil && reason != http.ErrAbortHandler { //nolint:errorlint // as it was thrown
 			panic(reason)
@@ -320,23 +325,23 @@ func (c *crowd) serve(h caddytest.Handler, run string, v *visit, next caddyhttp.
 	}()
 	w := &hijackable{ResponseRecorder: httptest.NewRecorder()}
 	r := caddytest.Request(w, "203.0.113.7:1")
-	r.Header.Set("User", v.user)
+	r.Header.Set("User", req.user)
 	r.Header.Set("Run", run)
 	r.Header.Set("Kind", c.kind)
 	err := h.ServeHTTP(w, r, next)
 	if w.Header().Get("X-Tokens") != "" {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.failed = "the client is told what the upstream said"
+		c.failed = "the client sees the cost header"
 	}
 	if err != nil && caddytest.StatusOf(err) == http.StatusServiceUnavailable {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.failed = "the store gave no answer"
+		c.failed = "the store did not answer"
 	}
 }
 
-// hijackable is a response whose connection can be taken over.
+// hijackable is a response recorder whose connection can be hijacked.
 type hijackable struct{ *httptest.ResponseRecorder }
 
 func (w *hijackable) Hijack() (net.Conn, *bufio.ReadWriter, error) {
@@ -345,9 +350,8 @@ func (w *hijackable) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return ours, nil, nil
 }
 
-// exact waits until what is left is what was not used. It may take a moment: Redis hears of
-// corrections later, and a bucket that has leaked by a fraction of a token gives back less
-// by that much.
+// exact waits until the quota that is left is exact. That may take a moment: Redis receives
+// adjustments later, and a bucket that has leaked a fraction of a token gives back so much less.
 func (c *crowd) exact(t *rapid.T, run, user string) {
 	a := c.accounts[user]
 	c.await(t, "failures "+c.kind, user, max(0, crowdFailures-a.failures))
@@ -364,11 +368,11 @@ func (c *crowd) await(t rapid.TB, zone, key string, want int64) {
 	patient.UntilEqual(t, what, func() int64 { return c.left(t, zone, key) }, want)
 }
 
-// left asks the store.
+// left is how much quota a key has left.
 func (c *crowd) left(t rapid.TB, zone, key string) int64 {
 	t.Helper()
 	kept := c.kept[0]
-	if kept.Rule(zone) == nil { // no request has come to the first handler
+	if kept.Rule(zone) == nil { // no request has met the zone in the first handler
 		kept = c.kept[1]
 	}
 	d, err := kept.Take(zone, key, 0)
@@ -378,7 +382,7 @@ func (c *crowd) left(t rapid.TB, zone, key string) int64 {
 	return d.Remaining
 }
 
-// allComesBack waits for what crashes have lost.
+// allComesBack waits until the leases of lost requests and the short windows are over.
 func (c *crowd) allComesBack() {
 	crashed := int64(0)
 	for _, user := range c.users {
@@ -386,5 +390,5 @@ func (c *crowd) allComesBack() {
 		c.await(c, "slots", user, crowdSlots)
 		c.await(c, "short", user, 1000)
 	}
-	c.Logf("%d requests were lost in crashes", crashed)
+	c.Logf("crashes have lost %d requests", crashed)
 }

@@ -1,4 +1,4 @@
-package caddyratelimit_test
+package metrics_test
 
 import (
 	"fmt"
@@ -11,10 +11,12 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	_ "github.com/seed-161337e5/caddyratelimit" // the handler
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
+// expectMetrics compares all metrics of a config.
 func expectMetrics(t *testing.T, ctx caddy.Context, want map[string]float64) {
 	t.Helper()
 	got := caddytest.Scrape(t, ctx)
@@ -32,7 +34,7 @@ func expectMetrics(t *testing.T, ctx caddy.Context, want map[string]float64) {
 	}
 }
 
-// TestMetrics counts a script of requests, before and after a reload.
+// TestMetrics: requests are counted, and a reload does not change the counts.
 func TestMetrics(t *testing.T) {
 	const handler = `{"rate_limits": {
 		"each": {"key": "{http.request.remote.host}", "max_events": 3, "window": "1h"},
@@ -79,25 +81,26 @@ func TestMetrics(t *testing.T) {
 	expectMetrics(t, after, want)
 }
 
-// TestMetricsOfAStoreThatFails are those of requests that nobody decided on.
-func TestMetricsOfAStoreThatFails(t *testing.T) {
+// TestMetricsOfFailingStore: requests that the store did not decide, and the store's errors, are
+// counted.
+func TestMetricsOfFailingStore(t *testing.T) {
 	for policy, outcome := range map[string]string{zone.AllowOnError: "failed_open", zone.DenyOnError: "failed_closed"} {
 		ctx := caddytest.Config(t)
-		h := caddytest.LoadInto(t, ctx, `{`+caddytest.Failing(t, errNoAnswer).Option()+`"on_store_error": "`+policy+`", "rate_limits": {"failing `+policy+`": {"max_events": 3, "window": "1h"}}}`)
+		h := caddytest.LoadInto(t, ctx, `{`+caddytest.Failing(t, caddytest.ErrNoAnswer).Option()+`"on_store_error": "`+policy+`", "rate_limits": {"failing `+policy+`": {"max_events": 3, "window": "1h"}}}`)
 		for range 5 {
 			caddytest.Serve(t, h, "203.0.113.7:1")
 		}
 		got := caddytest.Scrape(t, ctx)
 		if n := got["decisions_total{outcome="+outcome+",zone=failing "+policy+"}"]; n != 5 {
-			t.Errorf("%s: %v of 5 requests are counted: %v", outcome, n, got)
+			t.Errorf("%s: %v requests are counted, want 5: %v", outcome, n, got)
 		}
 		if n := got["store_errors_total{kind=other,store=test}"]; n != 5 {
-			t.Errorf("%v of 5 errors are counted: %v", n, got)
+			t.Errorf("%v errors are counted, want 5: %v", n, got)
 		}
 	}
 }
 
-// TestMetricsOfSlots: those in use, and no more when the requests are over.
+// TestMetricsOfSlots: slots in use are counted until their requests are over.
 func TestMetricsOfSlots(t *testing.T) {
 	ctx := caddytest.Config(t)
 	h := caddytest.LoadInto(t, ctx, `{"rate_limits": {"slots in use": {"max_events": 5, "algorithm": "concurrency"}}}`)
@@ -106,7 +109,7 @@ func TestMetricsOfSlots(t *testing.T) {
 	err := h.ServeHTTP(w, caddytest.Request(w, "203.0.113.7:1"), caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error {
 		admitted = true
 		if got := caddytest.Scrape(t, ctx)[name]; got != 1 {
-			t.Errorf("%v in use, want 1", got)
+			t.Errorf("%v slots in use, want 1", got)
 		}
 		return nil
 	}))
@@ -114,21 +117,27 @@ func TestMetricsOfSlots(t *testing.T) {
 		t.Fatalf("admitted: %v, %v", admitted, err)
 	}
 	if got := caddytest.Scrape(t, ctx)[name]; got != 0 {
-		t.Errorf("%v in use, want 0", got)
+		t.Errorf("%v slots in use, want 0", got)
 	}
 }
 
-// TestMetricsThatNobodyWants: a handler can keep out, and two may share all they have.
-func TestMetricsThatNobodyWants(t *testing.T) {
+// TestDisabledMetrics: a handler may have no metrics.
+func TestDisabledMetrics(t *testing.T) {
 	ctx := caddytest.Config(t)
 	caddytest.LoadInto(t, ctx, `{"disable_metrics": true, "rate_limits": {"quiet": {"max_events": 3, "window": "1h"}}}`)
 	if got := caddytest.Scrape(t, ctx); len(got) > 0 {
-		t.Errorf("got %v", got)
+		t.Errorf("got %v, want none", got)
 	}
+}
+
+// TestSharedMetrics: two handlers with the same zone and store share their metrics. Two databases of
+// one Redis are two stores.
+func TestSharedMetrics(t *testing.T) {
+	ctx := caddytest.Config(t)
 	for range 2 {
 		caddytest.LoadInto(t, ctx, `{"rate_limits": {"shared by two": {"max_events": 3, "window": "1h"}}}`)
 	}
-	redis := `{"store": {"backend": "redis", "address": ["127.0.0.1:1"], "db": %d}, "rate_limits": {"redis %d": {"max_events": 3, "window": "1h"}}}`
+	const redis = `{"store": {"backend": "redis", "address": ["127.0.0.1:1"], "db": %d}, "rate_limits": {"redis %d": {"max_events": 3, "window": "1h"}}}`
 	for db := range 2 {
 		caddytest.LoadInto(t, ctx, fmt.Sprintf(redis, db, db))
 	}
@@ -136,6 +145,32 @@ func TestMetricsThatNobodyWants(t *testing.T) {
 	for _, name := range []string{"store_up{store=memory}", "store_up{store=redis 127.0.0.1:1}", "store_up{store=redis 127.0.0.1:1 #2}"} {
 		if got[name] != 1 {
 			t.Errorf("%s is missing in %v", name, got)
+		}
+	}
+}
+
+// TestMetricsOfPlans: there is a config metric for each plan, and one count of the keys of all plans.
+func TestMetricsOfPlans(t *testing.T) {
+	ctx := caddytest.Config(t)
+	h := caddytest.LoadInto(t, ctx, `{"rate_limits": {"tariffs": {
+		"key": "{http.request.header.Key}", "max_events": "{http.vars.quota} 5", "window": "1h",
+		"plan": {"of": "{http.vars.plan}", "plans": {
+			"bucket": {"algorithm": "token_bucket", "max_events": 7}, "slots": {"algorithm": "concurrency", "max_events": 2}, "staff": {"unlimited": true}}}}}}`)
+	for _, plan := range []string{"bucket", "none", "bucket", "staff"} {
+		caddytest.Ask(t, h, "/", "Key", "client", "plan", plan)
+	}
+	caddytest.Ask(t, h, "/", "Key", "other", "plan", "bucket")
+	got := caddytest.Scrape(t, ctx)
+	for name, want := range map[string]float64{
+		"config{max_events={http.vars.quota} 5,window=1h,zone=tariffs}": 1,
+		"config{max_events=7,plan=bucket,window=1h,zone=tariffs}":       1,
+		"config{max_events=2,plan=slots,zone=tariffs}":                  1,
+		"keys_total{zone=tariffs}":                                      3,
+		"decisions_total{outcome=exempt,zone=tariffs}":                  1,
+		"decisions_total{outcome=allowed,zone=tariffs}":                 4,
+	} {
+		if got[name] != want {
+			t.Errorf("%s is %v, want %v, in %v", name, got[name], want, got)
 		}
 	}
 }

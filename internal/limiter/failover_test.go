@@ -1,14 +1,11 @@
-package caddyratelimit_test
+package limiter_test
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/dunglas/httpsfv"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
@@ -16,12 +13,11 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// errNoAnswer is the error of a store that gives no answer.
-var errNoAnswer = errors.New("no answer")
-
+// TestStoreError: if the store does not answer, allow lets requests pass, and deny answers 503. The
+// header describes no limits, because none was checked.
 func TestStoreError(t *testing.T) {
 	for policy, want := range map[string]int{zone.AllowOnError: 200, zone.DenyOnError: 503} {
-		h := caddytest.Load(t, `{`+caddytest.Failing(t, errNoAnswer).Option()+`"on_store_error": "`+policy+`", "rate_limits": {
+		h := caddytest.Load(t, `{`+caddytest.Failing(t, caddytest.ErrNoAnswer).Option()+`"on_store_error": "`+policy+`", "rate_limits": {
 			"zone": {"max_events": 3, "window": "1h"}
 		}}`)
 		for range 5 {
@@ -30,7 +26,7 @@ func TestStoreError(t *testing.T) {
 				t.Errorf("%s: status %d, want %d", policy, status, want)
 			}
 			if header.Get("RateLimit") != "" || header.Get("RateLimit-Policy") != "" {
-				t.Errorf("%s: limits nobody checked are told: %v", policy, header)
+				t.Errorf("%s: the header describes limits that were not checked: %v", policy, header)
 			}
 			if (header.Get("Retry-After") == "1") != (policy == zone.DenyOnError) {
 				t.Errorf("%s: Retry-After %q", policy, header.Get("Retry-After"))
@@ -39,8 +35,8 @@ func TestStoreError(t *testing.T) {
 	}
 }
 
-// TestZonesDisagreeOnStoreErrors: one zone that denies is enough; those that decide
-// locally do so all or nothing; of the others nothing is told.
+// TestZonesDisagreeOnStoreErrors: one zone that denies is enough to deny. The zones that decide
+// locally do so together, all or nothing. The header does not describe the other zones.
 func TestZonesDisagreeOnStoreErrors(t *testing.T) {
 	zone := func(name, policy string, events int) string {
 		if policy != "" {
@@ -50,22 +46,22 @@ func TestZonesDisagreeOnStoreErrors(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name     string
-		handler  string // its policy
+		handler  string // on_store_error of the handler
 		zones    []string
 		statuses []int
-		told     string // the zones in RateLimit-Policy
-		limit    string // the zone in RateLimit, and what remains
+		policies string // the zones in RateLimit-Policy
+		limit    string // the zone in RateLimit, and how much is left
 	}{
 		{"all allow", "allow", []string{zone("a", "", 1), zone("b", "", 1)}, []int{200, 200, 200}, "", ""},
 		{"one denies", "allow", []string{zone("c", "", 1), zone("d", "deny", 9), zone("e", "local", 9)}, []int{503, 503}, "", ""},
 		{"one allows", "deny", []string{zone("f", "allow", 1)}, []int{200, 200}, "", ""},
 		{"one is local", "allow", []string{zone("g", "", 1), zone("h", "local", 4)}, []int{200, 200, 429, 429}, "h", "h 0"},
 		{"all are local", "local", []string{zone("i", "", 4), zone("j", "", 100)}, []int{200, 200, 429, 429}, "i j", "i 0"},
-		{"zero", "local", []string{zone("k", "", 0)}, []int{429}, "k", "k 0"},
+		{"limit 0", "local", []string{zone("k", "", 0)}, []int{429}, "k", "k 0"},
 		{"less than one each", "local", []string{zone("l", "", 1)}, []int{200, 429}, "l", "l 0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h := caddytest.Load(t, `{`+caddytest.Failing(t, errNoAnswer).Option()+`"on_store_error": "`+c.handler+`", "instances": 2,
+			h := caddytest.Load(t, `{`+caddytest.Failing(t, caddytest.ErrNoAnswer).Option()+`"on_store_error": "`+c.handler+`", "instances": 2,
 				"rate_limits": {`+strings.Join(c.zones, ",")+`}}`)
 			var header http.Header
 			for i, want := range c.statuses {
@@ -77,16 +73,16 @@ func TestZonesDisagreeOnStoreErrors(t *testing.T) {
 					t.Errorf("request %d: status %d with Retry-After %q", i+1, status, header.Get("Retry-After"))
 				}
 			}
-			var told []string
+			var names []string
 			policies, err := httpsfv.UnmarshalList(header.Values("RateLimit-Policy"))
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, p := range policies {
-				told = append(told, strings.TrimPrefix(p.(httpsfv.Item).Value.(string), "TestZonesDisagreeOnStoreErrors-"))
+				names = append(names, strings.TrimPrefix(p.(httpsfv.Item).Value.(string), "TestZonesDisagreeOnStoreErrors-"))
 			}
-			if strings.Join(told, " ") != c.told {
-				t.Errorf("told of zones %q, want %q", told, c.told)
+			if strings.Join(names, " ") != c.policies {
+				t.Errorf("RateLimit-Policy has the zones %q, want %q", names, c.policies)
 			}
 			limit := strings.NewReplacer(`"TestZonesDisagreeOnStoreErrors-`, "", `";r=`, " ", ";t=", " ").Replace(header.Get("RateLimit"))
 			if !strings.HasPrefix(limit, c.limit) || c.limit == "" && limit != "" {
@@ -96,24 +92,8 @@ func TestZonesDisagreeOnStoreErrors(t *testing.T) {
 	}
 }
 
-// TestDenyReachesErrorRoutes: where there are error routes, they decide what is shown.
-func TestDenyReachesErrorRoutes(t *testing.T) {
-	w := httptest.NewRecorder()
-	r := caddytest.Request(w, "203.0.113.7:1")
-	server := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
-	server.Errors = &caddyhttp.HTTPErrorConfig{Routes: caddyhttp.RouteList{{}}}
-	h := caddytest.Load(t, `{`+caddytest.Failing(t, errNoAnswer).Option()+`"on_store_error": "deny", "rate_limits": {"zone": {"max_events": 3, "window": "1h"}}}`)
-	var handlerErr caddyhttp.HandlerError
-	if err := h.ServeHTTP(w, r, caddytest.Passing); !errors.As(err, &handlerErr) || handlerErr.StatusCode != 503 {
-		t.Errorf("got %v, want an error of status 503", err)
-	}
-	if w.Header().Get("Retry-After") != "1" {
-		t.Errorf("Retry-After: %q", w.Header().Get("Retry-After"))
-	}
-}
-
-// TestFullStore: keys for which a store has no room are decided by this Caddy, whatever
-// on_store_error says of a store that does not answer. The log says so once.
+// TestFullStore: if the store has no room for a key, this Caddy decides locally, whatever
+// on_store_error is. The log says once that the store is full.
 func TestFullStore(t *testing.T) {
 	for _, policy := range []string{zone.AllowOnError, zone.DenyOnError, zone.LocalOnError} {
 		t.Run(policy, func(t *testing.T) {
@@ -124,11 +104,11 @@ func TestFullStore(t *testing.T) {
 			for i, want := range []int{200, 200, 200, 429, 429} {
 				status, header := caddytest.Serve(t, h, "203.0.113.7:1")
 				if status != want || header.Get("RateLimit") == "" {
-					t.Errorf("request %d: %d with %v, want %d", i+1, status, header, want)
+					t.Errorf("request %d: status %d, header %v, want %d and a RateLimit", i+1, status, header, want)
 				}
 			}
 			if lines := logs.FilterMessageSnippet("the rate limit store"); lines.Len() != 1 || lines.FilterMessageSnippet("is full").Len() != 1 {
-				t.Errorf("logged %v", lines.All())
+				t.Errorf("logged %v, want one line which says that the store is full", lines.All())
 			}
 			counts := caddytest.Scrape(t, ctx)
 			for metric, want := range map[string]float64{

@@ -1,4 +1,4 @@
-package caddyratelimit_test
+package respond_test
 
 import (
 	"fmt"
@@ -15,8 +15,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
 )
 
-// clocked loads a handler whose store has a clock of its own, which begins at noon.
-func clocked(t *testing.T, limits string) (caddytest.Handler, *int64) {
+// loadAtNoon loads a handler, and returns the clock of its store, which begins at noon.
+func loadAtNoon(t *testing.T, limits string) (caddytest.Handler, *int64) {
 	t.Helper()
 	now := new(int64)
 	*now = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC).UnixMicro()
@@ -24,15 +24,15 @@ func clocked(t *testing.T, limits string) (caddytest.Handler, *int64) {
 	return caddytest.Load(t, `{`+kept.Option()+`"log": "off", "rate_limits": `+limits+`}`), now
 }
 
-// promise is what an answer says of the time to come.
+// promise is what a response says about later requests.
 type promise struct {
 	admitted    bool
-	left        int64 // r
-	next, retry int64 // t and Retry-After, in seconds
+	left        int64 // parameter r
+	next, retry int64 // parameter t and Retry-After, in seconds
 }
 
-// promised reads it with a parser that nobody here wrote.
-func promised(t *testing.T, status int, header http.Header) (p promise) {
+// readPromise reads the header with a parser from another project.
+func readPromise(t *testing.T, status int, header http.Header) (p promise) {
 	t.Helper()
 	list, err := httpsfv.UnmarshalList(header.Values("RateLimit"))
 	if err != nil || len(list) != 1 {
@@ -48,12 +48,12 @@ func promised(t *testing.T, status int, header http.Header) (p promise) {
 	return p
 }
 
-// TestPromisesAreKept: in thousands of answers of all algorithms, a client that comes when
-// it was told to is admitted, and one that comes a second earlier is not; and it has as many
-// requests left as it was told, no more and no less.
+// TestPromisesAreKept: in thousands of responses of all algorithms, a client that waits for
+// Retry-After is admitted, and one that comes a second earlier is not. It has as many requests left
+// as RateLimit says, no more and no less.
 func TestPromisesAreKept(t *testing.T) {
 	const seed, each = 6, 300
-	answers := 0
+	responses := 0
 	for i, limit := range []string{
 		`"algorithm": "sliding_window_log", "max_events": 5, "window": "13s"`,
 		`"algorithm": "sliding_window_counter", "max_events": 7, "window": "30s"`,
@@ -66,16 +66,16 @@ func TestPromisesAreKept(t *testing.T) {
 		`"algorithm": "fixed_window", "max_events": 5, "window": "20s", "align": "first_request"`,
 		`"algorithm": "fixed_window", "max_events": 9, "window": "day", "timezone": "Asia/Kathmandu"`,
 	} {
-		h, now := clocked(t, fmt.Sprintf(`{"promises %d": {%s}}`, i, limit))
+		h, now := loadAtNoon(t, fmt.Sprintf(`{"promises %d": {%s}}`, i, limit))
 		random := rand.New(rand.NewPCG(seed, uint64(i)))
-		did := make(map[string]int)
-		come := func(after time.Duration) promise {
+		times := make(map[string]int)
+		request := func(after time.Duration) promise {
 			*now += after.Microseconds()
 			status, header := caddytest.Serve(t, h, "203.0.113.7:1")
-			answers++
-			return promised(t, status, header)
+			responses++
+			return readPromise(t, status, header)
 		}
-		p := come(0)
+		p := request(0)
 		for range each {
 			before := p
 			what, seconds := "at any time", 0.0
@@ -83,7 +83,7 @@ func TestPromisesAreKept(t *testing.T) {
 			case !before.admitted && before.retry > 1 && random.IntN(2) == 0:
 				what, seconds = "a second too early", float64(before.retry-1)
 			case !before.admitted:
-				what, seconds = "when told to", float64(before.retry)
+				what, seconds = "after Retry-After", float64(before.retry)
 			case random.IntN(3) > 0:
 				what = "at once"
 			case before.next > 1 && random.IntN(2) == 0:
@@ -93,13 +93,13 @@ func TestPromisesAreKept(t *testing.T) {
 			default:
 				seconds = random.Float64() * 40
 			}
-			did[what]++
-			p = come(time.Duration(seconds * float64(time.Second)))
+			times[what]++
+			p = request(time.Duration(seconds * float64(time.Second)))
 			kept := true
 			switch what {
 			case "a second too early":
 				kept = !p.admitted && p.retry == 1
-			case "when told to":
+			case "after Retry-After":
 				kept = p.admitted
 			case "at once", "a second before there is more":
 				kept = p.admitted == (before.left > 0) && (!p.admitted || p.left == before.left-1)
@@ -107,17 +107,17 @@ func TestPromisesAreKept(t *testing.T) {
 				kept = p.admitted && p.left >= before.left
 			}
 			if !kept || p.next < 1 || p.admitted == (p.retry > 0) || !p.admitted && (p.left != 0 || p.retry < p.next) {
-				t.Errorf("%s: told %+v, came %s, and was told %+v", limit, before, what, p)
+				t.Errorf("%s: the response was %+v, the next request came %s, and its response is %+v", limit, before, what, p)
 				break
 			}
 		}
-		for _, what := range []string{"a second too early", "when told to", "at once", "a second before there is more", "when there is more"} {
-			if did[what] < 3 && !(strings.Contains(what, "before") && strings.Contains(limit, "1s")) {
-				t.Errorf("%s: came %s just %d times", limit, what, did[what])
+		for _, what := range []string{"a second too early", "after Retry-After", "at once", "a second before there is more", "when there is more"} {
+			if times[what] < 3 && !(strings.Contains(what, "before") && strings.Contains(limit, "1s")) {
+				t.Errorf("%s: only %d requests came %s", limit, times[what], what)
 			}
 		}
 	}
-	if answers < 1000 {
-		t.Errorf("%d answers", answers)
+	if responses < 1000 {
+		t.Errorf("only %d responses", responses)
 	}
 }

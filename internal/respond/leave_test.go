@@ -1,0 +1,190 @@
+package respond_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
+	"github.com/seed-161337e5/caddyratelimit/memorystore"
+)
+
+// wait499 waits until the client of a request has left, and returns the error that a proxy does.
+func wait499(r *http.Request) error {
+	<-r.Context().Done()
+	return caddyhttp.Error(499, r.Context().Err())
+}
+
+// TestClientsThatLeavePay: if a client leaves before the response, it cannot be known what that
+// would have been, so the request stays charged. Otherwise clients could try passwords and leave
+// before the server refuses them.
+func TestClientsThatLeavePay(t *testing.T) {
+	begin := func(w http.ResponseWriter, status int) {
+		w.WriteHeader(status)
+		_ = http.NewResponseController(w).Flush()
+	}
+	responses := []struct {
+		name   string
+		charge int64
+		begun  bool // the client stays until the response has begun
+		behind caddyhttp.HandlerFunc
+	}{
+		{"returned 499", 1, false, func(_ http.ResponseWriter, r *http.Request) error { return wait499(r) }},
+		{"written 499", 1, false, func(w http.ResponseWriter, r *http.Request) error {
+			_ = wait499(r)
+			w.WriteHeader(499)
+			return nil
+		}},
+		{"written 200", 1, false, func(w http.ResponseWriter, r *http.Request) error {
+			_ = wait499(r)
+			_, err := io.WriteString(w, "ok")
+			return err
+		}},
+		{"returned 502", 1, false, func(_ http.ResponseWriter, r *http.Request) error {
+			_ = wait499(r)
+			return caddyhttp.Error(502, errors.New("upstream failed"))
+		}},
+		{"returned nothing", 1, false, func(_ http.ResponseWriter, r *http.Request) error { _ = wait499(r); return nil }},
+		{"panic", 1, false, func(_ http.ResponseWriter, r *http.Request) error { _ = wait499(r); panic(http.ErrAbortHandler) }},
+		{"panic, and the client stays", 1, true, func(http.ResponseWriter, *http.Request) error { panic(http.ErrAbortHandler) }},
+		{"502, and the client stays", 0, true, func(http.ResponseWriter, *http.Request) error {
+			return caddyhttp.Error(502, errors.New("upstream failed"))
+		}},
+		{"200, and then the client leaves", 0, true, func(w http.ResponseWriter, r *http.Request) error {
+			begin(w, 200)
+			return wait499(r)
+		}},
+		{"401, and then the client leaves", 1, true, func(w http.ResponseWriter, r *http.Request) error {
+			begin(w, 401)
+			_ = wait499(r)
+			panic(http.ErrAbortHandler)
+		}},
+	}
+	caddytest.EachStore(t, func(t *testing.T, kept *caddytest.Kept) {
+		h := caddytest.Load(t, `{`+kept.Option()+`"rate_limits": {"logins": {"key": "{http.request.header.Client}",
+			"algorithm": "fixed_window", "align": "first_request", "max_events": 10, "window": "1h", "charge_on_response": {"status_code": [401]}}}}`)
+		for _, http2 := range []bool{false, true} {
+			for _, c := range responses {
+				key := fmt.Sprint(c.name, http2)
+				e := caddytest.Send(t, h, http2, c.behind, "Client", key)
+				<-e.Inside
+				if c.begun {
+					e.Response <- <-e.Response
+				}
+				e.Leave()
+				<-e.Done
+				if got := kept.Used(t, "logins", key); got != c.charge {
+					t.Errorf("%s, HTTP/2 %v: charged %d, want %d", c.name, http2, got, c.charge)
+				}
+			}
+		}
+	})
+}
+
+// TestStatus499: a zone whose charge_on_response has the status 499 decides itself whether clients
+// that leave are charged.
+func TestStatus499(t *testing.T) {
+	kept := caddytest.KeepMemory(t, memorystore.Options{})
+	h := caddytest.Load(t, `{`+kept.Option()+`"rate_limits": {"logins": {"key": "{http.request.header.Client}", "algorithm": "fixed_window", "align": "first_request",
+		"max_events": 10, "window": "1h", "charge_on_response": {"status_code": [401, 499], "headers": {"X-Failed": ["*"]}}}}}`)
+	for key, want := range map[string]int64{"": 0, "1": 1} {
+		e := caddytest.Send(t, h, false, func(w http.ResponseWriter, r *http.Request) error {
+			if key != "" {
+				w.Header().Set("X-Failed", key)
+			}
+			return wait499(r)
+		}, "Client", key)
+		<-e.Inside
+		e.Leave()
+		<-e.Done
+		if got := kept.Used(t, "logins", key); got != want {
+			t.Errorf("X-Failed %q: charged %d, want %d", key, got, want)
+		}
+	}
+}
+
+// TestBrokenOffResponses: a response that ends before it says what the request has cost costs
+// cost_broken_off, or what was charged before if the zone has no such option.
+func TestBrokenOffResponses(t *testing.T) {
+	begin := func(w http.ResponseWriter) {
+		_, _ = io.WriteString(w, "some ")
+		_ = http.NewResponseController(w).Flush()
+	}
+	responses := []struct {
+		name    string
+		cost    int64
+		without int64  // the cost in a zone without cost_broken_off
+		leaves  string // whether the client leaves, before the response or later
+		behind  caddyhttp.HandlerFunc
+	}{
+		{"before the response", 500, 10, "before", func(_ http.ResponseWriter, r *http.Request) error { return wait499(r) }},
+		{"during the response", 500, 10, "later", func(w http.ResponseWriter, r *http.Request) error {
+			begin(w)
+			_ = wait499(r)
+			panic(http.ErrAbortHandler)
+		}},
+		{"during the response, without an error", 500, 10, "later", func(w http.ResponseWriter, r *http.Request) error {
+			begin(w)
+			_ = wait499(r)
+			return nil
+		}},
+		{"after the field", 70, 70, "later", func(w http.ResponseWriter, r *http.Request) error {
+			w.Header().Set("X-Tokens", "70")
+			begin(w)
+			_ = wait499(r)
+			panic(http.ErrAbortHandler)
+		}},
+		{"complete", 10, 10, "later", func(w http.ResponseWriter, r *http.Request) error {
+			w.Header().Set("Content-Length", "5")
+			begin(w)
+			return wait499(r)
+		}},
+		{"panic during the response", 500, 10, "", func(w http.ResponseWriter, _ *http.Request) error {
+			begin(w)
+			panic(http.ErrAbortHandler)
+		}},
+		{"error during the response", 500, 10, "", func(w http.ResponseWriter, _ *http.Request) error {
+			begin(w)
+			return errors.New("upstream failed")
+		}},
+		{"error before the response", 10, 10, "", func(http.ResponseWriter, *http.Request) error {
+			return caddyhttp.Error(502, errors.New("upstream failed"))
+		}},
+		{"no field", 10, 10, "", func(w http.ResponseWriter, _ *http.Request) error { begin(w); return nil }},
+		{"trailer", 70, 70, "", func(w http.ResponseWriter, _ *http.Request) error {
+			w.Header().Set("Trailer", "X-Tokens")
+			begin(w)
+			w.Header().Set("X-Tokens", "70")
+			return nil
+		}},
+	}
+	caddytest.EachStore(t, func(t *testing.T, kept *caddytest.Kept) {
+		h := caddytest.Load(t, `{`+kept.Option()+`"rate_limits": {
+			"tokens": {"key": "{http.request.header.Client}", "algorithm": "fixed_window", "align": "first_request", "max_events": 10000, "window": "1h",
+				"cost": 10, "cost_header": "X-Tokens", "cost_broken_off": 500},
+			"without": {"key": "{http.request.header.Client}", "algorithm": "fixed_window", "align": "first_request", "max_events": 10000, "window": "1h",
+				"cost": 10, "cost_header": "X-Tokens"}
+		}}`)
+		for _, http2 := range []bool{false, true} {
+			for _, c := range responses {
+				key := fmt.Sprint(c.name, http2)
+				e := caddytest.Send(t, h, http2, c.behind, "Client", key)
+				<-e.Inside
+				if c.leaves == "later" {
+					e.Response <- <-e.Response
+				}
+				if c.leaves != "" {
+					e.Leave()
+				}
+				<-e.Done
+				if with, without := kept.Used(t, "tokens", key), kept.Used(t, "without", key); with != c.cost || without != c.without {
+					t.Errorf("%s, HTTP/2 %v: charged %d and %d, want %d and %d", c.name, http2, with, without, c.cost, c.without)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,166 @@
+package respond_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
+)
+
+// TestRefusalNamesTheZone: the error, the placeholder and the header fields name the zone that
+// refuses.
+func TestRefusalNamesTheZone(t *testing.T) {
+	h := caddytest.Load(t, `{"rate_limits": {"refusing": {"max_events": 0, "window": "1h"}, "passing": {"max_events": 9, "window": "1h"}}}`)
+	w := httptest.NewRecorder()
+	r := caddytest.Request(w, "203.0.113.7:1")
+	server := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
+	server.Errors = &caddyhttp.HTTPErrorConfig{Routes: caddyhttp.RouteList{{}}}
+	err := h.ServeHTTP(w, r, caddytest.Passing)
+	if err == nil || !strings.Contains(err.Error(), `"refusing"`) {
+		t.Errorf("got %v, want an error that names the zone", err)
+	}
+	if got := caddytest.Replaced(r, "{http.rate_limit.exceeded.name}"); got != "refusing" {
+		t.Errorf("the placeholder is %q, want refusing", got)
+	}
+	if w.Header().Get("Retry-After") != "3600" || !strings.HasPrefix(w.Header().Get("RateLimit"), `"refusing";r=0`) {
+		t.Errorf("the header describes another zone: %v", w.Header())
+	}
+}
+
+// TestSubrouteHandlesRefusals: a refusal is an error if a subroute around the handler has routes
+// for errors. Otherwise the handler answers.
+func TestSubrouteHandlesRefusals(t *testing.T) {
+	const limiter = `{"handler": "rate_limit", "rate_limits": {"caught": {"max_events": 0, "window": "1h"}}}`
+	ctx := caddytest.Config(t)
+	for _, c := range []struct {
+		name, json string
+		status     int
+	}{
+		{"no subroute", `{"handler": "subroute", "routes": [{"handle": [` + limiter + `]}]}`, 429},
+		{"subroute with errors", `{"handler": "subroute", "routes": [{"handle": [` + limiter + `]}],
+			"errors": {"routes": [{"handle": [{"handler": "static_response", "status_code": 418, "body": "{http.rate_limit.exceeded.name}"}]}]}}`, 418},
+		{"outer subroute with errors", `{"handler": "subroute", "routes": [{"handle": [{"handler": "subroute", "routes": [{"handle": [` + limiter + `]}]}]}],
+			"errors": {"routes": [{"handle": [{"handler": "static_response", "status_code": 418, "body": "{http.rate_limit.exceeded.name}"}]}]}}`, 418},
+	} {
+		module, err := ctx.LoadModuleByID("http.handlers.subroute", []byte(strings.Replace(c.json, `"handler": "subroute", `, "", 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := httptest.NewRecorder()
+		if err := module.(*caddyhttp.Subroute).ServeHTTP(w, caddytest.Request(w, "203.0.113.7:1"), caddytest.Passing); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if w.Code != c.status || c.status == 418 && w.Body.String() != "caught" {
+			t.Errorf("%s: status %d, body %q, want %d", c.name, w.Code, w.Body, c.status)
+		}
+	}
+}
+
+// rejecting are zones that refuse a request to their path by its key, plan, limit or slots.
+const rejecting = `"rate_limits": {
+	"all": {"max_events": 100, "window": "1h"},
+	"key": {"match": [{"path": ["/key"]}], "key": "{http.request.header.Key}", "max_events": 9, "window": "1h", "missing_key": "reject"},
+	"quota": {"match": [{"path": ["/quota"]}], "max_events": "{http.vars.quota}", "window": "1h", "invalid_limit": 422},
+	"plan": {"match": [{"path": ["/plan"]}], "plan": {"of": "{http.vars.plan}", "reject": 402, "plans": {"free": {"max_events": 1, "window": "1h"}}}},
+	"shed": {"match": [{"path": ["/shed"]}], "algorithm": "concurrency", "max_events": 2, "cost": 2, "reserve": {"percent": 50, "match": [{"header": {"Pay": ["*"]}}]}}
+}}`
+
+// TestRejections: if the server has error routes, a rejection is an error, as a refusal by a limit
+// is. With on_limit problem it has a JSON problem as its body.
+func TestRejections(t *testing.T) {
+	for path, status := range map[string]int{"/key": 401, "/plan": 402, "/quota": 422, "/shed": 503} {
+		h := caddytest.Load(t, `{`+rejecting)
+		w := httptest.NewRecorder()
+		r := caddytest.Request(w, "203.0.113.7:1")
+		r.URL.Path = path
+		server := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
+		server.Errors = &caddyhttp.HTTPErrorConfig{Routes: caddyhttp.RouteList{{}}}
+		var handlerErr caddyhttp.HandlerError
+		if err := h.ServeHTTP(w, r, caddytest.Passing); !errors.As(err, &handlerErr) || handlerErr.StatusCode != status {
+			t.Errorf("%s: got %v, want an error of status %d", path, err, status)
+		}
+		// The error routes may have a limit of their own.
+		next := caddytest.Load(t, `{"headers": ["x-ratelimit"], "rate_limits": {"error routes": {"max_events": 9, "window": "1h"}}}`)
+		if err := next.ServeHTTP(w, r, caddytest.Passing); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+		if got := caddytest.Replaced(r, "{http.rate_limit.allowed} {http.rate_limit.zone}"); got != "false "+path[1:] {
+			t.Errorf("%s: in the error routes, placeholders show %q, want zone %s", path, got, path[1:])
+		}
+
+		h = caddytest.Load(t, `{"on_limit": "problem", `+rejecting)
+		w = httptest.NewRecorder()
+		r = caddytest.Request(w, "203.0.113.7:1")
+		r.URL.Path = path
+		if err := h.ServeHTTP(w, r, caddytest.Passing); err != nil {
+			t.Fatal(err)
+		}
+		want := fmt.Sprintf(`{"type":"about:blank","title":"%s","status":%d}`, http.StatusText(status), status)
+		if path == "/shed" {
+			want = `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",` +
+				`"title":"Request cannot be satisfied as assigned quota has been exceeded","status":503,"violated-policies":["shed"]}`
+		}
+		if got := strings.TrimSpace(w.Body.String()); got != want || w.Code != status {
+			t.Errorf("%s: status %d\ngot  %s\nwant %s", path, w.Code, got, want)
+		}
+	}
+}
+
+// TestDenyReachesErrorRoutes: if the store does not answer and a zone denies, error routes answer.
+func TestDenyReachesErrorRoutes(t *testing.T) {
+	w := httptest.NewRecorder()
+	r := caddytest.Request(w, "203.0.113.7:1")
+	server := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
+	server.Errors = &caddyhttp.HTTPErrorConfig{Routes: caddyhttp.RouteList{{}}}
+	h := caddytest.Load(t, `{`+caddytest.Failing(t, caddytest.ErrNoAnswer).Option()+`"on_store_error": "deny", "rate_limits": {"zone": {"max_events": 3, "window": "1h"}}}`)
+	var handlerErr caddyhttp.HandlerError
+	if err := h.ServeHTTP(w, r, caddytest.Passing); !errors.As(err, &handlerErr) || handlerErr.StatusCode != 503 {
+		t.Errorf("got %v, want an error of status 503", err)
+	}
+	if w.Header().Get("Retry-After") != "1" {
+		t.Errorf("Retry-After: %q, want 1", w.Header().Get("Retry-After"))
+	}
+}
+
+// TestProblem: the body of a refusal is a JSON problem, as the draft of the header fields defines it,
+// also if there are error routes.
+func TestProblem(t *testing.T) {
+	h := caddytest.Load(t, `{"on_limit": "problem", "rate_limits": {
+		"a": {"max_events": 0, "window": "1m"}, "bürst": {"max_events": 0, "window": "1h"}, "open": {"max_events": 9, "window": "1m"}}}`)
+	for _, method := range []string{"GET", "HEAD"} {
+		w := httptest.NewRecorder()
+		r := caddytest.Request(w, "203.0.113.7:1")
+		r.Method = method
+		server := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
+		server.Errors = &caddyhttp.HTTPErrorConfig{Routes: caddyhttp.RouteList{{}}}
+		if err := h.ServeHTTP(w, r, caddytest.Passing); err != nil {
+			t.Fatal(err)
+		}
+		if w.Code != 429 || w.Header().Get("Content-Type") != "application/problem+json" || w.Header().Get("Retry-After") != "60" {
+			t.Errorf("%s: status %d, header %v", method, w.Code, w.Header())
+		}
+		if method == "HEAD" {
+			if w.Body.Len() > 0 {
+				t.Errorf("HEAD has a body: %s", w.Body)
+			}
+			continue
+		}
+		var body map[string]any
+		if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil {
+			t.Fatal(err)
+		}
+		got, _ := json.Marshal(body)
+		const want = `{"status":429,"title":"Request cannot be satisfied as assigned quota has been exceeded",` +
+			`"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","violated-policies":["a","b%C3%BCrst"]}`
+		if string(got) != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
