@@ -8,8 +8,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/bench/internal/rig"
 )
 
-// A peer has to count before it is measured: of eight requests of a client it must admit
-// the first five, and another client's as well.
+// A peer has to count correctly before it is measured: of eight requests of a client it must
+// admit the first five, and another client's as well.
 const (
 	checkEvents   = 5
 	checkRequests = 8
@@ -21,7 +21,7 @@ func check(ctx context.Context, server *rig.Redis, p peer, zones int) error {
 	}
 	events := int64(checkEvents)
 	if p.lends {
-		events = dailyEvents // what it gives back is there again a moment later, not at once
+		events = dailyEvents // a slot that is given back may take a moment
 	}
 	l, err := p.open(server.Address, limit{events: events, period: 24 * time.Hour, zones: zones})
 	if err != nil {
@@ -45,8 +45,8 @@ func check(ctx context.Context, server *rig.Redis, p peer, zones int) error {
 	return err
 }
 
-// bytesPerKey is what one client takes in Redis, once it has come twice; 0 for one that
-// leaves nothing, having given all back.
+// bytesPerKey is how much one client takes in Redis once it has come twice; 0 for a peer that
+// leaves nothing, because it has given everything back.
 func bytesPerKey(ctx context.Context, server *rig.Redis, p peer) (int64, error) {
 	if p.lends {
 		return 0, nil

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// claim is something that this store is meant to be, as a ratio or a number.
+// claim is something that this store should achieve, as a ratio or a number.
 type claim struct {
 	text     string
 	want     float64
@@ -20,7 +20,7 @@ func (c claim) holds(got float64) bool {
 	return got >= c.want
 }
 
-// bound writes what is wanted.
+// bound writes the bound of a claim.
 func (c claim) bound() string {
 	if c.atMost {
 		return fmt.Sprintf("at most %.4g", c.want)

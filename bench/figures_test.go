@@ -23,7 +23,7 @@ func TestHistogram(t *testing.T) {
 	}
 }
 
-// TestRatio: a round in which the machine was slow does not tilt a ratio.
+// TestRatio: a round in which the machine was slow does not change a ratio.
 func TestRatio(t *testing.T) {
 	round := func(perSecond float64) figures { return figures{perSecond: perSecond} }
 	r := &results{rounds: map[cell][]figures{
@@ -38,7 +38,7 @@ func TestRatio(t *testing.T) {
 	}
 }
 
-// TestClaims: a claim speaks of peers that exist, by their names.
+// TestClaims: a claim names peers that exist.
 func TestClaims(t *testing.T) {
 	all := &results{rounds: map[cell][]figures{}}
 	same := figures{perSecond: 1, p50: 1, p99: 1, redisCPU: 1, clientCPU: 1, allocs: 1}

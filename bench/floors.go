@@ -6,7 +6,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// floorOf is a bare command through go-redis: below it no single call gets.
+// floorOf is a bare command through go-redis. No single call can be faster.
 func floorOf(name string, call func(ctx context.Context, client *redis.Client, key string) error) peer {
 	return peer{
 		name: name, setup: goRedisPool, floor: true,

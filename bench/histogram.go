@@ -22,7 +22,7 @@ func (h *histogram) merge(other *histogram) {
 	}
 }
 
-// quantile is the latency that this part of all stays within.
+// quantile returns the latency that a part of all decisions stays within.
 func (h *histogram) quantile(part float64) time.Duration {
 	var all, seen uint64
 	for _, n := range h {
@@ -37,7 +37,7 @@ func (h *histogram) quantile(part float64) time.Duration {
 	return 0
 }
 
-// middle is the latency in the middle of a step.
+// middle returns the latency in the middle of a step.
 func middle(i int) time.Duration {
 	if i < 1<<stepBits {
 		return time.Duration(i)

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// tally is what one goroutine has seen, or all of them.
+// tally is what one goroutine, or all of them together, have counted.
 type tally struct {
 	admitted, refused, failed int64
-	err                       error // one of those that failed
+	err                       error // one of the errors
 	latency                   histogram
 }
 
@@ -26,16 +26,17 @@ func (t *tally) merge(other *tally) {
 	t.latency.merge(&other.latency)
 }
 
-// The phases of a load. It does not stop between them, so what is measured begins and
-// ends with all goroutines under way.
+// The phases of a load. It does not stop between them, so the measurement begins and ends with
+// all goroutines running.
 const (
 	warming int32 = iota
 	measuring
 	over
 )
 
-// load has so many goroutines decide, each the next request as soon as the last one is
-// decided, for clients drawn evenly. It calls begin and end around the time measured.
+// load runs a number of goroutines. Each one decides the next request as soon as the last one is
+// decided, for clients that are drawn evenly. It calls begin and end around the time that is
+// measured.
 func load(ctx context.Context, l *limiter, goroutines, clients int, warm, measured time.Duration, begin, end func()) *tally {
 	var phase atomic.Int32
 	tallies := make([]tally, goroutines)
@@ -85,7 +86,7 @@ func work(ctx context.Context, decide take, seed uint64, clients int, phase *ato
 	}
 }
 
-// visit has each client come once, so that all keys exist.
+// visit sends one request of each client, so that all keys exist.
 func visit(ctx context.Context, l *limiter, clients int) error {
 	const goroutines = 64
 	var next atomic.Int64

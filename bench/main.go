@@ -1,5 +1,5 @@
-// Command bench measures this project's Redis store beside other limiters that use
-// Redis: one redis-server of its own, one machine, one run. See docs/performance.md.
+// Command bench measures this project's Redis store beside other limiters that use Redis: with
+// one redis-server of its own, on one machine, in one run. See docs/performance.md.
 package main
 
 import (

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// detailed is the number of goroutines whose costs Markdown tells.
+// detailed is the number of goroutines for which the Markdown tables show costs.
 const detailed = 64
 
-// markdown is the same in short: a table for each workload, requests/s for all numbers
-// of goroutines and the costs at one.
+// markdown writes the same in short: a table for each workload, with requests/s for all numbers
+// of goroutines and the costs for one number.
 func markdown(machine string, workloads []workload, r *results) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s.\n", machine)
@@ -51,8 +51,8 @@ func markdown(machine string, workloads []workload, r *results) string {
 	return b.String()
 }
 
-// speed is requests/s in thousands, how many times redis_rate's that is, and what part
-// got an error instead of a decision.
+// speed shows requests/s in thousands, the ratio to redis_rate, and the part that got an error
+// instead of a decision.
 func (r *results) speed(c cell) string {
 	text := fmt.Sprintf("%.0f", r.thousands(c))
 	if x, ok := r.ratio(c.workload, c.peer, redisRateName, c.goroutines, perSecond); ok && c.peer != redisRateName {

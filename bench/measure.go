@@ -11,17 +11,17 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/bench/internal/rig"
 )
 
-// figures are what one peer did under one load.
+// figures are the results of one peer under one load.
 type figures struct {
 	perSecond float64 // requests decided
 	p50, p99  float64 // microseconds
 	redisCPU  float64 // microseconds of the server for each request
 	clientCPU float64 // microseconds of this process for each request
 	allocs    float64 // of each request
-	failed    float64 // part of the requests that got an error instead
+	failed    float64 // part of the requests that got an error instead of a decision
 }
 
-// usage is what has been used up to some moment.
+// usage is what has been used up to a moment.
 type usage struct {
 	at            time.Time
 	redis, client time.Duration
@@ -45,7 +45,7 @@ func use(ctx context.Context, server *rig.Redis) (usage, error) {
 	}, nil
 }
 
-// measure puts a load on a limiter and says what it cost.
+// measure puts a load on a limiter and returns what it costs.
 func measure(
 	ctx context.Context, server *rig.Redis, l *limiter, goroutines, clients int, d time.Duration,
 ) (figures, *tally, error) {

@@ -29,7 +29,7 @@ func redisRate() peer {
 	}
 }
 
-// throttledGCRA compares and swaps: its answers on a contended key are errors.
+// throttledGCRA compares and swaps. Its answers on a contended key are errors.
 func throttledGCRA() peer {
 	return peer{
 		name: "throttled v2", setup: goRedisPool,

@@ -11,11 +11,11 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// noDenyCache has the store ask Redis every time.
+// noDenyCache makes the store ask Redis every time.
 const noDenyCache = -1
 
-// ours is this project's store: all zones of a request in one Take. It remembers a
-// refusal for as long as denyCache says, as in redisstore.Options.
+// ours is this project's store: one Take decides all zones of a request. It remembers a refusal
+// for as long as denyCache says, see redisstore.Options.
 func ours(name, algorithm string, denyCache time.Duration) peer {
 	return peer{
 		name:  name,
@@ -37,7 +37,8 @@ func ours(name, algorithm string, denyCache time.Duration) peer {
 					return nil, err
 				}
 			}
-			// As patient as the peers are, so that a busy machine makes nobody fail.
+			// The timeout is as long as the peers' timeouts, so that no request fails on a busy
+			// machine.
 			s, err := redisstore.New(redisstore.Options{Address: address, Timeout: 3 * time.Second, DenyCache: denyCache})
 			if err != nil {
 				return nil, err
@@ -64,7 +65,7 @@ func takeAll(s store.Store, rules []*store.Rule) take {
 	}
 }
 
-// holders tells goroutines apart that hold slots.
+// holders numbers the goroutines that hold slots.
 var holders atomic.Int64
 
 // takeAndGiveBack holds a slot for no longer than the decision takes.

@@ -12,13 +12,13 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// The limiters of this file cannot be used from another Go module: one is written in
-// Java twice over, one is inside a gateway, one is not to be had from the module proxy.
-// Their scripts are written anew from what these do: the same commands on the same
-// kinds of values, with the same arithmetic between them.
+// The limiters of this file cannot be used from another Go module: two are written in Java, one
+// is inside a gateway, and one is not in the module proxy. Their scripts are written anew after
+// the originals: the same commands on the same kinds of values, with the same arithmetic between
+// them.
 
-// springScript keeps tokens and time of a client in two strings, whole seconds of
-// Redis's clock, and gives both twice the time to fill up.
+// springScript keeps the tokens and the time of a client in two strings, in whole seconds of
+// Redis's clock. Both expire after twice the time to fill up.
 const springScript = `
 local rate, capacity, requested = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[4])
 local now = tonumber(redis.call("TIME")[1])
@@ -58,8 +58,8 @@ redis.call("SETEX", KEYS[1], ttl, tokens)
 redis.call("SETEX", KEYS[2], ttl, now)
 return {answer, tokens}`
 
-// traefikScript keeps a hash of time and tokens, on the gateway's clock, with a debt of
-// tokens that the gateway waits for; it writes on every call, also when it refuses.
+// traefikScript keeps a hash of time and tokens, on the gateway's clock, with a debt of tokens
+// for which the gateway waits. It writes on every call, also when it refuses.
 const traefikScript = `
 local rate, burst, ttl, now, longest =
 	tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
@@ -80,8 +80,8 @@ redis.call("HSET", KEYS[1], "last", now, "tokens", tokens)
 redis.call("EXPIRE", KEYS[1], ttl)
 return {"true", tostring(wait), tostring(tokens)}`
 
-// sethvargoScript keeps a hash of five fields; the first request of a key makes them one
-// by one. Tokens come back all at once, a tick each interval after the first request.
+// sethvargoScript keeps a hash of five fields, which the first request of a key makes one by one.
+// Tokens come back all at once, at each interval after the first request.
 const sethvargoScript = `
 local now, most, interval = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local state, fields = {}, redis.call("HGETALL", KEYS[1])
@@ -125,7 +125,7 @@ func shenyuStyle() peer {
 	return twoStrings("in the style of ShenYu", shenyuScript, func() any { return time.Now().Unix() })
 }
 
-// twoStrings is a script that keeps a client's tokens under one key, their time under
+// twoStrings is a script that keeps a client's tokens under one key, and their time under
 // another. Its third argument is the time.
 func twoStrings(name, text string, now func() any) peer {
 	return peer{
@@ -155,7 +155,7 @@ func traefikStyle() peer {
 		open: func(address string, l limit) (*limiter, error) {
 			client, script := pooled(address), goredis.NewScript(traefikScript)
 			rate := float64(l.events) / l.period.Seconds()
-			// What the gateway would let a request wait, and how long it keeps a key.
+			// How long the gateway would make a request wait, and how long it keeps a key.
 			longest, ttl := 500*time.Millisecond, 1+int(1/rate)
 			if rate >= 1 {
 				longest, ttl = time.Duration(float64(time.Second)/(2*math.Floor(rate))), 2

@@ -8,12 +8,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// peer is something that decides through Redis, or a floor below all that do.
+// peer is a limiter that decides through Redis, or a floor that bounds all of them.
 type peer struct {
 	name  string
-	setup string // what stands between it and Redis
-	floor bool   // it decides nothing, and always says yes
-	lends bool   // it gives back what it takes, so it is to refuse nobody
+	setup string // what is between it and Redis
+	floor bool   // it decides nothing, and always allows
+	lends bool   // it gives back what it takes, so it should refuse nothing
 	open  func(address string, l limit) (*limiter, error)
 }
 
@@ -33,7 +33,7 @@ type limiter struct {
 // take decides one request of a client and reports whether all its zones admit it.
 type take func(ctx context.Context, client int) (bool, error)
 
-// Zones and clients are named ahead, so that making names is nobody's cost.
+// Names of zones and clients are made ahead, so that they add to no peer's costs.
 var (
 	zones   = []string{"a", "b", "c"}
 	clients = names("")
@@ -50,8 +50,8 @@ func names(prefix string) []string {
 	return list
 }
 
-// oneByOne makes a limiter of a call that decides one key: a request that has several
-// limits makes one call after another, until one refuses it.
+// oneByOne makes a limiter of a call that decides one key: a request that has several limits
+// makes one call after another, until one refuses it.
 func oneByOne(l limit, call func(ctx context.Context, key string) (bool, error), end func() error) *limiter {
 	decide := func(ctx context.Context, client int) (bool, error) {
 		return call(ctx, clients[client])
@@ -69,8 +69,8 @@ func oneByOne(l limit, call func(ctx context.Context, key string) (bool, error),
 	return &limiter{taker: func() take { return decide }, close: end}
 }
 
-// peerPool is how many connections the peers may have: one for each request under way,
-// which is what they are fastest with. Caddy's store has go-redis's default.
+// peerPool is how many connections the peers may have: one for each request in progress, which
+// makes them fastest. Caddy's store has go-redis's default.
 const peerPool = 256
 
 func pooled(address string) *redis.Client {
@@ -79,7 +79,7 @@ func pooled(address string) *redis.Client {
 
 const goRedisPool = "go-redis, pool of 256"
 
-// ourName and the others that claims and ratios speak of.
+// The names of our store and of the peers that claims and ratios compare it with.
 const (
 	ourName       = "caddyratelimit"
 	denyCacheName = "caddyratelimit, deny cache on"

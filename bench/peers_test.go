@@ -34,7 +34,7 @@ func server(t *testing.T) *rig.Redis {
 	return r
 }
 
-// TestPeersCount: each peer admits what it should and refuses the rest, with one limit a
+// TestPeersCount: each peer admits what it should and refuses the rest, with one limit per
 // request and with three.
 func TestPeersCount(t *testing.T) {
 	r := server(t)
@@ -60,7 +60,7 @@ func TestCheckCatchesMiscounts(t *testing.T) {
 	}
 }
 
-// TestPeersTogether: many at once take no more of one limit than there is.
+// TestPeersTogether: many requests at once take no more of one limit than there is.
 func TestPeersTogether(t *testing.T) {
 	const events, goroutines, each = 50, 16, 10
 	r := server(t)
@@ -97,7 +97,7 @@ func TestPeersTogether(t *testing.T) {
 			for g := range goroutines {
 				sum, errors = sum+admitted[g], errors+failed[g]
 			}
-			// throttled gives up on a key that others change: then fewer get through.
+			// throttled gives up on a key that others change, so fewer requests pass.
 			if sum > events || sum < events && errors == 0 {
 				t.Errorf("%d of %d admitted with %d errors, want %d", sum, goroutines*each, errors, events)
 			}
@@ -105,7 +105,7 @@ func TestPeersTogether(t *testing.T) {
 	}
 }
 
-// TestRun takes all tables through a short run, and writes both forms of them.
+// TestRun makes a short run of all tables, and writes both forms of them.
 func TestRun(t *testing.T) {
 	r := server(t)
 	p := plan{

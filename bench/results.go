@@ -14,7 +14,7 @@ type results struct {
 	bytes  map[string]int64 // per key, by peer
 }
 
-// median is the middle of one kind of figure over the rounds.
+// median returns the median of one kind of figure over the rounds.
 func (r *results) median(c cell, figure func(figures) float64) (float64, bool) {
 	var all []float64
 	for _, f := range r.rounds[c] {
@@ -23,8 +23,8 @@ func (r *results) median(c cell, figure func(figures) float64) (float64, bool) {
 	return rig.Median(all), len(all) > 0
 }
 
-// ratio compares one kind of figure of two peers: the middle of the ratios of the rounds,
-// so that what slows the machine for a while slows both sides of a ratio.
+// ratio compares one kind of figure of two peers. It is the median of the ratios of the rounds,
+// so anything that slows the machine for a while slows both sides of a ratio.
 func (r *results) ratio(workload, peer, to string, goroutines int, figure func(figures) float64) (float64, bool) {
 	over := r.rounds[cell{workload, peer, goroutines}]
 	under := r.rounds[cell{workload, to, goroutines}]

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/bench/internal/rig"
 )
 
-// plan says how long and how often.
+// plan says how long and how often to measure.
 type plan struct {
 	workloads []workload
 	rounds    int
@@ -37,7 +37,7 @@ func (p *plan) run(ctx context.Context, server *rig.Redis) (*results, error) {
 			w := &p.workloads[i]
 			fmt.Fprintf(p.progress, "round %d of %d: %s\n", round+1, p.rounds, w.name)
 			for i := range w.peers {
-				peer := w.peers[(i+round)%len(w.peers)] // nobody is always the first
+				peer := w.peers[(i+round)%len(w.peers)] // no peer is always the first
 				if err := p.visit(ctx, server, r, w, peer); err != nil {
 					return nil, fmt.Errorf("%s, %s: %w", w.name, peer.name, err)
 				}
@@ -47,7 +47,7 @@ func (p *plan) run(ctx context.Context, server *rig.Redis) (*results, error) {
 	return r, nil
 }
 
-// visit measures one peer in one workload, with keys that all exist.
+// visit measures one peer in one workload, where all keys exist.
 func (p *plan) visit(ctx context.Context, server *rig.Redis, r *results, w *workload, peer peer) error {
 	if err := server.Empty(ctx); err != nil {
 		return err
@@ -78,7 +78,7 @@ func (p *plan) visit(ctx context.Context, server *rig.Redis, r *results, w *work
 	return nil
 }
 
-// wrong counts the decisions that are not the workload's.
+// wrong counts the decisions that are not those of the workload.
 func (w *workload) wrong(t *tally) int64 {
 	if w.refuses {
 		return t.admitted

@@ -8,8 +8,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
 
-// dailyEvents is a limit that nobody reaches here and whose states nevertheless live
-// long: an empty bucket would need a day to fill.
+// dailyEvents is a limit that no client reaches here, whose states still live long: an empty
+// bucket would need a day to fill.
 const dailyEvents = 10_000
 
 // The names of the workloads.
@@ -27,12 +27,13 @@ type workload struct {
 	about      string
 	limit      limit
 	clients    int
-	refuses    bool // everything, rather than nothing
+	refuses    bool // all requests are refused, rather than none
 	goroutines []int
 	peers      []peer
 }
 
-// workloads are all that there are, for peers and numbers of goroutines that were asked for.
+// workloads returns all workloads for the peers and the numbers of goroutines that were asked
+// for.
 func workloads(only *regexp.Regexp, goroutines []int, clients int) []workload {
 	all := peers()
 	limiters := slices.DeleteFunc(slices.Clone(all), func(p peer) bool { return p.floor })

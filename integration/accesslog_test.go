@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// arrival is a request as the upstream's access log has it.
+// arrival is a request in the upstream's access log.
 type arrival struct {
 	id      int
 	client  string

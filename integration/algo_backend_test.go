@@ -12,15 +12,15 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
-// backend is an upstream in this process, so that a test can see what is with it now,
-// and hold it there.
+// backend is an upstream in this process. A test can see which requests it has at the moment, and
+// hold them there.
 type backend struct {
 	address string
 
 	mu     sync.Mutex
 	visits []visit
 	inside int
-	most   int // that were inside at once
+	most   int // the largest number that was inside at once
 	gates  map[string]chan struct{}
 }
 
@@ -30,8 +30,8 @@ type visit struct {
 	at time.Time
 }
 
-// startBackend serves until the test ends. A request is inside from when the handler
-// gets it until it returns, which is before the answer is complete.
+// startBackend serves until the test ends. A request is inside from the call of the handler until
+// its return, which is before the answer is complete.
 func startBackend(t *testing.T, handle func(b *backend, w http.ResponseWriter, r *http.Request)) *backend {
 	t.Helper()
 	b := &backend{gates: make(map[string]chan struct{})}
@@ -57,10 +57,10 @@ func startBackend(t *testing.T, handle func(b *backend, w http.ResponseWriter, r
 	return b
 }
 
-// variable is the backend's address for a config.
+// variable is the backend's address as an environment variable for a config.
 func (b *backend) variable() string { return "UPSTREAM=" + b.address }
 
-// gate is a channel that is closed when requests of that name may go.
+// gate returns a channel that is closed when the requests of that name may go on.
 func (b *backend) gate(name string) chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -70,10 +70,10 @@ func (b *backend) gate(name string) chan struct{} {
 	return b.gates[name]
 }
 
-// open lets the requests of that name go, those to come as well.
+// open lets the requests of that name go on, also those that are still to come.
 func (b *backend) open(name string) { close(b.gate(name)) }
 
-// hold keeps a request until its gate, named by its header, opens or its client leaves.
+// hold keeps a request until the gate that its header names opens, or its client leaves.
 func (b *backend) hold(r *http.Request) {
 	select {
 	case <-b.gate(r.Header.Get("X-Gate")):
@@ -81,7 +81,7 @@ func (b *backend) hold(r *http.Request) {
 	}
 }
 
-// holding is a handler that only holds.
+// holding is a handler that only holds requests.
 func holding(b *backend, w http.ResponseWriter, r *http.Request) {
 	b.hold(r)
 	_, _ = w.Write([]byte("ok"))
@@ -93,7 +93,7 @@ func (b *backend) now() (inside, most int) {
 	return b.inside, b.most
 }
 
-// awaitInside waits until so many requests are inside.
+// awaitInside waits until a number of requests are inside.
 func (b *backend) awaitInside(t *testing.T, want int) {
 	t.Helper()
 	patient.UntilEqual(t, "requests that are with the upstream", func() int {
@@ -102,14 +102,14 @@ func (b *backend) awaitInside(t *testing.T, want int) {
 	}, want)
 }
 
-// came returns the requests in the order in which they came.
+// came returns the requests in the order of their arrival.
 func (b *backend) came() []visit {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.SortedFunc(slices.Values(b.visits), func(a, b visit) int { return cmp.Compare(a.at.UnixNano(), b.at.UnixNano()) })
 }
 
-// visitsOf is how many requests with that id came.
+// visitsOf returns how many requests with an id have come.
 func (b *backend) visitsOf(id string) (n int) {
 	for _, v := range b.came() {
 		if v.id == id {

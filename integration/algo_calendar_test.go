@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestCalendarWindows: the days, weeks and months of a place. The wait that clients are
-// told ends at midnight there.
+// TestCalendarWindows: days, weeks and months begin at midnight of a time zone, and the wait that
+// clients are told ends there.
 func TestCalendarWindows(t *testing.T) {
 	t.Parallel()
 	const requests, limit, slack = 12, 5, 2 * time.Second
@@ -49,8 +49,8 @@ func TestCalendarWindows(t *testing.T) {
 	})
 }
 
-// farFromMidnight picks a place where no day is about to end, and where clocks do not
-// change at midnight.
+// farFromMidnight picks a time zone where no day is about to end, and where clocks do not change
+// at midnight.
 func farFromMidnight(t *testing.T) *time.Location {
 	t.Helper()
 	for _, name := range []string{"Pacific/Auckland", "Asia/Kathmandu", "America/New_York"} {

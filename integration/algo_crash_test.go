@@ -9,8 +9,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// TestKilledCaddy: the slots of a Caddy that was killed come back to the other one when
-// their leases end, and the other's own stay with it.
+// TestKilledCaddy: the slots of a Caddy that was killed come back when their leases end, and the
+// other Caddy can use them. The other Caddy's own slots stay taken.
 func TestKilledCaddy(t *testing.T) {
 	t.Parallel()
 	const lease, margin = 6 * time.Second, 3 * time.Second
@@ -47,7 +47,7 @@ func TestKilledCaddy(t *testing.T) {
 	})
 	t.Logf("after kill -9 the first slot came back after %v, all after %v, at a lease of %v", first, all, lease)
 	patient.Soon(t, "all slots to come back", all, lease+margin)
-	// That is three and no more: the survivor's own is still taken.
+	// No more than three, because the survivor's own slot is still taken.
 	upstream.awaitInside(t, 1)
 	for range 3 {
 		survivor.begin("/slots")

@@ -20,14 +20,14 @@ func startPair(t *testing.T, config string, variables ...string) []*server {
 	return []*server{startCaddy(t, config, variables...), startCaddy(t, config, variables...)}
 }
 
-// fleet is one Caddy that counts in memory, which then is the first and the last, or two
-// that share a Redis.
+// fleet is either one Caddy that counts in memory, which is both the first and the last, or two
+// Caddys that share a Redis.
 type fleet struct {
-	store       string // as a config says it
+	store       string // as a config names it
 	first, last *server
 }
 
-// eachFleet runs a test with either fleet.
+// eachFleet runs a test with either kind of fleet.
 func eachFleet(t *testing.T, config func(store string) string, test func(t *testing.T, f fleet), variables ...string) {
 	t.Run("memory", func(t *testing.T) {
 		t.Parallel()
@@ -45,8 +45,8 @@ func eachFleet(t *testing.T, config func(store string) string, test func(t *test
 	})
 }
 
-// limited is a route of a Caddyfile: requests of the zone's path meet the zone. Those of
-// the path under /peek are only told how much of it is left.
+// limited is a route of a Caddyfile: requests to the zone's path meet the zone. Requests to the
+// same path below /peek are only told how much of the limit is left.
 func limited(zone, options, store, then string) string {
 	route := func(path, options, then string) string {
 		return "handle " + path + zone + " {\nrate_limit {\nzone " + zone + " {\n" + options + "\n}\n" + store + "}\n" + then + "\n}\n"
@@ -65,14 +65,14 @@ func (s *server) left(client *http.Client, zone string) int64 {
 	return q.remaining
 }
 
-// awaitLeft waits until so much of a zone is left.
+// awaitLeft waits until that much of a zone is left.
 func (s *server) awaitLeft(client *http.Client, zone string, want int64) {
 	s.t.Helper()
 	patient.UntilEqual(s.t, "what is left of zone "+zone, func() int64 { return s.left(client, zone) }, want)
 }
 
-// waiting is how many requests this module makes wait, as Caddy's own list of goroutines
-// has it.
+// waiting returns how many requests this module makes wait, according to Caddy's own list of
+// goroutines.
 func (s *server) waiting() int {
 	s.t.Helper()
 	stacks, err := s.admin("GET", "/debug/pprof/goroutine?debug=2", "", "")
@@ -87,8 +87,8 @@ func (s *server) awaitWaiting(want int) {
 	patient.Until(s.t, "requests to wait, or to leave", func() bool { return s.waiting() == want })
 }
 
-// scriptCalls is how many calls of a script Redis has seen: decisions, and what is given
-// back or renewed.
+// scriptCalls returns how many calls of a script Redis has seen: decisions, adjustments and
+// renewals.
 func scriptCalls(t *testing.T, r *redistest.Server) int {
 	t.Helper()
 	info, err := r.Admin().InfoMap(t.Context(), "commandstats").Result()
@@ -107,7 +107,7 @@ func scriptCalls(t *testing.T, r *redistest.Server) int {
 	return 0
 }
 
-// pending is a request under way.
+// pending is a request in progress.
 type pending struct {
 	t      *testing.T
 	leave  context.CancelFunc // hangs up
@@ -116,7 +116,7 @@ type pending struct {
 	err    error
 }
 
-// begin sends a request, on a connection of its own, and does not wait for the answer.
+// begin sends a request on a connection of its own, and does not wait for the answer.
 func (s *server) begin(path string, header ...string) *pending {
 	ctx, leave := context.WithCancel(s.t.Context())
 	p := &pending{t: s.t, leave: leave, done: make(chan struct{})}

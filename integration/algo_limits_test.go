@@ -12,8 +12,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// TestAlgorithmsExactly: of 300 requests that 32 clients send to two Caddys in turn,
-// each algorithm admits its limit, neither more nor less.
+// TestAlgorithmsExactly: 32 clients send 300 requests to two Caddys in turn. Each algorithm
+// admits exactly its limit.
 func TestAlgorithmsExactly(t *testing.T) {
 	patient.BesideOthers(t)
 	const requests, clients = 300, 32
@@ -72,7 +72,7 @@ func TestAlgorithmsExactly(t *testing.T) {
 				})
 			}
 			if zone.name == "concurrency" {
-				// Those that pass stay until all others have been refused.
+				// Requests that pass stay until all others have been refused.
 				patient.Until(t, "all requests to be decided", func() bool {
 					inside, _ := upstream.now()
 					return int64(inside)+refused.Load() == requests
@@ -82,7 +82,7 @@ func TestAlgorithmsExactly(t *testing.T) {
 			group.Wait()
 			elapsed := time.Since(began)
 			t.Logf("%d passed, %d refused in %v", passed.Load(), refused.Load(), elapsed)
-			// 100 per hour is another one after 36 s.
+			// At 100 per hour, the next one comes after 36 s.
 			if elapsed > 30*time.Second {
 				t.Skipf("%v is too long to judge a bucket", elapsed)
 			}
@@ -96,9 +96,9 @@ func TestAlgorithmsExactly(t *testing.T) {
 	}
 }
 
-// noonZone is a timezone where it is about noon, so that no day ends soon.
+// noonZone is a time zone where it is about noon, so that no day ends soon.
 func noonZone() string {
-	// What POSIX calls GMT+5 is west of Greenwich: five hours earlier.
+	// POSIX's GMT+5 is west of Greenwich, five hours earlier.
 	switch behind := time.Now().UTC().Hour() - 12; {
 	case behind > 0:
 		return fmt.Sprintf("Etc/GMT+%d", behind)

@@ -13,9 +13,9 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
-// slotZones is a route on which a request holds two slots: one whose lease is so short
-// that it is lost unless it is renewed, and one whose lease is so long that it comes
-// back only if it is given back.
+// slotZones is a route where a request holds two slots: one whose lease is so short that the slot
+// is lost unless it is renewed, and one whose lease is so long that the slot comes back only if
+// it is given back.
 func slotZones(events, store string) string {
 	return limited("renewed", "algorithm concurrency\nevents "+events+"\nlease 3s", store, "respond ok") +
 		limited("returned", "algorithm concurrency\nevents "+events+"\nlease 1h", store, "respond ok") +
@@ -38,11 +38,11 @@ func slotZones(events, store string) string {
 		`
 }
 
-// longer is more than three of the shorter leases. These are so long that a busy machine
-// renews them in time.
+// longer is more than three of the shorter leases. They are long enough for a busy machine to
+// renew them in time.
 const longer = 9500 * time.Millisecond
 
-// stayTaken watches both zones for longer than any lease that is not renewed.
+// stayTaken checks that both slots stay taken for longer than any lease that is not renewed.
 func stayTaken(t *testing.T, client *http.Client, left int64, servers ...*server) {
 	t.Helper()
 	const steps = 60
@@ -60,8 +60,8 @@ func stayTaken(t *testing.T, client *http.Client, left int64, servers ...*server
 	}
 }
 
-// streaming sends an event now and then until its client leaves, or switches to a
-// protocol that sends back each line.
+// streaming sends an event now and then until the client leaves, or switches to a protocol that
+// sends back each line.
 func streaming(_ *backend, w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Upgrade") == "echo" {
 		conn, buffer, err := http.NewResponseController(w).Hijack()
@@ -149,7 +149,7 @@ func newStream(t *testing.T, s *server) *stream {
 	return e
 }
 
-// next reads what has come since, an event at least, all in their order.
+// next reads the events since the last call, at least one, and checks their order.
 func (e *stream) next() {
 	e.t.Helper()
 	for more := true; more; more = e.lines.Buffered() > 0 {
@@ -164,7 +164,7 @@ func (e *stream) next() {
 	}
 }
 
-// tunnel is a connection that was switched to another protocol.
+// tunnel is a connection that has switched to another protocol.
 type tunnel struct {
 	t     *testing.T
 	conn  net.Conn

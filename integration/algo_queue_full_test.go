@@ -10,7 +10,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
-// retryAfter reads the field, in seconds.
+// retryAfter reads the header field, in seconds.
 func retryAfter(t *testing.T, a answer) time.Duration {
 	t.Helper()
 	seconds, err := strconv.Atoi(a.header.Get("Retry-After"))
@@ -20,8 +20,8 @@ func retryAfter(t *testing.T, a answer) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// wantRefused asks, and wants a refusal at once with a wait of about so much; the test
-// may have begun some time ago.
+// wantRefused sends a request, and wants an immediate refusal with a wait of about that length.
+// The test may have begun some time ago.
 func (s *server) wantRefused(client *http.Client, path string, wait time.Duration, began time.Time) {
 	s.t.Helper()
 	a := s.get(client, path)
@@ -34,12 +34,12 @@ func (s *server) wantRefused(client *http.Client, path string, wait time.Duratio
 	}
 }
 
-// TestQueueFull: a bucket of three that leaks one in an hour. One request passes, two
-// wait, the next is refused, until somebody leaves who was the last in the queue.
+// TestQueueFull: a bucket of three that leaks one per hour. One request passes, two wait, and the
+// next is refused, until the last request in the queue leaves.
 func TestQueueFull(t *testing.T) {
 	t.Parallel()
 	config := func(store string) string {
-		// A refusal is remembered for a while, though somebody else gives a turn back.
+		// A refusal is remembered for a while, even if another request gives a turn back.
 		store = strings.Replace(store, "store redis {", "store redis {\ndeny_cache off", 1)
 		return caddyfile("", limited("queue", "algorithm leaky_bucket 1/1h\nmode queue\nburst 3", store, "respond ok"))
 	}
@@ -67,16 +67,16 @@ func TestQueueFull(t *testing.T) {
 		fourth := waits(last, 0)
 		first.wantRefused(client, "/queue", time.Hour, began)
 
-		// The second hands its turn on to the fourth, which waits in the same Caddy, and the turn
-		// of the fourth comes back.
+		// The second request hands its turn on to the fourth, which waits in the same Caddy, and
+		// the turn of the fourth comes back.
 		second.leave()
 		first.awaitLeft(client, "queue", 1)
 		fifth := waits(first, 0)
 		if fourth.over() {
 			t.Error("the fourth has got a turn within an hour")
 		}
-		// Of two Caddys neither knows who waits in the other. So the turn of the fourth is spare
-		// until the fifth has left too.
+		// Neither of two Caddys knows which requests wait in the other. So the turn of the fourth
+		// request is spare until the fifth has left too.
 		fourth.leave()
 		fifth.leave()
 		first.awaitLeft(client, "queue", 2)
@@ -86,8 +86,8 @@ func TestQueueFull(t *testing.T) {
 	})
 }
 
-// TestQueueMaxWait: who would have to wait longer than max_wait is refused at once,
-// though the queue has room.
+// TestQueueMaxWait: a request that would have to wait longer than max_wait is refused at once,
+// although the queue has room.
 func TestQueueMaxWait(t *testing.T) {
 	t.Parallel()
 	config := func(store string) string {
@@ -106,8 +106,8 @@ func TestQueueMaxWait(t *testing.T) {
 			queue = append(queue, s.begin("/long"))
 			first.awaitLeft(client, "long", int64(8-n))
 		}
-		// The next turn is in 300 s, which is within max_wait in 50; the next bit of quota
-		// comes back in 100, and clients are told the longer of both.
+		// The next turn is in 300 s, which is within max_wait in 50 s. The next bit of quota
+		// comes back in 100 s. Clients are told the longer wait.
 		for _, s := range []*server{first, last} {
 			s.wantRefused(client, "/long", 100*time.Second, began)
 		}
@@ -118,7 +118,7 @@ func TestQueueMaxWait(t *testing.T) {
 			p.leave()
 		}
 
-		// Twenty at once, of which those pass whose turn comes within half a second.
+		// Twenty requests come at once. Those whose turn comes within half a second pass.
 		var all []*pending
 		for range 10 {
 			all = append(all, first.begin("/short"), last.begin("/short"))

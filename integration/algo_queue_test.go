@@ -13,20 +13,19 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// clockSlack is how far two processes may be apart in reading the clock of one machine.
+// clockSlack is how much two processes may differ in reading the clock of one machine.
 const clockSlack = 2 * time.Millisecond
 
 // TestQueueSpacing: 60 requests come at once to two Caddys, and leave one by one.
 //
-// The first is decided after it was sent, and each of the others leaves an interval or
-// more after the one before it. So how late things happen on a busy machine can make no
-// request seem too early.
+// The first is decided after it was sent, and each of the others leaves an interval or more after
+// the one before it. So delays on a busy machine can make no request seem too early.
 func TestQueueSpacing(t *testing.T) {
 	patient.BesideOthers(t)
 	const (
 		requests = 60
 		interval = 50 * time.Millisecond
-		late     = 3 * time.Second // what all of it may take longer than it should
+		late     = 3 * time.Second // how much longer than ideal all of it may take
 	)
 	upstream := startBackend(t, func(_ *backend, w http.ResponseWriter, _ *http.Request) {})
 	both := startPair(t, caddyfile("", limited("queue", "algorithm leaky_bucket 20/1s\nmode queue\nburst 80",
@@ -74,10 +73,11 @@ func TestQueueSpacing(t *testing.T) {
 	}
 }
 
-// TestQueueOrder: requests leave in the order in which Redis decided, whichever Caddy
-// they came to. The third and the fifth leave one Caddy, which hands the turn of the third
-// on to the fifth. That turn cannot be given back, because the other Caddy has the fourth, so
-// the next who comes to the other Caddy gets that of the fifth.
+// TestQueueOrder: requests leave in the order in which Redis decided, whichever Caddy they came
+// to. The client of request 3 leaves, and its Caddy hands the turn on to request 5, whose own turn
+// comes back. When the client of request 5 leaves too, the turn of request 3 cannot come back,
+// because request 4 in the other Caddy has a later one. So request 6, which comes to the other
+// Caddy, gets the turn of request 5.
 func TestQueueOrder(t *testing.T) {
 	patient.BesideOthers(t)
 	for interval := 500 * time.Millisecond; !queueOrder(t, interval); interval *= 4 {
@@ -87,7 +87,7 @@ func TestQueueOrder(t *testing.T) {
 	}
 }
 
-// queueOrder is TestQueueOrder at one turn in each interval. It returns false if that was
+// queueOrder is TestQueueOrder at one turn in each interval. It returns false if the interval was
 // too short.
 func queueOrder(t *testing.T, interval time.Duration) bool {
 	redisServer := redistest.Start(t)
@@ -114,7 +114,7 @@ func queueOrder(t *testing.T, interval time.Duration) bool {
 	}
 	for _, leaver := range []int{3, 5} {
 		queue[leaver].leave()
-		awaitCall() // to give back
+		awaitCall() // gives back
 	}
 	queue = append(queue, both[0].begin("/queue", "X-Request-Id", "6"))
 	awaitCall()

@@ -7,8 +7,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
-// TestReloadKeepsSlots: a request that outlives its config keeps its slots under the next
-// one, for longer than a lease, and gives them back when it ends; for another Caddy even
+// TestReloadKeepsSlots: a request that outlives its config keeps its slots under the next config,
+// for longer than a lease, and gives them back when it ends. For another Caddy, this holds even
 // if the next config has no limits at all.
 func TestReloadKeepsSlots(t *testing.T) {
 	t.Parallel()
@@ -42,8 +42,8 @@ func TestReloadKeepsSlots(t *testing.T) {
 	}, upstream.variable())
 }
 
-// TestReloadForgetsSlots: in memory a zone that no config names is forgotten. A request
-// that still holds a slot of it ends without harm to the zone that comes after.
+// TestReloadForgetsSlots: in memory, a zone that no config names is forgotten. A request that
+// still holds one of its slots ends without harm to a later zone of the same name.
 func TestReloadForgetsSlots(t *testing.T) {
 	t.Parallel()
 	upstream := startBackend(t, holding)
@@ -70,8 +70,8 @@ func TestReloadForgetsSlots(t *testing.T) {
 	s.awaitLeft(client, "returned", 2)
 }
 
-// awaitPolicy waits until the config answers that limits a zone so, or with -1 not at
-// all. When a load is done, the server before it may still accept a connection.
+// awaitPolicy waits until the config answers whose limit for a zone this is, or with -1 that has
+// none. When a load is done, the server before it may still accept a connection.
 func (s *server) awaitPolicy(client *http.Client, zone string, limit int64) {
 	s.t.Helper()
 	patient.Until(s.t, "the new config to answer", func() bool {

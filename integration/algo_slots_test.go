@@ -13,7 +13,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// misbehaving works a little and then ends the way that the request's header says.
+// misbehaving works a little, and then ends in the way that the request's header names.
 func misbehaving(b *backend, w http.ResponseWriter, r *http.Request) {
 	do := r.Header.Get("X-Do")
 	if do == "" {
@@ -21,21 +21,21 @@ func misbehaving(b *backend, w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	<-time.After(8 * time.Millisecond)
-	if do == "break" { // without an answer, which makes a 502
+	if do == "break" { // breaks off without an answer, which makes a 502
 		panic(http.ErrAbortHandler)
 	}
 	w.Header().Set("Content-Length", "8")
 	_, _ = w.Write([]byte("some"))
 	_ = http.NewResponseController(w).Flush()
-	if do == "cut" { // in the middle of it, which makes Caddy's handler panic
+	if do == "cut" { // breaks off within the answer, which makes Caddy's handler panic
 		panic(http.ErrAbortHandler)
 	}
 	_, _ = w.Write([]byte("more"))
 }
 
-// TestConcurrencyLoad: 64 clients at two Caddys, never more than eight requests at the
-// upstream, and all slots free afterwards whatever way the requests ended. The lease is
-// longer than the test may take, so that nothing comes back that was not given back.
+// TestConcurrencyLoad: of 64 clients at two Caddys, never more than eight requests are at the
+// upstream at once, and all slots are free afterwards, however the requests ended. The lease is
+// longer than the test may take, so every slot that is free was given back.
 func TestConcurrencyLoad(t *testing.T) {
 	patient.BesideOthers(t)
 	const limit, clients, enough = 8, 64, 600
@@ -94,8 +94,8 @@ func TestConcurrencyLoad(t *testing.T) {
 	testSlotsBurst(t, both, upstream, limit)
 }
 
-// testSlotsBurst: a burst takes all slots, those who are refused give nothing back, and
-// those who leave do.
+// testSlotsBurst: a burst takes all slots. Requests that are refused give nothing back, and
+// requests whose clients leave give back their slots.
 func testSlotsBurst(t *testing.T, both []*server, upstream *backend, limit int) {
 	t.Helper()
 	client := newClient(t, "")
@@ -149,8 +149,8 @@ func testSlotsBurst(t *testing.T, both []*server, upstream *backend, limit int) 
 	}
 }
 
-// TestConcurrencyWait: with max_wait a request gets the slot of the one before it, and
-// who leaves while waiting takes none.
+// TestConcurrencyWait: with max_wait, a request gets the slot of the one before it. A client that
+// leaves while it waits takes no slot.
 func TestConcurrencyWait(t *testing.T) {
 	t.Parallel()
 	upstream := startBackend(t, holding)

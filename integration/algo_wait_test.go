@@ -10,7 +10,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
-// waiters are zones that let an excess request wait, under two algorithms.
+// waiters are zones that make excess requests wait, under two algorithms.
 func waiters(name, limit, maxWait, store string) string {
 	text := ""
 	for _, algorithm := range []string{"sliding_window_log", "token_bucket"} {
@@ -19,7 +19,7 @@ func waiters(name, limit, maxWait, store string) string {
 	return text
 }
 
-// TestMaxWaitPasses: who comes too early waits and then passes, one in each window.
+// TestMaxWaitPasses: requests that come too early wait and then pass, one in each window.
 func TestMaxWaitPasses(t *testing.T) {
 	t.Parallel()
 	const window, late = time.Second, 10 * time.Second
@@ -55,8 +55,8 @@ func TestMaxWaitPasses(t *testing.T) {
 	})
 }
 
-// TestMaxWaitRefuses: who would have to wait longer than max_wait is refused at once, or
-// as soon as that is clear, when others were faster.
+// TestMaxWaitRefuses: a request that would have to wait longer than max_wait is refused at once,
+// or, if others were faster, as soon as that is clear.
 func TestMaxWaitRefuses(t *testing.T) {
 	t.Parallel()
 	const maxWait, late = 1200 * time.Millisecond, 5 * time.Second
@@ -101,7 +101,7 @@ func TestMaxWaitRefuses(t *testing.T) {
 	})
 }
 
-// TestMaxWaitLeave: who leaves while waiting is let go, and is charged nothing.
+// TestMaxWaitLeave: a request whose client leaves while it waits ends, and is charged nothing.
 func TestMaxWaitLeave(t *testing.T) {
 	t.Parallel()
 	const window = 3 * time.Second
@@ -125,7 +125,8 @@ func TestMaxWaitLeave(t *testing.T) {
 			if !strings.HasSuffix(zone, "-leave") || time.Since(began) > window/2 {
 				continue
 			}
-			// The next one passes after one window. Were they charged, it would be after three.
+			// The next request passes after one window. If the others had been charged, it would
+			// be after three.
 			next := last.get(client, "/"+zone)
 			if after := next.done.Sub(began); next.status != http.StatusOK || after < window-clockSlack || after > 3*window-clockSlack {
 				t.Errorf("%s: status %d after %v, want 200 after %v", zone, next.status, after, window)

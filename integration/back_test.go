@@ -24,12 +24,12 @@ func (s *server) breakerState(client *http.Client) string {
 	return ""
 }
 
-// TestRedisBackWithoutARequest: a Caddy finds out that Redis is back without a request
-// having to fail. So all of the first requests are decided, however many come at once.
+// TestRedisBackWithoutARequest: a Caddy finds out that Redis is back without a request that
+// fails. So all of the first requests are decided, however many come at once.
 func TestRedisBackWithoutARequest(t *testing.T) {
 	t.Parallel()
 	for name, outage := range map[string]struct {
-		timeout    string // the frozen Redis has to be found out by timeouts
+		timeout    string // a frozen Redis has to be noticed by timeouts
 		begin, end func(*redistest.Server)
 	}{
 		"killed": {"10s", (*redistest.Server).Kill, (*redistest.Server).Restart},
@@ -75,7 +75,7 @@ func TestRedisBackWithoutARequest(t *testing.T) {
 			}
 			outage.end(redisServer)
 
-			// Half-open is as good as closed: a request that comes then waits for what is found out.
+			// Half-open is as good as closed: a request that comes then waits for the result.
 			patient.Until(t, "the breaker not to be open", func() bool { return s.breakerState(client) != "open" })
 			var mu sync.Mutex
 			statuses := make(map[int]int)

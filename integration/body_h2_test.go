@@ -16,8 +16,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
-// frames are one request of HTTP/2 without TLS, written frame by frame, because no client
-// breaks its own body.
+// frames is one request of HTTP/2 without TLS, written frame by frame, because no client breaks
+// its own body.
 type frames struct {
 	t      *testing.T
 	framer *http2.Framer
@@ -65,7 +65,7 @@ func (c *frames) send(data string, last bool) {
 	c.must(c.framer.WriteData(streamID, last, []byte(data)))
 }
 
-// reset breaks the request off.
+// reset breaks the request off with a RST_STREAM frame.
 func (c *frames) reset() {
 	c.t.Helper()
 	c.must(c.framer.WriteRSTStream(streamID, http2.ErrCodeCancel))
@@ -85,12 +85,12 @@ func (c *frames) status() int {
 	}
 }
 
-// brokenStreams are ways to break the body of a request of HTTP/2. Where the upstream works,
-// the request is broken when the upstream has read the credentials.
+// brokenStreams are ways to break the body of a request of HTTP/2. Where the upstream works, the
+// request is broken after the upstream has read the credentials.
 var brokenStreams = []struct {
-	name, length string // of the body, as the head has it
+	name, length string // length is that of the body, as the head says
 	begins       string
-	ends         bool // with the beginning
+	ends         bool // the stream ends with begins
 	breaks       func(*frames)
 	status       int // 0: there is no answer
 }{
@@ -98,7 +98,7 @@ var brokenStreams = []struct {
 		name: "10 bytes of 100", length: "100", begins: credentials[:10], ends: true,
 		breaks: func(*frames) {}, status: http.StatusBadGateway,
 	},
-	{ // a proxy sends what it has read when that fills its buffer
+	{ // the proxy sends what it has read when its buffer is full
 		name: "8 KB of 9 KB", length: "9216", begins: credentials + strings.Repeat(" ", 8192-len(credentials)),
 		breaks: func(c *frames) { c.send("", true) }, status: http.StatusBadGateway,
 	},
@@ -109,9 +109,9 @@ var brokenStreams = []struct {
 	},
 }
 
-// TestClientsThatBreakTheirStreamsPay: the same as TestClientsThatBreakTheirBodiesPay for
-// bodies of HTTP/2. Their length is known from the head, or their end from a flag, and a
-// request can be broken off while the connection stays.
+// TestClientsThatBreakTheirStreamsPay is TestClientsThatBreakTheirBodiesPay for HTTP/2, where the
+// length of a body is known from the head, or its end from a flag, and a request can be broken
+// off while the connection stays.
 func TestClientsThatBreakTheirStreamsPay(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store string) {

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
-// credentials are a complete body. What comes behind them is not part of it.
+// credentials is a complete body. What follows it on the connection is not part of it.
 const credentials = `{"user":"a"}`
 
 // chunk is a part of a chunked body.
@@ -31,8 +31,8 @@ var brokenBodies = []struct{ name, path, framing, begins, breaks string }{
 	{"size behind", "/behind", chunked, chunk(credentials), chunk(strings.Repeat(" ", 4000)) + "0\r\n\r\n"},
 }
 
-// bodySite limits what clients break, by status and by cost, and logs each request when it
-// is over.
+// bodySite limits requests whose bodies clients break, by status and by cost, and logs each
+// request when it ends.
 func bodySite(store string) string {
 	limit := `
 		rate_limit {
@@ -84,8 +84,8 @@ func bodySite(store string) string {
 		}`)
 }
 
-// login reads credentials, which is its work, and answers when its gate opens. A request
-// whose gate has no name is good, and answered at once.
+// login reads credentials, and answers when its gate opens. A request whose gate has no name is
+// good, and answered at once.
 func login(worked chan<- struct{}) func(b *backend, w http.ResponseWriter, r *http.Request) {
 	return func(b *backend, w http.ResponseWriter, r *http.Request) {
 		var v struct{ User string }
@@ -103,8 +103,8 @@ func login(worked chan<- struct{}) func(b *backend, w http.ResponseWriter, r *ht
 	}
 }
 
-// breakBody sends a request, and breaks its body off when the upstream has done its work.
-// It reports the status of the answer, and whether the upstream had work.
+// breakBody sends a request, and breaks its body off when the upstream has read the credentials.
+// It returns the status of the answer, and reports whether the upstream has read them.
 func breakBody(t *testing.T, s *server, worked <-chan struct{}, head, begins, breaks string) (status int, works bool) {
 	t.Helper()
 	conn, err := net.Dial("tcp", s.address)
@@ -137,8 +137,8 @@ func breakBody(t *testing.T, s *server, worked <-chan struct{}, head, begins, br
 	return <-answered, true
 }
 
-// TestClientsThatBreakTheirBodiesPay: a client whose body ends in an error, after the upstream
-// has read what it needs, is charged, although it stays and is answered 502 or 413.
+// TestClientsThatBreakTheirBodiesPay: a client whose body ends in an error after the upstream has
+// read what it needs is charged, although the client stays and is answered 502 or 413.
 func TestClientsThatBreakTheirBodiesPay(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store string) {
@@ -158,11 +158,13 @@ func TestClientsThatBreakTheirBodiesPay(t *testing.T) {
 						}
 						awaitLeftAt(t, s, path, path, c.name, z.limit-(i+1)*z.costs)
 					}
-					// The server answers when it has read the body, so all of it is sent at once.
+					// The server answers after it has read the body, so all of the body is sent
+					// at once.
 					if status, works := breakBody(t, s, worked, head+"\r\nX-Gate: never", c.begins+c.breaks, ""); works || status != http.StatusTooManyRequests {
 						t.Errorf("beyond the limit: status %d, the upstream worked: %v", status, works)
 					}
-					// Whoever sends a good body, and gets an answer, is charged as the answer says.
+					// A client that sends a good body and gets an answer is charged as the answer
+					// says.
 					good := strings.Replace(head, c.name, "good "+c.name, 1)
 					if status, works := breakBody(t, s, worked, good, c.begins, "0\r\n\r\n"); !works || status != http.StatusOK {
 						t.Errorf("a good body: status %d, the upstream worked: %v", status, works)

@@ -16,13 +16,13 @@ import (
 // server is a running Caddy.
 type server struct {
 	t       *testing.T
-	dir     string // short, for the sake of the admin socket's path
-	address string // of its site, host:port
+	dir     string // short, because the path of the admin socket is limited
+	address string // the address of its site, host:port
 	process *childprocess.Process
 }
 
-// caddyfile is a config whose one site stands on the socket that the process inherits.
-// The options and the site's body are lines of a Caddyfile.
+// caddyfile is a config with one site, on the socket that the process inherits. The options and
+// the body of the site are lines of a Caddyfile.
 func caddyfile(options, site string) string {
 	return `{
 	admin unix/{$ADMIN}
@@ -37,18 +37,18 @@ func caddyfile(options, site string) string {
 `
 }
 
-// startCaddy runs a Caddy with the config until the test ends. Variables, each
-// "NAME=value", can be used in the config.
+// startCaddy runs a Caddy with a config until the test ends. The config can use the variables,
+// each of the form "NAME=value".
 //
-// The site's socket is opened here and inherited. So no port can be lost to another
-// process, and a reload keeps the socket: Caddy otherwise opens a second one beside it,
-// and the kernel resets connections that wait on the old one when it closes.
+// The site's socket is opened here and inherited, so no port can be lost to another process. A
+// reload keeps the socket, too: otherwise Caddy opens a second one beside it, and the kernel
+// resets the connections that wait on the old one when it closes.
 func startCaddy(t *testing.T, config string, variables ...string) *server {
 	t.Helper()
 	return startBinary(t, binary(t), config, variables...)
 }
 
-// startBinary is startCaddy with the binary at path.
+// startBinary is startCaddy with another binary.
 func startBinary(t *testing.T, path, config string, variables ...string) *server {
 	t.Helper()
 	s := &server{t: t, dir: shortDir(t)}
@@ -92,7 +92,7 @@ func startBinary(t *testing.T, path, config string, variables ...string) *server
 	return s
 }
 
-// environment keeps a Caddy away from the files of the user who runs the tests.
+// environment keeps a Caddy away from the files of the user that runs the tests.
 func environment(dir string) []string {
 	return []string{
 		"PATH=" + os.Getenv("PATH"),
@@ -103,8 +103,8 @@ func environment(dir string) []string {
 	}
 }
 
-// shortDir makes a directory whose files may be unix sockets, which t.TempDir's long
-// names leave no room for.
+// shortDir makes a directory whose path is short enough for unix sockets. Those of t.TempDir are
+// too long.
 func shortDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "rlc")
@@ -123,7 +123,7 @@ func (s *server) url(path string) string { return "http://" + s.address + path }
 
 func (s *server) logFile() string { return filepath.Join(s.dir, "log") }
 
-// log is all that Caddy wrote.
+// log returns everything that Caddy has logged.
 func (s *server) log() []byte {
 	s.t.Helper()
 	text, err := os.ReadFile(s.logFile())
@@ -133,7 +133,7 @@ func (s *server) log() []byte {
 	return text
 }
 
-// stop asks Caddy to end, which has to go without a complaint.
+// stop asks Caddy to end, which must succeed without a complaint.
 func (s *server) stop() {
 	s.t.Helper()
 	if _, err := s.admin("POST", "/stop", "", ""); err != nil {
@@ -150,7 +150,7 @@ func (s *server) stop() {
 	}
 }
 
-// end kills Caddy and looks for what no test asks for and every test wants to know.
+// end kills Caddy, and looks for signs of failure in its log that every test wants to know of.
 func (s *server) end() {
 	if err := s.process.Kill(); err != nil {
 		s.t.Errorf("killing Caddy: %v", err)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// chargingSite is a limit of 100 that counts only failures. A cost of 0 looks at it.
+// chargingSite has a limit of 100 that counts only failures. A cost of 0 shows what is left.
 const chargingSite = `
 	rate_limit {
 		zone failures {
@@ -28,7 +28,7 @@ const chargingSite = `
 	}
 	reverse_proxy {$UPSTREAM}`
 
-// failing answers as the request wants it to.
+// failing answers in the way that the request asks for.
 func failing(_ *backend, w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Upgrade") != "" {
 		upstream(nil, w, r)
@@ -63,8 +63,8 @@ func failing(_ *backend, w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestChargeOnResponse sees what becomes of responses in every version of HTTP, however they
-// end: written, streamed, broken off, returned as an error, or an upgrade.
+// TestChargeOnResponse: responses are charged correctly in every version of HTTP, however they
+// end: written, streamed, broken off, returned as an error, or as an upgrade.
 func TestChargeOnResponse(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store string) {
@@ -74,7 +74,7 @@ func TestChargeOnResponse(t *testing.T) {
 			for i, e := range []struct {
 				path   string
 				header []string
-				status int // 0: the client may see none
+				status int // 0: the client may see no status
 				costs  int64
 			}{
 				{"/written", nil, 200, 0},

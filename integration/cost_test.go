@@ -9,9 +9,9 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// TestRequestsOfAnyCostHoldUpNobody: requests of a huge cost in a log, with new keys each,
-// take Redis no longer than others. So the limit of another zone, whose client is used up,
-// lets nothing pass while they are decided.
+// TestRequestsOfAnyCostHoldUpNobody: requests of a huge cost in a log, each with a new key, take
+// Redis no longer than other requests. So a used-up limit of another zone lets nothing pass while
+// they are decided.
 func TestRequestsOfAnyCostHoldUpNobody(t *testing.T) {
 	t.Parallel()
 	redisServer := redistest.Start(t)

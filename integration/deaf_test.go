@@ -11,7 +11,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
-// TestViewersThatDoNotRead lose their places to others.
+// TestViewersThatDoNotRead: viewers that do not read lose their places to others.
 func TestViewersThatDoNotRead(t *testing.T) {
 	t.Parallel()
 	s := startCaddy(t, byQuery(memory))

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestCommandsInTheDocs runs what the pages say to ask the admin endpoint: each line with
-// curl or caddy rate-limit.
+// TestCommandsInTheDocs runs every line in the docs that asks the admin endpoint, with curl or
+// caddy rate-limit.
 func TestCommandsInTheDocs(t *testing.T) {
 	t.Parallel()
 	s := startCaddy(t, caddyfile("", `
@@ -37,7 +37,7 @@ func TestCommandsInTheDocs(t *testing.T) {
 			`+memory+`
 		}
 		respond ok`))
-	// A stream ends by itself here, which is no failure.
+	// Here a stream ends after some time, which is no failure.
 	const here = `
 		curl() { command curl -sS --fail-with-body --max-time 2 --unix-socket "$ADMIN" "$@" || test $? = 28; }
 		caddy() { command "$CADDY" "$@" --address "unix/$ADMIN"; }

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
-// errorPages answers each error with another status than its own, unless it is one.
+// errorPages answers 401 with 200, and 404 with 401. Other errors keep their status.
 const errorPages = `
 	handle_errors 401 {
 		respond "we say 200" 200
@@ -23,8 +23,8 @@ const errorPages = `
 		respond "{err.status_code}"
 	}`
 
-// TestChargesOfErrors: a response is the one that leaves, which error routes make of an
-// error. Where that cannot be seen, the charge stands.
+// TestChargesOfErrors: what counts is the response that the client receives, which error routes
+// make of an error. Where that cannot be known, the charge stands.
 func TestChargesOfErrors(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store string) {
@@ -66,7 +66,7 @@ func TestChargesOfErrors(t *testing.T) {
 					awaitLeft(t, s, name+", "+path, name+path, left)
 				}
 			}
-			// What was given back for another request afterwards is there, so nothing is on its way.
+			// What another request gave back later has arrived, so nothing is on its way.
 			s.get(client, "/ok", "X-Client", name+"the last")
 			awaitLeft(t, s, name+", the last", name+"the last", 100)
 			for path, left := range c.left {
@@ -76,8 +76,8 @@ func TestChargesOfErrors(t *testing.T) {
 	})
 }
 
-// TestErrorPagesOfUpstreams: what an upstream that makes error pages says of limits of its
-// own is not told to a client that is refused.
+// TestErrorPagesOfUpstreams: if an upstream makes error pages, a client that is refused is not
+// told of the upstream's own limits.
 func TestErrorPagesOfUpstreams(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, func(_ *backend, w http.ResponseWriter, _ *http.Request) {
@@ -111,8 +111,8 @@ func TestErrorPagesOfUpstreams(t *testing.T) {
 	}
 }
 
-// TestInvokedSubroutes: the routes for errors of a subroute answer for the limiters of the
-// named routes that it invokes.
+// TestInvokedSubroutes: the error routes of a subroute answer for the limiters of the named
+// routes that it invokes.
 func TestInvokedSubroutes(t *testing.T) {
 	t.Parallel()
 	s := startCaddy(t, caddyfile("", "respond ok"))

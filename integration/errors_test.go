@@ -9,8 +9,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// TestHandleErrors: a refusal is an HTTP error, so error routes can answer it; what the
-// client needs to know survives.
+// TestHandleErrors: a refusal is an HTTP error, so error routes can answer it. The header fields
+// about the limit stay.
 func TestHandleErrors(t *testing.T) {
 	t.Parallel()
 	dead := redistest.FreePort(t)
@@ -77,8 +77,8 @@ func TestHandleErrors(t *testing.T) {
 	}
 }
 
-// TestMatcherErrorIsReturned: a zone whose matcher cannot tell must not be skipped, or
-// whoever makes the matcher fail has no limit.
+// TestMatcherErrorIsReturned: a zone whose matcher fails must not be skipped, or a client that
+// makes the matcher fail has no limit.
 func TestMatcherErrorIsReturned(t *testing.T) {
 	t.Parallel()
 	s := startCaddy(t, caddyfile("", `

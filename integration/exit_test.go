@@ -14,8 +14,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// echoing takes over the connections of requests that ask for an upgrade, and sends back
-// what comes. Other requests are held.
+// echoing takes over the connections of requests that ask for an upgrade, and sends back what it
+// reads. Other requests are held.
 func echoing(b *backend, w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Upgrade") == "" {
 		holding(b, w, r)
@@ -50,7 +50,7 @@ func (s *server) upgrade(t *testing.T) (net.Conn, int) {
 	return conn, response.StatusCode
 }
 
-// upgraded is upgrade where that has to work.
+// upgraded is an upgrade that must succeed.
 func (s *server) upgraded(t *testing.T) net.Conn {
 	t.Helper()
 	conn, status := s.upgrade(t)
@@ -60,12 +60,11 @@ func (s *server) upgraded(t *testing.T) net.Conn {
 	return conn
 }
 
-// TestExitGivesSlotsBack: a Caddy that ends in good order has given back all slots when it
-// is gone, those of upgraded connections and of requests that grace_period cut too. Leases
-// are so long that no slot comes back by itself. A reload takes no slot away from a
-// connection that goes on, and a store that no config names any more is not forgotten.
-// Caddy runs without the race detector, because stream_close_delay of reverse_proxy has a
-// race of its own while Caddy ends.
+// TestExitGivesSlotsBack: a Caddy that ends in good order has given back all slots, also those of
+// upgraded connections and of requests that grace_period has cut. Leases are so long that no slot
+// comes back by itself. A reload takes no slot away from a connection that goes on, and a store
+// that no config names any more is not forgotten. Caddy runs without the race detector, because
+// stream_close_delay of reverse_proxy has a race of its own while Caddy ends.
 func TestExitGivesSlotsBack(t *testing.T) {
 	t.Parallel()
 	upstream := startBackend(t, echoing)

@@ -19,22 +19,21 @@ import (
 
 const (
 	farTimeout = 50 * time.Millisecond
-	farLimit   = 10 // in a second
+	farLimit   = 10 // per second
 	farClients = 100
-	farPause   = 5 * time.Millisecond // as long as a client takes to come again
+	farPause   = 5 * time.Millisecond // until a client sends its next request
 
-	// farScale stretches all times in "make test", round trip, timeout, window and pauses
-	// alike: on a busy machine a process may have to wait for a processor for longer than
-	// 50 ms.
+	// farScale stretches all times in "make test" alike: round trip, timeout, window and pauses.
+	// On a busy machine, a process may have to wait for a processor for longer than 50 ms.
 	farScale = 10
 
 	farLine = "redis is far away for the timeout"
 )
 
-// TestFloodWithAFarRedis floods one key through two Caddys whose Redis is far: no more than
-// the limit gets through, but for what failed open and was told so; nothing does where the
-// timeout has room for two round trips. The breaker stays closed, no connection is thrown
-// away, and the log says when Redis is too far.
+// TestFloodWithAFarRedis floods one key through two Caddys whose Redis is far away. No more than
+// the limit gets through, except for requests that failed open and were counted as such. Nothing
+// fails open where the timeout has room for two round trips. The breaker stays closed, no
+// connection is thrown away, and the log says when Redis is too far.
 func TestFloodWithAFarRedis(t *testing.T) {
 	patient.BesideOthers(t)
 	for _, c := range []struct {
@@ -125,8 +124,8 @@ func startFarFleet(t *testing.T, trip time.Duration, scale int) *farFleet {
 	return f
 }
 
-// flood makes one round, with a key of its own. It returns false if the machine was too
-// busy for the round to prove anything.
+// flood makes one round with a key of its own. It returns false if the machine was too busy for
+// the round to prove anything.
 func (f *farFleet) flood(t *testing.T, mayOpen bool) bool {
 	t.Helper()
 	key := "client" + strconv.FormatInt(time.Now().UnixNano(), 36)
@@ -138,7 +137,7 @@ func (f *farFleet) flood(t *testing.T, mayOpen bool) bool {
 		ready.Add(1)
 		all.Go(func() {
 			client, s := newClient(t, ""), f.servers[i%len(f.servers)]
-			_, err := send(client, s.url("/ready")) // the connection stands
+			_, err := send(client, s.url("/ready")) // opens the connection
 			ready.Done()
 			<-begin
 			for err == nil {
@@ -157,7 +156,7 @@ func (f *farFleet) flood(t *testing.T, mayOpen bool) bool {
 			t.Error(err)
 		})
 	}
-	stalled := make([]time.Duration, len(f.servers)) // the longest that each took where no Redis is asked
+	stalled := make([]time.Duration, len(f.servers)) // the longest time that each took where Redis is not asked
 	for i, s := range f.servers {
 		client := newClient(t, "")
 		all.Go(func() {
@@ -200,8 +199,8 @@ func (f *farFleet) flood(t *testing.T, mayOpen bool) bool {
 	if most := farLimit + int(took*farLimit/f.window) + 1 + failed; passed > most {
 		t.Errorf("%d passed, want at most %d", passed, most)
 	}
-	// Of the time that the trip leaves, a quarter is for this machine. What stood still for
-	// longer may have been the machine. On an idle one only Redis may be slow.
+	// A quarter of the time that the trip leaves is for this machine. A longer stall may have
+	// been the machine. On an idle machine, only Redis may be slow.
 	slack := (f.timeout - f.trip) / 4
 	if slowest > f.trip+slack || !deep.Run() && slices.Max(stalled) > slack {
 		return false
@@ -218,7 +217,8 @@ func (f *farFleet) flood(t *testing.T, mayOpen bool) bool {
 	return true
 }
 
-// metrics sums up what both Caddys tell: failed_open, and open for errors of that kind.
+// metrics sums up the metrics of both Caddys: failed_open, and open, the number of errors of that
+// kind.
 func (f *farFleet) metrics() map[string]float64 {
 	sum := make(map[string]float64)
 	for _, s := range f.servers {

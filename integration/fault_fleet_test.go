@@ -15,14 +15,14 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
-// faultLimit is what a client may ever have of /allow and of /deny. Under each fault all of it
-// is asked for in the end.
+// faultLimit is how much a client may ever have of /allow and of /deny. Under each fault, all of
+// it is used in the end.
 var faultLimit = deep.Steps(300, 500)
 
-// localLimit is what a client may have of /local in each second.
+// localLimit is how much a client may have of /local in each second.
 const localLimit = 10
 
-// policies are the routes of a fleet, one for each on_store_error.
+// policies are the routes of a fleet, one for each value of on_store_error.
 var policies = []string{"allow", "deny", "local"}
 
 // faultFleet is two Caddys that share a store, under load, and the server behind them.
@@ -34,7 +34,7 @@ type faultFleet struct {
 	client  *http.Client
 }
 
-// startFaultFleet starts two Caddys whose store is described by lines of a Caddyfile.
+// startFaultFleet starts two Caddys. The store is given as lines of a Caddyfile.
 func startFaultFleet(t *testing.T, store string) *faultFleet {
 	f := &faultFleet{t: t, client: newClient(t, "")}
 	upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -58,7 +58,7 @@ func startFaultFleet(t *testing.T, store string) *faultFleet {
 	return f
 }
 
-// faultLoad is clients that ask one route of one Caddy, in turn.
+// faultLoad is a number of clients that send requests to one route of one Caddy, in turn.
 type faultLoad struct {
 	server  *server
 	policy  string
@@ -66,8 +66,8 @@ type faultLoad struct {
 	samples []sample
 }
 
-// load asks all routes of both Caddys, 150 times a second in all, until stopped. Each
-// client of a key begins with its whole limit.
+// load sends 150 requests per second to all routes of both Caddys until it is stopped. Each
+// client begins with its whole limit.
 func (f *faultFleet) load(key string) (stop func()) {
 	const clients, pause = 2, 80 * time.Millisecond
 	done := make(chan struct{})
@@ -113,19 +113,19 @@ func (l *faultLoad) add(s sample) {
 	l.samples = append(l.samples, s)
 }
 
-// since returns what was sent after a time.
+// since returns the answers to requests that were sent after a time.
 func (l *faultLoad) since(begun time.Time) []sample {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(l.samples), func(s sample) bool { return s.sent.Before(begun) })
 }
 
-// inARow is how many answers of the store on a route count as service.
+// inARow is how many answers of the store in a row on a route count as service.
 const inARow = 10
 
-// steady waits until each route of each Caddy that was asked since then has service, and
-// returns how long the last one had to wait for it. Routes that decide locally do not
-// show by whom, so they are left out.
+// steady waits until each route of each Caddy that was asked since then has service, and returns
+// how long the last route had to wait. Routes that decide locally do not show which store
+// decided, so they are left out.
 func (f *faultFleet) steady(t *testing.T, since time.Time) (after time.Duration) {
 	t.Helper()
 	for _, l := range f.loads {
@@ -142,7 +142,7 @@ func (f *faultFleet) steady(t *testing.T, since time.Time) (after time.Duration)
 	return after
 }
 
-// service returns the first of enough decided answers in a row.
+// service returns the first of enough answers in a row that were decided.
 func service(samples []sample) (first sample, ok bool) {
 	n := 0
 	for _, s := range samples {
@@ -161,7 +161,7 @@ func service(samples []sample) (first sample, ok bool) {
 	return sample{}, false
 }
 
-// spend asks for some of a client's limit, and returns how much it got.
+// spend uses some of a client's limit, and returns how much it got.
 func (f *faultFleet) spend(t *testing.T, policy, key string, n int) (admitted int) {
 	t.Helper()
 	for range n {
@@ -174,8 +174,8 @@ func (f *faultFleet) spend(t *testing.T, policy, key string, n int) (admitted in
 	return admitted
 }
 
-// drain asks for what is left of a client's limit, and returns how much that is. What
-// the store is late to answer, as it may be on a busy machine, may be lost.
+// drain uses what is left of a client's limit, and returns how much that is. Answers that come
+// too late from the store, as on a busy machine, may be lost.
 func (f *faultFleet) drain(t *testing.T, policy, key string) (admitted, lost int) {
 	t.Helper()
 	for refused := 0; refused < 2*len(f.servers); {
@@ -201,7 +201,7 @@ func (f *faultFleet) drain(t *testing.T, policy, key string) (admitted, lost int
 
 var goroutineTotal = regexp.MustCompile(`goroutine profile: total (\d+)`)
 
-// goroutines is how many each Caddy has.
+// goroutines returns how many goroutines each Caddy has.
 func (f *faultFleet) goroutines(t *testing.T) (counts []int) {
 	t.Helper()
 	for _, s := range f.servers {

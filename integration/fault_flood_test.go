@@ -12,9 +12,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// TestFloodCostsRedisLittle floods one key of a limit of 100 a second with as many
-// requests as the machine has room for: Redis gets to see those that it admits, and a
-// few more.
+// TestFloodCostsRedisLittle floods one key that has a limit of 100 per second with as many
+// requests as the machine can send. Redis sees the requests that it admits, and a few more.
 func TestFloodCostsRedisLittle(t *testing.T) {
 	patient.BesideOthers(t)
 	const (
@@ -24,7 +23,7 @@ func TestFloodCostsRedisLittle(t *testing.T) {
 	)
 	for _, c := range []struct {
 		algorithm string
-		each      int64 // how many calls one admitted request may cost
+		each      int64 // the number of calls that one admitted request may cost
 	}{{"token_bucket", 3}, {"fixed_window", 1}} {
 		t.Run(c.algorithm, func(t *testing.T) {
 			redisServer := redistest.Start(t)
@@ -41,7 +40,7 @@ func TestFloodCostsRedisLittle(t *testing.T) {
 				}
 				respond ok`), "REDIS="+redisServer.Addr())
 			client := newClient(t, "")
-			s.get(client, "/") // all is ready
+			s.get(client, "/") // until everything is ready
 			before := scriptCalls(t, redisServer)
 			var admitted, refused atomic.Int64
 			var group sync.WaitGroup
@@ -73,8 +72,8 @@ func TestFloodCostsRedisLittle(t *testing.T) {
 			if n := admitted.Load(); n > limit*seconds {
 				t.Errorf("%d admitted in %v, want at most %d a second", n, took, limit)
 			}
-			// When a wait is over, those that come before the first has its answer ask as well.
-			// With a bucket that is each 10 ms, with a window each second.
+			// When a wait is over, requests that come before the answer to the first one ask as
+			// well. That is each 10 ms with a bucket, and each second with a window.
 			if most := admitted.Load()*c.each + 10*seconds; int64(calls) > most {
 				t.Errorf("%d calls for %d admitted, want at most %d", calls, admitted.Load(), most)
 			}

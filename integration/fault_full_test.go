@@ -16,19 +16,19 @@ import (
 )
 
 const (
-	// fullLimit is what a client may have in a day of each zone of a full Redis, and fullShare
-	// what one of two Caddys gives it where Redis has no place for it.
+	// fullLimit is how much a client may have per day of each zone of a full Redis. fullShare is
+	// what each of two Caddys gives the client where Redis has no place for it.
 	fullLimit = 5
 	fullShare = fullLimit / 2
 
-	// fullClients is how many clients of each sort a zone has. Each asks each Caddy more often
-	// than the limit allows.
+	// fullClients is how many clients of each sort a zone has. Each one sends each Caddy more
+	// requests than the limit allows.
 	fullClients = 3
 	fullAsks    = fullLimit + 1
 )
 
-// The sorts of clients: Redis has counted the whole limit of a client, or one request of it,
-// or nothing.
+// The sorts of clients: Redis has counted the whole limit of a client, or one request, or
+// nothing.
 const (
 	usedUp = "used up"
 	known  = "known"
@@ -47,12 +47,12 @@ var fullZones = []fullZone{
 
 func (z fullZone) path() string { return "/" + z.policy + "/" + z.algorithm }
 
-// grows reports whether each charge of a client needs memory, which a full Redis does not have.
-// A bucket is as large as it was.
+// grows reports whether each charge of a client needs more memory, which a full Redis does not
+// have. A bucket keeps its size.
 func (z fullZone) grows() bool { return z.algorithm == "sliding_window_log" }
 
-// full is how many requests of a client pass while Redis is full all the time: what Redis has
-// counted before stands, and what has no place there gets the share of each Caddy.
+// full is how many requests of a client pass while Redis is full all the time. What Redis has
+// counted before stays, and a client that has no place in Redis gets the share of each Caddy.
 func (z fullZone) full(sort string) int {
 	switch {
 	case sort == fresh:
@@ -63,9 +63,10 @@ func (z fullZone) full(sort string) int {
 	return fullLimit
 }
 
-// most is how many pass if Redis has room again before the day is over: it counts what it has
-// charged itself, and knows nothing of the shares. So a client gets the limit from Redis and the
-// shares, and never more. A bucket that Redis knows has always a place there, and gets no share.
+// most is how many requests pass if Redis has room again before the day is over. Redis counts
+// what it has charged itself, and knows nothing of the shares. So a client gets the limit from
+// Redis and the shares, and never more. A bucket that Redis knows always has a place there, and
+// gets no share.
 func (z fullZone) most(sort string) int {
 	if sort == fresh || sort == known && z.grows() {
 		return fullLimit + 2*fullShare
@@ -73,10 +74,10 @@ func (z fullZone) most(sort string) int {
 	return fullLimit
 }
 
-// TestFloodOfKeysIntoAFullRedis floods one zone of two Caddys with new keys, until Redis has
-// no memory left and on. Meanwhile clients of other zones send their requests. Each answer is
-// a decision, whatever on_store_error says, and each client gets what it should: while Redis
-// frees some of its buffers now and then and has room for a moment, while it never has any, and
+// TestFloodOfKeysIntoAFullRedis floods one zone of two Caddys with new keys, until Redis has no
+// memory left, and goes on. Meanwhile clients of other zones send requests. Each answer is a
+// decision, whatever on_store_error says, and each client gets what it should: while Redis frees
+// some of its buffers now and then and has room for a moment, while it never has any room, and
 // when it has enough again.
 func TestFloodOfKeysIntoAFullRedis(t *testing.T) {
 	t.Parallel()
@@ -100,7 +101,7 @@ func TestFloodOfKeysIntoAFullRedis(t *testing.T) {
 	}
 
 	f.askAll(flickering, usedUp, known, fresh)
-	f.redis.Configure("maxmemory", "1") // from here on no buffer that Redis frees makes room
+	f.redis.Configure("maxmemory", "1") // from now on, no buffer that Redis frees makes room
 	f.askAll(full, usedUp, known, fresh)
 	stop()
 	f.each(func(z fullZone, n int) {
@@ -128,7 +129,7 @@ func TestFloodOfKeysIntoAFullRedis(t *testing.T) {
 	f.checkBreakers()
 }
 
-// fullFleet is two Caddys, whose Redis has little memory, and the server behind them.
+// fullFleet is two Caddys whose Redis has little memory, and the server behind them.
 type fullFleet struct {
 	t       *testing.T
 	redis   *redistest.Server
@@ -136,7 +137,7 @@ type fullFleet struct {
 	client  *http.Client
 
 	mu      sync.Mutex
-	arrived map[string]int // at the upstream, by zone and client
+	arrived map[string]int // that have reached the upstream, by zone and client
 }
 
 func startFullFleet(t *testing.T) *fullFleet {
@@ -188,7 +189,7 @@ func (f *fullFleet) each(do func(z fullZone, n int)) {
 // clientName names a client of one phase of the test.
 func clientName(sort, phase string, n int) string { return fmt.Sprint(sort, " ", phase, " ", n) }
 
-// ask sends a request that must be decided.
+// ask sends a request, which must be decided.
 func (f *fullFleet) ask(s *server, z fullZone, sort, phase string, n int) {
 	f.t.Helper()
 	a, err := send(f.client, s.url(z.path()), "X-Client", clientName(sort, phase, n))
@@ -200,7 +201,7 @@ func (f *fullFleet) ask(s *server, z fullZone, sort, phase string, n int) {
 	}
 }
 
-// askAll has the clients of some sorts ask both Caddys.
+// askAll sends requests of the clients of some sorts to both Caddys.
 func (f *fullFleet) askAll(phase string, sorts ...string) {
 	f.t.Helper()
 	var clients sync.WaitGroup
@@ -218,14 +219,14 @@ func (f *fullFleet) askAll(phase string, sorts ...string) {
 	clients.Wait()
 }
 
-// passed is how many requests of a client came to the upstream.
+// passed returns how many requests of a client have reached the upstream.
 func (f *fullFleet) passed(z fullZone, sort, phase string, n int) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.arrived[z.path()+clientName(sort, phase, n)]
 }
 
-// flood sends requests with new keys, each of which is decided, until stopped.
+// flood sends requests with new keys until it is stopped. Each one must be decided.
 func (f *fullFleet) flood() (stop func()) {
 	var keys atomic.Int64
 	done := make(chan struct{})
@@ -255,7 +256,7 @@ func (f *fullFleet) flood() (stop func()) {
 	return stop
 }
 
-// memory is how much Redis uses.
+// memory returns how much memory Redis uses.
 func (f *fullFleet) memory() (bytes int) {
 	f.t.Helper()
 	text, err := f.redis.Admin().Info(context.Background(), "memory").Result()
@@ -269,7 +270,7 @@ func (f *fullFleet) memory() (bytes int) {
 	return bytes
 }
 
-// checkBreakers: a Redis that is full is not thought to be down.
+// checkBreakers: a full Redis does not count as down.
 func (f *fullFleet) checkBreakers() {
 	f.t.Helper()
 	for _, s := range f.servers {
@@ -286,7 +287,7 @@ func (f *fullFleet) checkBreakers() {
 	}
 }
 
-// storeErrors is how many decisions the stores did not give for a reason.
+// storeErrors returns how many decisions the stores did not give for a reason.
 func storeErrors(t *testing.T, metrics, kind string) (n float64) {
 	t.Helper()
 	for name, value := range nonzero(t, metrics) {

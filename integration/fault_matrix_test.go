@@ -16,33 +16,33 @@ import (
 type fault struct {
 	name string
 
-	// begin starts it. end cures it, if it does not cure itself, and returns when the
+	// begin starts the fault. end cures it, if it does not cure itself, and returns when the
 	// store could answer again.
 	begin func(t *testing.T)
 	end   func(t *testing.T) time.Time
 
 	// dark: nothing is charged in the store from begin to end.
 	dark bool
-	// answers: the store goes on answering, so that no request should go without.
+	// answers: the store goes on answering, so no request should go undecided.
 	answers bool
 	// lost is how much of what was charged may be forgotten: at most the limit once more.
 	lost int
 }
 
 const (
-	// faultSlowest is a bound on any request under a fault, on a machine that is idle: the
-	// deadline of a decision and 20 ms.
+	// faultSlowest bounds the time of any request under a fault on an idle machine: the deadline
+	// of a decision and 20 ms.
 	faultSlowest = 70 * time.Millisecond
 
-	// faultBack is how soon service is normal after the cure, likewise.
+	// faultBack bounds the time until service is normal after the cure, also on an idle machine.
 	faultBack = 2 * time.Second
 
-	// faultLength is how long a fault lasts on a machine that is idle.
+	// faultLength is how long a fault lasts on an idle machine.
 	faultLength = 1200 * time.Millisecond
 )
 
-// endure keeps a fault up until all routes have answered under it: nobody waits for the
-// cure.
+// endure keeps a fault going until all routes have answered under it, so that no request waits
+// for the cure.
 func (f *faultFleet) endure(t *testing.T, begun time.Time) {
 	t.Helper()
 	if patient.Idle() {
@@ -53,7 +53,7 @@ func (f *faultFleet) endure(t *testing.T, begun time.Time) {
 	}
 }
 
-// TestFaults is what can happen to one Redis.
+// TestFaults: everything that can happen to one Redis.
 func TestFaults(t *testing.T) {
 	patient.BesideOthers(t)
 	redisServer := redistest.Start(t)
@@ -82,7 +82,7 @@ func TestFaults(t *testing.T) {
 			begin: func(t *testing.T) { stop = again(t, do("client", "kill", "type", "normal", "skipme", "yes")) },
 			end:   func(*testing.T) time.Time { stop(); return time.Now() },
 		},
-		// Where a full Redis has no room for what a client uses, the Caddys' shares decide.
+		// Where a full Redis has no room for the states of a client, the Caddys' shares decide.
 		{name: "maxmemory", answers: true, lost: faultLimit, begin: do("config", "set", "maxmemory", "1"), end: undo("config", "set", "maxmemory", "0")},
 		{name: "read-only", dark: true, begin: do("replicaof", "127.0.0.1", redistest.FreePort(t)), end: undo("replicaof", "no", "one")},
 		{
@@ -145,12 +145,12 @@ func (f *faultFleet) sufferAll(t *testing.T, faults []fault) {
 	f.checkLogs(t, len(faults))
 }
 
-// suffer has a fleet under load meet a fault, and looks at what becomes of it.
+// suffer has a fleet under load meet a fault, and checks what happens to the requests.
 func (f *faultFleet) suffer(t *testing.T, c *fault) {
 	row := &faultRow{key: faultKey(c.name), admitted: make(map[string]int), lost: make(map[string]int)}
 	if c.lost > 0 {
 		for _, policy := range policies[:2] {
-			row.admitted[policy] = f.spend(t, policy, row.key, faultLimit*3/5) // so there is something to lose
+			row.admitted[policy] = f.spend(t, policy, row.key, faultLimit*3/5) // so that there is something to lose
 		}
 	}
 	start := time.Now()
@@ -182,7 +182,8 @@ func (f *faultFleet) suffer(t *testing.T, c *fault) {
 	if most := windowsOf(dark, ending)*(localLimit+len(f.servers)) + inFlight; c.dark && row.local > most {
 		t.Errorf("the upstream saw %d of local in %v, want at most %d: the limit is %d a second", row.local, ending.Sub(dark), most, localLimit)
 	}
-	// In a window in which the store goes or comes back, clients get of it and of the shares.
+	// In a window in which the store goes away or comes back, clients get some of its limit and
+	// some of the shares.
 	if most := windowsOf(start, time.Now()) * 2 * localLimit; row.admitted["local"] > most {
 		t.Errorf("local: %d admitted in all, want at most %d", row.admitted["local"], most)
 	}
@@ -198,21 +199,21 @@ func (f *faultFleet) suffer(t *testing.T, c *fault) {
 // inFlight is how many requests of /local may be on their way to the upstream.
 const inFlight = 4
 
-// windowsOf is how many windows of a second a time touches.
+// windowsOf returns how many windows of a second a time touches.
 func windowsOf(from, to time.Time) int { return int(to.Unix()-from.Unix()) + 1 }
 
-// faultRow is the figures of one fault.
+// faultRow has the figures of one fault.
 type faultRow struct {
 	key                 string
 	requests, undecided int
 	lasted              time.Duration
 	slowest, p99, back  time.Duration
 	admitted            map[string]int // by a decision
-	lost                map[string]int // without one; the store may have charged for them
+	lost                map[string]int // without a decision; the store may have charged for them
 	local               int            // at the upstream during the fault
 }
 
-// judge looks at all answers, and for how long those took that came since the fault.
+// judge looks at all answers. It measures those that came since the fault.
 func (row *faultRow) judge(t *testing.T, loads []*faultLoad, begun time.Time) {
 	t.Helper()
 	var during []sample
@@ -226,7 +227,7 @@ func (row *faultRow) judge(t *testing.T, loads []*faultLoad, begun time.Time) {
 	row.slowest, row.p99 = slowness(during)
 }
 
-// note takes an answer up, if it may be.
+// note counts an answer, and fails the test if it should not exist.
 func (row *faultRow) note(t *testing.T, policy string, s sample) {
 	t.Helper()
 	switch {
@@ -256,7 +257,7 @@ func (row *faultRow) check(t *testing.T, c *fault) {
 	}
 }
 
-// checkCount uses up what is left, and compares all that was admitted with the limit.
+// checkCount uses up what is left, and compares everything that was admitted with the limit.
 func (f *faultFleet) checkCount(t *testing.T, c *fault, row *faultRow) {
 	t.Helper()
 	for _, policy := range policies[:2] {
@@ -271,7 +272,7 @@ func (f *faultFleet) checkCount(t *testing.T, c *fault, row *faultRow) {
 	}
 }
 
-// checkLogs: what Caddy says of faults is a few lines each, and nothing but that.
+// checkLogs: Caddy logs a few lines about each fault, and nothing else.
 func (f *faultFleet) checkLogs(t *testing.T, faults int) {
 	t.Helper()
 	for i, s := range f.servers {

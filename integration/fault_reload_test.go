@@ -15,7 +15,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// reloadsFor is for how long configs are replaced: RELOAD_SECONDS, or a few seconds.
+// reloadsFor is how long configs are replaced: RELOAD_SECONDS, or a few seconds.
 func reloadsFor(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv("RELOAD_SECONDS")
@@ -29,13 +29,13 @@ func reloadsFor(t *testing.T) time.Duration {
 	return time.Duration(seconds * float64(time.Second))
 }
 
-// TestReloadOften replaces the config every 200 ms under load. The handlers of all
-// configs share one Redis client, goroutines do not pile up, no request fails, and the
-// limit holds over all configs together.
+// TestReloadOften replaces the config every 200 ms under load. The handlers of all configs share
+// one Redis client, goroutines do not pile up, no request fails, and the limit holds over all
+// configs together.
 func TestReloadOften(t *testing.T) {
 	patient.BesideOthers(t)
 	const (
-		limit   = 100_000 // more than can be asked for meanwhile
+		limit   = 100_000 // more than the clients can use meanwhile
 		small   = 1000
 		clients = 8
 		every   = 200 * time.Millisecond
@@ -99,7 +99,7 @@ func TestReloadOften(t *testing.T) {
 		mostOpen = max(mostOpen, connectionsOpen(t, redisServer))
 	}
 	during := admitted[0].Load() + admitted[1].Load() + refused[0].Load() + refused[1].Load()
-	// What held on to old configs is gone soon after the last one.
+	// Everything that belongs to old configs is gone soon after the last one.
 	now := 0
 	patient.Until(t, "goroutines to end", func() bool {
 		now = s.goroutines(t)
@@ -108,7 +108,8 @@ func TestReloadOften(t *testing.T) {
 	more := connectionsMade(t, redisServer) - made
 	t.Logf("%d reloads, the slowest of %v, under %d requests: goroutines %d and then %d; at most %d connections to Redis, %d made after the first",
 		reloads, slowest.Round(time.Millisecond), during, goroutines, now, mostOpen, more)
-	// One client has no more than it can use at once: a few calls, and the fleet's heartbeat.
+	// A client has no more connections than it can use at once: those of a few calls, and of the
+	// fleet's heartbeat.
 	const most = 10
 	if mostOpen > most || more > most {
 		t.Errorf("%d connections were open, %d made during %d reloads, want at most %d", mostOpen, more, reloads, most)
@@ -121,7 +122,7 @@ func TestReloadOften(t *testing.T) {
 	s.sound(t)
 }
 
-// connectionsOpen is how many connections a Redis has, but for the test's own.
+// connectionsOpen returns how many connections a Redis has, without the test's own.
 func connectionsOpen(t *testing.T, redisServer *redistest.Server) int {
 	t.Helper()
 	list, err := redisServer.Admin().ClientList(context.Background()).Result()
@@ -131,7 +132,7 @@ func connectionsOpen(t *testing.T, redisServer *redistest.Server) int {
 	return strings.Count(list, "\n") - 1
 }
 
-// connectionsMade is how many a Redis has ever accepted.
+// connectionsMade returns how many connections a Redis has ever accepted.
 func connectionsMade(t *testing.T, redisServer *redistest.Server) int {
 	t.Helper()
 	info, err := redisServer.Admin().InfoMap(context.Background(), "stats").Result()

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// TestFaultsOfSentinel kills the master: normal is when another one is.
+// TestFaultsOfSentinel kills the master. Service is normal when there is another one.
 func TestFaultsOfSentinel(t *testing.T) {
 	patient.BesideOthers(t)
 	g := redistest.StartSentinel(t, nil, nil)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestFloodDoesNotFreeRefused: the memory store is full many times over, and who was
-// refused before the flood is refused after it.
+// TestFloodDoesNotFreeRefused: the memory store fills up many times over, and clients that were
+// refused before the flood are refused after it.
 func TestFloodDoesNotFreeRefused(t *testing.T) {
 	t.Parallel()
 	const keys, clients, limit = 20_000, 16, 3
@@ -54,7 +54,7 @@ func TestFloodDoesNotFreeRefused(t *testing.T) {
 	if got := s.admitted(client, 10, "/", "X-Api-Key", "refused"); got != 0 {
 		t.Errorf("%d admitted after the flood, want 0", got)
 	}
-	// Nor can a newcomer take more than the limit while there is no room.
+	// A new client cannot take more than the limit while there is no room, either.
 	if got := s.admitted(client, 10, "/", "X-Api-Key", "newcomer"); got > limit {
 		t.Errorf("%d of a newcomer admitted, want at most %d", got, limit)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
-// ghostSite has a queue and a zone with max_wait in which nobody gets a turn while a test
-// runs, and a queue that moves.
+// ghostSite has a queue and a zone with max_wait where no request gets a turn while a test runs,
+// and a queue that moves.
 func ghostSite(store string) string {
 	return limited("queue", "algorithm leaky_bucket 1/1h\nburst 100\nmode queue", store, "reverse_proxy {$UPSTREAM}") +
 		limited("patient", "algorithm token_bucket 1/30m\nburst 1\nmax_wait 1h", store, "reverse_proxy {$UPSTREAM}") +
@@ -24,8 +24,8 @@ func ghostSite(store string) string {
 		"metrics /metrics"
 }
 
-// ghosts are requests of which nothing is read while they wait: with bodies that have come
-// whole, in part, and not at all.
+// ghosts are requests of which nothing is read while they wait: their bodies have come
+// completely, in part, or not at all.
 var ghosts = []string{
 	"Content-Length: 5\r\n\r\nhello",
 	"Content-Length: 5\r\n\r\nhell",
@@ -37,8 +37,8 @@ var ghosts = []string{
 	"Content-Length: 1000000000\r\n\r\n" + strings.Repeat("x", 50_000),
 }
 
-// TestGhosts: clients of HTTP/1 that have sent a body, or some of it, and left give their
-// turns back and are not forwarded.
+// TestGhosts: when a client of HTTP/1 has sent a body, or part of one, and leaves, its request
+// gives its turn back and is not forwarded.
 func TestGhosts(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store string) {
@@ -75,7 +75,7 @@ func TestGhosts(t *testing.T) {
 					waiting = append(waiting, conn)
 					s.awaitWaiting(len(waiting))
 				}
-				for len(waiting) > 0 { // the last one first, for its turn is the last
+				for len(waiting) > 0 { // the last one first, because its turn is the last
 					last := len(waiting) - 1
 					waiting[last].Close()
 					waiting = waiting[:last]
@@ -97,8 +97,8 @@ func TestGhosts(t *testing.T) {
 	})
 }
 
-// TestBodiesOfThoseWhoWait: the body of a request that has waited is forwarded byte for
-// byte, with its trailer, and asked for only then.
+// TestBodiesOfThoseWhoWait: the body of a request that has waited is forwarded byte for byte,
+// with its trailer, and asked for only then.
 func TestBodiesOfThoseWhoWait(t *testing.T) {
 	t.Parallel()
 	var bodies [3][]byte
@@ -158,7 +158,7 @@ func TestBodiesOfThoseWhoWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	response := interim
-	for response.StatusCode == http.StatusContinue { // the upstream's may be passed on too
+	for response.StatusCode == http.StatusContinue { // those of the upstream may be passed on too
 		if response, err = http.ReadResponse(from, nil); err != nil {
 			t.Fatal(err)
 		}

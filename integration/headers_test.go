@@ -17,8 +17,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
-// startLimitedUpstream is a server that has limits of its own, and does all that a proxy must
-// pass on.
+// startLimitedUpstream starts a server that has limits of its own, and does everything that a
+// proxy must pass on.
 func startLimitedUpstream(t *testing.T) *httptest.Server {
 	t.Helper()
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -60,7 +60,7 @@ func startLimitedUpstream(t *testing.T) *httptest.Server {
 	return upstream
 }
 
-// wantOurs looks at fields that two servers had something to say in.
+// wantOurs checks fields that both the limiter and the upstream set.
 func wantOurs(t *testing.T, what string, header http.Header, zone string) {
 	t.Helper()
 	limits, policies := header.Values("RateLimit"), header.Values("RateLimit-Policy")
@@ -95,8 +95,8 @@ const headersSite = `
 	}
 `
 
-// TestUpstreamHeadersAreReplaced in every version of HTTP; and what handlers around have
-// set stays.
+// TestUpstreamHeadersAreReplaced: in every version of HTTP, our fields replace the upstream's,
+// and those of other handlers stay.
 func TestUpstreamHeadersAreReplaced(t *testing.T) {
 	t.Parallel()
 	upstream := startLimitedUpstream(t)
@@ -136,12 +136,12 @@ func TestUpstreamHeadersAreReplaced(t *testing.T) {
 	}
 	earlyHints(t, s)
 	throughUpgrade(t, s)
-	// What encode compresses goes through its own writer.
+	// Encode compresses through a writer of its own.
 	response, _ := fetch(t, newClient(t, ""), s.url("/plain"), "Accept-Encoding", "gzip")
 	wantOurs(t, "encode", response.Header, "proxied")
 }
 
-// fetch is a GET, whatever the version.
+// fetch sends a GET request, in any version of HTTP.
 func fetch(t *testing.T, client *http.Client, url string, header ...string) (*http.Response, string) {
 	t.Helper()
 	request, err := http.NewRequest(http.MethodGet, url, nil)
@@ -163,7 +163,8 @@ func fetch(t *testing.T, client *http.Client, url string, header ...string) (*ht
 	return response, string(body)
 }
 
-// earlyHints: an answer before the answer passes, and does not use up the tidying.
+// earlyHints: an informational response passes, and the upstream's fields are still replaced in
+// the final one.
 func earlyHints(t *testing.T, s *server) {
 	t.Helper()
 	hints := 0
@@ -183,7 +184,7 @@ func earlyHints(t *testing.T, s *server) {
 	wantOurs(t, "/hints", response.Header, "proxied")
 }
 
-// throughUpgrade: a connection that becomes something else, such as a WebSocket.
+// throughUpgrade: a connection can become something else, such as a WebSocket.
 func throughUpgrade(t *testing.T, s *server) {
 	t.Helper()
 	connection, err := net.Dial("tcp", s.address)
@@ -207,8 +208,8 @@ func throughUpgrade(t *testing.T, s *server) {
 	}
 }
 
-// TestHeadersThroughErrorRoutes: what a client needs to know outlives a failing handler,
-// and error routes may say more of it.
+// TestHeadersThroughErrorRoutes: our fields stay when a later handler fails, and error routes may
+// add to them.
 func TestHeadersThroughErrorRoutes(t *testing.T) {
 	t.Parallel()
 	upstream := startLimitedUpstream(t)

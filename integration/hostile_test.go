@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestHostileKeysInTheLog: a client that chooses its key writes no lines of its own, in
-// no format, and none that are as long as its header.
+// TestHostileKeysInTheLog: a client that chooses its key can write no line of its own into the
+// log, in no format, and no line that is as long as its header.
 func TestHostileKeysInTheLog(t *testing.T) {
 	t.Parallel()
 	keys := []string{
@@ -48,7 +48,7 @@ func TestHostileKeysInTheLog(t *testing.T) {
 					continue
 				}
 				found++
-				fields := line[max(0, bytes.IndexByte(line, '{')):] // the console's level is in colour
+				fields := line[max(0, bytes.IndexByte(line, '{')):] // the console writes the level in colour
 				if len(line) > 2000 || bytes.ContainsAny(fields[:len(fields)-1], "\x00\x07\x1b\r") {
 					t.Errorf("%d bytes: %q", len(line), line[:min(len(line), 200)])
 				}

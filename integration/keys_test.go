@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestUnknownPlaceholder: names that are all over the web and that Caddy does not know
-// would put all clients into one bucket. Loading them fails and says what is right.
+// TestUnknownPlaceholder: names that are common on the web but unknown to Caddy would put all
+// clients into one bucket. Loading them fails, and the error says what is right.
 func TestUnknownPlaceholder(t *testing.T) {
 	t.Parallel()
 	config := func(key string) string {
@@ -31,14 +31,14 @@ func TestUnknownPlaceholder(t *testing.T) {
 			t.Errorf("key %s: error %v, want one that names %s", key, err, right)
 		}
 	}
-	// What ran still runs, and remembers.
+	// The config that ran before still runs, with its counts.
 	if a := s.get(client, "/"); a.status != http.StatusTooManyRequests {
 		t.Errorf("status %d after the loads that failed, want 429", a.status)
 	}
 }
 
-// TestMissingKeyAndImitation: no value of a key can reach the bucket of another zone,
-// nor that of requests without the key, nor that of another pair of values.
+// TestMissingKeyAndImitation: no value of a key can reach the bucket of another zone, of requests
+// without the key, or of another pair of values.
 func TestMissingKeyAndImitation(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store string) {
@@ -62,7 +62,7 @@ func TestMissingKeyAndImitation(t *testing.T) {
 				zone("for_all", "")+
 				zone("pair", "key {header.A}-{header.B}")))
 		client := newClient(t, "")
-		// twice uses a bucket up, and finds out if somebody has been there.
+		// twice uses a bucket up, and fails the test if somebody else has used it.
 		twice := func(what, path string, header ...string) {
 			t.Helper()
 			if got := s.admitted(client, 3, path, header...); got != 2 {
@@ -97,8 +97,8 @@ func TestMissingKeyAndImitation(t *testing.T) {
 	})
 }
 
-// TestLongKeys: a key of eight kilobytes is a key like any other, to its last byte.
-// Much longer ones do not get past Caddy.
+// TestLongKeys: a key of eight kilobytes is a key like any other, to its last byte. Caddy refuses
+// much longer ones.
 func TestLongKeys(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store string) {
@@ -119,7 +119,7 @@ func TestLongKeys(t *testing.T) {
 				t.Errorf("key of %d bytes that ends in %q: %d of 3 admitted, want 2", len(key), key[len(key)-1:], got)
 			}
 		}
-		// Caddy may have hung up before all of it was sent.
+		// Caddy may have closed the connection before all of it was sent.
 		a, err := send(client, s.url("/"), "X-Api-Key", strings.Repeat("k", 2<<20))
 		if err == nil && a.status != http.StatusRequestHeaderFieldsTooLarge {
 			t.Errorf("a key of two megabytes: status %d, want 431", a.status)

@@ -12,8 +12,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// lateSite is a limit of 100 of which each request takes one, unless its response says 50
-// or is none that counts. A cost of 0 looks at it.
+// lateSite has a limit of 100. Each request takes one, unless its response says 50, or is one
+// that does not count. A cost of 0 shows what is left.
 func lateSite(store string) string {
 	return caddyfile("", `
 		rate_limit {
@@ -33,8 +33,8 @@ func lateSite(store string) string {
 		reverse_proxy {$UPSTREAM}`)
 }
 
-// late answers when its gate opens, whether or not somebody still listens; or begins to,
-// and ends then.
+// late answers when its gate opens, even if the client has left; or it begins to answer, and goes
+// on when the gate opens.
 func late(b *backend, w http.ResponseWriter, r *http.Request) {
 	gate, streams := r.Header.Get("X-Gate"), r.Header.Get("X-Stream") != ""
 	if gate != "" && !streams {
@@ -53,13 +53,13 @@ func late(b *backend, w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// awaitLeft waits until a client has so much left on the front page.
+// awaitLeft waits until a client has that much left on the front page.
 func awaitLeft(t *testing.T, s *server, what, name string, want int64) {
 	t.Helper()
 	awaitLeftAt(t, s, what, "/", name, want)
 }
 
-// awaitLeftAt waits until a client has so much left on a path.
+// awaitLeftAt waits until a client has that much left on a path.
 func awaitLeftAt(t *testing.T, s *server, what, path, name string, want int64) {
 	t.Helper()
 	client := newClient(t, "")
@@ -76,7 +76,8 @@ func awaitLeftAt(t *testing.T, s *server, what, path, name string, want int64) {
 	}, want)
 }
 
-// TestLateChargesAfterReload: what is under way when the config is reloaded is settled.
+// TestLateChargesAfterReload: adjustments of requests that are in progress during a reload are
+// made.
 func TestLateChargesAfterReload(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store string) {
@@ -92,7 +93,7 @@ func TestLateChargesAfterReload(t *testing.T) {
 		}
 		b.awaitInside(t, 2)
 		awaitLeft(t, s, "while both are under way", "me", 98)
-		// The zone stays, the handler does not.
+		// The zone stays, and the handler does not.
 		other := strings.Replace(config, "rate_limit {", "rate_limit {\nstatus 420\n", 1)
 		s.mustLoad(other)
 		b.open("reload")
@@ -103,9 +104,9 @@ func TestLateChargesAfterReload(t *testing.T) {
 	})
 }
 
-// TestLateChargesWhileRedisIsAway: what comes up while Redis is away waits for it, over
-// reloads that keep the store. What a frozen one was sent it carries out when it goes on,
-// and nobody sends it again; but nobody knows, so it is counted as lost.
+// TestLateChargesWhileRedisIsAway: adjustments that are due while Redis is away wait for it, over
+// reloads that keep the store. A frozen Redis carries out what it was sent when it goes on, and
+// nothing is sent twice. But that cannot be known, so these adjustments count as lost.
 func TestLateChargesWhileRedisIsAway(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -131,7 +132,7 @@ func TestLateChargesWhileRedisIsAway(t *testing.T) {
 			b.awaitInside(t, 2)
 			awaitLeft(t, s, "while both are under way", "me", 98)
 			c.leave(server)
-			// Each time the zone and the store stay, and the handler does not.
+			// Each time, the zone and the store stay, and the handler does not.
 			reload := func(status int) {
 				s.mustLoad(strings.Replace(config, "rate_limit {", fmt.Sprintf("rate_limit {\nstatus %d\n", status), 1))
 			}
@@ -160,8 +161,8 @@ func TestLateChargesWhileRedisIsAway(t *testing.T) {
 	}
 }
 
-// TestLateChargesAfterTheClientLeft: a client that hangs up pays, and gets back, all the
-// same; and pays where nobody knows what the answer would have been.
+// TestLateChargesAfterTheClientLeft: a client that leaves pays, and gets back, as others do. It
+// also pays where nobody can know what the answer would have been.
 func TestLateChargesAfterTheClientLeft(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store string) {
@@ -177,7 +178,8 @@ func TestLateChargesAfterTheClientLeft(t *testing.T) {
 	})
 }
 
-// hangUp sends a request, and leaves when the upstream has it, or has begun to answer.
+// hangUp sends a request, and closes the connection when the upstream has it, or has begun to
+// answer.
 func hangUp(t *testing.T, s *server, b *backend, header ...string) {
 	t.Helper()
 	inside, _ := b.now()
@@ -209,8 +211,8 @@ func hangUp(t *testing.T, s *server, b *backend, header ...string) {
 	}
 }
 
-// TestCommandsOfPolicies: one EVALSHA for a decision with three zones, plans and overrides,
-// and one more where something was given back.
+// TestCommandsOfPolicies: a decision with three zones, plans and overrides is one EVALSHA, and
+// giving back is one more.
 func TestCommandsOfPolicies(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

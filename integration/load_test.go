@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// together sends requests all at once, each on a connection of its own, and counts the
-// answers by status.
+// together sends requests all at once, each on a connection of its own, and counts the answers by
+// status.
 func together(t *testing.T, requests int, url func(i int) string) map[int]int {
 	t.Helper()
 	client := newClient(t, "")

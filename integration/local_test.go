@@ -16,8 +16,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// outageLength is how long Redis is dead. The project's promise is of a minute at 500
-// requests a second: OUTAGE=60s go test -run TestOutageOfAFleet ./integration
+// outageLength is how long Redis is dead. The project promises a minute at 500 requests per
+// second: OUTAGE=60s go test -run TestOutageOfAFleet ./integration
 func outageLength(t *testing.T) (length time.Duration, clients int) {
 	t.Helper()
 	text := os.Getenv("OUTAGE")
@@ -31,8 +31,8 @@ func outageLength(t *testing.T) (length time.Duration, clients int) {
 	return length, 5
 }
 
-// TestOutageOfAFleet kills the Redis of two Caddys under load. Each goes on with half of
-// the limit, so that the upstream sees no more than the limit; each writes two lines.
+// TestOutageOfAFleet kills the Redis of two Caddys under load. Each goes on with half of the
+// limit, so the upstream sees no more than the limit. Each logs two lines.
 func TestOutageOfAFleet(t *testing.T) {
 	patient.BesideOthers(t)
 	const limit = 20
@@ -61,7 +61,7 @@ func TestOutageOfAFleet(t *testing.T) {
 	awaitFleet(t, redisServer, 2)
 	var loads []*load
 	for _, s := range fleet {
-		loads = append(loads, startLoadOf(t, s, clients)) // 50 requests a second from each client
+		loads = append(loads, startLoadOf(t, s, clients)) // each client sends 50 requests per second
 	}
 	for _, l := range loads {
 		l.more(50)
@@ -110,9 +110,9 @@ func TestOutageOfAFleet(t *testing.T) {
 	}
 }
 
-// awaitFleet waits until all Caddys know of each other. Each says every few seconds that
-// it lives and hears then how many do, so that is when all have said so after the last
-// of them has come.
+// awaitFleet waits until all Caddys know of each other. Each one reports every few seconds that
+// it is there, and then learns how many there are. So all know when each has reported after the
+// last one came.
 func awaitFleet(t *testing.T, redisServer *redistest.Server, size int64) {
 	t.Helper()
 	ctx := context.Background()
@@ -135,7 +135,7 @@ func awaitFleet(t *testing.T, redisServer *redistest.Server, size int64) {
 	})
 }
 
-// TestOnStoreErrorOfZones: zones on one route may say different things.
+// TestOnStoreErrorOfZones: zones on one route can have different values of on_store_error.
 func TestOnStoreErrorOfZones(t *testing.T) {
 	t.Parallel()
 	dead := redistest.FreePort(t)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// ourLogger is the logger whose lines are this module's.
+// ourLogger is the logger of this module's lines.
 const ourLogger = "http.handlers.rate_limit"
 
 // line is a line of Caddy's log.
@@ -19,7 +19,7 @@ type line struct {
 	text    string
 }
 
-// lines returns Caddy's log, and what in it is no JSON: a library that writes past
+// lines returns Caddy's log, and the text in it that is not JSON: from a library that writes past
 // Caddy's logger.
 func (s *server) lines() (lines []line, strange []string) {
 	for text := range bytes.Lines(s.log()) {
@@ -44,7 +44,7 @@ func (s *server) linesOf(logger string) (lines []line) {
 	return lines
 }
 
-// withoutRefusals are this module's lines about anything else.
+// withoutRefusals returns this module's lines about anything but refusals.
 func (s *server) withoutRefusals() []line {
 	return slices.DeleteFunc(s.linesOf(ourLogger), func(l line) bool {
 		return strings.HasPrefix(l.Message, "rate limit exceeded")
@@ -60,8 +60,8 @@ func count(lines []line, message string) (n int) {
 	return n
 }
 
-// sound fails the test if the store did not answer at some time: then requests were let
-// through uncounted, and what else went wrong says nothing about the limits.
+// sound fails the test if the store did not answer at some time. Then requests were let through
+// uncounted, and other failures say nothing about the limits.
 func (s *server) sound(t *testing.T) {
 	t.Helper()
 	for _, l := range s.linesOf(ourLogger) {

@@ -12,14 +12,14 @@ import (
 	"testing"
 )
 
-// binaryDir is where the Caddy binaries of this run stand.
+// binaryDir is the directory of the Caddy binaries of this run.
 var binaryDir string
 
 func TestMain(m *testing.M) {
 	os.Exit(run(m))
 }
 
-// run is apart from TestMain because os.Exit runs no deferred calls.
+// run is separate from TestMain because os.Exit runs no deferred calls.
 func run(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "rlbin")
 	if err != nil {
@@ -31,9 +31,9 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// Both build cmd/caddy once, when the first test asks for it, so that -list and runs of
-// other tests do not wait for the linker. Commands come without the race detector: they do
-// one thing after the other, and start ten times as fast.
+// Both build cmd/caddy once, when the first test asks for it, so that -list and runs of other
+// tests do not wait for the linker. Commands are built without the race detector: they do one
+// thing after the other, and start ten times as fast.
 var (
 	buildServer  = sync.OnceValues(func() (string, error) { return build("caddy", raceFlags...) })
 	buildCommand = sync.OnceValues(func() (string, error) { return build("command") })
@@ -44,7 +44,7 @@ func build(name string, flags ...string) (path string, err error) {
 		return "", err
 	}
 	path = filepath.Join(binaryDir, name)
-	// A checkout of another user's has no version for go to find.
+	// In a checkout that belongs to another user, go finds no version.
 	args := append([]string{"build", "-buildvcs=false", "-o", path}, flags...)
 	cmd := exec.Command("go", append(args, "../cmd/caddy")...)
 	if output, err := cmd.CombinedOutput(); err != nil {
@@ -53,13 +53,13 @@ func build(name string, flags ...string) (path string, err error) {
 	return path, nil
 }
 
-// binary returns the path of the Caddy under test.
+// binary returns the path of the Caddy to test.
 func binary(t *testing.T) string {
 	t.Helper()
 	return built(t, buildServer)
 }
 
-// commandBinary returns the path of the same Caddy for commands.
+// commandBinary returns the path of the Caddy for commands.
 func commandBinary(t *testing.T) string {
 	t.Helper()
 	return built(t, buildCommand)
@@ -74,9 +74,9 @@ func built(t *testing.T, build func() (string, error)) string {
 	return path
 }
 
-// watchSources looks at the files that the binary is made of. The go command remembers
-// the outcome of a test until what the test itself has looked at changes, and does not
-// see what a compiler reads on the test's behalf.
+// watchSources reads the files that the binary is made of. The go command caches the outcome of a
+// test until a file changes that the test itself has read, and does not know what a compiler has
+// read for the test.
 func watchSources() error {
 	return filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
 		switch name := entry.Name(); {

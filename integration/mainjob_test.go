@@ -19,8 +19,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// mainJob is the config of both Caddys. The timeout is long because a request that is
-// let through while Redis is late is none of this test's business.
+// mainJob is the config of both Caddys. The timeout is long, because this test is not about
+// requests that are let through while Redis is late.
 var mainJob = caddyfile("", `
 	rate_limit {
 		zone clients {
@@ -62,17 +62,17 @@ var mainJobZones = []struct {
 type jobRequest struct {
 	client, key, path string
 	answer            answer
-	zone              string // that refused it
+	zone              string // the zone that refused it
 }
 
-// choose picks who asks for what. A quarter of the workers share two addresses and meet
-// the clients' limit, a quarter share two keys and meet the keys' limit, and the other
-// half spread so wide that only the limit for everyone stops them.
+// choose picks the client and the key of a request. A quarter of the workers share two addresses
+// and meet the limit of clients, a quarter share two keys and meet the limit of keys, and the
+// other half spread so widely that only the limit for everyone stops them.
 func (r *jobRequest) choose(worker int, random *rand.Rand) {
 	const many = 40
 	r.client = fmt.Sprintf("127.0.2.%d", 1+random.IntN(many))
 	if r.key = fmt.Sprintf("key-%d", random.IntN(many)); r.key == "key-0" {
-		r.key = "" // some have none
+		r.key = "" // some requests have no key
 	}
 	switch worker % 4 {
 	case 0:
@@ -83,14 +83,14 @@ func (r *jobRequest) choose(worker int, random *rand.Rand) {
 	r.path = [...]string{"/", "/a.txt", "/b/c.txt?q=1"}[random.IntN(3)]
 }
 
-// TestMainJob is what the module is for: two Caddys, one Redis, three limits on every
-// request, and the upstream's own log as the witness.
+// TestMainJob is the module's main purpose: two Caddys, one Redis, three limits on every request,
+// and the upstream's own log as the witness.
 //
-// Every request has an instant at which Redis decided it. It lies between when the
-// client sent it and, if it was let through, when the upstream had it. So instead of
-// one margin for all, each request has its own, and what is asserted holds whatever the
-// instants were: no window can be shown to hold more than the limit, and no refusal
-// can be shown to have come while there was room.
+// Redis decided every request at some instant. The instant lies after the client sent the request
+// and, if the request was let through, before the upstream had it. So instead of one margin for
+// all, each request has its own, and the test asserts only what holds whatever the instants were:
+// no window can be shown to have more requests than the limit, and no refusal can be shown to
+// have come while there was room.
 func TestMainJob(t *testing.T) {
 	patient.BesideOthers(t)
 	const workers = 64
@@ -134,7 +134,7 @@ func TestMainJob(t *testing.T) {
 	}
 }
 
-// startUpstream runs the Caddy that the others are in front of.
+// startUpstream runs the Caddy behind the others.
 func startUpstream(t *testing.T) (s *server, accessLog string) {
 	t.Helper()
 	dir := shortDir(t)
@@ -159,9 +159,9 @@ func startUpstream(t *testing.T) (s *server, accessLog string) {
 		file_server`), "LOG="+accessLog, "ROOT="+filepath.Join(dir, "www")), accessLog
 }
 
-// runMainJob sends all requests, to both Caddys in turn, and returns them by id. Every
-// eighth of a second each worker sends four, one after the other: as dense as can be
-// for a moment, and over enough windows in all.
+// runMainJob sends all requests, to both Caddys in turn, and returns them by id. Every eighth of
+// a second, each worker sends four, one after the other: as dense as possible for a moment, and
+// over enough windows in all.
 func runMainJob(t *testing.T, both []*server, requests, workers int) []jobRequest {
 	t.Helper()
 	sent := make([]jobRequest, requests)
@@ -234,7 +234,7 @@ func (r *jobRequest) send(client *http.Client, s *server, id int) (err error) {
 	return nil
 }
 
-// checkZone holds the upstream's log and the refusals against one zone's limit.
+// checkZone checks the upstream's log and the refusals against the limit of one zone.
 func checkZone(t *testing.T, name string, limit int, window int64, key func(*jobRequest) string, sent []jobRequest, arrivals []arrival) {
 	t.Helper()
 	events, longest := make(map[string][]span), int64(0)

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// TestRefusalsInEveryMethod, a CORS preflight among them, however a refusal is answered:
-// what was set before stays, our fields stand there once, and HEAD has no body.
+// TestRefusalsInEveryMethod: whatever answers a refusal, and in every method, also for a CORS
+// preflight, fields that were set before stay, our fields are there once, and HEAD has no body.
 func TestRefusalsInEveryMethod(t *testing.T) {
 	t.Parallel()
 	config := func(options, routes string) string {
@@ -85,8 +85,7 @@ func TestRefusalsInEveryMethod(t *testing.T) {
 	}
 }
 
-// TestUpstreamSpeaksWhereWeDoNot: on an answer that nobody has checked, an upstream's
-// fields are its own.
+// TestUpstreamSpeaksWhereWeDoNot: if no limit was checked, the upstream's fields stay.
 func TestUpstreamSpeaksWhereWeDoNot(t *testing.T) {
 	t.Parallel()
 	upstream := startLimitedUpstream(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// scrape reads the limiter's metrics, one line each, as Prometheus would.
+// scrape reads the limiter's metrics as Prometheus would, one line each.
 func (s *server) scrape(client *http.Client) string {
 	s.t.Helper()
 	a := s.get(client, "/metrics")
@@ -30,7 +30,7 @@ func (s *server) scrape(client *http.Client) string {
 	return ours.String()
 }
 
-// metered has zones for everything that can become of a request.
+// metered has zones for everything that can happen to a request.
 func metered(events int, redis string, dead int) string {
 	return caddyfile("", fmt.Sprintf(`
 		metrics /metrics
@@ -157,7 +157,7 @@ func metered(events int, redis string, dead int) string {
 		}`, events, redis, dead))
 }
 
-// counts are what becomes of requests, by zone and outcome.
+// counts are the outcomes of requests, by zone.
 type counts map[string]map[string]int
 
 func (c counts) add(more counts) {
@@ -171,7 +171,7 @@ func (c counts) add(more counts) {
 	}
 }
 
-// samples are what the metrics of the zones must say then.
+// samples are what the metrics of the zones must then say.
 func (c counts) samples() map[string]float64 {
 	samples := make(map[string]float64)
 	for zone, outcomes := range c {
@@ -184,7 +184,7 @@ func (c counts) samples() map[string]float64 {
 				of("declined_requests_total", n)
 			case "rejected":
 				of("declined_requests_total", n)
-				continue // nothing was asked, so nothing took time
+				continue // the store was not asked, so nothing took time
 			case "exempt":
 				continue
 			}
@@ -194,7 +194,8 @@ func (c counts) samples() map[string]float64 {
 	return samples
 }
 
-// alike becomes of the requests of each run of the script; the rest depends on those before.
+// alike are the outcomes of the requests in each run of the script; the other outcomes depend on
+// the runs before.
 var alike = counts{
 	"policies": {"allowed": 3, "rejected": 1, "exempt": 1},
 	"bans":     {"allowed": 1, "refused": 2, "banned": 3},
@@ -206,8 +207,8 @@ var alike = counts{
 	"turns":    {"allowed": 1, "abandoned": 1},
 }
 
-// TestMetricsScraped: what a Prometheus reads is what its help says, no more and no less,
-// after a script of requests with known counts, before and after a reload.
+// TestMetricsScraped: Prometheus reads what the help texts say, no more and no less, after a
+// script of requests with known counts, before and after a reload.
 func TestMetricsScraped(t *testing.T) {
 	t.Parallel()
 	server, dead := redistest.Start(t), redistest.FreePort(t)
@@ -228,8 +229,8 @@ func TestMetricsScraped(t *testing.T) {
 			"dry":   {"allowed": 1, "dry_run": 3, "not_charged": 1},
 			"fleet": {"allowed": 2, "refused": 3},
 		}, map[string]float64{"bans": 1, "turns": 1}, 3},
-		// And for one more, of b. What an old config was told does not hold in a new one, so
-		// Redis is asked once more.
+		// One more for b: a new config does not know what an old config was told, so Redis is
+		// asked once more.
 		{8, counts{
 			"each":  {"allowed": 1, "refused": 5, "not_charged": 3},
 			"all":   {"allowed": 1, "refused": 4, "not_charged": 4},
@@ -308,7 +309,7 @@ func TestMetricsScraped(t *testing.T) {
 	}
 }
 
-// runScript sends requests whose counts are known.
+// runScript sends requests with known counts.
 func runScript(t *testing.T, s *server, client *http.Client, run string) {
 	t.Helper()
 	for _, step := range []struct {
@@ -337,7 +338,7 @@ func runScript(t *testing.T, s *server, client *http.Client, run string) {
 			}
 		}
 	}
-	// One that waits for its turn, holds a slot meanwhile, and leaves.
+	// One request waits for its turn, holds a slot meanwhile, and leaves.
 	ctx, leave := context.WithCancel(t.Context())
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url("/wait"), nil)
 	if err != nil {
@@ -362,7 +363,7 @@ func runScript(t *testing.T, s *server, client *http.Client, run string) {
 	patient.Until(t, "the client to have left", in(fmt.Sprintf(`decisions_total{outcome="abandoned",zone="turns"} %d`, runs+1)))
 }
 
-// nonzero reads the samples that say something, without the prefix of their names.
+// nonzero returns the samples that are not zero, without the prefix of their names.
 func nonzero(t *testing.T, text string) map[string]float64 {
 	t.Helper()
 	samples := make(map[string]float64)
@@ -383,7 +384,7 @@ func nonzero(t *testing.T, text string) map[string]float64 {
 	return samples
 }
 
-// promtool has Prometheus's own linter look at the limiter's metrics.
+// promtool runs Prometheus's own linter on the limiter's metrics.
 func promtool(t *testing.T, metrics string) {
 	t.Helper()
 	t.Run("promtool", func(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestAccessLogHasTheDecision: which zone, what became of the request, what was left;
-// and the status that the client saw, whether or not there are error routes.
+// TestAccessLogHasTheDecision: the access log has the zone, the outcome, what was left, and the
+// status that the client received, with and without error routes.
 func TestAccessLogHasTheDecision(t *testing.T) {
 	t.Parallel()
 	for name, errors := range map[string]string{"bare": "", "error_routes": "handle_errors {\n respond {err.status_code}\n}"} {
@@ -66,7 +66,7 @@ func TestAccessLogHasTheDecision(t *testing.T) {
 	}
 }
 
-// TestTraceHasTheDecision where the tracing directive runs.
+// TestTraceHasTheDecision: so does the trace, where the tracing directive runs.
 func TestTraceHasTheDecision(t *testing.T) {
 	t.Parallel()
 	s := startCaddy(t, caddyfile("", `
@@ -83,7 +83,7 @@ func TestTraceHasTheDecision(t *testing.T) {
 	client := newClient(t, "")
 	s.get(client, "/")
 	s.get(client, "/")
-	s.stop() // which sends what is left
+	s.stop() // sends the rest
 	log := string(s.log())
 	for _, attribute := range []string{
 		`"Key":"rate_limit.outcome","Value":{"Type":"STRING","Value":"allowed"}`,
@@ -98,7 +98,7 @@ func TestTraceHasTheDecision(t *testing.T) {
 	}
 }
 
-// TestLogModes: what a running Caddy writes about refusals of a few keys.
+// TestLogModes: what a running Caddy logs about refusals of a few keys.
 func TestLogModes(t *testing.T) {
 	t.Parallel()
 	const keys, each = 40, 25

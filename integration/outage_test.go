@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// slowest is a bound on a request while Redis is away, on a machine that is idle: the
-	// 50 ms that a decision may take, and plenty.
+	// slowest bounds the time of a request while Redis is away, on an idle machine: the 50 ms
+	// that a decision may take, and plenty.
 	slowest = 450 * time.Millisecond
 
-	// backWithin is how soon Redis decides again when it is back, likewise.
+	// backWithin is how soon Redis decides again when it is back, also on an idle machine.
 	backWithin = 2 * time.Second
 )
 
@@ -30,7 +30,7 @@ func TestRedisDownAllow(t *testing.T) { testRedisDown(t, "allow", http.StatusOK)
 
 func TestRedisDownDeny(t *testing.T) { testRedisDown(t, "deny", http.StatusServiceUnavailable) }
 
-// testRedisDown kills Redis, starts it again, freezes and thaws it under steady load.
+// testRedisDown kills Redis, starts it again, freezes it and thaws it, all under steady load.
 func testRedisDown(t *testing.T, policy string, down int) {
 	patient.BesideOthers(t)
 	redisServer := redistest.Start(t)
@@ -76,7 +76,7 @@ func testRedisDown(t *testing.T, policy string, down int) {
 	checkOutageLog(t, s, 2)
 }
 
-// TestRedisDownAtStart: a Caddy that starts before Redis works, and finds it later.
+// TestRedisDownAtStart: a Caddy that starts before Redis works, and finds Redis later.
 func TestRedisDownAtStart(t *testing.T) {
 	patient.BesideOthers(t)
 	redisServer := redistest.Start(t)
@@ -111,7 +111,7 @@ func TestRedisDownAtStart(t *testing.T) {
 	checkOutageLog(t, s, 1)
 }
 
-// firstPong finds out when Redis answers again. Restart returns some time after that.
+// firstPong finds out when Redis answers again, which is some time before Restart returns.
 func firstPong(t *testing.T, address string) <-chan time.Time {
 	answered := make(chan time.Time, 1)
 	go func() {
@@ -156,7 +156,7 @@ func outageConfig(policy string) string {
 		respond ok`)
 }
 
-// checkOutage looks at the answers of one outage: before it, in it and after it.
+// checkOutage checks the answers of one outage: before, during and after it.
 func checkOutage(t *testing.T, name string, samples []sample, begun, ending time.Time, down int) {
 	t.Helper()
 	undecided, refused := 0, 0
@@ -187,18 +187,19 @@ const (
 	backLine = "the rate limit store answers again"
 )
 
-// saysBack tells whether the log's last word is that Redis is back, after so many
-// outages.
+// saysBack reports whether the last line about the store in the log says that Redis is back,
+// after a number of outages.
 func saysBack(s *server, outages int) bool {
 	ours := s.withoutRefusals()
 	return len(ours) > 0 && ours[len(ours)-1].Message == backLine && count(ours, goneLine) >= outages
 }
 
-// checkOutageLog: a line when Redis goes, a line when it is back, and none per request,
-// neither of ours nor of Caddy's nor of a library that writes past Caddy's logger.
+// checkOutageLog: there is one line when Redis goes, one line when it is back, and none per
+// request, neither from this module nor from Caddy nor from a library that writes past Caddy's
+// logger.
 func checkOutageLog(t *testing.T, s *server, outages int) {
 	t.Helper()
-	// On a busy machine Redis may now and then be later than 50 ms for itself.
+	// On a busy machine, Redis may now and then be later than 50 ms without an outage.
 	const handful = 3
 	all, strange := s.lines()
 	ours := s.withoutRefusals()
@@ -227,19 +228,20 @@ type sample struct {
 	sent       time.Time
 	took       time.Duration
 	status     int
-	decided    bool // has a RateLimit header field
+	decided    bool // it has a RateLimit header field
 	retryAfter int
 	err        error
 }
 
-// load is clients that ask 50 times a second each, 8 unless a test says otherwise.
+// load is clients that send 50 requests per second each. There are 8 of them unless a test says
+// otherwise.
 type load struct {
 	t       *testing.T
 	mu      sync.Mutex
 	samples []sample
 	done    chan struct{}
 	group   sync.WaitGroup
-	stop    func() // a second time it does nothing
+	stop    func() // calling it again does nothing
 }
 
 func startLoad(t *testing.T, s *server) *load { return startLoadOf(t, s, 8) }
@@ -281,7 +283,7 @@ func (l *load) ask(client *http.Client, url, key string) {
 	})
 }
 
-// more waits until n more requests are answered, and returns how many are in all.
+// more waits until n more requests are answered, and returns how many are answered in all.
 func (l *load) more(n int) (all int) {
 	l.t.Helper()
 	before := -1
@@ -302,7 +304,7 @@ func (l *load) slice(from, to int) []sample {
 	return slices.Clone(l.samples[from:to])
 }
 
-// slowness is the longest time of a request, and that which 99 % of them stay below.
+// slowness returns the longest time of a request, and the time below which 99 % of them stay.
 func slowness(samples []sample) (worst, p99 time.Duration) {
 	times := make([]time.Duration, len(samples))
 	for i, s := range samples {

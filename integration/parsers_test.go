@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestHeadersAsOthersParseThem: answers of all algorithms, allowed and refused, in all
-// formats that there are parsers for, read by parsers that nobody here wrote.
+// TestHeadersAsOthersParseThem: parsers that other people wrote read the answers of all
+// algorithms, allowed and refused, in every format for which there is a parser.
 func TestHeadersAsOthersParseThem(t *testing.T) {
 	t.Parallel()
 	const limit, requests = 30, 42
@@ -88,7 +88,7 @@ func TestHeadersAsOthersParseThem(t *testing.T) {
 	comeBack(t, s, dir, algorithms)
 }
 
-// comeBack: who waits as long as the parser says is admitted.
+// comeBack: a client that waits as long as the parser says is admitted.
 func comeBack(t *testing.T, s *server, dir string, algorithms []string) {
 	t.Helper()
 	client := newClient(t, "")
@@ -128,7 +128,7 @@ func renamed(prefix string) string {
 	return text
 }
 
-// answered is an answer, and which one of its zone.
+// answered is an answer, and its number among the answers of its zone.
 type answered struct {
 	format, zone string
 	number       int
@@ -136,7 +136,7 @@ type answered struct {
 	Header       http.Header `json:"header"`
 }
 
-// parsed is what a parser made of it.
+// parsed is the result of a parser.
 type parsed struct {
 	Limit, Remaining int64
 	Seconds          float64
@@ -147,7 +147,7 @@ type parsed struct {
 	}
 }
 
-// judge compares it to what a limit comes to, counted here.
+// judge compares the result with the limit, which is counted here.
 func (a *answered) judge(t *testing.T, p parsed, limit int64) {
 	t.Helper()
 	left, refused := limit-int64(a.number), int64(a.number) > limit
@@ -210,7 +210,7 @@ func parse(t *testing.T, dir string, answers []answered) (results []parsed) {
 	return results
 }
 
-// npmInstall installs packages where nobody else sees them.
+// npmInstall installs packages where no other program sees them.
 func npmInstall(t *testing.T, packages ...string) (dir string) {
 	t.Helper()
 	need(t, "npm", "REQUIRE_NPM")
@@ -225,7 +225,7 @@ func npmInstall(t *testing.T, packages ...string) (dir string) {
 	return dir
 }
 
-// need skips a test without a command, or fails it where the command is required.
+// need skips a test if a command is missing, or fails the test if the command is required.
 func need(t *testing.T, command, required string) {
 	t.Helper()
 	if _, err := exec.LookPath(command); err == nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/dunglas/httpsfv"
 )
 
-// TestWaitsAreTrue: a client that waits as long as it was told gets in, and one that
-// comes a second earlier, or more, does not: neither by Retry-After nor by t.
+// TestWaitsAreTrue: a client that waits as long as it was told is admitted, and one that comes a
+// second earlier, or more, is not. That holds for Retry-After and for t.
 func TestWaitsAreTrue(t *testing.T) {
 	t.Parallel()
 	zones := map[string]string{
@@ -39,7 +39,7 @@ func TestWaitsAreTrue(t *testing.T) {
 	var group sync.WaitGroup
 	for name := range zones {
 		group.Go(func() {
-			for range 3 { // a machine that is too slow for the early client gets another chance
+			for range 3 { // if the machine is too slow for the early client, it gets another chance
 				if s.waitsAreTrue(client, name) {
 					return
 				}
@@ -50,8 +50,8 @@ func TestWaitsAreTrue(t *testing.T) {
 	group.Wait()
 }
 
-// waitsAreTrue uses a zone up, comes early, and comes in time. It returns false if it
-// was too slow to come early.
+// waitsAreTrue uses a zone up, comes early, and comes in time. It returns false if it was too
+// slow to come early.
 func (s *server) waitsAreTrue(client *http.Client, name string) bool {
 	ask := func() answer {
 		a, err := send(client, s.url("/"+name))
@@ -91,7 +91,7 @@ func (s *server) waitsAreTrue(client *http.Client, name string) bool {
 	return came
 }
 
-// nextQuota is the t of RateLimit, or 0.
+// nextQuota returns the t of RateLimit, or 0.
 func nextQuota(header http.Header) int {
 	list, err := httpsfv.UnmarshalList(header.Values("RateLimit"))
 	if err != nil || len(list) != 1 {

@@ -12,10 +12,11 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// crowd is requests that wait, of which some stay and the others leave.
+// crowd is requests that wait. Some of them stay, and the clients of the others leave.
 type crowd struct{ stay, leave []*pending }
 
-// join has n requests wait in a server's queue, behind those who do. Each of every tenth stays.
+// join has n requests wait in a server's queue, behind those that are there. One request of every
+// ten stays.
 func (c *crowd) join(s *server, path string, n int) {
 	s.t.Helper()
 	already := s.waiting()
@@ -29,7 +30,7 @@ func (c *crowd) join(s *server, path string, n int) {
 	s.awaitWaiting(already + n)
 }
 
-// disperse has those leave who do not stay, in any order.
+// disperse has the clients of all others leave, in any order.
 func (c *crowd) disperse() {
 	rand.Shuffle(len(c.leave), func(i, j int) { c.leave[i], c.leave[j] = c.leave[j], c.leave[i] })
 	for _, p := range c.leave {
@@ -37,8 +38,8 @@ func (c *crowd) disperse() {
 	}
 }
 
-// TestLeaversKeepNoTurns: of many clients that wait in a queue most leave, in any order.
-// Then the queue has the turns of those who stay, and no others, so the next one waits for
+// TestLeaversKeepNoTurns: of many clients that wait in a queue, most leave, in any order. Then
+// the queue has the turns of the requests that stay, and no others, so the next request waits for
 // these alone.
 func TestLeaversKeepNoTurns(t *testing.T) {
 	t.Parallel()
@@ -68,8 +69,8 @@ func TestLeaversKeepNoTurns(t *testing.T) {
 	}
 }
 
-// TestNextAfterLeavers tells how long the next one waits in a queue of 10/s that many have
-// left.
+// TestNextAfterLeavers reports how long the next request waits in a queue of 10/s that many
+// clients have left.
 func TestNextAfterLeavers(t *testing.T) {
 	patient.BesideOthers(t)
 	for _, crowded := range []int{40, 300} {
@@ -100,9 +101,9 @@ func TestNextAfterLeavers(t *testing.T) {
 	}
 }
 
-// TestLeaversOfAFleet: requests wait in two Caddys for turns of one queue, and many leave.
-// However the turns are handed on, no more requests reach the upstream than the limit lets
-// through: the first is decided after it was sent, and each other one goes an interval or more
+// TestLeaversOfAFleet: requests wait in two Caddys for turns of one queue, and many clients
+// leave. However the turns are handed on, no more requests reach the upstream than the limit lets
+// through: the first is decided after it was sent, and each other one leaves an interval or more
 // after the one before it.
 func TestLeaversOfAFleet(t *testing.T) {
 	patient.BesideOthers(t)
@@ -153,9 +154,9 @@ func TestLeaversOfAFleet(t *testing.T) {
 	}
 }
 
-// TestFleetGetsTurnsBack: clients leave two Caddys, in which they wait by turns. Neither Caddy
-// can give a turn back while the other has a later one, so they try again, until all turns but
-// that of the one who stays are back.
+// TestFleetGetsTurnsBack: clients leave two Caddys where their requests have alternate turns.
+// Neither Caddy can give a turn back while the other has a later one, so both try again, until
+// all turns are back but that of the request that stays.
 func TestFleetGetsTurnsBack(t *testing.T) {
 	t.Parallel()
 	both := startPair(t, caddyfile("", limited("queue", "algorithm leaky_bucket 1/1h\nmode queue\nburst 1000", redis(redistest.Start(t).Addr()), "respond ok")))

@@ -15,20 +15,20 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
-// ask is a request, sent times times in a row, and what it is answered each time: as
-// "200 200 429", or "200*5 429" for five and one.
+// ask is a request that is sent a number of times in a row, and the statuses of the answers: "200
+// 200 429", or "200*5 429" for five and one.
 type ask struct {
 	method, host, path string
 	from               string // the client's address, 127.0.0.1 if empty
 	header             []string
 	want               string
-	settles            bool // what is given back may take a moment to arrive
+	settles            bool // a refund may take a moment to arrive
 	check              func(t *testing.T, last answer)
 }
 
-// recipes are the headings of docs/recipes.md, and how to see that each works.
+// recipes are the headings of docs/recipes.md, and how to check that each one works.
 var recipes = map[string]struct {
-	replace []string // in the config, for a test that cannot wait
+	replace []string // pairs of texts in the config, for a test that cannot wait
 	asks    []ask
 	test    func(t *testing.T, s *server, b *backend)
 }{
@@ -45,7 +45,7 @@ var recipes = map[string]struct {
 		{method: "POST", path: "/api/item/18/comment", want: "429"},
 		{method: "GET", path: "/api/item/17/comment", want: "200*10"},
 		{method: "POST", path: "/api/item/x/comment", want: "200*10"},
-		{path: "/", want: "200*25 429*2"}, // 50 in all, of which the refused comments are none
+		{path: "/", want: "200*25 429*2"}, // 50 in all, where the refused comments do not count
 		{method: "POST", path: "/api/item/17/comment", from: "127.0.0.2", want: "200*5 429"},
 	}},
 	"Bulk upload": {replace: []string{"window   1m", "window   2s"}, test: func(t *testing.T, s *server, _ *backend) {
@@ -199,7 +199,7 @@ var recipes = map[string]struct {
 	}},
 }
 
-// TestRecipes exercises every config of docs/recipes.md, with either store.
+// TestRecipes runs every config of docs/recipes.md, with either store.
 func TestRecipes(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../docs/recipes.md")
@@ -239,9 +239,9 @@ func TestRecipes(t *testing.T) {
 	}
 }
 
-// local makes a config of the docs one that runs here: its sites stand on the socket that
-// the process inherits, its upstream is ours. A store that does not answer in time would
-// hide what is counted, so it refuses.
+// local changes a config of the docs so that it runs here: its sites are on the socket that the
+// process inherits, and its upstream is the test's. It refuses requests when the store does not
+// answer in time, which would otherwise hide wrong counts.
 func local(config, store, upstream string) string {
 	config = regexp.MustCompile(`(?m)^([a-z.]+\.example\.com|example\.com) \{$`).ReplaceAllStringFunc(config, func(site string) string {
 		if host, _, _ := strings.Cut(site, " "); strings.Contains(config, "import ") {
@@ -254,7 +254,7 @@ func local(config, store, upstream string) string {
 	return "{\nadmin unix/{$ADMIN}\npersist_config off\nauto_https off\nrate_limit {\n" + store + "}\n}\n" + config
 }
 
-// upstream is what stands behind the recipes.
+// upstream is the server behind the recipes.
 func upstream(b *backend, w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Upgrade") != "" {
 		conn, _, err := http.NewResponseController(w).Hijack()
@@ -340,7 +340,7 @@ func (s *server) do(client *http.Client, a ask) answer {
 	return answer{status: response.StatusCode, header: response.Header, body: string(body)}
 }
 
-// toldToWait checks that a refusal tells of a wait between so many seconds.
+// toldToWait checks that the wait of a refusal lies between two numbers of seconds.
 func toldToWait(least, most int) func(*testing.T, answer) {
 	return func(t *testing.T, last answer) {
 		t.Helper()
@@ -351,8 +351,9 @@ func toldToWait(least, most int) func(*testing.T, answer) {
 	}
 }
 
-// toldAsSpring checks the fields that Spring Cloud Gateway has, and that no others speak of
-// limits. At least so much remains; a busy machine gives tokens time to come back.
+// toldAsSpring checks the fields of Spring Cloud Gateway, and that there are no other fields
+// about limits. At least that much remains, because a busy machine gives tokens time to come
+// back.
 func toldAsSpring(replenish, burst, requested string, remaining int64) func(*testing.T, answer) {
 	return func(t *testing.T, last answer) {
 		t.Helper()
@@ -371,7 +372,7 @@ func toldAsSpring(replenish, burst, requested string, remaining int64) func(*tes
 	}
 }
 
-// occupy sends requests that stay with the upstream until there are so many.
+// occupy sends requests that stay with the upstream until there are that many.
 func occupy(t *testing.T, s *server, b *backend, until int, path string) {
 	t.Helper()
 	inside, _ := b.now()

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// TestReloadKeepsCounters reloads under load: no request fails, and both stores admit
-// exactly their limit over all configs together.
+// TestReloadKeepsCounters reloads under load: no request fails, and both stores admit exactly
+// their limit over all configs together.
 func TestReloadKeepsCounters(t *testing.T) {
 	t.Parallel()
 	const (
@@ -81,7 +81,7 @@ func TestReloadKeepsCounters(t *testing.T) {
 			}
 		})
 	}
-	// The reloads are spread over the time in which something is admitted.
+	// The reloads are spread over the time in which requests are admitted.
 	for n := range int64(reloads) {
 		patient.Until(t, "requests to be admitted", func() bool {
 			return admitted[0].Load() > (n+1)*limit/(reloads+1) || len(fail) > 0
@@ -110,11 +110,11 @@ func TestReloadKeepsCounters(t *testing.T) {
 	}
 	s.sound(t)
 
-	// No config leaves its connections behind.
+	// No config leaves connections behind.
 	s.mustLoad(caddyfile("", "respond ok"))
 	patient.Until(t, "all connections to Redis to be closed", func() bool {
 		clients, err := redisServer.Admin().ClientList(t.Context()).Result()
-		return err == nil && strings.Count(clients, "\n") == 1 // the admin's own
+		return err == nil && strings.Count(clients, "\n") == 1 // only the admin client's
 	})
 	s.stop()
 }

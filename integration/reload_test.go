@@ -9,7 +9,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
-// hourly is a site with a zone for each algorithm, under the algorithm's name.
+// hourly is a site with a zone for each algorithm, of the algorithm's name.
 func hourly(store string, events int) string {
 	text := ""
 	for _, algorithm := range algorithmNames {
@@ -29,9 +29,9 @@ func hourly(store string, events int) string {
 	return caddyfile("", text)
 }
 
-// getUnder asks until the config with the given limit answers. When a load is done,
-// the server before it may still accept one more connection ("the scheduler might
-// still pause them right before calling Shutdown()", says Caddy's App.Stop).
+// getUnder sends requests until the config with the given limit answers. When a load is done, the
+// server before it may still accept one more connection ("the scheduler might still pause them
+// right before calling Shutdown()", says Caddy's App.Stop).
 func (s *server) getUnder(client *http.Client, limit int64, zone string) (a answer) {
 	s.t.Helper()
 	patient.Until(s.t, "the new config to answer", func() bool {
@@ -44,12 +44,12 @@ func (s *server) getUnder(client *http.Client, limit int64, zone string) (a answ
 	return a
 }
 
-// hasRate reports whether the states of a zone of hourly are those of one rate. Another
-// number of events is another rate then, under which nothing has been used.
+// hasRate reports whether the states of a zone of hourly belong to one rate. Then another number
+// of events is another rate, under which nothing has been used.
 func hasRate(zone string) bool { return strings.HasSuffix(zone, "_bucket") }
 
-// TestRaisedLimitOnReload: what a raised limit adds can be used at once, and what was
-// used before under the same window stays used.
+// TestRaisedLimitOnReload: the part that a raised limit adds can be used at once, and what was
+// used before in the same window stays used.
 func TestRaisedLimitOnReload(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store string) {
@@ -119,8 +119,8 @@ func TestPatchRaisesLimit(t *testing.T) {
 	})
 }
 
-// TestFailedReloadKeepsCounters loads configs that fail after this module has been set
-// up. What their cleanup gives back must not be the running config's.
+// TestFailedReloadKeepsCounters loads configs that fail after this module has been set up. Their
+// cleanup must not release what belongs to the running config.
 func TestFailedReloadKeepsCounters(t *testing.T) {
 	t.Parallel()
 	const valid = `
@@ -166,8 +166,8 @@ func TestFailedReloadKeepsCounters(t *testing.T) {
 			t.Fatalf("%d of 2 admitted at a limit of 4", got)
 		}
 		for what, fault := range broken {
-			// A handler's zones are set up in the order of a map: more than once, so that
-			// the broken one comes first and last.
+			// A handler's zones are set up in the order of a map, so the config is loaded more
+			// than once: the broken zone comes first and last.
 			for range 4 {
 				err := s.load(config(fault.site, "4"))
 				if err == nil || !strings.Contains(err.Error(), fault.complaint) {
@@ -180,8 +180,7 @@ func TestFailedReloadKeepsCounters(t *testing.T) {
 		} else if q, _, err := rateLimit(a.header); err != nil || q.remaining != 1 {
 			t.Errorf("after failed loads: %d left, error %v, want 1", q.remaining, err)
 		}
-		// If a failed load gave back what was not its own, the next good one would start
-		// anew.
+		// If a failed load had released what was not its own, the next good one would start anew.
 		s.mustLoad(config(valid, "5"))
 		if a := s.getUnder(client, 5, "one"); a.status != http.StatusOK {
 			t.Errorf("status %d after a good load, want 200", a.status)
@@ -193,8 +192,8 @@ func TestFailedReloadKeepsCounters(t *testing.T) {
 	})
 }
 
-// TestZoneForgottenWhenUnused: in memory a zone lives as long as a config names it. The
-// store itself lives on for another zone, so nothing but the zone goes.
+// TestZoneForgottenWhenUnused: in memory, a zone lives as long as a config names it. The store
+// itself lives on for another zone, so only the zone is forgotten.
 func TestZoneForgottenWhenUnused(t *testing.T) {
 	t.Parallel()
 	with := hourly(memory, 2)
@@ -214,7 +213,7 @@ func TestZoneForgottenWhenUnused(t *testing.T) {
 		}
 		respond ok`))
 	for _, zone := range algorithmNames {
-		s.getUnder(client, -1, zone) // the policy of a zone that is not there
+		s.getUnder(client, -1, zone) // the policy of a zone that does not exist
 	}
 	s.mustLoad(with)
 	for _, zone := range algorithmNames {

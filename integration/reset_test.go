@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestResetOfUnmetLimits: after a reload a Caddy does not know which limits requests have
+// TestResetOfUnmetLimits: after a reload, a Caddy does not know which limits requests have
 // brought before it. A look at a key says which limit it is about. A reset that may leave
-// something says so and what to do, and that helps.
+// something says so, and what to do about it, and that works.
 func TestResetOfUnmetLimits(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store string) {

@@ -14,8 +14,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// TestBansOfAFleet: who hammers one Caddy is banned from all, until somebody pardons or
-// exempts the key.
+// TestBansOfAFleet: a key that hammers one Caddy is banned from all, until an operator lifts the
+// ban or exempts the key.
 func TestBansOfAFleet(t *testing.T) {
 	t.Parallel()
 	redisServer := redistest.Start(t)

@@ -8,8 +8,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// TestKeyNotInLogs: keys are personal or secret, and stay out of this module's lines
-// unless they are asked for, whatever goes wrong.
+// TestKeyNotInLogs: keys are personal or secret, and stay out of this module's log lines unless
+// the config asks for them, whatever goes wrong.
 func TestKeyNotInLogs(t *testing.T) {
 	t.Parallel()
 	redisServer := redistest.Start(t)
@@ -61,7 +61,7 @@ func TestKeyNotInLogs(t *testing.T) {
 			t.Errorf("zone %s: the key is in this module's log lines: %v, want %v", c.zone, logged, c.logged)
 		}
 	}
-	// Libraries that write past Caddy's logger know the keys too.
+	// Libraries that write past Caddy's logger know the keys, too.
 	_, strange := s.lines()
 	for _, text := range strange {
 		if strings.Contains(text, "sk-5e0c1d3f") {

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
-// raw sends a request to the byte, with lines between CRLFs, and returns the status.
+// raw sends a request byte for byte, given as lines without their CRLFs, and returns the status.
 func (s *server) raw(target, host string, fields ...string) int {
 	s.t.Helper()
 	conn, err := net.Dial("tcp", s.address)
@@ -41,34 +41,34 @@ func (s *server) raw(target, host string, fields ...string) int {
 	return response.StatusCode
 }
 
-// spelt is a request as a client may spell it, and what it is answered once the limit of
-// the plain one is used up.
+// spelt is one spelling of a request, and the status that it gets once the limit of the plain
+// spelling is used up.
 type spelt struct {
 	target, host string
 	fields       []string
 	want         int
 }
 
-// spellings are keys, how to use up the limit of one client, and how clients have gone on
-// nevertheless.
+// spellings are keys, how to use up the limit of one client, and other ways to write the same
+// request.
 var spellings = map[string]struct {
 	plain  spelt
 	others []spelt
-	get    []string // what finds the state in the command line
+	get    []string // the texts with which the command line finds the state
 }{
 	`{header.X-Api-Key}`: {
 		plain: spelt{fields: []string{"X-Api-Key: s3"}},
 		others: []spelt{
 			{fields: []string{"X-Api-Key: s3", "X-Api-Key: r1"}, want: 400},
 			{fields: []string{"X-Api-Key: r2", "X-Api-Key: s3"}, want: 400},
-			{fields: []string{"x-api-key: s3", "X-API-KEY: s3"}, want: 429}, // the same, whichever the upstream takes
+			{fields: []string{"x-api-key: s3", "X-API-KEY: s3"}, want: 429}, // the same, whichever one the upstream takes
 			{fields: []string{"X-Api-Key:", "X-Api-Key: s3"}, want: 400},
 			{fields: []string{"X-Api-Key:\t s3 \t"}, want: 429},
 			{fields: []string{"x-aPI-kEY:s3"}, want: 429},
 			{fields: []string{"X-Api-Key:", "\ts3"}, want: 429},                 // a folded line
-			{fields: []string{"X-Api-Key: s3", "X_Api_Key: s4"}, want: 429},     // Caddy drops the other
+			{fields: []string{"X-Api-Key: s3", "X_Api_Key: s4"}, want: 429},     // Caddy drops the one with underscores
 			{fields: []string{"X-Api-Key: s3", "Host: b.test"}, want: 400},      // Go refuses it
-			{fields: []string{"X-Api-Key: s3", "Connection: close"}, want: 429}, // twice, but in no key
+			{fields: []string{"X-Api-Key: s3", "Connection: close"}, want: 429}, // twice, but not in a key
 		},
 		get: []string{"s3"},
 	},
@@ -125,8 +125,8 @@ var spellings = map[string]struct {
 	},
 }
 
-// TestSpellingsOfOneClient: once a limit is used up, no spelling of the same request gets
-// to the upstream, and people who write the key find its state.
+// TestSpellingsOfOneClient: once a limit is used up, no spelling of the same request reaches the
+// upstream, and operators who type the key find its state.
 func TestSpellingsOfOneClient(t *testing.T) {
 	t.Parallel()
 	keys := slices.Sorted(maps.Keys(spellings))
@@ -188,8 +188,8 @@ func TestSpellingsOfOneClient(t *testing.T) {
 	})
 }
 
-// TestRepeatedValuesAreTold: a request that is refused for its second value is counted,
-// logged once, and seen by who watches; in a dry run it passes.
+// TestRepeatedValuesAreTold: a request that is refused for its second value is counted, logged
+// once, and shown in the stream of decisions. In a dry run it passes.
 func TestRepeatedValuesAreTold(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store string) {

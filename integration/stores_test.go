@@ -7,18 +7,18 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// memory and redis are lines of a Caddyfile. Tests that count exactly give Redis more
-// time than users do, and take 503 for an answer: on a busy machine a request that was
-// let through because Redis was late would look like a limit that is exceeded.
+// memory and redis are lines of a Caddyfile. Tests that count exactly give Redis more time than
+// users do, and answer 503 without it: on a busy machine, a request that was let through because
+// Redis was late would look like a limit that is exceeded.
 const memory = "store memory\n"
 
 func redis(address string) string {
 	return "store redis {\naddress " + address + "\ntimeout 10s\n}\non_store_error deny\n"
 }
 
-// timeout is how long decisions may take where Redis is away and back: as users have it if
-// the machine is idle, and long enough for one that is busy, on which a Redis that is well
-// may be late.
+// timeout is how long decisions may take in tests where Redis goes away and comes back: as long
+// as users have it on an idle machine, and longer on a busy one, where a healthy Redis may be
+// late.
 func timeout() string {
 	if patient.Idle() {
 		return "timeout 50ms"
@@ -26,7 +26,7 @@ func timeout() string {
 	return "timeout 1s"
 }
 
-// eachStore runs a test with either store; Redis is the test's own.
+// eachStore runs a test with each store. The Redis is the test's own.
 func eachStore(t *testing.T, test func(t *testing.T, store string)) {
 	t.Run("memory", func(t *testing.T) {
 		t.Parallel()

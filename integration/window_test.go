@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-// span is when something happened, as far as one knows: at some instant from first to
+// span is when something happened, as far as that can be known: at some instant from first to
 // last, in microseconds.
 type span struct{ first, last int64 }
 
-// clockError is how far the readings of one clock by several processes may be apart:
-// the access log has floating-point seconds, and Redis has its own way to ask.
+// clockError is how much the readings of one clock by several processes may differ: the access
+// log has floating-point seconds, and Redis reads the clock in its own way.
 const clockError = 1000
 
 // mostCertain returns how many events at least happened in some window: the largest
@@ -51,7 +51,7 @@ func mostPossible(events []span, refusal span, window, longest int64) (n int) {
 	return n
 }
 
-// TestWindows: the checks of TestMainJob find what they are for.
+// TestWindows: the checks of TestMainJob find what they are meant to find.
 func TestWindows(t *testing.T) {
 	t.Parallel()
 	const ms, window = 1000, 1000 * 1000

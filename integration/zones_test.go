@@ -9,9 +9,9 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// TestIssue10AllOrNothing: two limits on one client, as mholt/caddy-ratelimit#10 has
-// them. Whoever hammers must get the whole of the long limit at the pace of the short
-// one: what the short one refuses, the long one must not count.
+// TestIssue10AllOrNothing: two limits on one client, as in mholt/caddy-ratelimit#10. A client
+// that hammers must get the whole long limit at the pace of the short one: what the short limit
+// refuses must not count in the long one.
 func TestIssue10AllOrNothing(t *testing.T) {
 	t.Parallel()
 	const long = 5
@@ -48,7 +48,7 @@ func TestIssue10AllOrNothing(t *testing.T) {
 		if refused < long {
 			t.Errorf("%d refusals on the way, too few to prove anything", refused)
 		}
-		// Both are at their limit or the long one alone is; its wait is the longer.
+		// Both limits are used up, or the long one alone is. Its wait is the longer one.
 		a := s.get(client, "/", "Authorization", "me")
 		if q, _, err := rateLimit(a.header); a.status != http.StatusTooManyRequests || err != nil || q.zone != "long" {
 			t.Errorf("after %d: status %d by zone %q, error %v; want 429 by long", long, a.status, q.zone, err)
@@ -58,8 +58,8 @@ func TestIssue10AllOrNothing(t *testing.T) {
 	})
 }
 
-// TestIssue70AllOrNothing is mholt/caddy-ratelimit#70: five for each client, ten in all.
-// A client that sends ten may take five of the ten and no more.
+// TestIssue70AllOrNothing is mholt/caddy-ratelimit#70: five for each client, and ten in all. A
+// client that sends ten requests may take five of the ten and no more.
 func TestIssue70AllOrNothing(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store string) {
@@ -94,7 +94,7 @@ func TestIssue70AllOrNothing(t *testing.T) {
 	})
 }
 
-// TestConcurrentExactly100: 500 requests at once at a limit of 100.
+// TestConcurrentExactly100: 500 requests come at once at a limit of 100.
 func TestConcurrentExactly100(t *testing.T) {
 	patient.BesideOthers(t)
 	const requests, limit = 500, 100

@@ -16,11 +16,11 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/childprocess"
 )
 
-// keyHeader names the client. The load generator sends it to every Caddy, also to those
-// that do not look at it.
+// keyHeader names the client. The load generator sends it to every Caddy, also to those that
+// ignore it.
 const keyHeader = "X-Key"
 
-// build compiles cmd/caddy of this repository, whose root is given, into dir.
+// build compiles cmd/caddy of the repository at root into dir.
 func build(root, dir string) (string, error) {
 	binary := filepath.Join(dir, "caddy")
 	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", binary, "./cmd/caddy")
@@ -41,7 +41,7 @@ type caddy struct {
 	dir     string
 }
 
-// caddyfile has a port and the lines of a site.
+// caddyfile has a verb for the port and one for the lines of a site.
 const caddyfile = `{
 	admin off
 	persist_config off
@@ -53,8 +53,8 @@ http://127.0.0.1:%d {
 }
 `
 
-// startCaddy runs a Caddy with one site, given as lines of a Caddyfile, and returns when
-// it answers.
+// startCaddy runs a Caddy with one site, given as lines of a Caddyfile, and returns when it
+// answers.
 func startCaddy(binary, site string) (*caddy, error) {
 	port, err := rig.FreePort()
 	if err != nil {
@@ -97,7 +97,7 @@ func startCaddy(binary, site string) (*caddy, error) {
 
 func (c *caddy) Close() error { return errors.Join(c.process.End(caddyTimeout), os.RemoveAll(c.dir)) }
 
-// memory is the resident memory of the process in bytes.
+// memory returns the resident memory of the process in bytes.
 func (c *caddy) memory() (float64, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.process.PID()))
 	if err != nil {
@@ -126,7 +126,7 @@ func limited(events int, store string) string {
 	respond "Hello, World!"`, keyHeader, events, store)
 }
 
-// redisStore is patient: here the machine is busy on purpose.
+// redisStore has a long timeout, because here the machine is busy on purpose.
 func redisStore(address string) string {
 	return "store redis {\n\t\t\taddress " + address + "\n\t\t\ttimeout 3s\n\t\t}"
 }

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// delayed is a TCP proxy that adds to the round trip without narrowing it: whatever
-// comes from a client is passed on so much later, however much has come meanwhile.
-// Answers pass at once. It takes its CPU time from what is measured, so it takes little.
+// delayed is a TCP proxy that makes the round trip longer without making it narrower: everything
+// from a client is passed on later by the delay, however much has come meanwhile. Answers pass at
+// once. The proxy takes its CPU time from what is measured, so it must take little.
 type delayed struct {
 	listener        net.Listener
 	network, target string
@@ -28,7 +28,7 @@ func delay(network, target string, by time.Duration) (*delayed, error) {
 
 func (d *delayed) Address() string { return d.listener.Addr().String() }
 
-// Close ends new connections; those that stand end with their clients.
+// Close ends the listener. Connections that are open end with their clients.
 func (d *delayed) Close() error { return d.listener.Close() }
 
 func (d *delayed) accept() {
@@ -44,7 +44,8 @@ func (d *delayed) accept() {
 		}
 		go d.later(server, client)
 		go func() {
-			// Between sockets io.Copy would have the kernel splice, in more calls than so little takes.
+			// Between sockets, io.Copy would have the kernel splice, which takes more calls for
+			// this little data.
 			_, _ = io.Copy(struct{ io.Writer }{client}, struct{ io.Reader }{server})
 			_ = errors.Join(client.Close(), server.Close())
 		}()

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestDelay: a thousand lines sent at once come back in order, none before the delay,
+// TestDelay: a thousand lines that are sent at once come back in order, none before the delay,
 // and all of them long before a thousand delays.
 func TestDelay(t *testing.T) {
 	echo, err := net.Listen("tcp", "127.0.0.1:0")

@@ -83,8 +83,8 @@ func compare() (err error) {
 	return writeText(os.Stdout, about, outcomes)
 }
 
-// one measures a case. It has a Redis of its own, as it has Caddys: one that has served
-// others may be slower.
+// one measures a case. It has a Redis of its own, as it has Caddys of its own: a Redis that has
+// served others may be slower.
 func (b *bench) one(ctx context.Context, i int) (o outcome, err error) {
 	redis, err := rig.StartRedis()
 	if err != nil {
@@ -105,7 +105,7 @@ func (b *bench) one(ctx context.Context, i int) (o outcome, err error) {
 	return b.measure(ctx, scenarios(redis, far.Address())[i])
 }
 
-// names are those of the cases.
+// names returns the names of the cases.
 func names() (all []string) {
 	for _, s := range scenarios(&rig.Redis{}, "") {
 		all = append(all, s.name)
@@ -113,7 +113,7 @@ func names() (all []string) {
 	return all
 }
 
-// addedTrip is how much longer a PING takes through the proxy.
+// addedTrip returns how much longer a PING takes through the proxy.
 func addedTrip(ctx context.Context, near, far string) (time.Duration, error) {
 	var trips [2]float64
 	for i, address := range []string{near, far} {

@@ -10,21 +10,21 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/bench/internal/rig"
 )
 
-// scenario compares a Caddy with the directive to one without.
+// scenario compares a Caddy that has the directive with one that has not.
 type scenario struct {
 	name        string
 	bare, with  string // the sites
 	clients     int
 	connections int
 	refuses     bool
-	ratio       float64       // of requests/s that should be left, 0: none is asked for
-	added       time.Duration // p50 that may be added, 0: none is asked for
-	memory      float64       // bytes that may be added, 0: none is asked for
+	ratio       float64       // part of the requests/s that should be left; 0: any
+	added       time.Duration // what may be added to p50; 0: anything
+	memory      float64       // bytes that may be added; 0: any number
 }
 
-// A client's limit a day. Nobody reaches the first two; roomy is low enough for the state
-// of a client that came once to live for seconds, as states do in earnest. The third is
-// used up at once.
+// A client's limit per day. No client reaches the first two; roomy is low enough for the state of
+// a client that came once to live for seconds, as states do in production. The third is used up
+// at once.
 const (
 	roomy  = 10_000
 	plenty = 1_000_000_000
@@ -33,7 +33,7 @@ const (
 
 const manyClients = 100_000
 
-// addedRTT is what the farther Redis is away.
+// addedRTT is how far away the farther Redis is.
 const addedRTT = time.Millisecond
 
 func scenarios(redis *rig.Redis, farRedis string) []scenario {
@@ -78,30 +78,30 @@ func scenarios(redis *rig.Redis, farRedis string) []scenario {
 	}
 }
 
-// outcome is what a scenario came to, medians over the rounds.
+// outcome is the result of a scenario: medians over the rounds.
 type outcome struct {
 	scenario    scenario
 	bare, with  float64 // requests/s
 	ratio       float64
 	bare50      time.Duration
 	with50      time.Duration
-	added       time.Duration // to p50
+	added       time.Duration // added to p50
 	with99      time.Duration
 	addedMemory float64
 }
 
-// bench is where scenarios are run.
+// bench is what scenarios run on.
 type bench struct {
 	binary   string
 	wrk      *wrk
-	version  string        // of Redis
+	version  string        // Redis's version
 	trip     time.Duration // how much longer a PING takes through the proxy
 	rounds   int
 	time     time.Duration
 	progress io.Writer
 }
 
-// measure starts both Caddys and loads them in turn. Which one comes first alternates.
+// measure starts both Caddys and loads them in turn. The order alternates.
 func (b *bench) measure(ctx context.Context, s scenario) (o outcome, err error) {
 	fmt.Fprintln(b.progress, s.name)
 	bare, err := startCaddy(b.binary, s.bare)
@@ -153,7 +153,7 @@ func (b *bench) measure(ctx context.Context, s scenario) (o outcome, err error) 
 	}, nil
 }
 
-// load runs wrk and sees to it that the answers are the scenario's.
+// load runs wrk, and checks that the answers are those of the scenario.
 func (b *bench) load(ctx context.Context, c *caddy, s scenario) (run, error) {
 	r, err := b.wrk.against(ctx, c.url, s.connections, s.clients, b.time)
 	if err != nil {

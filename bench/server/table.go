@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// columns are the words of a row: of text tables and of Markdown alike.
+// columns are the cells of a row, of text tables and of Markdown.
 var columns = []string{
 	"case", "bare, requests/s", "limited", "ratio",
 	"p50 bare", "p50 limited", "p50 added", "p99 limited", "memory added", "meant to be", "",
@@ -26,7 +26,7 @@ func short(d time.Duration) string {
 	return fmt.Sprintf("%.2f ms", float64(d)/float64(time.Millisecond))
 }
 
-// verdict says what the scenario asks for and whether it was kept.
+// verdict says what the scenario asks for, and whether it was reached.
 func (o outcome) verdict() (wanted, kept string) {
 	var all []string
 	ok := true

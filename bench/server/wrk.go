@@ -26,15 +26,15 @@ func newWrk(dir string) (*wrk, error) {
 	return w, os.WriteFile(w.script, []byte(wrkScript), 0o600)
 }
 
-// run is what one run of wrk found.
+// run is the result of one run of wrk.
 type run struct {
 	requests  float64
 	perSecond float64
 	p50, p99  time.Duration
-	refused   float64 // answers that are not 2xx or 3xx
+	refused   float64 // answers other than 2xx and 3xx
 }
 
-// against sends requests of so many clients over so many connections.
+// against sends requests of a number of clients over a number of connections.
 func (w *wrk) against(ctx context.Context, url string, connections, clients int, d time.Duration) (run, error) {
 	seconds := max(1, int(d.Seconds()))
 	cmd := exec.CommandContext(ctx, "wrk", "-t2", "-c", strconv.Itoa(connections), "-d", strconv.Itoa(seconds)+"s",

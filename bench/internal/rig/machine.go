@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Machine says in a line where, with what and when figures were taken.
+// Machine says in a line where, with what and when figures were measured.
 func Machine(redisVersion string) string {
 	model := runtime.GOARCH
 	text, _ := os.ReadFile("/proc/cpuinfo")

@@ -2,7 +2,8 @@ package rig
 
 import "slices"
 
-// Median is the middle of the numbers, or the mean of the two in the middle; 0 of none.
+// Median returns the median of the numbers: the one in the middle, or the mean of the two in the
+// middle. It is 0 without numbers.
 func Median(numbers []float64) float64 {
 	if len(numbers) == 0 {
 		return 0

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Rewrite replaces what stands in a file between <!-- name --> and <!-- /name -->.
+// Rewrite replaces the text between <!-- name --> and <!-- /name --> in a file.
 func Rewrite(file, name, text string) error {
 	page, err := os.ReadFile(file)
 	if err != nil {

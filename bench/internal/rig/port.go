@@ -4,7 +4,7 @@ import (
 	"net"
 )
 
-// FreePort is a port of 127.0.0.1 that nothing listens on.
+// FreePort returns a port of 127.0.0.1 that no process listens on.
 func FreePort() (int, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

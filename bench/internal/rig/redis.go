@@ -1,4 +1,4 @@
-// Package rig starts what the benchmarks need and sums up what they find.
+// Package rig starts what the benchmarks need, and sums up their results.
 package rig
 
 import (
@@ -37,7 +37,7 @@ func StartRedis() (*Redis, error) {
 // Close ends the server.
 func (r *Redis) Close() error { return errors.Join(r.Client.Close(), r.stop()) }
 
-// CPU is the processor time that the server has used so far.
+// CPU returns the processor time that the server has used so far.
 func (r *Redis) CPU(ctx context.Context) (time.Duration, error) {
 	info, err := r.Client.Info(ctx, "cpu").Result()
 	if err != nil {
@@ -58,7 +58,7 @@ func (r *Redis) CPU(ctx context.Context) (time.Duration, error) {
 	return time.Duration(total * float64(time.Second)), nil
 }
 
-// Memory is what all keys take together, as MEMORY USAGE counts.
+// Memory returns what all keys take together, according to MEMORY USAGE.
 func (r *Redis) Memory(ctx context.Context) (bytes int64, err error) {
 	keys := r.Client.Scan(ctx, 0, "*", 1000).Iterator()
 	for keys.Next(ctx) {
@@ -77,7 +77,7 @@ func (r *Redis) Memory(ctx context.Context) (bytes int64, err error) {
 // Empty removes all keys. Scripts stay.
 func (r *Redis) Empty(ctx context.Context) error { return r.Client.FlushAll(ctx).Err() }
 
-// Version is the server's.
+// Version returns the server's version.
 func (r *Redis) Version(ctx context.Context) string {
 	info, _ := r.Client.Info(ctx, "server").Result()
 	for line := range strings.Lines(info) {
