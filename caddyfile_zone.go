@@ -30,6 +30,7 @@ import (
 //	missing_key   share | skip | reject [<status>]
 //	repeated_values reject [<status>] | join
 //	raw_values    [true|false]
+//	allow_unknown_placeholders [true|false]
 //	invalid_limit <status>
 //	exempt        <address or CIDR...> | <inline matcher> | @named | { ... }
 //	block         [<status>] <like exempt>
@@ -48,10 +49,11 @@ import (
 func policyOptions(h httpcaddyfile.Helper, z *Zone) map[string]option.Option {
 	d := h.Dispenser
 	return map[string]option.Option{
-		"plan":          {Parse: func() (string, error) { return parsePlans(d, z) }},
-		"missing_key":   {Parse: func() (string, error) { return parseRejecting(d, "missing_key", &z.MissingKey, &z.MissingKeyStatus) }},
-		"raw_values":    {Parse: flag(d, "raw_values", &z.RawValues)},
-		"invalid_limit": {Parse: option.Integer(d, "invalid_limit", &z.InvalidLimit)},
+		"plan":                       {Parse: func() (string, error) { return parsePlans(d, z) }},
+		"missing_key":                {Parse: func() (string, error) { return parseRejecting(d, "missing_key", &z.MissingKey, &z.MissingKeyStatus) }},
+		"raw_values":                 {Parse: flag(d, "raw_values", &z.RawValues)},
+		"allow_unknown_placeholders": {Parse: flag(d, "allow_unknown_placeholders", &z.AllowUnknownPlaceholders)},
+		"invalid_limit":              {Parse: option.Integer(d, "invalid_limit", &z.InvalidLimit)},
 		"repeated_values": {Parse: func() (string, error) {
 			return parseRejecting(d, "repeated_values", &z.RepeatedValues, &z.RepeatedValuesStatus)
 		}},

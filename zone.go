@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -13,6 +14,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/respond"
+	"github.com/seed-161337e5/caddyratelimit/internal/routes"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/limit"
 )
@@ -76,6 +78,10 @@ type Zone struct {
 	// are brought into the form that Caddy's matchers compare, in which `/login`, `/LOGIN` and
 	// `//login` are the same. Default: false.
 	RawValues bool `json:"raw_values,omitempty"`
+
+	// Whether the zone may use placeholders that nothing in this config sets, as far as can be seen.
+	// Otherwise they are an error, because they are empty for all clients. Default: false.
+	AllowUnknownPlaceholders bool `json:"allow_unknown_placeholders,omitempty"`
 
 	// Which requests the zone neither counts nor refuses: the requests that any of these matcher
 	// sets matches. Default: none.
@@ -145,6 +151,7 @@ func (z *Zone) provision(ctx caddy.Context, name string, ref *pool.Ref, log *zap
 			return err
 		}
 	}
+	exempt := slices.Clone(z.ExemptRaw) // which loading clears
 	for _, part := range []func(caddy.Context, *zap.Logger) error{
 		z.provisionKey, z.provisionMatchers,
 		func(_ caddy.Context, log *zap.Logger) error { return z.provisionLimits(ref, log) },
@@ -155,7 +162,7 @@ func (z *Zone) provision(ctx caddy.Context, name string, ref *pool.Ref, log *zap
 		}
 	}
 	z.compile()
-	return nil
+	return z.warn(exempt, routes.Read(ctx), log)
 }
 
 // compile hands on what the zone looks at when a request comes.

@@ -91,10 +91,6 @@ func (z *Zone) provisionKey(_ caddy.Context, log *zap.Logger) (err error) {
 	if (z.IPv4Prefix != 0 || z.IPv6Prefix != 0) && !z.live.Template.Varies() {
 		log.Warn("ipv4_prefix and ipv6_prefix have no effect: the key holds no placeholder", zap.String("zone", z.live.Name))
 	}
-	for _, unknown := range z.live.Template.Unknown {
-		log.Warn("the key holds a placeholder that is not Caddy's own; if nothing sets it, all clients share one limit",
-			zap.String("zone", z.live.Name), zap.String("placeholder", "{"+unknown+"}"))
-	}
 	for _, empty := range z.live.Template.OftenEmpty {
 		log.Warn("the key may have the same value for all clients: "+empty.Why,
 			zap.String("zone", z.live.Name), zap.String("placeholder", "{"+empty.Name+"}"))

@@ -91,6 +91,29 @@ func (l *Limit) Varies() bool {
 	return l.MaxEvents.From != "" || l.Window.From != "" || l.Burst.From != "" || l.TimeZone().From != ""
 }
 
+// Placeholder is a placeholder in an option of a limit.
+type Placeholder struct {
+	Option, Name string
+	Fallback     bool // the option has a fallback
+}
+
+// Placeholders are the placeholders in the options of the limit.
+func (l *Limit) Placeholders() (all []Placeholder) {
+	if a := l.MaxEvents; a != nil && a.From != "" {
+		all = append(all, Placeholder{"max_events", a.From, a.Fallback})
+	}
+	if w := l.Window; w.From != "" {
+		all = append(all, Placeholder{"window", w.From, w.Duration != 0 || w.Calendar != 0})
+	}
+	if a := l.Burst; a.From != "" {
+		all = append(all, Placeholder{"burst", a.From, a.Fallback})
+	}
+	if z := l.TimeZone(); z.From != "" {
+		all = append(all, Placeholder{"timezone", z.From, z.Name != ""})
+	}
+	return all
+}
+
 // TimeZone is the name of a time zone: the text Name, or the placeholder From with the
 // fallback Name.
 type TimeZone struct{ From, Name string }

@@ -9,7 +9,9 @@ import (
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/caddyserver/caddy/v2/modules/caddyevents"
+	_ "github.com/caddyserver/caddy/v2/modules/standard"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 )
@@ -17,14 +19,20 @@ import (
 // Logged returns the context of a loaded config, and what it logs from level INFO on.
 func Logged(t testing.TB) (caddy.Context, *observer.ObservedLogs) {
 	t.Helper()
+	log, logs := observed(t)
+	return provisionConfig(t, log), logs
+}
+
+// observed makes a log, for one config at a time, and returns what is logged to it.
+func observed(t testing.TB) (caddy.BaseLog, *observer.ObservedLogs) {
 	core, logs := observer.New(zapcore.InfoLevel)
 	name := t.Name()
 	cores.Store(name, core)
-	defer cores.Delete(name)
-	return provisionConfig(t, caddy.BaseLog{
+	t.Cleanup(func() { cores.Delete(name) })
+	return caddy.BaseLog{
 		WriterRaw: json.RawMessage(`{"output": "discard"}`),
 		CoreRaw:   json.RawMessage(fmt.Sprintf(`{"module": "caddytest", "test": %q}`, name)),
-	}), logs
+	}, logs
 }
 
 // cores are the log cores of configs that are being loaded, by test.
@@ -110,4 +118,28 @@ func Scrape(t testing.TB, ctx caddy.Context) map[string]float64 {
 		}
 	}
 	return values
+}
+
+// Validate provisions the config of a Caddyfile, as "caddy validate" does, and returns the warnings
+// of the limiter.
+func Validate(t testing.TB, text string) (warnings []observer.LoggedEntry, err error) {
+	t.Helper()
+	adapted, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(text), map[string]any{"filename": "Caddyfile"})
+	if err != nil {
+		return nil, err
+	}
+	config := new(caddy.Config)
+	if err := json.Unmarshal(adapted, config); err != nil {
+		t.Fatal(err)
+	}
+	log, logs := observed(t)
+	config.Admin = &caddy.AdminConfig{Disabled: true}
+	config.Logging = &caddy.Logging{Logs: map[string]*caddy.CustomLog{caddy.DefaultLoggerName: {BaseLog: log}}}
+	err = caddy.Validate(config)
+	for _, entry := range logs.FilterLevelExact(zapcore.WarnLevel).All() {
+		if strings.HasSuffix(entry.LoggerName, "rate_limit") {
+			warnings = append(warnings, entry)
+		}
+	}
+	return warnings, err
 }

@@ -1,0 +1,146 @@
+package caddyratelimit
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/key"
+	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
+	"github.com/seed-161337e5/caddyratelimit/internal/routes"
+)
+
+// warn warns about options that do not do what they seem to do. It returns an error where a
+// placeholder is never set. Exempt are the zone's matchers before they were loaded.
+func (z *Zone) warn(exempt caddyhttp.RawMatcherSets, around *routes.Routes, log *zap.Logger) error {
+	log = log.With(zap.String("zone", z.live.Name))
+	z.warnAboutKey(log)
+	warnAboutHeaders("exempt", exempt, log)
+	for _, use := range z.placeholders() {
+		if err := z.checkUse(use, around, log); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// warnAboutKey warns about keys that are the same for all clients, or say too much.
+func (z *Zone) warnAboutKey(log *zap.Logger) {
+	t := z.live.Template
+	if !t.Varies() {
+		if meant := placeholder.Meant(z.Key); meant != "" {
+			log.Warn(fmt.Sprintf("key %q is a constant, so all clients share one limit; did you mean {%s}?", z.Key, meant))
+		}
+		return
+	}
+	if !slices.ContainsFunc(t.Parts, func(p key.Part) bool { return p.Placeholder != "" && !placeholder.IsConstant(p.Placeholder) }) {
+		log.Warn(fmt.Sprintf("key %q is the same for all requests, so all clients share one limit; did you mean {http.vars.client_ip}?", z.Key))
+	}
+	for _, p := range t.Parts {
+		if p.Placeholder == "http.request.body" {
+			log.Warn("the key holds the body of requests, which may have passwords in it, and which the command line, logs and Redis then show; " +
+				"match a part of it with vars_regexp instead, and take {http.regexp.<name>.1} as the key")
+		}
+	}
+}
+
+// secretLength is how long the value of a header field must be to pass for a secret.
+const secretLength = 16
+
+// warnAboutHeaders warns about matchers that let any client in that sends a header field.
+func warnAboutHeaders(option string, sets caddyhttp.RawMatcherSets, log *zap.Logger) {
+	for _, set := range sets {
+		var fields http.Header
+		if len(set) != 1 || json.Unmarshal(set["header"], &fields) != nil {
+			continue // another matcher has to match as well
+		}
+		for _, name := range slices.Sorted(maps.Keys(fields)) {
+			guessable := func(value string) bool { return len(value) < secretLength || strings.ContainsAny(value, "*") }
+			if len(fields[name]) == 0 || slices.ContainsFunc(fields[name], guessable) {
+				log.Warn(fmt.Sprintf("%s matches a header field that any client can send, %s; match addresses with remote_ip as well, or a secret value of at least %d characters",
+					option, name, secretLength))
+			}
+		}
+	}
+}
+
+// use is a placeholder that an option uses.
+type use struct {
+	option, name string
+	consequence  string // of a placeholder that nothing sets
+	required     bool   // such a placeholder is an error
+}
+
+// placeholders are the placeholders that the zone uses, each once.
+func (z *Zone) placeholders() (uses []use) {
+	add := func(u use) {
+		if u.name != "" && !slices.ContainsFunc(uses, func(other use) bool { return other.name == u.name }) {
+			uses = append(uses, u)
+		}
+	}
+	for _, p := range z.live.Template.Parts {
+		add(use{fmt.Sprintf("key %q", z.Key), p.Placeholder, "all clients share one limit", true})
+	}
+	if z.live.PlanTemplate != nil {
+		for _, p := range z.live.PlanTemplate.Parts {
+			add(use{fmt.Sprintf("plan %q", z.Plan.Of), p.Placeholder, "no request has a plan of its own", false})
+		}
+	}
+	for _, l := range z.live.Limits() {
+		for _, p := range l.Placeholders() {
+			add(use{p.Option, p.Name, invalidOr(p.Fallback), false})
+		}
+	}
+	if z.Cost != nil {
+		add(use{"cost", z.Cost.From, invalidOr(z.Cost.Fallback), false})
+	}
+	return uses
+}
+
+func invalidOr(fallback bool) string {
+	if fallback {
+		return "the fallback always holds"
+	}
+	return "all requests are refused"
+}
+
+// checkUse checks that something in the config sets a placeholder.
+func (z *Zone) checkUse(u use, around *routes.Routes, log *zap.Logger) error {
+	if known, _ := placeholder.Check(u.name, ""); !around.Known && !known && u.required {
+		log.Warn(u.option+" holds a placeholder that is not Caddy's own; if nothing sets it, "+u.consequence, zap.String("placeholder", "{"+u.name+"}"))
+	}
+	if !around.Known || z.AllowUnknownPlaceholders || around.Sets(u.name) || placeholder.IsBuiltIn(u.name) {
+		return nil
+	}
+	shown := zap.String("placeholder", "{"+u.name+"}")
+	if strings.HasPrefix(u.name, "http.auth.") {
+		switch {
+		case len(around.Foreign) > 0 || around.AuthenticatesBefore:
+		case around.Authenticates:
+			log.Warn(u.option+": authentication comes after rate_limit, so that "+u.consequence+"; put rate_limit behind it, in a route block or with the global option order", shown)
+		default:
+			log.Warn(u.option+": nothing in this config authenticates users, so that "+u.consequence, shown)
+		}
+		return nil
+	}
+	hint := ""
+	if similar := placeholder.Similar(u.name, around.All()); similar != "" {
+		hint = "; did you mean {" + similar + "}?"
+	}
+	if len(around.Foreign) > 0 {
+		log.Warn(u.option+": no module of Caddy sets this placeholder; if none of these modules does, "+u.consequence+hint,
+			shown, zap.Strings("modules", slices.Compact(slices.Sorted(slices.Values(around.Foreign)))))
+		return nil
+	}
+	if !u.required {
+		log.Warn(u.option+": nothing in this config sets this placeholder, so that "+u.consequence+hint, shown)
+		return nil
+	}
+	return fmt.Errorf("%s: nothing in this config sets {%s}, so that %s%s (if something does, set allow_unknown_placeholders)", u.option, u.name, u.consequence, hint)
+}
