@@ -68,3 +68,12 @@ func OnlyBlock(d *caddyfile.Dispenser, what string) error {
 	}
 	return nil
 }
+
+// OpensBlock reports whether the next token opens a block, without consuming it.
+func OpensBlock(d *caddyfile.Dispenser) bool {
+	if !d.Next() {
+		return false
+	}
+	defer d.Prev()
+	return d.Val() == "{"
+}

@@ -15,6 +15,13 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
+// The values of on_store_error.
+const (
+	AllowOnError = "allow"
+	DenyOnError  = "deny"
+	LocalOnError = "local"
+)
+
 // Zone is a zone at run time. It does not change after it was provisioned, but for its counters.
 type Zone struct {
 	Name         string
