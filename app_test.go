@@ -13,8 +13,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
 )
 
-// TestSettingsOfAConfigThatFails: Caddy starts apps in any order. If one does not start,
-// those that have are stopped, and the config before runs on as it was.
+// TestSettingsOfAConfigThatFails: Caddy starts apps in any order. If one does not start, the apps
+// that have started are stopped, and the config before runs on as it was.
 func TestSettingsOfAConfigThatFails(t *testing.T) {
 	load := func(maxKeys int) caddy.App {
 		ctx := caddytest.Config(t)

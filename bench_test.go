@@ -12,8 +12,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 
-// BenchmarkHandler is what the handler costs a request, on the memory store; "empty"
-// is a handler that does nothing, to compare with.
+// BenchmarkHandler measures what the handler costs a request, with the memory store; "empty" is a
+// handler that does nothing, to compare with.
 func BenchmarkHandler(b *testing.B) {
 	const limit = `"max_events": %d, "window": "1s", "algorithm": "token_bucket"`
 	for _, c := range []struct {

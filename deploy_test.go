@@ -8,7 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// TestDeployedCaddyfile loads what the containers run.
+// TestDeployedCaddyfile loads the config that the containers run.
 func TestDeployedCaddyfile(t *testing.T) {
 	text, err := os.ReadFile("deploy/Caddyfile")
 	if err != nil {
@@ -23,7 +23,8 @@ func TestDeployedCaddyfile(t *testing.T) {
 	}
 }
 
-// TestComposeFile: the files that it mounts are there, and the services it names.
+// TestComposeFile: the files that the compose file mounts exist, and so do the services that it
+// names.
 func TestComposeFile(t *testing.T) {
 	text, err := os.ReadFile("compose.yaml")
 	if err != nil {

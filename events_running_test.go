@@ -18,7 +18,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// subscriber is an event handler as others write them: a module that a config names.
+// subscriber is an event handler as other people write them: a module that a config names.
 type subscriber struct{}
 
 func init() { caddy.RegisterModule(subscriber{}) }
@@ -44,7 +44,7 @@ var heard struct {
 	events []caddy.Event
 }
 
-// hearings are the events so far, by name and zone or store state.
+// hearings counts the events so far, by name and by zone or store state.
 func hearings(t *testing.T) (count map[string]int, last map[string]map[string]any) {
 	t.Helper()
 	heard.mu.Lock()
@@ -65,8 +65,8 @@ func hearings(t *testing.T) (count map[string]int, last map[string]map[string]an
 	return count, last
 }
 
-// TestEventsOfARunningCaddy: what subscribers hear while many clients are refused and
-// configs are reloaded. A ban is told of once, and its state outlives the reload.
+// TestEventsOfARunningCaddy: subscribers hear of each key while many clients are refused and
+// configs are reloaded. There is one event for each ban, and the ban outlives the reload.
 func TestEventsOfARunningCaddy(t *testing.T) {
 	const keys, each, clients = 50, 20, 4
 	dead, address := redistest.FreePort(t), newSite(t)
@@ -115,7 +115,7 @@ func TestEventsOfARunningCaddy(t *testing.T) {
 		for i := 0; i < len(header); i += 2 {
 			r.Header.Set(header[i], header[i+1])
 		}
-		if answer, err := http.DefaultClient.Do(r); err == nil { // a reload may cut one off
+		if answer, err := http.DefaultClient.Do(r); err == nil { // a reload may cut a request off
 			_ = answer.Body.Close()
 		}
 	}
@@ -132,7 +132,7 @@ func TestEventsOfARunningCaddy(t *testing.T) {
 	}
 	flood()
 	get("/blocked", "X-Bad", "yes", "X-Key", "blocked")
-	get("/down") // which a goroutine tells of
+	get("/down") // a goroutine emits its event
 	count, last := hearings(t)
 	patient.Until(t, "word of the store", func() bool {
 		count, last = hearings(t)
@@ -161,7 +161,7 @@ func TestEventsOfARunningCaddy(t *testing.T) {
 	if count["rate_limit_banned bans"] != keys {
 		t.Errorf("%d bans are told of, want %d", count["rate_limit_banned bans"], keys)
 	}
-	// Each config has heard of nobody yet.
+	// A new config has not emitted anything about a key yet.
 	if n := count["rate_limit_exceeded bans"]; n > keys*4 {
 		t.Errorf("%d keys exceeded, of %d under 4 configs", n, keys)
 	}

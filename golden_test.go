@@ -22,19 +22,19 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 )
 
-// The golden files are what configs mean and what users get to read about those that
-// mean nothing. In each there is a config, a line of ten hyphens, and what comes of it:
+// The golden files are what configs mean, and what users read about configs that are wrong. Each
+// has a config, a line of ten hyphens, and the result:
 //
 //	testdata/adapt   a Caddyfile, and the JSON that it adapts to; it also loads
 //	testdata/errors  a Caddyfile, and the error that adapting it gives
 //	testdata/load    a Caddyfile or the JSON of a handler, and the error that loading it
 //	                 gives, or ok and the warnings that it logs
 //
-// With UPDATE_GOLDEN=1 what comes of it is written anew.
+// With UPDATE_GOLDEN=1 the results are written anew.
 
 const separator = "\n----------\n"
 
-// secrets are what every secret in the golden files is made of. No answer may hold one.
+// secrets are the parts of every secret in the golden files. No result may have one.
 var secrets = []string{"s3cr3t", "hunter2"}
 
 type golden struct{ path, input, want string }
@@ -65,7 +65,7 @@ func updating() bool { return os.Getenv("UPDATE_GOLDEN") != "" }
 
 func (g golden) name() string { return strings.TrimSuffix(filepath.Base(g.path), filepath.Ext(g.path)) }
 
-// check compares what came of it.
+// check compares the result.
 func (g golden) check(t *testing.T, got string) {
 	t.Helper()
 	switch {
@@ -145,8 +145,8 @@ func TestGoldenLoad(t *testing.T) {
 	}
 }
 
-// load does what `caddy validate` does. It returns the error, or ok and the limiter's
-// warnings. Whichever it is, nothing may stay open.
+// load does what `caddy validate` does. It returns the error, or ok and the limiter's warnings.
+// In both cases, nothing may stay open.
 func load(t *testing.T, config []byte) string {
 	t.Helper()
 	t.Setenv("REDIS_ADDRESS", "redis.example.com:6379")
@@ -171,7 +171,7 @@ func load(t *testing.T, config []byte) string {
 	return strings.Join(append([]string{"ok"}, written.warnings(t)...), "\n")
 }
 
-// written is what the config under test logs.
+// written is what the config under test has logged.
 var written log
 
 func init() { caddy.RegisterModule(&written) }
@@ -201,7 +201,7 @@ func (l *log) reset() {
 	l.text.Reset()
 }
 
-// warnings returns what the limiter logged above the level of information.
+// warnings returns the lines of the limiter above level INFO.
 func (l *log) warnings(t *testing.T) (lines []string) {
 	t.Helper()
 	l.mu.Lock()
@@ -227,8 +227,8 @@ func (l *log) warnings(t *testing.T) (lines []string) {
 	return lines
 }
 
-// blocks have options. Each has one here that it does not know, so that it lists those
-// that it does.
+// blocks have options. Each block has an option here that does not exist, so that its error lists
+// those that do.
 var blocks = map[string]string{
 	"directive":    ":80 {\n\trate_limit {\n\t\t?\n\t}\n}\n",
 	"distributed":  ":80 {\n\trate_limit {\n\t\tdistributed {\n\t\t\t?\n\t\t}\n\t}\n}\n",
@@ -241,8 +241,7 @@ var blocks = map[string]string{
 	"tls":          ":80 {\n\trate_limit {\n\t\tstore redis {\n\t\t\ttls {\n\t\t\t\t?\n\t\t\t}\n\t\t}\n\t}\n}\n",
 }
 
-// TestGoldenOptions makes sure that every option that there is stands in a golden file,
-// and twice in one about that error.
+// TestGoldenOptions: every option is in a golden file, and twice in one about that error.
 func TestGoldenOptions(t *testing.T) {
 	adapted, twice := make(map[use]bool), make(map[use]bool)
 	for _, g := range goldens(t, "adapt/*.caddyfiletest") {
@@ -280,7 +279,7 @@ func TestGoldenOptions(t *testing.T) {
 // use is an option in a block of a Caddyfile.
 type use struct {
 	block, option string
-	instance      int // the blocks, counted from the top of the file
+	instance      int // the number of the block, counted from the top of the file
 }
 
 // uses counts the options in a Caddyfile's blocks.
@@ -291,7 +290,7 @@ func uses(t *testing.T, text string) map[use]int {
 		t.Fatal(err)
 	}
 	found := make(map[use]int)
-	open := []use{{}} // the blocks around, outermost first
+	open := []use{{}} // the blocks around the line, outermost first
 	for opened := 0; len(tokens) > 0; {
 		end := 1
 		for end < len(tokens) && tokens[end].Line == tokens[0].Line {
@@ -313,7 +312,7 @@ func uses(t *testing.T, text string) map[use]int {
 	return found
 }
 
-// blockOf names the block that a line opens.
+// blockOf names the block that a line begins.
 func blockOf(around string, line []caddyfile.Token) string {
 	switch name := line[0].Text; {
 	case name == "{":

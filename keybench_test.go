@@ -11,8 +11,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 
-// BenchmarkKeys is how long a decision takes by what its key is made of. All requests
-// bring what is commonly brought.
+// BenchmarkKeys measures a decision by what its key is made of. All requests have common header
+// fields.
 func BenchmarkKeys(b *testing.B) {
 	for _, c := range []struct{ name, key string }{
 		{"none", ""},

@@ -80,13 +80,14 @@ var layers = []struct {
 	{"internal/picture", layer{own: "algorithms"}},
 	{"store/storetest", layer{own: "algorithms internal/testing/deep internal/testing/patient store"}},
 
-	// A store as other people write them: it imports what a module in another repository can.
+	// A store as other people write them: it imports only what a module in another repository
+	// can.
 	{"examples/simplestore", layer{caddy: true, own: "algorithms store"}},
 	{"integration", layer{}},
 }
 
-// TestLayers: every package imports just what its line says, and stands above all of it. Of
-// Caddy only those packages know that say so.
+// TestLayers: every package imports only what its line says, which stands above it. Only packages
+// whose line says so know Caddy.
 func TestLayers(t *testing.T) {
 	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", module+"/...").Output()
 	if err != nil {
@@ -134,7 +135,7 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// relative is the path of a package below that of the module; other paths stay as they are.
+// relative returns the path of a package below that of the module; other paths stay as they are.
 func relative(path string) string {
 	if path == module {
 		return "."
@@ -142,7 +143,7 @@ func relative(path string) string {
 	return strings.TrimPrefix(path, module+"/")
 }
 
-// TestRootIsSmall: the root adapts the limiter to Caddy, and does no more.
+// TestRootIsSmall: the root adapts the limiter to Caddy, and does nothing else.
 func TestRootIsSmall(t *testing.T) {
 	const most = 8
 	all, err := filepath.Glob("*.go")
@@ -155,7 +156,7 @@ func TestRootIsSmall(t *testing.T) {
 	}
 }
 
-// TestFilesAreShort: nobody has to read more than 400 lines to know a file.
+// TestFilesAreShort: no file has more than 400 lines.
 func TestFilesAreShort(t *testing.T) {
 	const most = 400
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {

@@ -43,7 +43,7 @@ type step struct {
 	text, method, path, from string
 	header                   http.Header
 	statuses                 []int
-	retry                    [2]int // from and to; 0 is whatever it says
+	retry                    [2]int // from and to; 0 is any
 	body                     string
 }
 

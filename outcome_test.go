@@ -16,8 +16,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 
-// policed is a handler with a zone for each policy, each for a path of its own, beside
-// one that all requests meet; with what it logs.
+// policed loads a handler with a zone for each policy, each for a path of its own, and one zone
+// that all requests meet.
 func policed(t *testing.T, options string) (ctx caddy.Context, h caddytest.Handler, logs *observer.ObservedLogs) {
 	t.Helper()
 	ctx, logs = caddytest.Logged(t)
@@ -36,7 +36,7 @@ func policed(t *testing.T, options string) (ctx caddy.Context, h caddytest.Handl
 	return ctx, h, logs
 }
 
-// TestOutcomesOfPolicies: each request is answered, counted and told of as its zones say.
+// TestOutcomesOfPolicies: each request is answered, counted, logged and emitted as its zones say.
 func TestOutcomesOfPolicies(t *testing.T) {
 	ctx, h, logs := policed(t, `"log": "all", "log_key": true, `)
 	exceeded, rejected := caddytest.Listen(t, ctx, "rate_limit_exceeded"), caddytest.Listen(t, ctx, "rate_limit_rejected")
@@ -92,7 +92,7 @@ func TestOutcomesOfPolicies(t *testing.T) {
 		line := ""
 		for _, entry := range logs.TakeAll() {
 			if entry.Level == zapcore.WarnLevel {
-				continue // of limits that are not valid, once a minute
+				continue // about limits that are not valid, once a minute
 			}
 			fields := entry.ContextMap()
 			line = entry.Message
@@ -129,8 +129,8 @@ func TestOutcomesOfPolicies(t *testing.T) {
 	}
 }
 
-// TestTopicsDoNotSilenceEachOther: a key whose refusals have been told of is told of
-// again when the reason is another one; and silent ones are counted by topic.
+// TestTopicsDoNotSilenceEachOther: a key whose refusal was logged is logged again if the reason
+// is another one, and suppressed refusals are counted by reason.
 func TestTopicsDoNotSilenceEachOther(t *testing.T) {
 	ctx, logs := caddytest.Logged(t)
 	h := caddytest.LoadInto(t, ctx, `{"rate_limits": {"both": {

@@ -59,7 +59,7 @@ func TestLimitsOfRequests(t *testing.T) {
 	}
 }
 
-// TestLimitRaisedByRequest: a key has one state, whatever its limit is from request to
+// TestLimitRaisedByRequest: a key has one state, even if its limit changes from request to
 // request.
 func TestLimitRaisedByRequest(t *testing.T) {
 	h := caddytest.Load(t, `{"rate_limits": {"raised": {"max_events": "{http.vars.quota} 2", "window": "1h"}}}`)
@@ -158,8 +158,8 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// TestPlanTakesOver: what a plan does not say is as the zone says, but for the options of
-// another algorithm.
+// TestPlanTakesOver: options that a plan does not have are those of the zone, except for options
+// of another algorithm.
 func TestPlanTakesOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := caddytest.Config(t)
@@ -206,7 +206,7 @@ func TestMissingKey(t *testing.T) {
 		}
 		caddytest.CleanUp(t, h)
 	}
-	// Nobody can send what spends the limit of those who send nothing.
+	// No client can send a value that uses up the limit of requests without one.
 	h := caddytest.Load(t, `{"rate_limits": {"imitated": {"max_events": 1, "window": "1h", "key": "{http.request.header.A}{http.request.header.B}"}}}`)
 	for _, header := range [][]string{{"A", "0:"}, {"B", "0:"}, {"A", "0:0:"}, {"A", "*"}, nil} {
 		if got := caddytest.Statuses(t, h, 1, header...); got != "200" {
@@ -234,11 +234,11 @@ func TestExemptAndBlock(t *testing.T) {
 		{"203.0.113.7", "/admin", nil, 451},
 		{"10.6.6.6", "/", nil, 451},
 		{"10.1.2.3", "/admin/x", []string{"Internal", "yes"}, 451},
-		// As a proxy may write addresses of IPv4.
+		// A proxy may write IPv4 addresses in this way.
 		{"::ffff:10.1.2.3", "/", nil, 200},
 		{"::ffff:10.6.6.6", "/", nil, 451},
 		{"::ffff:203.0.113.7", "/", nil, 429},
-		{"::ffff:a:b:c", "/", nil, 429}, // no address of IPv4
+		{"::ffff:a:b:c", "/", nil, 429}, // not an IPv4 address
 		{"::ffff:nonsense", "/", nil, 429},
 	} {
 		status, header := caddytest.AskFrom(t, h, c.client, c.path, c.header...)
@@ -251,8 +251,8 @@ func TestExemptAndBlock(t *testing.T) {
 	}
 }
 
-// TestMatchSeesPlainAddresses: a zone for a network is for it however a proxy writes its
-// addresses, and everybody behind sees them as the proxy wrote them.
+// TestMatchSeesPlainAddresses: a zone for a network matches however a proxy writes the addresses,
+// and handlers behind see them as the proxy wrote them.
 func TestMatchSeesPlainAddresses(t *testing.T) {
 	h := caddytest.Load(t, `{"rate_limits": {"office": {
 		"match": [{"client_ip": {"ranges": ["198.51.100.0/24"]}}], "key": "{http.vars.client_ip}", "max_events": 1, "window": "1h"

@@ -8,8 +8,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 
-// TestFailedLoadTouchesNothing: mholt's module gives back what it never took, so a
-// config that fails empties the counters of the one that runs.
+// TestFailedLoadTouchesNothing: a config that fails releases nothing that it has not acquired.
+// (In mholt's module, it empties the counters of the config that runs.)
 func TestFailedLoadTouchesNothing(t *testing.T) {
 	const good = `{"rate_limits": {"zone": {"max_events": 3, "window": "1h"}}}`
 	running := caddytest.Load(t, good)
@@ -37,7 +37,7 @@ func TestFailedLoadTouchesNothing(t *testing.T) {
 	}
 }
 
-// TestCountersSurviveAReload, and go with the last config that names their zone.
+// TestCountersSurviveAReload: counters survive as long as a config names their zone.
 func TestCountersSurviveAReload(t *testing.T) {
 	text := func(events int) string {
 		return fmt.Sprintf(`{"rate_limits": {"reloaded": {"max_events": %d, "window": "1h"}}}`, events)
@@ -45,7 +45,7 @@ func TestCountersSurviveAReload(t *testing.T) {
 	old := caddytest.Load(t, text(2))
 	caddytest.Serve(t, old, "203.0.113.7:1")
 	caddytest.Serve(t, old, "203.0.113.7:1")
-	raised := caddytest.Load(t, text(3)) // provisioned before the old one is cleaned up
+	raised := caddytest.Load(t, text(3)) // loaded before the old one is cleaned up, as in a reload
 	caddytest.CleanUp(t, old)
 	for i, want := range []int{200, 429} {
 		if status, _ := caddytest.Serve(t, raised, "203.0.113.7:1"); status != want {

@@ -9,9 +9,9 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 
-// repeats are requests that bring a value s3 again and again, and other values beside it,
-// with what a key {http.request.<placeholder>} makes of each: 400 where there are different
-// values, and otherwise the limit of s3, or that of somebody else.
+// repeats are requests that send a value s3 several times, and other values beside it, with the
+// status of a zone that has the key {http.request.<placeholder>}: 400 if there are different
+// values, and otherwise that of the limit of s3 or of another value.
 var repeats = map[string][]struct {
 	brings string
 	want   int
@@ -28,9 +28,9 @@ var repeats = map[string][]struct {
 		{"X-Api-Key: |X-Api-Key: s3", 400, ",s3"},
 		{"X-Api-Key: s3|X-Api-Key: ", 400, "s3,"},
 		{"X-Api-Key: s3|X-Api-Keys: r1", 429, "s3"},
-		{"X-Api-Key: s3,r2", 200, "s3,r2"}, // to the upstream it is one value, too
+		{"X-Api-Key: s3,r2", 200, "s3,r2"}, // for the upstream, too, this is one value
 		{"X-Other: r1|X-Other: r2", 200, ""},
-		{"X-Api-Key: |X-Api-Key: ", 429, ","}, // the same as none
+		{"X-Api-Key: |X-Api-Key: ", 429, ","}, // the same as no value
 		{"X-Api-Key:   s3", 429, "s3"},        // blanks around a value come with HTTP/2 and HTTP/3
 		{"X-Api-Key: s3\t ", 429, "s3"},
 	},
@@ -43,9 +43,9 @@ var repeats = map[string][]struct {
 		{"?key=s3&key=s3&key=r1", 400, "s3,s3,r1"},
 		{"?key=s3&%6bey=r1", 400, "s3,r1"},
 		{"?key=s3&key", 400, "s3,"},
-		{"?key=r1&a=b;key=s3", 400, "r1,s3"}, // some take a semicolon for &
+		{"?key=r1&a=b;key=s3", 400, "r1,s3"}, // some upstreams take a semicolon for &
 		{"?key=s3&key=%zz", 400, "s3,%zz"},
-		{"?key=s3&KEY=r1&key2=r1", 400, "s3,r1"}, // some do not tell them apart
+		{"?key=s3&KEY=r1&key2=r1", 400, "s3,r1"}, // some upstreams ignore case
 		{"?key=s3&key2=r1", 429, "s3"},
 		{"?KEY=s3", 429, "s3"},
 		{"?a=1;key=s3", 429, "s3"},
@@ -81,7 +81,7 @@ var repeats = map[string][]struct {
 	},
 }
 
-// bringing makes a request out of the text in repeats.
+// bringing makes a request from the text in repeats.
 func bringing(text string) *http.Request {
 	target, fields := "/", text
 	if strings.HasPrefix(text, "?") {
@@ -96,16 +96,16 @@ func bringing(text string) *http.Request {
 	return r
 }
 
-// once is a request with s3 and nothing else.
+// once is a request with s3 alone.
 func once(placeholder string) *http.Request {
 	return bringing(map[string]string{
 		"header.X-Api-Key": "X-Api-Key: s3", "uri.query.key": "?key=s3", "cookie.session": "Cookie: session=s3",
 	}[placeholder])
 }
 
-// TestRepeatedValuesMakeNoNewKey: who has used up a limit gets no other one by sending
-// something beside its key, wherever in the key that stands. The upstream sees the first
-// value or the last.
+// TestRepeatedValuesMakeNoNewKey: a client that has used up a limit gets no other one by sending
+// something besides its key, wherever the placeholder is in the key, and whether the upstream
+// reads the first value or the last.
 func TestRepeatedValuesMakeNoNewKey(t *testing.T) {
 	for placeholder, cases := range repeats {
 		for _, key := range []string{"{http.request.%s}", "key-{http.request.%s}", "{http.request.method} {http.request.%s}"} {
@@ -152,8 +152,8 @@ func TestRepeatedValuesJoined(t *testing.T) {
 	}
 }
 
-// TestRepeatedValuesAndOtherPolicies: what is blocked or exempt is that first, a dry run
-// refuses nothing, other zones are not charged, and the status may be another one.
+// TestRepeatedValuesAndOtherPolicies: block and exempt come first, a dry run refuses nothing,
+// other zones are not charged, and the status can be changed.
 func TestRepeatedValuesAndOtherPolicies(t *testing.T) {
 	for _, c := range []struct {
 		zone string
@@ -187,8 +187,8 @@ func TestRepeatedValuesAndOtherPolicies(t *testing.T) {
 	}
 }
 
-// TestRepeatedValuesOfLimits: no plan, cost or limit is got around by repeating the field
-// that it comes from. The same name of a plan twice is that plan.
+// TestRepeatedValuesOfLimits: repeating a field evades no plan, cost or limit that comes from it.
+// The same name of a plan twice is that plan.
 func TestRepeatedValuesOfLimits(t *testing.T) {
 	for _, c := range []struct {
 		zone         string

@@ -12,8 +12,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 
-// TestDryRun: it refuses nothing, the other zones decide without it, and what it lends for
-// a request that they refuse comes back.
+// TestDryRun: a dry run refuses nothing, the other zones decide without it, and slots that it
+// lends for a request that they refuse come back.
 func TestDryRun(t *testing.T) {
 	h := caddytest.Load(t, `{"rate_limits": {
 		"dry": {"max_events": 1, "window": "1h", "dry_run": true},
@@ -44,7 +44,8 @@ func TestDryRun(t *testing.T) {
 	}
 }
 
-// TestEnforce: a share of the keys, always the same, and never fewer when it grows.
+// TestEnforce: a share of the keys is enforced, always the same keys, and never fewer when the
+// share grows.
 func TestEnforce(t *testing.T) {
 	const keys = 2000
 	refused := make(map[int]map[int]bool) // by percent
@@ -88,7 +89,8 @@ func TestEnforce(t *testing.T) {
 			t.Errorf("user %d is refused at 10 percent and not at 50", user)
 		}
 	}
-	// The choice never changes, because otherwise a fleet that is being updated would not agree.
+	// The choice must never change, because otherwise a fleet that is being updated would not
+	// agree.
 	h := caddytest.Load(t, `{"rate_limits": {"api": {"key": "{http.request.header.User}", "max_events": 0, "window": "1h", "enforce": 50}}}`)
 	var got []string
 	for _, key := range []string{"", "a", "b", "c", "203.0.113.7", "2001:db8::/64"} {
@@ -99,7 +101,7 @@ func TestEnforce(t *testing.T) {
 	}
 }
 
-// TestReserve: the last slots are for the requests that matter.
+// TestReserve: the last slots are for the requests that match.
 func TestReserve(t *testing.T) {
 	h := caddytest.Load(t, `{"rate_limits": {"slots": {
 		"algorithm": "concurrency", "max_events": 10, "reserve": {"percent": 25, "match": [{"path": ["/pay"]}]}
@@ -130,7 +132,7 @@ func TestReserve(t *testing.T) {
 		return <-entered
 	}
 	for i := range 10 {
-		if inside := enter("/"); inside != (i < 7) { // 2.5 slots are 3
+		if inside := enter("/"); inside != (i < 7) { // 2.5 reserved slots are 3
 			t.Errorf("request %d: inside is %v", i+1, inside)
 		}
 	}
@@ -152,8 +154,8 @@ func TestReserve(t *testing.T) {
 	}
 }
 
-// TestReserveInPlans: what a plan without slots refuses is asked too often, and nobody else's
-// doing.
+// TestReserveInPlans: a plan without slots refuses with 429, because only the client itself has
+// used up its limit.
 func TestReserveInPlans(t *testing.T) {
 	h := caddytest.Load(t, `{"rate_limits": {"slots": {
 		"algorithm": "concurrency", "max_events": 0, "reserve": {"percent": 25, "match": [{"path": ["/pay"]}]},

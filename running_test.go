@@ -10,8 +10,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// newSite is an address of loopback for a Caddy that runs in this process until the test
-// ends.
+// newSite returns an address for a Caddy that runs in this process until the test ends.
 func newSite(t *testing.T) (address string) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -22,8 +21,8 @@ func newSite(t *testing.T) (address string) {
 	return fmt.Sprintf("127.0.0.1:%d", redistest.FreePort(t))
 }
 
-// runAt runs a config, or reloads it: a Caddyfile or JSON with one server, as it is but
-// for where it listens and what it keeps on disk.
+// runAt runs or reloads a config: a Caddyfile or JSON with one server, unchanged except for its
+// address and its files.
 func runAt(t *testing.T, address, text string) {
 	t.Helper()
 	config := []byte(text)

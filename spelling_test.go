@@ -8,7 +8,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 
-// TestRawValues: a zone can have the bytes that the client wrote.
+// TestRawValues: a zone can have the client's bytes as its key.
 func TestRawValues(t *testing.T) {
 	for raw, want := range map[string]int{`"raw_values": true, `: 200, `"raw_values": false, `: 429, "": 429} {
 		h := caddytest.Load(t, `{"rate_limits": {"raw": {`+raw+`"key": "{http.request.uri.path}", "max_events": 1, "window": "1h"}}}`)
@@ -20,8 +20,8 @@ func TestRawValues(t *testing.T) {
 	}
 }
 
-// TestPlansByPathAndHost: no spelling of a path or a host gets past its plan to the
-// default, and the names of plans may be spelt in any way, too.
+// TestPlansByPathAndHost: no spelling of a path or a host gets past its plan to the default, and
+// the names of plans can have any spelling, too.
 func TestPlansByPathAndHost(t *testing.T) {
 	for _, c := range []struct{ of, name string }{
 		{"{http.request.uri.path}", "/login"},

@@ -8,8 +8,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 
-// TestResetsThatMayLeaveSomething: a reset warns where requests can bring limits that count
-// apart, and nowhere else.
+// TestResetsThatMayLeaveSomething: a reset warns where requests can have limits that count
+// separately, and nowhere else.
 func TestResetsThatMayLeaveSomething(t *testing.T) {
 	for limit, want := range map[string]bool{
 		`"max_events": 5, "window": "1h"`:                                                                                                       false,
