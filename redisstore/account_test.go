@@ -7,21 +7,21 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// account is what one key of one zone was charged, in a list. Of each algorithm it knows
-// the promise and none of the formulas.
+// account is a list of everything that one key of one zone was charged. It knows what each
+// algorithm promises, and none of the formulas.
 type account struct {
 	rule   *store.Rule
 	limit  algorithms.Limit
 	booked []*booking
-	start  int64 // of the window that began with a request
+	start  int64 // start of the window that began with a request
 }
 
-// booking is a charge, or what one cost in addition when that was known.
+// booking is a charge, or an additional cost when that was known.
 type booking struct {
 	at, turn int64
 	cost     int64
-	left     int64 // what was not given back
-	ends     int64 // of its lease
+	left     int64 // the part that was not given back
+	ends     int64 // the end of its lease
 }
 
 func newAccount(rule *store.Rule) *account { return &account{rule: rule, limit: rule.Limit()} }
@@ -31,7 +31,7 @@ func (a *account) lends() bool   { return a.limit.Lease > 0 }
 func (a *account) leaks() bool   { return a.limit.Burst > 0 }
 func (a *account) queues() bool  { return a.limit.Mode == algorithms.ModeQueue }
 
-// quota is what a client may hold at once.
+// quota returns how much a client may hold at once.
 func (a *account) quota() int64 {
 	if a.leaks() {
 		return a.limit.Burst
@@ -39,7 +39,7 @@ func (a *account) quota() int64 {
 	return a.limit.Events
 }
 
-// book notes a charge.
+// book records a charge.
 func (a *account) book(at, turn, cost int64) *booking {
 	if at >= a.start+a.window() || a.sum(at) == 0 {
 		a.start = at
@@ -49,8 +49,7 @@ func (a *account) book(at, turn, cost int64) *booking {
 	return b
 }
 
-// owe notes what a charge has cost in addition. A log writes no more of it than the limit
-// has.
+// owe records that a charge has cost more. A log records no more of it than the limit allows.
 func (a *account) owe(now, more int64) {
 	if a.rule.Algorithm().Name() == "sliding_window_log" {
 		more = min(more, a.limit.Events)
@@ -58,7 +57,7 @@ func (a *account) owe(now, more int64) {
 	a.book(now, 0, more)
 }
 
-// mayFit says that a cost can pass without breaking what is promised: what was admitted
+// mayFit reports whether a cost can pass without breaking a promise: everything that was admitted
 // and not given back stays within the limit.
 func (a *account) mayFit(now, cost int64) bool {
 	if a.leaks() {
@@ -67,8 +66,8 @@ func (a *account) mayFit(now, cost int64) bool {
 	return a.sum(now)+cost <= a.limit.Events
 }
 
-// mustFit says that nothing which still counts keeps a cost from passing. Of a bucket
-// nobody knows which part of a charge has come back by itself, so there this is what must
+// mustFit reports whether no charge that still counts keeps a cost from passing. For a bucket it
+// cannot be known which part of a charge has come back by itself, so there it reports what must
 // pass if nothing was given back.
 func (a *account) mustFit(now, cost int64) bool {
 	if a.leaks() {
@@ -77,9 +76,9 @@ func (a *account) mustFit(now, cost int64) bool {
 	return a.sum(now)+cost <= a.limit.Events
 }
 
-// brim is by how much a bucket would go over the brim: the worst of all stretches of time
-// from some charge until now, in each of which burst and what comes back may be taken. In
-// intervals that is as many lumps as there are whole windows, or one more.
+// brim returns by how much a bucket is overfull: the worst of all stretches of time from some
+// charge until now. In each of them, the burst and the quota that comes back may be taken. With
+// intervals that is as many portions as there are whole windows, or one more.
 func (a *account) brim(now, cost int64, of func(*booking) int64, lumps int64) *big.Rat {
 	worst, sum := big.NewRat(cost-a.limit.Burst, 1), cost-a.limit.Burst
 	for i := len(a.booked) - 1; i >= 0; i-- {
@@ -98,7 +97,7 @@ func (a *account) brim(now, cost int64, of func(*booking) int64, lumps int64) *b
 	return worst
 }
 
-// sum is what counts now of what was charged and not given back.
+// sum returns how much of what was charged and not given back counts now.
 func (a *account) sum(now int64) (n int64) {
 	previous, window := int64(0), a.window()
 	for _, b := range a.booked {
@@ -123,27 +122,28 @@ func (a *account) sum(now int64) (n int64) {
 			n += b.left
 		}
 	}
-	if previous > 0 { // as much of it as the last window still covers, rounded up
+	if previous > 0 { // the part that the last window still covers, rounded up
 		n += (previous*(window-now%window) + window - 1) / window
 	}
 	return n
 }
 
-// spaced says that what leaves a queue at that turn has let all before it leak out.
+// spaced reports whether everything before a turn of a queue has leaked out when the turn comes.
 func (a *account) spaced(turn int64) bool {
 	sum := int64(0)
 	for i := len(a.booked) - 1; i >= 0; i-- {
 		b := a.booked[i]
 		sum += b.left
 		leaks := big.NewRat(sum*a.window(), a.limit.Events)
-		if b.left > 0 && b.turn > 0 && big.NewRat(turn-b.turn+1, 1).Cmp(leaks) <= 0 { // turns are whole microseconds
+		if b.left > 0 && b.turn > 0 && big.NewRat(turn-b.turn+1, 1).Cmp(leaks) <= 0 { // turns are in whole microseconds
 			return false
 		}
 	}
 	return true
 }
 
-// recovers is by when all of the quota is back, whatever was lost, if nothing more comes.
+// recovers returns when all of the quota is back at the latest, whatever was lost, if nothing
+// more is charged.
 func (a *account) recovers(now int64) int64 {
 	switch window := a.window(); {
 	case a.lends():
@@ -158,7 +158,7 @@ func (a *account) recovers(now int64) int64 {
 	wait := windows.Mul(windows, big.NewRat(a.window(), 1))
 	micros := new(big.Int).Quo(wait.Num(), wait.Denom()).Int64() + 1
 	if a.limit.Refill == algorithms.RefillInterval {
-		micros += a.window() // that has begun
+		micros += a.window() // the window that has begun
 	}
 	return now + micros
 }

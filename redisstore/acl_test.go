@@ -11,7 +11,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// sentinelACL and clusterACL read from docs/redis.md what users need besides.
+// sentinelACL and clusterACL read from docs/redis.md which further rights users need.
 func sentinelACL(t *testing.T) []string {
 	return documented(t, "\nuser finder on >password ")
 }
@@ -41,7 +41,7 @@ func containsAll(text string, parts ...string) bool {
 	return true
 }
 
-// TestDocumentedKey: docs/redis.md says where a client's counter is.
+// TestDocumentedKey: docs/redis.md says under which key a client's counter is.
 func TestDocumentedKey(t *testing.T) {
 	s := open(t, redisstore.Options{})
 	text, err := os.ReadFile("../docs/redis.md")
@@ -57,7 +57,7 @@ func TestDocumentedKey(t *testing.T) {
 			t.Errorf("docs/redis.md does not name %s", key)
 		}
 	}
-	// What the handler makes of an IPv6 address, and of a template of two placeholders.
+	// The handler makes these keys from an IPv6 address, and from a template of two placeholders.
 	rule := hourly(t)
 	for _, key := range []string{"2001:db8::/64", "11:203.0.113.7 6:/login"} {
 		if tag, _, _ := strings.Cut(s.Key(rule, key), "zone:"); !strings.Contains(string(text), "`"+tag+"`") {
@@ -66,7 +66,7 @@ func TestDocumentedKey(t *testing.T) {
 	}
 }
 
-// TestLeastRights: no right is documented that the scripts have no use for.
+// TestLeastRights: the documentation names no right that the scripts do not need.
 func TestLeastRights(t *testing.T) {
 	script := open(t, redisstore.Options{}).ScriptText()
 	for _, word := range leastACL(t) {

@@ -19,7 +19,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// chargeAll charges n keys of a rule, and returns how to correct that.
+// chargeAll charges n keys of a rule, and returns the adjustments that give the charges back.
 func chargeAll(t *testing.T, s *redisstore.Store, rule *store.Rule, n int) (charged []store.Adjustment) {
 	t.Helper()
 	checks := make([]store.Check, n)
@@ -35,13 +35,13 @@ func chargeAll(t *testing.T, s *redisstore.Store, rule *store.Rule, n int) (char
 	return charged
 }
 
-// TestCorrectionsWaitForRedis: refunds and late costs that come up while Redis is away
-// reach it when it is back, but for those that it was hearing when it fell silent.
+// TestCorrectionsWaitForRedis: refunds and late costs that are due while Redis is away reach it
+// when it is back, except for those that were on their way when it stopped answering.
 func TestCorrectionsWaitForRedis(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		leave, comeBack func(*redistest.Server)
-		most            uint64 // as many may be in doubt
+		most            uint64 // the largest number that may be in doubt
 	}{
 		"killed": {(*redistest.Server).Kill, (*redistest.Server).Restart, 0},
 		"frozen": {(*redistest.Server).Freeze, (*redistest.Server).Thaw, outbox.BatchSize},
@@ -86,8 +86,8 @@ func lends(a algorithms.Algorithm) bool {
 	return ok
 }
 
-// TestCorrectionsComeTooLate: what has waited for longer than its charge counts is not
-// charged to another window, but what still counts is.
+// TestCorrectionsComeTooLate: an adjustment that has waited for longer than its charge counts
+// changes no other window, and the others are made.
 func TestCorrectionsComeTooLate(t *testing.T) {
 	t.Parallel()
 	const short = 300 * time.Millisecond
@@ -115,11 +115,11 @@ func TestCorrectionsComeTooLate(t *testing.T) {
 	server.Kill()
 	s.Adjust(all...)
 	s.Settled()
-	time.Sleep(3 * short) // sliding_window_counter counts for two windows
+	time.Sleep(3 * short) // because sliding_window_counter counts for two windows
 	server.Restart()
 	awaitSettled(t, s)
 	for _, c := range gone {
-		if now := dump(c); now != "" && now != before[s.Key(c.Rule, c.Key)] { // it may have expired
+		if now := dump(c); now != "" && now != before[s.Key(c.Rule, c.Key)] { // the key may have expired
 			t.Errorf("%s was corrected by %d when its window was over", c.Rule.Zone(), c.Delta)
 		}
 	}
@@ -134,9 +134,9 @@ func TestCorrectionsComeTooLate(t *testing.T) {
 	}
 }
 
-// TestCorrectionsOutliveTheStore: a store that is closed because a config was replaced goes
-// on in the background, until Redis is back and has taken what waits, and then closes its
-// connections.
+// TestCorrectionsOutliveTheStore: a store that is closed because its config was replaced goes on
+// in the background until Redis is back and has received everything that waits. Then it closes
+// its connections.
 func TestCorrectionsOutliveTheStore(t *testing.T) {
 	t.Parallel()
 	for name, outage := range map[string]struct{ begin, end func(*redistest.Server) }{
@@ -175,8 +175,8 @@ func TestCorrectionsOutliveTheStore(t *testing.T) {
 	}
 }
 
-// TestCloseSendsWhatWaits: also if Redis has come back so lately that nobody has noticed.
-// Where it does not come back, the log says how much was lost.
+// TestCloseSendsWhatWaits: a store that is closed sends its adjustments even if no request has
+// noticed yet that Redis is back. If Redis does not come back, the log says how much was lost.
 func TestCloseSendsWhatWaits(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.WithPersistence())

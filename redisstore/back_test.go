@@ -13,8 +13,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// TestBackWithoutARequest: that Redis is back is found out without a request, so the first
-// ones that come are all decided, however many come at once.
+// TestBackWithoutARequest: the store finds out that Redis is back without a request. So all of
+// the first requests are decided, however many come at once.
 func TestBackWithoutARequest(t *testing.T) {
 	t.Parallel()
 	for name, outage := range map[string]struct{ begin, end func(*redistest.Server) }{

@@ -17,13 +17,13 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// calls is how many script calls the server has had.
+// calls returns how many script calls the server has received.
 func calls(t *testing.T, server *redistest.Server) int {
 	t.Helper()
 	return callsOf(t, server.Admin().Info(context.Background(), "commandstats").Val(), "evalsha")
 }
 
-// callsOf reads how often a command was called.
+// callsOf returns how often a command was called.
 func callsOf(t *testing.T, stats, command string) int {
 	t.Helper()
 	_, text, found := strings.Cut(stats, "cmdstat_"+command+":calls=")
@@ -38,8 +38,8 @@ func callsOf(t *testing.T, stats, command string) int {
 	return n
 }
 
-// TestConcurrentDecisionsShareCalls: what comes while calls are under way goes together
-// in the next one, each request decided for itself.
+// TestConcurrentDecisionsShareCalls: requests that come while calls are in progress share the
+// next call, and each is decided for itself.
 func TestConcurrentDecisionsShareCalls(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -83,8 +83,8 @@ func TestConcurrentDecisionsShareCalls(t *testing.T) {
 	}
 }
 
-// TestAbandonedDecisions: requests that run out of time while they wait are let go, and
-// what comes later is decided.
+// TestAbandonedDecisions: requests that run out of time while they wait return, and later
+// requests are decided.
 func TestAbandonedDecisions(t *testing.T) {
 	patient.BesideOthers(t)
 	server := redistest.Start(t)

@@ -15,7 +15,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// BenchmarkTake decides one check, and three of one request, with 1, 16 and 256 at once.
+// BenchmarkTake decides one check, and three checks of one request, with 1, 16 and 256 requests
+// at once.
 func BenchmarkTake(b *testing.B) {
 	server := redistest.Start(b)
 	keys := make([]string, 100_000)

@@ -48,7 +48,7 @@ func TestCluster(t *testing.T) {
 		}
 		var admitted atomic.Int64
 		var wg sync.WaitGroup
-		for i := range 200 { // of 20 clients 10 requests each, 3 of which may pass
+		for i := range 200 { // 10 requests of each of 20 clients, 3 of which may pass
 			wg.Go(func() {
 				decisions := make([]algorithms.Decision, 2)
 				checks := []store.Check{{Rule: rules[0], Key: strconv.Itoa(i % 20), Cost: 1}, {Rule: rules[1], Cost: 1}}
@@ -61,7 +61,8 @@ func TestCluster(t *testing.T) {
 		}
 		wg.Wait()
 		s.Settled()
-		// What is given back a moment later may refuse meanwhile, and never admits.
+		// A charge that is given back a moment later may refuse others meanwhile, and never
+		// admits one.
 		left := take(t, s, rules[1], "", 0).Remaining
 		if n := admitted.Load(); n > 60 || left != 100-n {
 			t.Errorf("%d admitted of 60, and %d of 100 left", n, left)
@@ -161,7 +162,8 @@ func TestCluster(t *testing.T) {
 	})
 }
 
-// TestClusterDown: slots without a node are refused by all, and served when they have one.
+// TestClusterDown: requests for slots without a node fail, and are decided when the slots have a
+// node.
 func TestClusterDown(t *testing.T) {
 	patient.BesideOthers(t)
 	c := redistest.StartCluster(t, 3, 0)
@@ -178,7 +180,7 @@ func TestClusterDown(t *testing.T) {
 	dead.Kill()
 	patient.Until(t, "the Cluster to be down", func() bool { return attempt(s, rule) != nil })
 	t.Logf("down: %v", attempt(s, rule))
-	// The other nodes answer, and the one that does not counts.
+	// The other nodes answer, and the breaker of the one that does not opens.
 	patient.Until(t, "the breaker of the dead node to open", func() bool {
 		for i := range 20 {
 			_ = s.Take(ctx, []store.Check{{Rule: rule, Key: fmt.Sprint(i), Cost: 1}}, make([]algorithms.Decision, 1))
@@ -206,7 +208,7 @@ func TestClusterWithTLSAndUser(t *testing.T) {
 	}
 }
 
-// sameSlot returns tags of one slot.
+// sameSlot returns hash tags of one slot.
 func sameSlot(slot, n int) (tags []string) {
 	for i := rand.IntN(1 << 30); len(tags) < n; i++ {
 		if tag := strconv.Itoa(i); int(topology.SlotOf("{"+tag+"}")) == slot {

@@ -15,9 +15,9 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// conforms runs the contract on a topology, whose keys are on these servers.
+// conforms runs the contract on a topology. The servers are those that have its keys.
 func conforms(t *testing.T, options redisstore.Options, servers []*redistest.Server) {
-	options.DenyCache = -1 // its clock does not stand still
+	options.DenyCache = -1 // because its clock does not stand still
 	keys := clockKeys(servers)
 	storetest.Run(t, func(t testing.TB) (store.Store, func(int64)) {
 		for _, server := range servers {
@@ -42,8 +42,8 @@ func conforms(t *testing.T, options redisstore.Options, servers []*redistest.Ser
 	})
 }
 
-// prompt is a store in which every request finds given back what the ones before it gave
-// back: over several slots that takes a moment.
+// prompt is a store in which every request finds everything that the requests before it have
+// given back. Over several slots, that takes a moment.
 type prompt struct{ *redisstore.Store }
 
 func (p prompt) Take(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
@@ -52,13 +52,13 @@ func (p prompt) Take(ctx context.Context, checks []store.Check, decisions []algo
 	return err
 }
 
-// clockKeys are a key of each server for its time.
+// clockKeys returns a key of each server that has the server's time.
 func clockKeys(servers []*redistest.Server) map[*redistest.Server]string {
 	keys := make(map[*redistest.Server]string)
 	for _, server := range servers {
 		key := ""
 		for i := 0; key == "" || server.Admin().Set(context.Background(), key, 0, 0).Err() != nil; i++ {
-			key = clockKey + strconv.Itoa(i) // until it is one of its own
+			key = clockKey + strconv.Itoa(i) // until this server has the key
 		}
 		keys[server] = key
 	}

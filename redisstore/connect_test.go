@@ -16,7 +16,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// leastACL reads from the README what a Redis user needs.
+// leastACL reads from the README which rights a Redis user needs.
 func leastACL(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile("../README.md")
@@ -31,7 +31,7 @@ func leastACL(t *testing.T) []string {
 	return strings.Fields(rules)
 }
 
-// works takes with every algorithm, gives back, charges more and resets.
+// works charges with every algorithm, gives back, charges more and resets.
 func works(t *testing.T, s *redisstore.Store) {
 	t.Helper()
 	for _, name := range algorithms.Names() {
@@ -130,7 +130,8 @@ func TestKeyPrefixesDoNotShare(t *testing.T) {
 	}
 }
 
-// TestOptionErrors: what is wrong is said when the options are read, by value and remedy.
+// TestOptionErrors: errors about options come when the options are read, and name the value and
+// the fix.
 func TestOptionErrors(t *testing.T) {
 	empty := filepath.Join(t.TempDir(), "empty.pem")
 	if err := os.WriteFile(empty, []byte("nothing"), 0o600); err != nil {
@@ -217,7 +218,7 @@ func TestOptionErrors(t *testing.T) {
 	}
 }
 
-// TestIdentity: stores are one where their options mean the same.
+// TestIdentity: stores whose options mean the same are one store.
 func TestIdentity(t *testing.T) {
 	identity := func(o redisstore.Options) string {
 		t.Helper()

@@ -18,10 +18,10 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// TestCrashes runs takes of several zones, refunds, late costs and crashes of Caddys in
-// any order, and compares what passes with a list of all charges: no zone ever admits
-// above its limit, a request that some zone refuses is charged in none, and what a crash
-// has lost is back when its window is over.
+// TestCrashes runs charges of several zones, refunds, late costs and crashes of Caddys in any
+// order, and compares what passes with a list of all charges: no zone ever admits more than its
+// limit, a request that some zone refuses is charged in none, and what a crash has lost is back
+// when its window is over.
 func TestCrashes(t *testing.T) {
 	for _, where := range []string{"memory", "redis"} {
 		t.Run(where, func(t *testing.T) {
@@ -35,11 +35,11 @@ func TestCrashes(t *testing.T) {
 	}
 }
 
-// fleet is Caddys that share states, and their clock. A Caddy that has crashed comes back
-// as another one on the same connections.
+// fleet is Caddys that share states, and their clock. A Caddy that has crashed comes back as
+// another one, on the same connections.
 type fleet struct {
 	caddys [3]store.Store
-	redis  []*redisstore.Store // the same ones, unless in memory
+	redis  []*redisstore.Store // the same stores; nil in memory
 	setNow func(int64)
 }
 
@@ -57,7 +57,7 @@ func newFleet(t *testing.T, where string) *fleet {
 	server := redistest.Start(t)
 	for i := range f.caddys {
 		var s *redisstore.Store
-		s, f.setNow = openWithClock(t, server) // they share the clock
+		s, f.setNow = openWithClock(t, server) // all stores share the clock
 		f.caddys[i], f.redis = s, append(f.redis, s)
 	}
 	return f
@@ -71,7 +71,7 @@ func (f *fleet) take(t *rapid.T, caddy int, checks []store.Check) []algorithms.D
 	return decisions
 }
 
-// settle returns when the corrections have taken effect.
+// settle returns when all adjustments have been made.
 func (f *fleet) settle(caddy int, corrections ...store.Adjustment) {
 	f.caddys[caddy].Adjust(corrections...)
 	if f.redis != nil {
@@ -95,19 +95,19 @@ var kinds = []struct {
 	{"concurrency", algorithms.Limit{}},
 }
 
-// outbreak is what happens to some zones and keys.
+// outbreak is everything that happens to some zones and keys.
 type outbreak struct {
 	*rapid.T
 	fleet    *fleet
 	zones    []*store.Rule
 	accounts map[string]*account // by zone and key
-	flights  [3][]flight         // requests under way, by Caddy
+	flights  [3][]flight         // requests in progress, by Caddy
 	now      int64
-	refused  time.Duration // how long the last refusal lasts
+	refused  time.Duration // the wait of the last refusal
 	story    []string
 }
 
-// flight is a request under way, and what it was charged.
+// flight is a request in progress, and its charges.
 type flight []charge
 
 type charge struct {
@@ -170,7 +170,7 @@ func (o *outbreak) run() int {
 	return steps
 }
 
-// gap draws the time to what happens next.
+// gap draws the time until the next event.
 func (o *outbreak) gap() int64 {
 	z := o.zones[rapid.IntRange(0, len(o.zones)-1).Draw(o.T, "as in zone")].Limit()
 	window := max(z.Window, z.Lease).Microseconds()
@@ -188,8 +188,8 @@ func (o *outbreak) gap() int64 {
 	}
 }
 
-// wait moves the clock. Who lives renews its leases, in their last microsecond; in memory
-// a lease that nobody gives back in time ends.
+// wait moves the clock. Caddys that live renew their leases, in the last microsecond; in memory,
+// a lease ends that is not given back in time.
 func (o *outbreak) wait(micros int64) {
 	for until := o.now + micros; o.now < until; {
 		next := until
@@ -212,7 +212,7 @@ func (o *outbreak) wait(micros int64) {
 	}
 }
 
-// eachSlot visits what requests under way hold.
+// eachSlot calls a function for each slot that a request in progress holds.
 func (o *outbreak) eachSlot(visit func(caddy int, c *charge)) {
 	for caddy, flights := range o.flights {
 		for _, f := range flights {
@@ -274,8 +274,8 @@ func (o *outbreak) take(caddy int) {
 	o.flights[caddy] = append(o.flights[caddy], f)
 }
 
-// end is the end of a request: slots come back, and of the rest some is given back, or
-// turns out to have cost more.
+// end ends a request: its slots come back, and of the other charges a part is given back, or they
+// turn out to have cost more.
 func (o *outbreak) end(caddy int, f flight) {
 	var corrections []store.Adjustment
 	for _, c := range f {
@@ -301,8 +301,8 @@ func (o *outbreak) end(caddy int, f flight) {
 	o.fleet.settle(caddy, corrections...)
 }
 
-// crash ends a Caddy: what its requests were to give back, or to be charged late, is lost,
-// but for what got out before.
+// crash ends a Caddy. Everything that its requests were to give back, or to be charged late, is
+// lost, except for what was sent before.
 func (o *outbreak) crash(caddy int) {
 	o.tell("%d: caddy %d crashes with %d requests", o.now, caddy, len(o.flights[caddy]))
 	for _, f := range o.flights[caddy] {

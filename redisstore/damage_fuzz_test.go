@@ -18,12 +18,12 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// anyBurst is how long a bucket is believed to take until it is full: another limit may
-// have the same rate and a larger burst.
+// anyBurst is the longest time that a bucket is believed to need until it is full: another limit
+// may have the same rate and a larger burst.
 const anyBurst = 1e15 * time.Microsecond
 
-// damaged are limits that FuzzStoredState damages the states of, and the longest wait
-// that each can lead to.
+// damaged are limits whose states FuzzStoredState damages, and the longest wait that each can
+// lead to.
 var damaged = []struct {
 	algorithm string
 	limit     algorithms.Limit
@@ -43,9 +43,9 @@ var damaged = []struct {
 	{"concurrency", algorithms.Limit{Events: 4, Lease: time.Hour}, time.Hour},
 }
 
-// FuzzStoredState puts anything under a key: as a string, as a list, as a sorted set, as
-// something else. Whoever wrote it, no request may fail for it, nobody may be refused
-// for ever or admitted for ever, and what is written over it expires.
+// FuzzStoredState writes anything to a key: a string, a list, a sorted set, or another type. No
+// request may fail because of it, no client may be refused or admitted for ever, and the state
+// that replaces it expires.
 func FuzzStoredState(f *testing.F) {
 	server := redistest.Start(f)
 	s, setNow := openWithClock(f, server)
@@ -95,7 +95,7 @@ func FuzzStoredState(f *testing.F) {
 	})
 }
 
-// victim is a key that somebody else has written to.
+// victim is a key that another program has written to.
 type victim struct {
 	testing.TB
 	store *redisstore.Store
@@ -171,7 +171,7 @@ func put(ctx context.Context, c *redis.Client, key string, kind byte, data []byt
 	case 2:
 		members := []redis.Z{{Member: "first"}}
 		for chunk := range partsOf(data, 8) {
-			// A fraction of a microsecond leads to waits that cannot be.
+			// A fraction of a microsecond leads to impossible waits.
 			score := math.Floor(math.Float64frombits(binary.BigEndian.Uint64(chunk)))
 			if !math.IsNaN(score) {
 				members = append(members, redis.Z{Score: score, Member: fmt.Sprint(len(members))})
@@ -182,7 +182,7 @@ func put(ctx context.Context, c *redis.Client, key string, kind byte, data []byt
 	return c.HSet(ctx, key, "field", data).Err()
 }
 
-// partsOf are all whole parts of that length.
+// partsOf returns all whole parts of a length.
 func partsOf(data []byte, n int) func(func([]byte) bool) {
 	return func(yield func([]byte) bool) {
 		for ; len(data) >= n; data = data[n:] {

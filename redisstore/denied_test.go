@@ -18,7 +18,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// ask takes and says what was decided.
+// ask takes a decision and describes it.
 func ask(t testing.TB, s store.Store, checks ...store.Check) []algorithms.Decision {
 	t.Helper()
 	decisions := make([]algorithms.Decision, len(checks))
@@ -28,8 +28,8 @@ func ask(t testing.TB, s store.Store, checks ...store.Check) []algorithms.Decisi
 	return decisions
 }
 
-// TestRefusalsAreRemembered: a client that keeps asking costs Redis what it is admitted
-// and hardly more, and is told the same as Redis would tell it.
+// TestRefusalsAreRemembered: a client that keeps asking costs Redis as many calls as requests are
+// admitted, and hardly more, and is told the same as Redis would tell it.
 func TestRefusalsAreRemembered(t *testing.T) {
 	t.Parallel()
 	for _, algorithm := range []string{"token_bucket", "leaky_bucket", "fixed_window", "sliding_window_log", "sliding_window_counter"} {
@@ -51,7 +51,8 @@ func TestRefusalsAreRemembered(t *testing.T) {
 					continue
 				}
 				if refused++; refused%200 == 0 {
-					// Redis decides a moment later: its wait is shorter, and ours never too short.
+					// Redis decides a moment later, so its wait is shorter, and the one that is
+					// remembered is never too short.
 					truth := ask(t, other, check)[0]
 					compared++
 					if truth.Allowed {
@@ -63,7 +64,7 @@ func TestRefusalsAreRemembered(t *testing.T) {
 			}
 			took, asked := time.Since(begin), calls(t, server)-before-compared
 			t.Logf("%d admitted, %d refused in %v, %d calls", admitted, refused, took, asked)
-			if windows := 2 + int(took/window); admitted > windows*events { // so many at most were touched
+			if windows := 2 + int(took/window); admitted > windows*events { // the number of windows that the test may have touched
 				t.Errorf("%d admitted in %v", admitted, took)
 			}
 			if asked > 2*admitted+5 {
@@ -73,8 +74,8 @@ func TestRefusalsAreRemembered(t *testing.T) {
 	}
 }
 
-// TestManyAskAnewAsOne: of those that come when a refusal is over, one asks and the others
-// hear what it heard.
+// TestManyAskAnewAsOne: of the requests that come when a remembered refusal is over, one asks,
+// and the others get its answer.
 func TestManyAskAnewAsOne(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -102,17 +103,17 @@ func TestManyAskAnewAsOne(t *testing.T) {
 	}
 }
 
-// TestRememberedWaitsAreRight: whatever is remembered of a key, what a cost is told is what
-// Redis would have said, and no cost is told to come again too soon.
+// TestRememberedWaitsAreRight: whatever is remembered of a key, a cost is told what Redis would
+// have said, and no cost is told to come back too soon.
 func TestRememberedWaitsAreRight(t *testing.T) {
 	t.Parallel()
 	for _, name := range algorithms.Names() {
 		if name == "concurrency" {
-			continue // nothing of it is remembered
+			continue // its refusals are not remembered
 		}
 		t.Run(name, func(t *testing.T) {
 			server := redistest.Start(t)
-			s, setNow := openWithClock(t, server) // remembers nothing
+			s, setNow := openWithClock(t, server) // a store that remembers nothing
 			remembering, err := redisstore.NewWithClock(redisstore.Options{Address: server.Addr(), Timeout: 10 * time.Second, DenyCache: time.Minute}, clockKey)
 			if err != nil {
 				t.Fatal(err)
@@ -128,7 +129,8 @@ func TestRememberedWaitsAreRight(t *testing.T) {
 				for _, cost := range costs {
 					for range 2 {
 						want, got := take(t, s, rule, "client", cost), take(t, remembering, rule, "client", cost)
-						// The test's clock stands still, and that of what is remembered does not.
+						// The test's clock stands still, and the clock of the deny cache does
+						// not.
 						d := want.RetryAfter - got.RetryAfter
 						if never := got.RetryAfter == algorithms.Never; got.Allowed || never != (want.RetryAfter == algorithms.Never) || d < 0 || d > time.Since(begun) {
 							t.Errorf("of %v, cost %d: told to wait for %v, want %v", costs, cost, got.RetryAfter, want.RetryAfter)
@@ -140,12 +142,12 @@ func TestRememberedWaitsAreRight(t *testing.T) {
 	}
 }
 
-// TestRememberedOnlyWhereExact goes through what must be asked anew.
+// TestRememberedOnlyWhereExact goes through everything that must be asked anew.
 func TestRememberedOnlyWhereExact(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	s := open(t, redisstore.Options{Address: server.Addr(), DenyCache: time.Minute})
-	hour := func(burst int64) *store.Rule { // of one rate, so that they share their states
+	hour := func(burst int64) *store.Rule { // all of one rate, so that they share their states
 		return storetest.Rule(t, "z", "token_bucket", algorithms.Limit{Events: 10, Window: time.Hour, Burst: burst})
 	}
 	rule := hour(10)
@@ -210,8 +212,8 @@ func TestRememberedOnlyWhereExact(t *testing.T) {
 	asks("a slot may come back at any time", 1, slot())
 }
 
-// TestPeeksAskRedis: a peek is answered by Redis, whatever is remembered of the key, and what it
-// is told is not remembered.
+// TestPeeksAskRedis: Redis answers a peek, whatever is remembered of the key, and the answer is
+// not remembered.
 func TestPeeksAskRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -244,8 +246,8 @@ func TestPeeksAskRedis(t *testing.T) {
 	}
 }
 
-// TestResetElsewhereCounts: a reset by another Caddy counts here after deny_cache, and not
-// only when the wait that was told is over.
+// TestResetElsewhereCounts: a reset by another Caddy takes effect here after deny_cache, and not
+// only when the remembered wait is over.
 func TestResetElsewhereCounts(t *testing.T) {
 	patient.BesideOthers(t)
 	server := redistest.Start(t)
@@ -269,7 +271,7 @@ func TestResetElsewhereCounts(t *testing.T) {
 	patient.Soon(t, "a request to be admitted", time.Since(begin), most+2*time.Second)
 }
 
-// TestRememberedIsBounded: a flood of refused keys takes a bounded place.
+// TestRememberedIsBounded: a flood of refused keys takes bounded memory.
 func TestRememberedIsBounded(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -287,8 +289,8 @@ func TestRememberedIsBounded(t *testing.T) {
 	}
 }
 
-// TestNothingIsRemembered: with the cache off there is none that could be touched, which
-// would panic, and Redis is asked each time.
+// TestNothingIsRemembered: without the cache Redis is asked each time, and nothing touches the
+// cache, which would panic.
 func TestNothingIsRemembered(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -318,7 +320,7 @@ func TestNothingIsRemembered(t *testing.T) {
 	}
 }
 
-// BenchmarkRefusal is a refusal without Redis.
+// BenchmarkRefusal measures a refusal without Redis.
 func BenchmarkRefusal(b *testing.B) {
 	server := redistest.Start(b)
 	s := open(b, redisstore.Options{Address: server.Addr(), DenyCache: time.Minute})

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
 
-// oddDays are days on which something happens to the calendar.
+// oddDays are days on which the calendar has something special.
 var oddDays = []struct{ place, day, what string }{
 	{"America/Sao_Paulo", "2018-11-04", "begins at 01:00: clocks go forward at midnight"},
 	{"America/Sao_Paulo", "2018-02-18", "begins the hour after 23:00 came twice"},

@@ -10,8 +10,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// drawLimit draws limits from one event in ten years to 10^12, with bursts around and
-// far from the events.
+// drawLimit draws limits from one event in ten years to 10^12, with bursts near the events and
+// far from them.
 func drawLimit(t *rapid.T, algorithm string) algorithms.Limit {
 	a, err := algorithms.Get(algorithm)
 	if err != nil {
@@ -42,7 +42,7 @@ func drawLimit(t *rapid.T, algorithm string) algorithms.Limit {
 	}
 }
 
-// drawOptions draws what only some algorithms have.
+// drawOptions draws the options that only some algorithms have.
 func drawOptions(t *rapid.T, algorithm string, l *algorithms.Limit) {
 	switch algorithm {
 	case "token_bucket":
@@ -65,12 +65,12 @@ func drawOptions(t *rapid.T, algorithm string, l *algorithms.Limit) {
 	}
 }
 
-// latest is how far schedules go. From there on all waits of a limit, and those behind
-// them, are still exact in a double.
+// latest is how far schedules go. From there on, all waits of a limit and those after them are
+// still exact in a double.
 const latest = 1<<53 - 4*int64(algorithms.MaxWindow/time.Microsecond)
 
-// drawGap draws the time to the next request: ties, instants around those that the
-// last decision named, idle times, and steps back.
+// drawGap draws the time until the next request: none, instants around those that the last
+// decision named, idle times, and steps back.
 func drawGap(t *rapid.T, l algorithms.Limit, last algorithms.Decision) int64 {
 	window := length(l)
 	named := []int64{last.NextAfter.Microseconds(), last.ResetAfter.Microseconds(), window}
@@ -91,19 +91,19 @@ func drawGap(t *rapid.T, l algorithms.Limit, last algorithms.Decision) int64 {
 	default:
 		return -rapid.OneOf(
 			rapid.Int64Range(0, 1e6),
-			rapid.Int64Range(24*3600e6-1, 24*3600e6+1), // as far back as is believed
+			rapid.Int64Range(24*3600e6-1, 24*3600e6+1), // the longest step back that is believed
 			rapid.Int64Range(0, 100*3600e6),
 		).Draw(t, "back")
 	}
 }
 
-// length is how long a window or a lease is, or about.
+// length returns about how long a window or a lease is.
 func length(l algorithms.Limit) int64 {
 	days := map[algorithms.Calendar]int64{algorithms.Day: 1, algorithms.Week: 7, algorithms.Month: 30}
 	return max(l.Window.Microseconds(), l.Lease.Microseconds(), days[l.Calendar]*86400e6)
 }
 
-// drawCost draws costs around what is left and what there is.
+// drawCost draws costs around what is left and around the quota.
 func drawCost(t *rapid.T, l algorithms.Limit, last algorithms.Decision) int64 {
 	quota := max(l.Events, l.Burst)
 	cost := rapid.OneOf(

@@ -17,8 +17,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// TestKinds meets each kind of error with which one Redis can decide nothing, and sees that
-// it opens the breaker and that the cure closes it. For the others see full_test.go.
+// TestKinds meets each kind of error with which a Redis can decide nothing, and checks that it
+// opens the breaker and that the cure closes it. For other errors see full_test.go.
 func TestKinds(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -26,7 +26,7 @@ func TestKinds(t *testing.T) {
 		kind        string
 		server      []redistest.Option
 		options     redisstore.Options
-		breaks, fix func(*redistest.Server) // fix is nil where a cure takes another config
+		breaks, fix func(*redistest.Server) // fix is nil if only another config helps
 	}{
 		{store.FailureRefused, nil, redisstore.Options{}, (*redistest.Server).Kill, (*redistest.Server).Restart},
 		{store.FailureTimeout, nil, redisstore.Options{Timeout: 50 * time.Millisecond}, (*redistest.Server).Freeze, (*redistest.Server).Thaw},
@@ -73,7 +73,8 @@ func TestKinds(t *testing.T) {
 				met[kind]++
 			}
 			t.Logf("%v, such as: %v", met, attempt(s, rule))
-			// What was open breaks once. Each half second one attempt finds out whether Redis is back.
+			// Connections that are open break once. Each half second, one attempt finds out
+			// whether Redis is back.
 			probes := int(time.Since(begun) / (500 * time.Millisecond))
 			if other := met[store.FailureNetwork]; met[c.kind] < 4-other || met[c.kind] > 10+probes || met[store.FailureOpen] < 10-probes || met[store.FailureOther] > 0 {
 				t.Errorf("met %v, want %s a few times and then open", met, c.kind)
@@ -102,7 +103,7 @@ func disconnect(t *testing.T, server *redistest.Server) {
 	}
 }
 
-// TestKindOfABrokenConnection: somebody who hangs up.
+// TestKindOfABrokenConnection: a server closes the connection.
 func TestKindOfABrokenConnection(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -124,13 +125,13 @@ func TestKindOfABrokenConnection(t *testing.T) {
 	}
 }
 
-// reply is an error that Redis answered, as go-redis has it.
+// reply is an error reply of Redis, as go-redis has it.
 type reply string
 
 func (r reply) Error() string { return string(r) }
 func (reply) RedisError()     {}
 
-// TestKindOfReplies: what is not easily met, in the words of several versions.
+// TestKindOfReplies: errors that are not easily met, in the words of several versions.
 func TestKindOfReplies(t *testing.T) {
 	for text, want := range map[string]string{
 		"LOADING Redis is loading the dataset in memory":                                                        store.FailureLoading,
@@ -158,7 +159,8 @@ func TestKindOfReplies(t *testing.T) {
 	}
 }
 
-// TestOpenBreakerCostsNothing: no allocation, and no packet to a Redis that is dead.
+// TestOpenBreakerCostsNothing: while the breaker is open, a request makes no allocation, and
+// sends no packet to a dead Redis.
 func TestOpenBreakerCostsNothing(t *testing.T) {
 	dead := net.JoinHostPort("127.0.0.1", strconv.Itoa(redistest.FreePort(t)))
 	s, rule := open(t, redisstore.Options{Address: dead}), hourly(t)
@@ -171,7 +173,7 @@ func TestOpenBreakerCostsNothing(t *testing.T) {
 			refused++
 		}
 	})
-	// A probe each half second allocates, and so do tests beside this one.
+	// A probe each half second allocates, and so do tests that run at the same time.
 	if allocations > 0.5 || refused < 9_000 {
 		t.Errorf("%v allocations a request, %d refused of 10000", allocations, refused)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// NewWithClock is New with the script's time read from a key, in microseconds, and
-// with keys that outlive any test: a test's time does not pass for Redis.
+// NewWithClock is New, but the script reads the time from a key, in microseconds, and keys
+// outlive any test, because a test's time does not pass for Redis.
 func NewWithClock(options Options, key string) (*Store, error) {
 	s, err := New(WithoutRenewal(options))
 	if err == nil {
@@ -20,7 +20,7 @@ func NewWithClock(options Options, key string) (*Store, error) {
 	return s, err
 }
 
-// WithoutRenewal has a store renew no lease by itself: they fall due by the machine's
+// WithoutRenewal keeps a store from renewing leases by itself: they fall due by the machine's
 // clock, and tests that set the time have another one.
 func WithoutRenewal(options Options) Options {
 	options.clock = func() time.Time { return time.Time{} }
@@ -30,26 +30,26 @@ func WithoutRenewal(options Options) Options {
 // SetToday sets this process's own idea of the time.
 func (s *Store) SetToday(now func() int64) { s.today = now }
 
-// Key is where Redis keeps a state.
+// Key returns where Redis keeps a state.
 func (s *Store) Key(rule *store.Rule, key string) string { return s.keys.state(rule.ID(), key) }
 
-// ScriptText is what Redis gets to run.
+// ScriptText returns the script that Redis runs.
 func (s *Store) ScriptText() string { return s.script.Load().Text }
 
-// SetScript makes Redis run something else.
+// SetScript makes Redis run another script.
 func (s *Store) SetScript(text string) { s.script.Store(protocol.TextScript(text)) }
 
-// Remembered is how many refusals are remembered.
+// Remembered returns how many refusals are remembered.
 func (s *Store) Remembered() int { return s.cache.Size() }
 
-// Beat tells the fleet now, rather than when it is time.
+// Beat sends a heartbeat now.
 func (s *Store) Beat() { s.heartbeat.beat(beatTTL, 10*time.Second) }
 
-// Silence ends the beats of a store, for tests that count commands.
+// Silence ends the heartbeats of a store, for tests that count commands.
 func (s *Store) Silence() { s.heartbeat.leave() }
 
-// SetClocks has the script read the time, in microseconds, from the one of some keys that the
-// node has on which it runs.
+// SetClocks makes the script read the time, in microseconds, from the one of some keys that its
+// node has.
 func (s *Store) SetClocks(keys []string) {
 	s.script.Store(protocol.NewScript(`(function()
 		for _, key in ipairs({ '`+strings.Join(keys, "', '")+`' }) do
@@ -59,13 +59,13 @@ func (s *Store) SetClocks(keys []string) {
 	end)()`, time.Hour))
 }
 
-// Settled returns when what was to be given back has been.
+// Settled returns when all adjustments have been carried out.
 func (s *Store) Settled() {
 	s.outbox.Retry()
 	s.sendWaiting(context.Background())
 }
 
-// Waiting is how many adjustments wait to be carried out.
+// Waiting returns how many adjustments wait to be carried out.
 func (s *Store) Waiting() int {
 	s.sending.Lock()
 	defer s.sending.Unlock()
@@ -78,14 +78,14 @@ func (s *Store) Renew(c store.Check) error {
 	return errs[0]
 }
 
-// SetPatience sets how long the nodes of a Cluster have to say who has which slots after the
-// first one. It is for a store that has not been asked anything.
+// SetPatience sets how long the other nodes of a Cluster have to answer where the slots are after
+// the first one has. Call it before the store is asked anything.
 func (s *Store) SetPatience(d time.Duration) { s.topology.(*topology.Cluster).Patience = d }
 
-// Suspect has the servers looked for soon.
+// Suspect starts a search for the servers soon.
 func (s *Store) Suspect() { s.topology.ReportFailure() }
 
-// NodeOf is the address of the node that is believed to have a key, and the state of its
+// NodeOf returns the address of the node that is believed to have a key, and the state of its
 // breaker.
 func (s *Store) NodeOf(key string) (address, breaker string) {
 	n := s.topology.(*topology.Cluster).Owner(topology.SlotOf(key))

@@ -37,7 +37,7 @@ func TestScriptFlush(t *testing.T) {
 	}
 }
 
-// TestServiceComesBack: after Redis was away, whoever asks next is answered soon.
+// TestServiceComesBack: after Redis was away, the next request is answered soon.
 func TestServiceComesBack(t *testing.T) {
 	patient.BesideOthers(t)
 	server := redistest.Start(t)
@@ -66,8 +66,8 @@ func TestServiceComesBack(t *testing.T) {
 	}
 }
 
-// TestTimeoutIsKept: a Redis that does not answer costs one timeout, whatever hangs. All
-// are let go while it hangs.
+// TestTimeoutIsKept: a Redis that does not answer costs one timeout, whatever hangs. All requests
+// return while it hangs.
 func TestTimeoutIsKept(t *testing.T) {
 	patient.BesideOthers(t)
 	server := redistest.Start(t)
@@ -100,13 +100,13 @@ func TestClosed(t *testing.T) {
 	s, rule := open(t, redisstore.Options{Address: server.Addr()}), hourly(t)
 	take(t, s, rule, "client", 1)
 	closed(t, s)
-	closed(t, s) // twice does no harm
+	closed(t, s) // closing twice does no harm
 	if err := attempt(s, rule); !errors.Is(err, store.ErrClosed) {
 		t.Errorf("got %v, want %v", err, store.ErrClosed)
 	}
 }
 
-// TestTwoStoresShareALimit is two Caddys in small.
+// TestTwoStoresShareALimit: two stores with one Redis enforce one limit.
 func TestTwoStoresShareALimit(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

@@ -14,7 +14,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// TestFamilies: which limits share a state, and how its key reads. docs/redis.md has some.
+// TestFamilies: which limits share a state, and what its key looks like. docs/redis.md has some
+// of these keys.
 func TestFamilies(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
@@ -66,9 +67,9 @@ func per(events int64, window time.Duration) algorithms.Limit {
 	return algorithms.Limit{Events: events, Window: window}
 }
 
-// TestSettingsOfOlderVersions: a limit that was set before families stood in settings holds
-// as it did, counts with the zone's where they differ only in how much fits, and by itself
-// where they do not.
+// TestSettingsOfOlderVersions: an override from before overrides had families holds as it did. It
+// shares the state of the zone's limit if they differ only in how much fits, and has a state of
+// its own otherwise.
 func TestSettingsOfOlderVersions(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

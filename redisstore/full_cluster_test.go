@@ -15,8 +15,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// TestFullCluster: of a request with keys in several slots, one that refuses is enough, although
-// another has no place. Known keys are charged, and what is given back is. No breaker opens.
+// TestFullCluster: if a request has keys in several slots, one that refuses is enough, although
+// another has no room. Known keys are charged, and refunds are made. No breaker opens.
 func TestFullCluster(t *testing.T) {
 	patient.BesideOthers(t)
 	c := redistest.StartCluster(t, 3, 0)
@@ -58,7 +58,7 @@ func TestFullCluster(t *testing.T) {
 			t.Fatalf("a key without a place: %v", err)
 		}
 	}
-	s.Settled() // what was charged for others' sake is given back
+	s.Settled() // what was charged in other zones of refused requests is given back
 	for n := range clients {
 		if d, err := ask(check(many, key(n)), check(many, key((n+1)%clients))); err != nil || !d[0].Allowed || !d[1].Allowed {
 			t.Fatalf("known keys: %+v, %v", d, err)

@@ -18,18 +18,18 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// fill makes a Redis full, and drain gives it memory again.
+// fill fills the memory of a Redis, and drain gives it memory again.
 func fill(server *redistest.Server)  { server.Configure("maxmemory", "1") }
 func drain(server *redistest.Server) { server.Configure("maxmemory", "0") }
 
-// limited is a server whose only user has the rights that the README names, and a store that
-// asks it each time.
+// limited is a server whose only user has the rights that the README names, and a store that asks
+// it for each request.
 func limited(t *testing.T) (*redistest.Server, *redisstore.Store) {
 	server := redistest.Start(t, redistest.WithUser("limiter", "s3cret", leastACL(t)...))
 	return server, open(t, redisstore.Options{Address: server.Addr(), Username: "limiter", Password: "s3cret", DenyCache: -1})
 }
 
-// lasting is a limit of an algorithm whose window does not end during a test.
+// lasting returns a limit of an algorithm whose window does not end during a test.
 func lasting(t *testing.T, name string, events int64) *store.Rule {
 	window := 1000 * time.Hour
 	if name == "concurrency" {
@@ -53,9 +53,9 @@ func stays(t *testing.T, s *redisstore.Store) {
 	}
 }
 
-// TestFullRedisDecides: a Redis without memory refuses whom it knows to be used up, tells
-// peeks, and charges states of a fixed size to the last of their quota. What has no place is
-// told to be so, is never charged, and opens no breaker.
+// TestFullRedisDecides: a Redis without memory refuses clients that have used up their limit,
+// answers peeks, and charges states of a fixed size until their quota is used up. A key that has
+// no room fails with an error that says so, is never charged, and opens no breaker.
 func TestFullRedisDecides(t *testing.T) {
 	t.Parallel()
 	server, s := limited(t)
@@ -68,7 +68,7 @@ func TestFullRedisDecides(t *testing.T) {
 			take(t, s, rule, "known", 2)
 			fill(server)
 			defer drain(server)
-			for range 20 { // more than would open the breaker
+			for range 20 { // more requests than would open the breaker
 				if d := take(t, s, rule, "used up", 1); d.Allowed {
 					t.Fatal("the limit is exceeded")
 				}
@@ -109,8 +109,8 @@ func TestFullRedisDecides(t *testing.T) {
 	}
 }
 
-// TestFullRedisKeepsLogs: a charge of a log takes the place of one that has expired, so a client
-// that keeps to a limit is decided by a full Redis.
+// TestFullRedisKeepsLogs: a charge of a log takes the place of one that has expired, so a full
+// Redis decides a client that keeps to its limit.
 func TestFullRedisKeepsLogs(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -128,9 +128,9 @@ func TestFullRedisKeepsLogs(t *testing.T) {
 	if _, err := try(s, rule, "new", 1); !errors.Is(err, store.ErrFull) {
 		t.Fatalf("a new key met %v", err)
 	}
-	defer drain(server) // the clock is a key
+	defer drain(server) // because the clock is a key
 	drain(server)
-	setNow(now + 200_000) // the first has expired
+	setNow(now + 200_000) // now the first charge has expired
 	fill(server)
 	if d := take(t, s, rule, "client", 1); !d.Allowed || d.Remaining != 0 {
 		t.Errorf("in the place of what has expired: %+v", d)
@@ -184,7 +184,7 @@ func TestFullRedisTakesCorrections(t *testing.T) {
 	}
 }
 
-// TestFullRedisRenewsLeases: what is held has its place, and keeps it.
+// TestFullRedisRenewsLeases: a lease has its place, and keeps it.
 func TestFullRedisRenewsLeases(t *testing.T) {
 	t.Parallel()
 	server, s := limited(t)
@@ -209,8 +209,8 @@ func TestFullRedisRenewsLeases(t *testing.T) {
 	}
 }
 
-// TestFullRedisBans: a ban that stands holds, a key without a ban's state is refused as by
-// the limit, and what has a state is banned as always.
+// TestFullRedisBans: a ban in force holds, a key without a ban's state is refused as by the
+// limit, and a key with one is banned as always.
 func TestFullRedisBans(t *testing.T) {
 	t.Parallel()
 	server, s := limited(t)
@@ -249,9 +249,9 @@ func TestFullRedisBans(t *testing.T) {
 	}
 }
 
-// TestUnwritableRedisRefuses: a replica, and a master that may not write, refuse and tell
-// peeks; all else is an error of its kind, was not charged, and opens no breaker. The cure
-// holds at once or a moment later.
+// TestUnwritableRedisRefuses: a replica, and a master that may not write, refuse requests and
+// answer peeks. Everything else fails with an error of its kind, is not charged, and opens no
+// breaker. The cure takes effect at once or a moment later.
 func TestUnwritableRedisRefuses(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -294,7 +294,7 @@ func TestUnwritableRedisRefuses(t *testing.T) {
 	}
 }
 
-// TestScriptErrorsOpenNoBreaker: a right that one algorithm lacks fails that one alone.
+// TestScriptErrorsOpenNoBreaker: if one algorithm lacks a right, only that algorithm fails.
 func TestScriptErrorsOpenNoBreaker(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.WithUser("limiter", "s3cret", append(leastACL(t), "-rpush")...))
@@ -310,8 +310,8 @@ func TestScriptErrorsOpenNoBreaker(t *testing.T) {
 }
 
 // TestFloodOfKeysInAFullRedis floods one zone with new keys until Redis is full, and goes on.
-// Meanwhile clients of another zone are decided each time, those among them that have
-// quota left, and none gets more than the limit.
+// Meanwhile clients of another zone that have quota left are decided each time, and none gets
+// more than the limit.
 func TestFloodOfKeysInAFullRedis(t *testing.T) {
 	t.Parallel()
 	const most, clients, limit, rounds = 200_000, 20, 50, 100
@@ -329,7 +329,7 @@ func TestFloodOfKeysInAFullRedis(t *testing.T) {
 	fills := sync.OnceFunc(func() { close(filled) })
 	for range 16 {
 		flood.Go(func() {
-			defer fills() // if it ends for another reason
+			defer fills() // for the case that the test fails before
 			for n := keys.Add(1); n < most; n = keys.Add(1) {
 				select {
 				case <-stop:

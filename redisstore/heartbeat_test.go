@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// TestBeats: a store says that it lives when it has been open for a second, and every five
-// seconds from then on, and farewell in the end. One that is closed at once, as for a config
-// that is only looked at, leaves no trace.
+// TestBeats: a store sends its first heartbeat when it has been open for a second, one every five
+// seconds from then on, and a farewell in the end. A store that is closed at once, as for a
+// config that is only checked, leaves no trace.
 func TestBeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lives []any
@@ -20,7 +20,7 @@ func TestBeats(t *testing.T) {
 		}
 		for _, c := range []struct {
 			open time.Duration
-			want []any // for how long it is to count, by beat
+			want []any // for how long each heartbeat counts
 		}{
 			{0, nil},
 			{time.Second - 1, nil},
@@ -36,7 +36,7 @@ func TestBeats(t *testing.T) {
 				t.Errorf("open for %v: %d instances, want %d", c.open, p.instances(), want)
 			}
 			p.leave()
-			p.leave() // a second time it does nothing
+			p.leave() // the second call does nothing
 			if !slices.Equal(lives, c.want) {
 				t.Errorf("open for %v: told to count for %v ms, want %v", c.open, lives, c.want)
 			}

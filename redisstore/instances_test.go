@@ -19,8 +19,8 @@ import (
 
 const instancesKey = "rl:instances"
 
-// TestInstances: processes come, crash and leave, with the least rights that the README
-// names; and while Redis is away the last number stands.
+// TestInstances: processes come, crash and leave, with the least rights that the README names.
+// While Redis is away, the last number stays.
 func TestInstances(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -44,7 +44,7 @@ func TestInstances(t *testing.T) {
 	expect(one, 2, "two processes, one with two stores")
 	expect(two, 2, "two processes")
 
-	// Another has crashed a moment ago, and one long ago.
+	// Another process has crashed a moment ago, and one long ago.
 	now := server.Admin().Time(ctx).Val().UnixMilli()
 	server.Admin().ZAdd(ctx, instancesKey, redis.Z{Score: float64(now + 3_600_000), Member: "three"}, redis.Z{Score: float64(now - 1), Member: "four"})
 	one.Beat()
@@ -57,8 +57,8 @@ func TestInstances(t *testing.T) {
 	expect(one, 3, "while Redis is away")
 	server.Thaw()
 
-	// A store that is closed has its process counted for a little more than an interval,
-	// unless another one speaks up for it.
+	// The process of a store that is closed counts for a little more than an interval, unless
+	// another store of the process sends heartbeats.
 	closed(t, two)
 	now = server.Admin().Time(ctx).Val().UnixMilli()
 	if left := int64(server.Admin().ZScore(ctx, instancesKey, "two").Val()) - now; left > 6_000 {
@@ -71,7 +71,7 @@ func TestInstances(t *testing.T) {
 	}
 }
 
-// TestInstanceTellsByItself: nobody has to ask for it.
+// TestInstanceTellsByItself: a store sends heartbeats without being asked for the number.
 func TestInstanceTellsByItself(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -82,8 +82,8 @@ func TestInstanceTellsByItself(t *testing.T) {
 
 var _ store.Fleet = (*redisstore.Store)(nil)
 
-// TestInstancesKeyOfAnotherType: whatever somebody has written there, processes are counted
-// again with the next beat.
+// TestInstancesKeyOfAnotherType: whatever another program has written to the key, processes are
+// counted again with the next heartbeat.
 func TestInstancesKeyOfAnotherType(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -112,7 +112,7 @@ func TestInstancesKeyOfAnotherType(t *testing.T) {
 		t.Errorf("%d lines in the log, want none", n)
 	}
 
-	// What keeps a process from being counted is said, once a minute.
+	// If something keeps a process from being counted, the log says so once a minute.
 	if err := server.Admin().Do(ctx, "acl", "setuser", "limiter", "-zadd").Err(); err != nil {
 		t.Fatal(err)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// TestInvariants holds both stores to what is promised of each algorithm, on random
-// schedules and without a model: only by what was admitted when.
+// TestInvariants checks what each algorithm promises, in both stores, on random schedules and
+// without a model: only by what was admitted when.
 func TestInvariants(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -59,7 +59,7 @@ type witness struct {
 type admitted struct {
 	store.Adjustment
 	at   int64
-	ends int64 // of its lease
+	ends int64 // the end of its lease
 }
 
 func newWitness(t *rapid.T, p *pair, server *redistest.Server, algorithm, key string) *witness {
@@ -111,7 +111,7 @@ func (w *witness) take(key string, cost int64) (algorithms.Decision, store.Check
 	return w.side.take(w.T, c), c
 }
 
-// ask takes a cost, and looks at what that changes.
+// ask takes a cost, and checks what that changes.
 func (w *witness) ask(cost int64) algorithms.Decision {
 	before, _ := w.take(w.key, 0)
 	kept, asked := w.stored(), w.redisTime()
@@ -140,7 +140,7 @@ func (w *witness) ask(cost int64) algorithms.Decision {
 	return d
 }
 
-// comeBack follows RetryAfter: a microsecond early is too early.
+// comeBack follows RetryAfter, and checks that a microsecond earlier is too early.
 func (w *witness) comeBack(cost, wait int64) {
 	w.wait(wait - 1)
 	if d := w.ask(cost); d.Allowed || d.RetryAfter != time.Microsecond {
@@ -152,7 +152,7 @@ func (w *witness) comeBack(cost, wait int64) {
 	}
 }
 
-// stored is all that Redis has under the key.
+// stored returns everything that Redis has under the key.
 func (w *witness) stored() string {
 	if w.server == nil {
 		return ""
@@ -160,12 +160,12 @@ func (w *witness) stored() string {
 	key := w.pair.redis.Key(w.rule, w.key)
 	pipe := w.server.Admin().Pipeline()
 	dump, expires := pipe.Dump(context.Background(), key), pipe.PExpireTime(context.Background(), key)
-	_, _ = pipe.Exec(context.Background()) // an absent key is an error of DUMP
+	_, _ = pipe.Exec(context.Background()) // DUMP of an absent key is an error
 	return dump.Val() + expires.Val().String()
 }
 
-// livesUntilReset says that the key does not expire before its state is worth nothing.
-// Asked is when the charge was asked for, on the clock of Redis by which keys expire.
+// livesUntilReset checks that the key does not expire before its state is worth nothing. The
+// argument asked is when the charge was asked for, on Redis's own clock, by which keys expire.
 func (w *witness) livesUntilReset(d algorithms.Decision, asked time.Time) {
 	if w.server == nil {
 		return
@@ -183,8 +183,8 @@ func (w *witness) livesUntilReset(d algorithms.Decision, asked time.Time) {
 	}
 }
 
-// testMargin is how much longer than that keys live in tests, as NewWithClock has it:
-// their time does not pass for Redis.
+// testMargin is how much longer keys live in tests, see NewWithClock: a test's time does not pass
+// for Redis.
 const testMargin = time.Hour
 
 func (w *witness) redisTime() (now time.Time) {
@@ -197,8 +197,8 @@ func (w *witness) redisTime() (now time.Time) {
 	return now
 }
 
-// freshAtReset says that a key whose quota is back cannot be told from a new one, so
-// that it does no harm if it expires then.
+// freshAtReset checks that a key whose quota is back cannot be told from a new one, so that it
+// may expire then.
 func (w *witness) freshAtReset() {
 	d, _ := w.take(w.key, 0)
 	w.wait(d.ResetAfter.Microseconds())

@@ -19,12 +19,12 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// isolated is what clients see of a master that is cut off from its Cluster, but not from
-// them: it says for ever who had which slots, and CLUSTERDOWN to all else.
+// isolated is a master that is cut off from its Cluster, but not from clients. It always says
+// which node had which slots before, and answers CLUSTERDOWN to everything else.
 type isolated struct {
 	net.Listener
 	table atomic.Pointer[string]
-	looks atomic.Int64 // how often it was asked for the table
+	looks atomic.Int64 // how often clients have asked for the table
 }
 
 func newIsolated(t *testing.T) *isolated {
@@ -47,7 +47,7 @@ func newIsolated(t *testing.T) *isolated {
 	return n
 }
 
-// serve answers one command after the other, each an array of strings.
+// serve answers one command after the other. Each is an array of strings.
 func (n *isolated) serve(conn net.Conn) {
 	defer conn.Close()
 	r := bufio.NewReader(conn)
@@ -96,7 +96,7 @@ func readCommand(r *bufio.Reader) (words []string, err error) {
 	return words, err
 }
 
-// knows sets the table: who has the slots of three equal ranges.
+// knows sets the table: the owners of three equal ranges of slots.
 func (n *isolated) knows(addresses ...string) {
 	text := fmt.Sprintf("*%d\r\n", len(addresses))
 	for i, address := range addresses {
@@ -107,8 +107,8 @@ func (n *isolated) knows(addresses ...string) {
 	n.table.Store(&text)
 }
 
-// TestIsolatedMaster: a master that is cut off is not believed about the slots, however
-// fast it answers, also when nodes that are well fail and all are asked again.
+// TestIsolatedMaster: a master that is cut off is not believed about the slots, however fast it
+// answers, even if healthy nodes fail and all nodes are asked again.
 func TestIsolatedMaster(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, 3, 1)
@@ -119,7 +119,7 @@ func TestIsolatedMaster(t *testing.T) {
 	s := open(t, redisstore.Options{
 		Mode: redisstore.ModeCluster, Addresses: append([]string{old.Addr().String()}, c.Addrs()[:3]...), DenyCache: -1,
 	})
-	s.SetPatience(time.Minute) // the machine may be busy
+	s.SetPatience(time.Minute) // because the machine may be busy
 	rule := hourly(t)
 	_ = attempt(s, rule)
 	tag := "client"
@@ -146,7 +146,7 @@ func TestIsolatedMaster(t *testing.T) {
 		believed()
 	}
 
-	// The others of the Cluster are lost but for one: as many say the one as the other.
+	// All others of the Cluster are lost but one, so each of the two tables has one vote.
 	for i, node := range c.Nodes() {
 		if i != 0 && i != 1 {
 			node.Kill()
@@ -161,8 +161,7 @@ func TestIsolatedMaster(t *testing.T) {
 	}
 }
 
-// TestIsolatedMasterAlone: what only such a master says is believed as long as nothing else
-// is known, and no longer.
+// TestIsolatedMasterAlone: the word of such a master is believed as long as it is the only one.
 func TestIsolatedMasterAlone(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, 1, 0)
