@@ -2,6 +2,7 @@ package caddyratelimit
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -217,7 +218,7 @@ func parseZone(h httpcaddyfile.Helper, handler *Handler) error {
 	if !d.NextArg() {
 		return d.ArgErr()
 	}
-	name := d.Val()
+	name, start := d.Val(), *d
 	if d.NextArg() {
 		return d.ArgErr()
 	}
@@ -240,10 +241,13 @@ func parseZone(h httpcaddyfile.Helper, handler *Handler) error {
 		return err
 	}
 	if limit.Lends(z.Algorithm) && z.MaxEvents == nil && z.Plan == nil {
-		return d.Err("a rate limit zone for concurrency requires maximum events")
+		return start.Errf("zone %q: a zone for concurrency requires events, the number of slots", name)
 	}
 	if (z.MaxEvents == nil || z.Window == (limit.Window{}) && !limit.Lends(z.Algorithm)) && z.Plan == nil {
-		return d.Err("a rate limit zone requires both a window and maximum events")
+		return start.Errf("zone %q: a zone requires both events and a window, such as events 100 and window 1m", name)
+	}
+	if err := z.check(name); err != nil {
+		return start.WrapErr(fmt.Errorf("zone %q: %w", name, err))
 	}
 	if handler.RateLimits == nil {
 		handler.RateLimits = make(map[string]*Zone)

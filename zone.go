@@ -137,64 +137,79 @@ type Zone struct {
 	counters string     // the key of its counters in the pool; empty before they are acquired
 }
 
+// provision makes the zone that requests meet.
 func (z *Zone) provision(ctx caddy.Context, name string, ref *pool.Ref, log *zap.Logger) error {
-	z.live = &zone.Zone{Name: name, Limit: z.Limit, Plan: z.Plan}
+	config, err := json.Marshal(z)
+	if err != nil {
+		return err
+	}
+	z.counters = pool.ZoneKey(ref.ID, name)
+	state := pool.AcquireZone(z.counters)
+	if err := z.compile(name, state.Salt, log); err != nil {
+		return err
+	}
+	z.live.JSON, z.live.Stats, z.live.StoreID = config, &state.Counters, ref.ID
+	exempt := slices.Clone(z.ExemptRaw) // which loading clears
+	if err := z.loadMatchers(ctx); err != nil {
+		return err
+	}
+	return z.warn(exempt, routes.Read(ctx), log)
+}
+
+// check checks the options of a zone that is not provisioned.
+func (z *Zone) check(name string) error {
+	draft := *z
+	return draft.compile(name, 0, zap.NewNop())
+}
+
+// compile makes of the options, except for matchers, what requests meet. The salt tells generations
+// of the zone apart.
+func (z *Zone) compile(name string, salt uint64, log *zap.Logger) error {
+	z.live = &zone.Zone{
+		Name: name, Exceeded: fmt.Errorf("rate limit of zone %q exceeded", name), Limit: z.Limit, Plan: z.Plan,
+	}
 	if name == "" {
 		return errors.New("a zone needs a name")
-	}
-	var err error
-	if z.live.JSON, err = json.Marshal(z); err != nil {
-		return err
 	}
 	if z.OnStoreError != "" {
 		if err := checkOnStoreError(z.OnStoreError); err != nil {
 			return err
 		}
 	}
-	exempt := slices.Clone(z.ExemptRaw) // which loading clears
-	for _, part := range []func(caddy.Context, *zap.Logger) error{
-		z.provisionKey, z.provisionMatchers,
-		func(_ caddy.Context, log *zap.Logger) error { return z.provisionLimits(ref, log) },
-		z.provisionPolicies,
-	} {
-		if err := part(ctx, log); err != nil {
-			return err
-		}
+	if err := z.compileKey(log); err != nil {
+		return err
 	}
-	z.compile()
-	return z.warn(exempt, routes.Read(ctx), log)
-}
-
-// compile hands on what the zone looks at when a request comes.
-func (z *Zone) compile() {
+	if err := z.compileLimits(salt, log); err != nil {
+		return err
+	}
+	if err := z.compilePolicies(log); err != nil {
+		return err
+	}
 	l := z.live
-	l.Exceeded = fmt.Errorf("rate limit of zone %q exceeded", l.Name)
 	l.Description = z.describe()
 	l.Key, l.Cost, l.CostHeader, l.CostBrokenOff = z.Key, z.Cost, z.CostHeader, z.CostBrokenOff
 	l.ChargeOnResponse, l.MissingKey, l.Overrides = z.ChargeOnResponse, z.MissingKey, z.Overrides
 	l.DryRun, l.Enforce = z.DryRun, z.Enforce
 	l.InvalidLimit, l.BlockStatus = z.InvalidLimit, z.BlockStatus
 	l.MissingKeyStatus, l.RepeatedValuesStatus = z.MissingKeyStatus, z.RepeatedValuesStatus
-	if z.Reserve != nil {
-		l.Reserve = z.Reserve.matchers
-	}
+	return nil
 }
 
-func (z *Zone) provisionMatchers(ctx caddy.Context, _ *zap.Logger) error {
-	for _, m := range []struct {
-		field string
-		raw   caddyhttp.RawMatcherSets
-		to    *caddyhttp.MatcherSets
-	}{
-		{"MatcherSetsRaw", z.MatcherSetsRaw, &z.live.Matchers},
-		{"ExemptRaw", z.ExemptRaw, &z.live.Exempt},
-		{"BlockRaw", z.BlockRaw, &z.live.Block},
-	} {
-		if err := loadMatchers(ctx, z, m.field, m.raw, m.to); err != nil {
-			return err
-		}
+// loadMatchers loads the matchers of the zone.
+func (z *Zone) loadMatchers(ctx caddy.Context) error {
+	if err := loadMatchers(ctx, z, "MatcherSetsRaw", z.MatcherSetsRaw, &z.live.Matchers); err != nil {
+		return err
 	}
-	return nil
+	if err := loadMatchers(ctx, z, "ExemptRaw", z.ExemptRaw, &z.live.Exempt); err != nil {
+		return err
+	}
+	if err := loadMatchers(ctx, z, "BlockRaw", z.BlockRaw, &z.live.Block); err != nil {
+		return err
+	}
+	if z.Reserve == nil {
+		return nil
+	}
+	return loadMatchers(ctx, z.Reserve, "MatcherSetsRaw", z.Reserve.MatcherSetsRaw, &z.live.Reserve)
 }
 
 // loadMatchers loads the matchers of a field.
@@ -209,12 +224,9 @@ func loadMatchers(ctx caddy.Context, of any, field string, raw caddyhttp.RawMatc
 	return to.FromInterface(sets)
 }
 
-// provisionLimits prepares limits and costs.
-func (z *Zone) provisionLimits(ref *pool.Ref, log *zap.Logger) (err error) {
-	z.counters = pool.ZoneKey(ref.ID, z.live.Name)
-	state := pool.AcquireZone(z.counters)
-	z.live.Stats, z.live.StoreID = &state.Counters, ref.ID
-	m := zone.PolicyBuilder{Zone: z.live.Name, Limit: z.Limit, Salt: state.Salt, Reserve: z.Reserve.percent()}
+// compileLimits compiles limits and costs.
+func (z *Zone) compileLimits(salt uint64, log *zap.Logger) (err error) {
+	m := zone.PolicyBuilder{Zone: z.live.Name, Limit: z.Limit, Salt: salt, Reserve: z.Reserve.percent()}
 	if err := z.Reserve.check(z); err != nil {
 		return err
 	}
@@ -224,7 +236,7 @@ func (z *Zone) provisionLimits(ref *pool.Ref, log *zap.Logger) (err error) {
 		}
 	}
 	if z.Plan != nil {
-		if err := z.provisionPlans(m); err != nil {
+		if err := z.compilePlans(m); err != nil {
 			return err
 		}
 	} else {
@@ -246,8 +258,8 @@ func (z *Zone) provisionLimits(ref *pool.Ref, log *zap.Logger) (err error) {
 	return nil
 }
 
-// provisionPolicies checks and prepares the options that look at single requests.
-func (z *Zone) provisionPolicies(ctx caddy.Context, log *zap.Logger) error {
+// compilePolicies checks the options that look at single requests.
+func (z *Zone) compilePolicies(log *zap.Logger) error {
 	for _, s := range []struct {
 		name       string
 		status     *int
@@ -265,9 +277,6 @@ func (z *Zone) provisionPolicies(ctx caddy.Context, log *zap.Logger) error {
 			return err
 		}
 	}
-	if err := z.Reserve.provision(ctx); err != nil {
-		return err
-	}
 	if err := z.checkMissingKey(); err != nil {
 		return err
 	}
@@ -283,14 +292,14 @@ func (z *Zone) provisionPolicies(ctx caddy.Context, log *zap.Logger) error {
 	if err := z.checkCharge(); err != nil {
 		return err
 	}
-	if err := z.provisionRollout(log); err != nil {
+	if err := z.compileEnforce(log); err != nil {
 		return err
 	}
-	if err := z.provisionKeyRules(); err != nil {
+	if err := z.compileKeyRules(); err != nil {
 		return err
 	}
 	z.live.ChargesLate = z.ChargeOnResponse != nil || z.CostHeader != ""
-	z.live.HasPolicies = z.live.Policy == nil || z.Cost.From != "" || len(z.live.Exempt) > 0 || len(z.live.Block) > 0 ||
+	z.live.HasPolicies = z.live.Policy == nil || z.Cost.From != "" || len(z.ExemptRaw) > 0 || len(z.BlockRaw) > 0 ||
 		z.MissingKey != "" && z.MissingKey != zone.MissingShare || z.Reserve != nil || z.DryRun || z.Enforce != nil
 	return nil
 }

@@ -79,7 +79,7 @@ func (z *Zone) checkRepeatedValues() error {
 	return nil
 }
 
-func (z *Zone) provisionKey(_ caddy.Context, log *zap.Logger) (err error) {
+func (z *Zone) compileKey(log *zap.Logger) (err error) {
 	z.live.Template, err = key.New(z.Key, z.IPv4Prefix, z.IPv6Prefix)
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func (z *Zone) provisionKey(_ caddy.Context, log *zap.Logger) (err error) {
 	return nil
 }
 
-func (z *Zone) provisionPlans(m zone.PolicyBuilder) (err error) {
+func (z *Zone) compilePlans(m zone.PolicyBuilder) (err error) {
 	p := z.Plan
 	if p.Of == "" {
 		return errors.New("plan: of is missing: say what names the plan of a request, such as {http.vars.plan}")
@@ -208,8 +208,6 @@ type Reserve struct {
 
 	// The important requests: the requests that any of these matcher sets matches. Required.
 	MatcherSetsRaw caddyhttp.RawMatcherSets `json:"match,omitempty" caddy:"namespace=http.matchers"`
-
-	matchers caddyhttp.MatcherSets
 }
 
 // check checks the reserve of a zone. It may be nil.
@@ -246,13 +244,6 @@ func (s *Reserve) checkLeft(l *limit.Limit) error {
 	return nil
 }
 
-func (s *Reserve) provision(ctx caddy.Context) error {
-	if s == nil {
-		return nil
-	}
-	return loadMatchers(ctx, s, "MatcherSetsRaw", s.MatcherSetsRaw, &s.matchers)
-}
-
 // percent is the reserved share, in percent. The reserve may be nil.
 func (s *Reserve) percent() float64 {
 	if s == nil {
@@ -261,7 +252,7 @@ func (s *Reserve) percent() float64 {
 	return s.Percent
 }
 
-func (z *Zone) provisionRollout(log *zap.Logger) error {
+func (z *Zone) compileEnforce(log *zap.Logger) error {
 	if z.Enforce == nil {
 		return nil
 	}
@@ -299,8 +290,8 @@ func (b *Ban) rule() *store.Ban {
 	return &store.Ban{For: time.Duration(b.Duration), After: b.After, Within: time.Duration(b.Window), UpTo: time.Duration(b.UpTo)}
 }
 
-// provisionKeyRules prepares what overrules the limit for single keys.
-func (z *Zone) provisionKeyRules() error {
+// compileKeyRules compiles what overrules the limit for single keys.
+func (z *Zone) compileKeyRules() error {
 	if !z.Overrides && z.Ban == nil {
 		return nil
 	}
