@@ -77,7 +77,7 @@ func (e *endpoint) watch(query url.Values, count int) error {
 			began, tries = true, 0
 			lines := bufio.NewScanner(response.Body)
 			lines.Buffer(nil, 1<<20)
-			enough, err := e.print(lines, &count)
+			enough, err := e.printDecisions(lines, &count)
 			response.Body.Close()
 			if enough || err != nil {
 				return err
@@ -87,8 +87,8 @@ func (e *endpoint) watch(query url.Values, count int) error {
 	}
 }
 
-// print prints decisions until there are enough or the stream ends.
-func (e *endpoint) print(lines *bufio.Scanner, count *int) (enough bool, err error) {
+// printDecisions prints decisions until there are enough or the stream ends.
+func (e *endpoint) printDecisions(lines *bufio.Scanner, count *int) (enough bool, err error) {
 	for lines.Scan() {
 		text, ok := strings.CutPrefix(lines.Text(), "data: ")
 		if !ok {
@@ -96,7 +96,7 @@ func (e *endpoint) print(lines *bufio.Scanner, count *int) (enough bool, err err
 		}
 		if e.json {
 			fmt.Fprintln(e.out, text)
-		} else if err := e.line(text); err != nil {
+		} else if err := e.printDecision(text); err != nil {
 			return false, err
 		}
 		if *count--; *count == 0 {
@@ -106,7 +106,7 @@ func (e *endpoint) print(lines *bufio.Scanner, count *int) (enough bool, err err
 	return false, nil
 }
 
-func (e *endpoint) line(text string) error {
+func (e *endpoint) printDecision(text string) error {
 	var s adminapi.Decision
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
 		return fmt.Errorf("reading a decision: %w; does that Caddy have another version?", err)

@@ -66,6 +66,7 @@ func expandShorthand(name string) string {
 	return strings.Trim(segment[0].Text, "{}")
 }
 
+// The namespaces of header fields, query parameters and cookies.
 const (
 	HeaderPrefix = "http.request.header."
 	QueryPrefix  = "http.request.uri.query."
