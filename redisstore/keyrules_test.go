@@ -20,9 +20,9 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// TestSanctionsInGoEqualLua runs random schedules of requests of two zones, with settings
-// that come and go, random bans and charges that are corrected whatever the key has by
-// then, through both stores, and compares every field of every decision.
+// TestSanctionsInGoEqualLua runs random schedules of requests of two zones through both stores,
+// with overrides that come and go, random bans, and charges that are adjusted whatever rules the
+// key has by then. It compares every field of every decision.
 func TestSanctionsInGoEqualLua(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -103,11 +103,11 @@ func (p *pair) sanctions(t *rapid.T, lua side, algorithm, run string) (steps, ba
 		}
 		last = inGo[rapid.IntRange(0, 1).Draw(t, "of")]
 	}
-	p.memory.Adjust(charged...) // or it would be renewed while other schedules run
+	p.memory.Adjust(charged...) // otherwise it would be renewed while other schedules run
 	return steps, bans
 }
 
-// change gives a key another setting, now and then.
+// change sets another override for a key, now and then.
 func (p *pair) change(t *rapid.T, c *store.Check) {
 	ctx := context.Background()
 	if rapid.IntRange(0, 5).Draw(t, "leave it") > 0 {
@@ -134,7 +134,7 @@ func (p *pair) change(t *rapid.T, c *store.Check) {
 			err = s.Unban(ctx, c.Rule, c.Key)
 		default:
 			if _, bad := c.Rule.PrepareOverride(setting); bad != nil {
-				return // a limit that does not go with the rule
+				return // the limit does not go with the rule
 			}
 			err = s.Set(ctx, c.Rule, c.Key, setting)
 		}
@@ -164,7 +164,7 @@ func drawSanctions(t *rapid.T) *store.KeyRules {
 	return s
 }
 
-// banning is a check of a zone that has room for one, and bans who asks on.
+// banning returns a check of a zone that has room for one request, and bans keys that ask again.
 func banning(t testing.TB, after int64) store.Check {
 	return store.Check{
 		Rule: storetest.Rule(t, "z", "fixed_window", algorithms.Limit{Events: 1, Window: time.Hour}), Key: "client", Cost: 1,
@@ -172,7 +172,7 @@ func banning(t testing.TB, after int64) store.Check {
 	}
 }
 
-// TestBansAreRemembered: each refusal that may lead to a ban is asked of Redis, and the ban
+// TestBansAreRemembered: Redis is asked for each refusal that may lead to a ban, and the ban
 // itself is remembered.
 func TestBansAreRemembered(t *testing.T) {
 	t.Parallel()
@@ -215,7 +215,7 @@ func TestBansAreRemembered(t *testing.T) {
 	}
 }
 
-// TestRefusalsAddUp: the refusals of two gateways lead to one ban, and both remember it.
+// TestRefusalsAddUp: the refusals of two gateways lead to one ban, which both remember.
 func TestRefusalsAddUp(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -237,8 +237,8 @@ func TestRefusalsAddUp(t *testing.T) {
 	}
 }
 
-// TestSettingsAreNotRemembered: a setting holds from the next request on, whoever has set
-// it and whatever was refused before. The documented rights are enough for it.
+// TestSettingsAreNotRemembered: an override holds from the next request on, whichever Caddy has
+// set it, and whatever was refused before. The documented rights are enough for it.
 func TestSettingsAreNotRemembered(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.WithUser("limiter", "s3cret", leastACL(t)...))
@@ -273,8 +273,8 @@ func TestSettingsAreNotRemembered(t *testing.T) {
 	}
 }
 
-// TestSanctionsCost: three zones with settings and bans are one call, and what they look
-// at is read at once.
+// TestSanctionsCost: three zones with overrides and bans are one call, and all their rules are
+// read at once.
 func TestSanctionsCost(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -287,7 +287,7 @@ func TestSanctionsCost(t *testing.T) {
 		c.KeyRules.Overrides = true
 		checks = append(checks, c)
 	}
-	ask(t, s, checks...) // which loads the script
+	ask(t, s, checks...) // loads the script
 	s.Silence()
 	if err := admin.ConfigResetStat(ctx).Err(); err != nil {
 		t.Fatal(err)
@@ -296,7 +296,7 @@ func TestSanctionsCost(t *testing.T) {
 		ask(t, s, checks...)
 	}
 	info := admin.Info(ctx, "commandstats").Val()
-	opened := callsOf(t, info, "eval") // a store that was opened brings the script, some time
+	opened := callsOf(t, info, "eval") // a store that was opened sends the script, some time
 	for command, want := range map[string]int{"evalsha": 10, "time": 10 + opened, "mget": 10, "set": 30} {
 		if callsOf(t, info, command) != want {
 			t.Errorf("not %d %s for 10 requests:\n%s", want, command, info)
@@ -307,7 +307,7 @@ func TestSanctionsCost(t *testing.T) {
 	}
 }
 
-// TestSanctionsExpire: what is kept of a key goes when it is worth nothing.
+// TestSanctionsExpire: what is kept for a key expires when it is worth nothing.
 func TestSanctionsExpire(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -328,7 +328,7 @@ func TestSanctionsExpire(t *testing.T) {
 		}
 	}
 	ask(t, s, check)
-	if n := admin.DBSize(ctx).Val(); n > 2 { // the state, and who is there
+	if n := admin.DBSize(ctx).Val(); n > 2 { // the state, and the set of processes
 		t.Errorf("%d keys before anything was refused", n)
 	}
 	ask(t, s, check)
@@ -342,7 +342,7 @@ func TestSanctionsExpire(t *testing.T) {
 	within("setting", 58*time.Second, 62*time.Second)
 }
 
-// TestDamagedSanctions: what is neither a setting nor a ban counts as none.
+// TestDamagedSanctions: anything that is neither an override nor a ban counts as none.
 func TestDamagedSanctions(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

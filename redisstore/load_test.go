@@ -13,7 +13,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// load asks all the time, each time for one of so many clients, until stopped.
+// load sends requests, each for one of some clients, until it is stopped.
 type load struct {
 	stop                      chan struct{}
 	done                      sync.WaitGroup
@@ -67,7 +67,7 @@ func (l *load) err() error {
 	return nil
 }
 
-// awaitService waits until so many requests in a row are answered, which is soon.
+// awaitService waits until a number of requests in a row are answered.
 func awaitService(t *testing.T, s store.Store, rule *store.Rule, key string) {
 	t.Helper()
 	start, inARow := time.Now(), 0
@@ -75,7 +75,7 @@ func awaitService(t *testing.T, s store.Store, rule *store.Rule, key string) {
 		var d [1]algorithms.Decision
 		if inARow++; s.Take(context.Background(), []store.Check{{Rule: rule, Key: key, Cost: 1}}, d[:]) != nil {
 			inARow = 0
-			time.Sleep(5 * time.Millisecond) // as long as a client takes to come again
+			time.Sleep(5 * time.Millisecond) // until a client sends its next request
 		}
 		return inARow == 20
 	})
@@ -83,7 +83,7 @@ func awaitService(t *testing.T, s store.Store, rule *store.Rule, key string) {
 	patient.Soon(t, "service", time.Since(start), 2*time.Second)
 }
 
-// rules are two zones of a client, which a request meets both.
+// twoZones returns the rules of two zones, both of which a request meets.
 func twoZones(t testing.TB, events int64) []*store.Rule {
 	return []*store.Rule{
 		storetest.Rule(t, "narrow", "token_bucket", algorithms.Limit{Events: events, Window: 24 * time.Hour}),

@@ -16,8 +16,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// TestOneRequestOfAnyCost: what a charge of a log, a late cost and a refund take of Redis
-// does not depend on the cost.
+// TestOneRequestOfAnyCost: what a charge of a log, a late cost and a refund take of Redis does
+// not depend on the cost.
 func TestOneRequestOfAnyCost(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -52,7 +52,7 @@ func TestOneRequestOfAnyCost(t *testing.T) {
 			t.Fatalf("cost %d: %+v", cost, d)
 		}
 		made := d.At
-		// These counts include the taking of the marker that tells when it is done.
+		// These counts include the marker, which shows when the adjustment is done.
 		at("a late cost", 40, func() { side.correct(t, store.Adjustment{Check: check, At: made, Delta: cost}) })
 		at("a refund", 50, func() { side.correct(t, store.Adjustment{Check: check, At: made, Delta: -cost}) })
 		at("a refusal", 10, func() { d = side.take(t, store.Check{Rule: rule, Key: client, Cost: algorithms.MaxLogEvents}) })
@@ -62,8 +62,8 @@ func TestOneRequestOfAnyCost(t *testing.T) {
 	}
 }
 
-// scripted returns how many commands scripts have run since the statistics were reset, and
-// how long a run of a script took on the average.
+// scripted returns how many commands scripts have run since the statistics were reset, and how
+// long a script has run on average.
 func scripted(t *testing.T, server *redistest.Server) (commands int, micros string) {
 	t.Helper()
 	stats, err := server.Admin().Info(context.Background(), "commandstats").Result()
@@ -90,8 +90,8 @@ func scripted(t *testing.T, server *redistest.Server) (commands int, micros stri
 	return commands, micros
 }
 
-// TestRefundsOfALongLog compares the twins where a refund has to look far back: what it
-// takes is bounded, and a refund beyond the bound is left out in both.
+// TestRefundsOfALongLog compares Go and Lua where a refund has to look far back: its time is
+// bounded, and a refund beyond the bound is left out in both.
 func TestRefundsOfALongLog(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -111,7 +111,7 @@ func TestRefundsOfALongLog(t *testing.T) {
 	for _, costs := range []struct {
 		name  string
 		of    func(i int) int64
-		reach int // how far back refunds reach
+		reach int // how far back refunds look
 	}{
 		{"one", func(int) int64 { return 1 }, algorithms.MaxBehind},
 		{"more", func(i int) int64 { return 1 + int64(i%4) }, algorithms.MaxShifted},
@@ -147,7 +147,7 @@ func TestRefundsOfALongLog(t *testing.T) {
 				}
 			}
 			t.Logf("the slowest script took %v", slowest(t, server))
-			// Later on, what is left leaves the window in the same order in both.
+			// Later, the rest leaves the window in the same order in both.
 			for i := 0; i < most; i += most / 7 {
 				pair.set(now(i)+rule.Limit().Window.Microseconds(), 0)
 				peek(costs.name)
@@ -156,7 +156,7 @@ func TestRefundsOfALongLog(t *testing.T) {
 	}
 }
 
-// slowest returns how long the slowest script took of late.
+// slowest returns how long the slowest script has taken lately.
 func slowest(t *testing.T, server *redistest.Server) (most time.Duration) {
 	t.Helper()
 	admin, ctx := server.Admin(), context.Background()
@@ -188,7 +188,8 @@ func fillLog(t *testing.T, p *pair, rule *store.Rule, key string, n int, now fun
 			t.Fatal(err, d[0])
 		}
 	}
-	// To Redis they go as the script would write them, many at once: see sliding_window_log.lua.
+	// Redis receives them as the script would write them, many at once: see
+	// sliding_window_log.lua.
 	var charges []any
 	sum := int64(0)
 	for i := range n {
@@ -205,7 +206,7 @@ func fillLog(t *testing.T, p *pair, rule *store.Rule, key string, n int, now fun
 	}
 }
 
-// TestSumsOfALogBeginAgain: a log whose client never pauses counts on beyond 2^52.
+// TestSumsOfALogBeginAgain: a log whose client never pauses goes on counting beyond 2^52.
 func TestSumsOfALogBeginAgain(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

@@ -19,8 +19,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// crowd leaves a Redis little room, and none of what is there is thrown out. The result is a
-// check that Redis has taken no more than that.
+// crowd leaves a Redis little memory, which evicts nothing. It returns a check that Redis has
+// taken no more than that.
 func crowd(t *testing.T, server *redistest.Server) (check func()) {
 	const (
 		room   = 1 << 20
@@ -31,7 +31,7 @@ func crowd(t *testing.T, server *redistest.Server) (check func()) {
 	server.Configure("maxmemory", strconv.Itoa(most))
 	return func() {
 		t.Helper()
-		// What connections take is not the keys'.
+		// The memory of connections does not count.
 		used := memory(t, server, "used_memory") - memory(t, server, "mem_clients_normal")
 		t.Logf("%d keys, %d bytes of at most %d", server.Admin().DBSize(context.Background()).Val(), used, most)
 		if used > most+margin {
@@ -56,8 +56,8 @@ func memory(t *testing.T, server *redistest.Server, name string) int {
 	return n
 }
 
-// kindsOfState are algorithms whose states are numbers, a list and a set, and in "make deep"
-// all of them.
+// kindsOfState are algorithms whose states are numbers, a list and a set; in "make deep", they
+// are all algorithms.
 func kindsOfState() []string {
 	if deep.Run() {
 		return algorithms.Names()
@@ -65,13 +65,12 @@ func kindsOfState() []string {
 	return []string{"token_bucket", "sliding_window_log", "concurrency"}
 }
 
-// TestMaxmemoryHolds floods a full Redis with new keys of each algorithm, in calls that
-// requests share and in calls of their own, and with late costs of new keys behind refunds
-// that need no memory. Whatever becomes of the requests, Redis takes no more memory than
-// it may.
+// TestMaxmemoryHolds floods a full Redis with new keys of each algorithm, in calls that requests
+// share and in calls of their own, and with late costs of new keys behind refunds that need no
+// memory. Whatever the requests get, Redis takes no more memory than it may.
 func TestMaxmemoryHolds(t *testing.T) {
 	t.Parallel()
-	const keys = 12_000 // each would take 120 bytes at least
+	const keys = 12_000 // each would take at least 120 bytes
 	for _, name := range kindsOfState() {
 		for _, several := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/several=%v", name, several), func(t *testing.T) {
@@ -97,7 +96,7 @@ func TestMaxmemoryHolds(t *testing.T) {
 	}
 }
 
-// flood has several stores ask at once, and fills Redis when they are connected.
+// flood has several stores ask at once. It fills Redis when they are connected.
 func flood(t *testing.T, server *redistest.Server, ask func(*redisstore.Store) bool) {
 	var stores [4]*redisstore.Store
 	for i := range stores {
@@ -116,13 +115,13 @@ func flood(t *testing.T, server *redistest.Server, ask func(*redisstore.Store) b
 	check()
 }
 
-// TestMaxmemoryHoldsForCorrections has late costs of new keys come behind corrections that
-// need no memory, in the same calls.
+// TestMaxmemoryHoldsForCorrections: late costs of new keys come behind adjustments that need no
+// memory, in the same calls.
 func TestMaxmemoryHoldsForCorrections(t *testing.T) {
 	t.Parallel()
 	for _, name := range kindsOfState() {
 		if name == "concurrency" {
-			continue // which has no late costs
+			continue // it has no late costs
 		}
 		t.Run(name, func(t *testing.T) {
 			server := redistest.Start(t)

@@ -15,8 +15,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// TestMayHaveRun sorts errors that are not easily met, in the words of several versions,
-// and those of a store that was not asked.
+// TestMayHaveRun classifies errors that are not easily met, in the words of several versions, and
+// errors of a store that was not asked.
 func TestMayHaveRun(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
@@ -50,7 +50,7 @@ func TestMayHaveRun(t *testing.T) {
 		"ERR Error running script (call to f_1f): @user_script:9: WRONGTYPE Operation against a key",
 		"WRONGTYPE Operation against a key holding the wrong kind of value script: 1f, on @user_script:9.",
 		"ERR Error running script (call to f_1f): @user_script:9: Script killed by user with SCRIPT KILL...",
-		"ERR upstream failure", // of a proxy
+		"ERR upstream failure", // from a proxy
 		"UNBLOCKED the client",
 		"",
 	} {

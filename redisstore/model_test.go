@@ -19,10 +19,10 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// TestStoresEqualModel runs random schedules of random limits and costs through the
-// memory store, the Redis store and the model, and compares every field of every
-// decision: for a key whose limits change, in part and altogether, and change back.
-// Each run draws other schedules; one that fails says by which seed it can be drawn again.
+// TestStoresEqualModel runs random schedules of random limits and costs through the memory store,
+// the Redis store and the model, and compares every field of every decision, for a key whose
+// limits change, in part or altogether, and change back. Each run draws other schedules. A
+// schedule that fails names the seed with which it can be drawn again.
 func TestStoresEqualModel(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -38,29 +38,29 @@ func TestStoresEqualModel(t *testing.T) {
 	}
 }
 
-// schedule is what happens to one key.
+// schedule is everything that happens to one key.
 type schedule struct {
 	*rapid.T
 	pair      *pair
 	algorithm string
 	key       string
 	limit     algorithms.Limit
-	limits    []algorithms.Limit // that there were
-	often     int                // they change
+	limits    []algorithms.Limit // the limits so far
+	often     int                // the limits change often
 	sides     []side
 	model     *model.Key
 
 	now, start, earliest int64
-	skew                 int64 // how far this process's idea of the date is from Redis's
+	skew                 int64 // the difference between this process's idea of the date and Redis's
 	renewing             bool
 	last                 algorithms.Decision
-	newest               int64 // the latest charge
+	newest               int64 // the time of the latest charge
 	charges              []charged
 	names                int
-	story                []string // what has happened, as in testdata/vectors
+	story                []string // the events so far, as in testdata/vectors
 }
 
-// charged is a charge and the name that the model has for it.
+// charged is a charge, and the name that the model has for it.
 type charged struct {
 	store.Adjustment
 	name string
@@ -89,7 +89,7 @@ func newSchedule(t *rapid.T, p *pair, server *redistest.Server, algorithm, key s
 	return s
 }
 
-// longLease is one that the memory store does not renew by itself before a schedule is over.
+// longLease is a lease that the memory store does not renew by itself before a schedule is over.
 const longLease = time.Minute
 
 func (s *schedule) run() int {
@@ -110,7 +110,7 @@ func (s *schedule) run() int {
 	}
 	for _, r := range s.charges {
 		r.Delta = -r.Cost
-		s.sides[0].correct(s.T, r.Adjustment) // so that nothing is renewed while other schedules run
+		s.sides[0].correct(s.T, r.Adjustment) // otherwise it would be renewed while other schedules run
 	}
 	return steps
 }
@@ -126,7 +126,7 @@ func (s *schedule) take(i int) {
 	}
 	guess := &got[0]
 	if i%16 == 0 {
-		guess = nil // now and then the model searches for all
+		guess = nil // now and then, the model searches all states
 	}
 	want := s.model.Take(s.limit, s.now, c.Cost, name, guess)
 	if got[0] != want || got[1] != want {
@@ -141,11 +141,12 @@ func (s *schedule) take(i int) {
 	}
 }
 
-// correct corrects a charge: gives some or all of it back, or charges more.
+// correct adjusts a charge: it gives some or all of it back, or charges more.
 //
-// Not where the clock has gone back behind a charge, for what was given back then and
-// what leaks out again the model does not know. And not every turn: where turns are less
-// than a microsecond apart, which one is the last cannot be told from when it comes.
+// It does not adjust where the clock has gone back behind a charge, because the model does not
+// know what was given back at that time and leaks out again. And it does not adjust every turn:
+// where turns are less than a microsecond apart, the time of a turn does not tell which one is
+// the last.
 func (s *schedule) correct() {
 	if len(s.charges) == 0 || s.algorithm != "concurrency" && s.now < s.newest {
 		return
@@ -171,7 +172,7 @@ func (s *schedule) correct() {
 	case c.Delta < 0:
 		s.charges = slices.Delete(s.charges, i, i+1)
 	case queued:
-		s.charges = nil // a debt of which nothing is left is behind nobody
+		s.charges = nil // nothing is left of a debt, so no charge depends on it
 	}
 	if s.algorithm != "concurrency" {
 		s.newest, s.earliest = s.now, s.now
@@ -197,8 +198,8 @@ func (s *schedule) renew() {
 	s.model.Renew(c.Rule.Limit(), s.now, c.Cost, c.name)
 }
 
-// changeLimit draws another limit, or goes back to one that there was: as a request of
-// another plan does, a limit that is raised or lowered, and a Caddy with an older config.
+// changeLimit draws another limit, or goes back to an earlier one. Requests of another plan,
+// limits that are raised or lowered, and a Caddy with an older config do that.
 func (s *schedule) changeLimit() {
 	if n := len(s.limits); n > 0 && rapid.IntRange(0, 4).Draw(s.T, "new limit") > 0 {
 		s.limit = s.limits[rapid.IntRange(0, n-1).Draw(s.T, "limit")]
@@ -209,7 +210,7 @@ func (s *schedule) changeLimit() {
 	s.story = append(s.story, vectors.Options(s.limit))
 }
 
-// alike makes a limit often one that differs from the last one in little.
+// alike often returns a limit that differs little from the last one.
 func (s *schedule) alike(l algorithms.Limit) algorithms.Limit {
 	if s.algorithm == "concurrency" && !s.renewing {
 		l.Lease = max(l.Lease, longLease)

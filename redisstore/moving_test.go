@@ -12,8 +12,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// move takes a slot through all that it goes through on its way to another node, and back,
-// and runs a test in each state.
+// move takes a slot through all states on its way to another node and back, and runs a test in
+// each state.
 func move(t *testing.T, c *redistest.Cluster, key string, test func(t *testing.T)) {
 	from, to := c.MasterOf(key), c.Nodes()[0]
 	if from == to {
@@ -32,8 +32,8 @@ func move(t *testing.T, c *redistest.Cluster, key string, test func(t *testing.T
 	}
 }
 
-// TestSanctionsHoldWhileASlotMoves: bans, exemptions and limits of keys' own hold in each
-// state of a slot that is moved, and refusals count.
+// TestSanctionsHoldWhileASlotMoves: bans, exemptions and limits of overrides hold in each state
+// of a slot that is moved, and refusals count.
 func TestSanctionsHoldWhileASlotMoves(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, 3, 0)
@@ -118,8 +118,8 @@ func TestSanctionsHoldWhileASlotMoves(t *testing.T) {
 	}
 }
 
-// TestSettlingWhileASlotMoves: what is lent is renewed, and what was charged is given back,
-// by the key's own limit too.
+// TestSettlingWhileASlotMoves: leases are renewed, and charges are given back, also under the
+// limit of an override.
 func TestSettlingWhileASlotMoves(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, 3, 0)
@@ -161,8 +161,8 @@ func TestSettlingWhileASlotMoves(t *testing.T) {
 	}
 }
 
-// TestOwnLimitWhileASlotMoves: a limit of a key's own holds where its state is not at the
-// node that has the setting and the rule's state.
+// TestOwnLimitWhileASlotMoves: the limit of an override holds where its state is not on the node
+// that has the override and the rule's state.
 func TestOwnLimitWhileASlotMoves(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, 3, 0)

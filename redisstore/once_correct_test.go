@@ -16,23 +16,23 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// onceCost is what is charged where it is corrected then, by less than half: if that is
-// done twice, it shows.
+// onceCost is charged and then adjusted by less than half, so that an adjustment that is made
+// twice shows.
 const onceCost = 5
 
-// onceCorrections is how many corrections make a test.
+// onceCorrections is how many adjustments make a test.
 const onceCorrections = 50
 
-// onceDelta is by how much charge n is corrected: some are refunds, some late costs.
+// onceDelta returns by how much charge n is adjusted. Some are refunds, some are late costs.
 func onceDelta(n int) int64 { return []int64{-2, 3}[n%2] }
 
-// TestCorrectedAtMostOnce loses the requests and replies of corrections alone, each in one
-// call with a slot that is given back.
+// TestCorrectedAtMostOnce loses the requests and replies of adjustments alone, each in one call
+// with a slot that is given back.
 func TestCorrectedAtMostOnce(t *testing.T) {
 	for _, c := range []struct {
 		fault faultproxy.Fault
 		lost  lostCharge
-		n     int // as many are in doubt, at least
+		n     int // at least as many are in doubt
 	}{
 		{faultproxy.CutBefore, neverMade, 10},
 		{faultproxy.CutAfter, alwaysMade, 10},
@@ -72,8 +72,8 @@ func TestCorrectedAtMostOnce(t *testing.T) {
 	}
 }
 
-// nth has one script meet a fault: the first, or one after it, for the first may be one
-// that finds out whether Redis answers.
+// nth has one script meet a fault: the first, or one after it, because the first may only find
+// out whether Redis answers.
 func nth(n int64, fault faultproxy.Fault) func(string) faultproxy.Fault {
 	var scripts atomic.Int64
 	return func(name string) faultproxy.Fault {
@@ -84,18 +84,18 @@ func nth(n int64, fault faultproxy.Fault) func(string) faultproxy.Fault {
 	}
 }
 
-// charge takes, and returns how to correct what was charged.
+// charge charges, and returns the adjustment of the charge.
 func (w *once) charge(c store.Check) (charged store.Adjustment, ok bool) {
 	decisions := make([]algorithms.Decision, 1)
 	if err := w.store.Take(context.Background(), []store.Check{c}, decisions); err != nil {
-		time.Sleep(20 * time.Millisecond) // as long as a client takes to come again
+		time.Sleep(20 * time.Millisecond) // until a client sends its next request
 		return charged, false
 	}
 	d := &decisions[0]
 	return store.Adjustment{Check: c, At: d.Booked(), Turn: d.Turn()}, d.Allowed
 }
 
-// correct changes a charge, once.
+// correct adjusts a charge, once.
 func (w *once) correct(c store.Adjustment, delta int64) {
 	c.Delta = delta
 	w.store.Adjust(c)
@@ -104,15 +104,15 @@ func (w *once) correct(c store.Adjustment, delta int64) {
 	w.mu.Unlock()
 }
 
-// corrections is how many charges have been corrected so far.
+// corrections returns how many charges have been adjusted so far.
 func (w *once) corrections() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.corrected)
 }
 
-// checkCorrections compares what was asked for with what Redis has counted: nothing was
-// corrected twice, and what was given up is all that may be missing.
+// checkCorrections compares the adjustments with what Redis has counted: none was made twice, and
+// only those that were given up may be missing.
 func (w *once) checkCorrections(server *redistest.Server, lost lostCharge) {
 	w.t.Helper()
 	awaitSettled(w.t, w.store)
@@ -138,7 +138,7 @@ func (w *once) checkCorrections(server *redistest.Server, lost lostCharge) {
 	}
 }
 
-// awaitSettled waits until no correction waits.
+// awaitSettled waits until no adjustment waits.
 func awaitSettled(t *testing.T, s *redisstore.Store) {
 	t.Helper()
 	patient.Until(t, "corrections to be carried out", func() bool {

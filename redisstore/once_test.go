@@ -23,7 +23,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// lostCharge says what became of a charge whose answer was lost.
+// lostCharge says what happened to a charge whose answer was lost.
 type lostCharge int
 
 const (
@@ -32,10 +32,9 @@ const (
 	alwaysMade
 )
 
-// TestAtMostOnce loses requests and replies between the store and Redis, and counts in
-// Redis itself what was carried out: what was admitted exactly once, and of what was lost
-// nothing twice, charges and corrections alike. Where the fault leaves no doubt, the count
-// must be exact.
+// TestAtMostOnce loses requests and replies between the store and Redis, and counts in Redis
+// itself what was carried out: requests that were admitted exactly once, and lost ones at most
+// once, charges and adjustments alike. Where the fault leaves no doubt, the count must be exact.
 func TestAtMostOnce(t *testing.T) {
 	any := []faultproxy.Fault{
 		faultproxy.CutBefore, faultproxy.CutAfter, faultproxy.CutWithin,
@@ -46,7 +45,7 @@ func TestAtMostOnce(t *testing.T) {
 		name    string
 		timeout time.Duration
 		faults  []faultproxy.Fault
-		command string // of which; "": the script in either way
+		command string // the command that meets it; "": the script in either way
 		flush   bool   // the script is forgotten now and then
 		reload  bool   // Redis loads its data anew now and then
 		lost    lostCharge
@@ -68,7 +67,7 @@ func TestAtMostOnce(t *testing.T) {
 			proxy := faultproxy.Start(t, server.Addr())
 			s := open(t, redisstore.Options{Address: proxy.Addr(), Timeout: c.timeout})
 			w := newOnce(t, s)
-			take(t, s, w.hot, "warm", 1) // Redis knows the script
+			take(t, s, w.hot, "warm", 1) // makes Redis know the script
 			if len(c.faults) > 0 {
 				proxy.Inject(choose(t, c.faults, c.command))
 			}
@@ -109,7 +108,7 @@ func choose(t *testing.T, faults []faultproxy.Fault, command string) func(string
 	}
 }
 
-// once is clients that take in every way, and note what they were told.
+// once is clients that charge in every way, and note their answers.
 type once struct {
 	t     *testing.T
 	store *redisstore.Store
@@ -125,10 +124,10 @@ type once struct {
 	held, mostHeld atomic.Int64
 }
 
-// onceAttempt is what a client asked for, and what it heard.
+// onceAttempt is one request of a client, and its answer.
 type onceAttempt struct {
-	keys   []string // in Redis, each of this attempt alone; none if it was for the hot key
-	holds  bool     // it may have been refused
+	keys   []string // keys in Redis that only this attempt uses; none if it was for the hot key
+	holds  bool     // it asked for a slot, so it may have been refused
 	answer onceAnswer
 }
 
@@ -154,7 +153,7 @@ func newOnce(t *testing.T, s *redisstore.Store) *once {
 	return w
 }
 
-// run has 32 clients take a hundred times each, and more if that is not enough.
+// run has 32 clients send a hundred requests each, and more if that is not enough.
 func (w *once) run(enough func() bool) {
 	var clients sync.WaitGroup
 	for client := range 32 {
@@ -199,7 +198,7 @@ func (w *once) take(checks ...store.Check) {
 	switch err := w.store.Take(context.Background(), checks, decisions); {
 	case errors.Is(err, store.ErrUnavailable):
 		a.answer = unsentAnswer
-		time.Sleep(20 * time.Millisecond) // as long as a client takes to come again
+		time.Sleep(20 * time.Millisecond) // until a client sends its next request
 	case err != nil:
 		a.answer = lostAnswer
 	case slices.ContainsFunc(decisions, func(d algorithms.Decision) bool { return !d.Allowed }):
@@ -274,7 +273,7 @@ func (w *once) count(answer onceAnswer) (n int) {
 	return n
 }
 
-// check compares what clients were told with what Redis has counted.
+// check compares the answers of clients with what Redis has counted.
 func (w *once) check(server *redistest.Server, lost lostCharge) {
 	w.t.Helper()
 	made := charges(w.t, server, w.attempts)
@@ -320,7 +319,7 @@ func (w *once) check(server *redistest.Server, lost lostCharge) {
 	w.checkSlots(server)
 }
 
-// checkSlots: no more were held than there are, and all come back.
+// checkSlots: never more slots were held than there are, and all come back.
 func (w *once) checkSlots(server *redistest.Server) {
 	if n := w.mostHeld.Load(); n > onceSlots || n < 2 {
 		w.t.Errorf("%d slots were held at once, there are %d", n, onceSlots)
@@ -329,7 +328,7 @@ func (w *once) checkSlots(server *redistest.Server) {
 	patient.Until(w.t, "all slots to come back", func() bool { return server.Admin().ZCard(context.Background(), key).Val() == 0 })
 }
 
-// bounds are how many of n lost charges were made.
+// bounds returns how many of n lost charges were made, at least and at most.
 func (l lostCharge) bounds(n int) (least, most int) {
 	switch l {
 	case neverMade:

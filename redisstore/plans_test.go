@@ -27,8 +27,8 @@ import (
 // counting are the algorithms whose charges last longer than a request.
 var counting = []string{"sliding_window_log", "sliding_window_counter", "fixed_window", "token_bucket", "leaky_bucket"}
 
-// TestPlansWipeNothing: requests under one plan never free a client of what it has used
-// under another one, of another window or of the same.
+// TestPlansWipeNothing: requests under one plan never erase what a client has used under another
+// one, of another window or of the same.
 func TestPlansWipeNothing(t *testing.T) {
 	server := redistest.Start(t)
 	for _, name := range counting {
@@ -79,7 +79,7 @@ func TestPlansWipeNothing(t *testing.T) {
 	}
 }
 
-// passed is how many of n requests of a method pass a handler.
+// passed returns how many of n requests of a method pass a handler.
 func passed(t testing.TB, h *caddyratelimit.Handler, method string, n int) (passed int) {
 	t.Helper()
 	for range n {
@@ -90,10 +90,10 @@ func passed(t testing.TB, h *caddyratelimit.Handler, method string, n int) (pass
 	return passed
 }
 
-// TestPlansEqualModel runs random requests through handlers with a plan for each method,
-// two with different plans for each store: half a fleet has an older config. Now and then
-// the key gets a limit of its own, or loses it. All requests that pass are those that the
-// model lets pass, and those of each limit pass by themselves, too.
+// TestPlansEqualModel runs random requests through handlers with a plan for each method. Each
+// store has two handlers with different plans: half of the fleet has an older config. Now and
+// then the key gets an override with a limit, or loses it. The requests that pass are those that
+// the model lets pass, and those of each limit also pass by themselves.
 func TestPlansEqualModel(t *testing.T) {
 	server := redistest.Start(t)
 	for _, name := range counting {
@@ -157,7 +157,7 @@ func newPlanned(t testing.TB, p *pair, r *rand.Rand, name, zone string) *planned
 	return f
 }
 
-// limit draws one of few, so that some have a family in common.
+// limit draws one of few, so that some share a family.
 func (f *planned) limit() algorithms.Limit {
 	l := algorithms.Limit{Events: 1 + f.Int64N(3)*3, Window: time.Duration(1+f.IntN(3)) * time.Second}
 	switch f.name {
@@ -194,7 +194,7 @@ func (f *planned) step(seed uint64) {
 	}
 	f.admitted++
 	if limit.Align == algorithms.AlignFirstRequest || limit.Refill == algorithms.RefillInterval {
-		return // windows and refills begin with requests under other limits too
+		return // windows and refills begin with requests under other limits, too
 	}
 	name := fmt.Sprintf("%+v", limit)
 	if f.alone[name] == nil {
@@ -205,10 +205,10 @@ func (f *planned) step(seed uint64) {
 	}
 }
 
-// override sets or clears a limit of the key's own, in both stores.
+// override sets or clears an override with a limit, in both stores.
 func (f *planned) override() {
 	if f.admitted == 0 {
-		return // the stores have not been asked yet, and so do not know the zone
+		return // the stores have not been asked yet, and do not know the zone
 	}
 	a, _ := algorithms.Get(f.name)
 	f.own = nil
@@ -234,7 +234,8 @@ func (f *planned) override() {
 	}
 }
 
-// over is the key's own limit. What it does not say is as the limit says that it was set by.
+// over returns the limit of an override. Options that it lacks are those of the limit that it was
+// set for.
 func (f *planned) over() algorithms.Limit {
 	l, base := *f.own, f.plans[0][methods[0]]
 	if l.Refill == "" {
@@ -255,7 +256,7 @@ func (p *pair) clocked(where string) string {
 	return id
 }
 
-// handler is a handler with a plan for each method, whose store is one of the pair.
+// handler returns a handler with a plan for each method, whose store is one of the pair.
 func (p *pair) handler(t testing.TB, where, zone string, plans map[string]algorithms.Limit, algorithm string) *caddyratelimit.Handler {
 	t.Helper()
 	written := make(map[string]any)
@@ -292,7 +293,7 @@ func (p *pair) handler(t testing.TB, where, zone string, plans map[string]algori
 	return h
 }
 
-// serve tells whether a request passes a handler.
+// serve reports whether a request passes a handler.
 func serve(t testing.TB, h *caddyratelimit.Handler, method, client string, cost int64) (passed bool) {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -314,10 +315,10 @@ func serve(t testing.TB, h *caddyratelimit.Handler, method, client string, cost 
 // clocked are stores with clocks of their own, for handlers: see clockedBackend.
 var clocked = make(map[string]*clockedStore)
 
-// clockedStore is one of them. The test closes what is behind it.
+// clockedStore is one of them. The test closes the store behind it.
 type clockedStore struct {
 	keeper
-	salt uint64 // of the zone that was asked last
+	salt uint64 // of the zone of the last request
 }
 
 type keeper interface {

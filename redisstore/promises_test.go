@@ -8,8 +8,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
 
-// remaining says that what is used and what remains are the quota, where what is used
-// can be told without knowing how it comes back.
+// remaining checks that what is used and what remains add up to the quota, where the used part
+// can be known without knowing how it comes back.
 func (w *witness) remaining(d algorithms.Decision) {
 	used := int64(0)
 	for _, one := range w.admitted {
@@ -18,7 +18,7 @@ func (w *witness) remaining(d algorithms.Decision) {
 		case w.algorithm == "sliding_window_log":
 			counts = w.now-one.at < w.limit.Window.Microseconds()
 		case w.algorithm == "fixed_window" && w.limit.Calendar != 0 && w.limit.Location.String() == "America/St_Johns":
-			return // there clocks show a date again after the next one has begun
+			return // clocks there show a date again after the next one has begun
 		case w.algorithm == "fixed_window":
 			counts = w.window(one.at) == w.window(w.now)
 		case w.algorithm == "concurrency":
@@ -35,7 +35,7 @@ func (w *witness) remaining(d algorithms.Decision) {
 	}
 }
 
-// window names the fixed window that t is in.
+// window names the fixed window of t.
 func (w *witness) window(t int64) (name int64) {
 	switch {
 	case w.limit.Calendar != 0:
@@ -60,13 +60,13 @@ func (w *witness) window(t int64) (name int64) {
 	return name
 }
 
-// promises holds the whole schedule to what the algorithm promises of any stretch of
-// time from one admitted request to another.
+// promises checks what the algorithm promises of any stretch of time from one admitted request to
+// another, over the whole schedule.
 func (w *witness) promises() {
 	for i, first := range w.admitted {
-		sum := int64(0) // of all costs from the first to the last
+		sum := int64(0) // of the costs from the first request to the last
 		for _, last := range w.admitted[i:] {
-			behind := sum // all but the last one's
+			behind := sum // without the cost of the last one
 			sum += last.Cost
 			w.between(first, last, sum, behind)
 		}
@@ -84,7 +84,7 @@ func (w *witness) between(first, last admitted, sum, behind int64) {
 		most.SetInt64(w.limit.Events)
 		if w.algorithm == "sliding_window_counter" {
 			if elapsed = last.at/window - first.at/window; elapsed > 0 {
-				most.SetInt64(2 * w.limit.Events) // over an edge it estimates
+				most.SetInt64(2 * w.limit.Events) // it estimates, so twice the limit may pass over an edge
 			}
 		}
 	case strings.HasSuffix(w.algorithm, "_bucket"):
@@ -99,15 +99,15 @@ func (w *witness) between(first, last admitted, sum, behind int64) {
 		}
 		w.spaced(first, last, behind)
 	default:
-		return // every look says so already
+		return // every look checks that already
 	}
 	if most.Cmp(big.NewRat(sum, 1)) < 0 {
 		w.Fatalf("%d from %d to %d, at most %v", sum, first.at, last.at, most)
 	}
 }
 
-// spaced says that in a queue, what has turns before another's leaks out before that
-// one leaves; turns are rounded up to a microsecond.
+// spaced checks a queue: everything that has a turn before another one leaks out before that one
+// leaves. Turns are rounded up to a microsecond.
 func (w *witness) spaced(first, last admitted, cost int64) {
 	if w.limit.Mode != algorithms.ModeQueue {
 		return

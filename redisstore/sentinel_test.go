@@ -15,7 +15,7 @@ func TestSentinel(t *testing.T) {
 	patient.BesideOthers(t)
 	g := redistest.StartSentinel(t, nil, nil)
 	options := redisstore.Options{MasterName: redistest.MasterName, Addresses: g.Addrs()}
-	if deep.Run() { // what Sentinels lead to is a Redis like that of TestStore
+	if deep.Run() { // the Redis behind Sentinels is like that of TestStore
 		t.Run("Conforms", func(t *testing.T) { conforms(t, options, g.Servers()[:1]) })
 	}
 
@@ -30,7 +30,8 @@ func TestSentinel(t *testing.T) {
 		g.AwaitSwitch(before)
 		awaitService(t, s, rules[0], "other")
 		l.end()
-		// What was not yet copied is lost: at most what the old master admitted at last.
+		// Charges that were not yet copied are lost: at most those that the old master admitted
+		// at last.
 		if n := l.admitted.Load(); n > 2*200 {
 			t.Errorf("%d admitted, the limit is 200", n)
 		} else {

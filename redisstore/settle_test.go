@@ -20,8 +20,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// TestCorrectionsThatFail meets errors with corrections under way. What did not run is
-// carried out when all is well again, and what may have run is not sent again.
+// TestCorrectionsThatFail: errors meet adjustments in progress. Adjustments that did not run are
+// carried out when all is well again, and those that may have run are not sent again.
 func TestCorrectionsThatFail(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -41,7 +41,7 @@ func TestCorrectionsThatFail(t *testing.T) {
 		options     redisstore.Options
 		breaks, fix servers
 		again       bool // nothing of it ran, and it is sent again
-		count       int  // what Redis counts in the end of 5 that were charged, less a refund of 2
+		count       int  // the final count of Redis, of 5 that were charged and a refund of 2
 		events      int  // and of 5 with a late cost of 3
 	}{
 		{name: "dead", server: redistest.WithPersistence(), breaks: (*redistest.Server).Kill, fix: (*redistest.Server).Restart, again: true, count: 3, events: 8},
@@ -124,13 +124,15 @@ func TestCorrectionsThatFail(t *testing.T) {
 			for i := range checks {
 				late[i] = store.Adjustment{Check: checks[i], At: decisions[i].Booked(), Turn: decisions[i].Turn(), Delta: []int64{-1, 3, -2}[i]}
 			}
-			// First the log, so that none of the scripts begins with what may be repeated.
+			// First the log, so that none of the scripts begins with a command that may be
+			// repeated.
 			slices.SortFunc(late, func(a, b store.Adjustment) int { return strings.Compare(b.Rule.Zone(), a.Rule.Zone()) })
 
 			c.breaks(server)
 			s.Adjust(late...)
 			s.Settled()
-			// Late costs go first. Once the outcome of one call is unknown, the other is not made.
+			// Late costs go first. Once the outcome of one call is unknown, the other call is not
+			// made.
 			lost, want := s.Stats().Lost, uint64(0)
 			if !c.again {
 				want = 1
@@ -160,11 +162,11 @@ func TestCorrectionsThatFail(t *testing.T) {
 	}
 }
 
-// failToSave has Redis fail to save, so that it takes no more writes.
+// failToSave has Redis fail to save, so that it accepts no more writes.
 func failToSave(t *testing.T, server *redistest.Server) {
 	ctx := context.Background()
 	dir := server.Admin().ConfigGet(ctx, "dir").Val()["dir"]
-	if err := os.Mkdir(filepath.Join(dir, "dump.rdb"), 0o700); err != nil { // a file cannot take its place
+	if err := os.Mkdir(filepath.Join(dir, "dump.rdb"), 0o700); err != nil { // a file cannot replace a directory
 		t.Error(err)
 	}
 	server.Configure("save", "3600 1")
@@ -180,7 +182,7 @@ func failToSave(t *testing.T, server *redistest.Server) {
 func occupy(t *testing.T, server *redistest.Server) {
 	ctx := context.Background()
 	if err := server.Admin().ConfigSet(ctx, "busy-reply-threshold", "1").Err(); err != nil {
-		t.Skip(err) // Redis 6.2 calls it otherwise
+		t.Skip(err) // Redis 6.2 has another name for it
 	}
 	go server.Admin().Eval(ctx, "while true do end", nil)
 	patient.Until(t, "Redis to be busy", func() bool { return redis.HasErrorPrefix(server.Admin().Ping(ctx).Err(), "BUSY") })

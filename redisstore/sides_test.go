@@ -14,14 +14,14 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// side is one of several that must answer alike.
+// side is one of several stores that must answer alike.
 type side interface {
 	take(t rapid.TB, c store.Check) algorithms.Decision
 	correct(t rapid.TB, r store.Adjustment)
 	renew(t rapid.TB, c store.Check)
 }
 
-// storeSide is a store whose leases nobody renews.
+// storeSide is a store whose leases are renewed by the test alone.
 type storeSide struct{ store.Store }
 
 func (s storeSide) take(t rapid.TB, c store.Check) algorithms.Decision {
@@ -36,7 +36,7 @@ func (s storeSide) correct(_ rapid.TB, r store.Adjustment) { s.Adjust(r) }
 
 func (s storeSide) renew(t rapid.TB, _ store.Check) { t.Fatalf("%T renews when it wants to", s.Store) }
 
-// redisSide waits until Redis has got a correction.
+// redisSide waits until Redis has received an adjustment.
 type redisSide struct {
 	storeSide
 	redis  *redisstore.Store
@@ -49,7 +49,8 @@ func newRedisSide(t testing.TB, s *redisstore.Store, server *redistest.Server) r
 	return redisSide{storeSide{s}, s, server, marker}
 }
 
-// correct gives a marker back behind it. When the marker is gone, the other is done.
+// correct gives a marker back after the adjustment. When the marker is gone, the adjustment is
+// done.
 func (s redisSide) correct(t rapid.TB, r store.Adjustment) {
 	marker := store.Check{Rule: s.marker, Key: "marker", Cost: 1, Hold: storetest.Hold(s.marker)}
 	if d := s.take(t, marker); !d.Allowed {
@@ -71,8 +72,8 @@ func (s redisSide) renew(t rapid.TB, c store.Check) {
 	}
 }
 
-// leaseSide is the concurrency limit in Go without the memory store, which renews
-// leases by a clock that tests do not set.
+// leaseSide is the concurrency limit in Go without the memory store, which renews leases by a
+// clock that tests do not set.
 type leaseSide struct {
 	now    func() int64
 	leases algorithms.Leases

@@ -18,7 +18,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// limitsOf are limits of each algorithm, and a queue.
+// limitsOf returns limits of each algorithm, and a queue.
 func limitsOf(events int64, window time.Duration) map[string]algorithms.Limit {
 	all := map[string]algorithms.Limit{"leaky_bucket queue": {Events: events, Window: window, Burst: events, Mode: algorithms.ModeQueue}}
 	for _, name := range algorithms.Names() {
@@ -38,7 +38,7 @@ func ruleOf(t testing.TB, zone, kind string, limit algorithms.Limit) *store.Rule
 	return storetest.Rule(t, zone, kind, limit)
 }
 
-// tagAt returns a key whose states one node has.
+// tagAt returns a key whose states are on one node.
 func tagAt(c *redistest.Cluster, s *redisstore.Store, rule *store.Rule, node *redistest.Server, prefix string) string {
 	for i := 0; ; i++ {
 		tag := prefix + strconv.Itoa(i)
@@ -49,9 +49,9 @@ func tagAt(c *redistest.Cluster, s *redisstore.Store, rule *store.Rule, node *re
 	}
 }
 
-// TestRefusedCostsNothingInOtherSlots: many requests at once that one zone refuses leave
-// the states of zones in other slots as they were, whatever these count by, and in
-// whichever order they are written.
+// TestRefusedCostsNothingInOtherSlots: many requests at once that one zone refuses leave the
+// states of zones in other slots unchanged, whatever their algorithms are, and in whichever order
+// they are written.
 func TestRefusedCostsNothingInOtherSlots(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, 3, 0)
@@ -113,7 +113,7 @@ func TestRefusedCostsNothingInOtherSlots(t *testing.T) {
 	t.Logf("%d pairs of zones", run)
 }
 
-// named gives a check a name of its own for what it holds.
+// named gives a check a hold of its own.
 func named(c store.Check) store.Check {
 	c.Hold = storetest.Hold(c.Rule)
 	return c
@@ -164,20 +164,20 @@ func TestFailedCostsNothingInOtherSlots(t *testing.T) {
 	}
 }
 
-// attemptOf looks at a key.
+// attemptOf sends a peek about a key.
 func attemptOf(s store.Store, rule *store.Rule, key string) error {
 	return s.Take(context.Background(), []store.Check{{Rule: rule, Key: key}}, make([]algorithms.Decision, 1))
 }
 
-// replaceNone has the nodes of a Cluster replace none that hangs.
+// replaceNone keeps the nodes of a Cluster from replacing one that hangs.
 func replaceNone(c *redistest.Cluster) {
 	for _, node := range c.Nodes() {
 		node.Configure("cluster-node-timeout", "600000")
 	}
 }
 
-// TestRefusalsInSlotsCountOnce: a refusal counts once towards a ban, and what stands apart
-// is decided whatever the others say.
+// TestRefusalsInSlotsCountOnce: a refusal counts once towards a ban, and an independent check is
+// decided whatever the others are.
 func TestRefusalsInSlotsCountOnce(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, 3, 0)
@@ -199,8 +199,8 @@ func TestRefusalsInSlotsCountOnce(t *testing.T) {
 	}
 }
 
-// TestMoveToANodeThatHangs: while a slot is on its way to a node that hangs, the node that
-// it comes from decides for all its other slots, and is not thought to fail.
+// TestMoveToANodeThatHangs: while a slot moves to a node that hangs, the node that it comes from
+// decides for all its other slots, and does not count as failing.
 func TestMoveToANodeThatHangs(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, 3, 0)

@@ -12,9 +12,9 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 )
 
-// TestConnectingMayTakeLongerThanADecision: a Redis that is far away answers one call in
-// time, but not the making of a connection and a call together. It is reached all the
-// same, and reached again after the network was slower for a while.
+// TestConnectingMayTakeLongerThanADecision: a Redis that is far away answers one call in time,
+// but not a new connection and a call together. The store reaches it all the same, and reaches it
+// again after the network was slower for a while.
 func TestConnectingMayTakeLongerThanADecision(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.WithTLS(false))
@@ -34,7 +34,7 @@ func TestConnectingMayTakeLongerThanADecision(t *testing.T) {
 				patient.Until(t, when+": five answers in a row", func() bool {
 					if inARow++; attempt(s, rule) != nil {
 						failed, inARow = failed+1, 0
-						time.Sleep(20 * time.Millisecond) // as long as a client takes to come again
+						time.Sleep(20 * time.Millisecond) // until a client sends its next request
 					}
 					return inARow == 5
 				})
@@ -92,7 +92,7 @@ func (f *far) delay(trip time.Duration) {
 	f.mu.Unlock()
 }
 
-// carry delivers what it reads half a trip later, in order.
+// carry delivers everything that it reads half a trip later, in order.
 func (f *far) carry(to, from net.Conn) {
 	type parcel struct {
 		data []byte

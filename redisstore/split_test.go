@@ -19,8 +19,8 @@ import (
 )
 
 // TestSentinelSplit: a master that hung while another one took over, and comes back, admits
-// nothing more; and one Sentinel that has not heard of it is not believed against what two
-// others have said.
+// nothing more. One Sentinel that has not heard of the new master is not believed against two
+// others.
 func TestSentinelSplit(t *testing.T) {
 	t.Parallel()
 	g := redistest.StartSentinel(t, nil, nil)
@@ -89,7 +89,7 @@ func TestSentinelSplit(t *testing.T) {
 	}
 }
 
-// TestOverridesOnAReplica: a Redis that cannot write knows who is banned, exempt, or used
+// TestOverridesOnAReplica: a Redis that cannot write knows which keys are banned, exempt, or used
 // up, and refuses changes.
 func TestOverridesOnAReplica(t *testing.T) {
 	t.Parallel()
@@ -136,8 +136,8 @@ func TestOverridesOnAReplica(t *testing.T) {
 	}
 }
 
-// TestOverridesOfTwoAtOnce: two gateways set and clear one override at once. Each request
-// meets one of them or none, and no limit is exceeded.
+// TestOverridesOfTwoAtOnce: two gateways set and clear one override at once. Each request meets
+// one of the overrides or none, and no limit is exceeded.
 func TestOverridesOfTwoAtOnce(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

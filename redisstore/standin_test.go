@@ -22,7 +22,7 @@ import (
 // workersEnd is after the goroutines of a node have ended that make calls.
 const workersEnd = 2 * time.Second
 
-// fakeFar is a store whose Redis is a function. It must be made in the bubble of a test.
+// fakeFar returns a store whose Redis is a function. It must be made in the bubble of a test.
 func fakeFar(timeout, trip time.Duration, send func(ctx context.Context, requests []*node.Request) error) *Store {
 	s := &Store{
 		keys: keys{prefix: "rl"}, timeout: timeout, logger: zap.NewNop, cache: denycache.New(time.Second, timeout),
@@ -34,12 +34,12 @@ func fakeFar(timeout, trip time.Duration, send func(ctx context.Context, request
 }
 
 // TestRefusedJustNow: requests that cannot be answered in time are refused if their key was
-// refused a moment before they came, and told to come again a little later. Of other keys,
-// of zones that stand apart and of what is long over nothing is made up; and what Redis
-// says in time is what holds.
+// refused a moment before they came, and are told to come back a little later. Nothing is made up
+// for other keys, for independent zones, and for refusals that are long over; and what Redis says
+// in time holds.
 func TestRefusedJustNow(t *testing.T) {
 	const timeout, trip = 50 * time.Millisecond, 40 * time.Millisecond
-	const wait = 100 * time.Millisecond // that Redis tells
+	const wait = 100 * time.Millisecond // the wait that Redis names
 	rule := storetest.Rule(t, "zone", "token_bucket", algorithms.Limit{Events: 10, Window: time.Second})
 	other := storetest.Rule(t, "other", "token_bucket", algorithms.Limit{Events: 10, Window: time.Second})
 	synctest.Test(t, func(t *testing.T) {
@@ -113,8 +113,8 @@ func TestRefusedJustNow(t *testing.T) {
 	})
 }
 
-// TestTurnsOnlyWithTime: when a refusal is just over, the others wait for the answer to the
-// first if they have the time to ask themselves afterwards, and else ask at once.
+// TestTurnsOnlyWithTime: when a refusal is just over, the other requests wait for the answer to
+// the first one if they have the time to ask themselves afterwards. Otherwise they ask at once.
 func TestTurnsOnlyWithTime(t *testing.T) {
 	const timeout = 50 * time.Millisecond
 	rule := storetest.Rule(t, "zone", "token_bucket", algorithms.Limit{Events: 10, Window: time.Second})
@@ -173,8 +173,8 @@ func TestTurnsOnlyWithTime(t *testing.T) {
 	}
 }
 
-// TestPartsThatAreLeft: of a request in parts, those that a call still has when their time
-// is over are not looked at any more.
+// TestPartsThatAreLeft: if a request in parts runs out of time, the parts that a call still has
+// are not touched any more.
 func TestPartsThatAreLeft(t *testing.T) {
 	t.Parallel()
 	begun, calls := make(chan bool, 9), make(chan bool, 9)
@@ -191,7 +191,7 @@ func TestPartsThatAreLeft(t *testing.T) {
 	rule := storetest.Rule(t, "zone", "fixed_window", algorithms.Limit{Events: 1, Window: time.Hour})
 	checks := []store.Check{{Rule: rule, Key: "a", Cost: 1}, {Rule: rule, Key: "b", Cost: 1}}
 	ctx, cancel := context.WithCancel(context.Background())
-	go func() { // whose calls the parts wait for
+	go func() { // the parts wait for its calls
 		var d [1]algorithms.Decision
 		_ = s.Take(context.Background(), checks[:1], d[:])
 	}()

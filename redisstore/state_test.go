@@ -19,7 +19,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// TestARefusalWritesNothing: refused requests and peeks make no key and change none.
+// TestARefusalWritesNothing: refused requests and peeks make no key, and change none.
 func TestARefusalWritesNothing(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -47,8 +47,7 @@ func TestARefusalWritesNothing(t *testing.T) {
 	}
 }
 
-// TestTTLCoversRecovery: a key lives at least until its state is worth nothing, and
-// not for ever.
+// TestTTLCoversRecovery: a key lives at least until its state is worth nothing, and not for ever.
 func TestTTLCoversRecovery(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -66,7 +65,7 @@ func TestTTLCoversRecovery(t *testing.T) {
 			rule := storetest.Rule(t, "zone", name, limit)
 			d := take(t, s, rule, limit.Window.String(), 1)
 			key := s.Key(rule, limit.Window.String())
-			// The time since the decision has passed for the key as well.
+			// The time since the decision has passed for the key, too.
 			if ttl := admin.PTTL(ctx, key).Val(); ttl < d.ResetAfter-100*time.Millisecond || ttl > d.ResetAfter+3*time.Second {
 				t.Errorf("%s %+v: ttl %v, full again after %v", name, limit, ttl, d.ResetAfter)
 			}
@@ -74,7 +73,7 @@ func TestTTLCoversRecovery(t *testing.T) {
 	}
 }
 
-// TestDamagedState: what is not a state counts as none, is said, and is replaced.
+// TestDamagedState: anything that is not a state counts as none, is logged, and is replaced.
 func TestDamagedState(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -126,7 +125,7 @@ func TestDamagedState(t *testing.T) {
 	}
 }
 
-// TestLyingRedis: a reply that cannot be is an error, never a decision.
+// TestLyingRedis: an impossible reply is an error, never a decision.
 func TestLyingRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -136,8 +135,8 @@ func TestLyingRedis(t *testing.T) {
 		"return string.rep('\\255', 65)",
 		"return string.rep('\\0', 64)",
 		"return string.rep('\\0', 65 * 2)",
-		"return struct.pack('>i8Bi8i8i8i8i8i8', 1, 1, 3, 4, 0, 0, 0, 0)",           // more remaining than there is
-		"return struct.pack('>i8Bi8i8i8i8i8i8', 1, 0, 3, 0, 0, 0, 0, 0)",           // refused, but come at once
+		"return struct.pack('>i8Bi8i8i8i8i8i8', 1, 1, 3, 4, 0, 0, 0, 0)",           // more remaining than the quota
+		"return struct.pack('>i8Bi8i8i8i8i8i8', 1, 0, 3, 0, 0, 0, 0, 0)",           // refused without a wait
 		"return struct.pack('>i8Bi8i8i8i8i8i8', 1, 1, 3, 2, 86400000001, 0, 0, 0)", // booked more than a day ahead
 		"return struct.pack('>i8Bi8i8i8i8i8i8', 1, 9, 3, 2, 0, 0, 0, 0)",           // flags of another version
 		"return struct.pack('>i8Bi8i8i8i8i8i8', 1, 0, 3, 2, -2, 0, 0, 0)",          // less than never
@@ -168,7 +167,7 @@ func TestOneCallForAllZones(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	takeAll() // connects, and brings the script
+	takeAll() // connects, and sends the script
 	s.Silence()
 	if err := admin.ConfigResetStat(ctx).Err(); err != nil {
 		t.Fatal(err)
@@ -185,7 +184,7 @@ func TestOneCallForAllZones(t *testing.T) {
 			t.Errorf("%s was called:\n%s", other, stats)
 		}
 	}
-	// A store that was opened brings the script, some time, on a connection of its own.
+	// A store that was opened sends the script, some time, on a connection of its own.
 	opened := callsOf(t, stats, "eval")
 	if n := callsOf(t, stats, "hello"); n > 1 {
 		t.Errorf("%d connections were made:\n%s", n, stats)

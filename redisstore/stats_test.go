@@ -11,7 +11,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// TestStats: slots that are held, and refusals that Redis was not asked about.
+// TestStats: the statistics count slots that are held, and refusals for which Redis was not
+// asked.
 func TestStats(t *testing.T) {
 	t.Parallel()
 	s := open(t, redisstore.Options{Address: redistest.Start(t).Addr(), DenyCache: time.Minute})
@@ -35,7 +36,7 @@ func TestStats(t *testing.T) {
 	}
 }
 
-// TestHeldUntilAllIsBack: what gives back a part of a charge leaves the rest held, and so
+// TestHeldUntilAllIsBack: giving back a part of a charge leaves the rest held, so it is still
 // renewed.
 func TestHeldUntilAllIsBack(t *testing.T) {
 	t.Parallel()

@@ -18,9 +18,9 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// TestGoEqualsLua runs random schedules of random limits, costs and corrections through
-// the memory store, which runs the Go algorithms, and through the Redis store, which runs
-// their Lua twins, and compares every field of every decision.
+// TestGoEqualsLua runs random schedules of random limits, costs and adjustments through the
+// memory store, which runs the Go algorithms, and through the Redis store, which runs their Lua
+// ports, and compares every field of every decision.
 func TestGoEqualsLua(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -66,7 +66,8 @@ func (p *pair) openMemory() {
 	p.t.Cleanup(func() { _ = p.memory.Close() })
 }
 
-// set sets all clocks. Skew is how far this process's idea of the date is from Redis's.
+// set sets all clocks. The skew is the difference between this process's idea of the date and
+// Redis's.
 func (p *pair) set(now, skew int64) {
 	p.now.Store(now)
 	p.today.Store(now + skew)
@@ -111,13 +112,13 @@ func (p *pair) schedule(t *rapid.T, lua side, algorithm, key string) int {
 	}
 	for _, c := range charged {
 		c.Delta = -c.Cost
-		p.memory.Adjust(c) // or it would be renewed while other schedules run
+		p.memory.Adjust(c) // otherwise it would be renewed while other schedules run
 	}
 	return steps
 }
 
-// drawCorrection draws any change of any charge, under the limit that it was charged by
-// or the one in force.
+// drawCorrection draws any change of any charge, under the limit that charged it or the one in
+// force.
 func drawCorrection(t *rapid.T, charged []store.Adjustment, limit algorithms.Limit, last algorithms.Decision) store.Adjustment {
 	c := charged[len(charged)-1]
 	if rapid.Bool().Draw(t, "older") {
@@ -136,8 +137,8 @@ func drawCorrection(t *rapid.T, charged []store.Adjustment, limit algorithms.Lim
 	return c
 }
 
-// drawUnrenewed draws limits with leases that no store renews by itself before a
-// schedule is over, for that would be by a clock that tests do not set.
+// drawUnrenewed draws limits with leases that no store renews by itself before a schedule is
+// over, because it would do so by a clock that tests do not set.
 func drawUnrenewed(t *rapid.T, algorithm string) algorithms.Limit {
 	l := drawLimit(t, algorithm)
 	if algorithm == "concurrency" {

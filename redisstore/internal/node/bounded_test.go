@@ -18,13 +18,13 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// TestHostileRedis: a server that answers scripts with more than any reply has makes this
+// TestHostileRedis: a server whose answers to scripts are larger than any reply makes this
 // process allocate little and log little.
 func TestHostileRedis(t *testing.T) {
 	const calls = 10
 	for name, c := range map[string]struct {
 		reply   string
-		endless bool // its end is repeated until nobody reads it
+		endless bool // its end is repeated as long as it is read
 		bounded bool // it is not read to its end
 	}{
 		"a string of 512 MB":      {reply: "$536870912\r\n", bounded: true},
@@ -63,7 +63,7 @@ func TestHostileRedis(t *testing.T) {
 	}
 }
 
-// answering is a server that takes all commands and answers scripts in its own way.
+// answering is a server that accepts all commands and answers scripts in its own way.
 func answering(t *testing.T, answer func(io.Writer)) (address string) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -124,8 +124,8 @@ func readCommand(from *bufio.Reader) (name string, err error) {
 	return name, err
 }
 
-// TestReplyBound: replies that may be are let through however they come in pieces, and what
-// is in a string is no length.
+// TestReplyBound: possible replies pass, in whatever pieces they come, and the content of a
+// string is no length.
 func TestReplyBound(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -139,7 +139,7 @@ func TestReplyBound(t *testing.T) {
 	for range 2000 {
 		var r replyBound
 		for range 1 + random.IntN(20) {
-			r.size, r.elements = 0, 0 // as a command does
+			r.size, r.elements = 0, 0 // as a new command does
 			for reply := legal[random.IntN(len(legal))]; reply != ""; {
 				n := 1 + random.IntN(len(reply))
 				if err := r.read([]byte(reply[:n])); err != nil {
@@ -167,7 +167,7 @@ func TestReplyBound(t *testing.T) {
 	}
 }
 
-// TestBoundedSocket: go-redis looks at a socket before it uses it, and still can.
+// TestBoundedSocket: go-redis checks a socket before it uses it, and still can.
 func TestBoundedSocket(t *testing.T) {
 	address := answering(t, func(io.Writer) {})
 	conn, err := net.Dial("tcp", address)

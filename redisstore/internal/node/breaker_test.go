@@ -11,8 +11,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// TestBreaker tells the life of a breaker: what is asked of it, how many calls of those
-// that want one are made, and what a probe finds that is made if one is due.
+// TestBreaker tells the life of a breaker: what is asked of it, how many of the calls are made,
+// and what a probe finds if one is due.
 func TestBreaker(t *testing.T) {
 	down := errors.New("down")
 	synctest.Test(t, func(t *testing.T) {
@@ -76,14 +76,14 @@ func TestBreaker(t *testing.T) {
 	})
 }
 
-// TestRequestsWaitForAProbe: requests that come during a probe wait for what it finds
-// out, no longer than they have time; those that come before are refused at once.
+// TestRequestsWaitForAProbe: requests that come during a probe wait for its result, but no longer
+// than they have time. Requests that come before it are refused at once.
 func TestRequestsWaitForAProbe(t *testing.T) {
 	const takes = 20 * time.Millisecond
 	for _, c := range []struct {
 		name    string
 		outcome error
-		have    time.Duration // that the requests may wait
+		have    time.Duration // how long the requests may wait
 		waited  time.Duration
 		pass    bool
 	}{

@@ -14,8 +14,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// TestDeadlines: of the requests that wait for a Redis that hangs, each ends when its own
-// time is over or its caller leaves; none is kept, and none gets an answer of another.
+// TestDeadlines: while Redis hangs, each request that waits for it ends when its own time is over
+// or its caller leaves. None is kept, and none gets the answer of another.
 func TestDeadlines(t *testing.T) {
 	patient.BesideOthers(t)
 	const timeout = 200 * time.Millisecond
@@ -67,7 +67,7 @@ func TestDeadlines(t *testing.T) {
 			all.Go(func() {
 				var d algorithms.Decision
 				tries := 0
-				patient.Until(t, "an answer", func() (ok bool) { // on a busy machine Redis may be late
+				patient.Until(t, "an answer", func() (ok bool) { // on a busy machine, Redis may be late
 					var err error
 					tries++
 					d, err = ask(context.Background(), fmt.Sprint(round, "client", i, "try", tries), int64(i))
@@ -88,15 +88,15 @@ func TestDeadlines(t *testing.T) {
 	})
 }
 
-// TestTooLateToAsk: a caller that runs out of time before its call was made does not make
-// it, and its request keeps nothing that the next caller would take for its own.
+// TestTooLateToAsk: a caller that runs out of time before its call is made does not make it, and
+// its request keeps nothing that the next caller would take for its own.
 func TestTooLateToAsk(t *testing.T) {
 	b := newBatcher(time.Microsecond, new(distance), new(atomic.Int32), func(context.Context, *call) error { return nil })
 	rule := storetest.Rule(t, "zone", "fixed_window", algorithms.Limit{Events: 5, Window: time.Hour})
 	late := 0
 	for range 100_000 {
 		b.mu.Lock()
-		b.shared = true // as under load: others have their turn first
+		b.shared = true // as under load, when other callers have their turn first
 		b.mu.Unlock()
 		r := request(rule, "k", 1)
 		if err := b.do(context.Background(), r); err != nil {

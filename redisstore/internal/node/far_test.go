@@ -15,15 +15,15 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// TestDistance: what delays some calls says little of how far Redis is, one that nothing
-// delays says it at once, and a Redis that has moved is followed.
+// TestDistance: the distance follows the fastest calls. Delays of some calls say little about it,
+// a call without a delay shows it at once, and it follows a Redis that has moved.
 func TestDistance(t *testing.T) {
 	var d distance
 	for i := range 200 {
 		took := 20 * time.Millisecond
 		switch {
 		case i == 0:
-			took = 60 * time.Millisecond // the first one had to connect
+			took = 60 * time.Millisecond // the first call had to connect
 		case i%4 == 0:
 			took = 45 * time.Millisecond
 		}
@@ -44,7 +44,7 @@ func TestDistance(t *testing.T) {
 	}
 }
 
-// farBatcher is a batcher to a Redis that is far, with all its connections. It must be
+// farBatcher returns a batcher for a Redis that is far away, with all its connections. It must be
 // made in the bubble of the test.
 func farBatcher(trip time.Duration, send func(*call)) *batcher {
 	b := newBatcher(50*time.Millisecond, new(distance), new(atomic.Int32), func(_ context.Context, c *call) error {
@@ -57,11 +57,10 @@ func farBatcher(trip time.Duration, send func(*call)) *batcher {
 	return b
 }
 
-// TestFarRequestsAreSentSoon: however many requests a far Redis gets, and whenever
-// they come, each waits for a quarter of a round trip at most before it is sent, and the calls
-// do not get more than there are connections. How many calls a flood takes depends on which
-// of its requests are first, so those that come before its calls are over wait for these at
-// most.
+// TestFarRequestsAreSentSoon: however many requests go to a far Redis, and whenever they come,
+// each waits for at most a quarter of a round trip before it is sent, and there are no more calls
+// than connections. How many calls a flood takes depends on which of its requests are first, so
+// those that come before its calls are over wait for these at most.
 func TestFarRequestsAreSentSoon(t *testing.T) {
 	rule := storetest.Rule(t, "zone", "fixed_window", algorithms.Limit{Events: 5, Window: time.Hour})
 	for _, trip := range []time.Duration{5 * time.Millisecond, 16 * time.Millisecond, 22 * time.Millisecond, 40 * time.Millisecond} {
@@ -94,14 +93,14 @@ func TestFarRequestsAreSentSoon(t *testing.T) {
 				if most := int64(2 * maxCalls * 11); calls.Load() > most {
 					t.Errorf("%d calls in 11 round trips, want at most %d", calls.Load(), most)
 				}
-				time.Sleep(2 * idleTime) // those who make calls leave
+				time.Sleep(2 * idleTime) // until idle workers end
 			})
 		})
 	}
 }
 
-// TestNotSentTooLate: a request that cannot be answered any more in its caller's time is
-// not sent. Its caller hears so, and the call that it had to wait for goes on.
+// TestNotSentTooLate: a request that cannot be answered any more in its caller's time is not
+// sent. Its caller gets an error, and the call that it had to wait for goes on.
 func TestNotSentTooLate(t *testing.T) {
 	const trip = 22 * time.Millisecond
 	rule := storetest.Rule(t, "zone", "fixed_window", algorithms.Limit{Events: 5, Window: time.Hour})
@@ -134,8 +133,8 @@ func TestNotSentTooLate(t *testing.T) {
 	})
 }
 
-// TestOwnDeadlineIsNotRedisFault: a caller that leaves before the answer does not end the
-// call, so neither the connection nor the breaker hears of it.
+// TestOwnDeadlineIsNotRedisFault: a caller that leaves before the answer does not end the call,
+// so it affects neither the connection nor the breaker.
 func TestOwnDeadlineIsNotRedisFault(t *testing.T) {
 	const trip = 40 * time.Millisecond
 	rule := storetest.Rule(t, "zone", "fixed_window", algorithms.Limit{Events: 5, Window: time.Hour})
@@ -172,8 +171,8 @@ func TestOwnDeadlineIsNotRedisFault(t *testing.T) {
 	})
 }
 
-// TestOneHangCountsOnce: calls that were under way together and whose time is over
-// together are one failure; calls one after another open the breaker.
+// TestOneHangCountsOnce: calls that were in progress together and time out together are one
+// failure. Calls that time out one after another open the breaker.
 func TestOneHangCountsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBreaker()

@@ -31,7 +31,7 @@ func request(rule *store.Rule, key string, cost int64) *Request {
 	return r
 }
 
-// TestReach: Redis then knows the script, and has nothing else to show for it.
+// TestReach: afterwards Redis knows the script, and nothing else has changed.
 func TestReach(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

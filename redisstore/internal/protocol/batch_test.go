@@ -18,8 +18,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// send makes a call of a batch, and makes it again if Redis does not know the script, or with
-// care if it cannot write.
+// send makes a call of a batch, and makes it again if Redis does not know the script, or
+// carefully if it cannot write.
 func send(client *redis.Client, script *Script, b *Batch) error {
 	run := func(command, script string) (string, error) {
 		return client.Do(context.Background(), b.Arguments(command, script)...).Text()
@@ -61,10 +61,9 @@ func request(checks []store.Check, now int64) *Request {
 // stateKey names the state of a check.
 func stateKey(c *store.Check) string { return "rl:{" + c.Key + "}:" + c.Rule.ID() }
 
-// TestBatches: what many requests ask in one call is decided as if they had come one
-// after the other: also where they ask the same and are decided in one step, where keys
-// meet in other groups, and where checks are decided by themselves. Half of the batches are
-// counter-only.
+// TestBatches: the requests of one call are decided as if they had come one after the other, also
+// if they ask the same and are decided in one step, if keys meet in other groups, and if checks
+// are decided by themselves. Half of the batches are counter-only.
 func TestBatches(t *testing.T) {
 	t.Parallel()
 	const clock = "clock"
@@ -118,7 +117,7 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// sharedRules are of every algorithm but concurrency, which needs names and real time.
+// sharedRules are rules of every algorithm but concurrency, which needs names and real time.
 func sharedRules(t *testing.T) (rules []*store.Rule) {
 	for _, name := range algorithms.Names() {
 		if name == "concurrency" {
@@ -138,7 +137,7 @@ func sharedRules(t *testing.T) (rules []*store.Rule) {
 		storetest.Rule(t, "day", "fixed_window", day))
 }
 
-// drawChecks are those of one request; few keys, so that requests meet.
+// drawChecks draws the checks of one request, with few keys, so that requests meet.
 func drawChecks(random *rand.Rand, rules []*store.Rule, first int) (checks []store.Check) {
 	for i := range 1 + random.IntN(3) {
 		checks = append(checks, store.Check{
@@ -151,8 +150,8 @@ func drawChecks(random *rand.Rand, rules []*store.Rule, first int) (checks []sto
 	return checks
 }
 
-// drawCounters are those of one of 60 clients, each of which has rules of Counters and a cost
-// that are always the same. Every other one comes from three of them.
+// drawCounters draws the checks of one of 60 clients. Each client always has the same rules of
+// Counters and the same cost. Every other request comes from three of them.
 func drawCounters(random *rand.Rand, rules []*store.Rule) (checks []store.Check) {
 	client := random.IntN(3 + 57*random.IntN(2))
 	for i := range len(rules) {

@@ -15,10 +15,10 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// TestBatchesOfAFullRedis draws batches as TestBatches does, to a Redis that is full, or
-// that may not write, for a while. All that needs no write is decided as by a store that is
-// well. While Redis is full so is all that needs no more memory, and no key is made. What is
-// not charged is told, and only that.
+// TestBatchesOfAFullRedis draws batches as TestBatches does, for a Redis that is full, or that
+// may not write, for a while. Checks that need no write are decided as by a healthy store. While
+// Redis is full, so are checks that need no more memory, and no key is made. The reply names
+// exactly the checks that were not charged.
 func TestBatchesOfAFullRedis(t *testing.T) {
 	t.Parallel()
 	const clock = "clock"

@@ -20,20 +20,20 @@ import (
 )
 
 const (
-	// callOnly is the least that a call of a script costs.
+	// callOnly is the lowest cost of a call of a script.
 	callOnly = "return 1"
 
-	// bareScript is the least that a decision on a few numbers costs: the time, 24 bytes
-	// read, and 24 bytes written with an expiry.
+	// bareScript is the lowest cost of a decision on a few numbers: the time, 24 bytes read, and
+	// 24 bytes written with an expiry.
 	bareScript = `local t = redis.call('TIME')
 local v = redis.call('GET', KEYS[1]) or string.rep('x', 24)
 redis.call('SET', KEYS[1], v, 'PX', 60000)
 return v`
 )
 
-// BenchmarkCost measures what decisions cost the Redis process: CPU time per call, the
-// same relative to bareScript, and bytes per key. Calls go through one connection in
-// pipelines, the subjects take turns, and medians are told.
+// BenchmarkCost measures what decisions cost the Redis process: CPU time per call, also relative
+// to bareScript, and bytes per key. Calls go through one connection in pipelines, the subjects
+// take turns, and the results are medians.
 func BenchmarkCost(b *testing.B) {
 	const rounds, calls = 25, 2000
 	c := newCost(b, 10_000)
@@ -63,8 +63,8 @@ func BenchmarkCost(b *testing.B) {
 	}
 }
 
-// TestCost holds what does not depend on the machine: which commands a decision takes,
-// and the bytes of a key.
+// TestCost checks what does not depend on the machine: which commands a decision takes, and the
+// bytes of a key.
 func TestCost(t *testing.T) {
 	t.Parallel()
 	c := newCost(t, deep.Steps(1000, 10_000))
@@ -76,8 +76,8 @@ func TestCost(t *testing.T) {
 		case option == "bare":
 			continue
 		case algorithm == "sliding_window_log" && outcome == "admitted":
-			// The number of charges, the newest, whether the oldest has expired, and whether
-			// the next has.
+			// The number of charges, the newest, whether the oldest has expired, and whether the
+			// next has.
 			want = "lindex:3 llen:1 ltrim:1 pexpire:1 rpush:1 time:1"
 		case algorithm == "sliding_window_log":
 			want = "lindex:2 llen:1 time:1"
@@ -102,20 +102,19 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// subject is something whose cost in Redis is measured: calls of a script, for some
-// keys in turn.
+// subject is something whose cost in Redis is measured: calls of a script, for some keys in turn.
 type subject struct {
 	name   string // algorithm, options and size / outcome
 	text   string
 	digest string
 	keys   []string
-	fill   int                  // calls that come first, for each key
-	args   func(i int) []any    // of call i, behind the key
-	check  func(r string) error // judges a reply
+	fill   int                  // calls for each key that come first
+	args   func(i int) []any    // arguments of call i, after the key
+	check  func(r string) error // checks a reply
 	calls  int                  // so far
 }
 
-// parts reads a subject's name.
+// parts splits a subject's name.
 func (s *subject) parts() (algorithm string, n int64, option, outcome string) {
 	before, outcome, _ := strings.Cut(s.name, "/")
 	algorithm, option, _ = strings.Cut(before, " ")
@@ -131,7 +130,7 @@ type cost struct {
 	subjects []*subject
 }
 
-// newCost makes subjects of up to so many events or holders.
+// newCost makes subjects of up to n events or holders.
 func newCost(t testing.TB, largest int) *cost {
 	server := redistest.Start(t)
 	c := &cost{TB: t, admin: server.Admin(), script: NewScript(RedisClock, TTLMargin)}
@@ -149,13 +148,13 @@ func newCost(t testing.TB, largest int) *cost {
 	return c
 }
 
-// bare adds a script that decides nothing. It gets the arguments of one that does.
+// bare adds a script that decides nothing, and gets the arguments of one that does.
 func (c *cost) bare(name, text string) {
 	rule := storetest.Rule(c, name, "token_bucket", algorithms.Limit{Events: 1_000_000, Window: time.Hour})
 	c.add(&subject{name: name, text: text, fill: 1, args: c.decide(rule)}, rule, 1000)
 }
 
-// counters adds what has numbers for a state.
+// counters adds algorithms whose states are numbers.
 func (c *cost) counters() {
 	const interval, queue, first = algorithms.RefillInterval, algorithms.ModeQueue, algorithms.AlignFirstRequest
 	for _, s := range []struct {
@@ -184,8 +183,8 @@ func (c *cost) counters() {
 	}
 }
 
-// log adds a full log of n events, whose calls bring their time: where all is admitted
-// one event expires in each, and where all is refused none. TIME is asked for as ever.
+// log adds a full log of n events, whose calls bring their time: if all are admitted, one event
+// expires in each call, and if all are refused, none. The script asks for TIME as always.
 func (c *cost) log(n int) {
 	const start = 1_800_000_000_000_000
 	text := NewScript("(redis.call('TIME') and { 0, ARGV[2] })", TTLMargin).Text
@@ -205,8 +204,8 @@ func (c *cost) log(n int) {
 	}
 }
 
-// concurrency adds a limit with n holders: one that asks too much, one more, and one
-// that gives back what the one before took.
+// concurrency adds a limit with n holders: a call that asks for too much, one for one more, and
+// one that gives back what the one before took.
 func (c *cost) concurrency(n int) {
 	for _, s := range []struct {
 		outcome string
@@ -243,13 +242,13 @@ func outcome(allowed bool) string {
 	return "refused"
 }
 
-// decide are the arguments of decisions by a rule.
+// decide returns the arguments of decisions by a rule.
 func (c *cost) decide(rule *store.Rule) func(int) []any {
 	args := c.arguments(rule, Decide, "")
 	return func(int) []any { return args }
 }
 
-// arguments are those behind the key.
+// arguments returns the arguments after the key.
 func (c *cost) arguments(rule *store.Rule, kind Kind, hold string) []any {
 	r, b := &Request{Ops: []Op{{Rule: rule, Prepared: rule.At(time.Now().UnixMicro()), Key: "k", Cost: 1, Kind: kind, Hold: hold}}}, NewBatch()
 	r.EndGroup()
@@ -257,7 +256,7 @@ func (c *cost) arguments(rule *store.Rule, kind Kind, hold string) []any {
 	return slices.Clone(b.Arguments("", "")[4:])
 }
 
-// wants judges the replies to decisions.
+// wants returns a check of replies to decisions.
 func wants(allowed bool) func(string) error {
 	return func(reply string) error {
 		r, b := &Request{Ops: make([]Op, 1)}, NewBatch()
@@ -273,7 +272,7 @@ func wants(allowed bool) func(string) error {
 	}
 }
 
-// add adds a subject with so many keys of a rule.
+// add adds a subject with a number of keys of a rule.
 func (c *cost) add(s *subject, rule *store.Rule, keys int) {
 	if s.text == "" {
 		s.text = c.script.Text
@@ -314,7 +313,7 @@ func (c *cost) run(s *subject, n int) {
 	}
 }
 
-// cpu is the CPU time of the Redis process, in seconds.
+// cpu returns the CPU time of the Redis process, in seconds.
 func (c *cost) cpu() (sum float64) {
 	for name, value := range c.info("cpu") {
 		if name == "used_cpu_sys" || name == "used_cpu_user" {
@@ -328,7 +327,7 @@ func (c *cost) cpu() (sum float64) {
 	return sum
 }
 
-// commands says which commands a call of a subject runs, beside its own.
+// commands returns which commands a call of a subject runs, beside its own.
 func (c *cost) commands(s *subject, n int) string {
 	if err := c.admin.ConfigResetStat(context.Background()).Err(); err != nil {
 		c.Fatal(err)
@@ -342,7 +341,7 @@ func (c *cost) commands(s *subject, n int) string {
 		if err != nil {
 			c.Fatal(err)
 		}
-		// What a store does by itself may come in between.
+		// The store's own calls may come in between.
 		if each := float64(calls) / float64(n); each > 0.1 && name != "evalsha" && name != "config|resetstat" && name != "info" {
 			all = append(all, fmt.Sprintf("%s:%.2g", name, each))
 		}
@@ -351,7 +350,7 @@ func (c *cost) commands(s *subject, n int) string {
 	return strings.Join(all, " ")
 }
 
-// bytes is what a key of a subject takes.
+// bytes returns how much a key of a subject takes.
 func (c *cost) bytes(s *subject) int64 {
 	n, err := c.admin.MemoryUsage(context.Background(), s.keys[0], 0).Result()
 	if err != nil && !errors.Is(err, redis.Nil) { // a script that decides nothing keeps no key

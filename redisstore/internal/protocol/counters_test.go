@@ -60,8 +60,8 @@ func together(t *testing.T, server *redistest.Server, script *Script, checks []s
 	return requests, err
 }
 
-// TestCountersExpire: keys live at least until their state is worth nothing, and not
-// much longer; peeks and refusals make none.
+// TestCountersExpire: keys live at least until their state is worth nothing, and not much longer.
+// Peeks and refusals make none.
 func TestCountersExpire(t *testing.T) {
 	t.Parallel()
 	server, script, checks := counterChecks(t)
@@ -87,14 +87,14 @@ func TestCountersExpire(t *testing.T) {
 		if !d.Allowed {
 			t.Errorf("%s is refused", key)
 		}
-		// The time since the decision has passed for the key as well.
+		// The time since the decision has passed for the key, too.
 		if ttl := admin.PTTL(ctx, key).Val(); ttl < d.ResetAfter-time.Second || ttl > d.ResetAfter*5/4+3*time.Second {
 			t.Errorf("%s: ttl %v, full again after %v", key, ttl, d.ResetAfter)
 		}
 	}
 }
 
-// TestCountersDamaged: what is not a state counts as none, is noticed, and is replaced.
+// TestCountersDamaged: anything that is not a state counts as none, is noticed, and is replaced.
 func TestCountersDamaged(t *testing.T) {
 	t.Parallel()
 	server, script, checks := counterChecks(t)
@@ -120,7 +120,7 @@ func TestCountersDamaged(t *testing.T) {
 		if !d.Allowed || d.Remaining != d.Quota-1 {
 			t.Errorf("%q: %+v", texts[i%len(texts)], d)
 		}
-		// Numbers that cannot be are known to the algorithms alone.
+		// Only the algorithms know which numbers are impossible.
 		if noticed := r.Damaged == checks[i].Rule; noticed != (len(texts[i%len(texts)]) != stateSize) {
 			t.Errorf("%q: noticed: %v", texts[i%len(texts)], noticed)
 		}
@@ -130,7 +130,7 @@ func TestCountersDamaged(t *testing.T) {
 	}
 }
 
-// TestCountersLies: a reply that cannot be is an error, never a decision.
+// TestCountersLies: an impossible reply is an error, never a decision.
 func TestCountersLies(t *testing.T) {
 	t.Parallel()
 	server, _, checks := counterChecks(t)
@@ -166,7 +166,7 @@ func TestCountersLies(t *testing.T) {
 	}
 }
 
-// escaped is a text as Lua reads it between quotes.
+// escaped returns a text in the form that Lua reads between quotes.
 func escaped(text string) string {
 	var b strings.Builder
 	for i := range len(text) {
@@ -175,8 +175,8 @@ func escaped(text string) string {
 	return b.String()
 }
 
-// TestCountersForgotten: a Redis that has forgotten the script gets it, and what is sent
-// then is the same, also where it had to be sorted.
+// TestCountersForgotten: a Redis that has forgotten the script gets it, and then receives the
+// same call, even if the call had to be sorted.
 func TestCountersForgotten(t *testing.T) {
 	t.Parallel()
 	server, script, all := counterChecks(t)
