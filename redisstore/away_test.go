@@ -35,9 +35,9 @@ func chargeAll(t *testing.T, s *redisstore.Store, rule *store.Rule, n int) (char
 	return charged
 }
 
-// TestCorrectionsWaitForRedis: refunds and late costs that are due while Redis is away reach it
+// TestAdjustmentsWaitForRedis: refunds and late costs that are due while Redis is away reach it
 // when it is back, except for those that were on their way when it stopped answering.
-func TestCorrectionsWaitForRedis(t *testing.T) {
+func TestAdjustmentsWaitForRedis(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		leave, comeBack func(*redistest.Server)
@@ -59,7 +59,7 @@ func TestCorrectionsWaitForRedis(t *testing.T) {
 			}
 			c.leave(server)
 			for i, late := range charged {
-				w.correct(late, late.Delta)
+				w.adjust(late, late.Delta)
 				if i%100 == 50 {
 					s.Settled()
 				}
@@ -67,10 +67,10 @@ func TestCorrectionsWaitForRedis(t *testing.T) {
 			s.Adjust(slots...)
 			s.Settled()
 			if n := s.Waiting(); n < len(charged)-int(c.most)+len(slots) {
-				t.Errorf("%d corrections wait of %d", n, len(charged)+len(slots))
+				t.Errorf("%d adjustments wait of %d", n, len(charged)+len(slots))
 			}
 			c.comeBack(server)
-			w.checkCorrections(server, mayBeMade)
+			w.checkAdjustments(server, mayBeMade)
 			if lost := s.Stats().Lost; lost > c.most {
 				t.Errorf("%d are in doubt, want at most %d", lost, c.most)
 			}
@@ -86,9 +86,9 @@ func lends(a algorithms.Algorithm) bool {
 	return ok
 }
 
-// TestCorrectionsComeTooLate: an adjustment that has waited for longer than its charge counts
+// TestAdjustmentsComeTooLate: an adjustment that has waited for longer than its charge counts
 // changes no other window, and the others are made.
-func TestCorrectionsComeTooLate(t *testing.T) {
+func TestAdjustmentsComeTooLate(t *testing.T) {
 	t.Parallel()
 	const short = 300 * time.Millisecond
 	server := redistest.Start(t, redistest.WithPersistence())
@@ -120,13 +120,13 @@ func TestCorrectionsComeTooLate(t *testing.T) {
 	awaitSettled(t, s)
 	for _, c := range gone {
 		if now := dump(c); now != "" && now != before[s.Key(c.Rule, c.Key)] { // the key may have expired
-			t.Errorf("%s was corrected by %d when its window was over", c.Rule.Zone(), c.Delta)
+			t.Errorf("%s was adjusted by %d when its window was over", c.Rule.Zone(), c.Delta)
 		}
 	}
 	for _, c := range all[len(gone):] {
 		key := s.Key(c.Rule, c.Key)
 		if got := charges(t, server, []onceAttempt{{keys: []string{key}}})[key]; got != int(onceCost+c.Delta) {
-			t.Errorf("%s was corrected by %d: Redis counts %d", c.Rule.Zone(), c.Delta, got)
+			t.Errorf("%s was adjusted by %d: Redis counts %d", c.Rule.Zone(), c.Delta, got)
 		}
 	}
 	if lost := s.Stats().Lost; lost != 0 {
@@ -134,10 +134,10 @@ func TestCorrectionsComeTooLate(t *testing.T) {
 	}
 }
 
-// TestCorrectionsOutliveTheStore: a store that is closed because its config was replaced goes on
+// TestAdjustmentsOutliveTheStore: a store that is closed because its config was replaced goes on
 // in the background until Redis is back and has received everything that waits. Then it closes
 // its connections.
-func TestCorrectionsOutliveTheStore(t *testing.T) {
+func TestAdjustmentsOutliveTheStore(t *testing.T) {
 	t.Parallel()
 	for name, outage := range map[string]struct{ begin, end func(*redistest.Server) }{
 		"killed": {(*redistest.Server).Kill, (*redistest.Server).Restart},
@@ -155,7 +155,7 @@ func TestCorrectionsOutliveTheStore(t *testing.T) {
 				}
 			}
 			for _, late := range charged {
-				w.correct(late, late.Delta)
+				w.adjust(late, late.Delta)
 			}
 			closed(t, s)
 			if n := s.Waiting(); n != len(charged) {
@@ -163,7 +163,7 @@ func TestCorrectionsOutliveTheStore(t *testing.T) {
 			}
 			outage.end(server)
 			patient.Until(t, "what waits to be sent", func() bool { return s.Waiting() == 0 })
-			w.checkCorrections(server, mayBeMade)
+			w.checkAdjustments(server, mayBeMade)
 			if lost := s.Stats().Lost; lost != 0 {
 				t.Errorf("%d were lost", lost)
 			}
@@ -192,7 +192,7 @@ func TestCloseSendsWhatWaits(t *testing.T) {
 			}
 		}
 		for _, late := range charged {
-			w.correct(late, late.Delta)
+			w.adjust(late, late.Delta)
 		}
 		if back {
 			server.Restart()
@@ -205,9 +205,9 @@ func TestCloseSendsWhatWaits(t *testing.T) {
 			}
 			continue
 		}
-		for key, delta := range w.corrected {
+		for key, delta := range w.adjusted {
 			if got := charges(t, server, []onceAttempt{{keys: []string{key}}})[key]; got != int(onceCost+delta) {
-				t.Errorf("%s was corrected by %d: Redis counts %d", key, delta, got)
+				t.Errorf("%s was adjusted by %d: Redis counts %d", key, delta, got)
 			}
 		}
 		if err := server.Admin().FlushAll(context.Background()).Err(); err != nil {

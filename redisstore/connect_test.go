@@ -41,7 +41,7 @@ func works(t *testing.T, s *redisstore.Store) {
 			d := ask(t, s, c)[0]
 			s.Adjust(store.Adjustment{Check: c, At: d.Booked(), Turn: d.Turn(), Delta: delta})
 			if s.Settled(); s.Waiting() > 0 || s.Stats().Lost > 0 {
-				t.Fatalf("%s: a correction by %d failed", name, delta)
+				t.Fatalf("%s: an adjustment by %d failed", name, delta)
 			}
 		}
 		for i := range 3 {

@@ -72,8 +72,8 @@ func (f *fleet) take(t *rapid.T, caddy int, checks []store.Check) []algorithms.D
 }
 
 // settle returns when all adjustments have been made.
-func (f *fleet) settle(caddy int, corrections ...store.Adjustment) {
-	f.caddys[caddy].Adjust(corrections...)
+func (f *fleet) settle(caddy int, adjustments ...store.Adjustment) {
+	f.caddys[caddy].Adjust(adjustments...)
 	if f.redis != nil {
 		f.redis[caddy].Settled()
 	}
@@ -277,7 +277,7 @@ func (o *outbreak) take(caddy int) {
 // end ends a request: its slots come back, and of the other charges a part is given back, or they
 // turn out to have cost more.
 func (o *outbreak) end(caddy int, f flight) {
-	var corrections []store.Adjustment
+	var adjustments []store.Adjustment
 	for _, c := range f {
 		fate := rapid.IntRange(0, 3).Draw(o.T, "fate")
 		switch {
@@ -290,15 +290,15 @@ func (o *outbreak) end(caddy int, f flight) {
 		default:
 			continue
 		}
-		o.tell("%d: caddy %d corrects %s %s of %d by %d", o.now, caddy, c.Rule.Zone(), c.Key, c.At, c.Delta)
-		corrections = append(corrections, c.Adjustment)
+		o.tell("%d: caddy %d adjusts %s %s of %d by %d", o.now, caddy, c.Rule.Zone(), c.Key, c.At, c.Delta)
+		adjustments = append(adjustments, c.Adjustment)
 		if c.Delta < 0 {
 			c.booking.left += c.Delta
 		} else {
 			c.account.owe(o.now, c.Delta)
 		}
 	}
-	o.fleet.settle(caddy, corrections...)
+	o.fleet.settle(caddy, adjustments...)
 }
 
 // crash ends a Caddy. Everything that its requests were to give back, or to be charged late, is

@@ -67,10 +67,10 @@ func per(events int64, window time.Duration) algorithms.Limit {
 	return algorithms.Limit{Events: events, Window: window}
 }
 
-// TestSettingsOfOlderVersions: an override from before overrides had families holds as it did. It
+// TestOverridesOfOlderVersions: an override from before overrides had families holds as it did. It
 // shares the state of the zone's limit if they differ only in how much fits, and has a state of
 // its own otherwise.
-func TestSettingsOfOlderVersions(t *testing.T) {
+func TestOverridesOfOlderVersions(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	s := open(t, redisstore.Options{Address: server.Addr(), DenyCache: -1})

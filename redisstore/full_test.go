@@ -151,9 +151,9 @@ func TestFullRedisKeepsLogs(t *testing.T) {
 	}
 }
 
-// TestFullRedisTakesCorrections: refunds, late costs of known keys, and slots that come back
+// TestFullRedisTakesAdjustments: refunds, late costs of known keys, and slots that come back
 // reach a full Redis, and leases are renewed.
-func TestFullRedisTakesCorrections(t *testing.T) {
+func TestFullRedisTakesAdjustments(t *testing.T) {
 	t.Parallel()
 	server, s := limited(t)
 	for _, name := range algorithms.Names() {
@@ -215,11 +215,11 @@ func TestFullRedisBans(t *testing.T) {
 	t.Parallel()
 	server, s := limited(t)
 	rule := storetest.Rule(t, "zone", "token_bucket", algorithms.Limit{Events: 1, Window: time.Hour})
-	sanctions := &store.KeyRules{Overrides: true, Ban: &store.Ban{For: time.Hour, After: 3, Within: time.Hour}}
+	keyRules := &store.KeyRules{Overrides: true, Ban: &store.Ban{For: time.Hour, After: 3, Within: time.Hour}}
 	ask := func(key string) algorithms.Decision {
 		t.Helper()
 		var d [1]algorithms.Decision
-		if err := s.Take(context.Background(), []store.Check{{Rule: rule, Key: key, Cost: 1, KeyRules: sanctions}}, d[:]); err != nil {
+		if err := s.Take(context.Background(), []store.Check{{Rule: rule, Key: key, Cost: 1, KeyRules: keyRules}}, d[:]); err != nil {
 			t.Fatal(err)
 		}
 		return d[0]

@@ -81,7 +81,7 @@ func (w *witness) run() int {
 		w.wait(min(max(0, drawGap(w.T, w.limit, w.last)), max(0, latest-w.now)))
 		if w.algorithm == "concurrency" && len(w.admitted) > 0 && rapid.IntRange(0, 5).Draw(w.T, "do") == 0 {
 			one := &w.admitted[rapid.IntRange(0, len(w.admitted)-1).Draw(w.T, "which")]
-			w.side.correct(w.T, one.Adjustment)
+			w.side.adjust(w.T, one.Adjustment)
 			one.ends = 0
 		}
 		cost := drawCost(w.T, w.limit, w.last)
@@ -95,7 +95,7 @@ func (w *witness) run() int {
 	w.freshAtReset()
 	if w.algorithm == "concurrency" {
 		for _, one := range w.admitted {
-			w.side.correct(w.T, one.Adjustment)
+			w.side.adjust(w.T, one.Adjustment)
 		}
 	}
 	return steps

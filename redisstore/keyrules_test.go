@@ -20,10 +20,10 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// TestSanctionsInGoEqualLua runs random schedules of requests of two zones through both stores,
+// TestKeyRulesInGoEqualLua runs random schedules of requests of two zones through both stores,
 // with overrides that come and go, random bans, and charges that are adjusted whatever rules the
 // key has by then. It compares every field of every decision.
-func TestSanctionsInGoEqualLua(t *testing.T) {
+func TestKeyRulesInGoEqualLua(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	for _, name := range algorithms.Names() {
@@ -33,7 +33,7 @@ func TestSanctionsInGoEqualLua(t *testing.T) {
 			run, banned := 0, 0
 			deep.Check(t, 1000, 50_000, func(rt *rapid.T) int {
 				run++
-				steps, bans := pair.sanctions(rt, lua, name, name+strconv.Itoa(run))
+				steps, bans := pair.keyRules(rt, lua, name, name+strconv.Itoa(run))
 				banned += bans
 				return steps
 			})
@@ -44,16 +44,16 @@ func TestSanctionsInGoEqualLua(t *testing.T) {
 	}
 }
 
-func (p *pair) sanctions(t *rapid.T, lua side, algorithm, run string) (steps, bans int) {
+func (p *pair) keyRules(t *rapid.T, lua side, algorithm, run string) (steps, bans int) {
 	limits := [2]algorithms.Limit{drawUnrenewed(t, algorithm), drawUnrenewed(t, algorithm)}
-	sanctions := drawSanctions(t)
+	keyRules := drawKeyRules(t)
 	var charged []store.Adjustment
 	now := storetest.Start + rapid.Int64Range(0, 1e9).Draw(t, "offset")
 	var last algorithms.Decision
 	steps = rapid.IntRange(20, 60).Draw(t, "steps")
 	for i := range steps {
 		if rapid.IntRange(0, 29).Draw(t, "change") == 0 {
-			sanctions = drawSanctions(t)
+			keyRules = drawKeyRules(t)
 		}
 		switch gap := last.RetryAfter; {
 		case rapid.Bool().Draw(t, "at once"):
@@ -63,7 +63,7 @@ func (p *pair) sanctions(t *rapid.T, lua side, algorithm, run string) (steps, ba
 			now += rapid.Int64Range(-1e6, 1e8).Draw(t, "gap")
 		}
 		p.set(now, 0)
-		if n := len(charged); n > 0 && rapid.IntRange(0, 2).Draw(t, "correct") == 0 {
+		if n := len(charged); n > 0 && rapid.IntRange(0, 2).Draw(t, "adjust") == 0 {
 			c := charged[rapid.IntRange(0, n-1).Draw(t, "charge")]
 			switch rapid.IntRange(0, 2).Draw(t, "how much") {
 			case 0:
@@ -72,12 +72,12 @@ func (p *pair) sanctions(t *rapid.T, lua side, algorithm, run string) (steps, ba
 				c.Delta = min(20_000, max(1, drawCost(t, c.Rule.Limit(), last)))
 			}
 			p.memory.Adjust(c)
-			lua.correct(t, c)
+			lua.adjust(t, c)
 		}
 		var checks []store.Check
 		for j, limit := range limits {
 			r := rule(t, algorithm, limit)
-			c := store.Check{Rule: r, Key: fmt.Sprint(run, " ", j), Cost: drawCost(t, limit, last), Hold: storetest.Hold(r), KeyRules: sanctions}
+			c := store.Check{Rule: r, Key: fmt.Sprint(run, " ", j), Cost: drawCost(t, limit, last), Hold: storetest.Hold(r), KeyRules: keyRules}
 			c.Independent = rapid.IntRange(0, 9).Draw(t, "apart") == 0
 			c.Peek = rapid.IntRange(0, 9).Draw(t, "peek") == 0
 			checks = append(checks, c)
@@ -91,7 +91,7 @@ func (p *pair) sanctions(t *rapid.T, lua side, algorithm, run string) (steps, ba
 			t.Fatalf("redis: %v", err)
 		}
 		if inGo != inLua {
-			t.Fatalf("step %d at %d: %+v, %+v:\n  Go  %+v\n  Lua %+v", i, now, limits, sanctions, inGo, inLua)
+			t.Fatalf("step %d at %d: %+v, %+v:\n  Go  %+v\n  Lua %+v", i, now, limits, keyRules, inGo, inLua)
 		}
 		for j, d := range inGo {
 			if d.BanBegins {
@@ -114,47 +114,47 @@ func (p *pair) change(t *rapid.T, c *store.Check) {
 		return
 	}
 	var in [2]store.Override
-	setting := store.Override{Kind: store.Kind(rapid.IntRange(0, 4).Draw(t, "kind"))}
+	override := store.Override{Kind: store.Kind(rapid.IntRange(0, 4).Draw(t, "kind"))}
 	if rapid.Bool().Draw(t, "ends") {
-		setting.For = time.Duration(rapid.Int64Range(1e6, 1e8).Draw(t, "for")) * time.Microsecond
+		override.For = time.Duration(rapid.Int64Range(1e6, 1e8).Draw(t, "for")) * time.Microsecond
 	}
-	if setting.Kind == store.KindLimit {
-		if setting.Limit = drawUnrenewed(t, c.Rule.Algorithm().Name()); setting.Limit.Calendar != c.Rule.Limit().Calendar {
-			setting.Limit = algorithms.Limit{Events: setting.Limit.Events}
-		} else if setting.Limit.Calendar != 0 {
-			setting.Limit.Location = nil
+	if override.Kind == store.KindLimit {
+		if override.Limit = drawUnrenewed(t, c.Rule.Algorithm().Name()); override.Limit.Calendar != c.Rule.Limit().Calendar {
+			override.Limit = algorithms.Limit{Events: override.Limit.Events}
+		} else if override.Limit.Calendar != 0 {
+			override.Limit.Location = nil
 		}
 	}
 	for i, s := range [2]store.Overrider{p.memory, p.redis} {
 		var err error
-		switch setting.Kind {
+		switch override.Kind {
 		case store.KindNone:
 			err = s.Clear(ctx, c.Rule, c.Key)
 		case store.KindLimit + 1:
 			err = s.Unban(ctx, c.Rule, c.Key)
 		default:
-			if _, bad := c.Rule.PrepareOverride(setting); bad != nil {
+			if _, bad := c.Rule.PrepareOverride(override); bad != nil {
 				return // the limit does not go with the rule
 			}
-			err = s.Set(ctx, c.Rule, c.Key, setting)
+			err = s.Set(ctx, c.Rule, c.Key, override)
 		}
 		if err == nil {
 			in[i], err = s.Get(ctx, c.Rule, c.Key)
 		}
 		if err != nil {
-			t.Fatalf("%v: %v", setting, err)
+			t.Fatalf("%v: %v", override, err)
 		}
 	}
 	if in[0] != in[1] {
-		t.Fatalf("%+v reads %+v in memory and %+v in Redis", setting, in[0], in[1])
+		t.Fatalf("%+v reads %+v in memory and %+v in Redis", override, in[0], in[1])
 	}
 }
 
-func drawSanctions(t *rapid.T) *store.KeyRules {
+func drawKeyRules(t *rapid.T) *store.KeyRules {
 	seconds := func(name string, most int64) time.Duration {
 		return time.Duration(rapid.Int64Range(1e6, most).Draw(t, name)) * time.Microsecond
 	}
-	s := &store.KeyRules{Overrides: rapid.Bool().Draw(t, "settings")}
+	s := &store.KeyRules{Overrides: rapid.Bool().Draw(t, "overrides")}
 	if rapid.IntRange(0, 4).Draw(t, "bans") > 0 {
 		s.Ban = &store.Ban{For: seconds("for", 1e8), After: rapid.Int64Range(1, 5).Draw(t, "after"), Within: seconds("within", 1e9)}
 		if rapid.Bool().Draw(t, "escalates") {
@@ -211,7 +211,7 @@ func TestBansAreRemembered(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := ask(t, s, check)[0]; d.Allowed || d.Banned {
-		t.Errorf("pardoned, and refused by the limit: %+v", d)
+		t.Errorf("unbanned, and refused by the limit: %+v", d)
 	}
 }
 
@@ -237,9 +237,9 @@ func TestRefusalsAddUp(t *testing.T) {
 	}
 }
 
-// TestSettingsAreNotRemembered: an override holds from the next request on, whichever Caddy has
+// TestOverridesAreNotRemembered: an override holds from the next request on, whichever Caddy has
 // set it, and whatever was refused before. The documented rights are enough for it.
-func TestSettingsAreNotRemembered(t *testing.T) {
+func TestOverridesAreNotRemembered(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.WithUser("limiter", "s3cret", leastACL(t)...))
 	options := redisstore.Options{Address: server.Addr(), Username: "limiter", Password: "s3cret", DenyCache: time.Minute}
@@ -269,13 +269,13 @@ func TestSettingsAreNotRemembered(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := ask(t, here, check)[0]; d.Banned {
-		t.Errorf("pardoned: %+v", d)
+		t.Errorf("unbanned: %+v", d)
 	}
 }
 
-// TestSanctionsCost: three zones with overrides and bans are one call, and all their rules are
+// TestCostOfKeyRules: three zones with overrides and bans are one call, and all their rules are
 // read at once.
-func TestSanctionsCost(t *testing.T) {
+func TestCostOfKeyRules(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	s := open(t, redisstore.Options{Address: server.Addr()})
@@ -307,8 +307,8 @@ func TestSanctionsCost(t *testing.T) {
 	}
 }
 
-// TestSanctionsExpire: what is kept for a key expires when it is worth nothing.
-func TestSanctionsExpire(t *testing.T) {
+// TestKeyRulesExpire: what is kept for a key expires when it is worth nothing.
+func TestKeyRulesExpire(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	s := open(t, redisstore.Options{Address: server.Addr(), DenyCache: -1})
@@ -342,8 +342,8 @@ func TestSanctionsExpire(t *testing.T) {
 	within("setting", 58*time.Second, 62*time.Second)
 }
 
-// TestDamagedSanctions: anything that is neither an override nor a ban counts as none.
-func TestDamagedSanctions(t *testing.T) {
+// TestDamagedKeyRules: anything that is neither an override nor a ban counts as none.
+func TestDamagedKeyRules(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	s := open(t, redisstore.Options{Address: server.Addr(), DenyCache: -1})
@@ -375,6 +375,6 @@ func TestDamagedSanctions(t *testing.T) {
 		t.Errorf("lists: %+v", d)
 	}
 	if _, err := s.Get(ctx, check.Rule, check.Key); err == nil || !redis.HasErrorPrefix(err, "WRONGTYPE") && !strings.Contains(err.Error(), "WRONGTYPE") {
-		t.Errorf("the setting is a list, and reading it says %v", err)
+		t.Errorf("the override is a list, and reading it says %v", err)
 	}
 }

@@ -53,8 +53,8 @@ func TestOneRequestOfAnyCost(t *testing.T) {
 		}
 		made := d.At
 		// These counts include the marker, which shows when the adjustment is done.
-		at("a late cost", 40, func() { side.correct(t, store.Adjustment{Check: check, At: made, Delta: cost}) })
-		at("a refund", 50, func() { side.correct(t, store.Adjustment{Check: check, At: made, Delta: -cost}) })
+		at("a late cost", 40, func() { side.adjust(t, store.Adjustment{Check: check, At: made, Delta: cost}) })
+		at("a refund", 50, func() { side.adjust(t, store.Adjustment{Check: check, At: made, Delta: -cost}) })
 		at("a refusal", 10, func() { d = side.take(t, store.Check{Rule: rule, Key: client, Cost: algorithms.MaxLogEvents}) })
 		if want := algorithms.MaxLogEvents - cost; d.Allowed || d.Remaining != want {
 			t.Errorf("cost %d: %d remain of what the late cost left, want %d", cost, d.Remaining, want)
@@ -137,7 +137,7 @@ func TestRefundsOfALongLog(t *testing.T) {
 					before := peek(costs.name)
 					r := store.Adjustment{Check: store.Check{Rule: rule, Key: costs.name, Cost: cost}, At: now(i), Delta: -part}
 					pair.memory.Adjust(r)
-					lua.correct(t, r)
+					lua.adjust(t, r)
 					switch back := peek(costs.name) - before; {
 					case behind <= costs.reach-6 && back != part:
 						t.Errorf("%d of %d back from %d charges ago, want %d", back, cost, behind, part)
@@ -237,7 +237,7 @@ func TestSumsOfALogBeginAgain(t *testing.T) {
 		if i%5 == 0 {
 			r := store.Adjustment{Check: store.Check{Rule: rule, Key: "client", Cost: 3}, At: now, Delta: -3}
 			pair.memory.Adjust(r)
-			lua.correct(t, r)
+			lua.adjust(t, r)
 			both(0)
 		}
 	}

@@ -115,9 +115,9 @@ func flood(t *testing.T, server *redistest.Server, ask func(*redisstore.Store) b
 	check()
 }
 
-// TestMaxmemoryHoldsForCorrections: late costs of new keys come behind adjustments that need no
+// TestMaxmemoryHoldsForAdjustments: late costs of new keys come behind adjustments that need no
 // memory, in the same calls.
-func TestMaxmemoryHoldsForCorrections(t *testing.T) {
+func TestMaxmemoryHoldsForAdjustments(t *testing.T) {
 	t.Parallel()
 	for _, name := range kindsOfState() {
 		if name == "concurrency" {
@@ -131,12 +131,12 @@ func TestMaxmemoryHoldsForCorrections(t *testing.T) {
 			check := crowd(t, server)
 			for batch := range 100 {
 				held := store.Check{Rule: slots, Cost: 1, Hold: storetest.Hold(slots)}
-				corrections := []store.Adjustment{{Check: held, Delta: -1}}
+				adjustments := []store.Adjustment{{Check: held, Delta: -1}}
 				for i := range outbox.BatchSize - 1 {
 					late := store.Check{Rule: rule, Key: fmt.Sprintf("client-%032d-%d", i, batch), Cost: 1}
-					corrections = append(corrections, store.Adjustment{Check: late, At: time.Now().UnixMicro(), Delta: 5})
+					adjustments = append(adjustments, store.Adjustment{Check: late, At: time.Now().UnixMicro(), Delta: 5})
 				}
-				s.Adjust(corrections...)
+				s.Adjust(adjustments...)
 				s.Settled()
 			}
 			check()

@@ -102,7 +102,7 @@ func (s *schedule) run() int {
 		s.pair.set(s.now, s.skew)
 		switch rapid.IntRange(0, 9).Draw(s.T, "do") {
 		case 0:
-			s.correct()
+			s.adjust()
 		case 1:
 			s.renew()
 		}
@@ -110,7 +110,7 @@ func (s *schedule) run() int {
 	}
 	for _, r := range s.charges {
 		r.Delta = -r.Cost
-		s.sides[0].correct(s.T, r.Adjustment) // otherwise it would be renewed while other schedules run
+		s.sides[0].adjust(s.T, r.Adjustment) // otherwise it would be renewed while other schedules run
 	}
 	return steps
 }
@@ -141,13 +141,13 @@ func (s *schedule) take(i int) {
 	}
 }
 
-// correct adjusts a charge: it gives some or all of it back, or charges more.
+// adjust adjusts a charge: it gives some or all of it back, or charges more.
 //
 // It does not adjust where the clock has gone back behind a charge, because the model does not
 // know what was given back at that time and leaks out again. And it does not adjust every turn:
 // where turns are less than a microsecond apart, the time of a turn does not tell which one is
 // the last.
-func (s *schedule) correct() {
+func (s *schedule) adjust() {
 	if len(s.charges) == 0 || s.algorithm != "concurrency" && s.now < s.newest {
 		return
 	}
@@ -180,7 +180,7 @@ func (s *schedule) correct() {
 	s.story = append(s.story, vectors.Options(by))
 	s.tell(vectors.Step{Do: vectors.Adjust, At: s.now, Cost: c.Delta, Name: c.name})
 	for _, side := range s.sides {
-		side.correct(s.T, c.Adjustment)
+		side.adjust(s.T, c.Adjustment)
 	}
 	s.model.Adjust(by, s.now, c.At, c.Delta, c.name)
 	s.story = append(s.story, vectors.Options(s.limit))

@@ -32,9 +32,9 @@ func move(t *testing.T, c *redistest.Cluster, key string, test func(t *testing.T
 	}
 }
 
-// TestSanctionsHoldWhileASlotMoves: bans, exemptions and limits of overrides hold in each state
+// TestKeyRulesHoldWhileASlotMoves: bans, exemptions and limits of overrides hold in each state
 // of a slot that is moved, and refusals count.
-func TestSanctionsHoldWhileASlotMoves(t *testing.T) {
+func TestKeyRulesHoldWhileASlotMoves(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, 3, 0)
 	s := open(t, redisstore.Options{Mode: redisstore.ModeCluster, Addresses: c.Addrs(), DenyCache: -1})
@@ -49,14 +49,14 @@ func TestSanctionsHoldWhileASlotMoves(t *testing.T) {
 			Overrides: true, Ban: &store.Ban{For: time.Hour, After: 3, Within: time.Hour},
 		}}
 		beside := store.Check{Rule: storetest.Rule(t, "beside "+name, "token_bucket", algorithms.Limit{Events: 1e6, Window: time.Hour}), Key: check.Key, Cost: 1}
-		set := func(t *testing.T, setting store.Override) {
+		set := func(t *testing.T, override store.Override) {
 			t.Helper()
 			if err := s.Reset(ctx, rule, check.Key); err != nil {
 				t.Fatal(err)
 			}
 			err := s.Clear(ctx, rule, check.Key)
-			if setting.Kind != store.KindNone && err == nil {
-				err = s.Set(ctx, rule, check.Key, setting)
+			if override.Kind != store.KindNone && err == nil {
+				err = s.Set(ctx, rule, check.Key, override)
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -118,9 +118,9 @@ func TestSanctionsHoldWhileASlotMoves(t *testing.T) {
 	}
 }
 
-// TestSettlingWhileASlotMoves: leases are renewed, and charges are given back, also under the
+// TestAdjustingWhileASlotMoves: leases are renewed, and charges are given back, also under the
 // limit of an override.
-func TestSettlingWhileASlotMoves(t *testing.T) {
+func TestAdjustingWhileASlotMoves(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, 3, 0)
 	s := open(t, redisstore.Options{Mode: redisstore.ModeCluster, Addresses: c.Addrs(), DenyCache: -1})

@@ -73,12 +73,12 @@ func TestAtMostOnce(t *testing.T) {
 			}
 			stop := w.meddle(server, c.flush, c.reload)
 			w.run(func() bool {
-				return w.corrections() >= onceCorrections && !slices.ContainsFunc(c.faults, func(f faultproxy.Fault) bool { return proxy.Count(f) < 3 })
+				return w.adjustments() >= onceAdjustments && !slices.ContainsFunc(c.faults, func(f faultproxy.Fault) bool { return proxy.Count(f) < 3 })
 			})
 			stop()
 			proxy.Inject(nil)
 			w.check(server, c.lost)
-			w.checkCorrections(server, c.lost)
+			w.checkAdjustments(server, c.lost)
 			for _, fault := range c.faults {
 				t.Logf("%s: %d", fault, proxy.Count(fault))
 				if proxy.Count(fault) == 0 {
@@ -117,9 +117,9 @@ type once struct {
 	slots *store.Rule
 	late  *store.Rule
 
-	mu        sync.Mutex
-	attempts  []onceAttempt
-	corrected map[string]int64 // by how much, by key in Redis
+	mu       sync.Mutex
+	attempts []onceAttempt
+	adjusted map[string]int64 // by how much, by key in Redis
 
 	held, mostHeld atomic.Int64
 }
@@ -144,7 +144,7 @@ const onceSlots = 6
 
 func newOnce(t *testing.T, s *redisstore.Store) *once {
 	counter := algorithms.Limit{Events: 1e6, Window: 24 * time.Hour, Align: algorithms.AlignFirstRequest}
-	w := &once{t: t, store: s, hot: storetest.Rule(t, "hot", "fixed_window", counter), corrected: make(map[string]int64)}
+	w := &once{t: t, store: s, hot: storetest.Rule(t, "hot", "fixed_window", counter), adjusted: make(map[string]int64)}
 	w.late = storetest.Rule(t, "late", "fixed_window", counter)
 	for i := range 3 {
 		w.cold = append(w.cold, storetest.Rule(t, fmt.Sprint("cold", i), "fixed_window", counter))
@@ -178,7 +178,7 @@ func (w *once) run(enough func() bool) {
 					)
 				case 4:
 					if charged, ok := w.charge(store.Check{Rule: w.late, Key: key, Cost: onceCost}); ok {
-						w.correct(charged, onceDelta(n))
+						w.adjust(charged, onceDelta(n))
 					}
 				}
 			}

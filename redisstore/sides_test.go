@@ -17,7 +17,7 @@ import (
 // side is one of several stores that must answer alike.
 type side interface {
 	take(t rapid.TB, c store.Check) algorithms.Decision
-	correct(t rapid.TB, r store.Adjustment)
+	adjust(t rapid.TB, r store.Adjustment)
 	renew(t rapid.TB, c store.Check)
 }
 
@@ -32,7 +32,7 @@ func (s storeSide) take(t rapid.TB, c store.Check) algorithms.Decision {
 	return d[0]
 }
 
-func (s storeSide) correct(_ rapid.TB, r store.Adjustment) { s.Adjust(r) }
+func (s storeSide) adjust(_ rapid.TB, r store.Adjustment) { s.Adjust(r) }
 
 func (s storeSide) renew(t rapid.TB, _ store.Check) { t.Fatalf("%T renews when it wants to", s.Store) }
 
@@ -49,9 +49,9 @@ func newRedisSide(t testing.TB, s *redisstore.Store, server *redistest.Server) r
 	return redisSide{storeSide{s}, s, server, marker}
 }
 
-// correct gives a marker back after the adjustment. When the marker is gone, the adjustment is
+// adjust gives a marker back after the adjustment. When the marker is gone, the adjustment is
 // done.
-func (s redisSide) correct(t rapid.TB, r store.Adjustment) {
+func (s redisSide) adjust(t rapid.TB, r store.Adjustment) {
 	marker := store.Check{Rule: s.marker, Key: "marker", Cost: 1, Hold: storetest.Hold(s.marker)}
 	if d := s.take(t, marker); !d.Allowed {
 		t.Fatalf("there is a marker already: %+v", d)
@@ -89,7 +89,7 @@ func (s *leaseSide) take(_ rapid.TB, c store.Check) algorithms.Decision {
 	return d
 }
 
-func (s *leaseSide) correct(_ rapid.TB, r store.Adjustment) { s.leases.GiveBack(r.Hold, -r.Delta) }
+func (s *leaseSide) adjust(_ rapid.TB, r store.Adjustment) { s.leases.GiveBack(r.Hold, -r.Delta) }
 
 func (s *leaseSide) renew(_ rapid.TB, c store.Check) {
 	algorithms.Concurrency{}.Lend(&s.leases, c.Rule.At(0).Params, s.now(), c.Cost, c.Hold)

@@ -99,8 +99,8 @@ func TestOverridesOnAReplica(t *testing.T) {
 	check.KeyRules.Overrides = true
 	s := open(t, redisstore.Options{Address: master.Addr(), DenyCache: -1})
 	at := func(key string) store.Check { c := check; c.Key = key; return c }
-	for key, setting := range map[string]store.Override{"exempt": {Kind: store.KindExempt}, "banned": {Kind: store.KindBanned}} {
-		if err := s.Set(ctx, check.Rule, key, setting); err != nil {
+	for key, override := range map[string]store.Override{"exempt": {Kind: store.KindExempt}, "banned": {Kind: store.KindBanned}} {
+		if err := s.Set(ctx, check.Rule, key, override); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -126,9 +126,9 @@ func TestOverridesOnAReplica(t *testing.T) {
 		}
 	}
 	for what, err := range map[string]error{
-		"set":    r.Set(ctx, check.Rule, "new", store.Override{Kind: store.KindExempt}),
-		"clear":  r.Clear(ctx, check.Rule, "exempt"),
-		"pardon": r.Unban(ctx, check.Rule, "banned"),
+		"set":   r.Set(ctx, check.Rule, "new", store.Override{Kind: store.KindExempt}),
+		"clear": r.Clear(ctx, check.Rule, "exempt"),
+		"unban": r.Unban(ctx, check.Rule, "banned"),
 	} {
 		if !redis.HasErrorPrefix(err, "READONLY") && store.Failure(err) != store.FailureReadonly {
 			t.Errorf("%s: %v", what, err)

@@ -120,7 +120,7 @@ func TestDamagedState(t *testing.T) {
 			}
 		}
 	}
-	if n := logs.FilterMessageSnippet("a state in Redis").Len(); n != 1 {
+	if n := logs.FilterMessageSnippet("a state in redis is damaged").Len(); n != 1 {
 		t.Errorf("%d log lines within a minute, want 1", n)
 	}
 }

@@ -63,5 +63,5 @@ func (k *luaKey) Renew(l algorithms.Limit, now, cost int64, name string) {
 // Adjust implements [vectors.Key].
 func (k *luaKey) Adjust(l algorithms.Limit, now, at, delta int64, name string) {
 	k.pair.set(now, 0)
-	k.side.correct(k.TB, store.Adjustment{Check: k.check(l, -delta, name), At: at, Turn: k.turns[name], Delta: delta})
+	k.side.adjust(k.TB, store.Adjustment{Check: k.check(l, -delta, name), At: at, Turn: k.turns[name], Delta: delta})
 }

@@ -88,9 +88,9 @@ func (p *pair) schedule(t *rapid.T, lua side, algorithm, key string) int {
 		now = min(max(now+drawGap(t, limit, last), storetest.Start-1e12), latest)
 		p.set(now, 0)
 		if len(charged) > 0 && rapid.IntRange(0, 4).Draw(t, "do") == 0 {
-			c := drawCorrection(t, charged, limit, last)
+			c := drawAdjustment(t, charged, limit, last)
 			p.memory.Adjust(c)
-			lua.correct(t, c)
+			lua.adjust(t, c)
 		}
 
 		r := rule(t, algorithm, limit)
@@ -117,9 +117,9 @@ func (p *pair) schedule(t *rapid.T, lua side, algorithm, key string) int {
 	return steps
 }
 
-// drawCorrection draws any change of any charge, under the limit that charged it or the one in
+// drawAdjustment draws any change of any charge, under the limit that charged it or the one in
 // force.
-func drawCorrection(t *rapid.T, charged []store.Adjustment, limit algorithms.Limit, last algorithms.Decision) store.Adjustment {
+func drawAdjustment(t *rapid.T, charged []store.Adjustment, limit algorithms.Limit, last algorithms.Decision) store.Adjustment {
 	c := charged[len(charged)-1]
 	if rapid.Bool().Draw(t, "older") {
 		c = rapid.SampledFrom(charged).Draw(t, "charge")

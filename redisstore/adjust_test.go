@@ -20,9 +20,9 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// TestCorrectionsThatFail: errors meet adjustments in progress. Adjustments that did not run are
+// TestAdjustmentsThatFail: errors meet adjustments in progress. Adjustments that did not run are
 // carried out when all is well again, and those that may have run are not sent again.
-func TestCorrectionsThatFail(t *testing.T) {
+func TestAdjustmentsThatFail(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	user := redisstore.Options{Username: "limiter", Password: "s3cret"}

@@ -20,15 +20,15 @@ import (
 // twice shows.
 const onceCost = 5
 
-// onceCorrections is how many adjustments make a test.
-const onceCorrections = 50
+// onceAdjustments is how many adjustments make a test.
+const onceAdjustments = 50
 
 // onceDelta returns by how much charge n is adjusted. Some are refunds, some are late costs.
 func onceDelta(n int) int64 { return []int64{-2, 3}[n%2] }
 
-// TestCorrectedAtMostOnce loses the requests and replies of adjustments alone, each in one call
+// TestAdjustedAtMostOnce loses the requests and replies of adjustments alone, each in one call
 // with a slot that is given back.
-func TestCorrectedAtMostOnce(t *testing.T) {
+func TestAdjustedAtMostOnce(t *testing.T) {
 	for _, c := range []struct {
 		fault faultproxy.Fault
 		lost  lostCharge
@@ -56,14 +56,14 @@ func TestCorrectedAtMostOnce(t *testing.T) {
 					s.Adjust(slot)
 				}
 				if charged {
-					w.correct(late, onceDelta(n))
+					w.adjust(late, onceDelta(n))
 				}
 				s.Settled()
 				proxy.Inject(nil)
 			}
-			w.checkCorrections(server, c.lost)
+			w.checkAdjustments(server, c.lost)
 			if doubts() < c.n {
-				t.Errorf("%d corrections were in doubt, want %d for the test to say something", doubts(), c.n)
+				t.Errorf("%d adjustments were in doubt, want %d for the test to say something", doubts(), c.n)
 			}
 			if held := server.Admin().ZCard(context.Background(), s.Key(w.slots, "")).Val(); held != 0 {
 				t.Errorf("%d slots are still held", held)
@@ -95,53 +95,53 @@ func (w *once) charge(c store.Check) (charged store.Adjustment, ok bool) {
 	return store.Adjustment{Check: c, At: d.Booked(), Turn: d.Turn()}, d.Allowed
 }
 
-// correct adjusts a charge, once.
-func (w *once) correct(c store.Adjustment, delta int64) {
+// adjust adjusts a charge, once.
+func (w *once) adjust(c store.Adjustment, delta int64) {
 	c.Delta = delta
 	w.store.Adjust(c)
 	w.mu.Lock()
-	w.corrected[w.store.Key(c.Rule, c.Key)] = delta
+	w.adjusted[w.store.Key(c.Rule, c.Key)] = delta
 	w.mu.Unlock()
 }
 
-// corrections returns how many charges have been adjusted so far.
-func (w *once) corrections() int {
+// adjustments returns how many charges have been adjusted so far.
+func (w *once) adjustments() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.corrected)
+	return len(w.adjusted)
 }
 
-// checkCorrections compares the adjustments with what Redis has counted: none was made twice, and
+// checkAdjustments compares the adjustments with what Redis has counted: none was made twice, and
 // only those that were given up may be missing.
-func (w *once) checkCorrections(server *redistest.Server, lost lostCharge) {
+func (w *once) checkAdjustments(server *redistest.Server, lost lostCharge) {
 	w.t.Helper()
 	awaitSettled(w.t, w.store)
 	var keys []string
-	for key := range w.corrected {
+	for key := range w.adjusted {
 		keys = append(keys, key)
 	}
 	missing := 0
 	for key, count := range charges(w.t, server, []onceAttempt{{keys: keys}}) {
-		switch delta := w.corrected[key]; int64(count) {
+		switch delta := w.adjusted[key]; int64(count) {
 		case onceCost + delta:
 		case onceCost:
 			missing++
 		default:
-			w.t.Errorf("%s was charged %d and corrected by %d: Redis counts %d", key, onceCost, delta, count)
+			w.t.Errorf("%s was charged %d and adjusted by %d: Redis counts %d", key, onceCost, delta, count)
 		}
 	}
 	doubts := int(w.store.Stats().Lost)
-	w.t.Logf("%d corrections: %d in doubt, %d not carried out", len(keys), doubts, missing)
+	w.t.Logf("%d adjustments: %d in doubt, %d not carried out", len(keys), doubts, missing)
 	least, most := lost.bounds(doubts)
-	if made := doubts - missing; len(keys) < onceCorrections || made < least || made > most {
-		w.t.Errorf("of %d corrections %d were in doubt and %d not carried out", len(keys), doubts, missing)
+	if made := doubts - missing; len(keys) < onceAdjustments || made < least || made > most {
+		w.t.Errorf("of %d adjustments %d were in doubt and %d not carried out", len(keys), doubts, missing)
 	}
 }
 
 // awaitSettled waits until no adjustment waits.
 func awaitSettled(t *testing.T, s *redisstore.Store) {
 	t.Helper()
-	patient.Until(t, "corrections to be carried out", func() bool {
+	patient.Until(t, "adjustments to be carried out", func() bool {
 		s.Settled()
 		return s.Waiting() == 0
 	})
