@@ -13,9 +13,9 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
 )
 
-// TestSettingsOfAConfigThatFails: Caddy starts apps in any order. If one does not start, the apps
-// that have started are stopped, and the config before runs on as it was.
-func TestSettingsOfAConfigThatFails(t *testing.T) {
+// TestSettingsOfFailedConfig: Caddy starts apps in any order. If one does not start, Caddy stops those
+// that have started, and the config that ran before keeps its settings.
+func TestSettingsOfFailedConfig(t *testing.T) {
 	load := func(maxKeys int) caddy.App {
 		ctx := caddytest.Config(t)
 		caddytest.LoadInto(t, ctx, fmt.Sprintf(`{"store": {"backend": "memory", "max_keys": %d}, "rate_limits": {"settings": {"max_events": 1, "window": "1s"}}}`, maxKeys))
@@ -52,13 +52,13 @@ func TestSettingsOfAConfigThatFails(t *testing.T) {
 		}
 	}
 	start(running)
-	expect("running", 5000)
+	expect("while the first config runs", 5000)
 
 	failing := load(2000)
-	expect("loading another", 5000)
+	expect("while another config is loaded", 5000)
 	start(failing)
 	stop(failing)
-	expect("after it failed", 5000)
+	expect("after that config has failed", 5000)
 
 	next := load(3000)
 	start(next)
@@ -66,13 +66,23 @@ func TestSettingsOfAConfigThatFails(t *testing.T) {
 	expect("after a reload", 3000)
 }
 
-func TestTooManyZones(t *testing.T) {
-	var zones []string
-	for i := range 256 {
-		zones = append(zones, fmt.Sprintf(`"zone %d": {"max_events": 1, "window": "1s"}`, i))
+// TestZoneDefinedTwice: handlers of one config may share a zone only if they define its key and limit
+// alike.
+func TestZoneDefinedTwice(t *testing.T) {
+	zone := func(more string) string {
+		return `{"rate_limits": {"twice": {"max_events": 2, "window": "1h"` + more + `}}}`
 	}
-	_, err := caddytest.TryLoad(caddytest.Config(t), `{"rate_limits": {`+strings.Join(zones, ",")+`}}`)
-	if err == nil || !strings.Contains(err.Error(), "a rate_limit handler takes at most 255 zones, got 256") {
-		t.Errorf("got %v", err)
+	ctx := caddytest.Config(t)
+	caddytest.LoadInto(t, ctx, zone(""))
+	caddytest.LoadInto(t, ctx, zone(`, "cost": 2, "match": [{"path": ["/a"]}]`))
+	for more, want := range map[string]string{
+		`, "key": "{http.vars.client_ip}"`: `zone "twice": defined twice, without a key and with key "{http.vars.client_ip}"; zone names`,
+		`, "algorithm": "token_bucket"`:    `zone "twice": defined twice, as sliding_window_log 2/1h and as token_bucket 2/1h; zone names`,
+	} {
+		_, err := caddytest.TryLoad(ctx, zone(more))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
 	}
+	caddytest.Load(t, zone(`, "algorithm": "fixed_window"`)) // another config may define the zone differently
 }

@@ -12,8 +12,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 
-// BenchmarkHandler measures what the handler costs a request, with the memory store; "empty" is a
-// handler that does nothing, to compare with.
+// BenchmarkHandler measures the handler with the memory store. The handler "empty" does nothing.
 func BenchmarkHandler(b *testing.B) {
 	const limit = `"max_events": %d, "window": "1s", "algorithm": "token_bucket"`
 	for _, c := range []struct {
@@ -61,4 +60,35 @@ type emptyHandler struct{}
 func (emptyHandler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	_ = r.Context().Value(caddy.ReplacerCtxKey)
 	return next.ServeHTTP(w, r)
+}
+
+// BenchmarkKeys measures decisions with different keys. All requests have the usual fields.
+func BenchmarkKeys(b *testing.B) {
+	for _, c := range []struct{ name, key string }{
+		{"none", ""},
+		{"client_ip", "{http.vars.client_ip}"},
+		{"header", "{http.request.header.X-Api-Key}"},
+		{"query", "{http.request.uri.query.key}"},
+		{"cookie", "{http.request.cookie.session}"},
+		{"host", "{http.request.host}"},
+		{"path", "{http.request.uri.path}"},
+		{"uri", "{http.request.uri}"},
+		{"client_ip+path", "{http.vars.client_ip} {http.request.uri.path}"},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			h := caddytest.Load(b, `{"rate_limits": {"a": {"key": "`+c.key+`", "algorithm": "token_bucket", "max_events": 1000000000, "window": "1s"}}}`)
+			w := httptest.NewRecorder()
+			r := httptest.NewRequest(http.MethodGet, "http://www.example.com/api/v1/items/17?a=b&key=s3cr3t", nil)
+			r.Header.Set("X-Api-Key", "key-of-alice")
+			r.Header.Set("Cookie", "a=b; session=0123456789abcdef")
+			r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, new(caddyhttp.Server))
+			caddyhttp.SetVar(r.Context(), caddyhttp.ClientIPVarKey, "203.0.113.7")
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := h.ServeHTTP(w, r, caddytest.Passing); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestPlacesOfChanges: every file and folder that CONTRIBUTING.md names is there, and each
-// kind of change takes at most five lines.
+// TestPlacesOfChanges: every file and folder that CONTRIBUTING.md names exists, and each kind of change
+// has at most five lines.
 func TestPlacesOfChanges(t *testing.T) {
 	text, err := os.ReadFile("CONTRIBUTING.md")
 	if err != nil {
@@ -16,7 +16,7 @@ func TestPlacesOfChanges(t *testing.T) {
 	}
 	named := regexp.MustCompile("`([\\w./-]+[./][\\w./-]+)`").FindAllStringSubmatch(string(text), -1)
 	if len(named) < 20 {
-		t.Errorf("%d files are named, want at least 20", len(named))
+		t.Errorf("CONTRIBUTING.md names %d files, want at least 20", len(named))
 	}
 	for _, name := range named {
 		if _, err := os.Stat(name[1]); err != nil {
@@ -25,13 +25,13 @@ func TestPlacesOfChanges(t *testing.T) {
 	}
 	_, changes, found := strings.Cut(string(text), "## Where a change goes\n")
 	if !found {
-		t.Fatal("there is no list of changes")
+		t.Fatal("CONTRIBUTING.md has no list of changes")
 	}
 	kinds := 0
 	for paragraph := range strings.SplitSeq(strings.TrimSpace(changes), "\n\n") {
 		kinds++
 		if n := strings.Count(paragraph, "\n") + 1; n > 5 {
-			t.Errorf("a change takes %d lines: %s", n, paragraph)
+			t.Errorf("a change has %d lines: %s", n, paragraph)
 		}
 	}
 	if kinds != 7 {

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/metrics"
 )
 
-// TestDashboardShowsEveryMetric: the dashboard shows every metric, and none that does not exist.
+// TestDashboardShowsEveryMetric: the dashboard shows all metrics, and no metric that does not exist.
 func TestDashboardShowsEveryMetric(t *testing.T) {
 	text, err := os.ReadFile("docs/grafana.json")
 	if err != nil {

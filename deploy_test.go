@@ -6,25 +6,26 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 
-// TestDeployedCaddyfile loads the config that the containers run.
+// TestDeployedCaddyfile loads the config of the containers.
 func TestDeployedCaddyfile(t *testing.T) {
 	text, err := os.ReadFile("deploy/Caddyfile")
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, warnings, err := adapt(string(text))
+	config, warnings, err := caddytest.Adapt(string(text))
 	if err != nil || len(warnings) > 0 {
 		t.Fatal(err, warnings)
 	}
-	if got := load(t, config); got != "ok" {
+	if got := caddytest.ValidateJSON(t, config); got != "ok" {
 		t.Error(got)
 	}
 }
 
-// TestComposeFile: the files that the compose file mounts exist, and so do the services that it
-// names.
+// TestComposeFile: the files and the services that compose.yaml names exist.
 func TestComposeFile(t *testing.T) {
 	text, err := os.ReadFile("compose.yaml")
 	if err != nil {
@@ -42,7 +43,7 @@ func TestComposeFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := len(compose.Services); got != 3 {
-		t.Errorf("%d services, want two Caddys and a Redis", got)
+		t.Errorf("%d services, want 3: two Caddys and a Redis", got)
 	}
 	for name, service := range compose.Services {
 		if service.Image == "" {
@@ -64,13 +65,13 @@ func TestComposeFile(t *testing.T) {
 		}
 		for _, other := range service.DependsOn {
 			if _, ok := compose.Services[other]; !ok {
-				t.Errorf("%s depends on %s, which is no service", name, other)
+				t.Errorf("%s depends on %s, which is not a service", name, other)
 			}
 		}
 	}
 }
 
-// TestDeployedRights: the Redis of the containers grants what the README says.
+// TestDeployedRights: the Redis of the containers grants the rights that the README lists.
 func TestDeployedRights(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	if err != nil {

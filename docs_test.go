@@ -5,12 +5,14 @@ import (
 	"path/filepath"
 	"regexp"
 	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 
+// fence matches a config in a page.
 var fence = regexp.MustCompile("(?ms)^```(caddyfile|json)\n(.*?)^```$")
 
-// TestConfigsInTheDocs loads every Caddyfile and every handler in JSON that the README
-// and the docs show.
+// TestConfigsInTheDocs loads every Caddyfile and every handler in JSON of the README and the docs.
 func TestConfigsInTheDocs(t *testing.T) {
 	pages, err := filepath.Glob("docs/*.md")
 	if err != nil {
@@ -30,16 +32,16 @@ func TestConfigsInTheDocs(t *testing.T) {
 			var config []byte
 			if match[1] == "json" {
 				config = []byte(`{"apps":{"http":{"servers":{"srv0":{"listen":[":8080"],"routes":[{"handle":[` + match[2] + `]}]}}}}}`)
-			} else if config, _, err = adapt(match[2]); err != nil {
+			} else if config, _, err = caddytest.Adapt(match[2]); err != nil {
 				t.Errorf("%s, config %d: adapting: %v\n%s", page, i+1, err, match[2])
 				continue
 			}
-			if got := load(t, config); got != "ok" {
+			if got := caddytest.ValidateJSON(t, config); got != "ok" {
 				t.Errorf("%s, config %d: %s\n%s", page, i+1, got, match[2])
 			}
 		}
 	}
 	if found < 3 {
-		t.Errorf("found just %d configs", found)
+		t.Errorf("found only %d configs", found)
 	}
 }

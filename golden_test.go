@@ -4,37 +4,29 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 
-	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
-	_ "github.com/caddyserver/caddy/v2/modules/standard"
 
 	_ "github.com/seed-161337e5/caddyratelimit"
-	"github.com/seed-161337e5/caddyratelimit/internal/pool"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 
-// The golden files are what configs mean, and what users read about configs that are wrong. Each
-// has a config, a line of ten hyphens, and the result:
+// A golden file has a config, a line of ten hyphens, and the result:
 //
-//	testdata/adapt   a Caddyfile, and the JSON that it adapts to; it also loads
-//	testdata/errors  a Caddyfile, and the error that adapting it gives
-//	testdata/load    a Caddyfile or the JSON of a handler, and the error that loading it
-//	                 gives, or ok and the warnings that it logs
+//	testdata/adapt   a Caddyfile, and its JSON; the JSON also loads
+//	testdata/errors  a Caddyfile that does not adapt, and the error
+//	testdata/load    a Caddyfile or the JSON of a handler, and the error when it is loaded,
+//	                 or ok and the warnings in the log
 //
-// With UPDATE_GOLDEN=1 the results are written anew.
+// With UPDATE_GOLDEN=1, the tests write the results.
 
 const separator = "\n----------\n"
 
-// secrets are the parts of every secret in the golden files. No result may have one.
+// secrets are in every secret of the golden files. No result may have one.
 var secrets = []string{"s3cr3t", "hunter2"}
 
 type golden struct{ path, input, want string }
@@ -61,8 +53,10 @@ func goldens(t *testing.T, pattern string) []golden {
 	return files
 }
 
+// updating reports whether the results are written and not compared.
 func updating() bool { return os.Getenv("UPDATE_GOLDEN") != "" }
 
+// name is the name of the test of this file.
 func (g golden) name() string { return strings.TrimSuffix(filepath.Base(g.path), filepath.Ext(g.path)) }
 
 // check compares the result.
@@ -79,25 +73,22 @@ func (g golden) check(t *testing.T, got string) {
 	}
 }
 
-// checkError compares an error, which must not hold a secret.
+// checkError compares an error, which must not have a secret.
 func (g golden) checkError(t *testing.T, got string) {
 	t.Helper()
 	g.check(t, got)
 	for _, secret := range secrets {
 		if strings.Contains(got, secret) {
-			t.Errorf("%s: the answer holds a secret: %s", g.path, got)
+			t.Errorf("%s: the error has a secret: %s", g.path, got)
 		}
 	}
 }
 
-func adapt(text string) ([]byte, []caddyconfig.Warning, error) {
-	return caddyconfig.GetAdapter("caddyfile").Adapt([]byte(text), nil)
-}
-
+// TestGoldenAdapt: the Caddyfiles of testdata/adapt have this JSON, and it loads.
 func TestGoldenAdapt(t *testing.T) {
 	for _, g := range goldens(t, "adapt/*.caddyfiletest") {
 		t.Run(g.name(), func(t *testing.T) {
-			config, warnings, err := adapt(g.input)
+			config, warnings, err := caddytest.Adapt(g.input)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -109,8 +100,8 @@ func TestGoldenAdapt(t *testing.T) {
 				t.Fatal(err)
 			}
 			g.check(t, pretty.String())
-			if !strings.Contains(g.input, " /etc/") { // files that only the reader has
-				if got := load(t, config); !strings.HasPrefix(got, "ok") {
+			if !strings.Contains(g.input, " /etc/") { // it names files that do not exist here
+				if got := caddytest.ValidateJSON(t, config); !strings.HasPrefix(got, "ok") {
 					t.Errorf("%s does not load: %s", g.path, got)
 				}
 			}
@@ -118,117 +109,37 @@ func TestGoldenAdapt(t *testing.T) {
 	}
 }
 
+// TestGoldenErrors: the Caddyfiles of testdata/errors do not adapt, with this error.
 func TestGoldenErrors(t *testing.T) {
 	for _, g := range goldens(t, "errors/*.txt") {
 		t.Run(g.name(), func(t *testing.T) {
-			_, _, err := adapt(g.input)
+			_, _, err := caddytest.Adapt(g.input)
 			if err == nil {
-				t.Fatalf("%s adapts", g.path)
+				t.Fatalf("%s adapts, want an error", g.path)
 			}
 			g.checkError(t, err.Error())
 		})
 	}
 }
 
+// TestGoldenLoad: loading the configs of testdata/load gives this error, or these warnings.
 func TestGoldenLoad(t *testing.T) {
 	for _, g := range goldens(t, "load/*.txt") {
 		t.Run(g.name(), func(t *testing.T) {
 			config := fmt.Appendf(nil, `{"apps":{"http":{"servers":{"srv0":{"listen":[":8080"],"routes":[{"handle":[%s]}]}}}}}`, g.input)
 			if !json.Valid(config) {
 				var err error
-				if config, _, err = adapt(g.input); err != nil {
+				if config, _, err = caddytest.Adapt(g.input); err != nil {
 					t.Fatal(err)
 				}
 			}
-			g.checkError(t, load(t, config))
+			g.checkError(t, caddytest.ValidateJSON(t, config))
 		})
 	}
 }
 
-// load does what `caddy validate` does. It returns the error, or ok and the limiter's warnings.
-// In both cases, nothing may stay open.
-func load(t *testing.T, config []byte) string {
-	t.Helper()
-	t.Setenv("REDIS_ADDRESS", "redis.example.com:6379")
-	t.Setenv("REDIS_PASSWORD", "s3cr3t-hunter2")
-	var c *caddy.Config
-	if err := caddy.StrictUnmarshalJSON(caddy.RemoveMetaFields(config), &c); err != nil {
-		return "decoding config: " + err.Error()
-	}
-	c.StorageRaw = caddyconfig.JSON(map[string]string{"module": "file_system", "root": t.TempDir()}, nil)
-	c.Logging = &caddy.Logging{Logs: map[string]*caddy.CustomLog{caddy.DefaultLoggerName: {BaseLog: caddy.BaseLog{
-		WriterRaw: json.RawMessage(`{"output":"golden"}`), EncoderRaw: json.RawMessage(`{"format":"json"}`),
-	}}}}
-	written.reset()
-	storesBefore, zonesBefore := pool.InUse()
-	err := caddy.Validate(c)
-	if stores, zones := pool.InUse(); stores != storesBefore || zones != zonesBefore {
-		t.Errorf("%d stores and %d zones are left behind", stores-storesBefore, zones-zonesBefore)
-	}
-	if err != nil {
-		return err.Error()
-	}
-	return strings.Join(append([]string{"ok"}, written.warnings(t)...), "\n")
-}
-
-// written is what the config under test has logged.
-var written log
-
-func init() { caddy.RegisterModule(&written) }
-
-type log struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (*log) CaddyModule() caddy.ModuleInfo {
-	return caddy.ModuleInfo{ID: "caddy.logging.writers.golden", New: func() caddy.Module { return &written }}
-}
-func (*log) String() string                        { return "golden" }
-func (*log) WriterKey() string                     { return "golden" }
-func (l *log) OpenWriter() (io.WriteCloser, error) { return l, nil }
-func (*log) Close() error                          { return nil }
-
-func (l *log) Write(line []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(line)
-}
-
-func (l *log) reset() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.text.Reset()
-}
-
-// warnings returns the lines of the limiter above level INFO.
-func (l *log) warnings(t *testing.T) (lines []string) {
-	t.Helper()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for line := range bytes.Lines(l.text.Bytes()) {
-		fields := make(map[string]any)
-		if err := json.Unmarshal(line, &fields); err != nil {
-			t.Fatalf("log line %q: %v", line, err)
-		}
-		level := fields["level"]
-		if !strings.HasPrefix(fmt.Sprint(fields["logger"]), "http.handlers.rate_limit") || level == "debug" || level == "info" {
-			continue
-		}
-		text := fmt.Sprintf("%v: %v", level, fields["msg"])
-		for _, name := range []string{"level", "ts", "logger", "msg"} {
-			delete(fields, name)
-		}
-		for _, name := range slices.Sorted(maps.Keys(fields)) {
-			text += fmt.Sprintf(" %s=%v", name, fields[name])
-		}
-		lines = append(lines, text)
-	}
-	return lines
-}
-
-// blocks have options. Each block has an option here that does not exist, so that its error lists
-// those that do.
+// blocks are the Caddyfile blocks that have options. Each has an unknown option here, so that the
+// error lists the known ones.
 var blocks = map[string]string{
 	"directive":    ":80 {\n\trate_limit {\n\t\t?\n\t}\n}\n",
 	"distributed":  ":80 {\n\trate_limit {\n\t\tdistributed {\n\t\t\t?\n\t\t}\n\t}\n}\n",
@@ -241,7 +152,8 @@ var blocks = map[string]string{
 	"tls":          ":80 {\n\trate_limit {\n\t\tstore redis {\n\t\t\ttls {\n\t\t\t\t?\n\t\t\t}\n\t\t}\n\t}\n}\n",
 }
 
-// TestGoldenOptions: every option is in a golden file, and twice in one about that error.
+// TestGoldenOptions: every option is in a golden file, and there is one for the error that it was
+// given twice.
 func TestGoldenOptions(t *testing.T) {
 	adapted, twice := make(map[use]bool), make(map[use]bool)
 	for _, g := range goldens(t, "adapt/*.caddyfiletest") {
@@ -258,7 +170,7 @@ func TestGoldenOptions(t *testing.T) {
 		}
 	}
 	for block, text := range blocks {
-		_, _, err := adapt(text)
+		_, _, err := caddytest.Adapt(text)
 		_, list, found := strings.Cut(fmt.Sprint(err), "must be one of ")
 		if !found {
 			t.Fatalf("%s does not list its options: %v", block, err)
@@ -267,7 +179,7 @@ func TestGoldenOptions(t *testing.T) {
 		for option := range strings.SplitSeq(list, ", ") {
 			u := use{block: block, option: option}
 			if !adapted[u] {
-				t.Errorf("option %s of %s stands in no file of testdata/adapt", option, block)
+				t.Errorf("option %s of %s is in no file of testdata/adapt", option, block)
 			}
 			if !twice[u] {
 				t.Errorf("option %s of %s is given twice in no file of testdata/errors", option, block)
@@ -279,10 +191,10 @@ func TestGoldenOptions(t *testing.T) {
 // use is an option in a block of a Caddyfile.
 type use struct {
 	block, option string
-	instance      int // the number of the block, counted from the top of the file
+	instance      int // the number of the block, from the top of the file
 }
 
-// uses counts the options in a Caddyfile's blocks.
+// uses counts the options in the blocks of a Caddyfile.
 func uses(t *testing.T, text string) map[use]int {
 	t.Helper()
 	tokens, err := caddyfile.Tokenize([]byte(text), "Caddyfile")
@@ -290,7 +202,7 @@ func uses(t *testing.T, text string) map[use]int {
 		t.Fatal(err)
 	}
 	found := make(map[use]int)
-	open := []use{{}} // the blocks around the line, outermost first
+	open := []use{{}} // the open blocks, outermost first
 	for opened := 0; len(tokens) > 0; {
 		end := 1
 		for end < len(tokens) && tokens[end].Line == tokens[0].Line {
@@ -312,7 +224,7 @@ func uses(t *testing.T, text string) map[use]int {
 	return found
 }
 
-// blockOf names the block that a line begins.
+// blockOf names the block that a line opens.
 func blockOf(around string, line []caddyfile.Token) string {
 	switch name := line[0].Text; {
 	case name == "{":

@@ -20,8 +20,8 @@ type layer struct {
 	own   string // packages of this module
 }
 
-// layers has every package of the module, from the bottom up. A package may import those of
-// its line, which all stand above it here, so that nothing imports upward.
+// layers has every package of the module, from the bottom up, and the packages that it may import.
+// These must be above it in this table, so no package imports upward.
 var layers = []struct {
 	name string
 	layer
@@ -74,20 +74,19 @@ var layers = []struct {
 	{"internal/testing/faultproxy", layer{}},
 	{"internal/testing/childprocess", layer{}},
 	{"internal/testing/redistest", layer{own: "internal/testing/childprocess internal/testing/patient"}},
-	{"internal/testing/caddytest", layer{caddy: true, own: "algorithms internal/testing/patient internal/testing/redistest memorystore redisstore store"}},
+	{"internal/testing/caddytest", layer{caddy: true, own: "algorithms internal/pool internal/testing/patient internal/testing/redistest memorystore redisstore store"}},
 	{"internal/testing/model", layer{own: "algorithms"}},
 	{"internal/testing/model/vectors", layer{own: "algorithms"}},
 	{"internal/picture", layer{own: "algorithms"}},
 	{"store/storetest", layer{own: "algorithms internal/testing/deep internal/testing/patient store"}},
 
-	// A store as other people write them: it imports only what a module in another repository
-	// can.
+	// A store as other people write them: it imports what a module in another repository can.
 	{"examples/simplestore", layer{caddy: true, own: "algorithms store"}},
 	{"integration", layer{}},
 }
 
-// TestLayers: every package imports only what its line says, which stands above it. Only packages
-// whose line says so know Caddy.
+// TestLayers: every package is in the table and imports only the packages of its line. Only packages
+// whose line says so import Caddy.
 func TestLayers(t *testing.T) {
 	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", module+"/...").Output()
 	if err != nil {
@@ -98,7 +97,7 @@ func TestLayers(t *testing.T) {
 	for _, l := range layers {
 		for dep := range strings.FieldsSeq(l.own) {
 			if !below[dep] {
-				t.Errorf("%s may import %s, which does not stand before it", l.name, dep)
+				t.Errorf("%s may import %s, which is not above it in the table", l.name, dep)
 			}
 		}
 		below[l.name], allowed[l.name] = true, l.layer
@@ -106,7 +105,7 @@ func TestLayers(t *testing.T) {
 	for d, found := json.NewDecoder(bytes.NewReader(out)), 0; ; found++ {
 		if !d.More() {
 			if found != len(layers) {
-				t.Errorf("the table has %d packages, the module %d", len(layers), found)
+				t.Errorf("the table has %d packages, and the module %d", len(layers), found)
 			}
 			return
 		}
@@ -135,7 +134,7 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// relative returns the path of a package below that of the module; other paths stay as they are.
+// relative returns the path of a package in the module. Other paths stay as they are.
 func relative(path string) string {
 	if path == module {
 		return "."
@@ -143,7 +142,7 @@ func relative(path string) string {
 	return strings.TrimPrefix(path, module+"/")
 }
 
-// TestRootIsSmall: the root adapts the limiter to Caddy, and does nothing else.
+// TestRootIsSmall: the root only adapts the limiter to Caddy.
 func TestRootIsSmall(t *testing.T) {
 	const most = 8
 	all, err := filepath.Glob("*.go")
@@ -152,7 +151,7 @@ func TestRootIsSmall(t *testing.T) {
 	}
 	files := slices.DeleteFunc(all, func(name string) bool { return strings.HasSuffix(name, "_test.go") })
 	if len(files) == 0 || len(files) > most {
-		t.Errorf("%d files, at most %d: %s", len(files), most, strings.Join(files, " "))
+		t.Errorf("the root has %d files, want 1 to %d: %s", len(files), most, strings.Join(files, " "))
 	}
 }
 
@@ -170,7 +169,7 @@ func TestFilesAreShort(t *testing.T) {
 		}
 		text, err := os.ReadFile(path)
 		if n := bytes.Count(text, []byte("\n")); n > most {
-			t.Errorf("%s has %d lines, at most %d", path, n, most)
+			t.Errorf("%s has %d lines, want at most %d", path, n, most)
 		}
 		return err
 	})

@@ -10,26 +10,28 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 
-// TestConfigsOfMholt: configs of github.com/mholt/caddy-ratelimit, as its documentation
-// and its users write them, load as they are and limit as they did. Each is a file in
-// testdata/mholt: a Caddyfile or JSON, a line of ten hyphens, and what requests get:
+// TestConfigsOfMholt: configs of github.com/mholt/caddy-ratelimit load as they are, and limit requests
+// as that module does. Each file in testdata/mholt is a config from its documentation or its users, a
+// line of ten hyphens, and the responses to requests:
 //
 //	GET /path [Name=value ...] -> 200*2 429 [retry=60] [body=text]
 //
-// Name is a header field, Host, or from for the client's address. retry is the window, which
-// Retry-After is never above and below only by the time that has passed, or a range for
-// the sake of jitter. body is that of the last answer.
+// Name is a header field, Host, or from for the client's address. retry is the window in seconds, or a
+// range because of jitter: Retry-After is at most that, and less only by the time since the start. body
+// is the body of the last response.
 func TestConfigsOfMholt(t *testing.T) {
 	files := goldens(t, "mholt/*.txt")
 	if len(files) < 10 {
-		t.Errorf("%d configs", len(files))
+		t.Errorf("%d configs, want at least 10", len(files))
 	}
 	for _, g := range files {
 		t.Run(g.name(), func(t *testing.T) {
-			address := newSite(t)
-			runAt(t, address, g.input)
+			address := caddytest.FreeAddress(t)
+			caddytest.RunConfig(t, address, g.input)
 			began := time.Now()
 			for line := range strings.Lines(g.want) {
 				readStep(t, strings.TrimSpace(line)).check(t, address, began)
@@ -38,22 +40,23 @@ func TestConfigsOfMholt(t *testing.T) {
 	}
 }
 
-// step is one line about requests.
+// step is a line with requests and the responses to them.
 type step struct {
 	text, method, path, from string
 	header                   http.Header
 	statuses                 []int
-	retry                    [2]int // from and to; 0 is any
+	retry                    [2]int // from and to; 0 allows any value
 	body                     string
 }
 
+// readStep reads a line.
 func readStep(t *testing.T, text string) step {
 	t.Helper()
 	s := step{text: text, header: make(http.Header)}
-	asked, answered, found := strings.Cut(text, " -> ")
-	words := strings.Fields(asked)
+	request, responses, found := strings.Cut(text, " -> ")
+	words := strings.Fields(request)
 	if !found || len(words) < 2 {
-		t.Fatalf("not understood: %s", text)
+		t.Fatalf("not a step: %s", text)
 	}
 	s.method, s.path = words[0], words[1]
 	for _, word := range words[2:] {
@@ -64,9 +67,9 @@ func readStep(t *testing.T, text string) step {
 			s.header.Set(name, value)
 		}
 	}
-	answered, s.body, _ = strings.Cut(answered, " body=")
-	for word := range strings.FieldsSeq(answered) {
-		if wait, is := strings.CutPrefix(word, "retry="); is {
+	responses, s.body, _ = strings.Cut(responses, " body=")
+	for word := range strings.FieldsSeq(responses) {
+		if wait, isRetry := strings.CutPrefix(word, "retry="); isRetry {
 			least, most, isRange := strings.Cut(wait, "..")
 			if !isRange {
 				most = least
@@ -94,13 +97,13 @@ func number(t *testing.T, text string) int {
 	return n
 }
 
-// check sends the requests.
+// check sends the requests and compares the responses.
 func (s step) check(t *testing.T, address string, began time.Time) {
 	t.Helper()
 	dialer := new(net.Dialer)
 	if s.from != "" {
 		if runtime.GOOS != "linux" {
-			return // only Linux has all of 127.0.0.0/8 as addresses of this machine
+			return // only on Linux are all of 127.0.0.0/8 addresses of this machine
 		}
 		dialer.LocalAddr = &net.TCPAddr{IP: net.ParseIP(s.from)}
 	}
@@ -113,32 +116,32 @@ func (s step) check(t *testing.T, address string, began time.Time) {
 			t.Fatal(err)
 		}
 		r.Header, r.Host = s.header, s.header.Get("Host")
-		answer, err := transport.RoundTrip(r)
+		response, err := transport.RoundTrip(r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		body, err = io.ReadAll(answer.Body)
-		_ = answer.Body.Close()
+		body, err = io.ReadAll(response.Body)
+		_ = response.Body.Close()
 		if err != nil {
 			t.Fatal(err)
 		}
 		passed := time.Since(began)
 		if s.retry[1] > 0 && passed >= time.Duration(s.retry[0])*time.Second {
-			t.Logf("%s: this machine is too slow to tell", s.text)
+			t.Logf("%s: this machine is too slow for this check", s.text)
 			return
 		}
-		if answer.StatusCode != want {
-			t.Fatalf("%s: request %d: status %d", s.text, i+1, answer.StatusCode)
+		if response.StatusCode != want {
+			t.Fatalf("%s: request %d: status %d, want %d", s.text, i+1, response.StatusCode, want)
 		}
-		retry, err := strconv.Atoi(answer.Header.Get("Retry-After"))
+		retry, err := strconv.Atoi(response.Header.Get("Retry-After"))
 		switch {
 		case want != http.StatusTooManyRequests && err == nil, want == http.StatusTooManyRequests && err != nil:
-			t.Errorf("%s: status %d with Retry-After %q", s.text, want, answer.Header.Get("Retry-After"))
+			t.Errorf("%s: status %d with Retry-After %q", s.text, want, response.Header.Get("Retry-After"))
 		case err == nil && s.retry[1] > 0 && (retry > s.retry[1] || float64(retry) < math.Ceil(float64(s.retry[0])-passed.Seconds())):
-			t.Errorf("%s: Retry-After is %d", s.text, retry)
+			t.Errorf("%s: Retry-After is %d after %v", s.text, retry, passed)
 		}
 	}
 	if s.body != "" && string(body) != s.body {
-		t.Errorf("%s: body %q", s.text, body)
+		t.Errorf("%s: body %q, want %q", s.text, body, s.body)
 	}
 }

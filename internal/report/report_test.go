@@ -1,8 +1,10 @@
 package report_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,13 +19,13 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 )
 
-// flooded is a handler whose zone refuses all requests.
+// flooded loads a handler whose zone refuses all requests.
 func flooded(t *testing.T, ctx caddy.Context, options string) caddytest.Handler {
 	t.Helper()
 	return caddytest.LoadInto(t, ctx, `{`+options+`"rate_limits": {"flooded": {"key": "{http.request.header.X-Key}", "max_events": 0, "window": "1h"}}}`)
 }
 
-// statusWriter notes the status, and takes less time than a recorder.
+// statusWriter keeps only the status, so it is faster than a recorder.
 type statusWriter struct {
 	header http.Header
 	status *int
@@ -33,7 +35,7 @@ func (w statusWriter) Header() http.Header         { return w.header }
 func (w statusWriter) WriteHeader(status int)      { *w.status = status }
 func (w statusWriter) Write(b []byte) (int, error) { return len(b), nil }
 
-// flood has a handler refuse each of some keys n times.
+// flood sends n requests of each of some keys. The handler must refuse all of them.
 func flood(t *testing.T, h caddytest.Handler, keys, n int) {
 	t.Helper()
 	bare := httptest.NewRequest(http.MethodGet, "/", nil)
@@ -51,11 +53,12 @@ func flood(t *testing.T, h caddytest.Handler, keys, n int) {
 // linesPerSecond is how many keys a handler may report in a second.
 const linesPerSecond = 50
 
+// mostLines is how many lines a handler may write since start.
 func mostLines(start time.Time) int {
 	return linesPerSecond * (int(time.Since(start)/time.Second) + 2)
 }
 
-// TestFloodOfRefusals: what a flood writes depends on its keys, not on its requests.
+// TestFloodOfRefusals: how many lines a flood writes depends on its keys, and not on its requests.
 func TestFloodOfRefusals(t *testing.T) {
 	const each = 10
 	keys := deep.Steps(1000, 10_000)
@@ -70,15 +73,15 @@ func TestFloodOfRefusals(t *testing.T) {
 		if c.log == "first" {
 			c.most = mostLines(start)
 		}
-		about := func(message string) []observer.LoggedEntry { return logs.FilterMessage(message).All() }
-		if n := len(about("rate limit exceeded")); n < c.least || n > c.most {
+		lines := func(message string) []observer.LoggedEntry { return logs.FilterMessage(message).All() }
+		if n := len(lines("rate limit exceeded")); n < c.least || n > c.most {
 			t.Errorf("log %s: %d lines, want %d to %d", c.log, n, c.least, c.most)
 		}
 		caddytest.CleanUp(t, h)
-		n, last := len(about("rate limit exceeded")), about("rate limit exceeded again")
+		n, last := len(lines("rate limit exceeded")), lines("rate limit exceeded again")
 		if c.log != "first" {
 			if len(last) != 0 {
-				t.Errorf("log %s: %v", c.log, last)
+				t.Errorf("log %s: summed up in %v, want no sum", c.log, last)
 			}
 			continue
 		}
@@ -86,7 +89,7 @@ func TestFloodOfRefusals(t *testing.T) {
 		for _, line := range last { // there is a second one if the test takes longer than a sweep
 			data := line.ContextMap()
 			if data["zone"] != "flooded" {
-				t.Errorf("got %v", data)
+				t.Errorf("the sum has %v, want zone flooded", data)
 			}
 			requests += data["requests"].(uint64)
 			most = max(most, data["keys"].(uint64))
@@ -94,6 +97,27 @@ func TestFloodOfRefusals(t *testing.T) {
 		if requests != uint64(keys*each-n) || most != uint64(keys) {
 			t.Errorf("%d requests and %d keys are summed up, want %d and %d", requests, most, keys*each-n, keys)
 		}
+	}
+}
+
+// TestCategoriesAreReportedApart: a refusal of one category does not suppress one of another
+// category for the same key, and suppressed ones are counted by category.
+func TestCategoriesAreReportedApart(t *testing.T) {
+	ctx, logs := caddytest.Logged(t)
+	h := caddytest.LoadInto(t, ctx, `{"rate_limits": {"both": {
+		"max_events": 0, "window": "1h", "block": [{"header": {"Bad": ["*"]}}]}}}`)
+	for range 3 {
+		caddytest.Ask(t, h, "/")
+		caddytest.Ask(t, h, "/", "Bad", "x")
+	}
+	caddytest.CleanUp(t, h)
+	var got []string
+	for _, entry := range logs.All() {
+		got = append(got, fmt.Sprint(entry.Message, " ", entry.ContextMap()["requests"]))
+	}
+	want := []string{"rate limit exceeded <nil>", "request rejected <nil>", "rate limit exceeded again 2", "request rejected again 2"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }
 
@@ -114,7 +138,7 @@ func TestExceededEvent(t *testing.T) {
 		data := l.Heard[0].Data
 		if data["zone"] != "flooded" || data["wait"] != time.Hour || data["remote_ip"] != "203.0.113.7" ||
 			data["limit"] != int64(0) || data["key"] != c.key {
-			t.Errorf("%s: %v", c.options, data)
+			t.Errorf("%s: the event has %v", c.options, data)
 		}
 		if origin := l.Heard[0].Origin().CaddyModule().ID; origin != "http.handlers.rate_limit" {
 			t.Errorf("the event comes from %s", origin)
@@ -133,7 +157,7 @@ func TestContentOfEvents(t *testing.T) {
 	caddytest.Statuses(t, h, 1, "X-Key", long)
 	lines := logs.FilterMessage("rate limit exceeded").All()
 	if len(l.Heard) != 1 || len(lines) != 1 {
-		t.Fatalf("%d events, %d lines", len(l.Heard), len(lines))
+		t.Fatalf("%d events and %d lines, want one of each", len(l.Heard), len(lines))
 	}
 	for what, data := range map[string]map[string]any{"event": l.Heard[0].Data, "line": lines[0].ContextMap()} {
 		if _, hasWait := data["wait"]; hasWait || data["key"] != long[:most]+"..." {
@@ -148,8 +172,8 @@ func TestContentOfEvents(t *testing.T) {
 // banning is a zone in which the third refusal of a key begins a ban.
 const banning = `"key": "{http.request.header.X-Key}", "max_events": 1, "window": "1m", "ban": {"duration": "1h", "after": 3, "window": "10m"}`
 
-// TestBannedEvent: there is one for each ban, also if another zone refuses for longer, and none
-// where the ban does not hold.
+// TestBannedEvent: there is one event for each ban, also if another zone refuses for longer, and none
+// in a dry run.
 func TestBannedEvent(t *testing.T) {
 	ctx := caddytest.Config(t)
 	l := caddytest.Listen(t, ctx, "rate_limit_banned")
@@ -167,7 +191,7 @@ func TestBannedEvent(t *testing.T) {
 		until, _ := data["until"].(time.Time)
 		if data["zone"] != "banning" || data["key"] != key || data["wait"] != time.Hour || data["limit"] != int64(1) ||
 			data["remote_ip"] != "203.0.113.7" || data["client_ip"] != "203.0.113.7" || until.Sub(began) < time.Hour || time.Until(until) > time.Hour {
-			t.Errorf("%v", data)
+			t.Errorf("the event of key %s has %v", key, data)
 		}
 	}
 	caddytest.Run(t, ctx)

@@ -1,4 +1,4 @@
-package caddyratelimit_test
+package zone_test
 
 import (
 	"net/http"
@@ -8,9 +8,9 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 
-// TestResetsThatMayLeaveSomething: a reset warns where requests can have limits that count
-// separately, and nowhere else.
-func TestResetsThatMayLeaveSomething(t *testing.T) {
+// TestUnknownStates: a reset warns if requests can set limits that have counters of their own, because
+// it cannot find these counters.
+func TestUnknownStates(t *testing.T) {
 	for limit, want := range map[string]bool{
 		`"max_events": 5, "window": "1h"`:                                                                                                       false,
 		`"max_events": "{http.request.header.N} 5", "window": "1h"`:                                                                             false,
@@ -32,7 +32,7 @@ func TestResetsThatMayLeaveSomething(t *testing.T) {
 		caddytest.Run(t, ctx)
 		answer := caddytest.Admin(t, http.MethodDelete, "zones/a/key?key=client", "")
 		if warns := strings.Contains(answer, "may have several counters"); warns != want || (answer == "") == want {
-			t.Errorf("%s: answered %q, want a warning: %v", limit, answer, want)
+			t.Errorf("%s: the response is %q, want a warning: %v", limit, answer, want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package caddyratelimit_test
+package caddytest
 
 import (
 	"encoding/json"
@@ -6,12 +6,18 @@ import (
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// newSite returns an address for a Caddy that runs in this process until the test ends.
-func newSite(t *testing.T) (address string) {
+// Adapt adapts a Caddyfile to JSON.
+func Adapt(text string) ([]byte, []caddyconfig.Warning, error) {
+	return caddyconfig.GetAdapter("caddyfile").Adapt([]byte(text), nil)
+}
+
+// FreeAddress returns a loopback address for a Caddy that runs in this process until the test ends.
+func FreeAddress(t testing.TB) (address string) {
 	t.Helper()
 	t.Cleanup(func() {
 		if err := caddy.Stop(); err != nil {
@@ -21,14 +27,14 @@ func newSite(t *testing.T) (address string) {
 	return fmt.Sprintf("127.0.0.1:%d", redistest.FreePort(t))
 }
 
-// runAt runs or reloads a config: a Caddyfile or JSON with one server, unchanged except for its
-// address and its files.
-func runAt(t *testing.T, address, text string) {
+// RunConfig runs a config with one server, a Caddyfile or JSON, in place of the one that runs. It
+// replaces the server's address, and switches off what would change files of this user.
+func RunConfig(t testing.TB, address, text string) {
 	t.Helper()
 	config := []byte(text)
 	if !json.Valid(config) {
 		var err error
-		if config, _, err = adapt(text); err != nil {
+		if config, _, err = Adapt(text); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -36,9 +42,10 @@ func runAt(t *testing.T, address, text string) {
 	if err := json.Unmarshal(config, &parsed); err != nil {
 		t.Fatal(err)
 	}
-	servers := parsed["apps"].(map[string]any)["http"].(map[string]any)["servers"].(map[string]any)
+	apps := parsed["apps"].(map[string]any)
+	servers := apps["http"].(map[string]any)["servers"].(map[string]any)
 	if len(servers) != 1 {
-		t.Fatalf("%d servers", len(servers))
+		t.Fatalf("the config has %d servers, want 1", len(servers))
 	}
 	for _, server := range servers {
 		server := server.(map[string]any)
@@ -46,6 +53,8 @@ func runAt(t *testing.T, address, text string) {
 		server["automatic_https"] = map[string]any{"disable": true}
 	}
 	parsed["admin"] = map[string]any{"disabled": true, "config": map[string]any{"persist": false}}
+	// Caddy cleans its storage in the background, and no test waits for that.
+	apps["tls"] = map[string]any{"disable_storage_clean": true, "disable_storage_check": true}
 	parsed["storage"] = map[string]any{"module": "file_system", "root": t.TempDir()}
 	parsed["logging"] = map[string]any{"logs": map[string]any{"default": map[string]any{"writer": map[string]any{"output": "discard"}}}}
 	config, err := json.Marshal(parsed)

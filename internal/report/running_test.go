@@ -1,4 +1,4 @@
-package caddyratelimit_test
+package report_test
 
 import (
 	"context"
@@ -14,11 +14,12 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyevents"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// subscriber is an event handler as other people write them: a module that a config names.
+// subscriber is an event handler in a module that configs name.
 type subscriber struct{}
 
 func init() { caddy.RegisterModule(subscriber{}) }
@@ -30,49 +31,50 @@ func (subscriber) CaddyModule() caddy.ModuleInfo {
 func (*subscriber) UnmarshalCaddyfile(d *caddyfile.Dispenser) error { d.Next(); return nil }
 
 func (*subscriber) Handle(_ context.Context, e caddy.Event) error {
-	heard.mu.Lock()
-	defer heard.mu.Unlock()
-	heard.events = append(heard.events, e)
+	received.mu.Lock()
+	defer received.mu.Unlock()
+	received.events = append(received.events, e)
 	return nil
 }
 
 var _ caddyevents.Handler = (*subscriber)(nil)
 
-// heard are the events of the Caddy that runs.
-var heard struct {
+// received are the events of the Caddy that runs.
+var received struct {
 	mu     sync.Mutex
 	events []caddy.Event
 }
 
-// hearings counts the events so far, by name and by zone or store state.
-func hearings(t *testing.T) (count map[string]int, last map[string]map[string]any) {
+// events counts the events so far by name and zone or store state, and returns the data of the last
+// one.
+func events(t *testing.T) (count map[string]int, last map[string]map[string]any) {
 	t.Helper()
-	heard.mu.Lock()
-	defer heard.mu.Unlock()
+	received.mu.Lock()
+	defer received.mu.Unlock()
 	count, last = make(map[string]int), make(map[string]map[string]any)
-	for _, e := range heard.events {
-		of := e.Data["zone"]
-		if of == nil {
-			of = e.Data["state"]
+	for _, e := range received.events {
+		about := e.Data["zone"]
+		if about == nil {
+			about = e.Data["state"]
 		}
-		name := fmt.Sprint(e.Name(), " ", of)
+		name := fmt.Sprint(e.Name(), " ", about)
 		count[name]++
 		last[name] = e.Data
 		if _, err := json.Marshal(e.CloudEvent()); err != nil {
-			t.Errorf("%s cannot be passed on: %v", name, err)
+			t.Errorf("%s has no JSON: %v", name, err)
 		}
 	}
 	return count, last
 }
 
-// TestEventsOfARunningCaddy: subscribers hear of each key while many clients are refused and
-// configs are reloaded. There is one event for each ban, and the ban outlives the reload.
-func TestEventsOfARunningCaddy(t *testing.T) {
+// TestEventsOfRunningCaddy: subscribers receive events while many clients are refused and configs are
+// reloaded. A ban is one event, because its state outlives the reload.
+func TestEventsOfRunningCaddy(t *testing.T) {
 	const keys, each, clients = 50, 20, 4
-	dead, address := redistest.FreePort(t), newSite(t)
+	deadPort, address := redistest.FreePort(t), caddytest.FreeAddress(t)
 	load := func(reload int) {
 		t.Helper()
-		runAt(t, address, fmt.Sprintf(`{
+		caddytest.RunConfig(t, address, fmt.Sprintf(`{
 			events {
 				on rate_limit_exceeded    subscriber
 				on rate_limit_rejected    subscriber
@@ -107,7 +109,7 @@ func TestEventsOfARunningCaddy(t *testing.T) {
 				log     off
 				log_key
 			}
-		}`, reload, dead))
+		}`, reload, deadPort))
 	}
 	load(0)
 	get := func(path string, header ...string) {
@@ -115,8 +117,8 @@ func TestEventsOfARunningCaddy(t *testing.T) {
 		for i := 0; i < len(header); i += 2 {
 			r.Header.Set(header[i], header[i+1])
 		}
-		if answer, err := http.DefaultClient.Do(r); err == nil { // a reload may cut a request off
-			_ = answer.Body.Close()
+		if response, err := http.DefaultClient.Do(r); err == nil { // a reload may cut a response off
+			_ = response.Body.Close()
 		}
 	}
 	flood := func() {
@@ -132,22 +134,22 @@ func TestEventsOfARunningCaddy(t *testing.T) {
 	}
 	flood()
 	get("/blocked", "X-Bad", "yes", "X-Key", "blocked")
-	get("/down") // a goroutine emits its event
-	count, last := hearings(t)
-	patient.Until(t, "word of the store", func() bool {
-		count, last = hearings(t)
+	get("/down") // the event comes from a goroutine
+	count, last := events(t)
+	patient.Until(t, "the event of the store", func() bool {
+		count, last = events(t)
 		return count["rate_limit_store_state down"] > 0
 	})
 	if down := last["rate_limit_store_state down"]; down["on_store_error"] != "allow" || down["error"] == "" {
-		t.Errorf("the store's state is told of as %v", down)
+		t.Errorf("the event of the store has %v", down)
 	}
 	if count["rate_limit_exceeded bans"] != keys || count["rate_limit_banned bans"] != keys || count["rate_limit_rejected blocks"] != 1 {
-		t.Errorf("heard %v, want %d keys exceeded and banned, and one request rejected", count, keys)
+		t.Errorf("the events are %v, want %d keys exceeded and banned, and one request rejected", count, keys)
 	}
 	ban := last["rate_limit_banned bans"]
 	until, _ := ban["until"].(time.Time)
 	if ban["wait"] != 2*time.Hour || ban["key"] == "" || ban["client_ip"] != "127.0.0.1" || time.Until(until) > 2*time.Hour || time.Until(until) < time.Hour {
-		t.Errorf("a ban is told of as %v", ban)
+		t.Errorf("the event of a ban has %v", ban)
 	}
 
 	var reloading sync.WaitGroup
@@ -157,12 +159,12 @@ func TestEventsOfARunningCaddy(t *testing.T) {
 	}
 	reloading.Wait()
 	flood()
-	count, _ = hearings(t)
+	count, _ = events(t)
 	if count["rate_limit_banned bans"] != keys {
-		t.Errorf("%d bans are told of, want %d", count["rate_limit_banned bans"], keys)
+		t.Errorf("%d events of bans, want %d", count["rate_limit_banned bans"], keys)
 	}
-	// A new config has not emitted anything about a key yet.
+	// A new config has reported no keys yet.
 	if n := count["rate_limit_exceeded bans"]; n > keys*4 {
-		t.Errorf("%d keys exceeded, of %d under 4 configs", n, keys)
+		t.Errorf("%d events for %d keys and 4 configs", n, keys)
 	}
 }

@@ -1,52 +1,47 @@
-package caddyratelimit_test
+package outcome_test
 
 import (
 	"fmt"
 	"maps"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap/zapcore"
-	"go.uber.org/zap/zaptest/observer"
 
+	_ "github.com/seed-161337e5/caddyratelimit" // the handler
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 
-// policed loads a handler with a zone for each policy, each for a path of its own, and one zone
-// that all requests meet.
-func policed(t *testing.T, options string) (ctx caddy.Context, h caddytest.Handler, logs *observer.ObservedLogs) {
-	t.Helper()
-	ctx, logs = caddytest.Logged(t)
-	h = caddytest.LoadInto(t, ctx, `{`+options+`"rate_limits": {
-		"a all": {"max_events": 100, "window": "1h"},
-		"block": {"match": [{"path": ["/block"]}], "max_events": 9, "window": "1h", "block": [{"header": {"Bad": ["*"]}}]},
-		"exempt": {"match": [{"path": ["/exempt"]}], "max_events": 0, "window": "1h", "exempt": [{"path": ["/exempt"]}]},
-		"key": {"match": [{"path": ["/key"]}], "key": "{http.request.header.Key}", "max_events": 9, "window": "1h", "missing_key": "reject"},
-		"skip": {"match": [{"path": ["/skip"]}], "key": "{http.request.header.Key}", "max_events": 0, "window": "1h", "missing_key": "skip"},
-		"quota": {"match": [{"path": ["/quota"]}], "max_events": "{http.vars.quota}", "window": "1h", "invalid_limit": 422},
-		"plan": {"match": [{"path": ["/plan"]}], "plan": {"of": "{http.vars.plan}", "reject": 402, "plans": {
-			"free": {"max_events": 1, "window": "1h"}, "staff": {"unlimited": true}}}},
-		"shed": {"match": [{"path": ["/shed"]}], "algorithm": "concurrency", "max_events": 2, "cost": 2, "reserve": {"percent": 50, "match": [{"header": {"Pay": ["*"]}}]}},
-		"dry": {"match": [{"path": ["/dry"]}], "max_events": 1, "window": "1h", "dry_run": true, "block": [{"header": {"Bad": ["*"]}}]}
-	}}`)
-	return ctx, h, logs
-}
+// policies has a zone for each policy, which requests to a path of its own meet, and one that all
+// requests meet.
+const policies = `{"log": "all", "log_key": true, "rate_limits": {
+	"a all": {"max_events": 100, "window": "1h"},
+	"block": {"match": [{"path": ["/block"]}], "max_events": 9, "window": "1h", "block": [{"header": {"Bad": ["*"]}}]},
+	"exempt": {"match": [{"path": ["/exempt"]}], "max_events": 0, "window": "1h", "exempt": [{"path": ["/exempt"]}]},
+	"key": {"match": [{"path": ["/key"]}], "key": "{http.request.header.Key}", "max_events": 9, "window": "1h", "missing_key": "reject"},
+	"skip": {"match": [{"path": ["/skip"]}], "key": "{http.request.header.Key}", "max_events": 0, "window": "1h", "missing_key": "skip"},
+	"quota": {"match": [{"path": ["/quota"]}], "max_events": "{http.vars.quota}", "window": "1h", "invalid_limit": 422},
+	"plan": {"match": [{"path": ["/plan"]}], "plan": {"of": "{http.vars.plan}", "reject": 402, "plans": {
+		"free": {"max_events": 1, "window": "1h"}, "staff": {"unlimited": true}}}},
+	"shed": {"match": [{"path": ["/shed"]}], "algorithm": "concurrency", "max_events": 2, "cost": 2, "reserve": {"percent": 50, "match": [{"header": {"Pay": ["*"]}}]}},
+	"dry": {"match": [{"path": ["/dry"]}], "max_events": 1, "window": "1h", "dry_run": true, "block": [{"header": {"Bad": ["*"]}}]}
+}}`
 
-// TestOutcomesOfPolicies: each request is answered, counted, logged and emitted as its zones say.
+// TestOutcomesOfPolicies: each outcome has its status, placeholders, metrics, log line and event.
 func TestOutcomesOfPolicies(t *testing.T) {
-	ctx, h, logs := policed(t, `"log": "all", "log_key": true, `)
+	ctx, logs := caddytest.Logged(t)
+	h := caddytest.LoadInto(t, ctx, policies)
 	exceeded, rejected := caddytest.Listen(t, ctx, "rate_limit_exceeded"), caddytest.Listen(t, ctx, "rate_limit_rejected")
 	text := "{http.rate_limit.allowed} {http.rate_limit.zone} {http.rate_limit.plan} {http.rate_limit.remaining}|{http.rate_limit.exceeded.name}"
 	want := map[string]float64{}
 	for _, c := range []struct {
 		path, header string
 		status       int
-		told         string
-		outcomes     string // of "a all", and of the zone of the path
+		placeholders string
+		outcomes     string // in zone "a all", and in the zone of the path
 		line         string
 	}{
 		{"/block", "", 200, "true block  8|?", "allowed allowed", ""},
@@ -83,8 +78,8 @@ func TestOutcomesOfPolicies(t *testing.T) {
 			t.Errorf("%s: status %d, want %d", name, w.Code, c.status)
 		}
 		repl := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
-		if got := strings.Replace(repl.ReplaceKnown(text, ""), "{http.rate_limit.exceeded.name}", "?", 1); got != c.told {
-			t.Errorf("%s: placeholders say %q, want %q", name, got, c.told)
+		if got := strings.Replace(repl.ReplaceKnown(text, ""), "{http.rate_limit.exceeded.name}", "?", 1); got != c.placeholders {
+			t.Errorf("%s: placeholders show %q, want %q", name, got, c.placeholders)
 		}
 		all, own, _ := strings.Cut(c.outcomes, " ")
 		want["decisions_total{outcome="+all+",zone=a all}"]++
@@ -92,7 +87,7 @@ func TestOutcomesOfPolicies(t *testing.T) {
 		line := ""
 		for _, entry := range logs.TakeAll() {
 			if entry.Level == zapcore.WarnLevel {
-				continue // about limits that are not valid, once a minute
+				continue // the line about limits that are not valid, once a minute
 			}
 			fields := entry.ContextMap()
 			line = entry.Message
@@ -103,7 +98,7 @@ func TestOutcomesOfPolicies(t *testing.T) {
 				line += " (dry run)"
 			}
 			if _, ok := fields["key"]; !ok || fields["zone"] != c.path[1:] || fields["remote_ip"] != "203.0.113.7" {
-				t.Errorf("%s: the line has %v", name, fields)
+				t.Errorf("%s: the log line has %v", name, fields)
 			}
 		}
 		if line != c.line {
@@ -113,7 +108,7 @@ func TestOutcomesOfPolicies(t *testing.T) {
 	got := caddytest.Scrape(t, ctx)
 	maps.DeleteFunc(got, func(name string, _ float64) bool { return !strings.HasPrefix(name, "decisions_total") })
 	if !maps.Equal(got, want) {
-		t.Errorf("got  %v\nwant %v", got, want)
+		t.Errorf("metrics:\ngot  %v\nwant %v", got, want)
 	}
 	zones := func(l *caddytest.Listener) (zones []any) {
 		for _, e := range l.Heard {
@@ -122,30 +117,9 @@ func TestOutcomesOfPolicies(t *testing.T) {
 		return zones
 	}
 	if got := fmt.Sprint(zones(exceeded), zones(rejected)); got != "[plan shed] [block key quota plan]" {
-		t.Errorf("events of %s", got)
+		t.Errorf("the zones of the events are %s", got)
 	}
 	if data := rejected.Heard[0].Data; data["status"] != 403 || data["reason"] != "the request is blocked" {
-		t.Errorf("the event of a request that is blocked has %v", data)
-	}
-}
-
-// TestTopicsDoNotSilenceEachOther: a key whose refusal was logged is logged again if the reason
-// is another one, and suppressed refusals are counted by reason.
-func TestTopicsDoNotSilenceEachOther(t *testing.T) {
-	ctx, logs := caddytest.Logged(t)
-	h := caddytest.LoadInto(t, ctx, `{"rate_limits": {"both": {
-		"max_events": 0, "window": "1h", "block": [{"header": {"Bad": ["*"]}}]}}}`)
-	for range 3 {
-		caddytest.Ask(t, h, "/")
-		caddytest.Ask(t, h, "/", "Bad", "x")
-	}
-	caddytest.CleanUp(t, h)
-	var got []string
-	for _, entry := range logs.All() {
-		got = append(got, fmt.Sprint(entry.Message, " ", entry.ContextMap()["requests"]))
-	}
-	want := []string{"rate limit exceeded <nil>", "request rejected <nil>", "rate limit exceeded again 2", "request rejected again 2"}
-	if !slices.Equal(got, want) {
-		t.Errorf("got  %q\nwant %q", got, want)
+		t.Errorf("the event of a blocked request has %v", data)
 	}
 }

@@ -1,4 +1,4 @@
-package caddyratelimit_test
+package key_test
 
 import (
 	"fmt"
@@ -6,21 +6,21 @@ import (
 	"strings"
 	"testing"
 
+	_ "github.com/seed-161337e5/caddyratelimit" // the handler
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 
-// repeats are requests that send a value s3 several times, and other values beside it, with the
-// status of a zone that has the key {http.request.<placeholder>}: 400 if there are different
-// values, and otherwise that of the limit of s3 or of another value.
+// repeats are requests that have the value s3, repeated or beside other values, by the placeholder
+// {http.request.<placeholder>} that a key is made of.
 var repeats = map[string][]struct {
-	brings string
-	want   int
-	joined string
+	request string
+	want    int    // 400 if there are different values, 429 if the key is s3, 200 if it is another key
+	joined  string // the key with repeated_values join
 }{
 	"header.X-Api-Key": {
 		{"X-Api-Key: s3|X-Api-Key: r1", 400, "s3,r1"},
 		{"X-Api-Key: r1|X-Api-Key: s3", 400, "r1,s3"},
-		{"x-api-key: s3|X-API-KEY: s3", 429, "s3,s3"}, // the same, whichever the upstream takes
+		{"x-api-key: s3|X-API-KEY: s3", 429, "s3,s3"}, // the same key, whichever value the upstream reads
 		{"X-Api-Key: s3|X-Api-Key: \ts3 ", 429, "s3,s3"},
 		{"X-Api-Key: s3|X-Api-Key: s3|X-Api-Key: r1", 400, "s3,s3,r1"},
 		{"X-Api-Key: r1|X-Api-Key: s3|X-Api-Key: r1", 400, "r1,s3,r1"},
@@ -28,10 +28,10 @@ var repeats = map[string][]struct {
 		{"X-Api-Key: |X-Api-Key: s3", 400, ",s3"},
 		{"X-Api-Key: s3|X-Api-Key: ", 400, "s3,"},
 		{"X-Api-Key: s3|X-Api-Keys: r1", 429, "s3"},
-		{"X-Api-Key: s3,r2", 200, "s3,r2"}, // for the upstream, too, this is one value
+		{"X-Api-Key: s3,r2", 200, "s3,r2"}, // one value to the upstream too
 		{"X-Other: r1|X-Other: r2", 200, ""},
-		{"X-Api-Key: |X-Api-Key: ", 429, ","}, // the same as no value
-		{"X-Api-Key:   s3", 429, "s3"},        // blanks around a value come with HTTP/2 and HTTP/3
+		{"X-Api-Key: |X-Api-Key: ", 429, ","}, // the same as no field
+		{"X-Api-Key:   s3", 429, "s3"},        // HTTP/2 and HTTP/3 leave spaces around a value
 		{"X-Api-Key: s3\t ", 429, "s3"},
 	},
 	"uri.query.key": {
@@ -43,20 +43,20 @@ var repeats = map[string][]struct {
 		{"?key=s3&key=s3&key=r1", 400, "s3,s3,r1"},
 		{"?key=s3&%6bey=r1", 400, "s3,r1"},
 		{"?key=s3&key", 400, "s3,"},
-		{"?key=r1&a=b;key=s3", 400, "r1,s3"}, // some upstreams take a semicolon for &
+		{"?key=r1&a=b;key=s3", 400, "r1,s3"}, // to some parsers ; separates parameters
 		{"?key=s3&key=%zz", 400, "s3,%zz"},
-		{"?key=s3&KEY=r1&key2=r1", 400, "s3,r1"}, // some upstreams ignore case
+		{"?key=s3&KEY=r1&key2=r1", 400, "s3,r1"}, // to some parsers the names are equal
 		{"?key=s3&key2=r1", 429, "s3"},
 		{"?KEY=s3", 429, "s3"},
 		{"?a=1;key=s3", 429, "s3"},
 		{"?key=s3;", 429, "s3"},
-		{"?key=s3" + strings.Repeat("&", 10_000), 429, "s3"}, // net/http gives up, others do not
+		{"?key=s3" + strings.Repeat("&", 10_000), 429, "s3"}, // net/http gives up, other parsers do not
 		{"?key=%733", 429, "s3"},
 		{"?q=a;b&key=s3", 429, "s3"},
 		{"?a=b&a=c", 200, ""},
-		{"?key=s3&%20key=r1", 400, "s3,r1"}, // PHP takes a name without blanks before it
+		{"?key=s3&%20key=r1", 400, "s3,r1"}, // PHP ignores spaces before a name
 		{"?key=r1&+key=s3", 400, "r1,s3"},
-		{"?key=r1&key%00x=s3", 400, "r1,s3"}, // and up to a zero byte
+		{"?key=r1&key%00x=s3", 400, "r1,s3"}, // and all from a zero byte on
 		{"?key=s3&%20ke=r1", 429, "s3"},
 		{"?key=s3&key.=r1", 429, "s3"},
 	},
@@ -64,7 +64,7 @@ var repeats = map[string][]struct {
 		{"Cookie: session=s3; session=r1", 400, "s3,r1"},
 		{"Cookie: session=r1; a=b; session=s3", 400, "r1,s3"},
 		{"Cookie: session=s3|Cookie: session=r1", 400, "s3,r1"},
-		{"Cookie: Session=r1; session=s3", 400, "r1,s3"}, // Caddy's placeholder takes the first of them
+		{"Cookie: Session=r1; session=s3", 400, "r1,s3"}, // Caddy's placeholder has the first one
 		{"Cookie: session=s3;session =r1", 400, "s3,r1"},
 		{"Cookie: session=s3; session=s3", 429, "s3,s3"},
 		{`Cookie: session=s3|Cookie: Session="s%33"`, 429, "s3,s3"},
@@ -74,15 +74,15 @@ var repeats = map[string][]struct {
 		{"Cookie: session= s3", 429, "s3"},
 		{`Cookie: session="s3"`, 429, "s3"},
 		{"Cookie: session=s%33", 429, "s3"},
-		{`Cookie: session="\163\063"`, 429, "s3"}, // Python's upstreams undo what is escaped between quotes
+		{`Cookie: session="\163\063"`, 429, "s3"}, // Python unescapes between quotes
 		{`Cookie: session="\s3"`, 429, "s3"},
 		{`Cookie: session="s\063"; session=r1`, 400, "s3,r1"},
 		{"Cookie: session=s3" + strings.Repeat("; a", 3000), 429, "s3"},
 	},
 }
 
-// bringing makes a request from the text in repeats.
-func bringing(text string) *http.Request {
+// requestOf makes a request from a text of repeats.
+func requestOf(text string) *http.Request {
 	target, fields := "/", text
 	if strings.HasPrefix(text, "?") {
 		target, fields = "/"+text, ""
@@ -96,30 +96,29 @@ func bringing(text string) *http.Request {
 	return r
 }
 
-// once is a request with s3 alone.
-func once(placeholder string) *http.Request {
-	return bringing(map[string]string{
+// requestOnce is a request that has s3 once.
+func requestOnce(placeholder string) *http.Request {
+	return requestOf(map[string]string{
 		"header.X-Api-Key": "X-Api-Key: s3", "uri.query.key": "?key=s3", "cookie.session": "Cookie: session=s3",
 	}[placeholder])
 }
 
-// TestRepeatedValuesMakeNoNewKey: a client that has used up a limit gets no other one by sending
-// something besides its key, wherever the placeholder is in the key, and whether the upstream
-// reads the first value or the last.
+// TestRepeatedValuesMakeNoNewKey: a client whose limit is used up gets no new limit by sending more
+// values beside its key, because an upstream may read the first value or the last.
 func TestRepeatedValuesMakeNoNewKey(t *testing.T) {
 	for placeholder, cases := range repeats {
 		for _, key := range []string{"{http.request.%s}", "key-{http.request.%s}", "{http.request.method} {http.request.%s}"} {
 			key = fmt.Sprintf(key, placeholder)
 			ctx := caddytest.Config(t)
 			h := caddytest.LoadInto(t, ctx, `{"rate_limits": {"repeated": {"key": "`+key+`", "max_events": 1, "window": "1h"}}}`)
-			if first, second := caddytest.Status(h, once(placeholder)), caddytest.Status(h, once(placeholder)); first != 200 || second != 429 {
+			if first, second := caddytest.Status(h, requestOnce(placeholder)), caddytest.Status(h, requestOnce(placeholder)); first != 200 || second != 429 {
 				t.Fatalf("%s: got %d and %d, want 200 and 429", key, first, second)
 			}
 			const count = "decisions_total{outcome=rejected,zone=repeated}"
 			rejected := caddytest.Scrape(t, ctx)[count]
 			for _, c := range cases {
-				if got := caddytest.Status(h, bringing(c.brings)); got != c.want {
-					t.Errorf("key %s, %s: got %d, want %d", key, c.brings, got, c.want)
+				if got := caddytest.Status(h, requestOf(c.request)); got != c.want {
+					t.Errorf("key %s, %s: got %d, want %d", key, c.request, got, c.want)
 				}
 				if c.want == 400 {
 					rejected++
@@ -133,27 +132,27 @@ func TestRepeatedValuesMakeNoNewKey(t *testing.T) {
 	}
 }
 
-// TestRepeatedValuesJoined: a zone can have all values in its key.
+// TestRepeatedValuesJoined: with repeated_values join, the key has all values.
 func TestRepeatedValuesJoined(t *testing.T) {
 	for placeholder, cases := range repeats {
 		ctx, logs := caddytest.Logged(t)
 		h := caddytest.LoadInto(t, ctx, `{"log": "all", "log_key": true, "rate_limits": {"joined": {
 			"key": "{http.request.`+placeholder+`}", "max_events": 0, "window": "1h", "repeated_values": "join"}}}`)
 		for _, c := range cases {
-			r := bringing(c.brings)
+			r := requestOf(c.request)
 			if got := caddytest.Status(h, r); got != 429 {
-				t.Errorf("%s: got %d, want 429", c.brings, got)
+				t.Errorf("%s: got %d, want 429", c.request, got)
 			}
 			if lines := logs.TakeAll(); len(lines) != 1 || lines[0].ContextMap()["key"] != c.joined {
-				t.Errorf("%s: logged %v, want the key %q", c.brings, lines, c.joined)
+				t.Errorf("%s: logged %v, want the key %q", c.request, lines, c.joined)
 			}
 		}
 		caddytest.CleanUp(t, h)
 	}
 }
 
-// TestRepeatedValuesAndOtherPolicies: block and exempt come first, a dry run refuses nothing,
-// other zones are not charged, and the status can be changed.
+// TestRepeatedValuesAndOtherPolicies: block and exempt come first, a dry run refuses nothing, other
+// zones are not charged, and the status can be chosen.
 func TestRepeatedValuesAndOtherPolicies(t *testing.T) {
 	for _, c := range []struct {
 		zone string
@@ -173,22 +172,22 @@ func TestRepeatedValuesAndOtherPolicies(t *testing.T) {
 		h := caddytest.LoadInto(t, ctx, `{"rate_limits": {
 			"all": {"max_events": 1, "window": "1h"},
 			"keys": {"key": "{http.request.header.X-Api-Key}", "max_events": 9, "window": "1h"`+c.zone+`}}}`)
-		r := bringing("X-Api-Key: |X-Api-Key: s3")
+		r := requestOf("X-Api-Key: |X-Api-Key: s3")
 		if got := caddytest.Status(h, r); got != c.want {
 			t.Errorf("%s: got %d, want %d", c.zone, got, c.want)
 		}
 		if got := caddytest.Scrape(t, ctx)["decisions_total{outcome=not_charged,zone=all}"]; (got == 1) != (c.want >= 400) {
-			t.Errorf("%s: the other zone counts %v requests that were not charged", c.zone, got)
+			t.Errorf("%s: zone all has %v requests with outcome not_charged", c.zone, got)
 		}
 		if got := caddytest.Status(h, caddytest.RequestTo("a.test", "/other")); (got == 429) != (c.want == 200) {
-			t.Errorf("%s: then %d: was the other zone charged?", c.zone, got)
+			t.Errorf("%s: the next request gets %d; the other zone must be charged only if the first one passed", c.zone, got)
 		}
 		caddytest.CleanUp(t, h)
 	}
 }
 
-// TestRepeatedValuesOfLimits: repeating a field evades no plan, cost or limit that comes from it.
-// The same name of a plan twice is that plan.
+// TestRepeatedValuesOfLimits: repeating a field gets around no plan, cost or limit that comes from
+// the field. The name of a plan may be repeated.
 func TestRepeatedValuesOfLimits(t *testing.T) {
 	for _, c := range []struct {
 		zone         string
@@ -202,11 +201,11 @@ func TestRepeatedValuesOfLimits(t *testing.T) {
 		{`"max_events": 9, "window": "{http.request.header.X} 1ms"`, 403, 403},
 		{`"algorithm": "token_bucket", "max_events": 9, "window": "1h", "burst": "{http.request.header.X} 1000"`, 403, 403},
 	} {
-		h := caddytest.Load(t, `{"rate_limits": {"varied": {`+c.zone+`}}}`)
-		caddytest.Status(h, bringing("X: 5"))
-		for brings, want := range map[string]int{"X: 5|X: 5": c.equal, "X: 5|X: 6": c.other, "X: 5|X: ": c.other} {
-			if got := caddytest.Status(h, bringing(brings)); got != want {
-				t.Errorf("%s: %s: got %d, want %d", c.zone, brings, got, want)
+		h := caddytest.Load(t, `{"rate_limits": {"limited": {`+c.zone+`}}}`)
+		caddytest.Status(h, requestOf("X: 5"))
+		for text, want := range map[string]int{"X: 5|X: 5": c.equal, "X: 5|X: 6": c.other, "X: 5|X: ": c.other} {
+			if got := caddytest.Status(h, requestOf(text)); got != want {
+				t.Errorf("%s: %s: got %d, want %d", c.zone, text, got, want)
 			}
 		}
 		caddytest.CleanUp(t, h)

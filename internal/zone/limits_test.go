@@ -1,0 +1,124 @@
+package zone_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"go.uber.org/zap/zapcore"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
+)
+
+// TestLimitsOfRequests: placeholders set the limit and the cost of a request. A value that is not
+// valid is rejected, and does not fall back to the default.
+func TestLimitsOfRequests(t *testing.T) {
+	h := caddytest.Load(t, `{"rate_limits": {
+		"limits": {
+			"key": "{http.request.header.User}", "algorithm": "token_bucket",
+			"max_events": "{http.vars.quota} 2", "window": "{http.vars.window} 1h", "burst": "{http.vars.burst} 2",
+			"cost": "{http.vars.cost} 1"
+		}
+	}}`)
+	for _, c := range []struct {
+		header string
+		want   string
+	}{
+		{"User a", "200 200 429"},
+		{"User b Quota 3 Burst 3", "200 200 200 429"},
+		{"User c Quota 0", "429"},
+		{"User d Burst 5", "200 200 200 200 200 429"},
+		{"User e Cost 2", "200 429"},
+		{"User f Cost 0", "200 200 200 200"},
+		{"User g Quota 1000 Burst 1 Window 1ms", "200"},
+		{"User h Quota many", "403"},
+		{"User i Quota -1", "403"},
+		{"User j Quota 1.5", "403"},
+		{"User k Quota 9999999999999999999999", "403"},
+		{"User l Quota 1000000000001", "403"},
+		{"User m Window soon", "403"},
+		{"User n Window -1s", "403"},
+		{"User o Window month", "403"},
+		{"User p Burst -1", "403"},
+		{"User q Cost -1", "403"},
+		{"User r Cost 1000000000001", "403"},
+		{"User s Quota " + strings.Repeat("1", 1000), "403"},
+	} {
+		if got := caddytest.Statuses(t, h, strings.Count(c.want, " ")+1, strings.Fields(c.header)...); got != c.want {
+			t.Errorf("%s: got %s, want %s", c.header, got, c.want)
+		}
+	}
+	_, header := caddytest.Ask(t, h, "/", "User", "z", "Quota", "7", "Burst", "9", "Window", "7s")
+	if got := header.Get("RateLimit-Policy"); got != `"limits";q=9;w=9` {
+		t.Errorf("RateLimit-Policy: %s, want q=9 and w=9", got)
+	}
+}
+
+// TestLimitRaisedByRequest: a key has one state, also if its limit changes from request to request.
+func TestLimitRaisedByRequest(t *testing.T) {
+	h := caddytest.Load(t, `{"rate_limits": {"raised": {"max_events": "{http.vars.quota} 2", "window": "1h"}}}`)
+	for i, step := range []struct{ quota, want string }{
+		{"2", "200 200 429"}, {"3", "200 429"}, {"2", "429"}, {"5", "200 200 429"},
+	} {
+		if got := caddytest.Statuses(t, h, strings.Count(step.want, " ")+1, "Quota", step.quota); got != step.want {
+			t.Errorf("step %d, quota %s: got %s, want %s", i, step.quota, got, step.want)
+		}
+	}
+}
+
+// TestNoFallback: a request without a value is rejected if the placeholder has no fallback.
+func TestNoFallback(t *testing.T) {
+	h := caddytest.Load(t, `{"rate_limits": {"strict": {"max_events": "{http.vars.quota}", "window": "1h", "invalid_limit": 400}}}`)
+	if got := caddytest.Statuses(t, h, 1); got != "400" {
+		t.Errorf("without a value: %s, want 400", got)
+	}
+	if got := caddytest.Statuses(t, h, 2, "Quota", "1"); got != "200 429" {
+		t.Errorf("with a value: %s, want 200 429", got)
+	}
+}
+
+// TestTimezoneOfRequests: each client's day begins at its own midnight.
+func TestTimezoneOfRequests(t *testing.T) {
+	h := caddytest.Load(t, `{"rate_limits": {"day": {
+		"key": "{http.request.header.User}", "algorithm": "fixed_window", "max_events": 1, "window": "day", "timezone": "{http.vars.zone} Europe/Paris"
+	}}}`)
+	wait := func(user, zone string) int {
+		caddytest.Ask(t, h, "/", "User", user, "Zone", zone)
+		status, header := caddytest.Ask(t, h, "/", "User", user, "Zone", zone)
+		var seconds int
+		if _, err := fmt.Sscan(header.Get("Retry-After"), &seconds); err != nil || status != 429 {
+			t.Fatalf("%s: status %d, Retry-After: %v", zone, status, err)
+		}
+		return seconds
+	}
+	const hour = 3600
+	tokyo, honolulu := wait("a", "Asia/Tokyo"), wait("b", "Pacific/Honolulu")
+	// It is 19 hours later in Tokyo.
+	if apart := (tokyo - honolulu + 48*hour) % (24 * hour); apart < 5*hour-60 || apart > 5*hour+60 {
+		t.Errorf("midnight in Tokyo in %d s, in Honolulu in %d s", tokyo, honolulu)
+	}
+	for _, zone := range []string{"Atlantis", "../../etc/passwd", strings.Repeat("x", 1000)} {
+		if got := caddytest.Statuses(t, h, 1, "User", "c", "Zone", zone); got != "403" {
+			t.Errorf("timezone %.20s: %s, want 403", zone, got)
+		}
+	}
+}
+
+// TestInvalidLimitIsLoggedOnce: clients cannot fill the log with limits that are not valid. The line
+// does not show the value.
+func TestInvalidLimitIsLoggedOnce(t *testing.T) {
+	ctx, all := caddytest.Logged(t)
+	h := caddytest.LoadInto(t, ctx, `{"log": "off", "rate_limits": {"logged": {"max_events": "{http.vars.quota} 10", "window": "1h"}}}`)
+	for range 1000 {
+		if status, _ := caddytest.Ask(t, h, "/", "Quota", "s3cr3t"); status != 403 {
+			t.Fatalf("status %d, want 403", status)
+		}
+	}
+	logs := all.FilterLevelExact(zapcore.WarnLevel)
+	if logs.Len() != 1 {
+		t.Fatalf("%d lines for 1000 requests, want 1", logs.Len())
+	}
+	if line := fmt.Sprint(logs.All()[0].ContextMap()); strings.Contains(line, "s3cr3t") || !strings.Contains(line, "{http.vars.quota}") {
+		t.Errorf("the line has %s, want the placeholder without its value", line)
+	}
+}

@@ -1,0 +1,108 @@
+package zone_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
+	"github.com/seed-161337e5/caddyratelimit/memorystore"
+)
+
+// TestPlans: the plan of a request sets its limit. A request without a known plan gets the default,
+// or the limit of the zone, or is rejected.
+func TestPlans(t *testing.T) {
+	const plans = `"of": "{http.vars.plan}", "plans": {
+		"free": {"max_events": 1, "window": "1h"},
+		"pro": {"algorithm": "token_bucket", "max_events": 1, "window": "1h", "burst": 3},
+		"own": {"max_events": "{http.vars.quota} 2", "window": "1h"},
+		"staff": {"unlimited": true}
+	}`
+	for _, zone := range []struct{ name, options, noPlan string }{
+		{"default", `"plan": {` + plans + `, "default": "free"}`, "200 429"},
+		{"unlimited by default", `"plan": {` + plans + `, "default": "staff"}`, "200 200 200"},
+		{"rejecting", `"plan": {` + plans + `, "reject": 401}`, "401"},
+		{"limit of the zone", `"max_events": 2, "window": "1h", "plan": {` + plans + `}`, "200 200 429"},
+	} {
+		h := caddytest.Load(t, fmt.Sprintf(`{"rate_limits": {%q: {"key": "{http.request.header.User}", %s}}}`, "plans "+zone.name, zone.options))
+		for _, c := range []struct{ header, want string }{
+			{"User a Plan free", "200 429"},
+			{"User b Plan pro", "200 200 200 429"},
+			{"User c Plan own", "200 200 429"},
+			{"User d Plan own Quota 1", "200 429"},
+			{"User e Plan own Quota x", "403"},
+			{"User f Plan staff", "200 200 200 200 200"},
+			{"User g", zone.noPlan},
+			{"User h Plan FREE", zone.noPlan},
+		} {
+			if got := caddytest.Statuses(t, h, strings.Count(c.want, " ")+1, strings.Fields(c.header)...); got != c.want {
+				t.Errorf("%s: %s: got %s, want %s", zone.name, c.header, got, c.want)
+			}
+		}
+	}
+}
+
+// TestPlansInherit: a plan has the options of the zone that it does not set, except for options that
+// its algorithm does not have.
+func TestPlansInherit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := caddytest.Config(t)
+		h := caddytest.LoadInto(t, ctx, `{`+caddytest.KeepMemory(t, memorystore.Options{}).Option()+`"rate_limits": {"base": {
+			"algorithm": "token_bucket", "max_events": 5, "window": "1m", "burst": 20, "refill": "interval", "max_wait": "1s",
+			"plan": {"of": "{http.vars.plan}", "plans": {
+				"more": {"max_events": 50}, "log": {"algorithm": "sliding_window_log"}, "slots": {"algorithm": "concurrency", "max_events": 2}
+			}}
+		}}}`)
+		caddytest.Run(t, ctx)
+		var shown struct{ Limit string }
+		if err := json.Unmarshal([]byte(caddytest.Admin(t, http.MethodGet, "zones/base", "")), &shown); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := shown.Limit, "token_bucket 5/1m interval burst 20 and plans of {http.vars.plan}, "+
+			"log sliding_window_log 5/1m, more token_bucket 50/1m interval burst 20, slots concurrency 2"; got != want {
+			t.Errorf("got %s\nwant %s", got, want)
+		}
+		began := time.Now()
+		if got, want := caddytest.Statuses(t, h, 6, "Plan", "log"), "200 200 200 200 200 429"; got != want {
+			t.Errorf("plan log: got %s, want %s", got, want)
+		}
+		time.Sleep(time.Minute - time.Second/2)
+		if status, _ := caddytest.Ask(t, h, "/", "Plan", "log"); status != 200 || time.Since(began) != time.Minute {
+			t.Errorf("plan log: status %d after %v, want 200 after 1m, of which the request waits for half a second", status, time.Since(began))
+		}
+	})
+}
+
+// TestPlansByPathAndHost: plans are found however a client spells a path or a host, so that no
+// spelling gets the default. The names of plans may be spelled in any way, too.
+func TestPlansByPathAndHost(t *testing.T) {
+	for _, c := range []struct{ of, name string }{
+		{"{http.request.uri.path}", "/login"},
+		{"{http.request.uri.path}", "/Login"},
+		{"{http.request.host}", "a.test"},
+		{"{http.request.host}", "A.test"},
+		{"{http.request.method} {http.request.uri.path}", "GET /login"},
+		{"{http.request.method} {http.request.host}{http.request.uri.path}", "GET A.test/Login"},
+	} {
+		h := caddytest.Load(t, `{"rate_limits": {"plans": {"plan": {
+			"of": "`+c.of+`", "plans": {"`+c.name+`": {"max_events": 0, "window": "1h"}, "free": {"unlimited": true}}, "default": "free"
+		}}}}`)
+		for _, target := range []string{"/login", "/LOGIN", "//login", "/%6cogin"} {
+			for _, host := range []string{"a.test", "A.TEST", "a.test."} {
+				if status := caddytest.Status(h, caddytest.RequestTo(host, target)); status != http.StatusTooManyRequests {
+					t.Errorf("plan %s, %q: %s%s: got %d, want 429", c.of, c.name, host, target, status)
+				}
+			}
+		}
+		caddytest.CleanUp(t, h)
+	}
+	_, err := caddytest.Config(t).LoadModuleByID("http.handlers.rate_limit", []byte(`{"rate_limits": {"plans": {"plan": {
+		"of": "{http.request.uri.path}", "plans": {"/Login": {"unlimited": true}, "/login": {"unlimited": true}}, "default": "/login"}}}}`))
+	if err == nil || !strings.Contains(err.Error(), `plan "/login"`) {
+		t.Errorf("two plans with the same normalized name: error %v", err)
+	}
+}
