@@ -18,10 +18,10 @@ import (
 // queuing is a request in a queue.
 type queuing struct {
 	leave  context.CancelFunc
-	served time.Time // when handlers behind had it
+	served time.Time // when the handlers behind had it
 }
 
-// enqueue sends a request through a handler, and returns when it waits or is over.
+// enqueue sends a request through a handler, and returns when the request waits or is over.
 func enqueue(t *testing.T, h caddytest.Handler, status int) *queuing {
 	t.Helper()
 	q := new(queuing)
@@ -41,7 +41,7 @@ func enqueue(t *testing.T, h caddytest.Handler, status int) *queuing {
 	return q
 }
 
-// queueOf looks at a queue: how many turns it has, and how long they last.
+// queueOf returns how many turns a queue has, and how long they last.
 func queueOf(t *testing.T, kept *caddytest.Kept, zone string) (turns int64, wait time.Duration) {
 	t.Helper()
 	d, err := kept.Take(zone, "all", 0)
@@ -51,8 +51,8 @@ func queueOf(t *testing.T, kept *caddytest.Kept, zone string) (turns int64, wait
 	return d.Quota - d.Remaining, d.ResetAfter
 }
 
-// TestLateRefundOfATurnTaken: what a response gives back is the turn that its request has
-// taken, and not the one that the queue gave to it.
+// TestLateRefundOfATurnTaken: a response gives back the turn that its request has taken, and not
+// the one that the queue gave to it.
 func TestLateRefundOfATurnTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kept := caddytest.KeepMemory(t, memorystore.Options{})
@@ -78,7 +78,7 @@ func TestLateRefundOfATurnTaken(t *testing.T) {
 }
 
 // TestLeaversOfSeveralQueues: requests that wait in two queues go when both turns have come.
-// Those that leave give back all their turns, in any order.
+// Requests that leave give back all their turns, in any order.
 func TestLeaversOfSeveralQueues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kept := caddytest.KeepMemory(t, memorystore.Options{})
@@ -100,7 +100,8 @@ func TestLeaversOfSeveralQueues(t *testing.T) {
 			q.leave()
 		}
 		for _, zone := range []string{"fast", "slow"} {
-			// The one who stays waits for turns of its own, and nobody has the 20 before it.
+			// The request that stays waits for turns of its own, and no request has the 20 before
+			// it.
 			if turns, _ := queueOf(t, kept, zone); turns != 22 {
 				t.Errorf("zone %s has %d turns, want 22", zone, turns)
 			}

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
 
-// TestBindingZone: of several zones the client is told of the one that binds it most.
+// TestBindingZone: of several zones, the answer describes the one that binds the client most.
 func TestBindingZone(t *testing.T) {
 	pass := func(remaining, quota int64) algorithms.Decision {
 		return algorithms.Decision{Allowed: true, Remaining: remaining, Quota: quota}

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// readCommand reads a command of Redis's protocol: an array of strings. It returns the
-// command's name in lower case, and all bytes of it.
+// readCommand reads a command of Redis's protocol, an array of strings. It returns the command's
+// name in lower case, and all of its bytes.
 func readCommand(r *bufio.Reader) (name string, raw []byte, err error) {
 	var all bytes.Buffer
 	words, err := readLength(r, '*', &all)

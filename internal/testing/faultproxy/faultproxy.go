@@ -1,5 +1,5 @@
-// Package faultproxy stands between a client and a Redis in tests, and loses what
-// networks lose: requests, replies, halves of replies, and whole connections.
+// Package faultproxy is a proxy between a client and a Redis in tests that loses what networks
+// lose: requests, replies, halves of replies, and whole connections.
 package faultproxy
 
 import (
@@ -15,16 +15,16 @@ import (
 // Fault is what happens to one command and its reply.
 type Fault int
 
-// The faults. A command that is lost with [CutBefore] or [SwallowCommand] has not been
-// carried out. After all others it has been: they begin when the reply comes.
+// The faults. After [CutBefore] and [SwallowCommand], the command was not carried out. After all
+// others it was, because they begin when the reply comes.
 const (
 	None           Fault = iota
-	CutBefore            // hangs up instead of forwarding the command
-	CutAfter             // hangs up when the reply comes
-	CutWithin            // passes on half of the reply, and hangs up
+	CutBefore            // closes the connection instead of forwarding the command
+	CutAfter             // closes the connection when the reply comes
+	CutWithin            // passes on half of the reply, and closes the connection
 	Late                 // passes the reply on, but only after some time
-	SwallowCommand       // forgets the command; the connection stays open and is dead
-	SwallowReply         // forgets the reply, likewise
+	SwallowCommand       // drops the command; the connection stays open and is dead
+	SwallowReply         // drops the reply; the connection stays open and is dead
 	faults
 )
 
@@ -33,7 +33,7 @@ var names = [faults]string{"none", "cut before", "cut after", "cut within", "lat
 // String returns the fault's name, for logs.
 func (f Fault) String() string { return names[f] }
 
-// Lateness is how long a reply takes that is [Late].
+// Lateness is how long a reply takes with the fault [Late].
 const Lateness = 500 * time.Millisecond
 
 // Proxy forwards connections to one server. Its methods may be called at any time.
@@ -52,7 +52,7 @@ type Proxy struct {
 	wait   sync.WaitGroup
 }
 
-// Start starts a proxy that does no harm yet, and stops it with the test.
+// Start starts a proxy without faults, and stops it with the test.
 func Start(t testing.TB, server string) *Proxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -65,11 +65,11 @@ func Start(t testing.TB, server string) *Proxy {
 	return p
 }
 
-// Addr is where clients connect.
+// Addr returns the address for clients.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// Inject has a function choose what happens to each command, of which it gets the name
-// in lower case. It may be called by several goroutines at once. Nil: nothing happens.
+// Inject has a function choose the fault of each command. The function gets the command's name in
+// lower case, and may be called by several goroutines at once. With nil there are no faults.
 func (p *Proxy) Inject(choose func(command string) Fault) {
 	if choose == nil {
 		p.choose.Store(nil)
@@ -78,24 +78,24 @@ func (p *Proxy) Inject(choose func(command string) Fault) {
 	p.choose.Store(&choose)
 }
 
-// Delay holds up all replies from now on.
+// Delay delays all replies from now on.
 func (p *Proxy) Delay(d time.Duration) { p.delay.Store(int64(d)) }
 
-// Count is how many commands had that fault.
+// Count returns how many commands had a fault.
 func (p *Proxy) Count(f Fault) int { return int(p.counts[f].Load()) }
 
-// Closed is how many connections there have been that are closed.
+// Closed returns how many connections have been closed.
 func (p *Proxy) Closed() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return int(p.accepted.Load()) - len(p.open)/2
 }
 
-// Slowest is the longest time since it was asked last from a command to the passing on of
-// its reply: more than the delay where the proxy or the server was held up.
+// Slowest returns the longest time, since it was called last, from a command until its reply was
+// passed on: more than the delay if the proxy or the server was held up.
 func (p *Proxy) Slowest() time.Duration { return time.Duration(p.slowest.Swap(0)) }
 
-// timed takes note of how long a command took.
+// timed records how long a command took.
 func (p *Proxy) timed(took time.Duration) {
 	for {
 		slowest := p.slowest.Load()
@@ -123,7 +123,7 @@ func (p *Proxy) accept() {
 	}
 }
 
-// keep notes connections, so that stop can close them.
+// keep remembers connections, so that stop can close them.
 func (p *Proxy) keep(conns ...net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -157,10 +157,10 @@ func (p *Proxy) stop() {
 	p.wait.Wait()
 }
 
-// carry forwards commands until either side hangs up.
+// carry forwards commands until either side closes the connection.
 func (p *Proxy) carry(client, server net.Conn) {
 	defer p.hangUp(client, server)
-	var fate, came atomic.Int64 // of the reply that comes next, and when its command did
+	var fate, came atomic.Int64 // of the next reply, and when its command came
 	start := time.Now()
 	p.wait.Go(func() {
 		defer p.hangUp(client, server)
@@ -192,7 +192,7 @@ func (p *Proxy) carry(client, server net.Conn) {
 	}
 }
 
-// replies passes on what the server says, and tells when it has.
+// replies passes on the server's replies, and reports each one.
 func (p *Proxy) replies(client, server net.Conn, fate *atomic.Int64, passed func()) {
 	buffer := make([]byte, 64<<10)
 	for {

@@ -12,8 +12,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// TestFaults: each fault fails the command, and those of which the package says so have
-// let it happen.
+// TestFaults: each fault fails the command. The command is carried out or not, as the package
+// says.
 func TestFaults(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := faultproxy.Start(t, server.Addr())
@@ -21,7 +21,7 @@ func TestFaults(t *testing.T) {
 		Addr: proxy.Addr(), MaxRetries: -1, ContextTimeoutEnabled: true, DisableIdentity: true,
 	})
 	defer client.Close()
-	if err := client.Ping(context.Background()).Err(); err != nil { // no command has to wait for a connection
+	if err := client.Ping(context.Background()).Err(); err != nil { // so that no command has to wait for a connection
 		t.Fatal(err)
 	}
 	for fault, happened := range map[faultproxy.Fault]int{

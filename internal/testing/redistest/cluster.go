@@ -13,7 +13,7 @@ const (
 	// slots is how many slots a Cluster has.
 	slots = 16384
 
-	// nodeTimeout is after how long the nodes of a Cluster give one up, in milliseconds.
+	// nodeTimeout is after how many milliseconds the nodes of a Cluster treat a node as failing.
 	nodeTimeout = "2000"
 )
 
@@ -25,10 +25,10 @@ type Cluster struct {
 	ids   map[*Server]string
 }
 
-// StartCluster starts a Cluster of masters, each with some replicas, and waits until all
-// nodes agree that it is well. Its slots lie in equal ranges on the masters, in order.
-// Masters come first among the nodes. A master that is away for two seconds is replaced by
-// a replica, and without one its slots are down: the others go on.
+// StartCluster starts a Cluster of masters, each with some replicas, and waits until all nodes
+// agree that it is well. The masters have equal ranges of slots, in order, and come first among
+// the nodes. A master that is away for two seconds is replaced by a replica. Without a replica
+// its slots are down, and the others go on.
 func StartCluster(t TB, masters, replicasEach int, options ...Option) *Cluster {
 	t.Helper()
 	require(t)
@@ -101,8 +101,8 @@ func (c *Cluster) Addrs() []string { return addrs(c.nodes, (*Server).Addr) }
 // TLSAddrs returns the TLS addresses of all nodes.
 func (c *Cluster) TLSAddrs() []string { return addrs(c.nodes, (*Server).TLSAddr) }
 
-// Await waits until every node that runs can reach every slot, each with the replica
-// that it may have.
+// Await waits until every running node can reach every slot, and knows the replicas that the
+// masters can have.
 func (c *Cluster) Await() {
 	c.t.Helper()
 	c.await(func(ctx context.Context) error {
@@ -124,7 +124,7 @@ func (c *Cluster) Await() {
 	})
 }
 
-// MasterOf returns the node that serves a key, as those see it that run.
+// MasterOf returns the node that serves a key, according to the nodes that run.
 func (c *Cluster) MasterOf(key string) *Server {
 	c.t.Helper()
 	var master *Server
@@ -158,8 +158,8 @@ type Migration struct {
 	from, to *Server
 }
 
-// StartMove begins to move a slot, as resharding does: the old node keeps the keys that
-// it has, and sends clients to the new one (ASK) for those that it has not.
+// StartMove begins to move a slot, as resharding does: the old node keeps the keys that it has,
+// and sends clients to the new one (ASK) for keys that it has not.
 func (c *Cluster) StartMove(slot int, from, to *Server) *Migration {
 	c.t.Helper()
 	c.must(to, "cluster", "setslot", slot, "importing", c.ids[from])
@@ -199,7 +199,7 @@ func (m *Migration) Finish() {
 	}
 }
 
-// must has a node carry out a command.
+// must sends a command to a node, which must succeed.
 func (c *Cluster) must(node *Server, args ...any) {
 	c.t.Helper()
 	if err := node.admin.Do(context.Background(), args...).Err(); err != nil {
@@ -214,8 +214,8 @@ func (c *Cluster) await(try func(ctx context.Context) error) {
 	}
 }
 
-// together is for servers that talk to each other: they trust one authority, encrypt
-// what they say if clients do, and know the password.
+// together adds options for servers that talk to each other: they trust one authority, encrypt
+// their connections if clients do, and know the password.
 func together(t TB, options []Option) []Option {
 	t.Helper()
 	var all settings
@@ -230,7 +230,7 @@ func together(t TB, options []Option) []Option {
 	return shared
 }
 
-// ownPort is where other servers find this one.
+// ownPort returns the port at which other servers find this one.
 func (s *Server) ownPort() int {
 	if s.tlsPort != 0 {
 		return s.tlsPort
@@ -238,7 +238,7 @@ func (s *Server) ownPort() int {
 	return s.port
 }
 
-// hasInfo returns nil if the answer to a command of two words holds a text.
+// hasInfo returns nil if the answer to a command of two words contains a text.
 func (s *Server) hasInfo(ctx context.Context, one, two, text string) error {
 	answer, err := s.admin.Do(ctx, one, two).Text()
 	if err == nil && !strings.Contains(answer, text) {

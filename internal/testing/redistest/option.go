@@ -45,7 +45,7 @@ func WithTLS(clientCerts bool) Option {
 	return func(s *settings) { s.tls, s.clientCerts = true, clientCerts }
 }
 
-// WithClusterMode makes the server a node of a cluster that it has yet to meet.
+// WithClusterMode makes the server a node of a cluster that it has not joined yet.
 func WithClusterMode() Option {
 	return func(s *settings) {
 		s.bus = true
@@ -53,8 +53,8 @@ func WithClusterMode() Option {
 	}
 }
 
-// WithPersistence makes the server come back from Kill and Restart with all that it has answered.
-// By default Redis puts off what it writes while the disk is busy, and would lose that.
+// WithPersistence makes the server come back from Kill and Restart with everything that it has
+// answered. By default Redis delays writing while the disk is busy, and would lose data.
 func WithPersistence() Option { return WithArgs("--appendonly", "yes", "--appendfsync", "always") }
 
 // WithArgs passes arguments on to redis-server, such as "--maxmemory", "2mb".

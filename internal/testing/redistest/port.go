@@ -6,18 +6,17 @@ import (
 	"sync"
 )
 
-// The ports given out lie below those that systems use for outgoing
-// connections (32768 and up on Linux). Otherwise one of those could take the
-// port of a killed server before Restart, or a client that dials the port of a
-// dead server could be given that very port as its own end and reach itself.
+// The ports lie below those that systems use for outgoing connections (32768 and up on Linux).
+// Otherwise such a connection could take the port of a killed server before Restart, or a client
+// that dials the port of a dead server could get that very port as its own end and reach itself.
 const (
 	firstPort = 10000
 	lastPort  = 32767
 	portTries = 100
 )
 
-// portsInUse keeps tests of one binary from getting a port that another has
-// been given and not yet opened, or has closed for a moment.
+// portsInUse keeps tests of one binary from getting a port that another test has been given and
+// has not opened yet, or has closed for a moment.
 var portsInUse = struct {
 	sync.Mutex
 	taken map[int]bool

@@ -12,7 +12,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/childprocess"
 )
 
-// The kernel would kill the server with the OS thread that started it.
+// TestOutlivesTheThreadOfItsStart: the server must not end with the OS thread that started it, at
+// whose end the kernel sends the signal.
 func TestOutlivesTheThreadOfItsStart(t *testing.T) {
 	t.Parallel()
 	require(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/childprocess"
 )
 
-// A part makes a copy of this test binary play a part of its own.
+// A copy of this test binary plays a part of its own.
 const (
 	partVariable = "REDISTEST_PART"
 	partCrash    = "crash"
@@ -46,8 +46,7 @@ func TestACrashLeavesNoServer(t *testing.T) {
 	}
 	require(t)
 
-	// The directories of the crash stay behind, so they go where this test
-	// removes them.
+	// The crash leaves its directories behind, so they are made where this test removes them.
 	output, err := play(t, "TestACrashLeavesNoServer", partCrash, "TMPDIR="+shortDir(t))
 	_, line, found := strings.Cut(output, "addr=")
 	addr, _, _ := strings.Cut(line, "\n")
@@ -110,8 +109,8 @@ func TestLaunchSaysWhatIsWrong(t *testing.T) {
 	})
 
 	t.Run("port", func(t *testing.T) {
-		// The one that has the port answers PING, and must not be mistaken
-		// for the one that lost it.
+		// The server that has the port answers PING, and must not be mistaken for the one that
+		// could not get it.
 		other := Start(t)
 		s := newServer(t)
 		s.port = other.port

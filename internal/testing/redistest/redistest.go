@@ -43,7 +43,7 @@ var errPortTaken = errors.New("port taken")
 type Server struct {
 	t        TB
 	settings settings
-	dir      string // short, for the sake of the unix socket's path
+	dir      string // short, because the path of a unix socket is limited
 	port     int
 	tlsPort  int // 0 without WithTLS
 	admin    *redis.Client
@@ -52,9 +52,8 @@ type Server struct {
 	process *childprocess.Process // the one started last; it may have ended
 }
 
-// Start starts a redis-server of its own for the test and stops it with the
-// test. It returns once the server answers PING, and ends the test with the
-// server's log when that takes more than ten seconds.
+// Start starts a redis-server for the test, and stops it when the test ends. It returns once the
+// server answers PING. If the server does not, the test ends with the server's log.
 func Start(t TB, options ...Option) *Server {
 	t.Helper()
 	require(t)
@@ -73,7 +72,7 @@ func Start(t TB, options ...Option) *Server {
 	}
 }
 
-// newServer prepares everything but the ports and the process.
+// newServer prepares everything except the ports and the process.
 func newServer(t TB, options ...Option) *Server {
 	t.Helper()
 	s := &Server{t: t, dir: shortDir(t)}
@@ -90,7 +89,7 @@ func newServer(t TB, options ...Option) *Server {
 		MaxRetries:            -1,
 		DialerRetries:         1,
 		ContextTimeoutEnabled: true,
-		// Tests count commands and errors; leave as few of our own as we can.
+		// Tests count commands and errors, so this client should cause as few as possible.
 		DisableIdentity: true,
 		MaintNotificationsConfig: &maintnotifications.Config{
 			Mode: maintnotifications.ModeDisabled,
@@ -148,9 +147,9 @@ func (s *Server) TLS() TLSFiles { return s.settings.certs.client }
 // Socket returns the path of the unix socket, which is always open.
 func (s *Server) Socket() string { return filepath.Join(s.dir, "s") }
 
-// Admin returns a client of the default user for looking inside. It speaks
-// through the unix socket, never retries, obeys the deadline of its context,
-// survives Restart, and is closed with the test. It connects on first use.
+// Admin returns a client of the default user, for looking inside. It uses the unix socket, never
+// retries, obeys the deadline of its context, survives Restart, and is closed with the test. It
+// connects on first use.
 func (s *Server) Admin() *redis.Client { return s.admin }
 
 // Configure changes an option of the running server.
@@ -265,8 +264,8 @@ func (s *Server) launch() error {
 	return fmt.Errorf("starting %s on %s: %w; end of its log:\n%s", program, s.Addr(), err, tail(text))
 }
 
-// awaitPong asks on the unix socket. No other server can answer there, as one
-// could on a port lost to it, and Redis opens that socket after its ports.
+// awaitPong asks on the unix socket. No other server can answer there, as one could on a port
+// that was lost to it, and Redis opens that socket after its ports.
 func (s *Server) awaitPong(p *childprocess.Process) error {
 	return p.Await(startTimeout, func(ctx context.Context) error { return ping(ctx, s.Socket()) })
 }
@@ -299,8 +298,8 @@ func ping(ctx context.Context, socket string) error {
 	return nil
 }
 
-// stop ends the server with the test. It thaws first, so that a frozen server
-// closes what it has in hand like any other.
+// stop ends the server with the test. It thaws the server first, so that a frozen one closes its
+// connections like any other.
 func (s *Server) stop() {
 	if err := s.admin.Close(); err != nil {
 		s.t.Errorf("closing the admin client: %v", err)
@@ -316,7 +315,7 @@ func localAddr(port int) string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 }
 
-// readFrom returns what this start wrote, for the log outlives a Restart.
+// readFrom returns what this start has written. The log outlives a Restart.
 func readFrom(path string, offset int64) []byte {
 	text, err := os.ReadFile(path)
 	if err != nil {

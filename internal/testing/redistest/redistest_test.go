@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// client returns a client like the one of a store: no retries, deadlines obeyed.
+// client returns a client like that of a store: no retries, and deadlines are obeyed.
 func client(t *testing.T, options redis.Options) *redis.Client {
 	t.Helper()
 	options.MaxRetries = -1
@@ -166,7 +166,7 @@ func TestKillAndRestart(t *testing.T) {
 	s.Kill()
 	wantRefused(t, "tcp", s.Addr())
 	wantRefused(t, "unix", s.Socket())
-	s.Kill() // once more does nothing
+	s.Kill() // a second call does nothing
 	s.Thaw()
 	// Enough refusals for go-redis to stop dialing for a while.
 	for range 3 * s.Admin().Options().PoolSize {
@@ -222,7 +222,7 @@ func TestFreezeAndThaw(t *testing.T) {
 	}
 
 	s.Thaw()
-	s.Thaw() // once more does nothing
+	s.Thaw() // a second call does nothing
 	mustPing(t, c)
 	mustPing(t, s.Admin())
 }

@@ -16,20 +16,20 @@ import (
 // MasterName is what the Sentinels of [StartSentinel] call their master.
 const MasterName = "limits"
 
-// failoverTimeout is when Sentinels give a failover up.
+// failoverTimeout is when Sentinels give up a failover.
 const failoverTimeout = 3 * time.Second
 
-// Sentinel is a master and a replica under three Sentinels, two of which have to agree
-// that the master is down, which takes a second.
+// Sentinel is a master and a replica under three Sentinels. Two of them have to agree that the
+// master is down, which takes a second.
 type Sentinel struct {
 	t         TB
 	servers   []*Server
 	sentinels []*Server
 }
 
-// StartSentinel starts a master, a replica and three Sentinels, and waits until all know
-// each other. The options of forServers and of forSentinels are those of [Start]; if one
-// has TLS, all must.
+// StartSentinel starts a master, a replica and three Sentinels, and waits until all of them know
+// each other. The options of forServers and of forSentinels are those of [Start]; if one has TLS,
+// all must.
 func StartSentinel(t TB, forServers, forSentinels []Option) *Sentinel {
 	t.Helper()
 	require(t)
@@ -68,7 +68,7 @@ func StartSentinel(t TB, forServers, forSentinels []Option) *Sentinel {
 	}
 	for range 3 {
 		sentinel := Start(t, forSentinels...)
-		// Of Redis 7 and later. Others take a few seconds more.
+		// For Redis 7 and later. Older ones take a few seconds more.
 		_ = sentinel.admin.Do(context.Background(), "sentinel", "debug", "info-period", 200, "publish-period", 200, "ask-period", 200).Err()
 		g.sentinels = append(g.sentinels, sentinel)
 	}
@@ -76,10 +76,10 @@ func StartSentinel(t TB, forServers, forSentinels []Option) *Sentinel {
 	return g
 }
 
-// Servers returns the two that keep data; at first the master and its replica.
+// Servers returns the two servers with data: at first the master and its replica.
 func (g *Sentinel) Servers() []*Server { return g.servers }
 
-// Sentinels returns the three that watch.
+// Sentinels returns the three Sentinels.
 func (g *Sentinel) Sentinels() []*Server { return g.sentinels }
 
 // Addrs returns the addresses of the Sentinels.
@@ -88,7 +88,7 @@ func (g *Sentinel) Addrs() []string { return addrs(g.sentinels, (*Server).Addr) 
 // TLSAddrs returns the TLS addresses of the Sentinels.
 func (g *Sentinel) TLSAddrs() []string { return addrs(g.sentinels, (*Server).TLSAddr) }
 
-// Master returns the server that the Sentinels which run agree on, once it is a master.
+// Master returns the server that all running Sentinels name, once it is a master.
 func (g *Sentinel) Master() *Server {
 	g.t.Helper()
 	var master *Server
@@ -150,14 +150,14 @@ func (g *Sentinel) Await() {
 	})
 }
 
-// Failover has the Sentinels make the replica the master although the master is well,
-// and returns when they agree.
+// Failover has the Sentinels make the replica the master, although the master is well, and
+// returns when they agree.
 func (g *Sentinel) Failover() {
 	g.t.Helper()
 	before := g.Master()
 	asked := time.Time{}
 	g.await(func(ctx context.Context) error {
-		// Sentinels give up one that takes too long, as on a busy machine.
+		// Sentinels give up a failover that takes too long, as on a busy machine.
 		err := g.switched(ctx, before)
 		if err != nil && time.Since(asked) > 2*failoverTimeout {
 			if err := g.sentinels[0].admin.Do(ctx, "sentinel", "failover", MasterName).Err(); err != nil {
@@ -169,7 +169,7 @@ func (g *Sentinel) Failover() {
 	})
 }
 
-// switched is nil when another server than before is the master.
+// switched returns nil when another server than before is the master.
 func (g *Sentinel) switched(ctx context.Context, before *Server) error {
 	now, err := g.master(ctx)
 	if err == nil && now == before {

@@ -27,7 +27,7 @@ type certs struct {
 	serverKey  string
 }
 
-// authority signs certificates and writes them down as files.
+// authority signs certificates and writes them to files.
 type authority struct {
 	t    TB
 	dir  string
@@ -51,7 +51,7 @@ func makeCerts(t TB) certs {
 		DNSNames:    []string{"redis.test"},
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		KeyUsage:    x509.KeyUsageDigitalSignature,
-		// Replicas, Sentinels and nodes of a Cluster show it to each other.
+		// Replicas, Sentinels and nodes of a Cluster show this certificate to each other.
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	})
 	clientCert, clientKey := a.issue("client", &x509.Certificate{

@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// tlsConfig trusts the CA of the files and shows their certificate if it is to.
+// tlsConfig trusts the CA of the files, and shows their certificate if it should.
 func tlsConfig(t *testing.T, files TLSFiles, showCert bool, serverName string) *tls.Config {
 	t.Helper()
 	pem, err := os.ReadFile(files.CA)
@@ -31,9 +31,9 @@ func tlsConfig(t *testing.T, files TLSFiles, showCert bool, serverName string) *
 	return config
 }
 
-// handshake returns what the server has against the client. With TLS 1.3 that
-// comes only after the client's part of the handshake. Reading finds it always;
-// a client that writes first, as go-redis does, may get "connection reset".
+// handshake returns the server's error about the client. With TLS 1.3 it comes only after the
+// client's part of the handshake. Reading always finds it; a client that writes first, as
+// go-redis does, may get "connection reset".
 func handshake(t *testing.T, addr string, config *tls.Config) error {
 	t.Helper()
 	conn, err := tls.Dial("tcp", addr, config)

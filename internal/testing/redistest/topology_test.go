@@ -76,8 +76,8 @@ func TestClusterOverTLS(t *testing.T) {
 	}
 }
 
-// replicated waits until the replica has all that the master has: what it has not is
-// lost with the master.
+// replicated waits until the replica has everything that the master has. The rest would be lost
+// with the master.
 func replicated(t *testing.T, master *Server) {
 	t.Helper()
 	if err := master.Admin().Incr(context.Background(), "written").Err(); err != nil {
