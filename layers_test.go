@@ -61,7 +61,7 @@ var layers = []struct {
 	{"internal/admin", layer{caddy: true, own: "algorithms internal/adminapi internal/duration internal/feed internal/outcome internal/pool internal/stats internal/topk internal/zone limit store"}},
 	{"internal/routes", layer{caddy: true}},
 	{"internal/limiter", layer{caddy: true, own: "algorithms internal/clientip internal/clock internal/feed internal/logging internal/outcome internal/pool " +
-		"internal/stats internal/turns internal/zone limit store"}},
+		"internal/stats internal/throttle internal/turns internal/zone limit store"}},
 	{"internal/report", layer{caddy: true, own: "internal/clientip internal/limiter internal/throttle internal/zone"}},
 	{"internal/respond", layer{caddy: true, own: "algorithms internal/limiter internal/outcome internal/placeholder internal/zone"}},
 	{".", layer{caddy: true, own: "algorithms backend internal/admin internal/cli internal/clientip internal/duration internal/key internal/limiter " +

@@ -48,6 +48,7 @@ type Config struct {
 // Limiter decides requests. Its methods may be called from many goroutines at once.
 type Limiter struct {
 	Config
+	proxies proxyCheck
 }
 
 // New makes a Limiter.
@@ -55,7 +56,7 @@ func New(c Config) *Limiter {
 	if c.Clock == nil {
 		c.Clock = clock.System{}
 	}
-	return &Limiter{c}
+	return &Limiter{Config: c}
 }
 
 var (
@@ -128,9 +129,12 @@ func (l *Limiter) collect(v *Verdict) bool {
 		if z.CostHeader != "" {
 			v.strips = append(v.strips, z.CostHeader)
 		}
-		if z.Template.HasAddress && v.request.TLS != nil && !v.request.TLS.HandshakeComplete {
-			v.Err = caddyhttp.Error(http.StatusTooEarly, ErrTooEarly)
-			return false
+		if z.Template.HasAddress {
+			if v.request.TLS != nil && !v.request.TLS.HandshakeComplete {
+				v.Err = caddyhttp.Error(http.StatusTooEarly, ErrTooEarly)
+				return false
+			}
+			l.proxies.check(l, z, v.request)
 		}
 		c := zone.Check{Policy: z.Policy, Cost: z.FixedCost}
 		if c.Key, c.Repeated = z.Template.Expand(v.Replacer, v.request); z.HasPolicies || c.Repeated != nil {

@@ -1,0 +1,48 @@
+package limiter
+
+import (
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
+	"github.com/seed-161337e5/caddyratelimit/internal/throttle"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
+)
+
+// proxyCheck warns about requests through a proxy that Caddy does not trust. All clients behind it
+// share the limits of its address, and its users only see that they are refused.
+type proxyCheck struct {
+	next atomic.Int64 // when to look again, on the limiter's clock; 0: never looked
+}
+
+// sampleInterval is how often a request is looked at while none came through such a proxy.
+const sampleInterval = 100 * time.Millisecond
+
+// forwarding are the header fields in which proxies pass on the address of their client.
+var forwarding = []string{"X-Forwarded-For", "Forwarded", "Cf-Connecting-Ip", "True-Client-Ip"}
+
+// check looks at a request of a zone whose key has the client's address.
+func (p *proxyCheck) check(l *Limiter, z *zone.Zone, r *http.Request) {
+	now, next := int64(l.Clock.Now()), p.next.Load()
+	if now < next && next != 0 || !p.next.CompareAndSwap(next, now+int64(sampleInterval)) {
+		return
+	}
+	if trusted, _ := caddyhttp.GetVar(r.Context(), caddyhttp.TrustedProxyVarKey).(bool); trusted {
+		return
+	}
+	for _, field := range forwarding {
+		if len(r.Header[field]) == 0 {
+			continue
+		}
+		p.next.Store(now + int64(throttle.Interval))
+		remote := clientip.Remote(r)
+		l.Logger.Warn("requests carry "+field+", but "+remote+" is not a trusted proxy, so that all clients behind it share one limit; "+
+			"if it is your proxy, add it to trusted_proxies in the global servers option",
+			zap.String("zone", z.Name), zap.String("remote_ip", remote))
+		return
+	}
+}

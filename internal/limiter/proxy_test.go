@@ -1,0 +1,63 @@
+package limiter_test
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	_ "github.com/seed-161337e5/caddyratelimit" // the handler
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
+)
+
+// TestUntrustedProxy: requests through a proxy that Caddy does not trust are warned about, once a
+// minute however many there are.
+func TestUntrustedProxy(t *testing.T) {
+	for name, c := range map[string]struct {
+		key, field string
+		trusted    bool
+		lines      int
+	}{
+		"untrusted":      {key: "{http.vars.client_ip}", field: "X-Forwarded-For", lines: 2},
+		"Cloudflare":     {key: "{http.vars.client_ip} {http.request.uri.path}", field: "CF-Connecting-IP", lines: 2},
+		"RFC 7239":       {key: "{http.request.remote.host}", field: "Forwarded", lines: 2},
+		"trusted":        {key: "{http.vars.client_ip}", field: "X-Forwarded-For", trusted: true},
+		"no proxy":       {key: "{http.vars.client_ip}", field: "X-Other"},
+		"not by address": {key: "{http.request.header.X-Api-Key}", field: "X-Forwarded-For"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, logs := caddytest.Logged(t)
+			h := caddytest.LoadInto(t, ctx, `{"rate_limits": {"z": {"key": "`+c.key+`", "max_events": 5, "window": "1h"}}}`)
+			send := func() {
+				for range 1000 {
+					w := httptest.NewRecorder()
+					r := caddytest.Request(w, "192.0.2.7:1234")
+					r.Header.Set(c.field, "203.0.113.9")
+					caddyhttp.SetVar(r.Context(), caddyhttp.ClientIPVarKey, "192.0.2.7")
+					caddyhttp.SetVar(r.Context(), caddyhttp.TrustedProxyVarKey, c.trusted)
+					caddytest.Status(h, r)
+				}
+			}
+			send()
+			time.Sleep(30 * time.Second)
+			send()
+			time.Sleep(31 * time.Second)
+			send()
+			lines := 0
+			for _, line := range logs.All() {
+				if strings.Contains(line.Message, "is not a trusted proxy") {
+					lines++
+					if line.ContextMap()["zone"] != "z" || !strings.Contains(line.Message, "192.0.2.7") || !strings.Contains(strings.ToLower(line.Message), strings.ToLower(c.field)) {
+						t.Errorf("%s: %s %v", name, line.Message, line.ContextMap())
+					}
+				}
+			}
+			if lines != c.lines {
+				t.Errorf("%s: %d lines, want %d", name, lines, c.lines)
+			}
+		})
+	}
+}
