@@ -35,66 +35,71 @@ import (
 func main() { caddycmd.Main() }
 `
 
-// build builds that Caddy. The store is copied to a module of its own first, so it can import
-// nothing that a store in another repository cannot.
-func build(t *testing.T) (binary string) {
+// workspace is a directory with two modules that are not this one: the store, copied as if it
+// stood in another repository, and a Caddy that has it.
+type workspace struct {
+	*testing.T
+	dir string
+}
+
+func newWorkspace(t *testing.T) *workspace {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("builds a Caddy")
 	}
+	w := &workspace{t, t.TempDir()}
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	own := fmt.Sprintf("\nrequire %[1]s v0.0.0\nreplace %[1]s => %[2]s\n", module, root)
+	w.addModule("simplestore", root, own)
+	w.addModule("caddy", root, own+"require example.com/simplestore v0.0.0\nreplace example.com/simplestore => ../simplestore\n")
+	w.write("caddy/main.go", []byte(mainFile))
+	for _, file := range []string{"store.go", "limit.go", "optional.go", "module.go", "store_test.go"} {
+		text := bytes.ReplaceAll(w.read(file), []byte(module+"/examples/simplestore"), []byte("example.com/simplestore"))
+		w.write("simplestore/"+file, text)
+	}
+	return w
+}
+
+// addModule makes a module with the versions of this one, so that nothing has to be downloaded.
+func (w *workspace) addModule(name, root, more string) {
+	w.Helper()
+	mod := bytes.Replace(w.read(filepath.Join(root, "go.mod")), []byte("module "+module), []byte("module example.com/"+name), 1)
+	w.write(name+"/go.mod", append(mod, more...))
+	w.write(name+"/go.sum", w.read(filepath.Join(root, "go.sum")))
+}
+
+func (w *workspace) read(path string) []byte {
+	w.Helper()
+	text, err := os.ReadFile(path)
 	if err != nil {
-		t.Fatal(err)
+		w.Fatal(err)
 	}
-	sums, err := os.ReadFile(filepath.Join(root, "go.sum"))
-	if err != nil {
-		t.Fatal(err)
+	return text
+}
+
+func (w *workspace) write(path string, text []byte) {
+	w.Helper()
+	path = filepath.Join(w.dir, filepath.FromSlash(path))
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		w.Fatal(err)
 	}
-	dir := t.TempDir()
-	write := func(path string, text []byte) {
-		t.Helper()
-		path = filepath.Join(dir, path)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		w.Fatal(err)
 	}
-	// With the versions of the main module, nothing has to be downloaded.
-	ours := bytes.Replace(mod, []byte("module "+module), []byte("module example.com/caddy"), 1)
-	write("caddy/go.mod", fmt.Appendf(ours, "\nrequire %[1]s v0.0.0\nreplace %[1]s => %[2]s\nrequire example.com/simplestore v0.0.0\nreplace example.com/simplestore => ../store\n",
-		module, root))
-	write("caddy/go.sum", sums)
-	write("caddy/main.go", []byte(mainFile))
-	theirs := bytes.Replace(mod, []byte("module "+module), []byte("module example.com/simplestore"), 1)
-	write("store/go.mod", fmt.Appendf(theirs, "\nrequire %s v0.0.0\n", module))
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") {
-			continue
-		}
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		write(filepath.Join("store", file), text)
-	}
-	binary = filepath.Join(dir, "caddy", "caddy")
-	cmd := exec.Command("go", "build", "-buildvcs=false", "-mod=mod", "-o", binary, ".")
-	cmd.Dir = filepath.Join(dir, "caddy")
-	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=", "GOWORK=off")
+}
+
+// run runs the go command in a module.
+func (w *workspace) run(name string, args ...string) {
+	w.Helper()
+	cmd := exec.Command("go", args...)
+	cmd.Dir = filepath.Join(w.dir, name)
+	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off")
 	if output, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, output)
+		w.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, output)
 	}
-	return binary
 }
 
 // page says how to write a store.
@@ -140,7 +145,10 @@ func TestCodeInTheDocs(t *testing.T) {
 
 // TestCaddyWithTheStore serves requests with the config of the page.
 func TestCaddyWithTheStore(t *testing.T) {
-	binary := build(t)
+	w := newWorkspace(t)
+	w.run("simplestore", "vet", ".") // it imports nothing that another repository cannot, nor does its test
+	w.run("caddy", "build", "-buildvcs=false", "-o", "caddy", ".")
+	binary := filepath.Join(w.dir, "caddy", "caddy")
 	list, err := exec.Command(binary, "list-modules").CombinedOutput()
 	for _, id := range []string{"http.handlers.rate_limit", "http.rate_limit.stores.simple", "http.rate_limit.stores.redis"} {
 		if err != nil || !bytes.Contains(list, []byte(id+"\n")) {
