@@ -38,7 +38,7 @@ func watchClient(r *http.Request) *client {
 		return c
 	}
 	conn, _ := r.Context().Value(connection{}).(net.Conn)
-	// A descriptor of its own does not get in the way of those who read the connection.
+	// The watch has a descriptor of its own, so that it does not disturb reads from the connection.
 	files, ok := socketOf(conn).(interface{ File() (*os.File, error) })
 	if !ok {
 		return c

@@ -63,8 +63,9 @@ func (v *Verdict) held() (back []store.Adjustment) {
 	return back
 }
 
-// unserved is what to give back, beside turns, if the handlers behind do not get the request:
-// what it holds, what only its response would have charged, and what dry runs have charged.
+// unserved are the charges to give back, except for turns, if the handlers behind do not get the
+// request: those that last until it is over, those that its response decides on, and turns in queues
+// of dry runs.
 func (v *Verdict) unserved() (back []store.Adjustment) {
 	for i := range v.Checks {
 		dry := i >= v.Enforced && v.Decisions[i].Delay > 0
@@ -133,7 +134,7 @@ func (c *Completion) Abandon() {
 
 // Judge gives back what a response of this status and these header fields is not charged for.
 // Where the client has left without a response, it cannot be known what that would have been, so
-// the charge stands.
+// the charge stays.
 func (c *Completion) Judge(status int, header http.Header) {
 	for i := range c.late {
 		l := &c.late[i]

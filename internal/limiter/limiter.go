@@ -32,16 +32,16 @@ type Config struct {
 	// nil if no zone may need it.
 	Store, Local *pool.Ref
 
-	// Instances is by how many Caddys a limit is divided while each counts apart. 0: as many as
-	// the store has last seen.
+	// Instances is the number of Caddys that share a limit while each of them counts by itself. 0: as
+	// many as the store has last seen.
 	Instances int
 
-	// Measure says whether it is measured how long decisions take.
+	// Measure switches on the measurement of how long decisions take.
 	Measure bool
 
 	Logger *zap.Logger
 
-	// Clock is what requests wait by. The default is the machine's.
+	// Clock is the clock by which requests wait. The default is the machine's.
 	Clock clock.Clock
 }
 
@@ -60,8 +60,8 @@ func New(c Config) *Limiter {
 }
 
 var (
-	// ErrTooEarly has the meaning that it has in Caddy's own matchers of addresses: before the
-	// TLS handshake is complete, anybody may have sent the request. The client sends it again.
+	// ErrTooEarly means what it means in Caddy's own matchers of addresses: before the TLS handshake is
+	// complete, the client's address may be forged. The client sends the request again.
 	ErrTooEarly = errors.New("TLS handshake not complete, the client's address cannot be verified")
 
 	// ErrLeft is why a request ends whose client has left while it waited.
@@ -76,7 +76,7 @@ var (
 // back. The caller must call [Verdict.Release].
 func (l *Limiter) Decide(r *http.Request) *Verdict {
 	v := newVerdict(l, r)
-	start := l.measured()
+	start := l.now()
 	if !l.collect(v) {
 		if v.Err == nil {
 			v.countAll(outcome.NotCharged, l.since(start))
@@ -251,15 +251,15 @@ func (l *Limiter) instances() int {
 	return 1
 }
 
-// measured is the time if it is measured how long decisions take.
-func (l *Limiter) measured() time.Duration {
+// now returns the time, or 0 if it is not measured how long decisions take.
+func (l *Limiter) now() time.Duration {
 	if l.Measure {
 		return l.Clock.Now()
 	}
 	return 0
 }
 
-// since is how long a decision took that began at start.
+// since returns how long a decision took that began at start.
 func (l *Limiter) since(start time.Duration) time.Duration {
 	if l.Measure {
 		return l.Clock.Now() - start

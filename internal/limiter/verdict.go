@@ -15,8 +15,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// Verdict is what was decided on a request. It is read only by others, and must not be used
-// after Release.
+// Verdict is the decision on a request. Other packages only read it, and must not use it after
+// Release.
 type Verdict struct {
 	// Err is why the request cannot be decided: a matcher failed, or the client's address is
 	// not certain yet. It has a status for Caddy's error routes.
@@ -59,7 +59,7 @@ type Entry struct {
 	Outcome outcome.Outcome
 }
 
-// Refusal is the no of one zone, or what would be one if the zone were not a dry run.
+// Refusal is the refusal of one zone. That of a dry run has no effect on the request.
 type Refusal struct {
 	Zone   *zone.Zone
 	Key    string
@@ -125,8 +125,8 @@ func (v *Verdict) BindingDryRun() (index int, refuses bool) {
 	return v.mostBinding(v.Enforced, len(v.Entries))
 }
 
-// mostBinding picks, of some entries, the one that the client should know: of those that refuse
-// the one with the longest wait, and if none refuses the one with the smallest share left.
+// mostBinding returns the entry that binds the client most: the refusal with the longest wait or, if
+// none of the entries refuses, the entry with the smallest share of its quota left.
 func (v *Verdict) mostBinding(from, to int) (index int, refused bool) {
 	index = from
 	wait, share := time.Duration(-1), 2.0
@@ -161,7 +161,7 @@ func (v *Verdict) reject(z *zone.Zone, c *zone.Check) {
 	feed.PublishWithoutDecision(v.request, z.Name, c.Key, o, c.Rejection)
 }
 
-// add notes what is to be asked of the store for a zone.
+// add adds what to ask of the store for a zone.
 func (v *Verdict) add(z *zone.Zone, c *zone.Check) {
 	check := store.Check{Rule: c.Policy.Rule, Key: c.Key, Cost: c.Cost, Independent: c.DryRun, KeyRules: z.KeyRules}
 	if c.Policy.Lends && c.Cost > 0 {
@@ -247,7 +247,7 @@ func (v *Verdict) countAll(o outcome.Outcome, took time.Duration) {
 	}
 }
 
-// count counts what became of the request in one of its zones, and shows it to those who watch.
+// count counts the outcome of the request in one of its zones, and publishes it.
 func (v *Verdict) count(i int, o outcome.Outcome, took time.Duration) {
 	e := &v.Entries[i]
 	e.Outcome = o

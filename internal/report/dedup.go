@@ -71,7 +71,7 @@ func (d *dedup) first(f *limiter.Refusal, c category) bool {
 	shard.mu.Lock()
 	e, known := shard.reported[hash]
 	switch {
-	case known && now < e.until && !ban: // the store tells a ban once, and after an unban it may begin anew
+	case known && now < e.until && !ban: // the store reports a ban once, and after an unban another one may begin
 		e.suppressed++
 		shard.reported[hash] = e
 		shard.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package report tells operators about refusals: in the log, and as events that other modules of
+// Package report reports refusals to operators: in the log, and as events that other modules of
 // Caddy subscribe to. However many requests are refused, it reports a key once in a window.
 package report
 

@@ -70,7 +70,7 @@ type chargeWriter struct {
 	sent    int64      // of the body
 }
 
-// watch has w look at the response that is written to inner. Fields that outer handlers strip too
+// watch makes w look at the response that is written to inner. Fields that outer handlers strip too
 // are left to them, because they read these fields themselves.
 func (s *served) watch(w *chargeWriter, inner http.ResponseWriter, r *http.Request) {
 	w.served, w.request, w.strips, w.length = s, r, s.completion.Strips, -1
@@ -87,8 +87,9 @@ func (w *chargeWriter) deserted() bool {
 	return w.request.Context().Err() != nil || w.body.broken()
 }
 
-// start is called before the header is sent. If the client has left, nobody receives it. If its
-// request is broken, the response is to that, and not what it would have been.
+// start is called before the header is sent. If the client has left, it does not receive the
+// response. If its request is broken off, the response is an answer to that, and not the one that it
+// would have been.
 func (w *chargeWriter) start(status int) {
 	if w.started { // which is set only here, by the one goroutine that answers
 		return

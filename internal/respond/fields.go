@@ -66,7 +66,7 @@ type Fields struct {
 }
 
 // NewFields resolves the options headers and header_names.
-func NewFields(chosen []string, own map[string]string) (f Fields, err error) {
+func NewFields(chosen []string, renames map[string]string) (f Fields, err error) {
 	for i, style := range chosen {
 		of, ok := styles[style]
 		switch {
@@ -85,7 +85,7 @@ func NewFields(chosen []string, own map[string]string) (f Fields, err error) {
 		}
 	}
 	renamed := make(map[field]bool)
-	for _, name := range slices.Sorted(maps.Keys(own)) {
+	for _, name := range slices.Sorted(maps.Keys(renames)) {
 		which := f.find(name)
 		switch {
 		case renamed[which]:
@@ -93,13 +93,13 @@ func NewFields(chosen []string, own map[string]string) (f Fields, err error) {
 		case which == fields:
 			return f, fmt.Errorf("header_name %s: headers %s has no such field, it has %s",
 				name, strings.Join(chosen, " "), strings.Join(f.all(), ", "))
-		case own[name] == "" || strings.IndexFunc(own[name], placeholder.NotInFieldName) >= 0:
-			return f, fmt.Errorf("header_name %s: %q is no name of a header field", name, own[name])
+		case renames[name] == "" || strings.IndexFunc(renames[name], placeholder.NotInFieldName) >= 0:
+			return f, fmt.Errorf("header_name %s: %q is no name of a header field", name, renames[name])
 		}
-		if err := NotHTTP("header_name "+standard[which], own[name]); err != nil {
+		if err := NotHTTP("header_name "+standard[which], renames[name]); err != nil {
 			return f, err
 		}
-		f.of[which], renamed[which] = http.CanonicalHeaderKey(own[name]), true
+		f.of[which], renamed[which] = http.CanonicalHeaderKey(renames[name]), true
 	}
 	for _, one := range f.sent {
 		if name := f.of[one]; slices.Contains(f.names, name) {

@@ -35,7 +35,7 @@ type record struct {
 	wouldBe    *zone.Zone // the dry run that would have refused
 	policies   string     // RateLimit-Policy
 	responders []*Responder
-	own        [1]*Responder // room for responders
+	room       [1]*Responder // for responders
 }
 
 // recordVar is the request's variable that holds the record, for all handlers and error routes.
@@ -51,7 +51,7 @@ func recordOf(r *http.Request, repl *caddy.Replacer) *record {
 		return t
 	}
 	t := &record{vars: vars}
-	t.responders = t.own[:0]
+	t.responders = t.room[:0]
 	if vars != nil {
 		vars[recordVar] = t
 	}
@@ -88,7 +88,7 @@ func (t *record) adopt(v *limiter.Verdict, i int) bool {
 	return true
 }
 
-// adoptDryRuns records what the dry runs would have done. The client is not told.
+// adoptDryRuns records what the dry runs would have done. The client does not see it.
 func (t *record) adoptDryRuns(v *limiter.Verdict) {
 	t.dryRuns = true
 	binding, refuses := v.BindingDryRun()

@@ -1,6 +1,6 @@
-// Package respond tells clients, handlers behind, error routes, access logs and traces what was
-// decided on a request: header fields, placeholders, the answer of a refusal. It also watches the
-// response where charges depend on it.
+// Package respond shows the decision on a request to the client, handlers behind, error routes,
+// access log and trace: header fields, placeholders, the answer of a refusal. It also watches the
+// response if charges depend on it.
 package respond
 
 import (
@@ -32,7 +32,7 @@ type Config struct {
 // goroutines at once.
 type Responder struct {
 	Config
-	policies string // RateLimit-Policy of a request that met all zones; empty if that depends
+	policies string // RateLimit-Policy if a request meets all zones; empty if it depends on the request
 	caught   bool   // a subroute around the handler has routes for errors
 	invoked  invoked
 }
@@ -49,9 +49,9 @@ func New(ctx caddy.Context, c Config) *Responder {
 	return p
 }
 
-// Begin records the verdict for all who want to know it and sets the header fields of the
-// response. If the request ends here it writes the answer, or returns the error that error
-// routes answer, and through is nil. If not, the handlers behind must write to through.
+// Begin records the verdict and sets the header fields of the response. If the request ends here,
+// Begin writes the answer or returns an error for error routes, and through is nil. If not, the
+// handlers behind must write to through.
 func (p *Responder) Begin(w http.ResponseWriter, r *http.Request, v *limiter.Verdict) (through http.ResponseWriter, err error) {
 	for i := range v.Rejections {
 		t := recordOf(r, v.Replacer)
@@ -91,8 +91,8 @@ func (p *Responder) Begin(w http.ResponseWriter, r *http.Request, v *limiter.Ver
 	return w, nil
 }
 
-// recordFailure records that nothing was decided. The client is told of no limits, because none
-// was checked.
+// recordFailure records that nothing was decided. The header describes no limits, because none was
+// checked.
 func (p *Responder) recordFailure(r *http.Request, v *limiter.Verdict) {
 	t := recordOf(r, v.Replacer)
 	t.outcome = v.Outcome
@@ -135,7 +135,7 @@ func (p *Responder) setHeaders(w http.ResponseWriter, t *record, v *limiter.Verd
 	return t
 }
 
-// retryAfter is the wait in whole seconds, never shorter than it is.
+// retryAfter returns the value of Retry-After: the wait in whole seconds, rounded up, with jitter.
 func (p *Responder) retryAfter(policy *zone.QuotaPolicy, d *algorithms.Decision) int64 {
 	wait := policy.Wait(d)
 	if policy.Lends && !d.Banned {
