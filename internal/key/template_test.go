@@ -189,7 +189,7 @@ func FuzzKeyTemplate(f *testing.F) {
 		}
 		repl := caddy.NewEmptyReplacer()
 		for _, p := range k.Parts {
-			if p.Repeatable != nil { // read from the request, see repeated_test.go
+			if p.Repeatable != nil { // read from the request, as TestRepeatedValuesMakeNoNewKey tests
 				return
 			}
 			if p.Placeholder != "" {

@@ -25,12 +25,12 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// logTime is the time of a log that is read. It stands still until it is moved.
+// logTime is a clock on the time of a log. It shows the same time until it is moved.
 type logTime struct {
 	mu     sync.Mutex
 	now    time.Duration
 	timers []*logTimer
-	set    chan struct{} // gets a value whenever a timer is set
+	set    chan struct{} // receives a value whenever a timer is set
 }
 
 type logTimer struct {
@@ -51,14 +51,14 @@ func (c *logTime) AfterFunc(d time.Duration, f func()) clock.Timer {
 	return t
 }
 
-func (t *logTimer) Reset(d time.Duration) (was bool) {
-	was = t.Stop()
+func (t *logTimer) Reset(d time.Duration) (active bool) {
+	active = t.Stop()
 	t.clock.mu.Lock()
 	t.at = t.clock.now + d
 	t.clock.timers = append(t.clock.timers, t)
 	t.clock.mu.Unlock()
 	t.clock.set <- struct{}{}
-	return was
+	return active
 }
 
 func (t *logTimer) Stop() bool {
@@ -122,7 +122,7 @@ func newLimiter(t *testing.T, c *logTime, l limit.Limit) *limiter.Limiter {
 	return limiter.New(limiter.Config{Zones: []*zone.Zone{z}, Store: ref, Measure: true, Logger: zap.NewNop(), Clock: c})
 }
 
-// decide decides a request as it could stand in a log: there is no response.
+// decide decides a request as it may come from a log, without a response.
 func decide(l *limiter.Limiter, client string) (o outcome.Outcome, refused bool, left int64) {
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	r.Header.Set("X-Key", client)
@@ -131,8 +131,8 @@ func decide(l *limiter.Limiter, client string) (o outcome.Outcome, refused bool,
 	return v.Outcome, v.Refused, v.Decisions[0].Remaining
 }
 
-// TestLogTime: a limiter and its store run by the clock that they are given. A day of requests
-// takes no time, and a request that has to wait does so on that clock.
+// TestLogTime: a limiter and its store run by the clock that they are given, so that a day of requests
+// takes no time.
 func TestLogTime(t *testing.T) {
 	c := &logTime{set: make(chan struct{}, 100)}
 	fixed := limit.Limit{MaxEvents: &limit.Amount{Number: 2}, Window: limit.Window{Duration: caddy.Duration(time.Hour)}, Algorithm: "fixed_window"}
@@ -140,14 +140,14 @@ func TestLogTime(t *testing.T) {
 	for hour := range 24 {
 		for i, want := range []bool{false, false, true} {
 			if _, refused, _ := decide(l, "a"); refused != want {
-				t.Fatalf("hour %d, request %d: refused is %v", hour, i+1, refused)
+				t.Fatalf("hour %d, request %d: refused is %v, want %v", hour, i+1, refused, want)
 			}
 		}
 		c.move(time.Hour)
 	}
 }
 
-// TestQueueOnLogTime: a request leaves a queue when its turn has come on the clock.
+// TestQueueOnLogTime: a request waits in a queue until its turn has come on the clock.
 func TestQueueOnLogTime(t *testing.T) {
 	c := &logTime{set: make(chan struct{}, 100)}
 	l := newLimiter(t, c, limit.Limit{
@@ -168,6 +168,6 @@ func TestQueueOnLogTime(t *testing.T) {
 	}
 	c.move(time.Hour)
 	if o := <-done; o != outcome.Allowed {
-		t.Errorf("outcome %s", outcome.Names[o])
+		t.Errorf("outcome %s, want allowed", outcome.Names[o])
 	}
 }

@@ -15,16 +15,16 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// queuing is a request in a queue.
-type queuing struct {
+// queued is a request in a queue.
+type queued struct {
 	leave  context.CancelFunc
-	served time.Time // when the handlers behind had it
+	served time.Time // when the handlers behind got it
 }
 
 // enqueue sends a request through a handler, and returns when the request waits or is over.
-func enqueue(t *testing.T, h caddytest.Handler, status int) *queuing {
+func enqueue(t *testing.T, h caddytest.Handler, status int) *queued {
 	t.Helper()
-	q := new(queuing)
+	q := new(queued)
 	w := httptest.NewRecorder()
 	r := caddytest.Request(w, "203.0.113.7:1")
 	var ctx context.Context
@@ -51,9 +51,9 @@ func queueOf(t *testing.T, kept *caddytest.Kept, zone string) (turns int64, wait
 	return d.Quota - d.Remaining, d.ResetAfter
 }
 
-// TestLateRefundOfATurnTaken: a response gives back the turn that its request has taken, and not
-// the one that the queue gave to it.
-func TestLateRefundOfATurnTaken(t *testing.T) {
+// TestRefundOfTakenTurn: a response gives back the turn that its request has taken, and not the turn
+// that the queue gave it first.
+func TestRefundOfTakenTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kept := caddytest.KeepMemory(t, memorystore.Options{})
 		h := caddytest.Load(t, `{`+kept.Option()+`"rate_limits": {"queue": {"key": "all", "algorithm": "leaky_bucket", "mode": "queue",
@@ -69,17 +69,17 @@ func TestLateRefundOfATurnTaken(t *testing.T) {
 		time.Sleep(time.Second / 10)
 		synctest.Wait()
 		if waited := third.served.Sub(began); waited != time.Second/10 || !second.served.IsZero() {
-			t.Errorf("the third went after %v, want the second's 100ms; the second went at %v", waited, second.served)
+			t.Errorf("the third request waited for %v, want the turn of the second one after 100ms; the second one was served at %v", waited, second.served)
 		}
 		if turns, wait := queueOf(t, kept, "queue"); turns != 0 || wait != 0 {
-			t.Errorf("the queue has %d turns and lasts for %v, want none: the last one was given back", turns, wait)
+			t.Errorf("the queue has %d turns and lasts for %v, want none, because the last turn was given back", turns, wait)
 		}
 	})
 }
 
-// TestLeaversOfSeveralQueues: requests that wait in two queues go when both turns have come.
-// Requests that leave give back all their turns, in any order.
-func TestLeaversOfSeveralQueues(t *testing.T) {
+// TestLeavingSeveralQueues: requests in two queues wait for both turns. Requests whose clients leave
+// give back all their turns, in any order.
+func TestLeavingSeveralQueues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kept := caddytest.KeepMemory(t, memorystore.Options{})
 		h := caddytest.Load(t, `{`+kept.Option()+`"rate_limits": {
@@ -87,27 +87,26 @@ func TestLeaversOfSeveralQueues(t *testing.T) {
 			"slow": {"key": "all", "algorithm": "leaky_bucket", "mode": "queue", "max_events": 1, "window": "1s", "burst": 100}}}`)
 		enqueue(t, h, 200)
 		began := time.Now()
-		var leavers []*queuing
+		var leaving []*queued
 		for range 20 {
-			leavers = append(leavers, enqueue(t, h, 200))
+			leaving = append(leaving, enqueue(t, h, 200))
 		}
-		for _, q := range leavers[:10] {
+		for _, q := range leaving[:10] {
 			q.leave()
 		}
 		synctest.Wait()
 		stays := enqueue(t, h, 200)
-		for _, q := range leavers[10:] {
+		for _, q := range leaving[10:] {
 			q.leave()
 		}
 		for _, zone := range []string{"fast", "slow"} {
-			// The request that stays waits for turns of its own, and no request has the 20 before
-			// it.
+			// The request that stays waits for its own turns, and no request has the 20 turns before it.
 			if turns, _ := queueOf(t, kept, zone); turns != 22 {
 				t.Errorf("zone %s has %d turns, want 22", zone, turns)
 			}
 		}
 		stays.leave()
-		time.Sleep(firstTries)
+		time.Sleep(returnTime)
 		synctest.Wait()
 		for _, zone := range []string{"fast", "slow"} {
 			if turns, _ := queueOf(t, kept, zone); turns > 1 {
@@ -118,10 +117,10 @@ func TestLeaversOfSeveralQueues(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		if waited := next.served.Sub(began); next.served.IsZero() || waited != time.Second {
-			t.Errorf("the next went after %v, want 1s", waited)
+			t.Errorf("the next request waited for %v, want 1s", waited)
 		}
 	})
 }
 
-// firstTries is long enough for a turn that was not taken back to be offered again.
-const firstTries = 300 * time.Millisecond
+// returnTime is long enough to offer a turn again that the queue did not take back at first.
+const returnTime = 300 * time.Millisecond

@@ -111,7 +111,7 @@ func TestOutcomesOfPolicies(t *testing.T) {
 		t.Errorf("metrics:\ngot  %v\nwant %v", got, want)
 	}
 	zones := func(l *caddytest.Listener) (zones []any) {
-		for _, e := range l.Heard {
+		for _, e := range l.Events {
 			zones = append(zones, e.Data["zone"])
 		}
 		return zones
@@ -119,7 +119,7 @@ func TestOutcomesOfPolicies(t *testing.T) {
 	if got := fmt.Sprint(zones(exceeded), zones(rejected)); got != "[plan shed] [block key quota plan]" {
 		t.Errorf("the zones of the events are %s", got)
 	}
-	if data := rejected.Heard[0].Data; data["status"] != 403 || data["reason"] != "the request is blocked" {
+	if data := rejected.Events[0].Data; data["status"] != 403 || data["reason"] != "the request is blocked" {
 		t.Errorf("the event of a blocked request has %v", data)
 	}
 }

@@ -28,19 +28,19 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// windowOf is a quota policy that has a window.
+// windowOf returns a quota policy with a window.
 func windowOf(d time.Duration) *zone.QuotaPolicy {
 	return &zone.QuotaPolicy{Numbers: limit.Numbers{Window: limit.Window{Duration: caddy.Duration(d)}}}
 }
 
-// reporterOf makes a Reporter of one zone, and what it logs.
+// reporterOf returns a Reporter of one zone, and what it logs.
 func reporterOf(log string) (*Reporter, *observer.ObservedLogs) {
 	core, logs := observer.New(zapcore.InfoLevel)
 	z := &zone.Zone{Name: "flooded", Exceeded: errors.New("exceeded")}
 	return New(Config{Zones: []*zone.Zone{z}, Log: log, Logger: zap.New(core)}), logs
 }
 
-// refusal is that of the reporter's zone for a key.
+// refusal returns a refusal of the reporter's zone for a key.
 func refusal(p *Reporter, key string) *limiter.Refusal {
 	return &limiter.Refusal{
 		Zone: p.Zones[0], Key: key, Policy: windowOf(time.Hour), Err: p.Zones[0].Exceeded,
@@ -55,14 +55,14 @@ func mostLines(start time.Time) int {
 	return reportsPerSecond * (int(time.Since(start)/time.Second) + 2)
 }
 
-// TestFloodOfKeys: any number of keys takes no more memory than there is room for, and none of
-// their requests is lost from the count.
+// TestFloodOfKeys: memory is bounded however many keys there are, and all of their requests are
+// counted.
 func TestFloodOfKeys(t *testing.T) {
 	p, _ := reporterOf(LogFirst)
 	keys := deep.Steps(300_000, 1_000_000)
 	var reported, summed atomic.Uint64
 	p.Logger = zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zapcore.EncoderConfig{}), zapcore.AddSync(io.Discard), zapcore.InfoLevel),
-		zap.Hooks(func(zapcore.Entry) error { reported.Add(1); return nil })) // because lines take memory too
+		zap.Hooks(func(zapcore.Entry) error { reported.Add(1); return nil })) // because log lines take memory too
 	p.dedup.summary = func(_ *zone.Zone, _ category, s suppressed) { summed.Add(s.requests) }
 	r, f := request(), refusal(p, "")
 	before, start := heapInUse(), time.Now()
@@ -80,7 +80,7 @@ func TestFloodOfKeys(t *testing.T) {
 	p.Close()
 	n := reported.Load()
 	if n+summed.Load() != uint64(keys) || kept > dedupShards*shardKeys || n > uint64(mostLines(start)) || n == 0 {
-		t.Errorf("of %d keys %d are reported and %d summed up; %d are remembered", keys, n, summed.Load(), kept)
+		t.Errorf("of %d keys, %d are reported and %d summed up; %d are remembered", keys, n, summed.Load(), kept)
 	}
 }
 
@@ -128,7 +128,7 @@ func TestWindowsOfTheLog(t *testing.T) {
 	})
 }
 
-// TestManyGoroutines is for the race detector.
+// TestManyGoroutines gives the race detector something to find.
 func TestManyGoroutines(t *testing.T) {
 	p, _ := reporterOf(LogFirst)
 	summed, start := uint64(0), time.Now()
@@ -155,7 +155,7 @@ func TestManyGoroutines(t *testing.T) {
 	}
 }
 
-// banned is the verdict on a request with whose refusal a ban begins.
+// banned is the verdict on a request whose refusal begins a ban.
 func banned(p *Reporter, key string) *limiter.Verdict {
 	return &limiter.Verdict{
 		Entries:   []limiter.Entry{{Zone: p.Zones[0], Policy: windowOf(time.Minute)}},
@@ -165,17 +165,17 @@ func banned(p *Reporter, key string) *limiter.Verdict {
 	}
 }
 
-// TestNobodyListens: what would not be logged and has no subscriber is not made.
+// TestNobodyListens: without a log and subscribers, nothing is allocated.
 func TestNobodyListens(t *testing.T) {
 	p, _ := reporterOf(LogOff)
 	r, v := request(), banned(p, "a")
 	if n := testing.AllocsPerRun(100, func() { p.Report(r, v) }); n > 0 {
-		t.Errorf("%v allocations for what nobody receives", n)
+		t.Errorf("%v allocations, want none", n)
 	}
 }
 
-// TestFloodOfBans: keys that were not seen before make no events at their rate, and bans are not
-// logged as refusals of their own.
+// TestFloodOfBans: bans of new keys emit no more events than there is room for keys, and are not
+// logged apart from their refusals.
 func TestFloodOfBans(t *testing.T) {
 	ctx := caddytest.Config(t)
 	p, logs := reporterOf(LogFirst)
@@ -189,7 +189,7 @@ func TestFloodOfBans(t *testing.T) {
 	for i := range 2 * dedupShards * shardKeys {
 		p.bans(r, banned(p, strconv.Itoa(i)))
 	}
-	if n := len(l.Heard); n < dedupShards*shardKeys/2 || n > dedupShards*shardKeys {
+	if n := len(l.Events); n < dedupShards*shardKeys/2 || n > dedupShards*shardKeys {
 		t.Errorf("%d events, want at most %d", n, dedupShards*shardKeys)
 	}
 	if p.Close(); logs.Len() > 0 {

@@ -132,15 +132,15 @@ func TestExceededEvent(t *testing.T) {
 		ctx := caddytest.Config(t)
 		l := caddytest.Listen(t, ctx, "rate_limit_exceeded")
 		flood(t, flooded(t, ctx, c.options), 3, 100)
-		if len(l.Heard) != 3 {
-			t.Fatalf("%s: %d events, want one for each of 3 keys", c.options, len(l.Heard))
+		if len(l.Events) != 3 {
+			t.Fatalf("%s: %d events, want one for each of 3 keys", c.options, len(l.Events))
 		}
-		data := l.Heard[0].Data
+		data := l.Events[0].Data
 		if data["zone"] != "flooded" || data["wait"] != time.Hour || data["remote_ip"] != "203.0.113.7" ||
 			data["limit"] != int64(0) || data["key"] != c.key {
 			t.Errorf("%s: the event has %v", c.options, data)
 		}
-		if origin := l.Heard[0].Origin().CaddyModule().ID; origin != "http.handlers.rate_limit" {
+		if origin := l.Events[0].Origin().CaddyModule().ID; origin != "http.handlers.rate_limit" {
 			t.Errorf("the event comes from %s", origin)
 		}
 	}
@@ -156,10 +156,10 @@ func TestContentOfEvents(t *testing.T) {
 	long := strings.Repeat("k", 10*most)
 	caddytest.Statuses(t, h, 1, "X-Key", long)
 	lines := logs.FilterMessage("rate limit exceeded").All()
-	if len(l.Heard) != 1 || len(lines) != 1 {
-		t.Fatalf("%d events and %d lines, want one of each", len(l.Heard), len(lines))
+	if len(l.Events) != 1 || len(lines) != 1 {
+		t.Fatalf("%d events and %d lines, want one of each", len(l.Events), len(lines))
 	}
-	for what, data := range map[string]map[string]any{"event": l.Heard[0].Data, "line": lines[0].ContextMap()} {
+	for what, data := range map[string]map[string]any{"event": l.Events[0].Data, "line": lines[0].ContextMap()} {
 		if _, hasWait := data["wait"]; hasWait || data["key"] != long[:most]+"..." {
 			t.Errorf("%s: wait %v, key of %d bytes", what, data["wait"], len(data["key"].(string)))
 		}
@@ -183,11 +183,11 @@ func TestBannedEvent(t *testing.T) {
 	for _, key := range []string{"a", "b", "long-c"} {
 		caddytest.Statuses(t, h, 10, "X-Key", key)
 	}
-	if len(l.Heard) != 3 {
-		t.Fatalf("%d events, want one for each of 3 keys", len(l.Heard))
+	if len(l.Events) != 3 {
+		t.Fatalf("%d events, want one for each of 3 keys", len(l.Events))
 	}
 	for i, key := range []string{"a", "b", "long-c"} {
-		data := l.Heard[i].Data
+		data := l.Events[i].Data
 		until, _ := data["until"].(time.Time)
 		if data["zone"] != "banning" || data["key"] != key || data["wait"] != time.Hour || data["limit"] != int64(1) ||
 			data["remote_ip"] != "203.0.113.7" || data["client_ip"] != "203.0.113.7" || until.Sub(began) < time.Hour || time.Until(until) > time.Hour {
@@ -197,7 +197,7 @@ func TestBannedEvent(t *testing.T) {
 	caddytest.Run(t, ctx)
 	caddytest.Admin(t, http.MethodDelete, "zones/banning/key/ban?key=a", "")
 	caddytest.Statuses(t, h, 10, "X-Key", "a")
-	if len(l.Heard) != 4 {
-		t.Errorf("%d events after an unban, want one more", len(l.Heard)-3)
+	if len(l.Events) != 4 {
+		t.Errorf("%d events after an unban, want one more", len(l.Events)-3)
 	}
 }

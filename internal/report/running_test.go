@@ -67,9 +67,9 @@ func events(t *testing.T) (count map[string]int, last map[string]map[string]any)
 	return count, last
 }
 
-// TestEventsOfRunningCaddy: subscribers receive events while many clients are refused and configs are
+// TestEventsOfARunningCaddy: subscribers receive events while many clients are refused and configs are
 // reloaded. A ban is one event, because its state outlives the reload.
-func TestEventsOfRunningCaddy(t *testing.T) {
+func TestEventsOfARunningCaddy(t *testing.T) {
 	const keys, each, clients = 50, 20, 4
 	deadPort, address := redistest.FreePort(t), caddytest.FreeAddress(t)
 	load := func(reload int) {

@@ -86,7 +86,7 @@ func TestHeadersOff(t *testing.T) {
 	h := caddytest.Load(t, `{"headers": ["off"], "status": 503, "rate_limits": {"off": {"max_events": 0, "window": "1m"}}}`)
 	status, header := caddytest.Serve(t, h, "203.0.113.7:1000")
 	if status != 503 || len(header) != 1 || header.Get("Retry-After") != "60" {
-		t.Errorf("got %d %v, want 503 and just Retry-After: 60", status, header)
+		t.Errorf("got %d %v, want 503 and only Retry-After: 60", status, header)
 	}
 }
 

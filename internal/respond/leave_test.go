@@ -107,9 +107,9 @@ func TestStatus499(t *testing.T) {
 	}
 }
 
-// TestBrokenOffResponses: a response that ends before it says what the request has cost costs
+// TestBrokenOffAnswers: a response that ends before it says what the request has cost costs
 // cost_broken_off, or what was charged before if the zone has no such option.
-func TestBrokenOffResponses(t *testing.T) {
+func TestBrokenOffAnswers(t *testing.T) {
 	begin := func(w http.ResponseWriter) {
 		_, _ = io.WriteString(w, "some ")
 		_ = http.NewResponseController(w).Flush()

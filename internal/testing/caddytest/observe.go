@@ -61,12 +61,12 @@ func (c *logCore) Provision(caddy.Context) error {
 	return nil
 }
 
-// Listener keeps the events that it hears, in order.
-type Listener struct{ Heard []caddy.Event }
+// Listener keeps the events that it receives, in order.
+type Listener struct{ Events []caddy.Event }
 
 // Handle implements [caddyevents.Handler].
 func (l *Listener) Handle(_ context.Context, e caddy.Event) error {
-	l.Heard = append(l.Heard, e)
+	l.Events = append(l.Events, e)
 	return nil
 }
 
