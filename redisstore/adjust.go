@@ -39,9 +39,9 @@ func (s *Store) Adjust(adjustments ...store.Adjustment) {
 	s.outbox.Add(adjustments...)
 }
 
-// adjust renews leases and sends adjustments, in this order, so that nothing is renewed after
+// runOutbox renews leases and sends adjustments, in this order, so that nothing is renewed after
 // it was given back. It ends when the store is closed.
-func (s *Store) adjust() {
+func (s *Store) runOutbox() {
 	defer close(s.done)
 	ctx := context.Background()
 	renewal := time.NewTicker(store.RenewInterval)

@@ -130,7 +130,7 @@ func TestAdjustmentsThatFail(t *testing.T) {
 
 			c.breaks(server)
 			s.Adjust(late...)
-			s.Settled()
+			s.Flush()
 			// Late costs go first. Once the outcome of one call is unknown, the other call is not
 			// made.
 			lost, want := s.Stats().Lost, uint64(0)
@@ -146,7 +146,7 @@ func TestAdjustmentsThatFail(t *testing.T) {
 				t.Log(err)
 			}
 			c.fix(server)
-			awaitSettled(t, s)
+			awaitAdjustments(t, s)
 			count := charges(t, server, []onceAttempt{{keys: []string{s.Key(counted, "")}}})[s.Key(counted, "")]
 			events := int(100 - take(t, s, logged, "", 0).Remaining)
 			if count != c.count || events != c.events {

@@ -60,7 +60,7 @@ func TestCluster(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		s.Settled()
+		s.Flush()
 		// A charge that is given back a moment later may refuse others meanwhile, and never
 		// admits one.
 		left := take(t, s, rules[1], "", 0).Remaining

@@ -48,7 +48,7 @@ type prompt struct{ *redisstore.Store }
 
 func (p prompt) Take(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
 	err := p.Store.Take(ctx, checks, decisions)
-	p.Settled()
+	p.Flush()
 	return err
 }
 

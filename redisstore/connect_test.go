@@ -40,7 +40,7 @@ func works(t *testing.T, s *redisstore.Store) {
 		for _, delta := range []int64{1, -1} {
 			d := ask(t, s, c)[0]
 			s.Adjust(store.Adjustment{Check: c, At: d.Booked(), Turn: d.Turn(), Delta: delta})
-			if s.Settled(); s.Waiting() > 0 || s.Stats().Lost > 0 {
+			if s.Flush(); s.Waiting() > 0 || s.Stats().Lost > 0 {
 				t.Fatalf("%s: an adjustment by %d failed", name, delta)
 			}
 		}

@@ -75,7 +75,7 @@ func (f *fleet) take(t *rapid.T, caddy int, checks []store.Check) []algorithms.D
 func (f *fleet) settle(caddy int, adjustments ...store.Adjustment) {
 	f.caddys[caddy].Adjust(adjustments...)
 	if f.redis != nil {
-		f.redis[caddy].Settled()
+		f.redis[caddy].Flush()
 	}
 }
 

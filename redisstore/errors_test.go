@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -13,7 +12,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -122,40 +120,6 @@ func TestKindOfABrokenConnection(t *testing.T) {
 	s := open(t, redisstore.Options{Address: listener.Addr().String()})
 	if err := attempt(s, hourly(t)); store.Failure(err) != store.FailureNetwork {
 		t.Errorf("%v is of kind %s", err, store.Failure(err))
-	}
-}
-
-// reply is an error reply of Redis, as go-redis has it.
-type reply string
-
-func (r reply) Error() string { return string(r) }
-func (reply) RedisError()     {}
-
-// TestKindOfReplies: errors that are not easily met, in the words of several versions.
-func TestKindOfReplies(t *testing.T) {
-	for text, want := range map[string]string{
-		"LOADING Redis is loading the dataset in memory":                                                        store.FailureLoading,
-		"OOM command not allowed when used memory > 'maxmemory'. script: 1f, on @user_script:205.":              store.FailureOOM,
-		"ERR Error running script (call to f_1f): @user_script:9: -OOM command not allowed when used memory >":  store.FailureOOM,
-		"ERR Error running script (call to f_1f): @user_script:9: @user_script: 9: -READONLY You can't write a": store.FailureReadonly,
-		"NOPERM User limiter has no permissions to run the 'get' command script: 1f":                            store.FailureAuth,
-		"WRONGPASS invalid username-password pair or user is disabled.":                                         store.FailureAuth,
-		"ERR AUTH <password> called without any password configured for the default user.":                      store.FailureAuth,
-		"TRYAGAIN Multiple keys request during rehashing of slot":                                               store.FailureCluster,
-		"MOVED 3999 127.0.0.1:6381":       store.FailureCluster,
-		"ERR unknown command 'EVALSHA'":   store.FailureOther,
-		"ERR value is OOM or -something":  store.FailureOther,
-		"MISCONF Redis is configured to":  store.FailureOther,
-		"BUSY Redis is busy running a sc": store.FailureOther,
-	} {
-		if got := node.Failure(reply(text)); got != want {
-			t.Errorf("%s: %s, want %s", text, got, want)
-		}
-	}
-	for _, kind := range []string{store.Failure(store.ErrUnavailable), store.Failure(errors.New("strange")), store.Failure(context.DeadlineExceeded)} {
-		if !slices.Contains(store.Failures(), kind) {
-			t.Errorf("%s is none of %v", kind, store.Failures())
-		}
 	}
 }
 

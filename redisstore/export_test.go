@@ -59,8 +59,8 @@ func (s *Store) SetClocks(keys []string) {
 	end)()`, time.Hour))
 }
 
-// Settled returns when all adjustments have been carried out.
-func (s *Store) Settled() {
+// Flush returns when all adjustments have been carried out.
+func (s *Store) Flush() {
 	s.outbox.Retry()
 	s.sendWaiting(context.Background())
 }
@@ -83,7 +83,7 @@ func (s *Store) Renew(c store.Check) error {
 func (s *Store) SetPatience(d time.Duration) { s.topology.(*topology.Cluster).Patience = d }
 
 // Suspect starts a search for the servers soon.
-func (s *Store) Suspect() { s.topology.ReportFailure() }
+func (s *Store) ReportFailure() { s.topology.ReportFailure() }
 
 // NodeOf returns the address of the node that is believed to have a key, and the state of its
 // breaker.

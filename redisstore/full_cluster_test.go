@@ -58,7 +58,7 @@ func TestFullCluster(t *testing.T) {
 			t.Fatalf("a key without a place: %v", err)
 		}
 	}
-	s.Settled() // what was charged in other zones of refused requests is given back
+	s.Flush() // what was charged in other zones of refused requests is given back
 	for n := range clients {
 		if d, err := ask(check(many, key(n)), check(many, key((n+1)%clients))); err != nil || !d[0].Allowed || !d[1].Allowed {
 			t.Fatalf("known keys: %+v, %v", d, err)

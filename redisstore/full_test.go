@@ -170,10 +170,10 @@ func TestFullRedisTakesAdjustments(t *testing.T) {
 			defer drain(server)
 			want := int64(5)
 			s.Adjust(store.Adjustment{Check: check, At: d[0].Booked(), Turn: d[0].Turn(), Delta: -3})
-			s.Settled()
+			s.Flush()
 			if fixed {
 				s.Adjust(store.Adjustment{Check: check, At: d[0].Booked(), Turn: d[0].Turn(), Delta: 2})
-				s.Settled()
+				s.Flush()
 				want = 3
 			}
 			if d := take(t, s, rule, "client", 0); d.Remaining != want {

@@ -137,7 +137,7 @@ func TestIsolatedMaster(t *testing.T) {
 	look := func() {
 		n := old.looks.Load()
 		patient.Until(t, "a look to end and another to begin", func() bool {
-			s.Suspect()
+			s.ReportFailure()
 			return old.looks.Load() >= n+2
 		})
 	}

@@ -137,7 +137,7 @@ func TestMaxmemoryHoldsForAdjustments(t *testing.T) {
 					adjustments = append(adjustments, store.Adjustment{Check: late, At: time.Now().UnixMicro(), Delta: 5})
 				}
 				s.Adjust(adjustments...)
-				s.Settled()
+				s.Flush()
 			}
 			check()
 		})

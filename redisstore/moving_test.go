@@ -150,7 +150,7 @@ func TestAdjustingWhileASlotMoves(t *testing.T) {
 					}
 				}
 				s.Adjust(store.Adjustment{Check: held, At: d.Booked(), Turn: d.Turn(), Delta: -2, Override: d.Override})
-				s.Settled()
+				s.Flush()
 				look := check
 				look.Cost = 0
 				if d := ask(t, s, look)[0]; d.Remaining != 5 || s.Waiting() != 0 {

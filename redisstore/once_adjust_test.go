@@ -58,7 +58,7 @@ func TestAdjustedAtMostOnce(t *testing.T) {
 				if charged {
 					w.adjust(late, onceDelta(n))
 				}
-				s.Settled()
+				s.Flush()
 				proxy.Inject(nil)
 			}
 			w.checkAdjustments(server, c.lost)
@@ -115,7 +115,7 @@ func (w *once) adjustments() int {
 // only those that were given up may be missing.
 func (w *once) checkAdjustments(server *redistest.Server, lost lostCharge) {
 	w.t.Helper()
-	awaitSettled(w.t, w.store)
+	awaitAdjustments(w.t, w.store)
 	var keys []string
 	for key := range w.adjusted {
 		keys = append(keys, key)
@@ -138,11 +138,11 @@ func (w *once) checkAdjustments(server *redistest.Server, lost lostCharge) {
 	}
 }
 
-// awaitSettled waits until no adjustment waits.
-func awaitSettled(t *testing.T, s *redisstore.Store) {
+// awaitAdjustments waits until no adjustment waits.
+func awaitAdjustments(t *testing.T, s *redisstore.Store) {
 	t.Helper()
 	patient.Until(t, "adjustments to be carried out", func() bool {
-		s.Settled()
+		s.Flush()
 		return s.Waiting() == 0
 	})
 }

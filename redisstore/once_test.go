@@ -73,7 +73,7 @@ func TestAtMostOnce(t *testing.T) {
 			}
 			stop := w.meddle(server, c.flush, c.reload)
 			w.run(func() bool {
-				return w.adjustments() >= onceAdjustments && !slices.ContainsFunc(c.faults, func(f faultproxy.Fault) bool { return proxy.Count(f) < 3 })
+				return w.adjustments() >= onceAdjustments && w.mostHeld.Load() >= 2 && !slices.ContainsFunc(c.faults, func(f faultproxy.Fault) bool { return proxy.Count(f) < 3 })
 			})
 			stop()
 			proxy.Inject(nil)

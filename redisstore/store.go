@@ -78,7 +78,7 @@ func New(options Options) (*Store, error) {
 	if s.topology, err = s.open(&options); err != nil {
 		return nil, err
 	}
-	go s.adjust()
+	go s.runOutbox()
 	s.heartbeat = startHeartbeat(s.eval, s.warnUncounted, s.keys.instances(), options.Instance)
 	for _, n := range s.topology.Masters() {
 		go n.Prepare()

@@ -185,7 +185,7 @@ func (s *Store) ask(ctx context.Context, checks []store.Check, decisions []algor
 	if r.Damaged != nil {
 		s.warnDamaged(r.Damaged.Zone())
 	}
-	s.hold(r, checks)
+	s.noteHolds(r, checks)
 	s.free(r)
 	return nil
 }
@@ -315,8 +315,8 @@ func (s *Store) remember(r *node.Request, checks []store.Check, sent time.Durati
 	}
 }
 
-// hold notes what was lent, so that it is renewed.
-func (s *Store) hold(r *node.Request, checks []store.Check) {
+// noteHolds notes what was lent, so that it is renewed.
+func (s *Store) noteHolds(r *node.Request, checks []store.Check) {
 	for group := range r.Groups() {
 		if r.Charged(group) {
 			for i := range group {

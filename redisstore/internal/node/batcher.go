@@ -203,9 +203,9 @@ func (b *batcher) serve() {
 		more := b.over(c.requests, now)
 		for _, r := range c.requests {
 			if err != nil {
-				r.end(err)
+				r.deliver(err)
 			} else {
-				r.end(r.Err)
+				r.deliver(r.Err)
 			}
 		}
 		c.free()
@@ -322,7 +322,7 @@ func (b *batcher) fill(c *call) {
 		for b.head != nil && len(popped) < maxBatch && (checks == 0 || checks+len(b.head.Ops) <= maxBatch) {
 			r := b.pop()
 			if r.until < last {
-				r.end(ErrLate)
+				r.deliver(ErrLate)
 			}
 			if r.ended.Load() {
 				b.deadlines.remove(r)

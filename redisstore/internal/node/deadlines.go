@@ -65,7 +65,7 @@ func (b *batcher) endOverdue() {
 	for d.first != nil && now-d.first.since >= b.timeout {
 		r := d.first
 		d.remove(r)
-		r.end(context.DeadlineExceeded)
+		r.deliver(context.DeadlineExceeded)
 	}
 	if d.set = d.first != nil; d.set {
 		d.timer.Reset(d.first.since + b.timeout - now)

@@ -29,8 +29,8 @@ type conn interface {
 	Pipelined(ctx context.Context, fn func(redis.Pipeliner) error) ([]redis.Cmder, error)
 }
 
-// take takes a link that is free, if there is one.
-func (l *links) take() *redis.Conn {
+// get takes a link that is free, if there is one.
+func (l *links) get() *redis.Conn {
 	if l.count.Load() == 0 {
 		return nil
 	}
@@ -120,7 +120,7 @@ func (n *Node) unlink(link *redis.Conn, err error) {
 // are missing.
 func (n *Node) Tend() {
 	for range n.links.count.Load() {
-		link := n.links.take()
+		link := n.links.get()
 		if link == nil {
 			break
 		}

@@ -162,7 +162,7 @@ func (n *Node) Process(ctx context.Context, cmd redis.Cmder, asking bool) error 
 			return errors.Join(p.Do(ctx, "asking").Err(), p.Process(ctx, cmd))
 		})
 		err = cmd.Err()
-	} else if link := n.links.take(); link != nil {
+	} else if link := n.links.get(); link != nil {
 		err = link.Process(ctx, cmd)
 		n.unlink(link, err)
 	} else {
@@ -182,7 +182,7 @@ func (n *Node) ProcessIfReady(ctx context.Context, cmd redis.Cmder, asking bool)
 
 // pipelined sends several commands at once.
 func (n *Node) pipelined(ctx context.Context, fn func(redis.Pipeliner) error) (cmds []redis.Cmder, err error) {
-	link := n.links.take()
+	link := n.links.get()
 	if link == nil {
 		return n.client.Pipelined(ctx, fn)
 	}

@@ -43,9 +43,9 @@ func (r *Request) again(asking bool) {
 	r.ended.Store(false)
 }
 
-// end delivers the result to the waiting caller, and returns the request to it. It does
+// deliver delivers the result to the waiting caller, and returns the request to it. It does
 // nothing if the caller has given up.
-func (r *Request) end(err error) {
+func (r *Request) deliver(err error) {
 	if r.ended.CompareAndSwap(false, true) {
 		r.done <- err
 	}

@@ -103,7 +103,7 @@ func (n *Node) evaluateBySlot(ctx context.Context, c *call) {
 		}
 	}
 	if len(calls) == 1 {
-		n.end(c, n.evaluate(ctx, c.Batch, c.requests[0].asking))
+		n.setErrors(c, n.evaluate(ctx, c.Batch, c.requests[0].asking))
 		return
 	}
 	cmds := make([]*redis.StringCmd, len(calls))
@@ -122,7 +122,7 @@ func (n *Node) evaluateBySlot(ctx context.Context, c *call) {
 	var again sync.WaitGroup
 	for i, one := range calls {
 		finish := func(err error) {
-			n.end(one, n.finish(ctx, one.Batch, cmds[i], err, one.requests[0].asking))
+			n.setErrors(one, n.finish(ctx, one.Batch, cmds[i], err, one.requests[0].asking))
 		}
 		if err := closedOr(cmds[i].Err()); err != nil {
 			again.Go(func() { finish(err) }) // it may be sent once more
@@ -133,9 +133,9 @@ func (n *Node) evaluateBySlot(ctx context.Context, c *call) {
 	again.Wait()
 }
 
-// end tells the requests of a call what became of it. If all went well, each has its own
+// setErrors tells the requests of a call what became of it. If all went well, each has its own
 // error, if any.
-func (n *Node) end(c *call, err error) {
+func (n *Node) setErrors(c *call, err error) {
 	if is := isCutOff(err); (is || err == nil) && n.cutOff.Load() != is {
 		n.cutOff.Store(is)
 	}

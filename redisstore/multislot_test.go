@@ -75,7 +75,7 @@ func TestRefusedCostsNothingInOtherSlots(t *testing.T) {
 					t.Fatalf("%s: the first is refused: %+v", name, d)
 				}
 				state := func() string {
-					s.Settled()
+					s.Flush()
 					key := s.Key(others.Rule, others.Key)
 					value, _ := c.MasterOf(key).Admin().Get(ctx, key).Result()
 					return value
@@ -143,7 +143,7 @@ func TestFailedCostsNothingInOtherSlots(t *testing.T) {
 		if err := request(); err != nil {
 			t.Fatal(err)
 		}
-		s.Settled()
+		s.Flush()
 		before := take(t, s, others.Rule, "", 0).Remaining
 		hangs.Freeze()
 		var group sync.WaitGroup
@@ -155,7 +155,7 @@ func TestFailedCostsNothingInOtherSlots(t *testing.T) {
 			})
 		}
 		group.Wait()
-		s.Settled()
+		s.Flush()
 		if left := take(t, s, others.Rule, "", 0).Remaining; left != before {
 			t.Errorf("%s: %d left, %d before", other, left, before)
 		}

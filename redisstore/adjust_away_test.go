@@ -61,11 +61,11 @@ func TestAdjustmentsWaitForRedis(t *testing.T) {
 			for i, late := range charged {
 				w.adjust(late, late.Delta)
 				if i%100 == 50 {
-					s.Settled()
+					s.Flush()
 				}
 			}
 			s.Adjust(slots...)
-			s.Settled()
+			s.Flush()
 			if n := s.Waiting(); n < len(charged)-int(c.most)+len(slots) {
 				t.Errorf("%d adjustments wait of %d", n, len(charged)+len(slots))
 			}
@@ -114,10 +114,10 @@ func TestAdjustmentsComeTooLate(t *testing.T) {
 	}
 	server.Kill()
 	s.Adjust(all...)
-	s.Settled()
+	s.Flush()
 	time.Sleep(3 * short) // because sliding_window_counter counts for two windows
 	server.Restart()
-	awaitSettled(t, s)
+	awaitAdjustments(t, s)
 	for _, c := range gone {
 		if now := dump(c); now != "" && now != before[s.Key(c.Rule, c.Key)] { // the key may have expired
 			t.Errorf("%s was adjusted by %d when its window was over", c.Rule.Zone(), c.Delta)

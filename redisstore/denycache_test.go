@@ -311,7 +311,7 @@ func TestNothingIsRemembered(t *testing.T) {
 	}
 	d := ask(t, s, check)[0]
 	s.Adjust(store.Adjustment{Check: check, At: d.Booked(), Turn: d.Turn(), Delta: -check.Cost})
-	s.Settled()
+	s.Flush()
 	if d := ask(t, s, check)[0]; !d.Allowed {
 		t.Errorf("after it was given back: %+v", d)
 	}

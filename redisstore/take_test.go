@@ -113,9 +113,9 @@ func TestRefusedJustNow(t *testing.T) {
 	})
 }
 
-// TestTurnsOnlyWithTime: when a refusal is just over, the other requests wait for the answer to
+// TestFlightsOnlyWithTime: when a refusal is just over, the other requests wait for the answer to
 // the first one if they have the time to ask themselves afterwards. Otherwise they ask at once.
-func TestTurnsOnlyWithTime(t *testing.T) {
+func TestFlightsOnlyWithTime(t *testing.T) {
 	const timeout = 50 * time.Millisecond
 	rule := storetest.Rule(t, "zone", "token_bucket", algorithms.Limit{Events: 10, Window: time.Second})
 	for trip, want := range map[time.Duration]struct {

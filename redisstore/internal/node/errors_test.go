@@ -1,0 +1,140 @@
+package node
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
+	"github.com/seed-161337e5/caddyratelimit/store"
+	"github.com/seed-161337e5/caddyratelimit/store/storetest"
+)
+
+// reply is an error reply of Redis, as go-redis has it.
+type reply string
+
+func (r reply) Error() string { return string(r) }
+func (reply) RedisError()     {}
+
+// TestFailureOfReplies sorts errors that are hard to provoke, in the words of several versions.
+func TestFailureOfReplies(t *testing.T) {
+	for text, want := range map[string]string{
+		"LOADING Redis is loading the dataset in memory":                                                        store.FailureLoading,
+		"OOM command not allowed when used memory > 'maxmemory'. script: 1f, on @user_script:205.":              store.FailureOOM,
+		"ERR Error running script (call to f_1f): @user_script:9: -OOM command not allowed when used memory >":  store.FailureOOM,
+		"ERR Error running script (call to f_1f): @user_script:9: @user_script: 9: -READONLY You can't write a": store.FailureReadonly,
+		"NOPERM User limiter has no permissions to run the 'get' command script: 1f":                            store.FailureAuth,
+		"WRONGPASS invalid username-password pair or user is disabled.":                                         store.FailureAuth,
+		"ERR AUTH <password> called without any password configured for the default user.":                      store.FailureAuth,
+		"TRYAGAIN Multiple keys request during rehashing of slot":                                               store.FailureCluster,
+		"MOVED 3999 127.0.0.1:6381":       store.FailureCluster,
+		"ERR unknown command 'EVALSHA'":   store.FailureOther,
+		"ERR value is OOM or -something":  store.FailureOther,
+		"MISCONF Redis is configured to":  store.FailureOther,
+		"BUSY Redis is busy running a sc": store.FailureOther,
+	} {
+		if got := Failure(reply(text)); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+	for _, kind := range []string{store.Failure(store.ErrUnavailable), store.Failure(errors.New("strange")), store.Failure(context.DeadlineExceeded)} {
+		if !slices.Contains(store.Failures(), kind) {
+			t.Errorf("%s is none of %v", kind, store.Failures())
+		}
+	}
+}
+
+// TestMayHaveRun sorts errors that are hard to provoke, in the words of several versions, and
+// those of a Redis that is not reached.
+func TestMayHaveRun(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"LOADING Redis is loading the dataset in memory",
+		"OOM command not allowed when used memory > 'maxmemory'. script: 1f, on @user_script:205.",
+		"ERR Error running script (call to f_1f): @user_script:9: -OOM command not allowed when used memory >",
+		"ERR Error running script (call to f_1f): @user_script:9: @user_script: 9: -READONLY You can't write a",
+		"NOPERM User limiter has no permissions to run the 'evalsha' command",
+		"NOPERM this user has no permissions to run the 'evalsha' command or its subcommand",
+		"WRONGPASS invalid username-password pair or user is disabled.",
+		"ERR AUTH <password> called without any password configured for the default user.",
+		"ERR max number of clients reached",
+		"NOSCRIPT No matching script. Please use EVAL.",
+		"TRYAGAIN Multiple keys request during rehashing of slot",
+		"CLUSTERDOWN Hash slot not served",
+		"CROSSSLOT Keys in request don't hash to the same slot",
+		"MOVED 3999 127.0.0.1:6381",
+		"ASK 3999 127.0.0.1:6381",
+		"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+	} {
+		if MayHaveRun(reply(text)) {
+			t.Errorf("%s: it did not run", text)
+		}
+	}
+	for _, text := range []string{
+		"NOPERM User limiter has no permissions to run the 'set' command script: 1f, on @user_script:205.",
+		"ERR The user executing the script can't run this command or subcommand script: 1f, on @user_script:205.",
+		"ERR The user executing the script can't run this command or subcommand",
+		"ERR ACL failure in script: User limiter has no permissions to run the 'set' command script: 1f, on @user_script:9.",
+		"ERR Error running script (call to f_1f): @user_script:9: -NOPERM this user has no permissions to run",
+		"ERR Error running script (call to f_1f): @user_script:9: WRONGTYPE Operation against a key",
+		"WRONGTYPE Operation against a key holding the wrong kind of value script: 1f, on @user_script:9.",
+		"ERR Error running script (call to f_1f): @user_script:9: Script killed by user with SCRIPT KILL...",
+		"ERR upstream failure", // of a proxy
+		"UNBLOCKED the client",
+		"",
+	} {
+		if !MayHaveRun(reply(text)) {
+			t.Errorf("%q: it may have run", text)
+		}
+	}
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{fmt.Errorf("%w: %w", store.ErrUnavailable, context.DeadlineExceeded), false},
+		{store.ErrClosed, false},
+		{redis.ErrPoolTimeout, false},
+		{context.DeadlineExceeded, true},
+		{io.EOF, true},
+		{redis.Nil, true},
+		{errors.New("redis answered what cannot be"), true},
+	} {
+		if MayHaveRun(c.err) != c.want {
+			t.Errorf("%v: may have run is %v", c.err, !c.want)
+		}
+	}
+	server := redistest.Start(t, redistest.WithTLS(true))
+	rule := storetest.Rule(t, "zone", "fixed_window", algorithms.Limit{Events: 5, Window: time.Hour})
+	trusting := open(t, server.TLSAddr(), time.Second).config
+	trusting.TLS = new(tls.Config) // the system's certificates
+	wrongCA := New(server.TLSAddr(), trusting)
+	defer wrongCA.Close()
+	for name, n := range map[string]*Node{
+		"nobody there":   open(t, "127.0.0.1:1", time.Second),
+		"no such socket": open(t, "unix//nonexistent/socket", time.Second),
+		"wrong CA":       wrongCA,
+	} {
+		if err := n.Do(t.Context(), request(rule, "key", 1)); err == nil || MayHaveRun(err) {
+			t.Errorf("%s: nothing was sent, but it may have run: %v", name, err)
+		}
+	}
+	n := open(t, server.Addr(), time.Second)
+	for name, script := range map[string]string{
+		"half-way": "redis.call('SET', KEYS[1], 'x') return redis.call('LPUSH', KEYS[1], 'y')",
+		"nonsense": "return 'yes'",
+	} {
+		n.config.Script.Store(protocol.TextScript(script))
+		if err := n.Do(t.Context(), request(rule, "key", 1)); err == nil || !MayHaveRun(err) {
+			t.Errorf("%s: it ran: %v", name, err)
+		}
+	}
+}
