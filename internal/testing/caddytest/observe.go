@@ -9,9 +9,7 @@ import (
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/caddyserver/caddy/v2/modules/caddyevents"
-	_ "github.com/caddyserver/caddy/v2/modules/standard"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 )
@@ -118,28 +116,4 @@ func Scrape(t testing.TB, ctx caddy.Context) map[string]float64 {
 		}
 	}
 	return values
-}
-
-// Validate provisions the config of a Caddyfile, as "caddy validate" does, and returns the warnings
-// of the limiter.
-func Validate(t testing.TB, text string) (warnings []observer.LoggedEntry, err error) {
-	t.Helper()
-	adapted, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(text), map[string]any{"filename": "Caddyfile"})
-	if err != nil {
-		return nil, err
-	}
-	config := new(caddy.Config)
-	if err := json.Unmarshal(adapted, config); err != nil {
-		t.Fatal(err)
-	}
-	log, logs := observed(t)
-	config.Admin = &caddy.AdminConfig{Disabled: true}
-	config.Logging = &caddy.Logging{Logs: map[string]*caddy.CustomLog{caddy.DefaultLoggerName: {BaseLog: log}}}
-	err = caddy.Validate(config)
-	for _, entry := range logs.FilterLevelExact(zapcore.WarnLevel).All() {
-		if strings.HasSuffix(entry.LoggerName, "rate_limit") {
-			warnings = append(warnings, entry)
-		}
-	}
-	return warnings, err
 }

@@ -6,15 +6,9 @@ import (
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/caddyconfig"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
-
-// Adapt adapts a Caddyfile to JSON.
-func Adapt(text string) ([]byte, []caddyconfig.Warning, error) {
-	return caddyconfig.GetAdapter("caddyfile").Adapt([]byte(text), nil)
-}
 
 // FreeAddress returns a loopback address for a Caddy that runs in this process until the test ends.
 func FreeAddress(t testing.TB) (address string) {

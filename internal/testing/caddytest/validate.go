@@ -1,107 +1,78 @@
 package caddytest
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
+	_ "github.com/caddyserver/caddy/v2/modules/standard"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 )
 
-// ValidateJSON is [Validate] for JSON. It returns the text of the error, or ok and the lines of the
-// warnings, with secrets in the environment. No store and no zone may be left open.
+// Adapt adapts a Caddyfile to JSON.
+func Adapt(text string) ([]byte, []caddyconfig.Warning, error) {
+	return caddyconfig.GetAdapter("caddyfile").Adapt([]byte(text), map[string]any{"filename": "Caddyfile"})
+}
+
+// Validate provisions the config of a Caddyfile, as "caddy validate" does, and returns the warnings
+// of the limiter.
+func Validate(t testing.TB, text string) (warnings []observer.LoggedEntry, err error) {
+	t.Helper()
+	config, _, err := Adapt(text)
+	if err != nil {
+		return nil, err
+	}
+	return validate(t, config)
+}
+
+// ValidateJSON is [Validate] for JSON. It returns the text of the error, or ok and the warnings, a
+// line each.
 func ValidateJSON(t testing.TB, config []byte) string {
+	t.Helper()
+	warnings, err := validate(t, config)
+	if err != nil {
+		return err.Error()
+	}
+	lines := []string{"ok"}
+	for _, w := range warnings {
+		line, fields := fmt.Sprint(w.Level, ": ", w.Message), w.ContextMap()
+		for _, name := range slices.Sorted(maps.Keys(fields)) {
+			line += fmt.Sprintf(" %s=%v", name, fields[name])
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// validate provisions a config, with secrets in the environment. No store and no zone may be left
+// open.
+func validate(t testing.TB, config []byte) (warnings []observer.LoggedEntry, err error) {
 	t.Helper()
 	t.Setenv("REDIS_ADDRESS", "redis.example.com:6379")
 	t.Setenv("REDIS_PASSWORD", "s3cr3t-hunter2")
 	var c *caddy.Config
 	if err := caddy.StrictUnmarshalJSON(caddy.RemoveMetaFields(config), &c); err != nil {
-		return "decoding config: " + err.Error()
+		return nil, fmt.Errorf("decoding config: %w", err)
 	}
+	log, logs := observed(t)
 	c.StorageRaw = caddyconfig.JSON(map[string]string{"module": "file_system", "root": t.TempDir()}, nil)
-	c.Logging = &caddy.Logging{Logs: map[string]*caddy.CustomLog{caddy.DefaultLoggerName: {BaseLog: caddy.BaseLog{
-		WriterRaw: json.RawMessage(`{"output":"validate"}`), EncoderRaw: json.RawMessage(`{"format":"json"}`),
-	}}}}
-	validateLog.reset()
+	c.Logging = &caddy.Logging{Logs: map[string]*caddy.CustomLog{caddy.DefaultLoggerName: {BaseLog: log}}}
 	storesBefore, zonesBefore := pool.InUse()
-	err := caddy.Validate(c)
+	err = caddy.Validate(c)
 	if stores, zones := pool.InUse(); stores != storesBefore || zones != zonesBefore {
 		t.Errorf("%d stores and %d zones are left open", stores-storesBefore, zones-zonesBefore)
 	}
-	if err != nil {
-		return err.Error()
+	for _, entry := range logs.All() {
+		if entry.Level >= zapcore.WarnLevel && strings.HasPrefix(entry.LoggerName, "http.handlers.rate_limit") {
+			warnings = append(warnings, entry)
+		}
 	}
-	return strings.Join(append([]string{"ok"}, validateLog.warnings(t)...), "\n")
-}
-
-// validateLog is the log of the config that [ValidateJSON] loads.
-var validateLog logWriter
-
-func init() { caddy.RegisterModule(&validateLog) }
-
-// logWriter is a log writer that keeps the text.
-type logWriter struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-// CaddyModule implements [caddy.Module].
-func (*logWriter) CaddyModule() caddy.ModuleInfo {
-	return caddy.ModuleInfo{ID: "caddy.logging.writers.validate", New: func() caddy.Module { return &validateLog }}
-}
-
-// String, WriterKey and OpenWriter implement [caddy.WriterOpener].
-func (*logWriter) String() string                        { return "validate" }
-func (*logWriter) WriterKey() string                     { return "validate" }
-func (l *logWriter) OpenWriter() (io.WriteCloser, error) { return l, nil }
-
-// Close implements [io.Closer].
-func (*logWriter) Close() error { return nil }
-
-// Write implements [io.Writer].
-func (l *logWriter) Write(line []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(line)
-}
-
-func (l *logWriter) reset() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.text.Reset()
-}
-
-// warnings returns the limiter's lines above the level INFO.
-func (l *logWriter) warnings(t testing.TB) (lines []string) {
-	t.Helper()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for line := range bytes.Lines(l.text.Bytes()) {
-		fields := make(map[string]any)
-		if err := json.Unmarshal(line, &fields); err != nil {
-			t.Fatalf("log line %q: %v", line, err)
-		}
-		level := fields["level"]
-		if !strings.HasPrefix(fmt.Sprint(fields["logger"]), "http.handlers.rate_limit") || level == "debug" || level == "info" {
-			continue
-		}
-		text := fmt.Sprintf("%v: %v", level, fields["msg"])
-		for _, name := range []string{"level", "ts", "logger", "msg"} {
-			delete(fields, name)
-		}
-		for _, name := range slices.Sorted(maps.Keys(fields)) {
-			text += fmt.Sprintf(" %s=%v", name, fields[name])
-		}
-		lines = append(lines, text)
-	}
-	return lines
+	return warnings, err
 }
