@@ -45,8 +45,9 @@ type pair struct {
 
 	redisServer *redistest.Server
 
-	now, today atomic.Int64
-	setNow     func(int64)
+	now, today  atomic.Int64
+	setNow      func(int64)
+	forHandlers map[string]*clockedStore // see plans_test.go
 }
 
 func newPair(t *testing.T, server *redistest.Server) *pair {

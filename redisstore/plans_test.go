@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	caddyratelimit "github.com/seed-161337e5/caddyratelimit"
+	_ "github.com/seed-161337e5/caddyratelimit" // the handler
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/model"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
@@ -80,7 +80,7 @@ func TestPlansWipeNothing(t *testing.T) {
 }
 
 // passed returns how many of n requests of a method pass a handler.
-func passed(t testing.TB, h *caddyratelimit.Handler, method string, n int) (passed int) {
+func passed(t testing.TB, h caddytest.Handler, method string, n int) (passed int) {
 	t.Helper()
 	for range n {
 		if serve(t, h, method, "client", 1) {
@@ -125,8 +125,8 @@ type planned struct {
 	name     string
 	zone     string
 	now      int64
-	handlers [2]map[string]*caddyratelimit.Handler // by config and store
-	plans    [2]map[string]algorithms.Limit        // by config
+	handlers [2]map[string]caddytest.Handler // by config and store
+	plans    [2]map[string]algorithms.Limit  // by config
 	own      *algorithms.Limit
 	model    *model.Key
 	alone    map[string]*model.Key // by limit
@@ -149,7 +149,7 @@ func newPlanned(t testing.TB, p *pair, r *rand.Rand, name, zone string) *planned
 				f.plans[config][method] = f.limit()
 			}
 		}
-		f.handlers[config] = make(map[string]*caddyratelimit.Handler)
+		f.handlers[config] = make(map[string]caddytest.Handler)
 		for _, where := range []string{"memory", "redis"} {
 			f.handlers[config][where] = p.handler(t, where, zone, f.plans[config], name)
 		}
@@ -218,7 +218,7 @@ func (f *planned) override() {
 	}
 	ctx := context.Background()
 	for _, where := range []string{"memory", "redis"} {
-		s := clocked[f.pair.clocked(where)]
+		s := f.pair.clocked(f, where)
 		rule, err := store.NewRule(f.zone, a, f.plans[0][methods[0]], s.salt)
 		if err != nil {
 			f.Fatal(err)
@@ -247,17 +247,23 @@ func (f *planned) over() algorithms.Limit {
 	return l
 }
 
-// clocked names one store of the pair for handlers.
-func (p *pair) clocked(where string) string {
-	id := fmt.Sprintf("%p %s", p, where)
-	if clocked[id] == nil {
-		clocked[id] = &clockedStore{keeper: map[string]keeper{"memory": p.memory, "redis": p.redis}[where]}
+// clocked returns one store of the pair for handlers.
+func (p *pair) clocked(t testing.TB, where string) *clockedStore {
+	t.Helper()
+	if p.forHandlers == nil {
+		p.forHandlers = make(map[string]*clockedStore)
 	}
-	return id
+	s, ok := p.forHandlers[where]
+	if !ok {
+		s = &clockedStore{keeper: map[string]keeper{"memory": p.memory, "redis": p.redis}[where]}
+		s.named = caddytest.NewStore(t, func() (store.Store, error) { return s, nil })
+		p.forHandlers[where] = s
+	}
+	return s
 }
 
 // handler returns a handler with a plan for each method, whose store is one of the pair.
-func (p *pair) handler(t testing.TB, where, zone string, plans map[string]algorithms.Limit, algorithm string) *caddyratelimit.Handler {
+func (p *pair) handler(t testing.TB, where, zone string, plans map[string]algorithms.Limit, algorithm string) caddytest.Handler {
 	t.Helper()
 	written := make(map[string]any)
 	for name, l := range plans {
@@ -269,38 +275,24 @@ func (p *pair) handler(t testing.TB, where, zone string, plans map[string]algori
 		}
 		written[name] = plan
 	}
-	id := p.clocked(where)
-	text, err := json.Marshal(map[string]any{
-		"store": map[string]any{"backend": "clocked", "id": id},
-		"rate_limits": map[string]any{zone: map[string]any{
-			"key": "{http.request.header.Client}", "cost": "{http.request.header.Cost} 1", "overrides": true,
-			"plan": map[string]any{"of": "{http.request.method}", "plans": written, "reject": 405},
-		}},
-	})
+	zones, err := json.Marshal(map[string]any{zone: map[string]any{
+		"key": "{http.request.header.Client}", "cost": "{http.request.header.Cost} 1", "overrides": true,
+		"plan": map[string]any{"of": "{http.request.method}", "plans": written, "reject": 405},
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, err := caddy.ProvisionContext(&caddy.Config{Admin: &caddy.AdminConfig{Disabled: true}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	module, err := ctx.LoadModuleByID("http.handlers.rate_limit", text)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
-	h := module.(*caddyratelimit.Handler)
-	t.Cleanup(func() { _ = h.Cleanup() })
-	return h
+	return caddytest.Load(t, fmt.Sprintf(`{%s"rate_limits": %s}`, p.clocked(t, where).named.Option(), zones))
 }
 
 // serve reports whether a request passes a handler.
-func serve(t testing.TB, h *caddyratelimit.Handler, method, client string, cost int64) (passed bool) {
+func serve(t testing.TB, h caddytest.Handler, method, client string, cost int64) (passed bool) {
 	t.Helper()
 	w := httptest.NewRecorder()
-	r := httptest.NewRequest(method, "http://example.com/", nil)
+	r := caddytest.Request(w, "203.0.113.7:1")
+	r.Method = method
 	r.Header.Set("Client", client)
 	r.Header.Set("Cost", strconv.FormatInt(cost, 10))
-	r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, new(caddyhttp.Server))
 	err := h.ServeHTTP(w, r, caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error {
 		passed = true
 		return nil
@@ -312,13 +304,11 @@ func serve(t testing.TB, h *caddyratelimit.Handler, method, client string, cost 
 	return passed
 }
 
-// clocked are stores with clocks of their own, for handlers: see clockedBackend.
-var clocked = make(map[string]*clockedStore)
-
-// clockedStore is one of them. The test closes the store behind it.
+// clockedStore is a store of a pair, for handlers. The test closes the store behind it.
 type clockedStore struct {
 	keeper
-	salt uint64 // of the zone of the last request
+	named *caddytest.Store
+	salt  uint64 // of the zone of the last request
 }
 
 type keeper interface {
@@ -334,21 +324,3 @@ func (s *clockedStore) Take(ctx context.Context, checks []store.Check, decisions
 
 // Close implements [store.Store].
 func (*clockedStore) Close() error { return nil }
-
-// clockedBackend has a handler use a store of clocked.
-type clockedBackend struct {
-	ID string `json:"id"`
-}
-
-func init() { caddy.RegisterModule(clockedBackend{}) }
-
-// CaddyModule implements [caddy.Module].
-func (clockedBackend) CaddyModule() caddy.ModuleInfo {
-	return caddy.ModuleInfo{ID: "http.rate_limit.stores.clocked", New: func() caddy.Module { return new(clockedBackend) }}
-}
-
-// Identity implements [caddyratelimit.Backend].
-func (b clockedBackend) Identity() (string, error) { return b.ID, nil }
-
-// Open implements [caddyratelimit.Backend].
-func (b clockedBackend) Open() (store.Store, error) { return clocked[b.ID], nil }
