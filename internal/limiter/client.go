@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// client is the client of a request that waits. The request's context ends when the client
-// leaves, but with HTTP/1 only once the request's body has been read, because net/http looks at
-// the connection only while nothing is to be read from it. Until then the socket is watched
-// here. Nothing is read from it: the body is for the handlers behind.
+// client is the client of a request that waits. The request's context ends when the client leaves.
+// With HTTP/1 that is so only once the request's body has been read, because net/http watches the
+// connection only then. Until then the socket is watched here. Nothing is read from it, because
+// the body is for the next handlers.
 type client struct {
 	left   chan struct{}
 	socket *os.File // nil if there is nothing to watch
@@ -21,17 +21,17 @@ type client struct {
 // connection is the key of a request's connection in its context.
 type connection struct{}
 
-// CanSeeHangUps reports whether this system shows that a client has left before all is read
-// that it has sent.
+// CanSeeHangUps reports whether this system shows that a client has left before everything that
+// the client has sent is read.
 func CanSeeHangUps() bool { return seesHangUp }
 
-// WithConnection puts a request's connection into its context, where requests that wait look for
-// it. It is for [caddyhttp.Server.RegisterConnContext].
+// WithConnection puts a request's connection into its context, for requests that wait. It is for
+// [caddyhttp.Server.RegisterConnContext].
 func WithConnection(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connection{}, c)
 }
 
-// watchClient begins to watch for the client's departure.
+// watchClient begins to watch the client of a request.
 func watchClient(r *http.Request) *client {
 	c := &client{left: make(chan struct{})}
 	if !seesHangUp || r.ProtoMajor != 1 || r.Body == nil || r.Body == http.NoBody {
@@ -57,8 +57,8 @@ func watchClient(r *http.Request) *client {
 	return c
 }
 
-// watch returns when the client has left, or is forgotten. The runtime calls again when
-// something has happened to the socket.
+// watch returns when the client has left or the watch has ended. The runtime calls the function
+// again when something has happened to the socket.
 func (c *client) watch(raw syscall.RawConn) {
 	gone := false
 	_ = raw.Read(func(socket uintptr) bool {
@@ -77,8 +77,8 @@ func (c *client) forget() {
 	}
 }
 
-// socketOf finds the socket under what listeners have wrapped around it, such as TLS, which
-// has a method for that, or the PROXY protocol. Other wrappers embed what they wrap.
+// socketOf returns the socket beneath the wrappers of listeners, such as TLS and the PROXY protocol,
+// which have methods for that. Other wrappers embed what they wrap.
 func socketOf(conn net.Conn) net.Conn {
 	for range 8 {
 		switch c := conn.(type) {

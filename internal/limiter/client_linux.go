@@ -2,10 +2,10 @@ package limiter
 
 import "golang.org/x/sys/unix"
 
-// seesHangUp reports whether a hang-up shows before all is read that came before it.
+// seesHangUp reports whether a hang-up shows before all earlier data is read.
 const seesHangUp = true
 
-// hungUp reports whether the other end of a socket sends no more.
+// hungUp reports whether the other end of a socket has stopped sending.
 func hungUp(socket uintptr) bool {
 	fds := []unix.PollFd{{Fd: int32(socket), Events: unix.POLLRDHUP}}
 	for {

@@ -2,7 +2,7 @@
 
 package limiter
 
-// seesHangUp reports whether a hang-up shows before all is read that came before it.
+// seesHangUp reports whether a hang-up shows before all earlier data is read.
 const seesHangUp = false
 
 func hungUp(uintptr) bool { return false }

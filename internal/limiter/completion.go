@@ -26,7 +26,7 @@ type Completion struct {
 	// Strips are header fields that the client must not see.
 	Strips []string
 
-	session     pool.Session // without a store if nothing was charged
+	session     pool.Session // has no store if nothing was charged
 	adjustments []store.Adjustment
 	late        []lateCharge
 }
@@ -34,17 +34,17 @@ type Completion struct {
 // lateCharge is a charge that the response may change.
 type lateCharge struct {
 	zone   *zone.Zone
-	charge store.Adjustment // without its Delta
-	open   bool             // it is not known yet whether the response counts
-	unpaid bool             // nor what it costs
+	charge store.Adjustment // gives back the charge
+	open   bool             // whether the response counts is not known yet
+	unpaid bool             // what it costs is not known yet
 }
 
-// complete makes the completion of a request that may pass.
+// complete returns the completion of a request that may pass.
 func (v *Verdict) complete(s pool.Session) *Completion {
 	return &Completion{session: s, adjustments: v.held(), late: v.lateCharges(), Strips: v.strips}
 }
 
-// giveBack is the adjustment that gives back all of a charge.
+// giveBack returns the adjustment that gives back all of a charge.
 func (v *Verdict) giveBack(i int) store.Adjustment {
 	c, d := v.Checks[i], &v.Decisions[i]
 	return store.Adjustment{Check: c, At: d.Booked(), Turn: d.Turn(), Delta: -c.Cost, Override: d.Override}
@@ -53,7 +53,7 @@ func (v *Verdict) giveBack(i int) store.Adjustment {
 // charged reports whether an entry was charged.
 func (v *Verdict) charged(i int) bool { return v.Decisions[i].Allowed && v.Checks[i].Cost > 0 }
 
-// held are the charges that last until the request is over.
+// held returns adjustments for the charges that last until the request is over.
 func (v *Verdict) held() (back []store.Adjustment) {
 	for i := range v.Checks {
 		if v.Checks[i].Hold != "" && v.charged(i) {
@@ -76,8 +76,8 @@ func (v *Verdict) unserved() (back []store.Adjustment) {
 	return back
 }
 
-// returnDryRuns gives back what dry runs have charged for a request that others refuse: if they
-// were enforced, the request would have cost nothing in them either.
+// returnDryRuns gives back what dry runs have charged for a request that other zones refuse. If
+// the dry runs were enforced, the request would have cost nothing in them either.
 func (v *Verdict) returnDryRuns(s pool.Session) {
 	var back []store.Adjustment
 	for i := v.Enforced; i < len(v.Checks); i++ {
@@ -90,7 +90,7 @@ func (v *Verdict) returnDryRuns(s pool.Session) {
 	}
 }
 
-// lateCharges are the charges that the response may change.
+// lateCharges returns the charges that the response may change.
 func (v *Verdict) lateCharges() (late []lateCharge) {
 	if !v.late {
 		return nil
@@ -110,8 +110,8 @@ func (v *Verdict) lateCharges() (late []lateCharge) {
 // ChargesLate reports whether the response may change what the request is charged.
 func (c *Completion) ChargesLate() bool { return len(c.late) > 0 }
 
-// Release gives back what the request holds. It must be called when the handlers behind are
-// done, after a panic too, and then End or Abandon, now or later.
+// Release gives back slots. It must be called when the next handlers have returned or panicked.
+// After it, now or later, End or Abandon must be called.
 func (c *Completion) Release() {
 	if c.session.Store != nil {
 		c.session.Adjust(c.adjustments...)
@@ -125,8 +125,8 @@ func (c *Completion) End() {
 	}
 }
 
-// Abandon ends the use of the store, and leaves charges that the response has not changed yet as
-// they are.
+// Abandon ends the use of the store. Charges that the response has not changed yet stay as they
+// are.
 func (c *Completion) Abandon() {
 	c.late = nil
 	c.End()
@@ -161,7 +161,7 @@ func (c *Completion) Keep() {
 	}
 }
 
-// ReadCost reads in the header of the response what the request has cost.
+// ReadCost reads from the header of the response what the request has cost.
 func (c *Completion) ReadCost(header http.Header) {
 	for i := range c.late {
 		l := &c.late[i]
@@ -197,7 +197,7 @@ func (c *Completion) BrokenOff() {
 	}
 }
 
-// pay charges the difference of a cost to what was booked.
+// pay charges the difference between a cost and what was charged before.
 func (c *Completion) pay(l *lateCharge, cost int64) {
 	l.unpaid = false
 	a := l.charge
@@ -206,7 +206,7 @@ func (c *Completion) pay(l *lateCharge, cost int64) {
 	}
 }
 
-// parseCost reads what an upstream says that a request has cost.
+// parseCost parses the cost of a request that an upstream has sent.
 func parseCost(values []string) (int64, error) {
 	if len(values) > 1 {
 		return 0, fmt.Errorf("it says so %d times", len(values))

@@ -1,6 +1,6 @@
-// Package limiter decides requests: which zones a request meets, what is asked of the store,
-// and what follows from the answer. It needs no HTTP response, and it waits and measures by a
-// clock that it is given, so a request out of a log can be decided on the log's time.
+// Package limiter decides requests: which zones a request meets, what the store is asked, and
+// what follows from its decisions. It needs no HTTP response, and it waits and measures by a
+// clock that it is given. So a request from a log can be decided at the time in the log.
 package limiter
 
 import (
@@ -23,13 +23,13 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// Config is what a Limiter is made of.
+// Config configures a Limiter.
 type Config struct {
-	// Zones are looked at in this order.
+	// Zones are the zones, in the order in which requests meet them.
 	Zones []*zone.Zone
 
-	// Store decides for all zones. Local stands in for it while it does not answer or is full;
-	// nil if no zone may need it.
+	// Store decides for all zones. Local replaces it while it does not answer or is full; nil if
+	// no zone may need it.
 	Store, Local *pool.Ref
 
 	// Instances is the number of Caddys that share a limit while each of them counts by itself. 0: as
@@ -51,7 +51,7 @@ type Limiter struct {
 	proxies proxyCheck
 }
 
-// New makes a Limiter.
+// New returns a Limiter.
 func New(c Config) *Limiter {
 	if c.Clock == nil {
 		c.Clock = clock.System{}
@@ -64,16 +64,16 @@ var (
 	// complete, the client's address may be forged. The client sends the request again.
 	ErrTooEarly = errors.New("TLS handshake not complete, the client's address cannot be verified")
 
-	// ErrLeft is why a request ends whose client has left while it waited.
+	// ErrLeft is the error of a request whose client has left while the request waited.
 	ErrLeft = errors.New("client left while waiting for its turn")
 
-	// ErrNoStore is why a zone that denies refuses requests.
+	// ErrNoStore is the error of a request that a zone denies because the store does not answer.
 	ErrNoStore = errors.New("rate limit store does not answer")
 )
 
-// Decide finds out whether a request may pass. The request must carry Caddy's replacer in its
-// context, as caddyhttp.PrepareRequest puts it there. Decide blocks while zones hold the request
-// back. The caller must call [Verdict.Release].
+// Decide decides whether a request may pass. The request must have Caddy's replacer in its
+// context, as caddyhttp.PrepareRequest puts it there. Decide blocks while zones make the request
+// wait. The caller must call [Verdict.Release].
 func (l *Limiter) Decide(r *http.Request) *Verdict {
 	v := newVerdict(l, r)
 	start := l.now()
@@ -111,9 +111,9 @@ func (l *Limiter) Decide(r *http.Request) *Verdict {
 	return v
 }
 
-// collect sorts the request into the zones that it meets, and works out what to ask of the store
-// for each. It reports whether the store is to be asked: if not, a zone has refused the request
-// by itself, or the request is in error. Zones behind that one are not looked at.
+// collect finds the zones that the request meets, and what to ask the store for each. It returns
+// false if the store must not be asked, because a zone has refused the request without it or
+// there was an error. The zones after that one are then skipped.
 func (l *Limiter) collect(v *Verdict) bool {
 	for _, z := range l.Zones {
 		if len(z.Matchers) > 0 {
@@ -159,8 +159,8 @@ func (l *Limiter) collect(v *Verdict) bool {
 	return true
 }
 
-// ask has a store decide. If the request may pass and something remains to be done when it is
-// over, the verdict keeps the store open until then.
+// ask asks a store to decide. If the request may pass and something remains to be done when it is
+// over, the verdict's completion keeps the store open until then.
 func (l *Limiter) ask(ref *pool.Ref, v *Verdict) error {
 	s, err := ref.Begin()
 	if err != nil {
@@ -173,10 +173,10 @@ func (l *Limiter) ask(ref *pool.Ref, v *Verdict) error {
 	return err
 }
 
-// take asks the store, again after a wait if the zones allow one, until it is clear whether the
-// request may pass; then the request waits for its turn in a queue. A client that leaves breaks
-// off no call to the store, and gets no charge back except for its turn and what it holds:
-// otherwise clients could decide what they pay.
+// take asks the store until it is clear whether the request may pass. It asks again after a wait
+// if the zones allow one. Then the request waits for its turn in a queue. If the client leaves, a
+// call to the store is not interrupted, and only turns and slots are given back; otherwise clients
+// could choose what they are charged.
 func (l *Limiter) take(s pool.Session, v *Verdict) error {
 	for n := len(v.Checks); ; n = v.Enforced { // dry runs are asked once
 		if err := s.Take(detached{v.request.Context()}, v.Checks[:n], v.Decisions[:n]); err != nil {
@@ -209,12 +209,11 @@ func (l *Limiter) take(s pool.Session, v *Verdict) error {
 	return nil
 }
 
-// fallBack decides a request that the store did not decide. Each zone does what its
-// on_store_error says: one enforced zone that denies is enough to deny; the zones that decide
-// locally do so together; the others let the request pass. A store that answers but is full is
-// there for all known keys, so all zones decide locally then: a client with a new key must
-// neither be refused nor let through for that reason. The verdict keeps the zones that have
-// decided.
+// fallBack decides a request that the store did not decide, by the on_store_error of its zones:
+// one enforced zone that denies is enough to deny; the zones that decide locally do so together;
+// the others let the request pass. If the store answers but is full, it still works for known
+// keys, so all zones decide locally: a client with a new key must neither be refused nor pass
+// only because of that. The verdict keeps only the zones that have decided.
 func (l *Limiter) fallBack(v *Verdict, start time.Duration, cause error) error {
 	full := errors.Is(cause, store.ErrFull) && l.Local != nil
 	for i := range v.Enforced {
@@ -240,7 +239,7 @@ func (l *Limiter) fallBack(v *Verdict, start time.Duration, cause error) error {
 	return l.ask(l.Local, v)
 }
 
-// instances is how many Caddys share a limit while each counts apart.
+// instances returns the number of Caddys that share a limit while each counts by itself.
 func (l *Limiter) instances() int {
 	if l.Instances > 0 {
 		return l.Instances
@@ -274,7 +273,7 @@ func (detached) Deadline() (deadline time.Time, ok bool) { return time.Time{}, f
 func (detached) Done() <-chan struct{}                   { return nil }
 func (detached) Err() error                              { return nil }
 
-// replacerOf finds the replacer that Caddy has put into a request's context.
+// replacerOf returns the replacer that Caddy has put into a request's context.
 func replacerOf(r *http.Request) *caddy.Replacer {
 	return r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
 }

@@ -10,7 +10,7 @@ import (
 // queues reports whether an entry makes the request wait for its turn.
 func (v *Verdict) queues(i int) bool { return i < v.Enforced && v.Decisions[i].Delay > 0 }
 
-// delay is how long an allowed request must wait for its turn.
+// delay returns how long an allowed request must wait for its turn.
 func (v *Verdict) delay() (d time.Duration) {
 	for i := range v.Enforced {
 		d = max(d, v.Decisions[i].Delay)
@@ -32,7 +32,7 @@ func (v *Verdict) queue(s pool.Session, delay time.Duration) bool {
 	case v.wait.sleep(v.request, w.Ready()):
 		v.takeTurn(i, w.At())
 		return true
-	case s.Turns.Leave(w): // at the moment when its turn came
+	case s.Turns.Leave(w): // the client left at the moment when the turn came
 		v.takeTurn(i, w.At())
 		v.handOn(s, v.wait.clock.Now()-began)
 	}
@@ -64,7 +64,7 @@ func (v *Verdict) handOn(s pool.Session, waited time.Duration) {
 	}
 }
 
-// turn is the request's turn in a queue, for which it has waited for some time.
+// turn returns the request's turn in a queue, after a wait.
 func (v *Verdict) turn(s pool.Session, i int, waited time.Duration) *turns.Turn {
 	c, d := v.Checks[i], &v.Decisions[i]
 	back, adjust := v.giveBack(i), s.Store.Adjust
@@ -81,7 +81,7 @@ func (v *Verdict) turn(s pool.Session, i int, waited time.Duration) *turns.Turn 
 	}
 }
 
-// takeTurn notes which turn the request has taken, for what adjusts its charge later.
+// takeTurn records the turn that the request has taken, for later adjustments of its charge.
 func (v *Verdict) takeTurn(i int, at int64) {
 	d := &v.Decisions[i]
 	d.Delay = time.Duration(at-d.At) * time.Microsecond

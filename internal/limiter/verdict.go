@@ -18,21 +18,21 @@ import (
 // Verdict is the decision on a request. Other packages only read it, and must not use it after
 // Release.
 type Verdict struct {
-	// Err is why the request cannot be decided: a matcher failed, or the client's address is
-	// not certain yet. It has a status for Caddy's error routes.
+	// Err is set if the request cannot be decided, because a matcher failed or the client's
+	// address is not certain yet. It has a status for Caddy's error routes.
 	Err error
 
 	// Rejections are the refusals of zones that did not ask the store. All but the last one are
-	// dry runs, and the last one may be.
+	// dry runs, and the last one may be one.
 	Rejections []Refusal
 
-	// Outcome is what becomes of the request if no limit refuses it: Allowed; Local if the
-	// store has not decided; FailedOpen, FailedClosed or Abandoned if nothing has.
+	// Outcome is the outcome of the request if no limit refuses it: Allowed; Local if the store
+	// has not decided; FailedOpen, FailedClosed or Abandoned if no zone has.
 	Outcome outcome.Outcome
 
-	// Entries are the zones that were asked, with what was asked and what was decided at the
-	// same index of Checks and Decisions. The first Enforced of them may refuse the request;
-	// those behind are dry runs.
+	// Entries are the zones that asked the store. Checks and Decisions have, at the same index,
+	// what they asked and what was decided. The first Enforced entries may refuse the request;
+	// the others are dry runs.
 	Entries   []Entry
 	Checks    []store.Check
 	Decisions []algorithms.Decision
@@ -46,8 +46,8 @@ type Verdict struct {
 
 	request    *http.Request
 	wait       retryWait
-	holds      bool     // some charge lasts until the request is over
-	late       bool     // what is charged depends on the response
+	holds      bool     // whether a charge lasts until the request is over
+	late       bool     // whether a charge depends on the response
 	strips     []string // header fields that the client must not see
 	completion *Completion
 }
@@ -65,11 +65,12 @@ type Refusal struct {
 	Key    string
 	DryRun bool
 
-	// Err says why. Status is for refusals without a limit, and else 0.
+	// Err is the reason. Status is 0 except for refusals without a limit.
 	Err    error
 	Status int
 
-	// Policy is the limit that refuses, with its Decision. It is nil if the store was not asked.
+	// Policy is the limit that refuses, and Decision its decision. Policy is nil if the store was
+	// not asked.
 	Policy   *zone.QuotaPolicy
 	Decision algorithms.Decision
 }
@@ -83,8 +84,8 @@ func newVerdict(l *Limiter, r *http.Request) *Verdict {
 	return v
 }
 
-// Release makes the verdict free for another request. What it returns must be served when the
-// request passes; it is nil if nothing is to be done when the request is over.
+// Release frees the verdict for another request. It returns what must be done when a request that
+// passes is over, or nil if that is nothing.
 func (v *Verdict) Release() *Completion {
 	c := v.completion
 	if c == nil && len(v.strips) > 0 && v.passes() {
@@ -98,7 +99,7 @@ func (v *Verdict) Release() *Completion {
 	return c
 }
 
-// passes reports whether the handlers behind get the request.
+// passes reports whether the request reaches the next handlers.
 func (v *Verdict) passes() bool {
 	return v.Err == nil && v.Rejected() == nil && !v.Refused && v.Outcome.Passes()
 }
@@ -120,7 +121,8 @@ func (v *Verdict) Refusal(i int) Refusal {
 	}
 }
 
-// BindingDryRun is the dry run that would bind the client most, and whether it would refuse.
+// BindingDryRun returns the dry run that would bind the client most, and reports whether it would
+// refuse.
 func (v *Verdict) BindingDryRun() (index int, refuses bool) {
 	return v.mostBinding(v.Enforced, len(v.Entries))
 }
@@ -145,12 +147,12 @@ func (v *Verdict) mostBinding(from, to int) (index int, refused bool) {
 	return index, refused
 }
 
-// ShareLeft is the share of the quota that is left, from 0 to 1.
+// ShareLeft returns the part of the quota that is left, from 0 to 1.
 func ShareLeft(d *algorithms.Decision) float64 {
 	return float64(d.Remaining) / float64(max(1, d.Quota))
 }
 
-// reject notes that a zone refuses the request without asking the store.
+// reject records that a zone refuses the request without asking the store.
 func (v *Verdict) reject(z *zone.Zone, c *zone.Check) {
 	o := outcome.Rejected
 	if c.DryRun {
@@ -224,7 +226,7 @@ func (v *Verdict) anyRefuses() bool {
 	return false
 }
 
-// countDecisions counts what each zone has decided. Dry runs charge whatever the others say.
+// countDecisions counts the decision of each zone. Dry runs charge whatever the others decide.
 func (v *Verdict) countDecisions(took time.Duration) {
 	for i := range v.Entries {
 		o, enforced := v.Outcome, i < v.Enforced

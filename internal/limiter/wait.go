@@ -8,28 +8,28 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/clock"
 )
 
-// retryWait is how a request waits: for its turn in a queue, or to ask again where it is refused
-// and the zones that refuse have a max_wait.
+// retryWait is the waiting of a request: for its turn in a queue, or to ask the store again if the
+// zones that refuse have a max_wait.
 type retryWait struct {
 	clock  clock.Clock
-	waited bool          // since is set
+	waited bool          // whether since is set
 	since  time.Duration // when the first wait began
-	poll   time.Duration
-	client *client // nil if the request has not waited yet
+	poll   time.Duration // the next wait for a slot
+	client *client       // nil if the request has not waited yet
 }
 
 const (
 	// minPause keeps a wait from becoming a busy loop.
 	minPause = time.Millisecond
 
-	// firstPoll and maxPoll are for slots: one comes back when some request ends, and that time
-	// is not known.
+	// firstPoll and maxPoll bound the waits for slots, because it is not known when one comes
+	// back.
 	firstPoll = 10 * time.Millisecond
 	maxPoll   = 250 * time.Millisecond
 )
 
-// next is how long to wait before the store is asked again: as long as the slowest of the zones
-// that refuse needs. It is 0 if one of them would need longer than its max_wait allows.
+// next returns how long to wait before the store is asked again: the longest wait of the zones that
+// refuse. It is 0 if one of them needs longer than its max_wait.
 func (w *retryWait) next(v *Verdict) (wait time.Duration) {
 	polled := false
 	for i := range v.Enforced {
@@ -83,7 +83,7 @@ func (w *retryWait) sleep(r *http.Request, over <-chan struct{}) bool {
 	}
 }
 
-// over ends the watch for the client.
+// over stops watching the client.
 func (w *retryWait) over() {
 	if w.client != nil {
 		w.client.forget()

@@ -11,9 +11,8 @@ import (
 )
 
 // dedup remembers which keys were reported in their windows, so that a flood is reported once per
-// key and window, and never more than reportsPerSecond keys a second. Its size is bounded: when it
-// is full, new keys are not reported, and are counted all the same. Keys are kept as hashes with
-// a secret seed.
+// key and window, and at most for reportsPerSecond keys per second. Its size is bounded: when it
+// is full, new keys are counted but not reported. Keys are kept as hashes with a secret seed.
 type dedup struct {
 	paces   [categories]pace
 	zones   []*zone.Zone
@@ -33,7 +32,7 @@ const (
 	// reportsPerSecond is how many keys of each category are reported in a second.
 	reportsPerSecond = 50
 
-	// sweepInterval is how often closed windows are looked for.
+	// sweepInterval is how often closed windows are removed.
 	sweepInterval = 2 * time.Second
 )
 
@@ -55,7 +54,7 @@ var clockStart = time.Now()
 // seriesOf numbers the categories of all zones.
 func seriesOf(f *limiter.Refusal, c category) int { return f.Zone.Index*int(categories) + int(c) }
 
-// suppressed is what was not reported.
+// suppressed counts what was not reported.
 type suppressed struct{ requests, keys uint64 }
 
 func newDedup(zones []*zone.Zone, summary func(*zone.Zone, category, suppressed)) *dedup {
@@ -88,19 +87,19 @@ func (d *dedup) first(f *limiter.Refusal, c category) bool {
 	if !report {
 		e.suppressed++
 	}
-	// What was suppressed in the window before is summed up with this one's.
+	// What was suppressed in the previous window is added to this one's summary.
 	shard.reported[hash] = entry{until: now + window(f), suppressed: e.suppressed, series: uint32(series)}
 	shard.mu.Unlock()
 	d.arm()
 	return report
 }
 
-// pace is a second, and how often something was done in it.
+// pace is a second and the number of reports in it.
 type pace struct{ atomic.Int64 }
 
 const paceBits = 16 // of the number
 
-// allow reports whether it may be done once more.
+// allow reports whether there may be another report now.
 func (p *pace) allow(now time.Duration) bool {
 	for {
 		was, next := p.Load(), int64(now/time.Second)<<paceBits
@@ -118,8 +117,8 @@ func (p *pace) allow(now time.Duration) bool {
 	}
 }
 
-// arm starts the timer of the next sweep, unless it runs. While there are no windows there is no
-// timer.
+// arm starts the timer of the next sweep, unless it is running. It does not run while there are no
+// windows.
 func (d *dedup) arm() {
 	if d.armed.CompareAndSwap(false, true) {
 		time.AfterFunc(sweepInterval, func() {
@@ -131,8 +130,8 @@ func (d *dedup) arm() {
 	}
 }
 
-// sweep forgets the keys whose windows have closed, and reports in one line for each series what
-// was suppressed of them. It reports whether keys are left.
+// sweep forgets the keys whose windows have closed, and logs one summary for each series of what
+// was suppressed. It reports whether keys are left.
 func (d *dedup) sweep(now time.Duration) (more bool) {
 	all := make([]suppressed, len(d.noRoom))
 	for i := range d.shards {

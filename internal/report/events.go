@@ -22,7 +22,7 @@ const (
 )
 
 // Events emits events through Caddy's events app. Subscribers are called at once, while the
-// request waits, so nothing is emitted at the rate of the requests.
+// request waits, so the number of events must be bounded.
 type Events struct {
 	ctx caddy.Context
 	app *caddyevents.App
@@ -83,8 +83,8 @@ func (p *Reporter) eventData(r *http.Request, f *limiter.Refusal) map[string]any
 	return data
 }
 
-// StoreState emits that a store has stopped answering, and why, or that it answers again (nil).
-// It does not wait for subscribers, because any request may be the one that notices.
+// StoreState emits an event when a store has stopped answering, with the cause, or answers again,
+// with a nil cause. It does not wait for subscribers, because a request may have noticed it.
 func (e *Events) StoreState(store, onStoreError string, cause error) {
 	if !e.wanted(eventStoreState) {
 		return

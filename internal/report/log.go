@@ -52,7 +52,7 @@ func (p *Reporter) log(r *http.Request, f *limiter.Refusal) {
 	c.Write(fields...)
 }
 
-// logSuppressed writes how many refusals were not logged, if only the first ones are.
+// logSuppressed logs how many refusals were not logged, if only the first ones are.
 func (p *Reporter) logSuppressed(z *zone.Zone, c category, s suppressed) {
 	if p.Log != LogFirst || s.requests == 0 || c&banCategory != 0 {
 		return
@@ -65,7 +65,7 @@ func (p *Reporter) logSuppressed(z *zone.Zone, c category, s suppressed) {
 }
 
 // maxLoggedKey is how many bytes of a key a line shows. Clients may choose keys as long as a
-// request's header may be, and a new one for each line.
+// request's header, and a new one for each line.
 const maxLoggedKey = 1024
 
 func clipped(key string) string {

@@ -13,11 +13,11 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
-// Config is what a Reporter is made of.
+// Config configures a Reporter.
 type Config struct {
 	Zones  []*zone.Zone
 	Log    string // LogFirst, LogOff or LogAll
-	LogKey bool   // log lines and events show keys
+	LogKey bool   // whether log lines and events contain keys
 	Events Events
 	Logger *zap.Logger
 }
@@ -29,17 +29,17 @@ type Reporter struct {
 	dedup *dedup
 }
 
-// New makes a Reporter.
+// New returns a Reporter.
 func New(c Config) *Reporter {
 	p := &Reporter{Config: c}
 	p.dedup = newDedup(c.Zones, p.logSuppressed)
 	return p
 }
 
-// Close writes what was not reported yet.
+// Close logs what was not reported yet.
 func (p *Reporter) Close() { p.dedup.sweep(1<<63 - 1) }
 
-// Report reports the refusals of a verdict, those of dry runs too.
+// Report reports the refusals of a verdict, including those of dry runs.
 func (p *Reporter) Report(r *http.Request, v *limiter.Verdict) {
 	for i := range v.Rejections {
 		p.refused(r, &v.Rejections[i])
@@ -60,8 +60,8 @@ func (p *Reporter) Report(r *http.Request, v *limiter.Verdict) {
 	}
 }
 
-// refused logs a refusal and emits its event, unless its key was reported before in the same
-// window. A dry run is no event, because nothing has to be done about it.
+// refused logs a refusal and emits its event, unless its key was already reported in the same
+// window. A dry run emits no event, because nothing has to be done about it.
 func (p *Reporter) refused(r *http.Request, f *limiter.Refusal) {
 	event := eventExceeded
 	if f.Policy == nil {
@@ -97,9 +97,9 @@ func (p *Reporter) bans(r *http.Request, v *limiter.Verdict) {
 type category uint8
 
 const (
-	dryRunCategory   category = 1 << iota // the request would be refused if the zone were no dry run
-	rejectedCategory                      // the request itself is the reason, and no limit
-	banCategory                           // a ban begins; this is an event, and no log line
+	dryRunCategory   category = 1 << iota // the request would be refused if the zone were not a dry run
+	rejectedCategory                      // the reason is the request itself, not a limit
+	banCategory                           // a ban begins; this is an event without a log line
 	categories       category = 1 << iota
 )
 
@@ -113,7 +113,7 @@ func categoryOf(f *limiter.Refusal) (c category) {
 	return c
 }
 
-// window is how long a refusal of a key suppresses the next ones.
+// window returns how long a refusal of a key suppresses the next ones.
 func window(f *limiter.Refusal) time.Duration {
 	if f.Policy == nil {
 		return throttle.Interval
@@ -121,8 +121,7 @@ func window(f *limiter.Refusal) time.Duration {
 	return min(max(f.Policy.Numbers.Window.Length(), time.Second), time.Hour)
 }
 
-// knowsWait reports whether it is known how long the refusal holds. It is not known when a slot
-// comes back.
+// knowsWait reports whether it is known how long the refusal holds. For slots it is not known.
 func knowsWait(f *limiter.Refusal) bool {
 	return f.Policy != nil && (!f.Policy.Lends || f.Decision.Banned)
 }

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// requestBody notes that the client has broken its request off. An upstream may have done its
-// work by then, although its response gets lost.
+// requestBody finds out whether the client has broken off its request. An upstream may have done
+// its work by then, although its response is lost.
 type requestBody struct {
 	io.ReadCloser
 	begun, closed, failed atomic.Bool // because a proxy's transport reads on its own goroutine
@@ -41,8 +41,8 @@ func (b *requestBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// returned looks at the error of the handlers behind, because a limit on the body's size that one
-// of them has set shows only there. Where nothing was read, nothing has reached an upstream.
+// returned checks the error of the next handlers, because only there it shows that the body was
+// above a size that one of them allows. If nothing was read, nothing has reached an upstream.
 func (b *requestBody) returned(err error) {
 	if b == nil || err == nil || !b.begun.Load() {
 		return
@@ -52,5 +52,5 @@ func (b *requestBody) returned(err error) {
 	}
 }
 
-// broken reports whether the client has broken its request off.
+// broken reports whether the client has broken off its request.
 func (b *requestBody) broken() bool { return b != nil && b.failed.Load() }

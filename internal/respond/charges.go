@@ -17,8 +17,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
 )
 
-// Serve has the handlers behind serve a request that may pass, and does what remains to be done
-// when it is over, after a panic too. The completion is nil if nothing remains.
+// Serve calls the next handlers for a request that may pass, and does what remains to be done when
+// it is over, even after a panic. The completion is nil if nothing remains.
 func (p *Responder) Serve(c *limiter.Completion, w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) (err error) {
 	if c == nil {
 		return next.ServeHTTP(w, r)
@@ -55,19 +55,19 @@ type served struct {
 	errors     *chargeWriter // of the response to the request's error, if that changes charges
 }
 
-// chargeWriter looks at the status and the header of a response as they are sent, and changes
-// charges accordingly.
+// chargeWriter sees the status and the header of a response as they are sent, and changes charges
+// accordingly.
 type chargeWriter struct {
 	caddyhttp.ResponseWriterWrapper
 	*served
 	request *http.Request
 	strips  []string // header fields that the client must not see
 
-	mu      sync.Mutex // because a request may end while its error is being answered
-	started bool       // the header was sent
-	unheard bool       // but the client was not there to receive it
-	length  int64      // of the body, as the header says; -1 if it does not
-	sent    int64      // of the body
+	mu      sync.Mutex // because a request may end while error routes respond to its error
+	started bool       // whether the header was sent
+	unheard bool       // whether the client had left by then
+	length  int64      // of the body, by the header; -1 if it is not given
+	sent    int64      // how much of the body was sent
 }
 
 // watch makes w look at the response that is written to inner. Fields that outer handlers strip too
@@ -82,7 +82,7 @@ func (s *served) watch(w *chargeWriter, inner http.ResponseWriter, r *http.Reque
 	}
 }
 
-// deserted reports whether the client has left, or broken its request off.
+// deserted reports whether the client has left or has broken off its request.
 func (w *chargeWriter) deserted() bool {
 	return w.request.Context().Err() != nil || w.body.broken()
 }
@@ -119,13 +119,13 @@ func (w *chargeWriter) start(status int) {
 // complete reports whether all of the response was sent, as far as its header says.
 func (w *chargeWriter) complete() bool { return w.length >= 0 && w.sent >= w.length }
 
-// over is called when the handlers behind are done. They have not returned if they panicked.
-// Trailers are still in the header.
+// over is called when the next handlers have returned or panicked. Trailers are still in the
+// header.
 func (w *chargeWriter) over(returned bool, err error) {
 	w.body.returned(err)
 	switch {
 	case !w.started && !returned:
-		w.completion.Keep() // the connection is cut, so the client does not see what has become of its request
+		w.completion.Keep() // the connection is closed, so the client gets no response
 	case !w.started && err != nil && !w.deserted():
 		w.fail(err)
 		return
@@ -139,9 +139,9 @@ func (w *chargeWriter) over(returned bool, err error) {
 	w.strip(w.Header())
 }
 
-// fail is called when the handlers behind leave an error to be answered. What the answer is shows
-// when its header is sent. If that cannot be seen it is the status of the error, unless there are
-// error routes: these may answer with any other status, so charges stay as they are.
+// fail is called when the next handlers return an error. The status of the response shows when its
+// header is sent. If that cannot be seen, it is the status of the error, unless there are error
+// routes: these may respond with any other status, so charges stay as they are.
 func (w *chargeWriter) fail(err error) {
 	if w.completion.ChargesLate() && w.request.Context().Done() != nil && wrapServer(w.request, func(inner http.ResponseWriter) http.ResponseWriter {
 		w.errors = new(chargeWriter)
@@ -156,8 +156,8 @@ func (w *chargeWriter) fail(err error) {
 	w.start(statusOf(err))
 }
 
-// waitsForError reports whether the request's error is still to be answered. Then the use of the
-// store ends with the request.
+// waitsForError reports whether the response to the request's error is still to come. Then the use
+// of the store ends with the request.
 func (s *served) waitsForError() bool {
 	if s.errors == nil {
 		return false
@@ -174,8 +174,7 @@ func (s *served) waitsForError() bool {
 	return true
 }
 
-// statusOf is the status with which Caddy's server answers an error where there are no error
-// routes.
+// statusOf returns the status with which Caddy's server responds to an error without error routes.
 func statusOf(err error) int {
 	if e, ok := errors.AsType[caddyhttp.HandlerError](err); ok && e.StatusCode != 0 {
 		return e.StatusCode
@@ -183,7 +182,7 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// strip removes from a header what the client must not see, and returns it.
+// strip removes the fields from a header that the client must not see, and returns them.
 func (w *chargeWriter) strip(header http.Header) (out http.Header) {
 	for _, name := range w.strips {
 		for _, field := range [2]string{name, http.TrailerPrefix + name} {
@@ -206,7 +205,7 @@ func (w *chargeWriter) WriteHeader(status int) {
 		w.ResponseWriterWrapper.WriteHeader(status)
 		return
 	}
-	// The response is still to come, and its cost with it.
+	// The final response is still to come, and its cost with it.
 	hidden := w.strip(w.Header())
 	w.ResponseWriterWrapper.WriteHeader(status)
 	maps.Copy(w.Header(), hidden)
@@ -228,7 +227,7 @@ func (w *chargeWriter) ReadFrom(r io.Reader) (int64, error) {
 	return n, err
 }
 
-// FlushError is what [http.ResponseController] calls.
+// FlushError implements the method that [http.ResponseController] calls.
 func (w *chargeWriter) FlushError() error {
 	w.start(http.StatusOK)
 	return http.NewResponseController(w.ResponseWriter).Flush()

@@ -19,8 +19,8 @@ const (
 	headersOff        = "off"
 )
 
-// field is a header field that describes limits. Retry-After is not one of them, because it
-// belongs to HTTP and no style leaves it out.
+// field is a header field that describes limits. Retry-After is not one of them, because it is a
+// field of HTTP and sent with every style.
 type field uint8
 
 const (
@@ -36,7 +36,7 @@ const (
 	fields
 )
 
-// standard are the names that the fields have in their styles.
+// standard are the names of the fields in their styles.
 var standard = [fields]string{
 	rateLimitField:  "RateLimit",
 	policyField:     "RateLimit-Policy",
@@ -130,8 +130,8 @@ func (f *Fields) all() (names []string) {
 	return names
 }
 
-// httpFields are fields of responses that HTTP itself, the client or the upstream needs, by RFC
-// 9110 to 9112 and 6265. Ours must not take their place.
+// httpFields are fields of responses that HTTP, the client or the upstream needs, by RFC 9110 to
+// 9112 and 6265. The limiter's fields must not replace them.
 var httpFields = []string{
 	"Accept-Ranges", "Age", "Allow", "Cache-Control", "Connection", "Content-Disposition", "Content-Encoding",
 	"Content-Language", "Content-Length", "Content-Location", "Content-Range", "Content-Security-Policy", "Content-Type",

@@ -11,8 +11,8 @@ import (
 
 const fieldRetryAfter = "Retry-After"
 
-// set writes the header fields of a decision. Each value has a slice of its own, because handlers
-// behind may change values in place.
+// set writes the header fields of a decision. Each value has its own slice, because later handlers
+// may change values in place.
 func (f *Fields) set(header http.Header, t *record, values []string) {
 	for i, field := range f.sent {
 		name := f.names[i]
@@ -24,7 +24,7 @@ func (f *Fields) set(header http.Header, t *record, values []string) {
 	}
 }
 
-// value is the value of a field, "" if it has none.
+// value returns the value of a field, or "" if it has none.
 func (t *record) value(f field) string {
 	p, d := t.policy, &t.decision
 	switch f {
@@ -59,11 +59,10 @@ func (t *record) value(f field) string {
 	return ""
 }
 
-// reset is when the full quota is back, in whole seconds, and not before what was refused may be
-// asked for again.
+// reset returns the seconds until the full quota is back, and at least Retry-After.
 func (t *record) reset() int64 { return max(zone.CeilSeconds(t.decision.ResetAfter), t.retryAfter) }
 
-// policiesOf is the value of RateLimit-Policy for the zones that may refuse a request.
+// policiesOf returns the value of RateLimit-Policy for the zones that may refuse a request.
 func (p *Responder) policiesOf(v *limiter.Verdict) (text string) {
 	if p.policies != "" && len(v.Entries) == len(p.Zones) {
 		return p.policies
@@ -74,7 +73,7 @@ func (p *Responder) policiesOf(v *limiter.Verdict) (text string) {
 	return text
 }
 
-// policyOf is the quota policy that holds for the key in a zone.
+// policyOf returns the quota policy that holds for the key in a zone.
 func policyOf(v *limiter.Verdict, i int) *zone.QuotaPolicy {
 	if d := &v.Decisions[i]; d.Override != "" {
 		return v.Entries[i].Policy.ForOverride(d.Quota)
@@ -91,7 +90,7 @@ func appendPolicy(text string, p *zone.QuotaPolicy) string {
 	return text + policySeparator + p.PolicyItem
 }
 
-// hasPolicy reports whether a RateLimit-Policy holds an item.
+// hasPolicy reports whether a RateLimit-Policy contains an item.
 func hasPolicy(text string, p *zone.QuotaPolicy) bool {
 	return strings.Contains(policySeparator+text+policySeparator, policySeparator+p.PolicyItem+policySeparator)
 }

@@ -7,8 +7,8 @@ import (
 
 const placeholders = "http.rate_limit."
 
-// placeholder is a function of Caddy's replacer, which calls it only when a placeholder is used.
-// If nothing was decided the values are empty, rather than unknown.
+// placeholder is a function for Caddy's replacer, which calls it only when a placeholder is used.
+// If nothing was decided, the values are empty and not unknown.
 func (t *record) placeholder(name string) (any, bool) {
 	name, ok := strings.CutPrefix(name, placeholders)
 	if !ok {

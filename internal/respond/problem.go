@@ -20,7 +20,7 @@ const (
 	problemMediaType = "application/problem+json"
 	quotaExceeded    = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 	quotaTitle       = "Request cannot be satisfied as assigned quota has been exceeded"
-	blankType        = "about:blank" // the status says it all
+	blankType        = "about:blank" // which means no more than the status
 )
 
 // writeProblem names the zones whose limits refuse, as RateLimit-Policy does. The verdict is nil

@@ -13,14 +13,14 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
-// record is what was decided on a request: for its header fields, placeholders, access log and
-// trace. All handlers that the request passes share one, which describes the zone that binds the
-// client most. It lives as long as the request. Because it holds the response's writer and the
-// room for usual header values, a request costs one allocation.
+// record is the decision on a request, for its header fields, placeholders, access log and trace.
+// All handlers that the request passes share one record, which describes the zone that binds the
+// client most. It lives as long as the request. It also contains the response's writer and room
+// for the usual header values, so that a request needs only one allocation.
 type record struct {
 	headerWriter
-	values [2]string // of header fields, if there are no more
-	retry  [1]string // of Retry-After
+	values [2]string // room for the values of header fields, if there are at most two
+	retry  [1]string // room for Retry-After
 
 	vars       map[string]any // the request's
 	outcome    outcome.Outcome
@@ -28,10 +28,10 @@ type record struct {
 	policy     *zone.QuotaPolicy // the zone's; nil if the store was not asked
 	decision   algorithms.Decision
 	cost       int64
-	share      float64    // of the quota, that is left
+	share      float64    // the part of the quota that is left
 	retryAfter int64      // in whole seconds; 0 if the request may pass
-	dryRun     bool       // the zone is a dry run, because no other zone has decided
-	dryRuns    bool       // some zone is a dry run
+	dryRun     bool       // whether the zone is a dry run, because no other zone has decided
+	dryRuns    bool       // whether any zone is a dry run
 	wouldBe    *zone.Zone // the dry run that would have refused
 	policies   string     // RateLimit-Policy
 	responders []*Responder
@@ -41,10 +41,10 @@ type record struct {
 // recordVar is the request's variable that holds the record, for all handlers and error routes.
 const recordVar = "rate_limit"
 
-// String is what {http.vars.rate_limit} shows.
+// String returns the value of {http.vars.rate_limit}.
 func (t *record) String() string { return outcome.Names[t.outcome] }
 
-// recordOf finds the record that handlers before this one have made, or makes one.
+// recordOf returns the record that earlier handlers have made, or makes one.
 func recordOf(r *http.Request, repl *caddy.Replacer) *record {
 	vars, _ := r.Context().Value(caddyhttp.VarsCtxKey).(map[string]any)
 	if t, ok := vars[recordVar].(*record); ok {
@@ -60,14 +60,14 @@ func recordOf(r *http.Request, repl *caddy.Replacer) *record {
 	return t
 }
 
-// recordBefore finds the record that handlers have made; nil if there is none.
+// recordBefore returns the record that handlers have made, or nil.
 func recordBefore(r *http.Request) *record {
 	t, _ := caddyhttp.GetVar(r.Context(), recordVar).(*record)
 	return t
 }
 
-// binds reports whether another zone is to be described from now on. A dry run binds least; of
-// several others, the one that refuses or has the smallest share left binds most.
+// binds reports whether a zone binds the client more than the one that the record describes. A dry
+// run binds least. Of other zones, the one that refuses or has the smallest share left binds most.
 func (t *record) binds(dryRun, refuses bool, share float64) bool {
 	if t.zone == nil || t.dryRun != dryRun {
 		return t.zone == nil || t.dryRun
@@ -75,8 +75,8 @@ func (t *record) binds(dryRun, refuses bool, share float64) bool {
 	return refuses || t.outcome.Passes() && t.outcome != outcome.DryRun && share < t.share
 }
 
-// adopt takes over what was decided in a zone, and reports whether it did: another zone may bind
-// more.
+// adopt makes the record describe a zone, unless the zone that it describes already binds the client
+// more. It reports whether it has done so.
 func (t *record) adopt(v *limiter.Verdict, i int) bool {
 	d, dryRun := &v.Decisions[i], i >= v.Enforced
 	share := limiter.ShareLeft(d)
@@ -109,7 +109,7 @@ func (t *record) reject(f *limiter.Refusal) {
 	}
 }
 
-// addPolicies lists the limits of one more handler in RateLimit-Policy, each once.
+// addPolicies adds the limits of a handler to RateLimit-Policy, each once.
 func (t *record) addPolicies(by *Responder, v *limiter.Verdict) {
 	if t.policies == "" {
 		t.policies = by.policiesOf(v)
@@ -122,7 +122,7 @@ func (t *record) addPolicies(by *Responder, v *limiter.Verdict) {
 	}
 }
 
-// addResponder keeps the fields of one more handler up to date.
+// addResponder adds a handler whose header fields the record keeps up to date.
 func (t *record) addResponder(p *Responder) {
 	if slices.Contains(t.responders, p) {
 		return

@@ -19,27 +19,27 @@ func (p *Responder) refuse(w http.ResponseWriter, r *http.Request, f *limiter.Re
 	return p.end(w, r, status, f.Err)
 }
 
-// status is the status of a refusal.
+// status returns the status of a refusal.
 func (p *Responder) status(f *limiter.Refusal) int {
 	switch {
 	case f.Policy == nil:
 		return f.Status
 	case len(f.Zone.Reserve) > 0 && f.Policy.Lends && !f.Decision.Banned:
-		return http.StatusServiceUnavailable // because it is the server that has too much to do
+		return http.StatusServiceUnavailable // because the server has too much to do, not the client
 	}
 	return p.Status
 }
 
-// deny answers for a store that does not answer. That is no fault of the client, so the status is
-// not that of a refusal.
+// deny ends a request because the store does not answer. The client is not the reason, so the
+// status is not that of a refusal.
 func (p *Responder) deny(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set(fieldRetryAfter, "1")
 	return p.end(w, r, http.StatusServiceUnavailable, limiter.ErrNoStore)
 }
 
-// end ends a request. It returns an error only where error routes exist: Caddy takes longer to
-// make one than the limiter takes to decide, and logs each with a status of 500 and above, and
-// floods are what the limiter is for.
+// end ends a request. It returns an error only if there are error routes. Making an error takes
+// Caddy longer than a decision takes the limiter, and Caddy logs each error with a status of 500
+// and above; both matter in a flood.
 func (p *Responder) end(w http.ResponseWriter, r *http.Request, status int, err error) error {
 	if p.errorRoutes(r) {
 		p.keepFields(r)
@@ -49,7 +49,7 @@ func (p *Responder) end(w http.ResponseWriter, r *http.Request, status int, err 
 	return nil
 }
 
-// keepFields keeps the header fields of an upstream out of what error routes answer.
+// keepFields keeps the header fields of an upstream out of the response of error routes.
 func (p *Responder) keepFields(r *http.Request) {
 	fields := p.Fields.names
 	if t := recordBefore(r); t != nil && len(t.fields) > 0 {

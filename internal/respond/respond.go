@@ -19,7 +19,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
-// Config is what a Responder is made of.
+// Config configures a Responder.
 type Config struct {
 	Zones   []*zone.Zone
 	Fields  Fields
@@ -28,7 +28,7 @@ type Config struct {
 	Problem bool    // refusals have a JSON problem as their body
 }
 
-// Responder answers requests that a Limiter has decided. Its methods may be called from many
+// Responder responds to requests that a Limiter has decided. Its methods may be called from many
 // goroutines at once.
 type Responder struct {
 	Config
@@ -37,7 +37,7 @@ type Responder struct {
 	invoked  invoked
 }
 
-// New makes a Responder for a handler that is provisioned in ctx.
+// New returns a Responder for a handler that is provisioned in ctx.
 func New(ctx caddy.Context, c Config) *Responder {
 	p := &Responder{Config: c, caught: caughtBySubroute(ctx)}
 	if slices.ContainsFunc(c.Zones, func(z *zone.Zone) bool { return z.HasPolicies || z.Overrides }) {

@@ -9,8 +9,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 )
 
-// toTrace adds the record to the span of Caddy's tracing directive, which leaves its number in
-// the request's variables. Looking for that is faster than to ask for a span where there is none.
+// toTrace adds the record to the span of Caddy's tracing directive. The directive sets a variable of
+// the request. To look for that is faster than to look for a span if there is none.
 func (t *record) toTrace(r *http.Request) {
 	if _, traced := t.vars["trace_id"]; !traced {
 		return

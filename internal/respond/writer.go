@@ -9,8 +9,8 @@ import (
 )
 
 // headerWriter keeps rate limit fields of an upstream out of the response. A proxy adds the
-// upstream's values to those that are there already, so the first value is ours, and the others
-// are removed just before the header is sent.
+// upstream's values to those that are already there. So the first value is the limiter's, and the
+// others are removed just before the header is sent.
 type headerWriter struct {
 	caddyhttp.ResponseWriterWrapper
 	fields []string // in the form of http.Header's keys
@@ -21,7 +21,8 @@ func newHeaderWriter(w http.ResponseWriter, fields []string) *headerWriter {
 	return &headerWriter{ResponseWriterWrapper: caddyhttp.ResponseWriterWrapper{ResponseWriter: w}, fields: fields}
 }
 
-// WriteHeader may be called several times: a status below 200 is not the last.
+// WriteHeader implements [http.ResponseWriter]. It may be called several times, because a status
+// below 200 is not the last one.
 func (w *headerWriter) WriteHeader(status int) {
 	w.tidied = false
 	w.tidy()
@@ -34,13 +35,14 @@ func (w *headerWriter) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-// ReadFrom lets the kernel copy files, where it can.
+// ReadFrom implements [io.ReaderFrom], so that the kernel can copy files.
 func (w *headerWriter) ReadFrom(r io.Reader) (int64, error) {
 	w.tidy()
 	return w.ResponseWriterWrapper.ReadFrom(r)
 }
 
-// FlushError is what [http.ResponseController] calls. A flush may send the header.
+// FlushError implements the method that [http.ResponseController] calls. A flush may send the
+// header.
 func (w *headerWriter) FlushError() error {
 	w.tidy()
 	return http.NewResponseController(w.ResponseWriter).Flush() //nolint:bodyclose // there is none
@@ -69,7 +71,7 @@ func (w *headerWriter) wraps(outer http.ResponseWriter) bool {
 	return false
 }
 
-// layers are a response's writer and those that it writes to.
+// layers returns a response's writer and, one after the other, those that it writes to.
 func layers(w http.ResponseWriter) iter.Seq[http.ResponseWriter] {
 	return func(yield func(http.ResponseWriter) bool) {
 		for w != nil && yield(w) {
@@ -82,10 +84,10 @@ func layers(w http.ResponseWriter) iter.Seq[http.ResponseWriter] {
 	}
 }
 
-// wrapServer wraps the writer that Caddy's server answers a request through, beneath all others.
-// The wrapper sees what error routes send, because they write to the server's writer, and not to
-// that of the handler whose error they answer. wrapServer reports whether the server has a place
-// for a wrapper, which it has unless its write_idle_timeout is off.
+// wrapServer wraps the writer of Caddy's server, beneath all others. The wrapper sees what error
+// routes send, because they write to the server's writer and not to that of the handler whose error
+// they handle. wrapServer reports whether the server has a place for a wrapper, which is so unless
+// its write_idle_timeout is off.
 func wrapServer(r *http.Request, wrap func(http.ResponseWriter) http.ResponseWriter) bool {
 	_, idle := caddyhttp.IdleTimeoutsFromContext(r.Context())
 	if idle == nil {
