@@ -35,6 +35,30 @@ func TestLeasesAreRenewed(t *testing.T) {
 	})
 }
 
+// TestNothingIsLentAnew: slots that are given back while leases are being renewed stay free.
+func TestNothingIsLentAnew(t *testing.T) {
+	const slots = 1000
+	synctest.Test(t, func(t *testing.T) {
+		s := openWithTimers(t, memorystore.Options{})
+		rule := storetest.Rule(t, "zone", "concurrency", algorithms.Limit{Events: slots, Lease: 3 * time.Second})
+		for round := range 20 {
+			held := make([]store.Check, slots)
+			for i := range held {
+				held[i] = store.Check{Rule: rule, Key: "client", Cost: 1, Hold: storetest.Hold(rule)}
+				var d [1]algorithms.Decision
+				if err := s.Take(t.Context(), held[i:i+1], d[:]); err != nil || !d[0].Allowed {
+					t.Fatalf("round %d, slot %d: %+v, %v", round, i, d[0], err)
+				}
+			}
+			time.Sleep(time.Second) // the store renews all leases now
+			for i := range held {
+				s.Adjust(store.Adjustment{Check: held[slots-1-i], Delta: -1})
+			}
+			synctest.Wait()
+		}
+	})
+}
+
 // TestOwnClockRenewsNothing: timers run by the machine's clock, so they must not change a
 // store that has another clock.
 func TestOwnClockRenewsNothing(t *testing.T) {

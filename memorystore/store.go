@@ -173,11 +173,11 @@ func (s *Store) Adjust(adjustments ...store.Adjustment) {
 	}
 }
 
-// renew renews the leases that are due.
+// renew renews the leases that are due, unless they have been given back since.
 func (s *Store) renew() {
 	for _, c := range s.holds.Due(time.Now()) {
 		s.each(c.Rule, c.Rule.States(), c.Key, func(shard *shard, id stateID) {
-			if kept, ok := shard.leases[id]; ok {
+			if kept, ok := shard.leases[id]; ok && s.holds.Has(c.Hold) {
 				now := s.now()
 				shard.lend(&c, id, kept.leases, c.Rule.At(now).Params, now)
 			}

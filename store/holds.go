@@ -47,6 +47,14 @@ func (h *Holds) Remove(hold string) {
 	delete(h.held, hold)
 }
 
+// Has reports whether a charge is held.
+func (h *Holds) Has(hold string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, ok := h.held[hold]
+	return ok
+}
+
 // Len returns how many charges are held.
 func (h *Holds) Len() int {
 	h.mu.Lock()
@@ -76,7 +84,8 @@ func (h *Holds) ByZone() map[string]int64 {
 	return zones
 }
 
-// Due returns the charges to renew now, and assumes that the caller renews them.
+// Due returns the charges to renew now, and assumes that the caller renews them. A charge may be
+// given back meanwhile, and must not be made again by its renewal: see [Holds.Has].
 func (h *Holds) Due(now time.Time) (due []Check) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
