@@ -1,13 +1,17 @@
 package caddyratelimit
 
 import (
+	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/backend"
 	"github.com/seed-161337e5/caddyratelimit/internal/admin"
@@ -31,12 +35,20 @@ type App struct {
 	metrics metrics.Collector
 
 	running admin.Config
-	watched map[string]bool // stores, by identity
+	stores  map[string]*usedStore // by identity
+	cancel  context.CancelFunc    // ends what Start has started
 	exposed map[*caddyhttp.Server]bool
 
 	memory   *memorystore.Store
 	settings memorystore.Settings
 	before   *memorystore.Settings
+}
+
+// usedStore is a store that handlers of the config use.
+type usedStore struct {
+	ref   *pool.Ref
+	log   *zap.Logger
+	zones map[string][]string // by their on_store_error
 }
 
 // definition is what all zones of the same name must agree on, with defaults filled in. Matchers
@@ -67,7 +79,7 @@ func appOf(ctx caddy.Context) (*App, error) {
 
 // Provision implements [caddy.Provisioner].
 func (a *App) Provision(ctx caddy.Context) error {
-	a.zones, a.watched = make(map[string]definition), make(map[string]bool)
+	a.zones, a.stores = make(map[string]definition), make(map[string]*usedStore)
 	a.exposed = make(map[*caddyhttp.Server]bool)
 	if err := ctx.GetMetricsRegistry().Register(&a.metrics); err != nil {
 		return fmt.Errorf("registering metrics: %w", err)
@@ -86,6 +98,9 @@ func (a *App) define(z *zone.Zone, ref *pool.Ref) error {
 	before, taken := a.zones[z.Name]
 	if !taken {
 		a.zones[z.Name] = d
+		if used := a.stores[ref.ID]; used != nil {
+			used.zones[z.OnStoreError] = append(used.zones[z.OnStoreError], z.Name)
+		}
 		return nil
 	}
 	if how := before.differs(d); how != "" {
@@ -141,14 +156,51 @@ func (a *App) exposeConnections(ctx caddy.Context, zones []*zone.Zone) {
 	server.RegisterConnContext(limiter.WithConnection)
 }
 
-// first reports whether this is the first handler of the config that asks about a store. That
-// handler emits events for all.
-func (a *App) first(ref *pool.Ref) bool {
+// use notes a store that a handler uses. It reports whether this is the first handler of the config
+// that does: that handler emits the store's events for all.
+func (a *App) use(ref *pool.Ref, log *zap.Logger) (first bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	seen := a.watched[ref.ID]
-	a.watched[ref.ID] = true
-	return !seen
+	if a.stores[ref.ID] != nil {
+		return false
+	}
+	a.stores[ref.ID] = &usedStore{ref: ref, log: log, zones: make(map[string][]string)}
+	return true
+}
+
+// probe finds out whether the stores answer. A store that is required must answer first.
+func (a *App) probe() error {
+	ctx, cancel := context.WithCancel(context.Background())
+	a.cancel = cancel
+	for _, id := range slices.Sorted(maps.Keys(a.stores)) {
+		used := a.stores[id]
+		if r, ok := used.ref.Backend.(store.Required); ok && r.Required() {
+			if err := used.ref.Require(ctx); err != nil {
+				cancel()
+				return err
+			}
+		}
+		go used.ref.Probe(ctx, used.consequence(), used.log)
+	}
+	return nil
+}
+
+// consequence says what it means for the zones that the store does not answer.
+func (u *usedStore) consequence() string {
+	var parts []string
+	for _, c := range []struct{ policy, what string }{
+		{zone.AllowOnError, "these zones do not limit anything (on_store_error allow): "},
+		{zone.DenyOnError, "these zones refuse all requests (on_store_error deny): "},
+		{zone.LocalOnError, "these zones count in each Caddy alone (on_store_error local): "},
+	} {
+		if names := u.zones[c.policy]; len(names) > 0 {
+			parts = append(parts, c.what+strings.Join(names, ", "))
+		}
+	}
+	if parts == nil {
+		parts = []string{"it has no zones"}
+	}
+	return "until the rate limit store answers, " + strings.Join(parts, "; ")
 }
 
 // configure notes the config's options of the memory store. A process has one memory store.
@@ -176,6 +228,9 @@ func (a *App) configure(chosen store.Backend, opened *pool.Store, sweepInterval 
 // Start implements [caddy.App]. Only now it is known that the config is valid, so only now it may
 // change what the config before still uses.
 func (a *App) Start() error {
+	if err := a.probe(); err != nil {
+		return err
+	}
 	if a.memory != nil {
 		a.before = a.memory.Apply(&a.settings)
 	}
@@ -186,6 +241,9 @@ func (a *App) Start() error {
 // Stop implements [caddy.App]. If the config never ran, because another app did not start, the
 // memory store gets the settings of the running config back.
 func (a *App) Stop() error {
+	if a.cancel != nil {
+		a.cancel()
+	}
 	a.running.Unregister()
 	if a.memory != nil {
 		a.memory.Revert(&a.settings, a.before)

@@ -51,8 +51,8 @@ func policyOptions(h httpcaddyfile.Helper, z *Zone) map[string]option.Option {
 	return map[string]option.Option{
 		"plan":                       {Parse: func() (string, error) { return parsePlans(d, z) }},
 		"missing_key":                {Parse: func() (string, error) { return parseRejecting(d, "missing_key", &z.MissingKey, &z.MissingKeyStatus) }},
-		"raw_values":                 {Parse: flag(d, "raw_values", &z.RawValues)},
-		"allow_unknown_placeholders": {Parse: flag(d, "allow_unknown_placeholders", &z.AllowUnknownPlaceholders)},
+		"raw_values":                 {Parse: option.Flag(d, "raw_values", &z.RawValues)},
+		"allow_unknown_placeholders": {Parse: option.Flag(d, "allow_unknown_placeholders", &z.AllowUnknownPlaceholders)},
 		"invalid_limit":              {Parse: option.Integer(d, "invalid_limit", &z.InvalidLimit)},
 		"repeated_values": {Parse: func() (string, error) {
 			return parseRejecting(d, "repeated_values", &z.RepeatedValues, &z.RepeatedValuesStatus)
@@ -61,9 +61,9 @@ func policyOptions(h httpcaddyfile.Helper, z *Zone) map[string]option.Option {
 		"block":       {Repeats: true, Parse: func() (string, error) { return parseBlocked(h, z) }},
 		"charge":      {Parse: func() (string, error) { return parseCharge(d, z) }},
 		"cost_header": {Parse: func() (string, error) { return parseCostHeader(d, z) }},
-		"overrides":   {Parse: flag(d, "overrides", &z.Overrides)},
+		"overrides":   {Parse: option.Flag(d, "overrides", &z.Overrides)},
 		"ban":         {Parse: func() (string, error) { return parseBan(d, z) }},
-		"dry_run":     {Parse: flag(d, "dry_run", &z.DryRun)},
+		"dry_run":     {Parse: option.Flag(d, "dry_run", &z.DryRun)},
 		"enforce":     {Parse: option.Optional(&z.Enforce, func(to *float64) option.Parser { return percent(d, "enforce", to) })},
 		"reserve":     {Parse: func() (string, error) { return parseReserve(h, z) }},
 	}
@@ -253,16 +253,6 @@ func parseCostHeader(d *caddyfile.Dispenser, z *Zone) (string, error) {
 		z.CostBrokenOff = &n
 	}
 	return z.CostHeader, nil
-}
-
-// flag parses true, false, or no argument, which means true. The default of the option is false.
-func flag(d *caddyfile.Dispenser, name string, to *bool) option.Parser {
-	return func() (string, error) {
-		var on *bool
-		shown, err := option.Boolean(d, name, &on)()
-		*to = on != nil && *on
-		return shown, err
-	}
 }
 
 // parseBan parses <duration> after <n> refusals in <duration> [up_to <duration>].

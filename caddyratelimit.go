@@ -160,6 +160,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err := app.configure(backend, h.store.Store, h.SweepInterval); err != nil {
 		return err
 	}
+	first := app.use(h.store, h.logger)
 	h.warnAboutDistributed()
 	if len(h.RateLimits) == 0 {
 		h.logger.Warn("no zones: this rate_limit limits nothing")
@@ -198,7 +199,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	h.respond = respond.New(ctx, respond.Config{
 		Zones: h.zones, Fields: fields, Jitter: value(h.Jitter), Status: h.Status, Problem: h.OnLimit == onLimitProblem,
 	})
-	if app.first(h.store) {
+	if first {
 		name := pool.Describe(h.store.Backend)
 		h.unwatch = h.store.Store.Health.OnChange(func(cause error) { events.StoreState(name, h.OnStoreError, cause) })
 	}

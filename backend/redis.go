@@ -90,8 +90,15 @@ type RedisStore struct {
 	// or a raised limit takes effect on all Caddys after at most this time. Default: 1s.
 	DenyCache *caddy.Duration `json:"deny_cache,omitempty"`
 
+	// Whether Redis must answer when a config starts. If it does not within 10s, the config does
+	// not start, and on a reload the config before it stays. Default: false.
+	Require bool `json:"require,omitempty"`
+
 	options redisstore.Options
 }
+
+// Required implements [store.Required].
+func (s *RedisStore) Required() bool { return s.Require }
 
 // RedisTLS is how connections to Redis are encrypted.
 type RedisTLS struct {

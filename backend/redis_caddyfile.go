@@ -32,6 +32,7 @@ import (
 //	    timeout    <duration>
 //	    pool_size  <n>
 //	    deny_cache <duration>|off
+//	    require    [true|false]
 //	}
 func (s *RedisStore) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // the module's name
@@ -53,6 +54,7 @@ func (s *RedisStore) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		"timeout":           {Parse: option.Duration(d, "timeout duration", &s.Timeout)},
 		"pool_size":         {Parse: option.Integer(d, "pool_size", &s.PoolSize)},
 		"deny_cache":        {Parse: s.parseDenyCache(d)},
+		"require":           {Parse: option.Flag(d, "require", &s.Require)},
 	})
 }
 

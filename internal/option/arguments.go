@@ -158,3 +158,13 @@ func Boolean(d *caddyfile.Dispenser, name string, to **bool) Parser {
 		return strconv.FormatBool(value), nil
 	}
 }
+
+// Flag parses true, false, or no argument, which means true. The default of the option is false.
+func Flag(d *caddyfile.Dispenser, name string, to *bool) Parser {
+	return func() (string, error) {
+		var on *bool
+		shown, err := Boolean(d, name, &on)()
+		*to = on != nil && *on
+		return shown, err
+	}
+}

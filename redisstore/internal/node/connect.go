@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -89,6 +90,31 @@ func (n *Node) reach() (answered bool, err error) {
 	}
 	_ = n.ping(ctx, n.client) // now that there is a connection, it tells how far Redis is
 	return true, err
+}
+
+// Ask runs the script with nothing to decide, whatever the breaker says, and returns how long that
+// took.
+func (n *Node) Ask(ctx context.Context) (time.Duration, error) {
+	c := newCall()
+	defer c.free()
+	start := time.Now()
+	err := n.evaluate(ctx, c.Batch, false)
+	return time.Since(start), err
+}
+
+// Info returns the fields of INFO. It fails if the user may not ask.
+func (n *Node) Info(ctx context.Context) (map[string]string, error) {
+	info := redis.NewStringCmd(ctx, "info")
+	if err := n.Process(ctx, info, false); err != nil {
+		return nil, err
+	}
+	fields := make(map[string]string)
+	for line := range strings.Lines(info.Val()) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			fields[name] = value
+		}
+	}
+	return fields, nil
 }
 
 // probeScript writes a key that soon expires.

@@ -1,0 +1,95 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+const (
+	// probeTimeout bounds one probe.
+	probeTimeout = 2 * time.Second
+
+	// probeInterval is how often a store is probed that does not answer.
+	probeInterval = time.Second
+
+	// RequireTimeout is how long a config that requires its store waits for it to answer.
+	RequireTimeout = 10 * time.Second
+)
+
+// Probe asks the store's server until it answers, and logs that it does not, what that means, and
+// that it does. A wrong password then shows without traffic. It returns when ctx is done.
+func (r *Ref) Probe(ctx context.Context, consequence string, logger *zap.Logger) {
+	p, ok := r.Store.Store.(store.Prober)
+	if !ok {
+		return
+	}
+	for failed := false; ; {
+		server, err := probeOnce(ctx, p)
+		switch {
+		case ctx.Err() != nil || errors.Is(err, store.ErrClosed):
+			return
+		case err == nil:
+			r.Store.Health.Report(nil, logger)
+			r.logServer(server, logger)
+			return
+		case !failed:
+			failed = true
+			r.Store.Health.Report(err, logger)
+			logger.Warn(consequence, zap.String("store", Describe(r.Backend)))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(probeInterval):
+		}
+	}
+}
+
+// Require waits until the store's server answers. It returns why it does not after a while.
+func (r *Ref) Require(ctx context.Context) error {
+	p, ok := r.Store.Store.(store.Prober)
+	if !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, RequireTimeout)
+	defer cancel()
+	for {
+		_, err := probeOnce(ctx, p)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s is required and does not answer: %w", Describe(r.Backend), err)
+		case <-time.After(probeInterval / 4):
+		}
+	}
+}
+
+func probeOnce(ctx context.Context, p store.Prober) (store.Server, error) {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	return p.Probe(ctx)
+}
+
+// logServer logs what is known about a server that answers.
+func (r *Ref) logServer(server store.Server, logger *zap.Logger) {
+	fields := []zap.Field{zap.String("store", Describe(r.Backend)), zap.Duration("round_trip", server.RoundTrip)}
+	if server.Version != "" {
+		fields = append(fields, zap.String("version", server.Version))
+	}
+	if fleet, ok := r.Store.Store.(store.Fleet); ok {
+		fields = append(fields, zap.Int("instances", fleet.Instances()))
+	}
+	logger.Info("the rate limit store answers", fields...)
+	if server.Evicts != "" {
+		logger.Warn("the rate limit store removes keys when its memory is full, so clients that are refused get through again; set maxmemory-policy noeviction",
+			zap.String("store", Describe(r.Backend)), zap.String("maxmemory_policy", server.Evicts))
+	}
+}
