@@ -3,7 +3,6 @@ package admin
 import (
 	"maps"
 	"slices"
-	"sync"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
@@ -23,39 +22,6 @@ func showKey(c *adminCall) error {
 		return err
 	}
 	return c.writeJSON(answer)
-}
-
-// findKey shows a key in all zones.
-func findKey(c *adminCall) error {
-	if err := c.checkParameters(append([]string{"cost"}, keyParameters...)...); err != nil {
-		return err
-	}
-	named, err := c.readKeyQuery()
-	if err != nil {
-		return err
-	}
-	if named.isEmpty() {
-		return adminError(badRequest, "the key is missing: "+howToNameKey)
-	}
-	if _, err := c.readCost(0); err != nil {
-		return err
-	}
-	zones := runningZones()
-	answers := make([]any, len(zones))
-	var group sync.WaitGroup
-	for i, z := range zones {
-		group.Go(func() {
-			key, err := named.keyInUnnamed(z)
-			if err == nil {
-				answers[i], err = z.lookUp(c, key)
-			}
-			if err != nil {
-				answers[i] = adminapi.KeyError{Zone: z.Name, Error: err.Error()}
-			}
-		})
-	}
-	group.Wait()
-	return c.writeJSON(answers)
 }
 
 // readCost reads the cost of the request to look up.
@@ -79,7 +45,7 @@ func (z *runningZone) lookUp(c *adminCall, key string) (*adminapi.Key, error) {
 		return nil, z.storeError(err)
 	}
 	answer := &adminapi.Key{
-		Zone: z.Name, KeyText: adminapi.NewKeyText(key, len(key)), Plan: policy.Plan, Limit: z.Description,
+		Zone: z.Name, KeyText: keyText(z.Template, key, len(key)), Plan: policy.Plan, Limit: z.Description,
 		Cost: cost, CostFrom: z.Cost.From, QuotaStatus: *adminapi.NewQuotaStatus(p.decision),
 		Ban: p.ban(), Override: p.override(), Overrides: z.Overrides, Lately: z.lately(key),
 	}

@@ -5,9 +5,11 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -79,9 +81,6 @@ func (z *runningZone) storeError(err error) error {
 		pool.Describe(z.store.Backend), err, means, z.OnStoreError)
 }
 
-// howToNameKey is the hint in errors about a missing key.
-const howToNameKey = "add ?key=..., percent-encoded, or ?key_base64=..., or ?part=... for each placeholder"
-
 // keyParameters are the parameters that name a key.
 var keyParameters = []string{"key", "key_base64", "part"}
 
@@ -127,32 +126,33 @@ func (c *adminCall) readKeyQuery() (k keyQuery, err error) {
 // isEmpty reports whether the query names no key.
 func (k *keyQuery) isEmpty() bool { return k.text == nil && k.exact == nil && k.parts == nil }
 
+// keyText returns the text of a key, or of the beginning of a key that is length bytes long.
+func keyText(template *key.Template, text string, length int) adminapi.KeyText {
+	t := adminapi.NewKeyText(text, length)
+	if template.NumPlaceholders() > 1 {
+		t.Parts, _ = template.Values(text)
+	}
+	return t
+}
+
 // keyIn returns the key in a zone.
 func (k *keyQuery) keyIn(z *runningZone) (string, error) {
-	template := z.Zone.Template
-	switch {
-	case k.text != nil:
-		return template.FromText(*k.text), nil
-	case k.exact != nil:
-		return *k.exact, nil
-	case k.isEmpty() && template.Varies():
-		return "", adminError(badRequest, "the key is missing: zone %q has key %q; "+howToNameKey,
-			z.Name, z.Key)
-	}
-	key, err := template.FromValues(k.parts)
+	key, err := k.keyOf(z.Zone.Template)
 	if err != nil {
-		return "", adminError(badRequest, "zone %q, key %q: %w", z.Name, z.Key, err)
+		return "", adminError(badRequest, "zone %q: %w", z.Name, err)
 	}
 	return key, nil
 }
 
-// keyInUnnamed returns the key in a zone that the call does not name. The number of parts must be
-// right for the zone. A zone without a key has one state for all requests.
-func (k *keyQuery) keyInUnnamed(z *runningZone) (string, error) {
-	if template := z.Zone.Template; !template.Varies() {
-		return template.FromValues(nil)
-	} else if n := template.NumPlaceholders(); n != max(1, len(k.parts)) {
-		return "", fmt.Errorf("the key has %d placeholders, %s: name the zone, and give the value of each", n, z.Key)
+// keyOf returns the key under a template. A key that no request can have is an error.
+func (k *keyQuery) keyOf(template *key.Template) (string, error) {
+	switch {
+	case k.text != nil:
+		return template.FromText(*k.text)
+	case k.exact != nil:
+		return template.FromKey(*k.exact)
+	case k.isEmpty() && template.Varies():
+		return "", fmt.Errorf("the key is missing: give %s", strings.Join(template.PartNames(), " "))
 	}
-	return k.keyIn(z)
+	return template.FromValues(k.parts)
 }

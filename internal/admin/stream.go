@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/feed"
+	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 )
 
@@ -41,6 +42,10 @@ func streamDecisions(c *adminCall) error {
 	}
 	defer v.Unsubscribe()
 
+	templates := make(map[string]*key.Template)
+	for _, z := range runningZones() {
+		templates[z.Name] = z.Template
+	}
 	control := http.NewResponseController(c.ResponseWriter)
 	// The endpoint's read deadline would end this request.
 	if err := control.SetReadDeadline(time.Time{}); err != nil {
@@ -68,6 +73,9 @@ func streamDecisions(c *adminCall) error {
 		case s := <-v.Decisions:
 			v.MarkActive()
 			s.Skipped = v.Skipped.Swap(0)
+			if text, err := s.Bytes(); err == nil && templates[s.Zone] != nil {
+				s.KeyText = keyText(templates[s.Zone], text, max(len(text), s.Truncated))
+			}
 			decision, err := json.Marshal(s)
 			if err != nil {
 				return nil // the answer has begun, so an error cannot be sent

@@ -43,7 +43,7 @@ func (z *runningZone) top(n int, by topk.Kind) adminapi.Top {
 	for i, e := range entries {
 		requests, refused := e.Counts[topk.Requests], e.Counts[topk.Refused]
 		answer.Keys[i] = adminapi.KeyCount{
-			KeyText:  adminapi.NewKeyText(e.Key, e.Length),
+			KeyText:  keyText(z.Template, e.Key, e.Length),
 			Requests: requests.AtLeast, RequestsError: requests.Error,
 			Refused: refused.AtLeast, RefusedError: refused.Error,
 		}

@@ -16,6 +16,10 @@ type KeyText struct {
 	// KeyBase64 is the exact key. It is absent if Key is exact.
 	KeyBase64 string `json:"key_base64,omitempty"`
 
+	// Parts are the values of the key's placeholders, if there are several, with \ufffd for each byte
+	// that is not UTF-8. Of a truncated key these are the parts in its beginning.
+	Parts []string `json:"parts,omitempty"`
+
 	// Truncated is the length of the whole key in bytes. It is absent unless this is just the
 	// beginning of the key.
 	Truncated int `json:"key_truncated,omitempty"`

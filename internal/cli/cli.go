@@ -144,7 +144,7 @@ func (e *endpoint) explainError(err error) error {
 	return err
 }
 
-// read gets an answer from the endpoint. With --json it prints the answer instead, and done is true.
+// read gets an answer from the endpoint. With --json it also prints the answer, and done is true.
 func (e *endpoint) read(path string, query url.Values, answer any) (done bool, err error) {
 	response, err := e.call(http.MethodGet, path, query, nil)
 	if err != nil {
@@ -154,20 +154,21 @@ func (e *endpoint) read(path string, query url.Values, answer any) (done bool, e
 	return e.decode(response.Body, answer)
 }
 
-// decode decodes the body of an answer. With --json it prints the body instead, and done is true.
+// decode decodes the body of an answer. With --json it also prints the body, and done is true.
 func (e *endpoint) decode(body io.Reader, answer any) (done bool, err error) {
 	text, err := io.ReadAll(body)
 	if err != nil {
 		return false, fmt.Errorf("reading the answer: %w", err)
 	}
 	if e.json {
-		_, err := e.out.Write(text)
-		return true, err
+		if _, err := e.out.Write(text); err != nil {
+			return true, err
+		}
 	}
 	if err := json.Unmarshal(text, answer); err != nil {
 		return false, fmt.Errorf("reading the answer: %w; does that Caddy have another version?", err)
 	}
-	return false, nil
+	return e.json, nil
 }
 
 // zonePath returns the path of a zone in the admin API.

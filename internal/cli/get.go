@@ -77,7 +77,7 @@ func (e *endpoint) get(zone string, query url.Values) error {
 	}
 	rows := [][]string{
 		{"zone", shellWord(k.Zone)},
-		{"key", shellKey(k.KeyText)},
+		{"key", showKey(k.KeyText)},
 		{"limit", k.Limit},
 	}
 	if k.Plan != "" {
@@ -110,6 +110,9 @@ func (e *endpoint) get(zone string, query url.Values) error {
 	return nil
 }
 
+// errNoAnswer is the error of a look-up that no zone has an answer to.
+var errNoAnswer = errors.New("no zone has an answer for this key")
+
 // find prints a key in all zones, and why zones refuse it.
 func (e *endpoint) find(query url.Values) error {
 	type found struct {
@@ -117,7 +120,14 @@ func (e *endpoint) find(query url.Values) error {
 		Error string `json:"error"`
 	}
 	var keys []found
-	if done, err := e.read("key", query, &keys); done || err != nil {
+	done, err := e.read("key", query, &keys)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(keys, func(k found) bool { return k.Error == "" }) {
+		err = errNoAnswer
+	}
+	if done {
 		return err
 	}
 	rows := [][]string{{"ZONE", "STATE", "USED", "REMAINING", "MORE IN", "KEY"}}
@@ -126,7 +136,7 @@ func (e *endpoint) find(query url.Values) error {
 		row := []string{shellWord(k.Zone), "?", "-", "-", "-", "-"}
 		if keys[i].Error == "" {
 			used := fmt.Sprintf("%d of %d", k.Used, k.Quota)
-			row = []string{shellWord(k.Zone), k.state(), used, k.remaining(), "-", shellKey(k.KeyText)}
+			row = []string{shellWord(k.Zone), k.state(), used, k.remaining(), "-", showKey(k.KeyText)}
 			if k.NextAfter > 0 {
 				row[4] = formatSeconds(k.NextAfter)
 			}
@@ -145,5 +155,5 @@ func (e *endpoint) find(query url.Values) error {
 			e.printReason(keyView{&k.Key})
 		}
 	}
-	return nil
+	return err
 }

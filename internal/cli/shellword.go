@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/base64"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -56,18 +57,43 @@ func escapeForShell(text string) string {
 	return b.String()
 }
 
-// shellKey returns a key in a form that can be pasted after the name of a zone.
+// shellKey returns a key in a form that can be pasted after the name of a zone: its parts, if it has
+// several.
 func shellKey(t adminapi.KeyText) string {
 	key, err := t.Bytes()
 	switch {
 	case err != nil:
 		return "?"
+	case t.Truncated > 0 && len(t.Parts) > 0:
+		return fmt.Sprintf("%s... (%d bytes)", shellWords(t.Parts), t.Truncated)
 	case t.Truncated > 0:
 		return fmt.Sprintf("%s... (%d bytes)", shellWord(key), t.Truncated)
 	case strings.IndexByte(key, 0) >= 0: // an argument cannot have a NUL byte
 		return "--key-base64 " + base64.StdEncoding.EncodeToString([]byte(key))
-	case strings.HasPrefix(key, "-"):
-		return "-- " + shellWord(key)
 	}
-	return shellWord(key)
+	words := []string{key}
+	if len(t.Parts) > 0 && t.KeyBase64 == "" { // otherwise the parts are not exact
+		words = t.Parts
+	}
+	if slices.ContainsFunc(words, func(word string) bool { return strings.HasPrefix(word, "-") }) {
+		return "-- " + shellWords(words)
+	}
+	return shellWords(words)
+}
+
+// showKey returns a key for a table: as [shellKey] has it, unless it has no value at all.
+func showKey(t adminapi.KeyText) string {
+	if t.Truncated == 0 && (t.Key == "" || len(t.Parts) > 0 && !slices.ContainsFunc(t.Parts, func(part string) bool { return part != "" })) {
+		return "(no key)"
+	}
+	return shellKey(t)
+}
+
+// shellWords quotes each text as one word.
+func shellWords(texts []string) string {
+	words := make([]string, len(texts))
+	for i, text := range texts {
+		words[i] = shellWord(text)
+	}
+	return strings.Join(words, " ")
 }

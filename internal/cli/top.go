@@ -56,7 +56,7 @@ func (e *endpoint) top(path string, query url.Values) error {
 	for _, list := range lists {
 		for _, k := range list.Keys {
 			rows = append(rows, []string{
-				shellWord(list.Zone), formatCount(k.Requests, k.RequestsError), formatCount(k.Refused, k.RefusedError), shellKey(k.KeyText),
+				shellWord(list.Zone), formatCount(k.Requests, k.RequestsError), formatCount(k.Refused, k.RefusedError), showKey(k.KeyText),
 			})
 		}
 	}

@@ -129,6 +129,6 @@ func (e *endpoint) printDecision(text string) error {
 		reason = "  (" + s.Reason + ")"
 	}
 	_, err := fmt.Fprintf(e.out, "%s  %-11s  %s  %s  %s  %s  %s %s %s%s%s\n", s.Time.Local().Format("15:04:05.000"), s.Outcome,
-		shellWord(s.Zone), shellKey(s.KeyText), remaining, retry, shellWord(s.ClientIP), shellWord(s.Method), shellWord(s.Host), shellWord(s.Path), reason)
+		shellWord(s.Zone), showKey(s.KeyText), remaining, retry, shellWord(s.ClientIP), shellWord(s.Method), shellWord(s.Host), shellWord(s.Path), reason)
 	return err
 }

@@ -2,6 +2,7 @@ package key
 
 import (
 	"cmp"
+	"fmt"
 	"net/netip"
 )
 
@@ -56,4 +57,32 @@ func (p prefixes) apply(value string) string {
 		return value
 	}
 	return prefix.String()
+}
+
+// fromText returns the key of an address that people write. A network is one, too, if all of its
+// addresses have the same key. Without an address the text is empty, or "@" for a Unix socket.
+func (p prefixes) fromText(text string) (string, error) {
+	if text == "" || text == "@" {
+		return text, nil
+	}
+	if _, err := netip.ParseAddr(text); err == nil {
+		return p.apply(text), nil
+	}
+	if network, err := netip.ParsePrefix(text); err == nil && !network.Addr().Is4In6() {
+		bits, key := p.IPv6, fmt.Sprintf("one /%d network", p.IPv6)
+		if network.Addr().Is4() {
+			bits, key = p.IPv4, fmt.Sprintf("one /%d network", p.IPv4)
+		}
+		if network.Bits() >= bits {
+			return p.apply(network.Addr().String()), nil
+		}
+		if bits == network.Addr().BitLen() {
+			key = "one address"
+		}
+		return "", fmt.Errorf("%q is a network, not an address: a key is %s; for networks, use the options block and exempt", text, key)
+	}
+	if withPort, err := netip.ParseAddrPort(text); err == nil {
+		return "", fmt.Errorf("%q is not an address: did you mean %s?", text, withPort.Addr())
+	}
+	return "", fmt.Errorf("%q is not an address", text)
 }

@@ -218,8 +218,9 @@ func checkKeysFromText(t tester, host, target string) {
 	r := caddytest.RequestTo(host, target)
 	for _, placeholder := range normalized {
 		if r != nil {
-			if key, k := keyOf(t, "{"+placeholder+"}", r); k.FromText(key) != key {
-				t.Errorf("{%s} of %q %q: the key is %q, but %q when it is written as text", placeholder, host, target, key, k.FromText(key))
+			key, k := keyOf(t, "{"+placeholder+"}", r)
+			if written, err := k.FromText(key); err != nil || written != key {
+				t.Errorf("{%s} of %q %q: the key is %q, but %q when it is written as text: %v", placeholder, host, target, key, written, err)
 			}
 		}
 		fromText := NormalizerOf(placeholder).fromText

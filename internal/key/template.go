@@ -206,14 +206,3 @@ func (p *Part) value(repl *caddy.Replacer, r *http.Request, join bool) (s string
 	}
 	return p.mask.apply(placeholder.Text(repl, p.Placeholder)), nil
 }
-
-// fromText returns the value that a request would have for this text.
-func (p *Part) fromText(value string) string {
-	if p.normal != nil {
-		value = p.normal.fromText(value)
-	}
-	if p.Repeatable != nil {
-		value = p.Repeatable.clean(value)
-	}
-	return p.mask.apply(value)
-}

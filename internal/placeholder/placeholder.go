@@ -66,6 +66,23 @@ func expandShorthand(name string) string {
 	return strings.Trim(segment[0].Text, "{}")
 }
 
+// Short returns the name that stands for a placeholder in Caddyfiles: the shortest one that Caddy
+// expands to it, or else the name itself.
+func Short(name string) string {
+	for _, namespace := range []string{"http.request.uri.", "http.request.", "http.vars.", "http.regexp.", "http."} {
+		rest, ok := strings.CutPrefix(name, namespace)
+		if !ok {
+			continue
+		}
+		for _, short := range []string{rest, strings.ReplaceAll(rest, ".", "_"), "re." + rest} {
+			if expandShorthand(short) == name {
+				return short
+			}
+		}
+	}
+	return name
+}
+
 // The namespaces of header fields, query parameters and cookies.
 const (
 	HeaderPrefix = "http.request.header."
