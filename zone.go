@@ -212,12 +212,12 @@ func (z *Zone) loadMatchers(ctx caddy.Context) error {
 	return loadMatchers(ctx, z.Reserve, "MatcherSetsRaw", z.Reserve.MatcherSetsRaw, &z.live.Reserve)
 }
 
-// loadMatchers loads the matchers of a field.
-func loadMatchers(ctx caddy.Context, of any, field string, raw caddyhttp.RawMatcherSets, to *caddyhttp.MatcherSets) error {
+// loadMatchers loads the matchers in a field of a struct.
+func loadMatchers(ctx caddy.Context, owner any, field string, raw caddyhttp.RawMatcherSets, to *caddyhttp.MatcherSets) error {
 	if len(raw) == 0 {
 		return nil
 	}
-	sets, err := ctx.LoadModule(of, field)
+	sets, err := ctx.LoadModule(owner, field)
 	if err != nil {
 		return fmt.Errorf("loading matchers: %w", err)
 	}

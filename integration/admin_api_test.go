@@ -196,7 +196,7 @@ func (s *server) overrides(client *http.Client, key string) {
 	s.must("PUT", oddZone+"/key/ban"+named, `{"for": "1h"}`)
 	is("banned for an hour", func(k *keyState) bool { return k.Outcome == "banned" && k.Ban.EndsIn > 3500 && k.Ban.EndsIn <= 3600 })
 	s.must("DELETE", oddZone+"/key/ban"+named, "")
-	is("pardoned", func(k *keyState) bool {
+	is("unbanned", func(k *keyState) bool {
 		return k.Outcome == "refused" && k.Used == 2 && k.Quota == 2 && k.Override.Kind == "" && k.Ban.By == ""
 	})
 	s.must("PUT", oddZone+"/key/override"+encoded, `{"exempt": true}`)

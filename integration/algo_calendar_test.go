@@ -29,19 +29,19 @@ func TestCalendarWindows(t *testing.T) {
 			"week":  time.Date(year, month, day+toMonday, 0, 0, 0, 0, place),
 			"month": time.Date(year, month+1, 1, 0, 0, 0, 0, place),
 		} {
-			passed, told := 0, time.Duration(0)
+			passed, wait := 0, time.Duration(0)
 			for i := range requests {
 				a := []*server{f.first, f.last}[i%2].get(client, "/"+window)
 				if a.status == http.StatusOK {
 					passed++
 					continue
 				}
-				told = retryAfter(t, a)
-				if wait := time.Until(end); a.status != http.StatusTooManyRequests || told < wait-slack || told > wait+slack {
-					t.Errorf("%s: status %d, Retry-After %v, want 429 and %v", window, a.status, told, wait)
+				wait = retryAfter(t, a)
+				if want := time.Until(end); a.status != http.StatusTooManyRequests || wait < want-slack || wait > want+slack {
+					t.Errorf("%s: status %d, Retry-After %v, want 429 and %v", window, a.status, wait, want)
 				}
 			}
-			t.Logf("%s: it is %v, the wait %v", window, now.Format(time.RFC1123), told)
+			t.Logf("%s: it is %v, the wait %v", window, now.Format(time.RFC1123), wait)
 			if passed != limit {
 				t.Errorf("%s: %d of %d passed, want %d", window, passed, requests, limit)
 			}

@@ -74,7 +74,7 @@ func TestBansOfAFleet(t *testing.T) {
 		t.Fatal(err)
 	}
 	if a := here.get(client, "/", "User", "noisy"); a.status != http.StatusOK && a.header.Get("Retry-After") != "1" {
-		t.Errorf("pardoned: %d, Retry-After %q", a.status, a.header.Get("Retry-After"))
+		t.Errorf("unbanned: %d, Retry-After %q", a.status, a.header.Get("Retry-After"))
 	}
 	if err := operator.Set(ctx, rule, "quiet", store.Override{Kind: store.KindBanned, For: time.Hour}); err != nil {
 		t.Fatal(err)

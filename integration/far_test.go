@@ -186,10 +186,10 @@ func (f *farFleet) flood(t *testing.T, mayOpen bool) bool {
 	close(stop)
 	all.Wait()
 	took := time.Since(begun)
-	told := f.metrics()
+	after := f.metrics()
 	passed := int(f.arrived.Load() - arrived)
 	slowest := f.proxy.Slowest()
-	diff := func(name string) int { return int(told[name] - before[name]) }
+	diff := func(name string) int { return int(after[name] - before[name]) }
 	failed := diff("failed_open")
 	t.Logf("%v away: %d passed in %v, %d failed open, slowest reply of Redis %v, of a Caddy %v, %d connections thrown away",
 		f.trip, passed, took, failed, slowest, slices.Max(stalled), f.proxy.Closed()-closed)

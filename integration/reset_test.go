@@ -37,11 +37,11 @@ func TestResetOfUnmetLimits(t *testing.T) {
 		}
 		reset := func(zone string) string {
 			t.Helper()
-			told, err := s.shell(`"$CADDY" rate-limit reset --address unix/"$ADMIN" ` + zone + ` a 2>&1`)
+			output, err := s.shell(`"$CADDY" rate-limit reset --address unix/"$ADMIN" ` + zone + ` a 2>&1`)
 			if err != nil {
-				t.Fatalf("%v: %s", err, told)
+				t.Fatalf("%v: %s", err, output)
 			}
-			return told
+			return output
 		}
 		ask(http.StatusOK)
 		ask(http.StatusTooManyRequests)
@@ -53,16 +53,16 @@ func TestResetOfUnmetLimits(t *testing.T) {
 		}
 		s.ask("/rate_limit/zones/brought/key?key=a", &seen)
 		if seen.Used != 0 || seen.Assumed != "sliding_window_log 1/1h" {
-			t.Errorf("the key is told to have used %d under %q", seen.Used, seen.Assumed)
+			t.Errorf("the key shows %d used under %q", seen.Used, seen.Assumed)
 		}
-		if told := reset("brought"); !strings.Contains(told, "reset it again after its next request") {
-			t.Errorf("the reset says %q, want a warning", told)
+		if output := reset("brought"); !strings.Contains(output, "reset it again after its next request") {
+			t.Errorf("the reset says %q, want a warning", output)
 		}
 		ask(http.StatusTooManyRequests)
 		reset("brought")
 		ask(http.StatusOK)
-		if told := reset("written"); told != "" {
-			t.Errorf("a reset that leaves nothing says %q", told)
+		if output := reset("written"); output != "" {
+			t.Errorf("a reset that leaves nothing says %q", output)
 		}
 		s.sound(t)
 	})

@@ -45,7 +45,7 @@ func (s *Store) sendKey(ctx context.Context, p *part, _ []store.Check) error {
 		*d = algorithms.Decision{Allowed: true, Exempt: true, At: now}
 		return nil
 	}
-	own := useOverride(op, override)
+	encoded := useOverride(op, override)
 	left := int64(0)
 	if override != nil && override.Kind == store.KindBanned {
 		left = override.For.Microseconds()
@@ -63,7 +63,7 @@ func (s *Store) sendKey(ctx context.Context, p *part, _ []store.Check) error {
 	if err = s.send(ctx, p.Request); err != nil {
 		return err
 	}
-	d.Override = own
+	d.Override = encoded
 	if left == 0 && !d.Allowed && rules.Ban != nil && op.Kind != protocol.Peek {
 		left, err = s.evalBan(ctx, refusedScript, rules)
 		d.BanBegins = left > 0 && err == nil
@@ -74,9 +74,9 @@ func (s *Store) sendKey(ctx context.Context, p *part, _ []store.Check) error {
 	return nil
 }
 
-// useOverride has an operation counted by the key's own limit, if it has one, and returns how
-// decisions tell of that limit.
-func useOverride(op *protocol.Op, override *store.PreparedOverride) (own string) {
+// useOverride makes an operation count under the limit of an override, if it has one, and returns
+// that limit for Decision.Override.
+func useOverride(op *protocol.Op, override *store.PreparedOverride) (encoded string) {
 	if !override.ReplacesLimit(op.Rule) {
 		return ""
 	}
@@ -85,7 +85,7 @@ func useOverride(op *protocol.Op, override *store.PreparedOverride) (own string)
 	return override.Encoded()
 }
 
-// readOverride reads what a key has in place of its limit, nil if nothing, and the time.
+// readOverride returns the override of a key, or nil, and the time.
 func (s *Store) readOverride(ctx context.Context, rules *protocol.KeyRules, op *protocol.Op) (*store.PreparedOverride, int64, error) {
 	if rules.Override == "" {
 		return nil, 0, nil
@@ -100,16 +100,16 @@ func (s *Store) readOverride(ctx context.Context, rules *protocol.KeyRules, op *
 	now := int64(binary.BigEndian.Uint64([]byte(text[:8])))
 	override, err := store.ParseOverride(text[8:], now)
 	if err != nil || override.Kind == store.KindNone {
-		return nil, now, nil // a damaged one counts as none
+		return nil, now, nil // a damaged override is ignored
 	}
-	kept := override.For // what is left may be less than an override may have
+	left := override.For // it may be less than MinOverride, which PrepareOverride would reject
 	override.For = 0
-	own, err := op.Rule.PrepareOverride(override)
+	prepared, err := op.Rule.PrepareOverride(override)
 	if err != nil {
 		return nil, now, nil
 	}
-	own.For = kept
-	return own, now, nil
+	prepared.For = left
+	return prepared, now, nil
 }
 
 // The scripts for the state of a ban.

@@ -40,12 +40,12 @@ return ''`
 
 // Set implements [store.Overrider].
 func (s *Store) Set(ctx context.Context, rule *store.Rule, key string, override store.Override) error {
-	own, err := rule.PrepareOverride(override)
+	prepared, err := rule.PrepareOverride(override)
 	if err != nil {
 		return err
 	}
-	kind, tail := own.Wire()
-	_, err = s.evalText(ctx, setScript, s.keys.override(rule, key), string([]byte{kind}), own.For.Microseconds(), tail)
+	kind, tail := prepared.Wire()
+	_, err = s.evalText(ctx, setScript, s.keys.override(rule, key), string([]byte{kind}), prepared.For.Microseconds(), tail)
 	return err
 }
 

@@ -137,8 +137,8 @@ func (s *Store) tend() {
 func (s *Store) Reset(ctx context.Context, rule *store.Rule, key string) error {
 	override, err := s.Get(ctx, rule, key)
 	names := []string{s.keys.state(rule.ID(), key), s.keys.ban(rule, key)}
-	if own, _ := rule.PrepareOverride(override); own.ReplacesLimit(rule) {
-		names = append(names, s.keys.state(own.States(rule.States()).ID, key))
+	if prepared, _ := rule.PrepareOverride(override); prepared.ReplacesLimit(rule) {
+		names = append(names, s.keys.state(prepared.States(rule.States()).ID, key))
 	}
 	for _, name := range names {
 		err = errors.Join(err, s.delete(ctx, name))

@@ -60,15 +60,15 @@ var styles = map[string][]field{
 // Fields are the header fields that a handler sends, with their names in the form of
 // http.Header's keys.
 type Fields struct {
-	of    [fields]string
-	sent  []field
-	names []string
+	byField [fields]string // the names of all fields that are sent
+	sent    []field
+	names   []string // of sent
 }
 
 // NewFields resolves the options headers and header_names.
 func NewFields(chosen []string, renames map[string]string) (f Fields, err error) {
 	for i, style := range chosen {
-		of, ok := styles[style]
+		inStyle, ok := styles[style]
 		switch {
 		case !ok:
 			return f, fmt.Errorf("headers must be of draft-10, x-ratelimit and spring, or off, got %q", style)
@@ -77,10 +77,10 @@ func NewFields(chosen []string, renames map[string]string) (f Fields, err error)
 		case style == headersOff && len(chosen) > 1:
 			return f, fmt.Errorf("headers off stands alone, got %s", strings.Join(chosen, " "))
 		}
-		for _, one := range of {
+		for _, one := range inStyle {
 			if !slices.Contains(f.sent, one) {
 				f.sent = append(f.sent, one)
-				f.of[one] = http.CanonicalHeaderKey(standard[one])
+				f.byField[one] = http.CanonicalHeaderKey(standard[one])
 			}
 		}
 	}
@@ -99,13 +99,13 @@ func NewFields(chosen []string, renames map[string]string) (f Fields, err error)
 		if err := NotHTTP("header_name "+standard[which], renames[name]); err != nil {
 			return f, err
 		}
-		f.of[which], renamed[which] = http.CanonicalHeaderKey(renames[name]), true
+		f.byField[which], renamed[which] = http.CanonicalHeaderKey(renames[name]), true
 	}
 	for _, one := range f.sent {
-		if name := f.of[one]; slices.Contains(f.names, name) {
+		if name := f.byField[one]; slices.Contains(f.names, name) {
 			return f, fmt.Errorf("header_name %s: the name %s is taken", standard[one], name)
 		}
-		f.names = append(f.names, f.of[one])
+		f.names = append(f.names, f.byField[one])
 	}
 	return f, nil
 }

@@ -58,11 +58,11 @@ func (b *PolicyBuilder) build(n limit.Numbers) (*QuotaPolicy, error) {
 }
 
 func (b *PolicyBuilder) make(made algorithms.Limit, n limit.Numbers) (*QuotaPolicy, error) {
-	counting, err := b.Limit.FindAlgorithm()
+	algorithm, err := b.Limit.FindAlgorithm()
 	if err != nil {
 		return nil, err
 	}
-	rule, err := store.NewRule(b.Zone, counting, made, b.Salt)
+	rule, err := store.NewRule(b.Zone, algorithm, made, b.Salt)
 	if err != nil {
 		return nil, err
 	}
