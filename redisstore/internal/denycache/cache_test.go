@@ -1,0 +1,157 @@
+package denycache_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/denycache"
+	"github.com/seed-161337e5/caddyratelimit/store"
+	"github.com/seed-161337e5/caddyratelimit/store/storetest"
+)
+
+const (
+	maxTTL = time.Second
+	recent = 50 * time.Millisecond
+)
+
+// cache is a cache with a check that it is asked about.
+type cache struct {
+	*denycache.Cache
+	check    store.Check
+	prepared *store.Prepared
+}
+
+// newCache returns an empty cache. It must be made in the bubble of a test.
+func newCache(t *testing.T, algorithm string) *cache {
+	rule := storetest.Rule(t, "zone", algorithm, storetest.Limit(algorithm, 10, time.Hour))
+	return &cache{denycache.New(maxTTL, recent), store.Check{Rule: rule, Key: "client"}, rule.At(0)}
+}
+
+// put remembers that a cost was decided now.
+func (c *cache) put(cost int64, d algorithms.Decision) {
+	c.check.Cost = cost
+	c.Put(&c.check, c.prepared, d, d.Allowed, c.Now(), c.Now())
+}
+
+func (c *cache) get(cost int64) (d algorithms.Decision, f denycache.Flight, ok bool) {
+	c.check.Cost = cost
+	d, ok = c.Get(&c.check, c.prepared, c.Now(), &f)
+	return d, f, ok
+}
+
+// refused is a refusal for a while.
+func refused(wait time.Duration) algorithms.Decision {
+	return algorithms.Decision{Quota: 10, Remaining: 4, RetryAfter: wait, NextAfter: wait, ResetAfter: 2 * wait}
+}
+
+// TestCosts: a refusal answers for the costs whose wait it knows.
+func TestCosts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCache(t, "token_bucket")
+		c.put(5, refused(time.Minute))
+		for cost, want := range map[int64]time.Duration{0: 0, 4: 0, 5: time.Minute, 6: 0, 10: 0, 11: algorithms.Never} {
+			if d, _, ok := c.get(cost); ok != (want != 0) || d.RetryAfter != want || d.Allowed {
+				t.Errorf("cost %d: %+v, %v", cost, d, ok)
+			}
+		}
+	})
+}
+
+// TestTimes: a refusal is told with what is left of its wait, for maxTTL at most, and for a
+// moment longer to requests that got no answer.
+func TestTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCache(t, "token_bucket")
+		c.put(5, refused(time.Minute))
+		time.Sleep(maxTTL - 1)
+		if d, _, ok := c.get(5); !ok || d.RetryAfter != time.Minute-maxTTL+1 || d.At != (maxTTL-1).Microseconds() {
+			t.Errorf("just before it is over: %+v, %v", d, ok)
+		}
+		time.Sleep(1)
+		if d, _, ok := c.get(5); ok {
+			t.Errorf("when it is over: %+v", d)
+		}
+		if d, ok := c.Recent(&c.check, c.prepared, c.Now()); !ok || d.RetryAfter != time.Minute-maxTTL {
+			t.Errorf("without an answer: %+v, %v", d, ok)
+		}
+		time.Sleep(recent + 1)
+		if d, ok := c.Recent(&c.check, c.prepared, c.Now()); ok {
+			t.Errorf("without an answer, later: %+v", d)
+		}
+	})
+}
+
+// TestFlight: of the requests that come when a refusal is just over, one leads, and the others
+// wait until it has landed.
+func TestFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCache(t, "token_bucket")
+		c.put(1, refused(10*time.Millisecond))
+		time.Sleep(10 * time.Millisecond)
+		_, leader, _ := c.get(1)
+		_, other, _ := c.get(1)
+		if leader.Follows() || !leader.MetExpired() || !other.Follows() {
+			t.Fatalf("%+v, %+v", leader, other)
+		}
+		waited := false
+		go func() {
+			waited = other.Wait(t.Context()) == nil
+		}()
+		synctest.Wait()
+		if waited {
+			t.Fatal("it did not wait for the leader")
+		}
+		time.Sleep(time.Millisecond) // which the answer takes
+		c.put(1, refused(10*time.Millisecond))
+		c.Land(&leader, true)
+		synctest.Wait()
+		if _, _, ok := c.get(1); !waited || !ok {
+			t.Errorf("waited: %v, refused again: %v", waited, ok)
+		}
+		c.Land(&other, false)
+		time.Sleep(time.Minute)
+		for range 2 {
+			if _, late, _ := c.get(1); late.Follows() || !late.MetExpired() {
+				t.Errorf("long after: %+v", late)
+			}
+		}
+	})
+}
+
+// TestNotKept: what may change at once is not remembered, and a ban is.
+func TestNotKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, put := range map[string]func(c *cache){
+			"allowed":   func(c *cache) { c.put(1, algorithms.Decision{Allowed: true, Quota: 10, Remaining: 4}) },
+			"overrides": func(c *cache) { c.check.KeyRules = &store.KeyRules{Overrides: true}; c.put(1, refused(time.Minute)) },
+			"bans":      func(c *cache) { c.check.KeyRules = &store.KeyRules{Ban: &store.Ban{}}; c.put(1, refused(time.Minute)) },
+			"given back": func(c *cache) {
+				c.put(1, refused(time.Minute))
+				c.Delete(c.prepared, "client")
+			},
+			"reset under another limit": func(c *cache) {
+				c.put(1, refused(time.Minute))
+				c.DeleteKey(newCache(t, "fixed_window").prepared, "client")
+			},
+		} {
+			c := newCache(t, "token_bucket")
+			if put(c); c.Size() != 0 {
+				t.Errorf("%s: it is remembered", name)
+			}
+		}
+		slots := newCache(t, "concurrency")
+		if slots.put(1, refused(time.Minute)); slots.Size() != 0 {
+			t.Error("a refusal that ends when any slot comes back is remembered")
+		}
+		banned := newCache(t, "token_bucket")
+		banned.check.KeyRules = &store.KeyRules{Ban: &store.Ban{}}
+		d := refused(time.Minute)
+		d.Banned, d.BanBegins = true, true
+		banned.put(3, d)
+		if d, _, ok := banned.get(1); !ok || !d.Banned || d.BanBegins {
+			t.Errorf("banned: %+v, %v", d, ok)
+		}
+	})
+}
