@@ -106,8 +106,8 @@ func (k *Kept) Take(zone, key string, cost int64) (algorithms.Decision, error) {
 	return decisions[0], err
 }
 
-// Adjust corrects a charge of [Kept.Take].
-func (k *Kept) Adjust(zone, key string, cost, delta int64, d *algorithms.Decision) {
+// adjust changes a charge of [Kept.Take].
+func (k *Kept) adjust(zone, key string, cost, delta int64, d *algorithms.Decision) {
 	k.ask().Adjust(store.Adjustment{
 		Check: store.Check{Rule: k.Rule(zone), Key: key, Cost: cost}, At: d.At, Turn: d.Turn(), Delta: delta,
 	})
@@ -126,7 +126,7 @@ func (k *Kept) Used(t testing.TB, zone, key string) int64 {
 	}
 	const last = "key of the last adjustment"
 	before, d := look(last, 1)
-	k.Adjust(zone, last, 1, -1, &d)
+	k.adjust(zone, last, 1, -1, &d)
 	patient.Until(t, "the last adjustment", func() bool {
 		used, _ := look(last, 0)
 		return used < before

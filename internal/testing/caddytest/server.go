@@ -11,8 +11,8 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// NewServer starts an HTTP server, with HTTP/2 if http2 is set. It is closed when the test ends.
-func NewServer(t testing.TB, http2 bool, handle http.HandlerFunc) *httptest.Server {
+// newServer starts an HTTP server, with HTTP/2 if http2 is set. It is closed when the test ends.
+func newServer(t testing.TB, http2 bool, handle http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	server := httptest.NewUnstartedServer(handle)
 	server.Config.ErrorLog = nil
@@ -32,7 +32,7 @@ func NewServer(t testing.TB, http2 bool, handle http.HandlerFunc) *httptest.Serv
 // request chooses what is behind the handler.
 func NewHandlerServer(t testing.TB, h Handler, http2 bool, behind map[string]caddyhttp.HandlerFunc) *httptest.Server {
 	t.Helper()
-	return NewServer(t, http2, func(w http.ResponseWriter, r *http.Request) {
+	return newServer(t, http2, func(w http.ResponseWriter, r *http.Request) {
 		serve(h, w, r, behind[r.URL.Path])
 	})
 }
@@ -67,7 +67,7 @@ type Exchange struct {
 func Send(t testing.TB, h Handler, http2 bool, behind caddyhttp.HandlerFunc, header ...string) *Exchange {
 	t.Helper()
 	e := &Exchange{Inside: make(chan struct{}), Done: make(chan struct{}), Response: make(chan *http.Response, 1)}
-	server := NewServer(t, http2, func(w http.ResponseWriter, r *http.Request) {
+	server := newServer(t, http2, func(w http.ResponseWriter, r *http.Request) {
 		defer close(e.Done)
 		serve(h, w, r, caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
 			close(e.Inside)
