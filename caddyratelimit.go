@@ -207,7 +207,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		app.metrics.Add(h.zones, h.store)
 	}
 	app.exposeConnections(ctx, h.zones)
-	app.running.Add(admin.Handler{Zones: h.zones, Store: h.store, Local: h.local})
+	app.running.Add(admin.Handler{Zones: h.zones, Store: h.store, Local: h.local, LogKey: value(h.LogKey)})
 	return nil
 }
 

@@ -58,11 +58,11 @@ var layers = []struct {
 	{"internal/zone", layer{caddy: true, own: "algorithms internal/clientip internal/key internal/outcome internal/stats internal/throttle limit store"}},
 	{"backend", layer{caddy: true, own: "internal/duration internal/logging internal/option memorystore redisstore store"}},
 	{"internal/metrics", layer{own: "internal/outcome internal/pool internal/stats internal/zone limit store"}},
-	{"internal/admin", layer{caddy: true, own: "algorithms internal/adminapi internal/clientip internal/duration internal/feed internal/key internal/outcome internal/pool internal/stats internal/topk internal/zone limit store"}},
+	{"internal/admin", layer{caddy: true, own: "algorithms internal/adminapi internal/clientip internal/duration internal/feed internal/key internal/logging internal/outcome internal/pool internal/stats internal/topk internal/zone limit store"}},
 	{"internal/routes", layer{caddy: true}},
 	{"internal/limiter", layer{caddy: true, own: "algorithms internal/clientip internal/clock internal/feed internal/logging internal/outcome internal/pool " +
 		"internal/stats internal/throttle internal/turns internal/zone limit store"}},
-	{"internal/report", layer{caddy: true, own: "internal/clientip internal/limiter internal/throttle internal/zone"}},
+	{"internal/report", layer{caddy: true, own: "internal/clientip internal/limiter internal/logging internal/stats internal/throttle internal/zone"}},
 	{"internal/respond", layer{caddy: true, own: "algorithms internal/limiter internal/outcome internal/placeholder internal/zone"}},
 	{".", layer{caddy: true, own: "algorithms backend internal/admin internal/cli internal/clientip internal/duration internal/key internal/limiter " +
 		"internal/metrics internal/option internal/placeholder internal/pool internal/report internal/respond internal/routes internal/zone limit memorystore store"}},

@@ -38,7 +38,11 @@ func resetKey(c *adminCall) error {
 			return err
 		}
 	}
-	if err := withStore(z.store, c, reset); err != nil || !z.HasUnknownStates() {
+	err = withStore(z.store, c, reset)
+	if err == nil && z.Stats.Bans.End(key) {
+		z.logUnban(key)
+	}
+	if err != nil || !z.HasUnknownStates() {
 		return c.writeDone(err)
 	}
 	return c.writeJSON(adminapi.Reset{Warning: fmt.Sprintf(

@@ -99,7 +99,19 @@ func (c *adminCall) set(key string, rule *store.Rule, override store.Override, e
 	if err != nil {
 		return adminError(badRequest, "%w", err)
 	}
-	return c.withOverrider(func(ctx context.Context, s store.Overrider) error { return s.Set(ctx, rule, key, override) })
+	return c.withOverrider(func(ctx context.Context, s store.Overrider) error {
+		was, _ := s.Get(ctx, rule, key) // a damaged one is replaced, too
+		if err := s.Set(ctx, rule, key, override); err != nil {
+			return err
+		}
+		switch {
+		case override.Kind == store.KindBanned:
+			c.zone.logBan(key, &override)
+		case was.Kind == store.KindBanned:
+			c.zone.logUnban(key)
+		}
+		return nil
+	})
 }
 
 // clearOverride clears the override of a key, which may be a ban.
@@ -111,7 +123,15 @@ func clearOverride(c *adminCall) error {
 	if err := c.zone.checkOverridable(); err != nil {
 		return err
 	}
-	return c.withOverrider(func(ctx context.Context, s store.Overrider) error { return s.Clear(ctx, c.zone.Rules()[0], key) })
+	rule := c.zone.Rules()[0]
+	return c.withOverrider(func(ctx context.Context, s store.Overrider) error {
+		was, _ := s.Get(ctx, rule, key) // a damaged one is cleared, too
+		err := s.Clear(ctx, rule, key)
+		if err == nil && was.Kind == store.KindBanned {
+			c.zone.logUnban(key)
+		}
+		return err
+	})
 }
 
 // unbanKey ends a ban, by an operator or by the zone.
@@ -129,6 +149,7 @@ func unbanKey(c *adminCall) error {
 				return err
 			}
 		}
+		c.zone.logUnban(key)
 		return nil
 	})
 }

@@ -14,6 +14,8 @@ type Handler struct {
 	Zones []*zone.Zone
 	Store *pool.Ref
 	Local *pool.Ref // decides while the store does not; nil if no zone may need it
+
+	LogKey bool // log lines show keys
 }
 
 // Config has the provisioned handlers of one config.
@@ -67,6 +69,7 @@ type runningZone struct {
 	store      *pool.Ref
 	local      *pool.Ref    // decides while the store does not; nil if no zone may need it
 	uses       []*zone.Zone // by handler
+	logKey     bool         // of some handler
 }
 
 // runningZones returns the zones of the newest config that runs, sorted by name.
@@ -81,6 +84,7 @@ func runningZones() (zones []*runningZone) {
 				zones = append(zones, known)
 			}
 			known.uses = append(known.uses, z)
+			known.logKey = known.logKey || h.LogKey
 			if h.Local != nil {
 				known.local = h.Local
 			}

@@ -230,6 +230,9 @@ func (v *Verdict) anyRefuses() bool {
 func (v *Verdict) countDecisions(took time.Duration) {
 	for i := range v.Entries {
 		o, enforced := v.Outcome, i < v.Enforced
+		if v.Decisions[i].BanBegins && enforced {
+			v.Entries[i].Zone.Stats.Bans.Count()
+		}
 		switch {
 		case !v.Decisions[i].Allowed && enforced:
 			o = v.Entries[i].Zone.RefusalOutcome(&v.Decisions[i])

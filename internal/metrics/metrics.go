@@ -74,6 +74,7 @@ var (
 		"Always 1. The labels are the limit of the zone, or of one of its plans.", "zone", "max_events", "window", "plan")
 
 	descDecisions = desc("decisions_total", "Requests in the zone, by their outcome there.", "zone", "outcome")
+	descBans      = desc("bans_total", "Bans of the zone that began with a refusal by this process.", "zone")
 	descInUse     = desc("concurrency_in_use", "Slots of the zone that are held by requests of this process.", "zone")
 
 	descUp      = desc("store_up", "1 while the store answers, 0 while it does not.", "store")
@@ -91,7 +92,7 @@ var (
 	descInstances = desc("store_instances", "Processes that share the store, including this one.", "store")
 
 	descs = []*prometheus.Desc{
-		descRequests, descDeclined, descTime, descKeys, descConfig, descDecisions, descInUse,
+		descRequests, descDeclined, descTime, descKeys, descConfig, descDecisions, descBans, descInUse,
 		descUp, descLatency, descErrors, descBreaker, descDenyHits, descLost, descInstances,
 	}
 )
@@ -143,6 +144,7 @@ func (c collection) zone(z *zone.Zone) {
 	}
 	c.send(descRequests, prometheus.CounterValue, float64(all), z.Name)
 	c.send(descDeclined, prometheus.CounterValue, float64(declined), z.Name)
+	c.send(descBans, prometheus.CounterValue, float64(z.Stats.Bans.Begun()), z.Name)
 	c.histogram(descTime, &z.Stats.Latency, 0, z.Name)
 	if z.MaxEvents != nil {
 		c.limit(z, "", &z.Limit)

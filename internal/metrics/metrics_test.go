@@ -174,3 +174,17 @@ func TestMetricsOfPlans(t *testing.T) {
 		}
 	}
 }
+
+// TestMetricsOfBans: a ban is counted when it begins, and not in a dry run.
+func TestMetricsOfBans(t *testing.T) {
+	ctx := caddytest.Config(t)
+	const banning = `"key": "{http.request.header.X-Key}", "max_events": 1, "window": "1m", "ban": {"duration": "1h", "after": 3, "window": "10m"}`
+	h := caddytest.LoadInto(t, ctx, `{"log": "off", "rate_limits": {"bans counted": {`+banning+`}, "bans tried": {"dry_run": true, `+banning+`}}}`)
+	for _, key := range []string{"a", "b"} {
+		caddytest.Statuses(t, h, 6, "X-Key", key)
+	}
+	got := caddytest.Scrape(t, ctx)
+	if n, dry := got["bans_total{zone=bans counted}"], got["bans_total{zone=bans tried}"]; n != 2 || dry != 0 {
+		t.Errorf("%v bans are counted and %v of a dry run, want 2 and 0", n, dry)
+	}
+}

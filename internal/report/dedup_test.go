@@ -21,6 +21,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
+	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
@@ -36,7 +37,7 @@ func windowOf(d time.Duration) *zone.QuotaPolicy {
 // reporterOf returns a Reporter of one zone, and what it logs.
 func reporterOf(log string) (*Reporter, *observer.ObservedLogs) {
 	core, logs := observer.New(zapcore.InfoLevel)
-	z := &zone.Zone{Name: "flooded", Exceeded: errors.New("exceeded")}
+	z := &zone.Zone{Name: "flooded", Exceeded: errors.New("exceeded"), Stats: new(stats.Counters)}
 	return New(Config{Zones: []*zone.Zone{z}, Log: log, Logger: zap.New(core)}), logs
 }
 
@@ -174,8 +175,8 @@ func TestNobodyListens(t *testing.T) {
 	}
 }
 
-// TestFloodOfBans: bans of new keys emit no more events than there is room for keys, and are not
-// logged apart from their refusals.
+// TestFloodOfBans: keys that were not seen before make no events and lines at their rate, and the
+// bans without a line are counted.
 func TestFloodOfBans(t *testing.T) {
 	ctx := caddytest.Config(t)
 	p, logs := reporterOf(LogFirst)
@@ -186,13 +187,95 @@ func TestFloodOfBans(t *testing.T) {
 	p.Events.started.Store(true)
 	l := caddytest.Listen(t, ctx, "rate_limit_banned")
 	r := request()
-	for i := range 2 * dedupShards * shardKeys {
+	const keys = 2 * dedupShards * shardKeys
+	for i := range keys {
 		p.bans(r, banned(p, strconv.Itoa(i)))
 	}
-	if n := len(l.Events); n < dedupShards*shardKeys/2 || n > dedupShards*shardKeys {
+	n := len(l.Events)
+	if n < dedupShards*shardKeys/2 || n > dedupShards*shardKeys {
 		t.Errorf("%d events, want at most %d", n, dedupShards*shardKeys)
 	}
-	if p.Close(); logs.Len() > 0 {
-		t.Errorf("bans are logged: %v", logs.All()[0])
+	p.Close()
+	if lines := logs.FilterMessage("client banned").Len(); lines != n {
+		t.Errorf("%d lines for %d events", lines, n)
 	}
+	rest := uint64(0)
+	for _, line := range logs.FilterMessage("client banned again").All() {
+		rest += line.ContextMap()["requests"].(uint64)
+	}
+	if rest != uint64(keys-n) {
+		t.Errorf("%d bans are summed up, want %d", rest, keys-n)
+	}
+}
+
+// TestBanIsLogged: the beginning of a ban and its end have a line each, whatever refusals of the
+// key were logged, and also if another config runs when the ban ends. With the log off there is none.
+func TestBanIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, log := range []string{LogFirst, LogAll, LogOff} {
+			p, logs := reporterOf(log)
+			p.LogKey = true
+			z := p.Zones[0]
+			z.KeyRules = &store.KeyRules{Ban: &store.Ban{For: time.Hour, After: 3, Within: time.Minute}}
+			begin := func(key string) {
+				v := banned(p, key)
+				v.Decisions[0].At = time.Now().UnixMicro()
+				p.Report(request(), v)
+			}
+			began := time.Now().UTC()
+			begin("a")
+			time.Sleep(time.Minute)
+			begin("b")
+			lines := logs.FilterMessage("client banned").All()
+			if log == LogOff {
+				if p.Close(); logs.Len() != 0 {
+					t.Errorf("log off: %v", logs.All())
+				}
+				continue
+			}
+			if len(lines) != 2 {
+				t.Fatalf("log %s: %d lines about 2 bans: %v", log, len(lines), logs.All())
+			}
+			data := lines[0].ContextMap()
+			if until, _ := data["until"].(time.Time); !until.Equal(began.Add(time.Hour)) || data["zone"] != "flooded" ||
+				data["refusals"] != int64(3) || data["remote_ip"] != "192.0.2.1" || data["key"] != "a" {
+				t.Errorf("the line of a ban has %v", data)
+			}
+			ended := func() int {
+				synctest.Wait()
+				return logs.FilterMessage("ban ended").Len()
+			}
+			time.Sleep(59*time.Minute - time.Second)
+			before := ended()
+			time.Sleep(time.Second)
+			if before != 0 || ended() != 1 {
+				t.Errorf("log %s: %d lines before the end of the first ban, %d after", log, before, ended())
+			}
+			p.Close() // and a config follows
+			next := New(p.Config)
+			time.Sleep(time.Minute)
+			if n := ended(); n != 2 || logs.FilterMessage("ban ended").All()[1].ContextMap()["key"] != "b" {
+				t.Errorf("log %s: %d lines after both bans: %v", log, n, logs.All())
+			}
+			next.Close()
+		}
+	})
+}
+
+// TestUnbannedBeforeTheEnd: a ban that an operator has ended does not end once more.
+func TestUnbannedBeforeTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, logs := reporterOf(LogFirst)
+		p.Zones[0].KeyRules = &store.KeyRules{Ban: &store.Ban{For: time.Hour, After: 3, Within: time.Minute}}
+		p.Report(request(), banned(p, "a"))
+		if !p.Zones[0].Stats.Bans.End("a") || p.Zones[0].Stats.Bans.End("a") {
+			t.Error("the ban is not known once")
+		}
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		if n := logs.FilterMessage("ban ended").Len(); n != 0 {
+			t.Errorf("%d lines about the end of a ban that was ended before", n)
+		}
+		p.Close()
+	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
+	"github.com/seed-161337e5/caddyratelimit/internal/logging"
 )
 
 // The events that handlers emit.
@@ -78,7 +79,7 @@ func (p *Reporter) eventData(r *http.Request, f *limiter.Refusal) map[string]any
 		data["reason"], data["status"] = f.Err.Error(), f.Status
 	}
 	if p.LogKey {
-		data["key"] = clipped(f.Key)
+		data["key"] = logging.Key(f.Key)
 	}
 	return data
 }

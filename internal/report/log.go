@@ -2,12 +2,12 @@ package report
 
 import (
 	"net/http"
-	"strings"
 
 	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
+	"github.com/seed-161337e5/caddyratelimit/internal/logging"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
@@ -20,7 +20,10 @@ const (
 
 // message is the message of a log line, in the words of github.com/mholt/caddy-ratelimit.
 func (c category) message() string {
-	if c&rejectedCategory != 0 {
+	switch {
+	case c&banCategory != 0:
+		return logging.Banned
+	case c&rejectedCategory != 0:
 		return "request rejected"
 	}
 	return "rate limit exceeded"
@@ -47,14 +50,15 @@ func (p *Reporter) log(r *http.Request, f *limiter.Refusal) {
 		fields = append(fields, zap.Bool("banned", true))
 	}
 	if p.LogKey {
-		fields = append(fields, zap.String("key", clipped(f.Key)))
+		fields = append(fields, zap.String("key", logging.Key(f.Key)))
 	}
 	c.Write(fields...)
 }
 
 // logSuppressed logs how many refusals were not logged, if only the first ones are.
 func (p *Reporter) logSuppressed(z *zone.Zone, c category, s suppressed) {
-	if p.Log != LogFirst || s.requests == 0 || c&banCategory != 0 {
+	// With LogAll only bans are in need of a summary: those of keys for which there was no room.
+	if p.Log == LogOff || p.Log == LogAll && c&banCategory == 0 || s.requests == 0 {
 		return
 	}
 	fields := []zap.Field{zap.String("zone", z.Name), zap.Uint64("requests", s.requests), zap.Uint64("keys", s.keys)}
@@ -62,15 +66,4 @@ func (p *Reporter) logSuppressed(z *zone.Zone, c category, s suppressed) {
 		fields = append(fields, zap.Bool("dry_run", true))
 	}
 	p.Logger.Info(c.message()+" again", fields...)
-}
-
-// maxLoggedKey is how many bytes of a key a line shows. Clients may choose keys as long as a
-// request's header, and a new one for each line.
-const maxLoggedKey = 1024
-
-func clipped(key string) string {
-	if len(key) <= maxLoggedKey {
-		return key
-	}
-	return strings.ToValidUTF8(key[:maxLoggedKey], "") + "..."
 }

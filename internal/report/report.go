@@ -26,18 +26,25 @@ type Config struct {
 // once.
 type Reporter struct {
 	Config
-	dedup *dedup
+	dedup   *dedup
+	banEnds timer
 }
 
 // New returns a Reporter.
 func New(c Config) *Reporter {
 	p := &Reporter{Config: c}
 	p.dedup = newDedup(c.Zones, p.logSuppressed)
+	if p.Log != LogOff {
+		p.logEndedBans() // there may be bans that began under an earlier config
+	}
 	return p
 }
 
 // Close logs what was not reported yet.
-func (p *Reporter) Close() { p.dedup.sweep(1<<63 - 1) }
+func (p *Reporter) Close() {
+	p.dedup.sweep(1<<63 - 1)
+	p.banEnds.close()
+}
 
 // Report reports the refusals of a verdict, including those of dry runs.
 func (p *Reporter) Report(r *http.Request, v *limiter.Verdict) {
@@ -77,29 +84,13 @@ func (p *Reporter) refused(r *http.Request, f *limiter.Refusal) {
 	}
 }
 
-// bans emits the bans that begin with a request, in all of its zones. In a dry run no ban holds.
-func (p *Reporter) bans(r *http.Request, v *limiter.Verdict) {
-	for i := range v.Enforced {
-		if !v.Decisions[i].BanBegins || !p.Events.wanted(eventBanned) {
-			continue
-		}
-		f := v.Refusal(i)
-		if !p.dedup.first(&f, categoryOf(&f)|banCategory) {
-			continue
-		}
-		data := p.eventData(r, &f)
-		data["until"] = time.UnixMicro(f.Decision.At).Add(f.Policy.Wait(&f.Decision)).UTC()
-		p.Events.emit(eventBanned, data)
-	}
-}
-
 // category is what a refusal is about. Refusals of one category do not suppress those of another.
 type category uint8
 
 const (
 	dryRunCategory   category = 1 << iota // the request would be refused if the zone were not a dry run
 	rejectedCategory                      // the reason is the request itself, not a limit
-	banCategory                           // a ban begins; this is an event without a log line
+	banCategory                           // a ban begins
 	categories       category = 1 << iota
 )
 

@@ -15,6 +15,7 @@ type Counters struct {
 	outcomes [outcome.Count]atomic.Uint64
 	Latency  Histogram // of decisions, including the time that requests are held
 	Keys     *topk.Recent
+	Bans     Bans
 }
 
 // TopSpan is the span over which frequent keys are counted: the counts cover at least this much

@@ -1,0 +1,69 @@
+package stats
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// maxBans is how many running bans of a zone are known.
+const maxBans = 1024
+
+// Bans knows the bans of a zone that began on this Caddy.
+type Bans struct {
+	begun   atomic.Uint64
+	mu      sync.Mutex
+	running map[string]Ban // by key
+}
+
+// Ban is a ban that began on this Caddy.
+type Ban struct {
+	Key                string // as much of it as logs show
+	RemoteIP, ClientIP string // of the request whose refusal began the ban
+	Until              time.Time
+}
+
+// Count counts a ban that begins.
+func (b *Bans) Count() { b.begun.Add(1) }
+
+// Begun returns how many bans have begun.
+func (b *Bans) Begun() uint64 { return b.begun.Load() }
+
+// Begin notes that a ban of a key runs, if there is room.
+func (b *Bans) Begin(key string, ban Ban) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, known := b.running[key]; !known && len(b.running) >= maxBans {
+		return
+	}
+	if b.running == nil {
+		b.running = make(map[string]Ban)
+	}
+	b.running[key] = ban
+}
+
+// End forgets the ban of a key, and reports whether it was known.
+func (b *Bans) End(key string) (known bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_, known = b.running[key]
+	delete(b.running, key)
+	return known
+}
+
+// Ended returns the bans that are over at a time, and forgets them. Next is the end of the first
+// ban that runs on; the zero time if there is none.
+func (b *Bans) Ended(now time.Time) (ended []Ban, next time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for key, ban := range b.running {
+		switch {
+		case !ban.Until.After(now):
+			ended = append(ended, ban)
+			delete(b.running, key)
+		case next.IsZero() || ban.Until.Before(next):
+			next = ban.Until
+		}
+	}
+	return ended, next
+}
