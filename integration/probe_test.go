@@ -94,3 +94,11 @@ func TestRequiredRedis(t *testing.T) {
 		t.Errorf("status %d", a.status)
 	}
 }
+
+// TestMissingTLSShows: errors that only say that the connection has ended name the likely reason.
+func TestMissingTLSShows(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t, redistest.WithTLS(false))
+	startCaddy(t, redisSite(redis.TLSAddr(), "")).awaitLog("the rate limit store does not answer", "does it expect TLS? then add tls")
+	startCaddy(t, redisSite(redis.Addr(), "tls")).awaitLog("the rate limit store does not answer", "is this a port for TLS? else leave tls out")
+}

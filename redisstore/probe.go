@@ -2,6 +2,10 @@ package redisstore
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
 
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -22,7 +26,7 @@ func (s *Store) Probe(ctx context.Context) (store.Server, error) {
 		server, err := probe(ctx, n)
 		if err != nil {
 			s.topology.ReportFailure()
-			return store.Server{}, failure{err}
+			return store.Server{}, failure{s.explain(err)}
 		}
 		if server.RoundTrip >= slowest.RoundTrip {
 			server.Evicts = max(server.Evicts, slowest.Evicts)
@@ -32,6 +36,22 @@ func (s *Store) Probe(ctx context.Context) (store.Server, error) {
 		}
 	}
 	return slowest, nil
+}
+
+// explain adds what is most likely wrong to an error that does not say so.
+func (s *Store) explain(err error) error {
+	var notTLS tls.RecordHeaderError
+	switch {
+	case errors.Is(err, io.EOF) && !s.encrypted:
+		return fmt.Errorf("%w: the server has closed the connection at once; does it expect TLS? then add tls", err)
+	case errors.As(err, &notTLS):
+		return fmt.Errorf("%w: the server does not answer with TLS; leave tls out, or use the port for TLS", err)
+	case errors.Is(err, context.DeadlineExceeded) && s.encrypted:
+		return fmt.Errorf("%w: there was no answer in time; is this a port for TLS? else leave tls out", err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%w: there was no answer in time; is the address right, and does a firewall drop the packets?", err)
+	}
+	return err
 }
 
 // probe asks one server.

@@ -26,12 +26,13 @@ import (
 
 // Store implements [store.Store].
 type Store struct {
-	keys     keys
-	timeout  time.Duration
-	script   atomic.Pointer[protocol.Script] // a test may set another while it is in use
-	topology topology.Topology
-	cache    *denycache.Cache
-	requests sync.Pool
+	keys      keys
+	timeout   time.Duration
+	encrypted bool                            // with TLS
+	script    atomic.Pointer[protocol.Script] // a test may set another while it is in use
+	topology  topology.Topology
+	cache     *denycache.Cache
+	requests  sync.Pool
 
 	holds   store.Holds
 	outbox  *outbox.Outbox
@@ -59,16 +60,17 @@ func New(options Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		keys:    keys{prefix: options.KeyPrefix, cluster: options.Mode == ModeCluster},
-		timeout: options.Timeout,
-		cache:   denycache.New(options.DenyCache, options.Timeout),
-		outbox:  outbox.New(),
-		today:   func() int64 { return time.Now().UnixMicro() },
-		clock:   options.clock,
-		logger:  options.Logger,
-		ends:    options.Ends,
-		quit:    make(chan struct{}),
-		done:    make(chan struct{}),
+		keys:      keys{prefix: options.KeyPrefix, cluster: options.Mode == ModeCluster},
+		timeout:   options.Timeout,
+		encrypted: options.TLS != nil,
+		cache:     denycache.New(options.DenyCache, options.Timeout),
+		outbox:    outbox.New(),
+		today:     func() int64 { return time.Now().UnixMicro() },
+		clock:     options.clock,
+		logger:    options.Logger,
+		ends:      options.Ends,
+		quit:      make(chan struct{}),
+		done:      make(chan struct{}),
 	}
 	if s.clock == nil {
 		s.clock = time.Now
