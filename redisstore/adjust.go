@@ -92,11 +92,11 @@ func (s *Store) giveBackHolds() {
 	}
 }
 
-// sendWaiting sends what waits. What failed and may be repeated waits on, for the next
-// renewal; meanwhile the others go out, which may be for a node that is well.
+// sendWaiting sends the adjustments that wait. Those that fail and may be repeated wait for the
+// next renewal, while the others are sent, which may be for a healthy node.
 //
-// Late costs go first, in calls of their own. A Redis without memory refuses a script only
-// until it has written something, and what is given back is written in any case.
+// Late costs are sent first, in separate calls. A Redis without memory refuses a script only until
+// it has written something, and what is given back is always written.
 func (s *Store) sendWaiting(ctx context.Context) {
 	s.sending.Lock()
 	defer s.sending.Unlock()

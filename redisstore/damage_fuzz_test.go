@@ -18,8 +18,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// anyBurst is the longest time that a bucket is believed to need until it is full: another limit
-// may have the same rate and a larger burst.
+// anyBurst is the longest time until a bucket is full that does not count as damaged, because
+// another limit may have the same rate and a larger burst.
 const anyBurst = 1e15 * time.Microsecond
 
 // damaged are limits whose states FuzzStoredState damages, and the longest wait that each can

@@ -28,8 +28,8 @@ func ask(t testing.TB, s store.Store, checks ...store.Check) []algorithms.Decisi
 	return decisions
 }
 
-// TestRefusalsAreRemembered: a client that keeps asking costs Redis as many calls as requests are
-// admitted, and hardly more, and is told the same as Redis would tell it.
+// TestRefusalsAreRemembered: a client that keeps sending requests costs Redis hardly more calls
+// than requests are admitted, and gets the decisions that Redis would make.
 func TestRefusalsAreRemembered(t *testing.T) {
 	t.Parallel()
 	for _, algorithm := range []string{"token_bucket", "leaky_bucket", "fixed_window", "sliding_window_log", "sliding_window_counter"} {
@@ -103,8 +103,8 @@ func TestManyAskAnewAsOne(t *testing.T) {
 	}
 }
 
-// TestRememberedWaitsAreRight: whatever is remembered of a key, a cost is told what Redis would
-// have said, and no cost is told to come back too soon.
+// TestRememberedWaitsAreRight: whatever is remembered of a key, the decision on a cost is the one
+// that Redis would make, and no wait is too short.
 func TestRememberedWaitsAreRight(t *testing.T) {
 	t.Parallel()
 	for _, name := range algorithms.Names() {

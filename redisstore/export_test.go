@@ -85,7 +85,7 @@ func (s *Store) SetPatience(d time.Duration) { s.topology.(*topology.Cluster).Pa
 // Suspect starts a search for the servers soon.
 func (s *Store) ReportFailure() { s.topology.ReportFailure() }
 
-// NodeOf returns the address of the node that is believed to have a key, and the state of its
+// NodeOf returns the address of the node that has a key, as far as is known, and the state of its
 // breaker.
 func (s *Store) NodeOf(key string) (address, breaker string) {
 	n := s.topology.(*topology.Cluster).Owner(topology.SlotOf(key))

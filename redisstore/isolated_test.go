@@ -107,8 +107,8 @@ func (n *isolated) knows(addresses ...string) {
 	n.table.Store(&text)
 }
 
-// TestIsolatedMaster: a master that is cut off is not believed about the slots, however fast it
-// answers, even if healthy nodes fail and all nodes are asked again.
+// TestIsolatedMaster: what a master says about the slots does not count while it is cut off,
+// however fast it answers, even if healthy nodes fail and all nodes are asked again.
 func TestIsolatedMaster(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, 3, 1)
@@ -161,7 +161,7 @@ func TestIsolatedMaster(t *testing.T) {
 	}
 }
 
-// TestIsolatedMasterAlone: the word of such a master is believed as long as it is the only one.
+// TestIsolatedMasterAlone: what such a master says counts as long as it is the only one.
 func TestIsolatedMasterAlone(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, 1, 0)

@@ -19,8 +19,7 @@ import (
 )
 
 // TestSentinelSplit: a master that hung while another one took over, and comes back, admits
-// nothing more. One Sentinel that has not heard of the new master is not believed against two
-// others.
+// nothing more. A Sentinel that does not know the new master is outvoted by two others.
 func TestSentinelSplit(t *testing.T) {
 	t.Parallel()
 	g := redistest.StartSentinel(t, nil, nil)

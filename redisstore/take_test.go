@@ -33,10 +33,9 @@ func fakeFar(timeout, trip time.Duration, send func(ctx context.Context, request
 	return s
 }
 
-// TestRefusedJustNow: requests that cannot be answered in time are refused if their key was
-// refused a moment before they came, and are told to come back a little later. Nothing is made up
-// for other keys, for independent zones, and for refusals that are long over; and what Redis says
-// in time holds.
+// TestRefusedJustNow: requests that cannot be answered in time are refused, with a short wait, if
+// their key was refused a moment before they came. That does not hold for other keys, independent
+// zones, and refusals that ended long ago; and an answer of Redis in time takes precedence.
 func TestRefusedJustNow(t *testing.T) {
 	const timeout, trip = 50 * time.Millisecond, 40 * time.Millisecond
 	const wait = 100 * time.Millisecond // the wait that Redis names

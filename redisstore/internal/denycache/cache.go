@@ -99,8 +99,8 @@ func (c *Cache) place(p *store.Prepared, key string) (*shard, id) {
 	return &c.shards[i.key[0]%shards], i
 }
 
-// Get finds a refusal of a check that still holds, as it is told now. If the refusal held
-// until a moment ago, the request joins the flight of those that ask anew.
+// Get returns a refusal of a check that still holds, as of now. If the refusal held until a moment
+// ago, the request joins the flight of requests that ask Redis again.
 func (c *Cache) Get(check *store.Check, p *store.Prepared, now time.Duration, f *Flight) (algorithms.Decision, bool) {
 	shard, id := c.place(p, check.Key)
 	shard.mu.Lock()
@@ -120,16 +120,16 @@ func (c *Cache) Get(check *store.Check, p *store.Prepared, now time.Duration, f 
 	return decision, true
 }
 
-// covers reports whether a refusal says all that there is to tell of a cost. More than what
-// was refused is refused as well, but its wait may be longer. That wait is known only if the
-// cost fits no quota, or if all of the quota comes back at once.
+// covers reports whether a refusal is enough to decide a cost. A larger cost than the refused one
+// is refused, too, but its wait may be longer. That wait is known only if the cost is above the
+// quota, or if all of the quota comes back at once.
 func (r *refusal) covers(cost int64) bool {
 	d := &r.decision
 	return cost == r.cost || d.Banned || cost > r.cost && (cost > d.Quota || d.RetryAfter == d.ResetAfter)
 }
 
-// at is the decision as it is told at a time. Redis decided before the reply was received, so
-// no wait that is counted from then is too short.
+// at returns the decision as of a time. Redis decided before the reply was received, so a wait
+// counted from the reply is never too short.
 func (r *refusal) at(now time.Duration) algorithms.Decision {
 	d, elapsed := r.decision, now-r.received
 	if d.RetryAfter != algorithms.Never {
@@ -141,8 +141,8 @@ func (r *refusal) at(now time.Duration) algorithms.Decision {
 	return d
 }
 
-// Recent finds a refusal of a check that held until a moment before the request came, if
-// nothing newer is known of the key. The client is told to come again after a while.
+// Recent returns a refusal of a check that held until a moment before the request came, if nothing
+// newer is known of the key. Its wait is a short one.
 func (c *Cache) Recent(check *store.Check, p *store.Prepared, came time.Duration) (algorithms.Decision, bool) {
 	shard, id := c.place(p, check.Key)
 	shard.mu.Lock()
@@ -237,9 +237,9 @@ func (c *Cache) Delete(p *store.Prepared, key string) {
 	}
 }
 
-// DeleteKey forgets what any limit has refused to a key that begins anew. A zone with plans,
-// or with numbers out of the request, may have refused the key by another limit than this
-// one. Refusals of other zones are forgotten too, because they cannot be told apart here.
+// DeleteKey forgets the refusals of a key that begins anew, under all limits, because a zone with
+// plans or placeholders may have refused the key under another limit than this one. It also
+// forgets refusals of other zones, because the cache cannot distinguish them.
 func (c *Cache) DeleteKey(p *store.Prepared, key string) {
 	if c.Empty() {
 		return

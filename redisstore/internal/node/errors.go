@@ -112,10 +112,10 @@ func closedOr(err error) error {
 	return Clip(err)
 }
 
-// maxErrorText is how much of an error is told.
+// maxErrorText is how many bytes of an error are shown.
 const maxErrorText = 300
 
-// Clip shortens what an error says, which Redis may choose. It is still the same error.
+// Clip shortens the text of an error, because Redis chooses it. It is still the same error.
 func Clip(err error) error {
 	if err == nil || len(err.Error()) <= maxErrorText {
 		return err

@@ -12,10 +12,10 @@ import (
 type Request struct {
 	protocol.Request
 
-	// In a Cluster, where a slot may be on its way from one node to another.
-	asking bool // the node is told that it is to answer for a slot that becomes its own
-	single bool // shares no call with requests of other keys
-	shared bool // was in a call with other requests
+	// In a Cluster, where a slot may be moving from one node to another.
+	asking bool // whether to send ASKING, because the slot is moving to the node
+	single bool // whether it shares no call with requests of other keys
+	shared bool // whether it was in a call with other requests
 
 	since, until   time.Duration // when it was made, and how long its caller waits
 	next           *Request      // of those that wait for a call

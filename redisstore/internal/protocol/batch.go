@@ -30,10 +30,10 @@ type Batch struct {
 	text     []byte
 	args     []any
 	mget     bool
-	reads    bool // keys beside states: then what are strings is read together in any case
+	reads    bool // whether there are overrides or bans: then strings are always read together
 }
 
-// group is a group of operations, and who waits for it.
+// group is a group of operations, and the requests that wait for it.
 type group struct {
 	ops     []Op
 	waiters []waiter

@@ -23,11 +23,11 @@ const (
 	// maxWait is above every wait that a valid limit can lead to, in microseconds.
 	maxWait = 1 << 50
 
-	// maxAhead is how far ahead of the clock a charge may be booked, in microseconds: as far
-	// as a clock is believed to have gone back.
+	// maxAhead is how far ahead of the clock a charge can be booked, in microseconds: the longest
+	// step back of a clock that is taken as real.
 	maxAhead = 24 * 60 * 60 * 1_000_000
 
-	// maxTime is above every time that a clock tells, in microseconds since 1970.
+	// maxTime is above every time of a clock, in microseconds since 1970.
 	maxTime = 1 << 53
 )
 
@@ -125,10 +125,10 @@ func (o *Op) mayHave(flags byte) bool {
 		(allowed || flags&flagExempt == 0) && (banned || flags&flagBanBegins == 0)
 }
 
-// replay works out what each of those who asked the same is told, and returns how many of
-// them pass. The script has charged as many of them as there was room for, which is known
-// to be the same as one after the other. It tells the states before, and the algorithms in
-// Go answer as the Lua ports would have.
+// replay computes the decisions for all requests that share a group, and returns how many of them
+// pass. The script has charged as many of them as fit, which has the same result as to charge them
+// one after the other. Its reply has the states before, and the Go algorithms decide as their Lua
+// ports would have.
 func (g *group) replay(r *reader, now int64, flags bool) (admitted int) {
 	var room [4]algorithms.State
 	states := append(room[:0], make([]algorithms.State, len(g.ops))...)
@@ -149,7 +149,7 @@ func (g *group) replay(r *reader, now int64, flags bool) (admitted int) {
 	return admitted
 }
 
-// decide is the script's part for one of those who wait: all checks are charged or none.
+// decide does the work of the script for one request: all checks are charged or none.
 func (g *group) decide(w waiter, states []algorithms.State, now int64) bool {
 	var room [4]algorithms.State
 	next := append(room[:0], states...)

@@ -73,5 +73,5 @@ func TextScript(text string) *Script {
 	return &Script{Text: text, Digest: hex.EncodeToString(digest[:])}
 }
 
-// Finish makes another script ready, for the same clock.
+// Finish completes another script, for the same clock.
 func (s *Script) Finish(text string) string { return s.finish(text) }

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// clusterInterval is how often the nodes are asked who has which slots although all
-	// goes well; otherwise the nodes that do not have a slot say so.
+	// clusterInterval is how often the nodes are asked which node has which slots if no call
+	// fails. In between, nodes redirect calls for slots that they do not have.
 	clusterInterval = 30 * time.Second
 
 	// clusterPatience is how long other nodes have after the first answer, which may come from
@@ -67,7 +67,7 @@ func (c *Cluster) Node(ctx context.Context, slot uint16) (*node.Node, error) {
 	return n, nil
 }
 
-// Owner is the node that is believed to have a slot; nil if none is.
+// Owner returns the node that has a slot, as far as is known; nil if none is known.
 func (c *Cluster) Owner(slot uint16) *node.Node { return c.table[slot].Load() }
 
 // ReportFailure implements [Topology].

@@ -15,10 +15,10 @@ type ballot struct {
 	err    error
 }
 
-// election decides which node has a slot: the one that most nodes name. A master that is cut
-// off from the others keeps naming what it knew, for ever. So a node that last said that it sees
-// too few of the others has no vote. If no other node answers, such nodes are believed about
-// slots whose own node does not answer either.
+// election decides which node has a slot: the one that most nodes name. A master that is cut off
+// from the others names what it knew before, for ever. So a node that last said that it sees too
+// few of the others has no vote. If no other node answers, the votes of such nodes count for slots
+// whose own node does not answer either.
 type election struct{ ballots []ballot }
 
 // result returns the address of each slot's node; "" for a slot that no ballot names. If two
