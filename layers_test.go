@@ -142,6 +142,23 @@ func relative(path string) string {
 	return strings.TrimPrefix(path, module+"/")
 }
 
+// TestArchitectureNamesThePackages: ARCHITECTURE.md has a line for each package.
+func TestArchitectureNamesThePackages(t *testing.T) {
+	text, err := os.ReadFile("ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range layers {
+		shown := l.name
+		if under, name, ok := strings.Cut(l.name, "internal/testing/"); ok && under == "" {
+			shown, _, _ = strings.Cut(name, "/") // they share one line
+		}
+		if !bytes.Contains(text, []byte(shown)) {
+			t.Errorf("%s is missing", l.name)
+		}
+	}
+}
+
 // TestRootIsSmall: the root only adapts the limiter to Caddy.
 func TestRootIsSmall(t *testing.T) {
 	const most = 8
