@@ -97,7 +97,7 @@ type Placeholder struct {
 	Fallback     bool // the option has a fallback
 }
 
-// Placeholders are the placeholders in the options of the limit.
+// Placeholders returns the placeholders in the options of the limit.
 func (l *Limit) Placeholders() (all []Placeholder) {
 	if a := l.MaxEvents; a != nil && a.From != "" {
 		all = append(all, Placeholder{"max_events", a.From, a.Fallback})

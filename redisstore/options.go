@@ -172,9 +172,9 @@ func (o Options) Complete() (Options, error) {
 	return o, nil
 }
 
-// Identity is the same for options that mean the same. It covers the contents of the files that
-// they name, so that a renewed certificate makes another store. It is a hash, because it covers
-// passwords.
+// Identity returns a text that is the same for options that mean the same. It covers the contents
+// of the files that they name, so that a renewed certificate makes another store. It is a hash,
+// because it covers passwords.
 func (o Options) Identity() (string, error) {
 	completed, err := o.Complete()
 	if err != nil {

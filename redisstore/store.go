@@ -152,8 +152,9 @@ func (s *Store) Reset(ctx context.Context, rule *store.Rule, key string) error {
 // Instances implements [store.Fleet].
 func (s *Store) Instances() int { return s.heartbeat.instances() }
 
-// Breaker is closed while Redis is asked, open while it is not, and half-open while one
-// call finds out whether it is back. Of several masters the worst one counts.
+// Breaker returns the state of the circuit breaker: closed while Redis is asked, open while it is
+// not, and half-open while one call finds out whether it is back. If there are several masters, the
+// worst state counts.
 func (s *Store) Breaker() string {
 	worst := store.BreakerClosed
 	for _, n := range s.topology.Masters() {

@@ -77,16 +77,16 @@ func New(maxTTL, recent time.Duration) *Cache {
 func (c *Cache) Off() bool   { return c == nil }
 func (c *Cache) Empty() bool { return c == nil || c.size.Load() == 0 }
 
-// Now is the time on the cache's clock.
+// Now returns the time on the cache's clock.
 func (c *Cache) Now() time.Duration { return time.Since(c.epoch) }
 
-// Size is how many refusals are remembered.
+// Size returns how many refusals are remembered.
 func (c *Cache) Size() int { return int(c.size.Load()) }
 
 // Hit counts a request that needed no call, and Hits is their number.
 func (c *Cache) Hit() { c.hits.Add(1) }
 
-// Hits is how many requests needed no call.
+// Hits returns how many requests needed no call.
 func (c *Cache) Hits() uint64 {
 	if c == nil {
 		return 0

@@ -38,7 +38,7 @@ type Config struct {
 	Done <-chan struct{}
 }
 
-// Options is how to talk to the server at an address, but for user and database.
+// Options returns the options of go-redis for the server at an address, without user and database.
 func (c *Config) Options(address string) *redis.Options {
 	o := &redis.Options{Network: "tcp", Addr: address, TLSConfig: c.TLS, PoolSize: c.PoolSize}
 	if path, ok := strings.CutPrefix(address, UnixPrefix); ok {

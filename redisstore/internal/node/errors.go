@@ -10,8 +10,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// Failure is the kind of an error, see [store.Failure]: as Redis says, or as any store's error
-// is sorted.
+// Failure returns the kind of an error, see [store.Failure]. The text of an error from Redis
+// decides; other errors are those of any store.
 func Failure(err error) string {
 	if errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrFull) {
 		return store.Failure(err)

@@ -59,7 +59,7 @@ func Fake(c *Config, trip time.Duration, send func(ctx context.Context, requests
 // Close closes the connections.
 func (n *Node) Close() error { return n.client.Close() }
 
-// Distance is about how long a call takes that nothing delays; 0 if that is not known.
+// Distance returns about how long a call takes if nothing delays it; 0 if that is not known.
 func (n *Node) Distance() time.Duration { return n.distance.is() }
 
 // Ready returns nil, or why there is no use in asking now: an error that is
@@ -70,7 +70,7 @@ func (n *Node) Ready(ctx context.Context) error { return n.breaker.refuses(ctx) 
 // Probing reports whether Ready would wait for a probe.
 func (n *Node) Probing() bool { return n.breaker.open.Load() && n.breaker.probed() }
 
-// Breaker is the state of the breaker: closed, open or half-open.
+// Breaker returns the state of the breaker: closed, open or half-open.
 func (n *Node) Breaker() string { return n.breaker.state() }
 
 // Failing reports whether the last call failed.
@@ -171,7 +171,7 @@ func (n *Node) Process(ctx context.Context, cmd redis.Cmder, asking bool) error 
 	return closedOr(err)
 }
 
-// ProcessIfReady is Process for a node that may be known not to answer.
+// ProcessIfReady is like Process, but fails at once if the node is known not to answer.
 func (n *Node) ProcessIfReady(ctx context.Context, cmd redis.Cmder, asking bool) error {
 	if err := n.breaker.refuses(ctx); err != nil {
 		return err

@@ -45,7 +45,7 @@ func (n *Node) DoSlot(ctx context.Context, r *Request, asking bool) error {
 	return err
 }
 
-// TimeLeft is what is left of the timeout of a request that the node was asked.
+// TimeLeft returns what is left of the timeout of a request that the node has.
 func (n *Node) TimeLeft(r *Request) time.Duration {
 	return n.config.Timeout - (time.Since(n.batcher.epoch) - r.since)
 }

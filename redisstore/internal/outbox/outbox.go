@@ -101,7 +101,7 @@ func (o *Outbox) Retry() bool {
 	return len(o.waiting) > 0
 }
 
-// Len is how many adjustments wait.
+// Len returns how many adjustments wait.
 func (o *Outbox) Len() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -144,7 +144,7 @@ func (o *Outbox) DropAll() {
 	o.failed, o.waiting = nil, nil
 }
 
-// Lost is how many adjustments have been given up so far, and why the last was.
+// Lost returns how many adjustments have been given up so far, and why the last one was.
 func (o *Outbox) Lost() (n uint64, cause error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

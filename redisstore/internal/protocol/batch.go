@@ -78,7 +78,7 @@ func (b *Batch) Clear() {
 	b.mixed, b.countersOnly, b.Careful, b.unable = false, false, false, nil
 }
 
-// Checks is how many checks the script has to decide.
+// Checks returns how many checks the script has to decide.
 func (b *Batch) Checks() int { return b.checks }
 
 // Add takes a request into the batch.
@@ -154,8 +154,8 @@ const (
 	hasBan      = 8
 )
 
-// Arguments are those of the command that makes the call: evalsha and the digest of the
-// script, or eval and its text. They are valid until they are asked for again.
+// Arguments returns the arguments of the command that makes the call: evalsha with the digest of
+// the script, or eval with its text. They are valid until the next call of Arguments.
 func (b *Batch) Arguments(command, script string) []any {
 	b.text, b.rules = append(b.text[:0], 0), b.rules[:0]
 	if b.countersOnly = !b.mixed && len(b.keys) > 1; b.countersOnly {

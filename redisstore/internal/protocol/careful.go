@@ -32,10 +32,10 @@ func (e *UnwrittenError) Full() bool { return ReadError(e.said).Failure() == sto
 // IsUnwritten reports whether an error is an [UnwrittenError].
 func IsUnwritten(err error) bool { return errors.As(err, new(*UnwrittenError)) }
 
-// Unable is why Redis cannot write, as the reply to a careful call said; nil if it can.
+// Unable returns why Redis cannot write, from the reply to a careful call; nil if it can.
 func (b *Batch) Unable() *UnwrittenError { return b.unable }
 
-// readUncharged reads what the reply to a careful call begins with.
+// readUncharged reads the beginning of the reply to a careful call.
 func (b *Batch) readUncharged(r *reader) error {
 	for {
 		group := int(r.uint16())

@@ -74,7 +74,7 @@ func ReadError(text string) ErrorReply {
 	return e
 }
 
-// Failure is the kind of the error, see [store.Failure].
+// Failure returns the kind of the error, see [store.Failure].
 func (e ErrorReply) Failure() string {
 	switch {
 	case e.known:

@@ -51,7 +51,7 @@ func (o *Op) merges() bool {
 	return ok && o.Kind == Decide && o.KeyRules == nil && o.Cost > 0 && m.Merges(o.Prepared.Params)
 }
 
-// EncodeAdjustment is what the script gets to know of an adjustment.
+// EncodeAdjustment encodes an adjustment for the script: see take.lua.
 func EncodeAdjustment(a *store.Adjustment) string {
 	b := make([]byte, 0, 24+len(a.Hold))
 	for _, n := range [...]int64{a.At, a.Turn, a.Delta} {

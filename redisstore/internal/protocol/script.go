@@ -67,7 +67,7 @@ func NewScript(clock string, margin time.Duration) *Script {
 	return s
 }
 
-// TextScript is a script of which only the text is given.
+// TextScript returns a script with a text that needs no change.
 func TextScript(text string) *Script {
 	digest := sha1.Sum([]byte(text)) //nolint:gosec // as above
 	return &Script{Text: text, Digest: hex.EncodeToString(digest[:])}
