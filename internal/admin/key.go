@@ -3,6 +3,7 @@ package admin
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
@@ -29,12 +30,63 @@ func (c *adminCall) readCost(defaultCost int64) (int64, error) {
 	return c.intParameter("cost", defaultCost, 0, algorithms.MaxEvents)
 }
 
-// lookUp returns the state of a key.
+// lookUp returns the state of a key. In a zone with plans these are the numbers for the plan that the
+// call names, or for all plans.
 func (z *runningZone) lookUp(c *adminCall, key string) (*adminapi.Key, error) {
-	policies, err := z.policiesOf(c.query.Get("plan"))
-	if err != nil {
-		return nil, err
+	if name := c.query.Get("plan"); name != "" || z.Plans == nil {
+		policies, err := z.policiesOf(name)
+		if err != nil {
+			return nil, err
+		}
+		return z.lookUpUnder(c, key, policies)
 	}
+	return z.lookUpPlans(c, key)
+}
+
+// lookUpPlans returns the state of a key under all plans.
+func (z *runningZone) lookUpPlans(c *adminCall, key string) (*adminapi.Key, error) {
+	var shown *adminapi.Key
+	var all []adminapi.PlanStatus
+	for _, name := range slices.Sorted(maps.Keys(z.Plans)) {
+		plan := z.Plans[name]
+		isDefault := plan == z.DefaultPlan
+		if plan.Policies.Likely == nil {
+			all = append(all, adminapi.PlanStatus{Plan: name, Default: isDefault, Unlimited: true, Outcome: outcome.Names[outcome.Exempt]})
+			continue
+		}
+		k, err := z.lookUpUnder(c, key, &plan.Policies)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, adminapi.PlanStatus{
+			Plan: name, Default: isDefault, Assumed: k.Assumed, Outcome: k.Outcome, Refused: k.Refused, QuotaStatus: k.QuotaStatus, Slots: k.Slots,
+		})
+		if shown == nil || isDefault || k.Refused && !shown.Refused && (z.DefaultPlan == nil || z.DefaultPlan.Policies.Likely == nil) {
+			shown = k
+		}
+	}
+	if z.DefaultPlan != nil && z.OwnPolicies.Likely != nil && z.DefaultPlan.Policies.Likely == z.OwnPolicies.Likely {
+		k, err := z.lookUpUnder(c, key, &z.OwnPolicies)
+		if err != nil {
+			return nil, err
+		}
+		shown = k
+		all = append(all, adminapi.PlanStatus{
+			Default: true, Assumed: k.Assumed, Outcome: k.Outcome, Refused: k.Refused, QuotaStatus: k.QuotaStatus, Slots: k.Slots,
+		})
+	}
+	if shown == nil {
+		return nil, adminError(badRequest, "zone %q limits no requests, because all of its plans are unlimited", z.Name)
+	}
+	shown.Plans, shown.PlanFrom = all, z.PlanTemplate.Form()
+	if z.DefaultPlan == nil {
+		shown.NoPlan = z.Plan.Reject
+	}
+	return shown, nil
+}
+
+// lookUpUnder returns the state of a key under the limit of a plan, or of the zone.
+func (z *runningZone) lookUpUnder(c *adminCall, key string, policies *zone.Policies) (*adminapi.Key, error) {
 	policy := policies.Likely
 	cost, err := c.readCost(z.FixedCost)
 	if err != nil {
@@ -46,7 +98,7 @@ func (z *runningZone) lookUp(c *adminCall, key string) (*adminapi.Key, error) {
 	}
 	answer := &adminapi.Key{
 		Zone: z.Name, KeyText: keyText(z.Template, key, len(key)), Plan: policy.Plan, Limit: z.Description,
-		Cost: cost, CostFrom: z.Cost.From, QuotaStatus: *adminapi.NewQuotaStatus(p.decision),
+		Cost: cost, CostFrom: z.Cost.From, QuotaStatus: *adminapi.NewQuotaStatus(p.decision), Slots: policy.Lends,
 		Ban: p.ban(), Override: p.override(), Overrides: z.Overrides, Lately: z.lately(key),
 	}
 	if policies.Varying != nil {
@@ -59,14 +111,12 @@ func (z *runningZone) lookUp(c *adminCall, key string) (*adminapi.Key, error) {
 		}
 		answer.Others = adminapi.NewQuotaStatus(others.decision)
 	}
-	if len(z.Block) > 0 {
-		answer.BlockStatus = z.BlockStatus
-	}
 	o := p.outcome(z.Zone)
 	if o == outcome.Rejected {
 		answer.Status = z.MissingKeyStatus
 	}
 	answer.Outcome, answer.Refused = outcome.Names[o], o.Declined()
+	z.describeBlock(c, key, answer)
 	return answer, nil
 }
 
@@ -79,21 +129,24 @@ func (z *runningZone) lately(key string) *adminapi.Lately {
 	return &adminapi.Lately{Since: since, Requests: counts[topk.Requests].AtLeast, Refused: counts[topk.Refused].AtLeast}
 }
 
-// policiesOf returns the quota policies of a plan, or of requests without a plan. The likely one is
-// not nil.
+// policiesOf returns the quota policies of a plan, or of the zone's own limit without a name. The
+// likely one is not nil.
 func (z *runningZone) policiesOf(name string) (*zone.Policies, error) {
 	policies := &z.OwnPolicies
 	if chosen, ok := z.Plans[name]; ok {
 		policies = &chosen.Policies
+	} else if name != "" && z.Plans == nil {
+		return nil, adminError(badRequest, "zone %q has no plans", z.Name)
 	} else if name != "" {
-		return nil, adminError(badRequest, "zone %q has no plan %q; its plans are %q",
-			z.Name, name, slices.Sorted(maps.Keys(z.Plans)))
-	} else if z.DefaultPlan != nil {
-		policies = &z.DefaultPlan.Policies
+		return nil, adminError(badRequest, "zone %q has no plan %q; its plans are %s", z.Name, name, z.planNames())
 	}
 	if policies.Likely == nil {
-		return nil, adminError(badRequest, "zone %q does not limit requests of this plan; name another one with plan=..., one of %q",
-			z.Name, slices.Sorted(maps.Keys(z.Plans)))
+		return nil, adminError(badRequest, "zone %q has no limit for plan %q, because this is unlimited", z.Name, name)
 	}
 	return policies, nil
+}
+
+// planNames lists the names of the zone's plans.
+func (z *runningZone) planNames() string {
+	return strings.Join(slices.Sorted(maps.Keys(z.Plans)), ", ")
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
+	"github.com/seed-161337e5/caddyratelimit/limit"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -25,8 +26,16 @@ func resetKey(c *adminCall) error {
 		return err
 	}
 	z := c.zone
+	var running int64
 	reset := func(ctx context.Context, s store.Store) error {
 		for _, rule := range z.States() {
+			if limit.Lends(rule.Algorithm().Name()) {
+				d, err := takeOne(ctx, s, store.Check{Rule: rule, Key: key, Cost: 1, Peek: true})
+				if err != nil {
+					return err
+				}
+				running += max(0, d.Quota-d.Remaining)
+			}
 			if err := s.Reset(ctx, rule, key); err != nil {
 				return err
 			}
@@ -38,17 +47,26 @@ func resetKey(c *adminCall) error {
 			return err
 		}
 	}
-	err = withStore(z.store, c, reset)
-	if err == nil && z.Stats.Bans.End(key) {
+	if err := withStore(z.store, c, reset); err != nil {
+		return c.zone.storeError(err)
+	}
+	if z.Stats.Bans.End(key) {
 		z.logUnban(key)
 	}
-	if err != nil || !z.HasUnknownStates() {
-		return c.writeDone(err)
+	var warnings []string
+	if running > 0 {
+		warnings = append(warnings, fmt.Sprintf("running requests of this key are no longer counted (%d): "+
+			"until they end, more requests can run at once than the limit allows", running))
 	}
-	return c.writeJSON(adminapi.Reset{Warning: fmt.Sprintf(
-		"the limits of zone %q come from placeholders, so the key may have several counters: "+
+	if z.HasUnknownStates() {
+		warnings = append(warnings, fmt.Sprintf("the limits of zone %q come from placeholders, so the key may have several counters: "+
 			"only those of limits that recent requests have brought to this Caddy, since its config was loaded, were reset; "+
-			"if the key is still refused, reset it again after its next request to this Caddy", z.Name)})
+			"if the key is still refused, reset it again after its next request to this Caddy", z.Name))
+	}
+	if warnings == nil {
+		return c.writeDone(nil)
+	}
+	return c.writeJSON(adminapi.Reset{Warning: strings.Join(warnings, "; ")})
 }
 
 // writeDone answers 204, or that the store did not answer.

@@ -94,6 +94,13 @@ type Key struct {
 	// Plan is the plan that the numbers are for.
 	Plan string `json:"plan,omitempty"`
 
+	// Plans has the numbers for each plan of the zone, if no plan was named. Then the other numbers are
+	// those of the default plan, or else of a plan that refuses the key, or of any. PlanFrom is the text
+	// with placeholders that names the plan of a request, and NoPlan the status of requests without one.
+	Plans    []PlanStatus `json:"plans,omitempty"`
+	PlanFrom string       `json:"plan_from,omitempty"`
+	NoPlan   int          `json:"no_plan_status,omitempty"`
+
 	// Assumed is the limit that the numbers are for, if limits depend on the request. The key may
 	// have used something under other limits.
 	Assumed string `json:"assumed,omitempty"`
@@ -112,6 +119,10 @@ type Key struct {
 	// RetryAfter is how long the limit refuses the cost; a ban may last longer.
 	QuotaStatus
 
+	// Slots says that what is used is the number of running requests, so that RetryAfter and
+	// ResetAfter are the latest times at which they end.
+	Slots bool `json:"slots,omitempty"`
+
 	// Others has the numbers for requests that the zone has not reserved slots for.
 	Others *QuotaStatus `json:"others,omitempty"`
 
@@ -122,12 +133,29 @@ type Key struct {
 	Overrides bool `json:"overrides"`
 
 	// Status is the status of requests that are rejected because they have no key. BlockStatus is
-	// that of requests that the zone blocks, whatever the key has used.
-	Status      int `json:"status,omitempty"`
-	BlockStatus int `json:"block_status,omitempty"`
+	// that of requests that the zone blocks, whatever the key has used. It is absent if the zone blocks
+	// only other addresses. BlockedAddress is the address of the key, if the
+	// zone blocks all requests from it.
+	Status         int    `json:"status,omitempty"`
+	BlockStatus    int    `json:"block_status,omitempty"`
+	BlockedAddress string `json:"blocked_address,omitempty"`
 
 	// Lately counts the requests with this key on this Caddy in the last minutes.
 	Lately *Lately `json:"lately,omitempty"`
+}
+
+// PlanStatus is the state of a key under the limit of a plan.
+type PlanStatus struct {
+	Plan    string `json:"plan"`
+	Default bool   `json:"default,omitempty"` // for requests whose plan is empty or unknown
+
+	// Unlimited says that the plan has no limit, so that there are no numbers.
+	Unlimited bool   `json:"unlimited,omitempty"`
+	Assumed   string `json:"assumed,omitempty"`
+	Outcome   string `json:"outcome"`
+	Refused   bool   `json:"refused"`
+	QuotaStatus
+	Slots bool `json:"slots,omitempty"`
 }
 
 // Ban is a ban of a key.

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -48,21 +49,105 @@ func plural(n int64, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// printReason prints why a key passes or not, and which command changes that.
-func (e *endpoint) printReason(k keyView) {
-	fmt.Fprintf(e.out, "\n%s\n", k.explanation())
-	hint, commands := k.remedy(e)
-	if hint != "" {
-		fmt.Fprintln(e.out, hint)
+// atMost is the beginning of a duration: slots come back when requests end, and at the latest then.
+func (k keyView) atMost() string {
+	if k.Slots {
+		return "at most "
 	}
-	if len(commands) > 0 {
-		fmt.Fprintf(e.out, "  %s\n", strings.Join(commands, " && "))
+	return ""
+}
+
+// byPlan returns a view for each plan of the zone, or the key itself without plans.
+func (k keyView) byPlan() []keyView {
+	if len(k.Plans) == 0 {
+		return []keyView{k}
+	}
+	views := make([]keyView, len(k.Plans))
+	for i, plan := range k.Plans {
+		of := *k.Key
+		of.Plan, of.Assumed, of.Outcome, of.Refused, of.QuotaStatus, of.Slots = plan.Plan, plan.Assumed, plan.Outcome, plan.Refused, plan.QuotaStatus, plan.Slots
+		of.Plans = []adminapi.PlanStatus{plan}
+		views[i] = keyView{&of}
+	}
+	return views
+}
+
+// planName returns the name of the plan that the numbers are for.
+func (k keyView) planName() string {
+	switch {
+	case len(k.Plans) != 1:
+		return orDash(k.Plan)
+	case k.Plan == "":
+		return "(default)"
+	case k.Plans[0].Default:
+		return shellWord(k.Plan) + " (default)"
+	}
+	return shellWord(k.Plan)
+}
+
+// numbers returns the cells of a table: state, used, remaining, more in.
+func (k keyView) numbers() []string {
+	if len(k.Plans) == 1 && k.Plans[0].Unlimited {
+		return []string{"unlimited", "-", "-", "-"}
+	}
+	more := "-"
+	if k.NextAfter > 0 {
+		more = k.atMost() + formatSeconds(k.NextAfter)
+	}
+	return []string{k.state(), fmt.Sprintf("%d of %d", k.Used, k.Quota), k.remaining(), more}
+}
+
+// whichPlan says where the plan of a request comes from.
+func (k keyView) whichPlan() string {
+	text := "The plan of a request is " + k.PlanFrom + "; "
+	if k.NoPlan != 0 {
+		return text + fmt.Sprintf("requests with none of these plans get status %d.", k.NoPlan)
+	}
+	return text + "requests with none of these plans have the default."
+}
+
+// worthReason reports whether to say more about the key, if it was not named with the zone.
+func (k keyView) worthReason() bool {
+	return k.BlockedAddress != "" || slices.ContainsFunc(k.byPlan(), func(k keyView) bool {
+		_, commands := k.remedy(new(endpoint))
+		return k.Refused || commands != nil
+	})
+}
+
+// printReasons prints why a key passes or not under each plan, and which command changes that. It
+// says only once what is the same for several plans.
+func (e *endpoint) printReasons(k keyView) {
+	said := make(map[string]bool)
+	say := func(format, text string) {
+		if text != "" && !said[text] {
+			said[text] = true
+			fmt.Fprintf(e.out, format, text)
+		}
+	}
+	views := k.byPlan()
+	if refusing := slices.DeleteFunc(slices.Clone(views), func(k keyView) bool { return !k.Refused }); len(refusing) > 0 {
+		views = refusing
+	}
+	for _, view := range views {
+		say("\n%s\n", view.explanation())
+		hint, commands := view.remedy(e)
+		if text := strings.Join(commands, " && "); !said[text] {
+			delete(said, hint)
+			say("%s\n", hint)
+			say("  %s\n", text)
+		}
 	}
 }
 
 // explanation returns a sentence on whether the zone refuses the key, and why.
 func (k keyView) explanation() string {
 	zone := "Zone " + shellWord(k.Zone)
+	if k.Refused && len(k.Plans) == 1 && k.Plan != "" {
+		zone += ", plan " + shellWord(k.Plan) + ","
+	}
+	if k.BlockedAddress != "" {
+		return fmt.Sprintf("%s blocks all requests from %s with status %d (block).", zone, k.BlockedAddress, k.BlockStatus)
+	}
 	switch k.Outcome {
 	case outcome.Names[outcome.Exempt]:
 		if k.Override != nil {
@@ -101,6 +186,9 @@ func (k keyView) reason() string {
 	case k.Cost > 1 && k.Remaining > 0:
 		return fmt.Sprintf("because a request takes %d, and only %d of %d are left, until %s",
 			k.Cost, k.Remaining, k.Quota, formatDeadline(k.RetryAfter))
+	case k.Slots && k.RetryAfter > 0:
+		return fmt.Sprintf("because %d of %d slots are taken, until one of %s ends (at the latest at %s)",
+			k.Used, k.Quota, plural(k.Used, "request"), formatDeadline(k.RetryAfter))
 	case k.Outcome == outcome.Names[outcome.Shed]:
 		return fmt.Sprintf("because all of its %d slots are taken", k.Quota)
 	}
@@ -111,9 +199,11 @@ func (k keyView) reason() string {
 func (k keyView) remedy(e *endpoint) (hint string, commands []string) {
 	limited, never := k.QuotaStatus.Refuses(), k.Never
 	switch {
+	case k.BlockedAddress != "":
+		return "Only the config can change that.", nil
 	case !k.Refused && k.Others.Refuses():
 		return "To let other requests through now:", []string{k.command(e, "reset", "")}
-	case !k.Refused && k.BlockStatus != 0:
+	case !k.Refused && k.BlockStatus != 0 && k.Lately != nil && k.Lately.Refused > 0:
 		return fmt.Sprintf("But the zone's option block refuses some requests with status %d, whatever the key has used. "+
 				"Only the config can change that.\nTo see which requests:", k.BlockStatus),
 			[]string{k.command(e, "watch", " --outcome "+outcome.Names[outcome.Rejected])}
@@ -135,6 +225,9 @@ func (k keyView) remedy(e *endpoint) (hint string, commands []string) {
 		return "Only the config can change that: raise the limit, or add the option overrides to the zone and exempt the key.", nil
 	case limited:
 		commands = append(commands, k.command(e, "reset", ""))
+	}
+	if k.Slots && limited && !never {
+		return "It passes when a request ends. To let it through now, forget its running requests, so that more than the limit can run at once:", commands
 	}
 	return "To let it through now:", commands
 }

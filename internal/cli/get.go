@@ -80,21 +80,23 @@ func (e *endpoint) get(zone string, query url.Values) error {
 		{"key", showKey(k.KeyText)},
 		{"limit", k.Limit},
 	}
-	if k.Plan != "" {
-		rows = append(rows, []string{"plan", shellWord(k.Plan)})
-	}
-	if k.Assumed != "" {
-		rows = append(rows, []string{"assumed", k.Assumed})
-	}
-	rows = append(rows,
-		[]string{"state", k.state()},
-		[]string{"used", fmt.Sprintf("%d of %d", k.Used, k.Quota)},
-		[]string{"remaining", k.remaining()})
-	if k.NextAfter > 0 {
-		rows = append(rows, []string{"more in", formatSeconds(k.NextAfter)})
-	}
-	if k.ResetAfter > 0 {
-		rows = append(rows, []string{"all in", formatSeconds(k.ResetAfter)})
+	if len(k.Plans) == 0 {
+		if k.Plan != "" {
+			rows = append(rows, []string{"plan", shellWord(k.Plan)})
+		}
+		if k.Assumed != "" {
+			rows = append(rows, []string{"assumed", k.Assumed})
+		}
+		rows = append(rows,
+			[]string{"state", k.state()},
+			[]string{"used", fmt.Sprintf("%d of %d", k.Used, k.Quota)},
+			[]string{"remaining", k.remaining()})
+		if k.NextAfter > 0 {
+			rows = append(rows, []string{"more in", k.atMost() + formatSeconds(k.NextAfter)})
+		}
+		if k.ResetAfter > 0 {
+			rows = append(rows, []string{"all in", k.atMost() + formatSeconds(k.ResetAfter)})
+		}
 	}
 	if k.Override != nil {
 		rows = append(rows, []string{"override", describeOverride(k.Override)})
@@ -106,7 +108,18 @@ func (e *endpoint) get(zone string, query url.Values) error {
 	if err := e.table(rows); err != nil {
 		return err
 	}
-	e.printReason(k)
+	if len(k.Plans) > 0 {
+		fmt.Fprintln(e.out)
+		rows = [][]string{{"PLAN", "STATE", "USED", "REMAINING", "MORE IN"}}
+		for _, plan := range k.byPlan() {
+			rows = append(rows, append([]string{plan.planName()}, plan.numbers()...))
+		}
+		if err := e.table(rows); err != nil {
+			return err
+		}
+		fmt.Fprintln(e.out, "\n"+k.whichPlan())
+	}
+	e.printReasons(k)
 	return nil
 }
 
@@ -130,29 +143,36 @@ func (e *endpoint) find(query url.Values) error {
 	if done {
 		return err
 	}
-	rows := [][]string{{"ZONE", "STATE", "USED", "REMAINING", "MORE IN", "KEY"}}
+	header, withPlans := []string{"ZONE", "STATE", "USED", "REMAINING", "MORE IN", "KEY"}, false
+	if withPlans = slices.ContainsFunc(keys, func(k found) bool { return len(k.Plans) > 0 }); withPlans {
+		header = slices.Insert(header, 1, "PLAN")
+	}
+	rows := [][]string{header}
+	add := func(zone, plan string, more ...string) {
+		row := []string{shellWord(zone)}
+		if withPlans {
+			row = append(row, plan)
+		}
+		rows = append(rows, append(row, more...))
+	}
 	for i := range keys {
 		k := keyView{&keys[i].Key}
-		row := []string{shellWord(k.Zone), "?", "-", "-", "-", "-"}
-		if keys[i].Error == "" {
-			used := fmt.Sprintf("%d of %d", k.Used, k.Quota)
-			row = []string{shellWord(k.Zone), k.state(), used, k.remaining(), "-", showKey(k.KeyText)}
-			if k.NextAfter > 0 {
-				row[4] = formatSeconds(k.NextAfter)
-			}
+		if keys[i].Error != "" {
+			add(k.Zone, "-", "?", "-", "-", "-", "-")
+			continue
 		}
-		rows = append(rows, row)
+		for _, plan := range k.byPlan() {
+			add(k.Zone, plan.planName(), append(plan.numbers(), showKey(k.KeyText))...)
+		}
 	}
 	if err := e.table(rows); err != nil {
 		return err
 	}
-	refused := slices.ContainsFunc(keys, func(k found) bool { return k.Refused })
 	for i := range keys {
-		switch k := &keys[i]; {
-		case k.Error != "":
+		if k := &keys[i]; k.Error != "" {
 			fmt.Fprintf(e.out, "\nZone %s: %s.\n", shellWord(k.Zone), k.Error)
-		case k.Refused, !refused && (k.BlockStatus != 0 || k.Others.Refuses()):
-			e.printReason(keyView{&k.Key})
+		} else if v := (keyView{&k.Key}); v.worthReason() {
+			e.printReasons(v)
 		}
 	}
 	return err

@@ -2,6 +2,7 @@ package key
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -171,6 +172,32 @@ func (k *Template) HasPart(key, text string) bool {
 		i++
 	}
 	return false
+}
+
+// Address returns the client's address in a key, which may be a network. It is not valid if the key
+// has none.
+func (k *Template) Address(key string) (address netip.Prefix) {
+	values, _ := k.Values(key)
+	i := 0
+	for _, p := range k.Parts {
+		if p.Placeholder == "" || i == len(values) {
+			continue
+		}
+		if addressPlaceholders[p.Placeholder] {
+			return ParseAddress(values[i])
+		}
+		i++
+	}
+	return address
+}
+
+// ParseAddress parses an address or a network. It is not valid if the text is neither.
+func ParseAddress(text string) netip.Prefix {
+	if address, err := netip.ParseAddr(text); err == nil {
+		return netip.PrefixFrom(address, address.BitLen())
+	}
+	network, _ := netip.ParsePrefix(text)
+	return network
 }
 
 // NormalizeName returns a name, such as that of a plan, in the form that the text of a request is

@@ -1,0 +1,75 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
+	keys "github.com/seed-161337e5/caddyratelimit/internal/key"
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+)
+
+// describeBlock says in the answer about a key whether the zone's option block refuses its requests.
+// Only the address is known of them: that in the key, or else in the text of a call without a zone.
+func (z *runningZone) describeBlock(c *adminCall, key string, answer *adminapi.Key) {
+	if len(z.Block) == 0 {
+		return
+	}
+	answer.BlockStatus = z.BlockStatus
+	address, ofKey := z.Zone.Template.Address(key), true
+	if !address.IsValid() {
+		address, ofKey = keys.ParseAddress(c.query.Get("key")), false
+	}
+	if !address.IsValid() {
+		return
+	}
+	switch often := blocks(z.Block, address.Addr()); {
+	case often == never && address.IsSingleIP():
+		answer.BlockStatus = 0
+	case often == always:
+		answer.BlockedAddress = address.Addr().String()
+		if ofKey && !z.IsDryRun(key) {
+			answer.Outcome, answer.Refused, answer.Status = outcome.Names[outcome.Rejected], true, z.BlockStatus
+		}
+	}
+}
+
+type frequency uint8
+
+const (
+	never frequency = iota
+	sometimes
+	always
+)
+
+// blocks says how many requests from an address the matchers match. A set that does not match the
+// address never matches, and one with other matchers, too, may match.
+func blocks(sets caddyhttp.MatcherSets, address netip.Addr) frequency {
+	most := never
+	for _, set := range sets {
+		only := always
+		for _, m := range set {
+			switch m.(type) {
+			case *caddyhttp.MatchClientIP, *caddyhttp.MatchRemoteIP:
+				if matches, err := clientip.MatchAny(caddyhttp.MatcherSets{{m}}, requestFrom(address)); err != nil || !matches {
+					only = never
+				}
+			default:
+				only = min(only, sometimes)
+			}
+		}
+		most = max(most, only)
+	}
+	return most
+}
+
+// requestFrom returns a request of which just the client's address is known.
+func requestFrom(address netip.Addr) *http.Request {
+	vars := map[string]any{caddyhttp.ClientIPVarKey: address.String()}
+	ctx := context.WithValue(context.Background(), caddyhttp.VarsCtxKey, vars)
+	return (&http.Request{RemoteAddr: netip.AddrPortFrom(address, 1).String()}).WithContext(ctx)
+}
