@@ -268,7 +268,7 @@ func parseMatch(h httpcaddyfile.Helper, name string, to *caddyhttp.RawMatcherSet
 	case len(args) == 0 && !option.OpensBlock(d):
 		return d.ArgErr()
 	case len(args) > 0 && args[0] != "*" && strings.HasPrefix(args[0], "*"):
-		return d.Errf("'%s' is no matcher: write %s path %s", args[0], name, strings.Join(args, " "))
+		return d.Errf("'%s' is not a matcher: write %s path %s", args[0], name, strings.Join(args, " "))
 	case len(args) == 0 || !isMatcherToken(args[0]):
 		for range args {
 			d.Prev()

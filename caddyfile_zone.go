@@ -148,7 +148,7 @@ func clients(h httpcaddyfile.Helper, name string, to *caddyhttp.RawMatcherSets) 
 			return "", parseMatch(h, name, to)
 		}
 		if i := slices.IndexFunc(args, func(arg string) bool { return !isRange(arg) }); i >= 0 {
-			return "", d.Errf("%s: '%s' is no address and no CIDR", name, args[i])
+			return "", d.Errf("%s: '%s' is neither an address nor a CIDR", name, args[i])
 		}
 		var ranges []string
 		for _, arg := range args {

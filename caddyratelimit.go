@@ -313,7 +313,7 @@ func (h *Handler) backend(ctx caddy.Context) (store.Backend, error) {
 	}
 	backend, ok := module.(store.Backend)
 	if !ok {
-		return nil, fmt.Errorf("store %T is no rate limit backend", module)
+		return nil, fmt.Errorf("store %T is not a rate limit backend", module)
 	}
 	return backend, nil
 }
@@ -376,8 +376,8 @@ func (h *Handler) checkQueues(backend store.Backend) error {
 		case first == nil:
 			first = z
 		case first.Key != z.Key || first.Template.Prefixes != z.Template.Prefixes:
-			return fmt.Errorf("zones %q and %q: two queues with different keys do not go together in mode cluster, "+
-				"where a turn in the one is lost if the other refuses: give both one key, or write them in two rate_limit handlers",
+			return fmt.Errorf("zones %q and %q: two queues with different keys cannot be combined in mode cluster, "+
+				"because a turn in one is lost if the other refuses: give both the same key, or put them in two rate_limit handlers",
 				first.Name, z.Name)
 		}
 	}

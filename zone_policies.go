@@ -89,7 +89,7 @@ func (z *Zone) compileKey(log *zap.Logger) (err error) {
 		z.live.Template.Normalize()
 	}
 	if (z.IPv4Prefix != 0 || z.IPv6Prefix != 0) && !z.live.Template.Varies() {
-		log.Warn("ipv4_prefix and ipv6_prefix have no effect: the key holds no placeholder", zap.String("zone", z.live.Name))
+		log.Warn("ipv4_prefix and ipv6_prefix have no effect: the key has no placeholder", zap.String("zone", z.live.Name))
 	}
 	for _, empty := range z.live.Template.OftenEmpty {
 		log.Warn("the key may have the same value for all clients: "+empty.Why,
@@ -101,7 +101,7 @@ func (z *Zone) compileKey(log *zap.Logger) (err error) {
 func (z *Zone) compilePlans(m zone.PolicyBuilder) (err error) {
 	p := z.Plan
 	if p.Of == "" {
-		return errors.New("plan: of is missing: say what names the plan of a request, such as {http.vars.plan}")
+		return errors.New("plan: of is missing: write the text that names the plan of a request, such as {http.vars.plan}")
 	}
 	if z.live.PlanTemplate, err = key.NewText("plan", p.Of); err != nil {
 		return err
@@ -149,9 +149,9 @@ func (z *Zone) compilePlans(m zone.PolicyBuilder) (err error) {
 		z.live.DefaultPlan = nil
 		return checkStatus("plan: reject", p.Reject)
 	case z.live.DefaultPlan == nil && p.Default != "":
-		return fmt.Errorf("plan: default names no plan, got %q", p.Default)
+		return fmt.Errorf("plan: default must name a plan, got %q", p.Default)
 	case z.live.DefaultPlan == nil:
-		return fmt.Errorf("plan: what holds for the others is missing: write default <plan>, or default reject %d", http.StatusForbidden)
+		return fmt.Errorf("plan: the default is missing: write default <plan>, or default reject %d", http.StatusForbidden)
 	}
 	return nil
 }
@@ -160,7 +160,7 @@ func (z *Zone) compilePlans(m zone.PolicyBuilder) (err error) {
 func (z *Zone) checkCharge() error {
 	if m := z.ChargeOnResponse; m != nil {
 		if len(m.StatusCode) == 0 && len(m.Headers) == 0 {
-			return errors.New("charge on_response needs a status or a header: which responses count")
+			return errors.New("charge on_response needs a status or a header, to say which responses count")
 		}
 		for _, status := range m.StatusCode {
 			if status < 1 || status > 5 && status < 200 && status != http.StatusSwitchingProtocols || status > 599 {
@@ -172,7 +172,7 @@ func (z *Zone) checkCharge() error {
 		}
 	}
 	if n := z.CostBrokenOff; n != nil && z.CostHeader == "" {
-		return errors.New("cost_broken_off needs a cost_header, whose place it takes")
+		return errors.New("cost_broken_off needs a cost_header")
 	} else if n != nil && !limit.ValidCost(*n) {
 		return fmt.Errorf("cost_broken_off must be from 0 to %d, got %d", algorithms.MaxEvents, *n)
 	}
@@ -183,7 +183,7 @@ func (z *Zone) checkCharge() error {
 		return fmt.Errorf("cost_header must be the name of a header field, got %q", z.CostHeader)
 	}
 	if z.live.FixedCost == 0 && (z.Cost.From == "" || z.Cost.Fallback) {
-		return errors.New("cost_header needs a cost of at least 1: with 0 a request is never refused, whatever those before have cost")
+		return errors.New("cost_header needs a cost of at least 1: a request with cost 0 is never refused, whatever earlier ones have cost")
 	}
 	z.CostHeader = textproto.CanonicalMIMEHeaderKey(z.CostHeader)
 	return z.checkReturnable("cost_header")
@@ -193,7 +193,7 @@ func (z *Zone) checkCharge() error {
 func (z *Zone) checkReturnable(option string) error {
 	for _, l := range z.live.Limits() {
 		if limit.Lends(l.Algorithm) {
-			return fmt.Errorf("%s has no meaning for %s: a slot comes back anyway", option, l.Algorithm)
+			return fmt.Errorf("%s has no meaning for %s: slots always come back", option, l.Algorithm)
 		}
 	}
 	return nil
@@ -220,7 +220,7 @@ func (s *Reserve) check(z *Zone) error {
 	case math.IsNaN(s.Percent) || s.Percent <= 0 || s.Percent >= 100:
 		return fmt.Errorf("reserve must be above 0 and below 100 percent, got %v", s.Percent)
 	case len(s.MatcherSetsRaw) == 0:
-		return errors.New("reserve needs a match: for which requests")
+		return errors.New("reserve needs a match, to say which requests it is for")
 	}
 	if err := s.checkLeft(&z.Limit); err != nil {
 		return err
@@ -238,7 +238,7 @@ func (s *Reserve) check(z *Zone) error {
 // checkLeft returns an error if all slots of a limit are reserved.
 func (s *Reserve) checkLeft(l *limit.Limit) error {
 	if n := l.MaxEvents; limit.Lends(l.Algorithm) && n != nil && n.From == "" && n.Number > 0 && zone.UnreservedSlots(n.Number, s.Percent) == 0 {
-		return fmt.Errorf("reserve: %v %% of %d slots, rounded up, are all of them, so that no other request ever passes: reserve less, or block the others",
+		return fmt.Errorf("reserve: %v %% of %d slots, rounded up, are all of them, so no other request can pass: reserve less, or block the others",
 			s.Percent, n.Number)
 	}
 	return nil
@@ -262,7 +262,7 @@ func (z *Zone) compileEnforce(log *zap.Logger) error {
 	case math.IsNaN(share) || share < 0 || share > 100:
 		return fmt.Errorf("enforce must be from 0 to 100 percent, got %v", share)
 	case share > 0 && share < 100 && !z.live.Template.Varies():
-		log.Warn("enforce chooses among keys, and this zone has just one", zap.String("zone", z.live.Name))
+		log.Warn("enforce chooses among keys, but this zone has only one", zap.String("zone", z.live.Name))
 	}
 	z.live.EnforceSeed = xxhash.Sum64String(z.live.Name)
 	return nil
@@ -305,7 +305,7 @@ func (z *Zone) compileKeyRules() error {
 	}
 	for _, l := range z.live.Limits() {
 		if l.MaxWait > 0 && l.Mode != algorithms.ModeQueue {
-			return errors.New("ban and max_wait exclude each other, except in a queue: a request that is held would count as refused each time it asks again")
+			return errors.New("ban and max_wait exclude each other, except in a queue: each retry of a waiting request would count as a refusal")
 		}
 	}
 	return nil

@@ -179,7 +179,7 @@ func (c *Completion) ReadCost(header http.Header) {
 		if err != nil {
 			l.unpaid = false
 			if l.zone.UnclearCost.Allow() {
-				logging.Logger().Warn("the response does not say what the request has cost; what was booked stands",
+				logging.Logger().Warn("the response does not say what the request has cost; the charge stays as it is",
 					zap.String("zone", l.zone.Name), zap.String("cost_header", l.zone.CostHeader), zap.Error(err))
 			}
 			continue

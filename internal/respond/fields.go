@@ -71,11 +71,11 @@ func NewFields(chosen []string, renames map[string]string) (f Fields, err error)
 		inStyle, ok := styles[style]
 		switch {
 		case !ok:
-			return f, fmt.Errorf("headers must be of draft-10, x-ratelimit and spring, or off, got %q", style)
+			return f, fmt.Errorf("headers must be draft-10, x-ratelimit, spring or off, got %q", style)
 		case slices.Contains(chosen[:i], style):
 			return f, fmt.Errorf("headers names %s twice", style)
 		case style == headersOff && len(chosen) > 1:
-			return f, fmt.Errorf("headers off stands alone, got %s", strings.Join(chosen, " "))
+			return f, fmt.Errorf("headers off excludes other styles, got %s", strings.Join(chosen, " "))
 		}
 		for _, one := range inStyle {
 			if !slices.Contains(f.sent, one) {
@@ -94,7 +94,7 @@ func NewFields(chosen []string, renames map[string]string) (f Fields, err error)
 			return f, fmt.Errorf("header_name %s: headers %s has no such field, it has %s",
 				name, strings.Join(chosen, " "), strings.Join(f.all(), ", "))
 		case renames[name] == "" || strings.IndexFunc(renames[name], placeholder.NotInFieldName) >= 0:
-			return f, fmt.Errorf("header_name %s: %q is no name of a header field", name, renames[name])
+			return f, fmt.Errorf("header_name %s: %q is not the name of a header field", name, renames[name])
 		}
 		if err := NotHTTP("header_name "+standard[which], renames[name]); err != nil {
 			return f, err
@@ -143,7 +143,7 @@ var httpFields = []string{
 // NotHTTP returns an error if an option has the name of a header field that HTTP itself needs.
 func NotHTTP(option, name string) error {
 	if slices.Contains(httpFields, textproto.CanonicalMIMEHeaderKey(name)) {
-		return fmt.Errorf("%s: the field %s is HTTP's own: choose another name", option, name)
+		return fmt.Errorf("%s: the field %s belongs to HTTP: choose another name", option, name)
 	}
 	return nil
 }
