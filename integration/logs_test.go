@@ -44,10 +44,12 @@ func (s *server) linesOf(logger string) (lines []line) {
 	return lines
 }
 
-// withoutRefusals returns this module's lines about anything but refusals.
+// withoutRefusals returns this module's lines about anything but refusals, and but what is said of the
+// store at start.
 func (s *server) withoutRefusals() []line {
 	return slices.DeleteFunc(s.linesOf(ourLogger), func(l line) bool {
-		return strings.HasPrefix(l.Message, "rate limit exceeded")
+		return strings.HasPrefix(l.Message, "rate limit exceeded") || l.Message == "the rate limit store answers" ||
+			strings.HasPrefix(l.Message, "until the rate limit store answers")
 	})
 }
 
