@@ -252,10 +252,12 @@ func TestMetricsScraped(t *testing.T) {
 			"each": "3", "all": strconv.Itoa(expected.limitOfAll), "policies": "100", "dry": "1", "bans": "1", "turns": "1",
 			"fleet": "2", "closed": "2", "open": "2", "local": "2",
 		} {
-			want[`config{max_events="`+limit+`",plan="",window="1h",zone="`+zone+`"}`] = 1
+			rollout := map[string]string{"dry": "dry run"}[zone]
+			want[`config{max_events="`+limit+`",plan="",rollout="`+rollout+`",window="1h",zone="`+zone+`"}`] = 1
 		}
-		want[`config{max_events="2",plan="",window="",zone="reserved"}`] = 1
-		want[`config{max_events="5",plan="",window="",zone="slots"}`] = 1
+		want[`config{max_events="2",plan="",rollout="",window="",zone="reserved"}`] = 1
+		want[`config{max_events="5",plan="",rollout="",window="",zone="slots"}`] = 1
+		want[`bans_total{zone="bans"}`] = expected.keys["bans"]
 		want[`store_up`+live], want[`store_up{store="memory"}`] = 1, 1
 		want[`store_instances`+live], want[`store_instances`+gone] = 1, 1
 		want[`store_breaker_state{state="closed",`+live[1:]] = 1

@@ -97,7 +97,7 @@ func (z *runningZone) lookUpUnder(c *adminCall, key string, policies *zone.Polic
 		return nil, z.storeError(err)
 	}
 	answer := &adminapi.Key{
-		Zone: z.Name, KeyText: keyText(z.Template, key, len(key)), Plan: policy.Plan, Limit: z.Description,
+		Zone: z.Name, KeyText: keyText(z.Template, key, len(key)), Plan: policy.Plan, Limit: z.Description, Rollout: z.rollout(),
 		Cost: cost, CostFrom: z.Cost.From, QuotaStatus: *adminapi.NewQuotaStatus(p.decision), Slots: policy.Lends,
 		Ban: p.ban(), Override: p.override(), Overrides: z.Overrides, Lately: z.lately(key),
 	}
@@ -126,7 +126,7 @@ func (z *runningZone) lately(key string) *adminapi.Lately {
 	if counts[topk.Requests].AtLeast == 0 {
 		return nil
 	}
-	return &adminapi.Lately{Since: since, Requests: counts[topk.Requests].AtLeast, Refused: counts[topk.Refused].AtLeast}
+	return &adminapi.Lately{Since: since, Requests: counts[topk.Requests].AtLeast, Refused: counts[topk.Refused].AtLeast, WouldRefuse: counts[topk.WouldRefuse].AtLeast}
 }
 
 // policiesOf returns the quota policies of a plan, or of the zone's own limit without a name. The

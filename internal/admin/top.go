@@ -1,6 +1,8 @@
 package admin
 
 import (
+	"slices"
+
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
 )
@@ -11,12 +13,11 @@ func showTop(c *adminCall) error {
 		return err
 	}
 	by := topk.Requests
-	switch word := c.query.Get("by"); word {
-	case "", sortNames[topk.Requests]:
-	case sortNames[topk.Refused]:
-		by = topk.Refused
-	default:
-		return adminError(badRequest, "by must be requests or refused, got %q", word)
+	if word := c.query.Get("by"); word != "" {
+		by = topk.Kind(slices.Index(sortNames[:], word))
+		if by < 0 {
+			return adminError(badRequest, "by must be requests, refused or dry_run, got %q", word)
+		}
 	}
 	n, err := c.intParameter("n", 20, 1, 1000)
 	if err != nil {
@@ -32,7 +33,7 @@ func showTop(c *adminCall) error {
 	return c.writeJSON(answers)
 }
 
-var sortNames = [...]string{topk.Requests: "requests", topk.Refused: "refused"}
+var sortNames = [...]string{topk.Requests: "requests", topk.Refused: "refused", topk.WouldRefuse: "dry_run"}
 
 func (z *runningZone) top(n int, by topk.Kind) adminapi.Top {
 	entries, since := z.Stats.Keys.Top(n, by)
@@ -41,11 +42,12 @@ func (z *runningZone) top(n int, by topk.Kind) adminapi.Top {
 		answer.Since = &since
 	}
 	for i, e := range entries {
-		requests, refused := e.Counts[topk.Requests], e.Counts[topk.Refused]
+		requests, refused, wouldRefuse := e.Counts[topk.Requests], e.Counts[topk.Refused], e.Counts[topk.WouldRefuse]
 		answer.Keys[i] = adminapi.KeyCount{
 			KeyText:  keyText(z.Template, e.Key, e.Length),
 			Requests: requests.AtLeast, RequestsError: requests.Error,
 			Refused: refused.AtLeast, RefusedError: refused.Error,
+			WouldRefuse: wouldRefuse.AtLeast, WouldRefuseError: wouldRefuse.Error,
 		}
 	}
 	return answer

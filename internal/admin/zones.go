@@ -1,6 +1,9 @@
 package admin
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -45,7 +48,7 @@ func keyCounts(zones []*runningZone) map[string]int64 {
 
 func (z *runningZone) describe(keys map[string]int64) adminapi.Zone {
 	answer := adminapi.Zone{
-		Name: z.Name, Limit: z.Description, Key: z.Key, Store: storeName(z.store), OnStoreError: z.OnStoreError,
+		Name: z.Name, Limit: z.Description, Rollout: z.rollout(), Key: z.Key, Store: storeName(z.store), OnStoreError: z.OnStoreError,
 		Totals: make(map[string]uint64),
 	}
 	for o, n := range z.Stats.Totals() {
@@ -62,4 +65,18 @@ func (z *runningZone) describe(keys map[string]int64) adminapi.Zone {
 		answer.Uses = append(answer.Uses, use.JSON)
 	}
 	return answer
+}
+
+// rollout says how far the limit is enforced. Handlers may differ in that.
+func (z *runningZone) rollout() string {
+	var all []string
+	for _, use := range z.uses {
+		if text := use.Rollout(); !slices.Contains(all, text) {
+			all = append(all, text)
+		}
+	}
+	if i := slices.Index(all, ""); i >= 0 && len(all) > 1 {
+		all[i] = "enforced"
+	}
+	return strings.Join(all, ", ")
 }

@@ -91,6 +91,9 @@ type Key struct {
 	KeyText
 	Limit string `json:"limit"`
 
+	// Rollout is as in Zone.
+	Rollout string `json:"rollout,omitempty"`
+
 	// Plan is the plan that the numbers are for.
 	Plan string `json:"plan,omitempty"`
 
@@ -195,6 +198,9 @@ type Lately struct {
 	Since    time.Time `json:"since"`
 	Requests uint64    `json:"requests"`
 	Refused  uint64    `json:"refused"`
+
+	// WouldRefuse counts requests that a dry run would have refused. It is absent if there were none.
+	WouldRefuse uint64 `json:"would_refuse,omitempty"`
 }
 
 // KeyError takes the place of a Key in a list if the key could not be looked up.

@@ -13,7 +13,8 @@ const Path = "/rate_limit/"
 type Top struct {
 	Zone string `json:"zone"`
 
-	// By says how the keys are sorted: by requests, or by refused ones (refused).
+	// By says how the keys are sorted: by requests, by refused ones (refused), or by those that a dry
+	// run would have refused (dry_run).
 	By string `json:"by"`
 
 	// Since is the time at which counting began. It is absent if there were no requests recently.
@@ -30,12 +31,21 @@ type KeyCount struct {
 	RequestsError uint64 `json:"requests_error"`
 	Refused       uint64 `json:"refused"`
 	RefusedError  uint64 `json:"refused_error"`
+
+	// WouldRefuse counts requests that a dry run would have refused. It is absent if there were none.
+	WouldRefuse      uint64 `json:"would_refuse,omitempty"`
+	WouldRefuseError uint64 `json:"would_refuse_error,omitempty"`
 }
 
 // Zone is a zone.
 type Zone struct {
-	Name         string `json:"name"`
-	Limit        string `json:"limit"`
+	Name  string `json:"name"`
+	Limit string `json:"limit"`
+
+	// Rollout says that the limit is not enforced for all keys: "dry run" or "enforce 50 %". If
+	// handlers have the zone with different ones, they are separated by commas.
+	Rollout string `json:"rollout,omitempty"`
+
 	Key          string `json:"key"` // empty for one limit for all requests
 	Store        string `json:"store"`
 	OnStoreError string `json:"on_store_error"`

@@ -78,7 +78,7 @@ func (e *endpoint) get(zone string, query url.Values) error {
 	rows := [][]string{
 		{"zone", shellWord(k.Zone)},
 		{"key", showKey(k.KeyText)},
-		{"limit", k.Limit},
+		{"limit", k.Limit + inParentheses(k.Rollout)},
 	}
 	if len(k.Plans) == 0 {
 		if k.Plan != "" {
@@ -102,8 +102,12 @@ func (e *endpoint) get(zone string, query url.Values) error {
 		rows = append(rows, []string{"override", describeOverride(k.Override)})
 	}
 	if k.Lately != nil {
-		rows = append(rows, []string{"lately", fmt.Sprintf("%d requests, %d refused by this Caddy since %s",
-			k.Lately.Requests, k.Lately.Refused, k.Lately.Since.Local().Format(time.TimeOnly))})
+		wouldRefuse := ""
+		if n := k.Lately.WouldRefuse; n > 0 {
+			wouldRefuse = fmt.Sprintf(", %d would have been refused", n)
+		}
+		rows = append(rows, []string{"lately", fmt.Sprintf("%d requests, %d refused%s by this Caddy since %s",
+			k.Lately.Requests, k.Lately.Refused, wouldRefuse, k.Lately.Since.Local().Format(time.TimeOnly))})
 	}
 	if err := e.table(rows); err != nil {
 		return err

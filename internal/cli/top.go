@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,7 +17,8 @@ func topCommand() *cobra.Command {
 		Short: "Lists the most frequent, or most refused, keys",
 		Long: `
 Lists the keys of a zone, or of all zones, with the most requests on this Caddy in
-the last five to ten minutes, or with --refused those with the most refusals.
+the last five to ten minutes, with --refused those with the most refusals, or with
+--dry-run those with the most requests that a dry run would have refused.
 "120..130" means at least 120 and at most 130.
 `,
 		Example:           "  caddy rate-limit top --refused\n  caddy rate-limit top clients -n 50",
@@ -24,6 +26,8 @@ the last five to ten minutes, or with --refused those with the most refusals.
 		ValidArgsFunction: completeZones,
 	}
 	refused := cmd.Flags().Bool("refused", false, "Sort by refusals, and leave out keys without any")
+	dryRun := cmd.Flags().Bool("dry-run", false, "Sort by what a dry run would have refused, and leave out keys without any")
+	cmd.MarkFlagsMutuallyExclusive("refused", "dry-run")
 	n := cmd.Flags().IntP("number", "n", 10, "How many keys of each zone, at most 1000")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		e, err := newEndpoint(cmd)
@@ -31,8 +35,11 @@ the last five to ten minutes, or with --refused those with the most refusals.
 			return err
 		}
 		query := url.Values{"n": {strconv.Itoa(*n)}}
-		if *refused {
+		switch {
+		case *refused:
 			query.Set("by", "refused")
+		case *dryRun:
+			query.Set("by", "dry_run")
 		}
 		if len(args) == 0 {
 			return e.top("top", query)
@@ -52,15 +59,28 @@ func (e *endpoint) top(path string, query url.Values) error {
 	if done, err := e.read(path, query, answer); done || err != nil {
 		return err
 	}
-	rows := [][]string{{"ZONE", "REQUESTS", "REFUSED", "KEY"}}
+	rows := [][]string{{"ZONE", "REQUESTS", "REFUSED", "WOULD REFUSE", "KEY"}}
 	for _, list := range lists {
 		for _, k := range list.Keys {
 			rows = append(rows, []string{
-				shellWord(list.Zone), formatCount(k.Requests, k.RequestsError), formatCount(k.Refused, k.RefusedError), showKey(k.KeyText),
+				shellWord(list.Zone), formatCount(k.Requests, k.RequestsError), formatCount(k.Refused, k.RefusedError),
+				formatCount(k.WouldRefuse, k.WouldRefuseError), showKey(k.KeyText),
 			})
 		}
 	}
-	return e.table(rows)
+	if err := e.table(rows); err != nil || query.Get("by") != "dry_run" {
+		return err
+	}
+	since := time.Time{}
+	for _, list := range lists {
+		if list.Since != nil && (since.IsZero() || list.Since.Before(since)) {
+			since = *list.Since
+		}
+	}
+	if !since.IsZero() {
+		fmt.Fprintf(e.out, "\nCounted by this Caddy since %s.\n", since.Local().Format(time.TimeOnly))
+	}
+	return nil
 }
 
 // formatCount formats a count that may be higher by up to more.

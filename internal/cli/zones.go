@@ -18,8 +18,8 @@ func zonesCommand() *cobra.Command {
 		Short: "Lists the zones and the outcomes of their requests",
 		Long: `
 Lists the zones of the running config: their limits, keys and stores, and how many
-requests on this Caddy were allowed, refused, and neither, since a config first
-named the zone. With the name of a zone, shows all of its details.
+requests on this Caddy were allowed, were refused, would have been refused by a dry
+run, and none of these, since a config first named the zone. With the name of a zone, shows all of its details.
 `,
 		Example:           "  caddy rate-limit zones\n  caddy rate-limit zones clients",
 		Args:              cobra.MaximumNArgs(1),
@@ -42,20 +42,21 @@ func (e *endpoint) zones() error {
 	if done, err := e.read("zones", nil, &zones); done || err != nil {
 		return err
 	}
-	rows := [][]string{{"ZONE", "LIMIT", "KEY", "STORE", "ALLOWED", "REFUSED", "OTHER"}}
+	rows := [][]string{{"ZONE", "LIMIT", "KEY", "STORE", "ALLOWED", "REFUSED", "WOULD REFUSE", "OTHER"}}
 	for _, z := range zones {
-		allowed, refused, others := z.Totals[outcome.Names[outcome.Allowed]], uint64(0), uint64(0)
+		allowed, wouldRefuse := z.Totals[outcome.Names[outcome.Allowed]], z.Totals[outcome.Names[outcome.DryRun]]
+		refused, others := uint64(0), uint64(0)
 		for o, name := range outcome.Names {
 			switch {
 			case outcome.Outcome(o).Declined():
 				refused += z.Totals[name]
-			case outcome.Outcome(o) != outcome.Allowed:
+			case outcome.Outcome(o) != outcome.Allowed && outcome.Outcome(o) != outcome.DryRun:
 				others += z.Totals[name]
 			}
 		}
 		rows = append(rows, []string{
-			shellWord(z.Name), z.Limit, orDash(z.Key), z.Store,
-			strconv.FormatUint(allowed, 10), strconv.FormatUint(refused, 10), strconv.FormatUint(others, 10),
+			shellWord(z.Name), z.Limit + inParentheses(z.Rollout), orDash(z.Key), z.Store,
+			strconv.FormatUint(allowed, 10), strconv.FormatUint(refused, 10), strconv.FormatUint(wouldRefuse, 10), strconv.FormatUint(others, 10),
 		})
 	}
 	return e.table(rows)
@@ -68,7 +69,7 @@ func (e *endpoint) zone(name string) error {
 	}
 	rows := [][]string{
 		{"zone", shellWord(z.Name)},
-		{"limit", z.Limit},
+		{"limit", z.Limit + inParentheses(z.Rollout)},
 		{"key", orDash(z.Key)},
 		{"store", z.Store},
 		{"on_store_error", z.OnStoreError},
@@ -90,4 +91,12 @@ func (e *endpoint) zone(name string) error {
 		rows = append(rows, []string{"defined as", line.String()})
 	}
 	return e.table(rows)
+}
+
+// inParentheses returns a text to put behind another one.
+func inParentheses(text string) string {
+	if text == "" {
+		return ""
+	}
+	return " (" + text + ")"
 }

@@ -71,7 +71,7 @@ var (
 		"Time to decide on a request, including the time for which it was held.", "zone")
 	descKeys   = desc("keys_total", "Keys of the zone in the memory store. This is a gauge: it can go down.", "zone")
 	descConfig = desc("config",
-		"Always 1. The labels are the limit of the zone, or of one of its plans.", "zone", "max_events", "window", "plan")
+		"Always 1. The labels are the limit of the zone, or of one of its plans, and whether it is enforced.", "zone", "max_events", "window", "plan", "rollout")
 
 	descDecisions = desc("decisions_total", "Requests in the zone, by their outcome there.", "zone", "outcome")
 	descBans      = desc("bans_total", "Bans of the zone that began with a refusal by this process.", "zone")
@@ -159,7 +159,7 @@ func (c collection) limit(z *zone.Zone, plan string, l *limit.Limit) {
 	if !limit.Lends(l.Algorithm) {
 		window = l.Window.Format()
 	}
-	c.send(descConfig, prometheus.GaugeValue, 1, z.Name, l.MaxEvents.String(), window, plan)
+	c.send(descConfig, prometheus.GaugeValue, 1, z.Name, l.MaxEvents.String(), window, plan, z.Rollout())
 }
 
 func (c collection) store(s observedStore, zones []*zone.Zone) {

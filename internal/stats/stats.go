@@ -33,7 +33,14 @@ func (t *Counters) Totals() (n [outcome.Count]uint64) {
 // Add counts a request and how long its decision took, unless that is [Untimed].
 func (t *Counters) Add(key string, o outcome.Outcome, latency time.Duration) {
 	t.outcomes[o].Add(1)
-	t.Keys.Add(key, o.Declined())
+	kind := topk.Requests
+	switch {
+	case o.Declined():
+		kind = topk.Refused
+	case o == outcome.DryRun:
+		kind = topk.WouldRefuse
+	}
+	t.Keys.Add(key, kind)
 	if latency >= 0 {
 		t.Latency.Observe(latency)
 	}

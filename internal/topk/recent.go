@@ -26,6 +26,9 @@ const (
 	// that keys with more requests do not displace them.
 	Refused
 
+	// WouldRefuse counts requests that a dry run would have refused, in places of their own, too.
+	WouldRefuse
+
 	kinds
 )
 
@@ -63,8 +66,9 @@ func New(span time.Duration) *Recent {
 	return &Recent{seed: maphash.MakeSeed(), span: span}
 }
 
-// Add counts a request. It does not keep the key.
-func (r *Recent) Add(key string, refused bool) {
+// Add counts a request, and if the kind is another than Requests, as one of that kind, too. It
+// does not keep the key.
+func (r *Recent) Add(key string, kind Kind) {
 	c := r.current.Load()
 	for c == nil {
 		r.begin()
@@ -72,8 +76,8 @@ func (r *Recent) Add(key string, refused bool) {
 	}
 	hash := maphash.String(r.seed, key)
 	c.sketches[Requests].add(hash, key)
-	if refused {
-		c.sketches[Refused].add(hash, key)
+	if kind != Requests {
+		c.sketches[kind].add(hash, key)
 	}
 }
 

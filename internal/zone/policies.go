@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -140,6 +141,18 @@ const (
 )
 
 var errNoKey = errors.New("the request has no key")
+
+// Rollout says in words that the limit is not enforced for all keys: "dry run" or "enforce 50 %".
+// It is empty if the limit is.
+func (z *Zone) Rollout() string {
+	switch {
+	case z.DryRun:
+		return "dry run"
+	case z.Enforce != nil && *z.Enforce < 100:
+		return "enforce " + strconv.FormatFloat(*z.Enforce, 'f', -1, 64) + " %"
+	}
+	return ""
+}
 
 // IsDryRun reports whether the limit is only tried out on the key. With enforce, each key has a
 // place from 0 to 100 that depends on nothing but the zone's name and the key. So all instances
