@@ -153,7 +153,7 @@ func (z *Zone) provision(ctx caddy.Context, name string, ref *pool.Ref, log *zap
 	if err := z.loadMatchers(ctx); err != nil {
 		return err
 	}
-	return z.warn(exempt, routes.Read(ctx), log)
+	return z.warn(exempt, routes.Read(ctx, name), log)
 }
 
 // check checks the options of a zone that is not provisioned.

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 	"github.com/seed-161337e5/caddyratelimit/internal/routes"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
 // warn warns about options that do not do what they seem to do. It returns an error where a
@@ -85,7 +86,7 @@ func (z *Zone) placeholders() (uses []use) {
 		}
 	}
 	for _, p := range z.live.Template.Parts {
-		add(use{fmt.Sprintf("key %q", z.Key), p.Placeholder, "all clients share one limit", true})
+		add(use{fmt.Sprintf("key %q", z.Key), p.Placeholder, z.ifEmpty(), true})
 	}
 	if z.live.PlanTemplate != nil {
 		for _, p := range z.live.PlanTemplate.Parts {
@@ -101,6 +102,19 @@ func (z *Zone) placeholders() (uses []use) {
 		add(use{"cost", z.Cost.From, invalidOr(z.Cost.Fallback), false})
 	}
 	return uses
+}
+
+// ifEmpty says what an empty placeholder of the key means.
+func (z *Zone) ifEmpty() string {
+	switch {
+	case z.live.Template.NumPlaceholders() > 1:
+		return "the placeholder is always empty"
+	case z.MissingKey == zone.MissingSkip:
+		return "the zone limits no request"
+	case z.MissingKey == zone.MissingReject:
+		return "all requests are refused"
+	}
+	return "all clients share one limit"
 }
 
 func invalidOr(fallback bool) string {

@@ -1,8 +1,12 @@
 package caddyratelimit_test
 
 import (
+	"fmt"
+	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/caddyserver/caddy/v2"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
@@ -73,6 +77,81 @@ func TestPlaceholdersThatNothingSets(t *testing.T) {
 	} {
 		if _, err := caddytest.Validate(t, site("vars tenant {header.Tenant}", zone, "")); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", zone, err, want)
+		}
+	}
+}
+
+// foreignMatcher is a module that is not Caddy's own.
+type foreignMatcher struct{}
+
+func init() { caddy.RegisterModule(foreignMatcher{}) }
+
+// CaddyModule implements [caddy.Module].
+func (foreignMatcher) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.matchers.foreign_test", New: func() caddy.Module { return new(foreignMatcher) }}
+}
+
+// Match implements [caddyhttp.RequestMatcher].
+func (foreignMatcher) Match(*http.Request) bool { return true }
+
+// TestRoutesAroundZone: what sets a placeholder of a key is found wherever it may be before the
+// zone, and what is not Caddy's own may set any.
+func TestRoutesAroundZone(t *testing.T) {
+	const (
+		auth    = `{"handler": "authentication", "providers": {"http_basic": {}}}`
+		vars    = `{"handler": "vars", "tenant": "a"}`
+		sub     = `{"handler": "subroute", "routes": [{"handle": [%s]}]}`
+		foreign = `[{"foreign_test": {}}]`
+		behind  = "authentication comes after rate_limit"
+		unknown = "no module of Caddy sets this placeholder"
+		nothing = "nothing in this config sets {"
+	)
+	limit := func(key, options string) string {
+		return fmt.Sprintf(`{"handler": "rate_limit", "rate_limits": {"z": {"max_events": 1, "window": "1m", "key": %q%s}}}`, key, options)
+	}
+	user, tenant, other := limit("{http.auth.user.id}", ""), limit("{http.vars.tenant}", ""), limit("{other.thing}", "")
+	within := func(handler string) string { return fmt.Sprintf(sub, handler) }
+	responses := func(name, handler string) string {
+		return fmt.Sprintf(`{"handler": %q, "handle_response": [{"routes": [{"handle": [%s]}]}]}`, name, handler)
+	}
+	invoke := `{"handler": "invoke", "name": "n"}`
+	for name, c := range map[string]struct {
+		routes, more string // handlers in routes of their own, and the rest of the server
+		want         string // in the error or the one warning; "" for none
+	}{
+		"user, behind":              {routes: user + ", " + auth, want: behind},
+		"user, behind in one route": {routes: within(user + ", " + auth), want: behind},
+		"user, in a subroute":       {routes: auth + ", " + within(user)},
+		"user, behind a subroute":   {routes: within(auth) + ", " + user},
+		"user, in one route":        {routes: within(within(auth) + ", " + user)},
+		"user, nested in one route": {routes: within(auth + ", " + within(user))},
+		"user, invoked":             {routes: invoke + ", " + user, more: `, "named_routes": {"n": {"handle": [` + auth + `]}}`},
+		"user, in a named route":    {routes: auth + ", " + invoke, more: `, "named_routes": {"n": {"handle": [` + user + `]}}`},
+		"user, invoked behind":      {routes: user + ", " + invoke, more: `, "named_routes": {"n": {"handle": [` + auth + `]}}`, want: behind},
+		"user, in an error route":   {routes: auth, more: `, "errors": {"routes": [{"handle": [` + user + `]}]}`},
+		"user, of a response":       {routes: responses("reverse_proxy", auth) + ", " + user},
+		"of a response":             {routes: responses("reverse_proxy", vars) + ", " + tenant},
+		"of an intercepted one":     {routes: responses("intercept", vars) + ", " + tenant},
+		"of no response":            {routes: responses("reverse_proxy", vars) + ", " + limit("{http.vars.user}", ""), want: nothing},
+		"of a named route":          {routes: invoke + ", " + tenant, more: `, "named_routes": {"n": {"handle": [` + within(vars) + `]}}`},
+		"foreign of the zone":       {routes: limit("{other.thing}", `, "match": `+foreign), want: unknown},
+		"foreign of exempt":         {routes: limit("{other.thing}", `, "exempt": [{"not": `+foreign+`}]`), want: unknown},
+		"foreign in not":            {routes: other, more: `, "named_routes": {"n": {"match": [{"not": ` + foreign + `}]}}`, want: unknown},
+		"foreign of a named route":  {routes: invoke + ", " + other, more: `, "named_routes": {"n": {"match": ` + foreign + `}}`, want: unknown},
+		"nothing":                   {routes: other, want: "all clients share one limit (if something does"},
+		"nothing in a part":         {routes: limit("{http.vars.client_ip} {other.thing}", ""), want: "the placeholder is always empty (if something does"},
+		"nothing, skipped":          {routes: limit("{other.thing}", `, "missing_key": "skip"`), want: "the zone limits no request (if something does"},
+		"nothing, refused":          {routes: limit("{other.thing}", `, "missing_key": "reject"`), want: "all requests are refused (if something does"},
+	} {
+		config := fmt.Sprintf(`{"apps": {"http": {"servers": {"s": {"listen": [":80"], "routes": [{"handle": [%s]}]%s}}}}}`, c.routes, c.more)
+		for how, config := range map[string]string{
+			"one route":  config,
+			"two routes": strings.ReplaceAll(config, "}, {\"handler\"", `}]}, {"handle": [{"handler"`),
+		} {
+			got := caddytest.ValidateJSON(t, []byte(config))
+			if c.want == "" && got != "ok" || !strings.Contains(got, c.want) {
+				t.Errorf("%s, %s: got %s, want %q", name, how, got, c.want)
+			}
 		}
 	}
 }

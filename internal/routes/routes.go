@@ -19,7 +19,7 @@ type Routes struct {
 	Known bool
 
 	// Foreign are the modules of which it is not known what they set, by ID: those that are not
-	// Caddy's own, and those with routes in them that cannot be read.
+	// Caddy's own, and vars whose names depend on the request.
 	Foreign []string
 
 	// Authenticates says that some handler authenticates users, and AuthenticatesBefore that such a
@@ -27,27 +27,33 @@ type Routes struct {
 	Authenticates, AuthenticatesBefore bool
 
 	sets map[string]bool
+
+	zone          string // of the handler
+	authenticated bool   // a handler that has been read authenticates users; what is read next is behind it
+	invoked       bool   // a named route authenticates users
 }
 
-// Read reads the routes around the handler that is loaded in ctx.
-func Read(ctx caddy.Context) *Routes {
-	r := &Routes{sets: make(map[string]bool)}
+// Read reads the routes around the handler that is loaded in ctx, and that has a zone. The routes
+// around it are still there as JSON, and so are those behind it.
+func Read(ctx caddy.Context, zone string) *Routes {
+	r := &Routes{sets: make(map[string]bool), zone: zone}
 	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	if !ok || server == nil {
 		return r
 	}
 	r.Known = true
-	r.list(server.Routes)
 	for _, route := range server.NamedRoutes {
+		r.authenticated = false
 		r.route(route)
 	}
+	r.invoked, r.authenticated = r.Authenticates, false
+	r.list(server.Routes)
+	r.authenticated = r.Authenticates
 	if server.Errors != nil {
 		r.list(server.Errors.Routes)
 	}
-	for _, module := range ctx.Modules() {
-		if sub, ok := module.(*caddyhttp.Subroute); ok {
-			r.subroute(sub)
-		}
+	for _, route := range server.NamedRoutes { // again, because they may be invoked after any other
+		r.route(route)
 	}
 	return r
 }
@@ -61,69 +67,101 @@ func (r *Routes) list(routes caddyhttp.RouteList) {
 	}
 }
 
-func (r *Routes) subroute(sub *caddyhttp.Subroute) {
-	r.list(sub.Routes)
-	if sub.Errors != nil {
-		r.list(sub.Errors.Routes)
-	}
-}
-
 // route reads a route. While its handlers are being loaded, or are still to be loaded, they are only
 // there as JSON.
 func (r *Routes) route(route *caddyhttp.Route) {
-	for _, set := range route.MatcherSets {
-		for _, matcher := range set {
-			r.foreign(matcher)
-		}
+	if route == nil {
+		return
 	}
+	before := r.authenticated
+	r.rawMatchers(route.MatcherSetsRaw)
+	r.matchers(route.MatcherSets)
 	for _, handler := range route.Handlers {
 		r.handler(handler)
 	}
-	authenticates := false
 	for _, raw := range route.HandlersRaw {
-		switch name := r.raw(raw); name {
-		case "authentication":
-			authenticates = true
-		case "rate_limit":
-			// If there are several, some of them are behind, and no warning is better than a wrong one.
-			r.AuthenticatesBefore = r.AuthenticatesBefore || authenticates
+		r.raw(raw)
+	}
+	if route.Terminal { // what is behind it does not meet its requests
+		r.authenticated = before
+	}
+}
+
+// matchers reads matchers that are loaded.
+func (r *Routes) matchers(sets caddyhttp.MatcherSets) {
+	for _, set := range sets {
+		for _, matcher := range set {
+			if not, ok := matcher.(*caddyhttp.MatchNot); ok {
+				r.matchers(not.MatcherSets)
+			}
+			r.foreign(matcher)
 		}
 	}
 }
 
-// handler reads a handler that is loaded, which is therefore before this one.
+// rawMatchers reads matchers that are only there as JSON.
+func (r *Routes) rawMatchers(sets caddyhttp.RawMatcherSets) {
+	for _, set := range sets {
+		for name, config := range set {
+			var not caddyhttp.RawMatcherSets
+			if name == "not" && json.Unmarshal(config, &not) == nil {
+				r.rawMatchers(not)
+			}
+			r.foreignID("http.matchers." + name)
+		}
+	}
+}
+
+// handler reads a handler that is loaded.
 func (r *Routes) handler(handler any) {
 	if sub, ok := handler.(*caddyhttp.Subroute); ok {
-		r.subroute(sub)
-		return
-	}
-	if r.foreign(handler) {
-		return
-	}
-	config, err := json.Marshal(handler)
-	if err != nil {
-		return
-	}
-	module, _ := handler.(caddy.Module)
-	if module == nil {
-		return
-	}
-	switch name := module.CaddyModule().ID.Name(); name {
-	case "authentication":
-		r.Authenticates, r.AuthenticatesBefore = true, true
-	case "reverse_proxy", "intercept":
-		if strings.Contains(string(config), `"handle_response"`) { // the routes in it are not in the JSON any more
-			r.Foreign = append(r.Foreign, string(module.CaddyModule().ID))
+		r.list(sub.Routes)
+		if sub.Errors != nil {
+			r.list(sub.Errors.Routes)
 		}
-	default:
-		r.settings(name, config)
+		return
+	}
+	module, ok := handler.(caddy.Module)
+	if r.foreign(handler) || !ok {
+		return
+	}
+	if field, ok := exported(handler, "HandleResponse").([]caddyhttp.ResponseHandler); ok {
+		for _, response := range field {
+			r.list(response.Routes)
+		}
+	}
+	if providers := reflect.ValueOf(exported(handler, "Providers")); providers.Kind() == reflect.Map {
+		for _, provider := range providers.Seq2() {
+			r.foreign(provider.Interface())
+		}
+	}
+	if config, err := json.Marshal(handler); err == nil {
+		r.settings(module.CaddyModule().ID.Name(), config)
 	}
 }
 
-// raw reads a handler that is only there as JSON, and returns its name.
-func (r *Routes) raw(config json.RawMessage) string {
+// exported returns a field of a struct, nil if it has no such field.
+func exported(owner any, field string) any {
+	v := reflect.Indirect(reflect.ValueOf(owner))
+	if v.Kind() != reflect.Struct {
+		return nil
+	}
+	if f := v.FieldByName(field); f.IsValid() && f.CanInterface() {
+		return f.Interface()
+	}
+	return nil
+}
+
+// raw reads a handler that is only there as JSON.
+func (r *Routes) raw(config json.RawMessage) {
 	var handler struct {
-		Name   string              `json:"handler"`
+		Name string `json:"handler"`
+	}
+	if json.Unmarshal(config, &handler) != nil {
+		return
+	}
+	r.foreignID("http.handlers." + handler.Name)
+	var inner struct { // each field is read if the others are not as expected, too
 		Routes caddyhttp.RouteList `json:"routes"`
 		Errors *struct {
 			Routes caddyhttp.RouteList `json:"routes"`
@@ -131,28 +169,42 @@ func (r *Routes) raw(config json.RawMessage) string {
 		HandleResponse []struct {
 			Routes caddyhttp.RouteList `json:"routes"`
 		} `json:"handle_response"`
+		Providers map[string]json.RawMessage `json:"providers"`
+		Zones     map[string]struct {
+			Match   caddyhttp.RawMatcherSets `json:"match"`
+			Exempt  caddyhttp.RawMatcherSets `json:"exempt"`
+			Block   caddyhttp.RawMatcherSets `json:"block"`
+			Reserve struct {
+				Match caddyhttp.RawMatcherSets `json:"match"`
+			} `json:"reserve"`
+		} `json:"rate_limits"`
 	}
-	if json.Unmarshal(config, &handler) != nil {
-		return ""
+	_ = json.Unmarshal(config, &inner)
+	r.list(inner.Routes)
+	if inner.Errors != nil {
+		r.list(inner.Errors.Routes)
 	}
-	r.list(handler.Routes)
-	if handler.Errors != nil {
-		r.list(handler.Errors.Routes)
-	}
-	for _, response := range handler.HandleResponse {
+	for _, response := range inner.HandleResponse {
 		r.list(response.Routes)
 	}
-	if handler.Name == "authentication" {
-		r.Authenticates = true
-	}
-	if info, err := caddy.GetModule("http.handlers." + handler.Name); err == nil {
-		r.foreign(info.New())
+	switch handler.Name {
+	case "authentication":
+		for name := range inner.Providers {
+			r.foreignID("http.authentication.providers." + name)
+		}
+	case "rate_limit":
+		for name, zone := range inner.Zones {
+			// If several handlers have the zone, no warning is better than a wrong one.
+			r.AuthenticatesBefore = r.AuthenticatesBefore || name == r.zone && r.authenticated
+			for _, sets := range []caddyhttp.RawMatcherSets{zone.Match, zone.Exempt, zone.Block, zone.Reserve.Match} {
+				r.rawMatchers(sets)
+			}
+		}
 	}
 	r.settings(handler.Name, config)
-	return handler.Name
 }
 
-// settings reads the placeholders that a handler of Caddy sets by its config.
+// settings reads what a handler of Caddy sets by its config.
 func (r *Routes) settings(name string, config json.RawMessage) {
 	switch name {
 	case "vars":
@@ -175,13 +227,17 @@ func (r *Routes) settings(name string, config json.RawMessage) {
 				r.sets[strings.Trim(destination, "{}")] = true
 			}
 		}
+	case "authentication":
+		r.Authenticates, r.authenticated = true, true
+	case "invoke":
+		r.authenticated = r.authenticated || r.invoked
 	case "tracing":
 		r.sets["http.vars.trace_id"], r.sets["http.vars.span_id"] = true, true
 	}
 }
 
 // ours are the packages whose modules set no placeholders that are not known.
-var ours = []string{"github.com/caddyserver/caddy/v2/", "github.com/seed-161337e5/caddyratelimit"}
+var ours = []string{"github.com/caddyserver/caddy/v2/", "github.com/seed-161337e5/caddyratelimit/"}
 
 // foreign notes a module that is not Caddy's own, and reports whether it is not.
 func (r *Routes) foreign(module any) bool {
@@ -203,6 +259,13 @@ func (r *Routes) foreign(module any) bool {
 	}
 	r.Foreign = append(r.Foreign, id)
 	return true
+}
+
+// foreignID notes a module by its ID, if it is not Caddy's own.
+func (r *Routes) foreignID(id string) {
+	if info, err := caddy.GetModule(id); err == nil {
+		r.foreign(info.New())
+	}
 }
 
 // All returns the placeholders that handlers set.
