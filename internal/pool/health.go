@@ -69,16 +69,21 @@ func newHealth(name string) *Health {
 	return h
 }
 
-// Report records the result of a call: nil if the store answered.
+// Report records the result of a request's call: nil if the store answered.
 func (h *Health) Report(err error, logger *zap.Logger) {
+	if err != nil {
+		h.Errors[store.Failure(err)].Add(1)
+	}
+	h.note(err, logger)
+}
+
+// note records whether the store answered, also where no request has asked.
+func (h *Health) note(err error, logger *zap.Logger) {
 	if err == nil && !h.down.active.Load() && !h.full.active.Load() {
 		return
 	}
 	now, full := int64(time.Since(clockStart)), errors.Is(err, store.ErrFull)
 	name := zap.String("store", h.store)
-	if err != nil {
-		h.Errors[store.Failure(err)].Add(1)
-	}
 	switch {
 	case full:
 		if h.full.begin(now) {

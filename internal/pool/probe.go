@@ -35,12 +35,12 @@ func (r *Ref) Probe(ctx context.Context, consequence string, logger *zap.Logger)
 		case ctx.Err() != nil || errors.Is(err, store.ErrClosed):
 			return
 		case err == nil:
-			r.Store.Health.Report(nil, logger)
+			r.Store.Health.note(nil, logger)
 			r.logServer(server, logger)
 			return
 		case !failed:
 			failed = true
-			r.Store.Health.Report(err, logger)
+			r.Store.Health.note(err, logger)
 			logger.Warn(consequence, zap.String("store", Describe(r.Backend)))
 		}
 		select {
