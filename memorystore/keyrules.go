@@ -110,6 +110,15 @@ func (s *Store) countRefusal(b *store.Ban, shard *shard, id stateID, now int64) 
 	return left
 }
 
+// Refusals implements [store.RefusalCounter].
+func (s *Store) Refusals(_ context.Context, rule *store.Rule, ban *store.Ban, key string) (int64, time.Duration, error) {
+	shard, id := s.locate(rule, key, banSuffix)
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	n, left := ban.Counted(shard.bans[id].state, s.now())
+	return n, time.Duration(left) * time.Microsecond, nil
+}
+
 // Set implements [store.Overrider]. Overrides do not count towards MaxKeys.
 func (s *Store) Set(_ context.Context, rule *store.Rule, key string, to store.Override) error {
 	prepared, err := rule.PrepareOverride(to)

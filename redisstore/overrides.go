@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/topology"
@@ -72,6 +74,25 @@ func (s *Store) Unban(ctx context.Context, rule *store.Rule, key string) error {
 	err = errors.Join(err, s.delete(ctx, s.keys.ban(rule, key)))
 	s.cache.DeleteKey(rule.At(s.date(rule)), key)
 	return err
+}
+
+// Refusals implements [store.RefusalCounter].
+func (s *Store) Refusals(ctx context.Context, rule *store.Rule, ban *store.Ban, key string) (int64, time.Duration, error) {
+	text, err := s.evalText(ctx, getScript, s.keys.ban(rule, key))
+	if err != nil {
+		return 0, 0, err
+	}
+	if len(text) < 8 {
+		return 0, 0, errors.New("redis answered the state of a ban without the time")
+	}
+	var state algorithms.State
+	if value := text[8:]; len(value) == 8*len(state) {
+		for i := range state {
+			state[i] = int64(binary.BigEndian.Uint64([]byte(value[8*i:])))
+		}
+	}
+	n, left := ban.Counted(state, int64(binary.BigEndian.Uint64([]byte(text[:8]))))
+	return n, time.Duration(left) * time.Microsecond, nil
 }
 
 // delete deletes a key in Redis. Keys go one by one, because a slot may be on its way.

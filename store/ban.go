@@ -98,6 +98,16 @@ func (b *Ban) Left(s algorithms.State, now int64) int64 {
 	return max(0, until-now)
 }
 
+// Counted returns how many refusals count towards the next ban, and for how many more
+// microseconds they do.
+func (b *Ban) Counted(s algorithms.State, now int64) (refusals, left int64) {
+	_, since, count, _ := b.open(s, now)
+	if count == 0 {
+		return 0, 0
+	}
+	return count, since + b.Params()[2] - now
+}
+
 // Refused counts a refusal of a key that is not banned. It returns the next state; left, the
 // length in microseconds of the ban that begins, or 0; and life, for how many microseconds
 // the state must be kept.

@@ -34,6 +34,13 @@ type Overrider interface {
 	Unban(ctx context.Context, rule *Rule, key string) error
 }
 
+// RefusalCounter is a [Store] that can tell how near a key is to a ban.
+type RefusalCounter interface {
+	// Refusals returns how many refusals of a key count towards the next ban of its zone, and
+	// how long they do. It asks the store's backend at once, and fails as Take does.
+	Refusals(ctx context.Context, rule *Rule, ban *Ban, key string) (n int64, left time.Duration, err error)
+}
+
 // Kind says what an override does.
 type Kind uint8
 

@@ -98,8 +98,8 @@ func (z *runningZone) lookUpUnder(c *adminCall, key string, policies *zone.Polic
 	}
 	answer := &adminapi.Key{
 		Zone: z.Name, KeyText: keyText(z.Template, key, len(key)), Plan: policy.Plan, Limit: z.Description, Rollout: z.rollout(),
-		Cost: cost, CostFrom: z.Cost.From, QuotaStatus: *adminapi.NewQuotaStatus(p.decision), Slots: policy.Lends,
-		Ban: p.ban(), Override: p.override(), Overrides: z.Overrides, Lately: z.lately(key),
+		Cost: cost, CostFrom: z.Cost.From, QuotaStatus: p.quota(), Slots: policy.Lends,
+		Ban: p.ban(), Refusals: p.refusals, Override: p.override(), Overrides: z.Overrides, Lately: z.lately(key),
 	}
 	if policies.Varying != nil {
 		answer.Assumed = describeLimit(policy.Rule, policy.Rule.Limit(), true)

@@ -18,6 +18,8 @@ type peek struct {
 	rules *store.KeyRules
 
 	stored   store.Override
+	next     algorithms.Decision // on the next request
+	refusals *adminapi.Refusals
 	decision algorithms.Decision // without bans
 	banned   algorithms.Decision // by a ban alone; the zero value if there is none
 }
@@ -30,8 +32,15 @@ func (p *peek) run(ctx context.Context, s store.Store) (err error) {
 			return err
 		}
 	}
-	if p.decision, err = takeOne(ctx, s, check); err != nil || !p.decision.Banned {
+	if p.decision, err = takeOne(ctx, s, check); err != nil {
 		return err
+	}
+	p.next = p.decision
+	if err := p.countRefusals(ctx, s); err != nil {
+		return err
+	}
+	if !p.decision.Banned {
+		return nil
 	}
 	// RetryAfter may be that of the limit, if that is longer. With a cost of 0 it is that of the ban.
 	check.Cost = 0
@@ -41,6 +50,28 @@ func (p *peek) run(ctx context.Context, s store.Store) (err error) {
 	check.Cost, check.KeyRules = p.cost, &store.KeyRules{Overrides: p.rules.Overrides && p.stored.Kind != store.KindBanned}
 	p.decision, err = takeOne(ctx, s, check)
 	return err
+}
+
+// countRefusals asks how near the key is to a ban by the zone.
+func (p *peek) countRefusals(ctx context.Context, s store.Store) error {
+	counter, ok := s.(store.RefusalCounter)
+	if !ok || p.rules == nil || p.rules.Ban == nil {
+		return nil
+	}
+	n, left, err := counter.Refusals(ctx, p.rule, p.rules.Ban, p.key)
+	p.refusals = &adminapi.Refusals{Count: n, Of: p.rules.Ban.After, Within: p.rules.Ban.Within.Seconds(), EndsIn: left.Seconds()}
+	return err
+}
+
+// quota returns the numbers of the limit, with the times that hold for the next request: while the
+// key is banned, those of the ban if they are longer.
+func (p *peek) quota() adminapi.QuotaStatus {
+	q := *adminapi.NewQuotaStatus(p.decision)
+	if p.banned.Banned {
+		next := adminapi.NewQuotaStatus(p.next)
+		q.RetryAfter, q.Never, q.NextAfter, q.ResetAfter = next.RetryAfter, next.Never, next.NextAfter, next.ResetAfter
+	}
+	return q
 }
 
 func takeOne(ctx context.Context, s store.Store, c store.Check) (algorithms.Decision, error) {
@@ -77,6 +108,8 @@ func (p *peek) ban() *adminapi.Ban {
 	if p.stored.Kind == store.KindBanned {
 		b.By = adminapi.ByOverride
 	}
+	own := adminapi.NewQuotaStatus(p.decision)
+	b.LimitRetryAfter, b.LimitNever = own.RetryAfter, own.Never
 	if p.banned.RetryAfter != algorithms.Never {
 		b.EndsIn = p.banned.RetryAfter.Seconds()
 	}

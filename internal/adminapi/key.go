@@ -118,8 +118,8 @@ type Key struct {
 	Outcome string `json:"outcome"`
 	Refused bool   `json:"refused"`
 
-	// The numbers are those of the limit, in the unit of costs, even if the key is banned.
-	// RetryAfter is how long the limit refuses the cost; a ban may last longer.
+	// What is used and what remains is that of the limit, in the unit of costs, even if the key is
+	// banned. The times include the ban.
 	QuotaStatus
 
 	// Slots says that what is used is the number of running requests, so that RetryAfter and
@@ -129,7 +129,11 @@ type Key struct {
 	// Others has the numbers for requests that the zone has not reserved slots for.
 	Others *QuotaStatus `json:"others,omitempty"`
 
-	Ban      *Ban      `json:"ban,omitempty"`
+	Ban *Ban `json:"ban,omitempty"`
+
+	// Refusals says how near the key is to a ban, in zones that ban keys.
+	Refusals *Refusals `json:"refusals,omitempty"`
+
 	Override *Override `json:"override,omitempty"`
 
 	// Overrides says that the zone has the option overrides.
@@ -167,6 +171,20 @@ type Ban struct {
 	By string `json:"by"`
 
 	// EndsIn is in seconds. It is absent if the ban has no end.
+	EndsIn float64 `json:"ends_in,omitempty"`
+
+	// LimitRetryAfter and LimitNever are RetryAfter and Never of the limit alone.
+	LimitRetryAfter float64 `json:"limit_retry_after,omitempty"`
+	LimitNever      bool    `json:"limit_never,omitempty"`
+}
+
+// Refusals are the refusals of a key that count towards a ban. Durations are in seconds.
+type Refusals struct {
+	Count  int64   `json:"count"`
+	Of     int64   `json:"of"`     // as many begin a ban
+	Within float64 `json:"within"` // in this time
+
+	// EndsIn is when these refusals cease to count.
 	EndsIn float64 `json:"ends_in,omitempty"`
 }
 

@@ -195,9 +195,17 @@ func (k keyView) reason() string {
 	return fmt.Sprintf("because it has used %d of %d, until %s", k.Used, k.Quota, formatDeadline(k.RetryAfter))
 }
 
+// limitRefuses reports whether the limit refuses the key, whatever a ban says, and for how long.
+func (k keyView) limitRefuses() (refuses, never bool) {
+	if k.Ban != nil {
+		return k.Ban.LimitRetryAfter > 0 || k.Ban.LimitNever, k.Ban.LimitNever
+	}
+	return k.QuotaStatus.Refuses(), k.Never
+}
+
 // remedy returns the commands that let the key through, and a hint to print before them.
 func (k keyView) remedy(e *endpoint) (hint string, commands []string) {
-	limited, never := k.QuotaStatus.Refuses(), k.Never
+	limited, never := k.limitRefuses()
 	switch {
 	case k.BlockedAddress != "":
 		return "Only the config can change that.", nil

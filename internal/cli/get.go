@@ -98,6 +98,9 @@ func (e *endpoint) get(zone string, query url.Values) error {
 			rows = append(rows, []string{"all in", k.atMost() + formatSeconds(k.ResetAfter)})
 		}
 	}
+	if r := k.Refusals; r != nil {
+		rows = append(rows, []string{"refusals", fmt.Sprintf("%d of %d in %s lead to a ban", r.Count, r.Of, formatSeconds(r.Within))})
+	}
 	if k.Override != nil {
 		rows = append(rows, []string{"override", describeOverride(k.Override)})
 	}
