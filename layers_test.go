@@ -53,7 +53,7 @@ var layers = []struct {
 	{"internal/clock", layer{}},
 	{"internal/turns", layer{own: "internal/clock"}},
 	{"internal/pool", layer{caddy: true, own: "algorithms internal/clock internal/logging internal/stats internal/topk internal/turns memorystore store"}},
-	{"internal/cli", layer{caddy: true, own: "internal/adminapi internal/duration internal/outcome internal/suggest"}},
+	{"internal/cli", layer{caddy: true, own: "internal/adminapi internal/duration internal/outcome"}},
 	{"limit", layer{caddy: true, own: "algorithms internal/duration internal/option internal/placeholder"}},
 	{"internal/zone", layer{caddy: true, own: "algorithms internal/clientip internal/key internal/outcome internal/stats internal/throttle limit store"}},
 	{"backend", layer{caddy: true, own: "internal/duration internal/logging internal/option memorystore redisstore store"}},

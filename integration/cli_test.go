@@ -143,7 +143,7 @@ func TestCommands(t *testing.T) {
 	}{
 		{"zones", []string{"'odd / zone'", "sliding_window_log 2/1h", "{http.request.uri.query.k}", "redis " + redisServer.Addr(), "  2  ", "  3  "}},
 		{"zones --json", []string{`"allowed": 2`, `"refused": 3`, `"max_events":`}},
-		{"zones odd+/+zone", []string{"on_store_error", "deny", "refused", `defined as      {"key":"{http.request.uri.query.k}"`}},
+		{"zones odd+/+zone", []string{"on_store_error", "deny", "refused", `"window":"1h"`, `defined as      {"key":"{http.request.uri.query.k}"`}},
 		{"top", []string{"'odd / zone'  5         1        0             a", "five          5         3        0             a"}},
 		{"get odd+/+zone a", []string{"refused", "2 of 2", "more in", "refuses it, because it has used 2 of 2, until ", "rate-limit reset --address unix/"}},
 		{"get a", []string{"five          free (default)  refused  10 of 12  2 units, for 0 requests of 5 each", "a request takes 5, and only 2 of 12 are left, until "}},
@@ -156,6 +156,7 @@ func TestCommands(t *testing.T) {
 		{"unban odd+/+zone b", []string{"passes"}},
 		{"set odd+/+zone b --clear", []string{"passes"}},
 		{"stores", []string{"redis " + redisServer.Addr(), "yes", "closed"}},
+		{"stores --check", []string{"yes"}},
 		{"stores --json", []string{`"answers": true`, `"instances": 1`}},
 		{"", []string{"Available Commands", "stores", "watch"}},
 	} {
@@ -175,20 +176,27 @@ func TestCommands(t *testing.T) {
 		{"get odd+/+zone a", "does not answer"},
 		{"get none a", "no zone"},
 		{"get odd+/+zone", "the key is missing"},
-		{"get", "requires at least 1 arg"},
+		{"get", "the key is missing: write 'caddy rate-limit get 203.0.113.7'"},
 		{"get odd+/+zone a --key-base64 YQ==", "not both"},
 		{"get odd+/+zone " + strings.Repeat("é", 20000), "longer than the admin endpoint takes"},
 		{"set odd+/+zone a 5", "does not answer"},
 		{"set odd+/+zone a --clear", "does not answer"},
 		{"set odd+/+zone", "the limit is missing"},
-		{"set odd+/+zone a --exempt --plan pro", "none of the others can be"},
+		{"set odd+/+zone a --exempt --plan pro", "--plan and --exempt exclude each other"},
+		{"set odd+/+zone a --clear --for 1h", "--clear and --for exclude each other"},
+		{"set odd+/+zone k", "(the last argument, k, is the limit)"},
 		{"set odd+/+zone 5", "the key is missing"},
 		{"set five a 5/1m", "add the option overrides to it"},
-		{"ban odd+/+zone a --for never", "invalid duration"},
+		{"ban odd+/+zone a --for never", `"never" is not a duration: write one such as 90s, 2h or 7d`},
+		{"ban odd+/+zone a --for 1ms", "must be at least 1s"},
 		{"ban odd+/+zone a", "does not answer"},
 		{"unban odd+/+zone a", "does not answer"},
-		{"unban", "requires at least 1 arg"},
-		{"shake", "unknown command"},
+		{"unban", "the zone is missing: write caddy rate-limit unban <zone> [<key>...]"},
+		{"shake", `unknown command "shake": the commands are ban, `},
+		{"gte", `unknown command "gte": did you mean get`},
+		{"stores --check", "not all stores answer: redis " + redisServer.Addr()},
+		{"stores --check --json", "not all stores answer"},
+		{"zones --address localhost:", "is Caddy running"},
 		{"watch --outcome bad", "must be one of"},
 		{"zones --address 127.0.0.1:1", "is Caddy running"},
 	} {
@@ -210,6 +218,8 @@ func TestCommands(t *testing.T) {
 		{[]string{""}, []string{"ban", "get", "reset", "set", "stores", "top", "unban", "watch", "zones"}},
 		{[]string{"--address", "unix/" + filepath.Join(s.dir, "admin"), "unban", ""}, []string{"five", "odd / zone"}},
 		{[]string{"set", "--"}, []string{"--clear", "--exempt", "--for", "--plan"}},
+		{[]string{"--address", "unix/" + filepath.Join(s.dir, "admin"), "get", "five", ""}, []string{"a"}},
+		{[]string{"--address", "unix/" + filepath.Join(s.dir, "admin"), "get", "five", "a", "--plan", ""}, []string{"free", "pro"}},
 		{[]string{"watch", "--outcome", "bann"}, []string{"banned"}},
 	} {
 		cmd := exec.CommandContext(t.Context(), commandBinary(t), append([]string{"__complete", "rate-limit"}, c.args...)...)
@@ -245,7 +255,7 @@ func TestCommandWatch(t *testing.T) {
 		}
 		select {
 		case r := <-ended:
-			if r.err != nil || strings.Count(r.output, "  'odd / zone'  a  ") != 300 {
+			if r.err != nil || strings.Count(r.output, "  'odd / zone'  a   ") != 300 {
 				t.Errorf("%v\n%s", r.err, r.output)
 			}
 			return

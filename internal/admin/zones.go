@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -51,6 +52,7 @@ func (z *runningZone) describe(keys map[string]int64) adminapi.Zone {
 		Name: z.Name, Limit: z.Description, Rollout: z.rollout(), Key: z.Key, Store: storeName(z.store), OnStoreError: z.OnStoreError,
 		Totals: make(map[string]uint64),
 	}
+	answer.Plans = slices.Sorted(maps.Keys(z.Plans))
 	for o, n := range z.Stats.Totals() {
 		answer.Totals[outcome.Names[o]] = n
 	}

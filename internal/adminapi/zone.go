@@ -46,7 +46,11 @@ type Zone struct {
 	// handlers have the zone with different ones, they are separated by commas.
 	Rollout string `json:"rollout,omitempty"`
 
-	Key          string `json:"key"` // empty for one limit for all requests
+	Key string `json:"key"` // empty for one limit for all requests
+
+	// Plans are the names of the zone's plans.
+	Plans []string `json:"plans,omitempty"`
+
 	Store        string `json:"store"`
 	OnStoreError string `json:"on_store_error"`
 

@@ -20,7 +20,7 @@ hyphen goes after --.
 // changeCommand completes a command that changes a key by one request to the admin API. The flags,
 // which may be nil, make the body of that request. With show, the command shows the key afterwards.
 func changeCommand(cmd *cobra.Command, method, path string, flags func(*cobra.Command) func() map[string]any, show bool) *cobra.Command {
-	cmd.Args, cmd.ValidArgsFunction = cobra.MinimumNArgs(1), completeZones
+	cmd.Args, cmd.ValidArgsFunction = needsZone, completeKeys
 	query := keyFlags(cmd)
 	body := func() map[string]any { return nil }
 	if flags != nil {
@@ -73,12 +73,13 @@ func keyFlags(cmd *cobra.Command) func(args []string) (url.Values, error) {
 // that makes the first fields of a body from them.
 func validityFlags(cmd *cobra.Command) func() map[string]any {
 	flags := cmd.Flags()
-	duration := flags.String("for", "", "How long it holds, such as 90s, 2h or 7d; without this, until it is cleared")
+	duration := new(longFlag)
+	flags.Var(duration, "for", "How long it holds, such as 90s, 2h or 7d; without this, until it is cleared")
 	note := flags.String("note", "", "A note for people, which 'caddy rate-limit get' shows")
 	return func() map[string]any {
 		body := make(map[string]any)
 		if flags.Changed("for") {
-			body["for"] = *duration
+			body["for"] = duration.String()
 		}
 		if *note != "" {
 			body["note"] = *note

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
@@ -33,7 +32,8 @@ Why is a client refused? 'caddy rate-limit get 203.0.113.7' says why, and which
 command lets it through.
 
 Keys are printed as a shell reads them, so that they can be pasted into the next
-command. The exit code is 0 on success, and 1 otherwise.
+command. The exit code is 0 on success, and 1 otherwise: also if no zone has an
+answer, or with 'stores --check' if a store does not answer.
 `,
 		CobraFunc: func(cmd *cobra.Command) {
 			flags := cmd.PersistentFlags()
@@ -41,7 +41,9 @@ command. The exit code is 0 on success, and 1 otherwise.
 			flags.StringP("config", "c", "", "Configuration file with the address of the admin endpoint")
 			flags.StringP("adapter", "a", "", "Name of the config adapter for that file")
 			flags.Bool("json", false, "Print JSON, for programs")
-			cmd.Args = cobra.NoArgs
+			flags.Bool("wide", false, "Do not cut tables at the width of the terminal")
+			flags.Bool("no-color", false, "Use no colors, as with NO_COLOR in the environment")
+			cmd.Args = knownCommand
 			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 			cmd.AddCommand(zonesCommand(), topCommand(), getCommand(), resetCommand(), setCommand(), banCommand(), unbanCommand(),
 				watchCommand(), storesCommand())
@@ -56,6 +58,8 @@ type endpoint struct {
 	out     io.Writer
 	err     io.Writer
 	flags   string // the flags that named it, for a shell
+	width   int    // of tables; 0 without a limit
+	color   bool
 }
 
 // newEndpoint finds the endpoint by the flags of a command.
@@ -64,12 +68,13 @@ func newEndpoint(cmd *cobra.Command) (*endpoint, error) {
 	address, _ := flags.GetString("address")
 	config, _ := flags.GetString("config")
 	adapter, _ := flags.GetString("adapter")
-	address, err := caddycmd.DetermineAdminAPIAddress(address, nil, config, adapter)
+	address, err := adminAddress(address, config, adapter)
 	if err != nil {
-		return nil, fmt.Errorf("finding the admin endpoint: %w", err)
+		return nil, err
 	}
 	e := &endpoint{address: address, out: cmd.OutOrStdout(), err: cmd.ErrOrStderr()}
 	e.json, _ = flags.GetBool("json")
+	e.fitTerminal(cmd)
 	for _, name := range []string{"address", "config", "adapter"} {
 		if f := flags.Lookup(name); f != nil && f.Changed {
 			e.flags += " --" + name + " " + shellWord(f.Value.String())
@@ -173,34 +178,3 @@ func (e *endpoint) decode(body io.Reader, answer any) (done bool, err error) {
 
 // zonePath returns the path of a zone in the admin API.
 func zonePath(zone, rest string) string { return "zones/" + url.PathEscape(zone) + rest }
-
-// completeZones completes the first argument with the names of zones.
-func completeZones(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	found := make(chan []string, 1)
-	go func() { found <- zoneNames(cmd) }()
-	select {
-	case names := <-found:
-		return names, cobra.ShellCompDirectiveNoFileComp
-	case <-time.After(2 * time.Second): // the shell waits for this
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
-func zoneNames(cmd *cobra.Command) (names []string) {
-	e, err := newEndpoint(cmd)
-	if err != nil {
-		return nil
-	}
-	var zones []adminapi.Zone
-	e.json = false
-	if _, err := e.read("zones", nil, &zones); err != nil {
-		return nil
-	}
-	for _, z := range zones {
-		names = append(names, z.Name)
-	}
-	return names
-}

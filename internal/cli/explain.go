@@ -124,7 +124,7 @@ func (e *endpoint) printReasons(k keyView) {
 			fmt.Fprintf(e.out, format, text)
 		}
 	}
-	views := k.byPlan()
+	views := slices.DeleteFunc(k.byPlan(), func(k keyView) bool { return len(k.Plans) == 1 && k.Plans[0].Unlimited })
 	if refusing := slices.DeleteFunc(slices.Clone(views), func(k keyView) bool { return !k.Refused }); len(refusing) > 0 {
 		views = refusing
 	}

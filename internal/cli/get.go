@@ -25,16 +25,12 @@ single argument that is not the name of a zone is a key. This charges nothing.
 If a request costs more than 1, what is used and what remains is in the unit of costs.
 ` + keyHelp,
 		Example:           "  caddy rate-limit get 203.0.113.7\n  caddy rate-limit get clients 203.0.113.7",
-		ValidArgsFunction: completeZones,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if cmd.Flags().Changed("key-base64") {
-				return nil
-			}
-			return cobra.MinimumNArgs(1)(cmd, args)
-		},
+		ValidArgsFunction: completeKeys,
+		Args:              needsKey,
 	}
 	query := keyFlags(cmd)
 	plan := cmd.Flags().String("plan", "", "The plan whose limit to show, if not that of requests without a plan")
+	_ = cmd.RegisterFlagCompletionFunc("plan", completePlans)
 	cost := cmd.Flags().Int64("cost", 0, "The cost of the request, if not that of the zone")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		e, err := newEndpoint(cmd)
@@ -112,7 +108,7 @@ func (e *endpoint) get(zone string, query url.Values) error {
 		rows = append(rows, []string{"lately", fmt.Sprintf("%d requests, %d refused%s by this Caddy since %s",
 			k.Lately.Requests, k.Lately.Refused, wouldRefuse, k.Lately.Since.Local().Format(time.TimeOnly))})
 	}
-	if err := e.table(rows); err != nil {
+	if err := e.details(rows); err != nil {
 		return err
 	}
 	if len(k.Plans) > 0 {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/spf13/cobra"
@@ -24,8 +25,8 @@ The zone must have the option overrides.
 ` + keyHelp,
 		Example: "  caddy rate-limit set clients 203.0.113.7 500/1m --for 2h\n  caddy rate-limit set clients 203.0.113.7 --exempt\n" +
 			"  caddy rate-limit set clients 203.0.113.7 --clear",
-		Args:              cobra.MinimumNArgs(1),
-		ValidArgsFunction: completeZones,
+		Args:              needsZone,
+		ValidArgsFunction: completeKeys,
 	}
 	query := keyFlags(cmd)
 	body := validityFlags(cmd)
@@ -33,10 +34,11 @@ The zone must have the option overrides.
 	plan := flags.String("plan", "", "The plan whose limit the key gets")
 	exempt := flags.Bool("exempt", false, "Exempt the key from the limit")
 	clear := flags.Bool("clear", false, "Clear the override")
-	cmd.MarkFlagsMutuallyExclusive("plan", "exempt", "clear")
-	cmd.MarkFlagsMutuallyExclusive("clear", "for")
-	cmd.MarkFlagsMutuallyExclusive("clear", "note")
+	_ = cmd.RegisterFlagCompletionFunc("plan", completePlans)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := errors.Join(checkExclusive(cmd, "plan", "exempt", "clear"), checkExclusive(cmd, "clear", "for"), checkExclusive(cmd, "clear", "note")); err != nil {
+			return err
+		}
 		e, err := newEndpoint(cmd)
 		if err != nil {
 			return err
@@ -61,7 +63,11 @@ The zone must have the option overrides.
 		if request == nil {
 			return e.changeKey(http.MethodDelete, zone, "/key/override", q, nil, true)
 		}
-		return e.changeKey(http.MethodPut, zone, "/key/override", q, request, true)
+		err = e.changeKey(http.MethodPut, zone, "/key/override", q, request, true)
+		if invalid := new(apiError); request["limit"] != nil && errors.As(err, &invalid) && invalid.status == "400" {
+			return fmt.Errorf("%w (the last argument, %s, is the limit)", err, shellWord(fmt.Sprint(request["limit"])))
+		}
+		return err
 	}
 	return cmd
 }

@@ -11,28 +11,46 @@ import (
 )
 
 func storesCommand() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "stores",
 		Short: "Shows the stores and their health",
 		Long: `
 Shows the stores of the running config. Each store is sent a test call that changes
 nothing, so ANSWERS is true of this moment. The latencies are those of all calls since
 this Caddy began to use the store.
+
+With --check the exit code is 1 if a store does not answer, for monitoring.
 `,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			e, err := newEndpoint(cmd)
-			if err != nil {
-				return err
-			}
-			return e.stores()
-		},
 	}
+	check := cmd.Flags().Bool("check", false, "Fail if a store does not answer")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		e, err := newEndpoint(cmd)
+		if err != nil {
+			return err
+		}
+		return e.stores(*check)
+	}
+	return cmd
 }
 
-func (e *endpoint) stores() error {
+// stores prints the stores. With check, a store that does not answer is an error.
+func (e *endpoint) stores(check bool) error {
 	var stores []adminapi.Store
-	if done, err := e.read("stores", nil, &stores); done || err != nil {
+	done, err := e.read("stores", nil, &stores)
+	if err != nil {
+		return err
+	}
+	var silent []string
+	for _, s := range stores {
+		if check && s.Answers != nil && !*s.Answers {
+			silent = append(silent, s.Name)
+		}
+	}
+	if silent != nil {
+		err = fmt.Errorf("not all stores answer: %s", strings.Join(silent, ", "))
+	}
+	if done {
 		return err
 	}
 	rows := [][]string{{"STORE", "ANSWERS", "BREAKER", "P50", "P99", "CADDYS", "KEYS", "ZONES"}}
@@ -66,5 +84,5 @@ func (e *endpoint) stores() error {
 	for _, fault := range faults {
 		fmt.Fprintln(e.out, fault)
 	}
-	return nil
+	return err
 }

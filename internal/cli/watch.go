@@ -26,7 +26,7 @@ of one zone, or of one key. If there are more than --rate per second, it shows a
 and how many it has left out. It continues after config reloads.
 ` + keyHelp,
 		Example:           "  caddy rate-limit watch --outcome refused\n  caddy rate-limit watch clients 203.0.113.7",
-		ValidArgsFunction: completeZones,
+		ValidArgsFunction: completeKeys,
 	}
 	query := keyFlags(cmd)
 	outcomes := cmd.Flags().StringSlice("outcome", nil, "Only decisions with these outcomes: "+strings.Join(outcome.Names[:], ", "))
@@ -72,7 +72,7 @@ func (e *endpoint) watch(query url.Values, count int) error {
 		}
 		if err == nil {
 			if !began && !e.json {
-				fmt.Fprintln(e.out, "TIME          OUTCOME      ZONE  KEY  REMAINING  WAIT  REQUEST")
+				fmt.Fprintf(e.out, decisionColumns, "TIME", "OUTCOME", "ZONE", "KEY", "REMAINING", "WAIT", "REQUEST")
 			}
 			began, tries = true, 0
 			lines := bufio.NewScanner(response.Body)
@@ -86,6 +86,10 @@ func (e *endpoint) watch(query url.Values, count int) error {
 		time.Sleep(reconnectPause)
 	}
 }
+
+// decisionColumns is the form of a line about a decision. Lines come one by one, so the columns have
+// the widths of most values.
+const decisionColumns = "%-12s  %-12s  %-10s  %-15s  %-9s  %-6s  %s\n"
 
 // printDecisions prints decisions until there are enough or the stream ends.
 func (e *endpoint) printDecisions(lines *bufio.Scanner, count *int) (enough bool, err error) {
@@ -128,7 +132,8 @@ func (e *endpoint) printDecision(text string) error {
 	if s.Reason != "" {
 		reason = "  (" + s.Reason + ")"
 	}
-	_, err := fmt.Fprintf(e.out, "%s  %-11s  %s  %s  %s  %s  %s %s %s%s%s\n", s.Time.Local().Format("15:04:05.000"), s.Outcome,
-		shellWord(s.Zone), showKey(s.KeyText), remaining, retry, shellWord(s.ClientIP), shellWord(s.Method), shellWord(s.Host), shellWord(s.Path), reason)
+	request := fmt.Sprintf("%s %s %s%s%s", shellWord(s.ClientIP), shellWord(s.Method), shellWord(s.Host), shellWord(s.Path), reason)
+	_, err := fmt.Fprintf(e.out, decisionColumns, s.Time.Local().Format("15:04:05.000"), s.Outcome,
+		shellWord(s.Zone), showKey(s.KeyText), remaining, retry, request)
 	return err
 }

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"bytes"
-	"encoding/json"
 	"strconv"
 	"strings"
 
@@ -84,13 +82,13 @@ func (e *endpoint) zone(name string) error {
 		rows = append(rows, []string{strings.ReplaceAll(outcome, "_", " "), strconv.FormatUint(z.Totals[outcome], 10)})
 	}
 	for _, use := range z.Uses {
-		var line bytes.Buffer
-		if err := json.Compact(&line, use); err != nil {
+		line, err := readable(use)
+		if err != nil {
 			return err
 		}
-		rows = append(rows, []string{"defined as", line.String()})
+		rows = append(rows, []string{"defined as", line})
 	}
-	return e.table(rows)
+	return e.details(rows)
 }
 
 // inParentheses returns a text to put behind another one.

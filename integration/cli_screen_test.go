@@ -1,0 +1,98 @@
+package integration_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// TestGoldenScreens: what an operator sees in a terminal of 80 columns, from the list of the zones to
+// the command that lets a client through.
+func TestGoldenScreens(t *testing.T) {
+	t.Parallel()
+	s := startCaddy(t, caddyfile("servers {\ntrusted_proxies static 127.0.0.0/8\n}", `
+		rate_limit {
+			zone clients {
+				key {client_ip}
+				events 100
+				window 1m
+			}
+			zone logins {
+				match path /login
+				key "{client_ip} {header.User}"
+				events 3
+				window 1h
+				ban 2h after 10 refusals in 10m
+			}
+			zone api {
+				key {header.X-Api-Key}
+				plan {header.Plan} {
+					free    60/1m
+					pro     token_bucket 6000/1m burst 100
+					staff   unlimited
+					default reject
+				}
+				missing_key skip
+			}
+		}
+		respond ok`))
+	if got := s.admitted(newClient(t, ""), 4, "/login", "X-Forwarded-For", "203.0.113.7", "User", "alice b", "X-Api-Key", "k", "Plan", "free"); got != 3 {
+		t.Fatalf("%d of 4 admitted, want 3", got)
+	}
+	variable := regexp.MustCompile(`unix/\S+|/\S+/command|\d\d:\d\d:\d\d|\b(\d+m)?\d+(\.\d)?s\b|\b1[mh]\b`)
+	var screens strings.Builder
+	for _, args := range []string{
+		"zones", "top --refused", "get 203.0.113.7", "get logins 203.0.113.7 alice+b", "get api k",
+	} {
+		cmd := exec.CommandContext(t.Context(), commandBinary(t), append([]string{"rate-limit"}, strings.Fields(args)...)...)
+		for i := range cmd.Args {
+			cmd.Args[i] = strings.ReplaceAll(cmd.Args[i], "+", " ")
+		}
+		cmd.Args = append(cmd.Args, "--address", "unix/"+filepath.Join(s.dir, "admin"))
+		cmd.Env = append(environment(s.dir), "COLUMNS=80")
+		output, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Errorf("%s: %v\n%s", args, err, output)
+		}
+		table, _, _ := bytes.Cut(output, []byte("\n\n"))
+		for line := range strings.Lines(string(table)) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 && !strings.HasPrefix(args, "get logins") && !strings.HasPrefix(args, "get api") {
+				t.Errorf("%s: a line of %d columns: %s", args, n, line)
+			}
+		}
+		for line := range strings.Lines("$ caddy rate-limit " + args + "\n" + string(output) + "\n") {
+			line = strings.Join(strings.Fields(variable.ReplaceAllString(line, "*")), " ") // widths depend on times
+			screens.WriteString(line + "\n")
+		}
+	}
+	golden := filepath.Join("testdata", "screens.txt")
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		if err := os.WriteFile(golden, []byte(screens.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil || string(want) != screens.String() {
+		t.Errorf("%v, want the screens of %s (make golden writes them), got\n%s", err, golden, screens.String())
+	}
+}
+
+// TestCommandAdminOff: a config without an admin endpoint is named as the reason.
+func TestCommandAdminOff(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	file := filepath.Join(dir, "Caddyfile")
+	if err := os.WriteFile(file, []byte("{\nadmin off\n}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), commandBinary(t), "rate-limit", "zones", "--config", file)
+	cmd.Dir, cmd.Env = dir, environment(dir)
+	if output, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(output), "the config has the option admin off") {
+		t.Errorf("%v\n%s", err, output)
+	}
+}
