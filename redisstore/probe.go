@@ -62,6 +62,10 @@ func probe(ctx context.Context, n *node.Node) (server store.Server, err error) {
 	if server.RoundTrip, err = n.Ask(ctx); err != nil {
 		return server, err
 	}
+	// A full Redis still decides what needs no room.
+	if err := n.Charges(ctx); err != nil && node.Failure(err) != store.FailureOOM {
+		return server, err
+	}
 	fields, err := n.Info(ctx)
 	if err != nil {
 		return server, nil //nolint:nilerr // it answers, and this user may not ask

@@ -121,10 +121,15 @@ func (n *Node) Info(ctx context.Context) (map[string]string, error) {
 const probeScript = `redis.call('SET', KEYS[1], '', 'PX', 1000)
 return 0`
 
-// charges finds out whether Redis can charge: a Redis that answers may be unable to write.
+// charges is Charges for the breaker.
 func (n *Node) charges() error {
 	ctx, cancel := context.WithTimeout(context.Background(), n.config.Timeout)
 	defer cancel()
+	return n.Charges(ctx)
+}
+
+// Charges finds out whether Redis can charge: a Redis that answers may be unable to write.
+func (n *Node) Charges(ctx context.Context) error {
 	key := n.config.ProbeKey(uint16(n.failedSlot.Load()))
 	err := n.Process(ctx, redis.NewIntCmd(ctx, "eval", probeScript, 1, key), false)
 	if _, moved := redis.IsMovedError(err); moved || isAsk(err) {

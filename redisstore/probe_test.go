@@ -1,0 +1,58 @@
+package redisstore_test
+
+import (
+	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
+	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// TestProbeFailsAsTake: a Redis that answers and cannot charge is no Redis that works, except that
+// a full one still decides what needs no room.
+func TestProbeFailsAsTake(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t,
+		redistest.WithUser("elsewhere", "p", "~other:*", "+@all"),
+		redistest.WithUser("reader", "p", "~*", "+@all", "-@write"),
+		redistest.WithUser("least", "p", leastACL(t)...),
+		redistest.WithUser("unasked", "p", "~*", "+@all", "-info"),
+	)
+	full := redistest.Start(t, redistest.WithArgs("--maxmemory-policy", "noeviction"))
+	fill(full)
+	replica := redistest.Start(t)
+	if err := replica.Admin().SlaveOf(t.Context(), "127.0.0.1", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		address, user string
+		want          string // kind of the failure
+	}{
+		"works":        {server.Addr(), "", ""},
+		"least rights": {server.Addr(), "least", ""},
+		"no INFO":      {server.Addr(), "unasked", ""},
+		"other keys":   {server.Addr(), "elsewhere", store.FailureAuth},
+		"no writing":   {server.Addr(), "reader", store.FailureAuth},
+		"replica":      {replica.Addr(), "", store.FailureReadonly},
+		"full":         {full.Addr(), "", ""},
+	} {
+		options := redisstore.Options{Address: c.address}
+		if c.user != "" {
+			options.Username, options.Password = c.user, "p"
+		}
+		s, err := redisstore.New(options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.Probe(t.Context())
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("%s: %v", name, err)
+		case c.want != "" && (err == nil || store.Failure(err) != c.want):
+			t.Errorf("%s: %v, want an error of kind %s", name, err, c.want)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
