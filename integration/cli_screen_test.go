@@ -20,7 +20,7 @@ func TestGoldenScreens(t *testing.T) {
 			zone clients {
 				key {client_ip}
 				events 100
-				window 1m
+				window 1h
 			}
 			zone logins {
 				match path /login
@@ -32,8 +32,8 @@ func TestGoldenScreens(t *testing.T) {
 			zone api {
 				key {header.X-Api-Key}
 				plan {header.Plan} {
-					free    60/1m
-					pro     token_bucket 6000/1m burst 100
+					free    60/1h
+					pro     token_bucket 6000/1h burst 100
 					staff   unlimited
 					default reject
 				}
