@@ -39,9 +39,12 @@ func (p *proxyCheck) check(l *Limiter, z *zone.Zone, r *http.Request) {
 			continue
 		}
 		p.next.Store(now + int64(throttle.Interval))
-		remote := clientip.Remote(r)
+		remote, fix := clientip.Remote(r), "add it to trusted_proxies"
+		if remote == "@" { // the other end of a Unix socket
+			fix = "set trusted_proxies_unix"
+		}
 		l.Logger.Warn("requests carry "+field+", but "+remote+" is not a trusted proxy, so that all clients behind it share one limit; "+
-			"if it is your proxy, add it to trusted_proxies in the global servers option",
+			"if it is your proxy, "+fix+" in the global servers option",
 			zap.String("zone", z.Name), zap.String("remote_ip", remote))
 		return
 	}

@@ -1,6 +1,7 @@
 package limiter_test
 
 import (
+	"cmp"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -18,10 +19,13 @@ import (
 func TestUntrustedProxy(t *testing.T) {
 	for name, c := range map[string]struct {
 		key, field string
+		remote     string // 192.0.2.7 if empty
+		fix        string
 		trusted    bool
 		lines      int
 	}{
 		"untrusted":      {key: "{http.vars.client_ip}", field: "X-Forwarded-For", lines: 2},
+		"Unix socket":    {key: "{http.vars.client_ip}", field: "X-Forwarded-For", remote: "@", fix: "set trusted_proxies_unix", lines: 2},
 		"Cloudflare":     {key: "{http.vars.client_ip} {http.request.uri.path}", field: "CF-Connecting-IP", lines: 2},
 		"RFC 7239":       {key: "{http.request.remote.host}", field: "Forwarded", lines: 2},
 		"trusted":        {key: "{http.vars.client_ip}", field: "X-Forwarded-For", trusted: true},
@@ -34,7 +38,7 @@ func TestUntrustedProxy(t *testing.T) {
 			send := func() {
 				for range 1000 {
 					w := httptest.NewRecorder()
-					r := caddytest.Request(w, "192.0.2.7:1234")
+					r := caddytest.Request(w, cmp.Or(c.remote, "192.0.2.7:1234"))
 					r.Header.Set(c.field, "203.0.113.9")
 					caddyhttp.SetVar(r.Context(), caddyhttp.ClientIPVarKey, "192.0.2.7")
 					caddyhttp.SetVar(r.Context(), caddyhttp.TrustedProxyVarKey, c.trusted)
@@ -50,7 +54,7 @@ func TestUntrustedProxy(t *testing.T) {
 			for _, line := range logs.All() {
 				if strings.Contains(line.Message, "is not a trusted proxy") {
 					lines++
-					if line.ContextMap()["zone"] != "z" || !strings.Contains(line.Message, "192.0.2.7") || !strings.Contains(strings.ToLower(line.Message), strings.ToLower(c.field)) {
+					if line.ContextMap()["zone"] != "z" || !strings.Contains(line.Message, cmp.Or(c.remote, "192.0.2.7")) || !strings.Contains(line.Message, cmp.Or(c.fix, "add it to trusted_proxies")) || !strings.Contains(strings.ToLower(line.Message), strings.ToLower(c.field)) {
 						t.Errorf("%s: %s %v", name, line.Message, line.ContextMap())
 					}
 				}
