@@ -215,7 +215,7 @@ func TestCommands(t *testing.T) {
 	}
 	// The calls of a shell that has loaded `caddy completion bash`.
 	for _, c := range []struct{ args, want []string }{
-		{[]string{""}, []string{"ban", "get", "reset", "set", "stores", "top", "unban", "watch", "zones"}},
+		{[]string{""}, []string{"ban", "bans", "get", "overrides", "reset", "set", "stores", "top", "unban", "watch", "zones"}},
 		{[]string{"--address", "unix/" + filepath.Join(s.dir, "admin"), "unban", ""}, []string{"five", "odd / zone"}},
 		{[]string{"set", "--"}, []string{"--clear", "--exempt", "--for", "--plan"}},
 		{[]string{"--address", "unix/" + filepath.Join(s.dir, "admin"), "get", "five", ""}, []string{"a"}},

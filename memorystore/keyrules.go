@@ -11,6 +11,7 @@ import (
 
 // override is the override of a key.
 type override struct {
+	name     keyName
 	prepared *store.PreparedOverride
 	expires  int64 // 0: never
 }
@@ -83,7 +84,9 @@ func (s *Store) decide(t *ticket, now int64) algorithms.Decision {
 	}
 	d := t.decide(s, now, c.Cost)
 	if ban != nil && left == 0 && !d.Allowed && !c.Peek {
-		left = s.countRefusal(ban, shard, id, now)
+		if left = s.countRefusal(ban, shard, id, now); left > 0 {
+			shard.nameBan(id, c, now, left)
+		}
 		d.BanBegins = left > 0
 	}
 	if left == 0 {
@@ -128,7 +131,7 @@ func (s *Store) Set(_ context.Context, rule *store.Rule, key string, to store.Ov
 	shard, id := s.locate(rule, key, overrideSuffix)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	kept := override{prepared: prepared}
+	kept := override{name: nameOf(rule, key), prepared: prepared}
 	if prepared.For > 0 {
 		kept.expires = s.now() + prepared.For.Microseconds()
 	}
@@ -171,5 +174,6 @@ func (s *Store) Unban(_ context.Context, rule *store.Rule, key string) error {
 		delete(shard.overrides, id)
 	}
 	delete(shard.bans, ban)
+	delete(shard.banNames, ban)
 	return nil
 }

@@ -19,6 +19,7 @@ type shard struct {
 	leases    map[stateID]lent
 	bans      map[stateID]number   // nil until there is one; they do not count towards MaxKeys
 	overrides map[stateID]override // nil until there is one; likewise
+	banNames  map[stateID]keyName  // keys of bans, as many as are listed
 	peak      int                  // most keys since the maps were made, because maps do not shrink
 	swept     int64                // when the shard was last swept
 	took      int64                // how long that took, in microseconds
@@ -86,6 +87,7 @@ func (s *shard) sweep(now int64) {
 	drop(s.leases, now)
 	drop(s.bans, now)
 	drop(s.overrides, now)
+	drop(s.banNames, now)
 	s.swept = now
 	if size := s.size() + len(s.bans); s.peak > 64 && size < s.peak/4 {
 		s.numbers, s.logs, s.leases, s.bans = shrunk(s.numbers), shrunk(s.logs), shrunk(s.leases), shrunk(s.bans)

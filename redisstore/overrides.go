@@ -8,7 +8,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/topology"
@@ -85,13 +84,7 @@ func (s *Store) Refusals(ctx context.Context, rule *store.Rule, ban *store.Ban, 
 	if len(text) < 8 {
 		return 0, 0, errors.New("redis answered the state of a ban without the time")
 	}
-	var state algorithms.State
-	if value := text[8:]; len(value) == 8*len(state) {
-		for i := range state {
-			state[i] = int64(binary.BigEndian.Uint64([]byte(value[8*i:])))
-		}
-	}
-	n, left := ban.Counted(state, int64(binary.BigEndian.Uint64([]byte(text[:8]))))
+	n, left := ban.Counted(banState(text[8:]), int64(binary.BigEndian.Uint64([]byte(text[:8]))))
 	return n, time.Duration(left) * time.Microsecond, nil
 }
 

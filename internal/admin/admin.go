@@ -36,6 +36,8 @@ func init() {
 //	DELETE zones/<zone>/key/ban       ends the ban of a key
 //	GET    key                        what a key has used in each zone
 //	GET    zones/<zone>/top           the most frequent, or most refused, keys
+//	GET    zones/<zone>/bans          the banned keys
+//	GET    zones/<zone>/overrides     the keys that have an override
 //	GET    top                        the same for all zones
 //	GET    stores                     the health of the stores
 //	GET    decisions                  decisions as they are made, as server-sent events
@@ -73,6 +75,8 @@ var adminRoutes = map[string]adminRoute{
 	"zones/*/key/override": {http.MethodPut: setOverride, http.MethodDelete: clearOverride},
 	"zones/*/key/ban":      {http.MethodPut: banKey, http.MethodDelete: unbanKey},
 	"zones/*/top":          {http.MethodGet: showTop},
+	"zones/*/bans":         {http.MethodGet: showBans},
+	"zones/*/overrides":    {http.MethodGet: showOverrides},
 	"key":                  {http.MethodGet: findKey},
 	"top":                  {http.MethodGet: showTop},
 	"stores":               {http.MethodGet: showStores},

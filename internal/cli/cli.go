@@ -45,7 +45,7 @@ answer, or with 'stores --check' if a store does not answer.
 			flags.Bool("no-color", false, "Use no colors, as with NO_COLOR in the environment")
 			cmd.Args = knownCommand
 			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-			cmd.AddCommand(zonesCommand(), topCommand(), getCommand(), resetCommand(), setCommand(), banCommand(), unbanCommand(),
+			cmd.AddCommand(zonesCommand(), topCommand(), getCommand(), resetCommand(), setCommand(), banCommand(), unbanCommand(), bansCommand(), overridesCommand(),
 				watchCommand(), storesCommand())
 		},
 	})

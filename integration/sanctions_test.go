@@ -1,0 +1,54 @@
+package integration_test
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestSanctionsAreListed: bans and overrides in force are listed, with who banned whom and until when.
+func TestSanctionsAreListed(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, store string) {
+		s := startCaddy(t, byQuery(store, "overrides", "ban 10h after 2 refusals in 5m"))
+		client := newClient(t, "")
+		run := func(line string) string {
+			t.Helper()
+			output, err := s.rateLimit(strings.Split(line, "|")...)
+			if err != nil {
+				t.Fatalf("%s: %v\n%s", line, err, output)
+			}
+			return output
+		}
+		for _, list := range []string{"bans", "overrides"} {
+			if output := run(list); output != "None.\n" {
+				t.Errorf("%s: %s", list, output)
+			}
+		}
+		s.admitted(client, 4, withKey("greedy"))
+		s.admitted(client, 3, withKey("once"))
+		run("ban|odd / zone|bad boy|--for|2h|--note|scrapes")
+		run("set|odd / zone|friend|--exempt")
+		run("set|odd / zone|big|500/1h")
+		for line, want := range map[string]string{
+			"bans":                 `^ZONE .*\n'odd / zone'  refusals  until .*, in (10h|9h59m).*  greedy\n'odd / zone'  operator  until .*, in (2h|1h59m).*\(scrapes\)  'bad boy'\n$`,
+			"bans|odd / zone":      `greedy\n`,
+			"overrides|odd / zone": `(?s)sliding_window_log 500/1h, holds until it is cleared  big\n`,
+			"overrides":            `exempt, holds until it is cleared +friend\n`,
+			"bans|--json":          `"key":"greedy","by":"refusals","kind":"banned"`,
+		} {
+			if output := run(line); !regexp.MustCompile(want).MatchString(output) {
+				t.Errorf("%s:\n%s\nwant %s", line, output, want)
+			}
+		}
+		if n := strings.Count(run("overrides"), "\n"); n != 4 {
+			t.Errorf("%d lines for 3 overrides", n)
+		}
+		run("unban|odd / zone|greedy")
+		run("unban|odd / zone|bad boy")
+		if output := run("bans"); output != "None.\n" {
+			t.Error(fmt.Sprint("after both were unbanned: ", output))
+		}
+	})
+}

@@ -1,0 +1,112 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/pool"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// showOverrides lists the keys of a zone that have an override.
+func showOverrides(c *adminCall) error {
+	return c.list(func(ctx context.Context, s store.Lister, cursor string, n int) ([]adminapi.Listed, string, error) {
+		return c.zone.listOverrides(ctx, s, cursor, n)
+	})
+}
+
+// The parts of a list of bans, each with cursors of its own.
+const (
+	bansByRefusals = "refusals-"
+	bansByOperator = "override-"
+)
+
+// showBans lists the keys of a zone that are banned: after refusals, and then by an operator.
+func showBans(c *adminCall) error {
+	return c.list(func(ctx context.Context, s store.Lister, cursor string, n int) ([]adminapi.Listed, string, error) {
+		z := c.zone
+		if at, ok := strings.CutPrefix(cursor, bansByOperator); ok {
+			listed, next, err := z.listOverrides(ctx, s, at, n)
+			var bans []adminapi.Listed
+			for _, l := range listed {
+				if l.Kind == store.KindBanned.String() {
+					l.By = adminapi.ByOverride
+					bans = append(bans, l)
+				}
+			}
+			if next != "" {
+				next = bansByOperator + next
+			}
+			return bans, next, err
+		}
+		if z.KeyRules == nil || z.KeyRules.Ban == nil || len(z.Rules()) == 0 {
+			return nil, bansByOperator, nil
+		}
+		listed, next, err := s.Bans(ctx, z.Rules()[0], z.KeyRules.Ban, strings.TrimPrefix(cursor, bansByRefusals), n)
+		bans := z.describeListed(listed)
+		for i := range bans {
+			bans[i].By = adminapi.ByRefusals
+		}
+		if next == "" {
+			return bans, bansByOperator, err
+		}
+		return bans, bansByRefusals + next, err
+	})
+}
+
+func (z *runningZone) listOverrides(ctx context.Context, s store.Lister, cursor string, n int) ([]adminapi.Listed, string, error) {
+	if !z.Overrides || len(z.Rules()) == 0 {
+		return nil, "", nil
+	}
+	listed, next, err := s.Overrides(ctx, z.Rules()[0], cursor, n)
+	return z.describeListed(listed), next, err
+}
+
+func (z *runningZone) describeListed(listed []store.Listed) []adminapi.Listed {
+	all := make([]adminapi.Listed, len(listed))
+	for i, l := range listed {
+		o := adminapi.Override{Kind: l.Override.Kind.String(), Note: l.Override.Note, EndsIn: l.Override.For.Seconds()}
+		if l.Override.Kind == store.KindLimit {
+			o.Limit = describeLimit(z.Rules()[0], l.Override.Limit, true)
+		}
+		all[i] = adminapi.Listed{KeyText: keyText(z.Template, l.Key, len(l.Key)), Override: o, Unknown: l.Unknown}
+		if l.Unknown {
+			all[i].KeyText = adminapi.NewKeyText(l.Key, len(l.Key))
+		}
+	}
+	return all
+}
+
+// list answers with a page of a list.
+func (c *adminCall) list(page func(ctx context.Context, s store.Lister, cursor string, n int) ([]adminapi.Listed, string, error)) error {
+	if err := c.checkParameters("n", "cursor"); err != nil {
+		return err
+	}
+	n, err := c.intParameter("n", 100, 1, 1000)
+	if err != nil {
+		return err
+	}
+	z, supported := c.zone, false
+	answer := adminapi.List{Zone: z.Name, Keys: []adminapi.Listed{}}
+	err = withStore(z.store, c, func(ctx context.Context, s store.Store) error {
+		var lister store.Lister
+		if lister, supported = s.(store.Lister); !supported {
+			return nil
+		}
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(c.request.Context(), cancel)() // a list changes nothing, so it ends when nobody waits
+		keys, next, err := page(ctx, lister, c.query.Get("cursor"), int(n))
+		answer.Keys, answer.Next = append(answer.Keys, keys...), next
+		return err
+	})
+	switch {
+	case err != nil:
+		return adminError(http.StatusServiceUnavailable, "listing the keys of zone %q in %s: %w", z.Name, pool.Describe(z.store.Backend), err)
+	case !supported:
+		return adminError(http.StatusNotImplemented, "%s does not list keys", pool.Describe(z.store.Backend))
+	}
+	return c.writeJSON(answer)
+}

@@ -1,0 +1,20 @@
+package adminapi
+
+// List is a page of the keys of a zone that are banned, or that have an override.
+type List struct {
+	Zone string   `json:"zone"`
+	Keys []Listed `json:"keys"`
+
+	// Next is the cursor of the next page. It is absent on the last one.
+	Next string `json:"next,omitempty"`
+}
+
+// Listed is a key of a list. By is only in lists of bans.
+type Listed struct {
+	KeyText
+	By string `json:"by,omitempty"`
+	Override
+
+	// Unknown says that the store only has a hash of the key, which stands in its place.
+	Unknown bool `json:"unknown,omitempty"`
+}

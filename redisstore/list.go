@@ -1,0 +1,134 @@
+package redisstore
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+const (
+	// scanCount is how many keys a step of SCAN looks at, and maxScans how many steps a page takes
+	// at most. So Redis never waits long for a list.
+	scanCount = 1000
+	maxScans  = 100
+)
+
+// Overrides implements [store.Lister].
+func (s *Store) Overrides(ctx context.Context, rule *store.Rule, cursor string, n int) ([]store.Listed, string, error) {
+	return s.list(ctx, s.keys.override(rule, ""), cursor, n, store.ParseOverride)
+}
+
+// Bans implements [store.Lister].
+func (s *Store) Bans(ctx context.Context, rule *store.Rule, ban *store.Ban, cursor string, n int) ([]store.Listed, string, error) {
+	return s.list(ctx, s.keys.ban(rule, ""), cursor, n, func(value string, now int64) (o store.Override, _ error) {
+		if left := ban.Left(banState(value), now); left > 0 {
+			o = store.Override{Kind: store.KindBanned, For: time.Duration(left) * time.Microsecond}
+		}
+		return o, nil
+	})
+}
+
+// banState reads the state of a ban. One that is damaged counts as none.
+func banState(value string) (state algorithms.State) {
+	if len(value) != 8*len(state) {
+		return state
+	}
+	for i := range state {
+		state[i] = int64(binary.BigEndian.Uint64([]byte(value[8*i:])))
+	}
+	return state
+}
+
+// list scans all masters, one after the other, for the names that differ from that of the empty
+// key only in the key. A cursor has the number of the master and Redis's own cursor.
+func (s *Store) list(ctx context.Context, empty, cursor string, n int, parse func(string, int64) (store.Override, error)) (keys []store.Listed, next string, err error) {
+	master, at := 0, uint64(0)
+	if cursor != "" {
+		if _, err := fmt.Sscanf(cursor, "%d-%d", &master, &at); err != nil || master < 0 {
+			return nil, "", fmt.Errorf("cursor %q is not one of this store", cursor)
+		}
+	}
+	head, tail := s.keys.prefix+":{", strings.TrimPrefix(empty, s.keys.prefix+":{*")
+	pattern := globEscape(head) + "*" + globEscape(tail)
+	masters := s.topology.Masters()
+	for range maxScans {
+		if len(keys) >= n || master >= len(masters) {
+			break
+		}
+		names, following, err := s.scan(ctx, masters[master].Process, at, pattern)
+		if err != nil {
+			return nil, "", err
+		}
+		for _, name := range names {
+			listed, err := s.listed(ctx, name, strings.TrimSuffix(strings.TrimPrefix(name, head), tail), parse)
+			if err != nil {
+				return nil, "", err
+			}
+			if listed.Override.Kind != store.KindNone {
+				keys = append(keys, listed)
+			}
+		}
+		if at = following; at == 0 {
+			master++
+		}
+	}
+	if master >= len(masters) {
+		return keys, "", nil
+	}
+	return keys, strconv.Itoa(master) + "-" + strconv.FormatUint(at, 10), nil
+}
+
+// scan takes one step of SCAN.
+func (s *Store) scan(ctx context.Context, process func(context.Context, redis.Cmder, bool) error, at uint64, pattern string) ([]string, uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	cmd := redis.NewScanCmd(ctx, nil, "scan", at, "match", pattern, "count", scanCount)
+	if err := process(ctx, cmd, false); err != nil {
+		return nil, 0, fmt.Errorf("listing keys: %w", err)
+	}
+	names, following := cmd.Val()
+	return names, following, nil
+}
+
+// listed reads what a key has.
+func (s *Store) listed(ctx context.Context, name, tag string, parse func(string, int64) (store.Override, error)) (listed store.Listed, err error) {
+	text, err := s.evalText(ctx, getScript, name)
+	if err != nil {
+		return listed, err
+	}
+	if len(text) < 8 {
+		return listed, errors.New("redis answered an override or a ban without the time")
+	}
+	now := int64(binary.BigEndian.Uint64([]byte(text[:8])))
+	if listed.Override, err = parse(text[8:], now); err != nil {
+		return store.Listed{}, nil //nolint:nilerr // a damaged one has no effect
+	}
+	switch {
+	case tag == "*":
+	case strings.HasPrefix(tag, "#"):
+		listed.Key, listed.Unknown = tag, true
+	default:
+		if listed.Key, err = url.PathUnescape(tag); err != nil {
+			listed.Key, listed.Unknown = tag, true
+		}
+	}
+	return listed, nil
+}
+
+// globEscape escapes what a pattern of SCAN would read as more than itself.
+func globEscape(text string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`).Replace(text)
+}
+
+// Interface guards
+var _ store.Lister = (*Store)(nil)

@@ -1,0 +1,27 @@
+package store
+
+import "context"
+
+// Lister is a [Store] that can list the keys of a zone for which an operator or a ban has
+// overruled the limit.
+//
+// Lists come in pages. The cursor of the first page is "", and next is that of the following
+// one, or "" after the last. A page may be empty, and may have more than n keys. A key that
+// changes meanwhile may be missing or come twice. All methods fail as Take does.
+type Lister interface {
+	// Overrides lists the keys that have an override, with what is left of it.
+	Overrides(ctx context.Context, rule *Rule, cursor string, n int) (keys []Listed, next string, err error)
+
+	// Bans lists the keys that are banned because they were refused too often. Their overrides
+	// are of [KindBanned], with the rest of the ban.
+	Bans(ctx context.Context, rule *Rule, ban *Ban, cursor string, n int) (keys []Listed, next string, err error)
+}
+
+// Listed is a key of a list.
+type Listed struct {
+	Key      string
+	Override Override
+
+	// Unknown says that the store only has a hash of the key, which stands in its place.
+	Unknown bool
+}
