@@ -60,7 +60,7 @@ var layers = []struct {
 	{"internal/metrics", layer{own: "internal/outcome internal/pool internal/stats internal/zone limit store"}},
 	{"internal/admin", layer{caddy: true, own: "algorithms internal/adminapi internal/clientip internal/duration internal/feed internal/key internal/logging internal/outcome internal/pool internal/stats internal/topk internal/zone limit store"}},
 	{"internal/routes", layer{caddy: true}},
-	{"internal/limiter", layer{caddy: true, own: "algorithms internal/clientip internal/clock internal/feed internal/logging internal/outcome internal/pool " +
+	{"internal/limiter", layer{caddy: true, own: "algorithms internal/clientip internal/clock internal/feed internal/key internal/logging internal/outcome internal/pool " +
 		"internal/stats internal/throttle internal/turns internal/zone limit store"}},
 	{"internal/report", layer{caddy: true, own: "internal/clientip internal/limiter internal/logging internal/stats internal/throttle internal/zone"}},
 	{"internal/respond", layer{caddy: true, own: "algorithms internal/limiter internal/outcome internal/placeholder internal/zone"}},

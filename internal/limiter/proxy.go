@@ -2,6 +2,7 @@ package limiter
 
 import (
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
+	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/throttle"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
@@ -31,7 +33,9 @@ func (p *proxyCheck) check(l *Limiter, z *zone.Zone, r *http.Request) {
 	if now < next && next != 0 || !p.next.CompareAndSwap(next, now+int64(sampleInterval)) {
 		return
 	}
-	if trusted, _ := caddyhttp.GetVar(r.Context(), caddyhttp.TrustedProxyVarKey).(bool); trusted {
+	trusted, _ := caddyhttp.GetVar(r.Context(), caddyhttp.TrustedProxyVarKey).(bool)
+	byClient := slices.ContainsFunc(z.Template.Parts, func(p key.Part) bool { return p.Placeholder == "http.vars.client_ip" })
+	if trusted && byClient {
 		return
 	}
 	for _, field := range forwarding {
@@ -43,8 +47,13 @@ func (p *proxyCheck) check(l *Limiter, z *zone.Zone, r *http.Request) {
 		if remote == "@" { // the other end of a Unix socket
 			fix = "set trusted_proxies_unix"
 		}
-		l.Logger.Warn("requests carry "+field+", but "+remote+" is not a trusted proxy, so that all clients behind it share one limit; "+
-			"if it is your proxy, "+fix+" in the global servers option",
+		fix += " in the global servers option"
+		problem := remote + " is not a trusted proxy"
+		if !byClient {
+			problem = "the key has the address of the connection, " + remote
+			fix += " and use {client_ip} in the key"
+		}
+		l.Logger.Warn("requests carry "+field+", but "+problem+", so that all clients behind it share one limit; if it is your proxy, "+fix,
 			zap.String("zone", z.Name), zap.String("remote_ip", remote))
 		return
 	}

@@ -24,13 +24,14 @@ func TestUntrustedProxy(t *testing.T) {
 		trusted    bool
 		lines      int
 	}{
-		"untrusted":      {key: "{http.vars.client_ip}", field: "X-Forwarded-For", lines: 2},
-		"Unix socket":    {key: "{http.vars.client_ip}", field: "X-Forwarded-For", remote: "@", fix: "set trusted_proxies_unix", lines: 2},
-		"Cloudflare":     {key: "{http.vars.client_ip} {http.request.uri.path}", field: "CF-Connecting-IP", lines: 2},
-		"RFC 7239":       {key: "{http.request.remote.host}", field: "Forwarded", lines: 2},
-		"trusted":        {key: "{http.vars.client_ip}", field: "X-Forwarded-For", trusted: true},
-		"no proxy":       {key: "{http.vars.client_ip}", field: "X-Other"},
-		"not by address": {key: "{http.request.header.X-Api-Key}", field: "X-Forwarded-For"},
+		"untrusted":              {key: "{http.vars.client_ip}", field: "X-Forwarded-For", lines: 2},
+		"Unix socket":            {key: "{http.vars.client_ip}", field: "X-Forwarded-For", remote: "@", fix: "set trusted_proxies_unix", lines: 2},
+		"Cloudflare":             {key: "{http.vars.client_ip} {http.request.uri.path}", field: "CF-Connecting-IP", lines: 2},
+		"RFC 7239":               {key: "{http.request.remote.host}", field: "Forwarded", lines: 2},
+		"trusted":                {key: "{http.vars.client_ip}", field: "X-Forwarded-For", trusted: true},
+		"trusted, but not asked": {key: "{http.request.remote.host}", field: "X-Forwarded-For", trusted: true, lines: 2},
+		"no proxy":               {key: "{http.vars.client_ip}", field: "X-Other"},
+		"not by address":         {key: "{http.request.header.X-Api-Key}", field: "X-Forwarded-For"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, logs := caddytest.Logged(t)
@@ -52,7 +53,7 @@ func TestUntrustedProxy(t *testing.T) {
 			send()
 			lines := 0
 			for _, line := range logs.All() {
-				if strings.Contains(line.Message, "is not a trusted proxy") {
+				if strings.Contains(line.Message, "all clients behind it share one limit") {
 					lines++
 					if line.ContextMap()["zone"] != "z" || !strings.Contains(line.Message, cmp.Or(c.remote, "192.0.2.7")) || !strings.Contains(line.Message, cmp.Or(c.fix, "add it to trusted_proxies")) || !strings.Contains(strings.ToLower(line.Message), strings.ToLower(c.field)) {
 						t.Errorf("%s: %s %v", name, line.Message, line.ContextMap())

@@ -72,7 +72,13 @@ func (r *Ref) Require(ctx context.Context) error {
 	}
 }
 
-func probeOnce(ctx context.Context, p store.Prober) (store.Server, error) {
+// probeOnce turns a panic into an error, because no request waits whose panic Caddy would catch.
+func probeOnce(ctx context.Context, p store.Prober) (server store.Server, err error) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			err = fmt.Errorf("panic: %v", reason)
+		}
+	}()
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	return p.Probe(ctx)
