@@ -21,7 +21,7 @@ func TestProbeFailsAsTake(t *testing.T) {
 	full := redistest.Start(t, redistest.WithArgs("--maxmemory-policy", "noeviction"))
 	fill(full)
 	replica := redistest.Start(t)
-	if err := replica.Admin().SlaveOf(t.Context(), "127.0.0.1", "1").Err(); err != nil {
+	if err := replica.Admin().ReplicaOf(t.Context(), "127.0.0.1", "1").Err(); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
