@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -23,25 +24,16 @@ const (
 )
 
 // Probe asks the store's server until it answers, and logs that it does not, what that means, and
-// that it does. A wrong password then shows without traffic. It returns when ctx is done.
+// that it does. A wrong password then shows without traffic. It returns when the store has answered
+// once since it was opened, or ctx is done.
 func (r *Ref) Probe(ctx context.Context, consequence string, logger *zap.Logger) {
 	p, ok := r.Store.Store.(store.Prober)
 	if !ok {
 		return
 	}
-	for failed := false; ; {
-		server, err := probeOnce(ctx, p)
-		switch {
-		case ctx.Err() != nil || errors.Is(err, store.ErrClosed):
+	for {
+		if r.Store.first.try(ctx, p, r, consequence, logger) {
 			return
-		case err == nil:
-			r.Store.Health.note(nil, logger)
-			r.logServer(server, logger)
-			return
-		case !failed:
-			failed = true
-			r.Store.Health.note(err, logger)
-			logger.Warn(consequence, zap.String("store", Describe(r.Backend)))
 		}
 		select {
 		case <-ctx.Done():
@@ -49,6 +41,39 @@ func (r *Ref) Probe(ctx context.Context, consequence string, logger *zap.Logger)
 		case <-time.After(probeInterval):
 		}
 	}
+}
+
+// firstProbe is about a store that has not answered since it was opened. A reload that keeps the
+// store does not ask again: requests tell, and what a probe sends to a server that hangs is in the
+// way of theirs.
+type firstProbe struct {
+	mu       sync.Mutex
+	answered bool
+	warned   bool
+}
+
+// try probes the store once, and reports whether no more probes are needed.
+func (f *firstProbe) try(ctx context.Context, p store.Prober, r *Ref, consequence string, logger *zap.Logger) (done bool) {
+	f.mu.Lock() // of several configs, one probes at a time
+	defer f.mu.Unlock()
+	if f.answered || ctx.Err() != nil {
+		return true
+	}
+	server, err := probeOnce(ctx, p)
+	switch {
+	case ctx.Err() != nil || errors.Is(err, store.ErrClosed):
+		return true
+	case err == nil:
+		f.answered = true
+		r.Store.Health.note(nil, logger)
+		r.logServer(server, logger)
+		return true
+	case !f.warned:
+		f.warned = true
+		r.Store.Health.note(err, logger)
+		logger.Warn(consequence, zap.String("store", Describe(r.Backend)))
+	}
+	return false
 }
 
 // Require waits until the store's server answers. It returns why it does not after a while.

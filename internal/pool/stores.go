@@ -46,6 +46,7 @@ type Store struct {
 	Remote  bool            // the store asks a server
 	Latency stats.Histogram // of the server, if the store is remote
 	Turns   *turns.Queues
+	first   firstProbe
 }
 
 // Destruct implements [caddy.Destructor].
