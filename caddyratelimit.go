@@ -27,6 +27,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/report"
 	"github.com/seed-161337e5/caddyratelimit/internal/respond"
+	"github.com/seed-161337e5/caddyratelimit/internal/routes"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/limit"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -117,7 +118,7 @@ type Handler struct {
 	logger  *zap.Logger
 	zones   []*zone.Zone
 	store   *pool.Ref
-	local   *pool.Ref // stands in for the store; nil if no zone may need it
+	local   *pool.Ref // replaces the store while it does not answer; nil if no zone may need it
 	limiter *limiter.Limiter
 	report  *report.Reporter
 	respond *respond.Responder
@@ -165,13 +166,14 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if len(h.RateLimits) == 0 {
 		h.logger.Warn("no zones: this rate_limit limits nothing")
 	}
+	around := routes.Read(ctx)
 	for _, name := range slices.Sorted(maps.Keys(h.RateLimits)) {
 		z := h.RateLimits[name]
 		if z == nil {
 			z = new(Zone)
 			h.RateLimits[name] = z
 		}
-		if err := z.provision(ctx, name, h.store, h.logger); err != nil {
+		if err := z.provision(ctx, name, h.store, around, h.logger); err != nil {
 			return fmt.Errorf("zone %q: %w", name, err)
 		}
 		z.live.OnStoreError = cmp.Or(z.OnStoreError, h.OnStoreError)

@@ -138,7 +138,7 @@ type Zone struct {
 }
 
 // provision makes the zone that requests meet.
-func (z *Zone) provision(ctx caddy.Context, name string, ref *pool.Ref, log *zap.Logger) error {
+func (z *Zone) provision(ctx caddy.Context, name string, ref *pool.Ref, around *routes.Routes, log *zap.Logger) error {
 	config, err := json.Marshal(z)
 	if err != nil {
 		return err
@@ -153,7 +153,7 @@ func (z *Zone) provision(ctx caddy.Context, name string, ref *pool.Ref, log *zap
 	if err := z.loadMatchers(ctx); err != nil {
 		return err
 	}
-	return z.warn(exempt, routes.Read(ctx, name), log)
+	return z.warn(exempt, around, log)
 }
 
 // check checks the options of a zone that is not provisioned.

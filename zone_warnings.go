@@ -22,7 +22,7 @@ import (
 func (z *Zone) warn(exempt caddyhttp.RawMatcherSets, around *routes.Routes, log *zap.Logger) error {
 	log = log.With(zap.String("zone", z.live.Name))
 	z.warnAboutKey(log)
-	warnAboutHeaders("exempt", exempt, log)
+	warnAboutHeaders(exempt, log)
 	for _, use := range z.placeholders() {
 		if err := z.checkUse(use, around, log); err != nil {
 			return err
@@ -54,9 +54,9 @@ func (z *Zone) warnAboutKey(log *zap.Logger) {
 // secretLength is how long the value of a header field must be to pass for a secret.
 const secretLength = 16
 
-// warnAboutHeaders warns about matchers that let any client in that sends a header field.
-func warnAboutHeaders(option string, sets caddyhttp.RawMatcherSets, log *zap.Logger) {
-	for _, set := range sets {
+// warnAboutHeaders warns about matchers that exempt any client that sends a header field.
+func warnAboutHeaders(exempt caddyhttp.RawMatcherSets, log *zap.Logger) {
+	for _, set := range exempt {
 		var fields http.Header
 		if len(set) != 1 || json.Unmarshal(set["header"], &fields) != nil {
 			continue // another matcher has to match as well
@@ -64,8 +64,8 @@ func warnAboutHeaders(option string, sets caddyhttp.RawMatcherSets, log *zap.Log
 		for _, name := range slices.Sorted(maps.Keys(fields)) {
 			guessable := func(value string) bool { return len(value) < secretLength || strings.ContainsAny(value, "*") }
 			if len(fields[name]) == 0 || slices.ContainsFunc(fields[name], guessable) {
-				log.Warn(fmt.Sprintf("%s matches a header field that any client can send, %s; match addresses with remote_ip as well, or a secret value of at least %d characters",
-					option, name, secretLength))
+				log.Warn(fmt.Sprintf("exempt matches a header field that any client can send, %s; match addresses with remote_ip as well, or a secret value of at least %d characters",
+					name, secretLength))
 			}
 		}
 	}
@@ -126,16 +126,19 @@ func invalidOr(fallback bool) string {
 
 // checkUse checks that something in the config sets a placeholder.
 func (z *Zone) checkUse(u use, around *routes.Routes, log *zap.Logger) error {
-	if known, _ := placeholder.Check(u.name, ""); !around.Known && !known && u.required {
-		log.Warn(u.option+" holds a placeholder that is not Caddy's own; if nothing sets it, "+u.consequence, zap.String("placeholder", "{"+u.name+"}"))
+	if !around.Known { // outside a server
+		if known, _ := placeholder.Check(u.name, ""); !known && u.required {
+			log.Warn(u.option+" holds a placeholder that is not Caddy's own; if nothing sets it, "+u.consequence, zap.String("placeholder", "{"+u.name+"}"))
+		}
+		return nil
 	}
-	if !around.Known || z.AllowUnknownPlaceholders || around.Sets(u.name) || placeholder.IsBuiltIn(u.name) {
+	if z.AllowUnknownPlaceholders || around.Sets(u.name) || placeholder.IsBuiltIn(u.name) {
 		return nil
 	}
 	shown := zap.String("placeholder", "{"+u.name+"}")
 	if strings.HasPrefix(u.name, "http.auth.") {
 		switch {
-		case len(around.Foreign) > 0 || around.AuthenticatesBefore:
+		case len(around.Foreign) > 0 || around.AuthenticatesBefore(z.live.Name):
 		case around.Authenticates:
 			log.Warn(u.option+": authentication comes after rate_limit, so that "+u.consequence+"; put rate_limit behind it, in a route block or with the global option order", shown)
 		default:

@@ -13,7 +13,7 @@ const (
 	// keyRulesVersion is the version of overrides and bans; states have their own.
 	keyRulesVersion = ".1"
 
-	// maxPlainKey is the longest key that stands in Redis as it is; longer ones are hashed.
+	// maxPlainKey is the longest key that Redis keeps as it is; longer ones are hashed.
 	maxPlainKey = 64
 )
 

@@ -22,6 +22,6 @@ type Listed struct {
 	Key      string
 	Override Override
 
-	// Unknown says that the store only has a hash of the key, which stands in its place.
+	// Unknown says that the store only has a hash of the key, which is shown instead.
 	Unknown bool
 }

@@ -1,6 +1,6 @@
 // Package store defines [Store], which keeps the states of all keys and decides on requests.
 //
-// Its words: a zone is a limit with a name. A key stands for a client, or for whatever else
+// Its words: a zone is a limit with a name. A key identifies a client, or whatever else
 // the zone counts separately; each pair of zone and key has a state. A check asks whether
 // one cost fits the zone's limit for one key. A charge is a check that was allowed and
 // counted.

@@ -118,7 +118,7 @@ func blocks(t *testing.T, language string) (found []string) {
 	return found
 }
 
-// TestCodeInTheDocs: what the page shows in Go stands in this package.
+// TestCodeInTheDocs: the Go code that the page shows is in this package.
 func TestCodeInTheDocs(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 )
 
 // resetKey resets a key under all limits of the zone that this Caddy knows of, in the store and in
-// the local memory that stands in for it. If limits come from placeholders there may be other
+// the local memory that replaces it. If limits come from placeholders there may be other
 // states: the name of a state has the limit, so finding all states of a key would mean looking at
 // all keys.
 func resetKey(c *adminCall) error {

@@ -15,6 +15,6 @@ type Listed struct {
 	By string `json:"by,omitempty"`
 	Override
 
-	// Unknown says that the store only has a hash of the key, which stands in its place.
+	// Unknown says that the store only has a hash of the key, which is shown instead.
 	Unknown bool `json:"unknown,omitempty"`
 }

@@ -37,9 +37,6 @@ type Template struct {
 	// Empty is the key of a request for which all placeholders are empty. No other request has it.
 	Empty string
 
-	// Unknown are placeholders that are not Caddy's own. Another module may set them.
-	Unknown []string
-
 	// OftenEmpty are placeholders that are empty in most places where a zone may be.
 	OftenEmpty []EmptyPlaceholder
 }
@@ -76,12 +73,8 @@ func New(text string, ipv4Prefix, ipv6Prefix int) (*Template, error) {
 		if addressPlaceholders[p.Placeholder] {
 			k.Prefixes, k.HasAddress = p.mask, true
 		}
-		known, err := placeholder.Check(p.Placeholder, ", so that all clients would share one limit")
-		if err != nil {
+		if _, err := placeholder.Check(p.Placeholder, ", so that all clients would share one limit"); err != nil {
 			return nil, fmt.Errorf("key %q: %w", text, err)
-		}
-		if !known {
-			k.Unknown = append(k.Unknown, p.Placeholder)
 		}
 		why, err := checkSuitable(p.Placeholder)
 		if err != nil {

@@ -56,7 +56,7 @@ func New(c Config) *Limiter {
 	if c.Clock == nil {
 		c.Clock = clock.System{}
 	}
-	return &Limiter{Config: c}
+	return &Limiter{Config: c, proxies: newProxyCheck(c)}
 }
 
 var (
@@ -76,8 +76,8 @@ var (
 // wait. The caller must call [Verdict.Release].
 func (l *Limiter) Decide(r *http.Request) *Verdict {
 	v := newVerdict(l, r)
-	start := l.now()
-	if !l.collect(v) {
+	start := l.Clock.Now()
+	if !l.collect(v, start) {
 		if v.Err == nil {
 			v.countAll(outcome.NotCharged, l.since(start))
 		}
@@ -114,8 +114,8 @@ func (l *Limiter) Decide(r *http.Request) *Verdict {
 // collect finds the zones that the request meets, and what to ask the store for each. It returns
 // false if the store must not be asked, because a zone has refused the request without it or
 // there was an error. The zones after that one are then skipped.
-func (l *Limiter) collect(v *Verdict) bool {
-	for _, z := range l.Zones {
+func (l *Limiter) collect(v *Verdict, now time.Duration) bool {
+	for i, z := range l.Zones {
 		if len(z.Matchers) > 0 {
 			match, err := clientip.MatchAny(z.Matchers, v.request)
 			if err != nil {
@@ -134,7 +134,7 @@ func (l *Limiter) collect(v *Verdict) bool {
 				v.Err = caddyhttp.Error(http.StatusTooEarly, ErrTooEarly)
 				return false
 			}
-			l.proxies.check(l, z, v.request)
+			l.proxies.check(i, z, v.request, now)
 		}
 		c := zone.Check{Policy: z.Policy, Cost: z.FixedCost}
 		if c.Key, c.Repeated = z.Template.Expand(v.Replacer, v.request); z.HasPolicies || c.Repeated != nil {
@@ -248,14 +248,6 @@ func (l *Limiter) instances() int {
 		return fleet.Instances()
 	}
 	return 1
-}
-
-// now returns the time, or 0 if it is not measured how long decisions take.
-func (l *Limiter) now() time.Duration {
-	if l.Measure {
-		return l.Clock.Now()
-	}
-	return 0
 }
 
 // since returns how long a decision took that began at start.

@@ -66,3 +66,20 @@ func TestUntrustedProxy(t *testing.T) {
 		})
 	}
 }
+
+// TestUntrustedProxyOfALaterZone: each zone of a request is looked at.
+func TestUntrustedProxyOfALaterZone(t *testing.T) {
+	ctx, logs := caddytest.Logged(t)
+	h := caddytest.LoadInto(t, ctx, `{"rate_limits": {
+		"a": {"key": "{http.vars.client_ip}", "max_events": 5, "window": "1h"},
+		"b": {"key": "{http.request.remote.host}", "max_events": 5, "window": "1h"}}}`)
+	w := httptest.NewRecorder()
+	r := caddytest.Request(w, "192.0.2.7:1234")
+	r.Header.Set("X-Forwarded-For", "203.0.113.9")
+	caddyhttp.SetVar(r.Context(), caddyhttp.TrustedProxyVarKey, true)
+	caddytest.Status(h, r)
+	lines := logs.FilterMessageSnippet("all clients behind it share one limit").All()
+	if len(lines) != 1 || lines[0].ContextMap()["zone"] != "b" {
+		t.Errorf("got %v, want a line about zone b", lines)
+	}
+}

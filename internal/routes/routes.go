@@ -22,21 +22,20 @@ type Routes struct {
 	// Caddy's own, and vars whose names depend on the request.
 	Foreign []string
 
-	// Authenticates says that some handler authenticates users, and AuthenticatesBefore that such a
-	// handler is before this one.
-	Authenticates, AuthenticatesBefore bool
+	// Authenticates says that some handler authenticates users.
+	Authenticates bool
 
-	sets map[string]bool
+	sets   map[string]bool
+	behind map[string]bool // zones of handlers behind one that authenticates users
 
-	zone          string // of the handler
-	authenticated bool   // a handler that has been read authenticates users; what is read next is behind it
-	invoked       bool   // a named route authenticates users
+	authenticated bool // a handler that has been read authenticates users; what is read next is behind it
+	invoked       bool // a named route authenticates users
 }
 
-// Read reads the routes around the handler that is loaded in ctx, and that has a zone. The routes
-// around it are still there as JSON, and so are those behind it.
-func Read(ctx caddy.Context, zone string) *Routes {
-	r := &Routes{sets: make(map[string]bool), zone: zone}
+// Read reads the routes around the handler that is loaded in ctx. The routes around it are still
+// there as JSON, and so are those behind it.
+func Read(ctx caddy.Context) *Routes {
+	r := &Routes{sets: make(map[string]bool), behind: make(map[string]bool)}
 	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	if !ok || server == nil {
 		return r
@@ -57,6 +56,11 @@ func Read(ctx caddy.Context, zone string) *Routes {
 	}
 	return r
 }
+
+// AuthenticatesBefore reports whether a handler before a zone of the loaded handler authenticates
+// users. If several handlers have a zone of that name, one of them is enough: no warning is better
+// than a wrong one.
+func (r *Routes) AuthenticatesBefore(zone string) bool { return r.behind[zone] }
 
 // Sets reports whether a handler sets a placeholder, as far as is known.
 func (r *Routes) Sets(placeholder string) bool { return r.sets[placeholder] }
@@ -135,9 +139,12 @@ func (r *Routes) handler(handler any) {
 			r.foreign(provider.Interface())
 		}
 	}
-	if config, err := json.Marshal(handler); err == nil {
-		r.settings(module.CaddyModule().ID.Name(), config)
+	var config json.RawMessage
+	name := module.CaddyModule().ID.Name()
+	if name == "vars" || name == "map" { // whose options say what they set
+		config, _ = json.Marshal(handler)
 	}
+	r.settings(name, config)
 }
 
 // exported returns a field of a struct, nil if it has no such field.
@@ -194,8 +201,7 @@ func (r *Routes) raw(config json.RawMessage) {
 		}
 	case "rate_limit":
 		for name, zone := range inner.Zones {
-			// If several handlers have the zone, no warning is better than a wrong one.
-			r.AuthenticatesBefore = r.AuthenticatesBefore || name == r.zone && r.authenticated
+			r.behind[name] = r.behind[name] || r.authenticated
 			for _, sets := range []caddyhttp.RawMatcherSets{zone.Match, zone.Exempt, zone.Block, zone.Reserve.Match} {
 				r.rawMatchers(sets)
 			}
@@ -210,6 +216,7 @@ func (r *Routes) settings(name string, config json.RawMessage) {
 	case "vars":
 		var vars map[string]any
 		if json.Unmarshal(config, &vars) == nil {
+			delete(vars, "handler") // names the module
 			for key := range vars {
 				r.sets["http.vars."+key] = true
 				r.sets[key] = r.sets[key] || key == "http.auth.user.id" // which this handler may set

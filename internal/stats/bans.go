@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"hash/maphash"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,8 +14,11 @@ const maxBans = 1024
 type Bans struct {
 	begun   atomic.Uint64
 	mu      sync.Mutex
-	running map[string]Ban // by key
+	running map[uint64]Ban // by hashes of keys, because clients choose how long these are
 }
+
+// banSeed keeps clients from choosing keys with the same hash.
+var banSeed = maphash.MakeSeed()
 
 // Ban is a ban that began on this Caddy.
 type Ban struct {
@@ -31,23 +35,25 @@ func (b *Bans) Begun() uint64 { return b.begun.Load() }
 
 // Begin notes that a ban of a key runs, if there is room.
 func (b *Bans) Begin(key string, ban Ban) {
+	hash := maphash.String(banSeed, key)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if _, known := b.running[key]; !known && len(b.running) >= maxBans {
+	if _, known := b.running[hash]; !known && len(b.running) >= maxBans {
 		return
 	}
 	if b.running == nil {
-		b.running = make(map[string]Ban)
+		b.running = make(map[uint64]Ban)
 	}
-	b.running[key] = ban
+	b.running[hash] = ban
 }
 
 // End forgets the ban of a key, and reports whether it was known.
 func (b *Bans) End(key string) (known bool) {
+	hash := maphash.String(banSeed, key)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	_, known = b.running[key]
-	delete(b.running, key)
+	_, known = b.running[hash]
+	delete(b.running, hash)
 	return known
 }
 
@@ -56,11 +62,11 @@ func (b *Bans) End(key string) (known bool) {
 func (b *Bans) Ended(now time.Time) (ended []Ban, next time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for key, ban := range b.running {
+	for hash, ban := range b.running {
 		switch {
 		case !ban.Until.After(now):
 			ended = append(ended, ban)
-			delete(b.running, key)
+			delete(b.running, hash)
 		case next.IsZero() || ban.Until.Before(next):
 			next = ban.Until
 		}
