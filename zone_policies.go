@@ -119,7 +119,7 @@ func (z *Zone) compilePlans(m zone.PolicyBuilder) (err error) {
 		if plan == nil {
 			plan = new(limit.Plan)
 		}
-		made := &zone.Plan{Unlimited: plan.Unlimited}
+		made := &zone.Plan{Name: name, Unlimited: plan.Unlimited}
 		switch {
 		case name == "":
 			return errors.New("plan: a plan needs a name")

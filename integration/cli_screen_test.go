@@ -47,7 +47,7 @@ func TestGoldenScreens(t *testing.T) {
 	variable := regexp.MustCompile(`unix/\S+|/\S+/command|\d\d:\d\d:\d\d|\b(\d+m)?\d+(\.\d)?s\b|\b1[mh]\b`)
 	var screens strings.Builder
 	for _, args := range []string{
-		"zones", "top --refused", "get 203.0.113.7", "get logins 203.0.113.7 alice+b", "get api k",
+		"zones", "top", "top --refused", "get 203.0.113.7", "get logins 203.0.113.7 alice+b", "get api k",
 	} {
 		cmd := exec.CommandContext(t.Context(), commandBinary(t), append([]string{"rate-limit"}, strings.Fields(args)...)...)
 		for i := range cmd.Args {

@@ -144,7 +144,7 @@ func TestCommands(t *testing.T) {
 		{"zones", []string{"'odd / zone'", "sliding_window_log 2/1h", "{http.request.uri.query.k}", "redis " + redisServer.Addr(), "  2  ", "  3  "}},
 		{"zones --json", []string{`"allowed": 2`, `"refused": 3`, `"max_events":`}},
 		{"zones odd+/+zone", []string{"on_store_error", "deny", "refused", `"window":"1h"`, `defined as      {"key":"{http.request.uri.query.k}"`}},
-		{"top", []string{"'odd / zone'  5         1        0             a", "five          5         3        0             a"}},
+		{"top", []string{"'odd / zone'  -     5         1        0             a", "five          free  5         3        0             a"}},
 		{"get odd+/+zone a", []string{"refused", "2 of 2", "more in", "refuses it, because it has used 2 of 2, until ", "rate-limit reset --address unix/"}},
 		{"get a", []string{"five          free (default)  refused  10 of 12  2 units, for 0 requests of 5 each", "a request takes 5, and only 2 of 12 are left, until "}},
 		{"get five a --plan pro", []string{"10 of 30", "20 units, for 4 requests of 5 each", "lets it pass"}},
@@ -220,6 +220,7 @@ func TestCommands(t *testing.T) {
 		{[]string{"set", "--"}, []string{"--clear", "--exempt", "--for", "--plan"}},
 		{[]string{"--address", "unix/" + filepath.Join(s.dir, "admin"), "get", "five", ""}, []string{"a"}},
 		{[]string{"--address", "unix/" + filepath.Join(s.dir, "admin"), "get", "five", "a", "--plan", ""}, []string{"free", "pro"}},
+		{[]string{"--address", "unix/" + filepath.Join(s.dir, "admin"), "get", "--plan", ""}, []string{"free", "pro"}},
 		{[]string{"watch", "--outcome", "bann"}, []string{"banned"}},
 	} {
 		cmd := exec.CommandContext(t.Context(), commandBinary(t), append([]string{"__complete", "rate-limit"}, c.args...)...)

@@ -99,7 +99,7 @@ func TestIdleSubscribersAreEvicted(t *testing.T) {
 		if status := begin(feed.MaxSubscribers); status != "503 Service Unavailable" {
 			t.Fatalf("one too many: %s", status)
 		}
-		feed.PublishWithoutDecision(caddytest.Request(nil, "203.0.113.7:1"), "busy", "", outcome.Exempt, nil) // to subscriber 0
+		feed.PublishWithoutDecision(caddytest.Request(nil, "203.0.113.7:1"), "busy", "", "", outcome.Exempt, nil) // to subscriber 0
 		time.Sleep(time.Second)
 		if status := begin(feed.MaxSubscribers); status != "200 OK" {
 			t.Errorf("when others are idle: %s", status)

@@ -45,6 +45,7 @@ func (z *runningZone) top(n int, by topk.Kind) adminapi.Top {
 		requests, refused, wouldRefuse := e.Counts[topk.Requests], e.Counts[topk.Refused], e.Counts[topk.WouldRefuse]
 		answer.Keys[i] = adminapi.KeyCount{
 			KeyText:  keyText(z.Template, e.Key, e.Length),
+			Plan:     e.Plan,
 			Requests: requests.AtLeast, RequestsError: requests.Error,
 			Refused: refused.AtLeast, RefusedError: refused.Error,
 			WouldRefuse: wouldRefuse.AtLeast, WouldRefuseError: wouldRefuse.Error,

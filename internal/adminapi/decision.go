@@ -9,6 +9,10 @@ type Decision struct {
 	Time time.Time `json:"time"`
 	Zone string    `json:"zone"`
 	KeyText
+
+	// Plan is the plan of the request. It is absent if there is none, or the zone did not look for it.
+	Plan string `json:"plan,omitempty"`
+
 	Outcome string `json:"outcome"`
 	Cost    int64  `json:"cost"`
 

@@ -214,6 +214,7 @@ type Override struct {
 // Lately has lower bounds of recent counts.
 type Lately struct {
 	Since    time.Time `json:"since"`
+	Plan     string    `json:"plan,omitempty"` // of the last request that had one
 	Requests uint64    `json:"requests"`
 	Refused  uint64    `json:"refused"`
 

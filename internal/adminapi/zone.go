@@ -27,6 +27,10 @@ type Top struct {
 // higher by the errors.
 type KeyCount struct {
 	KeyText
+
+	// Plan is the plan of the key's last request that had one.
+	Plan string `json:"plan,omitempty"`
+
 	Requests      uint64 `json:"requests"`
 	RequestsError uint64 `json:"requests_error"`
 	Refused       uint64 `json:"refused"`

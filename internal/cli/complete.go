@@ -52,17 +52,20 @@ func completeKeys(cmd *cobra.Command, args []string, begun string) ([]string, co
 	return complete(cmd, func(e *endpoint) []string { return e.nextParts(args[0], args[1:]) })
 }
 
-// completePlans completes a flag with the plans of the zone.
+// completePlans completes a flag with the plans of the zone, or of all zones if none is named yet.
 func completePlans(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) == 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
 	return complete(cmd, func(e *endpoint) (names []string) {
-		var zone adminapi.Zone
-		if _, err := e.read(zonePath(args[0], ""), nil, &zone); err != nil {
+		var zones []adminapi.Zone
+		if _, err := e.read("zones", nil, &zones); err != nil {
 			return nil
 		}
-		return zone.Plans
+		for _, z := range zones {
+			if len(args) == 0 || z.Name == args[0] {
+				names = append(names, z.Plans...)
+			}
+		}
+		slices.Sort(names)
+		return slices.Compact(names)
 	})
 }
 

@@ -107,6 +107,9 @@ func (e *endpoint) get(zone string, query url.Values) error {
 		}
 		rows = append(rows, []string{"lately", fmt.Sprintf("%d requests, %d refused%s by this Caddy since %s",
 			k.Lately.Requests, k.Lately.Refused, wouldRefuse, k.Lately.Since.Local().Format(time.TimeOnly))})
+		if k.Lately.Plan != "" {
+			rows = append(rows, []string{"last plan", shellWord(k.Lately.Plan)})
+		}
 	}
 	if err := e.details(rows); err != nil {
 		return err

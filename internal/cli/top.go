@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -59,13 +60,24 @@ func (e *endpoint) top(path string, query url.Values) error {
 	if done, err := e.read(path, query, answer); done || err != nil {
 		return err
 	}
-	rows := [][]string{{"ZONE", "REQUESTS", "REFUSED", "WOULD REFUSE", "KEY"}}
+	header, withPlans := []string{"ZONE", "REQUESTS", "REFUSED", "WOULD REFUSE", "KEY"}, false
+	for _, list := range lists {
+		withPlans = withPlans || slices.ContainsFunc(list.Keys, func(k adminapi.KeyCount) bool { return k.Plan != "" })
+	}
+	if withPlans {
+		header = slices.Insert(header, 1, "PLAN")
+	}
+	rows := [][]string{header}
 	for _, list := range lists {
 		for _, k := range list.Keys {
-			rows = append(rows, []string{
+			row := []string{
 				shellWord(list.Zone), formatCount(k.Requests, k.RequestsError), formatCount(k.Refused, k.RefusedError),
 				formatCount(k.WouldRefuse, k.WouldRefuseError), showKey(k.KeyText),
-			})
+			}
+			if withPlans {
+				row = slices.Insert(row, 1, showPlan(k.Plan))
+			}
+			rows = append(rows, row)
 		}
 	}
 	if err := e.table(rows); err != nil || query.Get("by") != "dry_run" {
@@ -81,6 +93,14 @@ func (e *endpoint) top(path string, query url.Values) error {
 		fmt.Fprintf(e.out, "\nCounted by this Caddy since %s.\n", since.Local().Format(time.TimeOnly))
 	}
 	return nil
+}
+
+// showPlan returns the name of a plan for a shell.
+func showPlan(name string) string {
+	if name == "" {
+		return "-"
+	}
+	return shellWord(name)
 }
 
 // formatCount formats a count that may be higher by up to more.

@@ -112,9 +112,9 @@ func without(all []*Subscriber, s *Subscriber) []*Subscriber {
 // MarkActive records that a decision is being sent to the subscriber's client.
 func (s *Subscriber) MarkActive() { s.active.Store(time.Now().UnixNano()) }
 
-// Publish sends the outcome of a request in a zone to the subscribers. The decision is that of the
+// Publish sends the outcome of a request in a zone, under a plan, to the subscribers. The decision is that of the
 // store, the reason is that of a zone which did not ask the store. Each may be nil.
-func Publish(r *http.Request, zone string, check *store.Check, o outcome.Outcome, d *algorithms.Decision, reason error) {
+func Publish(r *http.Request, zone, plan string, check *store.Check, o outcome.Outcome, d *algorithms.Decision, reason error) {
 	all := subscribers.all.Load()
 	if all == nil {
 		return
@@ -129,7 +129,7 @@ func Publish(r *http.Request, zone string, check *store.Check, o outcome.Outcome
 			continue
 		}
 		decision := adminapi.Decision{
-			Time: now, Zone: zone, Outcome: outcome.Names[o], Cost: check.Cost,
+			Time: now, Zone: zone, Plan: plan, Outcome: outcome.Names[o], Cost: check.Cost,
 			KeyText: adminapi.NewKeyText(beginning(check.Key), len(check.Key)), ClientIP: clientip.Client(r),
 			Method: beginning(r.Method), Host: beginning(r.Host), Path: beginning(r.URL.Path),
 		}
@@ -149,9 +149,9 @@ func Publish(r *http.Request, zone string, check *store.Check, o outcome.Outcome
 }
 
 // PublishWithoutDecision sends the outcome of a request for which the zone did not ask the store.
-func PublishWithoutDecision(r *http.Request, zone, key string, o outcome.Outcome, reason error) {
+func PublishWithoutDecision(r *http.Request, zone, plan, key string, o outcome.Outcome, reason error) {
 	if subscribers.all.Load() != nil {
-		Publish(r, zone, &store.Check{Key: key}, o, nil, reason)
+		Publish(r, zone, plan, &store.Check{Key: key}, o, nil, reason)
 	}
 }
 

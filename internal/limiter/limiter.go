@@ -150,8 +150,8 @@ func (l *Limiter) collect(v *Verdict, now time.Duration) bool {
 				return false
 			}
 		case c.Policy == nil:
-			z.Stats.Add(c.Key, outcome.Exempt, stats.Untimed)
-			feed.PublishWithoutDecision(v.request, z.Name, c.Key, outcome.Exempt, nil)
+			z.Stats.Add(c.Key, c.Plan, outcome.Exempt, stats.Untimed)
+			feed.PublishWithoutDecision(v.request, z.Name, c.Plan, c.Key, outcome.Exempt, nil)
 		default:
 			v.add(z, &c)
 		}

@@ -159,8 +159,8 @@ func (v *Verdict) reject(z *zone.Zone, c *zone.Check) {
 		o = outcome.DryRun
 	}
 	v.Rejections = append(v.Rejections, Refusal{Zone: z, Key: c.Key, DryRun: c.DryRun, Err: c.Rejection, Status: c.Status})
-	z.Stats.Add(c.Key, o, stats.Untimed)
-	feed.PublishWithoutDecision(v.request, z.Name, c.Key, o, c.Rejection)
+	z.Stats.Add(c.Key, c.Plan, o, stats.Untimed)
+	feed.PublishWithoutDecision(v.request, z.Name, c.Plan, c.Key, o, c.Rejection)
 }
 
 // add adds what to ask of the store for a zone.
@@ -256,6 +256,6 @@ func (v *Verdict) countAll(o outcome.Outcome, took time.Duration) {
 func (v *Verdict) count(i int, o outcome.Outcome, took time.Duration) {
 	e := &v.Entries[i]
 	e.Outcome = o
-	e.Zone.Stats.Add(v.Checks[i].Key, o, took)
-	feed.Publish(v.request, e.Zone.Name, &v.Checks[i], o, &v.Decisions[i], nil)
+	e.Zone.Stats.Add(v.Checks[i].Key, e.Policy.Plan, o, took)
+	feed.Publish(v.request, e.Zone.Name, e.Policy.Plan, &v.Checks[i], o, &v.Decisions[i], nil)
 }

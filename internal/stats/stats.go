@@ -30,8 +30,8 @@ func (t *Counters) Totals() (n [outcome.Count]uint64) {
 	return n
 }
 
-// Add counts a request and how long its decision took, unless that is [Untimed].
-func (t *Counters) Add(key string, o outcome.Outcome, latency time.Duration) {
+// Add counts a request, its plan, and how long its decision took, unless that is [Untimed].
+func (t *Counters) Add(key, plan string, o outcome.Outcome, latency time.Duration) {
 	t.outcomes[o].Add(1)
 	kind := topk.Requests
 	switch {
@@ -40,7 +40,7 @@ func (t *Counters) Add(key string, o outcome.Outcome, latency time.Duration) {
 	case o == outcome.DryRun:
 		kind = topk.WouldRefuse
 	}
-	t.Keys.Add(key, kind)
+	t.Keys.Add(key, plan, kind)
 	if latency >= 0 {
 		t.Latency.Observe(latency)
 	}

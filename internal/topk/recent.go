@@ -40,6 +40,9 @@ type Entry struct {
 	// Length is the length of the whole key.
 	Length int
 
+	// Plan is the plan of the key's last request that had one.
+	Plan string
+
 	// Counts are by kind.
 	Counts [kinds]Count
 }
@@ -67,17 +70,17 @@ func New(span time.Duration) *Recent {
 }
 
 // Add counts a request, and if the kind is another than Requests, as one of that kind, too. It
-// does not keep the key.
-func (r *Recent) Add(key string, kind Kind) {
+// does not keep the key, but it keeps the plan of the request, unless that is empty.
+func (r *Recent) Add(key, plan string, kind Kind) {
 	c := r.current.Load()
 	for c == nil {
 		r.begin()
 		c = r.current.Load()
 	}
 	hash := maphash.String(r.seed, key)
-	c.sketches[Requests].add(hash, key)
+	c.sketches[Requests].add(hash, key, plan)
 	if kind != Requests {
-		c.sketches[kind].add(hash, key)
+		c.sketches[kind].add(hash, key, plan)
 	}
 }
 
@@ -119,6 +122,20 @@ func (r *Recent) Counts(key string) (counts [kinds]Count, since time.Time) {
 	return counts, since
 }
 
+// Plan returns the plan of a key's last request that had one, or "" if that is not known.
+func (r *Recent) Plan(key string) string {
+	hash := maphash.String(r.seed, key)
+	for _, c := range []*spanCounts{r.current.Load(), r.before.Load()} {
+		if c == nil {
+			continue
+		}
+		if plan := c.sketches[Requests].plan(hash); plan != "" {
+			return plan
+		}
+	}
+	return ""
+}
+
 // Top returns up to n keys, sorted by their certain counts of a kind, the highest first. It also
 // returns since when they were counted: the zero time if no requests came.
 func (r *Recent) Top(n int, by Kind) (top []Entry, since time.Time) {
@@ -130,13 +147,17 @@ func (r *Recent) Top(n int, by Kind) (top []Entry, since time.Time) {
 		}
 		spans = append(spans, c)
 		c.sketches[by].each(func(hash uint64, t keyInfo) {
-			if _, ok := all[hash]; !ok {
-				all[hash] = Entry{Key: string(t.key), Length: t.length}
+			e, ok := all[hash]
+			if !ok {
+				e = Entry{Key: string(t.key), Length: t.length}
 			}
+			e.Plan = cmp.Or(t.plan, e.Plan) // the later span comes last
+			all[hash] = e
 		})
 	}
 	for hash, e := range all {
 		for _, c := range spans {
+			e.Plan = cmp.Or(c.sketches[Requests].plan(hash), e.Plan)
 			for kind := range e.Counts {
 				n := c.sketches[kind].count(hash)
 				e.Counts[kind].AtLeast += n.AtLeast

@@ -37,7 +37,7 @@ func TestHeavyKeysInAFlood(t *testing.T) {
 			key = fmt.Sprintf("heavy %d", random.IntN(5))
 		}
 		counts[key]++
-		r.Add(key, Requests)
+		r.Add(key, "", Requests)
 	}
 	top, since := r.Top(1000, Requests)
 	counts.check(t, top)
@@ -64,7 +64,7 @@ func TestFewKeysAreExact(t *testing.T) {
 		key := strings.Repeat("k", i)
 		for range i + 1 {
 			counts[key]++
-			r.Add(key, Requests)
+			r.Add(key, "", Requests)
 		}
 	}
 	top, _ := r.Top(3, Requests)
@@ -84,9 +84,9 @@ func TestFewKeysAreExact(t *testing.T) {
 func TestLongKeys(t *testing.T) {
 	r := New(span)
 	long := strings.Repeat("k", 100_000)
-	r.Add(long+"a", Requests)
-	r.Add(long+"b", Requests)
-	r.Add(long+"b", Requests)
+	r.Add(long+"a", "", Requests)
+	r.Add(long+"b", "", Requests)
+	r.Add(long+"b", "", Requests)
 	top, _ := r.Top(10, Requests)
 	if len(top) != 2 || top[0].Counts[Requests].AtLeast != 2 || top[1].Counts[Requests].AtLeast != 1 || top[0].Length != len(long)+1 || top[0].Key != long[:MaxKey] {
 		t.Errorf("%+v", top)
@@ -99,10 +99,10 @@ func TestRefused(t *testing.T) {
 	for n := range 100_000 {
 		key := fmt.Sprint(n % 5000)
 		counts[key]++
-		r.Add(key, Requests)
+		r.Add(key, "", Requests)
 		if n%10_000 == 0 {
 			counts["refused"]++
-			r.Add("refused", Refused)
+			r.Add("refused", "", Refused)
 		}
 	}
 	top, _ := r.Top(5, Refused)
@@ -115,6 +115,45 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestPlans: the last plan of a key is remembered, in all lists that have the key, and until its counts are
+// forgotten. A key that takes the place of another one does not get its plan.
+func TestPlans(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := New(span)
+		r.Add("a", "free", Requests)
+		r.Add("a", "pro", Refused)
+		r.Add("a", "", Refused) // such as a request that the zone blocks
+		for _, by := range []Kind{Requests, Refused} {
+			if top, _ := r.Top(1, by); top[0].Plan != "pro" {
+				t.Errorf("kind %d: %+v", by, top)
+			}
+		}
+		time.Sleep(span)
+		synctest.Wait()
+		if r.Add("b", "", Requests); r.Plan("a") != "pro" || r.Plan("b") != "" || r.Plan("never") != "" {
+			t.Errorf("plans %q, %q, %q", r.Plan("a"), r.Plan("b"), r.Plan("never"))
+		}
+		r.Add("a", "free", Requests)
+		if top, _ := r.Top(1, Refused); top[0].Plan != "free" || r.Plan("a") != "free" {
+			t.Errorf("%+v, plan %q", top, r.Plan("a"))
+		}
+		for n := range 10_000 {
+			r.Add(fmt.Sprint(n), "", Requests)
+		}
+		top, _ := r.Top(10_000, Requests)
+		for _, e := range top {
+			if e.Plan != "" && e.Key != "a" {
+				t.Errorf("%q has the plan %q of another key", e.Key, e.Plan)
+			}
+		}
+		time.Sleep(3 * span)
+		synctest.Wait()
+		if plan := r.Plan("a"); plan != "" {
+			t.Errorf("plan %q of a key that is forgotten", plan)
+		}
+	})
+}
+
 // TestRotation: the list covers the last one or two spans, the true counts are within the bounds,
 // and nothing is kept in the end.
 func TestRotation(t *testing.T) {
@@ -125,7 +164,7 @@ func TestRotation(t *testing.T) {
 			for n := range 40 * keys {
 				key := fmt.Sprint(n % keys)
 				counts[key]++
-				r.Add(key, Requests)
+				r.Add(key, "", Requests)
 			}
 		}
 		add(2000)
@@ -153,7 +192,7 @@ func TestRotation(t *testing.T) {
 		if top, since := r.Top(1, Requests); top != nil || !since.IsZero() || r.before.Load() != nil || r.armed.Load() {
 			t.Errorf("%+v since %v, although nothing came", top, since)
 		}
-		r.Add("again", Requests)
+		r.Add("again", "", Requests)
 		time.Sleep(span / 2)
 		if top, _ := r.Top(9, Requests); len(top) != 1 || top[0].Counts[Requests].AtLeast != 1 {
 			t.Errorf("%+v", top)
@@ -170,8 +209,8 @@ func TestConcurrentAdds(t *testing.T) {
 	for w := range workers {
 		group.Go(func() {
 			for n := range each {
-				r.Add("all", Requests)
-				r.Add(fmt.Sprint(w, n%1000), Requests)
+				r.Add("all", "", Requests)
+				r.Add(fmt.Sprint(w, n%1000), "", Requests)
 			}
 		})
 	}
@@ -192,13 +231,13 @@ func TestAddKeepsNoMemory(t *testing.T) {
 	keys := make([]string, 100_000)
 	for i := range keys {
 		keys[i] = fmt.Sprintf("%040d", i)
-		r.Add(keys[i], Requests)
+		r.Add(keys[i], "", Requests)
 	}
-	if n := testing.AllocsPerRun(1000, func() { r.Add(keys[0], Requests) }); n != 0 {
+	if n := testing.AllocsPerRun(1000, func() { r.Add(keys[0], "", Requests) }); n != 0 {
 		t.Errorf("%v allocations for a known key", n)
 	}
 	i := 0
-	if n := testing.AllocsPerRun(10_000, func() { r.Add(keys[i], Requests); i++ }); n != 0 {
+	if n := testing.AllocsPerRun(10_000, func() { r.Add(keys[i], "", Requests); i++ }); n != 0 {
 		t.Errorf("%v allocations for a new key", n)
 	}
 }
@@ -207,7 +246,16 @@ func BenchmarkAddKnown(b *testing.B) {
 	r := New(time.Hour)
 	b.ReportAllocs()
 	for b.Loop() {
-		r.Add("203.0.113.77", Requests)
+		r.Add("203.0.113.77", "", Requests)
+	}
+}
+
+func BenchmarkAddWithPlan(b *testing.B) {
+	r := New(time.Hour)
+	plan := strings.Clone("pro")
+	b.ReportAllocs()
+	for b.Loop() {
+		r.Add("203.0.113.77", plan, Requests)
 	}
 }
 
@@ -219,7 +267,7 @@ func BenchmarkAddNew(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		r.Add(keys[i%len(keys)], Requests)
+		r.Add(keys[i%len(keys)], "", Requests)
 	}
 }
 
@@ -229,7 +277,7 @@ func BenchmarkAddParallel(b *testing.B) {
 	b.RunParallel(func(pb *testing.PB) {
 		key := fmt.Sprintf("203.0.113.%d", rand.IntN(200))
 		for pb.Next() {
-			r.Add(key, Requests)
+			r.Add(key, "", Requests)
 		}
 	})
 }

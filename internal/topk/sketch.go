@@ -42,9 +42,10 @@ type bucket struct {
 	errors [ways]uint32 // by how much a count may be too high
 	length [ways]int
 	keys   [ways][]byte // the beginnings of the keys; a new key reuses the memory of its place
+	plans  [ways]string // the last plan of each key
 }
 
-func (s *sketch) add(hash uint64, key string) {
+func (s *sketch) add(hash uint64, key, plan string) {
 	at := &s.buckets[hash%buckets]
 	b := at.Load()
 	if b == nil {
@@ -53,16 +54,20 @@ func (s *sketch) add(hash uint64, key string) {
 			b = at.Load()
 		}
 	}
-	b.add(hash, key)
+	b.add(hash, key, plan)
 }
 
-func (b *bucket) add(hash uint64, key string) {
+func (b *bucket) add(hash uint64, key, plan string) {
 	b.mu.Lock()
 	i := slices.Index(b.hashes[:b.n], hash)
 	if i < 0 {
 		i = b.place()
 		b.hashes[i], b.length[i] = hash, len(key)
 		b.keys[i] = append(b.keys[i][:0], key[:min(len(key), MaxKey)]...)
+		b.plans[i] = plan
+	}
+	if plan != "" && b.plans[i] != plan {
+		b.plans[i] = plan
 	}
 	if b.counts[i]+1 != 0 {
 		b.counts[i]++
@@ -89,6 +94,7 @@ func (b *bucket) place() (i int) {
 type keyInfo struct {
 	key    []byte
 	length int
+	plan   string
 	Count
 }
 
@@ -101,10 +107,24 @@ func (s *sketch) each(visit func(hash uint64, t keyInfo)) {
 		}
 		b.mu.Lock()
 		for j := range b.n {
-			visit(b.hashes[j], keyInfo{b.keys[j], b.length[j], b.count(j)})
+			visit(b.hashes[j], keyInfo{b.keys[j], b.length[j], b.plans[j], b.count(j)})
 		}
 		b.mu.Unlock()
 	}
+}
+
+// plan returns the last plan of a key, or "" if it had none or is not counted.
+func (s *sketch) plan(hash uint64) string {
+	b := s.buckets[hash%buckets].Load()
+	if b == nil {
+		return ""
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if i := slices.Index(b.hashes[:b.n], hash); i >= 0 {
+		return b.plans[i]
+	}
+	return ""
 }
 
 // count returns the count of a key.

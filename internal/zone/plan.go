@@ -11,6 +11,7 @@ import (
 
 // Plan is a plan at run time.
 type Plan struct {
+	Name      string // empty for the zone's own limit as the default
 	Unlimited bool
 	Policies  Policies
 }

@@ -41,6 +41,7 @@ type RequestPolicies struct {
 type Check struct {
 	Policy    *QuotaPolicy // nil if the store need not be asked
 	Key       string
+	Plan      string // the name of the request's plan; empty if there is none or the zone did not look for it
 	Cost      int64
 	DryRun    bool  // the zone may not refuse the request
 	Rejection error // why the zone refuses the request without asking the store
@@ -113,6 +114,7 @@ func (z *Zone) resolve(c *Check, repl *caddy.Replacer, r *http.Request) (err err
 		if err != nil {
 			return err
 		}
+		c.Plan = chosen.Name
 		if chosen.Unlimited {
 			c.Policy = nil
 			return nil
