@@ -123,7 +123,7 @@ func TestAdminKeys(t *testing.T) {
 		}
 		s.ask("/rate_limit/zones", &zones)
 		n := uint64(len(awkwardKeys))
-		if len(zones) != 1 || zones[0].Name != "odd / zone" || zones[0].Totals["allowed"] != 4*n || zones[0].Totals["refused"] != 3*n {
+		if len(zones) != 1 || zones[0].Name != "odd / zone" || zones[0].Totals["allowed"] != 4*n || zones[0].Totals["limited"] != 3*n {
 			t.Errorf("%+v, want %d allowed and %d refused", zones, 4*n, 3*n)
 		}
 		var top struct {
@@ -185,7 +185,7 @@ func (s *server) overrides(client *http.Client, key string) {
 	admits("4 in place of 2", 3, 2)
 	is("4 in place of 2", func(k *keyState) bool {
 		o := k.Override
-		return k.Outcome == "refused" && k.Quota == 4 && k.Used == 4 && o.Kind == "limit" && o.Limit == "sliding_window_log 4/1h" &&
+		return k.Outcome == "limited" && k.Quota == 4 && k.Used == 4 && o.Kind == "limit" && o.Limit == "sliding_window_log 4/1h" &&
 			o.Note == "grüße <\n>" && o.EndsIn > 7000 && o.EndsIn <= 7200
 	})
 	s.must("PUT", oddZone+"/key/ban"+encoded, "")
@@ -197,7 +197,7 @@ func (s *server) overrides(client *http.Client, key string) {
 	is("banned for an hour", func(k *keyState) bool { return k.Outcome == "banned" && k.Ban.EndsIn > 3500 && k.Ban.EndsIn <= 3600 })
 	s.must("DELETE", oddZone+"/key/ban"+named, "")
 	is("unbanned", func(k *keyState) bool {
-		return k.Outcome == "refused" && k.Used == 2 && k.Quota == 2 && k.Override.Kind == "" && k.Ban.By == ""
+		return k.Outcome == "limited" && k.Used == 2 && k.Quota == 2 && k.Override.Kind == "" && k.Ban.By == ""
 	})
 	s.must("PUT", oddZone+"/key/override"+encoded, `{"exempt": true}`)
 	admits("exempt", 5, 5)
@@ -312,7 +312,7 @@ func TestAdminWhileReloading(t *testing.T) {
 		Totals map[string]uint64 `json:"totals"`
 	}
 	s.ask(oddZone, &zone)
-	if k.Used != 2 || zone.Totals["allowed"] != totals["200"] || zone.Totals["refused"]+zone.Totals["banned"] != totals["429"] {
+	if k.Used != 2 || zone.Totals["allowed"] != totals["200"] || zone.Totals["limited"]+zone.Totals["banned"] != totals["429"] {
 		t.Errorf("after %d looks: %+v, totals %v", asked, k, zone.Totals)
 	}
 	s.mustLoad(caddyfile("", "respond none"))

@@ -77,7 +77,7 @@ func TestAdminErrors(t *testing.T) {
 		{"GET", oddZone + "/top?by=weight", "400", "requests, refused or dry_run"},
 		{"GET", oddZone + "/top?n=0", "400", "from 1 to 1000"},
 		{"GET", "/rate_limit/decisions?rate=100000", "400", "from 1 to 1000"},
-		{"GET", "/rate_limit/decisions?outcome=banished", "400", "must be one of allowed, refused"},
+		{"GET", "/rate_limit/decisions?outcome=banished", "400", "must be one of allowed, limited"},
 		{"GET", "/rate_limit/decisions?key=a", "400", "zone=..."},
 		{"GET", "/rate_limit/decisions?zone=none", "404", "no zone"},
 	} {

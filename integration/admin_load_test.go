@@ -90,7 +90,7 @@ func TestLooksChangeNothing(t *testing.T) {
 			t.Fatalf("%d of 2 admitted", got)
 		}
 		for refused := range 4 {
-			looks(refused, "refused")
+			looks(refused, "limited")
 			s.admitted(client, 1, "/?k=a")
 		}
 		looks(4, "banned")

@@ -73,7 +73,7 @@ func TestAdminStream(t *testing.T) {
 	}
 	time.Sleep(11 * time.Second) // the endpoint's ReadTimeout is 10
 	s.admitted(client, 3, "/?k=a")
-	if d, ok := next(t, refused); !ok || !d.is("a") || d.Outcome != "refused" || d.Decision.Remaining != 0 {
+	if d, ok := next(t, refused); !ok || !d.is("a") || d.Outcome != "limited" || d.Decision.Remaining != 0 {
 		t.Errorf("%+v", d)
 	}
 	few := bufio.NewScanner(s.stream("?rate=1"))

@@ -41,12 +41,12 @@ func TestCommandGetPlans(t *testing.T) {
 		want []string
 	}{
 		{"get api k1", []string{
-			"PLAN   STATE      USED    REMAINING  MORE IN\n", "free   refused    2 of 2  0          ", "pro    passes     2 of 5  3  ", "staff  unlimited  -       -          -\n",
+			"PLAN   STATE      USED    REMAINING  MORE IN\n", "free   limited    2 of 2  0          ", "pro    passes     2 of 5  3  ", "staff  unlimited  -       -          -\n",
 			"The plan of a request is {header.Plan}; requests with none of these plans get status 403.\n",
 			"Zone api, plan free, refuses it, because it has used 2 of 2, until ", " reset --address unix/ADMIN api k1\n",
 		}},
 		{"get k1", []string{
-			"ZONE  PLAN       STATE      USED    REMAINING  MORE IN", "api   free       refused    2 of 2", "api   pro        passes     2 of 5", "some  pro        passes     0 of 9",
+			"ZONE  PLAN       STATE      USED    REMAINING  MORE IN", "api   free       limited    2 of 2", "api   pro        passes     2 of 5", "some  pro        passes     0 of 9",
 			"some  (default)  passes     0 of 3", "Zone api, plan free, refuses it",
 		}},
 		{"get api k1 --plan pro", []string{"plan       pro\n", "used       2 of 5\n", "lets it pass"}},

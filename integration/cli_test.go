@@ -57,9 +57,9 @@ func TestCommandKeys(t *testing.T) {
 		used, quota            int64
 	}
 	changes := [][]change{
-		{{"set", " 3/1h", "allowed", 2, 3}, {"set --clear", "", "refused", 2, 2}},
+		{{"set", " 3/1h", "allowed", 2, 3}, {"set --clear", "", "limited", 2, 2}},
 		{{"set", " 3/2h", "allowed", 0, 3}}, // another window, in which nothing was used
-		{{"ban", "", "banned", 2, 2}, {"unban", "", "refused", 2, 2}},
+		{{"ban", "", "banned", 2, 2}, {"unban", "", "limited", 2, 2}},
 		{{"set --exempt", "", "exempt", 0, 0}},
 	}
 	eachStore(t, func(t *testing.T, store string) {
@@ -77,7 +77,7 @@ func TestCommandKeys(t *testing.T) {
 		seen := make(map[string]bool)
 		for i, line := range lines[1:] {
 			var k keyState
-			for _, c := range append([]change{{"get", "", "refused", 2, 2}}, changes[i%len(changes)]...) {
+			for _, c := range append([]change{{"get", "", "limited", 2, 2}}, changes[i%len(changes)]...) {
 				pasted := strings.Replace(line[column:], "(no key)", "''", 1)
 				text, err := s.shell(`"$CADDY" rate-limit ` + c.command + ` --json --address "unix/$ADMIN" 'odd / zone' ` + pasted + c.more)
 				k = keyState{}
@@ -142,11 +142,11 @@ func TestCommands(t *testing.T) {
 		want []string
 	}{
 		{"zones", []string{"'odd / zone'", "sliding_window_log 2/1h", "{http.request.uri.query.k}", "redis " + redisServer.Addr(), "  2  ", "  3  "}},
-		{"zones --json", []string{`"allowed": 2`, `"refused": 3`, `"max_events":`}},
-		{"zones odd+/+zone", []string{"on_store_error", "deny", "refused", `"window":"1h"`, `defined as      {"key":"{http.request.uri.query.k}"`}},
+		{"zones --json", []string{`"allowed": 2`, `"limited": 3`, `"max_events":`}},
+		{"zones odd+/+zone", []string{"on_store_error", "deny", "limited (refused)", `"window":"1h"`, `defined as      {"key":"{http.request.uri.query.k}"`}},
 		{"top", []string{"'odd / zone'  -     5         1        0             a", "five          free  5         3        0             a"}},
-		{"get odd+/+zone a", []string{"refused", "2 of 2", "more in", "refuses it, because it has used 2 of 2, until ", "rate-limit reset --address unix/"}},
-		{"get a", []string{"five          free (default)  refused  10 of 12  2 units, for 0 requests of 5 each", "a request takes 5, and only 2 of 12 are left, until "}},
+		{"get odd+/+zone a", []string{"limited", "2 of 2", "more in", "refuses it, because it has used 2 of 2, until ", "rate-limit reset --address unix/"}},
+		{"get a", []string{"five          free (default)  limited  10 of 12  2 units, for 0 requests of 5 each", "a request takes 5, and only 2 of 12 are left, until "}},
 		{"get five a --plan pro", []string{"10 of 30", "20 units, for 4 requests of 5 each", "lets it pass"}},
 		{"get five a --cost 1", []string{"free (default)  passes  10 of 12  2 ", "lets it pass"}},
 		{"get five a --cost 13", []string{"plan free, refuses it, because a request takes 13, and the limit never allows more than 12", "add the option overrides to the zone"}},

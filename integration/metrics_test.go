@@ -180,7 +180,7 @@ func (c counts) samples() map[string]float64 {
 			samples[`decisions_total{outcome="`+outcome+`",zone="`+zone+`"}`] = float64(n)
 			of("requests_total", n)
 			switch outcome {
-			case "refused", "shed", "banned":
+			case "limited", "shed", "banned":
 				of("declined_requests_total", n)
 			case "rejected":
 				of("declined_requests_total", n)
@@ -198,11 +198,11 @@ func (c counts) samples() map[string]float64 {
 // the runs before.
 var alike = counts{
 	"policies": {"allowed": 3, "rejected": 1, "exempt": 1},
-	"bans":     {"allowed": 1, "refused": 2, "banned": 3},
+	"bans":     {"allowed": 1, "limited": 2, "banned": 3},
 	"reserved": {"shed": 2},
 	"closed":   {"failed_closed": 3},
 	"open":     {"failed_open": 2},
-	"local":    {"local": 2, "refused": 1},
+	"local":    {"local": 2, "limited": 1},
 	"slots":    {"allowed": 1, "abandoned": 1},
 	"turns":    {"allowed": 1, "abandoned": 1},
 }
@@ -224,18 +224,18 @@ func TestMetricsScraped(t *testing.T) {
 	}{
 		// all has room for 7: 3 of a, 2 of b, 2 of c.
 		{7, counts{
-			"each":  {"allowed": 7, "refused": 1, "not_charged": 1},
-			"all":   {"allowed": 7, "refused": 1, "not_charged": 1},
+			"each":  {"allowed": 7, "limited": 1, "not_charged": 1},
+			"all":   {"allowed": 7, "limited": 1, "not_charged": 1},
 			"dry":   {"allowed": 1, "dry_run": 3, "not_charged": 1},
-			"fleet": {"allowed": 2, "refused": 3},
+			"fleet": {"allowed": 2, "limited": 3},
 		}, map[string]float64{"bans": 1, "turns": 1}, 3},
 		// One more for b: a new config does not know what an old config was told, so Redis is
 		// asked once more.
 		{8, counts{
-			"each":  {"allowed": 1, "refused": 5, "not_charged": 3},
-			"all":   {"allowed": 1, "refused": 4, "not_charged": 4},
+			"each":  {"allowed": 1, "limited": 5, "not_charged": 3},
+			"all":   {"allowed": 1, "limited": 4, "not_charged": 4},
 			"dry":   {"dry_run": 4, "not_charged": 1},
-			"fleet": {"refused": 5},
+			"fleet": {"limited": 5},
 		}, map[string]float64{"bans": 2, "turns": 2}, 7},
 	} {
 		if run > 0 {

@@ -57,7 +57,7 @@ func TestAccessLogHasTheDecision(t *testing.T) {
 			}
 			got, _ := json.Marshal(entries)
 			want := `[{"status":200,"rate_limit":{"cost":1,"limit":1,"outcome":"allowed","remaining":0,"zone":"logged"},"left":0},` +
-				`{"status":429,"rate_limit":{"cost":1,"limit":1,"outcome":"refused","remaining":0,"retry_after":3600,"zone":"logged"},"left":0},` +
+				`{"status":429,"rate_limit":{"cost":1,"limit":1,"outcome":"limited","remaining":0,"retry_after":3600,"zone":"logged"},"left":0},` +
 				`{"status":200,"rate_limit":null,"left":null}]`
 			if string(got) != want {
 				t.Errorf("got  %s\nwant %s", got, want)
@@ -87,7 +87,7 @@ func TestTraceHasTheDecision(t *testing.T) {
 	log := string(s.log())
 	for _, attribute := range []string{
 		`"Key":"rate_limit.outcome","Value":{"Type":"STRING","Value":"allowed"}`,
-		`"Key":"rate_limit.outcome","Value":{"Type":"STRING","Value":"refused"}`,
+		`"Key":"rate_limit.outcome","Value":{"Type":"STRING","Value":"limited"}`,
 		`"Key":"rate_limit.zone","Value":{"Type":"STRING","Value":"spans"}`,
 		`"Key":"rate_limit.limit","Value":{"Type":"INT64","Value":1}`,
 		`"Key":"rate_limit.remaining","Value":{"Type":"INT64","Value":0}`,

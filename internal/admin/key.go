@@ -115,7 +115,7 @@ func (z *runningZone) lookUpUnder(c *adminCall, key string, policies *zone.Polic
 	if o == outcome.Rejected {
 		answer.Status = z.MissingKeyStatus
 	}
-	answer.Outcome, answer.Refused = outcome.Names[o], o.Declined()
+	answer.Outcome, answer.Refused = outcome.Names[o], o.Refused()
 	z.describeBlock(c, key, answer)
 	return answer, nil
 }
@@ -126,7 +126,7 @@ func (z *runningZone) lately(key string) *adminapi.Lately {
 	if counts[topk.Requests].AtLeast == 0 {
 		return nil
 	}
-	return &adminapi.Lately{Since: since, Plan: z.Stats.Keys.Plan(key), Requests: counts[topk.Requests].AtLeast, Refused: counts[topk.Refused].AtLeast, WouldRefuse: counts[topk.WouldRefuse].AtLeast}
+	return &adminapi.Lately{Since: since, Plan: z.Stats.Keys.Plan(key), Requests: counts[topk.Requests].AtLeast, Refused: counts[topk.Refused].AtLeast, DryRun: counts[topk.DryRun].AtLeast}
 }
 
 // policiesOf returns the quota policies of a plan, or of the zone's own limit without a name. The

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -103,13 +102,13 @@ func (c *adminCall) readSubscription() (rate int64, wants func(zone, key string,
 	}
 	all := [outcome.Count]bool{}
 	for name := range strings.SplitSeq(c.query.Get("outcome"), ",") {
-		i := slices.Index(outcome.Names[:], name)
-		if i < 0 && name != "" {
-			return 0, nil, adminError(badRequest, "unknown outcome %q, must be one of %s",
-				name, strings.Join(outcome.Names[:], ", "))
+		named, ok := outcome.Named(name)
+		if !ok && name != "" {
+			return 0, nil, adminError(badRequest, "unknown outcome %q, must be one of %s, %s, %s",
+				name, strings.Join(outcome.Names[:], ", "), outcome.NameRefused, outcome.NameErrors)
 		}
-		if i >= 0 {
-			all[i] = true
+		for o, is := range named {
+			all[o] = all[o] || is
 		}
 	}
 	any := all == [outcome.Count]bool{}

@@ -75,7 +75,7 @@ func TestIdleSubscribersAreEvicted(t *testing.T) {
 		go func() { _ = server.Serve(p) }()
 		ended := make(chan int, feed.MaxSubscribers+1)
 		begin := func(number int) string {
-			o := outcome.Refused
+			o := outcome.Limited
 			if number == 0 {
 				o = outcome.Exempt
 			}
@@ -133,7 +133,7 @@ func TestBlockedStreamsEnd(t *testing.T) {
 			left <- time.Since(begun)
 		})}
 		go func() { _ = server.Serve(p) }()
-		status, events := p.watch(t, outcome.Refused)
+		status, events := p.watch(t, outcome.Limited)
 		if line, err := events.ReadString('\n'); status != "200 OK" || err != nil || !strings.HasPrefix(line, ":") {
 			t.Fatalf("%s %q %v", status, line, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
 )
 
@@ -33,7 +34,7 @@ func showTop(c *adminCall) error {
 	return c.writeJSON(answers)
 }
 
-var sortNames = [...]string{topk.Requests: "requests", topk.Refused: "refused", topk.WouldRefuse: "dry_run"}
+var sortNames = [...]string{topk.Requests: "requests", topk.Refused: outcome.NameRefused, topk.DryRun: outcome.Names[outcome.DryRun]}
 
 func (z *runningZone) top(n int, by topk.Kind) adminapi.Top {
 	entries, since := z.Stats.Keys.Top(n, by)
@@ -42,13 +43,13 @@ func (z *runningZone) top(n int, by topk.Kind) adminapi.Top {
 		answer.Since = &since
 	}
 	for i, e := range entries {
-		requests, refused, wouldRefuse := e.Counts[topk.Requests], e.Counts[topk.Refused], e.Counts[topk.WouldRefuse]
+		requests, refused, dryRun := e.Counts[topk.Requests], e.Counts[topk.Refused], e.Counts[topk.DryRun]
 		answer.Keys[i] = adminapi.KeyCount{
 			KeyText:  keyText(z.Template, e.Key, e.Length),
 			Plan:     e.Plan,
 			Requests: requests.AtLeast, RequestsError: requests.Error,
 			Refused: refused.AtLeast, RefusedError: refused.Error,
-			WouldRefuse: wouldRefuse.AtLeast, WouldRefuseError: wouldRefuse.Error,
+			DryRun: dryRun.AtLeast, DryRunError: dryRun.Error,
 		}
 	}
 	return answer

@@ -113,7 +113,7 @@ type Key struct {
 	Cost     int64  `json:"cost"`
 	CostFrom string `json:"cost_from,omitempty"`
 
-	// Outcome is the outcome that a request with this key would have now: allowed, refused, shed,
+	// Outcome is the outcome that a request with this key would have now: allowed, limited, shed,
 	// banned, dry_run, exempt or rejected. Refused says that the zone would refuse the request.
 	Outcome string `json:"outcome"`
 	Refused bool   `json:"refused"`
@@ -218,8 +218,8 @@ type Lately struct {
 	Requests uint64    `json:"requests"`
 	Refused  uint64    `json:"refused"`
 
-	// WouldRefuse counts requests that a dry run would have refused. It is absent if there were none.
-	WouldRefuse uint64 `json:"would_refuse,omitempty"`
+	// DryRun counts requests that a dry run would have refused. It is absent if there were none.
+	DryRun uint64 `json:"dry_run,omitempty"`
 }
 
 // KeyError takes the place of a Key in a list if the key could not be looked up.

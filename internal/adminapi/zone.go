@@ -36,9 +36,9 @@ type KeyCount struct {
 	Refused       uint64 `json:"refused"`
 	RefusedError  uint64 `json:"refused_error"`
 
-	// WouldRefuse counts requests that a dry run would have refused. It is absent if there were none.
-	WouldRefuse      uint64 `json:"would_refuse,omitempty"`
-	WouldRefuseError uint64 `json:"would_refuse_error,omitempty"`
+	// DryRun counts requests that a dry run would have refused. It is absent if there were none.
+	DryRun      uint64 `json:"dry_run,omitempty"`
+	DryRunError uint64 `json:"dry_run_error,omitempty"`
 }
 
 // Zone is a zone.

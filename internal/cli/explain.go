@@ -25,7 +25,7 @@ func (k keyView) state() string {
 	case outcome.Names[outcome.DryRun]:
 		return "passes, dry run"
 	case outcome.Names[outcome.Shed]:
-		return outcome.Names[outcome.Refused]
+		return outcome.Names[outcome.Limited]
 	}
 	return k.Outcome
 }

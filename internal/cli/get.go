@@ -101,12 +101,12 @@ func (e *endpoint) get(zone string, query url.Values) error {
 		rows = append(rows, []string{"override", describeOverride(k.Override)})
 	}
 	if k.Lately != nil {
-		wouldRefuse := ""
-		if n := k.Lately.WouldRefuse; n > 0 {
-			wouldRefuse = fmt.Sprintf(", %d would have been refused", n)
+		dryRun := ""
+		if n := k.Lately.DryRun; n > 0 {
+			dryRun = fmt.Sprintf(", %d would have been refused", n)
 		}
 		rows = append(rows, []string{"lately", fmt.Sprintf("%d requests, %d refused%s by this Caddy since %s",
-			k.Lately.Requests, k.Lately.Refused, wouldRefuse, k.Lately.Since.Local().Format(time.TimeOnly))})
+			k.Lately.Requests, k.Lately.Refused, dryRun, k.Lately.Since.Local().Format(time.TimeOnly))})
 		if k.Lately.Plan != "" {
 			rows = append(rows, []string{"last plan", shellWord(k.Lately.Plan)})
 		}

@@ -114,7 +114,7 @@ const (
 
 // colors are the colors of cells that are a state.
 var colors = map[string]string{
-	outcome.Names[outcome.Refused]: red, outcome.Names[outcome.Banned]: red, outcome.Names[outcome.Rejected]: red, "no": red, "open": red,
+	outcome.Names[outcome.Limited]: red, outcome.Names[outcome.Banned]: red, outcome.Names[outcome.Rejected]: red, "no": red, "open": red,
 	"passes": green, "yes": green, "passes, dry run": yellow, "half-open": yellow,
 }
 

@@ -11,7 +11,7 @@ import (
 func TestTableWidth(t *testing.T) {
 	rows := [][]string{
 		{"ZONE", "LIMIT", "STATE", "KEY"},
-		{"api", "plans " + strings.Repeat("long ", 30), "refused", strings.Repeat("é", 30)},
+		{"api", "plans " + strings.Repeat("long ", 30), "limited", strings.Repeat("é", 30)},
 		{"clients", "sliding_window_log 100/1m", "passes", "203.0.113.7"},
 	}
 	for _, c := range []struct {
@@ -31,7 +31,7 @@ func TestTableWidth(t *testing.T) {
 		if longest != c.longest || strings.Contains(out.String(), rows[1][3]) != c.keys {
 			t.Errorf("at %d columns: the longest line has %d, want %d, and whole keys: %t\n%s", c.width, longest, c.longest, c.keys, out.String())
 		}
-		if e.color = true; e.details(rows) != nil || !strings.Contains(out.String(), red+"refused"+noColor+"  ") || !strings.Contains(out.String(), green+"passes"+noColor+"   ") {
+		if e.color = true; e.details(rows) != nil || !strings.Contains(out.String(), red+"limited"+noColor+"  ") || !strings.Contains(out.String(), green+"passes"+noColor+"   ") {
 			t.Errorf("colors:\n%q", out.String())
 		}
 	}

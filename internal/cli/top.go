@@ -60,7 +60,7 @@ func (e *endpoint) top(path string, query url.Values) error {
 	if done, err := e.read(path, query, answer); done || err != nil {
 		return err
 	}
-	header, withPlans := []string{"ZONE", "REQUESTS", "REFUSED", "WOULD REFUSE", "KEY"}, false
+	header, withPlans := []string{"ZONE", "REQUESTS", "REFUSED", "DRY RUN", "KEY"}, false
 	for _, list := range lists {
 		withPlans = withPlans || slices.ContainsFunc(list.Keys, func(k adminapi.KeyCount) bool { return k.Plan != "" })
 	}
@@ -72,7 +72,7 @@ func (e *endpoint) top(path string, query url.Values) error {
 		for _, k := range list.Keys {
 			row := []string{
 				shellWord(list.Zone), formatCount(k.Requests, k.RequestsError), formatCount(k.Refused, k.RefusedError),
-				formatCount(k.WouldRefuse, k.WouldRefuseError), showKey(k.KeyText),
+				formatCount(k.DryRun, k.DryRunError), showKey(k.KeyText),
 			}
 			if withPlans {
 				row = slices.Insert(row, 1, showPlan(k.Plan))

@@ -29,7 +29,8 @@ and how many it has left out. It continues after config reloads.
 		ValidArgsFunction: completeKeys,
 	}
 	query := keyFlags(cmd)
-	outcomes := cmd.Flags().StringSlice("outcome", nil, "Only decisions with these outcomes: "+strings.Join(outcome.Names[:], ", "))
+	outcomes := append(outcome.Names[:], outcome.NameRefused, outcome.NameErrors)
+	chosen := cmd.Flags().StringSlice("outcome", nil, "Only decisions with these outcomes: "+strings.Join(outcomes, ", "))
 	rate := cmd.Flags().Int("rate", 20, "How many decisions to show per second, at most 1000")
 	count := cmd.Flags().IntP("number", "n", 0, "End after this many decisions")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -45,12 +46,12 @@ and how many it has left out. It continues after config reloads.
 			q.Set("zone", args[0])
 		}
 		q.Set("rate", strconv.Itoa(*rate))
-		if len(*outcomes) > 0 {
-			q.Set("outcome", strings.Join(*outcomes, ","))
+		if len(*chosen) > 0 {
+			q.Set("outcome", strings.Join(*chosen, ","))
 		}
 		return e.watch(q, *count)
 	}
-	_ = cmd.RegisterFlagCompletionFunc("outcome", cobra.FixedCompletions(outcome.Names[:], cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("outcome", cobra.FixedCompletions(outcomes, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 

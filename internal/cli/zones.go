@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,8 +17,9 @@ func zonesCommand() *cobra.Command {
 		Short: "Lists the zones and the outcomes of their requests",
 		Long: `
 Lists the zones of the running config: their limits, keys and stores, and how many
-requests on this Caddy were allowed, were refused, would have been refused by a dry
-run, and none of these, since a config first named the zone. With the name of a zone, shows all of its details.
+requests on this Caddy had which outcome since a config first named the zone. Other
+outcomes than allowed and refused have a column if there were any. With the name of a
+zone, shows all of its details.
 `,
 		Example:           "  caddy rate-limit zones\n  caddy rate-limit zones clients",
 		Args:              cobra.MaximumNArgs(1),
@@ -40,25 +42,45 @@ func (e *endpoint) zones() error {
 	if done, err := e.read("zones", nil, &zones); done || err != nil {
 		return err
 	}
-	rows := [][]string{{"ZONE", "LIMIT", "KEY", "STORE", "ALLOWED", "REFUSED", "WOULD REFUSE", "OTHER"}}
+	columns := outcomeColumns(zones)
+	header := []string{"ZONE", "LIMIT", "KEY", "STORE"}
+	for _, column := range columns {
+		header = append(header, words(strings.ToUpper(column)))
+	}
+	rows := [][]string{header}
 	for _, z := range zones {
-		allowed, wouldRefuse := z.Totals[outcome.Names[outcome.Allowed]], z.Totals[outcome.Names[outcome.DryRun]]
-		refused, others := uint64(0), uint64(0)
-		for o, name := range outcome.Names {
-			switch {
-			case outcome.Outcome(o).Declined():
-				refused += z.Totals[name]
-			case outcome.Outcome(o) != outcome.Allowed && outcome.Outcome(o) != outcome.DryRun:
-				others += z.Totals[name]
-			}
+		row := []string{shellWord(z.Name), z.Limit + inParentheses(z.Rollout), orDash(z.Key), z.Store}
+		for _, column := range columns {
+			row = append(row, strconv.FormatUint(countColumn(&z, column), 10))
 		}
-		rows = append(rows, []string{
-			shellWord(z.Name), z.Limit + inParentheses(z.Rollout), orDash(z.Key), z.Store,
-			strconv.FormatUint(allowed, 10), strconv.FormatUint(refused, 10), strconv.FormatUint(wouldRefuse, 10), strconv.FormatUint(others, 10),
-		})
+		rows = append(rows, row)
 	}
 	return e.table(rows)
 }
+
+// outcomeColumns returns the columns for the outcomes that requests of these zones have had.
+func outcomeColumns(zones []adminapi.Zone) []string {
+	columns := slices.Clone(outcome.Columns[:2])
+	for _, column := range outcome.Columns[2:] {
+		if slices.ContainsFunc(zones, func(z adminapi.Zone) bool { return countColumn(&z, column) > 0 }) {
+			columns = append(columns, column)
+		}
+	}
+	return columns
+}
+
+// countColumn counts the requests of a zone whose outcomes belong to a column.
+func countColumn(z *adminapi.Zone, column string) (n uint64) {
+	for o, name := range outcome.Names {
+		if outcome.Outcome(o).Column() == column {
+			n += z.Totals[name]
+		}
+	}
+	return n
+}
+
+// words returns a name as words.
+func words(name string) string { return strings.ReplaceAll(name, "_", " ") }
 
 func (e *endpoint) zone(name string) error {
 	var z adminapi.Zone
@@ -78,8 +100,12 @@ func (e *endpoint) zone(name string) error {
 	if z.InUse != nil {
 		rows = append(rows, []string{"in use", strconv.FormatInt(*z.InUse, 10)})
 	}
-	for _, outcome := range outcome.Names {
-		rows = append(rows, []string{strings.ReplaceAll(outcome, "_", " "), strconv.FormatUint(z.Totals[outcome], 10)})
+	for o, name := range outcome.Names {
+		label := words(name)
+		if column := outcome.Outcome(o).Column(); column != name {
+			label += inParentheses(column)
+		}
+		rows = append(rows, []string{label, strconv.FormatUint(z.Totals[name], 10)})
 	}
 	for _, use := range z.Uses {
 		line, err := readable(use)

@@ -113,7 +113,7 @@ func TestFullStore(t *testing.T) {
 			counts := caddytest.Scrape(t, ctx)
 			for metric, want := range map[string]float64{
 				"decisions_total{outcome=local,zone=" + name + "}":   3,
-				"decisions_total{outcome=refused,zone=" + name + "}": 2,
+				"decisions_total{outcome=limited,zone=" + name + "}": 2,
 				"store_up{store=test}":                               1,
 				"store_errors_total{kind=oom,store=test}":            5,
 			} {

@@ -137,7 +137,7 @@ func (c collection) zone(z *zone.Zone) {
 	var all, declined uint64
 	for o, n := range z.Stats.Totals() {
 		all += n
-		if outcome.Outcome(o).Declined() {
+		if outcome.Outcome(o).Refused() {
 			declined += n
 		}
 		c.send(descDecisions, prometheus.CounterValue, float64(n), z.Name, outcome.Names[o])

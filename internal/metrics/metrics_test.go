@@ -53,8 +53,8 @@ func TestMetrics(t *testing.T) {
 		"decisions_total{outcome=allowed,zone=each}":     4,
 		"decisions_total{outcome=not_charged,zone=all}":  2,
 		"decisions_total{outcome=not_charged,zone=each}": 1,
-		"decisions_total{outcome=refused,zone=all}":      1,
-		"decisions_total{outcome=refused,zone=each}":     2,
+		"decisions_total{outcome=limited,zone=all}":      1,
+		"decisions_total{outcome=limited,zone=each}":     2,
 		"declined_requests_total{zone=all}":              1,
 		"declined_requests_total{zone=each}":             2,
 		"requests_total{zone=all}":                       7,
@@ -74,7 +74,7 @@ func TestMetrics(t *testing.T) {
 	expectMetrics(t, after, want)
 	caddytest.Serve(t, next, "203.0.113.7:1")
 	want["decisions_total{outcome=not_charged,zone=all}"]++
-	want["decisions_total{outcome=refused,zone=each}"]++
+	want["decisions_total{outcome=limited,zone=each}"]++
 	for _, name := range []string{"declined_requests_total{zone=each}", "requests_total{zone=all}", "requests_total{zone=each}", "process_time_seconds{zone=all}", "process_time_seconds{zone=each}"} {
 		want[name]++
 	}

@@ -6,7 +6,7 @@ type Outcome uint8
 
 const (
 	Allowed Outcome = iota
-	Refused
+	Limited
 	NotCharged   // allowed here, but refused by another zone, so not charged
 	DryRun       // would have been refused
 	Banned       // refused because the key is banned
@@ -20,21 +20,27 @@ const (
 	Count        // the number of outcomes
 )
 
-// Names are the names of the outcomes in logs, metrics and the admin API.
+// Names are the names of the outcomes in logs, metrics, the admin API and the command line.
 var Names = [Count]string{
-	Allowed: "allowed", Refused: "refused", NotCharged: "not_charged", DryRun: "dry_run", Banned: "banned",
+	Allowed: "allowed", Limited: "limited", NotCharged: "not_charged", DryRun: "dry_run", Banned: "banned",
 	Shed: "shed", Rejected: "rejected", Exempt: "exempt",
 	FailedOpen: "failed_open", FailedClosed: "failed_closed", Local: "local", Abandoned: "abandoned",
 }
 
+// NameRefused is the name of all refusals together, whatever their reason.
+const NameRefused = "refused"
+
+// NameErrors is the name of all outcomes together that come from errors of the store.
+const NameErrors = "errors"
+
 // Passes reports whether the request goes on to the next handler.
 func (o Outcome) Passes() bool {
-	return !o.Declined() && o != NotCharged && o != FailedClosed && o != Abandoned
+	return !o.Refused() && o != NotCharged && o != FailedClosed && o != Abandoned
 }
 
-// Declined reports whether the zone refused the request.
-func (o Outcome) Declined() bool {
-	return o == Refused || o == Banned || o == Shed || o == Rejected
+// Refused reports whether the zone refused the request.
+func (o Outcome) Refused() bool {
+	return o == Limited || o == Banned || o == Shed || o == Rejected
 }
 
 // Decided reports whether the limit was asked, so that the decision has numbers.
@@ -44,4 +50,30 @@ func (o Outcome) Decided() bool {
 		return false
 	}
 	return true
+}
+
+// Column returns the name of the column that counts the outcome where there is no room for each.
+func (o Outcome) Column() string {
+	switch {
+	case o.Refused():
+		return NameRefused
+	case o == FailedOpen || o == FailedClosed || o == Local:
+		return NameErrors
+	}
+	return Names[o]
+}
+
+// Named returns the outcomes of a name, which may be that of a column.
+func Named(name string) (named [Count]bool, ok bool) {
+	for o := range Count {
+		if named[o] = name == Names[o] || name == o.Column(); named[o] {
+			ok = true
+		}
+	}
+	return named, ok
+}
+
+// Columns are the names of these columns. The first two always have something to say.
+var Columns = []string{
+	Names[Allowed], NameRefused, Names[DryRun], Names[Exempt], Names[NotCharged], Names[Abandoned], NameErrors,
 }

@@ -54,7 +54,7 @@ func TestOutcomesOfPolicies(t *testing.T) {
 		{"/quota", "quota=2", 200, "true quota  1|?", "allowed allowed", ""},
 		{"/plan", "", 402, "false plan  |plan", "not_charged rejected", "request rejected: the request has no plan"},
 		{"/plan", "plan=free", 200, "true plan free 0|?", "allowed allowed", ""},
-		{"/plan", "plan=free", 429, "false plan free 0|plan", "not_charged refused", "rate limit exceeded"},
+		{"/plan", "plan=free", 429, "false plan free 0|plan", "not_charged limited", "rate limit exceeded"},
 		{"/plan", "plan=staff", 200, "true a all  93|?", "allowed exempt", ""},
 		{"/shed", "", 503, "false shed  1|shed", "not_charged shed", "rate limit exceeded"},
 		{"/shed", "Pay", 200, "true shed  0|?", "allowed allowed", ""},

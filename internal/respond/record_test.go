@@ -66,7 +66,7 @@ func TestDryRunsAmongHandlers(t *testing.T) {
 		{dry, enforced, "true enforced 2 allowed <dry>", `"enforced";r=2;t=3600`},
 		{enforced, dry, "true enforced 1 allowed <dry>", `"enforced";r=1;t=3600`},
 		{enforced, nil, "true enforced 0 allowed <>", `"enforced";r=0;t=3600`},
-		{dry, enforced, "false enforced 0 refused <enforced>", `"enforced";r=0;t=3600`},
+		{dry, enforced, "false enforced 0 limited <enforced>", `"enforced";r=0;t=3600`},
 	} {
 		w := httptest.NewRecorder()
 		r := caddytest.Request(w, "203.0.113.7:1")

@@ -35,10 +35,10 @@ func (t *Counters) Add(key, plan string, o outcome.Outcome, latency time.Duratio
 	t.outcomes[o].Add(1)
 	kind := topk.Requests
 	switch {
-	case o.Declined():
+	case o.Refused():
 		kind = topk.Refused
 	case o == outcome.DryRun:
-		kind = topk.WouldRefuse
+		kind = topk.DryRun
 	}
 	t.Keys.Add(key, plan, kind)
 	if latency >= 0 {

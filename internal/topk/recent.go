@@ -26,8 +26,8 @@ const (
 	// that keys with more requests do not displace them.
 	Refused
 
-	// WouldRefuse counts requests that a dry run would have refused, in places of their own, too.
-	WouldRefuse
+	// DryRun counts requests that a dry run would have refused, in places of their own, too.
+	DryRun
 
 	kinds
 )

@@ -179,5 +179,5 @@ func (z *Zone) RefusalOutcome(d *algorithms.Decision) outcome.Outcome {
 	case len(z.Reserve) > 0:
 		return outcome.Shed
 	}
-	return outcome.Refused
+	return outcome.Limited
 }
