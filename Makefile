@@ -23,7 +23,7 @@ REDIS := REQUIRE_REDIS=1
 
 # The tests build binaries, also in a checkout of another user, where git refuses
 # to tell go the version. Only "make build" and "make run" ask for it.
-bench bench-docs bench-server cover deep fuzz golden lint long microbench outages stress test unit: export GOFLAGS += -buildvcs=false
+bench bench-docs bench-server cover deep fuzz golden lint long microbench outages profile stress test unit: export GOFLAGS += -buildvcs=false
 
 .PHONY: help
 help: ## List the targets
@@ -90,6 +90,11 @@ bench: redis ## Measure the Redis store beside its peers, with BENCHFLAGS
 bench-server: redis ## Measure a Caddy with and without the directive, with BENCHFLAGS
 	@go -C bench build -o ../$(BIN)/bench-server ./server
 	$(BIN)/bench-server -root . $(BENCHFLAGS)
+
+.PHONY: profile
+profile: redis ## Print which part of a Caddy's CPU samples is the directive's, with BENCHFLAGS
+	@go -C bench build -o ../$(BIN)/bench-server ./server
+	$(BIN)/bench-server -root . -profile -time 5s $(BENCHFLAGS)
 
 .PHONY: bench-docs
 bench-docs: redis ## Measure both and write docs/performance.md

@@ -7,6 +7,7 @@ replace github.com/seed-161337e5/caddyratelimit => ../
 require (
 	github.com/go-redis/redis_rate/v10 v10.0.1
 	github.com/gomodule/redigo v1.9.3
+	github.com/google/pprof v0.0.0-20260906184651-6331bc6350fe
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/seed-161337e5/caddyratelimit v0.0.0-00010101000000-000000000000
 	github.com/throttled/throttled/v2 v2.15.0

@@ -37,13 +37,15 @@ const caddyTimeout = 30 * time.Second
 // caddy is a running Caddy with one site.
 type caddy struct {
 	url     string
+	admin   string // of the admin endpoint, with a slash at the end
 	process *childprocess.Process
 	dir     string
 }
 
-// caddyfile has a verb for the port and one for the lines of a site.
+// caddyfile has verbs for the ports of the admin endpoint and of a site, and for the lines of the
+// site.
 const caddyfile = `{
-	admin off
+	admin 127.0.0.1:%d
 	persist_config off
 	auto_https off
 }
@@ -60,12 +62,16 @@ func startCaddy(binary, site string) (*caddy, error) {
 	if err != nil {
 		return nil, err
 	}
+	admin, err := rig.FreePort()
+	if err != nil {
+		return nil, err
+	}
 	dir, err := os.MkdirTemp("", "bench-caddy-")
 	if err != nil {
 		return nil, err
 	}
 	file := filepath.Join(dir, "Caddyfile")
-	text := fmt.Sprintf(caddyfile, port, site)
+	text := fmt.Sprintf(caddyfile, admin, port, site)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return nil, err
 	}
@@ -77,7 +83,7 @@ func startCaddy(binary, site string) (*caddy, error) {
 	cmd := exec.Command(binary, "run", "--config", file, "--adapter", "caddyfile")
 	cmd.Env = append(os.Environ(), "XDG_DATA_HOME="+dir, "XDG_CONFIG_HOME="+dir)
 	cmd.Stdout, cmd.Stderr = logs, logs
-	c := &caddy{url: "http://127.0.0.1:" + strconv.Itoa(port) + "/", dir: dir}
+	c := &caddy{url: "http://127.0.0.1:" + strconv.Itoa(port) + "/", admin: "http://127.0.0.1:" + strconv.Itoa(admin) + "/", dir: dir}
 	if c.process, err = childprocess.Start(cmd); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}

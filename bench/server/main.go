@@ -32,6 +32,8 @@ func compare() (err error) {
 		only       = flag.String("only", "", "measure only the cases that match (a regular expression)")
 		root       = flag.String("root", "..", "the root of this repository")
 		inMarkdown = flag.Bool("markdown", false, "print Markdown")
+		profiles   = flag.Bool("profile", false, "print which part of a Caddy's CPU samples is the directive's, instead of the comparison")
+		top        = flag.Int("top", 12, "with -profile, how many functions of each case are listed")
 		page       = flag.String("page", "", "also put the Markdown into this file, between <!-- server --> and <!-- /server -->")
 	)
 	flag.Parse()
@@ -59,15 +61,27 @@ func compare() (err error) {
 	}
 
 	var outcomes []outcome
+	var profiled []profiled
 	for i, name := range names() {
 		if !pattern.MatchString(name) {
 			continue
 		}
-		o, err := b.one(ctx, i)
+		err := b.one(ctx, i, func(s scenario) error {
+			if *profiles {
+				p, err := b.profile(ctx, s)
+				profiled = append(profiled, p)
+				return err
+			}
+			o, err := b.measure(ctx, s)
+			outcomes = append(outcomes, o)
+			return err
+		})
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		outcomes = append(outcomes, o)
+	}
+	if *profiles {
+		return writeShares(os.Stdout, profiled, *top)
 	}
 	about := fmt.Sprintf("%s; %d rounds of %v, wrk on the same CPUs; a PING through the proxy took %s longer",
 		rig.Machine(b.version), *rounds, *runTime, short(b.trip))
@@ -83,26 +97,26 @@ func compare() (err error) {
 	return writeText(os.Stdout, about, outcomes)
 }
 
-// one measures a case. It has a Redis of its own, as it has Caddys of its own: a Redis that has
+// one runs a case. It has a Redis of its own, as it has Caddys of its own: a Redis that has
 // served others may be slower.
-func (b *bench) one(ctx context.Context, i int) (o outcome, err error) {
+func (b *bench) one(ctx context.Context, i int, run func(scenario) error) (err error) {
 	redis, err := rig.StartRedis()
 	if err != nil {
-		return o, err
+		return err
 	}
 	defer func() { err = errors.Join(err, redis.Close()) }()
 	far, err := delay("unix", redis.Socket, addedRTT)
 	if err != nil {
-		return o, err
+		return err
 	}
 	defer far.Close()
 	if b.version == "" {
 		b.version = redis.Version(ctx)
 		if b.trip, err = addedTrip(ctx, redis.Address, far.Address()); err != nil {
-			return o, err
+			return err
 		}
 	}
-	return b.measure(ctx, scenarios(redis, far.Address())[i])
+	return run(scenarios(redis, far.Address())[i])
 }
 
 // names returns the names of the cases.
