@@ -34,7 +34,7 @@ func (p prefixes) forPlaceholder(placeholder string) prefixes {
 // An IPv4-mapped address becomes an IPv4 address. The zone of an IPv6 address is removed, because
 // the client can choose it.
 func (p prefixes) apply(value string) string {
-	if p == (prefixes{}) {
+	if p == (prefixes{}) || value == "" || !beginsAddress(value[0]) {
 		return value
 	}
 	addr, err := netip.ParseAddr(value)
@@ -57,6 +57,11 @@ func (p prefixes) apply(value string) string {
 		return value
 	}
 	return prefix.String()
+}
+
+// beginsAddress reports whether an address can begin with a character.
+func beginsAddress(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F' || c == ':'
 }
 
 // fromText returns the key of an address that people write. A network is one, too, if all of its

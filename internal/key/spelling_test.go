@@ -9,6 +9,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"pgregory.net/rapid"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 )
@@ -28,7 +29,8 @@ func keyOf(t tester, text string, r *http.Request) (string, *Template) {
 		t.Fatal(err)
 	}
 	k.Normalize()
-	key, err := k.Expand(r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer), r)
+	request := placeholder.RequestOf(r)
+	key, err := k.Expand(&request)
 	if err != nil {
 		t.Fatal(err)
 	}

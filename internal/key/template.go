@@ -47,7 +47,8 @@ type EmptyPlaceholder struct{ Name, Why string }
 // Part is either a placeholder or text.
 type Part struct {
 	text, Placeholder string
-	mask              prefixes    // of the value, if it is an address
+	mask              prefixes // of the value, if it is an address
+	read              func(*placeholder.Request) string
 	normal            *Normalizer // of the value; nil if it is not normalized
 	Repeatable        *repeatable // nil if a request has at most one value
 }
@@ -85,14 +86,16 @@ func New(text string, ipv4Prefix, ipv6Prefix int) (*Template, error) {
 		}
 	}
 	k.lengthPrefixed = k.NumPlaceholders() > 1
-	k.Empty, _ = k.Expand(caddy.NewEmptyReplacer(), &http.Request{URL: new(url.URL)})
+	k.Empty, _ = k.Expand(&placeholder.Request{Request: &http.Request{URL: new(url.URL)}, Replacer: caddy.NewEmptyReplacer()})
 	return k, nil
 }
 
 // Normalize makes the template normalize the values of hosts and paths.
 func (k *Template) Normalize() {
 	for i := range k.Parts {
-		k.Parts[i].normal = NormalizerOf(k.Parts[i].Placeholder)
+		if n := NormalizerOf(k.Parts[i].Placeholder); n != nil {
+			k.Parts[i].normal, k.Parts[i].read = n, placeholder.Reader(n.source)
+		}
 	}
 }
 
@@ -140,7 +143,8 @@ func (k *Template) parse(text string) error {
 				k.Parts = append(k.Parts, Part{text: literal.String()})
 				literal.Reset()
 			}
-			k.Parts = append(k.Parts, Part{Placeholder: text[i+1 : i+end]})
+			name := text[i+1 : i+end]
+			k.Parts = append(k.Parts, Part{Placeholder: name, read: placeholder.Reader(name)})
 			i += end
 		default:
 			literal.WriteByte(c)
@@ -154,48 +158,52 @@ func (k *Template) parse(text string) error {
 
 // Expand returns the key of a request. If the error is a [*RepeatedError], the key is made from the
 // first value of each placeholder.
-func (k *Template) Expand(repl *caddy.Replacer, r *http.Request) (key string, err error) {
+func (k *Template) Expand(r *placeholder.Request) (key string, err error) {
 	switch len(k.Parts) {
 	case 0:
 		return "", nil
 	case 1:
-		return k.Parts[0].value(repl, r, k.JoinsRepeated)
+		return k.Parts[0].value(r, k.JoinsRepeated)
 	}
-	key = k.join(func(p *Part) string {
-		v, repeated := p.value(repl, r, k.JoinsRepeated)
+	var room [128]byte
+	b := room[:0]
+	for i := range k.Parts {
+		v, repeated := k.Parts[i].value(r, k.JoinsRepeated)
 		if repeated != nil {
 			err = repeated
 		}
-		return v
-	})
-	return key, err
+		b = k.appendValue(b, &k.Parts[i], v)
+	}
+	return string(b), err
 }
 
 // join makes a key from the values of the parts.
 func (k *Template) join(value func(*Part) string) string {
-	var b strings.Builder
+	var b []byte
 	for i := range k.Parts {
-		p := &k.Parts[i]
-		v := value(p)
-		if k.lengthPrefixed && p.Placeholder != "" {
-			b.WriteString(strconv.Itoa(len(v)))
-			b.WriteByte(':')
-		}
-		b.WriteString(v)
+		b = k.appendValue(b, &k.Parts[i], value(&k.Parts[i]))
 	}
-	return b.String()
+	return string(b)
 }
 
-func (p *Part) value(repl *caddy.Replacer, r *http.Request, join bool) (s string, err error) {
+// appendValue appends the value of a part to a key.
+func (k *Template) appendValue(b []byte, p *Part, value string) []byte {
+	if k.lengthPrefixed && p.Placeholder != "" {
+		b = append(strconv.AppendInt(b, int64(len(value)), 10), ':')
+	}
+	return append(b, value...)
+}
+
+func (p *Part) value(r *placeholder.Request, join bool) (s string, err error) {
 	if p.Placeholder == "" {
 		return p.text, nil
 	}
 	if p.normal != nil {
-		return p.mask.apply(p.normal.normalize(placeholder.Text(repl, p.normal.source))), nil
+		return p.mask.apply(p.normal.normalize(p.read(r))), nil
 	}
 	if p.Repeatable != nil {
-		s, err = p.Repeatable.value(r, join)
+		s, err = p.Repeatable.value(r.Request, join)
 		return p.mask.apply(s), err
 	}
-	return p.mask.apply(placeholder.Text(repl, p.Placeholder)), nil
+	return p.mask.apply(p.read(r)), nil
 }

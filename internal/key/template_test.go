@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"pgregory.net/rapid"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
@@ -18,19 +19,36 @@ func expand(t testing.TB, template string, v4, v6 int, values map[string]string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, repl := httptest.NewRequest(http.MethodGet, "/", nil), caddy.NewEmptyReplacer()
-	for name, value := range values {
-		if field, ok := strings.CutPrefix(name, placeholder.HeaderPrefix); ok {
-			r.Header.Set(field, value)
-		} else {
-			repl.Set(name, value)
-		}
-	}
-	key, err := k.Expand(repl, r)
+	key, err := k.Expand(requestWith(values))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return key
+}
+
+// requestWith returns a request for which placeholders have these values.
+func requestWith(values map[string]string) *placeholder.Request {
+	bare, repl := httptest.NewRequest(http.MethodGet, "/", nil), caddy.NewEmptyReplacer()
+	r := placeholder.RequestOf(caddyhttp.PrepareRequest(bare, repl, httptest.NewRecorder(), new(caddyhttp.Server)))
+	for name, value := range values {
+		field, isField := strings.CutPrefix(name, placeholder.HeaderPrefix)
+		variable, isVariable := strings.CutPrefix(name, "http.vars.")
+		switch {
+		case isField:
+			bare.Header.Set(field, value)
+		case isVariable:
+			r.Vars[variable] = value
+		case name == "http.request.remote.host":
+			r.RemoteAddr = value
+		case name == "http.request.host":
+			r.Host = value
+		case name == "http.request.uri.path":
+			r.URL.Path = value
+		default:
+			repl.Set(name, value)
+		}
+	}
+	return &r
 }
 
 func TestKeyOfAnAddress(t *testing.T) {
@@ -179,28 +197,30 @@ func TestUnknownPlaceholders(t *testing.T) {
 // FuzzKeyTemplate: no template panics, and a key is what Caddy's own replacer makes of the template
 // where both should agree.
 func FuzzKeyTemplate(f *testing.F) {
-	for _, seed := range []string{"", "{http.vars.client_ip}", `\{a\}{http.vars.x}`, "{", "}", "{}", "a{http.vars.x}b", `\`, `{\}`, "{{http.vars.x}}"} {
+	for _, seed := range []string{"", "{http.vars.client_ip}", `\{a\}{http.vars.x}`, "{", "}", "{}", "a{http.vars.x}b", `\`, `{\}`, "{{http.vars.x}}", "a{http.request.host}", "{http.request.uri.path}a", "a{http.request.remote.host}"} {
 		f.Add(seed, "value")
+		f.Add(seed, "value:80")
 	}
 	f.Fuzz(func(t *testing.T, template, value string) {
 		k, err := New(template, 0, 0)
 		if err != nil {
 			return
 		}
-		repl := caddy.NewEmptyReplacer()
+		values := make(map[string]string)
 		for _, p := range k.Parts {
 			if p.Repeatable != nil { // read from the request, as TestRepeatedValuesMakeNoNewKey tests
 				return
 			}
 			if p.Placeholder != "" {
-				repl.Set(p.Placeholder, value)
+				values[p.Placeholder] = value
 			}
 		}
-		key, _ := k.Expand(repl, httptest.NewRequest(http.MethodGet, "/", nil))
+		r := requestWith(values)
+		key, _ := k.Expand(r)
 		if k.lengthPrefixed || len(k.Parts) == 1 || strings.Contains(template, `\`) {
 			return
 		}
-		if want := repl.ReplaceAll(template, ""); key != want {
+		if want := r.Replacer.ReplaceAll(template, ""); key != want {
 			t.Errorf("%q with %q: got %q, Caddy makes it %q", template, value, key, want)
 		}
 	})

@@ -7,9 +7,9 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
@@ -49,6 +49,7 @@ type Config struct {
 type Limiter struct {
 	Config
 	proxies proxyCheck
+	timed   bool // whether decisions are measured
 }
 
 // New returns a Limiter.
@@ -56,7 +57,8 @@ func New(c Config) *Limiter {
 	if c.Clock == nil {
 		c.Clock = clock.System{}
 	}
-	return &Limiter{Config: c, proxies: newProxyCheck(c)}
+	mayWait := slices.ContainsFunc(c.Zones, (*zone.Zone).Waits)
+	return &Limiter{Config: c, proxies: newProxyCheck(c), timed: c.Measure && (c.Store.Store.Remote || mayWait)}
 }
 
 var (
@@ -76,8 +78,8 @@ var (
 // wait. The caller must call [Verdict.Release].
 func (l *Limiter) Decide(r *http.Request) *Verdict {
 	v := newVerdict(l, r)
-	start := l.Clock.Now()
-	if !l.collect(v, start) {
+	start := l.start()
+	if !l.collect(v) {
 		if v.Err == nil {
 			v.countAll(outcome.NotCharged, l.since(start))
 		}
@@ -114,10 +116,10 @@ func (l *Limiter) Decide(r *http.Request) *Verdict {
 // collect finds the zones that the request meets, and what to ask the store for each. It returns
 // false if the store must not be asked, because a zone has refused the request without it or
 // there was an error. The zones after that one are then skipped.
-func (l *Limiter) collect(v *Verdict, now time.Duration) bool {
+func (l *Limiter) collect(v *Verdict) bool {
 	for i, z := range l.Zones {
 		if len(z.Matchers) > 0 {
-			match, err := clientip.MatchAny(z.Matchers, v.request)
+			match, err := clientip.MatchAny(z.Matchers, v.Request.Request)
 			if err != nil {
 				v.Err = err
 				return false
@@ -130,15 +132,15 @@ func (l *Limiter) collect(v *Verdict, now time.Duration) bool {
 			v.strips = append(v.strips, z.CostHeader)
 		}
 		if z.Template.HasAddress {
-			if v.request.TLS != nil && !v.request.TLS.HandshakeComplete {
+			if v.Request.TLS != nil && !v.Request.TLS.HandshakeComplete {
 				v.Err = caddyhttp.Error(http.StatusTooEarly, ErrTooEarly)
 				return false
 			}
-			l.proxies.check(i, z, v.request, now)
+			l.proxies.check(i, z, &v.Request)
 		}
 		c := zone.Check{Policy: z.Policy, Cost: z.FixedCost}
-		if c.Key, c.Repeated = z.Template.Expand(v.Replacer, v.request); z.HasPolicies || c.Repeated != nil {
-			if err := z.Apply(&c, v.request, v.Replacer, l.Logger); err != nil {
+		if c.Key, c.Repeated = z.Template.Expand(&v.Request); z.HasPolicies || c.Repeated != nil {
+			if err := z.Apply(&c, &v.Request, l.Logger); err != nil {
 				v.Err = err
 				return false
 			}
@@ -151,7 +153,7 @@ func (l *Limiter) collect(v *Verdict, now time.Duration) bool {
 			}
 		case c.Policy == nil:
 			z.Stats.Add(c.Key, c.Plan, outcome.Exempt, stats.Untimed)
-			feed.PublishWithoutDecision(v.request, z.Name, c.Plan, c.Key, outcome.Exempt, nil)
+			feed.PublishWithoutDecision(v.Request.Request, z.Name, c.Plan, c.Key, outcome.Exempt, nil)
 		default:
 			v.add(z, &c)
 		}
@@ -179,7 +181,7 @@ func (l *Limiter) ask(ref *pool.Ref, v *Verdict) error {
 // could choose what they are charged.
 func (l *Limiter) take(s pool.Session, v *Verdict) error {
 	for n := len(v.Checks); ; n = v.Enforced { // dry runs are asked once
-		if err := s.Take(detached{v.request.Context()}, v.Checks[:n], v.Decisions[:n]); err != nil {
+		if err := s.Take(detached{v.Request.Context()}, v.Checks[:n], v.Decisions[:n]); err != nil {
 			if n == v.Enforced {
 				v.returnDryRuns(s)
 			}
@@ -195,7 +197,7 @@ func (l *Limiter) take(s pool.Session, v *Verdict) error {
 			v.returnDryRuns(s)
 			return nil
 		}
-		if !v.wait.pause(v.request, wait) {
+		if !v.wait.pause(v.Request.Request, wait) {
 			v.returnDryRuns(s)
 			return ErrLeft
 		}
@@ -250,10 +252,22 @@ func (l *Limiter) instances() int {
 	return 1
 }
 
-// since returns how long a decision took that began at start.
+// start returns the time if the decision is measured.
+func (l *Limiter) start() time.Duration {
+	if l.timed {
+		return l.Clock.Now()
+	}
+	return 0
+}
+
+// since returns how long a decision took that began at start. A decision that needs neither a server
+// nor a wait counts as no time, because to read the clock twice would be much of what it takes.
 func (l *Limiter) since(start time.Duration) time.Duration {
-	if l.Measure {
+	switch {
+	case l.timed:
 		return l.Clock.Now() - start
+	case l.Measure:
+		return 0
 	}
 	return stats.Untimed
 }
@@ -264,8 +278,3 @@ type detached struct{ context.Context }
 func (detached) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }
 func (detached) Done() <-chan struct{}                   { return nil }
 func (detached) Err() error                              { return nil }
-
-// replacerOf returns the replacer that Caddy has put into a request's context.
-func replacerOf(r *http.Request) *caddy.Replacer {
-	return r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
-}

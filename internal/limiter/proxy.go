@@ -1,16 +1,16 @@
 package limiter
 
 import (
-	"net/http"
+	"math/rand/v2"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/key"
+	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 	"github.com/seed-161337e5/caddyratelimit/internal/throttle"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
@@ -18,28 +18,29 @@ import (
 // proxyCheck warns about requests through a proxy that Caddy does not trust. All clients behind it
 // share the limits of its address, and its users only see that they are refused.
 type proxyCheck struct {
-	log  *zap.Logger
-	last throttle.Throttle
-	next []atomic.Int64 // by zone: when to look again, on the limiter's clock; 0: never looked
+	log   *zap.Logger
+	last  throttle.Throttle
+	first []atomic.Int32 // by zone: how many of its first requests were looked at
 }
 
 func newProxyCheck(c Config) proxyCheck {
-	return proxyCheck{log: c.Logger, next: make([]atomic.Int64, len(c.Zones))}
+	return proxyCheck{log: c.Logger, first: make([]atomic.Int32, len(c.Zones))}
 }
 
-// sampleInterval is how often a request of a zone is looked at.
-const sampleInterval = 100 * time.Millisecond
+// sample is how many of a zone's first requests are looked at. Of the others, one in so many is.
+const sample = 64
 
 // forwarding are the header fields in which proxies pass on the address of their client.
 var forwarding = []string{"X-Forwarded-For", "Forwarded", "Cf-Connecting-Ip", "True-Client-Ip"}
 
 // check looks at a request of zone i, whose key has the client's address.
-func (p *proxyCheck) check(i int, z *zone.Zone, r *http.Request, now time.Duration) {
-	next := p.next[i].Load()
-	if int64(now) < next && next != 0 || !p.next[i].CompareAndSwap(next, int64(now+sampleInterval)) {
+func (p *proxyCheck) check(i int, z *zone.Zone, r *placeholder.Request) {
+	if p.first[i].Load() < sample {
+		p.first[i].Add(1)
+	} else if rand.Uint32N(sample) > 0 {
 		return
 	}
-	trusted, _ := caddyhttp.GetVar(r.Context(), caddyhttp.TrustedProxyVarKey).(bool)
+	trusted, _ := r.Vars[caddyhttp.TrustedProxyVarKey].(bool)
 	byClient := slices.ContainsFunc(z.Template.Parts, func(p key.Part) bool { return p.Placeholder == "http.vars.client_ip" })
 	if trusted && byClient {
 		return
@@ -51,7 +52,7 @@ func (p *proxyCheck) check(i int, z *zone.Zone, r *http.Request, now time.Durati
 		if !p.last.Allow() {
 			return
 		}
-		remote, fix := clientip.Remote(r), "add it to trusted_proxies"
+		remote, fix := clientip.Remote(r.Request), "add it to trusted_proxies"
 		if remote == "@" { // the other end of a Unix socket
 			fix = "set trusted_proxies_unix"
 		}

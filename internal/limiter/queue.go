@@ -25,11 +25,11 @@ func (v *Verdict) queue(s pool.Session, delay time.Duration) bool {
 	w, i := v.join(s)
 	switch {
 	case w == nil:
-		if v.wait.pause(v.request, delay) {
+		if v.wait.pause(v.Request.Request, delay) {
 			return true
 		}
 		v.handOn(s, v.wait.clock.Now()-began)
-	case v.wait.sleep(v.request, w.Ready()):
+	case v.wait.sleep(v.Request.Request, w.Ready()):
 		v.takeTurn(i, w.At())
 		return true
 	case s.Turns.Leave(w): // the client left at the moment when the turn came

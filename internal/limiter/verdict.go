@@ -5,11 +5,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
-
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/feed"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -42,9 +41,8 @@ type Verdict struct {
 	Binding int
 	Refused bool
 
-	Replacer *caddy.Replacer // the request's
+	Request placeholder.Request
 
-	request    *http.Request
 	wait       retryWait
 	holds      bool     // whether a charge lasts until the request is over
 	late       bool     // whether a charge depends on the response
@@ -79,7 +77,7 @@ var verdicts = sync.Pool{New: func() any { return new(Verdict) }}
 
 func newVerdict(l *Limiter, r *http.Request) *Verdict {
 	v := verdicts.Get().(*Verdict)
-	v.request, v.Replacer = r, replacerOf(r)
+	v.Request = placeholder.RequestOf(r)
 	v.wait.clock = l.Clock
 	return v
 }
@@ -160,7 +158,7 @@ func (v *Verdict) reject(z *zone.Zone, c *zone.Check) {
 	}
 	v.Rejections = append(v.Rejections, Refusal{Zone: z, Key: c.Key, DryRun: c.DryRun, Err: c.Rejection, Status: c.Status})
 	z.Stats.Add(c.Key, c.Plan, o, stats.Untimed)
-	feed.PublishWithoutDecision(v.request, z.Name, c.Plan, c.Key, o, c.Rejection)
+	feed.PublishWithoutDecision(v.Request.Request, z.Name, c.Plan, c.Key, o, c.Rejection)
 }
 
 // add adds what to ask of the store for a zone.
@@ -257,5 +255,5 @@ func (v *Verdict) count(i int, o outcome.Outcome, took time.Duration) {
 	e := &v.Entries[i]
 	e.Outcome = o
 	e.Zone.Stats.Add(v.Checks[i].Key, e.Policy.Plan, o, took)
-	feed.Publish(v.request, e.Zone.Name, e.Policy.Plan, &v.Checks[i], o, &v.Decisions[i], nil)
+	feed.Publish(v.Request.Request, e.Zone.Name, e.Policy.Plan, &v.Checks[i], o, &v.Decisions[i], nil)
 }

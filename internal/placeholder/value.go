@@ -49,6 +49,10 @@ func CheckOption(option, placeholder string) error {
 // Text returns the value of a placeholder as text.
 func Text(repl *caddy.Replacer, placeholder string) string {
 	v, _ := repl.Get(placeholder)
+	return text(v)
+}
+
+func text(v any) string {
 	if s, ok := v.(string); ok {
 		return s
 	}

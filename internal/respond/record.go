@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
@@ -45,8 +44,8 @@ const recordVar = "rate_limit"
 func (t *record) String() string { return outcome.Names[t.outcome] }
 
 // recordOf returns the record that earlier handlers have made, or makes one.
-func recordOf(r *http.Request, repl *caddy.Replacer) *record {
-	vars, _ := r.Context().Value(caddyhttp.VarsCtxKey).(map[string]any)
+func recordOf(v *limiter.Verdict) *record {
+	vars := v.Request.Vars
 	if t, ok := vars[recordVar].(*record); ok {
 		return t
 	}
@@ -55,8 +54,8 @@ func recordOf(r *http.Request, repl *caddy.Replacer) *record {
 	if vars != nil {
 		vars[recordVar] = t
 	}
-	repl.Map(t.placeholder)
-	t.toAccessLog(r)
+	v.Request.Replacer.Map(t.placeholder)
+	t.toAccessLog(v.Request.Request)
 	return t
 }
 

@@ -54,7 +54,7 @@ func New(ctx caddy.Context, c Config) *Responder {
 // handlers behind must write to through.
 func (p *Responder) Begin(w http.ResponseWriter, r *http.Request, v *limiter.Verdict) (through http.ResponseWriter, err error) {
 	for i := range v.Rejections {
-		t := recordOf(r, v.Replacer)
+		t := recordOf(v)
 		t.reject(&v.Rejections[i])
 		t.toTrace(r)
 	}
@@ -76,7 +76,7 @@ func (p *Responder) Begin(w http.ResponseWriter, r *http.Request, v *limiter.Ver
 	case len(v.Entries) == 0:
 		return w, nil
 	}
-	t := recordOf(r, v.Replacer)
+	t := recordOf(v)
 	if v.Enforced < len(v.Entries) {
 		t.adoptDryRuns(v)
 	}
@@ -94,7 +94,7 @@ func (p *Responder) Begin(w http.ResponseWriter, r *http.Request, v *limiter.Ver
 // recordFailure records that nothing was decided. The header describes no limits, because none was
 // checked.
 func (p *Responder) recordFailure(r *http.Request, v *limiter.Verdict) {
-	t := recordOf(r, v.Replacer)
+	t := recordOf(v)
 	t.outcome = v.Outcome
 	t.toTrace(r)
 }

@@ -2,10 +2,8 @@ package zone
 
 import (
 	"errors"
-	"net/http"
 
-	"github.com/caddyserver/caddy/v2"
-
+	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 	"github.com/seed-161337e5/caddyratelimit/limit"
 )
 
@@ -32,8 +30,8 @@ func (z *Zone) Limits() []*limit.Limit {
 var errNoPlan = errors.New("the request has no plan")
 
 // choosePlan returns the plan of a request.
-func (z *Zone) choosePlan(repl *caddy.Replacer, r *http.Request) (*Plan, error) {
-	name, err := z.PlanTemplate.Expand(repl, r)
+func (z *Zone) choosePlan(r *placeholder.Request) (*Plan, error) {
+	name, err := z.PlanTemplate.Expand(r)
 	if err != nil {
 		return nil, err
 	}

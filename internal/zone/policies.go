@@ -3,10 +3,8 @@ package zone
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"strconv"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/cespare/xxhash/v2"
 	"go.uber.org/zap"
@@ -15,6 +13,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 	"github.com/seed-161337e5/caddyratelimit/limit"
 )
 
@@ -58,14 +57,14 @@ func (c *Check) reject(status int, why error) error {
 
 // Apply applies the zone's policies to a request: block, exempt, missing_key, plans and limits
 // from placeholders, and reserve.
-func (z *Zone) Apply(c *Check, r *http.Request, repl *caddy.Replacer, log *zap.Logger) error {
+func (z *Zone) Apply(c *Check, r *placeholder.Request, log *zap.Logger) error {
 	c.DryRun = z.IsDryRun(c.Key)
-	if blocked, err := clientip.MatchAny(z.Block, r); err != nil {
+	if blocked, err := clientip.MatchAny(z.Block, r.Request); err != nil {
 		return err
 	} else if blocked {
 		return c.reject(z.BlockStatus, errBlocked)
 	}
-	if exempt, err := clientip.MatchAny(z.Exempt, r); err != nil {
+	if exempt, err := clientip.MatchAny(z.Exempt, r.Request); err != nil {
 		return err
 	} else if exempt {
 		c.Policy = nil
@@ -81,7 +80,7 @@ func (z *Zone) Apply(c *Check, r *http.Request, repl *caddy.Replacer, log *zap.L
 		c.Policy = nil
 		return nil
 	}
-	if err := z.resolve(c, repl, r); err != nil {
+	if err := z.resolve(c, r); err != nil {
 		if err == errNoPlan {
 			return c.reject(z.Plan.Reject, err)
 		} else if repeated := (*key.RepeatedError)(nil); errors.As(err, &repeated) {
@@ -93,7 +92,7 @@ func (z *Zone) Apply(c *Check, r *http.Request, repl *caddy.Replacer, log *zap.L
 		return c.reject(z.InvalidLimit, errInvalid)
 	}
 	if c.Policy != nil && c.Policy.Others != nil {
-		reserved, err := clientip.MatchAny(z.Reserve, r)
+		reserved, err := clientip.MatchAny(z.Reserve, r.Request)
 		if err != nil {
 			return err
 		}
@@ -107,10 +106,10 @@ func (z *Zone) Apply(c *Check, r *http.Request, repl *caddy.Replacer, log *zap.L
 var errInvalid = errors.New("the request has no valid limit")
 
 // resolve sets the quota policy and the cost, which may depend on the request.
-func (z *Zone) resolve(c *Check, repl *caddy.Replacer, r *http.Request) (err error) {
+func (z *Zone) resolve(c *Check, r *placeholder.Request) (err error) {
 	policies := &z.OwnPolicies
 	if z.Plans != nil {
-		chosen, err := z.choosePlan(repl, r)
+		chosen, err := z.choosePlan(r)
 		if err != nil {
 			return err
 		}
@@ -121,10 +120,10 @@ func (z *Zone) resolve(c *Check, repl *caddy.Replacer, r *http.Request) (err err
 		}
 		policies = &chosen.Policies
 	}
-	if c.Policy, err = policies.Resolve(repl); err != nil {
+	if c.Policy, err = policies.Resolve(r.Replacer); err != nil {
 		return err
 	}
-	if c.Cost, err = z.Cost.Resolve(repl); err != nil {
+	if c.Cost, err = z.Cost.Resolve(r.Replacer); err != nil {
 		return fmt.Errorf("cost: %w", err)
 	}
 	if !limit.ValidCost(c.Cost) {

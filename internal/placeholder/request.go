@@ -1,0 +1,62 @@
+package placeholder
+
+import (
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+)
+
+// Request is a request with what Caddy has put into its context, so that it is looked up once.
+type Request struct {
+	*http.Request
+	Replacer *caddy.Replacer
+	Vars     map[string]any
+}
+
+// RequestOf returns a request with the replacer and the variables that are in its context.
+func RequestOf(r *http.Request) Request {
+	repl, _ := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
+	vars, _ := r.Context().Value(caddyhttp.VarsCtxKey).(map[string]any)
+	return Request{Request: r, Replacer: repl, Vars: vars}
+}
+
+// Reader returns a function that reads the value of a placeholder as text. The values of the usual
+// ones are read where Caddy's replacer finds them, because the replacer compares the name with all
+// others first.
+func Reader(name string) func(*Request) string {
+	switch name {
+	case "http.request.remote.host":
+		return remoteHost
+	case "http.request.host":
+		return func(r *Request) string { return withoutPort(r.Host) }
+	case "http.request.uri.path":
+		return func(r *Request) string { return r.URL.Path }
+	}
+	if variable, ok := strings.CutPrefix(name, varsPrefix); ok {
+		return func(r *Request) string { return text(r.Vars[variable]) }
+	}
+	return func(r *Request) string { return Text(r.Replacer, name) }
+}
+
+// remoteHost returns nothing before the TLS handshake is complete, because the address may be forged
+// until then.
+func remoteHost(r *Request) string {
+	if r.TLS != nil && !r.TLS.HandshakeComplete {
+		return ""
+	}
+	return withoutPort(r.RemoteAddr)
+}
+
+func withoutPort(address string) string {
+	if strings.IndexByte(address, ':') < 0 {
+		return address // SplitHostPort would allocate an error
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return address
+	}
+	return host
+}
