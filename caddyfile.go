@@ -34,8 +34,9 @@ func init() {
 //	        ipv4_prefix <bits>
 //	        ipv6_prefix <bits>
 //	        events      <n>|<placeholder> [<n>]
-//	        window      <duration>|day|week|month|<placeholder> [...]
-//	        algorithm   <name> [<events>/<window>]
+//	        window      <duration>|day|week|month|year|<placeholder> [...]
+//	        rate        <events>/<window>
+//	        algorithm   <name> [<events>/<window>] | concurrency [<events>]
 //	        burst       <n>|<placeholder> [<n>]
 //	        refill      smooth|interval
 //	        mode        meter|queue
@@ -240,11 +241,8 @@ func parseZone(h httpcaddyfile.Helper, handler *Handler) error {
 	if err := option.Block(d, "zone", "zone ", known); err != nil {
 		return err
 	}
-	if limit.Lends(z.Algorithm) && z.MaxEvents == nil && z.Plan == nil {
-		return start.Errf("zone %q: a zone for concurrency requires events, the number of slots", name)
-	}
-	if (z.MaxEvents == nil || z.Window == (limit.Window{}) && !limit.Lends(z.Algorithm)) && z.Plan == nil {
-		return start.Errf("zone %q: a zone requires both events and a window, such as events 100 and window 1m", name)
+	if missing := z.Missing(); missing != "" && z.Plan == nil {
+		return start.Errf("zone %q: %s", name, missing)
 	}
 	if err := z.check(name); err != nil {
 		return start.WrapErr(fmt.Errorf("zone %q: %w", name, err))

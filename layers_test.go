@@ -45,7 +45,7 @@ var layers = []struct {
 	{"internal/clientip", layer{caddy: true}},
 	{"internal/duration", layer{caddy: true}},
 	{"internal/logging", layer{caddy: true}},
-	{"internal/option", layer{caddy: true, own: "internal/suggest"}},
+	{"internal/option", layer{caddy: true, own: "internal/duration internal/suggest"}},
 	{"internal/placeholder", layer{caddy: true, own: "internal/suggest"}},
 	{"internal/key", layer{caddy: true, own: "internal/placeholder"}},
 	{"internal/stats", layer{own: "internal/outcome internal/topk"}},

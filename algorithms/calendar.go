@@ -3,7 +3,7 @@ package algorithms
 import "time"
 
 // Calendar is a calendar window. Such windows differ in length: a day may have 23 or 25
-// hours, a month 28 to 31 days.
+// hours, a month 28 to 31 days, a year 365 or 366.
 type Calendar int
 
 // The calendar windows. Weeks begin on Monday.
@@ -11,10 +11,11 @@ const (
 	Day Calendar = iota + 1
 	Week
 	Month
+	Year
 )
 
 // String returns the word for the window in a config.
-func (c Calendar) String() string { return [...]string{"none", "day", "week", "month"}[c] }
+func (c Calendar) String() string { return [...]string{"none", "day", "week", "month", "year"}[c] }
 
 // Bounds returns the start of the window that contains t, and the starts of the next n
 // windows. A date that a time zone has skipped is not a window. Where clocks go back over
@@ -32,6 +33,8 @@ func (c Calendar) Bounds(t time.Time, location *time.Location, n int) []time.Tim
 		step = func(i int) time.Time { return midnight(year, month, day+7*i, location) }
 	case Month:
 		step = func(i int) time.Time { return midnight(year, month+time.Month(i), 1, location) }
+	case Year:
+		step = func(i int) time.Time { return midnight(year+i, time.January, 1, location) }
 	}
 	bounds := []time.Time{step(0)}
 	for i := 1; len(bounds) < n+2; i++ {

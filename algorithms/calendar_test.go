@@ -21,7 +21,7 @@ var places = []string{
 
 // TestCalendar walks through fifteen years of each place, in small steps near each change of
 // its clocks and in steps of about a day elsewhere. It checks that every instant of a window
-// has a date in the same day, week or month, and that the instant before the window does not.
+// has a date in the same day, week, month or year, and that the instant before the window does not.
 // The large steps do not divide a day, so over time they reach every part of it.
 func TestCalendar(t *testing.T) {
 	near := 30 * time.Minute * time.Duration(deep.Steps(5, 1))
@@ -35,7 +35,7 @@ func TestCalendar(t *testing.T) {
 			}
 			from, to := time.Date(2009, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2024, 3, 2, 0, 0, 0, 0, time.UTC)
 			for at := from; at.Before(to); {
-				for _, c := range []algorithms.Calendar{algorithms.Day, algorithms.Week, algorithms.Month} {
+				for _, c := range []algorithms.Calendar{algorithms.Day, algorithms.Week, algorithms.Month, algorithms.Year} {
 					around(t, c, location, at)
 				}
 				_, change := at.In(location).ZoneBounds()
@@ -85,6 +85,8 @@ func around(t *testing.T, c algorithms.Calendar, location *time.Location, at tim
 			day -= (int(at.In(location).Weekday()) + 6) % 7
 		case algorithms.Month:
 			day = 1
+		case algorithms.Year:
+			month, day = time.January, 1
 		}
 		if want := time.Date(year, month, day, 0, 0, 0, 0, location); !start.Equal(want) {
 			t.Fatalf("%v around %v: begins at %v, want %v", c, at.In(location), start, want)
@@ -92,7 +94,7 @@ func around(t *testing.T, c algorithms.Calendar, location *time.Location, at tim
 	}
 }
 
-// ordinal counts days, weeks or months by the date that clocks show.
+// ordinal counts days, weeks, months or years by the date that clocks show.
 func ordinal(c algorithms.Calendar, t time.Time) int {
 	year, month, day := t.Date()
 	monday := time.Date(1900, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -102,6 +104,8 @@ func ordinal(c algorithms.Calendar, t time.Time) int {
 		return days
 	case algorithms.Week:
 		return days / 7
+	case algorithms.Year:
+		return year
 	}
 	return year*12 + int(month)
 }

@@ -11,7 +11,7 @@ import (
 // within one window's length, around the edge of two windows, twice the events can pass.
 //
 // Aligned to the clock, windows start at multiples of their length since 1970-01-01 00:00
-// UTC, or with the days, weeks or months of a time zone. Aligned to the first request, a
+// UTC, or with the days, weeks, months or years of a time zone. Aligned to the first request, a
 // window starts with the first request after the previous window has ended.
 //
 // State: the start of the window and the count in it.

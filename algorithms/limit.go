@@ -100,7 +100,7 @@ func (l Limit) validate(algorithm string, has supports) error {
 		{"mode", "it is for leaky_bucket", l.Mode, l.Mode == "", has.mode},
 		{"align", "it is for fixed_window", l.Align, l.Align == "", has.align},
 		{"lease", "it is for concurrency", l.Lease, l.Lease == 0, has.lease},
-		{"window", "calendar windows are for fixed_window", l.Calendar, l.Calendar == 0, has.calendar},
+		{"window", "use algorithm fixed_window, or a duration such as 24h", l.Calendar, l.Calendar == 0, has.calendar},
 		{"window", "a slot is taken for as long as the request runs", l.Window, l.Window == 0, has.window || l.Calendar != 0},
 	} {
 		if !option.absent && !option.supported {
@@ -118,7 +118,11 @@ func (l Limit) validate(algorithm string, has supports) error {
 		return fmt.Errorf("burst must be at most %d, got %d", MaxEvents, l.Burst)
 	}
 	if l.Location != nil && l.Calendar == 0 {
-		return fmt.Errorf("timezone is for windows of a day, week or month, got window %v", l.Window)
+		hint := ""
+		if l.Window == 24*time.Hour {
+			hint = "; did you mean window day?"
+		}
+		return fmt.Errorf("timezone is for windows of a day, week, month or year, got window %v%s", l.Window, hint)
 	}
 	if !has.window || l.Calendar != 0 {
 		return nil

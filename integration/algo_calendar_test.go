@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestCalendarWindows: days, weeks and months begin at midnight of a time zone, and the wait that
+// TestCalendarWindows: days, weeks, months and years begin at midnight of a time zone, and the wait that
 // clients are told ends there.
 func TestCalendarWindows(t *testing.T) {
 	t.Parallel()
@@ -14,8 +14,8 @@ func TestCalendarWindows(t *testing.T) {
 	place := farFromMidnight(t)
 	config := func(store string) string {
 		text := ""
-		for _, window := range []string{"day", "week", "month"} {
-			text += limited(window, "algorithm fixed_window\nevents 5\nwindow "+window+"\ntimezone "+place.String(), store, "respond ok")
+		for _, window := range []string{"day", "week", "month", "year"} {
+			text += limited(window, "rate 5/"+window+"\ntimezone "+place.String(), store, "respond ok")
 		}
 		return caddyfile("", text)
 	}
@@ -28,6 +28,7 @@ func TestCalendarWindows(t *testing.T) {
 			"day":   time.Date(year, month, day+1, 0, 0, 0, 0, place),
 			"week":  time.Date(year, month, day+toMonday, 0, 0, 0, 0, place),
 			"month": time.Date(year, month+1, 1, 0, 0, 0, 0, place),
+			"year":  time.Date(year+1, time.January, 1, 0, 0, 0, 0, place),
 		} {
 			passed, wait := 0, time.Duration(0)
 			for i := range requests {

@@ -13,10 +13,11 @@ import (
 // Options returns the options of a limit, which zones and plans have.
 func Options(d *caddyfile.Dispenser, l *Limit) map[string]option.Option {
 	r := &rate{d: d, limit: l}
-	maxEvents := func(to *int64) option.Parser { return option.MholtInteger(d, "max events", to) }
+	maxEvents := func(to *int64) option.Parser { return notRate(d, option.MholtInteger(d, "max events", to)) }
 	return map[string]option.Option{
 		"events":    {Label: "max events", Parse: r.or(option.Optional(&l.MaxEvents, func(to *Amount) option.Parser { return ParseAmount(d, maxEvents, to) }))},
 		"window":    {Parse: r.or(ParseWindow(d, &l.Window))},
+		"rate":      {Parse: r.parseRate},
 		"algorithm": {Parse: r.parseAlgorithm},
 		"burst":     {Parse: ParseAmount(d, WholeNumber(d, "burst"), &l.Burst)},
 		"refill":    {Parse: option.Text(d, &l.Refill)},
@@ -25,6 +26,19 @@ func Options(d *caddyfile.Dispenser, l *Limit) map[string]option.Option {
 		"timezone":  {Parse: timezone(d, &l.Timezone)},
 		"lease":     {Parse: option.Duration(d, "lease", &l.Lease)},
 		"max_wait":  {Parse: option.Duration(d, "max_wait", &l.MaxWait)},
+	}
+}
+
+// notRate returns a parser of events that says what to write in place of a rate.
+func notRate(d *caddyfile.Dispenser, parse option.Parser) option.Parser {
+	return func() (string, error) {
+		if d.NextArg() {
+			if text := d.Val(); isRate(text) {
+				return "", d.Errf("events '%s' is a rate: write rate %s, or events and window", text, text)
+			}
+			d.Prev()
+		}
+		return parse()
 	}
 }
 
@@ -92,6 +106,7 @@ func ParsePlanLine(d *caddyfile.Dispenser, line caddyfile.Segment, p *Plan, seen
 		return d.Err("plan: unlimited excludes all other options")
 	}
 	known := Options(d, &p.Limit)
+	r := &rate{d: d, limit: &p.Limit}
 	if len(line) > 0 && known[line[0].Text].Parse == nil && !strings.Contains(line[0].Text, "/") {
 		if _, err := algorithms.Get(line[0].Text); err != nil {
 			return d.WrapErr(fmt.Errorf("plan: %w", err))
@@ -100,11 +115,17 @@ func ParsePlanLine(d *caddyfile.Dispenser, line caddyfile.Segment, p *Plan, seen
 		seen["algorithm"] = true
 	}
 	if len(line) > 0 && strings.Contains(line[0].Text, "/") {
-		if err := (&rate{d: d, limit: &p.Limit}).parse(line[0].Text); err != nil {
+		if err := r.parse(line[0].Text); err != nil {
 			return err
 		}
 		line = line[1:]
-		seen["events"], seen["window"] = true, true
+		seen["events"], seen["window"], seen["rate"] = true, true, true
+	} else if len(line) > 0 && Lends(p.Algorithm) && known[line[0].Text].Parse == nil {
+		if err := r.parseSlots(p.Algorithm, line[0].Text); err != nil {
+			return err
+		}
+		line = line[1:]
+		seen["events"], seen["rate"] = true, true
 	}
 	for len(line) > 0 {
 		end := 1

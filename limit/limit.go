@@ -31,15 +31,16 @@ type Limit struct {
 	MaxEvents *Amount `json:"max_events,omitempty"`
 
 	// The length of a window, from 1ms to 3660d; with `fixed_window` also `day`, `week`
-	// (from Monday) or `month`. May be a placeholder, with or without a fallback. Required,
-	// except with `concurrency`, which has no window.
+	// (from Monday), `month` or `year`. May be a placeholder, with or without a fallback.
+	// Required, except with `concurrency`, which has no window.
 	Window Window `json:"window,omitzero"`
 
 	// How to count. `sliding_window_log` is exact. `sliding_window_counter` is nearly exact
 	// and keeps only two counts per key. `token_bucket` (also called `gcra`) gives events
 	// back evenly and allows bursts. `leaky_bucket` can make requests wait for their turn.
 	// `fixed_window` is the cheapest. `concurrency` limits how many requests run at the same
-	// time. Default: `sliding_window_log`.
+	// time. Default: `sliding_window_log`, and `fixed_window` if the window is a `day`, `week`,
+	// `month` or `year`.
 	Algorithm string `json:"algorithm,omitempty"`
 
 	// How many events a bucket holds, for `token_bucket` and `leaky_bucket`; at most
@@ -61,7 +62,7 @@ type Limit struct {
 	// previous window. Default: `clock`.
 	Align string `json:"align,omitempty"`
 
-	// The time zone in which a `day`, `week` or `month` begins, e.g. `Europe/Paris`. May be a
+	// The time zone in which a `day`, `week`, `month` or `year` begins, e.g. `Europe/Paris`. May be a
 	// placeholder, with or without a fallback, e.g. `{http.vars.timezone} Europe/Paris`.
 	// Default: `UTC`.
 	Timezone string `json:"timezone,omitempty"`
@@ -85,6 +86,26 @@ type Numbers struct {
 
 // isSet reports whether events or a window are given.
 func (l *Limit) isSet() bool { return l.MaxEvents != nil || l.Window != Window{} }
+
+// Missing says what a zone without plans must still have, in the words of the Caddyfile; "" if nothing
+// is missing.
+func (l *Limit) Missing() string {
+	switch {
+	case Lends(l.Algorithm) && l.MaxEvents == nil:
+		return "a zone for concurrency requires events, the number of slots"
+	case Lends(l.Algorithm), l.MaxEvents != nil && l.Window != Window{}:
+		return ""
+	case l.MaxEvents != nil && l.MaxEvents.From != "":
+		return "the window is missing: write window 1m"
+	case l.MaxEvents != nil:
+		return fmt.Sprintf("the window is missing: write window 1m, or rate %s/1m in place of events", l.MaxEvents)
+	case l.Window.From != "":
+		return "the events are missing: write events 100"
+	case l.Window != Window{}:
+		return fmt.Sprintf("the events are missing: write events 100, or rate 100/%s in place of window", l.Window.Format())
+	}
+	return "a zone requires both events and a window, such as rate 100/1m"
+}
 
 // Varies reports whether requests can have different numbers.
 func (l *Limit) Varies() bool {
@@ -246,6 +267,9 @@ func (l *Limit) Resolve(n Numbers) (made algorithms.Limit, err error) {
 
 // FindAlgorithm returns the algorithm of the limit.
 func (l *Limit) FindAlgorithm() (algorithms.Algorithm, error) {
+	if l.Algorithm == "" && l.Window.Calendar != 0 {
+		return algorithms.FixedWindow{}, nil // no other algorithm has such windows
+	}
 	return algorithms.Get(cmp.Or(l.Algorithm, defaultAlgorithm))
 }
 

@@ -1,7 +1,9 @@
 package limit
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,12 +14,12 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/option"
 )
 
-// rate parses the rate that may follow the name of an algorithm in place of events and
-// window, as in `token_bucket 10/1s`.
+// rate parses the rate that may be given in place of events and window, as in `rate 10/1s` and
+// `token_bucket 10/1s`.
 type rate struct {
 	d     *caddyfile.Dispenser
 	limit *Limit
-	text  string
+	set   string // what has set events and window, for errors
 }
 
 func (r *rate) parseAlgorithm() (string, error) {
@@ -26,10 +28,22 @@ func (r *rate) parseAlgorithm() (string, error) {
 		return "", r.d.ArgErr()
 	}
 	r.limit.Algorithm = args[0]
+	if len(args) == 2 && Lends(args[0]) {
+		return args[0], r.parseSlots(args[0], args[1])
+	}
 	if len(args) == 2 {
 		return args[0], r.parse(args[1])
 	}
 	return args[0], nil
+}
+
+// parseRate parses the option rate.
+func (r *rate) parseRate() (string, error) {
+	var text string
+	if !r.d.AllArgs(&text) {
+		return "", r.d.ArgErr()
+	}
+	return text, r.parse(text)
 }
 
 // parse sets events and window from a rate.
@@ -38,49 +52,88 @@ func (r *rate) parse(text string) error {
 	if err != nil {
 		return r.d.Errf("invalid rate '%s': %v", text, err)
 	}
-	if r.text = text; r.limit.isSet() {
-		return r.twice()
+	if err := r.replaces("rate '" + text + "' sets events and window: write either the rate or events and window"); err != nil {
+		return err
+	}
+	r.limit.MaxEvents, r.limit.Window = &Amount{Number: events}, window
+	return nil
+}
+
+// parseSlots sets the events of a limit without a window.
+func (r *rate) parseSlots(algorithm, text string) error {
+	events, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return r.d.Errf("algorithm %s counts running requests, and has no window: write a number, such as algorithm %s 5, got '%s'", algorithm, algorithm, text)
+	}
+	if err := r.replaces("algorithm " + algorithm + " " + text + " sets events: write either the number there or events"); err != nil {
+		return err
 	}
 	r.limit.MaxEvents = &Amount{Number: events}
-	r.limit.Window.Duration = caddy.Duration(window)
+	return nil
+}
+
+// replaces notes that events and window are set, if they are not set already.
+func (r *rate) replaces(what string) error {
+	if r.set != "" {
+		return r.d.Err(r.set)
+	}
+	if r.set = what; r.limit.isSet() {
+		return r.d.Err(what)
+	}
 	return nil
 }
 
 // or returns a parser of an option that excludes a rate.
 func (r *rate) or(parse option.Parser) option.Parser {
 	return func() (string, error) {
-		if r.text != "" {
-			return "", r.twice()
+		if r.set != "" {
+			return "", r.d.Err(r.set)
 		}
 		return parse()
 	}
 }
 
-func (r *rate) twice() error {
-	return r.d.Errf("rate '%s' sets events and window: write either the rate or events and window", r.text)
+// isRate reports whether a text is a rate.
+func isRate(text string) bool {
+	_, _, err := parseRate(text)
+	return err == nil
 }
 
-// parseRate parses rates such as 10/1s, 100/m and 1000/day.
-func parseRate(s string) (events int64, window time.Duration, err error) {
+// parseRate parses rates such as 10/1s, 100/m, 10r/s and 1000/day.
+func parseRate(s string) (events int64, window Window, err error) {
 	count, per, ok := strings.Cut(s, "/")
 	if !ok {
-		return 0, 0, fmt.Errorf("write events/window, such as 10/1s, 100/m or 1000/day")
+		return 0, window, errors.New("write events/window, such as 10/1s, 100/m or 1000/day")
 	}
-	if events, err = strconv.ParseInt(count, 10, 64); err != nil {
-		return 0, 0, fmt.Errorf("events '%s' must be a whole number", count)
+	digits := strings.TrimSuffix(count, "r") // as in nginx
+	if events, err = strconv.ParseInt(digits, 10, 64); err != nil {
+		return 0, window, fmt.Errorf("events '%s' must be a whole number", count)
 	}
-	if word, ok := windowWords[per]; ok {
-		return events, word, nil
-	}
-	if window, err = caddy.ParseDuration(per); err != nil {
-		return 0, 0, fmt.Errorf("window '%s' must be a duration such as 1s or 5m, or one of s, m, h, d, second, minute, hour, day", per)
-	}
-	return events, window, nil
+	window, err = parsePer(per)
+	return events, window, err
 }
 
-var windowWords = map[string]time.Duration{
-	"s": time.Second, "second": time.Second,
-	"m": time.Minute, "minute": time.Minute,
-	"h": time.Hour, "hour": time.Hour,
-	"d": 24 * time.Hour, "day": 24 * time.Hour,
+// parsePer reads the window of a rate. The words for calendar windows are those of the option window.
+func parsePer(text string) (w Window, err error) {
+	if unit, ok := units[text]; ok {
+		return Window{Duration: caddy.Duration(unit)}, nil
+	}
+	if w, err = parseWindow(text); err == nil && w != (Window{}) {
+		return w, nil
+	}
+	if _, notNumber := strconv.Atoi(text); notNumber == nil && err != nil {
+		return w, fmt.Errorf("window '%s': %w", text, err)
+	}
+	return w, fmt.Errorf("window '%s' must be a duration such as 1s or 5m, or one of %s", text, strings.Join(perWords, ", "))
 }
+
+// units are the units of time that a rate can be for. Caddy's days have 24 hours.
+var units = map[string]time.Duration{
+	"s": time.Second, "sec": time.Second, "second": time.Second,
+	"m": time.Minute, "min": time.Minute, "minute": time.Minute,
+	"h": time.Hour, "hour": time.Hour,
+	"d": 24 * time.Hour,
+}
+
+// perWords are all words that a rate can have as its window, the shortest first.
+var perWords = slices.Concat([]string{"s", "sec", "second", "m", "min", "minute", "h", "hour", "d"}, calendarNames)

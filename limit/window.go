@@ -16,7 +16,7 @@ import (
 )
 
 // Window is the length of a window, or a placeholder whose value is one. In JSON it is a
-// duration such as `"1m"`, a calendar window `"day"`, `"week"` or `"month"`, a placeholder
+// duration such as `"1m"`, a calendar window `"day"`, `"week"`, `"month"` or `"year"`, a placeholder
 // such as `"{http.vars.window}"`, or a placeholder with a fallback such as
 // `"{http.vars.window} 1m"`. The fallback applies when the placeholder is empty; without a
 // fallback, such requests are refused.
@@ -33,8 +33,11 @@ type Window struct {
 
 // calendarWords are the calendar windows.
 var calendarWords = map[string]algorithms.Calendar{
-	"day": algorithms.Day, "week": algorithms.Week, "month": algorithms.Month,
+	"day": algorithms.Day, "week": algorithms.Week, "month": algorithms.Month, "year": algorithms.Year,
 }
+
+// calendarNames are the names of the calendar windows.
+var calendarNames = []string{"day", "week", "month", "year"}
 
 // ParseWindow returns a parser of a window, or of a placeholder with an optional fallback.
 func ParseWindow(d *caddyfile.Dispenser, to *Window) option.Parser {
@@ -66,7 +69,7 @@ func parseWindow(text string) (w Window, err error) {
 	if w.Calendar = calendarWords[text]; w.Calendar != 0 {
 		return w, nil
 	}
-	d, err := caddy.ParseDuration(text)
+	d, err := duration.Parse(text)
 	w.Duration = caddy.Duration(d)
 	return w, err
 }
@@ -108,8 +111,12 @@ func (w *Window) UnmarshalJSON(b []byte) error {
 		}
 	}
 	*w = Window{}
-	if err := json.Unmarshal(b, &w.Duration); err != nil {
-		return fmt.Errorf("window must be a duration such as \"10s\", or day, week or month: %w", err)
+	err := json.Unmarshal(b, &w.Duration)
+	if _, unclear := duration.Parse(word); err != nil && unclear != nil && word != "" {
+		err = unclear
+	}
+	if err != nil {
+		return fmt.Errorf("window must be a duration such as \"10s\", or day, week, month or year: %w", err)
 	}
 	return nil
 }
@@ -119,7 +126,7 @@ func (w *Window) vary(placeholder, fallback string) (err error) {
 	*w = Window{}
 	if fallback != "" {
 		if *w, err = parseWindow(fallback); err != nil {
-			return fmt.Errorf("window {%s} must fall back to a duration such as \"10s\", or day, week or month: %w", placeholder, err)
+			return fmt.Errorf("window {%s} must fall back to a duration such as \"10s\", or day, week, month or year: %w", placeholder, err)
 		}
 	}
 	w.From = placeholder
@@ -167,6 +174,8 @@ func (w Window) Length() time.Duration {
 		return 7 * day
 	case algorithms.Month:
 		return 31 * day
+	case algorithms.Year:
+		return 366 * day
 	}
 	return time.Duration(w.Duration)
 }

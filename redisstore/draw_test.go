@@ -99,7 +99,7 @@ func drawGap(t *rapid.T, l algorithms.Limit, last algorithms.Decision) int64 {
 
 // length returns about how long a window or a lease is.
 func length(l algorithms.Limit) int64 {
-	days := map[algorithms.Calendar]int64{algorithms.Day: 1, algorithms.Week: 7, algorithms.Month: 30}
+	days := map[algorithms.Calendar]int64{algorithms.Day: 1, algorithms.Week: 7, algorithms.Month: 30, algorithms.Year: 365}
 	return max(l.Window.Microseconds(), l.Lease.Microseconds(), days[l.Calendar]*86400e6)
 }
 
@@ -155,7 +155,7 @@ func drawCalendar(t *rapid.T, events int64) (limit algorithms.Limit, near int64)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := rapid.SampledFrom([]algorithms.Calendar{algorithms.Day, algorithms.Week, algorithms.Month}).Draw(t, "calendar")
+	c := rapid.SampledFrom([]algorithms.Calendar{algorithms.Day, algorithms.Week, algorithms.Month, algorithms.Year}).Draw(t, "calendar")
 	near = day.UnixMicro() + rapid.Int64Range(-4*86400e6, 3*86400e6).Draw(t, "from the day")
 	return algorithms.Limit{Events: events, Calendar: c, Location: location}, near
 }

@@ -45,6 +45,7 @@ func (w *witness) window(t int64) (name int64) {
 			algorithms.Day:   int64(day.Year()*1000 + day.YearDay()),
 			algorithms.Week:  int64(year*1000 + week),
 			algorithms.Month: int64(day.Year()*1000 + int(day.Month())),
+			algorithms.Year:  int64(day.Year()),
 		}[w.limit.Calendar]
 	case w.limit.Align != algorithms.AlignFirstRequest:
 		return t / w.limit.Window.Microseconds()

@@ -192,10 +192,7 @@ func describeLimit(rule *store.Rule, l algorithms.Limit, ofRule bool) string {
 			window = limit.Window{Duration: caddy.Duration(base.Window), Calendar: base.Calendar}
 		}
 	}
-	switch {
-	case window.Calendar != 0:
-		text = "events " + text + " window " + window.Format()
-	case window != (limit.Window{}):
+	if window != (limit.Window{}) {
 		text += "/" + window.Format()
 	}
 	if ofRule {

@@ -3,11 +3,25 @@ package duration
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
 )
+
+// Parse parses a duration of a config, such as 90s or 1d. The error about a number without a unit
+// says what was probably meant.
+func Parse(text string) (time.Duration, error) {
+	d, err := caddy.ParseDuration(text)
+	if err == nil {
+		return d, nil
+	}
+	if _, notNumber := strconv.ParseUint(text, 10, 32); notNumber == nil {
+		return 0, fmt.Errorf("it has no unit; did you mean %ss?", text)
+	}
+	return 0, err
+}
 
 // CheckMin returns an error if the duration of the named option is shorter than shortest.
 func CheckMin(name string, d caddy.Duration, shortest time.Duration) error {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 )
 
 // Parser reads the arguments of one option. It returns them in the form in which errors may show
@@ -138,7 +140,7 @@ func Fraction(d *caddyfile.Dispenser, what string, to *float64) Parser {
 // Duration takes one duration.
 func Duration(d *caddyfile.Dispenser, what string, to *caddy.Duration) Parser {
 	return Parsed(d, to, func(s string) (caddy.Duration, error) {
-		v, err := caddy.ParseDuration(s)
+		v, err := duration.Parse(s)
 		if err != nil {
 			return 0, fmt.Errorf("invalid %s '%s': %w", what, s, err)
 		}

@@ -86,6 +86,7 @@ func options(t *testing.T, open Open) {
 			algorithms.Day:   time.Date(2026, 11, 19, 0, 0, 0, 0, paris),
 			algorithms.Week:  time.Date(2026, 11, 23, 0, 0, 0, 0, paris),
 			algorithms.Month: time.Date(2026, 12, 1, 0, 0, 0, 0, paris),
+			algorithms.Year:  time.Date(2027, 1, 1, 0, 0, 0, 0, paris),
 		} {
 			b := start(t, open)
 			rule := Rule(t, "zone", "fixed_window", algorithms.Limit{Events: 2, Calendar: calendar, Location: paris})

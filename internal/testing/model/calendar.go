@@ -62,7 +62,7 @@ func step(t time.Time) time.Duration {
 }
 
 // Window returns the calendar window that contains t, in microseconds: from the first day
-// whose week or month is not that of the day before, to the next such day.
+// whose week, month or year is not that of the day before, to the next such day.
 func Window(c algorithms.Calendar, location *time.Location, t int64) (start, end int64) {
 	if location == nil {
 		location = time.UTC
@@ -99,7 +99,7 @@ func starts(c algorithms.Calendar, location *time.Location, year int) (starts []
 	return starts
 }
 
-// number numbers the days, weeks or months.
+// number numbers the days, weeks, months or years.
 func number(c algorithms.Calendar, d Day) int {
 	monday := time.Date(1900, 1, 1, 0, 0, 0, 0, time.UTC)
 	since := int(time.Date(d.Year, d.Month, d.Day, 0, 0, 0, 0, time.UTC).Sub(monday) / (24 * time.Hour))
@@ -108,6 +108,8 @@ func number(c algorithms.Calendar, d Day) int {
 		return since
 	case algorithms.Week:
 		return since / 7
+	case algorithms.Year:
+		return d.Year
 	}
 	return d.Year*12 + int(d.Month)
 }

@@ -125,7 +125,7 @@ func setOption(l *algorithms.Limit, option, value string) (err error) {
 	case "burst":
 		l.Burst, err = count(value)
 	case "window":
-		for _, c := range []algorithms.Calendar{algorithms.Day, algorithms.Week, algorithms.Month} {
+		for _, c := range []algorithms.Calendar{algorithms.Day, algorithms.Week, algorithms.Month, algorithms.Year} {
 			if value == c.String() {
 				l.Calendar = c
 				return nil
