@@ -121,8 +121,15 @@ func (*Store) InProcess() {}
 // Take implements [store.Store]. It fails only for a negative cost. It waits only for other
 // requests for the same shards, so it ignores the context.
 func (s *Store) Take(_ context.Context, checks []store.Check, decisions []algorithms.Decision) error {
+	if len(checks) == 1 {
+		var room [1]ticket // less to clear, because most requests have one check
+		return s.take(checks, decisions, room[:0])
+	}
 	var room [8]ticket
-	tickets := room[:0]
+	return s.take(checks, decisions, room[:0])
+}
+
+func (s *Store) take(checks []store.Check, decisions []algorithms.Decision, tickets []ticket) error {
 	var held shardSet
 	for i := range checks {
 		if checks[i].Cost < 0 {

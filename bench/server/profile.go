@@ -31,6 +31,7 @@ const ourPrefix = "github.com/seed-161337e5/caddyratelimit"
 var server = []string{
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp.StaticResponse.",
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp.(*responseRecorder).",
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp.(*IdleTimeoutWriter).",
 	"net/http.(*response).", "net/http.(*conn).",
 }
 

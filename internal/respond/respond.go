@@ -125,14 +125,16 @@ func (p *Responder) setHeaders(w http.ResponseWriter, t *record, v *limiter.Verd
 		header[fieldRetryAfter] = t.retry[:]
 		return w
 	}
-	if len(t.responders) == 0 || t.wraps(w) {
+	switch {
+	case len(t.responders) == 0:
+		return w
+	case t.ResponseWriter == nil:
+		t.ResponseWriter = w
+		return t
+	case t.wraps(w):
 		return w
 	}
-	if t.ResponseWriter != nil { // around another response, so this is an error route
-		return newHeaderWriter(w, t.fields)
-	}
-	t.ResponseWriter = w
-	return t
+	return newHeaderWriter(w, t.fields) // around another response, because this is an error route
 }
 
 // retryAfter returns the value of Retry-After: the wait in whole seconds, rounded up, with jitter.
