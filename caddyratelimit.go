@@ -22,8 +22,10 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/backend"
 	"github.com/seed-161337e5/caddyratelimit/internal/admin"
 	_ "github.com/seed-161337e5/caddyratelimit/internal/cli" // registers "caddy rate-limit"
+	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
+	"github.com/seed-161337e5/caddyratelimit/internal/logging"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/report"
 	"github.com/seed-161337e5/caddyratelimit/internal/respond"
@@ -166,16 +168,18 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if len(h.RateLimits) == 0 {
 		h.logger.Warn("no zones: this rate_limit limits nothing")
 	}
-	around := routes.Read(ctx)
+	around, warnings := routes.Read(ctx), make(map[string][]string)
 	for _, name := range slices.Sorted(maps.Keys(h.RateLimits)) {
 		z := h.RateLimits[name]
 		if z == nil {
 			z = new(Zone)
 			h.RateLimits[name] = z
 		}
-		if err := z.provision(ctx, name, h.store, around, h.logger); err != nil {
+		var recorder logging.Recorder
+		if err := z.provision(ctx, name, h.store, around, recorder.Record(h.logger)); err != nil {
 			return fmt.Errorf("zone %q: %w", name, err)
 		}
+		warnings[name] = recorder.Warnings()
 		z.live.OnStoreError = cmp.Or(z.OnStoreError, h.OnStoreError)
 		if err := app.define(z.live, h.store); err != nil {
 			return fmt.Errorf("zone %q: %w", name, err)
@@ -209,7 +213,9 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		app.metrics.Add(h.zones, h.store)
 	}
 	app.exposeConnections(ctx, h.zones)
-	app.running.Add(admin.Handler{Zones: h.zones, Store: h.store, Local: h.local, LogKey: value(h.LogKey)})
+	app.running.Add(admin.Handler{
+		Zones: h.zones, Store: h.store, Local: h.local, LogKey: value(h.LogKey), Clients: clientip.SourceIn(ctx), Warnings: warnings,
+	})
 	return nil
 }
 

@@ -57,14 +57,15 @@ var layers = []struct {
 	{"limit", layer{caddy: true, own: "algorithms internal/duration internal/option internal/placeholder"}},
 	{"internal/zone", layer{caddy: true, own: "algorithms internal/clientip internal/key internal/outcome internal/placeholder internal/stats internal/throttle limit store"}},
 	{"backend", layer{caddy: true, own: "internal/duration internal/logging internal/option memorystore redisstore store"}},
+	{"internal/doctor", layer{own: "internal/adminapi internal/outcome internal/topk store"}},
 	{"internal/metrics", layer{own: "internal/outcome internal/pool internal/stats internal/zone limit store"}},
-	{"internal/admin", layer{caddy: true, own: "algorithms internal/adminapi internal/clientip internal/duration internal/feed internal/key internal/logging internal/outcome internal/pool internal/stats internal/topk internal/zone limit store"}},
+	{"internal/admin", layer{caddy: true, own: "algorithms internal/adminapi internal/clientip internal/doctor internal/duration internal/feed internal/key internal/logging internal/outcome internal/pool internal/stats internal/topk internal/zone limit store"}},
 	{"internal/routes", layer{caddy: true}},
 	{"internal/limiter", layer{caddy: true, own: "algorithms internal/clientip internal/clock internal/feed internal/key internal/logging internal/outcome internal/placeholder internal/pool " +
 		"internal/stats internal/throttle internal/turns internal/zone limit store"}},
 	{"internal/report", layer{caddy: true, own: "internal/clientip internal/limiter internal/logging internal/stats internal/throttle internal/zone"}},
 	{"internal/respond", layer{caddy: true, own: "algorithms internal/limiter internal/outcome internal/placeholder internal/zone"}},
-	{".", layer{caddy: true, own: "algorithms backend internal/admin internal/cli internal/clientip internal/duration internal/key internal/limiter " +
+	{".", layer{caddy: true, own: "algorithms backend internal/admin internal/cli internal/clientip internal/duration internal/key internal/limiter internal/logging " +
 		"internal/metrics internal/option internal/placeholder internal/pool internal/report internal/respond internal/routes internal/zone limit memorystore store"}},
 	{"cmd/caddy", layer{caddy: true, own: "."}},
 

@@ -1,11 +1,18 @@
 package memorystore
 
 import (
+	"context"
+
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // Stats implements [store.Observed].
 func (s *Store) Stats() store.Stats { return store.Stats{Held: s.holds.ByZone()} }
+
+// Examine implements [store.Examiner].
+func (s *Store) Examine(context.Context) store.Examination {
+	return store.Examination{Keys: s.Keys(), MaxKeys: s.maxKeys(), Sharing: s.shared.Load() > 0}
+}
 
 // CountKeys implements [store.KeyCounter]. It locks one shard after the other, while it
 // counts the keys in it. Keys that share buckets are not counted.
@@ -46,4 +53,5 @@ func zoneOf(rule *store.Rule) uint32 { return uint32(rule.ZoneHash() ^ rule.Salt
 var (
 	_ store.Observed   = (*Store)(nil)
 	_ store.KeyCounter = (*Store)(nil)
+	_ store.Examiner   = (*Store)(nil)
 )

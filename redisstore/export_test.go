@@ -94,3 +94,6 @@ func (s *Store) NodeOf(key string) (address, breaker string) {
 	}
 	return n.Address, n.Breaker()
 }
+
+// Trials are the commands that [Store.Examine] tries.
+var Trials = trials

@@ -51,6 +51,12 @@ type heartbeat struct {
 	key  string
 	name string
 
+	announced func(name string) string // the key of what a process announces
+	text      atomic.Pointer[string]   // to announce; nil: nothing
+	changed   chan struct{}            // has an element when there is a new text
+	telling   sync.Mutex               // held while the text is under way
+	written   *string                  // the text that Redis was last sent
+
 	seen    atomic.Int64
 	present atomic.Bool // the process has been counted
 	quit    chan struct{}
@@ -60,14 +66,16 @@ type heartbeat struct {
 
 // startHeartbeat starts to report, until leave. An error that Redis answers goes to warn. If the
 // name is empty, the process gets one of its own.
-func startHeartbeat(eval func(ctx context.Context, script, key string, args ...any) (int64, error), warn func(error), key, name string) *heartbeat {
+func startHeartbeat(eval func(ctx context.Context, script, key string, args ...any) (int64, error), warn func(error), keys *keys, name string) *heartbeat {
 	h := &heartbeat{
-		eval: eval,
-		warn: warn,
-		key:  key,
-		name: cmp.Or(name, rand.Text()),
-		quit: make(chan struct{}),
-		done: make(chan struct{}),
+		eval:      eval,
+		warn:      warn,
+		key:       keys.instances(),
+		name:      cmp.Or(name, rand.Text()),
+		announced: keys.announcement,
+		changed:   make(chan struct{}, 1),
+		quit:      make(chan struct{}),
+		done:      make(chan struct{}),
 	}
 	go h.run()
 	return h
@@ -85,6 +93,10 @@ func (h *heartbeat) run() {
 		case <-timer.C:
 			h.beat(beatTTL, beatTimeout)
 			timer.Reset(beatInterval)
+		case <-h.changed:
+			if h.present.Load() { // else the first beat brings it
+				h.tell(beatTTL, beatTimeout)
+			}
 		case <-h.quit:
 			return
 		}
@@ -116,4 +128,36 @@ func (h *heartbeat) beat(life, timeout time.Duration) {
 	}
 	h.seen.Store(seen)
 	h.present.Store(true)
+	h.tell(life, timeout)
+}
+
+// announce sets the text that others can read.
+func (h *heartbeat) announce(text string) {
+	h.text.Store(&text)
+	select {
+	case h.changed <- struct{}{}:
+	default:
+	}
+}
+
+// tell keeps the text in Redis for a while. An unchanged one is only renewed, unless Redis has lost
+// it. If it fails, the next beat tries again.
+func (h *heartbeat) tell(life, timeout time.Duration) {
+	h.telling.Lock()
+	defer h.telling.Unlock()
+	text := h.text.Load()
+	if text == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	key := h.announced(h.name)
+	if text == h.written {
+		if found, err := h.eval(ctx, announceScript, key, life.Milliseconds(), ""); err != nil || found == 1 {
+			return
+		}
+	}
+	if _, err := h.eval(ctx, announceScript, key, life.Milliseconds(), *text); err == nil {
+		h.written = text
+	}
 }

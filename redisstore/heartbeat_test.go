@@ -29,7 +29,7 @@ func TestBeats(t *testing.T) {
 			{11*time.Second - 1, []any{int64(15_000), int64(15_000), int64(6_000)}},
 		} {
 			lives = nil
-			p := startHeartbeat(eval, func(error) {}, "instances", "")
+			p := startHeartbeat(eval, func(error) {}, &keys{prefix: "rl"}, "")
 			time.Sleep(c.open)
 			synctest.Wait()
 			if want := map[bool]int{true: 3, false: 1}[c.want != nil]; p.instances() != want {

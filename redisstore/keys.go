@@ -47,6 +47,11 @@ func (k *keys) ban(rule *store.Rule, key string) string {
 // instances names the set of the processes that share the store.
 func (k *keys) instances() string { return k.prefix + ":instances" }
 
+// announcement names what a process announces. In a Cluster it is in the slot of the set.
+func (k *keys) announcement(name string) string {
+	return k.prefix + ":announced:{" + k.instances() + "}:" + store.Escape(name)
+}
+
 // probe names the key that a probe writes. In a Cluster it has a slot.
 func (k *keys) probe(slot uint16) string {
 	if !k.cluster {

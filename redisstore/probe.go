@@ -13,13 +13,9 @@ import (
 
 // Probe implements [store.Prober].
 func (s *Store) Probe(ctx context.Context) (store.Server, error) {
-	masters := s.topology.Masters()
-	if len(masters) == 0 { // they are not discovered yet
-		n, err := s.topology.Node(ctx, 0)
-		if err != nil {
-			return store.Server{}, failure{err}
-		}
-		masters = []*node.Node{n}
+	masters, err := s.masters(ctx)
+	if err != nil {
+		return store.Server{}, failure{err}
 	}
 	var slowest store.Server
 	for _, n := range masters {
@@ -70,14 +66,19 @@ func probe(ctx context.Context, n *node.Node) (server store.Server, err error) {
 	if err != nil {
 		return server, nil //nolint:nilerr // it answers, and this user may not ask
 	}
-	server.Version = fields["redis_version"]
-	if version := fields["valkey_version"]; version != "" {
-		server.Version = "valkey " + version
-	}
+	server.Version = versionOf(fields)
 	if policy := fields["maxmemory_policy"]; policy != "noeviction" {
 		server.Evicts = policy
 	}
 	return server, nil
+}
+
+// versionOf returns the version of a server from what INFO says.
+func versionOf(fields map[string]string) string {
+	if version := fields["valkey_version"]; version != "" {
+		return "valkey " + version
+	}
+	return fields["redis_version"]
 }
 
 var _ store.Prober = (*Store)(nil)

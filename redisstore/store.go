@@ -81,7 +81,7 @@ func New(options Options) (*Store, error) {
 		return nil, err
 	}
 	go s.runOutbox()
-	s.heartbeat = startHeartbeat(s.eval, s.warnUncounted, s.keys.instances(), options.Instance)
+	s.heartbeat = startHeartbeat(s.eval, s.warnUncounted, &s.keys, options.Instance)
 	for _, n := range s.topology.Masters() {
 		go n.Prepare()
 	}

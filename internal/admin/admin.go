@@ -40,6 +40,7 @@ func init() {
 //	GET    zones/<zone>/overrides     the keys that have an override
 //	GET    top                        the same for all zones
 //	GET    stores                     the health of the stores
+//	GET    doctor                     what is wrong with servers, zones and stores
 //	GET    decisions                  decisions as they are made, as server-sent events
 type AdminAPI struct{}
 
@@ -80,6 +81,7 @@ var adminRoutes = map[string]adminRoute{
 	"key":                  {http.MethodGet: findKey},
 	"top":                  {http.MethodGet: showTop},
 	"stores":               {http.MethodGet: showStores},
+	"doctor":               {http.MethodGet: showDiagnosis},
 	"decisions":            {http.MethodGet: streamDecisions},
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
@@ -16,12 +17,20 @@ type Handler struct {
 	Local *pool.Ref // decides while the store does not; nil if no zone may need it
 
 	LogKey bool // log lines show keys
+
+	// Clients says where the handler's server takes the address of a client from; nil if that is not
+	// known.
+	Clients *clientip.Source
+
+	// Warnings are those of the zones while they were loaded, by name.
+	Warnings map[string][]string
 }
 
 // Config has the provisioned handlers of one config.
 type Config struct {
 	mu       sync.Mutex
 	handlers []Handler
+	before   map[string]uint64 // how many requests a zone had met when the config began to run
 }
 
 // Add adds a handler that was provisioned.
@@ -41,27 +50,49 @@ var registry struct {
 
 // Register adds a config that begins to run.
 func (c *Config) Register() {
+	c.noteBefore()
 	registry.Lock()
-	defer registry.Unlock()
 	registry.configs = append(registry.configs, c)
+	registry.Unlock()
+	announce()
+}
+
+// noteBefore notes how many requests the zones have met.
+func (c *Config) noteBefore() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.before = make(map[string]uint64)
+	for _, h := range c.handlers {
+		for _, z := range h.Zones {
+			n := uint64(0)
+			for _, of := range z.Stats.Totals() {
+				n += of
+			}
+			c.before[z.Name] = n
+		}
+	}
 }
 
 // Unregister removes a config that has ended, or that failed to start.
 func (c *Config) Unregister() {
 	registry.Lock()
-	defer registry.Unlock()
 	registry.configs = slices.DeleteFunc(registry.configs, func(other *Config) bool { return other == c })
+	registry.Unlock()
+	announce()
 }
 
-// runningHandlers returns the handlers of the newest config that runs.
-func runningHandlers() []Handler {
+// running returns the newest config that runs, or an empty one.
+func running() *Config {
 	registry.Lock()
 	defer registry.Unlock()
 	if len(registry.configs) == 0 {
-		return nil
+		return new(Config)
 	}
-	return registry.configs[len(registry.configs)-1].handlers
+	return registry.configs[len(registry.configs)-1]
 }
+
+// runningHandlers returns the handlers of the newest config that runs.
+func runningHandlers() []Handler { return running().handlers }
 
 // runningZone is a zone of the newest config.
 type runningZone struct {
@@ -70,20 +101,28 @@ type runningZone struct {
 	local      *pool.Ref    // decides while the store does not; nil if no zone may need it
 	uses       []*zone.Zone // by handler
 	logKey     bool         // of some handler
+	before     uint64       // the requests that it had met when the config began to run
+	warnings   []string     // while it was loaded
 }
 
 // runningZones returns the zones of the newest config that runs, sorted by name.
 func runningZones() (zones []*runningZone) {
 	byName := make(map[string]*runningZone)
-	for _, h := range runningHandlers() {
+	config := running()
+	for _, h := range config.handlers {
 		for _, z := range h.Zones {
 			known := byName[z.Name]
 			if known == nil {
-				known = &runningZone{Zone: z, store: h.Store}
+				known = &runningZone{Zone: z, store: h.Store, before: config.before[z.Name]}
 				byName[z.Name] = known
 				zones = append(zones, known)
 			}
 			known.uses = append(known.uses, z)
+			for _, text := range h.Warnings[z.Name] {
+				if !slices.Contains(known.warnings, text) {
+					known.warnings = append(known.warnings, text)
+				}
+			}
 			known.logKey = known.logKey || h.LogKey
 			if h.Local != nil {
 				known.local = h.Local

@@ -46,7 +46,7 @@ answer, or with 'stores --check' if a store does not answer.
 			cmd.Args = knownCommand
 			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 			cmd.AddCommand(zonesCommand(), topCommand(), getCommand(), resetCommand(), setCommand(), banCommand(), unbanCommand(), bansCommand(), overridesCommand(),
-				watchCommand(), storesCommand())
+				watchCommand(), storesCommand(), doctorCommand())
 		},
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 )
@@ -116,6 +117,7 @@ const (
 var colors = map[string]string{
 	outcome.Names[outcome.Limited]: red, outcome.Names[outcome.Banned]: red, outcome.Names[outcome.Rejected]: red, "no": red, "open": red,
 	"passes": green, "yes": green, "passes, dry run": yellow, "half-open": yellow,
+	adminapi.LevelOK: green, adminapi.LevelWarn: yellow, adminapi.LevelFail: red,
 }
 
 func (e *endpoint) coloured(cell string) string {

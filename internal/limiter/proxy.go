@@ -49,10 +49,11 @@ func (p *proxyCheck) check(i int, z *zone.Zone, r *placeholder.Request) {
 		if len(r.Header[field]) == 0 {
 			continue
 		}
+		remote, fix := clientip.Remote(r.Request), "add it to trusted_proxies"
+		z.Forwarded.Note(field, remote)
 		if !p.last.Allow() {
 			return
 		}
-		remote, fix := clientip.Remote(r.Request), "add it to trusted_proxies"
 		if remote == "@" { // the other end of a Unix socket
 			fix = "set trusted_proxies_unix"
 		}

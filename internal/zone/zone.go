@@ -8,6 +8,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/internal/throttle"
@@ -57,6 +58,8 @@ type Zone struct {
 
 	Overrides bool
 	KeyRules  *store.KeyRules // overrides and bans of single keys; nil without them
+
+	Forwarded clientip.Forwarded // by a proxy that is not trusted, in zones whose keys have the client's address
 
 	invalid     throttle.Throttle // for warnings about requests without a valid limit
 	UnclearCost throttle.Throttle // for warnings about responses without a valid cost

@@ -41,6 +41,7 @@ type Proxy struct {
 	server   string
 	listener net.Listener
 	choose   atomic.Pointer[func(command string) Fault]
+	rewrite  atomic.Pointer[func(command string, reply []byte) []byte]
 	delay    atomic.Int64
 	counts   [faults]atomic.Int64
 	accepted atomic.Int64
@@ -77,6 +78,10 @@ func (p *Proxy) Inject(choose func(command string) Fault) {
 	}
 	p.choose.Store(&choose)
 }
+
+// Rewrite has a function change the replies. The function gets the name of the command in lower case.
+// It may be called by several goroutines at once.
+func (p *Proxy) Rewrite(change func(command string, reply []byte) []byte) { p.rewrite.Store(&change) }
 
 // Delay delays all replies from now on.
 func (p *Proxy) Delay(d time.Duration) { p.delay.Store(int64(d)) }
@@ -161,10 +166,11 @@ func (p *Proxy) stop() {
 func (p *Proxy) carry(client, server net.Conn) {
 	defer p.hangUp(client, server)
 	var fate, came atomic.Int64 // of the next reply, and when its command came
+	var command atomic.Value    // the name of that command
 	start := time.Now()
 	p.wait.Go(func() {
 		defer p.hangUp(client, server)
-		p.replies(client, server, &fate, func() { p.timed(time.Since(start) - time.Duration(came.Load())) })
+		p.replies(client, server, &fate, &command, func() { p.timed(time.Since(start) - time.Duration(came.Load())) })
 	})
 	commands := bufio.NewReader(client)
 	for {
@@ -173,6 +179,7 @@ func (p *Proxy) carry(client, server net.Conn) {
 			return
 		}
 		came.Store(int64(time.Since(start)))
+		command.Store(name)
 		fault := None
 		if choose := p.choose.Load(); choose != nil {
 			fault = (*choose)(name)
@@ -193,7 +200,7 @@ func (p *Proxy) carry(client, server net.Conn) {
 }
 
 // replies passes on the server's replies, and reports each one.
-func (p *Proxy) replies(client, server net.Conn, fate *atomic.Int64, passed func()) {
+func (p *Proxy) replies(client, server net.Conn, fate *atomic.Int64, command *atomic.Value, passed func()) {
 	buffer := make([]byte, 64<<10)
 	for {
 		n, err := server.Read(buffer)
@@ -201,12 +208,16 @@ func (p *Proxy) replies(client, server net.Conn, fate *atomic.Int64, passed func
 			return
 		}
 		reply := buffer[:n]
+		if change := p.rewrite.Load(); change != nil {
+			name, _ := command.Load().(string)
+			reply = (*change)(name, reply)
+		}
 		time.Sleep(time.Duration(p.delay.Load()))
 		switch Fault(fate.Swap(int64(None))) {
 		case CutAfter:
 			return
 		case CutWithin:
-			_, _ = client.Write(reply[:n/2])
+			_, _ = client.Write(reply[:len(reply)/2])
 			return
 		case SwallowReply:
 			_, _ = io.Copy(io.Discard, server)

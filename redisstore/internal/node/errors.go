@@ -26,6 +26,12 @@ func Failure(err error) string {
 	return store.Failure(err)
 }
 
+// LacksRight reports whether Redis said that the user may not run a command, or use a key.
+func LacksRight(err error) bool {
+	var said redis.Error
+	return errors.As(err, &said) && protocol.ReadError(said.Error()).LacksRight()
+}
+
 // replied reports whether Redis has answered a command, also if with an error.
 func replied(err error) bool {
 	var said redis.Error

@@ -85,6 +85,11 @@ func (e ErrorReply) Failure() string {
 	return store.FailureOther
 }
 
+// LacksRight reports whether the user may not run a command, or use a key.
+func (e ErrorReply) LacksRight() bool {
+	return strings.HasPrefix(strings.TrimPrefix(e.text, "-"), "NOPERM") || contains(e.text, rightsTexts)
+}
+
 // FromScript reports whether a script met the error, which ran then.
 func (e ErrorReply) FromScript() bool {
 	return contains(e.text, scriptTexts) || contains(e.text, rightsTexts)

@@ -1,0 +1,84 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/doctor"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// examineTimeout bounds how long a store is examined.
+const examineTimeout = 5 * time.Second
+
+// showDiagnosis checks the running config, its zones and its stores.
+func showDiagnosis(c *adminCall) error {
+	if err := c.checkParameters(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.request.Context()), examineTimeout)
+	defer cancel()
+	zones, stores := runningZones(), runningStores()
+	facts := doctor.Facts{Servers: servers(), Stores: make([]doctor.Store, len(stores))}
+	peers := make([]peers, len(stores))
+	var group sync.WaitGroup
+	for i, s := range stores {
+		group.Go(func() { facts.Stores[i] = s.examine(ctx) })
+		group.Go(func() { peers[i] = s.peers(ctx) })
+	}
+	group.Wait()
+	for i, s := range stores {
+		facts.Stores[i].Fleet = peers[i].fleet
+		for _, z := range s.zones {
+			facts.Zones = append(facts.Zones, z.facts(zones, &facts.Stores[i], &peers[i]))
+		}
+	}
+	slices.SortFunc(facts.Zones, func(a, b doctor.Zone) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(facts.Stores, func(a, b doctor.Store) int { return cmp.Compare(a.Name, b.Name) })
+	return c.writeJSON(doctor.Examine(&facts))
+}
+
+// servers returns the servers that have rate limit handlers, each once.
+func servers() (all []doctor.Server) {
+	for _, h := range runningHandlers() {
+		if h.Clients == nil || slices.ContainsFunc(all, func(s doctor.Server) bool { return s.Name == h.Clients.Server }) {
+			continue
+		}
+		all = append(all, doctor.Server{
+			Name: h.Clients.Server, Trusted: h.Clients.Trusted, TrustsSockets: h.Clients.TrustsSockets,
+			Strict: h.Clients.Strict, Headers: h.Clients.Headers,
+		})
+	}
+	return all
+}
+
+// examine collects what is known of a store.
+func (s *runningStore) examine(ctx context.Context) doctor.Store {
+	shared := s.store.Store
+	facts := doctor.Store{Name: storeName(s.store), InProcess: !shared.Remote, Failing: !shared.Health.Answers()}
+	if observed, ok := shared.Store.(store.Observed); ok {
+		facts.Breaker = observed.Stats().Breaker
+	}
+	session, err := s.store.Begin() // which keeps the store open
+	if err != nil {
+		facts.Err = err
+		return facts
+	}
+	defer session.End()
+	if examiner, ok := shared.Store.(store.Examiner); ok {
+		examined := examiner.Examine(ctx)
+		facts.Examined = &examined
+		return facts
+	}
+	i := slices.IndexFunc(s.zones, func(z *runningZone) bool { return len(z.Rules()) > 0 })
+	if i < 0 {
+		return facts
+	}
+	facts.Tested = true
+	facts.Err = shared.Store.Take(ctx, []store.Check{{Rule: s.zones[i].Rules()[0]}}, make([]algorithms.Decision, 1))
+	return facts
+}

@@ -1,0 +1,63 @@
+package admin
+
+import (
+	"slices"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/doctor"
+	"github.com/seed-161337e5/caddyratelimit/internal/key"
+	"github.com/seed-161337e5/caddyratelimit/internal/topk"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
+)
+
+// facts collects what is known of a zone. All are the zones of the config.
+func (z *runningZone) facts(all []*runningZone, of *doctor.Store, others *peers) doctor.Zone {
+	facts := doctor.Zone{
+		Name: z.Name, Store: of.Name, OnStoreError: z.OnStoreError, Silent: of.Silent(),
+		Totals: z.Stats.Totals(), Rollout: z.rollout(), DryRun: !slices.ContainsFunc(z.uses, enforced),
+		Variable: z.Template.Varies(), Addresses: onlyAddresses(z.Template), Spread: z.Stats.Keys.Spread(),
+		Shares: z.MissingKey == "" || z.MissingKey == zone.MissingShare, DefinedOtherwise: others.differOn(z), Warnings: z.warnings,
+	}
+	for _, other := range all {
+		if other != z {
+			facts.Elsewhere = max(facts.Elsewhere, other.sinceLoaded())
+		}
+	}
+	rules := z.Rules()
+	facts.Unlimited = len(rules) == 0
+	for _, use := range z.uses {
+		facts.Matches = facts.Matches || len(use.Matchers) > 0
+		if last := use.Forwarded.Last(); last != nil {
+			facts.Forwarded = &doctor.Forwarded{Field: last.Field, Remote: last.Remote, Ago: time.Since(last.At)}
+		}
+		if p := use.Policy; p != nil && p.Numbers.Events == 0 {
+			facts.Closed = true
+		}
+	}
+	if z.Template.NumPlaceholders() > 0 {
+		counts, _ := z.Stats.Keys.Counts(z.Template.Empty)
+		facts.Keyless = counts[topk.Requests].AtLeast
+	}
+	return facts
+}
+
+// enforced reports whether a limit is enforced for any key.
+func enforced(z *zone.Zone) bool {
+	if z.Enforce != nil {
+		return *z.Enforce > 0
+	}
+	return !z.DryRun
+}
+
+// onlyAddresses reports whether a key has no placeholder but the client's address.
+func onlyAddresses(t *key.Template) bool {
+	return t.HasAddress && t.NumPlaceholders() == 1
+}
+
+// sinceLoaded returns how many requests the zone has met since the config was loaded.
+func (z *runningZone) sinceLoaded() (n uint64) {
+	for _, of := range z.Stats.Totals() {
+		n += of
+	}
+	return n - z.before
+}

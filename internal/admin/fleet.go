@@ -1,0 +1,118 @@
+package admin
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/doctor"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// announcement is what a Caddy tells the others that share a store with it.
+type announcement struct {
+	ID   string `json:"id"`   // of the process
+	Name string `json:"name"` // for people
+
+	// Zones has a digest of the definition of each zone.
+	Zones map[string]string `json:"zones"`
+}
+
+const (
+	// maxAnnounced bounds the zones of an announcement.
+	maxAnnounced = 1000
+
+	// maxPeers bounds the Caddys that are compared.
+	maxPeers = 64
+)
+
+// announce tells the other Caddys how the newest config defines the zones in shared stores. A
+// process can have several stores on one server, with different options, so each is told all.
+func announce() {
+	var to []store.Announcer
+	a := announcement{ID: store.Process(), Name: processName(), Zones: make(map[string]string)}
+	for _, s := range runningStores() {
+		shared, ok := s.store.Store.Store.(store.Announcer)
+		if !ok {
+			continue
+		}
+		to = append(to, shared)
+		for _, z := range s.zones {
+			if len(a.Zones) < maxAnnounced {
+				a.Zones[z.Name] = z.digest()
+			}
+		}
+	}
+	text, err := json.Marshal(a)
+	if err != nil {
+		return
+	}
+	for _, shared := range to {
+		shared.Announce(string(text))
+	}
+}
+
+// processName names this process for people.
+func processName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "a host without a name"
+	}
+	return fmt.Sprintf("%s (process %d)", host, os.Getpid())
+}
+
+// digest returns a text that differs for different definitions of the zone. Caddys that share a
+// store must agree on these.
+func (z *runningZone) digest() string {
+	prefixes := z.Template.Prefixes
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %d %d", z.Description, z.Key, prefixes.IPv4, prefixes.IPv6))
+	return hex.EncodeToString(sum[:8])
+}
+
+// peers are the other Caddys that share a store.
+type peers struct {
+	fleet  doctor.Fleet
+	others []announcement
+}
+
+// peers reads what the other Caddys announce.
+func (s *runningStore) peers(ctx context.Context) (found peers) {
+	shared, ok := s.store.Store.Store.(store.Fleet)
+	if !ok {
+		return found
+	}
+	found.fleet.Size = shared.Instances()
+	told, ok := shared.(store.Announcer)
+	if !ok {
+		found.fleet.Telling = 1
+		return found
+	}
+	texts, err := told.Announcements(ctx, maxPeers)
+	if err != nil {
+		found.fleet.Err = err
+		return found
+	}
+	found.fleet.Size, found.fleet.Telling = max(found.fleet.Size, len(texts)), 1
+	for _, text := range texts {
+		var a announcement
+		if json.Unmarshal([]byte(text), &a) == nil && a.ID != "" && a.ID != store.Process() {
+			found.others = append(found.others, a)
+			found.fleet.Telling++
+		}
+	}
+	return found
+}
+
+// differOn returns the Caddys that define a zone otherwise.
+func (p *peers) differOn(z *runningZone) (names []string) {
+	mine := z.digest()
+	for _, other := range p.others {
+		if theirs, known := other.Zones[z.Name]; known && theirs != mine {
+			names = append(names, other.Name)
+		}
+	}
+	return names
+}

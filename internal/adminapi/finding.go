@@ -1,0 +1,33 @@
+package adminapi
+
+// Diagnosis is what a check of a running Caddy has found.
+type Diagnosis struct {
+	// Level is the worst level of the findings, where what is unknown counts as ok.
+	Level    string    `json:"level"`
+	Findings []Finding `json:"findings"`
+}
+
+// Finding is the result of one check.
+type Finding struct {
+	Level string `json:"level"`
+	Check string `json:"check"`
+
+	// Server, Zone and Store name what was checked. A finding has exactly one of them, or none if it
+	// is about the whole config.
+	Server string `json:"server,omitempty"`
+	Zone   string `json:"zone,omitempty"`
+	Store  string `json:"store,omitempty"`
+
+	Found string `json:"found"`
+
+	// Fix says what to do. It is absent if nothing is to be done.
+	Fix string `json:"fix,omitempty"`
+}
+
+// The levels of findings.
+const (
+	LevelOK      = "ok"
+	LevelUnknown = "unknown" // it could not be checked
+	LevelWarn    = "warn"    // it may be wrong, or limits less than it seems
+	LevelFail    = "fail"    // limits are not enforced, or hit the wrong clients
+)

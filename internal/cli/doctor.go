@@ -1,0 +1,201 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/spf13/cobra"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+)
+
+// The exit codes of doctor. As with all commands, 1 says that there is no answer.
+const (
+	exitFails = 2
+	exitWarns = 3 // with --strict
+)
+
+func doctorCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Finds what is wrong with limits, zones and stores",
+		Long: `
+Checks a running Caddy: whose address counts as the client's, whether each zone can
+refuse requests and tells clients apart, and for each store whether it answers, the
+rights of the user, its memory, its clock, its round trip, and whether other Caddys
+define the zones alike. It charges nothing.
+
+Each check is ok, warn, fail, or unknown if it could not be made; beside what is not
+ok stands what to do. Of zones in which all is ok, only one line is printed, unless
+--verbose is given.
+
+The exit code is 0 if no check fails, 1 if the Caddy could not be checked, 2 if a
+check fails, and with --strict 3 if one warns and none fails.
+`,
+		Example: "  caddy rate-limit doctor\n  caddy rate-limit doctor --strict --json",
+		Args:    cobra.NoArgs,
+	}
+	flags := cmd.Flags()
+	strict := flags.Bool("strict", false, "Exit with 3 if a check warns")
+	verbose := flags.BoolP("verbose", "v", false, "Print all checks of all zones")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		e, err := newEndpoint(cmd)
+		if err != nil {
+			return err
+		}
+		var d adminapi.Diagnosis
+		done, err := e.read("doctor", nil, &d)
+		if err != nil {
+			return err
+		}
+		if !done {
+			if err := e.diagnosis(&d, *verbose); err != nil {
+				return err
+			}
+		}
+		return exitWith(cmd, d.Level, *strict)
+	}
+	return cmd
+}
+
+// exitWith makes the command end with the exit code of a level.
+func exitWith(cmd *cobra.Command, level string, strict bool) error {
+	code := 0
+	switch {
+	case level == adminapi.LevelFail:
+		code = exitFails
+	case level == adminapi.LevelWarn && strict:
+		code = exitWarns
+	}
+	cmd.SilenceErrors = true // the findings say it
+	return caddycmd.WrapCommandFuncForCobra(func(caddycmd.Flags) (int, error) { return code, nil })(cmd, nil)
+}
+
+// diagnosis prints findings, grouped by what they are about.
+func (e *endpoint) diagnosis(d *adminapi.Diagnosis, verbose bool) error {
+	if len(d.Findings) == 0 {
+		return errors.New("the answer has no findings; does that Caddy have another version?")
+	}
+	var b strings.Builder
+	counts := make(map[string]int)
+	quiet := 0
+	for _, group := range groups(d.Findings) {
+		bad := slices.ContainsFunc(group, func(f adminapi.Finding) bool { return f.Level != adminapi.LevelOK })
+		for _, f := range group {
+			counts[f.Level]++
+		}
+		if group[0].Zone != "" && !bad && !verbose {
+			quiet++
+			continue
+		}
+		b.WriteString(subject(&group[0]) + "\n")
+		for _, f := range group {
+			e.finding(&b, &f)
+		}
+	}
+	if quiet > 0 {
+		fmt.Fprintf(&b, "%d zones\n  %s    all checks are ok; --verbose shows them\n", quiet, e.coloured(adminapi.LevelOK))
+	}
+	fmt.Fprintf(&b, "\n%d ok, %d warn, %d fail", counts[adminapi.LevelOK], counts[adminapi.LevelWarn], counts[adminapi.LevelFail])
+	if n := counts[adminapi.LevelUnknown]; n > 0 {
+		fmt.Fprintf(&b, ", %d unknown", n)
+	}
+	b.WriteString("\n")
+	_, err := fmt.Fprint(e.out, b.String())
+	return err
+}
+
+// groups divides findings by what they are about, in their order.
+func groups(findings []adminapi.Finding) (all [][]adminapi.Finding) {
+	for _, f := range findings {
+		if n := len(all); n > 0 && subject(&all[n-1][0]) == subject(&f) {
+			all[n-1] = append(all[n-1], f)
+		} else {
+			all = append(all, []adminapi.Finding{f})
+		}
+	}
+	return all
+}
+
+// subject names what a finding is about.
+func subject(f *adminapi.Finding) string {
+	switch {
+	case f.Server != "":
+		return "server " + shellWord(f.Server)
+	case f.Zone != "":
+		return "zone " + shellWord(f.Zone)
+	case f.Store != "":
+		return "store " + printable(f.Store)
+	}
+	return "config"
+}
+
+const (
+	// findingWidth is the width to which findings are wrapped without a terminal.
+	findingWidth = 80
+
+	// findingIndent is where the text of a finding begins.
+	findingIndent = len("  unknown  on_store_error  ")
+)
+
+// finding prints a finding, and below it what to do.
+func (e *endpoint) finding(b *strings.Builder, f *adminapi.Finding) {
+	width := e.width
+	if width == 0 {
+		width = findingWidth
+	}
+	lines := wrapped(printable(f.Found), width-findingIndent)
+	fmt.Fprintf(b, "  %s%s  %-14s  %s\n", e.coloured(f.Level), strings.Repeat(" ", len("unknown")-min(len(f.Level), len("unknown"))), printable(f.Check), lines[0])
+	for _, line := range lines[1:] {
+		b.WriteString(strings.Repeat(" ", findingIndent) + line + "\n")
+	}
+	if f.Fix == "" {
+		return
+	}
+	for _, line := range wrapped("fix: "+printable(f.Fix), width-findingIndent) {
+		b.WriteString(strings.Repeat(" ", findingIndent) + line + "\n")
+	}
+}
+
+// wrapped breaks a text into lines of at most this width, at least one. Longer words are cut.
+func wrapped(text string, width int) (lines []string) {
+	width = max(width, 20)
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		for utf8.RuneCountInString(word) > width {
+			if line != "" {
+				lines, line = append(lines, line), ""
+			}
+			runes := []rune(word)
+			lines, word = append(lines, string(runes[:width])), string(runes[width:])
+		}
+		switch {
+		case line == "":
+			line = word
+		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width:
+			lines, line = append(lines, line), word
+		default:
+			line += " " + word
+		}
+	}
+	return append(lines, line)
+}
+
+// printable escapes what a terminal would interpret. Errors of servers may have anything in them.
+func printable(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case unicode.IsPrint(r), r == '\n':
+			b.WriteRune(r)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,87 @@
+// Package doctor finds what is wrong with the limits of a running Caddy. Its checks are functions
+// of facts, which others collect, so they need no server.
+package doctor
+
+import (
+	"fmt"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+)
+
+// Facts are what is known of a running Caddy.
+type Facts struct {
+	Servers []Server
+	Zones   []Zone
+	Stores  []Store
+}
+
+// Examine makes all checks.
+func Examine(f *Facts) adminapi.Diagnosis {
+	var all []adminapi.Finding
+	if len(f.Zones) == 0 {
+		all = append(all, adminapi.Finding{
+			Level: adminapi.LevelWarn, Check: "zones", Found: "the running config has no zones, so it limits nothing",
+			Fix: "add a rate_limit handler with a zone",
+		})
+	}
+	for i := range f.Servers {
+		all = run(all, serverChecks, &f.Servers[i], func(found *adminapi.Finding) { found.Server = f.Servers[i].Name })
+	}
+	for i := range f.Zones {
+		all = run(all, zoneChecks, &f.Zones[i], func(found *adminapi.Finding) { found.Zone = f.Zones[i].Name })
+	}
+	for i := range f.Stores {
+		all = run(all, storeChecks, &f.Stores[i], func(found *adminapi.Finding) { found.Store = f.Stores[i].Name })
+	}
+	return adminapi.Diagnosis{Level: worst(all), Findings: all}
+}
+
+// check is a check of a server, a zone or a store.
+type check[T any] struct {
+	name string
+	look func(of *T) []result
+}
+
+// result is what a check has found. A check that does not apply has no results.
+type result struct{ level, found, fix string }
+
+func run[T any](all []adminapi.Finding, checks []check[T], of *T, name func(*adminapi.Finding)) []adminapi.Finding {
+	for _, c := range checks {
+		for _, r := range c.look(of) {
+			f := adminapi.Finding{Level: r.level, Check: c.name, Found: r.found, Fix: r.fix}
+			name(&f)
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// severity orders the levels.
+var severity = map[string]int{adminapi.LevelWarn: 1, adminapi.LevelFail: 2}
+
+func worst(all []adminapi.Finding) string {
+	level := adminapi.LevelOK
+	for _, f := range all {
+		if severity[f.Level] > severity[level] {
+			level = f.Level
+		}
+	}
+	return level
+}
+
+func ok(format string, args ...any) []result {
+	return []result{{level: adminapi.LevelOK, found: fmt.Sprintf(format, args...)}}
+}
+
+// cannotSay is the result of a check that lacks a fact.
+func cannotSay(why, fix string) []result {
+	return []result{{adminapi.LevelUnknown, "cannot say: " + why, fix}}
+}
+
+func warn(fix, format string, args ...any) []result {
+	return []result{{adminapi.LevelWarn, fmt.Sprintf(format, args...), fix}}
+}
+
+func fail(fix, format string, args ...any) []result {
+	return []result{{adminapi.LevelFail, fmt.Sprintf(format, args...), fix}}
+}

@@ -1,0 +1,164 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/topk"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// TestChecks: each thing that can be wrong with an otherwise good set-up is found, by one check, and
+// everything else stays as it was.
+func TestChecks(t *testing.T) {
+	if bad := notOK(Examine(good())); bad != "" {
+		t.Fatalf("the good set-up: %s", bad)
+	}
+	zone := func(change func(*Zone)) func(*Facts) { return func(f *Facts) { change(&f.Zones[0]) } }
+	server := func(change func(*Server)) func(*Facts) { return func(f *Facts) { change(&f.Servers[0]) } }
+	of := func(change func(*Store)) func(*Facts) { return func(f *Facts) { change(&f.Stores[0]) } }
+	condition := func(change func(*store.Condition)) func(*Facts) {
+		return of(func(s *Store) { change(&s.Examined.Servers[0]) })
+	}
+	trouble := func(kind string) func(*Facts) {
+		return condition(func(c *store.Condition) { c.Trouble, c.Err = kind, errors.New("no") })
+	}
+	for name, c := range map[string]struct {
+		change func(*Facts)
+		want   string // level and check of what is not ok, separated by commas
+	}{
+		"no zones":          {func(f *Facts) { f.Zones = nil }, "warn zones"},
+		"no proxies":        {server(func(s *Server) { s.Trusted = nil }), ""},
+		"everybody trusted": {server(func(s *Server) { s.Trusted = []string{"10.0.0.1", "::/0"} }), "fail client_address"},
+		"not strict":        {server(func(s *Server) { s.Strict = false }), "warn client_address"},
+		"one value":         {server(func(s *Server) { s.Strict, s.Headers = false, []string{"CF-Connecting-IP"} }), ""},
+		"Unix sockets":      {server(func(s *Server) { s.Trusted, s.TrustsSockets = nil, true }), ""},
+
+		"a warning of the config": {zone(func(z *Zone) { z.Warnings = []string{"key is a constant; did you mean {x}?"} }), "warn config"},
+		"unlimited":               {zone(func(z *Zone) { z.Unlimited = true }), "warn limit"},
+		"closed":                  {zone(func(z *Zone) { z.Closed = true }), "warn limit"},
+		"dry run":                 {zone(func(z *Zone) { z.DryRun = true }), "warn rollout"},
+		"half a rollout":          {zone(func(z *Zone) { z.Rollout = "enforce 50 %" }), ""},
+		"never met":               {zone(func(z *Zone) { z.Totals, z.Elsewhere = [outcome.Count]uint64{}, 100 }), "warn requests"},
+		"no matchers": {zone(func(z *Zone) {
+			z.Totals, z.Elsewhere, z.Matches = [outcome.Count]uint64{}, 100, false
+		}), ""},
+		"no traffic":       {zone(func(z *Zone) { z.Totals, z.Elsewhere = [outcome.Count]uint64{}, 99 }), ""},
+		"all exempt":       {zone(func(z *Zone) { z.Totals = totals(outcome.Exempt, 100) }), "warn exempt"},
+		"a few exempt":     {zone(func(z *Zone) { z.Totals = totals(outcome.Exempt, 99) }), ""},
+		"all rejected":     {zone(func(z *Zone) { z.Totals = totals(outcome.Rejected, 100) }), "fail rejected"},
+		"a proxy":          {zone(func(z *Zone) { z.Forwarded = &Forwarded{"X-Forwarded-For", "10.0.0.1", time.Second} }), "fail proxy"},
+		"a proxy long ago": {zone(func(z *Zone) { z.Forwarded = &Forwarded{"X-Forwarded-For", "10.0.0.1", time.Hour} }), ""},
+		"one key":          {zone(func(z *Zone) { z.Spread = topk.Spread{Requests: 100, Keys: 1, Repeated: 1} }), "warn keys"},
+		"one key so far":   {zone(func(z *Zone) { z.Spread = topk.Spread{Requests: 99, Keys: 1, Repeated: 1} }), ""},
+		"one key for all":  {zone(func(z *Zone) { z.Variable, z.Spread = false, topk.Spread{Requests: 100, Keys: 1, Repeated: 1} }), ""},
+		"new keys":         {zone(func(z *Zone) { z.Spread = topk.Spread{Requests: 5000, Keys: 512, Repeated: 10} }), "warn keys"},
+		"new addresses": {zone(func(z *Zone) {
+			z.Addresses, z.Spread = true, topk.Spread{Requests: 5000, Keys: 512}
+		}), ""},
+		"no keys":         {zone(func(z *Zone) { z.Keyless = 10 }), "warn missing_key"},
+		"skipped keys":    {zone(func(z *Zone) { z.Keyless, z.Shares = 10, false }), ""},
+		"allow":           {zone(func(z *Zone) { z.Silent, z.OnStoreError = true, "allow" }), "fail on_store_error"},
+		"deny":            {zone(func(z *Zone) { z.Silent, z.OnStoreError = true, "deny" }), "fail on_store_error"},
+		"local":           {zone(func(z *Zone) { z.Silent, z.OnStoreError = true, "local" }), "warn on_store_error"},
+		"another Caddy":   {zone(func(z *Zone) { z.DefinedOtherwise = []string{"web2"} }), "fail agreement"},
+		"dead":            {trouble(store.TroubleAnswer), "fail answer"},
+		"TLS":             {trouble(store.TroubleTLS), "fail tls"},
+		"login":           {trouble(store.TroubleLogin), "fail login"},
+		"replica":         {trouble(store.TroubleReplica), "fail replica"},
+		"full":            {trouble(store.TroubleMemory), "fail memory"},
+		"keys out of use": {func(f *Facts) { trouble(store.TroubleRights)(f); f.Stores[0].Examined.Rights = nil }, "fail rights"},
+		"a missing right": {of(func(s *Store) { s.Examined.Rights.Missing = []string{"zadd"} }), "fail rights"},
+		"breaker":         {of(func(s *Store) { s.Breaker = store.BreakerOpen }), "fail breaker"},
+		"failing":         {of(func(s *Store) { s.Failing = true }), "warn breaker"},
+		"far":             {condition(func(c *store.Condition) { c.RoundTrip = 20 * time.Millisecond }), "warn round_trip"},
+		"too far":         {condition(func(c *store.Condition) { c.RoundTrip = 50 * time.Millisecond }), "fail round_trip"},
+		"clock":           {condition(func(c *store.Condition) { c.ClockAhead = 2 * time.Second }), "warn clock"},
+		"clock behind":    {condition(func(c *store.Condition) { c.ClockAhead = -2 * time.Second }), "warn clock"},
+		"a late answer": {condition(func(c *store.Condition) {
+			c.ClockAhead, c.RoundTrip = 1500*time.Millisecond, 4*time.Second
+		}), "fail round_trip"},
+		"nearly full":    {condition(func(c *store.Condition) { c.Memory = 95 << 20 }), "warn memory"},
+		"no bound":       {condition(func(c *store.Condition) { c.MaxMemory = 0 }), "warn memory"},
+		"evicts":         {condition(func(c *store.Condition) { c.Evicts = "allkeys-lru" }), "warn eviction"},
+		"volatile-ttl":   {condition(func(c *store.Condition) { c.Evicts = "volatile-ttl" }), ""},
+		"has evicted":    {condition(func(c *store.Condition) { c.Evicts, c.Evicted = "volatile-ttl", 1 }), "fail eviction"},
+		"no INFO":        {condition(func(c *store.Condition) { c.Described = false }), "unknown memory, unknown eviction"},
+		"many keys":      {of(func(s *Store) { s.Examined.Keys, s.Examined.MaxKeys = 950, 1000 }), "warn keys"},
+		"shared keys":    {of(func(s *Store) { s.Examined.MaxKeys, s.Examined.Sharing = 1000, true }), "fail keys"},
+		"an older Caddy": {of(func(s *Store) { s.Fleet.Size = 3 }), "unknown fleet"},
+		"unreadable":     {of(func(s *Store) { s.Fleet.Err = errors.New("no") }), "unknown fleet"},
+		"a store of other people": {of(func(s *Store) {
+			*s = Store{Name: "theirs", Tested: true}
+		}), "unknown fleet"},
+		"a dead store of other people": {of(func(s *Store) {
+			*s = Store{Name: "theirs", Tested: true, Err: errors.New("no")}
+		}), "fail answer, unknown fleet"},
+	} {
+		f := good()
+		c.change(f)
+		d := Examine(f)
+		if bad := notOK(d); bad != c.want {
+			t.Errorf("%s: %q, want %q", name, bad, c.want)
+		}
+		want := adminapi.LevelOK
+		for _, level := range []string{adminapi.LevelWarn, adminapi.LevelFail} {
+			if strings.Contains(c.want, level) {
+				want = level
+			}
+		}
+		if d.Level != want {
+			t.Errorf("%s: level %s, want %s", name, d.Level, want)
+		}
+		for _, found := range d.Findings {
+			if bad := found.Level == adminapi.LevelWarn || found.Level == adminapi.LevelFail; bad && found.Fix == "" || strings.Contains(found.Found+found.Fix, "%!") {
+				t.Errorf("%s: %+v", name, found)
+			}
+		}
+	}
+}
+
+// good is a set-up with nothing wrong.
+func good() *Facts {
+	return &Facts{
+		Servers: []Server{{Name: "srv0", Trusted: []string{"10.0.0.0/8"}, Strict: true, Headers: []string{"X-Forwarded-For"}}},
+		Zones: []Zone{{
+			Name: "api", Store: "redis", Totals: totals(outcome.Allowed, 1000), Elsewhere: 1000, Matches: true, Variable: true, Shares: true,
+			Spread: topk.Spread{Requests: 1000, Keys: 100, Repeated: 90}, OnStoreError: "allow",
+		}},
+		Stores: []Store{{
+			Name: "redis", Breaker: store.BreakerClosed, Fleet: Fleet{Size: 2, Telling: 2},
+			Examined: &store.Examination{
+				Timeout: 50 * time.Millisecond, Rights: new(store.Rights),
+				Servers: []store.Condition{{
+					Address: "10.0.0.5:6379", RoundTrip: time.Millisecond, Described: true, Version: "7.0.0", Evicts: "noeviction",
+					Memory: 1 << 20, MaxMemory: 100 << 20,
+				}},
+			},
+		}},
+	}
+}
+
+// totals has n requests with an outcome, and at most 50 that were allowed.
+func totals(o outcome.Outcome, n uint64) (t [outcome.Count]uint64) {
+	if n < enough {
+		t[outcome.Allowed] = 50
+	}
+	t[o] = n
+	return t
+}
+
+func notOK(d adminapi.Diagnosis) string {
+	var bad []string
+	for _, f := range d.Findings {
+		if f.Level != adminapi.LevelOK {
+			bad = append(bad, fmt.Sprint(f.Level, " ", f.Check))
+		}
+	}
+	return strings.Join(bad, ", ")
+}

@@ -1,0 +1,30 @@
+package doctor
+
+import "fmt"
+
+// fleet says how many Caddys share the store.
+func fleet(s *Store) []result {
+	switch f := s.Fleet; {
+	case s.InProcess:
+		return ok("each Caddy counts for itself: the limits hold for this one alone")
+	case f.Size == 0:
+		return cannotSay("this store does not count the Caddys that share it", "")
+	case f.Size == 1:
+		return ok("no other Caddy shares it now")
+	case f.Err != nil:
+		return cannotSay(fmt.Sprintf("%d Caddys share it, and what they define is not known: %v", f.Size, f.Err), "")
+	case f.Telling < f.Size:
+		return cannotSay(fmt.Sprintf("%d Caddys share it, and only %d tell how they define their zones", f.Size, f.Telling), "")
+	default:
+		return ok("%d Caddys share it", f.Size)
+	}
+}
+
+// agrees finds other Caddys that define a zone otherwise, so that its limit depends on the Caddy.
+func agrees(z *Zone) []result {
+	if len(z.DefinedOtherwise) == 0 {
+		return nil
+	}
+	return fail("give it the same limit, key and prefixes everywhere: compare 'caddy rate-limit zones' on each",
+		"another Caddy defines it otherwise: %s", shorten(z.DefinedOtherwise))
+}

@@ -1,0 +1,85 @@
+package doctor
+
+import (
+	"fmt"
+
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+const (
+	// nearlyFull is the share of memory, or of keys, from which on there is a warning, in percent.
+	nearlyFull = 90
+
+	mayNotAsk   = "the user may not run INFO"
+	mayAsk      = "give the user +info as well"
+	giveMemory  = "raise maxmemory, or use a Redis for limits alone"
+	noEviction  = "set maxmemory-policy noeviction"
+	raiseMemory = "raise max_keys, or look with 'caddy rate-limit top' who sends so many keys"
+)
+
+// memory compares the memory of servers with what they may use.
+func memory(s *Store) (all []result) {
+	all = trouble(store.TroubleMemory, giveMemory)(s)
+	described, unknown := s.described()
+	if unknown {
+		all = append(all, cannotSay(mayNotAsk, mayAsk)...)
+	}
+	for _, c := range described {
+		switch {
+		case c.Trouble == store.TroubleMemory:
+		case c.MaxMemory == 0:
+			all = append(all, warn("set maxmemory", "%suses %s, and nothing bounds its memory", s.of(c), bytes(c.Memory))...)
+		case c.Memory >= c.MaxMemory/100*nearlyFull:
+			all = append(all, warn(giveMemory, "%suses %s of %s", s.of(c), bytes(c.Memory), bytes(c.MaxMemory))...)
+		default:
+			all = append(all, ok("%suses %s of %s", s.of(c), bytes(c.Memory), bytes(c.MaxMemory))...)
+		}
+	}
+	return all
+}
+
+// eviction finds servers that forget clients which are refused.
+func eviction(s *Store) (all []result) {
+	described, unknown := s.described()
+	if unknown {
+		all = cannotSay(mayNotAsk, mayAsk)
+	}
+	for _, c := range described {
+		switch {
+		case c.Evicts == "noeviction":
+			all = append(all, ok("%sremoves no keys (noeviction)", s.of(c))...)
+		case c.Evicted > 0:
+			all = append(all, fail(noEviction, "%shas removed %d keys (%s): each frees a client that was refused", s.of(c), c.Evicted, c.Evicts)...)
+		case c.Evicts == "volatile-ttl":
+			all = append(all, ok("%shas removed no keys so far (volatile-ttl)", s.of(c))...)
+		default:
+			all = append(all, warn(noEviction, "%sremoves keys when its memory is full (%s), which frees clients that are refused", s.of(c), c.Evicts)...)
+		}
+	}
+	return all
+}
+
+// keys compares the keys of a store in memory with what it may have.
+func keys(s *Store) []result {
+	e := s.Examined
+	switch {
+	case e == nil || e.MaxKeys == 0:
+		return nil
+	case e.Sharing:
+		return fail(raiseMemory, "%d of %d keys: new keys share states, and are refused because of each other", e.Keys, e.MaxKeys)
+	case e.Keys >= e.MaxKeys/100*nearlyFull:
+		return warn(raiseMemory, "%d of %d keys", e.Keys, e.MaxKeys)
+	}
+	return ok("%d of %d keys", e.Keys, e.MaxKeys)
+}
+
+// bytes formats a number of bytes.
+func bytes(n int64) string {
+	switch {
+	case n >= 10<<30:
+		return fmt.Sprintf("%d GB", n>>30)
+	case n >= 10<<20:
+		return fmt.Sprintf("%d MB", n>>20)
+	}
+	return fmt.Sprintf("%d kB", n>>10)
+}

@@ -1,0 +1,95 @@
+package doctor
+
+import (
+	"strings"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/topk"
+)
+
+// Zone is what is known of a zone.
+type Zone struct {
+	Name string
+
+	// Totals counts the requests in the zone, by outcome. Elsewhere is the most that another zone
+	// has met since the config was loaded. Matches says that the zone has matchers.
+	Totals    [outcome.Count]uint64
+	Elsewhere uint64
+	Matches   bool
+
+	// Unlimited says that no request has a limit, and Closed that the limit allows none.
+	Unlimited, Closed bool
+
+	// DryRun says that the limit is not enforced for any key, and Rollout for which it is, in words.
+	DryRun  bool
+	Rollout string
+
+	// Forwarded is the last request from a proxy that is not trusted; nil if there was none.
+	Forwarded *Forwarded
+
+	// Variable says that requests can have different keys, and Addresses that the key has nothing
+	// but the client's address.
+	Variable, Addresses bool
+
+	// Spread is how recent requests are spread over keys. Keyless is how many of them have no key,
+	// and Shares says that these share a limit.
+	Spread  topk.Spread
+	Keyless uint64
+	Shares  bool
+
+	// OnStoreError is what happens while the store does not answer. Silent says that it does not,
+	// and Store is its name.
+	OnStoreError, Store string
+	Silent              bool
+
+	// DefinedOtherwise are the names of other Caddys that define the zone otherwise.
+	DefinedOtherwise []string
+
+	// Warnings are those of the config.
+	Warnings []string
+}
+
+// Forwarded is a request from a proxy that is not trusted.
+type Forwarded struct {
+	Field, Remote string
+	Ago           time.Duration
+}
+
+var zoneChecks = []check[Zone]{
+	{"config", repeatWarnings},
+	{"limit", limits},
+	{"rollout", enforces},
+	{"requests", meets},
+	{"exempt", exempts},
+	{"rejected", rejects},
+	{"proxy", trusts},
+	{"keys", tellsApart},
+	{"missing_key", hasKeys},
+	{"on_store_error", decides},
+	{"agreement", agrees},
+}
+
+// enough is how many requests are enough to judge.
+const enough = 100
+
+// met returns how many requests the zone has met.
+func (z *Zone) met() (n uint64) {
+	for _, of := range z.Totals {
+		n += of
+	}
+	return n
+}
+
+// repeatWarnings repeats the warnings of the config. What follows the last semicolon of a warning
+// says what to do.
+func repeatWarnings(z *Zone) (all []result) {
+	for _, text := range z.Warnings {
+		found, fix := text, "correct the zone in the config"
+		if i := strings.LastIndex(text, "; "); i >= 0 {
+			found, fix = text[:i], text[i+2:]
+		}
+		all = append(all, warn(fix, "%s", found)...)
+	}
+	return all
+}

@@ -1,0 +1,41 @@
+package doctor
+
+import "time"
+
+// recent is how long ago a request from a proxy still says something of the present.
+const recent = 10 * time.Minute
+
+// trusts finds proxies whose clients all share one limit, because Caddy takes the proxy for the
+// client.
+func trusts(z *Zone) []result {
+	if f := z.Forwarded; f != nil && f.Ago <= recent {
+		return fail("if it is your proxy, add it to trusted_proxies in the global servers option, and use {client_ip} in the key",
+			"%s came from %s, which is no trusted proxy: clients behind it share one limit", f.Field, f.Remote)
+	}
+	return nil
+}
+
+// tellsApart finds keys that are the same for all requests, or new for each.
+func tellsApart(z *Zone) []result {
+	s := z.Spread
+	switch {
+	case !z.Variable:
+		return ok("no key: one limit for all requests")
+	case s.Requests == 0:
+		return ok("no recent requests")
+	case s.Keys == 1 && s.Requests >= enough && z.Keyless == 0:
+		return warn("choose a key that tells clients apart; 'caddy rate-limit top' shows it", "all %d recent requests have the same key", s.Requests)
+	case s.Requests >= enough && s.Repeated <= s.Keys/50 && !z.Addresses:
+		return warn("choose a key that clients cannot change with each request, such as {client_ip}",
+			"%d recent requests have almost as many keys, so the limit hardly refuses", s.Requests)
+	}
+	return ok("%d recent requests, %d of their keys known, %d of these repeated", s.Requests, s.Keys, s.Repeated)
+}
+
+// hasKeys finds requests that share a limit because they have no key.
+func hasKeys(z *Zone) []result {
+	if z.Shares && z.Keyless >= enough/10 {
+		return warn("set missing_key reject (or skip)", "%d of %d recent requests have no key, and share one limit", z.Keyless, z.Spread.Requests)
+	}
+	return nil
+}

@@ -1,0 +1,49 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
+)
+
+// announceScript renews the text of a process, or writes it if there is one to write. It returns
+// 0 if the text has to be written.
+const announceScript = `if ARGV[2] == '' then return redis.call('PEXPIRE', KEYS[1], ARGV[1]) end
+redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[1])
+return 1`
+
+// Announce implements [store.Announcer].
+func (s *Store) Announce(text string) { s.heartbeat.announce(text) }
+
+// Announcements implements [store.Announcer].
+func (s *Store) Announcements(ctx context.Context, n int) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	key := s.keys.instances()
+	cmd, err := s.process(ctx, key, (*node.Node).Process, func() redis.Cmder {
+		return redis.NewStringSliceCmd(ctx, "zrangebyscore", key, "-inf", "+inf", "limit", 0, n)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing the instances: %w", err)
+	}
+	names := cmd.(*redis.StringSliceCmd).Val()
+	if len(names) == 0 {
+		return nil, nil
+	}
+	args := []any{"mget"}
+	for _, name := range names {
+		args = append(args, s.keys.announcement(name))
+	}
+	cmd, err = s.process(ctx, key, (*node.Node).Process, func() redis.Cmder { return redis.NewSliceCmd(ctx, args...) })
+	if err != nil {
+		return nil, fmt.Errorf("reading what the instances announce: %w", err)
+	}
+	texts := make([]string, len(names))
+	for i, text := range cmd.(*redis.SliceCmd).Val() {
+		texts[i], _ = text.(string)
+	}
+	return texts, nil
+}

@@ -1,0 +1,122 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// Examine implements [store.Examiner].
+func (s *Store) Examine(ctx context.Context) store.Examination {
+	found := store.Examination{Timeout: s.timeout}
+	masters, err := s.masters(ctx)
+	if err != nil {
+		found.Servers = []store.Condition{s.troubled(store.Condition{}, err)}
+		return found
+	}
+	found.Servers = make([]store.Condition, len(masters))
+	var group sync.WaitGroup
+	for i, n := range masters {
+		group.Go(func() { found.Servers[i] = s.condition(ctx, n) })
+	}
+	group.Wait()
+	for i := range found.Servers {
+		if found.Servers[i].Trouble != "" && found.Servers[i].Trouble != store.TroubleRights {
+			return found
+		}
+	}
+	found.Rights = s.rights(ctx)
+	return found
+}
+
+// masters returns the servers that hold states.
+func (s *Store) masters(ctx context.Context) ([]*node.Node, error) {
+	if masters := s.topology.Masters(); len(masters) > 0 {
+		return masters, nil
+	}
+	n, err := s.topology.Node(ctx, 0) // they are not discovered yet
+	if err != nil {
+		return nil, err
+	}
+	return []*node.Node{n}, nil
+}
+
+// condition examines one server.
+func (s *Store) condition(ctx context.Context, n *node.Node) store.Condition {
+	c := store.Condition{Address: n.Address}
+	if _, err := n.Ask(ctx); err != nil { // which may have to make a connection
+		return s.troubled(c, err)
+	}
+	ahead, took, err := n.Clock(ctx)
+	if err != nil {
+		return s.troubled(c, err)
+	}
+	c.ClockAhead, c.RoundTrip = ahead, took
+	if usual := n.Distance(); usual > 0 {
+		c.RoundTrip = min(took, usual) // this machine may have been busy
+	}
+	if fields, err := n.Info(ctx); err == nil {
+		describe(&c, fields)
+	}
+	if err := n.Charges(ctx); err != nil {
+		return s.troubled(c, err)
+	}
+	return c
+}
+
+// describe adds what INFO says.
+func describe(c *store.Condition, fields map[string]string) {
+	number := func(field string) int64 {
+		n, _ := strconv.ParseInt(fields[field], 10, 64)
+		return n
+	}
+	c.Described, c.Version = true, versionOf(fields)
+	c.Evicts, c.Evicted = fields["maxmemory_policy"], number("evicted_keys")
+	c.Memory, c.MaxMemory = number("used_memory"), number("maxmemory")
+}
+
+// troubled adds to a condition why the server does not decide.
+func (s *Store) troubled(c store.Condition, err error) store.Condition {
+	c.Trouble, c.Err = s.trouble(err), s.explain(err)
+	return c
+}
+
+func (s *Store) trouble(err error) string {
+	var (
+		notTLS    tls.RecordHeaderError
+		alert     tls.AlertError
+		untrusted *tls.CertificateVerificationError
+		unknown   x509.UnknownAuthorityError
+		wrongName x509.HostnameError
+	)
+	switch {
+	case errors.As(err, &notTLS), errors.As(err, &alert), errors.As(err, &untrusted), errors.As(err, &unknown), errors.As(err, &wrongName),
+		errors.Is(err, io.EOF) && !s.encrypted, strings.Contains(err.Error(), "remote error: tls: "):
+		return store.TroubleTLS
+	}
+	switch node.Failure(err) {
+	case store.FailureAuth:
+		if node.LacksRight(err) {
+			return store.TroubleRights
+		}
+		return store.TroubleLogin
+	case store.FailureReadonly:
+		return store.TroubleReplica
+	case store.FailureOOM:
+		return store.TroubleMemory
+	}
+	return store.TroubleAnswer
+}
+
+var (
+	_ store.Examiner  = (*Store)(nil)
+	_ store.Announcer = (*Store)(nil)
+)

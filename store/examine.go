@@ -1,0 +1,85 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// Examiner is a [Store] that can describe its condition, for people who look for what is wrong.
+type Examiner interface {
+	// Examine describes the store at this moment. It charges nothing, asks each server a few
+	// cheap questions, and returns soon after ctx is done.
+	Examine(ctx context.Context) Examination
+}
+
+// Examination is the condition of a store. What does not apply to a store, or what it could not
+// find out, is zero.
+type Examination struct {
+	Servers []Condition
+
+	// Timeout bounds a decision.
+	Timeout time.Duration
+
+	// Rights says whether the user has the rights that the store needs. Nil means it is not
+	// known.
+	Rights *Rights
+
+	// Keys and MaxKeys are the keys that a store in memory has, and may have. Sharing says that
+	// new keys share states because there was no room.
+	Keys, MaxKeys int
+	Sharing       bool
+}
+
+// Rights are the rights of the user at a server.
+type Rights struct {
+	Missing []string // commands that the user may not run
+}
+
+// Condition is the condition of a server.
+type Condition struct {
+	Address string
+
+	// Trouble says why the server does not decide: one of the Trouble constants, or empty if it
+	// does. Err is the error.
+	Trouble string
+	Err     error
+
+	// RoundTrip is how long a call takes that decides nothing. ClockAhead is how far the
+	// server's clock is ahead of the one of this process, within half a round trip.
+	RoundTrip, ClockAhead time.Duration
+
+	// Described says that the user may ask for the following.
+	Described bool
+	Version   string
+
+	// Evicts is the policy by which the server removes keys while it is full, also if that is
+	// noeviction. Evicted is the number of keys that it has removed.
+	Evicts  string
+	Evicted int64
+
+	// Memory and MaxMemory are in bytes. MaxMemory is 0 if there is no limit.
+	Memory, MaxMemory int64
+}
+
+// What keeps a server from deciding.
+const (
+	TroubleAnswer  = "answer"  // it cannot be reached, or gives no answer
+	TroubleTLS     = "tls"     // one side expects TLS and the other does not, or a certificate is not trusted
+	TroubleLogin   = "login"   // a wrong user or password
+	TroubleRights  = "rights"  // the user lacks a right
+	TroubleReplica = "replica" // it is a replica, which is read-only
+	TroubleMemory  = "memory"  // its memory is full
+)
+
+// Announcer is a [Fleet] whose processes can read a text that each of them tells the others.
+type Announcer interface {
+	Fleet
+
+	// Announce sets the text of this process. The others can read it a moment later. Announce
+	// does not wait.
+	Announce(text string)
+
+	// Announcements returns the texts of at most n processes, this one among them. The text of
+	// a process that has told none is empty.
+	Announcements(ctx context.Context, n int) (texts []string, err error)
+}
