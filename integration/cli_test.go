@@ -143,8 +143,8 @@ func TestCommands(t *testing.T) {
 	}{
 		{"zones", []string{"'odd / zone'", "sliding_window_log 2/1h", "{http.request.uri.query.k}", "redis " + redisServer.Addr(), "  2  ", "  3  "}},
 		{"zones --json", []string{`"allowed": 2`, `"limited": 3`, `"max_events":`}},
-		{"zones odd+/+zone", []string{"on_store_error", "deny", "limited (refused)", `"window":"1h"`, `defined as      {"key":"{http.request.uri.query.k}"`}},
-		{"top", []string{"'odd / zone'  -     5         1        0             a", "five          free  5         3        0             a"}},
+		{"zones odd+/+zone", []string{"on_store_error", "deny", "limited (refused)", `"window":"1h"`, `  {"key":"{http.request.uri.query.k}"`, "defined as  "}},
+		{"top", []string{"'odd / zone'  -     5         1        0        a", "five          free  5         3        0        a"}},
 		{"get odd+/+zone a", []string{"limited", "2 of 2", "more in", "refuses it, because it has used 2 of 2, until ", "rate-limit reset --address unix/"}},
 		{"get a", []string{"five          free (default)  limited  10 of 12  2 units, for 0 requests of 5 each", "a request takes 5, and only 2 of 12 are left, until "}},
 		{"get five a --plan pro", []string{"10 of 30", "20 units, for 4 requests of 5 each", "lets it pass"}},
