@@ -27,7 +27,7 @@ import (
 //	    <name>  [<algorithm>] [<events>/<window>] [<option> <value>...]... | { ... } | unlimited
 //	    default <name> | reject [<status>]
 //	}
-//	missing_key   share | skip | reject [<status>]
+//	missing_key   share | skip | reject [<status> [<challenge>]]
 //	repeated_values reject [<status>] | join
 //	raw_values    [true|false]
 //	allow_unknown_placeholders [true|false]
@@ -50,7 +50,7 @@ func policyOptions(h httpcaddyfile.Helper, z *Zone) map[string]option.Option {
 	d := h.Dispenser
 	return map[string]option.Option{
 		"plan":                       {Parse: func() (string, error) { return parsePlans(d, z) }},
-		"missing_key":                {Parse: func() (string, error) { return parseRejecting(d, "missing_key", &z.MissingKey, &z.MissingKeyStatus) }},
+		"missing_key":                {Parse: func() (string, error) { return parseMissingKey(d, z) }},
 		"raw_values":                 {Parse: option.Flag(d, "raw_values", &z.RawValues)},
 		"allow_unknown_placeholders": {Parse: option.Flag(d, "allow_unknown_placeholders", &z.AllowUnknownPlaceholders)},
 		"invalid_limit":              {Parse: option.Integer(d, "invalid_limit", &z.InvalidLimit)},
@@ -106,6 +106,24 @@ func parseDefault(d *caddyfile.Dispenser, p *limit.Plans) error {
 	}
 	p.Default = ""
 	return parseStatus(d, "reject", http.StatusForbidden, &p.Reject)
+}
+
+// parseMissingKey parses share | skip | reject [<status> [<challenge>]].
+func parseMissingKey(d *caddyfile.Dispenser, z *Zone) (string, error) {
+	if !d.NextArg() {
+		return "", d.ArgErr()
+	}
+	if z.MissingKey = d.Val(); z.MissingKey != zone.MissingReject {
+		return z.MissingKey, noMore(d)
+	}
+	if args := d.RemainingArgs(); len(args) > 0 {
+		var err error
+		if z.MissingKeyStatus, err = strconv.Atoi(args[0]); err != nil {
+			return "", d.Errf("missing_key '%s' must be a whole number", args[0])
+		}
+		z.MissingKeyChallenge = strings.Join(args[1:], " ")
+	}
+	return z.MissingKey, nil
 }
 
 // parseRejecting parses a word. If it is reject, a status may follow.

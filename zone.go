@@ -65,6 +65,13 @@ type Zone struct {
 	// The status of missing_key `reject`, from 400 to 599. Default: 401.
 	MissingKeyStatus int `json:"missing_key_status,omitempty"`
 
+	// The challenge of missing_key `reject` with status 401, for the field WWW-Authenticate, such
+	// as `Bearer realm="api"`. The field stays as it is if something has set it. Default:
+	// `Bearer realm="restricted"` if the key is the field Authorization, a challenge that says
+	// where the key belongs, such as `ApiKey in=header, name="X-Api-Key"`, if it is another
+	// header field, a query parameter or a cookie, and none otherwise.
+	MissingKeyChallenge string `json:"missing_key_challenge,omitempty"`
+
 	// What happens to requests with different values for a placeholder of the key or the plan,
 	// such as two cookies of one name. The upstream may use any of the values, so a client could
 	// choose its key. With `reject` (the default) they are refused, with `join` the key has all
@@ -192,7 +199,8 @@ func (z *Zone) compile(name string, salt uint64, log *zap.Logger) error {
 	l.DryRun, l.Enforce = z.DryRun, z.Enforce
 	l.InvalidLimit, l.BlockStatus = z.InvalidLimit, z.BlockStatus
 	l.MissingKeyStatus, l.RepeatedValuesStatus = z.MissingKeyStatus, z.RepeatedValuesStatus
-	return nil
+	l.DescribeRejections()
+	return l.CheckChallenge(z.MissingKeyChallenge)
 }
 
 // loadMatchers loads the matchers of the zone.

@@ -19,6 +19,12 @@ func (e *RepeatedError) Error() string {
 	return fmt.Sprintf("the request has different values for {%s}", e.placeholder)
 }
 
+// Detail says it to the client, in words instead of the placeholder of the config.
+func (e *RepeatedError) Detail() string {
+	source, _ := SourceOf(e.placeholder)
+	return "the request has different values for " + source.String()
+}
+
 // repeatable is a placeholder for which a request may have several values.
 type repeatable struct {
 	in   place

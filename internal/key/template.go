@@ -121,6 +121,11 @@ func (k *Template) Varies() bool {
 	return slices.ContainsFunc(k.Parts, func(p Part) bool { return p.Placeholder != "" })
 }
 
+// Uses reports whether a placeholder is a part of the template.
+func (k *Template) Uses(name string) bool {
+	return slices.ContainsFunc(k.Parts, func(p Part) bool { return p.Placeholder == name })
+}
+
 func (k *Template) parse(text string) error {
 	var literal strings.Builder
 	for i := 0; i < len(text); i++ {

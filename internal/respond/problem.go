@@ -13,6 +13,7 @@ type problem struct {
 	Type     string   `json:"type"`
 	Title    string   `json:"title"`
 	Status   int      `json:"status"`
+	Detail   string   `json:"detail,omitempty"`
 	Policies []string `json:"violated-policies,omitempty"`
 }
 
@@ -24,10 +25,12 @@ const (
 )
 
 // writeProblem names the zones whose limits refuse, as RateLimit-Policy does. The verdict is nil
-// if the request was refused without a limit.
-func writeProblem(w http.ResponseWriter, r *http.Request, status int, v *limiter.Verdict) error {
+// if the request was refused without a limit; then the problem says what is wrong with it.
+func writeProblem(w http.ResponseWriter, r *http.Request, status int, f *limiter.Refusal, v *limiter.Verdict) error {
 	p := problem{Type: blankType, Title: http.StatusText(status), Status: status}
-	if v != nil {
+	if v == nil {
+		p.Detail = f.Zone.Detail(f.Err)
+	} else {
 		p.Type, p.Title = quotaExceeded, quotaTitle
 		for i := range v.Enforced {
 			if !v.Decisions[i].Allowed {

@@ -10,11 +10,19 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
 )
 
+// fieldChallenge says how to authenticate, by RFC 9110, section 11.6.1.
+const fieldChallenge = "Www-Authenticate"
+
 // refuse ends a request that a zone refuses. The verdict is nil if no store was asked.
 func (p *Responder) refuse(w http.ResponseWriter, r *http.Request, f *limiter.Refusal, v *limiter.Verdict) error {
 	status := p.status(f)
+	if header := w.Header(); f.Policy == nil && header.Get(fieldChallenge) == "" {
+		if challenge := f.Zone.ChallengeFor(f.Err); challenge != "" {
+			header.Set(fieldChallenge, challenge) // which error routes may replace
+		}
+	}
 	if p.Problem {
-		return writeProblem(w, r, status, v)
+		return writeProblem(w, r, status, f, v)
 	}
 	return p.end(w, r, status, f.Err)
 }

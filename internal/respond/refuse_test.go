@@ -102,7 +102,9 @@ func TestRejections(t *testing.T) {
 		if err := h.ServeHTTP(w, r, caddytest.Passing); err != nil {
 			t.Fatal(err)
 		}
-		want := fmt.Sprintf(`{"type":"about:blank","title":"%s","status":%d}`, http.StatusText(status), status)
+		want := fmt.Sprintf(`{"type":"about:blank","title":"%s","status":%d,"detail":"%s"}`, http.StatusText(status), status, map[string]string{
+			"/key": "header Key is missing", "/plan": "the request has no plan", "/quota": "the request has no valid limit",
+		}[path])
 		if path == "/shed" {
 			want = `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",` +
 				`"title":"Request cannot be satisfied as assigned quota has been exceeded","status":503,"violated-policies":["shed"]}`

@@ -1,8 +1,6 @@
 package zone
 
 import (
-	"errors"
-
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 	"github.com/seed-161337e5/caddyratelimit/limit"
 )
@@ -26,8 +24,6 @@ func (z *Zone) Limits() []*limit.Limit {
 	}
 	return limits
 }
-
-var errNoPlan = errors.New("the request has no plan")
 
 // choosePlan returns the plan of a request.
 func (z *Zone) choosePlan(r *placeholder.Request) (*Plan, error) {

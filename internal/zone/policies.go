@@ -34,6 +34,8 @@ type RequestPolicies struct {
 	RepeatedValuesStatus int
 	InvalidLimit         int
 	BlockStatus          int
+	Challenge            string // for requests without a key; empty if there is none
+	noKey, noPlan        string // what such clients are told
 }
 
 // Check is what to ask the store about a request in a zone.
@@ -103,8 +105,6 @@ func (z *Zone) Apply(c *Check, r *placeholder.Request, log *zap.Logger) error {
 	return nil
 }
 
-var errInvalid = errors.New("the request has no valid limit")
-
 // resolve sets the quota policy and the cost, which may depend on the request.
 func (z *Zone) resolve(c *Check, r *placeholder.Request) (err error) {
 	policies := &z.OwnPolicies
@@ -132,16 +132,12 @@ func (z *Zone) resolve(c *Check, r *placeholder.Request) (err error) {
 	return nil
 }
 
-var errBlocked = errors.New("the request is blocked")
-
 // The values of missing_key.
 const (
 	MissingShare  = "share"
 	MissingSkip   = "skip"
 	MissingReject = "reject"
 )
-
-var errNoKey = errors.New("the request has no key")
 
 // Rollout says in words that the limit is not enforced for all keys: "dry run" or "enforce 50 %".
 // It is empty if the limit is.
