@@ -19,27 +19,42 @@ take = function(now, cost, burst, events, window, lumps, queue, longest, anchor,
 
   local back = 0
   if taken > 0 then
-    local n = floor((t - anchor) / window)
-    if n > floor(taken / events) then
+    local part = (t - anchor) % window
+    local n = (t - anchor - part) / window * events
+    if n > taken then
       taken = 0
     else
-      if n > 0 then
-        anchor = anchor + n * window
-        taken = taken - n * events
+      anchor, taken = t - part, taken - n
+      if lumps == 0 then
+        back = part * events
+        if back < MAX_EXACT then
+          back = (back - back % window) / window
+        else
+          --[[muldiv]]
+          back = muldiv(part, events, window)
+        end
       end
-      if lumps == 0 then back = muldiv(t - anchor, events, window) end
     end
   end
   if back >= taken then anchor, taken, back = t, 0, 0 end
 
-  local owed = taken - burst -- what must come back since the anchor before more is allowed
-  local remaining, delay, wait = back > owed and back - owed or 0, 0, 0
-  if queue ~= 0 and taken > 0 and cost > 0 then delay = after(taken, anchor, events, window, 0) - now end
-  local over = longest > 0 and delay >= longest
-  local allowed = cost <= remaining and not over
+  local remaining, delay, over = burst - (taken - back), 0, false
+  if remaining < 0 then remaining = 0 end
+  if queue ~= 0 and taken > 0 and cost > 0 then
+    --[[muldiv]]
+    local _, up = muldiv(taken, window, events)
+    delay = anchor + up - now
+    over = longest > 0 and delay >= longest
+  end
+  local allowed, full = cost <= remaining and not over, t
   if allowed then
     taken = taken + cost
-    owed = owed + cost
+    full = anchor + (lumps == 0 and taken or taken + -taken % events) * window / events
+  end
+  --[[charged allowed, remaining, full, anchor, taken, t]]
+
+  local owed, wait = taken - burst, 0 -- what must come back since the anchor before more is allowed
+  if allowed then
     remaining = remaining - cost
     if cost > 0 then wait = t - now end
   else

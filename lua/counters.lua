@@ -1,81 +1,85 @@
--- The part of take.lua for calls of several keys that only Counters decide, without key rules
--- and each key once. Most calls that requests share are such calls, so they must cost Redis
--- little.
+-- The part of take.lua for calls that only Counters decide, without key rules and each key once.
+-- Most calls are such calls, so they must cost Redis little: the ports are inlined, and compute
+-- only what is charged.
 --
--- ARGV[1]  the byte 2, or 6 for a careful call, and sections: groups that ask the same of
---          different keys. A section is
+-- ARGV[1]  for one check of one request, the byte 3, the cost, and the rule: the algorithm's
+--          name, a zero byte, six parameters. Otherwise the byte 2, or 6 for a careful call, and
+--          sections: groups that ask the same of different keys. A section is
 --   a byte         the number of checks in each group
 --   two bytes      the number of groups
 --   a byte         1 if several requests share some of the groups
---   for each check, two bytes for where its rule begins in ARGV[1] or 0 if the rule follows,
---                  the cost, and the rule if it follows
+--   for each check, the cost and the rule
 --   for each group, if some are shared, a byte: the number of requests that ask it
 -- KEYS     the keys of the groups, in their order.
 --
 -- The reply is one string: the time, how many of all requests passed (two bytes), the state
--- before of each key, and the numbers of the keys whose state was damaged (two bytes each).
--- The Go algorithms compute each request's decision from these.
-if mode == 2 then
-  local values, none = call('MGET', unpack(KEYS)), pack('>i8i8i8', 0, 0, 0)
-  local rules, section, costs, after = {}, {}, {}, {}
-  local at, k, passed, damaged, group = 2, 0, 0, '', 0
+-- before of each key as it is stored, and the numbers of the keys whose state was damaged (two
+-- bytes each). The Go algorithms compute each request's decision from these. Where there are
+-- several keys, one that is not a string is replaced like one that does not exist.
+if mode == 3 then
+  local key = KEYS[1]
+  local value, damaged, cost, name, p1, p2, p3, p4, p5, p6 = redis.pcall('GET', key), '', unpack_struct('>i8si8i8i8i8i8i8', groups, 2)
+  local s1, s2, s3, lives, ok, room, till, x, y, z, span, text = 0, 0, 0, 0
+  if value and #value == 28 then
+    s1, s2, s3, lives = unpack_struct('>i8i8i8I4', value)
+  else
+    if value then damaged = '\0\1' end
+    value = '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'
+  end
+  --[[charge]]
+  if ok and cost > 0 then
+    --[[write]]
+  end
+  return pack('>i8Hc0c0', now, ok and 1 or 0, value, damaged)
+elseif mode == 2 then
+  local values = KEYS[2] and call('MGET', unpack(KEYS)) or { redis.pcall('GET', KEYS[1]) }
+  local at, k, group, passed, damaged, span, text = 2, 0, 0, 0, ''
   while at <= #groups do
-    local n, m, shared
-    n, m, shared, at = unpack_struct('>BHB', groups, at)
-    for i = 1, n do
-      local place, cost
-      place, cost, at = unpack_struct('>Hi8', groups, at)
-      local rule = rules[place]
-      if not rule then
-        place = at
-        local name, p1, p2, p3, p4, p5, p6
-        name, p1, p2, p3, p4, p5, p6, at = unpack_struct('>si8i8i8i8i8i8', groups, at)
-        rule = { port(name, 0), p1, p2, p3, p4, p5, p6 }
-        rules[place] = rule
+    local n, m, shared, each, name, p1, p2, p3, p4, p5, p6
+    n, m, shared, each, name, p1, p2, p3, p4, p5, p6, at = unpack_struct('>BHBi8si8i8i8i8i8i8', groups, at)
+    local rules, after
+    if n > 1 then
+      rules, after = { { each, name, p1, p2, p3, p4, p5, p6 } }, {}
+      for i = 2, n do
+        rules[i] = { unpack_struct('>i8si8i8i8i8i8i8', groups, at) }
+        at = rules[i][9]
       end
-      section[i], costs[i] = rule, cost
     end
     for j = 1, m do
       group = group + 1
       -- If not all requests fit, the group is decided once more, for as many as fit.
       local times = shared > 0 and byte(groups, at + j - 1) or 1
       while times > 0 do
-        local fit = times
+        local fit, stuck, ok, room, till, x, y, z, lives = times
         for i = 1, n do
-          -- MGET returns nothing for a key that is not a string, so look again.
-          local rule, value = section[i], values[k + i] or redis.pcall('GET', KEYS[k + i])
-          local s1, s2, s3 = 0, 0, 0
-          if value and #value == 24 then
-            s1, s2, s3 = unpack_struct('>i8i8i8', value)
+          if rules then each, name, p1, p2, p3, p4, p5, p6 = unpack(rules[i]) end
+          local value, s1, s2, s3 = values[k + i], 0, 0, 0
+          if value and #value == 28 then
+            s1, s2, s3, lives = unpack_struct('>i8i8i8I4', value)
           else
             if value then damaged = damaged .. pack('>H', k + i) end
-            values[k + i] = none
+            values[k + i], lives = '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0', 0
           end
-          local allowed, _, remaining, _, _, reset, _, x, y, z = rule[1](now, costs[i] * times,
-            rule[2], rule[3], rule[4], rule[5], rule[6], rule[7], s1, s2, s3)
-          if allowed then
-            local base = 4 * i
-            after[base - 3], after[base - 2], after[base - 1], after[base] = x, y, z, reset
-          else
-            local fits = times > 1 and floor(remaining / costs[i]) or 0
+          local cost = each * times
+          --[[charge]]
+          if not ok then
+            local fits = times > 1 and floor(room / each) or 0
             if fits < fit then fit = fits end
+          elseif after then
+            after[i] = { x, y, z, till, lives, cost }
           end
+          if unable and cost > 0 and (not full or lives == 0) then stuck = true end
         end
-        local stuck
-        if unable and fit > 0 then
-          for i = 1, n do stuck = stuck or costs[i] > 0 and (not full or values[k + i] == none) end
-        end
-        if stuck then
+        if stuck and fit > 0 then
           uncharged = uncharged .. pack('>H', group)
           break
         end
         if fit == times then
           for i = 1, n do
-            local base = 4 * i
-            if costs[i] > 0 then
-              local state = pack('>i8i8i8', after[base - 3], after[base - 2], after[base - 1])
-              if unlock then unlock(KEYS[k + i]) end
-              call('SET', KEYS[k + i], state, 'EX', lifetime(after[base]))
+            local key, charged = KEYS[k + i], each
+            if after then x, y, z, till, lives, charged = unpack(after[i]) end
+            if charged > 0 then
+              --[[write]]
             end
           end
           passed = passed + times
@@ -87,7 +91,7 @@ if mode == 2 then
     end
     if shared > 0 then at = at + m end
   end
-  local reply = pack('>i8H', now, passed) .. table.concat(values, '', 1, k) .. damaged
+  local reply = pack('>i8Hc0c0', now, passed, k > 1 and table.concat(values, '', 1, k) or values[1], damaged)
   if careful then return uncharged .. pack('>HH', 0, unable and #unable or 0) .. (unable or '') .. reply end
   return reply
 end

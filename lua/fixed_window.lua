@@ -1,7 +1,7 @@
--- The Lua port of algorithms/fixed_window.go, line by line; see there for what the numbers
--- mean. The window is a. For calendar windows, a, b, c and d are the starts of four windows,
--- and the last one ends at starts.
-local function window_at(now, starts, a, b, c, d, seen, count)
+-- The Lua port of algorithms/fixed_window.go; see there for what the numbers mean. The window
+-- is a. For calendar windows, a, b, c and d are the starts of four windows, and the last one
+-- ends at starts.
+take = function(now, cost, events, starts, a, b, c, d, seen, count)
   if count < 0 or count >= MAX_EXACT or seen < 0 or seen > now + MAX_STEP_BACK then
     seen, count = 0, 0
   end
@@ -28,15 +28,14 @@ local function window_at(now, starts, a, b, c, d, seen, count)
     end
   end
   if seen < start then count = 0 end
-  return start, finish, count
-end
 
-take = function(now, cost, events, starts, a, b, c, d, seen, counted)
-  local start, finish, count = window_at(now, starts, a, b, c, d, seen, counted)
   local remaining = events > count and events - count or 0
-  local allowed, retry = cost <= remaining, 0
+  local allowed = cost <= remaining
+  if allowed then count = count + cost end
+  --[[charged allowed, remaining, finish, start, count, 0]]
+
+  local retry = 0
   if allowed then
-    count = count + cost
     remaining = remaining - cost
     if cost > 0 and start > now then retry = start - now end
   elseif cost > events then
@@ -50,9 +49,9 @@ take = function(now, cost, events, starts, a, b, c, d, seen, counted)
 end
 
 if op == 2 then
-  adjust = function(now, at, _, delta, events, starts, a, b, c, d, seen, counted)
+  adjust = function(now, at, _, delta, events, ...)
     if events == 0 then return end
-    local start, _, count = window_at(now, starts, a, b, c, d, seen, counted)
+    local _, _, _, _, _, _, _, start, count = take(now, 0, events, ...)
     if delta > 0 then
       count = count + delta
       if count > MAX_EXACT / 2 then count = MAX_EXACT / 2 end

@@ -15,6 +15,11 @@ var Take string
 //go:embed counters.lua
 var Counters string
 
+// Write is the part of Take that writes the state of a Counter.
+//
+//go:embed write.lua
+var Write string
+
 // MulDiv is a function that the ports may use; redisstore adds it to those that do.
 //
 //go:embed muldiv.lua

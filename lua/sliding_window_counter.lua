@@ -1,5 +1,4 @@
--- The Lua port of algorithms/sliding_window_counter.go, line by line; see there for what the
--- numbers mean.
+-- The Lua port of algorithms/sliding_window_counter.go; see there for what the numbers mean.
 
 local function until_used(target, start, window, current, previous)
   if target >= current then
@@ -8,7 +7,7 @@ local function until_used(target, start, window, current, previous)
   return start + 2 * window - (muldiv(target, window, current))
 end
 
-local function counts(now, window, last, current, previous)
+take = function(now, cost, events, window, _, _, _, _, last, current, previous)
   if current < 0 or current >= MAX_EXACT or previous < 0 or previous >= MAX_EXACT or last < 0 or last > now + MAX_STEP_BACK then
     last, current, previous = 0, 0, 0
   end
@@ -22,18 +21,24 @@ local function counts(now, window, last, current, previous)
       current, previous = 0, 0
     end
   end
-  return t, start, current, previous
-end
 
-take = function(now, cost, events, window, _, _, _, _, last, current, previous)
-  local t, start
-  t, start, current, previous = counts(now, window, last, current, previous)
-  local _, covered = muldiv(previous, window - (t - start), window)
-  local used = current + covered
+  local left = start + window - t
+  local used = previous * left
+  if used < MAX_EXACT then
+    local part = used % window
+    used = current + (used - part) / window + (part > 0 and 1 or 0)
+  else
+    --[[muldiv]]
+    local _, covered = muldiv(previous, left, window)
+    used = current + covered
+  end
   local remaining = events > used and events - used or 0
-  local allowed, retry = cost <= remaining, 0
+  local allowed = cost <= remaining
+  if allowed then current = current + cost end
+  --[[charged allowed, remaining, start + 2 * window, t, current, previous]]
+
+  local retry = 0
   if allowed then
-    current = current + cost
     used = used + cost
     remaining = remaining - cost
     if cost > 0 then retry = t - now end
@@ -52,10 +57,10 @@ take = function(now, cost, events, window, _, _, _, _, last, current, previous)
 end
 
 if op == 2 then
-  adjust = function(now, at, _, delta, events, window, _, _, _, _, last, current, previous)
+  adjust = function(now, at, _, delta, events, window, ...)
     if events == 0 then return end
-    local t, start
-    t, start, current, previous = counts(now, window, last, current, previous)
+    local _, _, _, _, _, _, _, t, current, previous = take(now, 0, events, window, ...)
+    local start = t - t % window
     local function add(n)
       n = n + delta
       return n < 0 and 0 or n > MAX_EXACT / 2 and MAX_EXACT / 2 or n

@@ -2,7 +2,7 @@
 --
 -- KEYS     the keys of all states, each once.
 -- ARGV[1]  a byte for the mode, and the groups. Mode 1 means to read all keys that are strings
---          at once, mode 2 is that of counters.lua, and 4 is added for a careful call.
+--          at once, modes 2 and 3 are those of counters.lua, and 4 is added for a careful call.
 --
 -- A group is
 --   a byte         the number of its checks
@@ -42,9 +42,14 @@
 -- Numbers are big-endian integers of eight bytes. Times and durations are in microseconds.
 --
 -- The port of an algorithm sets functions. For a Counter, whose state this script keeps as a
--- string of three integers:
+-- string of three integers and the second until which the key lives at least (four bytes):
 --   take(now, cost, p1, .., p6, s1, s2, s3) -> allowed, quota, remaining, retry, next,
 --                                              reset, delay, s1, s2, s3
+-- The text of take may have a comment '[[charged allowed, remaining, till, s1, s2, s3]]', with
+-- local variables or expressions: at this point it is decided whether the cost fits, remaining
+-- is what there was before the charge, the state is that after it, and till is until when it is
+-- worth something (if allowed). Then calls that only charge need not compute the rest. This part
+-- of the text must use no functions of the port. A line '[[muldiv]]' makes muldiv known.
 --   adjust(now, at, turn, delta, p1, .., p6, s1, s2, s3) -> s1, s2, s3 or nothing
 -- For a Recorder or a Lender, which keep what they need under the key:
 --   take(now, cost, p1, .., p6, key) -> allowed, .., delay, a, b, c, damaged
@@ -55,8 +60,8 @@
 -- p1 is how much fits. None of these functions lets keys expire; this script does. A port may
 -- set adjust only if op is 2.
 --
--- Calls of several keys that only Counters decide, without key rules and each key once, have
--- another form and shorter replies: see counters.lua.
+-- Calls that only Counters decide, without key rules and each key once, have another form and
+-- shorter replies: see counters.lua. Most calls are such calls.
 --
 -- If Redis refuses a call's first write, the call fails, and nothing was written. Then it is
 -- sent again as a careful call, which first finds out whether Redis can write. If Redis
@@ -67,8 +72,7 @@
 -- the text. The rest is as usual; for a group that was not charged it means nothing.
 --
 -- All of this runs for each call, and functions and tables cost time to make. So there are few
--- of them, and a call with one key, the usual one under little load, makes only those of the
--- port.
+-- of them.
 
 local call, floor, byte, pack, unpack_struct = redis.call, math.floor, string.byte, struct.pack, struct.unpack
 local groups = ARGV[1]
@@ -99,41 +103,25 @@ do
   now = time[1] * 1000000 + time[2]
 end
 
+--[[counters]]
+
 local function port(name, op)
   local take, record, adjust, spares
   --[[algorithms]]
   return take, record, adjust, spares
 end
 
--- Formatting a number is slow. So in calls of several keys, times to live are rounded up, by
--- at most a quarter, to values that many keys share.
-local many = #KEYS > 1
-local lifetime
-if many then
-  local texts = {}
-  lifetime = function(reset)
-    local s = floor(reset / 1000000) + MARGIN_S
-    if s > 1024 then s = s + 256 - s % 256 elseif s > 64 then s = s + 16 - s % 16 end
-    local text = texts[s]
-    if not text then
-      text = tostring(s)
-      texts[s] = text
-    end
-    return text
-  end
-end
-
---[[counters]]
-
--- With several keys, the states of Counters are read once, and written once at the end. For
--- key k, known[4k-3] to known[4k-1] is the state, and known[4k] is its time to live in
--- microseconds if it must be written. before keeps what a group has changed until all of its
--- checks have passed. Growing a table is slow, so these begin with some room.
-local reply, replies, values, known, before
-if many then
+-- The states of Counters are read once, and written once at the end. For key k, known[5k-4] to
+-- known[5k-2] is the state, known[5k-1] the second until which the key lives at least (false for
+-- the state of a ban), and known[5k] until when the state is worth something if it must be
+-- written. before keeps what a group has changed until all of its checks have passed. Growing a
+-- table is slow, so where there are several keys, these begin with some room.
+local reply, replies, values, before
+local known = {}
+if #KEYS > 1 then
   replies = { pack('>i8', now), false, false, false }
-  known = { false, false, false, false, false, false, false, false, false, false, false, false }
-  before = { false, false, false, false, false, false, false, false, false, false, false, false }
+  known = { false, false, false, false, false, false, false, false, false, false, false, false, false, false, false }
+  before = { false, false, false, false, false, false, false, false, false, false, false, false, false, false, false }
   if mode == 1 then values = call('MGET', unpack(KEYS)) end
 end
 local answers = 1 -- the number of replies
@@ -220,9 +208,9 @@ while at <= #groups do
             --[[ban]]
           end
           j, first_ban, after, within, longest, at = unpack_struct('>Hi8i8i8i8', groups, at)
-          ban = 4 * j - 3
+          ban = 5 * j - 4
           if not known[ban] then
-            known[ban], known[ban + 1], known[ban + 2], known[ban + 3] = 0, 0, 0, false
+            known[ban], known[ban + 1], known[ban + 2], known[ban + 3], known[ban + 4] = 0, 0, 0, false, false
             if values[j] and #values[j] == 24 then
               known[ban], known[ban + 1], known[ban + 2] = unpack_struct('>i8i8i8', values[j])
             else
@@ -234,25 +222,24 @@ while at <= #groups do
         end
       end
 
-      local key, base = KEYS[k], 4 * k - 3
+      local key, base = KEYS[k], 5 * k - 4
       local s1, s2, s3 = key
       if not record then
         if round == 2 and n > 1 and before[base] then
-          known[base], known[base + 1], known[base + 2], known[base + 3] = before[base], before[base + 1], before[base + 2], before[base + 3]
+          known[base], known[base + 1], known[base + 2], known[base + 4] = before[base], before[base + 1], before[base + 2], before[base + 4]
         end
-        if many and known[base] then
+        if known[base] then
           s1, s2, s3 = known[base], known[base + 1], known[base + 2]
         else
-          local value = values and values[k] or redis.pcall('GET', key)
-          if not value then
-            s1, s2, s3 = 0, 0, 0
-          elseif type(value) == 'string' and #value == 24 then
-            s1, s2, s3 = unpack_struct('>i8i8i8', value)
-          else
-            s1, s2, s3, damaged = 0, 0, 0, true
+          local value, lives = values and values[k] or redis.pcall('GET', key), 0
+          s1, s2, s3 = 0, 0, 0
+          if value and #value == 28 then
+            s1, s2, s3, lives = unpack_struct('>i8i8i8I4', value)
+          elseif value then
+            damaged = true
           end
-          if unable then lacks[base] = not value or damaged end
-          if many then known[base], known[base + 1], known[base + 2], known[base + 3] = s1, s2, s3, false end
+          if unable then lacks[base] = lives == 0 end
+          known[base], known[base + 1], known[base + 2], known[base + 3], known[base + 4] = s1, s2, s3, lives, false
         end
       end
 
@@ -293,8 +280,10 @@ while at <= #groups do
         damaged = damaged or broken
         stuck = stuck or unable and cost > 0 and op == 0 and (not full or lacks[base] or record and not (spares and spares(x, y, z)))
         if ban and op == 0 and not left and not allowed and round == 1 and not (unable and (not full or lacks[ban])) then
-          left, known[ban], known[ban + 1], known[ban + 2], known[ban + 3] = ban_refused(now,
+          local life
+          left, known[ban], known[ban + 1], known[ban + 2], life = ban_refused(now,
             first_ban, after, within, longest, known[ban], known[ban + 1], known[ban + 2])
+          known[ban + 4] = now + life
           if left then marks = (marks or 0) + 16 end
         end
         if left then
@@ -331,7 +320,7 @@ while at <= #groups do
           charges[#charges + 1] = { record, key, cost, x, y, z, hold, reset }
         else
           write = true
-          before[base], before[base + 1], before[base + 2], before[base + 3] = s1, s2, s3, known[base + 3]
+          before[base], before[base + 1], before[base + 2], before[base + 4] = s1, s2, s3, known[base + 4]
         end
       end
 
@@ -339,11 +328,8 @@ while at <= #groups do
         if record then
           call('PEXPIRE', key, floor(reset / 1000) + MARGIN_MS)
           wrote = true
-        elseif many then
-          known[base], known[base + 1], known[base + 2], known[base + 3] = x, y, z, reset
         else
-          if unlock then unlock(key) end
-          call('SET', key, pack('>i8i8i8', x, y, z), 'EX', floor(reset / 1000000) + MARGIN_S)
+          known[base], known[base + 1], known[base + 2], known[base + 4] = x, y, z, now + reset
         end
       end
 
@@ -384,12 +370,17 @@ while at <= #groups do
   end
 end
 
-if many then
-  for k = 1, #KEYS do
-    local base = 4 * k - 3
-    if known[base + 3] then
-      if unlock then unlock(KEYS[k]) end
-      call('SET', KEYS[k], pack('>i8i8i8', known[base], known[base + 1], known[base + 2]), 'EX', lifetime(known[base + 3]))
+local span, text
+for k = 1, #KEYS do
+  local base = 5 * k - 4
+  local x, y, z, lives, till = known[base], known[base + 1], known[base + 2], known[base + 3], known[base + 4]
+  if till then
+    local key = KEYS[k]
+    if lives then
+      --[[write]]
+    else
+      if unlock then unlock(key) end
+      call('SET', key, pack('>i8i8i8', x, y, z), 'EX', floor((till - now) / 1000000) + MARGIN_S)
     end
   end
 end

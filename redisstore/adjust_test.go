@@ -29,9 +29,11 @@ func TestAdjustmentsThatFail(t *testing.T) {
 	rights := func(more ...string) redistest.Option {
 		return redistest.WithUser("limiter", "s3cret", append(leastACL(t), more...)...)
 	}
-	grant := func(server *redistest.Server, rule string) {
-		if err := server.Admin().Do(ctx, "acl", "setuser", "limiter", rule).Err(); err != nil {
-			t.Error(err)
+	grant := func(server *redistest.Server, rules ...string) {
+		for _, rule := range rules {
+			if err := server.Admin().Do(ctx, "acl", "setuser", "limiter", rule).Err(); err != nil {
+				t.Error(err)
+			}
 		}
 	}
 	type servers = func(*redistest.Server)
@@ -98,8 +100,8 @@ func TestAdjustmentsThatFail(t *testing.T) {
 		{
 			// The slot has been given back when the script comes to write the count.
 			name: "no right to write counts", server: rights(), options: user,
-			breaks: func(s *redistest.Server) { grant(s, "-set") },
-			fix:    func(s *redistest.Server) { grant(s, "+set") },
+			breaks: func(s *redistest.Server) { grant(s, "-set", "-setrange") },
+			fix:    func(s *redistest.Server) { grant(s, "+set", "+setrange") },
 			count:  5, events: 8,
 		},
 	} {

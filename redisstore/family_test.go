@@ -48,12 +48,12 @@ func TestFamilies(t *testing.T) {
 		{"leaky_bucket", "1per12s-queue", algorithms.Limit{Events: 5, Window: time.Minute, Mode: algorithms.ModeQueue, MaxWait: time.Second}},
 	} {
 		rule := storetest.Rule(t, "zone", c.algorithm, c.limit)
-		want := "rl:{k}:zone:" + c.algorithm + ".2:" + c.want
+		want := "rl:{k}:zone:" + c.algorithm + ".3:" + c.want
 		if got := s.Key(rule, "k"); got != want {
 			t.Errorf("%+v: got %s, want %s", c.limit, got, want)
 		}
 	}
-	if got := s.Key(storetest.Rule(t, "zone", "concurrency", algorithms.Limit{Events: 5, Lease: time.Hour}), "k"); got != "rl:{k}:zone:concurrency.2" {
+	if got := s.Key(storetest.Rule(t, "zone", "concurrency", algorithms.Limit{Events: 5, Lease: time.Hour}), "k"); got != "rl:{k}:zone:concurrency.3" {
 		t.Errorf("slots are at %s", got)
 	}
 	for _, family := range []string{"1m", "90s", "1d", "1h-first_request", "day-Europe%2FBerlin", "month-UTC", "1per12s", "5per1m-interval", "1per12s-queue"} {

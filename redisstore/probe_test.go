@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
@@ -16,6 +17,7 @@ func TestProbeFailsAsTake(t *testing.T) {
 		redistest.WithUser("elsewhere", "p", "~other:*", "+@all"),
 		redistest.WithUser("reader", "p", "~*", "+@all", "-@write"),
 		redistest.WithUser("least", "p", leastACL(t)...),
+		redistest.WithUser("older", "p", append(leastACL(t), "-setrange")...),
 		redistest.WithUser("unasked", "p", "~*", "+@all", "-info"),
 	)
 	full := redistest.Start(t, redistest.WithArgs("--maxmemory-policy", "noeviction"))
@@ -27,14 +29,16 @@ func TestProbeFailsAsTake(t *testing.T) {
 	for name, c := range map[string]struct {
 		address, user string
 		want          string // kind of the failure
+		names         string // what its text names
 	}{
-		"works":        {server.Addr(), "", ""},
-		"least rights": {server.Addr(), "least", ""},
-		"no INFO":      {server.Addr(), "unasked", ""},
-		"other keys":   {server.Addr(), "elsewhere", store.FailureAuth},
-		"no writing":   {server.Addr(), "reader", store.FailureAuth},
-		"replica":      {replica.Addr(), "", store.FailureReadonly},
-		"full":         {full.Addr(), "", ""},
+		"works":        {server.Addr(), "", "", ""},
+		"least rights": {server.Addr(), "least", "", ""},
+		"no SETRANGE":  {server.Addr(), "older", store.FailureAuth, "setrange"},
+		"no INFO":      {server.Addr(), "unasked", "", ""},
+		"other keys":   {server.Addr(), "elsewhere", store.FailureAuth, ""},
+		"no writing":   {server.Addr(), "reader", store.FailureAuth, "set"},
+		"replica":      {replica.Addr(), "", store.FailureReadonly, ""},
+		"full":         {full.Addr(), "", "", ""},
 	} {
 		options := redisstore.Options{Address: c.address}
 		if c.user != "" {
@@ -50,6 +54,8 @@ func TestProbeFailsAsTake(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		case c.want != "" && (err == nil || store.Failure(err) != c.want):
 			t.Errorf("%s: %v, want an error of kind %s", name, err, c.want)
+		case c.want != "" && !strings.Contains(strings.ToLower(err.Error()), c.names):
+			t.Errorf("%s: %v does not name %s", name, err, c.names)
 		}
 		if err := s.Close(); err != nil {
 			t.Error(err)

@@ -117,8 +117,15 @@ func (n *Node) Info(ctx context.Context) (map[string]string, error) {
 	return fields, nil
 }
 
-// probeScript writes a key that soon expires.
-const probeScript = `redis.call('SET', KEYS[1], '', 'PX', 1000)
+// probeScript writes a key that soon expires. Where the right to do so is missing, the error names
+// the command, because Redis 7.0 and older do not.
+const probeScript = `for _, command in ipairs({ { 'SET', KEYS[1], '', 'PX', 1000 }, { 'SETRANGE', KEYS[1], '0', '1' } }) do
+  local reply = redis.pcall(unpack(command))
+  if type(reply) == 'table' and reply.err then
+    if not string.find(reply.err, "The user executing the script can't", 1, true) then return reply end
+    return redis.error_reply(reply.err .. ': ' .. command[1])
+  end
+end
 return 0`
 
 // charges is Charges for the breaker.

@@ -140,11 +140,12 @@ func (b *Batch) key(name *string) uint16 {
 	return k
 }
 
-// What the first byte of a call says: values are read together, the batch is counter-only, and
-// care is added to either.
+// What the first byte of a call says: values are read together, the batch is counter-only, or that
+// and of one check for one request. Care is added to the others.
 const (
 	modeMget     = 1
 	modeCounters = 2
+	modeLone     = 3
 	modeCare     = 4
 )
 
@@ -158,10 +159,14 @@ const (
 // the script, or eval with its text. They are valid until the next call of Arguments.
 func (b *Batch) Arguments(command, script string) []any {
 	b.text, b.rules = append(b.text[:0], 0), b.rules[:0]
-	if b.countersOnly = !b.mixed && len(b.keys) > 1; b.countersOnly {
-		b.writeSections()
-	} else {
+	b.countersOnly = !b.mixed && len(b.keys) > 0
+	switch {
+	case !b.countersOnly:
 		b.writeGroups()
+	case b.lone():
+		b.writeLone()
+	default:
+		b.writeSections()
 	}
 	if b.Careful {
 		b.text[0] += modeCare
@@ -202,7 +207,7 @@ func (b *Batch) write(o *Op) {
 		to = b.writeKeyRules(to, o.KeyRules)
 	}
 	b.text = to
-	b.mget = b.mget && isCounter(o.Rule)
+	b.mget = b.mget && isCounter(o.Rule.Algorithm())
 }
 
 // addTo is a kind together with what the check has beside the state.
@@ -251,8 +256,8 @@ func (b *Batch) newRule(to []byte, p *store.Prepared) []byte {
 	return append(to, p.Wire...)
 }
 
-// isCounter reports whether the states of a rule are strings in Redis.
-func isCounter(r *store.Rule) bool {
-	_, ok := r.Algorithm().(algorithms.Counter)
+// isCounter reports whether the states of an algorithm are strings in Redis.
+func isCounter(a algorithms.Algorithm) bool {
+	_, ok := a.(algorithms.Counter)
 	return ok
 }

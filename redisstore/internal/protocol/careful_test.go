@@ -85,7 +85,7 @@ func TestBatchesOfAFullRedis(t *testing.T) {
 			g := &b.groups[i]
 			grows := state == unable
 			for i := range g.ops {
-				grows = grows || !isCounter(g.ops[i].Rule) || !keys[g.ops[i].Key]
+				grows = grows || !isCounter(g.ops[i].Rule.Algorithm()) || !keys[g.ops[i].Key]
 			}
 			if g.uncharged && (state == well || !grows) {
 				t.Fatalf("round %d: %v was not charged: %v", round, g.ops, b.unable)

@@ -6,14 +6,25 @@ import (
 	"slices"
 )
 
-// A counter-only batch asks what only Counters have to decide, of many keys. It is written in
+// A counter-only batch asks what only Counters have to decide, of one key or many. It is written in
 // sections of equal groups, so that the script reads once what they have in common, and
 // answered with the states before, from which this process works out the decisions.
 // counters.lua describes the form.
 
 // counterOnly reports whether an operation is the decision on a Counter's state and no more.
 func (o *Op) counterOnly() bool {
-	return o.Kind == Decide && o.KeyRules == nil && isCounter(o.Rule)
+	return o.Kind == Decide && o.KeyRules == nil && isCounter(o.Rule.Algorithm())
+}
+
+// lone reports whether a counter-only batch has one check for one request.
+func (b *Batch) lone() bool { return b.checks == 1 && len(b.groups[0].waiters) == 1 && !b.Careful }
+
+// writeLone writes the one check.
+func (b *Batch) writeLone() {
+	o := &b.groups[0].ops[0]
+	b.text[0] = modeLone
+	b.text = binary.BigEndian.AppendUint64(b.text, uint64(o.Cost))
+	b.text = append(b.text, o.Prepared.Wire...)
 }
 
 // writeSections sorts the groups by what they ask, and their keys with them.
@@ -70,12 +81,8 @@ func (b *Batch) section(groups []group) {
 	to = binary.BigEndian.AppendUint16(to, uint16(len(groups)))
 	to = append(to, shared)
 	for i := range ops {
-		at := b.rule(ops[i].Prepared)
-		to = binary.BigEndian.AppendUint16(to, at)
 		to = binary.BigEndian.AppendUint64(to, uint64(ops[i].Cost))
-		if at == 0 {
-			to = b.newRule(to, ops[i].Prepared)
-		}
+		to = append(to, ops[i].Prepared.Wire...)
 	}
 	if shared > 0 {
 		for i := range groups {

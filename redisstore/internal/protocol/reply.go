@@ -137,6 +137,9 @@ func (g *group) replay(r *reader, now int64, flags bool) (admitted int) {
 			g.waiters[0].noteFlags(r.byte(), &g.ops[i])
 		}
 		states[i] = algorithms.State{r.number(), r.number(), r.number()}
+		if !flags {
+			r.text(4) // the second until which the key lives
+		}
 	}
 	if r.short {
 		return 0 // which Read notices

@@ -4,6 +4,7 @@ import (
 	"crypto/sha1" //nolint:gosec // the digest by which Redis names scripts
 	"encoding/hex"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -38,14 +39,13 @@ func NewScript(clock string, margin time.Duration) *Script {
 	var ports strings.Builder
 	for _, name := range algorithms.Names() {
 		a, _ := algorithms.Get(name)
-		port := a.Script()
-		if strings.Contains(port, "muldiv(") {
-			port = lua.MulDiv + port
-		}
-		fmt.Fprintf(&ports, "if name == %q then\n%s\nend\n", name, port)
+		fmt.Fprintf(&ports, "if name == %q then\n%s\nend\n", name, whole(a))
 	}
-	text := strings.Replace(lua.Take, "--[[algorithms]]", ports.String(), 1)
-	text = strings.Replace(text, "--[[counters]]", lua.Counters, 1)
+	text := strings.Replace(lua.Take, "--[[counters]]", lua.Counters, 1)
+	text = strings.Replace(text, "--[[algorithms]]", ports.String(), 1)
+	text = strings.ReplaceAll(text, "--[[charge]]", charges())
+	text = strings.ReplaceAll(text, "--[[muldiv]]", lua.MulDiv)
+	text = strings.ReplaceAll(text, "--[[write]]", lua.Write)
 	text = strings.Replace(text, "--[[ban]]", lua.Ban, 1)
 	text = strings.Replace(text, "--[[override]]", lua.Override, 1)
 	// A number in the text is faster than a variable.
@@ -65,6 +65,42 @@ func NewScript(clock string, margin time.Duration) *Script {
 	s := TextScript(finish(text))
 	s.finish = finish
 	return s
+}
+
+// whole returns the port of an algorithm with the functions that it needs.
+func whole(a algorithms.Algorithm) string {
+	if port := a.Script(); strings.Contains(port, "muldiv(") {
+		return lua.MulDiv + port
+	}
+	return a.Script()
+}
+
+// charges returns the parts of the Counters' ports that charge, as counters.lua inlines them.
+func charges() string {
+	var b strings.Builder
+	word := "if"
+	for _, name := range algorithms.Names() {
+		if a, _ := algorithms.Get(name); isCounter(a) {
+			fmt.Fprintf(&b, "%s name == %q then\n%s\n", word, name, charge(a))
+			word = "elseif"
+		}
+	}
+	return b.String() + "end"
+}
+
+// inlined matches the part of a port that charges: the names of the parameters and the state, the
+// text, and its results.
+var inlined = regexp.MustCompile(`(?s)\ntake = function\(now, cost, ([^)]*)\)\n(.*)--\[\[charged (.*?)\]\]`)
+
+// charge returns the part of a Counter's port that charges. A port that does not say which part
+// that is decides as usual.
+func charge(a algorithms.Algorithm) string {
+	if part := inlined.FindStringSubmatch(a.Script()); part != nil {
+		return fmt.Sprintf("local %s = p1, p2, p3, p4, p5, p6, s1, s2, s3\n%sok, room, till, x, y, z = %s", part[1], part[2], part[3])
+	}
+	return "local take, op, reset, _ = nil, 0\n" + whole(a) + `
+ok, _, room, _, _, reset, _, x, y, z = take(now, cost, p1, p2, p3, p4, p5, p6, s1, s2, s3)
+till = now + reset`
 }
 
 // TextScript returns a script with a text that needs no change.

@@ -1,0 +1,23 @@
+-- The part of take.lua that writes a Counter's state x, y, z under a key. The state is worth
+-- something until the instant till. Its last four bytes are the second until which the key lives
+-- at least, and lives is that of the state before, 0 if there was none. As long as that suffices,
+-- the key keeps its expiry, because to set one is dear. So a new expiry is later than needed: by
+-- up to a quarter, and for a key that has come back by half, by some seconds at least and a day
+-- at most. Expiries of new keys are rounded, and their text is kept, because to format a number
+-- is slow. From 2106 on, when four bytes are too few, the expiry is set with every charge.
+local need = (till - till % 1000000) / 1000000 + MARGIN_S
+if lives >= need and not unlock then
+  call('SETRANGE', key, '0', pack('>i8i8i8', x, y, z))
+else
+  if unlock then unlock(key) end
+  local seconds = (now - now % 1000000) / 1000000
+  local life = need - seconds
+  if lives > 0 then
+    life = life + (life < 172800 and (life - life % 2) / 2 or 86400) + 16
+  else
+    life = life + (life - life % 8) / 8 + 1
+    if life > 1024 then life = life + 128 - life % 128 elseif life > 64 then life = life + 8 - life % 8 end
+  end
+  if life ~= span then span, text = life, tostring(life) end
+  call('SET', key, pack('>i8i8i8I4', x, y, z, seconds + life), 'EX', text)
+end
