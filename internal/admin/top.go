@@ -37,8 +37,8 @@ func showTop(c *adminCall) error {
 var sortNames = [...]string{topk.Requests: "requests", topk.Refused: outcome.NameRefused, topk.DryRun: outcome.Names[outcome.DryRun]}
 
 func (z *runningZone) top(n int, by topk.Kind) adminapi.Top {
-	entries, since := z.Stats.Keys.Top(n, by)
-	answer := adminapi.Top{Zone: z.Name, By: sortNames[by], Keys: make([]adminapi.KeyCount, len(entries))}
+	entries, unlisted, since := z.Stats.Keys.Top(n, by)
+	answer := adminapi.Top{Zone: z.Name, By: sortNames[by], Unlisted: unlisted, Keys: make([]adminapi.KeyCount, len(entries))}
 	if !since.IsZero() {
 		answer.Since = &since
 	}

@@ -21,6 +21,9 @@ type Top struct {
 	Since *time.Time `json:"since,omitempty"`
 
 	Keys []KeyCount `json:"keys"`
+
+	// Unlisted is the largest count that a key which is not listed may have, of the kind in By.
+	Unlisted uint64 `json:"unlisted"`
 }
 
 // KeyCount has the counts of a key. The true counts are at least Requests and Refused, and at most
@@ -51,6 +54,9 @@ type Zone struct {
 	Rollout string `json:"rollout,omitempty"`
 
 	Key string `json:"key"` // empty for one limit for all requests
+
+	// KeyForm is Key as a Caddyfile has it, such as {client_ip} for {http.vars.client_ip}.
+	KeyForm string `json:"key_form,omitempty"`
 
 	// Plans are the names of the zone's plans.
 	Plans []string `json:"plans,omitempty"`

@@ -136,9 +136,10 @@ func (r *Recent) Plan(key string) string {
 	return ""
 }
 
-// Top returns up to n keys, sorted by their certain counts of a kind, the highest first. It also
-// returns since when they were counted: the zero time if no requests came.
-func (r *Recent) Top(n int, by Kind) (top []Entry, since time.Time) {
+// Top returns up to n keys, sorted by their certain counts of a kind, the highest first. A key that it
+// does not return has come at most unlisted times, counted by the same kind. It also returns since
+// when they were counted: the zero time if no requests came.
+func (r *Recent) Top(n int, by Kind) (top []Entry, unlisted uint64, since time.Time) {
 	var spans []*spanCounts
 	all := make(map[uint64]Entry)
 	for _, c := range []*spanCounts{r.before.Load(), r.current.Load()} {
@@ -146,6 +147,7 @@ func (r *Recent) Top(n int, by Kind) (top []Entry, since time.Time) {
 			continue
 		}
 		spans = append(spans, c)
+		unlisted += c.sketches[by].unlisted()
 		c.sketches[by].each(func(hash uint64, t keyInfo) {
 			e, ok := all[hash]
 			if !ok {
@@ -174,5 +176,8 @@ func (r *Recent) Top(n int, by Kind) (top []Entry, since time.Time) {
 	if len(spans) > 0 {
 		since = spans[0].since
 	}
-	return top[:min(n, len(top))], since
+	for _, e := range top[min(n, len(top)):] {
+		unlisted = max(unlisted, e.Counts[by].AtLeast+e.Counts[by].Error)
+	}
+	return top[:min(n, len(top))], unlisted, since
 }

@@ -127,6 +127,22 @@ func (s *sketch) plan(hash uint64) string {
 	return ""
 }
 
+// unlisted returns how often a key without a place may have come.
+func (s *sketch) unlisted() (most uint64) {
+	for i := range s.buckets {
+		b := s.buckets[i].Load()
+		if b == nil {
+			continue
+		}
+		b.mu.Lock()
+		if b.n == ways {
+			most = max(most, uint64(slices.Min(b.counts[:])))
+		}
+		b.mu.Unlock()
+	}
+	return most
+}
+
 // count returns the count of a key.
 func (s *sketch) count(hash uint64) Count {
 	b := s.buckets[hash%buckets].Load()
