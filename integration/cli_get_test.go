@@ -41,15 +41,15 @@ func TestCommandGetPlans(t *testing.T) {
 		want []string
 	}{
 		{"get api k1", []string{
-			"PLAN   STATE      USED    REMAINING  MORE IN\n", "free   limited    2 of 2  0          ", "pro    passes     2 of 5  3  ", "staff  unlimited  -       -          -\n",
+			"PLAN   STATE      USED    LEFT  MORE IN\n", "free   limited    2 of 2  0     ", "pro    allowed    2 of 5  3  ", "staff  unlimited  -       -     -\n",
 			"The plan of a request is {header.Plan}; requests with none of these plans get status 403.\n",
-			"Zone api, plan free, refuses it, because it has used 2 of 2, until ", " reset --address unix/ADMIN api k1\n",
+			"Zone api is refusing this key under plan free: 2 of 2 used. Next request allowed at ", " reset --address unix/ADMIN api k1\n",
 		}},
 		{"get k1", []string{
-			"ZONE  PLAN       STATE      USED    REMAINING  MORE IN", "api   free       limited    2 of 2", "api   pro        passes     2 of 5", "some  pro        passes     0 of 9",
-			"some  (default)  passes     0 of 3", "Zone api, plan free, refuses it",
+			"ZONE  PLAN       STATE      USED    LEFT  MORE IN", "api   free       limited    2 of 2", "api   pro        allowed    2 of 5", "some  pro        allowed    0 of 9",
+			"some  (default)  allowed    0 of 3", "Zone api is refusing this key under plan free",
 		}},
-		{"get api k1 --plan pro", []string{"plan       pro\n", "used       2 of 5\n", "lets it pass"}},
+		{"get api k1 --plan pro", []string{"plan       pro\n", "used       2 of 5\n", "Zone api allows this key."}},
 		{"get api k1 --json", []string{`"plan_from": "{header.Plan}"`, `"no_plan_status": 403`, `"plan": "staff"`, `"unlimited": true`}},
 	} {
 		output, err := s.shell(`"$CADDY" rate-limit ` + c.line + ` --address unix/"$ADMIN"`)
@@ -91,7 +91,7 @@ func TestCommandGetSlots(t *testing.T) {
 			t.Errorf("status %d, want 429", a.status)
 		}
 		output, err := s.rateLimit("get", "slots", "bo")
-		for _, want := range []string{"used       2 of 2", "more in    at most ", "because 2 of 2 slots are taken, until one of 2 requests ends (at the latest at ", "forget its running requests"} {
+		for _, want := range []string{"used     2 of 2", "more in  at most ", ": 2 of 2 slots are taken. Next request allowed when one of 2 requests ends, at the latest at ", "forget its running requests"} {
 			if err != nil || !strings.Contains(output, want) {
 				t.Errorf("%v, want %q in\n%s", err, want, output)
 			}

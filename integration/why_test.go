@@ -66,13 +66,13 @@ func TestWhyIsItRefused(t *testing.T) {
 			before        []string // commands that lead to it
 			why           string
 		}{
-			{"/limit", "127.0.0.11", nil, "refuses it, because it has used 3 of 3, until "},
-			{"/banned", "127.0.0.12", []string{`ban "it's / limit" 127.0.0.12 --note scraper`}, "refuses it, because an operator has banned it until it is unbanned (scraper)."},
-			{"/own", "127.0.0.13", []string{`set "it's / limit" 127.0.0.13 0/1h`}, "refuses it, because its limit is 0."},
-			{"/hammered", "127.0.0.14", nil, "refuses it, because it was refused too often and is banned until "},
-			{"/brisk", "127.0.0.15", nil, "refuses it, because it was refused too often and is banned until "},
-			{"/heavy", "127.0.0.16", nil, "refuses it, because a request takes 5, and only 2 of 12 are left, until "},
-			{"/one", "127.0.0.17", nil, "refuses it, because it has used 1 of 1, until "},
+			{"/limit", "127.0.0.11", nil, "is refusing this key: 3 of 3 used. Next request allowed at "},
+			{"/banned", "127.0.0.12", []string{`ban "it's / limit" 127.0.0.12 --note scraper`}, "is refusing this key: an operator has banned it until it is unbanned, note: scraper."},
+			{"/own", "127.0.0.13", []string{`set "it's / limit" 127.0.0.13 0/1h`}, "is refusing this key: its limit is 0."},
+			{"/hammered", "127.0.0.14", nil, "is refusing this key: it was refused too often, and is banned until "},
+			{"/brisk", "127.0.0.15", nil, "is refusing this key: it was refused too often, and is banned until "},
+			{"/heavy", "127.0.0.16", nil, "is refusing this key: a request costs 5, and only 2 of 12 are left. Next request allowed at "},
+			{"/one", "127.0.0.17", nil, "is refusing this key: 1 of 1 used. Next request allowed at "},
 		} {
 			client := newClient(t, c.address)
 			for _, line := range c.before {
@@ -110,7 +110,7 @@ func TestWhyIsItRefused(t *testing.T) {
 			t.Fatalf("status %d, want 403", a.status)
 		}
 		why, err := s.rateLimit("get", "blocked", "127.0.0.18")
-		if err != nil || !strings.Contains(why, "1 refused by this Caddy") || !strings.Contains(why, "block refuses some requests with status 403") {
+		if err != nil || !strings.Contains(why, "1 refused (counted by this Caddy since ") || !strings.Contains(why, "block refuses some requests with status 403") {
 			t.Errorf("%v\n%s", err, why)
 		}
 		watch := exec.CommandContext(t.Context(), "bash", "-c", "exec "+s.suggested(why)+" -n 1")

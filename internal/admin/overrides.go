@@ -141,7 +141,7 @@ func unbanKey(c *adminCall) error {
 		return err
 	}
 	if c.zone.KeyRules == nil {
-		return adminError(http.StatusConflict, "zone %q has no bans: add the option overrides or ban to it", c.zone.Name)
+		return adminError(http.StatusConflict, "bans are not enabled in zone %q: add the option overrides or ban", c.zone.Name)
 	}
 	return c.withOverrider(func(ctx context.Context, s store.Overrider) error {
 		for _, rule := range c.zone.Rules() { // the deny cache may have a ban under any of them
@@ -174,7 +174,7 @@ func (c *adminCall) withOverrider(do func(context.Context, store.Overrider) erro
 func (z *runningZone) checkOverridable() error {
 	switch {
 	case !z.Overrides:
-		return adminError(http.StatusConflict, "zone %q takes no overrides: add the option overrides to it", z.Name)
+		return adminError(http.StatusConflict, "zone %q does not allow overrides: add the option overrides", z.Name)
 	case len(z.Rules()) == 0:
 		return adminError(http.StatusConflict, "zone %q has no limit to override: all of its plans are unlimited", z.Name)
 	}

@@ -1,11 +1,15 @@
 package cli
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 
 	"github.com/spf13/cobra"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 )
 
 // keyHelp is the help for keys, for all commands that take one.
@@ -27,7 +31,7 @@ func changeCommand(cmd *cobra.Command, method, path string, flags func(*cobra.Co
 		body = flags(cmd)
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		e, err := newEndpoint(cmd)
+		f, err := newFleet(cmd)
 		if err != nil {
 			return err
 		}
@@ -35,21 +39,58 @@ func changeCommand(cmd *cobra.Command, method, path string, flags func(*cobra.Co
 		if err != nil {
 			return err
 		}
-		return e.changeKey(method, args[0], path, q, body(), show)
+		return f.changeKey(method, args[0], path, q, body(), show)
 	}
 	return cmd
 }
 
-// changeKey sends the request that changes a key.
-func (e *endpoint) changeKey(method, zone, path string, query url.Values, body map[string]any, show bool) error {
-	if err := e.change(method, zonePath(zone, path), query, body); err != nil || !show {
+// changeKey sends the request that changes a key to all Caddys. With show it then shows the key.
+func (f *fleet) changeKey(method, zone, path string, query url.Values, body map[string]any, show bool) error {
+	answers := ask(f, func(e *endpoint) (reset adminapi.Reset, text json.RawMessage, err error) {
+		if text, err = e.fetch(method, zonePath(zone, path), query, body, &reset); err != nil || !show || !f.json {
+			return reset, text, err
+		}
+		text, failed := e.fetch(http.MethodGet, zonePath(zone, "/key"), query, nil, new(adminapi.Key))
+		if failed != nil {
+			fmt.Fprintln(f.err, notShown, failed)
+		}
+		return reset, text, nil
+	})
+	good, err := answered(f, answers)
+	if f.json || good == nil {
+		return errors.Join(printAnswers(f, answers), err)
+	}
+	if !f.isOne() {
+		rows := [][]string{{caddyColumn, "RESULT"}}
+		for _, a := range answers {
+			rows = append(rows, []string{a.of.address, map[bool]string{true: "done", false: "failed"}[a.err == nil]})
+		}
+		if err := f.table(rows); err != nil {
+			return err
+		}
+	}
+	for _, a := range good {
+		if a.value.Warning != "" {
+			fmt.Fprintln(f.err, "Warning: "+f.mark(a.of)+a.value.Warning)
+		}
+	}
+	if !show {
 		return err
 	}
-	if err := e.get(zone, query); err != nil {
-		fmt.Fprintln(e.err, "The change is made, but the key cannot be shown:", err)
+	changed := &fleet{f.screen, nil}
+	for _, a := range good {
+		changed.caddys = append(changed.caddys, a.of)
 	}
-	return nil
+	if !f.isOne() {
+		fmt.Fprintln(f.out)
+	}
+	if err := changed.showKey(fetchAll[adminapi.Key](changed, zonePath(zone, "/key"), query)); err != nil {
+		fmt.Fprintln(f.err, notShown, err)
+	}
+	return err
 }
+
+const notShown = "The change is made, but the key cannot be shown:"
 
 // keyFlags adds the flags that name a key. It returns a function that makes a query from these flags
 // and from arguments.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
@@ -37,12 +38,14 @@ answer, or with 'stores --check' if a store does not answer.
 `,
 		CobraFunc: func(cmd *cobra.Command) {
 			flags := cmd.PersistentFlags()
-			flags.String("address", "", "The address of the admin endpoint, if it is not that of the config")
+			flags.StringSlice("address", nil, "The address of the admin endpoint, if it is not that of the config; several for a fleet")
 			flags.StringP("config", "c", "", "Configuration file with the address of the admin endpoint")
 			flags.StringP("adapter", "a", "", "Name of the config adapter for that file")
 			flags.Bool("json", false, "Print JSON, for programs")
 			flags.Bool("wide", false, "Do not cut tables at the width of the terminal")
 			flags.Bool("no-color", false, "Use no colors, as with NO_COLOR in the environment")
+			// Caddy's own template ends with the address of pages that do not know this command.
+			cmd.SetHelpTemplate(cmd.HelpTemplate() + "\nFull documentation is available at:\n" + documentation + "\n")
 			cmd.Args = knownCommand
 			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 			cmd.AddCommand(zonesCommand(), topCommand(), getCommand(), resetCommand(), setCommand(), banCommand(), unbanCommand(), bansCommand(), overridesCommand(),
@@ -51,36 +54,24 @@ answer, or with 'stores --check' if a store does not answer.
 	})
 }
 
+const documentation = "https://github.com/seed-161337e5/caddyratelimit/blob/main/docs/cli.md"
+
 // endpoint is the admin endpoint of a running Caddy.
 type endpoint struct {
+	*screen
 	address string
-	json    bool
-	out     io.Writer
-	err     io.Writer
-	flags   string // the flags that named it, for a shell
-	width   int    // of tables; 0 without a limit
-	color   bool
 }
 
-// newEndpoint finds the endpoint by the flags of a command.
+// newEndpoint finds the endpoint of a command that asks one Caddy.
 func newEndpoint(cmd *cobra.Command) (*endpoint, error) {
-	flags := cmd.Flags()
-	address, _ := flags.GetString("address")
-	config, _ := flags.GetString("config")
-	adapter, _ := flags.GetString("adapter")
-	address, err := adminAddress(address, config, adapter)
+	f, err := newFleet(cmd)
 	if err != nil {
 		return nil, err
 	}
-	e := &endpoint{address: address, out: cmd.OutOrStdout(), err: cmd.ErrOrStderr()}
-	e.json, _ = flags.GetBool("json")
-	e.fitTerminal(cmd)
-	for _, name := range []string{"address", "config", "adapter"} {
-		if f := flags.Lookup(name); f != nil && f.Changed {
-			e.flags += " --" + name + " " + shellWord(f.Value.String())
-		}
+	if len(f.caddys) > 1 {
+		return nil, fmt.Errorf("caddy rate-limit %s asks one Caddy: give one --address, got %d", cmd.Name(), len(f.caddys))
 	}
-	return e, nil
+	return f.caddys[0], nil
 }
 
 // call sends a request to the endpoint, with a JSON body unless that is nil. The path is relative to
@@ -104,35 +95,20 @@ func (e *endpoint) call(method, path string, query url.Values, body map[string]a
 	return response, nil
 }
 
-// change sends a request that changes something, and prints the warning of the answer, if any.
-func (e *endpoint) change(method, path string, query url.Values, body map[string]any) error {
-	response, err := e.call(method, path, query, body)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	if response.StatusCode == http.StatusNoContent {
-		return nil
-	}
-	var answer adminapi.Reset
-	if done, err := e.decode(response.Body, &answer); done || err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(e.err, "Warning:", answer.Warning)
-	return err
-}
-
 // apiError is an error in an answer of the admin API.
 type apiError struct{ status, text string }
 
 func (c *apiError) Error() string { return c.text }
 
+// request is what errors begin with when a request gets no answer.
+var request = regexp.MustCompile(`^performing request: \w+ "[^"]*": `)
+
 // explainError adds to an error what can be done about it.
 func (e *endpoint) explainError(err error) error {
 	status, body, answered := strings.Cut(strings.TrimPrefix(err.Error(), "caddy responded with error: HTTP "), ": ")
 	if !answered || status == err.Error() || len(status) != len("404") {
-		return fmt.Errorf("%w; is Caddy running, with its admin endpoint at %s? name another with --address or --config",
-			err, e.address)
+		return fmt.Errorf("%s; is Caddy running, with its admin endpoint at %s? name another with --address or --config",
+			request.ReplaceAllString(err.Error(), ""), e.address)
 	}
 	var answer struct {
 		Error string `json:"error"`
@@ -151,29 +127,32 @@ func (e *endpoint) explainError(err error) error {
 
 // read gets an answer from the endpoint. With --json it also prints the answer, and done is true.
 func (e *endpoint) read(path string, query url.Values, answer any) (done bool, err error) {
-	response, err := e.call(http.MethodGet, path, query, nil)
-	if err != nil {
+	text, err := e.fetch(http.MethodGet, path, query, nil, answer)
+	if err != nil || !e.json {
 		return false, err
 	}
-	defer response.Body.Close()
-	return e.decode(response.Body, answer)
+	_, err = e.out.Write(text)
+	return true, err
 }
 
-// decode decodes the body of an answer. With --json it also prints the body, and done is true.
-func (e *endpoint) decode(body io.Reader, answer any) (done bool, err error) {
-	text, err := io.ReadAll(body)
+// fetch sends a request to the endpoint, and decodes the answer, if there is one.
+func (e *endpoint) fetch(method, path string, query url.Values, body map[string]any, answer any) ([]byte, error) {
+	response, err := e.call(method, path, query, body)
 	if err != nil {
-		return false, fmt.Errorf("reading the answer: %w", err)
+		return nil, err
 	}
-	if e.json {
-		if _, err := e.out.Write(text); err != nil {
-			return true, err
-		}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return nil, fmt.Errorf("reading the answer: %w", err)
+	}
+	if response.StatusCode == http.StatusNoContent {
+		return nil, nil
 	}
 	if err := json.Unmarshal(text, answer); err != nil {
-		return false, fmt.Errorf("reading the answer: %w; does that Caddy have another version?", err)
+		return nil, fmt.Errorf("reading the answer: %w; does that Caddy have another version?", err)
 	}
-	return e.json, nil
+	return text, nil
 }
 
 // zonePath returns the path of a zone in the admin API.

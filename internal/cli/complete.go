@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"encoding/json"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -19,13 +21,21 @@ const maxCompletion = 2 * time.Second
 func complete(cmd *cobra.Command, find func(*endpoint) []string) ([]string, cobra.ShellCompDirective) {
 	found := make(chan []string, 1)
 	go func() {
-		e, err := newEndpoint(cmd)
+		f, err := newFleet(cmd)
 		if err != nil {
 			found <- nil
 			return
 		}
-		e.json = false
-		found <- find(e)
+		f.json = false
+		var names []string
+		for _, a := range ask(f, func(e *endpoint) ([]string, json.RawMessage, error) { return find(e), nil, nil }) {
+			for _, name := range a.value {
+				if !slices.Contains(names, name) {
+					names = append(names, name)
+				}
+			}
+		}
+		found <- names
 	}()
 	select {
 	case names := <-found:
@@ -40,7 +50,10 @@ func completeZones(cmd *cobra.Command, args []string, _ string) ([]string, cobra
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return complete(cmd, (*endpoint).zoneNames)
+	return complete(cmd, func(e *endpoint) []string {
+		names, _ := e.zoneNames()
+		return names
+	})
 }
 
 // completeKeys completes the first argument with the names of zones, and the next ones with the parts
@@ -69,15 +82,15 @@ func completePlans(cmd *cobra.Command, args []string, _ string) ([]string, cobra
 	})
 }
 
-func (e *endpoint) zoneNames() (names []string) {
+func (e *endpoint) zoneNames() (names []string, err error) {
 	var zones []adminapi.Zone
-	if _, err := e.read("zones", nil, &zones); err != nil {
-		return nil
+	if _, err := e.fetch(http.MethodGet, "zones", nil, nil, &zones); err != nil {
+		return nil, err
 	}
 	for _, z := range zones {
 		names = append(names, z.Name)
 	}
-	return names
+	return names, nil
 }
 
 // maxKeysOffered bounds the keys that a completion offers.

@@ -3,9 +3,11 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,7 +35,7 @@ If a request costs more than 1, what is used and what remains is in the unit of 
 	_ = cmd.RegisterFlagCompletionFunc("plan", completePlans)
 	cost := cmd.Flags().Int64("cost", 0, "The cost of the request, if not that of the zone")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		e, err := newEndpoint(cmd)
+		f, err := newFleet(cmd)
 		if err != nil {
 			return err
 		}
@@ -52,134 +54,221 @@ If a request costs more than 1, what is used and what remains is in the unit of 
 			q.Set("cost", strconv.FormatInt(*cost, 10))
 		}
 		if len(args) == 0 {
-			return e.find(q)
+			return f.find(q)
 		}
-		err = e.get(args[0], q)
-		isKeyAlone := len(args) == 1 && *plan == "" && q.Get("key_base64") == ""
-		if missing := new(apiError); isKeyAlone && errors.As(err, &missing) && missing.status == "404" {
+		answers := fetchAll[adminapi.Key](f, zonePath(args[0], "/key"), q)
+		if isKeyAlone := len(args) == 1 && *plan == "" && q.Get("key_base64") == ""; isKeyAlone && isNoZone(answers) {
 			q.Set("key", args[0])
-			return e.find(q)
+			return f.find(q)
 		}
-		return err
+		return f.showKey(answers)
 	}
 	return cmd
 }
 
-// get prints a key of a zone.
-func (e *endpoint) get(zone string, query url.Values) error {
-	k := keyView{new(adminapi.Key)}
-	if done, err := e.read(zonePath(zone, "/key"), query, k.Key); done || err != nil {
+// isNoZone reports whether the argument is the name of no zone of the Caddys that answer.
+func isNoZone(answers []answer[adminapi.Key]) (isNone bool) {
+	for _, a := range answers {
+		if missing := new(apiError); errors.As(a.err, &missing) && missing.status == "404" {
+			isNone = true
+		} else if a.err == nil {
+			return false
+		}
+	}
+	return isNone
+}
+
+// showKey prints a key of a zone.
+func (f *fleet) showKey(answers []answer[adminapi.Key]) error {
+	good, err := answered(f, answers)
+	if f.json || good == nil {
+		return errors.Join(printAnswers(f, answers), err)
+	}
+	var found shared[string, adminapi.Key]
+	for _, a := range good {
+		found.add(settled(a.value), a.value, a.of, addLately)
+	}
+	views := f.views(&found, len(good))
+	k := views[0]
+	for _, other := range found.all[1:] {
+		addLately(k.Key, &other.value)
+	}
+	rows := [][]string{{"zone", shellWord(k.Zone)}, {"key", showKey(k.KeyText)}}
+	limits := make(map[string]string) // the Caddys that have a limit
+	for _, v := range views {
+		limits[v.limit()] += " " + v.of
+	}
+	for _, limit := range slices.Sorted(maps.Keys(limits)) {
+		if of := limits[limit]; len(limits) > 1 {
+			limit += inParentheses(strings.TrimSpace(of))
+		}
+		rows = append(rows, []string{"limit", limit})
+	}
+	if len(views) == 1 && len(k.Plans) == 0 {
+		rows = append(rows, k.details()...)
+	}
+	if err := f.details(append(rows, k.sanctions(f.counter(len(good)))...)); err != nil {
 		return err
 	}
-	rows := [][]string{
-		{"zone", shellWord(k.Zone)},
-		{"key", showKey(k.KeyText)},
-		{"limit", k.Limit + inParentheses(k.Rollout)},
-	}
-	if len(k.Plans) == 0 {
-		if k.Plan != "" {
-			rows = append(rows, []string{"plan", shellWord(k.Plan)})
-		}
-		if k.Assumed != "" {
-			rows = append(rows, []string{"assumed", k.Assumed})
-		}
-		rows = append(rows,
-			[]string{"state", k.state()},
-			[]string{"used", fmt.Sprintf("%d of %d", k.Used, k.Quota)},
-			[]string{"remaining", k.remaining()})
-		if k.NextAfter > 0 {
-			rows = append(rows, []string{"more in", k.atMost() + formatSeconds(k.NextAfter)})
-		}
-		if k.ResetAfter > 0 {
-			rows = append(rows, []string{"all in", k.atMost() + formatSeconds(k.ResetAfter)})
+	if len(views) > 1 || len(k.Plans) > 0 {
+		fmt.Fprintln(f.out)
+		if err := f.states(views, false); err != nil {
+			return err
 		}
 	}
+	if len(k.Plans) > 0 {
+		fmt.Fprintln(f.out, "\n"+k.whichPlan())
+	}
+	f.printReasons(views, func(keyView) bool { return true })
+	return err
+}
+
+// errNoAnswer is the error of a look-up that no zone has an answer to.
+var errNoAnswer = errors.New("no zone has an answer for this key")
+
+// foundKey is a key in a zone, or the reason why the zone has no answer.
+type foundKey struct {
+	adminapi.Key
+	Error string `json:"error"`
+}
+
+// find prints a key in all zones, and why zones refuse it.
+func (f *fleet) find(query url.Values) error {
+	answers := fetchAll[[]foundKey](f, "key", query)
+	good, err := answered(f, answers)
+	hasAnswer := func(a answer[[]foundKey]) bool {
+		return slices.ContainsFunc(a.value, func(k foundKey) bool { return k.Error == "" })
+	}
+	if good != nil && !slices.ContainsFunc(good, hasAnswer) {
+		err = errors.Join(err, errNoAnswer)
+	}
+	if f.json || good == nil {
+		return errors.Join(printAnswers(f, answers), err)
+	}
+	var found shared[string, adminapi.Key]
+	var silent shared[[2]string, foundKey]
+	for _, a := range good {
+		for _, k := range a.value {
+			if k.Error != "" {
+				silent.add([2]string{k.Zone, k.Error}, k, a.of, func(_, _ *foundKey) {})
+			} else {
+				found.add(settled(k.Key), k.Key, a.of, addLately)
+			}
+		}
+	}
+	for _, g := range silent.all {
+		found.add("\x00"+g.value.Zone+"\x00"+g.value.Error, adminapi.Key{Zone: g.value.Zone}, g.of[0], nil)
+		found.all[len(found.all)-1].of = g.of
+	}
+	slices.SortStableFunc(found.all, func(a, b *agreed[adminapi.Key]) int { return strings.Compare(a.value.Zone, b.value.Zone) })
+	views := f.views(&found, len(good))
+	for i := range views {
+		views[i].named = slices.ContainsFunc(views, func(other keyView) bool {
+			return other.Zone == views[i].Zone && other.Outcome != "" && showKey(other.KeyText) != showKey(views[i].KeyText)
+		})
+	}
+	if err := f.states(views, true); err != nil {
+		return err
+	}
+	for _, g := range silent.all {
+		of := ""
+		if len(g.of) < len(good) {
+			of = f.names(g.of) + ": "
+		}
+		fmt.Fprintf(f.out, "\n%sZone %s: %s.\n", of, shellWord(g.value.Zone), g.value.Error)
+	}
+	f.printReasons(views, func(v keyView) bool { return v.Outcome != "" && v.worthReason() })
+	return err
+}
+
+// views returns a view of each group. If Caddys differ, it says which ones each group is from.
+func (f *fleet) views(found *shared[string, adminapi.Key], caddys int) []keyView {
+	differ := found.differ(caddys)
+	views := make([]keyView, len(found.all))
+	for i, g := range found.all {
+		views[i] = keyView{Key: &g.value, flags: f.flags}
+		if differ {
+			views[i].of = f.names(g.of)
+		}
+	}
+	return views
+}
+
+// states prints a table of keys: a line for each plan of each key.
+func (f *fleet) states(views []keyView, withZones bool) error {
+	withPlans := slices.ContainsFunc(views, func(k keyView) bool { return len(k.Plans) > 0 })
+	withCaddys := slices.ContainsFunc(views, func(k keyView) bool { return k.of != "" })
+	row := func(caddy, zone, plan string, numbers []string, key string) (cells []string) {
+		if withCaddys {
+			cells = append(cells, caddy)
+		}
+		if withZones {
+			cells = append(cells, zone)
+		}
+		if withPlans {
+			cells = append(cells, plan)
+		}
+		if cells = append(cells, numbers...); withZones {
+			cells = append(cells, key)
+		}
+		return cells
+	}
+	rows := [][]string{row(caddyColumn, "ZONE", "PLAN", []string{"STATE", "USED", "LEFT", "MORE IN"}, "KEY")}
+	for _, view := range views {
+		if view.Outcome == "" {
+			rows = append(rows, row(view.of, shellWord(view.Zone), "-", []string{"?", "-", "-", "-"}, "-"))
+			continue
+		}
+		for _, k := range view.byPlan() {
+			rows = append(rows, row(k.of, shellWord(k.Zone), k.planName(), k.numbers(), showKey(k.KeyText)))
+		}
+	}
+	return f.table(rows)
+}
+
+// limit returns the limit of the zone.
+func (k keyView) limit() string { return k.Limit + inParentheses(k.Rollout) }
+
+// details returns the names and values of a key under one limit.
+func (k keyView) details() (rows [][]string) {
+	if k.Plan != "" {
+		rows = append(rows, []string{"plan", shellWord(k.Plan)})
+	}
+	if k.Assumed != "" {
+		rows = append(rows, []string{"assumed", k.Assumed})
+	}
+	rows = append(rows,
+		[]string{"state", k.state()},
+		[]string{"used", fmt.Sprintf("%d of %d", k.Used, k.Quota)},
+		[]string{"left", k.remaining()})
+	if k.NextAfter > 0 {
+		rows = append(rows, []string{"more in", k.atMost() + formatSeconds(k.NextAfter)})
+	}
+	if k.ResetAfter > 0 {
+		rows = append(rows, []string{"all in", k.atMost() + formatSeconds(k.ResetAfter)})
+	}
+	return rows
+}
+
+// sanctions returns what is known of a key whatever its limit is. The counts are those of the counter.
+func (k keyView) sanctions(counter string) (rows [][]string) {
 	if r := k.Refusals; r != nil {
 		rows = append(rows, []string{"refusals", fmt.Sprintf("%d of %d in %s lead to a ban", r.Count, r.Of, formatSeconds(r.Within))})
 	}
 	if k.Override != nil {
 		rows = append(rows, []string{"override", describeOverride(k.Override)})
 	}
-	if k.Lately != nil {
-		dryRun := ""
-		if n := k.Lately.DryRun; n > 0 {
-			dryRun = fmt.Sprintf(", %d would have been refused", n)
-		}
-		rows = append(rows, []string{"lately", fmt.Sprintf("%d requests, %d refused%s by this Caddy since %s",
-			k.Lately.Requests, k.Lately.Refused, dryRun, k.Lately.Since.Local().Format(time.TimeOnly))})
-		if k.Lately.Plan != "" {
-			rows = append(rows, []string{"last plan", shellWord(k.Lately.Plan)})
-		}
+	if k.Lately == nil {
+		return rows
 	}
-	if err := e.details(rows); err != nil {
-		return err
+	dryRun := ""
+	if n := k.Lately.DryRun; n > 0 {
+		dryRun = fmt.Sprintf(", %d would have been refused", n)
 	}
-	if len(k.Plans) > 0 {
-		fmt.Fprintln(e.out)
-		rows = [][]string{{"PLAN", "STATE", "USED", "REMAINING", "MORE IN"}}
-		for _, plan := range k.byPlan() {
-			rows = append(rows, append([]string{plan.planName()}, plan.numbers()...))
-		}
-		if err := e.table(rows); err != nil {
-			return err
-		}
-		fmt.Fprintln(e.out, "\n"+k.whichPlan())
+	rows = append(rows, []string{"lately", fmt.Sprintf("%s, %d refused%s (counted by %s since %s)",
+		plural(int64(k.Lately.Requests), "request"), k.Lately.Refused, dryRun, counter, k.Lately.Since.Local().Format(time.TimeOnly))})
+	if k.Lately.Plan != "" {
+		rows = append(rows, []string{"last plan", shellWord(k.Lately.Plan)})
 	}
-	e.printReasons(k)
-	return nil
-}
-
-// errNoAnswer is the error of a look-up that no zone has an answer to.
-var errNoAnswer = errors.New("no zone has an answer for this key")
-
-// find prints a key in all zones, and why zones refuse it.
-func (e *endpoint) find(query url.Values) error {
-	type found struct {
-		adminapi.Key
-		Error string `json:"error"`
-	}
-	var keys []found
-	done, err := e.read("key", query, &keys)
-	if err != nil {
-		return err
-	}
-	if !slices.ContainsFunc(keys, func(k found) bool { return k.Error == "" }) {
-		err = errNoAnswer
-	}
-	if done {
-		return err
-	}
-	header, withPlans := []string{"ZONE", "STATE", "USED", "REMAINING", "MORE IN", "KEY"}, false
-	if withPlans = slices.ContainsFunc(keys, func(k found) bool { return len(k.Plans) > 0 }); withPlans {
-		header = slices.Insert(header, 1, "PLAN")
-	}
-	rows := [][]string{header}
-	add := func(zone, plan string, more ...string) {
-		row := []string{shellWord(zone)}
-		if withPlans {
-			row = append(row, plan)
-		}
-		rows = append(rows, append(row, more...))
-	}
-	for i := range keys {
-		k := keyView{&keys[i].Key}
-		if keys[i].Error != "" {
-			add(k.Zone, "-", "?", "-", "-", "-", "-")
-			continue
-		}
-		for _, plan := range k.byPlan() {
-			add(k.Zone, plan.planName(), append(plan.numbers(), showKey(k.KeyText))...)
-		}
-	}
-	if err := e.table(rows); err != nil {
-		return err
-	}
-	for i := range keys {
-		if k := &keys[i]; k.Error != "" {
-			fmt.Fprintf(e.out, "\nZone %s: %s.\n", shellWord(k.Zone), k.Error)
-		} else if v := (keyView{&k.Key}); v.worthReason() {
-			e.printReasons(v)
-		}
-	}
-	return err
+	return rows
 }

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"strings"
 
@@ -16,7 +18,10 @@ func bansCommand() *cobra.Command {
 Lists the keys of a zone, or of all zones, that are banned: because they were refused
 too often, or by an operator.
 `, []string{"ZONE", "BY", "ENDS", "KEY"}, func(l *adminapi.Listed) []string {
-		ends := formatBanEnd(l.EndsIn)
+		ends := "when unbanned"
+		if l.EndsIn > 0 {
+			ends = formatDeadline(l.EndsIn)
+		}
 		return []string{strings.ReplaceAll(l.By, adminapi.ByOverride, "operator"), ends + formatNote(&l.Override)}
 	})
 }
@@ -36,75 +41,88 @@ func listCommand(name, short, long string, head []string, cells func(*adminapi.L
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeZones,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			e, err := newEndpoint(cmd)
+			f, err := newFleet(cmd)
 			if err != nil {
 				return err
 			}
-			if len(args) == 0 {
-				asJSON := e.json
-				e.json = false
-				var zones []adminapi.Zone
-				if _, err := e.read("zones", nil, &zones); err != nil {
-					return err
-				}
-				for _, z := range zones {
-					args = append(args, z.Name)
-				}
-				e.json = asJSON
-			}
-			return e.list(args, name, head, cells)
+			return f.list(args, name, head, cells)
 		},
 	}
 }
 
-// list prints lists of zones. With --json it prints each page.
-func (e *endpoint) list(zones []string, name string, head []string, cells func(*adminapi.Listed) []string) error {
-	rows := [][]string{head}
-	for _, zone := range zones {
+// list prints lists of zones, or of all zones. With --json it prints one list of pages.
+func (f *fleet) list(zones []string, name string, head []string, cells func(*adminapi.Listed) []string) error {
+	answers := ask(f, func(e *endpoint) ([]adminapi.List, json.RawMessage, error) {
+		lists, err := e.lists(zones, name)
+		if err != nil {
+			return nil, nil, err
+		}
+		text, err := json.MarshalIndent(lists, "", "\t")
+		return lists, append(text, '\n'), err
+	})
+	good, err := answered(f, answers)
+	if f.json || good == nil {
+		return errors.Join(printAnswers(f, answers), err)
+	}
+	type identity struct {
+		zone, key, kind, by, limit, note string
+		ends                             int64 // in minutes: Caddys are not asked at the same moment
+	}
+	type row struct {
+		zone string
+		adminapi.Listed
+	}
+	var found shared[identity, row]
+	for _, a := range good {
+		for _, list := range a.value {
+			for _, l := range list.Keys {
+				key, _ := l.Bytes()
+				id := identity{list.Zone, key, l.Kind, l.By, l.Limit, l.Note, int64(l.EndsIn / 60)}
+				found.add(id, row{list.Zone, l}, a.of, func(_, _ *row) {})
+			}
+		}
+	}
+	if len(found.all) == 0 {
+		fmt.Fprintln(f.out, "None.")
+		return err
+	}
+	rows := [][]string{f.row(caddyColumn, head...)}
+	for _, g := range found.all {
+		key := showKey(g.value.KeyText)
+		if g.value.Unknown {
+			key = "(only its hash is known: " + g.value.Key + ")"
+		}
+		row := append([]string{shellWord(g.value.zone)}, cells(&g.value.Listed)...)
+		rows = append(rows, f.row(f.names(g.of), append(row, key)...))
+	}
+	return errors.Join(f.table(rows), err)
+}
+
+// lists returns the lists of these zones, or of all zones: one for each zone, with all pages.
+func (e *endpoint) lists(zones []string, name string) ([]adminapi.List, error) {
+	if len(zones) == 0 {
+		var err error
+		if zones, err = e.zoneNames(); err != nil {
+			return nil, err
+		}
+	}
+	lists := make([]adminapi.List, len(zones))
+	for i, zone := range zones {
+		lists[i] = adminapi.List{Zone: zone, Keys: []adminapi.Listed{}}
 		for cursor := ""; ; {
 			query := url.Values{"n": {"1000"}}
 			if cursor != "" {
 				query.Set("cursor", cursor)
 			}
 			var page adminapi.List
-			asJSON := e.json
-			e.json = false
-			_, err := e.read(zonePath(zone, "/"+name), query, &page)
-			if e.json = asJSON; err != nil {
-				return err
+			if _, err := e.fetch(http.MethodGet, zonePath(zone, "/"+name), query, nil, &page); err != nil {
+				return nil, err
 			}
-			for i := range page.Keys {
-				l := &page.Keys[i]
-				key := showKey(l.KeyText)
-				if l.Unknown {
-					key = "(only its hash is known: " + l.Key + ")"
-				}
-				rows = append(rows, append(append([]string{shellWord(zone)}, cells(l)...), key))
-			}
-			if e.json {
-				if err := e.printJSON(page); err != nil {
-					return err
-				}
-			}
+			lists[i].Keys = append(lists[i].Keys, page.Keys...)
 			if cursor = page.Next; cursor == "" {
 				break
 			}
 		}
 	}
-	if e.json {
-		return nil
-	}
-	if len(rows) == 1 {
-		_, err := fmt.Fprintln(e.out, "None.")
-		return err
-	}
-	return e.table(rows)
-}
-
-func (e *endpoint) printJSON(value any) error {
-	text, err := json.Marshal(value)
-	if err == nil {
-		_, err = fmt.Fprintln(e.out, string(text))
-	}
-	return err
+	return lists, nil
 }

@@ -39,7 +39,7 @@ The zone must have the option overrides.
 		if err := errors.Join(checkExclusive(cmd, "plan", "exempt", "clear"), checkExclusive(cmd, "clear", "for"), checkExclusive(cmd, "clear", "note")); err != nil {
 			return err
 		}
-		e, err := newEndpoint(cmd)
+		f, err := newFleet(cmd)
 		if err != nil {
 			return err
 		}
@@ -61,9 +61,9 @@ The zone must have the option overrides.
 			return err
 		}
 		if request == nil {
-			return e.changeKey(http.MethodDelete, zone, "/key/override", q, nil, true)
+			return f.changeKey(http.MethodDelete, zone, "/key/override", q, nil, true)
 		}
-		err = e.changeKey(http.MethodPut, zone, "/key/override", q, request, true)
+		err = f.changeKey(http.MethodPut, zone, "/key/override", q, request, true)
 		if invalid := new(apiError); request["limit"] != nil && errors.As(err, &invalid) && invalid.status == "400" {
 			return fmt.Errorf("%w (the last argument, %s, is the limit)", err, shellWord(fmt.Sprint(request["limit"])))
 		}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -25,64 +26,66 @@ With --check the exit code is 1 if a store does not answer, for monitoring.
 	}
 	check := cmd.Flags().Bool("check", false, "Fail if a store does not answer")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		e, err := newEndpoint(cmd)
+		f, err := newFleet(cmd)
 		if err != nil {
 			return err
 		}
-		return e.stores(*check)
+		return f.stores(*check)
 	}
 	return cmd
 }
 
 // stores prints the stores. With check, a store that does not answer is an error.
-func (e *endpoint) stores(check bool) error {
-	var stores []adminapi.Store
-	done, err := e.read("stores", nil, &stores)
-	if err != nil {
-		return err
-	}
+func (f *fleet) stores(check bool) error {
+	answers := fetchAll[[]adminapi.Store](f, "stores", nil)
+	good, err := answered(f, answers)
 	var silent []string
-	for _, s := range stores {
-		if check && s.Answers != nil && !*s.Answers {
-			silent = append(silent, s.Name)
+	for _, a := range good {
+		for _, s := range a.value {
+			if check && s.Answers != nil && !*s.Answers {
+				silent = append(silent, f.mark(a.of)+s.Name)
+			}
 		}
 	}
 	if silent != nil {
-		err = fmt.Errorf("not all stores answer: %s", strings.Join(silent, ", "))
+		err = errors.Join(err, fmt.Errorf("not all stores answer: %s", strings.Join(silent, ", ")))
 	}
-	if done {
-		return err
+	if f.json || good == nil {
+		return errors.Join(printAnswers(f, answers), err)
 	}
-	rows := [][]string{{"STORE", "ANSWERS", "BREAKER", "P50", "P99", "CADDYS", "KEYS", "ZONES"}}
+	rows := [][]string{f.row(caddyColumn, "STORE", "ANSWERS", "BREAKER", "P50", "P99", "CADDYS", "KEYS", "ZONES")}
 	var faults []string
-	for _, s := range stores {
-		answers, p50, p99, keys, caddys := "-", "-", "-", "-", "-"
-		if s.Answers != nil {
-			answers = map[bool]string{true: "yes", false: "no"}[*s.Answers]
-		}
-		if s.Latency != nil && s.Latency.Count > 0 {
-			p50, p99 = formatSeconds(s.Latency.P50), formatSeconds(s.Latency.P99)
-		}
-		if s.Keys != nil {
-			keys = strconv.FormatInt(*s.Keys, 10)
-		}
-		if s.Instances > 0 {
-			caddys = strconv.Itoa(s.Instances)
-		}
-		zones := make([]string, len(s.Zones))
-		for i, zone := range s.Zones {
-			zones[i] = shellWord(zone)
-		}
-		rows = append(rows, []string{s.Name, answers, orDash(s.Breaker), p50, p99, caddys, keys, strings.Join(zones, " ")})
-		if s.Error != "" {
-			faults = append(faults, s.Name+": "+s.Error)
+	for _, a := range good {
+		for _, s := range a.value {
+			rows = append(rows, f.row(a.of.address, storeCells(&s)...))
+			if s.Error != "" {
+				faults = append(faults, f.mark(a.of)+s.Name+": "+s.Error)
+			}
 		}
 	}
-	if err := e.table(rows); err != nil {
+	if err := f.table(rows); err != nil {
 		return err
 	}
 	for _, fault := range faults {
-		fmt.Fprintln(e.out, fault)
+		fmt.Fprintln(f.out, fault)
 	}
 	return err
+}
+
+// storeCells returns what a Caddy says of a store.
+func storeCells(s *adminapi.Store) []string {
+	answers, p50, p99, keys, caddys := "-", "-", "-", "-", "-"
+	if s.Answers != nil {
+		answers = map[bool]string{true: "yes", false: "no"}[*s.Answers]
+	}
+	if s.Latency != nil && s.Latency.Count > 0 {
+		p50, p99 = formatSeconds(s.Latency.P50), formatSeconds(s.Latency.P99)
+	}
+	if s.Keys != nil {
+		keys = strconv.FormatInt(*s.Keys, 10)
+	}
+	if s.Instances > 0 {
+		caddys = strconv.Itoa(s.Instances)
+	}
+	return []string{s.Name, answers, orDash(s.Breaker), p50, p99, caddys, keys, shellWords(s.Zones)}
 }

@@ -41,13 +41,18 @@ const (
 )
 
 // table prints rows of cells in columns, below a header, and cuts cells if the terminal is too narrow
-// for them.
-func (e *endpoint) table(rows [][]string) error {
-	return e.columns(rows, fitted(widths(rows), e.width))
+// for them. The addresses of Caddys are not cut, because they often begin alike.
+func (e *screen) table(rows [][]string) error {
+	return e.columns(rows, e.fitted(rows))
+}
+
+// fits reports whether the terminal is wide enough for a table.
+func (e *screen) fits(rows [][]string) bool {
+	return slices.Equal(e.fitted(rows), widths(rows))
 }
 
 // details prints names and values, which are never cut.
-func (e *endpoint) details(rows [][]string) error { return e.columns(rows, widths(rows)) }
+func (e *screen) details(rows [][]string) error { return e.columns(rows, widths(rows)) }
 
 // widths returns the width of each column.
 func widths(rows [][]string) (width []int) {
@@ -60,6 +65,15 @@ func widths(rows [][]string) (width []int) {
 		}
 	}
 	return width
+}
+
+func (e *screen) fitted(rows [][]string) []int {
+	columns := widths(rows)
+	if e.width > 0 && rows[0][0] == caddyColumn {
+		fitted(columns[1:], max(1, e.width-columns[0]-len(columnGap)))
+		return columns
+	}
+	return fitted(columns, e.width)
 }
 
 // fitted makes columns narrower until they fit, the widest first. The last column, which has the keys,
@@ -86,14 +100,12 @@ func fitted(columns []int, width int) []int {
 	return columns
 }
 
-func (e *endpoint) columns(rows [][]string, width []int) error {
+func (e *screen) columns(rows [][]string, width []int) error {
 	var b strings.Builder
 	for _, row := range rows {
 		for i, cell := range row {
+			cell = cut(cell, width[i])
 			n := utf8.RuneCountInString(cell)
-			if n > width[i] {
-				cell, n = string([]rune(cell)[:width[i]-1])+"\u2026", width[i]
-			}
 			b.WriteString(e.coloured(cell))
 			if i < len(row)-1 {
 				b.WriteString(strings.Repeat(" ", width[i]-n) + columnGap)
@@ -103,6 +115,14 @@ func (e *endpoint) columns(rows [][]string, width []int) error {
 	}
 	_, err := fmt.Fprint(e.out, b.String())
 	return err
+}
+
+// cut shortens a text that is wider than this.
+func cut(text string, width int) string {
+	if utf8.RuneCountInString(text) <= width {
+		return text
+	}
+	return string([]rune(text)[:width-1]) + "\u2026"
 }
 
 // The escape sequences of terminals.
@@ -116,11 +136,11 @@ const (
 // colors are the colors of cells that are a state.
 var colors = map[string]string{
 	outcome.Names[outcome.Limited]: red, outcome.Names[outcome.Banned]: red, outcome.Names[outcome.Rejected]: red, "no": red, "open": red,
-	"passes": green, "yes": green, "passes, dry run": yellow, "half-open": yellow,
+	outcome.Names[outcome.Allowed]: green, "yes": green, "dry run": yellow, outcome.Names[outcome.DryRun]: yellow, "half-open": yellow,
 	adminapi.LevelOK: green, adminapi.LevelWarn: yellow, adminapi.LevelFail: red,
 }
 
-func (e *endpoint) coloured(cell string) string {
+func (e *screen) coloured(cell string) string {
 	if color := colors[cell]; e.color && color != "" {
 		return color + cell + noColor
 	}

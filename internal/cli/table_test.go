@@ -12,7 +12,7 @@ func TestTableWidth(t *testing.T) {
 	rows := [][]string{
 		{"ZONE", "LIMIT", "STATE", "KEY"},
 		{"api", "plans " + strings.Repeat("long ", 30), "limited", strings.Repeat("é", 30)},
-		{"clients", "sliding_window_log 100/1m", "passes", "203.0.113.7"},
+		{"clients", "sliding_window_log 100/1m", "allowed", "203.0.113.7"},
 	}
 	for _, c := range []struct {
 		width   int
@@ -20,7 +20,7 @@ func TestTableWidth(t *testing.T) {
 		keys    bool // whether keys are whole
 	}{{0, 206, true}, {300, 206, true}, {80, 80, true}, {45, 45, false}, {10, 40, false}} {
 		var out strings.Builder
-		e := &endpoint{out: &out, width: c.width}
+		e := &screen{out: &out, width: c.width}
 		if err := e.table(rows); err != nil {
 			t.Fatal(err)
 		}
@@ -31,7 +31,7 @@ func TestTableWidth(t *testing.T) {
 		if longest != c.longest || strings.Contains(out.String(), rows[1][3]) != c.keys {
 			t.Errorf("at %d columns: the longest line has %d, want %d, and whole keys: %t\n%s", c.width, longest, c.longest, c.keys, out.String())
 		}
-		if e.color = true; e.details(rows) != nil || !strings.Contains(out.String(), red+"limited"+noColor+"  ") || !strings.Contains(out.String(), green+"passes"+noColor+"   ") {
+		if e.color = true; e.details(rows) != nil || !strings.Contains(out.String(), red+"limited"+noColor+"  ") || !strings.Contains(out.String(), green+"allowed"+noColor+"  ") {
 			t.Errorf("colors:\n%q", out.String())
 		}
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"io"
 	"os"
 	"strconv"
 
@@ -8,19 +9,31 @@ import (
 	"golang.org/x/term"
 )
 
-// fitTerminal sets the width of tables, and whether to use colors. Without a terminal nothing is cut
-// and there is no color, because a program reads the output or a person keeps it.
-func (e *endpoint) fitTerminal(cmd *cobra.Command) {
-	file, ok := e.out.(*os.File)
+// screen is where a command prints, and how.
+type screen struct {
+	out, err io.Writer
+	json     bool
+	width    int // of tables; 0 without a limit
+	color    bool
+	flags    string // the flags that named the Caddys, for a shell
+}
+
+// newScreen returns the screen of a command. Without a terminal nothing is cut and there is no color,
+// because a program reads the output or a person keeps it.
+func newScreen(cmd *cobra.Command) *screen {
+	s := &screen{out: cmd.OutOrStdout(), err: cmd.ErrOrStderr()}
+	s.json, _ = cmd.Flags().GetBool("json")
+	file, ok := s.out.(*os.File)
 	isTerminal := ok && term.IsTerminal(int(file.Fd()))
 	plain, _ := cmd.Flags().GetBool("no-color")
-	e.color = isTerminal && !plain && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	s.color = isTerminal && !plain && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	if wide, _ := cmd.Flags().GetBool("wide"); wide {
-		return
+		return s
 	}
 	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
-		e.width = n
+		s.width = n
 	} else if isTerminal {
-		e.width, _, _ = term.GetSize(int(file.Fd()))
+		s.width, _, _ = term.GetSize(int(file.Fd()))
 	}
+	return s
 }

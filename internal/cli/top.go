@@ -2,14 +2,11 @@ package cli
 
 import (
 	"fmt"
-	"net/url"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 )
 
 func topCommand() *cobra.Command {
@@ -31,68 +28,54 @@ the last five to ten minutes, with --refused those with the most refusals, or wi
 	cmd.MarkFlagsMutuallyExclusive("refused", "dry-run")
 	n := cmd.Flags().IntP("number", "n", 10, "How many keys of each zone, at most 1000")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		e, err := newEndpoint(cmd)
+		f, err := newFleet(cmd)
 		if err != nil {
 			return err
 		}
-		query := url.Values{"n": {strconv.Itoa(*n)}}
+		by, zone := byRequests, ""
 		switch {
 		case *refused:
-			query.Set("by", "refused")
+			by = "refused"
 		case *dryRun:
-			query.Set("by", "dry_run")
+			by = "dry_run"
 		}
-		if len(args) == 0 {
-			return e.top("top", query)
+		if len(args) > 0 {
+			zone = args[0]
 		}
-		return e.top(zonePath(args[0], "/top"), query)
+		return f.top(zone, by, *n)
 	}
 	return cmd
 }
 
-func (e *endpoint) top(path string, query url.Values) error {
-	var lists []adminapi.Top
-	answer := any(&lists)
-	if path != "top" {
-		lists = make([]adminapi.Top, 1)
-		answer = &lists[0]
-	}
-	if done, err := e.read(path, query, answer); done || err != nil {
+// top prints the most frequent keys of a zone, or of all zones.
+func (f *fleet) top(zone, by string, n int) error {
+	shown, err := f.topLists(zone, by, n)
+	if shown == nil {
 		return err
 	}
-	header, withPlans := []string{"ZONE", "REQUESTS", "REFUSED", "DRY RUN", "KEY"}, false
-	for _, list := range lists {
-		withPlans = withPlans || slices.ContainsFunc(list.Keys, func(k adminapi.KeyCount) bool { return k.Plan != "" })
-	}
+	withPlans := slices.ContainsFunc(shown.keys, func(k topKey) bool { return k.Plan != "" })
+	header := []string{"ZONE", "REQUESTS", "REFUSED", "DRY RUN", "KEY"}
 	if withPlans {
 		header = slices.Insert(header, 1, "PLAN")
 	}
 	rows := [][]string{header}
-	for _, list := range lists {
-		for _, k := range list.Keys {
-			row := []string{
-				shellWord(list.Zone), formatCount(k.Requests, k.RequestsError), formatCount(k.Refused, k.RefusedError),
-				formatCount(k.DryRun, k.DryRunError), showKey(k.KeyText),
-			}
-			if withPlans {
-				row = slices.Insert(row, 1, showPlan(k.Plan))
-			}
-			rows = append(rows, row)
+	for _, k := range shown.keys {
+		row := []string{
+			shellWord(k.zone), formatCount(k.Requests, k.RequestsError), formatCount(k.Refused, k.RefusedError),
+			formatCount(k.DryRun, k.DryRunError), showKey(k.KeyText),
 		}
+		if withPlans {
+			row = slices.Insert(row, 1, showPlan(k.Plan))
+		}
+		rows = append(rows, row)
 	}
-	if err := e.table(rows); err != nil || query.Get("by") != "dry_run" {
+	if err := f.table(rows); err != nil {
 		return err
 	}
-	since := time.Time{}
-	for _, list := range lists {
-		if list.Since != nil && (since.IsZero() || list.Since.Before(since)) {
-			since = *list.Since
-		}
+	if !shown.since.IsZero() {
+		fmt.Fprintf(f.out, "\nCounted by %s since %s.\n", f.counter(shown.caddys), shown.since.Local().Format(time.TimeOnly))
 	}
-	if !since.IsZero() {
-		fmt.Fprintf(e.out, "\nCounted by this Caddy since %s.\n", since.Local().Format(time.TimeOnly))
-	}
-	return nil
+	return err
 }
 
 // showPlan returns the name of a plan for a shell.

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,9 +22,12 @@ func watchCommand() *cobra.Command {
 		Use:   "watch [<zone> [<key>...]]",
 		Short: "Shows decisions as they are made",
 		Long: `
-Shows decisions as this Caddy makes them, until it is interrupted: those of all zones,
-of one zone, or of one key. If there are more than --rate per second, it shows a sample
-and how many it has left out. It continues after config reloads.
+Shows decisions as they are made, until it is interrupted: those of all zones, of one
+zone, or of one key. If there are more than --rate per second, it shows a sample and
+how many it has left out. It continues after config reloads.
+
+In a narrow terminal, lines have the method and the path of the request. --wide adds
+milliseconds, the address of the client and the host.
 ` + keyHelp,
 		Example:           "  caddy rate-limit watch --outcome refused\n  caddy rate-limit watch clients 203.0.113.7",
 		ValidArgsFunction: completeKeys,
@@ -31,10 +35,10 @@ and how many it has left out. It continues after config reloads.
 	query := keyFlags(cmd)
 	outcomes := append(outcome.Names[:], outcome.NameRefused, outcome.NameErrors)
 	chosen := cmd.Flags().StringSlice("outcome", nil, "Only decisions with these outcomes: "+strings.Join(outcomes, ", "))
-	rate := cmd.Flags().Int("rate", 20, "How many decisions to show per second, at most 1000")
+	rate := cmd.Flags().Int("rate", 20, "How many decisions to show per second, at most 1000; of a fleet, per Caddy")
 	count := cmd.Flags().IntP("number", "n", 0, "End after this many decisions")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		e, err := newEndpoint(cmd)
+		f, err := newFleet(cmd)
 		if err != nil {
 			return err
 		}
@@ -49,7 +53,7 @@ and how many it has left out. It continues after config reloads.
 		if len(*chosen) > 0 {
 			q.Set("outcome", strings.Join(*chosen, ","))
 		}
-		return e.watch(q, *count)
+		return f.watch(q, *count)
 	}
 	_ = cmd.RegisterFlagCompletionFunc("outcome", cobra.FixedCompletions(outcomes, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -63,8 +67,44 @@ const (
 	reconnectPause = 300 * time.Millisecond
 )
 
-// watch prints decisions until there are enough, or the endpoint does not come back.
-func (e *endpoint) watch(query url.Values, count int) error {
+// watch prints decisions of all Caddys until there are enough, or no Caddy sends any more.
+func (f *fleet) watch(query url.Values, count int) error {
+	w := &watcher{fleet: f, left: count, enough: make(chan struct{})}
+	errs := make([]error, len(f.caddys))
+	var group sync.WaitGroup
+	for i, e := range f.caddys {
+		group.Go(func() {
+			if errs[i] = w.follow(e, query); errs[i] != nil && !f.isOne() {
+				fmt.Fprintf(f.err, "%s: %v\n", e.address, errs[i])
+			}
+		})
+	}
+	ended := make(chan struct{})
+	go func() {
+		group.Wait()
+		close(ended)
+	}()
+	select {
+	case <-w.enough:
+		return w.err
+	case <-ended:
+		return f.failures(errs)
+	}
+}
+
+// watcher prints the decisions of several Caddys, one at a time.
+type watcher struct {
+	*fleet
+	mu     sync.Mutex
+	layout *decisionLayout // nil until a Caddy answers
+	left   int             // how many decisions to print yet; not above 0 for all
+	done   bool            // nothing more is printed
+	enough chan struct{}   // closed when it is done
+	err    error
+}
+
+// follow prints the decisions of one Caddy, until it does not come back.
+func (w *watcher) follow(e *endpoint, query url.Values) error {
 	began := false
 	for tries := 0; ; tries++ {
 		response, err := e.call(http.MethodGet, "decisions", query, nil)
@@ -72,69 +112,66 @@ func (e *endpoint) watch(query url.Values, count int) error {
 			return err
 		}
 		if err == nil {
-			if !began && !e.json {
-				fmt.Fprintf(e.out, decisionColumns, "TIME", "OUTCOME", "ZONE", "KEY", "REMAINING", "WAIT", "REQUEST")
+			if !began {
+				w.begin(e, query)
 			}
 			began, tries = true, 0
 			lines := bufio.NewScanner(response.Body)
 			lines.Buffer(nil, 1<<20)
-			enough, err := e.printDecisions(lines, &count)
-			response.Body.Close()
-			if enough || err != nil {
-				return err
+			for lines.Scan() {
+				if text, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+					w.print(e, text)
+				}
 			}
+			response.Body.Close()
 		}
 		time.Sleep(reconnectPause)
 	}
 }
 
-// decisionColumns is the form of a line about a decision. Lines come one by one, so the columns have
-// the widths of most values.
-const decisionColumns = "%-12s  %-12s  %-10s  %-15s  %-9s  %-6s  %s\n"
-
-// printDecisions prints decisions until there are enough or the stream ends.
-func (e *endpoint) printDecisions(lines *bufio.Scanner, count *int) (enough bool, err error) {
-	for lines.Scan() {
-		text, ok := strings.CutPrefix(lines.Text(), "data: ")
-		if !ok {
-			continue
-		}
-		if e.json {
-			fmt.Fprintln(e.out, text)
-		} else if err := e.printDecision(text); err != nil {
-			return false, err
-		}
-		if *count--; *count == 0 {
-			return true, nil
-		}
+// begin prints the header of the table when the first Caddy answers.
+func (w *watcher) begin(e *endpoint, query url.Values) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.layout != nil || w.json {
+		return
 	}
-	return false, nil
+	w.layout = w.fleet.decisionLayout(e, query.Get("zone"))
+	w.layout.print(w.out, w.layout.header())
 }
 
-func (e *endpoint) printDecision(text string) error {
-	var s adminapi.Decision
-	if err := json.Unmarshal([]byte(text), &s); err != nil {
+// print prints a decision.
+func (w *watcher) print(e *endpoint, text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.done {
+		return
+	}
+	w.left--
+	w.err = w.printDecision(e, text)
+	if w.done = w.left == 0 || w.err != nil; w.done {
+		close(w.enough)
+	}
+}
+
+func (w *watcher) printDecision(e *endpoint, text string) error {
+	if w.json {
+		if !w.isOne() {
+			line, err := json.Marshal(caddyAnswer{Address: e.address, Answer: json.RawMessage(text)})
+			if err != nil {
+				return fmt.Errorf("reading a decision: %w", err)
+			}
+			text = string(line)
+		}
+		_, err := fmt.Fprintln(w.out, text)
+		return err
+	}
+	var d adminapi.Decision
+	if err := json.Unmarshal([]byte(text), &d); err != nil {
 		return fmt.Errorf("reading a decision: %w; does that Caddy have another version?", err)
 	}
-	if s.Skipped > 0 {
-		fmt.Fprintf(e.out, "(%d not shown)\n", s.Skipped)
+	if d.Skipped > 0 {
+		fmt.Fprintf(w.out, "(%d not shown)\n", d.Skipped)
 	}
-	remaining, retry := "-", "-"
-	if d := s.Decision; d != nil {
-		remaining = fmt.Sprintf("%d/%d", d.Remaining, d.Quota)
-		switch {
-		case d.Never:
-			retry = "never"
-		case d.RetryAfter > 0:
-			retry = formatSeconds(d.RetryAfter)
-		}
-	}
-	reason := ""
-	if s.Reason != "" {
-		reason = "  (" + s.Reason + ")"
-	}
-	request := fmt.Sprintf("%s %s %s%s%s", shellWord(s.ClientIP), shellWord(s.Method), shellWord(s.Host), shellWord(s.Path), reason)
-	_, err := fmt.Fprintf(e.out, decisionColumns, s.Time.Local().Format("15:04:05.000"), s.Outcome,
-		shellWord(s.Zone), showKey(s.KeyText), remaining, retry, request)
-	return err
+	return w.layout.print(w.out, w.layout.cells(e.address, &d))
 }

@@ -1,6 +1,10 @@
 package cli
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,51 +22,120 @@ func zonesCommand() *cobra.Command {
 		Long: `
 Lists the zones of the running config: their limits, keys and stores, and how many
 requests on this Caddy had which outcome since a config first named the zone. Other
-outcomes than allowed and refused have a column if there were any. With the name of a
-zone, shows all of its details.
+outcomes than allowed and refused have a column if there were any. In a narrow terminal,
+stores and keys are left out if they do not fit. With the name of a zone, shows all of
+its details.
 `,
 		Example:           "  caddy rate-limit zones\n  caddy rate-limit zones clients",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeZones,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			e, err := newEndpoint(cmd)
+			f, err := newFleet(cmd)
 			if err != nil {
 				return err
 			}
 			if len(args) == 1 {
-				return e.zone(args[0])
+				return f.zone(args[0])
 			}
-			return e.zones()
+			return f.zones()
 		},
 	}
 }
 
-func (e *endpoint) zones() error {
-	var zones []adminapi.Zone
-	if done, err := e.read("zones", nil, &zones); done || err != nil {
+// zoneID is what Caddys of a fleet must agree on in order to count for the same zone.
+type zoneID struct{ name, limit, rollout, key, store, onStoreError string }
+
+// sumZones adds up the zones of all Caddys. Those that are defined differently stay apart.
+func sumZones(f *fleet, answers []answer[[]adminapi.Zone]) *shared[zoneID, adminapi.Zone] {
+	sums := new(shared[zoneID, adminapi.Zone])
+	for _, a := range answers {
+		for _, z := range a.value {
+			id := zoneID{z.Name, z.Limit, z.Rollout, z.Key, z.Store, z.OnStoreError}
+			sums.add(id, z, a.of, func(to, z *adminapi.Zone) {
+				totals := maps.Clone(to.Totals)
+				for name, n := range z.Totals {
+					totals[name] += n
+				}
+				to.Totals, to.Keys, to.InUse = totals, sumOf(to.Keys, z.Keys), sumOf(to.InUse, z.InUse)
+			})
+		}
+	}
+	slices.SortStableFunc(sums.all, func(a, b *agreed[adminapi.Zone]) int { return strings.Compare(a.value.Name, b.value.Name) })
+	return sums
+}
+
+func sumOf(a, b *int64) *int64 {
+	if a == nil || b == nil {
+		return cmp.Or(a, b)
+	}
+	sum := *a + *b
+	return &sum
+}
+
+// zones prints a line for each zone. In a narrow terminal, what does not fit is left out.
+func (f *fleet) zones() error {
+	answers := fetchAll[[]adminapi.Zone](f, "zones", nil)
+	good, err := answered(f, answers)
+	if f.json || good == nil {
+		return errors.Join(printAnswers(f, answers), err)
+	}
+	sums := sumZones(f, good)
+	rows := f.zoneRows(sums, len(good), true, true)
+	for _, withKeys := range []bool{true, false} {
+		if !f.fits(rows) {
+			rows = f.zoneRows(sums, len(good), withKeys, false)
+		}
+	}
+	if err := f.table(rows); err != nil {
 		return err
 	}
-	columns := outcomeColumns(zones)
-	header := []string{"ZONE", "LIMIT", "KEY", "STORE"}
-	for _, column := range columns {
-		header = append(header, words(strings.ToUpper(column)))
+	if len(sums.all) > 0 {
+		fmt.Fprintf(f.out, "\nCounted by %s.\n", f.counter(len(good)))
 	}
-	rows := [][]string{header}
-	for _, z := range zones {
-		row := []string{shellWord(z.Name), z.Limit + inParentheses(z.Rollout), orDash(z.Key), z.Store}
-		for _, column := range columns {
-			row = append(row, strconv.FormatUint(countColumn(&z, column), 10))
+	return err
+}
+
+// zoneRows returns the rows of a table of zones.
+func (f *fleet) zoneRows(sums *shared[zoneID, adminapi.Zone], caddys int, withKeys, withStores bool) [][]string {
+	withCaddys := sums.differ(caddys)
+	columns := outcomeColumns(sums.all)
+	row := func(caddy, zone, limit, key, store string, counts []string) (cells []string) {
+		if withCaddys {
+			cells = append(cells, caddy)
 		}
-		rows = append(rows, row)
+		cells = append(cells, zone, limit)
+		if withKeys {
+			cells = append(cells, key)
+		}
+		if withStores {
+			cells = append(cells, store)
+		}
+		return append(cells, counts...)
 	}
-	return e.table(rows)
+	headers := make([]string, len(columns))
+	for i, column := range columns {
+		headers[i] = words(strings.ToUpper(column))
+	}
+	rows := [][]string{row(caddyColumn, "ZONE", "LIMIT", "KEY", "STORE", headers)}
+	for _, g := range sums.all {
+		z, counts := &g.value, make([]string, len(columns))
+		for i, column := range columns {
+			counts[i] = strconv.FormatUint(countColumn(z, column), 10)
+		}
+		limit := z.Limit + inParentheses(z.Rollout)
+		if f.width > 0 {
+			limit = shortLimit(z)
+		}
+		rows = append(rows, row(f.names(g.of), shellWord(z.Name), limit, orDash(z.KeyForm), z.Store, counts))
+	}
+	return rows
 }
 
 // outcomeColumns returns the columns for the outcomes that requests of these zones have had.
-func outcomeColumns(zones []adminapi.Zone) []string {
+func outcomeColumns(zones []*agreed[adminapi.Zone]) []string {
 	columns := slices.Clone(outcome.Columns[:2])
 	for _, column := range outcome.Columns[2:] {
-		if slices.ContainsFunc(zones, func(z adminapi.Zone) bool { return countColumn(&z, column) > 0 }) {
+		if slices.ContainsFunc(zones, func(g *agreed[adminapi.Zone]) bool { return countColumn(&g.value, column) > 0 }) {
 			columns = append(columns, column)
 		}
 	}
@@ -79,18 +152,65 @@ func countColumn(z *adminapi.Zone, column string) (n uint64) {
 	return n
 }
 
+// partsOf lists the counts that add up to that of a column, if it has several outcomes.
+func partsOf(z *adminapi.Zone, column string) string {
+	var parts []string
+	for o, name := range outcome.Names {
+		if n := z.Totals[name]; n > 0 && name != column && outcome.Outcome(o).Column() == column {
+			parts = append(parts, fmt.Sprintf("%d %s", n, words(name)))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
 // words returns a name as words.
 func words(name string) string { return strings.ReplaceAll(name, "_", " ") }
 
-func (e *endpoint) zone(name string) error {
-	var z adminapi.Zone
-	if done, err := e.read(zonePath(name, ""), nil, &z); done || err != nil {
-		return err
+// shortLimit returns the limit of a zone with its numbers in front, so that they are not cut.
+func shortLimit(z *adminapi.Zone) string {
+	if len(z.Plans) > 0 {
+		return plural(int64(len(z.Plans)), "plan") + inParentheses(z.Rollout)
 	}
+	algorithm, rest, _ := strings.Cut(z.Limit, " ")
+	numbers, options, _ := strings.Cut(rest, " ")
+	return strings.TrimSpace(numbers + inParentheses(z.Rollout) + " " + algorithm + " " + options)
+}
+
+// zone prints all details of a zone, once for each of its definitions in the fleet.
+func (f *fleet) zone(name string) error {
+	answers := fetchAll[adminapi.Zone](f, zonePath(name, ""), nil)
+	good, err := answered(f, answers)
+	if f.json || good == nil {
+		return errors.Join(printAnswers(f, answers), err)
+	}
+	one := make([]answer[[]adminapi.Zone], len(good))
+	for i, a := range good {
+		one[i] = answer[[]adminapi.Zone]{of: a.of, value: []adminapi.Zone{a.value}}
+	}
+	for i, g := range sumZones(f, one).all {
+		if i > 0 {
+			fmt.Fprintln(f.out)
+		}
+		rows, err := zoneDetails(&g.value)
+		if err != nil {
+			return err
+		}
+		if !f.isOne() {
+			rows = slices.Insert(rows, 1, []string{"caddy", f.names(g.of)})
+		}
+		if err := f.details(rows); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// zoneDetails returns all that is known of a zone.
+func zoneDetails(z *adminapi.Zone) ([][]string, error) {
 	rows := [][]string{
 		{"zone", shellWord(z.Name)},
 		{"limit", z.Limit + inParentheses(z.Rollout)},
-		{"key", orDash(z.Key)},
+		{"key", orDash(z.KeyForm)},
 		{"store", z.Store},
 		{"on_store_error", z.OnStoreError},
 	}
@@ -100,21 +220,17 @@ func (e *endpoint) zone(name string) error {
 	if z.InUse != nil {
 		rows = append(rows, []string{"in use", strconv.FormatInt(*z.InUse, 10)})
 	}
-	for o, name := range outcome.Names {
-		label := words(name)
-		if column := outcome.Outcome(o).Column(); column != name {
-			label += inParentheses(column)
-		}
-		rows = append(rows, []string{label, strconv.FormatUint(z.Totals[name], 10)})
+	for _, column := range outcome.Columns {
+		rows = append(rows, []string{words(column), strconv.FormatUint(countColumn(z, column), 10) + inParentheses(partsOf(z, column))})
 	}
 	for _, use := range z.Uses {
 		line, err := readable(use)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		rows = append(rows, []string{"defined as", line})
 	}
-	return e.details(rows)
+	return rows, nil
 }
 
 // inParentheses returns a text to put behind another one.

@@ -15,19 +15,19 @@ import (
 // This file has the texts of `get`: why a key is refused, until when, and what can be done.
 
 // keyView is a key with its texts.
-type keyView struct{ *adminapi.Key }
+type keyView struct {
+	*adminapi.Key
+	flags string // the flags that name the Caddys, for commands
+	of    string // the Caddys that say this, if others of the fleet say something else
+	named bool   // sentences name the key, because there are several
+}
 
-// state returns the outcome in a word or two.
+// state returns the outcome in words.
 func (k keyView) state() string {
-	switch k.Outcome {
-	case outcome.Names[outcome.Allowed]:
-		return "passes"
-	case outcome.Names[outcome.DryRun]:
-		return "passes, dry run"
-	case outcome.Names[outcome.Shed]:
+	if k.Outcome == outcome.Names[outcome.Shed] {
 		return outcome.Names[outcome.Limited]
 	}
-	return k.Outcome
+	return strings.ReplaceAll(k.Outcome, "_", " ")
 }
 
 // remaining returns what is left, with the unit if a request costs more than 1.
@@ -35,7 +35,7 @@ func (k keyView) remaining() string {
 	left := strconv.FormatInt(k.Remaining, 10)
 	switch {
 	case k.CostFrom != "":
-		return fmt.Sprintf("%s units; a request takes {%s}, here %d", left, k.CostFrom, k.Cost)
+		return fmt.Sprintf("%s units; a request costs {%s}, here %d", left, k.CostFrom, k.Cost)
 	case k.Cost > 1:
 		return fmt.Sprintf("%s units, for %s of %d each", left, plural(k.Remaining/k.Cost, "request"), k.Cost)
 	}
@@ -67,7 +67,7 @@ func (k keyView) byPlan() []keyView {
 		of := *k.Key
 		of.Plan, of.Assumed, of.Outcome, of.Refused, of.QuotaStatus, of.Slots = plan.Plan, plan.Assumed, plan.Outcome, plan.Refused, plan.QuotaStatus, plan.Slots
 		of.Plans = []adminapi.PlanStatus{plan}
-		views[i] = keyView{&of}
+		views[i] = keyView{&of, k.flags, k.of, k.named}
 	}
 	return views
 }
@@ -109,41 +109,79 @@ func (k keyView) whichPlan() string {
 // worthReason reports whether to say more about the key, if it was not named with the zone.
 func (k keyView) worthReason() bool {
 	return k.BlockedAddress != "" || slices.ContainsFunc(k.byPlan(), func(k keyView) bool {
-		_, commands := k.remedy(new(endpoint))
+		_, commands := k.remedy()
 		return k.Refused || commands != nil
 	})
 }
 
-// printReasons prints why a key passes or not under each plan, and which command changes that. It
-// says only once what is the same for several plans.
-func (e *endpoint) printReasons(k keyView) {
-	said := make(map[string]bool)
-	say := func(format, text string) {
-		if text != "" && !said[text] {
-			said[text] = true
-			fmt.Fprintf(e.out, format, text)
+// reason says why a zone allows or refuses a key, and which commands change that.
+type reason struct {
+	text, hint, commands string
+	of                   []string // the Caddys that say so, if Caddys of the fleet differ
+	all                  bool     // all of them say so
+}
+
+// printReasons prints why keys are allowed or refused, under each plan and by each Caddy, and which
+// commands change that. It says only once what is the same for several of them, and nothing of keys
+// that are not worth it.
+func (s *screen) printReasons(keys []keyView, worth func(keyView) bool) {
+	var reasons []*reason
+	for _, k := range keys {
+		if !worth(k) {
+			continue
+		}
+		for _, view := range k.worthReasons(keys) {
+			hint, commands := view.remedy()
+			r := reason{text: view.explanation(), hint: hint, commands: strings.Join(commands, " && ")}
+			i := slices.IndexFunc(reasons, func(known *reason) bool { return known.text == r.text && known.commands == r.commands })
+			if i < 0 {
+				i, reasons = len(reasons), append(reasons, &r)
+			}
+			if !slices.Contains(reasons[i].of, view.of) {
+				reasons[i].of = append(reasons[i].of, view.of)
+			}
+			reasons[i].all = !slices.ContainsFunc(keys, func(other keyView) bool {
+				return other.Zone == k.Zone && showKey(other.KeyText) == showKey(k.KeyText) && !slices.Contains(reasons[i].of, other.of)
+			})
 		}
 	}
-	views := slices.DeleteFunc(k.byPlan(), func(k keyView) bool { return len(k.Plans) == 1 && k.Plans[0].Unlimited })
-	if refusing := slices.DeleteFunc(slices.Clone(views), func(k keyView) bool { return !k.Refused }); len(refusing) > 0 {
-		views = refusing
-	}
-	for _, view := range views {
-		say("\n%s\n", view.explanation())
-		hint, commands := view.remedy(e)
-		if text := strings.Join(commands, " && "); !said[text] {
-			delete(said, hint)
-			say("%s\n", hint)
-			say("  %s\n", text)
+	for i, r := range reasons {
+		fmt.Fprintln(s.out)
+		if !r.all {
+			fmt.Fprintf(s.out, "On %s: ", strings.Join(r.of, " "))
+		}
+		fmt.Fprintln(s.out, r.text)
+		if i+1 < len(reasons) && r.commands != "" && reasons[i+1].commands == r.commands {
+			continue // one command for both
+		}
+		if r.hint != "" {
+			fmt.Fprintln(s.out, r.hint)
+		}
+		if r.commands != "" {
+			fmt.Fprintln(s.out, "  "+r.commands)
 		}
 	}
 }
 
-// explanation returns a sentence on whether the zone refuses the key, and why.
+// worthReasons returns the views of a key whose reasons are worth printing, beside those of these other
+// keys: those that refuse the key, if there are any in the zone.
+func (k keyView) worthReasons(keys []keyView) []keyView {
+	refuses := slices.ContainsFunc(keys, func(other keyView) bool {
+		return other.Zone == k.Zone && slices.ContainsFunc(other.byPlan(), func(view keyView) bool { return view.Refused })
+	})
+	return slices.DeleteFunc(k.byPlan(), func(view keyView) bool {
+		return len(view.Plans) == 1 && view.Plans[0].Unlimited || refuses && !view.Refused
+	})
+}
+
+// explanation says whether the zone refuses the key, and why.
 func (k keyView) explanation() string {
-	zone := "Zone " + shellWord(k.Zone)
-	if k.Refused && len(k.Plans) == 1 && k.Plan != "" {
-		zone += ", plan " + shellWord(k.Plan) + ","
+	zone, key := "Zone "+shellWord(k.Zone), "this key"
+	if k.named {
+		key = showKey(k.KeyText)
+	}
+	if k.Refused && len(k.Plans) == 1 && k.Plan != "" && k.Ban == nil {
+		key += " under plan " + shellWord(k.Plan)
 	}
 	if k.BlockedAddress != "" {
 		return fmt.Sprintf("%s blocks all requests from %s with status %d (block).", zone, k.BlockedAddress, k.BlockStatus)
@@ -151,48 +189,53 @@ func (k keyView) explanation() string {
 	switch k.Outcome {
 	case outcome.Names[outcome.Exempt]:
 		if k.Override != nil {
-			return zone + " does not limit it, because of an override that " + formatValidity(k.Override) + "."
+			return zone + " does not limit " + key + ": an override exempts it " + formatValidity(k.Override) + "."
 		}
 		return zone + " does not limit requests without a key (missing_key skip)."
 	case outcome.Names[outcome.Rejected]:
-		return fmt.Sprintf("%s refuses it with status %d, like all requests without a key (missing_key reject).",
-			zone, k.Status)
+		return fmt.Sprintf("%s rejects requests without a key with status %d (missing_key reject).", zone, k.Status)
 	case outcome.Names[outcome.Allowed]:
 		if k.Others.Refuses() {
-			return fmt.Sprintf("%s lets requests pass that its option reserve is for, and refuses others, "+
-				"because they have taken %d of %d slots.",
+			return fmt.Sprintf("%s allows requests that its option reserve is for, and refuses others: %d of %d slots are taken.",
 				zone, k.Others.Used, k.Others.Quota)
 		}
-		return zone + " lets it pass."
+		return zone + " allows " + key + "."
 	case outcome.Names[outcome.DryRun]:
-		return zone + " would refuse it, " + k.reason() + ", but this is a dry run (dry_run, enforce)."
+		return zone + " would refuse " + key + ", but this is a dry run (dry_run, enforce): " + k.reason()
 	}
-	return zone + " refuses it, " + k.reason() + "."
+	return zone + " is refusing " + key + ": " + k.reason()
 }
 
 // reason returns the reason of a refusal, and until when it holds.
 func (k keyView) reason() string {
 	switch {
 	case k.Ban != nil && k.Ban.By == adminapi.ByRefusals:
-		return "because it was refused too often and is banned until " + formatDeadline(k.Ban.EndsIn)
+		return "it was refused too often, and is banned " + formatBanEnd(k.Ban.EndsIn) + "."
 	case k.Ban != nil:
-		return "because an operator has banned it " + formatBanEnd(k.Ban.EndsIn) + formatNote(k.Override)
+		return "an operator has banned it " + formatBanEnd(k.Ban.EndsIn) + formatNote(k.Override) + "."
 	case k.Outcome == outcome.Names[outcome.DryRun] && !k.QuotaStatus.Refuses():
-		return "because it has no key"
+		return "it has no value."
 	case k.Quota == 0:
-		return "because its limit is 0"
+		return "its limit is 0."
 	case k.Never:
-		return fmt.Sprintf("because a request takes %d, and the limit never allows more than %d", k.Cost, k.Quota)
+		return fmt.Sprintf("a request costs %d, and the limit never allows more than %d.", k.Cost, k.Quota)
 	case k.Cost > 1 && k.Remaining > 0:
-		return fmt.Sprintf("because a request takes %d, and only %d of %d are left, until %s",
-			k.Cost, k.Remaining, k.Quota, formatDeadline(k.RetryAfter))
+		return fmt.Sprintf("a request costs %d, and only %d of %d are left. ", k.Cost, k.Remaining, k.Quota) + k.nextAllowed()
 	case k.Slots && k.RetryAfter > 0:
-		return fmt.Sprintf("because %d of %d slots are taken, until one of %s ends (at the latest at %s)",
+		return fmt.Sprintf("%d of %d slots are taken. Next request allowed when one of %s ends, at the latest at %s.",
 			k.Used, k.Quota, plural(k.Used, "request"), formatDeadline(k.RetryAfter))
 	case k.Outcome == outcome.Names[outcome.Shed]:
-		return fmt.Sprintf("because all of its %d slots are taken", k.Quota)
+		return fmt.Sprintf("all of its %d slots are taken.", k.Quota)
 	}
-	return fmt.Sprintf("because it has used %d of %d, until %s", k.Used, k.Quota, formatDeadline(k.RetryAfter))
+	return fmt.Sprintf("%d of %d used. ", k.Used, k.Quota) + k.nextAllowed()
+}
+
+// nextAllowed says when the limit allows the next request.
+func (k keyView) nextAllowed() string {
+	if k.Outcome == outcome.Names[outcome.DryRun] {
+		return "Within the limit again at " + formatDeadline(k.RetryAfter) + "."
+	}
+	return "Next request allowed at " + formatDeadline(k.RetryAfter) + "."
 }
 
 // limitRefuses reports whether the limit refuses the key, whatever a ban says, and for how long.
@@ -204,17 +247,17 @@ func (k keyView) limitRefuses() (refuses, never bool) {
 }
 
 // remedy returns the commands that let the key through, and a hint to print before them.
-func (k keyView) remedy(e *endpoint) (hint string, commands []string) {
+func (k keyView) remedy() (hint string, commands []string) {
 	limited, never := k.limitRefuses()
 	switch {
 	case k.BlockedAddress != "":
 		return "Only the config can change that.", nil
 	case !k.Refused && k.Others.Refuses():
-		return "To let other requests through now:", []string{k.command(e, "reset", "")}
+		return "To let other requests through now:", []string{k.command("reset", "")}
 	case !k.Refused && k.BlockStatus != 0 && k.Lately != nil && k.Lately.Refused > 0:
 		return fmt.Sprintf("But the zone's option block refuses some requests with status %d, whatever the key has used. "+
 				"Only the config can change that.\nTo see which requests:", k.BlockStatus),
-			[]string{k.command(e, "watch", " --outcome "+outcome.Names[outcome.Rejected])}
+			[]string{k.command("watch", " --outcome "+outcome.Names[outcome.Rejected])}
 	case !k.Refused:
 		return "", nil
 	case k.Outcome == outcome.Names[outcome.Rejected]:
@@ -222,26 +265,26 @@ func (k keyView) remedy(e *endpoint) (hint string, commands []string) {
 	}
 	// A reset also ends a ban, unless the ban is an override.
 	if k.Ban != nil && (k.Ban.By == adminapi.ByOverride || !limited || never) {
-		commands = append(commands, k.command(e, "unban", ""))
+		commands = append(commands, k.command("unban", ""))
 	}
 	switch {
 	case never && k.Override != nil && k.Override.Kind == adminapi.KindLimit && !k.Override.Elsewhere:
-		commands = append(commands, k.command(e, "set", " --clear"))
+		commands = append(commands, k.command("set", " --clear"))
 	case never && k.Overrides:
-		commands = []string{k.command(e, "set", " --exempt")} // replaces a ban
+		commands = []string{k.command("set", " --exempt")} // replaces a ban
 	case never:
 		return "Only the config can change that: raise the limit, or add the option overrides to the zone and exempt the key.", nil
 	case limited:
-		commands = append(commands, k.command(e, "reset", ""))
+		commands = append(commands, k.command("reset", ""))
 	}
 	if k.Slots && limited && !never {
-		return "It passes when a request ends. To let it through now, forget its running requests, so that more than the limit can run at once:", commands
+		return "It is allowed when one of them ends. To let it through now, forget its running requests. Then more than\nthe limit can run at once:", commands
 	}
 	return "To let it through now:", commands
 }
 
 // command returns a command for this key, for a shell.
-func (k keyView) command(e *endpoint, name, flags string) string {
+func (k keyView) command(name, flags string) string {
 	zone, key := shellWord(k.Zone), shellKey(k.KeyText)
 	if strings.HasPrefix(k.Zone, "-") { // no argument after "--" is a flag
 		zone, key = "-- "+zone, strings.TrimPrefix(key, "-- ")
@@ -251,7 +294,7 @@ func (k keyView) command(e *endpoint, name, flags string) string {
 	} else {
 		key = " " + key
 	}
-	return shellWord(os.Args[0]) + " rate-limit " + name + e.flags + flags + " " + zone + key
+	return shellWord(os.Args[0]) + " rate-limit " + name + k.flags + flags + " " + zone + key
 }
 
 // describeOverride returns an override in one line.
@@ -261,25 +304,31 @@ func describeOverride(o *adminapi.Override) string {
 		text = o.Limit
 	}
 	if o.Elsewhere {
-		text += ", for plans with another algorithm"
+		text += " for plans with another algorithm,"
 	}
-	return text + ", " + formatValidity(o) + formatNote(o)
+	return text + " " + formatValidity(o) + formatNote(o)
 }
+
+// kindBanned is the kind of an override that is a ban.
+const kindBanned = "banned"
 
 // formatValidity says how long an override holds.
 func formatValidity(o *adminapi.Override) string {
 	if o.EndsIn > 0 {
-		return "holds until " + formatDeadline(o.EndsIn)
+		return "until " + formatDeadline(o.EndsIn)
 	}
-	return "holds until it is cleared"
+	if o.Kind == kindBanned {
+		return "until it is unbanned"
+	}
+	return "until it is cleared"
 }
 
-// formatNote returns the note of an override in parentheses, or "" if there is none.
+// formatNote returns the note of an override to put behind another text, or "" if there is none.
 func formatNote(o *adminapi.Override) string {
 	if o == nil || o.Note == "" {
 		return ""
 	}
-	return " (" + shellWord(o.Note) + ")"
+	return ", note: " + shellWord(o.Note)
 }
 
 // formatBanEnd says when a ban ends, in seconds from now, or 0 for a ban without an end.
@@ -296,5 +345,5 @@ func formatDeadline(seconds float64) string {
 	if at.YearDay() != time.Now().YearDay() || seconds > 24*3600 {
 		layout = time.DateTime
 	}
-	return at.Format(layout) + ", in " + formatSeconds(seconds)
+	return at.Format(layout) + " (in " + formatSeconds(seconds) + ")"
 }

@@ -1,0 +1,165 @@
+package integration_test
+
+import (
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
+)
+
+// TestCommandFleet: commands ask several Caddys: they add up counts, show answers that differ, carry
+// out changes everywhere, and name a Caddy that does not answer.
+func TestCommandFleet(t *testing.T) {
+	t.Parallel()
+	redisServer := redistest.Start(t)
+	config := caddyfile("", `
+		rate_limit {
+			zone own {
+				key {query.k}
+				events 3
+				window 1h
+				overrides
+			}
+			`+memory+`
+		}
+		rate_limit {
+			zone shared {
+				key {query.k}
+				events 100
+				window 1h
+				overrides
+			}
+			`+redis(redisServer.Addr())+`
+		}
+		respond ok`)
+	a, b := startCaddy(t, config), startCaddy(t, config)
+	client := newClient(t, "")
+	a.admitted(client, 5, "/?k=x")
+	b.admitted(client, 1, "/?k=x")
+	address := func(s *server) string { return "unix/" + filepath.Join(s.dir, "admin") }
+	both := address(a) + "," + address(b)
+	names := strings.NewReplacer(address(a), "A", address(b), "B")
+	run := func(line, addresses string) (string, int) {
+		t.Helper()
+		output, err := a.shell(`"$CADDY" rate-limit ` + line + ` --address ` + addresses + ` 2>&1`)
+		if err == nil {
+			return names.Replace(output), 0
+		}
+		exit, ok := asExit(err)
+		if !ok {
+			t.Fatalf("%s: %v", line, err)
+		}
+		return names.Replace(output), exit.ExitCode()
+	}
+	for _, c := range []struct {
+		line string
+		want []string
+	}{
+		{"zones", []string{"own     sliding_window_log 3/1h with overrides    {query.k}  memory", "memory ", "  4        2\n", "  4        0\n", "Counted by 2 Caddys.\n"}},
+		{"zones own", []string{"caddy           all\n", "allowed         4\n", "refused         2 (2 limited)\n"}},
+		{"top own", []string{"own   6         2        0        x\n", "Counted by 2 Caddys since "}},
+		{"get own x", []string{
+			"CADDY", "\nA ", "limited  3 of 3  0 ", "\nB ", "allowed  1 of 3  2 ", "6 requests, 2 refused (counted by 2 Caddys since ",
+			"On A: Zone own is refusing this key: 3 of 3 used.", " rate-limit reset --address A,B own x\n",
+		}},
+		{"get shared x", []string{"used     4 of 100\n", "4 requests, 0 refused (counted by 2 Caddys since ", "\nZone shared allows this key.\n"}},
+		{"get x", []string{"all ", "shared  allowed  4 of 100  96 ", "own     limited  3 of 3    0 ", "own     allowed  1 of 3    2 ", "On A: Zone own is refusing this key"}},
+		{"stores", []string{"CADDY", "\nA ", "\nB ", "  memory ", "  redis "}},
+		{"reset own x", []string{"A ", "  done\n", "B "}},
+		{"ban own x", []string{"  done\n", "  banned  1 of 3 ", "\nZone own is refusing this key: an operator has banned it until it is unbanned.\n", " unban --address A,B own x\n"}},
+		{"bans", []string{"all    own   operator  when unbanned  x\n"}},
+		{"unban own x", []string{"  done\n", "  allowed  1 of 3 "}},
+		{"set own x 9/1h", []string{"override  sliding_window_log 9/1h until it is cleared\n"}},
+	} {
+		output, code := run(c.line, both)
+		for _, want := range c.want {
+			if code != 0 || !strings.Contains(output, want) {
+				t.Errorf("%s: exit code %d, want %q in\n%s", c.line, code, want, output)
+			}
+		}
+		if c.line == "reset own x" && (a.admitted(client, 1, "/?k=x") != 1 || strings.Count(output, "done") != 2) {
+			t.Errorf("not reset everywhere:\n%s", output)
+		}
+	}
+	if output, code := run("overrides", address(b)); code != 0 || !strings.Contains(output, "own   sliding_window_log 9/1h until it is cleared  x\n") {
+		t.Errorf("exit code %d:\n%s", code, output)
+	}
+	if output, code := run("set own y 5/1h", address(b)); code != 0 {
+		t.Errorf("exit code %d:\n%s", code, output)
+	}
+	if output, _ := run("overrides own", both); !strings.Contains(output, "\nall ") || !strings.Contains(output, "\nB ") {
+		t.Errorf("want one override on both and one on B:\n%s", output)
+	}
+
+	for line, want := range map[string]string{
+		"zones": "own ", "top own": "x\n", "get own x": "allowed", "get x": "allowed", "stores": "memory", "reset own z": " failed\n", "overrides": "9/1h",
+	} {
+		output, code := run(line, both+",unix//gone")
+		if code != 1 || !strings.Contains(output, want) || !strings.Contains(output, "Error: 1 of 3 Caddys failed:\n  unix//gone: dial unix /gone: ") {
+			t.Errorf("%s: exit code %d, want %q in\n%s", line, code, want, output)
+		}
+	}
+	if output, _ := run("zones --address "+address(a), address(a)); !strings.Contains(output, "Counted by this Caddy.") {
+		t.Errorf("a Caddy that is named twice is counted twice:\n%s", output)
+	}
+	for line, want := range map[string]string{
+		"get nowhere x": "Error: 2 of 2 Caddys failed:\n  A: no zone \"nowhere\"",
+	} {
+		if output, code := run(line, both); code != 1 || !strings.Contains(output, want) {
+			t.Errorf("%s: exit code %d, want %q in\n%s", line, code, want, output)
+		}
+	}
+
+	type element struct {
+		Address string          `json:"address"`
+		Answer  json.RawMessage `json:"answer"`
+		Error   string          `json:"error"`
+	}
+	for _, line := range []string{"zones", "zones own", "top", "top own", "get own x", "get x", "stores", "bans", "set own x --clear", "reset own x"} {
+		output, err := a.shell(`"$CADDY" rate-limit ` + line + ` --json --address ` + both + `,unix//gone 2>/dev/null || test $? = 1`)
+		var list []element
+		if err == nil {
+			err = json.Unmarshal([]byte(output), &list)
+		}
+		if err != nil || len(list) != 3 || list[0].Address != address(a) || list[2].Error == "" || list[1].Error != "" || (list[1].Answer == nil) != (line == "reset own x") {
+			t.Errorf("%s: %v\n%s", line, err, output)
+		}
+	}
+
+	for _, form := range []string{"", " --json"} {
+		watch := exec.CommandContext(t.Context(), "bash", "-c", `exec "$CADDY" rate-limit watch own -n 20 --rate 1000`+form+` --address `+both)
+		watch.Dir, watch.Env = a.dir, append(environment(a.dir), "CADDY="+commandBinary(t))
+		ended := make(chan string, 1)
+		go func() {
+			output, err := watch.CombinedOutput()
+			if err != nil {
+				t.Error(err)
+			}
+			ended <- names.Replace(string(output))
+		}()
+		seen := ""
+		patient.Until(t, "watch to end", func() bool {
+			a.get(client, "/?k=w")
+			b.get(client, "/?k=w")
+			select {
+			case seen = <-ended:
+				return true
+			default:
+				return false
+			}
+		})
+		for _, name := range []string{"A", "B"} {
+			line := "  " + name + "  "
+			if form != "" {
+				line = `{"address":"` + name + `","answer":{"time":`
+			}
+			if !strings.Contains(strings.ReplaceAll(seen, name+" ", name+"  "), line) || strings.Count(seen, "\n") < 20 {
+				t.Errorf("no decision of %s in\n%s", name, seen)
+			}
+		}
+	}
+}

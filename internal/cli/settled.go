@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"cmp"
+	"encoding/json"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+)
+
+// This file compares what Caddys of a fleet say of a key.
+
+// settled returns what Caddys that agree on a key have in common: all but times, since they are not asked
+// at the same moment, and their own counts.
+func settled(k adminapi.Key) string {
+	k.Lately = nil
+	k.QuotaStatus = withoutTimes(k.QuotaStatus)
+	if k.Others != nil {
+		others := withoutTimes(*k.Others)
+		k.Others = &others
+	}
+	plans := k.Plans
+	k.Plans = nil
+	for _, plan := range plans {
+		plan.QuotaStatus = withoutTimes(plan.QuotaStatus)
+		k.Plans = append(k.Plans, plan)
+	}
+	if k.Ban != nil {
+		k.Ban = &adminapi.Ban{By: k.Ban.By}
+	}
+	if k.Refusals != nil {
+		refusals := *k.Refusals
+		refusals.EndsIn = 0
+		k.Refusals = &refusals
+	}
+	if k.Override != nil {
+		override := *k.Override
+		override.EndsIn = 0
+		k.Override = &override
+	}
+	text, _ := json.Marshal(k) // cannot fail: there are only numbers and texts
+	return string(text)
+}
+
+func withoutTimes(q adminapi.QuotaStatus) adminapi.QuotaStatus {
+	q.RetryAfter, q.NextAfter, q.ResetAfter = 0, 0, 0
+	return q
+}
+
+// addLately adds the recent counts of a key on another Caddy.
+func addLately(to, key *adminapi.Key) {
+	if to.Lately == nil || key.Lately == nil {
+		to.Lately = cmp.Or(to.Lately, key.Lately)
+		return
+	}
+	sum := *to.Lately
+	if key.Lately.Since.Before(sum.Since) {
+		sum.Since = key.Lately.Since
+	}
+	sum.Plan = cmp.Or(sum.Plan, key.Lately.Plan)
+	sum.Requests += key.Lately.Requests
+	sum.Refused += key.Lately.Refused
+	sum.DryRun += key.Lately.DryRun
+	to.Lately = &sum
+}

@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/topk"
+)
+
+// TestTopSums: the sums over several Caddys are bounds of the true sums, also of keys that are not
+// in the lists of all of them.
+func TestTopSums(t *testing.T) {
+	const caddys, listed = 3, 20
+	random := rand.New(rand.NewPCG(5, 6))
+	requests, refused := make(map[string]uint64), make(map[string]uint64)
+	byRequests, byRefused := new(topSum), new(topSum)
+	list := func(r *topk.Recent, by topk.Kind, name string) *adminapi.Top {
+		entries, unlisted, _ := r.Top(listed, by)
+		top := &adminapi.Top{Zone: "z", By: name, Unlisted: unlisted}
+		for _, e := range entries {
+			top.Keys = append(top.Keys, adminapi.KeyCount{
+				KeyText:  adminapi.NewKeyText(e.Key, e.Length),
+				Requests: e.Counts[topk.Requests].AtLeast, RequestsError: e.Counts[topk.Requests].Error,
+				Refused: e.Counts[topk.Refused].AtLeast, RefusedError: e.Counts[topk.Refused].Error,
+			})
+		}
+		return top
+	}
+	for range caddys {
+		r := topk.New(1 << 40)
+		for range 20_000 {
+			key, kind := fmt.Sprint(int(random.ExpFloat64()*200)), topk.Requests
+			if requests[key]++; random.IntN(3) == 0 {
+				refused[key]++
+				kind = topk.Refused
+			}
+			r.Add(key, "", kind)
+		}
+		all := list(r, topk.Requests, "requests")
+		byRequests.add(all, nil)
+		byRefused.add(list(r, topk.Refused, "refused"), all)
+	}
+	for _, s := range []*topSum{byRequests, byRefused} {
+		keys := s.top(10)
+		if len(keys) != 10 {
+			t.Errorf("by %s: %d keys", s.by, len(keys))
+		}
+		uncertain := 0
+		for i, k := range s.top(1000) {
+			if n := requests[k.Key]; n < k.Requests || n > k.Requests+k.RequestsError {
+				t.Errorf("by %s: %s came %d times, not %d and up to %d more", s.by, k.Key, n, k.Requests, k.RequestsError)
+			}
+			if n := refused[k.Key]; n < k.Refused || n > k.Refused+k.RefusedError {
+				t.Errorf("by %s: %s was refused %d times, not %d and up to %d more", s.by, k.Key, n, k.Refused, k.RefusedError)
+			}
+			if k.RequestsError > 0 {
+				uncertain++
+			}
+			if i > 0 && count(&k.KeyCount, s.by) > count(&s.top(1000)[i-1].KeyCount, s.by) {
+				t.Errorf("by %s: place %d has more than place %d", s.by, i, i-1)
+			}
+		}
+		if uncertain == 0 {
+			t.Errorf("by %s: no key is missing in a list", s.by)
+		}
+	}
+}
