@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -27,8 +28,53 @@ func (z *Zone) warn(exempt caddyhttp.RawMatcherSets, around *routes.Routes, log 
 		if err := z.checkUse(use, around, log); err != nil {
 			return err
 		}
+		if !strings.HasPrefix(use.option, "key ") {
+			warnIfChosen(use.option, use.name, around, log)
+		}
 	}
 	return nil
+}
+
+// warnIfChosen warns if clients choose the value of a placeholder, and with it their limit.
+func warnIfChosen(option, name string, around *routes.Routes, log *zap.Logger) {
+	if !around.Known || len(around.Foreign) > 0 { // something else may take care of it
+		return
+	}
+	if source, ok := key.SourceOf(name); ok && isChosen(source, around) {
+		log.Warn(fmt.Sprintf("%s: any client can choose %s, and with it the limit; %s", option, source, instead(source)))
+		return
+	}
+	for _, origin := range around.Origins(name) {
+		for _, in := range bracedName.FindAllStringSubmatch(origin.Text, -1) {
+			source, ok := key.SourceOf(in[1])
+			switch {
+			case !ok || !isChosen(source, around):
+			case origin.Pattern == "":
+				log.Warn(fmt.Sprintf("%s: any client can choose %s, and with it the limit; %s", option, source, instead(source)))
+				return
+			default:
+				log.Warn(fmt.Sprintf("%s: any client can send a %s that matches ~%s, and so choose the limit; map whole values", option, source, origin.Pattern))
+				return
+			}
+		}
+	}
+}
+
+// bracedName matches a placeholder in a text.
+var bracedName = regexp.MustCompile(`\{([^{}]+)\}`)
+
+// isChosen reports whether a client chooses what is at a place: not if a handler sets or removes the
+// field, nor for the length of the body, which the server checks.
+func isChosen(s key.Source, around *routes.Routes) bool {
+	return s.In != key.Header || s.Name != "Content-Length" && !around.Controls(s.Name)
+}
+
+// instead says what to do so that clients do not choose what is at a place.
+func instead(s key.Source) string {
+	if s.In == key.Header {
+		return "remove it before (request_header -" + s.Name + ") and set it yourself, or look a secret up with map"
+	}
+	return "look a secret up with map"
 }
 
 // warnAboutKey warns about keys that are the same for all clients, or say too much.

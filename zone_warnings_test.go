@@ -20,6 +20,7 @@ func site(before, zone, after string) string {
 // TestWarningsAtLoad: options that do not do what they seem to do are warned about, once each, with
 // the zone and what to write instead.
 func TestWarningsAtLoad(t *testing.T) {
+	const plans = "{\nfree 1/1m\ndefault free\n}"
 	const user = "basic_auth {\nbob $2a$14$Zkx19XLiW6VYouLHR5NmfOFU0z2GTNmpkT/5qqR7hx4IjWJPDhjvG\n}"
 	for name, c := range map[string]struct {
 		before, zone, after string
@@ -44,6 +45,18 @@ func TestWarningsAtLoad(t *testing.T) {
 		"cost":                     {zone: "cost {vars.x}", want: "cost: nothing in this config sets this placeholder, so that all requests are refused"},
 		"burst":                    {zone: "algorithm token_bucket\nburst {quota}", want: "burst: nothing in this config sets this placeholder"},
 		"plan":                     {zone: "plan {vars.plan} {\nfree 1/1m\ndefault free\n}", want: `plan "{http.vars.plan}": nothing in this config sets this placeholder, so that no request has a plan of its own`},
+		"plan by a header":         {zone: "plan {header.X-Plan} " + plans, want: `plan "{http.request.header.X-Plan}": any client can choose header X-Plan, and with it the limit; remove it before (request_header -X-Plan)`},
+		"plan by a query":          {zone: "plan {query.plan} " + plans, want: "any client can choose query parameter plan, and with it the limit; look a secret up with map"},
+		"plan by a trusted header": {before: "request_header -X-Plan", zone: "plan {header.X-Plan} " + plans},
+		"plan by all of a kind":    {before: "request_header -X-P*", zone: "plan {header.X-Plan} " + plans},
+		"plan by forward_auth":     {before: "forward_auth localhost:1 {\nuri /\ncopy_headers X-Plan\n}", zone: "plan {header.X-Plan} " + plans},
+		"plan by a variable":       {before: "vars plan {header.X-Plan}", zone: "plan {vars.plan} " + plans, want: `plan "{http.vars.plan}": any client can choose header X-Plan`},
+		"plan by a whole key":      {before: "map {header.X-Api-Key} {plan} {\nkey-of-alice free\n~^key-of-b(ob|en)$ free\n}", zone: "plan {plan} " + plans},
+		"plan by a part of a key":  {before: "map {header.X-Api-Key} {plan} {\nkey-of-alice free\n~^us- free\n}", zone: "plan {plan} " + plans, want: `plan "{plan}": any client can send a header X-Api-Key that matches ~^us-, and so choose the limit; map whole values`},
+		"plan by a part of a host": {before: "map {host} {plan} {\n~^us free\n}", zone: "plan {plan} " + plans},
+		"limit by a cookie":        {zone: "algorithm token_bucket\nburst {cookie.burst} 5", want: "burst: any client can choose cookie burst, and with it the limit"},
+		"cost by a header":         {zone: "cost {header.X-Cost} 1", want: "cost: any client can choose header X-Cost, and with it the limit"},
+		"cost by the length":       {zone: "cost {header.Content-Length} 1"},
 		"exempt by a header":       {zone: "exempt header X-Monitoring yes", want: "exempt matches a header field that any client can send, X-Monitoring;"},
 		"exempt by a secret":       {zone: "exempt header X-Monitoring 3fa85f6457174562b3fc"},
 		"exempt by a beginning":    {zone: "exempt header X-Monitoring 3fa85f6457174562b3fc*", want: "X-Monitoring"},

@@ -25,8 +25,10 @@ type Routes struct {
 	// Authenticates says that some handler authenticates users.
 	Authenticates bool
 
-	sets   map[string]bool
-	behind map[string]bool // zones of handlers behind one that authenticates users
+	sets    map[string]bool
+	origins map[string][]Origin
+	fields  []string        // header fields that handlers set or remove, in lower case
+	behind  map[string]bool // zones of handlers behind one that authenticates users
 
 	authenticated bool // a handler that has been read authenticates users; what is read next is behind it
 	invoked       bool // a named route authenticates users
@@ -35,7 +37,7 @@ type Routes struct {
 // Read reads the routes around the handler that is loaded in ctx. The routes around it are still
 // there as JSON, and so are those behind it.
 func Read(ctx caddy.Context) *Routes {
-	r := &Routes{sets: make(map[string]bool), behind: make(map[string]bool)}
+	r := &Routes{sets: make(map[string]bool), origins: make(map[string][]Origin), behind: make(map[string]bool)}
 	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	if !ok || server == nil {
 		return r
@@ -141,7 +143,7 @@ func (r *Routes) handler(handler any) {
 	}
 	var config json.RawMessage
 	name := module.CaddyModule().ID.Name()
-	if name == "vars" || name == "map" { // whose options say what they set
+	if name == "vars" || name == "map" || name == "headers" { // whose options say what they set
 		config, _ = json.Marshal(handler)
 	}
 	r.settings(name, config)
@@ -217,8 +219,11 @@ func (r *Routes) settings(name string, config json.RawMessage) {
 		var vars map[string]any
 		if json.Unmarshal(config, &vars) == nil {
 			delete(vars, "handler") // names the module
-			for key := range vars {
+			for key, value := range vars {
 				r.sets["http.vars."+key] = true
+				if text, ok := value.(string); ok {
+					r.addOrigin("http.vars."+key, Origin{Text: text})
+				}
 				r.sets[key] = r.sets[key] || key == "http.auth.user.id" // which this handler may set
 				if strings.Contains(key, "{") {
 					r.Foreign = append(r.Foreign, "http.handlers.vars") // which variable it sets depends on the request
@@ -226,14 +231,9 @@ func (r *Routes) settings(name string, config json.RawMessage) {
 			}
 		}
 	case "map":
-		var mapping struct {
-			Destinations []string `json:"destinations"`
-		}
-		if json.Unmarshal(config, &mapping) == nil {
-			for _, destination := range mapping.Destinations {
-				r.sets[strings.Trim(destination, "{}")] = true
-			}
-		}
+		r.mapping(config)
+	case "headers":
+		r.fieldsOf(config)
 	case "authentication":
 		r.Authenticates, r.authenticated = true, true
 	case "invoke":
