@@ -33,12 +33,18 @@ func echoing(b *backend, w http.ResponseWriter, r *http.Request) {
 // upgrade asks for a WebSocket. The connection stays open until the test ends.
 func (s *server) upgrade(t *testing.T) (net.Conn, int) {
 	t.Helper()
+	return s.upgradeWith(t, "Connection: Upgrade\r\nUpgrade: websocket")
+}
+
+// upgradeWith is upgrade with these header fields.
+func (s *server) upgradeWith(t *testing.T, fields string) (net.Conn, int) {
+	t.Helper()
 	conn, err := net.Dial("tcp", s.address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	_, err = io.WriteString(conn, "GET /socket HTTP/1.1\r\nHost: "+s.address+"\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+	_, err = io.WriteString(conn, "GET /socket HTTP/1.1\r\nHost: "+s.address+"\r\n"+fields+"\r\n"+
 		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
 	if err != nil {
 		t.Fatal(err)

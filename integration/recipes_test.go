@@ -22,6 +22,7 @@ type ask struct {
 	from               string // the client's address, 127.0.0.1 if empty
 	header             []string
 	want               string
+	body               string
 	settles            bool // a refund may take a moment to arrive
 	check              func(t *testing.T, last answer)
 }
@@ -92,6 +93,7 @@ var recipes = map[string]struct {
 		{method: "POST", path: "/login", from: "127.0.0.2", header: []string{"X-Password", "right"}, want: "200"},
 		{path: "/", want: "200*10"},
 	}},
+	"Logins by address and user name": {replace: []string{"window 1m", "window 1h"}, test: tryLogins},
 	"Failed basic_auth": {asks: []ask{
 		{path: "/", header: []string{"Authorization", "Basic YWxpY2U6aGljY3Vw"}, want: "200*7", settles: true},
 		{path: "/", header: []string{"Authorization", "Basic YWxpY2U6Z3Vlc3M="}, want: "401*5 429", settles: true},
@@ -138,8 +140,11 @@ var recipes = map[string]struct {
 	},
 	"WebSockets": {test: func(t *testing.T, s *server, _ *backend) {
 		var open []net.Conn
-		for i := range 6 {
-			conn, status := s.upgrade(t)
+		for i, fields := range []string{
+			"Connection: Upgrade\r\nUpgrade: websocket", "Connection: keep-alive, upgrade\r\nUpgrade: WebSocket", "connection: UPGRADE\r\nupgrade: WEBSOCKET",
+			"Connection: upgrade, x\r\nUpgrade: webSocket", "CONNECTION: Upgrade\r\nUPGRADE: WebSocket", "Connection: Upgrade\r\nUpgrade: Websocket",
+		} {
+			conn, status := s.upgradeWith(t, fields)
 			if want := map[bool]int{true: 101, false: 429}[i < 5]; status != want {
 				t.Fatalf("connection %d: status %d, want %d", i+1, status, want)
 			}
@@ -320,7 +325,7 @@ func (s *server) do(client *http.Client, a ask) answer {
 	if a.method == "" {
 		a.method = http.MethodGet
 	}
-	r, err := http.NewRequest(a.method, s.url(a.path), nil)
+	r, err := http.NewRequest(a.method, s.url(a.path), strings.NewReader(a.body))
 	if err != nil {
 		s.t.Fatal(err)
 	}
