@@ -14,7 +14,7 @@ ROUNDS ?= 3
 # Which microbenchmarks run, and how often each: COUNT=10 is what benchstat wants.
 BENCH ?= .
 COUNT ?= 1
-# More flags for bench and bench-server, see docs/performance.md.
+# More flags for bench, bench-fleet and bench-server, see docs/performance.md.
 BENCHFLAGS ?=
 
 BIN := .bin
@@ -23,7 +23,7 @@ REDIS := REQUIRE_REDIS=1
 
 # The tests build binaries, also in a checkout of another user, where git refuses
 # to tell go the version. Only "make build" and "make run" ask for it.
-bench bench-docs bench-server cover deep fuzz golden lint long microbench outages profile stress test unit: export GOFLAGS += -buildvcs=false
+bench bench-docs bench-fleet bench-server cover deep fuzz golden lint long microbench outages profile stress test unit: export GOFLAGS += -buildvcs=false
 
 .PHONY: help
 help: ## List the targets
@@ -86,6 +86,11 @@ bench: redis ## Measure the Redis store beside its peers, with BENCHFLAGS
 	@go -C bench build -o ../$(BIN)/bench .
 	$(BIN)/bench $(BENCHFLAGS)
 
+.PHONY: bench-fleet
+bench-fleet: redis ## Measure several processes on one Redis beside their peers, with BENCHFLAGS
+	@go -C bench build -o ../$(BIN)/bench .
+	$(BIN)/bench fleet $(BENCHFLAGS)
+
 .PHONY: bench-server
 bench-server: redis ## Measure a Caddy with and without the directive, with BENCHFLAGS
 	@go -C bench build -o ../$(BIN)/bench-server ./server
@@ -97,10 +102,11 @@ profile: redis ## Print which part of a Caddy's CPU samples is the directive's, 
 	$(BIN)/bench-server -root . -profile -time 5s $(BENCHFLAGS)
 
 .PHONY: bench-docs
-bench-docs: redis ## Measure both and write docs/performance.md
+bench-docs: redis ## Measure all of them and write docs/performance.md
 	@go -C bench build -o ../$(BIN)/bench .
 	@go -C bench build -o ../$(BIN)/bench-server ./server
 	$(BIN)/bench -page docs/performance.md
+	$(BIN)/bench fleet -page docs/performance.md
 	$(BIN)/bench-server -root . -page docs/performance.md
 
 .PHONY: microbench

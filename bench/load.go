@@ -35,14 +35,18 @@ const (
 )
 
 // load runs a number of goroutines. Each one decides the next request as soon as the last one is
-// decided, for clients that are drawn evenly. It calls begin and end around the time that is
+// decided, for clients as they are drawn. It calls begin and end around the time that is
 // measured.
-func load(ctx context.Context, l *limiter, goroutines, clients int, warm, measured time.Duration, begin, end func()) *tally {
+func load(
+	ctx context.Context, l *limiter, goroutines int, clients func(*rand.Rand) drawer, warm, measured time.Duration, begin, end func(),
+) *tally {
 	var phase atomic.Int32
 	tallies := make([]tally, goroutines)
 	var group sync.WaitGroup
 	for g := range goroutines {
-		group.Go(func() { work(ctx, l.taker(), uint64(g), clients, &phase, &tallies[g]) })
+		group.Go(func() {
+			work(ctx, l.taker(), clients(rand.New(rand.NewPCG(uint64(g), rand.Uint64()))), &phase, &tallies[g])
+		})
 	}
 	time.Sleep(warm)
 	begin()
@@ -58,11 +62,10 @@ func load(ctx context.Context, l *limiter, goroutines, clients int, warm, measur
 	return sum
 }
 
-func work(ctx context.Context, decide take, seed uint64, clients int, phase *atomic.Int32, t *tally) {
-	draw := rand.New(rand.NewPCG(seed, rand.Uint64()))
+func work(ctx context.Context, decide take, client drawer, phase *atomic.Int32, t *tally) {
 	since := time.Now()
 	for {
-		admitted, err := decide(ctx, draw.IntN(clients))
+		admitted, err := decide(ctx, client())
 		now := time.Now()
 		took := now.Sub(since)
 		since = now

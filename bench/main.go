@@ -19,7 +19,16 @@ import (
 )
 
 func main() {
-	if err := bench(); err != nil {
+	run := bench
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case "fleet":
+			run = func() error { return benchFleet(os.Args[2:]) }
+		case workerName:
+			run = runWorker
+		}
+	}
+	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}

@@ -52,7 +52,7 @@ func measure(
 	runtime.GC()
 	var before, after usage
 	var failedBefore, failedAfter error
-	t := load(ctx, l, goroutines, clients, min(d/2, 300*time.Millisecond), d,
+	t := load(ctx, l, goroutines, distribution(uniform, clients), min(d/2, 300*time.Millisecond), d,
 		func() { before, failedBefore = use(ctx, server) },
 		func() { after, failedAfter = use(ctx, server) })
 	if err := errors.Join(failedBefore, failedAfter, ctx.Err()); err != nil {

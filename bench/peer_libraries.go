@@ -56,7 +56,7 @@ func throttledGCRA() peer {
 
 func ululeLimiter() peer {
 	return peer{
-		name: "ulule/limiter v3", setup: goRedisPool,
+		name: ululeName, setup: goRedisPool,
 		open: func(address string, l limit) (*limiter, error) {
 			client := pooled(address)
 			s, err := ululeredis.NewStore(client)

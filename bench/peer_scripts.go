@@ -161,7 +161,7 @@ func traefikStyle() peer {
 				longest, ttl = time.Duration(float64(time.Second)/(2*math.Floor(rate))), 2
 			}
 			return oneByOne(l, func(ctx context.Context, key string) (bool, error) {
-				answer, err := script.Run(ctx, client, []string{"rate:" + key},
+				answer, err := script.Run(ctx, client, []string{"rate/" + key},
 					rate/1e6, l.events, ttl, time.Now().UnixMicro(), longest.Microseconds()).StringSlice()
 				if err != nil {
 					return false, err

@@ -84,6 +84,7 @@ const (
 	ourName       = "caddyratelimit"
 	denyCacheName = "caddyratelimit, deny cache on"
 	redisRateName = "go-redis/redis_rate v10"
+	ululeName     = "ulule/limiter v3"
 	traefikName   = "in the style of Traefik v3"
 	evalshaName   = "floor: EVALSHA return 1"
 )

@@ -1,0 +1,284 @@
+package main
+
+import (
+	"context"
+	"encoding/gob"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/bench/internal/rig"
+)
+
+// anotherName is this store as another build of this command has it.
+const anotherName = "another build"
+
+// fleetPeers are the limiters that a fleet compares.
+func fleetPeers() []peer {
+	return []peer{ours(ourName, "token_bucket", noDenyCache), redisRate(), ululeLimiter(), traefikStyle(), evalsha()}
+}
+
+// fleetPlan says what is measured.
+type fleetPlan struct {
+	peers                 []string
+	processes, goroutines []int
+	distributions         []string
+	clients               int
+	rounds                int
+	time                  time.Duration
+	another               string // the path of the other build, or empty
+	progress              io.Writer
+}
+
+// fleetCell is a place in the tables of a fleet.
+type fleetCell struct {
+	peer, distribution    string
+	processes, goroutines int
+}
+
+// fleetFigures are what is measured in a cell.
+type fleetFigures struct{ perSecond, redisCPU, calls, p50, p99, clientCPU float64 }
+
+// benchFleet is the command "bench fleet".
+func benchFleet(args []string) (err error) {
+	flags := flag.NewFlagSet("bench fleet", flag.ContinueOnError)
+	var (
+		cellTime   = flags.Duration("time", 500*time.Millisecond, "how long each cell is measured, each round")
+		rounds     = flags.Int("rounds", 3, "how many rounds; the tables show medians")
+		processes  = flags.String("processes", "1,4,16", "how many processes decide at once")
+		goroutines = flags.String("goroutines", "1,4,16", "how many requests of each process are under way")
+		keys       = flags.Int("keys", maxClients, "how many clients there are")
+		only       = flags.String("only", "", "measure only these distributions, such as uniform,zipf,hot")
+		another    = flags.String("another", "", "also measure this store as another build of this command has it: its path")
+		page       = flags.String("page", "", "also put the tables into this file, between <!-- fleet --> and <!-- /fleet -->")
+	)
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	p := fleetPlan{clients: *keys, rounds: *rounds, time: *cellTime, another: *another, progress: os.Stderr}
+	if *cellTime <= 0 || *rounds < 1 || *keys < 2 || *keys > maxClients {
+		return fmt.Errorf("time and rounds must be above 0, keys from 2 to %d", maxClients)
+	}
+	if p.processes, err = numbers(*processes); err != nil {
+		return fmt.Errorf("processes: %w", err)
+	}
+	if p.goroutines, err = numbers(*goroutines); err != nil {
+		return fmt.Errorf("goroutines: %w", err)
+	}
+	for _, d := range []struct{ short, name string }{{"uniform", uniform}, {"zipf", zipf}, {"hot", hot}} {
+		if *only == "" || strings.Contains(","+*only+",", ","+d.short+",") {
+			p.distributions = append(p.distributions, d.name)
+		}
+	}
+	for _, peer := range fleetPeers() {
+		p.peers = append(p.peers, peer.name)
+	}
+	if *another != "" {
+		p.peers = append(p.peers, anotherName)
+	}
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	server, err := rig.StartRedis()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, server.Close()) }()
+	results, err := p.run(ctx, server)
+	if err != nil {
+		return err
+	}
+	machine := fmt.Sprintf("%s; %d rounds, %v a cell", rig.Machine(server.Version(ctx)), *rounds, *cellTime)
+	text := results.markdown(machine, &p)
+	if *page != "" {
+		if err := rig.Rewrite(*page, "fleet", text); err != nil {
+			return err
+		}
+	}
+	_, err = fmt.Print(text)
+	return err
+}
+
+// process is a process of a fleet.
+type process struct {
+	cmd     *exec.Cmd
+	in      io.WriteCloser
+	orders  *gob.Encoder
+	reports *gob.Decoder
+}
+
+func startProcess(ctx context.Context, binary string) (*process, error) {
+	p := &process{cmd: exec.CommandContext(ctx, binary, workerName)}
+	p.cmd.Stderr = os.Stderr
+	in, err := p.cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	p.in, p.orders, p.reports = in, gob.NewEncoder(in), gob.NewDecoder(out)
+	return p, p.cmd.Start()
+}
+
+func (p *process) end() error { return errors.Join(p.in.Close(), p.cmd.Wait()) }
+
+// run measures all peers in turn in each cell, round after round.
+func (p *fleetPlan) run(ctx context.Context, server *rig.Redis) (r *fleetResults, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	fleets := map[string][]*process{}
+	defer func() {
+		for _, fleet := range fleets {
+			for _, process := range fleet {
+				err = errors.Join(err, process.end())
+			}
+		}
+	}()
+	most := 0
+	for _, n := range p.processes {
+		most = max(most, n)
+	}
+	for name, binary := range map[string]string{"": self, anotherName: p.another} {
+		for range most {
+			if binary == "" {
+				break
+			}
+			one, err := startProcess(ctx, binary)
+			if err != nil {
+				return nil, err
+			}
+			fleets[name] = append(fleets[name], one)
+		}
+	}
+	r = &fleetResults{rounds: map[fleetCell][]fleetFigures{}}
+	for round := range p.rounds {
+		for _, d := range p.distributions {
+			fmt.Fprintf(p.progress, "round %d of %d: %s\n", round+1, p.rounds, d)
+			if err := p.prepare(ctx, server, d); err != nil {
+				return nil, err
+			}
+			for _, processes := range p.processes {
+				for _, goroutines := range p.goroutines {
+					for i := range p.peers {
+						c := fleetCell{p.peers[(i+round)%len(p.peers)], d, processes, goroutines}
+						fleet := fleets[""]
+						if c.peer == anotherName {
+							fleet = fleets[anotherName]
+						}
+						f, err := p.measure(ctx, server, fleet[:processes], c)
+						if err != nil {
+							return nil, fmt.Errorf("%s, %s, %d processes with %d requests each: %w", c.peer, d, processes, goroutines, err)
+						}
+						r.rounds[c] = append(r.rounds[c], f)
+					}
+				}
+			}
+		}
+	}
+	return r, nil
+}
+
+// limitOf returns a limit that nobody reaches.
+func limitOf(distribution string) fleetLimit {
+	if distribution == uniform {
+		return fleetLimit{dailyEvents, 24 * time.Hour}
+	}
+	return fleetLimit{1_000_000_000, 24 * time.Hour}
+}
+
+// prepare has each client come once to each peer, so that all keys exist.
+func (p *fleetPlan) prepare(ctx context.Context, server *rig.Redis, distribution string) error {
+	if err := server.Empty(ctx); err != nil {
+		return err
+	}
+	for _, peer := range fleetPeers() {
+		of := limitOf(distribution)
+		l, err := peer.open(server.Address, limit{events: of.Events, period: of.Period, zones: 1})
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(visit(ctx, l, p.clients), l.close()); err != nil {
+			return fmt.Errorf("%s: %w", peer.name, err)
+		}
+	}
+	return nil
+}
+
+// measure has some processes decide at the same time.
+func (p *fleetPlan) measure(ctx context.Context, server *rig.Redis, fleet []*process, c fleetCell) (f fleetFigures, err error) {
+	begin := time.Now().Add(150*time.Millisecond + time.Duration(len(fleet))*5*time.Millisecond)
+	end := begin.Add(p.time)
+	o := order{
+		Peer: c.peer, Address: server.Address, Limit: limitOf(c.distribution), Distribution: c.distribution,
+		Clients: p.clients, Goroutines: c.goroutines, Begin: begin.UnixNano(), End: end.UnixNano(),
+	}
+	if o.Peer == anotherName {
+		o.Peer = ourName
+	}
+	for _, one := range fleet {
+		if err := one.orders.Encode(&o); err != nil {
+			return f, err
+		}
+	}
+	time.Sleep(time.Until(begin))
+	cpu, calls, err := used(ctx, server)
+	if err != nil {
+		return f, err
+	}
+	time.Sleep(time.Until(end))
+	cpuAfter, callsAfter, err := used(ctx, server)
+	if err != nil {
+		return f, err
+	}
+	var t tally
+	var client time.Duration
+	for _, one := range fleet {
+		var r report
+		if err := one.reports.Decode(&r); err != nil {
+			return f, err
+		}
+		r.addTo(&t)
+		client += r.CPU
+	}
+	decided := float64(t.admitted + t.refused)
+	if decided == 0 || t.refused > 0 || t.failed > 0 {
+		return f, fmt.Errorf("%d admitted, %d refused, %d failed: %w", t.admitted, t.refused, t.failed, t.err)
+	}
+	micros := func(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+	return fleetFigures{
+		perSecond: decided / p.time.Seconds(),
+		redisCPU:  micros(cpuAfter-cpu) / decided,
+		calls:     (callsAfter - calls) / decided,
+		p50:       micros(t.latency.quantile(0.5)),
+		p99:       micros(t.latency.quantile(0.99)),
+		clientCPU: micros(client) / decided,
+	}, nil
+}
+
+// used returns the processor time of the server so far, and how many scripts it was asked to run.
+func used(ctx context.Context, server *rig.Redis) (time.Duration, float64, error) {
+	cpu, err := server.CPU(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	info, err := server.Client.Info(ctx, "commandstats").Result()
+	if err != nil {
+		return 0, 0, err
+	}
+	_, rest, _ := strings.Cut(info, "cmdstat_evalsha:calls=")
+	rest, _, _ = strings.Cut(rest, ",")
+	calls, _ := strconv.ParseFloat(rest, 64)
+	return cpu, calls, nil
+}

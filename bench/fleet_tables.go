@@ -1,0 +1,130 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/seed-161337e5/caddyratelimit/bench/internal/rig"
+)
+
+// fleetResults hold the figures of every round, by cell.
+type fleetResults struct{ rounds map[fleetCell][]fleetFigures }
+
+// fleetFigure is one kind of figure.
+type fleetFigure struct {
+	name, format string
+	of           func(fleetFigures) float64
+}
+
+var (
+	fleetSpeed   = fleetFigure{"decisions/s", "%.0f", func(f fleetFigures) float64 { return f.perSecond }}
+	fleetCPU     = fleetFigure{"Redis CPU a decision, µs", "%.1f", func(f fleetFigures) float64 { return f.redisCPU }}
+	fleetFigured = []fleetFigure{
+		fleetSpeed,
+		fleetCPU,
+		{"calls a decision", "%.2f", func(f fleetFigures) float64 { return f.calls }},
+		{"p50, µs", "%.0f", func(f fleetFigures) float64 { return f.p50 }},
+		{"p99, µs", "%.0f", func(f fleetFigures) float64 { return f.p99 }},
+		{"CPU of the processes a decision, µs", "%.1f", func(f fleetFigures) float64 { return f.clientCPU }},
+	}
+)
+
+// mean returns the geometric mean over the distributions of the medians of the rounds.
+func (r *fleetResults) mean(p *fleetPlan, peer string, processes, goroutines int, figure fleetFigure) float64 {
+	sum := 0.0
+	for _, d := range p.distributions {
+		var all []float64
+		for _, f := range r.rounds[fleetCell{peer, d, processes, goroutines}] {
+			all = append(all, figure.of(f))
+		}
+		sum += math.Log(rig.Median(all))
+	}
+	return math.Exp(sum / float64(len(p.distributions)))
+}
+
+// ratio compares one peer with another for a number of requests under way in each process: the
+// geometric mean over processes and distributions of the medians of the rounds' ratios.
+func (r *fleetResults) ratio(p *fleetPlan, peer, to string, goroutines int, figure fleetFigure) float64 {
+	sum, n := 0.0, 0.0
+	for _, d := range p.distributions {
+		for _, processes := range p.processes {
+			over, under := r.rounds[fleetCell{peer, d, processes, goroutines}], r.rounds[fleetCell{to, d, processes, goroutines}]
+			var all []float64
+			for i := range min(len(over), len(under)) {
+				all = append(all, figure.of(over[i])/figure.of(under[i]))
+			}
+			sum += math.Log(rig.Median(all))
+			n++
+		}
+	}
+	return math.Exp(sum / n)
+}
+
+// fleetBound is what a ratio should be.
+type fleetBound struct {
+	figure     fleetFigure
+	to         string
+	goroutines int
+	want       float64
+}
+
+func fleetBounds() (all []fleetBound) {
+	for i, goroutines := range []int{1, 4, 16} {
+		all = append(all,
+			fleetBound{fleetCPU, redisRateName, goroutines, []float64{0.75, 0.5, 0.3}[i]},
+			fleetBound{fleetCPU, ululeName, goroutines, []float64{1.05, 0.7, 0.4}[i]},
+			fleetBound{fleetSpeed, redisRateName, goroutines, []float64{1.1, 1.5, 2.5}[i]},
+			fleetBound{fleetSpeed, ululeName, goroutines, []float64{0.95, 1.2, 2}[i]})
+	}
+	return all
+}
+
+// markdown writes the ratios and a table for each kind of figure.
+func (r *fleetResults) markdown(machine string, p *fleetPlan) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s.\n\n| %s, of the other's | requests under way in each process |", machine, ourName)
+	for _, peer := range p.peers[1:] {
+		fmt.Fprintf(&b, " %s |", peer)
+	}
+	b.WriteString("\n|---|---:|" + strings.Repeat("---:|", len(p.peers)-1) + "\n")
+	for _, figure := range fleetFigured {
+		for _, goroutines := range p.goroutines {
+			fmt.Fprintf(&b, "| %s | %d |", figure.name, goroutines)
+			for _, peer := range p.peers[1:] {
+				fmt.Fprintf(&b, " %.2f |", r.ratio(p, ourName, peer, goroutines, figure))
+			}
+			b.WriteString("\n")
+		}
+	}
+	b.WriteString("\n| what | requests under way in each process | measured | meant to be | |\n|---|---:|---:|---:|---|\n")
+	for _, bound := range fleetBounds() {
+		got := r.ratio(p, ourName, bound.to, bound.goroutines, bound.figure)
+		if math.IsNaN(got) {
+			continue
+		}
+		word, met := "at least", got >= bound.want
+		if bound.figure.name == fleetCPU.name {
+			word, met = "at most", got <= bound.want
+		}
+		fmt.Fprintf(&b, "| %s, of %s's | %d | %.2f | %s %g | %s |\n", bound.figure.name, bound.to, bound.goroutines, got, word, bound.want,
+			map[bool]string{true: "yes", false: "short"}[met])
+	}
+	for _, figure := range fleetFigured {
+		fmt.Fprintf(&b, "\n%s:\n\n| processes × requests |", capital(figure.name))
+		for _, peer := range p.peers {
+			fmt.Fprintf(&b, " %s |", peer)
+		}
+		b.WriteString("\n|---|" + strings.Repeat("---:|", len(p.peers)) + "\n")
+		for _, processes := range p.processes {
+			for _, goroutines := range p.goroutines {
+				fmt.Fprintf(&b, "| %d × %d |", processes, goroutines)
+				for _, peer := range p.peers {
+					fmt.Fprintf(&b, " "+figure.format+" |", r.mean(p, peer, processes, goroutines, figure))
+				}
+				b.WriteString("\n")
+			}
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestMain lets the test's own binary be a process of a fleet.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == workerName {
+		if err := runWorker(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	m.Run()
+}
+
+// TestFleet makes a short run with two processes. Each cell has a figure, and each claim a ratio.
+func TestFleet(t *testing.T) {
+	r := server(t)
+	p := &fleetPlan{
+		processes: []int{1, 2}, goroutines: []int{1, 4, 16}, distributions: []string{uniform, zipf, hot},
+		clients: 100, rounds: 1, time: 20 * time.Millisecond, progress: t.Output(),
+	}
+	for _, peer := range fleetPeers() {
+		p.peers = append(p.peers, peer.name)
+	}
+	results, err := p.run(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := len(p.peers) * 2 * 3 * 3; len(results.rounds) != want {
+		t.Errorf("%d cells, want %d", len(results.rounds), want)
+	}
+	text := results.markdown("here", p)
+	if strings.Contains(text, "NaN") || strings.Count(text, "| at ") != len(fleetBounds()) {
+		t.Error(text)
+	}
+	t.Log(text)
+}
