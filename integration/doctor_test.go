@@ -241,7 +241,7 @@ func TestDoctorIsContent(t *testing.T) {
 		}
 	}
 	code, screen, _ := s.doctor()
-	if code != 0 || !strings.Contains(screen, "\n3 zones\n  ok ") || !strings.Contains(screen, ", 0 warn, 0 fail\n") {
+	if code != 0 || !strings.Contains(screen, "\n3 other zones\n  ok ") || !strings.Contains(screen, ", 0 warn, 0 fail\n") {
 		t.Errorf("exit code %d\n%s", code, screen)
 	}
 	fits(t, screen)

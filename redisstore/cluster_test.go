@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -205,6 +206,21 @@ func TestClusterWithTLSAndUser(t *testing.T) {
 	rule := hourly(t)
 	for i := range 50 {
 		take(t, s, rule, fmt.Sprint(i), 1)
+	}
+
+	found := s.Examine(t.Context())
+	if len(found.Servers) != 3 || found.Rights == nil || len(found.Rights.Missing) > 0 {
+		t.Errorf("%+v", found)
+	}
+	for _, c := range found.Servers {
+		if c.Trouble != "" || c.Described {
+			t.Errorf("%+v", c)
+		}
+	}
+	s.Announce("this one")
+	s.Beat()
+	if texts, err := s.Announcements(t.Context(), 10); err != nil || !slices.Equal(texts, []string{"this one"}) {
+		t.Errorf("%q, %v", texts, err)
 	}
 }
 

@@ -99,7 +99,7 @@ func (e *endpoint) diagnosis(d *adminapi.Diagnosis, verbose bool) error {
 		}
 	}
 	if quiet > 0 {
-		fmt.Fprintf(&b, "%d zones\n  %s    all checks are ok; --verbose shows them\n", quiet, e.coloured(adminapi.LevelOK))
+		fmt.Fprintf(&b, "%s\n  %s       all checks are ok; --verbose shows them\n", otherZones(quiet), e.coloured(adminapi.LevelOK))
 	}
 	fmt.Fprintf(&b, "\n%d ok, %d warn, %d fail", counts[adminapi.LevelOK], counts[adminapi.LevelWarn], counts[adminapi.LevelFail])
 	if n := counts[adminapi.LevelUnknown]; n > 0 {
@@ -108,6 +108,13 @@ func (e *endpoint) diagnosis(d *adminapi.Diagnosis, verbose bool) error {
 	b.WriteString("\n")
 	_, err := fmt.Fprint(e.out, b.String())
 	return err
+}
+
+func otherZones(n int) string {
+	if n == 1 {
+		return "1 other zone"
+	}
+	return fmt.Sprintf("%d other zones", n)
 }
 
 // groups divides findings by what they are about, in their order.

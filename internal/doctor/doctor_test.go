@@ -98,7 +98,7 @@ func TestChecks(t *testing.T) {
 		}), "unknown fleet"},
 		"a dead store of other people": {of(func(s *Store) {
 			*s = Store{Name: "theirs", Tested: true, Err: errors.New("no")}
-		}), "fail answer, unknown fleet"},
+		}), "fail answer"},
 	} {
 		f := good()
 		c.change(f)

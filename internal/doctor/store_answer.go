@@ -79,7 +79,7 @@ func breaker(s *Store) []result {
 			"the breaker is open: requests do not ask the store")
 	case s.Failing:
 		return warn("see the log, and errors in 'caddy rate-limit stores --json'", "calls of requests have failed within the last seconds")
-	case s.Breaker != "":
+	case s.Breaker != "" && !s.Silent():
 		return ok("%s", s.Breaker)
 	}
 	return nil

@@ -7,6 +7,8 @@ func fleet(s *Store) []result {
 	switch f := s.Fleet; {
 	case s.InProcess:
 		return ok("each Caddy counts for itself: the limits hold for this one alone")
+	case s.Silent():
+		return nil
 	case f.Size == 0:
 		return cannotSay("this store does not count the Caddys that share it", "")
 	case f.Size == 1:

@@ -20,7 +20,7 @@ func tellsApart(z *Zone) []result {
 	s := z.Spread
 	switch {
 	case !z.Variable:
-		return ok("no key: one limit for all requests")
+		return ok("one limit for all requests, because the key has no placeholder")
 	case s.Requests == 0:
 		return ok("no recent requests")
 	case s.Keys == 1 && s.Requests >= enough && z.Keyless == 0:
