@@ -194,6 +194,10 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 	} else {
 		fits(t, screen)
 	}
+	fleet := []string{"caddy unix/" + filepath.Join(s.dir, "admin"), "caddy unix/" + filepath.Join(other.dir, "admin")}
+	if code, screen, _ := s.doctor("--address", strings.TrimPrefix(fleet[1], "caddy ")); code != 2 || !strings.Contains(screen, fleet[0]+"\n") || !strings.Contains(screen, fleet[1]+"\n") {
+		t.Errorf("exit code %d for a fleet:\n%s", code, screen)
+	}
 	if t.Failed() {
 		t.Log(output)
 	}
@@ -253,7 +257,7 @@ func TestDoctorIsContent(t *testing.T) {
 			t.Fatal(a.status)
 		}
 	}
-	for want, args := range map[int][]string{0: nil, 3: {"--strict"}, 1: {"--address", "unix/" + filepath.Join(s.dir, "nobody")}} {
+	for want, args := range map[int][]string{0: nil, 3: {"--strict"}, 1: {"--strict", "--address", "unix/" + filepath.Join(s.dir, "nobody")}} {
 		if code, output, _ := s.doctor(args...); code != want {
 			t.Errorf("%s: exit code %d, want %d\n%s", args, code, want, output)
 		}

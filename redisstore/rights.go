@@ -16,7 +16,7 @@ import (
 // may run it. The first ones make the key, and the last one deletes it.
 var trials = []string{
 	"time", "set KEY 0 PX 1000",
-	"get KEY", "mget KEY", "llen KEY", "lindex KEY 0", "lrange KEY 0 0", "lset KEY 0 x", "ltrim KEY 0 0",
+	"setrange KEY 0 x", "get KEY", "mget KEY", "llen KEY", "lindex KEY 0", "lrange KEY 0 0", "lset KEY 0 x", "ltrim KEY 0 0",
 	"rpush KEY x", "lrem KEY 0 x", "zcount KEY 0 0", "zcard KEY", "zscore KEY x", "zrangebyscore KEY 0 0",
 	"zrevrangebyscore KEY 0 0", "zadd KEY 0 x", "zrem KEY x", "zremrangebyscore KEY 0 0", "pexpire KEY 1000",
 	"del KEY",

@@ -44,23 +44,43 @@ check fails, and with --strict 3 if one warns and none fails.
 	strict := flags.Bool("strict", false, "Exit with 3 if a check warns")
 	verbose := flags.BoolP("verbose", "v", false, "Print all checks of all zones")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		e, err := newEndpoint(cmd)
+		f, err := newFleet(cmd)
 		if err != nil {
 			return err
 		}
-		var d adminapi.Diagnosis
-		done, err := e.read("doctor", nil, &d)
+		level, err := f.doctor(*verbose)
 		if err != nil {
 			return err
 		}
-		if !done {
-			if err := e.diagnosis(&d, *verbose); err != nil {
-				return err
-			}
-		}
-		return exitWith(cmd, d.Level, *strict)
+		return exitWith(cmd, level, *strict)
 	}
 	return cmd
+}
+
+// doctor checks the Caddys, prints what it finds, and returns the worst level. A Caddy that could not
+// be checked is an error.
+func (f *fleet) doctor(verbose bool) (level string, err error) {
+	answers := fetchAll[adminapi.Diagnosis](f, "doctor", nil)
+	good, err := answered(f, answers)
+	level = adminapi.LevelOK
+	for i, a := range good {
+		if a.value.Level == adminapi.LevelFail || level == adminapi.LevelOK {
+			level = a.value.Level
+		}
+		if f.json {
+			continue
+		}
+		if i > 0 {
+			fmt.Fprintln(f.out)
+		}
+		if !f.isOne() {
+			fmt.Fprintf(f.out, "caddy %s\n\n", a.of.address)
+		}
+		if problem := f.diagnosis(&a.value, verbose); problem != nil {
+			err = errors.Join(err, problem)
+		}
+	}
+	return level, errors.Join(printAnswers(f, answers), err)
 }
 
 // exitWith makes the command end with the exit code of a level.
@@ -77,7 +97,7 @@ func exitWith(cmd *cobra.Command, level string, strict bool) error {
 }
 
 // diagnosis prints findings, grouped by what they are about.
-func (e *endpoint) diagnosis(d *adminapi.Diagnosis, verbose bool) error {
+func (e *screen) diagnosis(d *adminapi.Diagnosis, verbose bool) error {
 	if len(d.Findings) == 0 {
 		return errors.New("the answer has no findings; does that Caddy have another version?")
 	}
@@ -151,7 +171,7 @@ const (
 )
 
 // finding prints a finding, and below it what to do.
-func (e *endpoint) finding(b *strings.Builder, f *adminapi.Finding) {
+func (e *screen) finding(b *strings.Builder, f *adminapi.Finding) {
 	width := e.width
 	if width == 0 {
 		width = findingWidth

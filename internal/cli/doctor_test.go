@@ -25,8 +25,8 @@ func TestDiagnosisFits(t *testing.T) {
 	}
 	for width, most := range map[int]int{0: 80, 80: 80, 120: 120, 10: 80} {
 		var out bytes.Buffer
-		e := &endpoint{out: &out, width: width}
-		if err := e.diagnosis(&d, false); err != nil {
+		s := &screen{out: &out, width: width}
+		if err := s.diagnosis(&d, false); err != nil {
 			t.Fatal(err)
 		}
 		lines := 0
@@ -42,10 +42,10 @@ func TestDiagnosisFits(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	if err := (&endpoint{out: &out, color: true}).diagnosis(&d, false); err != nil || !strings.Contains(out.String(), red+"fail"+noColor) {
+	if err := (&screen{out: &out, color: true}).diagnosis(&d, false); err != nil || !strings.Contains(out.String(), red+"fail"+noColor) {
 		t.Errorf("%v\n%s", err, out.String())
 	}
-	if err := (&endpoint{out: &out}).diagnosis(new(adminapi.Diagnosis), false); err == nil {
+	if err := (&screen{out: &out}).diagnosis(new(adminapi.Diagnosis), false); err == nil {
 		t.Error("an answer without findings is none")
 	}
 }
