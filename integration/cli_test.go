@@ -176,6 +176,8 @@ func TestCommands(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"get odd+/+zone a", "does not answer"},
 		{"get none a", "no zone"},
+		{"get fve a", `no zone "fve" in the running config; its zones are "five", "odd / zone"; did you mean "five"?`},
+		{"get five a --plan fre", `its plans are free, pro; did you mean "free"?`},
 		{"get odd+/+zone", "the key is missing"},
 		{"get", "the key is missing: write 'caddy rate-limit get 203.0.113.7'"},
 		{"get odd+/+zone a --key-base64 YQ==", "not both"},

@@ -17,6 +17,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/suggest"
 )
 
 func init() {
@@ -129,13 +130,16 @@ func findZone(name string) (*runningZone, error) {
 		if z.Name == name {
 			return z, nil
 		}
-		names[i] = fmt.Sprintf("%q", z.Name)
+		names[i] = z.Name
 	}
 	if len(zones) == 0 {
 		return nil, adminError(http.StatusNotFound, "no zone %q: the running config has no zones", name)
 	}
-	return nil, adminError(http.StatusNotFound, "no zone %q in the running config; its zones are %s",
-		name, strings.Join(names, ", "))
+	hint := suggest.Hint(name, names)
+	for i := range names {
+		names[i] = strconv.Quote(names[i])
+	}
+	return nil, adminError(http.StatusNotFound, "no zone %q in the running config; its zones are %s%s", name, strings.Join(names, ", "), hint)
 }
 
 const badRequest = http.StatusBadRequest
@@ -152,7 +156,7 @@ func (c *adminCall) checkParameters(names ...string) error {
 		case len(names) == 0:
 			return adminError(badRequest, "unknown parameter %q: %s takes none", name, c.request.URL.EscapedPath())
 		case !slices.Contains(names, name):
-			return adminError(badRequest, "unknown parameter %q, must be one of %s", name, strings.Join(names, ", "))
+			return adminError(badRequest, "unknown parameter %q, must be one of %s%s", name, strings.Join(names, ", "), suggest.Hint(name, names))
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/suggest"
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
@@ -138,7 +139,7 @@ func (z *runningZone) policiesOf(name string) (*zone.Policies, error) {
 	} else if name != "" && z.Plans == nil {
 		return nil, adminError(badRequest, "zone %q has no plans", z.Name)
 	} else if name != "" {
-		return nil, adminError(badRequest, "zone %q has no plan %q; its plans are %s", z.Name, name, z.planNames())
+		return nil, adminError(badRequest, "zone %q has no plan %q; its plans are %s%s", z.Name, name, strings.Join(z.planNames(), ", "), suggest.Hint(name, z.planNames()))
 	}
 	if policies.Likely == nil {
 		return nil, adminError(badRequest, "zone %q has no limit for plan %q, because this is unlimited", z.Name, name)
@@ -146,7 +147,5 @@ func (z *runningZone) policiesOf(name string) (*zone.Policies, error) {
 	return policies, nil
 }
 
-// planNames lists the names of the zone's plans.
-func (z *runningZone) planNames() string {
-	return strings.Join(slices.Sorted(maps.Keys(z.Plans)), ", ")
-}
+// planNames returns the names of the zone's plans, sorted.
+func (z *runningZone) planNames() []string { return slices.Sorted(maps.Keys(z.Plans)) }

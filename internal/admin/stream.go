@@ -12,6 +12,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/feed"
 	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/suggest"
 )
 
 const (
@@ -104,8 +105,8 @@ func (c *adminCall) readSubscription() (rate int64, wants func(zone, key string,
 	for name := range strings.SplitSeq(c.query.Get("outcome"), ",") {
 		named, ok := outcome.Named(name)
 		if !ok && name != "" {
-			return 0, nil, adminError(badRequest, "unknown outcome %q, must be one of %s, %s, %s",
-				name, strings.Join(outcome.Names[:], ", "), outcome.NameRefused, outcome.NameErrors)
+			names := append(outcome.Names[:], outcome.NameRefused, outcome.NameErrors)
+			return 0, nil, adminError(badRequest, "unknown outcome %q, must be one of %s%s", name, strings.Join(names, ", "), suggest.Hint(name, names))
 		}
 		for o, is := range named {
 			all[o] = all[o] || is

@@ -1,6 +1,8 @@
 // Package suggest finds the word that a misspelt word most likely stands for.
 package suggest
 
+import "fmt"
+
 const (
 	// maxEdits is how many edits a suggestion may be away. A word that takes more is another word.
 	maxEdits = 2
@@ -20,6 +22,14 @@ func Nearest(word string, candidates []string) string {
 		}
 	}
 	return nearest
+}
+
+// Hint asks whether the nearest candidate was meant. It returns "" if none is near enough.
+func Hint(word string, candidates []string) string {
+	if nearest := Nearest(word, candidates); nearest != "" {
+		return fmt.Sprintf("; did you mean %q?", nearest)
+	}
+	return ""
 }
 
 // edits is how many bytes must be inserted, removed or replaced to get from a to b

@@ -23,6 +23,10 @@ func TestNearest(t *testing.T) {
 		"key":                 "key",
 		"":                    "",
 	} {
+		hint := suggest.Hint(word, candidates)
+		if (hint == "") != (want == "") || want != "" && hint != `; did you mean "`+want+`"?` {
+			t.Errorf("Hint(%q) = %q", word, hint)
+		}
 		if got := suggest.Nearest(word, candidates); got != want {
 			t.Errorf("Nearest(%q) = %q, want %q", word, got, want)
 		}
