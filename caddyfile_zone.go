@@ -43,6 +43,7 @@ import (
 //	ban           <duration> after <n> refusals in <duration> [up_to <duration>]
 //	dry_run       [true|false]
 //	enforce       <percent>
+//	near_limit    <percent>
 //	reserve       <percent> {
 //	    match <like match of a zone>
 //	}
@@ -65,6 +66,7 @@ func policyOptions(h httpcaddyfile.Helper, z *Zone) map[string]option.Option {
 		"ban":         {Parse: func() (string, error) { return parseBan(d, z) }},
 		"dry_run":     {Parse: option.Flag(d, "dry_run", &z.DryRun)},
 		"enforce":     {Parse: option.Optional(&z.Enforce, func(to *float64) option.Parser { return percent(d, "enforce", to) })},
+		"near_limit":  {Parse: option.Optional(&z.NearLimit, func(to *float64) option.Parser { return percent(d, "near_limit", to) })},
 		"reserve":     {Parse: func() (string, error) { return parseReserve(h, z) }},
 	}
 }

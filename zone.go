@@ -131,6 +131,11 @@ type Zone struct {
 	// share grows. Default: 100.
 	Enforce *float64 `json:"enforce,omitempty"`
 
+	// The share of the limit, in percent above 0 and at most 100, that must be used for a request
+	// that passes to count as near the limit: in the metric near_limit_requests_total, and for the
+	// event rate_limit_near_limit. Default: 80.
+	NearLimit *float64 `json:"near_limit,omitempty"`
+
 	// Reserves a share of the slots of `concurrency` for important requests. Refused requests get
 	// status 503. Default: none.
 	Reserve *Reserve `json:"reserve,omitempty"`
@@ -143,6 +148,9 @@ type Zone struct {
 	live     *zone.Zone // the zone at run time; nil before it is provisioned
 	counters string     // the key of its counters in the pool; empty before they are acquired
 }
+
+// defaultNearLimit is the near_limit of zones that give none, as in github.com/envoyproxy/ratelimit.
+const defaultNearLimit = 80
 
 // provision makes the zone that requests meet.
 func (z *Zone) provision(ctx caddy.Context, name string, ref *pool.Ref, around *routes.Routes, log *zap.Logger) error {
@@ -197,6 +205,12 @@ func (z *Zone) compile(name string, salt uint64, log *zap.Logger) error {
 	l.Key, l.Cost, l.CostHeader, l.CostBrokenOff = z.Key, z.Cost, z.CostHeader, z.CostBrokenOff
 	l.ChargeOnResponse, l.MissingKey, l.Overrides = z.ChargeOnResponse, z.MissingKey, z.Overrides
 	l.DryRun, l.Enforce = z.DryRun, z.Enforce
+	if l.NearLimit = defaultNearLimit; z.NearLimit != nil {
+		l.NearLimit = *z.NearLimit
+	}
+	if !(l.NearLimit > 0 && l.NearLimit <= 100) {
+		return fmt.Errorf("near_limit must be above 0 and at most 100 percent, got %v", l.NearLimit)
+	}
 	l.InvalidLimit, l.BlockStatus = z.InvalidLimit, z.BlockStatus
 	l.MissingKeyStatus, l.RepeatedValuesStatus = z.MissingKeyStatus, z.RepeatedValuesStatus
 	l.DescribeRejections()

@@ -41,6 +41,9 @@ type Verdict struct {
 	Binding int
 	Refused bool
 
+	// Near says that the request has brought a key near the limit of an enforced zone.
+	Near bool
+
 	Request placeholder.Request
 
 	wait       retryWait
@@ -239,8 +242,17 @@ func (v *Verdict) countDecisions(took time.Duration) {
 		case v.Refused && enforced:
 			o = outcome.NotCharged
 		}
+		if (o == outcome.Allowed || o == outcome.Local) && v.IsNear(i) {
+			v.Entries[i].Zone.Stats.NearLimit.Add(1)
+			v.Near = v.Near || enforced
+		}
 		v.count(i, o, took)
 	}
+}
+
+// IsNear reports whether the request has brought its key near the limit of an entry.
+func (v *Verdict) IsNear(i int) bool {
+	return v.Checks[i].Cost > 0 && v.Entries[i].Zone.IsNear(&v.Decisions[i])
 }
 
 // countAll counts the same outcome in all zones.

@@ -74,6 +74,7 @@ var (
 		"Always 1. The labels are the limit of the zone, or of one of its plans, and whether it is enforced.", "zone", "max_events", "window", "plan", "rollout")
 
 	descDecisions = desc("decisions_total", "Requests in the zone, by their outcome there.", "zone", "outcome")
+	descNear      = desc("near_limit_requests_total", "Requests of the zone that passed, and left their key with little of its limit.", "zone")
 	descBans      = desc("bans_total", "Bans of the zone that began with a refusal by this process.", "zone")
 	descInUse     = desc("concurrency_in_use", "Slots of the zone that are held by requests of this process.", "zone")
 
@@ -92,7 +93,7 @@ var (
 	descInstances = desc("store_instances", "Processes that share the store, including this one.", "store")
 
 	descs = []*prometheus.Desc{
-		descRequests, descDeclined, descTime, descKeys, descConfig, descDecisions, descBans, descInUse,
+		descRequests, descDeclined, descTime, descKeys, descConfig, descDecisions, descNear, descBans, descInUse,
 		descUp, descLatency, descErrors, descBreaker, descDenyHits, descLost, descInstances,
 	}
 )
@@ -144,6 +145,7 @@ func (c collection) zone(z *zone.Zone) {
 	}
 	c.send(descRequests, prometheus.CounterValue, float64(all), z.Name)
 	c.send(descDeclined, prometheus.CounterValue, float64(declined), z.Name)
+	c.send(descNear, prometheus.CounterValue, float64(z.Stats.NearLimit.Load()), z.Name)
 	c.send(descBans, prometheus.CounterValue, float64(z.Stats.Bans.Begun()), z.Name)
 	c.histogram(descTime, &z.Stats.Latency, 0, z.Name)
 	if z.MaxEvents != nil {

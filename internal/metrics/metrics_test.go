@@ -56,6 +56,8 @@ func TestMetrics(t *testing.T) {
 		"decisions_total{outcome=limited,zone=all}":      1,
 		"decisions_total{outcome=limited,zone=each}":     2,
 		"declined_requests_total{zone=all}":              1,
+		"near_limit_requests_total{zone=all}":            1,
+		"near_limit_requests_total{zone=each}":           1,
 		"declined_requests_total{zone=each}":             2,
 		"requests_total{zone=all}":                       7,
 		"requests_total{zone=each}":                      7,

@@ -19,6 +19,7 @@ const (
 	eventExceeded   = "rate_limit_exceeded"
 	eventRejected   = "rate_limit_rejected"
 	eventBanned     = "rate_limit_banned"
+	eventNearLimit  = "rate_limit_near_limit"
 	eventStoreState = "rate_limit_store_state"
 )
 

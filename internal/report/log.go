@@ -58,7 +58,7 @@ func (p *Reporter) log(r *http.Request, f *limiter.Refusal) {
 // logSuppressed logs how many refusals were not logged, if only the first ones are.
 func (p *Reporter) logSuppressed(z *zone.Zone, c category, s suppressed) {
 	// With LogAll only bans are in need of a summary: those of keys for which there was no room.
-	if p.Log == LogOff || p.Log == LogAll && c&banCategory == 0 || s.requests == 0 {
+	if c&nearCategory != 0 || p.Log == LogOff || p.Log == LogAll && c&banCategory == 0 || s.requests == 0 {
 		return
 	}
 	fields := []zap.Field{zap.String("zone", z.Name), zap.Uint64("requests", s.requests), zap.Uint64("keys", s.keys)}

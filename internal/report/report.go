@@ -54,6 +54,9 @@ func (p *Reporter) Report(r *http.Request, v *limiter.Verdict) {
 	if len(v.Entries) == 0 || v.Err != nil || v.Rejected() != nil || !v.Outcome.Passes() {
 		return // nothing was decided
 	}
+	if v.Near {
+		p.near(r, v)
+	}
 	for i := v.Enforced; i < len(v.Entries); i++ {
 		if !v.Decisions[i].Allowed {
 			f := v.Refusal(i)
@@ -91,6 +94,7 @@ const (
 	dryRunCategory   category = 1 << iota // the request would be refused if the zone were not a dry run
 	rejectedCategory                      // the reason is the request itself, not a limit
 	banCategory                           // a ban begins
+	nearCategory                          // the request passes, and has brought its key near the limit
 	categories       category = 1 << iota
 )
 

@@ -12,10 +12,11 @@ import (
 // Counters counts the outcomes of a zone's requests. It belongs to the state of the zone, which
 // configs share, so a reload does not reset it. It holds nothing that a client can make grow.
 type Counters struct {
-	outcomes [outcome.Count]atomic.Uint64
-	Latency  Histogram // of decisions, including the time that requests are held
-	Keys     *topk.Recent
-	Bans     Bans
+	outcomes  [outcome.Count]atomic.Uint64
+	NearLimit atomic.Uint64 // requests that have passed, and have left little of their limit
+	Latency   Histogram     // of decisions, including the time that requests are held
+	Keys      *topk.Recent
+	Bans      Bans
 }
 
 // TopSpan is the span over which frequent keys are counted: the counts cover at least this much

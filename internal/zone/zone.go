@@ -45,6 +45,8 @@ type Zone struct {
 	DefaultPlan  *Plan            // for requests without a plan; nil if these are rejected
 	Policy       *QuotaPolicy     // nil if it depends on the request
 
+	NearLimit float64 // the share of a limit that must be used for a request to count as near it, in percent
+
 	Cost      *limit.Amount
 	FixedCost int64
 
@@ -69,6 +71,11 @@ type Zone struct {
 // over.
 func (z *Zone) Lends() bool {
 	return slices.ContainsFunc(z.Rules(), func(r *store.Rule) bool { return limit.Lends(r.Algorithm().Name()) })
+}
+
+// IsNear reports whether a request that was allowed has brought its key near the limit.
+func (z *Zone) IsNear(d *algorithms.Decision) bool {
+	return float64(d.Quota-d.Remaining)*100 >= z.NearLimit*float64(d.Quota)
 }
 
 // Waits reports whether any of the zone's limits can hold requests.
