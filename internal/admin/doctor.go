@@ -3,6 +3,7 @@ package admin
 import (
 	"cmp"
 	"context"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -15,10 +16,19 @@ import (
 // examineTimeout bounds how long a store is examined.
 const examineTimeout = 5 * time.Second
 
+// examinations are the checks under way. A store that hangs keeps a connection busy for each.
+var examinations = make(chan struct{}, 4)
+
 // showDiagnosis checks the running config, its zones and its stores.
 func showDiagnosis(c *adminCall) error {
 	if err := c.checkParameters(); err != nil {
 		return err
+	}
+	select {
+	case examinations <- struct{}{}:
+		defer func() { <-examinations }()
+	default:
+		return adminError(http.StatusTooManyRequests, "%d checks are under way: wait for them", cap(examinations))
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.request.Context()), examineTimeout)
 	defer cancel()

@@ -28,7 +28,8 @@ func (z *runningZone) facts(all []*runningZone, of *doctor.Store, others *peers)
 	for _, use := range z.uses {
 		facts.Matches = facts.Matches || len(use.Matchers) > 0
 		if last := use.Forwarded.Last(); last != nil {
-			facts.Forwarded = &doctor.Forwarded{Field: last.Field, Remote: last.Remote, Ago: time.Since(last.At)}
+			looked, forwarded := use.Forwarded.Counts()
+			facts.Forwarded = &doctor.Forwarded{Field: last.Field, Remote: last.Remote, Ago: time.Since(last.At), Count: forwarded, Of: looked}
 		}
 		if p := use.Policy; p != nil && p.Numbers.Events == 0 {
 			facts.Closed = true

@@ -30,11 +30,12 @@ them limits of their own. It asks the admin endpoint of that Caddy, which it fin
 like 'caddy reload'.
 
 Why is a client refused? 'caddy rate-limit get 203.0.113.7' says why, and which
-command lets it through.
+command lets it through. Is something set up wrongly? 'caddy rate-limit doctor' says
+what, and what to do.
 
 Keys are printed as a shell reads them, so that they can be pasted into the next
 command. The exit code is 0 on success, and 1 otherwise: also if no zone has an
-answer, or with 'stores --check' if a store does not answer.
+answer, or with 'stores --check' if a store does not answer. doctor has more codes.
 `,
 		CobraFunc: func(cmd *cobra.Command) {
 			flags := cmd.PersistentFlags()

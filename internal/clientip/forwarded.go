@@ -5,9 +5,12 @@ import (
 	"time"
 )
 
-// Forwarded remembers the last request that was seen from a proxy which Caddy does not trust. The
-// zero Forwarded is ready to use, from several goroutines at once.
-type Forwarded struct{ last atomic.Pointer[Forwarding] }
+// Forwarded knows how many of the requests that were looked at came from proxies which Caddy does
+// not trust. The zero Forwarded is ready to use, from several goroutines at once.
+type Forwarded struct {
+	looked, forwarded atomic.Uint64
+	last              atomic.Pointer[Forwarding]
+}
 
 // Forwarding is a request from a proxy.
 type Forwarding struct {
@@ -16,8 +19,13 @@ type Forwarding struct {
 	Remote string // the address of the proxy
 }
 
-// Note remembers a request, unless the last one came from the same proxy within a second.
+// Look counts a request that is looked at.
+func (f *Forwarded) Look() { f.looked.Add(1) }
+
+// Note counts a request from a proxy that is not trusted, and remembers it, unless the last one came
+// from the same proxy within a second.
 func (f *Forwarded) Note(field, remote string) {
+	f.forwarded.Add(1)
 	now := time.Now()
 	if last := f.last.Load(); last != nil && last.Remote == remote && now.Sub(last.At) < time.Second {
 		return
@@ -25,5 +33,9 @@ func (f *Forwarded) Note(field, remote string) {
 	f.last.Store(&Forwarding{now, field, remote})
 }
 
-// Last returns the last request; nil if there was none.
+// Last returns the last request from a proxy that is not trusted; nil if there was none.
 func (f *Forwarded) Last() *Forwarding { return f.last.Load() }
+
+// Counts returns how many requests were looked at, and how many of them were forwarded by a proxy
+// that is not trusted.
+func (f *Forwarded) Counts() (looked, forwarded uint64) { return f.looked.Load(), f.forwarded.Load() }

@@ -54,12 +54,18 @@ var storeChecks = []check[Store]{
 	{"fleet", fleet},
 }
 
-// Silent reports whether the store does not decide.
+// Silent reports whether the store decides nothing. One that is full still decides what needs no
+// room.
 func (s *Store) Silent() bool {
 	if s.Examined == nil {
 		return s.Err != nil
 	}
-	return len(s.Examined.Servers) > 0 && len(s.deciding()) == 0
+	for _, c := range s.Examined.Servers {
+		if c.Trouble == "" || c.Trouble == store.TroubleMemory {
+			return false
+		}
+	}
+	return len(s.Examined.Servers) > 0
 }
 
 // deciding returns the conditions of the servers that decide.

@@ -50,10 +50,12 @@ type Zone struct {
 	Warnings []string
 }
 
-// Forwarded is a request from a proxy that is not trusted.
+// Forwarded is the last request from a proxy that is not trusted, and how many of the requests that
+// were looked at came from such proxies.
 type Forwarded struct {
 	Field, Remote string
 	Ago           time.Duration
+	Count, Of     uint64
 }
 
 var zoneChecks = []check[Zone]{

@@ -6,13 +6,18 @@ import "time"
 const recent = 10 * time.Minute
 
 // trusts finds proxies whose clients all share one limit, because Caddy takes the proxy for the
-// client.
+// client. Behind such a proxy most requests are forwarded. A few may come from clients that write the
+// header field themselves.
 func trusts(z *Zone) []result {
-	if f := z.Forwarded; f != nil && f.Ago <= recent {
-		return fail("if it is your proxy, add it to trusted_proxies in the global servers option, and use {client_ip} in the key",
-			"%s came from %s, which is no trusted proxy: clients behind it share one limit", f.Field, f.Remote)
+	switch f := z.Forwarded; {
+	case f == nil || f.Ago > recent:
+		return nil
+	case f.Count*10 < f.Of:
+		return ok("few requests have %s from addresses that are not trusted (%d of %d)", f.Field, f.Count, f.Of)
+	default:
+		return warn("if it is your proxy, add it to trusted_proxies in the global servers option, and use {client_ip} in the key",
+			"requests have %s from %s, which is no trusted proxy: clients behind it share one limit (%d of %d)", f.Field, f.Remote, f.Count, f.Of)
 	}
-	return nil
 }
 
 // tellsApart finds keys that are the same for all requests, or new for each.
@@ -32,9 +37,10 @@ func tellsApart(z *Zone) []result {
 	return ok("%d recent requests, %d of their keys known, %d of these repeated", s.Requests, s.Keys, s.Repeated)
 }
 
-// hasKeys finds requests that share a limit because they have no key.
+// hasKeys finds zones in which a tenth of the requests, or more, share a limit because they have no
+// key.
 func hasKeys(z *Zone) []result {
-	if z.Shares && z.Keyless >= enough/10 {
+	if z.Shares && z.Keyless >= enough/10 && z.Keyless*10 >= z.Spread.Requests {
 		return warn("set missing_key reject (or skip)", "%d of %d recent requests have no key, and share one limit", z.Keyless, z.Spread.Requests)
 	}
 	return nil

@@ -40,6 +40,7 @@ func (p *proxyCheck) check(i int, z *zone.Zone, r *placeholder.Request) {
 	} else if rand.Uint32N(sample) > 0 {
 		return
 	}
+	z.Forwarded.Look()
 	trusted, _ := r.Vars[caddyhttp.TrustedProxyVarKey].(bool)
 	byClient := slices.ContainsFunc(z.Template.Parts, func(p key.Part) bool { return p.Placeholder == "http.vars.client_ip" })
 	if trusted && byClient {

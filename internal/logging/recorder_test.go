@@ -1,0 +1,30 @@
+package logging
+
+import (
+	"slices"
+	"testing"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+)
+
+// TestRecorder: warnings are kept with their fields, up to a bound, and everything is logged as
+// before.
+func TestRecorder(t *testing.T) {
+	core, logs := observer.New(zapcore.DebugLevel)
+	var r Recorder
+	logger := r.Record(zap.New(core)).With(zap.String("zone", "z"))
+	logger.Info("no warning")
+	logger.Warn("first", zap.String("zone", "z"))
+	logger.Warn("second", zap.String("placeholder", "{x}"), zap.Int("cost", 5))
+	if got, want := r.Warnings(), []string{"first", "second (placeholder {x}, cost 5)"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for range 100 {
+		logger.Warn("many")
+	}
+	if n := len(r.Warnings()); n != maxWarnings || logs.Len() != 103 {
+		t.Errorf("%d warnings kept, %d lines logged", n, logs.Len())
+	}
+}
