@@ -72,7 +72,7 @@ func (k *keyQuery) keysInUnnamed(z *runningZone) (keys []string, more int, err e
 			if keys, more = z.recentKeysWith(*k.text); keys != nil {
 				return keys, more, nil
 			}
-			err = fmt.Errorf("%w: no recent key has this part", err)
+			err = fmt.Errorf("%w, since no recent key has this part", err)
 		}
 	}
 	if err != nil {

@@ -106,11 +106,11 @@ func (k keyView) whichPlan() string {
 	return text + "requests with none of these plans have the default."
 }
 
-// worthReason reports whether to say more about the key, if it was not named with the zone.
+// worthReason reports whether to say more about the key, if the zone was not named.
 func (k keyView) worthReason() bool {
 	return k.BlockedAddress != "" || slices.ContainsFunc(k.byPlan(), func(k keyView) bool {
 		_, commands := k.remedy()
-		return k.Refused || commands != nil
+		return k.Refused || commands != nil || k.Outcome == outcome.Names[outcome.DryRun]
 	})
 }
 
@@ -278,7 +278,7 @@ func (k keyView) remedy() (hint string, commands []string) {
 		commands = append(commands, k.command("reset", ""))
 	}
 	if k.Slots && limited && !never {
-		return "It is allowed when one of them ends. To let it through now, forget its running requests. Then more than\nthe limit can run at once:", commands
+		return "To let it through now, forget its running requests. Then more than the limit can run at once:", commands
 	}
 	return "To let it through now:", commands
 }
