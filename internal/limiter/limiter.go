@@ -10,10 +10,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/clock"
 	"github.com/seed-161337e5/caddyratelimit/internal/feed"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
@@ -62,10 +60,6 @@ func New(c Config) *Limiter {
 }
 
 var (
-	// ErrTooEarly means what it means in Caddy's own matchers of addresses: before the TLS handshake is
-	// complete, the client's address may be forged. The client sends the request again.
-	ErrTooEarly = errors.New("TLS handshake not complete, the client's address cannot be verified")
-
 	// ErrLeft is the error of a request whose client has left while the request waited.
 	ErrLeft = errors.New("client left while waiting for its turn")
 
@@ -118,32 +112,20 @@ func (l *Limiter) Decide(r *http.Request) *Verdict {
 // there was an error. The zones after that one are then skipped.
 func (l *Limiter) collect(v *Verdict) bool {
 	for i, z := range l.Zones {
-		if len(z.Matchers) > 0 {
-			match, err := clientip.MatchAny(z.Matchers, v.Request.Request)
-			if err != nil {
-				v.Err = err
-				return false
-			}
-			if !match {
-				continue
-			}
+		var c zone.Check
+		met, err := z.Meet(&c, &v.Request, l.Logger)
+		if err != nil {
+			v.Err = err
+			return false
+		}
+		if !met {
+			continue
 		}
 		if z.CostHeader != "" {
 			v.strips = append(v.strips, z.CostHeader)
 		}
 		if z.Template.HasAddress {
-			if v.Request.TLS != nil && !v.Request.TLS.HandshakeComplete {
-				v.Err = caddyhttp.Error(http.StatusTooEarly, ErrTooEarly)
-				return false
-			}
 			l.proxies.check(i, z, &v.Request)
-		}
-		c := zone.Check{Policy: z.Policy, Cost: z.FixedCost}
-		if c.Key, c.Repeated = z.Template.Expand(&v.Request); z.HasPolicies || c.Repeated != nil {
-			if err := z.Apply(&c, &v.Request, l.Logger); err != nil {
-				v.Err = err
-				return false
-			}
 		}
 		switch {
 		case c.Rejection != nil:
@@ -234,22 +216,11 @@ func (l *Limiter) fallBack(v *Verdict, start time.Duration, cause error) error {
 	if len(v.Entries) == 0 {
 		return nil
 	}
-	n := l.instances()
+	n := l.Store.Instances(l.Instances)
 	for i := range v.Checks {
 		v.Checks[i].Rule = v.Checks[i].Rule.Split(n)
 	}
 	return l.ask(l.Local, v)
-}
-
-// instances returns the number of Caddys that share a limit while each counts by itself.
-func (l *Limiter) instances() int {
-	if l.Instances > 0 {
-		return l.Instances
-	}
-	if fleet, ok := l.Store.Store.Store.(store.Fleet); ok {
-		return fleet.Instances()
-	}
-	return 1
 }
 
 // start returns the time if the decision is measured.

@@ -144,6 +144,18 @@ func (r *Ref) Release() (err error) {
 	return err
 }
 
+// Instances returns the number of Caddys that share a limit while each of them counts by itself: as
+// many as are configured, or else as the store has last seen.
+func (r *Ref) Instances(configured int) int {
+	if configured > 0 {
+		return configured
+	}
+	if fleet, ok := r.Store.Store.(store.Fleet); ok {
+		return fleet.Instances()
+	}
+	return 1
+}
+
 // Session is a request's use of a store, which keeps the store open until End.
 type Session struct {
 	*Store

@@ -29,13 +29,10 @@ func (p *Responder) refuse(w http.ResponseWriter, r *http.Request, f *limiter.Re
 
 // status returns the status of a refusal.
 func (p *Responder) status(f *limiter.Refusal) int {
-	switch {
-	case f.Policy == nil:
+	if f.Policy == nil {
 		return f.Status
-	case len(f.Zone.Reserve) > 0 && f.Policy.Lends && !f.Decision.Banned:
-		return http.StatusServiceUnavailable // because the server has too much to do, not the client
 	}
-	return p.Status
+	return f.Zone.RefusalStatus(f.Policy, &f.Decision, p.Status)
 }
 
 // deny ends a request because the store does not answer. The client is not the reason, so the

@@ -3,6 +3,7 @@ package zone
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -47,6 +48,7 @@ type Check struct {
 	DryRun    bool  // the zone may not refuse the request
 	Rejection error // why the zone refuses the request without asking the store
 	Status    int   // of the rejection
+	Invalid   error // why the request has no valid limit; for operators
 
 	Repeated error // the request has different values for a placeholder of the key
 }
@@ -88,9 +90,10 @@ func (z *Zone) Apply(c *Check, r *placeholder.Request, log *zap.Logger) error {
 		} else if repeated := (*key.RepeatedError)(nil); errors.As(err, &repeated) {
 			return c.reject(z.RepeatedValuesStatus, err)
 		}
-		if z.invalid.Allow() {
+		if log != nil && z.invalid.Allow() {
 			log.Warn("the request has no valid limit", zap.String("zone", z.Name), zap.Error(err))
 		}
+		c.Invalid = err
 		return c.reject(z.InvalidLimit, errInvalid)
 	}
 	if c.Policy != nil && c.Policy.Others != nil {
@@ -175,4 +178,12 @@ func (z *Zone) RefusalOutcome(d *algorithms.Decision) outcome.Outcome {
 		return outcome.Shed
 	}
 	return outcome.Limited
+}
+
+// RefusalStatus returns the status of a refusal by a limit, given the usual one.
+func (z *Zone) RefusalStatus(p *QuotaPolicy, d *algorithms.Decision, usual int) int {
+	if len(z.Reserve) > 0 && p.Lends && !d.Banned {
+		return http.StatusServiceUnavailable // because the server has too much to do, not the client
+	}
+	return usual
 }

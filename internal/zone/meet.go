@@ -1,0 +1,34 @@
+package zone
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
+	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
+)
+
+// errTooEarly means what it means in Caddy's own matchers of addresses: before the TLS handshake is
+// complete, the client's address may be forged. The client sends the request again.
+var errTooEarly = errors.New("TLS handshake not complete, the client's address cannot be verified")
+
+// Meet reports whether a request meets the zone, and sets what to ask the store about it. It counts
+// nothing. Without a logger it does not warn of requests that have no valid limit.
+func (z *Zone) Meet(c *Check, r *placeholder.Request, log *zap.Logger) (met bool, err error) {
+	if len(z.Matchers) > 0 {
+		if match, err := clientip.MatchAny(z.Matchers, r.Request); err != nil || !match {
+			return false, err
+		}
+	}
+	if z.Template.HasAddress && r.TLS != nil && !r.TLS.HandshakeComplete {
+		return true, caddyhttp.Error(http.StatusTooEarly, errTooEarly)
+	}
+	c.Policy, c.Cost = z.Policy, z.FixedCost
+	if c.Key, c.Repeated = z.Template.Expand(r); z.HasPolicies || c.Repeated != nil {
+		err = z.Apply(c, r, log)
+	}
+	return true, err
+}
