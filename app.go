@@ -87,6 +87,9 @@ func (a *App) Provision(ctx caddy.Context) error {
 	return nil
 }
 
+// Handlers returns the handlers of the config, also if it does not run.
+func (a *App) Handlers() *admin.Config { return &a.running }
+
 // define notes the definition of a zone. It returns an error if the name has another one.
 func (a *App) define(z *zone.Zone, ref *pool.Ref) error {
 	d := definition{

@@ -59,7 +59,9 @@ var layers = []struct {
 	{"backend", layer{caddy: true, own: "internal/duration internal/logging internal/option memorystore redisstore store"}},
 	{"internal/doctor", layer{own: "internal/adminapi internal/outcome internal/topk store"}},
 	{"internal/metrics", layer{own: "internal/outcome internal/pool internal/stats internal/zone limit store"}},
-	{"internal/admin", layer{caddy: true, own: "algorithms internal/adminapi internal/clientip internal/doctor internal/duration internal/feed internal/key internal/logging internal/outcome internal/pool internal/stats internal/suggest internal/topk internal/zone limit store"}},
+	{"internal/walk", layer{caddy: true}},
+	{"internal/admin", layer{caddy: true, own: "algorithms internal/adminapi internal/clientip internal/doctor internal/duration internal/feed internal/key internal/logging internal/outcome internal/placeholder internal/pool " +
+		"internal/stats internal/suggest internal/topk internal/walk internal/zone limit store"}},
 	{"internal/routes", layer{caddy: true}},
 	{"internal/limiter", layer{caddy: true, own: "algorithms internal/clientip internal/clock internal/feed internal/key internal/logging internal/outcome internal/placeholder internal/pool " +
 		"internal/stats internal/throttle internal/turns internal/zone limit store"}},

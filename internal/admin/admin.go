@@ -42,6 +42,7 @@ func init() {
 //	GET    top                        the same for all zones
 //	GET    stores                     the health of the stores
 //	GET    doctor                     what is wrong with servers, zones and stores
+//	POST   explain                    what would become of a request; sends and charges nothing
 //	GET    decisions                  decisions as they are made, as server-sent events
 type AdminAPI struct{}
 
@@ -83,6 +84,7 @@ var adminRoutes = map[string]adminRoute{
 	"top":                  {http.MethodGet: showTop},
 	"stores":               {http.MethodGet: showStores},
 	"doctor":               {http.MethodGet: showDiagnosis},
+	"explain":              {http.MethodPost: explainRequest},
 	"decisions":            {http.MethodGet: streamDecisions},
 }
 

@@ -83,12 +83,17 @@ const adminTimeout = 10 * time.Second
 
 // withStore calls do with an open store.
 func withStore(ref *pool.Ref, c *adminCall, do func(context.Context, store.Store) error) error {
+	return withStoreIn(c.request.Context(), ref, do)
+}
+
+// withStoreIn is withStore for a call with this context.
+func withStoreIn(ctx context.Context, ref *pool.Ref, do func(context.Context, store.Store) error) error {
 	session, err := ref.Begin()
 	if err != nil {
 		return err
 	}
 	defer session.End()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.request.Context()), adminTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), adminTimeout)
 	defer cancel()
 	return do(ctx, session.Store.Store)
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
@@ -24,6 +26,13 @@ type Handler struct {
 
 	// Warnings are those of the zones while they were loaded, by name.
 	Warnings map[string][]string
+
+	// What it takes to explain a request: the module in the routes, its options status and instances,
+	// and whether refusals never reach error routes.
+	Module    caddyhttp.MiddlewareHandler
+	Status    int
+	Instances int
+	Final     bool
 }
 
 // Config has the provisioned handlers of one config.
@@ -79,6 +88,28 @@ func (c *Config) Unregister() {
 	registry.configs = slices.DeleteFunc(registry.configs, func(other *Config) bool { return other == c })
 	registry.Unlock()
 	announce()
+}
+
+// handlerOf returns the handler of a module in the routes, or nil.
+func (c *Config) handlerOf(module caddyhttp.MiddlewareHandler) *Handler {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if i := slices.IndexFunc(c.handlers, func(h Handler) bool { return h.Module == module }); i >= 0 {
+		return &c.handlers[i]
+	}
+	return nil
+}
+
+// runningHandlerOf returns the handler of a module in the routes of a config that runs, or nil.
+func runningHandlerOf(module caddyhttp.MiddlewareHandler) *Handler {
+	registry.Lock()
+	defer registry.Unlock()
+	for _, config := range registry.configs {
+		if h := config.handlerOf(module); h != nil {
+			return h
+		}
+	}
+	return nil
 }
 
 // running returns the newest config that runs, or an empty one.

@@ -1,0 +1,197 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/walk"
+)
+
+// maxExplained bounds the description of a request, in bytes.
+const maxExplained = 1 << 20
+
+// explainRequest says what would become of a request in the running config. The request is not sent,
+// and charges nothing. It is a POST because a request does not fit into a query, and because it runs
+// matchers and handlers of the config.
+func explainRequest(c *adminCall) error {
+	if err := c.checkParameters(); err != nil {
+		return err
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(c.ResponseWriter, c.request.Body, maxExplained))
+	if err != nil {
+		return adminError(http.StatusRequestEntityTooLarge, "the body has more than %d bytes", maxExplained)
+	}
+	module, err := caddy.ActiveContext().AppIfConfigured("http")
+	if err != nil {
+		return adminError(http.StatusNotFound, "the running config has no HTTP servers")
+	}
+	answer, err := explain(c.request.Context(), module.(*caddyhttp.App), runningHandlerOf, body)
+	if err != nil {
+		return err
+	}
+	return c.writeJSON(answer)
+}
+
+// explain explains the request that some JSON describes, to an HTTP app whose rate limit handlers
+// handlerOf finds.
+func explain(ctx context.Context, app *caddyhttp.App, handlerOf func(caddyhttp.MiddlewareHandler) *Handler, body []byte) (*adminapi.Explanation, error) {
+	var described adminapi.Request
+	if err := unmarshalStrictly(body, &described); err != nil {
+		return nil, adminError(badRequest, "the body must be a JSON object with url, and maybe method, header, body, from, server, assume: %w", err)
+	}
+	made, err := makeRequest(app, &described)
+	if err != nil {
+		return nil, adminError(badRequest, "%w", err)
+	}
+	x := &explainer{ctx: ctx, handlerOf: handlerOf, charged: make(map[string]int64), answer: made.answer}
+	if made.refused != nil {
+		x.fail(made.refused)
+		return x.answer, nil
+	}
+	x.conclude(walk.Walk(x, made.server, made.request))
+	return x.answer, nil
+}
+
+// explainer notes what a request meets on its way through the routes. It implements [walk.Visitor].
+type explainer struct {
+	ctx       context.Context
+	handlerOf func(caddyhttp.MiddlewareHandler) *Handler
+	answer    *adminapi.Explanation
+	handlers  int
+	ended     bool   // a zone has refused the request
+	unasked   string // what the outcome is if a store did not answer
+
+	// charged is what handlers before would have charged, by state: zones of the same name count together.
+	charged map[string]int64
+}
+
+// Route implements [walk.Visitor].
+func (x *explainer) Route(r walk.Route) {
+	x.answer.Steps = append(x.answer.Steps, adminapi.Step{Route: r.Path, Match: r.Matchers, Taken: r.Taken, Misses: r.Misses, Group: r.Group})
+}
+
+// Handler implements [walk.Visitor].
+func (x *explainer) Handler(h walk.Handler) {
+	x.answer.Steps = append(x.answer.Steps, adminapi.Step{Handler: h.Name, Effect: string(h.Effect), Note: h.Note})
+}
+
+// Decides implements [walk.Visitor].
+func (x *explainer) Decides(module caddyhttp.MiddlewareHandler) bool {
+	return x.handlerOf(module) != nil
+}
+
+// Decide implements [walk.Visitor].
+func (x *explainer) Decide(module caddyhttp.MiddlewareHandler, r *http.Request) (passes bool, err error) {
+	x.handlers++
+	m := &meeting{explainer: x, handler: x.handlerOf(module), request: r}
+	if err := m.collect(); err != nil {
+		return false, err
+	}
+	if m.rejected == nil {
+		m.ask()
+	}
+	m.finish()
+	if m.status == 0 {
+		return true, nil
+	}
+	if !x.ended {
+		x.ended = true
+		x.answer.Passes, x.answer.Status = false, m.status
+		x.answer.Outcome, x.answer.Zone, x.answer.RetryAfter, x.answer.Never = m.outcome, m.zone, m.retryAfter, m.never
+	}
+	if m.handler.Final {
+		return false, nil
+	}
+	return false, caddyhttp.Error(m.status, errors.New(m.outcome))
+}
+
+// conclude says what becomes of the request at the end of its way, with the error that nothing has
+// handled.
+func (x *explainer) conclude(err error) {
+	met := false
+	for _, v := range x.answer.Zones {
+		met = met || v.Met
+	}
+	switch {
+	case x.ended:
+		return
+	case err != nil:
+		x.fail(err)
+		if !met {
+			return
+		}
+	}
+	x.answer.Passes = true
+	switch {
+	case x.unasked != "":
+		x.answer.Outcome = x.unasked
+	case met:
+		x.answer.Outcome = outcome.Names[outcome.Allowed]
+	case x.handlers > 0:
+		x.answer.Outcome, x.answer.Reason = adminapi.NotLimited, "the matchers of no zone match it"
+	default:
+		x.answer.Outcome, x.answer.Reason = adminapi.NotLimited, "it meets no rate_limit handler"
+	}
+}
+
+// fail records that something else than a limit refuses the request.
+func (x *explainer) fail(err error) {
+	x.answer.Outcome, x.answer.Status, x.answer.Reason = adminapi.Failed, http.StatusInternalServerError, err.Error()
+	if failed := (caddyhttp.HandlerError{}); errors.As(err, &failed) {
+		x.answer.Status, x.answer.Reason = failed.StatusCode, http.StatusText(failed.StatusCode)
+		if failed.Err != nil {
+			x.answer.Reason = failed.Err.Error()
+		}
+	}
+}
+
+// unmarshalStrictly decodes one JSON object without unknown fields.
+func unmarshalStrictly(text []byte, to any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(to); err != nil {
+		return err
+	}
+	if _, more := d.Token(); more != io.EOF {
+		return errors.New("there is more than one object")
+	}
+	return nil
+}
+
+// ExplainConfig explains a request to a config that does not run, in which every limit is unused. The
+// config and the request are JSON, and so is the answer. It is for the command line, which asks no
+// running Caddy for this.
+func (AdminAPI) ExplainConfig(config, request []byte) ([]byte, error) {
+	ctx, err := provisionAlone(config)
+	if err != nil {
+		return nil, err
+	}
+	module, err := ctx.AppIfConfigured("http")
+	if err != nil {
+		return nil, errors.New("the config has no HTTP servers")
+	}
+	handlerOf := func(caddyhttp.MiddlewareHandler) *Handler { return nil }
+	if app, err := ctx.AppIfConfigured("rate_limit"); err == nil {
+		holder, ok := app.(interface{ Handlers() *Config })
+		if !ok {
+			return nil, fmt.Errorf("the app rate_limit is %T", app)
+		}
+		handlerOf = holder.Handlers().handlerOf
+	}
+	answer, err := explain(context.Background(), module.(*caddyhttp.App), handlerOf, request)
+	if err != nil {
+		return nil, err
+	}
+	answer.Offline = true
+	return json.MarshalIndent(answer, "", "\t")
+}

@@ -1,0 +1,129 @@
+package adminapi
+
+// Request describes a request that is explained and not sent.
+type Request struct {
+	Method string `json:"method,omitempty"`
+	URL    string `json:"url"`
+
+	// Header has the header fields, each as "Name: value".
+	Header []string `json:"header,omitempty"`
+
+	Body []byte `json:"body,omitempty"` // in base64
+
+	// From is the address of the connection: an IP address, with or without a port, or "@" for a Unix
+	// socket.
+	From string `json:"from,omitempty"`
+
+	// Server is the name of the server that gets the request, if that is not clear from the port.
+	Server string `json:"server,omitempty"`
+
+	// Assume has values of placeholders that only a real request would have.
+	Assume map[string]string `json:"assume,omitempty"`
+}
+
+// Explanation says what would become of a request.
+type Explanation struct {
+	Method string `json:"method"`
+	URL    string `json:"url"`
+	From   string `json:"from"` // the address of the connection
+
+	// ClientIP is the client's address. TrustedProxy says that the connection comes from a proxy whose
+	// header fields about the client's address count.
+	ClientIP     string `json:"client_ip"`
+	TrustedProxy bool   `json:"trusted_proxy"`
+
+	Server string   `json:"server"`
+	Listen []string `json:"listen"`
+
+	// Offline says that the answer is about a config that does not run, so that every limit is unused.
+	Offline bool `json:"offline,omitempty"`
+
+	Steps []Step  `json:"steps"` // in the order in which the request meets them
+	Zones []Visit `json:"zones"`
+
+	// Outcome is what becomes of the request: one of the outcomes in zones, or "not_limited" if no zone
+	// counts it, or "error" if something else refuses it with Status before a zone has counted it.
+	Outcome string `json:"outcome"`
+
+	// Passes says that no limit refuses the request.
+	Passes bool `json:"passes"`
+
+	// Zone is the zone that refuses the request, and Status the status of the refusal.
+	Zone   string `json:"zone,omitempty"`
+	Status int    `json:"status,omitempty"`
+
+	// RetryAfter is in how many seconds the same request would pass. It is absent if Never is true, or
+	// the refusal does not end by itself. Wait is how long a request that passes is held.
+	RetryAfter float64 `json:"retry_after,omitempty"`
+	Never      bool    `json:"never,omitempty"`
+	Wait       float64 `json:"wait,omitempty"`
+
+	// Reason says in words why the outcome is an error, or why no limit holds.
+	Reason string `json:"reason,omitempty"`
+}
+
+// Outcomes of an Explanation, besides those in zones.
+const (
+	NotLimited = "not_limited"
+	Failed     = "error"
+)
+
+// Step is a route or a handler that the request comes to.
+type Step struct {
+	// Route is the number of a route. It is absent for a handler.
+	Route string `json:"route,omitempty"`
+
+	// Match are the route's matchers in words; empty for all requests.
+	Match string `json:"match,omitempty"`
+	Taken bool   `json:"taken,omitempty"`
+
+	// Misses are the matchers that do not match. Group says that the request has taken another route of
+	// the same group.
+	Misses []string `json:"misses,omitempty"`
+	Group  bool     `json:"group,omitempty"`
+
+	// Handler is the name of a handler's module. Effect is what became of the handler: "ran", "decides",
+	// "passed" (it does not matter), "assumed" (it was not run) or "ends".
+	Handler string `json:"handler,omitempty"`
+	Effect  string `json:"effect,omitempty"`
+	Note    string `json:"note,omitempty"`
+}
+
+// Visit is a zone of a handler that the request meets.
+type Visit struct {
+	Zone    string `json:"zone"`
+	Handler int    `json:"handler"` // the number of the handler among those that the request meets
+
+	// Met says that the zone's matchers match the request. Match are the matchers that do, and Misses
+	// those that do not.
+	Met    bool     `json:"met"`
+	Match  string   `json:"match,omitempty"`
+	Misses []string `json:"misses,omitempty"`
+
+	// Outcome is the outcome of the request in the zone. It is absent if the zone is not met.
+	Outcome string `json:"outcome,omitempty"`
+
+	// DryRun says that the zone refuses nothing for this key.
+	DryRun bool `json:"dry_run,omitempty"`
+
+	// Reason says in words why the zone has the outcome, if its limit is not the reason. Status is that of
+	// a refusal.
+	Reason string `json:"reason,omitempty"`
+	Status int    `json:"status,omitempty"`
+
+	// Wait is how long the request is held, in seconds.
+	Wait float64 `json:"wait,omitempty"`
+
+	// Placeholders are the parts of the key that come from the request.
+	Placeholders []Placeholder `json:"placeholders,omitempty"`
+
+	// State is the state of the key under the limit of the request. It is absent if the store is not
+	// asked.
+	State *Key `json:"state,omitempty"`
+}
+
+// Placeholder is a placeholder with its value in the key.
+type Placeholder struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}

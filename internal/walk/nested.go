@@ -1,0 +1,104 @@
+package walk
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/caddyauth"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
+)
+
+// This file has the handlers that have routes of their own, or that need care.
+
+// subroute is [caddyhttp.Subroute.ServeHTTP].
+func (w *walker) subroute(h *caddyhttp.Subroute, path string, rw http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	err := w.list(h.Routes, path+".", rw, r, next)
+	if err == nil || h.Errors == nil {
+		return err
+	}
+	return w.list(h.Errors.Routes, path+".error ", rw, h.Errors.WithError(r, err), next)
+}
+
+// invoke is [caddyhttp.Invoke.ServeHTTP].
+func (w *walker) invoke(h *caddyhttp.Invoke, rw http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	route, ok := w.server.NamedRoutes[h.Name]
+	if !ok {
+		return fmt.Errorf("invoke: route '%s' not found", h.Name)
+	}
+	if w.depth == maxDepth {
+		return errors.New("the named routes invoke each other without end")
+	}
+	w.depth++
+	defer func() { w.depth-- }()
+	return w.one(route, h.Name, rw, r, next)
+}
+
+// authenticate runs basic_auth, which compares passwords and nothing else. Other authentication is
+// not run: it may ask a server.
+func (w *walker) authenticate(h *caddyauth.Authentication, rw http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	others := []string{}
+	for name, provider := range h.Providers {
+		if _, basic := provider.(caddyauth.HTTPBasicAuth); basic {
+			continue
+		}
+		if _, basic := provider.(*caddyauth.HTTPBasicAuth); !basic {
+			others = append(others, name)
+		}
+	}
+	if len(others) == 0 {
+		return w.run(h, "authentication", rw, r, next)
+	}
+	slices.Sort(others)
+	w.visitor.Handler(Handler{Name: "authentication", Effect: Assumed, Note: fmt.Sprintf(
+		"is not run (%s); assumed that it accepts the request, with the {http.auth.user.*} that are given", join(others))})
+	return next.ServeHTTP(rw, r)
+}
+
+// proxy asks no upstream. With handle_response a proxy may pass the request on, as forward_auth does:
+// that is assumed where it would happen with status 200 and no header fields.
+func (w *walker) proxy(h *reverseproxy.Handler, path string, rw http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	for _, response := range h.HandleResponse {
+		if len(response.Routes) == 0 || response.Match != nil && !response.Match.Match(http.StatusOK, http.Header{}) {
+			continue
+		}
+		w.visitor.Handler(Handler{Name: "reverse_proxy", Effect: Assumed, Note: "is not asked; assumed that it answers 200, " +
+			"with the {http.reverse_proxy.header.*} that are given"})
+		return w.list(response.Routes, path+".response ", rw, r, next)
+	}
+	w.visitor.Handler(Handler{Name: "reverse_proxy", Effect: Ends, Note: "is not asked"})
+	return nil
+}
+
+// decidesIn reports whether the visitor decides at one of these handlers, or of those in their routes.
+func (w *walker) decidesIn(handlers []caddyhttp.MiddlewareHandler) bool {
+	return slices.ContainsFunc(handlers, func(h caddyhttp.MiddlewareHandler) bool {
+		if w.visitor.Decides(h) {
+			return true
+		}
+		switch h := h.(type) {
+		case *caddyhttp.Subroute:
+			return slices.ContainsFunc(h.Routes, func(route caddyhttp.Route) bool { return w.decidesIn(route.Handlers) })
+		case *caddyhttp.Invoke:
+			return w.decidesInNamed(h.Name)
+		}
+		return false
+	})
+}
+
+// decidesInNamed is decidesIn for a named route, which may invoke itself.
+func (w *walker) decidesInNamed(name string) bool {
+	if decides, known := w.named[name]; known {
+		return decides
+	}
+	if w.named == nil {
+		w.named = make(map[string]bool)
+	}
+	w.named[name] = false
+	if route := w.server.NamedRoutes[name]; route != nil {
+		w.named[name] = w.decidesIn(route.Handlers)
+	}
+	return w.named[name]
+}

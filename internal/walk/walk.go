@@ -1,0 +1,260 @@
+// Package walk sends a request through the routes of a server without effects. Matchers run, and so
+// do handlers that only change the request. Nothing is sent, written, logged or counted.
+package walk
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/caddyauth"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
+)
+
+// Visitor is told what a request meets on its way.
+type Visitor interface {
+	// Decides reports whether the visitor decides what becomes of a request at a handler.
+	Decides(handler caddyhttp.MiddlewareHandler) bool
+
+	// Decide decides at such a handler. If passes is false, the request ends there; an error is for
+	// error routes.
+	Decide(handler caddyhttp.MiddlewareHandler, r *http.Request) (passes bool, err error)
+
+	// Route is told of a route that the request takes, or that it does not take although a handler in
+	// it decides.
+	Route(Route)
+
+	// Handler is told of a handler that the request meets, before what is behind it.
+	Handler(Handler)
+}
+
+// Route is a route that a request has come to.
+type Route struct {
+	Path     string // the numbers of the route and of those around it: "2.1"
+	Matchers string // in words; empty for all requests
+	Taken    bool
+
+	// Misses are the matchers that do not match, one of each set.
+	Misses []string
+
+	// Group says that another route of its group was taken before.
+	Group bool
+}
+
+// Handler is a handler that a request meets.
+type Handler struct {
+	Name   string // of the module
+	Effect Effect
+	Note   string
+}
+
+// Effect is what a walk makes of a handler.
+type Effect string
+
+const (
+	Ran     Effect = "ran"     // it has changed the request, or left it as it is
+	Decides Effect = "decides" // the visitor decides
+	Passed  Effect = "passed"  // it does not matter to the request
+	Assumed Effect = "assumed" // it was not run, and what it does was assumed
+	Ends    Effect = "ends"    // it answers
+)
+
+// Walk sends a request through the routes of its server. The request must be prepared, see
+// [caddyhttp.PrepareRequest], and must not be used afterwards. The error is that which no error route
+// has handled.
+func Walk(v Visitor, server *caddyhttp.Server, r *http.Request) (err error) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			err = fmt.Errorf("panic: %v\n%s", reason, debug.Stack())
+		}
+	}()
+	w := &walker{visitor: v, server: server}
+	rw := Discard()
+	err = w.list(server.Routes, "", rw, r, nothing)
+	if err == nil || server.Errors == nil || len(server.Errors.Routes) == 0 {
+		return err
+	}
+	if original, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); ok {
+		r.Method, r.RemoteAddr, r.RequestURI = original.Method, original.RemoteAddr, original.RequestURI
+		url := *original.URL
+		r.URL = &url
+	}
+	return w.list(server.Errors.Routes, "error ", rw, server.Errors.WithError(r, err), nothing)
+}
+
+// nothing is behind the last route.
+var nothing = caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { return nil })
+
+type walker struct {
+	visitor Visitor
+	server  *caddyhttp.Server
+	depth   int             // of named routes
+	named   map[string]bool // whether the visitor decides in a named route
+}
+
+// maxDepth bounds named routes that invoke each other.
+const maxDepth = 200
+
+// list is [caddyhttp.RouteList.Compile]. The prefix is for the numbers of the routes.
+func (w *walker) list(routes caddyhttp.RouteList, prefix string, rw http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if len(routes) == 0 {
+		return next.ServeHTTP(rw, r)
+	}
+	return w.route(routes, 0, prefix, rw, r, next)
+}
+
+// route sends the request through route i of a list, and those behind it.
+func (w *walker) route(routes caddyhttp.RouteList, i int, prefix string, rw http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if i == len(routes) {
+		return next.ServeHTTP(rw, r)
+	}
+	behind := caddyhttp.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) error {
+		return w.route(routes, i+1, prefix, rw, r, next)
+	})
+	return w.one(&routes[i], prefix+strconv.Itoa(i+1), rw, r, behind)
+}
+
+// groups are the groups of which a request has taken a route.
+func groups(r *http.Request) map[string]struct{} {
+	g, _ := r.Context().Value(caddy.CtxKey("route_group")).(map[string]struct{})
+	return g
+}
+
+// one is [caddyhttp.Route.Compile].
+func (w *walker) one(route *caddyhttp.Route, path string, rw http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if _, taken := groups(r)[route.Group]; taken && route.Group != "" {
+		if w.decidesIn(route.Handlers) {
+			w.visitor.Route(Route{Path: path, Matchers: Describe(route.MatcherSets), Group: true})
+		}
+		return next.ServeHTTP(rw, r)
+	}
+	taken, err := route.MatcherSets.AnyMatchWithError(r)
+	if err != nil {
+		return err
+	}
+	if !taken {
+		if w.decidesIn(route.Handlers) {
+			w.visitor.Route(Route{Path: path, Matchers: Describe(route.MatcherSets), Misses: Misses(route.MatcherSets, r, caddyhttp.MatcherSets.AnyMatchWithError)})
+		}
+		return next.ServeHTTP(rw, r)
+	}
+	if route.Group != "" {
+		groups(r)[route.Group] = struct{}{}
+	}
+	w.visitor.Route(Route{Path: path, Matchers: Describe(route.MatcherSets), Taken: true})
+	if route.Terminal {
+		next = nothing
+	}
+	return w.handlers(route.Handlers, path, rw, r, next)
+}
+
+// handlers sends the request through the handlers of a route.
+func (w *walker) handlers(handlers []caddyhttp.MiddlewareHandler, path string, rw http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if len(handlers) == 0 {
+		return next.ServeHTTP(rw, r)
+	}
+	behind := caddyhttp.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) error {
+		return w.handlers(handlers[1:], path, rw, r, next)
+	})
+	return w.handler(handlers[0], path, rw, r, behind)
+}
+
+// handler sends the request through one handler.
+func (w *walker) handler(h caddyhttp.MiddlewareHandler, path string, rw http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	name := moduleName(h)
+	if w.visitor.Decides(h) {
+		w.visitor.Handler(Handler{Name: name, Effect: Decides})
+		if passes, err := w.visitor.Decide(h, r); err != nil || !passes {
+			return err
+		}
+		return next.ServeHTTP(rw, r)
+	}
+	switch h := h.(type) {
+	case *caddyhttp.Subroute:
+		return w.subroute(h, path, rw, r, next)
+	case *caddyhttp.Invoke:
+		return w.invoke(h, rw, r, next)
+	case *caddyauth.Authentication:
+		return w.authenticate(h, rw, r, next)
+	case *reverseproxy.Handler:
+		return w.proxy(h, path, rw, r, next)
+	}
+	switch known[name] {
+	case Ran:
+		return w.run(h, name, rw, r, next)
+	case Ends:
+		w.visitor.Handler(Handler{Name: name, Effect: Ends})
+		return nil
+	case Passed:
+		w.visitor.Handler(Handler{Name: name, Effect: Passed})
+	default:
+		note := cmp.Or(assumptions[name], "is not run; assumed that it passes the request on as it is")
+		w.visitor.Handler(Handler{Name: name, Effect: Assumed, Note: note})
+	}
+	return next.ServeHTTP(rw, r)
+}
+
+// known says what to make of the handlers of Caddy that need no care.
+var known = map[string]Effect{
+	"vars": Ran, "map": Ran, "rewrite": Ran, "headers": Ran, "request_body": Ran, "error": Ran,
+	"encode": Passed, "templates": Passed, "push": Passed, "tracing": Passed, "log_append": Passed,
+	"timeouts": Passed, "copy_response_headers": Passed,
+	"static_response": Ends, "copy_response": Ends, "metrics": Ends, "file_server": Ends,
+}
+
+// assumptions are about handlers of Caddy that may or may not answer.
+var assumptions = map[string]string{
+	"acme_server": "is not run; assumed that the request is not for it",
+	"intercept":   "is not run; its routes depend on the response",
+}
+
+// run runs a handler that has no other effect than on the request.
+func (w *walker) run(h caddyhttp.MiddlewareHandler, name string, rw http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	before, told := r.Method+" "+r.RequestURI, false
+	tell := func(r *http.Request) {
+		told = true
+		seen := Handler{Name: name, Effect: Ran}
+		if now := r.Method + " " + r.RequestURI; now != before {
+			seen.Note = "the request is now " + now
+		}
+		w.visitor.Handler(seen)
+	}
+	err := h.ServeHTTP(rw, r, caddyhttp.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) error {
+		tell(r)
+		return next.ServeHTTP(rw, r)
+	}))
+	if !told {
+		w.visitor.Handler(Handler{Name: name, Effect: Ends, Note: errorNote(err)})
+	}
+	return err
+}
+
+// errorNote says with which status an error ends a request.
+func errorNote(err error) string {
+	if failed := (caddyhttp.HandlerError{}); errors.As(err, &failed) {
+		return "refuses the request with status " + strconv.Itoa(failed.StatusCode)
+	}
+	return ""
+}
+
+// moduleName returns the name of a handler's module.
+func moduleName(h caddyhttp.MiddlewareHandler) string {
+	if m, ok := h.(caddy.Module); ok {
+		return m.CaddyModule().ID.Name()
+	}
+	return fmt.Sprintf("%T", h)
+}
+
+// Discard returns a response that goes nowhere.
+func Discard() http.ResponseWriter { return &discard{header: make(http.Header)} }
+
+type discard struct{ header http.Header }
+
+func (d *discard) Header() http.Header         { return d.header }
+func (d *discard) Write(b []byte) (int, error) { return len(b), nil }
+func (d *discard) WriteHeader(int)             {}
