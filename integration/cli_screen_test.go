@@ -48,6 +48,8 @@ func TestGoldenScreens(t *testing.T) {
 	var screens strings.Builder
 	for _, args := range []string{
 		"zones", "top", "top --refused", "get 203.0.113.7", "get logins 203.0.113.7 alice+b", "get api k",
+		"explain -H X-Forwarded-For:203.0.113.7 -H User:alice+b -H Plan:staff http://example.com/login",
+		"explain -X POST http://example.com/",
 	} {
 		cmd := exec.CommandContext(t.Context(), commandBinary(t), append([]string{"rate-limit"}, strings.Fields(args)...)...)
 		for i := range cmd.Args {

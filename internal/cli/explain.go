@@ -1,0 +1,184 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/spf13/cobra"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+)
+
+func explainCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "explain <url>",
+		Short: "Says what would become of a request, without sending it",
+		Long: `
+Says which zones would count a request, by which key, and whether it would pass now.
+The request goes through the routes of the running Caddy, but is sent nowhere: it
+charges nothing, and nothing counts or logs it. Handlers that would ask another
+server are not run; the answer says what it assumed. --assume sets a placeholder
+that only they could know.
+
+With --offline it asks no running Caddy but the config (--config, or the Caddyfile
+in this directory), as if all limits were unused.
+`,
+		Example: "  caddy rate-limit explain -X POST --from 203.0.113.7 https://example.com/login\n" +
+			"  caddy rate-limit explain -H 'X-Api-Key: k1' --offline --config Caddyfile http://example.com/",
+		Args: needsURL,
+	}
+	flags := cmd.Flags()
+	var wanted adminapi.Request
+	flags.StringVarP(&wanted.Method, "request", "X", "", "The method (GET, or POST with a body)")
+	flags.StringArrayVarP(&wanted.Header, "header", "H", nil, "A header field, as 'Name: value'; may be repeated")
+	data := flags.StringP("data", "d", "", "The body, or @ and the name of a file with it (@- for the standard input)")
+	flags.StringVar(&wanted.From, "from", "", "The address from which the request comes (127.0.0.1); @ for a Unix socket")
+	flags.StringVar(&wanted.Server, "server", "", "The name of the server that gets it, if that is not clear from the port")
+	assumed := flags.StringArray("assume", nil, "A placeholder that only a real request has, as 'http.auth.user.id=alice'; may be repeated")
+	offline := flags.Bool("offline", false, "Ask the config file, not a running Caddy")
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		wanted.URL = args[0]
+		if wanted.Assume, err = parseAssumed(*assumed); err != nil {
+			return err
+		}
+		if wanted.Body, err = readData(*data, cmd.InOrStdin()); err != nil {
+			return err
+		}
+		if cmd.Flags().Changed("data") {
+			describeData(&wanted)
+		}
+		if *offline {
+			return explainOffline(cmd, &wanted)
+		}
+		e, err := newEndpoint(cmd)
+		if err != nil {
+			return err
+		}
+		return e.explain(&wanted)
+	}
+	return cmd
+}
+
+// needsURL returns an error unless there is one argument.
+func needsURL(cmd *cobra.Command, args []string) error {
+	switch len(args) {
+	case 0:
+		return fmt.Errorf("the URL is missing: write %s", cmd.UseLine())
+	case 1:
+		return nil
+	}
+	return fmt.Errorf("there must be one URL, got %d arguments: quote those with spaces", len(args))
+}
+
+func parseAssumed(all []string) (map[string]string, error) {
+	values := make(map[string]string)
+	for _, text := range all {
+		name, value, ok := strings.Cut(text, "=")
+		if name = strings.Trim(name, "{}"); !ok || name == "" {
+			return nil, fmt.Errorf("--assume %q: write it as 'http.auth.user.id=alice'", text)
+		}
+		values[name] = value
+	}
+	return values, nil
+}
+
+// maxData bounds the body of the request, which is sent to the admin endpoint in base64.
+const maxData = 512 << 10
+
+// readData returns the body that -d names.
+func readData(text string, input io.Reader) ([]byte, error) {
+	name, isFile := strings.CutPrefix(text, "@")
+	switch {
+	case !isFile:
+		return []byte(text), nil
+	case name != "-":
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, fmt.Errorf("-d: %w", err)
+		}
+		defer file.Close()
+		input = file
+	}
+	body, err := io.ReadAll(io.LimitReader(input, maxData+1))
+	if err == nil && len(body) > maxData {
+		err = fmt.Errorf("it has more than %d bytes", maxData)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("-d %s: %w", text, err)
+	}
+	return body, nil
+}
+
+// describeData makes a request with a body what curl makes of it.
+func describeData(r *adminapi.Request) {
+	if r.Method == "" {
+		r.Method = http.MethodPost
+	}
+	hasType := func(field string) bool { return strings.HasPrefix(strings.ToLower(field), "content-type:") }
+	if !slices.ContainsFunc(r.Header, hasType) {
+		r.Header = append(r.Header, "Content-Type: application/x-www-form-urlencoded")
+	}
+}
+
+// explain prints what the running Caddy says about a request.
+func (e *endpoint) explain(wanted *adminapi.Request) error {
+	text, err := json.Marshal(wanted)
+	if err != nil {
+		return err
+	}
+	var body map[string]any
+	if err := json.Unmarshal(text, &body); err != nil {
+		return err
+	}
+	var answer adminapi.Explanation
+	answered, err := e.fetch(http.MethodPost, "explain", nil, body, &answer)
+	if err != nil {
+		return err
+	}
+	return e.printExplanation(&answer, answered)
+}
+
+// explainOffline prints what a config that does not run would make of a request.
+func explainOffline(cmd *cobra.Command, wanted *adminapi.Request) error {
+	file, _ := cmd.Flags().GetString("config")
+	adapter, _ := cmd.Flags().GetString("adapter")
+	config, _, _, err := caddycmd.LoadConfig(file, adapter)
+	if err != nil {
+		return err
+	}
+	if len(config) == 0 {
+		return errors.New("there is no config: name the file with --config")
+	}
+	text, err := json.Marshal(wanted)
+	if err != nil {
+		return err
+	}
+	// The rest is a module of Caddy, which this package does not import.
+	module, err := caddy.GetModule("admin.api.rate_limit")
+	if err != nil {
+		return err
+	}
+	explainer, ok := module.New().(interface {
+		ExplainConfig(config, request []byte) ([]byte, error)
+	})
+	if !ok {
+		return fmt.Errorf("module %s cannot explain requests", module.ID)
+	}
+	answered, err := explainer.ExplainConfig(config, text)
+	if err != nil {
+		return err
+	}
+	var answer adminapi.Explanation
+	if err := json.Unmarshal(answered, &answer); err != nil {
+		return err
+	}
+	return newScreen(cmd).printExplanation(&answer, append(answered, '\n'))
+}

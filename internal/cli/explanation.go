@@ -1,0 +1,240 @@
+package cli
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+)
+
+// This file has the texts of `explain`.
+
+// printExplanation prints the way of a request, its zones, and what becomes of it; with --json, the
+// answer as it came.
+func (s *screen) printExplanation(x *adminapi.Explanation, answered []byte) error {
+	if s.json {
+		_, err := s.out.Write(answered)
+		return err
+	}
+	rows := [][]string{
+		{"request", x.Method + " " + shellWord(x.URL)},
+		{"client", describeClient(x)},
+		{"server", x.Server + inParentheses(strings.Join(x.Listen, " "))},
+	}
+	s.paragraphs(append(rows, routeRows(x.Steps)...))
+	if len(x.Zones) > 0 {
+		fmt.Fprintln(s.out)
+		if err := s.table(zoneRows(x.Zones)); err != nil {
+			return err
+		}
+		if rows := limitRows(x.Zones); len(rows) > 0 {
+			fmt.Fprintln(s.out)
+			s.paragraphs(rows)
+		}
+	}
+	for _, step := range x.Steps {
+		if step.Effect == "assumed" {
+			s.say("%s %s.", step.Handler, step.Note)
+		}
+	}
+	for i := range x.Zones {
+		s.printVisit(&x.Zones[i], x.Offline)
+	}
+	s.say("%s", conclusion(x))
+	return nil
+}
+
+// say prints a sentence after an empty line.
+func (s *screen) say(format string, args ...any) {
+	fmt.Fprintf(s.out, "\n%s\n", printable(fmt.Sprintf(format, args...)))
+}
+
+// paragraphs prints rows of a name and a text like details, but wraps the texts at the width of the
+// terminal.
+func (s *screen) paragraphs(rows [][]string) {
+	names := widths(rows)[0]
+	for _, row := range rows {
+		lines := []string{printable(row[1])}
+		if s.width > 0 {
+			lines = wrapped(lines[0], s.width-names-len(columnGap))
+		}
+		name := printable(row[0])
+		for _, line := range lines {
+			fmt.Fprintf(s.out, "%-*s%s%s\n", names, name, columnGap, line)
+			name = ""
+		}
+	}
+}
+
+// describeClient says whose address the client's is.
+func describeClient(x *adminapi.Explanation) string {
+	connection, _, err := net.SplitHostPort(x.From)
+	if err != nil {
+		connection = x.From
+	}
+	switch {
+	case x.ClientIP == connection:
+		return connection
+	case x.TrustedProxy:
+		return fmt.Sprintf("%s, by the trusted proxy %s", x.ClientIP, connection)
+	}
+	return orDash(x.ClientIP) + inParentheses("connection from "+connection)
+}
+
+// routeRows returns a row for each route, with the handlers that the request meets there.
+func routeRows(steps []adminapi.Step) (rows [][]string) {
+	for _, s := range steps {
+		if s.Handler != "" {
+			text := s.Handler
+			if s.Note != "" && s.Effect != "assumed" {
+				text += inParentheses(s.Note)
+			}
+			if len(rows) == 0 {
+				rows = append(rows, []string{"", text})
+				continue
+			}
+			last := rows[len(rows)-1]
+			if strings.HasSuffix(last[1], ": ") {
+				last[1] += text
+			} else {
+				last[1] += ", " + text
+			}
+			continue
+		}
+		switch {
+		case s.Group: // after another one was taken
+		case !s.Taken:
+			rows = append(rows, []string{"route " + s.Route, "not taken, " + doesNotMatch(s.Misses)})
+		case s.Match == "":
+			rows = append(rows, []string{"route " + s.Route, "all requests: "})
+		default:
+			rows = append(rows, []string{"route " + s.Route, s.Match + ": "})
+		}
+	}
+	for _, row := range rows {
+		row[1] = strings.TrimSuffix(row[1], ": ")
+	}
+	return rows
+}
+
+// doesNotMatch says which matchers do not match.
+func doesNotMatch(misses []string) string {
+	if len(misses) == 1 {
+		return misses[0] + " does not match"
+	}
+	return "none of these match: " + strings.Join(misses, " or ")
+}
+
+// zoneRows returns the table of the zones that a request meets.
+func zoneRows(visits []adminapi.Visit) [][]string {
+	header, withPlans := []string{"ZONE", "STATE", "USED", "LEFT", "MORE IN", "KEY"}, false
+	if withPlans = slices.ContainsFunc(visits, func(v adminapi.Visit) bool { return v.State != nil && v.State.Plan != "" }); withPlans {
+		header = slices.Insert(header, 1, "PLAN")
+	}
+	rows := [][]string{header}
+	for _, v := range visits {
+		plan, numbers := "-", []string{visitState(&v), "-", "-", "-"}
+		keyText := "-"
+		if v.State != nil {
+			k := keyView{Key: v.State}
+			plan, numbers, keyText = k.planName(), k.numbers(), showKey(k.KeyText)
+		}
+		row := []string{shellWord(v.Zone)}
+		if withPlans {
+			row = append(row, plan)
+		}
+		rows = append(rows, append(append(row, numbers...), keyText))
+	}
+	return rows
+}
+
+// limitRows says which limit, cost and key each zone has for the request.
+func limitRows(visits []adminapi.Visit) (rows [][]string) {
+	for _, v := range visits {
+		if v.State == nil {
+			continue
+		}
+		text := v.State.Limit
+		if v.State.Rollout != "" {
+			text += " (" + v.State.Rollout + ")"
+		}
+		if v.State.Cost != 1 {
+			text += fmt.Sprintf(", cost %d", v.State.Cost)
+		}
+		for i, p := range v.Placeholders {
+			text += map[bool]string{true: ", key ", false: " "}[i == 0] + "{" + p.Name + "} " + shellWord(p.Value)
+		}
+		rows = append(rows, []string{shellWord(v.Zone), text})
+	}
+	return rows
+}
+
+// visitState returns the outcome in a zone whose store is not asked.
+func visitState(v *adminapi.Visit) string {
+	switch {
+	case !v.Met && len(v.Misses) > 0:
+		return "no match"
+	case !v.Met:
+		return "not met"
+	}
+	return strings.ReplaceAll(v.Outcome, "_", " ")
+}
+
+// printVisit says why a zone counts a request, or refuses it.
+func (s *screen) printVisit(v *adminapi.Visit, offline bool) {
+	zone := "Zone " + shellWord(v.Zone)
+	switch {
+	case v.State != nil && v.Reason == "":
+		k := keyView{Key: v.State, flags: s.flags}
+		if v.Wait > 0 {
+			s.say("%s holds it for %s.", zone, formatSeconds(v.Wait))
+		}
+		if text := k.explanation(); k.Outcome != outcome.Names[outcome.Allowed] && k.Outcome != outcome.Names[outcome.NotCharged] {
+			s.say("%s", text)
+		}
+		if hint, commands := k.remedy(); hint != "" && !offline {
+			fmt.Fprintf(s.out, "%s\n", hint)
+			for _, command := range commands {
+				fmt.Fprintf(s.out, "  %s\n", command)
+			}
+		}
+	case len(v.Misses) > 0:
+		s.say("%s does not count it: %s.", zone, doesNotMatch(v.Misses))
+	case !v.Met && v.Reason != "":
+		s.say("%s does not see it: %s.", zone, v.Reason)
+	case v.Outcome == outcome.Names[outcome.Exempt]:
+		s.say("%s does not limit it: %s.", zone, v.Reason)
+	case v.Outcome == outcome.Names[outcome.Rejected]:
+		s.say("%s refuses it with status %d: %s.", zone, v.Status, v.Reason)
+	case v.Outcome == outcome.Names[outcome.DryRun]:
+		s.say("%s would refuse it with status %d, but this is a dry run: %s.", zone, v.Status, v.Reason)
+	case v.Reason != "":
+		s.say("%s cannot say: %s.", zone, v.Reason)
+	}
+}
+
+// conclusion says what becomes of the request.
+func conclusion(x *adminapi.Explanation) string {
+	switch {
+	case x.Outcome == adminapi.NotLimited:
+		return "No limit holds for it: " + x.Reason + "."
+	case x.Outcome == adminapi.Failed:
+		return fmt.Sprintf("It is refused with status %d before any limit: %s.", x.Status, x.Reason)
+	case x.Passes && x.Status != 0:
+		return fmt.Sprintf("All limits allow it. Then it is refused with status %d: %s.", x.Status, x.Reason)
+	case x.Passes && x.Wait > 0:
+		return "It is allowed, after " + formatSeconds(x.Wait) + "."
+	case x.Passes && x.Outcome == outcome.Names[outcome.Allowed]:
+		return "It is allowed."
+	case x.Passes:
+		return "It is allowed, because the store does not answer (" + x.Outcome + ")."
+	case x.Never:
+		return fmt.Sprintf("It is refused with status %d, and always will be.", x.Status)
+	case x.RetryAfter > 0:
+		return fmt.Sprintf("It is refused with status %d, until %s.", x.Status, formatDeadline(x.RetryAfter))
+	}
+	return fmt.Sprintf("It is refused with status %d.", x.Status)
+}
