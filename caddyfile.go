@@ -230,7 +230,9 @@ func parseZone(h httpcaddyfile.Helper, handler *Handler) error {
 	known := limit.Options(d, &z.Limit)
 	maps.Copy(known, map[string]option.Option{
 		"match":       {Repeats: true, Parse: matchers(h, "match", &z.MatcherSetsRaw)},
-		"key":         {Parse: option.Text(d, &z.Key)},
+		"key":         {Parse: option.OneText(d, "key", &z.Key)},
+		"limit":       {Forbidden: "a zone has no option limit: write rate 100/1m, or events 100 and window 1m"},
+		"max_events":  {Forbidden: "max_events is the name in JSON: write events, or rate 100/1m"},
 		"ipv4_prefix": {Parse: option.MholtInteger(d, "ipv4_prefix", &z.IPv4Prefix)},
 		"ipv6_prefix": {Parse: option.MholtInteger(d, "ipv6_prefix", &z.IPv6Prefix)},
 		"cost":        {Parse: option.Optional(&z.Cost, func(to *limit.Amount) option.Parser { return limit.ParseAmount(d, limit.WholeNumber(d, "cost"), to) })},

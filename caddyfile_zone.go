@@ -161,14 +161,14 @@ func clients(h httpcaddyfile.Helper, name string, to *caddyhttp.RawMatcherSets) 
 	d := h.Dispenser
 	return func() (string, error) {
 		args := d.RemainingArgs()
-		if len(args) == 0 || !isRange(args[0]) {
+		if len(args) == 0 || !isRange(args[0]) && !isAlmostRange(args[0]) {
 			for range args {
 				d.Prev()
 			}
 			return "", parseMatch(h, name, to)
 		}
 		if i := slices.IndexFunc(args, func(arg string) bool { return !isRange(arg) }); i >= 0 {
-			return "", d.Errf("%s: '%s' is neither an address nor a CIDR", name, args[i])
+			return "", d.Errf("%s: '%s' is neither an address nor a CIDR, such as 203.0.113.7, 203.0.113.0/24 or 2001:db8::/32; separate several by spaces", name, args[i])
 		}
 		var ranges []string
 		for _, arg := range args {
@@ -190,6 +190,11 @@ func isRange(text string) bool {
 	_, notAddress := netip.ParseAddr(text)
 	_, notPrefix := netip.ParsePrefix(text)
 	return notAddress == nil || notPrefix == nil || text == privateRanges
+}
+
+// isAlmostRange reports whether a text was meant to be an address or a CIDR.
+func isAlmostRange(text string) bool {
+	return !isMatcherToken(text) && strings.Trim(text, "0123456789abcdefABCDEF.:/,") == "" && strings.ContainsAny(text, ".:")
 }
 
 func parseBlocked(h httpcaddyfile.Helper, z *Zone) (string, error) {

@@ -68,7 +68,7 @@ var layers = []struct {
 	{"internal/report", layer{caddy: true, own: "internal/clientip internal/limiter internal/logging internal/stats internal/throttle internal/zone"}},
 	{"internal/respond", layer{caddy: true, own: "algorithms internal/limiter internal/outcome internal/placeholder internal/zone"}},
 	{".", layer{caddy: true, own: "algorithms backend internal/admin internal/cli internal/clientip internal/duration internal/key internal/limiter internal/logging " +
-		"internal/metrics internal/option internal/placeholder internal/pool internal/report internal/respond internal/routes internal/zone limit memorystore store"}},
+		"internal/metrics internal/option internal/placeholder internal/pool internal/report internal/respond internal/routes internal/suggest internal/zone limit memorystore store"}},
 	{"cmd/caddy", layer{caddy: true, own: "."}},
 
 	// What only tests and documentation use.

@@ -21,6 +21,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
+	"github.com/seed-161337e5/caddyratelimit/internal/suggest"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/limit"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -149,7 +150,8 @@ func (z *Zone) compilePlans(m zone.PolicyBuilder) (err error) {
 		z.live.DefaultPlan = nil
 		return checkStatus("plan: reject", p.Reject)
 	case z.live.DefaultPlan == nil && p.Default != "":
-		return fmt.Errorf("plan: default must name a plan, got %q", p.Default)
+		names := slices.Sorted(maps.Keys(p.Plans))
+		return fmt.Errorf("plan: default must be one of %s, or reject, got %q%s", strings.Join(names, ", "), p.Default, suggest.Hint(p.Default, names))
 	case z.live.DefaultPlan == nil:
 		return fmt.Errorf("plan: the default is missing: write default <plan>, or default reject %d", http.StatusForbidden)
 	}

@@ -3,6 +3,7 @@ package algorithms
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/suggest"
@@ -61,7 +62,7 @@ func Get(name string) (Algorithm, error) {
 		if similar := suggest.Nearest(name, names); similar != "" {
 			hint = fmt.Sprintf(" (did you mean %q?)", similar)
 		}
-		return nil, fmt.Errorf("unknown algorithm %q%s, must be one of %q", name, hint, names)
+		return nil, fmt.Errorf("unknown algorithm %q%s, must be one of %s", name, hint, strings.Join(names, ", "))
 	}
 	return a, nil
 }

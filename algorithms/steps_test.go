@@ -165,7 +165,7 @@ func TestPrepareErrors(t *testing.T) {
 
 func TestUnknownAlgorithm(t *testing.T) {
 	_, err := algorithms.Get("tocken_bucket")
-	const want = `unknown algorithm "tocken_bucket" (did you mean "token_bucket"?), must be one of ["concurrency" "fixed_window" "leaky_bucket" "sliding_window_counter" "sliding_window_log" "token_bucket"]`
+	const want = `unknown algorithm "tocken_bucket" (did you mean "token_bucket"?), must be one of concurrency, fixed_window, leaky_bucket, sliding_window_counter, sliding_window_log, token_bucket`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

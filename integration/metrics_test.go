@@ -219,7 +219,7 @@ func TestMetricsScraped(t *testing.T) {
 	for run, expected := range []struct {
 		limitOfAll int
 		met        counts
-		keys       map[string]float64
+		keys, near map[string]float64
 		denyHits   float64
 	}{
 		// all has room for 7: 3 of a, 2 of b, 2 of c.
@@ -228,7 +228,7 @@ func TestMetricsScraped(t *testing.T) {
 			"all":   {"allowed": 7, "limited": 1, "not_charged": 1},
 			"dry":   {"allowed": 1, "dry_run": 3, "not_charged": 1},
 			"fleet": {"allowed": 2, "limited": 3},
-		}, map[string]float64{"bans": 1, "turns": 1}, 3},
+		}, map[string]float64{"bans": 1, "turns": 1}, map[string]float64{"each": 1, "all": 2, "dry": 1, "bans": 1, "fleet": 1, "local": 1}, 3},
 		// One more for b: a new config does not know what an old config was told, so Redis is
 		// asked once more.
 		{8, counts{
@@ -236,7 +236,7 @@ func TestMetricsScraped(t *testing.T) {
 			"all":   {"allowed": 1, "limited": 4, "not_charged": 4},
 			"dry":   {"dry_run": 4, "not_charged": 1},
 			"fleet": {"limited": 5},
-		}, map[string]float64{"bans": 2, "turns": 2}, 7},
+		}, map[string]float64{"bans": 2, "turns": 2}, map[string]float64{"each": 2, "all": 3, "dry": 1, "bans": 2, "fleet": 1, "local": 2}, 7},
 	} {
 		if run > 0 {
 			s.mustLoad(metered(expected.limitOfAll, server.Addr(), dead))
@@ -258,6 +258,9 @@ func TestMetricsScraped(t *testing.T) {
 		want[`config{max_events="2",plan="",rollout="",window="",zone="reserved"}`] = 1
 		want[`config{max_events="5",plan="",rollout="",window="",zone="slots"}`] = 1
 		want[`bans_total{zone="bans"}`] = expected.keys["bans"]
+		for zone, n := range expected.near {
+			want[`near_limit_requests_total{zone="`+zone+`"}`] = n
+		}
 		want[`store_up`+live], want[`store_up{store="memory"}`] = 1, 1
 		want[`store_instances`+live], want[`store_instances`+gone] = 1, 1
 		want[`store_breaker_state{state="closed",`+live[1:]] = 1

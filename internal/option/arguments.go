@@ -27,6 +27,19 @@ func Text(d *caddyfile.Dispenser, to *string) Parser {
 	}
 }
 
+// OneText takes one argument as it is. Its error about several says how to write them as one.
+func OneText(d *caddyfile.Dispenser, name string, to *string) Parser {
+	read := Text(d, to)
+	return func() (string, error) {
+		if args := d.RemainingArgs(); len(args) > 1 {
+			return "", d.Errf("%s takes one text: quote it, as in %s \"%s\"", name, name, strings.Join(args, " "))
+		} else if len(args) == 1 {
+			d.Prev()
+		}
+		return read()
+	}
+}
+
 // NonEmpty takes one argument that is not empty.
 func NonEmpty(d *caddyfile.Dispenser, name string, to *string) Parser {
 	read := Text(d, to)
@@ -117,7 +130,11 @@ func MholtInteger[T int | int64](d *caddyfile.Dispenser, name string, to *T) Par
 	return Parsed(d, to, func(s string) (T, error) {
 		n, err := strconv.Atoi(s)
 		if err != nil {
-			return 0, fmt.Errorf("invalid %s integer '%s': %w", name, s, err)
+			reason := "must be a whole number"
+			if errors.Is(err, strconv.ErrRange) {
+				reason = "is too large"
+			}
+			return 0, fmt.Errorf("invalid %s integer '%s': %s", name, s, reason)
 		}
 		return T(n), nil
 	})
