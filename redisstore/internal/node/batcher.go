@@ -25,6 +25,10 @@ const (
 	// idleTime is how long a worker stays on without a call to make.
 	idleTime = time.Second
 
+	// fuller is how many times more requests wait than are under way before the next call is made,
+	// if it is the work that takes time.
+	fuller = 3
+
 	// maxHeld bounds how long requests are held back for a larger batch, if the calls under
 	// way do not return.
 	maxHeld = 500 * time.Microsecond
@@ -54,10 +58,11 @@ func (c *call) free() {
 
 // batcher lets concurrent requests share calls. A batch is what has come while the calls
 // before it were under way. A call is made when no call is under way, or when as many requests
-// wait as are under way. So a lone request is sent alone and at once, and the more requests
-// come, the more share a call: the round trip is what costs, not the decision. If Redis is far,
-// calls are made at regular intervals instead, see spread, and a timer makes the calls that are
-// due when no request comes and no call returns.
+// wait as are under way; if it is the work and not the way that takes time, three times as many.
+// So a lone request is sent alone and at once, and the more requests come, the more share a call:
+// the round trip is what costs, not the decision. If Redis is far, calls are made at regular
+// intervals instead, see spread. A timer makes the calls that are due when no request comes and no
+// call returns.
 //
 // The deadlines of a request and of its call have nothing to do with each other: a call lasts
 // as long as a Redis that works may take, although the requests that wait for it may have less
@@ -85,7 +90,7 @@ type batcher struct {
 	sent       time.Duration           // when the last call was begun
 	begun      [maxCalls]time.Duration // when the last calls were, in turn
 	begins     int                     // index of the next call in begun
-	due        *time.Timer             // of the next call to a Redis that is far
+	due        *time.Timer             // of the next call, if nothing else makes it
 	dueSet     bool
 	deadlines  deadlines
 }
@@ -113,7 +118,9 @@ func (b *batcher) do(ctx context.Context, r *Request) error {
 	}
 	if hurried || !ready { // a call lasts longer than a request in a hurry can wait
 		b.await(r)
-		b.awaitNext(r.since)
+		if !ready || b.far() {
+			b.awaitNext(r.since)
+		}
 		b.mu.Unlock()
 		if ready {
 			b.start()
@@ -252,7 +259,11 @@ func (b *batcher) ready(now time.Duration) bool {
 	case b.trip.is() == 0:
 		return false // the first call says how far Redis is, and has a connection made
 	}
-	return b.waiting >= b.underWay || now-b.head.since > maxHeld
+	enough := b.underWay
+	if b.trip.costly() {
+		enough *= fuller
+	}
+	return b.waiting >= enough || now-b.head.since > maxHeld
 }
 
 // most is how many calls there may be at once: from afar, as many as have a connection.
@@ -269,13 +280,17 @@ func (b *batcher) begin(now time.Duration) {
 	b.begins = (b.begins + 1) % maxCalls
 }
 
-// awaitNext sets the timer if Redis is far and nothing else will send the requests that wait.
+// awaitNext sets the timer for the requests that wait: if Redis is far, for the next call; otherwise
+// in case that no other request comes and no call returns.
 func (b *batcher) awaitNext(now time.Duration) {
-	if b.dueSet || !b.far() || b.head == nil || b.calls >= b.most() {
+	if b.dueSet || b.head == nil || b.calls >= b.most() || b.trip.is() == 0 {
 		return
 	}
 	b.dueSet = true
-	pause := max(b.sent+b.spread()-now, 0)
+	pause := 4 * maxHeld
+	if b.far() {
+		pause = max(b.sent+b.spread()-now, 0)
+	}
 	if b.due == nil {
 		b.due = time.AfterFunc(pause, b.makeDue)
 	} else {

@@ -10,10 +10,22 @@ import (
 // distance is how long a call takes that nothing delays: about the shortest time of late.
 // One call that nothing delayed is enough to know it, and a busy machine or a long script
 // changes it little. It follows a Redis that has moved away within some dozens of calls.
-type distance struct{ nanos atomic.Int64 }
+type distance struct {
+	nanos atomic.Int64
+	usual atomic.Int64 // how long calls have taken of late, in nanoseconds
+}
 
-// forgetting is the part of the difference by which a longer call moves the distance.
-const forgetting = 32
+const (
+	// forgetting is the part of the difference by which a longer call moves the distance.
+	forgetting = 32
+
+	// smoothing is the part of the difference by which a call moves the usual time.
+	smoothing = 8
+
+	// beside is the distance below which the way to Redis and back is work, too: that of the
+	// operating systems, on both sides.
+	beside = 250 * time.Microsecond
+)
 
 // is returns the distance, 0 if nothing has been measured.
 func (d *distance) is() time.Duration { return time.Duration(d.nanos.Load()) }
@@ -21,11 +33,23 @@ func (d *distance) is() time.Duration { return time.Duration(d.nanos.Load()) }
 // measure takes note of a call that was answered. Two calls that do so at once may lose
 // one of their measurements.
 func (d *distance) measure(took time.Duration) {
+	if usual := d.usual.Load(); usual > 0 {
+		d.usual.Store(usual + (int64(took)-usual)/smoothing)
+	} else {
+		d.usual.Store(int64(took))
+	}
 	known := d.is()
 	if known > 0 && took > known {
 		took = known + (took-known)/forgetting
 	}
 	d.nanos.Store(int64(max(took, 1)))
+}
+
+// costly reports whether it is the work that takes time, and not the way: calls take twice as long
+// as they need, or Redis is beside this process. Then fewer calls are better than early ones.
+func (d *distance) costly() bool {
+	distance := d.is()
+	return distance < beside || time.Duration(d.usual.Load()) > 2*distance
 }
 
 // ErrLate is the error of a request that was not sent, because it could not be answered any

@@ -1,0 +1,72 @@
+package node
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/store/storetest"
+)
+
+// TestBatchesOfSlowRedis: where a call takes long because of the work, the next call waits for
+// three times as many requests as are under way. Where it takes long because of the way, the next
+// call is made when as many wait as are under way. A call that never returns holds up no request
+// for longer than some milliseconds.
+func TestBatchesOfSlowRedis(t *testing.T) {
+	rule := storetest.Rule(t, "zone", "fixed_window", algorithms.Limit{Events: 5, Window: time.Hour})
+	for name, c := range map[string]struct {
+		distance, takes time.Duration
+		waits           int // requests that come one by one, while the first is under way
+		want            []int
+	}{
+		"near, and quick":      {100 * time.Microsecond, 100 * time.Microsecond, 6, []int{1, 3, 3}},
+		"1 ms away, and slow":  {time.Millisecond, 5 * time.Millisecond, 6, []int{1, 3, 3}},
+		"1 ms away, and quick": {time.Millisecond, time.Millisecond, 6, []int{1, 1, 2, 3}},
+		"one call is stuck":    {time.Millisecond, 5 * time.Second, 1, []int{1, 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var mu sync.Mutex
+				var sizes []int
+				b := farBatcher(c.takes, func(c *call) {
+					mu.Lock()
+					defer mu.Unlock()
+					sizes = append(sizes, len(c.requests))
+				})
+				b.timeout = 10 * time.Second
+				b.trip.measure(c.distance)
+				b.trip.usual.Store(int64(c.takes))
+				var all sync.WaitGroup
+				begun := time.Now()
+				ask := func(key string) {
+					all.Go(func() {
+						if err := b.do(t.Context(), request(rule, key, 1)); err != nil {
+							t.Errorf("%s: %v", key, err)
+						}
+					})
+					synctest.Wait()
+				}
+				for i := range 1 + c.waits {
+					ask(fmt.Sprint("client ", i))
+				}
+				if name == "one call is stuck" {
+					time.Sleep(10 * maxHeld)
+					mu.Lock()
+					if len(sizes) != 2 {
+						t.Errorf("%v after the first call had been under way for %v: %d calls", c.takes, time.Since(begun), len(sizes))
+					}
+					mu.Unlock()
+				}
+				all.Wait()
+				if !slices.Equal(sizes, c.want) {
+					t.Errorf("calls of %d requests, want %d", sizes, c.want)
+				}
+				time.Sleep(2 * idleTime) // until idle workers end
+			})
+		})
+	}
+}
