@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
 // TestCommandGetPlans: `get` shows a key under all plans of a zone, also if requests without a plan
@@ -58,6 +60,27 @@ func TestCommandGetPlans(t *testing.T) {
 				t.Errorf("%s: %v, want %q in\n%s", c.line, err, want, output)
 			}
 		}
+	}
+	watched := make(chan string, 1)
+	go func() {
+		output, err := s.rateLimit("watch", "api", "-n", "1", "--json")
+		if err != nil {
+			t.Error(err)
+		}
+		watched <- output
+	}()
+	seen := ""
+	patient.Until(t, "watch to end", func() bool {
+		s.get(newClient(t, ""), "/", "X-Api-Key", "k2", "Plan", "staff")
+		select {
+		case seen = <-watched:
+			return true
+		default:
+			return false
+		}
+	})
+	if !strings.Contains(seen, `"plan":"staff","outcome":"exempt"`) {
+		t.Errorf("watch shows %s", seen)
 	}
 	if output, err := s.rateLimit("get", "api", "k1", "--plan", "none"); err == nil || !strings.Contains(output, "its plans are free, pro, staff") {
 		t.Errorf("%v\n%s", err, output)

@@ -79,16 +79,29 @@ func ask[T any](f *fleet, question func(*endpoint) (T, json.RawMessage, error)) 
 		silence = time.After(maxSilence)
 	}
 	for i, e := range f.caddys {
-		select {
-		case answers[i] = <-pending[i]:
-		case <-silence:
-			late := make(chan time.Time)
-			close(late)
-			silence = late
+		if silent := !waitFor(pending[i], &answers[i], &silence); silent {
 			answers[i] = answer[T]{of: e, err: fmt.Errorf("no answer within %s", maxSilence)}
 		}
 	}
 	return answers
+}
+
+// waitFor waits for an answer until silence reports the end of the time, and only looks after that.
+func waitFor[T any](pending <-chan T, answer *T, silence *<-chan time.Time) (came bool) {
+	select {
+	case *answer = <-pending:
+		return true
+	case <-*silence:
+		over := make(chan time.Time)
+		close(over)
+		*silence = over
+	}
+	select {
+	case *answer = <-pending:
+		return true
+	default:
+		return false
+	}
 }
 
 // fetchAll gets an answer from each Caddy.

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -65,6 +66,9 @@ func (f *fleet) stores(check bool) error {
 	}
 	if err := f.table(rows); err != nil {
 		return err
+	}
+	if f.isOne() && slices.ContainsFunc(good[0].value, func(s adminapi.Store) bool { return s.Latency != nil && s.Latency.Count > 0 }) {
+		fmt.Fprintln(f.out, "\nP50 and P99 are those of this Caddy.")
 	}
 	for _, fault := range faults {
 		fmt.Fprintln(f.out, fault)

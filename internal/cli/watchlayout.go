@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -28,24 +29,29 @@ const (
 	waitWidth    = 5
 )
 
-// decisionLayout asks a Caddy for the names of its zones and their recent keys, to guess the widths of
-// columns. It watches all zones, or one if it has a name.
+// decisionLayout asks a Caddy for its zones and their recent keys, to guess the widths of columns. It
+// watches all zones, or one if it has a name.
 func (f *fleet) decisionLayout(e *endpoint, zone string) *decisionLayout {
-	l := &decisionLayout{fleet: f}
-	zoneWidth, planWidth, keys := len("ZONE"), len("PLAN"), keyWidth
 	var zones []adminapi.Zone
 	_, _ = e.fetch(http.MethodGet, "zones", nil, nil, &zones) // without them, the columns are only less straight
+	if zone != "" {
+		zones = slices.DeleteFunc(zones, func(z adminapi.Zone) bool { return z.Name != zone })
+	}
+	tops, _, _ := e.top(zone, byRequests, 20)
+	return newDecisionLayout(f, zones, tops)
+}
+
+// newDecisionLayout returns a layout for decisions of these zones, and keys like these.
+func newDecisionLayout(f *fleet, zones []adminapi.Zone, tops []adminapi.Top) *decisionLayout {
+	l := &decisionLayout{fleet: f}
+	zoneWidth, planWidth, keys := len("ZONE"), len("PLAN"), keyWidth
 	for _, z := range zones {
-		if zone != "" && z.Name != zone {
-			continue
-		}
 		zoneWidth = max(zoneWidth, utf8.RuneCountInString(shellWord(z.Name)))
 		l.plans = l.plans || len(z.Plans) > 0
 		for _, plan := range z.Plans {
 			planWidth = max(planWidth, utf8.RuneCountInString(shellWord(plan)))
 		}
 	}
-	tops, _, _ := e.top(zone, byRequests, 20)
 	for _, t := range tops {
 		for i := range t.Keys {
 			keys = max(keys, min(maxKeyWidth, utf8.RuneCountInString(showKey(t.Keys[i].KeyText))))
@@ -115,8 +121,11 @@ func (l *decisionLayout) print(out io.Writer, cells []string) error {
 	var line strings.Builder
 	at, end := 0, 0 // the width of the line, and where the column ends
 	for i, cell := range cells {
-		if room := l.width - at; i == len(cells)-1 && l.width > 0 && room > 0 {
-			cell = cut(cell, room)
+		if l.width > 0 {
+			if at >= l.width {
+				break
+			}
+			cell = cut(cell, l.width-at)
 		}
 		at += utf8.RuneCountInString(cell)
 		line.WriteString(l.coloured(cell))
@@ -128,6 +137,6 @@ func (l *decisionLayout) print(out io.Writer, cells []string) error {
 		line.WriteString(strings.Repeat(" ", gap))
 		at, end = at+gap, end+len(columnGap)
 	}
-	_, err := fmt.Fprintln(out, line.String())
+	_, err := fmt.Fprintln(out, strings.TrimRight(line.String(), " "))
 	return err
 }
