@@ -229,8 +229,7 @@ func TestMetricsScraped(t *testing.T) {
 			"dry":   {"allowed": 1, "dry_run": 3, "not_charged": 1},
 			"fleet": {"allowed": 2, "limited": 3},
 		}, map[string]float64{"bans": 1, "turns": 1}, map[string]float64{"each": 1, "all": 2, "dry": 1, "bans": 1, "fleet": 1, "local": 1}, 3},
-		// One more for b: a new config does not know what an old config was told, so Redis is
-		// asked once more.
+		// One more for b. A new config does not know what an old one was told: Redis is asked once more.
 		{8, counts{
 			"each":  {"allowed": 1, "limited": 5, "not_charged": 3},
 			"all":   {"allowed": 1, "limited": 4, "not_charged": 4},
@@ -255,14 +254,12 @@ func TestMetricsScraped(t *testing.T) {
 			rollout := map[string]string{"dry": "dry run"}[zone]
 			want[`config{max_events="`+limit+`",plan="",rollout="`+rollout+`",window="1h",zone="`+zone+`"}`] = 1
 		}
-		want[`config{max_events="2",plan="",rollout="",window="",zone="reserved"}`] = 1
-		want[`config{max_events="5",plan="",rollout="",window="",zone="slots"}`] = 1
+		want[`config{max_events="2",plan="",rollout="",window="",zone="reserved"}`], want[`config{max_events="5",plan="",rollout="",window="",zone="slots"}`] = 1, 1
 		want[`bans_total{zone="bans"}`] = expected.keys["bans"]
 		for zone, n := range expected.near {
 			want[`near_limit_requests_total{zone="`+zone+`"}`] = n
 		}
-		want[`store_up`+live], want[`store_up{store="memory"}`] = 1, 1
-		want[`store_instances`+live], want[`store_instances`+gone] = 1, 1
+		want[`store_up`+live], want[`store_up{store="memory"}`], want[`store_instances`+live], want[`store_instances`+gone] = 1, 1, 1, 1
 		want[`store_breaker_state{state="closed",`+live[1:]] = 1
 		want[`store_deny_cache_hits_total`+live] = expected.denyHits
 
