@@ -1,0 +1,113 @@
+// Package lend lends parts of limits to processes, so that most requests need no call to the
+// store, and still no more requests pass than the limit allows.
+//
+// The store keeps a [Book] beside the state of each key: who holds how much. What is held
+// counts as used for everybody else until its borrower reports how much of it was spent. So
+// what is free and what is lent never exceed the limit together, and what borrowers spend would
+// have been admitted by a single process too:
+//
+//   - What was spent is charged when it is reported, which is later than it was spent, and
+//     until then it counts as held. So for every algorithm, more counts as used than was used.
+//   - A loan that is not renewed ends. Then all of it counts as spent, whatever became of its
+//     borrower. The borrower stops before that, by its own clocks: see [Borrower].
+//   - At most half of what is free is lent at once, so that others find something. When little
+//     is free, nothing is lent, and each request is decided by the store.
+//
+// Everything here is pure. [Decide] is the store's part, and has a Lua port, lua/lend.lua.
+// [Borrower] is the part of a process that borrows.
+package lend
+
+import (
+	"encoding/binary"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+)
+
+// Loan is what one borrower holds of one key.
+type Loan struct {
+	Borrower uint64 // a random number
+	Number   int64  // of the ask that it was last changed by
+	Spent    int64  // what the borrower had spent by then, since it exists
+	Held     int64  // what it may have spent since, and may still spend
+	Ends     int64  // when all of it counts as spent, in microseconds on the store's clock
+}
+
+// Book is all that is lent of one key.
+type Book []Loan
+
+const (
+	// MaxLoans bounds the loans of one key. Further borrowers get none.
+	MaxLoans = 64
+
+	// loanSize is the length of an encoded loan.
+	loanSize = 40
+
+	// MaxLease bounds how long a loan lasts without being renewed, in microseconds. A loan that
+	// ends later is one from before the store's clock went back.
+	MaxLease = 60 * 1_000_000
+
+	// maxExact is the bound below which Lua computes exactly, as everywhere in package algorithms.
+	maxExact = 1 << 53
+)
+
+// Append appends the encoded book: five big-endian integers of eight bytes for each loan.
+func (b Book) Append(to []byte) []byte {
+	for i := range b {
+		l := &b[i]
+		to = binary.BigEndian.AppendUint64(to, l.Borrower)
+		for _, n := range [...]int64{l.Number, l.Spent, l.Held, l.Ends} {
+			to = binary.BigEndian.AppendUint64(to, uint64(n))
+		}
+	}
+	return to
+}
+
+// Parse decodes a book. It reports whether the text is one.
+func Parse(text string) (b Book, ok bool) {
+	if len(text)%loanSize != 0 || len(text) > MaxLoans*loanSize {
+		return nil, false
+	}
+	for ; text != ""; text = text[loanSize:] {
+		number := func(i int) int64 { return int64(binary.BigEndian.Uint64([]byte(text[8*i : 8*i+8]))) }
+		l := Loan{uint64(number(0)), number(1), number(2), number(3), number(4)}
+		for _, n := range [...]int64{l.Number, l.Spent, l.Ends} {
+			if n < 0 || n >= maxExact {
+				return nil, false
+			}
+		}
+		if l.Held < 0 || l.Held > algorithms.MaxEvents {
+			return nil, false
+		}
+		b = append(b, l)
+	}
+	return b, true
+}
+
+// Held returns how much is lent in all.
+func (b Book) Held() (held int64) {
+	for i := range b {
+		held += b[i].Held
+	}
+	return held
+}
+
+// find returns the index of a borrower's loan, or -1.
+func (b Book) find(borrower uint64) int {
+	for i := range b {
+		if b[i].Borrower == borrower {
+			return i
+		}
+	}
+	return -1
+}
+
+// over returns the index of the loan that ended first, if it is over at now, or -1.
+func (b Book) over(now int64) int {
+	first := -1
+	for i := range b {
+		if b[i].Ends <= now && (first < 0 || b[i].Ends < b[first].Ends) {
+			first = i
+		}
+	}
+	return first
+}

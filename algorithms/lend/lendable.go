@@ -1,0 +1,41 @@
+package lend
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+)
+
+// The bounds of a period, which is how often a borrower asks.
+const (
+	MinPeriod = 10 * time.Millisecond
+	MaxPeriod = 10 * time.Second
+)
+
+// Lendable reports whether limits like this can be lent.
+func Lendable(a algorithms.Algorithm, l algorithms.Limit) bool {
+	if l.Mode == algorithms.ModeQueue {
+		return false
+	}
+	switch a.(type) {
+	case algorithms.TokenBucket, algorithms.LeakyBucket, algorithms.FixedWindow, algorithms.SlidingWindowCounter, algorithms.SlidingWindowLog:
+		return true
+	}
+	return false
+}
+
+// Check checks that a limit can be lent, and a period. Its error names what would be right.
+func Check(a algorithms.Algorithm, l algorithms.Limit, period time.Duration) error {
+	switch {
+	case period < MinPeriod || period > MaxPeriod:
+		return fmt.Errorf("lend must be from %v to %v, got %v", MinPeriod, MaxPeriod, period)
+	case period%time.Microsecond != 0:
+		return fmt.Errorf("lend must be a whole number of microseconds, got %v", period)
+	case l.Mode == algorithms.ModeQueue:
+		return fmt.Errorf("lend has no meaning for mode %s: a queue is about the order of all requests; leave it out", algorithms.ModeQueue)
+	case !Lendable(a, l):
+		return fmt.Errorf("lend is not for algorithm %s: leave it out", a.Name())
+	}
+	return nil
+}
