@@ -20,6 +20,11 @@ var Counters string
 //go:embed write.lua
 var Write string
 
+// Lend is the script of zones that lend.
+//
+//go:embed lend.lua
+var Lend string
+
 // MulDiv is a function that the ports may use; redisstore adds it to those that do.
 //
 //go:embed muldiv.lua

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,6 +28,9 @@ const (
 
 // Adjust implements [store.Store].
 func (s *Store) Adjust(adjustments ...store.Adjustment) {
+	if slices.ContainsFunc(adjustments, func(a store.Adjustment) bool { return a.Rule.Lend() > 0 }) {
+		adjustments = slices.DeleteFunc(slices.Clone(adjustments), s.refundLoan)
+	}
 	for i := range adjustments {
 		a := &adjustments[i]
 		if a.Hold != "" && a.Delta <= -a.Cost {
@@ -123,8 +127,18 @@ func (s *Store) sendWaiting(ctx context.Context) {
 // What may have been carried out is sent again only if twice is the same as once: a refund
 // that is made twice would let more pass than the limit, a cost refuse what is due.
 func (s *Store) sendAdjustments(ctx context.Context, batch []outbox.Adjustment) (again []outbox.Adjustment, failed int) {
+	var lent []outbox.Adjustment
+	batch = slices.DeleteFunc(batch, func(a outbox.Adjustment) bool {
+		if a.Rule.Lend() > 0 {
+			lent = append(lent, a)
+		}
+		return a.Rule.Lend() > 0
+	})
+	if len(lent) > 0 {
+		again, failed = s.sendLentAdjustments(ctx, lent)
+	}
 	if len(batch) == 0 {
-		return nil, 0
+		return again, failed
 	}
 	ops := make([]protocol.Op, len(batch))
 	for i := range batch {

@@ -97,3 +97,6 @@ func (s *Store) NodeOf(key string) (address, breaker string) {
 
 // Trials are the commands that [Store.Examine] tries.
 var Trials = trials
+
+// LoanEntries returns how many keys this process may hold something of.
+func (s *Store) LoanEntries() int { return s.loans.Size() }

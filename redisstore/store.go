@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/throttle"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/denycache"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/loans"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/outbox"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
@@ -33,6 +34,11 @@ type Store struct {
 	topology  topology.Topology
 	cache     *denycache.Cache
 	requests  sync.Pool
+
+	loans       *loans.Table
+	lendBatcher lendBatcher
+	lending     atomic.Pointer[lendScript]
+	loansDone   chan struct{} // closed when all that is held has been given back
 
 	holds   store.Holds
 	outbox  *outbox.Outbox
@@ -65,6 +71,8 @@ func New(options Options) (*Store, error) {
 		encrypted: options.TLS != nil,
 		cache:     denycache.New(options.DenyCache, options.Timeout),
 		outbox:    outbox.New(),
+		loans:     loans.New(),
+		loansDone: make(chan struct{}),
 		today:     func() int64 { return time.Now().UnixMicro() },
 		clock:     options.clock,
 		logger:    options.Logger,
@@ -81,6 +89,7 @@ func New(options Options) (*Store, error) {
 		return nil, err
 	}
 	go s.runOutbox()
+	go s.tendLoans()
 	s.heartbeat = startHeartbeat(s.eval, s.warnUncounted, &s.keys, options.Instance)
 	for _, n := range s.topology.Masters() {
 		go n.Prepare()
@@ -142,6 +151,10 @@ func (s *Store) Reset(ctx context.Context, rule *store.Rule, key string) error {
 	if prepared, _ := rule.PrepareOverride(override); prepared.ReplacesLimit(rule) {
 		names = append(names, s.keys.state(prepared.States(rule.States()).ID, key))
 	}
+	if rule.Lend() > 0 {
+		names = append(names, protocol.BookKey(names[0]))
+		s.loans.Forget(rule.Zone(), key)
+	}
 	for _, name := range names {
 		err = errors.Join(err, s.delete(ctx, name))
 	}
@@ -180,6 +193,7 @@ func (s *Store) Close() error {
 	s.heartbeat.leave()
 	s.once.Do(func() { close(s.quit) })
 	<-s.done
+	<-s.loansDone
 	if s.lingers {
 		return nil // the connections are needed
 	}

@@ -23,7 +23,12 @@ import (
 // Take implements [store.Store] with one call of the script, which it may share with
 // others.
 func (s *Store) Take(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
-	err := s.take(ctx, checks, decisions)
+	var err error
+	if lends(checks) {
+		err = s.takeLent(ctx, checks, decisions)
+	} else {
+		err = s.take(ctx, checks, decisions)
+	}
 	if err == nil || errors.Is(err, store.ErrUnavailable) { // which says its kind, and costs nothing
 		return err
 	}

@@ -48,6 +48,15 @@ func refusesToWrite(err error) bool {
 	return errors.As(err, &said) && protocol.ReadError(said.Error()).RefusesWrite()
 }
 
+// Unwritten returns the error of a script that failed at its first write, as [store.ErrFull] if Redis
+// lacks memory. Other errors stay as they are.
+func Unwritten(err error) error {
+	if !refusesToWrite(err) {
+		return err
+	}
+	return protocol.Unwritten(err.Error())
+}
+
 // works reports whether an error proves that Redis answers and runs scripts: it cannot write,
 // or not this key, which may be of a slot that no node has, or the script failed. Everything
 // else that is no such proof is a failure: Redis gave no answer, or one that holds for every

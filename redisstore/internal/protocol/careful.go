@@ -17,6 +17,9 @@ import (
 // certainly not carried out, and all else is as it was.
 type UnwrittenError struct{ said string }
 
+// Unwritten returns the error of a Redis that cannot write.
+func Unwritten(said string) *UnwrittenError { return &UnwrittenError{said} }
+
 // Error implements error.
 func (e *UnwrittenError) Error() string { return e.said }
 

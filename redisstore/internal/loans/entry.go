@@ -1,0 +1,151 @@
+// Package loans is what this process holds of keys that come often: a [lend.Borrower] for each of
+// them. It asks nothing of a server.
+package loans
+
+import (
+	"sync"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// Entry is the borrower of one key under one limit.
+type Entry struct {
+	Rule *store.Rule
+	Key  string
+
+	mu   sync.Mutex
+	b    *lend.Borrower
+	over chan struct{} // closed when the ask under way is over
+	gone bool          // the table has it no longer
+}
+
+// Next returns what a request does next. For [lend.Refused] it fills in the decision. For
+// [lend.Wait] it returns what is closed when the ask is over.
+func (e *Entry) Next(now lend.Moment, cost int64, while time.Duration, d *algorithms.Decision) (lend.Next, <-chan struct{}) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.gone {
+		return lend.Alone, nil
+	}
+	next := e.b.Next(now, cost, while)
+	switch next {
+	case lend.Reserved:
+		*d = e.b.Allowed(now)
+	case lend.Refused:
+		*d = e.b.Refused(now, cost)
+	case lend.Wait:
+		return next, e.over
+	case lend.Alone, lend.Begin:
+	}
+	return next, nil
+}
+
+// Want counts the demand of a request.
+func (e *Entry) Want(now lend.Moment, cost int64) {
+	e.mu.Lock()
+	e.b.Want(now, cost)
+	e.mu.Unlock()
+}
+
+// Begin begins an ask for a request, unless one is under way. With borrow the cost is lent.
+func (e *Entry) Begin(now lend.Moment, cost int64, borrow bool) (lend.Ask, bool) {
+	return e.begin(func() (lend.Ask, bool) {
+		if borrow {
+			return e.b.Borrow(now, cost), true
+		}
+		return e.b.Begin(now, cost), true
+	})
+}
+
+// begin begins an ask, unless one is under way or none is to be made.
+func (e *Entry) begin(ask func() (lend.Ask, bool)) (a lend.Ask, ok bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.gone || e.b.Asks() {
+		return a, false
+	}
+	if a, ok = ask(); ok {
+		e.over = make(chan struct{})
+	}
+	return a, ok
+}
+
+// End takes the answer to an ask. Of what was lent, it reserves a cost, if there is one.
+func (e *Entry) End(now lend.Moment, number int64, answer lend.Answer, reserve int64, while time.Duration) (reserved bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.b.End(now, number, answer) {
+		close(e.over)
+	}
+	return reserve > 0 && e.b.Next(now, reserve, while) == lend.Reserved
+}
+
+// Fail gives an ask up.
+func (e *Entry) Fail(number int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.b.Fail(number) {
+		close(e.over)
+	}
+}
+
+// RefusedAlone tells that a request that asked for itself was refused.
+func (e *Entry) RefusedAlone() {
+	e.mu.Lock()
+	e.b.RefusedAlone()
+	e.mu.Unlock()
+}
+
+// Spend spends what was reserved, and Cancel gives it up.
+func (e *Entry) Spend(cost int64) {
+	e.mu.Lock()
+	e.b.Spend(cost)
+	e.mu.Unlock()
+}
+
+// Cancel gives up what was reserved.
+func (e *Entry) Cancel(cost int64) {
+	e.mu.Lock()
+	e.b.Cancel(cost)
+	e.mu.Unlock()
+}
+
+// Refund takes back what was spent at a time, if it was not reported yet.
+func (e *Entry) Refund(now lend.Moment, at, cost int64) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.b.Refund(now, at, cost)
+}
+
+// due returns the ask that is due, if one is.
+func (e *Entry) due(now lend.Moment) (a lend.Ask, ok bool) {
+	return e.begin(func() (lend.Ask, bool) {
+		switch renew, giveBack := e.b.Due(now); {
+		case renew:
+			return e.b.Renew(now), true
+		case giveBack:
+			return e.b.Return(now), true
+		}
+		return lend.Ask{}, false
+	})
+}
+
+// giveBack returns the ask that gives back what is held, if anything is.
+func (e *Entry) giveBack(now lend.Moment) (a lend.Ask, ok bool) {
+	return e.begin(func() (lend.Ask, bool) {
+		if e.b.Live(now) == 0 {
+			return lend.Ask{}, false
+		}
+		return e.b.Return(now), true
+	})
+}
+
+// live returns what may still be spent.
+func (e *Entry) live(now lend.Moment) int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.b.Live(now)
+}

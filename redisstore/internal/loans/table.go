@@ -1,0 +1,215 @@
+package loans
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+const (
+	shards = 64
+
+	// maxPerShard bounds the entries of a shard. Further keys are asked for as if they were rare.
+	maxPerShard = 256
+
+	// slots is how many keys of a shard are counted at a time.
+	slots = 64
+
+	// often is how many requests of a key in one period make an entry.
+	often = 4
+)
+
+// Table has the entries of the keys that come often. Of other keys it keeps nothing, but for a count
+// in one of some slots.
+type Table struct {
+	Used chan struct{} // closed when there is a first entry
+
+	use    sync.Once
+	epoch  time.Time
+	seeds  [2]maphash.Seed
+	first  uint64 // borrowers are numbered from here
+	made   atomic.Uint64
+	size   atomic.Int64
+	period atomic.Int64 // the shortest of all entries, in nanoseconds
+	shards [shards]shard
+}
+
+type shard struct {
+	mu      sync.Mutex
+	entries map[id]*Entry
+	slots   [slots]slot
+}
+
+// id is a key under a limit.
+type id struct {
+	rule *store.Rule
+	key  [2]uint64
+}
+
+// slot counts the requests of one key since a time.
+type slot struct {
+	key   uint64
+	since time.Duration
+	n     int
+}
+
+// New returns an empty table.
+func New() *Table {
+	t := &Table{Used: make(chan struct{}), epoch: time.Now(), seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}}
+	var b [8]byte
+	_, _ = rand.Read(b[:])
+	t.first = binary.BigEndian.Uint64(b[:])
+	for i := range t.shards {
+		t.shards[i].entries = make(map[id]*Entry)
+	}
+	return t
+}
+
+// Now returns the time on both clocks.
+func (t *Table) Now() lend.Moment {
+	now := time.Now()
+	return lend.Moment{Mono: now.Sub(t.epoch), Wall: time.Duration(now.UnixNano())}
+}
+
+// Size returns how many entries there are.
+func (t *Table) Size() int { return int(t.size.Load()) }
+
+// Period returns the shortest period of an entry so far, or 0 if there was none.
+func (t *Table) Period() time.Duration { return time.Duration(t.period.Load()) }
+
+func (t *Table) place(rule *store.Rule, key string) (*shard, id) {
+	i := id{rule, [2]uint64{maphash.String(t.seeds[0], key), maphash.String(t.seeds[1], key)}}
+	return &t.shards[i.key[0]%shards], i
+}
+
+// Find counts a request of a key, and returns its entry; nil if the key does not come often. With
+// always, every key has an entry, as long as there is room.
+func (t *Table) Find(rule *store.Rule, key string, cost int64, now lend.Moment, always bool) *Entry {
+	s, id := t.place(rule, key)
+	s.mu.Lock()
+	e := s.entries[id]
+	if e == nil && (s.count(id.key[1]^uint64(rule.States().Hash), now.Mono, rule.Lend()) || always) && len(s.entries) < maxPerShard {
+		e = &Entry{Rule: rule, Key: key, b: lend.NewBorrower(t.first+t.made.Add(1), rule.Lend())}
+		s.entries[id] = e
+		t.size.Add(1)
+		if known := t.period.Load(); known == 0 || int64(rule.Lend()) < known {
+			t.period.Store(int64(rule.Lend()))
+		}
+	}
+	s.mu.Unlock()
+	if e != nil {
+		t.use.Do(func() { close(t.Used) })
+		e.Want(now, cost)
+	}
+	return e
+}
+
+// count counts a request, and reports whether its key comes often. Of two keys with one slot, the
+// one that has come last is counted.
+func (s *shard) count(key uint64, now, period time.Duration) bool {
+	c := &s.slots[key%slots]
+	if c.key != key || now-c.since > period {
+		*c = slot{key: key, since: now}
+	}
+	c.n++
+	return c.n >= often
+}
+
+// Known returns the entry of a key, or nil.
+func (t *Table) Known(rule *store.Rule, key string) *Entry {
+	if t.size.Load() == 0 {
+		return nil
+	}
+	s, id := t.place(rule, key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.entries[id]
+}
+
+// Forget removes all entries of a key in a zone, with what they hold.
+func (t *Table) Forget(zone, key string) {
+	_, id := t.place(nil, key)
+	t.each(func(s *shard, known idEntry) {
+		if known.key == id.key && known.Rule.Zone() == zone {
+			t.remove(s, known)
+		}
+	})
+}
+
+// idEntry is an entry with its id.
+type idEntry struct {
+	id
+	*Entry
+}
+
+// each goes through all entries. The lock of the shard is held.
+func (t *Table) each(do func(*shard, idEntry)) {
+	if t.size.Load() == 0 {
+		return
+	}
+	for i := range t.shards {
+		s := &t.shards[i]
+		s.mu.Lock()
+		for id, e := range s.entries {
+			do(s, idEntry{id, e})
+		}
+		s.mu.Unlock()
+	}
+}
+
+// remove removes an entry. The lock of the shard is held.
+func (t *Table) remove(s *shard, e idEntry) {
+	e.mu.Lock()
+	e.Entry.gone = true
+	e.mu.Unlock()
+	delete(s.entries, e.id)
+	t.size.Add(-1)
+}
+
+// Due is an ask that is due.
+type Due struct {
+	*Entry
+	Ask lend.Ask
+}
+
+// Due begins the asks that are due, and drops the entries that are no longer needed.
+func (t *Table) Due(now lend.Moment) (due []Due) {
+	t.each(func(s *shard, e idEntry) {
+		if a, ok := e.due(now); ok {
+			due = append(due, Due{e.Entry, a})
+		} else if e.idle(now) {
+			t.remove(s, e)
+		}
+	})
+	return due
+}
+
+// idle reports whether the entry is no longer needed.
+func (e *Entry) idle(now lend.Moment) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.b.Gone(now)
+}
+
+// GiveBack begins the asks that give back all that is held.
+func (t *Table) GiveBack(now lend.Moment) (due []Due) {
+	t.each(func(_ *shard, e idEntry) {
+		if a, ok := e.giveBack(now); ok {
+			due = append(due, Due{e.Entry, a})
+		}
+	})
+	return due
+}
+
+// Held returns what is held, by zone.
+func (t *Table) Held(now lend.Moment) map[string]int64 {
+	held := make(map[string]int64)
+	t.each(func(_ *shard, e idEntry) { held[e.Rule.Zone()] += e.live(now) })
+	return held
+}

@@ -1,0 +1,160 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/loans"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/outbox"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// errLateLoan is the error of a request whose loan came too late to be used.
+var errLateLoan = fmt.Errorf("a loan has come too late: %w", context.DeadlineExceeded)
+
+const (
+	// maxLendOps bounds the keys of one call that no request waits for.
+	maxLendOps = 32
+
+	// minTend is the shortest time between two looks at what is due.
+	minTend = 5 * time.Millisecond
+)
+
+// lendScript is the script of zones that lend, by the clock of another script.
+type lendScript struct{ of, script *protocol.Script }
+
+func (s *Store) lendingScript() *protocol.Script {
+	of := s.script.Load()
+	made := s.lending.Load()
+	if made == nil || made.of != of {
+		made = &lendScript{of, protocol.LendScript(of)}
+		s.lending.Store(made)
+	}
+	return made.script
+}
+
+// lendOp makes a check ready for the script.
+func (s *Store) lendOp(c *store.Check, ask lend.Ask, peek bool) protocol.LendOp {
+	return protocol.LendOp{
+		Rule: c.Rule, Prepared: c.Rule.At(s.date(c.Rule)), Key: s.keys.state(c.Rule.ID(), c.Key), Ask: ask, Peek: peek,
+	}
+}
+
+// tendLoans renews what this process holds, and returns what it does not need, until the store is
+// closed. Then it returns everything.
+func (s *Store) tendLoans() {
+	defer close(s.loansDone)
+	select {
+	case <-s.loans.Used:
+	case <-s.quit:
+		return
+	}
+	timer := time.NewTimer(lend.MinPeriod)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+			for _, some := range s.batches(s.loans.Due(s.loans.Now())) {
+				go s.sendLoans(context.Background(), some)
+			}
+			timer.Reset(max(minTend, s.loans.Period()/4))
+		case <-s.quit:
+			ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+			defer cancel()
+			for _, some := range s.batches(s.loans.GiveBack(s.loans.Now())) {
+				if ctx.Err() == nil {
+					s.sendLoans(ctx, some)
+				}
+			}
+			return
+		}
+	}
+}
+
+// batches divides asks into those that share a call: in a Cluster, each is alone.
+func (s *Store) batches(due []loans.Due) (batches [][]loans.Due) {
+	for len(due) > 0 {
+		n := min(len(due), maxLendOps)
+		if s.keys.cluster {
+			n = 1
+		}
+		batches, due = append(batches, due[:n]), due[n:]
+	}
+	return batches
+}
+
+// sendLoans sends asks that no request waits for.
+func (s *Store) sendLoans(ctx context.Context, due []loans.Due) {
+	batch := make([]*lendRequest, len(due))
+	for i := range due {
+		op := s.lendOp(&store.Check{Rule: due[i].Rule, Key: due[i].Key}, due[i].Ask, false)
+		batch[i] = &lendRequest{ops: []protocol.LendOp{op}, done: make(chan struct{})}
+	}
+	s.makeLendCall(ctx, batch)
+	for i := range due {
+		if batch[i].err != nil {
+			due[i].Fail(due[i].Ask.Number)
+		} else {
+			due[i].End(s.loans.Now(), due[i].Ask.Number, batch[i].answers[0].Answer, 0, 0)
+		}
+	}
+}
+
+// refundLoan gives back a charge to what this process holds, if it was not reported yet. It reports
+// whether it did.
+func (s *Store) refundLoan(a store.Adjustment) bool {
+	if a.Rule.Lend() == 0 || a.Delta >= 0 {
+		return false
+	}
+	e := s.loans.Known(a.Rule, a.Key)
+	if e == nil || !e.Refund(s.loans.Now(), a.At, -a.Delta) {
+		return false
+	}
+	if a.Done != nil {
+		a.Done(true)
+	}
+	return true
+}
+
+// sendLentAdjustments carries out adjustments in zones that lend, as sendAdjustments does others.
+func (s *Store) sendLentAdjustments(ctx context.Context, batch []outbox.Adjustment) (again []outbox.Adjustment, failed int) {
+	for i := range batch {
+		a := &batch[i].Adjustment
+		op := s.lendOp(&a.Check, lend.Ask{}, false)
+		op.Adjustment = a
+		answers, err := s.callLend(ctx, []protocol.LendOp{op})
+		switch {
+		case err == nil:
+			if a.Done != nil {
+				a.Done(answers[0].Quota > 0)
+			}
+			continue
+		case node.MayHaveRun(err):
+			s.outbox.Drop(err, batch[i])
+		default:
+			again = append(again, batch[i])
+		}
+		failed++
+	}
+	return again, failed
+}
+
+// Lent implements [store.PartLender].
+func (s *Store) Lent(ctx context.Context, rule *store.Rule, key string) (int64, error) {
+	if rule.Lend() == 0 {
+		return 0, nil
+	}
+	answers, err := s.callLend(ctx, []protocol.LendOp{s.lendOp(&store.Check{Rule: rule, Key: key}, lend.Ask{}, true)})
+	if err != nil {
+		return 0, err
+	}
+	return answers[0].Lent, nil
+}
+
+var (
+	_ store.PartLender = (*Store)(nil)
+)

@@ -1,0 +1,123 @@
+package redisstore_test
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
+	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// lendingRule returns a rule of a zone that lends.
+func lendingRule(t testing.TB, zone, algorithm string, l algorithms.Limit, period time.Duration) *store.Rule {
+	t.Helper()
+	a, err := algorithms.Get(algorithm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := store.NewLendingRule(zone, a, l, 0, period)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// floodAll makes requests of one key at several stores, some at a time, and returns how many passed.
+func floodAll(t testing.TB, stores []*redisstore.Store, requests, atOnce int, checks func() []store.Check) (passed int64) {
+	t.Helper()
+	var admitted, asked atomic.Int64
+	var wait sync.WaitGroup
+	for i := range atOnce {
+		wait.Go(func() {
+			for asked.Add(1) <= int64(requests) {
+				c := checks()
+				d := make([]algorithms.Decision, len(c))
+				if err := stores[i%len(stores)].Take(context.Background(), c, d); err != nil {
+					t.Error(err)
+					return
+				}
+				pass := true
+				for i := range d {
+					pass = pass && d[i].Allowed
+					if d[i].Remaining < 0 || d[i].Remaining > d[i].Quota || !d[i].Allowed && d[i].RetryAfter <= 0 {
+						t.Errorf("a decision that cannot be: %+v", d[i])
+					}
+				}
+				if pass {
+					admitted.Add(1)
+				}
+			}
+		})
+	}
+	wait.Wait()
+	return admitted.Load()
+}
+
+// TestLendFlood: three processes that lend admit what the limit allows, never more and hardly less,
+// with few calls.
+func TestLendFlood(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		algorithm string
+		limit     algorithms.Limit
+	}{
+		{"fixed_window", algorithms.Limit{Events: 3000, Window: time.Hour}},
+		{"sliding_window_log", algorithms.Limit{Events: 3000, Window: time.Hour}},
+		{"sliding_window_counter", algorithms.Limit{Events: 3000, Window: 24 * time.Hour}},
+		{"leaky_bucket", algorithms.Limit{Events: 3000, Window: 24 * time.Hour}},
+		{"token_bucket", algorithms.Limit{Events: 2000, Window: time.Second}},
+	} {
+		t.Run(c.algorithm, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t)
+			stores := make([]*redisstore.Store, 3)
+			for i := range stores {
+				stores[i] = open(t, redisstore.Options{Address: server.Addr()})
+				stores[i].Silence()
+			}
+			rule := lendingRule(t, "z", c.algorithm, c.limit, 100*time.Millisecond)
+			began := time.Now()
+			passed := floodAll(t, stores, 6000, 48, func() []store.Check { return []store.Check{{Rule: rule, Key: "k", Cost: 1}} })
+			took := time.Since(began)
+			most := c.limit.Events
+			if c.algorithm == "token_bucket" {
+				most += int64(took.Seconds() * float64(c.limit.Events))
+			}
+			made := calls(t, server)
+			t.Logf("%d of at most %d passed in %v, %d calls", passed, most, took, made)
+			// How much of what comes back is used depends on when the requests come.
+			if least := c.limit.Events * 97 / 100; passed > most || passed < least {
+				t.Errorf("%d passed, want %d to %d", passed, least, most)
+			}
+			if made > 6000/4 {
+				t.Errorf("%d calls for 6000 requests", made)
+			}
+		})
+	}
+}
+
+// TestLendColdKeys: a key that came once is one call, and nothing is kept for it.
+func TestLendColdKeys(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	s := open(t, redisstore.Options{Address: server.Addr()})
+	rule := lendingRule(t, "z", "token_bucket", algorithms.Limit{Events: 10, Window: time.Minute}, time.Second)
+	n := 0
+	before := calls(t, server)
+	floodAll(t, []*redisstore.Store{s}, 300, 1, func() []store.Check {
+		n++
+		return []store.Check{{Rule: rule, Key: strconv.Itoa(n), Cost: 1}}
+	})
+	if held := s.LoanEntries(); held != 0 {
+		t.Errorf("%d keys are kept", held)
+	}
+	if made := calls(t, server) - before; made < 299 || made > 301 {
+		t.Errorf("%d calls for 300 keys", made)
+	}
+}

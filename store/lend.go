@@ -1,0 +1,38 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
+)
+
+// PartLender is a [Store] that several processes share, and that lends parts of limits to them, so
+// that they decide most requests without a call. It does so for rules with a [Rule.Lend]. It never
+// admits more than it would without lending: see [lend]. Other stores decide such a rule like any
+// other.
+type PartLender interface {
+	// Lent returns how much of a key is lent to processes, this one included. It asks the store's
+	// backend at once, and fails as Take does.
+	Lent(ctx context.Context, rule *Rule, key string) (int64, error)
+}
+
+// NewLendingRule is like [NewRule], for a limit of which a [PartLender] lends parts. A process asks
+// it about once in a period for a key that comes often. The states are others than those of the
+// limit without a period.
+func NewLendingRule(zone string, algorithm algorithms.Algorithm, limit algorithms.Limit, salt uint64, period time.Duration) (*Rule, error) {
+	if err := lend.Check(algorithm, limit, period); err != nil {
+		return nil, err
+	}
+	r, err := NewRule(zone, algorithm, limit, salt)
+	if err != nil {
+		return nil, err
+	}
+	r.lend = period
+	r.states = statesOf(zone, algorithm.Name(), Escape(algorithm.Family(limit)+"-lent"))
+	return r, nil
+}
+
+// Lend returns how often a process asks a [PartLender] for parts of the limit, or 0.
+func (r *Rule) Lend() time.Duration { return r.lend }
