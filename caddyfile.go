@@ -45,6 +45,7 @@ func init() {
 //	        lease       <duration>
 //	        cost        <n>|<placeholder> [<n>]
 //	        max_wait    <duration>
+//	        lend        <duration>
 //	        on_store_error allow|deny|local
 //	        ...         see policyOptions
 //	    }
@@ -237,6 +238,7 @@ func parseZone(h httpcaddyfile.Helper, handler *Handler) error {
 		"ipv6_prefix": {Parse: option.MholtInteger(d, "ipv6_prefix", &z.IPv6Prefix)},
 		"cost":        {Parse: option.Optional(&z.Cost, func(to *limit.Amount) option.Parser { return limit.ParseAmount(d, limit.WholeNumber(d, "cost"), to) })},
 
+		"lend":           {Parse: option.Duration(d, "lend", &z.Lend)},
 		"on_store_error": {Parse: option.Text(d, &z.OnStoreError)},
 	})
 	maps.Copy(known, policyOptions(h, z))

@@ -187,6 +187,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		z.live.Index = len(h.zones)
 		h.zones = append(h.zones, z.live)
 	}
+	h.warnAboutLending()
 	if err := h.checkQueues(backend); err != nil {
 		return err
 	}

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/respond"
 	"github.com/seed-161337e5/caddyratelimit/internal/routes"
@@ -140,6 +142,11 @@ type Zone struct {
 	// status 503. Default: none.
 	Reserve *Reserve `json:"reserve,omitempty"`
 
+	// How often a Caddy asks the store for a part of the limit of a key that comes often, from 10ms
+	// to 10s. It decides most requests of such a key by itself, and still no more requests pass than
+	// the limit allows. Needs a store that several Caddys share. Default: each request asks.
+	Lend caddy.Duration `json:"lend,omitempty"`
+
 	// What happens to requests of this zone while the store does not answer: `allow`, `deny` or
 	// `local`. If a request meets zones with different values, one `deny` is enough to deny it, and
 	// zones with `local` decide together. Default: the handler's on_store_error.
@@ -248,7 +255,10 @@ func loadMatchers(ctx caddy.Context, owner any, field string, raw caddyhttp.RawM
 
 // compileLimits compiles limits and costs.
 func (z *Zone) compileLimits(salt uint64, log *zap.Logger) (err error) {
-	m := zone.PolicyBuilder{Zone: z.live.Name, Limit: z.Limit, Salt: salt, Reserve: z.Reserve.percent()}
+	m := zone.PolicyBuilder{Zone: z.live.Name, Limit: z.Limit, Salt: salt, Reserve: z.Reserve.percent(), Lend: time.Duration(z.Lend)}
+	if err := z.checkLend(); err != nil {
+		return err
+	}
 	if err := z.Reserve.check(z); err != nil {
 		return err
 	}
@@ -348,6 +358,9 @@ func (z *Zone) describe() string {
 	}
 	if z.Reserve != nil {
 		text += fmt.Sprintf(" with %v %% reserved", z.Reserve.Percent)
+	}
+	if z.Lend != 0 {
+		text += " lent every " + duration.Format(time.Duration(z.Lend))
 	}
 	if z.Overrides {
 		text += " with overrides"

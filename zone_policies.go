@@ -292,6 +292,29 @@ func (b *Ban) rule() *store.Ban {
 	return &store.Ban{For: time.Duration(b.Duration), After: b.After, Within: time.Duration(b.Window), UpTo: time.Duration(b.UpTo)}
 }
 
+// checkLend checks that nothing else in the zone needs the store for each request.
+func (z *Zone) checkLend() error {
+	if z.Lend == 0 {
+		return nil
+	}
+	for _, o := range []struct {
+		name string
+		set  bool
+		why  string
+	}{
+		{"overrides", z.Overrides, "an override holds from the next request on, which must ask the store"},
+		{"ban", z.Ban != nil, "the store must see each refusal"},
+		{"dry_run", z.DryRun, "a dry run asks the store for each request"},
+		{"enforce", z.Enforce != nil, "a dry run asks the store for each request"},
+		{"reserve", z.Reserve != nil, "slots are not lent"},
+	} {
+		if o.set {
+			return fmt.Errorf("lend and %s exclude each other: %s", o.name, o.why)
+		}
+	}
+	return nil
+}
+
 // compileKeyRules compiles what overrules the limit for single keys.
 func (z *Zone) compileKeyRules() error {
 	if !z.Overrides && z.Ban == nil {

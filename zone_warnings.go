@@ -14,8 +14,10 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
+	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/routes"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
+	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // warn warns about options that do not do what they seem to do. It returns an error where a
@@ -75,6 +77,29 @@ func instead(s key.Source) string {
 		return "remove it before (request_header -" + s.Name + ") and set it yourself, or look a secret up with map"
 	}
 	return "look a secret up with map"
+}
+
+// warnAboutLending warns about zones whose lend brings nothing: the store does not lend, or requests
+// meet other zones too, for which each of them asks the store.
+func (h *Handler) warnAboutLending() {
+	var lend, others []string
+	for _, z := range h.zones {
+		if h.RateLimits[z.Name].Lend != 0 {
+			lend = append(lend, z.Name)
+		} else {
+			others = append(others, z.Name)
+		}
+	}
+	if len(lend) == 0 {
+		return
+	}
+	if _, lends := h.store.Store.Store.(store.PartLender); !lends {
+		h.logger.Warn("lend has no effect: this store lends nothing; write store redis { address <host:port> } for a limit that several Caddys share",
+			zap.String("store", pool.Describe(h.store.Backend)), zap.Strings("zones", lend))
+	} else if len(others) > 0 {
+		h.logger.Warn("some zones lend and others do not: a request that meets zones of both kinds still asks the store",
+			zap.Strings("lend", lend), zap.Strings("others", others))
+	}
 }
 
 // warnAboutKey warns about keys that are the same for all clients, or say too much.

@@ -155,6 +155,4 @@ func (s *Store) Lent(ctx context.Context, rule *store.Rule, key string) (int64, 
 	return answers[0].Lent, nil
 }
 
-var (
-	_ store.PartLender = (*Store)(nil)
-)
+var _ store.PartLender = (*Store)(nil)

@@ -38,6 +38,7 @@ type PolicyBuilder struct {
 	Limit      limit.Limit
 	Salt       uint64
 	Reserve    float64 // percent of the slots; 0 without a reserve
+	Lend       time.Duration
 }
 
 // build makes the quota policy for the numbers of a request.
@@ -62,7 +63,12 @@ func (b *PolicyBuilder) make(made algorithms.Limit, n limit.Numbers) (*QuotaPoli
 	if err != nil {
 		return nil, err
 	}
-	rule, err := store.NewRule(b.Zone, algorithm, made, b.Salt)
+	var rule *store.Rule
+	if b.Lend != 0 {
+		rule, err = store.NewLendingRule(b.Zone, algorithm, made, b.Salt, b.Lend)
+	} else {
+		rule, err = store.NewRule(b.Zone, algorithm, made, b.Salt)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,151 @@
+package integration_test
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/faultproxy"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
+)
+
+// lendFleet is three Caddys with zones that lend, and an upstream that notes when requests reach it.
+type lendFleet struct {
+	caddys []*server
+	proxy  *faultproxy.Proxy
+	redis  *redistest.Server
+
+	mu      sync.Mutex
+	arrived map[string]time.Duration // by the number of the request, since began
+	began   time.Time
+}
+
+func startLendFleet(t *testing.T) *lendFleet {
+	t.Helper()
+	f := &lendFleet{redis: redistest.Start(t), arrived: make(map[string]time.Duration), began: time.Now()}
+	f.proxy = faultproxy.Start(t, f.redis.Addr())
+	upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.arrived[r.URL.RawQuery] = time.Since(f.began)
+	}))
+	t.Cleanup(upstream.Close)
+	store := "store redis {\naddress " + f.proxy.Addr() + "\n" + timeout() + "\n}\non_store_error deny\n"
+	config := caddyfile("", limited("fixed", "algorithm fixed_window 3000/24h\nlend 100ms", store, "respond ok")+
+		limited("log", "algorithm sliding_window_log 3000/24h\nlend 100ms", store, "respond ok")+
+		limited("bucket", "algorithm token_bucket 2000/1s\nlend 100ms", store, "respond ok")+
+		limited("flood", "algorithm token_bucket 500/1s\nlend 20ms", store, "reverse_proxy {$UPSTREAM}"))
+	for range 3 {
+		f.caddys = append(f.caddys, startCaddy(t, config, "UPSTREAM="+upstream.Listener.Addr().String()))
+	}
+	return f
+}
+
+// TestLend: three Caddys that lend admit what the limit allows, never more and hardly less, with a
+// fraction of the calls.
+func TestLend(t *testing.T) {
+	t.Parallel()
+	f := startLendFleet(t)
+	const requests, atOnce = 6000, 48
+	for _, zone := range []string{"fixed", "log", "bucket"} {
+		before := scriptCalls(t, f.redis)
+		var sent, admitted atomic.Int64
+		var wait sync.WaitGroup
+		began := time.Now()
+		for i := range atOnce {
+			client, s := newClient(t, ""), f.caddys[i%len(f.caddys)]
+			wait.Go(func() {
+				for sent.Add(1) <= requests {
+					switch a, err := send(client, s.url("/"+zone)); {
+					case err != nil:
+						t.Error(err)
+						return
+					case a.status == http.StatusOK:
+						admitted.Add(1)
+					case a.status != http.StatusTooManyRequests:
+						t.Errorf("status %d", a.status)
+					}
+				}
+			})
+		}
+		wait.Wait()
+		took, calls := time.Since(began), scriptCalls(t, f.redis)-before
+		least, most := int64(2950), int64(3000)
+		if zone == "bucket" {
+			least, most = 2000*97/100, 2000+int64(2000*took.Seconds())+1
+		}
+		t.Logf("%s: %d of at most %d admitted in %v (%.1f %%), %d calls", zone, admitted.Load(), most, took, 100*float64(admitted.Load())/float64(most), calls)
+		if n := admitted.Load(); n > most || n < least {
+			t.Errorf("%s: %d admitted, want %d to %d", zone, n, least, most)
+		}
+		if calls > requests/4 {
+			t.Errorf("%s: %d calls for %d requests", zone, calls, requests)
+		}
+	}
+	f.flood(t)
+}
+
+// flood sends requests to all Caddys, to some more than to others, while requests and replies of Redis
+// are lost. No more reach the upstream than the limit allows, from any arrival to any other: a
+// request was decided after it was sent and before it arrived.
+func (f *lendFleet) flood(t *testing.T) {
+	const rate, burst = 500, 500
+	f.proxy.Inject(func(command string) faultproxy.Fault {
+		if command != "evalsha" || rand.Float64() > 0.05 {
+			return faultproxy.None
+		}
+		return faultproxy.Fault(1 + rand.IntN(6))
+	})
+	defer f.proxy.Inject(nil)
+	var mu sync.Mutex
+	sent := make(map[string]time.Duration)
+	var number atomic.Int64
+	var wait sync.WaitGroup
+	end := time.Since(f.began) + time.Duration(deep.Steps(1500, 60_000))*time.Millisecond
+	for i := range 12 {
+		client, s := newClient(t, ""), f.caddys[min(i/2, 5-i%6)%len(f.caddys)]
+		wait.Go(func() {
+			for time.Since(f.began) < end {
+				query := "n=" + time.Duration(number.Add(1)).String()
+				mu.Lock()
+				sent[query] = time.Since(f.began)
+				mu.Unlock()
+				if _, err := send(client, s.url("/flood?"+query)); err != nil {
+					t.Error(err)
+					return
+				}
+				time.Sleep(time.Millisecond) // the load, not a synchronisation
+			}
+		})
+	}
+	wait.Wait()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	type span struct{ from, to time.Duration }
+	var spans []span
+	for query, to := range f.arrived {
+		spans = append(spans, span{sent[query], to})
+	}
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.to, b.to) })
+	over := 0.0
+	for _, first := range spans {
+		n := 0.0
+		for _, s := range spans {
+			if s.from >= first.from {
+				n++
+				over = max(over, n-burst-rate*(s.to-first.from).Seconds()-1)
+			}
+		}
+	}
+	t.Logf("flood: %d of %d requests reached the upstream", len(spans), number.Load())
+	if over > 0 || len(spans) < burst/2 {
+		t.Errorf("%.1f too many of %d", over, len(spans))
+	}
+}
