@@ -107,8 +107,8 @@ func TestCommandFleet(t *testing.T) {
 		t.Errorf("a Caddy that is named twice is counted twice:\n%s", output)
 	}
 	for line, want := range map[string]string{
-		"doctor":        "caddy rate-limit doctor asks one Caddy: give one --address, got 2",
-		"get nowhere x": "Error: 2 of 2 Caddys failed:\n  A: no zone \"nowhere\"",
+		"explain http://example.com/": "caddy rate-limit explain asks one Caddy: give one --address, got 2",
+		"get nowhere x":               "Error: 2 of 2 Caddys failed:\n  A: no zone \"nowhere\"",
 	} {
 		if output, code := run(line, both); code != 1 || !strings.Contains(output, want) {
 			t.Errorf("%s: exit code %d, want %q in\n%s", line, code, want, output)
