@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -184,6 +185,11 @@ func TestExplain(t *testing.T) {
 	if response, err := http.DefaultClient.Do(held); err != nil || response.StatusCode != http.StatusOK {
 		t.Fatal(response, err)
 	}
+	counted := func() string {
+		return caddytest.Admin(t, "GET", "zones", "") + caddytest.Admin(t, "GET", "top", "") + caddytest.Admin(t, "GET", "zones/held/key", "")
+	}
+	ages := regexp.MustCompile(`"[a-z]+_after": .*`)
+	before := ages.ReplaceAllString(counted(), "")
 	for _, c := range []struct {
 		name    string
 		request adminapi.Request
@@ -239,6 +245,9 @@ func TestExplain(t *testing.T) {
 		})
 	}
 	explainHostile(t, port)
+	if after := ages.ReplaceAllString(counted(), ""); after != before {
+		t.Errorf("to explain has changed what was counted:\n%s\nbefore:\n%s", after, before)
+	}
 }
 
 func hostOf(t *testing.T, url string) string {

@@ -79,26 +79,42 @@ http://awkward.test {
 		rate_limit {
 			zone inner {
 				key "{path} {vars.tier}"
-				events 4
+				events 16
 				window 500h
 			}
 			zone double {
 				key {client_ip}
-				events 31
+				events 7
 				window 500h
 			}
 		}
 		rate_limit {
 			zone double {
 				key {client_ip}
-				events 31
+				events 7
 				window 500h
 			}
 		}
 		respond ok
 	}
+	handle /v2/* {
+		rate_limit {
+			zone v2 {
+				key {client_ip}
+				events 1
+				window 500h
+				ban 5h after 2 refusals in 4h
+			}
+		}
+	}
 	handle /plain {
 		rate_limit {
+			zone aliases {
+				key {header.X_User}
+				missing_key skip
+				events 2
+				window 500h
+			}
 			zone plain {
 				key "{header.X-User} {method}"
 				missing_key reject 401
@@ -169,14 +185,14 @@ func randomRequest(r *rand.Rand, hosts []string) adminapi.Request {
 	path := one(r, "/", "/geocode", "/geocode/batch", "/api/item/17/comment", "/API//item/17/comment", "/login", "/token/a", "/leaky/a",
 		"/sliding/a", "/sliding/%61", "/concurrent/a", "/pay/now", "/browse")
 	if host == "awkward.test" {
-		path = one(r, "/plain", "/v1/plain", "/app/x", "/v1/app/y?tier=gold", "/APP/y", "/other", "/v1/other")
+		path = one(r, "/plain", "/v1/plain", "/app/x", "/v1/app/y?tier=gold", "/APP/y", "/other", "/v1/other", "/v2/a")
 	}
 	q.URL = "http://" + host + path
 	for _, field := range []string{
 		"X-Api-Key: " + one(r, "key-of-alice", "key-of-bob", "made-up", " key-of-alice "), "X-Seller: one", "X-User: " + one(r, "a", "b", "c", "d"),
 		"X-User: " + one(r, "a", "b"), "X-Use: 60000", "X-Password: right", "Authorization: Basic YWxpY2U6aGljY3Vw", "X-Cost: " + one(r, "0", "2", "x", "-1"),
 		"X-Limit: " + one(r, "3", "9", "y"), "Cookie: session=" + one(r, "s", "t", `"s"`), "X-Bad: 1", "X-Office: a-secret-that-is-long-enough",
-		"X_Api_Key: key-of-bob", "Connection: Upgrade", "Upgrade: websocket",
+		"X_User: a", "Connection: Upgrade", "Upgrade: websocket",
 	} {
 		often := 5
 		if strings.HasPrefix(field, "X-Api-Key") || strings.HasPrefix(field, "X-User") {

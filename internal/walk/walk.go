@@ -14,6 +14,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/caddyauth"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/rewrite"
 )
 
 // Visitor is told what a request meets on its way.
@@ -183,6 +184,8 @@ func (w *walker) handler(h caddyhttp.MiddlewareHandler, path string, rw http.Res
 		return w.authenticate(h, rw, r, next)
 	case *reverseproxy.Handler:
 		return w.proxy(h, path, rw, r, next)
+	case *rewrite.Rewrite:
+		return w.run(quietRewrite{h}, name, rw, r, next)
 	}
 	switch known[name] {
 	case Ran:
@@ -201,7 +204,7 @@ func (w *walker) handler(h caddyhttp.MiddlewareHandler, path string, rw http.Res
 
 // known says what to make of the handlers of Caddy that need no care.
 var known = map[string]Effect{
-	"vars": Ran, "map": Ran, "rewrite": Ran, "headers": Ran, "request_body": Ran, "error": Ran,
+	"vars": Ran, "map": Ran, "headers": Ran, "request_body": Ran, "error": Ran,
 	"encode": Passed, "templates": Passed, "push": Passed, "tracing": Passed, "log_append": Passed,
 	"timeouts": Passed, "copy_response_headers": Passed,
 	"static_response": Ends, "copy_response": Ends, "metrics": Ends, "file_server": Ends,
@@ -232,6 +235,14 @@ func (w *walker) run(h caddyhttp.MiddlewareHandler, name string, rw http.Respons
 		w.visitor.Handler(Handler{Name: name, Effect: Ends, Note: errorNote(err)})
 	}
 	return err
+}
+
+// quietRewrite is a rewrite that does not log what it does.
+type quietRewrite struct{ *rewrite.Rewrite }
+
+func (q quietRewrite) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	q.Rewrite.Rewrite(r, r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer))
+	return next.ServeHTTP(w, r)
 }
 
 // errorNote says with which status an error ends a request.
