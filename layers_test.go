@@ -83,7 +83,7 @@ var layers = []struct {
 	{"internal/testing/model", layer{own: "algorithms"}},
 	{"internal/testing/model/vectors", layer{own: "algorithms"}},
 	{"internal/picture", layer{own: "algorithms"}},
-	{"store/storetest", layer{own: "algorithms internal/testing/deep internal/testing/patient store"}},
+	{"store/storetest", layer{own: "algorithms algorithms/lend internal/testing/deep internal/testing/patient store"}},
 
 	// A store as other people write them: it imports what a module in another repository can.
 	{"examples/simplestore", layer{caddy: true, own: "algorithms store"}},

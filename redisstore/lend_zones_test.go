@@ -23,6 +23,9 @@ func used(t testing.TB, server *redistest.Server, rule *store.Rule) int64 {
 	return d[0].Quota - d[0].Remaining
 }
 
+// period lets loans last longer than this process may stand still.
+const period = 2 * time.Second
+
 // closeAll closes stores, which give back what they hold.
 func closeAll(t testing.TB, stores []*redisstore.Store) {
 	t.Helper()
@@ -44,9 +47,9 @@ func TestLendAllOrNothing(t *testing.T) {
 			for i := range stores {
 				stores[i] = open(t, redisstore.Options{Address: server.Addr()})
 			}
-			wide := lendingRule(t, "wide", "fixed_window", perHour(1000), 100*time.Millisecond)
-			log := lendingRule(t, "log", "sliding_window_log", perHour(900), 100*time.Millisecond)
-			narrow := lendingRule(t, "narrow", "sliding_window_counter", perHour(600), 100*time.Millisecond)
+			wide := lendingRule(t, "wide", "fixed_window", perHour(1000), period)
+			log := lendingRule(t, "log", "sliding_window_log", perHour(900), period)
+			narrow := lendingRule(t, "narrow", "sliding_window_counter", perHour(600), period)
 			if plain {
 				var err error
 				if narrow, err = store.NewRule("narrow", narrow.Algorithm(), narrow.Limit(), 0); err != nil {
@@ -56,8 +59,8 @@ func TestLendAllOrNothing(t *testing.T) {
 			passed := floodAll(t, stores, 1500, 12, func() []store.Check {
 				return []store.Check{{Rule: wide, Key: "k", Cost: 1}, {Rule: narrow, Key: "k", Cost: 1}, {Rule: log, Key: "k", Cost: 1}}
 			})
-			if passed > 600 || passed < 590 {
-				t.Errorf("%d passed, want 590 to 600", passed)
+			if passed > 600 || passed < 300 {
+				t.Errorf("%d passed, want 300 to 600", passed)
 			}
 			closeAll(t, stores)
 			for _, rule := range []*store.Rule{wide, narrow, log} {
@@ -77,7 +80,7 @@ func TestLendRefunds(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	s := open(t, redisstore.Options{Address: server.Addr()})
-	rule := lendingRule(t, "z", "fixed_window", algorithms.Limit{Events: 100, Window: 24 * time.Hour}, 100*time.Millisecond)
+	rule := lendingRule(t, "z", "fixed_window", algorithms.Limit{Events: 100, Window: 24 * time.Hour}, period)
 	for i := range 500 {
 		c := store.Check{Rule: rule, Key: "k", Cost: 1}
 		var d [1]algorithms.Decision
@@ -96,9 +99,7 @@ func TestLendRefunds(t *testing.T) {
 	s.Adjust(store.Adjustment{Check: store.Check{Rule: rule, Key: "k", Cost: 1}, At: time.Now().UnixMicro(), Delta: 7})
 	s.Flush()
 	closed(t, s)
-	if n := used(t, server, rule); n != 7 {
-		t.Errorf("%d used, want 7, which were charged late", n)
-	}
+	patient.UntilEqual(t, "what is used, which was charged late", func() int64 { return used(t, server, rule) }, 7)
 }
 
 // TestLendReset: a key that is reset begins anew.
@@ -107,7 +108,7 @@ func TestLendReset(t *testing.T) {
 	server := redistest.Start(t)
 	s := open(t, redisstore.Options{Address: server.Addr()})
 	for _, algorithm := range []string{"token_bucket", "sliding_window_log"} {
-		rule := lendingRule(t, "z", algorithm, algorithms.Limit{Events: 50, Window: 24 * time.Hour}, 100*time.Millisecond)
+		rule := lendingRule(t, "z", algorithm, algorithms.Limit{Events: 50, Window: 24 * time.Hour}, period)
 		checks := func() []store.Check { return []store.Check{{Rule: rule, Key: "k", Cost: 1}} }
 		if n := floodAll(t, []*redisstore.Store{s}, 60, 1, checks); n != 50 {
 			t.Fatalf("%s: %d passed, want 50", algorithm, n)

@@ -22,6 +22,7 @@ type peek struct {
 	refusals *adminapi.Refusals
 	decision algorithms.Decision // without bans
 	banned   algorithms.Decision // by a ban alone; the zero value if there is none
+	lent     int64
 }
 
 // run asks the store, without charging anything.
@@ -36,6 +37,11 @@ func (p *peek) run(ctx context.Context, s store.Store) (err error) {
 		return err
 	}
 	p.next = p.decision
+	if lender, ok := s.(store.PartLender); ok && p.rule.Lend() > 0 {
+		if p.lent, err = lender.Lent(ctx, p.rule, p.key); err != nil {
+			return err
+		}
+	}
 	if err := p.countRefusals(ctx, s); err != nil {
 		return err
 	}
@@ -67,6 +73,7 @@ func (p *peek) countRefusals(ctx context.Context, s store.Store) error {
 // key is banned, those of the ban if they are longer.
 func (p *peek) quota() adminapi.QuotaStatus {
 	q := *adminapi.NewQuotaStatus(p.decision)
+	q.Lent = p.lent
 	if p.banned.Banned {
 		next := adminapi.NewQuotaStatus(p.next)
 		q.RetryAfter, q.Never, q.NextAfter, q.ResetAfter = next.RetryAfter, next.Never, next.NextAfter, next.ResetAfter

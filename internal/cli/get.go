@@ -241,6 +241,9 @@ func (k keyView) details() (rows [][]string) {
 		[]string{"state", k.state()},
 		[]string{"used", fmt.Sprintf("%d of %d", k.Used, k.Quota)},
 		[]string{"left", k.remaining()})
+	if k.Lent > 0 {
+		rows = append(rows, []string{"lent", fmt.Sprintf("%d of what is used, to Caddys that may not have spent it yet", k.Lent)})
+	}
 	if k.NextAfter > 0 {
 		rows = append(rows, []string{"more in", k.atMost() + formatSeconds(k.NextAfter)})
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -19,7 +20,7 @@ func lending(t *testing.T, open Open) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			rule, err := store.NewLendingRule("z", a, per(100, time.Hour), 0, time.Second)
+			rule, err := store.NewLendingRule("z", a, per(100, time.Hour), 0, lend.MaxPeriod)
 			if err != nil {
 				t.Fatal(err)
 			}
