@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/faultproxy"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
@@ -42,6 +43,7 @@ func startLendFleet(t *testing.T) *lendFleet {
 	config := caddyfile("", limited("fixed", "algorithm fixed_window 3000/24h\nlend 100ms", store, "respond ok")+
 		limited("log", "algorithm sliding_window_log 3000/24h\nlend 100ms", store, "respond ok")+
 		limited("bucket", "algorithm token_bucket 2000/1s\nlend 100ms", store, "respond ok")+
+		limited("held", "algorithm token_bucket 1000/24h\nlend 10s", store, "respond ok")+
 		limited("flood", "algorithm token_bucket 500/1s\nlend 20ms", store, "reverse_proxy {$UPSTREAM}"))
 	for range 3 {
 		f.caddys = append(f.caddys, startCaddy(t, config, "UPSTREAM="+upstream.Listener.Addr().String()))
@@ -93,7 +95,20 @@ func TestLend(t *testing.T) {
 			t.Errorf("%s: %d calls for %d requests", zone, calls, requests)
 		}
 	}
+	f.shows(t)
 	f.flood(t)
+}
+
+// shows checks that get shows what is lent, which is not what was used.
+func (f *lendFleet) shows(t *testing.T) {
+	const n = 20
+	if passed := f.caddys[0].admitted(newClient(t, ""), n, "/held"); passed != n {
+		t.Errorf("%d of %d admitted", passed, n)
+	}
+	var k adminapi.Key
+	if f.caddys[1].ask("/rate_limit/zones/held/key", &k); k.Lent == 0 || k.Used < k.Lent+4 || k.Used > k.Lent+n {
+		t.Errorf("%d used, of which %d lent, after %d requests", k.Used, k.Lent, n)
+	}
 }
 
 // flood sends requests to all Caddys, to some more than to others, while requests and replies of Redis
