@@ -190,12 +190,16 @@ func (p *fleetPlan) run(ctx context.Context, server *rig.Redis) (r *fleetResults
 	return r, nil
 }
 
-// limitOf returns a limit that nobody reaches.
+// limitOf returns a limit that nobody reaches, under which most keys live through the measurement.
 func limitOf(distribution string) fleetLimit {
-	if distribution == uniform {
-		return fleetLimit{dailyEvents, 24 * time.Hour}
+	const period = 100 * 24 * time.Hour
+	switch distribution {
+	case uniform:
+		return fleetLimit{10_000, period}
+	case zipf:
+		return fleetLimit{1_000_000, period}
 	}
-	return fleetLimit{1_000_000_000, 24 * time.Hour}
+	return fleetLimit{1_000_000_000, period}
 }
 
 // prepare has each client come once to each peer, so that all keys exist.
