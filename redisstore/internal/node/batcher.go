@@ -32,6 +32,9 @@ const (
 	// maxHeld bounds how long requests are held back for a larger batch, if the calls under
 	// way do not return.
 	maxHeld = 500 * time.Microsecond
+
+	// longHeld is the same if it is the work that takes time, and for the timer.
+	longHeld = 4 * maxHeld
 )
 
 // call is a batch with the requests that wait for it.
@@ -259,11 +262,11 @@ func (b *batcher) ready(now time.Duration) bool {
 	case b.trip.is() == 0:
 		return false // the first call says how far Redis is, and has a connection made
 	}
-	enough := b.underWay
+	enough, held := b.underWay, maxHeld
 	if b.trip.costly() {
-		enough *= fuller
+		enough, held = fuller*enough, longHeld
 	}
-	return b.waiting >= enough || now-b.head.since > maxHeld
+	return b.waiting >= enough || now-b.head.since > held
 }
 
 // most is how many calls there may be at once: from afar, as many as have a connection.
@@ -287,7 +290,7 @@ func (b *batcher) awaitNext(now time.Duration) {
 		return
 	}
 	b.dueSet = true
-	pause := 4 * maxHeld
+	pause := longHeld
 	if b.far() {
 		pause = max(b.sent+b.spread()-now, 0)
 	}

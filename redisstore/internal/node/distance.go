@@ -12,7 +12,10 @@ import (
 // changes it little. It follows a Redis that has moved away within some dozens of calls.
 type distance struct {
 	nanos atomic.Int64
-	usual atomic.Int64 // how long calls have taken of late, in nanoseconds
+
+	// usual is how long calls have taken of late, and least how long the shortest of very many
+	// has. If Redis is busy for long, all calls of some time are long, but not all of these.
+	usual, least atomic.Int64
 }
 
 const (
@@ -21,6 +24,9 @@ const (
 
 	// smoothing is the part of the difference by which a call moves the usual time.
 	smoothing = 8
+
+	// forgettingLeast is the part of itself by which a call moves the least time.
+	forgettingLeast = 4096
 
 	// beside is the distance below which the way to Redis and back is work, too: that of the
 	// operating systems, on both sides.
@@ -33,10 +39,12 @@ func (d *distance) is() time.Duration { return time.Duration(d.nanos.Load()) }
 // measure takes note of a call that was answered. Two calls that do so at once may lose
 // one of their measurements.
 func (d *distance) measure(took time.Duration) {
-	if usual := d.usual.Load(); usual > 0 {
+	if usual, least := d.usual.Load(), d.least.Load(); least > 0 {
 		d.usual.Store(usual + (int64(took)-usual)/smoothing)
+		d.least.Store(min(int64(took), least+least/forgettingLeast))
 	} else {
 		d.usual.Store(int64(took))
+		d.least.Store(max(int64(took), 1))
 	}
 	known := d.is()
 	if known > 0 && took > known {
@@ -48,8 +56,8 @@ func (d *distance) measure(took time.Duration) {
 // costly reports whether it is the work that takes time, and not the way: calls take twice as long
 // as they need, or Redis is beside this process. Then fewer calls are better than early ones.
 func (d *distance) costly() bool {
-	distance := d.is()
-	return distance < beside || time.Duration(d.usual.Load()) > 2*distance
+	least := d.least.Load()
+	return least < int64(beside) || d.usual.Load() > 2*least
 }
 
 // ErrLate is the error of a request that was not sent, because it could not be answered any
