@@ -18,7 +18,6 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
-	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/backend"
 	"github.com/seed-161337e5/caddyratelimit/internal/admin"
 	_ "github.com/seed-161337e5/caddyratelimit/internal/cli" // registers "caddy rate-limit"
@@ -26,12 +25,12 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/logging"
+	"github.com/seed-161337e5/caddyratelimit/internal/option"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/report"
 	"github.com/seed-161337e5/caddyratelimit/internal/respond"
 	"github.com/seed-161337e5/caddyratelimit/internal/routes"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
-	"github.com/seed-161337e5/caddyratelimit/limit"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -133,6 +132,24 @@ func (Handler) CaddyModule() caddy.ModuleInfo {
 		ID:  "http.handlers.rate_limit",
 		New: func() caddy.Module { return new(Handler) },
 	}
+}
+
+// UnmarshalJSON implements [json.Unmarshaler], with errors that name the zone and the option.
+func (h *Handler) UnmarshalJSON(text []byte) error {
+	type plain Handler
+	err := option.JSON(text, (*plain)(h), map[string]string{"zones": "rate_limits", "zone": "rate_limits"})
+	var raw struct {
+		Zones map[string]json.RawMessage `json:"rate_limits"`
+	}
+	if err == nil || json.Unmarshal(text, &raw) != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(raw.Zones)) {
+		if err := json.Unmarshal(raw.Zones[name], new(Zone)); err != nil {
+			return fmt.Errorf("zone %q: %w", name, err)
+		}
+	}
+	return err
 }
 
 // Provision implements [caddy.Provisioner].
@@ -369,27 +386,3 @@ var (
 	_ caddy.CleanerUpper          = (*Handler)(nil)
 	_ caddyhttp.MiddlewareHandler = (*Handler)(nil)
 )
-
-// checkQueues returns an error for zones that would lose turns in a Cluster. Queues with different
-// keys are on different nodes there, and the nodes charge one after the other. If the last one
-// refuses, the turn in the first one cannot be given back when another request is behind it.
-func (h *Handler) checkQueues(backend store.Backend) error {
-	if p, ok := backend.(store.Partitioned); !ok || !p.Partitioned() {
-		return nil
-	}
-	var first *zone.Zone
-	for _, z := range h.zones {
-		if z.DryRun || !slices.ContainsFunc(z.Limits(), func(l *limit.Limit) bool { return l.Mode == algorithms.ModeQueue }) {
-			continue
-		}
-		switch {
-		case first == nil:
-			first = z
-		case first.Key != z.Key || first.Template.Prefixes != z.Template.Prefixes:
-			return fmt.Errorf("zones %q and %q: two queues with different keys cannot be combined in mode cluster, "+
-				"because a turn in one is lost if the other refuses: give both the same key, or put them in two rate_limit handlers",
-				first.Name, z.Name)
-		}
-	}
-	return nil
-}

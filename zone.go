@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
+	"github.com/seed-161337e5/caddyratelimit/internal/option"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/respond"
 	"github.com/seed-161337e5/caddyratelimit/internal/routes"
@@ -158,6 +159,14 @@ type Zone struct {
 
 // defaultNearLimit is the near_limit of zones that give none, as in github.com/envoyproxy/ratelimit.
 const defaultNearLimit = 80
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (z *Zone) UnmarshalJSON(text []byte) error {
+	type plain Zone
+	return option.JSON(text, (*plain)(z), map[string]string{
+		"events": "max_events", "limit": "max_events and window", "rate": "max_events and window",
+	})
+}
 
 // provision makes the zone that requests meet.
 func (z *Zone) provision(ctx caddy.Context, name string, ref *pool.Ref, around *routes.Routes, log *zap.Logger) error {

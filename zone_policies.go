@@ -344,3 +344,27 @@ func (b *Ban) describe() string {
 	}
 	return text
 }
+
+// checkQueues returns an error for zones that would lose turns in a Cluster. Queues with different
+// keys are on different nodes there, and the nodes charge one after the other. If the last one
+// refuses, the turn in the first one cannot be given back when another request is behind it.
+func (h *Handler) checkQueues(backend store.Backend) error {
+	if p, ok := backend.(store.Partitioned); !ok || !p.Partitioned() {
+		return nil
+	}
+	var first *zone.Zone
+	for _, z := range h.zones {
+		if z.DryRun || !slices.ContainsFunc(z.Limits(), func(l *limit.Limit) bool { return l.Mode == algorithms.ModeQueue }) {
+			continue
+		}
+		switch {
+		case first == nil:
+			first = z
+		case first.Key != z.Key || first.Template.Prefixes != z.Template.Prefixes:
+			return fmt.Errorf("zones %q and %q: two queues with different keys cannot be combined in mode cluster, "+
+				"because a turn in one is lost if the other refuses: give both the same key, or put them in two rate_limit handlers",
+				first.Name, z.Name)
+		}
+	}
+	return nil
+}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/logging"
+	"github.com/seed-161337e5/caddyratelimit/internal/option"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -118,6 +119,12 @@ type RedisTLS struct {
 	// Accepts any certificate. Then anyone on the network path can read and change the
 	// traffic. Default: false.
 	InsecureSkipVerify bool `json:"insecure_skip_verify,omitempty"`
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (s *RedisStore) UnmarshalJSON(text []byte) error {
+	type plain RedisStore
+	return option.JSON(text, (*plain)(s), nil)
 }
 
 // CaddyModule returns the Caddy module information.
