@@ -23,14 +23,14 @@ REDIS := REQUIRE_REDIS=1
 
 # The tests build binaries, also in a checkout of another user, where git refuses
 # to tell go the version. Only "make build" and "make run" ask for it.
-bench bench-docs bench-fleet bench-server cover deep fuzz golden lint long microbench outages profile stress test unit: export GOFLAGS += -buildvcs=false
+bench bench-docs bench-fleet bench-server cover deep fuzz golden linear lint long microbench outages profile stress test unit: export GOFLAGS += -buildvcs=false
 
 .PHONY: help
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: test
-test: redis lint unit fuzz ## All that CI runs: redis, lint, unit, fuzz
+test: redis lint unit linear fuzz ## All that CI runs: redis, lint, unit, linear, fuzz
 
 .PHONY: redis
 redis: ## Install redis-server if it is missing
@@ -56,6 +56,10 @@ lint: tools ## Check format, go vet, staticcheck, go.mod
 .PHONY: unit
 unit: redis promtool ## Run the tests with the race detector
 	$(REDIS) go test -race -parallel 4 -timeout 20m ./...
+
+.PHONY: linear
+linear: redis ## Check 100,000 answers of three stores under faults for linearizability
+	$(REDIS) LINEAR=1 go test -count=1 -v -run 'TestLinearizable$$' -timeout 10m ./redisstore
 
 .PHONY: deep
 deep: long outages ## On an idle machine, for half an hour: all of what test has in short, outages, stress

@@ -82,6 +82,7 @@ var layers = []struct {
 	{"internal/testing/caddytest", layer{caddy: true, own: "algorithms internal/pool internal/testing/patient internal/testing/redistest memorystore redisstore store"}},
 	{"internal/testing/model", layer{own: "algorithms"}},
 	{"internal/testing/model/vectors", layer{own: "algorithms"}},
+	{"internal/testing/linear", layer{own: "algorithms internal/testing/patient store"}},
 	{"internal/picture", layer{own: "algorithms"}},
 	{"store/storetest", layer{own: "algorithms algorithms/lend internal/testing/deep internal/testing/patient store"}},
 

@@ -1,0 +1,268 @@
+// Package linear checks that stores are linearizable: that all of their answers are those of one
+// store that carries out one operation after the other, each at some moment between its call and
+// its return. It records what many clients ask and hear, and has porcupine look for such an order.
+//
+// Keys do not affect each other, so each key has a history of its own.
+package linear
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// Fleet is stores that share their states, and the clients that ask them.
+type Fleet struct {
+	// Stores are what the clients ask.
+	Stores []store.Store
+
+	// SetTime sets the clock of the stores, in microseconds since 1970. If it is nil, they have
+	// a clock of their own. Then the clients adjust no charge, because an adjustment does not
+	// tell its time, and no answer may be lost.
+	SetTime func(now int64) error
+
+	// Start is the first time.
+	Start int64
+
+	// Operations is how many there are, and Clients how many ask each store at once.
+	Operations, Clients int
+}
+
+const (
+	// keysAtOnce is how many keys are in use at a time.
+	keysAtOnce = 48
+
+	// longest is the length of a history. A key then gives way to a new one.
+	longest = 150
+
+	// mostVague is how many operations of a key may be vague at a time: without an answer, or
+	// adjustments, whose answers tell little. Each of them can be placed nearly anywhere, and so
+	// doubles the search. With as many, a key gives way.
+	mostVague = 3
+
+	// tickEvery is how many operations there are for each one that sets the time.
+	tickEvery = 150
+)
+
+// key is one client of the stores, with all that was asked of it.
+type key struct {
+	name  string
+	zones []zoneRule
+
+	mu      sync.Mutex
+	asked   int
+	vague   int
+	until   int64 // when it gave way to another key
+	history []*record
+}
+
+// record is an operation of a history.
+type record struct {
+	client       int
+	call, answer int64 // answer is never while there is none
+	in           *input
+	out          *output
+}
+
+// never is later than any answer.
+const never = 1 << 62
+
+// History is what was asked and answered.
+type History struct {
+	begun   time.Time
+	ownTime bool
+	start   int64
+
+	mu    sync.Mutex
+	keys  []*key
+	ticks []*record
+
+	asked, lost, refused atomic.Int64
+}
+
+// Run has the clients ask until enough was asked, and returns what they heard.
+func (f *Fleet) Run(t testing.TB) *History {
+	t.Helper()
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	w := &world{
+		Fleet: f, t: t, now: f.Start, profiles: profiles(t),
+		history: &History{begun: time.Now(), ownTime: f.SetTime == nil, start: f.Start},
+	}
+	if f.SetTime != nil {
+		if err := f.SetTime(f.Start); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range w.keys {
+		w.keys[i] = w.newKey()
+	}
+	var clients sync.WaitGroup
+	for i := range f.Clients * len(f.Stores) {
+		c := &client{world: w, id: i, store: f.Stores[i%len(f.Stores)], random: rand.New(rand.NewPCG(seed, uint64(i)))}
+		clients.Go(c.run)
+	}
+	clients.Wait()
+	h := w.history
+	for _, k := range w.keys {
+		k.until = h.since()
+	}
+	t.Logf("%d operations on %d keys: %d refused, %d without an answer, and the time was set %d times",
+		h.asked.Load(), len(h.keys), h.refused.Load(), h.lost.Load(), len(h.ticks))
+	return h
+}
+
+// world is what the clients share.
+type world struct {
+	*Fleet
+	t        testing.TB
+	profiles [][]zoneRule
+	history  *History
+	next     atomic.Int64
+
+	mu   sync.Mutex
+	keys [keysAtOnce]*key
+
+	ticking sync.Mutex
+	now     int64
+}
+
+// newKey begins the history of another key. The lock is held, or nobody else is there.
+func (w *world) newKey() *key {
+	h := w.history
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	k := &key{name: fmt.Sprint("key", len(h.keys)), zones: w.profiles[len(h.keys)%len(w.profiles)]}
+	h.keys = append(h.keys, k)
+	return k
+}
+
+// pick chooses a key that is in use.
+func (w *world) pick(random *rand.Rand) *key {
+	i := random.IntN(keysAtOnce)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	k := w.keys[i]
+	k.mu.Lock()
+	k.asked++
+	done := k.asked > longest || k.vague >= mostVague
+	if done {
+		k.until = w.history.since()
+	}
+	k.mu.Unlock()
+	if done {
+		k = w.newKey()
+		w.keys[i] = k
+	}
+	return k
+}
+
+// tick sets the time: mostly a little later, and now and then earlier.
+func (w *world) tick(client int, random *rand.Rand) {
+	w.ticking.Lock()
+	defer w.ticking.Unlock()
+	switch random.IntN(20) {
+	case 0:
+		w.now -= random.Int64N(300_000)
+	case 1, 2:
+		w.now += random.Int64N(2_000_000)
+	case 3, 4, 5:
+		w.now++
+	default:
+		w.now += random.Int64N(70_000)
+	}
+	h := w.history
+	r := &record{client: client, call: h.since(), in: &input{kind: setTime, now: w.now}, out: &output{}}
+	if err := w.SetTime(w.now); err != nil {
+		w.t.Errorf("setting the time: %v", err)
+	}
+	r.answer = h.since()
+	h.mu.Lock()
+	h.ticks = append(h.ticks, r)
+	h.mu.Unlock()
+}
+
+func (h *History) since() int64 { return int64(time.Since(h.begun)) }
+
+// operations returns the history of a key in the checker's form, with the time that was set
+// meanwhile, and the time at its beginning. What was answered after its end is as good as lost,
+// because nothing that was asked then says what came of it.
+func (h *History) operations(k *key) (start int64, all []porcupine.Operation) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	end := k.end()
+	if h.ownTime {
+		end = never // all answers are there, and without the answer nobody knows the time
+	}
+	first := end
+	for _, r := range k.history {
+		switch {
+		case r.in == nil || r.call > end: // it was not carried out, or too late
+		case r.answer <= end:
+			first = min(first, r.call)
+			all = append(all, r.operation(r.answer, r.out))
+		case !r.in.changesNothing():
+			first = min(first, r.call)
+			all = append(all, r.operation(never, &output{lost: true}))
+		}
+	}
+	start = h.start
+	for _, tick := range h.ticks {
+		switch {
+		case tick.answer < first:
+			start = tick.in.now
+		case tick.call <= end:
+			all = append(all, tick.operation(tick.answer, tick.out))
+		}
+	}
+	return start, all
+}
+
+// end returns when the key gave way, or when too many of its operations were vague, which happens
+// when many answers are lost or late at once. The lock is held.
+func (k *key) end() int64 {
+	type change struct {
+		at int64
+		by int
+	}
+	var changes []change
+	for _, r := range k.history {
+		if r.in != nil && !r.in.changesNothing() && (r.in.kind == adjust || r.out.lost) {
+			changes = append(changes, change{r.call, 1}, change{r.answer, -1})
+		}
+	}
+	slices.SortFunc(changes, func(a, b change) int { return cmp.Compare(a.at, b.at) })
+	vague := 0
+	for _, c := range changes {
+		if vague += c.by; vague > mostVague+2 {
+			return min(k.until, c.at-1)
+		}
+	}
+	return k.until
+}
+
+// changesNothing reports whether a lost operation would change nothing if it were carried out.
+func (in *input) changesNothing() bool {
+	if in.kind != take {
+		return false
+	}
+	for i := range in.checks {
+		if c := &in.checks[i]; !c.Peek && (c.Cost > 0 || c.KeyRules != nil) {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *record) operation(answer int64, out *output) porcupine.Operation {
+	return porcupine.Operation{ClientId: r.client, Input: r.in, Call: r.call, Output: out, Return: answer}
+}

@@ -1,0 +1,316 @@
+package linear
+
+import (
+	"fmt"
+	"hash/maphash"
+	"slices"
+	"strings"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// kind is what an operation does.
+type kind int
+
+const (
+	take    kind = iota // decide checks
+	adjust              // change a charge
+	reset               // make a key new
+	setTime             // set the store's clock
+)
+
+// input is what an operation asks for.
+type input struct {
+	kind   kind
+	checks []store.Check // of take
+	zones  []int         // the zones of the checks; of adjust and reset the one zone
+	adjust store.Adjustment
+	now    int64 // of setTime
+}
+
+// output is what an operation answers. One whose answer was lost has none.
+type output struct {
+	lost      bool
+	decisions []algorithms.Decision // of take
+	changed   bool                  // of adjust
+}
+
+// state is all that a store knows of one key, as a value that does not change.
+type state struct {
+	now   int64
+	zones [maxZones]zone
+}
+
+// zone is the state of the key in one zone. Which part is in use depends on the algorithm.
+type zone struct {
+	numbers algorithms.State
+	log     *algorithms.Log
+	held    []lease
+	ban     algorithms.State
+}
+
+// lease is a charge of a Lender.
+type lease struct {
+	hold             string
+	made, ends, cost int64
+}
+
+// model is a sequential store with one key: it carries out one operation after the other, with the
+// pure functions of package algorithms, at the time that the store's clock was set to.
+type model struct {
+	rules []*store.Rule
+
+	// ownTime says that the clock is the store's own. Then each decision tells the time, which must
+	// not go back from one operation to the next.
+	ownTime bool
+}
+
+// step carries an operation out, and reports whether the answer is the right one.
+func (m *model) step(s *state, in *input, out *output) (bool, *state) {
+	next := *s
+	switch in.kind {
+	case setTime:
+		next.now = in.now
+	case reset:
+		next.zones[in.zones[0]] = zone{}
+	case adjust:
+		z := &next.zones[in.zones[0]]
+		*z = z.adjusted(m.rules[in.zones[0]], s.now, &in.adjust)
+		if _, counts := in.adjust.Rule.Algorithm().(algorithms.Counter); counts && !out.lost {
+			return out.changed == (z.numbers != s.zones[in.zones[0]].numbers), &next
+		}
+	case take:
+		if m.ownTime && !out.lost {
+			if next.now = out.decisions[0].At; next.now < s.now {
+				return false, nil
+			}
+		}
+		decisions := next.take(in)
+		if !out.lost && !slices.Equal(decisions, out.decisions) {
+			return false, nil
+		}
+	}
+	return true, &next
+}
+
+// take decides all checks, and charges them if they pass: what [store.Store] says of Take.
+func (s *state) take(in *input) []algorithms.Decision {
+	decisions := make([]algorithms.Decision, len(in.checks))
+	charged := make([]zone, len(in.checks))
+	pass := true
+	for i := range in.checks {
+		c, z := &in.checks[i], &s.zones[in.zones[i]]
+		decisions[i], charged[i] = z.decide(c, s.now)
+		if refused := !decisions[i].Allowed; refused {
+			z.ban = charged[i].ban
+			pass = pass && c.Alone()
+		}
+	}
+	for i := range in.checks {
+		c, z := &in.checks[i], &s.zones[in.zones[i]]
+		switch {
+		case !decisions[i].Allowed:
+		case c.Peek, !pass && !c.Independent:
+			decisions[i], _ = z.limit(c, s.now, 0)
+		case c.Cost > 0:
+			*z = charged[i]
+		}
+		decisions[i].At = s.now
+	}
+	return decisions
+}
+
+// decide decides on a check by the zone's ban and limit. It returns the state after the charge, or
+// after the refusal.
+func (z *zone) decide(c *store.Check, now int64) (algorithms.Decision, zone) {
+	d, next := z.limit(c, now, c.Cost)
+	if c.KeyRules == nil || c.KeyRules.Ban == nil {
+		return d, next
+	}
+	left := c.KeyRules.Ban.Left(z.ban, now)
+	if left == 0 && !d.Allowed && !c.Peek {
+		next.ban, left, _ = c.KeyRules.Ban.Refused(z.ban, now)
+		d.BanBegins = left > 0
+	}
+	if left == 0 {
+		return d, next
+	}
+	if d.Allowed {
+		d, next = z.limit(c, now, 0)
+	}
+	return d.Ban(left), next
+}
+
+// limit decides on a cost by the limit alone.
+func (z *zone) limit(c *store.Check, now, cost int64) (d algorithms.Decision, next zone) {
+	next = *z
+	p := c.Rule.At(now).Params
+	switch a := c.Rule.Algorithm().(type) {
+	case algorithms.Counter:
+		next.numbers, d = a.Take(z.numbers, p, now, cost)
+	case algorithms.Recorder:
+		log := z.log
+		if log == nil {
+			log = new(algorithms.Log)
+		}
+		if d = a.Decide(log, p, now, cost); d.Allowed && cost > 0 {
+			next.log = log.Clone()
+			a.Record(next.log, p, now, cost)
+		}
+	case algorithms.Lender:
+		d = a.Decide(z.leases(a, p), p, now, cost)
+		if d.Allowed && cost > 0 {
+			next.held = append(slices.DeleteFunc(slices.Clone(z.held), func(l lease) bool { return l.ends <= now || l.hold == c.Hold }),
+				lease{c.Hold, now, now + leaseOf(c.Rule), cost})
+		}
+	}
+	return d, next
+}
+
+// adjusted returns the state after an adjustment.
+func (z *zone) adjusted(rule *store.Rule, now int64, to *store.Adjustment) zone {
+	next, p := *z, rule.At(now).Params
+	switch a := rule.Algorithm().(type) {
+	case algorithms.Counter:
+		next.numbers = a.Adjust(z.numbers, p, now, to.At, to.Turn, to.Delta)
+	case algorithms.Recorder:
+		next.log = z.clone()
+		a.Adjust(next.log, p, now, to.At, to.Delta)
+	case algorithms.Lender:
+		next.held = slices.DeleteFunc(slices.Clone(z.held), func(l lease) bool { return l.hold == to.Hold && l.cost <= -to.Delta })
+	}
+	return next
+}
+
+func (z *zone) clone() *algorithms.Log {
+	if z.log == nil {
+		return new(algorithms.Log)
+	}
+	return z.log.Clone()
+}
+
+// leases lends again all that is held.
+func (z *zone) leases(a algorithms.Lender, p algorithms.Params) *algorithms.Leases {
+	l := new(algorithms.Leases)
+	for _, one := range z.held {
+		a.Lend(l, p, one.made, one.cost, one.hold)
+	}
+	return l
+}
+
+func leaseOf(rule *store.Rule) int64 { return rule.Limit().Lease.Microseconds() }
+
+func (s *state) equal(other *state) bool {
+	if s.now != other.now {
+		return false
+	}
+	for i := range s.zones {
+		a, b := &s.zones[i], &other.zones[i]
+		if a.numbers != b.numbers || a.ban != b.ban || !slices.Equal(a.held, b.held) || !sameLog(a.log, b.log) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameLog(a, b *algorithms.Log) bool {
+	if a == b {
+		return true
+	}
+	if a == nil || b == nil || a.Len() != b.Len() {
+		return false
+	}
+	for i := range a.Len() {
+		if a.At(i) != b.At(i) || a.Events(i, i+1) != b.Events(i, i+1) {
+			return false
+		}
+	}
+	return true
+}
+
+var seed = maphash.MakeSeed()
+
+// hash leaves out what is slow to hash.
+func (s *state) hash() uint64 {
+	h := uint64(s.now)
+	for i := range s.zones {
+		z := &s.zones[i]
+		h = h*31 + maphash.Comparable(seed, z.numbers)
+		h = h*31 + uint64(len(z.held))
+		if z.log != nil {
+			h = h*31 + uint64(z.log.Len())
+		}
+	}
+	return h
+}
+
+// porcupine returns the model in the checker's form. The first state is that of a new key at a time.
+func (m *model) porcupine(start int64) porcupine.Model {
+	return porcupine.Model{
+		Init: func() any { return &state{now: start} },
+		Step: func(s, in, out any) (bool, any) { return m.step(s.(*state), in.(*input), out.(*output)) },
+		Equal: func(a, b any) bool {
+			return a.(*state).equal(b.(*state))
+		},
+		Hash:              func(s any) uint64 { return s.(*state).hash() },
+		DescribeOperation: func(in, out any) string { return describe(in.(*input), out.(*output)) },
+		DescribeState:     func(s any) string { return m.describe(s.(*state)) },
+	}
+}
+
+// describe is for the picture of a history.
+func describe(in *input, out *output) string {
+	var b strings.Builder
+	switch in.kind {
+	case setTime:
+		return fmt.Sprintf("time %d", in.now)
+	case reset:
+		b.WriteString("reset " + in.checks[0].Rule.Zone())
+	case adjust:
+		fmt.Fprintf(&b, "adjust %s by %d (at %d)", in.adjust.Rule.Zone(), in.adjust.Delta, in.adjust.At)
+		if !out.lost {
+			fmt.Fprintf(&b, ": %v", out.changed)
+		}
+	case take:
+		for i := range in.checks {
+			c := &in.checks[i]
+			fmt.Fprintf(&b, "%s cost %d", c.Rule.Zone(), c.Cost)
+			if c.Peek {
+				b.WriteString(" (peek)")
+			}
+			if c.Independent {
+				b.WriteString(" (independent)")
+			}
+			if !out.lost {
+				d := &out.decisions[i]
+				fmt.Fprintf(&b, ": %v, %d of %d left at %d", d.Allowed, d.Remaining, d.Quota, d.At)
+			}
+			b.WriteString("; ")
+		}
+	}
+	if out.lost {
+		b.WriteString(" no answer")
+	}
+	return b.String()
+}
+
+func (m *model) describe(s *state) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "time %d", s.now)
+	for i, rule := range m.rules {
+		z := &s.zones[i]
+		fmt.Fprintf(&b, "; %s ", rule.Zone())
+		switch rule.Algorithm().(type) {
+		case algorithms.Counter:
+			fmt.Fprint(&b, z.numbers)
+		case algorithms.Recorder:
+			fmt.Fprintf(&b, "%d charges", z.clone().Len())
+		case algorithms.Lender:
+			fmt.Fprintf(&b, "%d leases", len(z.held))
+		}
+	}
+	return b.String()
+}
