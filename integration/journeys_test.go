@@ -278,7 +278,7 @@ func TestJourneyOfAFleet(t *testing.T) {
 	redisServer.Kill()
 	answers(false)
 	j.notes("Redis is killed.")
-	j.types("caddy rate-limit get 203.0.113.7" + both)
+	j.types("caddy rate-limit get 203.0.113.7 --address unix/a") // the errors of two Caddys can differ
 	j.types(`for i in 1 2 3 4 5 6; do curl http://example.com/ -H 'X-Forwarded-For: 203.0.113.8'; done`)
 	j.types("caddy rate-limit zones" + both)
 	redisServer.Restart()
