@@ -118,9 +118,11 @@ end
 local function report(c)
   settle(c)
   if c.number > 0 then
+    local known
     for i = 1, #c.book do
       local l = c.book[i]
       if l[1] == c.id then
+        known = true
         if l[2] >= c.number then
           c.number = 0
         else
@@ -132,8 +134,12 @@ local function report(c)
         break
       end
     end
+    if not known and #c.book >= 64 then
+      charge(c, now, c.live)
+      c.number = 0
+    end
   end
-  if c.number == 0 then c.live, c.want = 0, 0 end
+  if c.number == 0 then c.live, c.want, c.borrows = 0, 0, false end
 end
 
 -- lend lends what the borrower wants, or less.
@@ -141,16 +147,12 @@ local function lend(c, pass)
   local lenders, others = #c.book + 1, held_of(c.book)
   c.others = others
   local need = c.live
-  if c.borrows and pass and c.number > 0 then need = need + c.cost end
+  if c.borrows and pass then need = need + c.cost end
   local parts = 2 * lenders
   if c.scarce then parts = lenders > 2 and lenders or 2 end
   local held = floor((c.remaining + need) / parts)
   if held > c.want then held = c.want end
   if held < 2 or not c.allowed then held = 0 end
-  if lenders > 64 then
-    charge(c, now, need)
-    return
-  end
   if held < need then held = need end
   if held == 0 then return end
   c.held, c.length = held, c.lease
@@ -269,7 +271,8 @@ while at <= #groups do
       settle(c)
       local made, turn, delta = c.number, c.spent, c.live
       if c.record then
-        c.done = c.adjust(c.key, now, made, turn, delta, c.p1, c.p2, c.p3, c.p4, c.p5, c.p6)
+        -- What was spent was charged later, when it was reported.
+        c.done = c.adjust(c.key, now, made, -1, delta, c.p1, c.p2, c.p3, c.p4, c.p5, c.p6)
       else
         local x, y, z = c.adjust(now, made, turn, delta, c.p1, c.p2, c.p3, c.p4, c.p5, c.p6, c.x, c.y, c.z)
         if x then c.done, c.x, c.y, c.z = true, x, y, z end
@@ -277,7 +280,7 @@ while at <= #groups do
       c.changed = c.changed or c.done
       c.allowed, c.quota, c.remaining, c.retry, c.next, c.reset = true, c.done and 1 or 0, 0, 0, 0, 0
     else
-      if c.op == 0 then report(c) else c.live = 0 end
+      if c.op == 0 then report(c) else settle(c) c.live = 0 end
       c.counts = held_of(c.book) + c.live
       c.allowed, c.quota, c.remaining, c.retry, c.next, c.reset = decide(c, now, c.cost, c.counts)
       pass = pass and c.allowed

@@ -171,11 +171,14 @@ if op == 2 then
     return true
   end
 
-  -- refund takes n events off the charges made at a time, as Log.Remove does in Go.
-  local function refund(key, n, at)
+  -- refund takes n events off the charges made at a time, as Log.Remove does in Go. With later, they
+  -- were made at that time or the first one after it, and are taken off what was charged first.
+  local function refund(key, n, at, later)
     local size = redis.pcall('LLEN', key)
     if type(size) ~= 'number' then return false end
-    local first, behind = recent(key, size, at), recent(key, size, at + 1)
+    local first = recent(key, size, at)
+    if later then at = charge(key, first) or at end
+    local behind = recent(key, size, at + 1)
     if first == behind or size - first > MAX_BEHIND then return false end
     local time, before = charge(key, first)
     local until_last, _, after = charge(key, behind - 1)
@@ -204,9 +207,11 @@ if op == 2 then
     return true
   end
 
-  adjust = function(key, now, at, _, delta, events, window)
+  -- A turn below 0 says that the charge was made at that time or later: see lend.lua.
+  adjust = function(key, now, at, turn, delta, events, window)
     if delta == 0 or events == 0 then return false end
-    if delta < 0 then return refund(key, -delta, at) end
+    if turn < 0 and at <= now - window then return false end -- it may have left the window
+    if delta < 0 then return refund(key, -delta, at, turn < 0) end
     local size, _, t, expired, live, newest, first, sum, before = read(now, window, key)
     return late(key, delta < events and delta or events, events, t, size, expired, live, newest, first, sum, before)
   end

@@ -50,6 +50,9 @@ func (s *Store) takeLent(ctx context.Context, checks []store.Check, decisions []
 	together, others, joint := room[:0], 0, false
 	for i := range checks {
 		c := &checks[i]
+		if c.Cost < 0 {
+			return fmt.Errorf("cost must be at least 0, got %d", c.Cost)
+		}
 		switch {
 		case c.Rule.Lend() == 0:
 			others++
@@ -251,13 +254,22 @@ func (s *Store) askTogether(ctx context.Context, together []lentCheck, decisions
 			if borrow && pass {
 				reserve = c.Cost
 			}
-			if c.entry.End(now, c.ask.Number, answers[i].Answer, reserve, while) {
+			switch {
+			case c.entry.End(now, c.ask.Number, answers[i].Answer, reserve, while):
 				c.next = lend.Reserved
-			} else if reserve > 0 {
+			case borrow && answers[i].Held == 0:
+				c.next = lend.Alone
+				if answers[i].Allowed && (pass || each) {
+					c.charged = answers[i].Booked()
+				}
+			case reserve > 0:
 				err = errLateLoan
 			}
 		case i < len(answers) && answers[i].Allowed && (pass || each):
-			c.charged = answers[i].At
+			c.charged = answers[i].Booked()
+			if c.entry != nil {
+				c.entry.ChargedAlone(answers[i].At)
+			}
 		case i < len(answers) && c.entry != nil && !answers[i].Allowed:
 			c.entry.RefusedAlone()
 		}

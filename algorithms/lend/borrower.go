@@ -43,7 +43,7 @@ type Borrower struct {
 	refusesUntil time.Duration // until then
 	aloneUntil   time.Duration // until then requests ask for themselves
 	scarce       bool          // it was a refusal
-	sampled      int64         // charges up to this time, as At tells it, may have been reported
+	sampled      int64         // charges up to this time, as At tells it, are or may be the store's
 }
 
 // NewBorrower returns a borrower with a random number that no other has. It asks once in a period,
@@ -184,6 +184,9 @@ func (b *Borrower) End(now Moment, number int64, answer Answer) bool {
 	b.from, b.until = b.sent, b.sent.plus(lease-lease/Drift-2*time.Microsecond)
 	b.limit = b.asked.Spent + answer.Held
 	b.answered, b.answer = now, answer
+	if b.asked.Cost > 0 || b.number == 1 {
+		b.charged(answer)
+	}
 	b.scarce = !answer.Allowed
 	b.aloneUntil = 0
 	b.refusesFrom = 0
@@ -198,6 +201,19 @@ func (b *Borrower) End(now Moment, number int64, answer Answer) bool {
 	}
 	return true
 }
+
+// charged notes up to which time the store may have charged requests by itself, so that what it has
+// charged is not taken back from what was spent since. It comes back by itself meanwhile.
+func (b *Borrower) charged(answer Answer) {
+	at := answer.At
+	if b.asked.Borrows && answer.Held > 0 { // this one was lent
+		at--
+	}
+	b.sampled = max(b.sampled, at)
+}
+
+// ChargedAlone tells that the store has charged a request that asked for itself.
+func (b *Borrower) ChargedAlone(at int64) { b.sampled = max(b.sampled, at) }
 
 // refuse notes how long a refusal holds: until its wait is over, if that is certain, and at
 // least until there is something to lend, but no longer than a period.

@@ -18,7 +18,10 @@ type Ask struct {
 	Lease    int64 // how long, in microseconds
 	Scarce   bool  // it was refused the last time
 	Cost     int64 // of the request that waits for the answer
-	Borrows  bool  // the cost is lent instead of charged, because it is not certain yet
+
+	// Borrows says that the cost is lent instead of charged, because it is not certain yet. If it is
+	// allowed and nothing is held then, it was charged, because no loan could be made.
+	Borrows bool
 }
 
 // Answer is the answer to an [Ask].
@@ -109,7 +112,11 @@ func (k *Key) report(now int64, a *Ask) {
 	case a.Number == 0:
 	case i < 0:
 		// The loan is over, and all of it was charged. Or the store has lost it: then what the
-		// borrower may still spend counts as lent again.
+		// borrower may still spend counts as lent again. If there is no room, it counts as spent.
+		if len(k.Book) >= MaxLoans {
+			k.Charge(now, a.Live)
+			a.Number = 0
+		}
 	case k.Book[i].Number >= a.Number:
 		a.Number = 0
 	default:
@@ -120,7 +127,7 @@ func (k *Key) report(now int64, a *Ask) {
 		k.Book = append(k.Book[:i:i], k.Book[i+1:]...)
 	}
 	if a.Number == 0 {
-		a.Live, a.Want = 0, 0
+		a.Live, a.Want, a.Borrows = 0, 0, false
 	}
 }
 
@@ -136,7 +143,7 @@ func (k *Key) counted(a *Ask) int64 {
 // lend lends what the borrower wants, or less.
 func (k *Key) lend(now int64, a *Ask, answer *Answer, pass bool) {
 	lenders, need := int64(len(k.Book))+1, a.Live
-	if a.Borrows && pass && a.Number > 0 {
+	if a.Borrows && pass {
 		need += a.Cost
 	}
 	answer.Others = k.Book.Held()
@@ -147,10 +154,6 @@ func (k *Key) lend(now int64, a *Ask, answer *Answer, pass bool) {
 	held := min(a.Want, (answer.Remaining+need)/parts)
 	if held < least || !answer.Allowed {
 		held = 0
-	}
-	if lenders > MaxLoans {
-		k.Charge(now, need)
-		return
 	}
 	if held = max(held, need); held == 0 {
 		return

@@ -92,6 +92,13 @@ func (e *Entry) Fail(number int64) {
 	}
 }
 
+// ChargedAlone tells that a request that asked for itself was charged.
+func (e *Entry) ChargedAlone(at int64) {
+	e.mu.Lock()
+	e.b.ChargedAlone(at)
+	e.mu.Unlock()
+}
+
 // RefusedAlone tells that a request that asked for itself was refused.
 func (e *Entry) RefusedAlone() {
 	e.mu.Lock()

@@ -141,3 +141,38 @@ func callLend(t *testing.T, client *redis.Client, script *Script, ops []LendOp) 
 	}
 	return answers
 }
+
+// TestLendPeekAfterLoan: a loan that is over is not lent any more, although nobody has asked since.
+// What it held was spent, and comes back.
+func TestLendPeekAfterLoan(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Admin()
+	script := LendScript(NewScript("{ 0, redis.call('GET', 'lend:now') }", time.Hour))
+	at := func(now int64) {
+		if err := client.Set(context.Background(), "lend:now", now, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"token_bucket", "sliding_window_log"} {
+		rule := storetest.Rule(t, "z", name, algorithms.Limit{Events: 100, Window: 100 * time.Second})
+		op := LendOp{Rule: rule, Prepared: rule.At(0), Key: name, Ask: lend.Ask{Borrower: 1, Number: 1, Want: 40, Lease: 1e6}}
+		at(storetest.Start)
+		if a := callLend(t, client, script, []LendOp{op})[0]; a.Held != 40 || a.Lent != 40 {
+			t.Fatalf("%s: %+v", name, a)
+		}
+		op.Ask, op.Peek = lend.Ask{}, true
+		at(storetest.Start + 1e6 - 1)
+		if a := callLend(t, client, script, []LendOp{op})[0]; a.Lent != 40 || a.Remaining != 60 {
+			t.Errorf("%s: before the end: %+v", name, a)
+		}
+		at(storetest.Start + 21e6)
+		want := map[string]int64{"token_bucket": 80, "sliding_window_log": 60}[name]
+		if a := callLend(t, client, script, []LendOp{op})[0]; a.Lent != 0 || a.Remaining != want {
+			t.Errorf("%s: long after the end, want %d remaining: %+v", name, want, a)
+		}
+		at(storetest.Start + 200e6)
+		if a := callLend(t, client, script, []LendOp{op})[0]; a.Lent != 0 || a.Remaining != 100 {
+			t.Errorf("%s: when all has come back: %+v", name, a)
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package lend
+
+import (
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+)
+
+// TestRefundOfCharge: what the store has charged comes back by itself, so the borrower does not take
+// it back from what it has spent since. Otherwise more than the burst would pass at once.
+func TestRefundOfCharge(t *testing.T) {
+	t.Parallel()
+	var a algorithms.TokenBucket
+	p, err := a.Prepare(algorithms.Limit{Events: 10, Window: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := &Key{Account: &Counter{Algorithm: a, Params: p}}
+	b := NewBorrower(1, 10*time.Second)
+	at := func(d time.Duration) (Moment, int64) { return Moment{d, d}, simEpoch + d.Microseconds() }
+	ask := func(d time.Duration, a Ask) Answer {
+		_, now := at(d)
+		return Decide(now, []*Key{key}, []Ask{a})[0]
+	}
+	// A request comes before the first ask, and is charged by the store, as is that with the ask.
+	before := ask(time.Second, Ask{Cost: 1})
+	began, _ := at(time.Second + time.Millisecond)
+	b.Want(began, 4)
+	first := ask(began.Mono, b.Begin(began, 1))
+	b.End(began, b.number, first)
+	if !before.Allowed || !first.Allowed || first.Held != 4 {
+		t.Fatalf("%+v, %+v", before, first)
+	}
+	// The bucket is full again. All of it is taken at once.
+	now, _ := at(4 * time.Second)
+	passed := 0
+	for range 12 {
+		if b.Next(now, 1, 0) == Reserved {
+			b.Spend(1)
+			passed++
+		}
+		if ask(now.Mono, Ask{Cost: 1}).Allowed {
+			passed++
+		}
+	}
+	for _, charged := range []Answer{before, first} {
+		if b.Refund(now, charged.At, 1) && b.Next(now, 1, 0) == Reserved {
+			b.Spend(1)
+			passed++
+		}
+	}
+	if passed != 10 {
+		t.Errorf("%d passed at once, want the burst of 10", passed)
+	}
+}
+
+// TestNoRoomForLoan: who borrows when there are too many loans is charged, and told so by an answer
+// without a loan.
+func TestNoRoomForLoan(t *testing.T) {
+	t.Parallel()
+	var a algorithms.FixedWindow
+	p, err := a.Prepare(algorithms.Limit{Events: 1000, Window: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := &Key{Account: &Counter{Algorithm: a, Params: p}}
+	for i := range MaxLoans {
+		ask := Ask{Borrower: uint64(i + 1), Number: 1, Cost: 1, Lease: 1e6, Borrows: true}
+		if got := Decide(simEpoch, []*Key{key}, []Ask{ask})[0]; got.Held != 1 {
+			t.Fatalf("borrower %d: %+v", i, got)
+		}
+	}
+	late := Ask{Borrower: 1000, Number: 1, Cost: 2, Live: 3, Lease: 1e6, Borrows: true}
+	if got := Decide(simEpoch, []*Key{key}, []Ask{late})[0]; !got.Allowed || got.Held != 0 || got.Remaining != 1000-MaxLoans-5 {
+		t.Errorf("%+v", got)
+	}
+	// So is who asks a second time with the same number.
+	again := Ask{Borrower: 1, Number: 1, Cost: 10, Lease: 1e6, Borrows: true}
+	if got := Decide(simEpoch, []*Key{key}, []Ask{again})[0]; !got.Allowed || got.Held != 0 || got.Remaining != 1000-MaxLoans-15 {
+		t.Errorf("%+v", got)
+	}
+	if got := Decide(simEpoch, []*Key{key}, make([]Ask, 1))[0]; got.Remaining != 1000-MaxLoans-15 {
+		t.Errorf("%+v", got)
+	}
+}
