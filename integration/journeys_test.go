@@ -12,8 +12,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// TestJourneys: what an operator types and sees, with the configs of the docs, from the first try to the end.
-func TestJourneys(t *testing.T) {
+// TestGoldenJourneys: what an operator types and sees, with the configs of the docs, from the first try to the end.
+func TestGoldenJourneys(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, upstream)
 	s := startCaddy(t, caddyfile("", "respond ok"))
@@ -199,8 +199,8 @@ func limitWebSockets(t *testing.T, s *server, b *backend) {
 	j.ends("h")
 }
 
-// TestJourneyOfAFleet: two Caddys share a Redis with TLS and an ACL user.
-func TestJourneyOfAFleet(t *testing.T) {
+// TestGoldenJourneyOfFleet: two Caddys share a Redis with TLS and an ACL user.
+func TestGoldenJourneyOfFleet(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile("../README.md")
 	if err != nil {

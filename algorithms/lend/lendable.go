@@ -36,6 +36,8 @@ func Check(a algorithms.Algorithm, l algorithms.Limit, period time.Duration) err
 		return fmt.Errorf("lend has no meaning for mode %s: a queue is about the order of all requests; leave it out", algorithms.ModeQueue)
 	case !Lendable(a, l):
 		return fmt.Errorf("lend is not for algorithm %s: leave it out", a.Name())
+	case l.Window > 0 && leasePeriods*period > l.Window:
+		return fmt.Errorf("lend must be at most a third of the window %v, because a loan lasts three times as long, got %v", l.Window, period)
 	}
 	return nil
 }
