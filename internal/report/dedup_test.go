@@ -184,7 +184,7 @@ func TestFloodOfBans(t *testing.T) {
 	if p.Events, err = NewEvents(ctx); err != nil {
 		t.Fatal(err)
 	}
-	p.Events.started.Store(true)
+	p.Events.started.over.Store(true)
 	l := caddytest.Listen(t, ctx, "rate_limit_banned")
 	r := request()
 	const keys = 2 * dedupShards * shardKeys

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"sync"
 	"sync/atomic"
 
 	"github.com/caddyserver/caddy/v2"
@@ -31,7 +32,7 @@ type Events struct {
 
 	// started is set when all apps have started. Caddy starts them in any order and adds
 	// subscribers as the events app starts, so subscribers cannot be looked up before.
-	started *atomic.Bool
+	started *start
 }
 
 // NewEvents finds the events app of a config.
@@ -40,25 +41,49 @@ func NewEvents(ctx caddy.Context) (Events, error) {
 	if err != nil {
 		return Events{}, fmt.Errorf("getting events app: %w", err)
 	}
-	e := Events{ctx, app.(*caddyevents.App), new(atomic.Bool)}
-	if err := e.app.On("started", setter{e.started}); err != nil {
-		e.started.Store(true) // it has started before
+	e := Events{ctx, app.(*caddyevents.App), new(start)}
+	if err := e.app.On("started", e.started); err != nil {
+		e.started.over.Store(true) // it has started before
 	}
 	return e, nil
 }
 
-// setter sets a flag when it receives an event.
-type setter struct{ flag *atomic.Bool }
+// start tells when all apps have started.
+type start struct {
+	over atomic.Bool
+
+	mu      sync.Mutex
+	waiting []func() // what is to be done then
+}
 
 // Handle implements [caddyevents.Handler].
-func (s setter) Handle(context.Context, caddy.Event) error {
-	s.flag.Store(true)
+func (s *start) Handle(context.Context, caddy.Event) error {
+	s.mu.Lock()
+	waiting := s.waiting
+	s.over.Store(true)
+	s.waiting = nil
+	s.mu.Unlock()
+	for _, do := range waiting {
+		do()
+	}
 	return nil
+}
+
+// after does something when all apps have started.
+func (s *start) after(do func()) {
+	s.mu.Lock()
+	if !s.over.Load() {
+		s.waiting = append(s.waiting, do)
+		s.mu.Unlock()
+		return
+	}
+	s.mu.Unlock()
+	do()
 }
 
 // wanted reports whether an event has subscribers.
 func (e *Events) wanted(name string) bool {
-	return e.app != nil && e.started.Load() && e.app.ShouldEmit(name)
+	return e.app != nil && e.started.over.Load() && e.app.ShouldEmit(name)
 }
 
 // emit calls the subscribers, unless they are gone: a request may outlive its config.
@@ -86,8 +111,13 @@ func (p *Reporter) eventData(r *http.Request, f *limiter.Refusal) map[string]any
 }
 
 // StoreState emits an event when a store has stopped answering, with the cause, or answers again,
-// with a nil cause. It does not wait for subscribers, because a request may have noticed it.
+// with a nil cause. It does not wait for subscribers, because a request may have noticed it. A store
+// may be found not to answer while the apps start. Then the event is emitted when they have.
 func (e *Events) StoreState(store, onStoreError string, cause error) {
+	e.started.after(func() { e.storeState(store, onStoreError, cause) })
+}
+
+func (e *Events) storeState(store, onStoreError string, cause error) {
 	if !e.wanted(eventStoreState) {
 		return
 	}
