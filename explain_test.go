@@ -252,7 +252,7 @@ func foreseen(x *adminapi.Explanation) (all []string) {
 	return all
 }
 
-// TestExplainAgrees: what explain says of a request is what becomes of it: the zones that count it, the
+// TestExplainAgrees: what explain says of a request is what then happens: the zones that count it, the
 // key in each of them, the outcomes, the status, and the time until it passes again. The requests are
 // random, and those of the recipes and of some awkward sites. In between, explain changes nothing.
 func TestExplainAgrees(t *testing.T) {

@@ -115,7 +115,7 @@ func (x *explainer) Decide(module caddyhttp.MiddlewareHandler, r *http.Request) 
 	return false, caddyhttp.Error(m.status, errors.New(m.outcome))
 }
 
-// conclude says what becomes of the request at the end of its way, with the error that nothing has
+// conclude says what is decided on the request at the end of its way, with the error that nothing has
 // handled.
 func (x *explainer) conclude(err error) {
 	met := false

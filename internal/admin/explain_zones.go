@@ -28,7 +28,7 @@ type meeting struct {
 	asked    []*question
 	rejected *adminapi.Visit // by the zone that refuses the request without asking the store
 
-	// What becomes of the request. The status is 0 if it passes.
+	// What is decided on the request. The status is 0 if it passes.
 	outcome, zone string
 	status        int
 	retryAfter    float64

@@ -41,7 +41,7 @@ type Explanation struct {
 	Steps []Step  `json:"steps"` // in the order in which the request meets them
 	Zones []Visit `json:"zones"`
 
-	// Outcome is what becomes of the request: one of the outcomes in zones, or "not_limited" if no zone
+	// Outcome is the outcome of the request: one of the outcomes in zones, or "not_limited" if no zone
 	// counts it, or "error" if something else refuses it with Status before a zone has counted it.
 	Outcome string `json:"outcome"`
 

@@ -12,7 +12,7 @@ import (
 
 // This file has the texts of `explain`.
 
-// printExplanation prints the way of a request, its zones, and what becomes of it; with --json, the
+// printExplanation prints the way of a request, its zones, and what is decided; with --json, the
 // answer as it came.
 func (s *screen) printExplanation(x *adminapi.Explanation, answered []byte) error {
 	if s.json {
@@ -216,7 +216,7 @@ func (s *screen) printVisit(v *adminapi.Visit, offline bool) {
 	}
 }
 
-// conclusion says what becomes of the request.
+// conclusion says what is decided on the request.
 func conclusion(x *adminapi.Explanation) string {
 	switch {
 	case x.Outcome == adminapi.NotLimited:

@@ -19,7 +19,7 @@ import (
 
 // Visitor is told what a request meets on its way.
 type Visitor interface {
-	// Decides reports whether the visitor decides what becomes of a request at a handler.
+	// Decides reports whether the visitor decides how a request goes on at a handler.
 	Decides(handler caddyhttp.MiddlewareHandler) bool
 
 	// Decide decides at such a handler. If passes is false, the request ends there; an error is for

@@ -136,7 +136,7 @@ type world struct {
 	now     int64
 }
 
-// newKey begins the history of another key. The lock is held, or nobody else is there.
+// newKey begins the history of another key. The lock is held, or no other goroutine has the world yet.
 func (w *world) newKey() *key {
 	h := w.history
 	h.mu.Lock()
