@@ -44,6 +44,7 @@ var layers = []struct {
 	{"internal/topk", layer{}},
 	{"internal/outcome", layer{}},
 	{"internal/adminapi", layer{own: "algorithms"}},
+	{"internal/replay/logs", layer{}},
 	{"internal/clientip", layer{caddy: true}},
 	{"internal/duration", layer{caddy: true}},
 	{"internal/logging", layer{caddy: true}},
