@@ -63,6 +63,7 @@ var layers = []struct {
 	{"internal/doctor", layer{own: "internal/adminapi internal/outcome internal/topk store"}},
 	{"internal/metrics", layer{own: "internal/outcome internal/pool internal/stats internal/zone limit store"}},
 	{"internal/walk", layer{caddy: true}},
+	{"internal/uplot", layer{}},
 	{"internal/admin", layer{caddy: true, own: "algorithms internal/adminapi internal/clientip internal/doctor internal/duration internal/feed internal/key internal/logging internal/outcome internal/placeholder internal/pool " +
 		"internal/stats internal/suggest internal/topk internal/walk internal/zone limit store"}},
 	{"internal/routes", layer{caddy: true}},
