@@ -45,6 +45,7 @@ var layers = []struct {
 	{"internal/outcome", layer{}},
 	{"internal/adminapi", layer{own: "algorithms"}},
 	{"internal/replay/logs", layer{}},
+	{"internal/replay", layer{own: "internal/replay/logs"}},
 	{"internal/clientip", layer{caddy: true}},
 	{"internal/duration", layer{caddy: true}},
 	{"internal/logging", layer{caddy: true}},

@@ -1,0 +1,139 @@
+// Package replay says what limits would have done to the requests of a log. It has the results and
+// how they are shown; package engine makes them.
+package replay
+
+import (
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
+)
+
+// Result is what a config would have done to the requests of some logs.
+type Result struct {
+	// Unknown is what the logs do not tell, and what was assumed instead. It comes first.
+	Unknown []Unknown `json:"unknown"`
+
+	Zones []*Zone `json:"zones"` // by name
+
+	Logs          []Log     `json:"logs"`
+	Lines         int64     `json:"lines"`
+	NotUnderstood int64     `json:"not_understood"`
+	FirstBad      *logs.Bad `json:"first_not_understood,omitempty"`
+	Requests      int64     `json:"requests"` // that were replayed
+	Clients       int       `json:"clients"`  // different addresses, at most the bound of the store
+	From          time.Time `json:"from"`     // of the first request
+	To            time.Time `json:"to"`       // of the last one
+
+	Bytes int64         `json:"-"` // of lines
+	Took  time.Duration `json:"-"`
+}
+
+// Log is a log that was read.
+type Log struct {
+	Name   string `json:"name"`
+	Format string `json:"format"`
+	Lines  int64  `json:"lines"`
+}
+
+// Unknown is something that the logs do not tell.
+type Unknown struct {
+	Zone    string `json:"zone,omitempty"`   // empty if it is about all zones
+	Option  string `json:"option,omitempty"` // of the zone
+	What    string `json:"what"`             // is not in the log
+	Assumed string `json:"assumed"`
+	Count   int64  `json:"requests,omitempty"` // that it is about; 0 for all
+}
+
+// Zone is what a zone would have done.
+type Zone struct {
+	Name   string  `json:"name"`
+	Limit  string  `json:"limit"` // "sliding_window_log 100/1m"
+	Key    string  `json:"key"`
+	Events int64   `json:"events"` // 0 if it depends on the request
+	Window float64 `json:"window"` // in seconds; 0 for concurrency and if it depends on the request
+	DryRun bool    `json:"dry_run,omitempty"`
+
+	Requests     int64      `json:"requests"`
+	Keys         int        `json:"keys"`
+	Refused      int64      `json:"refused"`
+	KeysRefused  int        `json:"keys_refused"`
+	FirstRefused *time.Time `json:"first_refused"` // null if there is none
+
+	// Outcomes are the numbers of requests by the names of package outcome.
+	Outcomes map[string]int64 `json:"outcomes"`
+
+	// Busiest is the key with the highest peak that was never refused; nil if there is none.
+	Busiest *Peak `json:"busiest_never_refused,omitempty"`
+
+	Top        []*Key      `json:"top"` // the keys that were refused most often
+	WhatIf     []WhatIf    `json:"what_if"`
+	Suggestion *Suggestion `json:"suggestion,omitempty"`
+
+	// Series is what happened over time, for all keys.
+	Series Series `json:"-"`
+
+	// Peaks are the most that each key has used of any window, the largest first. They are counted
+	// as if nothing had been refused. PeakKeys are the names of the first of them.
+	Peaks    []int64  `json:"-"`
+	PeakKeys []string `json:"-"`
+}
+
+// Peak is the most that a key has used of any window of the limit.
+type Peak struct {
+	Key  string `json:"key"`
+	Used int64  `json:"used"`
+}
+
+// Key is what happened to one key.
+type Key struct {
+	Key          string        `json:"key"`
+	Requests     int64         `json:"requests"`
+	Refused      int64         `json:"refused"`
+	FirstRefused time.Time     `json:"first_refused"`
+	Peak         int64         `json:"peak"`
+	Status       map[int]int64 `json:"status"` // in the log, of the requests that are refused
+	Agent        string        `json:"agent"`  // the last one
+	Paths        int           `json:"paths"`  // how many different ones, at most MaxPaths
+	User         bool          `json:"user"`   // some request had an authenticated user
+	Cookie       bool          `json:"cookie"` // some request had a cookie
+	Human        bool          `json:"human"`  // see [Key.LooksHuman]
+	Series       Series        `json:"-"`
+}
+
+// MaxPaths bounds the paths that are told apart for each key.
+const MaxPaths = 5
+
+// LooksHuman reports whether a key looks like that of a person: several paths, a user, or a cookie.
+// The agent is not asked, because clients choose it.
+func (k *Key) LooksHuman() bool { return k.Paths >= MaxPaths || k.User || k.Cookie }
+
+// Series counts requests over time, in steps of the same length.
+type Series struct {
+	Start             time.Time
+	Step              time.Duration
+	Admitted, Refused []int64 // of each step; as many of the one as of the other
+}
+
+// WhatIf is what another limit would have done, with all else as it is.
+type WhatIf struct {
+	Limit       string  `json:"limit"` // "200/1m"
+	Events      int64   `json:"events"`
+	Window      float64 `json:"window"` // in seconds; 0 for concurrency
+	Refused     int64   `json:"refused"`
+	KeysRefused int     `json:"keys_refused"`
+
+	// Largest is how many of the keys refused most are looked at, at most 10, and Users how many of
+	// these have an authenticated user.
+	Largest int `json:"largest"`
+	Users   int `json:"largest_with_user"`
+
+	Configured bool `json:"configured,omitempty"` // it is the limit in the config
+	Suggested  bool `json:"suggested,omitempty"`
+}
+
+// Suggestion is a limit that separates a few keys from all others, or why there is none.
+type Suggestion struct {
+	Limit   string   `json:"limit,omitempty"` // empty: no limit separates anybody
+	Events  int64    `json:"events,omitempty"`
+	Reasons []string `json:"reasons"`
+}
