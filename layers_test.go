@@ -42,6 +42,7 @@ var layers = []struct {
 	{"redisstore", layer{own: "algorithms algorithms/lend internal/throttle lua redisstore/internal/denycache redisstore/internal/loans redisstore/internal/node redisstore/internal/outbox " +
 		"redisstore/internal/protocol redisstore/internal/topology store"}},
 	{"internal/topk", layer{}},
+	{"internal/usage", layer{}},
 	{"internal/outcome", layer{}},
 	{"internal/adminapi", layer{own: "algorithms"}},
 	{"internal/replay/logs", layer{}},

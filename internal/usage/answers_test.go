@@ -1,0 +1,100 @@
+package usage
+
+import (
+	"bufio"
+	"fmt"
+	"net/textproto"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// recorded is an answer of a provider, and what it costs.
+type recorded struct {
+	contentType, cost, events string
+	fields                    *Fields
+	body                      string
+}
+
+// recordedAnswers reads the answers of testdata: fields as in a header, an empty line, and the body.
+func recordedAnswers(t testing.TB) map[string]recorded {
+	t.Helper()
+	paths, err := filepath.Glob("testdata/answers/*.txt")
+	if err != nil || len(paths) < 15 {
+		t.Fatalf("%d answers, %v", len(paths), err)
+	}
+	all := make(map[string]recorded)
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		head, body, _ := strings.Cut(strings.ReplaceAll(string(text), "\r\n", "\n"), "\n\n")
+		header, err := textproto.NewReader(bufio.NewReader(strings.NewReader(head + "\n\n"))).ReadMIMEHeader()
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		fields, err := ParseFields(strings.Fields(header.Get("Fields")))
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		all[strings.TrimSuffix(filepath.Base(path), ".txt")] = recorded{
+			contentType: header.Get("Content-Type"), cost: header.Get("Cost"), events: header.Get("Events"), fields: fields, body: body,
+		}
+	}
+	return all
+}
+
+// costIn reads a body in pieces.
+func costOf(f *Fields, contentType string, pieces ...string) string {
+	r, _ := NewReader(f, contentType, "")
+	if r == nil {
+		return "unread"
+	}
+	for _, p := range pieces {
+		_, _ = r.Write([]byte(p))
+	}
+	return shownCost(r.Cost())
+}
+
+func shownCost(n int64, found bool, err error) string {
+	switch {
+	case err != nil:
+		return "invalid"
+	case !found:
+		return "unknown"
+	}
+	return fmt.Sprint(n)
+}
+
+// TestAnswers: the answers of providers have their cost, wherever they are cut into pieces, and
+// whatever line ends a stream has.
+func TestAnswers(t *testing.T) {
+	for name, a := range recordedAnswers(t) {
+		bodies := []string{a.body}
+		if strings.HasPrefix(a.contentType, "text/event-stream") {
+			bodies = append(bodies, strings.ReplaceAll(a.body, "\n", "\r\n"), strings.ReplaceAll(a.body, "\n", "\r"), mark+": hello\n\n"+a.body,
+				strings.ReplaceAll(a.body, "data: {", "data:{"), strings.ReplaceAll(a.body, `"usage"`, "\ndata: \"usage\""))
+		}
+		for v, body := range bodies {
+			check := func(how string, pieces ...string) {
+				r, _ := NewReader(a.fields, a.contentType, "")
+				for _, p := range pieces {
+					_, _ = r.Write([]byte(p))
+				}
+				if got := shownCost(r.Cost()); got != a.cost {
+					t.Fatalf("%s, form %d, %s: cost %s, want %s", name, v, how, got, a.cost)
+				}
+				if got := fmt.Sprint(r.Events()); a.events != "" && got != a.events {
+					t.Fatalf("%s, form %d, %s: %s events, want %s", name, v, how, got, a.events)
+				}
+			}
+			check("whole", body)
+			check("by bytes", strings.Split(body, "")...)
+			for i := range body {
+				check(fmt.Sprintf("cut at %d", i), body[:i], body[i:])
+			}
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package usage
+
+import (
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+const (
+	// MaxDecoded is how much of a compressed body is decoded, so that a small body cannot cost much time.
+	MaxDecoded = 64 << 20
+
+	// maxWindow is the largest window of zstd that is decoded, which is what Caddy's own encoder uses.
+	maxWindow = 128 << 10
+)
+
+// Codings are the content codings that can be decoded, besides identity.
+const Codings = "gzip or zstd"
+
+var errTooLarge = fmt.Errorf("the body is more than %d MiB when it is decoded", MaxDecoded>>20)
+
+// decoder decodes a copy of a compressed body on its own goroutine, one piece after the other.
+type decoder struct {
+	pieces *io.PipeWriter
+	done   chan struct{}
+	err    error // after done
+}
+
+// decode sets the reader up for a content coding.
+func (r *Reader) decode(coding string) error {
+	var decode func(io.Reader, io.Writer) error
+	switch coding = strings.ToLower(strings.TrimSpace(coding)); coding {
+	case "", "identity":
+		return nil
+	case "gzip", "x-gzip":
+		decode = decodeGzip
+	case "zstd":
+		decode = decodeZstd
+	default:
+		return fmt.Errorf("the coding %.20q cannot be decoded, only %s", coding, Codings)
+	}
+	from, to := io.Pipe()
+	d := &decoder{pieces: to, done: make(chan struct{})}
+	r.decoder = d
+	go func() {
+		defer close(d.done)
+		d.err = decode(from, &capped{r, MaxDecoded})
+		_ = from.CloseWithError(d.err) // what comes now is dropped
+	}()
+	return nil
+}
+
+func (d *decoder) write(p []byte) { _, _ = d.pieces.Write(p) }
+
+// close waits until everything is decoded. A body that was cut off is no error, because the response may
+// have been.
+func (d *decoder) close() error {
+	_ = d.pieces.Close()
+	<-d.done
+	if errors.Is(d.err, io.ErrUnexpectedEOF) || errors.Is(d.err, io.EOF) {
+		return nil
+	}
+	return d.err
+}
+
+// capped reads decoded pieces up to a size.
+type capped struct {
+	to   *Reader
+	left int
+}
+
+// Write implements [io.Writer].
+func (c *capped) Write(p []byte) (int, error) {
+	if c.left -= len(p); c.left < 0 {
+		return 0, errTooLarge
+	}
+	c.to.read(p)
+	return len(p), nil
+}
+
+var (
+	gzips = sync.Pool{New: func() any { return new(gzip.Reader) }}
+	zstds = sync.Pool{New: func() any {
+		z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+		if err != nil {
+			panic(err) // the options are wrong
+		}
+		return z
+	}}
+	buffers = sync.Pool{New: func() any { return new([8 << 10]byte) }}
+)
+
+func decodeGzip(from io.Reader, to io.Writer) error {
+	z := gzips.Get().(*gzip.Reader)
+	defer gzips.Put(z)
+	if err := z.Reset(from); err != nil {
+		return err
+	}
+	return pass(z, to)
+}
+
+func decodeZstd(from io.Reader, to io.Writer) error {
+	z := zstds.Get().(*zstd.Decoder)
+	defer func() {
+		_ = z.Reset(nil)
+		zstds.Put(z)
+	}()
+	if err := z.Reset(from); err != nil {
+		return err
+	}
+	return pass(z, to)
+}
+
+// pass copies what a decoder reads, without methods that would take larger pieces.
+func pass(from io.Reader, to io.Writer) error {
+	buffer := buffers.Get().(*[8 << 10]byte)
+	defer buffers.Put(buffer)
+	_, err := io.CopyBuffer(to, struct{ io.Reader }{from}, buffer[:])
+	return err
+}

@@ -1,0 +1,144 @@
+package usage
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// encoded returns a text in a content coding.
+func encoded(t testing.TB, coding, text string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	var w io.WriteCloser
+	switch coding {
+	case "gzip":
+		w = gzip.NewWriter(&b)
+	case "zstd":
+		var err error
+		if w, err = zstd.NewWriter(&b, zstd.WithWindowSize(maxWindow)); err != nil {
+			t.Fatal(err)
+		}
+	default:
+		return []byte(text)
+	}
+	if _, err := io.WriteString(w, text); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// TestCompressedAnswers: answers that the upstream compresses have the same cost, wherever they are cut
+// into pieces.
+func TestCompressedAnswers(t *testing.T) {
+	for name, a := range recordedAnswers(t) {
+		for _, coding := range []string{"gzip", "zstd"} {
+			body := encoded(t, coding, a.body)
+			for cut := 0; cut <= len(body); cut += 1 + len(body)/50 {
+				r, err := NewReader(a.fields, a.contentType, strings.ToUpper(coding))
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, _ = r.Write(body[:cut])
+				_, _ = r.Write(body[cut:])
+				if err := r.Close(); err != nil {
+					t.Fatalf("%s, %s: %v", name, coding, err)
+				}
+				if got := shownCost(r.Cost()); got != a.cost {
+					t.Errorf("%s, %s, cut at %d: cost %s, want %s", name, coding, cut, got, a.cost)
+				}
+			}
+		}
+	}
+}
+
+// TestUndecodableAnswers: what cannot be decoded, or only with too much work, is an error, and what was cut
+// off is not.
+func TestUndecodableAnswers(t *testing.T) {
+	f := mustParse(t, "usage.total")
+	if r, err := NewReader(f, "text/html", "br"); r != nil || err != nil {
+		t.Errorf("text/html: %v, %v", r, err)
+	}
+	for _, coding := range []string{"br", "deflate", "gzip, gzip", "gzip, br"} {
+		if _, err := NewReader(f, "application/json", coding); err == nil {
+			t.Errorf("%s: no error", coding)
+		}
+	}
+	good := `{"usage":{"total":5},"x":"` + strings.Repeat("x", 1000) + `"}`
+	bomb := `{"x":"` + strings.Repeat("x", MaxDecoded) + `","usage":{"total":5}}`
+	for _, coding := range []string{"gzip", "zstd"} {
+		for _, c := range []struct {
+			name string
+			body []byte
+			want bool
+		}{
+			{"nothing", nil, true},
+			{"whole", encoded(t, coding, good), true},
+			{"cut off", encoded(t, coding, good)[:40], true},
+			{"plain", []byte(good), false},
+			{"bomb", encoded(t, coding, bomb), false},
+		} {
+			r, err := NewReader(f, "application/json", coding)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for piece := range bytes.Lines(c.body) {
+				_, _ = r.Write(piece)
+			}
+			if err := r.Close(); (err == nil) != c.want {
+				t.Errorf("%s, %s: %v", coding, c.name, err)
+			}
+		}
+	}
+	var large bytes.Buffer
+	w, _ := zstd.NewWriter(&large, zstd.WithWindowSize(8<<20))
+	_, _ = io.WriteString(w, strings.Repeat(good, 10_000))
+	_ = w.Close()
+	r, err := NewReader(f, "application/json", "zstd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = r.Write(large.Bytes())
+	if r.Close() == nil {
+		t.Error("a window of 8 MiB is decoded")
+	}
+}
+
+// TestDecoderMemory: what a response keeps is bounded, whatever it decodes to.
+func TestDecoderMemory(t *testing.T) {
+	const readers = 50
+	f := mustParse(t, "usage.total")
+	for coding, most := range map[string]uint64{"gzip": 64 << 10, "zstd": 1 << 20} {
+		body := encoded(t, coding, `{"x":"`+strings.Repeat("some text", 1<<18)+`","usage":{"total":5}}`)
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		var open []*Reader
+		for range readers {
+			r, err := NewReader(f, "application/json", coding)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = r.Write(body[:len(body)-10])
+			open = append(open, r)
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		if each := (after.HeapAlloc - before.HeapAlloc) / readers; each > most {
+			t.Errorf("%s: %d KiB for each response, want at most %d", coding, each>>10, most>>10)
+		} else {
+			t.Logf("%s: %d KiB for each response", coding, each>>10)
+		}
+		for _, r := range open {
+			_ = r.Close()
+		}
+	}
+}

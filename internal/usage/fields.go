@@ -1,0 +1,160 @@
+// Package usage reads from responses and requests what they cost: numbers at given places of a JSON text,
+// or of each event of a stream, as they pass.
+package usage
+
+import (
+	"errors"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+)
+
+const (
+	// MaxFields bounds the paths of one cost.
+	MaxFields = 32
+
+	// MaxDepth bounds the names of one path, and maxName the length of each.
+	MaxDepth = 8
+	maxName  = 64
+)
+
+// Fields are the numbers that make up a cost. They do not change, and many goroutines may use them.
+type Fields struct {
+	terms []term
+	top   node
+	paths int
+	text  string
+}
+
+// term is one summand of a cost: the last number at one of its paths, times the weight.
+type term struct {
+	text   string
+	weight decimal
+}
+
+// node is a place in JSON texts that paths lead to.
+type node struct {
+	name string
+	next []*node
+	term int // of a path that ends here; -1 if none does
+}
+
+// child returns the place that a name leads to, or nil.
+func (n *node) child(name string) *node {
+	for _, c := range n.next {
+		if c.name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// ParseFields parses terms such as "usage.output_tokens*4". A term may have several paths, separated by
+// "|", for backends that name the same number differently.
+func ParseFields(texts []string) (*Fields, error) {
+	f := &Fields{text: strings.Join(texts, " "), top: node{term: -1}}
+	if len(texts) == 0 {
+		return nil, errors.New("a path is missing, such as usage.total_tokens")
+	}
+	for _, text := range texts {
+		if err := f.add(text); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+func (f *Fields) add(text string) error {
+	paths, weight, weighted := strings.Cut(text, "*")
+	t := term{text: text, weight: one}
+	if weighted {
+		var err error
+		if t.weight, err = parseWeight(weight); err != nil {
+			return fmt.Errorf("%q: %w", text, err)
+		}
+	}
+	for alternative := range strings.SplitSeq(paths, "|") {
+		names := strings.Split(alternative, ".")
+		if strings.Trim(alternative, "$.") == "" || slices.Contains(names, "") {
+			return fmt.Errorf("%q: %q is not a path: write names with dots between, such as usage.total_tokens", text, alternative)
+		}
+		if names[0] == "$" || strings.ContainsAny(alternative, "[]\"' ") {
+			return fmt.Errorf("%q: a path is just names with dots between, such as usage.total_tokens, without $, brackets or quotes", text)
+		}
+		if len(names) > MaxDepth || slices.ContainsFunc(names, func(n string) bool { return len(n) > maxName }) {
+			return fmt.Errorf("%q: a path has at most %d names of at most %d bytes", text, MaxDepth, maxName)
+		}
+		at := &f.top
+		for _, name := range names {
+			next := at.child(name)
+			if next == nil {
+				next = &node{name: name, term: -1}
+				at.next = append(at.next, next)
+			}
+			at = next
+		}
+		if at.term >= 0 {
+			return fmt.Errorf("%q: the path %s is there twice", text, alternative)
+		}
+		at.term = len(f.terms)
+		f.paths++
+	}
+	if f.terms = append(f.terms, t); f.paths > MaxFields {
+		return fmt.Errorf("at most %d paths make up a cost, got %d", MaxFields, f.paths)
+	}
+	return nil
+}
+
+// String returns the terms as they were written.
+func (f *Fields) String() string { return f.text }
+
+// HasDiscounts reports whether a term has a negative weight.
+func (f *Fields) HasDiscounts() bool {
+	return slices.ContainsFunc(f.terms, func(t term) bool { return t.weight < 0 })
+}
+
+// values are the last numbers at the paths of each term.
+type values struct {
+	have, invalid uint32 // a bit for each term
+	of            [MaxFields]decimal
+}
+
+// set records the number of a term. It takes the last one, or the greatest if greatest is set.
+func (v *values) set(term int, n decimal, err error, greatest bool) {
+	bit := uint32(1) << term
+	switch {
+	case err != nil:
+		v.invalid |= bit
+	case greatest && v.have&bit != 0:
+		v.of[term] = max(v.of[term], n)
+	default:
+		v.of[term] = n
+		v.have |= bit
+		if !greatest {
+			v.invalid &^= bit
+		}
+	}
+}
+
+// sum returns the cost, rounded up, and whether any term has a number.
+func (f *Fields) sum(v *values) (cost int64, found bool, err error) {
+	if v.invalid != 0 {
+		for i, t := range f.terms {
+			if v.invalid>>i&1 != 0 {
+				return 0, false, fmt.Errorf("%s must be a number from 0 to %d", t.text, MaxCost)
+			}
+		}
+	}
+	if v.have == 0 {
+		return 0, false, nil
+	}
+	total, product := new(big.Int), new(big.Int)
+	for i, t := range f.terms {
+		if v.have>>i&1 != 0 {
+			total.Add(total, product.Mul(big.NewInt(int64(v.of[i])), big.NewInt(int64(t.weight))))
+		}
+	}
+	cost, err = roundUp(total)
+	return cost, err == nil, err
+}

@@ -1,0 +1,110 @@
+package usage
+
+import (
+	"mime"
+	"strings"
+)
+
+// Reader reads a cost from the body of a response as it passes. It keeps nothing of the body but the
+// numbers.
+type Reader struct {
+	scanner scanner
+	events  events
+	format  format
+	decoder *decoder // nil if the body is not compressed
+}
+
+type format uint8
+
+const (
+	unread format = iota
+	oneText
+	lines // JSON texts one after the other
+	eventStream
+)
+
+// NewReader returns a reader for a body of a media type and a content coding. It returns nil if such a
+// body has no cost that could be read, and an error if it cannot be decoded.
+func NewReader(f *Fields, contentType, contentEncoding string) (*Reader, error) {
+	format := formatOf(contentType)
+	if format == unread {
+		return nil, nil
+	}
+	r := &Reader{format: format}
+	r.scanner.fields = f
+	r.scanner.reset()
+	return r, r.decode(contentEncoding)
+}
+
+// formatOf returns the format of a media type.
+func formatOf(contentType string) format {
+	name, _, err := mime.ParseMediaType(contentType)
+	if err != nil && name == "" {
+		return unread
+	}
+	switch {
+	case name == "text/event-stream":
+		return eventStream
+	case name == "application/json", strings.HasPrefix(name, "application/") && strings.HasSuffix(name, "+json"):
+		return oneText
+	case name == "application/x-ndjson", name == "application/ndjson", name == "application/jsonl", name == "application/x-jsonlines":
+		return lines
+	}
+	return unread
+}
+
+// Write reads the next piece. It never fails.
+func (r *Reader) Write(p []byte) (int, error) {
+	if r.decoder != nil {
+		r.decoder.write(p)
+	} else {
+		r.read(p)
+	}
+	return len(p), nil
+}
+
+// read reads the next piece of the body as it was before compression.
+func (r *Reader) read(p []byte) {
+	if r.format == eventStream {
+		r.events.write(p, &r.scanner)
+	} else {
+		r.scanner.write(p)
+	}
+}
+
+// Close ends the body. It must be called before Cost and Events. It returns an error if the body could
+// not be decoded.
+func (r *Reader) Close() error {
+	if r.decoder == nil {
+		return nil
+	}
+	return r.decoder.close()
+}
+
+// Cost returns the cost by what has been read so far, and whether there was any number. The error says
+// that a number is no cost.
+func (r *Reader) Cost() (cost int64, found bool, err error) {
+	return r.scanner.fields.sum(&r.scanner.values)
+}
+
+// Events returns how many events or lines of a stream have been read so far; 0 for a body that is no
+// stream. An event without an object does not count.
+func (r *Reader) Events() int64 {
+	switch {
+	case r.format == eventStream:
+		return r.events.count
+	case r.format == lines || r.scanner.objs > 1:
+		return r.scanner.objs
+	}
+	return 0
+}
+
+// RequestCost returns what a request with this body costs by its fields, of which the greatest numbers
+// count whatever the case of their names, because upstreams differ in which one they take. The text
+// must be valid.
+func (f *Fields) RequestCost(text []byte) (cost int64, found bool, err error) {
+	s := scanner{fields: f, greatest: true, folds: true}
+	s.reset()
+	s.write(text)
+	return f.sum(&s.values)
+}

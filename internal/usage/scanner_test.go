@@ -1,0 +1,349 @@
+package usage
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/big"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
+)
+
+func mustParse(t testing.TB, text string) *Fields {
+	t.Helper()
+	f, err := ParseFields(strings.Fields(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// TestOddAnswers: bodies that are not as they should be cost what the docs say, or nothing is known.
+func TestOddAnswers(t *testing.T) {
+	const total, sse, lines = "usage.total", "text/event-stream", "application/x-ndjson"
+	deepest := strings.Repeat(`{"a":[`, 10_000) + strings.Repeat(`]}`, 10_000)
+	for _, c := range []struct{ name, fields, contentType, body, want string }{
+		{"a number", total, "", `{"usage":{"total":7}}`, "7"},
+		{"zero", total, "", `{"usage":{"total":0}}`, "0"},
+		{"negative zero", total, "", `{"usage":{"total":-0.0}}`, "0"},
+		{"fraction", total, "", `{"usage":{"total":7.000001}}`, "8"},
+		{"less than a millionth", total, "", `{"usage":{"total":7.0000000000001}}`, "8"},
+		{"exponent", total, "", `{"usage":{"total":1.5E+3}}`, "1500"},
+		{"negative exponent", total, "", `{"usage":{"total":12e-1}}`, "2"},
+		{"huge exponent", total, "", `{"usage":{"total":1e999999999999999999999}}`, "invalid"},
+		{"tiny exponent", total, "", `{"usage":{"total":1e-999999999999999999999}}`, "1"},
+		{"zero with a huge exponent", total, "", `{"usage":{"total":0e999999999}}`, "0"},
+		{"negative", total, "", `{"usage":{"total":-7}}`, "invalid"},
+		{"negative and then good", total, "", `{"usage":{"total":-7,"total":9}}`, "9"},
+		{"greatest", total, "", `{"usage":{"total":1000000000000}}`, "1000000000000"},
+		{"above the greatest", total, "", `{"usage":{"total":1000000000001}}`, "invalid"},
+		{"400 digits", total, "", `{"usage":{"total":` + strings.Repeat("9", 400) + `}}`, "invalid"},
+		{"400 zeros behind the point", total, "", `{"usage":{"total":1.` + strings.Repeat("0", 400) + `}}`, "invalid"},
+		{"string", total, "", `{"usage":{"total":"7"}}`, "invalid"},
+		{"null", total, "", `{"usage":{"total":null}}`, "unknown"},
+		{"null after a number", total, "", `{"usage":{"total":5,"total":null}}`, "5"},
+		{"true", total, "", `{"usage":{"total":true}}`, "invalid"},
+		{"object", total, "", `{"usage":{"total":{"total":5}}}`, "invalid"},
+		{"array", total, "", `{"usage":{"total":[5]}}`, "invalid"},
+		{"usage is null", total, "", `{"usage":null}`, "unknown"},
+		{"usage is an array", total, "", `{"usage":[{"total":5}]}`, "unknown"},
+		{"duplicate key", total, "", `{"usage":{"total":5,"total":6}}`, "6"},
+		{"duplicate object", total, "", `{"usage":{"total":5},"usage":{"total":4}}`, "4"},
+		{"escaped name", total, "", `{"us\u0061ge":{"\u0074ot\u0061l":5}}`, "5"},
+		{"other case", total, "", `{"Usage":{"total":5}}`, "unknown"},
+		{"deeper", total, "", `{"x":{"usage":{"total":5}}}`, "unknown"},
+		{"in a string", total, "", `{"x":"\"usage\":{\"total\":5}\\","y":"{\"usage\":{\"total\":5}}"}`, "unknown"},
+		{"name with a dot", total, "", `{"usage.total":5}`, "unknown"},
+		{"prefix of a name", total, "", `{"usage":{"tota":5,"totals":6,"":7}}`, "unknown"},
+		{"long name", total, "", `{"` + strings.Repeat("usage", 1000) + `":{"total":5}}`, "unknown"},
+		{"surrogates", "😀.x", "", `{"\ud83d\ude00":{"x":5}}`, "5"},
+		{"half a surrogate", total, "", `{"\ud83dusage":{"total":5}}`, "unknown"},
+		{"invalid UTF-8", total, "", "{\"x\":\"\xff\xfe\",\"\xc3\":1,\"usage\":{\"total\":5}}", "5"},
+		{"deep", total, "", `{"x":` + deepest + `,"usage":{"total":5}}`, "5"},
+		{"deep under usage", total, "", `{"usage":{"x":` + deepest + `,"total":5}}`, "5"},
+		{"cut off", total, "", `{"usage":{"total":5`, "unknown"},
+		{"cut off later", total, "", `{"usage":{"total":5}`, "5"},
+		{"not JSON", total, "", `<html>usage</html>`, "unknown"},
+		{"empty", total, "", ``, "unknown"},
+		{"array of events", total, "", `[{"usage":{"total":5}},{"usage":{"total":6}}]`, "6"},
+		{"array in an array", total, "", `[[{"usage":{"total":5}}]]`, "unknown"},
+		{"lines", total, lines, "{\"usage\":{\"total\":5}}\n{\"usage\":{\"total\":6}}\n", "6"},
+		{"weights", "a b*4 c*0.1 d*-0.5", "", `{"a":1,"b":2,"c":3,"d":4}`, "8"}, // 7.3
+		{"discount above the rest", "a b*-1", "", `{"a":1,"b":2}`, "invalid"},
+		{"sum above the greatest", "a b*1000", "", `{"a":1,"b":1e12}`, "invalid"},
+		{"some are missing", "a b c", "", `{"b":2}`, "2"},
+		{"either", "a|b.c", "", `{"a":1,"b":{"c":2}}`, "2"},
+		{"events", total, sse, "data: {\"usage\":{\"total\":5}}\n\ndata: {\"usage\":{\"total\":6}}\n\n", "6"},
+		{"event of several lines", total, sse, "data: {\"usage\":\ndata: {\"total\":\ndata:5}}\n\n", "5"},
+		{"comment and other fields", total, sse, ": {\"usage\":{\"total\":1}}\nid: 1\nevent: data\nretry: 1\ndat: {\"usage\":{\"total\":2}}\ndatas: {\"usage\":{\"total\":3}}\n\n", "unknown"},
+		{"other case of the field", total, sse, "Data: {\"usage\":{\"total\":5}}\n\n", "unknown"},
+		{"fault in one event", total, sse, "data: {\"usage\":{]\n\ndata: {\"usage\":{\"total\":6}}\n\n", "6"},
+		{"unfinished event", total, sse, "data: {\"x\":\"\n\ndata: {\"usage\":{\"total\":6}}\n\n", "6"},
+		{"text is no JSON", total, "text/plain", `{"usage":{"total":5}}`, "unread"},
+		{"no type", total, " ", `{"usage":{"total":5}}`, "unread"},
+		{"problem", total, "application/problem+json", `{"usage":{"total":5}}`, "5"},
+	} {
+		contentType := c.contentType
+		if contentType == "" {
+			contentType = "application/json"
+		}
+		f := mustParse(t, c.fields)
+		if got := costOf(f, contentType, c.body); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+		if got := costOf(f, contentType, strings.Split(c.body, "")...); got != c.want {
+			t.Errorf("%s, by bytes: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+// TestFieldsThatDoNotParse: errors show the field and the fix.
+func TestFieldsThatDoNotParse(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                            "a path is missing, such as usage.total_tokens",
+		"usage..x":                    `"usage..x": "usage..x" is not a path: write names with dots between, such as usage.total_tokens`,
+		"$.usage.x":                   `"$.usage.x": a path is just names with dots between, such as usage.total_tokens, without $, brackets or quotes`,
+		"choices[0].x":                `"choices[0].x": a path is just names with dots between, such as usage.total_tokens, without $, brackets or quotes`,
+		"a*":                          `"a*": the weight "" must be a number such as 4, 0.1 or -0.5, of at most 1000 and with at most 6 decimal places`,
+		"a*0":                         `"a*0": the weight "0" must be a number such as 4, 0.1 or -0.5, of at most 1000 and with at most 6 decimal places`,
+		"a*1001":                      `"a*1001": the weight "1001" must be a number such as 4, 0.1 or -0.5, of at most 1000 and with at most 6 decimal places`,
+		"a*0.0000001":                 `"a*0.0000001": the weight "0.0000001" must be a number such as 4, 0.1 or -0.5, of at most 1000 and with at most 6 decimal places`,
+		"a b|a":                       `"b|a": the path a is there twice`,
+		"a.b.c.d.e.f.g.h.i":           `"a.b.c.d.e.f.g.h.i": a path has at most 8 names of at most 64 bytes`,
+		strings.Repeat("a ", 0) + "|": `"|": "" is not a path: write names with dots between, such as usage.total_tokens`,
+	} {
+		if _, err := ParseFields(strings.Fields(text)); fmt.Sprint(err) != want {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+	var many []string
+	for i := range MaxFields + 1 {
+		many = append(many, "a"+strconv.Itoa(i))
+	}
+	if _, err := ParseFields(many); fmt.Sprint(err) != "at most 32 paths make up a cost, got 33" {
+		t.Error(err)
+	}
+}
+
+// TestRequestCost: of a request, the greatest number counts that any upstream might take.
+func TestRequestCost(t *testing.T) {
+	f := mustParse(t, "max_tokens options.num_predict")
+	for body, want := range map[string]string{
+		`{"max_tokens":5}`:                                          "5",
+		`{"max_tokens":5,"max_tokens":4}`:                           "5",
+		`{"max_tokens":4,"MAX_TOKENS":5}`:                           "5",
+		"{\"max_tokens\":4,\"max_to\u212aen\u017f\":5}":             "5",
+		`{"max_tokens":4,"max_to\u212aens":5}`:                      "5",
+		`{"max_tokens":4,"options":{"num_predict":3}}`:              "7",
+		`{"options":{"num_predict":9},"Options":{"num_predict":3}}`: "9",
+		`{"max_tokens":5,"max_tokens":-1}`:                          "invalid",
+		`{"max_tokens":-1,"max_tokens":5}`:                          "invalid",
+		`{"max_tokens":"5"}`:                                        "invalid",
+		`{"max_tokens":null}`:                                       "unknown",
+		`{"max_tokens":2.5}`:                                        "3",
+		`{"messages":[{"content":"{\"max_tokens\":5}"}]}`:           "unknown",
+		`[{"max_tokens":1},{"max_tokens":5},{"max_tokens":2}]`:      "5",
+		`{"max_tokens":1` + strings.Repeat("0", 100) + `}`:          "invalid",
+		"\xef\xbb\xbf" + `{"max_tokens":5}`:                         "unknown", // the caller skips the mark
+	} {
+		if got := shownCost(f.RequestCost([]byte(body))); got != want {
+			t.Errorf("%s: %s, want %s", body, got, want)
+		}
+	}
+}
+
+// reference finds the last number of each path in a valid text, by encoding/json. It knows the text
+// whole and takes its time.
+func reference(d *json.Decoder, at []string, found func(path string, value json.Token)) error {
+	t, err := d.Token()
+	if err != nil {
+		return err
+	}
+	found(strings.Join(at, "\x00"), t)
+	switch t {
+	case json.Delim('{'):
+		for d.More() {
+			name, err := d.Token()
+			if err != nil {
+				return err
+			}
+			if err := reference(d, append(at, name.(string)), found); err != nil {
+				return err
+			}
+		}
+	case json.Delim('['):
+		for d.More() {
+			in := append(at, "\x01") // no path leads into it
+			if len(at) == 0 {
+				in = at
+			}
+			if err := reference(d, in, found); err != nil {
+				return err
+			}
+		}
+	default:
+		return nil
+	}
+	_, err = d.Token()
+	return err
+}
+
+// referenceNumber is the number of a path, by exact fractions.
+func referenceNumber(text string) (*big.Rat, bool) {
+	mantissa, exponent, _ := strings.Cut(strings.ToLower(text), "e")
+	n, ok := new(big.Rat).SetString(mantissa)
+	if !ok || len(text) > 48 {
+		return nil, false
+	}
+	if e, err := strconv.Atoi(exponent); exponent != "" && n.Sign() != 0 {
+		if err != nil || e > 1000 || e < -1000 {
+			if !strings.HasPrefix(exponent, "-") || n.Sign() < 0 {
+				return nil, false
+			}
+			e = -1000
+		}
+		if n, ok = new(big.Rat).SetString(mantissa + "e" + strconv.Itoa(e)); !ok {
+			return nil, false
+		}
+	}
+	millionth := big.NewRat(1, 1_000_000)
+	scaled := new(big.Rat).Quo(n, millionth)
+	up := new(big.Int).Div(new(big.Int).Sub(new(big.Int).Add(scaled.Num(), scaled.Denom()), big.NewInt(1)), scaled.Denom())
+	n = new(big.Rat).Mul(new(big.Rat).SetInt(up), millionth)
+	return n, n.Sign() >= 0 && n.Cmp(big.NewRat(MaxCost, 1)) <= 0
+}
+
+// FuzzScanner compares the scanner with encoding/json: in a valid text it finds the same numbers,
+// wherever the text is cut, and as an event of a stream too. Of any text it finds the same in any
+// pieces.
+func FuzzScanner(f *testing.F) {
+	fields := mustParse(f, "a.b a.c.d*4 e|a.e*0.1 f*-0.5")
+	for _, seed := range []string{
+		`{"a":{"b":12,"c":{"d":3.25}},"e":1e3}`, `{"a":{"b":"x\\\"\u00e9","e":-1},"f":0.5,"\u0061":{"b":7}}`, `[{"a":{"b":1}},{"a":{"b":2}}]`,
+		`{"x":[[{"a":{"b":5}}]],"a":{"b":null,"c":[1,2,{"d":4}]}}`, `{"a":`, "data: {\"a\":{\"b\":1}}\n\n", `{"a":{"b":1e-400,"c":{"d":99999999999999999999}}}`, `{"\ud83d\ude00\ud83d":1}`, `{"a":{"b":true}} {"e":5}`,
+		`{"a":{"b":0.00000000000000000000001},"e":12345678901234567890123e-12}`, "{\"a\":{\"b\":\r5}}",
+	} {
+		f.Add([]byte(seed), uint(7))
+	}
+	f.Fuzz(func(t *testing.T, text []byte, cut uint) {
+		whole := costOf(fields, "application/json", string(text))
+		i := int(cut % uint(len(text)+1))
+		if got := costOf(fields, "application/json", string(text[:i]), string(text[i:])); got != whole {
+			t.Fatalf("cut at %d: %s, whole %s", i, got, whole)
+		}
+		stream := costOf(fields, "text/event-stream", string(text))
+		if got := costOf(fields, "text/event-stream", strings.Split(string(text), "")...); got != stream {
+			t.Fatalf("stream by bytes: %s, whole %s", got, stream)
+		}
+		if !json.Valid(text) {
+			return
+		}
+		event := "data:" + strings.ReplaceAll(strings.ReplaceAll(string(text), "\r", "\n"), "\n", "\r\ndata: ") + "\n\n"
+		if got := costOf(fields, "text/event-stream", event); got != whole {
+			t.Fatalf("as an event: %s, whole %s", got, whole)
+		}
+		if want := referenceCost(t, text); whole != want {
+			t.Fatalf("%s, want %s", whole, want)
+		}
+	})
+}
+
+// referenceCost is the cost of a valid text by the fields of FuzzScanner.
+func referenceCost(t *testing.T, text []byte) string {
+	terms := map[string]int{"a\x00b": 0, "a\x00c\x00d": 1, "e": 2, "a\x00e": 2, "f": 3}
+	weights := []*big.Rat{big.NewRat(1, 1), big.NewRat(4, 1), big.NewRat(1, 10), big.NewRat(-1, 2)}
+	numbers, invalid := make([]*big.Rat, 4), make([]bool, 4)
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	err := reference(d, nil, func(path string, value json.Token) {
+		term, ok := terms[path]
+		if !ok || value == nil {
+			return
+		}
+		number, isNumber := value.(json.Number)
+		n, good := referenceNumber(string(number))
+		if invalid[term] = !isNumber || !good; !invalid[term] {
+			numbers[term] = n
+		}
+	})
+	if err != nil && err != io.EOF {
+		t.Skip(err) // deeper than encoding/json goes
+	}
+	sum, any := new(big.Rat), false
+	for i, n := range numbers {
+		if invalid[i] {
+			return "invalid"
+		}
+		if n != nil {
+			any = true
+			sum.Add(sum, new(big.Rat).Mul(n, weights[i]))
+		}
+	}
+	if !any {
+		return "unknown"
+	}
+	up := new(big.Int).Div(new(big.Int).Sub(new(big.Int).Add(sum.Num(), sum.Denom()), big.NewInt(1)), sum.Denom())
+	if up.Sign() < 0 || up.Cmp(big.NewInt(MaxCost)) > 0 {
+		return "invalid"
+	}
+	return up.String()
+}
+
+// TestLargeAnswer: an answer of 1 GB is read in the memory of a small one. CI reads a part of it.
+func TestLargeAnswer(t *testing.T) {
+	piece := []byte(strings.Repeat(`it said \"usage\":{\"total\":1} and so on, `, 1500))
+	for contentType, around := range map[string][2]string{
+		"application/json":  {`{"text":"`, `","usage":{"total":42}}`},
+		"text/event-stream": {`data: {"text":"`, "\",\"usage\":{\"total\":42}}\n\n"},
+	} {
+		r, _ := NewReader(mustParse(t, "usage.total"), contentType, "")
+		_, _ = io.WriteString(r, around[0])
+		n := deep.Steps(32<<20, 1<<30) / len(piece)
+		if allocated := testing.AllocsPerRun(n, func() { _, _ = r.Write(piece) }); allocated != 0 {
+			t.Errorf("%s: %v allocations per write", contentType, allocated)
+		}
+		_, _ = io.WriteString(r, around[1])
+		if got := shownCost(r.Cost()); got != "42" {
+			t.Errorf("%s: %s", contentType, got)
+		}
+	}
+}
+
+// BenchmarkReader reads bodies as they come from a proxy, in pieces of 4 KB, or an event at a time.
+func BenchmarkReader(b *testing.B) {
+	text := strings.Repeat("The tide comes in twice a day, and nobody has asked it to.\\n", 40)
+	escaped := strings.Repeat(`{\"a\":\"b\",\n`, 200)
+	var array strings.Builder
+	for i := range 500 {
+		fmt.Fprintf(&array, `{"logprob":-0.%d,"token":"t%d","bytes":[%d,%d]},`, i, i, i%256, i%7)
+	}
+	var stream strings.Builder
+	for i := range 100 {
+		fmt.Fprintf(&stream, "data: {\"id\":\"chatcmpl-123\",\"object\":\"chat.completion.chunk\",\"created\":1694268190,\"model\":\"gpt-4o-mini\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"word %d\"},\"finish_reason\":null}],\"usage\":null}\n\n", i)
+	}
+	fields := mustParse(b, "usage.prompt_tokens usage.prompt_tokens_details.cached_tokens*-0.5 usage.completion_tokens*4")
+	for _, c := range []struct{ name, contentType, body string }{
+		{"text", "application/json", `{"choices":[{"message":{"content":"` + text + `"}}]}`},
+		{"escapes", "application/json", `{"choices":[{"message":{"content":"` + escaped + `"}}]}`},
+		{"structure", "application/json", `{"choices":[{"logprobs":[` + array.String() + `1]}]}`},
+		{"stream", "text/event-stream", stream.String()},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			r, _ := NewReader(fields, c.contentType, "")
+			body := []byte(c.body)
+			b.SetBytes(int64(len(body)))
+			b.ReportAllocs()
+			for b.Loop() {
+				for rest := body; len(rest) > 0; {
+					n := min(4096, len(rest))
+					_, _ = r.Write(rest[:n])
+					rest = rest[n:]
+				}
+			}
+		})
+	}
+}
