@@ -1,41 +1,62 @@
 package logs
 
 import (
-	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 )
 
 // Reader reads the records of one log. It is for one goroutine.
 type Reader struct {
 	name   string
-	lines  *bufio.Reader
-	format Format
+	lines  *lines
+	parser parser
+	as     Format
 
-	line, bytes, bad int64
-	first            *Bad
-	buffer           []byte
+	bad   int64
+	first *Bad
 }
 
 // Open prepares to read a log: it finds out how the log is compressed and which format its lines
-// have. The name is for errors.
+// have. The name is for errors. An empty log has no records, and is no error.
 func Open(name string, from io.Reader, o Options) (*Reader, error) {
-	if o.Format != "" && o.Format != "auto" && o.Format != caddyFormat.Name {
-		return nil, fmt.Errorf("format must be auto or caddy, got %q", o.Format)
+	l, err := unpacked(name, from)
+	if err != nil {
+		return nil, err
 	}
-	return &Reader{name: name, lines: bufio.NewReaderSize(from, 64<<10), format: caddyFormat}, nil
+	begin := l.peek()
+	if l.err != nil && !errors.Is(l.err, io.EOF) && len(begin) == 0 {
+		return nil, fmt.Errorf("%s: %w", name, l.err)
+	}
+	if bytes.HasPrefix(begin, []byte(bom)) {
+		begin = begin[len(bom):]
+		l.at += len(bom)
+	}
+	if err := text(name, begin); err != nil {
+		return nil, err
+	}
+	r := &Reader{name: name, lines: l}
+	if len(bytes.TrimSpace(begin)) == 0 && (o.Format == "" || o.Format == "auto") && o.LogFormat == "" {
+		o.Format = formats[0].name
+	}
+	if r.parser, err = choose(name, begin, o); err != nil {
+		return nil, err
+	}
+	r.as = r.parser.format()
+	return r, nil
 }
 
-// Format returns the format of the log.
-func (r *Reader) Format() *Format { return &r.format }
+// Format returns the format of the log, as its first lines have it.
+func (r *Reader) Format() *Format { return &r.as }
 
 // Lines returns how many lines were read, with those that were not understood.
-func (r *Reader) Lines() int64 { return r.line }
+func (r *Reader) Lines() int64 { return r.lines.number }
 
 // Bytes returns how many bytes of lines were read, after decompression.
-func (r *Reader) Bytes() int64 { return r.bytes }
+func (r *Reader) Bytes() int64 { return r.lines.read }
 
 // NotUnderstood returns how many lines were not understood, and the first of them.
 func (r *Reader) NotUnderstood() (n int64, first *Bad) { return r.bad, r.first }
@@ -44,12 +65,19 @@ func (r *Reader) NotUnderstood() (n int64, first *Bad) { return r.bad, r.first }
 // are counted; lines that are not about requests are passed over.
 func (r *Reader) Next(to *Record) error {
 	for {
-		line, err := r.readLine()
-		if err != nil {
-			return err
+		line, err := r.lines.next()
+		switch {
+		case err == errTooLong:
+		case errors.Is(err, io.EOF):
+			return io.EOF
+		case err != nil:
+			return fmt.Errorf("%s: after line %d: %w", r.name, r.lines.number, err)
+		case len(bytes.TrimSpace(line)) == 0:
+			continue
+		default:
+			err = r.parser.parse(line, to)
 		}
-		to.Reset()
-		switch err := parseCaddy(line, to); {
+		switch {
 		case err == nil:
 			return nil
 		case errors.Is(err, errNoRequest):
@@ -59,30 +87,21 @@ func (r *Reader) Next(to *Record) error {
 	}
 }
 
-func (r *Reader) readLine() ([]byte, error) {
-	r.buffer = r.buffer[:0]
-	for {
-		part, err := r.lines.ReadSlice('\n')
-		r.bytes += int64(len(part))
-		r.buffer = append(r.buffer, part...)
-		switch {
-		case errors.Is(err, bufio.ErrBufferFull):
-			continue
-		case err == io.EOF && len(r.buffer) > 0:
-		case err != nil:
-			return nil, err
-		}
-		r.line++
-		return r.buffer, nil
-	}
-}
-
-const maxQuoted = 200
-
 func (r *Reader) reject(line []byte, why error) {
 	r.bad++
 	if r.first == nil {
-		text := strings.ToValidUTF8(string(line[:min(len(line), maxQuoted)]), "�")
-		r.first = &Bad{Log: r.name, Line: r.line, Text: strings.TrimSpace(text), Why: why.Error()}
+		r.first = &Bad{Log: r.name, Line: r.lines.number, Text: quote(line), Why: why.Error()}
 	}
+}
+
+// quote returns the beginning of a line, printable.
+func quote(line []byte) string {
+	const most = 200
+	text := strings.ToValidUTF8(string(line[:min(len(line), most)]), "\uFFFD")
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '\uFFFD'
+	}, text))
 }

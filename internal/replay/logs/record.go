@@ -3,6 +3,7 @@ package logs
 
 import (
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -107,22 +108,24 @@ type Known struct {
 
 // Has reports whether a format has a header field.
 func (k Known) Has(name string) bool {
-	if k.All {
-		return true
+	return k.All || slices.Contains(k.Names, http.CanonicalHeaderKey(name))
+}
+
+// add adds a name in canonical form.
+func (k *Known) add(name string) {
+	if !slices.Contains(k.Names, name) {
+		k.Names = append(k.Names, name)
 	}
-	name = http.CanonicalHeaderKey(name)
-	for _, known := range k.Names {
-		if known == name {
-			return true
-		}
-	}
-	return false
 }
 
 // Options say how to read a log.
 type Options struct {
 	Format    string // "auto" or "", or the name of a format
 	LogFormat string // the text of nginx's log_format, for the format nginx
+
+	// Header and RespHeader are the names of the fields that records get: nil for all that lines have.
+	// What is not asked for costs no time.
+	Header, RespHeader []string
 }
 
 // Bad is a line that was not understood.

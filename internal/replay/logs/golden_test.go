@@ -1,0 +1,103 @@
+package logs_test
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
+)
+
+// logFormats are the texts of log_format for the logs that need one.
+var logFormats = map[string]string{
+	"nginx.log": `$msec $request_time $remote_addr $host $scheme "$request" $status "$http_x_api_key" "$http_x_forwarded_for" $upstream_cache_status`,
+	"nginx-escape.log": `log_format main escape=json '{"t":"$time_iso8601","ip":"$remote_addr","req":"$request",'
+		'"status":$status,"rt":$request_time,"ua":"$http_user_agent","key":"${http_x_api_key}"}';`,
+}
+
+// TestGoldenFormats reads a log of each format, and compares what was understood with the file beside it.
+func TestGoldenFormats(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/*.log")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no logs", err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := describe(t, text, logs.Options{LogFormat: logFormats[filepath.Base(file)]})
+		golden := strings.TrimSuffix(file, ".log") + ".golden"
+		if os.Getenv("UPDATE_GOLDEN") != "" {
+			if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(golden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got != string(want) {
+			t.Errorf("%s: got\n%s\nwant\n%s", file, got, want)
+		}
+	}
+}
+
+// describe writes what a log says.
+func describe(t *testing.T, text []byte, o logs.Options) string {
+	t.Helper()
+	r, err := logs.Open("access.log", bytes.NewReader(text), o)
+	if err != nil {
+		return err.Error() + "\n"
+	}
+	var b strings.Builder
+	f := r.Format()
+	fmt.Fprintf(&b, "format %s host=%v scheme=%v duration=%v user=%v step=%v header=%v response=%v\n", f.Name, f.Host, f.Scheme, f.Duration, f.User, f.Step, f.Header, f.RespHeader)
+	for {
+		var got logs.Record
+		if err := r.Next(&got); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			fmt.Fprintf(&b, "error: %v\n", err)
+			break
+		}
+		b.WriteString(show(&got))
+	}
+	n, first := r.NotUnderstood()
+	fmt.Fprintf(&b, "%d lines, %d bytes, %d not understood\n", r.Lines(), r.Bytes(), n)
+	if first != nil {
+		fmt.Fprintf(&b, "%s:%d: %s: %s\n", first.Log, first.Line, first.Why, first.Text)
+	}
+	return b.String()
+}
+
+func show(r *logs.Record) string {
+	var b strings.Builder
+	remote := ""
+	if r.RemoteIP != "" && r.RemoteIP != r.ClientIP {
+		remote = " via " + r.RemoteIP
+	}
+	fmt.Fprintf(&b, "%s +%v %s%s %s %s|%s%s %s %d size=%d read=%d user=%q\n", r.Start.UTC().Format(time.RFC3339Nano), r.Duration, r.ClientIP, remote,
+		r.Method, r.Scheme, r.Host, r.URI, cmp.Or(r.Proto, "-"), r.Status, r.Size, r.BytesRead, r.User)
+	for _, f := range r.Header {
+		fmt.Fprintf(&b, "\t%s: %q redacted=%v\n", f.Name, f.Value, f.Redacted)
+	}
+	for _, f := range r.RespHeader {
+		fmt.Fprintf(&b, "\tresponse %s: %q redacted=%v\n", f.Name, f.Value, f.Redacted)
+	}
+	if r.TLS != (logs.TLS{}) {
+		fmt.Fprintf(&b, "\ttls %+v\n", r.TLS)
+	}
+	if r.Limited != nil {
+		fmt.Fprintf(&b, "\tlimited %+v\n", *r.Limited)
+	}
+	return b.String()
+}

@@ -1,0 +1,151 @@
+package logs
+
+import (
+	"bytes"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// w3c reads the extended log format of the W3C: CloudFront's, and that of IIS. A line #Fields names the
+// columns of the lines behind it.
+type w3c struct {
+	*builder
+	columns    []column
+	cloudFront bool
+	of         Format
+}
+
+func newW3C(b *builder, _ Options) (parser, error) {
+	return &w3c{builder: b, of: Format{Name: "w3c", Step: time.Second}}, nil
+}
+
+func (w *w3c) format() Format { return w.of }
+
+var w3cColumns = map[string]column{
+	"date":                {kind: kindDate},
+	"time":                {kind: kindClock},
+	"date-local":          {kind: kindDate},
+	"time-local":          {kind: kindClock},
+	"timestamp":           {kind: kindEnd},
+	"c-ip":                {kind: kindClientIP},
+	"cs-method":           {kind: kindMethod},
+	"cs-uri":              {kind: kindURI},
+	"cs-uri-stem":         {kind: kindPath},
+	"cs-uri-query":        {kind: kindQuery},
+	"cs-host":             {kind: kindHost},
+	"x-host-header":       {kind: kindHost}, // CloudFront: cs(Host) is the distribution
+	"cs-protocol":         {kind: kindScheme},
+	"s-port":              {kind: kindScheme},
+	"cs-version":          {kind: kindProto},
+	"cs-protocol-version": {kind: kindProto},
+	"cs-username":         {kind: kindUser},
+	"sc-status":           {kind: kindStatus},
+	"sc-bytes":            {kind: kindSize},
+	"x-forwarded-for":     {kindHeader, "X-Forwarded-For"},
+}
+
+// fields learns the columns.
+func (w *w3c) fields(names []byte) {
+	w.columns = w.columns[:0]
+	w.cloudFront = bytes.Contains(names, []byte("x-edge-"))
+	for _, name := range strings.Fields(string(names)) {
+		c, known := w3cColumns[strings.ToLower(name)]
+		switch field, ok := cutField(name, "cs"); {
+		case known:
+		case ok && strings.EqualFold(field, "host"):
+			c = column{kind: kindWeakHost}
+		case ok:
+			c = column{kindHeader, w.headerName([]byte(field))}
+		case strings.EqualFold(name, "time-taken") && w.cloudFront:
+			c = column{kind: kindSeconds}
+		case strings.EqualFold(name, "time-taken"), strings.EqualFold(name, "TimeTakenMS"):
+			c = column{kind: kindMillis}
+		default:
+			if field, ok := cutField(name, "sc"); ok {
+				c = column{kindRespHeader, w.headerName([]byte(field))}
+			}
+		}
+		switch c.kind {
+		case kindHeader:
+			w.of.Header.add(c.name)
+		case kindRespHeader:
+			w.of.RespHeader.add(c.name)
+		}
+		w.columns = append(w.columns, c)
+	}
+	has := func(kinds ...kind) bool {
+		return slices.ContainsFunc(w.columns, func(c column) bool { return slices.Contains(kinds, c.kind) })
+	}
+	w.of.Host = w.of.Host || has(kindHost, kindWeakHost)
+	w.of.Scheme = w.of.Scheme || has(kindScheme)
+	w.of.User = w.of.User || has(kindUser)
+	w.of.Duration = w.of.Duration || has(kindSeconds, kindMillis)
+}
+
+// cutField returns the name of the header field in cs(User-Agent).
+func cutField(name, side string) (field string, ok bool) {
+	rest, ok := strings.CutPrefix(strings.ToLower(name), side+"(")
+	if !ok {
+		return "", false
+	}
+	return strings.TrimSuffix(rest, ")"), true
+}
+
+func (w *w3c) parse(line []byte, to *Record) error {
+	if line[0] == '#' {
+		if names, ok := bytes.CutPrefix(line, []byte("#Fields:")); ok {
+			w.fields(names)
+		}
+		return errNoRequest
+	}
+	if len(w.columns) == 0 {
+		return fmt.Errorf("no line #Fields stands in front of it")
+	}
+	w.begin(to)
+	tabs := bytes.IndexByte(line, '\t') >= 0
+	n := 0
+	for ; len(line) > 0; n++ {
+		v, escaped := line, true
+		switch {
+		case tabs:
+			v, line, _ = bytes.Cut(line, []byte{'\t'})
+		case line[0] == '"':
+			v, line, _ = bytes.Cut(line[1:], []byte{'"'})
+			line, escaped = bytes.TrimPrefix(line, []byte{' '}), false
+		default:
+			v, line, _ = bytes.Cut(line, []byte{' '})
+		}
+		if n >= len(w.columns) {
+			return fmt.Errorf("it has more columns than the %d of #Fields", n)
+		}
+		c := w.columns[n]
+		if c.kind == kindIgnored || len(v) == 0 || string(v) == "-" {
+			continue
+		}
+		if escaped && (c.kind == kindHeader || c.kind == kindRespHeader || c.kind == kindUser) {
+			v = w.unescape(v)
+		}
+		w.put(c, v)
+	}
+	if n != len(w.columns) {
+		return fmt.Errorf("it has %d columns, and #Fields names %d", n, len(w.columns))
+	}
+	return w.finish()
+}
+
+// unescape decodes a text in which blanks were not allowed: IIS writes +, and CloudFront %20.
+func (w *w3c) unescape(v []byte) []byte {
+	if !w.cloudFront {
+		return bytes.ReplaceAll(v, []byte{'+'}, []byte{' '})
+	}
+	if bytes.IndexByte(v, '%') < 0 {
+		return v
+	}
+	if text, err := url.PathUnescape(string(v)); err == nil {
+		return []byte(text)
+	}
+	return v
+}
