@@ -184,7 +184,13 @@ func (s *Store) Breaker() string {
 // Stats implements [store.Observed].
 func (s *Store) Stats() store.Stats {
 	lost, _ := s.outbox.Lost()
-	return store.Stats{Held: s.holds.ByZone(), Breaker: s.Breaker(), Lost: lost, DenyHits: s.cache.Hits()}
+	calls := uint64(0)
+	for _, n := range s.topology.Masters() {
+		calls += n.Calls()
+	}
+	return store.Stats{
+		Held: s.holds.ByZone(), Breaker: s.Breaker(), Lost: lost, DenyHits: s.cache.Hits(), Calls: calls, Lent: s.loans.Held(s.loans.Now()),
+	}
 }
 
 // Close implements [store.Store]. What is still held is given back, because nothing will renew

@@ -23,6 +23,13 @@ type Stats struct {
 	// Lost counts the refunds and late costs that were given up, because the server may or
 	// may not have carried them out, or because it was away for too long. It never decreases.
 	Lost uint64
+
+	// Calls counts the calls to the servers that are asked now. A call may carry many decisions. It
+	// begins anew where another server takes over.
+	Calls uint64
+
+	// Lent is what this process has borrowed and not spent yet, by zone: see [PartLender].
+	Lent map[string]int64
 }
 
 // The states of a breaker.

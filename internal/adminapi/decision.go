@@ -27,6 +27,9 @@ type Decision struct {
 	Host     string `json:"host"`
 	Path     string `json:"path"`
 
+	// UserAgent is what the client says that it is.
+	UserAgent string `json:"user_agent,omitempty"`
+
 	// Skipped is the number of decisions before this one that were not sent.
 	Skipped uint64 `json:"skipped,omitempty"`
 }

@@ -131,7 +131,7 @@ func Publish(r *http.Request, zone, plan string, check *store.Check, o outcome.O
 		decision := adminapi.Decision{
 			Time: now, Zone: zone, Plan: plan, Outcome: outcome.Names[o], Cost: check.Cost,
 			KeyText: adminapi.NewKeyText(beginning(check.Key), len(check.Key)), ClientIP: clientip.Client(r),
-			Method: beginning(r.Method), Host: beginning(r.Host), Path: beginning(r.URL.Path),
+			Method: beginning(r.Method), Host: beginning(r.Host), Path: beginning(r.URL.Path), UserAgent: beginning(r.UserAgent()),
 		}
 		if reason != nil {
 			decision.Reason = reason.Error()

@@ -48,6 +48,21 @@ func (h *Histogram) Read(first int) (count uint64, sum float64, buckets map[floa
 	return count, time.Duration(h.sum.Load()).Seconds(), buckets
 }
 
+// Counts returns how many durations lie in each bucket. The last one is above all bounds.
+func (h *Histogram) Counts() []uint64 {
+	counts := make([]uint64, len(h.counts))
+	for i := range counts {
+		counts[i] = h.counts[i].Load()
+	}
+	return counts
+}
+
+// Sum returns the sum of all durations.
+func (h *Histogram) Sum() time.Duration { return time.Duration(h.sum.Load()) }
+
+// Bounds returns the upper bounds of the buckets.
+func Bounds() []time.Duration { return bounds[:] }
+
 // Quantile returns the upper bound of the bucket that a quantile lies in, such as 0.99, or the
 // last bound if it lies beyond that.
 func (h *Histogram) Quantile(share float64) time.Duration {

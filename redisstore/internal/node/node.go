@@ -29,6 +29,7 @@ type Node struct {
 	failedSlot   atomic.Uint32 // of a Cluster, in which a request failed
 	cutOff       atomic.Bool   // it last said that it sees too few of the nodes of its Cluster
 	connecting   atomic.Bool
+	calls        atomic.Uint64
 }
 
 // New returns the node at an address. It does not connect.
@@ -154,9 +155,15 @@ func (n *Node) noteCare(unable *protocol.UnwrittenError, again bool) {
 	}
 }
 
+// Calls returns how often commands were sent. Several that were sent together are one call.
+func (n *Node) Calls() uint64 { return n.calls.Load() }
+
 // Process carries out a command.
 func (n *Node) Process(ctx context.Context, cmd redis.Cmder, asking bool) error {
 	var err error
+	if !asking { // pipelined counts otherwise
+		n.calls.Add(1)
+	}
 	if asking {
 		_, _ = n.pipelined(ctx, func(p redis.Pipeliner) error {
 			return errors.Join(p.Do(ctx, "asking").Err(), p.Process(ctx, cmd))
@@ -182,6 +189,7 @@ func (n *Node) ProcessIfReady(ctx context.Context, cmd redis.Cmder, asking bool)
 
 // pipelined sends several commands at once.
 func (n *Node) pipelined(ctx context.Context, fn func(redis.Pipeliner) error) (cmds []redis.Cmder, err error) {
+	n.calls.Add(1)
 	link := n.links.get()
 	if link == nil {
 		return n.client.Pipelined(ctx, fn)
