@@ -27,9 +27,11 @@ func init() {
 	caddy.RegisterModule(new(App))
 }
 
-// App is what the rate limit handlers of one config have in common. It has no options, and the
-// handlers load it.
+// App is what the rate limit handlers of one config have in common. The handlers load it.
 type App struct {
+	// Whether the page at /rate_limit/page/ of the admin endpoint is switched off. Default: false.
+	DisablePage bool `json:"disable_page,omitempty"`
+
 	mu      sync.Mutex
 	zones   map[string]definition
 	metrics metrics.Collector
@@ -81,6 +83,7 @@ func appOf(ctx caddy.Context) (*App, error) {
 func (a *App) Provision(ctx caddy.Context) error {
 	a.zones, a.stores = make(map[string]definition), make(map[string]*usedStore)
 	a.exposed = make(map[*caddyhttp.Server]bool)
+	a.running.DisablePage = a.DisablePage
 	if err := ctx.GetMetricsRegistry().Register(&a.metrics); err != nil {
 		return fmt.Errorf("registering metrics: %w", err)
 	}

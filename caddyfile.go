@@ -22,6 +22,7 @@ func init() {
 	httpcaddyfile.RegisterHandlerDirective("rate_limit", parseDirective)
 	httpcaddyfile.RegisterDirectiveOrder("rate_limit", httpcaddyfile.Before, "basic_auth")
 	httpcaddyfile.RegisterGlobalOption("rate_limit", parseGlobalOption)
+	httpcaddyfile.RegisterGlobalOption("rate_limit_page", parsePageOption)
 }
 
 // parseDirective parses the directive. Options that it does not set come from the global option.
@@ -95,6 +96,22 @@ func parseGlobalOption(d *caddyfile.Dispenser, existing any) (any, error) {
 	known := handlerOptions(defaults, d)
 	known["zone"] = option.Option{Forbidden: "zones belong in the rate_limit directive"}
 	return defaults, option.Block(d, "rate_limit", "", known)
+}
+
+// parsePageOption parses the global option that switches the page off: rate_limit_page on|off.
+func parsePageOption(d *caddyfile.Dispenser, existing any) (any, error) {
+	d.Next() // the option's name
+	if existing != nil {
+		return nil, d.Err("rate_limit_page already specified")
+	}
+	var word string
+	if !d.AllArgs(&word) {
+		return nil, d.ArgErr()
+	}
+	if word != "on" && word != "off" {
+		return nil, d.Errf("rate_limit_page must be on or off, got '%s'", option.Shown(word))
+	}
+	return httpcaddyfile.App{Name: "rate_limit", Value: caddyconfig.JSON(&App{DisablePage: word == "off"}, nil)}, nil
 }
 
 // inherit fills in the options that h does not set.

@@ -17,6 +17,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/page"
 	"github.com/seed-161337e5/caddyratelimit/internal/suggest"
 )
 
@@ -44,6 +45,8 @@ func init() {
 //	GET    doctor                     what is wrong with servers, zones and stores
 //	POST   explain                    what would become of a request; sends and charges nothing
 //	GET    decisions                  decisions as they are made, as server-sent events
+//	GET    page/                      a page for browsers that shows all this
+//	GET    page/stream                what the page shows, as server-sent events
 type AdminAPI struct{}
 
 // CaddyModule returns the Caddy module information.
@@ -86,6 +89,9 @@ var adminRoutes = map[string]adminRoute{
 	"doctor":               {http.MethodGet: showDiagnosis},
 	"explain":              {http.MethodPost: explainRequest},
 	"decisions":            {http.MethodGet: streamDecisions},
+	"page":                 {http.MethodGet: redirectToPage},
+	pagePath:               {http.MethodGet: servePage},
+	"page/stream":          {http.MethodGet: streamPage},
 }
 
 func serveAdmin(w http.ResponseWriter, r *http.Request) error {
@@ -96,7 +102,7 @@ func serveAdmin(w http.ResponseWriter, r *http.Request) error {
 	if len(path) > 1 && path[0] == "zones" && path[1] != "" {
 		zone, path[1] = path[1], "*"
 	}
-	route, ok := adminRoutes[strings.Join(path, "/")]
+	route, ok := adminRoutes[routeOf(path)]
 	if !ok {
 		paths := strings.Join(slices.Sorted(maps.Keys(adminRoutes)), ", ")
 		return adminError(http.StatusNotFound, "no such path: %s; the paths are %s",
@@ -123,6 +129,14 @@ func serveAdmin(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	return serve(c)
+}
+
+// routeOf returns the path of a route. The files of the page share one.
+func routeOf(path []string) string {
+	if len(path) == 2 && path[0]+"/" == pagePath && page.Has(path[1]) {
+		return pagePath
+	}
+	return strings.Join(path, "/")
 }
 
 func findZone(name string) (*runningZone, error) {

@@ -40,6 +40,9 @@ type Config struct {
 	mu       sync.Mutex
 	handlers []Handler
 	before   map[string]uint64 // how many requests a zone had met when the config began to run
+
+	// DisablePage says that the page is switched off.
+	DisablePage bool
 }
 
 // Add adds a handler that was provisioned.

@@ -1,14 +1,12 @@
 package admin
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/feed"
 	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
@@ -18,9 +16,6 @@ import (
 const (
 	// heartbeat is the interval of comments that keep an idle stream alive.
 	heartbeat = 15 * time.Second
-
-	// writeTimeout bounds the time to send an event.
-	writeTimeout = 5 * time.Second
 
 	defaultRate = 100
 	maxRate     = 1000
@@ -42,54 +37,48 @@ func streamDecisions(c *adminCall) error {
 	}
 	defer v.Unsubscribe()
 
-	templates := make(map[string]*key.Template)
-	for _, z := range runningZones() {
-		templates[z.Name] = z.Template
+	templates := templatesOf(runningZones())
+	to, err := c.beginEvents()
+	if err != nil {
+		return err
 	}
-	control := http.NewResponseController(c.ResponseWriter)
-	// The endpoint's read deadline would end this request.
-	if err := control.SetReadDeadline(time.Time{}); err != nil {
-		return fmt.Errorf("lifting the deadline of the stream: %w", err)
-	}
-	c.Header().Set("Content-Type", "text/event-stream")
-	c.Header().Set("Cache-Control", "no-store")
-	c.WriteHeader(http.StatusOK)
 	pulse := time.NewTicker(heartbeat)
 	defer pulse.Stop()
-	text := []byte(": decisions follow\n\n")
-	shutdown := shutdownOf(c.request)
-	for {
-		// A client that does not read must not keep its place for ever.
-		if err := control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
-			return nil // the answer has begun, so an error cannot be sent
-		}
-		if _, err := c.Write(text); err != nil {
-			return nil // the client has left
-		}
-		if err := control.Flush(); err != nil {
-			return nil
-		}
+	for ok := to.comment("decisions follow"); ok; {
 		select {
 		case s := <-v.Decisions:
 			v.MarkActive()
 			s.Skipped = v.Skipped.Swap(0)
-			if text, err := s.Bytes(); err == nil && templates[s.Zone] != nil {
-				s.KeyText = keyText(templates[s.Zone], text, max(len(text), s.Truncated))
-			}
-			decision, err := json.Marshal(s)
-			if err != nil {
-				return nil // the answer has begun, so an error cannot be sent
-			}
-			text = fmt.Appendf(nil, "event: decision\ndata: %s\n\n", decision)
+			templates.split(&s)
+			ok = to.event("decision", s)
 		case <-pulse.C:
-			text = []byte(":\n\n")
-		case <-c.request.Context().Done():
+			ok = to.comment("")
+		case <-to.ended:
 			return nil
-		case <-shutdown:
+		case <-to.shutdown:
 			return nil
 		case <-v.Evicted:
 			return nil
 		}
+	}
+	return nil // the answer has begun, so an error cannot be sent
+}
+
+// templates are those of keys, by zone.
+type templates map[string]*key.Template
+
+func templatesOf(zones []*runningZone) templates {
+	t := make(templates, len(zones))
+	for _, z := range zones {
+		t[z.Name] = z.Template
+	}
+	return t
+}
+
+// split adds the parts of the key to a decision.
+func (t templates) split(d *adminapi.Decision) {
+	if text, err := d.Bytes(); err == nil && t[d.Zone] != nil {
+		d.KeyText = keyText(t[d.Zone], text, max(len(text), d.Truncated))
 	}
 }
 
@@ -135,33 +124,4 @@ func (c *adminCall) readSubscription() (rate int64, wants func(zone, key string,
 	return rate, func(z, k string, o outcome.Outcome) bool {
 		return (any || all[o]) && (!ofZone || z == zone) && (!ofKey || k == key)
 	}, nil
-}
-
-// shutdowns has a channel for each server with streams. It is closed when the server shuts down, so
-// that streams do not delay the shutdown.
-var shutdowns = struct {
-	sync.Mutex
-	byServer map[*http.Server]chan struct{}
-}{byServer: make(map[*http.Server]chan struct{})}
-
-// shutdownOf returns a channel that is closed when the server of a request shuts down.
-func shutdownOf(r *http.Request) <-chan struct{} {
-	server, ok := r.Context().Value(http.ServerContextKey).(*http.Server)
-	if !ok {
-		return nil
-	}
-	shutdowns.Lock()
-	defer shutdowns.Unlock()
-	end, ok := shutdowns.byServer[server]
-	if !ok {
-		end = make(chan struct{})
-		shutdowns.byServer[server] = end
-		server.RegisterOnShutdown(func() {
-			shutdowns.Lock()
-			defer shutdowns.Unlock()
-			delete(shutdowns.byServer, server)
-			close(end)
-		})
-	}
-	return end
 }

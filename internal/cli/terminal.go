@@ -15,6 +15,7 @@ type screen struct {
 	json     bool
 	width    int // of tables; 0 without a limit
 	color    bool
+	terminal bool   // a person sees what is printed
 	flags    string // the flags that named the Caddys, for a shell
 }
 
@@ -26,6 +27,7 @@ func newScreen(cmd *cobra.Command) *screen {
 	file, ok := s.out.(*os.File)
 	isTerminal := ok && term.IsTerminal(int(file.Fd()))
 	plain, _ := cmd.Flags().GetBool("no-color")
+	s.terminal = isTerminal
 	s.color = isTerminal && !plain && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	if wide, _ := cmd.Flags().GetBool("wide"); wide {
 		return s

@@ -1,0 +1,84 @@
+package admin
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// writeTimeout bounds the time to send an event.
+const writeTimeout = 5 * time.Second
+
+// events sends server-sent events as an answer. Its methods report whether the client still reads.
+type events struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+
+	ended    <-chan struct{} // closed when the client leaves
+	shutdown <-chan struct{} // closed when the admin endpoint shuts down, as it does on each reload
+}
+
+// beginEvents begins the answer. After that no error can be sent.
+func (c *adminCall) beginEvents() (*events, error) {
+	e := &events{
+		w: c.ResponseWriter, control: http.NewResponseController(c.ResponseWriter),
+		ended: c.request.Context().Done(), shutdown: shutdownOf(c.request),
+	}
+	// The endpoint's read deadline would end this request.
+	if err := e.control.SetReadDeadline(time.Time{}); err != nil {
+		return nil, fmt.Errorf("lifting the deadline of the stream: %w", err)
+	}
+	c.Header().Set("Content-Type", "text/event-stream")
+	c.Header().Set("Cache-Control", "no-store")
+	c.WriteHeader(http.StatusOK)
+	return e, nil
+}
+
+// event sends an event with a value as JSON.
+func (e *events) event(name string, value any) bool {
+	text, err := json.Marshal(value)
+	return err == nil && e.send(fmt.Appendf(nil, "event: %s\ndata: %s\n\n", name, text))
+}
+
+// comment sends what clients ignore, which shows whether the client still reads.
+func (e *events) comment(text string) bool { return e.send([]byte(": " + text + "\n\n")) }
+
+func (e *events) send(text []byte) bool {
+	// A client that does not read must not keep its place for ever.
+	if e.control.SetWriteDeadline(time.Now().Add(writeTimeout)) != nil {
+		return false
+	}
+	_, err := e.w.Write(text)
+	return err == nil && e.control.Flush() == nil
+}
+
+// shutdowns has a channel for each server with streams. It is closed when the server shuts down, so
+// that streams do not delay the shutdown.
+var shutdowns = struct {
+	sync.Mutex
+	byServer map[*http.Server]chan struct{}
+}{byServer: make(map[*http.Server]chan struct{})}
+
+// shutdownOf returns a channel that is closed when the server of a request shuts down.
+func shutdownOf(r *http.Request) <-chan struct{} {
+	server, ok := r.Context().Value(http.ServerContextKey).(*http.Server)
+	if !ok {
+		return nil
+	}
+	shutdowns.Lock()
+	defer shutdowns.Unlock()
+	end, ok := shutdowns.byServer[server]
+	if !ok {
+		end = make(chan struct{})
+		shutdowns.byServer[server] = end
+		server.RegisterOnShutdown(func() {
+			shutdowns.Lock()
+			defer shutdowns.Unlock()
+			delete(shutdowns.byServer, server)
+			close(end)
+		})
+	}
+	return end
+}

@@ -1,0 +1,152 @@
+package admin
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/feed"
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/stats"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+const (
+	// pagePulse is the time between two events of the page's stream.
+	pagePulse = time.Second
+
+	// refusedRate is how many refusals per second are sent in full, for the waits of the clients that
+	// are refused now.
+	refusedRate = 10
+)
+
+// processStart is when this process began.
+var processStart = time.Now()
+
+// streamPage sends what the page shows, an event per second. Nothing is done for it while nobody reads,
+// and for a request only what any subscriber to decisions costs.
+func streamPage(c *adminCall) error {
+	if err := checkPage(); err != nil {
+		return err
+	}
+	rate, wants, err := c.readSubscription()
+	if err != nil {
+		return err
+	}
+	decisions, err := subscribe(rate, wants)
+	if err != nil {
+		return err
+	}
+	defer decisions.Unsubscribe()
+	refused, err := subscribe(refusedRate, func(_, _ string, o outcome.Outcome) bool { return o.Refused() || o == outcome.DryRun })
+	if err != nil {
+		return err
+	}
+	defer refused.Unsubscribe()
+	to, err := c.beginEvents()
+	if err != nil {
+		return err
+	}
+	seconds := newSeconds(runningStores(), runningZones())
+	pulse := time.NewTicker(pagePulse)
+	defer pulse.Stop()
+	for ok := to.event("start", seconds.start(c.request)); ok; {
+		second := seconds.next()
+		second.Refused = drain(refused, seconds.templates)
+		second.Decisions, second.Skipped = drain(decisions, seconds.templates), decisions.Skipped.Swap(0)
+		if !to.event("second", second) {
+			break
+		}
+		select {
+		case <-pulse.C:
+		case <-to.ended:
+			return nil
+		case <-to.shutdown:
+			return nil
+		case <-decisions.Evicted:
+			return nil
+		case <-refused.Evicted:
+			return nil
+		}
+	}
+	return nil
+}
+
+// subscribe is [feed.Subscribe] with an error for the admin endpoint.
+func subscribe(rate int64, wants func(zone, key string, o outcome.Outcome) bool) (*feed.Subscriber, error) {
+	s, err := feed.Subscribe(rate, wants)
+	if errors.Is(err, feed.ErrTooManySubscribers) {
+		return nil, adminError(http.StatusServiceUnavailable, "%w: at most %d", err, feed.MaxSubscribers)
+	}
+	return s, err
+}
+
+// drain returns the decisions that have come.
+func drain(from *feed.Subscriber, split templates) (all []adminapi.Decision) {
+	from.MarkActive()
+	for {
+		select {
+		case d := <-from.Decisions:
+			split.split(&d)
+			all = append(all, d)
+		default:
+			return all
+		}
+	}
+}
+
+// start is the first event.
+func (s *seconds) start(r *http.Request) *adminapi.PageStart {
+	start := &adminapi.PageStart{
+		Caddy: processName(), Process: store.Process(), Address: endpointOf(r), Since: processStart.UnixMilli(),
+		Outcomes: outcome.Names[:], Zones: []adminapi.PageZone{}, Stores: []adminapi.PageStore{},
+	}
+	for _, bound := range stats.Bounds() {
+		start.Bounds = append(start.Bounds, bound.Seconds())
+	}
+	for _, z := range s.zones {
+		start.Zones = append(start.Zones, z.forPage())
+	}
+	for _, of := range s.stores {
+		start.Stores = append(start.Stores, adminapi.PageStore{Name: storeName(of.store), Remote: of.store.Store.Remote})
+	}
+	return start
+}
+
+func (z *runningZone) forPage() adminapi.PageZone {
+	p := adminapi.PageZone{
+		Zone: z.describe(nil), Parts: z.Template.PartNames(), Overrides: z.checkOverridable() == nil, Bans: z.KeyRules != nil && z.KeyRules.Ban != nil,
+		Slots: z.Lends(),
+	}
+	p.Uses, p.Totals = nil, nil // the page reads neither
+	if rules := z.Rules(); len(rules) == 1 && !z.Varies() && z.Plans == nil {
+		p.Limited = rules[0].Limit().Events
+	}
+	return p
+}
+
+// endpointOf returns the address of the admin endpoint that a request has come to, as the command line
+// takes it: empty for the one that it takes by itself.
+func endpointOf(r *http.Request) string {
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if !ok {
+		return ""
+	}
+	if local.Network() == "unix" {
+		return "unix/" + local.String()
+	}
+	_, port, err := net.SplitHostPort(caddy.DefaultAdminListen)
+	if at, ok := local.(*net.TCPAddr); ok && err == nil && at.IP.IsLoopback() && portOf(at) == port {
+		return ""
+	}
+	return local.String()
+}
+
+func portOf(at *net.TCPAddr) string {
+	_, port, _ := net.SplitHostPort(at.String())
+	return port
+}

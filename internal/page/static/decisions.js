@@ -1,0 +1,89 @@
+// Decisions as they are made: a sample of at most 20 a second.
+
+import { byId, el, pill, setText, show } from './dom.js'
+import { showKey } from './key.js'
+import { refusals, state, zoneNamed } from './state.js'
+import { open } from './stream.js'
+import { number, plain, time, visible } from './text.js'
+
+const most = 60
+const outcome = byId('decisions-outcome'), zone = byId('decisions-zone'), text = byId('decisions-text'), pause = byId('pause')
+
+let paused = null // the decisions that are shown while it is paused
+let missed = 0, skipped = 0
+let body = null
+
+// drawFilters offers outcomes and zones.
+export function drawFilters() {
+  const before = [outcome.value, zone.value]
+  show(outcome, el('option', { value: '' }, 'all'), el('option', { value: 'refused' }, 'refused'), state.start.outcomes.map(o => el('option', { value: o }, o.replaceAll('_', ' '))))
+  show(zone, el('option', { value: '' }, 'all'), state.zones.map(z => el('option', { value: z.name }, plain(z.name, 60))))
+  outcome.value = before[0]
+  zone.selectedIndex = Math.max(0, state.zones.findIndex(z => z.name === before[1]) + 1)
+}
+
+const filtered = () => {
+  state.decisions = []
+  skipped = 0
+  open({ outcome: outcome.value, zone: state.zones[zone.selectedIndex - 1]?.name ?? '' })
+  redraw()
+}
+outcome.addEventListener('change', filtered)
+zone.addEventListener('change', filtered)
+text.addEventListener('input', redraw)
+byId('decisions-form').addEventListener('submit', e => e.preventDefault())
+pause.addEventListener('click', () => {
+  paused = paused ? null : [...state.decisions]
+  missed = 0
+  pause.setAttribute('aria-pressed', String(Boolean(paused)))
+  setText(pause, paused ? 'Go on' : 'Pause')
+  redraw()
+})
+
+const matches = d => {
+  const wanted = text.value.toLowerCase()
+  return !wanted || [d.zone, d.key, d.client_ip, d.method, d.host, d.path, d.user_agent ?? '', d.plan ?? ''].some(t => t.toLowerCase().includes(wanted))
+}
+
+const kind = o => refusals.includes(o) ? 'refused' : o === 'dry_run' ? 'dry' : o === 'allowed' || o === 'exempt' ? 'good' : 'odd'
+
+function row(d) {
+  return el('tr', {},
+    el('td', { class: 'time' }, time(Date.parse(d.time))),
+    el('td', {}, pill(d.outcome.replaceAll('_', ' '), kind(d.outcome))),
+    el('td', { 'data-label': 'Zone' }, visible(d.zone, 32)),
+    el('td', { 'data-label': 'Key' }, showKey(d, zoneNamed(d.zone))),
+    el('td', { 'data-label': 'Left', class: 'left' }, d.decision ? `${number(d.decision.remaining)} of ${number(d.decision.quota)}` : d.reason ? plain(d.reason, 60) : '–'),
+    el('td', { 'data-label': 'Request' }, el('code', {}, visible(d.method, 12), ' ', visible(d.host, 40), visible(d.path, 48))))
+}
+
+// redraw draws the list anew.
+export function redraw() {
+  const list = (paused ?? state.decisions).filter(matches).slice(-most).reverse()
+  if (!list.length) {
+    body = null
+    const filters = outcome.value || zone.value || text.value
+    show(byId('decisions-body'), el('p', { class: 'empty' }, filters ? 'No decision fits the filters yet.' : 'No requests yet. Send one that a zone matches, and its decision will be here.'))
+  } else {
+    body = el('tbody', {}, list.map(row))
+    show(byId('decisions-body'), el('table', { class: 'decisions' }, el('thead', {}, el('tr', {}, ['Time', 'Outcome', 'Zone', 'Key', 'Left', 'Request'].map(t => el('th', { scope: 'col' }, t)))), body))
+  }
+  remark()
+}
+
+// updateDecisions adds what has come.
+export function updateDecisions(fresh) {
+  skipped = state.skipped
+  if (paused) {
+    missed += fresh
+    remark()
+    return
+  }
+  if (!body || fresh > most) { redraw(); return }
+  const added = fresh ? state.decisions.slice(-fresh).filter(matches) : []
+  body.prepend(...added.reverse().map(row))
+  while (body.children.length > most) body.lastChild.remove()
+  remark()
+}
+
+const remark = () => setText(byId('decisions-note'), paused ? `Paused; ${number(missed)} more have come.` : skipped ? `A sample: ${number(skipped)} more in the last second are not shown.` : '')

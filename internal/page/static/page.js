@@ -1,0 +1,82 @@
+// Brings the stream and the views together.
+
+import { news } from './actions.js'
+import { call } from './api.js'
+import { drawFilters, redraw, updateDecisions } from './decisions.js'
+import { byId, setText, show } from './dom.js'
+import { refusedSentence, refusing, updateRefused } from './refused.js'
+import { startRules } from './rules.js'
+import { drawStores, storeSentence, updateStores } from './stores.js'
+import { state } from './state.js'
+import { listen, open } from './stream.js'
+import { count, plain, time } from './text.js'
+import { drawForm } from './why.js'
+import { drawZones, updateZones } from './zones.js'
+
+let since = 0 // when the first of the clients that are refused now was refused
+let quiet = true // nobody was refused when the page looked last, so that it knows since when
+let newest = null
+let asked = false // why the stream does not come
+
+function summary(all) {
+  const level = byId('level'), sentence = byId('sentence')
+  const set = (word, kind) => {
+    if (level.textContent !== word) { setText(level, word); level.className = 'level ' + kind }
+  }
+  if (!state.connected) {
+    set('No answer', 'bad')
+    return
+  }
+  const now = all.some(r => r.isNow && r.count > 0)
+  if (!now) [since, quiet] = [0, true]
+  else if (quiet) [since, quiet] = [state.now, false]
+  const [stores, bad] = storeSentence(), [refused, n] = refusedSentence(all, since)
+  const zones = `${count(state.zones.length, 'zone')}. `
+  show(sentence, zones, ...stores, state.zones.length ? refused : 'This Caddy limits nothing.')
+  set(bad ? 'Trouble' : n ? 'Refusing' : 'Calm', bad ? 'bad' : n ? 'warn' : 'good')
+}
+
+function start({ what, silent }) {
+  asked = false
+  setText(byId('caddy'), `${plain(state.start.caddy, 60)}, since ${time(state.start.since)}`)
+  setText(byId('link'), 'live')
+  byId('link').className = 'pill good'
+  drawZones()
+  drawStores()
+  drawForm()
+  drawFilters()
+  redraw()
+  startRules()
+  if (what === 'restarted') news('Caddy was restarted: the counts of this page begin anew.')
+  else if (what === 'reloaded' && silent) news(`Connected again${silent < Date.now() - 3000 ? ' after no answer since ' + time(silent) : ': the config was loaded anew'}.`)
+  if (what !== 'new') {
+    quiet = false
+    since = 0
+  }
+}
+
+function lost() {
+  setText(byId('link'), 'connecting')
+  byId('link').className = 'pill bad'
+  summary([])
+  setText(byId('sentence'), `Caddy does not answer since ${time(state.silentSince)}. This page tries again each second.`)
+  if (asked || state.silentSince > Date.now() - 2500) return
+  asked = true // the stream does not say why
+  call('GET', 'page/').catch(e => { if (!state.connected) show(byId('sentence'), byId('sentence').textContent, ' ', plain(e.message, 300), '.') })
+}
+
+listen((what, detail) => {
+  if (what === 'start') return start(detail)
+  if (what === 'lost') return lost()
+  const all = refusing(), at = state.decisions.lastIndexOf(newest)
+  summary(all)
+  updateRefused(all)
+  updateStores()
+  if (document.hidden) return
+  updateZones()
+  updateDecisions(at < 0 ? state.decisions.length : state.decisions.length - 1 - at)
+  newest = state.decisions.at(-1) ?? newest
+})
+document.addEventListener('visibilitychange', () => { if (!document.hidden && state.start) redraw() })
+
+open()

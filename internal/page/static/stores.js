@@ -1,0 +1,87 @@
+// The stores: whether they answer, how fast, and who else uses them.
+
+import { chart } from './chart.js'
+import { byId, el, pill, setText, show } from './dom.js'
+import { latencyBetween, state } from './state.js'
+import { count, duration, number, rate, visible } from './text.js'
+
+let cards = []
+
+// drawStores draws all stores anew, after a start.
+export function drawStores() {
+  cards.forEach(c => c.plot?.end())
+  if (!state.stores.length) show(byId('stores-body'), el('p', { class: 'empty' }, 'No store: no rate_limit is in the config.'))
+  else show(byId('stores-body'), (cards = state.stores.map(makeCard)).map(c => c.card))
+}
+
+function makeCard(s) {
+  const status = el('span'), facts = el('dl'), place = el('div', { class: 'plot' })
+  const card = el('article', { class: 'store' }, el('h3', {}, visible(s.name, 60), ' ', status), facts)
+  if (s.remote) card.append(el('h4', {}, 'Latency, mean and 99th percentile, last five minutes'), place)
+  const values = new Map()
+  const fact = (name, text, help) => {
+    if (!values.has(name)) {
+      values.set(name, el('dd', {}))
+      facts.append(el('div', {}, el('dt', {}, name), values.get(name), el('dd', { class: 'help' }, help)))
+    }
+    setText(values.get(name), text)
+  }
+  let plot = null
+  return {
+    card,
+    get plot() { return plot },
+    update() {
+      const s = state.stores[cards.indexOf(this)], now = s?.now
+      if (!now) return
+      const [word, kind] = storeState(s)
+      if (status.textContent !== word) show(status, pill(word, kind))
+      if (!s.remote) {
+        const keys = state.zones.filter(z => z.store === s.name && z.keys !== undefined).reduce((n, z) => n + z.keys, 0)
+        fact('Keys', number(keys), 'In the memory of this Caddy. Counted twice a minute.')
+        fact('Shared with', 'nobody', 'Each Caddy of a fleet counts for itself: a Redis would count for all.')
+        return
+      }
+      const past = s.past[0], minute = latencyBetween(past, now), calls = now.calls - past.calls
+      fact('Breaker', now.breaker ?? '–', 'closed: Redis is asked. open: it is not, until it answers again.')
+      fact('Latency', minute ? `${duration(minute.mean)}, 99 % within ${duration(minute.p99)}` : 'no calls in the last minute', 'Of decisions of the last minute.')
+      fact('Caddys', count(now.instances ?? 0, 'Caddy'), 'That have shown themselves in this store in the last seconds.')
+      fact('Calls for a decision', minute && calls > 0 ? rate(Math.min(1, calls / minute.n) * 100) + ' for 100' : '–', 'Requests that come at once share a call.')
+      fact('Lent', number(state.zones.filter(z => z.store === s.name).reduce((n, z) => n + (z.lent ?? 0), 0)), 'What this Caddy may still spend without asking.')
+      fact('Refused without asking', number(now.deny_hits ?? 0), 'By the deny cache, since this Caddy began.')
+      fact('Lost corrections', number(now.lost ?? 0), 'Refunds and late costs that were given up.')
+      const errors = Object.entries(now.errors ?? {})
+      fact('Errors', errors.length ? errors.map(([k, n]) => `${k} ${number(n)}`).join(', ') : 'none', 'Requests for which there was no answer, since this Caddy began.')
+      plot ??= chart(place, [{ label: 'mean' }, { label: '99 %', refused: true }], 'Latency of the store', 120, v => duration(v / 1000))
+      plot.draw(s.history)
+    },
+  }
+}
+
+// storeState says how a store is.
+export function storeState(s) {
+  const now = s.now
+  if (!now) return ['unknown', '']
+  if (now.breaker === 'open') return ['does not answer', 'bad']
+  if (now.failing || now.breaker === 'half-open') return ['fails', 'bad']
+  return [s.remote ? 'answers' : 'in memory', 'good']
+}
+
+// storeSentence says how the stores are, and whether one does not answer.
+export function storeSentence() {
+  let bad = false
+  const parts = state.stores.filter(s => s.now).map(s => {
+    if (storeState(s)[1] === 'bad') {
+      bad = true
+      const policies = new Map()
+      for (const z of state.zones.filter(z => z.store === s.name)) policies.set(z.on_store_error, (policies.get(z.on_store_error) ?? 0) + 1)
+      const means = { allow: 'let all requests pass', deny: 'refuse all requests', local: 'count in this Caddy alone' }
+      return [visible(s.name, 48), ' does not answer: ', [...policies].map(([p, n]) => `${count(n, 'zone')} ${means[p]}`).join(', '), '. ']
+    }
+    if (!s.remote) return []
+    const latest = s.past.length > 1 && latencyBetween(s.past.at(-2), s.now) || s.past.length > 1 && latencyBetween(s.past[0], s.now)
+    return [visible(s.name, 48), latest ? ` answers in ${duration(latest.mean)}. ` : ' answers. ']
+  })
+  return [parts.flat(), bad]
+}
+
+export const updateStores = () => cards.forEach(c => c.update())

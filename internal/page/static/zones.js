@@ -1,0 +1,195 @@
+// The table of zones, and what is behind each.
+
+import { call, zonePath } from './api.js'
+import { byId, el, pill, setText, show, svg } from './dom.js'
+import { chart } from './chart.js'
+import { showKey } from './key.js'
+import { of, refusedOf, span, state, sum } from './state.js'
+import { count, number, plain, rate, share, visible } from './text.js'
+
+const rows = new Map() // by name
+let layout = '' // of the table that is shown
+
+const words = { '1s': 'second', '1m': 'minute', '1h': 'hour', '24h': 'day', '1d': 'day', day: 'day', week: 'week', month: 'month', year: 'year' }
+
+// limitInWords returns a limit for people, and what else there is to say.
+export function limitInWords(limit) {
+  const [, algorithm, events, window, rest] = /^(\w+) (\d+)(?:\/(\S+))?(.*)$/.exec(limit) ?? []
+  if (!events) return [limit, '']
+  const n = number(Number(events))
+  const text = !window ? `${n} at once` : words[window] ? `${n} per ${words[window]}` : `${n} every ${window}`
+  return [text, algorithm.replaceAll('_', ' ') + rest]
+}
+
+// drawZones draws all zones anew, after a start.
+export function drawZones() {
+  const body = byId('zones-body')
+  byId('zones-filter').hidden = state.zones.length < 12
+  const names = JSON.stringify(state.zones.map(z => [z.name, z.limit, z.rollout, z.store]))
+  if (!state.zones.length) {
+    layout = ''
+    show(body, el('div', { class: 'empty' }, el('p', {}, 'No zones: this Caddy limits nothing.'),
+      el('p', {}, 'Add a zone to its Caddyfile, and reload it:'), el('pre', { tabindex: 0, 'aria-label': 'Example' }, 'rate_limit {\n\tzone clients {\n\t\tkey    {client_ip}\n\t\tevents 100\n\t\twindow 1m\n\t}\n}')))
+    return
+  }
+  if (names === layout) return
+  layout = names
+  const open = new Set([...rows.values()].filter(r => r.open).map(r => r.name))
+  rows.clear()
+  seen.disconnect()
+  const table = el('table', { class: 'zones' },
+    el('thead', {}, el('tr', {}, ...['Zone', 'Requests/s', 'Refused/s', 'Refused', 'Keys', 'Store'].map((t, i) => el('th', { scope: 'col', class: 'c' + i }, t)))),
+    state.zones.map(z => {
+      const row = makeRow(z)
+      rows.set(z.name, row)
+      if (open.has(z.name)) row.toggle()
+      return row.body
+    }))
+  show(body, table)
+  filter()
+  updateZones()
+}
+
+// seen notes which rows are on the screen: only these are drawn each second.
+const seen = new IntersectionObserver(entries => {
+  for (const e of entries) {
+    const row = rows.get(e.target.dataset.zone)
+    if (row) row.visible = e.isIntersecting
+    if (row?.visible) row.update()
+  }
+})
+
+const zoneOf = name => state.zones.find(z => z.name === name)
+
+function spark(label) {
+  const line = svg('path', { class: 'line' }), area = svg('path', { class: 'area' })
+  const picture = svg('svg', { class: 'spark', viewBox: '0 0 100 24', preserveAspectRatio: 'none', 'aria-hidden': 'true' }, area, line)
+  const value = el('span', { class: 'value' })
+  const cell = el('td', { 'data-label': label }, el('div', { class: 'sparkline' }, picture, value))
+  return {
+    cell,
+    draw(history, values, now, text) {
+      setText(value, text)
+      const bins = new Array(50).fill(null), t = history.times, end = t.at(-1) ?? 0
+      for (let i = 0; i < t.length; i++) {
+        const b = Math.min(49, Math.max(0, Math.floor((t[i] - end + span) / span * 50)))
+        bins[b] = Math.max(bins[b] ?? 0, values[i])
+      }
+      const most = Math.max(1, ...bins), points = []
+      bins.forEach((v, i) => { if (v !== null) points.push(`${(i * 100 / 49).toFixed(1)} ${(22 - v / most * 20).toFixed(1)}`) })
+      const d = points.length > 1 ? 'M' + points.join('L') : ''
+      if (line.getAttribute('d') === d) return
+      line.setAttribute('d', d)
+      area.setAttribute('d', d && `${d}L${points.at(-1).split(' ')[0]} 24L${points[0].split(' ')[0]} 24Z`)
+    },
+  }
+}
+
+function makeRow(z) {
+  const [limit, how] = limitInWords(z.limit)
+  const requests = spark('Requests/s'), refused = spark('Refused/s')
+  refused.cell.classList.add('refusals')
+  const part = el('span', { class: 'value' }), bar = el('span', { class: 'fill' }), keys = el('td', { 'data-label': 'Keys' })
+  const detail = el('td', { colspan: 6 }), under = el('tr', { class: 'detail', hidden: true }, detail)
+  const id = 'zone-' + z.index
+  const button = el('button', { type: 'button', class: 'open', 'aria-expanded': 'false', 'aria-controls': id, click: () => row.toggle() },
+    el('span', { class: 'chevron', 'aria-hidden': 'true' }), el('span', { class: 'name' }, visible(z.name, 48)))
+  under.id = id
+  const body = el('tbody', { 'data-zone': z.name, class: z.rollout ? 'trial' : '' },
+    el('tr', {},
+      el('th', { scope: 'row' }, button, z.rollout ? pill(z.rollout, 'dry') : null, el('div', { class: 'limit' }, limit, el('span', { class: 'how' }, how))),
+      requests.cell, refused.cell,
+      el('td', { 'data-label': z.rollout ? 'Would be refused' : 'Refused' }, el('div', { class: 'share' }, el('span', { class: 'track', 'aria-hidden': 'true' }, bar), part)),
+      keys, el('td', { 'data-label': 'Store', class: 'store' }, visible(z.store, 40))),
+    under)
+  const row = {
+    name: z.name, body, visible: false, open: false, panel: null,
+    update() {
+      const z = zoneOf(row.name)
+      if (!z?.totals) return
+      requests.draw(z.history, z.history.values[0], state.now, rate(z.rates.all))
+      refused.draw(z.history, z.history.values[1], state.now, rate(z.rates.refused + z.rates.dry))
+      const all = sum(z.totals), no = refusedOf(z.totals) + of(z.totals, 'dry_run')
+      setText(part, share(no, all))
+      bar.style.width = (all ? no / all * 100 : 0) + '%'
+      setText(keys, z.inUse !== undefined ? count(z.inUse, 'slot') : z.keys === undefined ? '–' : number(z.keys))
+      row.panel?.update(z)
+    },
+    toggle() {
+      row.open = !row.open
+      under.hidden = !row.open
+      button.setAttribute('aria-expanded', String(row.open))
+      row.panel?.end()
+      row.panel = row.open ? makePanel(detail, zoneOf(row.name)) : null
+      row.update()
+    },
+  }
+  seen.observe(body)
+  return row
+}
+
+// updateZones shows what an event has changed.
+export function updateZones() {
+  for (const row of rows.values()) if (row.visible || row.open) row.update()
+}
+
+const filter = () => {
+  const text = byId('zones-filter').hidden ? '' : byId('zones-text').value.toLowerCase()
+  for (const row of rows.values()) row.body.hidden = !row.name.toLowerCase().includes(text)
+}
+byId('zones-text').addEventListener('input', filter)
+
+// makePanel shows more about a zone.
+function makePanel(at, z) {
+  const plot = el('div', { class: 'plot' }), outcomes = el('dl', { class: 'outcomes' }), near = el('div', { class: 'near' }), top = el('div')
+  const facts = [['Limit', z.limit], ['Key', z.key_form ? visible(z.key_form) : 'none: one limit for all requests'], ['If the store does not answer', z.on_store_error]]
+  if (z.plans?.length) facts.push(['Plans', z.plans.map((p, i) => [i ? ', ' : '', visible(p, 30)]).flat()])
+  show(at, el('div', { class: 'panel' },
+    el('div', { class: 'wide' }, el('h3', {}, 'Requests and refusals per second, last five minutes'), plot),
+    el('div', {}, el('h3', {}, 'Outcomes'), outcomes),
+    el('div', {}, el('h3', {}, 'How much of their limit clients have left'), near),
+    el('div', {}, el('h3', {}, 'Most frequent keys'), top),
+    el('div', {}, el('h3', {}, 'Definition'), el('dl', {}, facts.map(([k, v]) => [el('dt', {}, k), el('dd', {}, v)])))))
+  const drawing = chart(plot, [{ label: 'requests/s' }, { label: z.rollout ? 'would be refused/s' : 'refused/s', refused: true }], 'Requests per second in zone ' + plain(z.name))
+  let age = 0
+  const ask = async () => {
+    try {
+      const answer = await call('GET', zonePath(z, '/top') + '?n=8')
+      const most = answer.keys[0]?.requests
+      show(top, answer.keys.length ? el('table', { class: 'top' }, el('thead', {}, el('tr', {}, ['Key', 'Requests', 'Refused'].map(t => el('th', { scope: 'col' }, t)))),
+        el('tbody', {}, answer.keys.map(k => {
+          const fill = el('span', { class: 'fill' })
+          fill.style.width = k.requests / most * 100 + '%'
+          return el('tr', {}, el('td', {}, showKey(k, z), el('span', { class: 'track', 'aria-hidden': 'true' }, fill)), el('td', {}, number(k.requests)), el('td', {}, number(k.refused)))
+        }))) : el('p', { class: 'empty' }, 'No requests in the last minutes.'))
+    } catch (e) {
+      show(top, el('p', { class: 'error' }, plain(e.message, 300)))
+    }
+  }
+  ask()
+  return {
+    update(z) {
+      drawing.draw(z.history)
+      show(outcomes, state.start.outcomes.flatMap((name, i) => z.totals[i] ? [el('dt', {}, name.replaceAll('_', ' ')), el('dd', {}, number(z.totals[i]))] : []))
+      if (!outcomes.children.length) show(outcomes, el('dd', {}, 'No requests yet.'))
+      drawNear(near, z)
+      if (++age % 10 === 0) ask()
+    },
+    end: () => drawing.end(),
+  }
+}
+
+// drawNear draws how much clients have left, from a sample of the last minute.
+function drawNear(at, z) {
+  if (!z.samples.length) {
+    show(at, el('p', { class: 'empty' }, 'No decisions in the last minute.'))
+    return
+  }
+  const bins = [['none', 0], ['up to 25 %', 0], ['25 to 50 %', 0], ['50 to 75 %', 0], ['above 75 %', 0]]
+  for (const s of z.samples) bins[s.left <= 0 ? 0 : Math.min(4, Math.max(1, Math.ceil(s.left * 4)))][1]++
+  show(at, el('table', { class: 'bins' }, el('tbody', {}, bins.map(([name, n]) => {
+    const fill = el('span', { class: 'fill' })
+    fill.style.width = n / z.samples.length * 100 + '%'
+    return el('tr', {}, el('th', { scope: 'row' }, name), el('td', {}, el('span', { class: 'track', 'aria-hidden': 'true' }, fill)), el('td', {}, share(n, z.samples.length)))
+  }))), el('p', { class: 'note' }, `A sample of ${count(z.samples.length, 'decision')} of the last minute.`))
+}
