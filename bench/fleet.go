@@ -23,7 +23,9 @@ const anotherName = "another build"
 
 // fleetPeers are the limiters that a fleet compares.
 func fleetPeers() []peer {
-	return []peer{ours(ourName, "token_bucket", noDenyCache), redisRate(), ululeLimiter(), traefikStyle(), evalsha()}
+	return []peer{
+		ours(ourName, "token_bucket", noDenyCache), lending(lendingName), redisRate(), ululeLimiter(), traefikStyle(), evalsha(),
+	}
 }
 
 // fleetPlan says what is measured.

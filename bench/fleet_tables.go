@@ -43,16 +43,19 @@ func (r *fleetResults) mean(p *fleetPlan, peer string, processes, goroutines int
 	return math.Exp(sum / float64(len(p.distributions)))
 }
 
-// ratio compares one peer with another for a number of requests under way in each process: the
-// geometric mean over processes and distributions of the medians of the rounds' ratios.
-func (r *fleetResults) ratio(p *fleetPlan, peer, to string, goroutines int, figure fleetFigure) float64 {
+// ratio compares one peer with another as a bound says: the geometric mean over processes and
+// distributions of the medians of the rounds' ratios.
+func (r *fleetResults) ratio(p *fleetPlan, b fleetBound) float64 {
 	sum, n := 0.0, 0.0
 	for _, d := range p.distributions {
 		for _, processes := range p.processes {
-			over, under := r.rounds[fleetCell{peer, d, processes, goroutines}], r.rounds[fleetCell{to, d, processes, goroutines}]
+			if b.distribution != "" && (d != b.distribution || processes != b.processes) {
+				continue
+			}
+			over, under := r.rounds[fleetCell{b.of, d, processes, b.goroutines}], r.rounds[fleetCell{b.to, d, processes, b.goroutines}]
 			var all []float64
 			for i := range min(len(over), len(under)) {
-				all = append(all, figure.of(over[i])/figure.of(under[i]))
+				all = append(all, b.figure.of(over[i])/b.figure.of(under[i]))
 			}
 			sum += math.Log(rig.Median(all))
 			n++
@@ -64,18 +67,24 @@ func (r *fleetResults) ratio(p *fleetPlan, peer, to string, goroutines int, figu
 // fleetBound is what a ratio should be.
 type fleetBound struct {
 	figure     fleetFigure
-	to         string
+	of, to     string
 	goroutines int
 	want       float64
+
+	// Where it is not the mean over all of them.
+	distribution string
+	processes    int
 }
 
 func fleetBounds() (all []fleetBound) {
 	for i, goroutines := range []int{1, 4, 16} {
 		all = append(all,
-			fleetBound{fleetCPU, redisRateName, goroutines, []float64{0.75, 0.5, 0.3}[i]},
-			fleetBound{fleetCPU, ululeName, goroutines, []float64{1.05, 0.7, 0.4}[i]},
-			fleetBound{fleetSpeed, redisRateName, goroutines, []float64{1.1, 1.5, 2.5}[i]},
-			fleetBound{fleetSpeed, ululeName, goroutines, []float64{0.95, 1.2, 2}[i]})
+			fleetBound{figure: fleetCPU, of: ourName, to: redisRateName, goroutines: goroutines, want: []float64{0.75, 0.5, 0.3}[i]},
+			fleetBound{figure: fleetCPU, of: ourName, to: ululeName, goroutines: goroutines, want: []float64{1.05, 0.7, 0.4}[i]},
+			fleetBound{figure: fleetSpeed, of: ourName, to: redisRateName, goroutines: goroutines, want: []float64{1.1, 1.5, 2.5}[i]},
+			fleetBound{figure: fleetSpeed, of: ourName, to: ululeName, goroutines: goroutines, want: []float64{0.95, 1.2, 2}[i]},
+			fleetBound{figure: fleetSpeed, of: lendingName, to: ourName, goroutines: goroutines, want: []float64{2, 3, 3}[i], distribution: zipf, processes: 16},
+			fleetBound{figure: fleetSpeed, of: lendingName, to: ourName, goroutines: goroutines, want: 1, distribution: uniform, processes: 16})
 	}
 	return all
 }
@@ -92,14 +101,14 @@ func (r *fleetResults) markdown(machine string, p *fleetPlan) string {
 		for _, goroutines := range p.goroutines {
 			fmt.Fprintf(&b, "| %s | %d |", figure.name, goroutines)
 			for _, peer := range p.peers[1:] {
-				fmt.Fprintf(&b, " %.2f |", r.ratio(p, ourName, peer, goroutines, figure))
+				fmt.Fprintf(&b, " %.2f |", r.ratio(p, fleetBound{figure: figure, of: ourName, to: peer, goroutines: goroutines}))
 			}
 			b.WriteString("\n")
 		}
 	}
 	b.WriteString("\n| what | requests under way in each process | measured | meant to be | |\n|---|---:|---:|---:|---|\n")
 	for _, bound := range fleetBounds() {
-		got := r.ratio(p, ourName, bound.to, bound.goroutines, bound.figure)
+		got := r.ratio(p, bound)
 		if math.IsNaN(got) {
 			continue
 		}
@@ -107,7 +116,11 @@ func (r *fleetResults) markdown(machine string, p *fleetPlan) string {
 		if bound.figure.name == fleetCPU.name {
 			word, met = "at most", got <= bound.want
 		}
-		fmt.Fprintf(&b, "| %s, of %s's | %d | %.2f | %s %g | %s |\n", bound.figure.name, bound.to, bound.goroutines, got, word, bound.want,
+		where := ""
+		if bound.distribution != "" {
+			where = fmt.Sprintf("%s: %s, %d processes, ", bound.of, bound.distribution, bound.processes)
+		}
+		fmt.Fprintf(&b, "| %s%s, of %s's | %d | %.2f | %s %g | %s |\n", where, bound.figure.name, bound.to, bound.goroutines, got, word, bound.want,
 			map[bool]string{true: "yes", false: "short"}[met])
 	}
 	for _, figure := range fleetFigured {

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,7 +39,8 @@ func TestFleet(t *testing.T) {
 		t.Errorf("%d cells, want %d", len(results.rounds), want)
 	}
 	text := results.markdown("here", p)
-	if strings.Contains(text, "NaN") || strings.Count(text, "| at ") != len(fleetBounds()) {
+	bounds := slices.DeleteFunc(fleetBounds(), func(b fleetBound) bool { return b.distribution != "" }) // of 16 processes
+	if strings.Contains(text, "NaN") || strings.Count(text, "| at ") != len(bounds) {
 		t.Error(text)
 	}
 	t.Log(text)

@@ -37,9 +37,7 @@ func ours(name, algorithm string, denyCache time.Duration) peer {
 					return nil, err
 				}
 			}
-			// The timeout is as long as the peers' timeouts, so that no request fails on a busy
-			// machine.
-			s, err := redisstore.New(redisstore.Options{Address: address, Timeout: 3 * time.Second, DenyCache: denyCache})
+			s, err := openStore(address, denyCache)
 			if err != nil {
 				return nil, err
 			}
@@ -48,6 +46,35 @@ func ours(name, algorithm string, denyCache time.Duration) peer {
 				taker = func() take { return takeAndGiveBack(s, rules) }
 			}
 			return &limiter{taker: taker, close: s.Close}, nil
+		},
+	}
+}
+
+// openStore opens a store. Its timeout is as long as the peers' timeouts, so that no request fails on
+// a busy machine.
+func openStore(address string, denyCache time.Duration) (*redisstore.Store, error) {
+	return redisstore.New(redisstore.Options{Address: address, Timeout: 3 * time.Second, DenyCache: denyCache})
+}
+
+// lending is this project's store, which borrows of the limits of keys that come often.
+func lending(name string) peer {
+	return peer{
+		name:  name,
+		setup: "redisstore, default pool, lend 100ms",
+		open: func(address string, l limit) (*limiter, error) {
+			rules := make([]*store.Rule, l.zones)
+			for i := range rules {
+				var err error
+				limit := algorithms.Limit{Events: l.events, Window: l.period}
+				if rules[i], err = store.NewLendingRule(zones[i], algorithms.TokenBucket{}, limit, 0, 100*time.Millisecond); err != nil {
+					return nil, err
+				}
+			}
+			s, err := openStore(address, noDenyCache)
+			if err != nil {
+				return nil, err
+			}
+			return &limiter{taker: func() take { return takeAll(s, rules) }, close: s.Close}, nil
 		},
 	}
 }
