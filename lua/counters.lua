@@ -15,7 +15,8 @@
 -- The reply is one string: the time, how many of all requests passed (two bytes), the state
 -- before of each key as it is stored, and the numbers of the keys whose state was damaged (two
 -- bytes each). The Go algorithms compute each request's decision from these. Where there are
--- several keys, one that is not a string is replaced like one that does not exist.
+-- several keys, one that is not a string is replaced like one that does not exist. To the number of
+-- a key of which parts are lent, 32768 is added: see lend.lua. Its group is not decided.
 if mode == 3 then
   local key = KEYS[1]
   local value, damaged, cost, name, p1, p2, p3, p4, p5, p6 = redis.pcall('GET', key), '', unpack_struct('>i8si8i8i8i8i8i8', groups, 2)
@@ -23,7 +24,10 @@ if mode == 3 then
   if value and #value == 28 then
     s1, s2, s3, lives = unpack_struct('>i8i8i8I4', value)
   else
-    if value then damaged = '\0\1' end
+    if value then
+      if #value % 40 == 28 then return pack('>i8Hc28H', now, 0, value, 32769) end
+      damaged = '\0\1'
+    end
     value = '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'
   end
   --[[charge]]
@@ -57,7 +61,11 @@ elseif mode == 2 then
           if value and #value == 28 then
             s1, s2, s3, lives = unpack_struct('>i8i8i8I4', value)
           else
-            if value then damaged = damaged .. pack('>H', k + i) end
+            if value then
+              local lent = #value % 40 == 28
+              damaged = damaged .. pack('>H', (lent and 32768 or 0) + k + i)
+              if lent then fit = 0 end
+            end
             values[k + i], lives = '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0', 0
           end
           local cost = each * times

@@ -1,9 +1,11 @@
 -- lend.lua decides checks of zones that lend, and lends. It is the Lua port of package
 -- algorithms/lend, which says what the numbers mean, around the ports of the algorithms.
 --
--- KEYS     for each check, the key of its state and that of its book. They are the same for a
---          Counter, whose state is a string: three integers, and the book behind them. The book of
---          a Recorder is a string of its own.
+-- KEYS     for each check, the key of its state. While parts of it are lent, the state has a book
+--          of the loans at its end, of 40 bytes for each. The state of a Counter is a string: that
+--          of take.lua, and the book behind it. The state of a Recorder is a list, and its last
+--          element is the letter L and the book. So take.lua notices that parts are lent when it
+--          finds a state that it cannot read: then it decides nothing.
 -- ARGV[1]  groups: a byte for the number of their checks, and the checks, each of them
 --   a byte         what to do: 0 ask, 1 adjust a charge, 2 peek; plus 4 if the borrower was refused
 --                  the last time, plus 8 if the cost is lent instead of charged
@@ -13,10 +15,11 @@
 --   the rule       the algorithm's name, a zero byte, and six parameters
 --
 -- The costs of a group are charged together or not at all. The groups are decided one after the
--- other. The reply is one string: the time, and for each check
+-- other. The reply is one string: the time, and for each group a byte. If that is 1, what follows
+-- is why the group failed: two bytes for the length, and the text. If it is 0, for each check
 --   a byte         flags: 1 allowed, 2 what was stored was damaged and ignored
---   ten numbers    quota, remaining, retry, next, reset, held, lease, others, pause, and what is
---                  lent in all
+--   eleven numbers quota, remaining, retry, next, reset, held, lease, others, pause, what is lent in
+--                  all, and to how many
 -- Numbers are big-endian integers of eight bytes, times and durations are in microseconds. See
 -- take.lua for the functions that ports have.
 
@@ -73,18 +76,25 @@ local function held_of(book)
   return held
 end
 
--- open reads the book of a check, and the state of a Counter.
-local function open(c, key, other)
-  local value = redis.pcall('GET', c.record and other or key)
-  local first = c.record and 1 or 25
-  c.key, c.other, c.x, c.y, c.z, c.book, c.had = key, other, 0, 0, 0, {}, value and true
-  if not value then return end
-  if type(value) ~= 'string' or #value < first - 1 or (#value - first + 1) % 40 ~= 0 or #value > 24 + 64 * 40 then
+-- open reads the state of a Counter, and takes the book off the state.
+local function open(c)
+  local value, book = nil, 2
+  if c.record then value = redis.pcall('LINDEX', c.key, -1) else value = redis.pcall('GET', c.key) end
+  c.x, c.y, c.z, c.book = 0, 0, 0, {}
+  if c.record then
+    if type(value) ~= 'string' or #value % 40 ~= 1 or #value > 1 + 64 * 40 or string.byte(value) ~= 76 then return end
+    call('LTRIM', c.key, 0, -2)
+    c.taken = value
+  elseif not value then
+    return
+  elseif type(value) ~= 'string' or #value % 40 ~= 28 or #value > 28 + 64 * 40 then
     c.damaged = true
     return
+  else
+    local _
+    c.x, c.y, c.z, _, book = unpack_struct('>i8i8i8I4', value)
   end
-  if not c.record then c.x, c.y, c.z = unpack_struct('>i8i8i8', value) end
-  for at = first, #value, 40 do
+  for at = book, #value, 40 do
     local id, number, spent, held, ends = unpack_struct('>c8i8i8i8i8', value, at)
     if number < 0 or number >= MAX_EXACT or spent < 0 or spent >= MAX_EXACT or held < 0 or held > 1000000000000 or
       ends < 0 or ends >= MAX_EXACT then
@@ -182,19 +192,23 @@ local function write(c)
   else
     _, _, _, _, _, reset = c.take(latest, held, MAX_EXACT, c.p2, c.p3, c.p4, c.p5, c.p6, c.x, c.y, c.z)
   end
-  local life = latest - now + reset
-  local text = {}
-  if not c.record then text[1] = pack('>i8i8i8', c.x, c.y, c.z) end
+  local life = floor((latest - now + reset) / 1000) + MARGIN_MS
+  local text = { 'L' }
+  if not c.record then
+    local lives = floor((now / 1000 + life) / 1000) -- the second until which the key lives
+    text[1] = pack('>i8i8i8I4', c.x, c.y, c.z, lives < 4294967296 and lives or 0)
+  end
   for i = 1, #c.book do
     local l = c.book[i]
-    text[#text + 1] = pack('>c8i8i8i8i8', l[1], l[2], l[3], l[4], l[5])
+    text[i + 1] = pack('>c8i8i8i8i8', l[1], l[2], l[3], l[4], l[5])
   end
-  if #text > 0 then
-    call('SET', c.record and c.other or c.key, table.concat(text), 'PX', floor(life / 1000) + MARGIN_MS)
-  elseif c.had then
-    call('DEL', c.other)
+  if not c.record then
+    call('SET', c.key, table.concat(text), 'PX', life)
+  else
+    c.taken = nil
+    if text[2] then call('RPUSH', c.key, table.concat(text)) end
+    call('PEXPIRE', c.key, life)
   end
-  if c.record then call('PEXPIRE', c.key, floor(life / 1000) + MARGIN_MS) end
 end
 
 -- decided returns the replies to the checks of a group.
@@ -213,60 +227,19 @@ local function decided(checks, pass)
         if c.held == 0 and c.want > 0 then c.pause = pause(c) end
       end
     end
-    if c.changed then write(c) end
-    replies[i] = pack('>Bi8i8i8i8i8i8i8i8i8i8', (c.allowed and 1 or 0) + (c.damaged and 2 or 0),
-      c.quota, c.remaining, c.retry, c.next, c.reset, c.held, c.length, c.others, c.pause, held_of(c.book))
+    if c.changed or c.taken then write(c) end
+    replies[i] = pack('>Bi8i8i8i8i8i8i8i8i8i8i8', (c.allowed and 1 or 0) + (c.damaged and 2 or 0), c.quota, c.remaining,
+      c.retry, c.next, c.reset, c.held, c.length, c.others, c.pause, held_of(c.book), #c.book)
   end
   return table.concat(replies)
 end
 
--- alone decides a check of a key of which nothing is lent, and lends nothing. Most keys come rarely,
--- so this does without tables. It returns nothing if it is not such a check.
-local function alone(made, key, cost, p1, p2, p3, p4, p5, p6)
-  local value, s1, s2, s3 = redis.pcall('GET', key), 0, 0, 0
-  if value then
-    if type(value) ~= 'string' or #value ~= 24 then return end
-    s1, s2, s3 = unpack_struct('>i8i8i8', value)
-  end
-  local allowed, quota, remaining, retry, next, reset, _, x, y, z = made[1](now, cost, p1, p2, p3, p4, p5, p6, s1, s2, s3)
-  if allowed and cost > 0 then
-    call('SET', key, pack('>i8i8i8', x, y, z), 'PX', floor(reset / 1000) + MARGIN_MS)
-  end
-  return pack('>Bi8i8i8i8i8i8i8i8i8i8', allowed and 1 or 0, quota, remaining, retry, next, reset, 0, 0, 0, 0, 0)
-end
-
-local reply, groups, at, i, ports = { pack('>i8', now) }, ARGV[1], 1, 0, {}
-while at <= #groups do
-  local n, pass, quick = string.byte(groups, at), true, nil
-  at = at + 1
-  if n == 1 then
-    local op, cost, _, number, _, _, _, _, name, p1, p2, p3, p4, p5, p6, after =
-      unpack_struct('>Bi8c8i8i8i8i8i8si8i8i8i8i8i8', groups, at)
-    local made = ports[name]
-    if not made then
-      made = { port(name, 0) }
-      ports[name] = made
-    end
-    quick = op == 0 and number == 0 and not made[2] and alone(made, KEYS[2 * i + 1], cost, p1, p2, p3, p4, p5, p6)
-    if quick then
-      i, at, n = i + 1, after, 0
-      reply[#reply + 1] = quick
-    end
-  end
-  local checks = {}
-  for j = 1, n do
-    local c = { held = 0, length = 0, others = 0, pause = 0 }
-    local name
-    c.op, c.cost, c.id, c.number, c.spent, c.live, c.want, c.lease, name, c.p1, c.p2, c.p3, c.p4, c.p5, c.p6, at =
-      unpack_struct('>Bi8c8i8i8i8i8i8si8i8i8i8i8i8', groups, at)
-    checks[j] = c
-    if c.op >= 8 then c.op, c.borrows = c.op - 8, true end
-    if c.op >= 4 then c.op, c.scarce = c.op - 4, true end
-    local made = c.op ~= 1 and ports[name] or { port(name, c.op == 1 and 2 or 0) }
-    if c.op ~= 1 then ports[name] = made end
-    c.take, c.record, c.adjust = made[1], made[2], made[3]
-    i = i + 1
-    open(c, KEYS[2 * i - 1], KEYS[2 * i])
+-- group decides the checks of a group, and returns the replies.
+local function group(checks)
+  local pass = true
+  for i = 1, #checks do
+    local c = checks[i]
+    open(c)
     if c.op == 1 then
       settle(c)
       local made, turn, delta = c.number, c.spent, c.live
@@ -286,6 +259,45 @@ while at <= #groups do
       pass = pass and c.allowed
     end
   end
-  if n > 0 then reply[#reply + 1] = decided(checks, pass) end
+  return decided(checks, pass)
+end
+
+-- failed returns the reply for a group that failed, and puts the books back that it has taken. What
+-- every group would meet is an error of the call: it says more about Redis than about a key.
+local function failed(checks, why)
+  for i = 1, #checks do
+    local c = checks[i]
+    if c.taken and redis.pcall('RPUSH', c.key, c.taken) == 1 then
+      redis.pcall('PEXPIRE', c.key, floor((c.p2 + MAX_LEASE) / 1000))
+    end
+  end
+  local text = type(why) == 'table' and why.err or tostring(why)
+  if #ARGV[1] == checks.length or string.find(text, 'READONLY') or string.find(text, 'MISCONF') or string.find(text, 'NOREPLICAS') then
+    error(why, 0)
+  end
+  return pack('>BHc0', 1, #text, text)
+end
+
+local reply, groups, at, k, ports = { pack('>i8', now) }, ARGV[1], 1, 0, {}
+while at <= #groups do
+  local checks, first = {}, at
+  local n = string.byte(groups, at)
+  at = at + 1
+  for j = 1, n do
+    k = k + 1
+    local c = { key = KEYS[k], held = 0, length = 0, others = 0, pause = 0 }
+    local name
+    c.op, c.cost, c.id, c.number, c.spent, c.live, c.want, c.lease, name, c.p1, c.p2, c.p3, c.p4, c.p5, c.p6, at =
+      unpack_struct('>Bi8c8i8i8i8i8i8si8i8i8i8i8i8', groups, at)
+    checks[j] = c
+    if c.op >= 8 then c.op, c.borrows = c.op - 8, true end
+    if c.op >= 4 then c.op, c.scarce = c.op - 4, true end
+    local made = c.op ~= 1 and ports[name] or { port(name, c.op == 1 and 2 or 0) }
+    if c.op ~= 1 then ports[name] = made end
+    c.take, c.record, c.adjust = made[1], made[2], made[3]
+  end
+  checks.length = at - first
+  local done, text = pcall(group, checks)
+  reply[#reply + 1] = done and '\0' .. text or failed(checks, text)
 end
 return table.concat(reply)

@@ -30,7 +30,8 @@
 -- The reply is one string: the time, and the groups. For each check of a group that one
 -- request asks:
 --   a byte         flags: 1 allowed, 2 the stored state was damaged and ignored, 4 exempt, 8
---                  banned, 16 the ban begins, 32 decided by the limit of an override
+--                  banned, 16 the ban begins, 32 decided by the limit of an override, 64 parts
+--                  of the key are lent, so the group is not decided: see lend.lua
 --   numbers        quota, remaining, retry, next, reset and delay; retry is -1 for never, and
 --                  for an allowed check how far ahead of the time its charge is booked,
 --                  because time does not go back for a key
@@ -183,7 +184,7 @@ while at <= #groups do
       -- The key rules: whether the key is exempt, the rest of its ban (-1: for ever), the flags
       -- that they add to the reply, the limit of the override, and the state and the parameters
       -- of the ban.
-      local exempt, left, marks, override, ban, first_ban, after, within, longest, damaged
+      local exempt, left, marks, override, ban, first_ban, after, within, longest, damaged, lent
       if opcode > 3 then
         local j
         if opcode % 8 > 3 then
@@ -236,10 +237,13 @@ while at <= #groups do
           if value and #value == 28 then
             s1, s2, s3, lives = unpack_struct('>i8i8i8I4', value)
           elseif value then
-            damaged = true
+            lent = #value % 40 == 28
+            damaged = not lent
           end
           if unable then lacks[base] = lives == 0 end
-          known[base], known[base + 1], known[base + 2], known[base + 3], known[base + 4] = s1, s2, s3, lives, false
+          if not lent then
+            known[base], known[base + 1], known[base + 2], known[base + 3], known[base + 4] = s1, s2, s3, lives, false
+          end
         end
       end
 
@@ -277,7 +281,12 @@ while at <= #groups do
       else
         allowed, quota, remaining, retry, next, reset, delay, x, y, z, broken =
           take(now, cost * (times > 0 and times or 1), p1, p2, p3, p4, p5, p6, s1, s2, s3)
-        damaged = damaged or broken
+        if broken and record then
+          local last = redis.pcall('LINDEX', key, -1)
+          lent = type(last) == 'string' and #last % 40 == 1 and byte(last) == 76
+        end
+        damaged = damaged or broken and not lent
+        if lent then allowed, remaining, retry, marks = false, 0, NEVER, (marks or 0) + 64 end
         stuck = stuck or unable and cost > 0 and op == 0 and (not full or lacks[base] or record and not (spares and spares(x, y, z)))
         if ban and op == 0 and not left and not allowed and round == 1 and not (unable and (not full or lacks[ban])) then
           local life

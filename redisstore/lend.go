@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -13,12 +14,11 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// This is the way of a request that meets zones which lend. What this process holds of a key is
-// spent without a call. The rest is asked for in one call, in which all that is decided together is
-// charged or none. What this process holds is reserved meanwhile, and spent if all checks pass.
-
-// maxRounds is how often a request waits for what others ask before it asks for itself.
-const maxRounds = 8
+// This is the way of a request that meets zones which lend. Keys that come rarely are asked for as in
+// zones that do not lend, because nothing is lent of most of them. What this process holds of other
+// keys is spent without a call. The rest is asked for in one call, in which all that is decided
+// together is charged or none. What this process holds is reserved meanwhile, and spent if all checks
+// pass.
 
 // lends reports whether any of the checks is of a zone that lends.
 func lends(checks []store.Check) bool {
@@ -28,6 +28,22 @@ func lends(checks []store.Check) bool {
 		}
 	}
 	return false
+}
+
+// lentRequest is a request that meets zones which lend.
+type lentRequest struct {
+	checks    []store.Check
+	decisions []algorithms.Decision
+
+	plain  indexes // checks that are asked for as in zones that do not lend
+	others int     // how many these are
+	alone  indexes // checks of zones that lend, which are decided by themselves
+
+	together []lentCheck // the other checks
+	hold     bool        // what passes of these must not be charged yet, because of plain ones
+	split    bool        // no single call can decide them
+	while    time.Duration
+	room     [4]lentCheck
 }
 
 // lentCheck is a check of a zone that lends.
@@ -46,98 +62,186 @@ func (s *Store) takeLent(ctx context.Context, checks []store.Check, decisions []
 	if len(checks) > store.MaxChecks {
 		return fmt.Errorf("%d checks at once, at most %d", len(checks), store.MaxChecks)
 	}
-	var room [4]lentCheck
-	together, others, joint := room[:0], 0, false
+	r := lentRequest{checks: checks, decisions: decisions}
 	for i := range checks {
 		c := &checks[i]
-		if c.Cost < 0 {
-			return fmt.Errorf("cost must be at least 0, got %d", c.Cost)
-		}
 		switch {
-		case c.Rule.Lend() == 0:
-			others++
-			joint = joint || !c.Alone()
-		case c.Alone():
+		case c.Cost < 0:
+			return fmt.Errorf("cost must be at least 0, got %d", c.Cost)
+		case c.Rule.Lend() > 0 && c.Alone():
+			r.alone.add(i)
 			if err := s.takeAlone(ctx, c, &decisions[i]); err != nil {
 				return err
 			}
-		default:
-			together = append(together, lentCheck{Check: c, index: i})
 		}
 	}
-	joint = joint && len(together) > 0 // so the costs must not be charged before all is decided
-	if len(together) > 0 {
-		while := time.Duration(0)
-		if joint || len(together) > 1 { // what is reserved is spent a moment later
-			while = s.timeout
-			for i := range together {
-				while = min(while, together[i].Rule.Lend())
-			}
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, while)
-			defer cancel()
+	s.sortLent(&r, false)
+	err := s.decideLent(ctx, &r)
+	if errors.Is(err, protocol.ErrLent) {
+		s.sortLent(&r, true)
+		err = s.decideLent(ctx, &r)
+	}
+	return err
+}
+
+// sortLent finds out which checks are asked for as in zones that do not lend. If it is known that
+// parts of the others' keys are lent, none of a zone that lends are.
+func (s *Store) sortLent(r *lentRequest, known bool) {
+	now := s.loans.Now()
+	r.plain, r.others, r.hold, r.while = indexes{}, 0, false, s.timeout
+	r.together = r.room[:0]
+	for i := range r.checks {
+		c := &r.checks[i]
+		var e *loans.Entry
+		lent := false
+		switch {
+		case r.alone.has(i):
+			continue
+		case c.Rule.Lend() == 0:
+		case known:
+			s.loans.Lent(c.Rule, c.Key, true)
+			e, lent = s.loans.Known(c.Rule, c.Key), true
+		default:
+			e, lent = s.loans.Find(c.Rule, c.Key, c.Cost, now)
 		}
-		pass, err := s.takeTogether(ctx, together, decisions, joint, while)
+		if e == nil && !lent {
+			r.plain.add(i)
+			r.others++
+			r.hold = r.hold || !c.Alone()
+			continue
+		}
+		r.while = min(r.while, c.Rule.Lend())
+		r.together = append(r.together, lentCheck{Check: c, index: i, entry: e})
+	}
+	r.split = s.keys.cluster && !sameKey(r.together)
+	if r.hold = r.hold && len(r.together) > 0; !r.hold && len(r.together) < 2 {
+		r.while = 0 // what is reserved is spent at once
+	}
+	if r.hold || r.split {
+		for i := range r.together {
+			if c := &r.together[i]; c.entry == nil {
+				c.entry = s.loans.Make(c.Rule, c.Key, c.Cost, now)
+			}
+		}
+	}
+}
+
+// decideLent decides checks that are sorted.
+func (s *Store) decideLent(ctx context.Context, r *lentRequest) error {
+	if len(r.together) > 0 {
+		pass, err := s.takeTogether(ctx, r)
 		if err != nil {
 			return err
 		}
-		joint = joint && pass
+		r.hold = r.hold && pass
 	}
-	if others == 0 {
+	if r.others == 0 {
 		return nil
 	}
-	return s.takeOthers(ctx, checks, decisions, together, joint)
+	return s.takeOthers(ctx, r)
 }
 
-// takeOthers decides the checks of zones that do not lend. If reserved is true, costs are reserved
-// for the others, and are spent if all checks pass.
-func (s *Store) takeOthers(ctx context.Context, checks []store.Check, decisions []algorithms.Decision, together []lentCheck, reserved bool) error {
-	refused := slices.ContainsFunc(together, func(c lentCheck) bool { return !decisions[c.index].Allowed })
+// takeOthers decides the checks that are asked for as in zones that do not lend. If there are costs
+// that are only reserved, they are spent if all checks pass.
+func (s *Store) takeOthers(ctx context.Context, r *lentRequest) error {
+	if r.others == len(r.checks) {
+		err := s.take(ctx, r.checks, r.decisions)
+		if err == nil {
+			s.noteCharged(r)
+		}
+		return err
+	}
+	refused := slices.ContainsFunc(r.together, func(c lentCheck) bool { return !r.decisions[c.index].Allowed })
 	var others []store.Check
-	var indexes []int
-	for i := range checks {
-		switch c := &checks[i]; {
-		case c.Rule.Lend() > 0:
+	var places []int
+	for i := range r.checks {
+		switch c := &r.checks[i]; {
+		case !r.plain.has(i):
 		case refused && !c.Alone(): // it is not looked at
-			decisions[i] = algorithms.Decision{Allowed: true}
+			r.decisions[i] = algorithms.Decision{Allowed: true}
 		default:
-			others, indexes = append(others, *c), append(indexes, i)
+			others, places = append(others, *c), append(places, i)
 		}
 	}
 	made := make([]algorithms.Decision, len(others))
 	err := s.take(ctx, others, made)
 	pass := err == nil
-	for i, index := range indexes {
+	for i, place := range places {
 		if err == nil {
-			decisions[index] = made[i]
+			r.decisions[place] = made[i]
 		}
 		pass = pass && (others[i].Alone() || made[i].Allowed)
 	}
-	if reserved {
-		s.settle(together, decisions, pass)
+	if err == nil {
+		s.noteCharged(r)
+	}
+	if !r.hold {
+		return err
+	}
+	if spent, failed := s.settle(ctx, r, s.loans.Now(), pass); pass && !spent {
+		for i := range others {
+			s.giveBackCharge(&others[i], &made[i])
+		}
+		err = failed
 	}
 	return err
 }
 
-// settle spends what was reserved, or gives it up.
-func (s *Store) settle(together []lentCheck, decisions []algorithms.Decision, spend bool) {
-	for i := range together {
-		c, d := &together[i], &decisions[together[i].index]
+// noteCharged tells those who hold parts of a key that the store has charged it by itself.
+func (s *Store) noteCharged(r *lentRequest) {
+	for i := range r.checks {
+		if c := &r.checks[i]; r.plain.has(i) && c.Rule.Lend() > 0 {
+			if e := s.loans.Known(c.Rule, c.Key); e != nil {
+				e.ChargedAlone(r.decisions[i].At)
+			}
+		}
+	}
+}
+
+// giveBackCharge gives back what a check has charged.
+func (s *Store) giveBackCharge(c *store.Check, d *algorithms.Decision) {
+	if c.Alone() || c.Cost == 0 || d.Exempt {
+		return
+	}
+	s.Adjust(store.Adjustment{Check: *c, At: d.Booked(), Turn: d.Turn(), Delta: -c.Cost, Override: d.Override})
+}
+
+// settle spends what was reserved, or gives it up. A loan may have ended meanwhile. Then Redis is asked
+// for the cost, and if it refuses, all is given back. It reports whether all was spent.
+func (s *Store) settle(ctx context.Context, r *lentRequest, now lend.Moment, spend bool) (spent bool, err error) {
+	for i := range r.together {
+		c, d := &r.together[i], &r.decisions[r.together[i].index]
 		switch {
-		case c.next == lend.Reserved && spend:
-			c.entry.Spend(c.Cost)
-			continue
-		case spend:
-			continue
+		case !spend || c.next != lend.Reserved:
+		case c.entry.Spend(now, c.Cost):
+			c.charged, c.next = d.At, lend.Alone
+		default:
+			c.next = lend.Alone
+			if err = s.takeAlone(ctx, c.Check, d); err == nil && d.Allowed {
+				c.charged = d.Booked()
+				continue
+			}
+			_, _ = s.settle(ctx, r, now, false)
+			return false, err
+		}
+	}
+	if spend {
+		return true, nil
+	}
+	for i := range r.together {
+		c, d := &r.together[i], &r.decisions[r.together[i].index]
+		switch {
 		case c.next == lend.Reserved:
 			c.entry.Cancel(c.Cost)
 		case c.charged > 0:
-			s.outbox.Add(store.Adjustment{Check: *c.Check, At: c.charged, Turn: c.charged, Delta: -c.Cost})
+			s.Adjust(store.Adjustment{Check: *c.Check, At: c.charged, Turn: c.charged, Delta: -c.Cost})
+			c.charged = 0
 		default:
 			continue
 		}
 		d.Remaining = min(d.Remaining+c.Cost, d.Quota)
 	}
+	return false, nil
 }
 
 // takeAlone decides a check by itself, without what this process holds of its key.
@@ -149,147 +253,12 @@ func (s *Store) takeAlone(ctx context.Context, c *store.Check, d *algorithms.Dec
 	return err
 }
 
-// takeTogether decides checks together, and reports whether all pass. With hold, costs that pass
-// are only reserved.
-func (s *Store) takeTogether(ctx context.Context, together []lentCheck, decisions []algorithms.Decision, hold bool, while time.Duration) (bool, error) {
-	split := s.keys.cluster && !sameKey(together) // so no single call can decide
-	began := s.loans.Now()
-	for round := 0; ; round++ {
-		now := s.loans.Now()
-		refused, asks := -1, 0
-		var other <-chan struct{}
-		for i := range together {
-			c := &together[i]
-			if round == 0 {
-				c.entry = s.loans.Find(c.Rule, c.Key, c.Cost, now, hold || split)
-			}
-			if c.next = lend.Alone; c.entry != nil {
-				var over <-chan struct{}
-				if c.next, over = c.entry.Next(now, c.Cost, while, &decisions[c.index]); over != nil {
-					other = over
-				}
-			}
-			switch c.next {
-			case lend.Refused:
-				refused = i
-			case lend.Reserved:
-			default:
-				asks++
-			}
-		}
-		switch {
-		case refused >= 0:
-			s.settle(together, decisions, false)
-			for i := range together {
-				if c := &together[i]; c.next != lend.Refused && c.next != lend.Reserved {
-					decisions[c.index] = algorithms.Decision{Allowed: true}
-				}
-			}
-			s.countLocal()
-			return false, nil
-		case other != nil && round < maxRounds:
-			s.settle(together, decisions, false)
-			select {
-			case <-other:
-				if s.loans.Now().Mono-began.Mono < s.timeout {
-					continue
-				}
-				return false, fmt.Errorf("waiting for a loan: %w", context.DeadlineExceeded)
-			case <-ctx.Done():
-				return false, ctx.Err()
-			}
-		}
-		pass, err := true, error(nil)
-		if asks > 0 {
-			pass, err = s.askTogether(ctx, together, decisions, hold || split, split, while)
-		}
-		if err != nil || !pass || !hold {
-			s.settle(together, decisions, err == nil && pass)
-		}
-		return err == nil && pass, err
-	}
-}
-
-// askTogether asks for what is not reserved. With borrow, what passes is reserved afterwards, and
-// with each, every key is asked for in a call of its own.
-func (s *Store) askTogether(ctx context.Context, together []lentCheck, decisions []algorithms.Decision, borrow, each bool, while time.Duration) (bool, error) {
-	var ops []protocol.LendOp
-	var asked []*lentCheck
-	for i := range together {
-		c := &together[i]
-		if c.next == lend.Reserved {
-			continue
-		}
-		c.ask = lend.Ask{Cost: c.Cost}
-		if c.entry != nil && (c.next == lend.Begin || borrow) {
-			if ask, ok := c.entry.Begin(s.loans.Now(), c.Cost, borrow); ok {
-				c.ask, c.next = ask, lend.Begin
-			}
-		}
-		asked = append(asked, c)
-		ops = append(ops, s.lendOp(c.Check, c.ask, false))
-	}
-	answers := make([]protocol.LendAnswer, 0, len(ops))
-	var err error
-	for first, n := 0, len(ops); first < len(ops) && err == nil; first += n {
-		if each {
-			n = 1
-		}
-		var some []protocol.LendAnswer
-		some, err = s.callLend(ctx, ops[first:first+n])
-		answers = append(answers, some...)
-	}
-	pass := err == nil
-	for i := range answers {
-		decisions[asked[i].index] = answers[i].Decision
-		pass = pass && answers[i].Allowed
-	}
-	now := s.loans.Now()
-	for i, c := range asked {
-		switch {
-		case c.ask.Number > 0 && i >= len(answers):
-			c.entry.Fail(c.ask.Number)
-		case c.ask.Number > 0:
-			reserve := int64(0)
-			if borrow && pass {
-				reserve = c.Cost
-			}
-			switch {
-			case c.entry.End(now, c.ask.Number, answers[i].Answer, reserve, while):
-				c.next = lend.Reserved
-			case borrow && answers[i].Held == 0:
-				c.next = lend.Alone
-				if answers[i].Allowed && (pass || each) {
-					c.charged = answers[i].Booked()
-				}
-			case reserve > 0:
-				err = errLateLoan
-			}
-		case i < len(answers) && answers[i].Allowed && (pass || each):
-			c.charged = answers[i].Booked()
-			if c.entry != nil {
-				c.entry.ChargedAlone(answers[i].At)
-			}
-		case i < len(answers) && c.entry != nil && !answers[i].Allowed:
-			c.entry.RefusedAlone()
-		}
-	}
-	return pass && err == nil, err
-}
-
 // sameKey reports whether all checks are of one key, and so of one slot of a Cluster.
 func sameKey(together []lentCheck) bool {
-	for i := range together[1:] {
-		if together[i+1].Key != together[0].Key {
+	for i := range together {
+		if together[i].Key != together[0].Key {
 			return false
 		}
 	}
 	return true
-}
-
-// countLocal counts a refusal that needed no call.
-func (s *Store) countLocal() {
-	if !s.cache.Off() {
-		s.cache.Hit()
-	}
 }

@@ -76,7 +76,11 @@ func (s *Store) callLend(ctx context.Context, ops []protocol.LendOp) ([]protocol
 	b.mu.Lock()
 	batch := b.begin()
 	b.mu.Unlock()
-	if batch != nil {
+	_, hurried := ctx.Deadline() // a call may last longer
+	switch {
+	case batch != nil && hurried:
+		go s.serveLend(batch)
+	case batch != nil:
 		s.serveLend(batch)
 	}
 	select {
@@ -105,34 +109,24 @@ func (s *Store) serveLend(batch []*lendRequest) {
 func (s *Store) makeLendCall(ctx context.Context, batch []*lendRequest) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	all := batch[0].ops
-	if len(batch) > 1 {
-		all = nil
-		for _, r := range batch {
-			all = append(all, r.ops...)
-		}
-	}
-	answers, err := s.runLend(ctx, batch, all)
+	err := s.runLend(ctx, batch)
 	for _, r := range batch {
 		if r.err = err; err == nil {
-			r.answers, answers = answers[:len(r.ops):len(r.ops)], answers[len(r.ops):]
+			r.err = r.answers[0].Err
 		}
 		close(r.done)
 	}
 }
 
-// runLend runs the script.
-func (s *Store) runLend(ctx context.Context, batch []*lendRequest, all []protocol.LendOp) ([]protocol.LendAnswer, error) {
-	keys, text := make([]any, 0, 2*len(all)), make([]byte, 0, 136*len(all))
+// runLend runs the script, and reads the answers.
+func (s *Store) runLend(ctx context.Context, batch []*lendRequest) error {
+	keys, text := make([]any, 0, 2*len(batch)), make([]byte, 0, 200*len(batch))
 	for _, r := range batch {
-		text = append(text, byte(len(r.ops)))
-		for i := range r.ops {
-			keys, text = r.ops[i].Keys(keys), r.ops[i].Append(text)
-		}
+		text, keys = protocol.AppendLend(text, keys, r.ops)
 	}
 	script := s.lendingScript()
 	run := func(command, script string) (redis.Cmder, error) {
-		return s.process(ctx, all[0].Key, (*node.Node).ProcessIfReady, func() redis.Cmder {
+		return s.process(ctx, batch[0].ops[0].Key, (*node.Node).ProcessIfReady, func() redis.Cmder {
 			args := make([]any, 0, 4+len(keys))
 			args = append(append(args, command, script, len(keys)), keys...)
 			return redis.NewStringCmd(ctx, append(args, text)...)
@@ -146,13 +140,18 @@ func (s *Store) runLend(ctx context.Context, batch []*lendRequest, all []protoco
 		if !errors.Is(err, store.ErrUnavailable) {
 			s.topology.ReportFailure()
 		}
-		return nil, node.Unwritten(err)
+		return node.Unwritten(err)
 	}
-	answers, err := protocol.ReadLend(cmd.(*redis.StringCmd).Val(), all)
-	for i := range answers {
-		if answers[i].Damaged {
-			s.warnDamaged(all[i].Rule.Zone())
+	reply := protocol.NewLendReply(cmd.(*redis.StringCmd).Val())
+	for _, r := range batch {
+		if r.answers, err = reply.Group(r.ops); err != nil {
+			return err
+		}
+		for i := range r.answers {
+			if r.answers[i].Damaged {
+				s.warnDamaged(r.ops[i].Rule.Zone())
+			}
 		}
 	}
-	return answers, err
+	return reply.End()
 }

@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
@@ -12,9 +11,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
-
-// errLateLoan is the error of a request whose loan came too late to be used.
-var errLateLoan = fmt.Errorf("a loan has come too late: %w", context.DeadlineExceeded)
 
 const (
 	// maxLendOps bounds the keys of one call that no request waits for.
@@ -75,13 +71,10 @@ func (s *Store) tendLoans() {
 	}
 }
 
-// batches divides asks into those that share a call: in a Cluster, each is alone.
+// batches divides asks into those that share a call.
 func (s *Store) batches(due []loans.Due) (batches [][]loans.Due) {
 	for len(due) > 0 {
-		n := min(len(due), maxLendOps)
-		if s.keys.cluster {
-			n = 1
-		}
+		n := min(len(due), s.lendCallSize())
 		batches, due = append(batches, due[:n]), due[n:]
 	}
 	return batches
@@ -120,27 +113,42 @@ func (s *Store) refundLoan(a store.Adjustment) bool {
 	return true
 }
 
-// sendLentAdjustments carries out adjustments in zones that lend, as sendAdjustments does others.
+// sendLentAdjustments carries out adjustments in zones that lend, as sendAdjustments does others: in
+// one call, but in a Cluster.
 func (s *Store) sendLentAdjustments(ctx context.Context, batch []outbox.Adjustment) (again []outbox.Adjustment, failed int) {
+	requests := make([]*lendRequest, len(batch))
 	for i := range batch {
-		a := &batch[i].Adjustment
-		op := s.lendOp(&a.Check, lend.Ask{}, false)
-		op.Adjustment = a
-		answers, err := s.callLend(ctx, []protocol.LendOp{op})
-		switch {
-		case err == nil:
-			if a.Done != nil {
-				a.Done(answers[0].Quota > 0)
+		op := s.lendOp(&batch[i].Check, lend.Ask{}, false)
+		op.Adjustment = &batch[i].Adjustment
+		requests[i] = &lendRequest{ops: []protocol.LendOp{op}, done: make(chan struct{})}
+	}
+	for at, n := 0, s.lendCallSize(); at < len(batch); at += n {
+		s.makeLendCall(ctx, requests[at:min(at+n, len(batch))])
+	}
+	for i, r := range requests {
+		switch done := batch[i].Done; {
+		case r.err == nil:
+			if done != nil {
+				done(r.answers[0].Quota > 0)
 			}
 			continue
-		case node.MayHaveRun(err):
-			s.outbox.Drop(err, batch[i])
+		case node.MayHaveRun(r.err):
+			s.outbox.Drop(r.err, batch[i])
 		default:
 			again = append(again, batch[i])
 		}
 		failed++
 	}
 	return again, failed
+}
+
+// lendCallSize is how many keys may share a call that no request waits for: in a Cluster, each is
+// alone.
+func (s *Store) lendCallSize() int {
+	if s.keys.cluster {
+		return 1
+	}
+	return maxLendOps
 }
 
 // Lent implements [store.PartLender].

@@ -152,7 +152,6 @@ func (s *Store) Reset(ctx context.Context, rule *store.Rule, key string) error {
 		names = append(names, s.keys.state(prepared.States(rule.States()).ID, key))
 	}
 	if rule.Lend() > 0 {
-		names = append(names, protocol.BookKey(names[0]))
 		s.loans.Forget(rule.Zone(), key)
 	}
 	for _, name := range names {

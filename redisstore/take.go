@@ -175,7 +175,7 @@ func (s *Store) ask(ctx context.Context, checks []store.Check, decisions []algor
 		err = s.sendByKey(ctx, r, checks)
 	}
 	if err != nil {
-		if !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, node.ErrLate) {
+		if !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, node.ErrLate) && !errors.Is(err, protocol.ErrLent) {
 			s.giveBackLost(checks)
 		}
 		return err
@@ -287,8 +287,8 @@ func (s *Store) send(ctx context.Context, r *node.Request) error {
 			err = n.Do(ctx, r)
 		}
 	}
-	if err == nil || errors.Is(err, store.ErrFull) || errors.Is(err, node.ErrLate) {
-		return err // another server would not have more room or time
+	if err == nil || errors.Is(err, store.ErrFull) || errors.Is(err, node.ErrLate) || errors.Is(err, protocol.ErrLent) {
+		return err // another server would not have more room or time, or decide differently
 	}
 	s.topology.ReportFailure()
 	if n == nil || !node.Elsewhere(err) {

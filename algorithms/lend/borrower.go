@@ -34,6 +34,7 @@ type Borrower struct {
 	asks   bool // whether an ask is under way
 	asked  Ask
 	sent   Moment
+	doubt  time.Duration // until then the store may have lent something that the borrower does not know
 	demand demand
 
 	// Of the last answer.
@@ -80,11 +81,14 @@ func (b *Borrower) Live(now Moment) int64 {
 	return b.limit - b.spent
 }
 
+// Holds reports whether anything may be held at now, whether the borrower knows it or not.
+func (b *Borrower) Holds(now Moment) bool { return b.Live(now) > 0 || now.Mono < b.doubt }
+
 // Next is what a request does next.
 type Next uint8
 
 const (
-	Reserved Next = iota // its cost is reserved: it calls Spend, or Cancel, within a while
+	Reserved Next = iota // its cost is reserved: it calls Spend or Cancel, best within a while
 	Refused              // it is refused
 	Alone                // it asks the store for itself, because too little is left to lend
 	Wait                 // it waits for the end of the ask that is under way, and begins anew
@@ -110,24 +114,32 @@ func (b *Borrower) Next(now Moment, cost int64, while time.Duration) Next {
 // Want counts a request's demand.
 func (b *Borrower) Want(now Moment, cost int64) { b.demand.add(now.Mono, cost, b.period) }
 
-// Spend spends what was reserved.
-func (b *Borrower) Spend(cost int64) {
+// Spend spends what was reserved, and reports whether it did: if the loan has ended meanwhile, what
+// was reserved is given up, because the store has counted it as spent by then.
+func (b *Borrower) Spend(now Moment, cost int64) bool {
 	b.pending -= cost
+	if !b.lasts(now, 0) {
+		return false
+	}
 	b.spent += cost
+	return true
 }
 
 // Cancel gives up what was reserved.
 func (b *Borrower) Cancel(cost int64) { b.pending -= cost }
 
-// Due reports whether it is time to renew the loan, or to return it because no request came.
+// Due reports whether it is time to renew the loan, or to return it because no request came. After
+// an ask that was given up, what it may have been lent is asked for or returned too: otherwise all
+// of it would count as spent.
 func (b *Borrower) Due(now Moment) (renew, giveBack bool) {
-	if b.asks || b.limit-b.spent <= b.pending || !b.lasts(now, 0) {
+	unknown := now.Mono < b.doubt
+	if b.asks || !unknown && (b.limit-b.spent <= b.pending || !b.lasts(now, 0)) {
 		return false, false
 	}
 	if b.demand.idle(now.Mono, b.period) {
 		return false, true
 	}
-	return now.Mono-b.sent.Mono >= b.period, false
+	return unknown || now.Mono-b.sent.Mono >= b.period, false
 }
 
 // Asks reports whether an ask is under way.
@@ -179,7 +191,7 @@ func (b *Borrower) End(now Moment, number int64, answer Answer) bool {
 	if !b.asks || number != b.number {
 		return false
 	}
-	b.asks = false
+	b.asks, b.doubt = false, 0
 	lease := time.Duration(answer.Lease) * time.Microsecond
 	b.from, b.until = b.sent, b.sent.plus(lease-lease/Drift-2*time.Microsecond)
 	b.limit = b.asked.Spent + answer.Held
@@ -235,6 +247,10 @@ func (b *Borrower) Fail(number int64) bool {
 		return false
 	}
 	b.asks = false
+	b.doubt = max(b.doubt, b.until.Mono)
+	if b.asked.Want > 0 || b.asked.Borrows {
+		b.doubt = b.sent.Mono + time.Duration(b.asked.Lease)*time.Microsecond
+	}
 	return true
 }
 
@@ -264,12 +280,12 @@ func (b *Borrower) Refund(now Moment, at, cost int64) bool {
 	return true
 }
 
-// Allowed returns the decision on a cost that was reserved. What is left is what was free when the
-// store last answered, and what the borrower still holds.
+// Allowed returns the decision on a cost that was reserved. What is left is what the borrower still
+// holds, and no more: others may have used since what was free when the store last answered.
 func (b *Borrower) Allowed(now Moment) algorithms.Decision {
 	d := b.told(now)
 	d.Allowed, d.RetryAfter = true, 0
-	d.Remaining = min(d.Quota, d.Remaining+max(0, b.limit-b.spent-b.pending))
+	d.Remaining = min(d.Quota, max(0, b.limit-b.spent-b.pending))
 	return d
 }
 
@@ -301,5 +317,5 @@ func (b *Borrower) told(now Moment) algorithms.Decision {
 
 // Gone reports whether nothing is held or refused any more, and no request has come for a while.
 func (b *Borrower) Gone(now Moment) bool {
-	return !b.asks && b.pending == 0 && !b.lasts(now, 0) && now.Mono >= b.refusesUntil && b.demand.idle(now.Mono, b.period)
+	return !b.asks && b.pending == 0 && !b.lasts(now, 0) && now.Mono >= max(b.refusesUntil, b.doubt) && b.demand.idle(now.Mono, b.period)
 }

@@ -109,7 +109,7 @@ func (e *explorer) visit(w *world, story string) {
 				b.Want(w.moment(), 2) // as if others came too
 				switch b.Next(w.moment(), 1, 0) {
 				case Reserved:
-					b.Spend(1)
+					b.Spend(w.moment(), 1)
 					e.admit(w, story)
 				case Begin:
 					w.asks = append(w.asks, sentAsk{n, b.Begin(w.moment(), 1)})

@@ -69,7 +69,7 @@ func (s *simulation) happen(n int) {
 }
 
 // TestFleetEqualsOneLimiter: whatever happens to a fleet, one limiter would have admitted all
-// that the fleet admits.
+// that the fleet admits, and would have had left at least what each request is told.
 func TestFleetEqualsOneLimiter(t *testing.T) {
 	t.Parallel()
 	for _, name := range lendable {
@@ -81,6 +81,9 @@ func TestFleetEqualsOneLimiter(t *testing.T) {
 				s.happen(400)
 				if s.over > 0 {
 					t.Fatalf("seed %d: %d admissions too many", seed, s.over)
+				}
+				if s.promised > 0 {
+					t.Fatalf("seed %d: %d requests were told of more than was left", seed, s.promised)
 				}
 				admitted, calls = admitted+s.admitted, calls+s.calls
 			}

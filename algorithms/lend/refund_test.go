@@ -37,7 +37,7 @@ func TestRefundOfCharge(t *testing.T) {
 	passed := 0
 	for range 12 {
 		if b.Next(now, 1, 0) == Reserved {
-			b.Spend(1)
+			b.Spend(now, 1)
 			passed++
 		}
 		if ask(now.Mono, Ask{Cost: 1}).Allowed {
@@ -46,7 +46,7 @@ func TestRefundOfCharge(t *testing.T) {
 	}
 	for _, charged := range []Answer{before, first} {
 		if b.Refund(now, charged.At, 1) && b.Next(now, 1, 0) == Reserved {
-			b.Spend(1)
+			b.Spend(now, 1)
 			passed++
 		}
 	}

@@ -25,6 +25,7 @@ type simulation struct {
 
 	admitted, possible    int64
 	requests, calls, over int
+	promised              int // answers that told of more than was left
 }
 
 // simNode is a process with clocks of its own.
@@ -87,7 +88,18 @@ func (s *simulation) admit(cost int64) {
 
 // decide is the store, with the limit in force.
 func (s *simulation) decide(a Ask) Answer {
-	return Decide(s.micros(), []*Key{s.key}, []Ask{a})[0]
+	answer := Decide(s.micros(), []*Key{s.key}, []Ask{a})[0]
+	if answer.Allowed {
+		s.told(answer.Remaining, a.Cost)
+	}
+	return answer
+}
+
+// told tells what a request was told that is left after its cost, before one limiter knows of that.
+func (s *simulation) told(remaining, cost int64) {
+	if remaining > max(0, s.central[0].Decide(s.micros(), 0, 0).Remaining-cost) {
+		s.promised++
+	}
 }
 
 func (s *simulation) request(n *simNode, cost int64) {
@@ -99,21 +111,22 @@ func (s *simulation) request(n *simNode, cost int64) {
 func (s *simulation) next(n *simNode, cost int64) {
 	switch n.b.Next(s.moment(n), cost, s.timeout) {
 	case Reserved:
+		s.told(n.b.Allowed(s.moment(n)).Remaining, cost)
 		if s.lost > 0 && s.IntN(4) == 0 { // as if another zone had to be asked
-			s.in(time.Duration(s.Float64()*float64(s.timeout)*0.99), func() {
+			s.in(time.Duration(s.Float64()*float64(s.timeout)*3), func() {
 				switch {
 				case n.dead:
 				case s.IntN(2) == 0:
 					n.b.Cancel(cost)
-				default:
-					n.b.Spend(cost)
+				case n.b.Spend(s.moment(n), cost) || s.decide(Ask{Cost: cost}).Allowed:
 					s.admit(cost)
 				}
 			})
 			return
 		}
-		n.b.Spend(cost)
-		s.admit(cost)
+		if n.b.Spend(s.moment(n), cost) {
+			s.admit(cost)
+		}
 	case Alone:
 		s.calls++
 		s.in(s.latency(), func() {

@@ -106,11 +106,12 @@ func (e *Entry) RefusedAlone() {
 	e.mu.Unlock()
 }
 
-// Spend spends what was reserved, and Cancel gives it up.
-func (e *Entry) Spend(cost int64) {
+// Spend spends what was reserved, and reports whether it did: if the loan has ended meanwhile, what
+// was reserved is given up.
+func (e *Entry) Spend(now lend.Moment, cost int64) bool {
 	e.mu.Lock()
-	e.b.Spend(cost)
-	e.mu.Unlock()
+	defer e.mu.Unlock()
+	return e.b.Spend(now, cost)
 }
 
 // Cancel gives up what was reserved.
@@ -140,10 +141,10 @@ func (e *Entry) due(now lend.Moment) (a lend.Ask, ok bool) {
 	})
 }
 
-// giveBack returns the ask that gives back what is held, if anything is.
+// giveBack returns the ask that gives back what is held, if anything may be.
 func (e *Entry) giveBack(now lend.Moment) (a lend.Ask, ok bool) {
 	return e.begin(func() (lend.Ask, bool) {
-		if e.b.Live(now) == 0 {
+		if !e.b.Holds(now) {
 			return lend.Ask{}, false
 		}
 		return e.b.Return(now), true

@@ -57,6 +57,7 @@ type slot struct {
 	key   uint64
 	since time.Duration
 	n     int
+	lent  bool // other processes may hold parts of it
 }
 
 // New returns an empty table.
@@ -88,34 +89,77 @@ func (t *Table) place(rule *store.Rule, key string) (*shard, id) {
 	return &t.shards[i.key[0]%shards], i
 }
 
-// Find counts a request of a key, and returns its entry; nil if the key does not come often. With
-// always, every key has an entry, as long as there is room.
-func (t *Table) Find(rule *store.Rule, key string, cost int64, now lend.Moment, always bool) *Entry {
+// Find counts a request of a key, and returns its entry; nil if the key does not come often. Then it
+// reports whether parts of the key are known to be lent to other processes.
+func (t *Table) Find(rule *store.Rule, key string, cost int64, now lend.Moment) (e *Entry, lent bool) {
 	s, id := t.place(rule, key)
 	s.mu.Lock()
-	e := s.entries[id]
-	if e == nil && (s.count(id.key[1]^uint64(rule.States().Hash), now.Mono, rule.Lend()) || always) && len(s.entries) < maxPerShard {
-		e = &Entry{Rule: rule, Key: key, b: lend.NewBorrower(t.first+t.made.Add(1), rule.Lend())}
-		s.entries[id] = e
-		t.size.Add(1)
-		if known := t.period.Load(); known == 0 || int64(rule.Lend()) < known {
-			t.period.Store(int64(rule.Lend()))
+	if e = s.entries[id]; e == nil {
+		c := s.slot(id)
+		if c.count(now.Mono, rule.Lend()) {
+			e = t.make(s, id, rule, key)
 		}
+		lent = c.lent
 	}
 	s.mu.Unlock()
 	if e != nil {
-		t.use.Do(func() { close(t.Used) })
+		e.Want(now, cost)
+	}
+	return e, lent
+}
+
+// Make returns the entry of a key, however often it comes; nil if there is no room.
+func (t *Table) Make(rule *store.Rule, key string, cost int64, now lend.Moment) *Entry {
+	s, id := t.place(rule, key)
+	s.mu.Lock()
+	e := s.entries[id]
+	if e == nil {
+		e = t.make(s, id, rule, key)
+	}
+	s.mu.Unlock()
+	if e != nil {
 		e.Want(now, cost)
 	}
 	return e
 }
 
-// count counts a request, and reports whether its key comes often. Of two keys with one slot, the
-// one that has come last is counted.
-func (s *shard) count(key uint64, now, period time.Duration) bool {
+// make makes an entry, if there is room. The lock of the shard is held.
+func (t *Table) make(s *shard, id id, rule *store.Rule, key string) *Entry {
+	if len(s.entries) >= maxPerShard {
+		return nil
+	}
+	e := &Entry{Rule: rule, Key: key, b: lend.NewBorrower(t.first+t.made.Add(1), rule.Lend())}
+	s.entries[id] = e
+	t.size.Add(1)
+	if known := t.period.Load(); known == 0 || int64(rule.Lend()) < known {
+		t.period.Store(int64(rule.Lend()))
+	}
+	t.use.Do(func() { close(t.Used) })
+	return e
+}
+
+// Lent notes whether parts of a key without an entry are lent to other processes.
+func (t *Table) Lent(rule *store.Rule, key string, lent bool) {
+	s, id := t.place(rule, key)
+	s.mu.Lock()
+	s.slot(id).lent = lent
+	s.mu.Unlock()
+}
+
+// slot returns the slot of a key. Of two keys with one slot, the one that has come last has it.
+func (s *shard) slot(id id) *slot {
+	key := id.key[1] ^ uint64(id.rule.States().Hash)
 	c := &s.slots[key%slots]
-	if c.key != key || now-c.since > period {
-		*c = slot{key: key, since: now}
+	if c.key != key {
+		*c = slot{key: key}
+	}
+	return c
+}
+
+// count counts a request, and reports whether the key comes often.
+func (c *slot) count(now, period time.Duration) bool {
+	if now-c.since > period {
+		c.since, c.n = now, 0
 	}
 	c.n++
 	return c.n >= often

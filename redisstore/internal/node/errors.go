@@ -65,7 +65,7 @@ func Unwritten(err error) error {
 func works(err error) bool {
 	var said redis.Error
 	if !errors.As(err, &said) {
-		return false
+		return errors.Is(err, protocol.ErrLent)
 	}
 	e := protocol.ReadError(said.Error())
 	return e.RefusesWrite() || e.FromScript() || e.Failure() == store.FailureCluster && !isCutOff(err)
@@ -88,7 +88,7 @@ func MayHaveRun(err error) bool {
 	switch {
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrClosed):
 		return false
-	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted), errors.As(err, new(unsentError)), protocol.IsUnwritten(err):
+	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted), errors.As(err, new(unsentError)), protocol.IsUnwritten(err), errors.Is(err, protocol.ErrLent):
 		return false
 	}
 	var said redis.Error

@@ -84,7 +84,7 @@ func (n *Node) CutOff() bool { return n.cutOff.Load() }
 // request may then be carried out or not, and must not be used again.
 func (n *Node) Do(ctx context.Context, r *Request) error {
 	err := n.batcher.do(ctx, r)
-	if err != nil && !errors.Is(err, store.ErrFull) && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, ErrLate) {
+	if err != nil && !errors.Is(err, store.ErrFull) && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, ErrLate) && !errors.Is(err, protocol.ErrLent) {
 		n.Connect()
 	}
 	return err

@@ -40,6 +40,7 @@ type group struct {
 	section int
 
 	uncharged bool // Redis cannot write, and would have charged it
+	lent      bool // parts of a key are lent, so it is not decided
 }
 
 // waiter is a request that has a group, which begins at Ops[first].
@@ -104,7 +105,7 @@ func (b *Batch) group(ops []Op, w waiter) {
 		b.groups = append(b.groups, group{})
 	}
 	g := &b.groups[len(b.groups)-1]
-	g.ops, g.waiters, g.uncharged = ops, append(g.waiters, w), false
+	g.ops, g.waiters, g.uncharged, g.lent = ops, append(g.waiters, w), false, false
 	for i := range ops {
 		b.mixed = b.mixed || !ops[i].counterOnly()
 		b.key(&ops[i].Key)

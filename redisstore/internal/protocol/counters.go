@@ -92,33 +92,44 @@ func (b *Batch) section(groups []group) {
 	b.text = to
 }
 
+// stateSize is how many bytes of the state of a Counter are in a reply.
+const stateSize = 28
+
 // readCounters reads the reply to a counter-only batch.
 func (b *Batch) readCounters(r *reader, now int64) error {
 	room, asked, admitted := int(r.uint16()), 0, 0
+	marks := *r // behind the states
+	marks.text(stateSize * len(b.keys))
+	for !marks.short && len(marks.rest) > 0 {
+		if n := int(marks.uint16()); !b.mark(n&^markLent, n&markLent != 0) {
+			marks.short = true
+		}
+	}
 	for i := range b.groups {
 		asked += len(b.groups[i].waiters)
 		if n := b.groups[i].replay(r, now, false); !b.groups[i].uncharged {
 			admitted += n
 		}
 	}
-	for !r.short && len(r.rest) > 0 {
-		if !b.noteDamaged(int(r.uint16())) {
-			r.short = true
-		}
-	}
+	r.rest, r.short = marks.rest, marks.short
 	if !r.short && room != admitted {
 		return errRoom(room, asked, admitted)
 	}
 	return nil
 }
 
-// noteDamaged notes that the state of a key, counted from 1, was damaged. It reports whether
-// there is such a key.
-func (b *Batch) noteDamaged(key int) bool {
+// markLent is added to the number of a key of which parts are lent.
+const markLent = 1 << 15
+
+// mark notes that the state of a key, counted from 1, was damaged, or that parts of the key are lent.
+// It reports whether there is such a key.
+func (b *Batch) mark(key int, lent bool) bool {
 	for i := range b.groups {
 		g := &b.groups[i]
 		if key <= len(g.ops) {
-			if key > 0 {
+			if key > 0 && lent {
+				g.lent = true
+			} else if key > 0 {
 				g.waiters[0].Damaged = g.ops[key-1].Rule
 			}
 			return key > 0

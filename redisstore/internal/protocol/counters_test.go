@@ -17,9 +17,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// stateSize is the size of a Counter's state.
-const stateSize = 28
-
 // counterChecks are checks of a counter-only batch: of all Counters, and of limits that recover
 // in anything from no time to a year.
 func counterChecks(t *testing.T) (server *redistest.Server, script *Script, _ []store.Check) {

@@ -12,6 +12,10 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
+// ErrLent is the error of a request for a key of which parts are lent: only lend.lua decides about
+// such a key. Nothing was charged.
+var ErrLent = errors.New("parts of the limit are lent")
+
 // LendScript assembles lend.lua for the clock of a script.
 func LendScript(s *Script) *Script {
 	var ports strings.Builder
@@ -45,8 +49,10 @@ type LendOp struct {
 // LendAnswer is the answer to a LendOp. The Quota of an adjustment is 1 if it has changed anything.
 type LendAnswer struct {
 	lend.Answer
-	Damaged bool
-	Lent    int64 // to all
+	Damaged   bool
+	Lent      int64 // to all
+	Borrowers int64
+	Err       error // why it was not decided
 }
 
 // What a LendOp asks, in the first byte.
@@ -58,17 +64,6 @@ const (
 	lendScarce  = 4
 	lendBorrows = 8
 )
-
-// Keys appends the keys of an operation.
-func (o *LendOp) Keys(to []any) []any {
-	if isCounter(o.Rule.Algorithm()) {
-		return append(to, o.Key, o.Key)
-	}
-	return append(to, o.Key, BookKey(o.Key))
-}
-
-// BookKey returns the key of the book beside the state of a Recorder.
-func BookKey(state string) string { return state + ":book" }
 
 // Append appends the operation in the form that lend.lua reads.
 func (o *LendOp) Append(to []byte) []byte {
@@ -95,33 +90,92 @@ func (o *LendOp) Append(to []byte) []byte {
 	return append(to, o.Prepared.Wire...)
 }
 
-// ReadLend reads the reply of lend.lua to some operations.
-func ReadLend(reply string, ops []LendOp) ([]LendAnswer, error) {
-	r := reader{rest: reply}
-	now := r.number()
-	answers := make([]LendAnswer, len(ops))
-	for i := range ops {
-		flags := r.byte()
-		var n [10]int64
-		for j := range n {
-			n[j] = r.number()
-		}
-		a, o := &answers[i], &ops[i]
-		allowed := flags&flagAllowed != 0
-		quota, remaining, retry, next, reset := n[0], n[1], n[2], n[3], n[4]
-		a.Held, a.Lease, a.Others, a.Pause, a.Lent = n[5], n[6], n[7], n[8], n[9]
-		if flags > flagAllowed|flagDamaged || quota < 0 || remaining < 0 || remaining > quota ||
-			allowed && (retry < 0 || retry > maxAhead) || !allowed && (retry == 0 || retry < -1 || retry > maxWait) ||
-			next < 0 || next > reset || reset > maxWait ||
-			a.Held < 0 || a.Held > algorithms.MaxEvents || a.Held > 0 && o.Ask.Number == 0 || a.Held < o.Ask.Live && a.Held > 0 ||
-			a.Lease < 0 || a.Lease > lend.MaxLease || a.Others < 0 || a.Pause < -1 || a.Lent < 0 {
-			return nil, fmt.Errorf("redis answered an invalid loan: flags %d, numbers %d", flags, n)
-		}
-		a.Decision = algorithms.Micros(allowed, quota, remaining, retry, next, reset, 0)
-		a.At, a.Damaged = now, flags&flagDamaged != 0
+// AppendLend appends groups of operations in the form that lend.lua reads, and their keys.
+func AppendLend(text []byte, keys []any, group []LendOp) ([]byte, []any) {
+	text = append(text, byte(len(group)))
+	for i := range group {
+		text, keys = group[i].Append(text), append(keys, group[i].Key)
 	}
-	if r.short || r.rest != "" || now < 0 || now > maxTime {
-		return nil, errors.New("redis answered a reply about loans of a wrong length")
+	return text, keys
+}
+
+// LendReply is a reply of lend.lua. It is read group by group.
+type LendReply struct {
+	reader
+	now int64
+}
+
+// NewLendReply begins to read a reply.
+func NewLendReply(text string) *LendReply {
+	r := &LendReply{reader: reader{rest: text}}
+	r.now = r.number()
+	return r
+}
+
+// Group reads the answers to the operations of a group. If the group failed, they have an error.
+func (l *LendReply) Group(ops []LendOp) ([]LendAnswer, error) {
+	answers := make([]LendAnswer, len(ops))
+	if l.byte() != 0 {
+		failed := scriptError(strings.Clone(l.text(int(l.uint16()))))
+		for i := range answers {
+			answers[i].Err = failed
+		}
+	} else {
+		for i := range ops {
+			if err := answers[i].read(l, &ops[i]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if l.short || l.now < 0 || l.now > maxTime {
+		return nil, errLendLength
 	}
 	return answers, nil
+}
+
+// End checks that all was read.
+func (l *LendReply) End() error {
+	if l.short || l.rest != "" {
+		return errLendLength
+	}
+	return nil
+}
+
+var errLendLength = errors.New("redis answered a reply about loans of a wrong length")
+
+// keyError is an error that the script met with one key.
+type keyError struct{ said string }
+
+func (e keyError) Error() string { return e.said }
+
+// RedisError implements the error interface of go-redis.
+func (keyError) RedisError() {}
+
+// scriptError returns the error of a text that Redis said to the script.
+func scriptError(said string) error {
+	if ReadError(said).RefusesWrite() {
+		return Unwritten(said)
+	}
+	return keyError{said}
+}
+
+func (a *LendAnswer) read(r *LendReply, o *LendOp) error {
+	flags := r.byte()
+	var n [11]int64
+	for j := range n {
+		n[j] = r.number()
+	}
+	allowed := flags&flagAllowed != 0
+	quota, remaining, retry, next, reset := n[0], n[1], n[2], n[3], n[4]
+	a.Held, a.Lease, a.Others, a.Pause, a.Lent, a.Borrowers = n[5], n[6], n[7], n[8], n[9], n[10]
+	if flags > flagAllowed|flagDamaged || quota < 0 || remaining < 0 || remaining > quota ||
+		allowed && (retry < 0 || retry > maxAhead) || !allowed && (retry == 0 || retry < -1 || retry > maxWait) ||
+		next < 0 || next > reset || reset > maxWait ||
+		a.Held < 0 || a.Held > algorithms.MaxEvents || a.Held > 0 && o.Ask.Number == 0 || a.Held < o.Ask.Live && a.Held > 0 ||
+		a.Lease < 0 || a.Lease > lend.MaxLease || a.Others < 0 || a.Pause < -1 || a.Lent < 0 || a.Borrowers < 0 || a.Borrowers > lend.MaxLoans {
+		return fmt.Errorf("redis answered an invalid loan: flags %d, numbers %d", flags, n)
+	}
+	a.Decision = algorithms.Micros(allowed, quota, remaining, retry, next, reset, 0)
+	a.At, a.Damaged = r.now, flags&flagDamaged != 0
+	return nil
 }

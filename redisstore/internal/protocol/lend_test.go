@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -109,7 +110,7 @@ func lendSchedule(t *testing.T, client *redis.Client, script *Script, name strin
 			}
 			if c, ok := asked[i].Account.(*lend.Counter); ok {
 				stored, err := client.Get(ctx, ops[i].Key).Result()
-				book, fine := lend.Parse(stored[min(24, len(stored)):])
+				book, fine := lend.Parse(stored[min(stateSize, len(stored)):])
 				if err == nil && (!fine || len(book) != len(asked[i].Book) || string(book.Append(nil)) != string(asked[i].Book.Append(nil))) {
 					t.Fatalf("seed %d, step %d: Go %+v %+v, Lua %+v", seed, step, c.State, asked[i].Book, book)
 				}
@@ -121,11 +122,7 @@ func lendSchedule(t *testing.T, client *redis.Client, script *Script, name strin
 // callLend runs the script.
 func callLend(t *testing.T, client *redis.Client, script *Script, ops []LendOp) []LendAnswer {
 	t.Helper()
-	var keys []any
-	text := []byte{byte(len(ops))}
-	for i := range ops {
-		keys, text = ops[i].Keys(keys), ops[i].Append(text)
-	}
+	text, keys := AppendLend(nil, nil, ops)
 	args := append([]any{"evalsha", script.Digest, len(keys)}, append(keys, text)...)
 	reply, err := client.Do(context.Background(), args...).Text()
 	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
@@ -135,8 +132,9 @@ func callLend(t *testing.T, client *redis.Client, script *Script, ops []LendOp) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	answers, err := ReadLend(reply, ops)
-	if err != nil {
+	read := NewLendReply(reply)
+	answers, err := read.Group(ops)
+	if err := errors.Join(err, read.End()); err != nil {
 		t.Fatal(err)
 	}
 	return answers

@@ -15,6 +15,7 @@ const (
 	flagBanned    = 8
 	flagBanBegins = 16
 	flagOverride  = 32
+	flagLent      = 64
 
 	allFlags = 63
 )
@@ -98,6 +99,10 @@ func (g *group) readDecisions(r *reader, now int64) error {
 		if flags&flagOverride != 0 {
 			override = strings.Clone(r.text(int(r.uint16()))) // and not all of the reply, which may be that of many
 		}
+		if flags&flagLent != 0 {
+			w.Err = ErrLent
+			continue
+		}
 		quota, remaining, retry, next, reset, delay := n[0], n[1], n[2], n[3], n[4], n[5]
 		allowed := flags&flagAllowed != 0
 		if !g.ops[i].mayHave(flags) || flags&flagOverride != 0 && override == "" || quota < 0 || remaining < 0 || remaining > quota ||
@@ -134,7 +139,9 @@ func (g *group) replay(r *reader, now int64, flags bool) (admitted int) {
 	states := append(room[:0], make([]algorithms.State, len(g.ops))...)
 	for i := range states {
 		if flags {
-			g.waiters[0].noteFlags(r.byte(), &g.ops[i])
+			f := r.byte()
+			g.lent = g.lent || f&flagLent != 0
+			g.waiters[0].noteFlags(f, &g.ops[i])
 		}
 		states[i] = algorithms.State{r.number(), r.number(), r.number()}
 		if !flags {
@@ -145,7 +152,9 @@ func (g *group) replay(r *reader, now int64, flags bool) (admitted int) {
 		return 0 // which Read notices
 	}
 	for _, w := range g.waiters {
-		if g.decide(w, states, now) {
+		if g.lent {
+			w.Err = ErrLent
+		} else if g.decide(w, states, now) {
 			admitted++
 		}
 	}

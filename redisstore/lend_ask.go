@@ -1,0 +1,171 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
+)
+
+// maxRounds is how often a request waits for what others ask before it asks for itself.
+const maxRounds = 8
+
+// takeTogether decides checks of zones that lend, and reports whether all pass. What is to be held
+// is only reserved if it passes.
+func (s *Store) takeTogether(ctx context.Context, r *lentRequest) (bool, error) {
+	began := s.loans.Now()
+	var patience *time.Timer // for what others ask
+	for round := 0; ; round++ {
+		now := s.loans.Now()
+		refused, asks := -1, 0
+		var other <-chan struct{}
+		for i := range r.together {
+			c := &r.together[i]
+			if c.next = lend.Alone; c.entry != nil {
+				var over <-chan struct{}
+				if c.next, over = c.entry.Next(now, c.Cost, r.while, &r.decisions[c.index]); over != nil {
+					other = over
+				}
+			}
+			switch c.next {
+			case lend.Refused:
+				refused = i
+			case lend.Reserved:
+			default:
+				asks++
+			}
+		}
+		switch {
+		case refused >= 0:
+			_, err := s.settle(ctx, r, now, false)
+			for i := range r.together {
+				if c := &r.together[i]; c.next != lend.Refused && c.next != lend.Reserved {
+					r.decisions[c.index] = algorithms.Decision{Allowed: true}
+				}
+			}
+			s.countLocal()
+			return false, err
+		case other != nil && round < maxRounds:
+			if _, err := s.settle(ctx, r, now, false); err != nil {
+				return false, err
+			}
+			// An answer that is lost must not fail all requests that wait for it.
+			if patience == nil {
+				patience = time.NewTimer(s.timeout/2 - (now.Mono - began.Mono))
+				defer patience.Stop()
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, s.timeout-(now.Mono-began.Mono))
+				defer cancel()
+			}
+			select {
+			case <-other:
+			case <-patience.C:
+				round = maxRounds - 1
+			case <-ctx.Done():
+				return false, ctx.Err()
+			}
+			continue
+		}
+		if asks > 0 {
+			if pass, err := s.askTogether(ctx, r); err != nil || !pass {
+				_, _ = s.settle(ctx, r, now, false)
+				return false, err
+			}
+			now = s.loans.Now()
+		}
+		if r.hold {
+			return true, nil
+		}
+		return s.settle(ctx, r, now, true)
+	}
+}
+
+// askTogether asks for what is not reserved. What is to be held, or is in several slots of a Cluster,
+// is reserved if it passes.
+func (s *Store) askTogether(ctx context.Context, r *lentRequest) (bool, error) {
+	borrow := r.hold || r.split
+	var ops []protocol.LendOp
+	var asked []*lentCheck
+	for i := range r.together {
+		c := &r.together[i]
+		if c.next == lend.Reserved {
+			continue
+		}
+		c.ask = lend.Ask{Cost: c.Cost}
+		if c.entry != nil && (c.next == lend.Begin || borrow) {
+			if ask, ok := c.entry.Begin(s.loans.Now(), c.Cost, borrow); ok {
+				c.ask, c.next = ask, lend.Begin
+			}
+		}
+		asked = append(asked, c)
+		ops = append(ops, s.lendOp(c.Check, c.ask, false))
+	}
+	answers := make([]protocol.LendAnswer, 0, len(ops))
+	var err error
+	for first, n := 0, len(ops); first < len(ops) && err == nil; first += n {
+		if r.split {
+			n = 1
+		}
+		var some []protocol.LendAnswer
+		some, err = s.callLend(ctx, ops[first:first+n])
+		answers = append(answers, some...)
+	}
+	pass := err == nil
+	for i := range answers {
+		r.decisions[asked[i].index] = answers[i].Decision
+		pass = pass && answers[i].Allowed
+	}
+	now := s.loans.Now()
+	for i, c := range asked {
+		if i >= len(answers) {
+			if c.ask.Number > 0 {
+				c.entry.Fail(c.ask.Number)
+			}
+			continue
+		}
+		a := &answers[i]
+		charged := a.Allowed && (pass || r.split)
+		switch {
+		case c.ask.Number > 0:
+			reserve := int64(0)
+			if borrow && pass {
+				reserve = c.Cost
+			}
+			switch {
+			case c.entry.End(now, c.ask.Number, a.Answer, reserve, r.while):
+				c.next = lend.Reserved
+			case borrow && a.Held == 0:
+				c.next = lend.Alone
+				if charged {
+					c.charged = a.Booked()
+				}
+			case reserve > 0:
+				err = errLateLoan
+			}
+		case charged:
+			c.charged = a.Booked()
+			if c.entry != nil {
+				c.entry.ChargedAlone(a.At)
+			}
+		case c.entry != nil && !a.Allowed:
+			c.entry.RefusedAlone()
+		}
+		if c.entry == nil {
+			s.loans.Lent(c.Rule, c.Key, a.Lent > 0)
+		}
+	}
+	return pass && err == nil, err
+}
+
+// errLateLoan is the error of a request whose loan came too late to be used.
+var errLateLoan = fmt.Errorf("a loan has come too late: %w", context.DeadlineExceeded)
+
+// countLocal counts a refusal that needed no call.
+func (s *Store) countLocal() {
+	if !s.cache.Off() {
+		s.cache.Hit()
+	}
+}
