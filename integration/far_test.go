@@ -19,8 +19,7 @@ import (
 
 const (
 	farTimeout = 50 * time.Millisecond
-	farLimit   = 10 // per second
-	farClients = 100
+	farLimit   = 10                   // per second
 	farPause   = 5 * time.Millisecond // until a client sends its next request
 
 	// farScale stretches all times in "make test" alike: round trip, timeout, window and pauses.
@@ -54,7 +53,7 @@ func TestFloodWithAFarRedis(t *testing.T) {
 				}
 			}
 			rounds := deep.Steps(1, 5)
-			for tries := 0; rounds > 0 && tries < 5*deep.Steps(1, 5); tries++ {
+			for tries := 0; rounds > 0 && tries < deep.Steps(2, 25); tries++ {
 				if f.flood(t, c.open) {
 					rounds--
 				}
@@ -133,7 +132,7 @@ func (f *farFleet) flood(t *testing.T, mayOpen bool) bool {
 	var all, ready sync.WaitGroup
 	var opened atomic.Int64
 	begin := make(chan struct{})
-	for i := range farClients {
+	for i := range deep.Steps(40, 100) {
 		ready.Add(1)
 		all.Go(func() {
 			client, s := newClient(t, ""), f.servers[i%len(f.servers)]
@@ -182,7 +181,7 @@ func (f *farFleet) flood(t *testing.T, mayOpen bool) bool {
 	f.proxy.Slowest()
 	begun := time.Now()
 	close(begin)
-	time.Sleep(3 * time.Second)
+	time.Sleep(time.Duration(deep.Steps(2, 3)) * time.Second)
 	close(stop)
 	all.Wait()
 	took := time.Since(begun)

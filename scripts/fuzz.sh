@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs every fuzz target of the module for $FUZZTIME each (3s if unset).
+# Runs every fuzz target of the module for $FUZZTIME each (2s if unset).
 #
 # go test -fuzz would instrument, and so compile anew, all that a package
 # imports: with Caddy that takes minutes. Here the module's own packages alone
@@ -7,7 +7,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-fuzztime=${FUZZTIME:-3s}
+fuzztime=${FUZZTIME:-2s}
 cache=$(go env GOCACHE)/fuzz
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
