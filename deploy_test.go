@@ -71,9 +71,9 @@ func TestComposeFile(t *testing.T) {
 	}
 }
 
-// TestDeployedRights: the Redis of the containers grants the rights that the README lists.
+// TestDeployedRights: the Redis of the containers grants the rights that docs/redis.md lists.
 func TestDeployedRights(t *testing.T) {
-	readme, err := os.ReadFile("README.md")
+	page, err := os.ReadFile("docs/redis.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestDeployedRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, rights, _ := strings.Cut(string(conf), "\n# limiter ")
-	if rights == "" || !strings.Contains(string(readme), "\nuser limiter on >password "+rights) {
-		t.Errorf("the README does not have these rights: %q", rights)
+	if rights == "" || !strings.Contains(string(page), "\nuser limiter on >password "+rights) {
+		t.Errorf("docs/redis.md does not have these rights: %q", rights)
 	}
 }

@@ -202,13 +202,13 @@ func limitWebSockets(t *testing.T, s *server, b *backend) {
 // TestGoldenJourneyOfFleet: two Caddys share a Redis with TLS and an ACL user.
 func TestGoldenJourneyOfFleet(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile("../README.md")
+	page, err := os.ReadFile("../docs/redis.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules := regexp.MustCompile(`user limiter on >password (.*)`).FindStringSubmatch(string(readme))
+	rules := regexp.MustCompile(`user limiter on >password (.*)`).FindStringSubmatch(string(page))
 	if rules == nil {
-		t.Fatal("no user in the README")
+		t.Fatal("no user in docs/redis.md")
 	}
 	redisServer := redistest.Start(t, redistest.WithTLS(false), redistest.WithUser("limiter", "right", strings.Fields(rules[1])...))
 	password := filepath.Join(shortDir(t), "password")

@@ -16,16 +16,16 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// leastACL reads from the README which rights a Redis user needs.
+// leastACL reads from the docs which rights a Redis user needs.
 func leastACL(t *testing.T) []string {
 	t.Helper()
-	text, err := os.ReadFile("../README.md")
+	text, err := os.ReadFile("../docs/redis.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, rules, ok := strings.Cut(string(text), "\nuser limiter on >password ")
 	if !ok {
-		t.Fatal("README.md names no rights of a Redis user")
+		t.Fatal("docs/redis.md names no rights of a Redis user")
 	}
 	rules, _, _ = strings.Cut(rules, "\n")
 	return strings.Fields(rules)

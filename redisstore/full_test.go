@@ -22,7 +22,7 @@ import (
 func fill(server *redistest.Server)  { server.Configure("maxmemory", "1") }
 func drain(server *redistest.Server) { server.Configure("maxmemory", "0") }
 
-// limited is a server whose only user has the rights that the README names, and a store that asks
+// limited is a server whose only user has the rights that docs/redis.md names, and a store that asks
 // it for each request.
 func limited(t *testing.T) (*redistest.Server, *redisstore.Store) {
 	server := redistest.Start(t, redistest.WithUser("limiter", "s3cret", leastACL(t)...))

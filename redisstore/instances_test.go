@@ -19,7 +19,7 @@ import (
 
 const instancesKey = "rl:instances"
 
-// TestInstances: processes come, crash and leave, with the least rights that the README names.
+// TestInstances: processes come, crash and leave, with the least rights that docs/redis.md names.
 // While Redis is away, the last number stays.
 func TestInstances(t *testing.T) {
 	t.Parallel()

@@ -58,7 +58,7 @@ func trouble(kind, fix string) func(*Store) []result {
 
 // rights finds users that may not do what the store needs.
 func rights(s *Store) []result {
-	const fix = "give the user the rights that the README lists"
+	const fix = "give the user the rights that docs/redis.md lists"
 	switch e := s.Examined; {
 	case e == nil:
 		return nil

@@ -2,16 +2,19 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 )
 
-// TestPictureIsCurrent: the picture in the docs shows what the algorithms do now.
-func TestPictureIsCurrent(t *testing.T) {
-	committed, err := os.ReadFile("../../docs/algorithms.svg")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(committed) != draw(traffic(), lanes()) {
-		t.Error("docs/algorithms.svg is out of date: run go generate ./internal/picture")
+// TestPicturesAreCurrent: the pictures in the docs show what the algorithms do now.
+func TestPicturesAreCurrent(t *testing.T) {
+	for name, picture := range pictures() {
+		committed, err := os.ReadFile(filepath.Join("../../docs", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(committed) != picture {
+			t.Errorf("docs/%s is out of date: run go generate ./internal/picture", name)
+		}
 	}
 }
