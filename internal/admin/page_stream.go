@@ -2,8 +2,10 @@ package admin
 
 import (
 	"errors"
+	"math/rand/v2"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -21,7 +23,11 @@ const (
 
 	// refusedRate is how many refusals per second are sent in full, for the waits of the clients that
 	// are refused now.
-	refusedRate = 10
+	refusedRate = 15
+
+	// crowd is how many times as many decisions are looked at as are sent, which are chosen at random.
+	// Otherwise it would be one client's.
+	crowd = 5
 )
 
 // processStart is when this process began.
@@ -56,8 +62,8 @@ func streamPage(c *adminCall) error {
 	defer pulse.Stop()
 	for ok := to.event("start", seconds.start(c.request)); ok; {
 		second := seconds.next()
-		second.Refused = drain(refused, seconds.templates)
-		second.Decisions, second.Skipped = drain(decisions, seconds.templates), decisions.Skipped.Swap(0)
+		second.Refused, _ = drain(refused, refusedRate, seconds.templates)
+		second.Decisions, second.Skipped = drain(decisions, int(rate), seconds.templates)
 		if !to.event("second", second) {
 			break
 		}
@@ -78,25 +84,35 @@ func streamPage(c *adminCall) error {
 
 // subscribe is [feed.Subscribe] with an error for the admin endpoint.
 func subscribe(rate int64, wants func(zone, key string, o outcome.Outcome) bool) (*feed.Subscriber, error) {
-	s, err := feed.Subscribe(rate, wants)
+	s, err := feed.SubscribeInBursts(crowd*rate, wants)
 	if errors.Is(err, feed.ErrTooManySubscribers) {
 		return nil, adminError(http.StatusServiceUnavailable, "%w: at most %d", err, feed.MaxSubscribers)
 	}
 	return s, err
 }
 
-// drain returns the decisions that have come.
-func drain(from *feed.Subscriber, split templates) (all []adminapi.Decision) {
+// drain returns up to n of the decisions that have come, and how many there were besides.
+func drain(from *feed.Subscriber, n int, split templates) (some []adminapi.Decision, skipped uint64) {
 	from.MarkActive()
+	skipped = from.Skipped.Swap(0)
 	for {
 		select {
 		case d := <-from.Decisions:
-			split.split(&d)
-			all = append(all, d)
+			some = append(some, d)
+			continue
 		default:
-			return all
 		}
+		break
 	}
+	for len(some) > n {
+		at := rand.IntN(len(some))
+		some = slices.Delete(some, at, at+1)
+		skipped++
+	}
+	for i := range some {
+		split.split(&some[i])
+	}
+	return some, skipped
 }
 
 // start is the first event.
@@ -123,8 +139,8 @@ func (z *runningZone) forPage() adminapi.PageZone {
 		Slots: z.Lends(),
 	}
 	p.Uses, p.Totals = nil, nil // the page reads neither
-	if rules := z.Rules(); len(rules) == 1 && !z.Varies() && z.Plans == nil {
-		p.Limited = rules[0].Limit().Events
+	if z.Plans == nil && z.OwnPolicies.Varying == nil {
+		p.Limited = z.Rules()[0].Limit().Events
 	}
 	return p
 }

@@ -64,11 +64,21 @@ type Subscriber struct {
 	state  algorithms.State
 }
 
+// SubscribeInBursts is [Subscribe] for a subscriber that gets its decisions in a row, once a second. So
+// it gets those of all zones of a request, or of none.
+func SubscribeInBursts(rate int64, wants func(zone, key string, o outcome.Outcome) bool) (*Subscriber, error) {
+	return subscribe(algorithms.Limit{Events: rate, Window: time.Second, Refill: algorithms.RefillInterval}, wants)
+}
+
 // Subscribe adds a subscriber to the decisions that it wants, at most rate of them per second. If
 // all places are taken, the subscriber that has been idle the longest is evicted, provided that it
 // has been idle for [idleTimeout].
 func Subscribe(rate int64, wants func(zone, key string, o outcome.Outcome) bool) (*Subscriber, error) {
-	params, err := algorithms.TokenBucket{}.Prepare(algorithms.Limit{Events: rate, Window: time.Second})
+	return subscribe(algorithms.Limit{Events: rate, Window: time.Second}, wants)
+}
+
+func subscribe(limit algorithms.Limit, wants func(zone, key string, o outcome.Outcome) bool) (*Subscriber, error) {
+	params, err := algorithms.TokenBucket{}.Prepare(limit)
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,7 @@
 // Time series of five minutes, drawn by uPlot.
 
-import { span } from './state.js'
-import { rate } from './text.js'
+import { shown } from './state.js'
+import { minute, rate } from './text.js'
 
 const uPlot = window.uPlot
 const color = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim()
@@ -15,9 +15,9 @@ export function chart(at, series, label, height = 150, show = rate) {
   const make = () => {
     plot?.destroy()
     plot = new uPlot({
-      width: Math.max(200, at.clientWidth), height, cursor: { y: false, drag: { x: false, y: false } }, legend: { live: true },
+      width: Math.max(200, at.clientWidth), height, cursor: { show: false }, legend: { live: false, markers: { dash: (_, i) => series[i - 1]?.refused ? 'dashed' : 'solid' } },
       scales: { y: { range: (_, low, high) => [0, Math.max(1, high * 1.1)] } },
-      axes: [{ ...axis, space: 70 }, { ...axis, size: 46, space: 36, values: (_, all) => all.map(v => show(v)) }],
+      axes: [{ ...axis, space: 60, incrs: [60], values: (_, all) => all.map(s => minute(s * 1000)) }, { ...axis, size: 46, space: 36, values: (_, all) => all.map(v => show(v)) }],
       series: [{}, ...series.map(s => ({
         label: s.label, stroke: () => color(s.refused ? '--refused' : '--accent'), width: 1.5, dash: s.refused ? [5, 3] : [], points: { show: false }, spanGaps: true,
         value: (_, v) => v == null ? '–' : show(v),
@@ -32,7 +32,7 @@ export function chart(at, series, label, height = 150, show = rate) {
     if (!plot || !history.times.length) return
     const end = history.times.at(-1)
     plot.setData([history.times, ...history.values], false)
-    plot.setScale('x', { min: end - span, max: end })
+    plot.setScale('x', { min: end - shown(history), max: end })
   }
   const sized = new ResizeObserver(() => plot && plot.setSize({ width: Math.max(200, at.clientWidth), height }))
   make()

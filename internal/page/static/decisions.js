@@ -6,7 +6,7 @@ import { refusals, state, zoneNamed } from './state.js'
 import { open } from './stream.js'
 import { number, plain, time, visible } from './text.js'
 
-const most = 60
+const most = 25
 const outcome = byId('decisions-outcome'), zone = byId('decisions-zone'), text = byId('decisions-text'), pause = byId('pause')
 
 let paused = null // the decisions that are shown while it is paused
@@ -66,7 +66,7 @@ export function redraw() {
     show(byId('decisions-body'), el('p', { class: 'empty' }, filters ? 'No decision fits the filters yet.' : 'No requests yet. Send one that a zone matches, and its decision will be here.'))
   } else {
     body = el('tbody', {}, list.map(row))
-    show(byId('decisions-body'), el('table', { class: 'decisions' }, el('thead', {}, el('tr', {}, ['Time', 'Outcome', 'Zone', 'Key', 'Left', 'Request'].map(t => el('th', { scope: 'col' }, t)))), body))
+    show(byId('decisions-body'), el('table', { class: 'decisions stack' }, el('thead', {}, el('tr', {}, ['Time', 'Outcome', 'Zone', 'Key', 'Left', 'Request'].map(t => el('th', { scope: 'col' }, t)))), body))
   }
   remark()
 }

@@ -18,7 +18,7 @@ function fill(e, attributes, children) {
     else if (value === true) e.setAttribute(name, '')
     else if (value !== false && value != null) e.setAttribute(name, value)
   }
-  e.append(...children.flat().filter(c => c != null && c !== false))
+  e.append(...children.flat(Infinity).filter(c => c != null && c !== false))
   return e
 }
 
@@ -31,7 +31,7 @@ export function setText(e, text) {
 
 // show replaces the children of an element.
 export function show(e, ...children) {
-  e.replaceChildren(...children.flat().filter(c => c != null && c !== false))
+  e.replaceChildren(...children.flat(Infinity).filter(c => c != null && c !== false))
 }
 
 // pill is a short word with a color. The word alone says all.

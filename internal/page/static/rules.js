@@ -56,7 +56,7 @@ function draw(able, rows, errors, more) {
     return
   }
   const at = Date.now()
-  show(body, errors, el('table', { class: 'rules' },
+  show(body, errors, el('table', { class: 'rules stack' },
     el('thead', {}, el('tr', {}, ['Key', 'Rule', 'Until', 'Note', 'Actions'].map(t => el('th', { scope: 'col' }, t)))),
     el('tbody', {}, rows.map(({ z, k, by }) => el('tr', {},
       el('th', { scope: 'row' }, showKey(k, z), el('div', { class: 'under' }, 'zone ', visible(z.name, 40))),

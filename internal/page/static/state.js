@@ -5,6 +5,9 @@ import { idOf } from './key.js'
 
 export const span = 300 // seconds of history
 
+// shown is how many seconds of a history are drawn: more and more, so that its beginning is seen, too.
+export const shown = history => Math.min(span, Math.max(60, (history.times.at(-1) ?? 0) - (history.times[0] ?? 0)))
+
 export const refusals = ['limited', 'banned', 'shed', 'rejected']
 
 export const state = {

@@ -40,6 +40,7 @@ export function duration(seconds) {
 }
 
 const clock = new Intl.DateTimeFormat(locale, { timeStyle: 'medium' })
+const minutes = new Intl.DateTimeFormat(locale, { timeStyle: 'short' })
 const day = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'short' })
 
 // time is a time of day, or with its date if it is not today.
@@ -47,6 +48,9 @@ export function time(ms) {
   const at = new Date(ms)
   return Math.abs(ms - Date.now()) < 12 * 3600e3 || at.toDateString() === new Date().toDateString() ? clock.format(at) : day.format(at)
 }
+
+// minute is time without seconds, or only the seconds within a minute.
+export const minute = ms => ms % 60e3 ? '' : minutes.format(new Date(ms))
 
 export const count = (n, one, many) => number(n) + ' ' + (n === 1 ? one : many ?? one + 's')
 
@@ -82,7 +86,7 @@ const longest = 72
 export function visible(text, most = longest) {
   const [all, cut] = pieces(text, most)
   const parts = all.map(([piece, isEscape]) => isEscape ? el('span', { class: 'escape' }, piece) : piece)
-  return el('bdi', { class: 'text', dir: 'ltr' }, parts, cut ? el('span', { class: 'escape' }, '…') : null)
+  return el('bdi', { class: 'text', dir: 'ltr' }, parts, cut ? el('span', { class: 'cut', title: 'The text is longer' }, '…') : null)
 }
 
 // plain is visible as a string, for labels.

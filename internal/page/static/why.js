@@ -54,13 +54,16 @@ async function lookUp(path) {
   try {
     const answer = await call('GET', path)
     if (asked !== path) return
-    const all = [answer].flat()
+    const all = [answer].flat().sort((a, b) => urgency(b) - urgency(a))
     show(byId('why-body'), all.map(k => k.error ? failure(k) : verdict(k)))
     if (!all.length) show(byId('why-body'), el('p', { class: 'empty' }, 'No zone has an answer: there are no zones.'))
   } catch (error) {
     if (asked === path) show(byId('why-body'), el('p', { class: 'error' }, plain(error.message, 400)))
   }
 }
+
+// urgency sorts answers: those that refuse first.
+const urgency = k => k.error ? 0 : k.refused ? 3 : k.outcome === 'dry_run' ? 2 : 1
 
 onDone(() => { if (asked) lookUp(asked) })
 
@@ -80,7 +83,7 @@ function verdict(k) {
   return el('article', { class: 'verdict' },
     el('h3', {}, pill(k.outcome.replaceAll('_', ' '), k.refused ? 'refused' : k.outcome === 'dry_run' ? 'dry' : 'good'), ' ', showKey(k, z)),
     el('p', { class: 'because' }, 'Zone ', visible(k.zone, 48), ' ', reason(k)),
-    k.quota > 0 ? bucket(k) : null,
+    k.quota > 0 && (k.used > 0 || k.refused) ? bucket(k) : null,
     el('dl', {}, el('dt', {}, 'Limit'), el('dd', {}, k.limit, k.rollout ? [' ', pill(k.rollout, 'dry')] : null), extra.map(([name, value]) => [el('dt', {}, name), el('dd', {}, value)])),
     buttons(names, z, k))
 }

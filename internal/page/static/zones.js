@@ -4,7 +4,7 @@ import { call, zonePath } from './api.js'
 import { byId, el, pill, setText, show, svg } from './dom.js'
 import { chart } from './chart.js'
 import { showKey } from './key.js'
-import { of, refusedOf, span, state, sum } from './state.js'
+import { of, refusedOf, shown, state, sum } from './state.js'
 import { count, number, plain, rate, share, visible } from './text.js'
 
 const rows = new Map() // by name
@@ -37,7 +37,8 @@ export function drawZones() {
   const open = new Set([...rows.values()].filter(r => r.open).map(r => r.name))
   rows.clear()
   seen.disconnect()
-  const table = el('table', { class: 'zones' },
+  const classes = ['zones stack', state.stores.length > 1 ? '' : 'one-store', state.zones.some(z => z.slots) || state.stores.some(s => !s.remote) ? '' : 'no-keys']
+  const table = el('table', { class: classes.join(' ') },
     el('thead', {}, el('tr', {}, ...['Zone', 'Requests/s', 'Refused/s', 'Refused', 'Keys', 'Store'].map((t, i) => el('th', { scope: 'col', class: 'c' + i }, t)))),
     state.zones.map(z => {
       const row = makeRow(z)
@@ -63,16 +64,16 @@ const zoneOf = name => state.zones.find(z => z.name === name)
 
 function spark(label) {
   const line = svg('path', { class: 'line' }), area = svg('path', { class: 'area' })
-  const picture = svg('svg', { class: 'spark', viewBox: '0 0 100 24', preserveAspectRatio: 'none', 'aria-hidden': 'true' }, area, line)
+  const picture = svg('svg', { class: 'spark', viewBox: '0 0 100 24', preserveAspectRatio: 'none', 'aria-hidden': 'true' }, svg('path', { class: 'zero', d: 'M0 23.5H100' }), area, line)
   const value = el('span', { class: 'value' })
   const cell = el('td', { 'data-label': label }, el('div', { class: 'sparkline' }, picture, value))
   return {
     cell,
     draw(history, values, now, text) {
       setText(value, text)
-      const bins = new Array(50).fill(null), t = history.times, end = t.at(-1) ?? 0
+      const bins = new Array(50).fill(null), t = history.times, end = t.at(-1) ?? 0, wide = shown(history)
       for (let i = 0; i < t.length; i++) {
-        const b = Math.min(49, Math.max(0, Math.floor((t[i] - end + span) / span * 50)))
+        const b = Math.min(49, Math.max(0, Math.floor((t[i] - end + wide) / wide * 50)))
         bins[b] = Math.max(bins[b] ?? 0, values[i])
       }
       const most = Math.max(1, ...bins), points = []
@@ -89,7 +90,7 @@ function makeRow(z) {
   const [limit, how] = limitInWords(z.limit)
   const requests = spark('Requests/s'), refused = spark('Refused/s')
   refused.cell.classList.add('refusals')
-  const part = el('span', { class: 'value' }), bar = el('span', { class: 'fill' }), keys = el('td', { 'data-label': 'Keys' })
+  const part = el('span', { class: 'value' }), bar = el('span', { class: 'fill' }), keys = el('td', { 'data-label': 'Keys', class: 'c4' })
   const detail = el('td', { colspan: 6 }), under = el('tr', { class: 'detail', hidden: true }, detail)
   const id = 'zone-' + z.index
   const button = el('button', { type: 'button', class: 'open', 'aria-expanded': 'false', 'aria-controls': id, click: () => row.toggle() },
@@ -100,7 +101,7 @@ function makeRow(z) {
       el('th', { scope: 'row' }, button, z.rollout ? pill(z.rollout, 'dry') : null, el('div', { class: 'limit' }, limit, el('span', { class: 'how' }, how))),
       requests.cell, refused.cell,
       el('td', { 'data-label': z.rollout ? 'Would be refused' : 'Refused' }, el('div', { class: 'share' }, el('span', { class: 'track', 'aria-hidden': 'true' }, bar), part)),
-      keys, el('td', { 'data-label': 'Store', class: 'store' }, visible(z.store, 40))),
+      keys, el('td', { 'data-label': 'Store', class: 'c5' }, visible(z.store, 40))),
     under)
   const row = {
     name: z.name, body, visible: false, open: false, panel: null,
@@ -142,14 +143,14 @@ byId('zones-text').addEventListener('input', filter)
 // makePanel shows more about a zone.
 function makePanel(at, z) {
   const plot = el('div', { class: 'plot' }), outcomes = el('dl', { class: 'outcomes' }), near = el('div', { class: 'near' }), top = el('div')
-  const facts = [['Limit', z.limit], ['Key', z.key_form ? visible(z.key_form) : 'none: one limit for all requests'], ['If the store does not answer', z.on_store_error]]
+  const facts = [['Limit', z.limit], ['Store', visible(z.store)], ['Key', z.key_form ? visible(z.key_form) : 'none: one limit for all requests'], ['If the store does not answer', z.on_store_error]]
   if (z.plans?.length) facts.push(['Plans', z.plans.map((p, i) => [i ? ', ' : '', visible(p, 30)]).flat()])
   show(at, el('div', { class: 'panel' },
-    el('div', { class: 'wide' }, el('h3', {}, 'Requests and refusals per second, last five minutes'), plot),
+    el('div', { class: 'wide' }, el('h3', {}, 'Requests and refusals per second'), plot),
     el('div', {}, el('h3', {}, 'Outcomes'), outcomes),
     el('div', {}, el('h3', {}, 'How much of their limit clients have left'), near),
     el('div', {}, el('h3', {}, 'Most frequent keys'), top),
-    el('div', {}, el('h3', {}, 'Definition'), el('dl', {}, facts.map(([k, v]) => [el('dt', {}, k), el('dd', {}, v)])))))
+    el('div', {}, el('h3', {}, 'Definition'), el('dl', { class: 'stacked' }, facts.map(([k, v]) => [el('dt', {}, k), el('dd', {}, v)])))))
   const drawing = chart(plot, [{ label: 'requests/s' }, { label: z.rollout ? 'would be refused/s' : 'refused/s', refused: true }], 'Requests per second in zone ' + plain(z.name))
   let age = 0
   const ask = async () => {
