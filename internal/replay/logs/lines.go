@@ -29,7 +29,7 @@ type lines struct {
 }
 
 func newLines(from io.Reader) *lines {
-	return &lines{from: from, buffer: make([]byte, 0, 4*sample)}
+	return &lines{from: from, buffer: make([]byte, 0, sample)}
 }
 
 // fill reads more, behind what is there.
@@ -68,7 +68,10 @@ func (l *lines) next() ([]byte, error) {
 		rest := l.buffer[l.at:]
 		if i := bytes.IndexByte(rest[searched:], '\n'); i >= 0 {
 			l.at += searched + i + 1
-			if line, ok := l.took(rest[:searched+i], 1); ok {
+			switch line, ok := l.took(rest[:searched+i], 1); {
+			case ok && len(line) > longestLine:
+				return line, errTooLong
+			case ok:
 				return line, nil
 			}
 			searched = 0
