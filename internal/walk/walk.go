@@ -26,12 +26,18 @@ type Visitor interface {
 	// error routes.
 	Decide(handler caddyhttp.MiddlewareHandler, r *http.Request) (passes bool, err error)
 
+	// Handler is told of a handler that the request meets, before what is behind it.
+	Handler(Handler)
+}
+
+// RouteVisitor is a [Visitor] that is told of routes too, and of what handlers change. To describe
+// these takes longer than the walk itself.
+type RouteVisitor interface {
+	Visitor
+
 	// Route is told of a route that the request takes, or that it does not take although a handler in
 	// it decides.
 	Route(Route)
-
-	// Handler is told of a handler that the request meets, before what is behind it.
-	Handler(Handler)
 }
 
 // Route is a route that a request has come to.
@@ -75,6 +81,7 @@ func Walk(v Visitor, server *caddyhttp.Server, r *http.Request) (err error) {
 		}
 	}()
 	w := &walker{visitor: v, server: server}
+	w.routes, _ = v.(RouteVisitor)
 	rw := Discard()
 	err = w.list(server.Routes, "", rw, r, nothing)
 	if err == nil || server.Errors == nil || len(server.Errors.Routes) == 0 {
@@ -93,6 +100,7 @@ var nothing = caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) err
 
 type walker struct {
 	visitor Visitor
+	routes  RouteVisitor // nil if the visitor is not told of routes
 	server  *caddyhttp.Server
 	depth   int             // of named routes
 	named   map[string]bool // whether the visitor decides in a named route
@@ -117,7 +125,15 @@ func (w *walker) route(routes caddyhttp.RouteList, i int, prefix string, rw http
 	behind := caddyhttp.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) error {
 		return w.route(routes, i+1, prefix, rw, r, next)
 	})
-	return w.one(&routes[i], prefix+strconv.Itoa(i+1), rw, r, behind)
+	return w.one(&routes[i], w.path(prefix, i), rw, r, behind)
+}
+
+// path returns the number of route i of a list; "" if nobody asks for it.
+func (w *walker) path(prefix string, i int) string {
+	if w.routes == nil {
+		return ""
+	}
+	return prefix + strconv.Itoa(i+1)
 }
 
 // groups are the groups of which a request has taken a route.
@@ -129,8 +145,8 @@ func groups(r *http.Request) map[string]struct{} {
 // one is [caddyhttp.Route.Compile].
 func (w *walker) one(route *caddyhttp.Route, path string, rw http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	if _, taken := groups(r)[route.Group]; taken && route.Group != "" {
-		if w.decidesIn(route.Handlers) {
-			w.visitor.Route(Route{Path: path, Matchers: Describe(route.MatcherSets), Group: true})
+		if w.routes != nil && w.decidesIn(route.Handlers) {
+			w.routes.Route(Route{Path: path, Matchers: Describe(route.MatcherSets), Group: true})
 		}
 		return next.ServeHTTP(rw, r)
 	}
@@ -139,15 +155,17 @@ func (w *walker) one(route *caddyhttp.Route, path string, rw http.ResponseWriter
 		return err
 	}
 	if !taken {
-		if w.decidesIn(route.Handlers) {
-			w.visitor.Route(Route{Path: path, Matchers: Describe(route.MatcherSets), Misses: Misses(route.MatcherSets, r, caddyhttp.MatcherSets.AnyMatchWithError)})
+		if w.routes != nil && w.decidesIn(route.Handlers) {
+			w.routes.Route(Route{Path: path, Matchers: Describe(route.MatcherSets), Misses: Misses(route.MatcherSets, r, caddyhttp.MatcherSets.AnyMatchWithError)})
 		}
 		return next.ServeHTTP(rw, r)
 	}
 	if route.Group != "" {
 		groups(r)[route.Group] = struct{}{}
 	}
-	w.visitor.Route(Route{Path: path, Matchers: Describe(route.MatcherSets), Taken: true})
+	if w.routes != nil {
+		w.routes.Route(Route{Path: path, Matchers: Describe(route.MatcherSets), Taken: true})
+	}
 	if route.Terminal {
 		next = nothing
 	}
@@ -218,12 +236,12 @@ var assumptions = map[string]string{
 
 // run runs a handler that has no other effect than on the request.
 func (w *walker) run(h caddyhttp.MiddlewareHandler, name string, rw http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	before, told := r.Method+" "+r.RequestURI, false
+	method, uri, told := r.Method, r.RequestURI, false
 	tell := func(r *http.Request) {
 		told = true
 		seen := Handler{Name: name, Effect: Ran}
-		if now := r.Method + " " + r.RequestURI; now != before {
-			seen.Note = "the request is now " + now
+		if w.routes != nil && (r.Method != method || r.RequestURI != uri) {
+			seen.Note = "the request is now " + r.Method + " " + r.RequestURI
 		}
 		w.visitor.Handler(seen)
 	}
