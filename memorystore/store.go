@@ -51,7 +51,7 @@ type Options struct {
 
 	// Now is the clock, in microseconds since 1970. Nil means the machine's clock. A store
 	// with another clock neither sweeps nor renews leases by itself, because timers run by
-	// the machine's clock; call Sweep after the clock has moved.
+	// the machine's clock; call Sweep and Renew after the clock has moved.
 	Now func() int64
 
 	// Logger returns the logger for the lines that the store writes when it becomes full and
@@ -110,6 +110,7 @@ func New(options Options) (*Store, error) {
 		s.now = newClock().now
 		go s.sweeper()
 	} else {
+		s.holds.Now = func() time.Time { return time.UnixMicro(s.now()) }
 		close(s.done)
 	}
 	return s, nil
@@ -180,9 +181,14 @@ func (s *Store) Adjust(adjustments ...store.Adjustment) {
 	}
 }
 
-// renew renews the leases that are due, unless they have been given back since.
-func (s *Store) renew() {
-	for _, c := range s.holds.Due(time.Now()) {
+// Renew renews the leases that are due, unless they have been given back since. Only a store with
+// its own clock needs a caller for it.
+func (s *Store) Renew() {
+	now := time.Now()
+	if s.holds.Now != nil {
+		now = s.holds.Now()
+	}
+	for _, c := range s.holds.Due(now) {
 		s.each(c.Rule, c.Rule.States(), c.Key, func(shard *shard, id stateID) {
 			if kept, ok := shard.leases[id]; ok && s.holds.Has(c.Hold) {
 				now := s.now()

@@ -23,7 +23,7 @@ func (s *Store) sweeper() {
 			s.Sweep()
 			crowded = s.report(crowded)
 		case <-renewal.C:
-			s.renew()
+			s.Renew()
 		case <-s.changed:
 			// Frequent reloads that do not change the interval must not delay the sweep.
 			if next := s.sweepInterval(); next != interval {

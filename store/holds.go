@@ -15,6 +15,9 @@ const RenewInterval = 250 * time.Millisecond
 // them in time: the store calls Due, and renews what it returns. Holds may be used by many
 // goroutines at once.
 type Holds struct {
+	// Now is the store's clock. Nil means the machine's.
+	Now func() time.Time
+
 	mu   sync.Mutex
 	held map[string]held
 }
@@ -31,13 +34,20 @@ func (h *Holds) Add(c *Check) {
 	if !ok || c.Cost == 0 {
 		return
 	}
-	due := time.Now().Add(lender.Renewal(c.Rule.At(0).Params))
+	due := h.now().Add(lender.Renewal(c.Rule.At(0).Params))
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.held == nil {
 		h.held = make(map[string]held)
 	}
 	h.held[c.Hold] = held{*c, due}
+}
+
+func (h *Holds) now() time.Time {
+	if h.Now == nil {
+		return time.Now()
+	}
+	return h.Now()
 }
 
 // Remove removes a charge that is given back.

@@ -12,6 +12,14 @@ type Clock interface {
 	AfterFunc(d time.Duration, f func()) Timer
 }
 
+// Sleeper is a clock that holds requests itself, as that of a log does. Nobody leaves while it does.
+type Sleeper interface {
+	Clock
+
+	// Sleep returns once d has passed.
+	Sleep(d time.Duration)
+}
+
 // Timer is what [Clock.AfterFunc] has set. Its methods are those of [time.Timer].
 type Timer interface {
 	Stop() bool

@@ -3,6 +3,7 @@ package limiter
 import (
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/clock"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/turns"
 )
@@ -21,6 +22,9 @@ func (v *Verdict) delay() (d time.Duration) {
 // queue waits for the request's turn, and reports whether the client has stayed. If the client
 // leaves, the turn is handed on.
 func (v *Verdict) queue(s pool.Session, delay time.Duration) bool {
+	if _, ok := v.wait.clock.(clock.Sleeper); ok { // nobody leaves, so no turn is handed on
+		return v.wait.pause(v.Request.Request, delay)
+	}
 	began := v.wait.clock.Now()
 	w, i := v.join(s)
 	switch {
