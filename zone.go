@@ -265,6 +265,7 @@ func loadMatchers(ctx caddy.Context, owner any, field string, raw caddyhttp.RawM
 // compileLimits compiles limits and costs.
 func (z *Zone) compileLimits(salt uint64, log *zap.Logger) (err error) {
 	m := zone.PolicyBuilder{Zone: z.live.Name, Limit: z.Limit, Salt: salt, Reserve: z.Reserve.percent(), Lend: time.Duration(z.Lend)}
+	z.live.Builder = m
 	if err := z.checkLend(); err != nil {
 		return err
 	}

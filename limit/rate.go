@@ -48,7 +48,7 @@ func (r *rate) parseRate() (string, error) {
 
 // parse sets events and window from a rate.
 func (r *rate) parse(text string) error {
-	events, window, err := parseRate(text)
+	events, window, err := ParseRate(text)
 	if err != nil {
 		return r.d.Errf("invalid rate '%s': %v", text, err)
 	}
@@ -95,12 +95,12 @@ func (r *rate) or(parse option.Parser) option.Parser {
 
 // isRate reports whether a text is a rate.
 func isRate(text string) bool {
-	_, _, err := parseRate(text)
+	_, _, err := ParseRate(text)
 	return err == nil
 }
 
-// parseRate parses rates such as 10/1s, 100/m, 10r/s and 1000/day.
-func parseRate(s string) (events int64, window Window, err error) {
+// ParseRate parses rates such as 10/1s, 100/m, 10r/s and 1000/day.
+func ParseRate(s string) (events int64, window Window, err error) {
 	count, per, ok := strings.Cut(s, "/")
 	if !ok {
 		return 0, window, errors.New("write events/window, such as 10/1s, 100/m or 1000/day")

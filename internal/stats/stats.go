@@ -15,7 +15,7 @@ type Counters struct {
 	outcomes  [outcome.Count]atomic.Uint64
 	NearLimit atomic.Uint64 // requests that have passed, and have left little of their limit
 	Latency   Histogram     // of decisions, including the time that requests are held
-	Keys      *topk.Recent
+	Keys      *topk.Recent  // nil if frequent keys are not counted
 	Bans      Bans
 }
 
@@ -34,17 +34,22 @@ func (t *Counters) Totals() (n [outcome.Count]uint64) {
 // Add counts a request, its plan, and how long its decision took, unless that is [Untimed].
 func (t *Counters) Add(key, plan string, o outcome.Outcome, latency time.Duration) {
 	t.outcomes[o].Add(1)
-	kind := topk.Requests
-	switch {
-	case o.Refused():
-		kind = topk.Refused
-	case o == outcome.DryRun:
-		kind = topk.DryRun
+	if t.Keys != nil {
+		t.Keys.Add(key, plan, kindOf(o))
 	}
-	t.Keys.Add(key, plan, kind)
 	if latency >= 0 {
 		t.Latency.Observe(latency)
 	}
+}
+
+func kindOf(o outcome.Outcome) topk.Kind {
+	switch {
+	case o.Refused():
+		return topk.Refused
+	case o == outcome.DryRun:
+		return topk.DryRun
+	}
+	return topk.Requests
 }
 
 // Untimed is the latency of a decision that was not measured.

@@ -36,9 +36,10 @@ type Zone struct {
 	JSON         []byte // the zone's config
 	Description  string // the part of the config that all uses of the name share, in words
 
-	limit.Limit               // as written
-	Plan         *limit.Plans // nil without plans
-	OwnPolicies  Policies     // of the zone's own limit
+	limit.Limit                // as written
+	Plan         *limit.Plans  // nil without plans
+	Builder      PolicyBuilder // makes the policies of other limits
+	OwnPolicies  Policies      // of the zone's own limit
 	Plans        map[string]*Plan
 	PlanByName   map[string]*Plan // by normalized name, see PlanTemplate
 	PlanTemplate *key.Template    // the name of a request's plan
