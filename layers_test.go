@@ -58,7 +58,7 @@ var layers = []struct {
 	{"internal/clock", layer{}},
 	{"internal/turns", layer{own: "internal/clock"}},
 	{"internal/pool", layer{caddy: true, own: "algorithms internal/clock internal/logging internal/stats internal/topk internal/turns memorystore store"}},
-	{"internal/cli", layer{caddy: true, own: "internal/adminapi internal/duration internal/outcome"}},
+	{"internal/cli", layer{caddy: true, own: "internal/adminapi internal/duration internal/outcome internal/replay"}},
 	{"limit", layer{caddy: true, own: "algorithms internal/duration internal/option internal/placeholder"}},
 	{"internal/zone", layer{caddy: true, own: "algorithms internal/clientip internal/key internal/outcome internal/placeholder internal/stats internal/throttle limit store"}},
 	{"backend", layer{caddy: true, own: "internal/duration internal/logging internal/option memorystore redisstore store"}},
@@ -67,11 +67,12 @@ var layers = []struct {
 	{"internal/walk", layer{caddy: true}},
 	{"internal/uplot", layer{}},
 	{"internal/page", layer{own: "internal/uplot"}},
-	{"internal/admin", layer{caddy: true, own: "algorithms internal/adminapi internal/clientip internal/doctor internal/duration internal/feed internal/key internal/logging internal/outcome internal/page internal/placeholder internal/pool " +
-		"internal/stats internal/suggest internal/topk internal/walk internal/zone limit store"}},
 	{"internal/routes", layer{caddy: true}},
 	{"internal/limiter", layer{caddy: true, own: "algorithms internal/clientip internal/clock internal/feed internal/key internal/logging internal/outcome internal/placeholder internal/pool " +
 		"internal/stats internal/throttle internal/turns internal/zone limit store"}},
+	{"internal/replay/engine", layer{caddy: true, own: "algorithms internal/clock internal/limiter internal/outcome internal/placeholder internal/pool internal/replay internal/replay/logs internal/stats internal/walk internal/zone limit memorystore store"}},
+	{"internal/admin", layer{caddy: true, own: "algorithms internal/adminapi internal/clientip internal/doctor internal/duration internal/feed internal/key internal/logging internal/outcome internal/page internal/placeholder internal/pool internal/replay internal/replay/engine " +
+		"internal/stats internal/suggest internal/topk internal/walk internal/zone limit store"}},
 	{"internal/report", layer{caddy: true, own: "internal/clientip internal/limiter internal/logging internal/stats internal/throttle internal/zone"}},
 	{"internal/respond", layer{caddy: true, own: "algorithms internal/limiter internal/outcome internal/placeholder internal/zone"}},
 	{".", layer{caddy: true, own: "algorithms backend internal/admin internal/cli internal/clientip internal/duration internal/key internal/limiter internal/logging " +
@@ -85,6 +86,8 @@ var layers = []struct {
 	{"internal/testing/childprocess", layer{}},
 	{"internal/testing/redistest", layer{own: "internal/testing/childprocess internal/testing/patient"}},
 	{"internal/testing/caddytest", layer{caddy: true, own: "algorithms internal/pool internal/testing/patient internal/testing/redistest memorystore redisstore store"}},
+	{"internal/testing/samplelog", layer{}},
+	{"internal/testing/samplelog/write", layer{own: "internal/testing/samplelog"}},
 	{"internal/testing/model", layer{own: "algorithms"}},
 	{"internal/testing/model/vectors", layer{own: "algorithms"}},
 	{"internal/testing/linear", layer{own: "algorithms internal/testing/patient store"}},

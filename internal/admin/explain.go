@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 
@@ -172,23 +171,11 @@ func unmarshalStrictly(text []byte, to any) error {
 // config and the request are JSON, and so is the answer. It is for the command line, which asks no
 // running Caddy for this.
 func (AdminAPI) ExplainConfig(config, request []byte) ([]byte, error) {
-	ctx, err := provisionAlone(config)
+	app, handlers, err := provisionHandlers(config)
 	if err != nil {
 		return nil, err
 	}
-	module, err := ctx.AppIfConfigured("http")
-	if err != nil {
-		return nil, errors.New("the config has no HTTP servers")
-	}
-	handlerOf := func(caddyhttp.MiddlewareHandler) *Handler { return nil }
-	if app, err := ctx.AppIfConfigured("rate_limit"); err == nil {
-		holder, ok := app.(interface{ Handlers() *Config })
-		if !ok {
-			return nil, fmt.Errorf("the app rate_limit is %T", app)
-		}
-		handlerOf = holder.Handlers().handlerOf
-	}
-	answer, err := explain(context.Background(), module.(*caddyhttp.App), handlerOf, request)
+	answer, err := explain(context.Background(), app, handlers.handlerOf, request)
 	if err != nil {
 		return nil, err
 	}

@@ -60,6 +60,13 @@ var registry struct {
 	configs []*Config
 }
 
+// All returns the handlers that were provisioned.
+func (c *Config) All() []Handler {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.handlers)
+}
+
 // Register adds a config that begins to run.
 func (c *Config) Register() {
 	c.noteBefore()

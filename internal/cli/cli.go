@@ -50,7 +50,7 @@ answer, or with 'stores --check' if a store does not answer. doctor has more cod
 			cmd.Args = knownCommand
 			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 			cmd.AddCommand(zonesCommand(), topCommand(), getCommand(), resetCommand(), setCommand(), banCommand(), unbanCommand(), bansCommand(), overridesCommand(), explainCommand(),
-				watchCommand(), storesCommand(), doctorCommand(), pageCommand())
+				watchCommand(), storesCommand(), doctorCommand(), pageCommand(), replayCommand())
 		},
 	})
 }

@@ -103,9 +103,12 @@ type Key struct {
 // MaxPaths bounds the paths that are told apart for each key.
 const MaxPaths = 5
 
-// LooksHuman reports whether a key looks like that of a person: several paths, a user, or a cookie.
-// The agent is not asked, because clients choose it.
-func (k *Key) LooksHuman() bool { return k.Paths >= MaxPaths || k.User || k.Cookie }
+// LooksHuman reports whether a key looks like that of a person: some request had a user or a cookie. If
+// no key of the zone has either, those with several paths do. The agent is not asked, because clients
+// choose it.
+func LooksHuman(user, cookie bool, paths int, known bool) bool {
+	return user || cookie || !known && paths >= MaxPaths
+}
 
 // Series counts requests over time, in steps of the same length.
 type Series struct {

@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/spf13/cobra"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/replay"
+)
+
+func replayCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "replay <log>...",
+		Short: "Says whom the limits of a config would have refused, by an access log",
+		Long: `
+Sends the requests of access logs through the routes and zones of a config
+(--config, or the Caddyfile in this directory), at the times in the logs, and says
+which of them its limits would have refused. No Caddy runs, no store is asked, and
+nothing is sent. What the logs do not tell comes first in the report, with what was
+assumed instead.
+
+The logs may be compressed (gz, zst), and come in any order; - is the standard
+input. --try tries other limits at the same time.
+`,
+		Example: "  caddy rate-limit replay access.log\n" +
+			"  caddy rate-limit replay --try clients=50/1m,200/1m /var/log/caddy/access*.log.gz\n" +
+			"  caddy rate-limit replay --zone clients --from 2026-11-20T14:00 access.log",
+		Args: needsLog,
+	}
+	flags := cmd.Flags()
+	o := new(replay.Options)
+	flags.StringVar(&o.Zone, "zone", "", "Report this zone only")
+	tries := flags.StringArray("try", nil, "Other limits for a zone, as 'clients=60/1m,200/1m', or 'clients.free=60/1m' for a plan; may be repeated")
+	flags.StringVar(&o.Format, "format", "auto", "The format of the logs, if it is not clear from their first lines")
+	flags.StringVar(&o.LogFormat, "log-format", "", "The text of log_format in the configuration of nginx")
+	from := flags.String("from", "", "Leave out requests before this time, such as 2026-11-20 or 2026-11-20T14:00")
+	to := flags.String("to", "", "Leave out requests from this time on")
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		o.Logs, o.Input = args, cmd.InOrStdin()
+		if o.Tries, err = parseTries(*tries); err != nil {
+			return err
+		}
+		if o.From, err = parseTime("from", *from); err != nil {
+			return err
+		}
+		if o.To, err = parseTime("to", *to); err != nil {
+			return err
+		}
+		if !o.From.IsZero() && !o.To.IsZero() && !o.From.Before(o.To) {
+			return fmt.Errorf("--to %s must be after --from %s", *to, *from)
+		}
+		return replayLogs(cmd, o)
+	}
+	return cmd
+}
+
+func needsLog(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return nil
+	}
+	return errors.New("the log is missing: write 'caddy rate-limit replay access.log', or - for the standard input")
+}
+
+// parseTries reads limits such as clients=60/1m,200/1m.
+func parseTries(all []string) (tries []replay.Try, err error) {
+	for _, text := range all {
+		name, rates, ok := strings.Cut(text, "=")
+		if !ok || name == "" || rates == "" {
+			return nil, fmt.Errorf("--try %q: write it as 'clients=60/1m,200/1m'", text)
+		}
+		for rate := range strings.SplitSeq(rates, ",") {
+			tries = append(tries, replay.Try{Zone: name, Rate: strings.TrimSpace(rate)})
+		}
+	}
+	return tries, nil
+}
+
+// layouts are the forms in which a time may be written, the longest first.
+var layouts = []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04", "2006-01-02"}
+
+// parseTime reads a time. Without a zone it is one of this machine.
+func parseTime(flag, text string) (at time.Time, err error) {
+	if text == "" {
+		return at, nil
+	}
+	for _, layout := range layouts {
+		if at, err = time.ParseInLocation(layout, text, time.Local); err == nil {
+			return at, nil
+		}
+	}
+	return at, fmt.Errorf("--%s %q: write a time such as 2026-11-20, 2026-11-20T14:00 or 2026-11-20T14:00:00Z", flag, text)
+}
+
+// replayLogs prints what a config would have done to the requests of logs.
+func replayLogs(cmd *cobra.Command, o *replay.Options) error {
+	file, _ := cmd.Flags().GetString("config")
+	adapter, _ := cmd.Flags().GetString("adapter")
+	config, _, _, err := caddycmd.LoadConfig(file, adapter)
+	if err != nil {
+		return err
+	}
+	if len(config) == 0 {
+		return errors.New("there is no config: name the file with --config")
+	}
+	module, err := caddy.GetModule("admin.api.rate_limit")
+	if err != nil {
+		return err
+	}
+	replayer, ok := module.New().(interface {
+		Replay(config []byte, o *replay.Options) (*replay.Result, error)
+	})
+	if !ok {
+		return fmt.Errorf("module %s cannot replay logs", module.ID)
+	}
+	s := newScreen(cmd)
+	p := newProgress(s)
+	if p != nil {
+		o.Progress = p.show
+	}
+	result, err := replayer.Replay(config, o)
+	p.done()
+	if err != nil {
+		return err
+	}
+	if s.json {
+		err = printJSON(s, result)
+	} else {
+		err = result.WriteText(s.out, time.Local)
+	}
+	if err == nil && result.Requests == 0 {
+		return errors.New("there are no requests in the logs, or none between --from and --to")
+	}
+	return err
+}
+
+func printJSON(s *screen, result *replay.Result) error {
+	text, err := json.MarshalIndent(result, "", "\t")
+	if err != nil {
+		return err
+	}
+	_, err = s.out.Write(append(text, '\n'))
+	return err
+}

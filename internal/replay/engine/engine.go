@@ -1,0 +1,304 @@
+package engine
+
+import (
+	"errors"
+	"iter"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
+	"github.com/seed-161337e5/caddyratelimit/internal/replay"
+	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
+	"github.com/seed-161337e5/caddyratelimit/internal/walk"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
+)
+
+// engine replays logs once. Only one goroutine at a time uses it.
+type engine struct {
+	timeline
+	config  *Config
+	worlds  []*world // the first is the config as it is
+	index   map[caddyhttp.MiddlewareHandler]int
+	servers servers
+	maker   maker
+	tallies *tallies
+	unknown *unknown
+	needs   *needs
+
+	// separate says that each world needs a walk of its own: where requests can wait, and where error
+	// routes decide too, because a request that one world refuses may pass in another.
+	separate bool
+
+	visitor visitor
+	free    []*flight
+	decided func(*logs.Record, int) // see [replay.Options]
+}
+
+func newEngine(c *Config, n *needs, t *tallies, trials []*trial) (*engine, error) {
+	e := &engine{config: c, needs: n, maker: maker{host: n.host()}, index: make(map[caddyhttp.MiddlewareHandler]int), tallies: t, unknown: newUnknown()}
+	for i, h := range c.Handlers {
+		e.index[h.Module] = i
+		e.separate = e.separate || n.errors && len(trials) > 0 || slices.ContainsFunc(h.Zones, (*zone.Zone).Waits)
+	}
+	for i := range len(trials) + 1 {
+		var try *trial
+		if i > 0 {
+			try = trials[i-1]
+		}
+		w, err := newWorld(c, &e.timeline, try)
+		if err != nil {
+			e.close()
+			return nil, err
+		}
+		e.worlds = append(e.worlds, w)
+	}
+	e.servers.app = c.App
+	e.visitor.engine = e
+	return e, nil
+}
+
+func (e *engine) close() {
+	for _, w := range e.worlds {
+		w.close()
+	}
+}
+
+// run replays all requests of the logs.
+func (e *engine) run(m *merged, o *replay.Options, tell func()) error {
+	const tellEvery = 1 << 13
+	from, to := bounds(o)
+	for n := 1; ; n++ {
+		r, s, err := m.next()
+		if err != nil {
+			return err
+		}
+		if r == nil {
+			break
+		}
+		if n%tellEvery == 0 {
+			tell()
+		}
+		if start := r.Start.UnixMicro(); start < from || start >= to {
+			s.release(r)
+			continue
+		}
+		e.request(r, s)
+	}
+	e.finish()
+	return nil
+}
+
+// bounds returns the times between which requests are replayed.
+func bounds(o *replay.Options) (from, to int64) {
+	from, to = -1<<63, 1<<63-1
+	if !o.From.IsZero() {
+		from = o.From.UnixMicro()
+	}
+	if !o.To.IsZero() {
+		to = o.To.UnixMicro()
+	}
+	return from, to
+}
+
+// flight is a request from when it comes until it is over in all worlds.
+type flight struct {
+	engine *engine
+	record *logs.Record
+	source *source
+	server *caddyhttp.Server
+	end    int64 // when the request was over, by the log
+	runs   []run
+	uses   int // by events and coroutines
+
+	response http.Header // nil until somebody asks
+}
+
+// run is the way of a request through the routes in one world.
+type run struct {
+	ended       bool // a zone has refused the request
+	status      int  // of the refusal
+	completions []*limiter.Completion
+	lends       bool
+}
+
+func (e *engine) request(r *logs.Record, s *source) {
+	start := r.Start.UnixMicro()
+	if start < e.now {
+		e.unknown.late++
+	}
+	e.moveTo(start)
+	f := e.newFlight(r, s)
+	e.tallies.request(f, e.now)
+	e.unknown.see(r)
+	if f.server = e.servers.of(r); f.server == nil {
+		e.unknown.servers++
+		e.land(f)
+		return
+	}
+	if e.separate {
+		for i := range e.worlds {
+			e.begin(f, i)
+		}
+	} else if request := e.maker.make(f, true); request != nil {
+		e.visitor.flight, e.visitor.only = f, -1
+		e.walk(&e.visitor, f, request)
+		for i := range f.runs {
+			e.complete(f, i)
+		}
+	} else {
+		e.unknown.invalid++
+	}
+	for _, w := range e.worlds {
+		w.maintain(e.now)
+	}
+	e.land(f)
+}
+
+// walk sends a request through the routes.
+func (e *engine) walk(v *visitor, f *flight, request *caddyRequest) {
+	if request.refused != nil {
+		e.unknown.invalid++
+		return
+	}
+	err := walk.Walk(v, f.server, request.Request)
+	if answer := (caddyhttp.HandlerError{}); err != nil && v.failed == nil && !errors.As(err, &answer) {
+		v.failed = err
+	}
+	if v.failed != nil {
+		e.unknown.fail(v.failed)
+		v.failed = nil
+	}
+}
+
+// begin sends a request through the routes of one world, in which it may wait.
+func (e *engine) begin(f *flight, i int) {
+	request := e.maker.make(f, false)
+	if request == nil {
+		e.unknown.invalid++
+		return
+	}
+	f.uses++
+	w := new(waiter)
+	next, stop := iter.Pull(func(yield func(int64) bool) {
+		w.yield = yield
+		e.walk(&visitor{engine: e, flight: f, only: i}, f, request)
+	})
+	var resume func()
+	resume = func() {
+		before := e.running
+		e.running = w
+		until, waits := next()
+		e.running = before
+		if waits {
+			e.plan(until, resume)
+			return
+		}
+		stop()
+		e.complete(f, i)
+		e.land(f)
+	}
+	resume()
+}
+
+// waiter is the walk of a request that may wait. It runs in a coroutine, so that other requests can be
+// decided meanwhile.
+type waiter struct{ yield func(until int64) bool }
+
+// complete gives back what a request holds, and judges charges by its response, when it is over.
+func (e *engine) complete(f *flight, i int) {
+	r := &f.runs[i]
+	if e.decided != nil && i == 0 {
+		e.decided(f.record, r.status)
+	}
+	if len(r.completions) == 0 {
+		return
+	}
+	if r.ended {
+		f.settle(i, r.status)
+		return
+	}
+	f.uses++
+	e.plan(f.end, func() {
+		f.settle(i, f.record.Status)
+		e.land(f)
+	})
+	if r.lends && f.end > e.now {
+		e.renew(e.worlds[i], f.end)
+	}
+}
+
+// settle ends the completions of a request whose response had a status.
+func (f *flight) settle(i, status int) {
+	r := &f.runs[i]
+	header := f.responseHeader(status)
+	for _, c := range r.completions {
+		c.Judge(status, header)
+		c.ReadCost(header)
+		c.Release()
+		c.End()
+	}
+	r.completions = r.completions[:0]
+}
+
+// renew renews leases while requests hold them.
+func (e *engine) renew(w *world, until int64) {
+	const every = int64(150 * time.Millisecond / time.Microsecond) // less than a sixth of the shortest lease
+	w.renewUntil = max(w.renewUntil, until)
+	if w.renewing || e.now+every >= w.renewUntil {
+		return
+	}
+	w.renewing = true
+	e.plan(e.now+every, func() {
+		w.store.Renew()
+		w.renewing = false
+		e.renew(w, w.renewUntil)
+	})
+}
+
+func (e *engine) newFlight(r *logs.Record, s *source) *flight {
+	var f *flight
+	if n := len(e.free); n > 0 {
+		f, e.free = e.free[n-1], e.free[:n-1]
+	} else {
+		f = &flight{engine: e, runs: make([]run, len(e.worlds))}
+	}
+	f.record, f.source, f.uses, f.response = r, s, 1, nil
+	f.end = e.now + max(0, r.Start.UnixMicro()+r.Duration.Microseconds()-e.now)
+	for i := range f.runs {
+		f.runs[i] = run{completions: f.runs[i].completions[:0]}
+	}
+	return f
+}
+
+// hold counts the slots of a key until the request is over.
+func (f *flight) hold(k *keyTally, slots int64) {
+	f.uses++
+	f.engine.plan(f.end, func() {
+		k.peak.release(slots)
+		f.engine.land(f)
+	})
+}
+
+// responseHeader returns the header of the response in the log. A refusal has none of it.
+func (f *flight) responseHeader(status int) http.Header {
+	if status != f.record.Status || len(f.record.RespHeader) == 0 {
+		return nil
+	}
+	if f.response == nil {
+		f.response = new(maker).fields(f.record.RespHeader)
+	}
+	return f.response
+}
+
+// land frees a flight that nothing uses any more.
+func (e *engine) land(f *flight) {
+	if f.uses--; f.uses > 0 {
+		return
+	}
+	f.source.release(f.record)
+	f.record = nil
+	e.free = append(e.free, f)
+}

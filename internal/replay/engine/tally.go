@@ -1,0 +1,232 @@
+package engine
+
+import (
+	"hash/maphash"
+	"math"
+	"strings"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/replay"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
+	"github.com/seed-161337e5/caddyratelimit/memorystore"
+)
+
+// tallies count what a replay finds out.
+type tallies struct {
+	calendar
+	seed      maphash.Seed
+	requests  int64
+	clients   map[uint64]struct{}
+	from, to  int64
+	zones     map[string]*zoneTally
+	byHandler [][]*zoneTally
+	maxKeys   int
+}
+
+// zoneTally counts what happens in the zones of a name, with the limit in the config.
+type zoneTally struct {
+	name     string
+	zone     *zone.Zone
+	window   int64 // in microseconds; 0 if peaks cannot be counted
+	lends    bool
+	outcomes [outcome.Count]int64
+	refused  int64
+	first    int64 // when it refused first
+	keys     map[string]*keyTally
+	more     int64 // requests of keys for which there is no room
+	cells    cells
+	room     int // cells that keys may still have
+}
+
+// keyTally counts what happens to a key.
+type keyTally struct {
+	key      string
+	requests int64
+	peak     peak
+	person   person
+	refusals *keyRefusals // nil if there are none
+}
+
+// keyRefusals is what is counted only of keys that are refused.
+type keyRefusals struct {
+	refused, first int64
+	status         map[int]int64
+	agent          string
+	cells          cells
+}
+
+// refusals are those by a limit that is tried, by key.
+type refusals map[string]int64
+
+// maxCells bounds the cells of the keys of a zone.
+const maxCells = 2 << 20
+
+func newTallies(c *Config) *tallies {
+	t := &tallies{
+		seed: maphash.MakeSeed(), clients: make(map[uint64]struct{}), zones: make(map[string]*zoneTally),
+		from: math.MaxInt64, to: math.MinInt64, maxKeys: c.MaxKeys,
+	}
+	if t.maxKeys == 0 {
+		t.maxKeys = memorystore.DefaultMaxKeys
+	}
+	for _, h := range c.Handlers {
+		all := make([]*zoneTally, len(h.Zones))
+		for i, z := range h.Zones {
+			if t.zones[z.Name] == nil {
+				t.zones[z.Name] = newZoneTally(z)
+			}
+			all[i] = t.zones[z.Name]
+		}
+		t.byHandler = append(t.byHandler, all)
+	}
+	return t
+}
+
+func newZoneTally(z *zone.Zone) *zoneTally {
+	return &zoneTally{
+		name: z.Name, zone: z, keys: make(map[string]*keyTally), first: math.MaxInt64, room: maxCells,
+		window: windowOf(z).Microseconds(), lends: z.Lends(),
+	}
+}
+
+// request counts a request, whatever it meets.
+func (t *tallies) request(f *flight, now int64) {
+	t.requests++
+	t.from, t.to = min(t.from, now), max(t.to, now)
+	if len(t.clients) < t.maxKeys {
+		t.clients[maphash.String(t.seed, f.record.ClientIP)] = struct{}{}
+	}
+}
+
+// decision counts what a handler has decided in a world.
+func (t *tallies) decision(f *flight, w *world, handler int, v *limiter.Verdict, now int64) {
+	if v.Err != nil {
+		return
+	}
+	for i := range v.Entries {
+		e := &v.Entries[i]
+		if w.try == nil {
+			t.add(f, t.byHandler[handler][e.Zone.Index], v.Checks[i].Key, v.Checks[i].Cost, e, e.Outcome, now)
+		} else if w.try.Zone == e.Zone.Name && refuses(e.Outcome) {
+			w.try.tally.add(v.Checks[i].Key)
+		}
+	}
+	for i := range v.Rejections {
+		r := &v.Rejections[i]
+		if w.try == nil {
+			t.add(f, t.byHandler[handler][r.Zone.Index], r.Key, 0, nil, outcome.Rejected, now)
+		} else if w.try.Zone == r.Zone.Name {
+			w.try.tally.add(r.Key)
+		}
+	}
+}
+
+// refuses reports whether a limit refuses a request, or would if it were enforced.
+func refuses(o outcome.Outcome) bool { return o.Refused() || o == outcome.DryRun }
+
+func (r refusals) add(key string) {
+	if n, ok := r[key]; ok {
+		r[key] = n + 1
+		return
+	}
+	r[strings.Clone(key)] = 1
+}
+
+// add counts what a zone has decided. The entry is nil if the store was not asked.
+func (t *tallies) add(f *flight, z *zoneTally, key string, cost int64, e *limiter.Entry, o outcome.Outcome, now int64) {
+	z.outcomes[o]++
+	step, refused := t.index(now), refuses(o)
+	z.cells.add(&t.calendar, step, refused)
+	if refused {
+		z.refused++
+		z.first = min(z.first, now)
+	}
+	k := z.keys[key]
+	if k == nil {
+		if len(z.keys) >= t.maxKeys {
+			z.more++
+			return
+		}
+		k = &keyTally{key: strings.Clone(key)}
+		z.keys[k.key] = k
+	}
+	k.requests++
+	k.person.meet(t, f)
+	if e != nil && t.counts(z, f) {
+		switch {
+		case e.Policy.Lends:
+			k.peak.hold(cost)
+			f.hold(k, cost)
+		case z.window > 0:
+			k.peak.add(now, z.window, cost)
+		}
+	}
+	if refused {
+		k.refuse(f, now)
+	}
+	if r := k.refusals; r != nil && z.room > 0 {
+		before := len(r.cells.all)
+		r.cells.add(&t.calendar, step, refused)
+		z.room -= len(r.cells.all) - before
+	}
+}
+
+// counts reports whether the response of a request counts in a zone.
+func (t *tallies) counts(z *zoneTally, f *flight) bool {
+	m := z.zone.ChargeOnResponse
+	return m == nil || m.Match(f.record.Status, f.responseHeader(f.record.Status))
+}
+
+// maxStatuses bounds the statuses that are told apart for each key.
+const maxStatuses = 16
+
+func (k *keyTally) refuse(f *flight, now int64) {
+	r := k.refusals
+	if r == nil {
+		r = &keyRefusals{first: now, status: make(map[int]int64, 1)}
+		k.refusals = r
+	}
+	r.refused++
+	if status := f.record.Status; len(r.status) < maxStatuses || r.status[status] > 0 {
+		r.status[status]++
+	}
+	agent := f.record.Get("User-Agent")
+	if agent = agent[:min(len(agent), maxAgent)]; agent != r.agent {
+		r.agent = strings.Clone(agent)
+	}
+}
+
+// maxAgent bounds the agents that are kept.
+const maxAgent = 200
+
+// person is what tells people from programs.
+type person struct {
+	paths        [replay.MaxPaths]uint32 // hashes
+	n            uint8
+	user, cookie bool
+}
+
+// meet notes what a request says about its client.
+func (p *person) meet(t *tallies, f *flight) {
+	r := f.record
+	p.user = p.user || r.User != ""
+	p.cookie = p.cookie || r.Get("Cookie") != ""
+	if p.n == replay.MaxPaths {
+		return
+	}
+	path, _, _ := strings.Cut(r.URI, "?")
+	hash := uint32(maphash.String(t.seed, path))
+	for _, known := range p.paths[:p.n] {
+		if known == hash {
+			return
+		}
+	}
+	p.paths[p.n] = hash
+	p.n++
+}
+
+// looksHuman says what [replay.LooksHuman] does.
+func (p *person) looksHuman(known bool) bool {
+	return replay.LooksHuman(p.user, p.cookie, int(p.n), known)
+}

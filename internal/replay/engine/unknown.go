@@ -1,0 +1,164 @@
+package engine
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/replay"
+	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
+)
+
+// unknown notes what logs do not tell about requests.
+type unknown struct {
+	late    int64 // requests that come after later ones
+	servers int64 // requests for which there is no server
+	invalid int64 // requests that a server refuses before its routes
+	failed  int64 // requests that could not be decided
+	before  int64 // requests that a limit has refused when the log was written
+	why     error // the first of those that could not be decided
+
+	handlers map[string]string // that are not run, with what is assumed
+	redacted map[string]int64  // requests, by the header field that is redacted
+}
+
+func newUnknown() *unknown {
+	return &unknown{handlers: make(map[string]string), redacted: make(map[string]int64)}
+}
+
+// see notes what the record of a request does not have.
+func (u *unknown) see(r *logs.Record) {
+	if r.Status == http.StatusTooManyRequests {
+		u.before++
+	}
+	for i := range r.Header {
+		if r.Header[i].Redacted {
+			u.redacted[r.Header[i].Name]++
+		}
+	}
+}
+
+// assume notes what was assumed about a handler that is not run.
+func (u *unknown) assume(name, note string) {
+	if _, known := u.handlers[name]; !known {
+		u.handlers[name] = note
+	}
+}
+
+// fail notes a request that could not be decided.
+func (u *unknown) fail(why error) {
+	if u.failed++; u.why == nil {
+		u.why = why
+	}
+}
+
+// list returns all that is not known, what is about zones first.
+func (u *unknown) list(e *engine, formats []*logs.Format) []replay.Unknown {
+	all := []replay.Unknown{}
+	add := func(one replay.Unknown) {
+		if !slices.Contains(all, one) {
+			all = append(all, one)
+		}
+	}
+	for _, used := range e.needs.uses {
+		if used.zone != "" {
+			u.use(used, formats, add)
+		}
+	}
+	for _, name := range sortedNames(e.config.zones()) {
+		z := e.config.zones()[name]
+		if z.Overrides {
+			add(replay.Unknown{Zone: name, Option: "overrides", What: "overrides and bans that were set by hand", Assumed: "taken as none"})
+		}
+		for _, f := range formats {
+			if z.Lends() && !f.Duration {
+				add(replay.Unknown{Zone: name, Option: "algorithm", What: "how long requests took", Assumed: "each is over at once"})
+			}
+		}
+	}
+	for _, used := range e.needs.uses {
+		if used.zone == "" {
+			u.use(used, formats, add)
+		}
+	}
+	for _, f := range formats {
+		u.format(e, f, add)
+	}
+	for _, store := range e.needs.stores {
+		add(replay.Unknown{What: "what store " + store + " has counted before", Assumed: "the replay counts in memory, from zero"})
+	}
+	for _, name := range slices.Sorted(maps.Keys(u.handlers)) {
+		add(replay.Unknown{What: "handler " + name, Assumed: strings.TrimPrefix(u.handlers[name], "is not run; ")})
+	}
+	u.requests(add)
+	return all
+}
+
+// use adds a part of requests that logs do not have.
+func (u *unknown) use(used use, formats []*logs.Format, add func(replay.Unknown)) {
+	one := replay.Unknown{Zone: used.zone, Option: used.option, Assumed: "taken as empty"}
+	switch used.part {
+	case other:
+		one.What = "{" + used.name + "}"
+		add(one)
+	case responseHeader:
+		one.What = "field " + used.name + " of the response"
+		if used.option == "cost_header" {
+			one.What += ", which a Caddy with this option removes"
+		}
+		if used.option == "cost_header" || slices.ContainsFunc(formats, func(f *logs.Format) bool { return !f.RespHeader.Has(used.name) }) {
+			one.Assumed = "where it is missing, it is taken as not sent"
+			add(one)
+		}
+	case requestHeader, cookie:
+		field := used.name
+		if one.What = "header field " + used.name; used.part == cookie {
+			field, one.What = "Cookie", "cookie "+used.name
+		}
+		if slices.ContainsFunc(formats, func(f *logs.Format) bool { return !f.Header.Has(field) }) {
+			add(one)
+		}
+		if n := u.redacted[field]; n > 0 {
+			if one.What, one.Count = one.What+", which is redacted", n; used.part == requestHeader {
+				one.Assumed = "all its values are taken as the same"
+			}
+			add(one)
+		}
+	}
+}
+
+// format adds what no line of a format has.
+func (u *unknown) format(e *engine, f *logs.Format, add func(replay.Unknown)) {
+	if !f.Host {
+		add(replay.Unknown{What: "the host", Assumed: "taken as " + e.maker.host})
+	}
+	if !f.Scheme {
+		add(replay.Unknown{What: "whether requests came over TLS", Assumed: "they did where the server has TLS"})
+	}
+	if f.Step >= time.Second {
+		add(replay.Unknown{What: "fractions of a second", Assumed: "requests of a second come at its beginning, in the order of the log"})
+	}
+}
+
+// requests adds what is about some requests.
+func (u *unknown) requests(add func(replay.Unknown)) {
+	for _, c := range []struct {
+		n             int64
+		what, assumed string
+	}{
+		{u.before, "what clients would have sent if their requests had not been refused with status 429", "they are replayed as they are"},
+		{u.late, "when requests were decided whose lines come more than a minute late", "decided at the time of the lines before"},
+		{u.servers, "which server has received requests", "they are left out"},
+		{u.invalid, "requests that no server passes to its routes, without a valid host or URI", "they are left out"},
+	} {
+		if c.n > 0 {
+			add(replay.Unknown{What: c.what, Assumed: c.assumed, Count: c.n})
+		}
+	}
+	if u.failed > 0 {
+		add(replay.Unknown{What: fmt.Sprintf("what would become of requests that fail (first: %.200s)", u.why), Assumed: "they count nowhere", Count: u.failed})
+	}
+}

@@ -1,0 +1,117 @@
+package engine
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/caddyauth"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
+	"github.com/seed-161337e5/caddyratelimit/internal/walk"
+)
+
+// visitor decides a request where it meets rate limit handlers. It implements [walk.Visitor].
+type visitor struct {
+	*engine
+	flight *flight
+	only   int   // the world that it walks for; -1 for all
+	failed error // why a world could not decide
+}
+
+var (
+	errRefused          = errors.New("refused by a limit")
+	errNotAuthenticated = errors.New("not authenticated")
+)
+
+// Handler implements [walk.Visitor].
+func (v *visitor) Handler(h walk.Handler) {
+	if h.Effect == walk.Assumed {
+		v.unknown.assume(h.Name, h.Note)
+	}
+}
+
+// Decides implements [walk.Visitor]. Who was authenticated is in the log, and the passwords are not.
+func (v *visitor) Decides(h caddyhttp.MiddlewareHandler) bool {
+	if _, ok := v.index[h]; ok {
+		return true
+	}
+	_, ok := h.(*caddyauth.Authentication)
+	return ok
+}
+
+// Decide implements [walk.Visitor].
+func (v *visitor) Decide(h caddyhttp.MiddlewareHandler, r *http.Request) (passes bool, err error) {
+	if _, ok := h.(*caddyauth.Authentication); ok {
+		return true, v.authenticate(r)
+	}
+	nth, status := v.index[h], 0
+	for i := range v.flight.runs {
+		run := &v.flight.runs[i]
+		if run.ended || v.only >= 0 && i != v.only {
+			continue
+		}
+		verdict := v.worlds[i].limiters[nth].Decide(r)
+		refused, failed := v.config.Handlers[nth].answer(verdict)
+		v.tallies.decision(v.flight, v.worlds[i], nth, verdict, v.now)
+		run.lends = run.lends || lends(verdict)
+		if c := verdict.Release(); c != nil {
+			run.completions = append(run.completions, c)
+		}
+		switch {
+		case failed != nil:
+			v.failed, run.ended, err = failed, true, failed
+		case refused != 0:
+			run.ended, run.status = true, refused
+			status = refused
+		default:
+			passes = true
+		}
+	}
+	switch {
+	case passes || status != 0 && v.config.Handlers[nth].Final:
+		return passes, nil
+	case status == 0:
+		return false, err
+	case !v.needs.errors: // nobody asks for the error
+		return false, nil
+	}
+	return false, caddyhttp.HandlerError{Err: errRefused, StatusCode: status}
+}
+
+// authenticate lets a request pass if the log has its user, or if it was not refused.
+func (v *visitor) authenticate(r *http.Request) error {
+	record := v.flight.record
+	if record.User == "" && record.Status == http.StatusUnauthorized {
+		return caddyhttp.HandlerError{Err: errNotAuthenticated, StatusCode: http.StatusUnauthorized}
+	}
+	repl := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
+	repl.Set("http.auth.user.id", record.User)
+	return nil
+}
+
+// answer returns the status with which a handler refuses a request; 0 if it passes.
+func (h *Handler) answer(v *limiter.Verdict) (status int, failed error) {
+	if v.Err != nil {
+		return 0, v.Err
+	}
+	if refusal := v.Rejected(); refusal != nil {
+		return refusal.Status, nil
+	}
+	if v.Refused {
+		e := &v.Entries[v.Binding]
+		return e.Zone.RefusalStatus(e.Policy, &v.Decisions[v.Binding], h.Status), nil
+	}
+	return 0, nil
+}
+
+// lends reports whether a verdict has charged slots that last until the request is over.
+func lends(v *limiter.Verdict) bool {
+	for i := range v.Entries {
+		if v.Entries[i].Policy.Lends && v.Decisions[i].Allowed {
+			return true
+		}
+	}
+	return false
+}

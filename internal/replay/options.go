@@ -1,0 +1,49 @@
+package replay
+
+import (
+	"io"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
+)
+
+// Options say what to replay.
+type Options struct {
+	Logs  []string  // names of files; "-" for Input
+	Input io.Reader // the standard input
+
+	Format    string // of the logs; "" or "auto" to find out
+	LogFormat string // the text of nginx's log_format
+
+	Zone     string    // the only zone to report; "" for all
+	From, To time.Time // the requests that began from the one up to the other; zero without a bound
+
+	Tries []Try // other limits
+
+	// Suggest looks for a limit for each zone, and Curve tries limits from the smallest to the largest
+	// peak of a client. Both read the logs twice.
+	Suggest, Curve bool
+
+	// Decided is called for each request with the status of its refusal by the config as it is, 0 if it
+	// passes. The record is valid during the call. It may be nil.
+	Decided func(r *logs.Record, status int)
+
+	// Progress is called now and then. It may be nil.
+	Progress func(Progress)
+}
+
+// Try is a limit to try in place of that of a zone.
+type Try struct {
+	Zone, Plan string // the plan is empty for the zone's own limit
+	Rate       string // "60/1m", or "10" for a limit without a window
+}
+
+// Progress is how far a replay has come.
+type Progress struct {
+	Lines int64
+	Bytes int64 // that were read, as they are in the files
+	Total int64 // bytes of all files; 0 if that is not known
+	Took  time.Duration
+	Pass  int // from 1
+	Of    int // passes
+}

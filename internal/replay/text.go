@@ -1,0 +1,316 @@
+package replay
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Width is the width of the report in columns.
+const Width = 80
+
+// report writes a result as text.
+type report struct {
+	strings.Builder
+	*Result
+	zone *time.Location
+}
+
+// WriteText writes the report for people, with times in a time zone.
+func (r *Result) WriteText(to io.Writer, in *time.Location) error {
+	t := &report{Result: r, zone: in}
+	t.unknown()
+	t.head()
+	for _, z := range r.Zones {
+		t.WriteByte('\n')
+		t.limits(z)
+	}
+	_, err := io.WriteString(to, t.String())
+	return err
+}
+
+// line writes a line, without spaces at its end.
+func (t *report) line(format string, args ...any) {
+	t.WriteString(strings.TrimRight(fmt.Sprintf(format, args...), " ") + "\n")
+}
+
+// wrap writes text in lines of at most Width columns, all but the first one indented.
+func (t *report) wrap(first, indent, text string) {
+	line, words := first, 0
+	for word := range strings.FieldsSeq(text) {
+		if words > 0 && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > Width {
+			t.line("%s", line)
+			line, words = indent, 0
+		}
+		if words > 0 {
+			line += " "
+		}
+		line += word
+		words++
+	}
+	t.line("%s", line)
+}
+
+// unknown writes what the logs do not tell.
+func (t *report) unknown() {
+	if len(t.Unknown) == 0 {
+		return
+	}
+	t.line("NOT KNOWN FROM THE LOGS")
+	for _, u := range t.Unknown {
+		text := u.What
+		switch {
+		case u.Zone != "" && u.Option != "":
+			text = "zone " + Printable(u.Zone) + ", " + u.Option + ": " + text
+		case u.Zone != "":
+			text = "zone " + Printable(u.Zone) + ": " + text
+		}
+		if u.Count > 0 {
+			text += " (" + Count(u.Count) + " requests)"
+		}
+		t.wrap("  ", "    ", text+"; "+u.Assumed)
+	}
+	t.WriteByte('\n')
+}
+
+// head writes what was read.
+func (t *report) head() {
+	if t.Requests == 0 {
+		t.line("no requests")
+	} else {
+		t.line("%s, %s by %s", t.span(), count(t.Requests, "request"), count(int64(t.Clients), "client"))
+	}
+	t.line("%s, %s, %s", count(int64(len(t.Logs)), "log"), bytes(t.Bytes), took(t.Took))
+	if t.NotUnderstood > 0 && t.FirstBad != nil {
+		first := t.FirstBad
+		t.wrap("", "  ", fmt.Sprintf("%s not understood (first: %s:%d: %s: %s)",
+			count(t.NotUnderstood, "line"), Printable(first.Log), first.Line, Printable(first.Why), cut(Printable(first.Text), Width)))
+	}
+}
+
+// span is the time from the first to the last request.
+func (t *report) span() string {
+	from, to := t.From.In(t.zone), t.To.In(t.zone)
+	const minute = "2006-01-02 15:04"
+	if from.Format(time.DateOnly) == to.Format(time.DateOnly) {
+		return from.Format(minute) + " to " + to.Format("15:04 MST")
+	}
+	return from.Format(minute) + " to " + to.Format(minute+" MST")
+}
+
+// at is a time of the logs.
+func (t *report) at(moment time.Time) string {
+	if t.To.Sub(t.From) < 24*time.Hour {
+		return moment.In(t.zone).Format(time.TimeOnly)
+	}
+	return moment.In(t.zone).Format("01-02 15:04:05")
+}
+
+const maxShown = 10
+
+// limits writes what a zone would have done.
+func (t *report) limits(z *Zone) {
+	mode := ""
+	if z.DryRun {
+		mode = ", not enforced for all"
+	}
+	t.wrap("", "  ", fmt.Sprintf("ZONE %s: %s, key %s%s", Printable(z.Name), z.Limit, Printable(cmp.Or(z.Key, "none")), mode))
+	row := func(what, number, rest string) { t.line("  %-28s %12s  %s", what, number, rest) }
+	row("requests that met it", Count(z.Requests), "")
+	if z.Refused == 0 {
+		row("refused", "0", "")
+	} else {
+		row("refused", Count(z.Refused), percent(z.Refused, z.Requests)+"  first "+t.at(*z.FirstRefused))
+		row("clients ever refused", Count(int64(z.KeysRefused)), percent(int64(z.KeysRefused), int64(z.Keys))+" of clients")
+	}
+	for _, name := range slices.Sorted(maps.Keys(z.Outcomes)) {
+		if name != "allowed" && name != "limited" {
+			row("  "+strings.ReplaceAll(name, "_", " "), Count(z.Outcomes[name]), "")
+		}
+	}
+	if b := z.Busiest; b != nil {
+		used := Count(b.Used)
+		if window := windowText(z.Window); window != "" {
+			used += "/" + window
+		}
+		room := ""
+		if z.Events > 0 && b.Used <= z.Events {
+			room = "  headroom " + percent(z.Events-b.Used, z.Events)
+		}
+		row("busiest client never refused", used, cut(Printable(b.Key), 20)+room)
+	}
+	t.top(z)
+	t.whatIf(z)
+	t.suggestion(z)
+}
+
+// top writes the keys that are refused most.
+func (t *report) top(z *Zone) {
+	if len(z.Top) == 0 {
+		return
+	}
+	t.line("\n  %-32s %10s  %8s  %s", "WHO WOULD BE REFUSED", "refused", "of all", "first")
+	for _, k := range z.Top[:min(len(z.Top), maxShown)] {
+		t.line("  %-32s %10s  %8s  %s", cut(Printable(cmp.Or(k.Key, "(no key)")), 32), Count(k.Refused), percent(k.Refused, k.Requests), t.at(k.FirstRefused))
+		about := k.statuses()
+		if k.Human {
+			about += "; looks like a person: " + strings.Join(k.signs(), ", ")
+		}
+		if k.Agent != "" {
+			about += "; " + Printable(k.Agent)
+		}
+		t.line("    %s", cut(about, Width-4))
+	}
+	if more := z.KeysRefused - min(len(z.Top), maxShown); more > 0 {
+		t.line("    and %s more", Count(int64(more)))
+	}
+}
+
+// statuses says which statuses the refused requests have in the log.
+func (k *Key) statuses() string {
+	all := slices.SortedFunc(maps.Keys(k.Status), func(a, b int) int { return cmp.Or(cmp.Compare(k.Status[b], k.Status[a]), cmp.Compare(a, b)) })
+	total, parts := int64(0), []string{}
+	for _, n := range k.Status {
+		total += n
+	}
+	for _, status := range all[:min(len(all), 3)] {
+		parts = append(parts, fmt.Sprintf("%d %s", status, percent(k.Status[status], total)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// signs are what makes a key look like a person.
+func (k *Key) signs() (all []string) {
+	if k.User {
+		all = append(all, "logged in")
+	}
+	if k.Cookie {
+		all = append(all, "cookie")
+	}
+	if all == nil {
+		all = append(all, "many paths")
+	}
+	return all
+}
+
+// whatIf writes what other limits would do.
+func (t *report) whatIf(z *Zone) {
+	if len(z.WhatIf) == 0 {
+		return
+	}
+	t.line("\n  %-12s %-14s %12s  %15s", "WHAT IF", "limit", "refused", "clients refused")
+	for _, w := range z.WhatIf {
+		mark, note := "", ""
+		if w.Configured {
+			mark = "* "
+		}
+		if w.Users > 0 {
+			note = fmt.Sprintf("%d of the %d largest logged in", w.Users, w.Largest)
+		}
+		if w.Suggested {
+			note = "suggested"
+		}
+		t.line("  %12s %-14s %12s  %15s  %s", mark, w.Limit, Count(w.Refused), Count(int64(w.KeysRefused)), note)
+	}
+}
+
+// suggestion writes the limit that separates a few clients from all others.
+func (t *report) suggestion(z *Zone) {
+	s := z.Suggestion
+	if s == nil {
+		return
+	}
+	title := "no knee: no limit separates a few clients from the others"
+	if s.Limit != "" {
+		title = s.Limit
+	}
+	t.line("\n  %-12s %s", "SUGGESTION", title)
+	for _, reason := range s.Reasons {
+		t.wrap("    - ", "      ", reason)
+	}
+}
+
+// windowText is a window of a number of seconds, as "1m".
+func windowText(seconds float64) string {
+	if seconds == 0 {
+		return ""
+	}
+	d := time.Duration(seconds * float64(time.Second))
+	for _, unit := range []struct {
+		name   string
+		length time.Duration
+	}{{"d", 24 * time.Hour}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}} {
+		if d%unit.length == 0 {
+			return fmt.Sprintf("%d%s", d/unit.length, unit.name)
+		}
+	}
+	return d.String()
+}
+
+// Count formats a number with commas.
+func Count(n int64) string {
+	digits := fmt.Sprint(n)
+	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
+func count(n int64, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return Count(n) + " " + what
+}
+
+// percent is a share with two significant digits.
+func percent(part, whole int64) string {
+	if whole == 0 {
+		return "0 %"
+	}
+	switch share := float64(part) / float64(whole) * 100; {
+	case part == 0 || part == whole:
+		return fmt.Sprintf("%.0f %%", share)
+	case share < 0.01:
+		return "< 0.01 %"
+	case share < 1:
+		return fmt.Sprintf("%.2f %%", share)
+	default:
+		return fmt.Sprintf("%.1f %%", share)
+	}
+}
+
+func bytes(n int64) string {
+	switch {
+	case n < 1_000_000:
+		return fmt.Sprintf("%d kB", (n+999)/1000)
+	case n < 1_000_000_000:
+		return fmt.Sprintf("%d MB", n/1_000_000)
+	}
+	return fmt.Sprintf("%.1f GB", float64(n)/1e9)
+}
+
+func took(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
+
+// Printable returns text without anything that a terminal would act on.
+func Printable(text string) string {
+	if !strings.ContainsFunc(text, func(c rune) bool { return !unicode.IsPrint(c) || c == utf8.RuneError }) {
+		return text
+	}
+	quoted := fmt.Sprintf("%q", text)
+	return quoted[1 : len(quoted)-1]
+}
+
+// cut shortens a text that is wider than this.
+func cut(text string, width int) string {
+	if utf8.RuneCountInString(text) <= width {
+		return text
+	}
+	return string([]rune(text)[:width-1]) + "…"
+}
