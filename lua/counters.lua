@@ -1,62 +1,38 @@
--- The part of take.lua for calls that only Counters decide, without key rules and each key once.
--- Most calls are such calls, so they must cost Redis little: the ports are inlined, and compute
--- only what is charged.
+-- The part of take.lua for calls that only Counters decide, without key rules and each key once, and
+-- that do not ask the same for each key, as plain.lua wants it.
 --
--- ARGV[1]  for one check of one request, the byte 3, the cost, and the rule: the algorithm's
---          name, a zero byte, six parameters. Otherwise the byte 2, or 6 for a careful call, and
---          sections: groups that ask the same of different keys. A section is
---   a byte         the number of checks in each group
---   two bytes      the number of groups
---   a byte         1 if several requests share some of the groups
---   for each check, the cost and the rule
---   for each group, if some are shared, a byte: the number of requests that ask it
--- KEYS     the keys of the groups, in their order.
+-- ARGV[1]  sections: groups that ask the same of different keys. A section is
+--   the number of checks in each group
+--   the number of groups
+--   a text: empty, or for each group a byte, which is the number of requests that ask it
+--   for each check, the rule and the cost
+-- KEYS     the keys of the groups, in their order
 --
--- The reply is one string: the time, how many of all requests passed (two bytes), the state
--- before of each key as it is stored, and the numbers of the keys whose state was damaged (two
--- bytes each). The Go algorithms compute each request's decision from these. Where there are
--- several keys, one that is not a string is replaced like one that does not exist. To the number of
--- a key of which parts are lent, 32768 is added: see lend.lua. Its group is not decided.
-if mode == 3 then
-  local key = KEYS[1]
-  local value, damaged, cost, name, p1, p2, p3, p4, p5, p6 = redis.pcall('GET', key), '', unpack_struct('>i8si8i8i8i8i8i8', groups, 2)
-  local s1, s2, s3, lives, ok, room, till, x, y, z, span, text = 0, 0, 0, 0
-  if value and #value == 28 then
-    s1, s2, s3, lives = unpack_struct('>i8i8i8I4', value)
-  else
-    if value then
-      if #value % 40 == 28 then return pack('>i8Hc28H', now, 0, value, 32769) end
-      damaged = '\0\1'
-    end
-    value = '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'
-  end
-  --[[charge]]
-  if ok and cost > 0 then
-    --[[write]]
-  end
-  return pack('>i8Hc0c0', now, ok and 1 or 0, value, damaged)
-elseif mode == 2 then
-  local values = KEYS[2] and call('MGET', unpack(KEYS)) or { redis.pcall('GET', KEYS[1]) }
-  local at, k, group, passed, damaged, span, text = 2, 0, 0, 0, ''
-  while at <= #groups do
-    local n, m, shared, each, name, p1, p2, p3, p4, p5, p6
-    n, m, shared, each, name, p1, p2, p3, p4, p5, p6, at = unpack_struct('>BHBi8si8i8i8i8i8i8', groups, at)
+-- The reply is that of plain.lua.
+if mode == 2 then
+  local keys = KEYS
+  local values = keys[2] and call('MGET', unpack(keys)) or { redis.pcall('GET', keys[1]) }
+  local at, k, group, refused, damaged, span, text = 0, 0, 0, 0, ''
+  while at >= 0 do
+    local n, m, shared, name, p1, p2, p3, p4, p5, p6, each, _
+    at, n, m, shared, name, p1, p2, p3, p4, p5, p6, each = read(groups, 11, at)
     local rules, after
     if n > 1 then
-      rules, after = { { each, name, p1, p2, p3, p4, p5, p6 } }, {}
+      rules, after = { { 0, name, p1, p2, p3, p4, p5, p6, each } }, {}
       for i = 2, n do
-        rules[i] = { unpack_struct('>i8si8i8i8i8i8i8', groups, at) }
-        at = rules[i][9]
+        rules[i] = { read(groups, 8, at) }
+        at = rules[i][1]
       end
     end
     for j = 1, m do
       group = group + 1
       -- If not all requests fit, the group is decided once more, for as many as fit.
-      local times = shared > 0 and byte(groups, at + j - 1) or 1
+      local asked = byte(shared, j) or 1
+      local times = asked
       while times > 0 do
         local fit, stuck, ok, room, till, x, y, z, lives = times
         for i = 1, n do
-          if rules then each, name, p1, p2, p3, p4, p5, p6 = unpack(rules[i]) end
+          if rules then _, name, p1, p2, p3, p4, p5, p6, each = unpack(rules[i]) end
           local value, s1, s2, s3 = values[k + i], 0, 0, 0
           if value and #value == 28 then
             s1, s2, s3, lives = unpack_struct('>i8i8i8I4', value)
@@ -80,26 +56,30 @@ elseif mode == 2 then
         end
         if stuck and fit > 0 then
           uncharged = uncharged .. pack('>H', group)
+          times = 0
           break
         end
         if fit == times then
           for i = 1, n do
-            local key, charged = KEYS[k + i], each
+            local key, charged = keys[k + i], each
             if after then x, y, z, till, lives, charged = unpack(after[i]) end
             if charged > 0 then
+              if unlock then
+                unlock(key)
+                lives = 0
+              end
               --[[write]]
             end
           end
-          passed = passed + times
           break
         end
         times = fit
       end
+      refused = refused + asked - times
       k = k + n
     end
-    if shared > 0 then at = at + m end
   end
-  local reply = pack('>i8Hc0c0', now, passed, k > 1 and table.concat(values, '', 1, k) or values[1], damaged)
+  local reply = (k > 1 and table.concat(values, '', 1, k) or values[1]) .. damaged .. (refused > 0 and ' ' .. refused .. ' ' or ' 0 ') .. time[1] .. ' ' .. time[2]
   if careful then return uncharged .. pack('>HH', 0, unable and #unable or 0) .. (unable or '') .. reply end
   return reply
 end

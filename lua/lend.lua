@@ -12,7 +12,7 @@
 --   a number       the cost
 --   five numbers   the borrower, and the number, spent, live, want and lease of its ask, all 0 if
 --                  nothing is borrowed; to adjust, when the charge was made, its turn and the delta
---   the rule       the algorithm's name, a zero byte, and six parameters
+--   the rule       the algorithm's name and six parameters, as MessagePack has them
 --
 -- The costs of a group are charged together or not at all. The groups are decided one after the
 -- other. The reply is one string: the time, and for each group a byte. If that is 1, what follows
@@ -287,8 +287,9 @@ while at <= #groups do
     k = k + 1
     local c = { key = KEYS[k], held = 0, length = 0, others = 0, pause = 0 }
     local name
-    c.op, c.cost, c.id, c.number, c.spent, c.live, c.want, c.lease, name, c.p1, c.p2, c.p3, c.p4, c.p5, c.p6, at =
-      unpack_struct('>Bi8c8i8i8i8i8i8si8i8i8i8i8i8', groups, at)
+    c.op, c.cost, c.id, c.number, c.spent, c.live, c.want, c.lease, at = unpack_struct('>Bi8c8i8i8i8i8i8', groups, at)
+    at, name, c.p1, c.p2, c.p3, c.p4, c.p5, c.p6 = cmsgpack.unpack_limit(groups, 7, at - 1)
+    at = at < 0 and #groups + 1 or at + 1
     checks[j] = c
     if c.op >= 8 then c.op, c.borrows = c.op - 8, true end
     if c.op >= 4 then c.op, c.scarce = c.op - 4, true end

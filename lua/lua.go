@@ -10,7 +10,12 @@ import _ "embed"
 //go:embed take.lua
 var Take string
 
-// Counters is the part of Take for calls in which only Counters decide.
+// Plain is the part of Take for calls that ask one Counter the same for each key.
+//
+//go:embed plain.lua
+var Plain string
+
+// Counters is the part of Take for other calls in which only Counters decide.
 //
 //go:embed counters.lua
 var Counters string

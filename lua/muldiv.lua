@@ -3,7 +3,7 @@
 -- extending the available precision", Numer. Math. 18, 1971).
 local function muldiv(a, b, c)
   local p = a * b
-  local q = floor(p / c)
+  local q = math.floor(p / c)
   if p < MAX_EXACT then return q, q * c < p and q + 1 or q end
   local function error_of(x, y, xy)
     local u, v = 134217729 * x, 134217729 * y

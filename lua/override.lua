@@ -1,8 +1,8 @@
 -- The part of take.lua for overrides with a limit. The limit counts in the states of its
 -- family. It has no effect if its algorithm is not that of the check.
 local algorithm, all, q1, q2, q3, q4, q5, q6, behind
-read, algorithm, all, q1, q2, q3, q4, q5, q6, behind = pcall(unpack_struct, '>sBi8i8i8i8i8i8', values[j], more)
-if not read then
+valid, algorithm, all, q1, q2, q3, q4, q5, q6, behind = pcall(unpack_struct, '>sBi8i8i8i8i8i8', values[j], more)
+if not valid then
   damaged = true
 elseif algorithm == name then
   marks, place, p1 = 32, nil, q1

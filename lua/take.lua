@@ -1,25 +1,25 @@
 -- take.lua decides checks by the clock of this Redis.
 --
 -- KEYS     the keys of all states, each once.
--- ARGV[1]  a byte for the mode, and the groups. Mode 1 means to read all keys that are strings
---          at once, modes 2 and 3 are those of counters.lua, and 4 is added for a careful call.
+-- ARGV[1]  what to decide: numbers and texts as MessagePack has them.
+-- ARGV[2]  a byte for the mode: 0, or 1 to read all keys that are strings at once; 2 is that of
+--          counters.lua, and 4 is added for a careful call. Without it, the call is that of plain.lua.
 --
--- A group is
---   a byte         the number of its checks
---   a byte         the number of requests that ask exactly these checks
+-- In modes 0 and 1, ARGV[1] has groups. A group is
+--   the number of its checks
+--   the number of requests that ask exactly these checks
 --   the checks
 -- A check is
---   two bytes      where its rule begins in ARGV[1], or 0 if the rule follows
---   a byte         what to do: 0 decide, 1 renew a lease, 2 adjust a charge, 3 peek; plus 4 if
---                  the key may have an override, plus 8 if it may be banned
---   two bytes      the index of its key, from 1
---   a number       the cost
---   a byte, text   the length of the hold, and the hold; to adjust, three numbers precede the
---                  hold: when the charge was made, its turn, and the delta
---   the rule, if it follows: the algorithm's name, a zero byte, and six parameters
---   two bytes      the index of the override, if the key may have one
---   two bytes      the index of the ban's state, and the four parameters of the ban, if the
---                  key may be banned
+--   what to do: 0 decide, 1 renew a lease, 2 adjust a charge, 3 peek; plus 4 if the key may have
+--     an override, plus 8 if it may be banned
+--   the index of its key, from 1
+--   the cost
+--   the hold, a text; to adjust, three numbers of eight bytes precede the hold: when the charge was
+--     made, its turn, and the delta
+--   where its rule begins in ARGV[1], counted from 0, or -1 if the rule follows
+--   the rule, if it follows: the algorithm's name and six parameters
+--   the index of the override, if the key may have one
+--   the index of the ban's state, and the four parameters of the ban, if the key may be banned
 --
 -- The checks of a group are charged together or not at all. All groups are decided at one
 -- time, one after the other; a group of several requests is decided once for each. Renewals,
@@ -40,7 +40,8 @@
 -- For a group that several requests ask: a byte for how many of them passed, and for each
 -- check the flags and the state before; Go computes each request's decision from these.
 --
--- Numbers are big-endian integers of eight bytes. Times and durations are in microseconds.
+-- In replies and states, numbers are big-endian integers of eight bytes. Times and durations are in
+-- microseconds.
 --
 -- The port of an algorithm sets functions. For a Counter, whose state this script keeps as a
 -- string of three integers and the second until which the key lives at least (four bytes):
@@ -61,8 +62,8 @@
 -- p1 is how much fits. None of these functions lets keys expire; this script does. A port may
 -- set adjust only if op is 2.
 --
--- Calls that only Counters decide, without key rules and each key once, have another form and
--- shorter replies: see counters.lua. Most calls are such calls.
+-- Calls that only Counters decide, without key rules and each key once, have shorter forms and
+-- replies: see plain.lua and counters.lua. Most calls are such calls.
 --
 -- If Redis refuses a call's first write, the call fails, and nothing was written. Then it is
 -- sent again as a careful call, which first finds out whether Redis can write. If Redis
@@ -73,11 +74,14 @@
 -- the text. The rest is as usual; for a group that was not charged it means nothing.
 --
 -- All of this runs for each call, and functions and tables cost time to make. So there are few
--- of them.
+-- of them. What most calls need is outside the large function: to call one takes room for all of
+-- its variables.
+
+--[[plain]]
 
 local call, floor, byte, pack, unpack_struct = redis.call, math.floor, string.byte, struct.pack, struct.unpack
-local groups = ARGV[1]
-local mode = byte(groups)
+local read, groups = cmsgpack.unpack_limit, ARGV[1]
+local mode = byte(ARGV[2])
 
 -- In a careful call: why Redis cannot write; whether the reason is memory; the groups that
 -- were not charged; and which states need memory that they do not have yet.
@@ -98,13 +102,13 @@ if careful then
   end
 end
 
-local now
-do
-  local time = --[[clock]] redis.call('TIME')
-  now = time[1] * 1000000 + time[2]
-end
+local time = --[[clock]] redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
 
 --[[counters]]
+
+return (function()
+local call, floor, pack, unpack_struct, read = call, floor, pack, unpack_struct, read
 
 local function port(name, op)
   local take, record, adjust, spares
@@ -133,10 +137,10 @@ local name, take, record, adjust, spares, ports
 local ban_left, ban_refused
 local wrote -- whether anything was written before the end
 
-local at, group = 2, 0
-while at <= #groups do
-  local n, copies = byte(groups, at, at + 1)
-  local first = at + 2
+local at, group = 0, 0 -- at is -1 at the end
+while at >= 0 and #groups > 0 do
+  local n, copies, first
+  first, n, copies = read(groups, 2, at)
   -- For how many requests the checks are decided, how many of them fit, and the index of
   -- that number in the replies.
   local times, fit, room = copies, copies, nil
@@ -156,16 +160,16 @@ while at <= #groups do
   for round = 1, 2 do
     pass, at = true, first
     for i = 1, n do
-      local offset, op, k, cost, hold
-      offset, op, k, cost, hold, at = unpack_struct('>HBHi8Bc0', groups, at)
+      local op, k, cost, hold, offset
+      at, op, k, cost, hold, offset = read(groups, 5, at)
       local opcode = op
       if op > 3 then op = op % 4 end
 
       if offset ~= place or op == 2 and not adjust then
         local wanted, after
-        place = offset > 0 and offset or at
-        wanted, p1, p2, p3, p4, p5, p6, after = unpack_struct('>si8i8i8i8i8i8', groups, place)
-        if offset == 0 then at = after end
+        place = offset >= 0 and offset or at
+        after, wanted, p1, p2, p3, p4, p5, p6 = read(groups, 7, place)
+        if offset < 0 then at = after end
         if wanted ~= name or op == 2 and not adjust then
           if name then
             ports = ports or {}
@@ -188,10 +192,10 @@ while at <= #groups do
       if opcode > 3 then
         local j
         if opcode % 8 > 3 then
-          j, at = unpack_struct('>H', groups, at)
+          at, j = read(groups, 1, at)
           if values[j] then
-            local read, kind, till, more = pcall(unpack_struct, '>Bi8', values[j])
-            if not read then
+            local valid, kind, till, more = pcall(unpack_struct, '>Bi8', values[j])
+            if not valid then
               damaged = true
             elseif till == 0 or till > now then
               if kind == 1 then
@@ -208,7 +212,7 @@ while at <= #groups do
           if not ban_left then
             --[[ban]]
           end
-          j, first_ban, after, within, longest, at = unpack_struct('>Hi8i8i8i8', groups, at)
+          at, j, first_ban, after, within, longest = read(groups, 5, at)
           ban = 5 * j - 4
           if not known[ban] then
             known[ban], known[ban + 1], known[ban + 2], known[ban + 3], known[ban + 4] = 0, 0, 0, false, false
@@ -386,6 +390,10 @@ for k = 1, #KEYS do
   if till then
     local key = KEYS[k]
     if lives then
+      if unlock then
+        unlock(key)
+        lives = 0
+      end
       --[[write]]
     else
       if unlock then unlock(key) end
@@ -396,3 +404,4 @@ end
 reply = reply or replies and table.concat(replies, '', 1, answers) or ''
 if careful then return uncharged .. pack('>HH', 0, unable and #unable or 0) .. (unable or '') .. reply end
 return reply
+end)()

@@ -5,13 +5,12 @@
 -- up to a quarter, and for a key that has come back by half, by some seconds at least and a day
 -- at most. Expiries of new keys are rounded, and their text is kept, because to format a number
 -- is slow. From 2106 on, when four bytes are too few, the expiry is set with every charge.
-local need = (till - till % 1000000) / 1000000 + MARGIN_S
-if lives >= need and not unlock then
+local need = till / 1000000 + MARGIN
+if lives >= need then
   call('SETRANGE', key, '0', pack('>i8i8i8', x, y, z))
 else
-  if unlock then unlock(key) end
   local seconds = (now - now % 1000000) / 1000000
-  local life = need - seconds
+  local life = need - need % 1 + 1 - seconds
   if lives > 0 then
     life = life + (life < 172800 and (life - life % 2) / 2 or 86400) + 16
   else

@@ -1,13 +1,13 @@
 package store
 
 import (
-	"encoding/binary"
 	"math"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/msgpack"
 )
 
 // Rule is a zone's limit, prepared for the request path: it was checked once, and everything
@@ -29,7 +29,7 @@ type Rule struct {
 type Prepared struct {
 	Params algorithms.Params
 
-	// Wire is the algorithm and its parameters in the form that scripts read.
+	// Wire is the algorithm and its parameters in the form that scripts read: MessagePack.
 	Wire string
 
 	until int64 // when the parameters cease to hold, in microseconds since 1970
@@ -65,10 +65,9 @@ func NewRule(zone string, algorithm algorithms.Algorithm, limit algorithms.Limit
 }
 
 func prepare(name string, params algorithms.Params, until int64) *Prepared {
-	wire := append(make([]byte, 0, len(name)+1+len(params)*8), name...)
-	wire = append(wire, 0)
+	wire := msgpack.AppendText(nil, name)
 	for _, p := range params {
-		wire = binary.BigEndian.AppendUint64(wire, uint64(p))
+		wire = msgpack.AppendInt(wire, p)
 	}
 	return &Prepared{Params: params, Wire: string(wire), until: until}
 }

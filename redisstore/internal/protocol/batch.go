@@ -1,10 +1,8 @@
 package protocol
 
 import (
-	"encoding/binary"
-	"math"
-
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/msgpack"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -27,6 +25,7 @@ type Batch struct {
 	begins   []int             // by index: 1 + the last group that begins with the key
 	sections []int             // of a counter-only batch: a group of each
 	rules    []ruleOffset
+	copies   []byte // of a section: how many requests ask each group
 	text     []byte
 	args     []any
 	mget     bool
@@ -52,7 +51,7 @@ type waiter struct {
 // ruleOffset is where in the text a rule is.
 type ruleOffset struct {
 	prepared *store.Prepared
-	at       uint16
+	at       int
 }
 
 // maxCopies is how many requests may share a group: the number is written as a byte.
@@ -141,12 +140,11 @@ func (b *Batch) key(name *string) uint16 {
 	return k
 }
 
-// What the first byte of a call says: values are read together, the batch is counter-only, or that
-// and of one check for one request. Care is added to the others.
+// The mode of a call: values are read together, or the batch is counter-only. Care is added. A plain
+// call says no mode.
 const (
 	modeMget     = 1
 	modeCounters = 2
-	modeLone     = 3
 	modeCare     = 4
 )
 
@@ -159,55 +157,66 @@ const (
 // Arguments returns the arguments of the command that makes the call: evalsha with the digest of
 // the script, or eval with its text. They are valid until the next call of Arguments.
 func (b *Batch) Arguments(command, script string) []any {
-	b.text, b.rules = append(b.text[:0], 0), b.rules[:0]
+	b.text, b.rules = b.text[:0], b.rules[:0]
 	b.countersOnly = !b.mixed && len(b.keys) > 0
+	plain, mode := b.countersOnly && b.plain(), byte(modeCounters)
 	switch {
-	case !b.countersOnly:
-		b.writeGroups()
-	case b.lone():
-		b.writeLone()
-	default:
+	case plain:
+		b.writeCheck(&b.groups[0].ops[0])
+	case b.countersOnly:
 		b.writeSections()
-	}
-	if b.Careful {
-		b.text[0] += modeCare
+	default:
+		mode = b.writeGroups()
 	}
 	b.args = append(b.args[:0], command, script, len(b.keys))
 	b.args = append(b.args, b.keys...)
 	b.args = append(b.args, b.text)
+	if !plain {
+		if b.Careful {
+			mode += modeCare
+		}
+		b.args = append(b.args, modes[mode])
+	}
 	return b.args
 }
 
-func (b *Batch) writeGroups() {
+// modes are the modes as arguments.
+var modes = [...]any{"\x00", "\x01", "\x02", 3: nil, "\x04", "\x05", "\x06"}
+
+// writeGroups writes a batch that is not counter-only, and returns its mode.
+func (b *Batch) writeGroups() byte {
 	b.mget, b.reads = true, false
 	for i := range b.groups {
 		g := &b.groups[i]
-		b.text = append(b.text, byte(len(g.ops)), byte(len(g.waiters)))
+		b.number(int64(len(g.ops)))
+		b.number(int64(len(g.waiters)))
 		for j := range g.ops {
 			b.write(&g.ops[j])
 		}
 	}
 	if b.reads || b.mget && len(b.keys) > 1 {
-		b.text[0] = modeMget
+		return modeMget
 	}
+	return 0
 }
+
+func (b *Batch) number(n int64) { b.text = msgpack.AppendInt(b.text, n) }
 
 // write writes an operation, its rule where that is new, and what it has beside the state.
 func (b *Batch) write(o *Op) {
+	b.number(int64(o.KeyRules.addTo(o.Kind)))
+	b.number(int64(b.key(&o.Key)))
+	b.number(o.Cost)
+	b.text = msgpack.AppendText(b.text, o.Hold)
 	at := b.rule(o.Prepared)
-	to := binary.BigEndian.AppendUint16(b.text, at)
-	to = append(to, o.KeyRules.addTo(o.Kind))
-	to = binary.BigEndian.AppendUint16(to, b.key(&o.Key))
-	to = binary.BigEndian.AppendUint64(to, uint64(o.Cost))
-	to = append(to, byte(len(o.Hold)))
-	to = append(to, o.Hold...)
-	if at == 0 {
-		to = b.newRule(to, o.Prepared)
+	b.number(int64(at))
+	if at < 0 {
+		b.rules = append(b.rules, ruleOffset{o.Prepared, len(b.text)})
+		b.text = append(b.text, o.Prepared.Wire...)
 	}
 	if o.KeyRules != nil {
-		to = b.writeKeyRules(to, o.KeyRules)
+		b.writeKeyRules(o.KeyRules)
 	}
-	b.text = to
 	b.mget = b.mget && isCounter(o.Rule.Algorithm())
 }
 
@@ -225,36 +234,27 @@ func (k *KeyRules) addTo(kind Kind) byte {
 	return byte(kind)
 }
 
-func (b *Batch) writeKeyRules(to []byte, k *KeyRules) []byte {
+func (b *Batch) writeKeyRules(k *KeyRules) {
 	if k.Override != "" {
-		to = binary.BigEndian.AppendUint16(to, b.key(&k.Override))
+		b.number(int64(b.key(&k.Override)))
 	}
 	if k.BanState != "" {
-		to = binary.BigEndian.AppendUint16(to, b.key(&k.BanState))
+		b.number(int64(b.key(&k.BanState)))
 		for _, p := range k.Ban.Params() {
-			to = binary.BigEndian.AppendUint64(to, uint64(p))
+			b.number(p)
 		}
 	}
 	b.reads = true
-	return to
 }
 
-// rule returns where a rule is, 0 if it is not yet in the text.
-func (b *Batch) rule(p *store.Prepared) uint16 {
+// rule returns where a rule is, -1 if it is not yet in the text.
+func (b *Batch) rule(p *store.Prepared) int {
 	for _, known := range b.rules {
 		if known.prepared == p {
 			return known.at
 		}
 	}
-	return 0
-}
-
-// newRule writes a rule. One too far back to be found again is written each time.
-func (b *Batch) newRule(to []byte, p *store.Prepared) []byte {
-	if at := len(to) + 1; at <= math.MaxUint16 { // Lua counts from 1
-		b.rules = append(b.rules, ruleOffset{p, uint16(at)})
-	}
-	return append(to, p.Wire...)
+	return -1
 }
 
 // isCounter reports whether the states of an algorithm are strings in Redis.

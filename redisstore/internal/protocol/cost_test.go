@@ -187,7 +187,7 @@ func (c *cost) counters() {
 // expires in each call, and if all are refused, none. The script asks for TIME as always.
 func (c *cost) log(n int) {
 	const start = 1_800_000_000_000_000
-	text := NewScript("(redis.call('TIME') and { 0, ARGV[2] })", TTLMargin).Text
+	text := NewScript("(redis.call('TIME') and { 0, ARGV[3] })", TTLMargin).Text
 	for _, allowed := range []bool{true, false} {
 		name := fmt.Sprintf("sliding_window_log %d/%s", n, outcome(allowed))
 		rule := storetest.Rule(c, name, "sliding_window_log", algorithms.Limit{Events: int64(n), Window: time.Hour})

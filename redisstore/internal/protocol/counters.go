@@ -2,34 +2,37 @@ package protocol
 
 import (
 	"cmp"
-	"encoding/binary"
+	"math"
 	"slices"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/msgpack"
 )
 
 // A counter-only batch asks what only Counters have to decide, of one key or many. It is written in
 // sections of equal groups, so that the script reads once what they have in common, and
 // answered with the states before, from which this process works out the decisions.
-// counters.lua describes the form.
+// counters.lua and plain.lua describe the forms.
 
 // counterOnly reports whether an operation is the decision on a Counter's state and no more.
 func (o *Op) counterOnly() bool {
 	return o.Kind == Decide && o.KeyRules == nil && isCounter(o.Rule.Algorithm())
 }
 
-// lone reports whether a counter-only batch has one check for one request.
-func (b *Batch) lone() bool { return b.checks == 1 && len(b.groups[0].waiters) == 1 && !b.Careful }
-
-// writeLone writes the one check.
-func (b *Batch) writeLone() {
-	o := &b.groups[0].ops[0]
-	b.text[0] = modeLone
-	b.text = binary.BigEndian.AppendUint64(b.text, uint64(o.Cost))
+// writeCheck writes a check of a counter-only batch.
+func (b *Batch) writeCheck(o *Op) {
 	b.text = append(b.text, o.Prepared.Wire...)
+	b.number(o.Cost)
+}
+
+// plain reports whether a counter-only batch asks the same for each key: one check for one request.
+func (b *Batch) plain() bool {
+	return !b.Careful && len(b.groups) == b.checks && !slices.ContainsFunc(b.groups, func(g group) bool {
+		return len(g.waiters) > 1 || !sameSection(b.groups[0].ops, g.ops)
+	})
 }
 
 // writeSections sorts the groups by what they ask, and their keys with them.
 func (b *Batch) writeSections() {
-	b.text[0] = modeCounters
 	b.sections = b.sections[:0]
 	for i := range b.groups {
 		g := &b.groups[i]
@@ -72,32 +75,32 @@ func sameSection(a, b []Op) bool {
 }
 
 func (b *Batch) section(groups []group) {
-	shared := byte(0)
+	b.copies = b.copies[:0]
 	if slices.ContainsFunc(groups, func(g group) bool { return len(g.waiters) > 1 }) {
-		shared = 1
-	}
-	ops := groups[0].ops
-	to := append(b.text, byte(len(ops)))
-	to = binary.BigEndian.AppendUint16(to, uint16(len(groups)))
-	to = append(to, shared)
-	for i := range ops {
-		to = binary.BigEndian.AppendUint64(to, uint64(ops[i].Cost))
-		to = append(to, ops[i].Prepared.Wire...)
-	}
-	if shared > 0 {
 		for i := range groups {
-			to = append(to, byte(len(groups[i].waiters)))
+			b.copies = append(b.copies, byte(len(groups[i].waiters)))
 		}
 	}
-	b.text = to
+	ops := groups[0].ops
+	b.number(int64(len(ops)))
+	b.number(int64(len(groups)))
+	b.text = msgpack.AppendText(b.text, b.copies)
+	for i := range ops {
+		b.writeCheck(&ops[i])
+	}
 }
 
 // stateSize is how many bytes of the state of a Counter are in a reply.
 const stateSize = 28
 
 // readCounters reads the reply to a counter-only batch.
-func (b *Batch) readCounters(r *reader, now int64) error {
-	room, asked, admitted := int(r.uint16()), 0, 0
+func (b *Batch) readCounters(r *reader) error {
+	micros := r.last(maxTime)
+	now, err := valid(r.last(maxTime/1_000_000)*1_000_000 + micros)
+	if err != nil {
+		return err
+	}
+	refused, asked, admitted := int(r.last(math.MaxUint16)), 0, 0
 	marks := *r // behind the states
 	marks.text(stateSize * len(b.keys))
 	for !marks.short && len(marks.rest) > 0 {
@@ -112,8 +115,8 @@ func (b *Batch) readCounters(r *reader, now int64) error {
 		}
 	}
 	r.rest, r.short = marks.rest, marks.short
-	if !r.short && room != admitted {
-		return errRoom(room, asked, admitted)
+	if !r.short && asked-refused != admitted {
+		return errRoom(asked-refused, asked, admitted)
 	}
 	return nil
 }

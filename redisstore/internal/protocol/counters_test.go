@@ -1,9 +1,7 @@
 package protocol
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -133,31 +131,32 @@ func TestCountersLies(t *testing.T) {
 	t.Parallel()
 	server, _, checks := counterChecks(t)
 	checks = checks[:2]
-	now := uint64(storetest.Start)
-	reply := func(now uint64, room uint16, more int) string {
-		b := binary.BigEndian.AppendUint64(nil, now)
-		b = binary.BigEndian.AppendUint16(b, room)
-		return string(append(b, bytes.Repeat([]byte{0}, 2*stateSize+more)...))
+	now := int64(storetest.Start)
+	reply := func(now int64, refused, more int) string {
+		return strings.Repeat("\x00", 2*stateSize+more) + fmt.Sprintf(" %d %d %d", refused, now/1_000_000, now%1_000_000)
 	}
+	damaged := func(key string) string { return strings.Repeat("\x00", 2*stateSize) + key + " 0 0 0" }
 	for what, text := range map[string]string{
 		"nothing":                  "",
 		"half a time":              "1234",
-		"a state too few":          reply(now, 2, -stateSize),
-		"a byte too few":           reply(now, 2, -1),
-		"a byte too many":          reply(now, 2, 1),
-		"damage to no key":         reply(now, 2, 2),
-		"damage to a third of two": reply(now, 2, 0) + "\x00\x03",
-		"room for more":            reply(now, 3, 0),
+		"a state too few":          reply(now, 0, -stateSize),
+		"a byte too few":           reply(now, 0, -1),
+		"a byte too many":          reply(now, 0, 1),
+		"damage to no key":         reply(now, 0, 2),
+		"damage to a third of two": damaged("\x00\x03"),
+		"room for more":            reply(now, -1, 0),
 		"room for fewer":           reply(now, 1, 0),
-		"before 1970":              reply(1<<63, 2, 0),
-		"the end of time":          reply(1<<62, 2, 0),
+		"before 1970":              reply(-now, 0, 0),
+		"no time":                  strings.Repeat("\x00", 2*stateSize) + " 0",
+		"no number":                strings.Repeat("\x00", 2*stateSize) + " 0 x 0",
+		"the end of time":          reply(1<<62, 0, 0),
 	} {
 		script := TextScript(fmt.Sprintf("return '%s'", escaped(text)))
 		if _, err := together(t, server, script, checks); err == nil {
 			t.Errorf("%s is believed", what)
 		}
 	}
-	script := TextScript(fmt.Sprintf("return '%s'", escaped(reply(now, 2, 0)+"\x00\x02")))
+	script := TextScript(fmt.Sprintf("return '%s'", escaped(damaged("\x00\x02"))))
 	asked, err := together(t, server, script, checks)
 	if err != nil || asked[0].Damaged != nil || asked[1].Damaged != checks[1].Rule {
 		t.Errorf("%v, damaged: %v and %v", err, asked[0].Damaged, asked[1].Damaged)

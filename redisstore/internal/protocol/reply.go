@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
@@ -44,15 +45,11 @@ func (b *Batch) Read(reply string) error {
 			return err
 		}
 	}
-	now := r.number()
-	if now < 0 || now > maxTime {
-		return fmt.Errorf("redis answered an invalid time: %d microseconds since 1970", now)
-	}
+	read := b.readGroups
 	if b.countersOnly {
-		if err := b.readCounters(&r, now); err != nil {
-			return err
-		}
-	} else if err := b.readGroups(&r, now); err != nil {
+		read = b.readCounters
+	}
+	if err := read(&r); err != nil {
 		return err
 	}
 	if r.short || r.rest != "" {
@@ -65,7 +62,11 @@ func (b *Batch) Read(reply string) error {
 }
 
 // readGroups reads the reply to a batch that is not counter-only.
-func (b *Batch) readGroups(r *reader, now int64) error {
+func (b *Batch) readGroups(r *reader) error {
+	now, err := valid(r.number())
+	if err != nil {
+		return err
+	}
 	for i := range b.groups {
 		g := &b.groups[i]
 		if len(g.waiters) == 1 {
@@ -80,6 +81,14 @@ func (b *Batch) readGroups(r *reader, now int64) error {
 		}
 	}
 	return nil
+}
+
+// valid checks a time that Redis answered.
+func valid(now int64) (int64, error) {
+	if now < 0 || now > maxTime {
+		return 0, fmt.Errorf("redis answered an invalid time: %d microseconds since 1970", now)
+	}
+	return now, nil
 }
 
 func errRoom(room, asked, admitted int) error {
@@ -222,6 +231,21 @@ func (r *reader) text(n int) string {
 	text := r.rest[:n]
 	r.rest = r.rest[n:]
 	return text
+}
+
+// last reads the number in text that is last, and the space before it.
+func (r *reader) last(most int64) int64 {
+	space := strings.LastIndexByte(r.rest, ' ')
+	if space < 0 {
+		r.short = true
+		return 0
+	}
+	n, err := strconv.ParseInt(r.rest[space+1:], 10, 64)
+	if err != nil || n < 0 || n > most {
+		r.short = true
+	}
+	r.rest = r.rest[:space]
+	return n
 }
 
 // number reads a big-endian integer of eight bytes.

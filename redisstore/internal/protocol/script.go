@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -41,7 +42,8 @@ func NewScript(clock string, margin time.Duration) *Script {
 		a, _ := algorithms.Get(name)
 		fmt.Fprintf(&ports, "if name == %q then\n%s\nend\n", name, whole(a))
 	}
-	text := strings.Replace(lua.Take, "--[[counters]]", lua.Counters, 1)
+	text := strings.Replace(lua.Take, "--[[plain]]", lua.Plain, 1)
+	text = strings.Replace(text, "--[[counters]]", lua.Counters, 1)
 	text = strings.Replace(text, "--[[algorithms]]", ports.String(), 1)
 	text = strings.ReplaceAll(text, "--[[charge]]", charges())
 	text = strings.ReplaceAll(text, "--[[muldiv]]", lua.MulDiv)
@@ -61,6 +63,7 @@ func NewScript(clock string, margin time.Duration) *Script {
 		"BANNED", strconv.Itoa(int(store.KindBanned)),
 		"MARGIN_MS", strconv.FormatInt(margin.Milliseconds(), 10),
 		"MARGIN_S", strconv.Itoa(int(margin.Seconds())+1), // what is left of a second counts as one
+		"MARGIN", strconv.Itoa(int(margin.Seconds())),
 	).Replace
 	s := TextScript(finish(text))
 	s.finish = finish
@@ -75,11 +78,12 @@ func whole(a algorithms.Algorithm) string {
 	return a.Script()
 }
 
-// charges returns the parts of the Counters' ports that charge, as counters.lua inlines them.
+// charges returns the parts of the Counters' ports that charge, as plain.lua and counters.lua inline
+// them.
 func charges() string {
 	var b strings.Builder
 	word := "if"
-	for _, name := range algorithms.Names() {
+	for _, name := range slices.Backward(algorithms.Names()) { // the token bucket, the default, first
 		if a, _ := algorithms.Get(name); isCounter(a) {
 			fmt.Fprintf(&b, "%s name == %q then\n%s\n", word, name, charge(a))
 			word = "elseif"
@@ -92,11 +96,22 @@ func charges() string {
 // text, and its results.
 var inlined = regexp.MustCompile(`(?s)\ntake = function\(now, cost, ([^)]*)\)\n(.*)--\[\[charged (.*?)\]\]`)
 
-// charge returns the part of a Counter's port that charges. A port that does not say which part
-// that is decides as usual.
+// charge returns the part of a Counter's port that charges. Its parameters and its state get the
+// names that they have where the part is inlined, because an assignment costs time in each call. A
+// port that does not say which part that is decides as usual.
 func charge(a algorithms.Algorithm) string {
 	if part := inlined.FindStringSubmatch(a.Script()); part != nil {
-		return fmt.Sprintf("local %s = p1, p2, p3, p4, p5, p6, s1, s2, s3\n%sok, room, till, x, y, z = %s", part[1], part[2], part[3])
+		text := part[2]
+		for i, result := range strings.Split(part[3], ", ") { // faster than all at once
+			text += fmt.Sprintf("%s = %s\n", [...]string{"ok", "room", "till", "x", "y", "z"}[i], result)
+		}
+		to := [...]string{"p1", "p2", "p3", "p4", "p5", "p6", "s1", "s2", "s3"}
+		for i, name := range strings.Split(part[1], ", ") {
+			if name != "_" {
+				text = regexp.MustCompile(`\b`+name+`\b`).ReplaceAllString(text, to[i])
+			}
+		}
+		return text
 	}
 	return "local take, op, reset, _ = nil, 0\n" + whole(a) + `
 ok, _, room, _, _, reset, _, x, y, z = take(now, cost, p1, p2, p3, p4, p5, p6, s1, s2, s3)
