@@ -14,6 +14,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/seed-161337e5/caddyratelimit/cost"
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/option"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
@@ -39,6 +40,7 @@ import (
 //	    header <name> [<value>]
 //	}
 //	cost_header   <name> [broken_off <cost>]
+//	cost_response json <path>[*<weight>]... { ... }, see package cost
 //	overrides     [true|false]
 //	ban           <duration> after <n> refusals in <duration> [up_to <duration>]
 //	dry_run       [true|false]
@@ -62,12 +64,16 @@ func policyOptions(h httpcaddyfile.Helper, z *Zone) map[string]option.Option {
 		"block":       {Repeats: true, Parse: func() (string, error) { return parseBlocked(h, z) }},
 		"charge":      {Parse: func() (string, error) { return parseCharge(d, z) }},
 		"cost_header": {Parse: func() (string, error) { return parseCostHeader(d, z) }},
-		"overrides":   {Parse: option.Flag(d, "overrides", &z.Overrides)},
-		"ban":         {Parse: func() (string, error) { return parseBan(d, z) }},
-		"dry_run":     {Parse: option.Flag(d, "dry_run", &z.DryRun)},
-		"enforce":     {Parse: option.Optional(&z.Enforce, func(to *float64) option.Parser { return percent(d, "enforce", to) })},
-		"near_limit":  {Parse: option.Optional(&z.NearLimit, func(to *float64) option.Parser { return percent(d, "near_limit", to) })},
-		"reserve":     {Parse: func() (string, error) { return parseReserve(h, z) }},
+		"cost_response": {Parse: func() (shown string, err error) {
+			z.CostResponse, err = cost.ParseResponse(d)
+			return "", err
+		}},
+		"overrides":  {Parse: option.Flag(d, "overrides", &z.Overrides)},
+		"ban":        {Parse: func() (string, error) { return parseBan(d, z) }},
+		"dry_run":    {Parse: option.Flag(d, "dry_run", &z.DryRun)},
+		"enforce":    {Parse: option.Optional(&z.Enforce, func(to *float64) option.Parser { return percent(d, "enforce", to) })},
+		"near_limit": {Parse: option.Optional(&z.NearLimit, func(to *float64) option.Parser { return percent(d, "near_limit", to) })},
+		"reserve":    {Parse: func() (string, error) { return parseReserve(h, z) }},
 	}
 }
 

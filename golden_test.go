@@ -141,15 +141,16 @@ func TestGoldenLoad(t *testing.T) {
 // blocks are the Caddyfile blocks that have options. Each has an unknown option here, so that the
 // error lists the known ones.
 var blocks = map[string]string{
-	"directive":    ":80 {\n\trate_limit {\n\t\t?\n\t}\n}\n",
-	"distributed":  ":80 {\n\trate_limit {\n\t\tdistributed {\n\t\t\t?\n\t\t}\n\t}\n}\n",
-	"global":       "{\n\trate_limit {\n\t\t?\n\t}\n}\n",
-	"zone":         ":80 {\n\trate_limit {\n\t\tzone z {\n\t\t\t?\n\t\t}\n\t}\n}\n",
-	"plan":         ":80 {\n\trate_limit {\n\t\tzone z {\n\t\t\tplan {x} {\n\t\t\t\tp {\n\t\t\t\t\t?\n\t\t\t\t}\n\t\t\t}\n\t\t}\n\t}\n}\n",
-	"charge":       ":80 {\n\trate_limit {\n\t\tzone z {\n\t\t\tcharge on_response {\n\t\t\t\t?\n\t\t\t}\n\t\t}\n\t}\n}\n",
-	"store memory": ":80 {\n\trate_limit {\n\t\tstore memory {\n\t\t\t?\n\t\t}\n\t}\n}\n",
-	"store redis":  ":80 {\n\trate_limit {\n\t\tstore redis {\n\t\t\t?\n\t\t}\n\t}\n}\n",
-	"tls":          ":80 {\n\trate_limit {\n\t\tstore redis {\n\t\t\ttls {\n\t\t\t\t?\n\t\t\t}\n\t\t}\n\t}\n}\n",
+	"directive":     ":80 {\n\trate_limit {\n\t\t?\n\t}\n}\n",
+	"distributed":   ":80 {\n\trate_limit {\n\t\tdistributed {\n\t\t\t?\n\t\t}\n\t}\n}\n",
+	"global":        "{\n\trate_limit {\n\t\t?\n\t}\n}\n",
+	"zone":          ":80 {\n\trate_limit {\n\t\tzone z {\n\t\t\t?\n\t\t}\n\t}\n}\n",
+	"plan":          ":80 {\n\trate_limit {\n\t\tzone z {\n\t\t\tplan {x} {\n\t\t\t\tp {\n\t\t\t\t\t?\n\t\t\t\t}\n\t\t\t}\n\t\t}\n\t}\n}\n",
+	"charge":        ":80 {\n\trate_limit {\n\t\tzone z {\n\t\t\tcharge on_response {\n\t\t\t\t?\n\t\t\t}\n\t\t}\n\t}\n}\n",
+	"cost_response": ":80 {\n\trate_limit {\n\t\tzone z {\n\t\t\tcost_response json x {\n\t\t\t\t?\n\t\t\t}\n\t\t}\n\t}\n}\n",
+	"store memory":  ":80 {\n\trate_limit {\n\t\tstore memory {\n\t\t\t?\n\t\t}\n\t}\n}\n",
+	"store redis":   ":80 {\n\trate_limit {\n\t\tstore redis {\n\t\t\t?\n\t\t}\n\t}\n}\n",
+	"tls":           ":80 {\n\trate_limit {\n\t\tstore redis {\n\t\t\ttls {\n\t\t\t\t?\n\t\t\t}\n\t\t}\n\t}\n}\n",
 }
 
 // TestGoldenOptions: every option is in a golden file, and there is one for the error that it was
@@ -239,7 +240,7 @@ func blockOf(around string, line []caddyfile.Token) string {
 		return "plans"
 	case around == "plans":
 		return "plan"
-	case (name == "zone" || name == "distributed") && around == "directive", name == "charge" && around == "zone", name == "tls" && around == "store redis":
+	case (name == "zone" || name == "distributed") && around == "directive", (name == "charge" || name == "cost_response" || name == "cost_request") && around == "zone", name == "tls" && around == "store redis":
 		return name
 	}
 	return "other"

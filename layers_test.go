@@ -61,7 +61,8 @@ var layers = []struct {
 	{"internal/pool", layer{caddy: true, own: "algorithms internal/clock internal/logging internal/stats internal/topk internal/turns memorystore store"}},
 	{"internal/cli", layer{caddy: true, own: "internal/adminapi internal/duration internal/outcome internal/replay"}},
 	{"limit", layer{caddy: true, own: "algorithms internal/duration internal/option internal/placeholder"}},
-	{"internal/zone", layer{caddy: true, own: "algorithms internal/clientip internal/key internal/outcome internal/placeholder internal/stats internal/throttle limit store"}},
+	{"cost", layer{caddy: true, own: "internal/option internal/suggest internal/usage"}},
+	{"internal/zone", layer{caddy: true, own: "algorithms cost internal/clientip internal/key internal/outcome internal/placeholder internal/stats internal/throttle limit store"}},
 	{"backend", layer{caddy: true, own: "internal/duration internal/logging internal/option memorystore redisstore store"}},
 	{"internal/doctor", layer{own: "internal/adminapi internal/outcome internal/topk store"}},
 	{"internal/metrics", layer{own: "internal/outcome internal/pool internal/stats internal/zone limit store"}},
@@ -70,13 +71,13 @@ var layers = []struct {
 	{"internal/page", layer{own: "internal/uplot"}},
 	{"internal/routes", layer{caddy: true}},
 	{"internal/limiter", layer{caddy: true, own: "algorithms internal/clientip internal/clock internal/feed internal/key internal/logging internal/outcome internal/placeholder internal/pool " +
-		"internal/stats internal/throttle internal/turns internal/zone limit store"}},
+		"internal/stats internal/throttle internal/turns internal/usage internal/zone limit store"}},
 	{"internal/replay/engine", layer{caddy: true, own: "algorithms internal/clock internal/limiter internal/outcome internal/placeholder internal/pool internal/replay internal/replay/logs internal/stats internal/walk internal/zone limit memorystore store"}},
 	{"internal/admin", layer{caddy: true, own: "algorithms internal/adminapi internal/clientip internal/doctor internal/duration internal/feed internal/key internal/logging internal/outcome internal/page internal/placeholder internal/pool internal/replay internal/replay/engine " +
 		"internal/stats internal/suggest internal/topk internal/walk internal/zone limit store"}},
 	{"internal/report", layer{caddy: true, own: "internal/clientip internal/limiter internal/logging internal/stats internal/throttle internal/zone"}},
 	{"internal/respond", layer{caddy: true, own: "algorithms internal/limiter internal/outcome internal/placeholder internal/zone"}},
-	{".", layer{caddy: true, own: "algorithms backend internal/admin internal/cli internal/clientip internal/duration internal/key internal/limiter internal/logging " +
+	{".", layer{caddy: true, own: "algorithms backend cost internal/admin internal/cli internal/clientip internal/duration internal/key internal/limiter internal/logging " +
 		"internal/metrics internal/option internal/placeholder internal/pool internal/report internal/respond internal/routes internal/suggest internal/zone limit memorystore store"}},
 	{"cmd/caddy", layer{caddy: true, own: "."}},
 

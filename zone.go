@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/cost"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/option"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
@@ -118,6 +119,10 @@ type Zone struct {
 	// cost_header. Default: cost.
 	CostBrokenOff *int64 `json:"cost_broken_off,omitempty"`
 
+	// Where the body of the response says what the request has cost, which replaces cost. What exceeds
+	// the limit is a debt that delays later requests. Default: nowhere.
+	CostResponse *cost.Response `json:"cost_response,omitempty"`
+
 	// Whether the admin API and `caddy rate-limit` may set overrides for single keys: another
 	// limit, an exemption or a ban. They hold in all instances that share the store, from the next
 	// request on. Default: false.
@@ -219,7 +224,7 @@ func (z *Zone) compile(name string, salt uint64, log *zap.Logger) error {
 	l := z.live
 	l.Description = z.describe()
 	l.Key, l.Cost, l.CostHeader, l.CostBrokenOff = z.Key, z.Cost, z.CostHeader, z.CostBrokenOff
-	l.ChargeOnResponse, l.MissingKey, l.Overrides = z.ChargeOnResponse, z.MissingKey, z.Overrides
+	l.ChargeOnResponse, l.MissingKey, l.Overrides, l.CostResponse = z.ChargeOnResponse, z.MissingKey, z.Overrides, z.CostResponse
 	l.DryRun, l.Enforce = z.DryRun, z.Enforce
 	if l.NearLimit = defaultNearLimit; z.NearLimit != nil {
 		l.NearLimit = *z.NearLimit
@@ -340,7 +345,7 @@ func (z *Zone) compilePolicies(log *zap.Logger) error {
 	if err := z.compileKeyRules(); err != nil {
 		return err
 	}
-	z.live.ChargesLate = z.ChargeOnResponse != nil || z.CostHeader != ""
+	z.live.ChargesLate = z.ChargeOnResponse != nil || z.CostHeader != "" || z.CostResponse != nil
 	z.live.HasPolicies = z.live.Policy == nil || z.Cost.From != "" || len(z.ExemptRaw) > 0 || len(z.BlockRaw) > 0 ||
 		z.MissingKey != "" && z.MissingKey != zone.MissingShare || z.Reserve != nil || z.DryRun || z.Enforce != nil
 	return nil

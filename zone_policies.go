@@ -178,17 +178,31 @@ func (z *Zone) checkCharge() error {
 	} else if n != nil && !limit.ValidCost(*n) {
 		return fmt.Errorf("cost_broken_off must be from 0 to %d, got %d", algorithms.MaxEvents, *n)
 	}
+	if z.CostResponse != nil {
+		if err := z.CostResponse.Compile(); err != nil {
+			return err
+		}
+		if z.CostHeader != "" {
+			return errors.New("cost_header and cost_response exclude each other: a request has one cost")
+		}
+		return z.checkLateCost("cost_response")
+	}
 	if z.CostHeader == "" {
 		return nil
 	}
 	if strings.IndexFunc(z.CostHeader, placeholder.NotInFieldName) >= 0 {
 		return fmt.Errorf("cost_header must be the name of a header field, got %q", z.CostHeader)
 	}
-	if z.live.FixedCost == 0 && (z.Cost.From == "" || z.Cost.Fallback) {
-		return errors.New("cost_header needs a cost of at least 1: a request with cost 0 is never refused, whatever earlier ones have cost")
-	}
 	z.CostHeader = textproto.CanonicalMIMEHeaderKey(z.CostHeader)
-	return z.checkReturnable("cost_header")
+	return z.checkLateCost("cost_header")
+}
+
+// checkLateCost checks a zone whose costs are known only after the response.
+func (z *Zone) checkLateCost(option string) error {
+	if z.live.FixedCost == 0 && (z.Cost.From == "" || z.Cost.Fallback) {
+		return fmt.Errorf("%s needs a cost of at least 1: a request with cost 0 is never refused, whatever earlier ones have cost", option)
+	}
+	return z.checkReturnable(option)
 }
 
 // checkReturnable returns an error for algorithms whose charges come back by themselves.

@@ -7,6 +7,8 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/stats"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -55,6 +57,13 @@ func (z *runningZone) describe(keys map[string]int64) adminapi.Zone {
 	answer.Plans = slices.Sorted(maps.Keys(z.Plans))
 	for o, n := range z.Stats.Totals() {
 		answer.Totals[outcome.Names[o]] = n
+	}
+	if slices.ContainsFunc(z.uses, func(use *zone.Zone) bool { return use.CostResponse != nil }) {
+		results, sum := z.Stats.Costs.Read()
+		answer.Costs, answer.CostSum = make(map[string]uint64, len(results)), sum
+		for r, n := range results {
+			answer.Costs[stats.CostNames[r]] = n
+		}
 	}
 	if n, ok := keys[z.Name]; ok {
 		answer.Keys = &n

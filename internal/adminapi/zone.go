@@ -68,6 +68,11 @@ type Zone struct {
 	// the zone.
 	Totals map[string]uint64 `json:"totals"`
 
+	// Costs counts the responses that should say what their requests have cost, by result. CostSum is the
+	// sum of these costs. They are absent if no response of the zone should.
+	Costs   map[string]uint64 `json:"costs,omitempty"`
+	CostSum uint64            `json:"cost_sum,omitempty"`
+
 	// Keys is the number of keys in the memory store.
 	Keys *int64 `json:"keys,omitempty"`
 

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/logging"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
+	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/limit"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -29,6 +30,7 @@ type Completion struct {
 	session     pool.Session // has no store if nothing was charged
 	adjustments []store.Adjustment
 	late        []lateCharge
+	body        *bodyCosts // nil if no charge depends on the body of the response
 }
 
 // lateCharge is a charge that the response may change.
@@ -37,11 +39,16 @@ type lateCharge struct {
 	charge store.Adjustment // gives back the charge
 	open   bool             // whether the response counts is not known yet
 	unpaid bool             // what it costs is not known yet
+	body   bodyCost
 }
 
 // complete returns the completion of a request that may pass.
 func (v *Verdict) complete(s pool.Session) *Completion {
-	return &Completion{session: s, adjustments: v.held(), late: v.lateCharges(), Strips: v.strips}
+	c := &Completion{session: s, adjustments: v.held(), late: v.lateCharges(), Strips: v.strips}
+	if slices.ContainsFunc(c.late, func(l lateCharge) bool { return l.body.reads }) {
+		c.body = new(bodyCosts)
+	}
+	return c
 }
 
 // giveBack returns the adjustment that gives back all of a charge.
@@ -97,10 +104,11 @@ func (v *Verdict) lateCharges() (late []lateCharge) {
 	}
 	for i := range v.Entries {
 		z := v.Entries[i].Zone
-		if z.ChargesLate && v.Decisions[i].Allowed && (v.Checks[i].Cost > 0 || z.CostHeader != "") {
+		saysCost := z.CostHeader != "" || z.CostResponse != nil
+		if z.ChargesLate && v.Decisions[i].Allowed && (v.Checks[i].Cost > 0 || saysCost) {
 			late = append(late, lateCharge{
 				zone: z, charge: v.giveBack(i),
-				open: z.ChargeOnResponse != nil, unpaid: z.CostHeader != "",
+				open: z.ChargeOnResponse != nil, unpaid: z.CostHeader != "", body: bodyCost{reads: z.CostResponse != nil},
 			})
 		}
 	}
@@ -148,6 +156,10 @@ func (c *Completion) Judge(status int, header http.Header) {
 			continue
 		}
 		l.unpaid = false
+		if l.body.reads {
+			l.body.reads = false
+			c.settle(l, stats.CostReturned, 0)
+		}
 		if l.charge.Cost > 0 {
 			c.session.Adjust(l.charge)
 		}

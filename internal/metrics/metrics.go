@@ -76,6 +76,8 @@ var (
 	descDecisions = desc("decisions_total", "Requests in the zone, by their outcome there.", "zone", "outcome")
 	descNear      = desc("near_limit_requests_total", "Requests of the zone that passed, and left their key with little of its limit.", "zone")
 	descBans      = desc("bans_total", "Bans of the zone that began with a refusal by this process.", "zone")
+	descCosts     = desc("response_costs_total", "Responses of a zone with cost_response, by what they said about their cost.", "zone", "result")
+	descCostSum   = desc("response_cost_sum_total", "What requests of a zone with cost_response have cost, in all.", "zone")
 	descInUse     = desc("concurrency_in_use", "Slots of the zone that are held by requests of this process.", "zone")
 
 	descUp      = desc("store_up", "1 while the store answers, 0 while it does not.", "store")
@@ -93,7 +95,7 @@ var (
 	descInstances = desc("store_instances", "Processes that share the store, including this one.", "store")
 
 	descs = []*prometheus.Desc{
-		descRequests, descDeclined, descTime, descKeys, descConfig, descDecisions, descNear, descBans, descInUse,
+		descRequests, descDeclined, descTime, descKeys, descConfig, descDecisions, descNear, descBans, descInUse, descCosts, descCostSum,
 		descUp, descLatency, descErrors, descBreaker, descDenyHits, descLost, descInstances,
 	}
 )
@@ -148,6 +150,13 @@ func (c collection) zone(z *zone.Zone) {
 	c.send(descNear, prometheus.CounterValue, float64(z.Stats.NearLimit.Load()), z.Name)
 	c.send(descBans, prometheus.CounterValue, float64(z.Stats.Bans.Begun()), z.Name)
 	c.histogram(descTime, &z.Stats.Latency, 0, z.Name)
+	if z.CostResponse != nil {
+		results, sum := z.Stats.Costs.Read()
+		for r, n := range results {
+			c.send(descCosts, prometheus.CounterValue, float64(n), z.Name, stats.CostNames[r])
+		}
+		c.send(descCostSum, prometheus.CounterValue, float64(sum), z.Name)
+	}
 	if z.MaxEvents != nil {
 		c.limit(z, "", &z.Limit)
 	}

@@ -37,6 +37,10 @@ func (p *Responder) Serve(c *limiter.Completion, w http.ResponseWriter, r *http.
 	if c.ChargesLate() {
 		s.body = watchBody(r)
 	}
+	if c.ReadsBody() {
+		acceptReadable(r.Header)
+		s.toAccessLog(r)
+	}
 	writer = &s.writer
 	s.watch(writer, w, r)
 	returned := false
@@ -68,6 +72,7 @@ type chargeWriter struct {
 	unheard bool       // whether the client had left by then
 	length  int64      // of the body, by the header; -1 if it is not given
 	sent    int64      // how much of the body was sent
+	reads   bool       // the body says what the request has cost
 }
 
 // watch makes w look at the response that is written to inner. Fields that outer handlers strip too
@@ -113,6 +118,7 @@ func (w *chargeWriter) start(status int) {
 	}
 	w.completion.Judge(status, header)
 	w.completion.ReadCost(header)
+	w.reads = !w.unheard && w.completion.OpenBody(status, header)
 	w.strip(header)
 }
 
@@ -133,9 +139,11 @@ func (w *chargeWriter) over(returned bool, err error) {
 		w.start(http.StatusOK)
 	}
 	w.completion.ReadCost(w.Header())
-	if w.unheard || !w.complete() && (!returned || err != nil || w.deserted()) {
+	brokenOff := w.unheard || !w.complete() && (!returned || err != nil || w.deserted())
+	if brokenOff {
 		w.completion.BrokenOff()
 	}
+	w.completion.CloseBody(brokenOff)
 	w.strip(w.Header())
 }
 
@@ -154,6 +162,7 @@ func (w *chargeWriter) fail(err error) {
 		w.completion.Keep()
 	}
 	w.start(statusOf(err))
+	w.completion.CloseBody(false)
 }
 
 // waitsForError reports whether the response to the request's error is still to come. Then the use
@@ -166,9 +175,11 @@ func (s *served) waitsForError() bool {
 	context.AfterFunc(w.request.Context(), func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if !w.started || w.unheard {
+		brokenOff := !w.started || w.unheard
+		if brokenOff {
 			w.completion.BrokenOff()
 		}
+		w.completion.CloseBody(brokenOff)
 		w.completion.Abandon()
 	})
 	return true
@@ -216,12 +227,18 @@ func (w *chargeWriter) Write(b []byte) (int, error) {
 	w.start(http.StatusOK)
 	n, err := w.ResponseWriterWrapper.Write(b)
 	w.sent += int64(n)
+	if w.reads { // after the client has it
+		w.completion.ReadBody(b[:n])
+	}
 	return n, err
 }
 
 // ReadFrom implements [io.ReaderFrom].
 func (w *chargeWriter) ReadFrom(r io.Reader) (int64, error) {
 	w.start(http.StatusOK)
+	if w.reads {
+		return copyPieces(w, r)
+	}
 	n, err := w.ResponseWriterWrapper.ReadFrom(r)
 	w.sent += n
 	return n, err

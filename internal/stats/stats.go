@@ -17,6 +17,7 @@ type Counters struct {
 	Latency   Histogram     // of decisions, including the time that requests are held
 	Keys      *topk.Recent  // nil if frequent keys are not counted
 	Bans      Bans
+	Costs     Costs // of responses, in zones with cost_response
 }
 
 // TopSpan is the span over which frequent keys are counted: the counts cover at least this much

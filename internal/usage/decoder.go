@@ -32,7 +32,7 @@ type decoder struct {
 }
 
 // decode sets the reader up for a content coding.
-func (r *Reader) decode(coding string) error {
+func (r *Reader) decode(coding string, most int) error {
 	var decode func(io.Reader, io.Writer) error
 	switch coding = strings.ToLower(strings.TrimSpace(coding)); coding {
 	case "", "identity":
@@ -49,7 +49,7 @@ func (r *Reader) decode(coding string) error {
 	r.decoder = d
 	go func() {
 		defer close(d.done)
-		d.err = decode(from, &capped{r, MaxDecoded})
+		d.err = decode(from, &capped{r, most})
 		_ = from.CloseWithError(d.err) // what comes now is dropped
 	}()
 	return nil

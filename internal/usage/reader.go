@@ -33,7 +33,7 @@ func NewReader(f *Fields, contentType, contentEncoding string) (*Reader, error) 
 	r := &Reader{format: format}
 	r.scanner.fields = f
 	r.scanner.reset()
-	return r, r.decode(contentEncoding)
+	return r, r.decode(contentEncoding, MaxDecoded)
 }
 
 // formatOf returns the format of a media type.
@@ -86,6 +86,10 @@ func (r *Reader) Close() error {
 func (r *Reader) Cost() (cost int64, found bool, err error) {
 	return r.scanner.fields.sum(&r.scanner.values)
 }
+
+// Done reports whether a stream has come to the event [DONE], with which most backends end it, so that
+// nothing is missing if its connection ends then.
+func (r *Reader) Done() bool { return r.format == eventStream && r.scanner.done }
 
 // Events returns how many events or lines of a stream have been read so far; 0 for a body that is no
 // stream. An event without an object does not count.

@@ -23,6 +23,7 @@ type scanner struct {
 	nested int             // how many brackets are open in a value that is skipped
 	array  bool            // an array at the top is open
 	objs   int64           // the objects at the top so far
+	done   bool            // the last event was [DONE]
 
 	name    [maxFolded + 1]byte // the name that is being read, without escapes
 	nameLen int                 // more than the room if it is longer
@@ -231,6 +232,7 @@ func (s *scanner) begin(c byte) {
 	case 'n':
 		s.state = inLiteral
 	default:
+		s.done = c == 'D' && s.array && s.level == 0
 		s.state = lost
 	}
 }

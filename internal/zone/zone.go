@@ -8,6 +8,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/cost"
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
@@ -58,6 +59,7 @@ type Zone struct {
 	ChargeOnResponse *caddyhttp.ResponseMatcher
 	CostHeader       string
 	CostBrokenOff    *int64
+	CostResponse     *cost.Response // nil without one
 
 	Overrides bool
 	KeyRules  *store.KeyRules // overrides and bans of single keys; nil without them

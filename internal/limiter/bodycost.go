@@ -1,0 +1,163 @@
+package limiter
+
+import (
+	"errors"
+	"net/http"
+	"sync"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/logging"
+	"github.com/seed-161337e5/caddyratelimit/internal/stats"
+	"github.com/seed-161337e5/caddyratelimit/internal/usage"
+)
+
+// bodyCosts reads costs from the body of a response. Zones that read the same numbers share a reader.
+type bodyCosts struct {
+	readers []*usage.Reader
+	failed  bool // the response is an error
+
+	mu      sync.Mutex // because the access log may be written while error routes respond
+	settled []settledCost
+}
+
+// settledCost is what became of one charge.
+type settledCost struct {
+	zone         string
+	result       stats.CostResult
+	booked, cost int64
+}
+
+var errNoCost = errors.New("it has none of these numbers")
+
+// bodyCost is the part of a late charge that depends on the body.
+type bodyCost struct {
+	reads  bool // the charge waits for the body
+	reader *usage.Reader
+	err    error // why the body cannot be decoded
+}
+
+// ReadsBody reports whether any charge depends on the body of the response.
+func (c *Completion) ReadsBody() bool { return c.body != nil }
+
+// OpenBody begins the body of a response. It reports whether its pieces must be passed to ReadBody.
+func (c *Completion) OpenBody(status int, header http.Header) bool {
+	if c.body == nil {
+		return false
+	}
+	c.body.failed = status >= http.StatusBadRequest
+	for i := range c.late {
+		l := &c.late[i]
+		if !l.body.reads {
+			continue
+		}
+		for j := range c.late[:i] {
+			if other := &c.late[j]; other.body.reader != nil && other.zone.CostResponse.Fields().String() == l.zone.CostResponse.Fields().String() {
+				l.body.reader = other.body.reader
+			}
+		}
+		if l.body.reader != nil || l.body.err != nil {
+			continue
+		}
+		l.body.reader, l.body.err = usage.NewReader(l.zone.CostResponse.Fields(), header.Get("Content-Type"), header.Get("Content-Encoding"))
+		if l.body.err != nil {
+			l.body.reader = nil
+		} else if l.body.reader != nil {
+			c.body.readers = append(c.body.readers, l.body.reader)
+		}
+	}
+	return len(c.body.readers) > 0
+}
+
+// ReadBody reads the next piece of the body.
+func (c *Completion) ReadBody(p []byte) {
+	for _, r := range c.body.readers {
+		_, _ = r.Write(p)
+	}
+}
+
+// CloseBody ends the body, and charges what the request has cost. A response that was broken off may not
+// have said all of it.
+func (c *Completion) CloseBody(brokenOff bool) {
+	if c.body == nil {
+		return
+	}
+	decoding := make(map[*usage.Reader]error, 1)
+	for _, r := range c.body.readers {
+		decoding[r] = r.Close()
+	}
+	for i := range c.late {
+		l := &c.late[i]
+		if !l.body.reads {
+			continue
+		}
+		l.body.reads = false
+		if l.body.err == nil {
+			l.body.err = decoding[l.body.reader]
+		}
+		result, cost, err := l.bodyCost(c.body.failed, brokenOff)
+		if err != nil && l.zone.UnclearCost.Allow() {
+			logging.Logger().Warn("the response does not say what the request has cost", zap.String("zone", l.zone.Name),
+				zap.String("cost_response", l.zone.CostResponse.Fields().String()), zap.Int64("charged", cost), zap.Error(err))
+		}
+		c.settle(l, result, cost)
+		c.pay(l, cost)
+	}
+}
+
+// bodyCost returns what the request has cost. The error says why the response does not say so.
+func (l *lateCharge) bodyCost(failed, brokenOff bool) (result stats.CostResult, cost int64, err error) {
+	var events, said int64
+	found := false
+	if r := l.body.reader; r != nil {
+		events = r.Events()
+		said, found, err = r.Cost()
+		brokenOff = brokenOff && !r.Done()
+	}
+	from, booked := l.zone.CostResponse, l.charge.Cost
+	switch {
+	case brokenOff:
+		return stats.CostCutOff, from.BrokenOff.Of(booked, events, said), nil
+	case l.body.err != nil:
+		result, err = stats.CostEncoded, l.body.err
+	case err != nil:
+		result = stats.CostInvalid
+	case found:
+		return stats.CostRead, said, nil
+	case failed:
+		return stats.CostFailed, booked, nil
+	default:
+		result, err = stats.CostUnknown, errNoCost
+	}
+	return result, from.Unknown.Of(booked, events, said), err
+}
+
+// settle counts what became of a charge, and keeps it for the access log.
+func (c *Completion) settle(l *lateCharge, result stats.CostResult, cost int64) {
+	l.zone.Stats.Costs.Add(result, cost)
+	c.body.mu.Lock()
+	defer c.body.mu.Unlock()
+	c.body.settled = append(c.body.settled, settledCost{zone: l.zone.Name, result: result, booked: l.charge.Cost, cost: cost})
+}
+
+// MarshalLogArray implements [zapcore.ArrayMarshaler]. The lines say what has become of the charges so far.
+func (c *Completion) MarshalLogArray(to zapcore.ArrayEncoder) error {
+	c.body.mu.Lock()
+	defer c.body.mu.Unlock()
+	for _, s := range c.body.settled {
+		if err := to.AppendObject(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// MarshalLogObject implements [zapcore.ObjectMarshaler].
+func (s settledCost) MarshalLogObject(to zapcore.ObjectEncoder) error {
+	to.AddString("zone", s.zone)
+	to.AddString("result", stats.CostNames[s.result])
+	to.AddInt64("booked", s.booked)
+	to.AddInt64("cost", s.cost)
+	return nil
+}

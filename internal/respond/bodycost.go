@@ -1,0 +1,51 @@
+package respond
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+)
+
+// acceptReadable keeps the upstream from compressing its response in a way that cannot be read, which a
+// client could ask for in order to pay no more than what was booked.
+func acceptReadable(header http.Header) {
+	const field = "Accept-Encoding"
+	accepted := header[field]
+	if len(accepted) == 0 {
+		return
+	}
+	coding := "identity"
+	for element := range strings.SplitSeq(strings.ToLower(strings.Join(accepted, ",")), ",") {
+		name, parameters, _ := strings.Cut(element, ";")
+		weight := strings.TrimSpace(parameters)
+		refused := strings.HasPrefix(weight, "q=0") && strings.Trim(weight[2:], "0.") == ""
+		if name = strings.TrimSpace(name); (name == "gzip" || name == "*") && !refused {
+			coding = "gzip"
+		}
+	}
+	header[field] = []string{coding}
+}
+
+// toAccessLog adds to the request's line in the access log what its response has said.
+func (s *served) toAccessLog(r *http.Request) {
+	server, _ := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
+	if server == nil || server.Logs == nil {
+		return
+	}
+	if extra, ok := r.Context().Value(caddyhttp.ExtraLogFieldsCtxKey).(*caddyhttp.ExtraLogFields); ok {
+		extra.Add(zap.Array("rate_limit_costs", s.completion))
+	}
+}
+
+var pieces = sync.Pool{New: func() any { return new([32 << 10]byte) }}
+
+// copyPieces writes a body in pieces, so that each of them is seen.
+func copyPieces(w io.Writer, r io.Reader) (int64, error) {
+	buffer := pieces.Get().(*[32 << 10]byte)
+	defer pieces.Put(buffer)
+	return io.CopyBuffer(struct{ io.Writer }{w}, struct{ io.Reader }{r}, buffer[:])
+}
