@@ -46,8 +46,9 @@ var layers = []struct {
 	{"internal/usage", layer{}},
 	{"internal/outcome", layer{}},
 	{"internal/adminapi", layer{own: "algorithms"}},
+	{"internal/uplot", layer{}},
 	{"internal/replay/logs", layer{}},
-	{"internal/replay", layer{own: "internal/replay/logs"}},
+	{"internal/replay", layer{own: "internal/replay/logs internal/uplot"}},
 	{"internal/clientip", layer{caddy: true}},
 	{"internal/duration", layer{caddy: true}},
 	{"internal/logging", layer{caddy: true}},
@@ -67,7 +68,6 @@ var layers = []struct {
 	{"internal/doctor", layer{own: "internal/adminapi internal/outcome internal/topk store"}},
 	{"internal/metrics", layer{own: "internal/outcome internal/pool internal/stats internal/zone limit store"}},
 	{"internal/walk", layer{caddy: true}},
-	{"internal/uplot", layer{}},
 	{"internal/page", layer{own: "internal/uplot"}},
 	{"internal/routes", layer{caddy: true}},
 	{"internal/limiter", layer{caddy: true, own: "algorithms internal/clientip internal/clock internal/feed internal/key internal/logging internal/outcome internal/placeholder internal/pool " +

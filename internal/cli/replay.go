@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -26,10 +28,12 @@ nothing is sent. What the logs do not tell comes first in the report, with what 
 assumed instead.
 
 The logs may be compressed (gz, zst), and come in any order; - is the standard
-input. --try tries other limits at the same time.
+input. --try tries other limits at the same time. --html writes a page with pictures:
+the day, all clients with a limit that can be dragged, and who would be refused.
 `,
 		Example: "  caddy rate-limit replay access.log\n" +
 			"  caddy rate-limit replay --try clients=50/1m,200/1m /var/log/caddy/access*.log.gz\n" +
+			"  caddy rate-limit replay --html report.html access.log\n" +
 			"  caddy rate-limit replay --zone clients --from 2026-11-20T14:00 access.log",
 		Args: needsLog,
 	}
@@ -41,6 +45,7 @@ input. --try tries other limits at the same time.
 	flags.StringVar(&o.LogFormat, "log-format", "", "The text of log_format in the configuration of nginx")
 	from := flags.String("from", "", "Leave out requests before this time, such as 2026-11-20 or 2026-11-20T14:00")
 	to := flags.String("to", "", "Leave out requests from this time on")
+	page := flags.String("html", "", "Also write the report as a page with pictures, into this file")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		o.Logs, o.Input = args, cmd.InOrStdin()
 		if o.Tries, err = parseTries(*tries); err != nil {
@@ -55,7 +60,8 @@ input. --try tries other limits at the same time.
 		if !o.From.IsZero() && !o.To.IsZero() && !o.From.Before(o.To) {
 			return fmt.Errorf("--to %s must be after --from %s", *to, *from)
 		}
-		return replayLogs(cmd, o)
+		o.Curve = *page != ""
+		return replayLogs(cmd, o, *page)
 	}
 	return cmd
 }
@@ -98,7 +104,7 @@ func parseTime(flag, text string) (at time.Time, err error) {
 }
 
 // replayLogs prints what a config would have done to the requests of logs.
-func replayLogs(cmd *cobra.Command, o *replay.Options) error {
+func replayLogs(cmd *cobra.Command, o *replay.Options, page string) error {
 	file, _ := cmd.Flags().GetString("config")
 	adapter, _ := cmd.Flags().GetString("adapter")
 	config, _, _, err := caddycmd.LoadConfig(file, adapter)
@@ -128,6 +134,11 @@ func replayLogs(cmd *cobra.Command, o *replay.Options) error {
 	if err != nil {
 		return err
 	}
+	if page != "" {
+		if err := writePage(page, result); err != nil {
+			return err
+		}
+	}
 	if s.json {
 		err = printJSON(s, result)
 	} else {
@@ -137,6 +148,18 @@ func replayLogs(cmd *cobra.Command, o *replay.Options) error {
 		return errors.New("there are no requests in the logs, or none between --from and --to")
 	}
 	return err
+}
+
+// writePage writes the report as a page. Only its owner may read it, because it has keys of clients.
+func writePage(name string, result *replay.Result) error {
+	var page bytes.Buffer
+	if err := result.WriteHTML(&page); err != nil {
+		return fmt.Errorf("--html %s: %w", name, err)
+	}
+	if err := os.WriteFile(name, page.Bytes(), 0o600); err != nil {
+		return fmt.Errorf("--html: %w", err)
+	}
+	return nil
 }
 
 func printJSON(s *screen, result *replay.Result) error {

@@ -64,19 +64,24 @@ func (t *report) unknown() {
 	}
 	t.line("NOT KNOWN FROM THE LOGS")
 	for _, u := range t.Unknown {
-		text := u.What
-		switch {
-		case u.Zone != "" && u.Option != "":
-			text = "zone " + Printable(u.Zone) + ", " + u.Option + ": " + text
-		case u.Zone != "":
-			text = "zone " + Printable(u.Zone) + ": " + text
-		}
-		if u.Count > 0 {
-			text += " (" + Count(u.Count) + " requests)"
-		}
-		t.wrap("  ", "    ", text+"; "+u.Assumed)
+		t.wrap("  ", "    ", u.sentence())
 	}
 	t.WriteByte('\n')
+}
+
+// sentence says what is not known, and what was assumed.
+func (u *Unknown) sentence() string {
+	text := u.What
+	switch {
+	case u.Zone != "" && u.Option != "":
+		text = "zone " + Printable(u.Zone) + ", " + u.Option + ": " + text
+	case u.Zone != "":
+		text = "zone " + Printable(u.Zone) + ": " + text
+	}
+	if u.Count > 0 {
+		text += " (" + Count(u.Count) + " requests)"
+	}
+	return text + "; " + u.Assumed
 }
 
 // head writes what was read.

@@ -1,0 +1,60 @@
+package replay
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"strings"
+	"text/template"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/uplot"
+)
+
+//go:embed html
+var files embed.FS
+
+var page = template.Must(template.ParseFS(files, "html/page.html"))
+
+// scripts are the parts of the page's script, in their order.
+var scripts = []string{"base.js", "day.js", "clients.js", "who.js", "whatif.js", "report.js"}
+
+// WriteHTML writes the report as a page: a single file that loads nothing and runs from a disk. All
+// texts of the logs are in one JSON value, and come into the page as text. A policy in the page forbids
+// all scripts but those that belong to it, and all connections.
+func (r *Result) WriteHTML(to io.Writer) error {
+	// Within strings, json writes <, > and & as escapes, so no text can end the element.
+	data, err := json.Marshal(r.pageData())
+	if err != nil {
+		return err
+	}
+	parts := make([]string, len(scripts))
+	for i, name := range scripts {
+		parts[i] = asset(name)
+	}
+	own, style := "\"use strict\";\n"+strings.Join(parts, "\n"), asset("report.css")
+	return page.Execute(to, map[string]any{
+		"Data": string(data), "License": uplot.License,
+		"Scripts": []string{uplot.Script, own}, "ScriptSources": hashes(uplot.Script, own),
+		"Styles": []string{uplot.Style, style}, "StyleSources": hashes(uplot.Style, style),
+	})
+}
+
+func asset(name string) string {
+	text, err := files.ReadFile("html/" + name)
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	return string(text)
+}
+
+// hashes lists the sources of a Content-Security-Policy.
+func hashes(sources ...string) string {
+	list := make([]string, len(sources))
+	for i, text := range sources {
+		sum := sha256.Sum256([]byte(text))
+		list[i] = "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+	}
+	return strings.Join(list, " ")
+}

@@ -1,0 +1,103 @@
+// clients draws the peaks of all clients, the largest first, and a limit that can be dragged. The limits
+// are those that were tried, so what is shown beside them is exact.
+const clients = (zone, moved) => {
+	const limits = zone.what_if.filter((w) => w.window === zone.window);
+	const [width, height, left, right, top, bottom] = [pictureWidth(), 390, 70, 24, 30, 48];
+	const total = zone.keys, peaks = zone.peaks;
+	const most = Math.max(peaks.length ? peaks[0][1] : 1, ...limits.map((w) => w.events));
+	const across = logarithmic(total, width - left - right, 0), up = logarithmic(most * 1.15, height - top - bottom, 0);
+	const x = (rank) => left + across(rank), y = (peak) => height - bottom - up(peak);
+
+	let path = "M" + left + " " + (height - bottom);
+	for (const [i, [rank, peak]] of peaks.entries()) {
+		const next = i + 1 < peaks.length ? peaks[i + 1][0] : total + 1;
+		path += `V${y(peak).toFixed(1)}H${x(Math.min(next, Math.max(total, 2))).toFixed(1)}`;
+	}
+	path += "V" + (height - bottom) + "Z";
+	const clip = svg("rect", { x: 0, y: 0, width, height: 0 });
+	const line = svg("line", { class: "limit", x1: left, x2: width - right });
+	const handle = svg("rect", { class: "handle", x: width - right - 34, width: 34, height: 16, rx: 8 });
+	const label = svg("text", { class: "limit-label", x: width - right - 42, "text-anchor": "end" });
+	const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, class: limits.length ? "drag" : "", role: "img", "aria-label": clientsLabel(zone) },
+		hatch(), svg("clipPath", { id: "above" }, clip),
+		decades(most * 1.15).map((n) => [svg("line", { class: "grid", x1: left, x2: width - right, y1: y(n), y2: y(n) }), svg("text", { x: left - 8, y: y(n) + 4, "text-anchor": "end" }, number(n))]),
+		decades(total).filter((n) => n <= Math.max(total, 10)).map((n) => [svg("line", { class: "grid", x1: x(n), x2: x(n), y1: top, y2: height - bottom }), svg("text", { x: x(n), y: height - bottom + 18, "text-anchor": "middle" }, number(n))]),
+		svg("text", { x: (left + width - right) / 2, y: height - 8, "text-anchor": "middle" }, "clients, the busiest first"),
+		svg("text", { x: left, y: 16 }, zone.window ? "the most in any " + zone.length : "the most at the same time"),
+		svg("path", { class: "below", d: path }),
+		limits.length ? svg("g", { "clip-path": "url(#above)" }, svg("path", { class: "above", d: path }), svg("path", { class: "hatched", d: path })) : "",
+		limits.length ? [line, handle, label] : "");
+
+	const requests = html("output", {}), keys = html("output", {}), named = html("output", {});
+	const shares = [html("span", { class: "dim" }), html("span", { class: "dim" })];
+	const config = html("code", {});
+	const range = html("input", { type: "range", min: 0, max: Math.max(limits.length - 1, 0), step: 1, "aria-label": "limit of the zone " + zone.name });
+	const set = (i) => {
+		const w = limits[i], at = y(w.events);
+		range.value = i;
+		range.setAttribute("aria-valuetext", `${w.limit}: ${plural(w.refused, "request")} of ${plural(w.keys, "client")} refused`);
+		clip.setAttribute("height", Math.max(at, 0));
+		for (const name of ["y1", "y2"]) line.setAttribute(name, at);
+		handle.setAttribute("y", at - 8);
+		label.setAttribute("y", at < 40 ? at + 20 : at - 8);
+		label.textContent = "limit " + w.limit;
+		named.textContent = w.limit + (w.configured ? " (now)" : w.suggested ? " (suggested)" : "");
+		requests.textContent = number(w.refused);
+		shares[0].textContent = percent(w.refused, zone.requests) + " of " + plural(zone.requests, "request");
+		keys.textContent = number(w.keys);
+		shares[1].textContent = percent(w.keys, total) + " of " + plural(total, "client");
+		config.textContent = zone.window ? "rate " + w.limit : "events " + w.events;
+		zone.chosen = i;
+		moved(w);
+	};
+	range.addEventListener("input", () => set(Number(range.value)));
+
+	const tip = html("p", { class: "note tip", "aria-live": "off" });
+	const position = (event) => {
+		const box = picture.getBoundingClientRect(), scale = width / box.width;
+		return [(event.clientX - box.left) * scale, (event.clientY - box.top) * scale];
+	};
+	const drag = (event) => {
+		const [, at] = position(event);
+		let best = 0;
+		for (const i of limits.keys()) if (Math.abs(y(limits[i].events) - at) < Math.abs(y(limits[best].events) - at)) best = i;
+		set(best);
+	};
+	const hover = (event) => {
+		const rank = Math.round(10 ** (((position(event)[0] - left) / (width - left - right)) * Math.log10(Math.max(total, 10))));
+		if (rank < 1 || rank > total) return;
+		const entry = peaks.findLast(([from]) => from <= rank);
+		if (!entry) return;
+		const name = zone.names[rank - 1];
+		tip.replaceChildren(`client ${number(rank)} of ${number(total)}: `, name === undefined ? "" : html("bdi", {}, name + ", "), `at most ${number(entry[1])}` + (zone.window ? ` in ${zone.length}` : " at a time"));
+	};
+	let dragging = false;
+	picture.addEventListener("pointerdown", (event) => {
+		if (!limits.length) return;
+		dragging = true;
+		picture.setPointerCapture(event.pointerId);
+		drag(event);
+	});
+	picture.addEventListener("pointermove", (event) => {
+		hover(event);
+		if (dragging) drag(event);
+	});
+	for (const end of ["pointerup", "pointercancel"]) picture.addEventListener(end, () => { dragging = false; });
+
+	const element = html("section", {},
+		html("h3", {}, "The line and the clients"),
+		html("p", { class: "note" }, limits.length > 1
+			? "The most that each client used, if nothing had been refused. Drag the limit, or move the slider with the arrow keys. Clients above the line (striped) are refused something."
+			: "The most that each client used, if nothing had been refused."),
+		limits.length ? html("div", { class: "live", "aria-live": "polite" },
+			html("div", {}, "limit", named), html("div", {}, "requests refused", requests, shares[0]), html("div", {}, "clients refused", keys, shares[1])) : "",
+		picture, limits.length > 1 ? range : "", tip,
+		limits.length ? html("p", { class: "note" }, "in the zone: ", config) : "");
+	if (limits.length) set(zone.chosen ?? Math.max(0, limits.findIndex((w) => w.configured)));
+	return element;
+};
+
+const clientsLabel = (zone) => {
+	const busiest = zone.peaks.length ? ", the busiest at most " + number(zone.peaks[0][1]) : "";
+	return "Peaks of " + plural(zone.keys, "client") + busiest + (zone.window ? " in " + zone.length : " at a time");
+};

@@ -1,0 +1,39 @@
+const summary = (zone) => {
+	const head = html("h2", {}, "Zone ", html("bdi", {}, zone.name));
+	const what = html("p", {}, html("code", {}, zone.limit), " key ", html("code", {}, html("bdi", {}, zone.key || "none")), zone.dry_run ? " not enforced for all" : "");
+	const refused = zone.refused
+		? `${plural(zone.refused, "request")} of ${number(zone.requests)} refused (${percent(zone.refused, zone.requests)}), the first at ${clock(zone.first_refused)}; ` +
+			`${plural(zone.keys_refused, "client")} of ${number(zone.keys)} (${percent(zone.keys_refused, zone.keys)}) refused at least once.`
+		: `None of ${plural(zone.requests, "request")} of ${plural(zone.keys, "client")} is refused.`;
+	const busiest = zone.busiest ? html("p", { class: "dim" }, "The busiest client that is never refused: ", html("bdi", {}, zone.busiest.key), ` with ${number(zone.busiest.used)}` + (zone.window ? ` in ${zone.length}` : "") + ".") : "";
+	return [head, what, html("p", {}, refused), busiest];
+};
+
+// showZone draws all of a zone, at the width and in the colors of the moment.
+const showZone = (place, zone) => {
+	const time = day(zone), curve = whatIf(zone);
+	place.replaceChildren(...summary(zone), time.element, clients(zone, curve.moved), ...[curve.element].flat().filter(Boolean), who(zone));
+	time.draw();
+	shown = zone;
+};
+
+let shown, width;
+const main = document.getElementById("report");
+const place = html("div", {});
+const lines = plural(data.lines, "line") + (data.not_understood ? `, ${number(data.not_understood)} not understood` : "");
+main.replaceChildren(
+	html("h1", {}, data.requests ? `${moment(data.from)} to ${moment(data.to)}` : "No requests"),
+	html("p", { class: "dim" }, `${plural(data.requests, "request")} of ${plural(data.clients, "client")}; ${lines}; `, html("bdi", {}, data.logs.join(", "))),
+	data.first_bad ? html("p", { class: "note" }, "the first line that was not understood: ", html("bdi", {}, data.first_bad)) : "",
+	data.unknown.length ? html("div", { class: "unknown" }, html("strong", {}, "Not known from the logs"), html("ul", {}, data.unknown.map((text) => html("li", {}, html("bdi", {}, text))))) : "",
+	data.zones.length > 1 ? html("p", {}, html("label", {}, "Zone ", html("select", { onchange: (event) => showZone(place, data.zones[event.target.value]) },
+		data.zones.map((zone, i) => html("option", { value: i }, `${zone.name}: ${number(zone.refused)} refused`))))) : "",
+	place);
+const again = () => {
+	width = pictureWidth();
+	if (shown) showZone(place, shown);
+};
+shown = data.zones[0];
+again();
+addEventListener("resize", () => { if (pictureWidth() !== width) again(); });
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);

@@ -1,0 +1,44 @@
+// whatIf draws how many clients and requests each limit refuses.
+const whatIf = (zone) => {
+	const limits = zone.what_if.filter((w) => w.window === zone.window && w.events > 0);
+	const marker = svg("line", { class: "limit", "stroke-dasharray": "1 4" });
+	const moved = (w) => {
+		for (const name of ["x1", "x2"]) marker.setAttribute(name, place(w));
+	};
+	const [width, height, left, right, top, bottom] = [pictureWidth(), 300, 70, 24, 34, 48];
+	const least = limits.length ? limits[0].events : 1, most = limits.length ? limits[limits.length - 1].events : 1;
+	const high = Math.max(10, ...limits.map((w) => Math.max(w.refused, w.keys)));
+	const up = logarithmic(high, height - top - bottom - 14, 14), y = (n) => height - bottom - 14 - up(n);
+	const place = (w) => left + (most > least ? (Math.log(w.events / least) / Math.log(most / least)) * (width - left - right) : 0);
+	const curve = (pick) => limits.map((w, i) => (i ? "L" : "M") + place(w).toFixed(1) + " " + y(pick(w)).toFixed(1)).join("");
+	const mark = (w, kind, text, above) => {
+		const at = place(w), late = at > width / 2;
+		return [svg("line", { class: kind, x1: at, x2: at, y1: top - (above ? 16 : 0), y2: height - bottom }),
+			svg("text", { class: "strong", x: at + (late ? -6 : 6), y: top - (above ? 6 : -10), "text-anchor": late ? "end" : "start" }, text)];
+	};
+	const now = limits.find((w) => w.configured), knee = limits.find((w) => w.suggested);
+	const ticks = limits.filter((w, i) => i === 0 || i === limits.length - 1 || /^[125]0*$/.test(String(w.events)));
+	const shown = ticks.filter((w, i) => i === 0 || place(w) - place(ticks[i - 1]) > 40);
+	const picture = limits.length < 2 ? "" : svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": whatIfLabel(zone, now, knee) },
+		[0, ...decades(high)].map((n) => [svg("line", { class: "grid", x1: left, x2: width - right, y1: y(n), y2: y(n) }), svg("text", { x: left - 8, y: y(n) + 4, "text-anchor": "end" }, number(n))]),
+		shown.map((w) => svg("text", { x: place(w), y: height - bottom + 18, "text-anchor": "middle" }, number(w.events))),
+		svg("text", { x: (left + width - right) / 2, y: height - 8, "text-anchor": "middle" }, zone.window ? "limit in " + zone.length : "limit"),
+		svg("path", { class: "curve requests", d: curve((w) => w.refused) }), svg("path", { class: "curve clients", d: curve((w) => w.keys) }),
+		now ? mark(now, "now", "now " + now.limit, false) : "", knee ? [mark(knee, "knee", "knee " + knee.limit, true), svg("circle", { class: "knee-dot", cx: place(knee), cy: y(knee.keys), r: 6 })] : "",
+		build(marker, { y1: top, y2: height - bottom }, []));
+	const reasons = zone.suggestion ? [html("p", {}, html("strong", {}, zone.suggestion.limit ? "Suggested: " + zone.suggestion.limit : "No knee: no limit separates a few clients from the others")),
+		html("ul", {}, zone.suggestion.reasons.map((reason) => html("li", {}, reason)))] : "";
+	const rows = zone.what_if.map((w) => html("tr", {}, html("td", {}, w.limit + (w.configured ? " (now)" : w.suggested ? " (suggested)" : "")),
+		html("td", { class: "number" }, number(w.refused)), html("td", { class: "number" }, number(w.keys))));
+	const element = rows.length < 2 ? reasons : html("section", {},
+		html("h3", {}, "What if"),
+		html("p", { class: "note" }, "Solid: clients refused. Dashed: requests refused. Dotted: the limit that is set above."),
+		picture, reasons,
+		html("details", {}, html("summary", {}, plural(rows.length, "limit") + " in numbers"), html("table", { class: "list" },
+			html("thead", {}, html("tr", {}, html("th", { scope: "col" }, "limit"), html("th", { scope: "col", class: "number" }, "requests refused"), html("th", { scope: "col", class: "number" }, "clients refused"))),
+			html("tbody", {}, rows))));
+	return { element, moved };
+};
+
+const whatIfLabel = (zone, now, knee) =>
+	"Clients and requests refused by limit" + (now ? `; now ${now.limit}: ${plural(now.keys, "client")}` : "") + (knee ? `; knee ${knee.limit}: ${plural(knee.keys, "client")}` : "; no knee");

@@ -1,0 +1,33 @@
+// who lists the clients that are refused most, each with a strip of its requests over time.
+const who = (zone) => {
+	if (!zone.top.length) {
+		return html("section", {}, html("h3", {}, "Who would be refused"), html("p", {}, "Nobody: no request is refused."));
+	}
+	const { start, step, cells } = zone.strip;
+	return html("section", {},
+		html("h3", {}, "Who would be refused"),
+		html("p", { class: "note" }, `Each strip is the whole time, in ${duration(step)}. Its striped part is the share of requests that are refused: bars here and there are bursts, a full strip is a scraper.`),
+		html("div", { class: "scroll" }, html("table", { class: "list" },
+			html("thead", {}, html("tr", {}, html("th", { scope: "col" }, "client"), html("th", { scope: "col", class: "number" }, "refused"), html("th", { scope: "col", class: "number" }, "of its requests"),
+				html("th", { scope: "col" }, `from ${moment(start)} to ${moment(start + step * cells)}`))),
+			html("tbody", {}, zone.top.map((key) => html("tr", {},
+				html("td", { class: "who" }, html("bdi", { class: "key" }, key.key), html("div", { class: "note" }, "first " + clock(key.first) + "; in the log: " + key.status),
+					key.human ? html("div", { class: "note" }, "looks like a person: " + key.human) : "", key.agent ? html("div", { class: "note" }, html("bdi", {}, key.agent)) : ""),
+				html("td", { class: "number" }, number(key.refused)), html("td", { class: "number" }, percent(key.refused, key.requests)),
+				html("td", { class: "strip" }, strip(key, cells))))))),
+		zone.keys_refused > zone.top.length ? html("p", { class: "note" }, "and " + plural(zone.keys_refused - zone.top.length, "other client")) : "");
+};
+
+const strip = (key, cells) => {
+	const width = 576, height = 26, cell = width / cells;
+	const bar = (i, from) => `M${(i * cell).toFixed(1)} ${from.toFixed(1)}h${cell.toFixed(1)}V${height}h-${cell.toFixed(1)}z`;
+	let all = "", refused = "";
+	key.admitted.forEach((n, i) => {
+		const sum = n + key.refused_in[i];
+		if (!sum) return;
+		all += bar(i, 0);
+		if (key.refused_in[i]) refused += bar(i, Math.min(height - 4, (height * n) / sum));
+	});
+	return svg("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": `${number(key.refused)} of ${plural(key.requests, "request")} refused` },
+		svg("path", { class: "plain", d: all }), svg("path", { class: "above", d: refused }), svg("path", { class: "hatched", d: refused }));
+};
