@@ -3,17 +3,19 @@ package integration_test
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
 )
 
-// TestReplayInTheDocs: the commands of docs/choosing-a-limit.md print what is shown there.
-func TestReplayInTheDocs(t *testing.T) {
+// TestChoosingALimit runs all commands of docs/choosing-a-limit.md, with the log and the configs of the
+// page, and compares what replays print with what stands below them. With UPDATE_GOLDEN=1 it writes that.
+func TestChoosingALimit(t *testing.T) {
 	t.Parallel()
-	const page = "../docs/choosing-a-limit.md"
-	text, err := os.ReadFile(page)
+	const file = "../docs/choosing-a-limit.md"
+	page, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,36 +23,77 @@ func TestReplayInTheDocs(t *testing.T) {
 	if err := os.CopyFS(dir, os.DirFS("../testdata/replay")); err != nil {
 		t.Fatal(err)
 	}
-	// A command, and the report that follows it.
-	block := regexp.MustCompile("(?ms)^```sh\n(caddy rate-limit replay [^\n]*)\n```\n(.*?)^```\n(.*?)^```\n")
-	times := regexp.MustCompile(`, \d+\.\d s`)
-	found := block.FindAllSubmatchIndex(text, -1)
-	if len(found) < 2 {
-		t.Fatalf("found just %d commands", len(found))
-	}
-	updated := string(text)
-	for _, at := range found {
-		command, want := string(text[at[2]:at[3]]), string(text[at[6]:at[7]])
-		got := replayIn(t, dir, strings.Fields(command)[1:])
-		got = times.ReplaceAllString(got, ", 0.1 s")
-		if strings.Contains(command, "--try") { // shown in part
-			got = got[strings.Index(got, "  WHAT IF"):]
-		}
-		if got != want {
-			t.Errorf("%s: got\n%s\nwant\n%s", command, got, want)
-			updated = strings.Replace(updated, string(text[at[0]:at[1]]), string(text[at[0]:at[6]])+got+"```\n", 1)
-		}
-		for line := range strings.Lines(got) {
-			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {
-				t.Errorf("%s: a line of %d columns: %s", command, n, line)
+	block, times := regexp.MustCompile("(?ms)^```(caddyfile|sh|)\n(.*?)^```\n"), regexp.MustCompile(`, \d+\.\d s`)
+	var s *server // for the commands that ask one
+	config, command, printed, answers, commands := "", "", "", "", 0
+	got := block.ReplaceAllStringFunc(string(page), func(text string) string {
+		switch match := block.FindStringSubmatch(text); match[1] {
+		case "caddyfile":
+			config = match[2]
+			write(t, dir, config)
+			if s != nil {
+				write(t, s.dir, siteOnSocket(config))
 			}
+		case "sh":
+			for command = range strings.Lines(match[2]) {
+				commands++
+				if strings.HasPrefix(command, "caddy rate-limit replay ") {
+					printed = times.ReplaceAllString(replayIn(t, dir, strings.Fields(command)[1:]), ", 0.1 s")
+					continue
+				}
+				if s == nil {
+					s = startCaddy(t, siteOnSocket(config))
+				}
+				output, err := s.shell(`caddy() { command "$CADDY" "$@" --address "unix/$ADMIN"; }` + "\n" + command)
+				if err != nil {
+					t.Errorf("%s%v\n%s", command, err, output)
+				}
+				answers += output
+			}
+		case "":
+			if strings.Contains(command, "--try") { // shown in part
+				printed = printed[max(0, strings.Index(printed, "  WHAT IF")):]
+			}
+			for line := range strings.Lines(printed) {
+				if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {
+					t.Errorf("%s: a line of %d columns: %s", command, n, line)
+				}
+			}
+			return "```\n" + printed + "```\n"
 		}
+		return text
+	})
+	if commands < 9 {
+		t.Errorf("found just %d commands", commands)
 	}
-	if os.Getenv("UPDATE_GOLDEN") != "" {
-		if err := os.WriteFile(page, []byte(updated), 0o644); err != nil {
-			t.Fatal(err)
+	if report, err := os.ReadFile(filepath.Join(dir, "report.html")); err != nil || !strings.Contains(string(report), `"name":"clients"`) {
+		t.Errorf("the page with pictures: %v", err)
+	}
+	if !strings.Contains(answers, "dry run") || !strings.Contains(answers, "enforce 10 %") {
+		t.Errorf("the limit is not rolled out as the page says: %s", answers)
+	}
+	switch {
+	case got == string(page):
+	case os.Getenv("UPDATE_GOLDEN") != "":
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Error(err)
 		}
+	default:
+		t.Errorf("the commands print something else: with UPDATE_GOLDEN=1 the test writes\n%s", got)
 	}
+}
+
+func write(t *testing.T, dir, config string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, "Caddyfile"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// siteOnSocket returns a config of the page for a Caddy that runs here.
+func siteOnSocket(config string) string {
+	_, site, _ := strings.Cut(config, "{\n")
+	return caddyfile("", site[:strings.LastIndex(site, "}")])
 }
 
 // replayIn runs caddy with arguments in a directory.
