@@ -54,6 +54,10 @@ type Zone struct {
 	// clients control. Default: 1.
 	Cost *limit.Amount `json:"cost,omitempty"`
 
+	// What a request costs before its response by what its body says, if that is more than cost. Default:
+	// cost.
+	CostRequest *cost.Request `json:"cost_request,omitempty"`
+
 	// The status with which a request is refused if a placeholder of max_events, window, burst,
 	// timezone or cost has no valid value and no fallback, from 400 to 599. Default: 403.
 	InvalidLimit int `json:"invalid_limit,omitempty"`
@@ -224,7 +228,8 @@ func (z *Zone) compile(name string, salt uint64, log *zap.Logger) error {
 	l := z.live
 	l.Description = z.describe()
 	l.Key, l.Cost, l.CostHeader, l.CostBrokenOff = z.Key, z.Cost, z.CostHeader, z.CostBrokenOff
-	l.ChargeOnResponse, l.MissingKey, l.Overrides, l.CostResponse = z.ChargeOnResponse, z.MissingKey, z.Overrides, z.CostResponse
+	l.CostRequest, l.CostResponse, l.ChargeOnResponse = z.CostRequest, z.CostResponse, z.ChargeOnResponse
+	l.MissingKey, l.Overrides = z.MissingKey, z.Overrides
 	l.DryRun, l.Enforce = z.DryRun, z.Enforce
 	if l.NearLimit = defaultNearLimit; z.NearLimit != nil {
 		l.NearLimit = *z.NearLimit
@@ -347,7 +352,7 @@ func (z *Zone) compilePolicies(log *zap.Logger) error {
 	}
 	z.live.ChargesLate = z.ChargeOnResponse != nil || z.CostHeader != "" || z.CostResponse != nil
 	z.live.HasPolicies = z.live.Policy == nil || z.Cost.From != "" || len(z.ExemptRaw) > 0 || len(z.BlockRaw) > 0 ||
-		z.MissingKey != "" && z.MissingKey != zone.MissingShare || z.Reserve != nil || z.DryRun || z.Enforce != nil
+		z.CostRequest != nil || z.MissingKey != "" && z.MissingKey != zone.MissingShare || z.Reserve != nil || z.DryRun || z.Enforce != nil
 	return nil
 }
 

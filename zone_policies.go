@@ -178,6 +178,11 @@ func (z *Zone) checkCharge() error {
 	} else if n != nil && !limit.ValidCost(*n) {
 		return fmt.Errorf("cost_broken_off must be from 0 to %d, got %d", algorithms.MaxEvents, *n)
 	}
+	if z.CostRequest != nil {
+		if err := z.CostRequest.Compile(); err != nil {
+			return err
+		}
+	}
 	if z.CostResponse != nil {
 		if err := z.CostResponse.Compile(); err != nil {
 			return err

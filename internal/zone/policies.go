@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/cost"
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
@@ -95,6 +96,13 @@ func (z *Zone) Apply(c *Check, r *placeholder.Request, log *zap.Logger) error {
 		}
 		c.Invalid = err
 		return c.reject(z.InvalidLimit, errInvalid)
+	}
+	if z.CostRequest != nil && c.Policy != nil {
+		least := c.Cost
+		var refusal *cost.Refusal
+		if c.Cost, refusal = z.CostRequest.Of(r.Request, least); refusal != nil {
+			return c.reject(refusal.Status, refusal.Err)
+		}
 	}
 	if c.Policy != nil && c.Policy.Others != nil {
 		reserved, err := clientip.MatchAny(z.Reserve, r.Request)

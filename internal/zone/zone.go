@@ -60,6 +60,7 @@ type Zone struct {
 	CostHeader       string
 	CostBrokenOff    *int64
 	CostResponse     *cost.Response // nil without one
+	CostRequest      *cost.Request  // nil without one
 
 	Overrides bool
 	KeyRules  *store.KeyRules // overrides and bans of single keys; nil without them

@@ -1,0 +1,263 @@
+package cost
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/dustin/go-humanize"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/body"
+	"github.com/seed-161337e5/caddyratelimit/internal/option"
+	"github.com/seed-161337e5/caddyratelimit/internal/usage"
+)
+
+// Request says what a request costs at least, as far as its body shows: by numbers in a JSON text, by its
+// length, or by the sum of both. A request never costs less than the zone's cost, whatever its body says.
+// The body is read before the request is decided, and reaches the upstream unchanged.
+type Request struct {
+	// The numbers whose sum is booked, such as `max_tokens`, as in cost_response. If a number is there
+	// twice, in whatever case, the greatest one counts. Default: none.
+	JSON []string `json:"json,omitempty"`
+
+	// How many bytes of the body cost 1, such as 4 for a rough number of tokens. Default: the length costs
+	// nothing.
+	BytesPerUnit float64 `json:"bytes_per_unit,omitempty"`
+
+	// What the numbers count for if the body has none of them, or a body is missing. Numbers that are 0
+	// or null are missing, because upstreams take them so. Default: 0.
+	Missing int64 `json:"missing,omitempty"`
+
+	// What a request is booked if its body cannot be read: it is larger than max_body, not JSON, has a
+	// Content-Encoding, or what should be a number is none from 1 to 1000000000000. Default: such
+	// requests are refused.
+	Unreadable *int64 `json:"unreadable,omitempty"`
+
+	// The status with which requests whose body cannot be read are refused, from 400 to 599. Default: 413
+	// if it is too large, 415 if it has a Content-Encoding, and 400 otherwise.
+	UnreadableStatus int `json:"unreadable_status,omitempty"`
+
+	// How many bytes of the body are read at most, up to 67108864. They are kept in memory until the
+	// upstream has them. Default: 1048576.
+	MaxBody int64 `json:"max_body,omitempty"`
+
+	// How long the body may take, from 100ms to 1h. A request whose body takes longer is refused with status
+	// 408. Default: 10s.
+	Within caddy.Duration `json:"within,omitempty"`
+
+	fields *usage.Fields // nil without JSON
+}
+
+const (
+	defaultMaxBody = 1 << 20
+	mostMaxBody    = 64 << 20
+	defaultWithin  = 10 * time.Second
+	minWithin      = 100 * time.Millisecond
+	maxWithin      = time.Hour
+)
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (q *Request) UnmarshalJSON(text []byte) error {
+	type plain Request
+	return option.JSON(text, (*plain)(q), nil)
+}
+
+// Compile checks the options, and fills in defaults.
+func (q *Request) Compile() (err error) {
+	if len(q.JSON) > 0 {
+		if q.fields, err = usage.ParseFields(q.JSON); err != nil {
+			return fmt.Errorf("cost_request json: %w", err)
+		}
+		if q.fields.HasDiscounts() {
+			return fmt.Errorf("cost_request json: %s: a weight must be above 0, because clients could lower their cost", q.fields)
+		}
+	}
+	if q.MaxBody == 0 {
+		q.MaxBody = defaultMaxBody
+	}
+	if q.Within == 0 {
+		q.Within = caddy.Duration(defaultWithin)
+	}
+	switch within := time.Duration(q.Within); {
+	case q.fields == nil && q.BytesPerUnit == 0:
+		return errors.New("cost_request needs json or bytes, such as json max_tokens")
+	case math.IsNaN(q.BytesPerUnit) || q.BytesPerUnit < 0 || q.BytesPerUnit > 1e6 || q.BytesPerUnit != 0 && q.BytesPerUnit < 1e-3:
+		return fmt.Errorf("cost_request bytes must be divided by a number from 0.001 to 1000000, got %v", q.BytesPerUnit)
+	case q.Missing < 0 || q.Missing > usage.MaxCost:
+		return fmt.Errorf("cost_request missing must be from 0 to %d, got %d", usage.MaxCost, q.Missing)
+	case q.Missing > 0 && q.fields == nil:
+		return errors.New("cost_request missing needs json: it stands for its numbers")
+	case q.Unreadable != nil && (*q.Unreadable < 0 || *q.Unreadable > usage.MaxCost):
+		return fmt.Errorf("cost_request unreadable must be from 0 to %d, got %d", usage.MaxCost, *q.Unreadable)
+	case q.UnreadableStatus != 0 && (q.UnreadableStatus < 400 || q.UnreadableStatus > 599):
+		return fmt.Errorf("cost_request unreadable_status must be from 400 to 599, got %d", q.UnreadableStatus)
+	case q.Unreadable != nil && q.UnreadableStatus != 0:
+		return errors.New("cost_request: unreadable and unreadable_status exclude each other: such requests have a cost or are refused")
+	case q.MaxBody < 1 || q.MaxBody > mostMaxBody:
+		return fmt.Errorf("cost_request max_body must be from 1 to %d bytes, got %d", mostMaxBody, q.MaxBody)
+	case within < minWithin || within > maxWithin:
+		return fmt.Errorf("cost_request within must be from %v to %v, got %v", minWithin, maxWithin, within)
+	}
+	return nil
+}
+
+// Refusal is why a request is refused because of its body.
+type Refusal struct {
+	Status int
+	Err    error
+}
+
+// Of returns what a request costs before its response, but at least the least cost.
+func (q *Request) Of(r *http.Request, least int64) (int64, *Refusal) {
+	booked, status, err := q.read(r)
+	switch {
+	case err == nil:
+		return max(least, booked), nil
+	case q.Unreadable == nil || status == http.StatusRequestTimeout:
+		if q.UnreadableStatus != 0 && status != http.StatusRequestTimeout {
+			status = q.UnreadableStatus
+		}
+		return 0, &Refusal{status, fmt.Errorf("cost_request: %w", err)}
+	}
+	return max(least, *q.Unreadable), nil
+}
+
+// read returns what a body costs, or why that cannot be known and the status for that.
+func (q *Request) read(r *http.Request) (booked int64, status int, err error) {
+	if coding := strings.Join(r.Header["Content-Encoding"], ","); coding != "" && !strings.EqualFold(coding, "identity") {
+		return 0, http.StatusUnsupportedMediaType, errors.New("the body has a Content-Encoding")
+	}
+	length := r.ContentLength
+	var text []byte
+	if q.fields != nil || length < 0 {
+		if text, err = body.Peek(r, int(q.MaxBody), time.Duration(q.Within)); err != nil {
+			return 0, statusOf(err), err
+		}
+		length = int64(len(text))
+	}
+	if q.BytesPerUnit > 0 {
+		booked = int64(min(math.Ceil(float64(length)/q.BytesPerUnit), usage.MaxCost))
+	}
+	if q.fields == nil {
+		return booked, 0, nil
+	}
+	number, err := q.number(text)
+	return min(booked+number, usage.MaxCost), http.StatusBadRequest, err
+}
+
+// number returns the sum of the numbers in a body.
+func (q *Request) number(text []byte) (int64, error) {
+	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
+	if len(bytes.TrimSpace(text)) == 0 {
+		return q.Missing, nil
+	}
+	if !json.Valid(text) {
+		return 0, errors.New("the body is not JSON")
+	}
+	n, found, err := q.fields.RequestCost(text)
+	if err != nil {
+		return 0, err
+	}
+	if !found || n == 0 {
+		return q.Missing, nil
+	}
+	return n, nil
+}
+
+// statusOf returns the status for a body that cannot be read.
+func statusOf(err error) int {
+	_, limited := errors.AsType[*http.MaxBytesError](err)
+	switch {
+	case limited || errors.Is(err, body.ErrTooLarge):
+		return http.StatusRequestEntityTooLarge
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return http.StatusRequestTimeout
+	}
+	return http.StatusBadRequest
+}
+
+// ParseRequest parses
+//
+//	cost_request [json <path>[*<weight>]...] [bytes [/<divisor>]] {
+//	    missing    <cost>
+//	    unreadable <cost> | reject [<status>]
+//	    max_body   <size>
+//	    within     <duration>
+//	}
+func ParseRequest(d *caddyfile.Dispenser) (q *Request, err error) {
+	args := d.RemainingArgs()
+	if err := checkSource(d, "cost_request", args, "json", "bytes"); err != nil {
+		return nil, err
+	}
+	q = new(Request)
+	rest := args
+	if i := slices.Index(args, "bytes"); i >= 0 {
+		rest = args[:i]
+		if err := q.parseBytes(d, args[i+1:]); err != nil {
+			return nil, err
+		}
+	}
+	if len(rest) > 0 {
+		q.JSON = rest[1:]
+		if _, err := usage.ParseFields(q.JSON); err != nil {
+			return nil, d.Errf("cost_request json: %v", err)
+		}
+	}
+	return q, option.Block(d, "cost_request", "cost_request ", map[string]option.Option{
+		"missing":    {Parse: option.Integer(d, "cost_request missing", &q.Missing)},
+		"unreadable": {Parse: func() (string, error) { return q.parseUnreadable(d) }},
+		"max_body":   {Parse: option.Parsed(d, &q.MaxBody, parseSize)},
+		"within":     {Parse: option.Duration(d, "cost_request within", &q.Within)},
+	})
+}
+
+// parseBytes parses an optional divisor.
+func (q *Request) parseBytes(d *caddyfile.Dispenser, args []string) error {
+	q.BytesPerUnit = 1
+	if len(args) == 0 {
+		return nil
+	}
+	digits, divides := strings.CutPrefix(args[0], "/")
+	n, err := strconv.ParseFloat(digits, 64)
+	if err != nil || !divides || len(args) > 1 || !(n > 0) || math.IsInf(n, 0) {
+		return d.Errf("cost_request bytes takes a divisor such as /4, got '%s'; write json with its paths before bytes", strings.Join(args, " "))
+	}
+	q.BytesPerUnit = n
+	return nil
+}
+
+func (q *Request) parseUnreadable(d *caddyfile.Dispenser) (string, error) {
+	args := d.RemainingArgs()
+	if len(args) == 0 || len(args) > 2 {
+		return "", d.ArgErr()
+	}
+	n, err := strconv.ParseInt(args[len(args)-1], 10, 64)
+	switch {
+	case len(args) == 1 && args[0] == "reject":
+	case len(args) == 1 && err == nil:
+		q.Unreadable = &n
+	case len(args) == 2 && args[0] == "reject" && err == nil && n >= 400 && n <= 599:
+		q.UnreadableStatus = int(n)
+	default:
+		return "", d.Errf("cost_request unreadable '%s' must be a cost, or reject with a status from 400 to 599", strings.Join(args, " "))
+	}
+	return strings.Join(args, " "), nil
+}
+
+func parseSize(text string) (int64, error) {
+	n, err := humanize.ParseBytes(text)
+	if err != nil || n > mostMaxBody {
+		return 0, fmt.Errorf("cost_request max_body '%s' must be a size such as 1MiB, up to 64MiB", text)
+	}
+	return int64(n), nil
+}

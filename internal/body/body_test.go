@@ -1,0 +1,111 @@
+package body
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+)
+
+// tracked is a body that counts what is read, and whether it is closed.
+type tracked struct {
+	io.Reader
+	read   int
+	closed bool
+}
+
+func (b *tracked) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	b.read += n
+	return n, err
+}
+
+func (b *tracked) Close() error {
+	b.closed = true
+	return nil
+}
+
+// TestPeek: whatever is looked at, the handlers behind read the same body, and no more than a byte above
+// the limit is read before.
+func TestPeek(t *testing.T) {
+	broken := errors.New("connection reset")
+	const most = 10_000
+	for _, c := range []struct {
+		size   int
+		length int64 // what the header says, -1 for nothing
+		broken bool
+		want   error
+	}{
+		{0, -1, false, nil},
+		{1, 1, false, nil},
+		{5000, -1, false, nil},
+		{most, -1, false, nil},
+		{most, most, false, nil},
+		{most + 1, -1, false, ErrTooLarge},
+		{most + 1, most + 1, false, ErrTooLarge},
+		{100 * most, -1, false, ErrTooLarge},
+		{5000, -1, true, broken},
+		{5000, 6000, true, broken},
+	} {
+		for _, slow := range []bool{false, true} {
+			text := strings.Repeat("0123456789", c.size/10+1)[:c.size]
+			var from io.Reader = strings.NewReader(text)
+			if c.broken {
+				from = io.MultiReader(from, iotest.ErrReader(broken))
+			}
+			if slow {
+				from = iotest.OneByteReader(from)
+			}
+			under := &tracked{Reader: from}
+			r := &http.Request{Body: under, ContentLength: c.length}
+			for range 2 { // the second zone sees the same
+				seen, err := Peek(r, most, time.Minute)
+				if err != c.want || err == nil && string(seen) != text {
+					t.Fatalf("%d bytes, length %d: %d bytes seen, %v, want %v", c.size, c.length, len(seen), err, c.want)
+				}
+			}
+			if under.read > most+1 {
+				t.Errorf("%d bytes were read", under.read)
+			}
+			all, err := io.ReadAll(r.Body)
+			if string(all) != text || c.broken != (err != nil) || r.ContentLength != c.length {
+				t.Errorf("%d bytes, length %d: the handler reads %d bytes, %v", c.size, c.length, len(all), err)
+			}
+			if err := r.Body.Close(); err != nil || !under.closed {
+				t.Errorf("closed %v, %v", under.closed, err)
+			}
+		}
+	}
+}
+
+// TestPeekLater: a zone that may look at more looks at the rest, and a body that is being read is not
+// looked at.
+func TestPeekLater(t *testing.T) {
+	text := strings.Repeat("x", 1000)
+	r := &http.Request{Body: &tracked{Reader: strings.NewReader(text)}, ContentLength: -1}
+	if _, err := Peek(r, 10, time.Minute); err != ErrTooLarge {
+		t.Fatal(err)
+	}
+	if seen, err := Peek(r, 2000, time.Minute); err != nil || string(seen) != text {
+		t.Fatalf("%d bytes, %v", len(seen), err)
+	}
+	first := make([]byte, 3)
+	if _, err := io.ReadFull(r.Body, first); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Peek(r, 2000, time.Minute); err == nil {
+		t.Error("a part of the body was taken for all of it")
+	}
+	if rest, err := io.ReadAll(r.Body); err != nil || !bytes.Equal(rest, []byte(text[3:])) {
+		t.Errorf("%d bytes are left, %v", len(rest), err)
+	}
+	for _, none := range []*http.Request{{}, {Body: http.NoBody}, {Body: &tracked{}, ContentLength: 0}} {
+		if seen, err := Peek(none, 10, time.Minute); seen != nil || err != nil {
+			t.Errorf("no body: %q, %v", seen, err)
+		}
+	}
+}
