@@ -147,7 +147,7 @@ var blocks = map[string]string{
 	"zone":          ":80 {\n\trate_limit {\n\t\tzone z {\n\t\t\t?\n\t\t}\n\t}\n}\n",
 	"plan":          ":80 {\n\trate_limit {\n\t\tzone z {\n\t\t\tplan {x} {\n\t\t\t\tp {\n\t\t\t\t\t?\n\t\t\t\t}\n\t\t\t}\n\t\t}\n\t}\n}\n",
 	"charge":        ":80 {\n\trate_limit {\n\t\tzone z {\n\t\t\tcharge on_response {\n\t\t\t\t?\n\t\t\t}\n\t\t}\n\t}\n}\n",
-	"cost_request": ":80 {\n\trate_limit {\n\t\tzone z {\n\t\t\tcost_request json x {\n\t\t\t\t?\n\t\t\t}\n\t\t}\n\t}\n}\n",
+	"cost_request":  ":80 {\n\trate_limit {\n\t\tzone z {\n\t\t\tcost_request json x {\n\t\t\t\t?\n\t\t\t}\n\t\t}\n\t}\n}\n",
 	"cost_response": ":80 {\n\trate_limit {\n\t\tzone z {\n\t\t\tcost_response json x {\n\t\t\t\t?\n\t\t\t}\n\t\t}\n\t}\n}\n",
 	"store memory":  ":80 {\n\trate_limit {\n\t\tstore memory {\n\t\t\t?\n\t\t}\n\t}\n}\n",
 	"store redis":   ":80 {\n\trate_limit {\n\t\tstore redis {\n\t\t\t?\n\t\t}\n\t}\n}\n",
