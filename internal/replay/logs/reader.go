@@ -71,7 +71,7 @@ func (r *Reader) Next(to *Record) error {
 		case errors.Is(err, io.EOF):
 			return io.EOF
 		case err != nil:
-			return fmt.Errorf("%s: after line %d: %w", r.name, r.lines.number, err)
+			return fmt.Errorf("after line %d: %w", r.lines.number, err)
 		case len(bytes.TrimSpace(line)) == 0:
 			continue
 		default:

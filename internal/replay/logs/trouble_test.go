@@ -106,7 +106,7 @@ func TestTroubledLogs(t *testing.T) {
 		{"binary", noise, logs.Options{}, "access.log: it is no text, but binary"},
 		{"utf-16", utf16(combined, "\xff\xfe"), logs.Options{}, "access.log: it is UTF-16: convert it first, as in iconv -f UTF-16 -t UTF-8 access.log | caddy rate-limit replay -"},
 		{"utf-16 without a mark", utf16(combined, ""), logs.Options{}, "it is UTF-16"},
-		{"gzip that is cut", packed[:len(packed)/2], logs.Options{}, "error: access.log: after line "},
+		{"gzip that is cut", packed[:len(packed)/2], logs.Options{}, "error: after line "},
 		{"gzip that is cut", packed[:len(packed)/2], logs.Options{}, ": unpacking gzip: the file is cut: its end is missing"},
 		{"gzip that is cut at the beginning", packed[:5], logs.Options{}, "access.log: unpacking gzip: the file is cut"},
 		{"gzip that is spoilt", append(append(bytes.Clone(packed[:1000]), noise...), packed[1000:]...), logs.Options{}, "unpacking gzip: "},
