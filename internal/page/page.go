@@ -30,7 +30,6 @@ var contentTypes = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".css":  "text/css; charset=utf-8",
 	".js":   "text/javascript; charset=utf-8",
-	".svg":  "image/svg+xml",
 	".txt":  "text/plain; charset=utf-8",
 }
 
@@ -89,7 +88,7 @@ func compress(text []byte) ([]byte, error) {
 }
 
 // policy keeps the page from running or loading anything but its own files, and from being framed.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
 // header has the fields of all answers. Caddy's admin endpoint knows where a request for reading comes

@@ -95,7 +95,9 @@ function ask(action, z, k) {
 }
 
 byId('dialog-no').addEventListener('click', () => byId('dialog').close())
-byId('dialog').addEventListener('close', () => { current = null })
+byId('dialog').addEventListener('close', () => { // which comes later: the next one may be open by now
+  if (!byId('dialog').open) current = null
+})
 byId('dialog-copy').addEventListener('click', async () => {
   try {
     await navigator.clipboard.writeText(byId('dialog-command').textContent)

@@ -4,7 +4,7 @@ import { news } from './actions.js'
 import { call } from './api.js'
 import { drawFilters, redraw, updateDecisions } from './decisions.js'
 import { byId, setText, show } from './dom.js'
-import { refusedSentence, refusing, updateRefused } from './refused.js'
+import { drawRefused, refusedSentence, refusing, updateRefused } from './refused.js'
 import { startRules } from './rules.js'
 import { drawStores, storeSentence, updateStores } from './stores.js'
 import { state } from './state.js'
@@ -42,6 +42,7 @@ function start({ what, silent }) {
   setText(byId('link'), 'live')
   byId('link').className = 'pill good'
   drawZones()
+  drawRefused()
   drawStores()
   drawForm()
   drawFilters()

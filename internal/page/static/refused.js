@@ -22,6 +22,13 @@ export function refusing() {
 
 const rowID = r => r.zone.name + '\0' + idOf(r.key) + (r.zone.rollout ?? '')
 
+// drawRefused has the rows made anew, after a start: their buttons depend on the config.
+export function drawRefused() {
+  order = ''
+  rows.clear()
+  body?.replaceChildren()
+}
+
 // updateRefused shows the keys.
 export function updateRefused(all) {
   const list = settled(all.slice(0, most)), now = all.filter(r => r.isNow).length

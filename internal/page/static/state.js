@@ -51,6 +51,7 @@ export function begin(start) {
     ...z, index: i, totals: null, near: 0, rates: { all: 0, refused: 0, dry: 0 }, samples: restarted ? [] : state.zones.find(o => o.name === z.name)?.samples ?? [],
     refusing: restarted ? new Map() : state.zones.find(o => o.name === z.name)?.refusing ?? new Map(), history: historyOf('zone ' + z.name, 2),
   }))
+  for (const z of state.zones) for (const entry of z.refusing.values()) entry.zone = z
   state.stores = start.stores.map((s, i) => ({ ...s, index: i, now: null, past: [], history: historyOf(`store ${i} ${s.name}`, 2) }))
   if (restarted) state.decisions = []
   return !before ? 'new' : restarted ? 'restarted' : 'reloaded'
@@ -154,5 +155,5 @@ export function latencyBetween(a, b) {
   if (n <= 0) return null
   let below = 0
   const i = counts.findIndex(c => (below += c) >= 0.99 * n)
-  return { n, mean: (b.sum - a.sum) / n, p99: state.start.bounds[Math.min(i, state.start.bounds.length - 1)] }
+  return { n, mean: ((b.sum ?? 0) - (a.sum ?? 0)) / n, p99: state.start.bounds[Math.min(i, state.start.bounds.length - 1)] }
 }

@@ -41,7 +41,7 @@ function makeCard(s) {
         fact('Shared with', 'nobody', 'Each Caddy of a fleet counts for itself: a Redis would count for all.')
         return
       }
-      const past = s.past[0], minute = latencyBetween(past, now), calls = now.calls - past.calls
+      const past = s.past[0], minute = latencyBetween(past, now), calls = (now.calls ?? 0) - (past.calls ?? 0)
       fact('Breaker', now.breaker ?? '–', 'closed: Redis is asked. open: it is not, until it answers again.')
       fact('Latency', minute ? `${duration(minute.mean)}, 99 % within ${duration(minute.p99)}` : 'no calls in the last minute', 'Of decisions of the last minute.')
       fact('Caddys', count(now.instances ?? 0, 'Caddy'), 'That have shown themselves in this store in the last seconds.')
@@ -74,8 +74,8 @@ export function storeSentence() {
       bad = true
       const policies = new Map()
       for (const z of state.zones.filter(z => z.store === s.name)) policies.set(z.on_store_error, (policies.get(z.on_store_error) ?? 0) + 1)
-      const means = { allow: 'let all requests pass', deny: 'refuse all requests', local: 'count in this Caddy alone' }
-      return [visible(s.name, 48), ' does not answer: ', [...policies].map(([p, n]) => `${count(n, 'zone')} ${means[p]}`).join(', '), '. ']
+      const means = { allow: ['lets all requests pass', 'let all requests pass'], deny: ['refuses all requests', 'refuse all requests'], local: ['counts in this Caddy alone', 'count in this Caddy alone'] }
+      return [visible(s.name, 48), ' does not answer: ', [...policies].map(([p, n]) => `${count(n, 'zone')} ${means[p][n === 1 ? 0 : 1]}`).join(', '), '. ']
     }
     if (!s.remote) return []
     const latest = s.past.length > 1 && latencyBetween(s.past.at(-2), s.now) || s.past.length > 1 && latencyBetween(s.past[0], s.now)

@@ -30,7 +30,7 @@ const units = [['day', 86400], ['hour', 3600], ['minute', 60], ['second', 1]]
 // duration is a time span, given in seconds.
 export function duration(seconds) {
   const unit = (name, n, digits) => format({ style: 'unit', unit: name, unitDisplay: 'short', maximumFractionDigits: digits }, n)
-  if (seconds <= 0) return unit('second', 0, 0)
+  if (!(seconds > 0)) return unit('second', 0, 0)
   if (seconds < 0.9995) return seconds < 1e-6 ? unit('microsecond', 1, 0) : seconds < 1e-3 ? unit('microsecond', seconds * 1e6, 0) : unit('millisecond', seconds * 1e3, seconds < 0.01 ? 1 : 0)
   if (seconds < 60) return unit('second', seconds, seconds < 10 ? 1 : 0)
   const i = units.findIndex(([, size]) => seconds >= size)
