@@ -23,14 +23,14 @@ REDIS := REQUIRE_REDIS=1
 
 # The tests build binaries, also in a checkout of another user, where git refuses
 # to tell go the version. Only "make build" and "make run" ask for it.
-bench bench-docs bench-fleet bench-server cover deep fuzz golden linear lint long microbench outages profile stress test unit: export GOFLAGS += -buildvcs=false
+bench bench-docs bench-fleet bench-server browser cover deep fuzz golden linear lint long microbench outages profile stress test unit: export GOFLAGS += -buildvcs=false
 
 .PHONY: help
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: test
-test: redis lint unit linear fuzz ## All that CI runs: redis, lint, unit, linear, fuzz
+test: redis lint unit browser linear fuzz ## All that CI runs: redis, lint, unit, browser, linear, fuzz
 
 .PHONY: redis
 redis: ## Install redis-server if it is missing
@@ -39,6 +39,10 @@ redis: ## Install redis-server if it is missing
 .PHONY: promtool
 promtool: ## Install promtool if it is missing
 	@scripts/promtool.sh
+
+.PHONY: chromium
+chromium: ## Install chromium if it is missing
+	@scripts/chromium.sh
 
 .PHONY: lint
 lint: tools ## Check format, go vet, staticcheck, go.mod
@@ -50,13 +54,19 @@ lint: tools ## Check format, go vet, staticcheck, go.mod
 	go vet ./...
 	$(BIN)/staticcheck ./...
 	go mod tidy -diff
-	@# A module of its own, which no other step builds.
+	@# Modules of their own, which no other step builds.
 	cd bench && go vet ./... && ../$(BIN)/staticcheck ./... && go mod tidy -diff
+	cd integration/browser && go vet ./... && ../../$(BIN)/staticcheck ./... && go mod tidy -diff
 
 .PHONY: unit
 unit: redis promtool ## Run the tests with the race detector
 	@# The race detector would hold up each exit of each process for a second.
 	$(REDIS) GORACE=atexit_sleep_ms=50 go test -race -parallel 5 -timeout 20m ./...
+
+# Where apt-get can install Chromium, the tests of the page fail without it, rather than skip.
+.PHONY: browser
+browser: redis chromium ## Test the page in headless Chromium
+	cd integration/browser && $(REDIS) REQUIRE_CHROMIUM=$(if $(shell command -v apt-get),1,0) go test -count=1 -parallel 4 -timeout 10m ./...
 
 .PHONY: linear
 linear: redis ## Check 100,000 answers of three stores under faults for linearizability

@@ -1,0 +1,90 @@
+package browser
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
+)
+
+// testReload: the page stands a reload and a restart of Caddy, an empty config, and 200 zones.
+func testReload(t *testing.T, w *world) {
+	c := startCaddy(t, "", "respond ok")
+	p := w.browser.newTab(t)
+	p.resize(1280, 900, "light")
+	p.open(c.page("--no-open"))
+	p.untilText("#zones-body", "No zones: this Caddy limits nothing.")
+	p.untilText("#refused-body", "Without zones nobody is refused.")
+	p.untilText("#stores-body", "No store")
+	zone := func(name string) string {
+		return "\t\tzone " + name + " {\n\t\t\tkey {header.Client}\n\t\t\tevents 1\n\t\t\twindow 1h\n\t\t}\n"
+	}
+	c.reload("", "rate_limit {\n"+zone("first")+"}\nrespond ok")
+	p.untilText("#zones-body", "first")
+	p.untilText("#news", "the config was loaded anew")
+	p.untilText("#refused-body", "Nobody was refused")
+	p.untilText("#decisions-body", "No requests yet")
+	p.untilText("#rules-body", "No zone allows them")
+	p.untilText("#sentence", "1 zone.")
+	p.untilText("#stores-body", "in memory")
+	c.times(2, "/", "Client: rob")
+	p.untilText(".refused", "rob")
+
+	many := ""
+	for i := range 200 {
+		many += zone(fmt.Sprintf("zone-%03d", i))
+	}
+	c.reload("", "rate_limit {\n"+many+"}\nrespond ok")
+	p.untilText("#sentence", "200 zones.")
+	p.untilText("#zones-body", "zone-199")
+	p.write("#zones-text", "zone-11")
+	p.until("ten zones", `[...document.querySelectorAll('[data-zone]')].filter(e => !e.hidden).length === 10`)
+	c.times(2, "/", "Client: sue")
+	p.untilText(".refused", "sue")
+	p.untilText("[data-zone=zone-110]", "1")
+	p.takeProblems() // the browser logs that the stream ends
+
+	must(t, c.process.Kill())
+	p.untilText("#sentence", "Caddy does not answer since")
+	p.untilText("#level", "No answer")
+	c.start()
+	p.untilText("#link", "live")
+	p.untilText("#news", "Caddy was restarted")
+	for _, problem := range p.takeProblems() {
+		if !strings.Contains(problem, "Failed to load resource") { // which the browser logs by itself
+			t.Errorf("the console shows an error: %s", problem)
+		}
+	}
+}
+
+// testOutage: without Redis the page says so, and what this means; and that it is back.
+func testOutage(t *testing.T, w *world) {
+	redis := redistest.Start(t)
+	c := startCaddy(t, store(redis), `
+	rate_limit {
+		zone clients {
+			key {header.Client}
+			events 1
+			window 1h
+			on_store_error deny
+			overrides
+		}
+	}
+	respond ok`)
+	p := w.browser.newTab(t)
+	p.resize(1280, 900, "light")
+	p.open(c.page("--no-open"))
+	p.untilText("#sentence", "answers")
+	redis.Kill()
+	request := func() { c.times(2, "/", "Client: una") }
+	p.untilDoing("trouble", request, `document.getElementById('level').innerText === 'Trouble'`)
+	p.untilText("#sentence", "does not answer: 1 zone refuses all requests")
+	p.untilText("#stores-body", "open")
+	p.write("#why-parts input", "una")
+	p.click("#why-form button")
+	p.untilText("#why-body", "does not answer")
+	p.noProblemsBut("503")
+	redis.Restart()
+	p.untilDoing("the end of the trouble", request, `document.getElementById('level').innerText !== 'Trouble'`)
+}

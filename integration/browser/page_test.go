@@ -1,0 +1,329 @@
+package browser
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
+)
+
+// world is what the tests share: a browser, and a fleet of two Caddys with a Redis.
+type world struct {
+	browser  *chromium
+	redis    *redistest.Server
+	one, two *caddy
+	address  string // of the page of the first Caddy
+}
+
+// TestPage clicks through the page. Each part has clients of its own.
+func TestPage(t *testing.T) {
+	w := &world{browser: startChromium(t), redis: redistest.Start(t)}
+	w.one, w.two = startCaddy(t, store(w.redis), fleetSite()), startCaddy(t, store(w.redis), fleetSite())
+	w.address = w.one.page("--no-open")
+	for _, part := range []struct {
+		name string
+		test func(*testing.T, *world)
+	}{
+		{"Zones", testZones},
+		{"Refused", testRefused},
+		{"Actions", testActions},
+		{"Bans", testBans},
+		{"Why", testWhy},
+		{"Decisions", testDecisions},
+		{"Stores", testStores},
+		{"Keyboard", testKeyboard},
+		{"Locale", testLocale},
+		{"Accessible", testAccessible},
+		{"Hostile", testHostile},
+		{"Gateway", testGateway},
+		{"OtherOrigins", testOtherOrigins},
+		{"BehindAuthentication", testBehindAuthentication},
+		{"Reload", testReload},
+		{"Outage", testOutage},
+	} {
+		t.Run(part.name, func(t *testing.T) {
+			t.Parallel()
+			part.test(t, w)
+		})
+	}
+}
+
+func store(redis *redistest.Server) string {
+	return "\trate_limit {\n\t\tstore redis {\n\t\t\taddress " + redis.Addr() + "\n\t\t\ttimeout 2s\n\t\t}\n\t}\n"
+}
+
+// fleetSite is the site of the fleet. The clients name themselves.
+func fleetSite() string {
+	evil := ""
+	for i, name := range evilZones {
+		evil += fmt.Sprintf("\t\tzone `%s` {\n\t\t\tmatch path /evil/%d\n\t\t\tkey {header.Client}\n\t\t\tevents 1\n\t\t\twindow 1h\n\t\t\toverrides\n\t\t}\n", name, i)
+	}
+	return `
+	rate_limit {
+		zone clients {
+			match path /
+			key {header.Client}
+			events 5
+			window 1h
+			overrides
+		}
+		zone logins {
+			match path /login
+			key "{header.Client} {header.User}"
+			algorithm token_bucket 3/1h
+			overrides
+			ban 10m after 3 refusals in 1m
+		}
+		zone trial {
+			match path /trial
+			key {header.Client}
+			events 1
+			window 1h
+			dry_run
+		}
+		zone half {
+			match path /half
+			key {header.Client}
+			events 1
+			window 1h
+			enforce 50
+		}
+		zone plain {
+			match path /plain
+			key {header.Client}
+			events 1
+			window 1h
+		}
+		zone hot {
+			match path /hot
+			events 1000000
+			window 1h
+			lend 100ms
+		}
+` + evil + `
+	}
+	respond ok`
+}
+
+// page opens the page.
+func (w *world) page(t *testing.T) *tab {
+	t.Helper()
+	p := w.browser.newTab(t)
+	p.resize(1280, 900, "light")
+	p.open(w.address)
+	p.untilText("#link", "live")
+	t.Cleanup(p.noProblems)
+	return p
+}
+
+// times sends n requests of a client, and returns how many were admitted.
+func (c *caddy) times(n int, path string, fields ...string) (admitted int) {
+	c.t.Helper()
+	for range n {
+		if c.get(path, fields...) == http.StatusOK {
+			admitted++
+		}
+	}
+	return admitted
+}
+
+// state is what the admin API says of a key.
+type state struct {
+	Outcome   string
+	Used      int64
+	Remaining int64
+	Override  *struct {
+		Kind, Limit string
+		EndsIn      float64 `json:"ends_in"`
+	}
+	Ban *struct{ By string }
+}
+
+// state asks a Caddy about a key.
+func (c *caddy) state(zone string, parts ...string) (s state) {
+	c.t.Helper()
+	query := url.Values{"part": parts}
+	response, err := http.Get("http://" + c.admin + "/rate_limit/zones/" + url.PathEscape(zone) + "/key?" + query.Encode())
+	must(c.t, err)
+	defer response.Body.Close()
+	must(c.t, json.NewDecoder(response.Body).Decode(&s))
+	return s
+}
+
+// button is the selector of an action on a key.
+func button(label, key, zone string) string {
+	return fmt.Sprintf(`.refused [aria-label=%s]`, quoted(label+": "+key+" in zone "+zone))
+}
+
+// confirm confirms the dialog, and returns the command that it showed.
+func (p *tab) confirm() (command string) {
+	p.t.Helper()
+	p.until("the dialog", `document.getElementById('dialog').open`)
+	command = p.text("#dialog-command")
+	p.click("#dialog-yes")
+	p.until("the end of the dialog", `!document.getElementById('dialog').open`)
+	return command
+}
+
+// shell runs a command as a shell does, with the Caddy that the page has shown.
+func shell(t *testing.T, command string) {
+	t.Helper()
+	binary, err := buildCaddy()
+	must(t, err)
+	cmd := exec.Command("bash", "-c", `caddy() { "$CADDY" "$@"; }; `+command)
+	cmd.Env = append(cmd.Environ(), "CADDY="+binary)
+	if output, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%s: %v\n%s", command, err, output)
+	}
+}
+
+// testZones: zones with their limits in words, how far they are enforced, rates, and what is behind them.
+func testZones(t *testing.T, w *world) {
+	p := w.page(t)
+	for zone, want := range map[string]string{"clients": "5 per hour", "trial": "dry run", "half": "enforce 50 %", "logins": "3 per hour", "hot": "1,000,000 per hour"} {
+		p.untilText(fmt.Sprintf("[data-zone=%s]", zone), want)
+	}
+	p.untilText("#sentence", fmt.Sprintf("%d zones.", 6+len(evilZones)))
+	p.untilText("#caddy", fmt.Sprintf("process %d", w.one.process.PID()))
+	p.click("[data-zone=trial] .open")
+	w.one.times(4, "/trial", "Client: zoe")
+	p.untilText("[data-zone=trial] .detail .outcomes", "dry run")
+	p.untilText("[data-zone=trial] .near", "none")
+	p.until("the chart", `document.querySelector('[data-zone=trial] .plot canvas')`)
+	p.untilText("[data-zone=trial] .top", "zoe")
+	p.untilText("[data-zone=trial] [data-label='Would be refused']", "%")
+	p.click("[data-zone=trial] .open")
+	p.until("the end of the panel", `document.querySelector('[data-zone=trial] .detail').hidden`)
+}
+
+// testRefused: who is refused now, how long the wait is, and what the last request was.
+func testRefused(t *testing.T, w *world) {
+	p := w.page(t)
+	w.one.times(8, "/", "Client: rita", "User-Agent: rita's agent")
+	p.untilText("#sentence", "being refused now")
+	p.untilText("#level", "Refusing")
+	row := `[...document.querySelectorAll('.refused tbody tr')].find(r => r.textContent.includes('rita'))`
+	for _, want := range []string{"3 of 8", "min", "rita's agent", "GET /", "zone clients"} {
+		p.until(want+" in the row", row+`?.innerText.includes(`+quoted(want)+`)`)
+	}
+	p.until("when it was seen", row+`?.innerText.match(/now|ago/)`)
+	w.one.times(3, "/trial", "Client: tom")
+	p.untilText(".refused", "tom")
+	p.until("a mark for the dry run", `[...document.querySelectorAll('.refused tbody tr')].find(r => r.textContent.includes('tom'))?.innerText.includes('dry run')`)
+	w.one.times(3, "/plain", "Client: pia")
+	p.untilText(".refused", "pia")
+	p.click(button("Ban", "pia", "plain. Zone has no overrides: add the option overrides to it."))
+	p.untilText("#news", "add the option overrides")
+}
+
+// testActions: each button asks first, shows the command, and has its effect on the whole fleet.
+func testActions(t *testing.T, w *world) {
+	p := w.page(t)
+	address := " --address " + w.one.admin
+	if got := w.one.times(8, "/", "Client: max", "User-Agent: a") + w.two.times(2, "/", "Client: max"); got != 5 {
+		t.Fatalf("%d of 10 requests are admitted, want 5", got)
+	}
+	p.click(button("Let through", "max", "clients"))
+	p.until("the dialog", `document.getElementById('dialog').open`)
+	p.press("Escape")
+	p.until("the end of the dialog", `!document.getElementById('dialog').open`)
+	if used := w.two.state("clients", "max").Used; used != 5 {
+		t.Errorf("an action that was not confirmed has changed what is used to %d", used)
+	}
+	p.click(button("Let through", "max", "clients"))
+	if got, want := p.confirm(), "caddy rate-limit reset"+address+" clients max"; got != want {
+		t.Errorf("the command is %s, want %s", got, want)
+	}
+	p.untilText("#news", "Let through max")
+	if got := w.two.times(7, "/", "Client: max"); got != 5 {
+		t.Errorf("after the reset the other Caddy admits %d, want 5", got)
+	}
+
+	w.one.times(1, "/", "Client: max")
+	p.click(button("Raise", "max", "clients"))
+	p.until("the dialog", `document.getElementById('dialog').open`)
+	if got, want := p.text("#dialog-command"), "caddy rate-limit set"+address+" --for 2h clients max 10"; got != want {
+		t.Errorf("the command is %s, want %s", got, want)
+	}
+	p.write("#field-limit", "nonsense")
+	p.click("#dialog-yes")
+	p.untilText("#dialog-error", "nonsense")
+	p.takeProblems() // the browser logs the status 400
+	p.write("#field-limit", "8")
+	p.confirm()
+	p.untilText("#news", "Raised max")
+	if o := w.two.state("clients", "max").Override; o == nil || o.Kind != "limit" || o.EndsIn < 7000 || o.EndsIn > 7200 {
+		t.Errorf("the override is %+v", o)
+	}
+	if got := w.two.times(5, "/", "Client: max"); got != 3 {
+		t.Errorf("with a limit of 8, of which 5 are used, the other Caddy admits %d, want 3", got)
+	}
+
+	w.one.times(1, "/", "Client: max")
+	p.click(button("Exempt", "max", "clients"))
+	if got, want := p.confirm(), "caddy rate-limit set"+address+" --exempt clients max"; got != want {
+		t.Errorf("the command is %s, want %s", got, want)
+	}
+	p.untilText("#news", "Exempted max")
+	if got := w.two.times(9, "/", "Client: max"); got != 9 {
+		t.Errorf("an exempt key is admitted %d times of 9", got)
+	}
+
+	p.click(button("Ban", "max", "clients"))
+	p.until("the dialog", `document.getElementById('dialog').open`)
+	p.choose("#field-for", "1 day")
+	if got, want := p.confirm(), "caddy rate-limit ban"+address+" --for 1d clients max"; got != want {
+		t.Errorf("the command is %s, want %s", got, want)
+	}
+	p.untilText("#news", "Banned max")
+	if got := w.two.times(2, "/", "Client: max") + w.one.times(2, "/", "Client: max"); got != 0 {
+		t.Errorf("a banned key is admitted %d times", got)
+	}
+	p.click(button("Unban", "max", "clients"))
+	if got, want := p.confirm(), "caddy rate-limit unban"+address+" clients max"; got != want {
+		t.Errorf("the command is %s, want %s", got, want)
+	}
+	p.untilText("#news", "Unbanned max")
+	if s := w.two.state("clients", "max"); s.Ban != nil {
+		t.Errorf("the ban remains: %+v", s)
+	}
+
+	w.one.times(6, "/", "Client: cli $(touch /tmp/never); 'x'")
+	p.click(button("Let through", "cli $(touch /tmp/never); 'x'", "clients"))
+	p.until("the dialog", `document.getElementById('dialog').open`)
+	shell(t, p.text("#dialog-command"))
+	p.press("Escape")
+	if used := w.two.state("clients", "cli $(touch /tmp/never); 'x'").Used; used != 0 {
+		t.Errorf("the command that is shown has no effect: %d used", used)
+	}
+}
+
+// testBans: bans and overrides in force are listed, and can be ended there.
+func testBans(t *testing.T, w *world) {
+	p := w.page(t)
+	w.one.times(7, "/login", "Client: bob", "User: robert")
+	shell(t, "caddy rate-limit set --address "+w.one.admin+" --note 'a <b>note</b>' clients betty 77/1h")
+	p.click("#rules-load")
+	p.untilText("#rules-body", "banned by the zone")
+	p.untilText("#rules-body", "77")
+	p.untilText("#rules-body", "a <b>note</b>")
+	p.click(`.rules [aria-label^="Unban: bob robert"]`)
+	p.confirm()
+	p.until("no ban of bob", `![...document.querySelectorAll('.rules tbody tr')].some(r => r.textContent.includes('bob'))`)
+	if s := w.two.state("logins", "bob", "robert"); s.Ban != nil {
+		t.Errorf("the ban remains: %+v", s)
+	}
+	p.click(`.rules [aria-label^="Clear: betty"]`)
+	if command := p.confirm(); !strings.HasSuffix(command, " --clear clients betty") {
+		t.Errorf("the command is %s", command)
+	}
+	p.until("no override of betty", `![...document.querySelectorAll('.rules tbody tr')].some(r => r.textContent.includes('betty'))`)
+	if s := w.two.state("clients", "betty"); s.Override != nil {
+		t.Errorf("the override remains: %+v", s)
+	}
+}

@@ -1,0 +1,121 @@
+package browser
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
+)
+
+// TestScreenshots draws the page with some traffic, at several sizes, into the directory that
+// SCREENSHOTS names.
+func TestScreenshots(t *testing.T) {
+	dir := os.Getenv("SCREENSHOTS")
+	if dir == "" {
+		t.Skip("SCREENSHOTS names no directory")
+	}
+	browser, redis := startChromium(t), redistest.Start(t)
+	options := `
+	servers {
+		trusted_proxies static 127.0.0.1
+	}
+	rate_limit {
+		store redis {
+			address ` + redis.Addr() + `
+		}
+	}`
+	site := `
+	rate_limit {
+		zone clients {
+			key {client_ip}
+			events 100
+			window 1m
+			overrides
+			ban 10m after 400 refusals in 1m
+		}
+		zone logins {
+			match path /login
+			key "{client_ip} {header.User}"
+			algorithm token_bucket 5/1m
+			burst 10
+			overrides
+		}
+		zone search {
+			match path /search
+			key {client_ip}
+			algorithm sliding_window_counter 20/10s
+			dry_run
+		}
+		zone api {
+			match path /api/*
+			key {header.X-Api-Key}
+			plan {header.Plan} {
+				free 60/1m
+				pro  6000/1m
+				default free
+			}
+			overrides
+		}
+		zone everybody {
+			algorithm token_bucket 5000/1s
+			lend 100ms
+		}
+	}
+	respond ok`
+	one := startCaddy(t, options, site)
+	startCaddy(t, options, site)
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		agents := []string{"Mozilla/5.0 (X11; Linux x86_64; rv:148.0) Gecko/20100101 Firefox/148.0", "python-requests/2.34.1", "curl/8.17.0", "Go-http-client/2.0"}
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			client, agent := fmt.Sprintf("203.0.113.%d", i%7+i%3*(i%5)), "User-Agent: "+agents[i%4]
+			one.get("/", "X-Forwarded-For: 198.51.100.23", "User-Agent: "+agents[1])
+			one.get("/search?q=a", "X-Forwarded-For: "+client, agent)
+			if i%9 == 0 {
+				one.get("/login", "X-Forwarded-For: 2001:db8:a::"+fmt.Sprint(i%3), "User: alice", agent)
+			}
+			if i%4 == 0 {
+				one.get("/api/orders", "X-Api-Key: k-7f3a", "Plan: free", "X-Forwarded-For: "+client, agent)
+			}
+			time.Sleep(time.Duration(8+i%40) * time.Millisecond)
+		}
+	}()
+	defer func() {
+		close(stop)
+		<-done
+	}()
+	p := browser.newTab(t)
+	p.resize(1440, 1000, "light")
+	p.open(one.page("--no-open"))
+	p.untilText("#sentence", "being refused")
+	p.until("some history", `document.querySelector('.spark .line')?.getAttribute('d')`)
+	p.click("[data-zone=clients] .open")
+	p.write("#why-parts input", "198.51.100.23")
+	p.click("#why-form button")
+	p.untilText("#why-body", "The next request passes")
+	p.click("[aria-label^='Exempt: 2001'], .refused tbody tr:last-child .actions button:nth-child(3)")
+	p.until("the dialog", `document.querySelector('dialog').open`)
+	must(t, os.WriteFile(filepath.Join(dir, "dialog.png"), p.screenshot(), 0o600))
+	p.press("Escape")
+	for _, width := range []int{360, 800, 1440} {
+		for _, scheme := range []string{"light", "dark"} {
+			p.resize(width, 1000, scheme)
+			must(t, p.try("scrollTo(0, 0)", nil))
+			time.Sleep(1500 * time.Millisecond) // until all is drawn anew
+			must(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d-%s.png", width, scheme)), p.screenshot(), 0o600))
+			if wide := eval[int](p, "document.documentElement.scrollWidth"); wide > width {
+				t.Errorf("at %d px the page is %d px wide: %s", width, wide, eval[string](p, `[...document.querySelectorAll('main *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1).slice(0, 5).map(e => e.tagName + '.' + e.className).join(' ')`))
+			}
+		}
+	}
+	p.noProblems()
+}

@@ -1,0 +1,141 @@
+package browser
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// testWhy: a key in all zones, or the parts of a key in one, with a sentence and a picture.
+func testWhy(t *testing.T, w *world) {
+	p := w.page(t)
+	w.one.times(6, "/", "Client: wim")
+	p.write("#why-parts input", "wim")
+	p.click("#why-form button")
+	p.untilText("#why-body", "Zone clients refuses it: 5 of 5 used. The next request passes at")
+	p.until("the picture", `document.querySelector('#why-body .bucket')?.getAttribute('aria-label').startsWith('0 of 5 left.')`)
+	p.untilText("#why-body .moments", "The next request passes at")
+	p.untilText("#why-body .moments", "All of it is back at")
+	p.untilText("#why-body", "Zone plain allows it: 0 of 1 used.")
+	p.untilText("#why-body", "Zone logins: the key has 2 parts")
+
+	w.one.times(2, "/login", "Client: wim", "User: w. 1")
+	p.choose("#why-zone", "logins")
+	p.until("a field for each part", `document.querySelectorAll('#why-parts input').length === 2`)
+	p.write("#why-parts label:nth-child(1) input", "wim")
+	p.write("#why-parts label:nth-child(2) input", "w. 1")
+	p.press("Enter")
+	p.untilText("#why-body", "Zone logins allows it: 2 of 3 used.")
+	p.choose("#why-zone", "hot")
+	p.untilText("#why-parts", "no key")
+	p.click("#why-form button")
+	p.untilText("#why-body", "Zone hot allows it")
+
+	p.choose("#why-zone", "clients")
+	p.write("#why-parts input", "wim")
+	p.click("#why-form button")
+	p.click(`#why-body [aria-label^="Let through: wim"]`)
+	p.confirm()
+	p.untilText("#why-body", "Zone clients allows it: 0 of 5 used.")
+}
+
+// testDecisions: decisions come by themselves; they can be held and chosen.
+func testDecisions(t *testing.T, w *world) {
+	p := w.page(t)
+	list := func() string { return p.text("#decisions-body") }
+	sends := func(client, want string) { // until the page shows it: it may have just asked for others
+		t.Helper()
+		p.untilDoing(want, func() { w.one.times(2, "/plain", "Client: "+client) }, fmt.Sprintf(`document.getElementById('decisions-body').innerText.includes(%s)`, quoted(want)))
+	}
+	p.choose("#decisions-zone", "plain")
+	sends("dora", "dora")
+	sends("dora", "limited")
+	w.one.times(1, "/", "Client: dora")
+	if text := list(); strings.Contains(text, "\tclients\t") {
+		t.Errorf("with a filter other zones are shown: %s", text)
+	}
+	p.click("#pause")
+	w.one.times(2, "/plain", "Client: paul")
+	p.until("a count of what has come", `/^Paused; [1-9]/.test(document.getElementById('decisions-note').innerText)`)
+	if strings.Contains(list(), "paul") {
+		t.Error("a list that is held goes on")
+	}
+	p.click("#pause")
+	sends("paul", "paul")
+	p.write("#decisions-text", "dora")
+	p.until("only dora", `!document.getElementById('decisions-body').innerText.includes('paul')`)
+	p.write("#decisions-text", "none of them")
+	p.untilText("#decisions-body", "No decision fits the filters")
+	p.write("#decisions-text", "")
+	p.choose("#decisions-outcome", "limited")
+	sends("dora", "dora")
+	if text := list(); strings.Contains(text, "allowed") {
+		t.Errorf("with a filter other outcomes are shown: %s", text)
+	}
+}
+
+// testStores: how the store is, how fast, who else uses it, how many calls it takes, and what is lent.
+func testStores(t *testing.T, w *world) {
+	p := w.page(t)
+	p.untilText("#stores-body h3", "answers")
+	p.untilText("#stores-body", "2 Caddys")
+	p.untilText("#stores-body", "closed")
+	fact := func(name string) string {
+		return fmt.Sprintf(`[...document.querySelectorAll('#stores-body dt')].find(e => e.innerText === %s).nextSibling.innerText`, quoted(name))
+	}
+	p.untilDoing("a loan, and calls", func() { w.one.times(30, "/hot") }, fact("Lent")+` !== '0' && `+fact("Calls for a decision")+`.endsWith(' for 100')`)
+	p.untilText("#stores-body", "99 % within")
+	p.untilText("#sentence", "answers in")
+	p.until("the chart", `document.querySelector('#stores-body canvas')`)
+}
+
+// testKeyboard: all can be done with the keyboard alone, and the focus comes back.
+func testKeyboard(t *testing.T, w *world) {
+	p := w.page(t)
+	w.one.times(6, "/", "Client: kim")
+	p.untilText(".refused", "kim")
+	p.press("Tab")
+	if got := eval[string](p, `document.activeElement.textContent`); got != "Skip to the content" {
+		t.Errorf("the first stop is %q", got)
+	}
+	p.press("Enter")
+	reached := false
+	for range 200 {
+		p.press("Tab")
+		if reached = eval[bool](p, `document.activeElement.matches(`+quoted(button("Let through", "kim", "clients"))+`)`); reached {
+			break
+		}
+	}
+	if !reached {
+		t.Fatal("the button cannot be reached with the keyboard")
+	}
+	p.press("Enter")
+	p.until("the focus in the dialog", `document.getElementById('dialog').open && document.getElementById('dialog').contains(document.activeElement)`)
+	for range 12 {
+		p.press("Tab")
+		if eval[bool](p, `document.activeElement.id === 'dialog-yes'`) {
+			break
+		}
+	}
+	p.press("Enter")
+	p.untilText("#news", "Let through kim")
+	if used := w.two.state("clients", "kim").Used; used != 0 {
+		t.Errorf("the reset has no effect: %d used", used)
+	}
+	p.until("the focus on the button", `document.activeElement.matches(`+quoted(button("Let through", "kim", "clients"))+`)`)
+}
+
+// testLocale: numbers and times are those of the reader.
+func testLocale(t *testing.T, w *world) {
+	p := w.browser.newTab(t)
+	p.do("Emulation.setUserAgentOverride", map[string]any{"userAgent": "test", "acceptLanguage": "de-DE,de"}, nil)
+	p.do("Emulation.setTimezoneOverride", map[string]any{"timezoneId": "Asia/Tokyo"}, nil)
+	p.open(w.address)
+	p.untilText("[data-zone=hot]", "1.000.000 per hour")
+	w.one.times(1, "/plain", "Client: lea")
+	p.until("a time in Tokyo", `(() => {
+		const shown = document.querySelector('.decisions .time')?.innerText
+		return /^\d\d:\d\d:\d\d$/.test(shown) && Math.abs(Number(shown.slice(0, 2)) - (new Date().getUTCHours() + 9) % 24) <= 1
+	})()`)
+	p.noProblems()
+}
