@@ -325,7 +325,7 @@ func (z *Zone) checkLend() error {
 		{"ban", z.Ban != nil, "the store must see each refusal"},
 		{"dry_run", z.DryRun, "a dry run asks the store for each request"},
 		{"enforce", z.Enforce != nil, "a dry run asks the store for each request"},
-		{"reserve", z.Reserve != nil, "slots are not lent"},
+		{"reserve", z.Reserve != nil, "slots that are kept may go to any request"},
 	} {
 		if o.set {
 			return fmt.Errorf("lend and %s exclude each other: %s", o.name, o.why)

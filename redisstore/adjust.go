@@ -28,9 +28,7 @@ const (
 
 // Adjust implements [store.Store].
 func (s *Store) Adjust(adjustments ...store.Adjustment) {
-	if slices.ContainsFunc(adjustments, func(a store.Adjustment) bool { return a.Rule.Lend() > 0 }) {
-		adjustments = slices.DeleteFunc(slices.Clone(adjustments), s.refundLoan)
-	}
+	adjustments = s.adjustLent(adjustments)
 	for i := range adjustments {
 		a := &adjustments[i]
 		if a.Hold != "" && a.Delta <= -a.Cost {
@@ -62,6 +60,7 @@ func (s *Store) runOutbox() {
 			}
 			reported = s.warnLost(reported, false)
 		case <-s.quit:
+			s.slots.Close() // what is kept is held too
 			s.giveBackHolds()
 			s.sendLast()
 			if s.lingers = !s.ends() && s.outbox.Retry(); s.lingers {
@@ -80,11 +79,16 @@ func (s *Store) renew(ctx context.Context) {
 	due := s.holds.Due(s.clock())
 	for len(due) > 0 {
 		n := min(len(due), outbox.BatchSize)
-		ops := make([]protocol.Op, n)
+		ops, sent := make([]protocol.Op, n), s.loans.Now()
 		for i := range ops {
 			ops[i] = s.op(&due[i], protocol.Renew, due[i].Hold, 0)
 		}
-		s.doAll(ctx, ops)
+		errs, _ := s.doAll(ctx, ops)
+		for i := range ops {
+			if errs[i] == nil && keepsSlots(due[i].Rule) {
+				s.slots.Renewed(due[i].Hold, sent, s.loans.Now())
+			}
+		}
 		due = due[n:]
 	}
 }
@@ -129,10 +133,10 @@ func (s *Store) sendWaiting(ctx context.Context) {
 func (s *Store) sendAdjustments(ctx context.Context, batch []outbox.Adjustment) (again []outbox.Adjustment, failed int) {
 	var lent []outbox.Adjustment
 	batch = slices.DeleteFunc(batch, func(a outbox.Adjustment) bool {
-		if a.Rule.Lend() > 0 {
+		if lendsParts(a.Rule) {
 			lent = append(lent, a)
 		}
-		return a.Rule.Lend() > 0
+		return lendsParts(a.Rule)
 	})
 	if len(lent) > 0 {
 		again, failed = s.sendLentAdjustments(ctx, lent)

@@ -35,9 +35,12 @@ type lentRequest struct {
 	checks    []store.Check
 	decisions []algorithms.Decision
 
-	plain  indexes // checks that are asked for as in zones that do not lend
-	others int     // how many these are
-	alone  indexes // checks of zones that lend, which are decided by themselves
+	plain  indexes     // checks that are asked for as in zones that do not lend
+	others int         // how many these are
+	alone  indexes     // checks of zones that lend, which are decided by themselves
+	slots  indexes     // checks that are decided with slots that are kept
+	often  indexes     // checks of slots of keys that come often
+	sent   lend.Moment // before anything was asked
 
 	together []lentCheck // the other checks
 	hold     bool        // what passes of these must not be charged yet, because of plain ones
@@ -68,18 +71,16 @@ func (s *Store) takeLent(ctx context.Context, checks []store.Check, decisions []
 		switch {
 		case c.Cost < 0:
 			return fmt.Errorf("cost must be at least 0, got %d", c.Cost)
-		case c.Rule.Lend() > 0 && c.Alone():
+		case lendsParts(c.Rule) && c.Alone():
 			r.alone.add(i)
 			if err := s.takeAlone(ctx, c, &decisions[i]); err != nil {
 				return err
 			}
 		}
 	}
-	s.sortLent(&r, false)
-	err := s.decideLent(ctx, &r)
+	err := s.decideLent(ctx, &r, false)
 	if errors.Is(err, protocol.ErrLent) {
-		s.sortLent(&r, true)
-		err = s.decideLent(ctx, &r)
+		err = s.decideLent(ctx, &r, true)
 	}
 	return err
 }
@@ -88,7 +89,8 @@ func (s *Store) takeLent(ctx context.Context, checks []store.Check, decisions []
 // parts of the others' keys are lent, none of a zone that lends are.
 func (s *Store) sortLent(r *lentRequest, known bool) {
 	now := s.loans.Now()
-	r.plain, r.others, r.hold, r.while = indexes{}, 0, false, s.timeout
+	r.plain, r.slots, r.often = indexes{}, indexes{}, indexes{}
+	r.others, r.hold, r.while, r.sent = 0, false, s.timeout, now
 	r.together = r.room[:0]
 	for i := range r.checks {
 		c := &r.checks[i]
@@ -98,6 +100,10 @@ func (s *Store) sortLent(r *lentRequest, known bool) {
 		case r.alone.has(i):
 			continue
 		case c.Rule.Lend() == 0:
+		case !lendsParts(c.Rule):
+			if s.takeSlot(r, i, now) {
+				continue
+			}
 		case known:
 			s.loans.Lent(c.Rule, c.Key, true)
 			e, lent = s.loans.Known(c.Rule, c.Key), true
@@ -126,19 +132,19 @@ func (s *Store) sortLent(r *lentRequest, known bool) {
 	}
 }
 
-// decideLent decides checks that are sorted.
-func (s *Store) decideLent(ctx context.Context, r *lentRequest) error {
+// decideLent decides the checks that are not decided by themselves. See sortLent for known.
+func (s *Store) decideLent(ctx context.Context, r *lentRequest, known bool) (err error) {
+	s.sortLent(r, known)
 	if len(r.together) > 0 {
-		pass, err := s.takeTogether(ctx, r)
-		if err != nil {
-			return err
-		}
+		var pass bool
+		pass, err = s.takeTogether(ctx, r)
 		r.hold = r.hold && pass
 	}
-	if r.others == 0 {
-		return nil
+	if err == nil && r.others > 0 {
+		err = s.takeOthers(ctx, r)
 	}
-	return s.takeOthers(ctx, r)
+	s.settleSlots(r, err)
+	return err
 }
 
 // takeOthers decides the checks that are asked for as in zones that do not lend. If there are costs
@@ -190,7 +196,7 @@ func (s *Store) takeOthers(ctx context.Context, r *lentRequest) error {
 // noteCharged tells those who hold parts of a key that the store has charged it by itself.
 func (s *Store) noteCharged(r *lentRequest) {
 	for i := range r.checks {
-		if c := &r.checks[i]; r.plain.has(i) && c.Rule.Lend() > 0 {
+		if c := &r.checks[i]; r.plain.has(i) && lendsParts(c.Rule) {
 			if e := s.loans.Known(c.Rule, c.Key); e != nil {
 				e.ChargedAlone(r.decisions[i].At)
 			}

@@ -57,6 +57,7 @@ func (s *Store) tendLoans() {
 			for _, some := range s.batches(s.loans.Due(s.loans.Now())) {
 				go s.sendLoans(context.Background(), some)
 			}
+			s.tendSlots()
 			timer.Reset(max(minTend, s.loans.Period()/4))
 		case <-s.quit:
 			ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
@@ -100,7 +101,7 @@ func (s *Store) sendLoans(ctx context.Context, due []loans.Due) {
 // refundLoan gives back a charge to what this process holds, if it was not reported yet. It reports
 // whether it did.
 func (s *Store) refundLoan(a store.Adjustment) bool {
-	if a.Rule.Lend() == 0 || a.Delta >= 0 {
+	if !lendsParts(a.Rule) || a.Delta >= 0 {
 		return false
 	}
 	e := s.loans.Known(a.Rule, a.Key)
@@ -153,7 +154,7 @@ func (s *Store) lendCallSize() int {
 
 // Lent implements [store.PartLender].
 func (s *Store) Lent(ctx context.Context, rule *store.Rule, key string) (int64, error) {
-	if rule.Lend() == 0 {
+	if !lendsParts(rule) {
 		return 0, nil
 	}
 	answers, err := s.callLend(ctx, []protocol.LendOp{s.lendOp(&store.Check{Rule: rule, Key: key}, lend.Ask{}, true)})

@@ -36,6 +36,7 @@ type Store struct {
 	requests  sync.Pool
 
 	loans       *loans.Table
+	slots       *loans.Slots
 	lendBatcher lendBatcher
 	lending     atomic.Pointer[lendScript]
 	loansDone   chan struct{} // closed when all that is held has been given back
@@ -72,6 +73,7 @@ func New(options Options) (*Store, error) {
 		cache:     denycache.New(options.DenyCache, options.Timeout),
 		outbox:    outbox.New(),
 		loans:     loans.New(),
+		slots:     loans.NewSlots(),
 		loansDone: make(chan struct{}),
 		today:     func() int64 { return time.Now().UnixMicro() },
 		clock:     options.clock,
@@ -153,6 +155,7 @@ func (s *Store) Reset(ctx context.Context, rule *store.Rule, key string) error {
 	}
 	if rule.Lend() > 0 {
 		s.loans.Forget(rule.Zone(), key)
+		s.giveSlotsBack(s.slots.Forget(rule.Zone(), key))
 	}
 	for _, name := range names {
 		err = errors.Join(err, s.delete(ctx, name))
@@ -187,9 +190,12 @@ func (s *Store) Stats() store.Stats {
 	for _, n := range s.topology.Masters() {
 		calls += n.Calls()
 	}
-	return store.Stats{
-		Held: s.holds.ByZone(), Breaker: s.Breaker(), Lost: lost, DenyHits: s.cache.Hits(), Calls: calls, Lent: s.loans.Held(s.loans.Now()),
+	held, lent := s.holds.ByZone(), s.loans.Held(s.loans.Now())
+	for zone, kept := range s.slots.Kept() {
+		held[zone] -= kept
+		lent[zone] += kept
 	}
+	return store.Stats{Held: held, Breaker: s.Breaker(), Lost: lost, DenyHits: s.cache.Hits(), Calls: calls, Lent: lent}
 }
 
 // Close implements [store.Store]. What is still held is given back, because nothing will renew

@@ -20,7 +20,7 @@ type PartLender interface {
 
 // NewLendingRule is like [NewRule], for a limit of which a [PartLender] lends parts. A process asks
 // it about once in a period for a key that comes often. The states are others than those of the
-// limit without a period.
+// limit without a period, but for a Lender, of which a process keeps slots for the next requests.
 func NewLendingRule(zone string, algorithm algorithms.Algorithm, limit algorithms.Limit, salt uint64, period time.Duration) (*Rule, error) {
 	if err := lend.Check(algorithm, limit, period); err != nil {
 		return nil, err
@@ -30,7 +30,9 @@ func NewLendingRule(zone string, algorithm algorithms.Algorithm, limit algorithm
 		return nil, err
 	}
 	r.lend = period
-	r.states = statesOf(zone, algorithm.Name(), Escape(algorithm.Family(limit)+"-lent"))
+	if _, lender := algorithm.(algorithms.Lender); !lender {
+		r.states = statesOf(zone, algorithm.Name(), Escape(algorithm.Family(limit)+"-lent"))
+	}
 	return r, nil
 }
 

@@ -13,7 +13,8 @@ const (
 	MaxPeriod = 10 * time.Second
 )
 
-// Lendable reports whether limits like this can be lent.
+// Lendable reports whether parts of limits like this can be lent. Of a limit of a Lender, slots are kept
+// instead: see [Slots].
 func Lendable(a algorithms.Algorithm, l algorithms.Limit) bool {
 	if l.Mode == algorithms.ModeQueue {
 		return false
@@ -35,7 +36,14 @@ func Check(a algorithms.Algorithm, l algorithms.Limit, period time.Duration) err
 	case l.Mode == algorithms.ModeQueue:
 		return fmt.Errorf("lend has no meaning for mode %s: a queue is about the order of all requests; leave it out", algorithms.ModeQueue)
 	case !Lendable(a, l):
-		return fmt.Errorf("lend is not for algorithm %s: leave it out", a.Name())
+		lender, ok := a.(algorithms.Lender)
+		if !ok {
+			return fmt.Errorf("lend is not for algorithm %s: leave it out", a.Name())
+		}
+		p, err := lender.Prepare(l)
+		if lease := time.Duration(p[1]) * time.Microsecond; err == nil && leasePeriods*period > lease {
+			return fmt.Errorf("lend must be at most a third of the lease %v, because slots are renewed so often, got %v", lease, period)
+		}
 	case l.Window > 0 && leasePeriods*period > l.Window:
 		return fmt.Errorf("lend must be at most a third of the window %v, because a loan lasts three times as long, got %v", l.Window, period)
 	}

@@ -131,11 +131,28 @@ func (t *Table) make(s *shard, id id, rule *store.Rule, key string) *Entry {
 	e := &Entry{Rule: rule, Key: key, b: lend.NewBorrower(t.first+t.made.Add(1), rule.Lend())}
 	s.entries[id] = e
 	t.size.Add(1)
-	if known := t.period.Load(); known == 0 || int64(rule.Lend()) < known {
-		t.period.Store(int64(rule.Lend()))
+	t.wake(rule.Lend())
+	return e
+}
+
+// wake tells that from now on something is to be looked after in a period.
+func (t *Table) wake(period time.Duration) {
+	if known := t.period.Load(); known == 0 || int64(period) < known {
+		t.period.Store(int64(period))
 	}
 	t.use.Do(func() { close(t.Used) })
-	return e
+}
+
+// Often counts a request of a key, and reports whether it comes often.
+func (t *Table) Often(rule *store.Rule, key string, now lend.Moment) bool {
+	s, id := t.place(rule, key)
+	s.mu.Lock()
+	often := s.slot(id).count(now.Mono, rule.Lend())
+	s.mu.Unlock()
+	if often {
+		t.wake(rule.Lend())
+	}
+	return often
 }
 
 // Lent notes whether parts of a key without an entry are lent to other processes.

@@ -1,0 +1,242 @@
+package loans
+
+import (
+	"sync"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// maxSlotKeys bounds the keys of which slots are kept.
+const maxSlotKeys = shards * maxPerShard
+
+// Slots is what this process keeps of limits of concurrency: see [lend.Slots].
+type Slots struct {
+	mu     sync.Mutex
+	keys   map[slotsOf]*slotEntry
+	uses   map[string]*slotUse // by the hold of the request that uses it
+	owners map[string]owner    // of all slots, by name
+	closed bool
+}
+
+// slotsOf is for what slots are kept: requests of one cost, of one key under a limit.
+type slotsOf struct {
+	rule *store.Rule
+	key  string
+	cost int64
+}
+
+type slotEntry struct {
+	slotsOf
+	kept  lend.Slots
+	lease time.Duration
+
+	inUse        int
+	came, looked time.Duration // the last request, and the last look at what is due
+	told         algorithms.Decision
+	asked        lend.Moment // when that was asked for
+}
+
+// slotUse is a slot in use.
+type slotUse struct {
+	*slotEntry
+	slot lend.Slot
+}
+
+// owner is who has a slot: a request, or nobody.
+type owner struct {
+	*slotEntry
+	user string
+}
+
+// NewSlots returns an empty table.
+func NewSlots() *Slots {
+	return &Slots{keys: make(map[slotsOf]*slotEntry), uses: make(map[string]*slotUse), owners: make(map[string]owner)}
+}
+
+func keyOf(c *store.Check) slotsOf { return slotsOf{c.Rule, c.Key, c.Cost} }
+
+// Take decides a check with a slot that is kept. It reports whether there is one.
+func (t *Slots) Take(c *store.Check, now lend.Moment) (d algorithms.Decision, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e := t.keys[keyOf(c)]
+	if e == nil {
+		return d, false
+	}
+	e.came = now.Mono
+	slot, ok := e.kept.Take(now, e.lease)
+	if !ok {
+		return d, false
+	}
+	t.use(e, slot, c.Hold)
+	d = e.told
+	d.Allowed, d.RetryAfter, d.At = true, 0, d.At+(now.Mono-e.asked.Mono).Microseconds()
+	d.Remaining = min(d.Quota, int64(e.kept.Len())*c.Cost)
+	d.NextAfter, d.ResetAfter = e.lease, e.lease
+	return d, true
+}
+
+func (t *Slots) use(e *slotEntry, slot lend.Slot, hold string) {
+	e.inUse++
+	t.uses[hold] = &slotUse{e, slot}
+	t.owners[slot.Name] = owner{e, hold}
+}
+
+// Cancel puts a slot back that was taken for a request, which does not pass.
+func (t *Slots) Cancel(hold string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if u := t.uses[hold]; u != nil {
+		t.end(u, hold)
+		u.kept.Put(u.slot)
+		t.owners[u.slot.Name] = owner{u.slotEntry, ""}
+	}
+}
+
+// end ends the use of a slot.
+func (t *Slots) end(u *slotUse, hold string) {
+	u.inUse--
+	delete(t.uses, hold)
+	delete(t.owners, u.slot.Name)
+}
+
+// Told tells what the store has decided about a check, which was sent at a time, and whether it was
+// charged. If the key comes often, the slot may be kept later.
+func (t *Slots) Told(c *store.Check, sent lend.Moment, d *algorithms.Decision, charged, often bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e := t.keys[keyOf(c)]
+	if e == nil {
+		if !often || !charged || t.closed || len(t.keys) >= maxSlotKeys {
+			return
+		}
+		lease := time.Duration(c.Rule.At(0).Params[1]) * time.Microsecond
+		e = &slotEntry{slotsOf: keyOf(c), lease: lease, looked: sent.Mono}
+		t.keys[e.slotsOf] = e
+	}
+	e.told, e.asked, e.came = *d, sent, sent.Mono
+	e.kept.Told(sent, d.Remaining/c.Cost)
+	if charged {
+		t.use(e, lend.NewSlot(c.Hold, sent, e.lease), c.Hold)
+	}
+}
+
+// Free tells what the store said is free.
+func (t *Slots) Free(c *store.Check, asked lend.Moment, free int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if e := t.keys[keyOf(c)]; e != nil {
+		e.kept.Told(asked, free/c.Cost)
+	}
+}
+
+// What becomes of a slot that is given back.
+type Fate uint8
+
+const (
+	Unknown Fate = iota // the table does not know it
+	Kept                // it is kept for the next request
+	Back                // it goes back to the store, under its own name
+)
+
+// Release ends the use of a slot.
+func (t *Slots) Release(hold string, now lend.Moment, processes int) (fate Fate, name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	u := t.uses[hold]
+	if u == nil {
+		if _, taken := t.owners[hold]; taken && !t.closed { // it was given back before, and another request may have it
+			return Kept, ""
+		}
+		return Unknown, ""
+	}
+	t.end(u, hold)
+	if t.closed || !u.kept.Keep(now, u.slot, u.rule.Lend(), processes) {
+		return Back, u.slot.Name
+	}
+	t.owners[u.slot.Name] = owner{u.slotEntry, ""}
+	return Kept, ""
+}
+
+// Renewed tells that the renewal of a slot, sent at a time, was answered now.
+func (t *Slots) Renewed(name string, sent, now lend.Moment) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch o, ok := t.owners[name]; {
+	case !ok:
+	case o.user == "":
+		o.kept.Renewed(name, sent, now, o.lease)
+	default:
+		t.uses[o.user].slot.Renewed(sent, now, o.lease)
+	}
+}
+
+// back makes adjustments that give slots back.
+func (t *Slots) back(e *slotEntry, slots []lend.Slot) (back []store.Adjustment) {
+	for _, slot := range slots {
+		delete(t.owners, slot.Name)
+		back = append(back, store.Adjustment{Check: store.Check{Rule: e.rule, Key: e.key, Cost: e.cost, Hold: slot.Name}, Delta: -e.cost})
+	}
+	return back
+}
+
+// Due returns the slots to give back, and peeks at the keys of which it must be known what is free.
+func (t *Slots) Due(now lend.Moment, processes int) (back []store.Adjustment, peeks []store.Check) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for of, e := range t.keys {
+		period := of.rule.Lend()
+		if now.Mono-e.looked < period {
+			continue
+		}
+		e.looked = now.Mono
+		back = append(back, t.back(e, e.kept.Surplus(now, processes))...)
+		if e.kept.Due(now, period) || e.inUse > 0 && now.Mono-e.came < 2*period {
+			peeks = append(peeks, store.Check{Rule: of.rule, Key: of.key, Cost: of.cost, Peek: true})
+		}
+		if e.inUse == 0 && e.kept.Len() == 0 && now.Mono-e.came >= 2*period {
+			delete(t.keys, of)
+		}
+	}
+	return back, peeks
+}
+
+// Forget gives up the slots of a key in a zone, because the store has forgotten them.
+func (t *Slots) Forget(zone, key string) []store.Adjustment {
+	return t.drop(func(of slotsOf) bool { return of.rule.Zone() == zone && of.key == key })
+}
+
+// Close gives up all slots. From now on none is kept.
+func (t *Slots) Close() []store.Adjustment {
+	t.mu.Lock()
+	t.closed = true
+	t.mu.Unlock()
+	return t.drop(func(slotsOf) bool { return true })
+}
+
+func (t *Slots) drop(which func(slotsOf) bool) (back []store.Adjustment) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for of, e := range t.keys {
+		if which(of) {
+			back = append(back, t.back(e, e.kept.All())...)
+		}
+	}
+	return back
+}
+
+// Kept returns how many slots are kept, by zone.
+func (t *Slots) Kept() map[string]int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	kept := make(map[string]int64)
+	for of, e := range t.keys {
+		if n := e.kept.Len(); n > 0 {
+			kept[of.rule.Zone()] += int64(n)
+		}
+	}
+	return kept
+}
