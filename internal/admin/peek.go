@@ -23,6 +23,7 @@ type peek struct {
 	decision algorithms.Decision // without bans
 	banned   algorithms.Decision // by a ban alone; the zero value if there is none
 	lent     int64
+	owed     int64
 }
 
 // run asks the store, without charging anything.
@@ -46,7 +47,7 @@ func (p *peek) run(ctx context.Context, s store.Store) (err error) {
 		return err
 	}
 	if !p.decision.Banned {
-		return nil
+		return p.owes(ctx, s)
 	}
 	// RetryAfter may be that of the limit, if that is longer. With a cost of 0 it is that of the ban.
 	check.Cost = 0
@@ -54,8 +55,10 @@ func (p *peek) run(ctx context.Context, s store.Store) (err error) {
 		return err
 	}
 	check.Cost, check.KeyRules = p.cost, &store.KeyRules{Overrides: p.rules.Overrides && p.stored.Kind != store.KindBanned}
-	p.decision, err = takeOne(ctx, s, check)
-	return err
+	if p.decision, err = takeOne(ctx, s, check); err != nil {
+		return err
+	}
+	return p.owes(ctx, s)
 }
 
 // countRefusals asks how near the key is to a ban by the zone.
@@ -73,7 +76,8 @@ func (p *peek) countRefusals(ctx context.Context, s store.Store) error {
 // key is banned, those of the ban if they are longer.
 func (p *peek) quota() adminapi.QuotaStatus {
 	q := *adminapi.NewQuotaStatus(p.decision)
-	q.Lent = p.lent
+	q.Lent, q.Owed = p.lent, p.owed
+	q.Used += p.owed
 	if p.banned.Banned {
 		next := adminapi.NewQuotaStatus(p.next)
 		q.RetryAfter, q.Never, q.NextAfter, q.ResetAfter = next.RetryAfter, next.Never, next.NextAfter, next.ResetAfter

@@ -53,6 +53,10 @@ type QuotaStatus struct {
 	Used      int64 `json:"used"`
 	Remaining int64 `json:"remaining"`
 
+	// Owed is how much more is used than the quota, because a cost was known only after its request had
+	// passed. It has to come back before anything remains.
+	Owed int64 `json:"owed,omitempty"`
+
 	// Lent is the part of Used that is lent to Caddys. They may not have spent it yet.
 	Lent int64 `json:"lent,omitempty"`
 

@@ -239,7 +239,7 @@ func (k keyView) details() (rows [][]string) {
 	}
 	rows = append(rows,
 		[]string{"state", k.state()},
-		[]string{"used", fmt.Sprintf("%d of %d", k.Used, k.Quota)},
+		[]string{"used", k.used()},
 		[]string{"left", k.remaining()})
 	if k.Lent > 0 {
 		rows = append(rows, []string{"lent", fmt.Sprintf("%d of what is used, to Caddys that may not have spent it yet", k.Lent)})

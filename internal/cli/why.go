@@ -30,6 +30,15 @@ func (k keyView) state() string {
 	return strings.ReplaceAll(k.Outcome, "_", " ")
 }
 
+// used returns what is used of the quota, and how much of that is a debt.
+func (k keyView) used() string {
+	text := fmt.Sprintf("%d of %d", k.Used, k.Quota)
+	if k.Owed > 0 {
+		text += fmt.Sprintf(" (%d owed)", k.Owed)
+	}
+	return text
+}
+
 // remaining returns what is left, with the unit if a request costs more than 1.
 func (k keyView) remaining() string {
 	left := strconv.FormatInt(k.Remaining, 10)
@@ -94,7 +103,7 @@ func (k keyView) numbers() []string {
 	if k.NextAfter > 0 {
 		more = k.atMost() + formatSeconds(k.NextAfter)
 	}
-	return []string{k.state(), fmt.Sprintf("%d of %d", k.Used, k.Quota), k.remaining(), more}
+	return []string{k.state(), k.used(), k.remaining(), more}
 }
 
 // whichPlan says where the plan of a request comes from.

@@ -98,7 +98,7 @@ export function overrideText(o) {
 
 // reason says what the zone does to the key, and why.
 function reason(k) {
-  const used = `${number(k.used)} of ${number(k.quota)} used.`
+  const used = `${number(k.used)} of ${number(k.quota)} used${k.owed ? ` (${number(k.owed)} owed)` : ''}.`
   if (k.blocked_address) return `blocks all requests from ${plain(k.blocked_address)} with status ${k.block_status} (block). Only the config can change that.`
   if (k.ban) {
     const end = k.ban.ends_in ? 'until ' + time(Date.now() + k.ban.ends_in * 1000) : 'until it is unbanned'
