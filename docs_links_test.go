@@ -1,0 +1,106 @@
+package caddyratelimit_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	code    = regexp.MustCompile("(?ms)^ *```.*?^ *```$|`[^`\n]*`")
+)
+
+// TestLinksInTheDocs: what the pages link to within the repository exists, and so do the headings.
+func TestLinksInTheDocs(t *testing.T) {
+	var pages []string
+	for _, pattern := range []string{"*.md", "docs/*.md", "examples/*/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, found...)
+	}
+	found := 0
+	for _, page := range pages {
+		text := code.ReplaceAllString(read(t, page), "")
+		for _, match := range link.FindAllStringSubmatch(text, -1) {
+			target, fragment, _ := strings.Cut(match[1], "#")
+			if strings.Contains(target, "://") {
+				continue
+			}
+			found++
+			file := page
+			if target != "" {
+				file = filepath.Join(filepath.Dir(page), target)
+			}
+			if _, err := os.Stat(file); err != nil {
+				t.Errorf("%s links to %s, which does not exist", page, match[1])
+			} else if fragment != "" && !anchors(read(t, file))[fragment] {
+				t.Errorf("%s links to %s: no such heading", page, match[1])
+			}
+		}
+	}
+	if found < 100 {
+		t.Errorf("found only %d links", found)
+	}
+}
+
+// TestDocsAreIndexed: docs/README.md links to each page.
+func TestDocsAreIndexed(t *testing.T) {
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	index := read(t, "docs/README.md")
+	for _, page := range pages {
+		if name := filepath.Base(page); name != "README.md" && !strings.Contains(index, "]("+name+")") {
+			t.Errorf("docs/README.md does not link to %s", name)
+		}
+	}
+}
+
+// TestReadmeIsShort: the README is no reference.
+func TestReadmeIsShort(t *testing.T) {
+	if n := len(read(t, "README.md")); n > 7000 {
+		t.Errorf("README.md has %d bytes, more than 7000: move what is a reference into docs", n)
+	}
+}
+
+// TestRunbooks: each alert has a section that says what to do.
+func TestRunbooks(t *testing.T) {
+	sections := anchors(read(t, "docs/operating.md"))
+	alerts := regexp.MustCompile(`(?s)- alert: (\w+)\n.*?runbook_url: \S*/docs/operating\.md#(\S+)\n`).
+		FindAllStringSubmatch(read(t, "examples/prometheus/alerts.yml"), -1)
+	if len(alerts) < 5 {
+		t.Errorf("found only %d alerts", len(alerts))
+	}
+	for _, alert := range alerts {
+		if alert[2] != strings.ToLower(alert[1]) || !sections[alert[2]] {
+			t.Errorf("no section for the alert %s, whose runbook is #%s", alert[1], alert[2])
+		}
+	}
+}
+
+// anchors returns the names of a page's headings, as GitHub makes them.
+func anchors(text string) map[string]bool {
+	names := make(map[string]bool)
+	for _, match := range heading.FindAllStringSubmatch(text, -1) {
+		name := strings.ToLower(match[1])
+		name = regexp.MustCompile(`[^\p{L}\p{N}\-_ ]`).ReplaceAllString(name, "")
+		names[strings.ReplaceAll(name, " ", "-")] = true
+	}
+	return names
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
