@@ -73,7 +73,7 @@ var layers = []struct {
 	{"internal/routes", layer{caddy: true}},
 	{"internal/limiter", layer{caddy: true, own: "algorithms internal/clientip internal/clock internal/feed internal/key internal/logging internal/outcome internal/placeholder internal/pool " +
 		"internal/stats internal/throttle internal/turns internal/usage internal/zone limit store"}},
-	{"internal/replay/engine", layer{caddy: true, own: "algorithms internal/clock internal/limiter internal/outcome internal/placeholder internal/pool internal/replay internal/replay/logs internal/stats internal/walk internal/zone limit memorystore store"}},
+	{"internal/replay/engine", layer{caddy: true, own: "algorithms internal/clientip internal/clock internal/limiter internal/outcome internal/placeholder internal/pool internal/replay internal/replay/logs internal/stats internal/walk internal/zone limit memorystore store"}},
 	{"internal/admin", layer{caddy: true, own: "algorithms internal/adminapi internal/clientip internal/doctor internal/duration internal/feed internal/key internal/logging internal/outcome internal/page internal/placeholder internal/pool internal/replay internal/replay/engine " +
 		"internal/stats internal/suggest internal/topk internal/walk internal/zone limit store"}},
 	{"internal/report", layer{caddy: true, own: "internal/clientip internal/limiter internal/logging internal/stats internal/throttle internal/zone"}},

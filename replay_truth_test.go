@@ -21,6 +21,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/admin"
+	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
@@ -90,6 +91,9 @@ func TestReplayAgainstTruth(t *testing.T) {
 	config := truthConfig(log)
 	if _, err := caddytest.Config(t).App("tls"); err != nil { // has a goroutine that must not be in the bubble
 		t.Fatal(err)
+	}
+	if open, _ := pool.InUse(); open > 0 {
+		t.Fatalf("%d stores are open, whose time is not that of the bubble", open)
 	}
 	synctest.Test(t, func(t *testing.T) { serveTruth(t, config) })
 

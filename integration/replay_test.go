@@ -51,7 +51,7 @@ func TestChoosingALimit(t *testing.T) {
 				answers += output
 			}
 		case "":
-			if strings.Contains(command, "--try") { // shown in part
+			if strings.Contains(command, "--try") || strings.Contains(command, "--suggest") { // shown in part
 				printed = printed[max(0, strings.Index(printed, "  WHAT IF")):]
 			}
 			for line := range strings.Lines(printed) {

@@ -175,6 +175,7 @@ func (AdminAPI) ExplainConfig(config, request []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer handlers.release()
 	answer, err := explain(context.Background(), app, handlers.handlerOf, request)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
@@ -17,6 +18,7 @@ func (AdminAPI) Replay(config []byte, o *replay.Options) (*replay.Result, error)
 	if err != nil {
 		return nil, err
 	}
+	defer handlers.release()
 	c := &engine.Config{JSON: config, App: app}
 	for _, h := range handlers.All() {
 		c.Handlers = append(c.Handlers, engine.Handler{Module: h.Module, Zones: h.Zones, Status: h.Status, Final: h.Final})
@@ -27,7 +29,17 @@ func (AdminAPI) Replay(config []byte, o *replay.Options) (*replay.Result, error)
 	return engine.Replay(c, o)
 }
 
-// provisionHandlers sets up a config that does not run, and returns its HTTP app and its handlers.
+// release releases what the handlers of a config that does not run have acquired.
+func (c *Config) release() {
+	for _, h := range c.All() {
+		if module, ok := h.Module.(caddy.CleanerUpper); ok {
+			_ = module.Cleanup()
+		}
+	}
+}
+
+// provisionHandlers sets up a config that does not run, and returns its HTTP app and its handlers. The
+// caller must release these.
 func provisionHandlers(config []byte) (*caddyhttp.App, *Config, error) {
 	ctx, err := provisionAlone(config)
 	if err != nil {

@@ -28,19 +28,21 @@ nothing is sent. What the logs do not tell comes first in the report, with what 
 assumed instead.
 
 The logs may be compressed (gz, zst), and come in any order; - is the standard
-input. --try tries other limits at the same time. --html writes a page with pictures:
-the day, all clients with a limit that can be dragged, and who would be refused.
+input. --try tries other limits at the same time, and --suggest looks for a limit that
+separates a few clients from all others. --html writes a page with pictures: the day,
+all clients with a limit that can be dragged, and who would be refused.
 `,
 		Example: "  caddy rate-limit replay access.log\n" +
 			"  caddy rate-limit replay --try clients=50/1m,200/1m /var/log/caddy/access*.log.gz\n" +
 			"  caddy rate-limit replay --html report.html access.log\n" +
-			"  caddy rate-limit replay --zone clients --from 2026-11-20T14:00 access.log",
+			"  caddy rate-limit replay --suggest --zone clients --from 2026-11-20T14:00 access.log",
 		Args: needsLog,
 	}
 	flags := cmd.Flags()
 	o := new(replay.Options)
 	flags.StringVar(&o.Zone, "zone", "", "Report this zone only")
 	tries := flags.StringArray("try", nil, "Other limits for a zone, as 'clients=60/1m,200/1m', or 'clients.free=60/1m' for a plan; may be repeated")
+	flags.BoolVar(&o.Suggest, "suggest", false, "Suggest a limit for each zone; reads the logs twice")
 	flags.StringVar(&o.Format, "format", "auto", "The format of the logs, if it is not clear from their first lines")
 	flags.StringVar(&o.LogFormat, "log-format", "", "The text of log_format in the configuration of nginx")
 	from := flags.String("from", "", "Leave out requests before this time, such as 2026-11-20 or 2026-11-20T14:00")

@@ -132,6 +132,7 @@ type WhatIf struct {
 
 	Configured bool `json:"configured,omitempty"` // it is the limit in the config
 	Suggested  bool `json:"suggested,omitempty"`
+	Curve      bool `json:"curve,omitempty"` // it was tried for the curve of the page alone
 }
 
 // Suggestion is a limit that separates a few keys from all others, or why there is none.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -206,22 +207,23 @@ func (k *Key) signs() (all []string) {
 
 // whatIf writes what other limits would do.
 func (t *report) whatIf(z *Zone) {
-	if len(z.WhatIf) == 0 {
+	rows := slices.DeleteFunc(slices.Clone(z.WhatIf), func(w WhatIf) bool { return w.Curve })
+	if !slices.ContainsFunc(rows, func(w WhatIf) bool { return !w.Configured }) {
 		return
 	}
-	t.line("\n  %-12s %-14s %12s  %15s", "WHAT IF", "limit", "refused", "clients refused")
-	for _, w := range z.WhatIf {
+	t.line("\n  %-9s %-12s %10s  %15s", "WHAT IF", "limit", "refused", "clients refused")
+	for _, w := range rows {
 		mark, note := "", ""
 		if w.Configured {
 			mark = "* "
 		}
 		if w.Users > 0 {
-			note = fmt.Sprintf("%d of the %d largest logged in", w.Users, w.Largest)
+			note = fmt.Sprintf("%d of %d largest logged in", w.Users, w.Largest)
 		}
 		if w.Suggested {
 			note = "suggested"
 		}
-		t.line("  %12s %-14s %12s  %15s  %s", mark, w.Limit, Count(w.Refused), Count(int64(w.KeysRefused)), note)
+		t.line("  %9s %-12s %10s  %15s  %s", mark, w.Limit, Count(w.Refused), Count(int64(w.KeysRefused)), note)
 	}
 }
 
@@ -308,8 +310,19 @@ func Printable(text string) string {
 	if !strings.ContainsFunc(text, func(c rune) bool { return !unicode.IsPrint(c) || c == utf8.RuneError }) {
 		return text
 	}
-	quoted := fmt.Sprintf("%q", text)
-	return quoted[1 : len(quoted)-1]
+	var b strings.Builder
+	for i, c := range text {
+		switch _, size := utf8.DecodeRuneInString(text[i:]); {
+		case c == utf8.RuneError && size == 1:
+			fmt.Fprintf(&b, `\x%02x`, text[i])
+		case unicode.IsPrint(c):
+			b.WriteRune(c)
+		default:
+			quoted := strconv.QuoteRune(c)
+			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+	}
+	return b.String()
 }
 
 // cut shortens a text that is wider than this.

@@ -41,6 +41,9 @@ func Admit(server *caddyhttp.Server, r *http.Request) error {
 }
 
 func hostname(hostport string) string {
+	if strings.IndexByte(hostport, ':') < 0 {
+		return hostport // SplitHostPort would allocate an error
+	}
 	if host, _, err := net.SplitHostPort(hostport); err == nil {
 		return host
 	}

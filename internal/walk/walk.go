@@ -26,7 +26,8 @@ type Visitor interface {
 	// error routes.
 	Decide(handler caddyhttp.MiddlewareHandler, r *http.Request) (passes bool, err error)
 
-	// Handler is told of a handler that the request meets, before what is behind it.
+	// Handler is told of a handler that the request meets, before what is behind it. A visitor that is
+	// not told of routes is not told either of handlers that decide.
 	Handler(Handler)
 }
 
@@ -185,9 +186,10 @@ func (w *walker) handlers(handlers []caddyhttp.MiddlewareHandler, path string, r
 
 // handler sends the request through one handler.
 func (w *walker) handler(h caddyhttp.MiddlewareHandler, path string, rw http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	name := moduleName(h)
 	if w.visitor.Decides(h) {
-		w.visitor.Handler(Handler{Name: name, Effect: Decides})
+		if w.routes != nil {
+			w.visitor.Handler(Handler{Name: moduleName(h), Effect: Decides})
+		}
 		if passes, err := w.visitor.Decide(h, r); err != nil || !passes {
 			return err
 		}
@@ -203,8 +205,9 @@ func (w *walker) handler(h caddyhttp.MiddlewareHandler, path string, rw http.Res
 	case *reverseproxy.Handler:
 		return w.proxy(h, path, rw, r, next)
 	case *rewrite.Rewrite:
-		return w.run(quietRewrite{h}, name, rw, r, next)
+		return w.run(quietRewrite{h}, moduleName(h), rw, r, next)
 	}
+	name := moduleName(h)
 	switch known[name] {
 	case Ran:
 		return w.run(h, name, rw, r, next)
@@ -280,10 +283,16 @@ func moduleName(h caddyhttp.MiddlewareHandler) string {
 }
 
 // Discard returns a response that goes nowhere.
-func Discard() http.ResponseWriter { return &discard{header: make(http.Header)} }
+func Discard() http.ResponseWriter { return new(discard) }
 
 type discard struct{ header http.Header }
 
-func (d *discard) Header() http.Header         { return d.header }
+func (d *discard) Header() http.Header {
+	if d.header == nil {
+		d.header = make(http.Header)
+	}
+	return d.header
+}
+
 func (d *discard) Write(b []byte) (int, error) { return len(b), nil }
 func (d *discard) WriteHeader(int)             {}

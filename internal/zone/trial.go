@@ -20,6 +20,7 @@ func (z *Zone) Copy() *Zone {
 		PlanTemplate: z.PlanTemplate, DefaultPlan: z.DefaultPlan, Policy: z.Policy, NearLimit: z.NearLimit,
 		Cost: z.Cost, FixedCost: z.FixedCost, HasPolicies: z.HasPolicies, RequestPolicies: z.RequestPolicies,
 		ChargesLate: z.ChargesLate, ChargeOnResponse: z.ChargeOnResponse, CostHeader: z.CostHeader, CostBrokenOff: z.CostBrokenOff,
+		CostResponse: z.CostResponse, CostRequest: z.CostRequest,
 		Overrides: z.Overrides, KeyRules: z.KeyRules,
 	}
 }

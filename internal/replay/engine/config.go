@@ -69,6 +69,7 @@ type trial struct {
 	replay.Try
 	limit limit.Limit
 	tally refusals
+	curve bool // it is tried for the curve of the page alone
 }
 
 // openStore is the store of a world.
@@ -83,6 +84,9 @@ func (s openStore) Open() (store.Store, error) { return s.Store, nil }
 // newWorld makes a world on a timeline.
 func newWorld(c *Config, t *timeline, try *trial) (*world, error) {
 	w := &world{try: try}
+	if try != nil {
+		try.tally = make(refusals)
+	}
 	var err error
 	if w.store, err = memorystore.New(memorystore.Options{MaxKeys: c.MaxKeys, Now: t.micros}); err != nil {
 		return nil, err
@@ -141,6 +145,11 @@ func (w *world) maintain(now int64) {
 // newTrial returns the limit that is to be tried.
 func newTrial(zones map[string]*zone.Zone, try replay.Try) (*trial, error) {
 	z := zones[try.Zone]
+	for name, zone := range zones { // names may have dots
+		if plan, ok := strings.CutPrefix(try.Zone, name+"."); ok && z == nil && zone.Plans[plan] != nil {
+			z, try.Zone, try.Plan = zone, name, plan
+		}
+	}
 	if z == nil {
 		if len(zones) == 0 {
 			return nil, errors.New("the config has no zones")

@@ -20,7 +20,7 @@ import (
 type engine struct {
 	timeline
 	config  *Config
-	worlds  []*world // the first is the config as it is
+	worlds  []*world // the first is the config as it is, unless only other limits are tried
 	index   map[caddyhttp.MiddlewareHandler]int
 	servers servers
 	maker   maker
@@ -38,16 +38,12 @@ type engine struct {
 }
 
 func newEngine(c *Config, n *needs, t *tallies, trials []*trial) (*engine, error) {
-	e := &engine{config: c, needs: n, maker: maker{host: n.host()}, index: make(map[caddyhttp.MiddlewareHandler]int), tallies: t, unknown: newUnknown()}
+	e := &engine{config: c, needs: n, maker: maker{host: n.host(), reuses: n.reusable()}, index: make(map[caddyhttp.MiddlewareHandler]int), tallies: t, unknown: newUnknown()}
 	for i, h := range c.Handlers {
 		e.index[h.Module] = i
-		e.separate = e.separate || n.errors && len(trials) > 0 || slices.ContainsFunc(h.Zones, (*zone.Zone).Waits)
+		e.separate = e.separate || n.errors && len(trials) > 1 || slices.ContainsFunc(h.Zones, (*zone.Zone).Waits)
 	}
-	for i := range len(trials) + 1 {
-		var try *trial
-		if i > 0 {
-			try = trials[i-1]
-		}
+	for _, try := range trials {
 		w, err := newWorld(c, &e.timeline, try)
 		if err != nil {
 			e.close()
@@ -210,7 +206,7 @@ type waiter struct{ yield func(until int64) bool }
 // complete gives back what a request holds, and judges charges by its response, when it is over.
 func (e *engine) complete(f *flight, i int) {
 	r := &f.runs[i]
-	if e.decided != nil && i == 0 {
+	if e.decided != nil && e.worlds[i].try == nil {
 		e.decided(f.record, r.status)
 	}
 	if len(r.completions) == 0 {

@@ -16,6 +16,7 @@ type needs struct {
 	opaque bool     // modules that are not known may read any header field
 	hosts  []string // that matchers name, in order
 	errors bool     // there are error routes
+	leaves bool     // modules leave values in the replacer of a request, or read the request before it was rewritten
 	stores []string // other than memory
 	max    int      // max_keys of the memory store
 }
@@ -61,6 +62,15 @@ var (
 
 func words(text string) []string { return strings.Fields(text) }
 
+// These modules leave nothing in the replacer.
+var (
+	cleanHandlers = words("rate_limit reverse_proxy file_server static_response subroute vars headers rewrite encode templates log_append push")
+	cleanMatchers = words("host path method query header protocol not remote_ip client_ip vars")
+)
+
+// reusable reports whether what is prepared for a request can be used for the next one.
+func (n *needs) reusable() bool { return !n.opaque && !n.errors && !n.leaves }
+
 // walk goes through the JSON of a part of the config. In says where that is.
 func (n *needs) walk(value any, in use) {
 	switch v := value.(type) {
@@ -78,6 +88,7 @@ func (n *needs) walk(value any, in use) {
 func (n *needs) object(v map[string]any, in use) {
 	if name, ok := v["handler"].(string); ok {
 		n.opaque = n.opaque || !slices.Contains(plainHandlers, name)
+		n.leaves = n.leaves || !slices.Contains(cleanHandlers, name)
 		if name == "rate_limit" {
 			n.limiter(v)
 			return
@@ -86,7 +97,7 @@ func (n *needs) object(v map[string]any, in use) {
 	for _, name := range sortedKeys(v) {
 		inner := v[name]
 		switch name {
-		case "match", "exempt", "block":
+		case "match", "exempt", "block", "not":
 			n.matchers(inner)
 		case "header", "header_regexp":
 			if fields, ok := inner.(map[string]any); ok {
@@ -125,6 +136,10 @@ func (n *needs) limiter(v map[string]any) {
 		for _, option := range sortedKeys(options) {
 			in := use{zone: name, option: option}
 			switch inner := options[option]; option {
+			case "cost_response":
+				n.add(in, other, "the body of the response")
+			case "cost_request":
+				n.add(in, other, "the body of the request")
 			case "cost_header":
 				if field, ok := inner.(string); ok {
 					n.add(in, responseHeader, http.CanonicalHeaderKey(field))
@@ -149,6 +164,7 @@ func (n *needs) matchers(sets any) {
 		modules, _ := set.(map[string]any)
 		for name := range modules {
 			n.opaque = n.opaque || !slices.Contains(plainMatchers, name)
+			n.leaves = n.leaves || !slices.Contains(cleanMatchers, name)
 		}
 	}
 }
@@ -163,6 +179,7 @@ func (n *needs) text(text string, in use) {
 	}
 	for _, braced := range placeholders.FindAllString(text, -1) {
 		name, _, _ := strings.Cut(strings.Trim(braced, "{}"), ":") // without a default value
+		n.leaves = n.leaves || strings.Contains(name, "orig_") || strings.HasSuffix(name, "start_time")
 		if field, ok := strings.CutPrefix(name, "http.request.header."); ok {
 			n.add(in, requestHeader, http.CanonicalHeaderKey(field))
 		} else if field, ok := strings.CutPrefix(name, "http.request.cookie."); ok {

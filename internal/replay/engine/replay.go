@@ -38,22 +38,62 @@ func Replay(c *Config, o *replay.Options) (*replay.Result, error) {
 	if c.MaxKeys == 0 {
 		c.MaxKeys = n.max
 	}
-	return pass(c, n, o, trials)
+	passes := 1
+	if o.Suggest || o.Curve {
+		passes = 2
+		spooled, err := spool(o)
+		if err != nil {
+			return nil, err
+		}
+		defer spooled.remove()
+		o = &spooled.Options
+	}
+	first, err := newPass(c, n, o, append([]*trial{nil}, trials...), 1, passes)
+	if err != nil {
+		return nil, err
+	}
+	r := first.result()
+	var plans []*sizing
+	if passes == 2 {
+		var more []*trial
+		plans, more = first.plan(o)
+		again := *o
+		again.Decided = nil
+		second, err := newPass(c, n, &again, more, 2, passes)
+		if err != nil {
+			return nil, err
+		}
+		trials, r.Took = append(trials, more...), r.Took+second.took
+	}
+	for _, z := range first.reported(o) {
+		made := first.zone(z, trials)
+		for _, s := range plans {
+			if s.zone == z && o.Suggest {
+				s.suggest(made)
+			}
+		}
+		r.Zones = append(r.Zones, made)
+	}
+	return r, nil
 }
 
-// pass replays the logs once.
-func pass(c *Config, n *needs, o *replay.Options, trials []*trial) (*replay.Result, error) {
+// pass is one reading of the logs.
+type pass struct {
+	*engine
+	merged *merged
+	took   time.Duration
+}
+
+// newPass replays the logs once, in the worlds of some trials. A trial that is nil is the config as it
+// is.
+func newPass(c *Config, n *needs, o *replay.Options, trials []*trial, nth, of int) (*pass, error) {
 	began := time.Now()
-	for _, t := range trials {
-		t.tally = make(refusals)
-	}
 	m, err := openAll(o, n.readOptions(c, o))
 	if err != nil {
 		return nil, err
 	}
 	defer m.close()
-	t := newTallies(c)
-	e, err := newEngine(c, n, t, trials)
+	e, err := newEngine(c, n, newTallies(c), trials)
 	if err != nil {
 		return nil, err
 	}
@@ -61,26 +101,37 @@ func pass(c *Config, n *needs, o *replay.Options, trials []*trial) (*replay.Resu
 	e.decided = o.Decided
 	tell := func() {
 		if o.Progress != nil {
-			o.Progress(replay.Progress{Lines: m.lines(), Bytes: m.bytes(), Total: m.total, Took: time.Since(began), Pass: 1, Of: 1})
+			o.Progress(replay.Progress{Lines: m.lines(), Bytes: m.bytes(), Total: m.total, Took: time.Since(began), Pass: nth, Of: of})
 		}
 	}
 	if err := e.run(m, o, tell); err != nil {
 		return nil, err
 	}
+	return &pass{e, m, time.Since(began)}, nil
+}
+
+// result returns what was read, without zones.
+func (p *pass) result() *replay.Result {
+	t := p.tallies
 	r := &replay.Result{
-		Requests: t.requests, Clients: len(t.clients), Bytes: m.bytes(), Took: time.Since(began),
-		Unknown: e.unknown.list(e, m.formats()), Zones: []*replay.Zone{},
+		Requests: t.requests, Clients: len(t.clients), Bytes: p.merged.bytes(), Took: p.took,
+		Unknown: p.unknown.list(p.engine, p.merged.formats()), Zones: []*replay.Zone{},
 	}
 	if t.requests > 0 {
 		r.From, r.To = time.UnixMicro(t.from).UTC(), time.UnixMicro(t.to).UTC()
 	}
-	m.sum(r)
-	for _, name := range slices.Sorted(maps.Keys(t.zones)) {
+	p.merged.sum(r)
+	return r
+}
+
+// reported returns the zones that are reported, by name.
+func (p *pass) reported(o *replay.Options) (zones []*zoneTally) {
+	for _, name := range slices.Sorted(maps.Keys(p.tallies.zones)) {
 		if o.Zone == "" || o.Zone == name {
-			r.Zones = append(r.Zones, t.result(t.zones[name], e.worlds[0], trials))
+			zones = append(zones, p.tallies.zones[name])
 		}
 	}
-	return r, nil
+	return zones
 }
 
 // readOptions returns what to read of the logs.
@@ -125,8 +176,9 @@ const (
 	maxNamed = 1000 // peaks whose keys are named
 )
 
-// result returns what a zone has done.
-func (t *tallies) result(z *zoneTally, w *world, trials []*trial) *replay.Zone {
+// zone returns what a zone has done.
+func (p *pass) zone(z *zoneTally, trials []*trial) *replay.Zone {
+	t := p.tallies
 	made := &replay.Zone{
 		Name: z.name, Limit: z.zone.Description, Key: shortKey(z.zone.Key), DryRun: z.zone.Rollout() != "",
 		Keys: len(z.keys), Refused: z.refused, Outcomes: make(map[string]int64), Top: []*replay.Key{}, WhatIf: []replay.WhatIf{},
@@ -137,7 +189,7 @@ func (t *tallies) result(z *zoneTally, w *world, trials []*trial) *replay.Zone {
 	if !z.lends {
 		made.Window = (time.Duration(z.window) * time.Microsecond).Seconds()
 	}
-	z.outcomes[outcome.Exempt] = exempt(w, z.name)
+	z.outcomes[outcome.Exempt] = exempt(p.worlds[0], z.name)
 	for o, n := range z.outcomes {
 		if made.Requests += n; n > 0 {
 			made.Outcomes[outcome.Names[o]] = n
@@ -153,7 +205,7 @@ func (t *tallies) result(z *zoneTally, w *world, trials []*trial) *replay.Zone {
 	}
 	made.Series = z.cells.series(&t.calendar, last)
 	all := slices.Collect(maps.Values(z.keys))
-	known := slices.ContainsFunc(all, func(k *keyTally) bool { return k.person.user || k.person.cookie })
+	known := z.knowsPeople()
 	slices.SortFunc(all, func(a, b *keyTally) int {
 		return cmp.Or(cmp.Compare(b.refused(), a.refused()), cmp.Compare(b.peak.most, a.peak.most), cmp.Compare(a.key, b.key))
 	})
@@ -207,7 +259,7 @@ func (z *zoneTally) whatIf(made *replay.Zone, trials []*trial) []replay.WhatIf {
 		if t.Zone != z.name {
 			continue
 		}
-		row := replay.WhatIf{Limit: t.label(), Events: t.limit.MaxEvents.Number, Window: t.window(), KeysRefused: len(t.tally)}
+		row := replay.WhatIf{Limit: t.label(), Events: t.limit.MaxEvents.Number, Window: t.window(), KeysRefused: len(t.tally), Curve: t.curve}
 		for _, n := range t.tally {
 			row.Refused += n
 		}
@@ -228,10 +280,11 @@ func (z *zoneTally) whatIf(made *replay.Zone, trials []*trial) []replay.WhatIf {
 	}
 	configured.Largest, configured.Users = z.largest(tally)
 	rows = append(rows, configured)
+	rows = slices.DeleteFunc(rows, func(w replay.WhatIf) bool { return !w.Configured && w.Limit == configured.Limit })
 	slices.SortStableFunc(rows, func(a, b replay.WhatIf) int {
 		return cmp.Or(cmp.Compare(a.Window, b.Window), cmp.Compare(a.Events, b.Events))
 	})
-	return rows
+	return slices.CompactFunc(rows, func(a, b replay.WhatIf) bool { return a.Limit == b.Limit })
 }
 
 const maxLargest = 10

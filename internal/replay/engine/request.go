@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/tls"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
 	"github.com/seed-161337e5/caddyratelimit/internal/walk"
 )
@@ -24,9 +26,23 @@ type caddyRequest struct {
 // maker makes requests of records.
 type maker struct {
 	host   string // of requests whose log has none
+	reuses bool   // what Caddy prepares for a request may be used for the next one
 	header http.Header
 	values []string
 	made   caddyRequest
+	before map[*caddyhttp.Server]*prepared
+}
+
+// prepared is a request that Caddy has prepared, with what is in its context. To prepare one takes as
+// long as to decide it, so it is used again. Nothing in it is left from the request before, unless
+// handlers or matchers leave something in the replacer: see [needs.reusable].
+type prepared struct {
+	request *http.Request
+	vars    map[string]any
+	groups  map[string]struct{}
+	trusts  bool // the server trusts proxies
+	url     url.URL
+	tls     tls.ConnectionState
 }
 
 // anyPort is the port of clients, which no format has.
@@ -39,30 +55,74 @@ func (m *maker) make(f *flight, reused bool) *caddyRequest {
 		m = &maker{host: m.host}
 	}
 	record := f.record
-	u, err := parseURI(record.URI)
-	if err != nil || record.Method == "" {
+	if record.Method == "" {
 		return nil
 	}
-	r := &http.Request{
-		Method: record.Method, URL: u, Host: cmp.Or(record.Host, m.host), RequestURI: record.URI, Body: http.NoBody,
-		Header: m.fields(record.Header), RemoteAddr: address(record),
+	p := m.before[f.server]
+	if p == nil || p.trusts && record.RemoteIP == "" {
+		p = new(prepared)
 	}
+	u := p.parse(record.URI)
+	if u == nil {
+		return nil
+	}
+	r := p.request
+	if r == nil {
+		r = new(http.Request)
+	}
+	r.Method, r.URL, r.Host, r.RequestURI, r.Body = record.Method, u, cmp.Or(record.Host, m.host), record.URI, http.NoBody
+	r.Header, r.RemoteAddr, r.TLS, r.ContentLength, r.Form, r.PostForm = m.fields(record.Header), address(record), nil, 0, nil, nil
 	r.Proto, r.ProtoMajor, r.ProtoMinor = protocol(record.Proto)
-	if n, err := strconv.ParseInt(r.Header.Get("Content-Length"), 10, 64); err == nil {
-		r.ContentLength = n
+	if length := r.Header["Content-Length"]; length != nil {
+		if n, err := strconv.ParseInt(length[0], 10, 64); err == nil {
+			r.ContentLength = n
+		}
 	}
 	if record.Scheme == "https" || record.Scheme == "" && len(f.server.TLSConnPolicies) > 0 {
 		t := &record.TLS
-		r.TLS = &tls.ConnectionState{
+		p.tls = tls.ConnectionState{
 			HandshakeComplete: true, Version: t.Version, CipherSuite: t.CipherSuite, NegotiatedProtocol: t.Proto, ServerName: t.ServerName, DidResume: t.Resumed,
 		}
+		r.TLS = &p.tls
 	}
 	m.made.refused = walk.Admit(f.server, r)
-	m.made.Request = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), nil, f.server)
-	if record.RemoteIP != "" { // else the server finds out which client it is
-		caddyhttp.SetVar(m.made.Context(), caddyhttp.ClientIPVarKey, record.ClientIP)
+	if p.request == nil {
+		r = m.prepare(p, r, f.server)
+	} else {
+		clear(p.groups)
+		clear(p.vars)
+		p.vars[caddyhttp.TrustedProxyVarKey], p.vars[caddyhttp.ClientIPVarKey] = false, canonical(record)
 	}
+	if record.RemoteIP != "" { // else the server finds out which client it is
+		p.vars[caddyhttp.ClientIPVarKey] = record.ClientIP
+	}
+	m.made.Request = r
 	return &m.made
+}
+
+// prepare does what a server does before its routes, and keeps the result if it may be used again.
+func (m *maker) prepare(p *prepared, r *http.Request, server *caddyhttp.Server) *http.Request {
+	r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), nil, server)
+	p.vars, _ = r.Context().Value(caddyhttp.VarsCtxKey).(map[string]any)
+	if !m.reuses {
+		return r
+	}
+	p.request, p.trusts = r, len(clientip.SourceOf(server).Trusted) > 0 || server.TrustedProxiesUnix
+	p.groups, _ = r.Context().Value(caddy.CtxKey("route_group")).(map[string]struct{})
+	if m.before == nil {
+		m.before = make(map[*caddyhttp.Server]*prepared)
+	}
+	m.before[server] = p
+	return r
+}
+
+// canonical returns the address of the client as Caddy writes it.
+func canonical(r *logs.Record) string {
+	text, _, _ := strings.Cut(r.ClientIP, "%")
+	if ip, err := netip.ParseAddr(text); err == nil {
+		return ip.String()
+	}
+	return ""
 }
 
 // fields makes a header of the fields of a record.
@@ -98,8 +158,42 @@ func address(r *logs.Record) string {
 	return ip + anyPort
 }
 
-// parseURI parses the first line of a request as net/http does.
-func parseURI(uri string) (*url.URL, error) { return url.ParseRequestURI(uri) }
+// parse parses the target of a request as net/http does; it returns nil if that is not valid.
+func (p *prepared) parse(uri string) *url.URL {
+	if path, query, plain := plainTarget(uri); plain {
+		p.url = url.URL{Path: path, RawQuery: query}
+		return &p.url
+	}
+	u, err := url.ParseRequestURI(uri)
+	if err != nil {
+		return nil
+	}
+	return u
+}
+
+// plainTarget splits a target of which nothing needs decoding. [url.ParseRequestURI] would find the
+// same path and query, and take longer.
+func plainTarget(uri string) (path, query string, plain bool) {
+	if uri == "" || uri[0] != '/' {
+		return "", "", false
+	}
+	for i := range len(uri) {
+		switch c := uri[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '/' <= c && c <= '9', c == '-', c == '_', c == '.', c == '~', c == '=', c == '&', c == '+', c == ',', c == '@':
+		case c == '?':
+			query = uri[i+1:]
+			for j := range len(query) {
+				if query[j] <= ' ' || query[j] >= 0x7f {
+					return "", "", false
+				}
+			}
+			return uri[:i], query, query != ""
+		default:
+			return "", "", false
+		}
+	}
+	return uri, "", true
+}
 
 func protocol(text string) (string, int, int) {
 	switch text {

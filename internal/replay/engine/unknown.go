@@ -102,7 +102,9 @@ func (u *unknown) use(used use, formats []*logs.Format, add func(replay.Unknown)
 	one := replay.Unknown{Zone: used.zone, Option: used.option, Assumed: "taken as empty"}
 	switch used.part {
 	case other:
-		one.What = "{" + used.name + "}"
+		if one.What = "{" + used.name + "}"; strings.HasPrefix(used.option, "cost_re") {
+			one.What, one.Assumed = used.name, "each request costs what it does without one"
+		}
 		add(one)
 	case responseHeader:
 		one.What = "field " + used.name + " of the response"

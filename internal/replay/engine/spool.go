@@ -1,0 +1,45 @@
+package engine
+
+import (
+	"io"
+	"os"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/replay"
+)
+
+// spooled are options for logs that can be read twice.
+type spooled struct {
+	replay.Options
+	file string // a copy of the standard input; empty if there is none
+}
+
+// spool copies the standard input to a file, if it is one of the logs.
+func spool(o *replay.Options) (*spooled, error) {
+	s := &spooled{Options: *o}
+	s.Logs = append([]string(nil), o.Logs...)
+	for i, name := range s.Logs {
+		if name != "-" {
+			continue
+		}
+		file, err := os.CreateTemp("", "caddy-rate-limit-*.log")
+		if err != nil {
+			return nil, err
+		}
+		s.file, s.Logs[i] = file.Name(), file.Name()
+		_, err = io.Copy(file, o.Input)
+		if closing := file.Close(); err == nil {
+			err = closing
+		}
+		if err != nil {
+			s.remove()
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func (s *spooled) remove() {
+	if s.file != "" {
+		_ = os.Remove(s.file)
+	}
+}

@@ -1,0 +1,150 @@
+package replay_test
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/replay"
+	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
+)
+
+func at(text string) time.Time {
+	t, err := time.Parse(time.RFC3339, "2026-11-20T"+text+"Z")
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+// report is a result that has everything.
+func report() *replay.Result {
+	first := at("02:14:07")
+	return &replay.Result{
+		Unknown: []replay.Unknown{
+			{Zone: "api", Option: "key", What: "header field Authorization, which is redacted", Assumed: "all its values are taken as the same", Count: 51_204},
+			{Zone: "api", Option: "cost", What: "{http.request.body}", Assumed: "taken as empty"},
+			{What: "handler forward_auth", Assumed: "assumed that it passes the request on as it is"},
+		},
+		Logs: []replay.Log{{Name: "access.log"}, {Name: "access.log.1.gz"}}, Lines: 3_412_130, NotUnderstood: 12,
+		FirstBad: &logs.Bad{Log: "access.log", Line: 88_121, Why: "no client address", Text: "{\"ts\":\x1b[31m"},
+		Requests: 3_412_118, Clients: 41_207, From: at("00:00:00"), To: at("23:59:59"), Bytes: 38_000_000, Took: 2100 * time.Millisecond,
+		Zones: []*replay.Zone{
+			{Name: "api", Limit: "concurrency 10", Key: "{header.Authorization}", Requests: 51_204, Keys: 1, Outcomes: map[string]int64{"allowed": 51_204}},
+			{
+				Name: "clients", Limit: "sliding_window_log 100/1m", Key: "{client_ip}", Events: 100, Window: 60, DryRun: true,
+				Requests: 3_398_004, Keys: 41_207, Refused: 21_440, KeysRefused: 38, FirstRefused: &first,
+				Outcomes: map[string]int64{"allowed": 3_376_554, "dry_run": 21_440, "exempt": 10},
+				Busiest:  &replay.Peak{Key: "198.51.100.7", Used: 97},
+				Top: []*replay.Key{
+					{Key: "203.0.113.7", Requests: 14_533, Refused: 12_804, FirstRefused: first, Status: map[int]int64{200: 12_292, 404: 512}, Agent: "python-requests/2.32"},
+					{
+						Key: "192.0.2.14 /\x1b[31mlogin\n", Requests: 34_250, Refused: 4_110, FirstRefused: at("09:00:02"), Status: map[int]int64{200: 4_110},
+						Agent: strings.Repeat("Mozilla/5.0 ", 10), Cookie: true, User: true, Human: true,
+					},
+				},
+				WhatIf: []replay.WhatIf{
+					{Limit: "50/1m", Refused: 61_220, KeysRefused: 412, Largest: 10, Users: 9},
+					{Limit: "100/1m", Refused: 21_440, KeysRefused: 38, Configured: true},
+					{Limit: "200/1m", Refused: 18_020, KeysRefused: 4, Suggested: true},
+				},
+				Suggestion: &replay.Suggestion{Limit: "200/1m", Reasons: []string{"99 % of the 41,207 clients used at most 61/1m", strings.Repeat("because of a reason that is long ", 4)}},
+			},
+		},
+	}
+}
+
+// TestGoldenReport: what the report of a replay looks like, in 80 columns.
+func TestGoldenReport(t *testing.T) {
+	var b strings.Builder
+	if err := report().WriteText(&b, time.UTC); err != nil {
+		t.Fatal(err)
+	}
+	b.WriteString("\n")
+	if err := new(replay.Result).WriteText(&b, time.UTC); err != nil {
+		t.Fatal(err)
+	}
+	golden := filepath.Join("testdata", "report.txt")
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		if err := os.WriteFile(golden, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil || string(want) != b.String() {
+		t.Errorf("%v, want the report of %s (make golden writes it), got\n%s", err, golden, b.String())
+	}
+	for line := range strings.Lines(b.String()) {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > replay.Width {
+			t.Errorf("a line of %d columns: %s", n, line)
+		}
+		if strings.TrimRight(line, " \n") != strings.TrimRight(line, "\n") || strings.Contains(line, "\x1b") {
+			t.Errorf("spaces at the end or a control character: %q", line)
+		}
+	}
+}
+
+// repeat returns a number n times.
+func repeat(number int64, n int) []int64 {
+	all := make([]int64, n)
+	for i := range all {
+		all[i] = number
+	}
+	return all
+}
+
+// TestSizes: the limit is above nearly all clients and, twice, above 99 % of them.
+func TestSizes(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		all, people []int64
+		want        replay.Sizes
+	}{
+		{"nobody", nil, nil, replay.Sizes{Limit: 1, Reference: 1}},
+		{"one", []int64{7}, nil, replay.Sizes{Clients: 1, P99: 7, Limit: 15, Reference: 7}},
+		{
+			"a scraper", append(repeat(10, 990), append(repeat(20, 9), 5000)...), append(repeat(10, 990), repeat(20, 9)...),
+			replay.Sizes{Clients: 1000, P99: 10, People: 999, P999: 20, Limit: 20, Reference: 10, Above: 1},
+		},
+		{
+			"busy people", append(repeat(10, 1990), repeat(61, 10)...), repeat(61, 10),
+			replay.Sizes{Clients: 2000, P99: 10, People: 10, P999: 61, Limit: 80, Reference: 10},
+		},
+	} {
+		if got := replay.SizesOf(c.all, c.people); got != c.want {
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+		}
+	}
+}
+
+// TestSuggest: a limit is suggested only if the clients above it have most of what would be refused.
+func TestSuggest(t *testing.T) {
+	s := replay.Sizes{Clients: 1000, P99: 10, People: 999, P999: 20, Limit: 20, Reference: 10, Above: 1}
+	for _, c := range []struct {
+		refused, held int64
+		above         int
+		want          string
+	}{{100, 80, 1, "20/1m"}, {100, 79, 1, ""}, {100, 100, 0, ""}, {0, 0, 1, ""}} {
+		s.Above = c.above
+		got := s.Suggest(c.refused, c.held, "/1m")
+		if got.Limit != c.want || len(got.Reasons) != 3 {
+			t.Errorf("%+v: %+v, want %q and three reasons", c, got, c.want)
+		}
+	}
+}
+
+// TestRound: limits are round numbers.
+func TestRound(t *testing.T) {
+	var got []int64
+	for n := int64(0); n < 300; n = got[len(got)-1] + 1 {
+		got = append(got, replay.Round(n))
+	}
+	want := []int64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 40, 50, 60, 80, 100, 150, 200, 250, 300}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}

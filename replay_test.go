@@ -1,0 +1,214 @@
+package caddyratelimit_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/admin"
+	"github.com/seed-161337e5/caddyratelimit/internal/replay"
+	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
+)
+
+// replayConfig is a config with some zones, in JSON.
+func replayConfig(zones string) []byte {
+	return fmt.Appendf(nil, `{"apps": {"http": {"servers": {"main": {"listen": [":8080"], "routes": [{"handle": [{"handler": "rate_limit", "rate_limits": {%s}}]}]}}}}}`, zones)
+}
+
+const clients100 = `"clients": {"key": "{http.vars.client_ip}", "max_events": 100, "window": "1m"}, "paths": {"key": "{http.request.uri.path}", "max_events": 10, "window": "1s", "dry_run": true}`
+
+// logLine is a line of Caddy's access log, for a request that has ended at a time.
+func logLine(end float64, client, uri string) string { return logLineOf(end, 0.001, client, uri, 200) }
+
+func logLineOf(end, duration float64, client, uri string, status int) string {
+	target, _ := json.Marshal(uri)
+	return fmt.Sprintf(`{"level":"info","ts":%f,"logger":"http.log.access","msg":"handled request","request":{"remote_ip":%q,"client_ip":%q,"proto":"HTTP/1.1","method":"GET","host":"example.com","uri":%s,"headers":{}},"duration":%g,"size":1,"status":%d,"resp_headers":{}}`,
+		end, client, client, target, duration, status) + "\n"
+}
+
+// replayed replays a log that is given as text.
+func replayed(t *testing.T, zones, log string, o replay.Options) *replay.Result {
+	t.Helper()
+	if o.Logs == nil {
+		o.Logs, o.Input = []string{"-"}, strings.NewReader(log)
+	}
+	r, err := admin.AdminAPI{}.Replay(replayConfig(zones), &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+const noon = 1795176000 // 2026-11-20 12:00 UTC
+
+// TestReplayOfHostileLogs: times that go back or stand still, durations and statuses that cannot be, and
+// bytes that are no text are replayed or counted, and nothing else happens.
+func TestReplayOfHostileLogs(t *testing.T) {
+	repeat := func(n int, line func(i int) string) string {
+		var b strings.Builder
+		for i := range n {
+			b.WriteString(line(i))
+		}
+		return b.String()
+	}
+	for _, c := range []struct {
+		name, log         string
+		requests, refused int64
+		late              int64
+	}{
+		{"the same time everywhere", repeat(500, func(int) string { return logLine(noon, "203.0.113.7", "/") }), 500, 400, 0},
+		{"times that go back by hours", repeat(300, func(i int) string { return logLine(noon-float64(i/100)*7200, "203.0.113.7", "/") }), 300, 100, 100},
+		{"times that go back by hours, late", repeat(300, func(i int) string { return logLine(noon-float64(i/100)*7200+float64(i%100)*100, "203.0.113.7", "/") }), 300, 101, 200},
+		{"a year that is far ahead", logLine(4e9, "203.0.113.7", "/") + repeat(300, func(i int) string { return logLine(noon+float64(i), "203.0.113.7", "/") }), 301, 0, 0},
+		{"durations that cannot be", repeat(120, func(i int) string {
+			return logLineOf(noon, []float64{-5, 1e300, -1e300, 1e9, math.MaxInt64}[i%5], "203.0.113.7", "/", 200)
+		}), 120, -1, -1},
+		{"statuses that cannot be", repeat(120, func(i int) string { return logLineOf(noon, 0, "203.0.113.7", "/", []int{0, -1, 99999}[i%3]) }), 120, 20, 0},
+		{"clients that are no addresses", logLine(noon, "203.0.113.7", "/") + repeat(120, func(i int) string { return logLine(noon, "nobody", "/") }), 121, -1, 0},
+		{"targets that are none", repeat(120, func(i int) string {
+			return logLine(noon, "203.0.113.7", []string{"%zz", "*", "http://[::1", "/\x1b[31m%1b%0a"}[i%4])
+		}), 120, 0, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := replayed(t, clients100, c.log, replay.Options{})
+			z := r.Zones[0]
+			if r.Requests+r.NotUnderstood != c.requests {
+				t.Errorf("%d requests and %d lines not understood, want %d", r.Requests, r.NotUnderstood, c.requests)
+			}
+			if c.refused >= 0 && z.Refused != c.refused {
+				t.Errorf("%d requests refused, want %d", z.Refused, c.refused)
+			}
+			var late int64
+			for _, u := range r.Unknown {
+				if strings.Contains(u.What, "minute late") {
+					late = u.Count
+				}
+			}
+			if c.late >= 0 && late != c.late {
+				t.Errorf("%d requests late, want %d", late, c.late)
+			}
+			var text bytes.Buffer
+			if err := r.WriteText(&text, time.UTC); err != nil {
+				t.Fatal(err)
+			}
+			if strings.ContainsAny(text.String(), "\x1b\x00") {
+				t.Errorf("the report has control characters: %q", text.String())
+			}
+		})
+	}
+}
+
+// TestReplayOfManyKeys: the memory of a replay is bounded by the store's own bound for keys.
+func TestReplayOfManyKeys(t *testing.T) {
+	config := fmt.Sprintf(`{"apps": {"http": {"servers": {"main": {"listen": [":8080"], "routes": [{"handle": [{"handler": "rate_limit", "rate_limits": {%s},
+		"store": {"backend": "memory", "max_keys": 1024}}]}]}}}}}`, `"paths": {"key": "{http.request.uri.path}", "max_events": 1, "window": "1h"}`)
+	var log strings.Builder
+	n := deep.Steps(20_000, 10_000_000)
+	for i := range n {
+		log.WriteString(logLine(noon+float64(i)/1000, "203.0.113.7", fmt.Sprint("/", i)))
+	}
+	r, err := admin.AdminAPI{}.Replay([]byte(config), &replay.Options{Logs: []string{"-"}, Input: strings.NewReader(log.String())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if z := r.Zones[0]; z.Requests != int64(n) || z.Keys != 1024 || len(z.Peaks) != 1024 {
+		t.Errorf("%d requests with %d keys and %d peaks, want %d and 1024", z.Requests, z.Keys, len(z.Peaks), n)
+	}
+}
+
+// TestReplayMergesLogs: logs come in any order and compressed, and lines that were written up to a minute
+// late are put in order. The requests are decided as if they stood in one log.
+func TestReplayMergesLogs(t *testing.T) {
+	dir := t.TempDir()
+	var parts [3]bytes.Buffer
+	var whole strings.Builder
+	for i := range 600 {
+		at := noon + float64(i)
+		whole.WriteString(logLine(at, "203.0.113.7", fmt.Sprint("/", i)))
+	}
+	lines := strings.SplitAfter(whole.String(), "\n")
+	for i := range 600 {
+		parts[i/200].WriteString(lines[(i/50)*50+(i*7+3)%50]) // up to 50 seconds late
+	}
+	var names []string
+	for _, i := range []int{2, 0, 1} {
+		name := filepath.Join(dir, fmt.Sprintf("%d.log", i))
+		text := parts[i].Bytes()
+		if i == 0 {
+			var packed bytes.Buffer
+			w := gzip.NewWriter(&packed)
+			_, _ = w.Write(text)
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			text = packed.Bytes()
+		}
+		if err := os.WriteFile(name, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, name)
+	}
+	const zone = `"clients": {"key": "{http.vars.client_ip}", "max_events": 40, "window": "1m"}`
+	order := func(o replay.Options) (all []string) {
+		o.Decided = func(r *logs.Record, status int) { all = append(all, fmt.Sprint(r.URI, " ", status)) }
+		replayed(t, zone, whole.String(), o)
+		return all
+	}
+	want, got := order(replay.Options{}), order(replay.Options{Logs: names})
+	if len(want) != 600 || strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("%d requests in another order, or decided otherwise, want %d", len(got), len(want))
+	}
+	from, to := time.Unix(noon+100, 0), time.Unix(noon+200, 0)
+	if got := order(replay.Options{Logs: names, From: from, To: to}); len(got) != 100 || !strings.HasPrefix(got[0], "/101 ") {
+		t.Errorf("%d requests from %q, want 100 from /101, which began before its second", len(got), got[:min(1, len(got))])
+	}
+}
+
+// TestReplayTries: a limit that is tried refuses what it would refuse as the limit of the config.
+func TestReplayTries(t *testing.T) {
+	log := sampleLog(t)
+	zones := func(events int) string {
+		return fmt.Sprintf(`"clients": {"key": "{http.vars.client_ip}", "max_events": %d, "window": "1m", "algorithm": "token_bucket"},
+			"all": {"max_events": 30, "window": "10s"}`, events)
+	}
+	tried := replayed(t, zones(100), log, replay.Options{Tries: []replay.Try{{Zone: "clients", Rate: "7/1m"}, {Zone: "clients", Rate: "30/1m"}}})
+	rows := tried.Zones[1].WhatIf
+	if len(rows) != 3 || !rows[2].Configured {
+		t.Fatalf("the rows are %+v", rows)
+	}
+	for i, events := range []int{7, 30, 100} {
+		z := replayed(t, zones(events), log, replay.Options{}).Zones[1]
+		if rows[i].Refused != z.Refused || rows[i].KeysRefused != z.KeysRefused || z.Refused == 0 && events < 100 {
+			t.Errorf("%d/1m: tried, it refuses %d requests of %d clients, and configured %d of %d",
+				events, rows[i].Refused, rows[i].KeysRefused, z.Refused, z.KeysRefused)
+		}
+	}
+}
+
+// sampleLog returns the log of the docs.
+func sampleLog(t *testing.T) string {
+	t.Helper()
+	file, err := os.Open("testdata/replay/access.log.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	unpacked, err := gzip.NewReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	if _, err := io.Copy(&b, unpacked); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
