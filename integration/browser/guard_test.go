@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
 // testAccessible: axe-core finds nothing serious, in light and dark, narrow and wide, and in the dialog.
@@ -45,6 +47,27 @@ func testAccessible(t *testing.T, w *world) {
 	p.until("the dialog", `document.getElementById('dialog').open`)
 	check("dialog")
 	p.press("Escape")
+}
+
+// testClosed: when the page is closed, nothing is done for it any more.
+func testClosed(t *testing.T, w *world) {
+	c := startCaddy(t, "", "rate_limit {\n\t\tzone clients {\n\t\t\tevents 1\n\t\t\twindow 1h\n\t\t}\n\t}\n\trespond ok")
+	working := func() bool {
+		response, err := http.Get("http://" + c.admin + "/debug/pprof/goroutine?debug=1")
+		must(t, err)
+		defer response.Body.Close()
+		text, err := io.ReadAll(response.Body)
+		must(t, err)
+		return strings.Contains(string(text), "admin.streamPage")
+	}
+	p := w.browser.newTab(t)
+	p.open(c.page("--no-open"))
+	p.untilText("#link", "live")
+	if !working() {
+		t.Error("the page is open, but there is no stream")
+	}
+	p.open("about:blank")
+	patient.Until(t, "the end of the stream", func() bool { return !working() })
 }
 
 // testGateway: the address of the command is needed to use it, and only the admin API of the limiter is

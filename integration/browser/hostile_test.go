@@ -108,6 +108,7 @@ func testHostile(t *testing.T, w *world) {
 			c.send(t, fmt.Sprintf("/evil/%d", i), "victim", "<img src=x onerror="+run1+">")
 		}
 	}
+	p.until("the length of the longest", `[...all.values()].some(text => text.includes('beginning of 102,000 bytes'))`)
 	p.until("all zones", fmt.Sprintf(`document.querySelectorAll('[data-zone]').length === %d`, 6+len(evilZones)))
 	p.until("refusals in the zones", `document.querySelectorAll('.refused tbody tr').length >= 12`)
 	check("zones")

@@ -40,6 +40,7 @@ func TestPage(t *testing.T) {
 		{"Locale", testLocale},
 		{"Accessible", testAccessible},
 		{"Hostile", testHostile},
+		{"Closed", testClosed},
 		{"Gateway", testGateway},
 		{"OtherOrigins", testOtherOrigins},
 		{"BehindAuthentication", testBehindAuthentication},

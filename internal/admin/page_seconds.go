@@ -13,9 +13,12 @@ import (
 )
 
 const (
-	// maxTops bounds the zones whose top keys are looked up for one event, because that takes a tenth
-	// of a millisecond for each. The others have their turn later.
-	maxTops = 4
+	// maxTops bounds the zones whose top keys are looked up for one event, because that takes about a
+	// millisecond for each. The others have their turn later.
+	maxTops = 3
+
+	// topPause is how many events later those of a zone are looked up again.
+	topPause = 3
 
 	// topKeys is how many keys of a zone an event has.
 	topKeys = 20
@@ -94,7 +97,7 @@ func (s *seconds) next() *adminapi.PageSecond {
 func (s *seconds) nextTops() (tops []adminapi.PageTop) {
 	var due []int
 	for i, t := range s.tops {
-		if t.refused || t.dryRun {
+		if (t.refused || t.dryRun) && (t.sent == 0 || s.n+1 >= t.sent+topPause) {
 			due = append(due, i)
 		}
 	}

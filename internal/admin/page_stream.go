@@ -43,12 +43,12 @@ func streamPage(c *adminCall) error {
 	if err != nil {
 		return err
 	}
-	decisions, err := subscribe(rate, wants)
+	decisions, err := subscribe(wants)
 	if err != nil {
 		return err
 	}
 	defer decisions.Unsubscribe()
-	refused, err := subscribe(refusedRate, func(_, _ string, o outcome.Outcome) bool { return o.Refused() || o == outcome.DryRun })
+	refused, err := subscribe(func(_, _ string, o outcome.Outcome) bool { return o.Refused() || o == outcome.DryRun })
 	if err != nil {
 		return err
 	}
@@ -82,16 +82,16 @@ func streamPage(c *adminCall) error {
 	return nil
 }
 
-// subscribe is [feed.Subscribe] with an error for the admin endpoint.
-func subscribe(rate int64, wants func(zone, key string, o outcome.Outcome) bool) (*feed.Subscriber, error) {
-	s, err := feed.SubscribeInBursts(crowd*rate, wants)
+// subscribe is [feed.SubscribeOnDemand] with an error for the admin endpoint.
+func subscribe(wants func(zone, key string, o outcome.Outcome) bool) (*feed.Subscriber, error) {
+	s, err := feed.SubscribeOnDemand(wants)
 	if errors.Is(err, feed.ErrTooManySubscribers) {
 		return nil, adminError(http.StatusServiceUnavailable, "%w: at most %d", err, feed.MaxSubscribers)
 	}
 	return s, err
 }
 
-// drain returns up to n of the decisions that have come, and how many there were besides.
+// drain returns up to n of the decisions that have come, and how many there were besides. It asks for more.
 func drain(from *feed.Subscriber, n int, split templates) (some []adminapi.Decision, skipped uint64) {
 	from.MarkActive()
 	skipped = from.Skipped.Swap(0)
@@ -109,6 +109,7 @@ func drain(from *feed.Subscriber, n int, split templates) (some []adminapi.Decis
 		some = slices.Delete(some, at, at+1)
 		skipped++
 	}
+	from.Ask(crowd * n)
 	for i := range some {
 		split.split(&some[i])
 	}

@@ -59,47 +59,60 @@ type Subscriber struct {
 	active    atomic.Int64  // time of subscription or of the last decision, in nanoseconds of Unix time
 	Evicted   chan struct{} // closed when another subscriber has taken the place
 
+	onDemand bool
+	asked    atomic.Int64 // how many more it has asked for, if it gets them on demand
+
 	mu     sync.Mutex
 	params algorithms.Params
 	state  algorithms.State
 }
 
-// SubscribeInBursts is [Subscribe] for a subscriber that gets its decisions in a row, once a second. So
-// it gets those of all zones of a request, or of none.
-func SubscribeInBursts(rate int64, wants func(zone, key string, o outcome.Outcome) bool) (*Subscriber, error) {
-	return subscribe(algorithms.Limit{Events: rate, Window: time.Second, Refill: algorithms.RefillInterval}, wants)
+// SubscribeOnDemand is [Subscribe] for a subscriber that gets the next decisions after each [Subscriber.Ask].
+// As these come in a row, it gets those of all zones of a request. A decision that it does not get costs
+// a request no look at a clock.
+func SubscribeOnDemand(wants func(zone, key string, o outcome.Outcome) bool) (*Subscriber, error) {
+	s := newSubscriber(wants)
+	s.onDemand = true
+	return s, s.subscribe()
 }
+
+// Ask asks for the next n decisions, in place of what it has asked for before.
+func (s *Subscriber) Ask(n int) { s.asked.Store(int64(n)) }
 
 // Subscribe adds a subscriber to the decisions that it wants, at most rate of them per second. If
 // all places are taken, the subscriber that has been idle the longest is evicted, provided that it
 // has been idle for [idleTimeout].
 func Subscribe(rate int64, wants func(zone, key string, o outcome.Outcome) bool) (*Subscriber, error) {
-	return subscribe(algorithms.Limit{Events: rate, Window: time.Second}, wants)
-}
-
-func subscribe(limit algorithms.Limit, wants func(zone, key string, o outcome.Outcome) bool) (*Subscriber, error) {
-	params, err := algorithms.TokenBucket{}.Prepare(limit)
+	params, err := algorithms.TokenBucket{}.Prepare(algorithms.Limit{Events: rate, Window: time.Second})
 	if err != nil {
 		return nil, err
 	}
-	s := &Subscriber{
-		wants: wants, Decisions: make(chan adminapi.Decision, subscriberBuffer), Evicted: make(chan struct{}), params: params,
-	}
+	s := newSubscriber(wants)
+	s.params = params
+	return s, s.subscribe()
+}
+
+func newSubscriber(wants func(zone, key string, o outcome.Outcome) bool) *Subscriber {
+	s := &Subscriber{wants: wants, Decisions: make(chan adminapi.Decision, subscriberBuffer), Evicted: make(chan struct{})}
 	s.MarkActive()
+	return s
+}
+
+func (s *Subscriber) subscribe() error {
 	subscribers.mu.Lock()
 	defer subscribers.mu.Unlock()
 	all := slices.Clone(current())
 	if len(all) >= MaxSubscribers {
 		idlest := slices.MinFunc(all, func(a, b *Subscriber) int { return cmp.Compare(a.active.Load(), b.active.Load()) })
 		if time.Since(time.Unix(0, idlest.active.Load())) < idleTimeout {
-			return nil, ErrTooManySubscribers
+			return ErrTooManySubscribers
 		}
 		close(idlest.Evicted)
 		all = without(all, idlest)
 	}
 	all = append(all, s)
 	subscribers.all.Store(&all)
-	return s, nil
+	return nil
 }
 
 // Unsubscribe removes the subscriber. It does nothing if the subscriber was evicted.
@@ -133,8 +146,8 @@ func Publish(r *http.Request, zone, plan string, check *store.Check, o outcome.O
 		if !s.wants(zone, check.Key, o) {
 			continue
 		}
-		now := time.Now()
-		if !s.withinRate(now) {
+		now, ok := s.admits()
+		if !ok {
 			s.Skipped.Add(1)
 			continue
 		}
@@ -165,13 +178,20 @@ func PublishWithoutDecision(r *http.Request, zone, plan, key string, o outcome.O
 	}
 }
 
-// withinRate reports whether the subscriber's rate allows one more decision, and counts it.
-func (s *Subscriber) withinRate(now time.Time) bool {
+// admits reports whether the subscriber gets one more decision, counts it, and returns the time.
+func (s *Subscriber) admits() (now time.Time, ok bool) {
+	if s.onDemand {
+		if s.asked.Load() <= 0 || s.asked.Add(-1) < 0 {
+			return now, false
+		}
+		return time.Now(), true
+	}
+	now = time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	state, d := algorithms.TokenBucket{}.Take(s.state, s.params, now.UnixMicro(), 1)
 	s.state = state
-	return d.Allowed
+	return now, d.Allowed
 }
 
 // beginning copies as much of a text as a decision holds. Decisions may stay in a buffer for a
