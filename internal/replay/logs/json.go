@@ -102,8 +102,20 @@ func (s *scanner) more(open byte) bool {
 	return false
 }
 
-// key returns the name of a member and passes the colon behind it.
+// key returns the name of a member and passes the colon behind it. Most names are short, and have no
+// escape and no white space around them.
 func (s *scanner) key() []byte {
+	if rest := s.text[s.at:]; len(rest) > 0 && rest[0] == '"' {
+		for i := 1; i < len(rest)-1 && rest[i] != '\\'; i++ {
+			if rest[i] == '"' {
+				if rest[i+1] != ':' {
+					break
+				}
+				s.at += i + 2
+				return rest[1:i]
+			}
+		}
+	}
 	if s.peek() != '"' {
 		s.fail()
 		return nil

@@ -146,11 +146,11 @@ func parseDecimal(v []byte, unit time.Duration) (nanos int64, ok bool) {
 		digits, negative = v[1:], true
 	}
 	whole, scale, point := int64(0), int64(unit), false
-	fraction := int64(0)
+	fraction, most := int64(0), (math.MaxInt64/int64(unit)-10)/10
 	for i, c := range digits {
 		switch {
 		case c-'0' <= 9 && !point:
-			if whole > (math.MaxInt64/int64(unit)-10)/10 {
+			if whole > most {
 				return 0, false
 			}
 			whole = whole*10 + int64(c-'0')
