@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -99,7 +100,7 @@ func (s *Store) trouble(err error) string {
 	)
 	switch {
 	case errors.As(err, &notTLS), errors.As(err, &alert), errors.As(err, &untrusted), errors.As(err, &unknown), errors.As(err, &wrongName),
-		errors.Is(err, io.EOF) && !s.encrypted, strings.Contains(err.Error(), "remote error: tls: "):
+		(errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)) && !s.encrypted, strings.Contains(err.Error(), "remote error: tls: "):
 		return store.TroubleTLS
 	}
 	switch node.Failure(err) {

@@ -37,13 +37,28 @@ const (
 	longHeld = 4 * maxHeld
 )
 
-// call is a batch with the requests that wait for it.
+// call is a batch with the requests that wait for it. It is a context, too, that has a deadline and no
+// timer, because connections need no more.
 type call struct {
 	*protocol.Batch
 	requests []*Request
+
+	context.Context
+	deadline time.Time
 }
 
-var callPool = sync.Pool{New: func() any { return &call{Batch: protocol.NewBatch()} }}
+// Deadline implements [context.Context].
+func (c *call) Deadline() (time.Time, bool) { return c.deadline, true }
+
+// ending returns a context that ends at its deadline.
+func ending(ctx context.Context) (context.Context, context.CancelFunc) {
+	if deadline, ok := ctx.Deadline(); ok && ctx.Done() == nil {
+		return context.WithDeadline(ctx, deadline)
+	}
+	return ctx, func() {}
+}
+
+var callPool = sync.Pool{New: func() any { return &call{Batch: protocol.NewBatch(), Context: context.Background()} }}
 
 func newCall() *call { return callPool.Get().(*call) }
 
@@ -163,10 +178,9 @@ func (b *batcher) do(ctx context.Context, r *Request) error {
 
 // make makes a call, and returns when it was over.
 func (b *batcher) make(c *call) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), b.timeout)
-	defer cancel()
 	begun := time.Since(b.epoch)
-	err := b.send(ctx, c)
+	c.deadline = b.epoch.Add(begun + b.timeout)
+	err := b.send(c, c)
 	now := time.Since(b.epoch)
 	if err == nil {
 		b.trip.measure(now - begun)

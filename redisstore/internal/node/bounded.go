@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"syscall"
+	"time"
 )
 
 // go-redis allocates what a reply announces, before any of it has come. So a connection looks
@@ -25,6 +26,9 @@ type bounded struct {
 	net.Conn
 	reply  replyBound
 	broken error // go-redis may read once more before it gives the connection up
+
+	socket syscall.RawConn // nil if the connection is encrypted
+	used   time.Time       // when something last came
 }
 
 // bound makes a connection bounded. If go-redis could ask the socket whether the connection is
@@ -32,6 +36,7 @@ type bounded struct {
 func bound(conn net.Conn) net.Conn {
 	b := &bounded{Conn: conn}
 	if socket, ok := conn.(syscall.Conn); ok {
+		b.socket, _ = socket.SyscallConn()
 		return struct {
 			*bounded
 			syscall.Conn
@@ -40,7 +45,17 @@ func bound(conn net.Conn) net.Conn {
 	return b
 }
 
+// maxIdle is how long a connection may have been idle for a call to be sent without a look whether
+// Redis has closed it. It is about the shortest time in which somebody can have Redis do that.
+const maxIdle = 20 * time.Microsecond
+
+// errIdle is the error of a call that was not sent, because Redis has closed the connection meanwhile.
+var errIdle error = unsentError{errors.New("redis has closed the connection")}
+
 func (b *bounded) Write(p []byte) (int, error) {
+	if b.socket != nil && !b.used.IsZero() && time.Since(b.used) > maxIdle && hungUp(b.socket) {
+		return 0, errIdle
+	}
 	b.reply.size, b.reply.elements = 0, 0
 	return b.Conn.Write(p)
 }
@@ -50,6 +65,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 		return 0, b.broken
 	}
 	n, err := b.Conn.Read(p)
+	b.used = time.Now()
 	if b.broken = b.reply.read(p[:n]); b.broken != nil {
 		return 0, b.broken
 	}

@@ -55,6 +55,7 @@ func (c *Config) Options(address string) *redis.Options {
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = longest, longest, longest, longest
 	o.PipelinePoolSize = -1 // pipelines take their connections from the one pool
 	o.DisableIdentity = true
+	o.Protocol = 2 // for pushed messages, which RESP3 adds, go-redis looks before and after each command
 	o.Dialer = dialer(o)
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	return o

@@ -45,7 +45,7 @@ func (n *Node) Prepare() {
 	defer cancel()
 	c := newCall()
 	defer c.free()
-	if replied(n.Process(ctx, redis.NewStringCmd(ctx, c.Arguments("eval", n.config.Script.Load().Text)...), false)) {
+	if replied(n.Process(ctx, redis.NewStringCmd(ctx, c.CallText(n.config.Script.Load())...), false)) {
 		_ = n.ping(ctx, n.client)
 		n.link()
 	}

@@ -34,8 +34,11 @@ func LacksRight(err error) bool {
 
 // replied reports whether Redis has answered a command, also if with an error.
 func replied(err error) bool {
-	var said redis.Error
-	return err == nil || errors.As(err, &said)
+	if err == nil {
+		return true
+	}
+	var said redis.Error // which is allocated
+	return errors.As(err, &said)
 }
 
 // refusesToWrite reports whether a call failed at its first write, so that nothing was

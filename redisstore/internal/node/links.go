@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,16 +12,18 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// links are connections to a Redis that is far. The pool of go-redis makes a connection when a
-// call finds none free, on that call's time, and from afar dialing, TLS, logging in and the
-// call itself take more time than a decision has. So these connections are made in the
-// background, and there are no more calls at once than links.
+// links are connections that calls use without the pool of go-redis, which looks at each connection
+// before each use, and at its limits. A call that finds none free makes one.
+//
+// If Redis is far, a call has no time for that: dialing, TLS, logging in and the call itself take
+// more time than a decision has. So then these connections are made in the background, and there are
+// no more calls at once than links.
 type links struct {
 	count  atomic.Int32 // including those in use
 	making sync.Mutex
 
 	mu   sync.Mutex
-	free []*redis.Conn // the least recently used first
+	free []*redis.Conn // the most recently used last
 }
 
 // conn is a connection, or the pool.
@@ -31,17 +34,66 @@ type conn interface {
 
 // get takes a link that is free, if there is one.
 func (l *links) get() *redis.Conn {
-	if l.count.Load() == 0 {
-		return nil
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.free) == 0 {
+	last := len(l.free) - 1
+	if last < 0 {
 		return nil
 	}
-	link := l.free[0]
-	l.free = l.free[:copy(l.free, l.free[1:])]
+	link := l.free[last]
+	l.free = l.free[:last]
 	return link
+}
+
+// all takes the links that are free.
+func (l *links) all() []*redis.Conn {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := l.free
+	l.free = nil
+	return all
+}
+
+// add counts another link unless there are so many. It reports whether it has.
+func (l *links) add(most int) bool {
+	if int(l.count.Add(1)) <= most {
+		return true
+	}
+	l.count.Add(-1)
+	return false
+}
+
+// use sends something over a link, or over the pool if there can be no more links. If Redis has closed
+// the connection meanwhile, it takes another one: others may be closed, too, and the last one is new.
+func (n *Node) use(ctx context.Context, send func(context.Context, conn) error) (err error) {
+	if n.closed.Load() {
+		return send(ctx, n.client) // which says so
+	}
+	for link := n.links.get(); link != nil; link = n.links.get() {
+		err = send(ctx, link)
+		n.unlink(link, err)
+		if !errors.Is(err, errIdle) {
+			return err
+		}
+	}
+	ctx, cancel := ending(ctx) // to make a connection, or to wait for one, ends with the context
+	defer cancel()
+	for range n.client.Options().PoolSize + 1 {
+		if !n.batcher.remote() && n.links.add(n.mostLinks()) {
+			link := n.client.Conn()
+			if err = send(ctx, link); err == nil {
+				n.links.put(link)
+			} else { // it may not have logged in
+				n.links.drop(link, false)
+			}
+		} else {
+			err = send(ctx, n.client)
+		}
+		if !errors.Is(err, errIdle) {
+			break
+		}
+	}
+	return err
 }
 
 func (l *links) put(link *redis.Conn) {
@@ -66,13 +118,16 @@ func (l *links) drop(link *redis.Conn, all bool) {
 	l.count.Add(int32(-dropped))
 }
 
-// missing is how many links should be made: there should be one for each call and one for
-// other commands, but half of the pool is left to calls that find no link free.
+// mostLinks is how many links there should be: one for each call and one for other commands, but half
+// of the pool is left to calls that find no link free.
+func (n *Node) mostLinks() int { return min(maxCalls+1, n.client.Options().PoolSize/2) }
+
+// missing is how many links should be made.
 func (n *Node) missing() int {
 	if !n.batcher.remote() {
 		return 0
 	}
-	return max(0, min(maxCalls+1, n.client.Options().PoolSize/2)-int(n.links.count.Load()))
+	return max(0, n.mostLinks()-int(n.links.count.Load()))
 }
 
 // link makes the links that are missing.
@@ -106,24 +161,23 @@ func (n *Node) ping(ctx context.Context, c conn) error {
 	return err
 }
 
-// unlink ends the use of a link.
+// unlink ends the use of a link. If go-redis could not log in, or has given the connection up for what
+// Redis said, it wraps that error.
 func (n *Node) unlink(link *redis.Conn, err error) {
-	if replied(err) && !redis.IsReadOnlyError(err) { // go-redis closes the latter's
+	if _, said := err.(redis.Error); err == nil || said && !redis.IsReadOnlyError(err) { //nolint:errorlint // see above
 		n.links.put(link)
 		return
 	}
-	n.links.drop(link, Failure(err) != store.FailureTimeout)
-	n.Connect()
+	n.links.drop(link, !replied(err) && Failure(err) != store.FailureTimeout)
+	if !errors.Is(err, errIdle) {
+		n.Connect()
+	}
 }
 
 // Tend uses each free link, so that no link is closed for being idle, and makes the links that
 // are missing.
 func (n *Node) Tend() {
-	for range n.links.count.Load() {
-		link := n.links.get()
-		if link == nil {
-			break
-		}
+	for _, link := range n.links.all() {
 		ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
 		err := n.ping(ctx, link)
 		cancel()

@@ -29,6 +29,7 @@ type Node struct {
 	failedSlot   atomic.Uint32 // of a Cluster, in which a request failed
 	cutOff       atomic.Bool   // it last said that it sees too few of the nodes of its Cluster
 	connecting   atomic.Bool
+	closed       atomic.Bool
 	calls        atomic.Uint64
 }
 
@@ -51,14 +52,21 @@ func New(address string, c *Config) *Node {
 func Fake(c *Config, trip time.Duration, send func(ctx context.Context, requests []*Request) error) *Node {
 	n := &Node{config: c, breaker: newBreaker()}
 	n.connecting.Store(true) // there is nothing to connect to
-	n.batcher = newBatcher(c.Timeout, &n.distance, &n.links.count, func(ctx context.Context, c *call) error { return send(ctx, c.requests) })
+	n.batcher = newBatcher(c.Timeout, &n.distance, &n.links.count, func(ctx context.Context, c *call) error {
+		ctx, cancel := ending(ctx)
+		defer cancel()
+		return send(ctx, c.requests)
+	})
 	n.distance.measure(trip)
 	n.links.count.Store(maxCalls)
 	return n
 }
 
 // Close closes the connections.
-func (n *Node) Close() error { return n.client.Close() }
+func (n *Node) Close() error {
+	n.closed.Store(true)
+	return n.client.Close()
+}
 
 // Distance returns about how long a call takes if nothing delays it; 0 if that is not known.
 func (n *Node) Distance() time.Duration { return n.distance.is() }
@@ -106,7 +114,7 @@ func (n *Node) evaluate(ctx context.Context, b *protocol.Batch, asking bool) err
 // evalsha makes the command of a call.
 func (n *Node) evalsha(ctx context.Context, b *protocol.Batch) *redis.StringCmd {
 	b.Careful = b.Checks() > 0 && n.careful()
-	return redis.NewStringCmd(ctx, b.Arguments("evalsha", n.config.Script.Load().Digest)...)
+	return redis.NewStringCmd(ctx, b.Call(n.config.Script.Load())...)
 }
 
 // finish takes the answer of a call by the script's digest. If Redis did not know that,
@@ -114,13 +122,13 @@ func (n *Node) evalsha(ctx context.Context, b *protocol.Batch) *redis.StringCmd 
 // and the call is made again with care.
 func (n *Node) finish(ctx context.Context, b *protocol.Batch, cmd *redis.StringCmd, err error, asking bool) error {
 	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
-		cmd = redis.NewStringCmd(ctx, b.Arguments("eval", n.config.Script.Load().Text)...)
+		cmd = redis.NewStringCmd(ctx, b.CallText(n.config.Script.Load())...)
 		err = n.Process(ctx, cmd, asking)
 	}
 	again := err != nil && !b.Careful && refusesToWrite(err)
 	if again {
 		b.Careful = true
-		cmd = redis.NewStringCmd(ctx, b.Arguments("evalsha", n.config.Script.Load().Digest)...)
+		cmd = redis.NewStringCmd(ctx, b.Call(n.config.Script.Load())...)
 		err = n.Process(ctx, cmd, asking)
 	}
 	if err == nil {
@@ -169,11 +177,8 @@ func (n *Node) Process(ctx context.Context, cmd redis.Cmder, asking bool) error 
 			return errors.Join(p.Do(ctx, "asking").Err(), p.Process(ctx, cmd))
 		})
 		err = cmd.Err()
-	} else if link := n.links.get(); link != nil {
-		err = link.Process(ctx, cmd)
-		n.unlink(link, err)
 	} else {
-		err = n.client.Process(ctx, cmd)
+		err = n.use(ctx, func(ctx context.Context, c conn) error { return c.Process(ctx, cmd) })
 	}
 	return closedOr(err)
 }
@@ -190,18 +195,16 @@ func (n *Node) ProcessIfReady(ctx context.Context, cmd redis.Cmder, asking bool)
 // pipelined sends several commands at once.
 func (n *Node) pipelined(ctx context.Context, fn func(redis.Pipeliner) error) (cmds []redis.Cmder, err error) {
 	n.calls.Add(1)
-	link := n.links.get()
-	if link == nil {
-		return n.client.Pipelined(ctx, fn)
-	}
-	cmds, err = link.Pipelined(ctx, fn)
-	broken := err
-	for _, cmd := range cmds { // the first may have been refused, and the connection have broken later
-		if !replied(cmd.Err()) {
-			broken = cmd.Err()
+	_ = n.use(ctx, func(ctx context.Context, c conn) error {
+		cmds, err = c.Pipelined(ctx, fn)
+		broken := err
+		for _, cmd := range cmds { // the first may have been refused, and the connection have broken later
+			if !replied(cmd.Err()) {
+				broken = cmd.Err()
+			}
 		}
-	}
-	n.unlink(link, broken)
+		return broken
+	})
 	return cmds, err
 }
 

@@ -6,9 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
 	"github.com/seed-161337e5/caddyratelimit/store"
+	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
 // open returns the node at an address.
@@ -29,6 +31,28 @@ func request(rule *store.Rule, key string, cost int64) *Request {
 	r.EndGroup()
 	r.Expect(1)
 	return r
+}
+
+// TestClosedWhileIdle: if Redis has closed a connection since the last call, the next call is made over
+// another one, and does not fail.
+func TestClosedWhileIdle(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	n, ctx := open(t, server.Addr(), 10*time.Second), t.Context()
+	rule := storetest.Rule(t, "z", "token_bucket", algorithms.Limit{Events: 100, Window: time.Hour})
+	for i := range int64(20) {
+		r := request(rule, "k", 1)
+		if err := n.Do(ctx, r); err != nil || r.Decisions[0].Remaining != 99-i {
+			t.Fatalf("call %d: %v, %+v", i+1, err, r.Decisions[0])
+		}
+		if links := n.links.count.Load(); i > 0 && links != 1 { // the first call was told that Redis does not know the script
+			t.Fatalf("call %d: %d links", i+1, links)
+		}
+		if err := server.Admin().Do(ctx, "client", "kill", "type", "normal", "skipme", "yes").Err(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(maxIdle) // before that, a call does not look whether it was closed
+	}
 }
 
 // TestReach: afterwards Redis knows the script, and nothing else has changed.

@@ -26,7 +26,7 @@ type Batch struct {
 	sections []int             // of a counter-only batch: a group of each
 	rules    []ruleOffset
 	copies   []byte // of a section: how many requests ask each group
-	text     []byte
+	text     text
 	args     []any
 	mget     bool
 	reads    bool // whether there are overrides or bans: then strings are always read together
@@ -154,9 +154,24 @@ const (
 	hasBan      = 8
 )
 
-// Arguments returns the arguments of the command that makes the call: evalsha with the digest of
-// the script, or eval with its text. They are valid until the next call of Arguments.
-func (b *Batch) Arguments(command, script string) []any {
+// text is what the script is asked. As a pointer it costs no allocation to send, like the other
+// arguments.
+type text []byte
+
+// MarshalBinary implements [encoding.BinaryMarshaler], by which go-redis reads it.
+func (t *text) MarshalBinary() ([]byte, error) { return *t, nil }
+
+// The commands that make a call.
+var evalsha, eval any = "evalsha", "eval"
+
+// Call returns the arguments of the command that makes the call by the digest of a script. They are
+// valid until the next Call or CallText.
+func (b *Batch) Call(s *Script) []any { return b.arguments(evalsha, &s.Digest) }
+
+// CallText is like Call, but sends the text of the script.
+func (b *Batch) CallText(s *Script) []any { return b.arguments(eval, &s.Text) }
+
+func (b *Batch) arguments(command any, script *string) []any {
 	b.text, b.rules = b.text[:0], b.rules[:0]
 	b.countersOnly = !b.mixed && len(b.keys) > 0
 	plain, mode := b.countersOnly && b.plain(), byte(modeCounters)
@@ -170,7 +185,7 @@ func (b *Batch) Arguments(command, script string) []any {
 	}
 	b.args = append(b.args[:0], command, script, len(b.keys))
 	b.args = append(b.args, b.keys...)
-	b.args = append(b.args, b.text)
+	b.args = append(b.args, &b.text)
 	if !plain {
 		if b.Careful {
 			mode += modeCare

@@ -21,16 +21,16 @@ import (
 // send makes a call of a batch, and makes it again if Redis does not know the script, or
 // carefully if it cannot write.
 func send(client *redis.Client, script *Script, b *Batch) error {
-	run := func(command, script string) (string, error) {
-		return client.Do(context.Background(), b.Arguments(command, script)...).Text()
+	run := func(call func(*Script) []any) (string, error) {
+		return client.Do(context.Background(), call(script)...).Text()
 	}
-	reply, err := run("evalsha", script.Digest)
+	reply, err := run(b.Call)
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {
-		reply, err = run("eval", script.Text)
+		reply, err = run(b.CallText)
 	}
 	if err != nil && ReadError(err.Error()).RefusesWrite() {
 		b.Careful = true
-		reply, err = run("evalsha", script.Digest)
+		reply, err = run(b.Call)
 	}
 	if err != nil {
 		return err

@@ -251,7 +251,7 @@ func (c *cost) decide(rule *store.Rule) func(int) []any {
 // arguments returns the arguments after the key.
 func (c *cost) arguments(rule *store.Rule, kind Kind, hold string) []any {
 	_, b := ask(rule, kind, hold)
-	return slices.Clone(b.Arguments("", "")[4:])
+	return slices.Clone(b.Call(new(Script))[4:])
 }
 
 // ask returns a call of one operation.
@@ -267,7 +267,7 @@ func ask(rule *store.Rule, kind Kind, hold string) (*Request, *Batch) {
 func wants(rule *store.Rule, kind Kind, allowed bool) func(string) error {
 	return func(reply string) error {
 		r, b := ask(rule, kind, "")
-		b.Arguments("", "")
+		b.Call(new(Script))
 		if err := b.Read(reply); err != nil {
 			return err
 		}

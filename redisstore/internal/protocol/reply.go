@@ -45,11 +45,11 @@ func (b *Batch) Read(reply string) error {
 			return err
 		}
 	}
-	read := b.readGroups
 	if b.countersOnly {
-		read = b.readCounters
-	}
-	if err := read(&r); err != nil {
+		if err := b.readCounters(&r); err != nil {
+			return err
+		}
+	} else if err := b.readGroups(&r); err != nil {
 		return err
 	}
 	if r.short || r.rest != "" {

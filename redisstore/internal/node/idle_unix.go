@@ -1,0 +1,17 @@
+//go:build linux || darwin || dragonfly || freebsd || netbsd || openbsd || solaris || illumos
+
+package node
+
+import "syscall"
+
+// hungUp reports whether the other side has closed a connection, or has sent something although
+// nothing was asked.
+func hungUp(conn syscall.RawConn) bool {
+	over := true
+	err := conn.Read(func(socket uintptr) bool {
+		_, _, err := syscall.Recvfrom(int(socket), make([]byte, 1), syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		over = err != syscall.EAGAIN && err != syscall.EWOULDBLOCK //nolint:errorlint // it is a number
+		return true
+	})
+	return over || err != nil
+}
