@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -47,7 +46,7 @@ type fleetCell struct {
 }
 
 // fleetFigures are what is measured in a cell.
-type fleetFigures struct{ perSecond, redisCPU, calls, p50, p99, clientCPU float64 }
+type fleetFigures struct{ perSecond, redisCPU, calls, script, p50, p99, clientCPU float64 }
 
 // benchFleet is the command "bench fleet".
 func benchFleet(args []string) (err error) {
@@ -239,12 +238,12 @@ func (p *fleetPlan) measure(ctx context.Context, server *rig.Redis, fleet []*pro
 		}
 	}
 	time.Sleep(time.Until(begin))
-	cpu, calls, err := used(ctx, server)
+	before, err := used(ctx, server)
 	if err != nil {
 		return f, err
 	}
 	time.Sleep(time.Until(end))
-	cpuAfter, callsAfter, err := used(ctx, server)
+	after, err := used(ctx, server)
 	if err != nil {
 		return f, err
 	}
@@ -265,26 +264,30 @@ func (p *fleetPlan) measure(ctx context.Context, server *rig.Redis, fleet []*pro
 	micros := func(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 	return fleetFigures{
 		perSecond: decided / p.time.Seconds(),
-		redisCPU:  micros(cpuAfter-cpu) / decided,
-		calls:     (callsAfter - calls) / decided,
+		redisCPU:  micros(after.cpu-before.cpu) / decided,
+		calls:     (after.calls - before.calls) / decided,
+		script:    (after.micros - before.micros) / max(after.calls-before.calls, 1),
 		p50:       micros(t.latency.quantile(0.5)),
 		p99:       micros(t.latency.quantile(0.99)),
 		clientCPU: micros(client) / decided,
 	}, nil
 }
 
-// used returns the processor time of the server so far, and how many scripts it was asked to run.
-func used(ctx context.Context, server *rig.Redis) (time.Duration, float64, error) {
-	cpu, err := server.CPU(ctx)
-	if err != nil {
-		return 0, 0, err
+// scripted is what a server has used so far.
+type scripted struct {
+	cpu           time.Duration // in all
+	calls, micros float64       // of EVALSHA, and the time in it
+}
+
+func used(ctx context.Context, server *rig.Redis) (s scripted, err error) {
+	if s.cpu, err = server.CPU(ctx); err != nil {
+		return s, err
 	}
 	info, err := server.Client.Info(ctx, "commandstats").Result()
 	if err != nil {
-		return 0, 0, err
+		return s, err
 	}
-	_, rest, _ := strings.Cut(info, "cmdstat_evalsha:calls=")
-	rest, _, _ = strings.Cut(rest, ",")
-	calls, _ := strconv.ParseFloat(rest, 64)
-	return cpu, calls, nil
+	_, rest, _ := strings.Cut(info, "cmdstat_evalsha:")
+	_, _ = fmt.Sscanf(rest, "calls=%f,usec=%f", &s.calls, &s.micros) // there are none before the first call
+	return s, nil
 }

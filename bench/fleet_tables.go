@@ -24,6 +24,7 @@ var (
 		fleetSpeed,
 		fleetCPU,
 		{"calls a decision", "%.2f", func(f fleetFigures) float64 { return max(f.calls, 0.001) }}, // lending may make none
+		{"time in the script a call, µs", "%.1f", func(f fleetFigures) float64 { return max(f.script, 0.1) }},
 		{"p50, µs", "%.0f", func(f fleetFigures) float64 { return f.p50 }},
 		{"p99, µs", "%.0f", func(f fleetFigures) float64 { return f.p99 }},
 		{"CPU of the processes a decision, µs", "%.1f", func(f fleetFigures) float64 { return f.clientCPU }},
