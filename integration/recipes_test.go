@@ -32,6 +32,7 @@ var recipes = map[string]struct {
 	replace []string // pairs of texts in the config, for a test that cannot wait
 	asks    []ask
 	test    func(t *testing.T, s *server, b *backend)
+	speaks  func(b *backend, w http.ResponseWriter, r *http.Request) // upstream if nil
 }{
 	"API keys": {asks: []ask{
 		{path: "/geocode", want: "401*2"},
@@ -138,6 +139,7 @@ var recipes = map[string]struct {
 			}
 		},
 	},
+	"A budget for a language model": {test: spendBudget, speaks: new(model).answer},
 	"WebSockets": {test: func(t *testing.T, s *server, _ *backend) {
 		var open []net.Conn
 		for i, fields := range []string{
@@ -224,7 +226,11 @@ func TestRecipes(t *testing.T) {
 		t.Run(match[1], func(t *testing.T) {
 			t.Parallel()
 			eachStore(t, func(t *testing.T, store string) {
-				b := startBackend(t, upstream)
+				speaks := upstream
+				if recipe.speaks != nil {
+					speaks = recipe.speaks
+				}
+				b := startBackend(t, speaks)
 				config := match[2]
 				for i := 0; i < len(recipe.replace); i += 2 {
 					if !strings.Contains(config, recipe.replace[i]) {
