@@ -62,7 +62,7 @@ all clients with a limit that can be dragged, and who would be refused.
 		if !o.From.IsZero() && !o.To.IsZero() && !o.From.Before(o.To) {
 			return fmt.Errorf("--to %s must be after --from %s", *to, *from)
 		}
-		o.Curve = *page != ""
+		o.Curve, o.Suggest = *page != "", o.Suggest || *page != ""
 		return replayLogs(cmd, o, *page)
 	}
 	return cmd

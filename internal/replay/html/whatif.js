@@ -11,8 +11,10 @@ const whatIf = (zone) => {
 	const up = logarithmic(high, height - top - bottom - 14, 14), y = (n) => height - bottom - 14 - up(n);
 	const place = (w) => left + (most > least ? (Math.log(w.events / least) / Math.log(most / least)) * (width - left - right) : 0);
 	const curve = (pick) => limits.map((w, i) => (i ? "L" : "M") + place(w).toFixed(1) + " " + y(pick(w)).toFixed(1)).join("");
-	const mark = (w, kind, text, above) => {
-		const at = place(w), late = at > width / 2;
+	// Of two marks that are close, each has its text on its own side, as long as that is in the picture.
+	const mark = (w, kind, text, above, other) => {
+		const at = place(w), before = other ? at < place(other) : at > width / 2;
+		const late = before ? at > 120 : at > width - 120;
 		return [svg("line", { class: kind, x1: at, x2: at, y1: top - (above ? 16 : 0), y2: height - bottom }),
 			svg("text", { class: "strong", x: at + (late ? -6 : 6), y: top - (above ? 6 : -10), "text-anchor": late ? "end" : "start" }, text)];
 	};
@@ -24,7 +26,7 @@ const whatIf = (zone) => {
 		shown.map((w) => svg("text", { x: place(w), y: height - bottom + 18, "text-anchor": "middle" }, number(w.events))),
 		svg("text", { x: (left + width - right) / 2, y: height - 8, "text-anchor": "middle" }, zone.window ? "limit in " + zone.length : "limit"),
 		svg("path", { class: "curve requests", d: curve((w) => w.refused) }), svg("path", { class: "curve clients", d: curve((w) => w.keys) }),
-		now ? mark(now, "now", "now " + now.limit, false) : "", knee ? [mark(knee, "knee", "knee " + knee.limit, true), svg("circle", { class: "knee-dot", cx: place(knee), cy: y(knee.keys), r: 6 })] : "",
+		now ? mark(now, "now", "now " + now.limit, false, knee) : "", knee ? [mark(knee, "knee", "knee " + knee.limit, true, now), svg("circle", { class: "knee-dot", cx: place(knee), cy: y(knee.keys), r: 6 })] : "",
 		build(marker, { y1: top, y2: height - bottom }, []));
 	const reasons = zone.suggestion ? [html("p", {}, html("strong", {}, zone.suggestion.limit ? "Suggested: " + zone.suggestion.limit : "No knee: no limit separates a few clients from the others")),
 		html("ul", {}, zone.suggestion.reasons.map((reason) => html("li", {}, reason)))] : "";
