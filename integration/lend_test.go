@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -40,9 +41,9 @@ func startLendFleet(t *testing.T) *lendFleet {
 	}))
 	t.Cleanup(upstream.Close)
 	store := "store redis {\naddress " + f.proxy.Addr() + "\n" + timeout() + "\n}\non_store_error deny\n"
-	config := caddyfile("", limited("fixed", "algorithm fixed_window 3000/24h\nlend 100ms", store, "respond ok")+
-		limited("log", "algorithm sliding_window_log 3000/24h\nlend 100ms", store, "respond ok")+
-		limited("bucket", "algorithm token_bucket 2000/1s\nlend 100ms", store, "respond ok")+
+	config := caddyfile("", limited("fixed", "key {query.k}\nalgorithm fixed_window 3000/24h\nlend 100ms", store, "respond ok")+
+		limited("log", "key {query.k}\nalgorithm sliding_window_log 3000/24h\nlend 100ms", store, "respond ok")+
+		limited("bucket", "key {query.k}\nalgorithm token_bucket 2000/1s\nlend 100ms", store, "respond ok")+
 		limited("held", "algorithm token_bucket 1000/24h\nlend 10s", store, "respond ok")+
 		limited("flood", "algorithm token_bucket 500/1s\nlend 20ms", store, "reverse_proxy {$UPSTREAM}"))
 	for range 3 {
@@ -52,51 +53,78 @@ func startLendFleet(t *testing.T) *lendFleet {
 }
 
 // TestLend: three Caddys that lend admit what the limit allows, never more and hardly less, with a
-// fraction of the calls.
+// fraction of the calls, and tell no client of more than is left. A loan ends if its Caddy does not run for
+// a while, as on a busy machine: then less is admitted, and another key is tried.
 func TestLend(t *testing.T) {
 	t.Parallel()
 	f := startLendFleet(t)
-	const requests, atOnce = 6000, 48
+	const requests, tries = 6000, 5
 	for _, zone := range []string{"fixed", "log", "bucket"} {
-		before := scriptCalls(t, f.redis)
-		var sent, admitted atomic.Int64
-		var wait sync.WaitGroup
-		began := time.Now()
-		for i := range atOnce {
-			client, s := newClient(t, ""), f.caddys[i%len(f.caddys)]
-			wait.Go(func() {
-				for sent.Add(1) <= requests {
-					switch a, err := send(client, s.url("/"+zone)); {
-					case err != nil:
-						t.Error(err)
-						return
-					case a.status == http.StatusOK:
-						admitted.Add(1)
-					case a.status != http.StatusTooManyRequests && patient.Idle():
-						t.Errorf("status %d", a.status)
-					}
-				}
-			})
-		}
-		wait.Wait()
-		took, calls := time.Since(began), scriptCalls(t, f.redis)-before
-		least, most := int64(2950), int64(3000)
-		if zone == "bucket" {
-			least, most = 2000*97/100, 2000+int64(2000*took.Seconds())+1
-		}
-		if !patient.Idle() { // a loan ends if its Caddy does not run for a while
-			least /= 3
-		}
-		t.Logf("%s: %d of at most %d admitted in %v (%.1f %%), %d calls", zone, admitted.Load(), most, took, 100*float64(admitted.Load())/float64(most), calls)
-		if n := admitted.Load(); n > most || n < least {
-			t.Errorf("%s: %d admitted, want %d to %d", zone, n, least, most)
-		}
-		if calls > requests/4+int(50*took.Seconds()) {
-			t.Errorf("%s: %d calls for %d requests", zone, calls, requests)
+		for try := 1; ; try++ {
+			r := f.burst(t, zone, strconv.Itoa(try), requests, 48)
+			least, most := int64(2950), int64(3000)
+			if zone == "bucket" {
+				most = min(requests, 2000+int64(2000*r.took.Seconds())+1)
+				least = most * 97 / 100
+			}
+			t.Logf("%s: %d of at most %d admitted in %v (%.1f %%), %d calls", zone, r.admitted, most, r.took, 100*float64(r.admitted)/float64(most), r.calls)
+			if r.admitted > most {
+				t.Fatalf("%s: %d admitted, want at most %d", zone, r.admitted, most)
+			}
+			if r.admitted >= least && r.calls <= requests/4 {
+				break
+			}
+			if try == tries || patient.Idle() {
+				t.Errorf("%s: %d admitted with %d calls, want at least %d with at most %d", zone, r.admitted, r.calls, least, requests/4)
+				break
+			}
 		}
 	}
 	f.shows(t)
 	f.flood(t)
+}
+
+// lendBurst is what became of requests of one key.
+type lendBurst struct {
+	admitted int64
+	calls    int
+	took     time.Duration
+}
+
+// burst sends requests of one key to all Caddys. Before a window ends, a client is told at most what is
+// left after all requests that were admitted before it asked.
+func (f *lendFleet) burst(t *testing.T, zone, key string, requests int64, atOnce int) (b lendBurst) {
+	t.Helper()
+	before, began := scriptCalls(t, f.redis), time.Now()
+	var sent, admitted, promised atomic.Int64
+	var wait sync.WaitGroup
+	for i := range atOnce {
+		client, s := newClient(t, ""), f.caddys[i%len(f.caddys)]
+		wait.Go(func() {
+			for sent.Add(1) <= requests {
+				known := admitted.Load()
+				a, err := send(client, s.url("/"+zone+"?k="+key))
+				switch {
+				case err != nil:
+					t.Error(err)
+					return
+				case a.status == http.StatusOK:
+					admitted.Add(1)
+					q, ok, err := rateLimit(a.header)
+					if err != nil || !ok || zone != "bucket" && q.remaining > 3000-known-1 {
+						promised.Add(1)
+					}
+				case a.status != http.StatusTooManyRequests && patient.Idle():
+					t.Errorf("status %d", a.status)
+				}
+			}
+		})
+	}
+	wait.Wait()
+	if n := promised.Load(); n > 0 {
+		t.Errorf("%s: %d answers tell of more than is left", zone, n)
+	}
+	return lendBurst{admitted.Load(), int(scriptCalls(t, f.redis) - before), time.Since(began)}
 }
 
 // shows checks that get shows what is lent, which is not what was used.
