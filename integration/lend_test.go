@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -127,15 +128,31 @@ func (f *lendFleet) burst(t *testing.T, zone, key string, requests int64, atOnce
 	return lendBurst{admitted.Load(), int(scriptCalls(t, f.redis) - before), time.Since(began)}
 }
 
-// shows checks that get shows what is lent, which is not what was used.
+// shows checks that the admin API and the metrics show what is lent, which is not what was used.
 func (f *lendFleet) shows(t *testing.T) {
 	const n = 20
 	if passed := f.caddys[0].admitted(newClient(t, ""), n, "/held"); passed != n {
 		t.Errorf("%d of %d admitted", passed, n)
 	}
 	var k adminapi.Key
-	if f.caddys[1].ask("/rate_limit/zones/held/key", &k); k.Lent == 0 || k.Used < k.Lent+4 || k.Used > k.Lent+n {
-		t.Errorf("%d used, of which %d lent, after %d requests", k.Used, k.Lent, n)
+	if f.caddys[1].ask("/rate_limit/zones/held/key", &k); k.Lent == 0 || k.LentTo != 1 || k.Used < k.Lent+4 || k.Used > k.Lent+n {
+		t.Errorf("%d used, of which %d lent to %d, after %d requests", k.Used, k.Lent, k.LentTo, n)
+	}
+	metrics, err := f.caddys[0].admin("GET", "/metrics", "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`rate_limit_loans{zone="held"} 1`, `rate_limit_lent{zone="held"} `, "rate_limit_store_lent_decisions_total{"} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("the metrics have no %s", want)
+		}
+	}
+	var zones []adminapi.Zone
+	f.caddys[0].ask("/rate_limit/zones", &zones)
+	for _, z := range zones {
+		if z.Name == "held" && (z.Lent == nil || *z.Lent == 0 || *z.Lent > k.Lent) {
+			t.Errorf("zone %s: lent %v, of %d", z.Name, z.Lent, k.Lent)
+		}
 	}
 }
 

@@ -41,6 +41,7 @@ type lentRequest struct {
 	slots  indexes     // checks that are decided with slots that are kept
 	often  indexes     // checks of slots of keys that come often
 	sent   lend.Moment // before anything was asked
+	asked  bool        // the store, by this request or by one that it has waited for
 
 	together []lentCheck // the other checks
 	hold     bool        // what passes of these must not be charged yet, because of plain ones
@@ -144,6 +145,9 @@ func (s *Store) decideLent(ctx context.Context, r *lentRequest, known bool) (err
 		err = s.takeOthers(ctx, r)
 	}
 	s.settleSlots(r, err)
+	if r.others == 0 && !r.asked && err == nil && r.alone == (indexes{}) {
+		s.spared.Add(1)
+	}
 	return err
 }
 

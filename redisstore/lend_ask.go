@@ -40,6 +40,7 @@ func (s *Store) takeTogether(ctx context.Context, r *lentRequest) (bool, error) 
 		}
 		switch {
 		case refused >= 0:
+			r.asked = r.asked || round > 0
 			_, err := s.settle(ctx, r, now, false)
 			for i := range r.together {
 				if c := &r.together[i]; c.next != lend.Refused && c.next != lend.Reserved {
@@ -69,6 +70,7 @@ func (s *Store) takeTogether(ctx context.Context, r *lentRequest) (bool, error) 
 			}
 			continue
 		}
+		r.asked = r.asked || asks > 0 || round > 0
 		if asks > 0 {
 			if pass, err := s.askTogether(ctx, r); err != nil || !pass {
 				_, _ = s.settle(ctx, r, now, false)

@@ -153,15 +153,16 @@ func (s *Store) lendCallSize() int {
 }
 
 // Lent implements [store.PartLender].
-func (s *Store) Lent(ctx context.Context, rule *store.Rule, key string) (int64, error) {
+func (s *Store) Lent(ctx context.Context, rule *store.Rule, key string) (lent, borrowers int64, err error) {
 	if !lendsParts(rule) {
-		return 0, nil
+		lent = s.slots.KeptOf(rule, key)
+		return lent, min(lent, 1), nil
 	}
 	answers, err := s.callLend(ctx, []protocol.LendOp{s.lendOp(&store.Check{Rule: rule, Key: key}, lend.Ask{}, true)})
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	return answers[0].Lent, nil
+	return answers[0].Lent, answers[0].Borrowers, nil
 }
 
 var _ store.PartLender = (*Store)(nil)

@@ -28,7 +28,7 @@ func TestLendLateRefunds(t *testing.T) {
 			}
 		}
 		patient.Until(t, "all is reported", func() bool {
-			lent, err := s.Lent(context.Background(), rule, "k")
+			lent, _, err := s.Lent(context.Background(), rule, "k")
 			return err == nil && lent == 0
 		})
 		for _, d := range made {

@@ -134,11 +134,14 @@ func TestLendLent(t *testing.T) {
 	s := open(t, redisstore.Options{Address: server.Addr()})
 	rule := lendingRule(t, "z", "token_bucket", algorithms.Limit{Events: 1000, Window: 24 * time.Hour}, 10*time.Second)
 	floodAll(t, []*redisstore.Store{s}, 10, 1, func() []store.Check { return []store.Check{{Rule: rule, Key: "k", Cost: 1}} })
-	lent, err := s.Lent(context.Background(), rule, "k")
+	lent, borrowers, err := s.Lent(context.Background(), rule, "k")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := used(t, server, rule); lent == 0 || n < 4+lent || n > 10+lent {
-		t.Errorf("%d lent, %d used", lent, n)
+	if n := used(t, server, rule); lent == 0 || borrowers != 1 || n < 4+lent || n > 10+lent {
+		t.Errorf("%d lent to %d, %d used", lent, borrowers, n)
+	}
+	if stats := s.Stats(); stats.Lent["z"] == 0 || stats.Lent["z"] > lent || stats.Loans["z"] != 1 || stats.Spared == 0 || stats.Spared > 6 {
+		t.Errorf("%+v", stats)
 	}
 }

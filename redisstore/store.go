@@ -39,6 +39,7 @@ type Store struct {
 	slots       *loans.Slots
 	lendBatcher lendBatcher
 	lending     atomic.Pointer[lendScript]
+	spared      atomic.Uint64 // requests that needed no call because of what is held
 	loansDone   chan struct{} // closed when all that is held has been given back
 
 	holds   store.Holds
@@ -190,12 +191,18 @@ func (s *Store) Stats() store.Stats {
 	for _, n := range s.topology.Masters() {
 		calls += n.Calls()
 	}
-	held, lent := s.holds.ByZone(), s.loans.Held(s.loans.Now())
-	for zone, kept := range s.slots.Kept() {
-		held[zone] -= kept
-		lent[zone] += kept
+	lent, loans := s.loans.Held(s.loans.Now())
+	held := s.holds.ByZone()
+	kept, keys := s.slots.Kept()
+	for zone, n := range kept {
+		held[zone] -= n
+		lent[zone] += n
+		loans[zone] += keys[zone]
 	}
-	return store.Stats{Held: held, Breaker: s.Breaker(), Lost: lost, DenyHits: s.cache.Hits(), Calls: calls, Lent: lent}
+	return store.Stats{
+		Held: held, Breaker: s.Breaker(), Lost: lost, DenyHits: s.cache.Hits(), Calls: calls,
+		Lent: lent, Loans: loans, Spared: s.spared.Load(),
+	}
 }
 
 // Close implements [store.Store]. What is still held is given back, because nothing will renew

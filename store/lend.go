@@ -13,9 +13,10 @@ import (
 // admits more than it would without lending: see [lend]. Other stores decide such a rule like any
 // other.
 type PartLender interface {
-	// Lent returns how much of a key is lent to processes, this one included. It asks the store's
-	// backend at once, and fails as Take does.
-	Lent(ctx context.Context, rule *Rule, key string) (int64, error)
+	// Lent returns how much of a key is lent to processes, this one included, and to how many. It asks
+	// the store's backend at once, and fails as Take does. Of a Lender it knows only what this process
+	// keeps.
+	Lent(ctx context.Context, rule *Rule, key string) (lent, borrowers int64, err error)
 }
 
 // NewLendingRule is like [NewRule], for a limit of which a [PartLender] lends parts. A process asks

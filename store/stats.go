@@ -30,6 +30,13 @@ type Stats struct {
 
 	// Lent is what this process has borrowed and not spent yet, by zone: see [PartLender].
 	Lent map[string]int64
+
+	// Loans is the number of keys of which this process has borrowed something, by zone.
+	Loans map[string]int64
+
+	// Spared counts the requests that were decided without a call, because of what this process has
+	// borrowed. It never decreases.
+	Spared uint64
 }
 
 // The states of a breaker.

@@ -24,6 +24,7 @@ type peek struct {
 	banned   algorithms.Decision // by a ban alone; the zero value if there is none
 	lent     int64
 	owed     int64
+	lentTo   int64
 }
 
 // run asks the store, without charging anything.
@@ -39,7 +40,7 @@ func (p *peek) run(ctx context.Context, s store.Store) (err error) {
 	}
 	p.next = p.decision
 	if lender, ok := s.(store.PartLender); ok && p.rule.Lend() > 0 {
-		if p.lent, err = lender.Lent(ctx, p.rule, p.key); err != nil {
+		if p.lent, p.lentTo, err = lender.Lent(ctx, p.rule, p.key); err != nil {
 			return err
 		}
 	}
@@ -76,7 +77,7 @@ func (p *peek) countRefusals(ctx context.Context, s store.Store) error {
 // key is banned, those of the ban if they are longer.
 func (p *peek) quota() adminapi.QuotaStatus {
 	q := *adminapi.NewQuotaStatus(p.decision)
-	q.Lent, q.Owed = p.lent, p.owed
+	q.Lent, q.LentTo, q.Owed = p.lent, p.lentTo, p.owed
 	q.Used += p.owed
 	if p.banned.Banned {
 		next := adminapi.NewQuotaStatus(p.next)

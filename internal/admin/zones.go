@@ -68,9 +68,15 @@ func (z *runningZone) describe(keys map[string]int64) adminapi.Zone {
 	if n, ok := keys[z.Name]; ok {
 		answer.Keys = &n
 	}
-	if observed, ok := z.store.Store.Store.(store.Observed); ok && z.Lends() {
-		n := observed.Stats().Held[z.Name]
-		answer.InUse = &n
+	if observed, ok := z.store.Store.Store.(store.Observed); ok && (z.Lends() || z.Borrows()) {
+		stats := observed.Stats()
+		held, lent := stats.Held[z.Name], stats.Lent[z.Name]
+		if z.Lends() {
+			answer.InUse = &held
+		}
+		if z.Borrows() && stats.Lent != nil {
+			answer.Lent = &lent
+		}
 	}
 	for _, use := range z.uses {
 		answer.Uses = append(answer.Uses, use.JSON)

@@ -60,6 +60,9 @@ type QuotaStatus struct {
 	// Lent is the part of Used that is lent to Caddys. They may not have spent it yet.
 	Lent int64 `json:"lent,omitempty"`
 
+	// LentTo is the number of these Caddys.
+	LentTo int64 `json:"lent_to,omitempty"`
+
 	// RetryAfter is how long to wait after a refusal. It is absent if Never is true: then the cost
 	// is more than the limit can ever allow.
 	RetryAfter float64 `json:"retry_after,omitempty"`

@@ -80,6 +80,10 @@ type Zone struct {
 	// not count slots.
 	InUse *int64 `json:"in_use,omitempty"`
 
+	// Lent is what this Caddy has borrowed of the zone's limits and not spent yet. It is absent if the
+	// store lends nothing of the zone.
+	Lent *int64 `json:"lent,omitempty"`
+
 	// Uses has the zone's definition in each handler.
 	Uses []json.RawMessage `json:"uses"`
 }

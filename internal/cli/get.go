@@ -242,7 +242,7 @@ func (k keyView) details() (rows [][]string) {
 		[]string{"used", k.used()},
 		[]string{"left", k.remaining()})
 	if k.Lent > 0 {
-		rows = append(rows, []string{"lent", fmt.Sprintf("%d of what is used, to Caddys that may not have spent it yet", k.Lent)})
+		rows = append(rows, []string{"lent", lentTo(k.Lent, k.LentTo)})
 	}
 	if k.NextAfter > 0 {
 		rows = append(rows, []string{"more in", k.atMost() + formatSeconds(k.NextAfter)})
@@ -274,4 +274,12 @@ func (k keyView) sanctions(counter string) (rows [][]string) {
 		rows = append(rows, []string{"last plan", shellWord(k.Lately.Plan)})
 	}
 	return rows
+}
+
+// lentTo says how much is lent to how many Caddys.
+func lentTo(lent, caddys int64) string {
+	if caddys == 1 {
+		return fmt.Sprintf("%d of what is used, to 1 Caddy that may not have spent it yet", lent)
+	}
+	return fmt.Sprintf("%d of what is used, to %d Caddys that may not have spent it yet", lent, caddys)
 }

@@ -57,6 +57,7 @@ func sumZones(f *fleet, answers []answer[[]adminapi.Zone]) *shared[zoneID, admin
 					totals[name] += n
 				}
 				to.Totals, to.Keys, to.InUse = totals, sumOf(to.Keys, z.Keys), sumOf(to.InUse, z.InUse)
+				to.Lent = sumOf(to.Lent, z.Lent)
 			})
 		}
 	}
@@ -219,6 +220,9 @@ func zoneDetails(z *adminapi.Zone) ([][]string, error) {
 	}
 	if z.InUse != nil {
 		rows = append(rows, []string{"in use", strconv.FormatInt(*z.InUse, 10)})
+	}
+	if z.Lent != nil {
+		rows = append(rows, []string{"lent", strconv.FormatInt(*z.Lent, 10) + ", and not spent yet"})
 	}
 	for _, column := range outcome.Columns {
 		rows = append(rows, []string{words(column), strconv.FormatUint(countColumn(z, column), 10) + inParentheses(partsOf(z, column))})

@@ -79,6 +79,8 @@ var (
 	descCosts     = desc("response_costs_total", "Responses of a zone with cost_response, by what they said about their cost.", "zone", "result")
 	descCostSum   = desc("response_cost_sum_total", "What requests of a zone with cost_response have cost, in all.", "zone")
 	descInUse     = desc("concurrency_in_use", "Slots of the zone that are held by requests of this process.", "zone")
+	descLent      = desc("lent", "What this process has borrowed of the limits of a zone with lend, and not spent yet.", "zone")
+	descLoans     = desc("loans", "Keys of a zone with lend of which this process has borrowed something.", "zone")
 
 	descUp      = desc("store_up", "1 while the store answers, 0 while it does not.", "store")
 	descLatency = desc("store_latency_seconds",
@@ -92,11 +94,13 @@ var (
 	descLost = desc("store_lost_corrections_total",
 		"Refunds and late costs that were given up, because the store did not confirm them or did not answer for too long.",
 		"store")
+	descSpared = desc("store_lent_decisions_total",
+		"Requests that needed no call, because of what this process has borrowed of their limits.", "store")
 	descInstances = desc("store_instances", "Processes that share the store, including this one.", "store")
 
 	descs = []*prometheus.Desc{
 		descRequests, descDeclined, descTime, descKeys, descConfig, descDecisions, descNear, descBans, descInUse, descCosts, descCostSum,
-		descUp, descLatency, descErrors, descBreaker, descDenyHits, descLost, descInstances,
+		descLent, descLoans, descUp, descLatency, descErrors, descBreaker, descDenyHits, descLost, descSpared, descInstances,
 	}
 )
 
@@ -206,6 +210,10 @@ func (c collection) store(s observedStore, zones []*zone.Zone) {
 		if z.Lends() {
 			c.send(descInUse, prometheus.GaugeValue, float64(stats.Held[z.Name]), z.Name)
 		}
+		if z.Borrows() && stats.Lent != nil {
+			c.send(descLent, prometheus.GaugeValue, float64(stats.Lent[z.Name]), z.Name)
+			c.send(descLoans, prometheus.GaugeValue, float64(stats.Loans[z.Name]), z.Name)
+		}
 	}
 	for _, kind := range store.Failures() {
 		c.send(descErrors, prometheus.CounterValue, float64(s.shared.Health.ErrorCount(kind)), s.name, kind)
@@ -224,6 +232,9 @@ func (c collection) store(s observedStore, zones []*zone.Zone) {
 	}
 	c.send(descDenyHits, prometheus.CounterValue, float64(stats.DenyHits), s.name)
 	c.send(descLost, prometheus.CounterValue, float64(stats.Lost), s.name)
+	if slices.ContainsFunc(own, (*zone.Zone).Borrows) && stats.Lent != nil {
+		c.send(descSpared, prometheus.CounterValue, float64(stats.Spared), s.name)
+	}
 	if fleet, ok := s.shared.Store.(store.Fleet); ok {
 		c.send(descInstances, prometheus.GaugeValue, float64(fleet.Instances()), s.name)
 	}

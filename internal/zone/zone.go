@@ -77,6 +77,11 @@ func (z *Zone) Lends() bool {
 	return slices.ContainsFunc(z.Rules(), func(r *store.Rule) bool { return limit.Lends(r.Algorithm().Name()) })
 }
 
+// Borrows reports whether the store may lend parts of any of the zone's limits.
+func (z *Zone) Borrows() bool {
+	return slices.ContainsFunc(z.Rules(), func(r *store.Rule) bool { return r.Lend() > 0 })
+}
+
 // IsNear reports whether a request that was allowed has brought its key near the limit.
 func (z *Zone) IsNear(d *algorithms.Decision) bool {
 	return float64(d.Quota-d.Remaining)*100 >= z.NearLimit*float64(d.Quota)

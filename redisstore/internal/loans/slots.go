@@ -228,15 +228,28 @@ func (t *Slots) drop(which func(slotsOf) bool) (back []store.Adjustment) {
 	return back
 }
 
-// Kept returns how many slots are kept, by zone.
-func (t *Slots) Kept() map[string]int64 {
+// Kept returns how many slots are kept, and of how many keys, by zone.
+func (t *Slots) Kept() (kept, keys map[string]int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	kept := make(map[string]int64)
+	kept, keys = make(map[string]int64), make(map[string]int64)
 	for of, e := range t.keys {
 		if n := e.kept.Len(); n > 0 {
 			kept[of.rule.Zone()] += int64(n)
+			keys[of.rule.Zone()]++
 		}
 	}
-	return kept
+	return kept, keys
+}
+
+// KeptOf returns how many slots of a key are kept.
+func (t *Slots) KeptOf(rule *store.Rule, key string) (n int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for of, e := range t.keys {
+		if of.rule == rule && of.key == key {
+			n += int64(e.kept.Len()) * of.cost
+		}
+	}
+	return n
 }

@@ -268,9 +268,14 @@ func (t *Table) GiveBack(now lend.Moment) (due []Due) {
 	return due
 }
 
-// Held returns what is held, by zone.
-func (t *Table) Held(now lend.Moment) map[string]int64 {
-	held := make(map[string]int64)
-	t.each(func(_ *shard, e idEntry) { held[e.Rule.Zone()] += e.live(now) })
-	return held
+// Held returns what is held, and of how many keys, by zone.
+func (t *Table) Held(now lend.Moment) (held, keys map[string]int64) {
+	held, keys = make(map[string]int64), make(map[string]int64)
+	t.each(func(_ *shard, e idEntry) {
+		if n := e.live(now); n > 0 {
+			held[e.Rule.Zone()] += n
+			keys[e.Rule.Zone()]++
+		}
+	})
+	return held, keys
 }
