@@ -212,3 +212,48 @@ func sampleLog(t *testing.T) string {
 	}
 	return b.String()
 }
+
+// TestReplayErrors: errors name the value and what to write.
+func TestReplayErrors(t *testing.T) {
+	const zones = clients100 + `, "slots": {"key": "x", "max_events": 5, "algorithm": "concurrency"},
+		"api.v1": {"key": "x", "plan": {"of": "{http.request.header.Plan}", "default": "free", "plans": {"free": {"max_events": 5, "window": "1m"}, "staff": {"unlimited": true}}}}`
+	for want, o := range map[string]replay.Options{
+		`no zone "client"; the zones are api.v1, clients, paths, slots`:                                   {Zone: "client"},
+		`no zone "nobody"; the zones are api.v1, clients, paths, slots`:                                   {Tries: []replay.Try{{Zone: "nobody", Rate: "1/1m"}}},
+		`rate "60": write events/window, such as 10/1s, 100/m or 1000/day`:                                {Tries: []replay.Try{{Zone: "clients", Rate: "60"}}},
+		`zone "slots" counts running requests, and has no window: write a number, such as 10, got "5/1m"`: {Tries: []replay.Try{{Zone: "slots", Rate: "5/1m"}}},
+		`zone "api.v1" has only the limits of its plans: name one, as api.v1.free`:                        {Tries: []replay.Try{{Zone: "api.v1", Rate: "5/1m"}}},
+		`zone "api.v1" has no plan "staff" with a limit: name one, as api.v1.free`:                        {Tries: []replay.Try{{Zone: "api.v1.staff", Rate: "5/1m"}}},
+		`rate "-5/1m": zone "clients": max_events must be at least zero, got -5`:                          {Tries: []replay.Try{{Zone: "clients", Rate: "-5/1m"}}},
+		`open missing.log: no such file or directory`:                                                     {Logs: []string{"missing.log"}},
+	} {
+		if o.Logs == nil {
+			o.Logs, o.Input = []string{"-"}, strings.NewReader("")
+		}
+		if _, err := (admin.AdminAPI{}).Replay(replayConfig(zones), &o); err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	o := replay.Options{Tries: []replay.Try{{Zone: "api.v1.free", Rate: "1/1h"}}}
+	r := replayed(t, zones, logLine(noon, "203.0.113.7", "/")+logLine(noon+1, "203.0.113.7", "/"), o)
+	if rows := r.Zones[0].WhatIf; len(rows) != 2 || rows[1].Limit != "free 1/1h" || rows[1].Refused != 1 {
+		t.Errorf("a plan: %+v", rows)
+	}
+	if _, err := (admin.AdminAPI{}).Replay([]byte(`{"apps": {"http": {}}}`), &o); err == nil || err.Error() != "the config has no rate_limit handlers" {
+		t.Errorf("no limits: %v", err)
+	}
+}
+
+// TestReplaySuggests: the suggestion is in the table, with what it would refuse.
+func TestReplaySuggests(t *testing.T) {
+	z := replayed(t, clients100, sampleLog(t), replay.Options{Suggest: true, Zone: "clients"}).Zones[0]
+	if z.Suggestion == nil || z.Suggestion.Limit != "80/1m" {
+		t.Fatalf("the suggestion is %+v", z.Suggestion)
+	}
+	want := replayed(t, strings.Replace(clients100, "100", "80", 1), sampleLog(t), replay.Options{Zone: "clients"}).Zones[0]
+	for _, row := range z.WhatIf {
+		if row.Suggested != (row.Events == 80) || row.Suggested && (row.Refused != want.Refused || row.KeysRefused != want.KeysRefused) {
+			t.Errorf("%+v, want %d requests of %d keys at 80/1m", row, want.Refused, want.KeysRefused)
+		}
+	}
+}

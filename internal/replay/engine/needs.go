@@ -16,6 +16,7 @@ type needs struct {
 	opaque bool     // modules that are not known may read any header field
 	hosts  []string // that matchers name, in order
 	errors bool     // there are error routes
+	inner  bool     // some of them have limits
 	leaves bool     // modules leave values in the replacer of a request, or read the request before it was rewritten
 	stores []string // other than memory
 	max    int      // max_keys of the memory store
@@ -107,6 +108,8 @@ func (n *needs) object(v map[string]any, in use) {
 			}
 		case "errors":
 			n.errors = true
+			text, _ := json.Marshal(inner)
+			n.inner = n.inner || strings.Contains(string(text), `"handler":"rate_limit"`)
 		case "host":
 			if hosts, ok := inner.([]any); ok {
 				for _, host := range hosts {

@@ -91,7 +91,10 @@ func (m *maker) make(f *flight, reused bool) *caddyRequest {
 	} else {
 		clear(p.groups)
 		clear(p.vars)
-		p.vars[caddyhttp.TrustedProxyVarKey], p.vars[caddyhttp.ClientIPVarKey] = false, canonical(record)
+		p.vars[caddyhttp.TrustedProxyVarKey] = false
+		if record.RemoteIP == "" {
+			p.vars[caddyhttp.ClientIPVarKey] = canonical(record)
+		}
 	}
 	if record.RemoteIP != "" { // else the server finds out which client it is
 		p.vars[caddyhttp.ClientIPVarKey] = record.ClientIP

@@ -87,6 +87,9 @@ func (u *unknown) list(e *engine, formats []*logs.Format) []replay.Unknown {
 	for _, f := range formats {
 		u.format(e, f, add)
 	}
+	if e.needs.inner {
+		add(replay.Unknown{What: "which requests came to error routes", Assumed: "those that a limit refuses, and no others"})
+	}
 	for _, store := range e.needs.stores {
 		add(replay.Unknown{What: "what store " + store + " has counted before", Assumed: "the replay counts in memory, from zero"})
 	}

@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/replay"
+)
+
+// TestProgressLine: what a terminal shows while logs are replayed.
+func TestProgressLine(t *testing.T) {
+	for want, p := range map[string]replay.Progress{
+		"0 lines":                         {Pass: 1, Of: 1},
+		"1,000,000 lines, 50 MB/s":        {Lines: 1_000_000, Bytes: 100_000_000, Took: 2 * time.Second, Pass: 1, Of: 1},
+		"10 lines, 50 MB/s, 3s left":      {Lines: 10, Bytes: 100_000_000, Total: 250_000_000, Took: 2 * time.Second, Pass: 1, Of: 1},
+		"pass 2 of 2: 10 lines, 100 MB/s": {Lines: 10, Bytes: 100_000_000, Total: 100_000_000, Took: time.Second, Pass: 2, Of: 2},
+	} {
+		if got := progressLine(p); got != want {
+			t.Errorf("%+v: %q, want %q", p, got, want)
+		}
+	}
+}
+
+// TestReplayArguments: limits and times on the command line.
+func TestReplayArguments(t *testing.T) {
+	tries, err := parseTries([]string{"clients=60/1m, 200/1m", "slots=5"})
+	if err != nil || len(tries) != 3 || tries[1] != (replay.Try{Zone: "clients", Rate: "200/1m"}) {
+		t.Errorf("%+v, %v", tries, err)
+	}
+	if _, err := parseTries([]string{"60/1m"}); err == nil || err.Error() != `--try "60/1m": write it as 'clients=60/1m,200/1m'` {
+		t.Error(err)
+	}
+	for _, text := range []string{"2026-11-20", "2026-11-20T00:00", "2026-11-20 00:00:00"} {
+		if at, err := parseTime("from", text); err != nil || !at.Equal(time.Date(2026, 11, 20, 0, 0, 0, 0, time.Local)) {
+			t.Errorf("%s: %v, %v", text, at, err)
+		}
+	}
+	if _, err := parseTime("to", "noon"); err == nil || err.Error() != `--to "noon": write a time such as 2026-11-20, 2026-11-20T14:00 or 2026-11-20T14:00:00Z` {
+		t.Error(err)
+	}
+}
