@@ -111,6 +111,11 @@ bench-server: redis ## Measure a Caddy with and without the directive, with BENC
 	@go -C bench build -o ../$(BIN)/bench-server ./server
 	$(BIN)/bench-server -root . $(BENCHFLAGS)
 
+.PHONY: bench-replay
+bench-replay: ## Measure the replay of logs on one core beside jq, with BENCHFLAGS
+	@go -C bench build -o ../$(BIN)/bench-replay ./replay
+	$(BIN)/bench-replay -root . $(BENCHFLAGS)
+
 .PHONY: profile
 profile: redis ## Print which part of a Caddy's CPU samples is the directive's, with BENCHFLAGS
 	@go -C bench build -o ../$(BIN)/bench-server ./server
