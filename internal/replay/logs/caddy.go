@@ -16,6 +16,9 @@ type caddy struct {
 	// unit is that of durations that are whole numbers: seconds, until one is seen, because seconds always
 	// have a fraction.
 	unit time.Duration
+
+	lastTLS []byte // the last object about TLS, and what it says
+	sameTLS TLS
 }
 
 func newCaddy(b *builder, o Options) (parser, error) {
@@ -123,7 +126,7 @@ func (c *caddy) request() {
 			if s.peek() == '{' {
 				to.Scheme = "https"
 			}
-			c.tls()
+			c.tlsOrSame()
 		default:
 			s.skip()
 		}
@@ -142,8 +145,8 @@ func (b *caddy) fields(to []Field, list int) []Field {
 // appendFields reads an object whose members are strings or lists of strings.
 func (b *builder) appendFields(s *scanner, to []Field, list int) []Field {
 	for ok := s.enter('{'); ok; ok = s.more('{') {
-		name := b.headerName(s.key())
-		if w := b.wanted[list]; w != nil && !w[name] {
+		name := b.headerName(list, s.key())
+		if name == "" {
 			s.skip()
 			continue
 		}
@@ -160,6 +163,22 @@ func (b *builder) appendFields(s *scanner, to []Field, list int) []Field {
 		}
 	}
 	return to
+}
+
+// tlsOrSame reads an object about TLS. Most are the same as the one before.
+func (c *caddy) tlsOrSame() {
+	s := &c.s
+	if len(c.lastTLS) > 0 && bytes.HasPrefix(s.text[s.at:], c.lastTLS) {
+		s.at += len(c.lastTLS)
+		c.to.TLS = c.sameTLS
+		return
+	}
+	from := s.at
+	c.to.TLS = TLS{}
+	c.tls()
+	if c.lastTLS = c.lastTLS[:0]; !s.bad && s.text[from] == '{' {
+		c.lastTLS, c.sameTLS = append(c.lastTLS, s.text[from:s.at]...), c.to.TLS
+	}
 }
 
 func (c *caddy) tls() {

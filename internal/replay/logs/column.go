@@ -63,8 +63,8 @@ var (
 // builder makes a record of the values of a line, in any order.
 type builder struct {
 	*interner
-	canonical map[string]string // names of header fields, canonical; "" for those that nobody wants
-	wanted    [2]map[string]bool
+	names  [2]map[string]string // of the header fields of requests and responses, canonical; "" if unwanted
+	wanted [2]map[string]bool
 
 	to                *Record
 	start, end, day   int64 // nanoseconds
@@ -74,7 +74,7 @@ type builder struct {
 }
 
 func newBuilder(o Options) *builder {
-	return &builder{interner: newInterner(), canonical: make(map[string]string), wanted: [2]map[string]bool{wanted(o.Header), wanted(o.RespHeader)}}
+	return &builder{interner: newInterner(), names: [2]map[string]string{{}, {}}, wanted: [2]map[string]bool{wanted(o.Header), wanted(o.RespHeader)}}
 }
 
 // wanted returns the canonical names, nil for all.
@@ -239,14 +239,17 @@ func (b *builder) field(to []Field, list int, name string, v []byte) []Field {
 // mostNames bounds the names of header fields that are remembered. Clients choose them.
 const mostNames = 1000
 
-// headerName returns a name in canonical form.
-func (b *builder) headerName(name []byte) string {
-	if known, ok := b.canonical[string(name)]; ok {
+// headerName returns the name of a field of one of the two lists in canonical form, "" if nobody wants it.
+func (b *builder) headerName(list int, name []byte) string {
+	if known, ok := b.names[list][string(name)]; ok {
 		return known
 	}
 	canonical := http.CanonicalHeaderKey(string(name))
-	if len(b.canonical) < mostNames {
-		b.canonical[string(name)] = canonical
+	if w := b.wanted[list]; w != nil && !w[canonical] {
+		canonical = ""
+	}
+	if len(b.names[list]) < mostNames {
+		b.names[list][string(name)] = canonical
 	}
 	return canonical
 }

@@ -17,6 +17,7 @@ type flat struct {
 	// The names of header fields follow behind these prefixes, perhaps with underscores.
 	request, response string
 	underscores       bool
+	fields            map[string]string // names of header fields by the names of members
 }
 
 func (f *flat) format() Format { return f.of }
@@ -63,15 +64,15 @@ func (f *flat) parse(line []byte, to *Record) error {
 
 // prefixed returns the name of a header field that stands behind a prefix, and notes that lines have it.
 func (f *flat) prefixed(key []byte, prefix string, known *Known) string {
-	name, ok := f.canonical[string(key)]
+	name, ok := f.fields[string(key)]
 	if !ok {
 		field := key[len(prefix):]
 		if f.underscores {
 			field = bytes.ReplaceAll(field, []byte{'_'}, []byte{'-'})
 		}
 		name = http.CanonicalHeaderKey(string(field))
-		if len(f.canonical) < mostNames {
-			f.canonical[string(key)] = name
+		if len(f.fields) < mostNames {
+			f.fields[string(key)] = name
 			known.add(name)
 		}
 	}
@@ -104,7 +105,7 @@ var cloudflareColumns = map[string]column{
 }
 
 func newTraefik(b *builder, _ Options) (parser, error) {
-	return &flat{builder: b, columns: traefikColumns, request: "request_", response: "downstream_", of: Format{
+	return &flat{builder: b, columns: traefikColumns, request: "request_", response: "downstream_", fields: map[string]string{}, of: Format{
 		Name: "traefik", Host: true, Scheme: true, Duration: true, User: true, Step: time.Nanosecond,
 	}}, nil
 }
@@ -169,7 +170,7 @@ func newNginxJSON(b *builder, _ Options) (parser, error) {
 	for name, c := range nginxVariables {
 		columns[name] = c
 	}
-	return &flat{builder: b, columns: columns, request: "http_", response: "sent_http_", underscores: true, of: Format{
+	return &flat{builder: b, columns: columns, request: "http_", response: "sent_http_", underscores: true, fields: map[string]string{}, of: Format{
 		Name: "nginx-json", Host: true, Duration: true, User: true, Step: time.Second,
 	}}, nil
 }

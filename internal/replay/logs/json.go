@@ -102,18 +102,14 @@ func (s *scanner) more(open byte) bool {
 	return false
 }
 
-// key returns the name of a member and passes the colon behind it. Most names are short, and have no
-// escape and no white space around them.
+// key returns the name of a member and passes the colon behind it. Most names have no escape, and no
+// white space around them.
 func (s *scanner) key() []byte {
 	if rest := s.text[s.at:]; len(rest) > 0 && rest[0] == '"' {
-		for i := 1; i < len(rest)-1 && rest[i] != '\\'; i++ {
-			if rest[i] == '"' {
-				if rest[i+1] != ':' {
-					break
-				}
-				s.at += i + 2
-				return rest[1:i]
-			}
+		end := bytes.IndexByte(rest[1:], '"') + 1
+		if end > 0 && end+1 < len(rest) && rest[end+1] == ':' && !s.escapeBefore(s.at+end) {
+			s.at += end + 2
+			return rest[1:end]
 		}
 	}
 	if s.peek() != '"' {
@@ -175,8 +171,12 @@ func (s *scanner) scalar() (value []byte, ok bool) {
 		return nil, false
 	}
 	from := s.at
-	s.skip()
-	if value = s.text[from:s.at]; s.bad || string(value) == "null" {
+	for s.at < len(s.text) && !ends[s.text[s.at]] {
+		s.at++
+	}
+	if value = s.text[from:s.at]; len(value) == 0 {
+		s.fail()
+	} else if value[0] == 'n' {
 		value = nil
 	}
 	return value, !s.bad
@@ -187,12 +187,23 @@ func (s *scanner) skip() {
 	switch s.peek() {
 	case '"':
 		s.skipQuoted()
-	case '{', '[':
+	case '[':
+		if from := s.at; from+1 < len(s.text) && s.text[from+1] == '"' { // most lists have one string
+			s.at++
+			if s.skipQuoted(); s.at < len(s.text) && s.text[s.at] == ']' {
+				s.at++
+				return
+			} else if !s.bad {
+				s.at = from
+			}
+		}
+		s.skipNested()
+	case '{':
 		s.skipNested()
 	case '}', ']', ',', ':', 0:
 		s.fail()
 	default:
-		for s.at < len(s.text) && !ends(s.text[s.at]) {
+		for s.at < len(s.text) && !ends[s.text[s.at]] {
 			s.at++
 		}
 	}
@@ -217,14 +228,13 @@ func (s *scanner) skipNested() {
 	s.fail()
 }
 
-// ends reports whether a byte ends a number or a literal.
-func ends(c byte) bool {
-	switch c {
-	case ',', ':', '}', ']', '{', '[', '"', ' ', '\t', '\r', '\n':
-		return true
+// ends has the bytes that end a number or a literal.
+var ends = func() (set [256]bool) {
+	for _, c := range []byte(",:}]{[\" \t\r\n") {
+		set[c] = true
 	}
-	return false
-}
+	return set
+}()
 
 // whole reports whether nothing but white space is left.
 func (s *scanner) whole() bool {

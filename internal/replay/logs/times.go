@@ -26,15 +26,13 @@ func parseTime(v []byte) (nanos int64, ok bool) {
 
 // parseUnixTime reads a number whose unit is known by its size: as seconds it would be far away.
 func parseUnixTime(v []byte) (nanos int64, ok bool) {
-	whole := bytes.IndexAny(v, ".eE")
-	if whole < 0 {
-		whole = len(v)
+	whole := 0
+	for whole < len(v) && v[whole]-'0' <= 9 {
+		whole++
 	}
 	switch {
-	case whole > 0 && v[0] == '-':
+	case whole == 0:
 		return 0, false
-	case bytes.ContainsAny(v[whole:], "eE"): // 1.7637696e+09
-		return parseDecimal(v, time.Second)
 	case whole <= 10:
 		return parseDecimal(v, time.Second)
 	case whole <= 13:

@@ -3,6 +3,7 @@ package logs
 import (
 	"bytes"
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -58,14 +59,14 @@ func (w *w3c) fields(names []byte) {
 		case ok && strings.EqualFold(field, "host"):
 			c = column{kind: kindWeakHost}
 		case ok:
-			c = column{kindHeader, w.headerName([]byte(field))}
+			c = column{kindHeader, http.CanonicalHeaderKey(field)}
 		case strings.EqualFold(name, "time-taken") && w.cloudFront:
 			c = column{kind: kindSeconds}
 		case strings.EqualFold(name, "time-taken"), strings.EqualFold(name, "TimeTakenMS"):
 			c = column{kind: kindMillis}
 		default:
 			if field, ok := cutField(name, "sc"); ok {
-				c = column{kindRespHeader, w.headerName([]byte(field))}
+				c = column{kindRespHeader, http.CanonicalHeaderKey(field)}
 			}
 		}
 		switch c.kind {
