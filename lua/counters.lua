@@ -65,7 +65,7 @@ if mode == 2 then
             if after then x, y, z, till, lives, charged = unpack(after[i]) end
             if charged > 0 then
               if unlock then
-                unlock(key)
+                unlock = unlock(key)
                 lives = 0
               end
               --[[write]]

@@ -95,10 +95,7 @@ if careful then
   if full then
     -- Redis refuses only a first write that needs memory. This one needs none, and the write
     -- that follows sets the key's time to live again.
-    unlock = function(key)
-      call('PEXPIRE', key, MARGIN_MS)
-      unlock = nil
-    end
+    unlock = function(key) call('PEXPIRE', key, MARGIN_MS) end -- it is needed once, so it returns nil
   end
 end
 
@@ -107,8 +104,8 @@ local now = time[1] * 1000000 + time[2]
 
 --[[counters]]
 
-return (function()
-local call, floor, pack, unpack_struct, read = call, floor, pack, unpack_struct, read
+-- The variables are arguments, because to reach them from inside costs more.
+return (function(call, floor, byte, pack, unpack_struct, read, groups, mode, now, careful, unable, full, uncharged, lacks, unlock)
 
 local function port(name, op)
   local take, record, adjust, spares
@@ -274,7 +271,7 @@ while at >= 0 and #groups > 0 do
         if reset < y then reset = y end
         stuck = unable and not full -- a lease that exists needs no more memory
         if not stuck then
-          if unlock then unlock(key) end
+          if unlock then unlock = unlock(key) end
           record(key, cost, x, y, z, hold)
           write = true
         end
@@ -325,7 +322,7 @@ while at >= 0 and #groups > 0 do
         elseif n == 1 then
           write = true
           if record then
-            if unlock then unlock(key) end
+            if unlock then unlock = unlock(key) end
             record(key, cost, x, y, z, hold)
           end
         elseif record then
@@ -376,7 +373,7 @@ while at >= 0 and #groups > 0 do
   if charges and times > 0 then
     wrote = true
     for _, c in ipairs(charges) do
-      if unlock then unlock(c[2]) end
+      if unlock then unlock = unlock(c[2]) end
       c[1](c[2], c[3], c[4], c[5], c[6], c[7])
       call('PEXPIRE', c[2], floor(c[8] / 1000) + MARGIN_MS)
     end
@@ -391,12 +388,12 @@ for k = 1, #KEYS do
     local key = KEYS[k]
     if lives then
       if unlock then
-        unlock(key)
+        unlock = unlock(key)
         lives = 0
       end
       --[[write]]
     else
-      if unlock then unlock(key) end
+      if unlock then unlock = unlock(key) end
       call('SET', key, pack('>i8i8i8', x, y, z), 'EX', floor((till - now) / 1000000) + MARGIN_S)
     end
   end
@@ -404,4 +401,4 @@ end
 reply = reply or replies and table.concat(replies, '', 1, answers) or ''
 if careful then return uncharged .. pack('>HH', 0, unable and #unable or 0) .. (unable or '') .. reply end
 return reply
-end)()
+end)(call, floor, byte, pack, unpack_struct, read, groups, mode, now, careful, unable, full, uncharged, lacks, unlock)
