@@ -118,6 +118,11 @@ func (c *caddy) memory() (float64, error) {
 	return 0, errors.New("no VmRSS in /proc")
 }
 
+// lent is a site like limited that lends.
+func lent(events int, store string) string {
+	return strings.Replace(limited(events, store), "window 24h", "window 24h\n\t\t\tlend 100ms", 1)
+}
+
 // limited is a site with the directive in front of the same answer.
 func limited(events int, store string) string {
 	return fmt.Sprintf(`	rate_limit {

@@ -15,6 +15,7 @@ type scenario struct {
 	name        string
 	bare, with  string // the sites
 	clients     int
+	skewed      bool // clients come as Zipf's law with an exponent of 1.1 says, else all alike
 	connections int
 	refuses     bool
 	ratio       float64       // part of the requests/s that should be left; 0: any
@@ -74,6 +75,22 @@ func scenarios(redis *rig.Redis, farRedis string) []scenario {
 		{
 			name: "Redis 1 ms away, 100,000 keys, 256 connections", bare: bareSite, with: limited(roomy, far),
 			clients: manyClients, connections: 256, added: 2500 * time.Microsecond,
+		},
+		{
+			name: "lend 100ms, one hot key, beside memory", bare: limited(plenty, memoryStore), with: lent(plenty, near),
+			clients: 1, connections: 32, ratio: 0.95,
+		},
+		{
+			name: "lend 100ms, Zipf(1.1) over 100,000 keys", bare: bareSite, with: lent(plenty, near),
+			clients: manyClients, skewed: true, connections: 32, ratio: 0.8,
+		},
+		{
+			name: "lend 100ms, 100,000 keys, beside Redis without", bare: limited(roomy, near), with: lent(roomy, near),
+			clients: manyClients, connections: 32, ratio: 1,
+		},
+		{
+			name: "lend 100ms, Redis 1 ms away, one hot key, beside memory", bare: limited(plenty, memoryStore), with: lent(plenty, far),
+			clients: 1, connections: 32, added: 100 * time.Microsecond,
 		},
 	}
 }
@@ -155,7 +172,7 @@ func (b *bench) measure(ctx context.Context, s scenario) (o outcome, err error) 
 
 // load runs wrk, and checks that the answers are those of the scenario.
 func (b *bench) load(ctx context.Context, c *caddy, s scenario) (run, error) {
-	r, err := b.wrk.against(ctx, c.url, s.connections, s.clients, b.time)
+	r, err := b.wrk.against(ctx, c.url, s.connections, s.clients, s.skewed, b.time)
 	if err != nil {
 		return r, err
 	}

@@ -35,10 +35,10 @@ type run struct {
 }
 
 // against sends requests of a number of clients over a number of connections.
-func (w *wrk) against(ctx context.Context, url string, connections, clients int, d time.Duration) (run, error) {
+func (w *wrk) against(ctx context.Context, url string, connections, clients int, skewed bool, d time.Duration) (run, error) {
 	seconds := max(1, int(d.Seconds()))
 	cmd := exec.CommandContext(ctx, "wrk", "-t2", "-c", strconv.Itoa(connections), "-d", strconv.Itoa(seconds)+"s",
-		"--timeout", "10s", "-s", w.script, url, "--", keyHeader, strconv.Itoa(clients))
+		"--timeout", "10s", "-s", w.script, url, "--", keyHeader, strconv.Itoa(clients), strconv.FormatBool(skewed))
 	output, err := cmd.CombinedOutput()
 	if err != nil {
 		return run{}, fmt.Errorf("wrk: %w\n%s", err, output)

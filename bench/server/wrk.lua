@@ -1,5 +1,5 @@
--- Requests that name one of so many clients, drawn evenly, and a summary in one line.
--- Arguments: the header, the number of clients.
+-- Requests that name one of so many clients, drawn evenly or by Zipf's law, and a summary in one line.
+-- Arguments: the header, the number of clients, whether they are drawn by Zipf's law.
 
 local seed = 0
 
@@ -10,7 +10,7 @@ end
 
 function init(args)
 	math.randomseed(seed)
-	header, clients, requests = args[1], tonumber(args[2]), {}
+	header, clients, skewed, requests = args[1], tonumber(args[2]), args[3] == "true", {}
 	for i = 1, clients do
 		local name = string.format("203.%d.%d.%d", math.floor(i / 65536), math.floor(i / 256) % 256, i % 256)
 		requests[i] = wrk.format("GET", "/", {[header] = name, Host = wrk.headers["Host"]})
@@ -18,6 +18,10 @@ function init(args)
 end
 
 function request()
+	if skewed then -- the density x^-1.1, from 1 to the number of clients
+		local x = (1 + math.random() * (clients ^ -0.1 - 1)) ^ -10
+		return requests[math.min(clients, math.floor(x))]
+	end
 	return requests[math.random(clients)]
 end
 
