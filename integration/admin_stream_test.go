@@ -14,8 +14,14 @@ import (
 	"time"
 )
 
-// stream reads server-sent events from the admin API.
+// stream reads decisions from the admin API.
 func (s *server) stream(query string) io.ReadCloser {
+	s.t.Helper()
+	return s.events("decisions" + query)
+}
+
+// events reads server-sent events from the admin API.
+func (s *server) events(path string) io.ReadCloser {
 	s.t.Helper()
 	client := &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
@@ -23,7 +29,7 @@ func (s *server) stream(query string) io.ReadCloser {
 			return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(s.dir, "admin"))
 		},
 	}}
-	response, err := client.Get("http://127.0.0.1/rate_limit/decisions" + query)
+	response, err := client.Get("http://127.0.0.1/rate_limit/" + path)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // TestScreenshots draws the page with some traffic, at several sizes, into the directory that
-// SCREENSHOTS names.
+// SCREENSHOTS names. Its page.png is docs/page.png.
 func TestScreenshots(t *testing.T) {
 	dir := os.Getenv("SCREENSHOTS")
 	if dir == "" {
@@ -98,6 +98,10 @@ func TestScreenshots(t *testing.T) {
 	p.open(one.page("--no-open"))
 	p.untilText("#sentence", "being refused")
 	p.until("some history", `document.querySelector('.spark .line')?.getAttribute('d')`)
+	p.resize(1100, 1000, "light")
+	p.until("a minute of history", `import(new URL('state.js', document.baseURI)).then(m => m.state.zones[0].history.times.length > 50)`)
+	must(t, os.WriteFile(filepath.Join(dir, "page.png"), p.part(0, eval[int](p, `Math.round(document.querySelector('.refused tbody tr:nth-child(3)').getBoundingClientRect().bottom + scrollY)`)), 0o600))
+	p.resize(1440, 1000, "light")
 	p.click("[data-zone=clients] .open")
 	p.write("#why-parts input", "198.51.100.23")
 	p.click("#why-form button")

@@ -162,7 +162,7 @@ func (p *tab) untilDoing(what string, do func(), expression string) {
 	var last error
 	for deadline := time.Now().Add(patience()); ; time.Sleep(10 * time.Millisecond) {
 		var is bool
-		if last = p.try("Boolean("+expression+")", &is); last == nil && is {
+		if last = p.try("(async () => Boolean(await ("+expression+")))()", &is); last == nil && is {
 			return
 		}
 		do()
@@ -253,8 +253,20 @@ func (p *tab) resize(width, height int, scheme string) {
 // screenshot returns a picture of the whole page.
 func (p *tab) screenshot() []byte {
 	p.t.Helper()
+	return p.capture(map[string]any{"format": "png", "captureBeyondViewport": true})
+}
+
+// part returns a picture of a part of the page, between two heights.
+func (p *tab) part(from, to int) []byte {
+	p.t.Helper()
+	width := eval[int](p, "innerWidth")
+	return p.capture(map[string]any{"format": "png", "captureBeyondViewport": true, "clip": map[string]any{"x": 0, "y": from, "width": width, "height": to - from, "scale": 1}})
+}
+
+func (p *tab) capture(how map[string]any) []byte {
+	p.t.Helper()
 	var shot struct{ Data string }
-	p.do("Page.captureScreenshot", map[string]any{"format": "png", "captureBeyondViewport": true}, &shot)
+	p.do("Page.captureScreenshot", how, &shot)
 	picture, err := base64.StdEncoding.DecodeString(shot.Data)
 	must(p.t, err)
 	return picture

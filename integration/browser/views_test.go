@@ -19,6 +19,9 @@ func testWhy(t *testing.T, w *world) {
 	p.untilText("#why-body", "Zone plain allows it: 0 of 1 used.")
 	p.untilText("#why-body", "Zone logins: the key has 2 parts")
 
+	p.click(`.refused [aria-label="Why? wim in zone clients"]`)
+	p.until("only this zone", `document.querySelectorAll('#why-body .verdict').length === 1 && document.getElementById('why-zone').value === 'clients'`)
+
 	w.one.times(2, "/login", "Client: wim", "User: w. 1")
 	p.choose("#why-zone", "logins")
 	p.until("a field for each part", `document.querySelectorAll('#why-parts input').length === 2`)

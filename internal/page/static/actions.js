@@ -53,9 +53,10 @@ const actions = {
 const after = []
 export const onDone = f => after.push(f)
 
-// buttons returns a button for each action on a key.
-export function buttons(names, z, k) {
-  return el('div', { class: 'actions', role: 'group', 'aria-label': 'Actions for ' + nameKey(k, z) }, names.map(name => {
+// buttons returns a button for each action on a key, and one that says why it is refused.
+export function buttons(names, z, k, why) {
+  const first = why && !k.key_truncated ? el('button', { type: 'button', 'aria-label': `Why? ${nameKey(k, z)} in zone ${plain(z.name, 40)}`, click: () => why(z, k) }, 'Why?') : null
+  return el('div', { class: 'actions', role: 'group', 'aria-label': 'Actions for ' + nameKey(k, z) }, first, names.map(name => {
     const action = actions[name], why = reasonAgainst(action, z, k)
     return el('button', {
       type: 'button', class: action.danger ? 'danger' : '', 'aria-disabled': why ? 'true' : null, title: why || null,

@@ -4,6 +4,7 @@ import { buttons } from './actions.js'
 import { byId, el, pill, setText, show } from './dom.js'
 import { idOf, showKey } from './key.js'
 import { state } from './state.js'
+import { whyOf } from './why.js'
 import { count, duration, number, time, visible } from './text.js'
 
 export const nowSpan = 10e3 // milliseconds after its last refusal in which a key counts as refused now
@@ -102,7 +103,7 @@ function makeRow(r) {
       }
       if (banned !== isBanned) {
         banned = isBanned
-        show(acts, buttons(['reset', 'raise', 'exempt', isBanned ? 'unban' : 'ban'], r.zone, r.key))
+        show(acts, buttons(['reset', 'raise', 'exempt', isBanned ? 'unban' : 'ban'], r.zone, r.key, whyOf))
       }
     },
   }

@@ -39,7 +39,7 @@ export function drawZones() {
   seen.disconnect()
   const classes = ['zones stack', state.stores.length > 1 ? '' : 'one-store', state.zones.some(z => z.slots) || state.stores.some(s => !s.remote) ? '' : 'no-keys']
   const table = el('table', { class: classes.join(' ') },
-    el('thead', {}, el('tr', {}, ...['Zone', 'Requests/s', 'Refused/s', 'Refused', 'Keys', 'Store'].map((t, i) => el('th', { scope: 'col', class: 'c' + i }, t)))),
+    el('thead', {}, el('tr', {}, ...['Zone', 'Requests/s', 'Refused/s', 'Share refused', 'Keys', 'Store'].map((t, i) => el('th', { scope: 'col', class: 'c' + i }, t)))),
     state.zones.map(z => {
       const row = makeRow(z)
       rows.set(z.name, row)
@@ -100,7 +100,7 @@ function makeRow(z) {
     el('tr', {},
       el('th', { scope: 'row' }, button, z.rollout ? pill(z.rollout, 'dry') : null, el('div', { class: 'limit' }, limit, el('span', { class: 'how' }, how))),
       requests.cell, refused.cell,
-      el('td', { 'data-label': z.rollout ? 'Would be refused' : 'Refused' }, el('div', { class: 'share' }, el('span', { class: 'track', 'aria-hidden': 'true' }, bar), part)),
+      el('td', { 'data-label': z.rollout ? 'Would be refused' : 'Share refused' }, el('div', { class: 'share' }, el('span', { class: 'track', 'aria-hidden': 'true' }, bar), part)),
       keys, el('td', { 'data-label': 'Store', class: 'c5' }, visible(z.store, 40))),
     under)
   const row = {
