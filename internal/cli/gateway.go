@@ -65,7 +65,7 @@ func newGateway(address string) (*gateway, error) {
 		},
 		ErrorLog: log.New(discard{}, "", 0), // the browser is told
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-			refuse(w, http.StatusBadGateway, fmt.Errorf("Caddy does not answer at %s: %w", address, err))
+			refuse(w, http.StatusBadGateway, fmt.Errorf("no answer from Caddy at %s: %w", address, err))
 		},
 	}
 	return g, nil
