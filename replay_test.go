@@ -1,6 +1,7 @@
 package caddyratelimit_test
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
@@ -111,12 +112,17 @@ func TestReplayOfHostileLogs(t *testing.T) {
 func TestReplayOfManyKeys(t *testing.T) {
 	config := fmt.Sprintf(`{"apps": {"http": {"servers": {"main": {"listen": [":8080"], "routes": [{"handle": [{"handler": "rate_limit", "rate_limits": {%s},
 		"store": {"backend": "memory", "max_keys": 1024}}]}]}}}}}`, `"paths": {"key": "{http.request.uri.path}", "max_events": 1, "window": "1h"}`)
-	var log strings.Builder
-	n := deep.Steps(20_000, 10_000_000)
-	for i := range n {
-		log.WriteString(logLine(noon+float64(i)/1000, "203.0.113.7", fmt.Sprint("/", i)))
-	}
-	r, err := admin.AdminAPI{}.Replay([]byte(config), &replay.Options{Logs: []string{"-"}, Input: strings.NewReader(log.String())})
+	n := deep.Steps(8_000, 10_000_000)
+	log, to := io.Pipe()
+	go func() {
+		out := bufio.NewWriter(to)
+		for i := range n {
+			_, _ = out.WriteString(logLine(noon+float64(i)/1000, "203.0.113.7", fmt.Sprint("/", i)))
+		}
+		_ = out.Flush()
+		_ = to.Close()
+	}()
+	r, err := admin.AdminAPI{}.Replay([]byte(config), &replay.Options{Logs: []string{"-"}, Input: log})
 	if err != nil {
 		t.Fatal(err)
 	}

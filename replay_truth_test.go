@@ -57,7 +57,7 @@ var truthZones = map[string]string{
 	"fixed":      `"fixed": {"key": "{http.request.header.X-Client}", "max_events": 10, "window": "7s", "algorithm": "fixed_window"}`,
 	"minute":     `"minute": {"key": "{http.request.header.X-Client}", "max_events": 20, "window": "1m", "algorithm": "fixed_window", "align": "first_request"}`,
 	"slots":      `"slots": {"key": "{http.request.header.X-Client}", "max_events": 2, "algorithm": "concurrency"}`,
-	"slotwait":   `"slotwait": {"key": "{http.request.header.X-Client}", "max_events": 2, "algorithm": "concurrency", "max_wait": "2s"}`,
+	"slotwait":   `"slotwait": {"key": "{http.request.header.X-Client}", "max_events": 1, "algorithm": "concurrency", "max_wait": "700ms"}`,
 	"wait":       `"wait": {"key": "{http.request.header.X-Alone}", "max_events": 2, "window": "5s", "max_wait": "2s"}`, // see serveTruth
 	"ban":        `"ban": {"key": "{http.request.header.X-Client}", "max_events": 10, "window": "7s", "ban": {"duration": "20s", "after": 3, "window": "10s"}}`,
 	"response":   `"response": {"key": "{http.request.header.X-Client}", "max_events": 5, "window": "7s", "charge_on_response": {"status_code": [4]}}`,
@@ -173,7 +173,7 @@ func serveTruth(t *testing.T, config string) {
 	for n := range 25 {
 		clients.Go(func() {
 			random := rand.New(rand.NewPCG(uint64(n), 7))
-			for i := range deep.Steps(240, 4000) {
+			for i := range deep.Steps(160, 4000) {
 				time.Sleep(time.Duration(random.ExpFloat64() * float64(100*time.Millisecond)))
 				r := truthRequest(random, paths[random.IntN(len(paths))], n, i)
 				serve := func() { server.ServeHTTP(httptest.NewRecorder(), r) }
