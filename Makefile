@@ -125,9 +125,9 @@ profile: redis ## Print which part of a Caddy's CPU samples is the directive's, 
 bench-docs: redis ## Measure all of them in about ten minutes, and write docs/performance.md
 	@go -C bench build -o ../$(BIN)/bench .
 	@go -C bench build -o ../$(BIN)/bench-server ./server
-	$(BIN)/bench -time 250ms -page docs/performance.md
-	$(BIN)/bench fleet -time 200ms -page docs/performance.md
-	$(BIN)/bench-server -root . -time 2s -rounds 3 -page docs/performance.md
+	$(BIN)/bench -time 200ms -rounds 2 -page docs/performance.md
+	$(BIN)/bench fleet -time 200ms -rounds 2 -page docs/performance.md
+	$(BIN)/bench-server -root . -time 2s -rounds 2 -page docs/performance.md
 
 .PHONY: microbench
 microbench: redis ## Run the Go benchmarks that match BENCH (.), COUNT (1) times
