@@ -86,7 +86,7 @@ func TestLendHotAndCold(t *testing.T) {
 	}
 	wait.Wait()
 	closeAll(t, stores)
-	full := 0
+	reader, full := open(t, redisstore.Options{Address: server.Addr()}), 0
 	for s, n := range passed {
 		switch most := s.rule.Limit().Events; {
 		case n > most:
@@ -94,7 +94,7 @@ func TestLendHotAndCold(t *testing.T) {
 		case n > most/2:
 			full++
 		}
-		if n := usedOf(t, server, s.rule, s.key); n < passed[s] {
+		if n := usedOf(t, reader, s.rule, s.key); n < passed[s] {
 			t.Errorf("zone %s, key %s: %d used, %d passed", s.rule.Zone(), s.key, n, passed[s])
 		}
 	}

@@ -15,12 +15,11 @@ import (
 // used returns how much of a limit a key has used, by another process that holds nothing.
 func used(t testing.TB, server *redistest.Server, rule *store.Rule) int64 {
 	t.Helper()
-	return usedOf(t, server, rule, "k")
+	return usedOf(t, open(t, redisstore.Options{Address: server.Addr()}), rule, "k")
 }
 
-func usedOf(t testing.TB, server *redistest.Server, rule *store.Rule, key string) int64 {
+func usedOf(t testing.TB, s *redisstore.Store, rule *store.Rule, key string) int64 {
 	t.Helper()
-	s := open(t, redisstore.Options{Address: server.Addr()})
 	var d [1]algorithms.Decision
 	if err := s.Take(context.Background(), []store.Check{{Rule: rule, Key: key, Peek: true}}, d[:]); err != nil {
 		t.Fatal(err)
