@@ -109,7 +109,7 @@ func (r *Result) pageData() *pageData {
 		d.Logs = append(d.Logs, cut(Printable(l.Name), 100)+" ("+l.Format+")")
 	}
 	for _, u := range r.Unknown {
-		d.Unknown = append(d.Unknown, cut(Printable(u.sentence()), 500))
+		d.Unknown = append(d.Unknown, cut(Printable(u.Sentence()), 500))
 	}
 	for _, z := range r.Zones {
 		d.Zones = append(d.Zones, z.page(max(fewSteps, min(daySteps, allSteps/len(r.Zones)))))

@@ -65,13 +65,13 @@ func (t *report) unknown() {
 	}
 	t.line("NOT KNOWN FROM THE LOGS")
 	for _, u := range t.Unknown {
-		t.wrap("  ", "    ", u.sentence())
+		t.wrap("  ", "    ", u.Sentence())
 	}
 	t.WriteByte('\n')
 }
 
-// sentence says what is not known, and what was assumed.
-func (u *Unknown) sentence() string {
+// Sentence says what is not known, and what was assumed.
+func (u *Unknown) Sentence() string {
 	text := u.What
 	switch {
 	case u.Zone != "" && u.Option != "":

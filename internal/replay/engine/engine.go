@@ -38,7 +38,7 @@ type engine struct {
 }
 
 func newEngine(c *Config, n *needs, t *tallies, trials []*trial) (*engine, error) {
-	e := &engine{config: c, needs: n, maker: maker{host: n.host(), reuses: n.reusable()}, index: make(map[caddyhttp.MiddlewareHandler]int), tallies: t, unknown: newUnknown()}
+	e := &engine{config: c, needs: n, maker: newMaker(c, n), index: make(map[caddyhttp.MiddlewareHandler]int), tallies: t, unknown: newUnknown()}
 	for i, h := range c.Handlers {
 		e.index[h.Module] = i
 		e.separate = e.separate || n.errors && len(trials) > 1 || slices.ContainsFunc(h.Zones, (*zone.Zone).Waits)
@@ -105,7 +105,8 @@ type flight struct {
 	record *logs.Record
 	source *source
 	server *caddyhttp.Server
-	end    int64 // when the request was over, by the log
+	client string // its address: as the server finds it out, or as it is in the log
+	end    int64  // when the request was over, by the log
 	runs   []run
 	uses   int // by events and coroutines
 
@@ -127,10 +128,11 @@ func (e *engine) request(r *logs.Record, s *source) {
 	}
 	e.moveTo(start)
 	f := e.newFlight(r, s)
-	e.tallies.request(f, e.now)
+	e.tallies.request(e.now)
 	e.unknown.see(r)
 	if f.server = e.servers.of(r); f.server == nil {
 		e.unknown.servers++
+		e.tallies.client(f)
 		e.land(f)
 		return
 	}
@@ -147,6 +149,8 @@ func (e *engine) request(r *logs.Record, s *source) {
 	} else {
 		e.unknown.invalid++
 	}
+	e.tallies.client(f)
+	e.unknown.proxies.see(f, e.maker.trusts[f.server])
 	for _, w := range e.worlds {
 		w.maintain(e.now)
 	}
@@ -261,7 +265,7 @@ func (e *engine) newFlight(r *logs.Record, s *source) *flight {
 	} else {
 		f = &flight{engine: e, runs: make([]run, len(e.worlds))}
 	}
-	f.record, f.source, f.uses, f.response = r, s, 1, nil
+	f.record, f.source, f.client, f.uses, f.response = r, s, r.ClientIP, 1, nil
 	f.end = e.now + max(0, r.Start.UnixMicro()+r.Duration.Microseconds()-e.now)
 	for i := range f.runs {
 		f.runs[i] = run{completions: f.runs[i].completions[:0]}

@@ -31,6 +31,7 @@ type maker struct {
 	values []string
 	made   caddyRequest
 	before map[*caddyhttp.Server]*prepared
+	trusts map[*caddyhttp.Server]bool // the server trusts proxies
 }
 
 // prepared is a request that Caddy has prepared, with what is in its context. To prepare one takes as
@@ -40,7 +41,6 @@ type prepared struct {
 	request *http.Request
 	vars    map[string]any
 	groups  map[string]struct{}
-	trusts  bool // the server trusts proxies
 	url     url.URL
 	tls     tls.ConnectionState
 }
@@ -52,14 +52,15 @@ const anyPort = ":50000"
 // returns nil if the record has no valid URI.
 func (m *maker) make(f *flight, reused bool) *caddyRequest {
 	if !reused {
-		m = &maker{host: m.host}
+		m = &maker{host: m.host, trusts: m.trusts}
 	}
 	record := f.record
 	if record.Method == "" {
 		return nil
 	}
+	finds := m.trusts[f.server] && (record.RemoteIP == "" || forwardedIn(record, f.server) != "") // the server finds out the client
 	p := m.before[f.server]
-	if p == nil || p.trusts && record.RemoteIP == "" {
+	if p == nil || finds {
 		p = new(prepared)
 	}
 	u := p.parse(record.URI)
@@ -96,9 +97,10 @@ func (m *maker) make(f *flight, reused bool) *caddyRequest {
 			p.vars[caddyhttp.ClientIPVarKey] = canonical(record)
 		}
 	}
-	if record.RemoteIP != "" { // else the server finds out which client it is
+	if record.RemoteIP != "" && !finds {
 		p.vars[caddyhttp.ClientIPVarKey] = record.ClientIP
 	}
+	f.client, _ = p.vars[caddyhttp.ClientIPVarKey].(string)
 	m.made.Request = r
 	return &m.made
 }
@@ -110,13 +112,37 @@ func (m *maker) prepare(p *prepared, r *http.Request, server *caddyhttp.Server) 
 	if !m.reuses {
 		return r
 	}
-	p.request, p.trusts = r, len(clientip.SourceOf(server).Trusted) > 0 || server.TrustedProxiesUnix
+	p.request = r
 	p.groups, _ = r.Context().Value(caddy.CtxKey("route_group")).(map[string]struct{})
 	if m.before == nil {
 		m.before = make(map[*caddyhttp.Server]*prepared)
 	}
 	m.before[server] = p
 	return r
+}
+
+// newMaker returns a maker for the servers of a config.
+func newMaker(c *Config, n *needs) maker {
+	m := maker{host: n.host(), reuses: n.reusable(), trusts: make(map[*caddyhttp.Server]bool)}
+	for _, server := range c.App.Servers {
+		source := clientip.SourceOf(server)
+		m.trusts[server] = len(source.Trusted) > 0 || source.TrustsSockets
+	}
+	return m
+}
+
+// forwardedIn returns the header field of a record in which a proxy has passed on its client's address;
+// empty without one.
+func forwardedIn(record *logs.Record, server *caddyhttp.Server) string {
+	for _, name := range server.ClientIPHeaders {
+		name = http.CanonicalHeaderKey(name)
+		for i := range record.Header {
+			if f := &record.Header[i]; f.Name == name && f.Value != "" && !f.Redacted {
+				return name
+			}
+		}
+	}
+	return ""
 }
 
 // canonical returns the address of the client as Caddy writes it.

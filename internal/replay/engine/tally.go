@@ -91,11 +91,15 @@ func newZoneTally(z *zone.Zone) *zoneTally {
 }
 
 // request counts a request, whatever it meets.
-func (t *tallies) request(f *flight, now int64) {
+func (t *tallies) request(now int64) {
 	t.requests++
 	t.from, t.to = min(t.from, now), max(t.to, now)
+}
+
+// client counts the client of a request.
+func (t *tallies) client(f *flight) {
 	if len(t.clients) < t.maxKeys {
-		t.clients[maphash.String(t.seed, f.record.ClientIP)] = struct{}{}
+		t.clients[maphash.String(t.seed, f.client)] = struct{}{}
 	}
 }
 

@@ -23,6 +23,7 @@ type unknown struct {
 
 	handlers map[string]string // that are not run, with what is assumed
 	redacted map[string]int64  // requests, by the header field that is redacted
+	proxies  proxies
 }
 
 func newUnknown() *unknown {
@@ -63,6 +64,7 @@ func (u *unknown) list(e *engine, formats []*logs.Format) []replay.Unknown {
 			all = append(all, one)
 		}
 	}
+	u.proxies.report(e.tallies.requests, add)
 	for _, used := range e.needs.uses {
 		if used.zone != "" {
 			u.use(used, formats, add)

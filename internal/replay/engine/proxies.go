@@ -1,0 +1,62 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/replay"
+)
+
+// proxies notes requests whose clients may be behind a proxy that the config does not trust, or of which
+// the log does not tell.
+type proxies struct {
+	unclear int64  // requests whose client is the other end of the connection
+	carry   int64  // those of them that carry the address of a client
+	field   string // in which the first of these carries it
+	address string // of the first connection
+	more    bool   // there are other connections
+	trusts  bool   // a server trusts proxies
+
+	resolved int64 // requests whose client is that of the log, which the config would not find out
+}
+
+// see notes a request whose client is known. Trusts says whether its server trusts proxies.
+func (p *proxies) see(f *flight, trusts bool) {
+	r := f.record
+	field := forwardedIn(r, f.server)
+	switch remote := cmp.Or(r.RemoteIP, r.ClientIP); {
+	case !trusts && f.client != remote && r.RemoteIP != "":
+		p.resolved++
+	case f.client == remote && (trusts || field != ""):
+		if p.unclear == 0 {
+			p.address = remote
+		}
+		p.unclear++
+		p.trusts, p.more = p.trusts || trusts, p.more || remote != p.address
+		if field != "" {
+			p.carry, p.field = p.carry+1, cmp.Or(p.field, field)
+		}
+	}
+}
+
+// report adds what is not known because of proxies. A few requests that carry the field are no sign of
+// a proxy, because clients write it too.
+func (p *proxies) report(requests int64, add func(replay.Unknown)) {
+	const asLogged = "the client is taken as logged"
+	switch {
+	case requests == 0:
+	case p.unclear == requests && p.carry == requests && !p.more:
+		add(replay.Unknown{What: fmt.Sprintf("all requests are from %s and carry %s", p.address, p.field), Assumed: asLogged + ": if that is a proxy, set trusted_proxies"})
+	case p.carry > requests/2:
+		from := p.address
+		if p.more {
+			from += " and others"
+		}
+		add(replay.Unknown{What: fmt.Sprintf("requests from %s carry %s, and no such proxy is trusted", from, p.field), Assumed: asLogged, Count: p.carry})
+	case p.unclear == requests && p.trusts && !p.more && requests > 1:
+		add(replay.Unknown{What: fmt.Sprintf("all requests are from %s, and the log does not tell for whom", p.address), Assumed: asLogged})
+	}
+	if p.resolved > 0 {
+		add(replay.Unknown{What: "requests have come through a proxy, and the config has no trusted_proxies", Assumed: asLogged + "; a Caddy with this config would take the proxy for it", Count: p.resolved})
+	}
+}
