@@ -85,6 +85,7 @@ func testGateway(t *testing.T, w *world) {
 		status       int
 	}{
 		{"/" + path, "", 200},
+		{"/" + secret + "/rate_limit/page", "", 308},
 		{"/" + secret + "/rate_limit/zones", "", 200},
 		{"/" + secret + "/rate_limit/zones", "http://" + base, 200},
 		{"/" + secret + "/rate_limit/zones", "http://example.com", 403},
@@ -104,6 +105,9 @@ func testGateway(t *testing.T, w *world) {
 		must(t, err)
 		text, _ := io.ReadAll(response.Body)
 		response.Body.Close()
+		if response.StatusCode == 308 && response.Header.Get("Location") != "page/" {
+			t.Errorf("the redirect loses the secret: %s", response.Header.Get("Location"))
+		}
 		if redirected := response.StatusCode/100 == 3 && response.Header.Get("Location") == "/config/"; response.StatusCode != c.status && !redirected { // where there is no secret
 			t.Errorf("%s from %q: status %d, want %d: %.200s", c.path, c.origin, response.StatusCode, c.status, text)
 		}

@@ -21,7 +21,9 @@ func servePage(c *adminCall) error {
 
 // redirectToPage adds the slash that the addresses of the page's files need.
 func redirectToPage(c *adminCall) error {
-	http.Redirect(c.ResponseWriter, c.request, pagePath, http.StatusPermanentRedirect)
+	// A relative address, because a proxy may have the page below a path of its own.
+	c.ResponseWriter.Header().Set("Location", pagePath)
+	c.ResponseWriter.WriteHeader(http.StatusPermanentRedirect)
 	return nil
 }
 

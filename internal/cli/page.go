@@ -1,13 +1,18 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"html"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"runtime"
+	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -67,9 +72,16 @@ func (e *endpoint) servePage(listen string, open bool) error {
 	fmt.Fprintln(e.out, address)
 	fmt.Fprintln(e.err, "The page is there as long as this command runs. End it with Ctrl-C.")
 	if open {
-		openBrowser(address)
+		defer openBrowser(address)()
 	}
-	return http.Serve(listener, g) //nolint:gosec // it serves the person who has started it
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	server := &http.Server{Handler: g, ReadHeaderTimeout: time.Minute}
+	context.AfterFunc(ctx, func() { server.Close() })
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
 }
 
 // listenLocally listens at an address of this machine, which no other can reach.
@@ -88,22 +100,45 @@ func listenLocally(address string) (net.Listener, error) {
 	return listener, nil
 }
 
-// openBrowser opens an address in a browser, if there is one.
-func openBrowser(address string) {
-	name, args := "xdg-open", []string{address}
+// openBrowser opens an address in a browser, if there is one. The result removes what that has
+// left behind.
+func openBrowser(address string) (clean func()) {
+	clean = func() {}
+	known := runtime.GOOS == "darwin" || runtime.GOOS == "windows"
+	if !known && os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
+		return clean
+	}
+	file, err := leadTo(address)
+	if err != nil {
+		return clean
+	}
+	clean = func() { os.Remove(file) }
+	name, args := "xdg-open", []string{file}
 	switch runtime.GOOS {
 	case "darwin":
 		name = "open"
 	case "windows":
-		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", address}
-	default:
-		if os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
-			return
-		}
+		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", file}
 	}
 	if cmd := exec.Command(name, args...); cmd.Start() == nil {
 		go func() { _ = cmd.Wait() }()
 	}
+	return clean
+}
+
+// leadTo writes a file that leads a browser to an address. All users of a machine see the
+// arguments of a command, and only the owner of this file can read the address in it.
+func leadTo(address string) (path string, err error) {
+	file, err := os.CreateTemp("", "rate-limit-page-*.html")
+	if err != nil {
+		return "", err
+	}
+	_, err = fmt.Fprintf(file, "<!doctype html><title>rate limits</title><meta http-equiv=\"refresh\" content=\"0;url=%s\">\n", html.EscapeString(address))
+	if err = errors.Join(err, file.Close()); err != nil {
+		os.Remove(file.Name())
+		return "", err
+	}
+	return file.Name(), nil
 }
 
 var errOtherAddress = errors.New("open the address that caddy rate-limit page has printed last: it is new each time")
