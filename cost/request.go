@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"mime"
 	"net/http"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -27,24 +29,24 @@ import (
 // The body is read before the request is decided, and reaches the upstream unchanged.
 type Request struct {
 	// The numbers whose sum is booked, such as `max_tokens`, as in cost_response. If a number is there
-	// twice, in whatever case, the greatest one counts. Default: none.
+	// twice or in another case, the greatest one counts, and at least what missing says. Default: none.
 	JSON []string `json:"json,omitempty"`
 
 	// How many bytes of the body cost 1, such as 4 for a rough number of tokens. Default: the length costs
 	// nothing.
 	BytesPerUnit float64 `json:"bytes_per_unit,omitempty"`
 
-	// What the numbers count for if the body has none of them, or a body is missing. Numbers that are 0
-	// or null are missing, because upstreams take them so. Default: 0.
+	// What the numbers count for at least if the body has none of them, or if upstreams differ in what they
+	// read: a number is 0, null, a fraction below 1, there twice, or written in another case. Default: 0.
 	Missing int64 `json:"missing,omitempty"`
 
-	// What a request is booked if its body cannot be read: it is larger than max_body, not JSON, has a
-	// Content-Encoding, or what should be a number is none from 1 to 1000000000000. Default: such
-	// requests are refused.
+	// What a request is booked if its body cannot be read: it is larger than max_body, no object of
+	// JSON in UTF-8, has a Content-Encoding or another charset, or what should be a number is none from 0 to
+	// 1000000000000. Default: such requests are refused.
 	Unreadable *int64 `json:"unreadable,omitempty"`
 
 	// The status with which requests whose body cannot be read are refused, from 400 to 599. Default: 413
-	// if it is too large, 415 if it has a Content-Encoding, and 400 otherwise.
+	// if it is too large, 415 if it has a Content-Encoding or a charset other than UTF-8, and 400 otherwise.
 	UnreadableStatus int `json:"unreadable_status,omitempty"`
 
 	// How many bytes of the body are read at most, up to 67108864. They are kept in memory until the
@@ -137,6 +139,11 @@ func (q *Request) read(r *http.Request) (booked int64, status int, err error) {
 	if coding := strings.Join(r.Header["Content-Encoding"], ","); coding != "" && !strings.EqualFold(coding, "identity") {
 		return 0, http.StatusUnsupportedMediaType, errors.New("the body has a Content-Encoding")
 	}
+	if q.fields != nil && r.ContentLength != 0 {
+		if err := checkType(r.Header["Content-Type"]); err != nil {
+			return 0, http.StatusUnsupportedMediaType, err
+		}
+	}
 	length := r.ContentLength
 	var text []byte
 	if q.fields != nil || length < 0 {
@@ -155,23 +162,35 @@ func (q *Request) read(r *http.Request) (booked int64, status int, err error) {
 	return min(booked+number, usage.MaxCost), http.StatusBadRequest, err
 }
 
+// checkType returns an error if a Content-Type could make the upstream read another text than UTF-8.
+func checkType(values []string) error {
+	if len(values) == 0 {
+		return nil
+	}
+	_, parameters, err := mime.ParseMediaType(values[0])
+	if err != nil || len(values) > 1 {
+		return errors.New("the Content-Type is not clear")
+	}
+	switch charset := strings.ToLower(parameters["charset"]); charset {
+	case "", "utf-8", "utf8", "us-ascii":
+		return nil
+	default:
+		return fmt.Errorf("the Content-Type has the charset %.20q, only utf-8 is read", charset)
+	}
+}
+
 // number returns the sum of the numbers in a body.
 func (q *Request) number(text []byte) (int64, error) {
-	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
-	if len(bytes.TrimSpace(text)) == 0 {
+	text = bytes.TrimSpace(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")))
+	switch {
+	case len(text) == 0:
 		return q.Missing, nil
+	case !utf8.Valid(text) || !json.Valid(text):
+		return 0, errors.New("the body is not JSON in UTF-8")
+	case text[0] != '{':
+		return 0, errors.New("the body is not an object of JSON")
 	}
-	if !json.Valid(text) {
-		return 0, errors.New("the body is not JSON")
-	}
-	n, found, err := q.fields.RequestCost(text)
-	if err != nil {
-		return 0, err
-	}
-	if !found || n == 0 {
-		return q.Missing, nil
-	}
-	return n, nil
+	return q.fields.RequestCost(text, q.Missing)
 }
 
 // statusOf returns the status for a body that cannot be read.

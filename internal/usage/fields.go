@@ -24,6 +24,7 @@ type Fields struct {
 	terms []term
 	top   node
 	paths int
+	nodes int // without top
 	text  string
 }
 
@@ -38,6 +39,7 @@ type node struct {
 	name string
 	next []*node
 	term int // of a path that ends here; -1 if none does
+	id   int // from 0 on, without gaps
 }
 
 // child returns the place that a name leads to, or nil.
@@ -89,8 +91,9 @@ func (f *Fields) add(text string) error {
 		for _, name := range names {
 			next := at.child(name)
 			if next == nil {
-				next = &node{name: name, term: -1}
+				next = &node{name: name, term: -1, id: f.nodes}
 				at.next = append(at.next, next)
+				f.nodes++
 			}
 			at = next
 		}

@@ -102,10 +102,15 @@ func (s *scanner) endName(name []byte) {
 	for _, next := range s.open[s.level-1].next {
 		if string(name) == next.name {
 			s.here = next
-			return
+			break
 		}
-		if s.folds && len(name) <= maxFolded && strings.EqualFold(string(name), next.name) {
+		if s.request && len(name) <= maxFolded && strings.EqualFold(string(name), next.name) {
 			s.here = next
 		}
+	}
+	if s.request && s.here != nil {
+		word, bit := &s.seen[s.here.id/64], uint64(1)<<(s.here.id%64)
+		s.doubtful = s.doubtful || *word&bit != 0 || string(name) != s.here.name
+		*word |= bit
 	}
 }

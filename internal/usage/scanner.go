@@ -13,8 +13,9 @@ type scanner struct {
 	fields *Fields
 	values
 
-	greatest bool // of several numbers at a path, the greatest counts and not the last
-	folds    bool // names match whatever their case
+	request  bool                              // names match whatever their case, and of several numbers at a path the greatest counts
+	doubtful bool                              // of a request: upstreams may differ in what they read at a path
+	seen     [MaxFields * MaxDepth / 64]uint64 // the places that a request has named, a bit for each
 
 	state  state
 	level  int             // how many objects are open that paths lead into
@@ -196,6 +197,9 @@ func (s *scanner) token(c byte) {
 // begin begins a value.
 func (s *scanner) begin(c byte) {
 	counts := s.here != nil && s.here.term >= 0
+	if s.request && s.here != nil && s.level > 0 && (c == 'n' || c != '{' && len(s.here.next) > 0) {
+		s.doubtful = true // null, or no object where a path goes on
+	}
 	switch c {
 	case '{':
 		if s.level == 0 {
@@ -240,7 +244,7 @@ func (s *scanner) begin(c byte) {
 // record records that the path that ends here has no valid number.
 func (s *scanner) record(counts bool, err error) {
 	if counts {
-		s.set(s.here.term, 0, err, s.greatest)
+		s.set(s.here.term, 0, err, s.request)
 	}
 }
 
@@ -270,7 +274,11 @@ func (s *scanner) endPlain() {
 		if s.numberLen <= len(s.number) {
 			n, err = parseDecimal(s.number[:s.numberLen])
 		}
-		s.set(s.here.term, n, err, s.greatest)
+		if s.request {
+			s.doubtful = s.doubtful || n < one // some upstreams take 0.5 for 0, and 0 for none
+			n = (n + one - 1) / one * one
+		}
+		s.set(s.here.term, n, err, s.request)
 	}
 	s.state = afterValue
 }

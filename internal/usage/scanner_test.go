@@ -129,28 +129,33 @@ func TestFieldsThatDoNotParse(t *testing.T) {
 	}
 }
 
-// TestRequestCost: of a request, the greatest number counts that any upstream might take.
+// TestRequestCost: of a request, the greatest number counts that any upstream might take, and where some
+// upstreams might take none, as much as for none.
 func TestRequestCost(t *testing.T) {
+	const missing = 100
 	f := mustParse(t, "max_tokens options.num_predict")
 	for body, want := range map[string]string{
-		`{"max_tokens":5}`:                                          "5",
-		`{"max_tokens":5,"max_tokens":4}`:                           "5",
-		`{"max_tokens":4,"MAX_TOKENS":5}`:                           "5",
-		"{\"max_tokens\":4,\"max_to\u212aen\u017f\":5}":             "5",
-		`{"max_tokens":4,"max_to\u212aens":5}`:                      "5",
+		`{"max_tokens":5}`: "5",
 		`{"max_tokens":4,"options":{"num_predict":3}}`:              "7",
-		`{"options":{"num_predict":9},"Options":{"num_predict":3}}`: "9",
+		`{"max_tokens":2.5}`:                                        "3",
+		`{"max_tokens":2.5,"options":{"num_predict":2.5}}`:          "6",
+		`{"max_tokens":5,"max_tokens":4}`:                           "100",
+		`{"max_tokens":500,"max_tokens":4}`:                         "500",
+		`{"max_tokens":4,"MAX_TOKENS":500}`:                         "500",
+		"{\"max_tokens\":4,\"max_to\u212aen\u017f\":500}":           "500",
+		`{"max_tokens":4,"max_to\u212aens":500}`:                    "500",
+		`{"options":{"num_predict":9},"Options":{"num_predict":3}}`: "100",
+		`{"max_tokens":0.999999}`:                                   "100",
 		`{"max_tokens":5,"max_tokens":-1}`:                          "invalid",
 		`{"max_tokens":-1,"max_tokens":5}`:                          "invalid",
 		`{"max_tokens":"5"}`:                                        "invalid",
-		`{"max_tokens":null}`:                                       "unknown",
-		`{"max_tokens":2.5}`:                                        "3",
-		`{"messages":[{"content":"{\"max_tokens\":5}"}]}`:           "unknown",
-		`[{"max_tokens":1},{"max_tokens":5},{"max_tokens":2}]`:      "5",
+		`{"max_tokens":null}`:                                       "100",
+		`{"messages":[{"content":"{\"max_tokens\":5}"}]}`:           "100",
+		`{"messages":[{"max_tokens":0}],"max_tokens":5}`:            "5",
 		`{"max_tokens":1` + strings.Repeat("0", 100) + `}`:          "invalid",
-		"\xef\xbb\xbf" + `{"max_tokens":5}`:                         "unknown", // the caller skips the mark
 	} {
-		if got := shownCost(f.RequestCost([]byte(body))); got != want {
+		n, err := f.RequestCost([]byte(body), missing)
+		if got := shownCost(n, true, err); got != want {
 			t.Errorf("%s: %s, want %s", body, got, want)
 		}
 	}
