@@ -77,9 +77,19 @@ func (c *Completion) ReadBody(p []byte) {
 	}
 }
 
-// CloseBody ends the body, and charges what the request has cost. A response that was broken off may not
-// have said all of it.
-func (c *Completion) CloseBody(brokenOff bool) {
+// End is how a response has ended.
+type End uint8
+
+// The ways in which a response ends.
+const (
+	Whole        End = iota
+	PerhapsWhole     // it is not known whether it is whole
+	BrokenOff
+)
+
+// CloseBody ends the body, and charges what the request has cost. A response that is not whole may not have
+// said all of it.
+func (c *Completion) CloseBody(end End) {
 	if c.body == nil {
 		return
 	}
@@ -87,6 +97,7 @@ func (c *Completion) CloseBody(brokenOff bool) {
 	for _, r := range c.body.readers {
 		decoding[r] = r.Close()
 	}
+	c.body.readers = nil // of what an error route still writes, nothing is read
 	for i := range c.late {
 		l := &c.late[i]
 		if !l.body.reads {
@@ -96,33 +107,38 @@ func (c *Completion) CloseBody(brokenOff bool) {
 		if l.body.err == nil {
 			l.body.err = decoding[l.body.reader]
 		}
-		result, cost, err := l.bodyCost(c.body.failed, brokenOff)
+		result, cost, err := l.bodyCost(c.body.failed, end)
 		if err != nil && l.zone.UnclearCost.Allow() {
 			logging.Logger().Warn("the response does not say what the request has cost", zap.String("zone", l.zone.Name),
 				zap.String("cost_response", l.zone.CostResponse.Fields().String()), zap.Int64("charged", cost), zap.Error(err))
 		}
-		c.settle(l, result, cost)
 		c.pay(l, cost)
+		c.settle(l, result, cost)
 	}
 }
 
-// bodyCost returns what the request has cost. The error says why the response does not say so.
-func (l *lateCharge) bodyCost(failed, brokenOff bool) (result stats.CostResult, cost int64, err error) {
+// bodyCost returns what the request has cost. The error says why the response does not say so. A response that
+// is perhaps not whole costs no less than what was booked.
+func (l *lateCharge) bodyCost(failed bool, end End) (result stats.CostResult, cost int64, err error) {
 	var events, said int64
 	found := false
 	if r := l.body.reader; r != nil {
 		events = r.Events()
 		said, found, err = r.Cost()
-		brokenOff = brokenOff && !r.Done()
+		if r.Done() {
+			end = Whole
+		}
 	}
 	from, booked := l.zone.CostResponse, l.charge.Cost
 	switch {
-	case brokenOff:
+	case end == BrokenOff, end == PerhapsWhole && !found && !failed:
 		return stats.CostCutOff, from.BrokenOff.Of(booked, events, said), nil
 	case l.body.err != nil:
 		result, err = stats.CostEncoded, l.body.err
 	case err != nil:
 		result = stats.CostInvalid
+	case found && end == PerhapsWhole:
+		return stats.CostRead, max(said, booked), nil
 	case found:
 		return stats.CostRead, said, nil
 	case failed:

@@ -67,7 +67,7 @@ type chargeWriter struct {
 	request *http.Request
 	strips  []string // header fields that the client must not see
 
-	mu      sync.Mutex // because a request may end while error routes respond to its error
+	mu      sync.Mutex // guards the rest, because a request may end while error routes respond to its error
 	started bool       // whether the header was sent
 	unheard bool       // whether the client had left by then
 	length  int64      // of the body, by the header; -1 if it is not given
@@ -139,11 +139,12 @@ func (w *chargeWriter) over(returned bool, err error) {
 		w.start(http.StatusOK)
 	}
 	w.completion.ReadCost(w.Header())
-	brokenOff := w.unheard || !w.complete() && (!returned || err != nil || w.deserted())
-	if brokenOff {
+	end := limiter.Whole
+	if w.unheard || !w.complete() && (!returned || err != nil || w.deserted()) {
+		end = limiter.BrokenOff
 		w.completion.BrokenOff()
 	}
-	w.completion.CloseBody(brokenOff)
+	w.completion.CloseBody(end)
 	w.strip(w.Header())
 }
 
@@ -162,11 +163,12 @@ func (w *chargeWriter) fail(err error) {
 		w.completion.Keep()
 	}
 	w.start(statusOf(err))
-	w.completion.CloseBody(false)
+	w.completion.CloseBody(limiter.Whole)
 }
 
 // waitsForError reports whether the response to the request's error is still to come. Then the use
-// of the store ends with the request.
+// of the store ends with the request, which is when the error routes have returned or panicked, or earlier if
+// the client leaves. Which of these it is does not show.
 func (s *served) waitsForError() bool {
 	if s.errors == nil {
 		return false
@@ -175,11 +177,15 @@ func (s *served) waitsForError() bool {
 	context.AfterFunc(w.request.Context(), func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		brokenOff := !w.started || w.unheard
-		if brokenOff {
+		switch {
+		case !w.started || w.unheard:
 			w.completion.BrokenOff()
+			w.completion.CloseBody(limiter.BrokenOff)
+		case w.complete():
+			w.completion.CloseBody(limiter.Whole)
+		default:
+			w.completion.CloseBody(limiter.PerhapsWhole)
 		}
-		w.completion.CloseBody(brokenOff)
 		w.completion.Abandon()
 	})
 	return true
@@ -226,6 +232,8 @@ func (w *chargeWriter) WriteHeader(status int) {
 func (w *chargeWriter) Write(b []byte) (int, error) {
 	w.start(http.StatusOK)
 	n, err := w.ResponseWriterWrapper.Write(b)
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.sent += int64(n)
 	if w.reads { // after the client has it
 		w.completion.ReadBody(b[:n])
@@ -240,6 +248,8 @@ func (w *chargeWriter) ReadFrom(r io.Reader) (int64, error) {
 		return copyPieces(w, r)
 	}
 	n, err := w.ResponseWriterWrapper.ReadFrom(r)
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.sent += n
 	return n, err
 }
