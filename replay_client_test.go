@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/admin"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
@@ -56,6 +57,56 @@ func TestReplayBehindAProxy(t *testing.T) {
 			if !strings.HasPrefix(said, c.unknown) || c.unknown == "" && said != "" {
 				t.Errorf("%s: the report says %q, want %q", c.name, said, c.unknown)
 			}
+		}
+	}
+}
+
+// TestReplayLeavesOutZones: a zone whose key, plan or matcher looks at what the log does not have is not
+// judged, and decides nothing for others. The other requests are judged.
+func TestReplayLeavesOutZones(t *testing.T) {
+	const clients = `"clients": {"key": "{http.vars.client_ip}", "max_events": 3, "window": "1h"}`
+	combined := func(_ int) string {
+		return `203.0.113.7 - - [20/Nov/2026:12:00:00 +0000] "GET / HTTP/1.1" 200 1` + "\n"
+	}
+	withFields := func(fields string) func(int) string {
+		return func(i int) string {
+			return strings.Replace(logLine(noon+float64(i), "203.0.113.7", "/"), `"headers":{}`, `"headers":{`+fields+`}`, 1)
+		}
+	}
+	for _, c := range []struct {
+		name, zone                string
+		line                      func(int) string
+		judged, notJudged, passed int64 // passed: requests that come to the zone clients
+		why                       string
+	}{
+		{"a key that is not in the log", `"a": {"key": "{http.request.header.X-Api-Key}", "missing_key": "reject", "max_events": 1, "window": "1h"}`, combined, 0, 8, 8, "header field X-Api-Key of its key is not in the log"},
+		{"a cookie", `"a": {"key": "{http.request.cookie.session}", "max_events": 1, "window": "1h"}`, combined, 0, 8, 8, "cookie session of its key is not in the log"},
+		{"a plan", `"a": {"key": "x", "plan": {"of": "{http.request.header.Plan}", "default": "free", "plans": {"free": {"max_events": 1, "window": "1h"}}}}`, combined, 0, 8, 8, "header field Plan of its plan is not in the log"},
+		{"a matcher", `"a": {"match": [{"not": [{"header": {"X-Staff": ["1"]}}]}], "key": "x", "max_events": 1, "window": "1h"}`, combined, 0, 8, 8, "header field X-Staff of its match is not in the log"},
+		{"a placeholder", `"a": {"key": "{http.request.tls.client.subject}", "max_events": 1, "window": "1h"}`, combined, 0, 8, 8, "{tls_client_subject} of its key is not in the log"},
+		{"another matcher that does not match", `"a": {"match": [{"path": ["/no"]}], "key": "{http.request.header.X-Api-Key}", "max_events": 1, "window": "1h"}`, combined, 0, 0, 8, ""},
+		{"a redacted key", `"a": {"key": "{http.request.header.Authorization}", "missing_key": "reject", "max_events": 1, "window": "1h"}`, withFields(`"Authorization":["REDACTED"]`), 0, 8, 8, "header field Authorization of its key is redacted in the log"},
+		{"a key that is missing", `"a": {"key": "{http.request.header.X-Api-Key}", "missing_key": "reject", "max_events": 1, "window": "1h"}`, withFields(""), 8, 0, 0, ""},
+		{"a key that is there", `"a": {"key": "{http.request.header.X-Api-Key}", "max_events": 6, "window": "1h"}`, withFields(`"X-Api-Key":["k"]`), 8, 0, 8, ""},
+	} {
+		var log strings.Builder
+		for i := range 8 {
+			log.WriteString(c.line(i))
+		}
+		r := replayed(t, c.zone+","+clients, log.String(), replay.Options{Tries: []replay.Try{{Zone: "clients", Rate: "2/1h"}}})
+		a, z := r.Zones[0], r.Zones[1]
+		if a.Requests != c.judged || a.NotJudged != c.notJudged || a.WhyNotJudged != c.why {
+			t.Errorf("%s: %d requests are judged and %d not (%s), want %d and %d (%s)", c.name, a.Requests, a.NotJudged, a.WhyNotJudged, c.judged, c.notJudged, c.why)
+		}
+		if c.passed == 8 && c.judged == 0 && (z.Refused != 5 || z.WhatIf[0].Refused != 6 || z.WhatIf[0].KeysRefused != 1) || c.passed == 0 && z.Refused > 0 {
+			t.Errorf("%s: zone clients refuses %d requests and would %+v, want 5 and 6", c.name, z.Refused, z.WhatIf)
+		}
+		var text strings.Builder
+		if err := r.WriteText(&text, time.UTC); err != nil {
+			t.Fatal(err)
+		}
+		if c.why != "" && !strings.Contains(strings.Join(strings.Fields(text.String()), " "), "not judged: "+c.why+" (8 requests)") {
+			t.Errorf("%s: the report does not say %q:\n%s", c.name, c.why, text.String())
 		}
 	}
 }

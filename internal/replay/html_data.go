@@ -43,6 +43,7 @@ type pageZone struct {
 	Length       string          `json:"length"` // of the window, as "1m"
 	DryRun       bool            `json:"dry_run"`
 	Requests     int64           `json:"requests"`
+	NotJudged    string          `json:"not_judged,omitempty"`
 	Keys         int             `json:"keys"`
 	Refused      int64           `json:"refused"`
 	KeysRefused  int             `json:"keys_refused"`
@@ -122,6 +123,9 @@ func (z *Zone) page(steps int) *pageZone {
 		Name: cut(Printable(z.Name), 100), Limit: z.Limit, Key: cut(Printable(z.Key), 300), Window: z.Window, Length: windowText(z.Window),
 		DryRun: z.DryRun, Requests: z.Requests, Keys: z.Keys, Refused: z.Refused, KeysRefused: z.KeysRefused,
 		Peaks: ranks(z.Peaks), Names: []string{}, Top: []*pageKey{}, WhatIf: []pageLimit{},
+	}
+	if z.NotJudged > 0 {
+		p.NotJudged = cut(Printable(fmt.Sprintf("%s (%s)", z.WhyNotJudged, count(z.NotJudged, "request"))), 300)
 	}
 	if z.FirstRefused != nil {
 		p.FirstRefused = z.FirstRefused.UnixMilli()

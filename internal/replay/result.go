@@ -53,7 +53,9 @@ type Zone struct {
 	Window float64 `json:"window"` // in seconds; 0 for concurrency and if it depends on the request
 	DryRun bool    `json:"dry_run,omitempty"`
 
-	Requests     int64      `json:"requests"`
+	Requests     int64      `json:"requests"` // that were judged
+	NotJudged    int64      `json:"not_judged,omitempty"`
+	WhyNotJudged string     `json:"why_not_judged,omitempty"`
 	Keys         int        `json:"keys"`
 	Refused      int64      `json:"refused"`
 	KeysRefused  int        `json:"keys_refused"`

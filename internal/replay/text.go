@@ -128,6 +128,13 @@ func (t *report) limits(z *Zone) {
 	}
 	t.wrap("", "  ", fmt.Sprintf("ZONE %s: %s, key %s%s", Printable(z.Name), z.Limit, Printable(cmp.Or(z.Key, "none")), mode))
 	row := func(what, number, rest string) { t.line("  %-28s %12s  %s", what, number, rest) }
+	if z.NotJudged > 0 {
+		t.wrap("  not judged: ", "    ", fmt.Sprintf("%s (%s)", Printable(z.WhyNotJudged), count(z.NotJudged, "request")))
+	}
+	if z.Requests == 0 && z.NotJudged > 0 {
+		t.whatIf(z)
+		return
+	}
 	row("requests that met it", Count(z.Requests), "")
 	if z.Refused == 0 {
 		row("refused", "0", "")
@@ -223,7 +230,11 @@ func (t *report) whatIf(z *Zone) {
 		if w.Suggested {
 			note = "suggested"
 		}
-		t.line("  %9s %-12s %10s  %15s  %s", mark, w.Limit, Count(w.Refused), Count(int64(w.KeysRefused)), note)
+		refused, keys := Count(w.Refused), Count(int64(w.KeysRefused))
+		if z.Requests == 0 {
+			refused, keys = "–", "–"
+		}
+		t.line("  %9s %-12s %10s  %15s  %s", mark, w.Limit, refused, keys, note)
 	}
 }
 

@@ -53,7 +53,8 @@ func (c *Config) zones() map[string]*zone.Zone {
 type world struct {
 	try      *trial             // nil for the config as it is
 	limiters []*limiter.Limiter // by handler
-	zones    [][]*zone.Zone     // by handler
+	parts    map[partOf]*limiter.Limiter
+	zones    [][]*zone.Zone // by handler
 	store    *memorystore.Store
 	ref      *pool.Ref
 

@@ -27,6 +27,7 @@ type engine struct {
 	tallies *tallies
 	unknown *unknown
 	needs   *needs
+	judges  judges
 
 	// separate says that each world needs a walk of its own: where requests can wait, and where error
 	// routes decide too, because a request that one world refuses may pass in another.
@@ -38,7 +39,7 @@ type engine struct {
 }
 
 func newEngine(c *Config, n *needs, t *tallies, trials []*trial) (*engine, error) {
-	e := &engine{config: c, needs: n, maker: newMaker(c, n), index: make(map[caddyhttp.MiddlewareHandler]int), tallies: t, unknown: newUnknown()}
+	e := &engine{config: c, needs: n, judges: newJudges(c, n), maker: newMaker(c, n), index: make(map[caddyhttp.MiddlewareHandler]int), tallies: t, unknown: newUnknown()}
 	for i, h := range c.Handlers {
 		e.index[h.Module] = i
 		e.separate = e.separate || n.errors && len(trials) > 1 || slices.ContainsFunc(h.Zones, (*zone.Zone).Waits)

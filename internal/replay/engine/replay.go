@@ -183,6 +183,7 @@ func (p *pass) zone(z *zoneTally, trials []*trial) *replay.Zone {
 		Name: z.name, Limit: z.zone.Description, Key: shortKey(z.zone.Key), DryRun: z.zone.Rollout() != "",
 		Keys: len(z.keys), Refused: z.refused, Outcomes: make(map[string]int64), Top: []*replay.Key{}, WhatIf: []replay.WhatIf{},
 	}
+	made.NotJudged, made.WhyNotJudged = z.notJudged, z.why
 	if p := z.zone.OwnPolicies.Fixed; p != nil {
 		made.Events = p.Numbers.Events
 	}

@@ -37,6 +37,9 @@ type zoneTally struct {
 	more     int64 // requests of keys for which there is no room
 	cells    cells
 	room     int // cells that keys may still have
+
+	notJudged int64  // requests that lack what the zone looks at
+	why       string // for the first of them
 }
 
 // keyTally counts what happens to a key.

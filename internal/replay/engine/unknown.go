@@ -102,17 +102,35 @@ func (u *unknown) list(e *engine, formats []*logs.Format) []replay.Unknown {
 	return all
 }
 
+// notJudged is what becomes of a zone that cannot be judged.
+const notJudged = "the zone is not judged by such requests"
+
+// what says in words what is looked at.
+func (u *use) what() string {
+	switch u.part {
+	case requestHeader:
+		return "header field " + u.name
+	case cookie:
+		return "cookie " + u.name
+	case responseHeader:
+		return "field " + u.name + " of the response"
+	}
+	return "{" + u.name + "}"
+}
+
 // use adds a part of requests that logs do not have.
 func (u *unknown) use(used use, formats []*logs.Format, add func(replay.Unknown)) {
-	one := replay.Unknown{Zone: used.zone, Option: used.option, Assumed: "taken as empty"}
+	one := replay.Unknown{Zone: used.zone, Option: used.option, What: used.what(), Assumed: "taken as empty"}
+	if used.zone != "" && used.decides() {
+		one.Assumed = notJudged
+	}
 	switch used.part {
 	case other:
-		if one.What = "{" + used.name + "}"; strings.HasPrefix(used.option, "cost_re") {
+		if strings.HasPrefix(used.option, "cost_re") {
 			one.What, one.Assumed = used.name, "each request costs what it does without one"
 		}
 		add(one)
 	case responseHeader:
-		one.What = "field " + used.name + " of the response"
 		if used.option == "cost_header" {
 			one.What += ", which a Caddy with this option removes"
 		}
@@ -122,14 +140,14 @@ func (u *unknown) use(used use, formats []*logs.Format, add func(replay.Unknown)
 		}
 	case requestHeader, cookie:
 		field := used.name
-		if one.What = "header field " + used.name; used.part == cookie {
-			field, one.What = "Cookie", "cookie "+used.name
+		if used.part == cookie {
+			field = "Cookie"
 		}
 		if slices.ContainsFunc(formats, func(f *logs.Format) bool { return !f.Header.Has(field) }) {
 			add(one)
 		}
 		if n := u.redacted[field]; n > 0 {
-			if one.What, one.Count = one.What+", which is redacted", n; used.part == requestHeader {
+			if one.What, one.Count = one.What+", which is redacted", n; used.part == requestHeader && one.Assumed != notJudged {
 				one.Assumed = "all its values are taken as the same"
 			}
 			add(one)

@@ -47,12 +47,16 @@ func (v *visitor) Decide(h caddyhttp.MiddlewareHandler, r *http.Request) (passes
 		return true, v.authenticate(r)
 	}
 	nth, status := v.index[h], 0
+	skipped := v.notJudged(nth)
 	for i := range v.flight.runs {
 		run := &v.flight.runs[i]
 		if run.ended || v.only >= 0 && i != v.only {
 			continue
 		}
-		verdict := v.worlds[i].limiters[nth].Decide(r)
+		if skipped != 0 && v.worlds[i].try == nil {
+			v.countNotJudged(nth, skipped, r)
+		}
+		verdict := v.worlds[i].limiter(nth, skipped).Decide(r)
 		refused, failed := v.config.Handlers[nth].answer(verdict)
 		v.tallies.decision(v.flight, v.worlds[i], nth, verdict, v.now)
 		run.lends = run.lends || lends(verdict)

@@ -5,8 +5,9 @@ const summary = (zone) => {
 		? `${plural(zone.refused, "request")} of ${number(zone.requests)} refused (${percent(zone.refused, zone.requests)}), the first at ${clock(zone.first_refused)}; ` +
 			`${plural(zone.keys_refused, "client")} of ${number(zone.keys)} (${percent(zone.keys_refused, zone.keys)}) refused at least once.`
 		: `None of ${plural(zone.requests, "request")} of ${plural(zone.keys, "client")} is refused.`;
+	const unjudged = zone.not_judged ? html("p", { class: "note" }, "not judged: ", html("bdi", {}, zone.not_judged)) : "";
 	const busiest = zone.busiest ? html("p", { class: "dim" }, "The busiest client that is never refused: ", html("bdi", {}, zone.busiest.key), ` with ${number(zone.busiest.used)}` + (zone.window ? ` in ${zone.length}` : "") + ".") : "";
-	return [head, what, html("p", {}, refused), busiest];
+	return [head, what, unjudged, zone.requests ? html("p", {}, refused) : "", busiest];
 };
 
 // showZone draws all of a zone, at the width and in the colors of the moment.

@@ -31,7 +31,7 @@ const whatIf = (zone) => {
 	const reasons = zone.suggestion ? [html("p", {}, html("strong", {}, zone.suggestion.limit ? "Suggested: " + zone.suggestion.limit : "No knee: no limit separates a few clients from the others")),
 		html("ul", {}, zone.suggestion.reasons.map((reason) => html("li", {}, reason)))] : "";
 	const rows = zone.what_if.map((w) => html("tr", {}, html("td", {}, w.limit + (w.configured ? " (now)" : w.suggested ? " (suggested)" : "")),
-		html("td", { class: "number" }, number(w.refused)), html("td", { class: "number" }, number(w.keys))));
+		html("td", { class: "number" }, zone.requests ? number(w.refused) : "–"), html("td", { class: "number" }, zone.requests ? number(w.keys) : "–")));
 	const element = rows.length < 2 ? reasons : html("section", {},
 		html("h3", {}, "What if"),
 		html("p", { class: "note" }, "Solid: clients refused. Dashed: requests refused. Dotted: the limit that is set above."),
