@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -146,10 +148,15 @@ func replayLogs(cmd *cobra.Command, o *replay.Options, page string) error {
 	} else {
 		err = result.WriteText(s.out, time.Local)
 	}
-	if err == nil && result.Requests == 0 {
+	switch {
+	case err != nil:
+		return err
+	case result.Requests == 0:
 		return errors.New("there are no requests in the logs, or none between --from and --to")
+	case !slices.ContainsFunc(result.Zones, func(z *replay.Zone) bool { return z.Requests > 0 }):
+		return errors.New("no zone was judged by any request: the report says why")
 	}
-	return err
+	return nil
 }
 
 // writePage writes the report as a page. Only its owner may read it, because it has keys of clients.
@@ -158,10 +165,33 @@ func writePage(name string, result *replay.Result) error {
 	if err := result.WriteHTML(&page); err != nil {
 		return fmt.Errorf("--html %s: %w", name, err)
 	}
-	if err := os.WriteFile(name, page.Bytes(), 0o600); err != nil {
+	if err := replaceFile(name, page.Bytes()); err != nil {
 		return fmt.Errorf("--html: %w", err)
 	}
 	return nil
+}
+
+// replaceFile puts a new file in place of one that may be there, whose mode and target it does not take
+// over if that is a link. A device or a pipe is written to.
+func replaceFile(name string, text []byte) error {
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		return os.WriteFile(name, text, 0o600)
+	}
+	file, err := os.CreateTemp(filepath.Dir(name), ".replay-*.html") // with the mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	if closing := file.Close(); err == nil {
+		err = closing
+	}
+	if err == nil {
+		err = os.Rename(file.Name(), name)
+	}
+	if err != nil {
+		_ = os.Remove(file.Name())
+	}
+	return err
 }
 
 func printJSON(s *screen, result *replay.Result) error {

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -37,5 +39,36 @@ func TestReplayArguments(t *testing.T) {
 	}
 	if _, err := parseTime("to", "noon"); err == nil || err.Error() != `--to "noon": write a time such as 2026-11-20, 2026-11-20T14:00 or 2026-11-20T14:00:00Z` {
 		t.Error(err)
+	}
+}
+
+// TestReplayPageIsPrivate: the page is a new file that only its owner may read, whatever was there.
+func TestReplayPageIsPrivate(t *testing.T) {
+	dir := t.TempDir()
+	public, other, link := filepath.Join(dir, "public.html"), filepath.Join(dir, "other"), filepath.Join(dir, "link.html")
+	for _, name := range []string{public, other} {
+		if err := os.WriteFile(name, []byte("before"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(other, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{public, link, filepath.Join(dir, "new.html")} {
+		if err := writePage(name, new(replay.Result)); err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Lstat(name); err != nil || info.Mode() != 0o600 || info.Size() < 1000 {
+			t.Errorf("%s: %v, %v", name, info.Mode(), err)
+		}
+	}
+	if text, err := os.ReadFile(other); err != nil || string(text) != "before" {
+		t.Errorf("what the link points to was written to: %v", err)
+	}
+	if names, _ := os.ReadDir(dir); len(names) != 4 {
+		t.Errorf("files are left: %v", names)
+	}
+	if err := writePage(filepath.Join(dir, "no", "page.html"), new(replay.Result)); err == nil {
+		t.Error("a directory that is missing is no error")
 	}
 }

@@ -37,6 +37,9 @@ func (c *combined) parse(line []byte, to *Record) error {
 	if err := c.front(front); err != nil {
 		return err
 	}
+	if !bytes.HasPrefix(rest, []byte{'"'}) { // a user may have written a time in front
+		return errCut
+	}
 	requestLine, rest, ok := c.word(rest)
 	statusCode, rest, ok2 := c.word(rest)
 	if code, isNumber := digits(statusCode); !ok || !ok2 || !isNumber || code > 999 {
