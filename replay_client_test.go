@@ -110,3 +110,67 @@ func TestReplayLeavesOutZones(t *testing.T) {
 		}
 	}
 }
+
+// TestReplayWithoutPeople: a log without logins and cookies has no people, whatever the paths. The limit is
+// then suggested by what nearly all clients use, and a scraper does not keep it up.
+func TestReplayWithoutPeople(t *testing.T) {
+	visitor := func(i int) string { return fmt.Sprintf("198.51.100.%d", i) }
+	var plain, cookies strings.Builder
+	for i := range 200 {
+		for j := range 5 {
+			line := logLine(noon+float64(i), visitor(i), fmt.Sprint("/", j))
+			plain.WriteString(line)
+			cookies.WriteString(strings.Replace(line, `"headers":{}`, `"headers":{"Cookie":["a=b"]}`, 1))
+		}
+	}
+	for i := range 120 {
+		line := logLine(noon+200+float64(i)/10, "203.0.113.7", fmt.Sprint("/", i))
+		plain.WriteString(line)
+		cookies.WriteString(strings.Replace(line, `"headers":{}`, `"headers":{"Cookie":["a=b"]}`, 1))
+	}
+	const zone = `"clients": {"key": "{http.vars.client_ip}", "max_events": 100, "window": "1m"}`
+	z := replayed(t, zone, plain.String(), replay.Options{Suggest: true}).Zones[0]
+	if s := z.Suggestion; s.Limit != "10/1m" || !strings.Contains(strings.Join(s.Reasons, "; "), "the rule for people is left out") || z.Top[0].Human {
+		t.Errorf("the suggestion is %+v, and %+v", s, z.Top[0])
+	}
+	s := replayed(t, zone, cookies.String(), replay.Options{Suggest: true}).Zones[0].Suggestion
+	if want := "120/1m was used by a client that looks like a person (203.0.113.7), and no client has used more than 150/1m"; s.Limit != "" || s.Failure != want {
+		t.Errorf("the suggestion is %+v, want none because %s", s, want)
+	}
+}
+
+// TestReplayOfAnotherSite: a zone that no request meets is reported as such, with the hosts of the log.
+func TestReplayOfAnotherSite(t *testing.T) {
+	const zone = `"clients": {"match": [{"host": ["shop.example"]}], "key": "{http.vars.client_ip}", "max_events": 1, "window": "1m"}`
+	log := strings.Repeat(logLine(noon, "203.0.113.7", "/"), 3) + strings.Replace(logLine(noon, "203.0.113.7", "/"), `"example.com"`, `"\u001b[2J.example"`, 1)
+	r := replayed(t, zone, log, replay.Options{Tries: []replay.Try{{Zone: "clients", Rate: "2/1m"}}})
+	var text strings.Builder
+	if err := r.WriteText(&text, time.UTC); err != nil {
+		t.Fatal(err)
+	}
+	got := strings.Join(strings.Fields(text.String()), " ")
+	for _, want := range []string{`no request met this zone. Hosts in the log: example.com (3); \x1b[2J.example (1)`, "2/1m – –"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("want %q in\n%s", want, text.String())
+		}
+	}
+}
+
+// TestReplayOfCutLines: many lines that are not understood are a warning, a few are a remark.
+func TestReplayOfCutLines(t *testing.T) {
+	good := logLine(noon, "203.0.113.7", "/")
+	for want, log := range map[string]string{
+		"WARNING: 2 of 102 lines (2.0 %) not understood: all figures are too low (first: standard input:101:": strings.Repeat(good, 100) + strings.Repeat(good[:100]+"\n", 2),
+		" s 1 line not understood (first: ":                                                 strings.Repeat(good, 100) + good[:100] + "\n",
+		" s WARNING: 4 of 5 lines (80.0 %) not understood: all figures are too low (first: standard input:2:": `203.0.113.7 - x [20/Nov/2026:12:00:00 +0000] "GET / HTTP/1.1" 200 1` + "\n" +
+			strings.Repeat(`203.0.113.7 - x [22/Nov/2099:10:00:00 +0000] GET 200 [20/Nov/2026:12:00:00 +0000] "GET / HTTP/1.1" 200 1`+"\n", 4),
+	} {
+		var text strings.Builder
+		if err := replayed(t, clients100, log, replay.Options{}).WriteText(&text, time.UTC); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(strings.Join(strings.Fields(text.String()), " "), want) {
+			t.Errorf("want %q in\n%s", want, text.String())
+		}
+	}
+}

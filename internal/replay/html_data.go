@@ -27,6 +27,7 @@ type pageData struct {
 	To       int64       `json:"to"`
 	Lines    int64       `json:"lines"`
 	Bad      int64       `json:"not_understood"`
+	BadLines string      `json:"bad_lines,omitempty"`
 	FirstBad string      `json:"first_bad,omitempty"`
 	Requests int64       `json:"requests"`
 	Clients  int         `json:"clients"`
@@ -95,6 +96,7 @@ type pageLimit struct {
 
 type pageSuggestion struct {
 	Limit   string   `json:"limit"`
+	Title   string   `json:"title"`
 	Reasons []string `json:"reasons"`
 }
 
@@ -104,6 +106,7 @@ func (r *Result) pageData() *pageData {
 		Logs: []string{}, Unknown: []string{}, Zones: []*pageZone{},
 	}
 	if b := r.FirstBad; b != nil {
+		d.BadLines = r.notUnderstood()
 		d.FirstBad = fmt.Sprintf("%s:%d: %s: %s", Printable(b.Log), b.Line, Printable(b.Why), Printable(b.Text))
 	}
 	for _, l := range r.Logs {
@@ -113,19 +116,21 @@ func (r *Result) pageData() *pageData {
 		d.Unknown = append(d.Unknown, cut(Printable(u.Sentence()), 500))
 	}
 	for _, z := range r.Zones {
-		d.Zones = append(d.Zones, z.page(max(fewSteps, min(daySteps, allSteps/len(r.Zones)))))
+		d.Zones = append(d.Zones, z.page(r, max(fewSteps, min(daySteps, allSteps/len(r.Zones)))))
 	}
 	return d
 }
 
-func (z *Zone) page(steps int) *pageZone {
+func (z *Zone) page(r *Result, steps int) *pageZone {
 	p := &pageZone{
 		Name: cut(Printable(z.Name), 100), Limit: z.Limit, Key: cut(Printable(z.Key), 300), Window: z.Window, Length: windowText(z.Window),
 		DryRun: z.DryRun, Requests: z.Requests, Keys: z.Keys, Refused: z.Refused, KeysRefused: z.KeysRefused,
 		Peaks: ranks(z.Peaks), Names: []string{}, Top: []*pageKey{}, WhatIf: []pageLimit{},
 	}
 	if z.NotJudged > 0 {
-		p.NotJudged = cut(Printable(fmt.Sprintf("%s (%s)", z.WhyNotJudged, count(z.NotJudged, "request"))), 300)
+		p.NotJudged = cut(Printable(fmt.Sprintf("not judged: %s (%s)", z.WhyNotJudged, count(z.NotJudged, "request"))), 300)
+	} else if z.Requests == 0 {
+		p.NotJudged = cut("no request met this zone"+(&report{Result: r}).hosts(), 600)
 	}
 	if z.FirstRefused != nil {
 		p.FirstRefused = z.FirstRefused.UnixMilli()
@@ -154,7 +159,7 @@ func (z *Zone) page(steps int) *pageZone {
 		p.WhatIf = append(p.WhatIf, pageLimit{w.Limit, w.Events, w.Window, w.Refused, w.KeysRefused, w.Configured, w.Suggested})
 	}
 	if s := z.Suggestion; s != nil {
-		p.Suggestion = &pageSuggestion{s.Limit, make([]string, len(s.Reasons))}
+		p.Suggestion = &pageSuggestion{s.Limit, cut(s.title(), 300), make([]string, len(s.Reasons))}
 		for i, reason := range s.Reasons {
 			p.Suggestion.Reasons[i] = cut(Printable(reason), 500)
 		}

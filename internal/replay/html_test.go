@@ -47,7 +47,7 @@ func aDay(clients int, text string) *replay.Result {
 	for i := range min(20, clients) {
 		k := &replay.Key{
 			Key: fmt.Sprintf("203.0.113.%d%s", i, text), Requests: int64(14_533 / (i + 1)), Refused: int64(12_804 / (i + 1)), FirstRefused: first, Peak: 4000,
-			Status: map[int]int64{200: 96, 404: 4}, Agent: "python-requests/2.32" + text, Paths: i, Cookie: i == 3,
+			Status: map[int]int64{200: 96, 404: 4}, Agent: "python-requests/2.32" + text, Cookie: i == 3,
 			Series: series(9, func(m int) float64 {
 				if (m/(20+i*10))%(i%4+1) == 0 {
 					return 3

@@ -23,9 +23,16 @@ type Result struct {
 	Clients       int       `json:"clients"`  // different addresses, at most the bound of the store
 	From          time.Time `json:"from"`     // of the first request
 	To            time.Time `json:"to"`       // of the last one
+	Hosts         []Host    `json:"hosts,omitempty"`
 
 	Bytes int64         `json:"-"` // of lines
 	Took  time.Duration `json:"-"`
+}
+
+// Host is one to which clients have sent requests.
+type Host struct {
+	Name     string `json:"name"`
+	Requests int64  `json:"requests"`
 }
 
 // Log is a log that was read.
@@ -95,22 +102,15 @@ type Key struct {
 	Peak         int64         `json:"peak"`
 	Status       map[int]int64 `json:"status"` // in the log, of the requests that are refused
 	Agent        string        `json:"agent"`  // the last one
-	Paths        int           `json:"paths"`  // how many different ones, at most MaxPaths
 	User         bool          `json:"user"`   // some request had an authenticated user
 	Cookie       bool          `json:"cookie"` // some request had a cookie
 	Human        bool          `json:"human"`  // see [Key.LooksHuman]
 	Series       Series        `json:"-"`
 }
 
-// MaxPaths bounds the paths that are told apart for each key.
-const MaxPaths = 5
-
-// LooksHuman reports whether a key looks like that of a person: some request had a user or a cookie. If
-// no key of the zone has either, those with several paths do. The agent is not asked, because clients
-// choose it.
-func LooksHuman(user, cookie bool, paths int, known bool) bool {
-	return user || cookie || !known && paths >= MaxPaths
-}
+// LooksHuman reports whether a key looks like that of a person: some request had a user or a cookie.
+// Neither paths nor the agent are asked: programs ask for many paths, and clients choose the agent.
+func LooksHuman(user, cookie bool) bool { return user || cookie }
 
 // Series counts requests over time, in steps of the same length.
 type Series struct {
@@ -139,7 +139,8 @@ type WhatIf struct {
 
 // Suggestion is a limit that separates a few keys from all others, or why there is none.
 type Suggestion struct {
-	Limit   string   `json:"limit,omitempty"` // empty: no limit separates anybody
+	Limit   string   `json:"limit,omitempty"`   // empty if there is none
+	Failure string   `json:"failure,omitempty"` // why there is none
 	Events  int64    `json:"events,omitempty"`
 	Reasons []string `json:"reasons"`
 }

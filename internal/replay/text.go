@@ -95,9 +95,17 @@ func (t *report) head() {
 	t.line("%s, %s, %s", count(int64(len(t.Logs)), "log"), bytes(t.Bytes), took(t.Took))
 	if t.NotUnderstood > 0 && t.FirstBad != nil {
 		first := t.FirstBad
-		t.wrap("", "  ", fmt.Sprintf("%s not understood (first: %s:%d: %s: %s)",
-			count(t.NotUnderstood, "line"), Printable(first.Log), first.Line, Printable(first.Why), cut(Printable(first.Text), Width)))
+		t.wrap("", "  ", fmt.Sprintf("%s (first: %s:%d: %s: %s)",
+			t.notUnderstood(), Printable(first.Log), first.Line, Printable(first.Why), cut(Printable(first.Text), Width)))
 	}
+}
+
+// notUnderstood says how many lines were not understood, and what follows if they are many.
+func (r *Result) notUnderstood() string {
+	if r.NotUnderstood*100 <= r.Lines {
+		return count(r.NotUnderstood, "line") + " not understood"
+	}
+	return fmt.Sprintf("WARNING: %s of %s (%s) not understood: all figures are too low", Count(r.NotUnderstood), count(r.Lines, "line"), percent(r.NotUnderstood, r.Lines))
 }
 
 // span is the time from the first to the last request.
@@ -131,7 +139,10 @@ func (t *report) limits(z *Zone) {
 	if z.NotJudged > 0 {
 		t.wrap("  not judged: ", "    ", fmt.Sprintf("%s (%s)", Printable(z.WhyNotJudged), count(z.NotJudged, "request")))
 	}
-	if z.Requests == 0 && z.NotJudged > 0 {
+	if z.Requests == 0 {
+		if z.NotJudged == 0 {
+			t.wrap("  ", "    ", "no request met this zone"+t.hosts())
+		}
 		t.whatIf(z)
 		return
 	}
@@ -161,6 +172,22 @@ func (t *report) limits(z *Zone) {
 	t.top(z)
 	t.whatIf(z)
 	t.suggestion(z)
+}
+
+// hosts says which hosts the log has: often it is of another site.
+func (t *report) hosts() string {
+	const most = 5
+	var all []string
+	for _, h := range t.Hosts[:min(len(t.Hosts), most)] {
+		all = append(all, fmt.Sprintf("%s (%s)", cut(Printable(h.Name), Width), Count(h.Requests)))
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	if len(t.Hosts) > most {
+		all = append(all, "and others")
+	}
+	return ". Hosts in the log: " + strings.Join(all, "; ")
 }
 
 // top writes the keys that are refused most.
@@ -206,9 +233,6 @@ func (k *Key) signs() (all []string) {
 	if k.Cookie {
 		all = append(all, "cookie")
 	}
-	if all == nil {
-		all = append(all, "many paths")
-	}
 	return all
 }
 
@@ -238,20 +262,24 @@ func (t *report) whatIf(z *Zone) {
 	}
 }
 
-// suggestion writes the limit that separates a few clients from all others.
+// suggestion writes the limit that separates a few clients from all others, or why there is none.
 func (t *report) suggestion(z *Zone) {
 	s := z.Suggestion
 	if s == nil {
 		return
 	}
-	title := "no knee: no limit separates a few clients from the others"
-	if s.Limit != "" {
-		title = s.Limit
-	}
-	t.line("\n  %-12s %s", "SUGGESTION", title)
+	t.wrap("\n  SUGGESTION   ", "    ", s.title())
 	for _, reason := range s.Reasons {
 		t.wrap("    - ", "      ", reason)
 	}
+}
+
+// title is the limit, or why there is none.
+func (s *Suggestion) title() string {
+	if s.Limit != "" {
+		return s.Limit
+	}
+	return "no suggestion: " + Printable(s.Failure)
 }
 
 // windowText is a window of a number of seconds, as "1m".

@@ -120,6 +120,13 @@ func (p *pass) result() *replay.Result {
 	if t.requests > 0 {
 		r.From, r.To = time.UnixMicro(t.from).UTC(), time.UnixMicro(t.to).UTC()
 	}
+	for name, n := range t.hosts {
+		r.Hosts = append(r.Hosts, replay.Host{Name: name, Requests: n})
+	}
+	slices.SortFunc(r.Hosts, func(a, b replay.Host) int {
+		return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.Name, b.Name))
+	})
+	r.Hosts = r.Hosts[:min(len(r.Hosts), maxHosts)]
 	p.merged.sum(r)
 	return r
 }
@@ -173,6 +180,7 @@ func (m *merged) lines() (n int64) {
 
 const (
 	maxTop   = 20
+	maxHosts = 20
 	maxNamed = 1000 // peaks whose keys are named
 )
 
@@ -206,7 +214,6 @@ func (p *pass) zone(z *zoneTally, trials []*trial) *replay.Zone {
 	}
 	made.Series = z.cells.series(&t.calendar, last)
 	all := slices.Collect(maps.Values(z.keys))
-	known := z.knowsPeople()
 	slices.SortFunc(all, func(a, b *keyTally) int {
 		return cmp.Or(cmp.Compare(b.refused(), a.refused()), cmp.Compare(b.peak.most, a.peak.most), cmp.Compare(a.key, b.key))
 	})
@@ -215,7 +222,7 @@ func (p *pass) zone(z *zoneTally, trials []*trial) *replay.Zone {
 			break
 		}
 		if made.KeysRefused++; i < maxTop {
-			made.Top = append(made.Top, k.result(t, last, known))
+			made.Top = append(made.Top, k.result(t, last))
 		}
 	}
 	slices.SortFunc(all, func(a, b *keyTally) int {
@@ -242,14 +249,14 @@ func (k *keyTally) refused() int64 {
 }
 
 // result returns what has happened to a key that was refused.
-func (k *keyTally) result(t *tallies, last int, known bool) *replay.Key {
+func (k *keyTally) result(t *tallies, last int) *replay.Key {
 	r := k.refusals
 	made := &replay.Key{
 		Key: k.key, Requests: k.requests, Refused: r.refused, FirstRefused: time.UnixMicro(r.first).UTC(), Peak: k.peak.most,
-		Status: r.status, Agent: r.agent, Paths: int(k.person.n), User: k.person.user, Cookie: k.person.cookie,
+		Status: r.status, Agent: r.agent, User: k.person.user, Cookie: k.person.cookie,
 		Series: r.cells.series(&t.calendar, last),
 	}
-	made.Human = k.person.looksHuman(known)
+	made.Human = k.person.looksHuman()
 	return made
 }
 

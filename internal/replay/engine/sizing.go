@@ -26,6 +26,7 @@ func (p *pass) plan(o *replay.Options) (all []*sizing, trials []*trial) {
 			continue
 		}
 		s.sizes = replay.SizesOf(z.peaks())
+		s.sizes.Person = z.person(s.sizes.P999)
 		if s.sizes.Clients == 0 {
 			continue
 		}
@@ -54,27 +55,26 @@ func (p *pass) plan(o *replay.Options) (all []*sizing, trials []*trial) {
 
 // peaks returns the peaks of all keys, and of those that look like people.
 func (z *zoneTally) peaks() (all, people []int64) {
-	known := z.knowsPeople()
 	for _, k := range z.keys {
 		if k.peak.most == 0 { // it has charged nothing
 			continue
 		}
 		all = append(all, k.peak.most)
-		if k.person.looksHuman(known) {
+		if k.person.looksHuman() {
 			people = append(people, k.peak.most)
 		}
 	}
 	return all, people
 }
 
-// knowsPeople reports whether some key had a user or a cookie.
-func (z *zoneTally) knowsPeople() bool {
-	for _, k := range z.keys {
-		if k.person.user || k.person.cookie {
-			return true
+// person returns the key with a peak that looks like a person.
+func (z *zoneTally) person(peak int64) (key string) {
+	for name, k := range z.keys {
+		if k.peak.most == peak && k.person.looksHuman() && (key == "" || name < key) {
+			key = name
 		}
 	}
-	return false
+	return key
 }
 
 const (
@@ -125,7 +125,7 @@ func (s *sizing) suggest(made *replay.Zone) {
 		if s.zone.zone.OwnPolicies.Fixed == nil {
 			why = "its limit depends on the request"
 		}
-		made.Suggestion = &replay.Suggestion{Reasons: []string{why}}
+		made.Suggestion = &replay.Suggestion{Failure: why, Reasons: []string{}}
 		return
 	}
 	var refused, held int64

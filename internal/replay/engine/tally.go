@@ -8,6 +8,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
+	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
 )
@@ -18,6 +19,7 @@ type tallies struct {
 	seed      maphash.Seed
 	requests  int64
 	clients   map[uint64]struct{}
+	hosts     map[string]int64 // requests
 	from, to  int64
 	zones     map[string]*zoneTally
 	byHandler [][]*zoneTally
@@ -67,7 +69,7 @@ const maxCells = 2 << 20
 
 func newTallies(c *Config) *tallies {
 	t := &tallies{
-		seed: maphash.MakeSeed(), clients: make(map[uint64]struct{}), zones: make(map[string]*zoneTally),
+		seed: maphash.MakeSeed(), clients: make(map[uint64]struct{}), hosts: make(map[string]int64), zones: make(map[string]*zoneTally),
 		from: math.MaxInt64, to: math.MinInt64, maxKeys: c.MaxKeys,
 	}
 	if t.maxKeys == 0 {
@@ -99,10 +101,18 @@ func (t *tallies) request(now int64) {
 	t.from, t.to = min(t.from, now), max(t.to, now)
 }
 
-// client counts the client of a request.
+// client counts the client and the host of a request.
 func (t *tallies) client(f *flight) {
 	if len(t.clients) < t.maxKeys {
 		t.clients[maphash.String(t.seed, f.client)] = struct{}{}
+	}
+	const maxHosts = 1000 // because clients choose them
+	switch host := f.record.Host; {
+	case host == "":
+	case t.hosts[host] > 0:
+		t.hosts[host]++
+	case len(t.hosts) < maxHosts:
+		t.hosts[strings.Clone(host)] = 1
 	}
 }
 
@@ -159,7 +169,7 @@ func (t *tallies) add(f *flight, z *zoneTally, key string, cost int64, e *limite
 		z.keys[k.key] = k
 	}
 	k.requests++
-	k.person.meet(t, f)
+	k.person.meet(f.record)
 	if e != nil && t.counts(z, f) {
 		switch {
 		case e.Policy.Lends:
@@ -208,32 +218,13 @@ func (k *keyTally) refuse(f *flight, now int64) {
 const maxAgent = 200
 
 // person is what tells people from programs.
-type person struct {
-	paths        [replay.MaxPaths]uint32 // hashes
-	n            uint8
-	user, cookie bool
-}
+type person struct{ user, cookie bool }
 
 // meet notes what a request says about its client.
-func (p *person) meet(t *tallies, f *flight) {
-	r := f.record
+func (p *person) meet(r *logs.Record) {
 	p.user = p.user || r.User != ""
 	p.cookie = p.cookie || r.Get("Cookie") != ""
-	if p.n == replay.MaxPaths {
-		return
-	}
-	path, _, _ := strings.Cut(r.URI, "?")
-	hash := uint32(maphash.String(t.seed, path))
-	for _, known := range p.paths[:p.n] {
-		if known == hash {
-			return
-		}
-	}
-	p.paths[p.n] = hash
-	p.n++
 }
 
 // looksHuman says what [replay.LooksHuman] does.
-func (p *person) looksHuman(known bool) bool {
-	return replay.LooksHuman(p.user, p.cookie, int(p.n), known)
-}
+func (p *person) looksHuman() bool { return replay.LooksHuman(p.user, p.cookie) }

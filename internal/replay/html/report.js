@@ -5,7 +5,7 @@ const summary = (zone) => {
 		? `${plural(zone.refused, "request")} of ${number(zone.requests)} refused (${percent(zone.refused, zone.requests)}), the first at ${clock(zone.first_refused)}; ` +
 			`${plural(zone.keys_refused, "client")} of ${number(zone.keys)} (${percent(zone.keys_refused, zone.keys)}) refused at least once.`
 		: `None of ${plural(zone.requests, "request")} of ${plural(zone.keys, "client")} is refused.`;
-	const unjudged = zone.not_judged ? html("p", { class: "note" }, "not judged: ", html("bdi", {}, zone.not_judged)) : "";
+	const unjudged = zone.not_judged ? html("p", { class: "note" }, html("bdi", {}, zone.not_judged)) : "";
 	const busiest = zone.busiest ? html("p", { class: "dim" }, "The busiest client that is never refused: ", html("bdi", {}, zone.busiest.key), ` with ${number(zone.busiest.used)}` + (zone.window ? ` in ${zone.length}` : "") + ".") : "";
 	return [head, what, unjudged, zone.requests ? html("p", {}, refused) : "", busiest];
 };
@@ -25,7 +25,7 @@ const lines = plural(data.lines, "line") + (data.not_understood ? `, ${number(da
 main.replaceChildren(
 	html("h1", {}, data.requests ? `${moment(data.from)} to ${moment(data.to)}` : "No requests"),
 	html("p", { class: "dim" }, `${plural(data.requests, "request")} of ${plural(data.clients, "client")}; ${lines}; `, html("bdi", {}, data.logs.join(", "))),
-	data.first_bad ? html("p", { class: "note" }, "the first line that was not understood: ", html("bdi", {}, data.first_bad)) : "",
+	data.first_bad ? html("p", { class: "note" }, data.bad_lines + "; the first: ", html("bdi", {}, data.first_bad)) : "",
 	data.unknown.length ? html("div", { class: "unknown" }, html("strong", {}, "Not known from the logs"), html("ul", {}, data.unknown.map((text) => html("li", {}, html("bdi", {}, text))))) : "",
 	data.zones.length > 1 ? html("p", {}, html("label", {}, "Zone ", html("select", { onchange: (event) => showZone(place, data.zones[event.target.value]) },
 		data.zones.map((zone, i) => html("option", { value: i }, `${zone.name}: ${number(zone.refused)} refused`))))) : "",

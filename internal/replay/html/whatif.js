@@ -26,9 +26,9 @@ const whatIf = (zone) => {
 		shown.map((w) => svg("text", { x: place(w), y: height - bottom + 18, "text-anchor": "middle" }, number(w.events))),
 		svg("text", { x: (left + width - right) / 2, y: height - 8, "text-anchor": "middle" }, zone.window ? "limit in " + zone.length : "limit"),
 		svg("path", { class: "curve requests", d: curve((w) => w.refused) }), svg("path", { class: "curve clients", d: curve((w) => w.keys) }),
-		now ? mark(now, "now", "now " + now.limit, false, knee) : "", knee ? [mark(knee, "knee", "knee " + knee.limit, true, now), svg("circle", { class: "knee-dot", cx: place(knee), cy: y(knee.keys), r: 6 })] : "",
+		now ? mark(now, "now", "now " + now.limit, false, knee) : "", knee ? [mark(knee, "knee", "suggested " + knee.limit, true, now), svg("circle", { class: "knee-dot", cx: place(knee), cy: y(knee.keys), r: 6 })] : "",
 		build(marker, { y1: top, y2: height - bottom }, []));
-	const reasons = zone.suggestion ? [html("p", {}, html("strong", {}, zone.suggestion.limit ? "Suggested: " + zone.suggestion.limit : "No knee: no limit separates a few clients from the others")),
+	const reasons = zone.suggestion ? [html("p", {}, html("strong", {}, zone.suggestion.limit ? "Suggested: " + zone.suggestion.limit : html("bdi", {}, zone.suggestion.title))),
 		html("ul", {}, zone.suggestion.reasons.map((reason) => html("li", {}, reason)))] : "";
 	const rows = zone.what_if.map((w) => html("tr", {}, html("td", {}, w.limit + (w.configured ? " (now)" : w.suggested ? " (suggested)" : "")),
 		html("td", { class: "number" }, zone.requests ? number(w.refused) : "–"), html("td", { class: "number" }, zone.requests ? number(w.keys) : "–")));
@@ -43,4 +43,4 @@ const whatIf = (zone) => {
 };
 
 const whatIfLabel = (zone, now, knee) =>
-	"Clients and requests refused by limit" + (now ? `; now ${now.limit}: ${plural(now.keys, "client")}` : "") + (knee ? `; knee ${knee.limit}: ${plural(knee.keys, "client")}` : "; no knee");
+	"Clients and requests refused by limit" + (now ? `; now ${now.limit}: ${plural(now.keys, "client")}` : "") + (knee ? `; suggested ${knee.limit}: ${plural(knee.keys, "client")}` : "; none suggested");
