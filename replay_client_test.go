@@ -161,7 +161,7 @@ func TestReplayOfCutLines(t *testing.T) {
 	good := logLine(noon, "203.0.113.7", "/")
 	for want, log := range map[string]string{
 		"WARNING: 2 of 102 lines (2.0 %) not understood: all figures are too low (first: standard input:101:": strings.Repeat(good, 100) + strings.Repeat(good[:100]+"\n", 2),
-		" s 1 line not understood (first: ":                                                 strings.Repeat(good, 100) + good[:100] + "\n",
+		" s 1 line not understood (first: ": strings.Repeat(good, 100) + good[:100] + "\n",
 		" s WARNING: 4 of 5 lines (80.0 %) not understood: all figures are too low (first: standard input:2:": `203.0.113.7 - x [20/Nov/2026:12:00:00 +0000] "GET / HTTP/1.1" 200 1` + "\n" +
 			strings.Repeat(`203.0.113.7 - x [22/Nov/2099:10:00:00 +0000] GET 200 [20/Nov/2026:12:00:00 +0000] "GET / HTTP/1.1" 200 1`+"\n", 4),
 	} {
