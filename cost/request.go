@@ -50,7 +50,7 @@ type Request struct {
 	UnreadableStatus int `json:"unreadable_status,omitempty"`
 
 	// How many bytes of the body are read at most, up to 67108864. They are kept in memory until the
-	// upstream has them. Default: 1048576.
+	// upstream has them, of all requests at most 268435456. Default: 1048576.
 	MaxBody int64 `json:"max_body,omitempty"`
 
 	// How long the body may take, from 100ms to 1h. A request whose body takes longer is refused with status
@@ -126,7 +126,7 @@ func (q *Request) Of(r *http.Request, least int64) (int64, *Refusal) {
 	case err == nil:
 		return max(least, booked), nil
 	case q.Unreadable == nil || status == http.StatusRequestTimeout:
-		if q.UnreadableStatus != 0 && status != http.StatusRequestTimeout {
+		if q.UnreadableStatus != 0 && status != http.StatusRequestTimeout && status != http.StatusServiceUnavailable {
 			status = q.UnreadableStatus
 		}
 		return 0, &Refusal{status, fmt.Errorf("cost_request: %w", err)}
@@ -199,6 +199,8 @@ func statusOf(err error) int {
 	switch {
 	case limited || errors.Is(err, body.ErrTooLarge):
 		return http.StatusRequestEntityTooLarge
+	case err == body.ErrBusy:
+		return http.StatusServiceUnavailable
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return http.StatusRequestTimeout
 	}

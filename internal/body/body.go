@@ -3,6 +3,7 @@
 package body
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -14,13 +15,16 @@ import (
 // ErrTooLarge is the error of a body that is larger than what may be looked at.
 var ErrTooLarge = errors.New("the body is too large")
 
-// firstRead is how much room a body of unknown length gets at first.
+// ErrBusy is the error of a body for which there is no room beside those of other requests.
+var ErrBusy = errors.New("other requests hold all the memory for bodies")
+
+// firstRead is how much room a body gets at first. A client that only announces a body takes no more.
 const firstRead = 4 << 10
 
 // Peek returns the whole body of a request. Whatever it returns, the handlers behind read the same body.
 // It reads at most a byte more than most, and gives up after a time, if Caddy's server can interrupt it.
-// A body that is larger than most is ErrTooLarge; other errors are those of the client. The caller must
-// not change the bytes, which are valid until the body is read.
+// A body that is larger than most is ErrTooLarge, and one for which there is no room is ErrBusy; other errors
+// are those of the client. The caller must not change the bytes, which are valid until the body is read.
 func Peek(r *http.Request, most int, within time.Duration) ([]byte, error) {
 	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
 		return nil, nil
@@ -40,7 +44,9 @@ func Peek(r *http.Request, most int, within time.Duration) ([]byte, error) {
 		if reader, _ := caddyhttp.IdleTimeoutsFromContext(r.Context()); reader != nil && reader.SetReadDeadline(time.Now().Add(within)) == nil {
 			defer func() { _ = reader.SetReadDeadline(time.Time{}) }()
 		}
-		b.look(most, r.ContentLength)
+		if err := b.look(r.Context(), most, r.ContentLength); err != nil {
+			return nil, err
+		}
 	}
 	switch {
 	case len(b.seen) > most:
@@ -57,22 +63,32 @@ type peeked struct {
 	err   error // what came behind seen; nil if there may be more
 	rest  io.ReadCloser
 	begun bool // a handler has begun to read it
+	room  room // of seen
 }
 
-// look reads up to a byte more than most.
-func (b *peeked) look(most int, length int64) {
+// look reads up to a byte more than most. The room doubles while the body comes.
+func (b *peeked) look(ctx context.Context, most int, length int64) error {
 	if b.seen == nil {
-		b.seen = make([]byte, 0, 1+min(int64(most), max(length, firstRead)))
+		room := firstRead
+		if length > 0 {
+			room = int(min(length, firstRead))
+		}
+		b.seen = make([]byte, 0, min(room, most)+1)
 	}
 	for b.err == nil && len(b.seen) <= most {
 		if len(b.seen) == cap(b.seen) {
-			grown := make([]byte, len(b.seen), min(2*cap(b.seen), most+1))
+			room := min(2*cap(b.seen), most+1)
+			if !b.room.take(ctx, room) {
+				return ErrBusy
+			}
+			grown := make([]byte, len(b.seen), room)
 			copy(grown, b.seen)
 			b.seen = grown
 		}
 		n, err := b.rest.Read(b.seen[len(b.seen):cap(b.seen)])
 		b.seen, b.err = b.seen[:len(b.seen)+n], err
 	}
+	return nil
 }
 
 // Read implements [io.Reader].
@@ -82,6 +98,7 @@ func (b *peeked) Read(p []byte) (int, error) {
 		n := copy(p, b.seen)
 		if b.seen = b.seen[n:]; len(b.seen) == 0 {
 			b.seen = nil // which may be much
+			b.room.giveBack()
 			if b.err == io.EOF {
 				return n, io.EOF
 			}

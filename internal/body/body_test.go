@@ -2,6 +2,7 @@ package body
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -9,6 +10,8 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
 // tracked is a body that counts what is read, and whether it is closed.
@@ -108,4 +111,50 @@ func TestPeekLater(t *testing.T) {
 			t.Errorf("no body: %q, %v", seen, err)
 		}
 	}
+}
+
+// TestRoom: a body that is only announced takes no memory, and the bodies of all requests together hold no more
+// than MaxHeld, until they are read or their requests are over. Small bodies always have room.
+func TestRoom(t *testing.T) {
+	const size = 1 << 20
+	text := strings.Repeat("x", size)
+	request := func(ctx context.Context, size int) *http.Request {
+		r := &http.Request{Body: &tracked{Reader: strings.NewReader(text[:size])}, ContentLength: int64(size)}
+		return r.WithContext(ctx)
+	}
+	announced := &http.Request{Body: &tracked{Reader: iotest.ErrReader(io.ErrUnexpectedEOF)}, ContentLength: size}
+	if _, err := Peek(announced, size, time.Minute); err != io.ErrUnexpectedEOF || cap(announced.Body.(*peeked).seen) > firstRead+1 {
+		t.Errorf("%d bytes for a body that never comes, %v", cap(announced.Body.(*peeked).seen), err)
+	}
+	ctx, over := context.WithCancel(t.Context())
+	read, unread := request(ctx, size), request(ctx, size)
+	for _, r := range []*http.Request{read, unread} {
+		if _, err := Peek(r, size, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := held.Load(); n < 2*size || n > 2*(size+1) {
+		t.Errorf("%d bytes are held by two bodies of %d", n, size)
+	}
+	if _, err := io.Copy(io.Discard, read.Body); err != nil || held.Load() > size+1 {
+		t.Errorf("%d bytes are held after one is read, %v", held.Load(), err)
+	}
+	others := MaxHeld - held.Load()
+	held.Add(others)
+	late, small := request(t.Context(), size), request(t.Context(), 1000)
+	if _, err := Peek(late, size, time.Minute); err != ErrBusy {
+		t.Errorf("without room: %v, want %v", err, ErrBusy)
+	}
+	if all, err := io.ReadAll(late.Body); err != nil || string(all) != text {
+		t.Errorf("without room, the handler reads %d bytes, %v", len(all), err)
+	}
+	if _, err := Peek(small, size, time.Minute); err != nil {
+		t.Errorf("without room, a small body: %v", err)
+	}
+	held.Add(-others)
+	over()
+	if _, err := Peek(request(ctx, size), size, time.Minute); err != nil {
+		t.Errorf("after the client has left: %v", err)
+	}
+	patient.UntilEqual(t, "bytes held after the requests", held.Load, 0)
 }
