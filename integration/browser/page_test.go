@@ -85,6 +85,7 @@ func fleetSite() string {
 			key {header.Client}
 			events 1
 			window 1h
+			cost_response json cost
 			dry_run
 		}
 		zone half {
@@ -194,6 +195,8 @@ func testZones(t *testing.T, w *world) {
 	p.click("[data-zone=trial] .open")
 	w.one.times(4, "/trial", "Client: zoe")
 	p.untilText("[data-zone=trial] .detail .outcomes", "dry run")
+	p.untilText("[data-zone=trial] .costs", "unknown")
+	p.untilText("[data-zone=trial] .costs", "cost in all")
 	p.untilText("[data-zone=trial] .near", "none")
 	p.until("the chart", `document.querySelector('[data-zone=trial] .plot canvas')`)
 	p.untilText("[data-zone=trial] .top", "zoe")
@@ -212,10 +215,21 @@ func testRefused(t *testing.T, w *world) {
 	for _, want := range []string{"3 of 8", "min", "rita's agent", "GET /", "zone clients"} {
 		p.until(want+" in the row", row+`?.innerText.includes(`+quoted(want)+`)`)
 	}
-	p.until("when it was seen", row+`?.innerText.match(/now|ago/)`)
+	p.until("when it was refused last", row+`?.querySelector('[data-label="Last refused"]').innerText.match(/now|ago/)`)
 	w.one.times(3, "/trial", "Client: tom")
 	p.untilText(".refused", "tom")
 	p.until("a mark for the dry run", `[...document.querySelectorAll('.refused tbody tr')].find(r => r.textContent.includes('tom'))?.innerText.includes('dry run')`)
+	p.until("dry runs after all that is refused", `(() => {
+		const rows = [...document.querySelectorAll('.refused tbody tr')], heading = rows.findIndex(r => r.matches('.heading'))
+		const dry = rows.map(r => r.innerText.includes('dry run') || r.innerText.includes('enforced'))
+		return heading > 0 && dry.indexOf(true) === heading && !dry.slice(heading).includes(false)
+	})()`)
+	p.until("the same number of clients in the sentence and the heading", `(() => {
+		const sentence = document.getElementById('sentence').innerText, now = /(\d+ clients?) (is|are) being refused now/.exec(sentence)?.[1]
+		const more = /(\d+) more would be refused if dry runs were enforced/.exec(sentence)?.[1]
+		return now && document.getElementById('refused-note').innerText.startsWith(now + ' now,') &&
+			more && document.querySelector('.refused .heading').innerText.startsWith(more + ' more client')
+	})()`)
 	w.one.times(3, "/plain", "Client: pia")
 	p.untilText(".refused", "pia")
 	p.click(button("Ban", "pia", "plain. Zone has no overrides: add the option overrides to it."))
@@ -241,6 +255,8 @@ func testActions(t *testing.T, w *world) {
 		t.Errorf("the command is %s, want %s", got, want)
 	}
 	p.untilText("#news", "Let through max")
+	row := `[...document.querySelectorAll('.refused tbody tr')].find(r => r.textContent.includes('max'))`
+	p.until("a mark with the time", row+`.innerText.match(/let through \d+:\d\d:\d\d.[AP]M/) && `+row+`.matches('.past') && `+row+`.querySelector('[data-label=Wait]').innerText === '–'`)
 	if got := w.two.times(7, "/", "Client: max"); got != 5 {
 		t.Errorf("after the reset the other Caddy admits %d, want 5", got)
 	}
@@ -265,7 +281,10 @@ func testActions(t *testing.T, w *world) {
 		t.Errorf("with a limit of 8, of which 5 are used, the other Caddy admits %d, want 3", got)
 	}
 
-	w.one.times(1, "/", "Client: max")
+	refused := func() { w.one.times(1, "/", "Client: max") }
+	p.untilDoing("the override in the row", refused, row+`.innerText.match(/override \w+ 8\/1h, until \d/) && !`+row+`.innerText.includes('raised')`)
+	p.click(`.refused [aria-label="Why? max in zone clients"]`)
+	p.untilText("#why-body", "8 of 8 used (override sliding_window_log 8/1h, until ")
 	p.click(button("Exempt", "max", "clients"))
 	if got, want := p.confirm(), "caddy rate-limit set"+address+" --exempt clients max"; got != want {
 		t.Errorf("the command is %s, want %s", got, want)
@@ -285,6 +304,7 @@ func testActions(t *testing.T, w *world) {
 	if got := w.two.times(2, "/", "Client: max") + w.one.times(2, "/", "Client: max"); got != 0 {
 		t.Errorf("a banned key is admitted %d times", got)
 	}
+	p.untilDoing("the end of the ban", refused, row+`.querySelector('[data-label=Wait]').innerText.match(/\d.* \(ban\)$/)`)
 	p.click(button("Unban", "max", "clients"))
 	if got, want := p.confirm(), "caddy rate-limit unban"+address+" clients max"; got != want {
 		t.Errorf("the command is %s, want %s", got, want)

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -35,6 +36,7 @@ type seconds struct {
 	templates templates
 
 	n      int // events so far
+	costs  []adminapi.ZoneCosts
 	totals [][outcome.Count]uint64
 	near   []uint64
 	tops   []topState
@@ -50,17 +52,20 @@ func newSeconds(stores []*runningStore, zones []*runningZone) *seconds {
 	slices.SortStableFunc(stores, func(a, b *runningStore) int { return strings.Compare(storeName(a.store), storeName(b.store)) })
 	return &seconds{
 		stores: stores, zones: zones, templates: templatesOf(zones),
-		totals: make([][outcome.Count]uint64, len(zones)), near: make([]uint64, len(zones)), tops: make([]topState, len(zones)),
+		totals: make([][outcome.Count]uint64, len(zones)), near: make([]uint64, len(zones)), costs: make([]adminapi.ZoneCosts, len(zones)), tops: make([]topState, len(zones)),
 	}
 }
 
 // next returns what has happened since the event before.
 func (s *seconds) next() *adminapi.PageSecond {
 	event := &adminapi.PageSecond{
-		Time: time.Now().UnixMilli(), Totals: make(map[int][]uint64), Near: make(map[int]uint64), Stores: []adminapi.PageStoreState{},
+		Time: time.Now().UnixMilli(), Totals: make(map[int][]uint64), Costs: make(map[int]adminapi.ZoneCosts), Near: make(map[int]uint64), Stores: []adminapi.PageStoreState{},
 		InUse: make(map[int]int64), Lent: make(map[int]int64),
 	}
 	for i, z := range s.zones {
+		if costs := z.costs(); !maps.Equal(costs.Costs, s.costs[i].Costs) {
+			s.costs[i], event.Costs[i] = costs, costs
+		}
 		totals := z.Stats.Totals()
 		if totals == s.totals[i] && s.n > 0 {
 			continue

@@ -58,13 +58,7 @@ func (z *runningZone) describe(keys map[string]int64) adminapi.Zone {
 	for o, n := range z.Stats.Totals() {
 		answer.Totals[outcome.Names[o]] = n
 	}
-	if slices.ContainsFunc(z.uses, func(use *zone.Zone) bool { return use.CostResponse != nil }) {
-		results, sum := z.Stats.Costs.Read()
-		answer.Costs, answer.CostSum = make(map[string]uint64, len(results)), sum
-		for r, n := range results {
-			answer.Costs[stats.CostNames[r]] = n
-		}
-	}
+	answer.ZoneCosts = z.costs()
 	if n, ok := keys[z.Name]; ok {
 		answer.Keys = &n
 	}
@@ -82,6 +76,19 @@ func (z *runningZone) describe(keys map[string]int64) adminapi.Zone {
 		answer.Uses = append(answer.Uses, use.JSON)
 	}
 	return answer
+}
+
+// costs returns what became of the costs in responses. It is empty if no response should have one.
+func (z *runningZone) costs() (c adminapi.ZoneCosts) {
+	if !slices.ContainsFunc(z.uses, func(use *zone.Zone) bool { return use.CostResponse != nil }) {
+		return c
+	}
+	results, sum := z.Stats.Costs.Read()
+	c.Costs, c.CostSum = make(map[string]uint64, len(results)), sum
+	for r, n := range results {
+		c.Costs[stats.CostNames[r]] = n
+	}
+	return c
 }
 
 // rollout says how far the limit is enforced. Handlers may differ in that.

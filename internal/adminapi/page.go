@@ -41,6 +41,9 @@ type PageSecond struct {
 	// Totals has the requests by outcome of each zone in which they have changed, by its index.
 	Totals map[int][]uint64 `json:"totals,omitempty"`
 
+	// Costs has the costs in the responses of each zone in which they have changed, by its index.
+	Costs map[int]ZoneCosts `json:"costs,omitempty"`
+
 	// Near has the requests that left little of their limit, by the index of the zone.
 	Near map[int]uint64 `json:"near,omitempty"`
 

@@ -44,6 +44,14 @@ type KeyCount struct {
 	DryRunError uint64 `json:"dry_run_error,omitempty"`
 }
 
+// ZoneCosts has the costs in the responses of a zone.
+type ZoneCosts struct {
+	// Costs counts the responses that should say what their requests have cost, by result. CostSum is the
+	// sum of these costs. They are absent if no response of the zone should.
+	Costs   map[string]uint64 `json:"costs,omitempty"`
+	CostSum uint64            `json:"cost_sum,omitempty"`
+}
+
 // Zone is a zone.
 type Zone struct {
 	Name  string `json:"name"`
@@ -68,10 +76,7 @@ type Zone struct {
 	// the zone.
 	Totals map[string]uint64 `json:"totals"`
 
-	// Costs counts the responses that should say what their requests have cost, by result. CostSum is the
-	// sum of these costs. They are absent if no response of the zone should.
-	Costs   map[string]uint64 `json:"costs,omitempty"`
-	CostSum uint64            `json:"cost_sum,omitempty"`
+	ZoneCosts
 
 	// Keys is the number of keys in the memory store.
 	Keys *int64 `json:"keys,omitempty"`

@@ -4,7 +4,7 @@ import { call, zonePath } from './api.js'
 import { byId, el, setText, show } from './dom.js'
 import { nameKey, queryOf, showKey } from './key.js'
 import { command } from './shell.js'
-import { state } from './state.js'
+import { noteDone, state, zoneNamed } from './state.js'
 import { plain, visible } from './text.js'
 
 const lengths = [['2h', '2 hours'], ['1h', '1 hour'], ['1d', '1 day'], ['7d', '7 days'], ['', 'until it is cleared']]
@@ -17,19 +17,19 @@ const actions = {
   reset: {
     label: 'Let through', title: 'Let this key through now?', yes: 'Let it through',
     text: 'Forgets what the key has used, its refusals, and a ban by the zone. It begins anew, with all of its limit.',
-    cannot: () => '', command: 'reset', request: () => ['DELETE', '/key'], done: 'Let through',
+    cannot: () => '', command: 'reset', request: () => ['DELETE', '/key'], done: 'Let through', mark: 'let through',
   },
   raise: {
     label: 'Raise', title: 'Give this key a limit of its own?', yes: 'Raise the limit', fields: ['limit', 'for'], for: '2h',
     text: 'Replaces another override of the key. What it has used stays used.',
     cannot: needsOverrides, command: 'set', flags: f => f.for ? ['--for', f.for] : [], last: f => [f.limit],
-    request: f => ['PUT', '/key/override', f.for ? { limit: f.limit, for: f.for } : { limit: f.limit }], done: 'Raised',
+    request: f => ['PUT', '/key/override', f.for ? { limit: f.limit, for: f.for } : { limit: f.limit }], done: 'Raised', mark: 'raised',
   },
   exempt: {
     label: 'Exempt', title: 'Exempt this key?', yes: 'Exempt it', fields: ['for'], for: '',
     text: 'The zone no longer limits the key, and does not ban it. Replaces another override of the key.',
     cannot: needsOverrides, command: 'set', flags: f => f.for ? ['--for', f.for, '--exempt'] : ['--exempt'],
-    request: f => ['PUT', '/key/override', f.for ? { exempt: true, for: f.for } : { exempt: true }], done: 'Exempted',
+    request: f => ['PUT', '/key/override', f.for ? { exempt: true, for: f.for } : { exempt: true }], done: 'Exempted', mark: 'exempted',
   },
   ban: {
     label: 'Ban', title: 'Ban this key?', yes: 'Ban it', fields: ['for'], for: '1h', danger: true,
@@ -40,7 +40,7 @@ const actions = {
   unban: {
     label: 'Unban', title: 'End the ban of this key?', yes: 'End the ban',
     text: 'Ends a ban by an operator or by the zone, and forgets refusals. What the key has used stays used, so its limit may still refuse it.',
-    cannot: z => z.overrides || z.bans ? '' : 'Zone has neither overrides nor bans.', command: 'unban', request: () => ['DELETE', '/key/ban'], done: 'Unbanned',
+    cannot: z => z.overrides || z.bans ? '' : 'Zone has neither overrides nor bans.', command: 'unban', request: () => ['DELETE', '/key/ban'], done: 'Unbanned', mark: 'unbanned',
   },
   clear: {
     label: 'Clear', title: 'Clear the override of this key?', yes: 'Clear it',
@@ -120,6 +120,7 @@ byId('dialog-form').addEventListener('submit', async e => {
     const answer = await call(method, zonePath(z, path) + queryOf(k), body)
     if (current === doing) byId('dialog').close()
     news(`${action.done} ${nameKey(k, z)} in zone ${plain(z.name, 40)}.${answer?.warning ? ' Warning: ' + answer.warning : ''}`)
+    noteDone(zoneNamed(z.name) ?? z, k, action.mark)
     after.forEach(f => f(z, k))
   } catch (error) {
     if (current !== doing) return

@@ -3,22 +3,34 @@
 import { buttons } from './actions.js'
 import { byId, el, pill, setText, show } from './dom.js'
 import { idOf, showKey } from './key.js'
+import { learn } from './rulings.js'
 import { state } from './state.js'
-import { whyOf } from './why.js'
+import { overrideText, whyOf } from './why.js'
 import { count, duration, number, time, visible } from './text.js'
 
 export const nowSpan = 10e3 // milliseconds after its last refusal in which a key counts as refused now
-const most = 20
+const most = 20, mostDry = 8 // rows
 
 let order = '' // of the rows that are shown
-let body = null
+let body = null, trials = null // the rows of limits that refuse, and those of dry runs
 const rows = new Map()
 
-// refusing returns the keys that were refused lately, those of now first.
+const isReal = r => r.count > 0
+
+// clients returns how many clients are among keys, which several zones may have.
+const clients = list => new Set(list.map(r => idOf(r.key))).size
+
+// refusedNow returns how many clients are refused now, and how many more would be if dry runs were enforced.
+function refusedNow(all) {
+  const now = all.filter(r => r.isNow && isReal(r)), ids = new Set(now.map(r => idOf(r.key)))
+  return [ids.size, clients(all.filter(r => r.isNow && !isReal(r) && !ids.has(idOf(r.key))))]
+}
+
+// refusing returns the keys that were refused lately: those of now first, and dry runs last.
 export function refusing() {
   const all = state.zones.flatMap(z => [...z.refusing.values()])
-  for (const r of all) r.isNow = r.seen > state.now - nowSpan
-  return all.sort((a, b) => b.isNow - a.isNow || (b.count + b.dry) - (a.count + a.dry))
+  for (const r of all) r.isNow = !r.done && r.seen > state.now - nowSpan
+  return all.sort((a, b) => isReal(b) - isReal(a) || b.isNow - a.isNow || (b.count + b.dry) - (a.count + a.dry))
 }
 
 const rowID = r => r.zone.name + '\0' + idOf(r.key) + (r.zone.rollout ?? '')
@@ -28,13 +40,15 @@ export function drawRefused() {
   order = ''
   rows.clear()
   body?.replaceChildren()
+  trials?.replaceChildren()
 }
 
 // updateRefused shows the keys.
 export function updateRefused(all) {
-  const list = settled(all.slice(0, most)), now = all.filter(r => r.isNow).length
-  setText(byId('refused-note'), list.length ? `${now ? number(now) + ' now' : 'nobody now'}, ${number(all.length)} in the last minutes` : '')
-  const ids = JSON.stringify(list.map(rowID))
+  const real = all.filter(isReal), list = settled([...real.slice(0, most), ...all.slice(real.length).slice(0, mostDry)])
+  const [now, more] = refusedNow(all), tried = list.filter(r => !isReal(r))
+  setText(byId('refused-note'), real.length ? `${now ? count(now, 'client') : 'nobody'} now, ${number(clients(real))} in the last minutes` : '')
+  const ids = JSON.stringify(list.map(r => [rowID(r), isReal(r)]))
   if (ids !== order) {
     order = ids
     const before = new Map(rows)
@@ -45,19 +59,25 @@ export function updateRefused(all) {
         : 'Without zones nobody is refused.')))
     } else {
       if (!body?.isConnected) {
-        const columns = ['Key', 'Refused', 'Wait', 'Last seen', 'Last request', 'Actions']
+        const columns = ['Key', 'Refused', 'Wait', 'Last refused', 'Last request', 'Actions']
         body = el('tbody')
-        show(byId('refused-body'), el('table', { class: 'refused stack' }, el('thead', {}, el('tr', {}, columns.map(t => el('th', { scope: 'col' }, t)))), body))
+        trials = el('tbody', { class: 'trial' })
+        show(byId('refused-body'), el('table', { class: 'refused stack' }, el('thead', {}, el('tr', {}, columns.map(t => el('th', { scope: 'col' }, t)))), body, trials))
       }
-      place(list.map(r => {
-        const id = rowID(r)
-        rows.set(id, before.get(id) ?? makeRow(r))
-        return rows.get(id).row
-      }))
+      for (const r of list) rows.set(rowID(r), before.get(rowID(r)) ?? makeRow(r))
+      const rowOf = r => rows.get(rowID(r)).row
+      place(body, list.filter(isReal).map(rowOf))
+      place(trials, tried.length ? [heading, ...tried.map(rowOf)] : [])
     }
   }
-  const highest = Math.max(1, ...list.map(r => r.count + r.dry))
-  for (const r of list) rows.get(rowID(r))?.update(r, highest)
+  setText(heading.firstChild, more ? `${count(more, 'more client')} would be refused if dry runs were enforced` : 'Dry runs, which refuse nobody')
+  for (const group of [list.filter(isReal), tried]) {
+    const highest = Math.max(1, ...group.map(r => r.count + r.dry))
+    for (const r of group) {
+      learn(r)
+      rows.get(rowID(r))?.update(r, highest)
+    }
+  }
 }
 
 // settled keeps the order while somebody is about to press a button, which must not move away: then keys
@@ -71,20 +91,30 @@ function settled(list) {
   return [...kept, ...list.filter(r => !known.has(rowID(r)))]
 }
 
-// place puts rows into the table in this order, and moves only those that stand elsewhere: a row that is
+const heading = el('tr', { class: 'heading' }, el('th', { scope: 'rowgroup', colspan: 6 }))
+
+// place puts rows into a part of the table in this order, and moves only those that stand elsewhere: a row that is
 // moved loses the focus.
-function place(list) {
+function place(body, list) {
   for (const row of [...body.children]) if (!list.includes(row)) row.remove()
   list.forEach((row, i) => { if (body.children[i] !== row) body.insertBefore(row, body.children[i] ?? null) })
 }
 
+// waitOf says how long a key is refused.
+function waitOf(r) {
+  const ban = r.last?.outcome === 'banned', until = r.done ? 0 : !ban ? r.wait : r.ruling?.ban ? r.ruling.banEnds : 0
+  if (until === Infinity) return ban ? 'until unbanned' : 'for ever'
+  if (!until) return '–'
+  return until > state.now ? duration((until - state.now) / 1000) + (ban ? ' (ban)' : '') : 'over'
+}
+
 function makeRow(r) {
-  const n = el('span', { class: 'value' }), fill = el('span', { class: 'fill' }), wait = el('td', { 'data-label': 'Wait' }), seen = el('td', { 'data-label': 'Last seen' })
-  const last = el('td', { 'data-label': 'Last request', class: 'request' }), mark = el('span'), acts = el('td', { 'data-label': 'Actions' })
-  let banned = null, shown
+  const n = el('span', { class: 'value' }), fill = el('span', { class: 'fill' }), wait = el('td', { 'data-label': 'Wait' }), seen = el('td', { 'data-label': 'Last refused' })
+  const last = el('td', { 'data-label': 'Last request', class: 'request' }), mark = el('span'), rule = el('span'), done = el('span'), acts = el('td', { 'data-label': 'Actions' })
+  let banned = null, shown, ruled
   return {
     row: el('tr', {},
-      el('th', { scope: 'row' }, showKey(r.key, r.zone), el('div', { class: 'under' }, 'zone ', visible(r.zone.name, 40), ' ', mark)),
+      el('th', { scope: 'row' }, showKey(r.key, r.zone), el('div', { class: 'under' }, 'zone ', visible(r.zone.name, 40), ' ', mark, ' ', rule, done)),
       el('td', { 'data-label': 'Refused' }, el('div', { class: 'share' }, el('span', { class: 'track', 'aria-hidden': 'true' }, fill), n)), wait, seen, last, acts),
     update(r, highest) {
       this.row.classList.toggle('past', !r.isNow)
@@ -92,10 +122,16 @@ function makeRow(r) {
       setText(n, number(total) + (r.requests > total ? ' of ' + number(r.requests) : ''))
       fill.style.width = total / highest * 100 + '%'
       const outcome = r.last?.outcome, isBanned = outcome === 'banned'
-      if (r.wait === Infinity) setText(wait, 'for ever')
-      else setText(wait, r.wait > state.now ? duration((r.wait - state.now) / 1000) : r.wait ? 'over' : '–')
+      setText(wait, waitOf(r))
       const ago = (state.now - r.seen) / 1000
       setText(seen, !r.seen ? 'minutes ago' : ago < 2 ? 'now' : ago < 60 ? duration(Math.round(ago)) + ' ago' : time(r.seen))
+      setText(done, r.done ? `${r.done.mark} ${time(r.done.at)}` : '')
+      done.className = r.done ? 'pill good' : ''
+      const override = r.ruling?.override
+      if (ruled !== override) {
+        ruled = override
+        show(rule, override ? pill('override ' + overrideText(override), 'odd') : '')
+      }
       if (shown !== r.last) {
         shown = r.last
         show(last, r.last ? [el('div', {}, el('code', {}, visible(r.last.method, 12), ' ', visible(r.last.path, 48))), el('div', { class: 'under' }, r.last.user_agent ? visible(r.last.user_agent, 44) : 'no user agent')] : '–')
@@ -111,10 +147,10 @@ function makeRow(r) {
 
 // sentence says how many clients are refused now.
 export function refusedSentence(all, since) {
-  const now = all.filter(r => r.isNow && r.count > 0), dry = all.filter(r => r.isNow && !r.count).length
+  const [now, more] = refusedNow(all)
   const parts = []
-  if (now.length) parts.push(`${count(now.length, 'client is', 'clients are')} being refused now${since ? ', since ' + time(since) : ''}.`)
+  if (now) parts.push(`${count(now, 'client is', 'clients are')} being refused now${since ? ', since ' + time(since) : ''}.`)
   else parts.push('Nobody is being refused.')
-  if (dry) parts.push(`${count(dry, 'client', 'clients')} would be, without dry runs.`)
-  return [parts.join(' '), now.length]
+  if (more) parts.push(`${now ? number(more) + ' more' : count(more, 'client')} would be refused if dry runs were enforced.`)
+  return [parts.join(' '), now]
 }

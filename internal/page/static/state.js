@@ -14,7 +14,8 @@ export const state = {
   start: null, // the first event of the stream
   zones: [], // by index
   stores: [],
-  now: 0, // Caddy's clock, in milliseconds
+  now: 0, // Caddy's clock at the last event, in milliseconds
+  came: 0, // when the last event came, by the browser's clock
   connected: false,
   silentSince: Date.now(), // while not connected
   decisions: [], // the newest last
@@ -66,6 +67,7 @@ export const of = at
 export function second(e) {
   const passed = state.now ? Math.max(0.2, (e.time - state.now) / 1000) : 0
   state.now = e.time
+  state.came = Date.now()
   for (const z of state.zones) {
     const before = z.totals, totals = e.totals?.[z.index]
     if (totals) z.totals = totals
@@ -73,6 +75,7 @@ export function second(e) {
     z.keys = e.keys?.[z.index] ?? z.keys
     z.inUse = e.in_use?.[z.index]
     z.lent = e.lent?.[z.index]
+    Object.assign(z, e.costs?.[z.index])
     z.totals ??= state.start.outcomes.map(() => 0)
     const changed = before && totals && passed
     z.rates = {
@@ -101,7 +104,7 @@ export const zoneNamed = name => state.zones.find(z => z.name === name)
 
 const refusingOf = (z, k, make) => {
   const id = idOf(k)
-  if (!z.refusing.has(id) && make) z.refusing.set(id, { zone: z, key: k, count: 0, dry: 0, requests: 0, seen: 0, wait: 0, last: null })
+  if (!z.refusing.has(id) && make) z.refusing.set(id, { zone: z, key: k, count: 0, dry: 0, requests: 0, seen: 0, wait: 0, last: null, done: null })
   return z.refusing.get(id)
 }
 
@@ -116,13 +119,27 @@ function noteTop(z, top, now) {
     if (n === 0) continue
     const entry = refusingOf(z, k, true)
     listed.add(entry)
-    if (z.topped && n > entry[field]) entry.seen = Math.max(entry.seen, now)
+    if (entry.done && !entry.done.counted) entry.done.counted = now > entry.done.at // with what came before the action
+    else if (z.topped && n > entry[field]) {
+      entry.seen = Math.max(entry.seen, now)
+      entry.done = null
+    }
     Object.assign(entry, { zone: z, key: k, [field]: n, requests: k.requests, plan: k.plan })
   }
   z.topped = true
   for (const [id, entry] of z.refusing) {
     if (!listed.has(entry) && entry[field] > 0 && entry.seen < now - 60e3) z.refusing.delete(id)
   }
+}
+
+// noteDone takes an action on a key: what was known of its refusals no longer holds. The mark says what
+// was done, if the next request may pass.
+export function noteDone(z, k, mark) {
+  const entry = refusingOf(z, k)
+  if (!entry) return
+  entry.wait = 0
+  entry.ruling = null
+  if (mark) entry.done = { at: state.now + Date.now() - state.came, mark }
 }
 
 // noteRefusal takes a refusal in full, which says how long the wait is and who asked.
@@ -133,6 +150,8 @@ function noteRefusal(d) {
   entry.seen = Math.max(entry.seen, when)
   entry.last = d
   if (!entry.count && !entry.dry) entry[d.outcome === 'dry_run' ? 'dry' : 'count'] = 1
+  if (entry.done && when <= entry.done.at) return
+  entry.done = null
   if (d.decision) entry.wait = d.decision.never ? Infinity : when + (d.decision.retry_after ?? 0) * 1000
   else entry.wait = 0
   if (z.refusing.size > 200) z.refusing.delete(z.refusing.keys().next().value)

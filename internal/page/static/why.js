@@ -84,9 +84,12 @@ function verdict(k) {
     el('h3', {}, pill(k.outcome.replaceAll('_', ' '), k.refused ? 'refused' : k.outcome === 'dry_run' ? 'dry' : 'good'), ' ', showKey(k, z)),
     el('p', { class: 'because' }, 'Zone ', visible(k.zone, 48), ' ', reason(k)),
     k.quota > 0 && (k.used > 0 || k.refused) ? bucket(k) : null,
-    el('dl', {}, el('dt', {}, 'Limit'), el('dd', {}, k.limit, k.rollout ? [' ', pill(k.rollout, 'dry')] : null), extra.map(([name, value]) => [el('dt', {}, name), el('dd', {}, value)])),
+    el('dl', {}, el('dt', {}, 'Limit'), el('dd', {}, k.limit, overrides(k) ? ' for others: an override replaces it' : null, k.rollout ? [' ', pill(k.rollout, 'dry')] : null), extra.map(([name, value]) => [el('dt', {}, name), el('dd', {}, value)])),
     buttons(names, z, k))
 }
+
+// overrides reports whether the numbers of a key are those of an override.
+const overrides = k => k.override?.kind === 'limit' && !k.override.elsewhere
 
 // until says when a moment comes that is some seconds away.
 const until = s => `at ${time(Date.now() + s * 1000)}, in ${duration(s)}`
@@ -98,7 +101,7 @@ export function overrideText(o) {
 
 // reason says what the zone does to the key, and why.
 function reason(k) {
-  const used = `${number(k.used)} of ${number(k.quota)} used${k.owed ? ` (${number(k.owed)} owed)` : ''}.`
+  const used = `${number(k.used)} of ${number(k.quota)} used${k.owed ? ` (${number(k.owed)} owed)` : ''}${overrides(k) ? ` (override ${overrideText(k.override)})` : ''}.`
   if (k.blocked_address) return `blocks all requests from ${plain(k.blocked_address)} with status ${k.block_status} (block). Only the config can change that.`
   if (k.ban) {
     const end = k.ban.ends_in ? 'until ' + time(Date.now() + k.ban.ends_in * 1000) : 'until it is unbanned'

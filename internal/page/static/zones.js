@@ -142,12 +142,13 @@ byId('zones-text').addEventListener('input', filter)
 
 // makePanel shows more about a zone.
 function makePanel(at, z) {
-  const plot = el('div', { class: 'plot' }), outcomes = el('dl', { class: 'outcomes' }), near = el('div', { class: 'near' }), top = el('div')
+  const plot = el('div', { class: 'plot' }), outcomes = el('dl', { class: 'outcomes' }), near = el('div', { class: 'near' }), top = el('div'), costs = el('dl', { class: 'outcomes costs' })
   const facts = [['Limit', z.limit], ['Store', visible(z.store)], ['Key', z.key_form ? visible(z.key_form) : 'none: one limit for all requests'], ['If the store does not answer', z.on_store_error]]
   if (z.plans?.length) facts.push(['Plans', z.plans.map((p, i) => [i ? ', ' : '', visible(p, 30)]).flat()])
   show(at, el('div', { class: 'panel' },
     el('div', { class: 'wide' }, el('h3', {}, 'Requests and refusals per second'), plot),
     el('div', {}, el('h3', {}, 'Outcomes'), outcomes),
+    z.costs ? el('div', {}, el('h3', {}, 'Costs that responses say'), costs) : null,
     el('div', {}, el('h3', {}, 'How much of their limit clients have left'), near),
     el('div', {}, el('h3', {}, 'Most frequent keys'), top),
     el('div', {}, el('h3', {}, 'Definition'), el('dl', { class: 'stacked' }, facts.map(([k, v]) => [el('dt', {}, k), el('dd', {}, v)])))))
@@ -173,11 +174,19 @@ function makePanel(at, z) {
       drawing.draw(z.history)
       show(outcomes, state.start.outcomes.flatMap((name, i) => z.totals[i] ? [el('dt', {}, name.replaceAll('_', ' ')), el('dd', {}, number(z.totals[i]))] : []))
       if (!outcomes.children.length) show(outcomes, el('dd', {}, 'No requests yet.'))
+      if (z.costs) drawCosts(costs, z)
       drawNear(near, z)
       if (++age % 10 === 0) ask()
     },
     end: () => drawing.end(),
   }
+}
+
+// drawCosts says what became of the costs that responses should say.
+function drawCosts(at, z) {
+  const results = Object.entries(z.costs).filter(([, n]) => n)
+  show(at, results.map(([name, n]) => [el('dt', {}, name.replaceAll('_', ' ')), el('dd', {}, number(n))]),
+    results.length ? [el('dt', {}, 'cost in all'), el('dd', {}, number(z.cost_sum ?? 0))] : el('dd', {}, 'No responses yet.'))
 }
 
 // drawNear draws how much clients have left, from a sample of the last minute.
