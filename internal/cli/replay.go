@@ -151,12 +151,23 @@ func replayLogs(cmd *cobra.Command, o *replay.Options, page string) error {
 	switch {
 	case err != nil:
 		return err
+	case result.Requests == 0 && result.NotUnderstood > 0 && result.NotUnderstood == result.Lines:
+		return noneFits(o, result)
 	case result.Requests == 0:
 		return errors.New("there are no requests in the logs, or none between --from and --to")
 	case !slices.ContainsFunc(result.Zones, func(z *replay.Zone) bool { return z.Requests > 0 }):
 		return errors.New("no zone was judged by any request: the report says why")
 	}
 	return nil
+}
+
+// noneFits says that no line of the logs was understood.
+func noneFits(o *replay.Options, r *replay.Result) error {
+	as := "--format " + o.Format
+	if o.LogFormat != "" {
+		as = "--log-format"
+	}
+	return fmt.Errorf("none of %s lines fits %s; the first: %s: %s", replay.Count(r.NotUnderstood), as, r.FirstBad.Why, r.FirstBad.Text)
 }
 
 // writePage writes the report as a page. Only its owner may read it, because it has keys of clients.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
+	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
 )
 
 // TestProgressLine: what a terminal shows while logs are replayed.
@@ -70,5 +71,18 @@ func TestReplayPageIsPrivate(t *testing.T) {
 	}
 	if err := writePage(filepath.Join(dir, "no", "page.html"), new(replay.Result)); err == nil {
 		t.Error("a directory that is missing is no error")
+	}
+}
+
+// TestReplayFitsNoLine: a format that fits no line is named, with the first line.
+func TestReplayFitsNoLine(t *testing.T) {
+	r := &replay.Result{Lines: 4000, NotUnderstood: 4000, FirstBad: &logs.Bad{Why: "no client address", Text: "a b c"}}
+	for want, o := range map[string]*replay.Options{
+		"none of 4,000 lines fits --log-format; the first: no client address: a b c":      {Format: "auto", LogFormat: "$request"},
+		"none of 4,000 lines fits --format combined; the first: no client address: a b c": {Format: "combined"},
+	} {
+		if err := noneFits(o, r); err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
 	}
 }

@@ -35,9 +35,9 @@ var formats = []struct {
 // aliases are other names of formats.
 var aliases = map[string]string{"common": "combined", "cloudfront": "w3c", "iis": "w3c"}
 
-// Formats returns the names that [Options] take, as a list in words.
+// Formats returns the names of all formats, as a list in words.
 func Formats() string {
-	names := []string{"auto"}
+	names := []string{}
 	for _, f := range formats {
 		names = append(names, f.name)
 	}
@@ -68,7 +68,7 @@ func choose(name string, begin []byte, o Options) (parser, error) {
 			return p, nil
 		}
 	}
-	return nil, fmt.Errorf("format must be one of %s, got %q", Formats(), o.Format)
+	return nil, fmt.Errorf("format must be auto or one of %s, got %q", Formats(), o.Format)
 }
 
 // detect returns the parser that understands most of the first lines.

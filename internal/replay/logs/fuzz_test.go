@@ -36,7 +36,7 @@ func FuzzFormats(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, text []byte, logFormat string) {
-		for _, format := range strings.Split(logs.Formats(), ", ") {
+		for _, format := range strings.Split("auto, "+logs.Formats(), ", ") {
 			o := logs.Options{Format: format}
 			if format == "nginx" {
 				o.LogFormat = logFormat
