@@ -152,6 +152,7 @@ func TestCommands(t *testing.T) {
 		{"get five a --cost 1", []string{"free (default)  allowed  10 of 12  2 ", "allows this key"}},
 		{"get five a --cost 13", []string{"is refusing this key under plan free: a request costs 13, and the limit never allows more than 12", "add the option overrides to the zone"}},
 		{"set odd+/+zone b 7/1m --for 2h --note some'+thing", []string{"override  sliding_window_log 7/1m until ", `, note: 'some'\'' thing'`, "0 of 7"}},
+		{"explain --from 127.0.0.1 http://example.com/?k=b", []string{"'odd / zone'  sliding_window_log 2/1h, override sliding_window_log 7/1m until "}},
 		{"set odd+/+zone b --exempt", []string{"exempt until it is cleared", "does not limit this key: an override exempts it until it is cleared."}},
 		{"ban odd+/+zone b", []string{"state     banned", "an operator has banned it until it is unbanned", "rate-limit unban --address"}},
 		{"unban odd+/+zone b", []string{"allowed"}},

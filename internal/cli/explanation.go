@@ -161,6 +161,9 @@ func limitRows(visits []adminapi.Visit) (rows [][]string) {
 		if v.State.Rollout != "" {
 			text += " (" + v.State.Rollout + ")"
 		}
+		if v.State.Override != nil {
+			text += ", override " + describeOverride(v.State.Override)
+		}
 		if v.State.Cost != 1 {
 			text += fmt.Sprintf(", cost %d", v.State.Cost)
 		}
