@@ -52,16 +52,26 @@ func sumZones(f *fleet, answers []answer[[]adminapi.Zone]) *shared[zoneID, admin
 		for _, z := range a.value {
 			id := zoneID{z.Name, z.Limit, z.Rollout, z.Key, z.Store, z.OnStoreError}
 			sums.add(id, z, a.of, func(to, z *adminapi.Zone) {
-				totals := maps.Clone(to.Totals)
-				for name, n := range z.Totals {
-					totals[name] += n
-				}
-				to.Totals, to.Keys, to.InUse = totals, sumOf(to.Keys, z.Keys), sumOf(to.InUse, z.InUse)
+				to.Totals, to.Keys, to.InUse = sumCounts(to.Totals, z.Totals), sumOf(to.Keys, z.Keys), sumOf(to.InUse, z.InUse)
 				to.Lent = sumOf(to.Lent, z.Lent)
+				to.Costs, to.CostSum = sumCounts(to.Costs, z.Costs), to.CostSum+z.CostSum
 			})
 		}
 	}
 	slices.SortStableFunc(sums.all, func(a, b *agreed[adminapi.Zone]) int { return strings.Compare(a.value.Name, b.value.Name) })
+	return sums
+}
+
+// sumCounts returns the sums of two counts by name, and changes neither.
+func sumCounts(a, b map[string]uint64) map[string]uint64 {
+	if len(b) == 0 {
+		return a
+	}
+	sums := make(map[string]uint64, len(b))
+	maps.Copy(sums, a)
+	for name, n := range b {
+		sums[name] += n
+	}
 	return sums
 }
 
@@ -226,6 +236,15 @@ func zoneDetails(z *adminapi.Zone) ([][]string, error) {
 	}
 	for _, column := range outcome.Columns {
 		rows = append(rows, []string{words(column), strconv.FormatUint(countColumn(z, column), 10) + inParentheses(partsOf(z, column))})
+	}
+	if len(z.Costs) > 0 {
+		var counts []string
+		for _, name := range slices.Sorted(maps.Keys(z.Costs)) {
+			if n := z.Costs[name]; n > 0 {
+				counts = append(counts, fmt.Sprintf("%d %s", n, words(name)))
+			}
+		}
+		rows = append(rows, []string{"costs", orDash(strings.Join(counts, ", "))}, []string{"cost sum", strconv.FormatUint(z.CostSum, 10)})
 	}
 	for _, use := range z.Uses {
 		line, err := readable(use)
