@@ -197,7 +197,7 @@ func (s *server) overrides(client *http.Client, key string) {
 	is("banned for an hour", func(k *keyState) bool { return k.Outcome == "banned" && k.Ban.EndsIn > 3500 && k.Ban.EndsIn <= 3600 })
 	s.must("DELETE", oddZone+"/key/ban"+named, "")
 	is("unbanned", func(k *keyState) bool {
-		return k.Outcome == "limited" && k.Used == 2 && k.Quota == 2 && k.Override.Kind == "" && k.Ban.By == ""
+		return k.Outcome == "limited" && k.Used == 4 && k.Quota == 2 && k.Override.Kind == "" && k.Ban.By == ""
 	})
 	s.must("PUT", oddZone+"/key/override"+encoded, `{"exempt": true}`)
 	admits("exempt", 5, 5)

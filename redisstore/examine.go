@@ -100,7 +100,7 @@ func (s *Store) trouble(err error) string {
 	)
 	switch {
 	case errors.As(err, &notTLS), errors.As(err, &alert), errors.As(err, &untrusted), errors.As(err, &unknown), errors.As(err, &wrongName),
-		(errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)) && !s.encrypted, strings.Contains(err.Error(), "remote error: tls: "):
+		hungUp(err) && !s.encrypted, strings.Contains(err.Error(), "remote error: tls: "):
 		return store.TroubleTLS
 	}
 	switch node.Failure(err) {
@@ -121,3 +121,6 @@ var (
 	_ store.Examiner  = (*Store)(nil)
 	_ store.Announcer = (*Store)(nil)
 )
+
+// hungUp reports whether the server has closed the connection at once, as one that expects TLS does.
+func hungUp(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) }

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -38,7 +37,7 @@ func (s *Store) Probe(ctx context.Context) (store.Server, error) {
 func (s *Store) explain(err error) error {
 	var notTLS tls.RecordHeaderError
 	switch {
-	case errors.Is(err, io.EOF) && !s.encrypted:
+	case hungUp(err) && !s.encrypted:
 		return fmt.Errorf("%w: the server has closed the connection at once; does it expect TLS? then add tls", err)
 	case errors.As(err, &notTLS):
 		return fmt.Errorf("%w: the server does not answer with TLS; leave tls out, or use the port for TLS", err)

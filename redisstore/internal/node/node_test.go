@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"regexp"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -52,6 +53,31 @@ func TestClosedWhileIdle(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(maxIdle) // before that, a call does not look whether it was closed
+	}
+}
+
+// TestIdleLinksAreKept: a connection whose last call had to be over by now is used again.
+func TestIdleLinksAreKept(t *testing.T) {
+	t.Parallel()
+	const timeout = time.Second
+	server := redistest.Start(t)
+	n, ctx := open(t, server.Addr(), timeout), t.Context()
+	received := func() string {
+		return regexp.MustCompile(`total_connections_received:(\d+)`).FindString(server.Admin().Info(ctx, "stats").Val())
+	}
+	rule := storetest.Rule(t, "z", "token_bucket", algorithms.Limit{Events: 100, Window: time.Hour})
+	var before string
+	for i := range 3 {
+		if err := n.Do(ctx, request(rule, "k", 1)); err != nil {
+			t.Fatal(err)
+		}
+		if i == 1 { // the first call was told that Redis does not know the script
+			before = received()
+			time.Sleep(timeout)
+		}
+	}
+	if after := received(); after != before {
+		t.Errorf("another connection was made: %s before, %s after", before, after)
 	}
 }
 
