@@ -76,7 +76,7 @@ func TestCostOfErrorRoutes(t *testing.T) {
 				case <-stop:
 					return
 				default:
-					_, _ = io.WriteString(idle, "data: "+small+"\n\n")
+					_, _ = io.WriteString(idle, c.body) // which can be decoded wherever it ends
 				}
 			}
 		}()
