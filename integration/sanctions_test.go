@@ -32,7 +32,7 @@ func TestSanctionsAreListed(t *testing.T) {
 		run("set|odd / zone|friend|--exempt")
 		run("set|odd / zone|big|500/1h")
 		for line, want := range map[string]string{
-			"bans":                 `^ZONE .*\n'odd / zone'  refusals  .* \(in (10h|9h59m).*\) +greedy\n'odd / zone'  operator  .* \(in (2h|1h59m).*\), note: scrapes  'bad boy'\n$`,
+			"bans":                 `^ZONE .*\n'odd / zone'  refusals  .* \(in (10h|9h59m).*\) +greedy\n'odd / zone'  operator  .* \(in (2h|1h59m).*\), note: scrapes +'bad boy'\n$`,
 			"bans|odd / zone":      `greedy\n`,
 			"overrides|odd / zone": `(?s)sliding_window_log 500/1h until it is cleared +big\n`,
 			"overrides":            `exempt until it is cleared +friend\n`,

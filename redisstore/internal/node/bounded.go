@@ -29,6 +29,7 @@ type bounded struct {
 
 	socket syscall.RawConn // nil if the connection is encrypted
 	used   time.Time       // when something last came
+	asked  bool            // something was written since
 }
 
 // bound makes a connection bounded. If go-redis could ask the socket whether the connection is
@@ -53,9 +54,11 @@ const maxIdle = 20 * time.Microsecond
 var errIdle error = unsentError{errors.New("redis has closed the connection")}
 
 func (b *bounded) Write(p []byte) (int, error) {
-	if b.socket != nil && !b.used.IsZero() && time.Since(b.used) > maxIdle && hungUp(b.socket) {
+	// A long command is written in parts, and so are several commands, of which Redis may have answered the first.
+	if b.socket != nil && !b.asked && !b.used.IsZero() && time.Since(b.used) > maxIdle && hungUp(b.socket) {
 		return 0, errIdle
 	}
+	b.asked = true
 	b.reply.size, b.reply.elements = 0, 0
 	return b.Conn.Write(p)
 }
@@ -65,7 +68,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 		return 0, b.broken
 	}
 	n, err := b.Conn.Read(p)
-	b.used = time.Now()
+	b.used, b.asked = time.Now(), false
 	if b.broken = b.reply.read(p[:n]); b.broken != nil {
 		return 0, b.broken
 	}

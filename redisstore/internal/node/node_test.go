@@ -3,9 +3,12 @@ package node
 import (
 	"context"
 	"regexp"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
@@ -78,6 +81,29 @@ func TestIdleLinksAreKept(t *testing.T) {
 	}
 	if after := received(); after != before {
 		t.Errorf("another connection was made: %s before, %s after", before, after)
+	}
+}
+
+// TestLongPipelinesAreSentOnce: Redis answers the first command of several while the others are still
+// being written. That is no sign that it has closed the connection.
+func TestLongPipelinesAreSentOnce(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	n, ctx := open(t, server.Addr(), 30*time.Second), t.Context()
+	long := strings.Repeat("x", 100_000)
+	for i := range int64(5) {
+		if _, err := n.pipelined(ctx, func(p redis.Pipeliner) error {
+			p.Incr(ctx, "sent")
+			for range 30 {
+				p.Echo(ctx, long)
+			}
+			return nil
+		}); err != nil {
+			t.Fatalf("pipeline %d: %v", i+1, err)
+		}
+		if sent, err := server.Admin().Get(ctx, "sent").Int64(); err != nil || sent != i+1 {
+			t.Fatalf("after %d pipelines: sent %d times, %v", i+1, sent, err)
+		}
 	}
 }
 
