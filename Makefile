@@ -30,7 +30,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: test
-test: redis lint unit browser linear fuzz ## All that CI runs: redis, lint, unit, browser, linear, fuzz
+test: redis lint unit browser linear ## All that CI runs: redis, lint, unit, browser, linear
 
 .PHONY: redis
 redis: ## Install redis-server if it is missing

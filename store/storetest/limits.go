@@ -48,7 +48,7 @@ func anotherPlan(t *testing.T, open Open, name string) {
 
 // anotherQuota: a key meets two limits in turn that differ only in how much fits.
 func anotherQuota(t *testing.T, open Open, name string) {
-	large, small := per(100, 10*time.Second), per(5, 10*time.Second)
+	large, small := per(25, 10*time.Second), per(5, 10*time.Second)
 	pairs := [][2]algorithms.Limit{{large, small}}
 	if name == "token_bucket" || name == "leaky_bucket" {
 		same := large
@@ -61,13 +61,13 @@ func anotherQuota(t *testing.T, open Open, name string) {
 			b := start(t, open)
 			large, small := Rule(t, "zone", name, pair[0]), Rule(t, "zone", name, pair[1])
 			for range 2 {
-				passed[with] += b.admitted(large, "client", 110)
+				passed[with] += b.admitted(large, "client", 30)
 				b.wait(2050 * time.Millisecond)
 				if with == 1 {
 					b.take(small, "client", 1)
 				}
 			}
-			passed[with] += b.admitted(large, "client", 110)
+			passed[with] += b.admitted(large, "client", 30)
 		}
 		if passed[1] > passed[0] {
 			t.Errorf("%+v: %d admitted alone, but %d with requests under %+v in between", pair[0], passed[0], passed[1], pair[1])
