@@ -60,8 +60,8 @@ lint: tools ## Check format, go vet, staticcheck, go.mod
 
 .PHONY: unit
 unit: redis promtool ## Run the tests with the race detector
-	@# The race detector would hold up each exit of each process for a second.
-	$(REDIS) GORACE=atexit_sleep_ms=50 go test -race -parallel 5 -timeout 20m ./...
+	@# The race detector would hold up each exit of each process for a second. lint has vetted all.
+	$(REDIS) GORACE=atexit_sleep_ms=50 go test -race -vet=off -parallel 5 -timeout 20m ./...
 
 # Where apt-get can install Chromium, the tests of the page fail without it, rather than skip.
 .PHONY: browser
