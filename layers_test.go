@@ -86,6 +86,7 @@ var layers = []struct {
 	{"internal/testing/deep", layer{}},
 	{"internal/testing/patient", layer{}},
 	{"internal/testing/faultproxy", layer{}},
+	{"internal/testing/buildcaddy", layer{}},
 	{"internal/testing/childprocess", layer{}},
 	{"internal/testing/redistest", layer{own: "internal/testing/childprocess internal/testing/patient"}},
 	{"internal/testing/caddytest", layer{caddy: true, own: "algorithms internal/pool internal/testing/patient internal/testing/redistest memorystore redisstore store"}},

@@ -98,7 +98,7 @@ func (q *Request) Compile() (err error) {
 	case q.Missing < 0 || q.Missing > usage.MaxCost:
 		return fmt.Errorf("cost_request missing must be from 0 to %d, got %d", usage.MaxCost, q.Missing)
 	case q.Missing > 0 && q.fields == nil:
-		return errors.New("cost_request missing needs json: it stands for its numbers")
+		return errors.New("cost_request missing needs json: it is booked in place of its numbers")
 	case q.Unreadable != nil && (*q.Unreadable < 0 || *q.Unreadable > usage.MaxCost):
 		return fmt.Errorf("cost_request unreadable must be from 0 to %d, got %d", usage.MaxCost, *q.Unreadable)
 	case q.UnreadableStatus != 0 && (q.UnreadableStatus < 400 || q.UnreadableStatus > 599):

@@ -21,7 +21,7 @@ const (
 	missing = 4000
 )
 
-// refused stands for the cost of a request that is refused.
+// refused is the cost, in the table, of a request that is refused.
 const refused = -1
 
 func gzipped(text string) string {
@@ -42,7 +42,7 @@ func inUTF16(text string) string {
 
 // TestClientsCannotLowerTheirCost is the table of ways in which a client could try to pay less than what
 // its upstream does for it. Each request asks for 3000 or 5000 tokens as some upstream reads it, or for as
-// many as the model has, which `missing` stands for. None is booked for less, except for a few that ask for
+// many as the model has, which is what `missing` is set to. None is booked for less, except for a few that ask for
 // less whoever reads them.
 func TestClientsCannotLowerTheirCost(t *testing.T) {
 	q := &cost.Request{JSON: []string{"max_tokens", "options.num_predict"}, Missing: missing, MaxBody: 2000}

@@ -1,35 +1,18 @@
 package integration_test
 
 import (
-	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/buildcaddy"
 )
 
-// binaryDir is the directory of the Caddy binaries of this run.
-var binaryDir string
-
-func TestMain(m *testing.M) {
-	os.Exit(run(m))
-}
-
-// run is separate from TestMain because os.Exit runs no deferred calls.
-func run(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "rlbin")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "making the directory of the binary:", err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	binaryDir = dir
-	return m.Run()
-}
+func TestMain(m *testing.M) { os.Exit(buildcaddy.Main(m)) }
 
 // Both build cmd/caddy once, when the first test asks for it, so that -list and runs of other
 // tests do not wait for the linker. Commands are built without the race detector: they do one
@@ -43,14 +26,7 @@ func build(name string, flags ...string) (path string, err error) {
 	if err := watchSources(); err != nil {
 		return "", err
 	}
-	path = filepath.Join(binaryDir, name)
-	// In a checkout that belongs to another user, go finds no version.
-	args := append([]string{"build", "-buildvcs=false", "-o", path}, flags...)
-	cmd := exec.Command("go", append(args, "../cmd/caddy")...)
-	if output, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building Caddy: %w\n%s", err, output)
-	}
-	return path, nil
+	return buildcaddy.Build("..", name, flags...)
 }
 
 // binary returns the path of the Caddy to test.

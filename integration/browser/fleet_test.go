@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -14,42 +13,20 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/buildcaddy"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/childprocess"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// binaryDir is the directory of the Caddy of this run.
-var binaryDir string
-
-func TestMain(m *testing.M) {
-	os.Exit(run(m))
-}
-
-// run is separate from TestMain because os.Exit runs no deferred calls.
-func run(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "rlbin")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "making the directory of the binary:", err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	binaryDir = dir
-	return m.Run()
-}
+func TestMain(m *testing.M) { os.Exit(buildcaddy.Main(m)) }
 
 // buildCaddy builds cmd/caddy once. CADDY names a binary that is there already.
 var buildCaddy = sync.OnceValues(func() (string, error) {
 	if path := os.Getenv("CADDY"); path != "" {
 		return filepath.Abs(path)
 	}
-	path := filepath.Join(binaryDir, "caddy")
-	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", path, "./cmd/caddy")
-	cmd.Dir = "../.."
-	if output, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building Caddy: %w\n%s", err, output)
-	}
-	return path, nil
+	return buildcaddy.Build("../..", "caddy")
 })
 
 // caddy is a running Caddy.
@@ -68,10 +45,7 @@ func startCaddy(t *testing.T, options, site string) *caddy {
 	must(t, err)
 	c := &caddy{t: t, dir: dir, admin: fmt.Sprint("127.0.0.1:", redistest.FreePort(t))}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	listener, err := net.Listen("tcp4", "127.0.0.1:0")
-	must(t, err)
-	c.site = listener.Addr().String()
-	listener.Close()
+	c.site = fmt.Sprint("127.0.0.1:", redistest.FreePort(t))
 	c.configure(options, site)
 	c.start()
 	t.Cleanup(func() {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
-	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
@@ -148,14 +146,9 @@ func (e *endpoint) explain(wanted *adminapi.Request) error {
 
 // explainOffline prints what a config that does not run would make of a request.
 func explainOffline(cmd *cobra.Command, wanted *adminapi.Request) error {
-	file, _ := cmd.Flags().GetString("config")
-	adapter, _ := cmd.Flags().GetString("adapter")
-	config, _, _, err := caddycmd.LoadConfig(file, adapter)
+	config, err := loadConfig(cmd)
 	if err != nil {
 		return err
-	}
-	if len(config) == 0 {
-		return errors.New("there is no config: name the file with --config")
 	}
 	text, err := json.Marshal(wanted)
 	if err != nil {

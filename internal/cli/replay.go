@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
@@ -109,14 +108,9 @@ func parseTime(flag, text string) (at time.Time, err error) {
 
 // replayLogs prints what a config would have done to the requests of logs.
 func replayLogs(cmd *cobra.Command, o *replay.Options, page string) error {
-	file, _ := cmd.Flags().GetString("config")
-	adapter, _ := cmd.Flags().GetString("adapter")
-	config, _, _, err := caddycmd.LoadConfig(file, adapter)
+	config, err := loadConfig(cmd)
 	if err != nil {
 		return err
-	}
-	if len(config) == 0 {
-		return errors.New("there is no config: name the file with --config")
 	}
 	module, err := caddy.GetModule("admin.api.rate_limit")
 	if err != nil {

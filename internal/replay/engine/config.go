@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
@@ -194,7 +193,7 @@ func (t *trial) window() float64 {
 	if limit.Lends(t.limit.Algorithm) {
 		return 0
 	}
-	return lengthOf(time.Duration(t.limit.Window.Duration), t.limit.Window.Calendar).Seconds()
+	return t.limit.Window.Length().Seconds()
 }
 
 // label is the limit in the report.

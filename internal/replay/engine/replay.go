@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
@@ -328,24 +327,7 @@ func windowOf(z *zone.Zone) time.Duration {
 	if p == nil || p.Lends {
 		return 0
 	}
-	return lengthOf(time.Duration(p.Numbers.Window.Duration), p.Numbers.Window.Calendar)
-}
-
-// lengthOf returns the length of a window. The windows of the calendar count as the longest of their
-// kind.
-func lengthOf(d time.Duration, c algorithms.Calendar) time.Duration {
-	const day = 24 * time.Hour
-	switch c {
-	case algorithms.Day:
-		return day
-	case algorithms.Week:
-		return 7 * day
-	case algorithms.Month:
-		return 31 * day
-	case algorithms.Year:
-		return 366 * day
-	}
-	return d
+	return p.Numbers.Window.Length()
 }
 
 var placeholders = regexp.MustCompile(`\{[^{}]+\}`)
