@@ -5,7 +5,9 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"log"
 	"net"
 	"net/http"
@@ -29,7 +31,10 @@ type gateway struct {
 // newGateway returns a gateway to the admin endpoint at an address.
 func newGateway(address string) (*gateway, error) {
 	to, err := caddy.ParseNetworkAddress(address)
-	if err != nil || to.PortRangeSize() > 1 {
+	if err == nil && to.PortRangeSize() > 1 {
+		err = errors.New("it has several ports")
+	}
+	if err != nil {
 		return nil, fmt.Errorf("the address of the admin endpoint is %s, which a browser cannot be passed on to: %w", address, err)
 	}
 	host, origin := "127.0.0.1", "" // what Caddy expects at a socket, where it checks no origin
@@ -63,17 +68,13 @@ func newGateway(address string) (*gateway, error) {
 			},
 			DisableCompression: true, // the browser says what it takes
 		},
-		ErrorLog: log.New(discard{}, "", 0), // the browser is told
+		ErrorLog: log.New(io.Discard, "", 0), // the browser is told
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			refuse(w, http.StatusBadGateway, fmt.Errorf("no answer from Caddy at %s: %w", address, err))
 		},
 	}
 	return g, nil
 }
-
-type discard struct{}
-
-func (discard) Write(b []byte) (int, error) { return len(b), nil }
 
 func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secret, path := r.URL.EscapedPath(), ""
