@@ -3,8 +3,10 @@ package redisstore
 import (
 	"context"
 	"strings"
+	"testing"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/topology"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -100,3 +102,12 @@ var Trials = trials
 
 // LoanEntries returns how many keys this process may hold something of.
 func (s *Store) LoanEntries() int { return s.loans.Size() }
+
+// Borrow has another process borrow the cost of a check.
+func (s *Store) Borrow(t testing.TB, c store.Check, borrower uint64) {
+	t.Helper()
+	ask := lend.Ask{Borrower: borrower, Number: 1, Lease: (3 * c.Rule.Lend()).Microseconds(), Cost: c.Cost, Borrows: true}
+	if a, err := s.callLend(context.Background(), []protocol.LendOp{s.lendOp(&c, ask, false)}); err != nil || a[0].Held != c.Cost {
+		t.Fatalf("%+v, %v", a, err)
+	}
+}

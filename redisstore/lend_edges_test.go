@@ -45,27 +45,38 @@ func TestLendLateRefunds(t *testing.T) {
 // whether they lend or not.
 func TestLendNoRoom(t *testing.T) {
 	t.Parallel()
+	const others, roomFor, passing = lend.MaxLoans - 2, 2, 5
 	server := redistest.Start(t)
 	limit := algorithms.Limit{Events: 1000, Window: 24 * time.Hour}
 	lent := lendingRule(t, "lent", "fixed_window", limit, 10*time.Second)
-	plain, err := store.NewRule("plain", lent.Algorithm(), algorithms.Limit{Events: lend.MaxLoans + 3, Window: 24 * time.Hour}, 0)
+	plain, err := store.NewRule("plain", lent.Algorithm(), algorithms.Limit{Events: passing, Window: 24 * time.Hour}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range lend.MaxLoans + 5 {
+	lender := open(t, redisstore.Options{Address: server.Addr()})
+	for i := range others {
+		lender.Borrow(t, store.Check{Rule: lent, Key: "k", Cost: 1}, uint64(i+1))
+	}
+	for i := range passing + 2 {
 		s := open(t, redisstore.Options{Address: server.Addr()})
 		var d [2]algorithms.Decision
 		if err := s.Take(context.Background(), []store.Check{{Rule: lent, Key: "k", Cost: 1}, {Rule: plain, Key: "k", Cost: 1}}, d[:]); err != nil {
 			t.Fatalf("process %d: %v", i, err)
 		}
-		if pass := i < lend.MaxLoans+3; d[1].Allowed != pass || !d[0].Allowed {
+		if pass := i < passing; d[1].Allowed != pass || !d[0].Allowed {
 			t.Fatalf("process %d: %+v", i, d)
 		}
 		s.Flush()
+		if _, loans, err := lender.Lent(context.Background(), lent, "k"); err != nil || loans != int64(others+min(i+1, roomFor)) {
+			t.Fatalf("process %d: %d loans, %v", i, loans, err)
+		}
 	}
-	for _, rule := range []*store.Rule{lent, plain} {
-		if n := used(t, server, rule); n != lend.MaxLoans+3 {
-			t.Errorf("zone %s: %d used, %d passed", rule.Zone(), n, lend.MaxLoans+3)
+	for _, c := range []struct {
+		rule *store.Rule
+		want int64
+	}{{lent, others + passing}, {plain, passing}} {
+		if n := usedOf(t, lender, c.rule, "k"); n != c.want {
+			t.Errorf("zone %s: %d used, want %d", c.rule.Zone(), n, c.want)
 		}
 	}
 }
