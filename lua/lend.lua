@@ -2,10 +2,10 @@
 -- algorithms/lend, which says what the numbers mean, around the ports of the algorithms.
 --
 -- KEYS     for each check, the key of its state. While parts of it are lent, the state has a book
---          of the loans at its end, of 40 bytes for each. The state of a Counter is a string: that
---          of take.lua, and the book behind it. The state of a Recorder is a list, and its last
---          element is the letter L and the book. So take.lua notices that parts are lent when it
---          finds a state that it cannot read: then it decides nothing.
+--          of the loans at its end: 40 bytes for all of them, and 40 bytes for each. The state of a
+--          Counter is a string: that of take.lua, and the book behind it. The state of a Recorder is
+--          a list, and its last element is the letter L and the book. So take.lua notices that parts
+--          are lent when it finds a state that it cannot read: then it decides nothing.
 -- ARGV[1]  groups: a byte for the number of their checks, and the checks, each of them
 --   a byte         what to do: 0 ask, 1 adjust a charge, 2 peek; plus 4 if the borrower was refused
 --                  the last time, plus 8 if the cost is lent instead of charged
@@ -22,8 +22,13 @@
 --                  all, and to how many
 -- Numbers are big-endian integers of eight bytes, times and durations are in microseconds. See
 -- take.lua for the functions that ports have.
+--
+-- A loan is the borrower, the number and spent of its last ask, what it holds, and when it ends. So
+-- that no call reads all loans, the book begins with five numbers: two that are 0, a time before
+-- which none of the loans ends, a time after which none does, and what is lent in all.
 
 local call, floor, pack, unpack_struct = redis.call, math.floor, struct.pack, struct.unpack
+local find, sub = string.find, string.sub
 local now
 do
   local time = --[[clock]] redis.call('TIME')
@@ -36,91 +41,117 @@ local function port(name, op)
   return take, record, adjust
 end
 
--- decide decides whether a cost fits if so much more was charged.
-local function decide(c, at, cost, more)
+-- charged charges a cost to the state of a Counter, whether it fits or not. It returns the state, and
+-- until when that is worth something.
+local function charged(name, now, cost, p2, p3, p4, p5, p6, s1, s2, s3)
+  local p1 = MAX_EXACT
+  local ok, room, till, x, y, z
+  --[[charge]]
+  return x, y, z, till
+end
+
+-- decide decides whether a cost fits if so much more was charged. If nothing was, it returns the state
+-- of a Counter after the charge, too.
+local function decide(c, cost, more)
   local take, p1, p2, p3, p4, p5, p6 = c.take, c.p1, c.p2, c.p3, c.p4, c.p5, c.p6
   if not c.record then
-    local x, y, z, _ = c.x, c.y, c.z
-    if more > 0 then _, _, _, _, _, _, _, x, y, z = take(at, more, MAX_EXACT, p2, p3, p4, p5, p6, x, y, z) end
-    return take(at, cost, p1, p2, p3, p4, p5, p6, x, y, z)
+    local x, y, z = c.x, c.y, c.z
+    if more > 0 then x, y, z = charged(c.name, now, more, p2, p3, p4, p5, p6, x, y, z) end
+    local allowed, quota, remaining, retry, next, reset, _
+    allowed, quota, remaining, retry, next, reset, _, x, y, z = take(now, cost, p1, p2, p3, p4, p5, p6, x, y, z)
+    if more == 0 and allowed then return allowed, quota, remaining, retry, next, reset, x, y, z end
+    return allowed, quota, remaining, retry, next, reset
   end
   -- What is charged more would be the newest events of the log.
   local fits = p1 > more and p1 - more or 0
-  local allowed, _, remaining, retry, next, reset, delay, a, t, sum = take(at, cost, fits, p2, p3, p4, p5, p6, c.key)
+  local allowed, _, remaining, retry, next, reset, _, _, t = take(now, cost, fits, p2, p3, p4, p5, p6, c.key)
   if more > 0 then
-    if next == 0 then next = t + p2 - at end
-    reset = t + p2 - at
-    if retry == NEVER and cost <= p1 then retry = t + p2 - at end
+    if next == 0 then next = t + p2 - now end
+    reset = t + p2 - now
+    if retry == NEVER and cost <= p1 then retry = t + p2 - now end
     if p1 == 0 then next, reset = 0, 0 end
   end
-  return allowed, p1, remaining, retry, next, reset, delay, a, t, sum
+  return allowed, p1, remaining, retry, next, reset
 end
 
 -- charge charges a cost, whether it fits or not.
 local function charge(c, at, cost)
   if cost <= 0 then return end
   c.changed = true
-  local _
-  local a, b, d
   if c.record then
-    _, _, _, _, _, _, _, a, b, d = c.take(at, 0, MAX_EXACT, c.p2, c.p3, c.p4, c.p5, c.p6, c.key)
+    local _, _, _, _, _, _, _, a, b, d = c.take(at, 0, MAX_EXACT, c.p2, c.p3, c.p4, c.p5, c.p6, c.key)
     c.record(c.key, cost, a, b, d)
   else
-    _, _, _, _, _, _, _, c.x, c.y, c.z = c.take(at, cost, MAX_EXACT, c.p2, c.p3, c.p4, c.p5, c.p6, c.x, c.y, c.z)
+    c.x, c.y, c.z = charged(c.name, at, cost, c.p2, c.p3, c.p4, c.p5, c.p6, c.x, c.y, c.z)
   end
 end
 
-local function held_of(book)
-  local held = 0
-  for i = 1, #book do held = held + book[i][4] end
-  return held
+-- damaged forgets loans that make no sense.
+local function damaged(c)
+  c.damaged, c.book, c.loans, c.lent = true, '', 0, 0
 end
 
--- open reads the state of a Counter, and takes the book off the state.
+-- open reads the state, and takes the book off it.
 local function open(c)
-  local value, book = nil, 2
-  if c.record then value = redis.pcall('LINDEX', c.key, -1) else value = redis.pcall('GET', c.key) end
-  c.x, c.y, c.z, c.book = 0, 0, 0, {}
+  local value, at
+  if c.record then value, at = redis.pcall('LINDEX', c.key, -1), 2 else value, at = redis.pcall('GET', c.key), 29 end
   if c.record then
-    if type(value) ~= 'string' or #value % 40 ~= 1 or #value > 1 + 64 * 40 or string.byte(value) ~= 76 then return end
+    if type(value) ~= 'string' or #value % 40 ~= 1 or #value > 1 + 65 * 40 or string.byte(value) ~= 76 then return end
     call('LTRIM', c.key, 0, -2)
     c.taken = value
   elseif not value then
     return
-  elseif type(value) ~= 'string' or #value % 40 ~= 28 or #value > 28 + 64 * 40 then
+  elseif type(value) ~= 'string' or #value % 40 ~= 28 or #value > 28 + 65 * 40 then
     c.damaged = true
     return
   else
-    local _
-    c.x, c.y, c.z, _, book = unpack_struct('>i8i8i8I4', value)
+    c.x, c.y, c.z = unpack_struct('>i8i8i8', value)
   end
-  for at = book, #value, 40 do
-    local id, number, spent, held, ends = unpack_struct('>c8i8i8i8i8', value, at)
-    if number < 0 or number >= MAX_EXACT or spent < 0 or spent >= MAX_EXACT or held < 0 or held > 1000000000000 or
-      ends < 0 or ends >= MAX_EXACT then
-      c.damaged, c.book = true, {}
-      return
-    end
-    c.book[#c.book + 1] = { id, number, spent, held, ends }
+  if #value < at then return end
+  local one, two, first, last, lent = unpack_struct('>i8i8i8i8i8', value, at)
+  if one ~= 0 or two ~= 0 or first < 0 or last < first or last >= MAX_EXACT or lent < 0 or lent > 64 * 1000000000000 then
+    return damaged(c)
   end
+  c.first, c.last, c.lent, c.book, c.loans = first, last, lent, sub(value, at + 40), (#value - at - 39) / 40
 end
 
--- settle ends the loans that are over.
-local function settle(c)
-  local book = c.book
-  while true do
-    local first
-    for i = 1, #book do
-      if book[i][5] <= now and (not first or book[i][5] < book[first][5]) then first = i end
-    end
-    if not first then break end
-    local ends = book[first][5]
-    charge(c, (ends > 1 and ends or 1) - 1, book[first][4])
-    table.remove(book, first)
-    c.changed = true
+-- loan returns the numbers of the loan at a place in the book: of its borrower's last ask, what was
+-- spent by then, what it holds, and when it ends. It returns nothing if the loan is damaged.
+local function loan(c, at)
+  local number, spent, held, ends = unpack_struct('>i8i8i8i8', c.book, at + 8)
+  if number < 0 or number >= MAX_EXACT or spent < 0 or spent >= MAX_EXACT or held < 0 or held > 1000000000000 or
+    ends < 0 or ends >= MAX_EXACT then
+    return damaged(c)
   end
-  for i = 1, #book do
-    if book[i][5] > now + MAX_LEASE then book[i][5], c.changed = now + MAX_LEASE, true end
+  return number, spent, held, ends
+end
+
+-- cut takes a loan out of the book.
+local function cut(c, at, held)
+  c.book = sub(c.book, 1, at - 1) .. sub(c.book, at + 40)
+  c.loans, c.lent, c.changed = c.loans - 1, c.lent - held, true
+end
+
+-- settle ends the loans that are over, in the order of their ends. None ends before c.first.
+local function settle(c)
+  while c.loans > 0 and (c.first <= now or c.last > now + MAX_LEASE) do
+    local over, most, first, last, lent = nil, nil, MAX_EXACT - 1, 0, 0
+    for at = 1, #c.book, 40 do
+      local number, _, held, ends = loan(c, at)
+      if not number then return end
+      if ends > now + MAX_LEASE then
+        ends = now + MAX_LEASE
+        c.book = sub(c.book, 1, at + 31) .. pack('>i8', ends) .. sub(c.book, at + 40)
+      end
+      if ends < first then over, most, first = at, held, ends end
+      if ends > last then last = ends end
+      lent = lent + held
+    end
+    c.first, c.last, c.lent, c.changed = first, last, lent, true
+    if first <= now then
+      charge(c, (first > 1 and first or 1) - 1, most)
+      cut(c, over, most)
+    end
   end
 end
 
@@ -128,23 +159,19 @@ end
 local function report(c)
   settle(c)
   if c.number > 0 then
-    local known
-    for i = 1, #c.book do
-      local l = c.book[i]
-      if l[1] == c.id then
-        known = true
-        if l[2] >= c.number then
-          c.number = 0
-        else
-          charge(c, now, c.spent - l[3])
-          if c.live > 0 and c.lease < l[5] - now then c.lease = l[5] - now end
-          table.remove(c.book, i)
-          c.changed = true
-        end
-        break
+    local at = find(c.book, c.id, 1, true)
+    while at and at % 40 ~= 1 do at = find(c.book, c.id, at + 1, true) end
+    local number, spent, held, ends
+    if at then number, spent, held, ends = loan(c, at) end
+    if number then
+      if number >= c.number then
+        c.number = 0
+      else
+        charge(c, now, c.spent - spent)
+        if c.live > 0 and c.lease < ends - now then c.lease = ends - now end
+        cut(c, at, held)
       end
-    end
-    if not known and #c.book >= 64 then
+    elseif c.loans >= 64 then
       charge(c, now, c.live)
       c.number = 0
     end
@@ -154,8 +181,8 @@ end
 
 -- lend lends what the borrower wants, or less.
 local function lend(c, pass)
-  local lenders, others = #c.book + 1, held_of(c.book)
-  c.others = others
+  local lenders = c.loans + 1
+  c.others = c.lent
   local need = c.live
   if c.borrows and pass then need = need + c.cost end
   local parts = 2 * lenders
@@ -165,49 +192,42 @@ local function lend(c, pass)
   if held < 2 or not c.allowed then held = 0 end
   if held < need then held = need end
   if held == 0 then return end
+  local ends = now + c.lease
+  if lenders == 1 then c.first, c.last = ends, ends end
+  if ends < c.first then c.first = ends end
+  if ends > c.last then c.last = ends end
   c.held, c.length = held, c.lease
   c.remaining = c.remaining - (held - need)
-  c.book[lenders] = { c.id, c.number, c.spent, held, now + c.lease }
-  c.changed = true
+  c.book = c.book .. pack('>c8i8i8i8i8', c.id, c.number, c.spent, held, ends)
+  c.loans, c.lent, c.changed = lenders, c.lent + held, true
 end
 
 -- pause returns the wait until there is something to lend again.
 local function pause(c)
-  local enough = floor(c.quota / 128) * (#c.book + 1)
+  local enough = floor(c.quota / 128) * (c.loans + 1)
   if enough > c.want then enough = c.want end
   if enough < c.cost then enough = c.cost end
-  local allowed, _, _, retry = decide(c, now, enough, held_of(c.book))
+  local allowed, _, _, retry = decide(c, enough, c.lent)
   return allowed and 0 or retry
 end
 
 -- write keeps what has changed, for as long as it counts.
 local function write(c)
-  local latest, held = now, held_of(c.book)
-  for i = 1, #c.book do
-    if c.book[i][5] > latest then latest = c.book[i][5] end
+  local latest, text = now, ''
+  if c.loans > 0 then
+    if c.last > now then latest = c.last end
+    text = pack('>i8i8i8i8i8', 0, 0, c.first, c.last, c.lent) .. c.book
   end
-  local _, reset
   if c.record then
-    _, _, _, _, _, reset = c.take(latest, held, MAX_EXACT, c.p2, c.p3, c.p4, c.p5, c.p6, c.key)
-  else
-    _, _, _, _, _, reset = c.take(latest, held, MAX_EXACT, c.p2, c.p3, c.p4, c.p5, c.p6, c.x, c.y, c.z)
-  end
-  local life = floor((latest - now + reset) / 1000) + MARGIN_MS
-  local text = { 'L' }
-  if not c.record then
-    local lives = floor((now / 1000 + life) / 1000) -- the second until which the key lives
-    text[1] = pack('>i8i8i8I4', c.x, c.y, c.z, lives < 4294967296 and lives or 0)
-  end
-  for i = 1, #c.book do
-    local l = c.book[i]
-    text[i + 1] = pack('>c8i8i8i8i8', l[1], l[2], l[3], l[4], l[5])
-  end
-  if not c.record then
-    call('SET', c.key, table.concat(text), 'PX', life)
-  else
+    local _, _, _, _, _, reset = c.take(latest, c.lent, MAX_EXACT, c.p2, c.p3, c.p4, c.p5, c.p6, c.key)
     c.taken = nil
-    if text[2] then call('RPUSH', c.key, table.concat(text)) end
-    call('PEXPIRE', c.key, life)
+    if c.loans > 0 then call('RPUSH', c.key, 'L' .. text) end
+    call('PEXPIRE', c.key, floor((latest - now + reset) / 1000) + MARGIN_MS)
+  else
+    local _, _, _, till = charged(c.name, latest, c.lent, c.p2, c.p3, c.p4, c.p5, c.p6, c.x, c.y, c.z)
+    local life = floor(((till > latest and till or latest) - now) / 1000) + MARGIN_MS
+    local lives = floor((now / 1000 + life) / 1000) -- the second until which the key lives
+    call('SET', c.key, pack('>i8i8i8I4', c.x, c.y, c.z, lives < 4294967296 and lives or 0) .. text, 'PX', life)
   end
 end
 
@@ -218,9 +238,14 @@ local function decided(checks, pass)
     local c = checks[i]
     if c.op ~= 1 then
       if pass and c.op == 0 then
-        if not c.borrows then charge(c, now, c.cost) end
+        if c.borrows then -- it is lent
+        elseif c.s1 and c.cost > 0 then
+          c.x, c.y, c.z, c.changed = c.s1, c.s2, c.s3, true
+        else
+          charge(c, now, c.cost)
+        end
       elseif c.allowed then
-        c.allowed, c.quota, c.remaining, c.retry, c.next, c.reset = decide(c, now, 0, c.counts)
+        c.allowed, c.quota, c.remaining, c.retry, c.next, c.reset = decide(c, 0, c.counts)
       end
       if c.op == 0 then
         lend(c, pass)
@@ -229,7 +254,7 @@ local function decided(checks, pass)
     end
     if c.changed or c.taken then write(c) end
     replies[i] = pack('>Bi8i8i8i8i8i8i8i8i8i8i8', (c.allowed and 1 or 0) + (c.damaged and 2 or 0), c.quota, c.remaining,
-      c.retry, c.next, c.reset, c.held, c.length, c.others, c.pause, held_of(c.book), #c.book)
+      c.retry, c.next, c.reset, c.held, c.length, c.others, c.pause, c.lent, c.loans)
   end
   return table.concat(replies)
 end
@@ -254,8 +279,8 @@ local function group(checks)
       c.allowed, c.quota, c.remaining, c.retry, c.next, c.reset = true, c.done and 1 or 0, 0, 0, 0, 0
     else
       if c.op == 0 then report(c) else settle(c) c.live = 0 end
-      c.counts = held_of(c.book) + c.live
-      c.allowed, c.quota, c.remaining, c.retry, c.next, c.reset = decide(c, now, c.cost, c.counts)
+      c.counts = c.lent + c.live
+      c.allowed, c.quota, c.remaining, c.retry, c.next, c.reset, c.s1, c.s2, c.s3 = decide(c, c.cost, c.counts)
       pass = pass and c.allowed
     end
   end
@@ -285,12 +310,19 @@ while at <= #groups do
   at = at + 1
   for j = 1, n do
     k = k + 1
-    local c = { key = KEYS[k], held = 0, length = 0, others = 0, pause = 0 }
-    local name
+    -- A table grows slowly, so all of its fields are there from the beginning.
+    local c = {
+      key = KEYS[k], name = false, take = false, record = false, adjust = false, p1 = 0, p2 = 0, p3 = 0, p4 = 0, p5 = 0, p6 = 0,
+      op = 0, cost = 0, id = false, number = 0, spent = 0, live = 0, want = 0, lease = 0, scarce = false, borrows = false,
+      x = 0, y = 0, z = 0, s1 = false, s2 = false, s3 = false, book = '', loans = 0, lent = 0, first = 0, last = 0, counts = 0,
+      taken = false, changed = false, damaged = false, done = false,
+      allowed = false, quota = 0, remaining = 0, retry = 0, next = 0, reset = 0, held = 0, length = 0, others = 0, pause = 0,
+    }
     c.op, c.cost, c.id, c.number, c.spent, c.live, c.want, c.lease, at = unpack_struct('>Bi8c8i8i8i8i8i8', groups, at)
-    at, name, c.p1, c.p2, c.p3, c.p4, c.p5, c.p6 = cmsgpack.unpack_limit(groups, 7, at - 1)
+    at, c.name, c.p1, c.p2, c.p3, c.p4, c.p5, c.p6 = cmsgpack.unpack_limit(groups, 7, at - 1)
     at = at < 0 and #groups + 1 or at + 1
     checks[j] = c
+    local name = c.name
     if c.op >= 8 then c.op, c.borrows = c.op - 8, true end
     if c.op >= 4 then c.op, c.scarce = c.op - 4, true end
     local made = c.op ~= 1 and ports[name] or { port(name, c.op == 1 and 2 or 0) }

@@ -39,7 +39,7 @@ const (
 	// MaxLoans bounds the loans of one key. Further borrowers get none.
 	MaxLoans = 64
 
-	// loanSize is the length of an encoded loan.
+	// loanSize is the length of an encoded loan, and of what is said of all.
 	loanSize = 40
 
 	// MaxLease bounds how long a loan lasts without being renewed, in microseconds. A loan that
@@ -50,25 +50,37 @@ const (
 	maxExact = 1 << 53
 )
 
-// Append appends the encoded book: five big-endian integers of eight bytes for each loan.
+// Append appends the encoded book, as lua/lend.lua describes it: five big-endian integers of eight
+// bytes for all loans, if there are any, and as many for each.
 func (b Book) Append(to []byte) []byte {
-	for i := range b {
-		l := &b[i]
-		to = binary.BigEndian.AppendUint64(to, l.Borrower)
-		for _, n := range [...]int64{l.Number, l.Spent, l.Held, l.Ends} {
+	if len(b) == 0 {
+		return to
+	}
+	add := func(numbers ...int64) {
+		for _, n := range numbers {
 			to = binary.BigEndian.AppendUint64(to, uint64(n))
 		}
+	}
+	first, last := b.ends()
+	add(0, 0, first, last, b.Held())
+	for i := range b {
+		l := &b[i]
+		add(int64(l.Borrower), l.Number, l.Spent, l.Held, l.Ends)
 	}
 	return to
 }
 
-// Parse decodes a book. It reports whether the text is one.
+// Parse decodes a book. It reports whether the text is one. The times of all loans may be bounds.
 func Parse(text string) (b Book, ok bool) {
-	if len(text)%loanSize != 0 || len(text) > MaxLoans*loanSize {
+	if text == "" {
+		return nil, true
+	}
+	if len(text)%loanSize != 0 || len(text) < 2*loanSize || len(text) > (1+MaxLoans)*loanSize {
 		return nil, false
 	}
-	for ; text != ""; text = text[loanSize:] {
-		number := func(i int) int64 { return int64(binary.BigEndian.Uint64([]byte(text[8*i : 8*i+8]))) }
+	number := func(i int) int64 { return int64(binary.BigEndian.Uint64([]byte(text[8*i : 8*i+8]))) }
+	zeros, first, last, held := number(0)|number(1), number(2), number(3), number(4)
+	for text = text[loanSize:]; text != ""; text = text[loanSize:] {
 		l := Loan{uint64(number(0)), number(1), number(2), number(3), number(4)}
 		for _, n := range [...]int64{l.Number, l.Spent, l.Ends} {
 			if n < 0 || n >= maxExact {
@@ -80,7 +92,17 @@ func Parse(text string) (b Book, ok bool) {
 		}
 		b = append(b, l)
 	}
-	return b, true
+	from, to := b.ends()
+	return b, zeros == 0 && first <= from && to <= last && held == b.Held()
+}
+
+// ends returns when the first of the loans ends, and when the last one does.
+func (b Book) ends() (first, last int64) {
+	first = maxExact
+	for i := range b {
+		first, last = min(first, b[i].Ends), max(last, b[i].Ends)
+	}
+	return first, last
 }
 
 // Held returns how much is lent in all.

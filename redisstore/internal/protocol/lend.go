@@ -29,6 +29,7 @@ func LendScript(s *Script) *Script {
 		}
 	}
 	text := strings.Replace(lua.Lend, "--[[algorithms]]", ports.String(), 1)
+	text = strings.Replace(text, "--[[charge]]", charges(), 1)
 	text = strings.ReplaceAll(text, "--[[muldiv]]", lua.MulDiv)
 	text = strings.ReplaceAll(text, "MAX_LEASE", fmt.Sprint(lend.MaxLease))
 	return TextScript(s.Finish(text))
