@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -58,6 +59,7 @@ func benchFleet(args []string) (err error) {
 		goroutines = flags.String("goroutines", "1,4,16", "how many requests of each process are under way")
 		keys       = flags.Int("keys", maxClients, "how many clients there are")
 		only       = flags.String("only", "", "measure only these distributions, such as uniform,zipf,hot")
+		peers      = flags.String("peers", "", "measure only the limiters whose names contain one of these, such as "+lendingName+",ulule; "+ourName+" always")
 		another    = flags.String("another", "", "also measure this store as another build of this command has it: its path")
 		page       = flags.String("page", "", "also put the tables into this file, between <!-- fleet --> and <!-- /fleet -->")
 	)
@@ -80,7 +82,9 @@ func benchFleet(args []string) (err error) {
 		}
 	}
 	for _, peer := range fleetPeers() {
-		p.peers = append(p.peers, peer.name)
+		if peer.name == ourName || slices.ContainsFunc(strings.Split(*peers, ","), func(part string) bool { return strings.Contains(peer.name, part) }) {
+			p.peers = append(p.peers, peer.name)
+		}
 	}
 	if *another != "" {
 		p.peers = append(p.peers, anotherName)
@@ -209,6 +213,9 @@ func (p *fleetPlan) prepare(ctx context.Context, server *rig.Redis, distribution
 		return err
 	}
 	for _, peer := range fleetPeers() {
+		if !slices.Contains(p.peers, peer.name) {
+			continue
+		}
 		of := limitOf(distribution)
 		l, err := peer.open(server.Address, limit{events: of.Events, period: of.Period, zones: 1})
 		if err != nil {
