@@ -43,6 +43,10 @@ redis: ## Install redis-server if it is missing
 promtool: ## Install promtool if it is missing
 	@scripts/optional.sh prometheus promtool
 
+.PHONY: aspell
+aspell: ## Install aspell if it is missing
+	@scripts/optional.sh aspell-en aspell
+
 .PHONY: chromium
 chromium: ## Install chromium if it is missing
 	@scripts/optional.sh chromium chromium chromium-browser google-chrome
@@ -62,7 +66,7 @@ lint: tools ## Check format, go vet, staticcheck, go.mod
 	cd integration/browser && go vet ./... && ../../$(BIN)/staticcheck ./... && go mod tidy -diff
 
 .PHONY: unit
-unit: redis promtool ## Run the tests with the race detector
+unit: redis promtool aspell ## Run the tests with the race detector
 	@# The race detector would hold up each exit of each process for a second. lint has vetted all.
 	$(REDIS) GORACE=atexit_sleep_ms=50 go test -race -vet=off -parallel 5 -timeout 20m ./...
 

@@ -255,7 +255,7 @@ func parseStatuses(d *caddyfile.Dispenser, m *caddyhttp.ResponseMatcher) (string
 	return strings.Join(args, " "), nil
 }
 
-// parseHeader parses a header field that a response must have, with a value if one is given.
+// parseHeader parses a header that a response must have, with a value if one is given.
 func parseHeader(d *caddyfile.Dispenser, m *caddyhttp.ResponseMatcher) (string, error) {
 	args := d.RemainingArgs()
 	if len(args) == 0 || len(args) > 2 {

@@ -41,7 +41,7 @@ func init() { caddy.RegisterModule(Handler{}) }
 // decide together: if one refuses the request, no zone is charged and the request ends with
 // status 429, which error routes can handle.
 //
-// Responses have the header fields RateLimit, RateLimit-Policy and, if the request is refused,
+// Responses have the headers RateLimit, RateLimit-Policy and, if the request is refused,
 // Retry-After. Placeholders such as `{http.rate_limit.zone}` and `{http.rate_limit.remaining}`
 // show what was decided.
 type Handler struct {
@@ -65,7 +65,7 @@ type Handler struct {
 	// the store has last seen alive.
 	Instances *int `json:"instances,omitempty"`
 
-	// The styles of header fields that tell clients about their limits, one or several:
+	// The styles of headers that tell clients about their limits, one or several:
 	// `draft-10` (the default) for RateLimit and RateLimit-Policy of
 	// draft-ietf-httpapi-ratelimit-headers-10; `x-ratelimit` for X-RateLimit-Limit,
 	// X-RateLimit-Remaining, X-RateLimit-Reset (seconds from now) and, with a refusal,

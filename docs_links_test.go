@@ -14,7 +14,7 @@ var (
 	code    = regexp.MustCompile("(?ms)^ *```.*?^ *```$|`[^`\n]*`")
 )
 
-// TestLinksInTheDocs: what the pages link to within the repository exists, and so do the headings.
+// TestLinksInTheDocs: what the pages link to within the repository exists, and the headings too.
 func TestLinksInTheDocs(t *testing.T) {
 	var pages []string
 	for _, pattern := range []string{"*.md", "docs/*.md", "examples/*/*.md"} {

@@ -24,7 +24,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 )
 
-// explain asks what would become of a request.
+// explain asks what would happen to a request.
 func explain(t *testing.T, r adminapi.Request) (x adminapi.Explanation) {
 	t.Helper()
 	body, err := json.Marshal(r)

@@ -84,6 +84,7 @@ var layers = []struct {
 
 	// What only tests and documentation use.
 	{"internal/testing/deep", layer{}},
+	{"internal/testing/english", layer{}},
 	{"internal/testing/patient", layer{}},
 	{"internal/testing/faultproxy", layer{}},
 	{"internal/testing/buildcaddy", layer{}},

@@ -20,7 +20,7 @@ import (
 //
 //	GET /path [Name=value ...] -> 200*2 429 [retry=60] [body=text]
 //
-// Name is a header field, Host, or from for the client's address. retry is the window in seconds, or a
+// Name is a header, Host, or from for the client's address. retry is the window in seconds, or a
 // range because of jitter: Retry-After is at most that, and less only by the time since the start. body
 // is the body of the last response.
 func TestConfigsOfMholt(t *testing.T) {

@@ -132,7 +132,7 @@ func TestReplayOfManyKeys(t *testing.T) {
 }
 
 // TestReplayMergesLogs: logs come in any order and compressed, and lines that were written up to a minute
-// late are put in order. The requests are decided as if they stood in one log.
+// late are put in order. The requests are decided as if they were in one log.
 func TestReplayMergesLogs(t *testing.T) {
 	dir := t.TempDir()
 	var parts [3]bytes.Buffer

@@ -32,7 +32,7 @@ type Zone struct {
 	// What tells clients apart: text with placeholders, such as `{http.vars.client_ip}`.
 	// Requests whose text is the same share a limit. If no placeholder has a value, they share one
 	// too; see missing_key. A placeholder that Caddy does not know is an error, because all clients
-	// would share one limit. Choose something that clients cannot choose: with a header field as
+	// would share one limit. Choose something that clients cannot choose: with a header as
 	// the key, a client gets a new limit with each value that it sends. Default: none, which is one
 	// limit for all requests of the zone.
 	Key string `json:"key,omitempty"`
@@ -77,7 +77,7 @@ type Zone struct {
 	// as `Bearer realm="api"`. The field stays as it is if something has set it. Default:
 	// `Bearer realm="restricted"` if the key is the field Authorization, a challenge that says
 	// where the key belongs, such as `ApiKey in=header, name="X-Api-Key"`, if it is another
-	// header field, a query parameter or a cookie, and none otherwise.
+	// header, a query parameter or a cookie, and none otherwise.
 	MissingKeyChallenge string `json:"missing_key_challenge,omitempty"`
 
 	// What happens to requests with different values for a placeholder of the key or the plan,
@@ -114,8 +114,8 @@ type Zone struct {
 	// the charge is given back if the response does not count. Default: all responses.
 	ChargeOnResponse *caddyhttp.ResponseMatcher `json:"charge_on_response,omitempty"`
 
-	// The header field or trailer of the response in which the upstream says what the request has
-	// cost: a whole number, which replaces cost. What exceeds the limit is a debt that delays later
+	// The header or trailer of the response in which the upstream says what the request has
+	// cost: a whole number. It replaces cost. What exceeds the limit is a debt that delays later
 	// requests. The field is removed from the response. Default: none.
 	CostHeader string `json:"cost_header,omitempty"`
 

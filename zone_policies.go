@@ -74,7 +74,7 @@ func (z *Zone) checkRepeatedValues() error {
 		return err
 	}
 	if !z.hasPart(func(p *key.Part) bool { return p.Repeatable != nil }) {
-		return fmt.Errorf("repeated_values %s needs a key or plan with a placeholder of a header field, a query parameter or a cookie, got key %q",
+		return fmt.Errorf("repeated_values %s needs a key or plan with a placeholder of a header, a query parameter or a cookie, got key %q",
 			z.RepeatedValues, z.Key)
 	}
 	return nil
@@ -196,7 +196,7 @@ func (z *Zone) checkCharge() error {
 		return nil
 	}
 	if strings.IndexFunc(z.CostHeader, placeholder.NotInFieldName) >= 0 {
-		return fmt.Errorf("cost_header must be the name of a header field, got %q", z.CostHeader)
+		return fmt.Errorf("cost_header must be the name of a header, got %q", z.CostHeader)
 	}
 	z.CostHeader = textproto.CanonicalMIMEHeaderKey(z.CostHeader)
 	return z.checkLateCost("cost_header")

@@ -122,10 +122,10 @@ func (z *Zone) warnAboutKey(log *zap.Logger) {
 	}
 }
 
-// secretLength is how long the value of a header field must be to pass for a secret.
+// secretLength is how long the value of a header must be to pass for a secret.
 const secretLength = 16
 
-// warnAboutHeaders warns about matchers that exempt any client that sends a header field.
+// warnAboutHeaders warns about matchers that exempt any client that sends a header.
 func warnAboutHeaders(exempt caddyhttp.RawMatcherSets, log *zap.Logger) {
 	for _, set := range exempt {
 		var fields http.Header
@@ -135,7 +135,7 @@ func warnAboutHeaders(exempt caddyhttp.RawMatcherSets, log *zap.Logger) {
 		for _, name := range slices.Sorted(maps.Keys(fields)) {
 			guessable := func(value string) bool { return len(value) < secretLength || strings.ContainsAny(value, "*") }
 			if len(fields[name]) == 0 || slices.ContainsFunc(fields[name], guessable) {
-				log.Warn(fmt.Sprintf("exempt matches a header field that any client can send, %s; match addresses with remote_ip as well, or a secret value of at least %d characters",
+				log.Warn(fmt.Sprintf("exempt matches a header that any client can send, %s; match addresses with remote_ip as well, or a secret value of at least %d characters",
 					name, secretLength))
 			}
 		}

@@ -57,7 +57,7 @@ func TestWarningsAtLoad(t *testing.T) {
 		"limit by a cookie":        {zone: "algorithm token_bucket\nburst {cookie.burst} 5", want: "burst: any client can choose cookie burst, and with it the limit"},
 		"cost by a header":         {zone: "cost {header.X-Cost} 1", want: "cost: any client can choose header X-Cost, and with it the limit"},
 		"cost by the length":       {zone: "cost {header.Content-Length} 1"},
-		"exempt by a header":       {zone: "exempt header X-Monitoring yes", want: "exempt matches a header field that any client can send, X-Monitoring;"},
+		"exempt by a header":       {zone: "exempt header X-Monitoring yes", want: "exempt matches a header that any client can send, X-Monitoring;"},
 		"exempt by a secret":       {zone: "exempt header X-Monitoring 3fa85f6457174562b3fc"},
 		"exempt by a beginning":    {zone: "exempt header X-Monitoring 3fa85f6457174562b3fc*", want: "X-Monitoring"},
 		"exempt by both":           {zone: "exempt {\nheader X-Monitoring yes\nremote_ip 192.0.2.0/24\n}"},

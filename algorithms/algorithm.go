@@ -40,7 +40,7 @@ type Algorithm interface {
 
 // Dated is an algorithm whose parameters depend on the date for some limits.
 type Dated interface {
-	// PrepareAt returns the parameters for a time, and when they cease to hold. The limit
+	// PrepareAt returns the parameters for a time, and until when they hold. The limit
 	// must be one that Prepare accepts.
 	PrepareAt(l Limit, now time.Time) (Params, time.Time)
 }

@@ -50,7 +50,7 @@ func TestCalendar(t *testing.T) {
 	}
 }
 
-// around checks the window that contains at, and its neighbours.
+// around checks the window that contains at, and its neighbors.
 func around(t *testing.T, c algorithms.Calendar, location *time.Location, at time.Time) {
 	t.Helper()
 	bounds := c.Bounds(at, location, 2)
@@ -58,7 +58,7 @@ func around(t *testing.T, c algorithms.Calendar, location *time.Location, at tim
 	if len(bounds) != 3 || at.Before(start) || !at.Before(end) || !end.Before(bounds[2]) {
 		t.Fatalf("%v around %v: %v", c, at.In(location), bounds)
 	}
-	// Its first instant shows a new date, and so does the first instant after it.
+	// Its first instant shows a new date, and also the first instant after it.
 	for _, bound := range []time.Time{start, end} {
 		if ordinal(c, bound) <= ordinal(c, bound.Add(-time.Microsecond)) {
 			t.Fatalf("%v around %v: %v begins nothing", c, at.In(location), bound)

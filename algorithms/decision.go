@@ -31,7 +31,7 @@ type Decision struct {
 	NextAfter time.Duration
 
 	// ResetAfter is the wait until the quota is full again if nothing else is charged; 0 if
-	// it is full. After that the state need not be kept.
+	// it is full. After that the state does not have to be kept.
 	ResetAfter time.Duration
 
 	// Delay is how long an allowed request must wait for its turn in a queue; 0 for

@@ -9,7 +9,7 @@ import (
 // their ends. The zero Leases is a key never seen.
 //
 // Most keys have one lease, so a lease is kept small: all are in one slice, in no order,
-// and each one links to its neighbours in the order in which leases end.
+// and each one links to its neighbors in the order in which leases end.
 type Leases struct {
 	all         []lease
 	index       map[string]int32 // positions by name; nil while there are few leases
@@ -54,7 +54,7 @@ func (l *Leases) GiveBack(hold string, cost int64) bool {
 	return true
 }
 
-// link makes two leases neighbours; 0 stands for either end of the order.
+// link makes two leases neighbors; 0 is either end of the order.
 func (l *Leases) link(prev, next int32) {
 	if prev == 0 {
 		l.first = next

@@ -167,8 +167,8 @@ func (l *Log) Forget(n int) {
 	l.shrink(l.size - n)
 }
 
-// ForgetEvents drops the n oldest events. Of the charge that contains the last of them, a part
-// may stay.
+// ForgetEvents drops the n oldest events. A part of the charge that contains
+// the last of them may stay.
 func (l *Log) ForgetEvents(n int64) {
 	i := l.Holding(0, n)
 	part := n - l.Events(0, i)

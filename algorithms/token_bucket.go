@@ -21,7 +21,7 @@ import (
 //
 // State: the anchor, an instant at which the bucket was full; the tokens taken since
 // the anchor; the time of the last charge. The tokens that have come back since the anchor
-// are elapsed*events/window, rounded down. So the pair of anchor and tokens stands for a
+// are elapsed*events/window, rounded down. So the pair of anchor and tokens is a
 // fractional level without a fraction. Whole windows are removed from both, which keeps
 // them small. More tokens than the burst may be taken: by a limit of the same rate with a
 // larger burst, or as a debt, which only an adjustment leads to. Then nothing fits until

@@ -78,7 +78,7 @@ type RedisStore struct {
 	// share limits. Default: `rl`.
 	KeyPrefix string `json:"key_prefix,omitempty"`
 
-	// How long one decision may take, including dialling and waiting for a connection; after
+	// How long one decision may take, including dialing and waiting for a connection; after
 	// that `on_store_error` applies. From 1ms to 1m. Default: 50ms.
 	Timeout caddy.Duration `json:"timeout,omitempty"`
 

@@ -13,7 +13,7 @@ import (
 )
 
 // The limiters of this file cannot be used from another Go module: two are written in Java, one
-// is inside a gateway, and one is not in the module proxy. Their scripts are written anew after
+// is inside a gateway, and one is not in the module proxy. Their scripts are rewritten after
 // the originals: the same commands on the same kinds of values, with the same arithmetic between
 // them.
 
@@ -129,7 +129,7 @@ func shenyuStyle() peer {
 // another. Its third argument is the time.
 func twoStrings(name, text string, now func() any) peer {
 	return peer{
-		name: name, setup: "its script, written anew; " + goRedisPool,
+		name: name, setup: "its script, rewritten; " + goRedisPool,
 		open: func(address string, l limit) (*limiter, error) {
 			client, script := pooled(address), goredis.NewScript(text)
 			rate := float64(l.events) / l.period.Seconds()
@@ -151,7 +151,7 @@ func twoStrings(name, text string, now func() any) peer {
 
 func traefikStyle() peer {
 	return peer{
-		name: traefikName, setup: "its script, written anew; " + goRedisPool,
+		name: traefikName, setup: "its script, rewritten; " + goRedisPool,
 		open: func(address string, l limit) (*limiter, error) {
 			client, script := pooled(address), goredis.NewScript(traefikScript)
 			rate := float64(l.events) / l.period.Seconds()
@@ -183,7 +183,7 @@ func traefikStyle() peer {
 // sethvargoStyle uses redigo, as the original does.
 func sethvargoStyle() peer {
 	return peer{
-		name: "in the style of sethvargo/go-redisstore", setup: "its script, written anew; redigo, pool of 256",
+		name: "in the style of sethvargo/go-redisstore", setup: "its script, rewritten; redigo, pool of 256",
 		open: func(address string, l limit) (*limiter, error) {
 			pool := &redis.Pool{
 				MaxActive: peerPool, MaxIdle: peerPool, Wait: true,

@@ -43,7 +43,7 @@ func inUTF16(text string) string {
 // TestClientsCannotLowerTheirCost is the table of ways in which a client could try to pay less than what
 // its upstream does for it. Each request asks for 3000 or 5000 tokens as some upstream reads it, or for as
 // many as the model has, which is what `missing` is set to. None is booked for less, except for a few that ask for
-// less whoever reads them.
+// less, whichever program reads them.
 func TestClientsCannotLowerTheirCost(t *testing.T) {
 	q := &cost.Request{JSON: []string{"max_tokens", "options.num_predict"}, Missing: missing, MaxBody: 2000}
 	if err := q.Compile(); err != nil {

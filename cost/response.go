@@ -16,7 +16,7 @@ import (
 )
 
 // Response says where a response says what the request has cost. Its body is read as it passes, if it is
-// JSON, JSON Lines or an event stream. Of a stream, the last number counts.
+// JSON, JSON Lines or an event stream. In a stream, the last number counts.
 type Response struct {
 	// The numbers that make up the cost: paths of names with dots between, such as
 	// `usage.output_tokens`. Their sum is the cost, rounded up. A weight may follow a path, as in

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
-// retryAfter reads the header field, in seconds.
+// retryAfter reads the header, in seconds.
 func retryAfter(t *testing.T, a answer) time.Duration {
 	t.Helper()
 	seconds, err := strconv.Atoi(a.header.Get("Retry-After"))

@@ -31,7 +31,7 @@ func digestOf(body string, length int) string {
 }
 
 // TestRequestBodiesPass: a body that was looked at reaches the upstream unchanged in every version of
-// HTTP, and with Expect: 100-continue. One that takes too long is refused, and so is one that is too large,
+// HTTP, and with Expect: 100-continue. One that takes too long is refused, and also one that is too large,
 // unless it has a price. An upgrade is charged what was booked.
 func TestRequestBodiesPass(t *testing.T) {
 	t.Parallel()

@@ -76,8 +76,8 @@ func TestChargesOfErrors(t *testing.T) {
 	})
 }
 
-// TestErrorPagesOfUpstreams: if an upstream makes error pages, a client that is refused is not
-// told of the upstream's own limits.
+// TestErrorPagesOfUpstreams: if an upstream makes error pages, a client that is refused does not
+// see the upstream's own limits.
 func TestErrorPagesOfUpstreams(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, func(_ *backend, w http.ResponseWriter, _ *http.Request) {

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// TestHandleErrors: a refusal is an HTTP error, so error routes can answer it. The header fields
+// TestHandleErrors: a refusal is an HTTP error, so error routes can answer it. The headers
 // about the limit stay.
 func TestHandleErrors(t *testing.T) {
 	t.Parallel()

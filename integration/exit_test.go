@@ -36,7 +36,7 @@ func (s *server) upgrade(t *testing.T) (net.Conn, int) {
 	return s.upgradeWith(t, "Connection: Upgrade\r\nUpgrade: websocket")
 }
 
-// upgradeWith is upgrade with these header fields.
+// upgradeWith is upgrade with these headers.
 func (s *server) upgradeWith(t *testing.T, fields string) (net.Conn, int) {
 	t.Helper()
 	conn, err := net.Dial("tcp", s.address)

@@ -48,7 +48,7 @@ func TestHostileKeysInTheLog(t *testing.T) {
 					continue
 				}
 				found++
-				fields := line[max(0, bytes.IndexByte(line, '{')):] // the console writes the level in colour
+				fields := line[max(0, bytes.IndexByte(line, '{')):] // the console writes the level in color
 				if len(line) > 2000 || bytes.ContainsAny(fields[:len(fields)-1], "\x00\x07\x1b\r") {
 					t.Errorf("%d bytes: %q", len(line), line[:min(len(line), 200)])
 				}

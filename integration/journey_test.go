@@ -91,8 +91,8 @@ func (j *journey) writes(config, shown string) {
 	j.types("caddy reload --force")
 }
 
-// varying are the parts of screens that differ from run to run, and what stands for each. What stands
-// for it is as wide, so that columns stay straight.
+// varying are the parts of screens that differ from run to run, and what replaces each. The replacement
+// is as wide, so that columns stay straight.
 var varying = []struct{ what, standsFor string }{
 	{`\d\d:\d\d:\d\d`, "hh:mm:ss"},
 	{`"ts":\d+\.\d+`, `"ts":0`},

@@ -85,7 +85,7 @@ func TestLend(t *testing.T) {
 	f.flood(t)
 }
 
-// lendBurst is what became of requests of one key.
+// lendBurst is what happened to requests of one key.
 type lendBurst struct {
 	admitted int64
 	calls    int
@@ -185,7 +185,7 @@ func (f *lendFleet) flood(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				time.Sleep(time.Millisecond) // the load, not a synchronisation
+				time.Sleep(time.Millisecond) // the load, not a synchronization
 			}
 		})
 	}

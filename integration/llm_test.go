@@ -35,7 +35,7 @@ type question struct {
 // withUsage asks for the usage in a stream, as clients of OpenAI do.
 var withUsage = map[string]any{"include_usage": true}
 
-// model stands for a server of language models that speaks as OpenAI's does. The sum is of all tokens that
+// model is a server of language models that speaks as OpenAI's does. The sum is of all tokens that
 // it has said it used.
 type model struct {
 	*backend

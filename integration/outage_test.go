@@ -167,7 +167,7 @@ func checkOutage(t *testing.T, name string, samples []sample, begun, ending time
 			t.Fatalf("%s: %v", name, s.err)
 		// A refusal is remembered for a second.
 		case s.decided && during && (s.status == http.StatusOK || s.sent.After(begun.Add(time.Second))):
-			t.Fatalf("%s: an answer has RateLimit header fields: %+v", name, s)
+			t.Fatalf("%s: an answer has RateLimit headers: %+v", name, s)
 		case s.decided && s.status == http.StatusTooManyRequests && s.retryAfter >= 1:
 			refused++
 		case s.decided && s.status == http.StatusOK && s.retryAfter == 0:
@@ -228,7 +228,7 @@ type sample struct {
 	sent       time.Time
 	took       time.Duration
 	status     int
-	decided    bool // it has a RateLimit header field
+	decided    bool // it has a RateLimit header
 	retryAfter int
 	err        error
 }

@@ -180,7 +180,7 @@ func TestFailedReloadKeepsCounters(t *testing.T) {
 		} else if q, _, err := rateLimit(a.header); err != nil || q.remaining != 1 {
 			t.Errorf("after failed loads: %d left, error %v, want 1", q.remaining, err)
 		}
-		// If a failed load had released what was not its own, the next good one would start anew.
+		// If a failed load had released what was not its own, the next good one would start from zero.
 		s.mustLoad(config(valid, "5"))
 		if a := s.getUnder(client, 5, "one"); a.status != http.StatusOK {
 			t.Errorf("status %d after a good load, want 200", a.status)

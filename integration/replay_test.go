@@ -11,7 +11,7 @@ import (
 )
 
 // TestChoosingALimit runs all commands of docs/choosing-a-limit.md, with the log and the configs of the
-// page, and compares what replays print with what stands below them. With UPDATE_GOLDEN=1 it writes that.
+// page, and compares what replays print with the text below them. With UPDATE_GOLDEN=1 it writes that.
 func TestChoosingALimit(t *testing.T) {
 	t.Parallel()
 	const file = "../docs/choosing-a-limit.md"

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestSanctionsAreListed: bans and overrides in force are listed, with who banned whom and until when.
+// TestSanctionsAreListed: bans and overrides in force are listed, with their keys, who set them, and until when.
 func TestSanctionsAreListed(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store string) {

@@ -158,7 +158,7 @@ func TestCrowdedIsLoggedOnce(t *testing.T) {
 	})
 }
 
-// TestGenerationsAreApart: a zone that comes back starts anew.
+// TestGenerationsAreApart: a zone that comes back starts from zero.
 func TestGenerationsAreApart(t *testing.T) {
 	s, _ := openWith(t, memorystore.Options{})
 	a, err := algorithms.Get("token_bucket")

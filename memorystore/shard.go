@@ -18,7 +18,7 @@ type shard struct {
 	logs      map[stateID]record
 	leases    map[stateID]lent
 	bans      map[stateID]number   // nil until there is one; they do not count towards MaxKeys
-	overrides map[stateID]override // nil until there is one; likewise
+	overrides map[stateID]override // nil until there is one, also
 	banNames  map[stateID]keyName  // keys of bans, as many as are listed
 	peak      int                  // most keys since the maps were made, because maps do not shrink
 	swept     int64                // when the shard was last swept

@@ -57,7 +57,7 @@ func (t *ticket) decide(s *Store, now, cost int64) (d algorithms.Decision) {
 
 // find looks a state up. If the shard is full, the state of a new key is that of the bucket
 // that it shares. Once there is room again, the key starts from the bucket's state, so that
-// a client that was refused there does not start anew.
+// a client that was refused there does not start from zero.
 func find[V any](t *ticket, s *Store, kept map[stateID]V, now int64) V {
 	v, ok := kept[t.id]
 	if ok || t.id == t.shared {

@@ -142,7 +142,7 @@ func TestRememberedWaitsAreRight(t *testing.T) {
 	}
 }
 
-// TestRememberedOnlyWhereExact goes through everything that must be asked anew.
+// TestRememberedOnlyWhereExact goes through everything that must be asked again.
 func TestRememberedOnlyWhereExact(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

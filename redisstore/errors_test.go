@@ -137,7 +137,7 @@ func TestOpenBreakerCostsNothing(t *testing.T) {
 			refused++
 		}
 	})
-	// A probe each half second allocates, and so do tests that run at the same time.
+	// A probe each half second allocates, and tests that run at the same time do, too.
 	if allocations > 0.5 || refused < 9_000 {
 		t.Errorf("%v allocations a request, %d refused of 10000", allocations, refused)
 	}

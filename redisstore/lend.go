@@ -197,7 +197,7 @@ func (s *Store) takeOthers(ctx context.Context, r *lentRequest) error {
 	return err
 }
 
-// noteCharged tells those who hold parts of a key that the store has charged it by itself.
+// noteCharged tells the holders of parts of a key that the store has charged it by itself.
 func (s *Store) noteCharged(r *lentRequest) {
 	for i := range r.checks {
 		if c := &r.checks[i]; r.plain.has(i) && lendsParts(c.Rule) {

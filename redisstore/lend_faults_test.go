@@ -55,7 +55,7 @@ func TestLendFaults(t *testing.T) {
 					spans = append(spans, span{before, time.Since(began)})
 					mu.Unlock()
 				}
-				time.Sleep(time.Duration(rand.IntN(2000)) * time.Microsecond) // the load, not a synchronisation
+				time.Sleep(time.Duration(rand.IntN(2000)) * time.Microsecond) // the load, not a synchronization
 			}
 		})
 	}

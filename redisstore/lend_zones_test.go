@@ -106,7 +106,7 @@ func TestLendRefunds(t *testing.T) {
 	patient.UntilEqual(t, "what is used, which was charged late", func() int64 { return used(t, server, rule) }, 7)
 }
 
-// TestLendReset: a key that is reset begins anew.
+// TestLendReset: a key that is reset begins from zero.
 func TestLendReset(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

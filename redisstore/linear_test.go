@@ -55,7 +55,7 @@ func TestLinearizable(t *testing.T) {
 }
 
 // linearOperations is how many operations are recorded: "make linear" sets LINEAR=1, and has no race
-// detector, which makes each operation several times as dear.
+// detector, which makes each operation several times as expensive.
 func linearOperations() int {
 	if os.Getenv("LINEAR") == "1" {
 		return 110_000 // of which at least 100,000 are checked

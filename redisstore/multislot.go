@@ -20,7 +20,7 @@ import (
 // costs nothing in the others, unless another request comes between the two. What was
 // charged by then is given back. That cannot undo a turn in a queue, nor all that was
 // taken from a bucket; so these come last, a queue behind all others. The part that comes
-// first need not be looked at: it is charged at once, if that can be undone.
+// first does not have to be looked at: it is charged at once, if that can be undone.
 
 // part is what one slot has to decide of a request.
 type part struct {
@@ -34,7 +34,7 @@ type part struct {
 type order int
 
 const (
-	orderAlone  order = iota // by itself, whatever becomes of the others
+	orderAlone  order = iota // by itself, whatever happens to the others
 	orderKey                 // clients have states of their own
 	orderBucket              // the same, and not all that is charged can be given back
 	orderAll                 // all clients have one

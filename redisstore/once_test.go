@@ -47,7 +47,7 @@ func TestAtMostOnce(t *testing.T) {
 		faults  []faultproxy.Fault
 		command string // the command that meets it; "": the script in either way
 		flush   bool   // the script is forgotten now and then
-		reload  bool   // Redis loads its data anew now and then
+		reload  bool   // Redis loads its data again now and then
 		lost    lostCharge
 	}{
 		{name: "no fault", timeout: patient, lost: neverMade},

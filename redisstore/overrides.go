@@ -133,7 +133,7 @@ func (s *Store) evalTextBy(method processMethod, ctx context.Context, script, ke
 // processMethod is how a node carries out a command.
 type processMethod = func(n *node.Node, ctx context.Context, cmd redis.Cmder, asking bool) error
 
-// process has a command carried out by the node that has a key. The command is made anew for
+// process has a command carried out by the node that has a key. The command is made again for
 // each node that is asked.
 func (s *Store) process(ctx context.Context, key string, method processMethod, command func() redis.Cmder) (redis.Cmder, error) {
 	slot := topology.SlotOf(key)

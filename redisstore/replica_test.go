@@ -16,7 +16,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// TestStatesElsewhere: a replica has the same states with the same expiries, and so has a Redis that
+// TestStatesElsewhere: a replica has the same states with the same expiries, and also a Redis that
 // has read them from its AOF, whether a charge has set the expiry or kept it. Both decide like the
 // master.
 func TestStatesElsewhere(t *testing.T) {

@@ -43,8 +43,8 @@ func (f failure) Unwrap() error { return f.error }
 // Failure returns the kind of the error, see [store.Failure].
 func (f failure) Failure() string { return node.Failure(f.error) }
 
-// take decides what the cache knows, and has Redis decide the rest. Of the requests that come
-// when a refusal is just over, one asks Redis, and the others wait for what it hears.
+// take decides what the cache knows, and has Redis decide the rest. If several requests
+// come when a refusal is just over, one asks Redis, and the others wait for its answer.
 func (s *Store) take(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
 	switch n := len(checks); {
 	case n == 0:

@@ -63,7 +63,7 @@ type Condition struct {
 
 // What keeps a server from deciding.
 const (
-	TroubleAnswer  = "answer"  // it cannot be reached, or gives no answer
+	TroubleAnswer  = "answer"  // it cannot be reached, or does not answer
 	TroubleTLS     = "tls"     // one side expects TLS and the other does not, or a certificate is not trusted
 	TroubleLogin   = "login"   // a wrong user or password
 	TroubleRights  = "rights"  // the user lacks a right

@@ -13,8 +13,8 @@ import (
 
 // Overrider is a [Store] that keeps overrides of single keys beside their states. An override
 // holds for the whole fleet, for every later check with [KeyRules].Overrides, and for no
-// other checks. It belongs to the zone and the key. Of the rule, the methods use the zone
-// and, for an override with a limit, the algorithm; the rule's numbers do not matter.
+// other checks. It belongs to the zone and the key. The methods use the zone of the rule
+// and, for an override with a limit, its algorithm. Its numbers do not matter.
 //
 // All methods ask the store's backend at once, and fail as Take does.
 type Overrider interface {

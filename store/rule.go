@@ -32,13 +32,13 @@ type Prepared struct {
 	// Wire is the algorithm and its parameters in the form that scripts read: MessagePack.
 	Wire string
 
-	until int64 // when the parameters cease to hold, in microseconds since 1970
+	until int64 // until when the parameters hold, in microseconds since 1970
 }
 
 // NewRule checks a limit and prepares it. Its error names the option, its value and what
 // would be right.
 //
-// A zone that comes back with another salt starts anew in a store that keeps its states in
+// A zone that comes back with another salt starts from zero in a store that keeps its states in
 // this process; other stores ignore the salt.
 func NewRule(zone string, algorithm algorithms.Algorithm, limit algorithms.Limit, salt uint64) (*Rule, error) {
 	params, err := algorithm.Prepare(limit)

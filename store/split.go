@@ -5,7 +5,7 @@ package store
 // stay at least 1 if they were. Windows and leases stay the same.
 //
 // The states stay the same, too, although the rate of a bucket changes its family: a process
-// has one part at a time, and when n changes, the new part must not start anew.
+// has one part at a time, and when n changes, the new part must not start from zero.
 //
 // Split keeps the last result, so that a call with the same n costs nothing.
 func (r *Rule) Split(n int) *Rule {

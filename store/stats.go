@@ -25,7 +25,7 @@ type Stats struct {
 	Lost uint64
 
 	// Calls counts the calls to the servers that are asked now. A call may carry many decisions. It
-	// begins anew where another server takes over.
+	// begins again where another server takes over.
 	Calls uint64
 
 	// Lent is what this process has borrowed and not spent yet, by zone: see [PartLender].

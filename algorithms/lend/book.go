@@ -8,7 +8,7 @@
 //
 //   - What was spent is charged when it is reported, which is later than it was spent, and
 //     until then it counts as held. So for every algorithm, more counts as used than was used.
-//   - A loan that is not renewed ends. Then all of it counts as spent, whatever became of its
+//   - A loan that is not renewed ends. Then all of it counts as spent, whatever happened to its
 //     borrower. The borrower stops before that, by its own clocks: see [Borrower].
 //   - At most half of what is free is lent at once, so that others find something. When little
 //     is free, nothing is lent, and each request is decided by the store.

@@ -91,7 +91,7 @@ const (
 	Reserved Next = iota // its cost is reserved: it calls Spend or Cancel, best within a while
 	Refused              // it is refused
 	Alone                // it asks the store for itself, because too little is left to lend
-	Wait                 // it waits for the end of the ask that is under way, and begins anew
+	Wait                 // it waits for the end of the ask that is under way, and begins again
 	Begin                // it asks the store with Begin
 )
 

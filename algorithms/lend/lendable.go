@@ -13,8 +13,8 @@ const (
 	MaxPeriod = 10 * time.Second
 )
 
-// Lendable reports whether parts of limits like this can be lent. Of a limit of a Lender, slots are kept
-// instead: see [Slots].
+// Lendable reports whether parts of limits like this can be lent. A process keeps slots of a
+// [Lender] instead: see [Slots].
 func Lendable(a algorithms.Algorithm, l algorithms.Limit) bool {
 	if l.Mode == algorithms.ModeQueue {
 		return false

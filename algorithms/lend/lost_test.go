@@ -8,7 +8,7 @@ import (
 )
 
 // TestLostAnswerIsReturned: a borrower that gives up an ask returns what the store may have lent it by
-// that, instead of letting it count as spent. So does one whose return is lost.
+// that, instead of letting it count as spent. The same holds if its return is lost.
 func TestLostAnswerIsReturned(t *testing.T) {
 	t.Parallel()
 	var a algorithms.FixedWindow

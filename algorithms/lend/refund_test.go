@@ -75,7 +75,7 @@ func TestNoRoomForLoan(t *testing.T) {
 	if got := Decide(simEpoch, []*Key{key}, []Ask{late})[0]; !got.Allowed || got.Held != 0 || got.Remaining != 1000-MaxLoans-5 {
 		t.Errorf("%+v", got)
 	}
-	// So is who asks a second time with the same number.
+	// A borrower that asks a second time with the same number is refused, too.
 	again := Ask{Borrower: 1, Number: 1, Cost: 10, Lease: 1e6, Borrows: true}
 	if got := Decide(simEpoch, []*Key{key}, []Ask{again})[0]; !got.Allowed || got.Held != 0 || got.Remaining != 1000-MaxLoans-15 {
 		t.Errorf("%+v", got)

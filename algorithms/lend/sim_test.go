@@ -25,7 +25,7 @@ type simulation struct {
 
 	admitted, possible    int64
 	requests, calls, over int
-	promised              int // answers that told of more than was left
+	promised              int // answers that promised more than was left
 }
 
 // simNode is a process with clocks of its own.

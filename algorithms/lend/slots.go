@@ -8,8 +8,8 @@ import "time"
 //
 //   - A process keeps at most as many as leave others as much as all processes may keep: half of what is
 //     free in all.
-//   - What was not needed for a period is given back, and so is what is too much because others have
-//     taken what was free.
+//   - A slot that was not needed for a period is given back, and also one that is too much because
+//     others have taken what was free.
 //   - A slot is used again only while its lease lasts for certain, by both clocks of the machine, counted
 //     from when it was asked for or last renewed. A renewal counts only if its answer comes before the
 //     lease has ended: the store may have lent the slot to another process since.

@@ -23,7 +23,7 @@ type slotWorld struct {
 	store     *algorithms.Leases
 	processes [2]slotProcess
 	under     []slotMessage // on the way to the store
-	answers   []slotMessage // on the way back
+	answers   []slotMessage // not arrived yet
 	made      int           // names
 
 	requests, faults, looks int // that may still happen

@@ -36,7 +36,7 @@ func main() { caddycmd.Main() }
 `
 
 // workspace is a directory with two modules that are not this one: the store, copied as if it
-// stood in another repository, and a Caddy that has it.
+// was in another repository, and a Caddy that has it.
 type workspace struct {
 	*testing.T
 	dir string

@@ -189,7 +189,7 @@ func (s *Store) adjust(a *store.Adjustment) (changed bool) {
 		algorithm.Adjust(&kept.log, l.params, now, a.At, a.Delta)
 	case algorithms.Lender:
 		if a.Delta <= -a.Cost {
-			s.holds.Remove(a.Hold) // it need not be renewed any more
+			s.holds.Remove(a.Hold) // no renewal is needed any more
 		}
 		if !kept.leases.GiveBack(a.Hold, -a.Delta) {
 			return false

@@ -124,7 +124,7 @@ func (c *caddy) load(text string) {
 	}
 }
 
-// get sends a request with header fields, each as "Name: value", and returns the status.
+// get sends a request with headers, each as "Name: value", and returns the status.
 func (c *caddy) get(path string, fields ...string) int {
 	c.t.Helper()
 	request, err := http.NewRequest("GET", "http://"+c.site+path, nil)

@@ -175,8 +175,8 @@ func testOtherOrigins(t *testing.T, w *world) {
 	p.takeProblems()
 }
 
-// testBehindAuthentication: the page works behind a site of Caddy as docs/page.md has it, for whoever
-// has the password, and other sites cannot use it.
+// testBehindAuthentication: the page works behind a site of Caddy as docs/page.md has it, for people
+// with the password, and other sites cannot use it.
 func testBehindAuthentication(t *testing.T, w *world) {
 	site := `
 	route /rate_limit/* {

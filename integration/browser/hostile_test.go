@@ -23,7 +23,7 @@ var evilZones = []string{
 func hostile() []string {
 	every := make([]byte, 0, 256)
 	for b := 1; b < 256; b++ {
-		if b != '\r' && b != '\n' && (b >= ' ' || b == '\t') && b != 127 { // what a header field may have
+		if b != '\r' && b != '\n' && (b >= ' ' || b == '\t') && b != 127 { // what a header may have
 			every = append(every, byte(b))
 		}
 	}

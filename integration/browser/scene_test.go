@@ -114,7 +114,7 @@ func TestScreenshots(t *testing.T) {
 		for _, scheme := range []string{"light", "dark"} {
 			p.resize(width, 1000, scheme)
 			must(t, p.try("scrollTo(0, 0)", nil))
-			time.Sleep(1500 * time.Millisecond) // until all is drawn anew
+			time.Sleep(1500 * time.Millisecond) // until all is drawn again
 			must(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d-%s.png", width, scheme)), p.screenshot(), 0o600))
 			if wide := eval[int](p, "document.documentElement.scrollWidth"); wide > width {
 				t.Errorf("at %d px the page is %d px wide: %s", width, wide, eval[string](p, `[...document.querySelectorAll('main *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1).slice(0, 5).map(e => e.tagName + '.' + e.className).join(' ')`))

@@ -26,7 +26,7 @@ func init() {
 }
 
 // AdminAPI is a module for Caddy's admin endpoint. It shows zones, keys and stores, resets and bans
-// keys, and sets overrides. It takes no options. The routes, all below /rate_limit/:
+// keys, and sets overrides. It has no options. The routes, all below /rate_limit/:
 //
 //	GET    zones                      all zones: their limits, and their requests by outcome
 //	GET    zones/<zone>               one zone
@@ -43,7 +43,7 @@ func init() {
 //	GET    top                        the same for all zones
 //	GET    stores                     the health of the stores
 //	GET    doctor                     what is wrong with servers, zones and stores
-//	POST   explain                    what would become of a request; sends and charges nothing
+//	POST   explain                    what would happen to a request; sends and charges nothing
 //	GET    decisions                  decisions as they are made, as server-sent events
 //	GET    page/                      a page for browsers that shows all this
 //	GET    page/stream                what the page shows, as server-sent events

@@ -19,7 +19,7 @@ import (
 // maxExplained bounds the description of a request, in bytes.
 const maxExplained = 1 << 20
 
-// explainRequest says what would become of a request in the running config. The request is not sent,
+// explainRequest says what would happen to a request in the running config. The request is not sent,
 // and charges nothing. It is a POST because a request does not fit into a query, and because it runs
 // matchers and handlers of the config.
 func explainRequest(c *adminCall) error {
@@ -168,7 +168,7 @@ func unmarshalStrictly(text []byte, to any) error {
 }
 
 // ExplainConfig explains a request to a config that does not run, in which every limit is unused. The
-// config and the request are JSON, and so is the answer. It is for the command line, which asks no
+// config, the request and the answer are JSON. It is for the command line, which asks no
 // running Caddy for this.
 func (AdminAPI) ExplainConfig(config, request []byte) ([]byte, error) {
 	app, handlers, err := provisionHandlers(config)

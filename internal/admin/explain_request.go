@@ -136,7 +136,7 @@ func parseFrom(text string) (string, error) {
 	return net.JoinHostPort(address.String(), anyPort), nil
 }
 
-// setHeader sets the header fields, and the host if Host is among them.
+// setHeader sets the headers, and the host if Host is among them.
 func setHeader(r *http.Request, fields []string) error {
 	for _, field := range fields {
 		name, value, ok := strings.Cut(field, ":")
@@ -146,7 +146,7 @@ func setHeader(r *http.Request, fields []string) error {
 		value = textproto.TrimString(value)
 		switch {
 		case name == "" || strings.IndexFunc(name, placeholder.NotInFieldName) >= 0:
-			return fmt.Errorf("header %.64q: %.64q is not the name of a header field", field, name)
+			return fmt.Errorf("header %.64q: %.64q is not the name of a header", field, name)
 		case strings.IndexFunc(value, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }) >= 0:
 			return fmt.Errorf("header %s: its value has a control character", name)
 		case strings.EqualFold(name, "Host"):

@@ -151,7 +151,7 @@ func (z *runningZone) ruleOf(algorithm string) (*store.Rule, error) {
 			return rule, nil
 		}
 	}
-	return nil, fmt.Errorf("zone %q has the algorithm %s, and so must the limit of a key: leave out %s",
+	return nil, fmt.Errorf("zone %q has the algorithm %s, and the limit of a key must have it too: leave out %s",
 		z.Name, strings.Join(names, ", "), algorithm)
 }
 
@@ -166,7 +166,7 @@ func (z *runningZone) overrideLimit(l *limit.Limit, rule *store.Rule) (made algo
 	}
 	switch {
 	case l.Varies():
-		return made, errors.New("limit: the limit of a single key takes no placeholders: write one such as 500/1m")
+		return made, errors.New("limit: the limit of a single key cannot have placeholders: write one such as 500/1m")
 	case l.MaxWait != 0 && rule.Limit().Mode != algorithms.ModeQueue:
 		return made, errors.New("limit: max_wait is always that of the zone, except in a queue: leave it out")
 	case l.Timezone != "":

@@ -60,7 +60,7 @@ func FuzzRequestedLimit(f *testing.F) {
 	})
 }
 
-// TestOverridesBesideAReserve: a zone with a reserve takes no override with a limit, because such a
+// TestOverridesBesideAReserve: a zone with a reserve does not accept an override with a limit, because such a
 // key would get reserved slots.
 func TestOverridesBesideAReserve(t *testing.T) {
 	z := &runningZone{Zone: &zone.Zone{

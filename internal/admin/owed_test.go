@@ -38,7 +38,7 @@ func TestOwed(t *testing.T) {
 			}
 			check := func(client string, used, owed int64) {
 				t.Helper()
-				// Of a bucket, some has come back meanwhile, but less than 50 in half an hour.
+				// Some of a bucket has come back meanwhile, but less than 50 in half an hour.
 				if k := look(client); k.Used > used || k.Used < used-50 || k.Owed > owed || k.Owed < owed-50 || k.Used != k.Quota-k.Remaining+k.Owed {
 					t.Errorf("%s, %s: used %d of %d, %d remain, %d owed; want %d used, %d owed", name, client, k.Used, k.Quota, k.Remaining, k.Owed, used, owed)
 				}

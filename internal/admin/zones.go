@@ -78,7 +78,7 @@ func (z *runningZone) describe(keys map[string]int64) adminapi.Zone {
 	return answer
 }
 
-// costs returns what became of the costs in responses. It is empty if no response should have one.
+// costs returns what happened to the costs in responses. It is empty if no response should have one.
 func (z *runningZone) costs() (c adminapi.ZoneCosts) {
 	if !slices.ContainsFunc(z.uses, func(use *zone.Zone) bool { return use.CostResponse != nil }) {
 		return c

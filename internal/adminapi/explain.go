@@ -5,7 +5,7 @@ type Request struct {
 	Method string `json:"method,omitempty"`
 	URL    string `json:"url"`
 
-	// Header has the header fields, each as "Name: value".
+	// Header has the headers, each as "Name: value".
 	Header []string `json:"header,omitempty"`
 
 	Body []byte `json:"body,omitempty"` // in base64
@@ -21,14 +21,14 @@ type Request struct {
 	Assume map[string]string `json:"assume,omitempty"`
 }
 
-// Explanation says what would become of a request.
+// Explanation says what would happen to a request.
 type Explanation struct {
 	Method string `json:"method"`
 	URL    string `json:"url"`
 	From   string `json:"from"` // the address of the connection
 
 	// ClientIP is the client's address. TrustedProxy says that the connection comes from a proxy whose
-	// header fields about the client's address count.
+	// headers about the client's address count.
 	ClientIP     string `json:"client_ip"`
 	TrustedProxy bool   `json:"trusted_proxy"`
 
@@ -82,7 +82,7 @@ type Step struct {
 	Misses []string `json:"misses,omitempty"`
 	Group  bool     `json:"group,omitempty"`
 
-	// Handler is the name of a handler's module. Effect is what became of the handler: "ran", "decides",
+	// Handler is the name of a handler's module. Effect is what happened to the handler: "ran", "decides",
 	// "passed" (it does not matter), "assumed" (it was not run) or "ends".
 	Handler string `json:"handler,omitempty"`
 	Effect  string `json:"effect,omitempty"`

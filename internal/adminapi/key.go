@@ -194,7 +194,7 @@ type Refusals struct {
 	Of     int64   `json:"of"`     // as many begin a ban
 	Within float64 `json:"within"` // in this time
 
-	// EndsIn is when these refusals cease to count.
+	// EndsIn is when these refusals stop counting.
 	EndsIn float64 `json:"ends_in,omitempty"`
 }
 

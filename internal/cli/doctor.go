@@ -119,7 +119,7 @@ func (e *screen) diagnosis(d *adminapi.Diagnosis, verbose bool) error {
 		}
 	}
 	if quiet > 0 {
-		fmt.Fprintf(&b, "%s\n  %s       all checks are ok; --verbose shows them\n", otherZones(quiet), e.coloured(adminapi.LevelOK))
+		fmt.Fprintf(&b, "%s\n  %s       all checks are ok; --verbose shows them\n", otherZones(quiet), e.colored(adminapi.LevelOK))
 	}
 	fmt.Fprintf(&b, "\n%d ok, %d warn, %d fail", counts[adminapi.LevelOK], counts[adminapi.LevelWarn], counts[adminapi.LevelFail])
 	if n := counts[adminapi.LevelUnknown]; n > 0 {
@@ -177,7 +177,7 @@ func (e *screen) finding(b *strings.Builder, f *adminapi.Finding) {
 		width = findingWidth
 	}
 	lines := wrapped(printable(f.Found), width-findingIndent)
-	fmt.Fprintf(b, "  %s%s  %-14s  %s\n", e.coloured(f.Level), strings.Repeat(" ", len("unknown")-min(len(f.Level), len("unknown"))), printable(f.Check), lines[0])
+	fmt.Fprintf(b, "  %s%s  %-14s  %s\n", e.colored(f.Level), strings.Repeat(" ", len("unknown")-min(len(f.Level), len("unknown"))), printable(f.Check), lines[0])
 	for _, line := range lines[1:] {
 		b.WriteString(strings.Repeat(" ", findingIndent) + line + "\n")
 	}

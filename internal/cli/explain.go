@@ -18,7 +18,7 @@ import (
 func explainCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain <url>",
-		Short: "Says what would become of a request, without sending it",
+		Short: "Says what would happen to a request, without sending it",
 		Long: `
 Says which zones would count a request, by which key, and whether it would pass now.
 The request goes through the routes of the running Caddy, but is sent nowhere: it
@@ -36,7 +36,7 @@ in this directory), as if all limits were unused.
 	flags := cmd.Flags()
 	var wanted adminapi.Request
 	flags.StringVarP(&wanted.Method, "request", "X", "", "The method (GET, or POST with a body)")
-	flags.StringArrayVarP(&wanted.Header, "header", "H", nil, "A header field, as 'Name: value'; may be repeated")
+	flags.StringArrayVarP(&wanted.Header, "header", "H", nil, "A header, as 'Name: value'; may be repeated")
 	data := flags.StringP("data", "d", "", "The body, or @ and the name of a file with it (@- for the standard input)")
 	flags.StringVar(&wanted.From, "from", "", "The address from which the request comes (127.0.0.1); @ for a Unix socket")
 	flags.StringVar(&wanted.Server, "server", "", "The name of the server that gets it, if that is not clear from the port")

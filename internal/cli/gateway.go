@@ -21,8 +21,8 @@ import (
 )
 
 // gateway passes requests of a browser on to the admin API. It takes the place of the checks of the
-// admin endpoint: whoever knows its secret prefix has it from the command, and the page of
-// another site does not know it.
+// admin endpoint: the command shows its secret prefix to
+// people, and the page of another site does not know it.
 type gateway struct {
 	prefix string
 	proxy  httputil.ReverseProxy

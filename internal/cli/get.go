@@ -107,7 +107,7 @@ func (f *fleet) showKey(answers []answer[adminapi.Key]) error {
 	if len(views) == 1 && len(k.Plans) == 0 {
 		rows = append(rows, k.details()...)
 	}
-	if err := f.details(append(rows, k.sanctions(f.counter(len(good)))...)); err != nil {
+	if err := f.details(append(rows, k.bansAndOverrides(f.counter(len(good)))...)); err != nil {
 		return err
 	}
 	if len(views) > 1 || len(k.Plans) > 0 {
@@ -253,8 +253,8 @@ func (k keyView) details() (rows [][]string) {
 	return rows
 }
 
-// sanctions returns what is known of a key whatever its limit is. The counts are those of the counter.
-func (k keyView) sanctions(counter string) (rows [][]string) {
+// bansAndOverrides returns what is known of a key whatever its limit is. The counts are those of the counter.
+func (k keyView) bansAndOverrides(counter string) (rows [][]string) {
 	if r := k.Refusals; r != nil {
 		rows = append(rows, []string{"refusals", fmt.Sprintf("%d of %d in %s lead to a ban", r.Count, r.Of, formatSeconds(r.Within))})
 	}

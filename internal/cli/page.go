@@ -24,12 +24,12 @@ func pageCommand() *cobra.Command {
 		Use:   "page",
 		Short: "Shows all this in a browser",
 		Long: `
-Prints the address of a page that shows zones, who is refused now and why, decisions
+Prints the address of a page that shows zones, the clients that are refused now and why, decisions
 and stores, and opens it if this is a terminal and there is a browser.
 
 Caddy's admin endpoint refuses browsers that come from no page of its own, and a socket
 is no address for them. So this command passes their requests on, for this one page,
-until it is interrupted. The address is a secret that is new each time: whoever knows it
+until it is interrupted. The address is a secret that is new each time: people who know it
 may do what this page does.
 
 On a server without a browser, name the port, and forward it:

@@ -20,7 +20,7 @@ import (
 func replayCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay <log>...",
-		Short: "Says whom the limits of a config would have refused, by an access log",
+		Short: "Says which clients the limits of a config would have refused, by an access log",
 		Long: `
 Sends the requests of access logs through the routes and zones of a config
 (--config, or the Caddyfile in this directory), at the times in the logs, and says

@@ -106,7 +106,7 @@ func (e *screen) columns(rows [][]string, width []int) error {
 		for i, cell := range row {
 			cell = cut(cell, width[i])
 			n := utf8.RuneCountInString(cell)
-			b.WriteString(e.coloured(cell))
+			b.WriteString(e.colored(cell))
 			if i < len(row)-1 {
 				b.WriteString(strings.Repeat(" ", width[i]-n) + columnGap)
 			}
@@ -140,7 +140,7 @@ var colors = map[string]string{
 	adminapi.LevelOK: green, adminapi.LevelWarn: yellow, adminapi.LevelFail: red,
 }
 
-func (e *screen) coloured(cell string) string {
+func (e *screen) colored(cell string) string {
 	if color := colors[cell]; e.color && color != "" {
 		return color + cell + noColor
 	}

@@ -128,7 +128,7 @@ func (l *decisionLayout) print(out io.Writer, cells []string) error {
 			cell = cut(cell, l.width-at)
 		}
 		at += utf8.RuneCountInString(cell)
-		line.WriteString(l.coloured(cell))
+		line.WriteString(l.colored(cell))
 		if i == len(cells)-1 {
 			break
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 )
 
-// TestWatchColumns: decisions stand below their headers, a wide cell shifts only the next ones, and a
+// TestWatchColumns: decisions are below their headers, a wide cell shifts only the next ones, and a
 // narrow terminal cuts only the end of a line.
 func TestWatchColumns(t *testing.T) {
 	for _, c := range []struct {

@@ -15,7 +15,7 @@ type Forwarded struct {
 // Forwarding is a request from a proxy.
 type Forwarding struct {
 	At     time.Time
-	Field  string // the header field in which the proxy passes on its client's address
+	Field  string // the header in which the proxy passes on its client's address
 	Remote string // the address of the proxy
 }
 

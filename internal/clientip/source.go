@@ -11,18 +11,18 @@ import (
 type Source struct {
 	Server string
 
-	// Trusted are the proxies whose header fields count: ranges of addresses, or the name of the
+	// Trusted are the proxies whose headers count: ranges of addresses, or the name of the
 	// module that has them.
 	Trusted []string
 
 	// TrustsSockets says that connections over Unix sockets are trusted.
 	TrustsSockets bool
 
-	// Strict says that header fields are read from the right, so that addresses that clients write
+	// Strict says that headers are read from the right, so that addresses that clients write
 	// themselves do not count.
 	Strict bool
 
-	// Headers are the header fields, in the order in which they are tried.
+	// Headers are the headers, in the order in which they are tried.
 	Headers []string
 }
 

@@ -7,7 +7,7 @@ const recent = 10 * time.Minute
 
 // trusts finds proxies whose clients all share one limit, because Caddy takes the proxy for the
 // client. Behind such a proxy most requests are forwarded. A few may come from clients that write the
-// header field themselves.
+// header themselves.
 func trusts(z *Zone) []result {
 	switch f := z.Forwarded; {
 	case f == nil || f.Ago > recent:

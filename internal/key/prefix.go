@@ -12,7 +12,7 @@ var addressPlaceholders = map[string]bool{
 	"http.request.remote.host": true,
 }
 
-// defaultIPv6Prefix is for the client's address: a client commonly has a whole /64.
+// defaultIPv6Prefix is for the client's address: a client usually has a whole /64.
 const defaultIPv6Prefix = 64
 
 // prefixes say how many bits of an address count. With 0 for both, a value is not an address.

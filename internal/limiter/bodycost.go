@@ -22,7 +22,7 @@ type bodyCosts struct {
 	settled []settledCost
 }
 
-// settledCost is what became of one charge.
+// settledCost is what happened to one charge.
 type settledCost struct {
 	zone         string
 	result       stats.CostResult
@@ -149,7 +149,7 @@ func (l *lateCharge) bodyCost(failed bool, end End) (result stats.CostResult, co
 	return result, from.Unknown.Of(booked, events, said), err
 }
 
-// settle counts what became of a charge, and keeps it for the access log.
+// settle counts what happened to a charge, and keeps it for the access log.
 func (c *Completion) settle(l *lateCharge, result stats.CostResult, cost int64) {
 	l.zone.Stats.Costs.Add(result, cost)
 	c.body.mu.Lock()
@@ -157,7 +157,7 @@ func (c *Completion) settle(l *lateCharge, result stats.CostResult, cost int64) 
 	c.body.settled = append(c.body.settled, settledCost{zone: l.zone.Name, result: result, booked: l.charge.Cost, cost: cost})
 }
 
-// MarshalLogArray implements [zapcore.ArrayMarshaler]. The lines say what has become of the charges so far.
+// MarshalLogArray implements [zapcore.ArrayMarshaler]. The lines say what has happened to the charges so far.
 func (c *Completion) MarshalLogArray(to zapcore.ArrayEncoder) error {
 	c.body.mu.Lock()
 	defer c.body.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 )
 
 // client is the client of a request that waits. The request's context ends when the client leaves.
-// With HTTP/1 that is so only once the request's body has been read, because net/http watches the
+// With HTTP/1 that works only once the request's body has been read, because net/http watches the
 // connection only then. Until then the socket is watched here. Nothing is read from it, because
 // the body is for the next handlers.
 type client struct {

@@ -24,7 +24,7 @@ const StatusClientClosedRequest = 499
 // Completion is what remains to be done when a request is over: slots to give back, and charges
 // that depend on the response. It keeps the store open until then.
 type Completion struct {
-	// Strips are header fields that the client must not see.
+	// Strips are headers that the client must not see.
 	Strips []string
 
 	session     pool.Session // has no store if nothing was charged
@@ -140,7 +140,7 @@ func (c *Completion) Abandon() {
 	c.End()
 }
 
-// Judge gives back what a response of this status and these header fields is not charged for.
+// Judge gives back what a response of this status and these headers is not charged for.
 // Where the client has left without a response, it cannot be known what that would have been, so
 // the charge stays.
 func (c *Completion) Judge(status int, header http.Header) {

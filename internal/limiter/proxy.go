@@ -27,10 +27,10 @@ func newProxyCheck(c Config) proxyCheck {
 	return proxyCheck{log: c.Logger, first: make([]atomic.Int32, len(c.Zones))}
 }
 
-// sample is how many of a zone's first requests are looked at. Of the others, one in so many is.
+// sample is how many of a zone's first requests are looked at. After these, one in so many is.
 const sample = 64
 
-// forwarding are the header fields in which proxies pass on the address of their client.
+// forwarding are the headers in which proxies pass on the address of their client.
 var forwarding = []string{"X-Forwarded-For", "Forwarded", "Cf-Connecting-Ip", "True-Client-Ip"}
 
 // check looks at a request of zone i, whose key has the client's address.

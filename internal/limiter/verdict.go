@@ -49,7 +49,7 @@ type Verdict struct {
 	wait       retryWait
 	holds      bool     // whether a charge lasts until the request is over
 	late       bool     // whether a charge depends on the response
-	strips     []string // header fields that the client must not see
+	strips     []string // headers that the client must not see
 	completion *Completion
 }
 

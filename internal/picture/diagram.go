@@ -8,7 +8,7 @@ import (
 
 // diagram is boxes with arrows between them.
 type diagram struct {
-	label         string // what the picture says, for those who do not see it
+	label         string // what the picture says, for readers who do not see it
 	width, height int
 	boxes         []box
 	arrows        []arrow

@@ -34,7 +34,7 @@ var constants = []string{"env.", "file.", "system."}
 // IsConstant reports whether a placeholder has the same value for all requests.
 func IsConstant(name string) bool { return hasAnyPrefix(name, constants) }
 
-// Similar returns the placeholder that a name most likely stands for, "" if there is none. The
+// Similar returns the placeholder that a name most likely means, "" if there is none. The
 // others are those that the config sets.
 func Similar(name string, others []string) string {
 	if similar := suggest.Nearest(name, others); similar != "" {

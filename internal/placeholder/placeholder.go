@@ -66,7 +66,7 @@ func expandShorthand(name string) string {
 	return strings.Trim(segment[0].Text, "{}")
 }
 
-// Short returns the name that stands for a placeholder in Caddyfiles: the shortest one that Caddy
+// Short returns the name of a placeholder in Caddyfiles: the shortest one that Caddy
 // expands to it, or else the name itself.
 func Short(name string) string {
 	for _, namespace := range []string{"http.request.uri.", "http.request.", "http.vars.", "http.regexp.", "http."} {
@@ -83,20 +83,20 @@ func Short(name string) string {
 	return name
 }
 
-// The namespaces of header fields, query parameters and cookies.
+// The namespaces of headers, query parameters and cookies.
 const (
 	HeaderPrefix = "http.request.header."
 	QueryPrefix  = "http.request.uri.query."
 	CookiePrefix = "http.request.cookie."
 )
 
-// validField reports whether a placeholder is not that of an impossible header field.
+// validField reports whether a placeholder is not that of an impossible header.
 func validField(name string) bool {
 	field, ok := strings.CutPrefix(name, HeaderPrefix)
 	return !ok || field != "" && strings.IndexFunc(field, NotInFieldName) < 0
 }
 
-// NotInFieldName reports whether the name of a header field cannot have a character, by RFC 9110,
+// NotInFieldName reports whether the name of a header cannot have a character, by RFC 9110,
 // section 5.1.
 func NotInFieldName(r rune) bool {
 	alphanumeric := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
@@ -126,7 +126,7 @@ func exampleReplacer(remote string) *caddy.Replacer {
 	return repl
 }
 
-// suggestions are the placeholders that are suggested for a misspelt one.
+// suggestions are the placeholders that are suggested for a misspelled one.
 var suggestions = []string{
 	"http.vars.client_ip", "http.request.remote.host", "http.request.remote", "http.request.remote.port",
 	"http.request.host", "http.request.hostport", "http.request.method", "http.request.scheme",
@@ -161,7 +161,7 @@ var renamedPrefixes = [][2]string{
 	{"http.request.query.", QueryPrefix},
 }
 
-// similarTo returns the placeholder that a misspelt name most likely stands for, or "".
+// similarTo returns the placeholder that a misspelled name most likely means, or "".
 func similarTo(name string) string {
 	if right, ok := renamed[name]; ok {
 		return right

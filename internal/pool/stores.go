@@ -186,7 +186,7 @@ func (s Session) End() {
 
 // ZoneState is what a zone keeps across reloads, until no config names the zone any more. The
 // salt is part of the zone's keys in a memory store, so that a later zone of the same name starts
-// anew.
+// from zero.
 type ZoneState struct {
 	Salt     uint64
 	Counters stats.Counters

@@ -26,7 +26,7 @@ func report() *replay.Result {
 	first := at("02:14:07")
 	return &replay.Result{
 		Unknown: []replay.Unknown{
-			{Zone: "api", Option: "key", What: "header field Authorization, which is redacted", Assumed: "all its values are taken as the same", Count: 51_204},
+			{Zone: "api", Option: "key", What: "header Authorization, which is redacted", Assumed: "all its values are taken as the same", Count: 51_204},
 			{Zone: "api", Option: "cost", What: "{http.request.body}", Assumed: "taken as empty"},
 			{What: "handler forward_auth", Assumed: "assumed that it passes the request on as it is"},
 		},

@@ -24,8 +24,8 @@ func watchBody(r *http.Request) *requestBody {
 	return b
 }
 
-// Read implements [io.Reader]. An error after Close says nothing about the client. Nor does
-// [http.ErrBodyReadAfterClose], because the server closes the body when a response begins early.
+// Read implements [io.Reader]. An error after Close says nothing about the client.
+// [http.ErrBodyReadAfterClose] does not either, because the server closes the body when a response begins early.
 func (b *requestBody) Read(p []byte) (int, error) {
 	b.begun.Store(true)
 	n, err := b.ReadCloser.Read(p)

@@ -65,7 +65,7 @@ type chargeWriter struct {
 	caddyhttp.ResponseWriterWrapper
 	*served
 	request *http.Request
-	strips  []string // header fields that the client must not see
+	strips  []string // headers that the client must not see
 
 	mu      sync.Mutex // guards the rest, because a request may end while error routes respond to its error
 	started bool       // whether the header was sent

@@ -19,7 +19,7 @@ const (
 	headersOff        = "off"
 )
 
-// field is a header field that describes limits. Retry-After is not one of them, because it is a
+// field is a header that describes limits. Retry-After is not one of them, because it is a
 // field of HTTP and sent with every style.
 type field uint8
 
@@ -57,7 +57,7 @@ var styles = map[string][]field{
 	headersOff:        nil,
 }
 
-// Fields are the header fields that a handler sends, with their names in the form of
+// Fields are the headers that a handler sends, with their names in the form of
 // http.Header's keys.
 type Fields struct {
 	byField [fields]string // the names of all fields that are sent
@@ -94,7 +94,7 @@ func NewFields(chosen []string, renames map[string]string) (f Fields, err error)
 			return f, fmt.Errorf("header_name %s: headers %s has no such field, it has %s",
 				name, strings.Join(chosen, " "), strings.Join(f.all(), ", "))
 		case renames[name] == "" || strings.IndexFunc(renames[name], placeholder.NotInFieldName) >= 0:
-			return f, fmt.Errorf("header_name %s: %q is not the name of a header field", name, renames[name])
+			return f, fmt.Errorf("header_name %s: %q is not the name of a header", name, renames[name])
 		}
 		if err := NotHTTP("header_name "+standard[which], renames[name]); err != nil {
 			return f, err
@@ -140,7 +140,7 @@ var httpFields = []string{
 	"Vary", "Www-Authenticate",
 }
 
-// NotHTTP returns an error if an option has the name of a header field that HTTP itself needs.
+// NotHTTP returns an error if an option has the name of a header that HTTP itself needs.
 func NotHTTP(option, name string) error {
 	if slices.Contains(httpFields, textproto.CanonicalMIMEHeaderKey(name)) {
 		return fmt.Errorf("%s: the field %s belongs to HTTP: choose another name", option, name)

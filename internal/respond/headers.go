@@ -11,7 +11,7 @@ import (
 
 const fieldRetryAfter = "Retry-After"
 
-// set writes the header fields of a decision. Each value has its own slice, because later handlers
+// set writes the headers of a decision. Each value has its own slice, because later handlers
 // may change values in place.
 func (f *Fields) set(header http.Header, t *record, values []string) {
 	for i, field := range f.sent {

@@ -12,13 +12,13 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
-// record is the decision on a request, for its header fields, placeholders, access log and trace.
+// record is the decision on a request, for its headers, placeholders, access log and trace.
 // All handlers that the request passes share one record, which describes the zone that binds the
 // client most. It lives as long as the request. It also contains the response's writer and room
 // for the usual header values, so that a request needs only one allocation.
 type record struct {
 	headerWriter
-	values [2]string // room for the values of header fields, if there are at most two
+	values [2]string // room for the values of headers, if there are at most two
 	retry  [1]string // room for Retry-After
 
 	vars       map[string]any // the request's
@@ -121,7 +121,7 @@ func (t *record) addPolicies(by *Responder, v *limiter.Verdict) {
 	}
 }
 
-// addResponder adds a handler whose header fields the record keeps up to date.
+// addResponder adds a handler whose headers the record keeps up to date.
 func (t *record) addResponder(p *Responder) {
 	if slices.Contains(t.responders, p) {
 		return

@@ -50,7 +50,7 @@ func TestTwoHandlers(t *testing.T) {
 	}
 }
 
-// TestDryRunsAmongHandlers: placeholders and header fields describe the limits that are enforced,
+// TestDryRunsAmongHandlers: placeholders and headers describe the limits that are enforced,
 // whichever handler has them. Placeholders describe a dry run if there is no other limit.
 func TestDryRunsAmongHandlers(t *testing.T) {
 	ctx := caddytest.Config(t)

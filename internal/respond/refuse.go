@@ -54,7 +54,7 @@ func (p *Responder) end(w http.ResponseWriter, r *http.Request, status int, err 
 	return nil
 }
 
-// keepFields keeps the header fields of an upstream out of the response of error routes.
+// keepFields keeps the headers of an upstream out of the response of error routes.
 func (p *Responder) keepFields(r *http.Request) {
 	fields := p.Fields.names
 	if t := recordBefore(r); t != nil && len(t.fields) > 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 
-// TestRefusalNamesTheZone: the error, the placeholder and the header fields name the zone that
+// TestRefusalNamesTheZone: the error, the placeholder and the headers name the zone that
 // refuses.
 func TestRefusalNamesTheZone(t *testing.T) {
 	h := caddytest.Load(t, `{"rate_limits": {"refusing": {"max_events": 0, "window": "1h"}, "passing": {"max_events": 9, "window": "1h"}}}`)
@@ -131,7 +131,7 @@ func TestDenyReachesErrorRoutes(t *testing.T) {
 	}
 }
 
-// TestProblem: the body of a refusal is a JSON problem, as the draft of the header fields defines it,
+// TestProblem: the body of a refusal is a JSON problem, as the draft of the headers defines it,
 // also if there are error routes.
 func TestProblem(t *testing.T) {
 	h := caddytest.Load(t, `{"on_limit": "problem", "rate_limits": {

@@ -1,5 +1,5 @@
 // Package respond shows the decision on a request to the client, handlers behind, error routes,
-// access log and trace: header fields, placeholders, the answer of a refusal. It also watches the
+// access log and trace: headers, placeholders, the answer of a refusal. It also watches the
 // response if charges depend on it.
 package respond
 
@@ -49,7 +49,7 @@ func New(ctx caddy.Context, c Config) *Responder {
 	return p
 }
 
-// Begin records the verdict and sets the header fields of the response. If the request ends here,
+// Begin records the verdict and sets the headers of the response. If the request ends here,
 // Begin writes the answer or returns an error for error routes, and through is nil. If not, the
 // handlers behind must write to through.
 func (p *Responder) Begin(w http.ResponseWriter, r *http.Request, v *limiter.Verdict) (through http.ResponseWriter, err error) {
@@ -99,7 +99,7 @@ func (p *Responder) recordFailure(r *http.Request, v *limiter.Verdict) {
 	t.toTrace(r)
 }
 
-// setHeaders sets the header fields that describe the limits that may refuse the request. It
+// setHeaders sets the headers that describe the limits that may refuse the request. It
 // returns the writer that the response must go through.
 func (p *Responder) setHeaders(w http.ResponseWriter, t *record, v *limiter.Verdict) http.ResponseWriter {
 	if t.adopt(v, v.Binding) && v.Refused {

@@ -86,7 +86,7 @@ func layers(w http.ResponseWriter) iter.Seq[http.ResponseWriter] {
 
 // wrapServer wraps the writer of Caddy's server, beneath all others. The wrapper sees what error
 // routes send, because they write to the server's writer and not to that of the handler whose error
-// they handle. wrapServer reports whether the server has a place for a wrapper, which is so unless
+// they handle. wrapServer reports whether the server has a place for a wrapper, which it has unless
 // its write_idle_timeout is off.
 func wrapServer(r *http.Request, wrap func(http.ResponseWriter) http.ResponseWriter) bool {
 	_, idle := caddyhttp.IdleTimeoutsFromContext(r.Context())

@@ -22,7 +22,7 @@ type Origin struct {
 // it: not by looking up whole values.
 func (r *Routes) Origins(placeholder string) []Origin { return r.origins[placeholder] }
 
-// Controls reports whether some handler sets or removes a header field of requests, so that the one
+// Controls reports whether some handler sets or removes a header of requests, so that the one
 // of the client is not seen.
 func (r *Routes) Controls(field string) bool {
 	return slices.ContainsFunc(r.fields, func(pattern string) bool {
@@ -37,7 +37,7 @@ func (r *Routes) addOrigin(placeholder string, o Origin) {
 	}
 }
 
-// fieldsOf notes the header fields that the handler headers sets or removes.
+// fieldsOf notes the headers that the handler headers sets or removes.
 func (r *Routes) fieldsOf(config json.RawMessage) {
 	var headers struct {
 		Request struct {

@@ -27,7 +27,7 @@ type Routes struct {
 
 	sets    map[string]bool
 	origins map[string][]Origin
-	fields  []string        // header fields that handlers set or remove, in lower case
+	fields  []string        // headers that handlers set or remove, in lower case
 	behind  map[string]bool // zones of handlers behind one that authenticates users
 
 	authenticated bool // a handler that has been read authenticates users; what is read next is behind it
@@ -35,7 +35,7 @@ type Routes struct {
 }
 
 // Read reads the routes around the handler that is loaded in ctx. The routes around it are still
-// there as JSON, and so are those behind it.
+// there as JSON, and those behind it too.
 func Read(ctx caddy.Context) *Routes {
 	r := &Routes{sets: make(map[string]bool), origins: make(map[string][]Origin), behind: make(map[string]bool)}
 	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)

@@ -2,7 +2,7 @@ package stats
 
 import "sync/atomic"
 
-// CostResult is what became of a cost that the response says.
+// CostResult is what happened to a cost that the response says.
 type CostResult uint8
 
 const (

@@ -1,4 +1,4 @@
-// Package suggest finds the word that a misspelt word most likely stands for.
+// Package suggest finds the word that a misspelled word most likely means.
 package suggest
 
 import "fmt"

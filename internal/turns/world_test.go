@@ -67,7 +67,7 @@ func (w *world) sleep(most time.Duration) {
 	synctest.Wait()
 }
 
-// neverClosed stands for a store that is never closed: its release does nothing.
+// neverClosed is the release of a store that is never closed: it does nothing.
 func neverClosed() func() { return func() {} }
 
 // size returns the number of queues and of spare turns.

@@ -7,7 +7,7 @@ import _ "embed"
 // Version is the version of the embedded files.
 const Version = "1.6.32"
 
-// Script defines the global variable uPlot. It holds no </script>, so it can stand in a page.
+// Script defines the global variable uPlot. It holds no </script>, so it can be part of a page.
 //
 //go:embed uPlot.iife.min.js
 var Script string

@@ -7,7 +7,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/uplot"
 )
 
-// TestFiles: the files are whole, belong to the version, can stand in a page, and load nothing.
+// TestFiles: the files are whole, belong to the version, can be part of a page, and load nothing.
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	if !strings.Contains(uplot.Script, "(v"+uplot.Version+")") || !strings.Contains(uplot.Script, "var uPlot=") || !strings.HasSuffix(uplot.Script, "}();\n") {

@@ -12,7 +12,7 @@ import (
 )
 
 // Admit does what a server does with a request before its routes: it refuses some requests, and drops
-// header fields.
+// headers.
 func Admit(server *caddyhttp.Server, r *http.Request) error {
 	const (
 		longestMethod = 32
@@ -50,7 +50,7 @@ func hostname(hostport string) string {
 	return hostport
 }
 
-// dropAliases drops header fields that a CGI program would take for others: those with underscores or
+// dropAliases drops headers that a CGI program would take for others: those with underscores or
 // dots, unless the server expects them, and then those with hyphens instead.
 func dropAliases(server *caddyhttp.Server, header http.Header) {
 	for name, values := range header {

@@ -66,7 +66,7 @@ func (w *walker) authenticate(h *caddyauth.Authentication, rw http.ResponseWrite
 }
 
 // proxy asks no upstream. With handle_response a proxy may pass the request on, as forward_auth does:
-// that is assumed where it would happen with status 200 and no header fields.
+// that is assumed where it would happen with status 200 and no headers.
 func (w *walker) proxy(h *reverseproxy.Handler, path string, rw http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	for _, response := range h.HandleResponse {
 		if len(response.Routes) == 0 || response.Match != nil && !response.Match.Match(http.StatusOK, http.Header{}) {

@@ -1,5 +1,5 @@
-// Package walk sends a request through the routes of a server without effects. Matchers run, and so
-// do handlers that only change the request. Nothing is sent, written, logged or counted.
+// Package walk sends a request through the routes of a server without effects. Matchers run, and also
+// handlers that only change the request. Nothing is sent, written, logged or counted.
 package walk
 
 import (
@@ -26,17 +26,17 @@ type Visitor interface {
 	// error routes.
 	Decide(handler caddyhttp.MiddlewareHandler, r *http.Request) (passes bool, err error)
 
-	// Handler is told of a handler that the request meets, before what is behind it. A visitor that is
-	// not told of routes is not told either of handlers that decide.
+	// Handler reports a handler that the request meets, before what is behind it. It gets handlers
+	// that decide only if the visitor is a [RouteVisitor].
 	Handler(Handler)
 }
 
-// RouteVisitor is a [Visitor] that is told of routes too, and of what handlers change. To describe
+// RouteVisitor is a [Visitor] that also gets routes and what handlers change. To describe
 // these takes longer than the walk itself.
 type RouteVisitor interface {
 	Visitor
 
-	// Route is told of a route that the request takes, or that it does not take although a handler in
+	// Route reports a route that the request takes, or that it does not take although a handler in
 	// it decides.
 	Route(Route)
 }
@@ -101,7 +101,7 @@ var nothing = caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) err
 
 type walker struct {
 	visitor Visitor
-	routes  RouteVisitor // nil if the visitor is not told of routes
+	routes  RouteVisitor // nil if the visitor does not get routes
 	server  *caddyhttp.Server
 	depth   int             // of named routes
 	named   map[string]bool // whether the visitor decides in a named route

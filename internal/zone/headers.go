@@ -42,7 +42,7 @@ func CeilSeconds(d time.Duration) int64 {
 	return int64((d + time.Second - 1) / time.Second)
 }
 
-// prepareHeaders formats the parts of header fields that are the same for all requests.
+// prepareHeaders formats the parts of headers that are the same for all requests.
 func (p *QuotaPolicy) prepareHeaders() {
 	p.HeaderZone = p.Rule.Zone()
 	name, err := httpsfv.Marshal(httpsfv.NewItem(p.HeaderZone))

@@ -42,7 +42,7 @@ type RequestPolicies struct {
 
 // Check is what to ask the store about a request in a zone.
 type Check struct {
-	Policy    *QuotaPolicy // nil if the store need not be asked
+	Policy    *QuotaPolicy // nil if no store is needed
 	Key       string
 	Plan      string // the name of the request's plan; empty if there is none or the zone did not look for it
 	Cost      int64

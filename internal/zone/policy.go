@@ -14,7 +14,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// QuotaPolicy is a limit with its rule for the store and its parts of header fields. It does not
+// QuotaPolicy is a limit with its rule for the store and its parts of headers. It does not
 // change.
 type QuotaPolicy struct {
 	Rule    *store.Rule
@@ -26,7 +26,7 @@ type QuotaPolicy struct {
 	Quota   int64         // the most that a client can use at once
 	Others  *QuotaPolicy  // for requests that no slots are reserved for; nil without a reserve
 
-	HeaderZone string // the zone's name in header fields
+	HeaderZone string // the zone's name in headers
 	PolicyItem string // the item of RateLimit-Policy
 	ItemPrefix string // the beginning of the item of RateLimit
 	Replenish  string // events per second
@@ -134,7 +134,7 @@ const (
 
 // dynamicPolicies makes policies for the numbers that requests bring, and caches some of them.
 // Clients may choose the numbers: a million different ones take no more memory, and no more time
-// than making each policy anew.
+// than making each policy again.
 type dynamicPolicies struct {
 	PolicyBuilder
 	seed  maphash.Seed

@@ -13,7 +13,7 @@ import (
 // needs is what a config reads of requests and responses.
 type needs struct {
 	uses   []use
-	opaque bool     // modules that are not known may read any header field
+	opaque bool     // modules that are not known may read any header
 	hosts  []string // that matchers name, in order
 	errors bool     // there are error routes
 	inner  bool     // some of them have limits
@@ -26,7 +26,7 @@ type needs struct {
 type use struct {
 	zone, option string // empty outside of zones
 	part         part
-	name         string // of the header field or cookie, or the placeholder
+	name         string // of the header or cookie, or the placeholder
 }
 
 // part is a part of a request or its response.
@@ -54,7 +54,7 @@ func needsOf(config []byte) (*needs, error) {
 	return n, nil
 }
 
-// These modules read no header field but those that their options name.
+// These modules read no header but those that their options name.
 var (
 	plainHandlers = words("rate_limit reverse_proxy file_server static_response subroute vars map headers rewrite encode request_body invoke templates " +
 		"authentication error tracing log_append push acme_server")
@@ -172,7 +172,7 @@ func (n *needs) matchers(sets any) {
 	}
 }
 
-// celHeader finds the header fields in expressions.
+// celHeader finds the headers in expressions.
 var celHeader = regexp.MustCompile(`\bheader(?:_regexp)?\(\{?\s*['"]([\w-]+)['"]`)
 
 // text notes the placeholders in a text.
@@ -215,7 +215,7 @@ func (n *needs) host() string {
 	return n.hosts[0]
 }
 
-// fields returns the header fields of requests and responses that must be read; nil for all.
+// fields returns the headers of requests and responses that must be read; nil for all.
 func (n *needs) fields(clientIP []string) (request, response []string) {
 	response = []string{}
 	request = append([]string{"User-Agent", "Cookie", "Content-Length"}, clientIP...)

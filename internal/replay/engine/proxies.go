@@ -54,7 +54,7 @@ func (p *proxies) report(requests int64, add func(replay.Unknown)) {
 		}
 		add(replay.Unknown{What: fmt.Sprintf("requests from %s carry %s, and no such proxy is trusted", from, p.field), Assumed: asLogged, Count: p.carry})
 	case p.unclear == requests && p.trusts && !p.more && requests > 1:
-		add(replay.Unknown{What: fmt.Sprintf("all requests are from %s, and the log does not tell for whom", p.address), Assumed: asLogged})
+		add(replay.Unknown{What: fmt.Sprintf("all requests are from %s, and the log does not say which clients these are", p.address), Assumed: asLogged})
 	}
 	if p.resolved > 0 {
 		add(replay.Unknown{What: "requests have come through a proxy, and the config has no trusted_proxies", Assumed: asLogged + "; a Caddy with this config would take the proxy for it", Count: p.resolved})

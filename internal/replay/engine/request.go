@@ -131,7 +131,7 @@ func newMaker(c *Config, n *needs) maker {
 	return m
 }
 
-// forwardedIn returns the header field of a record in which a proxy has passed on its client's address;
+// forwardedIn returns the header of a record in which a proxy has passed on its client's address;
 // empty without one.
 func forwardedIn(record *logs.Record, server *caddyhttp.Server) string {
 	for _, name := range server.ClientIPHeaders {

@@ -22,7 +22,7 @@ type unknown struct {
 	why     error // the first of those that could not be decided
 
 	handlers map[string]string // that are not run, with what is assumed
-	redacted map[string]int64  // requests, by the header field that is redacted
+	redacted map[string]int64  // requests, by the header that is redacted
 	proxies  proxies
 }
 
@@ -102,14 +102,14 @@ func (u *unknown) list(e *engine, formats []*logs.Format) []replay.Unknown {
 	return all
 }
 
-// notJudged is what becomes of a zone that cannot be judged.
+// notJudged is what the report says of a zone that cannot be judged.
 const notJudged = "the zone is not judged by such requests"
 
 // what says in words what is looked at.
 func (u *use) what() string {
 	switch u.part {
 	case requestHeader:
-		return "header field " + u.name
+		return "header " + u.name
 	case cookie:
 		return "cookie " + u.name
 	case responseHeader:
@@ -184,6 +184,6 @@ func (u *unknown) requests(add func(replay.Unknown)) {
 		}
 	}
 	if u.failed > 0 {
-		add(replay.Unknown{What: fmt.Sprintf("what would become of requests that fail (first: %.200s)", u.why), Assumed: "they count nowhere", Count: u.failed})
+		add(replay.Unknown{What: fmt.Sprintf("what would happen to requests that fail (first: %.200s)", u.why), Assumed: "they count nowhere", Count: u.failed})
 	}
 }

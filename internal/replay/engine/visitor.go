@@ -32,7 +32,7 @@ func (v *visitor) Handler(h walk.Handler) {
 	}
 }
 
-// Decides implements [walk.Visitor]. Who was authenticated is in the log, and the passwords are not.
+// Decides implements [walk.Visitor]. The log has the names of users that were authenticated, and not their passwords.
 func (v *visitor) Decides(h caddyhttp.MiddlewareHandler) bool {
 	if _, ok := v.index[h]; ok {
 		return true

@@ -35,7 +35,7 @@ const decades = (most) => {
 	return all;
 };
 
-// hatch is the pattern of what is refused, for pictures without colours too.
+// hatch is the pattern of what is refused, for pictures without colors too.
 const hatch = () => svg("defs", {}, svg("pattern", { id: "hatch", width: 7, height: 7, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
 	svg("line", { class: "hatch", x1: 0, y1: 0, x2: 0, y2: 7 })));
 

@@ -11,7 +11,7 @@ import (
 type caddy struct {
 	*builder
 	s    scanner
-	want [2]bool // the header fields of requests and responses
+	want [2]bool // the headers of requests and responses
 
 	// unit is that of durations that are whole numbers: seconds, until one is seen, because seconds always
 	// have a fraction.

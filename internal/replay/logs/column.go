@@ -13,7 +13,7 @@ import (
 // values stand.
 type column struct {
 	kind kind
-	name string // of a header field, in canonical form
+	name string // of a header, in canonical form
 }
 
 type kind uint8
@@ -44,7 +44,7 @@ const (
 	kindBytesRead
 	kindHeader
 	kindRespHeader
-	kindHeaders // an object of header fields
+	kindHeaders // an object of headers
 	kindRespHeaders
 )
 
@@ -63,7 +63,7 @@ var (
 // builder makes a record of the values of a line, in any order.
 type builder struct {
 	*interner
-	names  [2]map[string]string // of the header fields of requests and responses, canonical; "" if unwanted
+	names  [2]map[string]string // of the headers of requests and responses, canonical; "" if unwanted
 	wanted [2]map[string]bool
 
 	to                *Record
@@ -228,7 +228,7 @@ func (b *builder) scheme(v []byte) string {
 // redacted is what Caddy and others log in place of credentials.
 const redacted = "REDACTED"
 
-// field appends a header field to one of the two lists.
+// field appends a header to one of the two lists.
 func (b *builder) field(to []Field, list int, name string, v []byte) []Field {
 	if w := b.wanted[list]; w != nil && !w[name] {
 		return to
@@ -236,7 +236,7 @@ func (b *builder) field(to []Field, list int, name string, v []byte) []Field {
 	return append(to, Field{name, b.text(v), string(v) == redacted})
 }
 
-// mostNames bounds the names of header fields that are remembered. Clients choose them.
+// mostNames bounds the names of headers that are remembered. Clients choose them.
 const mostNames = 1000
 
 // headerName returns the name of a field of one of the two lists in canonical form, "" if nobody wants it.

@@ -58,7 +58,7 @@ func (c *combined) parse(line []byte, to *Record) error {
 	return c.finish()
 }
 
-// front reads what stands in front of the time. The user may have blanks.
+// front reads the text before the time. The user may have blanks.
 func (c *combined) front(text []byte) error {
 	first, rest, _ := bytes.Cut(text, []byte{' '})
 	if c.to.ClientIP = c.address(first); c.to.ClientIP == "" {
@@ -96,7 +96,7 @@ func (c *combined) quotedFields(rest []byte) (behind []byte, ok bool) {
 	return rest, true
 }
 
-// additions reads what a server was told to add. What has no known form is passed over.
+// additions reads what a server was configured to add. What has no known form is passed over.
 func (c *combined) additions(rest []byte) {
 	for len(rest) > 0 {
 		quoted := rest[0] == '"'
@@ -142,7 +142,7 @@ func (c *combined) value(v []byte) []byte {
 	return v
 }
 
-// word returns the next word, which may be quoted, without its escapes, and what stands behind it.
+// word returns the next word, which may be quoted, without its escapes, and what follows it.
 func (c *combined) word(text []byte) (word, rest []byte, ok bool) {
 	text = bytes.TrimLeft(text, " ")
 	if len(text) == 0 || text[0] != '"' {

@@ -14,10 +14,10 @@ type flat struct {
 	columns map[string]column
 	of      Format
 
-	// The names of header fields follow behind these prefixes, perhaps with underscores.
+	// The names of headers follow behind these prefixes, perhaps with underscores.
 	request, response string
 	underscores       bool
-	fields            map[string]string // names of header fields by the names of members
+	fields            map[string]string // names of headers by the names of members
 }
 
 func (f *flat) format() Format { return f.of }
@@ -62,7 +62,7 @@ func (f *flat) parse(line []byte, to *Record) error {
 	return f.finish()
 }
 
-// prefixed returns the name of a header field that stands behind a prefix, and notes that lines have it.
+// prefixed returns the name of the header that follows a prefix, and notes that lines have it.
 func (f *flat) prefixed(key []byte, prefix string, known *Known) string {
 	name, ok := f.fields[string(key)]
 	if !ok {

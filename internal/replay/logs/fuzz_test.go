@@ -114,17 +114,17 @@ func compareJSON(t *testing.T, line []byte) {
 		n += len(values)
 		for _, v := range values {
 			if !slices.ContainsFunc(got.Header, func(f logs.Field) bool { return f.Value == v }) {
-				t.Fatalf("the header field %q of %q is missing in %+v", v, line, got.Header)
+				t.Fatalf("the header %q of %q is missing in %+v", v, line, got.Header)
 			}
 		}
 	}
 	if n != len(got.Header) {
-		t.Fatalf("%d values of header fields in %q, got %+v", n, line, got.Header)
+		t.Fatalf("%d values of headers in %q, got %+v", n, line, got.Header)
 	}
 }
 
 // ambiguous reports whether an object has names that are equal but for upper and lower case, or null
-// among the values of header fields.
+// among the values of headers.
 func ambiguous(line []byte) bool {
 	if bytes.Contains(line, []byte("null")) {
 		return true

@@ -88,7 +88,7 @@ func (s *scanner) enter(open byte) bool {
 	return !s.bad
 }
 
-// more passes what stands behind an element, and reports whether another one follows.
+// more skips what follows an element, and reports whether another one follows.
 func (s *scanner) more(open byte) bool {
 	switch s.peek() {
 	case ',':
@@ -259,7 +259,7 @@ func (s *scanner) unescape(text []byte) []byte {
 	return to[from:]
 }
 
-// appendEscape appends what an escape stands for. The text begins behind the backslash.
+// appendEscape appends what an escape means. The text begins behind the backslash.
 func appendEscape(to, text []byte) (result, rest []byte) {
 	c, rest := text[0], text[1:]
 	switch c {

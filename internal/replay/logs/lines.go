@@ -11,7 +11,7 @@ const (
 	// sample is how much of a log is looked at to know its format.
 	sample = 64 << 10
 
-	// longestLine is more than a server logs of a request: header fields are bounded by 1 MB.
+	// longestLine is more than a server logs of a request: headers are bounded by 1 MB.
 	longestLine = 8 << 20
 )
 

@@ -180,7 +180,7 @@ func variable(text string) (name, rest string) {
 	return text[:i], text[i:]
 }
 
-// fieldName returns the name of the header field that stands in the name of a variable.
+// fieldName returns the header that the name of a variable contains.
 func fieldName(name string) string {
 	return http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
 }
@@ -220,7 +220,7 @@ func (n *nginx) parse(line []byte, to *Record) error {
 		}
 	}
 	if len(line) > 0 {
-		return fmt.Errorf("%q stands behind what the log format has", line[:min(len(line), 20)])
+		return fmt.Errorf("%q follows what the log format has", line[:min(len(line), 20)])
 	}
 	return n.finish()
 }

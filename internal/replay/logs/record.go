@@ -52,7 +52,7 @@ type TLS struct {
 	Resumed     bool
 }
 
-// Field is a value of a header field. A field with several values comes several times.
+// Field is a value of a header. A field with several values comes several times.
 type Field struct {
 	Name     string // in the canonical form of [http.CanonicalHeaderKey]
 	Value    string
@@ -71,10 +71,10 @@ func (r *Record) Reset() {
 	*r = Record{BytesRead: -1, Header: r.Header[:0], RespHeader: r.RespHeader[:0]}
 }
 
-// Get returns the first value of a header field of the request. The name must be canonical.
+// Get returns the first value of a header of the request. The name must be canonical.
 func (r *Record) Get(name string) string { return get(r.Header, name) }
 
-// GetResponse returns the first value of a header field of the response. The name must be canonical.
+// GetResponse returns the first value of a header of the response. The name must be canonical.
 func (r *Record) GetResponse(name string) string { return get(r.RespHeader, name) }
 
 func get(fields []Field, name string) string {
@@ -90,7 +90,7 @@ func get(fields []Field, name string) string {
 type Format struct {
 	Name string // as --format takes it
 
-	// Header and RespHeader say which header fields lines have: all that the client sent, or only
+	// Header and RespHeader say which headers lines have: all that the client sent, or only
 	// those of a list in canonical form.
 	Header, RespHeader Known
 
@@ -100,13 +100,13 @@ type Format struct {
 	Step time.Duration
 }
 
-// Known are the header fields that a format has.
+// Known are the headers that a format has.
 type Known struct {
 	All   bool
 	Names []string // if not all
 }
 
-// Has reports whether a format has a header field.
+// Has reports whether a format has a header.
 func (k Known) Has(name string) bool {
 	return k.All || slices.Contains(k.Names, http.CanonicalHeaderKey(name))
 }

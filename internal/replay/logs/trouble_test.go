@@ -127,7 +127,7 @@ func TestTroubledLogs(t *testing.T) {
 		{"text without a blank", combined, logs.Options{LogFormat: `$msec$remote_addr "$request"`}, "log format: $msec and $remote_addr cannot be told apart: put a blank between them"},
 		{"text with a lonely $", combined, logs.Options{LogFormat: `$msec $ $remote_addr "$request"`}, "log format: there is no name behind the $"},
 		{"directive that does not end", combined, logs.Options{LogFormat: `log_format main '$msec`}, "log format: a string does not end"},
-		{"no #Fields", []byte("2026-11-20 00:00:01 10.180.0.159 GET / - 80\n"), logs.Options{Format: "w3c"}, "access.log:1: no line #Fields stands in front of it"},
+		{"no #Fields", []byte("2026-11-20 00:00:01 10.180.0.159 GET / - 80\n"), logs.Options{Format: "w3c"}, "access.log:1: there is no line #Fields before it"},
 		{"cut line", caddy[:900], logs.Options{}, "access.log:2: the line is cut or malformed"},
 		{"bad time", []byte(`{"ts":"yesterday","request":{"client_ip":"192.0.2.1","method":"GET","uri":"/"}}`), logs.Options{Format: "caddy"}, "no time that is understood"},
 		{"no address", []byte(`{"ts":1,"request":{"client_ip":"unix","method":"GET","uri":"/"}}`), logs.Options{Format: "caddy"}, "no client address"},
@@ -166,7 +166,7 @@ func TestLongLines(t *testing.T) {
 	}
 }
 
-// TestWantedFields: records have only the header fields that are asked for.
+// TestWantedFields: records have only the headers that are asked for.
 func TestWantedFields(t *testing.T) {
 	t.Parallel()
 	r, err := logs.Open("access.log", bytes.NewReader(read(t, "testdata/caddy.log")), logs.Options{Header: []string{"x-forwarded-for"}, RespHeader: []string{}})

@@ -86,7 +86,7 @@ func (w *w3c) fields(names []byte) {
 	w.of.Duration = w.of.Duration || has(kindSeconds, kindMillis)
 }
 
-// cutField returns the name of the header field in cs(User-Agent).
+// cutField returns the name of the header in cs(User-Agent).
 func cutField(name, side string) (field string, ok bool) {
 	rest, ok := strings.CutPrefix(strings.ToLower(name), side+"(")
 	if !ok {
@@ -103,7 +103,7 @@ func (w *w3c) parse(line []byte, to *Record) error {
 		return errNoRequest
 	}
 	if len(w.columns) == 0 {
-		return fmt.Errorf("no line #Fields stands in front of it")
+		return fmt.Errorf("there is no line #Fields before it")
 	}
 	w.begin(to)
 	tabs := bytes.IndexByte(line, '\t') >= 0

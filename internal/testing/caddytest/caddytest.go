@@ -144,7 +144,7 @@ func StatusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// Ask sends a request with header fields, names and values in turn. They are also variables
+// Ask sends a request with headers, names and values in turn. They are also variables
 // of the request, in lower case: {http.vars.x-plan}.
 func Ask(t testing.TB, h Handler, path string, header ...string) (int, http.Header) {
 	t.Helper()

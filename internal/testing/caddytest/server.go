@@ -63,7 +63,7 @@ type Exchange struct {
 	Response     chan *http.Response // gets nil if there is no response
 }
 
-// Send sends a request with header fields, names and values in turn, through a handler over HTTP.
+// Send sends a request with headers, names and values in turn, through a handler over HTTP.
 func Send(t testing.TB, h Handler, http2 bool, behind caddyhttp.HandlerFunc, header ...string) *Exchange {
 	t.Helper()
 	e := &Exchange{Inside: make(chan struct{}), Done: make(chan struct{}), Response: make(chan *http.Response, 1)}

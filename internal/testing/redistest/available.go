@@ -28,7 +28,7 @@ func require(t TB) {
 		t.Fatalf("%s needs %s on PATH, and REQUIRE_REDIS=1: %s", t.Name(), program, howToGet)
 	}
 	// The go command caches a skipped run and does not notice that a program
-	// was installed since, hence the hint.
+	// was installed since, so there is a hint.
 	const hint = "then test with -count=1"
 	warned.Do(func() {
 		fmt.Fprintf(os.Stderr, "\nWARNING: no %s on PATH, tests are SKIPPED, %s the first: %s (%s)\n\n",

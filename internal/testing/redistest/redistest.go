@@ -222,8 +222,8 @@ func (s *Server) launch() error {
 	if err != nil {
 		return fmt.Errorf("starting %s: %w", program, err)
 	}
-	// Redis logs to its standard output, and so do the errors it meets before
-	// it knows where to log.
+	// Redis logs to its standard output. Errors from before it knows where to log
+	// go there, too.
 	logfile := filepath.Join(s.dir, "log")
 	output, err := os.OpenFile(logfile, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {

@@ -25,7 +25,7 @@ type Options struct {
 // Day is the beginning of the day of the sample log.
 var Day = time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
 
-// client is somebody who sends requests.
+// client is a person or a program that sends requests.
 type client struct {
 	ip, agent, user string
 	port            int

@@ -237,7 +237,7 @@ func (c *Cache) Delete(p *store.Prepared, key string) {
 	}
 }
 
-// DeleteKey forgets the refusals of a key that begins anew, under all limits, because a zone with
+// DeleteKey forgets the refusals of a key that begins from zero, under all limits, because a zone with
 // plans or placeholders may have refused the key under another limit than this one. It also
 // forgets refusals of other zones, because the cache cannot distinguish them.
 func (c *Cache) DeleteKey(p *store.Prepared, key string) {

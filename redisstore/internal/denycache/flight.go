@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Flight is how requests that come when a refusal is just over ask anew as one. The first of
+// Flight is how requests that come when a refusal is just over ask again as one. The first of
 // them leads: it asks Redis, and the others wait for its answer, which most often is another
 // refusal that holds for them too, or took the last there was. Otherwise a flood would cost
 // Redis a call for each request that comes within one round trip. A request joins one flight

@@ -133,7 +133,7 @@ func (t *Slots) Free(c *store.Check, asked lend.Moment, free int64) {
 	}
 }
 
-// What becomes of a slot that is given back.
+// What happens to a slot that is given back.
 type Fate uint8
 
 const (

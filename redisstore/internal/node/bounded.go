@@ -54,7 +54,7 @@ const maxIdle = 20 * time.Microsecond
 var errIdle error = unsentError{errors.New("redis has closed the connection")}
 
 func (b *bounded) Write(p []byte) (int, error) {
-	// A long command is written in parts, and so are several commands, of which Redis may have answered the first.
+	// A long command is written in parts, and also several commands: Redis may have answered the first of them.
 	if b.socket != nil && !b.asked && !b.used.IsZero() && time.Since(b.used) > maxIdle && hungUp(b.socket) {
 		return 0, errIdle
 	}

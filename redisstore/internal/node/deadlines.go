@@ -7,7 +7,7 @@ import (
 
 // deadlines ends the requests whose time is over while their callers wait for another
 // goroutine to bring the answer. All have the same time, so they are a list in the order in
-// which they came, and one timer is enough, which need not be touched for each: it ends those
+// which they came, and one timer is enough, which is not set for each: it ends those
 // whose time is over, and is set for the next. The batcher's lock guards it.
 type deadlines struct {
 	first, last *Request

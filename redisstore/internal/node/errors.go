@@ -62,7 +62,7 @@ func Unwritten(err error) error {
 
 // works reports whether an error proves that Redis answers and runs scripts: it cannot write,
 // or not this key, which may be of a slot that no node has, or the script failed. Everything
-// else that is no such proof is a failure: Redis gave no answer, or one that holds for every
+// else that is no such proof is a failure: Redis did not answer, or said what holds for every
 // call (LOADING, MASTERDOWN, BUSY, a whole Cluster that is down, a password or a right that
 // is missing, too many clients).
 func works(err error) bool {

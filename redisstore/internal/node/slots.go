@@ -51,7 +51,7 @@ func (n *Node) TimeLeft(r *Request) time.Duration {
 }
 
 // sendBySlot makes a call, unless the node is known not to answer. A node that has answered
-// the request of one slot is well, and so is one that sends elsewhere.
+// the requests of one slot are well, also if one of them sends elsewhere.
 func (n *Node) sendBySlot(ctx context.Context, c *call) error {
 	begun := n.breaker.now()
 	return n.breaker.run(func() (struct{}, error) {
@@ -133,7 +133,7 @@ func (n *Node) evaluateBySlot(ctx context.Context, c *call) {
 	again.Wait()
 }
 
-// setErrors tells the requests of a call what became of it. If all went well, each has its own
+// setErrors tells the requests of a call what happened to it. If all went well, each has its own
 // error, if any.
 func (n *Node) setErrors(c *call, err error) {
 	if is := isCutOff(err); (is || err == nil) && n.cutOff.Load() != is {

@@ -71,7 +71,7 @@ func (o *Outbox) Next() (batch []Adjustment) {
 }
 
 // Failed keeps what was not carried out for a later try. If nothing of the batch was, the
-// others need not be tried before that either.
+// others are not tried before that either.
 func (o *Outbox) Failed(batch []Adjustment, all bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -159,7 +159,7 @@ func (a *Adjustment) Repeatable() bool {
 }
 
 // overdue reports whether the adjustment has waited for so long that the charge would not
-// count any more, had it been adjusted in time. A cost would now be charged to a later
+// count any more, if it had been adjusted in time. A cost would now be charged to a later
 // window, and of a refund nothing would be left. Leases are given back in any case, because
 // a renewal that was under way may have been carried out late.
 func (a *Adjustment) overdue(now time.Time) bool {

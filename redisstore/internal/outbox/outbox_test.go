@@ -17,7 +17,7 @@ func refund(t *testing.T, algorithm string) store.Adjustment {
 	return store.Adjustment{Check: store.Check{Rule: rule, Key: "client", Cost: 1, Hold: storetest.Hold(rule)}, Delta: -1}
 }
 
-// TestBounds: batches are bounded, and so is what waits. What is too much is dropped, and counted
+// TestBounds: batches are bounded, and the queue is, too. What is too much is dropped, and counted
 // unless it is a lease, which ends by itself.
 func TestBounds(t *testing.T) {
 	const most = 100_000

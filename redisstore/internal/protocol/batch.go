@@ -6,7 +6,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// Batch is one call of the script for several requests. Each key is in it once, and so is a
+// Batch is one call of the script for several requests. Each key is in it once, and also a
 // group that several requests ask alike: they are decided in one step, in the order in which
 // they came.
 type Batch struct {

@@ -120,7 +120,7 @@ func (s *Sentinel) refresh(ctx context.Context) error {
 	if answers == 0 {
 		return fmt.Errorf("no sentinel answers where the master %q is: %w", s.name, errors.Join(errs...))
 	}
-	// A minority that knows less than this process is behind. A majority was set up anew.
+	// A minority that knows less than this process is behind. A majority was set up again.
 	if best.epoch < s.epoch && 2*answers <= len(s.sentinels) {
 		return nil
 	}
@@ -130,7 +130,7 @@ func (s *Sentinel) refresh(ctx context.Context) error {
 	}
 	s.epoch = best.epoch
 	if s.master.Swap(master) != master {
-		master.Connect() // so that the first decisions need not
+		master.Connect() // so the first decisions do not wait for it
 	}
 	s.retire()
 	return nil

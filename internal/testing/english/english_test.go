@@ -1,0 +1,179 @@
+package english
+
+import (
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+const root = "../../.."
+
+// repository reads all that people read, once for all tests.
+var repository = sync.OnceValues(func() (texts []Text, err error) {
+	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := entry.Name()
+		if entry.IsDir() {
+			// The rules quote what they forbid.
+			if path != root && (name[0] == '.' || name == "testdata" || name == "english") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		read := func() string {
+			var text []byte
+			text, err = os.ReadFile(path)
+			return string(text)
+		}
+		relative, _ := filepath.Rel(root, path)
+		switch filepath.Ext(name) {
+		case ".md":
+			texts = append(texts, Markdown(relative, read())...)
+		case ".go":
+			var found []Text
+			if source := read(); err == nil {
+				found, err = Go(relative, []byte(source), names)
+			}
+			texts = append(texts, found...)
+		}
+		return err
+	})
+	return texts, err
+})
+
+// names has the names in the Go code, once repository has returned.
+var names = make(map[string]bool)
+
+func read(t *testing.T) []Text {
+	t.Helper()
+	texts, err := repository()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(texts) < 5000 {
+		t.Errorf("found only %d texts", len(texts))
+	}
+	return texts
+}
+
+// TestPlainEnglish: no page, comment or message has a phrase that was cured.
+func TestPlainEnglish(t *testing.T) {
+	for _, text := range read(t) {
+		for _, finding := range Phrases(text) {
+			t.Error(finding)
+		}
+	}
+}
+
+// TestSentences: the sentences of the pages are short. The changelog is a list of names.
+func TestSentences(t *testing.T) {
+	pages := make(map[string][]Text)
+	for _, text := range read(t) {
+		if text.Kind == Page && text.File != "CHANGELOG.md" {
+			pages[text.File] = append(pages[text.File], text)
+		}
+	}
+	for _, page := range pages {
+		for _, finding := range Lengths(page) {
+			t.Error(finding)
+		}
+	}
+}
+
+// TestSpelling: the dictionary of aspell or words.txt has every word of pages and comments. It needs
+// aspell, which "make aspell" installs.
+func TestSpelling(t *testing.T) {
+	findings, err := Spelling(aspell(t), read(t), names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, finding := range findings {
+		t.Error(finding)
+	}
+}
+
+func aspell(t *testing.T) string {
+	t.Helper()
+	path, err := exec.LookPath("aspell")
+	if err != nil {
+		if os.Getenv("REQUIRE_ASPELL") == "1" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	return path
+}
+
+// TestRulesFind: each rule finds its phrase, also over the end of a line and in each kind of text.
+func TestRulesFind(t *testing.T) {
+	for _, r := range rules {
+		if !r.pattern.MatchString(r.bad) {
+			t.Errorf("the rule %s does not find %q", r.pattern, r.bad)
+		}
+		kinds := r.kinds
+		if len(kinds) == 0 {
+			kinds = []Kind{Page, Comment, Message}
+		}
+		for _, kind := range kinds {
+			// Every blank is a new line: the finding is in the line where the phrase begins.
+			text := Text{File: "a", Kind: kind, First: 10, Lines: strings.Fields(r.bad)}
+			if len(Phrases(text)) == 0 {
+				t.Errorf("nothing is found in %q", r.bad)
+			}
+		}
+	}
+}
+
+// TestChecksFind: what is wrong in pages and Go files is found, with its file and line, and code is not.
+func TestChecksFind(t *testing.T) {
+	page := "# A page\n\nThe client is\ntold to `be it` so. See\n[the place](x#whom) " +
+		"and `who is\ntold` [that it\nstands for](y).\n\n```\nIt is told.\n```\n\n| whom | `whom` |\n|---|---|\n\n- ok\n- a mispeled word, `mispeled` and mispeled_name\n"
+	source := "package a\n\n// Full tells whether it has a mispeled\n// Mispelling. The zone stands\n// for mispelling.\n//\n//\twhom it is told\n" +
+		"var mispelling = \"the store who is down\" // whom\n"
+	texts := Markdown("a.md", page)
+	fromGo, err := Go("b.go", []byte(source), map[string]bool{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts = append(texts, fromGo...)
+	var got []string
+	for _, text := range texts {
+		for _, finding := range Phrases(text) {
+			got = append(got, finding.Place+" "+finding.Found)
+		}
+	}
+	want := `a.md:3 "is told to"
+a.md:7 "stands for"
+a.md:13 "whom"
+b.go:3 "tells whether"
+b.go:4 "stands for"
+b.go:8 "whom"
+b.go:8 "store who"`
+	if got := strings.Join(got, "\n"); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	long := strings.Repeat("word ", 36) + "end."
+	if got := Lengths(Markdown("a.md", "One two.\n\n"+long)); len(got) != 2 || got[0].Place != "a.md:3" {
+		t.Errorf("a sentence of 37 words: %v", got)
+	}
+	if got := Lengths(Markdown("a.md", "One two three.\n\n"+long[5*20:])); len(got) != 0 {
+		t.Errorf("a sentence of 17 words: %v", got)
+	}
+	findings, err := Spelling(aspell(t), texts, map[string]bool{"mispelling": true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got = nil
+	for _, finding := range findings {
+		got = append(got, finding.Place+" "+finding.Found)
+	}
+	if got := strings.Join(got, "\n"); got != "a.md:17 \"mispeled\"\nb.go:3 \"mispeled\"" {
+		t.Errorf("spelling: got\n%s", got)
+	}
+}
