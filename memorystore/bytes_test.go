@@ -19,8 +19,8 @@ import (
 // keyBytes are the bytes of a key with one event, as docs/algorithms.md gives them. The last
 // one is for a refused key in a zone with a ban, which has two states.
 var keyBytes = map[string]float64{
-	"fixed_window": 117, "leaky_bucket": 117, "token_bucket": 117, "sliding_window_counter": 117,
-	"sliding_window_log": 148, "concurrency": 446, "ban": 234,
+	"fixed_window": 100, "leaky_bucket": 100, "token_bucket": 100, "sliding_window_counter": 100,
+	"sliding_window_log": 130, "concurrency": 430, "ban": 200,
 }
 
 // bytesPerKey measures how many bytes a key takes in a store of some keys, each with one event.

@@ -37,7 +37,7 @@ const (
 func (s *Store) locate(rule *store.Rule, key, suffix string) (*shard, stateID) {
 	hash := maphash.String(s.seeds[0], key)
 	zone := maphash.String(s.seeds[1], store.Escape(rule.Zone())+suffix) ^ rule.Salt()
-	return &s.shards[hash%shards], stateID{hash ^ zone, maphash.String(s.seeds[1], key) + zone}
+	return &s.shards[hash%shards], stateID{(hash ^ zone) | 1, maphash.String(s.seeds[1], key) + zone}
 }
 
 // overrideLocked returns the override that holds for a check, and when it expires. It is nil
@@ -54,18 +54,15 @@ func (s *Store) overrideLocked(c *store.Check, now int64) (*store.PreparedOverri
 	return kept.prepared, kept.expires
 }
 
-// decide decides a check by its key rules first, and then by the limit.
-func (s *Store) decide(t *ticket, now int64) algorithms.Decision {
+// decideByRules decides a check by its key rules first, and then by the limit.
+func (s *Store) decideByRules(t *ticket, now int64, d *algorithms.Decision) {
 	c := t.check
-	t.params = c.Rule.At(now).Params
-	if c.KeyRules == nil {
-		return t.decide(s, now, c.Cost)
-	}
 	var left int64
 	if o, expires := s.overrideLocked(c, now); o != nil {
 		switch {
 		case o.Kind == store.KindExempt:
-			return algorithms.Decision{Allowed: true, Exempt: true}
+			*d = algorithms.Decision{Allowed: true, Exempt: true, At: now}
+			return
 		case o.Kind == store.KindBanned && expires == 0:
 			left = -1
 		case o.Kind == store.KindBanned:
@@ -80,9 +77,9 @@ func (s *Store) decide(t *ticket, now int64) algorithms.Decision {
 	var id stateID
 	if ban != nil && left == 0 {
 		shard, id = s.locate(c.Rule, c.Key, banSuffix)
-		left = ban.Left(shard.bans[id].state, now)
+		left = ban.Left(shard.bans.value(id), now)
 	}
-	d := t.decide(s, now, c.Cost)
+	t.decide(s, now, c.Cost, d)
 	if ban != nil && left == 0 && !d.Allowed && !c.Peek {
 		if left = s.countRefusal(ban, shard, id, now); left > 0 {
 			shard.nameBan(id, c, now, left)
@@ -90,26 +87,22 @@ func (s *Store) decide(t *ticket, now int64) algorithms.Decision {
 		d.BanBegins = left > 0
 	}
 	if left == 0 {
-		return d
+		return
 	}
 	if d.Allowed {
-		d = t.decide(s, now, 0)
+		t.decide(s, now, 0, d)
 	}
-	return d.Ban(left)
+	*d = d.Ban(left)
 }
 
 // countRefusal counts a refusal, and returns the length of the ban that begins with it, or 0.
 // If the shard has no room for another key, the key is not banned.
 func (s *Store) countRefusal(b *store.Ban, shard *shard, id stateID, now int64) (left int64) {
-	kept, ok := shard.bans[id]
-	if !ok && shard.fullOfBans(s.maxKeys()/shards, now) {
+	if shard.bans.get(id) == nil && shard.fullOfBans(s.maxKeys()/shards, now) {
 		return 0
 	}
-	if shard.bans == nil {
-		shard.bans = make(map[stateID]number)
-	}
-	state, left, life := b.Refused(kept.state, now)
-	shard.bans[id] = number{state: state, expires: now + life}
+	state, left, life := b.Refused(shard.bans.value(id), now)
+	shard.bans.put(id, state, now+life)
 	return left
 }
 
@@ -118,7 +111,7 @@ func (s *Store) Refusals(_ context.Context, rule *store.Rule, ban *store.Ban, ke
 	shard, id := s.locate(rule, key, banSuffix)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	n, left := ban.Counted(shard.bans[id].state, s.now())
+	n, left := ban.Counted(shard.bans.value(id), s.now())
 	return n, time.Duration(left) * time.Microsecond, nil
 }
 
@@ -173,7 +166,7 @@ func (s *Store) Unban(_ context.Context, rule *store.Rule, key string) error {
 	if kept, ok := shard.overrides[id]; ok && kept.prepared.Kind == store.KindBanned {
 		delete(shard.overrides, id)
 	}
-	delete(shard.bans, ban)
+	shard.bans.delete(ban)
 	delete(shard.banNames, ban)
 	return nil
 }

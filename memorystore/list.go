@@ -75,7 +75,7 @@ func (s *Store) Overrides(_ context.Context, rule *store.Rule, cursor string, n 
 func (s *Store) Bans(_ context.Context, rule *store.Rule, ban *store.Ban, cursor string, n int) ([]store.Listed, string, error) {
 	return s.list(cursor, n, func(shard *shard, now int64) (keys []store.Listed) {
 		for id, name := range shard.banNames {
-			left := ban.Left(shard.bans[id].state, now)
+			left := ban.Left(shard.bans.value(id), now)
 			if name.isOf(rule) && left > 0 {
 				length := time.Duration(left) * time.Microsecond
 				keys = append(keys, store.Listed{Key: name.key, Override: store.Override{Kind: store.KindBanned, For: length}})

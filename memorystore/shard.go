@@ -8,52 +8,22 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
 
-// stateID is a hash of zone and key.
-type stateID [2]uint64
-
 // shard is a part of all states, under one lock.
 type shard struct {
 	mu        sync.Mutex
-	numbers   map[stateID]number
-	logs      map[stateID]record
-	leases    map[stateID]lent
-	bans      map[stateID]number   // nil until there is one; they do not count towards MaxKeys
-	overrides map[stateID]override // nil until there is one, also
-	banNames  map[stateID]keyName  // keys of bans, as many as are listed
-	peak      int                  // most keys since the maps were made, because maps do not shrink
-	swept     int64                // when the shard was last swept
-	took      int64                // how long that took, in microseconds
+	numbers   table[algorithms.State]   // of keys whose algorithm is a Counter; without pointers
+	logs      table[*algorithms.Log]    // of keys whose algorithm is a Recorder
+	leases    table[*algorithms.Leases] // of keys whose algorithm is a Lender
+	bans      table[algorithms.State]   // they do not count towards MaxKeys
+	overrides map[stateID]override      // nil until there is one; also
+	banNames  map[stateID]keyName       // keys of bans, as many as are listed
+	swept     int64                     // when the shard was last swept
+	took      int64                     // how long that took, in microseconds
+
+	_ [24]byte // so that no two shards share a cache line
 }
 
-// number is the state of a key whose algorithm is a Counter. It contains no pointer.
-type number struct {
-	state   algorithms.State
-	expires int64
-}
-
-// record is the state of a key whose algorithm is a Recorder.
-type record struct {
-	log     *algorithms.Log
-	expires int64
-}
-
-// lent is the state of a key whose algorithm is a Lender.
-type lent struct {
-	leases  *algorithms.Leases
-	expires int64
-}
-
-func (n number) expired(now int64) bool { return n.expires <= now }
-func (r record) expired(now int64) bool { return r.expires <= now }
-func (l lent) expired(now int64) bool   { return l.expires <= now }
-
-func (s *shard) init() {
-	s.numbers = make(map[stateID]number)
-	s.logs = make(map[stateID]record)
-	s.leases = make(map[stateID]lent)
-}
-
-func (s *shard) size() int { return len(s.numbers) + len(s.logs) + len(s.leases) }
+func (s *shard) size() int { return s.numbers.n + s.logs.n + s.leases.n }
 
 // full reports whether there is no room for another key, even after a sweep.
 func (s *shard) full(maxKeys int, now int64) bool {
@@ -62,7 +32,7 @@ func (s *shard) full(maxKeys int, now int64) bool {
 
 // fullOfBans reports the same for bans. There may be as many bans as keys.
 func (s *shard) fullOfBans(maxKeys int, now int64) bool {
-	return len(s.bans) >= maxKeys && (!s.tidy(now) || len(s.bans) >= maxKeys)
+	return s.bans.n >= maxKeys && (!s.tidy(now) || s.bans.n >= maxKeys)
 }
 
 // tidy sweeps the shard if the last sweep is long enough ago, and reports whether it did. The
@@ -81,18 +51,13 @@ func (s *shard) tidy(now int64) bool {
 func (s *shard) sweep(now int64) {
 	start := time.Now()
 	defer func() { s.took = time.Since(start).Microseconds() }()
-	s.peak = max(s.peak, s.size()+len(s.bans))
-	drop(s.numbers, now)
-	drop(s.logs, now)
-	drop(s.leases, now)
-	drop(s.bans, now)
+	s.numbers.drop(now)
+	s.logs.drop(now)
+	s.leases.drop(now)
+	s.bans.drop(now)
 	drop(s.overrides, now)
 	drop(s.banNames, now)
 	s.swept = now
-	if size := s.size() + len(s.bans); s.peak > 64 && size < s.peak/4 {
-		s.numbers, s.logs, s.leases, s.bans = shrunk(s.numbers), shrunk(s.logs), shrunk(s.leases), shrunk(s.bans)
-		s.peak = size
-	}
 }
 
 func drop[V interface{ expired(int64) bool }](kept map[stateID]V, now int64) {
@@ -101,15 +66,6 @@ func drop[V interface{ expired(int64) bool }](kept map[stateID]V, now int64) {
 			delete(kept, id)
 		}
 	}
-}
-
-// shrunk copies a map into one of the right size.
-func shrunk[V any](old map[stateID]V) map[stateID]V {
-	m := make(map[stateID]V, len(old))
-	for id, v := range old {
-		m[id] = v
-	}
-	return m
 }
 
 // shardSet is a set of shards. It locks them in order, so that requests cannot deadlock.

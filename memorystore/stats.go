@@ -28,18 +28,18 @@ func (s *Store) CountKeys(rules []*store.Rule) []int64 {
 	for i := range s.shards {
 		shard := &s.shards[i]
 		shard.mu.Lock()
-		count(shard.numbers, now, index, counts)
-		count(shard.logs, now, index, counts)
-		count(shard.leases, now, index, counts)
+		count(&shard.numbers, now, index, counts)
+		count(&shard.logs, now, index, counts)
+		count(&shard.leases, now, index, counts)
 		shard.mu.Unlock()
 	}
 	return counts
 }
 
 // count adds the keys that have not expired to the counts of their zones.
-func count[V interface{ expired(int64) bool }](kept map[stateID]V, now int64, index map[uint32]int, counts []int64) {
-	for id, v := range kept {
-		if i, ok := index[uint32(id[1])]; ok && !v.expired(now) {
+func count[V any](kept *table[V], now int64, index map[uint32]int, counts []int64) {
+	for id := range kept.all(now) {
+		if i, ok := index[uint32(id[1])]; ok {
 			counts[i]++
 		}
 	}

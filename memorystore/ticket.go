@@ -34,56 +34,54 @@ func (t *ticket) countIn(s *Store, states store.States) (n int) {
 }
 
 // decide runs the algorithm on the kept state, and does not change that state.
-func (t *ticket) decide(s *Store, now, cost int64) (d algorithms.Decision) {
+func (t *ticket) decide(s *Store, now, cost int64, d *algorithms.Decision) {
 	switch a := t.check.Rule.Algorithm().(type) {
 	case algorithms.Counter:
-		t.state, d = a.Take(find(t, s, t.shard.numbers, now).state, t.params, now, cost)
+		t.state, *d = a.Take(find(t, s, &t.shard.numbers, now), t.params, now, cost)
 	case algorithms.Recorder:
-		t.log = find(t, s, t.shard.logs, now).log
+		t.log = find(t, s, &t.shard.logs, now)
 		if t.log == nil {
 			t.log = new(algorithms.Log)
 		}
-		d = a.Decide(t.log, t.params, now, cost)
+		*d = a.Decide(t.log, t.params, now, cost)
 	case algorithms.Lender:
-		t.leases = find(t, s, t.shard.leases, now).leases
+		t.leases = find(t, s, &t.shard.leases, now)
 		if t.leases == nil {
 			t.leases = new(algorithms.Leases)
 		}
-		d = a.Decide(t.leases, t.params, now, cost)
+		*d = a.Decide(t.leases, t.params, now, cost)
 	}
-	d.Override = t.override
-	return d
+	d.Override, d.At = t.override, now
 }
 
 // find looks a state up. If the shard is full, the state of a new key is that of the bucket
 // that it shares. Once there is room again, the key starts from the bucket's state, so that
 // a client that was refused there does not start from zero.
-func find[V any](t *ticket, s *Store, kept map[stateID]V, now int64) V {
-	v, ok := kept[t.id]
-	if ok || t.id == t.shared {
-		return v
+func find[V any](t *ticket, s *Store, kept *table[V], now int64) V {
+	if found := kept.get(t.id); found != nil {
+		return found.value
 	}
-	if t.shard.full(s.maxKeys()/shards, now) {
+	if t.id != t.shared && t.shard.full(s.maxKeys()/shards, now) {
 		t.id = t.shared
 	}
-	return kept[t.shared]
+	return kept.value(t.shared)
 }
 
 // charge keeps the state after a check that decide has allowed, until the decision's reset.
 // After that the state is that of a new key.
-func (t *ticket) charge(s *Store, now int64, d algorithms.Decision) {
+func (t *ticket) charge(s *Store, now int64, d *algorithms.Decision) {
 	expires := now + d.ResetAfter.Microseconds()
 	switch a := t.check.Rule.Algorithm().(type) {
 	case algorithms.Counter:
-		t.shard.numbers[t.id] = number{state: t.state, expires: expires}
+		t.shard.numbers.put(t.id, t.state, expires)
 	case algorithms.Recorder:
-		if _, exists := t.shard.logs[t.id]; !exists {
+		if t.shard.logs.get(t.id) == nil {
 			t.log = t.log.Clone()
 		}
 		a.Record(t.log, t.params, now, t.check.Cost)
-		t.shard.logs[t.id] = record{log: t.log, expires: expires}
+		t.shard.logs.put(t.id, t.log, expires)
 	case algorithms.Lender:
-		if _, exists := t.shard.leases[t.id]; !exists {
+		if t.shard.leases.get(t.id) == nil {
 			t.leases = t.leases.Clone()
 		}
 		t.shard.lend(t.check, t.id, t.leases, t.params, now)
@@ -99,7 +97,7 @@ func (s *shard) lend(c *store.Check, id stateID, leases *algorithms.Leases, para
 	lender := c.Rule.Algorithm().(algorithms.Lender)
 	lender.Lend(leases, params, now, c.Cost, c.Hold)
 	params[0] = algorithms.MaxEvents
-	s.leases[id] = lent{leases: leases, expires: now + lender.Decide(leases, params, now, 0).ResetAfter.Microseconds()}
+	s.leases.put(id, leases, now+lender.Decide(leases, params, now, 0).ResetAfter.Microseconds())
 }
 
 // adjust locks the shard and adjusts a charge. It reports whether that changed the state of a
@@ -122,15 +120,15 @@ func (t *ticket) adjustLocked(s *Store, now int64, to *store.Adjustment) (change
 	params := t.params
 	switch a := to.Rule.Algorithm().(type) {
 	case algorithms.Counter:
-		was := find(t, s, t.shard.numbers, now).state
+		was := find(t, s, &t.shard.numbers, now)
 		if t.state = a.Adjust(was, params, now, to.At, to.Turn, to.Delta); t.state == was {
 			return false
 		}
 		_, d := a.Take(t.state, params, now, 0)
-		t.shard.numbers[t.id] = number{state: t.state, expires: now + d.ResetAfter.Microseconds()}
+		t.shard.numbers.put(t.id, t.state, now+d.ResetAfter.Microseconds())
 	case algorithms.Recorder:
-		t.log = find(t, s, t.shard.logs, now).log
-		switch _, exists := t.shard.logs[t.id]; {
+		t.log = find(t, s, &t.shard.logs, now)
+		switch exists := t.shard.logs.get(t.id) != nil; {
 		case t.log == nil && to.Delta < 0:
 			return false
 		case t.log == nil:
@@ -140,7 +138,7 @@ func (t *ticket) adjustLocked(s *Store, now int64, to *store.Adjustment) (change
 		}
 		a.Adjust(t.log, params, now, to.At, to.Delta)
 		params[0] = algorithms.MaxEvents // as in lend
-		t.shard.logs[t.id] = record{log: t.log, expires: now + a.Decide(t.log, params, now, 0).ResetAfter.Microseconds()}
+		t.shard.logs.put(t.id, t.log, now+a.Decide(t.log, params, now, 0).ResetAfter.Microseconds())
 	case algorithms.Lender:
 		t.shard.giveBack(to, t.id)
 		t.shard.giveBack(to, t.shared)
@@ -150,7 +148,7 @@ func (t *ticket) adjustLocked(s *Store, now int64, to *store.Adjustment) (change
 
 // giveBack ends a lease, if it is kept under that ID.
 func (s *shard) giveBack(to *store.Adjustment, id stateID) {
-	if kept, ok := s.leases[id]; ok && kept.leases.GiveBack(to.Hold, -to.Delta) && kept.leases.Len() == 0 {
-		delete(s.leases, id)
+	if kept := s.leases.get(id); kept != nil && kept.value.GiveBack(to.Hold, -to.Delta) && kept.value.Len() == 0 {
+		s.leases.delete(id)
 	}
 }

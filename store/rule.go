@@ -74,12 +74,16 @@ func prepare(name string, params algorithms.Params, until int64) *Prepared {
 
 // At returns the numbers for a time in microseconds since 1970.
 func (r *Rule) At(now int64) *Prepared {
-	p := r.prepared.Load()
-	if now >= p.until {
-		params, until := r.dated.PrepareAt(r.limit, time.UnixMicro(now))
-		p = prepare(r.algorithm.Name(), params, until.UnixMicro())
-		r.prepared.Store(p)
+	if p := r.prepared.Load(); now < p.until {
+		return p
 	}
+	return r.prepareAt(now)
+}
+
+func (r *Rule) prepareAt(now int64) *Prepared {
+	params, until := r.dated.PrepareAt(r.limit, time.UnixMicro(now))
+	p := prepare(r.algorithm.Name(), params, until.UnixMicro())
+	r.prepared.Store(p)
 	return p
 }
 

@@ -1,0 +1,88 @@
+package memorystore
+
+import (
+	"maps"
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
+)
+
+// TestTable: after any operations, a table has what a map has. The searches for many IDs begin at the
+// same slots, also at the last ones.
+func TestTable(t *testing.T) {
+	type entry struct {
+		value   int
+		expires int64
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	var kept table[int]
+	model, now, largest := make(map[stateID]entry), int64(0), 0
+	check := func(step int) {
+		t.Helper()
+		for id, want := range model {
+			if s := kept.get(id); s == nil || s.value != want.value || s.expires != want.expires {
+				t.Fatalf("step %d: %x: got %+v, want %+v", step, id, s, want)
+			}
+		}
+		live := maps.Clone(model)
+		maps.DeleteFunc(live, func(_ stateID, e entry) bool { return e.expires <= now })
+		for id, v := range kept.all(now) {
+			if e, ok := live[id]; !ok || e.value != v {
+				t.Fatalf("step %d: %x has %d, want %+v", step, id, v, e)
+			}
+			delete(live, id)
+		}
+		if len(live) != 0 || kept.n != len(model) {
+			t.Fatalf("step %d: %d of %d entries are missing, %d are counted", step, len(live), len(model), kept.n)
+		}
+	}
+	for step := range deep.Steps(20_000, 2_000_000) {
+		// Growth and decay in turns. The IDs select a sixteenth of the slots, at both ends.
+		id := stateID{uint64(random.IntN(16)-8)<<57 | 1, uint64(random.IntN(50))}
+		life := int64(1 + random.IntN(200))
+		if step/5000%2 == 1 {
+			life = 1
+		}
+		switch n := random.IntN(100); {
+		case n < 60:
+			kept.put(id, step, now+life)
+			model[id] = entry{step, now + life}
+		case n < 80:
+			kept.delete(id)
+			delete(model, id)
+		case n < 98:
+			now++
+			if got, want := kept.value(id), model[id].value; got != want {
+				t.Fatalf("step %d: got %d, want %d", step, got, want)
+			}
+		default:
+			kept.drop(now)
+			maps.DeleteFunc(model, func(_ stateID, e entry) bool { return e.expires <= now })
+			check(step)
+		}
+		largest = max(largest, len(kept.slots))
+	}
+	kept.drop(now + 1000)
+	clear(model)
+	check(-1)
+	if largest < 256 || len(kept.slots) >= largest {
+		t.Errorf("%d slots at most and %d when all had expired", largest, len(kept.slots))
+	}
+}
+
+// TestLayout: a request's shard and state are in few cache lines.
+func TestLayout(t *testing.T) {
+	if unsafe.Sizeof(uintptr(0)) != 8 {
+		t.Skip("the sizes are those of 64 bits")
+	}
+	var s Store
+	if size, at := unsafe.Sizeof(s.shards[0]), unsafe.Offsetof(s.shards); size%64 != 0 || at%64 != 0 {
+		t.Errorf("a shard has %d bytes, the first is at %d", size, at)
+	}
+	var numbers shard
+	if size := unsafe.Sizeof(*numbers.numbers.get(stateID{})); size != 48 {
+		t.Errorf("the slot of a number has %d bytes", size)
+	}
+}
