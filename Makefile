@@ -25,7 +25,7 @@ REDIS := REQUIRE_REDIS=1
 
 # The tests build binaries, also in a checkout of another user, where git refuses
 # to tell go the version. Only "make build" and "make run" ask for it.
-bench bench-docs bench-fleet bench-server browser cover deep fuzz golden linear lint long microbench outages profile stress test unit: export GOFLAGS += -buildvcs=false
+bench bench-docs bench-fleet bench-server browser cover deep docs fuzz golden linear lint long microbench outages profile stress test unit: export GOFLAGS += -buildvcs=false
 
 .PHONY: help
 help: ## List the targets
@@ -143,6 +143,10 @@ microbench: redis ## Run the Go benchmarks that match BENCH (.), COUNT (1) times
 .PHONY: golden
 golden: redis ## Write the golden files anew
 	$(REDIS) UPDATE_GOLDEN=1 go test -count 1 -run Golden ./...
+
+.PHONY: docs
+docs: ## Write docs/json.md and the JSON schema anew, from the comments in the code
+	UPDATE_DOCS=1 go test -count 1 -run TestJSONDocs .
 
 .PHONY: cover
 cover: redis ## Measure the coverage, into coverage.out and coverage.html

@@ -46,39 +46,40 @@ func init() { caddy.RegisterModule(Handler{}) }
 // show what was decided.
 type Handler struct {
 	// The zones, by name. Names are global: handlers with a zone of the same name share its
-	// counters, and must define its limit and key alike. At most 255 for each handler.
+	// counters, and must define its limit and key alike. At most 255 for each handler. Default: none,
+	// so nothing is limited.
 	RateLimits map[string]*Zone `json:"rate_limits,omitempty"`
 
 	// Where counters are kept. `memory` (the default) counts in this process alone, so a fleet
 	// admits as many times the limit as it has instances. With `redis`, all instances that use
-	// the same Redis enforce one limit together.
+	// the same Redis enforce one limit together. Other modules can add stores.
 	StoreRaw json.RawMessage `json:"store,omitempty" caddy:"namespace=http.rate_limit.stores inline_key=backend"`
 
-	// What happens to requests while the store does not answer: `allow` (the default) lets
-	// them pass without rate limit headers; `deny` answers with status 503; `local` counts in the
-	// memory of each Caddy, with limits divided by the number of Caddys. Zones can override this
-	// option. If the store answers but has no room for new keys, these keys are always decided
-	// as with `local`.
+	// What happens to requests while the store does not answer: one of `allow`, `deny` or `local`.
+	// `allow` (the default) lets them pass without rate limit headers. `deny` answers with status
+	// 503. `local` counts in the memory of each Caddy, with limits divided by the number of Caddys.
+	// Zones can override this option. If the store answers but has no room for new keys, these keys
+	// are always decided as with `local`.
 	OnStoreError string `json:"on_store_error,omitempty"`
 
 	// The number of Caddys by which `local` divides limits, from 1 to 100000. Default: as many as
 	// the store has last seen alive.
 	Instances *int `json:"instances,omitempty"`
 
-	// The styles of headers that tell clients about their limits, one or several:
-	// `draft-10` (the default) for RateLimit and RateLimit-Policy of
-	// draft-ietf-httpapi-ratelimit-headers-10; `x-ratelimit` for X-RateLimit-Limit,
-	// X-RateLimit-Remaining, X-RateLimit-Reset (seconds from now) and, with a refusal,
-	// X-RateLimit-Retry-After; `spring` for the fields of Spring Cloud Gateway; or `off` for none.
-	// Fields with these names from an upstream are replaced. Retry-After is always sent with a
-	// refusal.
+	// The styles of headers that tell clients about their limits: one or several of
+	// `draft-10`, `x-ratelimit`, `spring` or `off`. `draft-10` (the default) is for RateLimit and
+	// RateLimit-Policy of draft-ietf-httpapi-ratelimit-headers-10. `x-ratelimit` is for
+	// X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset (seconds from now) and, with a
+	// refusal, X-RateLimit-Retry-After. `spring` is for the fields of Spring Cloud Gateway. `off` is
+	// for none, without another style. Fields with these names from an upstream are replaced. Retry-After
+	// is always sent with a refusal.
 	Headers []string `json:"headers,omitempty"`
 
 	// Other names for these fields, by the names that they have in their style:
 	// `{"X-RateLimit-Limit": "X-Quota"}`. Default: none.
 	HeaderNames map[string]string `json:"header_names,omitempty"`
 
-	// The body of a refusal. With `status` (the default) error routes write it; without error
+	// The body of a refusal: either `status` or `problem`. With `status` (the default) error routes write it; without error
 	// routes it is empty. With `problem` it is a JSON problem (RFC 9457) with the names of the
 	// zones whose limits refuse, and error routes do not run.
 	OnLimit string `json:"on_limit,omitempty"`
@@ -94,10 +95,10 @@ type Handler struct {
 	// it, the shortest interval is used. Default: 1m.
 	SweepInterval caddy.Duration `json:"sweep_interval,omitempty"`
 
-	// Which refusals are logged. `first` (the default) writes one line for a key in a window (an
-	// hour at most) and for at most 50 keys a second, and then one line for each zone with the
-	// number of refusals that were not logged. `all` writes a line for each refusal, so an attack
-	// fills the log. `off` writes none.
+	// Which refusals are logged: one of `first`, `all` or `off`. `first` (the default) writes one
+	// line for a key in a window (an hour at most) and for at most 50 keys a second. Then it writes
+	// one line for each zone with the number of refusals that were not logged. `all` writes a line for
+	// each refusal, so an attack fills the log. `off` writes none.
 	Log string `json:"log,omitempty"`
 
 	// Whether log lines and events about refusals contain the key, which may be personal data or

@@ -11,6 +11,7 @@ import (
 var (
 	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	id      = regexp.MustCompile(`<a id="([^"]+)"></a>`)
 	code    = regexp.MustCompile("(?ms)^ *```.*?^ *```$|`[^`\n]*`")
 )
 
@@ -85,13 +86,16 @@ func TestRunbooks(t *testing.T) {
 	}
 }
 
-// anchors returns the names of a page's headings, as GitHub makes them.
+// anchors returns the names of a page's headings, as GitHub makes them, and those that the page gives itself.
 func anchors(text string) map[string]bool {
 	names := make(map[string]bool)
 	for _, match := range heading.FindAllStringSubmatch(text, -1) {
 		name := strings.ToLower(match[1])
 		name = regexp.MustCompile(`[^\p{L}\p{N}\-_ ]`).ReplaceAllString(name, "")
 		names[strings.ReplaceAll(name, " ", "-")] = true
+	}
+	for _, match := range id.FindAllStringSubmatch(text, -1) {
+		names[match[1]] = true
 	}
 	return names
 }

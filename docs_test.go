@@ -31,7 +31,7 @@ func TestConfigsInTheDocs(t *testing.T) {
 			found++
 			var config []byte
 			if match[1] == "json" {
-				config = []byte(`{"apps":{"http":{"servers":{"srv0":{"listen":[":8080"],"routes":[{"handle":[` + match[2] + `]}]}}}}}`)
+				config = configOf(match[2])
 			} else if config, _, err = caddytest.Adapt(match[2]); err != nil {
 				t.Errorf("%s, config %d: adapting: %v\n%s", page, i+1, err, match[2])
 				continue

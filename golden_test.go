@@ -59,6 +59,24 @@ func updating() bool { return os.Getenv("UPDATE_GOLDEN") != "" }
 // name is the name of the test of this file.
 func (g golden) name() string { return strings.TrimSuffix(filepath.Base(g.path), filepath.Ext(g.path)) }
 
+// config is the config of a file in testdata/load.
+func (g golden) config(t *testing.T) []byte {
+	t.Helper()
+	config := configOf(g.input)
+	if !json.Valid(config) {
+		var err error
+		if config, _, err = caddytest.Adapt(g.input); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return config
+}
+
+// configOf puts a handler in JSON into a config.
+func configOf(handler string) []byte {
+	return fmt.Appendf(nil, `{"apps":{"http":{"servers":{"srv0":{"listen":[":8080"],"routes":[{"handle":[%s]}]}}}}}`, handler)
+}
+
 // check compares the result.
 func (g golden) check(t *testing.T, got string) {
 	t.Helper()
@@ -126,14 +144,7 @@ func TestGoldenErrors(t *testing.T) {
 func TestGoldenLoad(t *testing.T) {
 	for _, g := range goldens(t, "load/*.txt") {
 		t.Run(g.name(), func(t *testing.T) {
-			config := fmt.Appendf(nil, `{"apps":{"http":{"servers":{"srv0":{"listen":[":8080"],"routes":[{"handle":[%s]}]}}}}}`, g.input)
-			if !json.Valid(config) {
-				var err error
-				if config, _, err = caddytest.Adapt(g.input); err != nil {
-					t.Fatal(err)
-				}
-			}
-			g.checkError(t, caddytest.ValidateJSON(t, config))
+			g.checkError(t, caddytest.ValidateJSON(t, g.config(t)))
 		})
 	}
 }

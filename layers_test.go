@@ -97,6 +97,7 @@ var layers = []struct {
 	{"internal/testing/model/vectors", layer{own: "algorithms"}},
 	{"internal/testing/linear", layer{own: "algorithms internal/testing/patient store"}},
 	{"internal/picture", layer{own: "algorithms"}},
+	{"internal/jsondoc", layer{}},
 	{"store/storetest", layer{own: "algorithms algorithms/lend internal/testing/deep internal/testing/patient store"}},
 
 	// A store as other people write them: it imports what a module in another repository can.

@@ -66,8 +66,8 @@ type Zone struct {
 	Plan *limit.Plans `json:"plan,omitempty"`
 
 	// What happens to requests without a key, which means that all placeholders of the key are
-	// empty. With `share` (the default) they share one limit, with `skip` this zone does not limit
-	// them, and with `reject` they are refused.
+	// empty: one of `share`, `skip` or `reject`. With `share` (the default) they share one limit,
+	// with `skip` this zone does not limit them, and with `reject` they are refused.
 	MissingKey string `json:"missing_key,omitempty"`
 
 	// The status of missing_key `reject`, from 400 to 599. Default: 401.
@@ -81,9 +81,9 @@ type Zone struct {
 	MissingKeyChallenge string `json:"missing_key_challenge,omitempty"`
 
 	// What happens to requests with different values for a placeholder of the key or the plan,
-	// such as two cookies of one name. The upstream may use any of the values, so a client could
-	// choose its key. With `reject` (the default) they are refused, with `join` the key has all
-	// values, joined with commas.
+	// such as two cookies of one name: either `reject` or `join`. The upstream may use any of the
+	// values, so a client could choose its key. With `reject` (the default) they are refused, with
+	// `join` the key has all values, joined with commas.
 	RepeatedValues string `json:"repeated_values,omitempty"`
 
 	// The status of repeated_values `reject`, from 400 to 599. Default: 400.
@@ -120,7 +120,7 @@ type Zone struct {
 	CostHeader string `json:"cost_header,omitempty"`
 
 	// What a request costs if the client or the upstream breaks the response off before it has a
-	// cost_header. Default: cost.
+	// cost_header, from 0 to 1000000000000. Default: cost.
 	CostBrokenOff *int64 `json:"cost_broken_off,omitempty"`
 
 	// Where the body of the response says what the request has cost, which replaces cost. What exceeds
@@ -144,8 +144,8 @@ type Zone struct {
 	Enforce *float64 `json:"enforce,omitempty"`
 
 	// The share of the limit, in percent above 0 and at most 100, that must be used for a request
-	// that passes to count as near the limit: in the metric near_limit_requests_total, and for the
-	// event rate_limit_near_limit. Default: 80.
+	// that passes to count as near the limit. Such requests are in the metric
+	// near_limit_requests_total, and emit the event rate_limit_near_limit. Default: 80.
 	NearLimit *float64 `json:"near_limit,omitempty"`
 
 	// Reserves a share of the slots of `concurrency` for important requests. Refused requests get
@@ -153,12 +153,12 @@ type Zone struct {
 	Reserve *Reserve `json:"reserve,omitempty"`
 
 	// How often a Caddy asks the store for a part of the limit of a key that comes often, from 10ms
-	// to 10s. It decides most requests of such a key by itself, and still no more requests pass than
+	// to 10s and at most a third of the window. It decides most requests of such a key by itself, and still no more requests pass than
 	// the limit allows. Needs a store that several Caddys share. Default: each request asks.
 	Lend caddy.Duration `json:"lend,omitempty"`
 
-	// What happens to requests of this zone while the store does not answer: `allow`, `deny` or
-	// `local`. If a request meets zones with different values, one `deny` is enough to deny it, and
+	// What happens to requests of this zone while the store does not answer: one of `allow`, `deny`
+	// or `local`. If a request meets zones with different values, one `deny` is enough to deny it, and
 	// zones with `local` decide together. Default: the handler's on_store_error.
 	OnStoreError string `json:"on_store_error,omitempty"`
 

@@ -302,8 +302,8 @@ type Ban struct {
 	// Required.
 	Window caddy.Duration `json:"window,omitempty"`
 
-	// The longest ban. Each ban is twice as long as the one before, up to this, unless this much
-	// time has passed since that one ended. Default: duration, so all bans are equally long.
+	// The longest ban, at least duration and at most 3660d. Each ban is twice as long as the one before, up to
+	// this, unless this much time has passed since that one ended. Default: duration, so all bans are equally long.
 	UpTo caddy.Duration `json:"up_to,omitempty"`
 }
 

@@ -31,9 +31,9 @@ func init() {
 // `{file./run/secrets/redis}`. They are replaced when the config is loaded, and must not be
 // empty.
 type RedisStore struct {
-	// What the addresses are: `standalone` for one Redis; `sentinel` for Sentinels, which
-	// know the master; or `cluster` for nodes of a Redis Cluster, which know where each key
-	// is. In a Cluster, the keys of a request's zones may be on different nodes. Then either
+	// What the addresses are: one of `standalone`, `sentinel` or `cluster`. `standalone` is one
+	// Redis. `sentinel` are Sentinels, which know the master. `cluster` are nodes of a Redis
+	// Cluster, which know where each key is. In a Cluster, the keys of a request's zones may be on different nodes. Then either
 	// all zones are charged or none is, but not at the same instant. Default: `sentinel` with
 	// master_name, otherwise `standalone`.
 	Mode string `json:"mode,omitempty"`
@@ -57,7 +57,7 @@ type RedisStore struct {
 
 	// The address and the login in one text: `redis://user:password@host:port/db`,
 	// `rediss://` with TLS, or `unix://user:password@/path?db=0`. There are no other
-	// parameters. Excludes address, username, password and db, and mode sentinel.
+	// parameters. Excludes address, username, password and db, and mode sentinel. Default: none.
 	URL string `json:"url,omitempty"`
 
 	// The ACL user. Default: Redis's default user.
@@ -67,7 +67,7 @@ type RedisStore struct {
 	// written here is visible in Caddy's config. Default: none.
 	Password string `json:"password,omitempty"`
 
-	// The number of the database. A Cluster has only 0. Default: 0.
+	// The number of the database, at least 0. A Cluster has only 0. Default: 0.
 	DB int `json:"db,omitempty"`
 
 	// Encrypts the connections, also those to Sentinels. Default: no TLS, unless the URL
@@ -82,12 +82,12 @@ type RedisStore struct {
 	// that `on_store_error` applies. From 1ms to 1m. Default: 50ms.
 	Timeout caddy.Duration `json:"timeout,omitempty"`
 
-	// How many connections there may be to each server, at most 10000. Default: 10 for each
+	// How many connections there may be to each server, from 1 to 10000. Default: 10 for each
 	// CPU.
 	PoolSize int `json:"pool_size,omitempty"`
 
-	// How long a refusal may be remembered, from 1ms to 1m, so that a refused client that
-	// keeps sending requests does not cost a call to Redis for each. 0 turns it off. A reset
+	// How long a refusal may be remembered, from 1ms to 1m, or 0, so that a refused client that
+	// keeps sending requests does not cost a call to Redis for each. 0 turns this off. A reset
 	// or a raised limit takes effect on all Caddys after at most this time. Default: 1s.
 	DenyCache *caddy.Duration `json:"deny_cache,omitempty"`
 

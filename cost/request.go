@@ -32,24 +32,25 @@ type Request struct {
 	// twice or in another case, the greatest one counts, and at least what missing says. Default: none.
 	JSON []string `json:"json,omitempty"`
 
-	// How many bytes of the body cost 1, such as 4 for a rough number of tokens. Default: the length costs
-	// nothing.
+	// How many bytes of the body cost 1, from 0.001 to 1000000, such as 4 for a rough number of tokens.
+	// Default: the length costs nothing.
 	BytesPerUnit float64 `json:"bytes_per_unit,omitempty"`
 
-	// What the numbers count for at least if the body has none of them, or if upstreams differ in what they
-	// read: a number is 0, null, a fraction below 1, there twice, or written in another case. Default: 0.
+	// What the numbers count for at least, from 0 to 1000000000000, if the body has none of them, or if
+	// upstreams differ in what they read. They do if a number is 0, null, a fraction below 1, there twice, or
+	// written in another case. Default: 0.
 	Missing int64 `json:"missing,omitempty"`
 
-	// What a request is booked if its body cannot be read: it is larger than max_body, no object of
-	// JSON in UTF-8, has a Content-Encoding or another charset, or what should be a number is none from 0 to
-	// 1000000000000. Default: such requests are refused.
+	// What a request costs, from 0 to 1000000000000, if its body cannot be read. That is so if it is larger
+	// than max_body, is not an object of JSON in UTF-8, has a Content-Encoding or another `charset`, or has no
+	// number of that range where one should be. Default: such requests are refused.
 	Unreadable *int64 `json:"unreadable,omitempty"`
 
 	// The status with which requests whose body cannot be read are refused, from 400 to 599. Default: 413
-	// if it is too large, 415 if it has a Content-Encoding or a charset other than UTF-8, and 400 otherwise.
+	// if it is too large, 415 if it has a Content-Encoding or a `charset` other than UTF-8, and 400 otherwise.
 	UnreadableStatus int `json:"unreadable_status,omitempty"`
 
-	// How many bytes of the body are read at most, up to 67108864. They are kept in memory until the
+	// How many bytes of the body are read at most, from 1 to 67108864. They are kept in memory until the
 	// upstream has them, of all requests at most 268435456. Default: 1048576.
 	MaxBody int64 `json:"max_body,omitempty"`
 

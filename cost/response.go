@@ -24,13 +24,14 @@ type Response struct {
 	// differently. Required.
 	JSON []string `json:"json,omitempty"`
 
-	// What a request costs if the client or the upstream breaks the response off: `booked` (the default)
-	// for what was booked before; `counted` for that and one for each event of the stream so far, or
-	// `counted*4` for four for each; or a number. It costs more if the response has already said so.
+	// What a request costs if the client or the upstream breaks the response off. `booked` (the default) is
+	// what was booked before. `counted` is that and one for each event of the stream so far, and `counted*4`
+	// four for each. A number from 0 to 1000000000000 is the whole cost. It costs more if the response
+	// has already said so.
 	BrokenOff *Fallback `json:"broken_off,omitempty"`
 
 	// What a request costs if its response ends without saying so, with a status below 400: like
-	// `broken_off`. Default: `booked`.
+	// `broken_off`, also a number from 0 to 1000000000000. Default: `booked`.
 	Unknown *Fallback `json:"unknown,omitempty"`
 
 	fields *usage.Fields

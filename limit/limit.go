@@ -35,7 +35,8 @@ type Limit struct {
 	// Required, except with `concurrency`, which has no window.
 	Window Window `json:"window,omitzero"`
 
-	// How to count. `sliding_window_log` is exact. `sliding_window_counter` is nearly exact
+	// How to count: one of `sliding_window_log`, `sliding_window_counter`, `token_bucket`, `gcra`,
+	// `leaky_bucket`, `fixed_window` or `concurrency`. `sliding_window_log` is exact. `sliding_window_counter` is nearly exact
 	// and keeps only two counts per key. `token_bucket` (also called `gcra`) gives events
 	// back evenly and allows bursts. `leaky_bucket` can make requests wait for their turn.
 	// `fixed_window` is the cheapest. `concurrency` limits how many requests run at the same
@@ -43,21 +44,21 @@ type Limit struct {
 	// `month` or `year`.
 	Algorithm string `json:"algorithm,omitempty"`
 
-	// How many events a bucket holds, for `token_bucket` and `leaky_bucket`; at most
+	// How many events a bucket holds, for `token_bucket` and `leaky_bucket`, from 0 to
 	// 1000000000000. May be a placeholder, with or without a fallback. Default: max_events.
 	Burst Amount `json:"burst,omitzero"`
 
-	// How a `token_bucket` is refilled. `smooth` gives events back evenly. `interval` gives
+	// How a `token_bucket` is refilled: either `smooth` or `interval`. `smooth` gives events back evenly. `interval` gives
 	// all of max_events back at the end of each window, counted from the first request.
 	// Default: `smooth`.
 	Refill string `json:"refill,omitempty"`
 
-	// What a `leaky_bucket` does. `meter` refuses requests that would overflow the bucket.
+	// What a `leaky_bucket` does: either `meter` or `queue`. `meter` refuses requests that would overflow the bucket.
 	// `queue` does so too, and makes the other requests wait so that they leave evenly
 	// spaced. Default: `meter`.
 	Mode string `json:"mode,omitempty"`
 
-	// When the windows of `fixed_window` start. `clock` starts them at multiples of their
+	// When the windows of `fixed_window` start: either `clock` or `first_request`. `clock` starts them at multiples of their
 	// length since 1970. `first_request` starts one with the first request after the
 	// previous window. Default: `clock`.
 	Align string `json:"align,omitempty"`
@@ -71,7 +72,7 @@ type Limit struct {
 	// A running Caddy renews its slots in time, however long a request takes. Default: 30s.
 	Lease caddy.Duration `json:"lease,omitempty"`
 
-	// How long a request may wait instead of being refused, at most 1h. It is held back and
+	// How long a request may wait instead of being refused, from 0s to 1h. It is held back and
 	// tried again when there should be room. In a queue, this is the longest wait for a
 	// turn. Default: 0, which means not to wait, and in a queue to wait without a bound.
 	MaxWait caddy.Duration `json:"max_wait,omitempty"`

@@ -13,15 +13,15 @@ type Plans struct {
 	// `{http.vars.plan}`. Do not take it from anything that a client controls. Required.
 	Of string `json:"of,omitempty"`
 
-	// The plans by name. Options that a plan leaves out are those of the zone.
+	// The plans by name. Options that a plan leaves out are those of the zone. Required.
 	Plans map[string]*Plan `json:"plans,omitempty"`
 
 	// The plan of requests whose plan is empty or unknown. Default: the zone's limit, if the
 	// zone has one.
 	Default string `json:"default,omitempty"`
 
-	// Instead of a default: the HTTP status with which requests are refused whose plan is
-	// empty or unknown.
+	// The status with which requests are refused whose plan is empty or unknown, from 400 to 599,
+	// in place of a default. Default: none.
 	Reject int `json:"reject,omitempty"`
 }
 

@@ -1,0 +1,169 @@
+package caddyratelimit_test
+
+import (
+	"bytes"
+	"errors"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+)
+
+// schemaDocument reads the JSON schema.
+func schemaDocument(t *testing.T) map[string]any {
+	t.Helper()
+	document, err := jsonschema.UnmarshalJSON(strings.NewReader(read(t, jsonSchema)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return document.(map[string]any)
+}
+
+func compileSchema(t *testing.T, document any) *jsonschema.Schema {
+	t.Helper()
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("rate-limit.json", document); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := c.Compile("rate-limit.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return schema
+}
+
+// goldenConfig is the config of a golden file.
+type goldenConfig struct {
+	text string
+	json any
+	err  string // the error of loading it
+}
+
+// goldenConfigs returns the configs of the golden files by their paths: those that load, and those that do not.
+func goldenConfigs(t *testing.T) (good, bad map[string]goldenConfig) {
+	t.Helper()
+	good, bad = make(map[string]goldenConfig), make(map[string]goldenConfig)
+	decode := func(path, text string) goldenConfig {
+		decoded, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		return goldenConfig{text: text, json: decoded}
+	}
+	for _, g := range goldens(t, "adapt/*.caddyfiletest") {
+		good[g.path] = decode(g.path, g.want)
+	}
+	for _, g := range goldens(t, "load/*.txt") {
+		config := g.config(t)
+		c := decode(g.path, string(config))
+		if first, _, _ := strings.Cut(g.want, "\n"); first == "ok" {
+			good[g.path] = c
+		} else {
+			c.err = g.want
+			bad[g.path] = c
+		}
+	}
+	return good, bad
+}
+
+// visible matches the errors about one field alone, which a schema can see: unknown fields, wrong types, unknown
+// words, and numbers out of their range.
+var visible = regexp.MustCompile(`unknown option "|unknown field|unknown algorithm` +
+	`|must be (true or false|a text|a list|an object|a number|a whole number)(,| or|$)` +
+	`|must be [a-z0-9_-]+(, [a-z0-9_-]+)* or [a-z0-9_-]+, got` +
+	`|must be (from [0-9]+ to [0-9]+|at (least|most) [0-9a-z]+)( percent)?, got -?[0-9.]+$`)
+
+// TestSchema: configs that load are valid, and errors about one field are found.
+func TestSchema(t *testing.T) {
+	schema := compileSchema(t, schemaDocument(t))
+	good, bad := goldenConfigs(t)
+	for path, config := range good {
+		if err := schema.Validate(config.json); err != nil {
+			t.Errorf("%s loads: %v", path, err)
+		}
+	}
+	const least = 80
+	found := 0
+	for path, config := range bad {
+		if !visible.MatchString(config.err) {
+			continue
+		}
+		found++
+		if schema.Validate(config.json) == nil {
+			t.Errorf("%s is valid, but does not load: %s", path, config.err)
+		}
+	}
+	if found < least {
+		t.Errorf("only %d golden files are about one field, want %d", found, least)
+	}
+}
+
+// TestSchemaNeedsEachField: without any one of its fields, the schema finds an error in a config that loads.
+func TestSchemaNeedsEachField(t *testing.T) {
+	document := schemaDocument(t)
+	good, _ := goldenConfigs(t)
+	for name, definition := range document["definitions"].(map[string]any) {
+		object := definition.(map[string]any)
+		fields, ok := object["properties"].(map[string]any)
+		if !ok {
+			continue // no object
+		}
+		object["properties"] = map[string]any{}
+		schema := compileSchema(t, document)
+		object["properties"] = fields
+		missed := maps.Clone(fields)
+		for _, config := range good {
+			if slices.ContainsFunc(slices.Collect(maps.Keys(missed)), func(f string) bool { return strings.Contains(config.text, `"`+f+`"`) }) {
+				for _, field := range unknownFields(schema.Validate(config.json)) {
+					delete(missed, field)
+				}
+			}
+		}
+		for field := range missed {
+			t.Errorf("no config that loads has the field %s of %s, or the schema accepts it anyway", field, name)
+		}
+	}
+}
+
+// unknownFields returns the fields that an error is about because the schema does not have them.
+func unknownFields(err error) (fields []string) {
+	invalid, ok := errors.AsType[*jsonschema.ValidationError](err)
+	if !ok {
+		return nil
+	}
+	if unknown, ok := invalid.ErrorKind.(*kind.AdditionalProperties); ok {
+		fields = unknown.Properties
+	}
+	for _, cause := range invalid.Causes {
+		fields = append(fields, unknownFields(cause)...)
+	}
+	return fields
+}
+
+// TestSchemaOfTheDocs: the configs in JSON of the README and the docs are valid.
+func TestSchemaOfTheDocs(t *testing.T) {
+	schema := compileSchema(t, schemaDocument(t))
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range append(pages, "README.md") {
+		for i, match := range fence.FindAllStringSubmatch(read(t, page), -1) {
+			if match[1] != "json" {
+				continue
+			}
+			config, err := jsonschema.UnmarshalJSON(bytes.NewReader(configOf(match[2])))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := schema.Validate(config); err != nil {
+				t.Errorf("%s, config %d: %v", page, i+1, err)
+			}
+		}
+	}
+}
