@@ -138,7 +138,7 @@ bench-docs: redis ## Measure all of them in about ten minutes, and write docs/pe
 
 .PHONY: microbench
 microbench: redis ## Run the Go benchmarks that match BENCH (.), COUNT (1) times
-	$(REDIS) go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) . ./memorystore ./redisstore ./redisstore/internal/protocol
+	$(REDIS) go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) . ./memorystore ./redisstore ./redisstore/internal/protocol ./internal/usage ./internal/respond
 
 .PHONY: golden
 golden: redis ## Write the golden files anew

@@ -48,7 +48,19 @@ func recordedAnswers(t testing.TB) map[string]recorded {
 	return all
 }
 
-// costIn reads a body in pieces.
+// inEvents cuts a stream into its events, or its lines.
+func (a recorded) inEvents() (all [][]byte) {
+	end := "\n\n"
+	if formatOf(a.contentType) == lines {
+		end = "\n"
+	}
+	for _, event := range strings.SplitAfter(a.body, end) {
+		all = append(all, []byte(event))
+	}
+	return all
+}
+
+// costOf reads a body in pieces.
 func costOf(f *Fields, contentType string, pieces ...string) string {
 	r, _ := NewReader(f, contentType, "")
 	if r == nil {

@@ -49,6 +49,11 @@ func (e *events) write(p []byte, to *scanner) {
 			e.line, e.at = inField, 0
 			continue
 		case inField:
+			if e.at == 0 && i+len(dataField) <= len(p) && string(p[i:i+len(dataField)]) == dataField {
+				i += len(dataField)
+				e.line = atData
+				continue
+			}
 			if p[i] == dataField[e.at] {
 				i++
 				if e.at++; e.at == len(dataField) {
@@ -58,6 +63,9 @@ func (e *events) write(p []byte, to *scanner) {
 			}
 			if e.at == 0 && (p[i] == '\r' || p[i] == '\n') {
 				e.end(to)
+				e.hadCR = p[i] == '\r'
+				i++
+				continue
 			}
 			e.line = inOther
 		case atData:
@@ -75,22 +83,18 @@ func (e *events) write(p []byte, to *scanner) {
 		if cr := nextOf(p, i, '\r', &nextCR); cr < end {
 			end = cr
 		}
-		if e.line == inData {
-			to.write(p[i:end])
-		}
-		if end < len(p) {
-			if e.line == inData {
-				to.write(newline)
-			}
+		line, ended := e.line, end < len(p)
+		if ended {
 			e.hadCR = p[end] == '\r'
 			e.line, e.at = inField, 0
 			end++
 		}
+		if line == inData {
+			to.write(p[i:end]) // with its end, which is space in JSON
+		}
 		i = end
 	}
 }
-
-var newline = []byte{'\n'}
 
 // end ends an event.
 func (e *events) end(to *scanner) {

@@ -43,9 +43,9 @@ type node struct {
 }
 
 // child returns the place that a name leads to, or nil.
-func (n *node) child(name string) *node {
+func (n *node) child(name []byte) *node {
 	for _, c := range n.next {
-		if c.name == name {
+		if c.name == string(name) {
 			return c
 		}
 	}
@@ -89,7 +89,7 @@ func (f *Fields) add(text string) error {
 		}
 		at := &f.top
 		for _, name := range names {
-			next := at.child(name)
+			next := at.child([]byte(name))
 			if next == nil {
 				next = &node{name: name, term: -1, id: f.nodes}
 				at.next = append(at.next, next)

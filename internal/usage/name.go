@@ -12,16 +12,10 @@ const maxFolded = 3 * maxName
 
 func (s *scanner) beginName() { s.state, s.nameLen, s.high = inName, 0, 0 }
 
-// readName reads a name up to its end or to an escape. Most names are whole in a piece.
+// readName reads a name up to its end or to an escape.
 func (s *scanner) readName(p []byte, i int) int {
 	start := i
-	for i < len(p) && p[i] != '"' && p[i] != '\\' {
-		i++
-	}
-	if i < len(p) && p[i] == '"' && s.nameLen == 0 && s.high == 0 {
-		s.endName(p[start:i])
-		return i + 1
-	}
+	i = endOfRun(p, i)
 	s.appendName(p[start:i])
 	switch {
 	case i == len(p):
@@ -98,19 +92,26 @@ func (s *scanner) escape(c byte) {
 // endName finds the place that a name leads to. A name that was too long for the room is as long as the
 // room, which is more than any name of a path.
 func (s *scanner) endName(name []byte) {
-	s.state, s.here = afterName, nil
-	for _, next := range s.open[s.level-1].next {
-		if string(name) == next.name {
-			s.here = next
-			break
-		}
-		if s.request && len(name) <= maxFolded && strings.EqualFold(string(name), next.name) {
-			s.here = next
+	s.state, s.here = afterName, s.open[s.level-1].child(name)
+	if s.request {
+		s.doubt(name)
+	}
+}
+
+// doubt finds the place that some upstreams take a name of a request for, whatever its case. It notes names
+// that are there twice or in another case.
+func (s *scanner) doubt(name []byte) {
+	if s.here == nil && len(name) <= maxFolded {
+		for _, next := range s.open[s.level-1].next {
+			if strings.EqualFold(string(name), next.name) {
+				s.here = next
+			}
 		}
 	}
-	if s.request && s.here != nil {
-		word, bit := &s.seen[s.here.id/64], uint64(1)<<(s.here.id%64)
-		s.doubtful = s.doubtful || *word&bit != 0 || string(name) != s.here.name
-		*word |= bit
+	if s.here == nil {
+		return
 	}
+	word, bit := &s.seen[s.here.id/64], uint64(1)<<(s.here.id%64)
+	s.doubtful = s.doubtful || *word&bit != 0 || string(name) != s.here.name
+	*word |= bit
 }

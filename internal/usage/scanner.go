@@ -1,9 +1,5 @@
 package usage
 
-import (
-	"bytes"
-)
-
 // scanner finds the numbers of Fields in JSON texts, which may come in any pieces. It takes a text as
 // valid: of one that is not, it finds what was read before the fault, or nothing. Several texts may follow
 // each other, as in JSON Lines, and the elements of an array at the top count as such texts.
@@ -58,11 +54,8 @@ const (
 
 // reset begins a new text.
 func (s *scanner) reset() {
-	s.state, s.level, s.nested, s.array, s.here = inValue, 0, 0, false, &s.fields.top
+	s.state, s.level, s.nested, s.array, s.done, s.here = inValue, 0, 0, false, false, &s.fields.top
 }
-
-// isStructure has the bytes that matter in a value that is skipped.
-var isStructure = [256]bool{'"': true, '{': true, '}': true, '[': true, ']': true}
 
 // isSpace has the bytes between tokens.
 var isSpace = [256]bool{' ': true, '\t': true, '\n': true, '\r': true}
@@ -84,18 +77,14 @@ func (s *scanner) write(p []byte) {
 			s.state = inString
 			i++
 		case inName:
-			if i = s.readName(p, i); i < len(p) && s.state == afterName && p[i] == ':' {
-				s.state = inValue
-				i++
-			}
+			i = s.readName(p, i)
 		case lost:
 			return
 		case inNumber, inLiteral:
 			i = s.readPlain(p, i)
-		case afterValue:
-			if i+1 < len(p) && p[i] == ',' && p[i+1] == '"' && s.level > 0 {
-				s.beginName()
-				i += 2
+		case inObject:
+			if p[i] == '"' {
+				i = s.skipMembers(p, i+1)
 				continue
 			}
 			fallthrough
@@ -106,65 +95,6 @@ func (s *scanner) write(p []byte) {
 			i++
 		}
 	}
-}
-
-// skipNested skips brackets and what is between them, up to the closing one or a string.
-func (s *scanner) skipNested(p []byte, i int) int {
-	for ; i < len(p); i++ {
-		c := p[i]
-		if !isStructure[c] {
-			continue
-		}
-		switch c {
-		case '"':
-			s.state = inNestedString
-			if i = s.skipString(p, i+1, inNested, afterNestedEscape) - 1; s.state != inNested {
-				return len(p)
-			}
-		case '{', '[':
-			s.nested++
-		default:
-			if s.nested--; s.nested == 0 {
-				s.state = afterValue
-				return i + 1
-			}
-		}
-	}
-	return i
-}
-
-// shortRun is up to where a string is read byte by byte. Beyond, it is searched for its end, which is
-// slower for short strings and for those with many escapes.
-const shortRun = 16
-
-// skipString skips a string up to its end, or up to a backslash at the end of the piece.
-func (s *scanner) skipString(p []byte, i int, end, escape state) int {
-	quote := -1 // from where it was last looked for
-	for i < len(p) {
-		for n := min(i+shortRun, len(p)); i < n; i++ {
-			switch p[i] {
-			case '"':
-				s.state = end
-				return i + 1
-			case '\\':
-				i++
-				n = min(i+shortRun, len(p))
-			}
-		}
-		if i >= len(p) {
-			break
-		}
-		to := nextOf(p, i, '"', &quote)
-		if back := bytes.IndexByte(p[i:to], '\\'); back >= 0 {
-			i += back
-		} else {
-			i = to
-		}
-	}
-	if i > len(p) {
-		s.state = escape
-	}
-	return len(p)
 }
 
 // token takes a byte that is neither space nor in a string, number or name.
