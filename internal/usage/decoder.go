@@ -15,8 +15,9 @@ const (
 	// MaxDecoded is how much of a compressed body is decoded, so that a small body cannot cost much time.
 	MaxDecoded = 64 << 20
 
-	// maxWindow is the largest window of zstd that is decoded, which is what Caddy's own encoder uses.
-	maxWindow = 128 << 10
+	// maxWindow is the largest window of zstd that is decoded. With it a response keeps less than 64 KiB. A body
+	// that was compressed as a whole has a window of its own size.
+	maxWindow = 4 << 10
 )
 
 // Codings are the content codings that can be decoded, besides identity.
@@ -92,7 +93,7 @@ var (
 		}
 		return z
 	}}
-	buffers = sync.Pool{New: func() any { return new([8 << 10]byte) }}
+	buffers = sync.Pool{New: func() any { return new([4 << 10]byte) }}
 )
 
 func decodeGzip(from io.Reader, to io.Writer) error {
@@ -101,6 +102,7 @@ func decodeGzip(from io.Reader, to io.Writer) error {
 	if err := z.Reset(from); err != nil {
 		return err
 	}
+	z.Header = gzip.Header{} // which may be large
 	return pass(z, to)
 }
 
@@ -118,7 +120,7 @@ func decodeZstd(from io.Reader, to io.Writer) error {
 
 // pass copies what a decoder reads, without methods that would take larger pieces.
 func pass(from io.Reader, to io.Writer) error {
-	buffer := buffers.Get().(*[8 << 10]byte)
+	buffer := buffers.Get().(*[4 << 10]byte)
 	defer buffers.Put(buffer)
 	_, err := io.CopyBuffer(to, struct{ io.Reader }{from}, buffer[:])
 	return err

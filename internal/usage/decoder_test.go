@@ -3,7 +3,9 @@ package usage
 import (
 	"bytes"
 	"compress/gzip"
+	"fmt"
 	"io"
+	"math/rand/v2"
 	"runtime"
 	"strings"
 	"testing"
@@ -105,7 +107,7 @@ func TestUndecodableAnswers(t *testing.T) {
 		}
 	}
 	var large bytes.Buffer
-	w, _ := zstd.NewWriter(&large, zstd.WithWindowSize(8<<20))
+	w, _ := zstd.NewWriter(&large, zstd.WithWindowSize(2*maxWindow))
 	_, _ = io.WriteString(w, strings.Repeat(good, 10_000))
 	_ = w.Close()
 	r, err := NewReader(f, "application/json", "zstd")
@@ -114,34 +116,44 @@ func TestUndecodableAnswers(t *testing.T) {
 	}
 	_, _ = r.Write(large.Bytes())
 	if r.Close() == nil {
-		t.Error("a window of 8 MiB is decoded")
+		t.Errorf("a window of %d bytes is decoded", 2*maxWindow)
 	}
 }
 
-// TestDecoderMemory: what a response keeps is bounded, whatever it decodes to.
+// TestDecoderMemory: a response keeps less than 64 KiB, whatever it decodes to.
 func TestDecoderMemory(t *testing.T) {
-	const readers = 20
+	const readers, most = 40, 64 << 10
 	f := mustParse(t, "usage.total")
-	for coding, most := range map[string]uint64{"gzip": 64 << 10, "zstd": 1 << 20} {
-		body := encoded(t, coding, `{"x":"`+strings.Repeat("some text", 1<<18)+`","usage":{"total":5}}`)
+	random := rand.New(rand.NewPCG(1, 2))
+	var text strings.Builder
+	for text.Len() < 64<<10 {
+		fmt.Fprintf(&text, "data: {\"x\":%d,\"y\":\"%x\"}\n\n", random.IntN(1000), random.Uint64())
+	}
+	for _, coding := range []string{"identity", "gzip", "zstd"} {
+		body := encoded(t, coding, text.String())
 		var before, after runtime.MemStats
-		runtime.GC()
+		for range 2 { // which empties pools
+			runtime.GC()
+		}
 		runtime.ReadMemStats(&before)
 		var open []*Reader
 		for range readers {
-			r, err := NewReader(f, "application/json", coding)
+			r, err := NewReader(f, "text/event-stream", coding)
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, _ = r.Write(body[:len(body)-10])
+			for _, p := range pieces(string(body[:len(body)-10]), 4096) {
+				_, _ = r.Write(p)
+			}
 			open = append(open, r)
 		}
-		runtime.GC()
+		for range 2 {
+			runtime.GC()
+		}
 		runtime.ReadMemStats(&after)
-		if each := (after.HeapAlloc - before.HeapAlloc) / readers; each > most {
-			t.Errorf("%s: %d KiB for each response, want at most %d", coding, each>>10, most>>10)
-		} else {
-			t.Logf("%s: %d KiB for each response", coding, each>>10)
+		each := (int64(after.HeapAlloc+after.StackInuse) - int64(before.HeapAlloc+before.StackInuse)) / readers
+		if t.Logf("%s: %.1f KiB for each response", coding, float64(each)/1024); each > most {
+			t.Errorf("%s: %d bytes for each response, want at most %d", coding, each, most)
 		}
 		for _, r := range open {
 			_ = r.Close()
