@@ -178,6 +178,7 @@ func tokenSite(store string) string {
 		rate_limit {`+zone("tokens", "not header X-Api-Key "+rush, 100_000_000)+zone("small", "header X-Api-Key "+rush, smallBudget)+`
 			`+store+`
 		}
+		reverse_proxy /closed 127.0.0.1:1
 		reverse_proxy {$UPSTREAM} {
 			flush_interval -1
 		}`)
@@ -241,6 +242,13 @@ func TestTokensAreExact(t *testing.T) {
 		if status := s.answered(client, rush, question{Say: 1}); status != http.StatusTooManyRequests {
 			t.Errorf("a key with a debt: status %d", status)
 		}
+
+		// The access log is written before Caddy's own answer is over.
+		if a := s.get(client, "/closed", "X-Api-Key", "unlucky"); a.status != http.StatusBadGateway {
+			t.Errorf("without an upstream: status %d", a.status)
+		}
+		s.awaitUsed("the booking of a request that has failed", "tokens", "unlucky", 500)
+		s.awaitLog(`"rate_limit_costs":[{"zone":"tokens","result":"failed","booked":500,"cost":500}]`)
 	})
 }
 

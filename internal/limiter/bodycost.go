@@ -93,10 +93,6 @@ func (c *Completion) CloseBody(end End) {
 	if c.body == nil {
 		return
 	}
-	decoding := make(map[*usage.Reader]error, 1)
-	for _, r := range c.body.readers {
-		decoding[r] = r.Close()
-	}
 	c.body.readers = nil // of what an error route still writes, nothing is read
 	for i := range c.late {
 		l := &c.late[i]
@@ -104,9 +100,6 @@ func (c *Completion) CloseBody(end End) {
 			continue
 		}
 		l.body.reads = false
-		if l.body.err == nil {
-			l.body.err = decoding[l.body.reader]
-		}
 		result, cost, err := l.bodyCost(c.body.failed, end)
 		if err != nil && l.zone.UnclearCost.Allow() {
 			logging.Logger().Warn("the response does not say what the request has cost", zap.String("zone", l.zone.Name),
@@ -123,6 +116,9 @@ func (l *lateCharge) bodyCost(failed bool, end End) (result stats.CostResult, co
 	var events, said int64
 	found := false
 	if r := l.body.reader; r != nil {
+		if decoding := r.Close(); l.body.err == nil {
+			l.body.err = decoding
+		}
 		events = r.Events()
 		said, found, err = r.Cost()
 		if r.Done() {
@@ -154,15 +150,35 @@ func (c *Completion) settle(l *lateCharge, result stats.CostResult, cost int64) 
 	l.zone.Stats.Costs.Add(result, cost)
 	c.body.mu.Lock()
 	defer c.body.mu.Unlock()
-	c.body.settled = append(c.body.settled, settledCost{zone: l.zone.Name, result: result, booked: l.charge.Cost, cost: cost})
+	c.body.settled = append(c.body.settled, l.settled(result, cost))
 }
 
-// MarshalLogArray implements [zapcore.ArrayMarshaler]. The lines say what has happened to the charges so far.
-func (c *Completion) MarshalLogArray(to zapcore.ArrayEncoder) error {
+func (l *lateCharge) settled(result stats.CostResult, cost int64) settledCost {
+	return settledCost{zone: l.zone.Name, result: result, booked: l.charge.Cost, cost: cost}
+}
+
+// LogCosts writes what has happened to the charges so far.
+func (c *Completion) LogCosts(to zapcore.ArrayEncoder) error {
 	c.body.mu.Lock()
 	defer c.body.mu.Unlock()
 	for _, s := range c.body.settled {
 		if err := to.AppendObject(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// LogOpenCosts writes what the other charges will be if nothing more of the body comes. Of a compressed body,
+// nothing more is read then.
+func (c *Completion) LogOpenCosts(to zapcore.ArrayEncoder, end End) error {
+	for i := range c.late {
+		l := &c.late[i]
+		if !l.body.reads {
+			continue
+		}
+		result, cost, _ := l.bodyCost(c.body.failed, end)
+		if err := to.AppendObject(l.settled(result, cost)); err != nil {
 			return err
 		}
 	}

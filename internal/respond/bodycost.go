@@ -8,6 +8,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 )
 
 // acceptReadable keeps the upstream from compressing its response in a way that cannot be read, which a
@@ -37,15 +38,28 @@ func (s *served) toAccessLog(r *http.Request) {
 		return
 	}
 	if extra, ok := r.Context().Value(caddyhttp.ExtraLogFieldsCtxKey).(*caddyhttp.ExtraLogFields); ok {
-		extra.Add(zap.Array("rate_limit_costs", s.completion))
+		extra.Add(zap.Array("rate_limit_costs", s))
 	}
 }
 
-var pieces = sync.Pool{New: func() any { return new([32 << 10]byte) }}
+// MarshalLogArray implements [zapcore.ArrayMarshaler]. The access log is written before the charges of a response to
+// an error are settled, so it shows how they will be.
+func (s *served) MarshalLogArray(to zapcore.ArrayEncoder) error {
+	if w := s.errors; w != nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if err := s.completion.LogOpenCosts(to, w.endOfError()); err != nil {
+			return err
+		}
+	}
+	return s.completion.LogCosts(to)
+}
+
+var pieces = sync.Pool{New: func() any { return new([4 << 10]byte) }}
 
 // copyPieces writes a body in pieces, so that each of them is seen.
 func copyPieces(w io.Writer, r io.Reader) (int64, error) {
-	buffer := pieces.Get().(*[32 << 10]byte)
+	buffer := pieces.Get().(*[4 << 10]byte)
 	defer pieces.Put(buffer)
 	return io.CopyBuffer(struct{ io.Writer }{w}, struct{ io.Reader }{r}, buffer[:])
 }

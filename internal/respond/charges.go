@@ -177,18 +177,25 @@ func (s *served) waitsForError() bool {
 	context.AfterFunc(w.request.Context(), func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		switch {
-		case !w.started || w.unheard:
+		end := w.endOfError()
+		if end == limiter.BrokenOff {
 			w.completion.BrokenOff()
-			w.completion.CloseBody(limiter.BrokenOff)
-		case w.complete():
-			w.completion.CloseBody(limiter.Whole)
-		default:
-			w.completion.CloseBody(limiter.PerhapsWhole)
 		}
+		w.completion.CloseBody(end)
 		w.completion.Abandon()
 	})
 	return true
+}
+
+// endOfError is how the response to an error has ended if nothing more of it comes.
+func (w *chargeWriter) endOfError() limiter.End {
+	switch {
+	case !w.started || w.unheard:
+		return limiter.BrokenOff
+	case w.complete():
+		return limiter.Whole
+	}
+	return limiter.PerhapsWhole
 }
 
 // statusOf returns the status with which Caddy's server responds to an error without error routes.
