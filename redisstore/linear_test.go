@@ -2,7 +2,6 @@ package redisstore_test
 
 import (
 	"context"
-	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,12 +17,12 @@ import (
 
 // TestLinearizable: three stores lose requests and replies on their ways to one Redis. Still all
 // answers that clients get are those of one store that carries out one operation after the other, and
-// every lost operation was carried out once or not at all.
+// every lost operation was carried out once or not at all. At least 100,000 answers are checked.
 func TestLinearizable(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	f := &linear.Fleet{
-		Start: storetest.Start, Operations: linearOperations(), Clients: 32,
+		Start: storetest.Start, Operations: deep.Steps(110_000, 1_000_000), Clients: 32,
 		SetTime: func(now int64) error { return server.Admin().Set(context.Background(), clockKey, now, 0).Err() },
 	}
 	var proxies []*faultproxy.Proxy
@@ -52,15 +51,6 @@ func TestLinearizable(t *testing.T) {
 		}
 	}
 	h.Check(t)
-}
-
-// linearOperations is how many operations are recorded: "make linear" sets LINEAR=1, and has no race
-// detector, which makes each operation several times as expensive.
-func linearOperations() int {
-	if os.Getenv("LINEAR") == "1" {
-		return 110_000 // of which at least 100,000 are checked
-	}
-	return deep.Steps(15_000, 1_000_000)
 }
 
 // faultsInTurn are the faults of scripts, in the order in which they come.

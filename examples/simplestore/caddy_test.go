@@ -96,7 +96,7 @@ func (w *workspace) run(name string, args ...string) {
 	w.Helper()
 	cmd := exec.Command("go", args...)
 	cmd.Dir = filepath.Join(w.dir, name)
-	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off")
+	cmd.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=mod", "GOWORK=off")
 	if output, err := cmd.CombinedOutput(); err != nil {
 		w.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, output)
 	}
