@@ -109,8 +109,8 @@ type Zone struct {
 	// The status of block, from 400 to 599. Default: 403.
 	BlockStatus int `json:"block_status,omitempty"`
 
-	// Which responses count: the responses with one of these statuses and all of these header
-	// fields. The request is charged before it is handled, so that a burst cannot slip through, and
+	// Which responses count: the responses with one of these statuses and all of these
+	// headers. The request is charged before it is handled, so that a burst cannot slip through, and
 	// the charge is given back if the response does not count. Default: all responses.
 	ChargeOnResponse *caddyhttp.ResponseMatcher `json:"charge_on_response,omitempty"`
 

@@ -41,7 +41,7 @@ type Request struct {
 	// written in another case. Default: 0.
 	Missing int64 `json:"missing,omitempty"`
 
-	// What a request costs, from 0 to 1000000000000, if its body cannot be read. That is so if it is larger
+	// What a request costs, from 0 to 1000000000000, if its body cannot be read. Such a body is larger
 	// than max_body, is not an object of JSON in UTF-8, has a Content-Encoding or another `charset`, or has no
 	// number of that range where one should be. Default: such requests are refused.
 	Unreadable *int64 `json:"unreadable,omitempty"`
