@@ -28,7 +28,7 @@ RACE = GOFLAGS="$$GOFLAGS -race" GORACE=atexit_sleep_ms=50
 
 # The tests build binaries, also in a checkout of another user, where git refuses
 # to tell go the version. Only "make build" and "make run" ask for it.
-bench bench-docs bench-fleet bench-server browser cover deep docs fuzz golden linear lint long microbench outages profile stress test unit: export GOFLAGS += -buildvcs=false
+bench bench-docs bench-fleet bench-server browser cover deep docs examples fuzz golden linear lint long microbench outages profile stress test unit: export GOFLAGS += -buildvcs=false
 
 .PHONY: help
 help: ## List the targets
@@ -83,7 +83,7 @@ linear: redis ## Check 100,000 answers of three stores under faults for lineariz
 	$(REDIS) go test -count=1 -v -run 'TestLinearizable$$' -timeout 10m ./redisstore
 
 .PHONY: deep
-deep: long outages ## On an idle machine, for half an hour: all of what test has in short, outages, stress
+deep: long outages examples ## On an idle machine, for half an hour: all of what test has in short, outages, stress
 	@$(MAKE) fuzz FUZZTIME=15s
 	@$(MAKE) stress ROUNDS=1
 
@@ -105,6 +105,15 @@ stress: redis promtool ## Run the tests ROUNDS (3) times while other work keeps 
 .PHONY: fuzz
 fuzz: redis ## Run the fuzz targets for FUZZTIME (2s) each, with FUZZ=quick those without Caddy
 	$(REDIS) FUZZTIME=$(FUZZTIME) FUZZ=$(FUZZ) scripts/fuzz.sh
+
+.PHONY: examples
+examples: ## Check examples/ and .github/ by the schemas of Kubernetes, Compose and GitHub Actions
+	@# A module of its own, which takes longer to compile than all tests take.
+	cd tools/examples && go vet ./... && go mod tidy -diff && go test -count=1 ./...
+
+.PHONY: release
+release: ## Write archives of VERSION (v1.2.3) for all systems into dist/
+	scripts/release.sh $(VERSION)
 
 .PHONY: bench
 bench: redis ## Measure the Redis store beside its peers, with BENCHFLAGS
@@ -175,4 +184,4 @@ tools: ## Build the tools that tools/go.mod pins into .bin
 
 .PHONY: clean
 clean: ## Remove what the other targets made
-	rm -rf $(BIN) coverage.out coverage.html
+	rm -rf $(BIN) dist coverage.out coverage.html

@@ -2,8 +2,8 @@ package caddyratelimit_test
 
 import (
 	"encoding/json"
-	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,45 +12,101 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/metrics"
 )
 
-// TestDashboardShowsEveryMetric: the dashboard shows all metrics, and no metric that does not exist.
-func TestDashboardShowsEveryMetric(t *testing.T) {
-	text, err := os.ReadFile("docs/grafana.json")
-	if err != nil {
+// dashboardPanels returns the panels of the dashboard.
+func dashboardPanels(t *testing.T) []dashboardPanel {
+	t.Helper()
+	var dashboard struct{ Panels []dashboardPanel }
+	if err := json.Unmarshal([]byte(read(t, "examples/grafana/dashboard.json")), &dashboard); err != nil {
 		t.Fatal(err)
 	}
-	var dashboard struct {
-		Panels []struct {
-			ID      int
-			Targets []struct{ Expr string }
-		}
-	}
-	if err := json.Unmarshal(text, &dashboard); err != nil {
-		t.Fatal(err)
-	}
-	shown, ids := make(map[string]bool), make(map[int]bool)
-	name := regexp.MustCompile(`caddy_rate_limit_\w+`)
-	for _, panel := range dashboard.Panels {
-		if ids[panel.ID] {
-			t.Errorf("two panels have the number %d", panel.ID)
-		}
-		ids[panel.ID] = true
-		for _, target := range panel.Targets {
-			for _, metric := range name.FindAllString(target.Expr, -1) {
-				shown[strings.TrimSuffix(metric, "_bucket")] = true
-			}
-		}
-	}
+	return dashboard.Panels
+}
+
+type dashboardPanel struct {
+	ID                       int
+	Type, Title, Description string
+	GridPos                  struct{ X, Y, W, H int }
+	Targets                  []struct{ Expr string }
+}
+
+// metricLabels returns the labels of each metric that the module exports.
+func metricLabels(t *testing.T) map[string][]string {
+	t.Helper()
 	descriptions := make(chan *prometheus.Desc, 100)
 	new(metrics.Collector).Describe(descriptions)
 	close(descriptions)
+	labels := make(map[string][]string)
+	description := regexp.MustCompile(`fqName: "(\w+)".*variableLabels: \{([^}]*)\}`)
 	for d := range descriptions {
-		metric := name.FindString(d.String())
+		match := description.FindStringSubmatch(d.String())
+		if match == nil {
+			t.Fatalf("cannot read %s", d)
+		}
+		labels[match[1]] = strings.FieldsFunc(match[2], func(r rune) bool { return r == ',' || r == ' ' })
+	}
+	return labels
+}
+
+// TestDashboardShowsEveryMetric: the dashboard shows all metrics, and neither a metric nor a label
+// that does not exist.
+func TestDashboardShowsEveryMetric(t *testing.T) {
+	labels, shown := metricLabels(t), make(map[string]bool)
+	name := regexp.MustCompile(`caddy_rate_limit_\w+`)
+	used := regexp.MustCompile(`(\w+)=~?"|by \(([^)]*)\)`)
+	for _, panel := range dashboardPanels(t) {
+		for _, target := range panel.Targets {
+			allowed := []string{"instance", "le"} // of Prometheus itself, and of histograms
+			for _, metric := range name.FindAllString(target.Expr, -1) {
+				metric = strings.TrimSuffix(metric, "_bucket")
+				if _, exists := labels[metric]; !exists {
+					t.Errorf("panel %q shows %s, which does not exist", panel.Title, metric)
+				}
+				shown[metric] = true
+				allowed = append(allowed, labels[metric]...)
+			}
+			for _, match := range used.FindAllStringSubmatch(target.Expr, -1) {
+				for label := range strings.SplitSeq(match[1]+match[2], ",") {
+					if label = strings.TrimSpace(label); !slices.Contains(allowed, label) {
+						t.Errorf("panel %q uses the label %q, which its metrics do not have", panel.Title, label)
+					}
+				}
+			}
+		}
+	}
+	for metric := range labels {
 		if !shown[metric] {
 			t.Errorf("no panel shows %s", metric)
 		}
-		delete(shown, metric)
 	}
-	for metric := range shown {
-		t.Errorf("a panel shows %s, which does not exist", metric)
+}
+
+// TestDashboardPanels: each panel has a title and a description of its own, docs/observability.md lists
+// it, and no two panels overlap.
+func TestDashboardPanels(t *testing.T) {
+	rest := read(t, "docs/observability.md")
+	ids, titles, cells := make(map[int]bool), make(map[string]bool), make(map[[2]int]string)
+	for _, panel := range dashboardPanels(t) {
+		if ids[panel.ID] || titles[panel.Title] {
+			t.Errorf("two panels have the number %d or the title %q", panel.ID, panel.Title)
+		}
+		ids[panel.ID], titles[panel.Title] = true, true
+		line := "\n| " + panel.Title + " | |\n"
+		if panel.Type != "row" {
+			line = "\n| **" + panel.Title + "** | " + panel.Description + " |\n"
+		}
+		if _, after, found := strings.Cut(rest, line); found && (panel.Type == "row" || panel.Description != "") {
+			rest = "\n" + after
+		} else {
+			t.Errorf("docs/observability.md does not list, after the panel before: %s", line)
+		}
+		for x := range panel.GridPos.W {
+			for y := range panel.GridPos.H {
+				cell := [2]int{panel.GridPos.X + x, panel.GridPos.Y + y}
+				if other := cells[cell]; other != "" || cell[0] >= 24 {
+					t.Fatalf("panel %q is on %q, or too far to the right", panel.Title, other)
+				}
+				cells[cell] = panel.Title
+			}
+		}
 	}
 }

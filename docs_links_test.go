@@ -18,7 +18,7 @@ var (
 // TestLinksInTheDocs: what the pages link to within the repository exists, and the headings too.
 func TestLinksInTheDocs(t *testing.T) {
 	var pages []string
-	for _, pattern := range []string{"*.md", "docs/*.md", "examples/*/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "examples/*.md", "examples/*/*.md"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
