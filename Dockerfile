@@ -1,10 +1,12 @@
-# Caddy with its standard modules and the rate limiter, as a user without rights.
-FROM golang:1.26 AS build
+# Caddy with its standard modules and the rate limiter, as a user without rights. It is compiled on the
+# building machine for any other.
+FROM --platform=$BUILDPLATFORM golang:1.26 AS build
+ARG TARGETOS TARGETARCH VERSION=
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w' -o /caddy ./cmd/caddy \
+RUN scripts/release.sh compile "$TARGETOS" "$TARGETARCH" /caddy "$VERSION" \
 	&& mkdir -p /empty/data /empty/config
 
 FROM gcr.io/distroless/static-debian12:nonroot

@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# Makes what a release publishes.
+#
+#   release.sh compile <os> <arch> <binary> [<version>]   compiles a Caddy with this module
+#   release.sh <version> [<os>/<arch>...]                 writes archives for these targets, or for all of
+#                                                         them, and SHA256SUMS into dist/
+#
+# DIST is the directory to write into. The same commit and the same Go give the same bytes.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+targets=({linux,darwin,windows,freebsd}/{amd64,arm64})
+
+# compile makes a binary for a system. "caddy version" says which version of this module is in it.
+compile() {
+	local version=
+	[[ -z ${4:-} ]] || version=" -X github.com/caddyserver/caddy/v2.CustomVersion=caddyratelimit-$4"
+	CGO_ENABLED=0 GOOS=$1 GOARCH=$2 go build -trimpath -buildvcs=false -ldflags "-s -w$version" -o "$3" ./cmd/caddy
+}
+
+# archive compiles for a target, and packs the binary with its licence and changes.
+archive() {
+	local system=${1%/*} arch=${1#*/} binary=caddy
+	[[ $system != windows ]] || binary=caddy.exe
+	local name=caddyratelimit_${version}_${system}_${arch}
+	local dir=$tmp/$name
+	mkdir "$dir"
+	compile "$system" "$arch" "$dir/$binary" "$version"
+	cp LICENSE README.md CHANGELOG.md "$dir"
+	find "$dir" -exec touch -d "@$commit_time" {} +
+	if [[ $system == windows ]]; then
+		(cd "$tmp" && TZ=UTC zip -q -X -r "$dist/$name.zip" "$name")
+	else
+		tar -C "$tmp" --sort=name --owner=0 --group=0 --numeric-owner --mode=go-w -c "$name" | gzip -n -9 >"$dist/$name.tar.gz"
+	fi
+	rm -r "$dir"
+	echo "release.sh: $name"
+}
+
+if [[ ${1:-} == compile ]]; then
+	compile "${@:2}"
+	exit
+fi
+
+version=${1:-}
+if [[ ! $version =~ ^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$ ]]; then
+	echo "release.sh: the version must be like v1.2.3, got \"$version\"" >&2
+	exit 2
+fi
+[[ $# == 1 ]] || targets=("${@:2}")
+
+mkdir -p "${DIST:-dist}"
+dist=$(cd "${DIST:-dist}" && pwd)
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+commit_time=$(git log -1 --format=%ct)
+for target in "${targets[@]}"; do
+	archive "$target"
+done
+(cd "$dist" && sha256sum -- caddyratelimit_"$version"_* >SHA256SUMS)
