@@ -5,6 +5,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -175,5 +177,65 @@ b.go:8 "store who"`
 	}
 	if got := strings.Join(got, "\n"); got != "a.md:17 \"mispeled\"\nb.go:3 \"mispeled\"" {
 		t.Errorf("spelling: got\n%s", got)
+	}
+}
+
+// TestGlossary: the pages use every word of the glossary, and none that it says is not used.
+func TestGlossary(t *testing.T) {
+	var words, retired []string
+	prose := make(map[string]string) // in lower case, by page
+	column := 0
+	for _, text := range read(t) {
+		if text.Kind != Page {
+			continue
+		}
+		if text.File != "docs/glossary.md" {
+			prose[text.File] += " " + strings.ToLower(text.String())
+		}
+	}
+	page, err := os.ReadFile(filepath.Join(root, "docs/glossary.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(page)) {
+		switch cells := strings.Split(line, "|"); {
+		case strings.HasPrefix(line, "## "):
+			column++
+		case len(cells) < 3 || strings.Contains(line, "---") || strings.HasPrefix(line, "| word") || strings.HasPrefix(line, "| not "):
+		case column == 0:
+			words = append(words, strings.Trim(strings.TrimSpace(cells[1]), "*"))
+			if !strings.Contains(cells[2], "](") {
+				t.Errorf("%s: no link to the page that explains it", cells[1])
+			}
+		default:
+			for word := range strings.SplitSeq(cells[1], ",") {
+				retired = append(retired, strings.Trim(word, " `"))
+			}
+		}
+	}
+	if len(words) < 30 || len(retired) < 8 {
+		t.Errorf("found only %d words, and %d that are not used", len(words), len(retired))
+	}
+	if !slices.IsSorted(words) {
+		t.Error("the words are not in the order of the alphabet")
+	}
+	for _, word := range words {
+		used, pattern := 0, regexp.MustCompile(`\b`+word)
+		for _, text := range prose {
+			if strings.Contains(text, word) && pattern.MatchString(text) {
+				used++
+			}
+		}
+		if used < 2 {
+			t.Errorf("%q is in the glossary, and on %d pages", word, used)
+		}
+	}
+	for _, word := range retired {
+		pattern := regexp.MustCompile(`\b` + word + `s?\b`)
+		for file, text := range prose {
+			if file != "CHANGELOG.md" && strings.Contains(text, word) && pattern.MatchString(text) {
+				t.Errorf("%s: %q is a word that the glossary says is not used", file, word)
+			}
+		}
 	}
 }
