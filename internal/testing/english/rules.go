@@ -111,7 +111,7 @@ var rules = []rule{
 	phrase(`\btakes no (?:overrides?|options?|placeholders?|values?|windows?|keys?|arguments?)\b`, `write "does not accept" or "has no"`, "The zone takes no overrides."),
 	phrase(`\bthat is so\b|\bwhich is so\b|\bthis is so\b`, `write "this also applies to" or "then"`, "That is so with all algorithms."),
 	phrase(`\b(?:let|lets|letting) know\b|\bgets? to (?:see|know|hear)\b`, `write "shows", "learns" or "sees"`, "This is what you get to see."),
-	phrase(`\bthe way back\b|\ban amnesty\b|\bthe last word\b|\bsafe side\b`, `say what happens`, "Each eviction is an amnesty."),
+	phrase(`\bthe way back\b|\ban amnesty\b|\bsafe side\b`, `say what happens`, "Each eviction is an amnesty."),
 
 	// Word order.
 	exact(`(?:^|[.!:;] )(?:(?:Neither|Nor|So|Only then|Then only) (?:is|are|does|has|have|can|must|may|will)\b|So do (?:the|all|[a-z]+s)\b|Not so\b)`, `put the subject first: "X does not either", "X also"`, "So does a cluster."),
