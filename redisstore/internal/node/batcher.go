@@ -88,7 +88,7 @@ func (c *call) free() {
 // connection.
 //
 // If the last call was shared, the goroutines of other requests run before the next call that
-// could be made at once: on a busy machine most of them bring requests.
+// could be made at once: on a busy machine most of them bring requests. These join that call.
 type batcher struct {
 	// send makes a call. Its error is that of all requests, or each has its own.
 	send    func(ctx context.Context, c *call) error
@@ -101,6 +101,7 @@ type batcher struct {
 
 	mu         sync.Mutex
 	calls      int
+	unfilled   int      // calls that were begun and have not taken their requests yet
 	shared     bool     // the last call was for several requests
 	underWay   int      // requests of the calls
 	head, tail *Request // the queue of requests that wait
@@ -158,6 +159,7 @@ func (b *batcher) do(ctx context.Context, r *Request) error {
 	}
 	b.pop()
 	b.deadlines.remove(r)
+	b.unfilled--
 	b.underWay++
 	b.shared = false
 	b.mu.Unlock()
@@ -267,12 +269,14 @@ func (b *batcher) ready(now time.Duration) bool {
 	switch {
 	case b.head == nil || b.calls >= b.most():
 		return false
-	case b.calls == 0 || b.waiting >= maxBatch:
+	case b.calls == 0 || b.waiting >= (b.unfilled+1)*maxBatch:
 		return true
 	}
 	switch {
 	case b.far():
 		return now-b.sent >= b.spread()
+	case b.unfilled > 0:
+		return false // that call takes all that wait
 	case b.trip.is() == 0:
 		return false // the first call says how far Redis is, and has a connection made
 	}
@@ -293,6 +297,7 @@ func (b *batcher) most() int {
 
 func (b *batcher) begin(now time.Duration) {
 	b.calls++
+	b.unfilled++
 	b.sent, b.begun[b.begins] = now, now
 	b.begins = (b.begins + 1) % maxCalls
 }
@@ -347,6 +352,7 @@ func (b *batcher) pop() *Request {
 // those that cannot be answered in time.
 func (b *batcher) fill(c *call) {
 	var room [maxBatch]*Request
+	unfilled := 1
 	for len(c.requests) <= maxShare-maxBatch {
 		popped, checks := room[:0], c.Checks()
 		last := time.Since(b.epoch) + b.lead()
@@ -363,8 +369,12 @@ func (b *batcher) fill(c *call) {
 			checks += len(r.Ops)
 			popped = append(popped, r)
 		}
+		b.unfilled -= unfilled
+		unfilled = 0
 		b.underWay += len(popped)
-		b.shared = len(c.requests)+len(popped) > 1
+		if len(popped) > 0 {
+			b.shared = len(c.requests)+len(popped) > 1
+		}
 		b.mu.Unlock()
 		for _, r := range popped {
 			c.add(r)

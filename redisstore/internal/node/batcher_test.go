@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
@@ -71,4 +72,43 @@ func TestBatchesOfSlowRedis(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestRequestsJoinACallThatGathers: between the decision to make a call and the moment at which it
+// takes its requests, others come, such as those of the clients that the call before has answered. They
+// join it, and begin no call of their own. Otherwise the next request is sent alone: a call that finds
+// no request says nothing of how many come.
+func TestRequestsJoinACallThatGathers(t *testing.T) {
+	rule := storetest.Rule(t, "zone", "fixed_window", algorithms.Limit{Events: 5, Window: time.Hour})
+	synctest.Test(t, func(t *testing.T) {
+		b := farBatcher(100*time.Microsecond, nil)
+		come := func(n int) (begun int) {
+			for i := range n {
+				now := time.Since(b.epoch)
+				r := request(rule, fmt.Sprint("client ", i), 1)
+				r.since, r.until = now, now+b.timeout
+				b.push(r)
+				if b.ready(now) {
+					b.begin(now)
+					begun++
+				}
+			}
+			return begun
+		}
+		if begun := come(4); begun != 1 {
+			t.Errorf("4 requests that came before the first call was filled began %d calls, want 1", begun)
+		}
+		b.begin(0) // a call that finds no request
+		var calls [2]call
+		for i := range calls {
+			calls[i].Batch = protocol.NewBatch()
+			b.fill(&calls[i])
+		}
+		if n := len(calls[0].requests); n != 4 || !b.shared {
+			t.Errorf("the call has %d of 4 requests; shared: %v, after one that found none", n, b.shared)
+		}
+		if begun := come(3 * maxBatch); begun != 3 {
+			t.Errorf("%d requests began %d calls, want 3: a call takes %d", 3*maxBatch, begun, maxBatch)
+		}
+	})
 }
