@@ -16,8 +16,9 @@ import (
 // server is a running Caddy.
 type server struct {
 	t       *testing.T
-	dir     string // short, because the path of the admin socket is limited
-	address string // the address of its site, host:port
+	dir     string   // short, because the path of the admin socket is limited
+	address string   // the address of its site, host:port
+	more    []string // the addresses of further sites, on the sockets fd/4, fd/5 and so on
 	process *childprocess.Process
 }
 
@@ -51,6 +52,12 @@ func startCaddy(t *testing.T, config string, variables ...string) *server {
 // startBinary is startCaddy with another binary.
 func startBinary(t *testing.T, path, config string, variables ...string) *server {
 	t.Helper()
+	return startSites(t, path, 1, config, variables...)
+}
+
+// startSites is startBinary with a number of sockets.
+func startSites(t *testing.T, path string, sockets int, config string, variables ...string) *server {
+	t.Helper()
 	s := &server{t: t, dir: shortDir(t)}
 	configFile := filepath.Join(s.dir, "Caddyfile")
 	if err := os.WriteFile(configFile, []byte(config), 0o600); err != nil {
@@ -61,23 +68,22 @@ func startBinary(t *testing.T, path, config string, variables ...string) *server
 		t.Fatal(err)
 	}
 	defer output.Close()
-	listener, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	var files []*os.File
+	for i := range sockets {
+		address, socket := listen(t)
+		defer socket.Close()
+		if files = append(files, socket); i == 0 {
+			s.address = address
+		} else {
+			s.more = append(s.more, address)
+		}
 	}
-	defer listener.Close()
-	s.address = listener.Addr().String()
-	socket, err := listener.(*net.TCPListener).File()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer socket.Close()
 
 	cmd := exec.Command(path, "run", "--config", configFile, "--adapter", "caddyfile")
 	cmd.Dir = s.dir
 	cmd.Env = append(environment(s.dir), variables...)
 	cmd.Stdout, cmd.Stderr = output, output
-	cmd.ExtraFiles = []*os.File{socket}
+	cmd.ExtraFiles = files
 	if s.process, err = childprocess.Start(cmd); err != nil {
 		t.Fatalf("starting Caddy: %v", err)
 	}
@@ -90,6 +96,21 @@ func startBinary(t *testing.T, path, config string, variables ...string) *server
 		return err == nil && config != "null\n"
 	})
 	return s
+}
+
+// listen opens a socket for a child process. Its own handle on it is closed.
+func listen(t *testing.T) (address string, socket *os.File) {
+	t.Helper()
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	socket, err = listener.(*net.TCPListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return listener.Addr().String(), socket
 }
 
 // environment keeps a Caddy away from the files of the user that runs the tests.

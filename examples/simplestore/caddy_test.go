@@ -165,6 +165,7 @@ func TestCaddyWithTheStore(t *testing.T) {
 		t.Fatalf("%s shows %d configs", page, len(site))
 	}
 	text := "{\n\tadmin off\n\tpersist_config off\n}\n" + strings.Replace(site[0], "{\n", "{\n\tbind unix/"+socket+"\n", 1)
+	text = strings.Replace(text, "{client_ip}", "{header.User}", 1) // clients of this socket have no addresses
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
