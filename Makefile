@@ -28,7 +28,7 @@ RACE = GOFLAGS="$$GOFLAGS -race" GORACE=atexit_sleep_ms=50
 
 # The tests build binaries, also in a checkout of another user, where git refuses
 # to tell go the version. Only "make build" and "make run" ask for it.
-bench bench-docs bench-fleet bench-server browser cover deep docs examples fuzz golden linear lint long microbench outages profile stress test unit: export GOFLAGS += -buildvcs=false
+bench bench-docs bench-fleet bench-server browser cover deep docs examples fuzz golden linear lint long microbench outages pictures profile stress test unit: export GOFLAGS += -buildvcs=false
 
 .PHONY: help
 help: ## List the targets
@@ -159,6 +159,11 @@ golden: redis ## Write the golden files anew
 .PHONY: docs
 docs: ## Write docs/json.md and the JSON schema anew, from the comments in the code
 	UPDATE_DOCS=1 go test -count 1 -run TestJSONDocs .
+
+.PHONY: pictures
+pictures: redis ## Draw the pictures in docs/ again, and record the terminal in the README
+	$(REDIS) UPDATE_GOLDEN=1 go test -count 1 -run GoldenRecording ./integration
+	go generate ./internal/picture
 
 .PHONY: cover
 cover: redis ## Measure the coverage, into coverage.out and coverage.html

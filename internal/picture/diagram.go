@@ -25,7 +25,7 @@ type box struct {
 
 // arrow leads along points, to the last of which it points. Its text is beside the point at (x, y).
 type arrow struct {
-	class  string // "way", "yes", "no" or "wait"
+	class  string // "way", "yes", "no" or "wait"; "line" has no head
 	points []int  // x and y in turn
 	text   string
 	x, y   int
@@ -40,12 +40,12 @@ type note struct {
 // diagramStyle is for light and dark backgrounds. What a color says is also said in words.
 const diagramStyle = `<style>
 text{font:13px system-ui,sans-serif;fill:#24292f}.title{font-weight:600}.small{font-size:12px;fill:#57606a}
-rect{fill:#f6f8fa;stroke:#8c959f;stroke-width:1.2}path{fill:none;stroke:#57606a;stroke-width:1.5}.head{fill:#57606a;stroke:none}
+rect{fill:#f6f8fa;stroke:#8c959f;stroke-width:1.2}path{fill:none;stroke:#57606a;stroke-width:1.5}path.head{fill:#57606a;stroke:none!important}
 rect.yes{fill:#dafbe1;stroke:#1a7f37}rect.no{fill:#ffebe9;stroke:#cf222e}rect.wait{fill:#fff8c5;stroke:#9a6700}
-path.yes{stroke:#1a7f37}path.no{stroke:#cf222e}path.wait{stroke:#9a6700}.head.yes{fill:#1a7f37}.head.no{fill:#cf222e}.head.wait{fill:#9a6700}
+path.yes{stroke:#1a7f37}path.no{stroke:#cf222e}path.wait{stroke:#9a6700}path.head.yes{fill:#1a7f37}path.head.no{fill:#cf222e}path.head.wait{fill:#9a6700}
 @media(prefers-color-scheme:dark){text{fill:#e6edf3}.small{fill:#9198a1}rect{fill:#151b23;stroke:#656c76}path{stroke:#9198a1}
-.head{fill:#9198a1}rect.yes{fill:#12261e;stroke:#3fb950}rect.no{fill:#25171c;stroke:#f85149}rect.wait{fill:#272115;stroke:#d29922}
-path.yes{stroke:#3fb950}path.no{stroke:#f85149}path.wait{stroke:#d29922}.head.yes{fill:#3fb950}.head.no{fill:#f85149}.head.wait{fill:#d29922}}
+path.head{fill:#9198a1}rect.yes{fill:#12261e;stroke:#3fb950}rect.no{fill:#25171c;stroke:#f85149}rect.wait{fill:#272115;stroke:#d29922}
+path.yes{stroke:#3fb950}path.no{stroke:#f85149}path.wait{stroke:#d29922}path.head.yes{fill:#3fb950}path.head.no{fill:#f85149}path.head.wait{fill:#d29922}}
 </style>
 `
 
@@ -89,13 +89,16 @@ func (a arrow) draw(b *strings.Builder) {
 		if i == 0 {
 			command = "M"
 		}
-		if i == n-2 {
+		if i == n-2 && a.class != "line" {
 			back = 6 // the head covers the end
 		}
 		fmt.Fprintf(b, "%s%d %d", command, a.points[i]-dx*back, a.points[i+1]-dy*back)
 	}
-	fmt.Fprintf(b, `"/>`+"\n"+`<path class="head %s" d="M%d %dL%d %dL%d %dZ"/>`+"\n", a.class,
-		x, y, x-9*dx-5*dy, y-9*dy-5*dx, x-9*dx+5*dy, y-9*dy+5*dx)
+	b.WriteString(`"/>` + "\n")
+	if a.class != "line" {
+		fmt.Fprintf(b, `<path class="head %s" d="M%d %dL%d %dL%d %dZ"/>`+"\n", a.class,
+			x, y, x-9*dx-5*dy, y-9*dy-5*dx, x-9*dx+5*dy, y-9*dy+5*dx)
+	}
 	if a.text != "" {
 		fmt.Fprintf(b, `<text class="small" x="%d" y="%d">%s</text>`+"\n", a.x, a.y, html.EscapeString(a.text))
 	}

@@ -43,7 +43,7 @@ func draw(traffic []time.Duration, lanes []lane) string {
 			fmt.Fprintf(&b, `<text class="small" x="%.1f" y="%d" text-anchor="middle">%d s</text>`+"\n", x, height-12, s)
 		}
 	}
-	fmt.Fprintf(&b, `<text x="8" y="%d">requests come</text>`+"\n", top-8)
+	fmt.Fprintf(&b, `<text x="8" y="%d">requests</text>`+"\n", top-8)
 	for _, at := range traffic {
 		stroke(&b, "come", at, top-6, tick-4)
 	}
@@ -65,7 +65,7 @@ func legend(b *strings.Builder) {
 		fmt.Fprintf(b, `<line class="%s" x1="%d" y1="12" x2="%d" y2="30"/><text x="%d" y="26">%s</text>`+"\n", word.class, x+4, x+4, x+14, word.text)
 		x += word.width
 	}
-	fmt.Fprintf(b, `<text class="small" x="%d" y="26">all lanes: 6 requests in 3 s, but the last; windows of the clock begin at the solid lines</text>`+"\n", x+10)
+	fmt.Fprintf(b, `<text class="small" x="%d" y="26">each limit is 6 requests in 3 s, except for the last one; windows of the clock begin at the solid lines</text>`+"\n", x+10)
 }
 
 func drawLane(b *strings.Builder, l lane, outcomes []outcome, y int) {
@@ -81,9 +81,12 @@ func drawLane(b *strings.Builder, l lane, outcomes []outcome, y int) {
 			stroke(b, "no", o.at, y+10, 10)
 		case o.delay > 0:
 			passed++
-			from, to := xOf(o.at), xOf(o.at+o.delay)
-			fmt.Fprintf(b, `<path class="wait" fill="none" d="M%.1f %dL%.1f %d"/>`+"\n", from, y, to, y-tick)
-			stroke(b, "later", o.at+o.delay, y, tick)
+			end := min(o.at+o.delay, span)
+			height := tick * float64(end-o.at) / float64(o.delay)
+			fmt.Fprintf(b, `<path class="wait" fill="none" d="M%.1f %dL%.1f %.1f"/>`+"\n", xOf(o.at), y, xOf(end), float64(y)-height)
+			if end == o.at+o.delay {
+				stroke(b, "later", end, y, tick)
+			}
 		default:
 			passed++
 			stroke(b, "yes", o.at, y, tick)

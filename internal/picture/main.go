@@ -1,5 +1,6 @@
 // Command picture draws the pictures in docs. In algorithms.svg, which shows how each algorithm
-// decides on the same traffic, the algorithms themselves decide.
+// decides on the same traffic, the algorithms themselves decide. In terminal.svg is what commands have
+// printed.
 package main
 
 import (
@@ -18,6 +19,7 @@ func pictures() map[string]string {
 		"fleet.svg":      fleet().draw(),
 		"choose.svg":     tree().draw(),
 		"charge.svg":     charge().draw(),
+		"terminal.svg":   terminal(recording),
 	}
 }
 

@@ -1,8 +1,13 @@
 package main
 
 import (
+	"encoding/xml"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -14,7 +19,55 @@ func TestPicturesAreCurrent(t *testing.T) {
 			t.Fatal(err)
 		}
 		if string(committed) != picture {
-			t.Errorf("docs/%s is out of date: run go generate ./internal/picture", name)
+			t.Errorf("docs/%s is out of date: run make pictures", name)
 		}
+	}
+}
+
+// TestPicturesAreSelfContained: each picture is well-formed, small, has a text for people who do not see it
+// and colors for dark backgrounds, and needs nothing from elsewhere.
+func TestPicturesAreSelfContained(t *testing.T) {
+	foreign := regexp.MustCompile(`<script|<image|<foreignObject|href|@import|@font-face|url\(|https?://`)
+	for name, picture := range pictures() {
+		if len(picture) > 60_000 {
+			t.Errorf("%s has %d bytes", name, len(picture))
+		}
+		if found := foreign.FindString(strings.Replace(picture, `xmlns="http://www.w3.org/2000/svg"`, "", 1)); found != "" {
+			t.Errorf("%s has %q", name, found)
+		}
+		if !strings.Contains(picture, `aria-label="`) || !strings.Contains(picture, "prefers-color-scheme:dark") {
+			t.Errorf("%s has no label, or no colors for dark backgrounds", name)
+		}
+		tokens := xml.NewDecoder(strings.NewReader(picture))
+		for {
+			if _, err := tokens.Token(); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Errorf("%s: %v", name, err)
+				break
+			}
+		}
+	}
+}
+
+// TestTerminal: each line of the recording is in the picture, fits into it, and colors end where they ended.
+func TestTerminal(t *testing.T) {
+	tags, colors := regexp.MustCompile(`<[^>]*>`), regexp.MustCompile("\x1b\\[\\d+m")
+	shown := "\n" + strings.ReplaceAll(tags.ReplaceAllString(terminal(recording), ""), "\n\n", "\n")
+	commands := 0
+	for line := range strings.Lines(recording) {
+		if strings.HasPrefix(line, "$ ") {
+			commands++
+		}
+		line = colors.ReplaceAllString(line, "")
+		if len(line) > columns || !strings.Contains(shown, "\n"+line) {
+			t.Errorf("not in the picture, or longer than %d columns: %s", columns, line)
+		}
+	}
+	if commands < 3 {
+		t.Errorf("%d commands", commands)
+	}
+	if got := spans("a \x1b[31mb<\x1b[0m c"); got != `a <tspan class="red">b&lt;</tspan> c` {
+		t.Error(got)
 	}
 }
