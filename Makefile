@@ -32,7 +32,7 @@ bench bench-docs bench-fleet bench-server browser cover deep docs examples fuzz 
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: test
 test: redis lint unit browser ## All that CI runs: redis, lint, unit, browser, fuzz
@@ -49,6 +49,10 @@ promtool: ## Install promtool if it is missing
 .PHONY: aspell
 aspell: ## Install aspell if it is missing
 	@scripts/optional.sh aspell-en aspell
+
+.PHONY: python3
+python3: ## Install python3 if it is missing
+	@scripts/optional.sh python3 python3
 
 .PHONY: chromium
 chromium: ## Install chromium if it is missing
@@ -99,7 +103,7 @@ outages: redis ## On an idle machine: times held to their bounds, 60 s without R
 	$(REDIS) IDLE=1 go test -count=1 -v -timeout 5m -run 'TestServiceComesBack|TestTimeoutIsKept|TestAbandoned|TestDeadlines|TestResetElsewhere|TestSentinel|TestCluster' ./redisstore/...
 
 .PHONY: stress
-stress: redis promtool ## Run the tests ROUNDS (3) times while other work keeps all cores busy, and once with GOMAXPROCS=1
+stress: redis promtool python3 ## Run the tests ROUNDS (3) times while other work keeps all cores busy, and once with GOMAXPROCS=1
 	$(REDIS) ROUNDS=$(ROUNDS) scripts/stress.sh
 
 .PHONY: fuzz

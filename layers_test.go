@@ -102,6 +102,7 @@ var layers = []struct {
 
 	// A store as other people write them: it imports what a module in another repository can.
 	{"examples/simplestore", layer{caddy: true, own: "algorithms store"}},
+	{"examples/apiclient", layer{}},
 	{"integration", layer{}},
 }
 
