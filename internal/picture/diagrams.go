@@ -40,7 +40,7 @@ func fleet() diagram {
 			{"box", 10, 156, 130, 44, "Caddy 3", nil},
 			{"box", 230, 78, 150, 64, "Redis", []string{"one exact limit", "for the fleet"}},
 			{"wait", 450, 78, 150, 64, "no answer in time", []string{"timeout 50ms, then", "a breaker"}},
-			{"box", 680, 10, 210, 62, "on_store_error allow", []string{"the request passes,", "without a RateLimit field"}},
+			{"box", 680, 10, 210, 62, "on_store_error allow", []string{"the request passes,", "without a RateLimit header"}},
 			{"no", 680, 88, 210, 44, "on_store_error deny", []string{"503"}},
 			{"yes", 680, 148, 210, 62, "on_store_error local", []string{"a third of the limit each,", "in the memory of each Caddy"}},
 		},
