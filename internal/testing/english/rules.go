@@ -89,7 +89,7 @@ var rules = []rule{
 	phrase(`\bcommonly\b`, `write "usually" or "often"`, "A client commonly has a /64."),
 	phrase(`\bdearer\b|\bdear\b`, `write "more expensive"`, "That is a dearer script."),
 	phrase(`\bcease[sd]?\b`, `write "stop"`, "The count ceases to grow."),
-	phrase(`\bmuch too (?:few|many)\b|\bhalf of which\b|\bnone of which\b|\ball of which\b|\bmost of which\b|\beach of which\b|\bby when\b`,
+	phrase(`\bmuch too (?:few|many)\b|\bhalf of which\b|\bnone of which\b|\ball of which\b|\bmost of which\b|\bby when\b`,
 		`write two sentences`, "It takes 446 bytes, half of which is for renewing it."),
 
 	// Persons that are code, and clauses without a noun.
