@@ -162,8 +162,12 @@ func (l *Limiter) ask(ref *pool.Ref, v *Verdict) error {
 // call to the store is not interrupted, and only turns and slots are given back; otherwise clients
 // could choose what they are charged.
 func (l *Limiter) take(s pool.Session, v *Verdict) error {
+	ctx := context.Background()
+	if s.Remote {
+		ctx = detached{v.Request.Context()}
+	}
 	for n := len(v.Checks); ; n = v.Enforced { // dry runs are asked once
-		if err := s.Take(detached{v.Request.Context()}, v.Checks[:n], v.Decisions[:n]); err != nil {
+		if err := s.Take(ctx, v.Checks[:n], v.Decisions[:n]); err != nil {
 			if n == v.Enforced {
 				v.returnDryRuns(s)
 			}
@@ -243,7 +247,8 @@ func (l *Limiter) since(start time.Duration) time.Duration {
 	return stats.Untimed
 }
 
-// detached is a request's context that does not end when the client leaves.
+// detached is a request's context that does not end when the client leaves. A store in this process
+// needs none, because it asks nobody.
 type detached struct{ context.Context }
 
 func (detached) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }

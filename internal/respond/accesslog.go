@@ -13,10 +13,6 @@ import (
 // toAccessLog adds the record to the request's line in the access log. The line shows what is
 // decided by the time when it is written.
 func (t *record) toAccessLog(r *http.Request) {
-	server, _ := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
-	if server == nil || server.Logs == nil {
-		return
-	}
 	if extra, ok := r.Context().Value(caddyhttp.ExtraLogFieldsCtxKey).(*caddyhttp.ExtraLogFields); ok {
 		extra.Add(zap.Object("rate_limit", t))
 	}
@@ -35,8 +31,8 @@ func (t *record) MarshalLogObject(to zapcore.ObjectEncoder) error {
 	if t.policy == nil {
 		return nil
 	}
-	to.AddInt64("limit", t.decision.Quota)
-	to.AddInt64("remaining", t.decision.Remaining)
+	to.AddInt64("limit", t.numbers.quota)
+	to.AddInt64("remaining", t.numbers.remaining)
 	to.AddInt64("cost", t.cost)
 	if plan := t.policy.Plan; plan != "" {
 		to.AddString("plan", plan)

@@ -26,23 +26,23 @@ func (f *Fields) set(header http.Header, t *record, values []string) {
 
 // value returns the value of a field, or "" if it has none.
 func (t *record) value(f field) string {
-	p, d := t.policy, &t.decision
+	p, n := t.policy, &t.numbers
 	switch f {
 	case rateLimitField:
 		var room [96]byte
 		b := append(room[:0], p.ItemPrefix...)
-		b = strconv.AppendInt(b, d.Remaining, 10)
-		if next := p.NextSeconds(d); next > 0 {
+		b = strconv.AppendInt(b, n.remaining, 10)
+		if n.next > 0 {
 			b = append(b, zone.ParamNextQuota...)
-			b = strconv.AppendInt(b, next, 10)
+			b = strconv.AppendInt(b, n.next, 10)
 		}
 		return string(b)
 	case policyField:
 		return t.policies
 	case limitField, burstField:
-		return strconv.FormatInt(d.Quota, 10)
+		return strconv.FormatInt(n.quota, 10)
 	case remainingField:
-		return strconv.FormatInt(d.Remaining, 10)
+		return strconv.FormatInt(n.remaining, 10)
 	case resetField:
 		if !p.Lends { // it is not known when slots come back
 			return strconv.FormatInt(t.reset(), 10)
@@ -60,7 +60,7 @@ func (t *record) value(f field) string {
 }
 
 // reset returns the seconds until the full quota is back, and at least Retry-After.
-func (t *record) reset() int64 { return max(zone.CeilSeconds(t.decision.ResetAfter), t.retryAfter) }
+func (t *record) reset() int64 { return max(t.numbers.reset, t.retryAfter) }
 
 // policiesOf returns the value of RateLimit-Policy for the zones that may refuse a request.
 func (p *Responder) policiesOf(v *limiter.Verdict) (text string) {

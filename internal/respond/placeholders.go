@@ -30,9 +30,9 @@ func (t *record) placeholder(name string) (any, bool) {
 	}
 	switch name {
 	case "limit":
-		return t.decision.Quota, true
+		return t.numbers.quota, true
 	case "remaining":
-		return t.decision.Remaining, true
+		return t.numbers.remaining, true
 	case "reset":
 		return t.reset(), true
 	case "retry_after":

@@ -6,7 +6,6 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
@@ -21,20 +20,24 @@ type record struct {
 	values [2]string // room for the values of headers, if there are at most two
 	retry  [1]string // room for Retry-After
 
-	vars       map[string]any // the request's
 	outcome    outcome.Outcome
+	dryRun     bool              // whether the zone is a dry run, because no other zone has decided
+	dryRuns    bool              // whether any zone is a dry run
 	zone       *zone.Zone        // nil if nothing was decided
 	policy     *zone.QuotaPolicy // the zone's; nil if the store was not asked
-	decision   algorithms.Decision
+	numbers    numbers           // of the decision
 	cost       int64
-	share      float64    // the part of the quota that is left
 	retryAfter int64      // in whole seconds; 0 if the request may pass
-	dryRun     bool       // whether the zone is a dry run, because no other zone has decided
-	dryRuns    bool       // whether any zone is a dry run
 	wouldBe    *zone.Zone // the dry run that would have refused
 	policies   string     // RateLimit-Policy
 	responders []*Responder
-	room       [1]*Responder // for responders
+}
+
+// numbers are what clients see of a decision. It is a part of it, because the record is the largest
+// allocation of a request.
+type numbers struct {
+	quota, remaining int64
+	next, reset      int64 // whole seconds until more of the quota is back, and until all of it is
 }
 
 // recordVar is the request's variable that holds the record, for all handlers and error routes.
@@ -44,18 +47,19 @@ const recordVar = "rate_limit"
 func (t *record) String() string { return outcome.Names[t.outcome] }
 
 // recordOf returns the record that earlier handlers have made, or makes one.
-func recordOf(v *limiter.Verdict) *record {
+func (p *Responder) recordOf(v *limiter.Verdict) *record {
 	vars := v.Request.Vars
 	if t, ok := vars[recordVar].(*record); ok {
 		return t
 	}
-	t := &record{vars: vars}
-	t.responders = t.room[:0]
+	t := new(record)
 	if vars != nil {
 		vars[recordVar] = t
 	}
 	v.Request.Replacer.Map(t.placeholder)
-	t.toAccessLog(v.Request.Request)
+	if server := p.serverOf(v.Request.Request); server != nil && server.Logs != nil {
+		t.toAccessLog(v.Request.Request)
+	}
 	return t
 }
 
@@ -71,19 +75,19 @@ func (t *record) binds(dryRun, refuses bool, share float64) bool {
 	if t.zone == nil || t.dryRun != dryRun {
 		return t.zone == nil || t.dryRun
 	}
-	return refuses || t.outcome.Passes() && t.outcome != outcome.DryRun && share < t.share
+	return refuses || t.outcome.Passes() && t.outcome != outcome.DryRun && share < limiter.ShareLeft(t.numbers.remaining, t.numbers.quota)
 }
 
 // adopt makes the record describe a zone, unless the zone that it describes already binds the client
 // more. It reports whether it has done so.
 func (t *record) adopt(v *limiter.Verdict, i int) bool {
 	d, dryRun := &v.Decisions[i], i >= v.Enforced
-	share := limiter.ShareLeft(d)
-	if !t.binds(dryRun, !d.Allowed, share) {
+	if !t.binds(dryRun, !d.Allowed, limiter.ShareLeft(d.Remaining, d.Quota)) {
 		return false
 	}
-	t.zone, t.policy, t.decision, t.cost, t.share = v.Entries[i].Zone, v.Entries[i].Policy, *d, v.Checks[i].Cost, share
-	t.outcome, t.retryAfter, t.dryRun = v.Entries[i].Outcome, 0, dryRun
+	e := &v.Entries[i]
+	t.zone, t.policy, t.cost, t.outcome, t.retryAfter, t.dryRun = e.Zone, e.Policy, v.Checks[i].Cost, e.Outcome, 0, dryRun
+	t.numbers = numbers{d.Quota, d.Remaining, e.Policy.NextSeconds(d), zone.CeilSeconds(d.ResetAfter)}
 	return true
 }
 
@@ -126,9 +130,10 @@ func (t *record) addResponder(p *Responder) {
 	if slices.Contains(t.responders, p) {
 		return
 	}
-	if t.responders = append(t.responders, p); len(t.responders) == 1 {
-		t.fields = p.Fields.names
+	if len(t.responders) == 0 {
+		t.responders, t.fields = p.alone, p.Fields.names
 		return
 	}
+	t.responders = append(t.responders[:len(t.responders):len(t.responders)], p)
 	t.fields = append(t.fields[:len(t.fields):len(t.fields)], p.Fields.names...)
 }

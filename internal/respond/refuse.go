@@ -67,7 +67,7 @@ func (p *Responder) keepFields(r *http.Request) {
 // errorRoutes reports whether errors of this handler may reach error routes: those of the server,
 // as handle_errors makes them, or those of a subroute, which only JSON can have.
 func (p *Responder) errorRoutes(r *http.Request) bool {
-	server, _ := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
+	server := p.serverOf(r)
 	return p.caught || server == nil || server.Errors != nil && len(server.Errors.Routes) > 0 ||
 		len(server.NamedRoutes) > 0 && p.invoked.caught(server)
 }

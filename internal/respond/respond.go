@@ -35,11 +35,15 @@ type Responder struct {
 	policies string // RateLimit-Policy if a request meets all zones; empty if it depends on the request
 	caught   bool   // a subroute around the handler has routes for errors
 	invoked  invoked
+	server   *caddyhttp.Server // of the handler; nil if it is not known
+	alone    []*Responder      // only this one
 }
 
 // New returns a Responder for a handler that is provisioned in ctx.
 func New(ctx caddy.Context, c Config) *Responder {
 	p := &Responder{Config: c, caught: caughtBySubroute(ctx)}
+	p.server, _ = ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
+	p.alone = []*Responder{p}
 	if slices.ContainsFunc(c.Zones, func(z *zone.Zone) bool { return z.HasPolicies || z.Overrides }) {
 		return p // the limits of requests that met all zones may differ
 	}
@@ -49,14 +53,23 @@ func New(ctx caddy.Context, c Config) *Responder {
 	return p
 }
 
+// serverOf returns the server that a request came to, or nil.
+func (p *Responder) serverOf(r *http.Request) *caddyhttp.Server {
+	if p.server != nil {
+		return p.server // without a search through the request's context
+	}
+	server, _ := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
+	return server
+}
+
 // Begin records the verdict and sets the headers of the response. If the request ends here,
 // Begin writes the answer or returns an error for error routes, and through is nil. If not, the
 // handlers behind must write to through.
 func (p *Responder) Begin(w http.ResponseWriter, r *http.Request, v *limiter.Verdict) (through http.ResponseWriter, err error) {
 	for i := range v.Rejections {
-		t := recordOf(v)
+		t := p.recordOf(v)
 		t.reject(&v.Rejections[i])
-		t.toTrace(r)
+		t.toTrace(&v.Request)
 	}
 	rejected := v.Rejected()
 	switch {
@@ -65,25 +78,25 @@ func (p *Responder) Begin(w http.ResponseWriter, r *http.Request, v *limiter.Ver
 	case rejected != nil:
 		return nil, p.refuse(w, r, rejected, nil)
 	case v.Outcome == outcome.Abandoned:
-		p.recordFailure(r, v)
+		p.recordFailure(v)
 		return nil, caddyhttp.Error(limiter.StatusClientClosedRequest, limiter.ErrLeft)
 	case v.Outcome == outcome.FailedClosed:
-		p.recordFailure(r, v)
+		p.recordFailure(v)
 		return nil, p.deny(w, r)
 	case v.Outcome == outcome.FailedOpen:
-		p.recordFailure(r, v)
+		p.recordFailure(v)
 		return w, nil
 	case len(v.Entries) == 0:
 		return w, nil
 	}
-	t := recordOf(v)
+	t := p.recordOf(v)
 	if v.Enforced < len(v.Entries) {
 		t.adoptDryRuns(v)
 	}
 	if v.Enforced > 0 {
 		w = p.setHeaders(w, t, v)
 	}
-	t.toTrace(r)
+	t.toTrace(&v.Request)
 	if v.Refused {
 		f := v.Refusal(v.Binding)
 		return nil, p.refuse(w, r, &f, v)
@@ -93,17 +106,17 @@ func (p *Responder) Begin(w http.ResponseWriter, r *http.Request, v *limiter.Ver
 
 // recordFailure records that nothing was decided. The header describes no limits, because none was
 // checked.
-func (p *Responder) recordFailure(r *http.Request, v *limiter.Verdict) {
-	t := recordOf(v)
+func (p *Responder) recordFailure(v *limiter.Verdict) {
+	t := p.recordOf(v)
 	t.outcome = v.Outcome
-	t.toTrace(r)
+	t.toTrace(&v.Request)
 }
 
 // setHeaders sets the headers that describe the limits that may refuse the request. It
 // returns the writer that the response must go through.
 func (p *Responder) setHeaders(w http.ResponseWriter, t *record, v *limiter.Verdict) http.ResponseWriter {
 	if t.adopt(v, v.Binding) && v.Refused {
-		t.retryAfter = p.retryAfter(t.policy, &t.decision)
+		t.retryAfter = p.retryAfter(t.policy, &v.Decisions[v.Binding])
 	}
 	if t.policy == nil { // a zone rejected the request before, and this is its error route
 		return w

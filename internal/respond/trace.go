@@ -1,18 +1,17 @@
 package respond
 
 import (
-	"net/http"
-
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 )
 
 // toTrace adds the record to the span of Caddy's tracing directive. The directive sets a variable of
 // the request. To look for that is faster than to look for a span if there is none.
-func (t *record) toTrace(r *http.Request) {
-	if _, traced := t.vars["trace_id"]; !traced {
+func (t *record) toTrace(r *placeholder.Request) {
+	if _, traced := r.Vars["trace_id"]; !traced {
 		return
 	}
 	span := trace.SpanFromContext(r.Context())
@@ -28,8 +27,8 @@ func (t *record) toTrace(r *http.Request) {
 	}
 	if t.policy != nil {
 		span.SetAttributes(
-			attribute.Int64("rate_limit.limit", t.decision.Quota),
-			attribute.Int64("rate_limit.remaining", t.decision.Remaining),
+			attribute.Int64("rate_limit.limit", t.numbers.quota),
+			attribute.Int64("rate_limit.remaining", t.numbers.remaining),
 		)
 	}
 }

@@ -32,7 +32,9 @@ func (h *Histogram) Observe(d time.Duration) {
 		i++
 	}
 	h.counts[i].Add(1)
-	h.sum.Add(int64(d))
+	if d != 0 { // as for all decisions in memory
+		h.sum.Add(int64(d))
+	}
 }
 
 // Read returns the histogram in the form that Prometheus expects: the number of durations, their
