@@ -1,12 +1,14 @@
 // Package topk finds the most frequent keys, in memory that does not grow with the number of keys
 // and fast enough for the request path.
 //
-// It is the Space-Saving algorithm of A. Metwally, D. Agrawal and A. El Abbadi (Efficient
-// Computation of Frequent and Top-k Elements in Data Streams, 2005), divided into buckets like a
-// set-associative cache: the hash of a key selects its bucket. A bucket has few places, so that it
-// is searched quickly, and a lock of its own. A new key in a full bucket replaces the key with the
-// lowest count and takes over its count. The part that it took over may belong to other keys, so
-// it is kept as the error of the count.
+// It is the Filtered Space-Saving algorithm of N. Homem and J. P. Carvalho (Finding top-k elements in
+// data streams, 2010), divided into buckets like a set-associative cache: the hash of a key selects
+// its bucket. A bucket has few places, so that it is searched quickly, and a lock of its own. Keys
+// without a place are counted together, in cells that their hashes select. When a cell has as much
+// as the lowest count of a place, the next key of the cell replaces the key in that place, and takes
+// over the count of the cell. That may belong to other keys, so it is kept as the error of the count.
+// The cell of the key that had the place keeps the count of that key. So in a flood of keys that come
+// once, most requests only count in a cell.
 //
 // The true count of a key is from AtLeast to AtLeast + Error. A key with more than 1/16 of the
 // requests of its bucket is always listed. There are 32 buckets, so a key with a few thousandths
@@ -22,6 +24,7 @@ import (
 const (
 	buckets = 32
 	ways    = 16
+	cells   = 64
 
 	// MaxKey is how many bytes of a key are kept. Longer keys are distinguished by their hashes,
 	// and listed by their beginning.
@@ -35,15 +38,20 @@ type sketch struct {
 
 // bucket has places for keys. The first n are taken.
 type bucket struct {
-	mu     sync.Mutex
-	n      int
-	hashes [ways]uint64
-	counts [ways]uint32 // never too low
-	errors [ways]uint32 // by how much a count may be too high
-	length [ways]int
-	keys   [ways][]byte // the beginnings of the keys; a new key reuses the memory of its place
-	plans  [ways]string // the last plan of each key
+	mu       sync.Mutex
+	n        int
+	requests uint64
+	least    uint32 // not above the lowest count
+	hashes   [ways]uint64
+	without  [cells]uint32 // a key without a place has come at most as often as its cell says
+	counts   [ways]uint32  // never too low
+	errors   [ways]uint32  // by how much a count may be too high
+	length   [ways]int
+	keys     [ways][]byte // the beginnings of the keys; a new key reuses the memory of its place
+	plans    [ways]string // the last plan of each key
 }
+
+func cellOf(hash uint64) uint64 { return hash / buckets % cells }
 
 func (s *sketch) add(hash uint64, key, plan string) {
 	at := &s.buckets[hash%buckets]
@@ -59,9 +67,13 @@ func (s *sketch) add(hash uint64, key, plan string) {
 
 func (b *bucket) add(hash uint64, key, plan string) {
 	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.requests++
 	i := slices.Index(b.hashes[:b.n], hash)
 	if i < 0 {
-		i = b.place()
+		if i = b.place(hash); i < 0 {
+			return
+		}
 		b.hashes[i], b.length[i] = hash, len(key)
 		b.keys[i] = append(b.keys[i][:0], key[:min(len(key), MaxKey)]...)
 		b.plans[i] = plan
@@ -72,21 +84,32 @@ func (b *bucket) add(hash uint64, key, plan string) {
 	if b.counts[i]+1 != 0 {
 		b.counts[i]++
 	}
-	b.mu.Unlock()
 }
 
-// place returns a place for a new key: a free one, or that of the key with the lowest count.
-func (b *bucket) place() (i int) {
+// place returns a place for a new key: a free one, or that of the key with the lowest count. If the
+// key has come too rarely for that, place counts the request in the cell of the key, and returns -1.
+func (b *bucket) place(hash uint64) (i int) {
 	if b.n < ways {
 		b.n++
 		return b.n - 1
 	}
-	for j, n := range b.counts {
-		if n < b.counts[i] {
-			i = j
+	cell := &b.without[cellOf(hash)]
+	count := *cell
+	if uint64(count)+1 >= uint64(b.least) { // then it is time to look for the lowest count again
+		for j, n := range b.counts {
+			if n < b.counts[i] {
+				i = j
+			}
 		}
+		b.least = b.counts[i]
 	}
-	b.errors[i] = b.counts[i]
+	if uint64(count)+1 < uint64(b.least) {
+		*cell++
+		return -1
+	}
+	of := &b.without[cellOf(b.hashes[i])]
+	*of = max(*of, b.counts[i])
+	b.counts[i], b.errors[i] = count, count
 	return i
 }
 
@@ -127,6 +150,18 @@ func (s *sketch) plan(hash uint64) string {
 	return ""
 }
 
+// requests returns how many requests were counted.
+func (s *sketch) requests() (n uint64) {
+	for i := range s.buckets {
+		if b := s.buckets[i].Load(); b != nil {
+			b.mu.Lock()
+			n += b.requests
+			b.mu.Unlock()
+		}
+	}
+	return n
+}
+
 // unlisted returns how often a key without a place may have come.
 func (s *sketch) unlisted() (most uint64) {
 	for i := range s.buckets {
@@ -135,9 +170,7 @@ func (s *sketch) unlisted() (most uint64) {
 			continue
 		}
 		b.mu.Lock()
-		if b.n == ways {
-			most = max(most, uint64(slices.Min(b.counts[:])))
-		}
+		most = max(most, uint64(slices.Max(b.without[:])))
 		b.mu.Unlock()
 	}
 	return most
@@ -154,10 +187,7 @@ func (s *sketch) count(hash uint64) Count {
 	if i := slices.Index(b.hashes[:b.n], hash); i >= 0 {
 		return b.count(i)
 	}
-	if b.n < ways {
-		return Count{}
-	}
-	return Count{Error: uint64(slices.Min(b.counts[:]))} // a key with a higher count would have a place
+	return Count{Error: uint64(b.without[cellOf(hash)])}
 }
 
 func (b *bucket) count(i int) Count {

@@ -16,8 +16,8 @@ func (r *Recent) Spread() (s Spread) {
 		if c == nil {
 			continue
 		}
+		s.Requests += c.sketches[Requests].requests()
 		c.sketches[Requests].each(func(hash uint64, k keyInfo) {
-			s.Requests += k.AtLeast + k.Error // the counts of a bucket add up to its requests
 			_, again := known[hash]
 			known[hash] = again || k.AtLeast > 1
 		})
