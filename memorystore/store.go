@@ -137,10 +137,10 @@ func (s *Store) Take(_ context.Context, checks []store.Check, decisions []algori
 
 // takeOne decides a lone check, as most requests have it.
 func (s *Store) takeOne(c *store.Check, d *algorithms.Decision) {
-	t, n := s.ticket(c)
-	shard := &s.shards[n]
-	shard.mu.Lock()
-	defer shard.mu.Unlock() // even if an algorithm of another module panics
+	var t ticket
+	t.prepare(s, c)
+	t.shard.mu.Lock()
+	defer t.shard.mu.Unlock() // even if an algorithm of another module panics
 	now := s.now()
 	s.decide(&t, now, d)
 	s.settle(&t, now, d, true)
@@ -151,9 +151,8 @@ func (s *Store) takeAll(checks []store.Check, decisions []algorithms.Decision) {
 	tickets := room[:0]
 	var held shardSet
 	for i := range checks {
-		t, n := s.ticket(&checks[i])
-		tickets = append(tickets, t)
-		held.add(n)
+		tickets = append(tickets, ticket{})
+		held.add(tickets[i].prepare(s, &checks[i]))
 	}
 	held.lock(&s.shards)
 	defer held.unlock(&s.shards) // as in takeOne
@@ -200,7 +199,8 @@ func (s *Store) Adjust(adjustments ...store.Adjustment) {
 		if adjustment.Hold != "" && adjustment.Delta <= -adjustment.Cost {
 			s.holds.Remove(adjustment.Hold)
 		}
-		t, _ := s.ticket(&adjustment.Check)
+		var t ticket
+		t.prepare(s, &adjustment.Check)
 		changed := t.adjust(s, adjustment)
 		if adjustment.Done != nil {
 			adjustment.Done(changed)

@@ -18,11 +18,11 @@ type ticket struct {
 	override string // see algorithms.Decision; not empty if params are those of an override
 }
 
-// ticket returns a ticket that counts in the states of the check's rule.
-func (s *Store) ticket(c *store.Check) (t ticket, n int) {
+// prepare makes the ticket count in the states of the check's rule, and returns the number of the
+// shard.
+func (t *ticket) prepare(s *Store, c *store.Check) (n int) {
 	t.check = c
-	n = t.countIn(s, c.Rule.States())
-	return t, n
+	return t.countIn(s, c.Rule.States())
 }
 
 // countIn makes the ticket count in other states. They have the same shard, because the shard
@@ -35,9 +35,18 @@ func (t *ticket) countIn(s *Store, states store.States) (n int) {
 
 // decide runs the algorithm on the kept state, and does not change that state.
 func (t *ticket) decide(s *Store, now, cost int64, d *algorithms.Decision) {
-	switch a := t.check.Rule.Algorithm().(type) {
-	case algorithms.Counter:
+	if a, ok := t.check.Rule.Algorithm().(algorithms.Counter); ok {
 		t.state, *d = a.Take(find(t, s, &t.shard.numbers, now), t.params, now, cost)
+	} else {
+		t.decideOther(s, now, cost, d)
+	}
+	d.Override, d.At = t.override, now
+}
+
+// decideOther is decide for the algorithms that are no Counters. It is apart so that the others do not
+// need its stack: a request whose stack has to grow pays for that.
+func (t *ticket) decideOther(s *Store, now, cost int64, d *algorithms.Decision) {
+	switch a := t.check.Rule.Algorithm().(type) {
 	case algorithms.Recorder:
 		t.log = find(t, s, &t.shard.logs, now)
 		if t.log == nil {
@@ -51,7 +60,6 @@ func (t *ticket) decide(s *Store, now, cost int64, d *algorithms.Decision) {
 		}
 		*d = a.Decide(t.leases, t.params, now, cost)
 	}
-	d.Override, d.At = t.override, now
 }
 
 // find looks a state up. If the shard is full, the state of a new key is that of the bucket
