@@ -29,6 +29,7 @@ const ourPrefix = "github.com/seed-161337e5/caddyratelimit"
 // server begins the names of the functions to which the directive hands a request or an answer.
 // What they do is not the directive's work.
 var server = []string{
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp.HandlerFunc.", // the next handler
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp.StaticResponse.",
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp.(*responseRecorder).",
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp.(*IdleTimeoutWriter).",

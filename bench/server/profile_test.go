@@ -21,7 +21,8 @@ func TestSharesOf(t *testing.T) {
 			sample(20, "runtime.mallocgc", ours+"/internal/respond.recordOf", ours+".(*Handler).ServeHTTP", "net/http.(*conn).serve"),
 			sample(10, "net/http.Header.Set", ours+".(*Handler).ServeHTTP", "net/http.(*conn).serve"),
 			// The handler behind, what writes the answer, and the server itself.
-			sample(30, "fmt.Sprint", "github.com/caddyserver/caddy/v2/modules/caddyhttp.StaticResponse.ServeHTTP", ours+".(*Handler).ServeHTTP"),
+			sample(20, "fmt.Sprint", "github.com/caddyserver/caddy/v2/modules/caddyhttp.StaticResponse.ServeHTTP", ours+".(*Handler).ServeHTTP"),
+			sample(10, "github.com/caddyserver/caddy/v2/modules/caddyhttp.HandlerFunc.ServeHTTP", ours+".(*Handler).ServeHTTP"),
 			sample(15, "syscall.write", "net/http.(*response).Write", ours+"/internal/respond.(*headerWriter).Write", ours+".(*Handler).ServeHTTP"),
 			sample(5, "runtime.memmove", "net/http.(*conn).serve"),
 			sample(20, "runtime.scanobject", "runtime.gcBgMarkWorker"),
