@@ -35,7 +35,7 @@ func (t *ticket) countIn(s *Store, states store.States) (n int) {
 
 // decide runs the algorithm on the kept state, and does not change that state.
 func (t *ticket) decide(s *Store, now, cost int64, d *algorithms.Decision) {
-	if a, ok := t.check.Rule.Algorithm().(algorithms.Counter); ok {
+	if a := t.check.Rule.Counter(); a != nil {
 		t.state, *d = a.Take(find(t, s, &t.shard.numbers, now), t.params, now, cost)
 	} else {
 		t.decideOther(s, now, cost, d)
@@ -79,9 +79,19 @@ func find[V any](t *ticket, s *Store, kept *table[V], now int64) V {
 // After that the state is that of a new key.
 func (t *ticket) charge(s *Store, now int64, d *algorithms.Decision) {
 	expires := now + d.ResetAfter.Microseconds()
-	switch a := t.check.Rule.Algorithm().(type) {
-	case algorithms.Counter:
+	if t.check.Rule.Counter() != nil {
 		t.shard.numbers.put(t.id, t.state, expires)
+	} else {
+		t.chargeOther(now, expires)
+	}
+	if t.id == t.shared {
+		s.shared.Add(1)
+	}
+}
+
+// chargeOther is charge for the algorithms that are no Counters.
+func (t *ticket) chargeOther(now, expires int64) {
+	switch a := t.check.Rule.Algorithm().(type) {
 	case algorithms.Recorder:
 		if t.shard.logs.get(t.id) == nil {
 			t.log = t.log.Clone()
@@ -93,9 +103,6 @@ func (t *ticket) charge(s *Store, now int64, d *algorithms.Decision) {
 			t.leases = t.leases.Clone()
 		}
 		t.shard.lend(t.check, t.id, t.leases, t.params, now)
-	}
-	if t.id == t.shared {
-		s.shared.Add(1)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 type Rule struct {
 	zone      string
 	algorithm algorithms.Algorithm
+	counter   algorithms.Counter // the algorithm, if it is one
 	limit     algorithms.Limit
 	states    States
 	zoneHash  uint64
@@ -53,6 +54,7 @@ func NewRule(zone string, algorithm algorithms.Algorithm, limit algorithms.Limit
 		zoneHash:  hash(zone),
 		salt:      salt,
 	}
+	r.counter, _ = algorithm.(algorithms.Counter)
 	if limit.Calendar != 0 {
 		r.dated, _ = algorithm.(algorithms.Dated)
 	}
@@ -95,6 +97,10 @@ func (r *Rule) Zone() string { return r.zone }
 
 // Algorithm returns the algorithm that counts.
 func (r *Rule) Algorithm() algorithms.Algorithm { return r.algorithm }
+
+// Counter returns the algorithm if it is a Counter, and nil if not. That is faster than to ask for its
+// type.
+func (r *Rule) Counter() algorithms.Counter { return r.counter }
 
 // Limit returns the limit that NewRule was given.
 func (r *Rule) Limit() algorithms.Limit { return r.limit }

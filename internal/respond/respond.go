@@ -26,6 +26,7 @@ type Config struct {
 	Jitter  float64 // how much is added to Retry-After at random, as a fraction of it
 	Status  int     // of a refusal by a limit
 	Problem bool    // refusals have a JSON problem as their body
+	Traced  bool    // a handler around this one may trace requests
 }
 
 // Responder responds to requests that a Limiter has decided. Its methods may be called from many
@@ -69,7 +70,7 @@ func (p *Responder) Begin(w http.ResponseWriter, r *http.Request, v *limiter.Ver
 	for i := range v.Rejections {
 		t := p.recordOf(v)
 		t.reject(&v.Rejections[i])
-		t.toTrace(&v.Request)
+		p.toTrace(t, &v.Request)
 	}
 	rejected := v.Rejected()
 	switch {
@@ -96,7 +97,7 @@ func (p *Responder) Begin(w http.ResponseWriter, r *http.Request, v *limiter.Ver
 	if v.Enforced > 0 {
 		w = p.setHeaders(w, t, v)
 	}
-	t.toTrace(&v.Request)
+	p.toTrace(t, &v.Request)
 	if v.Refused {
 		f := v.Refusal(v.Binding)
 		return nil, p.refuse(w, r, &f, v)
@@ -109,7 +110,7 @@ func (p *Responder) Begin(w http.ResponseWriter, r *http.Request, v *limiter.Ver
 func (p *Responder) recordFailure(v *limiter.Verdict) {
 	t := p.recordOf(v)
 	t.outcome = v.Outcome
-	t.toTrace(&v.Request)
+	p.toTrace(t, &v.Request)
 }
 
 // setHeaders sets the headers that describe the limits that may refuse the request. It

@@ -8,10 +8,18 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 )
 
-// toTrace adds the record to the span of Caddy's tracing directive. The directive sets a variable of
-// the request. To look for that is faster than to look for a span if there is none.
-func (t *record) toTrace(r *placeholder.Request) {
-	if _, traced := r.Vars["trace_id"]; !traced {
+// TracedBy is the placeholder that Caddy's tracing directive sets.
+const TracedBy = "http.vars." + traceVar
+
+const traceVar = "trace_id"
+
+// toTrace adds the record to the span of Caddy's tracing directive, if there is one around the handler.
+// To look for the variable that it sets is faster than to look for a span.
+func (p *Responder) toTrace(t *record, r *placeholder.Request) {
+	if !p.Traced {
+		return
+	}
+	if _, traced := r.Vars[traceVar]; !traced {
 		return
 	}
 	span := trace.SpanFromContext(r.Context())

@@ -67,6 +67,11 @@ func (r *Routes) AuthenticatesBefore(zone string) bool { return r.behind[zone] }
 // Sets reports whether a handler sets a placeholder, as far as is known.
 func (r *Routes) Sets(placeholder string) bool { return r.sets[placeholder] }
 
+// MaySet reports whether a handler may set a placeholder. It does so wherever that is not known.
+func (r *Routes) MaySet(placeholder string) bool {
+	return !r.Known || len(r.Foreign) > 0 || r.Sets(placeholder)
+}
+
 func (r *Routes) list(routes caddyhttp.RouteList) {
 	for i := range routes {
 		r.route(&routes[i])
