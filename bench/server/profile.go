@@ -63,6 +63,11 @@ func sharesOf(p *profile.Profile) shares {
 	return s
 }
 
+// stackFrame grows the stack of a goroutine. Stacks shrink at each garbage collection, so each connection
+// grows its stack again, wherever it is deepest. A Caddy without the directive pays that when it writes
+// the answer, so it is the server's.
+const stackFrame = "runtime.newstack"
+
 const gcFrame = "runtime.gcBgMarkWorker"
 
 // owner returns the directive's innermost function of a sample; "" if the sample is the server's;
@@ -73,6 +78,9 @@ func owner(sample *profile.Sample) string {
 			name := line.Function.Name
 			if name == gcFrame || strings.HasPrefix(name, "runtime.gcAssistAlloc") || name == "runtime.bgsweep" {
 				return gcFrame
+			}
+			if name == stackFrame {
+				return ""
 			}
 			if rest, ok := strings.CutPrefix(name, ourPrefix); ok {
 				return strings.TrimLeft(rest, "/.")

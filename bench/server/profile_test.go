@@ -24,7 +24,8 @@ func TestSharesOf(t *testing.T) {
 			sample(20, "fmt.Sprint", "github.com/caddyserver/caddy/v2/modules/caddyhttp.StaticResponse.ServeHTTP", ours+".(*Handler).ServeHTTP"),
 			sample(10, "github.com/caddyserver/caddy/v2/modules/caddyhttp.HandlerFunc.ServeHTTP", ours+".(*Handler).ServeHTTP"),
 			sample(15, "syscall.write", "net/http.(*response).Write", ours+"/internal/respond.(*headerWriter).Write", ours+".(*Handler).ServeHTTP"),
-			sample(5, "runtime.memmove", "net/http.(*conn).serve"),
+			sample(2, "runtime.memmove", "net/http.(*conn).serve"),
+			sample(3, "runtime.copystack", "runtime.newstack", ours+"/store.(*Rule).At", ours+".(*Handler).ServeHTTP"),
 			sample(20, "runtime.scanobject", "runtime.gcBgMarkWorker"),
 		},
 	})
