@@ -1,6 +1,7 @@
 package caddyratelimit_test
 
 import (
+	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -41,5 +42,23 @@ func TestChangelog(t *testing.T) {
 		if last < 0 {
 			t.Errorf("%s has no section", match[1])
 		}
+	}
+}
+
+// TestReleaseScripts: the page of a release has the section of its version alone, and a version that has no
+// section, or is no version, is an error.
+func TestReleaseScripts(t *testing.T) {
+	run := func(args ...string) (string, bool) {
+		output, err := exec.Command("bash", args...).CombinedOutput()
+		return string(output), err == nil
+	}
+	if notes, ok := run("scripts/changes.sh", "vUnreleased"); !ok || !strings.Contains(notes, "### Added\n") || strings.Contains(notes, "[Unreleased]") {
+		t.Errorf("the notes are %s", notes)
+	}
+	if notes, ok := run("scripts/changes.sh", "v999.0.0"); ok || !strings.Contains(notes, `no section "## [999.0.0]"`) {
+		t.Errorf("without a section: %s", notes)
+	}
+	if output, ok := run("scripts/release.sh", "1.2"); ok || !strings.Contains(output, `like v1.2.3, got "1.2"`) {
+		t.Errorf("without a version: %s", output)
 	}
 }
