@@ -153,6 +153,7 @@ func TestGoldenLoad(t *testing.T) {
 // error lists the known ones.
 var blocks = map[string]string{
 	"directive":     ":80 {\n\trate_limit {\n\t\t?\n\t}\n}\n",
+	"reserve":       ":80 {\n\trate_limit {\n\t\tzone z {\n\t\t\treserve 10% {\n\t\t\t\t?\n\t\t\t}\n\t\t}\n\t}\n}\n",
 	"distributed":   ":80 {\n\trate_limit {\n\t\tdistributed {\n\t\t\t?\n\t\t}\n\t}\n}\n",
 	"global":        "{\n\trate_limit {\n\t\t?\n\t}\n}\n",
 	"zone":          ":80 {\n\trate_limit {\n\t\tzone z {\n\t\t\t?\n\t\t}\n\t}\n}\n",
@@ -252,7 +253,7 @@ func blockOf(around string, line []caddyfile.Token) string {
 		return "plans"
 	case around == "plans":
 		return "plan"
-	case (name == "zone" || name == "distributed") && around == "directive", (name == "charge" || name == "cost_response" || name == "cost_request") && around == "zone", name == "tls" && around == "store redis":
+	case (name == "zone" || name == "distributed") && around == "directive", (name == "charge" || name == "cost_response" || name == "cost_request" || name == "reserve") && around == "zone", name == "tls" && around == "store redis":
 		return name
 	}
 	return "other"

@@ -1,0 +1,133 @@
+package caddyratelimit_test
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/jsondoc"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
+)
+
+// sections are the headings under which docs/reference.md has the options of a block.
+var sections = map[string]string{
+	"directive": "The directive", "zone": "A zone", "charge": "Responses that count", "cost_request": "Costs in requests",
+	"cost_response": "Costs in responses", "reserve": "Reserved slots", "store memory": "Store memory", "store redis": "Store redis",
+	"tls": "Store redis", "distributed": "Other limiters",
+}
+
+// row is an option of a table: its name, its default, its range, the anchors of its JSON fields.
+type row struct {
+	name, usual, span string
+	fields            []string
+}
+
+var (
+	rowPattern   = regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (.*?) \\| (.*?) \\| (.*?) \\| .* \\|$")
+	fieldPattern = regexp.MustCompile(`\(json\.md#([^)]+)\)`)
+)
+
+// rowsOf returns the rows in a section of the page.
+func rowsOf(t *testing.T, page, section string) (rows []row) {
+	t.Helper()
+	_, text, found := strings.Cut(page, "\n## "+section+"\n")
+	if !found {
+		t.Fatalf("docs/reference.md has no section %q", section)
+	}
+	text, _, _ = strings.Cut(text, "\n## ")
+	for _, match := range rowPattern.FindAllStringSubmatch(text, -1) {
+		r := row{name: match[1], usual: strings.TrimSpace(match[2]), span: strings.TrimSpace(match[3])}
+		for _, field := range fieldPattern.FindAllStringSubmatch(match[4], -1) {
+			r.fields = append(r.fields, field[1])
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+// accepted returns the options that the parser accepts in a block.
+func accepted(t *testing.T, block string) []string {
+	t.Helper()
+	_, _, err := caddytest.Adapt(blocks[block])
+	_, list, found := strings.Cut(fmt.Sprint(err), "must be one of ")
+	if !found {
+		t.Fatalf("%s does not list its options: %v", block, err)
+	}
+	list, _, _ = strings.Cut(list, ", at ")
+	return strings.Split(list, ", ")
+}
+
+// TestReferenceHasEachOption: the tables have the options that the parser accepts, and no others.
+func TestReferenceHasEachOption(t *testing.T) {
+	page := read(t, "docs/reference.md")
+	documented, known := make(map[string][]string), make(map[string][]string)
+	for block, section := range sections {
+		known[section] = append(known[section], accepted(t, block)...)
+		documented[section] = nil
+	}
+	for section := range documented {
+		for _, r := range rowsOf(t, page, section) {
+			documented[section] = append(documented[section], r.name)
+		}
+		slices.Sort(documented[section])
+		slices.Sort(known[section])
+		if !slices.Equal(documented[section], known[section]) {
+			t.Errorf("%s: the page has %q, the parser %q", section, documented[section], known[section])
+		}
+	}
+	for _, block := range []string{"global", "plan"} { // in words
+		section, what := "The directive", []string{"zone", "distributed", "storage"}
+		of := accepted(t, "directive")
+		if block == "plan" {
+			section, of = "Plans", nil
+			what = accepted(t, block)
+		}
+		_, text, _ := strings.Cut(page, "\n## "+section+"\n")
+		for _, option := range what {
+			if !strings.Contains(text, "`"+option+"`") {
+				t.Errorf("%s: %s is missing", section, option)
+			}
+		}
+		if of != nil {
+			of = slices.DeleteFunc(of, func(option string) bool { return slices.Contains(what, option) })
+			if got := accepted(t, block); !slices.Equal(got, of) {
+				t.Errorf("the global option takes %q, the page says %q", got, of)
+			}
+		}
+	}
+}
+
+// TestReferenceAndJSON: each field of the JSON is that of an option, with the same default and range.
+func TestReferenceAndJSON(t *testing.T) {
+	page := read(t, "docs/reference.md")
+	fields := make(map[string]*jsondoc.Field)
+	eachField(t, func(_ *testing.T, o *jsondoc.Object, f *jsondoc.Field) { fields[o.Anchor(f)] = f })
+	linked := make(map[string]bool)
+	for _, match := range fieldPattern.FindAllStringSubmatch(page, -1) {
+		linked[match[1]] = true
+	}
+	for anchor := range fields {
+		if !linked[anchor] {
+			t.Errorf("no option links to the field %s", anchor)
+		}
+	}
+	all := slices.Compact(slices.Sorted(maps.Values(sections)))
+	for _, section := range append(all, "Plans") {
+		for _, r := range rowsOf(t, page, section) {
+			if len(r.fields) == 0 || fields[r.fields[0]] == nil {
+				t.Errorf("%s: %s links to no field of the JSON", section, r.name)
+				continue
+			}
+			f := fields[r.fields[0]]
+			if literal := f.Literal(); literal != "" && strings.Trim(r.usual, "`") != literal {
+				t.Errorf("%s: the default of %s is %q, and in JSON %s", section, r.name, r.usual, literal)
+			}
+			if span := f.Range(); span != "" && !strings.HasPrefix(r.span, span) {
+				t.Errorf("%s: the range of %s is %q, and in JSON %s", section, r.name, r.span, span)
+			}
+		}
+	}
+}
