@@ -143,6 +143,39 @@ func TestCodeInTheDocs(t *testing.T) {
 	}
 }
 
+// TestInterfacesInTheDocs: the page names each optional interface of package store.
+func TestInterfacesInTheDocs(t *testing.T) {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("../../store/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	declared := make(map[string]bool)
+	for _, file := range files {
+		code, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range regexp.MustCompile(`(?m)^type ([A-Z]\w*) interface {`).FindAllSubmatch(code, -1) {
+			declared[string(match[1])] = true
+		}
+	}
+	delete(declared, "Store") // which are not optional
+	delete(declared, "Backend")
+	for _, match := range regexp.MustCompile("(?m)^\\| `store\\.(\\w+)` \\|").FindAllSubmatch(text, -1) {
+		if name := string(match[1]); !declared[name] {
+			t.Errorf("%s names store.%s, which is no optional interface", page, name)
+		}
+		delete(declared, string(match[1]))
+	}
+	for name := range declared {
+		t.Errorf("%s does not name store.%s", page, name)
+	}
+}
+
 // TestCaddyWithTheStore serves requests with the config of the page.
 func TestCaddyWithTheStore(t *testing.T) {
 	w := newWorkspace(t)
