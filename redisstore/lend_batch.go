@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
-	"sync"
 
 	"github.com/redis/go-redis/v9"
 
@@ -14,127 +12,70 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-const (
-	// maxLendCalls is how many calls of lend.lua are under way at once.
-	maxLendCalls = 8
-
-	// maxLendBatch bounds the requests of one call.
-	maxLendBatch = 64
-)
-
-// lendRequest is what one request asks of zones that lend.
-type lendRequest struct {
-	ops     []protocol.LendOp
-	answers []protocol.LendAnswer
-	err     error
-	done    chan struct{}
-}
-
-// lendBatcher lets requests share calls, as package node does: a call is made when none is under way,
-// or when as many requests wait as are under way.
-type lendBatcher struct {
-	mu              sync.Mutex
-	waiting         []*lendRequest
-	calls, underWay int
-}
-
-// begin takes the requests of the next call, if it is time for one. The lock is held.
-func (b *lendBatcher) begin() []*lendRequest {
-	n := min(len(b.waiting), maxLendBatch)
-	if n == 0 || b.calls == maxLendCalls || b.calls > 0 && len(b.waiting) < b.underWay {
-		return nil
-	}
-	batch := b.waiting[:n:n]
-	if b.waiting = b.waiting[n:]; len(b.waiting) == 0 {
-		b.waiting = nil
-	}
-	b.calls++
-	b.underWay += n
-	return batch
-}
-
-// callLend has Redis decide operations on different keys of one slot, together.
-func (s *Store) callLend(ctx context.Context, ops []protocol.LendOp) ([]protocol.LendAnswer, error) {
+// callLend has Redis decide operations on different keys of one slot, together. It shares the call with
+// other requests, but in a Cluster.
+func (s *Store) callLend(ctx context.Context, ops []protocol.LendOp) (answers []protocol.LendAnswer, err error) {
 	for i := range ops {
 		if ops[i].Ask.Cost < 0 {
 			return nil, fmt.Errorf("cost must be at least 0, got %d", ops[i].Ask.Cost)
 		}
 	}
-	r := &lendRequest{ops: ops, done: make(chan struct{})}
+	r := s.newRequest()
+	r.Lend = append(r.Lend, ops...)
 	if s.keys.cluster {
-		s.makeLendCall(ctx, []*lendRequest{r})
-		return r.answers, r.err
+		s.makeLendCall(ctx, []*node.Request{r})
+		err = r.Err
+	} else {
+		var cancel context.CancelFunc
+		ctx, cancel, err = s.ready(ctx)
+		defer cancel()
+		if err == nil {
+			err = s.send(ctx, r)
+		}
 	}
-	b := &s.lendBatcher
-	b.mu.Lock()
-	b.waiting = append(b.waiting, r)
-	busy := b.calls > 0
-	b.mu.Unlock()
-	if busy {
-		runtime.Gosched() // others may come, and share the call
+	if err != nil {
+		return nil, err // it may be under way still, so it is not used again
 	}
-	b.mu.Lock()
-	batch := b.begin()
-	b.mu.Unlock()
-	_, hurried := ctx.Deadline() // a call may last longer
-	switch {
-	case batch != nil && hurried:
-		go s.serveLend(batch)
-	case batch != nil:
-		s.serveLend(batch)
-	}
-	select {
-	case <-r.done:
-		return r.answers, r.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	answers = r.Answers
+	s.noteDamaged(r)
+	s.free(r)
+	return answers, nil
 }
 
-// serveLend makes a call, and has another one made if it is time for it.
-func (s *Store) serveLend(batch []*lendRequest) {
-	s.makeLendCall(context.Background(), batch)
-	b := &s.lendBatcher
-	b.mu.Lock()
-	b.calls--
-	b.underWay -= len(batch)
-	next := b.begin()
-	b.mu.Unlock()
-	if next != nil {
-		go s.serveLend(next)
+// noteDamaged warns of states that were damaged.
+func (s *Store) noteDamaged(r *node.Request) {
+	for i := range r.Answers {
+		if r.Answers[i].Damaged {
+			s.warnDamaged(r.Lend[i].Rule.Zone())
+		}
 	}
 }
 
 // makeLendCall makes one call for several requests, which are decided one after the other.
-func (s *Store) makeLendCall(ctx context.Context, batch []*lendRequest) {
+func (s *Store) makeLendCall(ctx context.Context, batch []*node.Request) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	err := s.runLend(ctx, batch)
-	for _, r := range batch {
-		if r.err = err; err == nil {
-			r.err = r.answers[0].Err
+	if err := s.runLend(ctx, batch); err != nil {
+		for _, r := range batch {
+			r.Err = err
 		}
-		close(r.done)
+		return
+	}
+	for _, r := range batch {
+		s.noteDamaged(r)
 	}
 }
 
 // runLend runs the script, and reads the answers.
-func (s *Store) runLend(ctx context.Context, batch []*lendRequest) error {
-	keys, text := make([]any, 0, 2*len(batch)), make([]byte, 0, 200*len(batch))
-	for _, r := range batch {
-		text, keys = protocol.AppendLend(text, keys, r.ops)
-	}
-	script := s.lendingScript()
-	run := func(command, script string) (redis.Cmder, error) {
-		return s.process(ctx, batch[0].ops[0].Key, (*node.Node).ProcessIfReady, func() redis.Cmder {
-			args := make([]any, 0, 4+len(keys))
-			args = append(append(args, command, script, len(keys)), keys...)
-			return redis.NewStringCmd(ctx, append(args, text)...)
+func (s *Store) runLend(ctx context.Context, batch []*node.Request) error {
+	run := func(command string) (redis.Cmder, error) {
+		return s.process(ctx, batch[0].Lend[0].Key, (*node.Node).ProcessIfReady, func() redis.Cmder {
+			return node.LendCommand(ctx, command, s.script.Load(), batch)
 		})
 	}
-	cmd, err := run("evalsha", script.Digest)
+	cmd, err := run("evalsha")
 	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
-		cmd, err = run("eval", script.Text)
+		cmd, err = run("eval")
 	}
 	if err != nil {
 		if !errors.Is(err, store.ErrUnavailable) {
@@ -142,16 +83,5 @@ func (s *Store) runLend(ctx context.Context, batch []*lendRequest) error {
 		}
 		return node.Unwritten(err)
 	}
-	reply := protocol.NewLendReply(cmd.(*redis.StringCmd).Val())
-	for _, r := range batch {
-		if r.answers, err = reply.Group(r.ops); err != nil {
-			return err
-		}
-		for i := range r.answers {
-			if r.answers[i].Damaged {
-				s.warnDamaged(r.ops[i].Rule.Zone())
-			}
-		}
-	}
-	return reply.End()
+	return node.ReadLend(batch, cmd.(*redis.StringCmd))
 }

@@ -20,19 +20,6 @@ const (
 	minTend = 5 * time.Millisecond
 )
 
-// lendScript is the script of zones that lend, by the clock of another script.
-type lendScript struct{ of, script *protocol.Script }
-
-func (s *Store) lendingScript() *protocol.Script {
-	of := s.script.Load()
-	made := s.lending.Load()
-	if made == nil || made.of != of {
-		made = &lendScript{of, protocol.LendScript(of)}
-		s.lending.Store(made)
-	}
-	return made.script
-}
-
 // lendOp makes a check ready for the script.
 func (s *Store) lendOp(c *store.Check, ask lend.Ask, peek bool) protocol.LendOp {
 	return protocol.LendOp{
@@ -83,17 +70,17 @@ func (s *Store) batches(due []loans.Due) (batches [][]loans.Due) {
 
 // sendLoans sends asks that no request waits for.
 func (s *Store) sendLoans(ctx context.Context, due []loans.Due) {
-	batch := make([]*lendRequest, len(due))
+	batch := make([]*node.Request, len(due))
 	for i := range due {
 		op := s.lendOp(&store.Check{Rule: due[i].Rule, Key: due[i].Key}, due[i].Ask, false)
-		batch[i] = &lendRequest{ops: []protocol.LendOp{op}, done: make(chan struct{})}
+		batch[i] = &node.Request{Lend: []protocol.LendOp{op}}
 	}
 	s.makeLendCall(ctx, batch)
 	for i := range due {
-		if batch[i].err != nil {
+		if batch[i].Err != nil {
 			due[i].Fail(due[i].Ask.Number)
 		} else {
-			due[i].End(s.loans.Now(), due[i].Ask.Number, batch[i].answers[0].Answer, 0, 0)
+			due[i].End(s.loans.Now(), due[i].Ask.Number, batch[i].Answers[0].Answer, 0, 0)
 		}
 	}
 }
@@ -117,24 +104,24 @@ func (s *Store) refundLoan(a store.Adjustment) bool {
 // sendLentAdjustments carries out adjustments in zones that lend, as sendAdjustments does others: in
 // one call, but in a Cluster.
 func (s *Store) sendLentAdjustments(ctx context.Context, batch []outbox.Adjustment) (again []outbox.Adjustment, failed int) {
-	requests := make([]*lendRequest, len(batch))
+	requests := make([]*node.Request, len(batch))
 	for i := range batch {
 		op := s.lendOp(&batch[i].Check, lend.Ask{}, false)
 		op.Adjustment = &batch[i].Adjustment
-		requests[i] = &lendRequest{ops: []protocol.LendOp{op}, done: make(chan struct{})}
+		requests[i] = &node.Request{Lend: []protocol.LendOp{op}}
 	}
 	for at, n := 0, s.lendCallSize(); at < len(batch); at += n {
 		s.makeLendCall(ctx, requests[at:min(at+n, len(batch))])
 	}
 	for i, r := range requests {
 		switch done := batch[i].Done; {
-		case r.err == nil:
+		case r.Err == nil:
 			if done != nil {
-				done(r.answers[0].Quota > 0)
+				done(r.Answers[0].Quota > 0)
 			}
 			continue
-		case node.MayHaveRun(r.err):
-			s.outbox.Drop(r.err, batch[i])
+		case node.MayHaveRun(r.Err):
+			s.outbox.Drop(r.Err, batch[i])
 		default:
 			again = append(again, batch[i])
 		}

@@ -35,12 +35,10 @@ type Store struct {
 	cache     *denycache.Cache
 	requests  sync.Pool
 
-	loans       *loans.Table
-	slots       *loans.Slots
-	lendBatcher lendBatcher
-	lending     atomic.Pointer[lendScript]
-	spared      atomic.Uint64 // requests that needed no call because of what is held
-	loansDone   chan struct{} // closed when all that is held has been given back
+	loans     *loans.Table
+	slots     *loans.Slots
+	spared    atomic.Uint64 // requests that needed no call because of what is held
+	loansDone chan struct{} // closed when all that is held has been given back
 
 	holds   store.Holds
 	outbox  *outbox.Outbox

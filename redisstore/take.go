@@ -150,17 +150,11 @@ func (s *Store) isFar(ctx context.Context, c *store.Check) bool {
 // ask has Redis decide what is not known.
 func (s *Store) ask(ctx context.Context, checks []store.Check, decisions []algorithms.Decision, known *indexes, sent time.Duration) error {
 	if !s.keys.cluster { // else it is asked for each slot
-		n, err := s.topology.Node(ctx, 0)
-		if err == nil {
-			if n.Probing() {
-				var cancel context.CancelFunc
-				ctx, cancel = context.WithTimeout(ctx, s.timeout)
-				defer cancel()
-			}
-			err = n.Ready(ctx)
-		}
+		var cancel context.CancelFunc
+		var err error
+		ctx, cancel, err = s.ready(ctx)
+		defer cancel()
 		if err != nil {
-			s.topology.ReportFailure()
 			return err
 		}
 	}
@@ -193,6 +187,23 @@ func (s *Store) ask(ctx context.Context, checks []store.Check, decisions []algor
 	s.noteHolds(r, checks)
 	s.free(r)
 	return nil
+}
+
+// ready returns nil if there is a server to ask, which is not a Cluster's. A request that waits until
+// that is known has a context that ends.
+func (s *Store) ready(ctx context.Context) (context.Context, context.CancelFunc, error) {
+	cancel := func() {}
+	n, err := s.topology.Node(ctx, 0)
+	if err == nil {
+		if n.Probing() {
+			ctx, cancel = context.WithTimeout(ctx, s.timeout)
+		}
+		err = n.Ready(ctx)
+	}
+	if err != nil {
+		s.topology.ReportFailure()
+	}
+	return ctx, cancel, err
 }
 
 // newRequest returns an empty request.

@@ -42,6 +42,8 @@ const (
 type call struct {
 	*protocol.Batch
 	requests []*Request
+	lending  []*Request // those of them that ask zones that lend
+	lent     int        // how many checks these have
 
 	context.Context
 	deadline time.Time
@@ -64,12 +66,21 @@ func newCall() *call { return callPool.Get().(*call) }
 
 func (c *call) add(r *Request) {
 	c.requests = append(c.requests, r)
-	c.Add(&r.Request)
+	if len(r.Lend) > 0 {
+		c.lending = append(c.lending, r)
+		c.lent += len(r.Lend)
+	} else {
+		c.Add(&r.Request)
+	}
 }
+
+// size returns how many checks the call has.
+func (c *call) size() int { return c.Checks() + c.lent }
 
 func (c *call) free() {
 	clear(c.requests)
-	c.requests = c.requests[:0]
+	clear(c.lending)
+	c.requests, c.lending, c.lent = c.requests[:0], c.lending[:0], 0
 	c.Clear()
 	callPool.Put(c)
 }
@@ -354,10 +365,10 @@ func (b *batcher) fill(c *call) {
 	var room [maxBatch]*Request
 	unfilled := 1
 	for len(c.requests) <= maxShare-maxBatch {
-		popped, checks := room[:0], c.Checks()
+		popped, checks := room[:0], c.size()
 		last := time.Since(b.epoch) + b.lead()
 		b.mu.Lock()
-		for b.head != nil && len(popped) < maxBatch && (checks == 0 || checks+len(b.head.Ops) <= maxBatch) {
+		for b.head != nil && len(popped) < maxBatch && (checks == 0 || checks+b.head.size() <= maxBatch) {
 			r := b.pop()
 			if r.until < last {
 				r.deliver(ErrLate)
@@ -366,7 +377,7 @@ func (b *batcher) fill(c *call) {
 				b.deadlines.remove(r)
 				continue
 			}
-			checks += len(r.Ops)
+			checks += r.size()
 			popped = append(popped, r)
 		}
 		b.unfilled -= unfilled
@@ -380,7 +391,7 @@ func (b *batcher) fill(c *call) {
 			c.add(r)
 		}
 		// Requests for the same leave room for more.
-		if len(popped) == 0 || c.Checks() > maxBatch/2 {
+		if len(popped) == 0 || c.size() > maxBatch/2 {
 			break
 		}
 	}

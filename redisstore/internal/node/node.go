@@ -101,7 +101,12 @@ func (n *Node) Do(ctx context.Context, r *Request) error {
 // send makes a call, unless Redis is known not to answer.
 func (n *Node) send(ctx context.Context, c *call) error {
 	begun := n.breaker.now()
-	return n.breaker.run(func() (struct{}, error) { return n.breaker.judge(begun, n.evaluate(ctx, c.Batch, false)) })
+	return n.breaker.run(func() (struct{}, error) {
+		if len(c.lending) > 0 {
+			return n.breaker.judge(begun, n.evaluateAll(ctx, c))
+		}
+		return n.breaker.judge(begun, n.evaluate(ctx, c.Batch, false))
+	})
 }
 
 // evaluate runs the script. Asking has a node of a Cluster answer for a slot that is about to

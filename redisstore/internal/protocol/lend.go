@@ -35,6 +35,12 @@ func LendScript(s *Script) *Script {
 	return TextScript(s.Finish(text))
 }
 
+// Lending returns the script of zones that lend, by the same clock.
+func (s *Script) Lending() *Script {
+	s.lends.Do(func() { s.lend = LendScript(s) })
+	return s.lend
+}
+
 // LendOp is what lend.lua is to do with one key.
 type LendOp struct {
 	Rule     *store.Rule

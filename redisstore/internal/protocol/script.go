@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
@@ -32,6 +33,9 @@ type Script struct {
 	Text, Digest string
 
 	finish func(text string) string
+
+	lends sync.Once
+	lend  *Script
 }
 
 // NewScript assembles the script. Clock is a Lua expression: a list of seconds and
