@@ -35,7 +35,7 @@ type fleetPlan struct {
 	distributions         []string
 	clients               int
 	rounds                int
-	time                  time.Duration
+	warm, time            time.Duration
 	another               string // the path of the other build, or empty
 	progress              io.Writer
 }
@@ -54,6 +54,7 @@ func benchFleet(args []string) (err error) {
 	flags := flag.NewFlagSet("bench fleet", flag.ContinueOnError)
 	var (
 		cellTime   = flags.Duration("time", 500*time.Millisecond, "how long each cell is measured, each round")
+		warm       = flags.Duration("warm", 150*time.Millisecond, "how long each cell runs before it is measured; a loan can only save calls of keys that have come before")
 		rounds     = flags.Int("rounds", 3, "how many rounds; the tables show medians")
 		processes  = flags.String("processes", "1,4,16", "how many processes decide at once")
 		goroutines = flags.String("goroutines", "1,4,16", "how many requests of each process are under way")
@@ -66,7 +67,7 @@ func benchFleet(args []string) (err error) {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	p := fleetPlan{clients: *keys, rounds: *rounds, time: *cellTime, another: *another, progress: os.Stderr}
+	p := fleetPlan{clients: *keys, rounds: *rounds, warm: *warm, time: *cellTime, another: *another, progress: os.Stderr}
 	if *cellTime <= 0 || *rounds < 1 || *keys < 2 || *keys > maxClients {
 		return fmt.Errorf("time and rounds must be above 0, keys from 2 to %d", maxClients)
 	}
@@ -230,7 +231,7 @@ func (p *fleetPlan) prepare(ctx context.Context, server *rig.Redis, distribution
 
 // measure has some processes decide at the same time.
 func (p *fleetPlan) measure(ctx context.Context, server *rig.Redis, fleet []*process, c fleetCell) (f fleetFigures, err error) {
-	begin := time.Now().Add(150*time.Millisecond + time.Duration(len(fleet))*5*time.Millisecond)
+	begin := time.Now().Add(p.warm + time.Duration(len(fleet))*5*time.Millisecond)
 	end := begin.Add(p.time)
 	o := order{
 		Peer: c.peer, Address: server.Address, Limit: limitOf(c.distribution), Distribution: c.distribution,

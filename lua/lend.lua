@@ -10,8 +10,8 @@
 --   a byte         what to do: 0 ask, 1 adjust a charge, 2 peek; plus 4 if the borrower was refused
 --                  the last time, plus 8 if the cost is lent instead of charged
 --   a number       the cost
---   five numbers   the borrower, and the number, spent, live, want and lease of its ask, all 0 if
---                  nothing is borrowed; to adjust, when the charge was made, its turn and the delta
+--   seven numbers  the borrower, and the number, spent, live, want, lease and brief of its ask, all 0
+--                  if nothing is borrowed; to adjust, when the charge was made, its turn and the delta
 --   the rule       the algorithm's name and six parameters, as MessagePack has them
 --
 -- The costs of a group are charged together or not at all. The groups are decided one after the
@@ -88,7 +88,7 @@ end
 
 -- damaged forgets loans that make no sense.
 local function damaged(c)
-  c.damaged, c.book, c.loans, c.lent = true, '', 0, 0
+  c.damaged, c.whole, c.book, c.loans, c.lent, c.place = true, true, '', 0, 0, false
 end
 
 -- open reads the state, and takes the book off it.
@@ -105,7 +105,7 @@ local function open(c)
     c.damaged = true
     return
   else
-    c.x, c.y, c.z = unpack_struct('>i8i8i8', value)
+    c.x, c.y, c.z, c.lives = unpack_struct('>i8i8i8I4', value)
   end
   if #value < at then return end
   local one, two, first, last, lent = unpack_struct('>i8i8i8i8i8', value, at)
@@ -126,10 +126,9 @@ local function loan(c, at)
   return number, spent, held, ends
 end
 
--- cut takes a loan out of the book.
-local function cut(c, at, held)
-  c.book = sub(c.book, 1, at - 1) .. sub(c.book, at + 40)
-  c.loans, c.lent, c.changed = c.loans - 1, c.lent - held, true
+-- replace puts another text, or none, where a loan is in the book.
+local function replace(c, at, text)
+  c.book, c.whole = sub(c.book, 1, at - 1) .. text .. sub(c.book, at + 40), true
 end
 
 -- settle ends the loans that are over, in the order of their ends. None ends before c.first.
@@ -141,7 +140,7 @@ local function settle(c)
       if not number then return end
       if ends > now + MAX_LEASE then
         ends = now + MAX_LEASE
-        c.book = sub(c.book, 1, at + 31) .. pack('>i8', ends) .. sub(c.book, at + 40)
+        replace(c, at, sub(c.book, at, at + 31) .. pack('>i8', ends))
       end
       if ends < first then over, most, first = at, held, ends end
       if ends > last then last = ends end
@@ -150,12 +149,13 @@ local function settle(c)
     c.first, c.last, c.lent, c.changed = first, last, lent, true
     if first <= now then
       charge(c, (first > 1 and first or 1) - 1, most)
-      cut(c, over, most)
+      replace(c, over, '')
+      c.loans, c.lent = c.loans - 1, lent - most
     end
   end
 end
 
--- report charges what a borrower has spent, and takes its loan out of the book.
+-- report charges what a borrower has spent, and ends its loan, but leaves it in the book.
 local function report(c)
   settle(c)
   if c.number > 0 then
@@ -169,7 +169,8 @@ local function report(c)
       else
         charge(c, now, c.spent - spent)
         if c.live > 0 and c.lease < ends - now then c.lease = ends - now end
-        cut(c, at, held)
+        if c.live > 0 and c.brief > 0 and c.brief < ends - now then c.brief = ends - now end
+        c.place, c.loans, c.lent, c.changed = at, c.loans - 1, c.lent - held, true
       end
     elseif c.loans >= 64 then
       charge(c, now, c.live)
@@ -179,7 +180,7 @@ local function report(c)
   if c.number == 0 then c.live, c.want, c.borrows = 0, 0, false end
 end
 
--- lend lends what the borrower wants, or less.
+-- lend lends what the borrower wants, or less. The new loan has the place of the one that was renewed.
 local function lend(c, pass)
   local lenders = c.loans + 1
   c.others = c.lent
@@ -189,16 +190,24 @@ local function lend(c, pass)
   if c.scarce then parts = lenders > 2 and lenders or 2 end
   local held = floor((c.remaining + need) / parts)
   if held > c.want then held = c.want end
+  local lease = c.lease
+  if c.brief > 0 and c.brief < lease then
+    local part = floor((c.remaining + need) / (16 * lenders))
+    if part < 2 or lenders > 32 then lease = c.brief elseif held > part then held = part end
+  end
   if held < 2 or not c.allowed then held = 0 end
   if held < need then held = need end
-  if held == 0 then return end
-  local ends = now + c.lease
+  if held == 0 then
+    if c.place then replace(c, c.place, '') end
+    return
+  end
+  local ends = now + lease
   if lenders == 1 then c.first, c.last = ends, ends end
   if ends < c.first then c.first = ends end
   if ends > c.last then c.last = ends end
-  c.held, c.length = held, c.lease
+  c.held, c.length = held, lease
   c.remaining = c.remaining - (held - need)
-  c.book = c.book .. pack('>c8i8i8i8i8', c.id, c.number, c.spent, held, ends)
+  c.place, c.loan = c.place or #c.book + 1, pack('>c8i8i8i8i8', c.id, c.number, c.spent, held, ends)
   c.loans, c.lent, c.changed = lenders, c.lent + held, true
 end
 
@@ -211,24 +220,36 @@ local function pause(c)
   return allowed and 0 or retry
 end
 
--- write keeps what has changed, for as long as it counts.
+-- write keeps what has changed, for as long as it counts. See write.lua for expiries.
 local function write(c)
-  local latest, text = now, ''
+  local latest, about = now, ''
   if c.loans > 0 then
     if c.last > now then latest = c.last end
-    text = pack('>i8i8i8i8i8', 0, 0, c.first, c.last, c.lent) .. c.book
+    about = pack('>i8i8i8i8i8', 0, 0, c.first, c.last, c.lent)
+  else
+    c.whole = true
   end
   if c.record then
     local _, _, _, _, _, reset = c.take(latest, c.lent, MAX_EXACT, c.p2, c.p3, c.p4, c.p5, c.p6, c.key)
+    if c.loan then replace(c, c.place, c.loan) end
     c.taken = nil
-    if c.loans > 0 then call('RPUSH', c.key, 'L' .. text) end
+    if c.loans > 0 then call('RPUSH', c.key, 'L' .. about .. c.book) end
     call('PEXPIRE', c.key, floor((latest - now + reset) / 1000) + MARGIN_MS)
-  else
-    local _, _, _, till = charged(c.name, latest, c.lent, c.p2, c.p3, c.p4, c.p5, c.p6, c.x, c.y, c.z)
-    local life = floor(((till > latest and till or latest) - now) / 1000) + MARGIN_MS
-    local lives = floor((now / 1000 + life) / 1000) -- the second until which the key lives
-    call('SET', c.key, pack('>i8i8i8I4', c.x, c.y, c.z, lives < 4294967296 and lives or 0) .. text, 'PX', life)
+    return
   end
+  local _, _, _, till = charged(c.name, latest, c.lent, c.p2, c.p3, c.p4, c.p5, c.p6, c.x, c.y, c.z)
+  local need = (till > latest and till or latest) / 1000000 + MARGIN
+  if c.lives >= need and not c.whole then
+    call('SETRANGE', c.key, '0', pack('>i8i8i8I4', c.x, c.y, c.z, c.lives) .. about)
+    if c.loan then call('SETRANGE', c.key, 67 + c.place, c.loan) end
+    return
+  end
+  if c.loan then replace(c, c.place, c.loan) end
+  local seconds = floor(now / 1000000)
+  local life = floor(need) + 1 - seconds
+  life = life + (life < 172800 and floor(life / 2) or 86400) + 16
+  local lives = seconds + life < 4294967296 and seconds + life or 0
+  call('SET', c.key, pack('>i8i8i8I4', c.x, c.y, c.z, lives) .. about .. c.book, 'EX', life)
 end
 
 -- decided returns the replies to the checks of a group.
@@ -313,12 +334,13 @@ while at <= #groups do
     -- A table grows slowly, so all of its fields are there from the beginning.
     local c = {
       key = KEYS[k], name = false, take = false, record = false, adjust = false, p1 = 0, p2 = 0, p3 = 0, p4 = 0, p5 = 0, p6 = 0,
-      op = 0, cost = 0, id = false, number = 0, spent = 0, live = 0, want = 0, lease = 0, scarce = false, borrows = false,
-      x = 0, y = 0, z = 0, s1 = false, s2 = false, s3 = false, book = '', loans = 0, lent = 0, first = 0, last = 0, counts = 0,
+      op = 0, cost = 0, id = false, number = 0, spent = 0, live = 0, want = 0, lease = 0, brief = 0, scarce = false, borrows = false,
+      x = 0, y = 0, z = 0, lives = 0, s1 = false, s2 = false, s3 = false, book = '', loans = 0, lent = 0, first = 0, last = 0, counts = 0,
+      place = false, loan = false, whole = false,
       taken = false, changed = false, damaged = false, done = false,
       allowed = false, quota = 0, remaining = 0, retry = 0, next = 0, reset = 0, held = 0, length = 0, others = 0, pause = 0,
     }
-    c.op, c.cost, c.id, c.number, c.spent, c.live, c.want, c.lease, at = unpack_struct('>Bi8c8i8i8i8i8i8', groups, at)
+    c.op, c.cost, c.id, c.number, c.spent, c.live, c.want, c.lease, c.brief, at = unpack_struct('>Bi8c8i8i8i8i8i8i8', groups, at)
     at, c.name, c.p1, c.p2, c.p3, c.p4, c.p5, c.p6 = cmsgpack.unpack_limit(groups, 7, at - 1)
     at = at < 0 and #groups + 1 or at + 1
     checks[j] = c

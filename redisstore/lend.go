@@ -106,8 +106,7 @@ func (s *Store) sortLent(r *lentRequest, known bool) {
 				continue
 			}
 		case known:
-			s.loans.Lent(c.Rule, c.Key, true)
-			e, lent = s.loans.Known(c.Rule, c.Key), true
+			e, lent = s.loans.FindLent(c.Rule, c.Key, c.Cost, now), true
 		default:
 			e, lent = s.loans.Find(c.Rule, c.Key, c.Cost, now)
 		}

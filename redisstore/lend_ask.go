@@ -124,7 +124,7 @@ func (s *Store) askTogether(ctx context.Context, r *lentRequest) (bool, error) {
 	for i, c := range asked {
 		if i >= len(answers) {
 			if c.ask.Number > 0 {
-				c.entry.Fail(c.ask.Number)
+				c.entry.Fail(now, c.ask.Number)
 			}
 			continue
 		}
@@ -156,7 +156,7 @@ func (s *Store) askTogether(ctx context.Context, r *lentRequest) (bool, error) {
 			c.entry.RefusedAlone()
 		}
 		if c.entry == nil {
-			s.loans.Lent(c.Rule, c.Key, a.Lent > 0)
+			s.loans.Lent(c.Rule, c.Key, a.Lent > 0, now)
 		}
 	}
 	return pass && err == nil, err

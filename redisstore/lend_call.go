@@ -78,7 +78,7 @@ func (s *Store) sendLoans(ctx context.Context, due []loans.Due) {
 	s.makeLendCall(ctx, batch)
 	for i := range due {
 		if batch[i].Err != nil {
-			due[i].Fail(due[i].Ask.Number)
+			due[i].Fail(s.loans.Now(), due[i].Ask.Number)
 		} else {
 			due[i].End(s.loans.Now(), due[i].Ask.Number, batch[i].Answers[0].Answer, 0, 0)
 		}

@@ -30,7 +30,7 @@ func NewLendingRule(zone string, algorithm algorithms.Algorithm, limit algorithm
 	if err != nil {
 		return nil, err
 	}
-	r.lend = period
+	r.lend, r.longestLend = period, lend.Longest(limit, period)
 	if _, lender := algorithm.(algorithms.Lender); !lender {
 		r.states = statesOf(zone, algorithm.Name(), Escape(algorithm.Family(limit)+"-lent"))
 	}
@@ -39,3 +39,7 @@ func NewLendingRule(zone string, algorithm algorithms.Algorithm, limit algorithm
 
 // Lend returns how often a process asks a [PartLender] for parts of the limit, or 0.
 func (r *Rule) Lend() time.Duration { return r.lend }
+
+// LongestLend returns the longest time between two asks for parts of the limit, of a key that comes
+// rarely: see [lend.Longest].
+func (r *Rule) LongestLend() time.Duration { return r.longestLend }

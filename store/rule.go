@@ -20,7 +20,10 @@ type Rule struct {
 	states    States
 	zoneHash  uint64
 	salt      uint64
-	lend      time.Duration    // see NewLendingRule
+	lend      time.Duration // see NewLendingRule
+
+	longestLend time.Duration
+
 	dated     algorithms.Dated // nil unless the parameters depend on the date
 	prepared  atomic.Pointer[Prepared]
 	lastSplit atomic.Pointer[split]

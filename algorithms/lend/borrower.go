@@ -24,7 +24,9 @@ const Drift = 1000
 // stops first.
 type Borrower struct {
 	id          uint64
-	period      time.Duration // how often it asks
+	period      time.Duration // how often it asks at most
+	most        time.Duration // the longest time between two asks
+	span        time.Duration // the time between asks, as often as requests come now
 	number      int64         // of the last ask
 	spent       int64         // since the borrower exists
 	pending     int64         // what requests have reserved, and neither spent nor given up yet
@@ -48,14 +50,26 @@ type Borrower struct {
 }
 
 // NewBorrower returns a borrower with a random number that no other has. It asks once in a period,
-// and when it has spent what it held.
-func NewBorrower(id uint64, period time.Duration) *Borrower {
-	return &Borrower{id: id, period: period}
+// and when it has spent what it held. If requests come rarely, it asks less often, up to the longest
+// time: see [Longest].
+func NewBorrower(id uint64, period, longest time.Duration) *Borrower {
+	return &Borrower{id: id, period: period, most: longest, span: longest}
 }
 
 const (
-	// leasePeriods is how many periods a loan lasts if it is not renewed.
+	// leasePeriods is how many times the time between asks a loan lasts if it is not renewed.
 	leasePeriods = 3
+
+	// stretch is how many times longer than a period the time between asks may be.
+	stretch = 100
+
+	// enough is how many requests should come between two asks, and worth how many must: an ask
+	// costs about as much as two requests that ask for themselves.
+	enough = 16
+	worth  = 2
+
+	// again is after how many of the longest times a loan is tried anew that was not worth it.
+	again = 8
 
 	// alonePart is for which part of a period requests ask for themselves after an ask that found
 	// too little to lend.
@@ -111,8 +125,31 @@ func (b *Borrower) Next(now Moment, cost int64, while time.Duration) Next {
 	return Begin
 }
 
-// Want counts a request's demand.
-func (b *Borrower) Want(now Moment, cost int64) { b.demand.add(now.Mono, cost, b.period) }
+// Came tells of some requests that have come since a time, before the borrower was made.
+func (b *Borrower) Came(since time.Duration, requests, cost int64) {
+	b.demand.since, b.demand.requests, b.demand.cost = since, requests, cost
+}
+
+// Want counts a request's demand, and reports whether to borrow.
+func (b *Borrower) Want(now Moment, cost int64) bool {
+	b.demand.add(now.Mono, cost, b.span)
+	return b.Borrows(now) || b.refuses(now, cost)
+}
+
+// Borrows reports whether to borrow, because that is worth the asks, or something is held or asked for
+// anyway.
+func (b *Borrower) Borrows(now Moment) bool {
+	return b.asks || b.pending > 0 || b.Holds(now) || b.pays(now)
+}
+
+// pays reports whether enough requests come between two asks.
+func (b *Borrower) pays(now Moment) bool {
+	span := b.span
+	if now.Mono-b.sent.Mono > again*b.most {
+		span = b.most
+	}
+	return b.demand.come(now.Mono, b.period, b.span, span) >= worth
+}
 
 // Spend spends what was reserved, and reports whether it did: if the loan has ended meanwhile, what
 // was reserved is given up, because the store has counted it as spent by then.
@@ -136,10 +173,22 @@ func (b *Borrower) Due(now Moment) (renew, giveBack bool) {
 	if b.asks || !unknown && (b.limit-b.spent <= b.pending || !b.lasts(now, 0)) {
 		return false, false
 	}
-	if b.demand.idle(now.Mono, b.period) {
+	if b.demand.idle(now.Mono, b.span) {
 		return false, true
 	}
-	return unknown || now.Mono-b.sent.Mono >= b.period, false
+	due := unknown || now.Mono-b.sent.Mono >= b.span
+	return due && b.pays(now), due && !b.pays(now)
+}
+
+// Look returns when to ask Due and Gone again at the latest, if no ask ends before.
+func (b *Borrower) Look(now Moment) time.Duration {
+	at := now.Mono + b.most
+	if now.Mono < b.doubt {
+		at = now.Mono + b.period/4
+	} else if b.limit > b.spent && b.lasts(now, 0) {
+		at = min(b.sent.Mono, b.demand.last) + b.span
+	}
+	return max(at, now.Mono+b.period/4)
 }
 
 // Asks reports whether an ask is under way.
@@ -148,13 +197,20 @@ func (b *Borrower) Asks() bool { return b.asks }
 // Begin returns an ask for a request that costs more than the borrower holds. Until the answer
 // has come, nothing can be reserved.
 func (b *Borrower) Begin(now Moment, cost int64) Ask {
-	return b.begin(now, cost, b.demand.want(now.Mono, b.period), b.pending)
+	return b.begin(now, cost, b.want(now), b.pending)
+}
+
+// want returns what to hold after an ask, and sets the time until the next one.
+func (b *Borrower) want(now Moment) int64 {
+	b.demand.roll(now.Mono, b.span)
+	b.span = b.demand.next(now.Mono, b.period, b.span, b.most)
+	return b.demand.want(now.Mono, b.span)
 }
 
 // Borrow returns an ask like Begin, for a request that may yet be refused for another reason.
 // The cost is lent, and nothing else if no other requests came.
 func (b *Borrower) Borrow(now Moment, cost int64) Ask {
-	want := b.demand.want(now.Mono, b.period)
+	want := b.want(now)
 	if want <= 2*cost {
 		want = 0
 	}
@@ -166,7 +222,7 @@ func (b *Borrower) Borrow(now Moment, cost int64) Ask {
 // Renew returns an ask that no request waits for. What the borrower holds can be spent
 // meanwhile.
 func (b *Borrower) Renew(now Moment) Ask {
-	return b.begin(now, 0, b.demand.want(now.Mono, b.period), max(b.pending, b.Live(now)))
+	return b.begin(now, 0, b.want(now), max(b.pending, b.Live(now)))
 }
 
 // Return returns an ask that gives back what is held, as far as no request has reserved it.
@@ -180,7 +236,10 @@ func (b *Borrower) begin(now Moment, cost, want, live int64) Ask {
 	b.sampled = b.At(now)
 	b.asked = Ask{
 		Borrower: b.id, Number: b.number, Spent: b.spent, Live: live, Want: want,
-		Lease: (leasePeriods * b.period).Microseconds(), Scarce: b.scarce, Cost: cost,
+		Lease: (leasePeriods * b.span).Microseconds(), Scarce: b.scarce, Cost: cost,
+	}
+	if b.span > b.period {
+		b.asked.Brief = (leasePeriods * b.period).Microseconds()
 	}
 	return b.asked
 }
@@ -194,6 +253,9 @@ func (b *Borrower) End(now Moment, number int64, answer Answer) bool {
 	b.asks, b.doubt = false, 0
 	lease := time.Duration(answer.Lease) * time.Microsecond
 	b.from, b.until = b.sent, b.sent.plus(lease-lease/Drift-2*time.Microsecond)
+	if answer.Held > 0 {
+		b.span = min(b.span, max(b.period, lease/leasePeriods))
+	}
 	b.limit = b.asked.Spent + answer.Held
 	b.answered, b.answer = now, answer
 	if b.asked.Cost > 0 || b.number == 1 {
@@ -317,5 +379,5 @@ func (b *Borrower) told(now Moment) algorithms.Decision {
 
 // Gone reports whether nothing is held or refused any more, and no request has come for a while.
 func (b *Borrower) Gone(now Moment) bool {
-	return !b.asks && b.pending == 0 && !b.lasts(now, 0) && now.Mono >= max(b.refusesUntil, b.doubt) && b.demand.idle(now.Mono, b.period)
+	return !b.asks && b.pending == 0 && !b.lasts(now, 0) && now.Mono >= max(b.refusesUntil, b.doubt) && b.demand.idle(now.Mono, b.most)
 }

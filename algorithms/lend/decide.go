@@ -1,11 +1,17 @@
 package lend
 
-import "github.com/seed-161337e5/caddyratelimit/algorithms"
+import (
+	"slices"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+)
 
 // Key is what the store keeps for one key.
 type Key struct {
 	Account
 	Book Book
+
+	place int // in the book, of the loan that is being renewed; -1: it is a new one
 }
 
 // Ask is what a borrower tells and wants of one key. The zero Ask borrows nothing.
@@ -16,6 +22,7 @@ type Ask struct {
 	Live     int64 // what it may still spend of what it holds, before the answer or after it
 	Want     int64 // what it wants to hold after the answer
 	Lease    int64 // how long, in microseconds
+	Brief    int64 // how long if it can only be a large part of what is free; 0: as long
 	Scarce   bool  // it was refused the last time
 	Cost     int64 // of the request that waits for the answer
 
@@ -44,6 +51,10 @@ type Answer struct {
 // chunk is the part of the quota that must be free again, for each borrower, before a borrower
 // that was refused asks again: 1/chunk.
 const chunk = 128
+
+// small is the part of what is free that a long loan may be, divided by the number of loans: 1/small. So
+// all long loans, which are at most half of MaxLoans, are at most a quarter of what is free.
+const small = 16
 
 // Only tests change these.
 var (
@@ -108,6 +119,7 @@ func Decide(now int64, keys []*Key, asks []Ask) []Answer {
 func (k *Key) report(now int64, a *Ask) {
 	k.Settle(now)
 	i := k.Book.find(a.Borrower)
+	k.place = -1
 	switch {
 	case a.Number == 0:
 	case i < 0:
@@ -123,7 +135,11 @@ func (k *Key) report(now int64, a *Ask) {
 		k.Charge(now, max(0, a.Spent-k.Book[i].Spent))
 		if a.Live > 0 { // it must not end earlier than the borrower knows
 			a.Lease = max(a.Lease, k.Book[i].Ends-now)
+			if a.Brief > 0 {
+				a.Brief = max(a.Brief, k.Book[i].Ends-now)
+			}
 		}
+		k.place = i
 		k.Book = append(k.Book[:i:i], k.Book[i+1:]...)
 	}
 	if a.Number == 0 {
@@ -151,16 +167,26 @@ func (k *Key) lend(now int64, a *Ask, answer *Answer, pass bool) {
 	if a.Scarce { // everything is wanted, so less is left for later
 		parts = max(2, lenders)
 	}
-	held := min(a.Want, (answer.Remaining+need)/parts)
+	held, lease := min(a.Want, (answer.Remaining+need)/parts), a.Lease
+	if part := (answer.Remaining + need) / (small * lenders); a.Brief > 0 && a.Brief < lease {
+		if part < least || lenders > MaxLoans/2 {
+			lease = a.Brief
+		} else {
+			held = min(held, part)
+		}
+	}
 	if held < least || !answer.Allowed {
 		held = 0
 	}
 	if held = max(held, need); held == 0 {
 		return
 	}
-	answer.Held, answer.Lease = held, a.Lease
+	answer.Held, answer.Lease = held, lease
 	answer.Remaining -= held - need
-	k.Book = append(k.Book, Loan{a.Borrower, a.Number, a.Spent, held, now + a.Lease})
+	if k.place < 0 {
+		k.place = len(k.Book)
+	}
+	k.Book = slices.Insert(k.Book, k.place, Loan{a.Borrower, a.Number, a.Spent, held, now + lease})
 }
 
 // pause returns the wait until there is something to lend again.

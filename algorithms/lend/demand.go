@@ -2,39 +2,61 @@ package lend
 
 import "time"
 
-// demand estimates what requests will cost in the next period, from what they have cost in the
-// last ones.
+// demand estimates what requests will cost, from when the last ones have come.
 type demand struct {
-	since   time.Duration // when the count began
-	count   int64
-	average int64 // for each period
+	since    time.Duration // when the count began
+	last     time.Duration // when the last request came
+	requests int64
+	cost     int64
+
+	// Of the counts before, per second.
+	often, rate float64
 }
 
 // add counts a cost.
-func (d *demand) add(now time.Duration, cost int64, period time.Duration) {
-	d.roll(now, period)
-	d.count += cost
+func (d *demand) add(now time.Duration, cost int64, span time.Duration) {
+	d.roll(now, span)
+	d.requests++
+	d.cost += cost
+	d.last = now
 }
 
-// roll begins a new count after a period.
-func (d *demand) roll(now, period time.Duration) {
+// roll begins a new count after a span.
+func (d *demand) roll(now, span time.Duration) {
 	elapsed := now - d.since
-	switch {
-	case elapsed < period:
+	if elapsed < span {
 		return
-	case elapsed >= 4*period:
-		d.average = 0
-	default:
-		d.average = (d.average + d.count*int64(period)/int64(elapsed)) / 2
 	}
-	d.since, d.count = now, 0
+	often, rate := float64(d.requests)/elapsed.Seconds(), float64(d.cost)/elapsed.Seconds()
+	switch {
+	case elapsed >= 4*span:
+		often, rate = 0, 0
+	case d.often > 0:
+		often, rate = (d.often+often)/2, (d.rate+rate)/2
+	}
+	d.often, d.rate = often, rate
+	d.since, d.requests, d.cost = now, 0, 0
 }
 
-// want returns what to hold: the cost of two periods.
-func (d *demand) want(now, period time.Duration) int64 {
-	d.roll(now, period)
-	return 2 * max(d.average, d.count)
+// want returns what to hold: the cost of two spans.
+func (d *demand) want(now, span time.Duration) int64 {
+	d.roll(now, span)
+	return 2 * max(int64(d.rate*span.Seconds()), d.cost)
 }
 
-// idle reports whether nothing was counted for a period.
-func (d *demand) idle(now, period time.Duration) bool { return now-d.since >= period && d.count == 0 }
+// come returns how many requests come in a time. What came in a small part of the span says little.
+func (d *demand) come(now, period, span, in time.Duration) float64 {
+	often := float64(d.requests-1) / max(now-d.since, period, span/4).Seconds()
+	return max(d.often, often) * in.Seconds()
+}
+
+// next returns the span in which enough requests come for a loan, from period to most.
+func (d *demand) next(now, period, span, most time.Duration) time.Duration {
+	if come := d.come(now, period, span, most); come > enough {
+		return max(period, time.Duration(float64(most)*enough/come))
+	}
+	return most
+}
+
+// idle reports whether no request came for a time.
+func (d *demand) idle(now, while time.Duration) bool { return now-d.last >= while }

@@ -143,7 +143,7 @@ func (e *explorer) visit(w *world, story string) {
 		if w.faults > 0 && w.borrowers[n].Live(w.moment()) > 0 {
 			next("crash", n, func(w *world, _ string) bool {
 				w.faults--
-				w.borrowers[n] = *NewBorrower(uint64(n+3), explorePeriod)
+				w.borrowers[n] = *NewBorrower(uint64(n+3), explorePeriod, explorePeriod)
 				return true
 			})
 		}
@@ -153,7 +153,7 @@ func (e *explorer) visit(w *world, story string) {
 			sent := w.asks[i]
 			w.asks = slices.Delete(w.asks, i, i+1)
 			c := &Counter{e.algorithm, e.params, w.state}
-			key := &Key{c, w.book}
+			key := &Key{Account: c, Book: w.book}
 			answer := Decide(simEpoch+w.tick*exploreTick, []*Key{key}, []Ask{sent.ask})[0]
 			w.state, w.book = c.State, key.Book
 			if answer.Allowed && sent.ask.Cost > 0 {
@@ -210,7 +210,7 @@ func explore(t *testing.T, ticks int64, requests, faults int) (worlds int, over 
 	e := &explorer{algorithm: a, params: p, ticks: ticks, seed: maphash.MakeSeed(), seen: make(map[uint64]bool)}
 	w := &world{requests: requests, renewals: 1, faults: faults}
 	for n := range w.borrowers {
-		w.borrowers[n] = *NewBorrower(uint64(n+1), explorePeriod)
+		w.borrowers[n] = *NewBorrower(uint64(n+1), explorePeriod, explorePeriod)
 	}
 	e.visit(w, "")
 	return len(e.seen), e.over

@@ -49,3 +49,13 @@ func Check(a algorithms.Algorithm, l algorithms.Limit, period time.Duration) err
 	}
 	return nil
 }
+
+// Longest returns the longest time between two asks for a key that comes rarely: a loan that is a small
+// part of what is free may last so much longer than others.
+func Longest(l algorithms.Limit, period time.Duration) time.Duration {
+	most := min(stretch*period, MaxLease*time.Microsecond/leasePeriods)
+	if l.Window > 0 {
+		most = min(most, l.Window/(10*leasePeriods))
+	}
+	return max(period, most)
+}

@@ -19,7 +19,7 @@ func TestLostAnswerIsReturned(t *testing.T) {
 	const period = 100 * time.Millisecond
 	for _, lost := range []string{"ask", "return"} {
 		key := &Key{Account: &Counter{Algorithm: a, Params: p}}
-		b := NewBorrower(1, period)
+		b := NewBorrower(1, period, period)
 		at := func(d time.Duration) (Moment, int64) { return Moment{d, d}, simEpoch + d.Microseconds() }
 		answer := func(now time.Duration, ask Ask, hears bool) {
 			m, micros := at(now)

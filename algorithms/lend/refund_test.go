@@ -17,7 +17,7 @@ func TestRefundOfCharge(t *testing.T) {
 		t.Fatal(err)
 	}
 	key := &Key{Account: &Counter{Algorithm: a, Params: p}}
-	b := NewBorrower(1, 10*time.Second)
+	b := NewBorrower(1, 10*time.Second, 10*time.Second)
 	at := func(d time.Duration) (Moment, int64) { return Moment{d, d}, simEpoch + d.Microseconds() }
 	ask := func(d time.Duration, a Ask) Answer {
 		_, now := at(d)

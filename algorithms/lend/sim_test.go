@@ -16,6 +16,7 @@ type simulation struct {
 	central []Account // for each limit, one limiter that gets what was admitted under it
 	nodes   []*simNode
 	period  time.Duration
+	longest time.Duration // between two asks
 	timeout time.Duration
 	latency func() time.Duration
 	lost    float64 // the share of messages that are lost
@@ -224,12 +225,12 @@ func newSimulation(r *rand.Rand, name string, l algorithms.Limit, period, latenc
 	}
 	return &simulation{
 		Rand: r, key: &Key{Account: account(a, p)}, central: []Account{account(a, p)},
-		period: period, timeout: 10 * max(latency, time.Millisecond), latency: func() time.Duration { return latency },
+		period: period, longest: Longest(l, period), timeout: 10 * max(latency, time.Millisecond), latency: func() time.Duration { return latency },
 	}
 }
 
 func (s *simulation) join() *simNode {
-	n := &simNode{b: NewBorrower(s.Uint64(), s.period), rate: 1}
+	n := &simNode{b: NewBorrower(s.Uint64(), s.period, s.longest), rate: 1}
 	s.nodes = append(s.nodes, n)
 	s.tend(n)
 	return n

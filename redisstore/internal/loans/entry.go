@@ -20,6 +20,9 @@ type Entry struct {
 	b    *lend.Borrower
 	over chan struct{} // closed when the ask under way is over
 	gone bool          // the table has it no longer
+
+	*schedule
+	planned time.Duration // the next look; the schedule's lock is held
 }
 
 // Next returns what a request does next. For [lend.Refused] it fills in the decision. For
@@ -43,11 +46,18 @@ func (e *Entry) Next(now lend.Moment, cost int64, while time.Duration, d *algori
 	return next, nil
 }
 
-// Want counts the demand of a request.
-func (e *Entry) Want(now lend.Moment, cost int64) {
+// want counts the demand of a request, and reports whether to borrow for it.
+func (e *Entry) want(now lend.Moment, cost int64) bool {
 	e.mu.Lock()
-	e.b.Want(now, cost)
-	e.mu.Unlock()
+	defer e.mu.Unlock()
+	return e.b.Want(now, cost)
+}
+
+// borrows reports whether to borrow for a request that was counted.
+func (e *Entry) borrows(now lend.Moment) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.b.Borrows(now)
 }
 
 // Begin begins an ask for a request, unless one is under way. With borrow the cost is lent.
@@ -75,6 +85,7 @@ func (e *Entry) begin(ask func() (lend.Ask, bool)) (a lend.Ask, ok bool) {
 
 // End takes the answer to an ask. Of what was lent, it reserves a cost, if there is one.
 func (e *Entry) End(now lend.Moment, number int64, answer lend.Answer, reserve int64, while time.Duration) (reserved bool) {
+	defer e.plan(now)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.b.End(now, number, answer) {
@@ -84,7 +95,8 @@ func (e *Entry) End(now lend.Moment, number int64, answer lend.Answer, reserve i
 }
 
 // Fail gives an ask up.
-func (e *Entry) Fail(number int64) {
+func (e *Entry) Fail(now lend.Moment, number int64) {
+	defer e.plan(now)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.b.Fail(number) {

@@ -18,11 +18,11 @@ const (
 	// maxPerShard bounds the entries of a shard. Further keys are asked for as if they were rare.
 	maxPerShard = 256
 
-	// slots is how many keys of a shard are counted at a time.
-	slots = 64
+	// slots is how many keys of a shard are counted at a time. A key may have one of some slots in a row.
+	slots, ways = 128, 4
 
-	// often is how many requests of a key in one period make an entry.
-	often = 4
+	// often is how many requests of a key make an entry: in the longest time between two asks.
+	often = 3
 )
 
 // Table has the entries of the keys that come often. Of other keys it keeps nothing, but for a count
@@ -38,12 +38,13 @@ type Table struct {
 	size   atomic.Int64
 	period atomic.Int64 // the shortest of all entries, in nanoseconds
 	shards [shards]shard
+	schedule
 }
 
 type shard struct {
 	mu      sync.Mutex
 	entries map[id]*Entry
-	slots   [slots]slot
+	slots   []slot // nil if nothing was counted yet
 }
 
 // id is a key under a limit.
@@ -54,10 +55,11 @@ type id struct {
 
 // slot counts the requests of one key since a time.
 type slot struct {
-	key   uint64
-	since time.Duration
-	n     int
-	lent  bool // other processes may hold parts of it
+	key         uint64
+	since, last time.Duration
+	cost        int64
+	n           int32
+	lent        bool // other processes may hold parts of it
 }
 
 // New returns an empty table.
@@ -89,23 +91,42 @@ func (t *Table) place(rule *store.Rule, key string) (*shard, id) {
 	return &t.shards[i.key[0]%shards], i
 }
 
-// Find counts a request of a key, and returns its entry; nil if the key does not come often. Then it
-// reports whether parts of the key are known to be lent to other processes.
+// Find counts a request of a key, and returns its entry; nil if the key does not come often enough to
+// borrow. Then it reports whether parts of the key are known to be lent to other processes.
 func (t *Table) Find(rule *store.Rule, key string, cost int64, now lend.Moment) (e *Entry, lent bool) {
 	s, id := t.place(rule, key)
 	s.mu.Lock()
 	if e = s.entries[id]; e == nil {
-		c := s.slot(id)
-		if c.count(now.Mono, rule.Lend()) {
-			e = t.make(s, id, rule, key)
+		c := s.slot(id, now.Mono)
+		if c.count(now.Mono, cost, rule.LongestLend()) {
+			if e = t.make(s, id, rule, key, now); e != nil {
+				e.b.Came(c.since, int64(c.n-1), c.cost-cost)
+			}
 		}
 		lent = c.lent
 	}
 	s.mu.Unlock()
-	if e != nil {
-		e.Want(now, cost)
+	if e == nil || e.want(now, cost) {
+		return e, lent
 	}
-	return e, lent
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return nil, s.slot(id, now.Mono).lent
+}
+
+// FindLent returns the entry of a key of which others have been lent parts, as was told just now. Such a
+// key is asked for by a dear call anyway, so it need not come often. It returns nil if the key was borrowed
+// before, and that was not worth it.
+func (t *Table) FindLent(rule *store.Rule, key string, cost int64, now lend.Moment) *Entry {
+	t.Lent(rule, key, true, now)
+	e := t.Known(rule, key)
+	switch {
+	case e == nil:
+		return t.Make(rule, key, cost, now)
+	case e.borrows(now):
+		return e
+	}
+	return nil
 }
 
 // Make returns the entry of a key, however often it comes; nil if there is no room.
@@ -114,22 +135,23 @@ func (t *Table) Make(rule *store.Rule, key string, cost int64, now lend.Moment) 
 	s.mu.Lock()
 	e := s.entries[id]
 	if e == nil {
-		e = t.make(s, id, rule, key)
+		e = t.make(s, id, rule, key, now)
 	}
 	s.mu.Unlock()
 	if e != nil {
-		e.Want(now, cost)
+		e.want(now, cost)
 	}
 	return e
 }
 
 // make makes an entry, if there is room. The lock of the shard is held.
-func (t *Table) make(s *shard, id id, rule *store.Rule, key string) *Entry {
+func (t *Table) make(s *shard, id id, rule *store.Rule, key string, now lend.Moment) *Entry {
 	if len(s.entries) >= maxPerShard {
 		return nil
 	}
-	e := &Entry{Rule: rule, Key: key, b: lend.NewBorrower(t.first+t.made.Add(1), rule.Lend())}
+	e := &Entry{Rule: rule, Key: key, schedule: &t.schedule, b: lend.NewBorrower(t.first+t.made.Add(1), rule.Lend(), rule.LongestLend())}
 	s.entries[id] = e
+	t.schedule.plan(e, now.Mono+rule.LongestLend())
 	t.size.Add(1)
 	t.wake(rule.Lend())
 	return e
@@ -147,7 +169,7 @@ func (t *Table) wake(period time.Duration) {
 func (t *Table) Often(rule *store.Rule, key string, now lend.Moment) bool {
 	s, id := t.place(rule, key)
 	s.mu.Lock()
-	often := s.slot(id).count(now.Mono, rule.Lend())
+	often := s.slot(id, now.Mono).count(now.Mono, 1, rule.Lend())
 	s.mu.Unlock()
 	if often {
 		t.wake(rule.Lend())
@@ -156,29 +178,48 @@ func (t *Table) Often(rule *store.Rule, key string, now lend.Moment) bool {
 }
 
 // Lent notes whether parts of a key without an entry are lent to other processes.
-func (t *Table) Lent(rule *store.Rule, key string, lent bool) {
+func (t *Table) Lent(rule *store.Rule, key string, lent bool, now lend.Moment) {
 	s, id := t.place(rule, key)
 	s.mu.Lock()
-	s.slot(id).lent = lent
+	s.slot(id, now.Mono).lent = lent
 	s.mu.Unlock()
 }
 
-// slot returns the slot of a key. Of two keys with one slot, the one that has come last has it.
-func (s *shard) slot(id id) *slot {
-	key := id.key[1] ^ uint64(id.rule.States().Hash)
-	c := &s.slots[key%slots]
-	if c.key != key {
-		*c = slot{key: key}
+// slot returns the slot of a key. If it has none, it gets that of the key that came least often. The lock
+// of the shard is held.
+func (s *shard) slot(id id, now time.Duration) *slot {
+	if s.slots == nil {
+		s.slots = make([]slot, slots)
 	}
-	return c
+	key := id.key[1] ^ uint64(id.rule.States().Hash)
+	first := key % (slots / ways) * ways
+	row := s.slots[first : first+ways]
+	rarest := &row[0]
+	for i := range row {
+		switch c := &row[i]; {
+		case c.key == key:
+			c.last = now
+			return c
+		case c.n < rarest.n || c.n == rarest.n && c.last < rarest.last:
+			rarest = c
+		}
+	}
+	for i := range row {
+		if c := &row[i]; c != rarest && c.n > 1 && now-c.last > time.Second { // it makes room some time
+			c.n--
+		}
+	}
+	*rarest = slot{key: key, since: now, last: now}
+	return rarest
 }
 
 // count counts a request, and reports whether the key comes often.
-func (c *slot) count(now, period time.Duration) bool {
-	if now-c.since > period {
-		c.since, c.n = now, 0
+func (c *slot) count(now time.Duration, cost int64, while time.Duration) bool {
+	if now-c.since > while {
+		c.since, c.n, c.cost = now, 0, 0
 	}
 	c.n++
+	c.cost += cost
 	return c.n >= often
 }
 
@@ -231,24 +272,6 @@ func (t *Table) remove(s *shard, e idEntry) {
 	e.mu.Unlock()
 	delete(s.entries, e.id)
 	t.size.Add(-1)
-}
-
-// Due is an ask that is due.
-type Due struct {
-	*Entry
-	Ask lend.Ask
-}
-
-// Due begins the asks that are due, and drops the entries that are no longer needed.
-func (t *Table) Due(now lend.Moment) (due []Due) {
-	t.each(func(s *shard, e idEntry) {
-		if a, ok := e.due(now); ok {
-			due = append(due, Due{e.Entry, a})
-		} else if e.idle(now) {
-			t.remove(s, e)
-		}
-	})
-	return due
 }
 
 // idle reports whether the entry is no longer needed.

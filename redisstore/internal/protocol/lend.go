@@ -75,10 +75,10 @@ const (
 // Append appends the operation in the form that lend.lua reads.
 func (o *LendOp) Append(to []byte) []byte {
 	a := &o.Ask
-	kind, numbers := byte(lendAsk), [...]int64{a.Number, a.Spent, a.Live, a.Want, a.Lease}
+	kind, numbers := byte(lendAsk), [...]int64{a.Number, a.Spent, a.Live, a.Want, a.Lease, a.Brief}
 	switch {
 	case o.Adjustment != nil:
-		kind, numbers = lendAdjust, [5]int64{o.Adjustment.At, o.Adjustment.Turn, o.Adjustment.Delta}
+		kind, numbers = lendAdjust, [6]int64{o.Adjustment.At, o.Adjustment.Turn, o.Adjustment.Delta}
 	case o.Peek:
 		kind = lendPeek
 	}

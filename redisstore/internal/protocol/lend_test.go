@@ -92,6 +92,9 @@ func lendSchedule(t *testing.T, client *redis.Client, script *Script, name strin
 				*b += r.Int64N(3) - r.Int64N(4)/3
 				a.Borrower, a.Number, a.Spent = uint64(n+1), max(0, *b), r.Int64N(1+limit.Events)
 				a.Live, a.Want, a.Lease = r.Int64N(1+limit.Events)/4*r.Int64N(2), r.Int64N(1+limit.Events), 1+r.Int64N(lend.MaxLease)/(1+r.Int64N(1000))
+				if r.IntN(2) == 0 {
+					a.Brief = 1 + r.Int64N(2*a.Lease)
+				}
 				a.Scarce = r.IntN(2) == 0
 			} else {
 				a.Borrows = false
