@@ -20,6 +20,7 @@ import (
 type shares struct {
 	ours       float64            // the directive, without the handlers behind it and without the collector
 	collector  float64            // garbage collection
+	stacks     float64            // growing stacks
 	byFunction map[string]float64 // parts of ours, by the directive's innermost function
 }
 
@@ -47,6 +48,8 @@ func sharesOf(p *profile.Profile) shares {
 		switch name := owner(sample); {
 		case name == gcFrame:
 			s.collector += value
+		case name == stackFrame:
+			s.stacks += value
 		case name != "":
 			s.ours += value
 			s.byFunction[name] += value
@@ -57,6 +60,7 @@ func sharesOf(p *profile.Profile) shares {
 	}
 	s.ours /= all
 	s.collector /= all
+	s.stacks /= all
 	for name := range s.byFunction {
 		s.byFunction[name] /= all
 	}
@@ -65,13 +69,13 @@ func sharesOf(p *profile.Profile) shares {
 
 // stackFrame grows the stack of a goroutine. Stacks shrink at each garbage collection, so each connection
 // grows its stack again, wherever it is deepest. A Caddy without the directive pays that when it writes
-// the answer, so it is the server's.
+// the answer, so it is neither the directive's nor left out: it has a column.
 const stackFrame = "runtime.newstack"
 
 const gcFrame = "runtime.gcBgMarkWorker"
 
 // owner returns the directive's innermost function of a sample; "" if the sample is the server's;
-// gcFrame if it is the collector's.
+// gcFrame if it is the collector's; stackFrame if a stack grows.
 func owner(sample *profile.Sample) string {
 	for _, location := range sample.Location { // the innermost first
 		for _, line := range location.Line {
@@ -80,7 +84,7 @@ func owner(sample *profile.Sample) string {
 				return gcFrame
 			}
 			if name == stackFrame {
-				return ""
+				return name
 			}
 			if rest, ok := strings.CutPrefix(name, ourPrefix); ok {
 				return strings.TrimLeft(rest, "/.")
@@ -131,10 +135,11 @@ func (b *bench) profile(ctx context.Context, s scenario) (p profiled, err error)
 // Shares depend less on the machine than requests/s.
 func writeShares(out io.Writer, all []profiled, top int) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "CASE\tDIRECTIVE\tCOLLECTOR\tREQUESTS/S")
+	fmt.Fprintln(table, "CASE\tDIRECTIVE\tCOLLECTOR\tSTACKS\tREQUESTS/S")
 	var details strings.Builder
 	for _, p := range all {
-		fmt.Fprintf(table, "%s\t%.1f %%\t%.1f %%\t%.0f\n", p.scenario.name, 100*p.shares.ours, 100*p.shares.collector, p.run.perSecond)
+		fmt.Fprintf(table, "%s\t%.1f %%\t%.1f %%\t%.1f %%\t%.0f\n",
+			p.scenario.name, 100*p.shares.ours, 100*p.shares.collector, 100*p.shares.stacks, p.run.perSecond)
 		fmt.Fprintf(&details, "\n%s\n", p.scenario.name)
 		names := slices.SortedFunc(maps.Keys(p.shares.byFunction), func(a, b string) int {
 			return cmp.Compare(p.shares.byFunction[b], p.shares.byFunction[a])

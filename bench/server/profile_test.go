@@ -30,7 +30,7 @@ func TestSharesOf(t *testing.T) {
 		},
 	})
 	want := map[string]float64{"internal/respond.recordOf": 0.2, "(*Handler).ServeHTTP": 0.1}
-	if got.collector != 0.2 || got.ours < 0.299 || got.ours > 0.301 || len(got.byFunction) != len(want) {
+	if got.collector != 0.2 || got.stacks != 0.03 || got.ours < 0.299 || got.ours > 0.301 || len(got.byFunction) != len(want) {
 		t.Errorf("got %+v", got)
 	}
 	for name, share := range want {
