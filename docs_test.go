@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
@@ -30,7 +31,9 @@ func TestConfigsInTheDocs(t *testing.T) {
 		for i, match := range fence.FindAllStringSubmatch(string(text), -1) {
 			found++
 			var config []byte
-			if match[1] == "json" {
+			if strings.Contains(match[2], `"apps"`) {
+				config = []byte(match[2])
+			} else if match[1] == "json" {
 				config = configOf(match[2])
 			} else if config, _, err = caddytest.Adapt(match[2]); err != nil {
 				t.Errorf("%s, config %d: adapting: %v\n%s", page, i+1, err, match[2])

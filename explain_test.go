@@ -37,6 +37,9 @@ func explain(t *testing.T, r adminapi.Request) (x adminapi.Explanation) {
 	return x
 }
 
+// globalOptions matches the block of global options of a recipe.
+var globalOptions = regexp.MustCompile(`(?ms)\A\{\n.*?^\}\n`)
+
 // recipeSites returns the sites of docs/recipes.md as parts of one config in which nothing expires
 // during a test. Each recipe has hosts of its own.
 func recipeSites(t *testing.T, upstream string) (config string, hosts []string) {
@@ -48,15 +51,18 @@ func recipeSites(t *testing.T, upstream string) (config string, hosts []string) 
 	endless := regexp.MustCompile(`(window +)\d+[ms]\b|(\d/)1[ms]\b`)
 	site := regexp.MustCompile(`(?m)^([a-z.]*example\.com) \{$`)
 	for i, match := range regexp.MustCompile("(?ms)^## ([^\n]*)\n(?:[^#`].*?)?^```caddyfile\n(.*?)^```$").FindAllStringSubmatch(string(text), -1) {
-		for _, host := range site.FindAllStringSubmatch(match[2], -1) {
+		text := globalOptions.ReplaceAllString(match[2], "")
+		text = strings.Replace(text, "*.example.com {", fmt.Sprintf("http://*.r%d.example.com {", i), 1)
+		for _, host := range site.FindAllStringSubmatch(text, -1) {
 			hosts = append(hosts, fmt.Sprintf("r%d.%s", i, host[1]))
 		}
-		config += site.ReplaceAllString(match[2], fmt.Sprintf("http://r%d.$1 {", i))
+		config += site.ReplaceAllString(text, fmt.Sprintf("http://r%d.$1 {", i))
 	}
 	config = endless.ReplaceAllString(config, "${1}${2}500h")
 	for _, pair := range [][2]string{
 		{"window      day", "window month"},
 		{"localhost:9000", upstream},
+		{"max_wait  5s", "max_wait  1ms"}, // Retry-After is never less than the t of RateLimit, which does not know of it
 		{"198.51.100.0/24", "127.0.0.64/26"},
 		{"192.0.2.0/24", "127.0.0.3"},
 		{"203.0.113.7", "127.0.0.4"},

@@ -19,19 +19,19 @@ func sending(body string, q func(try) try) func(try) try {
 
 // requests are what zones limit whose matchers are not read by this test.
 var requests = map[string][]func(try) try{
-	"recipes.md: Comments/comments":                             {to("POST", "/api/item/17/comment")},
-	"recipes.md: WebSockets/websockets":                         {to("GET", "/", "Connection: Upgrade", "Upgrade: websocket")},
-	"recipes.md: Logins by address and user name/login_address": {sending(aliceLogsIn, to("POST", "/login"))},
-	"recipes.md: Logins by address and user name/login_user":    {sending(aliceLogsIn, to("POST", "/login"))},
+	"recipes.md: Limit what writes more than what reads/comments":   {to("POST", "/api/item/17/comment")},
+	"recipes.md: Limit WebSockets/websockets":                       {to("GET", "/", "Connection: Upgrade", "Upgrade: websocket")},
+	"recipes.md: Limit logins by address and account/login_address": {sending(aliceLogsIn, to("POST", "/login"))},
+	"recipes.md: Limit logins by address and account/login_user":    {sending(aliceLogsIn, to("POST", "/login"))},
 }
 
 const aliceLogsIn = `{"username":"alice","password":"x"}`
 
 // accepted are bypasses that get through an example, and why that is right.
 var accepted = map[string]string{
-	"headers.md: Browsers/clients: GET, HEAD or OPTIONS":       "the page says so: browsers need answers to preflights, which cost the upstream little",
-	"json.md: Matcher sets/logins: GET, HEAD or OPTIONS":       "the matcher leaves them out, because they show the form",
-	"recipes.md: Comments/comments: GET, HEAD or OPTIONS":      "reading comments counts in the other zone alone",
-	"recipes.md: Four algorithms/concurrent: path with an end": "the key is the path, and this is another one",
-	"recipes.md: Four algorithms/sliding: path with an end":    "the key is the path, and this is another one",
+	"headers.md: Browsers/clients: GET, HEAD or OPTIONS":                                "the page says so: browsers need answers to preflights, which cost the upstream little",
+	"json.md: Matcher sets/logins: GET, HEAD or OPTIONS":                                "the matcher leaves them out, because they show the form",
+	"recipes.md: Limit what writes more than what reads/comments: GET, HEAD or OPTIONS": "reading comments counts in the other zone alone",
+	"recipes.md: Compare algorithms/concurrent: path with an end":                       "the key is the path, and this is another one",
+	"recipes.md: Compare algorithms/sliding: path with an end":                          "the key is the path, and this is another one",
 }

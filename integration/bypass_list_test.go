@@ -222,7 +222,7 @@ var bypasses = []bypass{
 		return []try{q.query("a=1"), q.query(v.fresh()), q.query("_method=GET"), q.query("a;b")}
 	}},
 	{name: "a path that is exempt", tries: func(v *victim, q try) (tries []try) {
-		for _, match := range regexp.MustCompile(`"/([a-z/_-]+)`).FindAllStringSubmatch(textOf(v.zone["exempt"]), -1) {
+		for _, match := range regexp.MustCompile(`["^]/([a-z/_-]*[a-z])`).FindAllStringSubmatch(textOf(v.zone["exempt"]), -1) {
 			for _, way := range []string{"/..", "%2f..", "/%2e%2e", "/../.", "/;/.."} {
 				tries = append(tries, q.at("/"+match[1]+way+q.path()))
 			}

@@ -236,7 +236,11 @@ func plain(l limitedZone, set object, config object) try {
 		for name, value := range matchers {
 			switch name {
 			case "host":
-				q.host = strings.Replace(value.([]any)[0].(string), "*", "a", 1)
+				q.host = value.([]any)[0].(string)
+				if known := mapped(config, "{http.request.host}"); strings.HasPrefix(q.host, "*") && known != "" {
+					q.host = known
+				}
+				q.host = strings.Replace(q.host, "*", "a", 1)
 			case "not":
 				if slices.Contains(stringsOf(value.([]any)[0].(object)["method"]), q.method) {
 					q.method = "POST"

@@ -43,7 +43,7 @@ func recipe(t *testing.T, heading, options string, b *backend, replace ...string
 
 // protectLogins: a login behind Cloudflare is limited by address and by user name, with a ban.
 func protectLogins(t *testing.T, s *server, b *backend, proxies string) {
-	const heading = "Logins by address and user name"
+	const heading = "Limit logins by address and account"
 	j := startJourney(t, s)
 	j.writes(recipe(t, heading, "", b, "window 1m", "window 1h"), "recipe "+heading)
 	j.types(`for i in 1 2 3 4 5 6; do curl http://example.com/login -H "CF-Connecting-IP: 203.0.113.$i" -d '{"username":"user'$i'","password":"wrong"}'; done`)
@@ -166,7 +166,7 @@ func rollOut(t *testing.T, s *server) {
 // limitWebSockets: a client may have two WebSockets, however it spells its requests.
 func limitWebSockets(t *testing.T, s *server, b *backend) {
 	j := startJourney(t, s)
-	j.writes(recipe(t, "WebSockets", "", b, "events    5", "events    2"), "recipe WebSockets, with events 2")
+	j.writes(recipe(t, "Limit WebSockets", "", b, "events    5", "events    2"), "recipe WebSockets, with events 2")
 	var open []net.Conn
 	for i, fields := range []string{
 		"Connection: Upgrade\r\nUpgrade: websocket", "Connection: keep-alive, upgrade\r\nUpgrade: WebSocket",
