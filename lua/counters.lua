@@ -1,21 +1,29 @@
--- The part of take.lua for calls that only Counters decide, without key rules and each key once, and
--- that do not ask the same for each key, as plain.lua wants it.
+-- The part of take.lua for calls that only Counters decide, without key rules and each key once.
 --
 -- ARGV[1]  sections: groups that ask the same of different keys. A section is
+--   the rule and the cost of the first check of a group
 --   the number of checks in each group
 --   the number of groups
 --   a text: empty, or for each group a byte, which is the number of requests that ask it
---   for each check, the rule and the cost
+--   for each other check of a group, the rule and the cost
 -- KEYS     the keys of the groups, in their order
 --
--- The reply is that of plain.lua.
+-- Most calls have one section, with one check in each group and one request for each. Then the text
+-- ends after the cost, there is no ARGV[2], and plain.lua decides.
+--
+-- The reply is one string: the state before of each key as it is stored, the numbers of the keys
+-- whose state was damaged (two bytes each), and in text, each after a space, how many of all requests
+-- did not pass, and the time in seconds and microseconds. The Go algorithms compute each request's
+-- decision from these. Where there are several keys, one that is not a string is replaced like one
+-- that does not exist. To the number of a key of which parts are lent, 32768 is added: see lend.lua.
+-- Such a key is not decided.
 if mode == 2 then
   local keys = KEYS
   local values = keys[2] and call('MGET', unpack(keys)) or { redis.pcall('GET', keys[1]) }
   local at, k, group, refused, damaged, span, text = 0, 0, 0, 0, ''
   while at >= 0 do
     local n, m, shared, name, p1, p2, p3, p4, p5, p6, each, _
-    at, n, m, shared, name, p1, p2, p3, p4, p5, p6, each = read(groups, 11, at)
+    at, name, p1, p2, p3, p4, p5, p6, each, n, m, shared = read(groups, 11, at)
     local rules, after
     if n > 1 then
       rules, after = { { 0, name, p1, p2, p3, p4, p5, p6, each } }, {}

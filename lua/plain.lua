@@ -1,16 +1,5 @@
--- The part of take.lua for calls that ask one Counter the same for each key: one check for one
--- request, without key rules. Most calls are such calls, many of one key, so this does only what it
--- must: the port is inlined, and computes only what is charged.
---
--- ARGV[1]  the rule, as take.lua has it, and the cost
--- KEYS     the keys, each once
---
--- The reply is one string: the state before of each key as it is stored, the numbers of the keys
--- whose state was damaged (two bytes each), and in text, each after a space, how many of all requests
--- did not pass, and the time in seconds and microseconds. The Go algorithms compute each request's
--- decision from these. Where there are several keys, one that is not a string is replaced like one
--- that does not exist. To the number of a key of which parts are lent, 32768 is added: see lend.lua.
--- Such a key is not decided.
+-- The part of counters.lua for calls whose text ends after the first check: all keys are asked the
+-- same, each for one request. It does only what these need, and writes each state when it is decided.
 if not ARGV[2] then
   local call, pack, unpack_struct, keys, time = redis.call, struct.pack, struct.unpack, KEYS, --[[clock]] redis.call('TIME')
   local key, now, k, damaged, refused, values, value, span, text = keys[1], time[1] * 1000000 + time[2], 1, '', 0

@@ -3,7 +3,7 @@
 -- KEYS     the keys of all states, each once.
 -- ARGV[1]  what to decide: numbers and texts as MessagePack has them.
 -- ARGV[2]  a byte for the mode: 0, or 1 to read all keys that are strings at once; 2 is that of
---          counters.lua, and 4 is added for a careful call. Without it, the call is that of plain.lua.
+--          counters.lua, and 4 is added for a careful call. The simplest calls of counters.lua have none.
 --
 -- In modes 0 and 1, ARGV[1] has groups. A group is
 --   the number of its checks
@@ -62,8 +62,8 @@
 -- p1 is how much fits. None of these functions lets keys expire; this script does. A port may
 -- set adjust only if op is 2.
 --
--- Calls that only Counters decide, without key rules and each key once, have shorter forms and
--- replies: see plain.lua and counters.lua. Most calls are such calls.
+-- Calls that only Counters decide, without key rules and each key once, have a shorter form and
+-- reply: see counters.lua. Most calls are such calls.
 --
 -- If Redis refuses a call's first write, the call fails, and nothing was written. Then it is
 -- sent again as a careful call, which first finds out whether Redis can write. If Redis

@@ -174,13 +174,10 @@ func (b *Batch) CallText(s *Script) []any { return b.arguments(eval, &s.Text) }
 func (b *Batch) arguments(command any, script *string) []any {
 	b.text, b.rules = b.text[:0], b.rules[:0]
 	b.countersOnly = !b.mixed && len(b.keys) > 0
-	plain, mode := b.countersOnly && b.plain(), byte(modeCounters)
-	switch {
-	case plain:
-		b.writeCheck(&b.groups[0].ops[0])
-	case b.countersOnly:
-		b.writeSections()
-	default:
+	plain, mode := false, byte(modeCounters)
+	if b.countersOnly {
+		plain = b.writeSections()
+	} else {
 		mode = b.writeGroups()
 	}
 	b.args = append(b.args[:0], command, script, len(b.keys))

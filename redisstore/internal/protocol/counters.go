@@ -11,7 +11,7 @@ import (
 // A counter-only batch asks what only Counters have to decide, of one key or many. It is written in
 // sections of equal groups, so that the script reads once what they have in common, and
 // answered with the states before, from which this process works out the decisions.
-// counters.lua and plain.lua describe the forms.
+// counters.lua describes the form.
 
 // counterOnly reports whether an operation is the decision on a Counter's state and no more.
 func (o *Op) counterOnly() bool {
@@ -24,23 +24,24 @@ func (b *Batch) writeCheck(o *Op) {
 	b.number(o.Cost)
 }
 
-// plain reports whether a counter-only batch asks the same for each key: one check for one request.
-func (b *Batch) plain() bool {
-	return !b.Careful && len(b.groups) == b.checks && !slices.ContainsFunc(b.groups, func(g group) bool {
-		return len(g.waiters) > 1 || !sameSection(b.groups[0].ops, g.ops)
-	})
-}
-
-// writeSections sorts the groups by what they ask, and their keys with them.
-func (b *Batch) writeSections() {
+// writeSections sorts the groups by what they ask, and their keys with them. It reports whether the
+// batch is plain, which means that all keys are asked the first check: then the text is no more than
+// that.
+func (b *Batch) writeSections() (plain bool) {
 	b.sections = b.sections[:0]
+	shared := false // by several requests
 	for i := range b.groups {
 		g := &b.groups[i]
+		shared = shared || len(g.waiters) > 1
 		g.section = slices.IndexFunc(b.sections, func(first int) bool { return sameSection(b.groups[first].ops, g.ops) })
 		if g.section < 0 {
 			g.section = len(b.sections)
 			b.sections = append(b.sections, i)
 		}
+	}
+	if len(b.sections) == 1 && len(b.groups) == b.checks && !shared && !b.Careful {
+		b.writeCheck(&b.groups[0].ops[0])
+		return true
 	}
 	if len(b.sections) > 1 {
 		slices.SortStableFunc(b.groups, func(x, y group) int { return cmp.Compare(x.section, y.section) })
@@ -59,6 +60,7 @@ func (b *Batch) writeSections() {
 		b.section(b.groups[first:end])
 		first = end
 	}
+	return false
 }
 
 // sameSection reports whether two groups differ in nothing but the keys.
@@ -82,10 +84,11 @@ func (b *Batch) section(groups []group) {
 		}
 	}
 	ops := groups[0].ops
+	b.writeCheck(&ops[0])
 	b.number(int64(len(ops)))
 	b.number(int64(len(groups)))
 	b.text = msgpack.AppendText(b.text, b.copies)
-	for i := range ops {
+	for i := 1; i < len(ops); i++ {
 		b.writeCheck(&ops[i])
 	}
 }

@@ -1,5 +1,5 @@
 // Package protocol is how calls of the script are written, and how their replies are read. It
-// sends nothing. lua/take.lua, lua/counters.lua and lua/plain.lua describe the forms.
+// sends nothing. lua/take.lua and lua/counters.lua describe the two forms.
 package protocol
 
 import (
