@@ -11,16 +11,13 @@
 -- Most calls have one section, with one check in each group and one request for each. Then the text
 -- ends after the cost, there is no ARGV[2], and plain.lua decides.
 --
--- The reply is one string: the state before of each key as it is stored, the numbers of the keys
--- whose state was damaged (two bytes each), and in text, each after a space, how many of all requests
--- did not pass, and the time in seconds and microseconds. The Go algorithms compute each request's
--- decision from these. Where there are several keys, one that is not a string is replaced like one
--- that does not exist. To the number of a key of which parts are lent, 32768 is added: see lend.lua.
--- Such a key is not decided.
+-- The reply is that of take.lua for groups that several requests ask, whether they do or not: the
+-- states before. Where there are several keys, one that is not a string is replaced like one that
+-- does not exist.
 if mode == 2 then
   local keys = KEYS
   local values = keys[2] and call('MGET', unpack(keys)) or { redis.pcall('GET', keys[1]) }
-  local at, k, group, refused, damaged, span, text = 0, 0, 0, 0, ''
+  local at, k, group, span, text = 0, 0, 0
   while at >= 0 do
     local n, m, shared, name, p1, p2, p3, p4, p5, p6, each, _
     at, name, p1, p2, p3, p4, p5, p6, each, n, m, shared = read(groups, 11, at)
@@ -47,7 +44,7 @@ if mode == 2 then
           else
             if value then
               local lent = #value % 40 == 28
-              damaged = damaged .. pack('>H', (lent and 32768 or 0) + k + i)
+              noticed = noticed .. pack('>H', (lent and 32768 or 0) + k + i)
               if lent then fit = 0 end
             end
             values[k + i], lives = '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0', 0
@@ -87,7 +84,5 @@ if mode == 2 then
       k = k + n
     end
   end
-  local reply = (k > 1 and table.concat(values, '', 1, k) or values[1]) .. damaged .. (refused > 0 and ' ' .. refused .. ' ' or ' 0 ') .. time[1] .. ' ' .. time[2]
-  if careful then return uncharged .. pack('>HH', 0, unable and #unable or 0) .. (unable or '') .. reply end
-  return reply
+  reply = k > 1 and table.concat(values, '', 1, k) or values[1]
 end

@@ -2,7 +2,7 @@
 -- same, each for one request. It does only what these need, and writes each state when it is decided.
 if not ARGV[2] then
   local call, pack, unpack_struct, keys, time = redis.call, struct.pack, struct.unpack, KEYS, --[[clock]] redis.call('TIME')
-  local key, now, k, damaged, refused, values, value, span, text = keys[1], time[1] * 1000000 + time[2], 1, '', 0
+  local key, now, k, noticed, refused, values, value, span, text = keys[1], time[1] * 1000000 + time[2], 1, '', 0
   local name, p1, p2, p3, p4, p5, p6, cost = cmsgpack.unpack(ARGV[1])
   if keys[2] then
     values = call('MGET', unpack(keys))
@@ -17,7 +17,7 @@ if not ARGV[2] then
     else
       local lent = value and #value % 40 == 28
       if not lent then s1, s2, s3, lives = 0, 0, 0, 0 end
-      if value then damaged = damaged .. pack('>H', (lent and 32768 or 0) + k) end
+      if value then noticed = noticed .. pack('>H', (lent and 32768 or 0) + k) end
       value = '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'
       if values then values[k] = value end
     end
@@ -33,5 +33,5 @@ if not ARGV[2] then
     key = keys[k]
     if key then value = values[k] end
   until not key
-  return (values and table.concat(values) or value) .. damaged .. (refused > 0 and ' ' .. refused .. ' ' or ' 0 ') .. time[1] .. ' ' .. time[2]
+  return (values and table.concat(values) or value) .. noticed .. (refused > 0 and ' ' .. refused .. ' ' or ' 0 ') .. time[1] .. ' ' .. time[2]
 end

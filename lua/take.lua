@@ -27,8 +27,8 @@
 -- nothing and does not count towards a ban; if it would pass, its reply is that of a cost of
 -- 0. The quota in the reply to an adjustment is 1 if it has changed anything, and 0 if not.
 --
--- The reply is one string: the time, and the groups. For each check of a group that one
--- request asks:
+-- The reply is one string. It begins with the checks, in their order. For each check of a group that
+-- one request asks:
 --   a byte         flags: 1 allowed, 2 the stored state was damaged and ignored, 4 exempt, 8
 --                  banned, 16 the ban begins, 32 decided by the limit of an override, 64 parts
 --                  of the key are lent, so the group is not decided: see lend.lua
@@ -37,8 +37,12 @@
 --                  because time does not go back for a key
 --   two bytes, text  with flag 32: the length of the override's limit, and the limit, as
 --                  store.PreparedOverride.Encoded has it
--- For a group that several requests ask: a byte for how many of them passed, and for each
--- check the flags and the state before; Go computes each request's decision from these.
+-- For each check of a group that several requests ask: the state before, as a Counter's is stored.
+-- The Go algorithms compute each request's decision from these. Then there are
+--   two bytes each   the numbers of those of these checks, counted from 1 among all, whose stored state
+--                    was damaged, or of whose key parts are lent: then 32768 is added
+--   in text, each after a space: how many of the requests of these groups did not pass, and the
+--   time in seconds and microseconds
 --
 -- In replies and states, numbers are big-endian integers of eight bytes. Times and durations are in
 -- microseconds.
@@ -102,10 +106,14 @@ end
 local time = --[[clock]] redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 
+-- The reply: the checks, the numbers of those that are damaged or lent, and how many requests did not
+-- pass.
+local reply, noticed, refused = nil, '', 0
+
 --[[counters]]
 
 -- The variables are arguments, because to reach them from inside costs more.
-return (function(call, floor, byte, pack, unpack_struct, read, groups, mode, now, careful, unable, full, uncharged, lacks, unlock)
+if not reply then reply, noticed, refused, uncharged = (function(call, floor, byte, pack, unpack_struct, read, groups, mode, now, careful, unable, full, uncharged, lacks, unlock)
 
 local function port(name, op)
   local take, record, adjust, spares
@@ -119,14 +127,15 @@ end
 -- written. before keeps what a group has changed until all of its checks have passed. Growing a
 -- table is slow, so where there are several keys, these begin with some room.
 local reply, replies, values, before
+local noticed, refused = '', 0
 local known = {}
 if #KEYS > 1 then
-  replies = { pack('>i8', now), false, false, false }
+  replies = { false, false, false, false }
   known = { false, false, false, false, false, false, false, false, false, false, false, false, false, false, false }
   before = { false, false, false, false, false, false, false, false, false, false, false, false, false, false, false }
   if mode == 1 then values = call('MGET', unpack(KEYS)) end
 end
-local answers = 1 -- the number of replies
+local answers, checks = 0, 0 -- the numbers of replies and of checks
 
 -- The rule and the port used last, and the ports used before.
 local place, p1, p2, p3, p4, p5, p6
@@ -138,13 +147,10 @@ local at, group = 0, 0 -- at is -1 at the end
 while at >= 0 and #groups > 0 do
   local n, copies, first
   first, n, copies = read(groups, 2, at)
-  -- For how many requests the checks are decided, how many of them fit, and the index of
-  -- that number in the replies.
-  local times, fit, room = copies, copies, nil
-  if copies > 1 then
-    replies, reply = replies or { reply or pack('>i8', now) }, nil
-    answers = answers + 1
-    room = answers
+  -- For how many requests the checks are decided, how many of them fit, and whether they are several.
+  local times, fit, room = copies, copies, copies > 1
+  if room and not replies then
+    replies, answers, reply = { reply }, reply and 1 or 0, nil
   end
   local charges -- of Recorders and Lenders, in groups of several checks
   local stuck   -- whether a charge cannot be written
@@ -347,7 +353,10 @@ while at >= 0 and #groups > 0 do
         local flags = (allowed and 1 or 0) + (damaged and 2 or 0)
         if marks then flags = flags + marks end
         if room then
-          if round == 1 then replies[answers + i] = pack('>Bi8i8i8', flags, s1, s2, s3) end
+          if round == 1 then
+            replies[answers + i] = pack('>i8i8i8I4', s1, s2, s3, 0)
+            if damaged or lent then noticed = noticed .. pack('>H', (lent and 32768 or 0) + checks + i) end
+          end
         elseif replies then
           local text = pack('>Bi8i8i8i8i8i8', flags, quota, remaining, retry, next, reset, delay)
           if override then text = text .. pack('>Hc0', #override, override) end
@@ -355,7 +364,7 @@ while at >= 0 and #groups > 0 do
         elseif reply then
           reply = reply .. pack('>Bi8i8i8i8i8i8', flags, quota, remaining, retry, next, reset, delay)
         else
-          reply = pack('>i8Bi8i8i8i8i8i8', now, flags, quota, remaining, retry, next, reset, delay)
+          reply = pack('>Bi8i8i8i8i8i8', flags, quota, remaining, retry, next, reset, delay)
         end
       end
     end
@@ -368,8 +377,9 @@ while at >= 0 and #groups > 0 do
     times = round == 1 and fit or 0
     if times == 0 and room and n == 1 then break end
   end
-  if room then replies[room] = string.char(times) end
+  if room then refused = refused + copies - times end
   if replies then answers = answers + n end
+  checks = checks + n
   if charges and times > 0 then
     wrote = true
     for _, c in ipairs(charges) do
@@ -398,7 +408,9 @@ for k = 1, #KEYS do
     end
   end
 end
-reply = reply or replies and table.concat(replies, '', 1, answers) or ''
+return reply or replies and table.concat(replies, '', 1, answers) or '', noticed, refused, uncharged
+end)(call, floor, byte, pack, unpack_struct, read, groups, mode, now, careful, unable, full, uncharged, lacks, unlock) end
+
+reply = reply .. noticed .. ' ' .. refused .. ' ' .. time[1] .. ' ' .. time[2]
 if careful then return uncharged .. pack('>HH', 0, unable and #unable or 0) .. (unable or '') .. reply end
 return reply
-end)(call, floor, byte, pack, unpack_struct, read, groups, mode, now, careful, unable, full, uncharged, lacks, unlock)

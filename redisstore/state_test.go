@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -129,24 +130,34 @@ func TestDamagedState(t *testing.T) {
 func TestLyingRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	rule := storetest.Rule(t, "zone", "token_bucket", algorithms.Limit{Events: 3, Window: time.Hour})
+	limit := algorithms.Limit{Events: 3, Window: time.Hour}
+	computed, told := storetest.Rule(t, "counter", "token_bucket", limit), storetest.Rule(t, "log", "sliding_window_log", limit)
+	const end = "return struct.pack('>Bi8i8i8i8i8i8', %s) .. ' 0 1800000000 0'"
+	believed := func(script string, rule *store.Rule) (d [1]algorithms.Decision, err error) {
+		s := open(t, redisstore.Options{Address: server.Addr()})
+		s.SetScript(script)
+		return d, s.Take(context.Background(), []store.Check{{Rule: rule, Key: "k", Cost: 1}}, d[:])
+	}
 	for _, script := range []string{
 		"return 1", "return 'x'", "return {1, 2}", "return false", "return redis.error_reply('ERR no')", "return redis.status_reply('OK')",
 		"return string.rep('\\255', 65)",
 		"return string.rep('\\0', 64)",
 		"return string.rep('\\0', 65 * 2)",
-		"return struct.pack('>i8Bi8i8i8i8i8i8', 1, 1, 3, 4, 0, 0, 0, 0)",           // more remaining than the quota
-		"return struct.pack('>i8Bi8i8i8i8i8i8', 1, 0, 3, 0, 0, 0, 0, 0)",           // refused without a wait
-		"return struct.pack('>i8Bi8i8i8i8i8i8', 1, 1, 3, 2, 86400000001, 0, 0, 0)", // booked more than a day ahead
-		"return struct.pack('>i8Bi8i8i8i8i8i8', 1, 9, 3, 2, 0, 0, 0, 0)",           // flags of another version
-		"return struct.pack('>i8Bi8i8i8i8i8i8', 1, 0, 3, 2, -2, 0, 0, 0)",          // less than never
+		fmt.Sprintf(end, "1, 3, 4, 0, 0, 0, 0"),                         // more remaining than the quota
+		fmt.Sprintf(end, "0, 3, 0, 0, 0, 0, 0"),                         // refused without a wait
+		fmt.Sprintf(end, "1, 3, 2, 86400000001, 0, 0, 0"),               // booked more than a day ahead
+		fmt.Sprintf(end, "9, 3, 2, 0, 0, 0, 0"),                         // flags of another version
+		fmt.Sprintf(end, "0, 3, 2, -2, 0, 0, 0"),                        // less than never
+		fmt.Sprintf(end, "1, 3, 2, 0, 0, 0, 0) .. struct.pack('>H', 1"), // a note of a decision that is made in Redis
 	} {
-		s := open(t, redisstore.Options{Address: server.Addr()})
-		s.SetScript(script)
-		var d [1]algorithms.Decision
-		if err := s.Take(context.Background(), []store.Check{{Rule: rule, Key: "k", Cost: 1}}, d[:]); err == nil {
-			t.Errorf("%s: believed: %+v", script, d[0])
+		for _, rule := range []*store.Rule{computed, told} {
+			if d, err := believed(script, rule); err == nil {
+				t.Errorf("%s: %s: believed: %+v", rule.Zone(), script, d[0])
+			}
 		}
+	}
+	if d, err := believed(fmt.Sprintf(end, "1, 3, 2, 0, 0, 0, 0"), told); err != nil || d[0].Remaining != 2 {
+		t.Errorf("a possible reply: %v, %+v", err, d[0])
 	}
 }
 

@@ -37,6 +37,7 @@ type group struct {
 	ops     []Op
 	waiters []waiter
 	section int
+	states  string // before, in the reply
 
 	uncharged bool // Redis cannot write, and would have charged it
 	lent      bool // parts of a key are lent, so it is not decided
@@ -71,7 +72,7 @@ func (b *Batch) Clear() {
 	for i := range b.groups {
 		g := &b.groups[i]
 		clear(g.waiters)
-		g.ops, g.waiters = nil, g.waiters[:0]
+		g.ops, g.waiters, g.states = nil, g.waiters[:0], ""
 	}
 	b.groups, b.checks, b.keys, b.rules = b.groups[:0], 0, b.keys[:0], b.rules[:0]
 	b.args, b.begins = b.args[:0], append(b.begins[:0], 0)

@@ -2,7 +2,6 @@ package protocol
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/msgpack"
@@ -91,56 +90,4 @@ func (b *Batch) section(groups []group) {
 	for i := 1; i < len(ops); i++ {
 		b.writeCheck(&ops[i])
 	}
-}
-
-// stateSize is how many bytes of the state of a Counter are in a reply.
-const stateSize = 28
-
-// readCounters reads the reply to a counter-only batch.
-func (b *Batch) readCounters(r *reader) error {
-	micros := r.last(maxTime)
-	now, err := valid(r.last(maxTime/1_000_000)*1_000_000 + micros)
-	if err != nil {
-		return err
-	}
-	refused, asked, admitted := int(r.last(math.MaxUint16)), 0, 0
-	marks := *r // behind the states
-	marks.text(stateSize * len(b.keys))
-	for !marks.short && len(marks.rest) > 0 {
-		if n := int(marks.uint16()); !b.mark(n&^markLent, n&markLent != 0) {
-			marks.short = true
-		}
-	}
-	for i := range b.groups {
-		asked += len(b.groups[i].waiters)
-		if n := b.groups[i].replay(r, now, false); !b.groups[i].uncharged {
-			admitted += n
-		}
-	}
-	r.rest, r.short = marks.rest, marks.short
-	if !r.short && asked-refused != admitted {
-		return errRoom(asked-refused, asked, admitted)
-	}
-	return nil
-}
-
-// markLent is added to the number of a key of which parts are lent.
-const markLent = 1 << 15
-
-// mark notes that the state of a key, counted from 1, was damaged, or that parts of the key are lent.
-// It reports whether there is such a key.
-func (b *Batch) mark(key int, lent bool) bool {
-	for i := range b.groups {
-		g := &b.groups[i]
-		if key <= len(g.ops) {
-			if key > 0 && lent {
-				g.lent = true
-			} else if key > 0 {
-				g.waiters[0].Damaged = g.ops[key-1].Rule
-			}
-			return key > 0
-		}
-		key -= len(g.ops)
-	}
-	return false
 }

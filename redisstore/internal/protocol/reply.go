@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -33,23 +34,22 @@ const (
 	maxTime = 1 << 53
 )
 
+// stateSize is how many bytes of the state of a Counter are in a reply.
+const stateSize = 28
+
+// markLent is added to the number of a check if parts of its key are lent.
+const markLent = 1 << 15
+
 // Read reads the script's reply and gives each request its part. A reply that cannot be is an
 // error, never a decision.
 func (b *Batch) Read(reply string) error {
-	if len(b.groups) == 0 && reply == "" {
-		return nil // nothing was asked, but whether Redis answers
-	}
 	r := reader{rest: reply}
 	if b.Careful {
 		if err := b.readUncharged(&r); err != nil {
 			return err
 		}
 	}
-	if b.countersOnly {
-		if err := b.readCounters(&r); err != nil {
-			return err
-		}
-	} else if err := b.readGroups(&r); err != nil {
+	if err := b.readChecks(&r); err != nil {
 		return err
 	}
 	if r.short || r.rest != "" {
@@ -61,26 +61,64 @@ func (b *Batch) Read(reply string) error {
 	return nil
 }
 
-// readGroups reads the reply to a batch that is not counter-only.
-func (b *Batch) readGroups(r *reader) error {
-	now, err := valid(r.number())
+// readChecks reads the reply from its end: the time, and how many of the requests did not pass whose
+// decisions are to be computed here. Before these are the checks.
+func (b *Batch) readChecks(r *reader) error {
+	micros := r.last(maxTime)
+	now, err := valid(r.last(maxTime/1_000_000)*1_000_000 + micros)
 	if err != nil {
 		return err
 	}
+	refused, asked, admitted := int(r.last(math.MaxUint16)), 0, 0
 	for i := range b.groups {
-		g := &b.groups[i]
-		if len(g.waiters) == 1 {
-			if err := g.readDecisions(r, now); err != nil {
-				return err
-			}
-			continue
-		}
-		room := int(r.byte())
-		if admitted := g.replay(r, now, true); admitted != room && !g.uncharged && !r.short {
-			return errRoom(room, len(g.waiters), admitted)
+		if g := &b.groups[i]; b.replays(g) {
+			g.states = r.text(stateSize * len(g.ops))
+		} else if err := g.readDecisions(r, now); err != nil {
+			return err
 		}
 	}
+	for !r.short && len(r.rest) > 0 {
+		if n := int(r.uint16()); !b.mark(n&^markLent, n&markLent != 0) {
+			r.short = true
+		}
+	}
+	for i := range b.groups {
+		if g := &b.groups[i]; b.replays(g) && !r.short {
+			asked += len(g.waiters)
+			if n := g.replay(now); !g.uncharged {
+				admitted += n
+			}
+		}
+	}
+	if !r.short && asked-refused != admitted {
+		return fmt.Errorf("redis answered room for %d of %d requests, and states with room for %d", asked-refused, asked, admitted)
+	}
 	return nil
+}
+
+// replays reports whether the decisions of a group are computed here, from the states before.
+func (b *Batch) replays(g *group) bool { return b.countersOnly || len(g.waiters) > 1 }
+
+// mark notes that the state of a check, counted from 1, was damaged, or that parts of its key are lent.
+// It reports whether the decision on such a check is computed here.
+func (b *Batch) mark(check int, lent bool) bool {
+	for i := range b.groups {
+		g := &b.groups[i]
+		if check > len(g.ops) {
+			check -= len(g.ops)
+			continue
+		}
+		if check == 0 || !b.replays(g) {
+			return false
+		}
+		if lent {
+			g.lent = true
+		} else {
+			g.waiters[0].Damaged = g.ops[check-1].Rule
+		}
+		return true
+	}
+	return false
 }
 
 // valid checks a time that Redis answered.
@@ -89,10 +127,6 @@ func valid(now int64) (int64, error) {
 		return 0, fmt.Errorf("redis answered an invalid time: %d microseconds since 1970", now)
 	}
 	return now, nil
-}
-
-func errRoom(room, asked, admitted int) error {
-	return fmt.Errorf("redis answered room for %d of %d requests, and states with room for %d", room, asked, admitted)
 }
 
 // readDecisions reads the decisions that the script has made for the one request that waits.
@@ -143,22 +177,13 @@ func (o *Op) mayHave(flags byte) bool {
 // pass. The script has charged as many of them as fit, which has the same result as to charge them
 // one after the other. Its reply has the states before, and the Go algorithms decide as their Lua
 // ports would have.
-func (g *group) replay(r *reader, now int64, flags bool) (admitted int) {
+func (g *group) replay(now int64) (admitted int) {
 	var room [4]algorithms.State
 	states := append(room[:0], make([]algorithms.State, len(g.ops))...)
+	r := reader{rest: g.states}
 	for i := range states {
-		if flags {
-			f := r.byte()
-			g.lent = g.lent || f&flagLent != 0
-			g.waiters[0].noteFlags(f, &g.ops[i])
-		}
 		states[i] = algorithms.State{r.number(), r.number(), r.number()}
-		if !flags {
-			r.text(4) // the second until which the key lives
-		}
-	}
-	if r.short {
-		return 0 // which Read notices
+		r.text(4) // the second until which the key lives
 	}
 	for _, w := range g.waiters {
 		if g.lent {
