@@ -84,5 +84,5 @@ if mode == 2 then
       k = k + n
     end
   end
-  reply = k > 1 and table.concat(values, '', 1, k) or values[1]
+  last, all, n = values[k], k > 1 and values, k
 end

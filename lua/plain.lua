@@ -33,5 +33,8 @@ if not ARGV[2] then
     key = keys[k]
     if key then value = values[k] end
   until not key
-  return (values and table.concat(values) or value) .. noticed .. (refused > 0 and ' ' .. refused .. ' ' or ' 0 ') .. time[1] .. ' ' .. time[2]
+  value = value .. noticed .. (refused > 0 and ' ' .. refused .. ' ' or ' 0 ') .. time[1] .. ' ' .. time[2]
+  if not values then return value end
+  values[k - 1] = value
+  return table.concat(values)
 end

@@ -106,14 +106,14 @@ end
 local time = --[[clock]] redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 
--- The reply: the checks, the numbers of those that are damaged or lent, and how many requests did not
--- pass.
-local reply, noticed, refused = nil, '', 0
+-- The reply: the last check, all checks if there are several, and how many; the numbers of those that
+-- are damaged or lent, and how many requests did not pass.
+local last, all, n, noticed, refused = nil, nil, 0, '', 0
 
 --[[counters]]
 
 -- The variables are arguments, because to reach them from inside costs more.
-if not reply then reply, noticed, refused, uncharged = (function(call, floor, byte, pack, unpack_struct, read, groups, mode, now, careful, unable, full, uncharged, lacks, unlock)
+if not last then last, all, n, noticed, refused, uncharged = (function(call, floor, byte, pack, unpack_struct, read, groups, mode, now, careful, unable, full, uncharged, lacks, unlock)
 
 local function port(name, op)
   local take, record, adjust, spares
@@ -408,9 +408,14 @@ for k = 1, #KEYS do
     end
   end
 end
-return reply or replies and table.concat(replies, '', 1, answers) or '', noticed, refused, uncharged
+return reply or replies and replies[answers] or '', replies, answers, noticed, refused, uncharged
 end)(call, floor, byte, pack, unpack_struct, read, groups, mode, now, careful, unable, full, uncharged, lacks, unlock) end
 
-reply = reply .. noticed .. ' ' .. refused .. ' ' .. time[1] .. ' ' .. time[2]
+-- To make a long text twice would cost more.
+local reply = last .. noticed .. (refused > 0 and ' ' .. refused .. ' ' or ' 0 ') .. time[1] .. ' ' .. time[2]
+if all then
+  all[n] = reply
+  reply = table.concat(all, '', 1, n)
+end
 if careful then return uncharged .. pack('>HH', 0, unable and #unable or 0) .. (unable or '') .. reply end
 return reply
