@@ -66,7 +66,7 @@ var layers = []struct {
 	{"cost", layer{caddy: true, own: "internal/body internal/option internal/suggest internal/usage"}},
 	{"internal/zone", layer{caddy: true, own: "algorithms cost internal/clientip internal/key internal/outcome internal/placeholder internal/stats internal/throttle limit store"}},
 	{"backend", layer{caddy: true, own: "internal/duration internal/logging internal/option memorystore redisstore store"}},
-	{"internal/doctor", layer{own: "internal/adminapi internal/outcome internal/topk store"}},
+	{"internal/doctor", layer{own: "internal/adminapi internal/outcome internal/stats internal/topk store"}},
 	{"internal/metrics", layer{own: "internal/outcome internal/pool internal/stats internal/zone limit store"}},
 	{"internal/walk", layer{caddy: true}},
 	{"internal/page", layer{own: "internal/uplot"}},

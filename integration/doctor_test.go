@@ -103,6 +103,7 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 		zoneIn("keyless", memory, "key {header.X-Key}"),
 		zoneIn("same", memory, "key {header.X-Key}"),
 		zoneIn("rejected", memory, "key {header.X-Key}", "missing_key reject"),
+		zoneIn("untold", memory, "key {client_ip}", "cost_response json usage.total_tokens"),
 		doctorRoute("full", "store memory {\nmax_keys 1024\n}"),
 	}, "")))
 	other := startCaddy(t, caddyfile("servers {\ntrusted_proxies static 0.0.0.0/0\n}",
@@ -124,6 +125,7 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 	send(100, "/exempt", nil)
 	send(100, "/rejected", nil)
 	send(10, "/keyless", nil)
+	send(10, "/untold", nil)
 	send(100, "/same", func(int) []string { return []string{"X-Key", "me"} })
 	for range 20 { // calls that fail one after the other open the breaker
 		send(1, "/dead", nil)
@@ -166,6 +168,7 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 		"dry run":                      {Check: "rollout", Zone: "dry"},
 		"missing key":                  {Check: "missing_key", Zone: "keyless"},
 		"all rejected":                 {Check: "rejected", Zone: "rejected"},
+		"responses without their cost": {Check: "costs", Zone: "untold"},
 		"memory store nearly full":     {Check: "keys", Store: "memory"},
 	} {
 		if f := find(findings, want); f == nil || f.Level != "warn" && f.Level != "fail" || f.Fix == "" || f.Found == "" {

@@ -18,6 +18,10 @@ func (z *runningZone) facts(all []*runningZone, of *doctor.Store, others *peers)
 		Variable: z.Template.Varies(), Addresses: onlyAddresses(z.Template), Spread: z.Stats.Keys.Spread(),
 		Shares: z.MissingKey == "" || z.MissingKey == zone.MissingShare, DefinedOtherwise: others.differOn(z), Warnings: z.warnings,
 	}
+	facts.Costs, _ = z.Stats.Costs.Read()
+	for result, before := range z.before.costs {
+		facts.Costs[result] -= before
+	}
 	for _, other := range all {
 		if other != z {
 			facts.Elsewhere = max(facts.Elsewhere, other.sinceLoaded())
@@ -60,5 +64,5 @@ func (z *runningZone) sinceLoaded() (n uint64) {
 	for _, of := range z.Stats.Totals() {
 		n += of
 	}
-	return n - z.before
+	return n - z.before.requests
 }

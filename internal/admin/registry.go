@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
+	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
@@ -39,10 +40,16 @@ type Handler struct {
 type Config struct {
 	mu       sync.Mutex
 	handlers []Handler
-	before   map[string]uint64 // how many requests a zone had met when the config began to run
+	before   map[string]counted // of each zone
 
 	// DisablePage says that the page is switched off.
 	DisablePage bool
+}
+
+// counted is what a zone had counted when a config began to run.
+type counted struct {
+	requests uint64
+	costs    [stats.CostResults]uint64
 }
 
 // Add adds a handler that was provisioned.
@@ -76,17 +83,18 @@ func (c *Config) Register() {
 	announce()
 }
 
-// noteBefore notes how many requests the zones have met.
+// noteBefore notes what the zones have counted.
 func (c *Config) noteBefore() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.before = make(map[string]uint64)
+	c.before = make(map[string]counted)
 	for _, h := range c.handlers {
 		for _, z := range h.Zones {
-			n := uint64(0)
+			var n counted
 			for _, of := range z.Stats.Totals() {
-				n += of
+				n.requests += of
 			}
+			n.costs, _ = z.Stats.Costs.Read()
 			c.before[z.Name] = n
 		}
 	}
@@ -142,8 +150,8 @@ type runningZone struct {
 	local      *pool.Ref    // decides while the store does not; nil if no zone may need it
 	uses       []*zone.Zone // by handler
 	logKey     bool         // of some handler
-	before     uint64       // the requests that it had met when the config began to run
-	warnings   []string     // while it was loaded
+	before     counted
+	warnings   []string // while it was loaded
 }
 
 // runningZones returns the zones of the newest config that runs, sorted by name.

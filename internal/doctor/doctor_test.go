@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -64,6 +65,11 @@ func TestChecks(t *testing.T) {
 		}), ""},
 		"no keys":           {zone(func(z *Zone) { z.Keyless = 100 }), "warn missing_key"},
 		"few without a key": {zone(func(z *Zone) { z.Keyless = 99 }), ""},
+		"unknown costs":     {zone(func(z *Zone) { z.Costs[stats.CostRead], z.Costs[stats.CostUnknown] = 90, 10 }), "warn costs"},
+		"encoded costs":     {zone(func(z *Zone) { z.Costs[stats.CostEncoded] = 10 }), "warn costs"},
+		"few unknown costs": {zone(func(z *Zone) { z.Costs[stats.CostRead], z.Costs[stats.CostUnknown] = 91, 10 }), ""},
+		"a few costs":       {zone(func(z *Zone) { z.Costs[stats.CostInvalid] = 9 }), ""},
+		"errors":            {zone(func(z *Zone) { z.Costs[stats.CostFailed], z.Costs[stats.CostCutOff] = 100, 100 }), ""},
 		"skipped keys":      {zone(func(z *Zone) { z.Keyless, z.Shares = 100, false }), ""},
 		"allow":             {zone(func(z *Zone) { z.Silent, z.OnStoreError = true, "allow" }), "fail on_store_error"},
 		"deny":              {zone(func(z *Zone) { z.Silent, z.OnStoreError = true, "deny" }), "fail on_store_error"},

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
 )
 
@@ -24,6 +25,10 @@ type Zone struct {
 	// DryRun says that the limit is not enforced for any key, and Rollout for which it is, in words.
 	DryRun  bool
 	Rollout string
+
+	// Costs counts the responses since the config was loaded that should say what their requests cost, by what
+	// happened to that.
+	Costs [stats.CostResults]uint64
 
 	// Forwarded is the last request from a proxy that is not trusted; nil if there was none.
 	Forwarded *Forwarded
@@ -68,6 +73,7 @@ var zoneChecks = []check[Zone]{
 	{"proxy", trusts},
 	{"keys", tellsApart},
 	{"missing_key", hasKeys},
+	{"costs", readsCosts},
 	{"on_store_error", decides},
 	{"agreement", agrees},
 }

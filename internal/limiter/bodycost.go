@@ -101,13 +101,23 @@ func (c *Completion) CloseBody(end End) {
 		}
 		l.body.reads = false
 		result, cost, err := l.bodyCost(c.body.failed, end)
-		if err != nil && l.zone.UnclearCost.Allow() {
-			logging.Logger().Warn("the response does not say what the request has cost", zap.String("zone", l.zone.Name),
-				zap.String("cost_response", l.zone.CostResponse.Fields().String()), zap.Int64("charged", cost), zap.Error(err))
-		}
 		c.pay(l, cost)
 		c.settle(l, result, cost)
+		if err != nil && l.zone.UnclearCost.Allow() {
+			l.warn(result, cost, err)
+		}
 	}
+}
+
+// warn logs that the response does not say what the request has cost, and of how many responses that is true since the
+// process has started.
+func (l *lateCharge) warn(result stats.CostResult, cost int64, err error) {
+	results, _ := l.zone.Stats.Costs.Read()
+	_, unread, of := stats.Unread(results)
+	logging.Logger().Warn("the response does not say what the request has cost", zap.String("zone", l.zone.Name),
+		zap.String("cost_response", l.zone.CostResponse.Fields().String()), zap.Int64("charged", cost), zap.Error(err),
+		zap.String("result", stats.CostNames[result]), zap.Uint64("without_cost", unread), zap.Uint64("responses", of),
+		zap.String("fix", stats.CostFixes[result]))
 }
 
 // bodyCost returns what the request has cost. The error says why the response does not say so. A response that

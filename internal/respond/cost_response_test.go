@@ -255,8 +255,10 @@ func TestCostResults(t *testing.T) {
 	if got := caddytest.Scrape(t, ctx)["response_cost_sum_total{zone=tokens}"]; got != 7+5*10 {
 		t.Errorf("the sum is %v, want 57", got)
 	}
-	if lines := logs.FilterMessage("the response does not say what the request has cost").FilterLevelExact(zapcore.WarnLevel).All(); len(lines) > 1 {
+	if lines := logs.FilterMessage("the response does not say what the request has cost").FilterLevelExact(zapcore.WarnLevel).All(); len(lines) != 1 {
 		t.Errorf("%d lines", len(lines))
+	} else if fields := lines[0].ContextMap(); fields["zone"] != "tokens" || fields["fix"] == "" || fields["without_cost"] != uint64(1) || fields["responses"] == nil {
+		t.Errorf("the line does not say what to do: %v", fields)
 	}
 	text := caddytest.Admin(t, http.MethodGet, "zones/tokens", "")
 	if !strings.Contains(text, `"cost_sum": 57`) || !strings.Contains(text, `"broken_off": 1`) {

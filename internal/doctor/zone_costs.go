@@ -1,0 +1,26 @@
+package doctor
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/stats"
+)
+
+// readsCosts finds zones in which a tenth of the responses, or more, do not say a cost that can be read.
+func readsCosts(z *Zone) []result {
+	most, unread, of := stats.Unread(z.Costs)
+	switch {
+	case of == 0:
+		return nil
+	case unread*10 < of || unread < enough/10:
+		return ok("%d of %d responses did not say their cost", unread, of)
+	}
+	var causes []string
+	for r, n := range z.Costs {
+		if stats.CostFixes[r] != "" && n > 0 {
+			causes = append(causes, fmt.Sprintf("%s %d", stats.CostNames[r], n))
+		}
+	}
+	return warn(stats.CostFixes[most], "%d of %d responses did not say a cost that can be read (%s)", unread, of, strings.Join(causes, ", "))
+}
