@@ -60,7 +60,7 @@ func (c *Completion) OpenBody(status int, header http.Header) bool {
 		if l.body.reader != nil || l.body.err != nil {
 			continue
 		}
-		l.body.reader, l.body.err = usage.NewReader(l.zone.CostResponse.Fields(), header.Get("Content-Type"), header.Get("Content-Encoding"))
+		l.body.reader, l.body.err = usage.NewReader(l.zone.CostResponse.Fields(), header.Get("Content-Type"), header["Content-Encoding"]...)
 		if l.body.err != nil {
 			l.body.reader = nil
 		} else if l.body.reader != nil {

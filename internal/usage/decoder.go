@@ -32,11 +32,21 @@ type decoder struct {
 	err    error // after done
 }
 
-// decode sets the reader up for a content coding.
-func (r *Reader) decode(coding string, most int) error {
+// decode sets the reader up for content codings, of which only one may not be identity.
+func (r *Reader) decode(codings string, most int) error {
+	coding, others := "", 0
+	for each := range strings.SplitSeq(strings.ToLower(codings), ",") {
+		if each = strings.TrimSpace(each); each != "" && each != "identity" {
+			coding = each
+			others++
+		}
+	}
+	if others > 1 {
+		return fmt.Errorf("the codings %.40q cannot be decoded, only one of %s", codings, Codings)
+	}
 	var decode func(io.Reader, io.Writer) error
-	switch coding = strings.ToLower(strings.TrimSpace(coding)); coding {
-	case "", "identity":
+	switch coding {
+	case "":
 		return nil
 	case "gzip", "x-gzip":
 		decode = decodeGzip

@@ -76,6 +76,18 @@ func TestUndecodableAnswers(t *testing.T) {
 			t.Errorf("%s: no error", coding)
 		}
 	}
+	for _, codings := range [][]string{{}, {""}, {"identity"}, {"identity, "}, {" GZIP "}, {"identity", "x-gzip"}} {
+		r, err := NewReader(f, "application/json", codings...)
+		if err != nil || (r.decoder != nil) != strings.Contains(strings.ToLower(fmt.Sprint(codings)), "gzip") {
+			t.Errorf("%q: %v", codings, err)
+		}
+		if r != nil {
+			_ = r.Close()
+		}
+	}
+	if _, err := NewReader(f, "application/json", "identity", "br"); err == nil {
+		t.Error("br in a second line: no error")
+	}
 	good := `{"usage":{"total":5},"x":"` + strings.Repeat("x", 1000) + `"}`
 	const most = 1 << 20
 	bomb := `{"x":"` + strings.Repeat("x", most) + `","usage":{"total":5}}`

@@ -1,9 +1,6 @@
 package usage
 
-import (
-	"mime"
-	"strings"
-)
+import "strings"
 
 // Reader reads a cost from the body of a response as it passes. It keeps nothing of the body but the
 // numbers.
@@ -23,9 +20,9 @@ const (
 	eventStream
 )
 
-// NewReader returns a reader for a body of a media type and a content coding. It returns nil if such a
+// NewReader returns a reader for a body of a media type and content codings, as the values of the fields have them. It returns nil if such a
 // body has no cost that could be read, and an error if it cannot be decoded.
-func NewReader(f *Fields, contentType, contentEncoding string) (*Reader, error) {
+func NewReader(f *Fields, contentType string, contentEncoding ...string) (*Reader, error) {
 	format := formatOf(contentType)
 	if format == unread {
 		return nil, nil
@@ -33,15 +30,13 @@ func NewReader(f *Fields, contentType, contentEncoding string) (*Reader, error) 
 	r := &Reader{format: format}
 	r.scanner.fields = f
 	r.scanner.reset()
-	return r, r.decode(contentEncoding, MaxDecoded)
+	return r, r.decode(strings.Join(contentEncoding, ","), MaxDecoded)
 }
 
-// formatOf returns the format of a media type.
+// formatOf returns the format of a media type, whatever its parameters.
 func formatOf(contentType string) format {
-	name, _, err := mime.ParseMediaType(contentType)
-	if err != nil && name == "" {
-		return unread
-	}
+	name, _, _ := strings.Cut(contentType, ";")
+	name = strings.ToLower(strings.TrimSpace(name))
 	switch {
 	case name == "text/event-stream":
 		return eventStream

@@ -57,8 +57,8 @@ func (s *scanner) reset() {
 	s.state, s.level, s.nested, s.array, s.done, s.here = inValue, 0, 0, false, false, &s.fields.top
 }
 
-// isSpace has the bytes between tokens.
-var isSpace = [256]bool{' ': true, '\t': true, '\n': true, '\r': true}
+// isSpace has the bytes between tokens, and those of a byte order mark.
+var isSpace = [256]bool{' ': true, '\t': true, '\n': true, '\r': true, 0xef: true, 0xbb: true, 0xbf: true}
 
 // Write reads the next piece.
 func (s *scanner) write(p []byte) {

@@ -83,6 +83,15 @@ func TestOddAnswers(t *testing.T) {
 		{"unfinished event", total, sse, "data: {\"x\":\"\n\ndata: {\"usage\":{\"total\":6}}\n\n", "6"},
 		{"text is no JSON", total, "text/plain", `{"usage":{"total":5}}`, "unread"},
 		{"no type", total, " ", `{"usage":{"total":5}}`, "unread"},
+		{"odd type", total, "Application/JSON ;charset=utf-8;charset=utf-8; x", `{"usage":{"total":5}}`, "5"},
+		{"byte order mark", total, "", mark + `{"usage":{"total":5}}`, "5"},
+		{"escape in pieces of a name", total, "", `{"\u0075s\u0061ge":{"tot\u0061\u006c":5}}`, "5"},
+		{"path in names and texts", total, "", `{"\"usage\":{\"total\"":6,"x":{"usage":{"total":7}},"y":"\",\"usage\":{\"total\":8}"}`, "unknown"},
+		{"names of a tool's call", total, "", `{"content":[{"input":{"usage":{"total":6}}}],"usage":{"total":5}}`, "5"},
+		{"end and more", total, sse, "data: [DONE]\n\ndata: {\"usage\":{\"total\":5}}\n\n", "5"},
+		{"data without a value", total, sse, "data\ndata:\n\ndata: {\"usage\":{\"total\":5}}\n\n", "5"},
+		{"comments and types between lines of data", total, sse, "data: {\"usage\":\n: {\"total\":6}}\nevent: usage\ndata: {\"total\":5}}\n\n", "5"},
+		{"no end of the last event", total, sse, "data: {\"usage\":{\"total\":5}}", "5"},
 		{"problem", total, "application/problem+json", `{"usage":{"total":5}}`, "5"},
 	} {
 		contentType := c.contentType
