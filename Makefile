@@ -28,7 +28,7 @@ RACE = GOFLAGS="$$GOFLAGS -race" GORACE=atexit_sleep_ms=50
 
 # The tests build binaries, also in a checkout of another user, where git refuses
 # to tell go the version. Only "make build" and "make run" ask for it.
-bench bench-docs bench-fleet bench-server browser cover deep docs examples fuzz golden linear lint long microbench outages pictures profile stress test unit: export GOFLAGS += -buildvcs=false
+bench bench-docs bench-fleet bench-server bench-stream browser cover deep docs examples fuzz golden linear lint long microbench outages pictures profile stress test unit: export GOFLAGS += -buildvcs=false
 
 .PHONY: help
 help: ## List the targets
@@ -138,6 +138,11 @@ bench-server: redis ## Measure a Caddy with and without the directive, with BENC
 bench-replay: ## Measure the replay of logs on one core beside jq, with BENCHFLAGS
 	@go -C bench build -o ../$(BIN)/bench-replay ./replay
 	$(BIN)/bench-replay -root . $(BENCHFLAGS)
+
+.PHONY: bench-stream
+bench-stream: ## Measure when the events of a stream arrive, with and without cost_response, with BENCHFLAGS
+	@go -C bench build -o ../$(BIN)/bench-stream ./stream
+	$(BIN)/bench-stream -root . $(BENCHFLAGS)
 
 .PHONY: profile
 profile: redis ## Print which part of a Caddy's CPU samples is the directive's, with BENCHFLAGS
