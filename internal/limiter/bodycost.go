@@ -179,8 +179,8 @@ func (c *Completion) LogCosts(to zapcore.ArrayEncoder) error {
 	return nil
 }
 
-// LogOpenCosts writes what the other charges will be if nothing more of the body comes. Nothing more
-// of a compressed body is read then.
+// LogOpenCosts writes what the other charges will be if nothing more of the body comes. It ends the reading of a
+// compressed body.
 func (c *Completion) LogOpenCosts(to zapcore.ArrayEncoder, end End) error {
 	for i := range c.late {
 		l := &c.late[i]

@@ -25,13 +25,12 @@ var CostNames = [CostResults]string{
 // CostFixes say what to do about responses that do not have a cost that can be read.
 var CostFixes = [CostResults]string{
 	CostUnknown: "check the paths of cost_response; for streams, let clients ask for the usage, or say in unknown what a response costs",
-	CostInvalid: "correct the paths and weights of cost_response: each number must be from 0 to 10^12, and so must their sum",
+	CostInvalid: "correct the paths and weights of cost_response: each number and the sum must be from 0 to 10^12",
 	CostEncoded: "let the upstream compress with gzip or not at all; Accept-Encoding of the requests already asks for that",
 }
 
 // Unread returns of which result there are most among those that need a fix, how many of these there are in all, and
-// among how many responses. Errors and responses that are not charged do not count, and nor do those that were
-// broken off.
+// among how many responses. Errors, responses that are not charged, and those that were broken off do not count.
 func Unread(results [CostResults]uint64) (most CostResult, unread, of uint64) {
 	for _, r := range []CostResult{CostUnknown, CostInvalid, CostEncoded} {
 		if unread += results[r]; most == 0 || results[r] > results[most] {

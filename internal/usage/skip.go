@@ -119,8 +119,8 @@ func endOfRun(p []byte, i int) int {
 	return i
 }
 
-// endOfWords returns where the first quote or backslash is from i on. It looks at whole words, and gives up at
-// most, or behind the last word.
+// endOfWords returns where the first quote or backslash is from i on. It looks at eight bytes at a
+// time, up to most or as long as there are eight.
 func endOfWords(p []byte, i, most int) int {
 	for ; i < most && i+word <= len(p); i += word {
 		if m := marks(binary.LittleEndian.Uint64(p[i:])); m != 0 {
