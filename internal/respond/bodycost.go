@@ -48,11 +48,34 @@ func (s *served) MarshalLogArray(to zapcore.ArrayEncoder) error {
 	if w := s.errors; w != nil {
 		w.mu.Lock()
 		defer w.mu.Unlock()
+		w.readRest()
 		if err := s.completion.LogOpenCosts(to, w.endOfError()); err != nil {
 			return err
 		}
 	}
 	return s.completion.LogCosts(to)
+}
+
+// mostUnread is how much of a body waits to be read until it is flushed.
+const mostUnread = 4 << 10
+
+// readLater reads a piece of the body when the client has it. A small piece is in the server's buffer until it is
+// flushed.
+func (w *chargeWriter) readLater(piece []byte) {
+	if len(w.unread)+len(piece) <= mostUnread {
+		w.unread = append(w.unread, piece...)
+		return
+	}
+	w.readRest()
+	w.completion.ReadBody(piece)
+}
+
+// readRest reads what waits for that.
+func (w *chargeWriter) readRest() {
+	if len(w.unread) > 0 {
+		w.completion.ReadBody(w.unread)
+		w.unread = w.unread[:0]
+	}
 }
 
 var pieces = sync.Pool{New: func() any { return new([4 << 10]byte) }}

@@ -73,6 +73,7 @@ type chargeWriter struct {
 	length  int64      // of the body, by the header; -1 if it is not given
 	sent    int64      // how much of the body was sent
 	reads   bool       // the body says what the request has cost
+	unread  []byte     // what was written since the last flush, and is still to be read
 }
 
 // watch makes w look at the response that is written to inner. Fields that outer handlers strip too
@@ -144,6 +145,7 @@ func (w *chargeWriter) over(returned bool, err error) {
 		end = limiter.BrokenOff
 		w.completion.BrokenOff()
 	}
+	w.readRest()
 	w.completion.CloseBody(end)
 	w.strip(w.Header())
 }
@@ -181,6 +183,7 @@ func (s *served) waitsForError() bool {
 		if end == limiter.BrokenOff {
 			w.completion.BrokenOff()
 		}
+		w.readRest()
 		w.completion.CloseBody(end)
 		w.completion.Abandon()
 	})
@@ -242,8 +245,8 @@ func (w *chargeWriter) Write(b []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.sent += int64(n)
-	if w.reads { // after the client has it
-		w.completion.ReadBody(b[:n])
+	if w.reads {
+		w.readLater(b[:n])
 	}
 	return n, err
 }
@@ -264,7 +267,13 @@ func (w *chargeWriter) ReadFrom(r io.Reader) (int64, error) {
 // FlushError implements the method that [http.ResponseController] calls.
 func (w *chargeWriter) FlushError() error {
 	w.start(http.StatusOK)
-	return http.NewResponseController(w.ResponseWriter).Flush()
+	err := http.NewResponseController(w.ResponseWriter).Flush()
+	if w.reads {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.readRest()
+	}
+	return err
 }
 
 // Flush implements [http.Flusher].
