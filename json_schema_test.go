@@ -80,7 +80,8 @@ var visible = regexp.MustCompile(`unknown option "|unknown field|unknown algorit
 
 // TestSchema: configs that load are valid, and errors about one field are found.
 func TestSchema(t *testing.T) {
-	schema := compileSchema(t, schemaDocument(t))
+	document := schemaDocument(t)
+	schema := compileSchema(t, document)
 	good, bad := goldenConfigs(t)
 	for path, config := range good {
 		if err := schema.Validate(config.json); err != nil {
@@ -101,12 +102,12 @@ func TestSchema(t *testing.T) {
 	if found < least {
 		t.Errorf("only %d golden files are about one field, want %d", found, least)
 	}
+	t.Run("each field is needed", func(t *testing.T) { needsEachField(t, document, good) })
 }
 
-// TestSchemaNeedsEachField: without any one of its fields, the schema finds an error in a config that loads.
-func TestSchemaNeedsEachField(t *testing.T) {
-	document := schemaDocument(t)
-	good, _ := goldenConfigs(t)
+// needsEachField checks that without any one of its fields, the schema finds an error in a config that loads.
+func needsEachField(t *testing.T, document map[string]any, good map[string]goldenConfig) {
+	t.Helper()
 	for name, definition := range document["definitions"].(map[string]any) {
 		object := definition.(map[string]any)
 		fields, ok := object["properties"].(map[string]any)
