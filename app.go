@@ -197,7 +197,7 @@ func (u *usedStore) consequence() string {
 	for _, c := range []struct{ policy, what string }{
 		{zone.AllowOnError, "these zones do not limit anything (on_store_error allow): "},
 		{zone.DenyOnError, "these zones refuse all requests (on_store_error deny): "},
-		{zone.LocalOnError, "these zones count in each Caddy alone (on_store_error local): "},
+		{zone.LocalOnError, "these zones count in each instance alone (on_store_error local): "},
 	} {
 		if names := u.zones[c.policy]; len(names) > 0 {
 			parts = append(parts, c.what+strings.Join(names, ", "))

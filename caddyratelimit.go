@@ -1,6 +1,6 @@
 // Package caddyratelimit is an HTTP rate limiter for Caddy. It sorts requests into
 // zones and decides all zones of a request together, all or nothing, in memory or in
-// one call to a Redis that a fleet of Caddys shares.
+// one call to a Redis that a fleet shares.
 package caddyratelimit
 
 import (
@@ -57,12 +57,12 @@ type Handler struct {
 
 	// What happens to requests while the store does not answer: one of `allow`, `deny` or `local`.
 	// `allow` (the default) lets them pass without rate limit headers. `deny` answers with status
-	// 503. `local` counts in the memory of each Caddy, with limits divided by the number of Caddys.
+	// 503. `local` counts in the memory of each instance, with limits divided by the number of instances.
 	// Zones can override this option. If the store answers but has no room for new keys, these keys
 	// are always decided as with `local`.
 	OnStoreError string `json:"on_store_error,omitempty"`
 
-	// The number of Caddys by which `local` divides limits, from 1 to 100000. Default: as many as
+	// The number of instances by which `local` divides limits, from 1 to 100000. Default: as many as
 	// the store has last seen alive.
 	Instances *int `json:"instances,omitempty"`
 

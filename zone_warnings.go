@@ -94,7 +94,7 @@ func (h *Handler) warnAboutLending() {
 		return
 	}
 	if _, lends := h.store.Store.Store.(store.PartLender); !lends {
-		h.logger.Warn("lend has no effect: this store lends nothing; write store redis { address <host:port> } for a limit that several Caddys share",
+		h.logger.Warn("lend has no effect: this store lends nothing; write store redis { address <host:port> } for a limit that several instances share",
 			zap.String("store", pool.Describe(h.store.Backend)), zap.Strings("zones", lend))
 	} else if len(others) > 0 {
 		h.logger.Warn("some zones lend and others do not: a request that meets zones of both kinds still asks the store",

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// MemoryStore keeps counters in the memory of this process, so limits hold for one Caddy.
+// MemoryStore keeps counters in the memory of this process, so limits hold for one instance.
 // Counters survive config reloads, and are dropped when no config has their zone. A process
 // has one memory store.
 type MemoryStore struct {

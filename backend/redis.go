@@ -23,8 +23,8 @@ func init() {
 	caddy.RegisterModule(RedisStore{})
 }
 
-// RedisStore keeps counters in Redis (6.2 or later) or Valkey, which many Caddys can share:
-// all Caddys with the same Redis and the same key prefix enforce one limit, by Redis's clock.
+// RedisStore keeps counters in Redis (6.2 or later) or Valkey, which many instances can share:
+// all instances with the same Redis and the same key prefix enforce one limit, by Redis's clock.
 // Redis does not have to answer when a config is loaded.
 //
 // All texts may contain global placeholders such as `{env.REDIS_PASSWORD}` and
@@ -74,7 +74,7 @@ type RedisStore struct {
 	// begins with rediss.
 	TLS *RedisTLS `json:"tls,omitempty"`
 
-	// The beginning of every key, without braces. Caddys with different prefixes do not
+	// The beginning of every key, without braces. Instances with different prefixes do not
 	// share limits. Default: `rl`.
 	KeyPrefix string `json:"key_prefix,omitempty"`
 
@@ -88,7 +88,7 @@ type RedisStore struct {
 
 	// How long a refusal may be remembered, from 1ms to 1m, or 0, so that a refused client that
 	// keeps sending requests does not cost a call to Redis for each. 0 turns this off. A reset
-	// or a raised limit takes effect on all Caddys after at most this time. Default: 1s.
+	// or a raised limit takes effect on all instances after at most this time. Default: 1s.
 	DenyCache *caddy.Duration `json:"deny_cache,omitempty"`
 
 	// Whether Redis must answer when a config starts. If it does not within 10s, the config does

@@ -339,7 +339,7 @@ func TestAdminWhileRedisIsDown(t *testing.T) {
 	}
 	redisServer.Kill()
 	_, err := s.admin("GET", oddZone+"/key?key=a", "", "")
-	for _, want := range []string{"503", redisServer.Addr(), "does not answer", "each Caddy counts for itself"} {
+	for _, want := range []string{"503", redisServer.Addr(), "does not answer", "each instance counts for itself"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Redis is down: %v, want %q", err, want)
 		}

@@ -59,14 +59,14 @@ func TestCommandFleet(t *testing.T) {
 		line string
 		want []string
 	}{
-		{"zones", []string{"own     sliding_window_log 3/1h with overrides    {query.k}  memory", "memory ", "  4        2\n", "  4        0\n", "Counted by 2 Caddys.\n"}},
+		{"zones", []string{"own     sliding_window_log 3/1h with overrides    {query.k}  memory", "memory ", "  4        2\n", "  4        0\n", "Counted by 2 instances.\n"}},
 		{"zones own", []string{"caddy           all\n", "allowed         4\n", "refused         2 (2 limited)\n"}},
-		{"top own", []string{"own   6         2        0        x\n", "Counted by 2 Caddys since "}},
+		{"top own", []string{"own   6         2        0        x\n", "Counted by 2 instances since "}},
 		{"get own x", []string{
-			"CADDY", "\nA ", "limited  3 of 3  0 ", "\nB ", "allowed  1 of 3  2 ", "6 requests, 2 refused (counted by 2 Caddys since ",
+			"CADDY", "\nA ", "limited  3 of 3  0 ", "\nB ", "allowed  1 of 3  2 ", "6 requests, 2 refused (counted by 2 instances since ",
 			"On A: Zone own is refusing this key: 3 of 3 used.", " rate-limit reset --address A,B own x\n",
 		}},
-		{"get shared x", []string{"used     4 of 100\n", "4 requests, 0 refused (counted by 2 Caddys since ", "\nZone shared allows this key.\n"}},
+		{"get shared x", []string{"used     4 of 100\n", "4 requests, 0 refused (counted by 2 instances since ", "\nZone shared allows this key.\n"}},
 		{"get x", []string{"all ", "shared  allowed  4 of 100  96 ", "own     limited  3 of 3    0 ", "own     allowed  1 of 3    2 ", "On A: Zone own is refusing this key"}},
 		{"stores", []string{"CADDY", "\nA ", "\nB ", "  memory ", "  redis "}},
 		{"reset own x", []string{"A ", "  done\n", "B "}},
@@ -99,7 +99,7 @@ func TestCommandFleet(t *testing.T) {
 		"zones": "own ", "top own": "x\n", "get own x": "allowed", "get x": "allowed", "stores": "memory", "reset own z": " failed\n", "overrides": "9/1h",
 	} {
 		output, code := run(line, both+",unix//gone")
-		if code != 1 || !strings.Contains(output, want) || !strings.Contains(output, "Error: 1 of 3 Caddys failed:\n  unix//gone: dial unix /gone: ") {
+		if code != 1 || !strings.Contains(output, want) || !strings.Contains(output, "Error: 1 of 3 instances failed:\n  unix//gone: dial unix /gone: ") {
 			t.Errorf("%s: exit code %d, want %q in\n%s", line, code, want, output)
 		}
 	}
@@ -107,8 +107,8 @@ func TestCommandFleet(t *testing.T) {
 		t.Errorf("a Caddy that is named twice is counted twice:\n%s", output)
 	}
 	for line, want := range map[string]string{
-		"explain http://example.com/": "caddy rate-limit explain asks one Caddy: give one --address, got 2",
-		"get nowhere x":               "Error: 2 of 2 Caddys failed:\n  A: no zone \"nowhere\"",
+		"explain http://example.com/": "caddy rate-limit explain asks one instance: give one --address, got 2",
+		"get nowhere x":               "Error: 2 of 2 instances failed:\n  A: no zone \"nowhere\"",
 	} {
 		if output, code := run(line, both); code != 1 || !strings.Contains(output, want) {
 			t.Errorf("%s: exit code %d, want %q in\n%s", line, code, want, output)

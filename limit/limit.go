@@ -68,7 +68,7 @@ type Limit struct {
 	// Default: `UTC`.
 	Timezone string `json:"timezone,omitempty"`
 
-	// How long a slot of `concurrency` stays taken after its Caddy has died, from 1s to 1h.
+	// How long a slot of `concurrency` stays taken after its instance has died, from 1s to 1h.
 	// A running Caddy renews its slots in time, however long a request takes. Default: 30s.
 	Lease caddy.Duration `json:"lease,omitempty"`
 

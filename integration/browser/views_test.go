@@ -81,7 +81,7 @@ func testDecisions(t *testing.T, w *world) {
 func testStores(t *testing.T, w *world) {
 	p := w.page(t)
 	p.untilText("#stores-body h3", "answers")
-	p.untilText("#stores-body", "2 Caddys")
+	p.untilText("#stores-body", "2 instances")
 	p.untilText("#stores-body", "closed")
 	fact := func(name string) string {
 		return fmt.Sprintf(`[...document.querySelectorAll('#stores-body dt')].find(e => e.innerText === %s).nextSibling.innerText`, quoted(name))

@@ -102,7 +102,7 @@ func withStoreIn(ctx context.Context, ref *pool.Ref, do func(context.Context, st
 func (z *runningZone) storeError(err error) error {
 	means := map[string]string{
 		zone.AllowOnError: "the zone lets all requests pass", zone.DenyOnError: "the zone answers 503 to all requests",
-		zone.LocalOnError: "each Caddy counts for itself",
+		zone.LocalOnError: "each instance counts for itself",
 	}[z.OnStoreError]
 	return adminError(http.StatusServiceUnavailable, "%s does not answer: %w; meanwhile %s (on_store_error %s)",
 		pool.Describe(z.store.Backend), err, means, z.OnStoreError)

@@ -11,7 +11,7 @@ func banCommand() *cobra.Command {
 		Use:   "ban <zone> [<key>...]",
 		Short: "Refuses all requests of a key",
 		Long: `
-Bans a key of a zone: all of its requests are refused and not counted, by all Caddys
+Bans a key of a zone: all of its requests are refused and not counted, by all instances
 that share the store, from the next request on, until 'caddy rate-limit unban' or for
 as long as --for says. A ban replaces another override.
 
@@ -28,7 +28,7 @@ func unbanCommand() *cobra.Command {
 		Long: `
 Ends the ban of a key, by an operator or by the zone's option ban, and forgets earlier
 bans and the refusals that count towards the next one. What the key has used stays used,
-so its limit may still refuse it. With Redis the ban ends for all Caddys. If the zone has
+so its limit may still refuse it. With Redis the ban ends for all instances. If the zone has
 no overrides, another Caddy may still refuse the key from its deny cache, for at most a
 second (deny_cache).
 ` + keyHelp,

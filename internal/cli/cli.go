@@ -70,7 +70,7 @@ func newEndpoint(cmd *cobra.Command) (*endpoint, error) {
 		return nil, err
 	}
 	if len(f.caddys) > 1 {
-		return nil, fmt.Errorf("caddy rate-limit %s asks one Caddy: give one --address, got %d", cmd.Name(), len(f.caddys))
+		return nil, fmt.Errorf("caddy rate-limit %s asks one instance: give one --address, got %d", cmd.Name(), len(f.caddys))
 	}
 	return f.caddys[0], nil
 }

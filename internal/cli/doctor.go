@@ -27,7 +27,7 @@ func doctorCommand() *cobra.Command {
 		Long: `
 Checks a running Caddy: whose address counts as the client's, whether each zone can
 refuse requests and tells clients apart, and for each store whether it answers, the
-rights of the user, its memory, its clock, its round trip, and whether other Caddys
+rights of the user, its memory, its clock, its round trip, and whether other instances
 define the zones alike. It charges nothing.
 
 Each check is ok, warn, fail, or unknown if it could not be made; beside what is not

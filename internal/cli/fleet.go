@@ -127,7 +127,7 @@ func (f *fleet) failures(errs []error) error {
 	if failed == nil {
 		return nil
 	}
-	err := &fleetError{text: fmt.Sprintf("%d of %d Caddys failed:\n  %s", len(failed), len(f.caddys), strings.Join(failed, "\n  "))}
+	err := &fleetError{text: fmt.Sprintf("%d of %d instances failed:\n  %s", len(failed), len(f.caddys), strings.Join(failed, "\n  "))}
 	if len(failed) == len(f.caddys) {
 		err.all = errs
 	}
@@ -257,5 +257,5 @@ func (f *fleet) counter(answers int) string {
 	if f.isOne() {
 		return "this Caddy"
 	}
-	return plural(int64(answers), "Caddy")
+	return plural(int64(answers), "instance")
 }

@@ -279,7 +279,7 @@ func (k keyView) bansAndOverrides(counter string) (rows [][]string) {
 // lentTo says how much is lent to how many Caddys.
 func lentTo(lent, caddys int64) string {
 	if caddys == 1 {
-		return fmt.Sprintf("%d of what is used, to 1 Caddy that may not have spent it yet", lent)
+		return fmt.Sprintf("%d of what is used, to 1 instance that may not have spent it yet", lent)
 	}
-	return fmt.Sprintf("%d of what is used, to %d Caddys that may not have spent it yet", lent, caddys)
+	return fmt.Sprintf("%d of what is used, to %d instances that may not have spent it yet", lent, caddys)
 }

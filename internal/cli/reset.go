@@ -12,7 +12,7 @@ func resetCommand() *cobra.Command {
 		Short: "Forgets what a key has used",
 		Long: `
 Forgets what a key of a zone has used, its refusals, and its bans by the zone. An override
-stays. With Redis the key is reset for all Caddys. Another Caddy may still refuse the key
+stays. With Redis the key is reset for all instances. Another one may still refuse the key
 from its deny cache, for at most a second (deny_cache).
 
 If limits come from placeholders, there may be counters that this Caddy does not know.

@@ -18,7 +18,7 @@ the line of a plan, such as 500/1m or 'token_bucket 10/1s burst 50', or a number
 events for the zone's window. With --plan it is the limit that this plan has now, with
 --exempt there is none. --clear clears the override, even if it is a ban.
 
-An override holds for all Caddys that share the store, from the next request on, until
+An override holds for all instances that share the store, from the next request on, until
 it is cleared or for as long as --for says. What the key has used stays used.
 
 The zone must have the option overrides.

@@ -54,7 +54,7 @@ func (f *fleet) stores(check bool) error {
 	if f.json || good == nil {
 		return errors.Join(printAnswers(f, answers), err)
 	}
-	rows := [][]string{f.row(caddyColumn, "STORE", "ANSWERS", "BREAKER", "P50", "P99", "CADDYS", "KEYS", "ZONES")}
+	rows := [][]string{f.row(caddyColumn, "STORE", "ANSWERS", "BREAKER", "P50", "P99", "INSTANCES", "KEYS", "ZONES")}
 	var faults []string
 	for _, a := range good {
 		for _, s := range a.value {

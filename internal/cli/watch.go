@@ -35,7 +35,7 @@ milliseconds, the address of the client and the host.
 	query := keyFlags(cmd)
 	outcomes := append(outcome.Names[:], outcome.NameRefused, outcome.NameErrors)
 	chosen := cmd.Flags().StringSlice("outcome", nil, "Only decisions with these outcomes: "+strings.Join(outcomes, ", "))
-	rate := cmd.Flags().Int("rate", 20, "How many decisions to show per second, at most 1000; of a fleet, per Caddy")
+	rate := cmd.Flags().Int("rate", 20, "How many decisions to show per second, at most 1000; of a fleet, per instance")
 	count := cmd.Flags().IntP("number", "n", 0, "End after this many decisions")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		f, err := newFleet(cmd)

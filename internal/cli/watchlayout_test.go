@@ -89,7 +89,7 @@ func TestSilentCaddy(t *testing.T) {
 			return "", nil, nil
 		})
 		good, err := answered(f, answers)
-		const want = "3 of 4 Caddys failed:\n  hangs: no answer within 10s\n  hangs too: no answer within 10s\n  fails: no such zone"
+		const want = "3 of 4 instances failed:\n  hangs: no answer within 10s\n  hangs too: no answer within 10s\n  fails: no such zone"
 		if len(good) != 1 || good[0].value != "yes" || err == nil || err.Error() != want || time.Since(began) != maxSilence {
 			t.Errorf("%v after %v: %v", good, time.Since(began), err)
 		}

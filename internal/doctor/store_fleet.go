@@ -6,19 +6,19 @@ import "fmt"
 func fleet(s *Store) []result {
 	switch f := s.Fleet; {
 	case s.InProcess:
-		return ok("each Caddy counts for itself: the limits hold for this one alone")
+		return ok("each instance counts for itself: the limits hold for this one alone")
 	case s.Silent():
 		return nil
 	case f.Size == 0:
-		return cannotSay("this store does not count the Caddys that share it", "")
+		return cannotSay("this store does not count the instances that share it", "")
 	case f.Size == 1:
-		return ok("no other Caddy shares it now")
+		return ok("no other instance shares it now")
 	case f.Err != nil:
-		return cannotSay(fmt.Sprintf("%d Caddys share it, and what they define is not known: %v", f.Size, f.Err), "")
+		return cannotSay(fmt.Sprintf("%d instances share it, and what they define is not known: %v", f.Size, f.Err), "")
 	case f.Telling < f.Size:
-		return cannotSay(fmt.Sprintf("%d Caddys share it, and only %d tell how they define their zones", f.Size, f.Telling), "")
+		return cannotSay(fmt.Sprintf("%d instances share it, and only %d tell how they define their zones", f.Size, f.Telling), "")
 	default:
-		return ok("%d Caddys share it", f.Size)
+		return ok("%d instances share it", f.Size)
 	}
 }
 
@@ -28,5 +28,5 @@ func agrees(z *Zone) []result {
 		return nil
 	}
 	return fail("give it the same limit, key and prefixes everywhere: compare 'caddy rate-limit zones' on each",
-		"another Caddy defines it otherwise: %s", shorten(z.DefinedOtherwise))
+		"another instance defines it otherwise: %s", shorten(z.DefinedOtherwise))
 }

@@ -81,7 +81,7 @@ func decides(z *Zone) []result {
 	case "deny":
 		return fail(fix, "it refuses all requests, because its store does not answer")
 	case "local":
-		return warn(fix, "each Caddy counts for itself, because the store does not answer")
+		return warn(fix, "each instance counts for itself, because the store does not answer")
 	}
 	return fail(fix+"; on_store_error local would limit all the same", "it limits nothing, because its store does not answer")
 }

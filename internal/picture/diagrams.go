@@ -31,8 +31,8 @@ func request() diagram {
 // fleet is a fleet of Caddys, and its three answers to a Redis that does not answer.
 func fleet() diagram {
 	return diagram{
-		label: "Three Caddys share the counts in one Redis. If Redis does not answer, allow lets requests pass, deny refuses them " +
-			"with 503, and local counts in the memory of each Caddy with a third of the limit.",
+		label: "Three instances share the counts in one Redis. If Redis does not answer, allow lets requests pass, deny refuses them " +
+			"with 503, and local counts in the memory of each instance with a third of the limit.",
 		width: 900, height: 250,
 		boxes: []box{
 			{"box", 10, 20, 130, 44, "Caddy 1", nil},
@@ -42,7 +42,7 @@ func fleet() diagram {
 			{"wait", 450, 78, 150, 64, "no answer in time", []string{"timeout 50ms, then", "a breaker"}},
 			{"box", 680, 10, 210, 62, "on_store_error allow", []string{"the request passes,", "without a RateLimit header"}},
 			{"no", 680, 88, 210, 44, "on_store_error deny", []string{"503"}},
-			{"yes", 680, 148, 210, 62, "on_store_error local", []string{"a third of the limit each,", "in the memory of each Caddy"}},
+			{"yes", 680, 148, 210, 62, "on_store_error local", []string{"a third of the limit each,", "in the memory of each instance"}},
 		},
 		arrows: []arrow{
 			{"way", []int{140, 42, 185, 42, 185, 110, 230, 110}, "", 0, 0},

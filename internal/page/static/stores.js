@@ -44,7 +44,7 @@ function makeCard(s) {
       const past = s.past[0], minute = latencyBetween(past, now), calls = (now.calls ?? 0) - (past.calls ?? 0)
       fact('Breaker', now.breaker ?? '–', 'closed: Redis is asked. open: it is not, until it answers again.')
       fact('Latency', minute ? `${duration(minute.mean)}, 99 % within ${duration(minute.p99)}` : 'no calls in the last minute', 'Of decisions of the last minute.')
-      fact('Caddys', count(now.instances ?? 0, 'Caddy'), 'That have shown themselves in this store in the last seconds.')
+      fact('Instances', count(now.instances ?? 0, 'instance'), 'That have shown themselves in this store in the last seconds.')
       fact('Calls for a decision', minute && calls > 0 ? rate(Math.min(1, calls / minute.n) * 100) + ' for 100' : '–', 'Requests that come at once share a call.')
       fact('Lent', number(state.zones.filter(z => z.store === s.name).reduce((n, z) => n + (z.lent ?? 0), 0)), 'What this Caddy may still spend without asking.')
       fact('Refused without asking', number(now.deny_hits ?? 0), 'By the deny cache, since this Caddy began.')

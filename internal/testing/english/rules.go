@@ -129,6 +129,7 @@ var rules = []rule{
 
 	// One word for one thing: docs/glossary.md.
 	phrase(`\bheader fields?\b`, `write "header": docs/glossary.md`, "The header field is set.", Page, Message),
+	exact(`\bCaddys\b`, `write "instances": docs/glossary.md`, "Two Caddys share it.", Page, Message),
 	phrase(`\b(?:declined|turned away)\b`, `write "refused" (docs/glossary.md), or "rejected" if the store was not asked`, "The request is declined."),
 	phrase(`\b(?:sanctions?|amnesty|pardon(?:s|ed)?)\b`, `write "ban" or "override": docs/glossary.md`, "All sanctions are cleared."),
 	phrase(`\b(?:quota|rate) group\b|\blimit group\b|\bbucket group\b`, `write "zone": docs/glossary.md`, "Each limit group has a key."),
