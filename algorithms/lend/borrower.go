@@ -68,7 +68,7 @@ const (
 	enough = 16
 	worth  = 2
 
-	// again is after how many of the longest times a loan is tried anew that was not worth it.
+	// again is after how many of the longest times a loan that was not worth it is tried again.
 	again = 8
 
 	// alonePart is for which part of a period requests ask for themselves after an ask that found
@@ -125,7 +125,7 @@ func (b *Borrower) Next(now Moment, cost int64, while time.Duration) Next {
 	return Begin
 }
 
-// Came tells of some requests that have come since a time, before the borrower was made.
+// Came reports some requests that have come since a time, before the borrower was made.
 func (b *Borrower) Came(since time.Duration, requests, cost int64) {
 	b.demand.since, b.demand.requests, b.demand.cost = since, requests, cost
 }

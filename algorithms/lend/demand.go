@@ -9,7 +9,7 @@ type demand struct {
 	requests int64
 	cost     int64
 
-	// Of the counts before, per second.
+	// From the counts before, per second.
 	often, rate float64
 }
 

@@ -114,8 +114,8 @@ func (t *Table) Find(rule *store.Rule, key string, cost int64, now lend.Moment) 
 	return nil, s.slot(id, now.Mono).lent
 }
 
-// FindLent returns the entry of a key of which others have been lent parts, as was told just now. Such a
-// key is asked for by a dear call anyway, so it need not come often. It returns nil if the key was borrowed
+// FindLent returns the entry of a key of which others have been lent parts, as the store has just said. Such
+// a key is asked for by an expensive call anyway, so it does not have to come often. It returns nil if the key was borrowed
 // before, and that was not worth it.
 func (t *Table) FindLent(rule *store.Rule, key string, cost int64, now lend.Moment) *Entry {
 	t.Lent(rule, key, true, now)
