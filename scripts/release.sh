@@ -29,7 +29,7 @@ archive() {
 	cp LICENSE README.md CHANGELOG.md "$dir"
 	find "$dir" -exec touch -d "@$commit_time" {} +
 	if [[ $system == windows ]]; then
-		(cd "$tmp" && TZ=UTC zip -q -X -r "$dist/$name.zip" "$name")
+		(cd "$tmp" && find "$name" | LC_ALL=C sort | TZ=UTC zip -q -X -@ "$dist/$name.zip")
 	else
 		tar -C "$tmp" --sort=name --owner=0 --group=0 --numeric-owner --mode=go-w -c "$name" | gzip -n -9 >"$dist/$name.tar.gz"
 	fi
