@@ -1,11 +1,18 @@
 package limiter
 
 import (
+	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/caddyserver/caddy/v2"
+
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
+	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // TestBindingZone: of several zones, the verdict names the one that binds the client most.
@@ -33,6 +40,33 @@ func TestBindingZone(t *testing.T) {
 		if index, refused := v.mostBinding(0, v.Enforced); index != c.index || refused != c.refused {
 			t.Errorf("%s: got %d, %v, want %d, %v", c.name, index, refused, c.index, c.refused)
 		}
+	}
+}
+
+// TestReset: a verdict that is used again has nothing of the request before, but for the first place of
+// each list.
+func TestReset(t *testing.T) {
+	v := &Verdict{
+		Err: ErrLeft, Rejections: make([]Refusal, 2), Outcome: outcome.Local, Entries: make([]Entry, 2),
+		Checks: []store.Check{{Key: "a"}, {Key: "b"}}, Decisions: make([]algorithms.Decision, 2), Enforced: 1, Binding: 1, Refused: true,
+		Near: true, Request: placeholder.Request{Request: new(http.Request), Replacer: new(caddy.Replacer), Vars: map[string]any{}},
+		wait: retryWait{waited: true}, holds: true, late: true, strips: []string{"X-Cost"}, completion: new(Completion),
+	}
+	fields := reflect.ValueOf(v).Elem()
+	for i := range fields.NumField() {
+		if fields.Field(i).IsZero() {
+			t.Errorf("the test does not set %s", fields.Type().Field(i).Name)
+		}
+	}
+	checks := v.Checks
+	v.reset()
+	for i := range fields.NumField() {
+		if f := fields.Field(i); !f.IsZero() && (f.Kind() != reflect.Slice || f.Len() > 0) {
+			t.Errorf("%s is still %v", fields.Type().Field(i).Name, f)
+		}
+	}
+	if checks[1].Key != "" {
+		t.Errorf("the key %q is kept", checks[1].Key)
 	}
 }
 

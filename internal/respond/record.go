@@ -2,7 +2,6 @@ package respond
 
 import (
 	"net/http"
-	"slices"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
@@ -30,7 +29,6 @@ type record struct {
 	retryAfter int64      // in whole seconds; 0 if the request may pass
 	wouldBe    *zone.Zone // the dry run that would have refused
 	policies   string     // RateLimit-Policy
-	responders []*Responder
 }
 
 // numbers are what clients see of a decision. It is a part of it, because the record is the largest
@@ -123,17 +121,4 @@ func (t *record) addPolicies(by *Responder, v *limiter.Verdict) {
 			t.policies = appendPolicy(t.policies, p)
 		}
 	}
-}
-
-// addResponder adds a handler whose headers the record keeps up to date.
-func (t *record) addResponder(p *Responder) {
-	if slices.Contains(t.responders, p) {
-		return
-	}
-	if len(t.responders) == 0 {
-		t.responders, t.fields = p.alone, p.Fields.names
-		return
-	}
-	t.responders = append(t.responders[:len(t.responders):len(t.responders)], p)
-	t.fields = append(t.fields[:len(t.fields):len(t.fields)], p.Fields.names...)
 }

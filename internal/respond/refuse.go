@@ -2,6 +2,7 @@ package respond
 
 import (
 	"net/http"
+	"slices"
 	"sync"
 
 	"github.com/caddyserver/caddy/v2"
@@ -56,12 +57,12 @@ func (p *Responder) end(w http.ResponseWriter, r *http.Request, status int, err 
 
 // keepFields keeps the headers of an upstream out of the response of error routes.
 func (p *Responder) keepFields(r *http.Request) {
-	fields := p.Fields.names
-	if t := recordBefore(r); t != nil && len(t.fields) > 0 {
-		fields = t.fields
+	by := p.alone
+	if t := recordBefore(r); t != nil && t.by != nil {
+		by = t.by
 	}
-	fields = append(fields[:len(fields):len(fields)], fieldRetryAfter)
-	wrapServer(r, func(inner http.ResponseWriter) http.ResponseWriter { return newHeaderWriter(inner, fields) })
+	kept := &responders{by.all, append(slices.Clip(by.fields), fieldRetryAfter)}
+	wrapServer(r, func(inner http.ResponseWriter) http.ResponseWriter { return newHeaderWriter(inner, kept) })
 }
 
 // errorRoutes reports whether errors of this handler may reach error routes: those of the server,

@@ -37,14 +37,14 @@ type Responder struct {
 	caught   bool   // a subroute around the handler has routes for errors
 	invoked  invoked
 	server   *caddyhttp.Server // of the handler; nil if it is not known
-	alone    []*Responder      // only this one
+	alone    *responders       // only this one
 }
 
 // New returns a Responder for a handler that is provisioned in ctx.
 func New(ctx caddy.Context, c Config) *Responder {
 	p := &Responder{Config: c, caught: caughtBySubroute(ctx)}
 	p.server, _ = ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
-	p.alone = []*Responder{p}
+	p.alone = &responders{[]*Responder{p}, p.Fields.names}
 	if slices.ContainsFunc(c.Zones, func(z *zone.Zone) bool { return z.HasPolicies || z.Overrides }) {
 		return p // the limits of requests that met all zones may differ
 	}
@@ -124,10 +124,14 @@ func (p *Responder) setHeaders(w http.ResponseWriter, t *record, v *limiter.Verd
 	}
 	t.addPolicies(p, v)
 	if len(p.Fields.sent) > 0 {
-		t.addResponder(p)
+		t.by = t.by.with(p)
 	}
 	header := w.Header()
-	for i, responder := range t.responders {
+	var all []*Responder
+	if t.by != nil {
+		all = t.by.all
+	}
+	for i, responder := range all {
 		values := t.values[:]
 		if i > 0 || len(responder.Fields.sent) > len(values) {
 			values = make([]string, len(responder.Fields.sent))
@@ -140,7 +144,7 @@ func (p *Responder) setHeaders(w http.ResponseWriter, t *record, v *limiter.Verd
 		return w
 	}
 	switch {
-	case len(t.responders) == 0:
+	case t.by == nil:
 		return w
 	case t.ResponseWriter == nil:
 		t.ResponseWriter = w
@@ -148,7 +152,7 @@ func (p *Responder) setHeaders(w http.ResponseWriter, t *record, v *limiter.Verd
 	case t.wraps(w):
 		return w
 	}
-	return newHeaderWriter(w, t.fields) // around another response, because this is an error route
+	return newHeaderWriter(w, t.by) // around another response, because this is an error route
 }
 
 // retryAfter returns the value of Retry-After: the wait in whole seconds, rounded up, with jitter.

@@ -4,6 +4,7 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"slices"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
@@ -13,12 +14,30 @@ import (
 // others are removed just before the header is sent.
 type headerWriter struct {
 	caddyhttp.ResponseWriterWrapper
-	fields []string // in the form of http.Header's keys
+	by     *responders // nil if no handler sends fields
 	tidied bool
 }
 
-func newHeaderWriter(w http.ResponseWriter, fields []string) *headerWriter {
-	return &headerWriter{ResponseWriterWrapper: caddyhttp.ResponseWriterWrapper{ResponseWriter: w}, fields: fields}
+func newHeaderWriter(w http.ResponseWriter, by *responders) *headerWriter {
+	return &headerWriter{ResponseWriterWrapper: caddyhttp.ResponseWriterWrapper{ResponseWriter: w}, by: by}
+}
+
+// responders are the handlers of a request that send header fields, and the names of these fields in
+// the form of http.Header's keys. A Responder has one for itself alone, so most requests need no other.
+type responders struct {
+	all    []*Responder
+	fields []string
+}
+
+// with returns the responders with another one. The receiver may be nil.
+func (by *responders) with(p *Responder) *responders {
+	switch {
+	case by == nil:
+		return p.alone
+	case slices.Contains(by.all, p):
+		return by
+	}
+	return &responders{slices.Concat(by.all, p.alone.all), slices.Concat(by.fields, p.Fields.names)}
 }
 
 // WriteHeader implements [http.ResponseWriter]. It may be called several times, because a status
@@ -54,7 +73,10 @@ func (w *headerWriter) tidy() {
 	}
 	w.tidied = true
 	header := w.Header()
-	for _, field := range w.fields {
+	if w.by == nil {
+		return
+	}
+	for _, field := range w.by.fields {
 		if values := header[field]; len(values) > 1 {
 			header[field] = values[:1:1]
 		}
