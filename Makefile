@@ -59,7 +59,7 @@ chromium: ## Install chromium if it is missing
 	@scripts/optional.sh chromium chromium chromium-browser google-chrome
 
 .PHONY: lint
-lint: tools ## Check format, go vet, staticcheck, go.mod
+lint: tools aspell ## Check format, go vet, staticcheck, go.mod, and the English of pages and comments
 	@unformatted=$$($(BIN)/gofumpt -l .) || exit 1; \
 	if [[ -n $$unformatted ]]; then \
 		printf 'not formatted ("make fmt" does it):\n%s\n' "$$unformatted" >&2; \
@@ -68,12 +68,13 @@ lint: tools ## Check format, go vet, staticcheck, go.mod
 	$(RACE) go vet ./...
 	$(RACE) $(BIN)/staticcheck ./...
 	go mod tidy -diff
+	go test -vet=off ./internal/testing/english
 	@# Modules of their own, which no other step builds.
 	cd bench && $(RACE) go vet ./... && $(RACE) ../$(BIN)/staticcheck ./... && go mod tidy -diff
 	cd integration/browser && $(RACE) go vet ./... && $(RACE) ../../$(BIN)/staticcheck ./... && go mod tidy -diff
 
 .PHONY: unit
-unit: redis promtool aspell ## Run the tests with the race detector
+unit: redis promtool ## Run the tests with the race detector
 	@# lint has vetted all.
 	$(REDIS) $(RACE) go test -vet=off -parallel 5 -timeout 20m ./...
 
