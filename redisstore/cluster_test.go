@@ -80,6 +80,8 @@ func TestCluster(t *testing.T) {
 		slot := int(topology.SlotOf("{" + tag + "}"))
 		others := sameSlot(slot, 200)
 		hot := startLoad(t, s, rules, func() string { return tag })
+		lending := []*store.Rule{lendingRule(t, "lent", "fixed_window", algorithms.Limit{Events: limit, Window: 24 * time.Hour}, 50*time.Millisecond)}
+		lent := []*load{startLoad(t, s, lending, func() string { return tag }), startLoad(t, open(t, options), lending, func() string { return tag })}
 		new := startLoad(t, s, rules, func() string { return others[fresh.Add(1)%int64(len(others))] })
 		patient.Until(t, "requests before the slot moves", func() bool { return hot.admitted.Load() > 100 })
 		from := c.MasterOf(s.Key(rules[0], tag))
@@ -100,8 +102,17 @@ func TestCluster(t *testing.T) {
 			from, to = to, from
 		}
 		patient.Until(t, "the limit to be used up", func() bool { return hot.admitted.Load() >= limit })
+		patient.Until(t, "what is lent to be used up", func() bool { return lent[0].refused.Load()+lent[1].refused.Load() > 0 })
 		hot.end()
 		new.end()
+		lent[0].end()
+		lent[1].end()
+		if n := lent[0].failed.Load() + lent[1].failed.Load(); n > 0 {
+			t.Errorf("%d failed in the zone that lends: %v %v", n, lent[0].err(), lent[1].err())
+		}
+		if n := lent[0].admitted.Load() + lent[1].admitted.Load(); n > limit || n < limit/2 {
+			t.Errorf("%d admitted in the zone that lends, want %d to %d", n, limit/2, limit)
+		}
 		if n := hot.failed.Load() + new.failed.Load(); n > 0 {
 			t.Errorf("%d failed: %v %v", n, hot.err(), new.err())
 		}

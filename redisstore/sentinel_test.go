@@ -5,10 +5,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 func TestSentinel(t *testing.T) {
@@ -24,18 +26,23 @@ func TestSentinel(t *testing.T) {
 		options.Timeout = 200 * time.Millisecond
 		s, rules := open(t, options), twoZones(t, 200)
 		l := startLoad(t, s, rules, func() string { return "client" })
-		patient.Until(t, "the limit to be used up", func() bool { return l.refused.Load() > 0 })
+		lending := []*store.Rule{lendingRule(t, "lent", "fixed_window", algorithms.Limit{Events: 200, Window: 24 * time.Hour}, 50*time.Millisecond)}
+		lent := startLoad(t, s, lending, func() string { return "client" })
+		patient.Until(t, "the limit to be used up", func() bool { return l.refused.Load() > 0 && lent.refused.Load() > 0 })
 		before := g.Master()
 		before.Kill()
 		g.AwaitSwitch(before)
 		awaitService(t, s, rules[0], "other")
 		l.end()
+		lent.end()
 		// Charges that were not yet copied are lost: at most those that the old master admitted
-		// at last.
-		if n := l.admitted.Load(); n > 2*200 {
-			t.Errorf("%d admitted, the limit is 200", n)
-		} else {
-			t.Logf("%d admitted of 200, %d failed", n, l.failed.Load())
+		// at last. What was lent then is lent again when its borrower asks.
+		for _, l := range []*load{l, lent} {
+			if n := l.admitted.Load(); n > 2*200 {
+				t.Errorf("%d admitted, the limit is 200", n)
+			} else {
+				t.Logf("%d admitted of 200, %d failed", n, l.failed.Load())
+			}
 		}
 		before.Restart()
 		g.Await()

@@ -75,6 +75,14 @@ func (s *runningStore) describe(c *adminCall) adminapi.Store {
 		stats := observed.Stats()
 		answer.Breaker, answer.DenyCacheHits, answer.LostCorrections = stats.Breaker, stats.DenyHits, stats.Lost
 		answer.InUse = maps.Clone(stats.Held)
+		for _, z := range s.zones {
+			if z.Borrows() && stats.Lent != nil {
+				if answer.Lent == nil {
+					answer.Lent, answer.Loans = make(map[string]int64), make(map[string]int64)
+				}
+				answer.Lent[z.Name], answer.Loans[z.Name] = stats.Lent[z.Name], stats.Loans[z.Name]
+			}
+		}
 	}
 	if fleet, ok := shared.Store.(store.Fleet); ok {
 		answer.Instances = fleet.Instances()

@@ -36,6 +36,11 @@ type Store struct {
 
 	// InUse is the number of slots that requests of this Caddy hold, by zone.
 	InUse map[string]int64 `json:"in_use,omitempty"`
+
+	// Lent is what this Caddy has borrowed and not spent yet, and Loans is the number of keys of which it
+	// has borrowed that, by zone. They are absent if no zone lends.
+	Lent  map[string]int64 `json:"lent,omitempty"`
+	Loans map[string]int64 `json:"loans,omitempty"`
 }
 
 // Latency has latencies in seconds. P50 and P99 are the upper bounds of the histogram buckets that

@@ -54,11 +54,18 @@ func (f *fleet) stores(check bool) error {
 	if f.json || good == nil {
 		return errors.Join(printAnswers(f, answers), err)
 	}
-	rows := [][]string{f.row(caddyColumn, "STORE", "ANSWERS", "BREAKER", "P50", "P99", "INSTANCES", "KEYS", "ZONES")}
+	lends := slices.ContainsFunc(good, func(a answer[[]adminapi.Store]) bool {
+		return slices.ContainsFunc(a.value, func(s adminapi.Store) bool { return s.Lent != nil })
+	})
+	names := []string{"STORE", "ANSWERS", "BREAKER", "P50", "P99", "INSTANCES", "KEYS"}
+	if lends {
+		names = append(names, "LENT")
+	}
+	rows := [][]string{f.row(caddyColumn, append(names, "ZONES")...)}
 	var faults []string
 	for _, a := range good {
 		for _, s := range a.value {
-			rows = append(rows, f.row(a.of.address, storeCells(&s)...))
+			rows = append(rows, f.row(a.of.address, storeCells(&s, lends)...))
 			if s.Error != "" {
 				faults = append(faults, f.mark(a.of)+s.Name+": "+s.Error)
 			}
@@ -76,8 +83,8 @@ func (f *fleet) stores(check bool) error {
 	return err
 }
 
-// storeCells returns what a Caddy says of a store.
-func storeCells(s *adminapi.Store) []string {
+// storeCells returns what a Caddy says of a store; with lends, also what is lent to the Caddy.
+func storeCells(s *adminapi.Store, lends bool) []string {
 	answers, p50, p99, keys, caddys := "-", "-", "-", "-", "-"
 	if s.Answers != nil {
 		answers = map[bool]string{true: "yes", false: "no"}[*s.Answers]
@@ -91,5 +98,24 @@ func storeCells(s *adminapi.Store) []string {
 	if s.Instances > 0 {
 		caddys = strconv.Itoa(s.Instances)
 	}
-	return []string{s.Name, answers, orDash(s.Breaker), p50, p99, caddys, keys, shellWords(s.Zones)}
+	cells := []string{s.Name, answers, orDash(s.Breaker), p50, p99, caddys, keys}
+	if lends {
+		cells = append(cells, lentOf(s))
+	}
+	return append(cells, shellWords(s.Zones))
+}
+
+// lentOf says how much of how many keys is lent to a Caddy.
+func lentOf(s *adminapi.Store) string {
+	if s.Lent == nil {
+		return "-"
+	}
+	lent, keys := int64(0), int64(0)
+	for zone := range s.Lent {
+		lent, keys = lent+s.Lent[zone], keys+s.Loans[zone]
+	}
+	if keys == 1 {
+		return fmt.Sprintf("%d of 1 key", lent)
+	}
+	return fmt.Sprintf("%d of %d keys", lent, keys)
 }
