@@ -68,7 +68,7 @@ lint: tools aspell ## Check format, go vet, staticcheck, go.mod, and the English
 	$(RACE) go vet ./...
 	$(RACE) $(BIN)/staticcheck ./...
 	go mod tidy -diff
-	go test -vet=off ./internal/testing/english
+	$(if $(shell command -v apt-get),REQUIRE_ASPELL=1) go test -vet=off ./internal/testing/english
 	@# Modules of their own, which no other step builds.
 	cd bench && $(RACE) go vet ./... && $(RACE) ../$(BIN)/staticcheck ./... && go mod tidy -diff
 	cd integration/browser && $(RACE) go vet ./... && $(RACE) ../../$(BIN)/staticcheck ./... && go mod tidy -diff
