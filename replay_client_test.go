@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/admin"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 
 // TestReplayBehindAProxy: the client is the one that a Caddy with the config would find out from the
@@ -152,6 +153,47 @@ func TestReplayOfAnotherSite(t *testing.T) {
 	for _, want := range []string{`no request met this zone. Hosts in the log: example.com (3); \x1b[2J.example (1)`, "2/1m – –"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("want %q in\n%s", want, text.String())
+		}
+	}
+}
+
+// TestReplayOnTheServerOfTheHost: a request is replayed on the server that has its host, also where the
+// log and the config differ in TLS and so in the port. A server for all hosts has it on its own port, and
+// Caddy's redirects to https are no site.
+func TestReplayOnTheServerOfTheHost(t *testing.T) {
+	const (
+		limits   = " {\n\trate_limit {\n\t\tzone clients {\n\t\t\tkey {client_ip}\n\t\t\trate 100/1m\n\t\t}\n\t}\n\trespond ok\n}\n"
+		metrics  = ":2020 {\n\tmetrics /metrics\n}\n"
+		combined = `203.0.113.7 - - [20/Nov/2026:12:00:00 +0000] "GET / HTTP/1.1" 200 1` + "\n"
+	)
+	line := logLine(noon, "203.0.113.7", "/")
+	tls := strings.Replace(line, `"headers":{}`, `"headers":{},"tls":{"version":772,"proto":"h2","server_name":"example.com"}`, 1)
+	redirect := strings.Replace(line, `"status":200`, `"status":308`, 1)
+	for _, c := range []struct {
+		name, config, line string
+		met                int64
+	}{
+		{"without TLS, a combined log", "http://example.com" + limits + metrics, combined, 9},
+		{"without TLS, a log with TLS", "http://example.com" + limits + metrics, tls, 9},
+		{"with TLS, a combined log", "example.com" + limits + metrics, combined, 9},
+		{"with TLS, a log without it", "example.com" + limits + metrics, line, 9},
+		{"with TLS, redirects to it", "example.com" + limits + metrics, redirect, 0},
+		{"a host with a wildcard", "http://*.com" + limits + metrics, tls, 9},
+		{"both sites have the host", "http://example.com {\n\trespond ok\n}\nexample.com" + limits, tls, 9},
+		{"both sites have the host, and the log is of the other", "http://example.com {\n\trespond ok\n}\nexample.com" + limits, line, 0},
+		{"a site for all hosts on the port", "http://example.com:8443 {\n\trespond ok\n}\n:80" + limits, line, 9},
+		{"a site for all hosts on another port", ":2020" + limits + "http://example.com {\n\trespond ok\n}\n", tls, 0},
+	} {
+		config, _, err := caddytest.Adapt(c.config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := admin.AdminAPI{}.Replay(config, &replay.Options{Logs: []string{"-"}, Input: strings.NewReader(strings.Repeat(c.line, 9))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if z := r.Zones[0]; z.Requests != c.met {
+			t.Errorf("%s: %d requests met the zone, want %d", c.name, z.Requests, c.met)
 		}
 	}
 }

@@ -52,7 +52,12 @@ func newEngine(c *Config, n *needs, t *tallies, trials []*trial) (*engine, error
 		}
 		e.worlds = append(e.worlds, w)
 	}
-	e.servers.app = c.App
+	var err error
+	if e.servers.sites, err = sitesOf(c.JSON); err != nil {
+		e.close()
+		return nil, err
+	}
+	e.servers.app, e.servers.host = c.App, e.maker.host
 	e.visitor.engine = e
 	return e, nil
 }

@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"cmp"
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,28 +17,36 @@ import (
 // servers finds the server that a request of a log came to.
 type servers struct {
 	app   *caddyhttp.App
+	sites map[string]*sites // by server
+	host  string            // of requests whose log has none
 	known map[origin]*caddyhttp.Server
 }
 
 // origin is what a log says about the server of a request.
-type origin struct{ scheme, port, logger, host string }
+type origin struct {
+	scheme, port, logger, host string
+
+	redirected bool // to https, as Caddy does for a host that another server has
+}
 
 // maxOrigins bounds the origins that are remembered, because clients choose hosts.
 const maxOrigins = 1 << 12
 
-// of returns the server of a request: the one that writes to the logger of the line; or listens on the
-// port of its host; or takes its scheme. It returns nil if there is no server at all.
+// of returns the server of a request: the one that has its host; of several, the one that writes to the
+// logger of the line; or listens on the port of its host; or takes its scheme. So a log of a proxy that
+// ends TLS is replayed on a site without TLS, and the other way round. It returns nil if there is no
+// server at all.
 func (s *servers) of(r *logs.Record) *caddyhttp.Server {
 	if len(s.app.Servers) == 1 {
 		for _, server := range s.app.Servers {
 			return server
 		}
 	}
-	host, port := r.Host, ""
+	host, port := cmp.Or(r.Host, s.host), ""
 	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
 		host, port = host[:i], host[i+1:]
 	}
-	at := origin{r.Scheme, port, r.Logger, host}
+	at := origin{r.Scheme, port, r.Logger, host, r.Scheme == "http" && r.Status == http.StatusPermanentRedirect}
 	if server, ok := s.known[at]; ok {
 		return server
 	}
@@ -52,7 +62,7 @@ func (s *servers) of(r *logs.Record) *caddyhttp.Server {
 func (s *servers) find(at origin) (best *caddyhttp.Server) {
 	bestFit := -1
 	for _, name := range slices.Sorted(maps.Keys(s.app.Servers)) {
-		if fit := s.fit(s.app.Servers[name], at); fit > bestFit {
+		if fit := s.fit(name, at); fit > bestFit {
 			best, bestFit = s.app.Servers[name], fit
 		}
 	}
@@ -60,7 +70,8 @@ func (s *servers) find(at origin) (best *caddyhttp.Server) {
 }
 
 // fit says how well a server fits an origin.
-func (s *servers) fit(server *caddyhttp.Server, at origin) (fit int) {
+func (s *servers) fit(name string, at origin) (fit int) {
+	server := s.app.Servers[name]
 	if logsTo(server, at) {
 		fit += 8
 	}
@@ -73,6 +84,10 @@ func (s *servers) fit(server *caddyhttp.Server, at origin) (fit int) {
 	}
 	if tls := len(server.TLSConnPolicies) > 0; at.scheme == "" || tls == (at.scheme == "https") {
 		fit += 2
+	}
+	isThere := fit >= 4 // the logger or the port is that of the server
+	if has := s.sites[name]; has != nil && !at.redirected && (has.any && isThere || has.names(at.host)) {
+		fit += 16
 	}
 	return fit
 }
