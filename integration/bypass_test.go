@@ -88,7 +88,8 @@ func targetsOf(t *testing.T, e example, adapted object, number *int, upstream st
 func startExamples(t *testing.T, all []example, b *backend) (targets []*target) {
 	t.Helper()
 	const sockets = 250
-	s := startSites(t, binary(t), sockets, caddyfile("log {\nlevel WARN\n}", "respond ok"))
+	s := startSites(t, binary(t), sockets, caddyfile("log {\nlevel WARN\n}", "respond ok"),
+		"LIMITS_PASSWORD_HASH=$2a$04$MhSbH1Jjm8rp5Ti2IIPMLeECXCg/XqwZleMXA4NAfJoYpnP/tz.FS")
 	served, number, seen := make(object), 0, make(map[string]bool)
 	for _, e := range all {
 		adapted := e.adapt(t, s)

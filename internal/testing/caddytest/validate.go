@@ -57,6 +57,7 @@ func validate(t testing.TB, config []byte) (warnings []observer.LoggedEntry, err
 	t.Helper()
 	t.Setenv("REDIS_ADDRESS", "redis.example.com:6379")
 	t.Setenv("REDIS_PASSWORD", "s3cr3t-hunter2")
+	t.Setenv("LIMITS_PASSWORD_HASH", "$2a$04$MhSbH1Jjm8rp5Ti2IIPMLeECXCg/XqwZleMXA4NAfJoYpnP/tz.FS")
 	var c *caddy.Config
 	if err := caddy.StrictUnmarshalJSON(caddy.RemoveMetaFields(config), &c); err != nil {
 		return nil, fmt.Errorf("decoding config: %w", err)
