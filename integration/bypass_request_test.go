@@ -2,7 +2,7 @@ package integration_test
 
 import (
 	"bufio"
-	"crypto/tls"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -12,8 +12,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"golang.org/x/net/http2"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
@@ -177,7 +175,11 @@ func (q try) send(t *testing.T, tg *target) got {
 
 func (q *try) sendHTTP2(t *testing.T, to string) got {
 	t.Helper()
-	transport := &http2.Transport{AllowHTTP: true, DialTLS: func(string, string, *tls.Config) (net.Conn, error) { return q.dial(to) }}
+	transport := &http.Transport{
+		Protocols:   new(http.Protocols),
+		DialContext: func(context.Context, string, string) (net.Conn, error) { return q.dial(to) },
+	}
+	transport.Protocols.SetUnencryptedHTTP2(true)
 	defer transport.CloseIdleConnections()
 	request, err := http.NewRequest(q.method, "http://"+to+q.target, strings.NewReader(q.body))
 	if err != nil {
