@@ -25,6 +25,7 @@ func TestBehindAProxyByHand(t *testing.T) {
 	here := "curl() { command curl --connect-to ::" + s.address + ` "$@"; }
 		caddy() { "$CADDY" "$@" --address "unix/$ADMIN" || true; }
 		`
+	sent := strings.NewReplacer("https://", "http://", "203.0.113.7", "127.0.0.1").Replace(strings.Join(commands, ""))
 	anybody := strings.NewReplacer("10.0.0.5 10.0.0.6", "0.0.0.0/0", "trusted_proxies_strict", "", "zone clients", "zone wrong").Replace(site)
 	for _, c := range []struct {
 		config, key string
@@ -34,9 +35,15 @@ func TestBehindAProxyByHand(t *testing.T) {
 		{anybody, "198.51.100.1", true},
 	} {
 		s.mustLoad(c.config)
-		output, err := s.shell(here + strings.ReplaceAll(strings.Join(commands, ""), "https://", "http://"))
-		if top, _, _ := strings.Cut(output, "\n\n"); err != nil || !strings.Contains(top, c.key) || strings.Contains(output, "name only your proxies in trusted_proxies") != c.warned {
-			t.Errorf("%v, want the key %s in\n%s", err, c.key, output)
+		output, err := s.shell(here + sent)
+		for _, key := range []string{"127.0.0.1", "198.51.100.1"} {
+			used := regexp.MustCompile(`(?m)(\d+) of 100 .* ` + regexp.QuoteMeta(key) + `$`).FindStringSubmatch(output)
+			if used == nil || (used[1] == "1") != (key == c.key) || (used[1] == "0") != (key != c.key) {
+				t.Errorf("%s has used %q, want 1 for %s and 0 for the other", key, used, c.key)
+			}
+		}
+		if err != nil || strings.Contains(output, "name only your proxies in trusted_proxies") != c.warned {
+			t.Errorf("%v, want a warning: %v, in\n%s", err, c.warned, output)
 		}
 	}
 }
