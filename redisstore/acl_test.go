@@ -16,7 +16,9 @@ func sentinelACL(t *testing.T) []string {
 	return documented(t, "\nuser finder on >password ")
 }
 
-func clusterACL(t *testing.T) []string { return documented(t, "\nand in a Cluster ") }
+func clusterACL(t *testing.T) []string {
+	return documented(t, "`limiter` needs two more rights:\n\n```\n")
+}
 
 func documented(t *testing.T, after string) []string {
 	t.Helper()
