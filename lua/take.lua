@@ -409,7 +409,9 @@ for k = 1, #KEYS do
   end
 end
 return reply or replies and replies[answers] or '', replies, answers, noticed, refused, uncharged
-end)(call, floor, byte, pack, unpack_struct, read, groups, mode, now, careful, unable, full, uncharged, lacks, unlock) end
+end)(call, floor, byte, pack, unpack_struct, read, groups, mode, now, careful, unable, full, uncharged, lacks, unlock)
+  if not refused then return last end -- an error
+end
 
 -- To make a long text twice would cost more.
 local reply = last .. noticed .. (refused > 0 and ' ' .. refused .. ' ' or ' 0 ') .. time[1] .. ' ' .. time[2]
