@@ -9,8 +9,6 @@ MAKEFLAGS += --no-print-directory
 
 # How long each fuzz target runs. "make deep" gives each 15s.
 FUZZTIME ?= 2s
-# Which targets: all, or with quick only those in packages without Caddy, which are built in seconds.
-FUZZ ?= all
 # How often stress runs the tests.
 ROUNDS ?= 3
 # Which microbenchmarks run, and how often each: COUNT=10 is what benchstat wants.
@@ -35,8 +33,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: test
-test: redis lint unit browser ## All that CI runs: redis, lint, unit, browser, fuzz
-	@$(MAKE) fuzz FUZZ=quick
+test: redis lint unit browser ## All that CI runs: redis, lint, unit, browser
 
 .PHONY: redis
 redis: ## Install redis-server if it is missing
@@ -108,8 +105,8 @@ stress: redis promtool python3 ## Run the tests ROUNDS (3) times while other wor
 	$(REDIS) ROUNDS=$(ROUNDS) scripts/stress.sh
 
 .PHONY: fuzz
-fuzz: redis ## Run the fuzz targets for FUZZTIME (2s) each, with FUZZ=quick those without Caddy
-	$(REDIS) FUZZTIME=$(FUZZTIME) FUZZ=$(FUZZ) scripts/fuzz.sh
+fuzz: redis ## Run the fuzz targets for FUZZTIME (2s) each
+	$(REDIS) FUZZTIME=$(FUZZTIME) scripts/fuzz.sh
 
 .PHONY: examples
 examples: ## Check examples/ and .github/ by the schemas of Kubernetes, Compose and GitHub Actions

@@ -116,11 +116,7 @@ func untimed(line string) string {
 	}
 	line = durationInText.ReplaceAllStringFunc(line, func(text string) string {
 		found := durationInText.FindStringSubmatch(text)
-		shown := "(in <time>)" + found[1]
-		if found[2] == "" {
-			return shown
-		}
-		return shown + strings.Repeat(" ", max(2, len(text)-len(shown)))
+		return "(in <time>)" + found[1] + found[2][:min(2, len(found[2]))]
 	})
 	for durationCell.MatchString(line) { // a blank can end one cell and begin the next
 		line = durationCell.ReplaceAllStringFunc(line, func(text string) string {
