@@ -72,8 +72,8 @@ lint: tools aspell ## Check format, go vet, staticcheck, go.mod, and the English
 
 .PHONY: unit
 unit: redis promtool ## Run the tests with the race detector
-	@# lint has vetted all.
-	$(REDIS) $(RACE) go test -vet=off -parallel 5 -timeout 20m ./...
+	@# The two longest begin first. lint has vetted all.
+	$(REDIS) $(RACE) go test -vet=off -parallel 5 -timeout 20m ./integration ./redisstore ./...
 
 # Where apt-get can install Chromium, the tests of the page fail without it, rather than skip.
 .PHONY: browser
