@@ -120,7 +120,7 @@ func TestExampleCompose(t *testing.T) {
 		if problem != "" {
 			t.Errorf("%s: %s", expr, problem)
 		}
-		// Of these there is nothing with this config.
+		// This config has no results for these.
 		if len(results) == 0 && !regexp.MustCompile(`_(response_cost|concurrency|lent|loans|keys_total|store_lent)`).MatchString(expr) {
 			t.Errorf("%s: no result", expr)
 		}

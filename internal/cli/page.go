@@ -33,9 +33,9 @@ until it is interrupted. The address is a secret that is new each time: people w
 may do what this page does.
 
 On a server without a browser, name the port, and forward it:
-ssh -t -L 2020:localhost:2020 server caddy rate-limit page --listen localhost:2020
+ssh -t -L 2080:localhost:2080 server caddy rate-limit page --listen localhost:2080
 `,
-		Example: "  caddy rate-limit page\n  caddy rate-limit page --no-open --listen localhost:2020",
+		Example: "  caddy rate-limit page\n  caddy rate-limit page --no-open --listen localhost:2080",
 		Args:    cobra.NoArgs,
 	}
 	listen := cmd.Flags().String("listen", "127.0.0.1:0", "The address to serve the page at, on this machine")
@@ -88,10 +88,10 @@ func (e *endpoint) servePage(listen string, open bool) error {
 func listenLocally(address string) (net.Listener, error) {
 	resolved, err := net.ResolveTCPAddr("tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("--listen: %w; write one such as localhost:2020", err)
+		return nil, fmt.Errorf("--listen: %w; write one such as localhost:2080", err)
 	}
 	if !resolved.IP.IsLoopback() {
-		return nil, fmt.Errorf("--listen must be an address that only this machine can reach, such as localhost:2020, got %q; from elsewhere, forward it with ssh -L", address)
+		return nil, fmt.Errorf("--listen must be an address that only this machine can reach, such as localhost:2080, got %q; from elsewhere, forward it with ssh -L", address)
 	}
 	listener, err := net.ListenTCP("tcp", resolved)
 	if err != nil {

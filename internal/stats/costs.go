@@ -29,8 +29,8 @@ var CostFixes = [CostResults]string{
 	CostEncoded: "let the upstream compress with gzip or not at all; Accept-Encoding of the requests already asks for that",
 }
 
-// Unread returns of which result there are most among those that need a fix, how many of these there are in all, and
-// among how many responses. Errors, responses that are not charged, and those that were broken off do not count.
+// Unread counts the responses whose cost was not read for a reason that needs a fix. It returns the most frequent
+// reason, their number, and the number of all responses that count. Errors, responses that are not charged, and those that were broken off do not count.
 func Unread(results [CostResults]uint64) (most CostResult, unread, of uint64) {
 	for _, r := range []CostResult{CostUnknown, CostInvalid, CostEncoded} {
 		if unread += results[r]; most == 0 || results[r] > results[most] {
