@@ -286,9 +286,6 @@ func TestExploreSlots(t *testing.T) {
 // TestExploreSlotsFindsMutation: if slots were used although their leases have ended, the explorer would
 // find too many requests.
 func TestExploreSlotsFindsMutation(t *testing.T) {
-	if deep.Steps(0, 1) == 0 {
-		t.Skip("only in long runs")
-	}
 	t.Parallel()
 	e := exploreSlots(t, 2, 1, 4, 0, true)
 	if e.over == "" {
