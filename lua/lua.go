@@ -15,10 +15,15 @@ var Take string
 //go:embed plain.lua
 var Plain string
 
-// Counters is the part of Take for other calls in which only Counters decide.
+// Counters is the part of Take for other calls that only Counters decide.
 //
 //go:embed counters.lua
 var Counters string
+
+// Groups is the part of Take for all other calls.
+//
+//go:embed groups.lua
+var Groups string
 
 // Write is the part of Take that writes the state of a Counter.
 //

@@ -1,9 +1,9 @@
 -- The part of take.lua that writes a Counter's state x, y, z under a key. The state is worth
 -- something until the instant till. Its last four bytes are the second until which the key lives
 -- at least, and lives is that of the state before, 0 if there was none. As long as that suffices,
--- the key keeps its expiry, because to set one is dear. So a new expiry is later than needed: by
+-- the key keeps its expiry, because setting one is slow. So a new expiry is later than needed: by
 -- up to a quarter, and for a key that has come back by half, by some seconds at least and a day
--- at most. Expiries of new keys are rounded, and their text is kept, because to format a number
+-- at most. Expiries of new keys are rounded, and their text is kept, because formatting a number
 -- is slow. From 2106 on, when four bytes are too few, the expiry is set with every charge.
 local need = till / 1000000 + MARGIN
 if lives >= need then

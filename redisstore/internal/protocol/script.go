@@ -48,6 +48,7 @@ func NewScript(clock string, margin time.Duration) *Script {
 	}
 	text := strings.Replace(lua.Take, "--[[plain]]", lua.Plain, 1)
 	text = strings.Replace(text, "--[[counters]]", lua.Counters, 1)
+	text = strings.Replace(text, "--[[groups]]", lua.Groups, 1)
 	text = strings.Replace(text, "--[[algorithms]]", ports.String(), 1)
 	text = strings.ReplaceAll(text, "--[[charge]]", charges())
 	text = strings.ReplaceAll(text, "--[[muldiv]]", lua.MulDiv)
