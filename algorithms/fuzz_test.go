@@ -46,7 +46,7 @@ func FuzzTake(f *testing.F) {
 			case !d.Allowed && d.Remaining != before.Remaining:
 				t.Fatalf("%s: a refusal took something: %+v, then %+v", name, before, d)
 			case !d.Allowed && d.RetryAfter == algorithms.Never && cost <= quota:
-				t.Fatalf("%s: cost %d of %d is refused for ever", name, cost, quota)
+				t.Fatalf("%s: cost %d of %d is refused forever", name, cost, quota)
 			}
 			if d.NextAfter > 0 {
 				peek := func(wait time.Duration) int64 { return k.take(params, now+wait.Microseconds(), 0).Remaining }

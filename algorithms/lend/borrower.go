@@ -47,6 +47,7 @@ type Borrower struct {
 	aloneUntil   time.Duration // until then requests ask for themselves
 	scarce       bool          // it was a refusal
 	sampled      int64         // charges up to this time, as At tells it, are or may be the store's
+	latest       int64         // what At told before the answer, at most: it goes back if an answer was slow
 }
 
 // NewBorrower returns a borrower with a random number that no other has. It asks once in a period,
@@ -61,12 +62,12 @@ const (
 	leasePeriods = 3
 
 	// stretch is how many times longer than a period the time between asks may be.
-	stretch = 100
+	stretch = 200
 
 	// enough is how many requests should come between two asks, and worth how many must: an ask
-	// costs about as much as two requests that ask for themselves.
-	enough = 16
-	worth  = 2
+	// costs about as much as three requests that ask for themselves.
+	enough = 64
+	worth  = 3
 
 	// again is after how many of the longest times a loan that was not worth it is tried again.
 	again = 8
@@ -112,8 +113,7 @@ const (
 // Next returns what a request does that spends what it reserves within a while.
 func (b *Borrower) Next(now Moment, cost int64, while time.Duration) Next {
 	switch {
-	case b.lasts(now, while) && cost <= b.limit-b.spent-b.pending:
-		b.pending += cost
+	case b.Reserve(now, cost, while):
 		return Reserved
 	case b.refuses(now, cost):
 		return Refused
@@ -123,6 +123,15 @@ func (b *Borrower) Next(now Moment, cost int64, while time.Duration) Next {
 		return Wait
 	}
 	return Begin
+}
+
+// Reserve reserves a cost, and reports whether it did.
+func (b *Borrower) Reserve(now Moment, cost int64, while time.Duration) bool {
+	if !b.lasts(now, while) || cost > b.limit-b.spent-b.pending {
+		return false
+	}
+	b.pending += cost
+	return true
 }
 
 // Came reports some requests that have come since a time, before the borrower was made.
@@ -233,7 +242,7 @@ func (b *Borrower) begin(now Moment, cost, want, live int64) Ask {
 	b.number++
 	b.asks, b.sent = true, now
 	b.limit = b.spent + live // whatever the clocks say later
-	b.sampled = b.At(now)
+	b.sampled = max(b.sampled, b.latest, b.At(now))
 	b.asked = Ask{
 		Borrower: b.id, Number: b.number, Spent: b.spent, Live: live, Want: want,
 		Lease: (leasePeriods * b.span).Microseconds(), Scarce: b.scarce, Cost: cost,
@@ -257,6 +266,7 @@ func (b *Borrower) End(now Moment, number int64, answer Answer) bool {
 		b.span = min(b.span, max(b.period, lease/leasePeriods))
 	}
 	b.limit = b.asked.Spent + answer.Held
+	b.latest = max(b.latest, b.At(now))
 	b.answered, b.answer = now, answer
 	if b.asked.Cost > 0 || b.number == 1 {
 		b.charged(answer)

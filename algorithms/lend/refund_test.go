@@ -55,6 +55,51 @@ func TestRefundOfCharge(t *testing.T) {
 	}
 }
 
+// TestRefundAfterSlowAnswer: after a slow answer, the borrower's idea of the store's time is behind. What was
+// charged or reported before is not taken back from what is spent later all the same.
+func TestRefundAfterSlowAnswer(t *testing.T) {
+	t.Parallel()
+	const slow = 300 * time.Millisecond
+	at := func(d time.Duration) Moment { return Moment{d, d} }
+	answer := func(at time.Duration) Answer {
+		d := algorithms.Decision{Allowed: true, Quota: 100, Remaining: 50, At: simEpoch + at.Microseconds()}
+		return Answer{Decision: d, Held: 20, Lease: time.Minute.Microseconds()}
+	}
+	now := time.Second
+	b := NewBorrower(1, 10*time.Second, 10*time.Second)
+	spend := func() (told int64) {
+		if b.Next(at(now), 1, 0) != Reserved {
+			t.Fatal("nothing is held")
+		}
+		told = b.Allowed(at(now)).At
+		b.Spend(at(now), 1)
+		return told
+	}
+	ask := func(took time.Duration) (during int64) {
+		a := b.Renew(at(now))
+		decided := answer(now)
+		if now += took; took > 0 {
+			during = spend()
+		}
+		b.End(at(now), a.Number, decided)
+		return during
+	}
+	ask(0)
+	reported := ask(slow)
+	alone := answer(now).At
+	b.ChargedAlone(alone)
+	now += time.Millisecond
+	ask(0)
+	now += slow + time.Millisecond
+	spend()
+	if b.Refund(at(now), reported, 1) {
+		t.Error("what was reported was taken back")
+	}
+	if b.Refund(at(now), alone, 1) {
+		t.Error("what the store has charged was taken back")
+	}
+}
+
 // TestNoRoomForLoan: who borrows when there are too many loans is charged, and told so by an answer
 // without a loan.
 func TestNoRoomForLoan(t *testing.T) {
