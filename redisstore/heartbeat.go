@@ -46,10 +46,11 @@ return redis.call('ZCARD', KEYS[1])`
 // heartbeat reports to the fleet that this process lives, and learns how many processes do. No
 // request waits for it. While Redis is away the last number holds.
 type heartbeat struct {
-	eval func(ctx context.Context, script, key string, args ...any) (int64, error)
-	warn func(error)
-	key  string
-	name string
+	eval    func(ctx context.Context, script, key string, args ...any) (int64, error)
+	warn    func(error)
+	counted func(processes int64) // is told each new number
+	key     string
+	name    string
 
 	announced func(name string) string // the key of what a process announces
 	text      atomic.Pointer[string]   // to announce; nil: nothing
@@ -66,10 +67,11 @@ type heartbeat struct {
 
 // startHeartbeat starts to report, until leave. An error that Redis answers goes to warn. If the
 // name is empty, the process gets one of its own.
-func startHeartbeat(eval func(ctx context.Context, script, key string, args ...any) (int64, error), warn func(error), keys *keys, name string) *heartbeat {
+func startHeartbeat(eval func(ctx context.Context, script, key string, args ...any) (int64, error), warn func(error), counted func(int64), keys *keys, name string) *heartbeat {
 	h := &heartbeat{
 		eval:      eval,
 		warn:      warn,
+		counted:   counted,
 		key:       keys.instances(),
 		name:      cmp.Or(name, rand.Text()),
 		announced: keys.announcement,
@@ -127,6 +129,7 @@ func (h *heartbeat) beat(life, timeout time.Duration) {
 		return
 	}
 	h.seen.Store(seen)
+	h.counted(seen)
 	h.present.Store(true)
 	h.tell(life, timeout)
 }

@@ -102,3 +102,28 @@ func TestLendHotAndCold(t *testing.T) {
 		t.Errorf("only %d of %d limits were half used", full, len(passed))
 	}
 }
+
+// TestLendAlone: the only process that uses a Redis borrows a key sooner than one of several.
+func TestLendAlone(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	s := open(t, redisstore.Options{Address: server.Addr()})
+	rule := lendingRule(t, "z", "fixed_window", algorithms.Limit{Events: 1000, Window: 24 * time.Hour}, 10*time.Second)
+	until := func(key string) (requests int) {
+		for begin := s.Stats().Lent["z"]; s.Stats().Lent["z"] == begin && requests < 100; requests++ {
+			if d, err := decideOne(s, store.Check{Rule: rule, Key: key, Cost: 1}); err != nil || !d.Allowed {
+				t.Fatal(d, err)
+			}
+		}
+		return requests
+	}
+	s.Beat()
+	if n := until("alone"); n != 5 {
+		t.Errorf("alone, a loan after %d requests, want 5", n)
+	}
+	open(t, redisstore.Options{Address: server.Addr(), Instance: "another"}).Beat()
+	s.Beat()
+	if n := until("together"); n != 8 {
+		t.Errorf("with another process, a loan after %d requests, want 8", n)
+	}
+}

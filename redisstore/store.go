@@ -1,4 +1,4 @@
-// Package redisstore keeps all states in a Redis that many Caddys share. One script
+// Package redisstore keeps all states in a Redis that many instances share. One script
 // call decides all checks of a request, on Redis's clock.
 package redisstore
 
@@ -91,7 +91,7 @@ func New(options Options) (*Store, error) {
 	}
 	go s.runOutbox()
 	go s.tendLoans()
-	s.heartbeat = startHeartbeat(s.eval, s.warnUncounted, &s.keys, options.Instance)
+	s.heartbeat = startHeartbeat(s.eval, s.warnUncounted, s.loans.CountProcesses, &s.keys, options.Instance)
 	for _, n := range s.topology.Masters() {
 		go n.Prepare()
 	}

@@ -46,6 +46,18 @@ func (e *Entry) Next(now lend.Moment, cost int64, while time.Duration, d *algori
 	return next, nil
 }
 
+// Take spends a cost of what is held, and reports whether it did. Then it fills in the decision. It
+// does at once what Next and Spend do.
+func (e *Entry) Take(now lend.Moment, cost int64, d *algorithms.Decision) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.gone || !e.b.Reserve(now, cost, 0) {
+		return false
+	}
+	*d = e.b.Allowed(now)
+	return e.b.Spend(now, cost)
+}
+
 // want counts the demand of a request, and reports whether to borrow for it.
 func (e *Entry) want(now lend.Moment, cost int64) bool {
 	e.mu.Lock()
@@ -161,6 +173,16 @@ func (e *Entry) giveBack(now lend.Moment) (a lend.Ask, ok bool) {
 		}
 		return e.b.Return(now), true
 	})
+}
+
+// underWay returns what is closed when the ask under way is over, or nil if none is.
+func (e *Entry) underWay() <-chan struct{} {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.b.Asks() {
+		return nil
+	}
+	return e.over
 }
 
 // live returns what may still be spent.

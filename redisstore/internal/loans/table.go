@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"hash/maphash"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,8 +22,16 @@ const (
 	// slots is how many keys of a shard are counted at a time. A key may have one of some slots in a row.
 	slots, ways = 128, 4
 
-	// often is how many requests of a key make an entry: in the longest time between two asks.
-	often = 3
+	// often is how many requests of a key make an entry: in the longest time between two asks. A key that
+	// has an entry costs each other process an expensive call too, so chance must not make one: with
+	// fewer, some of many keys that come equally rarely begin, and the others follow.
+	often = 8
+
+	// oftenAlone is the same for the only process: there are no others whose calls would be more expensive then.
+	oftenAlone = 5
+
+	// oftenSlots is the same for slots that are kept, in a period.
+	oftenSlots = 3
 )
 
 // Table has the entries of the keys that come often. Of other keys it keeps nothing, but for a count
@@ -32,11 +41,12 @@ type Table struct {
 
 	use    sync.Once
 	epoch  time.Time
-	seeds  [2]maphash.Seed
+	seed   maphash.Seed
 	first  uint64 // borrowers are numbered from here
 	made   atomic.Uint64
 	size   atomic.Int64
 	period atomic.Int64 // the shortest of all entries, in nanoseconds
+	alone  atomic.Bool  // no other process uses the store
 	shards [shards]shard
 	schedule
 }
@@ -50,21 +60,31 @@ type shard struct {
 // id is a key under a limit.
 type id struct {
 	rule *store.Rule
-	key  [2]uint64
+	key  uint64 // a hash
 }
 
-// slot counts the requests of one key since a time.
+// slot counts the requests of one key since a time. It is small, so that a row of slots is in one
+// cache line: most of what it costs to count is to wait for that.
 type slot struct {
-	key         uint64
-	since, last time.Duration
-	cost        int64
-	n           int32
+	key         uint32 // a part of the hash: to mistake one key for another does no harm
+	since, last uint32 // in milliseconds
+	n           uint16
 	lent        bool // other processes may hold parts of it
 }
 
+// age returns how long the slot has counted.
+func (c *slot) age(now time.Duration) time.Duration { return since(now, c.since) }
+
+// since returns how long ago something was, which is less than 49 days.
+func since(now time.Duration, then uint32) time.Duration {
+	return time.Duration(millis(now)-then) * time.Millisecond
+}
+
+func millis(d time.Duration) uint32 { return uint32(d / time.Millisecond) }
+
 // New returns an empty table.
 func New() *Table {
-	t := &Table{Used: make(chan struct{}), epoch: time.Now(), seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}}
+	t := &Table{Used: make(chan struct{}), epoch: time.Now(), seed: maphash.MakeSeed()}
 	var b [8]byte
 	_, _ = rand.Read(b[:])
 	t.first = binary.BigEndian.Uint64(b[:])
@@ -72,6 +92,18 @@ func New() *Table {
 		t.shards[i].entries = make(map[id]*Entry)
 	}
 	return t
+}
+
+// CountProcesses tells how many processes use the store, as far as is known. Until then there may be
+// others.
+func (t *Table) CountProcesses(n int64) { t.alone.Store(n == 1) }
+
+// often is how many requests of a key make an entry.
+func (t *Table) often() uint16 {
+	if t.alone.Load() {
+		return oftenAlone
+	}
+	return often
 }
 
 // Now returns the time on both clocks.
@@ -86,9 +118,17 @@ func (t *Table) Size() int { return int(t.size.Load()) }
 // Period returns the shortest period of an entry so far, or 0 if there was none.
 func (t *Table) Period() time.Duration { return time.Duration(t.period.Load()) }
 
+// entry returns the entry of a key, or nil. The lock of the shard is held.
+func (s *shard) entry(id id, key string) *Entry {
+	if e := s.entries[id]; e != nil && e.Key == key {
+		return e
+	}
+	return nil
+}
+
 func (t *Table) place(rule *store.Rule, key string) (*shard, id) {
-	i := id{rule, [2]uint64{maphash.String(t.seeds[0], key), maphash.String(t.seeds[1], key)}}
-	return &t.shards[i.key[0]%shards], i
+	i := id{rule, maphash.String(t.seed, key)}
+	return &t.shards[i.key%shards], i
 }
 
 // Find counts a request of a key, and returns its entry; nil if the key does not come often enough to
@@ -96,11 +136,12 @@ func (t *Table) place(rule *store.Rule, key string) (*shard, id) {
 func (t *Table) Find(rule *store.Rule, key string, cost int64, now lend.Moment) (e *Entry, lent bool) {
 	s, id := t.place(rule, key)
 	s.mu.Lock()
-	if e = s.entries[id]; e == nil {
+	if e = s.entry(id, key); e == nil {
 		c := s.slot(id, now.Mono)
-		if c.count(now.Mono, cost, rule.LongestLend()) {
+		if c.count(now.Mono, rule.LongestLend()) >= t.often() {
 			if e = t.make(s, id, rule, key, now); e != nil {
-				e.b.Came(c.since, int64(c.n-1), c.cost-cost)
+				before := int64(c.n - 1)
+				e.b.Came(now.Mono-c.age(now.Mono), before, before*cost)
 			}
 		}
 		lent = c.lent
@@ -133,7 +174,7 @@ func (t *Table) FindLent(rule *store.Rule, key string, cost int64, now lend.Mome
 func (t *Table) Make(rule *store.Rule, key string, cost int64, now lend.Moment) *Entry {
 	s, id := t.place(rule, key)
 	s.mu.Lock()
-	e := s.entries[id]
+	e := s.entry(id, key)
 	if e == nil {
 		e = t.make(s, id, rule, key, now)
 	}
@@ -146,7 +187,7 @@ func (t *Table) Make(rule *store.Rule, key string, cost int64, now lend.Moment) 
 
 // make makes an entry, if there is room. The lock of the shard is held.
 func (t *Table) make(s *shard, id id, rule *store.Rule, key string, now lend.Moment) *Entry {
-	if len(s.entries) >= maxPerShard {
+	if len(s.entries) >= maxPerShard || s.entries[id] != nil { // of a key with the same hash
 		return nil
 	}
 	e := &Entry{Rule: rule, Key: key, schedule: &t.schedule, b: lend.NewBorrower(t.first+t.made.Add(1), rule.Lend(), rule.LongestLend())}
@@ -169,7 +210,7 @@ func (t *Table) wake(period time.Duration) {
 func (t *Table) Often(rule *store.Rule, key string, now lend.Moment) bool {
 	s, id := t.place(rule, key)
 	s.mu.Lock()
-	often := s.slot(id, now.Mono).count(now.Mono, 1, rule.Lend())
+	often := s.slot(id, now.Mono).count(now.Mono, rule.Lend()) >= oftenSlots
 	s.mu.Unlock()
 	if often {
 		t.wake(rule.Lend())
@@ -191,36 +232,35 @@ func (s *shard) slot(id id, now time.Duration) *slot {
 	if s.slots == nil {
 		s.slots = make([]slot, slots)
 	}
-	key := id.key[1] ^ uint64(id.rule.States().Hash)
-	first := key % (slots / ways) * ways
+	hash := id.key ^ uint64(id.rule.States().Hash)
+	key, first := uint32(hash>>32), hash/shards%(slots/ways)*ways
 	row := s.slots[first : first+ways]
-	rarest := &row[0]
+	rarest, at := &row[0], millis(now)
 	for i := range row {
 		switch c := &row[i]; {
 		case c.key == key:
-			c.last = now
+			c.last = at
 			return c
 		case c.n < rarest.n || c.n == rarest.n && c.last < rarest.last:
 			rarest = c
 		}
 	}
 	for i := range row {
-		if c := &row[i]; c != rarest && c.n > 1 && now-c.last > time.Second { // it makes room some time
+		if c := &row[i]; c != rarest && c.n > 1 && since(now, c.last) > time.Second { // it makes room some time
 			c.n--
 		}
 	}
-	*rarest = slot{key: key, since: now, last: now}
+	*rarest = slot{key: key, since: at, last: at}
 	return rarest
 }
 
-// count counts a request, and reports whether the key comes often.
-func (c *slot) count(now time.Duration, cost int64, while time.Duration) bool {
-	if now-c.since > while {
-		c.since, c.n, c.cost = now, 0, 0
+// count counts a request, and returns how many have come in a while.
+func (c *slot) count(now, while time.Duration) uint16 {
+	if c.age(now) > while || c.n == math.MaxUint16 {
+		c.since, c.n = millis(now), 0
 	}
 	c.n++
-	c.cost += cost
-	return c.n >= often
+	return c.n
 }
 
 // Known returns the entry of a key, or nil.
@@ -231,14 +271,13 @@ func (t *Table) Known(rule *store.Rule, key string) *Entry {
 	s, id := t.place(rule, key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.entries[id]
+	return s.entry(id, key)
 }
 
 // Forget removes all entries of a key in a zone, with what they hold.
 func (t *Table) Forget(zone, key string) {
-	_, id := t.place(nil, key)
 	t.each(func(s *shard, known idEntry) {
-		if known.key == id.key && known.Rule.Zone() == zone {
+		if known.Key == key && known.Rule.Zone() == zone {
 			t.remove(s, known)
 		}
 	})
@@ -281,14 +320,17 @@ func (e *Entry) idle(now lend.Moment) bool {
 	return e.b.Gone(now)
 }
 
-// GiveBack begins the asks that give back all that is held.
-func (t *Table) GiveBack(now lend.Moment) (due []Due) {
+// GiveBack begins the asks that give back all that is held. Of keys for which an ask is under way, it returns
+// what is closed when that is over: then there may be more to give back.
+func (t *Table) GiveBack(now lend.Moment) (due []Due, busy []<-chan struct{}) {
 	t.each(func(_ *shard, e idEntry) {
 		if a, ok := e.giveBack(now); ok {
 			due = append(due, Due{e.Entry, a})
+		} else if over := e.underWay(); over != nil {
+			busy = append(busy, over)
 		}
 	})
-	return due
+	return due, busy
 }
 
 // Held returns what is held, and of how many keys, by zone.
