@@ -15,8 +15,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// BenchmarkTake decides one check, and three checks of one request, with 1, 16 and 256 requests
-// at once.
+// BenchmarkTake decides one check, also of a zone that lends, and three checks of one request, with 1,
+// 16 and 256 requests at once. No key comes often.
 func BenchmarkTake(b *testing.B) {
 	server := redistest.Start(b)
 	keys := make([]string, 100_000)
@@ -27,9 +27,14 @@ func BenchmarkTake(b *testing.B) {
 	for _, zone := range []string{"a", "b", "c"} {
 		rules = append(rules, storetest.Rule(b, zone, "token_bucket", algorithms.Limit{Events: 100, Window: time.Second}))
 	}
-	for _, zones := range []int{1, 3} {
+	lending := lendingRule(b, "d", "token_bucket", algorithms.Limit{Events: 100, Window: time.Second}, 100*time.Millisecond)
+	for _, c := range []struct {
+		name  string
+		rules []*store.Rule
+	}{{"zones=1", rules[:1]}, {"lend", []*store.Rule{lending}}, {"zones=3", rules}} {
+		rules, zones := c.rules, len(c.rules)
 		for _, goroutines := range []int{1, 16, 256} {
-			b.Run(fmt.Sprintf("zones=%d/goroutines=%d", zones, goroutines), func(b *testing.B) {
+			b.Run(fmt.Sprintf("%s/goroutines=%d", c.name, goroutines), func(b *testing.B) {
 				s := open(b, redisstore.Options{Address: server.Addr()})
 				var next, failed atomic.Int64
 				var wg sync.WaitGroup

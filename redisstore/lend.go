@@ -66,6 +66,9 @@ func (s *Store) takeLent(ctx context.Context, checks []store.Check, decisions []
 	if len(checks) > store.MaxChecks {
 		return fmt.Errorf("%d checks at once, at most %d", len(checks), store.MaxChecks)
 	}
+	if len(checks) == 1 && lendsParts(checks[0].Rule) && !checks[0].Alone() && checks[0].Cost >= 0 {
+		return s.takeOne(ctx, checks, decisions)
+	}
 	r := lentRequest{checks: checks, decisions: decisions}
 	for i := range checks {
 		c := &checks[i]
@@ -156,7 +159,7 @@ func (s *Store) takeOthers(ctx context.Context, r *lentRequest) error {
 	if r.others == len(r.checks) {
 		err := s.take(ctx, r.checks, r.decisions)
 		if err == nil {
-			s.noteCharged(r)
+			s.notePlain(r)
 		}
 		return err
 	}
@@ -182,7 +185,7 @@ func (s *Store) takeOthers(ctx context.Context, r *lentRequest) error {
 		pass = pass && (others[i].Alone() || made[i].Allowed)
 	}
 	if err == nil {
-		s.noteCharged(r)
+		s.notePlain(r)
 	}
 	if !r.hold {
 		return err
@@ -196,14 +199,19 @@ func (s *Store) takeOthers(ctx context.Context, r *lentRequest) error {
 	return err
 }
 
-// noteCharged tells the holders of parts of a key that the store has charged it by itself.
-func (s *Store) noteCharged(r *lentRequest) {
+// notePlain notes what Redis has charged for checks that were asked for as in zones that do not lend.
+func (s *Store) notePlain(r *lentRequest) {
 	for i := range r.checks {
 		if c := &r.checks[i]; r.plain.has(i) && lendsParts(c.Rule) {
-			if e := s.loans.Known(c.Rule, c.Key); e != nil {
-				e.ChargedAlone(r.decisions[i].At)
-			}
+			s.noteCharged(c, &r.decisions[i])
 		}
+	}
+}
+
+// noteCharged tells the borrower of a key that Redis has charged it by itself.
+func (s *Store) noteCharged(c *store.Check, d *algorithms.Decision) {
+	if e := s.loans.Known(c.Rule, c.Key); e != nil {
+		e.ChargedAlone(d.At)
 	}
 }
 

@@ -108,22 +108,32 @@ func TestLendFlood(t *testing.T) {
 	}
 }
 
-// TestLendColdKeys: a key that came once is one call, and nothing is kept for it.
+// TestLendColdKeys: a key that comes rarely goes the way of a zone that does not lend. Each of its
+// requests is one call, its state has the same form, and nothing is kept for it.
 func TestLendColdKeys(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	s := open(t, redisstore.Options{Address: server.Addr()})
-	rule := lendingRule(t, "z", "token_bucket", algorithms.Limit{Events: 10, Window: time.Minute}, time.Second)
+	rule := lendingRule(t, "z", "token_bucket", algorithms.Limit{Events: 10, Window: 24 * time.Hour}, period)
 	n := 0
 	before := calls(t, server)
 	floodAll(t, []*redisstore.Store{s}, 300, 1, func() []store.Check {
 		n++
-		return []store.Check{{Rule: rule, Key: strconv.Itoa(n), Cost: 1}}
+		return []store.Check{{Rule: rule, Key: strconv.Itoa(n % 75), Cost: 1}}
 	})
 	if held := s.LoanEntries(); held != 0 {
 		t.Errorf("%d keys are kept", held)
 	}
 	if made := calls(t, server) - before; made < 299 || made > 301 {
-		t.Errorf("%d calls for 300 keys", made)
+		t.Errorf("%d calls for 300 requests", made)
+	}
+	states := server.Admin().Keys(context.Background(), "*:token_bucket.*").Val()
+	for _, key := range states {
+		if n := server.Admin().StrLen(context.Background(), key).Val(); n != 28 {
+			t.Errorf("the state of %s has %d bytes", key, n)
+		}
+	}
+	if len(states) != 75 {
+		t.Errorf("%d states of 75 keys", len(states))
 	}
 }

@@ -1,0 +1,42 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// This is the way of a request that meets one zone, which lends: that of most requests. If the key comes
+// rarely, the request goes the way of a zone that does not lend. If this process holds enough, it
+// is spent. Only otherwise anything is put together for an ask.
+
+// takeOne decides a check of a zone that lends, which is alone in its request.
+func (s *Store) takeOne(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
+	c, now := &checks[0], s.loans.Now()
+	e, lent := s.loans.Find(c.Rule, c.Key, c.Cost, now)
+	switch {
+	case e != nil && e.Take(now, c.Cost, &decisions[0]):
+		s.spared.Add(1)
+		return nil
+	case e == nil && !lent:
+		err := s.take(ctx, checks, decisions)
+		if err == nil {
+			s.noteCharged(c, &decisions[0])
+			return nil
+		}
+		if !errors.Is(err, protocol.ErrLent) {
+			return err
+		}
+		e = s.loans.FindLent(c.Rule, c.Key, c.Cost, s.loans.Now())
+	}
+	r := lentRequest{checks: checks, decisions: decisions}
+	r.together = append(r.room[:0], lentCheck{Check: c, entry: e})
+	_, err := s.takeTogether(ctx, &r)
+	if err == nil && !r.asked {
+		s.spared.Add(1)
+	}
+	return err
+}
