@@ -47,15 +47,31 @@ func (s *Store) tendLoans() {
 			s.tendSlots()
 			timer.Reset(max(minTend, s.loans.Period()/4))
 		case <-s.quit:
-			ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-			defer cancel()
-			for _, some := range s.batches(s.loans.GiveBack(s.loans.Now())) {
-				if ctx.Err() == nil {
-					s.sendLoans(ctx, some)
-				}
-			}
+			s.returnLoans()
 			return
 		}
+	}
+}
+
+// returnLoans returns everything, also what comes with the answers that are still under way.
+func (s *Store) returnLoans() {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	for again := true; again; {
+		due, busy := s.loans.GiveBack(s.loans.Now())
+		for _, some := range s.batches(due) {
+			if ctx.Err() == nil {
+				s.sendLoans(ctx, some)
+			}
+		}
+		for _, over := range busy {
+			select {
+			case <-over:
+			case <-ctx.Done():
+				return
+			}
+		}
+		again = len(busy) > 0
 	}
 }
 

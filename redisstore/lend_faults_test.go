@@ -13,6 +13,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/faultproxy"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -38,12 +39,12 @@ func TestLendFaults(t *testing.T) {
 	})
 	var mu sync.Mutex
 	var spans []span
-	var failed atomic.Int64
+	var failed, admitted atomic.Int64
 	began, end := time.Now(), time.Duration(deep.Steps(1500, 60_000))*time.Millisecond
 	var wait sync.WaitGroup
 	for i := range 12 {
 		wait.Go(func() {
-			for time.Since(began) < end {
+			for time.Since(began) < end || admitted.Load() == 0 && time.Since(began) < patient.Patience {
 				var d [1]algorithms.Decision
 				before := time.Since(began)
 				err := stores[i%len(stores)].Take(context.Background(), []store.Check{{Rule: rule, Key: "k", Cost: 1}}, d[:])
@@ -51,6 +52,7 @@ func TestLendFaults(t *testing.T) {
 				case err != nil:
 					failed.Add(1)
 				case d[0].Allowed:
+					admitted.Add(1)
 					mu.Lock()
 					spans = append(spans, span{before, time.Since(began)})
 					mu.Unlock()

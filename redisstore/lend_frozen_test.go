@@ -32,11 +32,7 @@ func TestLendFrozen(t *testing.T) {
 		}
 		return err
 	}
-	for s.Stats().Lent["z"] == 0 {
-		if err := request(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	patient.Until(t, "a loan", func() bool { return request() == nil && s.Stats().Lent["z"] > 0 })
 	server.Freeze()
 	for request() == nil {
 		alone++
