@@ -23,10 +23,6 @@ const (
 	// idleTime is how long a worker stays on without a call to make.
 	idleTime = time.Second
 
-	// fuller is how many times more requests wait than are under way before the next call is made,
-	// if it is the work that takes time.
-	fuller = 3
-
 	// maxHeld bounds how long requests are held back for a larger batch, if the calls under
 	// way do not return.
 	maxHeld = 500 * time.Microsecond
@@ -37,7 +33,7 @@ const (
 
 // batcher lets concurrent requests share calls. A batch is what has come while the calls
 // before it were under way. A call is made when no call is under way, or when as many requests
-// wait as are under way; if it is the work and not the way that takes time, three times as many.
+// wait as are under way. If it is the work and not the way that takes time, they wait for the call.
 // So a lone request is sent alone and at once, and the more requests come, the more share a call:
 // the round trip is what costs, not the decision. If Redis is far, calls are made at regular
 // intervals instead, see spread. A timer makes the calls that are due when no request comes and no
@@ -241,11 +237,10 @@ func (b *batcher) ready(now time.Duration) bool {
 	case b.trip.is() == 0:
 		return false // the first call says how far Redis is, and has a connection made
 	}
-	enough, held := b.underWay, maxHeld
 	if b.trip.costly() {
-		enough, held = fuller*enough, longHeld
+		return now-b.head.since > longHeld
 	}
-	return b.waiting >= enough || now-b.head.since > held
+	return b.waiting >= b.underWay || now-b.head.since > maxHeld
 }
 
 // most is how many calls there may be at once: from afar, as many as have a connection.

@@ -30,6 +30,8 @@ type bounded struct {
 	socket syscall.RawConn // nil if the connection is encrypted
 	used   time.Time       // when something last came
 	asked  bool            // something was written since
+
+	reading, writing postponed // if the connection is not encrypted: TLS fails for good after a late write
 }
 
 // bound makes a connection bounded. If go-redis could ask the socket whether the connection is
@@ -60,7 +62,13 @@ func (b *bounded) Write(p []byte) (int, error) {
 	}
 	b.asked = true
 	b.reply.size, b.reply.elements = 0, 0
-	return b.Conn.Write(p)
+	n, err := b.Conn.Write(p)
+	if b.writing.early(err, b.Conn.SetWriteDeadline) {
+		var more int
+		more, err = b.Conn.Write(p[n:])
+		n += more
+	}
+	return n, err
 }
 
 func (b *bounded) Read(p []byte) (int, error) {
@@ -68,11 +76,36 @@ func (b *bounded) Read(p []byte) (int, error) {
 		return 0, b.broken
 	}
 	n, err := b.Conn.Read(p)
+	if b.reading.early(err, b.Conn.SetReadDeadline) {
+		n, err = b.Conn.Read(p)
+	}
 	b.used, b.asked = time.Now(), false
 	if b.broken = b.reply.read(p[:n]); b.broken != nil {
 		return 0, b.broken
 	}
 	return n, err
+}
+
+// SetDeadline implements [net.Conn].
+func (b *bounded) SetDeadline(t time.Time) error {
+	b.reading, b.writing = postponed{}, postponed{}
+	return b.Conn.SetDeadline(t)
+}
+
+// SetReadDeadline implements [net.Conn].
+func (b *bounded) SetReadDeadline(t time.Time) error {
+	if b.socket != nil && !b.reading.want(t) {
+		return nil
+	}
+	return b.Conn.SetReadDeadline(t)
+}
+
+// SetWriteDeadline implements [net.Conn].
+func (b *bounded) SetWriteDeadline(t time.Time) error {
+	if b.socket != nil && !b.writing.want(t) {
+		return nil
+	}
+	return b.Conn.SetWriteDeadline(t)
 }
 
 // replyBound reads along, as far as it needs to find the lengths.

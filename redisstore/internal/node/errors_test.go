@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -114,20 +115,20 @@ func TestMayHaveRun(t *testing.T) {
 	}
 	server := redistest.Start(t, redistest.WithTLS(true))
 	rule := storetest.Rule(t, "zone", "fixed_window", algorithms.Limit{Events: 5, Window: time.Hour})
-	trusting := open(t, server.TLSAddr(), time.Second).config
+	trusting := open(t, server.TLSAddr(), patient.Patience).config
 	trusting.TLS = new(tls.Config) // the system's certificates
 	wrongCA := New(server.TLSAddr(), trusting)
 	defer wrongCA.Close()
 	for name, n := range map[string]*Node{
-		"nobody there":   open(t, "127.0.0.1:1", time.Second),
-		"no such socket": open(t, "unix//nonexistent/socket", time.Second),
+		"nobody there":   open(t, "127.0.0.1:1", patient.Patience),
+		"no such socket": open(t, "unix//nonexistent/socket", patient.Patience),
 		"wrong CA":       wrongCA,
 	} {
 		if err := n.Do(t.Context(), request(rule, "key", 1)); err == nil || MayHaveRun(err) {
 			t.Errorf("%s: nothing was sent, but it may have run: %v", name, err)
 		}
 	}
-	n := open(t, server.Addr(), time.Second)
+	n := open(t, server.Addr(), patient.Patience)
 	for name, script := range map[string]string{
 		"half-way": "redis.call('SET', KEYS[1], 'x') return redis.call('LPUSH', KEYS[1], 'y')",
 		"nonsense": "return 'yes'",

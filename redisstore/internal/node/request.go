@@ -12,7 +12,7 @@ import (
 type Request struct {
 	protocol.Request
 
-	// Lend is what is asked of zones that lend, instead of all else, and Answers are the answers. Not in
+	// Lend is what is asked of zones that lend, instead of everything else, and Answers are the answers. Not in
 	// a Cluster.
 	Lend    []protocol.LendOp
 	Answers []protocol.LendAnswer
