@@ -14,7 +14,7 @@ import (
 // names the groups that it could not charge. take.lua describes the form.
 
 // UnwrittenError is why Redis cannot write, in its own words. A charge that meets it was
-// certainly not carried out, and all else is as it was.
+// certainly not carried out, and everything else is as it was.
 type UnwrittenError struct{ said string }
 
 // Unwritten returns the error of a Redis that cannot write.

@@ -36,7 +36,7 @@ var words = map[string]word{
 }
 
 // In errors that begin with ERR: what Redis says to a client that logs in wrongly, what a
-// script meets that lacks a right, and what is with all else that a script meets.
+// script meets that lacks a right, and what all other errors of a script contain.
 var (
 	loginTexts  = []string{"ERR invalid password", "without any password configured"}
 	rightsTexts = []string{

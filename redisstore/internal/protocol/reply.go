@@ -148,9 +148,8 @@ func (g *group) readDecisions(r *reader, now int64) error {
 		}
 		quota, remaining, retry, next, reset, delay := n[0], n[1], n[2], n[3], n[4], n[5]
 		allowed := flags&flagAllowed != 0
-		if !g.ops[i].mayHave(flags) || flags&flagOverride != 0 && override == "" || quota < 0 || remaining < 0 || remaining > quota ||
-			allowed && (retry < 0 || retry > maxAhead) || !allowed && (retry == 0 || retry < -1 || retry > maxWait) ||
-			next < 0 || next > reset || reset > maxWait || delay < 0 || delay > maxWait {
+		if !g.ops[i].mayHave(flags) || flags&flagOverride != 0 && override == "" ||
+			!possible(allowed, quota, remaining, retry, next, reset) || delay < 0 || delay > maxWait {
 			return fmt.Errorf("redis answered an invalid decision: flags %d; quota, remaining, retry, next, reset and delay %d", flags, n)
 		}
 		w.noteFlags(flags, &g.ops[i])
@@ -161,6 +160,14 @@ func (g *group) readDecisions(r *reader, now int64) error {
 		w.Decisions[g.ops[i].Index] = d
 	}
 	return nil
+}
+
+// possible reports whether a decision can have these numbers.
+func possible(allowed bool, quota, remaining, retry, next, reset int64) bool {
+	if allowed && (retry < 0 || retry > maxAhead) || !allowed && (retry == 0 || retry < -1 || retry > maxWait) {
+		return false
+	}
+	return 0 <= remaining && remaining <= quota && 0 <= next && next <= reset && reset <= maxWait
 }
 
 // mayHave reports whether the flags are ones that the script has for the operation.
