@@ -145,7 +145,7 @@ func (c *crowd) reload(i int) {
 	}
 }
 
-// crash cuts a handler's store off for ever, so that Redis receives neither what its requests give
+// crash cuts a handler's store off forever, so that Redis receives neither what its requests give
 // back nor the renewals of their leases.
 func (c *crowd) crash(i int) {
 	c.proxies[i].Inject(func(string) faultproxy.Fault { return faultproxy.CutBefore })

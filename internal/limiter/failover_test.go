@@ -92,7 +92,7 @@ func TestZonesDisagreeOnStoreErrors(t *testing.T) {
 	}
 }
 
-// TestFullStore: if the store has no room for a key, this Caddy decides locally, whatever
+// TestFullStore: if the store has no room for a key, this instance decides locally, whatever
 // on_store_error is. The log says once that the store is full.
 func TestFullStore(t *testing.T) {
 	for _, policy := range []string{zone.AllowOnError, zone.DenyOnError, zone.LocalOnError} {

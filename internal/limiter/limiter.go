@@ -30,7 +30,7 @@ type Config struct {
 	// no zone may need it.
 	Store, Local *pool.Ref
 
-	// Instances is the number of Caddys that share a limit while each of them counts by itself. 0: as
+	// Instances is the number of instances that share a limit while each of them counts by itself. 0: as
 	// many as the store has last seen.
 	Instances int
 
@@ -48,6 +48,7 @@ type Limiter struct {
 	Config
 	proxies proxyCheck
 	timed   bool // whether decisions are measured
+	mayWait bool // whether a zone may make a request wait
 }
 
 // New returns a Limiter.
@@ -56,7 +57,7 @@ func New(c Config) *Limiter {
 		c.Clock = clock.System{}
 	}
 	mayWait := slices.ContainsFunc(c.Zones, (*zone.Zone).Waits)
-	return &Limiter{Config: c, proxies: newProxyCheck(c), timed: c.Measure && (c.Store.Store.Remote || mayWait)}
+	return &Limiter{Config: c, proxies: newProxyCheck(c), timed: c.Measure && (c.Store.Store.Remote || mayWait), mayWait: mayWait}
 }
 
 var (
@@ -146,7 +147,13 @@ func (l *Limiter) collect(v *Verdict) bool {
 // ask asks a store to decide. If the request may pass and something remains to be done when it is
 // over, the verdict's completion keeps the store open until then.
 func (l *Limiter) ask(ref *pool.Ref, v *Verdict) error {
-	s, err := ref.Begin()
+	var s pool.Session
+	var err error
+	if v.holds || v.late || l.mayWait {
+		s, err = ref.Begin()
+	} else {
+		s, err = ref.BeginCalls()
+	}
 	if err != nil {
 		return err
 	}
@@ -236,7 +243,7 @@ func (l *Limiter) start() time.Duration {
 }
 
 // since returns how long a decision took that began at start. A decision that needs neither a server
-// nor a wait counts as no time, because to read the clock twice would be much of what it takes.
+// nor a wait counts as no time, because reading the clock twice would be much of what it takes.
 func (l *Limiter) since(start time.Duration) time.Duration {
 	switch {
 	case l.timed:

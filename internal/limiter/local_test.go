@@ -88,8 +88,8 @@ func TestSlotsReturnToTheirStore(t *testing.T) {
 	}
 }
 
-// TestShareOfACost: a cost that does not fit this Caddy's share of the limit is refused.
-// Otherwise ten Caddys would together admit four times the limit.
+// TestShareOfACost: a cost that does not fit this instance's share of the limit is refused.
+// Otherwise ten instances would together admit four times the limit.
 func TestShareOfACost(t *testing.T) {
 	h := caddytest.Load(t, `{`+caddytest.Failing(t, caddytest.ErrNoAnswer).Option()+`"on_store_error": "local", "instances": 10, "rate_limits": {
 		"costly": {"max_events": 50, "window": "1h", "cost": "{http.request.header.Cost}"}

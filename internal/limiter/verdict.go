@@ -103,7 +103,7 @@ func (v *Verdict) reset() {
 	v.Err, v.Outcome = nil, 0
 	v.Rejections, v.Entries, v.Checks, v.Decisions = emptied(v.Rejections), emptied(v.Entries), emptied(v.Checks), v.Decisions[:0]
 	v.Enforced, v.Binding, v.Refused, v.Near = 0, 0, false, false
-	v.Request.Request, v.Request.Replacer, v.Request.Vars = nil, nil, nil
+	v.Request = placeholder.Request{}
 	v.wait = retryWait{}
 	v.holds, v.late, v.strips, v.completion = false, false, nil, nil
 }

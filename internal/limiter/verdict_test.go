@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
-
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
@@ -49,7 +47,7 @@ func TestReset(t *testing.T) {
 	v := &Verdict{
 		Err: ErrLeft, Rejections: make([]Refusal, 2), Outcome: outcome.Local, Entries: make([]Entry, 2),
 		Checks: []store.Check{{Key: "a"}, {Key: "b"}}, Decisions: make([]algorithms.Decision, 2), Enforced: 1, Binding: 1, Refused: true,
-		Near: true, Request: placeholder.Request{Request: new(http.Request), Replacer: new(caddy.Replacer), Vars: map[string]any{}},
+		Near: true, Request: placeholder.Request{Request: new(http.Request), Vars: map[string]any{}},
 		wait: retryWait{waited: true}, holds: true, late: true, strips: []string{"X-Cost"}, completion: new(Completion),
 	}
 	fields := reflect.ValueOf(v).Elem()

@@ -87,7 +87,7 @@ func (h *Health) note(err error, logger *zap.Logger) {
 	switch {
 	case full:
 		if h.full.begin(now) {
-			logger.Warn("the rate limit store is full: this Caddy decides new keys alone, with its share of the limits",
+			logger.Warn("the rate limit store is full: this instance decides new keys alone, with its share of the limits",
 				name, zap.Error(err))
 		}
 	case err != nil:

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
 	"github.com/seed-161337e5/caddyratelimit/internal/turns"
+	"github.com/seed-161337e5/caddyratelimit/memorystore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -44,6 +45,7 @@ type Store struct {
 	Health  *Health
 	users   atomic.Int64    // sessions, and one for the pool
 	Remote  bool            // the store asks a server
+	undying bool            // the store still decides after Close, so calls do not keep it open
 	Latency stats.Histogram // of the server, if the store is remote
 	Turns   *turns.Queues
 	first   firstProbe
@@ -111,7 +113,8 @@ func acquireAs(c clock.Clock, id string, backend store.Backend) (*Ref, error) {
 			return nil, err
 		}
 		_, inProcess := s.(store.InProcess)
-		opened := &Store{Store: s, Health: newHealth(Describe(backend)), Remote: !inProcess}
+		_, inMemory := s.(*memorystore.Store)
+		opened := &Store{Store: s, Health: newHealth(Describe(backend)), Remote: !inProcess, undying: inMemory}
 		opened.users.Store(1)
 		opened.Turns = turns.New(c, opened.keepOpen)
 		openStores.Store(opened, nil)
@@ -124,7 +127,7 @@ func acquireAs(c clock.Clock, id string, backend store.Backend) (*Ref, error) {
 }
 
 // open opens a store. It turns a panic into an error, because a panic would leave the pool locked
-// for ever.
+// forever.
 func open(backend store.Backend) (s store.Store, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -144,7 +147,7 @@ func (r *Ref) Release() (err error) {
 	return err
 }
 
-// Instances returns the number of Caddys that share a limit while each of them counts by itself: as
+// Instances returns the number of instances that share a limit while each of them counts by itself: as
 // many as are configured, or else as the store has last seen.
 func (r *Ref) Instances(configured int) int {
 	if configured > 0 {
@@ -159,27 +162,40 @@ func (r *Ref) Instances(configured int) int {
 // Session is a request's use of a store, which keeps the store open until End.
 type Session struct {
 	*Store
-	ref *Ref // acquired for this request alone; nil if the handler's reference was still valid
+	ref     *Ref // acquired for this request alone; nil if the handler's reference was still valid
+	counted bool // End has a use of the store to end
 }
 
 // Begin begins a session. If a request outlives its config, the store may be closed: then the
 // session opens it again for this request.
 func (r *Ref) Begin() (Session, error) {
 	if r.Store.acquire() {
-		return Session{Store: r.Store}, nil
+		return Session{Store: r.Store, counted: true}, nil
 	}
 	ref, err := acquireAs(r.clock, r.ID, r.Backend)
 	if err != nil {
 		return Session{}, err
 	}
-	return Session{ref.Store, ref}, nil
+	return Session{Store: ref.Store, ref: ref}, nil
+}
+
+// BeginCalls begins a session for calls of Take alone, after which nothing is left to be done. A memory
+// store is then not kept open, because all requests would change one counter, whose cache line would
+// go from processor to processor. A call that it decides while it is closed counts in a store whose
+// states are gone a moment later in any case.
+func (r *Ref) BeginCalls() (Session, error) {
+	if s := r.Store; s.undying && s.users.Load() > 0 {
+		return Session{Store: s}, nil
+	}
+	return r.Begin()
 }
 
 // End ends the session. It must be called once.
 func (s Session) End() {
-	if s.ref != nil {
+	switch {
+	case s.ref != nil:
 		_ = s.ref.Release()
-	} else {
+	case s.counted:
 		_ = s.release()
 	}
 }
