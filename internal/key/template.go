@@ -3,6 +3,7 @@
 package key
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -86,7 +87,8 @@ func New(text string, ipv4Prefix, ipv6Prefix int) (*Template, error) {
 		}
 	}
 	k.lengthPrefixed = k.NumPlaceholders() > 1
-	k.Empty, _ = k.Expand(&placeholder.Request{Request: &http.Request{URL: new(url.URL)}, Replacer: caddy.NewEmptyReplacer()})
+	ctx := context.WithValue(context.Background(), caddy.ReplacerCtxKey, caddy.NewEmptyReplacer())
+	k.Empty, _ = k.Expand(&placeholder.Request{Request: (&http.Request{URL: new(url.URL)}).WithContext(ctx)})
 	return k, nil
 }
 

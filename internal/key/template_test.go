@@ -220,7 +220,7 @@ func FuzzKeyTemplate(f *testing.F) {
 		if k.lengthPrefixed || len(k.Parts) == 1 || strings.Contains(template, `\`) {
 			return
 		}
-		if want := r.Replacer.ReplaceAll(template, ""); key != want {
+		if want := r.Replacer().ReplaceAll(template, ""); key != want {
 			t.Errorf("%q with %q: got %q, Caddy makes it %q", template, value, key, want)
 		}
 	})

@@ -12,15 +12,22 @@ import (
 // Request is a request with what Caddy has put into its context, so that it is looked up once.
 type Request struct {
 	*http.Request
-	Replacer *caddy.Replacer
 	Vars     map[string]any
+	replacer *caddy.Replacer // nil until it is needed
 }
 
-// RequestOf returns a request with the replacer and the variables that are in its context.
+// RequestOf returns a request with the variables that are in its context.
 func RequestOf(r *http.Request) Request {
-	repl, _ := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
 	vars, _ := r.Context().Value(caddyhttp.VarsCtxKey).(map[string]any)
-	return Request{Request: r, Replacer: repl, Vars: vars}
+	return Request{Request: r, Vars: vars}
+}
+
+// Replacer returns the replacer that is in the request's context, at its far end. Most keys need none.
+func (r *Request) Replacer() *caddy.Replacer {
+	if r.replacer == nil {
+		r.replacer, _ = r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
+	}
+	return r.replacer
 }
 
 // Reader returns a function that reads the value of a placeholder as text. The values of the usual
@@ -38,7 +45,7 @@ func Reader(name string) func(*Request) string {
 	if variable, ok := strings.CutPrefix(name, varsPrefix); ok {
 		return func(r *Request) string { return text(r.Vars[variable]) }
 	}
-	return func(r *Request) string { return Text(r.Replacer, name) }
+	return func(r *Request) string { return Text(r.Replacer(), name) }
 }
 
 // remoteHost returns nothing before the TLS handshake is complete, because the address may be forged

@@ -131,10 +131,10 @@ func (z *Zone) resolve(c *Check, r *placeholder.Request) (err error) {
 		}
 		policies = &chosen.Policies
 	}
-	if c.Policy, err = policies.Resolve(r.Replacer); err != nil {
+	if c.Policy, err = policies.Resolve(r.Replacer()); err != nil {
 		return err
 	}
-	if c.Cost, err = z.Cost.Resolve(r.Replacer); err != nil {
+	if c.Cost, err = z.Cost.Resolve(r.Replacer()); err != nil {
 		return fmt.Errorf("cost: %w", err)
 	}
 	if !limit.ValidCost(c.Cost) {
