@@ -223,7 +223,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	})
 	h.respond = respond.New(ctx, respond.Config{
 		Zones: h.zones, Fields: fields, Jitter: value(h.Jitter), Status: h.Status, Problem: h.OnLimit == onLimitProblem,
-		Traced: around.MaySet(respond.TracedBy),
+		Traced: around.MaySet(respond.TracedBy), Observed: around.Observes(respond.ObservedBy), Contradicted: around.Answers(fields.Names()),
 	})
 	if first {
 		name := pool.Describe(h.store.Backend)

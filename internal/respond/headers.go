@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"unsafe"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
@@ -29,14 +30,13 @@ func (t *record) value(f field) string {
 	p, n := t.policy, &t.numbers
 	switch f {
 	case rateLimitField:
-		var room [96]byte
-		b := append(room[:0], p.ItemPrefix...)
+		b := append(t.takeRoom(), p.ItemPrefix...)
 		b = strconv.AppendInt(b, n.remaining, 10)
 		if n.next > 0 {
 			b = append(b, zone.ParamNextQuota...)
 			b = strconv.AppendInt(b, n.next, 10)
 		}
-		return string(b)
+		return unsafe.String(unsafe.SliceData(b), len(b)) // nothing writes to it any more
 	case policyField:
 		return t.policies
 	case limitField, burstField:
@@ -57,6 +57,15 @@ func (t *record) value(f field) string {
 		return strconv.FormatInt(t.cost, 10)
 	}
 	return ""
+}
+
+// takeRoom returns room for the text of one value: the record's, or new memory if it is taken.
+func (t *record) takeRoom() []byte {
+	if t.taken {
+		return make([]byte, 0, 2*len(t.text))
+	}
+	t.taken = true
+	return t.text[:0]
 }
 
 // reset returns the seconds until the full quota is back, and at least Retry-After.

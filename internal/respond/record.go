@@ -12,12 +12,10 @@ import (
 
 // record is the decision on a request, for its headers, placeholders, access log and trace.
 // All handlers that the request passes share one record, which describes the zone that binds the
-// client most. It lives as long as the request. It also contains the response's writer and room
-// for the usual header values, so that a request needs only one allocation.
+// client most. It lives as long as the request. It also contains the response's writer.
 type record struct {
 	headerWriter
-	values [2]string // room for the values of headers, if there are at most two
-	retry  [1]string // room for Retry-After
+	*values
 
 	outcome    outcome.Outcome
 	dryRun     bool              // whether the zone is a dry run, because no other zone has decided
@@ -31,6 +29,21 @@ type record struct {
 	policies   string     // RateLimit-Policy
 }
 
+// values are the values of header fields, as far as there is room for them. Header maps refer to them, so
+// they are never used again.
+type values struct {
+	list  [2]string // of the fields of Fields, if there are at most two
+	retry [1]string // Retry-After
+	text  [48]byte  // of a value
+	taken bool      // whether text has one
+}
+
+// seenRecord is a record with its values, so that a request needs only one allocation.
+type seenRecord struct {
+	record
+	own values
+}
+
 // numbers are what clients see of a decision. It is a part of it, because the record is the largest
 // allocation of a request.
 type numbers struct {
@@ -41,6 +54,9 @@ type numbers struct {
 // recordVar is the request's variable that holds the record, for all handlers and error routes.
 const recordVar = "rate_limit"
 
+// ObservedBy is in the names of all placeholders and variables that show the record.
+const ObservedBy = recordVar
+
 // String returns the value of {http.vars.rate_limit}.
 func (t *record) String() string { return outcome.Names[t.outcome] }
 
@@ -50,15 +66,22 @@ func (p *Responder) recordOf(v *limiter.Verdict) *record {
 	if t, ok := vars[recordVar].(*record); ok {
 		return t
 	}
-	t := new(record)
+	seen := new(seenRecord)
+	t := &seen.record
+	t.values = &seen.own
 	if vars != nil {
 		vars[recordVar] = t
 	}
-	v.Request.Replacer.Map(t.placeholder)
+	v.Request.Replacer().Map(t.placeholder)
 	if server := p.serverOf(v.Request.Request); server != nil && server.Logs != nil {
 		t.toAccessLog(v.Request.Request)
 	}
 	return t
+}
+
+// unseen reports whether nothing looks at the record of a request, so that it serves its headers alone.
+func (p *Responder) unseen(v *limiter.Verdict) bool {
+	return !p.Observed && !p.Traced && !v.Refused && len(v.Rejections) == 0 && p.server != nil && p.server.Logs == nil
 }
 
 // recordBefore returns the record that handlers have made, or nil.

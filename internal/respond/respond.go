@@ -27,6 +27,9 @@ type Config struct {
 	Status  int     // of a refusal by a limit
 	Problem bool    // refusals have a JSON problem as their body
 	Traced  bool    // a handler around this one may trace requests
+
+	Observed     bool // something may look at the record of a request that passes: a placeholder or another handler
+	Contradicted bool // handlers behind may add values to the fields
 }
 
 // Responder responds to requests that a Limiter has decided. Its methods may be called from many
@@ -90,12 +93,18 @@ func (p *Responder) Begin(w http.ResponseWriter, r *http.Request, v *limiter.Ver
 	case len(v.Entries) == 0:
 		return w, nil
 	}
+	if p.unseen(v) {
+		return p.beginUnseen(w, v), nil
+	}
 	t := p.recordOf(v)
 	if v.Enforced < len(v.Entries) {
 		t.adoptDryRuns(v)
 	}
 	if v.Enforced > 0 {
-		w = p.setHeaders(w, t, v)
+		p.setHeaders(w, t, v)
+		if p.Contradicted && !v.Refused && t.by != nil && t.policy != nil {
+			w = t.wrap(w)
+		}
 	}
 	p.toTrace(t, &v.Request)
 	if v.Refused {
@@ -103,6 +112,20 @@ func (p *Responder) Begin(w http.ResponseWriter, r *http.Request, v *limiter.Ver
 		return nil, p.refuse(w, r, &f, v)
 	}
 	return w, nil
+}
+
+// beginUnseen is Begin for a request whose record nothing looks at. The record ends here, so it takes no memory
+// but that for the values of the headers.
+func (p *Responder) beginUnseen(w http.ResponseWriter, v *limiter.Verdict) http.ResponseWriter {
+	if v.Enforced == 0 {
+		return w
+	}
+	t := record{values: new(values)}
+	p.setHeaders(w, &t, v)
+	if p.Contradicted && t.by != nil {
+		return newHeaderWriter(w, t.by)
+	}
+	return w
 }
 
 // recordFailure records that nothing was decided. The header describes no limits, because none was
@@ -113,14 +136,13 @@ func (p *Responder) recordFailure(v *limiter.Verdict) {
 	p.toTrace(t, &v.Request)
 }
 
-// setHeaders sets the headers that describe the limits that may refuse the request. It
-// returns the writer that the response must go through.
-func (p *Responder) setHeaders(w http.ResponseWriter, t *record, v *limiter.Verdict) http.ResponseWriter {
+// setHeaders sets the headers that describe the limits that may refuse the request.
+func (p *Responder) setHeaders(w http.ResponseWriter, t *record, v *limiter.Verdict) {
 	if t.adopt(v, v.Binding) && v.Refused {
 		t.retryAfter = p.retryAfter(t.policy, &v.Decisions[v.Binding])
 	}
 	if t.policy == nil { // a zone rejected the request before, and this is its error route
-		return w
+		return
 	}
 	t.addPolicies(p, v)
 	if len(p.Fields.sent) > 0 {
@@ -132,37 +154,26 @@ func (p *Responder) setHeaders(w http.ResponseWriter, t *record, v *limiter.Verd
 		all = t.by.all
 	}
 	for i, responder := range all {
-		values := t.values[:]
-		if i > 0 || len(responder.Fields.sent) > len(values) {
-			values = make([]string, len(responder.Fields.sent))
+		list := t.list[:]
+		if i > 0 || len(responder.Fields.sent) > len(list) {
+			list = make([]string, len(responder.Fields.sent))
 		}
-		responder.Fields.set(header, t, values)
+		responder.Fields.set(header, t, list)
 	}
 	if v.Refused {
 		t.retry[0] = strconv.FormatInt(t.retryAfter, 10)
 		header[fieldRetryAfter] = t.retry[:]
-		return w
 	}
-	switch {
-	case t.by == nil:
-		return w
-	case t.ResponseWriter == nil:
-		t.ResponseWriter = w
-		return t
-	case t.wraps(w):
-		return w
-	}
-	return newHeaderWriter(w, t.by) // around another response, because this is an error route
 }
 
 // retryAfter returns the value of Retry-After: the wait in whole seconds, rounded up, with jitter.
 func (p *Responder) retryAfter(policy *zone.QuotaPolicy, d *algorithms.Decision) int64 {
-	wait := policy.Wait(d)
+	wait := policy.Told(d)
 	if policy.Lends && !d.Banned {
 		wait = time.Second // a slot may come back at any time
 	}
 	if p.Jitter > 0 {
 		wait += time.Duration(rand.Float64() * p.Jitter * float64(wait))
 	}
-	return max(1, policy.NextSeconds(d), zone.CeilSeconds(wait))
+	return max(1, zone.CeilSeconds(wait))
 }

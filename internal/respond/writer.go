@@ -83,6 +83,18 @@ func (w *headerWriter) tidy() {
 	}
 }
 
+// wrap returns the writer that a response must go through so that it keeps the fields of the record's handlers.
+func (t *record) wrap(w http.ResponseWriter) http.ResponseWriter {
+	switch {
+	case t.ResponseWriter == nil:
+		t.ResponseWriter = w
+		return t
+	case t.wraps(w):
+		return w
+	}
+	return newHeaderWriter(w, t.by) // around another response, because this is an error route
+}
+
 // wraps reports whether a response that is written to outer goes through w.
 func (w *headerWriter) wraps(outer http.ResponseWriter) bool {
 	for each := range layers(outer) {

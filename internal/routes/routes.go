@@ -1,5 +1,5 @@
-// Package routes reads the routes around a handler: which placeholders their handlers set, and
-// whether one of them authenticates users before it.
+// Package routes reads the routes around a handler. It knows which placeholders their handlers set and see,
+// the fields of their answers, and whether one of them authenticates users before the handler.
 package routes
 
 import (
@@ -32,6 +32,12 @@ type Routes struct {
 
 	authenticated bool // a handler that has been read authenticates users; what is read next is behind it
 	invoked       bool // a named route authenticates users
+
+	opaque   bool              // some handler or matcher may see or answer anything
+	answers  bool              // some handler may answer with any field
+	limiters int               // how many handlers rate_limit there are
+	options  []json.RawMessage // of the handlers and matchers
+	answered []string          // fields of responses that handlers set
 }
 
 // Read reads the routes around the handler that is loaded in ctx. The routes around it are still
@@ -42,7 +48,7 @@ func Read(ctx caddy.Context) *Routes {
 	if !ok || server == nil {
 		return r
 	}
-	r.Known = true
+	r.Known, r.opaque = true, len(server.NamedRoutes) > 0 // which may be run several times for a request
 	for _, route := range server.NamedRoutes {
 		r.authenticated = false
 		r.route(route)
@@ -106,6 +112,8 @@ func (r *Routes) matchers(sets caddyhttp.MatcherSets) {
 				r.matchers(not.MatcherSets)
 			}
 			r.foreign(matcher)
+			config, _ := json.Marshal(matcher)
+			r.option(config)
 		}
 	}
 }
@@ -119,6 +127,7 @@ func (r *Routes) rawMatchers(sets caddyhttp.RawMatcherSets) {
 				r.rawMatchers(not)
 			}
 			r.foreignID("http.matchers." + name)
+			r.option(config)
 		}
 	}
 }
@@ -126,6 +135,7 @@ func (r *Routes) rawMatchers(sets caddyhttp.RawMatcherSets) {
 // handler reads a handler that is loaded.
 func (r *Routes) handler(handler any) {
 	if sub, ok := handler.(*caddyhttp.Subroute); ok {
+		r.observe("subroute", nil)
 		r.list(sub.Routes)
 		if sub.Errors != nil {
 			r.list(sub.Errors.Routes)
@@ -134,6 +144,7 @@ func (r *Routes) handler(handler any) {
 	}
 	module, ok := handler.(caddy.Module)
 	if r.foreign(handler) || !ok {
+		r.opaque = true
 		return
 	}
 	if field, ok := exported(handler, "HandleResponse").([]caddyhttp.ResponseHandler); ok {
@@ -148,9 +159,10 @@ func (r *Routes) handler(handler any) {
 	}
 	var config json.RawMessage
 	name := module.CaddyModule().ID.Name()
-	if name == "vars" || name == "map" || name == "headers" { // whose options say what they set
+	if slices.Contains(plain, name) && name != "rate_limit" {
 		config, _ = json.Marshal(handler)
 	}
+	r.observe(name, config)
 	r.settings(name, config)
 }
 
@@ -175,6 +187,7 @@ func (r *Routes) raw(config json.RawMessage) {
 		return
 	}
 	r.foreignID("http.handlers." + handler.Name)
+	r.observe(handler.Name, config)
 	var inner struct { // each field is read if the others are not as expected, too
 		Routes caddyhttp.RouteList `json:"routes"`
 		Errors *struct {

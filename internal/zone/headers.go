@@ -37,6 +37,15 @@ func (p *QuotaPolicy) Wait(d *algorithms.Decision) time.Duration {
 	return d.RetryAfter
 }
 
+// Told returns the wait that a refused client is told: no less than the wait until more quota is
+// available, although a queue may have a place for a request before, and hold it until then.
+func (p *QuotaPolicy) Told(d *algorithms.Decision) time.Duration {
+	if p.Lends {
+		return p.Wait(d)
+	}
+	return max(p.Wait(d), d.NextAfter)
+}
+
 // CeilSeconds returns a duration in seconds, rounded up.
 func CeilSeconds(d time.Duration) int64 {
 	return int64((d + time.Second - 1) / time.Second)
