@@ -255,7 +255,7 @@ func (l *Limit) Resolve(n Numbers) (made algorithms.Limit, err error) {
 	made = l.fixed()
 	made.Events, made.Burst = n.Events, n.Burst
 	made.Window, made.Calendar = time.Duration(n.Window.Duration), n.Window.Calendar
-	if n.Timezone == time.Local.String() {
+	if n.Timezone == "Local" { // not time.Local.String(), which is what the variable TZ names
 		return made, errors.New("timezone Local differs from machine to machine: write a name such as Europe/Paris")
 	}
 	if n.Timezone != "" {
