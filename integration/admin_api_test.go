@@ -120,11 +120,12 @@ func TestAdminKeys(t *testing.T) {
 		var zones []struct {
 			Name   string            `json:"name"`
 			Totals map[string]uint64 `json:"totals"`
+			Near   uint64            `json:"near_limit"`
 		}
 		s.ask("/rate_limit/zones", &zones)
 		n := uint64(len(awkwardKeys))
-		if len(zones) != 1 || zones[0].Name != "odd / zone" || zones[0].Totals["allowed"] != 4*n || zones[0].Totals["limited"] != 3*n {
-			t.Errorf("%+v, want %d allowed and %d refused", zones, 4*n, 3*n)
+		if len(zones) != 1 || zones[0].Name != "odd / zone" || zones[0].Totals["allowed"] != 4*n || zones[0].Totals["limited"] != 3*n || zones[0].Near != 2*n {
+			t.Errorf("%+v, want %d allowed, %d of them near the limit, and %d refused", zones, 4*n, 2*n, 3*n)
 		}
 		var top struct {
 			Keys []struct {

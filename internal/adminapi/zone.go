@@ -72,20 +72,23 @@ type Zone struct {
 	Store        string `json:"store"`
 	OnStoreError string `json:"on_store_error"`
 
-	// Totals counts the requests in the zone on this Caddy, by outcome, since a config first named
+	// Totals counts the requests in the zone on this instance, by outcome, since a config first named
 	// the zone.
 	Totals map[string]uint64 `json:"totals"`
+
+	// NearLimit counts those of these requests that passed, and left little of their limit.
+	NearLimit uint64 `json:"near_limit"`
 
 	ZoneCosts
 
 	// Keys is the number of keys in the memory store.
 	Keys *int64 `json:"keys,omitempty"`
 
-	// InUse is the number of slots that requests of this Caddy hold. It is absent if the zone does
+	// InUse is the number of slots that requests of this instance hold. It is absent if the zone does
 	// not count slots.
 	InUse *int64 `json:"in_use,omitempty"`
 
-	// Lent is what this Caddy has borrowed of the zone's limits and not spent yet. It is absent if the
+	// Lent is what this instance has borrowed of the zone's limits and not spent yet. It is absent if the
 	// store lends nothing of the zone.
 	Lent *int64 `json:"lent,omitempty"`
 
