@@ -58,6 +58,9 @@ func TestWrongPasswordShows(t *testing.T) {
 	s := startCaddy(t, redisSite(redis.Addr(), "password wrong"))
 	s.awaitLog(`"level":"error"`, "the rate limit store does not answer", "WRONGPASS")
 	s.awaitLog(`"level":"warn"`, "until the rate limit store answers", "do not limit anything (on_store_error allow): open", "refuse all requests (on_store_error deny): closed")
+	if screen, _ := s.rateLimit("stores"); !strings.Contains(screen, "  no       failing  ") || !strings.Contains(screen, ": WRONGPASS") {
+		t.Errorf("the stores do not say what is wrong:\n%s", screen)
+	}
 	redis.Configure("requirepass", "wrong")
 	s.awaitLog(`"level":"info"`, `"msg":"the rate limit store answers"`, `"version":"`, `"round_trip":`, `"instances":`)
 	if n := bytes.Count(s.log(), []byte("until the rate limit store answers")); n != 1 {
@@ -89,9 +92,25 @@ func TestRequiredRedis(t *testing.T) {
 	if err == nil || !strings.Contains(string(output), "is required and does not answer") || !strings.Contains(string(output), "WRONGPASS") {
 		t.Errorf("%v\n%s", err, output)
 	}
-	s := startCaddy(t, redisSite(redis.Addr(), "password right\n\t\t\trequire"))
+	good := strings.Replace(redisSite(redis.Addr(), "password right\n\t\t\trequire"), "respond ok", "route {\nmetrics /metrics\nrespond ok\n}", 1)
+	s := startCaddy(t, good)
 	if a := s.get(http.DefaultClient, "/"); a.status != http.StatusOK {
 		t.Errorf("status %d", a.status)
+	}
+	// A reload without it is refused, and leaves nothing behind.
+	refused := strings.NewReplacer("password right", "password wrong", "zone open", "zone fresh", "events 100", "events 99").Replace(good)
+	if err := s.load(refused); err == nil || !strings.Contains(err.Error(), "is required and does not answer") {
+		t.Errorf("a reload: %v", err)
+	}
+	metrics := s.get(http.DefaultClient, "/metrics").body
+	zones, err := s.admin("GET", "/rate_limit/zones", "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, shown := range []string{metrics, zones} {
+		if strings.Contains(shown, `"fresh"`) || strings.Contains(shown, `"99"`) || !strings.Contains(shown, `"open"`) {
+			t.Errorf("after a reload that was refused:\n%s", shown)
+		}
 	}
 }
 
@@ -100,5 +119,5 @@ func TestMissingTLSShows(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t, redistest.WithTLS(false))
 	startCaddy(t, redisSite(redis.TLSAddr(), "")).awaitLog("the rate limit store does not answer", "does it expect TLS? then add tls")
-	startCaddy(t, redisSite(redis.Addr(), "tls")).awaitLog("the rate limit store does not answer", "is this a port for TLS? else leave tls out")
+	startCaddy(t, redisSite(redis.Addr(), "tls")).awaitLog("the rate limit store does not answer", "is this a port for TLS? if not, leave tls out")
 }

@@ -18,8 +18,9 @@ func storesCommand() *cobra.Command {
 		Short: "Shows the stores and their health",
 		Long: `
 Shows the stores of the running config. Each store is sent a test call that changes
-nothing, so ANSWERS is true of this moment. The latencies are those of all calls since
-this Caddy began to use the store.
+nothing, so ANSWERS is about this moment. BREAKER is failing if the call failed, and
+too few calls have failed to open the breaker. The latencies are those of all calls
+since this instance began to use the store.
 
 With --check the exit code is 1 if a store does not answer, for monitoring.
 `,
@@ -75,7 +76,7 @@ func (f *fleet) stores(check bool) error {
 		return err
 	}
 	if f.isOne() && slices.ContainsFunc(good[0].value, func(s adminapi.Store) bool { return s.Latency != nil && s.Latency.Count > 0 }) {
-		fmt.Fprintln(f.out, "\nP50 and P99 are those of this Caddy.")
+		fmt.Fprintln(f.out, "\nP50 and P99 are those of this instance.")
 	}
 	for _, fault := range faults {
 		fmt.Fprintln(f.out, fault)
@@ -83,7 +84,7 @@ func (f *fleet) stores(check bool) error {
 	return err
 }
 
-// storeCells returns what a Caddy says of a store; with lends, also what is lent to the Caddy.
+// storeCells returns what an instance says of a store; with lends, also what is lent to it.
 func storeCells(s *adminapi.Store, lends bool) []string {
 	answers, p50, p99, keys, caddys := "-", "-", "-", "-", "-"
 	if s.Answers != nil {
@@ -98,7 +99,11 @@ func storeCells(s *adminapi.Store, lends bool) []string {
 	if s.Instances > 0 {
 		caddys = strconv.Itoa(s.Instances)
 	}
-	cells := []string{s.Name, answers, orDash(s.Breaker), p50, p99, caddys, keys}
+	breaker := orDash(s.Breaker)
+	if answers == "no" && breaker == "closed" {
+		breaker = "failing" // the calls that failed were too few to open it
+	}
+	cells := []string{s.Name, answers, breaker, p50, p99, caddys, keys}
 	if lends {
 		cells = append(cells, lentOf(s))
 	}
