@@ -165,7 +165,7 @@ func handlerOptions(h *Handler, d *caddyfile.Dispenser) map[string]option.Option
 		"status":          {Parse: option.Integer(d, "status", &h.Status)},
 		"log":             {Parse: option.Text(d, &h.Log)},
 		"log_key":         {Parse: option.Boolean(d, "log_key", &h.LogKey)},
-		"jitter":          {Parse: option.Optional(&h.Jitter, func(f *float64) option.Parser { return option.Fraction(d, "jitter percentage", f) })},
+		"jitter":          {Parse: option.Optional(&h.Jitter, func(f *float64) option.Parser { return option.Fraction(d, "jitter", f) })},
 		"sweep_interval":  {Label: "sweep interval", Parse: sweepInterval(d, &h.SweepInterval)},
 		"disable_metrics": {Parse: option.Boolean(d, "disable_metrics", &h.DisableMetrics)},
 	}

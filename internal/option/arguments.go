@@ -144,11 +144,8 @@ func MholtInteger[T int | int64](d *caddyfile.Dispenser, name string, to *T) Par
 func Fraction(d *caddyfile.Dispenser, what string, to *float64) Parser {
 	return Parsed(d, to, func(s string) (float64, error) {
 		f, err := strconv.ParseFloat(s, 64)
-		if err == nil && (math.IsNaN(f) || math.IsInf(f, 0)) {
-			err = errors.New("must be from 0 to 1") // JSON has no such numbers
-		}
-		if err != nil {
-			return 0, fmt.Errorf("invalid %s '%s': %w", what, s, err)
+		if err != nil || math.IsNaN(f) || math.IsInf(f, 0) { // JSON has no such numbers
+			return 0, fmt.Errorf("%s '%s' must be a number from 0 to 1, such as 0.2", what, s)
 		}
 		return f, nil
 	})
