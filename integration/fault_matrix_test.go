@@ -82,12 +82,12 @@ func TestFaults(t *testing.T) {
 			begin: func(t *testing.T) { stop = again(t, do("client", "kill", "type", "normal", "skipme", "yes")) },
 			end:   func(*testing.T) time.Time { stop(); return time.Now() },
 		},
-		// Where a full Redis has no room for the states of a client, the Caddys' shares decide.
+		// Where a full Redis has no room for the states of a client, the instances' shares decide.
 		{name: "maxmemory", answers: true, lost: faultLimit, begin: do("config", "set", "maxmemory", "1"), end: undo("config", "set", "maxmemory", "0")},
 		{name: "read-only", dark: true, begin: do("replicaof", "127.0.0.1", redistest.FreePort(t)), end: undo("replicaof", "no", "one")},
 		{
 			name: "latency", dark: true,
-			begin: func(*testing.T) { proxy.Delay(500 * time.Millisecond) },
+			begin: func(*testing.T) { proxy.Delay(decisionTime() + 500*time.Millisecond) },
 			end:   func(*testing.T) time.Time { proxy.Delay(0); return time.Now() },
 		},
 		{

@@ -2,6 +2,7 @@ package integration_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
@@ -19,11 +20,13 @@ func redis(address string) string {
 // timeout is how long decisions may take in tests where Redis goes away and comes back: as long
 // as users have it on an idle machine, and longer on a busy one, where a healthy Redis may be
 // late.
-func timeout() string {
+func timeout() string { return "timeout " + decisionTime().String() }
+
+func decisionTime() time.Duration {
 	if patient.Idle() {
-		return "timeout 50ms"
+		return 50 * time.Millisecond
 	}
-	return "timeout 1s"
+	return time.Second
 }
 
 // eachStore runs a test with each store. The Redis is the test's own.
