@@ -51,6 +51,14 @@ func TestCommandLine(t *testing.T) {
 			}
 		}
 	})
+	t.Run("help", func(t *testing.T) {
+		const foot = "Full documentation is available at:\nhttps://github.com/seed-161337e5/caddyratelimit/blob/main/docs/cli.md\n"
+		for _, args := range [][]string{{"rate-limit", "--help"}, {"rate-limit", "stores", "--help"}} {
+			if output, err := command(args...); err != nil || !strings.HasSuffix(output, "\n\n"+foot) || strings.Count(output, "Full documentation") != 1 {
+				t.Errorf("%v: %v\n%s", args, err, output)
+			}
+		}
+	})
 	t.Run("adapt", func(t *testing.T) {
 		output, err := command("adapt", "--config", file)
 		if err != nil {

@@ -1,6 +1,7 @@
 package integration_test
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -8,18 +9,32 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/buildcaddy"
 )
 
-func TestMain(m *testing.M) { os.Exit(buildcaddy.Main(m)) }
+func TestMain(m *testing.M) {
+	os.Setenv("TZ", noonZone()) // the instances have it too, and zones may name the same place
+	os.Exit(buildcaddy.Main(m))
+}
+
+// noonZone names a time zone in which it is about noon, so that no day ends during a test, and no screen says
+// that something ends tomorrow. Etc/GMT+5 is west of Greenwich, five hours behind UTC.
+func noonZone() string { return fmt.Sprintf("Etc/GMT%+d", time.Now().UTC().Hour()-12) }
 
 // Both build cmd/caddy once, when the first test asks for it, so that -list and runs of other
 // tests do not wait for the linker. Commands are built without the race detector: they do one
-// thing after the other, and start ten times as fast.
+// thing after the other, and start five times as fast. Where GOFLAGS asks for the race detector
+// everywhere, the server is the command too, so that it is linked once.
 var (
 	buildServer  = sync.OnceValues(func() (string, error) { return build("caddy", raceFlags...) })
-	buildCommand = sync.OnceValues(func() (string, error) { return build("command") })
+	buildCommand = sync.OnceValues(func() (string, error) {
+		if slices.Contains(strings.Fields(os.Getenv("GOFLAGS")), "-race") {
+			return buildServer()
+		}
+		return build("command")
+	})
 )
 
 func build(name string, flags ...string) (path string, err error) {
