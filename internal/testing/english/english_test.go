@@ -28,7 +28,7 @@ var repository = sync.OnceValues(func() (texts []Text, err error) {
 		name := entry.Name()
 		if entry.IsDir() {
 			// The rules quote what they forbid.
-			if path != root && (name[0] == '.' || name == "testdata" || name == "english") {
+			if path != root && (name[0] == '.' && name != ".github" || name == "testdata" || name == "english") {
 				return filepath.SkipDir
 			}
 			return nil
@@ -48,6 +48,16 @@ var repository = sync.OnceValues(func() (texts []Text, err error) {
 				found, err = Go(relative, []byte(source), names)
 			}
 			texts = append(texts, found...)
+		case ".js", ".mjs", ".lua":
+			if !strings.Contains(name, ".min.") {
+				texts = append(texts, Script(relative, read(), names)...)
+			}
+		case ".html":
+			texts = append(texts, HTML(relative, read())...)
+		case ".sh", ".yml", ".yaml", ".conf", ".service", ".py", ".toml", ".env", "":
+			if entry.Type().IsRegular() && name != "LICENSE" {
+				texts = append(texts, Config(relative, read())...)
+			}
 		}
 		return err
 	})
@@ -143,12 +153,19 @@ func TestChecksFind(t *testing.T) {
 		"and `who is\ntold` [that it\nstands for](y).\n\n```\nIt is told.\n```\n\n| whom | `whom` |\n|---|---|\n\n- ok\n- a mispeled word, `mispeled` and mispeled_name\n"
 	source := "package a\n\n// Full tells whether it has a mispeled\n// Mispelling. The zone stands\n// for mispelling.\n//\n//\twhom it is told\n" +
 		"var mispelling = \"the store who is down\" // whom\n"
+	script := "import { whom } from 'whom' // whom it is\n// It stands\n// for all.\nconst a = `for ${b('clients whom it refuses')} and {` + 1 / 2 + /whom it['/]is/.test(\"it's\")\n" +
+		"const c = 'it\\'s a client whom it refuses'\nconst d = `clients whom ${`no ${e}`} it refuses` // ok\nconst f = \"a client whom it refuses\"\n"
 	texts := Markdown("a.md", page)
 	fromGo, err := Go("b.go", []byte(source), map[string]bool{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	texts = append(texts, fromGo...)
+	texts = append(texts, Script("c.js", script, map[string]bool{})...)
+	texts = append(texts, Script("d.lua", "--[[whom]] local whom = 'whom is it' -- it need not\n-- It stands\n-- for all.\nwhom()", map[string]bool{})...)
+	texts = append(texts, HTML("e.html", "<!-- whom -->\n<script>whom whom whom</script>\n<p title='whom'>It is for <code>a</code>\nclients, <b>whom</b> it stands\nfor.</p>\n"+
+		"<a aria-label=\"clients whom it refuses\">{{.whom}}</a>")...)
+	texts = append(texts, Config("f.yml", "#!whom\na: whom # whom\n# It stands\n# for all.\nsummary: those who {{ whom }} are refused\n")...)
 	var got []string
 	for _, text := range texts {
 		for _, finding := range Phrases(text) {
@@ -161,7 +178,21 @@ a.md:13 "whom"
 b.go:3 "tells whether"
 b.go:4 "stands for"
 b.go:8 "whom"
-b.go:8 "store who"`
+b.go:8 "store who"
+c.js:1 "whom"
+c.js:2 "stands for"
+c.js:4 "whom"
+c.js:5 "whom"
+c.js:6 "whom"
+c.js:7 "whom"
+d.lua:1 "whom"
+d.lua:1 "need not"
+d.lua:2 "stands for"
+e.html:6 "whom"
+e.html:4 "whom"
+e.html:4 "stands for"
+f.yml:3 "stands for"
+f.yml:5 "those who"`
 	if got := strings.Join(got, "\n"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

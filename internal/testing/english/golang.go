@@ -38,8 +38,27 @@ func Go(file string, source []byte, names map[string]bool) ([]Text, error) {
 	return texts, nil
 }
 
-// comment returns the paragraphs of a comment without its code, which is indented, and directives.
+// comment returns the paragraphs of a comment.
 func comment(file string, line int, group *ast.CommentGroup) []Text {
+	var lines []string
+	for _, c := range group.List {
+		text, block := strings.CutPrefix(c.Text, "/*")
+		text = strings.TrimSuffix(text, "*/")
+		for l := range strings.SplitSeq(text, "\n") {
+			if !block {
+				l = strings.TrimPrefix(l, "//")
+			} else if l != "" {
+				l = " " + l
+			}
+			lines = append(lines, l)
+		}
+	}
+	return paragraphs(file, line, lines)
+}
+
+// paragraphs returns the paragraphs of the lines of a comment without its code, which is indented, and
+// directives, which begin without a blank.
+func paragraphs(file string, line int, lines []string) []Text {
 	var texts []Text
 	var open []string
 	end := func(next int) {
@@ -48,24 +67,17 @@ func comment(file string, line int, group *ast.CommentGroup) []Text {
 		}
 		open = nil
 	}
-	for _, c := range group.List {
-		text, block := strings.CutPrefix(c.Text, "/*")
-		text = strings.TrimSuffix(text, "*/")
-		for l := range strings.SplitSeq(text, "\n") {
-			if !block {
-				l = strings.TrimPrefix(l, "//")
-			}
-			switch trimmed := strings.TrimSpace(l); {
-			case trimmed == "" || strings.HasPrefix(l, "\t") || strings.HasPrefix(l, "    ") || !block && l[0] != ' ':
-				end(line)
-			case strings.HasPrefix(trimmed, "- "):
-				end(line)
-				fallthrough
-			default:
-				open = append(open, inlineCode.ReplaceAllString(trimmed, code))
-			}
-			line++
+	for _, l := range lines {
+		switch trimmed := strings.TrimSpace(l); {
+		case trimmed == "" || strings.HasPrefix(l, "\t") || strings.HasPrefix(l, "    ") || l[0] != ' ':
+			end(line)
+		case strings.HasPrefix(trimmed, "- "):
+			end(line)
+			fallthrough
+		default:
+			open = append(open, inlineCode.ReplaceAllString(trimmed, code))
 		}
+		line++
 	}
 	end(line)
 	return texts

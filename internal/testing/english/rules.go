@@ -82,7 +82,7 @@ var rules = []rule{
 		`write a word of today: "so", "while", "among", "on"`, "A second zone is thereby charged."),
 	phrase(`\blikewise\b`, `write "also" or "the same"`, "The queue likewise."),
 	phrase(`\banew\b|\bafresh\b`, `write "again" or "from zero"`, "The client begins anew."),
-	phrase(`\bsees? to it\b`, `write "makes sure"`, "run sees to it that the store closes"),
+	phrase(`\bsees? to (?:it|that)\b`, `write "makes sure"`, "run sees to it that the store closes"),
 	phrase(`\b(?:in vain|not to be had|to be had)\b`, `say what happens`, "It asks in vain."),
 	phrase(`\btells? of\b|\btold of\b`, `write "reports" or "describes"`, "get tells of bans"),
 	phrase(`\b(?:the|and|or) like\b[.,;:]`, `list what is meant`, "Proxies, balancers and the like."),
@@ -123,13 +123,20 @@ var rules = []rule{
 	phrase(`\bneed not\b`, `write "does not have to"`, "Redis need not answer."),
 	phrase(`\bmay it be\b|\bis it so\b|\bhad it not\b|\bwere it\b|\bhad (?:it|they|there) been\b|\bshould (?:it|there) (?:be|not)\b`, `write "if"`, "Were it read, it would be charged."),
 
+	phrase(`(?:^|[.:;] |because |and |but )to [a-z]+ (?:[a-z]+ ){0,4}(?:costs?|takes?|would|does not|is (?:slow|more|less|much))\b`,
+		`begin with a noun: "Setting one costs"`, "To set one costs a third of a decision."),
+	phrase(`\ball else\b`, `write "everything else"`, "With all else as it is, it passes."),
+	phrase(`\b(?:do|does|is|are) not [a-z]+ since\b`, `write "has not ... since"`, "Caddy does not answer since 10:00."),
+	phrase(`\bwill do[.,;]`, `say what is possible: "you can use"`, "An older log will do."),
+	phrase(`\bfor ever\b`, `write "forever"`, "It is redirected for ever."),
+
 	// Chains.
 	phrase(`\bso that\b[^.]*\bso that\b`, `write two sentences`, "It waits so that others go first so that it is fair."),
 	phrase(`\bwhich[^.,;]*, which\b`, `write two sentences`, "It asks the store which decides, which takes a call."),
 
 	// One word for one thing: docs/glossary.md.
 	phrase(`\bheader fields?\b`, `write "header": docs/glossary.md`, "The header field is set.", Page, Message),
-	exact(`\bCaddys\b`, `write "instances": docs/glossary.md`, "Two Caddys share it.", Page, Message),
+	exact(`\bCaddys\b`, `write "instances": docs/glossary.md`, "Two Caddys share it."),
 	phrase(`\b(?:declined|turned away)\b`, `write "refused" (docs/glossary.md), or "rejected" if the store was not asked`, "The request is declined."),
 	phrase(`\b(?:sanctions?|amnesty|pardon(?:s|ed)?)\b`, `write "ban" or "override": docs/glossary.md`, "All sanctions are cleared."),
 	phrase(`\b(?:quota|rate) group\b|\blimit group\b|\bbucket group\b`, `write "zone": docs/glossary.md`, "Each limit group has a key."),
