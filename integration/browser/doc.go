@@ -1,4 +1,4 @@
-// Package browser tests the page in a real browser: headless Chromium, in front of a fleet of two Caddys
+// Package browser tests the page in a real browser: headless Chromium, in front of a fleet of two instances
 // with a Redis. It is a module of its own because of the files in testdata, which users
 // of the limiter do not need.
 package browser

@@ -22,7 +22,7 @@ func testReload(t *testing.T, w *world) {
 	}
 	c.reload("", "rate_limit {\n"+zone("first")+"}\nrespond ok")
 	p.untilText("#zones-body", "first")
-	p.untilText("#news", "the config was loaded anew")
+	p.untilText("#news", "the config was reloaded")
 	p.untilText("#refused-body", "Nobody was refused")
 	p.untilText("#decisions-body", "No requests yet")
 	p.untilText("#rules-body", "No zone allows them")
@@ -46,7 +46,7 @@ func testReload(t *testing.T, w *world) {
 	p.takeProblems() // the browser logs that the stream ends
 
 	must(t, c.process.Kill())
-	p.untilText("#sentence", "Caddy does not answer since")
+	p.untilText("#sentence", "Caddy has not answered since")
 	p.untilText("#level", "No answer")
 	c.start()
 	p.untilText("#link", "live")

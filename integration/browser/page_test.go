@@ -12,7 +12,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// world is what the tests share: a browser, and a fleet of two Caddys with a Redis.
+// world is what the tests share: a browser, and a fleet of two instances with a Redis.
 type world struct {
 	browser  *chromium
 	redis    *redistest.Server
@@ -197,7 +197,9 @@ func testZones(t *testing.T, w *world) {
 	p.untilText("[data-zone=trial] .detail .outcomes", "dry run")
 	p.untilText("[data-zone=trial] .costs", "unknown")
 	p.untilText("[data-zone=trial] .costs", "cost in all")
-	p.untilText("[data-zone=trial] .near", "none")
+	// What clients have left comes from a sample of the decisions, of all zones together.
+	p.untilDoing("what is left in the sample", func() { w.one.times(1, "/trial", "Client: zoe") },
+		`document.querySelector('[data-zone=trial] .near').innerText.includes('none')`)
 	p.until("the chart", `document.querySelector('[data-zone=trial] .plot canvas')`)
 	p.untilText("[data-zone=trial] .top", "zoe")
 	p.untilText("[data-zone=trial] [data-label='Would be refused']", "%")
@@ -209,12 +211,16 @@ func testZones(t *testing.T, w *world) {
 func testRefused(t *testing.T, w *world) {
 	p := w.page(t)
 	w.one.times(8, "/", "Client: rita", "User-Agent: rita's agent")
-	p.untilText("#sentence", "being refused now")
-	p.untilText("#level", "Refusing")
 	row := `[...document.querySelectorAll('.refused tbody tr')].find(r => r.textContent.includes('rita'))`
-	for _, want := range []string{"3 of 8", "min", "rita's agent", "GET /", "zone clients"} {
+	for _, want := range []string{"3 of 8", "zone clients"} {
 		p.until(want+" in the row", row+`?.innerText.includes(`+quoted(want)+`)`)
 	}
+	// The last request comes from a sample of the refusals, of all zones together.
+	refused := func() { w.one.times(1, "/", "Client: rita", "User-Agent: rita's agent") }
+	for _, want := range []string{"min", "rita's agent", "GET /"} {
+		p.untilDoing(want+" in the row", refused, row+`?.innerText.includes(`+quoted(want)+`)`)
+	}
+	p.untilDoing("a client that is refused now", refused, `document.getElementById('sentence').innerText.includes('being refused now') && document.getElementById('level').innerText === 'Refusing'`)
 	p.until("when it was refused last", row+`?.querySelector('[data-label="Last refused"]').innerText.match(/now|ago/)`)
 	w.one.times(3, "/trial", "Client: tom")
 	p.untilText(".refused", "tom")
@@ -224,7 +230,8 @@ func testRefused(t *testing.T, w *world) {
 		const dry = rows.map(r => r.innerText.includes('dry run') || r.innerText.includes('enforced'))
 		return heading > 0 && dry.indexOf(true) === heading && !dry.slice(heading).includes(false)
 	})()`)
-	p.until("the same number of clients in the sentence and the heading", `(() => {
+	both := func() { refused(); w.one.times(1, "/trial", "Client: tom") }
+	p.untilDoing("the same number of clients in the sentence and the heading", both, `(() => {
 		const sentence = document.getElementById('sentence').innerText, now = /(\d+ clients?) (is|are) being refused now/.exec(sentence)?.[1]
 		const more = /(\d+) more would be refused if dry runs were enforced/.exec(sentence)?.[1]
 		return now && document.getElementById('refused-note').innerText.startsWith(now + ' now,') &&
@@ -232,7 +239,7 @@ func testRefused(t *testing.T, w *world) {
 	})()`)
 	w.one.times(3, "/plain", "Client: pia")
 	p.untilText(".refused", "pia")
-	p.click(button("Ban", "pia", "plain. Zone has no overrides: add the option overrides to it."))
+	p.click(button("Ban", "pia", "plain. This zone has no overrides: add the option overrides to it."))
 	p.untilText("#news", "add the option overrides")
 }
 
@@ -258,7 +265,7 @@ func testActions(t *testing.T, w *world) {
 	row := `[...document.querySelectorAll('.refused tbody tr')].find(r => r.textContent.includes('max'))`
 	p.until("a mark with the time", row+`.innerText.match(/let through \d+:\d\d:\d\d.[AP]M/) && `+row+`.matches('.past') && `+row+`.querySelector('[data-label=Wait]').innerText === '–'`)
 	if got := w.two.times(7, "/", "Client: max"); got != 5 {
-		t.Errorf("after the reset the other Caddy admits %d, want 5", got)
+		t.Errorf("after the reset the other instance admits %d, want 5", got)
 	}
 
 	w.one.times(1, "/", "Client: max")
@@ -278,7 +285,7 @@ func testActions(t *testing.T, w *world) {
 		t.Errorf("the override is %+v", o)
 	}
 	if got := w.two.times(5, "/", "Client: max"); got != 3 {
-		t.Errorf("with a limit of 8, of which 5 are used, the other Caddy admits %d, want 3", got)
+		t.Errorf("with a limit of 8, of which 5 are used, the other instance admits %d, want 3", got)
 	}
 
 	refused := func() { w.one.times(1, "/", "Client: max") }

@@ -178,7 +178,7 @@ func (p *tab) drag(selector string, to float64) {
 }
 
 // TestReplayScreenshots draws the page of the log in testdata/replay into the directory that SCREENSHOTS names:
-// docs/replay.png is one of the pictures.
+// docs/replay.png and docs/replay-dark.png are among them.
 func TestReplayScreenshots(t *testing.T) {
 	to := os.Getenv("SCREENSHOTS")
 	if to == "" {
@@ -188,12 +188,12 @@ func TestReplayScreenshots(t *testing.T) {
 	must(t, os.CopyFS(dir, os.DirFS("../../testdata/replay")))
 	runReplay(t, dir, "access.log.gz", "--suggest", "--html", "report.html")
 	p := startChromium(t).newTab(t)
-	for _, scheme := range []string{"light", "dark"} {
-		for _, width := range []int{400, 900} {
+	for scheme, name := range map[string]string{"light": "replay.png", "dark": "replay-dark.png"} {
+		for width, name := range map[int]string{400: "narrow-" + name, 900: name} {
 			p.resize(width, 700, scheme)
 			p.open("file://" + filepath.Join(dir, "report.html"))
 			p.until("the day", `document.querySelector('.uplot canvas')`)
-			must(t, os.WriteFile(filepath.Join(to, fmt.Sprintf("replay-%d-%s.png", width, scheme)), p.screenshot(), 0o600))
+			savePicture(t, filepath.Join(to, name), p.screenshot())
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // TestScreenshots draws the page with some traffic, at several sizes, into the directory that
-// SCREENSHOTS names. Its page.png is docs/page.png.
+// SCREENSHOTS names. Its page.png and page-dark.png are in docs.
 func TestScreenshots(t *testing.T) {
 	dir := os.Getenv("SCREENSHOTS")
 	if dir == "" {
@@ -100,7 +100,10 @@ func TestScreenshots(t *testing.T) {
 	p.until("some history", `document.querySelector('.spark .line')?.getAttribute('d')`)
 	p.resize(1100, 1000, "light")
 	p.until("a minute of history", `import(new URL('state.js', document.baseURI)).then(m => m.state.zones[0].history.times.length > 50)`)
-	must(t, os.WriteFile(filepath.Join(dir, "page.png"), p.part(0, eval[int](p, `Math.round(document.querySelector('.refused tbody tr:nth-child(3)').getBoundingClientRect().bottom + scrollY)`)), 0o600))
+	third := eval[int](p, `Math.round(document.querySelector('.refused tbody tr:nth-child(3)').getBoundingClientRect().bottom + scrollY)`)
+	savePicture(t, filepath.Join(dir, "page.png"), p.part(0, third))
+	p.resize(1100, 1000, "dark")
+	savePicture(t, filepath.Join(dir, "page-dark.png"), p.part(0, third))
 	p.resize(1440, 1000, "light")
 	p.click("[data-zone=clients] .open")
 	p.write("#why-parts input", "198.51.100.23")

@@ -58,8 +58,7 @@ func testDecisions(t *testing.T, w *world) {
 		t.Errorf("with a filter other zones are shown: %s", text)
 	}
 	p.click("#pause")
-	w.one.times(2, "/plain", "Client: paul")
-	p.until("a count of what has come", `/^Paused; [1-9]/.test(document.getElementById('decisions-note').innerText)`)
+	p.untilDoing("a count of what has come", func() { w.one.times(2, "/plain", "Client: paul") }, `/^Paused; [1-9]/.test(document.getElementById('decisions-note').innerText)`)
 	if strings.Contains(list(), "paul") {
 		t.Error("a list that is held goes on")
 	}
@@ -68,7 +67,7 @@ func testDecisions(t *testing.T, w *world) {
 	p.write("#decisions-text", "dora")
 	p.until("only dora", `!document.getElementById('decisions-body').innerText.includes('paul')`)
 	p.write("#decisions-text", "none of them")
-	p.untilText("#decisions-body", "No decision fits the filters")
+	p.untilText("#decisions-body", "No decision matches the filters")
 	p.write("#decisions-text", "")
 	p.choose("#decisions-outcome", "limited")
 	sends("dora", "dora")
@@ -135,8 +134,7 @@ func testLocale(t *testing.T, w *world) {
 	p.do("Emulation.setTimezoneOverride", map[string]any{"timezoneId": "Asia/Tokyo"}, nil)
 	p.open(w.address)
 	p.untilText("[data-zone=hot]", "1.000.000 per hour")
-	w.one.times(1, "/plain", "Client: lea")
-	p.until("a time in Tokyo", `(() => {
+	p.untilDoing("a time in Tokyo", func() { w.one.times(1, "/plain", "Client: lea") }, `(() => {
 		const shown = document.querySelector('.decisions .time')?.innerText
 		return /^\d\d:\d\d:\d\d$/.test(shown) && Math.abs(Number(shown.slice(0, 2)) - (new Date().getUTCHours() + 9) % 24) <= 1
 	})()`)

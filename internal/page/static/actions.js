@@ -9,14 +9,14 @@ import { plain, visible } from './text.js'
 
 const lengths = [['2h', '2 hours'], ['1h', '1 hour'], ['1d', '1 day'], ['7d', '7 days'], ['', 'until it is cleared']]
 
-const needsOverrides = z => z.overrides ? '' : 'Zone has no overrides: add the option overrides to it.'
+const needsOverrides = z => z.overrides ? '' : 'This zone has no overrides: add the option overrides to it.'
 
 // actions are what can be done, by name. Fields are asked for; request makes the call from their
 // values, and flags and last the command.
 const actions = {
   reset: {
     label: 'Let through', title: 'Let this key through now?', yes: 'Let it through',
-    text: 'Forgets what the key has used, its refusals, and a ban by the zone. It begins anew, with all of its limit.',
+    text: 'Forgets what the key has used, its refusals, and a ban by the zone. It starts again with its full limit.',
     cannot: () => '', command: 'reset', request: () => ['DELETE', '/key'], done: 'Let through', mark: 'let through',
   },
   raise: {
@@ -40,7 +40,7 @@ const actions = {
   unban: {
     label: 'Unban', title: 'End the ban of this key?', yes: 'End the ban',
     text: 'Ends a ban by an operator or by the zone, and forgets refusals. What the key has used stays used, so its limit may still refuse it.',
-    cannot: z => z.overrides || z.bans ? '' : 'Zone has neither overrides nor bans.', command: 'unban', request: () => ['DELETE', '/key/ban'], done: 'Unbanned', mark: 'unbanned',
+    cannot: z => z.overrides || z.bans ? '' : 'This zone has neither overrides nor bans.', command: 'unban', request: () => ['DELETE', '/key/ban'], done: 'Unbanned', mark: 'unbanned',
   },
   clear: {
     label: 'Clear', title: 'Clear the override of this key?', yes: 'Clear it',

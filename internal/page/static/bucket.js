@@ -12,7 +12,7 @@ export function bucket(k) {
   const x = s => left + (end ? s / end : 0) * (width - 2 * left)
   const y = n => floor - Math.min(1, Math.max(0, n) / Math.max(1, q)) * (floor - top)
   const marks = []
-  if (k.next_after > 0 && !k.slots && k.next_after !== k.retry_after) marks.push(['more', k.next_after, 'More is there'])
+  if (k.next_after > 0 && !k.slots && k.next_after !== k.retry_after) marks.push(['more', k.next_after, 'More is available'])
   if (k.retry_after > 0 && !(k.ban && !k.ban.ends_in)) marks.push(['next', k.retry_after, k.ban ? 'The next request passes, after the ban' : 'The next request passes'])
   if (k.reset_after > 0) marks.push(['all', k.reset_after, 'All of it is back'])
   const path = end === 0 ? `M${left} ${y(k.remaining)}H${width - left}`

@@ -57,13 +57,13 @@ function row(d) {
     el('td', { 'data-label': 'Request' }, el('code', {}, visible(d.method, 12), ' ', visible(d.host, 40), visible(d.path, 48))))
 }
 
-// redraw draws the list anew.
+// redraw draws the whole list again.
 export function redraw() {
   const list = (paused ?? state.decisions).filter(matches).slice(-most).reverse()
   if (!list.length) {
     body = null
     const filters = outcome.value || zone.value || text.value
-    show(byId('decisions-body'), el('p', { class: 'empty' }, filters ? 'No decision fits the filters yet.' : 'No requests yet. Send one that a zone matches, and its decision will be here.'))
+    show(byId('decisions-body'), el('p', { class: 'empty' }, filters ? 'No decision matches the filters yet.' : 'No requests yet. Send one that a zone matches, and its decision appears here.'))
   } else {
     body = el('tbody', {}, list.map(row))
     show(byId('decisions-body'), el('table', { class: 'decisions stack' }, el('thead', {}, el('tr', {}, ['Time', 'Outcome', 'Zone', 'Key', 'Left', 'Request'].map(t => el('th', { scope: 'col' }, t)))), body))

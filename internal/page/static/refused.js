@@ -1,4 +1,4 @@
-// Who is refused now, and what can be done about it.
+// The clients that are refused now, and what can be done about it.
 
 import { buttons } from './actions.js'
 import { byId, el, pill, setText, show } from './dom.js'
@@ -35,7 +35,7 @@ export function refusing() {
 
 const rowID = r => r.zone.name + '\0' + idOf(r.key) + (r.zone.rollout ?? '')
 
-// drawRefused has the rows made anew, after a start: their buttons depend on the config.
+// drawRefused has the rows made again, after a start: their buttons depend on the config.
 export function drawRefused() {
   order = ''
   rows.clear()
@@ -55,7 +55,7 @@ export function updateRefused(all) {
     rows.clear()
     if (!list.length) {
       show(byId('refused-body'), el('div', { class: 'empty' }, el('p', {}, state.zones.length
-        ? 'Nobody was refused in the last minutes. Whoever is will be here, with buttons that let them through.'
+        ? 'Nobody was refused in the last minutes. Clients that are refused appear here, with buttons that let them through.'
         : 'Without zones nobody is refused.')))
     } else {
       if (!body?.isConnected) {
@@ -93,7 +93,7 @@ function settled(list) {
 
 const heading = el('tr', { class: 'heading' }, el('th', { scope: 'rowgroup', colspan: 6 }))
 
-// place puts rows into a part of the table in this order, and moves only those that stand elsewhere: a row that is
+// place puts rows into a part of the table in this order, and moves only those that are elsewhere: a row that is
 // moved loses the focus.
 function place(body, list) {
   for (const row of [...body.children]) if (!list.includes(row)) row.remove()
@@ -103,7 +103,7 @@ function place(body, list) {
 // waitOf says how long a key is refused.
 function waitOf(r) {
   const ban = r.last?.outcome === 'banned', until = r.done ? 0 : !ban ? r.wait : r.ruling?.ban ? r.ruling.banEnds : 0
-  if (until === Infinity) return ban ? 'until unbanned' : 'for ever'
+  if (until === Infinity) return ban ? 'until unbanned' : 'forever'
   if (!until) return '–'
   return until > state.now ? duration((until - state.now) / 1000) + (ban ? ' (ban)' : '') : 'over'
 }

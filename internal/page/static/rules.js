@@ -64,7 +64,7 @@ function draw(able, rows, errors, more) {
       el('td', { 'data-label': 'Until' }, k.ends_in ? time(at + k.ends_in * 1000) : k.kind === 'banned' ? 'it is unbanned' : 'it is cleared'),
       el('td', { 'data-label': 'Note' }, k.note ? visible(k.note, 120) : '–'),
       el('td', { 'data-label': 'Actions' }, buttons([k.kind === 'banned' ? 'unban' : 'clear'], z, k)))))),
-  more ? el('p', { class: 'note' }, `These are not all: the command line shows the rest (caddy rate-limit bans, caddy rate-limit overrides).`) : null,
+  more ? el('p', { class: 'note' }, `There are more: caddy rate-limit bans and caddy rate-limit overrides show all of them.`) : null,
   el('p', { class: 'note' }, `${count(rows.length, 'key')}, as of ${time(at)}.`))
 }
 
@@ -79,7 +79,7 @@ new IntersectionObserver(entries => {
   loadOnce()
 }).observe(byId('rules'))
 
-// startRules has the lists asked for anew, after a start.
+// startRules has the lists asked for again, after a start.
 export function startRules() {
   fresh = false
   loadOnce()

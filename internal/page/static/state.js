@@ -42,7 +42,7 @@ function note(history, at, values) {
   }
 }
 
-// begin takes the first event. It returns what has become of the Caddy that was shown before.
+// begin takes the first event. It returns whether this is a new Caddy, or how the one that was shown before has come back.
 export function begin(start) {
   const before = state.start
   const restarted = before && before.process !== start.process

@@ -7,10 +7,10 @@ import { count, duration, number, rate, visible } from './text.js'
 
 let cards = []
 
-// drawStores draws all stores anew, after a start.
+// drawStores draws all stores again, after a start.
 export function drawStores() {
   cards.forEach(c => c.plot?.end())
-  if (!state.stores.length) show(byId('stores-body'), el('p', { class: 'empty' }, 'No store: no rate_limit is in the config.'))
+  if (!state.stores.length) show(byId('stores-body'), el('p', { class: 'empty' }, 'No store: the config has no rate_limit.'))
   else show(byId('stores-body'), (cards = state.stores.map(makeCard)).map(c => c.card))
 }
 
@@ -37,20 +37,20 @@ function makeCard(s) {
       if (status.textContent !== word) show(status, pill(word, kind))
       if (!s.remote) {
         const keys = state.zones.filter(z => z.store === s.name && z.keys !== undefined).reduce((n, z) => n + z.keys, 0)
-        fact('Keys', number(keys), 'In the memory of this Caddy. Counted twice a minute.')
-        fact('Shared with', 'nobody', 'Each Caddy of a fleet counts for itself: a Redis would count for all.')
+        fact('Keys', number(keys), 'In the memory of this instance. Counted twice a minute.')
+        fact('Shared with', 'nobody', 'Each instance of a fleet counts for itself. With Redis they count together.')
         return
       }
       const past = s.past[0], minute = latencyBetween(past, now), calls = (now.calls ?? 0) - (past.calls ?? 0)
       fact('Breaker', now.breaker ?? '–', 'closed: Redis is asked. open: it is not, until it answers again.')
       fact('Latency', minute ? `${duration(minute.mean)}, 99 % within ${duration(minute.p99)}` : 'no calls in the last minute', 'Of decisions of the last minute.')
-      fact('Instances', count(now.instances ?? 0, 'instance'), 'That have shown themselves in this store in the last seconds.')
+      fact('Instances', count(now.instances ?? 0, 'instance'), 'That have reported to this store in the last seconds.')
       fact('Calls for a decision', minute && calls > 0 ? rate(Math.min(1, calls / minute.n) * 100) + ' for 100' : '–', 'Requests that come at once share a call.')
-      fact('Lent', number(state.zones.filter(z => z.store === s.name).reduce((n, z) => n + (z.lent ?? 0), 0)), 'What this Caddy may still spend without asking.')
-      fact('Refused without asking', number(now.deny_hits ?? 0), 'By the deny cache, since this Caddy began.')
+      fact('Lent', number(state.zones.filter(z => z.store === s.name).reduce((n, z) => n + (z.lent ?? 0), 0)), 'What this instance may still spend without asking.')
+      fact('Refused without asking', number(now.deny_hits ?? 0), 'By the deny cache, since this instance started.')
       fact('Lost corrections', number(now.lost ?? 0), 'Refunds and late costs that were given up.')
       const errors = Object.entries(now.errors ?? {})
-      fact('Errors', errors.length ? errors.map(([k, n]) => `${k} ${number(n)}`).join(', ') : 'none', 'Requests for which there was no answer, since this Caddy began.')
+      fact('Errors', errors.length ? errors.map(([k, n]) => `${k} ${number(n)}`).join(', ') : 'none', 'Requests without an answer, since this instance started.')
       plot ??= chart(place, [{ label: 'mean' }, { label: '99 %', refused: true }], 'Latency of the store', 120, v => duration(v / 1000))
       plot.draw(s.history)
     },
@@ -74,7 +74,7 @@ export function storeSentence() {
       bad = true
       const policies = new Map()
       for (const z of state.zones.filter(z => z.store === s.name)) policies.set(z.on_store_error, (policies.get(z.on_store_error) ?? 0) + 1)
-      const means = { allow: ['lets all requests pass', 'let all requests pass'], deny: ['refuses all requests', 'refuse all requests'], local: ['counts in this Caddy alone', 'count in this Caddy alone'] }
+      const means = { allow: ['lets all requests pass', 'let all requests pass'], deny: ['refuses all requests', 'refuse all requests'], local: ['counts in this instance alone', 'count in this instance alone'] }
       return [visible(s.name, 48), ' does not answer: ', [...policies].map(([p, n]) => `${count(n, 'zone')} ${means[p][n === 1 ? 0 : 1]}`).join(', '), '. ']
     }
     if (!s.remote) return []

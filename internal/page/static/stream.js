@@ -11,7 +11,7 @@ const listeners = []
 export const listen = f => listeners.push(f)
 const tell = (what, detail) => listeners.forEach(f => f(what, detail))
 
-// open begins the stream, or begins it anew for other decisions.
+// open begins the stream, or begins it again for other decisions.
 export function open(parameters = {}) {
   query = new URLSearchParams(Object.entries({ rate: 20, ...parameters }).filter(([, v]) => v !== '')).toString()
   connect()

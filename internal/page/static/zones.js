@@ -21,7 +21,7 @@ export function limitInWords(limit) {
   return [text, algorithm.replaceAll('_', ' ') + rest]
 }
 
-// drawZones draws all zones anew, after a start.
+// drawZones draws all zones again, after a start.
 export function drawZones() {
   const body = byId('zones-body')
   byId('zones-filter').hidden = state.zones.length < 12
@@ -148,7 +148,7 @@ function makePanel(at, z) {
   show(at, el('div', { class: 'panel' },
     el('div', { class: 'wide' }, el('h3', {}, 'Requests and refusals per second'), plot),
     el('div', {}, el('h3', {}, 'Outcomes'), outcomes),
-    z.costs ? el('div', {}, el('h3', {}, 'Costs that responses say'), costs) : null,
+    z.costs ? el('div', {}, el('h3', {}, 'Costs that responses name'), costs) : null,
     el('div', {}, el('h3', {}, 'How much of their limit clients have left'), near),
     el('div', {}, el('h3', {}, 'Most frequent keys'), top),
     el('div', {}, el('h3', {}, 'Definition'), el('dl', { class: 'stacked' }, facts.map(([k, v]) => [el('dt', {}, k), el('dd', {}, v)])))))
@@ -182,7 +182,7 @@ function makePanel(at, z) {
   }
 }
 
-// drawCosts says what became of the costs that responses should say.
+// drawCosts says what happened to the costs that responses should name.
 function drawCosts(at, z) {
   const results = Object.entries(z.costs).filter(([, n]) => n)
   show(at, results.map(([name, n]) => [el('dt', {}, name.replaceAll('_', ' ')), el('dd', {}, number(n))]),
