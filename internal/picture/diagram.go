@@ -19,7 +19,7 @@ type diagram struct {
 type box struct {
 	class      string // "box", "yes", "no" or "wait"
 	x, y, w, h int
-	title      string
+	title      string // may have several lines
 	lines      []string
 }
 
@@ -71,11 +71,15 @@ const lineHeight = 17
 
 func (x box) draw(b *strings.Builder) {
 	fmt.Fprintf(b, `<rect class="%s" x="%d" y="%d" width="%d" height="%d" rx="6"/>`+"\n", x.class, x.x, x.y, x.w, x.h)
-	y := x.y + (x.h-lineHeight*(len(x.lines)+1))/2 + 13
-	fmt.Fprintf(b, `<text class="title" x="%d" y="%d" text-anchor="middle">%s</text>`+"\n", x.x+x.w/2, y, html.EscapeString(x.title))
-	for i, line := range x.lines {
-		fmt.Fprintf(b, `<text class="small" x="%d" y="%d" text-anchor="middle">%s</text>`+"\n",
-			x.x+x.w/2, y+lineHeight*(i+1), html.EscapeString(line))
+	titles := strings.Split(x.title, "\n")
+	y := x.y + (x.h-lineHeight*(len(titles)+len(x.lines)))/2 + 13
+	for i, line := range append(titles, x.lines...) {
+		class := "title"
+		if i >= len(titles) {
+			class = "small"
+		}
+		fmt.Fprintf(b, `<text class="%s" x="%d" y="%d" text-anchor="middle">%s</text>`+"\n",
+			class, x.x+x.w/2, y+lineHeight*i, html.EscapeString(line))
 	}
 }
 

@@ -23,12 +23,12 @@ func request() diagram {
 			{"no", []int{600, 116, 645, 116, 645, 156, 690, 156}, "", 0, 0},
 		},
 		notes: []note{
-			{10, 222, "If the store does not answer within its timeout, on_store_error decides: allow, deny, or count in this Caddy's memory."},
+			{10, 222, "If the store does not answer within its timeout, on_store_error decides: allow, deny, or count in this instance's memory."},
 		},
 	}
 }
 
-// fleet is a fleet of Caddys, and its three answers to a Redis that does not answer.
+// fleet is a fleet of instances, and its three answers to a Redis that does not answer.
 func fleet() diagram {
 	return diagram{
 		label: "Three instances share the counts in one Redis. If Redis does not answer, allow lets requests pass, deny refuses them " +

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"io"
@@ -11,9 +12,19 @@ import (
 	"testing"
 )
 
+// drawn returns the pictures.
+func drawn(t *testing.T) map[string]string {
+	t.Helper()
+	all, err := pictures()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
 // TestPicturesAreCurrent: the pictures in the docs show what the algorithms do now.
 func TestPicturesAreCurrent(t *testing.T) {
-	for name, picture := range pictures() {
+	for name, picture := range drawn(t) {
 		committed, err := os.ReadFile(filepath.Join("../../docs", name))
 		if err != nil {
 			t.Fatal(err)
@@ -28,7 +39,7 @@ func TestPicturesAreCurrent(t *testing.T) {
 // and colors for dark backgrounds, and needs nothing from elsewhere.
 func TestPicturesAreSelfContained(t *testing.T) {
 	foreign := regexp.MustCompile(`<script|<image|<foreignObject|href|@import|@font-face|url\(|https?://`)
-	for name, picture := range pictures() {
+	for name, picture := range drawn(t) {
 		if len(picture) > 60_000 {
 			t.Errorf("%s has %d bytes", name, len(picture))
 		}
@@ -47,6 +58,43 @@ func TestPicturesAreSelfContained(t *testing.T) {
 				break
 			}
 		}
+	}
+}
+
+// TestPlan: the plan shows each panel of the dashboard once, and each title fits into its box.
+func TestPlan(t *testing.T) {
+	d, err := plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(dashboardFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dashboard struct{ Panels []panel }
+	if err := json.Unmarshal(text, &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	shown := make(map[string]int)
+	for _, b := range d.boxes {
+		shown[strings.ReplaceAll(b.title, "\n", " ")]++
+		for line := range strings.SplitSeq(b.title, "\n") {
+			if wide := letter * len(line); wide > b.w {
+				t.Errorf("%q may be %d wide, its box is %d", line, wide, b.w)
+			}
+		}
+	}
+	for _, n := range d.notes[1:] {
+		shown[n.text]++
+	}
+	for _, p := range dashboard.Panels {
+		if shown[p.Title] != 1 {
+			t.Errorf("%q is shown %d times", p.Title, shown[p.Title])
+		}
+		delete(shown, p.Title)
+	}
+	if len(shown) > 0 || len(dashboard.Panels) < 20 {
+		t.Errorf("%d panels; not in the dashboard: %v", len(dashboard.Panels), shown)
 	}
 }
 
