@@ -23,6 +23,8 @@ var requests = map[string][]func(try) try{
 	"recipes.md: Limit WebSockets/websockets":                       {to("GET", "/", "Connection: Upgrade", "Upgrade: websocket")},
 	"recipes.md: Limit logins by address and account/login_address": {sending(aliceLogsIn, to("POST", "/login"))},
 	"recipes.md: Limit logins by address and account/login_user":    {sending(aliceLogsIn, to("POST", "/login"))},
+	"recipes.md: Limit by claims of a JWT/token_checks":             {to("GET", "/", "Authorization: Bearer "+subject("alice").token())},
+	"recipes.md: Limit by claims of a JWT/subjects":                 {to("GET", "/", "Authorization: Bearer "+subject("alice").token())},
 }
 
 const aliceLogsIn = `{"username":"alice","password":"x"}`

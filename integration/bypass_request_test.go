@@ -288,7 +288,7 @@ func plain(l limitedZone, set object, config object) try {
 		}
 	}
 	if charge, _ := l.zone["charge_on_response"].(object); charge != nil {
-		if codes, _ := charge["status_code"].([]any); slices.Contains(codes, any(float64(401))) {
+		if codes, _ := charge["status_code"].([]any); slices.Contains(codes, any(float64(401))) || slices.Contains(codes, any(float64(4))) {
 			q = q.set("X-Status", "401")
 		}
 	}

@@ -336,7 +336,7 @@ func (tg *target) occupy(t *testing.T, b *backend, q try, slots int) (end func()
 // with a hole each, show that the tries are right.
 func TestBypasses(t *testing.T) {
 	t.Parallel()
-	b := startBackend(t, protected)
+	b := startBackend(t, verifying(protected))
 	all := examples(t)
 	for _, bad := range badExamples {
 		limit := "rate 5/1m\n"

@@ -20,7 +20,7 @@ func TestRecipesByHand(t *testing.T) {
 		t.Errorf("%d recipes, but only %d with commands", n, len(found))
 	}
 	head := regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindStringSubmatch(page)
-	b := startBackend(t, upstream)
+	b := startBackend(t, verifying(upstream))
 	s := startSites(t, binary(t), len(found), caddyfile("log {\nlevel WARN\n}", "respond ok"))
 	served := make(object)
 	for i, recipe := range found {
@@ -64,7 +64,7 @@ func byHand(t *testing.T, recipe, address, before, commands string) {
 		}
 	}
 	cmd := exec.Command("sh", "-c", script)
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	cmd.Env = append(tokens(), "PATH="+os.Getenv("PATH"))
 	output, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Errorf("%s: %v\n%s", recipe, err, output)

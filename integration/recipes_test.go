@@ -5,8 +5,8 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -183,6 +183,7 @@ var recipes = map[string]struct {
 			{path: "/", from: "127.0.0.4", want: "200*30"},
 		},
 	},
+	"Limit by country and network": {replace: []string{"173.245.48.0/20", "127.0.0.9/32", "50/1h", "6/1h", "500/1h", "8/1h"}, asks: signUps},
 	"Limit requests at a time, and keep room for what matters": {test: func(t *testing.T, s *server, b *backend) {
 		occupy(t, s, b, 8, "/browse")
 		expect(t, s, ask{path: "/browse", want: "503", check: toldToWait(1, 1)})
@@ -206,37 +207,39 @@ var recipes = map[string]struct {
 	}},
 }
 
-// TestRecipes runs every config of docs/recipes.md, with either store.
+// TestRecipes runs every config of docs/recipes.md, with either store. One Caddy with each store has
+// them one after the other.
 func TestRecipes(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../docs/recipes.md")
-	if err != nil {
-		t.Fatal(err)
+	found := regexp.MustCompile("(?ms)^## ([^\n]*)\n(?:[^#`].*?)?^```caddyfile\n(.*?)^```$").FindAllStringSubmatch(readPage(t, "../docs/recipes.md"), -1)
+	found = slices.DeleteFunc(found, func(match []string) bool {
+		_, ok := recipes[match[1]]
+		return !ok // TestRecipesByHand is enough
+	})
+	if len(found) != len(recipes) {
+		t.Errorf("%d recipes are here and not in the docs", len(recipes)-len(found))
 	}
-	found := regexp.MustCompile("(?ms)^## ([^\n]*)\n(?:[^#`].*?)?^```caddyfile\n(.*?)^```$").FindAllStringSubmatch(string(text), -1)
-	known := 0
-	for _, match := range found {
-		recipe, ok := recipes[match[1]]
-		if !ok {
-			continue // TestRecipesByHand is enough
-		}
-		known++
-		t.Run(match[1], func(t *testing.T) {
-			t.Parallel()
-			eachStore(t, func(t *testing.T, store string) {
-				speaks := upstream
+	eachStore(t, func(t *testing.T, store string) {
+		none := caddyfile("", "respond none")
+		s := startSites(t, binary(t), 1+len(found), none)
+		for i, match := range found {
+			t.Run(match[1], func(t *testing.T) {
+				recipe, config, speaks := recipes[match[1]], match[2], upstream
 				if recipe.speaks != nil {
 					speaks = recipe.speaks
 				}
 				b := startBackend(t, speaks)
-				config := match[2]
 				for i := 0; i < len(recipe.replace); i += 2 {
 					if !strings.Contains(config, recipe.replace[i]) {
 						t.Fatalf("the recipe does not say %q", recipe.replace[i])
 					}
 					config = strings.ReplaceAll(config, recipe.replace[i], recipe.replace[i+1])
 				}
-				s := startCaddy(t, local(config, store, b.address))
+				// Each has a socket and keys of its own, and no zones of the recipe before.
+				s := s.during(t, s.more[i])
+				s.mustLoad(none)
+				store := strings.Replace(store, "address", fmt.Sprintf("key_prefix recipe%d\naddress", i), 1)
+				s.mustLoad(strings.ReplaceAll(local(config, store, b.address), "fd/3", fmt.Sprintf("fd/%d", 4+i)))
 				for _, a := range recipe.asks {
 					expect(t, s, a)
 				}
@@ -244,11 +247,8 @@ func TestRecipes(t *testing.T) {
 					recipe.test(t, s, b)
 				}
 			})
-		})
-	}
-	if known != len(recipes) {
-		t.Errorf("%d recipes are here and not in the docs", len(recipes)-known)
-	}
+		}
+	})
 }
 
 // local changes a config of the docs so that it runs here: its sites are on the socket that the
@@ -263,7 +263,9 @@ func local(config, store, upstream string) string {
 	})
 	config = strings.ReplaceAll(config, "localhost:9000", upstream)
 	config = strings.ReplaceAll(config, "on_store_error allow", "on_store_error deny")
-	return "{\nadmin unix/{$ADMIN}\npersist_config off\nauto_https off\nrate_limit {\n" + store + "}\n}\n" + config
+	options := "{\nadmin unix/{$ADMIN}\npersist_config off\nauto_https off\nrate_limit {\n" + store + "}\n"
+	sites, hasOptions := strings.CutPrefix(config, "{\n")
+	return options + map[bool]string{false: "}\n"}[hasOptions] + sites
 }
 
 // upstream is the server behind the recipes.
