@@ -14,10 +14,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/jsondoc"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
-	"github.com/seed-161337e5/caddyratelimit/memorystore"
 )
 
 const (
@@ -203,17 +201,6 @@ func TestChoicesInTheDocs(t *testing.T) {
 
 // TestDefaultsInTheDocs: a value that the docs call the default is the same as no value.
 func TestDefaultsInTheDocs(t *testing.T) {
-	// What only the decisions of a zone show, and the tests of these.
-	elsewhere := map[string]string{
-		"memory.max_keys":          strconv.Itoa(memorystore.DefaultMaxKeys),
-		"cost_response.broken_off": "booked",
-		"cost_response.unknown":    "booked",
-		"handler.sweep_interval":   duration.Format(memorystore.DefaultSweepInterval),
-		"zone.missing_key":         "share",
-		"zone.repeated_values":     "reject",
-		"zone.enforce":             "100",
-		"zone.near_limit":          "80",
-	}
 	checked := 0
 	one := oneByOne{ctx: caddytest.Config(t)}
 	eachField(t, func(t *testing.T, o *jsondoc.Object, f *jsondoc.Field) {
@@ -224,11 +211,15 @@ func TestDefaultsInTheDocs(t *testing.T) {
 		checked++
 		name, without := o.ID+"."+f.Name, configWithout(o, f)
 		with, differently := configWith(o, f, string(f.DefaultValue())), configWith(o, f, other(f))
-		want, ok := elsewhere[name]
+		use := seenInUse[name]
 		switch {
-		case ok:
-			if literal != want {
-				t.Errorf("%s: the default is %s, not %s", name, want, literal)
+		case use != nil:
+			var seen [3]string
+			for i, config := range []string{without, with, differently} {
+				t.Run(name, func(t *testing.T) { seen[i] = use(t, config) }) // one handler after the other
+			}
+			if seen[0] != seen[1] || seen[0] == seen[2] {
+				t.Errorf("%s: without it: %s; with %s: %s; with another value: %s", name, seen[0], literal, seen[1], seen[2])
 			}
 		case literal == "false" || literal == "0":
 			// It is what Go has where there is no value.
