@@ -59,13 +59,15 @@ func TestExampleVariables(t *testing.T) {
 	}
 }
 
-// TestComposeFile: the files and the services that compose.yaml names exist.
+// TestComposeFile: the files and the services that compose.yaml names exist. Neither it nor the Service of Kubernetes
+// publishes the port of the metrics.
 func TestComposeFile(t *testing.T) {
 	var compose struct {
 		Services map[string]struct {
 			Build     string
 			Image     string
 			Volumes   []string
+			Ports     []string
 			DependsOn []string `yaml:"depends_on"`
 		}
 	}
@@ -74,7 +76,7 @@ func TestComposeFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := len(compose.Services); got != 5 {
-		t.Errorf("%d services, want 5: two Caddys, Redis, Prometheus and Grafana", got)
+		t.Errorf("%d services, want 5: two instances, Redis, Prometheus and Grafana", got)
 	}
 	for name, service := range compose.Services {
 		if service.Image == "" {
@@ -88,6 +90,11 @@ func TestComposeFile(t *testing.T) {
 		if len(service.Volumes) == 0 {
 			t.Errorf("%s has no config", name)
 		}
+		for _, port := range service.Ports {
+			if !strings.HasPrefix(port, "127.0.0.1:") || strings.Contains(port, "2019") || strings.Contains(port, "2020") {
+				t.Errorf("%s publishes %s, want the ports for clients, on this machine alone", name, port)
+			}
+		}
 		for _, volume := range service.Volumes {
 			file, _, _ := strings.Cut(volume, ":")
 			if _, err := os.Stat(filepath.Join(dir, file)); err != nil {
@@ -99,6 +106,9 @@ func TestComposeFile(t *testing.T) {
 				t.Errorf("%s depends on %s, which is not a service", name, other)
 			}
 		}
+	}
+	if text := read(t, "examples/kubernetes/service.yaml"); !strings.HasSuffix(text, "  ports:\n    - name: http\n      port: 80\n      targetPort: http\n") {
+		t.Errorf("the service of Kubernetes publishes more than the port for clients:\n%s", text)
 	}
 	for _, target := range regexp.MustCompile(`"(\w+):2020"`).FindAllStringSubmatch(read(t, dir+"/prometheus.yml"), -1) {
 		if _, ok := compose.Services[target[1]]; !ok {
@@ -139,5 +149,10 @@ func TestDeployedRights(t *testing.T) {
 	_, rights, _ := strings.Cut(read(t, "examples/compose/redis.conf"), "\n# limiter ")
 	if rights == "" || !strings.Contains(read(t, "docs/redis.md"), "\nuser limiter on >password "+rights) {
 		t.Errorf("docs/redis.md does not have these rights: %q", rights)
+	}
+	for _, more := range []string{"With `+info`, ", "With `+scan`, "} {
+		if !strings.Contains(read(t, "docs/redis.md"), more) || !strings.Contains(read(t, "examples/compose/redis.conf"), strings.Trim(more, "With`, ")) {
+			t.Errorf("docs/redis.md and the example do not both tell what comes %s", more)
+		}
 	}
 }

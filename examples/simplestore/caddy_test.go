@@ -180,7 +180,7 @@ func TestInterfacesInTheDocs(t *testing.T) {
 func TestCaddyWithTheStore(t *testing.T) {
 	w := newWorkspace(t)
 	w.run("simplestore", "vet", ".") // it imports nothing that another repository cannot, nor does its test
-	w.run("caddy", "build", "-buildvcs=false", "-o", "caddy", ".")
+	w.run("caddy", "build", "-buildvcs=false", "-ldflags=-w", "-o", "caddy", ".")
 	binary := filepath.Join(w.dir, "caddy", "caddy")
 	list, err := exec.Command(binary, "list-modules").CombinedOutput()
 	for _, id := range []string{"http.handlers.rate_limit", "http.rate_limit.stores.simple", "http.rate_limit.stores.redis"} {

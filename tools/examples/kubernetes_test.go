@@ -91,6 +91,14 @@ func TestKubernetes(t *testing.T) {
 		}
 	}
 	container := pod.Spec.Containers[0]
+	if published := m.service.Spec.Ports; len(published) != 1 || published[0].TargetPort.StrVal != "http" {
+		t.Errorf("the service publishes %v, want the port for clients alone", published)
+	}
+	for _, rule := range m.policy.Spec.Ingress {
+		if len(rule.From) == 0 && (len(rule.Ports) != 1 || rule.Ports[0].Port.IntVal != 8080) {
+			t.Errorf("the network policy lets everybody in at %v", rule.Ports)
+		}
+	}
 	ports := make(map[string]int32)
 	for _, port := range container.Ports {
 		ports[port.Name] = port.ContainerPort
