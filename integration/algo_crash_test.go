@@ -10,7 +10,7 @@ import (
 )
 
 // TestKilledCaddy: the slots of a Caddy that was killed come back when their leases end, and the
-// other Caddy can use them. The other Caddy's own slots stay taken.
+// other instance can use them. The other instance's own slots stay taken.
 func TestKilledCaddy(t *testing.T) {
 	t.Parallel()
 	const lease, margin = 6 * time.Second, 3 * time.Second

@@ -14,14 +14,14 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// startPair runs two Caddys with the same config.
+// startPair runs two instances with the same config.
 func startPair(t *testing.T, config string, variables ...string) []*server {
 	t.Helper()
 	return []*server{startCaddy(t, config, variables...), startCaddy(t, config, variables...)}
 }
 
 // fleet is either one Caddy that counts in memory, which is both the first and the last, or two
-// Caddys that share a Redis.
+// instances that share a Redis.
 type fleet struct {
 	store       string // as a config names it
 	first, last *server

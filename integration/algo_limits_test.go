@@ -1,7 +1,6 @@
 package integration_test
 
 import (
-	"fmt"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -12,7 +11,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// TestAlgorithmsExactly: 32 clients send 300 requests to two Caddys in turn. Each algorithm
+// TestAlgorithmsExactly: 32 clients send 300 requests to two instances in turn. Each algorithm
 // admits exactly its limit.
 func TestAlgorithmsExactly(t *testing.T) {
 	patient.BesideOthers(t)
@@ -93,16 +92,5 @@ func TestAlgorithmsExactly(t *testing.T) {
 	}
 	for _, s := range both {
 		s.sound(t)
-	}
-}
-
-// noonZone is a time zone where it is about noon, so that no day ends soon.
-func noonZone() string {
-	// POSIX's GMT+5 is west of Greenwich, five hours earlier.
-	switch behind := time.Now().UTC().Hour() - 12; {
-	case behind > 0:
-		return fmt.Sprintf("Etc/GMT+%d", behind)
-	default:
-		return fmt.Sprintf("Etc/GMT%d", behind)
 	}
 }

@@ -75,7 +75,7 @@ func TestQueueFull(t *testing.T) {
 		if fourth.over() {
 			t.Error("the fourth has got a turn within an hour")
 		}
-		// Neither of two Caddys knows which requests wait in the other. So the turn of the fourth
+		// Neither of two instances knows which requests wait in the other. So the turn of the fourth
 		// request is spare until the fifth has left too.
 		fourth.leave()
 		fifth.leave()

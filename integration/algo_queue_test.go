@@ -16,7 +16,7 @@ import (
 // clockSlack is how much two processes may differ in reading the clock of one machine.
 const clockSlack = 2 * time.Millisecond
 
-// TestQueueSpacing: 60 requests come at once to two Caddys, and leave one by one.
+// TestQueueSpacing: 60 requests come at once to two instances, and leave one by one.
 //
 // The first is decided after it was sent, and each of the others leaves an interval or more after
 // the one before it. So delays on a busy machine can make no request seem too early.
@@ -76,7 +76,7 @@ func TestQueueSpacing(t *testing.T) {
 // TestQueueOrder: requests leave in the order in which Redis decided, whichever Caddy they came
 // to. The client of request 3 leaves, and its Caddy hands the turn on to request 5, whose own turn
 // comes back. When the client of request 5 leaves too, the turn of request 3 cannot come back,
-// because request 4 in the other Caddy has a later one. So request 6, which comes to the other
+// because request 4 in the other instance has a later one. So request 6, which comes to the other
 // Caddy, gets the turn of request 5.
 func TestQueueOrder(t *testing.T) {
 	patient.BesideOthers(t)
@@ -97,7 +97,7 @@ func queueOrder(t *testing.T, interval time.Duration) bool {
 		store, "reverse_proxy {$UPSTREAM}")), upstream.variable())
 	client := newClient(t, "")
 	for _, s := range both {
-		s.left(client, "queue") // so that Redis and both Caddys know the script
+		s.left(client, "queue") // so that Redis and both instances know the script
 	}
 
 	calls := scriptCalls(t, redisServer)

@@ -8,7 +8,7 @@ import (
 )
 
 // TestReloadKeepsSlots: a request that outlives its config keeps its slots under the next config,
-// for longer than a lease, and gives them back when it ends. For another Caddy, this holds even
+// for longer than a lease, and gives them back when it ends. For another instance, this holds even
 // if the next config has no limits at all.
 func TestReloadKeepsSlots(t *testing.T) {
 	t.Parallel()

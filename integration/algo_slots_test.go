@@ -33,7 +33,7 @@ func misbehaving(b *backend, w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte("more"))
 }
 
-// TestConcurrencyLoad: of 64 clients at two Caddys, never more than eight requests are at the
+// TestConcurrencyLoad: of 64 clients at two instances, never more than eight requests are at the
 // upstream at once, and all slots are free afterwards, however the requests ended. The lease is
 // longer than the test may take, so every slot that is free was given back.
 func TestConcurrencyLoad(t *testing.T) {

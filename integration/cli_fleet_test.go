@@ -11,7 +11,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// TestCommandFleet: commands ask several Caddys: they add up counts, show answers that differ, carry
+// TestCommandFleet: commands ask several instances: they add up counts, show answers that differ, carry
 // out changes everywhere, and name a Caddy that does not answer.
 func TestCommandFleet(t *testing.T) {
 	t.Parallel()
@@ -103,7 +103,7 @@ func TestCommandFleet(t *testing.T) {
 			t.Errorf("%s: exit code %d, want %q in\n%s", line, code, want, output)
 		}
 	}
-	if output, _ := run("zones --address "+address(a), address(a)); !strings.Contains(output, "Counted by this Caddy.") {
+	if output, _ := run("zones --address "+address(a), address(a)); !strings.Contains(output, "Counted by this instance.") {
 		t.Errorf("a Caddy that is named twice is counted twice:\n%s", output)
 	}
 	for line, want := range map[string]string{

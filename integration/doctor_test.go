@@ -130,7 +130,7 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 	for range 20 { // calls that fail one after the other open the breaker
 		send(1, "/dead", nil)
 	}
-	patient.Until(t, "two Caddys to tell their zones", func() bool {
+	patient.Until(t, "two instances to tell their zones", func() bool {
 		texts, told := main.Admin().Keys(context.Background(), "rl:announced:*").Val(), 0
 		for _, key := range texts {
 			if strings.Contains(main.Admin().Get(context.Background(), key).Val(), `"shared"`) {
@@ -158,7 +158,7 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 		"dead":                         {Check: "answer", Store: dead},
 		"open breaker":                 {Check: "breaker", Store: dead},
 		"limits nothing without store": {Check: "on_store_error", Zone: "dead"},
-		"two Caddys that disagree":     {Check: "agreement", Zone: "shared"},
+		"two instances that disagree":  {Check: "agreement", Zone: "shared"},
 		"untrusted proxy":              {Check: "proxy", Zone: "proxied"},
 		"constant key":                 {Check: "config", Zone: "constant"},
 		"keys ever new":                {Check: "keys", Zone: "new"},

@@ -36,7 +36,7 @@ func TestDryRunIsVisible(t *testing.T) {
 	s.admitted(client, 5, withKey("greedy"))
 	s.admitted(client, 1, withKey("modest"))
 	for command, want := range map[string]string{
-		"top tried --dry-run": `ZONE   REQUESTS  REFUSED  DRY RUN  KEY\ntried  5         0        3        greedy\n\nCounted by this Caddy since \d\d:\d\d:\d\d\.\n$`,
+		"top tried --dry-run": `ZONE   REQUESTS  REFUSED  DRY RUN  KEY\ntried  5         0        3        greedy\n\nCounted by this instance since \d\d:\d\d:\d\d\.\n$`,
 		"top tried":           `tried  5         0        3        greedy\ntried  1         0        0        modest\n`,
 		"top tried --json":    `"dry_run": 3`,
 		"zones":               `(?s)half +sliding_window_log 100/1h \(enforce 50 %\).*strict +sliding_window_log 100/1h  .*tried +sliding_window_log 2/1h \(dry run\) .* 3  `,

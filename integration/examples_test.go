@@ -42,7 +42,7 @@ func TestExampleUnit(t *testing.T) {
 	}
 }
 
-// TestExampleCompose runs as processes what examples/compose runs in containers: two Caddys, Redis and
+// TestExampleCompose runs as processes what examples/compose runs in containers: two instances, Redis and
 // Prometheus with their configs. They limit together, and Prometheus takes the alerts and answers every
 // query of the dashboard.
 func TestExampleCompose(t *testing.T) {
@@ -109,12 +109,12 @@ func TestExampleCompose(t *testing.T) {
 			return len(results) == n
 		})
 	}
-	seen("Prometheus to see that Redis answers both Caddys", `caddy_rate_limit_store_up == 1`, 2)
-	// Alone, each Caddy would admit five.
+	seen("Prometheus to see that Redis answers both instances", `caddy_rate_limit_store_up == 1`, 2)
+	// Alone, each instance would admit five.
 	if a, b := caddys[0].admitted(client, 12, "/"), caddys[1].admitted(client, 3, "/"); a != 10 || b != 0 {
-		t.Errorf("the Caddys admitted %d and %d requests, want 10 and 0", a, b)
+		t.Errorf("the instances admitted %d and %d requests, want 10 and 0", a, b)
 	}
-	seen("Prometheus to see the refusals of both Caddys", `rate(caddy_rate_limit_declined_requests_total{zone="clients"}[1m]) > 0`, 2)
+	seen("Prometheus to see the refusals of both instances", `rate(caddy_rate_limit_declined_requests_total{zone="clients"}[1m]) > 0`, 2)
 	for _, expr := range dashboardQueries(t) {
 		results, problem := query(expr)
 		if problem != "" {

@@ -29,7 +29,7 @@ const (
 	farLine = "redis is far away for the timeout"
 )
 
-// TestFloodWithAFarRedis floods one key through two Caddys whose Redis is far away. No more than
+// TestFloodWithAFarRedis floods one key through two instances whose Redis is far away. No more than
 // the limit gets through, except for requests that failed open and were counted as such. Nothing
 // fails open where the timeout has room for two round trips. The breaker stays closed, no
 // connection is thrown away, and the log says when Redis is too far.
@@ -70,7 +70,7 @@ func TestFloodWithAFarRedis(t *testing.T) {
 	}
 }
 
-// farFleet is two Caddys, and a Redis behind a proxy that makes it seem far away.
+// farFleet is two instances, and a Redis behind a proxy that makes it seem far away.
 type farFleet struct {
 	proxy   *faultproxy.Proxy
 	servers []*server
@@ -216,7 +216,7 @@ func (f *farFleet) flood(t *testing.T, mayOpen bool) bool {
 	return true
 }
 
-// metrics sums up the metrics of both Caddys: failed_open, and open, the number of errors of that
+// metrics sums up the metrics of both instances: failed_open, and open, the number of errors of that
 // kind.
 func (f *farFleet) metrics() map[string]float64 {
 	sum := make(map[string]float64)

@@ -25,7 +25,7 @@ const localLimit = 10
 // policies are the routes of a fleet, one for each value of on_store_error.
 var policies = []string{"allow", "deny", "local"}
 
-// faultFleet is two Caddys that share a store, under load, and the server behind them.
+// faultFleet is two instances that share a store, under load, and the server behind them.
 type faultFleet struct {
 	t       *testing.T
 	servers []*server
@@ -34,7 +34,7 @@ type faultFleet struct {
 	client  *http.Client
 }
 
-// startFaultFleet starts two Caddys. The store is given as lines of a Caddyfile.
+// startFaultFleet starts two instances. The store is given as lines of a Caddyfile.
 func startFaultFleet(t *testing.T, store string) *faultFleet {
 	f := &faultFleet{t: t, client: newClient(t, "")}
 	upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -66,7 +66,7 @@ type faultLoad struct {
 	samples []sample
 }
 
-// load sends 150 requests per second to all routes of both Caddys until it is stopped. Each
+// load sends 150 requests per second to all routes of both instances until it is stopped. Each
 // client begins with its whole limit.
 func (f *faultFleet) load(key string) (stop func()) {
 	const clients, pause = 2, 80 * time.Millisecond
@@ -123,7 +123,7 @@ func (l *faultLoad) since(begun time.Time) []sample {
 // inARow is how many answers of the store in a row on a route count as service.
 const inARow = 10
 
-// steady waits until each route of each Caddy that was asked since then has service, and returns
+// steady waits until each route of each instance that was asked since then has service, and returns
 // how long the last route had to wait. Routes that decide locally do not show which store
 // decided, so they are left out.
 func (f *faultFleet) steady(t *testing.T, since time.Time) (after time.Duration) {
@@ -201,7 +201,7 @@ func (f *faultFleet) drain(t *testing.T, policy, key string) (admitted, lost int
 
 var goroutineTotal = regexp.MustCompile(`goroutine profile: total (\d+)`)
 
-// goroutines returns how many goroutines each Caddy has.
+// goroutines returns how many goroutines each instance has.
 func (f *faultFleet) goroutines(t *testing.T) (counts []int) {
 	t.Helper()
 	for _, s := range f.servers {

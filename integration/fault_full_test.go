@@ -17,11 +17,11 @@ import (
 
 const (
 	// fullLimit is how much a client may have per day of each zone of a full Redis. fullShare is
-	// what each of two Caddys gives the client where Redis has no place for it.
+	// what each of two instances gives the client where Redis has no place for it.
 	fullLimit = 5
 	fullShare = fullLimit / 2
 
-	// fullClients is how many clients of each sort a zone has. Each one sends each Caddy more
+	// fullClients is how many clients of each sort a zone has. Each one sends each instance more
 	// requests than the limit allows.
 	fullClients = 3
 	fullAsks    = fullLimit + 1
@@ -52,7 +52,7 @@ func (z fullZone) path() string { return "/" + z.policy + "/" + z.algorithm }
 func (z fullZone) grows() bool { return z.algorithm == "sliding_window_log" }
 
 // full is how many requests of a client pass while Redis is full all the time. What Redis has
-// counted before stays, and a client that has no place in Redis gets the share of each Caddy.
+// counted before stays, and a client that has no place in Redis gets the share of each instance.
 func (z fullZone) full(sort string) int {
 	switch {
 	case sort == fresh:
@@ -74,7 +74,7 @@ func (z fullZone) most(sort string) int {
 	return fullLimit
 }
 
-// TestFloodOfKeysIntoAFullRedis floods one zone of two Caddys with new keys, until Redis has no
+// TestFloodOfKeysIntoAFullRedis floods one zone of two instances with new keys, until Redis has no
 // memory left, and goes on. Meanwhile clients of other zones send requests. Each answer is a
 // decision, whatever on_store_error says, and each client gets what it should: while Redis frees
 // some of its buffers now and then and has room for a moment, while it never has any room, and
@@ -97,7 +97,7 @@ func TestFloodOfKeysIntoAFullRedis(t *testing.T) {
 		return strings.Contains(f.redis.Admin().Info(context.Background(), "errorstats").Val(), "errorstat_OOM:")
 	})
 	for _, s := range f.servers {
-		patient.Until(t, "each Caddy to know", func() bool { return storeErrors(t, s.scrape(f.client), "oom") > 0 })
+		patient.Until(t, "each instance to know", func() bool { return storeErrors(t, s.scrape(f.client), "oom") > 0 })
 	}
 
 	f.askAll(flickering, usedUp, known, fresh)
@@ -129,7 +129,7 @@ func TestFloodOfKeysIntoAFullRedis(t *testing.T) {
 	f.checkBreakers()
 }
 
-// fullFleet is two Caddys whose Redis has little memory, and the server behind them.
+// fullFleet is two instances whose Redis has little memory, and the server behind them.
 type fullFleet struct {
 	t       *testing.T
 	redis   *redistest.Server
@@ -201,7 +201,7 @@ func (f *fullFleet) ask(s *server, z fullZone, sort, phase string, n int) {
 	}
 }
 
-// askAll sends requests of the clients of some sorts to both Caddys.
+// askAll sends requests of the clients of some sorts to both instances.
 func (f *fullFleet) askAll(phase string, sorts ...string) {
 	f.t.Helper()
 	var clients sync.WaitGroup

@@ -199,7 +199,7 @@ func limitWebSockets(t *testing.T, s *server, b *backend) {
 	j.ends("h")
 }
 
-// TestGoldenJourneyOfFleet: two Caddys share a Redis with TLS and an ACL user.
+// TestGoldenJourneyOfFleet: two instances share a Redis with TLS and an ACL user.
 func TestGoldenJourneyOfFleet(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/redis.md")
@@ -245,7 +245,7 @@ func TestGoldenJourneyOfFleet(t *testing.T) {
 	j.env = append(j.env, "B="+other.address)
 	answers := func(want bool) {
 		t.Helper()
-		patient.Until(t, "both Caddys to see Redis", func() bool {
+		patient.Until(t, "both instances to see Redis", func() bool {
 			for _, caddy := range []*server{s, other} {
 				var stores []struct {
 					Answers bool
@@ -278,7 +278,7 @@ func TestGoldenJourneyOfFleet(t *testing.T) {
 	redisServer.Kill()
 	answers(false)
 	j.notes("Redis is killed.")
-	j.types("caddy rate-limit get 203.0.113.7 --address unix/a") // the errors of two Caddys can differ
+	j.types("caddy rate-limit get 203.0.113.7 --address unix/a") // the errors of two instances can differ
 	j.types(`for i in 1 2 3 4 5 6; do curl http://example.com/ -H 'X-Forwarded-For: 203.0.113.8'; done`)
 	j.types("caddy rate-limit zones" + both)
 	redisServer.Restart()

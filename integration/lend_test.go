@@ -20,7 +20,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// lendFleet is three Caddys with zones that lend, and an upstream that notes when requests reach it.
+// lendFleet is three instances with zones that lend, and an upstream that notes when requests reach it.
 type lendFleet struct {
 	caddys []*server
 	proxy  *faultproxy.Proxy
@@ -53,7 +53,7 @@ func startLendFleet(t *testing.T) *lendFleet {
 	return f
 }
 
-// TestLend: three Caddys that lend admit what the limit allows, never more and hardly less, with a
+// TestLend: three instances that lend admit what the limit allows, never more and hardly less, with a
 // fraction of the calls, and tell no client of more than is left. A loan ends if its Caddy does not run for
 // a while, as on a busy machine: then less is admitted, and another key is tried.
 func TestLend(t *testing.T) {
@@ -92,7 +92,7 @@ type lendBurst struct {
 	took     time.Duration
 }
 
-// burst sends requests of one key to all Caddys. Before a window ends, a client is told at most what is
+// burst sends requests of one key to all instances. Before a window ends, a client is told at most what is
 // left after all requests that were admitted before it asked.
 func (f *lendFleet) burst(t *testing.T, zone, key string, requests int64, atOnce int) (b lendBurst) {
 	t.Helper()
@@ -161,7 +161,7 @@ func (f *lendFleet) shows(t *testing.T) {
 	}
 }
 
-// flood sends requests to all Caddys, to some more than to others, while requests and replies of Redis
+// flood sends requests to all instances, to some more than to others, while requests and replies of Redis
 // are lost. No more reach the upstream than the limit allows, from any arrival to any other: a
 // request was decided after it was sent and before it arrived.
 func (f *lendFleet) flood(t *testing.T) {

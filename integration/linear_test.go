@@ -14,7 +14,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// TestHeadersCountDown: the answers of three Caddys are those of one counter, as far as a client can
+// TestHeadersCountDown: the answers of three instances are those of one counter, as far as a client can
 // see. Each number of requests left is told once, a request that was sent after another one was
 // answered is told less, and none passes after one was refused.
 func TestHeadersCountDown(t *testing.T) {

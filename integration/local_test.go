@@ -31,7 +31,7 @@ func outageLength(t *testing.T) (length time.Duration, clients int) {
 	return length, 5
 }
 
-// TestOutageOfAFleet kills the Redis of two Caddys under load. Each goes on with half of the
+// TestOutageOfAFleet kills the Redis of two instances under load. Each goes on with half of the
 // limit, so the upstream sees no more than the limit. Each logs two lines.
 func TestOutageOfAFleet(t *testing.T) {
 	patient.BesideOthers(t)
@@ -110,7 +110,7 @@ func TestOutageOfAFleet(t *testing.T) {
 	}
 }
 
-// awaitFleet waits until all Caddys know of each other. Each one reports every few seconds that
+// awaitFleet waits until all instances know of each other. Each one reports every few seconds that
 // it is there, and then learns how many there are. So all know when each has reported after the
 // last one came.
 func awaitFleet(t *testing.T, redisServer *redistest.Server, size int64) {
@@ -118,7 +118,7 @@ func awaitFleet(t *testing.T, redisServer *redistest.Server, size int64) {
 	ctx := context.Background()
 	const lifetime = 15_000
 	complete := int64(0)
-	patient.Until(t, "the Caddys to know of each other", func() bool {
+	patient.Until(t, "the instances to know of each other", func() bool {
 		members := redisServer.Admin().ZRangeWithScores(ctx, "rl:instances", 0, -1).Val()
 		if int64(len(members)) != size {
 			return false

@@ -19,7 +19,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// mainJob is the config of both Caddys. The timeout is long, because this test is not about
+// mainJob is the config of both instances. The timeout is long, because this test is not about
 // requests that are let through while Redis is late.
 var mainJob = caddyfile("", `
 	rate_limit {
@@ -83,7 +83,7 @@ func (r *jobRequest) choose(worker int, random *rand.Rand) {
 	r.path = [...]string{"/", "/a.txt", "/b/c.txt?q=1"}[random.IntN(3)]
 }
 
-// TestMainJob is the module's main purpose: two Caddys, one Redis, three limits on every request,
+// TestMainJob is the module's main purpose: two instances, one Redis, three limits on every request,
 // and the upstream's own log as the witness.
 //
 // Redis decided every request at some instant. The instant lies after the client sent the request
@@ -159,7 +159,7 @@ func startUpstream(t *testing.T) (s *server, accessLog string) {
 		file_server`), "LOG="+accessLog, "ROOT="+filepath.Join(dir, "www")), accessLog
 }
 
-// runMainJob sends all requests, to both Caddys in turn, and returns them by id. Every eighth of
+// runMainJob sends all requests, to both instances in turn, and returns them by id. Every eighth of
 // a second, each worker sends four, one after the other: as dense as possible for a moment, and
 // over enough windows in all.
 func runMainJob(t *testing.T, both []*server, requests, workers int) []jobRequest {

@@ -101,7 +101,7 @@ func TestNextAfterLeavers(t *testing.T) {
 	}
 }
 
-// TestLeaversOfAFleet: requests wait in two Caddys for turns of one queue, and many clients
+// TestLeaversOfAFleet: requests wait in two instances for turns of one queue, and many clients
 // leave. However the turns are handed on, no more requests reach the upstream than the limit lets
 // through: the first is decided after it was sent, and each other one leaves an interval or more
 // after the one before it.
@@ -154,7 +154,7 @@ func TestLeaversOfAFleet(t *testing.T) {
 	}
 }
 
-// TestFleetGetsTurnsBack: clients leave two Caddys where their requests have alternate turns.
+// TestFleetGetsTurnsBack: clients leave two instances where their requests have alternate turns.
 // Neither Caddy can give a turn back while the other has a later one, so both try again, until
 // all turns are back but that of the request that stays.
 func TestFleetGetsTurnsBack(t *testing.T) {

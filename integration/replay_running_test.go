@@ -13,7 +13,7 @@ import (
 
 // TestReplayOfARunningCaddy: the replay of the log that a Caddy has just written refuses as many requests
 // in each zone as that Caddy did. The windows are long, so that the speed of this machine does not matter;
-// TestReplayAgainstTruth compares all else, one by one.
+// TestReplayAgainstTruth compares everything else, one by one.
 func TestReplayOfARunningCaddy(t *testing.T) {
 	t.Parallel()
 	const each = 12

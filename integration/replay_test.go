@@ -141,7 +141,7 @@ func TestReplayTroubles(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ text, want string }{
 		"empty":  {"", "there are no requests in the logs"},
-		"binary": {"\x7fELF\x02\x01\x00\x00\x01", "binary: it is no text, but binary"},
+		"binary": {"\x7fELF\x02\x01\x00\x00\x01", "binary: it is binary, not text"},
 		"utf16":  {"\xff\xfe1\x009\x002\x00", "utf16: it is UTF-16: convert it first, as in iconv -f UTF-16 -t UTF-8 utf16 | caddy rate-limit replay -"},
 		"prose":  {"Dear log,\n", `prose: none of the first lines is in a format that is known`},
 		"cut":    {string(whole[:len(whole)/2]), "unpacking gzip: the file is cut: its end is missing"},

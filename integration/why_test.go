@@ -110,7 +110,7 @@ func TestWhyIsItRefused(t *testing.T) {
 			t.Fatalf("status %d, want 403", a.status)
 		}
 		why, err := s.rateLimit("get", "blocked", "127.0.0.18")
-		if err != nil || !strings.Contains(why, "1 refused (counted by this Caddy since ") || !strings.Contains(why, "block refuses some requests with status 403") {
+		if err != nil || !strings.Contains(why, "1 refused (counted by this instance since ") || !strings.Contains(why, "block refuses some requests with status 403") {
 			t.Errorf("%v\n%s", err, why)
 		}
 		watch := exec.CommandContext(t.Context(), "bash", "-c", "exec "+s.suggested(why)+" -n 1")

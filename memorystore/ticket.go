@@ -106,8 +106,8 @@ func (t *ticket) chargeOther(now, expires int64) {
 	}
 }
 
-// lend lends or renews, and keeps the leases until the last one ends. To compute that moment
-// it takes a limit of many slots, because a limit of 0 slots has no reset.
+// lend lends or renews, and keeps the leases until the last one ends. That moment
+// is computed for a limit of many slots, because a limit of 0 slots has no reset.
 func (s *shard) lend(c *store.Check, id stateID, leases *algorithms.Leases, params algorithms.Params, now int64) {
 	lender := c.Rule.Algorithm().(algorithms.Lender)
 	lender.Lend(leases, params, now, c.Cost, c.Hold)

@@ -18,7 +18,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// TestCrashes runs charges of several zones, refunds, late costs and crashes of Caddys in any
+// TestCrashes runs charges of several zones, refunds, late costs and crashes of instances in any
 // order, and compares what passes with a list of all charges: no zone ever admits more than its
 // limit, a request that some zone refuses is charged in none, and what a crash has lost is back
 // when its window is over.
@@ -35,7 +35,7 @@ func TestCrashes(t *testing.T) {
 	}
 }
 
-// fleet is Caddys that share states, and their clock. A Caddy that has crashed comes back as
+// fleet is instances that share states, and their clock. A Caddy that has crashed comes back as
 // another one, on the same connections.
 type fleet struct {
 	caddys [3]store.Store
@@ -188,7 +188,7 @@ func (o *outbreak) gap() int64 {
 	}
 }
 
-// wait moves the clock. Caddys that live renew their leases, in the last microsecond; in memory,
+// wait moves the clock. Instances that live renew their leases, in the last microsecond; in memory,
 // a lease ends that is not given back in time.
 func (o *outbreak) wait(micros int64) {
 	for until := o.now + micros; o.now < until; {

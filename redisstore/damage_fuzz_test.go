@@ -44,7 +44,7 @@ var damaged = []struct {
 }
 
 // FuzzStoredState writes anything to a key: a string, a list, a sorted set, or another type. No
-// request may fail because of it, no client may be refused or admitted for ever, and the state
+// request may fail because of it, no client may be refused or admitted forever, and the state
 // that replaces it expires.
 func FuzzStoredState(f *testing.F) {
 	server := redistest.Start(f)

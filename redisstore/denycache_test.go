@@ -246,7 +246,7 @@ func TestPeeksAskRedis(t *testing.T) {
 	}
 }
 
-// TestResetElsewhereCounts: a reset by another Caddy takes effect here after deny_cache, and not
+// TestResetElsewhereCounts: a reset by another instance takes effect here after deny_cache, and not
 // only when the remembered wait is over.
 func TestResetElsewhereCounts(t *testing.T) {
 	patient.BesideOthers(t)

@@ -16,7 +16,7 @@ import (
 
 // The scripts for overrides, which go by the clock that decides.
 const (
-	// setScript gets the kind, how long the override holds in microseconds (0: for ever), and
+	// setScript gets the kind, how long the override holds in microseconds (0: forever), and
 	// the rest of its value.
 	setScript = protocol.ReadClock + `
 local life = tonumber(ARGV[2])

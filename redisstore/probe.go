@@ -42,7 +42,7 @@ func (s *Store) explain(err error) error {
 	case errors.As(err, &notTLS):
 		return fmt.Errorf("%w: the server does not answer with TLS; leave tls out, or use the port for TLS", err)
 	case errors.Is(err, context.DeadlineExceeded) && s.encrypted:
-		return fmt.Errorf("%w: there was no answer in time; is this a port for TLS? else leave tls out", err)
+		return fmt.Errorf("%w: there was no answer in time; is this a port for TLS? if not, leave tls out", err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("%w: there was no answer in time; is the address right, and does a firewall drop the packets?", err)
 	}

@@ -48,7 +48,7 @@ func TestARefusalWritesNothing(t *testing.T) {
 	}
 }
 
-// TestTTLCoversRecovery: a key lives at least until its state is worth nothing, and not for ever.
+// TestTTLCoversRecovery: a key lives at least until its state is worth nothing, and not forever.
 func TestTTLCoversRecovery(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs every fuzz target of the module for $FUZZTIME each (2s if unset).
 #
-# go test -fuzz would instrument, and so compile anew, all that a package
+# go test -fuzz would instrument, and so compile again, all that a package
 # imports: with Caddy that takes minutes. Here the module's own packages alone
 # are instrumented, so the fuzzer is guided by what it is to test.
 set -euo pipefail
@@ -14,7 +14,7 @@ trap 'rm -rf "$tmp"' EXIT
 bin=$tmp/fuzz.test
 log=$tmp/log
 
-# cut_short tells whether the run in $log failed for nothing but the clock: Go
+# cut_short reports whether the run in $log failed for nothing but the clock: Go
 # before 1.27 may report the end of -fuzztime itself as a failure
 # (https://go.dev/issue/75804). A finding says more than that.
 cut_short() {
@@ -25,7 +25,7 @@ cut_short() {
 packages=$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}}{{end}}' ./...)
 count=0
 while read -r package dir; do
-	# Packages without a target need not be compiled.
+	# Packages without a target are not compiled.
 	[[ -n $package ]] && grep -qs '^func Fuzz' "$dir"/*_test.go || continue
 	go test -c -gcflags './...=-d=libfuzzer' -o "$bin" "$package"
 	if ! (cd "$dir" && "$bin" -test.list '^Fuzz') </dev/null >"$log"; then

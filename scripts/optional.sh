@@ -1,5 +1,5 @@
 #!/bin/sh
-# Sees to it that a command is on PATH, or one of several that do the same, which only some tests
+# Makes sure that a command is on PATH, or one of several that do the same, which only some tests
 # need: optional.sh <Debian package> <command>... Installs the package where there is apt-get.
 # Without it these tests are skipped, unless REQUIRE_<COMMAND>=1.
 set -eu
@@ -22,7 +22,7 @@ echo "optional.sh: installing $package with apt-get" >&2
 $as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Acquire::Retries=3 update >/dev/null </dev/null ||
 	echo "optional.sh: apt-get update failed, going on with the index as it is" >&2
 # RUNLEVEL=1 keeps the package from starting a service of its own. Nothing is lost if the machine stops
-# meanwhile, so files need not be on disk at once.
+# meanwhile, so files do not have to be on disk at once.
 $as_root env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
 	apt-get -qq -o Acquire::Retries=3 -o DPkg::Lock::Timeout=120 -o DPkg::Options::=--force-unsafe-io \
 	install -y --no-install-recommends "$package" >/dev/null </dev/null ||

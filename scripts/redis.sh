@@ -1,5 +1,5 @@
 #!/bin/sh
-# Sees to it that redis-server is on PATH: the tests start their own. Installs
+# Makes sure that redis-server is on PATH: the tests start their own. Installs
 # it where there is apt-get, and says how to get it elsewhere.
 set -eu
 

@@ -18,7 +18,7 @@ compile() {
 	CGO_ENABLED=0 GOOS=$1 GOARCH=$2 go build -trimpath -buildvcs=false -ldflags "-s -w$version" -o "$3" ./cmd/caddy
 }
 
-# archive compiles for a target, and packs the binary with its licence and changes.
+# archive compiles for a target, and packs the binary with its license and changes.
 archive() {
 	local system=${1%/*} arch=${1#*/} binary=caddy
 	[[ $system != windows ]] || binary=caddy.exe

@@ -46,7 +46,7 @@ func (e *events) event(name string, value any) bool {
 func (e *events) comment(text string) bool { return e.send([]byte(": " + text + "\n\n")) }
 
 func (e *events) send(text []byte) bool {
-	// A client that does not read must not keep its place for ever.
+	// A client that does not read must not keep its place forever.
 	if e.control.SetWriteDeadline(time.Now().Add(writeTimeout)) != nil {
 		return false
 	}

@@ -236,16 +236,16 @@ func (m *meeting) finish() {
 
 // refuse refuses the request, by the zone that does so for longest.
 func (m *meeting) refuse() {
-	longest := time.Duration(-1)
+	longest, told := time.Duration(-1), time.Duration(0)
 	for _, q := range m.asked {
 		if d := &q.peek.next; q.declines() && d.RetryAfter > longest {
-			longest = d.RetryAfter
+			longest, told = d.RetryAfter, q.check.Policy.Told(d)
 			m.outcome, m.zone, m.never = outcome.Names[q.outcome], q.zone.Name, longest == algorithms.Never
 			m.status = q.zone.RefusalStatus(q.check.Policy, d, m.handler.Status)
 		}
 	}
 	if !m.never {
-		m.retryAfter = longest.Round(time.Microsecond).Seconds()
+		m.retryAfter = told.Round(time.Microsecond).Seconds()
 	}
 }
 

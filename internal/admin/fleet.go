@@ -25,11 +25,11 @@ const (
 	// maxAnnounced bounds the zones of an announcement.
 	maxAnnounced = 1000
 
-	// maxPeers bounds the Caddys that are compared.
+	// maxPeers bounds the instances that are compared.
 	maxPeers = 64
 )
 
-// announce tells the other Caddys how the newest config defines the zones in shared stores. A
+// announce tells the other instances how the newest config defines the zones in shared stores. A
 // process can have several stores on one server, with different options, so each is told all.
 func announce() {
 	var to []store.Announcer
@@ -64,7 +64,7 @@ func processName() string {
 	return fmt.Sprintf("%s (process %d)", host, os.Getpid())
 }
 
-// digest returns a text that differs for different definitions of the zone. Caddys that share a
+// digest returns a text that differs for different definitions of the zone. Instances that share a
 // store must agree on these.
 func (z *runningZone) digest() string {
 	prefixes := z.Template.Prefixes
@@ -72,13 +72,13 @@ func (z *runningZone) digest() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// peers are the other Caddys that share a store.
+// peers are the other instances that share a store.
 type peers struct {
 	fleet  doctor.Fleet
 	others []announcement
 }
 
-// peers reads what the other Caddys announce.
+// peers reads what the other instances announce.
 func (s *runningStore) peers(ctx context.Context) (found peers) {
 	shared, ok := s.store.Store.Store.(store.Fleet)
 	if !ok {
@@ -106,7 +106,7 @@ func (s *runningStore) peers(ctx context.Context) (found peers) {
 	return found
 }
 
-// differOn returns the Caddys that define a zone otherwise.
+// differOn returns the instances that define a zone otherwise.
 func (p *peers) differOn(z *runningZone) (names []string) {
 	mine := z.digest()
 	for _, other := range p.others {

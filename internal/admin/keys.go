@@ -16,7 +16,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// resetKey resets a key under all limits of the zone that this Caddy knows of, in the store and in
+// resetKey resets a key under all limits of the zone that this instance knows of, in the store and in
 // the local memory that replaces it. If limits come from placeholders there may be other
 // states: the name of a state has the limit, so finding all states of a key would mean looking at
 // all keys.
@@ -60,8 +60,8 @@ func resetKey(c *adminCall) error {
 	}
 	if z.HasUnknownStates() {
 		warnings = append(warnings, fmt.Sprintf("the limits of zone %q come from placeholders, so the key may have several counters: "+
-			"only those of limits that recent requests have brought to this Caddy, since its config was loaded, were reset; "+
-			"if the key is still refused, reset it again after its next request to this Caddy", z.Name))
+			"only those of limits that recent requests have brought to this instance, since its config was loaded, were reset; "+
+			"if the key is still refused, reset it again after its next request to this instance", z.Name))
 	}
 	if warnings == nil {
 		return c.writeDone(nil)

@@ -57,10 +57,10 @@ type QuotaStatus struct {
 	// passed. It has to come back before anything remains.
 	Owed int64 `json:"owed,omitempty"`
 
-	// Lent is the part of Used that is lent to Caddys. They may not have spent it yet.
+	// Lent is the part of Used that is lent to instances. They may not have spent it yet.
 	Lent int64 `json:"lent,omitempty"`
 
-	// LentTo is the number of these Caddys.
+	// LentTo is the number of these instances.
 	LentTo int64 `json:"lent_to,omitempty"`
 
 	// RetryAfter is how long to wait after a refusal. It is absent if Never is true: then the cost
@@ -157,7 +157,7 @@ type Key struct {
 	BlockStatus    int    `json:"block_status,omitempty"`
 	BlockedAddress string `json:"blocked_address,omitempty"`
 
-	// Lately counts the requests with this key on this Caddy in the last minutes.
+	// Lately counts the requests with this key on this instance in the last minutes.
 	Lately *Lately `json:"lately,omitempty"`
 }
 

@@ -17,7 +17,7 @@ type Store struct {
 	Failing bool   `json:"failing"`
 	Breaker string `json:"breaker,omitempty"`
 
-	// Latency is that of all calls since this Caddy began to use the store. It is absent for a store
+	// Latency is that of all calls since this instance began to use the store. It is absent for a store
 	// in memory.
 	Latency *Latency `json:"latency,omitempty"`
 
@@ -28,16 +28,16 @@ type Store struct {
 	// LostCorrections counts the refunds and late costs that were given up.
 	LostCorrections uint64 `json:"lost_corrections,omitempty"`
 
-	// Instances is the number of Caddys that use the store.
+	// Instances is the number of instances that use the store.
 	Instances int `json:"instances,omitempty"`
 
 	// Keys is the number of keys of the zones in a memory store.
 	Keys *int64 `json:"keys,omitempty"`
 
-	// InUse is the number of slots that requests of this Caddy hold, by zone.
+	// InUse is the number of slots that requests of this instance hold, by zone.
 	InUse map[string]int64 `json:"in_use,omitempty"`
 
-	// Lent is what this Caddy has borrowed and not spent yet, and Loans is the number of keys of which it
+	// Lent is what this instance has borrowed and not spent yet, and Loans is the number of keys of which it
 	// has borrowed that, by zone. They are absent if no zone lends.
 	Lent  map[string]int64 `json:"lent,omitempty"`
 	Loans map[string]int64 `json:"loans,omitempty"`

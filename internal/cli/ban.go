@@ -29,7 +29,7 @@ func unbanCommand() *cobra.Command {
 Ends the ban of a key, by an operator or by the zone's option ban, and forgets earlier
 bans and the refusals that count towards the next one. What the key has used stays used,
 so its limit may still refuse it. With Redis the ban ends for all instances. If the zone has
-no overrides, another Caddy may still refuse the key from its deny cache, for at most a
+no overrides, another instance may still refuse the key from its deny cache, for at most a
 second (deny_cache).
 ` + keyHelp,
 		Example: "  caddy rate-limit unban clients 203.0.113.7",

@@ -44,7 +44,7 @@ func changeCommand(cmd *cobra.Command, method, path string, flags func(*cobra.Co
 	return cmd
 }
 
-// changeKey sends the request that changes a key to all Caddys. With show it then shows the key.
+// changeKey sends the request that changes a key to all instances. With show it then shows the key.
 func (f *fleet) changeKey(method, zone, path string, query url.Values, body map[string]any, show bool) error {
 	answers := ask(f, func(e *endpoint) (reset adminapi.Reset, text json.RawMessage, err error) {
 		if text, err = e.fetch(method, zonePath(zone, path), query, body, &reset); err != nil || !show || !f.json {

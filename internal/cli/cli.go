@@ -26,12 +26,12 @@ func init() {
 		Long: `
 Shows what the zones of a running Caddy have decided, their most frequent keys,
 the health of the stores, and what a key has used. Resets and bans keys, and gives
-them limits of their own. It asks the admin endpoint of that Caddy, which it finds
-like 'caddy reload'.
+them limits of their own. It asks the admin endpoint of that Caddy, and finds it as
+'caddy reload' does.
 
 Why is a client refused? 'caddy rate-limit get 203.0.113.7' says why, and which
-command lets it through. Is something set up wrongly? 'caddy rate-limit doctor' says
-what, and what to do.
+command lets it through. Is something wrong? 'caddy rate-limit doctor' says what, and
+what to do.
 
 Keys are printed as a shell reads them, so that they can be pasted into the next
 command. The exit code is 0 on success, and 1 otherwise: also if no zone has an
@@ -63,7 +63,7 @@ type endpoint struct {
 	address string
 }
 
-// newEndpoint finds the endpoint of a command that asks one Caddy.
+// newEndpoint finds the endpoint of a command that asks one instance.
 func newEndpoint(cmd *cobra.Command) (*endpoint, error) {
 	f, err := newFleet(cmd)
 	if err != nil {

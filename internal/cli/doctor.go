@@ -28,10 +28,10 @@ func doctorCommand() *cobra.Command {
 Checks a running Caddy: whose address counts as the client's, whether each zone can
 refuse requests and tells clients apart, and for each store whether it answers, the
 rights of the user, its memory, its clock, its round trip, and whether other instances
-define the zones alike. It charges nothing.
+define the zones in the same way. It charges nothing.
 
-Each check is ok, warn, fail, or unknown if it could not be made; beside what is not
-ok stands what to do. Of zones in which all is ok, only one line is printed, unless
+Each check is ok, warn, fail, or unknown if it could not be made. If it is not ok, the
+output says what to do. Zones in which everything is ok have one line together, unless
 --verbose is given.
 
 The exit code is 0 if no check fails, 1 if the Caddy could not be checked, 2 if a
@@ -57,7 +57,7 @@ check fails, and with --strict 3 if one warns and none fails.
 	return cmd
 }
 
-// doctor checks the Caddys, prints what it finds, and returns the worst level. A Caddy that could not
+// doctor checks the instances, prints what it finds, and returns the worst level. An instance that could not
 // be checked is an error.
 func (f *fleet) doctor(verbose bool) (level string, err error) {
 	answers := fetchAll[adminapi.Diagnosis](f, "doctor", nil)

@@ -12,14 +12,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// fleet is the Caddys that a command asks, in the order in which --address names them. Usually it is
+// fleet is the instances that a command asks, in the order in which --address names them. Usually it is
 // one.
 type fleet struct {
 	*screen
 	caddys []*endpoint
 }
 
-// newFleet finds the Caddys by the flags of a command.
+// newFleet finds the instances by the flags of a command.
 func newFleet(cmd *cobra.Command) (*fleet, error) {
 	flags := cmd.Flags()
 	addresses, _ := flags.GetStringSlice("address")
@@ -48,10 +48,10 @@ func newFleet(cmd *cobra.Command) (*fleet, error) {
 	return f, nil
 }
 
-// isOne reports whether the command asks one Caddy.
+// isOne reports whether the command asks one instance.
 func (f *fleet) isOne() bool { return len(f.caddys) == 1 }
 
-// answer is the answer of one Caddy of a fleet, or its error.
+// answer is the answer of one instance of a fleet, or its error.
 type answer[T any] struct {
 	of    *endpoint
 	value T
@@ -62,7 +62,7 @@ type answer[T any] struct {
 // maxSilence is how long a Caddy of a fleet may take to answer.
 const maxSilence = 10 * time.Second
 
-// ask asks all Caddys at once, and returns their answers in order. One that hangs does not hide the
+// ask asks all instances at once, and returns their answers in order. One that hangs does not hide the
 // answers of the others.
 func ask[T any](f *fleet, question func(*endpoint) (T, json.RawMessage, error)) []answer[T] {
 	answers := make([]answer[T], len(f.caddys))
@@ -104,7 +104,7 @@ func waitFor[T any](pending <-chan T, answer *T, silence *<-chan time.Time) (cam
 	}
 }
 
-// fetchAll gets an answer from each Caddy.
+// fetchAll gets an answer from each instance.
 func fetchAll[T any](f *fleet, path string, query url.Values) []answer[T] {
 	return ask(f, func(e *endpoint) (value T, text json.RawMessage, err error) {
 		text, err = e.fetch(http.MethodGet, path, query, nil, &value)
@@ -112,7 +112,7 @@ func fetchAll[T any](f *fleet, path string, query url.Values) []answer[T] {
 	})
 }
 
-// failures returns the error of a command from those of its Caddys, in their order.
+// failures returns the error of a command from those of its instances, in their order.
 func (f *fleet) failures(errs []error) error {
 	var failed []string
 	for i, err := range errs {
@@ -134,10 +134,10 @@ func (f *fleet) failures(errs []error) error {
 	return err
 }
 
-// fleetError is the error of a command that some Caddys of a fleet have not carried out.
+// fleetError is the error of a command that some instances of a fleet have not carried out.
 type fleetError struct {
 	text string
-	all  []error // of all Caddys; nil if some of them had no error
+	all  []error // of all instances; nil if some of them had no error
 }
 
 func (e *fleetError) Error() string   { return e.text }
@@ -154,14 +154,14 @@ func answered[T any](f *fleet, answers []answer[T]) (good []answer[T], err error
 	return good, f.failures(errs)
 }
 
-// caddyAnswer is an element of the JSON that a command prints for a fleet: the answer of one Caddy.
+// caddyAnswer is an element of the JSON that a command prints for a fleet: the answer of one instance.
 type caddyAnswer struct {
 	Address string          `json:"address"`
 	Answer  json.RawMessage `json:"answer,omitempty"`
 	Error   string          `json:"error,omitempty"`
 }
 
-// printAnswers prints answers with --json: that of one Caddy as it is, and those of a fleet as a list.
+// printAnswers prints answers with --json: that of one instance as it is, and those of a fleet as a list.
 func printAnswers[T any](f *fleet, answers []answer[T]) error {
 	if !f.json {
 		return nil
@@ -184,7 +184,7 @@ func printAnswers[T any](f *fleet, answers []answer[T]) error {
 	return err
 }
 
-// row returns the cells of a row in a table about several Caddys: the first one names the Caddy,
+// row returns the cells of a row in a table about several instances: the first one names the instance,
 // unless there is just one.
 func (f *fleet) row(caddy string, cells ...string) []string {
 	if f.isOne() {
@@ -201,7 +201,7 @@ func (f *fleet) mark(e *endpoint) string {
 	return e.address + ": "
 }
 
-// shared are values that Caddys of a fleet have in common, in the order in which they came.
+// shared are values that instances of a fleet have in common, in the order in which they came.
 type shared[K comparable, T any] struct {
 	all  []*agreed[T]
 	byID map[K]*agreed[T]
@@ -229,18 +229,18 @@ func (g *shared[K, T]) add(id K, value T, of *endpoint, merge func(to, value *T)
 	known.of = append(known.of, of)
 }
 
-// differ reports whether some of these Caddys are missing in a group.
+// differ reports whether some of these instances are missing in a group.
 func (g *shared[K, T]) differ(caddys int) bool {
 	return slices.ContainsFunc(g.all, func(g *agreed[T]) bool { return len(g.of) < caddys })
 }
 
-// caddyColumn is the header of the column with the addresses of Caddys.
+// caddyColumn is the header of the column with the addresses of instances.
 const caddyColumn = "CADDY"
 
-// everyCaddy names all Caddys of a fleet.
+// everyCaddy names all instances of a fleet.
 const everyCaddy = "all"
 
-// names returns the addresses of Caddys of a fleet, or "all".
+// names returns the addresses of instances of a fleet, or "all".
 func (f *fleet) names(of []*endpoint) string {
 	if len(of) == len(f.caddys) {
 		return everyCaddy
@@ -255,7 +255,7 @@ func (f *fleet) names(of []*endpoint) string {
 // counter says whose counts a command shows.
 func (f *fleet) counter(answers int) string {
 	if f.isOne() {
-		return "this Caddy"
+		return "this instance"
 	}
 	return plural(int64(answers), "instance")
 }

@@ -24,7 +24,7 @@ Shows what a key of a zone has used, whether it is refused, why and until when, 
 which command lets it through. Without a zone it looks up the key in all of them; a
 single argument that is not the name of a zone is a key. This charges nothing.
 
-If a request costs more than 1, what is used and what remains is in the unit of costs.
+If a request costs more than 1, these numbers are in the unit of costs.
 ` + keyHelp,
 		Example:           "  caddy rate-limit get 203.0.113.7\n  caddy rate-limit get clients 203.0.113.7",
 		ValidArgsFunction: completeKeys,
@@ -66,7 +66,7 @@ If a request costs more than 1, what is used and what remains is in the unit of 
 	return cmd
 }
 
-// isNoZone reports whether the argument is the name of no zone of the Caddys that answer.
+// isNoZone reports whether the argument is the name of no zone of the instances that answer.
 func isNoZone(answers []answer[adminapi.Key]) (isNone bool) {
 	for _, a := range answers {
 		if missing := new(apiError); errors.As(a.err, &missing) && missing.status == "404" {
@@ -94,7 +94,7 @@ func (f *fleet) showKey(answers []answer[adminapi.Key]) error {
 		addLately(k.Key, &other.value)
 	}
 	rows := [][]string{{"zone", shellWord(k.Zone)}, {"key", showKey(k.KeyText)}}
-	limits := make(map[string]string) // the Caddys that have a limit
+	limits := make(map[string]string) // the instances that have a limit
 	for _, v := range views {
 		limits[v.limit()] += " " + v.of
 	}
@@ -181,7 +181,7 @@ func (f *fleet) find(query url.Values) error {
 	return err
 }
 
-// views returns a view of each group. If Caddys differ, it says which ones each group is from.
+// views returns a view of each group. If instances differ, it says which ones each group is from.
 func (f *fleet) views(found *shared[string, adminapi.Key], caddys int) []keyView {
 	differ := found.differ(caddys)
 	views := make([]keyView, len(found.all))
@@ -197,9 +197,9 @@ func (f *fleet) views(found *shared[string, adminapi.Key], caddys int) []keyView
 // states prints a table of keys: a line for each plan of each key.
 func (f *fleet) states(views []keyView, withZones bool) error {
 	withPlans := slices.ContainsFunc(views, func(k keyView) bool { return len(k.Plans) > 0 })
-	withCaddys := slices.ContainsFunc(views, func(k keyView) bool { return k.of != "" })
+	withInstances := slices.ContainsFunc(views, func(k keyView) bool { return k.of != "" })
 	row := func(caddy, zone, plan string, numbers []string, key string) (cells []string) {
-		if withCaddys {
+		if withInstances {
 			cells = append(cells, caddy)
 		}
 		if withZones {
@@ -276,7 +276,7 @@ func (k keyView) bansAndOverrides(counter string) (rows [][]string) {
 	return rows
 }
 
-// lentTo says how much is lent to how many Caddys.
+// lentTo says how much is lent to how many instances.
 func lentTo(lent, caddys int64) string {
 	if caddys == 1 {
 		return fmt.Sprintf("%d of what is used, to 1 instance that may not have spent it yet", lent)

@@ -66,7 +66,7 @@ func (f *fleet) list(zones []string, name string, head []string, cells func(*adm
 	}
 	type identity struct {
 		zone, key, kind, by, limit, note string
-		ends                             int64 // in minutes: Caddys are not asked at the same moment
+		ends                             int64 // in minutes: instances are not asked at the same moment
 	}
 	type row struct {
 		zone string

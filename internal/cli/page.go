@@ -22,15 +22,15 @@ import (
 func pageCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "page",
-		Short: "Shows all this in a browser",
+		Short: "Shows zones, clients, bans and stores in a browser",
 		Long: `
 Prints the address of a page that shows zones, the clients that are refused now and why, decisions
 and stores, and opens it if this is a terminal and there is a browser.
 
-Caddy's admin endpoint refuses browsers that come from no page of its own, and a socket
-is no address for them. So this command passes their requests on, for this one page,
-until it is interrupted. The address is a secret that is new each time: people who know it
-may do what this page does.
+Caddy's admin endpoint refuses browsers that do not come from a page of its own, and a
+browser cannot open a socket. So this command passes the browser's requests on, for this one
+page, until it is interrupted. The address has a secret that is new each time: people who know
+it can do what this page does.
 
 On a server without a browser, name the port, and forward it:
 ssh -t -L 2080:localhost:2080 server caddy rate-limit page --listen localhost:2080

@@ -24,14 +24,14 @@ func replayCommand() *cobra.Command {
 		Long: `
 Sends the requests of access logs through the routes and zones of a config
 (--config, or the Caddyfile in this directory), at the times in the logs, and says
-which of them its limits would have refused. No Caddy runs, no store is asked, and
-nothing is sent. What the logs do not tell comes first in the report, with what was
+which of them its limits would have refused. It needs no running Caddy, asks no store,
+and sends nothing. The report begins with what the logs do not have, and with what was
 assumed instead.
 
 The logs may be compressed (gz, zst), and come in any order; - is the standard
 input. --try tries other limits at the same time, and --suggest looks for a limit that
 separates a few clients from all others. --html writes a page with pictures: the day,
-all clients with a limit that can be dragged, and who would be refused.
+all clients with a limit that can be dragged, and the clients that it would refuse.
 `,
 		Example: "  caddy rate-limit replay access.log\n" +
 			"  caddy rate-limit replay --try clients=50/1m,200/1m /var/log/caddy/access*.log.gz\n" +

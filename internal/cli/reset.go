@@ -15,7 +15,7 @@ Forgets what a key of a zone has used, its refusals, and its bans by the zone. A
 stays. With Redis the key is reset for all instances. Another one may still refuse the key
 from its deny cache, for at most a second (deny_cache).
 
-If limits come from placeholders, there may be counters that this Caddy does not know.
+If limits come from placeholders, there may be counters that this instance does not know.
 Then a warning says what to do.
 ` + keyHelp,
 		Example: "  caddy rate-limit reset clients 203.0.113.7",

@@ -7,9 +7,9 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 )
 
-// This file compares what Caddys of a fleet say of a key.
+// This file compares what instances of a fleet say of a key.
 
-// settled returns what Caddys that agree on a key have in common: all but times, since they are not asked
+// settled returns what instances that agree on a key have in common: all but times, since they are not asked
 // at the same moment, and their own counts.
 func settled(k adminapi.Key) string {
 	k.Lately = nil
@@ -46,7 +46,7 @@ func withoutTimes(q adminapi.QuotaStatus) adminapi.QuotaStatus {
 	return q
 }
 
-// addLately adds the recent counts of a key on another Caddy.
+// addLately adds the recent counts of a key on another instance.
 func addLately(to, key *adminapi.Key) {
 	if to.Lately == nil || key.Lately == nil {
 		to.Lately = cmp.Or(to.Lately, key.Lately)

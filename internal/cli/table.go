@@ -41,7 +41,7 @@ const (
 )
 
 // table prints rows of cells in columns, below a header, and cuts cells if the terminal is too narrow
-// for them. The addresses of Caddys are not cut, because they often begin alike.
+// for them. The addresses of instances are not cut, because they often begin alike.
 func (e *screen) table(rows [][]string) error {
 	return e.columns(rows, e.fitted(rows))
 }

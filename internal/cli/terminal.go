@@ -16,7 +16,7 @@ type screen struct {
 	width    int // of tables; 0 without a limit
 	color    bool
 	terminal bool   // a person sees what is printed
-	flags    string // the flags that named the Caddys, for a shell
+	flags    string // the flags that named the instances, for a shell
 }
 
 // newScreen returns the screen of a command. Without a terminal nothing is cut and there is no color,

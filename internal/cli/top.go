@@ -14,7 +14,7 @@ func topCommand() *cobra.Command {
 		Use:   "top [<zone>]",
 		Short: "Lists the most frequent, or most refused, keys",
 		Long: `
-Lists the keys of a zone, or of all zones, with the most requests on this Caddy in
+Lists the keys of a zone, or of all zones, with the most requests on this instance in
 the last five to ten minutes, with --refused those with the most refusals, or with
 --dry-run those with the most requests that a dry run would have refused.
 "120..130" means at least 120 and at most 130.

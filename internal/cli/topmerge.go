@@ -14,17 +14,17 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 )
 
-// This file adds up the most frequent keys of several Caddys.
+// This file adds up the most frequent keys of several instances.
 
 const byRequests = "requests"
 
-// topKey is a key with the counts of all Caddys.
+// topKey is a key with the counts of all instances.
 type topKey struct {
 	zone string
 	adminapi.KeyCount
 }
 
-// topList has the most frequent keys of all Caddys that answered.
+// topList has the most frequent keys of all instances that answered.
 type topList struct {
 	keys   []topKey
 	since  time.Time
@@ -79,7 +79,7 @@ func (f *fleet) topLists(zone, by string, n int) (*topList, error) {
 	return list, err
 }
 
-// top gets the lists of one Caddy.
+// top gets the lists of one instance.
 func (e *endpoint) top(zone, by string, n int) (lists []adminapi.Top, text json.RawMessage, err error) {
 	query := url.Values{"n": {strconv.Itoa(n)}}
 	if by != byRequests {
@@ -102,7 +102,7 @@ func (l *topList) add(s *topSum, n int) {
 	l.keys = append(l.keys, s.top(n)...)
 }
 
-// topSum adds up the lists of a zone, of several Caddys.
+// topSum adds up the lists of a zone, of several instances.
 type topSum struct {
 	zone, by string
 	since    *time.Time
@@ -190,7 +190,7 @@ func (s *topSum) sum(id string, text adminapi.KeyText) adminapi.KeyCount {
 	return sum
 }
 
-// most returns how often a key that the Caddy does not list may have been counted in one kind, if
+// most returns how often a key that the instance does not list may have been counted in one kind, if
 // it has come at most so often.
 func (c *caddyTop) most(by string, requests uint64) uint64 {
 	if c.list.By == by {

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
 )
 
-// TestTopSums: the sums over several Caddys are bounds of the true sums, also of keys that are not
+// TestTopSums: the sums over several instances are bounds of the true sums, also of keys that are not
 // in the lists of all of them.
 func TestTopSums(t *testing.T) {
 	const caddys, listed = 3, 20

@@ -67,7 +67,7 @@ const (
 	reconnectPause = 300 * time.Millisecond
 )
 
-// watch prints decisions of all Caddys until there are enough, or no Caddy sends any more.
+// watch prints decisions of all instances until there are enough, or no Caddy sends any more.
 func (f *fleet) watch(query url.Values, count int) error {
 	w := &watcher{fleet: f, left: count, enough: make(chan struct{})}
 	errs := make([]error, len(f.caddys))
@@ -92,7 +92,7 @@ func (f *fleet) watch(query url.Values, count int) error {
 	}
 }
 
-// watcher prints the decisions of several Caddys, one at a time.
+// watcher prints the decisions of several instances, one at a time.
 type watcher struct {
 	*fleet
 	mu     sync.Mutex
@@ -103,7 +103,7 @@ type watcher struct {
 	err    error
 }
 
-// follow prints the decisions of one Caddy, until it does not come back.
+// follow prints the decisions of one instance, until it does not come back.
 func (w *watcher) follow(e *endpoint, query url.Values) error {
 	began := false
 	for tries := 0; ; tries++ {

@@ -17,8 +17,8 @@ import (
 // keyView is a key with its texts.
 type keyView struct {
 	*adminapi.Key
-	flags string // the flags that name the Caddys, for commands
-	of    string // the Caddys that say this, if others of the fleet say something else
+	flags string // the flags that name the instances, for commands
+	of    string // the instances that say this, if others of the fleet say something else
 	named bool   // sentences name the key, because there are several
 }
 
@@ -126,11 +126,11 @@ func (k keyView) worthReason() bool {
 // reason says why a zone allows or refuses a key, and which commands change that.
 type reason struct {
 	text, hint, commands string
-	of                   []string // the Caddys that say so, if Caddys of the fleet differ
+	of                   []string // the instances that say so, if instances of the fleet differ
 	all                  bool     // all of them say so
 }
 
-// printReasons prints why keys are allowed or refused, under each plan and by each Caddy, and which
+// printReasons prints why keys are allowed or refused, under each plan and by each instance, and which
 // commands change that. It says only once what is the same for several of them, and nothing of keys
 // that are not worth it.
 func (s *screen) printReasons(keys []keyView, worth func(keyView) bool) {

@@ -21,7 +21,7 @@ func zonesCommand() *cobra.Command {
 		Short: "Lists the zones and the outcomes of their requests",
 		Long: `
 Lists the zones of the running config: their limits, keys and stores, and how many
-requests on this Caddy had which outcome since a config first named the zone. Other
+requests on this instance had which outcome since a config first named the zone. Other
 outcomes than allowed and refused have a column if there were any. In a narrow terminal,
 stores and keys are left out if they do not fit. With the name of a zone, shows all of
 its details.
@@ -42,10 +42,10 @@ its details.
 	}
 }
 
-// zoneID is what Caddys of a fleet must agree on in order to count for the same zone.
+// zoneID is what instances of a fleet must agree on in order to count for the same zone.
 type zoneID struct{ name, limit, rollout, key, store, onStoreError string }
 
-// sumZones adds up the zones of all Caddys. Those that are defined differently stay apart.
+// sumZones adds up the zones of all instances. Those that are defined differently stay apart.
 func sumZones(f *fleet, answers []answer[[]adminapi.Zone]) *shared[zoneID, adminapi.Zone] {
 	sums := new(shared[zoneID, adminapi.Zone])
 	for _, a := range answers {
@@ -108,10 +108,10 @@ func (f *fleet) zones() error {
 
 // zoneRows returns the rows of a table of zones.
 func (f *fleet) zoneRows(sums *shared[zoneID, adminapi.Zone], caddys int, withKeys, withStores bool) [][]string {
-	withCaddys := sums.differ(caddys)
+	withInstances := sums.differ(caddys)
 	columns := outcomeColumns(sums.all)
 	row := func(caddy, zone, limit, key, store string, counts []string) (cells []string) {
-		if withCaddys {
+		if withInstances {
 			cells = append(cells, caddy)
 		}
 		cells = append(cells, zone, limit)

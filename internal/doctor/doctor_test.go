@@ -74,7 +74,7 @@ func TestChecks(t *testing.T) {
 		"allow":             {zone(func(z *Zone) { z.Silent, z.OnStoreError = true, "allow" }), "fail on_store_error"},
 		"deny":              {zone(func(z *Zone) { z.Silent, z.OnStoreError = true, "deny" }), "fail on_store_error"},
 		"local":             {zone(func(z *Zone) { z.Silent, z.OnStoreError = true, "local" }), "warn on_store_error"},
-		"another Caddy":     {zone(func(z *Zone) { z.DefinedOtherwise = []string{"web2"} }), "fail agreement"},
+		"another instance":  {zone(func(z *Zone) { z.DefinedOtherwise = []string{"web2"} }), "fail agreement"},
 		"dead":              {trouble(store.TroubleAnswer), "fail answer"},
 		"TLS":               {trouble(store.TroubleTLS), "fail tls"},
 		"login":             {trouble(store.TroubleLogin), "fail login"},

@@ -29,9 +29,9 @@ type Store struct {
 	Fleet Fleet
 }
 
-// Fleet is what is known of the Caddys that share a store.
+// Fleet is what is known of the instances that share a store.
 type Fleet struct {
-	// Size is the number of Caddys, this one among them; 0 if the store cannot tell.
+	// Size is the number of instances, this one among them; 0 if the store cannot tell.
 	Size int
 
 	// Telling is how many of them tell how they define their zones, and Err why this is not known.

@@ -109,11 +109,11 @@ func clock(s *Store) (all []result) {
 		switch sure := max(c.ClockAhead, -c.ClockAhead) - c.RoundTrip/2; {
 		case c.RoundTrip == 0:
 		case sure <= most:
-			all = append(all, ok("%sit agrees with this Caddy's", s.of(c))...)
+			all = append(all, ok("%sit agrees with this instance's", s.of(c))...)
 		case c.ClockAhead > 0:
-			all = append(all, warn("set both clocks by NTP", "%sit is %v ahead of this Caddy's", s.of(c), round(c.ClockAhead))...)
+			all = append(all, warn("set both clocks by NTP", "%sit is %v ahead of this instance's", s.of(c), round(c.ClockAhead))...)
 		default:
-			all = append(all, warn("set both clocks by NTP", "%sit is %v behind this Caddy's", s.of(c), round(-c.ClockAhead))...)
+			all = append(all, warn("set both clocks by NTP", "%sit is %v behind this instance's", s.of(c), round(-c.ClockAhead))...)
 		}
 	}
 	return all

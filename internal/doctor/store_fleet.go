@@ -2,7 +2,7 @@ package doctor
 
 import "fmt"
 
-// fleet says how many Caddys share the store.
+// fleet says how many instances share the store.
 func fleet(s *Store) []result {
 	switch f := s.Fleet; {
 	case s.InProcess:
@@ -22,7 +22,7 @@ func fleet(s *Store) []result {
 	}
 }
 
-// agrees finds other Caddys that define a zone otherwise, so that its limit depends on the Caddy.
+// agrees finds other instances that define a zone otherwise, so that its limit depends on the instance.
 func agrees(z *Zone) []result {
 	if len(z.DefinedOtherwise) == 0 {
 		return nil

@@ -48,7 +48,7 @@ type Zone struct {
 	OnStoreError, Store string
 	Silent              bool
 
-	// DefinedOtherwise are the names of other Caddys that define the zone otherwise.
+	// DefinedOtherwise are the names of other instances that define the zone otherwise.
 	DefinedOtherwise []string
 
 	// Warnings are those of the config.

@@ -119,7 +119,7 @@ type Series struct {
 	Admitted, Refused []int64 // of each step; as many of the one as of the other
 }
 
-// WhatIf is what another limit would have done, with all else as it is.
+// WhatIf is what another limit would have done, with everything else as it is.
 type WhatIf struct {
 	Limit       string  `json:"limit"` // "200/1m"
 	Events      int64   `json:"events"`

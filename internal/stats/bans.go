@@ -10,7 +10,7 @@ import (
 // maxBans is how many running bans of a zone are known.
 const maxBans = 1024
 
-// Bans knows the bans of a zone that began on this Caddy.
+// Bans knows the bans of a zone that began on this instance.
 type Bans struct {
 	begun   atomic.Uint64
 	mu      sync.Mutex
@@ -20,7 +20,7 @@ type Bans struct {
 // banSeed keeps clients from choosing keys with the same hash.
 var banSeed = maphash.MakeSeed()
 
-// Ban is a ban that began on this Caddy.
+// Ban is a ban that began on this instance.
 type Ban struct {
 	Key                string // as much of it as logs show
 	RemoteIP, ClientIP string // of the request whose refusal began the ban

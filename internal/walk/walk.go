@@ -31,7 +31,7 @@ type Visitor interface {
 	Handler(Handler)
 }
 
-// RouteVisitor is a [Visitor] that also gets routes and what handlers change. To describe
+// RouteVisitor is a [Visitor] that also gets routes and what handlers change. Describing
 // these takes longer than the walk itself.
 type RouteVisitor interface {
 	Visitor

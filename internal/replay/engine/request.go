@@ -34,8 +34,8 @@ type maker struct {
 	trusts map[*caddyhttp.Server]bool // the server trusts proxies
 }
 
-// prepared is a request that Caddy has prepared, with what is in its context. To prepare one takes as
-// long as to decide it, so it is used again. Nothing in it is left from the request before, unless
+// prepared is a request that Caddy has prepared, with what is in its context. Preparing one takes as
+// long as deciding it, so it is used again. Nothing in it is left from the request before, unless
 // handlers or matchers leave something in the replacer: see [needs.reusable].
 type prepared struct {
 	request *http.Request

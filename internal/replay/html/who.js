@@ -1,11 +1,11 @@
 // who lists the clients that are refused most, each with a strip of its requests over time.
 const who = (zone) => {
 	if (!zone.top.length) {
-		return html("section", {}, html("h3", {}, "Who would be refused"), html("p", {}, "Nobody: no request is refused."));
+		return html("section", {}, html("h3", {}, "Clients that would be refused"), html("p", {}, "Nobody: no request is refused."));
 	}
 	const { start, step, cells } = zone.strip;
 	return html("section", {},
-		html("h3", {}, "Who would be refused"),
+		html("h3", {}, "Clients that would be refused"),
 		html("p", { class: "note" }, `Each strip is the whole time, in ${duration(step)}. Its striped part is the share of requests that are refused: bars here and there are bursts, a full strip is a scraper.`),
 		html("div", { class: "scroll" }, html("table", { class: "list" },
 			html("thead", {}, html("tr", {}, html("th", { scope: "col" }, "client"), html("th", { scope: "col", class: "number" }, "refused"), html("th", { scope: "col", class: "number" }, "of its requests"),

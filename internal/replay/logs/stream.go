@@ -97,7 +97,7 @@ func text(name string, begin []byte) error {
 	case bytes.HasPrefix(begin, []byte("\xff\xfe")), bytes.HasPrefix(begin, []byte("\xfe\xff")), zeros > 0 && zeros >= len(begin)*2/5 && zeros <= len(begin)*3/5:
 		return fmt.Errorf("%s: it is UTF-16: convert it first, as in iconv -f UTF-16 -t UTF-8 %s | caddy rate-limit replay -", name, name)
 	case zeros > 0:
-		return fmt.Errorf("%s: it is no text, but binary", name)
+		return fmt.Errorf("%s: it is binary, not text", name)
 	}
 	return nil
 }

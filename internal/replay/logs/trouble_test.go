@@ -103,7 +103,7 @@ func TestTroubledLogs(t *testing.T) {
 	}{
 		{"empty", nil, logs.Options{}, "\n0 lines, 0 bytes, 0 not understood\n"},
 		{"only blank lines", []byte("\n\r\n  \n"), logs.Options{}, "3 lines, 6 bytes, 0 not understood\n"},
-		{"binary", noise, logs.Options{}, "access.log: it is no text, but binary"},
+		{"binary", noise, logs.Options{}, "access.log: it is binary, not text"},
 		{"utf-16", utf16(combined, "\xff\xfe"), logs.Options{}, "access.log: it is UTF-16: convert it first, as in iconv -f UTF-16 -t UTF-8 access.log | caddy rate-limit replay -"},
 		{"utf-16 without a mark", utf16(combined, ""), logs.Options{}, "it is UTF-16"},
 		{"gzip that is cut", packed[:len(packed)/2], logs.Options{}, "error: after line "},

@@ -40,7 +40,7 @@ func TestBounds(t *testing.T) {
 }
 
 // TestRetry: what failed is first in the next try, if it still matters: a refund until its charge
-// would have come back by itself, a lease for ever.
+// would have come back by itself, a lease forever.
 func TestRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := outbox.New()

@@ -16,7 +16,7 @@ type ballot struct {
 }
 
 // election decides which node has a slot: the one that most nodes name. A master that is cut off
-// from the others names what it knew before, for ever. So a node that last said that it sees too
+// from the others names what it knew before, forever. So a node that last said that it sees too
 // few of the others has no vote. If no other node answers, the votes of such nodes count for slots
 // whose own node does not answer either.
 type election struct{ ballots []ballot }
