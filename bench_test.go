@@ -12,7 +12,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 
-// BenchmarkHandler measures the handler with the memory store. The handler "empty" does nothing.
+// BenchmarkHandler measures the handler with the memory store. The handler "empty" does nothing. Nothing looks at the
+// decisions of "unseen".
 func BenchmarkHandler(b *testing.B) {
 	const limit = `"max_events": %d, "window": "1s", "algorithm": "token_bucket"`
 	for _, c := range []struct {
@@ -22,6 +23,7 @@ func BenchmarkHandler(b *testing.B) {
 	}{
 		{"empty", 1, ""},
 		{"keys=1", 1, `"a": {"key": "{http.vars.client_ip}", ` + fmt.Sprintf(limit, 1_000_000_000) + `}`},
+		{"unseen", 1, `"a": {"key": "{http.vars.client_ip}", ` + fmt.Sprintf(limit, 1_000_000_000) + `}`},
 		{"keys=100000", 100_000, `"a": {"key": "{http.vars.client_ip}", ` + fmt.Sprintf(limit, 1_000_000_000) + `}`},
 		{"zones=3", 100_000, `"a": {"key": "{http.vars.client_ip}", ` + fmt.Sprintf(limit, 1_000_000_000) + `},
 			"b": {"key": "{http.request.host}", ` + fmt.Sprintf(limit, 1_000_000_000) + `},
@@ -30,10 +32,14 @@ func BenchmarkHandler(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			var handler caddyhttp.MiddlewareHandler = emptyHandler{}
-			if c.zones != "" {
-				handler = caddytest.Load(b, `{"rate_limits": {`+c.zones+`}}`)
-			}
 			server, w := new(caddyhttp.Server), httptest.NewRecorder()
+			if c.zones != "" {
+				ctx := caddytest.Config(b)
+				if c.name == "unseen" {
+					ctx = ctx.WithValue(caddyhttp.ServerCtxKey, server)
+				}
+				handler = caddytest.LoadInto(b, ctx, `{"rate_limits": {`+c.zones+`}}`)
+			}
 			addresses := make([]string, c.keys)
 			for i := range addresses {
 				addresses[i] = fmt.Sprintf("203.%d.%d.%d", i/65536, i/256%256, i%256)

@@ -24,7 +24,7 @@ const anotherName = "another build"
 // fleetPeers are the limiters that a fleet compares.
 func fleetPeers() []peer {
 	return []peer{
-		ours(ourName, "token_bucket", noDenyCache), lending(lendingName), redisRate(), ululeLimiter(), traefikStyle(), evalsha(),
+		ours(ourName, "token_bucket", noDenyCache), lending(lendingName), redisRate(), ululeLimiter(), traefikStyle(), evalsha(), leastScript(),
 	}
 }
 
@@ -36,7 +36,8 @@ type fleetPlan struct {
 	clients               int
 	rounds                int
 	warm, time            time.Duration
-	another               string // the path of the other build, or empty
+	lendWarm              time.Duration // see the flag
+	another               string        // the path of the other build, or empty
 	progress              io.Writer
 }
 
@@ -54,7 +55,8 @@ func benchFleet(args []string) (err error) {
 	flags := flag.NewFlagSet("bench fleet", flag.ContinueOnError)
 	var (
 		cellTime   = flags.Duration("time", 500*time.Millisecond, "how long each cell is measured, each round")
-		warm       = flags.Duration("warm", 150*time.Millisecond, "how long each cell runs before it is measured; a loan can only save calls of keys that have come before")
+		warm       = flags.Duration("warm", 150*time.Millisecond, "how long each cell runs before it is measured")
+		lendWarm   = flags.Duration("lend-warm", 30*time.Second, "how long a fleet that lends runs under Zipf's law before its cells, because only keys that have come often are lent")
 		rounds     = flags.Int("rounds", 3, "how many rounds; the tables show medians")
 		processes  = flags.String("processes", "1,4,16", "how many processes decide at once")
 		goroutines = flags.String("goroutines", "1,4,16", "how many requests of each process are under way")
@@ -67,7 +69,7 @@ func benchFleet(args []string) (err error) {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	p := fleetPlan{clients: *keys, rounds: *rounds, warm: *warm, time: *cellTime, another: *another, progress: os.Stderr}
+	p := fleetPlan{clients: *keys, rounds: *rounds, warm: *warm, time: *cellTime, lendWarm: *lendWarm, another: *another, progress: os.Stderr}
 	if *cellTime <= 0 || *rounds < 1 || *keys < 2 || *keys > maxClients {
 		return fmt.Errorf("time and rounds must be above 0, keys from 2 to %d", maxClients)
 	}
@@ -176,18 +178,9 @@ func (p *fleetPlan) run(ctx context.Context, server *rig.Redis) (r *fleetResults
 				return nil, err
 			}
 			for _, processes := range p.processes {
-				for _, goroutines := range p.goroutines {
-					for i := range p.peers {
-						c := fleetCell{p.peers[(i+round)%len(p.peers)], d, processes, goroutines}
-						fleet := fleets[""]
-						if c.peer == anotherName {
-							fleet = fleets[anotherName]
-						}
-						f, err := p.measure(ctx, server, fleet[:processes], c)
-						if err != nil {
-							return nil, fmt.Errorf("%s, %s, %d processes with %d requests each: %w", c.peer, d, processes, goroutines, err)
-						}
-						r.rounds[c] = append(r.rounds[c], f)
+				for _, t := range p.turnsOf(d) {
+					if err := p.take(ctx, server, fleets, t, fleetCell{distribution: d, processes: processes}, round, r); err != nil {
+						return nil, err
 					}
 				}
 			}
@@ -203,7 +196,7 @@ func limitOf(distribution string) fleetLimit {
 	case uniform:
 		return fleetLimit{10_000, period}
 	case zipf:
-		return fleetLimit{1_000_000, period}
+		return fleetLimit{10_000_000, period}
 	}
 	return fleetLimit{1_000_000_000, period}
 }
@@ -229,10 +222,52 @@ func (p *fleetPlan) prepare(ctx context.Context, server *rig.Redis, distribution
 	return nil
 }
 
-// measure has some processes decide at the same time.
-func (p *fleetPlan) measure(ctx context.Context, server *rig.Redis, fleet []*process, c fleetCell) (f fleetFigures, err error) {
-	begin := time.Now().Add(p.warm + time.Duration(len(fleet))*5*time.Millisecond)
-	end := begin.Add(p.time)
+// turns are peers that are measured in turns, after the fleet that lends has run for a while.
+type turns struct {
+	peers []string
+	warm  time.Duration
+}
+
+// turnsOf returns who is measured in turns. By Zipf's law, the fleet that lends borrows what comes often before
+// it is measured, and again before each cell, because it returns much of that in the pause. Where clients come
+// evenly, none comes often, and one hot key is borrowed at once.
+func (p *fleetPlan) turnsOf(distribution string) []turns {
+	at := slices.Index(p.peers, lendingName)
+	if p.lendWarm == 0 || distribution != zipf || at < 0 {
+		return []turns{{peers: p.peers}}
+	}
+	return []turns{{peers: slices.Delete(slices.Clone(p.peers), at, at+1)}, {peers: p.peers[at : at+1], warm: p.lendWarm}}
+}
+
+// take measures the cells of some turns for one distribution and number of processes.
+func (p *fleetPlan) take(ctx context.Context, server *rig.Redis, fleets map[string][]*process, t turns, c fleetCell, round int, r *fleetResults) error {
+	if t.warm > 0 {
+		c.peer, c.goroutines = lendingName, slices.Max(p.goroutines)
+		if _, err := p.measure(ctx, server, fleets[""][:c.processes], c, 0, t.warm); err != nil {
+			return err
+		}
+	}
+	for _, c.goroutines = range p.goroutines {
+		for i := range t.peers {
+			c.peer = t.peers[(i+round)%len(t.peers)]
+			fleet := fleets[""]
+			if c.peer == anotherName {
+				fleet = fleets[anotherName]
+			}
+			f, err := p.measure(ctx, server, fleet[:c.processes], c, p.warm+t.warm/10, p.time)
+			if err != nil {
+				return fmt.Errorf("%s, %s, %d processes with %d requests each: %w", c.peer, c.distribution, c.processes, c.goroutines, err)
+			}
+			r.rounds[c] = append(r.rounds[c], f)
+		}
+	}
+	return nil
+}
+
+// measure has some processes decide at the same time: for a while that is not measured, and for one that is.
+func (p *fleetPlan) measure(ctx context.Context, server *rig.Redis, fleet []*process, c fleetCell, warm, measured time.Duration) (f fleetFigures, err error) {
+	begin := time.Now().Add(warm + time.Duration(len(fleet))*5*time.Millisecond)
+	end := begin.Add(measured)
 	o := order{
 		Peer: c.peer, Address: server.Address, Limit: limitOf(c.distribution), Distribution: c.distribution,
 		Clients: p.clients, Goroutines: c.goroutines, Begin: begin.UnixNano(), End: end.UnixNano(),
@@ -271,7 +306,7 @@ func (p *fleetPlan) measure(ctx context.Context, server *rig.Redis, fleet []*pro
 	}
 	micros := func(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 	return fleetFigures{
-		perSecond: decided / p.time.Seconds(),
+		perSecond: decided / measured.Seconds(),
 		redisCPU:  micros(after.cpu-before.cpu) / decided,
 		calls:     (after.calls - before.calls) / decided,
 		script:    (after.micros - before.micros) / max(after.calls-before.calls, 1),

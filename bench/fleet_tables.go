@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/seed-161337e5/caddyratelimit/bench/internal/rig"
@@ -107,21 +108,25 @@ func (r *fleetResults) markdown(machine string, p *fleetPlan) string {
 			b.WriteString("\n")
 		}
 	}
-	b.WriteString("\n| what | requests under way in each process | measured | meant to be | |\n|---|---:|---:|---:|---|\n")
+	b.WriteString("\n| what | requests under way in each process | measured | of the floor | meant to be | |\n|---|---:|---:|---:|---:|---|\n")
 	for _, bound := range fleetBounds() {
 		got := r.ratio(p, bound)
-		if math.IsNaN(got) {
+		if math.IsNaN(got) || got == 0 {
 			continue
 		}
 		word, met := "at least", got >= bound.want
 		if bound.figure.name == fleetCPU.name {
 			word, met = "at most", got <= bound.want
 		}
-		where := ""
+		where, floor := "", ""
 		if bound.distribution != "" {
 			where = fmt.Sprintf("%s: %s, %d processes, ", bound.of, bound.distribution, bound.processes)
+		} else if slices.Contains(p.peers, leastName) {
+			least := bound
+			least.of = leastName
+			floor = fmt.Sprintf("%.2f", r.ratio(p, least))
 		}
-		fmt.Fprintf(&b, "| %s%s, of %s's | %d | %.2f | %s %g | %s |\n", where, bound.figure.name, bound.to, bound.goroutines, got, word, bound.want,
+		fmt.Fprintf(&b, "| %s%s, of %s's | %d | %.2f | %s | %s %g | %s |\n", where, bound.figure.name, bound.to, bound.goroutines, got, floor, word, bound.want,
 			map[bool]string{true: "yes", false: "short"}[met])
 	}
 	for _, figure := range fleetFigured {

@@ -38,3 +38,15 @@ func evalsha() peer {
 		return one.Run(ctx, client, []string{key}, 100, 100, 60, 1).Err()
 	})
 }
+
+// leastScript makes a call with the commands that every exact decision on a few numbers needs by the
+// clock of Redis, and decides nothing.
+func leastScript() peer {
+	least := redis.NewScript(`redis.call('TIME')
+redis.call('GET', KEYS[1])
+redis.call('SETRANGE', KEYS[1], '0', '123456789012345678901234')
+return 1`)
+	return floorOf(leastName, func(ctx context.Context, client *redis.Client, key string) error {
+		return least.Run(ctx, client, []string{key}, "1").Err()
+	})
+}

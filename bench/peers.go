@@ -88,6 +88,7 @@ const (
 	ululeName     = "ulule/limiter v3"
 	traefikName   = "in the style of Traefik v3"
 	evalshaName   = "floor: EVALSHA return 1"
+	leastName     = "floor: TIME, GET and SETRANGE in a script"
 )
 
 // peers are all limiters and floors, in the order of the tables.

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/childprocess"
 )
 
-// keyHeader names the client. The load generator sends it to every Caddy, also to those that
+// keyHeader names the client. The load generator sends it to every instance, also to those that
 // ignore it.
 const keyHeader = "X-Key"
 

@@ -97,7 +97,7 @@ func compare() (err error) {
 	return writeText(os.Stdout, about, outcomes)
 }
 
-// one runs a case. It has a Redis of its own, as it has Caddys of its own: a Redis that has
+// one runs a case. It has a Redis of its own, as it has instances of its own: a Redis that has
 // served others may be slower.
 func (b *bench) one(ctx context.Context, i int, run func(scenario) error) (err error) {
 	redis, err := rig.StartRedis()

@@ -114,7 +114,7 @@ func (b *bench) profile(ctx context.Context, s scenario) (p profiled, err error)
 		return p, err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	if _, err = b.load(ctx, c, s); err != nil {
+	if _, err = b.load(ctx, c, s, b.time); err != nil {
 		return p, err
 	}
 	var samples *profile.Profile
@@ -124,7 +124,7 @@ func (b *bench) profile(ctx context.Context, s scenario) (p profiled, err error)
 		samples, err = c.cpuProfile(ctx, b.time)
 		failed <- err
 	}()
-	r, err := b.load(ctx, c, s)
+	r, err := b.load(ctx, c, s, b.time)
 	if err := errors.Join(err, <-failed); err != nil {
 		return p, err
 	}

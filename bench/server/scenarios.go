@@ -17,6 +17,7 @@ type scenario struct {
 	clients     int
 	skewed      bool // clients come as Zipf's law with an exponent of 1.1 says, else all alike
 	connections int
+	warm        time.Duration // how long the Caddy with the directive runs before it is measured
 	refuses     bool
 	ratio       float64       // part of the requests/s that should be left; 0: any
 	added       time.Duration // what may be added to p50; 0: anything
@@ -82,7 +83,7 @@ func scenarios(redis *rig.Redis, farRedis string) []scenario {
 		},
 		{
 			name: "lend 100ms, Zipf(1.1) over 100,000 keys", bare: bareSite, with: lent(plenty, near),
-			clients: manyClients, skewed: true, connections: 32, ratio: 0.8,
+			clients: manyClients, skewed: true, connections: 32, warm: 20 * time.Second, ratio: 0.8,
 		},
 		{
 			name: "lend 100ms, 100,000 keys, beside Redis without", bare: limited(roomy, near), with: lent(roomy, near),
@@ -118,7 +119,7 @@ type bench struct {
 	progress io.Writer
 }
 
-// measure starts both Caddys and loads them in turn. The order alternates.
+// measure starts both instances and loads them in turn. The order alternates.
 func (b *bench) measure(ctx context.Context, s scenario) (o outcome, err error) {
 	fmt.Fprintln(b.progress, s.name)
 	bare, err := startCaddy(b.binary, s.bare)
@@ -133,11 +134,16 @@ func (b *bench) measure(ctx context.Context, s scenario) (o outcome, err error) 
 	defer func() { err = errors.Join(err, with.Close()) }()
 
 	var ratios, bares, withs, bares50, withs50, withs99, adds []float64
+	if s.warm > 0 {
+		if _, err := b.load(ctx, with, s, s.warm); err != nil {
+			return o, err
+		}
+	}
 	for round := range b.rounds + 1 {
 		var plain, through run
 		both := []func() error{
-			func() (err error) { plain, err = b.load(ctx, bare, s); return err },
-			func() (err error) { through, err = b.load(ctx, with, s); return err },
+			func() (err error) { plain, err = b.load(ctx, bare, s, b.time); return err },
+			func() (err error) { through, err = b.load(ctx, with, s, b.time); return err },
 		}
 		first := round % 2
 		if err := both[first](); err != nil {
@@ -170,9 +176,9 @@ func (b *bench) measure(ctx context.Context, s scenario) (o outcome, err error) 
 	}, nil
 }
 
-// load runs wrk, and checks that the answers are those of the scenario.
-func (b *bench) load(ctx context.Context, c *caddy, s scenario) (run, error) {
-	r, err := b.wrk.against(ctx, c.url, s.connections, s.clients, s.skewed, b.time)
+// load runs wrk for a time, and checks that the answers are those of the scenario.
+func (b *bench) load(ctx context.Context, c *caddy, s scenario, lasts time.Duration) (run, error) {
+	r, err := b.wrk.against(ctx, c.url, s.connections, s.clients, s.skewed, lasts)
 	if err != nil {
 		return r, err
 	}
