@@ -9,10 +9,11 @@ import (
 )
 
 var (
-	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)|<(?:img|source) [^>]*\bsrc(?:set)?="([^"]+)"`)
 	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
 	id      = regexp.MustCompile(`<a id="([^"]+)"></a>`)
 	code    = regexp.MustCompile("(?ms)^ *```.*?^ *```$|`[^`\n]*`")
+	unnamed = regexp.MustCompile(`[^\p{L}\p{N}\-_ ]`) // what GitHub leaves out of the name of a heading
 )
 
 // TestLinksInTheDocs: what the pages link to within the repository exists, and the headings too.
@@ -25,11 +26,11 @@ func TestLinksInTheDocs(t *testing.T) {
 		}
 		pages = append(pages, found...)
 	}
-	found := 0
+	found, names := 0, make(map[string]map[string]bool)
 	for _, page := range pages {
 		text := code.ReplaceAllString(read(t, page), "")
 		for _, match := range link.FindAllStringSubmatch(text, -1) {
-			target, fragment, _ := strings.Cut(match[1], "#")
+			target, fragment, _ := strings.Cut(match[1]+match[2], "#")
 			if strings.Contains(target, "://") {
 				continue
 			}
@@ -39,9 +40,17 @@ func TestLinksInTheDocs(t *testing.T) {
 				file = filepath.Join(filepath.Dir(page), target)
 			}
 			if _, err := os.Stat(file); err != nil {
-				t.Errorf("%s links to %s, which does not exist", page, match[1])
-			} else if fragment != "" && !anchors(read(t, file))[fragment] {
-				t.Errorf("%s links to %s: no such heading", page, match[1])
+				t.Errorf("%s links to %s, which does not exist", page, target)
+				continue
+			}
+			if fragment == "" {
+				continue
+			}
+			if names[file] == nil {
+				names[file] = anchors(read(t, file))
+			}
+			if !names[file][fragment] {
+				t.Errorf("%s links to %s#%s: no such heading", page, target, fragment)
 			}
 		}
 	}
@@ -60,6 +69,38 @@ func TestDocsAreIndexed(t *testing.T) {
 	for _, page := range pages {
 		if name := filepath.Base(page); name != "README.md" && !strings.Contains(index, "]("+name+")") {
 			t.Errorf("docs/README.md does not link to %s", name)
+		}
+	}
+}
+
+// TestPicturesAreDarkToo: a picture that cannot follow the colors of the reader has a dark twin, and both are small.
+func TestPicturesAreDarkToo(t *testing.T) {
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	light, dark := regexp.MustCompile(`[\w/-]+\.png`), regexp.MustCompile(`<picture>\n<source media="\(prefers-color-scheme: dark\)" srcset="([\w/]+)-dark\.png">\n<img alt="[^"]+" src="([\w/]+)\.png">\n</picture>`)
+	for _, page := range append(pages, "README.md") {
+		text := read(t, page)
+		for _, match := range dark.FindAllStringSubmatch(text, -1) {
+			if match[1] != match[2] {
+				t.Errorf("%s: %s-dark.png is not the twin of %s.png", page, match[1], match[2])
+			}
+		}
+		if found := light.FindString(dark.ReplaceAllString(text, "")); found != "" {
+			t.Errorf("%s: %s has no dark twin", page, found)
+		}
+	}
+	files, err := filepath.Glob("docs/*.png")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) < 4 {
+		t.Errorf("found only %d pictures", len(files))
+	}
+	for _, file := range files {
+		if n := len(read(t, file)); n > 100_000 {
+			t.Errorf("%s has %d bytes", file, n)
 		}
 	}
 }
@@ -91,7 +132,7 @@ func anchors(text string) map[string]bool {
 	names := make(map[string]bool)
 	for _, match := range heading.FindAllStringSubmatch(text, -1) {
 		name := strings.ToLower(match[1])
-		name = regexp.MustCompile(`[^\p{L}\p{N}\-_ ]`).ReplaceAllString(name, "")
+		name = unnamed.ReplaceAllString(name, "")
 		names[strings.ReplaceAll(name, " ", "-")] = true
 	}
 	for _, match := range id.FindAllStringSubmatch(text, -1) {
