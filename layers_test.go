@@ -202,7 +202,7 @@ func TestFilesAreShort(t *testing.T) {
 			return err
 		case d.IsDir() && strings.HasPrefix(d.Name(), ".") && path != ".":
 			return fs.SkipDir
-		case filepath.Ext(path) != ".go":
+		case filepath.Ext(path) != ".go" && filepath.Ext(path) != ".lua":
 			return nil
 		}
 		text, err := os.ReadFile(path)
