@@ -77,7 +77,7 @@ func TestExampleCompose(t *testing.T) {
 	var caddys []*server
 	for _, metrics := range []string{one, two} {
 		config := strings.NewReplacer("{\n\trate_limit {", "{\n\tadmin unix/{$ADMIN}\n\tpersist_config off\n\trate_limit {",
-			":8080 {", "http:// {\n\tbind fd/3", ":2020 {", "http://"+metrics+" {\n\tbind 127.0.0.1", "10/10s", "10/1h").Replace(file("Caddyfile"))
+			":8080 {", "http:// {\n\tbind fd/3", ":2020 {", "http://"+metrics+" {\n\tbind 127.0.0.1", "10/10s", "10/1h", "username limiter", "username limiter\n\t\t\ttimeout 10s").Replace(file("Caddyfile"))
 		caddys = append(caddys, startBinary(t, commandBinary(t), config, "REDIS_ADDRESS="+redis, "REDIS_PASSWORD=secret"))
 	}
 	scrape := strings.NewReplacer("/etc/prometheus/alerts.yml", "alerts.yml", `"caddy1:2020", "caddy2:2020"`, fmt.Sprintf("%q, %q", one, two), "15s", "200ms").Replace(file("prometheus.yml"))

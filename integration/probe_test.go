@@ -83,7 +83,7 @@ func TestRequiredRedis(t *testing.T) {
 	redis := redistest.Start(t, redistest.WithPassword("right"))
 	dir := shortDir(t)
 	file := filepath.Join(dir, "Caddyfile")
-	if err := os.WriteFile(file, []byte(strings.Replace(redisSite(redis.Addr(), "password wrong\n\t\t\trequire"), "bind fd/3", "bind unix/"+dir+"/s", 1)), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(strings.Replace(redisSite(redis.Addr(), "timeout 10s\n\t\t\tpassword wrong\n\t\t\trequire"), "bind fd/3", "bind unix/"+dir+"/s", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(binary(t), "run", "--config", file, "--adapter", "caddyfile")
@@ -92,7 +92,7 @@ func TestRequiredRedis(t *testing.T) {
 	if err == nil || !strings.Contains(string(output), "is required and does not answer") || !strings.Contains(string(output), "WRONGPASS") {
 		t.Errorf("%v\n%s", err, output)
 	}
-	good := strings.Replace(redisSite(redis.Addr(), "password right\n\t\t\trequire"), "respond ok", "route {\nmetrics /metrics\nrespond ok\n}", 1)
+	good := strings.Replace(redisSite(redis.Addr(), "timeout 10s\n\t\t\tpassword right\n\t\t\trequire"), "respond ok", "route {\nmetrics /metrics\nrespond ok\n}", 1)
 	s := startCaddy(t, good)
 	if a := s.get(http.DefaultClient, "/"); a.status != http.StatusOK {
 		t.Errorf("status %d", a.status)

@@ -55,7 +55,7 @@ func TestPage(t *testing.T) {
 }
 
 func store(redis *redistest.Server) string {
-	return "\trate_limit {\n\t\tstore redis {\n\t\t\taddress " + redis.Addr() + "\n\t\t\ttimeout 2s\n\t\t}\n\t}\n"
+	return "\trate_limit {\n\t\tstore redis {\n\t\t\taddress " + redis.Addr() + "\n\t\t\ttimeout 10s\n\t\t}\n\t}\n"
 }
 
 // fleetSite is the site of the fleet. The clients name themselves.
