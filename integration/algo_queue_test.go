@@ -81,14 +81,14 @@ func TestQueueSpacing(t *testing.T) {
 func TestQueueOrder(t *testing.T) {
 	patient.BesideOthers(t)
 	for interval := 500 * time.Millisecond; !queueOrder(t, interval); interval *= 4 {
-		if t.Logf("%v are too short to fill a queue before it empties", 2*interval); interval > patient.Patience {
-			t.Fatal("no queue can be filled")
+		if t.Logf("turns each %v are too close", interval); interval > patient.Patience {
+			t.Fatal("the order of a queue cannot be seen")
 		}
 	}
 }
 
 // queueOrder is TestQueueOrder at one turn in each interval. It returns false if the interval was
-// too short.
+// too short for this machine.
 func queueOrder(t *testing.T, interval time.Duration) bool {
 	redisServer := redistest.Start(t)
 	upstream := startBackend(t, func(_ *backend, w http.ResponseWriter, _ *http.Request) {})
@@ -129,7 +129,7 @@ func queueOrder(t *testing.T, interval time.Duration) bool {
 		}
 	}
 	var order []int
-	report := ""
+	report, overtaken := "", false // by the next one, perhaps: they leave two processes
 	for _, v := range upstream.came() {
 		i, err := strconv.Atoi(v.id)
 		if err != nil {
@@ -142,10 +142,14 @@ func queueOrder(t *testing.T, interval time.Duration) bool {
 			t.Errorf("request %d left after %v, want %v and a little", i, after, due)
 		} else if ok {
 			patient.Soon(t, fmt.Sprintf("request %d after its turn", i), after-due, interval)
+			overtaken = overtaken || after-due > interval/2
 		}
 		report += fmt.Sprintf(" %d after %v", i, after.Round(time.Millisecond))
 	}
 	t.Logf("left:%s", report)
+	if overtaken {
+		return false
+	}
 	if want := []int{0, 1, 2, 4, 6}; !slices.Equal(order, want) {
 		t.Errorf("left in the order %v, want %v", order, want)
 	}
