@@ -109,8 +109,10 @@ func TestAnnouncements(t *testing.T) {
 			t.Errorf("announcements %q, error %v, want %q", texts, err, want)
 		}
 	}
-	one, two, silent := instance("one"), instance("two"), instance("silent: {x}")
+	one := instance("one")
+	one.Silence() // its heartbeats are those of this test
 	expect(one)
+	two, silent := instance("two"), instance("silent: {x}")
 	one.Announce("I am one")
 	for _, s := range []*redisstore.Store{one, two, silent} {
 		s.Beat()
@@ -127,6 +129,8 @@ func TestAnnouncements(t *testing.T) {
 	}
 	one.Beat()
 	expect(two, "", "I am one", "I am two")
+	two.Silence()
+	silent.Silence()
 	server.Admin().FlushAll(t.Context())
 	one.Beat()
 	expect(two, "I am one")

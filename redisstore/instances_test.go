@@ -34,10 +34,11 @@ func TestInstances(t *testing.T) {
 			t.Fatalf("%s: %d instances, want %d", when, got, want)
 		}
 	}
-	one, two, again := instance("one"), instance("two"), instance("one")
+	one := instance("one")
 	expect(one, 1, "before it has told anybody")
 	one.Beat()
 	expect(one, 1, "alone")
+	two, again := instance("two"), instance("one")
 	two.Beat()
 	one.Beat()
 	again.Beat()
@@ -101,6 +102,7 @@ func TestInstancesKeyOfAnotherType(t *testing.T) {
 	if n := two.Instances(); n != 2 {
 		t.Errorf("%d instances, want 2", n)
 	}
+	one.Silence()
 	if err := errors.Join(server.Admin().Del(ctx, instancesKey).Err(), server.Admin().RPush(ctx, instancesKey, "x").Err()); err != nil {
 		t.Fatal(err)
 	}
