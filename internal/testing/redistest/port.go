@@ -26,8 +26,8 @@ var portsInUse = struct {
 const busOffset = 10000
 
 // FreePort returns a TCP port of 127.0.0.1 that nothing listens on. No other
-// call in this test binary returns it before the test ends; another process
-// may still take it.
+// call in this test binary returns it before the test ends, nor does one in another test binary of
+// this project; another process may still take it.
 func FreePort(t TB) int {
 	t.Helper()
 	return freePort(t, lastPort, 0)
@@ -43,7 +43,7 @@ func freePortAndBus(t TB) int {
 func freePort(t TB, last int, offsets ...int) int {
 	t.Helper()
 	for range portTries {
-		port := firstPort + rand.IntN(last-firstPort+1)
+		port := firstPort + rand.IntN((last-firstPort+1)/lanes)*lanes + lane()
 		got := 0
 		for got < len(offsets) && take(port+offsets[got]) {
 			got++

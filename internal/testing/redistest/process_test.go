@@ -121,14 +121,26 @@ func TestLaunchSaysWhatIsWrong(t *testing.T) {
 	})
 }
 
+// TestFreePort: all ports are different, and no other process that is a test chooses among them.
 func TestFreePort(t *testing.T) {
 	t.Parallel()
 	seen := map[int]bool{}
 	for range 200 {
 		port := FreePort(t)
-		if port < firstPort || port > lastPort || seen[port] {
-			t.Fatalf("got port %d, want a new one between %d and %d", port, firstPort, lastPort)
+		if port < firstPort || port > lastPort || port%lanes != lane() || seen[port] {
+			t.Fatalf("got port %d, want a new one between %d and %d in lane %d", port, firstPort, lastPort, lane())
 		}
 		seen[port] = true
+	}
+	if laneFile == nil {
+		t.Skip("all lanes are taken")
+	}
+	file, err := os.Open(laneFile.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); !errors.Is(err, syscall.EWOULDBLOCK) {
+		t.Errorf("a second lock of lane %d: %v, want %v", lane(), err, syscall.EWOULDBLOCK)
 	}
 }
