@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"hash/maphash"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
@@ -34,8 +35,22 @@ func NewLendingRule(zone string, algorithm algorithms.Algorithm, limit algorithm
 	if _, lender := algorithm.(algorithms.Lender); !lender {
 		r.states = statesOf(zone, algorithm.Name(), Escape(algorithm.Family(limit)+"-lent"))
 	}
+	limit.Location = nil // the name of its states has it
+	r.terms = maphash.Comparable(seed, terms{r.states, limit, period})
 	return r, nil
 }
+
+// terms are what it depends on what can be lent, and what that is worth.
+type terms struct {
+	states States
+	limit  algorithms.Limit
+	period time.Duration
+}
+
+// Terms returns a hash of all that loans depend on, with a random seed of this process. What was lent under
+// one rule may be spent under another with the same terms. A config that is loaded again has other rules, and
+// a limit with placeholders may have another one for each request.
+func (r *Rule) Terms() uint64 { return r.terms }
 
 // Lend returns how often a process asks a [PartLender] for parts of the limit, or 0.
 func (r *Rule) Lend() time.Duration { return r.lend }

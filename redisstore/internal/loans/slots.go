@@ -23,13 +23,14 @@ type Slots struct {
 
 // slotsOf is for what slots are kept: requests of one cost, of one key under a limit.
 type slotsOf struct {
-	rule *store.Rule
-	key  string
-	cost int64
+	terms uint64
+	key   string
+	cost  int64
 }
 
 type slotEntry struct {
 	slotsOf
+	rule  *store.Rule
 	kept  lend.Slots
 	lease time.Duration
 
@@ -56,7 +57,7 @@ func NewSlots() *Slots {
 	return &Slots{keys: make(map[slotsOf]*slotEntry), uses: make(map[string]*slotUse), owners: make(map[string]owner)}
 }
 
-func keyOf(c *store.Check) slotsOf { return slotsOf{c.Rule, c.Key, c.Cost} }
+func keyOf(c *store.Check) slotsOf { return slotsOf{c.Rule.Terms(), c.Key, c.Cost} }
 
 // Take decides a check with a slot that is kept. It reports whether there is one.
 func (t *Slots) Take(c *store.Check, now lend.Moment) (d algorithms.Decision, ok bool) {
@@ -114,7 +115,7 @@ func (t *Slots) Told(c *store.Check, sent lend.Moment, d *algorithms.Decision, c
 			return
 		}
 		lease := time.Duration(c.Rule.At(0).Params[1]) * time.Microsecond
-		e = &slotEntry{slotsOf: keyOf(c), lease: lease, looked: sent.Mono}
+		e = &slotEntry{slotsOf: keyOf(c), rule: c.Rule, lease: lease, looked: sent.Mono}
 		t.keys[e.slotsOf] = e
 	}
 	e.told, e.asked, e.came = *d, sent, sent.Mono
@@ -188,14 +189,14 @@ func (t *Slots) Due(now lend.Moment, processes int) (back []store.Adjustment, pe
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for of, e := range t.keys {
-		period := of.rule.Lend()
+		period := e.rule.Lend()
 		if now.Mono-e.looked < period {
 			continue
 		}
 		e.looked = now.Mono
 		back = append(back, t.back(e, e.kept.Surplus(now, processes))...)
 		if e.kept.Due(now, period) || e.inUse > 0 && now.Mono-e.came < 2*period {
-			peeks = append(peeks, store.Check{Rule: of.rule, Key: of.key, Cost: of.cost, Peek: true})
+			peeks = append(peeks, store.Check{Rule: e.rule, Key: of.key, Cost: of.cost, Peek: true})
 		}
 		if e.inUse == 0 && e.kept.Len() == 0 && now.Mono-e.came >= 2*period {
 			delete(t.keys, of)
@@ -206,7 +207,7 @@ func (t *Slots) Due(now lend.Moment, processes int) (back []store.Adjustment, pe
 
 // Forget gives up the slots of a key in a zone, because the store has forgotten them.
 func (t *Slots) Forget(zone, key string) []store.Adjustment {
-	return t.drop(func(of slotsOf) bool { return of.rule.Zone() == zone && of.key == key })
+	return t.drop(func(e *slotEntry) bool { return e.rule.Zone() == zone && e.key == key })
 }
 
 // Close gives up all slots. From now on none is kept.
@@ -214,14 +215,14 @@ func (t *Slots) Close() []store.Adjustment {
 	t.mu.Lock()
 	t.closed = true
 	t.mu.Unlock()
-	return t.drop(func(slotsOf) bool { return true })
+	return t.drop(func(*slotEntry) bool { return true })
 }
 
-func (t *Slots) drop(which func(slotsOf) bool) (back []store.Adjustment) {
+func (t *Slots) drop(which func(*slotEntry) bool) (back []store.Adjustment) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for of, e := range t.keys {
-		if which(of) {
+	for _, e := range t.keys {
+		if which(e) {
 			back = append(back, t.back(e, e.kept.All())...)
 		}
 	}
@@ -233,10 +234,10 @@ func (t *Slots) Kept() (kept, keys map[string]int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	kept, keys = make(map[string]int64), make(map[string]int64)
-	for of, e := range t.keys {
+	for _, e := range t.keys {
 		if n := e.kept.Len(); n > 0 {
-			kept[of.rule.Zone()] += int64(n)
-			keys[of.rule.Zone()]++
+			kept[e.rule.Zone()] += int64(n)
+			keys[e.rule.Zone()]++
 		}
 	}
 	return kept, keys
@@ -246,9 +247,9 @@ func (t *Slots) Kept() (kept, keys map[string]int64) {
 func (t *Slots) KeptOf(rule *store.Rule, key string) (n int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for of, e := range t.keys {
-		if of.rule == rule && of.key == key {
-			n += int64(e.kept.Len()) * of.cost
+	for _, e := range t.keys {
+		if e.terms == rule.Terms() && e.key == key {
+			n += int64(e.kept.Len()) * e.cost
 		}
 	}
 	return n

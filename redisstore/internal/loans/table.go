@@ -19,6 +19,9 @@ const (
 	// maxPerShard bounds the entries of a shard. Further keys are asked for as if they were rare.
 	maxPerShard = 256
 
+	// lastRoom is how many of these are for keys that come much more often than others.
+	lastRoom = maxPerShard / 8
+
 	// slots is how many keys of a shard are counted at a time. A key may have one of some slots in a row.
 	slots, ways = 128, 4
 
@@ -57,11 +60,8 @@ type shard struct {
 	slots   []slot // nil if nothing was counted yet
 }
 
-// id is a key under a limit.
-type id struct {
-	rule *store.Rule
-	key  uint64 // a hash
-}
+// id is a key under a limit, by hashes.
+type id struct{ terms, key uint64 }
 
 // slot counts the requests of one key since a time. It is small, so that a row of slots is in one
 // cache line: most of what it costs to count is to wait for that.
@@ -98,12 +98,20 @@ func New() *Table {
 // others.
 func (t *Table) CountProcesses(n int64) { t.alone.Store(n == 1) }
 
-// often is how many requests of a key make an entry.
-func (t *Table) often() uint16 {
+// often returns how many requests of a key make an entry in a shard. The less room there is, the more it takes:
+// so many keys that come just often enough leave room for those that come much more often.
+func (t *Table) often(s *shard) uint16 {
+	n := uint16(often)
 	if t.alone.Load() {
-		return oftenAlone
+		n = oftenAlone
 	}
-	return often
+	switch room := maxPerShard - len(s.entries); {
+	case room <= lastRoom:
+		return 16 * n
+	case room <= 2*lastRoom:
+		return 4 * n
+	}
+	return n
 }
 
 // Now returns the time on both clocks.
@@ -127,7 +135,7 @@ func (s *shard) entry(id id, key string) *Entry {
 }
 
 func (t *Table) place(rule *store.Rule, key string) (*shard, id) {
-	i := id{rule, maphash.String(t.seed, key)}
+	i := id{rule.Terms(), maphash.String(t.seed, key)}
 	return &t.shards[i.key%shards], i
 }
 
@@ -138,7 +146,7 @@ func (t *Table) Find(rule *store.Rule, key string, cost int64, now lend.Moment) 
 	s.mu.Lock()
 	if e = s.entry(id, key); e == nil {
 		c := s.slot(id, now.Mono)
-		if c.count(now.Mono, rule.LongestLend()) >= t.often() {
+		if c.count(now.Mono, rule.LongestLend()) >= t.often(s) {
 			if e = t.make(s, id, rule, key, now); e != nil {
 				before := int64(c.n - 1)
 				e.b.Came(now.Mono-c.age(now.Mono), before, before*cost)
@@ -157,13 +165,13 @@ func (t *Table) Find(rule *store.Rule, key string, cost int64, now lend.Moment) 
 
 // FindLent returns the entry of a key of which others have been lent parts, as the store has just said. Such
 // a key is asked for by an expensive call anyway, so it does not have to come often. It returns nil if the key was borrowed
-// before, and that was not worth it.
+// before, and that was not worth it, or if there is little room left.
 func (t *Table) FindLent(rule *store.Rule, key string, cost int64, now lend.Moment) *Entry {
 	t.Lent(rule, key, true, now)
 	e := t.Known(rule, key)
 	switch {
 	case e == nil:
-		return t.Make(rule, key, cost, now)
+		return t.makeBeside(lastRoom, rule, key, cost, now)
 	case e.borrows(now):
 		return e
 	}
@@ -172,10 +180,15 @@ func (t *Table) FindLent(rule *store.Rule, key string, cost int64, now lend.Mome
 
 // Make returns the entry of a key, however often it comes; nil if there is no room.
 func (t *Table) Make(rule *store.Rule, key string, cost int64, now lend.Moment) *Entry {
+	return t.makeBeside(0, rule, key, cost, now)
+}
+
+// makeBeside is like Make, but leaves room for some more entries.
+func (t *Table) makeBeside(room int, rule *store.Rule, key string, cost int64, now lend.Moment) *Entry {
 	s, id := t.place(rule, key)
 	s.mu.Lock()
 	e := s.entry(id, key)
-	if e == nil {
+	if e == nil && len(s.entries)+room < maxPerShard {
 		e = t.make(s, id, rule, key, now)
 	}
 	s.mu.Unlock()
@@ -232,7 +245,7 @@ func (s *shard) slot(id id, now time.Duration) *slot {
 	if s.slots == nil {
 		s.slots = make([]slot, slots)
 	}
-	hash := id.key ^ uint64(id.rule.States().Hash)
+	hash := id.key ^ id.terms
 	key, first := uint32(hash>>32), hash/shards%(slots/ways)*ways
 	row := s.slots[first : first+ways]
 	rarest, at := &row[0], millis(now)

@@ -133,6 +133,33 @@ func TestFullTable(t *testing.T) {
 	}
 }
 
+// TestRoomForFrequentKeys: however many keys come just often enough, those that come much more often are borrowed.
+func TestRoomForFrequentKeys(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 1, 0)
+	table, now := f.tables[0], at(time.Second)
+	come := func(key string, times int) (e *Entry) {
+		for range times {
+			e, _ = table.Find(f.rule, key, 1, now)
+		}
+		return e
+	}
+	for i := range 2 * shards * maxPerShard {
+		come("rare "+strconv.Itoa(i), often)
+		if i%4 == 0 {
+			table.FindLent(f.rule, "elsewhere "+strconv.Itoa(i), 1, now)
+		}
+	}
+	if n, most := table.Size(), shards*(maxPerShard-lastRoom); n < shards*maxPerShard/2 || n > most {
+		t.Errorf("%d entries, want at most %d", n, most)
+	}
+	for i := range shards {
+		if key := "frequent " + strconv.Itoa(i); come(key, 16*often) == nil {
+			t.Errorf("%s has no entry", key)
+		}
+	}
+}
+
 // TestTake: what is held is spent until nothing is left or the loan ends, and what is left is told.
 func TestTake(t *testing.T) {
 	t.Parallel()
