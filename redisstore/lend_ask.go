@@ -146,6 +146,8 @@ func (s *Store) askTogether(ctx context.Context, r *lentRequest) (bool, error) {
 				}
 			case reserve > 0:
 				err = errLateLoan
+			case charged && !borrow:
+				c.charged = a.Booked()
 			}
 		case charged:
 			c.charged = a.Booked()

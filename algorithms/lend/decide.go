@@ -31,6 +31,15 @@ type Ask struct {
 	Borrows bool
 }
 
+// Most returns the most that can be held after the answer.
+func (a *Ask) Most() int64 {
+	need := a.Live
+	if a.Borrows {
+		need += a.Cost
+	}
+	return max(a.Want, need)
+}
+
 // Answer is the answer to an [Ask].
 type Answer struct {
 	// Decision is the decision on the cost. Everything that is lent counts as used.

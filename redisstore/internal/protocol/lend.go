@@ -176,7 +176,7 @@ func (a *LendAnswer) read(r *LendReply, o *LendOp) error {
 	quota, remaining, retry, next, reset := n[0], n[1], n[2], n[3], n[4]
 	a.Held, a.Lease, a.Others, a.Pause, a.Lent, a.Borrowers = n[5], n[6], n[7], n[8], n[9], n[10]
 	if flags > flagAllowed|flagDamaged || !possible(allowed, quota, remaining, retry, next, reset) ||
-		a.Held < 0 || a.Held > algorithms.MaxEvents || a.Held > 0 && o.Ask.Number == 0 || a.Held < o.Ask.Live && a.Held > 0 ||
+		a.Held < 0 || a.Held > o.Ask.Most() || a.Held > 0 && o.Ask.Number == 0 || a.Held < o.Ask.Live && a.Held > 0 ||
 		a.Lease < 0 || a.Lease > lend.MaxLease || a.Others < 0 || a.Pause < -1 || a.Lent < 0 || a.Borrowers < 0 || a.Borrowers > lend.MaxLoans {
 		return fmt.Errorf("redis answered an invalid loan: flags %d, numbers %d", flags, n)
 	}
