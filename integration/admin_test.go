@@ -12,12 +12,24 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
-// admin sends a request to the admin endpoint. Any status other than 200 and 204 is an error.
-func (s *server) admin(method, path, contentType, body string) (string, error) {
+// admin sends a request to the admin endpoint. Any status other than 200 and 204 is an error. A question
+// that comes while the endpoint is being replaced is asked again, see sendAcross.
+func (s *server) admin(method, path, contentType, body string) (text string, err error) {
+	for range 3 {
+		text, err = s.adminOnce(method, path, contentType, body)
+		if method != http.MethodGet || !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
+			break
+		}
+	}
+	return text, err
+}
+
+func (s *server) adminOnce(method, path, contentType, body string) (string, error) {
 	request, err := http.NewRequest(method, "http://127.0.0.1"+path, strings.NewReader(body))
 	if err != nil {
 		return "", err

@@ -149,7 +149,10 @@ func TestInvokedSubroutes(t *testing.T) {
 	}
 	client := newClient(t, "")
 	for _, path := range []string{"/invoked", "/nested", "/around"} {
-		patient.Until(t, "the new config", func() bool { return s.get(client, path).status == http.StatusTooManyRequests })
+		patient.Until(t, "the new config", func() bool {
+			a, err := sendAcross(client, s.url(path))
+			return err == nil && a.status == http.StatusTooManyRequests
+		})
 		if a := s.get(client, path); a.body != "a page" {
 			t.Errorf("%s: status %d, body %q, want a page", path, a.status, a.body)
 		}
