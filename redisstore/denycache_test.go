@@ -219,7 +219,7 @@ func TestPeeksAskRedis(t *testing.T) {
 	server := redistest.Start(t)
 	s := open(t, redisstore.Options{Address: server.Addr(), DenyCache: time.Minute})
 	other := open(t, redisstore.Options{Address: server.Addr(), DenyCache: -1})
-	rule := storetest.Rule(t, "z", "fixed_window", algorithms.Limit{Events: 1, Window: time.Hour})
+	rule := storetest.Rule(t, "z", "fixed_window", algorithms.Limit{Events: 1, Window: 1000 * time.Hour})
 	check := store.Check{Rule: rule, Key: "client", Cost: 1}
 	peek := check
 	peek.Peek = true

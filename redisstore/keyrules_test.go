@@ -167,7 +167,7 @@ func drawKeyRules(t *rapid.T) *store.KeyRules {
 // banning returns a check of a zone that has room for one request, and bans keys that ask again.
 func banning(t testing.TB, after int64) store.Check {
 	return store.Check{
-		Rule: storetest.Rule(t, "z", "fixed_window", algorithms.Limit{Events: 1, Window: time.Hour}), Key: "client", Cost: 1,
+		Rule: storetest.Rule(t, "z", "fixed_window", algorithms.Limit{Events: 1, Window: time.Hour, Align: algorithms.AlignFirstRequest}), Key: "client", Cost: 1,
 		KeyRules: &store.KeyRules{Ban: &store.Ban{For: time.Hour, After: after, Within: 10 * time.Minute}},
 	}
 }
@@ -352,7 +352,7 @@ func TestDamagedKeyRules(t *testing.T) {
 	s := open(t, redisstore.Options{Address: server.Addr(), DenyCache: -1})
 	admin, ctx := server.Admin(), context.Background()
 	check := banning(t, 1000)
-	check.Rule = storetest.Rule(t, "z", "fixed_window", algorithms.Limit{Events: 1000, Window: time.Hour})
+	check.Rule = storetest.Rule(t, "z", "fixed_window", algorithms.Limit{Events: 1000, Window: 1000 * time.Hour})
 	check.KeyRules.Overrides = true
 	keys := [2]string{"rl:{client}:z:setting.1", "rl:{client}:z:ban.1"}
 	for i, value := range []string{

@@ -28,7 +28,7 @@ func TestLendLostAsk(t *testing.T) {
 	proxy := faultproxy.Start(t, server.Addr())
 	s := open(t, redisstore.Options{Address: proxy.Addr(), Timeout: 2 * time.Second})
 	s.Silence()
-	c := store.Check{Rule: lendingRule(t, "z", "fixed_window", algorithms.Limit{Events: 1000, Window: time.Hour}, 10*time.Second), Key: "k", Cost: 1}
+	c := store.Check{Rule: lendingRule(t, "z", "fixed_window", algorithms.Limit{Events: 1000, Window: 1000 * time.Hour}, 10*time.Second), Key: "k", Cost: 1}
 	for range 3 { // so that Redis knows the script
 		if _, err := decideOne(s, store.Check{Rule: c.Rule, Key: "other", Cost: 1}); err != nil {
 			t.Fatal(err)

@@ -68,7 +68,7 @@ func TestLendFlood(t *testing.T) {
 		algorithm string
 		limit     algorithms.Limit
 	}{
-		{"fixed_window", algorithms.Limit{Events: 3000, Window: time.Hour}},
+		{"fixed_window", algorithms.Limit{Events: 3000, Window: 1000 * time.Hour}},
 		{"sliding_window_log", algorithms.Limit{Events: 3000, Window: time.Hour}},
 		{"sliding_window_counter", algorithms.Limit{Events: 3000, Window: 24 * time.Hour}},
 		{"leaky_bucket", algorithms.Limit{Events: 3000, Window: 24 * time.Hour}},
