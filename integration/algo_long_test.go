@@ -17,14 +17,14 @@ import (
 // is lost unless it is renewed, and one whose lease is so long that the slot comes back only if
 // it is given back.
 func slotZones(events, store string) string {
-	return limited("renewed", "algorithm concurrency\nevents "+events+"\nlease 3s", store, "respond ok") +
+	return limited("renewed", "algorithm concurrency\nevents "+events+"\nlease 6s", store, "respond ok") +
 		limited("returned", "algorithm concurrency\nevents "+events+"\nlease 1h", store, "respond ok") +
 		`handle /both {
 			rate_limit {
 				zone renewed {
 					algorithm concurrency
 					events ` + events + `
-					lease 3s
+					lease 6s
 				}
 				zone returned {
 					algorithm concurrency
@@ -40,7 +40,7 @@ func slotZones(events, store string) string {
 
 // longer is more than three of the shorter leases. They are long enough for a busy machine to
 // renew them in time.
-const longer = 9500 * time.Millisecond
+const longer = 18500 * time.Millisecond
 
 // stayTaken checks that both slots stay taken for longer than any lease that is not renewed.
 func stayTaken(t *testing.T, client *http.Client, left int64, servers ...*server) {

@@ -33,7 +33,7 @@ func TestRedisBackWithoutARequest(t *testing.T) {
 		begin, end func(*redistest.Server)
 	}{
 		"killed": {"10s", (*redistest.Server).Kill, (*redistest.Server).Restart},
-		"frozen": {"2s", (*redistest.Server).Freeze, (*redistest.Server).Thaw},
+		"frozen": {"5s", (*redistest.Server).Freeze, (*redistest.Server).Thaw},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

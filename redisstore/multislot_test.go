@@ -124,7 +124,7 @@ func TestFailedCostsNothingInOtherSlots(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, 3, 0)
 	replaceNone(c)
-	s := open(t, redisstore.Options{Mode: redisstore.ModeCluster, Addresses: c.Addrs()[:1], Timeout: time.Second})
+	s := open(t, redisstore.Options{Mode: redisstore.ModeCluster, Addresses: c.Addrs()[:1], Timeout: 3 * time.Second})
 	ctx := context.Background()
 	run := 0
 	for other, limit := range limitsOf(100, 24*time.Hour) {
@@ -205,7 +205,7 @@ func TestMoveToANodeThatHangs(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, 3, 0)
 	replaceNone(c)
-	s := open(t, redisstore.Options{Mode: redisstore.ModeCluster, Addresses: c.Addrs(), Timeout: 2 * time.Second, DenyCache: -1})
+	s := open(t, redisstore.Options{Mode: redisstore.ModeCluster, Addresses: c.Addrs(), Timeout: 3 * time.Second, DenyCache: -1})
 	rule := hourly(t)
 	take(t, s, rule, "client", 0)
 	from, to := c.Nodes()[0], c.Nodes()[2]
