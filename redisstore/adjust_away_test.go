@@ -48,7 +48,7 @@ func TestAdjustmentsWaitForRedis(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := redistest.Start(t, redistest.WithPersistence())
-			s := open(t, redisstore.Options{Address: server.Addr(), Timeout: time.Second})
+			s := open(t, redisstore.Options{Address: server.Addr(), Timeout: timeoutOf(name)})
 			w := newOnce(t, s)
 			charged := chargeAll(t, s, w.late, 250)
 			var slots []store.Adjustment
@@ -134,6 +134,14 @@ func TestAdjustmentsComeTooLate(t *testing.T) {
 	}
 }
 
+// timeoutOf returns the timeout of decisions in an outage. That Redis is frozen shows only by timeouts.
+func timeoutOf(outage string) time.Duration {
+	if outage == "frozen" {
+		return time.Second
+	}
+	return 10 * time.Second
+}
+
 // TestAdjustmentsOutliveTheStore: a store that is closed because its config was replaced goes on
 // in the background until Redis is back and has received everything that waits. Then it closes
 // its connections.
@@ -145,7 +153,7 @@ func TestAdjustmentsOutliveTheStore(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := redistest.Start(t, redistest.WithPersistence())
-			s := open(t, redisstore.Options{Address: server.Addr(), Timeout: time.Second, Ends: func() bool { return false }})
+			s := open(t, redisstore.Options{Address: server.Addr(), Timeout: timeoutOf(name), Ends: func() bool { return false }})
 			w := newOnce(t, s)
 			charged := chargeAll(t, s, w.late, 250)
 			outage.begin(server)

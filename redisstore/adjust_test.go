@@ -111,10 +111,7 @@ func TestAdjustmentsThatFail(t *testing.T) {
 				c.server = redistest.WithArgs()
 			}
 			server := redistest.Start(t, c.server)
-			c.options.Address, c.options.Timeout = server.Addr(), 10*time.Second
-			if c.name == "frozen" {
-				c.options.Timeout = time.Second
-			}
+			c.options.Address, c.options.Timeout = server.Addr(), timeoutOf(c.name)
 			s := open(t, c.options)
 			counted := storetest.Rule(t, "count", "fixed_window", algorithms.Limit{Events: 100, Window: time.Hour, Align: algorithms.AlignFirstRequest})
 			logged := storetest.Rule(t, "log", "sliding_window_log", algorithms.Limit{Events: 100, Window: time.Hour})
