@@ -60,7 +60,7 @@ func (s *Store) condition(ctx context.Context, n *node.Node) store.Condition {
 	if err != nil {
 		return s.troubled(c, err)
 	}
-	c.ClockAhead, c.RoundTrip = ahead, took
+	c.ClockAhead, c.ClockTook, c.RoundTrip = ahead, took, took
 	if usual := n.Distance(); usual > 0 {
 		c.RoundTrip = min(took, usual) // this machine may have been busy
 	}

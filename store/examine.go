@@ -44,9 +44,12 @@ type Condition struct {
 	Trouble string
 	Err     error
 
-	// RoundTrip is how long a call takes that decides nothing. ClockAhead is how far the
-	// server's clock is ahead of the one of this process, within half a round trip.
-	RoundTrip, ClockAhead time.Duration
+	// RoundTrip is how long a call takes that decides nothing.
+	RoundTrip time.Duration
+
+	// ClockAhead is how far the server's clock is ahead of the one of this process. It may be wrong by
+	// half of ClockTook, which is how long it took to ask.
+	ClockAhead, ClockTook time.Duration
 
 	// Described says that the user may ask for the following.
 	Described bool

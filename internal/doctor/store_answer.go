@@ -106,8 +106,8 @@ func roundTrip(s *Store) (all []result) {
 func clock(s *Store) (all []result) {
 	for _, c := range s.deciding() {
 		const most = 1e9
-		switch sure := max(c.ClockAhead, -c.ClockAhead) - c.RoundTrip/2; {
-		case c.RoundTrip == 0:
+		switch sure := max(c.ClockAhead, -c.ClockAhead) - c.ClockTook/2; {
+		case c.ClockTook == 0:
 		case sure <= most:
 			all = append(all, ok("%sit agrees with this instance's", s.of(c))...)
 		case c.ClockAhead > 0:
