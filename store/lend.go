@@ -40,7 +40,7 @@ func NewLendingRule(zone string, algorithm algorithms.Algorithm, limit algorithm
 	return r, nil
 }
 
-// terms are what it depends on what can be lent, and what that is worth.
+// terms are all that loans depend on.
 type terms struct {
 	states States
 	limit  algorithms.Limit

@@ -41,13 +41,14 @@ func TestFaults(t *testing.T) {
 			})
 			// If the client gives up before the proxy has the command, it is sent again.
 			counter := fault.String()
-			for proxy.Count(fault) == 0 {
+			patient.Until(t, "the command to have the fault", func() bool {
 				ctx, cancel := context.WithTimeout(context.Background(), faultproxy.Lateness/2)
 				if n, err := client.Incr(ctx, counter).Result(); err == nil {
 					t.Errorf("answered %d", n)
 				}
 				cancel()
-			}
+				return proxy.Count(fault) > 0
+			})
 			proxy.Inject(nil)
 			patient.Until(t, "the command to be carried out, or not", func() bool {
 				n, err := client.IncrBy(context.Background(), counter, 0).Result()
