@@ -190,12 +190,14 @@ func (v *Verdict) add(z *zone.Zone, c *zone.Check) {
 	v.Entries = append(v.Entries, Entry{Zone: z, Policy: c.Policy})
 	v.Checks = append(v.Checks, check)
 	v.Decisions = append(v.Decisions, algorithms.Decision{})
-	if !c.DryRun {
-		i, j := v.Enforced, len(v.Entries)-1
+	if c.DryRun {
+		return
+	}
+	if i, j := v.Enforced, len(v.Entries)-1; i < j {
 		v.Entries[i], v.Entries[j] = v.Entries[j], v.Entries[i]
 		v.Checks[i], v.Checks[j] = v.Checks[j], v.Checks[i]
-		v.Enforced++
 	}
+	v.Enforced++
 }
 
 // dropExempt drops the zones from which the request's key is exempt: they have not decided, and

@@ -27,6 +27,7 @@ type record struct {
 	retryAfter int64      // in whole seconds; 0 if the request may pass
 	wouldBe    *zone.Zone // the dry run that would have refused
 	policies   string     // RateLimit-Policy
+	texts      int        // how many values have asked for room; the first has the text of values
 }
 
 // values are the values of header fields, as far as there is room for them. Header maps refer to them, so
@@ -35,7 +36,6 @@ type values struct {
 	list  [2]string // of the fields of Fields, if there are at most two
 	retry [1]string // Retry-After
 	text  [48]byte  // of a value
-	taken bool      // whether text has one
 }
 
 // seenRecord is a record with its values, so that a request needs only one allocation.
