@@ -18,8 +18,13 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/bench/internal/rig"
 )
 
-// anotherName is this store as another build of this command has it.
-const anotherName = "another build"
+const (
+	// anotherName is this store as another build of this command has it.
+	anotherName = "another build"
+
+	// besideName is this store in turns with the fleet that lends.
+	besideName = ourName + ", beside lending"
+)
 
 // fleetPeers are the limiters that a fleet compares.
 func fleetPeers() []peer {
@@ -36,7 +41,7 @@ type fleetPlan struct {
 	clients               int
 	rounds                int
 	warm, time            time.Duration
-	lendWarm              time.Duration // see the flag
+	lendWarm, lendTime    time.Duration // see the flags
 	another               string        // the path of the other build, or empty
 	progress              io.Writer
 }
@@ -56,7 +61,8 @@ func benchFleet(args []string) (err error) {
 	var (
 		cellTime   = flags.Duration("time", 500*time.Millisecond, "how long each cell is measured, each round")
 		warm       = flags.Duration("warm", 150*time.Millisecond, "how long each cell runs before it is measured")
-		lendWarm   = flags.Duration("lend-warm", 30*time.Second, "how long a fleet that lends runs under Zipf's law before its cells, because only keys that have come often are lent")
+		lendWarm   = flags.Duration("lend-warm", time.Minute, "how long a fleet that lends runs under Zipf's law before its cells, because only keys that have come often are lent; 0: as all others")
+		lendTime   = flags.Duration("lend-time", 3*time.Second, "how long each of these cells is measured, because what is lent is used for seconds")
 		rounds     = flags.Int("rounds", 3, "how many rounds; the tables show medians")
 		processes  = flags.String("processes", "1,4,16", "how many processes decide at once")
 		goroutines = flags.String("goroutines", "1,4,16", "how many requests of each process are under way")
@@ -69,9 +75,9 @@ func benchFleet(args []string) (err error) {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	p := fleetPlan{clients: *keys, rounds: *rounds, warm: *warm, time: *cellTime, lendWarm: *lendWarm, another: *another, progress: os.Stderr}
-	if *cellTime <= 0 || *rounds < 1 || *keys < 2 || *keys > maxClients {
-		return fmt.Errorf("time and rounds must be above 0, keys from 2 to %d", maxClients)
+	p := fleetPlan{clients: *keys, rounds: *rounds, warm: *warm, time: *cellTime, lendWarm: *lendWarm, lendTime: *lendTime, another: *another, progress: os.Stderr}
+	if *cellTime <= 0 || *lendTime <= 0 || *rounds < 1 || *keys < 2 || *keys > maxClients {
+		return fmt.Errorf("time, lend-time and rounds must be above 0, keys from 2 to %d", maxClients)
 	}
 	if p.processes, err = numbers(*processes); err != nil {
 		return fmt.Errorf("processes: %w", err)
@@ -104,7 +110,7 @@ func benchFleet(args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	machine := fmt.Sprintf("%s; %d rounds, %v a cell", rig.Machine(server.Version(ctx)), *rounds, *cellTime)
+	machine := fmt.Sprintf("%s; %d rounds, %v a cell, %v of lending under Zipf's law", rig.Machine(server.Version(ctx)), *rounds, *cellTime, *lendTime)
 	text := results.markdown(machine, &p)
 	if *page != "" {
 		if err := rig.Rewrite(*page, "fleet", text); err != nil {
@@ -222,21 +228,24 @@ func (p *fleetPlan) prepare(ctx context.Context, server *rig.Redis, distribution
 	return nil
 }
 
-// turns are peers that are measured in turns, after the fleet that lends has run for a while.
+// turns are peers that are measured in turns, each cell for a time, after the fleet that lends, if it is one of
+// them, has run for a while.
 type turns struct {
-	peers []string
-	warm  time.Duration
+	peers      []string
+	warm, time time.Duration
 }
 
 // turnsOf returns who is measured in turns. By Zipf's law, the fleet that lends borrows what comes often before
-// it is measured, and again before each cell, because it returns much of that in the pause. Where clients come
-// evenly, none comes often, and one hot key is borrowed at once.
+// it is measured, and again before each cell, because it returns much of that in the pause. The fleet that does
+// not lend is measured a second time in turns with it, because the speed of a machine changes within minutes. Where
+// clients come evenly, none comes often, and one hot key is borrowed at once.
 func (p *fleetPlan) turnsOf(distribution string) []turns {
 	at := slices.Index(p.peers, lendingName)
 	if p.lendWarm == 0 || distribution != zipf || at < 0 {
-		return []turns{{peers: p.peers}}
+		return []turns{{peers: p.peers, time: p.time}}
 	}
-	return []turns{{peers: slices.Delete(slices.Clone(p.peers), at, at+1)}, {peers: p.peers[at : at+1], warm: p.lendWarm}}
+	others := slices.Delete(slices.Clone(p.peers), at, at+1)
+	return []turns{{peers: others, time: p.time}, {peers: []string{besideName, lendingName}, warm: p.lendWarm, time: p.lendTime}}
 }
 
 // take measures the cells of some turns for one distribution and number of processes.
@@ -250,11 +259,14 @@ func (p *fleetPlan) take(ctx context.Context, server *rig.Redis, fleets map[stri
 	for _, c.goroutines = range p.goroutines {
 		for i := range t.peers {
 			c.peer = t.peers[(i+round)%len(t.peers)]
-			fleet := fleets[""]
-			if c.peer == anotherName {
+			fleet, warm := fleets[""], p.warm
+			switch c.peer {
+			case anotherName:
 				fleet = fleets[anotherName]
+			case lendingName:
+				warm += t.warm / 10
 			}
-			f, err := p.measure(ctx, server, fleet[:c.processes], c, p.warm+t.warm/10, p.time)
+			f, err := p.measure(ctx, server, fleet[:c.processes], c, warm, t.time)
 			if err != nil {
 				return fmt.Errorf("%s, %s, %d processes with %d requests each: %w", c.peer, c.distribution, c.processes, c.goroutines, err)
 			}
@@ -272,7 +284,7 @@ func (p *fleetPlan) measure(ctx context.Context, server *rig.Redis, fleet []*pro
 		Peer: c.peer, Address: server.Address, Limit: limitOf(c.distribution), Distribution: c.distribution,
 		Clients: p.clients, Goroutines: c.goroutines, Begin: begin.UnixNano(), End: end.UnixNano(),
 	}
-	if o.Peer == anotherName {
+	if o.Peer == anotherName || o.Peer == besideName {
 		o.Peer = ourName
 	}
 	for _, one := range fleet {

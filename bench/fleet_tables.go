@@ -54,7 +54,7 @@ func (r *fleetResults) ratio(p *fleetPlan, b fleetBound) float64 {
 			if b.distribution != "" && (d != b.distribution || processes != b.processes) {
 				continue
 			}
-			over, under := r.rounds[fleetCell{b.of, d, processes, b.goroutines}], r.rounds[fleetCell{b.to, d, processes, b.goroutines}]
+			over, under := r.turns(b.of, b.to, d, processes, b.goroutines), r.turns(b.to, b.of, d, processes, b.goroutines)
 			var all []float64
 			for i := range min(len(over), len(under)) {
 				all = append(all, b.figure.of(over[i])/b.figure.of(under[i]))
@@ -64,6 +64,20 @@ func (r *fleetResults) ratio(p *fleetPlan, b fleetBound) float64 {
 		}
 	}
 	return math.Exp(sum / n)
+}
+
+// turns returns the figures of a peer for a comparison with another one: those of its turns with that one, if
+// there are any.
+func (r *fleetResults) turns(peer, with, distribution string, processes, goroutines int) []fleetFigures {
+	c := fleetCell{peer, distribution, processes, goroutines}
+	if peer == ourName && with == lendingName {
+		c.peer = besideName
+		if beside := r.rounds[c]; len(beside) > 0 {
+			return beside
+		}
+		c.peer = peer
+	}
+	return r.rounds[c]
 }
 
 // fleetBound is what a ratio should be.
