@@ -163,8 +163,10 @@ func unquote(value string) string {
 // one, because the key is the same whichever the upstream uses. Different values are joined, or they
 // are an error and the first one is returned.
 func (p *repeatable) value(r *http.Request, join bool) (value string, err error) {
-	if p.in == inHeader && len(r.Header[p.name]) == 1 {
-		return p.clean(r.Header[p.name][0]), nil
+	if p.in == inHeader {
+		if values := r.Header[p.name]; len(values) == 1 {
+			return p.clean(values[0]), nil
+		}
 	}
 	if join {
 		var all []string

@@ -57,7 +57,7 @@ func (p *Responder) end(w http.ResponseWriter, r *http.Request, status int, err 
 
 // keepFields keeps the headers of an upstream out of the response of error routes.
 func (p *Responder) keepFields(r *http.Request) {
-	by := p.alone
+	by := &p.alone
 	if t := recordBefore(r); t != nil && t.by != nil {
 		by = t.by
 	}

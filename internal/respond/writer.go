@@ -33,7 +33,7 @@ type responders struct {
 func (by *responders) with(p *Responder) *responders {
 	switch {
 	case by == nil:
-		return p.alone
+		return &p.alone
 	case slices.Contains(by.all, p):
 		return by
 	}
