@@ -19,7 +19,8 @@
 -- is why the group failed: two bytes for the length, and the text. If it is 0, for each check
 --   a byte         flags: 1 allowed, 2 what was stored was damaged and ignored
 --   eleven numbers quota, remaining, retry, next, reset, held, lease, others, pause, what is lent in
---                  all, and to how many
+--                  all, and to how many. Of an adjustment, quota is 1 if it has changed anything, and remaining
+--                  is 1 if something is free after a charge
 -- Numbers are big-endian integers of eight bytes, times and durations are in microseconds. See
 -- take.lua for the functions that ports have.
 --
@@ -298,6 +299,10 @@ local function group(checks)
       end
       c.changed = c.changed or c.done
       c.allowed, c.quota, c.remaining, c.retry, c.next, c.reset = true, c.done and 1 or 0, 0, 0, 0, 0
+      if c.done and delta > 0 then
+        local _, _, remaining = decide(c, 0, c.lent)
+        if remaining > 0 then c.remaining = 1 end
+      end
     else
       if c.op == 0 then report(c) else settle(c) c.live = 0 end
       c.counts = c.lent + c.live

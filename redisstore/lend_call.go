@@ -130,6 +130,7 @@ func (s *Store) sendLentAdjustments(ctx context.Context, batch []outbox.Adjustme
 		s.makeLendCall(ctx, requests[at:min(at+n, len(batch))])
 	}
 	for i, r := range requests {
+		s.noteLate(&batch[i].Adjustment, r)
 		switch done := batch[i].Done; {
 		case r.Err == nil:
 			if done != nil {

@@ -118,7 +118,7 @@ func (s *Store) adjustLent(adjustments []store.Adjustment) []store.Adjustment {
 	}
 	left := make([]store.Adjustment, 0, len(adjustments))
 	for _, a := range adjustments {
-		if !s.refundLoan(a) && !s.releaseSlot(&a) {
+		if !s.refundLoan(a) && !s.payLate(&a) && !s.releaseSlot(&a) {
 			left = append(left, a)
 		}
 	}

@@ -37,6 +37,8 @@ type Borrower struct {
 	asked  Ask
 	sent   Moment
 	doubt  time.Duration // until then the store may have lent something that the borrower does not know
+	owes   bool          // what the answer lends is given up: see Owes
+	gives  bool          // what is held was given up, and the store does not know it yet
 	demand demand
 
 	// Of the last answer.
@@ -172,7 +174,10 @@ func (b *Borrower) Spend(now Moment, cost int64) bool {
 }
 
 // Cancel gives up what was reserved.
-func (b *Borrower) Cancel(cost int64) { b.pending -= cost }
+func (b *Borrower) Cancel(cost int64) {
+	b.pending -= cost
+	b.unused(cost)
+}
 
 // Due reports whether it is time to renew the loan, or to return it because no request came. After
 // an ask that was given up, what it may have been lent is asked for or returned too: otherwise all
@@ -240,7 +245,7 @@ func (b *Borrower) Return(now Moment) Ask { return b.begin(now, 0, 0, b.pending)
 // begin makes an ask.
 func (b *Borrower) begin(now Moment, cost, want, live int64) Ask {
 	b.number++
-	b.asks, b.sent = true, now
+	b.asks, b.sent, b.owes = true, now, false
 	b.limit = b.spent + live // whatever the clocks say later
 	b.sampled = max(b.sampled, b.latest, b.At(now))
 	b.asked = Ask{
@@ -265,7 +270,10 @@ func (b *Borrower) End(now Moment, number int64, answer Answer) bool {
 	if answer.Held > 0 {
 		b.span = min(b.span, max(b.period, lease/leasePeriods))
 	}
-	b.limit = b.asked.Spent + answer.Held
+	b.limit, b.gives = b.asked.Spent+answer.Held, false
+	if b.owes {
+		b.giveUp(b.borrowed(answer))
+	}
 	b.latest = max(b.latest, b.At(now))
 	b.answered, b.answer = now, answer
 	if b.asked.Cost > 0 || b.number == 1 {
@@ -290,7 +298,7 @@ func (b *Borrower) End(now Moment, number int64, answer Answer) bool {
 // charged is not taken back from what was spent since. It comes back by itself meanwhile.
 func (b *Borrower) charged(answer Answer) {
 	at := answer.At
-	if b.asked.Borrows && answer.Held > 0 { // this one was lent
+	if b.borrowed(answer) > 0 {
 		at--
 	}
 	b.sampled = max(b.sampled, at)
@@ -339,17 +347,6 @@ func (b *Borrower) RefusedAlone() { b.aloneUntil, b.scarce = 0, true }
 // it is never too late.
 func (b *Borrower) At(now Moment) int64 {
 	return b.answer.At + (now.Mono - b.answered.Mono).Microseconds()
-}
-
-// Refund takes back what a request has spent, and reports whether it did: nothing that was
-// reported can be taken back.
-func (b *Borrower) Refund(now Moment, at, cost int64) bool {
-	if at <= b.sampled || cost > b.spent-b.asked.Spent || !b.lasts(now, 0) {
-		return false
-	}
-	b.spent -= cost
-	b.refusesFrom = 0
-	return true
 }
 
 // Allowed returns the decision on a cost that was reserved. What is left is what the borrower still

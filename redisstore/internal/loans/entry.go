@@ -152,6 +152,24 @@ func (e *Entry) Refund(now lend.Moment, at, cost int64) bool {
 	return e.b.Refund(now, at, cost)
 }
 
+// Late spends what is held on a late cost, and returns how much of it is paid.
+func (e *Entry) Late(now lend.Moment, cost int64) int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.gone {
+		return 0
+	}
+	return e.b.Late(now, cost)
+}
+
+// Owes tells that the store has charged a late cost, and that nothing is free since.
+func (e *Entry) Owes(now lend.Moment) {
+	defer e.plan(now)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.b.Owes()
+}
+
 // due returns the ask that is due, if one is.
 func (e *Entry) due(now lend.Moment) (a lend.Ask, ok bool) {
 	return e.begin(func() (lend.Ask, bool) {

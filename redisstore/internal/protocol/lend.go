@@ -53,7 +53,8 @@ type LendOp struct {
 	Adjustment *store.Adjustment
 }
 
-// LendAnswer is the answer to a LendOp. The Quota of an adjustment is 1 if it has changed anything.
+// LendAnswer is the answer to a LendOp. The Quota of an adjustment is 1 if it has changed anything, and
+// its Remaining is 1 if something is free after it.
 type LendAnswer struct {
 	lend.Answer
 	Damaged   bool

@@ -1,0 +1,42 @@
+package lend
+
+// Late spends what is held on a late cost of a request, and returns how much of it is paid. The store
+// charges the rest.
+func (b *Borrower) Late(now Moment, cost int64) int64 {
+	if !b.lasts(now, 0) {
+		return 0
+	}
+	paid := min(cost, max(0, b.limit-b.spent-b.pending))
+	b.spent += paid
+	return paid
+}
+
+// Owes tells that the store has charged a late cost, and that nothing is free since: what is charged and
+// lent may exceed the limit. So nothing is spent of what the store has lent before: it is given
+// back, and the next ask says what may be held then.
+func (b *Borrower) Owes() {
+	b.giveUp(0)
+	b.owes = b.asks
+}
+
+// giveUp gives up what no request has reserved, but for a cost that is to be reserved. The store does not
+// know it yet.
+func (b *Borrower) giveUp(but int64) {
+	b.limit, b.gives = min(b.limit, b.spent+b.pending+but), true
+	b.doubt = max(b.doubt, b.until.Mono)
+}
+
+// unused gives up what a request has not used in the end, if everything else was given up.
+func (b *Borrower) unused(cost int64) {
+	if b.gives {
+		b.limit -= cost
+	}
+}
+
+// borrowed returns the cost of the request with the ask if that was lent, and 0 if it was charged.
+func (b *Borrower) borrowed(answer Answer) int64 {
+	if b.asked.Borrows && answer.Held > 0 {
+		return b.asked.Cost
+	}
+	return 0
+}
