@@ -171,24 +171,24 @@ if op == 2 then
     return true
   end
 
-  -- refund takes n events off the charges made at a time, as Log.Remove does in Go. With later, they
-  -- were made at that time or the first one after it, and are taken off what was charged first.
+  -- refund takes n events off the charges made at a time, as Log.Remove does in Go, and returns how many
+  -- it has taken off. With later, these are the charges made at that time or the first one after it.
   local function refund(key, n, at, later)
     local size = redis.pcall('LLEN', key)
-    if type(size) ~= 'number' then return false end
+    if type(size) ~= 'number' then return 0 end
     local first = recent(key, size, at)
     if later then at = charge(key, first) or at end
     local behind = recent(key, size, at + 1)
-    if first == behind or size - first > MAX_BEHIND then return false end
+    if first == behind or size - first > MAX_BEHIND then return 0 end
     local time, before = charge(key, first)
     local until_last, _, after = charge(key, behind - 1)
-    if not time or not until_last then return false end
+    if not time or not until_last then return 0 end
     -- gone charges are removed, and the sums after them fall by fall.
     local gone, fall = behind - first, (after - before) % MAX_SUM
     if fall == 0 then
-      return call('LREM', key, n < gone and -n or -gone, text(time, before, before)) > 0
+      return call('LREM', key, n < gone and -n or -gone, text(time, before, before))
     elseif size - first > MAX_SHIFTED then
-      return false
+      return 0
     elseif n < gone + fall then -- the last of the charges stays, with what is left
       gone = gone - 1
       fall = n - gone
@@ -204,14 +204,23 @@ if op == 2 then
     end
     if first == 0 then call('DEL', key) else call('LTRIM', key, 0, first - 1) end
     if #tail > 0 then call('RPUSH', key, unpack(tail)) end
-    return true
+    return gone + fall
   end
 
-  -- A turn below 0 says that the charge was made at that time or later: see lend.lua.
+  -- A turn below 0 says that the charge was made at that time or later: see lend.lua. Smaller charges of
+  -- others may be between. Events are taken off these first: no window has less in it than without the refunded charge.
   adjust = function(key, now, at, turn, delta, events, window)
     if delta == 0 or events == 0 then return false end
     if turn < 0 and at <= now - window then return false end -- it may have left the window
-    if delta < 0 then return refund(key, -delta, at, turn < 0) end
+    if delta < 0 then
+      local left, most = -delta, turn < 0 and 16 or 1
+      for _ = 1, most do
+        local taken = refund(key, left, at, turn < 0)
+        left = left - taken
+        if taken == 0 or left == 0 then break end
+      end
+      return left < -delta
+    end
     local size, _, t, expired, live, newest, first, sum, before = read(now, window, key)
     return late(key, delta < events and delta or events, events, t, size, expired, live, newest, first, sum, before)
   end
