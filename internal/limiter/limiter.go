@@ -194,6 +194,7 @@ func (l *Limiter) take(s pool.Session, v *Verdict) error {
 			v.returnDryRuns(s)
 			return ErrLeft
 		}
+		v.renameHolds()
 	}
 	if delay := v.delay(); delay > 0 && !v.queue(s, delay) {
 		return ErrLeft

@@ -200,6 +200,16 @@ func (v *Verdict) add(z *zone.Zone, c *zone.Check) {
 	v.Enforced++
 }
 
+// renameHolds gives the slots other names before the store is asked again. It may have charged one before another
+// zone refused, and give that back by its name only after the next one was charged.
+func (v *Verdict) renameHolds() {
+	for i := range v.Enforced {
+		if c := &v.Checks[i]; c.Hold != "" {
+			c.Hold = store.NewHold()
+		}
+	}
+}
+
 // dropExempt drops the zones from which the request's key is exempt: they have not decided, and
 // nothing was charged.
 func (v *Verdict) dropExempt() {
