@@ -95,10 +95,10 @@ func (t *record) wrap(w http.ResponseWriter) http.ResponseWriter {
 	return newHeaderWriter(w, t.by) // around another response, because this is an error route
 }
 
-// wraps reports whether a response that is written to outer goes through w.
-func (w *headerWriter) wraps(outer http.ResponseWriter) bool {
+// wraps reports whether a response that is written to outer goes through the record's writer.
+func (t *record) wraps(outer http.ResponseWriter) bool {
 	for each := range layers(outer) {
-		if each == http.ResponseWriter(w) {
+		if each == http.ResponseWriter(t) {
 			return true
 		}
 	}

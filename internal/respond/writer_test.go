@@ -103,3 +103,22 @@ func TestWriterOfErrorRoutes(t *testing.T) {
 		t.Errorf("RateLimit: %q, error %v, want only r=998", got, err)
 	}
 }
+
+// TestOneWriter: all handlers that a response goes through share one writer.
+func TestOneWriter(t *testing.T) {
+	h := caddytest.Load(t, `{"rate_limits": {"shared writer": {"max_events": 1000, "window": "1m"}}}`)
+	w := httptest.NewRecorder()
+	r := caddytest.Request(w, "203.0.113.7:1")
+	err := h.ServeHTTP(w, r, caddyhttp.HandlerFunc(func(first http.ResponseWriter, r *http.Request) error {
+		between := &caddyhttp.ResponseWriterWrapper{ResponseWriter: first}
+		return h.ServeHTTP(between, r, caddyhttp.HandlerFunc(func(second http.ResponseWriter, _ *http.Request) error {
+			if first == http.ResponseWriter(w) || second != http.ResponseWriter(between) {
+				t.Errorf("the first handler passed on %T, the second %T", first, second)
+			}
+			return nil
+		}))
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+}
