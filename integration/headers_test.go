@@ -34,9 +34,10 @@ func startLimitedUpstream(t *testing.T) *httptest.Server {
 			header.Set("Link", "</style.css>; rel=preload")
 			w.WriteHeader(http.StatusEarlyHints)
 		case "/trailers":
-			header.Set("Trailer", "X-Sum")
+			header.Set("Trailer", "X-Sum, RateLimit")
 			_, _ = io.WriteString(w, "body")
 			header.Set("X-Sum", "42")
+			header.Set(http.TrailerPrefix+"RateLimit-Policy", `"upstream";q=7;w=1`)
 		case "/socket":
 			connection, rw, err := http.NewResponseController(w).Hijack()
 			if err != nil {
@@ -129,8 +130,8 @@ func TestUpstreamHeadersAreReplaced(t *testing.T) {
 			if path == "/stream" && body != "part part part " {
 				t.Errorf("%s: body %q", what, body)
 			}
-			if path == "/trailers" && response.Trailer.Get("X-Sum") != "42" {
-				t.Errorf("%s: trailer %v", what, response.Trailer)
+			if trailer := response.Trailer; path == "/trailers" && (trailer.Get("X-Sum") != "42" || strings.Contains(fmt.Sprint(trailer), "upstream")) {
+				t.Errorf("%s: trailer %v", what, trailer)
 			}
 		}
 	}
@@ -209,7 +210,7 @@ func throughUpgrade(t *testing.T, s *server) {
 }
 
 // TestHeadersThroughErrorRoutes: our fields stay when a later handler fails, and error routes may
-// add to them.
+// add others, but no values to ours.
 func TestHeadersThroughErrorRoutes(t *testing.T) {
 	t.Parallel()
 	upstream := startLimitedUpstream(t)
@@ -224,7 +225,11 @@ func TestHeadersThroughErrorRoutes(t *testing.T) {
 			headers draft-10 x-ratelimit
 		}
 		error /fails 500
+		error /replaced 503
 		respond ok
+		handle_errors 503 {
+			reverse_proxy `+upstream.Listener.Addr().String()+`
+		}
 		handle_errors 500 {
 			respond "{http.rate_limit.zone} {http.rate_limit.remaining}"
 		}
@@ -237,6 +242,9 @@ func TestHeadersThroughErrorRoutes(t *testing.T) {
 	client := newClient(t, "")
 	if a := s.get(client, "/fails"); a.status != 500 || a.body != "errors 1" || a.header.Get("RateLimit") == "" || a.header.Get("Access-Control-Allow-Origin") != "*" {
 		t.Errorf("status %d, body %q, %v", a.status, a.body, a.header)
+	}
+	if limits := s.get(client, "/replaced", "X-Key", "other").header.Values("RateLimit"); len(limits) != 1 || !strings.HasPrefix(limits[0], `"errors";r=1`) {
+		t.Errorf("through an error route that is a proxy: RateLimit %q", limits)
 	}
 	s.get(client, "/")
 	a := s.get(client, "/")

@@ -21,8 +21,16 @@ import (
 // it is over, even after a panic. The completion is nil if nothing remains.
 func (p *Responder) Serve(c *limiter.Completion, w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) (err error) {
 	if c == nil {
-		return next.ServeHTTP(w, r)
+		err = next.ServeHTTP(w, r)
+	} else {
+		err = p.complete(c, w, r, next)
 	}
+	p.tidyRest(w, r, err)
+	return err
+}
+
+// complete calls the next handlers for a request with a completion.
+func (p *Responder) complete(c *limiter.Completion, w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) (err error) {
 	var writer *chargeWriter
 	defer func() {
 		c.Release()

@@ -4,10 +4,15 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"net/textproto"
 	"slices"
+	"strings"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
+
+// fieldTrailer announces the fields that come after the body.
+const fieldTrailer = "Trailer"
 
 // headerWriter keeps rate limit fields of an upstream out of the response. A proxy adds the
 // upstream's values to those that are already there. So the first value is the limiter's, and the
@@ -80,6 +85,46 @@ func (w *headerWriter) tidy() {
 		if values := header[field]; len(values) > 1 {
 			header[field] = values[:1:1]
 		}
+	}
+	if announced := header[fieldTrailer]; len(announced) > 0 {
+		w.keepFromTrailers(header, announced)
+	}
+}
+
+// keepFromTrailers removes our fields from those that are announced as trailers, because HTTP/3 takes these out of the
+// header.
+func (w *headerWriter) keepFromTrailers(header http.Header, announced []string) {
+	var rest []string
+	for name := range strings.SplitSeq(strings.Join(announced, ","), ",") {
+		if name = textproto.TrimString(name); name != "" && !slices.Contains(w.by.fields, textproto.CanonicalMIMEHeaderKey(name)) {
+			rest = append(rest, name)
+		}
+	}
+	if delete(header, fieldTrailer); len(rest) > 0 {
+		header[fieldTrailer] = []string{strings.Join(rest, ", ")}
+	}
+}
+
+// tidyRest is called when the next handlers have returned. Their trailers are in the header then, too. If they have
+// failed, error routes respond, which may be a proxy to another upstream.
+func (p *Responder) tidyRest(through http.ResponseWriter, r *http.Request, err error) {
+	var w *headerWriter
+	switch through := through.(type) {
+	case *record:
+		w = &through.headerWriter
+	case *headerWriter:
+		w = through
+	}
+	if w == nil || w.by == nil {
+		return
+	}
+	if err != nil && !w.tidied && p.errorRoutes(r) {
+		wrapServer(r, func(inner http.ResponseWriter) http.ResponseWriter { return newHeaderWriter(inner, w.by) })
+	}
+	w.tidied = false
+	w.tidy()
+	for _, field := range w.by.fields {
+		delete(w.Header(), http.TrailerPrefix+field)
 	}
 }
 
