@@ -228,19 +228,19 @@ func (s *Store) giveBackCharge(c *store.Check, d *algorithms.Decision) {
 func (s *Store) settle(ctx context.Context, r *lentRequest, now lend.Moment, spend bool) (spent bool, err error) {
 	for i := range r.together {
 		c, d := &r.together[i], &r.decisions[r.together[i].index]
-		switch {
-		case !spend || c.next != lend.Reserved:
-		case c.entry.Spend(now, c.Cost):
-			c.charged, c.next = d.At, lend.Alone
-		default:
-			c.next = lend.Alone
-			if err = s.takeAlone(ctx, c.Check, d); err == nil && d.Allowed {
-				c.charged = d.Booked()
-				continue
-			}
+		if !spend || c.next != lend.Reserved {
+			continue
+		}
+		c.next = lend.Alone
+		if at, spent := c.entry.Spend(now, c.Cost); spent {
+			c.charged, d.At = at, at
+			continue
+		}
+		if err = s.takeAlone(ctx, c.Check, d); err != nil || !d.Allowed {
 			_, _ = s.settle(ctx, r, now, false)
 			return false, err
 		}
+		c.charged = d.Booked()
 	}
 	if spend {
 		return true, nil

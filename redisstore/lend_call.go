@@ -122,6 +122,7 @@ func (s *Store) refundLoan(a store.Adjustment) bool {
 func (s *Store) sendLentAdjustments(ctx context.Context, batch []outbox.Adjustment) (again []outbox.Adjustment, failed int) {
 	requests := make([]*node.Request, len(batch))
 	for i := range batch {
+		s.awaitReport(ctx, &batch[i].Adjustment)
 		op := s.lendOp(&batch[i].Check, lend.Ask{}, false)
 		op.Adjustment = &batch[i].Adjustment
 		requests[i] = &node.Request{Lend: []protocol.LendOp{op}}
@@ -145,6 +146,21 @@ func (s *Store) sendLentAdjustments(ctx context.Context, batch []outbox.Adjustme
 		failed++
 	}
 	return again, failed
+}
+
+// awaitReport waits until what is refunded has been reported, if that is under way.
+func (s *Store) awaitReport(ctx context.Context, a *store.Adjustment) {
+	if a.Delta >= 0 {
+		return
+	}
+	if e := s.loans.Known(a.Rule, a.Key); e != nil {
+		if over := e.Reporting(a.At); over != nil {
+			select {
+			case <-over:
+			case <-ctx.Done():
+			}
+		}
+	}
 }
 
 // lendCallSize is how many keys may share a call that no request waits for: in a Cluster, each is

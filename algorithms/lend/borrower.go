@@ -49,6 +49,7 @@ type Borrower struct {
 	aloneUntil   time.Duration // until then requests ask for themselves
 	scarce       bool          // it was a refusal
 	sampled      int64         // charges up to this time, as At tells it, are or may be the store's
+	reported     int64         // the same before the last ask
 	latest       int64         // what At told before the answer, at most: it goes back if an answer was slow
 }
 
@@ -247,7 +248,7 @@ func (b *Borrower) begin(now Moment, cost, want, live int64) Ask {
 	b.number++
 	b.asks, b.sent, b.owes = true, now, false
 	b.limit = b.spent + live // whatever the clocks say later
-	b.sampled = max(b.sampled, b.latest, b.At(now))
+	b.reported, b.sampled = b.sampled, max(b.sampled, b.latest, b.At(now))
 	b.asked = Ask{
 		Borrower: b.id, Number: b.number, Spent: b.spent, Live: live, Want: want,
 		Lease: (leasePeriods * b.span).Microseconds(), Scarce: b.scarce, Cost: cost,

@@ -11,3 +11,7 @@ func (b *Borrower) Refund(now Moment, at, cost int64) bool {
 	b.refusesFrom = 0
 	return true
 }
+
+// Reports reports whether the ask that is under way tells the store of what was spent at a time. A refund of
+// that should come to the store after the ask: before, there is nothing to take it off.
+func (b *Borrower) Reports(at int64) bool { return b.asks && at > b.reported }

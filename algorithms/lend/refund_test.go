@@ -129,3 +129,33 @@ func TestNoRoomForLoan(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestReports: what was spent between two asks is reported by the second one, and by no other.
+func TestReports(t *testing.T) {
+	t.Parallel()
+	b := NewBorrower(1, 10*time.Second, 10*time.Second)
+	now := Moment{time.Second, time.Second}
+	ask := func() {
+		now = now.plus(time.Second)
+		b.Renew(now)
+		d := algorithms.Decision{Allowed: true, Quota: 100, At: simEpoch + now.Mono.Microseconds()}
+		b.End(now, b.number, Answer{Decision: d, Held: 20, Lease: time.Minute.Microseconds()})
+	}
+	ask()
+	now = now.plus(time.Second)
+	at := b.At(now)
+	if b.Reports(at) {
+		t.Error("no ask is under way")
+	}
+	now = now.plus(time.Second)
+	b.Renew(now)
+	if !b.Reports(at) {
+		t.Error("the ask does not report what was spent before it")
+	}
+	b.Fail(b.number)
+	now = now.plus(time.Second)
+	b.Renew(now)
+	if b.Reports(at) {
+		t.Error("the next ask reports it, too")
+	}
+}

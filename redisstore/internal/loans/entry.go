@@ -131,11 +131,12 @@ func (e *Entry) RefusedAlone() {
 }
 
 // Spend spends what was reserved, and reports whether it did: if the loan has ended meanwhile, what
-// was reserved is given up.
-func (e *Entry) Spend(now lend.Moment, cost int64) bool {
+// was reserved is given up. It returns when that was, as At of decisions has it: an ask may have begun since
+// the decision, and did not report it.
+func (e *Entry) Spend(now lend.Moment, cost int64) (at int64, spent bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.b.Spend(now, cost)
+	return e.b.At(now), e.b.Spend(now, cost)
 }
 
 // Cancel gives up what was reserved.
@@ -168,6 +169,17 @@ func (e *Entry) Owes(now lend.Moment) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.b.Owes()
+}
+
+// Reporting returns what is closed when the ask is over that reports what was spent at a time; nil if none
+// is under way.
+func (e *Entry) Reporting(at int64) <-chan struct{} {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.b.Reports(at) {
+		return nil
+	}
+	return e.over
 }
 
 // due returns the ask that is due, if one is.
