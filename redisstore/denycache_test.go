@@ -170,6 +170,9 @@ func TestRememberedOnlyWhereExact(t *testing.T) {
 	if d := asks("less", 1, check("a", 1)); !d[0].Allowed {
 		t.Errorf("there was room for one: %+v", d[0])
 	}
+	if d := asks("the same after a charge", 1, check("a", 6)); d[0].Remaining != 1 || d[0].RetryAfter < 29*time.Minute {
+		t.Errorf("too much for what is left: %+v", d[0])
+	}
 	asks("peek", 1, check("a", 0))
 	asks("another key", 1, check("b", 5))
 	asks("the last", 1, check("a", 1))

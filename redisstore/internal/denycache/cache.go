@@ -180,6 +180,9 @@ func (c *Cache) Put(check *store.Check, p *store.Prepared, decision algorithms.D
 		// The last of the quota went to this request: no other gets any until there is more.
 		r.cost, r.decision.Allowed, r.decision.RetryAfter = 1, false, decision.NextAfter
 	default:
+		if charged && c.size.Load() > 0 {
+			c.outdate(check, p, &decision, now)
+		}
 		return
 	}
 	r.until = sent + min(c.maxTTL, r.decision.RetryAfter)
@@ -196,6 +199,17 @@ func (c *Cache) Put(check *store.Check, p *store.Prepared, decision algorithms.D
 		return // it refuses more, or is of a request that was sent later
 	}
 	shard.refusals[id] = r
+}
+
+// outdate forgets the refusal of a larger cost if a charge has left less than there was then: it still holds, but for
+// longer.
+func (c *Cache) outdate(check *store.Check, p *store.Prepared, charged *algorithms.Decision, now time.Duration) {
+	shard, id := c.place(p, check.Key)
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	if r, ok := shard.refusals[id]; ok && now < r.until && !r.decision.Banned && charged.Remaining < r.decision.Remaining {
+		c.delete(shard, id)
+	}
 }
 
 // refusesWhenEmpty reports whether nothing but Remaining decides, so that where it is zero the

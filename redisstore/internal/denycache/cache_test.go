@@ -59,6 +59,20 @@ func TestCosts(t *testing.T) {
 	})
 }
 
+// TestChargesMeanwhile: a smaller cost that was charged since makes the wait of a larger one longer.
+func TestChargesMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for left, want := range map[int64]bool{3: false, 4: true} {
+			c := newCache(t, "token_bucket")
+			c.put(5, refused(time.Minute))
+			c.put(1, algorithms.Decision{Allowed: true, Quota: 10, Remaining: left, NextAfter: time.Minute, ResetAfter: time.Hour})
+			if d, _, ok := c.get(5); ok != want {
+				t.Errorf("%d left: %+v, %v", left, d, ok)
+			}
+		}
+	})
+}
+
 // TestTimes: a refusal is told with what is left of its wait, for maxTTL at most, and for a
 // moment longer to requests that got no answer.
 func TestTimes(t *testing.T) {
