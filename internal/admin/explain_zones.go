@@ -238,8 +238,8 @@ func (m *meeting) finish() {
 func (m *meeting) refuse() {
 	longest, told := time.Duration(-1), time.Duration(0)
 	for _, q := range m.asked {
-		if d := &q.peek.next; q.declines() && d.RetryAfter > longest {
-			longest, told = d.RetryAfter, q.check.Policy.Told(d)
+		if d := &q.peek.next; q.declines() && q.check.Policy.Holds(d) > longest {
+			longest, told = q.check.Policy.Holds(d), q.check.Policy.Told(d)
 			m.outcome, m.zone, m.never = outcome.Names[q.outcome], q.zone.Name, longest == algorithms.Never
 			m.status = q.zone.RefusalStatus(q.check.Policy, d, m.handler.Status)
 		}

@@ -151,8 +151,8 @@ func (v *Verdict) mostBinding(from, to int) (index int, refused bool) {
 	for i := from; i < to; i++ {
 		d := &v.Decisions[i]
 		if !d.Allowed {
-			if d.RetryAfter > wait {
-				index, wait, refused = i, d.RetryAfter, true
+			if w := v.Entries[i].Policy.Holds(d); w > wait {
+				index, wait, refused = i, w, true
 			}
 			continue
 		}

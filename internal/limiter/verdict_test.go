@@ -10,6 +10,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -33,8 +34,13 @@ func TestBindingZone(t *testing.T) {
 		{"the longest wait", []algorithms.Decision{refuse(time.Second), refuse(time.Minute), pass(0, 1)}, 1, true},
 		{"never is the longest wait", []algorithms.Decision{refuse(algorithms.Never), refuse(time.Minute)}, 0, true},
 		{"no quota", []algorithms.Decision{pass(1, 2), pass(0, 0)}, 1, false},
+		{"slots may come back before their lease ends", []algorithms.Decision{refuse(2 * time.Second), pass(0, 1), pass(0, 1), refuse(time.Minute)}, 0, true},
+		{"slots for as long as the client is told", []algorithms.Decision{refuse(time.Millisecond), pass(0, 1), pass(0, 1), refuse(time.Minute)}, 3, true},
 	} {
 		v := &Verdict{Decisions: c.decisions, Enforced: len(c.decisions)}
+		for i := range c.decisions {
+			v.Entries = append(v.Entries, Entry{Policy: &zone.QuotaPolicy{Lends: i == 3}})
+		}
 		if index, refused := v.mostBinding(0, v.Enforced); index != c.index || refused != c.refused {
 			t.Errorf("%s: got %d, %v, want %d, %v", c.name, index, refused, c.index, c.refused)
 		}

@@ -172,7 +172,7 @@ func (p *Responder) setHeaders(w http.ResponseWriter, t *record, v *limiter.Verd
 func (p *Responder) retryAfter(policy *zone.QuotaPolicy, d *algorithms.Decision) int64 {
 	wait := policy.Told(d)
 	if policy.Lends && !d.Banned {
-		wait = time.Second // a slot may come back at any time
+		wait = zone.SlotWait
 	}
 	if p.Jitter > 0 {
 		wait += time.Duration(rand.Float64() * p.Jitter * float64(wait))

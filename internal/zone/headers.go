@@ -46,6 +46,18 @@ func (p *QuotaPolicy) Told(d *algorithms.Decision) time.Duration {
 	return max(p.Wait(d), d.NextAfter)
 }
 
+// Holds returns how long a refusal holds, to compare it with others. A slot may come back at any time, so a refusal for
+// want of one holds for as long as its client is told.
+func (p *QuotaPolicy) Holds(d *algorithms.Decision) time.Duration {
+	if p.Lends && !d.Banned && d.RetryAfter != algorithms.Never {
+		return SlotWait
+	}
+	return d.RetryAfter
+}
+
+// SlotWait is what a client is told to wait for a slot, which may come back at any time.
+const SlotWait = time.Second
+
 // CeilSeconds returns a duration in seconds, rounded up.
 func CeilSeconds(d time.Duration) int64 {
 	return int64((d + time.Second - 1) / time.Second)
