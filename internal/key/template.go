@@ -75,6 +75,7 @@ func New(text string, ipv4Prefix, ipv6Prefix int) (*Template, error) {
 		if addressPlaceholders[p.Placeholder] {
 			k.Prefixes, k.HasAddress = p.mask, true
 		}
+		k.HasAddress = k.HasAddress || strings.HasPrefix(p.Placeholder, placeholder.RemotePrefix)
 		if _, err := placeholder.Check(p.Placeholder, ", so that all clients would share one limit"); err != nil {
 			return nil, fmt.Errorf("key %q: %w", text, err)
 		}

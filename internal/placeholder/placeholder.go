@@ -26,7 +26,7 @@ func Check(name, consequence string) (known bool, err error) {
 	if full := expandShorthand(name); full != name {
 		return false, fmt.Errorf("{%s} is short for {%s} only in Caddyfiles: write {%s}", name, full, full)
 	}
-	if strings.HasPrefix(name, remotePrefix) {
+	if strings.HasPrefix(name, RemotePrefix) {
 		return true, checkRemotePrefix(name)
 	}
 	if _, ok := exampleReplacer("192.0.2.1:1").Get(name); ok && validField(name) || hasAnyPrefix(name, setByModules) {
@@ -42,7 +42,8 @@ func Check(name, consequence string) (known bool, err error) {
 	return false, nil
 }
 
-const remotePrefix = "http.request.remote.host/"
+// RemotePrefix is the namespace of prefixes of the address of the connection.
+const RemotePrefix = "http.request.remote.host/"
 
 // checkRemotePrefix asks Caddy for the prefix of both kinds of address. The prefix is empty, for all
 // clients, if its number of bits is missing or invalid.
@@ -50,7 +51,7 @@ func checkRemotePrefix(name string) error {
 	for kind, remote := range map[string]string{"IPv4": "192.0.2.1:1", "IPv6": "[2001:db8::1]:1"} {
 		if value, _ := exampleReplacer(remote).GetString(name); value == "" {
 			return fmt.Errorf("{%s} gives all %s clients one limit: write the bits for both kinds of address, as in {%s24,64}",
-				name, kind, remotePrefix)
+				name, kind, RemotePrefix)
 		}
 	}
 	return nil
