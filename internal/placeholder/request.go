@@ -31,8 +31,8 @@ func (r *Request) Replacer() *caddy.Replacer {
 }
 
 // Reader returns a function that reads the value of a placeholder as text. The values of the usual
-// ones are read where Caddy's replacer finds them, because the replacer compares the name with all
-// others first.
+// ones are read from the request as Caddy's replacer does it, because the replacer compares the name
+// with all others first.
 func Reader(name string) func(*Request) string {
 	switch name {
 	case "http.request.remote.host":
