@@ -23,8 +23,12 @@ func TestReadersEqualReplacer(t *testing.T) {
 		"[fe80::1%eth0]:1", "[fe80::1%25eth0]:1", "192.0.2.1", "192.0.2.1:1", "[::ffff:192.0.2.1]:1", "/run/a.sock", "\x00", "\xff:1", "a.test,b.test:1",
 	}
 	values := []any{
-		nil, "", "text", 1, int64(-2), 2.5, float32(1), true, byte('a'), 'b', []byte("bytes"), []string{"a", "b"}, []any{1, nil}, map[string]any{"a": 1},
-		errors.New("an error"), netip.MustParseAddr("::1"), struct{ A int }{1},
+		nil, "", "text", 1, int64(-2), 2.5, float32(1), true, byte('a'), 'b', []byte("bytes"),
+		[]string{"a", "b"},
+		[]any{1, nil},
+		map[string]any{"a": 1},
+		errors.New("an error"), netip.MustParseAddr("::1"),
+		struct{ A int }{1},
 	}
 	states := []*tls.ConnectionState{nil, {}, {HandshakeComplete: true}}
 	pick := func(from []string) string { return from[rand.IntN(len(from))] }
