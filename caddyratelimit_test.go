@@ -76,7 +76,7 @@ func TestTooManyZones(t *testing.T) {
 	}
 }
 
-// TestEarlyData: before the TLS handshake is complete, an address may be forged, so it is no key, and nor is a part of it.
+// TestEarlyData: before the TLS handshake is complete, an address may be forged, so neither it nor a part of it is a key.
 func TestEarlyData(t *testing.T) {
 	for key, want := range map[string]int{
 		"{http.vars.client_ip}": 425, "{http.request.remote.host}": 425, "{http.request.remote.host/24,64}": 425, "{http.request.host}": 200,
