@@ -19,7 +19,7 @@ func TestLendRefundsBesideAsks(t *testing.T) {
 	t.Parallel()
 	const cost, clients, each = 3, 12, 400
 	server := redistest.Start(t)
-	s := open(t, redisstore.Options{Address: server.Addr()})
+	s := open(t, redisstore.Options{Address: server.Addr(), Timeout: 10 * time.Second})
 	limit := algorithms.Limit{Events: 1_000_000, Window: time.Hour}
 	rule := lendingRule(t, "z", "sliding_window_log", limit, 10*time.Millisecond)
 	plain, err := store.NewRule("plain", rule.Algorithm(), limit, 0)

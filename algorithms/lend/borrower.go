@@ -168,6 +168,7 @@ func (b *Borrower) pays(now Moment) bool {
 func (b *Borrower) Spend(now Moment, cost int64) bool {
 	b.pending -= cost
 	if !b.lasts(now, 0) {
+		b.unused(cost)
 		return false
 	}
 	b.spent += cost

@@ -82,3 +82,34 @@ func TestLateCost(t *testing.T) {
 		}
 	}
 }
+
+// TestLateCostUnspent: what a request has reserved and not spent, when everything else is given up, is not spent by
+// others either. A request that has looked at the clock before the last ask does not spend what it has reserved.
+func TestLateCostUnspent(t *testing.T) {
+	t.Parallel()
+	for _, how := range []string{"cancelled", "too old"} {
+		b := NewBorrower(1, 10*time.Second, 10*time.Second)
+		answer := func(at Moment) {
+			d := algorithms.Decision{Allowed: true, Quota: 100, At: simEpoch + at.Mono.Microseconds()}
+			b.End(at, b.number, Answer{Decision: d, Held: 20, Lease: time.Minute.Microseconds()})
+		}
+		first := Moment{time.Second, time.Second}
+		second := first.plus(time.Second)
+		b.Begin(first, 1)
+		answer(first)
+		if b.Next(first, 1, 0) != Reserved {
+			t.Fatal("nothing is held")
+		}
+		b.Renew(second)
+		b.Owes()
+		answer(second)
+		if how == "cancelled" {
+			b.Cancel(1)
+		} else if b.Spend(first, 1) {
+			t.Error("a request has spent a loan that it cannot know")
+		}
+		if b.Next(second, 1, 0) == Reserved {
+			t.Errorf("%s: another request passes", how)
+		}
+	}
+}
