@@ -100,8 +100,8 @@ func (h *Holds) Due(now time.Time) (due []Check) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for name, one := range h.held {
-		if one.due.After(now) {
-			continue
+		if one.due.After(now) && one.due.Round(0).After(now.Round(0)) {
+			continue // by both clocks: the monotonic one stands still while the machine is suspended
 		}
 		due = append(due, one.check)
 		lender := one.check.Rule.Algorithm().(algorithms.Lender)
