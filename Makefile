@@ -149,7 +149,7 @@ profile: redis ## Print which part of a Caddy's CPU samples is the directive's, 
 	$(BIN)/bench-server -root . -profile -time 5s $(BENCHFLAGS)
 
 .PHONY: bench-docs
-bench-docs: redis ## Measure all of them in about fifteen minutes, and write docs/performance.md
+bench-docs: redis ## Measure all of them in about half an hour, and write docs/performance.md
 	@go -C bench build -o ../$(BIN)/bench .
 	@go -C bench build -o ../$(BIN)/bench-server ./server
 	$(BIN)/bench -time 200ms -rounds 2 -page docs/performance.md

@@ -201,8 +201,8 @@ func limitOf(distribution string) fleetLimit {
 	switch distribution {
 	case uniform:
 		return fleetLimit{10_000, period}
-	case zipf:
-		return fleetLimit{10_000_000, period}
+	case zipf: // the most frequent client comes a hundred million times
+		return fleetLimit{300_000_000, 30 * period}
 	}
 	return fleetLimit{1_000_000_000, period}
 }
