@@ -201,7 +201,7 @@ func limitOf(distribution string) fleetLimit {
 	switch distribution {
 	case uniform:
 		return fleetLimit{10_000, period}
-	case zipf: // the most frequent client comes a hundred million times
+	case zipf: // the most frequent client comes tens of millions of times in a round
 		return fleetLimit{300_000_000, 30 * period}
 	}
 	return fleetLimit{1_000_000_000, period}

@@ -153,12 +153,14 @@ func (s *Store) awaitReport(ctx context.Context, a *store.Adjustment) {
 	if a.Delta >= 0 {
 		return
 	}
-	if e := s.loans.Known(a.Rule, a.Key); e != nil {
-		if over := e.Reporting(a.At); over != nil {
-			select {
-			case <-over:
-			case <-ctx.Done():
-			}
+	e := s.loans.Known(a.Rule, a.Key)
+	if e == nil {
+		return
+	}
+	if over := e.Reporting(a.At); over != nil {
+		select {
+		case <-over:
+		case <-ctx.Done():
 		}
 	}
 }

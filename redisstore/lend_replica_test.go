@@ -24,8 +24,16 @@ func TestLendReplicaBehind(t *testing.T) {
 	if err := replica.Admin().ReplicaOf(ctx, host, port).Err(); err != nil {
 		t.Fatal(err)
 	}
+	writer := server.Admin().Conn() // who waits for its own writes waits for those before
+	defer writer.Close()
+	copied := func() bool {
+		writer.Set(ctx, "written", "", 0)
+		n, err := writer.Do(ctx, "wait", 1, 1000).Int()
+		return err == nil && n == 1
+	}
+	patient.Until(t, "the replica", copied)
 	s := open(t, redisstore.Options{Address: server.Addr()})
-	rule := lendingRule(t, "z", "fixed_window", algorithms.Limit{Events: 1000, Window: 1000 * time.Hour}, time.Second)
+	rule := lendingRule(t, "z", "fixed_window", algorithms.Limit{Events: 1000, Window: 1000 * time.Hour}, 5*time.Second)
 	passed := int64(0)
 	patient.Until(t, "a loan", func() bool {
 		if d, err := decideOne(s, store.Check{Rule: rule, Key: "k", Cost: 1}); err != nil || !d.Allowed {
@@ -35,13 +43,7 @@ func TestLendReplicaBehind(t *testing.T) {
 		return s.Stats().Lent["z"] > 50
 	})
 	held := s.Stats().Lent["z"]
-	writer := server.Admin().Conn() // who waits for its own writes waits for those before
-	defer writer.Close()
-	patient.Until(t, "the replica", func() bool {
-		writer.Set(ctx, "written", "", 0)
-		n, err := writer.Do(ctx, "wait", 1, 1000).Int()
-		return err == nil && n == 1
-	})
+	patient.Until(t, "the replica", copied)
 	if err := replica.Admin().ReplicaOf(ctx, "NO", "ONE").Err(); err != nil {
 		t.Fatal(err)
 	}

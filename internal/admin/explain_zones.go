@@ -238,10 +238,14 @@ func (m *meeting) finish() {
 func (m *meeting) refuse() {
 	longest, told := time.Duration(-1), time.Duration(0)
 	for _, q := range m.asked {
-		if d := &q.peek.next; q.declines() && q.check.Policy.Holds(d) > longest {
-			longest, told = q.check.Policy.Holds(d), q.check.Policy.Told(d)
+		policy, d := q.check.Policy, &q.peek.next
+		if !q.declines() {
+			continue
+		}
+		if holds := policy.Holds(d); holds > longest {
+			longest, told = holds, policy.Told(d)
 			m.outcome, m.zone, m.never = outcome.Names[q.outcome], q.zone.Name, longest == algorithms.Never
-			m.status = q.zone.RefusalStatus(q.check.Policy, d, m.handler.Status)
+			m.status = q.zone.RefusalStatus(policy, d, m.handler.Status)
 		}
 	}
 	if !m.never {

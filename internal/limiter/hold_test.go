@@ -9,29 +9,28 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// givesBackLate charges slots, and refuses the first request for one because of another zone. It gives back
-// what that has charged only after the next request was charged, as a store may that others use too.
-type givesBackLate struct{ asked, given []string }
+// slotNames refuses the first request for a slot, and notes by which names slots are asked for and given back.
+type slotNames struct{ asked, given []string }
 
-func (s *givesBackLate) Take(_ context.Context, checks []store.Check, decisions []algorithms.Decision) error {
+func (s *slotNames) Take(_ context.Context, checks []store.Check, decisions []algorithms.Decision) error {
 	s.asked = append(s.asked, checks[0].Hold)
 	decisions[0] = algorithms.Decision{Allowed: len(s.asked) > 1, Quota: 1, RetryAfter: 1}
 	return nil
 }
 
-func (s *givesBackLate) Adjust(adjustments ...store.Adjustment) {
+func (s *slotNames) Adjust(adjustments ...store.Adjustment) {
 	for _, a := range adjustments {
 		s.given = append(s.given, a.Hold)
 	}
 }
 
-func (s *givesBackLate) Reset(context.Context, *store.Rule, string) error { return nil }
-func (s *givesBackLate) Close() error                                     { return nil }
+func (s *slotNames) Reset(context.Context, *store.Rule, string) error { return nil }
+func (s *slotNames) Close() error                                     { return nil }
 
 // TestWaitingForASlot: each time that a request asks for a slot, it has another name. So what is given back
 // late is not the slot that the request has got since.
 func TestWaitingForASlot(t *testing.T) {
-	s := new(givesBackLate)
+	s := new(slotNames)
 	h := caddytest.Load(t, `{`+caddytest.NewStore(t, func() (store.Store, error) { return s, nil }).Option()+`"rate_limits": {
 		"slots": {"algorithm": "concurrency", "max_events": 1, "max_wait": "1h"}
 	}}`)

@@ -31,15 +31,16 @@ func TestReadersEqualReplacer(t *testing.T) {
 		struct{ A int }{1},
 	}
 	states := []*tls.ConnectionState{nil, {}, {HandshakeComplete: true}}
-	pick := func(from []string) string { return from[rand.IntN(len(from))] }
+	random := rand.New(rand.NewPCG(1, 2))
+	pick := func(from []string) string { return from[random.IntN(len(from))] }
 	for range 5000 {
 		r := &http.Request{
-			Method: http.MethodGet, Header: make(http.Header), Host: pick(texts), RemoteAddr: pick(texts), TLS: states[rand.IntN(len(states))],
+			Method: http.MethodGet, Header: make(http.Header), Host: pick(texts), RemoteAddr: pick(texts), TLS: states[random.IntN(len(states))],
 			URL: &url.URL{Path: pick(texts), RawPath: pick(texts)},
 		}
 		repl := caddy.NewReplacer()
 		r = caddyhttp.PrepareRequest(r, repl, httptest.NewRecorder(), new(caddyhttp.Server))
-		caddyhttp.SetVar(r.Context(), "any", values[rand.IntN(len(values))])
+		caddyhttp.SetVar(r.Context(), "any", values[random.IntN(len(values))])
 		repl.Set("other", pick(texts))
 		r.URL.Path = pick(texts) // as a rewrite does
 		request := placeholder.RequestOf(r)

@@ -61,9 +61,10 @@ func (t *record) value(f field) string {
 
 // takeRoom returns room for the text of one value: the record's, or new memory if it is taken.
 func (t *record) takeRoom() []byte {
-	if t.texts++; t.texts > 1 {
+	if t.taken {
 		return make([]byte, 0, 2*len(t.text))
 	}
+	t.taken = true
 	return t.text[:0]
 }
 

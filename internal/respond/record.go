@@ -27,7 +27,7 @@ type record struct {
 	retryAfter int64      // in whole seconds; 0 if the request may pass
 	wouldBe    *zone.Zone // the dry run that would have refused
 	policies   string     // RateLimit-Policy
-	texts      int        // how many values have asked for room; the first has the text of values
+	taken      bool       // whether the text of values has one; here, because that memory is only written
 }
 
 // values are the values of header fields, as far as there is room for them. Header maps refer to them, so
