@@ -141,6 +141,7 @@ func (s *Store) takeOne(c *store.Check, d *algorithms.Decision) {
 	t.prepare(s, c)
 	t.shard.mu.Lock()
 	defer t.shard.mu.Unlock() // even if an algorithm of another module panics
+	t.prefetch()
 	now := s.now()
 	s.decide(&t, now, d)
 	s.settle(&t, now, d, true)
@@ -156,6 +157,9 @@ func (s *Store) takeAll(checks []store.Check, decisions []algorithms.Decision) {
 	}
 	held.lock(&s.shards)
 	defer held.unlock(&s.shards) // as in takeOne
+	for i := range tickets {
+		tickets[i].prefetch()
+	}
 	now, pass := s.now(), true
 	for i := range tickets {
 		s.decide(&tickets[i], now, &decisions[i])

@@ -3,6 +3,7 @@ package memorystore
 import (
 	"iter"
 	"math/bits"
+	"unsafe"
 )
 
 // stateID identifies the state of a key: a hash of zone, family and key, see [Store.place]. The first
@@ -42,6 +43,15 @@ func (t *table[V]) get(id stateID) *slot[V] {
 		return s
 	}
 	return nil
+}
+
+// prefetch begins to read the slot where the search for an ID begins.
+func (t *table[V]) prefetch(id stateID) {
+	if t.n > 0 {
+		s := unsafe.Pointer(&t.slots[t.home(id)])
+		prefetch(s)
+		prefetch(unsafe.Add(s, unsafe.Sizeof(slot[V]{})-1)) // often in the next cache line
+	}
 }
 
 // value returns the value of an ID, and the zero value if there is none.

@@ -33,6 +33,16 @@ func (t *ticket) countIn(s *Store, states store.States) (n int) {
 	return n
 }
 
+// prefetch begins to read what decide needs. With many keys, most of the time of a decision is one wait for
+// memory, so the clock is read meanwhile.
+func (t *ticket) prefetch() {
+	if t.check.Rule.Counter() != nil {
+		t.shard.numbers.prefetch(t.id)
+	} else {
+		t.shard.logs.prefetch(t.id)
+	}
+}
+
 // decide runs the algorithm on the kept state, and does not change that state.
 func (t *ticket) decide(s *Store, now, cost int64, d *algorithms.Decision) {
 	if a := t.check.Rule.Counter(); a != nil {
