@@ -33,13 +33,11 @@ func (t *ticket) countIn(s *Store, states store.States) (n int) {
 	return n
 }
 
-// prefetch begins to read what decide needs. With many keys, most of the time of a decision is one wait for
+// prefetch begins to read a Counter's state. With many keys, most of the time of a decision is one wait for
 // memory, so the clock is read meanwhile.
 func (t *ticket) prefetch() {
 	if t.check.Rule.Counter() != nil {
 		t.shard.numbers.prefetch(t.id)
-	} else {
-		t.shard.logs.prefetch(t.id)
 	}
 }
 

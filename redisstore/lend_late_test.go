@@ -50,11 +50,10 @@ func TestLendLateCost(t *testing.T) {
 }
 
 // TestLendLateCostUnderLoad: once Redis has charged a late cost that uses up the limit, no request passes that
-// comes later, although others have asked for loans meanwhile. The exception is what requests had reserved by then
-// and did not spend, because their process stood still: others may spend it.
+// comes later, although others have asked for loans meanwhile.
 func TestLendLateCostUnderLoad(t *testing.T) {
 	t.Parallel()
-	const limit, clients = 2000, 4
+	const limit = 2000
 	server := redistest.Start(t)
 	s := open(t, redisstore.Options{Address: server.Addr()})
 	for _, algorithm := range []string{"token_bucket", "fixed_window", "sliding_window_counter", "sliding_window_log"} {
@@ -64,7 +63,7 @@ func TestLendLateCostUnderLoad(t *testing.T) {
 			var charged, over atomic.Bool
 			var passed, tooLate atomic.Int64
 			var wait sync.WaitGroup
-			for range clients {
+			for range 4 {
 				wait.Go(func() {
 					for !over.Load() {
 						after := charged.Load()
@@ -89,7 +88,7 @@ func TestLendLateCostUnderLoad(t *testing.T) {
 			_, _ = decideOne(s, c)
 			over.Store(true)
 			wait.Wait()
-			if n := tooLate.Load(); n > clients {
+			if n := tooLate.Load(); n > 0 {
 				t.Errorf("%s: %d passed after all was used", algorithm, n)
 			}
 		}

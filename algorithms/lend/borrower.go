@@ -38,7 +38,7 @@ type Borrower struct {
 	sent   Moment
 	doubt  time.Duration // until then the store may have lent something that the borrower does not know
 	owes   bool          // what the answer lends is given up: see Owes
-	gives  bool          // what is held was given up, and the store does not know it yet
+	gives  bool          // what was held was given up; what requests had reserved by then is, if they do not spend it
 	demand demand
 
 	// Of the last answer.
@@ -272,7 +272,7 @@ func (b *Borrower) End(now Moment, number int64, answer Answer) bool {
 	if answer.Held > 0 {
 		b.span = min(b.span, max(b.period, lease/leasePeriods))
 	}
-	b.limit, b.gives = b.asked.Spent+answer.Held, false
+	b.limit, b.gives = b.asked.Spent+answer.Held, b.gives && b.pending > 0
 	if b.owes {
 		b.giveUp(b.borrowed(answer))
 	}

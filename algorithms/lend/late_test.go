@@ -1,6 +1,7 @@
 package lend
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -84,26 +85,32 @@ func TestLateCost(t *testing.T) {
 }
 
 // TestLateCostUnspent: what a request has reserved and not spent, when everything else is given up, is not spent by
-// others either. A request that has looked at the clock before the last ask does not spend what it has reserved.
+// others either, whether the store is asked before the late cost or after it. A request that has looked at the clock
+// before the last ask does not spend what it has reserved.
 func TestLateCostUnspent(t *testing.T) {
 	t.Parallel()
-	for _, how := range []string{"cancelled", "too old"} {
+	for _, how := range []string{"cancelled", "too old", "asked later and cancelled", "asked later and too old"} {
 		b := NewBorrower(1, 10*time.Second, 10*time.Second)
-		answer := func(at Moment) {
+		answer := func(at Moment, held int64) {
 			d := algorithms.Decision{Allowed: true, Quota: 100, At: simEpoch + at.Mono.Microseconds()}
-			b.End(at, b.number, Answer{Decision: d, Held: 20, Lease: time.Minute.Microseconds()})
+			b.End(at, b.number, Answer{Decision: d, Held: held, Lease: time.Minute.Microseconds()})
 		}
 		first := Moment{time.Second, time.Second}
 		second := first.plus(time.Second)
 		b.Begin(first, 1)
-		answer(first)
+		answer(first, 20)
 		if b.Next(first, 1, 0) != Reserved {
 			t.Fatal("nothing is held")
 		}
-		b.Renew(second)
-		b.Owes()
-		answer(second)
-		if how == "cancelled" {
+		if strings.HasPrefix(how, "asked later") {
+			b.Owes()
+			answer(second, b.Return(second).Live)
+		} else {
+			b.Renew(second)
+			b.Owes()
+			answer(second, 20)
+		}
+		if strings.HasSuffix(how, "cancelled") {
 			b.Cancel(1)
 		} else if b.Spend(first, 1) {
 			t.Error("a request has spent a loan that it cannot know")
