@@ -21,6 +21,7 @@ func tryLogins(t *testing.T, s *server, _ *backend) {
 		from := fmt.Sprintf("127.0.0.%d", i%4+1)
 		patient.Until(t, "a login that succeeds, since the ones before were given back", func() bool { return try(from, alice, "right") == 200 })
 	}
+	s.awaitUsed("all of them to be given back", "login_user", "alice", 0)
 	for i := range 6 {
 		if status, want := try(fmt.Sprintf("127.0.0.%d", i+1), alice, ""), map[bool]int{true: 401, false: 429}[i < 5]; status != want {
 			t.Errorf("try %d for alice: status %d, want %d", i+1, status, want)
