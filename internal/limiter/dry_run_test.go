@@ -16,11 +16,14 @@ func TestDryRunsOfRefusedRequests(t *testing.T) {
 				"a enforced %[2]s": {"max_events": 2, "window": "1h", "match": [{"path": ["/path"]}]},
 				"b dry %[2]s": {"algorithm": %[2]q, "max_events": 100, "window": "1h", "dry_run": true}
 			}}`, kept.Option(), algorithm))
+			var used int64
 			for range 5 {
 				caddytest.Serve(t, h, "203.0.113.7:1")
+				// A bucket gives less back if it was charged again meanwhile.
+				used = kept.Used(t, "b dry "+algorithm, "")
 			}
-			if got := kept.Used(t, "b dry "+algorithm, ""); got != 2 {
-				t.Errorf("%s: 5 requests, of which 2 passed, were charged %d in the dry run, want 2", algorithm, got)
+			if used != 2 {
+				t.Errorf("%s: 5 requests, of which 2 passed, were charged %d in the dry run, want 2", algorithm, used)
 			}
 		}
 	})
