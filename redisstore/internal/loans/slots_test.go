@@ -1,0 +1,221 @@
+package loans
+
+import (
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+const slotLease, slotPeriod = time.Minute, 10 * time.Second
+
+// slotTable has requests of one key, of a limit of 10.
+type slotTable struct {
+	*Slots
+	rule *store.Rule
+}
+
+func newSlotTable(t *testing.T) *slotTable {
+	t.Helper()
+	rule, err := store.NewLendingRule("slots", algorithms.Concurrency{}, algorithms.Limit{Events: 10, Lease: slotLease}, 0, slotPeriod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &slotTable{NewSlots(), rule}
+}
+
+func (t *slotTable) check(hold string) *store.Check {
+	return &store.Check{Rule: t.rule, Key: "k", Cost: 1, Hold: hold}
+}
+
+// told has the store admit a request, so that so much is free.
+func (t *slotTable) told(hold string, now time.Duration, free int64, often bool) {
+	d := algorithms.Decision{Allowed: true, Quota: 10, Remaining: free, At: now.Microseconds()}
+	t.Told(t.check(hold), at(now), &d, true, often)
+}
+
+// takes reports whether a request gets a slot that is kept.
+func (t *slotTable) takes(hold string, now time.Duration) bool {
+	_, ok := t.Take(t.check(hold), at(now))
+	return ok
+}
+
+// kept checks how many slots are kept.
+func (t *slotTable) kept(test *testing.T, want int64) {
+	test.Helper()
+	kept, keys := t.Kept()
+	if kept["slots"] != want || keys["slots"] != min(want, 1) || t.KeptOf(t.rule, "k") != want || t.KeptOf(t.rule, "other") != 0 {
+		test.Errorf("%d slots of %d keys are kept, want %d", kept["slots"], keys["slots"], want)
+	}
+}
+
+// TestSlotsChangeHands: the slot of a request that has ended is that of the next one, whose decision says how much
+// is left here. The store knows the slot by its first name until it is given back.
+func TestSlotsChangeHands(t *testing.T) {
+	t.Parallel()
+	table := newSlotTable(t)
+	if table.takes("nobody's", time.Second) {
+		t.Error("an empty table has a slot")
+	}
+	table.told("first", time.Second, 6, true)
+	if table.takes("early", time.Second) {
+		t.Error("a request has the slot of one that has not ended")
+	}
+	table.kept(t, 0)
+	if fate, _ := table.Release("first", at(2*time.Second), 1); fate != Kept {
+		t.Fatalf("fate %d, want kept", fate)
+	}
+	table.kept(t, 1)
+	d, ok := table.Take(table.check("second"), at(3*time.Second))
+	if want := int64(3 * 1e6); !ok || !d.Allowed || d.Quota != 10 || d.Remaining != 0 || d.At != want {
+		t.Errorf("%t, %+v, want 0 of 10 to remain at %d", ok, d, want)
+	}
+	table.kept(t, 0)
+
+	// That the first request ends again takes nothing from the second one.
+	if fate, _ := table.Release("first", at(3*time.Second), 1); fate != Kept || table.takes("third", 3*time.Second) {
+		t.Errorf("fate %d, and the slot of a request that has not ended is taken", fate)
+	}
+	table.Cancel("second")
+	table.Cancel("second")
+	table.kept(t, 1)
+	if !table.takes("third", 4*time.Second) {
+		t.Fatal("the slot of a request that did not pass is lost")
+	}
+	// Nine others may keep as many: so one process may keep none.
+	if fate, name := table.Release("third", at(5*time.Second), 10); fate != Back || name != "first" {
+		t.Errorf("fate %d, name %q, want the slot to go back as the first one's", fate, name)
+	}
+	if fate, _ := table.Release("third", at(5*time.Second), 1); fate != Unknown {
+		t.Errorf("fate %d of a slot that went back, want unknown", fate)
+	}
+}
+
+// TestSlotsOfRareKeys: of a key that comes rarely, nothing is known, and no more keys are known than there is room for.
+func TestSlotsOfRareKeys(t *testing.T) {
+	t.Parallel()
+	table := newSlotTable(t)
+	table.told("rare", time.Second, 6, false)
+	if fate, _ := table.Release("rare", at(time.Second), 1); fate != Unknown {
+		t.Errorf("fate %d, want unknown", fate)
+	}
+	for i := range maxSlotKeys + 10 {
+		c := table.check(strconv.Itoa(i))
+		c.Key = c.Hold
+		table.Told(c, at(time.Second), &algorithms.Decision{Allowed: true, Quota: 10, Remaining: 6}, true, true)
+	}
+	if n := len(table.keys); n != maxSlotKeys {
+		t.Errorf("%d keys, want %d", n, maxSlotKeys)
+	}
+}
+
+// TestSlotsAreRenewed: a slot is used for as long as its renewals were answered in time, whether a request has it or not.
+func TestSlotsAreRenewed(t *testing.T) {
+	t.Parallel()
+	for _, renewed := range []bool{false, true} {
+		table := newSlotTable(t)
+		table.told("running", time.Second, 8, true)
+		table.told("ended", time.Second, 7, true)
+		table.Release("ended", at(time.Second), 1)
+		later := time.Second + slotLease/2
+		if renewed {
+			for _, name := range []string{"running", "ended", "never known"} {
+				table.Renewed(name, at(later), at(later))
+			}
+		}
+		later += slotLease / 3 // the first leases last for less than a third
+		table.Free(table.check(""), at(later), 8)
+		if got := table.takes("next", later); got != renewed {
+			t.Errorf("renewed %t: taken %t", renewed, got)
+		}
+		later += slotLease / 4 // and now they are over
+		table.Free(table.check(""), at(later), 8)
+		if fate, _ := table.Release("running", at(later), 1); (fate == Kept) != renewed {
+			t.Errorf("renewed %t: fate %d", renewed, fate)
+		}
+	}
+}
+
+// TestSlotsAreDue: what no request needed for a period goes back, and what is free is asked for as long as it matters. Then
+// the key is forgotten.
+func TestSlotsAreDue(t *testing.T) {
+	t.Parallel()
+	table := newSlotTable(t)
+	look := func(now time.Duration, want []string, peeks int) {
+		t.Helper()
+		back, asks := table.Due(at(now), 1)
+		if names := holds(back); !slices.Equal(names, want) || len(asks) != peeks {
+			t.Errorf("after %v: %v go back and %d peeks, want %v and %d", now, names, len(asks), want, peeks)
+		}
+		for _, c := range asks {
+			if !c.Peek || c.Key != "k" || c.Cost != 1 || c.Rule != table.rule {
+				t.Errorf("asks %+v", c)
+			}
+		}
+	}
+	began := time.Second
+	table.told("a", began, 8, true)
+	table.told("b", began, 7, true)
+	look(began+slotPeriod/2, nil, 0)
+	look(began+slotPeriod, nil, 1) // they run
+	table.Free(table.check(""), at(began+slotPeriod), 7)
+	table.Release("a", at(began+slotPeriod), 1)
+	table.Release("b", at(began+slotPeriod), 1)
+	table.kept(t, 2)
+	look(began+2*slotPeriod, nil, 1) // they were not kept for a period yet
+	table.Free(table.check(""), at(began+2*slotPeriod), 8)
+	if !table.takes("c", began+2*slotPeriod) {
+		t.Fatal("no slot")
+	}
+	table.Release("c", at(began+2*slotPeriod), 1)
+	look(began+3*slotPeriod, []string{"a"}, 1) // one was enough
+	table.Free(table.check(""), at(began+3*slotPeriod), 9)
+	look(began+4*slotPeriod, []string{"b"}, 0)
+	if len(table.keys) != 0 || len(table.owners) != 0 || len(table.uses) != 0 {
+		t.Errorf("%d keys, %d owners and %d uses are left", len(table.keys), len(table.owners), len(table.uses))
+	}
+}
+
+// TestSlotsAreGivenUp: a reset gives up what is kept of its key, and the end gives up everything. What runs then goes
+// back when it ends.
+func TestSlotsAreGivenUp(t *testing.T) {
+	t.Parallel()
+	table := newSlotTable(t)
+	for _, hold := range []string{"a", "b", "c"} {
+		table.told(hold, time.Second, 6, true)
+	}
+	table.Release("a", at(time.Second), 1)
+	if back := table.Forget("slots", "other"); len(back) != 0 {
+		t.Errorf("%v go back for a reset of another key", holds(back))
+	}
+	if names := holds(table.Forget("slots", "k")); !slices.Equal(names, []string{"a"}) {
+		t.Errorf("%v go back, want a", names)
+	}
+	table.Release("b", at(time.Second), 1)
+	if names := holds(table.Close()); !slices.Equal(names, []string{"b"}) {
+		t.Errorf("%v go back, want b", names)
+	}
+	if fate, name := table.Release("c", at(time.Second), 1); fate != Back || name != "c" {
+		t.Errorf("fate %d, name %q, want c to go back", fate, name)
+	}
+	table.told("d", time.Second, 6, true)
+	if fate, _ := table.Release("d", at(time.Second), 1); fate == Kept {
+		t.Error("a slot is kept after the end")
+	}
+	table.kept(t, 0)
+}
+
+// holds returns the names of slots that go back, in order.
+func holds(back []store.Adjustment) (names []string) {
+	for _, a := range back {
+		if a.Delta != -a.Cost {
+			names = append(names, "wrong delta")
+		}
+		names = append(names, a.Hold)
+	}
+	slices.Sort(names)
+	return names
+}
