@@ -39,6 +39,7 @@ type Borrower struct {
 	doubt  time.Duration // until then the store may have lent something that the borrower does not know
 	owes   bool          // what the answer lends is given up: see Owes
 	gives  bool          // what was held was given up; what requests had reserved by then is, if they do not spend it
+	given  int64         // how much of that they have not spent since the last ask, which has told it as live
 	demand demand
 
 	// Of the last answer.
@@ -247,7 +248,7 @@ func (b *Borrower) Return(now Moment) Ask { return b.begin(now, 0, 0, b.pending)
 // begin makes an ask.
 func (b *Borrower) begin(now Moment, cost, want, live int64) Ask {
 	b.number++
-	b.asks, b.sent, b.owes = true, now, false
+	b.asks, b.sent, b.owes, b.given = true, now, false, 0
 	b.limit = b.spent + live // whatever the clocks say later
 	b.reported, b.sampled = b.sampled, max(b.sampled, b.latest, b.At(now))
 	b.asked = Ask{
@@ -272,7 +273,7 @@ func (b *Borrower) End(now Moment, number int64, answer Answer) bool {
 	if answer.Held > 0 {
 		b.span = min(b.span, max(b.period, lease/leasePeriods))
 	}
-	b.limit, b.gives = b.asked.Spent+answer.Held, b.gives && b.pending > 0
+	b.limit, b.gives = b.asked.Spent+answer.Held-b.given, b.gives && b.pending > 0
 	if b.owes {
 		b.giveUp(b.borrowed(answer))
 	}

@@ -30,6 +30,7 @@ func (b *Borrower) giveUp(but int64) {
 func (b *Borrower) unused(cost int64) {
 	if b.gives {
 		b.limit -= cost
+		b.given += cost
 	}
 }
 

@@ -1,11 +1,12 @@
 package lend
 
 import (
-	"strings"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 )
 
 // TestLateCost: what is held pays for a late cost. When the store has charged one and nothing is free since,
@@ -84,39 +85,140 @@ func TestLateCost(t *testing.T) {
 	}
 }
 
-// TestLateCostUnspent: what a request has reserved and not spent, when everything else is given up, is not spent by
-// others either, whether the store is asked before the late cost or after it. A request that has looked at the clock
-// before the last ask does not spend what it has reserved.
-func TestLateCostUnspent(t *testing.T) {
+// lateOrder is a borrower in one order of what may happen around a late cost that uses up the limit.
+type lateOrder struct {
+	Borrower
+	now      time.Duration
+	story    string
+	requests []Moment // that have reserved something, by when they have looked at the clock
+	came     int
+	decided  bool  // the ask that is under way
+	held     int64 // by the answer to it
+	late     lateStage
+}
+
+// lateStage is how far a late cost has come.
+type lateStage uint8
+
+const (
+	lateUnpaid  lateStage = iota
+	latePaid              // by what was held, in part
+	lateCharged           // the store has charged the rest
+	lateKnown             // to the borrower
+)
+
+// step returns the same order, in which one more thing has happened.
+func (o *lateOrder) step(what string) *lateOrder {
+	next := *o
+	next.now += time.Second
+	next.story += ", " + what
+	next.requests = slices.Clone(o.requests)
+	return &next
+}
+
+func (o *lateOrder) moment() Moment { return Moment{o.now, o.now} }
+
+// next returns all that may happen next.
+func (o *lateOrder) next(t *testing.T) (all []*lateOrder) {
+	add := func(what string, do func(n *lateOrder)) {
+		n := o.step(what)
+		do(n)
+		all = append(all, n)
+	}
+	if o.came < 3 {
+		add("a request", func(n *lateOrder) {
+			n.came++
+			switch {
+			case !n.Reserve(n.moment(), 1, 0):
+			case n.late == lateKnown:
+				t.Fatalf("a request passes after the late cost%s", n.story)
+			default:
+				n.requests = append(n.requests, n.moment())
+			}
+		})
+	}
+	for i := range o.requests {
+		add("spent", func(n *lateOrder) {
+			n.Spend(n.requests[i], 1)
+			n.requests = slices.Delete(n.requests, i, i+1)
+		})
+		add("cancelled", func(n *lateOrder) {
+			n.Cancel(1)
+			n.requests = slices.Delete(n.requests, i, i+1)
+		})
+	}
+	switch {
+	case !o.asks && o.number < 4:
+		add("asked for a request", func(n *lateOrder) { n.Begin(n.moment(), 1) })
+		add("renewed", func(n *lateOrder) { n.Renew(n.moment()) })
+		add("returned", func(n *lateOrder) { n.Return(n.moment()) })
+	case o.asks && !o.decided:
+		add("decided", func(n *lateOrder) {
+			if n.decided, n.held = true, n.asked.Live; n.late < lateCharged {
+				n.held = max(n.held, 5)
+			}
+		})
+		add("given up", func(n *lateOrder) { n.Fail(n.number) })
+	case o.asks:
+		add("answered", func(n *lateOrder) { n.answers(n.held, n.late < lateCharged || n.asked.Cost == 0) })
+	}
+	switch o.late {
+	case lateUnpaid:
+		add("paid", func(n *lateOrder) {
+			n.late = latePaid
+			n.Late(n.moment(), 100)
+		})
+	case latePaid:
+		add("charged", func(n *lateOrder) { n.late = lateCharged })
+	case lateCharged:
+		add("known", func(n *lateOrder) {
+			n.late = lateKnown
+			n.Owes()
+		})
+	case lateKnown:
+	}
+	return all
+}
+
+// answers has the store answer the ask.
+func (o *lateOrder) answers(held int64, allowed bool) {
+	d := algorithms.Decision{Allowed: allowed, Quota: 100, At: simEpoch + o.now.Microseconds()}
+	o.End(o.moment(), o.number, Answer{Decision: d, Held: held, Lease: time.Minute.Microseconds()})
+	o.decided = false
+}
+
+// recovers checks that what the store lends later, when something is free again, can be spent.
+func (o *lateOrder) recovers(t *testing.T) {
+	n := o.step("free again")
+	n.Begin(n.moment(), 1)
+	n.answers(7, true)
+	if got := n.Live(n.moment()); got != 7 {
+		t.Fatalf("holds %d of 7 that were lent%s", got, n.story)
+	}
+}
+
+// TestLateCostOrders: once a borrower knows of a late cost that has used up the limit, nothing can be reserved any
+// more, in whatever order requests have reserved, spent and given up before and after that, and asks were made and
+// answered. The store lends nothing more, but may have done so before.
+func TestLateCostOrders(t *testing.T) {
 	t.Parallel()
-	for _, how := range []string{"cancelled", "too old", "asked later and cancelled", "asked later and too old"} {
-		b := NewBorrower(1, 10*time.Second, 10*time.Second)
-		answer := func(at Moment, held int64) {
-			d := algorithms.Decision{Allowed: true, Quota: 100, At: simEpoch + at.Mono.Microseconds()}
-			b.End(at, b.number, Answer{Decision: d, Held: held, Lease: time.Minute.Microseconds()})
+	orders := 0
+	var visit func(o *lateOrder, depth int)
+	visit = func(o *lateOrder, depth int) {
+		orders++
+		if o.late == lateKnown && !o.asks && len(o.requests) == 0 {
+			o.recovers(t)
 		}
-		first := Moment{time.Second, time.Second}
-		second := first.plus(time.Second)
-		b.Begin(first, 1)
-		answer(first, 20)
-		if b.Next(first, 1, 0) != Reserved {
-			t.Fatal("nothing is held")
+		if depth == 0 {
+			return
 		}
-		if strings.HasPrefix(how, "asked later") {
-			b.Owes()
-			answer(second, b.Return(second).Live)
-		} else {
-			b.Renew(second)
-			b.Owes()
-			answer(second, 20)
-		}
-		if strings.HasSuffix(how, "cancelled") {
-			b.Cancel(1)
-		} else if b.Spend(first, 1) {
-			t.Error("a request has spent a loan that it cannot know")
-		}
-		if b.Next(second, 1, 0) == Reserved {
-			t.Errorf("%s: another request passes", how)
+		for _, n := range o.next(t) {
+			visit(n, depth-1)
 		}
 	}
+	first := &lateOrder{Borrower: *NewBorrower(1, time.Minute, time.Minute), now: time.Second}
+	first.Begin(first.moment(), 1)
+	first.answers(5, true)
+	visit(first, deep.Steps(9, 11))
+	t.Logf("%d orders", orders)
 }
