@@ -62,7 +62,7 @@ func (s *server) adminOnce(method, path, contentType, body string) (string, erro
 
 // load replaces the config.
 func (s *server) load(caddyfile string) error {
-	return s.change("POST", "/load", "text/caddyfile", caddyfile)
+	return s.configure("POST", "/load", "text/caddyfile", caddyfile)
 }
 
 // mustLoad replaces the config or ends the test.
@@ -75,7 +75,36 @@ func (s *server) mustLoad(caddyfile string) {
 
 // patch changes one value of the config.
 func (s *server) patch(path, value string) error {
-	return s.change("PATCH", path, "application/json", value)
+	return s.configure("PATCH", path, "application/json", value)
+}
+
+// configure changes the config. From then on no request meets the config before.
+func (s *server) configure(method, path, contentType, body string) error {
+	s.t.Helper()
+	if err := s.change(method, path, contentType, body); err != nil {
+		return err
+	}
+	patient.Until(s.t, "the servers before to stop", func() bool {
+		stacks, err := s.admin("GET", "/debug/pprof/goroutine?debug=2", "", "")
+		return err == nil && !stopping(stacks)
+	})
+	return nil
+}
+
+// stopping reports whether a server may still accept connections, or answer requests on idle ones, although it is
+// being stopped. Caddy says that a change is done when the goroutines that stop servers have begun.
+func stopping(stacks string) bool {
+	for goroutine := range strings.SplitSeq(stacks, "\n\n") {
+		state, functions, _ := strings.Cut(goroutine, "\n")
+		waitsFor := "[sync.WaitGroup.Wait" // the other goroutines
+		if strings.Contains(functions, ").Shutdown(") {
+			waitsFor = "[select" // the requests that are being answered
+		}
+		if strings.Contains(functions, "caddyhttp.(*App).stop") && !strings.Contains(state, waitsFor) {
+			return true
+		}
+	}
+	return false
 }
 
 // change sends a request that changes something, and repeats it if the connection breaks: each load

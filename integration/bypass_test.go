@@ -109,7 +109,7 @@ func startExamples(t *testing.T, all []example, b *backend) (targets []*target) 
 	if number > sockets {
 		t.Fatalf("%d zones, but only %d sockets", number, sockets)
 	}
-	if err := s.change("POST", "/load", "application/json", string(text)); err != nil {
+	if err := s.configure("POST", "/load", "application/json", string(text)); err != nil {
 		t.Fatal(err)
 	}
 	addresses := append([]string{s.address}, s.more...)

@@ -255,7 +255,7 @@ func TestCommandWatch(t *testing.T) {
 		if n == 100 {
 			s.mustLoad(strings.Replace(byQuery(memory), "respond ok", "respond new", 1))
 		}
-		if _, err := sendAcross(client, s.url("/?k=a")); err != nil {
+		if _, err := send(client, s.url("/?k=a")); err != nil {
 			t.Fatal(err)
 		}
 		select {

@@ -335,7 +335,7 @@ func runScript(t *testing.T, s *server, client *http.Client, run string) {
 		{"/wait", 1, []string{"X-Run", run}},
 	} {
 		for range step.n {
-			if _, err := sendAcross(client, s.url(step.path), step.header...); err != nil {
+			if _, err := send(client, s.url(step.path), step.header...); err != nil {
 				t.Fatal(err)
 			}
 		}

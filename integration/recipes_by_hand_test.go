@@ -42,7 +42,7 @@ func TestRecipesByHand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.change("POST", "/load", "application/json", string(text)); err != nil {
+	if err := s.configure("POST", "/load", "application/json", string(text)); err != nil {
 		t.Fatal(err)
 	}
 	for i, address := range append([]string{s.address}, s.more...) {

@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
 // hourly is a site with a zone for each algorithm, of the algorithm's name.
@@ -29,18 +27,13 @@ func hourly(store string, events int) string {
 	return caddyfile("", text)
 }
 
-// getUnder sends requests until the config with the given limit answers. When a load is done, the
-// server before it may still accept one more connection ("the scheduler might still pause them
-// right before calling Shutdown()", says Caddy's App.Stop).
-func (s *server) getUnder(client *http.Client, limit int64, zone string) (a answer) {
+// getUnder sends a request to a config with the given limit.
+func (s *server) getUnder(client *http.Client, limit int64, zone string) answer {
 	s.t.Helper()
-	patient.Until(s.t, "the new config to answer", func() bool {
-		var err error
-		if a, err = sendAcross(client, s.url("/"+zone)); err != nil {
-			s.t.Fatal(err)
-		}
-		return policy(a.header, zone) == limit
-	})
+	a := s.get(client, "/"+zone)
+	if got := policy(a.header, zone); got != limit {
+		s.t.Errorf("the limit of zone %s is %d, want %d", zone, got, limit)
+	}
 	return a
 }
 
