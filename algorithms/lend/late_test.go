@@ -90,7 +90,7 @@ type lateOrder struct {
 	Borrower
 	now      time.Duration
 	story    string
-	requests []Moment // that have reserved something, by when they have looked at the clock
+	requests []Moment // that have reserved something: when they have looked at the clock
 	came     int
 	decided  bool  // the ask that is under way
 	held     int64 // by the answer to it
