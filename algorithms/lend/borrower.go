@@ -39,7 +39,7 @@ type Borrower struct {
 	doubt  time.Duration // until then the store may have lent something that the borrower does not know
 	owes   bool          // what the answer lends is given up: see Owes
 	gives  bool          // what was held was given up; what requests had reserved by then is, if they do not spend it
-	given  int64         // how much of that they have not spent since the last ask, which has told it as live
+	given  int64         // how much requests have given up so since the last ask
 	demand demand
 
 	// Of the last answer.
@@ -262,8 +262,8 @@ func (b *Borrower) begin(now Moment, cost, want, live int64) Ask {
 }
 
 // End takes the answer to an ask, and reports whether that was still under way. It does nothing if
-// the ask was given up.
-func (b *Borrower) End(now Moment, number int64, answer Answer) bool {
+// the ask was given up. If a cost was lent and not charged, the request may reserve it now, whatever else is given up.
+func (b *Borrower) End(now Moment, number int64, answer Answer, reserve int64) bool {
 	if !b.asks || number != b.number {
 		return false
 	}
@@ -275,7 +275,7 @@ func (b *Borrower) End(now Moment, number int64, answer Answer) bool {
 	}
 	b.limit, b.gives = b.asked.Spent+answer.Held-b.given, b.gives && b.pending > 0
 	if b.owes {
-		b.giveUp(b.borrowed(answer))
+		b.giveUp(reserve)
 	}
 	b.latest = max(b.latest, b.At(now))
 	b.answered, b.answer = now, answer
@@ -301,7 +301,7 @@ func (b *Borrower) End(now Moment, number int64, answer Answer) bool {
 // charged is not taken back from what was spent since. It comes back by itself meanwhile.
 func (b *Borrower) charged(answer Answer) {
 	at := answer.At
-	if b.borrowed(answer) > 0 {
+	if b.asked.Borrows && answer.Held > 0 { // the cost was lent
 		at--
 	}
 	b.sampled = max(b.sampled, at)

@@ -176,7 +176,7 @@ func (e *explorer) visit(w *world, story string) {
 		next("hear", w.answers[i].node, func(w *world, _ string) bool {
 			sent := w.answers[i]
 			w.answers = slices.Delete(w.answers, i, i+1)
-			w.borrowers[sent.node].End(w.moment(), sent.number, sent.answer)
+			w.borrowers[sent.node].End(w.moment(), sent.number, sent.answer, 0)
 			return true
 		})
 		if w.faults > 0 {

@@ -19,7 +19,7 @@ func (b *Borrower) Owes() {
 	b.owes = b.asks
 }
 
-// giveUp gives up what no request has reserved, but for a cost that is to be reserved. The store does not
+// giveUp gives up what no request has reserved, but for a cost that is to be reserved now. The store does not
 // know it yet.
 func (b *Borrower) giveUp(but int64) {
 	b.limit, b.gives = min(b.limit, b.spent+b.pending+but), true
@@ -32,12 +32,4 @@ func (b *Borrower) unused(cost int64) {
 		b.limit -= cost
 		b.given += cost
 	}
-}
-
-// borrowed returns the cost of the request with the ask if that was lent, and 0 if it was charged.
-func (b *Borrower) borrowed(answer Answer) int64 {
-	if b.asked.Borrows && answer.Held > 0 {
-		return b.asked.Cost
-	}
-	return 0
 }

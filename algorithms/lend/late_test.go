@@ -26,7 +26,7 @@ func TestLateCost(t *testing.T) {
 		now := time.Second
 		at := func() Moment { return Moment{now, now} }
 		b := NewBorrower(1, 10*time.Second, 10*time.Second)
-		answer := func(ask Ask) { b.End(at(), ask.Number, Decide(simEpoch, []*Key{key}, []Ask{ask})[0]) }
+		answer := func(ask Ask) { b.End(at(), ask.Number, Decide(simEpoch, []*Key{key}, []Ask{ask})[0], 0) }
 		take := func() bool { return b.Next(at(), 1, 0) == Reserved && b.Spend(at(), 1) }
 		for range 10 {
 			b.Want(at(), 2)
@@ -56,7 +56,7 @@ func TestLateCost(t *testing.T) {
 		counter.State = a.Adjust(counter.State, p, simEpoch, simEpoch, 0, 1000-paid)
 		b.Owes()
 		if ask.Number > 0 {
-			b.End(at(), ask.Number, decided)
+			b.End(at(), ask.Number, decided, ask.Cost)
 		}
 		if while == "a request" && (b.Next(at(), 30, 0) != Reserved || !b.Spend(at(), 30)) {
 			t.Error("what was lent for the request cannot be spent")
@@ -94,6 +94,7 @@ type lateOrder struct {
 	came     int
 	decided  bool  // the ask that is under way
 	held     int64 // by the answer to it
+	allowed  bool
 	late     lateStage
 }
 
@@ -150,17 +151,28 @@ func (o *lateOrder) next(t *testing.T) (all []*lateOrder) {
 	switch {
 	case !o.asks && o.number < 4:
 		add("asked for a request", func(n *lateOrder) { n.Begin(n.moment(), 1) })
+		add("borrowed for a request", func(n *lateOrder) { n.Borrow(n.moment(), 1) })
 		add("renewed", func(n *lateOrder) { n.Renew(n.moment()) })
 		add("returned", func(n *lateOrder) { n.Return(n.moment()) })
 	case o.asks && !o.decided:
 		add("decided", func(n *lateOrder) {
-			if n.decided, n.held = true, n.asked.Live; n.late < lateCharged {
-				n.held = max(n.held, 5)
+			n.decided, n.held, n.allowed = true, n.asked.Live, n.asked.Cost == 0
+			if n.late < lateCharged {
+				n.held, n.allowed = 5, true // at least what is live and the request's cost
 			}
 		})
 		add("given up", func(n *lateOrder) { n.Fail(n.number) })
 	case o.asks:
-		add("answered", func(n *lateOrder) { n.answers(n.held, n.late < lateCharged || n.asked.Cost == 0) })
+		add("answered", func(n *lateOrder) { n.answers(n.held, n.allowed, 0) })
+		if o.asked.Borrows && o.allowed {
+			add("answered and reserved", func(n *lateOrder) {
+				n.answers(n.held, n.allowed, 1)
+				if !n.Reserve(n.moment(), 1, 0) {
+					t.Fatalf("the request does not get what was lent for it%s", n.story)
+				}
+				n.requests = append(n.requests, n.moment())
+			})
+		}
 	}
 	switch o.late {
 	case lateUnpaid:
@@ -181,9 +193,9 @@ func (o *lateOrder) next(t *testing.T) (all []*lateOrder) {
 }
 
 // answers has the store answer the ask.
-func (o *lateOrder) answers(held int64, allowed bool) {
+func (o *lateOrder) answers(held int64, allowed bool, reserve int64) {
 	d := algorithms.Decision{Allowed: allowed, Quota: 100, At: simEpoch + o.now.Microseconds()}
-	o.End(o.moment(), o.number, Answer{Decision: d, Held: held, Lease: time.Minute.Microseconds()})
+	o.End(o.moment(), o.number, Answer{Decision: d, Held: held, Lease: time.Minute.Microseconds()}, reserve)
 	o.decided = false
 }
 
@@ -191,7 +203,7 @@ func (o *lateOrder) answers(held int64, allowed bool) {
 func (o *lateOrder) recovers(t *testing.T) {
 	n := o.step("free again")
 	n.Begin(n.moment(), 1)
-	n.answers(7, true)
+	n.answers(7, true, 0)
 	if got := n.Live(n.moment()); got != 7 {
 		t.Fatalf("holds %d of 7 that were lent%s", got, n.story)
 	}
@@ -218,7 +230,7 @@ func TestLateCostOrders(t *testing.T) {
 	}
 	first := &lateOrder{Borrower: *NewBorrower(1, time.Minute, time.Minute), now: time.Second}
 	first.Begin(first.moment(), 1)
-	first.answers(5, true)
-	visit(first, deep.Steps(9, 11))
+	first.answers(5, true, 0)
+	visit(first, deep.Steps(9, 10))
 	t.Logf("%d orders", orders)
 }

@@ -24,7 +24,7 @@ func TestLostAnswerIsReturned(t *testing.T) {
 		answer := func(now time.Duration, ask Ask, hears bool) {
 			m, micros := at(now)
 			if got := Decide(micros, []*Key{key}, []Ask{ask})[0]; hears {
-				b.End(m, ask.Number, got)
+				b.End(m, ask.Number, got, 0)
 			} else {
 				b.Fail(ask.Number)
 			}

@@ -31,7 +31,7 @@ func newRareKey(t *testing.T, events int64, window, period time.Duration) *rareK
 func (r *rareKey) ask(a Ask) {
 	r.asks++
 	answer := Decide(simEpoch+r.now.Microseconds(), []*Key{r.key}, []Ask{a})[0]
-	r.b.End(Moment{r.now, r.now}, a.Number, answer)
+	r.b.End(Moment{r.now, r.now}, a.Number, answer, 0)
 	r.told = max(r.told, answer.Lease)
 }
 

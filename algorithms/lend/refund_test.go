@@ -28,7 +28,7 @@ func TestRefundOfCharge(t *testing.T) {
 	began, _ := at(time.Second + time.Millisecond)
 	b.Want(began, 4)
 	first := ask(began.Mono, b.Begin(began, 1))
-	b.End(began, b.number, first)
+	b.End(began, b.number, first, 0)
 	if !before.Allowed || !first.Allowed || first.Held != 4 {
 		t.Fatalf("%+v, %+v", before, first)
 	}
@@ -81,7 +81,7 @@ func TestRefundAfterSlowAnswer(t *testing.T) {
 		if now += took; took > 0 {
 			during = spend()
 		}
-		b.End(at(now), a.Number, decided)
+		b.End(at(now), a.Number, decided, 0)
 		return during
 	}
 	ask(0)
@@ -139,7 +139,7 @@ func TestReports(t *testing.T) {
 		now = now.plus(time.Second)
 		b.Renew(now)
 		d := algorithms.Decision{Allowed: true, Quota: 100, At: simEpoch + now.Mono.Microseconds()}
-		b.End(now, b.number, Answer{Decision: d, Held: 20, Lease: time.Minute.Microseconds()})
+		b.End(now, b.number, Answer{Decision: d, Held: 20, Lease: time.Minute.Microseconds()}, 0)
 	}
 	ask()
 	now = now.plus(time.Second)

@@ -183,7 +183,7 @@ func (s *simulation) send(n *simNode, a Ask) {
 			if n.dead {
 				return
 			}
-			n.b.End(s.moment(n), a.Number, answer)
+			n.b.End(s.moment(n), a.Number, answer, 0)
 			if !over {
 				over = true
 				end()

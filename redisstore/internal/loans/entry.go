@@ -100,7 +100,7 @@ func (e *Entry) End(now lend.Moment, number int64, answer lend.Answer, reserve i
 	defer e.plan(now)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.b.End(now, number, answer) {
+	if e.b.End(now, number, answer, reserve) {
 		close(e.over)
 	}
 	return reserve > 0 && e.b.Next(now, reserve, while) == lend.Reserved
