@@ -38,7 +38,7 @@ type Borrower struct {
 	sent   Moment
 	doubt  time.Duration // until then the store may have lent something that the borrower does not know
 	owes   bool          // what the answer lends is given up: see Owes
-	gives  bool          // what was held was given up; what requests had reserved by then is, if they do not spend it
+	gives  bool          // what was held was given up, and what requests do not spend of the rest is, until something is lent
 	given  int64         // how much requests have given up so since the last ask
 	demand demand
 
@@ -273,7 +273,7 @@ func (b *Borrower) End(now Moment, number int64, answer Answer, reserve int64) b
 	if answer.Held > 0 {
 		b.span = min(b.span, max(b.period, lease/leasePeriods))
 	}
-	b.limit, b.gives = b.asked.Spent+answer.Held-b.given, b.gives && b.pending > 0
+	b.limit, b.gives = b.asked.Spent+answer.Held-b.given, b.gives && answer.Held <= b.asked.Live
 	if b.owes {
 		b.giveUp(reserve)
 	}

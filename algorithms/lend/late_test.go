@@ -89,8 +89,10 @@ func TestLateCost(t *testing.T) {
 type lateOrder struct {
 	Borrower
 	now      time.Duration
-	story    string
+	before   *lateOrder
+	what     string   // has happened since then
 	requests []Moment // that have reserved something: when they have looked at the clock
+	spends   []int64  // when others have spent something
 	came     int
 	decided  bool  // the ask that is under way
 	held     int64 // by the answer to it
@@ -112,9 +114,17 @@ const (
 func (o *lateOrder) step(what string) *lateOrder {
 	next := *o
 	next.now += time.Second
-	next.story += ", " + what
-	next.requests = slices.Clone(o.requests)
+	next.before, next.what = o, what
+	next.requests, next.spends = slices.Clone(o.requests), slices.Clone(o.spends)
 	return &next
+}
+
+// story is all that has happened.
+func (o *lateOrder) story() string {
+	if o.before == nil {
+		return ""
+	}
+	return o.before.story() + ", " + o.what
 }
 
 func (o *lateOrder) moment() Moment { return Moment{o.now, o.now} }
@@ -126,30 +136,34 @@ func (o *lateOrder) next(t *testing.T) (all []*lateOrder) {
 		do(n)
 		all = append(all, n)
 	}
-	if o.came < 3 {
+	if o.came < 2 {
 		add("a request", func(n *lateOrder) {
 			n.came++
 			switch {
 			case !n.Reserve(n.moment(), 1, 0):
 			case n.late == lateKnown:
-				t.Fatalf("a request passes after the late cost%s", n.story)
+				t.Fatalf("a request passes after the late cost%s", n.story())
 			default:
 				n.requests = append(n.requests, n.moment())
 			}
 		})
 	}
 	for i := range o.requests {
-		add("spent", func(n *lateOrder) {
-			n.Spend(n.requests[i], 1)
-			n.requests = slices.Delete(n.requests, i, i+1)
-		})
+		add("spent", func(n *lateOrder) { n.spend(i, n.requests[i]) })
+		add("spent after a look at the clock", func(n *lateOrder) { n.spend(i, n.moment()) })
 		add("cancelled", func(n *lateOrder) {
 			n.Cancel(1)
 			n.requests = slices.Delete(n.requests, i, i+1)
 		})
 	}
+	for i := range o.spends {
+		add("refunded", func(n *lateOrder) {
+			n.Refund(n.moment(), n.spends[i], 1)
+			n.spends = slices.Delete(n.spends, i, i+1)
+		})
+	}
 	switch {
-	case !o.asks && o.number < 4:
+	case !o.asks && o.number < 3:
 		add("asked for a request", func(n *lateOrder) { n.Begin(n.moment(), 1) })
 		add("borrowed for a request", func(n *lateOrder) { n.Borrow(n.moment(), 1) })
 		add("renewed", func(n *lateOrder) { n.Renew(n.moment()) })
@@ -168,7 +182,7 @@ func (o *lateOrder) next(t *testing.T) (all []*lateOrder) {
 			add("answered and reserved", func(n *lateOrder) {
 				n.answers(n.held, n.allowed, 1)
 				if !n.Reserve(n.moment(), 1, 0) {
-					t.Fatalf("the request does not get what was lent for it%s", n.story)
+					t.Fatalf("the request does not get what was lent for it%s", n.story())
 				}
 				n.requests = append(n.requests, n.moment())
 			})
@@ -192,6 +206,14 @@ func (o *lateOrder) next(t *testing.T) (all []*lateOrder) {
 	return all
 }
 
+// spend spends what a request has reserved, by the time that it knows.
+func (o *lateOrder) spend(request int, now Moment) {
+	if o.Spend(now, 1) {
+		o.spends = append(o.spends, o.At(now))
+	}
+	o.requests = slices.Delete(o.requests, request, request+1)
+}
+
 // answers has the store answer the ask.
 func (o *lateOrder) answers(held int64, allowed bool, reserve int64) {
 	d := algorithms.Decision{Allowed: allowed, Quota: 100, At: simEpoch + o.now.Microseconds()}
@@ -204,8 +226,10 @@ func (o *lateOrder) recovers(t *testing.T) {
 	n := o.step("free again")
 	n.Begin(n.moment(), 1)
 	n.answers(7, true, 0)
+	n.Reserve(n.moment(), 1, 0)
+	n.Cancel(1)
 	if got := n.Live(n.moment()); got != 7 {
-		t.Fatalf("holds %d of 7 that were lent%s", got, n.story)
+		t.Fatalf("holds %d of 7 that were lent%s", got, n.story())
 	}
 }
 
@@ -231,6 +255,13 @@ func TestLateCostOrders(t *testing.T) {
 	first := &lateOrder{Borrower: *NewBorrower(1, time.Minute, time.Minute), now: time.Second}
 	first.Begin(first.moment(), 1)
 	first.answers(5, true, 0)
-	visit(first, deep.Steps(9, 10))
+	first.Reserve(first.moment(), 1, 0)
+	first.requests, first.came = []Moment{first.moment()}, 1
+	visit(first, deep.Steps(8, 9))
+	known := first.step("all of the late cost")
+	known.late = lateKnown
+	known.Late(known.moment(), 100)
+	known.Owes()
+	visit(known, deep.Steps(8, 9))
 	t.Logf("%d orders", orders)
 }
