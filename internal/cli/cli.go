@@ -89,12 +89,23 @@ func (e *endpoint) call(method, path string, query url.Values, body map[string]a
 		}
 		text = bytes.NewReader(encoded)
 	}
-	response, err := caddycmd.AdminAPIRequest(e.address, method, adminapi.Path+path, nil, text)
-	if err != nil {
-		return nil, e.explainError(err)
+	for tries := 0; ; tries++ {
+		response, err := caddycmd.AdminAPIRequest(e.address, method, adminapi.Path+path, nil, text)
+		switch {
+		case err == nil:
+			return response, nil
+		case method != http.MethodGet || tries == maxRepeats || !brokenOff.MatchString(err.Error()):
+			return nil, e.explainError(err)
+		}
 	}
-	return response, nil
 }
+
+// maxRepeats is how often a question is asked again whose connection broke off: a reload replaces the endpoint,
+// and the one before may have accepted the connection.
+const maxRepeats = 2
+
+// brokenOff is an error of such a connection, of which Caddy has only the text.
+var brokenOff = regexp.MustCompile(`^performing request: .*(EOF|connection reset by peer|broken pipe|server closed idle connection)$`)
 
 // apiError is an error in an answer of the admin API.
 type apiError struct{ status, text string }
