@@ -85,11 +85,19 @@ func (s *server) configure(method, path, contentType, body string) error {
 		return err
 	}
 	patient.Until(s.t, "the servers before to stop", func() bool {
-		stacks, err := s.admin("GET", "/debug/pprof/goroutine?debug=2", "", "")
+		stacks, err := s.stacks()
 		return err == nil && !stopping(stacks)
 	})
 	return nil
 }
+
+// stacks returns Caddy's own list of goroutines.
+func (s *server) stacks() (string, error) {
+	return s.admin("GET", "/debug/pprof/goroutine?debug=2", "", "")
+}
+
+// stopsServers is in the stack of each goroutine that stops servers.
+const stopsServers = "caddyhttp.(*App).stop"
 
 // stopping reports whether a server may still accept connections, or answer requests on idle ones, although it is
 // being stopped. Caddy says that a change is done when the goroutines that stop servers have begun.
@@ -100,7 +108,7 @@ func stopping(stacks string) bool {
 		if strings.Contains(functions, ").Shutdown(") {
 			waitsFor = "[select" // the requests that are being answered
 		}
-		if strings.Contains(functions, "caddyhttp.(*App).stop") && !strings.Contains(state, waitsFor) {
+		if strings.Contains(functions, stopsServers) && !strings.Contains(state, waitsFor) {
 			return true
 		}
 	}

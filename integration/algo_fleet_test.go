@@ -71,11 +71,10 @@ func (s *server) awaitLeft(client *http.Client, zone string, want int64) {
 	patient.UntilEqual(s.t, "what is left of zone "+zone, func() int64 { return s.left(client, zone) }, want)
 }
 
-// waiting returns how many requests this module makes wait, according to Caddy's own list of
-// goroutines.
+// waiting returns how many requests this module makes wait, according to Caddy's goroutines.
 func (s *server) waiting() int {
 	s.t.Helper()
-	stacks, err := s.admin("GET", "/debug/pprof/goroutine?debug=2", "", "")
+	stacks, err := s.stacks()
 	if err != nil {
 		s.t.Fatal(err)
 	}

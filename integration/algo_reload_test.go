@@ -2,6 +2,7 @@ package integration_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 )
 
@@ -19,14 +20,14 @@ func TestReloadKeepsSlots(t *testing.T) {
 
 		// The limit is raised by one.
 		s.mustLoad(config("3", f.store))
-		s.hasPolicy(client, "renewed", 3)
+		s.getUnder(client, 3, "peek/renewed")
 		if renewed, returned := s.left(client, "renewed"), s.left(client, "returned"); renewed != 2 || returned != 2 {
 			t.Errorf("after the reload %d and %d left, want 2", renewed, returned)
 		}
 		watched, left := s, int64(2)
 		if f.last != s {
 			s.mustLoad(caddyfile("", "respond ok"))
-			s.hasPolicy(client, "renewed", -1)
+			s.getUnder(client, -1, "peek/renewed")
 			watched, left = f.last, 1
 		}
 		stayTaken(t, client, left, watched)
@@ -50,9 +51,12 @@ func TestReloadForgetsSlots(t *testing.T) {
 	before := s.begin("/both", "X-Gate", "before")
 	s.awaitLeft(client, "returned", 1)
 	s.mustLoad(caddyfile("", "respond ok"))
-	s.hasPolicy(client, "renewed", -1)
+	if stacks, err := s.stacks(); err != nil || !strings.Contains(stacks, stopsServers) {
+		t.Errorf("the server that waits for a request is not found: %v\n%s", err, stacks)
+	}
+	s.getUnder(client, -1, "peek/renewed")
 	s.mustLoad(config)
-	s.hasPolicy(client, "renewed", 2)
+	s.getUnder(client, 2, "peek/renewed")
 
 	after := s.begin("/both", "X-Gate", "after")
 	s.awaitLeft(client, "returned", 1)
@@ -66,12 +70,4 @@ func TestReloadForgetsSlots(t *testing.T) {
 		t.Errorf("the request after: status %d", a.status)
 	}
 	s.awaitLeft(client, "returned", 2)
-}
-
-// hasPolicy checks the limit of a zone, which is -1 if the config has no such zone.
-func (s *server) hasPolicy(client *http.Client, zone string, limit int64) {
-	s.t.Helper()
-	if got := policy(s.get(client, "/peek/"+zone).header, zone); got != limit {
-		s.t.Errorf("the limit of zone %s is %d, want %d", zone, got, limit)
-	}
 }

@@ -2,6 +2,7 @@ package integration_test
 
 import (
 	"net/http"
+	"path"
 	"strconv"
 	"strings"
 	"testing"
@@ -27,12 +28,12 @@ func hourly(store string, events int) string {
 	return caddyfile("", text)
 }
 
-// getUnder sends a request to a config with the given limit.
-func (s *server) getUnder(client *http.Client, limit int64, zone string) answer {
+// getUnder sends a request to a config with the given limit, or none with -1. The path ends with the zone.
+func (s *server) getUnder(client *http.Client, limit int64, where string) answer {
 	s.t.Helper()
-	a := s.get(client, "/"+zone)
-	if got := policy(a.header, zone); got != limit {
-		s.t.Errorf("the limit of zone %s is %d, want %d", zone, got, limit)
+	a := s.get(client, "/"+where)
+	if got := policy(a.header, path.Base(where)); got != limit {
+		s.t.Errorf("/%s: the limit is %d, want %d", where, got, limit)
 	}
 	return a
 }
