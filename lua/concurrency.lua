@@ -10,7 +10,10 @@ local function horizon(now) return precise(now + MAX_STEP_BACK) end
 take = function(now, cost, events, lease, _, _, _, _, key)
   local from, to = '(' .. precise(now), horizon(now)
   local live, damaged = redis.pcall('ZCOUNT', key, from, to), false
-  if type(live) ~= 'number' then live, damaged = 0, true end
+  if type(live) ~= 'number' then
+    wrongtype(live, 'ZCOUNT', key, from, to)
+    live, damaged = 0, true
+  end
   local function ends(index)
     local found = call('ZRANGEBYSCORE', key, from, to, 'WITHSCORES', 'LIMIT', index, 1)
     return tonumber(found[2]) or now
@@ -39,10 +42,16 @@ take = function(now, cost, events, lease, _, _, _, _, key)
   return allowed, events, remaining, retry, next, reset, 0, now, lease, horizon(now), damaged
 end
 
+-- isset reports whether the key is a sorted set, or does not exist.
+local function isset(key)
+  local size = redis.pcall('ZCARD', key)
+  return type(size) == 'number' or wrongtype(size, 'ZCARD', key)
+end
+
 -- ZADD must come first. When Redis is out of memory, it refuses a command that needs memory,
 -- but only until the script has written something.
 record = function(key, cost, now, lease, horizon, hold)
-  if type(redis.pcall('ZCARD', key)) ~= 'number' then call('DEL', key) end
+  if not isset(key) then call('DEL', key) end
   local ends = precise(now + lease)
   local members = { ends, hold }
   for i = 2, cost do members[2 * i - 1], members[2 * i] = ends, hold .. '#' .. i end
@@ -54,7 +63,7 @@ end
 if op == 2 then
   -- A lease is given back by name, so doing it twice does no harm, and only as a whole.
   adjust = function(key, _, _, _, delta, _, _, _, _, _, _, hold)
-    if delta >= 0 or type(redis.pcall('ZCARD', key)) ~= 'number' then return false end
+    if delta >= 0 or not isset(key) then return false end
     if call('ZSCORE', key, hold .. '#' .. (1 - delta)) then return false end
     local ended, name = 0, hold
     while ended < -delta and call('ZREM', key, name) == 1 do

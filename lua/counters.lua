@@ -43,6 +43,7 @@ if mode == 2 then
             s1, s2, s3, lives = unpack_struct('>i8i8i8I4', value)
           else
             if value then
+              if type(value) == 'table' and not string.find(value.err, 'WRONGTYPE', 1, true) then call('GET', keys[1]) end
               local lent = #value % 40 == 28
               noticed = noticed .. pack('>H', (lent and 32768 or 0) + k + i)
               if lent then fit = 0 end

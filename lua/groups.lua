@@ -3,6 +3,8 @@
 -- none of these. What it needs from outside are arguments, because reaching them from inside costs more.
 if not last then last, all, n, noticed, refused, uncharged = (function(call, floor, byte, pack, unpack_struct, read, groups, mode, now, careful, unable, full, uncharged, lacks, unlock)
 
+--[[wrongtype]]
+
 local function port(name, op)
   local take, record, adjust, spares
   --[[algorithms]]
@@ -132,6 +134,7 @@ while at >= 0 and #groups > 0 do
           if value and #value == 28 then
             s1, s2, s3, lives = unpack_struct('>i8i8i8I4', value)
           elseif value then
+            if type(value) == 'table' then wrongtype(value, 'GET', key) end
             lent = #value % 40 == 28
             damaged = not lent
           end
@@ -178,6 +181,7 @@ while at >= 0 and #groups > 0 do
           take(now, cost * (times > 0 and times or 1), p1, p2, p3, p4, p5, p6, s1, s2, s3)
         if broken and record then
           local last = redis.pcall('LINDEX', key, -1)
+          if type(last) == 'table' then wrongtype(last, 'LINDEX', key, -1) end
           lent = type(last) == 'string' and #last % 40 == 1 and byte(last) == 76
         end
         damaged = damaged or broken and not lent

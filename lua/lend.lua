@@ -14,9 +14,14 @@
 --                  if nothing is borrowed; to adjust, when the charge was made, its turn and the delta
 --   the rule       the algorithm's name and six parameters, as MessagePack has them
 --
+-- ARGV[2]  in a careful call only; take.lua says what that is. While Redis cannot write, nothing more is
+--          lent. If the reason is memory, groups are charged that need no more than their keys have.
+--
 -- The costs of a group are charged together or not at all. The groups are decided one after the
--- other. The reply is one string: the time, and for each group a byte. If that is 1, what follows
--- is why the group failed: two bytes for the length, and the text. If it is 0, for each check
+-- other. The reply is one string: the time, in a careful call why Redis cannot write (two bytes for the
+-- length, and the text), and for each group a byte. If that is 1, what follows is why the group failed:
+-- two bytes for the length, and the text. If it is 3, Redis cannot write what the group charges, and
+-- nothing follows. If it is 2, nothing was written, and if it is 0, everything: then for each check
 --   a byte         flags: 1 allowed, 2 what was stored was damaged and ignored
 --   eleven numbers quota, remaining, retry, next, reset, held, lease, others, pause, what is lent in
 --                  all, and to how many. Of an adjustment, quota is 1 if it has changed anything, and remaining
@@ -36,8 +41,29 @@ do
   now = time[1] * 1000000 + time[2]
 end
 
+--[[wrongtype]]
+
+-- In a careful call: why Redis cannot write, and whether the reason is memory. Then a group is dry at first:
+-- nothing is written, and a book stays at the end of its list, out of sight of the ports.
+local careful, unable, full, dry = ARGV[2]
+if careful then
+  --[[careful]]
+end
+local booked = {}
+
+-- aside returns a function that reads a list as it is without its book.
+local function aside(read)
+  return function(command, key, ...)
+    if booked[key] and command == 'LLEN' then return read(command, key) - 1 end
+    if booked[key] and command == 'LINDEX' and (...) == -1 then return read(command, key, -2) end
+    return read(command, key, ...)
+  end
+end
+
 local function port(name, op)
   local take, record, adjust, spares, careful
+  local call, redis = call, redis
+  if dry then call, redis = aside(call), { pcall = aside(redis.pcall) } end
   --[[algorithms]]
   return take, record, adjust
 end
@@ -64,6 +90,7 @@ local function decide(c, cost, more)
     return allowed, quota, remaining, retry, next, reset
   end
   -- What is charged more would be the newest events of the log.
+  more = more + c.owed
   local fits = p1 > more and p1 - more or 0
   local allowed, _, remaining, retry, next, reset, _, _, t = take(now, cost, fits, p2, p3, p4, p5, p6, c.key)
   if more > 0 then
@@ -75,151 +102,37 @@ local function decide(c, cost, more)
   return allowed, p1, remaining, retry, next, reset
 end
 
+-- expired returns how many charges of a log have left the window, and what else its record wants to know.
+local function expired(c, at)
+  local _, _, _, _, _, _, _, a, b, d = c.take(at, 0, MAX_EXACT, c.p2, c.p3, c.p4, c.p5, c.p6, c.key)
+  return a, b, d
+end
+
+-- unlock has a full Redis write what takes no more memory. The write that follows sets the key's time to live
+-- again.
+local function unlock(c)
+  if full then
+    call('PEXPIRE', c.key, MARGIN_MS)
+    c.whole = true
+  end
+end
+
 -- charge charges a cost, whether it fits or not.
 local function charge(c, at, cost)
   if cost <= 0 then return end
   c.changed = true
-  if c.record then
-    local _, _, _, _, _, _, _, a, b, d = c.take(at, 0, MAX_EXACT, c.p2, c.p3, c.p4, c.p5, c.p6, c.key)
+  if c.record and dry then
+    c.owed, c.entries = c.owed + cost, c.entries + 1
+  elseif c.record then
+    local a, b, d = expired(c, at)
+    unlock(c)
     c.record(c.key, cost, a, b, d)
   else
     c.x, c.y, c.z = charged(c.name, at, cost, c.p2, c.p3, c.p4, c.p5, c.p6, c.x, c.y, c.z)
   end
 end
 
--- damaged forgets loans that make no sense.
-local function damaged(c)
-  c.damaged, c.whole, c.book, c.loans, c.lent, c.place = true, true, '', 0, 0, false
-end
-
--- open reads the state, and takes the book off it.
-local function open(c)
-  local value, at
-  if c.record then value, at = redis.pcall('LINDEX', c.key, -1), 2 else value, at = redis.pcall('GET', c.key), 29 end
-  if c.record then
-    if type(value) ~= 'string' or #value % 40 ~= 1 or #value > 1 + 65 * 40 or string.byte(value) ~= 76 then return end
-    call('LTRIM', c.key, 0, -2)
-    c.taken = value
-  elseif not value then
-    return
-  elseif type(value) ~= 'string' or #value % 40 ~= 28 or #value > 28 + 65 * 40 then
-    c.damaged = true
-    return
-  else
-    c.x, c.y, c.z, c.lives = unpack_struct('>i8i8i8I4', value)
-  end
-  if #value < at then return end
-  local one, two, first, last, lent = unpack_struct('>i8i8i8i8i8', value, at)
-  if one ~= 0 or two ~= 0 or first < 0 or last < first or last >= MAX_EXACT or lent < 0 or lent > 64 * 1000000000000 then
-    return damaged(c)
-  end
-  c.first, c.last, c.lent, c.book, c.loans = first, last, lent, sub(value, at + 40), (#value - at - 39) / 40
-end
-
--- loan returns the numbers of the loan at a place in the book: of its borrower's last ask, what was
--- spent by then, what it holds, and when it ends. It returns nothing if the loan is damaged.
-local function loan(c, at)
-  local number, spent, held, ends = unpack_struct('>i8i8i8i8', c.book, at + 8)
-  if number < 0 or number >= MAX_EXACT or spent < 0 or spent >= MAX_EXACT or held < 0 or held > 1000000000000 or
-    ends < 0 or ends >= MAX_EXACT then
-    return damaged(c)
-  end
-  return number, spent, held, ends
-end
-
--- replace puts another text, or none, where a loan is in the book.
-local function replace(c, at, text)
-  c.book, c.whole = sub(c.book, 1, at - 1) .. text .. sub(c.book, at + 40), true
-end
-
--- settle ends the loans that are over, in the order of their ends. None ends before c.first.
-local function settle(c)
-  while c.loans > 0 and (c.first <= now or c.last > now + MAX_LEASE) do
-    local over, most, first, last, lent = nil, nil, MAX_EXACT - 1, 0, 0
-    for at = 1, #c.book, 40 do
-      local number, _, held, ends = loan(c, at)
-      if not number then return end
-      if ends > now + MAX_LEASE then
-        ends = now + MAX_LEASE
-        replace(c, at, sub(c.book, at, at + 31) .. pack('>i8', ends))
-      end
-      if ends < first then over, most, first = at, held, ends end
-      if ends > last then last = ends end
-      lent = lent + held
-    end
-    c.first, c.last, c.lent, c.changed = first, last, lent, true
-    if first <= now then
-      charge(c, (first > 1 and first or 1) - 1, most)
-      replace(c, over, '')
-      c.loans, c.lent = c.loans - 1, lent - most
-    end
-  end
-end
-
--- report charges what a borrower has spent, and ends its loan, but leaves it in the book.
-local function report(c)
-  settle(c)
-  if c.number > 0 then
-    local at = find(c.book, c.id, 1, true)
-    while at and at % 40 ~= 1 do at = find(c.book, c.id, at + 1, true) end
-    local number, spent, held, ends
-    if at then number, spent, held, ends = loan(c, at) end
-    if number then
-      if number >= c.number then
-        c.number = 0
-      else
-        charge(c, now, c.spent - spent)
-        if c.live > 0 and c.lease < ends - now then c.lease = ends - now end
-        if c.live > 0 and c.brief > 0 and c.brief < ends - now then c.brief = ends - now end
-        c.place, c.loans, c.lent, c.changed = at, c.loans - 1, c.lent - held, true
-      end
-    elseif c.loans >= 64 then
-      charge(c, now, c.live)
-      c.number = 0
-    end
-  end
-  if c.number == 0 then c.live, c.want, c.borrows = 0, 0, false end
-end
-
--- lend lends what the borrower wants, or less. The new loan has the place of the one that was renewed.
-local function lend(c, pass)
-  local lenders = c.loans + 1
-  c.others = c.lent
-  local need = c.live
-  if c.borrows and pass then need = need + c.cost end
-  local parts = 2 * lenders
-  if c.scarce then parts = lenders > 2 and lenders or 2 end
-  local held = floor((c.remaining + need) / parts)
-  if held > c.want then held = c.want end
-  local lease = c.lease
-  if c.brief > 0 and c.brief < lease then
-    local part = floor((c.remaining + need) / (16 * lenders))
-    if part < 2 or lenders > 32 then lease = c.brief elseif held > part then held = part end
-  end
-  if held < 2 or not c.allowed then held = 0 end
-  if held < need then held = need end
-  if held == 0 then
-    if c.place then replace(c, c.place, '') end
-    return
-  end
-  local ends = now + lease
-  if lenders == 1 then c.first, c.last = ends, ends end
-  if ends < c.first then c.first = ends end
-  if ends > c.last then c.last = ends end
-  c.held, c.length = held, lease
-  c.remaining = c.remaining - (held - need)
-  c.place, c.loan = c.place or #c.book + 1, pack('>c8i8i8i8i8', c.id, c.number, c.spent, held, ends)
-  c.loans, c.lent, c.changed = lenders, c.lent + held, true
-end
-
--- pause returns the wait until there is something to lend again.
-local function pause(c)
-  local enough = floor(c.quota / 128) * (c.loans + 1)
-  if enough > c.want then enough = c.want end
-  if enough < c.cost then enough = c.cost end
-  local allowed, _, _, retry = decide(c, enough, c.lent)
-  return allowed and 0 or retry
-end
+--[[loans]]
 
 -- write keeps what has changed, for as long as it counts. See write.lua for expiries.
 local function write(c)
@@ -238,6 +151,7 @@ local function write(c)
     call('PEXPIRE', c.key, floor((latest - now + reset) / 1000) + MARGIN_MS)
     return
   end
+  unlock(c)
   local _, _, _, till = charged(c.name, latest, c.lent, c.p2, c.p3, c.p4, c.p5, c.p6, c.x, c.y, c.z)
   local need = (till > latest and till or latest) / 1000000 + MARGIN
   if c.lives >= need and not c.whole then
@@ -251,6 +165,14 @@ local function write(c)
   life = life + (life < 172800 and floor(life / 2) or 86400) + 16
   local lives = seconds + life < 4294967296 and seconds + life or 0
   call('SET', c.key, pack('>i8i8i8I4', c.x, c.y, c.z, lives) .. about .. c.book, 'EX', life)
+end
+
+-- grows reports whether a check needs more memory than its key has.
+local function grows(c)
+  local room = #c.book
+  if c.loan and c.place > room then room = room + 40 end
+  if c.record then return room > #c.book or c.entries > 0 and c.entries > expired(c, now) end
+  return c.changed and 28 + (c.loans > 0 and 40 + room or 0) > c.size
 end
 
 -- decided returns the replies to the checks of a group.
@@ -274,7 +196,7 @@ local function decided(checks, pass)
         if c.held == 0 and c.want > 0 then c.pause = pause(c) end
       end
     end
-    if c.changed or c.taken then write(c) end
+    if not dry and (c.changed or c.taken) then write(c) end
     replies[i] = pack('>Bi8i8i8i8i8i8i8i8i8i8i8', (c.allowed and 1 or 0) + (c.damaged and 2 or 0), c.quota, c.remaining,
       c.retry, c.next, c.reset, c.held, c.length, c.others, c.pause, c.lent, c.loans)
   end
@@ -292,7 +214,11 @@ local function group(checks)
       local made, turn, delta = c.number, c.spent, c.live
       if c.record then
         -- What was spent was charged later, when it was reported.
-        c.done = c.adjust(c.key, now, made, -1, delta, c.p1, c.p2, c.p3, c.p4, c.p5, c.p6)
+        if dry then
+          c.done, c.entries = true, delta > 0 and MAX_EXACT or c.entries -- a late cost needs memory
+        else
+          c.done = c.adjust(c.key, now, made, -1, delta, c.p1, c.p2, c.p3, c.p4, c.p5, c.p6)
+        end
       else
         local x, y, z = c.adjust(now, made, turn, delta, c.p1, c.p2, c.p3, c.p4, c.p5, c.p6, c.x, c.y, c.z)
         if x then c.done, c.x, c.y, c.z = true, x, y, z end
@@ -305,16 +231,34 @@ local function group(checks)
       end
     else
       if c.op == 0 then report(c) else settle(c) c.live = 0 end
+      if unable then -- nothing more is lent
+        c.want = 0
+        c.borrows = c.borrows and c.place
+      end
       c.counts = c.lent + c.live
       c.allowed, c.quota, c.remaining, c.retry, c.next, c.reset, c.s1, c.s2, c.s3 = decide(c, c.cost, c.counts)
       pass = pass and c.allowed
     end
   end
-  return decided(checks, pass)
+  return decided(checks, pass), pass
 end
 
--- failed returns the reply for a group that failed, and puts the books back that it has taken. What
--- every group would meet is an error of the call: it says more about Redis than about a key.
+-- tried returns the reply for a group if Redis cannot write what it charges, or nil if it can.
+local function tried(checks)
+  local reply, pass = group(checks)
+  local charges, writes = false, full
+  for i = 1, #checks do
+    local c = checks[i]
+    charges = charges or c.done or pass and c.op == 0 and c.cost > 0
+    writes = writes and not grows(c)
+  end
+  if not writes then return charges and '\3' or '\2' .. reply end
+end
+
+-- failed returns the reply for a group that failed, and puts the books back that it has taken. If the group
+-- is alone, or Redis refuses to write, it returns an error of the call instead, of which nothing is written
+-- then. An error that is raised keeps its kind in some versions of Redis only, so it is returned, with a mark
+-- that a script has met it.
 local function failed(checks, why)
   for i = 1, #checks do
     local c = checks[i]
@@ -323,14 +267,20 @@ local function failed(checks, why)
     end
   end
   local text = type(why) == 'table' and why.err or tostring(why)
-  if #ARGV[1] == checks.length or string.find(text, 'READONLY') or string.find(text, 'MISCONF') or string.find(text, 'NOREPLICAS') then
-    error(why, 0)
+  text = string.match(text, '^@user_script: %d+: %-(.*)') or text -- Redis 6
+  local word = string.match(text, '^%u+ ')
+  if #ARGV[1] == checks.length or word and find(' READONLY OOM MISCONF NOREPLICAS ', ' ' .. word, 1, true) then
+    return redis.error_reply((word and '' or 'ERR ') .. text .. ' script: lend.lua')
   end
   return pack('>BHc0', 1, #text, text)
 end
 
-local reply, groups, at, k, ports = { pack('>i8', now) }, ARGV[1], 1, 0, {}
-while at <= #groups do
+local reply, groups, ports = { pack('>i8', now) }, ARGV[1], {}
+if careful then reply[1] = reply[1] .. pack('>H', unable and #unable or 0) .. (unable or '') end
+
+-- read returns the checks of a group that begins at a place, how many keys there are up to its last one, and
+-- where the next group begins.
+local function read(at, k)
   local checks, first = {}, at
   local n = string.byte(groups, at)
   at = at + 1
@@ -341,7 +291,7 @@ while at <= #groups do
       key = KEYS[k], name = false, take = false, record = false, adjust = false, p1 = 0, p2 = 0, p3 = 0, p4 = 0, p5 = 0, p6 = 0,
       op = 0, cost = 0, id = false, number = 0, spent = 0, live = 0, want = 0, lease = 0, brief = 0, scarce = false, borrows = false,
       x = 0, y = 0, z = 0, lives = 0, s1 = false, s2 = false, s3 = false, book = '', loans = 0, lent = 0, first = 0, last = 0, counts = 0,
-      place = false, loan = false, whole = false,
+      place = false, loan = false, whole = false, size = 0, owed = 0, entries = 0,
       taken = false, changed = false, damaged = false, done = false,
       allowed = false, quota = 0, remaining = 0, retry = 0, next = 0, reset = 0, held = 0, length = 0, others = 0, pause = 0,
     }
@@ -352,12 +302,30 @@ while at <= #groups do
     local name = c.name
     if c.op >= 8 then c.op, c.borrows = c.op - 8, true end
     if c.op >= 4 then c.op, c.scarce = c.op - 4, true end
-    local made = c.op ~= 1 and ports[name] or { port(name, c.op == 1 and 2 or 0) }
-    if c.op ~= 1 then ports[name] = made end
+    local made = c.op ~= 1 and not dry and ports[name] or { port(name, c.op == 1 and 2 or 0) }
+    if c.op ~= 1 and not dry then ports[name] = made end
     c.take, c.record, c.adjust = made[1], made[2], made[3]
   end
   checks.length = at - first
-  local done, text = pcall(group, checks)
-  reply[#reply + 1] = done and '\0' .. text or failed(checks, text)
+  return checks, k, at
+end
+
+local at, k = 1, 0
+while at <= #groups do
+  local checks, keys, behind, done, text
+  if unable then
+    dry, booked = true, {}
+    checks, keys, behind = read(at, k)
+    done, text = pcall(tried, checks)
+    if not done then text = failed(checks, text) end
+    dry, booked = false, {}
+  end
+  if not text then
+    checks, keys, behind = read(at, k)
+    done, text = pcall(group, checks)
+    text = done and '\0' .. text or failed(checks, text)
+  end
+  if type(text) == 'table' then return text end -- an error of the call
+  reply[#reply + 1], at, k = text, behind, keys
 end
 return table.concat(reply)

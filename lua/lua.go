@@ -25,6 +25,16 @@ var Counters string
 //go:embed groups.lua
 var Groups string
 
+// Careful is the part of Take and Lend that finds out whether Redis can write.
+//
+//go:embed careful.lua
+var Careful string
+
+// WrongType is the part of Take and Lend that tells keys of another type from errors.
+//
+//go:embed wrongtype.lua
+var WrongType string
+
 // Write is the part of Take that writes the state of a Counter.
 //
 //go:embed write.lua
@@ -34,6 +44,11 @@ var Write string
 //
 //go:embed lend.lua
 var Lend string
+
+// Loans is the part of Lend that keeps the book of loans.
+//
+//go:embed loans.lua
+var Loans string
 
 // MulDiv is a function that the ports may use; redisstore adds it to those that do.
 //

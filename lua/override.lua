@@ -22,9 +22,9 @@ elseif algorithm == name then
       while KEYS[l] and KEYS[l] ~= other do l = l + 1 end
       if not KEYS[l] then
         local found = redis.pcall('GET', other)
-        if type(found) == 'table' and not string.find(found.err, 'WRONGTYPE') then
-          if wrote then error(found.err) end
-          return redis.error_reply('TRYAGAIN ' .. found.err)
+        if type(found) == 'table' then
+          if not wrote and string.find(found.err, 'cript attempted') then return redis.error_reply('TRYAGAIN ' .. found.err) end
+          wrongtype(found, 'GET', other)
         end
         values[l] = found
       end

@@ -17,7 +17,10 @@ if not ARGV[2] then
     else
       local lent = value and #value % 40 == 28
       if not lent then s1, s2, s3, lives = 0, 0, 0, 0 end
-      if value then noticed = noticed .. pack('>H', (lent and 32768 or 0) + k) end
+      if value then
+        if type(value) == 'table' and not string.find(value.err, 'WRONGTYPE', 1, true) then call('GET', key) end
+        noticed = noticed .. pack('>H', (lent and 32768 or 0) + k)
+      end
       value = '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'
       if values then values[k] = value end
     end

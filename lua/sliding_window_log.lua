@@ -32,7 +32,10 @@ end
 -- the sum after the newest, and the sum before the oldest.
 local function read(now, window, key)
   local size, damaged = redis.pcall('LLEN', key), false
-  if type(size) ~= 'number' then size, damaged = -1, true end
+  if type(size) ~= 'number' then
+    wrongtype(size, 'LLEN', key)
+    size, damaged = -1, true
+  end
   local t, expired, live, newest, first, sum, before = now, size, 0, nil, nil, 0, 0
   if size > 0 then
     local _, last
@@ -175,7 +178,7 @@ if op == 2 then
   -- it has taken off. With later, these are the charges made at that time or the first one after it.
   local function refund(key, n, at, later)
     local size = redis.pcall('LLEN', key)
-    if type(size) ~= 'number' then return 0 end
+    if type(size) ~= 'number' then return wrongtype(size, 'LLEN', key) or 0 end
     local first = recent(key, size, at)
     if later then at = charge(key, first) or at end
     local behind = recent(key, size, at + 1)

@@ -92,10 +92,8 @@ local mode = byte(ARGV[2])
 local careful, unable, full, uncharged, lacks, unlock = mode > 3
 if careful then
   mode, uncharged, lacks = mode - 4, '', {}
-  -- This never writes anything, but Redis treats it like a write that may need memory.
-  local done = redis.pcall('SET', KEYS[1], '', redis.pcall('GET', KEYS[1]) and 'NX' or 'XX')
-  unable = type(done) == 'table' and done.err and string.sub(done.err, 1, 300)
-  full = unable and string.find(unable, 'OOM command', 1, true)
+  --[[wrongtype]]
+  --[[careful]]
   if full then
     -- Redis refuses only a first write that needs memory. This one needs none, and the write
     -- that follows sets the key's time to live again.

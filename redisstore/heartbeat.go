@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-161337e5/caddyratelimit/lua"
 )
 
 const (
@@ -35,10 +37,13 @@ const (
 // beatScript keeps a sorted set of processes, with the time until which each counts, and returns
 // how many there are. Like all scripts it goes by the time of Redis. A key of another type is
 // replaced.
-const beatScript = `local time = redis.call('TIME')
+var beatScript = "local call = redis.call\n" + lua.WrongType + `local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local gone = redis.pcall('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
-if type(gone) == 'table' and string.find(gone.err, 'WRONGTYPE', 1, true) then redis.call('DEL', KEYS[1]) end
+if type(gone) == 'table' then
+  wrongtype(gone, 'ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
+  redis.call('DEL', KEYS[1])
+end
 redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[1])
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 return redis.call('ZCARD', KEYS[1])`

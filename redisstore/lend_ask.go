@@ -129,8 +129,10 @@ func (s *Store) askTogether(ctx context.Context, r *lentRequest) (bool, error) {
 			continue
 		}
 		a := &answers[i]
-		charged := a.Allowed && (pass || r.split)
+		charged := a.Allowed && !a.Unwritten && (pass || r.split)
 		switch {
+		case c.ask.Number > 0 && a.Unwritten:
+			c.entry.Fail(now, c.ask.Number)
 		case c.ask.Number > 0:
 			reserve := int64(0)
 			if borrow && pass {

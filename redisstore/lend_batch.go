@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -68,20 +66,9 @@ func (s *Store) makeLendCall(ctx context.Context, batch []*node.Request) {
 
 // runLend runs the script, and reads the answers.
 func (s *Store) runLend(ctx context.Context, batch []*node.Request) error {
-	run := func(command string) (redis.Cmder, error) {
-		return s.process(ctx, batch[0].Lend[0].Key, (*node.Node).ProcessIfReady, func() redis.Cmder {
-			return node.LendCommand(ctx, command, s.script.Load(), batch)
-		})
+	err := s.follow(ctx, batch[0].Lend[0].Key, func(n *node.Node, asking bool) error { return n.LendIfReady(ctx, batch, asking) })
+	if err != nil && !errors.Is(err, store.ErrUnavailable) {
+		s.topology.ReportFailure()
 	}
-	cmd, err := run("evalsha")
-	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
-		cmd, err = run("eval")
-	}
-	if err != nil {
-		if !errors.Is(err, store.ErrUnavailable) {
-			s.topology.ReportFailure()
-		}
-		return node.Unwritten(err)
-	}
-	return node.ReadLend(batch, cmd.(*redis.StringCmd))
+	return err
 }

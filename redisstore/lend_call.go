@@ -93,7 +93,7 @@ func (s *Store) sendLoans(ctx context.Context, due []loans.Due) {
 	}
 	s.makeLendCall(ctx, batch)
 	for i := range due {
-		if batch[i].Err != nil {
+		if batch[i].Err != nil || batch[i].Answers[0].Unwritten {
 			due[i].Fail(s.loans.Now(), due[i].Ask.Number)
 		} else {
 			due[i].End(s.loans.Now(), due[i].Ask.Number, batch[i].Answers[0].Answer, 0, 0)

@@ -126,10 +126,11 @@ return struct.pack('>i8', left or 0)`
 )
 
 // banLine has the functions of the Lua port and the state.
-var banLine = "local ban_left, ban_refused\n" + lua.Ban + `
+var banLine = "local ban_left, ban_refused\nlocal call = redis.call\n" + lua.WrongType + lua.Ban + `
 local first, after, within, longest = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local function state()
   local value = redis.pcall('GET', KEYS[1])
+  if type(value) == 'table' then wrongtype(value, 'GET', KEYS[1]) end
   if type(value) ~= 'string' or #value ~= 24 then return 0, 0, 0 end
   return struct.unpack('>i8i8i8', value)
 end`

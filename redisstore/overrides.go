@@ -135,21 +135,31 @@ type processMethod = func(n *node.Node, ctx context.Context, cmd redis.Cmder, as
 
 // process has a command carried out by the node that has a key. The command is made again for
 // each node that is asked.
-func (s *Store) process(ctx context.Context, key string, method processMethod, command func() redis.Cmder) (redis.Cmder, error) {
-	slot := topology.SlotOf(key)
-	n, err := s.topology.Node(ctx, slot)
+func (s *Store) process(ctx context.Context, key string, method processMethod, command func() redis.Cmder) (cmd redis.Cmder, err error) {
+	err = s.follow(ctx, key, func(n *node.Node, asking bool) error {
+		cmd = command()
+		return method(n, ctx, cmd, asking)
+	})
 	if err != nil {
 		return nil, err
 	}
-	cmd := command()
-	err = method(n, ctx, cmd, false)
+	return cmd, nil
+}
+
+// follow asks the node that has a key, wherever the nodes say that it is.
+func (s *Store) follow(ctx context.Context, key string, ask func(n *node.Node, asking bool) error) error {
+	slot := topology.SlotOf(key)
+	n, err := s.topology.Node(ctx, slot)
+	if err != nil {
+		return err
+	}
+	err = ask(n, false)
 	for hop := 1; err != nil; hop++ {
 		to, asking, left := s.topology.Redirect(ctx, slot, err, hop)
 		if to == nil {
-			return nil, left
+			return left
 		}
-		cmd = command()
-		err = method(to, ctx, cmd, asking)
+		err = ask(to, asking)
 	}
-	return cmd, nil
+	return nil
 }

@@ -15,16 +15,17 @@ import (
 // evaluateAll makes a call of requests of which some or all are of zones that lend. If one of the
 // scripts fails, only its requests have that error.
 func (n *Node) evaluateAll(ctx context.Context, c *call) error {
-	lend := LendCommand(ctx, "evalsha", n.config.Script.Load(), c.lending)
+	careful := n.careful()
+	lend := n.lendCommand(ctx, "evalsha", c.lending, careful)
 	if c.Checks() == 0 {
-		return n.finishLend(ctx, c, lend, n.Process(ctx, lend, false))
+		return n.finishLend(ctx, c.lending, lend, careful, n.Process(ctx, lend, false), false)
 	}
 	others := n.evalsha(ctx, c.Batch)
 	_, _ = n.pipelined(ctx, func(p redis.Pipeliner) error {
 		return errors.Join(p.Process(ctx, others), p.Process(ctx, lend))
 	})
 	err := n.finish(ctx, c.Batch, others, closedOr(others.Err()), false)
-	lendErr := n.finishLend(ctx, c, lend, closedOr(lend.Err()))
+	lendErr := n.finishLend(ctx, c.lending, lend, careful, closedOr(lend.Err()), false)
 	if err != nil && lendErr != nil {
 		return err
 	}
@@ -39,23 +40,47 @@ func (n *Node) evaluateAll(ctx context.Context, c *call) error {
 	return nil
 }
 
+// LendIfReady makes a call of requests of zones that lend, unless the node is known not to answer. See
+// evaluate for asking.
+func (n *Node) LendIfReady(ctx context.Context, requests []*Request, asking bool) error {
+	if err := n.breaker.refuses(ctx); err != nil {
+		return err
+	}
+	begun := n.breaker.now()
+	return n.breaker.run(func() (struct{}, error) {
+		careful := n.careful()
+		cmd := n.lendCommand(ctx, "evalsha", requests, careful)
+		return n.breaker.judge(begun, n.finishLend(ctx, requests, cmd, careful, n.Process(ctx, cmd, asking), asking))
+	})
+}
+
 // finishLend takes the answer of a call, as finish does.
-func (n *Node) finishLend(ctx context.Context, c *call, cmd *redis.StringCmd, err error) error {
+func (n *Node) finishLend(ctx context.Context, requests []*Request, cmd *redis.StringCmd, careful bool, err error, asking bool) error {
 	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
-		cmd = LendCommand(ctx, "eval", n.config.Script.Load(), c.lending)
-		err = n.Process(ctx, cmd, false)
+		cmd = n.lendCommand(ctx, "eval", requests, careful)
+		err = n.Process(ctx, cmd, asking)
+	}
+	again := err != nil && !careful && refusesToWrite(err)
+	if again {
+		careful = true
+		cmd = n.lendCommand(ctx, "evalsha", requests, careful)
+		err = n.Process(ctx, cmd, asking)
 	}
 	if err != nil {
 		return Unwritten(err)
 	}
-	return ReadLend(c.lending, cmd)
+	unable, err := readLend(requests, cmd.Val(), careful)
+	if err == nil && careful {
+		n.noteCare(unable, again)
+	}
+	return err
 }
 
-// LendCommand makes the command of a call of requests of zones that lend, which are decided one after
+// lendCommand makes the command of a call of requests of zones that lend, which are decided one after
 // the other: eval, or evalsha.
-func LendCommand(ctx context.Context, command string, script *protocol.Script, requests []*Request) *redis.StringCmd {
-	script = script.Lending()
-	args, text := append(make([]any, 0, 4+2*len(requests)), command, script.Digest, 0), make([]byte, 0, 200*len(requests))
+func (n *Node) lendCommand(ctx context.Context, command string, requests []*Request, careful bool) *redis.StringCmd {
+	script := n.config.Script.Load().Lending()
+	args, text := append(make([]any, 0, 5+2*len(requests)), command, script.Digest, 0), make([]byte, 0, 200*len(requests))
 	if command == "eval" {
 		args[1] = script.Text
 	}
@@ -63,17 +88,21 @@ func LendCommand(ctx context.Context, command string, script *protocol.Script, r
 		text, args = protocol.AppendLend(text, args, r.Lend)
 	}
 	args[2] = len(args) - 3
-	return redis.NewStringCmd(ctx, append(args, text)...)
+	args = append(args, text)
+	if careful {
+		args = append(args, protocol.CarefulLend)
+	}
+	return redis.NewStringCmd(ctx, args...)
 }
 
-// ReadLend reads the answers. Each request has its own error, if any.
-func ReadLend(requests []*Request, cmd *redis.StringCmd) (err error) {
-	reply := protocol.NewLendReply(cmd.Val())
+// readLend reads the answers, and why Redis cannot write, if it cannot. Each request has its own error, if any.
+func readLend(requests []*Request, text string, careful bool) (unable *protocol.UnwrittenError, err error) {
+	reply := protocol.NewLendReply(text, careful)
 	for _, r := range requests {
 		if r.Answers, err = reply.Group(r.Lend); err != nil {
-			return err
+			return nil, err
 		}
 		r.Err = r.Answers[0].Err
 	}
-	return reply.End()
+	return reply.Unable, reply.End()
 }

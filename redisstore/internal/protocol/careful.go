@@ -50,8 +50,14 @@ func (b *Batch) readUncharged(r *reader) error {
 		}
 		b.groups[group-1].uncharged = true
 	}
+	b.unable = r.unable()
+	return nil
+}
+
+// unable reads why Redis cannot write; nil if it can.
+func (r *reader) unable() *UnwrittenError {
 	if said := r.text(int(r.uint16())); said != "" {
-		b.unable = &UnwrittenError{strings.TrimPrefix(said, "-")}
+		return Unwritten(strings.TrimPrefix(strings.Clone(said), "-")) // and not all of the reply
 	}
 	return nil
 }

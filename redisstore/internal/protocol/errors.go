@@ -52,26 +52,33 @@ const crowded = "ERR max number of clients"
 // ErrorReply is what an error that Redis answered tells.
 type ErrorReply struct {
 	text  string
+	code  string // the word
 	word  word
 	known bool
 }
 
-// ReadError finds the word in an error that Redis answered. Up to version 6 what a script
-// meets is within a text of its own: "ERR Error running script (...): -OOM command ...".
+// ReadError finds the word in an error that Redis answered. An error that a script has raised as a text
+// has its word behind "ERR". Up to version 6 what a script meets is within a text of its own: "ERR Error
+// running script (...): -OOM command ...".
 func ReadError(text string) ErrorReply {
 	e := ErrorReply{text: text}
-	first, rest, _ := strings.Cut(text, " ")
-	if e.word, e.known = words[strings.TrimPrefix(first, "-")]; e.known || !e.FromScript() {
+	first, rest, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(text, "-"), "ERR "), " ")
+	if e.find(first) || !e.FromScript() {
 		return e
 	}
 	for field := range strings.FieldsSeq(rest) {
-		if code, dashed := strings.CutPrefix(field, "-"); dashed {
-			if e.word, e.known = words[code]; e.known {
-				return e
-			}
+		if code, dashed := strings.CutPrefix(field, "-"); dashed && e.find(code) {
+			break
 		}
 	}
 	return e
+}
+
+// find reports whether a word is known, and takes it as that of the error then.
+func (e *ErrorReply) find(code string) bool {
+	e.code = code
+	e.word, e.known = words[code]
+	return e.known
 }
 
 // Failure returns the kind of the error, see [store.Failure].
@@ -87,7 +94,7 @@ func (e ErrorReply) Failure() string {
 
 // LacksRight reports whether the user may not run a command, or use a key.
 func (e ErrorReply) LacksRight() bool {
-	return strings.HasPrefix(strings.TrimPrefix(e.text, "-"), "NOPERM") || contains(e.text, rightsTexts)
+	return e.code == "NOPERM" || contains(e.text, rightsTexts)
 }
 
 // FromScript reports whether a script met the error, which ran then.

@@ -28,7 +28,10 @@ func LendScript(s *Script) *Script {
 			fmt.Fprintf(&ports, "if name == %q then\n%s\nend\n", name, port)
 		}
 	}
-	text := strings.Replace(lua.Lend, "--[[algorithms]]", ports.String(), 1)
+	text := strings.Replace(lua.Lend, "--[[loans]]", lua.Loans, 1)
+	text = strings.Replace(text, "--[[algorithms]]", ports.String(), 1)
+	text = strings.Replace(text, "--[[careful]]", lua.Careful, 1)
+	text = strings.Replace(text, "--[[wrongtype]]", lua.WrongType, 1)
 	text = strings.Replace(text, "--[[charge]]", charges(), 1)
 	text = strings.ReplaceAll(text, "--[[muldiv]]", lua.MulDiv)
 	text = strings.ReplaceAll(text, "MAX_LEASE", fmt.Sprint(lend.MaxLease))
@@ -61,6 +64,10 @@ type LendAnswer struct {
 	Lent      int64 // to all
 	Borrowers int64
 	Err       error // why it was not decided
+
+	// Unwritten says that Redis could not write. What the ask reports is not noted then, and only the
+	// decision holds: a refusal, or one at no cost.
+	Unwritten bool
 }
 
 // What a LendOp asks, in the first byte.
@@ -107,33 +114,57 @@ func AppendLend(text []byte, keys []any, group []LendOp) ([]byte, []any) {
 	return text, keys
 }
 
+// CarefulLend is a second argument of lend.lua, which makes a call a careful one.
+const CarefulLend = "c"
+
 // LendReply is a reply of lend.lua. It is read group by group.
 type LendReply struct {
 	reader
 	now int64
+
+	// Unable is why Redis cannot write, from the reply to a careful call; nil if it can.
+	Unable *UnwrittenError
 }
 
 // NewLendReply begins to read a reply.
-func NewLendReply(text string) *LendReply {
+func NewLendReply(text string, careful bool) *LendReply {
 	r := &LendReply{reader: reader{rest: text}}
 	r.now = r.number()
+	if careful {
+		r.Unable = r.unable()
+	}
 	return r
 }
+
+// How a group went, as its first byte says.
+const (
+	lendDone = iota
+	lendFailed
+	lendUnwritten
+	lendUncharged
+)
 
 // Group reads the answers to the operations of a group. If the group failed, they have an error.
 func (l *LendReply) Group(ops []LendOp) ([]LendAnswer, error) {
 	answers := make([]LendAnswer, len(ops))
-	if l.byte() != 0 {
-		failed := scriptError(strings.Clone(l.text(int(l.uint16()))))
-		for i := range answers {
-			answers[i].Err = failed
-		}
-	} else {
+	var failed error
+	switch went := l.byte(); {
+	case went == lendFailed:
+		failed = scriptError(strings.Clone(l.text(int(l.uint16()))))
+	case went == lendUncharged && l.Unable != nil:
+		failed = l.Unable
+	case went == lendDone, went == lendUnwritten && l.Unable != nil:
 		for i := range ops {
 			if err := answers[i].read(l, &ops[i]); err != nil {
 				return nil, err
 			}
+			answers[i].Unwritten = went == lendUnwritten
 		}
+	default:
+		return nil, fmt.Errorf("redis answered that a group of asks went in an unknown way: %d", went)
+	}
+	for i := range answers {
+		answers[i].Err = failed
 	}
 	if l.short || l.now < 0 || l.now > maxTime {
 		return nil, errLendLength

@@ -44,7 +44,7 @@ func BenchmarkLendScript(b *testing.B) {
 					if err != nil {
 						b.Fatal(err)
 					}
-					read := NewLendReply(reply)
+					read := NewLendReply(reply, false)
 					for _, g := range groups {
 						if a, err := read.Group(g); err != nil || a[0].Err != nil || a[0].Held == 0 {
 							b.Fatalf("%+v, %v", a, err)

@@ -135,7 +135,7 @@ func callLend(t *testing.T, client *redis.Client, script *Script, ops []LendOp) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	read := NewLendReply(reply)
+	read := NewLendReply(reply, false)
 	answers, err := read.Group(ops)
 	if err := errors.Join(err, read.End()); err != nil {
 		t.Fatal(err)

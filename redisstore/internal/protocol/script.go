@@ -50,6 +50,8 @@ func NewScript(clock string, margin time.Duration) *Script {
 	text = strings.Replace(text, "--[[counters]]", lua.Counters, 1)
 	text = strings.Replace(text, "--[[groups]]", lua.Groups, 1)
 	text = strings.Replace(text, "--[[algorithms]]", ports.String(), 1)
+	text = strings.Replace(text, "--[[careful]]", lua.Careful, 1)
+	text = strings.ReplaceAll(text, "--[[wrongtype]]", lua.WrongType)
 	text = strings.ReplaceAll(text, "--[[charge]]", charges())
 	text = strings.ReplaceAll(text, "--[[muldiv]]", lua.MulDiv)
 	text = strings.ReplaceAll(text, "--[[write]]", lua.Write)

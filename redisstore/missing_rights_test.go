@@ -1,0 +1,113 @@
+package redisstore_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
+	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/store"
+	"github.com/seed-161337e5/caddyratelimit/store/storetest"
+)
+
+// TestMissingRights: a user who lacks one of the rights that docs/redis.md names lets no request pass beyond
+// its limit, in any kind of zone. What cannot be decided is an error of the kind auth. No state counts as
+// damaged, and no refund is lost without a word.
+func TestMissingRights(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	type kind struct {
+		name  string
+		rule  *store.Rule
+		rules *store.KeyRules
+	}
+	const limit = 20
+	var kinds []kind
+	for _, name := range algorithms.Names() {
+		kinds = append(kinds, kind{name, lasting(t, name, limit), nil},
+			kind{name + ", lent", lendingRule(t, name+"-lent", name, lasting(t, name, limit).Limit(), 10*time.Second), nil})
+	}
+	banned := &store.KeyRules{Overrides: true, Ban: &store.Ban{For: time.Hour, After: 3, Within: time.Hour}}
+	kinds = append(kinds, kind{"ban", lasting(t, "token_bucket", limit), banned}, kind{"log with ban", lasting(t, "sliding_window_log", limit), banned})
+	failed := make(map[string]bool) // for which rights anything failed
+	var rights []string
+	for _, word := range leastACL(t) {
+		if right, ok := strings.CutPrefix(word, "+"); ok && !slices.Contains([]string{"eval", "evalsha", "select"}, right) {
+			rights = append(rights, right)
+		}
+	}
+	for _, right := range rights {
+		rules := append([]any{"acl", "setuser", "without-" + right, "on", ">p"}, anys(leastACL(t))...)
+		if err := server.Admin().Do(t.Context(), append(rules, "-"+right)...).Err(); err != nil {
+			t.Fatal(err)
+		}
+		log, lines := observer.New(zapcore.WarnLevel)
+		s := open(t, redisstore.Options{
+			Address: server.Addr(), Username: "without-" + right, Password: "p", KeyPrefix: "rl:" + right, DenyCache: -1,
+			Logger: func() *zap.Logger { return zap.New(log) },
+		})
+		for _, k := range kinds {
+			passed := int64(0)
+			var first *algorithms.Decision
+			hold := storetest.Hold(k.rule)
+			for range 2 * limit {
+				c := store.Check{Rule: k.rule, Key: k.name, Cost: 1, KeyRules: k.rules, Hold: storetest.Hold(k.rule)}
+				if first == nil {
+					c.Hold = hold
+				}
+				d, err := decideOne(s, c)
+				switch kind := store.Failure(err); {
+				case err == nil && d.Allowed:
+					passed++
+					if first == nil {
+						first = &d
+					}
+				case err == nil:
+				case kind == store.FailureAuth || kind == store.FailureOpen:
+					failed[right] = true
+				default:
+					t.Errorf("%s without +%s: %v", k.name, right, err)
+				}
+			}
+			if passed > limit {
+				t.Errorf("%s without +%s: %d passed of %d", k.name, right, passed, limit)
+			}
+			if first == nil {
+				continue
+			}
+			before, made := s.Stats().Lost, false
+			s.Adjust(store.Adjustment{
+				Check: store.Check{Rule: k.rule, Key: k.name, Cost: 1, Hold: hold},
+				At:    first.Booked(), Turn: first.Turn(), Delta: -1, Done: func(changed bool) { made = changed },
+			})
+			s.Flush()
+			told := s.Stats().Lost > before || s.Waiting() > 0
+			if last := k.rule.Algorithm().Name() == "leaky_bucket"; !last && !made && !told {
+				t.Errorf("%s without +%s: a refund is lost without a word", k.name, right)
+			}
+			failed[right] = failed[right] || told
+		}
+		for _, line := range lines.FilterMessageSnippet("damaged").All() {
+			t.Errorf("without +%s: %s", right, line.Message)
+		}
+	}
+	for _, right := range rights {
+		if !failed[right] {
+			t.Logf("nothing here fails without +%s", right)
+		}
+	}
+}
+
+func anys(texts []string) (all []any) {
+	for _, text := range texts {
+		all = append(all, text)
+	}
+	return all
+}
