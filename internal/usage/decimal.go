@@ -131,7 +131,7 @@ func roundUp(total *big.Int) (int64, error) {
 		cost.Add(cost, big.NewInt(1))
 	}
 	if !cost.IsInt64() || cost.Int64() < 0 || cost.Int64() > MaxCost {
-		return 0, fmt.Errorf("the sum must be from 0 to %d, got %.40s", MaxCost, cost)
+		return 0, fmt.Errorf("the sum must be from 0 to %d, got %.40s", int64(MaxCost), cost)
 	}
 	return cost.Int64(), nil
 }
