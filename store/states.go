@@ -57,13 +57,23 @@ func (r *Rule) ChargedBy(override string, now int64) (*Prepared, States) {
 	if len(override) < limitHead {
 		return p, r.states
 	}
-	params := p.Params
-	if override[0] == 0 {
+	params, own := OverrideParams(override)
+	if !own {
+		params = p.Params
 		params[0] = int64(binary.BigEndian.Uint64([]byte(override[1:])))
 		return prepare(r.algorithm.Name(), params, now), r.states
+	}
+	return prepare(r.algorithm.Name(), params, now), statesOf(r.zone, r.algorithm.Name(), override[limitHead:])
+}
+
+// OverrideParams returns the parameters of the limit of an override, which [algorithms.Decision].Override
+// has, and reports whether all of them are the override's own. Otherwise only the events are.
+func OverrideParams(override string) (params algorithms.Params, own bool) {
+	if len(override) < limitHead || override[0] == 0 {
+		return params, false
 	}
 	for i := range params {
 		params[i] = int64(binary.BigEndian.Uint64([]byte(override[1+8*i:])))
 	}
-	return prepare(r.algorithm.Name(), params, now), statesOf(r.zone, r.algorithm.Name(), override[limitHead:])
+	return params, true
 }

@@ -117,7 +117,7 @@ func (l *lateCharge) warn(result stats.CostResult, cost int64, err error) {
 	logging.Logger().Warn("the response does not say what the request has cost", zap.String("zone", l.zone.Name),
 		zap.String("cost_response", l.zone.CostResponse.Fields().String()), zap.Int64("charged", cost), zap.Error(err),
 		zap.String("result", stats.CostNames[result]), zap.Uint64("without_cost", unread), zap.Uint64("responses", of),
-		zap.String("fix", stats.CostFixes[result]))
+		zap.Stringer("fix", result.Fix()))
 }
 
 // bodyCost returns what the request has cost. The error says why the response does not say so. A response that

@@ -76,8 +76,8 @@ func TestOverrides(t *testing.T) {
 	if got, want := caddytest.Statuses(t, h, 6, "User", "ours", "Fleet", "i"), "200 200 200 200 200 429"; got != want {
 		t.Errorf("limit 5 instead of 3: got %s, want %s", got, want)
 	}
-	if _, header := caddytest.Ask(t, h, "/", "User", "ours", "Fleet", "i"); header.Get("RateLimit-Policy") != `"all";q=5` {
-		t.Errorf("RateLimit-Policy with an override: %s, want q=5", header.Get("RateLimit-Policy"))
+	if _, header := caddytest.Ask(t, h, "/", "User", "ours", "Fleet", "i"); header.Get("RateLimit-Policy") != `"all";q=5;w=3600` {
+		t.Errorf("RateLimit-Policy with an override: %s, want q=5 and the window", header.Get("RateLimit-Policy"))
 	}
 	caddytest.CleanUp(t, h)
 	if !kept.Closed() {

@@ -120,6 +120,7 @@ func (l *Limiter) collect(v *Verdict) bool {
 			return false
 		}
 		if !met {
+			z.Misses.Note(v.Request.Request)
 			continue
 		}
 		if z.CostHeader != "" {

@@ -70,11 +70,15 @@ type Refusal struct {
 	Err    error
 	Status int
 
-	// Policy is the limit that refuses, and Decision its decision. Policy is nil if the store was
-	// not asked.
+	// Policy is the limit that refuses, and Decision its decision on Cost. Policy is nil if the store
+	// was not asked.
 	Policy   *zone.QuotaPolicy
 	Decision algorithms.Decision
+	Cost     int64
 }
+
+// NeverPasses reports whether the reason is a cost above the limit, so that no wait is long enough.
+func (f *Refusal) NeverPasses() bool { return f.Policy != nil && zone.NeverPasses(&f.Decision, f.Cost) }
 
 var verdicts = sync.Pool{New: func() any { return new(Verdict) }}
 
@@ -133,7 +137,7 @@ func (v *Verdict) Rejected() *Refusal {
 func (v *Verdict) Refusal(i int) Refusal {
 	return Refusal{
 		Zone: v.Entries[i].Zone, Key: v.Checks[i].Key, DryRun: i >= v.Enforced, Err: v.Entries[i].Zone.Exceeded,
-		Policy: v.Entries[i].Policy, Decision: v.Decisions[i],
+		Policy: v.Entries[i].Policy, Decision: v.Decisions[i], Cost: v.Checks[i].Cost,
 	}
 }
 

@@ -96,7 +96,9 @@ func (e *Events) emit(name string, data map[string]any) {
 // eventData is the data of an event about a refusal.
 func (p *Reporter) eventData(r *http.Request, f *limiter.Refusal) map[string]any {
 	data := map[string]any{"zone": f.Zone.Name, "remote_ip": clientip.Remote(r), "client_ip": clientip.Client(r)}
-	if knowsWait(f) {
+	if f.NeverPasses() {
+		data["cost"] = f.Cost
+	} else if knowsWait(f) {
 		data["wait"] = f.Policy.Wait(&f.Decision)
 	}
 	if f.Policy != nil {

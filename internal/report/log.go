@@ -35,9 +35,11 @@ func (p *Reporter) log(r *http.Request, f *limiter.Refusal) {
 	if c == nil {
 		return
 	}
-	fields := make([]zap.Field, 1, 7)
+	fields := make([]zap.Field, 1, 8)
 	fields[0] = zap.String("zone", f.Zone.Name)
-	if knowsWait(f) {
+	if f.NeverPasses() {
+		fields = append(fields, zap.Int64("cost", f.Cost), zap.Int64("limit", f.Decision.Quota))
+	} else if knowsWait(f) {
 		fields = append(fields, zap.Duration("wait", f.Policy.Wait(&f.Decision)))
 	} else if f.Policy == nil {
 		fields = append(fields, zap.String("reason", f.Err.Error()), zap.Int("status", f.Status))

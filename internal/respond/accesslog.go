@@ -40,5 +40,8 @@ func (t *record) MarshalLogObject(to zapcore.ObjectEncoder) error {
 	if t.retryAfter > 0 {
 		to.AddInt64("retry_after", t.retryAfter)
 	}
+	if t.never {
+		to.AddBool("never", true)
+	}
 	return nil
 }

@@ -85,7 +85,7 @@ func (p *Responder) policiesOf(v *limiter.Verdict) (text string) {
 // policyOf returns the quota policy that holds for the key in a zone.
 func policyOf(v *limiter.Verdict, i int) *zone.QuotaPolicy {
 	if d := &v.Decisions[i]; d.Override != "" {
-		return v.Entries[i].Policy.ForOverride(d.Quota)
+		return v.Entries[i].Policy.ForOverride(d)
 	}
 	return v.Entries[i].Policy
 }

@@ -126,7 +126,30 @@ func TestPoliciesOfOverrides(t *testing.T) {
 	}
 	e := caddytest.Send(t, outer, false, func(w http.ResponseWriter, r *http.Request) error { return inner.ServeHTTP(w, r, caddytest.Passing) })
 	response := <-e.Response
-	if got := response.Header.Get("RateLimit-Policy"); strings.Count(got, ";q=50") != 2 || strings.Contains(got, ";q=3") {
-		t.Errorf("RateLimit-Policy: %s, want q=50 twice", got)
+	if got := response.Header.Get("RateLimit-Policy"); strings.Count(got, ";q=50;w=60") != 2 || strings.Contains(got, ";q=3") {
+		t.Errorf("RateLimit-Policy: %s, want q=50;w=60 twice", got)
+	}
+}
+
+// TestWindowsOfOverrides: RateLimit-Policy says in which time the quota of an override comes back.
+func TestWindowsOfOverrides(t *testing.T) {
+	for _, test := range []struct{ limit, override, want string }{
+		{`"algorithm": "sliding_window_log", "max_events": 3, "window": "1m"`, `{"limit": "50/2m"}`, "q=50;w=120"},
+		{`"algorithm": "sliding_window_counter", "max_events": 3, "window": "1m"`, `{"limit": "50/2m"}`, "q=50;w=120"},
+		{`"algorithm": "fixed_window", "max_events": 3, "window": "1m"`, `{"limit": "50/2m"}`, "q=50;w=120"},
+		{`"algorithm": "fixed_window", "max_events": 3, "window": "1m", "align": "first_request"`, `{"limit": 50}`, "q=50;w=60"},
+		{`"algorithm": "fixed_window", "max_events": 3, "window": "day"`, `{"limit": 50}`, "q=50;w=86400"},
+		{`"algorithm": "token_bucket", "max_events": 3, "window": "1m"`, `{"limit": 10}`, "q=10;w=60"},
+		{`"algorithm": "token_bucket", "max_events": 3, "window": "1m"`, `{"limit": "10/1m burst 20"}`, "q=20;w=120"},
+		{`"algorithm": "leaky_bucket", "max_events": 3, "window": "1m"`, `{"limit": "10/1s"}`, "q=10;w=1"},
+	} {
+		ctx := caddytest.Config(t)
+		h := caddytest.LoadInto(t, ctx, `{"rate_limits": {"of overrides": {`+test.limit+`, "overrides": true}}}`)
+		caddytest.Run(t, ctx)
+		caddytest.Admin(t, http.MethodPut, "zones/of%20overrides/key/override", test.override)
+		if _, header := caddytest.Ask(t, h, "/"); header.Get("RateLimit-Policy") != `"of overrides";`+test.want {
+			t.Errorf("%s, %s: RateLimit-Policy %s, want %s", test.limit, test.override, header.Get("RateLimit-Policy"), test.want)
+		}
+		caddytest.CleanUp(t, h)
 	}
 }

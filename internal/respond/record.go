@@ -25,6 +25,7 @@ type record struct {
 	numbers    numbers           // of the decision
 	cost       int64
 	retryAfter int64      // in whole seconds; 0 if the request may pass
+	never      bool       // whether the cost is above the limit
 	wouldBe    *zone.Zone // the dry run that would have refused
 	policies   string     // RateLimit-Policy
 	taken      bool       // whether the text of values has one; here, because that memory is only written
@@ -108,6 +109,7 @@ func (t *record) adopt(v *limiter.Verdict, i int) bool {
 	}
 	e := &v.Entries[i]
 	t.zone, t.policy, t.cost, t.outcome, t.retryAfter, t.dryRun = e.Zone, e.Policy, v.Checks[i].Cost, e.Outcome, 0, dryRun
+	t.never = zone.NeverPasses(d, t.cost)
 	t.numbers = numbers{d.Quota, d.Remaining, e.Policy.NextSeconds(d), zone.CeilSeconds(d.ResetAfter)}
 	return true
 }

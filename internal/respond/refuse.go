@@ -23,7 +23,7 @@ func (p *Responder) refuse(w http.ResponseWriter, r *http.Request, f *limiter.Re
 		}
 	}
 	if p.Problem {
-		return writeProblem(w, r, status, f, v)
+		return writeProblem(w, r, problemOf(status, f, v))
 	}
 	return p.end(w, r, status, f.Err)
 }
@@ -40,6 +40,9 @@ func (p *Responder) status(f *limiter.Refusal) int {
 // status is not that of a refusal.
 func (p *Responder) deny(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set(fieldRetryAfter, "1")
+	if p.Problem {
+		return writeProblem(w, r, problem{problemType: reducedCapacity, Status: http.StatusServiceUnavailable})
+	}
 	return p.end(w, r, http.StatusServiceUnavailable, limiter.ErrNoStore)
 }
 

@@ -107,8 +107,8 @@ func TestRejections(t *testing.T) {
 			"/key": "header Key is missing", "/plan": "the request has no plan", "/quota": "the request has no valid limit",
 		}[path])
 		if path == "/shed" {
-			want = `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",` +
-				`"title":"Request cannot be satisfied as assigned quota has been exceeded","status":503,"violated-policies":["shed"]}`
+			want = `{"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity",` +
+				`"title":"Request cannot be satisfied due to temporary server capacity constraints","status":503,"detail":"this request costs 2, the limit is 1","violated-policies":["shed"]}`
 		}
 		if got := strings.TrimSpace(w.Body.String()); got != want || w.Code != status {
 			t.Errorf("%s: status %d\ngot  %s\nwant %s", path, w.Code, got, want)
@@ -164,6 +164,72 @@ func TestProblem(t *testing.T) {
 			`"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","violated-policies":["a","b%C3%BCrst"]}`
 		if string(got) != want {
 			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
+// TestProblemTypes: a ban and a server that can do no more are other problems than a limit that is used up.
+func TestProblemTypes(t *testing.T) {
+	const types = `"type":"https://iana.org/assignments/http-problem-types#`
+	down := caddytest.Failing(t, caddytest.ErrNoAnswer).Option()
+	for _, test := range []struct {
+		config    string
+		status, n int // of the last of n requests
+		want      string
+	}{
+		{`"rate_limits": {"z": {"max_events": 1, "window": "1h"}}`, 429, 2, types + `quota-exceeded"`},
+		{`"rate_limits": {"z": {"max_events": 1, "window": "1h", "ban": {"duration": "1h", "after": 1, "window": "1h"}}}`, 429, 3, types + `abnormal-usage-detected"`},
+		{down + `"on_store_error": "deny", "rate_limits": {"z": {"max_events": 1, "window": "1h"}}`, 503, 1, types + `temporary-reduced-capacity"`},
+	} {
+		h := caddytest.Load(t, `{"on_limit": "problem", `+test.config+`}`)
+		var w *httptest.ResponseRecorder
+		for range test.n {
+			w = httptest.NewRecorder()
+			if err := h.ServeHTTP(w, caddytest.Request(w, "203.0.113.7:1"), caddytest.Passing); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if w.Code != test.status || !strings.Contains(w.Body.String(), test.want) {
+			t.Errorf("%s: status %d, want %d, and %s, want %s", test.config, w.Code, test.status, w.Body, test.want)
+		}
+	}
+}
+
+// TestCostAboveTheLimit: a request that costs more than the limit can never pass. So it is not told to come again, but
+// both numbers. Other requests of its client are told as usual.
+func TestCostAboveTheLimit(t *testing.T) {
+	for _, algorithm := range []string{"sliding_window_log", "token_bucket", "fixed_window", "sliding_window_counter", "leaky_bucket", "concurrency"} {
+		window := `"window": "1m", `
+		if algorithm == "concurrency" {
+			window = ""
+		}
+		h := caddytest.Load(t, `{"on_limit": "problem", "headers": ["draft-10", "x-ratelimit"], "rate_limits": {"z": {
+			"algorithm": "`+algorithm+`", `+window+`"max_events": 5, "cost": "{http.request.header.Cost}"}}}`)
+		ask := func(cost string) (*httptest.ResponseRecorder, http.Header) {
+			w := httptest.NewRecorder()
+			r := caddytest.Request(w, "203.0.113.7:1")
+			r.Header.Set("Cost", cost)
+			if err := h.ServeHTTP(w, r, caddytest.Passing); err != nil {
+				t.Fatal(err)
+			}
+			return w, w.Header()
+		}
+		w, header := ask("7")
+		if w.Code != 429 || header.Get("Retry-After") != "" || header.Get("X-Ratelimit-Retry-After") != "" || header.Get("RateLimit") != `"z";r=5` {
+			t.Errorf("%s, cost 7: status %d, header %v", algorithm, w.Code, header)
+		}
+		if !strings.Contains(w.Body.String(), `"detail":"this request costs 7, the limit is 5"`) {
+			t.Errorf("%s, cost 7: %s", algorithm, w.Body)
+		}
+		if algorithm == "concurrency" { // the slots are free again
+			continue
+		}
+		if w, _ := ask("4"); w.Code != 200 {
+			t.Errorf("%s, cost 4: status %d", algorithm, w.Code)
+		}
+		w, header = ask("4")
+		if w.Code != 429 || header.Get("Retry-After") == "" || strings.Contains(w.Body.String(), "detail") {
+			t.Errorf("%s, cost 4 of 1: status %d, header %v, %s", algorithm, w.Code, header, w.Body)
 		}
 	}
 }

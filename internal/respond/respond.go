@@ -141,7 +141,7 @@ func (p *Responder) recordFailure(v *limiter.Verdict) {
 // setHeaders sets the headers that describe the limits that may refuse the request.
 func (p *Responder) setHeaders(w http.ResponseWriter, t *record, v *limiter.Verdict) {
 	if t.adopt(v, v.Binding) && v.Refused {
-		t.retryAfter = p.retryAfter(t.policy, &v.Decisions[v.Binding])
+		t.retryAfter = p.retryAfter(t.policy, &v.Decisions[v.Binding], t.cost)
 	}
 	if t.policy == nil { // a zone rejected the request before, and this is its error route
 		return
@@ -162,18 +162,19 @@ func (p *Responder) setHeaders(w http.ResponseWriter, t *record, v *limiter.Verd
 		}
 		responder.Fields.set(header, t, list)
 	}
-	if v.Refused {
+	if t.retryAfter > 0 {
 		t.retry[0] = strconv.FormatInt(t.retryAfter, 10)
 		header[fieldRetryAfter] = t.retry[:]
 	}
 }
 
-// retryAfter returns the value of Retry-After: the wait in whole seconds, rounded up, with jitter.
-func (p *Responder) retryAfter(policy *zone.QuotaPolicy, d *algorithms.Decision) int64 {
-	wait := policy.Told(d)
-	if policy.Lends && !d.Banned {
-		wait = zone.SlotWait
+// retryAfter returns the value of Retry-After: the wait in whole seconds, rounded up, with jitter. It is 0 if
+// the client must not try the same again.
+func (p *Responder) retryAfter(policy *zone.QuotaPolicy, d *algorithms.Decision, cost int64) int64 {
+	if zone.NeverPasses(d, cost) {
+		return 0
 	}
+	wait := policy.Told(d)
 	if p.Jitter > 0 {
 		wait += time.Duration(rand.Float64() * p.Jitter * float64(wait))
 	}

@@ -29,6 +29,13 @@ func (p *QuotaPolicy) NextSeconds(d *algorithms.Decision) int64 {
 	return CeilSeconds(d.NextAfter)
 }
 
+// NeverPasses reports whether a decision refuses a cost because it is above the limit, so that it could not
+// pass either if nothing else had been charged. A limit of 0 refuses all costs alike, and may be one
+// for a while.
+func NeverPasses(d *algorithms.Decision, cost int64) bool {
+	return !d.Allowed && !d.Banned && d.RetryAfter == algorithms.Never && d.Quota > 0 && cost > d.Quota
+}
+
 // Wait returns how long a refusal holds. It is one window for a cost that can never be allowed.
 func (p *QuotaPolicy) Wait(d *algorithms.Decision) time.Duration {
 	if d.RetryAfter == algorithms.Never {
@@ -38,12 +45,16 @@ func (p *QuotaPolicy) Wait(d *algorithms.Decision) time.Duration {
 }
 
 // Told returns the wait that a refused client is told: no less than the wait until more quota is
-// available, although a queue may have a place for a request before, and hold it until then.
+// available, although a queue may have a place for a request before, and hold it until then. For want of
+// a slot it is that for the next try, because a slot may come back at any time.
 func (p *QuotaPolicy) Told(d *algorithms.Decision) time.Duration {
-	if p.Lends {
+	switch {
+	case !p.Lends:
+		return max(p.Wait(d), d.NextAfter)
+	case d.Banned:
 		return p.Wait(d)
 	}
-	return max(p.Wait(d), d.NextAfter)
+	return SlotWait
 }
 
 // Holds returns how long a refusal holds, to compare it with others. A slot may come back at any time, so a refusal for
@@ -89,22 +100,38 @@ func perSecond(events int64, window time.Duration) string {
 	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 }
 
-// ForOverride returns a policy that has just the PolicyItem, for a key whose override has this
-// quota. It has no window, because the store does not say which one the override has.
-func (p *QuotaPolicy) ForOverride(quota int64) *QuotaPolicy {
-	text := strings.TrimSuffix(p.ItemPrefix, paramRemaining) + paramQuota + strconv.FormatInt(quota, 10)
+// ForOverride returns a policy that has just the PolicyItem, for a decision by the limit of an override.
+func (p *QuotaPolicy) ForOverride(d *algorithms.Decision) *QuotaPolicy {
+	text := strings.TrimSuffix(p.ItemPrefix, paramRemaining) + paramQuota + strconv.FormatInt(d.Quota, 10)
 	if p.Lends {
-		text += paramUnit
+		return &QuotaPolicy{PolicyItem: text + paramUnit}
 	}
-	return &QuotaPolicy{PolicyItem: text}
+	window := p.Numbers.Window.Length()
+	if params, own := store.OverrideParams(d.Override); own {
+		window = windowOf(p.Rule.Algorithm(), params)
+	}
+	return &QuotaPolicy{PolicyItem: text + paramWindow + strconv.FormatInt(max(1, CeilSeconds(window)), 10)}
+}
+
+// windowOf returns the time in which the whole quota of a limit comes back, given its parameters.
+func windowOf(a algorithms.Algorithm, params algorithms.Params) time.Duration {
+	switch a := a.(type) {
+	case algorithms.SlidingWindowLog, algorithms.SlidingWindowCounter:
+		return time.Duration(params[1]) * time.Microsecond
+	case algorithms.FixedWindow:
+		return time.Duration(params[2]) * time.Microsecond
+	case algorithms.Counter:
+		_, d := a.Take(algorithms.State{}, params, 0, params[0])
+		return d.ResetAfter
+	}
+	return 0
 }
 
 // quotaWindow returns the time in which the whole quota comes back. That is not the window for a
 // bucket whose burst differs from its events.
 func (p *QuotaPolicy) quotaWindow() time.Duration {
 	if bucket, ok := p.Rule.Algorithm().(algorithms.Counter); ok && p.Numbers.Burst > 0 && p.Numbers.Events > 0 {
-		_, d := bucket.Take(algorithms.State{}, p.Rule.At(0).Params, 0, p.Numbers.Burst)
-		return d.ResetAfter
+		return windowOf(bucket, p.Rule.At(0).Params)
 	}
 	return p.Numbers.Window.Length()
 }

@@ -190,8 +190,13 @@ func (z *Zone) RefusalOutcome(d *algorithms.Decision) outcome.Outcome {
 
 // RefusalStatus returns the status of a refusal by a limit, given the usual one.
 func (z *Zone) RefusalStatus(p *QuotaPolicy, d *algorithms.Decision, usual int) int {
-	if len(z.Reserve) > 0 && p.Lends && !d.Banned {
-		return http.StatusServiceUnavailable // because the server has too much to do, not the client
+	if z.Sheds(p, d) {
+		return http.StatusServiceUnavailable
 	}
 	return usual
+}
+
+// Sheds reports whether the reason of a refusal is that the server has too much to do, and not the client.
+func (z *Zone) Sheds(p *QuotaPolicy, d *algorithms.Decision) bool {
+	return len(z.Reserve) > 0 && p.Lends && !d.Banned
 }

@@ -37,6 +37,14 @@ func (z *Zone) DescribeRejections() {
 	}
 }
 
+// KeyInWords says where clients send the key, "cookie sid", or else it is the key in the config.
+func (z *Zone) KeyInWords() string {
+	if sources, all := z.Template.Sources(); all {
+		return join(sources)
+	}
+	return z.Key
+}
+
 // Detail says to the client why its request was rejected.
 func (z *Zone) Detail(why error) string {
 	if repeated, ok := errors.AsType[*key.RepeatedError](why); ok {

@@ -65,6 +65,7 @@ type Zone struct {
 	Overrides bool
 	KeyRules  *store.KeyRules // overrides and bans of single keys; nil without them
 
+	Misses    Misses             // requests that came to the zone and did not meet it
 	Forwarded clientip.Forwarded // by a proxy that is not trusted, in zones whose keys have the client's address
 
 	invalid     throttle.Throttle // for warnings about requests without a valid limit
