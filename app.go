@@ -39,7 +39,9 @@ type App struct {
 	running admin.Config
 	stores  map[string]*usedStore // by identity
 	cancel  context.CancelFunc    // ends what Start has started
+	log     *zap.Logger
 	exposed map[*caddyhttp.Server]bool
+	counted map[*caddyhttp.Server]*admin.Requests
 
 	memory   *memorystore.Store
 	settings memorystore.Settings
@@ -82,8 +84,8 @@ func appOf(ctx caddy.Context) (*App, error) {
 // Provision implements [caddy.Provisioner].
 func (a *App) Provision(ctx caddy.Context) error {
 	a.zones, a.stores = make(map[string]definition), make(map[string]*usedStore)
-	a.exposed = make(map[*caddyhttp.Server]bool)
-	a.running.DisablePage = a.DisablePage
+	a.exposed, a.counted = make(map[*caddyhttp.Server]bool), make(map[*caddyhttp.Server]*admin.Requests)
+	a.running.DisablePage, a.log = a.DisablePage, ctx.Logger()
 	if err := ctx.GetMetricsRegistry().Register(&a.metrics); err != nil {
 		return fmt.Errorf("registering metrics: %w", err)
 	}
@@ -162,6 +164,21 @@ func (a *App) exposeConnections(ctx caddy.Context, zones []*zone.Zone) {
 	server.RegisterConnContext(limiter.WithConnection)
 }
 
+// requests counts those of the server that a handler is loaded for; nil without one.
+func (a *App) requests(ctx caddy.Context) *admin.Requests {
+	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
+	if !ok || server == nil {
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.counted[server] == nil {
+		a.counted[server] = new(admin.Requests)
+		server.RegisterConnState(a.counted[server].Note)
+	}
+	return a.counted[server]
+}
+
 // use notes a store that a handler uses. It reports whether this is the first handler of the config
 // that does: that handler emits the store's events for all.
 func (a *App) use(ref *pool.Ref, log *zap.Logger) (first bool) {
@@ -175,14 +192,11 @@ func (a *App) use(ref *pool.Ref, log *zap.Logger) (first bool) {
 }
 
 // probe finds out whether the stores answer. A store that is required must answer first.
-func (a *App) probe() error {
-	ctx, cancel := context.WithCancel(context.Background())
-	a.cancel = cancel
+func (a *App) probe(ctx context.Context) error {
 	for _, id := range slices.Sorted(maps.Keys(a.stores)) {
 		used := a.stores[id]
 		if r, ok := used.ref.Backend.(store.Required); ok && r.Required() {
 			if err := used.ref.Require(ctx); err != nil {
-				cancel()
 				return err
 			}
 		}
@@ -234,13 +248,17 @@ func (a *App) configure(chosen store.Backend, opened *pool.Store, sweepInterval 
 // Start implements [caddy.App]. Only now it is known that the config is valid, so only now it may
 // change what the config before still uses.
 func (a *App) Start() error {
-	if err := a.probe(); err != nil {
+	ctx, cancel := context.WithCancel(context.Background())
+	a.cancel = cancel
+	if err := a.probe(ctx); err != nil {
+		cancel()
 		return err
 	}
 	if a.memory != nil {
 		a.before = a.memory.Apply(&a.settings)
 	}
 	a.running.Register()
+	go a.running.Watch(ctx, a.log)
 	return nil
 }
 

@@ -42,6 +42,7 @@ var layers = []struct {
 	{"redisstore/internal/topology", layer{own: "redisstore/internal/node store"}},
 	{"redisstore", layer{own: "algorithms algorithms/lend internal/throttle lua redisstore/internal/denycache redisstore/internal/loans redisstore/internal/node redisstore/internal/outbox " +
 		"redisstore/internal/protocol redisstore/internal/topology store"}},
+	{"internal/advice", layer{}},
 	{"internal/topk", layer{}},
 	{"internal/usage", layer{}},
 	{"internal/outcome", layer{}},
@@ -55,7 +56,7 @@ var layers = []struct {
 	{"internal/option", layer{caddy: true, own: "internal/duration internal/suggest"}},
 	{"internal/placeholder", layer{caddy: true, own: "internal/suggest"}},
 	{"internal/key", layer{caddy: true, own: "internal/placeholder"}},
-	{"internal/stats", layer{own: "internal/outcome internal/topk"}},
+	{"internal/stats", layer{own: "internal/advice internal/outcome internal/topk"}},
 	{"internal/feed", layer{own: "algorithms internal/adminapi internal/clientip internal/outcome internal/topk store"}},
 	{"internal/clock", layer{}},
 	{"internal/turns", layer{own: "internal/clock"}},
@@ -66,7 +67,7 @@ var layers = []struct {
 	{"cost", layer{caddy: true, own: "internal/body internal/option internal/suggest internal/usage"}},
 	{"internal/zone", layer{caddy: true, own: "algorithms cost internal/clientip internal/key internal/outcome internal/placeholder internal/stats internal/throttle limit store"}},
 	{"backend", layer{caddy: true, own: "internal/duration internal/logging internal/option memorystore redisstore store"}},
-	{"internal/doctor", layer{own: "internal/adminapi internal/outcome internal/stats internal/topk store"}},
+	{"internal/doctor", layer{own: "internal/adminapi internal/advice internal/outcome internal/stats internal/topk store"}},
 	{"internal/metrics", layer{own: "internal/outcome internal/pool internal/stats internal/zone limit store"}},
 	{"internal/walk", layer{caddy: true}},
 	{"internal/page", layer{own: "internal/uplot"}},
@@ -78,7 +79,7 @@ var layers = []struct {
 		"internal/stats internal/suggest internal/topk internal/walk internal/zone limit store"}},
 	{"internal/report", layer{caddy: true, own: "internal/clientip internal/limiter internal/logging internal/stats internal/throttle internal/zone"}},
 	{"internal/respond", layer{caddy: true, own: "algorithms internal/limiter internal/outcome internal/placeholder internal/zone"}},
-	{".", layer{caddy: true, own: "algorithms backend cost internal/admin internal/cli internal/clientip internal/duration internal/key internal/limiter internal/logging " +
+	{".", layer{caddy: true, own: "algorithms backend cost internal/admin internal/advice internal/cli internal/clientip internal/duration internal/key internal/limiter internal/logging " +
 		"internal/metrics internal/option internal/placeholder internal/pool internal/report internal/respond internal/routes internal/suggest internal/zone limit memorystore store"}},
 	{"cmd/caddy", layer{caddy: true, own: "."}},
 

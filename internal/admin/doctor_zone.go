@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -14,23 +15,18 @@ import (
 func (z *runningZone) facts(all []*runningZone, of *doctor.Store, others *peers) doctor.Zone {
 	facts := doctor.Zone{
 		Name: z.Name, Store: of.Name, OnStoreError: z.OnStoreError, Silent: of.Silent(),
-		Totals: z.Stats.Totals(), Rollout: z.rollout(), DryRun: !slices.ContainsFunc(z.uses, enforced),
+		Rollout: z.rollout(), DryRun: !slices.ContainsFunc(z.uses, enforced),
 		Variable: z.Template.Varies(), Addresses: onlyAddresses(z.Template), Spread: z.Stats.Keys.Spread(),
-		Shares: z.MissingKey == "" || z.MissingKey == zone.MissingShare, DefinedOtherwise: others.differOn(z), Warnings: z.warnings,
+		Key: z.Key, KeyInWords: z.KeyInWords(), MissingKey: cmp.Or(z.MissingKey, zone.MissingShare), DefinedOtherwise: others.differOn(z), Warnings: z.warnings,
 	}
 	facts.Costs, _ = z.Stats.Costs.Read()
 	for result, before := range z.before.costs {
 		facts.Costs[result] -= before
 	}
-	for _, other := range all {
-		if other != z {
-			facts.Elsewhere = max(facts.Elsewhere, other.sinceLoaded())
-		}
-	}
+	z.meets(&facts, all)
 	rules := z.Rules()
 	facts.Unlimited = len(rules) == 0
 	for _, use := range z.uses {
-		facts.Matches = facts.Matches || len(use.Matchers) > 0
 		if last := use.Forwarded.Last(); last != nil {
 			looked, forwarded := use.Forwarded.Counts()
 			facts.Forwarded = &doctor.Forwarded{Field: last.Field, Remote: last.Remote, Ago: time.Since(last.At), Count: forwarded, Of: looked}

@@ -84,7 +84,7 @@ func (s *runningStore) peers(ctx context.Context) (found peers) {
 	if !ok {
 		return found
 	}
-	found.fleet.Size = shared.Instances()
+	s.size(&found.fleet)
 	told, ok := shared.(store.Announcer)
 	if !ok {
 		found.fleet.Telling = 1

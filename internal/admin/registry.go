@@ -25,6 +25,9 @@ type Handler struct {
 	// known.
 	Clients *clientip.Source
 
+	// Requests counts those of the server; nil if that is not known.
+	Requests *Requests
+
 	// Warnings are those of the zones while they were loaded, by name.
 	Warnings map[string][]string
 
@@ -149,6 +152,7 @@ type runningZone struct {
 	store      *pool.Ref
 	local      *pool.Ref    // decides while the store does not; nil if no zone may need it
 	uses       []*zone.Zone // by handler
+	handlers   []Handler    // of the uses
 	logKey     bool         // of some handler
 	before     counted
 	warnings   []string // while it was loaded
@@ -166,7 +170,7 @@ func runningZones() (zones []*runningZone) {
 				byName[z.Name] = known
 				zones = append(zones, known)
 			}
-			known.uses = append(known.uses, z)
+			known.uses, known.handlers = append(known.uses, z), append(known.handlers, h)
 			for _, text := range h.Warnings[z.Name] {
 				if !slices.Contains(known.warnings, text) {
 					known.warnings = append(known.warnings, text)

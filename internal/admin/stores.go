@@ -21,6 +21,8 @@ import (
 type runningStore struct {
 	store *pool.Ref
 	zones []*runningZone
+
+	instances int // the smallest number in the config; 0 without one
 }
 
 func runningStores() (stores []*runningStore) {
@@ -29,6 +31,9 @@ func runningStores() (stores []*runningStore) {
 		if byID[h.Store.ID] == nil {
 			byID[h.Store.ID] = &runningStore{store: h.Store}
 			stores = append(stores, byID[h.Store.ID])
+		}
+		if s := byID[h.Store.ID]; h.Instances > 0 && (s.instances == 0 || h.Instances < s.instances) {
+			s.instances = h.Instances
 		}
 	}
 	for _, z := range runningZones() {
@@ -84,6 +89,7 @@ func (s *runningStore) describe(c *adminCall) adminapi.Store {
 			}
 		}
 	}
+	answer.ConfiguredInstances = s.instances
 	if fleet, ok := shared.Store.(store.Fleet); ok {
 		answer.Instances = fleet.Instances()
 	}

@@ -31,6 +31,9 @@ type Store struct {
 	// Instances is the number of instances that use the store.
 	Instances int `json:"instances,omitempty"`
 
+	// ConfiguredInstances is the option instances, the smallest if handlers differ.
+	ConfiguredInstances int `json:"configured_instances,omitempty"`
+
 	// Keys is the number of keys of the zones in a memory store.
 	Keys *int64 `json:"keys,omitempty"`
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/advice"
 )
 
 // Facts are what is known of a running Caddy.
@@ -21,7 +22,7 @@ func Examine(f *Facts) adminapi.Diagnosis {
 	if len(f.Zones) == 0 {
 		all = append(all, adminapi.Finding{
 			Level: adminapi.LevelWarn, Check: "zones", Found: "the running config has no zones, so it limits nothing",
-			Fix: "add a rate_limit handler with a zone",
+			Fix: addZone.With().String(),
 		})
 	}
 	for i := range f.Servers {
@@ -73,15 +74,15 @@ func ok(format string, args ...any) []result {
 	return []result{{level: adminapi.LevelOK, found: fmt.Sprintf(format, args...)}}
 }
 
-// cannotSay is the result of a check that lacks a fact.
-func cannotSay(why, fix string) []result {
-	return []result{{adminapi.LevelUnknown, "cannot say: " + why, fix}}
+// cannotSay is the result of a check that lacks a fact. The fix may be empty.
+func cannotSay(why string, fix advice.Text) []result {
+	return []result{{adminapi.LevelUnknown, "cannot say: " + why, fix.String()}}
 }
 
-func warn(fix, format string, args ...any) []result {
-	return []result{{adminapi.LevelWarn, fmt.Sprintf(format, args...), fix}}
+func warn(fix advice.Text, format string, args ...any) []result {
+	return []result{{adminapi.LevelWarn, fmt.Sprintf(format, args...), fix.String()}}
 }
 
-func fail(fix, format string, args ...any) []result {
-	return []result{{adminapi.LevelFail, fmt.Sprintf(format, args...), fix}}
+func fail(fix advice.Text, format string, args ...any) []result {
+	return []result{{adminapi.LevelFail, fmt.Sprintf(format, args...), fix.String()}}
 }

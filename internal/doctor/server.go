@@ -30,14 +30,14 @@ func clientAddress(s *Server) []result {
 	}
 	from := strings.Join(s.Headers, ", ")
 	if everybody := slices.IndexFunc(s.Trusted, isEverybody); everybody >= 0 {
-		return fail("name only your proxies in trusted_proxies", "trusted_proxies has %s, so any client can choose its address in %s", s.Trusted[everybody], from)
+		return fail(nameProxies.With(), "trusted_proxies has %s, so any client can choose its address in %s", s.Trusted[everybody], from)
 	}
 	by := shorten(s.Trusted)
 	if s.TrustsSockets {
 		by = strings.TrimPrefix(by+", Unix sockets", ", ")
 	}
 	if !s.Strict && slices.ContainsFunc(s.Headers, func(h string) bool { return strings.EqualFold(h, "X-Forwarded-For") }) {
-		return warn("set trusted_proxies_strict, unless your proxy removes what clients send",
+		return warn(readFromRight.With(),
 			"the first address in X-Forwarded-For counts, which clients can write themselves if the proxy (%s) only appends to it", by)
 	}
 	return ok("the client is in %s, if the connection comes from %s", from, by)

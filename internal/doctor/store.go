@@ -34,6 +34,9 @@ type Fleet struct {
 	// Size is the number of instances, this one among them; 0 if the store cannot tell.
 	Size int
 
+	// Configured is the number of instances in the config; 0 without one.
+	Configured int
+
 	// Telling is how many of them tell how they define their zones, and Err why this is not known.
 	Telling int
 	Err     error
@@ -41,10 +44,10 @@ type Fleet struct {
 
 var storeChecks = []check[Store]{
 	{"answer", answers},
-	{"tls", trouble(store.TroubleTLS, "does one side expect TLS and the other not? see the option tls and its ca and server_name")},
-	{"login", trouble(store.TroubleLogin, "correct username and password of the store")},
+	{"tls", trouble(store.TroubleTLS, alignTLS.With())},
+	{"login", trouble(store.TroubleLogin, correctLogin.With())},
 	{"rights", rights},
-	{"replica", trouble(store.TroubleReplica, "use the address of the master, or mode sentinel or cluster")},
+	{"replica", trouble(store.TroubleReplica, useMaster.With())},
 	{"breaker", breaker},
 	{"round_trip", roundTrip},
 	{"clock", clock},

@@ -1,9 +1,9 @@
 package doctor
 
 import (
-	"fmt"
 	"strings"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/advice"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -14,16 +14,16 @@ func answers(s *Store) (all []result) {
 	case s.InProcess:
 		return ok("in this process")
 	case s.Examined == nil && s.Err != nil:
-		return fail("see that its server runs, and that the address is right", "does not answer: %v", s.Err)
+		return fail(seeServer.With(), "does not answer: %v", s.Err)
 	case s.Examined == nil && !s.Tested:
-		return cannotSay("it has no zone with a limit to ask about", "")
+		return cannotSay("it has no zone with a limit to ask about", advice.Text{})
 	case s.Examined == nil:
 		return ok("answers")
 	}
 	for _, c := range s.Examined.Servers {
 		switch {
 		case c.Trouble == store.TroubleAnswer:
-			all = append(all, fail("see that the server runs, and that the address is right", "%sdoes not answer: %v", s.of(c), c.Err)...)
+			all = append(all, fail(seeServer.With(), "%sdoes not answer: %v", s.of(c), c.Err)...)
 		case c.Trouble == "" && c.Version != "":
 			all = append(all, ok("%sanswers, version %s", s.of(c), c.Version)...)
 		case c.Trouble == "":
@@ -42,7 +42,7 @@ func (s *Store) of(c store.Condition) string {
 }
 
 // trouble returns a check that finds servers which do not decide for one reason.
-func trouble(kind, fix string) func(*Store) []result {
+func trouble(kind string, fix advice.Text) func(*Store) []result {
 	return func(s *Store) (all []result) {
 		if s.Examined == nil {
 			return nil
@@ -58,27 +58,26 @@ func trouble(kind, fix string) func(*Store) []result {
 
 // rights finds users that may not do what the store needs.
 func rights(s *Store) []result {
-	const fix = "give the user the rights that docs/redis.md lists"
 	switch e := s.Examined; {
 	case e == nil:
 		return nil
 	case e.Rights != nil && len(e.Rights.Missing) > 0:
-		return fail(fmt.Sprintf("%s, among them +%s", fix, strings.Join(e.Rights.Missing, " +")),
+		return fail(giveRights.With(strings.Join(e.Rights.Missing, " +")),
 			"the user may not run %s", strings.Join(e.Rights.Missing, ", "))
 	case e.Rights != nil:
 		return ok("the user has all that the store needs")
 	}
-	return trouble(store.TroubleRights, fix+", for keys that begin with the key_prefix")(s)
+	return trouble(store.TroubleRights, giveKeyRights.With())(s)
 }
 
 // breaker finds stores that are not asked because calls have failed.
 func breaker(s *Store) []result {
 	switch {
 	case s.Breaker == store.BreakerOpen:
-		return fail("correct what keeps the store from answering; it is asked again within a second after that",
+		return fail(mendStore.With(),
 			"the breaker is open: requests do not ask the store")
 	case s.Failing:
-		return warn("see the log, and errors in 'caddy rate-limit stores --json'", "calls of requests have failed within the last seconds")
+		return warn(seeErrors.With(), "calls of requests have failed within the last seconds")
 	case s.Breaker != "" && !s.Silent():
 		return ok("%s", s.Breaker)
 	}
@@ -91,9 +90,9 @@ func roundTrip(s *Store) (all []result) {
 		switch limit := s.Examined.Timeout; {
 		case limit == 0 || c.RoundTrip == 0:
 		case c.RoundTrip >= limit:
-			all = append(all, fail("use a nearer server, or raise timeout", "%sit takes %v, and the timeout is %v: no request is decided in time", s.of(c), round(c.RoundTrip), limit)...)
+			all = append(all, fail(useNearer.With(), "%sit takes %v, and the timeout is %v: no request is decided in time", s.of(c), round(c.RoundTrip), limit)...)
 		case 3*c.RoundTrip > limit:
-			all = append(all, warn("use a nearer server, or raise timeout to three times the round trip",
+			all = append(all, warn(useNearerThird.With(),
 				"%sit takes %v, which is more than a third of the timeout of %v", s.of(c), round(c.RoundTrip), limit)...)
 		default:
 			all = append(all, ok("%sit takes %v of the timeout of %v", s.of(c), round(c.RoundTrip), limit)...)
@@ -111,9 +110,9 @@ func clock(s *Store) (all []result) {
 		case sure <= most:
 			all = append(all, ok("%sit agrees with this instance's", s.of(c))...)
 		case c.ClockAhead > 0:
-			all = append(all, warn("set both clocks by NTP", "%sit is %v ahead of this instance's", s.of(c), round(c.ClockAhead))...)
+			all = append(all, warn(setClocks.With(), "%sit is %v ahead of this instance's", s.of(c), round(c.ClockAhead))...)
 		default:
-			all = append(all, warn("set both clocks by NTP", "%sit is %v behind this instance's", s.of(c), round(-c.ClockAhead))...)
+			all = append(all, warn(setClocks.With(), "%sit is %v behind this instance's", s.of(c), round(-c.ClockAhead))...)
 		}
 	}
 	return all

@@ -10,27 +10,23 @@ const (
 	// nearlyFull is the share of memory, or of keys, from which on there is a warning, in percent.
 	nearlyFull = 90
 
-	mayNotAsk   = "the user may not run INFO"
-	mayAsk      = "give the user +info as well"
-	giveMemory  = "raise maxmemory, or use a Redis for limits alone"
-	noEviction  = "set maxmemory-policy noeviction"
-	raiseMemory = "raise max_keys, or look with 'caddy rate-limit top' who sends so many keys"
+	mayNotAsk = "the user may not run INFO"
 )
 
 // memory compares the memory of servers with what they may use.
 func memory(s *Store) (all []result) {
-	all = trouble(store.TroubleMemory, giveMemory)(s)
+	all = trouble(store.TroubleMemory, giveMemory.With())(s)
 	described, unknown := s.described()
 	if unknown {
-		all = append(all, cannotSay(mayNotAsk, mayAsk)...)
+		all = append(all, cannotSay(mayNotAsk, giveInfo.With())...)
 	}
 	for _, c := range described {
 		switch {
 		case c.Trouble == store.TroubleMemory:
 		case c.MaxMemory == 0:
-			all = append(all, warn("set maxmemory", "%suses %s, and nothing bounds its memory", s.of(c), bytes(c.Memory))...)
+			all = append(all, warn(boundMemory.With(), "%suses %s, and nothing bounds its memory", s.of(c), bytes(c.Memory))...)
 		case c.Memory >= c.MaxMemory/100*nearlyFull:
-			all = append(all, warn(giveMemory, "%suses %s of %s", s.of(c), bytes(c.Memory), bytes(c.MaxMemory))...)
+			all = append(all, warn(giveMemory.With(), "%suses %s of %s", s.of(c), bytes(c.Memory), bytes(c.MaxMemory))...)
 		default:
 			all = append(all, ok("%suses %s of %s", s.of(c), bytes(c.Memory), bytes(c.MaxMemory))...)
 		}
@@ -42,18 +38,18 @@ func memory(s *Store) (all []result) {
 func eviction(s *Store) (all []result) {
 	described, unknown := s.described()
 	if unknown {
-		all = cannotSay(mayNotAsk, mayAsk)
+		all = cannotSay(mayNotAsk, giveInfo.With())
 	}
 	for _, c := range described {
 		switch {
 		case c.Evicts == "noeviction":
 			all = append(all, ok("%sremoves no keys (noeviction)", s.of(c))...)
 		case c.Evicted > 0:
-			all = append(all, fail(noEviction, "%shas removed %d keys (%s): each frees a client that was refused", s.of(c), c.Evicted, c.Evicts)...)
+			all = append(all, fail(noEviction.With(), "%shas removed %d keys (%s): each frees a client that was refused", s.of(c), c.Evicted, c.Evicts)...)
 		case c.Evicts == "volatile-ttl":
 			all = append(all, ok("%shas removed no keys so far (volatile-ttl)", s.of(c))...)
 		default:
-			all = append(all, warn(noEviction, "%sremoves keys when its memory is full (%s), which frees clients that are refused", s.of(c), c.Evicts)...)
+			all = append(all, warn(noEviction.With(), "%sremoves keys when its memory is full (%s), which frees clients that are refused", s.of(c), c.Evicts)...)
 		}
 	}
 	return all
@@ -66,9 +62,9 @@ func keys(s *Store) []result {
 	case e == nil || e.MaxKeys == 0:
 		return nil
 	case e.Sharing:
-		return fail(raiseMemory, "%d of %d keys: new keys share states, and are refused because of each other", e.Keys, e.MaxKeys)
+		return fail(raiseKeys.With(), "%d of %d keys: new keys share states, and are refused because of each other", e.Keys, e.MaxKeys)
 	case e.Keys >= e.MaxKeys/100*nearlyFull:
-		return warn(raiseMemory, "%d of %d keys", e.Keys, e.MaxKeys)
+		return warn(raiseKeys.With(), "%d of %d keys", e.Keys, e.MaxKeys)
 	}
 	return ok("%d of %d keys", e.Keys, e.MaxKeys)
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
@@ -13,11 +14,19 @@ import (
 type Zone struct {
 	Name string
 
-	// Totals counts the requests in the zone, by outcome. Elsewhere is the most that another zone
-	// has met since the config was loaded. Matches says that the zone has matchers.
-	Totals    [outcome.Count]uint64
-	Elsewhere uint64
-	Matches   bool
+	// Totals counts the requests in the zone, by outcome, and SinceLoaded those since the config was
+	// loaded. Matches says that the zone has matchers.
+	Totals      [outcome.Count]uint64
+	SinceLoaded uint64
+	Matches     bool
+
+	// If it has met no request since the config was loaded: Missed is how many have come to it, Served
+	// how many its server has had, and Elsewhere the most that another zone has met. Moved is one that
+	// would have met the zone if no handler before had changed it, and Behind a handler that answers all
+	// requests before they come to the zone.
+	Missed, Served, Elsewhere uint64
+	Moved                     *Moved
+	Behind                    string
 
 	// Unlimited says that no request has a limit, and Closed that the limit allows none.
 	Unlimited, Closed bool
@@ -37,11 +46,14 @@ type Zone struct {
 	// but the client's address.
 	Variable, Addresses bool
 
-	// Spread is how recent requests are spread over keys. Keyless is how many of them have no key,
-	// and Shares says that these share a limit.
-	Spread  topk.Spread
-	Keyless uint64
-	Shares  bool
+	// Spread is how recent requests are spread over keys. Keyless is how many of them have no key, and
+	// MissingKey what happens to these: share, skip or reject.
+	Spread     topk.Spread
+	Keyless    uint64
+	MissingKey string
+
+	// Key is the key in the config, and KeyInWords where a client sends it: "cookie sid".
+	Key, KeyInWords string
 
 	// OnStoreError is what happens while the store does not answer. Silent says that it does not,
 	// and Store is its name.
@@ -54,6 +66,9 @@ type Zone struct {
 	// Warnings are those of the config.
 	Warnings []string
 }
+
+// Moved is the path of a request as it came, and as a zone sees it.
+type Moved struct{ Came, Here string }
 
 // Forwarded is the last request from a proxy that is not trusted, and how many of the requests that
 // were looked at came from such proxies.
@@ -93,11 +108,11 @@ func (z *Zone) met() (n uint64) {
 // says what to do.
 func repeatWarnings(z *Zone) (all []result) {
 	for _, text := range z.Warnings {
-		found, fix := text, "correct the zone in the config"
+		found, fix := text, correctZone.With().String()
 		if i := strings.LastIndex(text, "; "); i >= 0 {
 			found, fix = text[:i], text[i+2:]
 		}
-		all = append(all, warn(fix, "%s", found)...)
+		all = append(all, result{adminapi.LevelWarn, found, fix})
 	}
 	return all
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/advice"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 )
 
@@ -18,9 +19,9 @@ func readsCosts(z *Zone) []result {
 	}
 	var causes []string
 	for r, n := range z.Costs {
-		if stats.CostFixes[r] != "" && n > 0 {
+		if stats.CostResult(r).Fix() != (advice.Text{}) && n > 0 {
 			causes = append(causes, fmt.Sprintf("%s %d", stats.CostNames[r], n))
 		}
 	}
-	return warn(stats.CostFixes[most], "%d of %d responses did not say a cost that can be read (%s)", unread, of, strings.Join(causes, ", "))
+	return warn(most.Fix(), "%d of %d responses did not say a cost that can be read (%s)", unread, of, strings.Join(causes, ", "))
 }

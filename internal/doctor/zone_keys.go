@@ -1,6 +1,11 @@
 package doctor
 
-import "time"
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
 
 // recent is how long ago a request from a proxy still says something of the present.
 const recent = 10 * time.Minute
@@ -15,7 +20,7 @@ func trusts(z *Zone) []result {
 	case f.Count*10 < f.Of:
 		return ok("few requests have %s from addresses that are not trusted (%d of %d)", f.Field, f.Count, f.Of)
 	default:
-		return warn("if it is your proxy, add it to trusted_proxies in the global servers option, and use {client_ip} in the key",
+		return warn(trustProxy.With(),
 			"requests have %s from %s, which is no trusted proxy: clients behind it share one limit (%d of %d)", f.Field, f.Remote, f.Count, f.Of)
 	}
 }
@@ -29,19 +34,28 @@ func tellsApart(z *Zone) []result {
 	case s.Requests == 0:
 		return ok("no recent requests")
 	case s.Keys == 1 && s.Requests >= enough && z.Keyless == 0:
-		return warn("choose a key that tells clients apart; 'caddy rate-limit top' shows it", "all %d recent requests have the same key", s.Requests)
+		return warn(tellApart.With(), "all %d recent requests have the same key", s.Requests)
 	case s.Requests >= enough && s.Repeated <= s.Keys/50 && !z.Addresses:
-		return warn("choose a key that clients cannot change with each request, such as {client_ip}",
+		return warn(holdKey.With(),
 			"%d recent requests have almost as many keys, so the limit hardly refuses", s.Requests)
 	}
 	return ok("%d recent requests, %d of their keys known, %d of these repeated", s.Requests, s.Keys, s.Repeated)
 }
 
 // hasKeys finds zones in which a tenth of the requests, or more, share a limit because they have no
-// key.
+// key. If hardly any request has one, its name is wrong or it is set too late, and what missing_key does
+// to all these requests is wrong as well. A warning of the config that says so is enough.
 func hasKeys(z *Zone) []result {
-	if z.Shares && z.Keyless >= enough/10 && z.Keyless*10 >= z.Spread.Requests {
-		return warn("set missing_key reject (or skip)", "%d of %d recent requests have no key, and share one limit", z.Keyless, z.Spread.Requests)
+	if z.Keyless < enough/10 || slices.ContainsFunc(z.Warnings, func(text string) bool { return strings.HasPrefix(text, fmt.Sprintf("key %q: ", z.Key)) }) {
+		return nil
+	}
+	switch shares, nobody := z.MissingKey == "share", z.Keyless*10 >= z.Spread.Requests*9; {
+	case nobody && shares:
+		return warn(nameKey.With(z.KeyInWords), "%d of %d recent requests have no %s, which is the key, and share one limit", z.Keyless, z.Spread.Requests, z.KeyInWords)
+	case nobody && z.MissingKey == "reject":
+		return warn(nameKey.With(z.KeyInWords), "%d of %d recent requests have no %s, which is the key, and are rejected", z.Keyless, z.Spread.Requests, z.KeyInWords)
+	case shares && z.Keyless*10 >= z.Spread.Requests:
+		return warn(skipKeyless.With(), "%d of %d recent requests have no %s, which is the key, and share one limit", z.Keyless, z.Spread.Requests, z.KeyInWords)
 	}
 	return nil
 }

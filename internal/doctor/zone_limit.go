@@ -8,9 +8,9 @@ import (
 func limits(z *Zone) []result {
 	switch {
 	case z.Unlimited:
-		return warn("give a plan a limit, or remove the zone", "no request has a limit, because all plans are unlimited")
+		return warn(limitPlans.With(), "no request has a limit, because all plans are unlimited")
 	case z.Closed:
-		return warn("raise events, or use respond to refuse all requests", "the limit allows no request")
+		return warn(raiseEvents.With(), "the limit allows no request")
 	}
 	return ok("it can refuse requests")
 }
@@ -19,7 +19,7 @@ func limits(z *Zone) []result {
 func enforces(z *Zone) []result {
 	switch {
 	case z.DryRun:
-		return warn("enforce it when the figures are right: remove dry_run, or raise enforce",
+		return warn(enforceZone.With(),
 			"dry run: it refuses nothing, and would have refused %d of %d requests", z.Totals[outcome.DryRun], z.met())
 	case z.Rollout != "":
 		return ok("%s of the keys", z.Rollout)
@@ -27,14 +27,42 @@ func enforces(z *Zone) []result {
 	return ok("enforced for all keys")
 }
 
-// meets finds zones whose matchers no request fits.
-func meets(z *Zone) []result {
-	switch n := z.met(); {
-	case n > 0:
-		return ok("%d requests, %d of them refused", n, z.refused())
+// someRequests is how many requests that a zone does not meet are enough for a warning.
+const someRequests = 20
+
+// unmet finds zones that no request has met, and says why where that is known.
+func unmet(z *Zone) []result {
+	switch {
+	case z.SinceLoaded > 0:
+	case z.Moved != nil:
+		return warn(matchMoved.With(z.Moved.Here), "it has met no request, because a handler before rate_limit changes their paths: %q is %q there", z.Moved.Came, z.Moved.Here)
+	case z.Behind != "":
+		return warn(moveBefore.With(z.Behind), "no request comes to it, because the handler %s before it answers all", z.Behind)
+	case z.Matches && z.Missed >= someRequests:
+		return warn(correctMatch.With(), "it has met none of the %d requests that have come to it", z.Missed)
+	case z.Missed == 0 && z.Served >= someRequests:
+		return warn(correctMatch.With(), "no request has come to it, although its server has had %d", z.Served)
 	case z.Matches && z.Elsewhere >= enough:
-		return warn("correct its match, or the route that it is in; 'caddy rate-limit explain' shows what fits",
-			"it has met no request, although another zone has met %d", z.Elsewhere)
+		return warn(correctMatch.With(), "it has met no request, although another zone has met %d", z.Elsewhere)
+	}
+	return nil
+}
+
+// Unmet says that no request has met the zone since the config was loaded, and what to do; empty if this is not so.
+func (z *Zone) Unmet() string {
+	if found := unmet(z); found != nil {
+		return found[0].found + "; " + found[0].fix
+	}
+	return ""
+}
+
+// meets says how many requests the zone has met.
+func meets(z *Zone) []result {
+	if found := unmet(z); found != nil {
+		return found
+	}
+	if n := z.met(); n > 0 {
+		return ok("%d requests, %d of them refused", n, z.refused())
 	}
 	return ok("no requests yet")
 }
@@ -52,7 +80,7 @@ func (z *Zone) refused() (n uint64) {
 func exempts(z *Zone) []result {
 	switch n := z.Totals[outcome.Exempt]; {
 	case n == z.met() && n >= enough && !z.Unlimited:
-		return warn("narrow exempt, or see missing_key and the unlimited plans", "all %d requests were exempt, so it refuses nothing", n)
+		return warn(narrowExempt.With(), "all %d requests were exempt, so it refuses nothing", n)
 	case n > 0:
 		return ok("%d of %d requests were exempt", n, z.met())
 	}
@@ -63,7 +91,7 @@ func exempts(z *Zone) []result {
 func rejects(z *Zone) []result {
 	switch n := z.Totals[outcome.Rejected]; {
 	case n == z.met() && n >= enough:
-		return fail("'caddy rate-limit watch --outcome rejected' shows why: block, or no key, plan or valid limit",
+		return fail(seeRejected.With(),
 			"all %d requests were rejected before the limit was asked", n)
 	case n > 0:
 		return ok("%d of %d requests were rejected before the limit was asked", n, z.met())
@@ -76,12 +104,11 @@ func decides(z *Zone) []result {
 	if !z.Silent {
 		return nil
 	}
-	fix := "see store " + z.Store
 	switch z.OnStoreError {
 	case "deny":
-		return fail(fix, "it refuses all requests, because its store does not answer")
+		return fail(seeStore.With(z.Store), "it refuses all requests, because its store does not answer")
 	case "local":
-		return warn(fix, "each instance counts for itself, because the store does not answer")
+		return warn(seeStore.With(z.Store), "each instance counts for itself, because the store does not answer")
 	}
-	return fail(fix+"; on_store_error local would limit all the same", "it limits nothing, because its store does not answer")
+	return fail(limitHere.With(z.Store), "it limits nothing, because its store does not answer")
 }

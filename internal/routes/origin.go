@@ -22,10 +22,11 @@ type Origin struct {
 // it: not by looking up whole values.
 func (r *Routes) Origins(placeholder string) []Origin { return r.origins[placeholder] }
 
-// Controls reports whether some handler sets or removes a header of requests, so that the one
-// of the client is not seen.
-func (r *Routes) Controls(field string) bool {
-	return slices.ContainsFunc(r.fields, func(pattern string) bool {
+// Controls reports whether some handler before a zone of the loaded handler sets or removes a header of
+// requests, so that the one of the client is not seen. If several handlers have a zone of that name, one
+// of them is enough.
+func (r *Routes) Controls(zone, field string) bool {
+	return slices.ContainsFunc(r.before[zone], func(pattern string) bool {
 		same, _ := path.Match(pattern, strings.ToLower(field))
 		return same
 	})

@@ -27,8 +27,9 @@ type Routes struct {
 
 	sets    map[string]bool
 	origins map[string][]Origin
-	fields  []string        // headers that handlers set or remove, in lower case
-	behind  map[string]bool // zones of handlers behind one that authenticates users
+	fields  []string            // headers that the handlers read so far set or remove, in lower case
+	before  map[string][]string // those of handlers before a zone
+	behind  map[string]bool     // zones of handlers behind one that authenticates users
 
 	authenticated bool // a handler that has been read authenticates users; what is read next is behind it
 	invoked       bool // a named route authenticates users
@@ -43,7 +44,7 @@ type Routes struct {
 // Read reads the routes around the handler that is loaded in ctx. The routes around it are still
 // there as JSON, and those behind it too.
 func Read(ctx caddy.Context) *Routes {
-	r := &Routes{sets: make(map[string]bool), origins: make(map[string][]Origin), behind: make(map[string]bool)}
+	r := &Routes{sets: make(map[string]bool), origins: make(map[string][]Origin), behind: make(map[string]bool), before: make(map[string][]string)}
 	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	if !ok || server == nil {
 		return r
@@ -90,7 +91,7 @@ func (r *Routes) route(route *caddyhttp.Route) {
 	if route == nil {
 		return
 	}
-	before := r.authenticated
+	before, fields := r.authenticated, len(r.fields)
 	r.rawMatchers(route.MatcherSetsRaw)
 	r.matchers(route.MatcherSets)
 	for _, handler := range route.Handlers {
@@ -100,7 +101,7 @@ func (r *Routes) route(route *caddyhttp.Route) {
 		r.raw(raw)
 	}
 	if route.Terminal { // what is behind it does not meet its requests
-		r.authenticated = before
+		r.authenticated, r.fields = before, r.fields[:fields]
 	}
 }
 
@@ -222,6 +223,7 @@ func (r *Routes) raw(config json.RawMessage) {
 	case "rate_limit":
 		for name, zone := range inner.Zones {
 			r.behind[name] = r.behind[name] || r.authenticated
+			r.before[name] = append(r.before[name], r.fields...)
 			for _, sets := range []caddyhttp.RawMatcherSets{zone.Match, zone.Exempt, zone.Block, zone.Reserve.Match} {
 				r.rawMatchers(sets)
 			}

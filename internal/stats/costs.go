@@ -1,6 +1,10 @@
 package stats
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/advice"
+)
 
 // CostResult is what happened to a cost that the response says.
 type CostResult uint8
@@ -22,11 +26,18 @@ var CostNames = [CostResults]string{
 	CostCutOff: "broken_off", CostFailed: "failed", CostReturned: "not_charged",
 }
 
-// CostFixes say what to do about responses that do not have a cost that can be read.
-var CostFixes = [CostResults]string{
-	CostUnknown: "check the paths of cost_response; for streams, let clients ask for the usage, or say in unknown what a response costs",
-	CostInvalid: "correct the paths and weights of cost_response: each number and the sum must be from 0 to 10^12",
-	CostEncoded: "let the upstream compress with gzip or not at all; Accept-Encoding of the requests already asks for that",
+var costFixes = [CostResults]*advice.Advice{
+	CostUnknown: advice.New("costs/unknown", "check the paths of cost_response; for streams, let clients ask for the usage, or say in unknown what a response costs"),
+	CostInvalid: advice.New("costs/invalid", "correct the paths and weights of cost_response: each number and the sum must be from 0 to 10^12"),
+	CostEncoded: advice.New("costs/encoded", "let the upstream compress with gzip or not at all; Accept-Encoding of the requests already asks for that"),
+}
+
+// Fix says what to do about such responses; empty if nothing is wrong with them.
+func (r CostResult) Fix() (fix advice.Text) {
+	if a := costFixes[r]; a != nil {
+		fix = a.With()
+	}
+	return fix
 }
 
 // Unread counts the responses whose cost was not read for a reason that needs a fix. It returns the most frequent

@@ -1,0 +1,189 @@
+package caddyratelimit_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/caddyauth"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/advice"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
+)
+
+// visit is a request of some client.
+type visit struct {
+	path   string
+	header []string // names and values in turn
+}
+
+// shares are how many requests of an example got each status.
+type shares map[int]int
+
+// send sends requests to a Caddy and counts their statuses.
+func send(t *testing.T, address string, visits []visit) shares {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	got := make(shares)
+	for _, v := range visits {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+v.path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 0; i < len(v.header); i += 2 {
+			r.Header.Add(v.header[i], v.header[i+1])
+		}
+		response, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		got[response.StatusCode]++
+	}
+	return got
+}
+
+// each repeats requests so often, with {n} replaced by a number that differs each time.
+func each(n int, path string, header ...string) (visits []visit) {
+	for i := range n {
+		number := strconv.Itoa(i + 1)
+		fields := make([]string, len(header))
+		for j, text := range header {
+			fields[j] = strings.ReplaceAll(text, "{n}", number)
+		}
+		visits = append(visits, visit{path, fields})
+	}
+	return visits
+}
+
+// blamed returns what doctor finds, each as check and fix, of those that are not ok.
+func blamed(t *testing.T) (found []string) {
+	t.Helper()
+	var d struct {
+		Findings []struct{ Level, Check, Found, Fix string }
+	}
+	if err := json.Unmarshal([]byte(caddytest.Admin(t, http.MethodGet, "doctor", "")), &d); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range d.Findings {
+		if f.Level == "ok" || f.Check == "client_address" {
+			continue
+		}
+		name := "unknown advice: " + f.Fix
+		if a := advice.Of(f.Fix); a != nil {
+			name = a.Name()
+		}
+		found = append(found, name)
+	}
+	return found
+}
+
+// limited is a zone of three requests an hour, with more options.
+func limited(options string) string {
+	return "rate_limit {\nzone z {\nrate 3/1h\n" + options + "\n}\n}\n"
+}
+
+// TestAdviceIsGood: what is wrong is found, by one piece of advice for one cause. The set-up that follows
+// it does better with the same requests, and nothing is found in it.
+func TestAdviceIsGood(t *testing.T) {
+	hash, err := (caddyauth.BcryptHash{}).Hash([]byte("secret"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	login, people := "basic_auth {\n", each(20, "/")
+	for i := range people {
+		name := "user" + strconv.Itoa(i)
+		login += name + " " + string(hash) + "\n"
+		people[i].header = []string{"Authorization", "Basic " + base64.StdEncoding.EncodeToString([]byte(name+":secret"))}
+	}
+	login += "}\n"
+	proxied := "servers {\ntrusted_proxies static 127.0.0.0/8\ntrusted_proxies_strict\n}\n"
+	for name, c := range map[string]struct {
+		global, site string // of the set-up
+		then, fixed  string // of the one that follows the advice; the global options and the site
+		visits       []visit
+		advice       string
+		before       shares
+		after        shares
+	}{
+		"a key of the wrong name": {
+			site: limited("key {cookie.sid}") + "respond ok", fixed: limited("key {cookie.session}") + "respond ok",
+			visits: each(20, "/", "Cookie", "session={n}"),
+			advice: "doctor/missing_key/nobody", before: shares{200: 3, 429: 17}, after: shares{200: 20},
+		},
+		"a key of the wrong name that is tried": {
+			site: limited("key {cookie.sid}") + "respond ok", then: proxied, fixed: limited("key {client_ip}") + "respond ok",
+			visits: each(20, "/", "Cookie", "session={n}", "X-Forwarded-For", "2001:db8:0:{n}::1"),
+			advice: "doctor/missing_key/nobody", before: shares{200: 3, 429: 17}, after: shares{200: 20},
+		},
+		"a key of the wrong name that is rejected": {
+			site: limited("key {cookie.sid}\nmissing_key reject") + "respond ok", fixed: limited("key {cookie.session}\nmissing_key reject") + "respond ok",
+			visits: each(20, "/", "Cookie", "session={n}"),
+			advice: "doctor/missing_key/nobody", before: shares{401: 20}, after: shares{200: 20},
+		},
+		"some clients without a key": {
+			site: limited("key {cookie.sid}") + "respond ok", then: proxied,
+			fixed:  "rate_limit {\nzone z {\nrate 3/1h\nkey {cookie.sid}\nmissing_key skip\n}\nzone addresses {\nrate 3/1h\nkey {client_ip}\n}\n}\nrespond ok",
+			visits: append(each(20, "/", "Cookie", "sid={n}", "X-Forwarded-For", "2001:db8:0:{n}::1"), each(20, "/", "X-Forwarded-For", "2001:db8:1:{n}::1")...),
+			advice: "doctor/missing_key", before: shares{200: 23, 429: 17}, after: shares{200: 40},
+		},
+		"a path that was stripped": {
+			site:   "handle_path /api/* {\n" + limited("key {client_ip}\nmatch path /api/*") + "respond ok\n}",
+			fixed:  "handle_path /api/* {\n" + limited("key {client_ip}\nmatch path /list") + "respond ok\n}",
+			visits: each(20, "/api/list"),
+			advice: "doctor/requests/moved", before: shares{200: 20}, after: shares{200: 3, 429: 17},
+		},
+		"a path that was rewritten": {
+			site:   "rewrite /wp-login* /login\n" + limited("key {client_ip}\nmatch path /wp-login*") + "respond ok",
+			fixed:  "route {\n" + limited("key {client_ip}\nmatch path /wp-login*") + "rewrite /wp-login* /login\nrespond ok\n}",
+			visits: each(20, "/wp-login.php"),
+			advice: "doctor/requests/moved", before: shares{200: 20}, after: shares{200: 3, 429: 17},
+		},
+		"a handler that answers before": {
+			site: "route {\nrespond ok\n" + limited("key {client_ip}") + "}", fixed: "route {\n" + limited("key {client_ip}") + "respond ok\n}",
+			visits: each(20, "/"),
+			advice: "doctor/requests/behind", before: shares{200: 20}, after: shares{200: 3, 429: 17},
+		},
+		"a match that fits nothing": {
+			site: limited("key {client_ip}\nmatch path /login") + "respond ok", fixed: limited("key {client_ip}\nmatch path /x/login") + "respond ok",
+			visits: each(20, "/x/login"),
+			advice: "doctor/requests", before: shares{200: 20}, after: shares{200: 3, 429: 17},
+		},
+		"a route that no request takes": {
+			site: "handle /login {\n" + limited("key {client_ip}") + "}\nrespond ok", fixed: "handle /x/login {\n" + limited("key {client_ip}") + "}\nrespond ok",
+			visits: each(20, "/x/login"),
+			advice: "doctor/requests", before: shares{200: 20}, after: shares{200: 3, 429: 17},
+		},
+		"a key that a proxy writes": {
+			site: limited("key {header.X-Forwarded-For}") + "respond ok", then: proxied, fixed: limited("key {client_ip}") + "respond ok",
+			visits: each(20, "/", "X-Forwarded-For", "2001:db8:0:{n}::1, 192.0.2.7"),
+			advice: "load/key/forwarded", before: shares{200: 20}, after: shares{200: 3, 429: 17},
+		},
+		"a key of users who log in later": {
+			site:   limited("key {http.auth.user.id}") + login + "respond ok",
+			fixed:  "route {\n" + login + limited("key {http.auth.user.id}") + "respond ok\n}",
+			visits: people,
+			advice: "load/key/late", before: shares{200: 3, 429: 17}, after: shares{200: 20},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run := func(global, site string) (shares, []string) {
+				address := caddytest.FreeAddress(t) // a new one, because the server before closes its connections
+				caddytest.RunConfig(t, address, "{\n"+global+"}\nhttp:// {\n"+site+"\n}\n")
+				return send(t, address, c.visits), blamed(t)
+			}
+			if got, found := run(c.global, c.site); !maps.Equal(got, c.before) || len(found) != 1 || found[0] != c.advice {
+				t.Errorf("before: %v, %q, want %v, %s", got, found, c.before, c.advice)
+			}
+			caddytest.RunConfig(t, caddytest.FreeAddress(t), "{\n}\nhttp:// {\nrespond ok\n}\n") // which forgets the counts
+			if got, found := run(c.then, c.fixed); !maps.Equal(got, c.after) || len(found) != 0 {
+				t.Errorf("after: %v, %q, want %v and nothing found", got, found, c.after)
+			}
+		})
+	}
+}

@@ -1,0 +1,54 @@
+// Package advice has what the program tells people to do. Each piece of advice is made once, so that
+// a test can apply all that there is to the set-ups that it is for.
+package advice
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+)
+
+// Advice is a sentence that says what to do about something that is wrong.
+type Advice struct {
+	name, format string
+	pattern      *regexp.Regexp
+}
+
+// Text is advice with its values filled in. Only an [Advice] makes one.
+type Text struct{ said string }
+
+// String returns the text.
+func (t Text) String() string { return t.said }
+
+// all is the advice that there is. Packages make theirs while the program starts.
+var all []*Advice
+
+// verb matches a verb of package fmt in a quoted pattern.
+var verb = regexp.MustCompile(`%[a-z]`)
+
+// New makes advice with a name that is unique, from a format of package fmt.
+func New(name, format string) *Advice {
+	a := &Advice{name: name, format: format}
+	a.pattern = regexp.MustCompile("^" + verb.ReplaceAllString(regexp.QuoteMeta(format), "(?s:.*)"))
+	all = append(all, a)
+	return a
+}
+
+// With fills in the values of the format.
+func (a *Advice) With(values ...any) Text { return Text{fmt.Sprintf(a.format, values...)} }
+
+// Name returns the name of the advice.
+func (a *Advice) Name() string { return a.name }
+
+// All returns all advice, in the order in which it was made.
+func All() []*Advice { return slices.Clone(all) }
+
+// Of returns the advice that a text was made from, or begins with; nil if there is none.
+func Of(text string) (best *Advice) {
+	for _, a := range all {
+		if a.pattern.MatchString(text) && (best == nil || len(a.format) > len(best.format)) {
+			best = a
+		}
+	}
+	return best
+}

@@ -1,0 +1,56 @@
+package doctor
+
+import "github.com/seed-161337e5/caddyratelimit/internal/advice"
+
+// What to do about what is wrong with a server or the config.
+var (
+	addZone       = advice.New("doctor/zones", "add a rate_limit handler with a zone")
+	nameProxies   = advice.New("doctor/client_address/everybody", "name only your proxies in trusted_proxies")
+	readFromRight = advice.New("doctor/client_address/strict", "set trusted_proxies_strict, unless your proxy removes what clients send")
+)
+
+// What to do about a zone.
+var (
+	correctZone = advice.New("doctor/config", "correct the zone in the config")
+
+	limitPlans   = advice.New("doctor/limit/unlimited", "give a plan a limit, or remove the zone")
+	raiseEvents  = advice.New("doctor/limit/closed", "raise events, or use respond to refuse all requests")
+	enforceZone  = advice.New("doctor/rollout", "enforce it when the figures are right: remove dry_run, or raise enforce")
+	correctMatch = advice.New("doctor/requests", "correct its match, or the route that it is in; 'caddy rate-limit explain' shows what fits")
+	matchMoved   = advice.New("doctor/requests/moved", "match %q, or put rate_limit before the handler that changes the path, as in a route block")
+	moveBefore   = advice.New("doctor/requests/behind", "put rate_limit before %s")
+	narrowExempt = advice.New("doctor/exempt", "narrow exempt, or see missing_key and the unlimited plans")
+	seeRejected  = advice.New("doctor/rejected", "'caddy rate-limit watch --outcome rejected' shows why: block, or no key, plan or valid limit")
+
+	trustProxy  = advice.New("doctor/proxy", "if it is your proxy, add it to trusted_proxies in the global servers option, and use {client_ip} in the key")
+	tellApart   = advice.New("doctor/keys/one", "choose a key that tells clients apart; 'caddy rate-limit top' shows it")
+	holdKey     = advice.New("doctor/keys/new", "choose a key that clients cannot change with each request, such as {client_ip}")
+	nameKey     = advice.New("doctor/missing_key/nobody", "is the name right, and is %s there before rate_limit runs? Until it is, set dry_run, or key {client_ip}")
+	skipKeyless = advice.New("doctor/missing_key", "set missing_key skip, and count these requests in a zone with key {client_ip}")
+
+	seeStore  = advice.New("doctor/on_store_error", "see store %s")
+	limitHere = advice.New("doctor/on_store_error/allow", "see store %s; on_store_error local would limit all the same")
+	defineOne = advice.New("doctor/agreement", "give it the same limit, key and prefixes everywhere: compare 'caddy rate-limit zones' on each")
+)
+
+// What to do about a store.
+var (
+	countInstances = advice.New("doctor/fleet/instances", "remove instances, so that the shares follow the fleet, or set it to %d")
+
+	seeServer      = advice.New("doctor/answer", "see that the server runs, and that the address is right")
+	alignTLS       = advice.New("doctor/tls", "does one side expect TLS and the other not? see the option tls and its ca and server_name")
+	correctLogin   = advice.New("doctor/login", "correct username and password of the store")
+	useMaster      = advice.New("doctor/replica", "use the address of the master, or mode sentinel or cluster")
+	giveRights     = advice.New("doctor/rights", "give the user the rights that docs/redis.md lists, among them +%s")
+	giveKeyRights  = advice.New("doctor/rights/keys", "give the user the rights that docs/redis.md lists, for keys that begin with the key_prefix")
+	mendStore      = advice.New("doctor/breaker", "correct what keeps the store from answering; it is asked again within a second after that")
+	seeErrors      = advice.New("doctor/breaker/failing", "see the log, and errors in 'caddy rate-limit stores --json'")
+	useNearer      = advice.New("doctor/round_trip/late", "use a nearer server, or raise timeout")
+	useNearerThird = advice.New("doctor/round_trip", "use a nearer server, or raise timeout to three times the round trip")
+	setClocks      = advice.New("doctor/clock", "set both clocks by NTP")
+	giveInfo       = advice.New("doctor/memory/info", "give the user +info as well")
+	giveMemory     = advice.New("doctor/memory", "raise maxmemory, or use a Redis for limits alone")
+	boundMemory    = advice.New("doctor/memory/bound", "set maxmemory")
+	noEviction     = advice.New("doctor/eviction", "set maxmemory-policy noeviction")
+	raiseKeys      = advice.New("doctor/max_keys", "raise max_keys, or look with 'caddy rate-limit top' who sends so many keys")
+)
