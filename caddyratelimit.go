@@ -235,7 +235,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	app.exposeConnections(ctx, h.zones)
 	app.running.Add(admin.Handler{
 		Zones: h.zones, Store: h.store, Local: h.local, LogKey: value(h.LogKey), Clients: clientip.SourceIn(ctx), Warnings: warnings,
-		Module: h, Status: h.Status, Instances: value(h.Instances), Final: h.OnLimit == onLimitProblem,
+		Requests: app.requests(ctx), Module: h, Status: h.Status, Instances: value(h.Instances), Final: h.OnLimit == onLimitProblem,
 	})
 	return nil
 }

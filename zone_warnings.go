@@ -12,6 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/advice"
 	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
@@ -30,19 +31,21 @@ func (z *Zone) warn(exempt caddyhttp.RawMatcherSets, around *routes.Routes, log 
 		if err := z.checkUse(use, around, log); err != nil {
 			return err
 		}
-		if !strings.HasPrefix(use.option, "key ") {
-			warnIfChosen(use.option, use.name, around, log)
+		if strings.HasPrefix(use.option, "key ") {
+			warnIfForwarded(use.option, z.live.Name, use.name, around, log)
+		} else {
+			warnIfChosen(use.option, z.live.Name, use.name, around, log)
 		}
 	}
 	return nil
 }
 
 // warnIfChosen warns if clients choose the value of a placeholder, and with it their limit.
-func warnIfChosen(option, name string, around *routes.Routes, log *zap.Logger) {
+func warnIfChosen(option, zone, name string, around *routes.Routes, log *zap.Logger) {
 	if !around.Known || len(around.Foreign) > 0 { // something else may take care of it
 		return
 	}
-	if source, ok := key.SourceOf(name); ok && isChosen(source, around) {
+	if source, ok := key.SourceOf(name); ok && isChosen(source, zone, around) {
 		log.Warn(fmt.Sprintf("%s: any client can choose %s, and with it the limit; %s", option, source, instead(source)))
 		return
 	}
@@ -50,7 +53,7 @@ func warnIfChosen(option, name string, around *routes.Routes, log *zap.Logger) {
 		for _, in := range bracedName.FindAllStringSubmatch(origin.Text, -1) {
 			source, ok := key.SourceOf(in[1])
 			switch {
-			case !ok || !isChosen(source, around):
+			case !ok || !isChosen(source, zone, around):
 			case origin.Pattern == "":
 				log.Warn(fmt.Sprintf("%s: any client can choose %s, and with it the limit; %s", option, source, instead(source)))
 				return
@@ -62,19 +65,52 @@ func warnIfChosen(option, name string, around *routes.Routes, log *zap.Logger) {
 	}
 }
 
+// forwarding are the headers in which proxies send the address of a client, each of which a client can send
+// as well.
+var forwarding = []string{
+	"X-Forwarded-For", "Forwarded", "X-Real-Ip", "Cf-Connecting-Ip", "Cf-Connecting-Ipv6", "True-Client-Ip", "X-Client-Ip", "Client-Ip",
+	"X-Cluster-Client-Ip", "X-Original-Forwarded-For", "X-Forwarded", "Forwarded-For", "Fastly-Client-Ip", "Fly-Client-Ip", "Do-Connecting-Ip",
+	"X-Envoy-External-Address", "X-Azure-Clientip", "X-Azure-Socketip", "X-Appengine-User-Ip", "X-Vercel-Forwarded-For",
+	"X-Nf-Client-Connection-Ip", "Cloudfront-Viewer-Address", "X-Originating-Ip", "X-Remote-Ip", "X-Remote-Addr", "X-Real-Client-Ip",
+}
+
+// What to do about a key.
+var (
+	trustInstead = advice.New("load/key/forwarded", "set trusted_proxies and client_ip_headers in the global servers option, and use {client_ip}")
+	limitUsers   = advice.New("load/key/late", "put rate_limit behind it, in a route block or with the global option order")
+)
+
+// warnIfForwarded warns about keys from headers that only a proxy should write: a client that changes one
+// has a new limit. The site may write such a header itself before.
+func warnIfForwarded(option, zone, name string, around *routes.Routes, log *zap.Logger) {
+	names := []string{name}
+	for _, origin := range around.Origins(name) {
+		for _, in := range bracedName.FindAllStringSubmatch(origin.Text, -1) {
+			names = append(names, in[1])
+		}
+	}
+	for _, name := range names {
+		source, ok := key.SourceOf(name)
+		if ok && source.In == key.Header && slices.Contains(forwarding, source.Name) && !around.Controls(zone, source.Name) {
+			log.Warn(fmt.Sprintf("%s: any client can write %s, and has a new limit with each value; %s", option, source, trustInstead.With()))
+			return
+		}
+	}
+}
+
 // bracedName matches a placeholder in a text.
 var bracedName = regexp.MustCompile(`\{([^{}]+)\}`)
 
 // isChosen reports whether a client chooses what is at a place: not if a handler sets or removes the
 // field, nor for the length of the body, which the server checks.
-func isChosen(s key.Source, around *routes.Routes) bool {
-	return s.In != key.Header || s.Name != "Content-Length" && !around.Controls(s.Name)
+func isChosen(s key.Source, zone string, around *routes.Routes) bool {
+	return s.In != key.Header || s.Name != "Content-Length" && !around.Controls(zone, s.Name)
 }
 
 // instead says what to do so that clients do not choose what is at a place.
 func instead(s key.Source) string {
 	if s.In == key.Header {
-		return "remove it before (request_header -" + s.Name + ") and set it yourself, or look a secret up with map"
+		return "remove it before rate_limit (request_header -" + s.Name + ", in a route block) and set it yourself, or look a secret up with map"
 	}
 	return "look a secret up with map"
 }
@@ -211,7 +247,7 @@ func (z *Zone) checkUse(u use, around *routes.Routes, log *zap.Logger) error {
 		switch {
 		case len(around.Foreign) > 0 || around.AuthenticatesBefore(z.live.Name):
 		case around.Authenticates:
-			log.Warn(u.option+": authentication comes after rate_limit, so that "+u.consequence+"; put rate_limit behind it, in a route block or with the global option order", shown)
+			log.Warn(u.option+": authentication comes after rate_limit, so that "+u.consequence+"; "+limitUsers.With().String(), shown)
 		default:
 			log.Warn(u.option+": nothing in this config authenticates users, so that "+u.consequence, shown)
 		}

@@ -13,7 +13,7 @@ import (
 
 // site is a Caddyfile with a zone that has some options, behind and before other directives.
 func site(before, zone, after string) string {
-	return "{\n\torder rate_limit before basic_auth\n}\nhttp://localhost {\n" + before +
+	return "{\n\torder rate_limit before basic_auth\n\torder request_header before rate_limit\n\torder forward_auth before rate_limit\n}\nhttp://localhost {\n" + before +
 		"\nrate_limit {\nzone z {\nevents 10\nwindow 1m\n" + zone + "\n}\n}\n" + after + "\nrespond ok\n}\n"
 }
 
@@ -45,9 +45,10 @@ func TestWarningsAtLoad(t *testing.T) {
 		"cost":                     {zone: "cost {vars.x}", want: "cost: nothing in this config sets this placeholder, so that all requests are refused"},
 		"burst":                    {zone: "algorithm token_bucket\nburst {quota}", want: "burst: nothing in this config sets this placeholder"},
 		"plan":                     {zone: "plan {vars.plan} {\nfree 1/1m\ndefault free\n}", want: `plan "{http.vars.plan}": nothing in this config sets this placeholder, so that no request has a plan of its own`},
-		"plan by a header":         {zone: "plan {header.X-Plan} " + plans, want: `plan "{http.request.header.X-Plan}": any client can choose header X-Plan, and with it the limit; remove it before (request_header -X-Plan)`},
+		"plan by a header":         {zone: "plan {header.X-Plan} " + plans, want: `plan "{http.request.header.X-Plan}": any client can choose header X-Plan, and with it the limit; remove it before rate_limit (request_header -X-Plan, in a route block)`},
 		"plan by a query":          {zone: "plan {query.plan} " + plans, want: "any client can choose query parameter plan, and with it the limit; look a secret up with map"},
 		"plan by a trusted header": {before: "request_header -X-Plan", zone: "plan {header.X-Plan} " + plans},
+		"plan removed too late":    {zone: "plan {header.X-Plan} " + plans, after: "route {\nrequest_header -X-Plan\n}", want: "any client can choose header X-Plan"},
 		"plan by all of a kind":    {before: "request_header -X-P*", zone: "plan {header.X-Plan} " + plans},
 		"plan by forward_auth":     {before: "forward_auth localhost:1 {\nuri /\ncopy_headers X-Plan\n}", zone: "plan {header.X-Plan} " + plans},
 		"plan by a variable":       {before: "vars plan {header.X-Plan}", zone: "plan {vars.plan} " + plans, want: `plan "{http.vars.plan}": any client can choose header X-Plan`},
@@ -56,6 +57,12 @@ func TestWarningsAtLoad(t *testing.T) {
 		"plan by a part of a host": {before: "map {host} {plan} {\n~^us free\n}", zone: "plan {plan} " + plans},
 		"limit by a cookie":        {zone: "algorithm token_bucket\nburst {cookie.burst} 5", want: "burst: any client can choose cookie burst, and with it the limit"},
 		"cost by a header":         {zone: "cost {header.X-Cost} 1", want: "cost: any client can choose header X-Cost, and with it the limit"},
+		"key by a proxy's header":  {zone: "key {header.X-Forwarded-For}", want: `key "{http.request.header.X-Forwarded-For}": any client can write header X-Forwarded-For, and has a new limit with each value; set trusted_proxies and client_ip_headers in the global servers option, and use {client_ip}`},
+		"key with such a header":   {zone: `key "{path} {header.cf-connecting-ip}"`, want: "header Cf-Connecting-Ip"},
+		"key by its variable":      {before: "vars client {header.X-Real-IP}", zone: "key {vars.client}", want: "header X-Real-Ip"},
+		"key that the site writes": {before: "request_header X-Real-IP {remote_host}", zone: "key {header.X-Real-IP}"},
+		"key written too late":     {zone: "key {header.X-Real-IP}", after: "route {\nrequest_header X-Real-IP {remote_host}\n}", want: "header X-Real-Ip"},
+		"key by another header":    {zone: "key {header.X-Api-Key}"},
 		"cost by the length":       {zone: "cost {header.Content-Length} 1"},
 		"exempt by a header":       {zone: "exempt header X-Monitoring yes", want: "exempt matches a header that any client can send, X-Monitoring;"},
 		"exempt by a secret":       {zone: "exempt header X-Monitoring 3fa85f6457174562b3fc"},
