@@ -68,7 +68,8 @@ func parseDirective(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error)
 	handler := new(Handler)
 	h.Next() // the directive's name
 	if h.NextArg() {
-		return nil, h.ArgErr()
+		return nil, h.Errf("rate_limit takes a block, got '%s'; write rate_limit { zone <name> { key {client_ip}; rate 5/1m } }, each option on a line of its own",
+			option.Shown(h.Val()))
 	}
 	known := handlerOptions(handler, h.Dispenser)
 	known["distributed"] = option.Option{Parse: parseDistributed(h.Dispenser, &handler.Distributed)}

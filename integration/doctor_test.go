@@ -184,6 +184,9 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 			t.Errorf("%s: not found by the other: %+v", name, f)
 		}
 	}
+	if f := find(findings, finding{Check: "agreement", Zone: "shared"}); f != nil && !(strings.HasPrefix(f.Found, "here it is ") && strings.Contains(f.Found, ") has ")) {
+		t.Errorf("the definitions are missing: %s", f.Found)
+	}
 	asked := []string{"proxied", "new", "exempt", "rejected", "keyless", "untold", "same", "dead"}
 	// What is well in this set-up is not blamed.
 	for _, f := range findings {

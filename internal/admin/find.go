@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	keys "github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
 )
 
@@ -37,13 +38,14 @@ func findKey(c *adminCall) error {
 
 // find returns what a call without the name of a zone finds in this one.
 func (z *runningZone) find(c *adminCall, named *keyQuery) (found []any) {
-	keys, more, err := named.keysInUnnamed(z)
-	for _, key := range keys {
+	all, more, err := named.keysInUnnamed(z)
+	for _, key := range all {
 		state, failed := z.lookUp(c, key)
 		if failed != nil {
 			err = failed
 			break
 		}
+		state.Doubt = z.doubt(named, state)
 		found = append(found, state)
 	}
 	if err == nil && more > 0 {
@@ -53,6 +55,18 @@ func (z *runningZone) find(c *adminCall, named *keyQuery) (found []any) {
 		found = append(found, adminapi.KeyError{Zone: z.Name, Error: err.Error()})
 	}
 	return found
+}
+
+// doubt says why the text of a call is probably no key of this zone: it is an address, and the key is something
+// else that no request has had.
+func (z *runningZone) doubt(named *keyQuery, state *adminapi.Key) string {
+	if named.text == nil || state.Lately != nil || state.Used > 0 || state.Override != nil || !keys.ParseAddress(*named.text).IsValid() {
+		return ""
+	}
+	if t := z.Zone.Template; t.NumPlaceholders() > 0 && !t.HasAddress {
+		return "its key is " + t.Form() + ", and no request had the value " + *named.text + " lately: an address is probably no key there"
+	}
+	return ""
 }
 
 // keysInUnnamed returns the keys in a zone that the call does not name. A zone without a key has one

@@ -17,8 +17,10 @@ type announcement struct {
 	ID   string `json:"id"`   // of the process
 	Name string `json:"name"` // for people
 
-	// Zones has a digest of the definition of each zone.
-	Zones map[string]string `json:"zones"`
+	// Zones has a digest of the definition of each zone, and Definitions the definition for people, which may be
+	// absent.
+	Zones       map[string]string `json:"zones"`
+	Definitions map[string]string `json:"definitions,omitempty"`
 }
 
 const (
@@ -33,7 +35,7 @@ const (
 // process can have several stores on one server, with different options, so each is told all.
 func announce() {
 	var to []store.Announcer
-	a := announcement{ID: store.Process(), Name: processName(), Zones: make(map[string]string)}
+	a := announcement{ID: store.Process(), Name: processName(), Zones: make(map[string]string), Definitions: make(map[string]string)}
 	for _, s := range runningStores() {
 		shared, ok := s.store.Store.Store.(store.Announcer)
 		if !ok {
@@ -42,7 +44,7 @@ func announce() {
 		to = append(to, shared)
 		for _, z := range s.zones {
 			if len(a.Zones) < maxAnnounced {
-				a.Zones[z.Name] = z.digest()
+				a.Zones[z.Name], a.Definitions[z.Name] = z.digest(), z.definition()
 			}
 		}
 	}
@@ -62,6 +64,14 @@ func processName() string {
 		host = "a host without a name"
 	}
 	return fmt.Sprintf("%s (process %d)", host, os.Getpid())
+}
+
+// definition returns the limit and the key of the zone for people, without the network prefixes of the key.
+func (z *runningZone) definition() string {
+	if z.Key == "" {
+		return z.Description
+	}
+	return z.Description + " by " + z.Template.Form()
 }
 
 // digest returns a text that differs for different definitions of the zone. Instances that share a
@@ -106,12 +116,19 @@ func (s *runningStore) peers(ctx context.Context) (found peers) {
 	return found
 }
 
-// differOn returns the instances that define a zone otherwise.
+// differOn returns the instances that define a zone otherwise, and how.
 func (p *peers) differOn(z *runningZone) (names []string) {
 	mine := z.digest()
 	for _, other := range p.others {
-		if theirs, known := other.Zones[z.Name]; known && theirs != mine {
+		theirs, known := other.Zones[z.Name]
+		switch definition := other.Definitions[z.Name]; {
+		case !known || theirs == mine:
+		case definition == "":
 			names = append(names, other.Name)
+		case definition == z.definition():
+			names = append(names, other.Name+" has other prefixes of the key")
+		default:
+			names = append(names, other.Name+" has "+definition)
 		}
 	}
 	return names

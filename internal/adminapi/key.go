@@ -159,6 +159,9 @@ type Key struct {
 
 	// Lately counts the requests with this key on this instance in the last minutes.
 	Lately *Lately `json:"lately,omitempty"`
+
+	// Doubt says why the text of a look-up in all zones is probably no key of this zone.
+	Doubt string `json:"doubt,omitempty"`
 }
 
 // PlanStatus is the state of a key under the limit of a plan.

@@ -7,34 +7,33 @@ import (
 	"net"
 	"strings"
 
-	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/caddyserver/caddy/v2"
 )
 
-// adminAddress returns the address of the admin endpoint that the flags name.
+// adminAddress returns the address of the admin endpoint: the one given, or that of the config in this file, or
+// else of the Caddyfile in the working directory. If that Caddyfile cannot be adapted here, for example because its
+// environment variables are those of a service, Caddy's default address is taken.
 func adminAddress(address, file, adapter string) (string, error) {
 	if address != "" {
 		return cleanAddress(address), nil
 	}
-	var config []byte
-	if file != "" {
-		var err error
-		if config, _, _, err = caddycmd.LoadConfig(file, adapter); err != nil {
-			return "", fmt.Errorf("finding the admin endpoint: %w", err)
-		}
-		var parsed struct {
-			Admin struct {
-				Disabled bool `json:"disabled"`
-			} `json:"admin"`
-		}
-		if err := json.Unmarshal(config, &parsed); err == nil && parsed.Admin.Disabled {
-			return "", errors.New("the config has the option admin off, so its Caddy has no admin endpoint to ask")
-		}
-	}
-	address, err := caddycmd.DetermineAdminAPIAddress("", config, file, adapter)
-	if err != nil {
+	config, err := readConfig(file, adapter)
+	if err != nil && file != "" {
 		return "", fmt.Errorf("finding the admin endpoint: %w", err)
 	}
-	return address, nil
+	var parsed struct {
+		Admin caddy.AdminConfig `json:"admin"`
+	}
+	if err := json.Unmarshal(config, &parsed); len(config) > 0 && err != nil && file != "" {
+		return "", fmt.Errorf("finding the admin endpoint: %w", err)
+	}
+	switch {
+	case parsed.Admin.Disabled:
+		return "", errors.New("the config has the option admin off, so its Caddy has no admin endpoint to ask; name another with --address")
+	case parsed.Admin.Listen != "":
+		return parsed.Admin.Listen, nil
+	}
+	return caddy.DefaultAdminListen, nil
 }
 
 const adminPort = "2019"

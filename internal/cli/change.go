@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -84,8 +85,12 @@ func (f *fleet) changeKey(method, zone, path string, query url.Values, body map[
 	if !f.isOne() {
 		fmt.Fprintln(f.out)
 	}
-	if err := changed.showKey(fetchAll[adminapi.Key](changed, zonePath(zone, "/key"), query)); err != nil {
+	keys := fetchAll[adminapi.Key](changed, zonePath(zone, "/key"), query)
+	if err := changed.showKey(keys); err != nil {
 		fmt.Fprintln(f.err, notShown, err)
+	}
+	if method == http.MethodPut && !slices.ContainsFunc(keys, func(a answer[adminapi.Key]) bool { return a.err != nil || a.value.Lately != nil || a.value.Used > 0 }) {
+		fmt.Fprintf(f.out, "\nNo request had this key lately. If one should have, compare the spelling with 'caddy rate-limit top%s %s'.\n", f.flags, shellWord(zone))
 	}
 	return err
 }

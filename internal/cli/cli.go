@@ -26,8 +26,8 @@ func init() {
 		Long: `
 Shows what the zones of a running Caddy have decided, their most frequent keys,
 the health of the stores, and what a key has used. Resets and bans keys, and gives
-them limits of their own. It asks the admin endpoint of that Caddy, and finds it as
-'caddy reload' does.
+them limits of their own. It asks the admin endpoint of that Caddy, and finds it by
+the Caddyfile in the working directory, as 'caddy reload' does.
 
 Why is a client refused? 'caddy rate-limit get 203.0.113.7' says why, and which
 command lets it through. Is something wrong? 'caddy rate-limit doctor' says what, and

@@ -1,19 +1,81 @@
 package cli
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
 
-	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/spf13/cobra"
 )
+
+// adjacentFile is the config that commands of Caddy take if none is named.
+const adjacentFile = "Caddyfile"
+
+// errNoConfig is the error of a command that needs a config, and finds none.
+var errNoConfig = errors.New("there is no config: name the file with --config")
 
 // loadConfig returns the config, as JSON, that the flags of a command name, for commands that ask no Caddy.
 func loadConfig(cmd *cobra.Command) ([]byte, error) {
 	file, _ := cmd.Flags().GetString("config")
 	adapter, _ := cmd.Flags().GetString("adapter")
-	config, _, _, err := caddycmd.LoadConfig(file, adapter)
+	if file == "" && adapter != "" {
+		return nil, errors.New("--adapter needs the file that it adapts: name it with --config")
+	}
+	config, err := readConfig(file, adapter)
 	if err == nil && len(config) == 0 {
-		err = errors.New("there is no config: name the file with --config")
+		err = errNoConfig
 	}
 	return config, err
+}
+
+// readConfig returns a config as JSON: that of the file, or else of the Caddyfile in the working directory, or
+// nothing if there is none. It reads what Caddy's own commands read, but logs nothing, because a log line on
+// stderr looks like an error of the command.
+func readConfig(file, adapter string) ([]byte, error) {
+	var text []byte
+	var err error
+	switch file {
+	case "":
+		file = adjacentFile
+		if text, err = os.ReadFile(file); errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
+	case "-":
+		text, err = io.ReadAll(os.Stdin)
+	default:
+		text, err = os.ReadFile(file)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the config: %w", err)
+	}
+	if adapter == "" && isCaddyfile(file) {
+		adapter = "caddyfile"
+	}
+	if adapter == "" {
+		if err := json.Unmarshal(text, new(any)); err != nil {
+			return nil, fmt.Errorf("%s is not valid JSON: %w; if it is no JSON, name its --adapter", file, err)
+		}
+		return text, nil
+	}
+	known := caddyconfig.GetAdapter(adapter)
+	if known == nil {
+		return nil, fmt.Errorf("unknown config adapter %q", adapter)
+	}
+	config, _, err := known.Adapt(text, map[string]any{"filename": file})
+	if err != nil {
+		return nil, fmt.Errorf("adapting %s: %w", file, err)
+	}
+	return config, nil
+}
+
+// isCaddyfile reports whether Caddy takes a file for a Caddyfile by its name.
+func isCaddyfile(file string) bool {
+	name := strings.ToLower(filepath.Base(file))
+	return filepath.Ext(name) != ".json" && (strings.HasPrefix(name, "caddyfile") || strings.HasSuffix(name, ".caddyfile"))
 }

@@ -57,30 +57,78 @@ check fails, and with --strict 3 if one warns and none fails.
 	return cmd
 }
 
-// doctor checks the instances, prints what it finds, and returns the worst level. An instance that could not
-// be checked is an error.
+// doctor checks the instances, prints what it finds, and returns the worst level. What all of them have found is
+// printed once. An instance that could not be checked is an error.
 func (f *fleet) doctor(verbose bool) (level string, err error) {
 	answers := fetchAll[adminapi.Diagnosis](f, "doctor", nil)
 	good, err := answered(f, answers)
 	level = adminapi.LevelOK
-	for i, a := range good {
+	for _, a := range good {
 		if a.value.Level == adminapi.LevelFail || level == adminapi.LevelOK {
 			level = a.value.Level
 		}
-		if f.json {
-			continue
-		}
-		if i > 0 {
-			fmt.Fprintln(f.out)
-		}
-		if !f.isOne() {
-			fmt.Fprintf(f.out, "caddy %s\n\n", a.of.address)
-		}
-		if problem := f.diagnosis(&a.value, verbose); problem != nil {
-			err = errors.Join(err, problem)
+		if len(a.value.Findings) == 0 {
+			err = errors.Join(err, errors.New(f.mark(a.of)+"the answer has no findings; does that Caddy have another version?"))
 		}
 	}
-	return level, errors.Join(printAnswers(f, answers), err)
+	if f.json {
+		return level, errors.Join(printAnswers(f, answers), err)
+	}
+	var b strings.Builder
+	common := commonFindings(good, verbose)
+	if len(common) > 0 {
+		fmt.Fprintf(&b, "all %d instances\n\n", len(good))
+		f.diagnosis(&b, common, verbose)
+	}
+	for _, a := range good {
+		own := a.value.Findings
+		if len(common) > 0 {
+			own = slices.DeleteFunc(slices.Clone(own), func(one adminapi.Finding) bool {
+				return slices.ContainsFunc(common, func(c adminapi.Finding) bool { return c == one || c.Found == okEach && c == each(one) })
+			})
+		}
+		if len(own) == 0 {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteString("\n")
+		}
+		if !f.isOne() {
+			fmt.Fprintf(&b, "caddy %s\n\n", a.of.address)
+		}
+		f.diagnosis(&b, own, verbose)
+	}
+	_, failed := fmt.Fprint(f.out, b.String())
+	return level, errors.Join(failed, err)
+}
+
+// okEach is what is found if a check is ok on each instance, in other words.
+const okEach = "on each instance; --verbose shows how"
+
+// each returns a finding without what one instance says of it.
+func each(f adminapi.Finding) adminapi.Finding {
+	f.Found = okEach
+	return f
+}
+
+// commonFindings returns the findings that all instances have, in the order of the first. Unless verbose, that is
+// also a check that is ok on each, whatever its figures are.
+func commonFindings(answers []answer[adminapi.Diagnosis], verbose bool) (common []adminapi.Finding) {
+	if len(answers) < 2 {
+		return nil
+	}
+	onAll := func(has func(adminapi.Finding) bool) bool {
+		return !slices.ContainsFunc(answers, func(a answer[adminapi.Diagnosis]) bool { return !slices.ContainsFunc(a.value.Findings, has) })
+	}
+	for _, one := range answers[0].value.Findings {
+		switch {
+		case onAll(func(f adminapi.Finding) bool { return f == one }):
+			common = append(common, one)
+		case !verbose && one.Level == adminapi.LevelOK && onAll(func(f adminapi.Finding) bool { return each(f) == each(one) }):
+			common = append(common, each(one))
+		}
+	}
+	return common
 }
 
 // exitWith makes the command end with the exit code of a level.
@@ -96,15 +144,11 @@ func exitWith(cmd *cobra.Command, level string, strict bool) error {
 	return caddycmd.WrapCommandFuncForCobra(func(caddycmd.Flags) (int, error) { return code, nil })(cmd, nil)
 }
 
-// diagnosis prints findings, grouped by what they are about.
-func (e *screen) diagnosis(d *adminapi.Diagnosis, verbose bool) error {
-	if len(d.Findings) == 0 {
-		return errors.New("the answer has no findings; does that Caddy have another version?")
-	}
-	var b strings.Builder
+// diagnosis writes findings, grouped by what they are about.
+func (e *screen) diagnosis(b *strings.Builder, findings []adminapi.Finding, verbose bool) {
 	counts := make(map[string]int)
 	quiet := 0
-	for _, group := range groups(d.Findings) {
+	for _, group := range groups(findings) {
 		bad := slices.ContainsFunc(group, func(f adminapi.Finding) bool { return f.Level != adminapi.LevelOK })
 		for _, f := range group {
 			counts[f.Level]++
@@ -115,19 +159,17 @@ func (e *screen) diagnosis(d *adminapi.Diagnosis, verbose bool) error {
 		}
 		b.WriteString(subject(&group[0]) + "\n")
 		for _, f := range group {
-			e.finding(&b, &f)
+			e.finding(b, &f)
 		}
 	}
 	if quiet > 0 {
-		fmt.Fprintf(&b, "%s\n  %s       all checks are ok; --verbose shows them\n", otherZones(quiet), e.colored(adminapi.LevelOK))
+		fmt.Fprintf(b, "%s\n  %s       all checks are ok; --verbose shows them\n", otherZones(quiet), e.colored(adminapi.LevelOK))
 	}
-	fmt.Fprintf(&b, "\n%d ok, %d warn, %d fail", counts[adminapi.LevelOK], counts[adminapi.LevelWarn], counts[adminapi.LevelFail])
+	fmt.Fprintf(b, "\n%d ok, %d warn, %d fail", counts[adminapi.LevelOK], counts[adminapi.LevelWarn], counts[adminapi.LevelFail])
 	if n := counts[adminapi.LevelUnknown]; n > 0 {
-		fmt.Fprintf(&b, ", %d unknown", n)
+		fmt.Fprintf(b, ", %d unknown", n)
 	}
 	b.WriteString("\n")
-	_, err := fmt.Fprint(e.out, b.String())
-	return err
 }
 
 func otherZones(n int) string {

@@ -25,10 +25,7 @@ func TestDiagnosisFits(t *testing.T) {
 	}
 	for width, most := range map[int]int{0: 80, 80: 80, 120: 120, 10: 80} {
 		var out bytes.Buffer
-		s := &screen{out: &out, width: width}
-		if err := s.diagnosis(&d, false); err != nil {
-			t.Fatal(err)
-		}
+		out.WriteString(diagnosed(&screen{width: width}, d.Findings))
 		lines := 0
 		for line := range strings.Lines(out.String()) {
 			line = strings.TrimSuffix(line, "\n")
@@ -41,11 +38,39 @@ func TestDiagnosisFits(t *testing.T) {
 			t.Errorf("width %d: %d lines:\n%s", width, lines, out.String())
 		}
 	}
-	var out bytes.Buffer
-	if err := (&screen{out: &out, color: true}).diagnosis(&d, false); err != nil || !strings.Contains(out.String(), red+"fail"+noColor) {
-		t.Errorf("%v\n%s", err, out.String())
+	if out := diagnosed(&screen{color: true}, d.Findings); !strings.Contains(out, red+"fail"+noColor) {
+		t.Error(out)
 	}
-	if err := (&screen{out: &out}).diagnosis(new(adminapi.Diagnosis), false); err == nil {
-		t.Error("an answer without findings is none")
+}
+
+func diagnosed(s *screen, findings []adminapi.Finding) string {
+	var b strings.Builder
+	s.diagnosis(&b, findings, false)
+	return b.String()
+}
+
+// TestCommonFindings: what several instances have found is one finding, and so is a check that is ok on each. What
+// one instance finds wrong stays its own.
+func TestCommonFindings(t *testing.T) {
+	found := func(roundTrip string, more ...adminapi.Finding) answer[adminapi.Diagnosis] {
+		return answer[adminapi.Diagnosis]{value: adminapi.Diagnosis{Findings: append([]adminapi.Finding{
+			{Level: adminapi.LevelOK, Check: "answer", Store: "redis", Found: "it answers"},
+			{Level: adminapi.LevelOK, Check: "round_trip", Store: "redis", Found: roundTrip},
+			{Level: adminapi.LevelWarn, Check: "maxmemory", Store: "redis", Found: "no limit", Fix: "set one"},
+		}, more...)}}
+	}
+	wrong := adminapi.Finding{Level: adminapi.LevelFail, Check: "clock", Store: "redis", Found: "an hour apart"}
+	answers := []answer[adminapi.Diagnosis]{found("1ms", wrong), found("2ms", adminapi.Finding{Level: adminapi.LevelOK, Check: "clock", Store: "redis", Found: "it agrees"})}
+	for verbose, want := range map[bool]string{false: "answer round_trip maxmemory", true: "answer maxmemory"} {
+		var checks []string
+		for _, f := range commonFindings(answers, verbose) {
+			checks = append(checks, f.Check)
+		}
+		if got := strings.Join(checks, " "); got != want {
+			t.Errorf("verbose %v: got %s, want %s", verbose, got, want)
+		}
+	}
+	if common := commonFindings(answers[:1], false); common != nil {
+		t.Errorf("one instance: %+v", common)
 	}
 }

@@ -56,26 +56,26 @@ If a request costs more than 1, these numbers are in the unit of costs.
 		if len(args) == 0 {
 			return f.find(q)
 		}
-		answers := fetchAll[adminapi.Key](f, zonePath(args[0], "/key"), q)
-		if isKeyAlone := len(args) == 1 && *plan == "" && q.Get("key_base64") == ""; isKeyAlone && isNoZone(answers) {
+		if isKeyAlone := len(args) == 1 && *plan == "" && q.Get("key_base64") == ""; isKeyAlone && f.hasNoZone(args[0]) {
 			q.Set("key", args[0])
 			return f.find(q)
 		}
-		return f.showKey(answers)
+		return f.showKey(fetchAll[adminapi.Key](f, zonePath(args[0], "/key"), q))
 	}
 	return cmd
 }
 
-// isNoZone reports whether the argument is the name of no zone of the instances that answer.
-func isNoZone(answers []answer[adminapi.Key]) (isNone bool) {
-	for _, a := range answers {
-		if missing := new(apiError); errors.As(a.err, &missing) && missing.status == "404" {
-			isNone = true
-		} else if a.err == nil {
+// hasNoZone reports whether no instance that answers has a zone of this name. It asks for the zones, because Caddy
+// logs an error for a zone that does not exist.
+func (f *fleet) hasNoZone(name string) bool {
+	answered := false
+	for _, a := range fetchAll[[]adminapi.Zone](f, "zones", nil) {
+		answered = answered || a.err == nil
+		if slices.ContainsFunc(a.value, func(z adminapi.Zone) bool { return z.Name == name }) {
 			return false
 		}
 	}
-	return isNone
+	return answered
 }
 
 // showKey prints a key of a zone.
@@ -170,15 +170,40 @@ func (f *fleet) find(query url.Values) error {
 	if err := f.states(views, true); err != nil {
 		return err
 	}
-	for _, g := range silent.all {
-		of := ""
-		if len(g.of) < len(good) {
-			of = f.names(g.of) + ": "
+	f.printSilent(silent.all, len(good))
+	for _, g := range found.all {
+		if g.value.Doubt != "" {
+			fmt.Fprintf(f.out, "\nZone %s: %s.\n", shellWord(g.value.Zone), g.value.Doubt)
 		}
-		fmt.Fprintf(f.out, "\n%sZone %s: %s.\n", of, shellWord(g.value.Zone), g.value.Error)
 	}
 	f.printReasons(views, func(v keyView) bool { return v.Outcome != "" && v.worthReason() })
 	return err
+}
+
+// printSilent prints why zones have no answer. Zones of one store have one reason, which is printed once.
+func (f *fleet) printSilent(silent []*agreed[foundKey], caddys int) {
+	for i, g := range silent {
+		same := func(other *agreed[foundKey]) bool {
+			return other.value.Error == g.value.Error && slices.Equal(other.of, g.of)
+		}
+		if slices.IndexFunc(silent, same) < i {
+			continue
+		}
+		var zones []string
+		for _, other := range silent[i:] {
+			if same(other) {
+				zones = append(zones, shellWord(other.value.Zone))
+			}
+		}
+		of, name := "", "Zone "
+		if len(g.of) < caddys {
+			of = f.names(g.of) + ": "
+		}
+		if len(zones) > 1 {
+			name = "Zones "
+		}
+		fmt.Fprintf(f.out, "\n%s%s%s: %s.\n", of, name, strings.Join(zones, ", "), g.value.Error)
+	}
 }
 
 // views returns a view of each group. If instances differ, it says which ones each group is from.

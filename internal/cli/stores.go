@@ -76,7 +76,7 @@ func (f *fleet) stores(check bool) error {
 		return err
 	}
 	if f.isOne() && slices.ContainsFunc(good[0].value, func(s adminapi.Store) bool { return s.Latency != nil && s.Latency.Count > 0 }) {
-		fmt.Fprintln(f.out, "\nP50 and P99 are those of this instance.")
+		fmt.Fprintln(f.out, "\nP50 and P99 are upper bounds over all calls since this instance began to use the store. What it takes now\nis the check round_trip of 'caddy rate-limit doctor'.")
 	}
 	for _, fault := range faults {
 		fmt.Fprintln(f.out, fault)

@@ -47,5 +47,5 @@ func agrees(z *Zone) []result {
 		return nil
 	}
 	return fail(defineOne.With(),
-		"another instance defines it otherwise: %s", shorten(z.DefinedOtherwise))
+		"here it is %s; another instance defines it otherwise: %s", z.Definition, shorten(z.DefinedOtherwise))
 }

@@ -60,7 +60,9 @@ type Zone struct {
 	OnStoreError, Store string
 	Silent              bool
 
-	// DefinedOtherwise are the names of other instances that define the zone otherwise.
+	// Definition is the limit and the key of the zone in words. DefinedOtherwise are the other instances that
+	// define the zone otherwise, and how.
+	Definition       string
 	DefinedOtherwise []string
 
 	// Warnings are those of the config.

@@ -30,8 +30,8 @@ func CheckMin(name string, d caddy.Duration, shortest time.Duration) error {
 		return nil
 	}
 	hint := ""
-	if got > 0 && got < time.Millisecond {
-		hint = `; a number in JSON is nanoseconds: write "60s"`
+	if seconds := min(got.Nanoseconds(), 24*3600); got > 0 && got < time.Millisecond {
+		hint = fmt.Sprintf(`; a number in JSON is nanoseconds: write "%ds"`, seconds)
 	}
 	return fmt.Errorf("%s must be at least %v, got %v%s", name, shortest, got, hint)
 }
