@@ -35,8 +35,8 @@ func loadConfig(cmd *cobra.Command) ([]byte, error) {
 }
 
 // readConfig returns a config as JSON: that of the file, or else of the Caddyfile in the working directory, or
-// nothing if there is none. It reads what Caddy's own commands read, but logs nothing, because a log line on
-// stderr looks like an error of the command.
+// nothing if there is none. It reads what Caddy's own commands read, but logs nothing, because a log line looks
+// like an error of the command.
 func readConfig(file, adapter string) ([]byte, error) {
 	var text []byte
 	var err error

@@ -49,7 +49,7 @@ func diagnosed(s *screen, findings []adminapi.Finding) string {
 	return b.String()
 }
 
-// TestCommonFindings: what several instances have found is one finding, and so is a check that is ok on each. What
+// TestCommonFindings: what several instances have found is one finding. A check that is ok on each is one, too. What
 // one instance finds wrong stays its own.
 func TestCommonFindings(t *testing.T) {
 	found := func(roundTrip string, more ...adminapi.Finding) answer[adminapi.Diagnosis] {

@@ -30,8 +30,12 @@ func CheckMin(name string, d caddy.Duration, shortest time.Duration) error {
 		return nil
 	}
 	hint := ""
-	if seconds := min(got.Nanoseconds(), 24*3600); got > 0 && got < time.Millisecond {
-		hint = fmt.Sprintf(`; a number in JSON is nanoseconds: write "%ds"`, seconds)
+	if got > 0 && got < time.Millisecond {
+		seconds := got.Nanoseconds()
+		if seconds > 24*3600 {
+			seconds = 60
+		}
+		hint = fmt.Sprintf(`; a number in JSON is nanoseconds: write "%ds" for %[1]d seconds`, seconds)
 	}
 	return fmt.Errorf("%s must be at least %v, got %v%s", name, shortest, got, hint)
 }
