@@ -17,6 +17,7 @@ func testReload(t *testing.T, w *world) {
 	p.resize(1280, 900, "light")
 	p.open(c.page("--no-open"))
 	p.untilText("#zones-body", "No zones: this Caddy limits nothing.")
+	p.untilText("#level", "No limits")
 	p.untilText("#refused-body", "Without zones nobody is refused.")
 	p.untilText("#stores-body", "No store")
 	zone := func(name string) string {
@@ -83,6 +84,15 @@ func testOutage(t *testing.T, w *world) {
 			on_store_error deny
 			overrides
 		}
+		zone share {
+			match path /share
+			key {header.Client}
+			events 10
+			window 1h
+			on_store_error local
+			overrides
+		}
+		instances 2
 	}
 	respond ok`)
 	p := w.browser.newTab(t)
@@ -92,7 +102,10 @@ func testOutage(t *testing.T, w *world) {
 	redis.Kill()
 	request := func() { c.times(2, "/", "Client: una") }
 	p.untilDoing("trouble", request, `document.getElementById('level').innerText === 'Trouble'`)
-	p.untilText("#sentence", "does not answer: 1 zone refuses all requests")
+	p.untilText("#sentence", "does not answer: 1 zone refuses all requests, 1 zone counts in this instance alone, with 1/2 of their limits. Overrides and bans do not hold until it answers.")
+	p.click("#rules-load")
+	p.untilText("#rules-body", "Unknown: which keys have bans and overrides is in the store.")
+	p.untilText("#rules-body", "Zones clients, share:")
 	p.untilText("#stores-body", "open")
 	p.write("#why-parts input", "una")
 	p.click("#why-form button")

@@ -237,6 +237,7 @@ func testRefused(t *testing.T, w *world) {
 		return now && document.getElementById('refused-note').innerText.startsWith(now + ' now,') &&
 			more && document.querySelector('.refused .heading').innerText.startsWith(more + ' more client')
 	})()`)
+	p.untilDoing("a client that is refused right now has a wait", refused, row+`?.querySelector('[data-label="Last refused"]').innerText === 'now' && !/over|–/.test(`+row+`.querySelector('[data-label="Wait"]').innerText)`)
 	w.one.times(3, "/plain", "Client: pia")
 	p.untilText(".refused", "pia")
 	p.click(button("Ban", "pia", "plain. This zone has no overrides: add the option overrides to it."))

@@ -104,7 +104,7 @@ func (c *adminCall) list(page func(ctx context.Context, s store.Lister, cursor s
 	})
 	switch {
 	case err != nil:
-		return adminError(http.StatusServiceUnavailable, "listing the keys of zone %q in %s: %w", z.Name, pool.Describe(z.store.Backend), err)
+		return adminError(http.StatusServiceUnavailable, "listing keys in %s: %w", pool.Describe(z.store.Backend), err)
 	case !supported:
 		return adminError(http.StatusNotImplemented, "%s does not list keys", pool.Describe(z.store.Backend))
 	}

@@ -122,7 +122,7 @@ func (s *seconds) nextTops() (tops []adminapi.PageTop) {
 // forPage returns the state of a store, and adds what zones hold of it to the event.
 func (s *runningStore) forPage(zones []*runningZone, event *adminapi.PageSecond) adminapi.PageStoreState {
 	shared := s.store.Store
-	state := adminapi.PageStoreState{Failing: !shared.Health.Answers()}
+	state := adminapi.PageStoreState{Failing: !shared.Health.Answers(), Share: s.store.Instances(s.instances)}
 	if observed, ok := shared.Store.(store.Observed); ok {
 		stats := observed.Stats()
 		state.Breaker, state.DenyHits, state.Lost, state.Calls = stats.Breaker, stats.DenyHits, stats.Lost, stats.Calls

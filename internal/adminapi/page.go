@@ -74,6 +74,7 @@ type PageStoreState struct {
 	Failing   bool             `json:"failing,omitempty"`
 	Breaker   string           `json:"breaker,omitempty"`
 	Instances int              `json:"instances,omitempty"`
+	Share     int              `json:"share,omitempty"`   // while it does not answer, each instance has one part of so many
 	Latency   []uint64         `json:"latency,omitempty"` // how many took at most each bound, and how many more
 	Sum       float64          `json:"sum,omitempty"`     // of all latencies, in seconds
 	Calls     uint64           `json:"calls,omitempty"`   // to the server

@@ -4,7 +4,7 @@ import { news } from './actions.js'
 import { call } from './api.js'
 import { drawFilters, redraw, updateDecisions } from './decisions.js'
 import { byId, setText, show } from './dom.js'
-import { drawRefused, refusedSentence, refusing, updateRefused } from './refused.js'
+import { drawRefused, nowSpan, refusedSentence, refusing, updateRefused } from './refused.js'
 import { startRules } from './rules.js'
 import { drawStores, storeSentence, updateStores } from './stores.js'
 import { state } from './state.js'
@@ -14,7 +14,7 @@ import { drawForm } from './why.js'
 import { drawZones, updateZones } from './zones.js'
 
 let since = 0 // when the first of the clients that are refused now was refused
-let quiet = true // nobody was refused when the page looked last, so that it knows since when
+let quiet = 0 // since when the page has seen that nobody is refused, so that it knows since when somebody is
 let newest = null
 let asked = false // why the stream does not come
 
@@ -28,11 +28,12 @@ function summary(all) {
     return
   }
   const now = all.some(r => r.isNow && r.count > 0)
-  if (!now) [since, quiet] = [0, true]
-  else if (quiet) [since, quiet] = [state.now, false]
+  if (!now) [since, quiet] = [0, quiet || state.now]
+  else if (quiet) [since, quiet] = [state.now - quiet > nowSpan ? state.now : 0, 0]
   const [stores, bad] = storeSentence(), [refused, n] = refusedSentence(all, since)
   const zones = `${count(state.zones.length, 'zone')}. `
   show(sentence, zones, ...stores, state.zones.length ? refused : 'This Caddy limits nothing.')
+  if (!state.zones.length) return set('No limits', '')
   set(bad ? 'Trouble' : n ? 'Refusing' : 'Calm', bad ? 'bad' : n ? 'warn' : 'good')
 }
 
@@ -51,7 +52,7 @@ function start({ what, silent }) {
   if (what === 'restarted') news('Caddy was restarted: the counts of this page start from zero.')
   else if (what === 'reloaded' && silent) news(`Connected again${silent < Date.now() - 3000 ? ': Caddy had not answered since ' + time(silent) : ': the config was reloaded'}.`)
   if (what !== 'new') {
-    quiet = false
+    quiet = 0
     since = 0
   }
 }

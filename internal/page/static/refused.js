@@ -104,14 +104,18 @@ function place(body, list) {
 function waitOf(r) {
   const ban = r.last?.outcome === 'banned', until = r.done ? 0 : !ban ? r.wait : r.ruling?.ban ? r.ruling.banEnds : 0
   if (until === Infinity) return ban ? 'until unbanned' : 'forever'
-  if (!until) return '–'
-  return until > state.now ? duration((until - state.now) / 1000) + (ban ? ' (ban)' : '') : 'over'
+  if (until > state.now) return duration((until - state.now) / 1000) + (ban ? ' (ban)' : '')
+  if (!r.isNow) return until ? 'over' : '–'
+  // It is refused again and again, and the stream has a sample: the last wait that a client was told holds about.
+  if (r.last?.outcome === 'rejected') return 'as long as the config says'
+  return r.last?.decision?.retry_after ? 'about ' + duration(r.last.decision.retry_after) : 'not known yet'
 }
 
 function makeRow(r) {
   const n = el('span', { class: 'value' }), fill = el('span', { class: 'fill' }), wait = el('td', { 'data-label': 'Wait' }), seen = el('td', { 'data-label': 'Last refused' })
   const last = el('td', { 'data-label': 'Last request', class: 'request' }), mark = el('span'), rule = el('span'), done = el('span'), acts = el('td', { 'data-label': 'Actions' })
-  let banned = null, shown, ruled
+  let offered = null, shown, ruled
+  fill.style.width = '0'
   return {
     row: el('tr', {},
       el('th', { scope: 'row' }, showKey(r.key, r.zone), el('div', { class: 'under' }, 'zone ', visible(r.zone.name, 40), ' ', mark, ' ', rule, done)),
@@ -137,9 +141,10 @@ function makeRow(r) {
         show(last, r.last ? [el('div', {}, el('code', {}, visible(r.last.method, 12), ' ', visible(r.last.path, 48))), el('div', { class: 'under' }, r.last.user_agent ? visible(r.last.user_agent, 44) : 'no user agent')] : '–')
         show(mark, r.dry && !r.count ? pill('dry run', 'dry') : outcome && outcome !== 'limited' ? pill(outcome.replaceAll('_', ' '), 'refused') : '')
       }
-      if (banned !== isBanned) {
-        banned = isBanned
-        show(acts, buttons(['reset', 'raise', 'exempt', isBanned ? 'unban' : 'ban'], r.zone, r.key, whyOf))
+      const can = outcome === 'rejected' ? '' : isBanned ? 'reset raise exempt unban' : 'reset raise exempt ban' // only the config can change what it rejects
+      if (offered !== can) {
+        offered = can
+        show(acts, buttons(can.split(' ').filter(Boolean), r.zone, r.key, whyOf))
       }
     },
   }

@@ -6,7 +6,7 @@ import { call, zonePath } from './api.js'
 import { byId, el, pill, show } from './dom.js'
 import { showKey } from './key.js'
 import { state } from './state.js'
-import { count, plain, time, visible } from './text.js'
+import { count, plain, time, visible, zonesNamed } from './text.js'
 
 const pages = 5 // of 100 keys that are asked for at once, for each zone
 
@@ -16,16 +16,17 @@ let asking = false, wanted = false
 export async function load() {
   if (asking) { wanted = true; return }
   asking = true
-  const rows = [], errors = []
+  const rows = [], failed = new Map() // the zones of each error
   let more = false
   const able = state.zones.filter(z => z.overrides || z.bans)
   for (const z of able) {
     try {
       for (const list of [...z.overrides ? ['/overrides'] : [], ...z.bans ? ['/bans'] : []]) more = await read(z, list, rows) || more
     } catch (e) {
-      errors.push(el('p', { class: 'error' }, 'Zone ', visible(z.name, 48), ': ', plain(e.message, 300)))
+      failed.set(e.message, [...failed.get(e.message) ?? [], z.name])
     }
   }
+  const errors = [...failed].map(([error, names]) => el('p', { class: 'error' }, zonesNamed(names), ': ', plain(error, 300)))
   asking = false
   draw(able, rows, errors, more)
   if (wanted) { wanted = false; load() }
@@ -51,8 +52,12 @@ function draw(able, rows, errors, more) {
     show(body, el('p', { class: 'empty' }, state.zones.length ? 'No zone allows them: add the option overrides to a zone, and its keys can be banned, exempted, or given limits of their own.' : 'There are no zones.'))
     return
   }
+  if (!rows.length && errors.length) {
+    show(body, errors, el('p', { class: 'empty' }, 'Unknown: which keys have bans and overrides is in the store. While it does not answer, they do not hold.'))
+    return
+  }
   if (!rows.length) {
-    show(body, errors, el('p', { class: 'empty' }, 'None. To ban a key, or to give it a limit of its own, look it up under Why?.'))
+    show(body, el('p', { class: 'empty' }, 'None. To ban a key, or to give it a limit of its own, look it up under Why?.'))
     return
   }
   const at = Date.now()

@@ -72,10 +72,12 @@ export function storeSentence() {
   const parts = state.stores.filter(s => s.now).map(s => {
     if (storeState(s)[1] === 'bad') {
       bad = true
-      const policies = new Map()
-      for (const z of state.zones.filter(z => z.store === s.name)) policies.set(z.on_store_error, (policies.get(z.on_store_error) ?? 0) + 1)
-      const means = { allow: ['lets all requests pass', 'let all requests pass'], deny: ['refuses all requests', 'refuse all requests'], local: ['counts in this instance alone', 'count in this instance alone'] }
-      return [visible(s.name, 48), ' does not answer: ', [...policies].map(([p, n]) => `${count(n, 'zone')} ${means[p][n === 1 ? 0 : 1]}`).join(', '), '. ']
+      const zones = state.zones.filter(z => z.store === s.name), policies = new Map()
+      for (const z of zones) policies.set(z.on_store_error, (policies.get(z.on_store_error) ?? 0) + 1)
+      const part = s.now.share > 1 ? `, with 1/${number(s.now.share)} of ${zones.length === 1 ? 'its limit' : 'their limits'}` : ''
+      const means = { allow: ['lets all requests pass', 'let all requests pass'], deny: ['refuses all requests', 'refuse all requests'], local: ['counts in this instance alone' + part, 'count in this instance alone' + part] }
+      const without = zones.some(z => (z.overrides || z.bans) && z.on_store_error !== 'deny') ? 'Overrides and bans do not hold until it answers. ' : ''
+      return [visible(s.name, 48), ' does not answer: ', [...policies].map(([p, n]) => `${count(n, 'zone')} ${means[p][n === 1 ? 0 : 1]}`).join(', '), '. ', without]
     }
     if (!s.remote) return []
     const latest = s.past.length > 1 && latencyBetween(s.past.at(-2), s.now) || s.past.length > 1 && latencyBetween(s.past[0], s.now)

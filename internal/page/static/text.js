@@ -94,3 +94,6 @@ export function plain(text, most = longest) {
   const [all, cut] = pieces(text, most)
   return all.map(([piece]) => piece).join('') + (cut ? '…' : '')
 }
+
+// zonesNamed names zones in front of what holds for all of them.
+export const zonesNamed = names => [names.length > 1 ? 'Zones ' : 'Zone ', names.slice(0, 5).flatMap((n, i) => [i ? ', ' : '', visible(n, 48)]), names.length > 5 ? ` and ${number(names.length - 5)} more` : '']

@@ -6,7 +6,7 @@ import { bucket } from './bucket.js'
 import { byId, el, pill, show } from './dom.js'
 import { queryOf, showKey } from './key.js'
 import { state, zoneNamed } from './state.js'
-import { duration, number, plain, time, visible } from './text.js'
+import { duration, number, plain, time, visible, zonesNamed } from './text.js'
 
 const select = byId('why-zone')
 let asked = null // how to look it up again
@@ -55,7 +55,8 @@ async function lookUp(path) {
     const answer = await call('GET', path)
     if (asked !== path) return
     const all = [answer].flat().sort((a, b) => urgency(b) - urgency(a))
-    show(byId('why-body'), all.map(k => k.error ? failure(k) : verdict(k)))
+    const failed = Map.groupBy(all.filter(k => k.error), k => k.error)
+    show(byId('why-body'), all.filter(k => !k.error).map(verdict), [...failed].map(([error, of]) => failure(error, of.map(k => k.zone))))
     if (!all.length) show(byId('why-body'), el('p', { class: 'empty' }, 'No zone has an answer: there are no zones.'))
   } catch (error) {
     if (asked === path) show(byId('why-body'), el('p', { class: 'error' }, plain(error.message, 400)))
@@ -67,7 +68,7 @@ const urgency = k => k.error ? 0 : k.refused ? 3 : k.outcome === 'dry_run' ? 2 :
 
 onDone(() => { if (asked) lookUp(asked) })
 
-const failure = k => el('p', { class: 'note' }, 'Zone ', visible(k.zone, 48), ': ', plain(k.error, 300), '.')
+const failure = (error, zones) => el('p', { class: 'note' }, zonesNamed(zones), ': ', plain(error, 300), '.')
 
 function verdict(k) {
   const z = zoneNamed(k.zone) ?? { name: k.zone, key: '?', index: 0 }
@@ -78,8 +79,9 @@ function verdict(k) {
   if (k.lately) extra.push(['Lately', `${number(k.lately.requests)} requests, ${number(k.lately.refused)} refused, since ${time(Date.parse(k.lately.since))}`])
   if (k.assumed) extra.push(['Assumed limit', k.assumed])
   if (k.plans) extra.push(['Plans', k.plans.map(p => `${plain(p.plan || 'default', 30)}: ${p.unlimited ? 'unlimited' : `${number(p.used)} of ${number(p.quota)}`}${p.refused ? ', refused' : ''}`).join('; ')])
-  const names = ['reset', 'raise', 'exempt', k.ban ? 'unban' : 'ban']
+  const names = k.outcome === 'rejected' ? [] : ['reset', 'raise', 'exempt', k.ban ? 'unban' : 'ban'] // only the config can change that
   if (k.override && !k.ban) names.push('clear')
+  if (k.doubt) extra.push(['Probably no key', plain(k.doubt, 300)])
   return el('article', { class: 'verdict' },
     el('h3', {}, pill(k.outcome.replaceAll('_', ' '), k.refused ? 'refused' : k.outcome === 'dry_run' ? 'dry' : 'good'), ' ', showKey(k, z)),
     el('p', { class: 'because' }, 'Zone ', visible(k.zone, 48), ' ', reason(k)),

@@ -4,7 +4,7 @@ import { call, zonePath } from './api.js'
 import { byId, el, pill, setText, show, svg } from './dom.js'
 import { chart } from './chart.js'
 import { showKey } from './key.js'
-import { of, refusedOf, shown, state, sum } from './state.js'
+import { shown, state, sum } from './state.js'
 import { count, number, plain, rate, share, visible } from './text.js'
 
 const rows = new Map() // by name
@@ -90,12 +90,13 @@ function makeRow(z) {
   const [limit, how] = limitInWords(z.limit)
   const requests = spark('Requests/s'), refused = spark('Refused/s')
   refused.cell.classList.add('refusals')
-  const part = el('span', { class: 'value' }), bar = el('span', { class: 'fill' }), keys = el('td', { 'data-label': 'Keys', class: 'c4' })
+  const part = el('span', { class: 'value', title: 'Of the last five minutes, or since this page was opened' }), bar = el('span', { class: 'fill' }), keys = el('td', { 'data-label': 'Keys', class: 'c4' })
   const detail = el('td', { colspan: 6 }), under = el('tr', { class: 'detail', hidden: true }, detail)
   const id = 'zone-' + z.index
   const button = el('button', { type: 'button', class: 'open', 'aria-expanded': 'false', 'aria-controls': id, click: () => row.toggle() },
     el('span', { class: 'chevron', 'aria-hidden': 'true' }), el('span', { class: 'name' }, visible(z.name, 48)))
   under.id = id
+  bar.style.width = '0'
   const body = el('tbody', { 'data-zone': z.name, class: z.rollout ? 'trial' : '' },
     el('tr', {},
       el('th', { scope: 'row' }, button, z.rollout ? pill(z.rollout, 'dry') : null, el('div', { class: 'limit' }, limit, el('span', { class: 'how' }, how))),
@@ -110,7 +111,7 @@ function makeRow(z) {
       if (!z?.totals) return
       requests.draw(z.history, z.history.values[0], state.now, rate(z.rates.all))
       refused.draw(z.history, z.history.values[1], state.now, rate(z.rates.refused + z.rates.dry))
-      const all = sum(z.totals), no = refusedOf(z.totals) + of(z.totals, 'dry_run')
+      const [all, no] = z.history.values.map(sum)
       setText(part, share(no, all))
       bar.style.width = (all ? no / all * 100 : 0) + '%'
       setText(keys, z.inUse !== undefined ? count(z.inUse, 'slot') : z.keys === undefined ? '–' : number(z.keys))
