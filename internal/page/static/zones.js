@@ -90,7 +90,7 @@ function makeRow(z) {
   const [limit, how] = limitInWords(z.limit)
   const requests = spark('Requests/s'), refused = spark('Refused/s')
   refused.cell.classList.add('refusals')
-  const part = el('span', { class: 'value', title: 'Of the last five minutes, or since this page was opened' }), bar = el('span', { class: 'fill' }), keys = el('td', { 'data-label': 'Keys', class: 'c4' })
+  const part = el('span', { class: 'value', title: 'What is counted: the last five minutes, or the time since this page was opened' }), bar = el('span', { class: 'fill' }), keys = el('td', { 'data-label': 'Keys', class: 'c4' })
   const detail = el('td', { colspan: 6 }), under = el('tr', { class: 'detail', hidden: true }, detail)
   const id = 'zone-' + z.index
   const button = el('button', { type: 'button', class: 'open', 'aria-expanded': 'false', 'aria-controls': id, click: () => row.toggle() },
