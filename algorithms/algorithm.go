@@ -99,7 +99,7 @@ type Recorder interface {
 type Lender interface {
 	Algorithm
 
-	// Decide decides whether cost fits at now. It changes nothing.
+	// Decide decides whether cost fits at now. It does not change what is held, but may let it end earlier.
 	Decide(l *Leases, p Params, now, cost int64) Decision
 
 	// Lend charges a cost that Decide has allowed for the same now. The name hold identifies
@@ -114,10 +114,12 @@ type Lender interface {
 // Each algorithm defines what its numbers mean.
 type State [3]int64
 
-// maxStepBack is the longest step back of a clock that is taken as real, in microseconds.
-// A state that is further in the future is damaged and counts as a key never seen;
-// otherwise the client would be refused until that time.
-const maxStepBack = 24 * 60 * 60 * 1_000_000
+// day is a day in microseconds.
+const day = 24 * 60 * 60 * 1_000_000
+
+// maxStepBack is the longest step back of a clock that is taken as real, in microseconds: a century. A time
+// of a log or a lease that is further ahead is damaged.
+const maxStepBack = 36525 * day
 
 // maxExact is the bound below which every integer is exact in a double, the only type of
 // number in Lua.

@@ -25,3 +25,27 @@ func TestLastDayOfALeapYear(t *testing.T) {
 		}
 	}
 }
+
+// TestCalendarWindowsFarBehind: a store whose clock is far behind that of the instance, or far ahead, limits all the same. Its
+// windows are about as long as those of the calendar.
+func TestCalendarWindowsFarBehind(t *testing.T) {
+	today := time.Date(2026, 11, 18, 12, 0, 0, 0, time.UTC)
+	for calendar, length := range map[Calendar]time.Duration{Day: 24 * time.Hour, Week: 7 * 24 * time.Hour, Month: 31 * 24 * time.Hour, Year: 366 * 24 * time.Hour} {
+		for _, off := range []time.Duration{-24 * time.Hour, -3 * 24 * time.Hour, -100 * 24 * time.Hour, -4000 * 24 * time.Hour, 4000 * 24 * time.Hour} {
+			p, _ := FixedWindow{}.PrepareAt(Limit{Events: 3, Calendar: calendar}, today)
+			now := today.Add(off).UnixMicro()
+			var s State
+			var d Decision
+			admitted := 0
+			for range 9 {
+				if s, d = (FixedWindow{}).Take(s, p, now, 1); d.Allowed {
+					admitted++
+				}
+				now++
+			}
+			if admitted > 4 || d.RetryAfter > length {
+				t.Errorf("%v, %v off: %d of 3 admitted, then a wait of %v", calendar, off, admitted, d.RetryAfter)
+			}
+		}
+	}
+}

@@ -41,12 +41,18 @@ func (a Concurrency) Prepare(l Limit) (Params, error) {
 	return Params{l.Events, lease.Microseconds()}, nil
 }
 
-// Decide implements [Lender].
+// Decide implements [Lender]. A lease that ends later than the longest one that begins now was made before the
+// clock went back. When a request is refused, such leases are shortened to the lease of now, because nobody
+// renews those of a process that has crashed: they would take their slots for as long as the step was.
 func (Concurrency) Decide(l *Leases, p Params, now, cost int64) Decision {
 	events, lease := p[0], p[1]
 	live := l.live(now)
 	remaining := max(0, events-live)
 	allowed := cost <= min(remaining, MaxHold)
+	if !allowed && live > 0 && l.lastEnd(now) > now+MaxLease.Microseconds() {
+		l.expire(now) // so that none is shortened that is damaged
+		l.shorten(now+MaxLease.Microseconds(), now+lease)
+	}
 
 	next, reset, retry := int64(0), int64(0), int64(0)
 	if live > 0 {

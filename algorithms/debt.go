@@ -70,10 +70,10 @@ func (b *bucket) keep(last int64) State {
 // maxDebt returns how much comes back in a day.
 func (b *bucket) maxDebt() int64 {
 	const most = maxExact / 2
-	if float64(b.events)*maxStepBack >= float64(b.window)*most {
+	if float64(b.events)*day >= float64(b.window)*most {
 		return most
 	}
-	return mulDiv(maxStepBack, b.events, b.window)
+	return mulDiv(day, b.events, b.window)
 }
 
 // windows returns how many windows begin within a time, the last one perhaps in part.

@@ -111,14 +111,27 @@ func (FixedWindow) Adjust(s State, p Params, now, at, _, delta int64) State {
 // windowAt returns the window at now, and the count in it.
 func windowAt(s State, p Params, now int64) (start, end, count int64) {
 	seen, count := s[0], s[1]
-	if count < 0 || count >= maxExact || seen < 0 || seen > now+maxStepBack {
+	if count < 0 || count >= maxExact || seen < 0 || seen >= maxExact {
 		seen, count = 0, 0
+	}
+	if seen > now {
+		if length := lengthOf(p); seen-now > length {
+			seen -= backToNow(seen-now, length)
+		}
 	}
 	start, end = windowOf(p, max(now, seen), seen, count)
 	if seen < start {
 		count = 0
 	}
 	return start, end, count
+}
+
+// lengthOf returns the length of a window. Of calendar windows it is that of the first one.
+func lengthOf(p Params) int64 {
+	if p[1] == onTheClock || p[1] == onFirstRequest {
+		return p[2]
+	}
+	return p[3] - p[2]
 }
 
 // windowOf returns the window that contains t.
@@ -146,7 +159,8 @@ func windowOf(p Params, t, seen, count int64) (start, end int64) {
 		start = t - (t-end)%length
 		end = start + length
 	} else if t < start {
-		start, end = t, start
+		end = start - (start-t-1)/length*length
+		start = end - length
 	}
 	return start, end
 }

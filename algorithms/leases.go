@@ -137,6 +137,14 @@ func (l *Leases) expire(now int64) {
 	}
 }
 
+// shorten lets leases that end later than latest end at another time, which must be earlier.
+func (l *Leases) shorten(latest, to int64) {
+	for l.last != 0 && l.at(l.last).ends > latest {
+		late := *l.at(l.last)
+		l.put(late.hold, to, int64(late.cost))
+	}
+}
+
 // live returns how many slots are taken at now. It subtracts the leases that have ended,
 // which are few and at the front, and those that end so late that they are damaged, which
 // are at the back and normally none.

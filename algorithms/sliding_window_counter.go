@@ -79,8 +79,11 @@ func (SlidingWindowCounter) Adjust(s State, p Params, now, at, _, delta int64) S
 // time of the last charge if that is later; start is when its window began.
 func counts(s State, window, now int64) (t, start, current, previous int64) {
 	last, current, previous := s[0], s[1], s[2]
-	if current < 0 || current >= maxExact || previous < 0 || previous >= maxExact || last < 0 || last > now+maxStepBack {
+	if current < 0 || current >= maxExact || previous < 0 || previous >= maxExact || last < 0 || last >= maxExact {
 		last, current, previous = 0, 0, 0
+	}
+	if last-now > window {
+		last -= backToNow(last-now, 2*window)
 	}
 	t = max(now, last)
 	start = t - t%window

@@ -36,6 +36,8 @@ func (a SlidingWindowLog) Prepare(l Limit) (Params, error) {
 func (a SlidingWindowLog) Decide(l *Log, p Params, now, cost int64) Decision {
 	events, window := p[0], p[1]
 	t, expired := a.expired(l, p, now)
+	ahead := t - now
+	now += a.back(l, p, now)
 	live := l.Events(expired, l.Len())
 
 	remaining := max(0, events-live)
@@ -55,7 +57,7 @@ func (a SlidingWindowLog) Decide(l *Log, p Params, now, cost int64) Decision {
 	switch {
 	case allowed && cost > 0:
 		remaining -= cost
-		newest, retry = t, t-now
+		newest, retry = t, ahead
 	case allowed:
 	case cost > events:
 		retry = never
@@ -98,12 +100,21 @@ func (a SlidingWindowLog) Adjust(l *Log, p Params, now, at, delta int64) {
 	}
 }
 
+// back returns how far a log is ahead of now that its charges are moved back for: see backToNow. The times in
+// it stay, so now is moved instead, until the log has expired.
+func (SlidingWindowLog) back(l *Log, p Params, now int64) int64 {
+	if ahead := l.Newest() - now; ahead > p[1] && ahead <= maxStepBack {
+		return backToNow(ahead, p[1])
+	}
+	return 0
+}
+
 // expired returns how many charges have left the window at t, which is now, or the time of
 // the newest charge if that is later.
-func (SlidingWindowLog) expired(l *Log, p Params, now int64) (t int64, expired int) {
+func (a SlidingWindowLog) expired(l *Log, p Params, now int64) (t int64, expired int) {
 	if l.Newest() > now+maxStepBack {
 		return now, l.Len()
 	}
-	t = max(now, l.Newest())
+	t = max(now+a.back(l, p, now), l.Newest())
 	return t, l.Before(t - p[1] + 1)
 }

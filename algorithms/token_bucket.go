@@ -107,14 +107,35 @@ const longestRecovery = 1e15
 // open returns the bucket of a state, brought up to now.
 func open(s State, p Params, now int64) bucket {
 	b := bucket{burst: p[0], events: p[1], window: p[2], lumps: p[3] != 0, anchor: s[0], taken: s[1], last: s[2]}
-	if b.taken < 0 || b.taken >= maxExact || b.anchor < 0 || b.anchor > b.last || b.last > now+maxStepBack ||
+	if b.taken < 0 || b.taken >= maxExact || b.anchor < 0 || b.anchor > b.last || b.last >= maxExact ||
 		float64(b.taken)*float64(b.window) > float64(b.events)*longestRecovery {
 		b.anchor, b.taken, b.last = now, 0, now
 	}
-	b.t = max(now, b.last)
+	b.t = now
+	if b.last > now {
+		b.stepBack(now)
+		b.t = max(now, b.last)
+	}
 	b.drain(b.t)
 	b.remaining = max(0, b.burst-(b.taken-b.back))
 	return b
+}
+
+// stepBack moves a bucket back that is further ahead of now than it takes to be full again.
+func (b *bucket) stepBack(now int64) {
+	counts := b.after(b.taken) - b.last
+	if b.last-now <= counts {
+		return
+	}
+	back := b.last - now
+	if counts > 0 {
+		back = backToNow(back, counts)
+	}
+	b.anchor -= back
+	b.last -= back
+	if counts <= 0 || b.anchor < 0 {
+		b.taken = 0
+	}
 }
 
 // drain moves the anchor towards t by whole windows, and computes how many tokens have come

@@ -1,26 +1,29 @@
 -- The Lua port of store/ban.go, which says what the numbers mean. Where Go returns 0 for the
 -- rest of a ban, these functions return nil.
 
-local function open(now, within, longest, till, since, count)
+local function open(now, first, within, longest, till, since, count)
   if till < 0 or till >= MAX_EXACT or since < 0 or since >= MAX_EXACT or count < 0 or count >= MAX_EXACT then
     return 0, now, 0, 0
   end
   local level = count % 64
   count = (count - level) / 64
-  if till > now + longest + MAX_STEP_BACK then till, level = 0, 0 end
+  if till > now then
+    for _ = 1, level do first = first * 2 < longest and first * 2 or longest end
+    if till > now + first then till, level = 0, 0 end
+  end
   if since > now or now - since >= within then since, count = now, 0 end
   if till + longest <= now then level = 0 end
   return till, since, count, level
 end
 
-ban_left = function(now, within, longest, till, since, count)
-  till = open(now, within, longest, till, since, count)
+ban_left = function(now, first, within, longest, till, since, count)
+  till = open(now, first, within, longest, till, since, count)
   return till > now and till - now or nil
 end
 
 ban_refused = function(now, first, after, within, longest, till, since, count)
   local level, left, life
-  till, since, count, level = open(now, within, longest, till, since, count)
+  till, since, count, level = open(now, first, within, longest, till, since, count)
   count = count + 1
   if count >= after then
     left = first

@@ -9,13 +9,31 @@ local function after(n, anchor, events, window, lumps)
   return anchor + up
 end
 
--- Beyond what take.lua describes, this returns how many tokens are back since the anchor.
+-- Beyond what take.lua describes, this returns how many tokens are back since the anchor, and the time of the
+-- last charge.
 take = function(now, cost, burst, events, window, lumps, queue, longest, anchor, taken, last)
-  if taken < 0 or taken >= MAX_EXACT or anchor < 0 or anchor > last or last > now + MAX_STEP_BACK or
+  if taken < 0 or taken >= MAX_EXACT or anchor < 0 or anchor > last or last >= MAX_EXACT or
     taken * window > events * 1e15 then
     anchor, taken, last = now, 0, now
   end
-  local t = now > last and now or last
+  local t = now
+  if last > now then
+    local counts
+    if lumps ~= 0 then
+      counts = anchor + (taken + -taken % events) / events * window - last
+    else
+      --[[muldiv]]
+      local _, up = muldiv(taken, window, events)
+      counts = anchor + up - last
+    end
+    if last - now > counts then
+      local back = last - now
+      if counts > 0 then back = back + -back % (2 * counts) end
+      anchor, last = anchor - back, last - back
+      if counts <= 0 or anchor < 0 then taken = 0 end
+    end
+    if last > now then t = last end
+  end
 
   local back = 0
   if taken > 0 then
@@ -72,7 +90,7 @@ take = function(now, cost, burst, events, window, lumps, queue, longest, anchor,
     next = after((back > owed and back or owed) + 1, anchor, events, window, lumps) - now
     reset = after(taken, anchor, events, window, lumps) - now
   end
-  return allowed, burst, remaining, wait, next, reset, delay, anchor, taken, t, nil, back
+  return allowed, burst, remaining, wait, next, reset, delay, anchor, taken, t, nil, back, last
 end
 
 if op == 2 then
@@ -89,9 +107,9 @@ if op == 2 then
   adjust = function(now, at, turn, delta, burst, events, window, lumps, queue, _, anchor, taken, last)
     if burst == 0 or delta == 0 then return end
     local t, back
-    _, _, _, _, _, _, _, anchor, taken, t, _, back = take(now, 0, burst, events, window, lumps, queue, 0, anchor, taken, last)
+    _, _, _, _, _, _, _, anchor, taken, t, _, back, last = take(now, 0, burst, events, window, lumps, queue, 0, anchor, taken, last)
     if delta > 0 then
-      local most = events * MAX_STEP_BACK < window * (MAX_EXACT / 2) and muldiv(MAX_STEP_BACK, events, window) or MAX_EXACT / 2
+      local most = events * DAY < window * (MAX_EXACT / 2) and muldiv(DAY, events, window) or MAX_EXACT / 2
       local room = burst + most - (taken - back)
       if delta > 1000000000000 then delta = 1000000000000 end
       if room <= 0 then return end

@@ -7,6 +7,12 @@ local function precise(n) return string.format('%.0f', n) end
 -- A lease that ends later than this is damaged and does not count.
 local function horizon(now) return precise(now + MAX_STEP_BACK) end
 
+-- shorten lets leases from before the clock went back end as one that begins now, see Concurrency.Decide in Go.
+local function shorten(key, now, lease)
+  local late, ends = call('ZRANGEBYSCORE', key, '(' .. precise(now + LONGEST_LEASE), horizon(now)), precise(now + lease)
+  for _, name in ipairs(late) do call('ZADD', key, ends, name) end
+end
+
 take = function(now, cost, events, lease, _, _, _, _, key)
   local from, to = '(' .. precise(now), horizon(now)
   local live, damaged = redis.pcall('ZCOUNT', key, from, to), false
@@ -23,9 +29,16 @@ take = function(now, cost, events, lease, _, _, _, _, key)
 
   local next, reset, retry = 0, 0, 0
   if live > 0 then
+    local function latest()
+      local last = call('ZREVRANGEBYSCORE', key, to, from, 'WITHSCORES', 'LIMIT', 0, 1)
+      return tonumber(last[2]) - now
+    end
+    reset = latest()
+    if reset > LONGEST_LEASE and not allowed and not unable then
+      shorten(key, now, lease)
+      reset = latest()
+    end
     next = ends(live > events and live - events or 0) - now
-    local latest = call('ZREVRANGEBYSCORE', key, to, from, 'WITHSCORES', 'LIMIT', 0, 1)
-    reset = tonumber(latest[2]) - now
   end
   if allowed then
     if cost > 0 then

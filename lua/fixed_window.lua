@@ -2,8 +2,12 @@
 -- is a. For calendar windows, a, b, c and d are the starts of four windows, and the last one
 -- ends at starts.
 take = function(now, cost, events, starts, a, b, c, d, seen, count)
-  if count < 0 or count >= MAX_EXACT or seen < 0 or seen > now + MAX_STEP_BACK then
+  if count < 0 or count >= MAX_EXACT or seen < 0 or seen >= MAX_EXACT then
     seen, count = 0, 0
+  end
+  if seen > now then
+    local length = starts > 1 and b - a or a
+    if seen - now > length then seen = now - (now - seen) % (2 * length) end
   end
   local t = now > seen and now or seen
   local start, finish
@@ -24,7 +28,8 @@ take = function(now, cost, events, starts, a, b, c, d, seen, count)
       start = t - (t - finish) % length
       finish = start + length
     elseif t < start then
-      start, finish = t, start
+      finish = start - (start - t - 1 - (start - t - 1) % length)
+      start = finish - length
     end
   end
   if seen < start then count = 0 end

@@ -116,7 +116,7 @@ while at >= 0 and #groups > 0 do
               if unable then lacks[ban] = true end
             end
           end
-          left = left or ban_left(now, within, longest, known[ban], known[ban + 1], known[ban + 2])
+          left = left or ban_left(now, first_ban, within, longest, known[ban], known[ban + 1], known[ban + 2])
         end
       end
 

@@ -92,11 +92,11 @@ local function decide(c, cost, more)
   -- What is charged more would be the newest events of the log.
   more = more + c.owed
   local fits = p1 > more and p1 - more or 0
-  local allowed, _, remaining, retry, next, reset, _, _, t = take(now, cost, fits, p2, p3, p4, p5, p6, c.key)
+  local allowed, _, remaining, retry, next, reset, _, _, t, _, _, moved = take(now, cost, fits, p2, p3, p4, p5, p6, c.key)
   if more > 0 then
-    if next == 0 then next = t + p2 - now end
-    reset = t + p2 - now
-    if retry == NEVER and cost <= p1 then retry = t + p2 - now end
+    reset = t + p2 - moved
+    if next == 0 then next = reset end
+    if retry == NEVER and cost <= p1 then retry = reset end
     if p1 == 0 then next, reset = 0, 0 end
   end
   return allowed, p1, remaining, retry, next, reset

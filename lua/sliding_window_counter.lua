@@ -8,9 +8,10 @@ local function until_used(target, start, window, current, previous)
 end
 
 take = function(now, cost, events, window, _, _, _, _, last, current, previous)
-  if current < 0 or current >= MAX_EXACT or previous < 0 or previous >= MAX_EXACT or last < 0 or last > now + MAX_STEP_BACK then
+  if current < 0 or current >= MAX_EXACT or previous < 0 or previous >= MAX_EXACT or last < 0 or last >= MAX_EXACT then
     last, current, previous = 0, 0, 0
   end
+  if last - now > window then last = last - (last - now + (now - last) % (4 * window)) end
   local t = now > last and now or last
   local start = t - t % window
   local counted = last - last % window

@@ -29,7 +29,7 @@ end
 -- read returns the size of the log (-1 if the key is not a list); whether it is damaged; now,
 -- or the time of the newest charge if that is later; how many charges have left the window;
 -- how many events are still in it; the times of the newest and of the oldest charge in it;
--- the sum after the newest, and the sum before the oldest.
+-- the sum after the newest, and the sum before the oldest; and now in the time of the log.
 local function read(now, window, key)
   local size, damaged = redis.pcall('LLEN', key), false
   if type(size) ~= 'number' then
@@ -43,6 +43,10 @@ local function read(now, window, key)
     if not newest then
       damaged = true
     elseif newest <= now + MAX_STEP_BACK then
+      if newest - now > window then
+        now = newest + (now - newest) % (2 * window)
+        t = now
+      end
       if newest > t then t = newest end
       local edge = t - window
       if newest > edge then
@@ -74,7 +78,7 @@ local function read(now, window, key)
       end
     end
   end
-  return size, damaged, t, expired, live, newest, first, sum, before
+  return size, damaged, t, expired, live, newest, first, sum, before, now
 end
 
 -- event returns the time of event n in the window, counted from 0, and the charge that
@@ -95,7 +99,9 @@ local function event(key, n, size, expired, live, newest, first, before)
 end
 
 take = function(now, cost, events, window, _, _, _, _, key)
-  local size, damaged, t, expired, live, newest, oldest, sum, before = read(now, window, key)
+  local size, damaged, t, expired, live, newest, oldest, sum, before, moved = read(now, window, key)
+  local ahead = t - now
+  now = moved
 
   local remaining = events > live and events - live or 0
   local allowed, retry = cost <= remaining, 0
@@ -110,7 +116,7 @@ take = function(now, cost, events, window, _, _, _, _, key)
   end
   if allowed then
     remaining = remaining - cost
-    if cost > 0 then newest, retry = t, t - now end
+    if cost > 0 then newest, retry = t, ahead end
   elseif cost > events then
     retry = NEVER
   else
@@ -122,7 +128,7 @@ take = function(now, cost, events, window, _, _, _, _, key)
     next = first + window - now
     reset = newest + window - now
   end
-  return allowed, events, remaining, retry, next, reset, 0, expired, t, sum, damaged
+  return allowed, events, remaining, retry, next, reset, 0, expired, t, sum, damaged, now
 end
 
 -- The arguments expired, t and sum are those that take returned: how many charges have

@@ -91,8 +91,10 @@ func drawGap(t *rapid.T, l algorithms.Limit, last algorithms.Decision) int64 {
 	default:
 		return -rapid.OneOf(
 			rapid.Int64Range(0, 1e6),
-			rapid.Int64Range(24*3600e6-1, 24*3600e6+1), // the longest step back that is believed
+			rapid.Int64Range(window-1, window+1), // up to this, time does not go back for a key
+			rapid.Int64Range(0, 6*window),
 			rapid.Int64Range(0, 100*3600e6),
+			rapid.Int64Range(0, 3*365*24*3600e6),
 		).Draw(t, "back")
 	}
 }

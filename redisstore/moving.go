@@ -116,7 +116,7 @@ func (s *Store) readOverride(ctx context.Context, rules *protocol.KeyRules, op *
 var (
 	// leftScript gets a ban's parameters, and returns how long it holds still.
 	leftScript = protocol.ReadClock + banLine + `
-return struct.pack('>i8', ban_left(now, within, longest, state()) or 0)`
+return struct.pack('>i8', ban_left(now, first, within, longest, state()) or 0)`
 
 	// refusedScript counts a refusal.
 	refusedScript = protocol.ReadClock + banLine + `

@@ -150,7 +150,7 @@ func TestLyingRedis(t *testing.T) {
 		"return string.rep('\\0', 65 * 2)",
 		fmt.Sprintf(end, "1, 3, 4, 0, 0, 0, 0"),                         // more remaining than the quota
 		fmt.Sprintf(end, "0, 3, 0, 0, 0, 0, 0"),                         // refused without a wait
-		fmt.Sprintf(end, "1, 3, 2, 86400000001, 0, 0, 0"),               // booked more than a day ahead
+		fmt.Sprintf(end, "1, 3, 2, 4503599627370497, 0, 0, 0"),          // booked more than a century ahead
 		fmt.Sprintf(end, "9, 3, 2, 0, 0, 0, 0"),                         // flags of another version
 		fmt.Sprintf(end, "0, 3, 2, -2, 0, 0, 0"),                        // less than never
 		fmt.Sprintf(end, "1, 3, 2, 0, 0, 0, 0) .. struct.pack('>H', 1"), // a note of a decision that is made in Redis

@@ -65,13 +65,12 @@ const (
 
 	banLevels = 64
 
-	// A state beyond these bounds is damaged: numbers that are not exact in Lua, and times of
-	// a clock that has gone back by more than a day.
-	maxExact    = 1 << 53
-	maxStepBack = 24 * int64(time.Hour/time.Microsecond)
+	// A state with numbers beyond this bound is damaged, because they are not exact in Lua.
+	maxExact = 1 << 53
 )
 
-// open reads a state as of now, without what no longer counts.
+// open reads a state as of now, without what no longer counts. A ban that ends later than one that begins now
+// is from before the clock went back: it is over, because nobody knows when it began.
 func (b *Ban) open(s algorithms.State, now int64) (until, since, count, level int64) {
 	p := b.Params()
 	for _, n := range s {
@@ -80,7 +79,7 @@ func (b *Ban) open(s algorithms.State, now int64) (until, since, count, level in
 		}
 	}
 	until, since, count, level = s[banUntil], s[banSince], s[banCount]/banLevels, s[banCount]%banLevels
-	if until > now+p[3]+maxStepBack {
+	if until > now && until > now+b.length(level) {
 		until, level = 0, 0
 	}
 	if since > now || now-since >= p[2] {
@@ -90,6 +89,16 @@ func (b *Ban) open(s algorithms.State, now int64) (until, since, count, level in
 		level = 0
 	}
 	return until, since, count, level
+}
+
+// length returns how long a ban is that was doubled so often, in microseconds.
+func (b *Ban) length(level int64) int64 {
+	p := b.Params()
+	length := p[0]
+	for range level {
+		length = min(2*length, p[3])
+	}
+	return length
 }
 
 // Left returns for how many more microseconds a key is banned; 0 if it is not.
@@ -116,11 +125,7 @@ func (b *Ban) Refused(s algorithms.State, now int64) (next algorithms.State, lef
 	until, since, count, level := b.open(s, now)
 	count++
 	if count >= p[1] {
-		left = p[0]
-		for range level {
-			left = min(2*left, p[3])
-		}
-		if left < p[3] {
+		if left = b.length(level); left < p[3] {
 			level++
 		}
 		until, count = now+left, 0

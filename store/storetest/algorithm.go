@@ -136,6 +136,37 @@ func perAlgorithm(t *testing.T, open Open, name string) {
 		}
 	})
 
+	// A step back by more than a window refuses nobody for longer than a window, and gives nobody more than the
+	// limit once more. Slots are held for up to an hour, because leases may be that long.
+	t.Run("AStepOfTheClock", func(t *testing.T) {
+		for _, step := range []time.Duration{time.Second, 61 * time.Second, 10 * time.Minute, 2 * time.Hour, 25 * time.Hour, 400 * 24 * time.Hour, 10 * 365 * 24 * time.Hour} {
+			if name == "concurrency" && step <= algorithms.MaxLease {
+				continue
+			}
+			for _, step := range []time.Duration{step, -step} {
+				b, rule := start(t, open), Rule(t, "zone", name, limit)
+				equal(t, "admitted before", b.admitted(rule, "heavy", 20), 10)
+				b.take(rule, "light", 1)
+				b.wait(step)
+				if n := b.admitted(rule, "heavy", 30); n > 10 {
+					t.Errorf("step %v: %d admitted at once", step, n)
+				}
+				if d := b.take(rule, "heavy", 1); d.RetryAfter > longest+min(max(-step, 0), time.Minute) {
+					t.Errorf("step %v: %s", step, describe(d))
+				}
+				for i := range 30 {
+					if d := b.take(rule, "light", 1); !d.Allowed && (step < -time.Minute || step > 0) {
+						t.Errorf("step %v: request %d below the limit: %s", step, i, describe(d))
+					}
+					b.wait(15 * time.Second)
+				}
+				if d := b.take(rule, "heavy", 1); !d.Allowed {
+					t.Errorf("step %v: minutes later: %s", step, describe(d))
+				}
+			}
+		}
+	})
+
 	t.Run("ResetForgets", func(t *testing.T) {
 		b, rule := start(t, open), Rule(t, "zone", name, limit)
 		equal(t, "admitted", b.admitted(rule, "client", 20), 10)

@@ -26,11 +26,21 @@ func (b *bucket) last() int64 {
 	return b.poured[len(b.poured)-1].at
 }
 
-func (b *bucket) asOf(now int64) memory {
-	if b.last() > now+day {
+// asOf moves a bucket back that is further ahead than it takes to be empty.
+func (b *bucket) asOf(l algorithms.Limit, now int64) memory {
+	last := b.last()
+	if last <= now || l.Events == 0 {
+		return &bucket{slices.Clone(b.poured)}
+	}
+	counts := first(none, func(wait int64) bool { return b.idle(l, last+wait) }).Microseconds()
+	if counts == 0 {
 		return &bucket{}
 	}
-	return &bucket{slices.Clone(b.poured)}
+	c, back := &bucket{slices.Clone(b.poured)}, moved(last, now, counts, counts)
+	for i := range c.poured {
+		c.poured[i].at -= back
+	}
+	return c
 }
 
 func (b *bucket) quota(l algorithms.Limit) int64 {

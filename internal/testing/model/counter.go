@@ -12,11 +12,20 @@ import (
 // spread evenly over it, rounded up.
 type counter struct{ events []event }
 
-func (c *counter) asOf(now int64) memory {
-	if latest(c.events) > now+day {
-		return &counter{}
+// asOf moves the time of the last charge back. The windows are those on the clock, and what they have counted
+// stays: that of the last charge, and the one before it.
+func (c *counter) asOf(l algorithms.Limit, now int64) memory {
+	last, length := latest(c.events), l.Window.Microseconds()
+	back := moved(last, now, length, 2*length)
+	if back == 0 {
+		return &counter{slices.Clone(c.events)}
 	}
-	return &counter{slices.Clone(c.events)}
+	// Periods are whole windows, so that each charge stays as far into its window as it was.
+	m := &counter{slices.Clone(c.events)}
+	for i := range m.events {
+		m.events[i].at -= back
+	}
+	return m
 }
 
 func (c *counter) quota(l algorithms.Limit) int64 { return l.Events }

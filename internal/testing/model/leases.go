@@ -14,10 +14,25 @@ type lease struct {
 	ends, cost int64
 }
 
-// asOf leaves out leases that end more than a day ahead. No lease is that long, so they were
-// made before the clock went back.
-func (s *leases) asOf(now int64) memory {
-	return &leases{slices.DeleteFunc(slices.Clone(s.held), func(l lease) bool { return l.ends > now+day })}
+func (s *leases) asOf(_ algorithms.Limit, now int64) memory {
+	return &leases{slices.DeleteFunc(slices.Clone(s.held), func(l lease) bool { return l.ends > now+century })}
+}
+
+// shorten lets leases end as one that begins now does that end later than the longest one that could.
+func (s *leases) shorten(l algorithms.Limit, now int64) {
+	for i := range s.held {
+		if s.held[i].ends > now+algorithms.MaxLease.Microseconds() {
+			s.held[i].ends = now + leaseOf(l)
+		}
+	}
+}
+
+// leaseOf returns the length of a lease, in microseconds.
+func leaseOf(l algorithms.Limit) int64 {
+	if l.Lease == 0 {
+		return algorithms.DefaultLease.Microseconds()
+	}
+	return l.Lease.Microseconds()
 }
 
 func (s *leases) quota(l algorithms.Limit) int64 { return l.Events }
@@ -35,12 +50,8 @@ func (s *leases) left(l algorithms.Limit, now int64) int64 {
 func (s *leases) fits(l algorithms.Limit, now, cost int64) bool { return cost <= s.left(l, now) }
 
 func (s *leases) charge(l algorithms.Limit, now, cost int64, hold string) {
-	length := l.Lease
-	if length == 0 {
-		length = algorithms.DefaultLease
-	}
 	s.held = slices.DeleteFunc(s.held, func(one lease) bool { return one.ends <= now || one.hold == hold })
-	s.held = append(s.held, lease{hold, now + length.Microseconds(), cost})
+	s.held = append(s.held, lease{hold, now + leaseOf(l), cost})
 }
 
 func (*leases) booked() int64 { return 0 }

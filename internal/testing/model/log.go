@@ -19,14 +19,22 @@ func latest(events []event) int64 {
 
 // log models sliding_window_log. Events that have left the window are dropped when the next
 // one is added.
-type log struct{ events []event }
+type log struct {
+	events []event
+	back   int64 // how far now is moved: see clock
+}
 
-func (g *log) asOf(now int64) memory {
-	if latest(g.events) > now+day {
+func (g *log) asOf(l algorithms.Limit, now int64) memory {
+	window := l.Window.Microseconds()
+	if latest(g.events) > now+century {
 		return &log{}
 	}
-	return &log{slices.Clone(g.events)}
+	return &log{slices.Clone(g.events), moved(latest(g.events), now, window, window)}
 }
+
+// clock returns now in the time of the log. A log that is further ahead than its window keeps its times until it
+// has expired, and now is moved instead.
+func (g *log) clock(now int64) int64 { return max(now+g.back, latest(g.events)) }
 
 func (g *log) quota(l algorithms.Limit) int64 { return l.Events }
 
@@ -40,7 +48,7 @@ func inside(l algorithms.Limit, e event, t int64) bool { return t-e.at < l.Windo
 func (g *log) fits(l algorithms.Limit, now, cost int64) bool { return cost <= g.left(l, now) }
 
 func (g *log) charge(l algorithms.Limit, now, cost int64, _ string) {
-	t := max(now, latest(g.events))
+	t := g.clock(now)
 	g.events = slices.DeleteFunc(g.events, func(e event) bool { return !inside(l, e, t) })
 	g.events = append(g.events, event{t, cost})
 }
@@ -61,7 +69,7 @@ func (g *log) adjust(l algorithms.Limit, now, at, delta int64, name string) {
 
 // live returns how much counts at now.
 func (g *log) live(l algorithms.Limit, now int64) (n int64) {
-	t := max(now, latest(g.events))
+	t := g.clock(now)
 	for _, e := range g.events {
 		if inside(l, e, t) {
 			n += e.cost

@@ -14,9 +14,11 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
 
-// day is the longest step back of a clock that is taken as real, in microseconds. What a key
-// remembers of a time further ahead than that counts as never seen.
+// day is a day in microseconds.
 const day = 24 * 3600 * 1_000_000
+
+// century is the longest step back of a clock that is taken as real. A log or a lease further ahead is damaged.
+const century = 36525 * day
 
 // horizon is longer than any wait that ends, in microseconds: 35 years.
 const horizon = 1 << 50
@@ -29,8 +31,9 @@ type Key struct {
 
 // memory is what an algorithm remembers. Only charge and adjust change it.
 type memory interface {
-	// asOf returns a copy without what counts as damaged at now.
-	asOf(now int64) memory
+	// asOf returns a copy of what the key remembers at now. What is further ahead than a window is
+	// from before the clock went back, so all of its times are moved back: see moved.
+	asOf(l algorithms.Limit, now int64) memory
 
 	// quota returns what a client without charges has.
 	quota(l algorithms.Limit) int64
@@ -49,6 +52,22 @@ type memory interface {
 
 	// adjust changes what was charged at an instant under a name.
 	adjust(l algorithms.Limit, now, at, delta int64, name string)
+}
+
+// moved returns by how much a memory is moved back whose latest time is ahead of now: not at all if it is ahead
+// by a window at most, and else by as many periods as it takes until it is not ahead. A period is twice as long
+// as the memory counts for anything.
+func moved(latest, now, window, counts int64) (back int64) {
+	if latest-now <= window {
+		return 0
+	}
+	for latest-back > now {
+		back += 2 * counts
+		if skip := (latest - back - now) / (2 * counts); skip > 0 { // only to be faster
+			back += skip * 2 * counts
+		}
+	}
+	return back
 }
 
 // queue is a memory that makes requests wait.
@@ -86,8 +105,12 @@ func (k *Key) Take(l algorithms.Limit, now, cost int64, name string, guess *algo
 	if guess == nil {
 		guess = &algorithms.Decision{RetryAfter: none, NextAfter: none, ResetAfter: none, Delay: none}
 	}
-	m := k.memory(l).asOf(now)
+	m := k.memory(l).asOf(l, now)
 	d := algorithms.Decision{Quota: m.quota(l), Allowed: m.fits(l, now, cost), At: now}
+	if held, ok := m.(*leases); ok && !d.Allowed {
+		held.shorten(l, now)
+		k.memories[k.family(l)] = m
+	}
 	switch {
 	case !d.Allowed:
 		d.RetryAfter = first(guess.RetryAfter, func(wait int64) bool { return m.fits(l, now+wait, cost) })
@@ -109,8 +132,12 @@ func (k *Key) Take(l algorithms.Limit, now, cost int64, name string, guess *algo
 
 // Admit is Take without the waits. It reports whether the cost fits.
 func (k *Key) Admit(l algorithms.Limit, now, cost int64) bool {
-	m := k.memory(l).asOf(now)
+	m := k.memory(l).asOf(l, now)
 	if !m.fits(l, now, cost) {
+		if held, ok := m.(*leases); ok {
+			held.shorten(l, now)
+			k.memories[k.family(l)] = m
+		}
 		return false
 	}
 	m.charge(l, now, cost, "")
@@ -120,7 +147,7 @@ func (k *Key) Admit(l algorithms.Limit, now, cost int64) bool {
 
 // Renew renews the lease under a name.
 func (k *Key) Renew(l algorithms.Limit, now, cost int64, name string) {
-	m := k.memory(l).asOf(now)
+	m := k.memory(l).asOf(l, now)
 	m.charge(l, now, cost, name)
 	k.memories[k.family(l)] = m
 }
@@ -131,7 +158,7 @@ func (k *Key) Adjust(l algorithms.Limit, now, at, delta int64, name string) {
 	m := k.memory(l)
 	_, lends := m.(*leases)
 	if delta > 0 && !lends {
-		m = m.asOf(now)
+		m = m.asOf(l, now)
 	}
 	if lends || m.quota(l) > 0 {
 		m.adjust(l, now, at, delta, name)

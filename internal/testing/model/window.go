@@ -13,11 +13,15 @@ type window struct {
 	costs []int64
 }
 
-func (w *window) asOf(now int64) memory {
-	if w.start > now+day {
-		return &window{}
+// asOf moves the start back. If it is in a window on the calendar then, it counts for that one.
+func (w *window) asOf(l algorithms.Limit, now int64) memory {
+	length := l.Window.Microseconds()
+	if l.Calendar != 0 {
+		start, _ := Window(l.Calendar, l.Location, now)
+		before, _ := Window(l.Calendar, l.Location, start-1)
+		length = start - before
 	}
-	return &window{w.start, slices.Clone(w.costs)}
+	return &window{w.start - moved(w.start, now, length, length), slices.Clone(w.costs)}
 }
 
 func (w *window) quota(l algorithms.Limit) int64 { return l.Events }

@@ -26,9 +26,9 @@ const (
 	// maxWait is above every wait that a valid limit can lead to, in microseconds.
 	maxWait = 1 << 50
 
-	// maxAhead is how far ahead of the clock a charge can be booked, in microseconds: the longest
-	// step back of a clock that is taken as real.
-	maxAhead = 24 * 60 * 60 * 1_000_000
+	// maxAhead is above how far ahead of the clock a charge can be booked, in microseconds: the clock may have
+	// gone back by a century.
+	maxAhead = 1 << 52
 
 	// maxTime is above every time of a clock, in microseconds since 1970.
 	maxTime = 1 << 53

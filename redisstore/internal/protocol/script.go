@@ -61,10 +61,12 @@ func NewScript(clock string, margin time.Duration) *Script {
 	finish := strings.NewReplacer(
 		clockMark+RedisClock, clock,
 		"MAX_EXACT", "9007199254740992",
-		"MAX_STEP_BACK", "86400000000",
+		"MAX_STEP_BACK", "3155760000000000",
+		"DAY", "86400000000",
 		"MAX_SUM", "4503599627370496",
 		"MAX_BEHIND", strconv.Itoa(algorithms.MaxBehind),
 		"MAX_SHIFTED", strconv.Itoa(algorithms.MaxShifted),
+		"LONGEST_LEASE", strconv.FormatInt(algorithms.MaxLease.Microseconds(), 10),
 		"MAX_HOLD", strconv.FormatInt(algorithms.MaxHold, 10),
 		"NEVER", "-1",
 		"BANNED", strconv.Itoa(int(store.KindBanned)),
