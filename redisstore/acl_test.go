@@ -2,6 +2,8 @@ package redisstore_test
 
 import (
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -89,6 +91,16 @@ func TestDocumentedKinds(t *testing.T) {
 	for _, kind := range store.Failures() {
 		if !strings.Contains(string(text), "| `"+kind+"`") {
 			t.Errorf("docs/failure.md does not explain %s", kind)
+		}
+	}
+}
+
+// TestNoOtherRights: the scripts need no right that the documentation does not name.
+func TestNoOtherRights(t *testing.T) {
+	documented := leastACL(t)
+	for _, call := range regexp.MustCompile(`call\('([A-Z]+)'`).FindAllStringSubmatch(open(t, redisstore.Options{}).ScriptText(), -1) {
+		if !slices.Contains(documented, "+"+strings.ToLower(call[1])) {
+			t.Errorf("docs/redis.md does not name +%s", strings.ToLower(call[1]))
 		}
 	}
 }

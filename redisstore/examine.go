@@ -34,7 +34,7 @@ func (s *Store) Examine(ctx context.Context) store.Examination {
 			return found
 		}
 	}
-	found.Rights = s.rights(ctx)
+	found.Rights = s.rights(ctx, masters)
 	return found
 }
 

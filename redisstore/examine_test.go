@@ -40,7 +40,7 @@ func TestExamine(t *testing.T) {
 		"least rights":   {address: server.Addr(), user: "least", password: "p"},
 		"no logs":        {address: server.Addr(), user: "nologs", password: "p", missing: "rpush zadd"},
 		"no set":         {address: server.Addr(), user: "noset", password: "p", trouble: store.TroubleRights, missing: "set"},
-		"no eval":        {address: server.Addr(), user: "noeval", password: "p", trouble: store.TroubleRights},
+		"no eval":        {address: server.Addr(), user: "noeval", password: "p", trouble: store.TroubleRights, missing: "eval"},
 		"other keys":     {address: server.Addr(), user: "elsewhere", password: "p", trouble: store.TroubleRights, described: true},
 		"wrong password": {address: server.Addr(), password: "wrong", trouble: store.TroubleLogin},
 		"no password":    {address: server.Addr(), trouble: store.TroubleLogin},

@@ -17,11 +17,15 @@ func (s *Store) Probe(ctx context.Context) (store.Server, error) {
 		return store.Server{}, failure{err}
 	}
 	var slowest store.Server
+	var rights *store.Rights
 	for _, n := range masters {
 		server, err := probe(ctx, n)
+		if node.LacksRight(err) {
+			rights = s.rights(ctx, []*node.Node{n}) // until Redis 7.0, the error does not say which
+		}
 		if err != nil {
 			s.topology.ReportFailure()
-			return store.Server{}, failure{s.explain(err)}
+			return store.Server{Rights: rights}, failure{s.explain(err)}
 		}
 		if server.RoundTrip >= slowest.RoundTrip {
 			server.Evicts = max(server.Evicts, slowest.Evicts)
@@ -30,6 +34,7 @@ func (s *Store) Probe(ctx context.Context) (store.Server, error) {
 			slowest.Evicts = max(server.Evicts, slowest.Evicts)
 		}
 	}
+	slowest.Rights = s.rights(ctx, masters)
 	return slowest, nil
 }
 

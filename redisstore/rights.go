@@ -2,12 +2,14 @@ package redisstore
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/topology"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -36,26 +38,87 @@ for i = 1, #ARGV do
 end
 return failed`
 
-// rights finds out which commands the user may not run. It returns nil if that cannot be told.
-func (s *Store) rights(ctx context.Context) *store.Rights {
-	key := s.keys.probe(0)
+// rights finds out which commands the user may not run at any of these servers. It returns nil if that
+// cannot be told.
+func (s *Store) rights(ctx context.Context, masters []*node.Node) *store.Rights {
+	all := new(store.Rights)
+	for _, n := range masters {
+		missing, known := s.lacks(ctx, n)
+		if !known {
+			return nil
+		}
+		for _, command := range missing {
+			if !slices.Contains(all.Missing, command) {
+				all.Missing = append(all.Missing, command)
+			}
+		}
+	}
+	return all
+}
+
+// lacks finds out which commands the user may not run at a server. In a Cluster each node has users of
+// its own.
+func (s *Store) lacks(ctx context.Context, n *node.Node) (missing []string, known bool) {
+	key, found := s.keyAt(ctx, n)
+	if !found {
+		return nil, true // it has no states
+	}
 	args := []any{"eval", trialScript, 1, key}
 	for _, trial := range trials {
 		args = append(args, trial)
 	}
-	cmd, err := s.process(ctx, key, (*node.Node).Process, func() redis.Cmder { return redis.NewStringSliceCmd(ctx, args...) })
-	if err != nil {
-		return nil
+	cmd := redis.NewStringSliceCmd(ctx, args...)
+	if err := n.Process(ctx, cmd, false); err != nil {
+		return forbidden(err, "eval")
 	}
-	rights := new(store.Rights)
-	for _, failed := range cmd.(*redis.StringSliceCmd).Val() {
+	for _, failed := range cmd.Val() {
 		name, text, _ := strings.Cut(failed, " ")
 		switch lacks := protocol.ReadError(text).LacksRight(); {
 		case lacks:
-			rights.Missing = append(rights.Missing, name)
+			missing = append(missing, name)
 		case name == "set":
-			return nil // there is no key to try the others on
+			return nil, false // there is no key to try the others on
 		}
 	}
-	return rights
+	more := []string{"evalsha"}
+	if s.keys.cluster {
+		more = append(more, "asking")
+	}
+	for _, name := range more {
+		if err := s.try(ctx, n, name); err != nil {
+			more, _ := forbidden(err, name)
+			missing = append(missing, more...)
+		}
+	}
+	return missing, true
+}
+
+// try runs a command that is no part of a script.
+func (s *Store) try(ctx context.Context, n *node.Node, name string) (err error) {
+	if name == "evalsha" {
+		_, err = n.Ask(ctx)
+		return err
+	}
+	return n.Process(ctx, redis.NewCmd(ctx, name), false)
+}
+
+// forbidden says whether an error is that the user may not run a command.
+func forbidden(err error, command string) (missing []string, known bool) {
+	if node.LacksRight(err) && strings.Contains(err.Error(), "'"+command) {
+		return []string{command}, true
+	}
+	return nil, false
+}
+
+// keyAt returns a key that a server has, for what is to be tried there.
+func (s *Store) keyAt(ctx context.Context, n *node.Node) (key string, found bool) {
+	if !s.keys.cluster {
+		return s.keys.probe(0), true
+	}
+	for slot := range uint16(topology.Slots) {
+		if owner, err := s.topology.Node(ctx, slot); err == nil && owner == n {
+			return s.keys.probe(slot), true
+		}
+	}
+	return "", false
 }

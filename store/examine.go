@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 )
 
@@ -34,6 +36,24 @@ type Examination struct {
 type Rights struct {
 	Missing []string // commands that the user may not run
 }
+
+// Err says which rights are missing, or returns nil. It is an error of the kind [FailureAuth].
+func (r *Rights) Err() error {
+	if r == nil || len(r.Missing) == 0 {
+		return nil
+	}
+	return missingRights(r.Missing)
+}
+
+// missingRights are commands that a user may not run.
+type missingRights []string
+
+func (m missingRights) Error() string {
+	return fmt.Sprintf("the user may not run %s: give it the rights +%s", strings.Join(m, ", "), strings.Join(m, " +"))
+}
+
+// Failure returns the kind of the error, see [Failure].
+func (m missingRights) Failure() string { return FailureAuth }
 
 // Condition is the condition of a server.
 type Condition struct {

@@ -9,7 +9,8 @@ import (
 // request needs it.
 type Prober interface {
 	// Probe asks the server, or all servers that hold states, and describes the one that takes
-	// the longest. It fails as Take does, and also if the login is wrong.
+	// the longest. It fails as Take does, and also if the login is wrong. Rights are told also
+	// beside an error, and a right may be missing without one: only some zones may need it.
 	Probe(ctx context.Context) (Server, error)
 }
 
@@ -24,6 +25,9 @@ type Server struct {
 	// Evicts is the server's policy if it removes keys while it is full, such as allkeys-lru.
 	// Then it forgets clients that are refused.
 	Evicts string
+
+	// Rights are those of the user. Nil means they are not known.
+	Rights *Rights
 }
 
 // Required is a [Backend] whose store may have to answer before a config starts.

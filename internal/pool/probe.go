@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,13 +71,14 @@ func (f *firstProbe) try(ctx context.Context, p store.Prober, r *Ref, consequenc
 		return true
 	case !f.warned:
 		f.warned = true
-		r.Store.Health.note(err, logger)
+		r.Store.Health.note(cmp.Or(server.Rights.Err(), err), logger)
 		logger.Warn(consequence, zap.String("store", Describe(r.Backend)))
 	}
 	return false
 }
 
-// Require waits until the store's server answers. It returns why it does not after a while.
+// Require waits until the store's server answers. It returns why it does not after a while, and at once
+// if the user lacks a right, which waiting does not bring.
 func (r *Ref) Require(ctx context.Context) error {
 	p, ok := r.Store.Store.(store.Prober)
 	if !ok {
@@ -85,7 +87,10 @@ func (r *Ref) Require(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, RequireTimeout)
 	defer cancel()
 	for {
-		_, err := probeOnce(ctx, p)
+		server, err := probeOnce(ctx, p)
+		if lacking := server.Rights.Err(); lacking != nil {
+			return fmt.Errorf("%s is required, but %w", Describe(r.Backend), lacking)
+		}
 		if err == nil {
 			return nil
 		}
@@ -119,6 +124,10 @@ func (r *Ref) logServer(server store.Server, logger *zap.Logger) {
 		fields = append(fields, zap.Int("instances", fleet.Instances()))
 	}
 	logger.Info("the rate limit store answers", fields...)
+	if lacking := server.Rights.Err(); lacking != nil {
+		logger.Warn("the rate limit store lacks rights: zones that need them fail, and their on_store_error decides",
+			zap.String("store", Describe(r.Backend)), zap.Error(lacking))
+	}
 	if server.Evicts != "" {
 		logger.Warn("the rate limit store removes keys when its memory is full, so clients that are refused get through again; set maxmemory-policy noeviction",
 			zap.String("store", Describe(r.Backend)), zap.String("maxmemory_policy", server.Evicts))
