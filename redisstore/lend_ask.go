@@ -8,6 +8,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
+	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // maxRounds is how often a request waits for what others ask before it asks for itself.
@@ -57,9 +58,6 @@ func (s *Store) takeTogether(ctx context.Context, r *lentRequest) (bool, error) 
 			if patience == nil {
 				patience = time.NewTimer(s.timeout/2 - (now.Mono - began.Mono))
 				defer patience.Stop()
-				var cancel context.CancelFunc
-				ctx, cancel = context.WithTimeout(ctx, s.timeout-(now.Mono-began.Mono))
-				defer cancel()
 			}
 			select {
 			case <-other:
@@ -166,8 +164,8 @@ func (s *Store) askTogether(ctx context.Context, r *lentRequest) (bool, error) {
 	return pass && err == nil, err
 }
 
-// errLateLoan is the error of a request whose loan came too late to be used.
-var errLateLoan = fmt.Errorf("a loan has come too late: %w", context.DeadlineExceeded)
+// errLateLoan is the error of a request whose loan came too late to be used: this process had too much to do.
+var errLateLoan = fmt.Errorf("a loan has come too late: %w", store.ErrBusy)
 
 // countLocal counts a refusal that needed no call.
 func (s *Store) countLocal() {

@@ -24,10 +24,7 @@ func (s *Store) callLend(ctx context.Context, ops []protocol.LendOp) (answers []
 		s.makeLendCall(ctx, []*node.Request{r})
 		err = r.Err
 	} else {
-		var cancel context.CancelFunc
-		ctx, cancel, err = s.ready(ctx)
-		defer cancel()
-		if err == nil {
+		if err = s.ready(ctx); err == nil {
 			err = s.send(ctx, r)
 		}
 	}
@@ -51,8 +48,6 @@ func (s *Store) noteDamaged(r *node.Request) {
 
 // makeLendCall makes one call for several requests, which are decided one after the other.
 func (s *Store) makeLendCall(ctx context.Context, batch []*node.Request) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
 	if err := s.runLend(ctx, batch); err != nil {
 		for _, r := range batch {
 			r.Err = err
@@ -67,7 +62,7 @@ func (s *Store) makeLendCall(ctx context.Context, batch []*node.Request) {
 // runLend runs the script, and reads the answers.
 func (s *Store) runLend(ctx context.Context, batch []*node.Request) error {
 	err := s.follow(ctx, batch[0].Lend[0].Key, func(n *node.Node, asking bool) error { return n.LendIfReady(ctx, batch, asking) })
-	if err != nil && !errors.Is(err, store.ErrUnavailable) {
+	if err != nil && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrBusy) {
 		s.topology.ReportFailure()
 	}
 	return err

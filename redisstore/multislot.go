@@ -43,8 +43,6 @@ const (
 
 // sendParts has a request answered whose keys have several slots.
 func (s *Store) sendParts(ctx context.Context, r *node.Request, checks []store.Check) error {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
 	parts := s.split(r, checks, func(o *protocol.Op) string { return string([]byte{byte(o.Slot >> 8), byte(o.Slot)}) })
 	first := slices.IndexFunc(parts, func(p *part) bool { return p.order != orderAlone })
 	var others sync.WaitGroup

@@ -109,6 +109,8 @@ func (s *Store) eval(ctx context.Context, script, key string, args ...any) (int6
 
 // evalText runs a script that answers a text.
 func (s *Store) evalText(ctx context.Context, script, key string, args ...any) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
 	return s.evalTextBy((*node.Node).Process, ctx, script, key, args...)
 }
 
@@ -119,8 +121,6 @@ func (s *Store) evalIfReady(ctx context.Context, script, key string, args ...any
 }
 
 func (s *Store) evalTextBy(method processMethod, ctx context.Context, script, key string, args ...any) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
 	cmd, err := s.process(ctx, key, method, func() redis.Cmder {
 		return redis.NewStringCmd(ctx, append([]any{"eval", s.script.Load().Finish(script), 1, key}, args...)...)
 	})

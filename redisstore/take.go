@@ -62,9 +62,6 @@ func (s *Store) take(ctx context.Context, checks []store.Check, decisions []algo
 	left := s.decideFromCache(checks, decisions, sent, &known, &f)
 	var err error
 	if left > 0 && f.Follows() && !s.isFar(ctx, &checks[0]) {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, s.timeout)
-		defer cancel()
 		if err = f.Wait(ctx); err == nil {
 			known, f, sent = indexes{}, denycache.Flight{}, s.cache.Now()
 			left = s.decideFromCache(checks, decisions, sent, &known, &f)
@@ -72,16 +69,34 @@ func (s *Store) take(ctx context.Context, checks []store.Check, decisions []algo
 	}
 	answered := false
 	if f.MetExpired() {
-		defer func() { s.cache.Land(&f, answered) }()
+		defer func() { s.cache.Land(&f, answered, shared(ctx, err)) }()
 	}
 	if err == nil && left > 0 {
 		err = s.ask(ctx, checks, decisions, &known, sent)
 		answered = err == nil
 	}
-	if err != nil && node.Failure(err) == store.FailureTimeout && !s.cache.Empty() && s.refuseFromCache(checks, decisions, &known, came) {
+	if err != nil && unanswered(err) && !s.cache.Empty() && s.refuseFromCache(checks, decisions, &known, came) {
 		return nil
 	}
 	return err
+}
+
+// unanswered reports whether a request got no answer in time, of Redis or of this process.
+func unanswered(err error) bool {
+	switch node.Failure(err) {
+	case store.FailureTimeout, store.FailureBusy:
+		return true
+	}
+	return false
+}
+
+// shared returns the error of a request that is also that of the requests that wait for its answer; nil if
+// these are to ask for themselves.
+func shared(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() == nil && !errors.Is(err, node.ErrLate) && unanswered(err) {
+		return err
+	}
+	return nil
 }
 
 // indexes is a set of checks, by index, that are decided already.
@@ -150,11 +165,7 @@ func (s *Store) isFar(ctx context.Context, c *store.Check) bool {
 // ask has Redis decide what is not known.
 func (s *Store) ask(ctx context.Context, checks []store.Check, decisions []algorithms.Decision, known *indexes, sent time.Duration) error {
 	if !s.keys.cluster { // else it is asked for each slot
-		var cancel context.CancelFunc
-		var err error
-		ctx, cancel, err = s.ready(ctx)
-		defer cancel()
-		if err != nil {
+		if err := s.ready(ctx); err != nil {
 			return err
 		}
 	}
@@ -169,7 +180,7 @@ func (s *Store) ask(ctx context.Context, checks []store.Check, decisions []algor
 		err = s.sendByKey(ctx, r, checks)
 	}
 	if err != nil {
-		if !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, node.ErrLate) && !errors.Is(err, protocol.ErrLent) {
+		if !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrBusy) && !errors.Is(err, node.ErrLate) && !errors.Is(err, protocol.ErrLent) {
 			s.giveBackLost(checks)
 		}
 		return err
@@ -189,21 +200,16 @@ func (s *Store) ask(ctx context.Context, checks []store.Check, decisions []algor
 	return nil
 }
 
-// ready returns nil if there is a server to ask, which is not a Cluster's. A request that waits until
-// that is known has a context that ends.
-func (s *Store) ready(ctx context.Context) (context.Context, context.CancelFunc, error) {
-	cancel := func() {}
+// ready returns nil if there is a server to ask, which is not a Cluster's.
+func (s *Store) ready(ctx context.Context) error {
 	n, err := s.topology.Node(ctx, 0)
 	if err == nil {
-		if n.Probing() {
-			ctx, cancel = context.WithTimeout(ctx, s.timeout)
-		}
 		err = n.Ready(ctx)
 	}
 	if err != nil {
 		s.topology.ReportFailure()
 	}
-	return ctx, cancel, err
+	return err
 }
 
 // newRequest returns an empty request.
@@ -298,15 +304,13 @@ func (s *Store) send(ctx context.Context, r *node.Request) error {
 			err = n.Do(ctx, r)
 		}
 	}
-	if err == nil || errors.Is(err, store.ErrFull) || errors.Is(err, node.ErrLate) || errors.Is(err, protocol.ErrLent) {
+	if err == nil || errors.Is(err, store.ErrFull) || errors.Is(err, store.ErrBusy) || errors.Is(err, node.ErrLate) || errors.Is(err, protocol.ErrLent) {
 		return err // another server would not have more room or time, or decide differently
 	}
 	s.topology.ReportFailure()
 	if n == nil || !node.Elsewhere(err) {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, n.TimeLeft(r))
-	defer cancel()
 	for hop := 1; err != nil; hop++ {
 		to, asking, left := s.topology.Redirect(ctx, r.Slot, err, hop)
 		if to == nil {

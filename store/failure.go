@@ -20,6 +20,7 @@ const (
 	FailureAuth     = "auth"     // wrong password or missing permission
 	FailureCluster  = "cluster"  // the cluster is down, or its slots are moving
 	FailureOpen     = "open"     // the store was not asked because the breaker is open
+	FailureBusy     = "busy"     // the store was not asked because this process is too busy, see [ErrBusy]
 	FailureOther    = "other"
 )
 
@@ -27,12 +28,12 @@ const (
 func Failures() []string {
 	return []string{
 		FailureTimeout, FailureRefused, FailureNetwork, FailureLoading, FailureReadonly, FailureOOM, FailureAuth,
-		FailureCluster, FailureOpen, FailureOther,
+		FailureCluster, FailureOpen, FailureBusy, FailureOther,
 	}
 }
 
 // Failure returns the kind of a store's error, for statistics. It knows [ErrUnavailable],
-// [ErrFull], errors with a method Failure() string, and common errors of the network and of
+// [ErrFull], [ErrBusy], errors with a method Failure() string, and common errors of the network and of
 // contexts. Any other error is [FailureOther].
 func Failure(err error) string {
 	switch {
@@ -40,6 +41,8 @@ func Failure(err error) string {
 		return FailureOpen
 	case errors.Is(err, ErrFull):
 		return FailureOOM
+	case errors.Is(err, ErrBusy):
+		return FailureBusy
 	}
 	var typed interface{ Failure() string }
 	if errors.As(err, &typed) {

@@ -25,6 +25,12 @@ var (
 	// It is certain that nothing was charged. A check that the limit refuses is refused even
 	// without room, because a refusal needs none.
 	ErrFull = errors.New("store is full")
+
+	// ErrBusy is wrapped by the errors of a store that has not asked its server, because this
+	// process has more to do than it can. The server may be well, and nothing was charged. Such
+	// a request must not pass for it: by sending more than this process can do, clients would
+	// choose not to be limited.
+	ErrBusy = errors.New("this process is too busy to ask the store")
 )
 
 // MaxChecks is the largest number of checks in one call.

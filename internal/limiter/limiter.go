@@ -66,6 +66,10 @@ var (
 
 	// ErrNoStore is the error of a request that a zone denies because the store does not answer.
 	ErrNoStore = errors.New("rate limit store does not answer")
+
+	// ErrBusy is the error of a request that is refused because this process has too much to do to ask the
+	// store.
+	ErrBusy = errors.New("this Caddy is too busy to ask the rate limit store")
 )
 
 // Decide decides whether a request may pass. The request must have Caddy's replacer in its
@@ -210,11 +214,17 @@ func (l *Limiter) take(s pool.Session, v *Verdict) error {
 // one enforced zone that denies is enough to deny; the zones that decide locally do so together;
 // the others let the request pass. If the store answers but is full, it still works for known
 // keys, so all zones decide locally: a client with a new key must neither be refused nor pass
-// only because of that. The verdict keeps only the zones that have decided.
+// only because of that. If this process was too busy to ask, no zone lets the request pass, or clients could choose
+// that by sending more than it can do. The verdict keeps only the zones that have decided.
 func (l *Limiter) fallBack(v *Verdict, start time.Duration, cause error) error {
 	full := errors.Is(cause, store.ErrFull) && l.Local != nil
+	v.Busy = errors.Is(cause, store.ErrBusy)
 	for i := range v.Enforced {
-		if v.Entries[i].Zone.OnStoreError == zone.DenyOnError && !full {
+		switch on := v.Entries[i].Zone.OnStoreError; {
+		case full:
+		case v.Busy && on != zone.LocalOnError:
+			return ErrBusy
+		case on == zone.DenyOnError:
 			return ErrNoStore
 		}
 	}

@@ -29,6 +29,9 @@ type Verdict struct {
 	// has not decided; FailedOpen, FailedClosed or Abandoned if no zone has.
 	Outcome outcome.Outcome
 
+	// Busy says that the store has not decided because this process was too busy to ask.
+	Busy bool
+
 	// Entries are the zones that asked the store. Checks and Decisions have, at the same index,
 	// what they asked and what was decided. The first Enforced entries may refuse the request;
 	// the others are dry runs.
@@ -104,7 +107,7 @@ func (v *Verdict) Release() *Completion {
 // reset makes the verdict empty. It keeps room for the next request, and what is in the first place of
 // each list until then: one field after the other costs less than all while garbage is collected.
 func (v *Verdict) reset() {
-	v.Err, v.Outcome = nil, 0
+	v.Err, v.Outcome, v.Busy = nil, 0, false
 	v.Rejections, v.Entries, v.Checks, v.Decisions = emptied(v.Rejections), emptied(v.Entries), emptied(v.Checks), v.Decisions[:0]
 	v.Enforced, v.Binding, v.Refused, v.Near = 0, 0, false, false
 	v.Request = placeholder.Request{}

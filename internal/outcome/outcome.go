@@ -14,7 +14,7 @@ const (
 	Rejected     // refused without asking the store: blocked, or without a key, plan or valid limit
 	Exempt       // not limited: exempt, unlimited, or without a key
 	FailedOpen   // let through because the store did not answer
-	FailedClosed // refused because the store did not answer
+	FailedClosed // refused because the store did not answer, or this process was too busy to ask
 	Local        // decided by this process alone because the store did not answer
 	Abandoned    // the client left while it waited
 	Count        // the number of outcomes

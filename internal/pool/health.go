@@ -19,6 +19,7 @@ type Health struct {
 	store string // the store's name in the log
 	down  condition
 	full  condition // the store answers, but has no room for new keys
+	busy  condition // this process has no time to ask
 
 	Errors map[string]*atomic.Int64 // by kind; the map does not change
 
@@ -79,7 +80,7 @@ func (h *Health) Report(err error, logger *zap.Logger) {
 
 // note records whether the store answered, also where no request has asked.
 func (h *Health) note(err error, logger *zap.Logger) {
-	if err == nil && !h.down.active.Load() && !h.full.active.Load() {
+	if err == nil && !h.down.active.Load() && !h.full.active.Load() && !h.busy.active.Load() {
 		return
 	}
 	now, full := int64(time.Since(clockStart)), errors.Is(err, store.ErrFull)
@@ -90,6 +91,12 @@ func (h *Health) note(err error, logger *zap.Logger) {
 			logger.Warn("the rate limit store is full: this instance decides new keys alone, with its share of the limits",
 				name, zap.Error(err))
 		}
+	case errors.Is(err, store.ErrBusy):
+		if h.busy.begin(now) {
+			logger.Warn("this Caddy is too busy to ask the rate limit store: more requests come than it has time for, and some are refused with status 503",
+				name, zap.Error(err))
+		}
+		return
 	case err != nil:
 		if h.down.begin(now) {
 			logger.Error("the rate limit store does not answer", name, zap.Error(err))
@@ -100,6 +107,9 @@ func (h *Health) note(err error, logger *zap.Logger) {
 		if after, over := h.full.end(now); over {
 			logger.Info("the rate limit store has room again", name, zap.Duration("after", after))
 		}
+		if after, over := h.busy.end(now); over {
+			logger.Info("this Caddy has time again to ask the rate limit store", name, zap.Duration("after", after))
+		}
 	}
 	if after, over := h.down.end(now); over {
 		logger.Info("the rate limit store answers again", name, zap.Duration("after", after))
@@ -109,6 +119,11 @@ func (h *Health) note(err error, logger *zap.Logger) {
 
 // Answers reports whether the store counts as answering.
 func (h *Health) Answers() bool { return !h.down.active.Load() }
+
+// Busy reports whether this process was too busy of late to ask the store.
+func (h *Health) Busy() bool {
+	return h.busy.active.Load() && int64(time.Since(clockStart))-h.busy.last.Load() <= int64(recoveryTime)
+}
 
 // ErrorCount returns how many requests met an error of that kind, see [store.Failures].
 func (h *Health) ErrorCount(kind string) int64 { return h.Errors[kind].Load() }

@@ -36,12 +36,15 @@ func (p *Responder) status(f *limiter.Refusal) int {
 	return f.Zone.RefusalStatus(f.Policy, &f.Decision, p.Status)
 }
 
-// deny ends a request because the store does not answer. The client is not the reason, so the
-// status is not that of a refusal.
-func (p *Responder) deny(w http.ResponseWriter, r *http.Request) error {
+// deny ends a request because the store does not answer, or this Caddy is too busy to ask. The client is not the
+// reason, so the status is not that of a refusal.
+func (p *Responder) deny(w http.ResponseWriter, r *http.Request, busy bool) error {
 	w.Header().Set(fieldRetryAfter, "1")
 	if p.Problem {
 		return writeProblem(w, r, problem{problemType: reducedCapacity, Status: http.StatusServiceUnavailable})
+	}
+	if busy {
+		return p.end(w, r, http.StatusServiceUnavailable, limiter.ErrBusy)
 	}
 	return p.end(w, r, http.StatusServiceUnavailable, limiter.ErrNoStore)
 }

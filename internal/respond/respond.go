@@ -88,7 +88,7 @@ func (p *Responder) Begin(w http.ResponseWriter, r *http.Request, v *limiter.Ver
 		return nil, caddyhttp.Error(limiter.StatusClientClosedRequest, limiter.ErrLeft)
 	case v.Outcome == outcome.FailedClosed:
 		p.recordFailure(v)
-		return nil, p.deny(w, r)
+		return nil, p.deny(w, r, v.Busy)
 	case v.Outcome == outcome.FailedOpen:
 		p.recordFailure(v)
 		return w, nil

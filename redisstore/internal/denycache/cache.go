@@ -56,8 +56,10 @@ type refusal struct {
 	until    time.Duration // counted from when the request was sent
 	received time.Duration
 	decision algorithms.Decision
-	landed   chan struct{} // see Flight
+	landed   *landing      // see Flight
 	brief    bool          // it was over when it was received, so it makes no flights
+	asks     bool          // each request is to ask Redis, so it is only known to Recent
+	recent   time.Duration // until when Recent knows it
 }
 
 // New makes a cache that remembers a refusal for maxTTL at most; nil if that is not positive.
@@ -105,6 +107,7 @@ func (c *Cache) Get(check *store.Check, p *store.Prepared, now time.Duration, f 
 	shard, id := c.place(p, check.Key)
 	shard.mu.Lock()
 	r, ok := shard.refusals[id]
+	ok = ok && !r.asks
 	over := ok && now >= r.until
 	if over && check.Cost >= r.cost {
 		f.join(shard, id, r, now, now-r.until <= c.recent)
@@ -141,14 +144,18 @@ func (r *refusal) at(now time.Duration) algorithms.Decision {
 	return d
 }
 
+// recentTTL is for how many times maxTTL Recent knows a refusal whose wait is as long. Only a reset, a refund or a
+// higher limit could have ended it since, and without it nothing would be known of the key.
+const recentTTL = 10
+
 // Recent returns a refusal of a check that held until a moment before the request came, if nothing
-// newer is known of the key. Its wait is a short one.
+// newer is known of the key, for a request that gets no answer. Its wait is a short one.
 func (c *Cache) Recent(check *store.Check, p *store.Prepared, came time.Duration) (algorithms.Decision, bool) {
 	shard, id := c.place(p, check.Key)
 	shard.mu.Lock()
 	r, ok := shard.refusals[id]
 	shard.mu.Unlock()
-	if !ok || check.Cost < r.cost || came > max(r.received+c.maxTTL, r.until+c.recent) {
+	if !ok || check.Cost < r.cost || came > max(r.recent, r.until+c.recent) {
 		return algorithms.Decision{}, false
 	}
 	decision := r.at(c.Now())
@@ -166,26 +173,24 @@ func (c *Cache) Recent(check *store.Check, p *store.Prepared, came time.Duration
 func (c *Cache) Put(check *store.Check, p *store.Prepared, decision algorithms.Decision, charged bool, sent, now time.Duration) {
 	r := refusal{cost: check.Cost, received: now, decision: decision}
 	switch {
-	case check.KeyRules != nil && check.KeyRules.Overrides:
-		return // an override holds from the next request on
-	case decision.Banned:
-		r.cost, r.decision.BanBegins = 0, false
-	case check.KeyRules != nil && check.KeyRules.Ban != nil:
-		return // each refusal counts towards a ban, so Redis is to see all of them
 	case !decision.Allowed:
-		if _, lends := check.Rule.Algorithm().(algorithms.Lender); lends {
-			return
+		r.asks, r.decision.BanBegins = asks(check, &decision), false
+		if decision.Banned {
+			r.cost = 0
 		}
 	case charged && check.KeyRules == nil && decision.Remaining == 0 && decision.NextAfter > 0 && refusesWhenEmpty(check.Rule, p):
 		// The last of the quota went to this request: no other gets any until there is more.
 		r.cost, r.decision.Allowed, r.decision.RetryAfter = 1, false, decision.NextAfter
 	default:
-		if charged && c.size.Load() > 0 {
-			c.outdate(check, p, &decision, now)
+		if c.size.Load() > 0 {
+			c.outdate(check, p, &decision, charged, now)
 		}
 		return
 	}
-	r.until = sent + min(c.maxTTL, r.decision.RetryAfter)
+	if !r.asks {
+		r.until = sent + min(c.maxTTL, r.decision.RetryAfter)
+	}
+	r.recent = now + max(c.maxTTL, min(recentTTL*c.maxTTL, r.decision.RetryAfter))
 	r.brief = r.until <= now
 	shard, id := c.place(p, check.Key)
 	shard.mu.Lock()
@@ -201,13 +206,22 @@ func (c *Cache) Put(check *store.Check, p *store.Prepared, decision algorithms.D
 	shard.refusals[id] = r
 }
 
+// asks reports whether the next request must ask Redis although this one was refused: an override holds from
+// the next request on, each refusal counts towards a ban, and slots come back at any time.
+func asks(check *store.Check, d *algorithms.Decision) bool {
+	_, lends := check.Rule.Algorithm().(algorithms.Lender)
+	rules := check.KeyRules
+	return rules != nil && rules.Overrides || !d.Banned && (lends || rules != nil && rules.Ban != nil)
+}
+
 // outdate forgets the refusal of a larger cost if a charge has left less than there was then: it still holds, but for
-// longer.
-func (c *Cache) outdate(check *store.Check, p *store.Prepared, charged *algorithms.Decision, now time.Duration) {
+// longer. A refusal that only Recent knows is over with the first request that may pass.
+func (c *Cache) outdate(check *store.Check, p *store.Prepared, allowed *algorithms.Decision, charged bool, now time.Duration) {
 	shard, id := c.place(p, check.Key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	if r, ok := shard.refusals[id]; ok && now < r.until && !r.decision.Banned && charged.Remaining < r.decision.Remaining {
+	r, ok := shard.refusals[id]
+	if less := charged && now < r.until && !r.decision.Banned && allowed.Remaining < r.decision.Remaining; ok && (r.asks || less) {
 		c.delete(shard, id)
 	}
 }

@@ -14,6 +14,8 @@ import (
 const (
 	maxTTL = time.Second
 	recent = 50 * time.Millisecond
+
+	recentTTL = 10 // times maxTTL
 )
 
 // cache is a cache with a check that it is asked about.
@@ -90,9 +92,18 @@ func TestTimes(t *testing.T) {
 		if d, ok := c.Recent(&c.check, c.prepared, c.Now()); !ok || d.RetryAfter != time.Minute-maxTTL {
 			t.Errorf("without an answer: %+v, %v", d, ok)
 		}
-		time.Sleep(recent + 1)
+		time.Sleep((recentTTL - 1) * maxTTL)
+		if d, ok := c.Recent(&c.check, c.prepared, c.Now()); !ok || d.RetryAfter != time.Minute-recentTTL*maxTTL {
+			t.Errorf("without an answer, later: %+v, %v", d, ok)
+		}
+		time.Sleep(time.Nanosecond)
 		if d, ok := c.Recent(&c.check, c.prepared, c.Now()); ok {
-			t.Errorf("without an answer, later: %+v", d)
+			t.Errorf("without an answer, too late: %+v", d)
+		}
+		c.put(5, refused(maxTTL/2))
+		time.Sleep(maxTTL + recent + 1)
+		if d, ok := c.Recent(&c.check, c.prepared, c.Now()); ok {
+			t.Errorf("without an answer, long after a short wait: %+v", d)
 		}
 	})
 }
@@ -119,12 +130,12 @@ func TestFlight(t *testing.T) {
 		}
 		time.Sleep(time.Millisecond) // which the answer takes
 		c.put(1, refused(10*time.Millisecond))
-		c.Land(&leader, true)
+		c.Land(&leader, true, nil)
 		synctest.Wait()
 		if _, _, ok := c.get(1); !waited || !ok {
 			t.Errorf("waited: %v, refused again: %v", waited, ok)
 		}
-		c.Land(&other, false)
+		c.Land(&other, false, nil)
 		time.Sleep(time.Minute)
 		for range 2 {
 			if _, late, _ := c.get(1); late.Follows() || !late.MetExpired() {
@@ -134,13 +145,50 @@ func TestFlight(t *testing.T) {
 	})
 }
 
+// TestOnlyWithoutAnswer: the refusals of zones whose every request has to ask are known to requests that get no
+// answer, and to no other, until one may pass.
+func TestOnlyWithoutAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		banned := refused(time.Minute)
+		banned.Banned, banned.BanBegins = true, true
+		for name, c := range map[string]struct {
+			algorithm string
+			rules     *store.KeyRules
+			decision  algorithms.Decision
+		}{
+			"overrides":             {"token_bucket", &store.KeyRules{Overrides: true}, refused(time.Minute)},
+			"overrides, and banned": {"token_bucket", &store.KeyRules{Overrides: true, Ban: &store.Ban{}}, banned},
+			"bans":                  {"token_bucket", &store.KeyRules{Ban: &store.Ban{}}, refused(time.Minute)},
+			"slots":                 {"concurrency", nil, refused(time.Minute)},
+		} {
+			for end, over := range map[string]func(c *cache){
+				"it may pass": func(c *cache) { c.put(1, algorithms.Decision{Allowed: true, Quota: 10, Remaining: 4}) },
+				"given back":  func(c *cache) { c.Delete(c.prepared, "client") },
+			} {
+				kept := newCache(t, c.algorithm)
+				kept.check.KeyRules = c.rules
+				kept.put(1, c.decision)
+				time.Sleep(maxTTL / 2)
+				if d, f, ok := kept.get(1); ok || f.MetExpired() {
+					t.Errorf("%s: %+v, joined a flight: %v", name, d, f.MetExpired())
+				}
+				if d, ok := kept.Recent(&kept.check, kept.prepared, kept.Now()); !ok || d.Allowed || d.BanBegins || d.Banned != c.decision.Banned {
+					t.Errorf("%s, without an answer: %+v, %v", name, d, ok)
+				}
+				over(kept)
+				if d, ok := kept.Recent(&kept.check, kept.prepared, kept.Now()); ok || kept.Size() != 0 {
+					t.Errorf("%s, %s: %+v", name, end, d)
+				}
+			}
+		}
+	})
+}
+
 // TestNotKept: what may change at once is not remembered, and a ban is.
 func TestNotKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, put := range map[string]func(c *cache){
-			"allowed":   func(c *cache) { c.put(1, algorithms.Decision{Allowed: true, Quota: 10, Remaining: 4}) },
-			"overrides": func(c *cache) { c.check.KeyRules = &store.KeyRules{Overrides: true}; c.put(1, refused(time.Minute)) },
-			"bans":      func(c *cache) { c.check.KeyRules = &store.KeyRules{Ban: &store.Ban{}}; c.put(1, refused(time.Minute)) },
+			"allowed": func(c *cache) { c.put(1, algorithms.Decision{Allowed: true, Quota: 10, Remaining: 4}) },
 			"given back": func(c *cache) {
 				c.put(1, refused(time.Minute))
 				c.Delete(c.prepared, "client")
@@ -154,10 +202,6 @@ func TestNotKept(t *testing.T) {
 			if put(c); c.Size() != 0 {
 				t.Errorf("%s: it is remembered", name)
 			}
-		}
-		slots := newCache(t, "concurrency")
-		if slots.put(1, refused(time.Minute)); slots.Size() != 0 {
-			t.Error("a refusal that ends when any slot comes back is remembered")
 		}
 		banned := newCache(t, "token_bucket")
 		banned.check.KeyRules = &store.KeyRules{Ban: &store.Ban{}}

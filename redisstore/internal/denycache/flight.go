@@ -12,10 +12,16 @@ import (
 // at most, so no two wait for each other. The zero Flight has joined none.
 type Flight struct {
 	leads  bool
-	landed chan struct{} // closed when the leader has its answer; nil: no request leads
+	landed *landing // of the leader; nil: no request leads
 	at     time.Duration
 	shard  *shard // nil: no refusal was over
 	id     id
+}
+
+// landing is the end of a flight.
+type landing struct {
+	over chan struct{} // closed when the leader has its answer, or none
+	err  error         // of the leader
 }
 
 // join joins the flight of a refusal that is over, if it is just over: later on there may be
@@ -30,7 +36,7 @@ func (f *Flight) join(shard *shard, id id, r refusal, now time.Duration, justOve
 	}
 	if r.landed == nil {
 		f.leads = true
-		r.landed = make(chan struct{})
+		r.landed = &landing{over: make(chan struct{})}
 		shard.refusals[id] = r
 	}
 	f.landed = r.landed
@@ -39,11 +45,11 @@ func (f *Flight) join(shard *shard, id id, r refusal, now time.Duration, justOve
 // Follows reports whether another request is asking already.
 func (f *Flight) Follows() bool { return f.landed != nil && !f.leads }
 
-// Wait waits until the leader has its answer.
+// Wait waits until the leader has its answer. It returns the leader's error, if there is one that Land was given.
 func (f *Flight) Wait(ctx context.Context) error {
 	select {
-	case <-f.landed:
-		return nil
+	case <-f.landed.over:
+		return f.landed.err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -54,8 +60,8 @@ func (f *Flight) Wait(ctx context.Context) error {
 func (f *Flight) MetExpired() bool { return f.shard != nil }
 
 // Land ends a flight, when the answer has been put into the cache. Without an answer the
-// refusal is the latest that is known of the key, and stays.
-func (c *Cache) Land(f *Flight, answered bool) {
+// refusal is the latest that is known of the key, and stays. The error is for the requests that follow.
+func (c *Cache) Land(f *Flight, answered bool, err error) {
 	f.shard.mu.Lock()
 	r, ok := f.shard.refusals[f.id]
 	switch {
@@ -68,6 +74,7 @@ func (c *Cache) Land(f *Flight, answered bool) {
 	}
 	f.shard.mu.Unlock()
 	if f.leads {
-		close(f.landed)
+		f.landed.err = err
+		close(f.landed.over)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 const (
@@ -42,17 +44,18 @@ const (
 // The deadlines of a request and of its call have nothing to do with each other: a call lasts
 // as long as a Redis that works may take, although the requests that wait for it may have less
 // time left. A request that misses its own deadline proves nothing against Redis or the
-// connection.
+// connection. Requests wait for calls as long as Redis answers, see deadlines.
 //
 // If the last call was shared, the goroutines of other requests run before the next call that
 // could be made at once: on a busy machine most of them bring requests. These join that call.
 type batcher struct {
 	// send makes a call. Its error is that of all requests, or each has its own.
-	send    func(ctx context.Context, c *call) error
-	timeout time.Duration
-	epoch   time.Time
-	trip    *distance
-	links   *atomic.Int32 // how many connections there are to a Redis that is far
+	send     func(ctx context.Context, c *call) error
+	timeout  time.Duration
+	patience time.Duration // how long a request waits at most
+	epoch    time.Time
+	trip     *distance
+	links    *atomic.Int32 // how many connections there are to a Redis that is far
 
 	idle chan struct{} // wakes an idle worker
 
@@ -69,21 +72,22 @@ type batcher struct {
 	due        *time.Timer             // of the next call, if nothing else makes it
 	dueSet     bool
 	deadlines  deadlines
+	answered   time.Duration // when a call was last answered
+	hung       bool          // since then, a call was sent that was not
 }
 
 func newBatcher(timeout time.Duration, trip *distance, links *atomic.Int32, send func(context.Context, *call) error) *batcher {
-	return &batcher{timeout: timeout, epoch: time.Now(), trip: trip, links: links, send: send, idle: make(chan struct{})}
+	return &batcher{timeout: timeout, patience: patienceFor(timeout), epoch: time.Now(), trip: trip, links: links, send: send, idle: make(chan struct{})}
 }
 
 // do has a request answered, and returns when it is or ctx is done. In the latter case it is
 // not known whether the request is carried out, and it must not be used again.
 func (b *batcher) do(ctx context.Context, r *Request) error {
 	r.since = time.Since(b.epoch)
-	r.until = r.since + b.timeout
-	hurried := false
+	r.until = r.since + b.patience
 	if deadline, ok := ctx.Deadline(); ok {
 		if until := deadline.Sub(b.epoch); until < r.until {
-			r.until, hurried = until, true
+			r.until, r.hurried = until, true
 		}
 	}
 	b.mu.Lock()
@@ -92,7 +96,7 @@ func (b *batcher) do(ctx context.Context, r *Request) error {
 	if ready {
 		b.begin(r.since)
 	}
-	if hurried || !ready { // a call lasts longer than a request in a hurry can wait
+	if r.hurried || !ready { // a call lasts longer than a request in a hurry can wait
 		b.await(r)
 		if !ready || b.far() {
 			b.awaitNext(r.since)
@@ -123,11 +127,12 @@ func (b *batcher) do(ctx context.Context, r *Request) error {
 
 	c := newCall()
 	c.add(r)
-	now, err := b.make(c)
+	now, failed := b.make(c)
+	err := failed
 	if err == nil {
 		err = r.Err
 	}
-	more := b.over(c.requests, now)
+	more := b.over(c, now, failed)
 	c.free()
 	if more {
 		b.start() // this request has waited long enough
@@ -137,12 +142,11 @@ func (b *batcher) do(ctx context.Context, r *Request) error {
 
 // make makes a call, and returns when it was over.
 func (b *batcher) make(c *call) (time.Duration, error) {
-	begun := time.Since(b.epoch)
-	c.deadline = b.epoch.Add(begun + b.timeout)
+	c.begun, c.timeout = time.Since(b.epoch), b.timeout
 	err := b.send(c, c)
 	now := time.Since(b.epoch)
 	if err == nil {
-		b.trip.measure(now - begun)
+		b.trip.measure(now - c.begun)
 	}
 	return now, err
 }
@@ -183,7 +187,7 @@ func (b *batcher) serve() {
 		} else {
 			now = time.Since(b.epoch)
 		}
-		more := b.over(c.requests, now)
+		more := b.over(c, now, err)
 		for _, r := range c.requests {
 			if err != nil {
 				r.deliver(err)
@@ -199,15 +203,30 @@ func (b *batcher) serve() {
 }
 
 // over ends a call, and begins another if one should be made.
-func (b *batcher) over(requests []*Request, now time.Duration) (more bool) {
+func (b *batcher) over(c *call, now time.Duration, err error) (more bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, r := range requests {
+	for _, r := range c.requests {
 		b.deadlines.remove(r)
 	}
 	b.calls--
-	b.underWay -= len(requests)
+	b.underWay -= len(c.requests)
+	if len(c.requests) > 0 {
+		b.note(c, now, err)
+	}
 	return b.next(now)
+}
+
+// note takes note of what a call says of Redis. A call that got no answer says something if no other has been
+// answered since it was begun.
+func (b *batcher) note(c *call, now time.Duration, err error) {
+	switch {
+	case replied(err):
+		b.answered, b.hung = now, false
+	case Failure(err) == store.FailureTimeout && b.answered <= c.begun:
+		b.hung = true
+		b.endOverdue(now)
+	}
 }
 
 // next begins a call if one should be made, or sets the timer for it. The lock is held, as for
@@ -316,12 +335,13 @@ func (b *batcher) fill(c *call) {
 		for b.head != nil && len(popped) < maxBatch && (checks == 0 || checks+b.head.size() <= maxBatch) {
 			r := b.pop()
 			if r.until < last {
-				r.deliver(ErrLate)
+				r.deliver(r.lateness())
 			}
 			if r.ended.Load() {
 				b.deadlines.remove(r)
 				continue
 			}
+			r.sent = true
 			checks += r.size()
 			popped = append(popped, r)
 		}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -30,8 +32,11 @@ type bounded struct {
 	socket syscall.RawConn // nil if the connection is encrypted
 	used   time.Time       // when something last came
 	asked  bool            // something was written since
+	ready  bool            // it was set up, and commands of callers were written
 
 	reading, writing postponed // if the connection is not encrypted: TLS fails for good after a late write
+	writeFor         time.Duration
+	writeUntil       time.Time
 }
 
 // bound makes a connection bounded. If go-redis could ask the socket whether the connection is
@@ -60,15 +65,45 @@ func (b *bounded) Write(p []byte) (int, error) {
 	if b.socket != nil && !b.asked && !b.used.IsZero() && time.Since(b.used) > maxIdle && hungUp(b.socket) {
 		return 0, errIdle
 	}
-	b.asked = true
+	first := !b.asked
+	b.asked, b.ready = true, b.ready || !setsUp(p)
 	b.reply.size, b.reply.elements = 0, 0
+	if !b.writeUntil.IsZero() && time.Now().After(b.writeUntil) { // this goroutine had to wait, and not the write
+		if err := b.SetWriteDeadline(time.Now().Add(b.writeFor)); err != nil {
+			return 0, b.inSetup(err)
+		}
+	}
 	n, err := b.Conn.Write(p)
 	if b.writing.early(err, b.Conn.SetWriteDeadline) {
 		var more int
 		more, err = b.Conn.Write(p[n:])
 		n += more
 	}
-	return n, err
+	if first && n == 0 && errors.Is(err, os.ErrDeadlineExceeded) {
+		err = unsentError{err} // nothing was written
+	}
+	return n, b.inSetup(err)
+}
+
+// setsUp reports whether something that is written sets up the connection, and is no command of a caller.
+func setsUp(p []byte) bool {
+	_, name, _ := bytes.Cut(p, []byte("\r\n$"))
+	_, name, _ = bytes.Cut(name, []byte("\r\n"))
+	for _, command := range []string{"hello", "auth", "select"} {
+		if len(name) >= len(command) && strings.EqualFold(string(name[:len(command)]), command) {
+			return true
+		}
+	}
+	return false
+}
+
+// inSetup returns the error of a read or write. If the connection was not set up yet, no command of a caller was
+// sent. It is wrapped twice, because go-redis unwraps the error of setting up a connection once.
+func (b *bounded) inSetup(err error) error {
+	if err == nil || b.ready || err == errIdle { //nolint:errorlint // it is the same
+		return err
+	}
+	return fmt.Errorf("setting up a connection to redis: %w", unsentError{err})
 }
 
 func (b *bounded) Read(p []byte) (int, error) {
@@ -79,16 +114,35 @@ func (b *bounded) Read(p []byte) (int, error) {
 	if b.reading.early(err, b.Conn.SetReadDeadline) {
 		n, err = b.Conn.Read(p)
 	}
+	for looks := 0; looks < maxLooks && n == 0 && errors.Is(err, os.ErrDeadlineExceeded); looks++ {
+		n, err = b.look(p)
+	}
 	b.used, b.asked = time.Now(), false
 	if b.broken = b.reply.read(p[:n]); b.broken != nil {
 		return 0, b.broken
 	}
-	return n, err
+	return n, b.inSetup(err)
+}
+
+const (
+	// lookTime is how long a read that has come to its end looks what has come by then, and maxLooks how often it
+	// does: this process may have been kept from running until the deadline, while the reply was there.
+	lookTime = time.Millisecond
+	maxLooks = 3
+)
+
+// look reads what has come, although the deadline is over.
+func (b *bounded) look(p []byte) (int, error) {
+	b.reading = postponed{}
+	if err := b.Conn.SetReadDeadline(time.Now().Add(lookTime)); err != nil {
+		return 0, err
+	}
+	return b.Conn.Read(p)
 }
 
 // SetDeadline implements [net.Conn].
 func (b *bounded) SetDeadline(t time.Time) error {
-	b.reading, b.writing = postponed{}, postponed{}
+	b.reading, b.writing, b.writeUntil = postponed{}, postponed{}, time.Time{}
 	return b.Conn.SetDeadline(t)
 }
 
@@ -102,6 +156,9 @@ func (b *bounded) SetReadDeadline(t time.Time) error {
 
 // SetWriteDeadline implements [net.Conn].
 func (b *bounded) SetWriteDeadline(t time.Time) error {
+	if b.writeUntil = t; !t.IsZero() {
+		b.writeFor = max(0, time.Until(t))
+	}
 	if b.socket != nil && !b.writing.want(t) {
 		return nil
 	}

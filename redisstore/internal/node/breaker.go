@@ -58,7 +58,7 @@ func newBreaker() *breaker {
 		},
 		IsExcluded: func(err error) bool {
 			// These say nothing about Redis.
-			return err != nil && (errors.Is(err, store.ErrClosed) || errors.Is(err, context.Canceled) || errors.As(err, new(sameHangError)))
+			return err != nil && (errors.Is(err, store.ErrClosed) || errors.Is(err, store.ErrBusy) || errors.Is(err, context.Canceled) || errors.As(err, new(sameHangError)))
 		},
 		OnStateChange: func(_ string, _, to gobreaker.State) {
 			switch to {

@@ -8,8 +8,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
 )
 
-// call is a batch with the requests that wait for it. It is a context, too, that has a deadline and no
-// timer, because connections need no more.
+// call is a batch with the requests that wait for it. It is a context, too, whose deadline is always as far
+// ahead as the timeout, see silent. It has no timer, because connections need none.
 type call struct {
 	*protocol.Batch
 	requests []*Request
@@ -17,19 +17,12 @@ type call struct {
 	lent     int        // how many checks these have
 
 	context.Context
-	deadline time.Time
+	begun   time.Duration // since the epoch of the batcher
+	timeout time.Duration
 }
 
 // Deadline implements [context.Context].
-func (c *call) Deadline() (time.Time, bool) { return c.deadline, true }
-
-// ending returns a context that ends at its deadline.
-func ending(ctx context.Context) (context.Context, context.CancelFunc) {
-	if deadline, ok := ctx.Deadline(); ok && ctx.Done() == nil {
-		return context.WithDeadline(ctx, deadline)
-	}
-	return ctx, func() {}
-}
+func (c *call) Deadline() (time.Time, bool) { return time.Now().Add(c.timeout), true }
 
 var callPool = sync.Pool{New: func() any { return &call{Batch: protocol.NewBatch(), Context: context.Background()} }}
 

@@ -9,6 +9,9 @@ import (
 // goroutine to bring the answer. All have the same time, so they are a list in the order in
 // which they came, and one timer is enough, which is not set for each: it ends those
 // whose time is over, and is set for the next. The batcher's lock guards it.
+//
+// As long as Redis answers, a request has much time to be sent: it is this process that lets it wait. If the
+// last that is known is that a call got no answer, it has the time that a call may take.
 type deadlines struct {
 	first, last *Request
 	timer       *time.Timer
@@ -51,23 +54,49 @@ func (b *batcher) await(r *Request) {
 	}
 	b.deadlines.set = true
 	if b.deadlines.timer == nil {
-		b.deadlines.timer = time.AfterFunc(b.timeout, b.endOverdue)
+		b.deadlines.timer = time.AfterFunc(b.has(), b.tick)
 	} else {
-		b.deadlines.timer.Reset(b.timeout)
+		b.deadlines.timer.Reset(b.has())
 	}
 }
 
-// endOverdue is what the timer does.
-func (b *batcher) endOverdue() {
+// has is how much time a request has at present.
+func (b *batcher) has() time.Duration {
+	if b.hung {
+		return b.timeout
+	}
+	return b.patience
+}
+
+// tick is what the timer does.
+func (b *batcher) tick() {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	now, d := time.Since(b.epoch), &b.deadlines
-	for d.first != nil && now-d.first.since >= b.timeout {
-		r := d.first
-		d.remove(r)
-		r.deliver(context.DeadlineExceeded)
+	b.endOverdue(time.Since(b.epoch))
+	b.mu.Unlock()
+}
+
+// endOverdue ends the requests whose time is over, and sets the timer. What a call has is answered by that
+// soon, unless Redis hangs.
+func (b *batcher) endOverdue(now time.Duration) {
+	d := &b.deadlines
+	for r := d.first; r != nil && now-r.since >= b.has(); {
+		next := r.behind
+		switch {
+		case b.hung:
+			d.remove(r)
+			r.deliver(context.DeadlineExceeded)
+		case !r.sent:
+			d.remove(r)
+			r.deliver(errBusy)
+		}
+		r = next
 	}
-	if d.set = d.first != nil; d.set {
-		d.timer.Reset(d.first.since + b.timeout - now)
+	if d.set = d.first != nil; !d.set {
+		return
 	}
+	left := d.first.since + b.has() - now
+	if left <= 0 {
+		left = b.timeout
+	}
+	d.timer.Reset(left)
 }

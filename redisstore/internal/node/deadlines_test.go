@@ -92,6 +92,7 @@ func TestDeadlines(t *testing.T) {
 // its request keeps nothing that the next caller would take for its own.
 func TestTooLateToAsk(t *testing.T) {
 	b := newBatcher(time.Microsecond, new(distance), new(atomic.Int32), func(context.Context, *call) error { return nil })
+	b.patience = time.Microsecond
 	rule := storetest.Rule(t, "zone", "fixed_window", algorithms.Limit{Events: 5, Window: time.Hour})
 	late := 0
 	for range 100_000 {

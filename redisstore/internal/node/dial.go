@@ -24,6 +24,14 @@ func dialer(options *redis.Options) func(ctx context.Context, network, address s
 	}
 }
 
+// noting is a dialer that notes which connections are being made.
+func (d *dials) noting(dial func(ctx context.Context, network, address string) (net.Conn, error)) func(ctx context.Context, network, address string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		defer d.begin()()
+		return dial(ctx, network, address)
+	}
+}
+
 // unreached is a connection that could not be made.
 type unreached struct {
 	err   error

@@ -20,8 +20,6 @@ func Failure(err error) string {
 	switch {
 	case errors.As(err, &said):
 		return protocol.ReadError(said.Error()).Failure()
-	case errors.Is(err, redis.ErrPoolTimeout):
-		return store.FailureTimeout
 	}
 	return store.Failure(err)
 }
@@ -80,6 +78,10 @@ type unsentError struct{ error }
 
 func (e unsentError) Unwrap() error { return e.error }
 
+// saysNothing reports whether an error says nothing of Redis: the request has not been sent, because its caller or
+// this process had no time.
+func saysNothing(err error) bool { return errors.Is(err, ErrLate) || errors.Is(err, store.ErrBusy) }
+
 // Unsent wraps the reason why a call was not made.
 func Unsent(err error) error { return unsentError{err} }
 
@@ -91,7 +93,7 @@ func MayHaveRun(err error) bool {
 	switch {
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrClosed):
 		return false
-	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted), errors.As(err, new(unsentError)), protocol.IsUnwritten(err), errors.Is(err, protocol.ErrLent):
+	case errors.As(err, new(unsentError)), protocol.IsUnwritten(err), errors.Is(err, protocol.ErrLent):
 		return false
 	}
 	var said redis.Error

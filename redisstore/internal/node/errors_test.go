@@ -107,7 +107,7 @@ func TestMayHaveRun(t *testing.T) {
 	}{
 		{fmt.Errorf("%w: %w", store.ErrUnavailable, context.DeadlineExceeded), false},
 		{store.ErrClosed, false},
-		{redis.ErrPoolTimeout, false},
+		{errBusy, false},
 		{context.DeadlineExceeded, true},
 		{io.EOF, true},
 		{redis.Nil, true},

@@ -46,6 +46,7 @@ func (n *Node) LendIfReady(ctx context.Context, requests []*Request, asking bool
 	if err := n.breaker.refuses(ctx); err != nil {
 		return err
 	}
+	ctx = n.Silent(ctx)
 	begun := n.breaker.now()
 	return n.breaker.run(func() (struct{}, error) {
 		careful := n.careful()

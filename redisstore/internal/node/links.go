@@ -76,7 +76,7 @@ func (n *Node) use(ctx context.Context, send func(context.Context, conn) error) 
 			return err
 		}
 	}
-	ctx, cancel := ending(ctx) // to make a connection, or to wait for one, ends with the context
+	ctx, cancel := n.unconnected(ctx)
 	defer cancel()
 	for range n.client.Options().PoolSize + 1 {
 		if !n.batcher.remote() && n.links.add(n.mostLinks()) {
@@ -92,6 +92,9 @@ func (n *Node) use(ctx context.Context, send func(context.Context, conn) error) 
 		if !errors.Is(err, errIdle) {
 			break
 		}
+	}
+	if err != nil {
+		err = unsentIn(ctx, err)
 	}
 	return err
 }

@@ -24,6 +24,7 @@ type Node struct {
 	batcher  *batcher
 	distance distance
 	links    links
+	dials    dials
 
 	carefulUntil atomic.Int64  // since the batcher's epoch, in nanoseconds; 0: calls are made without care
 	failedSlot   atomic.Uint32 // of a Cluster, in which a request failed
@@ -35,9 +36,11 @@ type Node struct {
 
 // New returns the node at an address. It does not connect.
 func New(address string, c *Config) *Node {
+	n := &Node{Address: address, config: c, breaker: newBreaker()}
 	o := c.Options(address)
 	o.Username, o.Password, o.DB = c.Username, c.Password, c.DB
-	n := &Node{Address: address, config: c, client: redis.NewClient(o), breaker: newBreaker()}
+	o.Dialer = n.dials.noting(o.Dialer)
+	n.client = redis.NewClient(o)
 	n.breaker.opened = n.Connect
 	send := n.send
 	if c.Cluster {
@@ -53,7 +56,7 @@ func Fake(c *Config, trip time.Duration, send func(ctx context.Context, requests
 	n := &Node{config: c, breaker: newBreaker()}
 	n.connecting.Store(true) // there is nothing to connect to
 	n.batcher = newBatcher(c.Timeout, &n.distance, &n.links.count, func(ctx context.Context, c *call) error {
-		ctx, cancel := ending(ctx)
+		ctx, cancel := context.WithTimeout(ctx, c.timeout)
 		defer cancel()
 		return send(ctx, c.requests)
 	})
@@ -73,11 +76,15 @@ func (n *Node) Distance() time.Duration { return n.distance.is() }
 
 // Ready returns nil, or why there is no use in asking now: an error that is
 // [store.ErrUnavailable]. While a probe is under way it waits for what that finds out, as long
-// as ctx lasts.
-func (n *Node) Ready(ctx context.Context) error { return n.breaker.refuses(ctx) }
-
-// Probing reports whether Ready would wait for a probe.
-func (n *Node) Probing() bool { return n.breaker.open.Load() && n.breaker.probed() }
+// as ctx lasts, but not for longer than a call may take.
+func (n *Node) Ready(ctx context.Context) error {
+	if n.breaker.open.Load() && n.breaker.probed() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, n.config.Timeout)
+		defer cancel()
+	}
+	return n.breaker.refuses(ctx)
+}
 
 // Breaker returns the state of the breaker: closed, open or half-open.
 func (n *Node) Breaker() string { return n.breaker.state() }
@@ -92,7 +99,7 @@ func (n *Node) CutOff() bool { return n.cutOff.Load() }
 // request may then be carried out or not, and must not be used again.
 func (n *Node) Do(ctx context.Context, r *Request) error {
 	err := n.batcher.do(ctx, r)
-	if err != nil && !errors.Is(err, store.ErrFull) && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, ErrLate) && !errors.Is(err, protocol.ErrLent) {
+	if err != nil && !errors.Is(err, store.ErrFull) && !errors.Is(err, store.ErrUnavailable) && !saysNothing(err) && !errors.Is(err, protocol.ErrLent) {
 		n.Connect()
 	}
 	return err
@@ -188,11 +195,13 @@ func (n *Node) Process(ctx context.Context, cmd redis.Cmder, asking bool) error 
 	return closedOr(err)
 }
 
-// ProcessIfReady is like Process, but fails at once if the node is known not to answer.
+// ProcessIfReady is like Process, but fails at once if the node is known not to answer. A context without
+// a deadline ends when Redis has been silent for the timeout.
 func (n *Node) ProcessIfReady(ctx context.Context, cmd redis.Cmder, asking bool) error {
 	if err := n.breaker.refuses(ctx); err != nil {
 		return err
 	}
+	ctx = n.Silent(ctx)
 	begun := n.breaker.now()
 	return n.breaker.run(func() (struct{}, error) { return n.breaker.judge(begun, n.Process(ctx, cmd, asking)) })
 }
@@ -200,7 +209,7 @@ func (n *Node) ProcessIfReady(ctx context.Context, cmd redis.Cmder, asking bool)
 // pipelined sends several commands at once.
 func (n *Node) pipelined(ctx context.Context, fn func(redis.Pipeliner) error) (cmds []redis.Cmder, err error) {
 	n.calls.Add(1)
-	_ = n.use(ctx, func(ctx context.Context, c conn) error {
+	unsent := n.use(ctx, func(ctx context.Context, c conn) error {
 		cmds, err = c.Pipelined(ctx, fn)
 		broken := err
 		for _, cmd := range cmds { // the first may have been refused, and the connection have broken later
@@ -210,6 +219,12 @@ func (n *Node) pipelined(ctx context.Context, fn func(redis.Pipeliner) error) (c
 		}
 		return broken
 	})
+	if errors.As(unsent, new(unsentError)) {
+		for _, cmd := range cmds {
+			cmd.SetErr(unsent)
+		}
+		err = unsent
+	}
 	return cmds, err
 }
 

@@ -23,6 +23,8 @@ type Request struct {
 	shared bool // whether it was in a call with other requests
 
 	since, until   time.Duration // when it was made, and how long its caller waits
+	hurried        bool          // the caller waits for less time than others
+	sent           bool          // a call has it
 	next           *Request      // of those that wait for a call
 	before, behind *Request      // see deadlines
 	listed         bool
@@ -41,6 +43,7 @@ func (r *Request) Clear() {
 	r.Lend, r.Answers = r.Lend[:0], nil
 	r.next = nil
 	r.asking, r.single, r.shared = false, false, false
+	r.hurried, r.sent = false, false
 	r.ended.Store(false)
 }
 
@@ -50,7 +53,16 @@ func (r *Request) size() int { return len(r.Ops) + len(r.Lend) }
 // again makes a request ready to be sent again. It may have been answered with a redirection.
 func (r *Request) again(asking bool) {
 	r.asking, r.shared, r.Err = asking, false, nil
+	r.hurried, r.sent = false, false
 	r.ended.Store(false)
+}
+
+// lateness is the error of a request that was not sent in time.
+func (r *Request) lateness() error {
+	if r.hurried {
+		return ErrLate
+	}
+	return errBusy
 }
 
 // deliver delivers the result to the waiting caller, and returns the request to it. It does

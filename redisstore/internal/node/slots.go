@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -22,11 +21,6 @@ import (
 // DoSlot has a request whose keys have one slot answered by a node of a Cluster, unless that is
 // known not to answer. Asking is for a slot that is about to become the node's own.
 func (n *Node) DoSlot(ctx context.Context, r *Request, asking bool) error {
-	if n.Probing() {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, n.config.Timeout)
-		defer cancel()
-	}
 	if err := n.Ready(ctx); err != nil {
 		return err
 	}
@@ -38,16 +32,11 @@ func (n *Node) DoSlot(ctx context.Context, r *Request, asking bool) error {
 		r.single = true
 		err = n.batcher.do(ctx, r)
 	}
-	if err != nil && !works(err) && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, ErrLate) {
+	if err != nil && !works(err) && !errors.Is(err, store.ErrUnavailable) && !saysNothing(err) {
 		n.failedSlot.Store(uint32(r.Slot))
 		n.Connect()
 	}
 	return err
-}
-
-// TimeLeft returns what is left of the timeout of a request that the node has.
-func (n *Node) TimeLeft(r *Request) time.Duration {
-	return n.config.Timeout - (time.Since(n.batcher.epoch) - r.since)
 }
 
 // sendBySlot makes a call, unless the node is known not to answer. A node that has answered

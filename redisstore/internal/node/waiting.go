@@ -1,0 +1,124 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// The timeout bounds how long Redis may be silent after a call was sent. Time that passes before that,
+// in queues of this process and because other goroutines run, says nothing of Redis: if it counted,
+// clients would turn limits off by sending more than this process can do. A request waits that long at
+// most, and then fails with an error that says so.
+
+const (
+	minPatience    = time.Second
+	patienceFactor = 20
+)
+
+// patienceFor is how long a request waits at most to be sent.
+func patienceFor(timeout time.Duration) time.Duration {
+	return max(minPatience, patienceFactor*timeout)
+}
+
+// errBusy is the error of a request that was not sent, because this process has too much to do.
+var errBusy error = unsentError{fmt.Errorf("this Caddy is too busy: %w", store.ErrBusy)}
+
+// silent is a context of calls. Its deadline is always as far ahead as the timeout, so that a connection that
+// asks for it when a call was written has the time at which Redis has been silent for too long.
+type silent struct {
+	context.Context
+	timeout time.Duration
+}
+
+// Deadline implements [context.Context].
+func (s silent) Deadline() (time.Time, bool) {
+	deadline := time.Now().Add(s.timeout)
+	if earlier, ok := s.Context.Deadline(); ok && earlier.Before(deadline) {
+		deadline = earlier
+	}
+	return deadline, true
+}
+
+// Silent returns a context for a call of the node that ends when Redis has been silent for the timeout.
+func (n *Node) Silent(ctx context.Context) context.Context { return silent{ctx, n.config.Timeout} }
+
+// dials are the connections that are being made.
+type dials struct {
+	mu    sync.Mutex
+	count int
+	last  time.Time // when one was made, or the first of those under way was begun
+}
+
+// begin notes that a connection is being made, until the returned function is called.
+func (d *dials) begin() (end func()) {
+	d.add(1)
+	return func() { d.add(-1) }
+}
+
+func (d *dials) add(n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.count += n; d.count == n || n < 0 {
+		d.last = time.Now()
+	}
+}
+
+// hang reports whether connections are being made, and none was for some time.
+func (d *dials) hang(after time.Duration) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.count > 0 && time.Since(d.last) >= after
+}
+
+// unconnected is the context of a call that has no connection yet. It ends if the making of one takes longer
+// than the timeout, or if there is none for as long as a request may wait.
+func (n *Node) unconnected(ctx context.Context) (context.Context, context.CancelFunc) {
+	if ctx.Done() != nil {
+		return ctx, func() {}
+	}
+	within, cancel := context.WithCancelCause(ctx)
+	timeout, end, late := n.config.Timeout, time.Now().Add(patienceFor(n.config.Timeout)), 0
+	var look *time.Timer
+	look = time.AfterFunc(timeout, func() {
+		runtime.Gosched() // the goroutine that has made the connection may only have to run
+		if n.dials.hang(timeout) {
+			late++
+		} else {
+			late = 0
+		}
+		switch {
+		case late > 1:
+			cancel(context.DeadlineExceeded)
+		case time.Now().After(end):
+			cancel(errBusy)
+		default:
+			look.Reset(timeout / 4)
+		}
+	})
+	return within, func() { look.Stop(); cancel(context.Canceled) }
+}
+
+// unsentIn returns the error of a call whose context is that of unconnected, as one that was not sent if it
+// got no connection.
+func unsentIn(ctx context.Context, err error) error {
+	switch {
+	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted):
+		return errBusy
+	case err != context.Canceled && err != context.DeadlineExceeded: //nolint:errorlint // those of connections are others
+		return err
+	}
+	if cause := context.Cause(ctx); errors.Is(cause, store.ErrBusy) {
+		return errBusy
+	} else if cause != nil {
+		err = cause
+	}
+	return unsentError{err}
+}
