@@ -142,7 +142,8 @@ func TestAdjustmentsThatFail(t *testing.T) {
 			if lost != want || s.Waiting() == 0 {
 				t.Errorf("%d were given up, want %d; %d wait", lost, want, s.Waiting())
 			}
-			if err := attempt(s, counted); err == nil || node.MayHaveRun(err) == c.again {
+			// A frozen Redis accepts a new connection, and does not answer while that is set up: then nothing was sent.
+			if err := attempt(s, counted); err == nil || c.again && node.MayHaveRun(err) {
 				t.Errorf("may have run: %v, want %v: %v", node.MayHaveRun(err), !c.again, err)
 			} else {
 				t.Log(err)

@@ -75,7 +75,7 @@ func (s *Store) take(ctx context.Context, checks []store.Check, decisions []algo
 		err = s.ask(ctx, checks, decisions, &known, sent)
 		answered = err == nil
 	}
-	if err != nil && unanswered(err) && !s.cache.Empty() && s.refuseFromCache(checks, decisions, &known, came) {
+	if err != nil && unanswered(err) && !s.cache.Empty() && s.refuseFromCache(checks, decisions, &known, came, node.MayHaveRun(err)) {
 		return nil
 	}
 	return err
@@ -360,8 +360,9 @@ func (s *Store) giveBackLost(checks []store.Check) {
 // refuseFromCache refuses a request that could not be answered in time, if one of its checks was
 // refused a moment before it came. Otherwise requests would pass that are over their limit,
 // because many ask at once. What would be refused for the sake of that check is not looked
-// at, and what is decided by itself is left alone.
-func (s *Store) refuseFromCache(checks []store.Check, decisions []algorithms.Decision, known *indexes, came time.Duration) bool {
+// at, and what is decided by itself is left alone. If the request was sent, a slot may have become free by then, and
+// all be charged.
+func (s *Store) refuseFromCache(checks []store.Check, decisions []algorithms.Decision, known *indexes, came time.Duration, sent bool) bool {
 	refused := false
 	for i := range checks {
 		c := &checks[i]
@@ -369,7 +370,7 @@ func (s *Store) refuseFromCache(checks []store.Check, decisions []algorithms.Dec
 			continue
 		}
 		decisions[i] = algorithms.Decision{Allowed: true, Exempt: c.Alone()}
-		if c.Peek {
+		if _, lends := c.Rule.Algorithm().(algorithms.Lender); c.Peek || lends && sent {
 			continue
 		}
 		if d, ok := s.cache.Recent(c, c.Rule.At(s.date(c.Rule)), came); ok {
