@@ -200,6 +200,18 @@ func TestReplayTries(t *testing.T) {
 	}
 }
 
+// TestReplayTriesAlgorithms: another algorithm and burst can be tried, and the row says which.
+func TestReplayTriesAlgorithms(t *testing.T) {
+	log := sampleLog(t)
+	zone := func(limit string) string { return `"clients": {"key": "{http.vars.client_ip}", ` + limit + `}` }
+	const rate = "token_bucket 10/1m burst 20"
+	tried := replayed(t, zone(`"max_events": 100, "window": "1m", "algorithm": "sliding_window_log"`), log, replay.Options{Tries: []replay.Try{{Zone: "clients", Rate: rate}}})
+	z := replayed(t, zone(`"max_events": 10, "window": "1m", "burst": 20, "algorithm": "token_bucket"`), log, replay.Options{}).Zones[0]
+	if row := tried.Zones[0].WhatIf[0]; row.Refused != z.Refused || row.Refused == 0 || row.Limit != rate {
+		t.Errorf("tried: %+v; configured: %d refused", row, z.Refused)
+	}
+}
+
 // sampleLog returns the log of the docs.
 func sampleLog(t *testing.T) string {
 	t.Helper()

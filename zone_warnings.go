@@ -143,12 +143,12 @@ func (z *Zone) warnAboutKey(log *zap.Logger) {
 	t := z.live.Template
 	if !t.Varies() {
 		if meant := placeholder.Meant(z.Key); meant != "" {
-			log.Warn(fmt.Sprintf("key %q is a constant, so all clients share one limit; did you mean {%s}?", z.Key, meant))
+			log.Warn(fmt.Sprintf("key %q is a constant, so all clients share one limit; did you mean %s?", z.Key, placeholder.Written(meant)))
 		}
 		return
 	}
 	if !slices.ContainsFunc(t.Parts, func(p key.Part) bool { return p.Placeholder != "" && !placeholder.IsConstant(p.Placeholder) }) {
-		log.Warn(fmt.Sprintf("key %q is the same for all requests, so all clients share one limit; did you mean {http.vars.client_ip}?", z.Key))
+		log.Warn(fmt.Sprintf("key %q is the same for all requests, so all clients share one limit; did you mean {client_ip}, in JSON {http.vars.client_ip}?", z.Key))
 	}
 	for _, p := range t.Parts {
 		if p.Placeholder == "http.request.body" {
@@ -255,7 +255,7 @@ func (z *Zone) checkUse(u use, around *routes.Routes, log *zap.Logger) error {
 	}
 	hint := ""
 	if similar := placeholder.Similar(u.name, around.All()); similar != "" {
-		hint = "; did you mean {" + similar + "}?"
+		hint = "; did you mean " + placeholder.Written(similar) + "?"
 	}
 	if len(around.Foreign) > 0 {
 		log.Warn(u.option+": no module of Caddy sets this placeholder; if none of these modules does, "+u.consequence+hint,

@@ -29,10 +29,10 @@ func TestWarningsAtLoad(t *testing.T) {
 		"client":                   {zone: "key {client_ip}"},
 		"no key":                   {},
 		"constant":                 {zone: "key everybody"},
-		"forgotten braces":         {zone: "key client_ip", want: `key "client_ip" is a constant, so all clients share one limit; did you mean {http.vars.client_ip}?`},
-		"forgotten braces, long":   {zone: "key http.request.host", want: `did you mean {http.request.host}?`},
-		"forgotten braces, header": {zone: "key header.X-Api-Key", want: `did you mean {http.request.header.X-Api-Key}?`},
-		"old name":                 {zone: "key remote_ip", want: `did you mean {http.vars.client_ip}?`},
+		"forgotten braces":         {zone: "key client_ip", want: `key "client_ip" is a constant, so all clients share one limit; did you mean {client_ip}, in JSON {http.vars.client_ip}?`},
+		"forgotten braces, long":   {zone: "key http.request.host", want: `did you mean {host}, in JSON {http.request.host}?`},
+		"forgotten braces, header": {zone: "key header.X-Api-Key", want: `did you mean {header.X-Api-Key}, in JSON {http.request.header.X-Api-Key}?`},
+		"old name":                 {zone: "key remote_ip", want: `did you mean {client_ip}, in JSON {http.vars.client_ip}?`},
 		"environment":              {zone: "key {env.HOME}", want: `key "{env.HOME}" is the same for all requests`},
 		"body":                     {zone: "key {http.request.body}", want: "the key holds the body of requests"},
 		"user, behind":             {zone: "key {http.auth.user.id}", after: user, want: "authentication comes after rate_limit"},
@@ -92,8 +92,8 @@ func TestWarningsAtLoad(t *testing.T) {
 func TestPlaceholdersThatNothingSets(t *testing.T) {
 	for zone, want := range map[string]string{
 		"key {json.username}": `zone "z": key "{json.username}": nothing in this config sets {json.username}, so that all clients share one limit (if something does, set allow_unknown_placeholders)`,
-		"key {client.ip}":     `did you mean {http.vars.client_ip}?`,
-		"key {vars.tenat}":    `did you mean {http.vars.tenant}?`,
+		"key {client.ip}":     `did you mean {client_ip}, in JSON {http.vars.client_ip}?`,
+		"key {vars.tenat}":    `did you mean {vars.tenant}, in JSON {http.vars.tenant}?`,
 	} {
 		if _, err := caddytest.Validate(t, site("vars tenant {header.Tenant}", zone, "")); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", zone, err, want)

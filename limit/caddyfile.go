@@ -1,7 +1,10 @@
 package limit
 
 import (
+	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -19,7 +22,7 @@ func Options(d *caddyfile.Dispenser, l *Limit) map[string]option.Option {
 		"window":    {Parse: r.or(ParseWindow(d, &l.Window))},
 		"rate":      {Parse: r.parseRate},
 		"algorithm": {Parse: r.parseAlgorithm},
-		"burst":     {Parse: ParseAmount(d, WholeNumber(d, "burst"), &l.Burst)},
+		"burst":     {Parse: parseBurst(d, &l.Burst)},
 		"refill":    {Parse: option.Text(d, &l.Refill)},
 		"mode":      {Parse: option.Text(d, &l.Mode)},
 		"align":     {Parse: option.Text(d, &l.Align)},
@@ -46,6 +49,19 @@ func notRate(d *caddyfile.Dispenser, parse option.Parser) option.Parser {
 // errors.
 func WholeNumber(d *caddyfile.Dispenser, name string) func(*int64) option.Parser {
 	return func(to *int64) option.Parser { return option.Integer(d, name, to) }
+}
+
+// parseBurst returns a parser of a burst. As a number, 0 would look like an option that is not set, which is the
+// largest burst.
+func parseBurst(d *caddyfile.Dispenser, to *Amount) option.Parser {
+	read := ParseAmount(d, WholeNumber(d, "burst"), to)
+	return func() (string, error) {
+		text, err := read()
+		if err == nil && *to == (Amount{}) {
+			err = d.Err("burst must be at least 1, got 0; to refuse all requests, write events 0")
+		}
+		return text, err
+	}
 }
 
 // timezone returns a parser of a name, or of a placeholder with an optional fallback.
@@ -150,4 +166,36 @@ func ParsePlanLine(d *caddyfile.Dispenser, line caddyfile.Segment, p *Plan, seen
 		line = line[end:]
 	}
 	return nil
+}
+
+// ParseText parses a limit outside of a config that is written as in the line of a plan, such as 500/1m,
+// "token_bucket 10/1s burst 50", or a number of events for the window of the zone.
+func ParseText(text string) (p Plan, err error) {
+	words := strings.Fields(text)
+	at := 0
+	if len(words) > 1 {
+		if _, err := algorithms.Get(words[0]); err == nil {
+			at = 1
+		}
+	}
+	if len(words) > 0 {
+		if _, err := strconv.ParseInt(words[at], 10, 64); err == nil {
+			words = slices.Insert(words, at, "events")
+		}
+	}
+	const place = "limit"
+	line := make(caddyfile.Segment, len(words))
+	for i, word := range words {
+		line[i] = caddyfile.Token{File: place, Line: 1, Text: word}
+	}
+	d := caddyfile.NewDispenser(line)
+	if !d.Next() {
+		return p, errors.New("limit is empty: write one such as 500/1m")
+	}
+	if err := ParsePlanLine(d, line, &p, make(map[string]bool)); err != nil {
+		// Here is neither a plan nor a file.
+		problem := strings.TrimSuffix(strings.TrimPrefix(err.Error(), "plan: "), ", at "+place+":1")
+		return p, fmt.Errorf("limit %q: %s; write one such as 500/1m", text, problem)
+	}
+	return p, nil
 }

@@ -44,8 +44,9 @@ type Limit struct {
 	// `month` or `year`.
 	Algorithm string `json:"algorithm,omitempty"`
 
-	// How many events a bucket holds, for `token_bucket` and `leaky_bucket`, from 0 to
-	// 1000000000000. May be a placeholder, with or without a fallback. Default: max_events.
+	// How many events a bucket holds, for `token_bucket` and `leaky_bucket`, from 1 to
+	// 1000000000000. May be a placeholder, with or without a fallback; if its value is 0, nothing is allowed. Default:
+	// max_events.
 	Burst Amount `json:"burst,omitzero"`
 
 	// How a `token_bucket` is refilled: either `smooth` or `interval`. `smooth` gives events back evenly. `interval` gives
@@ -195,6 +196,9 @@ func (l *Limit) Numbers(repl *caddy.Replacer) (n Numbers, err error) {
 	}
 	if n.Burst, err = l.Burst.Resolve(repl); err != nil {
 		return n, fmt.Errorf("burst: %w", err)
+	}
+	if l.Burst.From != "" && n.Burst == 0 {
+		n.Events = 0 // a bucket that holds nothing allows nothing; 0 as a number would be the largest burst
 	}
 	if n.Timezone, err = l.TimeZone().Resolve(repl); err != nil {
 		return n, fmt.Errorf("timezone: %w", err)

@@ -5,12 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
@@ -50,35 +48,9 @@ func (l *requestedLimit) UnmarshalJSON(b []byte) error {
 
 // parse parses a limit that is written as in the line of a plan.
 func (l *requestedLimit) parse(text string) error {
-	words := strings.Fields(text)
-	at := 0
-	if len(words) > 1 {
-		if _, err := algorithms.Get(words[0]); err == nil {
-			at = 1
-		}
-	}
-	if len(words) > 0 {
-		if _, err := strconv.ParseInt(words[at], 10, 64); err == nil {
-			words = slices.Insert(words, at, "events")
-		}
-	}
-	const place = "limit"
-	line := make(caddyfile.Segment, len(words))
-	for i, word := range words {
-		line[i] = caddyfile.Token{File: place, Line: 1, Text: word}
-	}
-	d := caddyfile.NewDispenser(line)
-	if !d.Next() {
-		return errors.New("limit is empty: write one such as 500/1m")
-	}
-	var p limit.Plan
-	if err := limit.ParsePlanLine(d, line, &p, make(map[string]bool)); err != nil {
-		// Here is neither a plan nor a file.
-		problem := strings.TrimSuffix(strings.TrimPrefix(err.Error(), "plan: "), ", at "+place+":1")
-		return fmt.Errorf("limit %q: %s; write one such as 500/1m", text, problem)
-	}
+	p, err := limit.ParseText(text)
 	l.Limit, l.unlimited = p.Limit, p.Unlimited
-	return nil
+	return err
 }
 
 // overrideOf returns the override that a request asks for, and the rule to set it under.

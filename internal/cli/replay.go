@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -48,9 +49,13 @@ all clients with a limit that can be dragged, and the clients that it would refu
 	flags.StringVar(&o.LogFormat, "log-format", "", "The text of log_format in the configuration of nginx")
 	from := flags.String("from", "", "Leave out requests before this time, such as 2026-11-20 or 2026-11-20T14:00")
 	to := flags.String("to", "", "Leave out requests from this time on")
-	page := flags.String("html", "", "Also write the report as a page with pictures, into this file")
+	page := flags.String("html", "", "Also write the report as a page with pictures, into this file, which may be such a page already")
+	force := flags.Bool("force", false, "Let --html replace a file that is no such page")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		o.Logs, o.Input = args, cmd.InOrStdin()
+		if err := mayReplace(*page, args, *force); err != nil {
+			return err
+		}
 		if o.Tries, err = parseTries(*tries); err != nil {
 			return err
 		}
@@ -171,6 +176,32 @@ func writePage(name string, result *replay.Result) error {
 		return fmt.Errorf("--html %s: %w", name, err)
 	}
 	if err := replaceFile(name, page.Bytes()); err != nil {
+		return fmt.Errorf("--html: %w", err)
+	}
+	return nil
+}
+
+// mayReplace returns an error if the page would replace a file that is no page of a replay, or one of the logs.
+func mayReplace(page string, logs []string, force bool) error {
+	is, err := os.Stat(page)
+	if page == "" || err != nil || !is.Mode().IsRegular() {
+		return nil // a new file, or one that says itself why it cannot be written
+	}
+	for _, log := range logs {
+		if read, err := os.Stat(log); err == nil && os.SameFile(is, read) {
+			return fmt.Errorf("--html %s: this is one of the logs to read: name another file", page)
+		}
+	}
+	file, err := os.Open(page)
+	if err != nil {
+		return fmt.Errorf("--html: %w", err)
+	}
+	defer file.Close()
+	head, err := io.ReadAll(io.LimitReader(file, 4096))
+	if err == nil && !force && is.Size() > 0 && !replay.IsPage(string(head)) {
+		err = fmt.Errorf("%s exists, and is no report of a replay: name another file, or replace it with --force", page)
+	}
+	if err != nil {
 		return fmt.Errorf("--html: %w", err)
 	}
 	return nil

@@ -3,6 +3,7 @@ package cli
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,6 +72,44 @@ func TestReplayPageIsPrivate(t *testing.T) {
 	}
 	if err := writePage(filepath.Join(dir, "no", "page.html"), new(replay.Result)); err == nil {
 		t.Error("a directory that is missing is no error")
+	}
+}
+
+// TestReplayReplacesOnlyReports: --html replaces no file but a report of its own, and never a log that it reads.
+func TestReplayReplacesOnlyReports(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	if err := writePage(in("report.html"), new(replay.Result)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"access.log", "notes.html", "empty"} {
+		if err := os.WriteFile(in(name), []byte(map[bool]string{false: "<!DOCTYPE html>\n<title>Notes</title>"}[name == "empty"]), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Link(in("access.log"), in("same.log")); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		page  string
+		force bool
+		want  string // a part of the error
+	}{
+		{"report.html", false, ""},
+		{"new.html", false, ""},
+		{"empty", false, ""},
+		{"notes.html", false, "exists, and is no report of a replay: name another file, or replace it with --force"},
+		{"notes.html", true, ""},
+		{"access.log", true, "one of the logs"},
+		{"same.log", true, "one of the logs"},
+	} {
+		err := mayReplace(in(c.page), []string{"-", in("access.log")}, c.force)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s, force %v: %v, want %q", c.page, c.force, err, c.want)
+		}
+	}
+	if err := mayReplace("", nil, false); err != nil {
+		t.Error(err)
 	}
 }
 

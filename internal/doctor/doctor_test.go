@@ -76,6 +76,8 @@ func TestChecks(t *testing.T) {
 		"a few costs":          {zone(func(z *Zone) { z.Costs[stats.CostInvalid] = 9 }), ""},
 		"errors":               {zone(func(z *Zone) { z.Costs[stats.CostFailed], z.Costs[stats.CostCutOff] = 100, 100 }), ""},
 		"skipped keys":         {zone(func(z *Zone) { z.Keyless, z.MissingKey = 1000, "skip" }), ""},
+		"a block list":         {zone(func(z *Zone) { z.Totals, z.Blocks = totals(outcome.Rejected, 100), true }), "warn rejected"},
+		"no key, and a block":  {zone(func(z *Zone) { z.Totals, z.Blocks, z.Keyless = totals(outcome.Rejected, 100), true, 1 }), "fail rejected"},
 		"few rejected keys":    {zone(func(z *Zone) { z.Keyless, z.MissingKey = 899, "reject" }), ""},
 		"rejected keys":        {zone(func(z *Zone) { z.Keyless, z.MissingKey = 900, "reject" }), "warn missing_key"},
 		"no keys, as was said": {zone(func(z *Zone) { z.Keyless, z.Warnings = 1000, []string{`key "{cookie.sid}": nothing sets it`} }), "warn config"},

@@ -28,8 +28,9 @@ type Zone struct {
 	Moved                     *Moved
 	Behind                    string
 
-	// Unlimited says that no request has a limit, and Closed that the limit allows none.
-	Unlimited, Closed bool
+	// Unlimited says that no request has a limit, Closed that the limit allows none, and Blocks that the zone
+	// has the option block.
+	Unlimited, Closed, Blocks bool
 
 	// DryRun says that the limit is not enforced for any key, and Rollout for which it is, in words.
 	DryRun  bool

@@ -90,6 +90,8 @@ func exempts(z *Zone) []result {
 // rejects finds zones that refuse all requests without asking the limit.
 func rejects(z *Zone) []result {
 	switch n := z.Totals[outcome.Rejected]; {
+	case n == z.met() && n >= enough && z.Blocks && z.Keyless == 0:
+		return warn(seeRejected.With(), "all %d requests were rejected before the limit was asked, as a block list does", n)
 	case n == z.met() && n >= enough:
 		return fail(seeRejected.With(),
 			"all %d requests were rejected before the limit was asked", n)

@@ -21,7 +21,7 @@ func checkSuitable(named string) (warning string, err error) {
 	}
 	for _, p := range neverRepeated {
 		if named == p.name || strings.HasSuffix(p.name, ".") && strings.HasPrefix(named, p.name) && !exceptions[named] {
-			return "", fmt.Errorf("{%s} is different for each %s, so that nothing would be limited; did you mean {http.vars.client_ip}?",
+			return "", fmt.Errorf("{%s} is different for each %s, so that nothing would be limited; did you mean {client_ip}, in JSON {http.vars.client_ip}?",
 				named, p.each)
 		}
 	}
@@ -51,7 +51,7 @@ var exceptions = map[string]bool{"time.now.year": true}
 // notInHeader are fields that Go's HTTP server removes from the header of a request, and what to
 // use instead.
 var notInHeader = map[string]string{
-	"Host":              "; did you mean {http.request.host}?",
+	"Host":              "; did you mean {host}, in JSON {http.request.host}?",
 	"Transfer-Encoding": "",
 	"Trailer":           "",
 }

@@ -35,7 +35,7 @@ func Check(name, consequence string) (known bool, err error) {
 	if _, ok := renamed[name]; ok || hasAnyPrefix(name, caddyNamespaces) {
 		hint := ""
 		if similar := similarTo(name); similar != "" {
-			hint = "; did you mean {" + similar + "}?"
+			hint = "; did you mean " + Written(similar) + "?"
 		}
 		return false, fmt.Errorf("unknown placeholder {%s}: Caddy would replace it with nothing%s%s", name, consequence, hint)
 	}
@@ -82,6 +82,14 @@ func Short(name string) string {
 		}
 	}
 	return name
+}
+
+// Written returns a placeholder as people write it in a Caddyfile, and as JSON needs it if that differs.
+func Written(name string) string {
+	if short := Short(name); short != name {
+		return "{" + short + "}, in JSON {" + name + "}"
+	}
+	return "{" + name + "}"
 }
 
 // The namespaces of headers, query parameters and cookies.

@@ -160,7 +160,13 @@ func newTrial(zones map[string]*zone.Zone, try replay.Try) (*trial, error) {
 	if err != nil {
 		return nil, err
 	}
-	if limit.Lends(l.Algorithm) {
+	if strings.Contains(strings.TrimSpace(try.Rate), " ") {
+		wanted, err := limit.ParseText(try.Rate)
+		if err != nil {
+			return nil, err
+		}
+		l = wanted.Over(&l)
+	} else if limit.Lends(l.Algorithm) {
 		slots, err := strconv.ParseInt(try.Rate, 10, 64)
 		if err != nil {
 			return nil, fmt.Errorf("zone %q counts running requests, and has no window: write a number, such as 10, got %q", try.Zone, try.Rate)
@@ -198,10 +204,14 @@ func (t *trial) window() float64 {
 
 // label is the limit in the report.
 func (t *trial) label() string {
-	if t.Plan != "" {
-		return t.Plan + " " + labelOf(&t.limit)
+	label := labelOf(&t.limit)
+	if strings.Contains(t.Rate, " ") {
+		label = t.Rate
 	}
-	return labelOf(&t.limit)
+	if t.Plan != "" {
+		return t.Plan + " " + label
+	}
+	return label
 }
 
 // labelOf returns the numbers of a limit, as "100/1m".

@@ -76,7 +76,7 @@ func parseClock(v []byte, year, month, day int) (nanos int64, ok bool) {
 	hour, ok1 := digits(v[:2])
 	minute, ok2 := digits(v[3:5])
 	second, ok3 := digits(v[6:8])
-	if !ok1 || !ok2 || !ok3 || year < 1970 || year > 2261 || month < 1 || month > 12 || day < 1 || day > 31 || hour > 23 || minute > 59 || second > 60 {
+	if !ok1 || !ok2 || !ok3 || year < 1970 || year > 2261 || month < 1 || month > 12 || day < 1 || day > 28 && day > daysIn(year, month) || hour > 23 || minute > 59 || second > 60 {
 		return 0, false
 	}
 	v = v[8:]
@@ -96,6 +96,11 @@ func parseClock(v []byte, year, month, day int) (nanos int64, ok bool) {
 	}
 	seconds := (daysSince1970(year, month, day)*24+int64(hour))*3600 + int64(minute)*60 + int64(second) - int64(east)
 	return seconds*int64(time.Second) + int64(fraction), true
+}
+
+// daysIn returns how many days a month has.
+func daysIn(year, month int) int {
+	return time.Date(year, time.Month(month)+1, 0, 0, 0, 0, 0, time.UTC).Day()
 }
 
 // parseZone reads Z, +0100 or +01:00, and "" for UTC.
