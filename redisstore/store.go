@@ -185,9 +185,10 @@ func (s *Store) Breaker() string {
 // Stats implements [store.Observed].
 func (s *Store) Stats() store.Stats {
 	lost, _ := s.outbox.Lost()
-	calls := uint64(0)
+	calls, waited := uint64(0), time.Duration(0)
 	for _, n := range s.topology.Masters() {
 		calls += n.Calls()
+		waited += n.Waited()
 	}
 	lent, loans := s.loans.Held(s.loans.Now())
 	held := s.holds.ByZone()
@@ -198,7 +199,7 @@ func (s *Store) Stats() store.Stats {
 		loans[zone] += keys[zone]
 	}
 	return store.Stats{
-		Held: held, Breaker: s.Breaker(), Lost: lost, DenyHits: s.cache.Hits(), Calls: calls,
+		Held: held, Breaker: s.Breaker(), Lost: lost, DenyHits: s.cache.Hits(), Calls: calls, Waited: waited,
 		Lent: lent, Loans: loans, Spared: s.spared.Load(),
 	}
 }

@@ -361,7 +361,7 @@ func (s *Store) giveBackLost(checks []store.Check) {
 // refused a moment before it came. Otherwise requests would pass that are over their limit,
 // because many ask at once. What would be refused for the sake of that check is not looked
 // at, and what is decided by itself is left alone. If the request was sent, a slot may have become free by then, and
-// all be charged.
+// all be charged. Of that only the slot is given back.
 func (s *Store) refuseFromCache(checks []store.Check, decisions []algorithms.Decision, known *indexes, came time.Duration, sent bool) bool {
 	refused := false
 	for i := range checks {
@@ -370,7 +370,7 @@ func (s *Store) refuseFromCache(checks []store.Check, decisions []algorithms.Dec
 			continue
 		}
 		decisions[i] = algorithms.Decision{Allowed: true, Exempt: c.Alone()}
-		if _, lends := c.Rule.Algorithm().(algorithms.Lender); c.Peek || lends && sent {
+		if _, lends := c.Rule.Algorithm().(algorithms.Lender); c.Peek || lends && sent && len(checks) > 1 {
 			continue
 		}
 		if d, ok := s.cache.Recent(c, c.Rule.At(s.date(c.Rule)), came); ok {

@@ -1,5 +1,7 @@
 package store
 
+import "time"
+
 // Observed is a [Store] with statistics, for metrics and for people.
 type Observed interface {
 	// Stats is cheap, never waits for a server, and may be called from many goroutines at
@@ -27,6 +29,10 @@ type Stats struct {
 	// Calls counts the calls to the servers that are asked now. A call may carry many decisions. It
 	// begins again where another server takes over.
 	Calls uint64
+
+	// Waited is for how long requests have waited in this process before they were sent to the servers that
+	// are asked now, all together. It begins again where another server takes over.
+	Waited time.Duration
 
 	// Lent is what this process has borrowed and not spent yet, by zone: see [PartLender].
 	Lent map[string]int64

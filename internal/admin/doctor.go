@@ -69,7 +69,7 @@ func servers() (all []doctor.Server) {
 // examine collects what is known of a store.
 func (s *runningStore) examine(ctx context.Context) doctor.Store {
 	shared := s.store.Store
-	facts := doctor.Store{Name: storeName(s.store), InProcess: !shared.Remote, Failing: !shared.Health.Answers()}
+	facts := doctor.Store{Name: storeName(s.store), InProcess: !shared.Remote, Failing: !shared.Health.Answers(), Busy: shared.Health.Busy()}
 	if observed, ok := shared.Store.(store.Observed); ok {
 		facts.Breaker = observed.Stats().Breaker
 	}

@@ -75,7 +75,7 @@ func (s *runningStore) describe(c *adminCall) adminapi.Store {
 		answer.Details = detailed.Details()
 	}
 	s.probe(c, &answer)
-	answer.Failing = !shared.Health.Answers()
+	answer.Failing, answer.Busy = !shared.Health.Answers(), shared.Health.Busy()
 	if observed, ok := shared.Store.(store.Observed); ok {
 		stats := observed.Stats()
 		answer.Breaker, answer.DenyCacheHits, answer.LostCorrections = stats.Breaker, stats.DenyHits, stats.Lost

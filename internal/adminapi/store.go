@@ -14,7 +14,12 @@ type Store struct {
 	Error   string  `json:"error,omitempty"`
 
 	// Failing says that calls of recent requests have failed.
-	Failing bool   `json:"failing"`
+	Failing bool `json:"failing"`
+
+	// Busy says that requests of the last minute were not sent, because this instance had no time. The store
+	// may be well.
+	Busy bool `json:"busy,omitempty"`
+
 	Breaker string `json:"breaker,omitempty"`
 
 	// Latency is that of all calls since this instance began to use the store. It is absent for a store

@@ -45,6 +45,7 @@ var (
 	giveKeyRights  = advice.New("doctor/rights/keys", "give the user the rights that docs/redis.md lists, for keys that begin with the key_prefix")
 	mendStore      = advice.New("doctor/breaker", "correct what keeps the store from answering; it is asked again within a second after that")
 	seeErrors      = advice.New("doctor/breaker/failing", "see the log, and errors in 'caddy rate-limit stores --json'")
+	relieve        = advice.New("doctor/busy", "give this Caddy more processors, or add instances; lend in the zones of busy keys saves calls")
 	useNearer      = advice.New("doctor/round_trip/late", "use a nearer server, or raise timeout")
 	useNearerThird = advice.New("doctor/round_trip", "use a nearer server, or raise timeout to three times the round trip")
 	setClocks      = advice.New("doctor/clock", "set both clocks by NTP")

@@ -93,6 +93,7 @@ func TestChecks(t *testing.T) {
 		"keys out of use":      {func(f *Facts) { trouble(store.TroubleRights)(f); f.Stores[0].Examined.Rights = nil }, "fail rights"},
 		"a missing right":      {of(func(s *Store) { s.Examined.Rights.Missing = []string{"zadd"} }), "fail rights"},
 		"breaker":              {of(func(s *Store) { s.Breaker = store.BreakerOpen }), "fail breaker"},
+		"busy":                 {of(func(s *Store) { s.Busy = true }), "warn busy"},
 		"failing":              {of(func(s *Store) { s.Failing = true }), "warn breaker"},
 		"far":                  {condition(func(c *store.Condition) { c.RoundTrip = 20 * time.Millisecond }), "warn round_trip"},
 		"too far":              {condition(func(c *store.Condition) { c.RoundTrip = 50 * time.Millisecond }), "fail round_trip"},

@@ -26,6 +26,9 @@ type Store struct {
 	Breaker string
 	Failing bool
 
+	// Busy says that this instance was too busy to ask it within the last minute.
+	Busy bool
+
 	Fleet Fleet
 }
 
@@ -49,6 +52,7 @@ var storeChecks = []check[Store]{
 	{"rights", rights},
 	{"replica", trouble(store.TroubleReplica, useMaster.With())},
 	{"breaker", breaker},
+	{"busy", busy},
 	{"round_trip", roundTrip},
 	{"clock", clock},
 	{"memory", memory},

@@ -84,6 +84,14 @@ func breaker(s *Store) []result {
 	return nil
 }
 
+// busy finds instances that have no time to ask the store. The store may be well.
+func busy(s *Store) []result {
+	if !s.Busy {
+		return nil
+	}
+	return warn(relieve.With(), "this Caddy was too busy to ask the store within the last minute, and refused requests with status 503")
+}
+
 // roundTrip compares the round trip with the timeout.
 func roundTrip(s *Store) (all []result) {
 	for _, c := range s.deciding() {

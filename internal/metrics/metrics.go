@@ -94,13 +94,15 @@ var (
 	descLost = desc("store_lost_corrections_total",
 		"Refunds and late costs that were given up, because the store did not confirm them or did not answer for too long.",
 		"store")
+	descWaited = desc("store_queue_seconds_total",
+		"Time that requests have waited in this process before they were sent to the store's server.", "store")
 	descSpared = desc("store_lent_decisions_total",
 		"Requests that needed no call, because of what this process has borrowed of their limits.", "store")
 	descInstances = desc("store_instances", "Processes that share the store, including this one.", "store")
 
 	descs = []*prometheus.Desc{
 		descRequests, descDeclined, descTime, descKeys, descConfig, descDecisions, descNear, descBans, descInUse, descCosts, descCostSum,
-		descLent, descLoans, descUp, descLatency, descErrors, descBreaker, descDenyHits, descLost, descSpared, descInstances,
+		descLent, descLoans, descUp, descLatency, descErrors, descBreaker, descDenyHits, descLost, descWaited, descSpared, descInstances,
 	}
 )
 
@@ -232,6 +234,7 @@ func (c collection) store(s observedStore, zones []*zone.Zone) {
 	}
 	c.send(descDenyHits, prometheus.CounterValue, float64(stats.DenyHits), s.name)
 	c.send(descLost, prometheus.CounterValue, float64(stats.Lost), s.name)
+	c.send(descWaited, prometheus.CounterValue, stats.Waited.Seconds(), s.name)
 	if slices.ContainsFunc(own, (*zone.Zone).Borrows) && stats.Lent != nil {
 		c.send(descSpared, prometheus.CounterValue, float64(stats.Spared), s.name)
 	}

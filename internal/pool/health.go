@@ -120,9 +120,10 @@ func (h *Health) note(err error, logger *zap.Logger) {
 // Answers reports whether the store counts as answering.
 func (h *Health) Answers() bool { return !h.down.active.Load() }
 
-// Busy reports whether this process was too busy of late to ask the store.
+// Busy reports whether this process was too busy to ask the store within the last minute.
 func (h *Health) Busy() bool {
-	return h.busy.active.Load() && int64(time.Since(clockStart))-h.busy.last.Load() <= int64(recoveryTime)
+	last := h.busy.last.Load()
+	return last > 0 && time.Since(clockStart)-time.Duration(last) <= time.Minute
 }
 
 // ErrorCount returns how many requests met an error of that kind, see [store.Failures].

@@ -72,8 +72,10 @@ type batcher struct {
 	due        *time.Timer             // of the next call, if nothing else makes it
 	dueSet     bool
 	deadlines  deadlines
+	waited     time.Duration // by all requests so far, before calls took them
 	answered   time.Duration // when a call was last answered
-	hung       bool          // since then, a call was sent that was not
+	hangs      int           // calls since then that were not, one after the other
+	hungAt     time.Duration // when the last of them ended
 }
 
 func newBatcher(timeout time.Duration, trip *distance, links *atomic.Int32, send func(context.Context, *call) error) *batcher {
@@ -217,14 +219,22 @@ func (b *batcher) over(c *call, now time.Duration, err error) (more bool) {
 	return b.next(now)
 }
 
-// note takes note of what a call says of Redis. A call that got no answer says something if no other has been
-// answered since it was begun.
+// hangsAfter is how many calls in a row must get no answer for Redis to count as hanging. After one, it may be this
+// machine or that of Redis that has stalled for a moment, so what waits is sent.
+const hangsAfter = 2
+
+// hung reports whether the last that is known of Redis is that it hangs.
+func (b *batcher) hung() bool { return b.hangs >= hangsAfter }
+
+// note takes note of what a call says of Redis. A call that got no answer says something if no other was answered
+// since it was begun. Those that were under way together count as one.
 func (b *batcher) note(c *call, now time.Duration, err error) {
 	switch {
 	case replied(err):
-		b.answered, b.hung = now, false
-	case Failure(err) == store.FailureTimeout && b.answered <= c.begun:
-		b.hung = true
+		b.answered, b.hangs = now, 0
+	case Failure(err) == store.FailureTimeout && b.answered <= c.begun && (b.hangs == 0 || b.hungAt <= c.begun):
+		b.hangs++
+		b.hungAt = now
 		b.endOverdue(now)
 	}
 }
@@ -330,7 +340,8 @@ func (b *batcher) fill(c *call) {
 	unfilled := 1
 	for len(c.requests) <= maxShare-maxBatch {
 		popped, checks := room[:0], c.size()
-		last := time.Since(b.epoch) + b.lead()
+		now := time.Since(b.epoch)
+		last := now + b.lead()
 		b.mu.Lock()
 		for b.head != nil && len(popped) < maxBatch && (checks == 0 || checks+b.head.size() <= maxBatch) {
 			r := b.pop()
@@ -342,6 +353,7 @@ func (b *batcher) fill(c *call) {
 				continue
 			}
 			r.sent = true
+			b.waited += max(0, now-r.since)
 			checks += r.size()
 			popped = append(popped, r)
 		}

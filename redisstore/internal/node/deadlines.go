@@ -11,7 +11,7 @@ import (
 // whose time is over, and is set for the next. The batcher's lock guards it.
 //
 // As long as Redis answers, a request has much time to be sent: it is this process that lets it wait. If the
-// last that is known is that a call got no answer, it has the time that a call may take.
+// last that is known is that calls got no answer, it has the time that a call may take.
 type deadlines struct {
 	first, last *Request
 	timer       *time.Timer
@@ -62,7 +62,7 @@ func (b *batcher) await(r *Request) {
 
 // has is how much time a request has at present.
 func (b *batcher) has() time.Duration {
-	if b.hung {
+	if b.hung() {
 		return b.timeout
 	}
 	return b.patience
@@ -82,10 +82,15 @@ func (b *batcher) endOverdue(now time.Duration) {
 	for r := d.first; r != nil && now-r.since >= b.has(); {
 		next := r.behind
 		switch {
-		case b.hung:
+		case r.sent && b.hung():
 			d.remove(r)
 			r.deliver(context.DeadlineExceeded)
-		case !r.sent:
+		case r.sent:
+		case b.hung():
+			d.remove(r)
+			r.deliver(errSilent)
+		default:
+			b.waited += now - r.since
 			d.remove(r)
 			r.deliver(errBusy)
 		}

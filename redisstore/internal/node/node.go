@@ -178,6 +178,13 @@ func (n *Node) noteCare(unable *protocol.UnwrittenError, again bool) {
 // Calls returns how often commands were sent. Several that were sent together are one call.
 func (n *Node) Calls() uint64 { return n.calls.Load() }
 
+// Waited returns for how long requests have waited in this process before they were sent, all together.
+func (n *Node) Waited() time.Duration {
+	n.batcher.mu.Lock()
+	defer n.batcher.mu.Unlock()
+	return n.batcher.waited
+}
+
 // Process carries out a command.
 func (n *Node) Process(ctx context.Context, cmd redis.Cmder, asking bool) error {
 	var err error

@@ -31,6 +31,9 @@ func patienceFor(timeout time.Duration) time.Duration {
 // errBusy is the error of a request that was not sent, because this process has too much to do.
 var errBusy error = unsentError{fmt.Errorf("this Caddy is too busy: %w", store.ErrBusy)}
 
+// errSilent is the error of a request that was not sent, because Redis does not answer.
+var errSilent error = unsentError{fmt.Errorf("redis does not answer: %w", context.DeadlineExceeded)}
+
 // silent is a context of calls. Its deadline is always as far ahead as the timeout, so that a connection that
 // asks for it when a call was written has the time at which Redis has been silent for too long.
 type silent struct {

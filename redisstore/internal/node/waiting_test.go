@@ -62,7 +62,7 @@ func TestQueueIsNoFault(t *testing.T) {
 	}
 }
 
-// TestHangEndsWhatWaits: when a call got no answer, what has waited for as long as a call may take fails, and
+// TestHangEndsWhatWaits: when two calls in a row got no answer, what has waited for as long as a call may take fails, and
 // nothing waits for longer. When another call is answered, requests have time again.
 func TestHangEndsWhatWaits(t *testing.T) {
 	rule := storetest.Rule(t, "zone", "fixed_window", algorithms.Limit{Events: 5, Window: time.Hour})
@@ -93,7 +93,7 @@ func TestHangEndsWhatWaits(t *testing.T) {
 		}
 		flood("well", time.Second, false)
 		hangs.Store(true)
-		flood("hangs", 2*b.timeout, true)
+		flood("hangs", 3*b.timeout, true)
 		hangs.Store(false)
 		if err := b.do(t.Context(), request(rule, "one", 1)); err != nil {
 			t.Error(err)
