@@ -97,9 +97,9 @@ long: redis ## Run the tests with random steps in full
 	$(REDIS) DEEP=1 go test -count=1 -timeout 40m $$(go list ./... | grep -v /integration)
 
 .PHONY: outages
-outages: redis ## On an idle machine: times held to their bounds, 60 s without Redis, 30 s of reloads
+outages: redis ## On an idle machine: times held to their bounds, 60 s without Redis, 30 s of reloads, floods
 	$(REDIS) DEEP=1 IDLE=1 go test -count=1 -p 1 -v -timeout 20m \
-		-run 'TestFaults|TestRedisDown|TestOutage|TestReloadOften|TestFloodWithAFar|TestMainJob|TestQueue|TestMaxWait|TestKilled' ./integration
+		-run 'TestFaults|TestRedisDown|TestOutage|TestReloadOften|TestFloodWithAFar|TestFloodsPassNothing|TestMainJob|TestQueue|TestMaxWait|TestKilled' ./integration
 	@# What answers soon, whoever decides it.
 	$(REDIS) IDLE=1 go test -count=1 -v -timeout 5m -run 'TestServiceComesBack|TestTimeoutIsKept|TestAbandoned|TestDeadlines|TestResetElsewhere|TestSentinel|TestCluster' ./redisstore/...
 

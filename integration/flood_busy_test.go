@@ -259,6 +259,13 @@ func TestNoClientCausesStoreErrors(t *testing.T) {
 			t.Errorf("%s: %d requests passed, want none: the limit was used up", zone, passed)
 		}
 	}
+	for name, waited := range nonzero(t, f.scrape(newClient(t, ""))) {
+		if strings.HasPrefix(name, "store_queue_seconds_total{") {
+			t.Logf("requests waited in Caddy for %.1f s in all", waited)
+			return
+		}
+	}
+	t.Error("no metric says that requests waited in Caddy")
 }
 
 // TestFloodsPassNothing floods each kind of zone in many ways, with the default timeout. The limits are used up, so
