@@ -124,3 +124,36 @@ func TestFullStore(t *testing.T) {
 		})
 	}
 }
+
+// TestBusy: a request that this process was too busy to ask about passes under no on_store_error. With local this
+// instance decides. The store is not to blame, so it still counts as answering.
+func TestBusy(t *testing.T) {
+	for policy, want := range map[string][]int{
+		zone.AllowOnError: {503, 503, 503}, zone.DenyOnError: {503, 503, 503}, zone.LocalOnError: {200, 429, 429},
+	} {
+		t.Run(policy, func(t *testing.T) {
+			ctx, logs := caddytest.Logged(t)
+			name := "busy " + policy
+			h := caddytest.LoadInto(t, ctx, `{`+caddytest.Failing(t, fmt.Errorf("queue: %w", store.ErrBusy)).Option()+
+				`"on_store_error": "`+policy+`", "instances": 2, "rate_limits": {"`+name+`": {"max_events": 2, "window": "1h"}}}`)
+			for i, want := range want {
+				if status, header := caddytest.Serve(t, h, "203.0.113.7:1"); status != want || want == 503 && header.Get("Retry-After") != "1" {
+					t.Errorf("request %d: status %d, header %v, want %d", i+1, status, header, want)
+				}
+			}
+			if lines := logs.FilterMessageSnippet("rate limit store"); lines.Len() != 1 || lines.FilterMessageSnippet("too busy").Len() != 1 {
+				t.Errorf("logged %v, want one line which says that this Caddy is too busy", lines.All())
+			}
+			counts := caddytest.Scrape(t, ctx)
+			for metric, want := range map[string]float64{
+				"store_up{store=test}":                                   1,
+				"store_errors_total{kind=busy,store=test}":               3,
+				"decisions_total{outcome=failed_open,zone=" + name + "}": 0,
+			} {
+				if counts[metric] != want {
+					t.Errorf("%s is %v, want %v", metric, counts[metric], want)
+				}
+			}
+		})
+	}
+}
