@@ -218,7 +218,7 @@ func TestExplain(t *testing.T) {
 			`"key":"bob"`, `"outcome":"allowed","passes":true`,
 		}},
 		{"held", adminapi.Request{URL: "http://routes.test/held"}, []string{`"outcome":"allowed","passes":true,"wait":`, `"retry_after":`}},
-		{"queue", adminapi.Request{URL: "http://routes.test/waits"}, []string{`"outcome":"allowed","passes":true`, `"remaining":10`}},
+		{"queue that is empty", adminapi.Request{URL: "http://routes.test/waits"}, []string{`"outcome":"allowed","passes":true`, `"remaining":10`}},
 		{"too dear", adminapi.Request{URL: "http://routes.test/huge"}, []string{`"outcome":"limited","passes":false,"zone":"huge","status":429,"never":true`, `"cost":6`}},
 		{"trusted proxy", adminapi.Request{URL: "http://routes.test/proxied", From: "10.1.2.3:4", Header: []string{"X-Real-Ip: 203.0.113.9"}}, []string{
 			`"from":"10.1.2.3:4","client_ip":"203.0.113.9","trusted_proxy":true`, `"key":"203.0.113.9"`,

@@ -212,7 +212,9 @@ while at >= 0 and #groups > 0 do
           if n > 1 and not record then before[base] = false end
           if times == 0 then quota = nil end -- it keeps the reply of the first round
         elseif times == 0 or op == 3 then
-          allowed, quota, remaining, retry, next, reset, delay = take(now, 0, p1, p2, p3, p4, p5, p6, s1, s2, s3)
+          local held = op == 3 and delay or 0
+          allowed, quota, remaining, retry, next, reset = take(now, 0, p1, p2, p3, p4, p5, p6, s1, s2, s3)
+          delay = held
         elseif cost == 0 then
           if n > 1 and not record then before[base] = false end
         elseif stuck then

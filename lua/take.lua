@@ -25,7 +25,7 @@
 -- time, one after the other; a group of several requests is decided once for each. Renewals,
 -- adjustments and peeks are groups of one check. A peek is decided like a check, but charges
 -- nothing and does not count towards a ban; if it would pass, its reply is that of a cost of
--- 0. The quota in the reply to an adjustment is 1 if it has changed anything, and 0 if not.
+-- 0, with the delay of the check. The quota in the reply to an adjustment is 1 if it has changed anything, and 0 if not.
 --
 -- The reply is one string. It begins with the checks, in their order. For each check of a group that
 -- one request asks:

@@ -107,12 +107,11 @@ func (s *Store) countRefusal(b *store.Ban, shard *shard, id stateID, now int64) 
 }
 
 // Refusals implements [store.RefusalCounter].
-func (s *Store) Refusals(_ context.Context, rule *store.Rule, ban *store.Ban, key string) (int64, time.Duration, error) {
+func (s *Store) Refusals(_ context.Context, rule *store.Rule, ban *store.Ban, key string) (store.Refusals, error) {
 	shard, id := s.locate(rule, key, banSuffix)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	n, left := ban.Counted(shard.bans.value(id), s.now())
-	return n, time.Duration(left) * time.Microsecond, nil
+	return ban.Counted(shard.bans.value(id), s.now()), nil
 }
 
 // Set implements [store.Overrider]. Overrides do not count towards MaxKeys.

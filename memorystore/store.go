@@ -187,7 +187,10 @@ func (s *Store) settle(t *ticket, now int64, d *algorithms.Decision, pass bool) 
 	case !d.Allowed || d.Exempt:
 	case c.Peek, !pass && !c.Independent:
 		// The check would pass but is not charged, so its decision must not include the charge.
-		t.decide(s, now, 0, d)
+		delay := d.Delay
+		if t.decide(s, now, 0, d); c.Peek {
+			d.Delay = delay
+		}
 	case c.Cost > 0:
 		t.charge(s, now, d)
 		if c.Hold != "" {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -76,16 +75,15 @@ func (s *Store) Unban(ctx context.Context, rule *store.Rule, key string) error {
 }
 
 // Refusals implements [store.RefusalCounter].
-func (s *Store) Refusals(ctx context.Context, rule *store.Rule, ban *store.Ban, key string) (int64, time.Duration, error) {
+func (s *Store) Refusals(ctx context.Context, rule *store.Rule, ban *store.Ban, key string) (store.Refusals, error) {
 	text, err := s.evalText(ctx, getScript, s.keys.ban(rule, key))
 	if err != nil {
-		return 0, 0, err
+		return store.Refusals{}, err
 	}
 	if len(text) < 8 {
-		return 0, 0, errors.New("redis answered the state of a ban without the time")
+		return store.Refusals{}, errors.New("redis answered the state of a ban without the time")
 	}
-	n, left := ban.Counted(banState(text[8:]), int64(binary.BigEndian.Uint64([]byte(text[:8]))))
-	return n, time.Duration(left) * time.Microsecond, nil
+	return ban.Counted(banState(text[8:]), int64(binary.BigEndian.Uint64([]byte(text[:8])))), nil
 }
 
 // delete deletes a key in Redis. Keys go one by one, because a slot may be on its way.

@@ -107,14 +107,14 @@ func (b *Ban) Left(s algorithms.State, now int64) int64 {
 	return max(0, until-now)
 }
 
-// Counted returns how many refusals count towards the next ban, and for how many more
-// microseconds they do.
-func (b *Ban) Counted(s algorithms.State, now int64) (refusals, left int64) {
-	_, since, count, _ := b.open(s, now)
-	if count == 0 {
-		return 0, 0
+// Counted returns the refusals that count towards the next ban.
+func (b *Ban) Counted(s algorithms.State, now int64) Refusals {
+	_, since, count, level := b.open(s, now)
+	r := Refusals{Count: count, Next: time.Duration(b.length(level)) * time.Microsecond}
+	if count > 0 {
+		r.Left = time.Duration(since+b.Params()[2]-now) * time.Microsecond
 	}
-	return count, since + b.Params()[2] - now
+	return r
 }
 
 // Refused counts a refusal of a key that is not banned. It returns the next state; left, the

@@ -36,9 +36,16 @@ type Overrider interface {
 
 // RefusalCounter is a [Store] that can tell how near a key is to a ban.
 type RefusalCounter interface {
-	// Refusals returns how many refusals of a key count towards the next ban of its zone, and
-	// how long they do. It asks the store's backend at once, and fails as Take does.
-	Refusals(ctx context.Context, rule *Rule, ban *Ban, key string) (n int64, left time.Duration, err error)
+	// Refusals returns which refusals of a key count towards the next ban of its zone. It asks the store's
+	// backend at once, and fails as Take does.
+	Refusals(ctx context.Context, rule *Rule, ban *Ban, key string) (Refusals, error)
+}
+
+// Refusals are the refusals of a key that count towards its next ban.
+type Refusals struct {
+	Count int64
+	Left  time.Duration // for how much longer they count
+	Next  time.Duration // how long the next ban is
 }
 
 // Kind says what an override does.

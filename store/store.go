@@ -61,7 +61,8 @@ type Check struct {
 	// Peek asks how the check would be decided, and changes nothing: nothing is charged or
 	// held, a refusal does not count towards a ban, and the other checks of the call are
 	// decided as if this one were not there. The store's server answers, not a cache of
-	// refusals. If the check would pass, its decision describes the key without the charge.
+	// refusals. If the check would pass, its decision describes the key without the charge, but
+	// has the Delay of the check.
 	Peek bool
 
 	// KeyRules are what takes precedence over the limit for single keys of the zone. Nil

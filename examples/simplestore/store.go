@@ -91,7 +91,10 @@ func (s *Store) Take(_ context.Context, checks []store.Check, decisions []algori
 		case !d.Allowed || d.Exempt:
 		case c.Peek, !pass && !c.Independent:
 			// The cost would fit, but it is not charged. The decision describes the key as it is.
-			*d = s.limitOf(c, now).decide(0)
+			delay := d.Delay
+			if *d = s.limitOf(c, now).decide(0); c.Peek {
+				d.Delay = delay
+			}
 		case c.Cost > 0 && s.hasRoom(c, now, len(charged)):
 			charged = append(charged, i)
 		case c.Cost > 0 && (!c.Independent || len(checks) == 1):

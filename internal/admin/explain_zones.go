@@ -242,8 +242,12 @@ func (m *meeting) refuse() {
 		if !q.declines() {
 			continue
 		}
-		if holds := policy.Holds(d); holds > longest {
-			longest, told = holds, policy.Told(d)
+		holds := policy.Holds(d)
+		if holds != algorithms.Never {
+			holds = max(holds, q.peek.atLeast())
+		}
+		if holds > longest {
+			longest, told = holds, max(policy.Told(d), q.peek.atLeast())
 			m.outcome, m.zone, m.never = outcome.Names[q.outcome], q.zone.Name, longest == algorithms.Never
 			m.status = q.zone.RefusalStatus(policy, d, m.handler.Status)
 		}

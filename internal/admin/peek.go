@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
@@ -68,9 +69,20 @@ func (p *peek) countRefusals(ctx context.Context, s store.Store) error {
 	if !ok || p.rules == nil || p.rules.Ban == nil {
 		return nil
 	}
-	n, left, err := counter.Refusals(ctx, p.rule, p.rules.Ban, p.key)
-	p.refusals = &adminapi.Refusals{Count: n, Of: p.rules.Ban.After, Within: p.rules.Ban.Within.Seconds(), EndsIn: left.Seconds()}
+	r, err := counter.Refusals(ctx, p.rule, p.rules.Ban, p.key)
+	p.refusals = &adminapi.Refusals{
+		Count: r.Count, Of: p.rules.Ban.After, Within: p.rules.Ban.Within.Seconds(), EndsIn: r.Left.Seconds(), NextBan: r.Next.Seconds(),
+		Begins: !p.next.Allowed && !p.next.Banned && r.Count+1 >= p.rules.Ban.After,
+	}
 	return err
+}
+
+// atLeast returns how long a refusal of the next request holds at least: for a ban that it begins.
+func (p *peek) atLeast() time.Duration {
+	if p.refusals == nil || !p.refusals.Begins {
+		return 0
+	}
+	return time.Duration(p.refusals.NextBan * float64(time.Second))
 }
 
 // quota returns the numbers of the limit, with the times that hold for the next request: while the
@@ -79,6 +91,9 @@ func (p *peek) quota() adminapi.QuotaStatus {
 	q := *adminapi.NewQuotaStatus(p.decision)
 	q.Lent, q.LentTo, q.Owed = p.lent, p.lentTo, p.owed
 	q.Used += p.owed
+	if q.RetryAfter > 0 { // a queue may have a place before there is more in it
+		q.RetryAfter = max(q.RetryAfter, q.NextAfter, p.atLeast().Seconds())
+	}
 	if p.banned.Banned {
 		next := adminapi.NewQuotaStatus(p.next)
 		q.RetryAfter, q.Never, q.NextAfter, q.ResetAfter = next.RetryAfter, next.Never, next.NextAfter, next.ResetAfter

@@ -199,6 +199,10 @@ type Refusals struct {
 
 	// EndsIn is when these refusals stop counting.
 	EndsIn float64 `json:"ends_in,omitempty"`
+
+	// NextBan is how long the next ban is, and Begins says that the next request begins it, because it is refused.
+	NextBan float64 `json:"next_ban"`
+	Begins  bool    `json:"begins,omitempty"`
 }
 
 const (

@@ -241,6 +241,9 @@ func (k keyView) reason() string {
 
 // nextAllowed says when the limit allows the next request.
 func (k keyView) nextAllowed() string {
+	if k.Refusals != nil && k.Refusals.Begins && k.Outcome != outcome.Names[outcome.DryRun] {
+		return "The next request is refused, and begins a ban of " + formatSeconds(k.Refusals.NextBan) + "."
+	}
 	if k.Outcome == outcome.Names[outcome.DryRun] {
 		return "Within the limit again at " + formatDeadline(k.RetryAfter) + "."
 	}

@@ -35,20 +35,20 @@ func bans(t *testing.T, open Open, name string) {
 	rule := Rule(t, "zone", name, Limit(name, 2, time.Second))
 	with := &store.KeyRules{Ban: &store.Ban{For: 10 * time.Second, After: 3, Within: 20 * time.Second, UpTo: 25 * time.Second}}
 	take := func(cost int64) algorithms.Decision { return b.takeWith(rule, "client", cost, with) }
-	counted := func(want int64) {
+	counted := func(want int64, next time.Duration) {
 		t.Helper()
 		counter, ok := b.store.(store.RefusalCounter)
 		if !ok {
 			return
 		}
-		n, left, err := counter.Refusals(context.Background(), rule, with.Ban, "client")
-		if err != nil || n != want || (left > 0) != (want > 0) || left > with.Ban.Within {
-			t.Fatalf("%d refusals are counted for %v (%v), want %d", n, left, err, want)
+		r, err := counter.Refusals(context.Background(), rule, with.Ban, "client")
+		if err != nil || r.Count != want || (r.Left > 0) != (want > 0) || r.Left > with.Ban.Within || next > 0 && r.Next != next {
+			t.Fatalf("%+v (%v), want %d, and a ban of %v", r, err, want, next)
 		}
 	}
 	hammer := func(want time.Duration) {
 		t.Helper()
-		counted(0)
+		counted(0, want)
 		for range 2 {
 			equal(t, "there is room", take(1).Allowed, true)
 		}
@@ -57,12 +57,12 @@ func bans(t *testing.T, open Open, name string) {
 				t.Fatalf("refused by the limit: %s", describe(d))
 			}
 		}
-		counted(2)
+		counted(2, want)
 		d := take(1)
 		if d.Allowed || !d.Banned || !d.BanBegins || d.RetryAfter != want {
 			t.Fatalf("the third refusal: %s, want a ban for %v", describe(d), want)
 		}
-		counted(0)
+		counted(0, 0)
 	}
 	hammer(10 * time.Second)
 	b.wait(4 * time.Second)

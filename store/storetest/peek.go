@@ -17,6 +17,9 @@ func peeks(t *testing.T, open Open) {
 			t.Run("Bans", func(t *testing.T) { peekBansNobody(t, open, name) })
 			t.Run("Together", func(t *testing.T) { peekTogether(t, open, name) })
 			t.Run("Overrides", func(t *testing.T) { peekOverrides(t, open, name) })
+			if name == "leaky_bucket" {
+				t.Run("Delay", func(t *testing.T) { peekKnowsTheDelay(t, open) })
+			}
 		})
 	}
 }
@@ -43,6 +46,18 @@ func peekChangesNothing(t *testing.T, open Open, name string) {
 	equal(t, "left after that", b.take(rule, "client", 0), left)
 	equal(t, "all that is left", b.take(rule, "client", 7).Allowed, true)
 	equal(t, "nothing is left", b.peek(rule, "client", 1, nil), b.take(rule, "client", 1))
+}
+
+// peekKnowsTheDelay: a peek at a queue says for how long a request would be held.
+func peekKnowsTheDelay(t *testing.T, open Open) {
+	b, rule := start(t, open), Rule(t, "zone", "leaky_bucket", algorithms.Limit{Events: 1, Window: 4 * time.Second, Burst: 5, Mode: algorithms.ModeQueue})
+	for i := range 5 {
+		peeked := b.peek(rule, "client", 1, nil)
+		equal(t, "a peek", peeked.Delay, time.Duration(i)*4*time.Second)
+		equal(t, "what is left", peeked.Remaining, int64(5-i))
+		equal(t, "the request", b.take(rule, "client", 1).Delay, peeked.Delay)
+	}
+	equal(t, "a full queue", b.peek(rule, "client", 1, nil), b.take(rule, "client", 1))
 }
 
 // peekBansNobody: peeks that are refused do not count towards a ban.

@@ -114,7 +114,10 @@ func (s *state) take(in *input) []algorithms.Decision {
 		switch {
 		case !decisions[i].Allowed:
 		case c.Peek, !pass && !c.Independent:
-			decisions[i], _ = z.limit(c, s.now, 0)
+			delay := decisions[i].Delay
+			if decisions[i], _ = z.limit(c, s.now, 0); c.Peek {
+				decisions[i].Delay = delay
+			}
 		case c.Cost > 0:
 			*z = charged[i]
 		}
