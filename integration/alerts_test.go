@@ -2,6 +2,7 @@ package integration_test
 
 import (
 	"os/exec"
+	"strings"
 	"testing"
 )
 
@@ -17,4 +18,17 @@ func TestAlerts(t *testing.T) {
 			t.Errorf("promtool %v: %v\n%s", args, err, output)
 		}
 	}
+}
+
+// promtool runs Prometheus's own linter on the limiter's metrics.
+func promtool(t *testing.T, metrics string) {
+	t.Helper()
+	t.Run("promtool", func(t *testing.T) {
+		need(t, "promtool", "REQUIRE_PROMTOOL")
+		cmd := exec.Command("promtool", "check", "metrics")
+		cmd.Stdin = strings.NewReader(metrics)
+		if output, err := cmd.CombinedOutput(); err != nil || len(output) > 0 {
+			t.Errorf("promtool check metrics: %v\n%s", err, output)
+		}
+	})
 }

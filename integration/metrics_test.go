@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
@@ -385,17 +384,4 @@ func nonzero(t *testing.T, text string) map[string]float64 {
 		}
 	}
 	return samples
-}
-
-// promtool runs Prometheus's own linter on the limiter's metrics.
-func promtool(t *testing.T, metrics string) {
-	t.Helper()
-	t.Run("promtool", func(t *testing.T) {
-		need(t, "promtool", "REQUIRE_PROMTOOL")
-		cmd := exec.Command("promtool", "check", "metrics")
-		cmd.Stdin = strings.NewReader(metrics)
-		if output, err := cmd.CombinedOutput(); err != nil || len(output) > 0 {
-			t.Errorf("promtool check metrics: %v\n%s", err, output)
-		}
-	})
 }

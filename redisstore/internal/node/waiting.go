@@ -90,14 +90,19 @@ func (n *Node) unconnected(ctx context.Context) (context.Context, context.Cancel
 	within, cancel := context.WithCancelCause(ctx)
 	timeout, end, late := n.config.Timeout, time.Now().Add(patienceFor(n.config.Timeout)), 0
 	var look *time.Timer
+	var set sync.Mutex // held until look is set, which may take longer than the timeout
+	set.Lock()
 	look = time.AfterFunc(timeout, func() {
 		runtime.Gosched() // the goroutine that has made the connection may only have to run
+		set.Lock()
+		defer set.Unlock()
 		if n.dials.hang(timeout) {
 			late++
 		} else {
 			late = 0
 		}
 		switch {
+		case within.Err() != nil:
 		case late > 1:
 			cancel(context.DeadlineExceeded)
 		case time.Now().After(end):
@@ -106,6 +111,7 @@ func (n *Node) unconnected(ctx context.Context) (context.Context, context.Cancel
 			look.Reset(timeout / 4)
 		}
 	})
+	set.Unlock()
 	return within, func() { look.Stop(); cancel(context.Canceled) }
 }
 
