@@ -154,7 +154,7 @@ func (q *Request) read(r *http.Request) (booked int64, status int, err error) {
 		length = int64(len(text))
 	}
 	if q.BytesPerUnit > 0 {
-		booked = int64(min(math.Ceil(float64(length)/q.BytesPerUnit), usage.MaxCost))
+		booked = int64(min(math.Ceil(float64(length)/q.BytesPerUnit), float64(usage.MaxCost)))
 	}
 	if q.fields == nil {
 		return booked, 0, nil

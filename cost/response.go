@@ -210,7 +210,7 @@ func (f *Fallback) Of(was, events, said int64) int64 {
 	case f.Cost != nil:
 		was = *f.Cost
 	case f.PerEvent > 0:
-		was = int64(min(float64(was)+f.PerEvent*float64(events), usage.MaxCost))
+		was = int64(min(float64(was)+f.PerEvent*float64(events), float64(usage.MaxCost)))
 	}
 	return max(was, said)
 }

@@ -106,7 +106,7 @@ func TestPageOfOddPeaks(t *testing.T) {
 	t.Parallel()
 	r := aDay(50_000, "")
 	for i := range r.Zones[0].Peaks {
-		r.Zones[0].Peaks[i] = int64(1_000_000_000_000 - i)
+		r.Zones[0].Peaks[i] = 1_000_000_000_000 - int64(i)
 	}
 	if size := len(page(t, r)); size > 400_000 {
 		t.Errorf("%d bytes", size)

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// MaxCost is the largest cost of a request.
-const MaxCost = 1_000_000_000_000
+// MaxCost is the largest cost of a request. It has a type, because an int may have 32 bits.
+const MaxCost int64 = 1_000_000_000_000
 
 // decimal is a number in millionths.
 type decimal int64
@@ -85,7 +85,7 @@ loop:
 	if text[0] == '-' {
 		return 0, errNumber
 	}
-	for point += places; point > 0 && digits <= uint64(MaxCost*one); point-- {
+	for point += places; point > 0 && digits <= uint64(decimal(MaxCost)*one); point-- {
 		digits *= 10
 	}
 	for ; point < 0 && digits > 0; point++ {
@@ -95,7 +95,7 @@ loop:
 	if rest {
 		digits++
 	}
-	if digits > uint64(MaxCost*one) {
+	if digits > uint64(decimal(MaxCost)*one) {
 		return 0, errNumber
 	}
 	return decimal(digits), nil
@@ -131,7 +131,7 @@ func roundUp(total *big.Int) (int64, error) {
 		cost.Add(cost, big.NewInt(1))
 	}
 	if !cost.IsInt64() || cost.Int64() < 0 || cost.Int64() > MaxCost {
-		return 0, fmt.Errorf("the sum must be from 0 to %d, got %.40s", int64(MaxCost), cost)
+		return 0, fmt.Errorf("the sum must be from 0 to %d, got %.40s", MaxCost, cost)
 	}
 	return cost.Int64(), nil
 }

@@ -145,7 +145,7 @@ func (f *Fields) sum(v *values) (cost int64, found bool, err error) {
 	if v.invalid != 0 {
 		for i, t := range f.terms {
 			if v.invalid>>i&1 != 0 {
-				return 0, false, fmt.Errorf("%s must be a number from 0 to %d", t.text, int64(MaxCost))
+				return 0, false, fmt.Errorf("%s must be a number from 0 to %d", t.text, MaxCost)
 			}
 		}
 	}

@@ -3,9 +3,7 @@ package usage
 import (
 	"fmt"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 )
 
 // BenchmarkReader reads bodies as they come from a proxy: the streams of all providers an event at a time, the
@@ -54,16 +52,6 @@ func benchmarkReader(b *testing.B, name string, f *Fields, contentType string, p
 		}
 		b.ReportMetric(float64(total)*float64(b.N)/1e6/(cpuTime(b)-before).Seconds(), "MB/cpu-s")
 	})
-}
-
-// cpuTime returns how much CPU time the process has used, which tells more than the time does beside other
-// work.
-func cpuTime(b *testing.B) time.Duration {
-	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 // pieces cuts a text into pieces of a size.

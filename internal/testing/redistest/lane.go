@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
 )
 
 // lanes is how many test binaries can run at a time without ever choosing the same port: each takes the
@@ -22,7 +21,7 @@ var lane = sync.OnceValue(func() int {
 		if err != nil {
 			continue // it belongs to another user
 		}
-		if syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+		if lockFile(file) == nil {
 			laneFile = file
 			return n
 		}

@@ -198,7 +198,7 @@ func (c *cost) log(n int) {
 			if !allowed {
 				i = min(i, n-1)
 			}
-			return append(slices.Clip(decide(i)), start+i*step)
+			return append(slices.Clip(decide(i)), int64(start)+int64(i*step))
 		}
 		c.add(s, rule, keysFor(n))
 	}
