@@ -99,7 +99,7 @@ deep: long outages examples ## On an idle machine, for half an hour: all of what
 
 .PHONY: long
 long: redis ## Run the tests with random steps in full
-	$(REDIS) DEEP=1 go test -count=1 -timeout 40m $$(go list ./... | grep -v /integration)
+	$(REDIS) DEEP=1 go test -count=1 -timeout 40m $$(go list ./... | grep -v '/integration$$')
 
 .PHONY: outages
 outages: redis ## On an idle machine: times held to their bounds, 60 s without Redis, 30 s of reloads, floods

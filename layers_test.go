@@ -106,6 +106,7 @@ var layers = []struct {
 	{"examples/simplestore", layer{caddy: true, own: "algorithms store"}},
 	{"examples/apiclient", layer{}},
 	{"integration", layer{}},
+	{"integration/trouble", layer{}},
 }
 
 // TestLayers: every package is in the table and imports only the packages of its line. Only packages

@@ -135,6 +135,9 @@ func (k *Kept) Used(t testing.TB, zone, key string) int64 {
 	return used
 }
 
+// Opened returns the store that handlers have opened.
+func (k *Kept) Opened() store.Store { return k.ask() }
+
 func (k *Kept) ask() store.Store { return k.opened.Load().(keptStore).Store }
 
 // keptMemory and keptRedis are what handlers open. They have all abilities of the stores

@@ -38,7 +38,7 @@ const Lateness = 500 * time.Millisecond
 
 // Proxy forwards connections to one server. Its methods may be called at any time.
 type Proxy struct {
-	server   string
+	server   atomic.Pointer[string]
 	listener net.Listener
 	choose   atomic.Pointer[func(command string) Fault]
 	rewrite  atomic.Pointer[func(command string, reply []byte) []byte]
@@ -60,7 +60,8 @@ func Start(t testing.TB, server string) *Proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Proxy{server: server, listener: listener, open: make(map[net.Conn]struct{})}
+	p := &Proxy{listener: listener, open: make(map[net.Conn]struct{})}
+	p.Forward(server)
 	p.wait.Go(p.accept)
 	t.Cleanup(p.stop)
 	return p
@@ -68,6 +69,9 @@ func Start(t testing.TB, server string) *Proxy {
 
 // Addr returns the address for clients.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+
+// Forward has new connections lead to another server. Those that are open stay.
+func (p *Proxy) Forward(server string) { p.server.Store(&server) }
 
 // Inject has a function choose the fault of each command. The function gets the command's name in
 // lower case, and may be called by several goroutines at once. With nil there are no faults.
@@ -116,7 +120,7 @@ func (p *Proxy) accept() {
 		if err != nil {
 			return
 		}
-		server, err := net.Dial("tcp", p.server)
+		server, err := net.Dial("tcp", *p.server.Load())
 		if err != nil {
 			_ = client.Close()
 			continue
