@@ -81,7 +81,8 @@ func TestRefusedJustNow(t *testing.T) {
 				if err != nil || d[0].Allowed || d[0].RetryAfter != timeout || d[0].Quota != 10 {
 					t.Errorf("%+v, %v", d, err)
 				}
-				if took := time.Since(begun); took > timeout {
+				// The timeout counts from when the call is sent, and calls to a Redis that is far away are sent apart.
+				if took := time.Since(begun); took > timeout+trip {
 					t.Errorf("it took %v", took)
 				}
 			})
