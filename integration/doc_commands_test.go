@@ -20,6 +20,13 @@ func TestCommandsInTheDocs(t *testing.T) {
 				overrides
 				ban 10m after 50 refusals in 1m
 			}
+			zone nets {
+				key         {client_ip}
+				ipv4_prefix 24
+				rate        2000/1m
+				ban         1m after 500 refusals in 1m up_to 1d
+				overrides
+			}
 			zone logins {
 				key "{client_ip} {header.User}"
 				events 10

@@ -1,0 +1,34 @@
+package integration_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestPatchByID: a handler with an @id has its limit changed by one request to the admin API, as
+// docs/rollout.md shows, and what clients have used stays used.
+func TestPatchByID(t *testing.T) {
+	t.Parallel()
+	s := startCaddy(t, caddyfile("", `
+		rate_limit {
+			zone clients {
+				key {client_ip}
+				rate 3/1h
+			}
+		}
+		respond ok`))
+	const field = "/rate_limits/clients/max_events"
+	handler := strings.TrimSuffix(s.find("clients", "max_events"), field)
+	if err := s.configure("POST", handler+"/@id", "application/json", `"limits"`); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.admitted(newClient(t, ""), 5, "/"); n != 3 {
+		t.Fatalf("%d admitted, want 3", n)
+	}
+	if err := s.patch("/id/limits"+field, "5"); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.admitted(newClient(t, ""), 5, "/"); n != 2 {
+		t.Errorf("%d admitted after the change, want 2", n)
+	}
+}
