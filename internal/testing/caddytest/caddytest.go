@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
@@ -32,8 +33,13 @@ func Config(t testing.TB) caddy.Context {
 	return provisionConfig(t, caddy.BaseLog{Level: "WARN"})
 }
 
+// provisioning is held while a config is provisioned, because Caddy sets variables of the process then.
+var provisioning sync.Mutex
+
 func provisionConfig(t testing.TB, log caddy.BaseLog) caddy.Context {
 	t.Helper()
+	provisioning.Lock()
+	defer provisioning.Unlock()
 	ctx, err := caddy.ProvisionContext(&caddy.Config{
 		Admin:   &caddy.AdminConfig{Disabled: true},
 		Logging: &caddy.Logging{Logs: map[string]*caddy.CustomLog{caddy.DefaultLoggerName: {BaseLog: log}}},
