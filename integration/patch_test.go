@@ -6,7 +6,7 @@ import (
 )
 
 // TestPatchByID: a handler with an @id has its limit changed by one request to the admin API, as
-// docs/rollout.md shows, and what clients have used stays used.
+// docs/admin.md shows, and what clients have used stays used.
 func TestPatchByID(t *testing.T) {
 	t.Parallel()
 	s := startCaddy(t, caddyfile("", `
