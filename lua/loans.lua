@@ -17,6 +17,8 @@ local function open(c)
     if dry then
       booked[c.key] = true
     else
+      -- A book that cannot be put back stays, and this fails. Redis 6 cannot tell before.
+      if redis.acl_check_cmd and not redis.acl_check_cmd('RPUSH', c.key, value) then call('RPUSH', c.key, value) end
       call('LTRIM', c.key, 0, -2)
       c.taken = value
     end
