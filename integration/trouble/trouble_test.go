@@ -39,7 +39,7 @@ func TestTrouble(t *testing.T) {
 		for n, fault := range faults(t) {
 			random := rand.New(rand.NewPCG(seed, uint64(n)))
 			cells.Add(int64(len(kinds) * len(policies)))
-			if fault.class == unallowed && !deep.Run() { // known: a lent log loses charges without the right rpush
+			if fault.class == unallowed && !deep.Run() && random.IntN(6) > 0 {
 				continue
 			}
 			t.Run(fault.name, func(t *testing.T) {
