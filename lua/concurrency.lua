@@ -29,14 +29,11 @@ take = function(now, cost, events, lease, _, _, _, _, key)
 
   local next, reset, retry = 0, 0, 0
   if live > 0 then
-    local function latest()
-      local last = call('ZREVRANGEBYSCORE', key, to, from, 'WITHSCORES', 'LIMIT', 0, 1)
-      return tonumber(last[2]) - now
-    end
-    reset = latest()
+    local latest = call('ZREVRANGEBYSCORE', key, to, from, 'WITHSCORES', 'LIMIT', 0, 1)
+    reset = tonumber(latest[2]) - now
     if reset > LONGEST_LEASE and not allowed and not unable then
       shorten(key, now, lease)
-      reset = latest()
+      reset = ends(live - 1) - now
     end
     next = ends(live > events and live - events or 0) - now
   end

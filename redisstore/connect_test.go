@@ -19,16 +19,7 @@ import (
 // leastACL reads from the docs which rights a Redis user needs.
 func leastACL(t *testing.T) []string {
 	t.Helper()
-	text, err := os.ReadFile("../docs/redis.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rules, ok := strings.Cut(string(text), "\nuser limiter on >password ")
-	if !ok {
-		t.Fatal("docs/redis.md names no rights of a Redis user")
-	}
-	rules, _, _ = strings.Cut(rules, "\n")
-	return strings.Fields(rules)
+	return redistest.DocumentedRights(t, "../docs/redis.md")
 }
 
 // works charges with every algorithm, gives back, charges more and resets.

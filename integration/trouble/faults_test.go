@@ -101,16 +101,7 @@ func faults(t *testing.T) []*fault {
 // rights reads from docs/redis.md which rights a user of Redis needs.
 func rights(t *testing.T) []string {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/redis.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rules, ok := strings.Cut(string(text), "\nuser limiter on >password ")
-	if !ok {
-		t.Fatal("docs/redis.md names no rights of a Redis user")
-	}
-	rules, _, _ = strings.Cut(rules, "\n")
-	return strings.Fields(rules)
+	return redistest.DocumentedRights(t, "../../docs/redis.md")
 }
 
 func configure(option, value string) func(*fleet) {

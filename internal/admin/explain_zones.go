@@ -242,11 +242,7 @@ func (m *meeting) refuse() {
 		if !q.declines() {
 			continue
 		}
-		holds := policy.Holds(d)
-		if holds != algorithms.Never {
-			holds = max(holds, q.peek.atLeast())
-		}
-		if holds > longest {
+		if holds := max(policy.Holds(d), q.peek.atLeast()); holds > longest {
 			longest, told = holds, max(policy.Told(d), q.peek.atLeast())
 			m.outcome, m.zone, m.never = outcome.Names[q.outcome], q.zone.Name, longest == algorithms.Never
 			m.status = q.zone.RefusalStatus(policy, d, m.handler.Status)
