@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// DocumentedRights reads from docs/redis.md, which is at a path, which rights a user of Redis needs.
+// DocumentedRights reads which rights a user of Redis needs. The path is that of docs/redis.md.
 func DocumentedRights(t testing.TB, path string) []string {
 	t.Helper()
 	text, err := os.ReadFile(path)
