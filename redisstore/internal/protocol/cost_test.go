@@ -68,6 +68,7 @@ func BenchmarkCost(b *testing.B) {
 func TestCost(t *testing.T) {
 	t.Parallel()
 	c := newCost(t, deep.Steps(1000, 10_000))
+	least := keyBytes(c.admin.Info(t.Context(), "server").Val())
 	for _, s := range c.subjects {
 		commands := c.commands(s, 100)
 		algorithm, n, option, outcome := s.parts()
@@ -96,8 +97,8 @@ func TestCost(t *testing.T) {
 			t.Errorf("%s: %s, want %s", s.name, commands, want)
 		}
 		bytes := c.bytes(s)
-		if most := map[string]int64{"sliding_window_log": 300 + 12*n, "concurrency": 400 + 150*n}[algorithm]; bytes > max(most, 136) {
-			t.Errorf("%s: %d bytes a key, want at most %d", s.name, bytes, max(most, 136))
+		if most := map[string]int64{"sliding_window_log": 300 + 12*n, "concurrency": 400 + 150*n}[algorithm]; bytes > max(most, least) {
+			t.Errorf("%s: %d bytes a key, want at most %d", s.name, bytes, max(most, least))
 		}
 	}
 }
