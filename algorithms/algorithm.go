@@ -8,6 +8,16 @@
 // Each algorithm has a Lua port, which runs inside Redis. The Go function and its Lua port
 // take the same arguments and return the same results, field by field, for any sequence of
 // calls.
+//
+// Several limits can hold for one key: plans, placeholders, overrides, a fleet with two configs. They
+// share a state only if its decay is the same: the same window, or the same rate of a bucket. That is the
+// family of a limit, and part of the state's name. So for every limit, what is admitted under it alone never
+// exceeds it. The price is that a bucket whose rate changes starts from zero.
+//
+// A charge can change afterwards: by a refund, or by a cost that is known late. An adjustment goes to the
+// state that was charged, and a refund never makes more room than there would be without the charge. So
+// a bucket assumes that a charge comes back from the moment at which it was made, and a queue takes back
+// only its last turn.
 package algorithms
 
 import "time"

@@ -1,5 +1,10 @@
 // Package lua embeds the scripts that run inside Redis: the Lua ports of the algorithms, and
 // take.lua, which decides the checks of a call with them.
+//
+// A call has one of two forms. counters.lua only charges, and Go computes the decisions from the states
+// before; most calls ask only about counters, and the whole fleet waits for the interpreter in Redis.
+// groups.lua decides and computes everything: the same check costs Redis 1.7 times as much, and 1.9
+// times in calls of 16.
 package lua
 
 import _ "embed"

@@ -5,6 +5,10 @@
 // secret seed, see [Store.place]. So every key costs the same, the tables of numbers contain
 // no pointers for the garbage collector to follow, and no client can choose a key that
 // collides with another.
+//
+// Most of what a request costs is waiting for cache lines: the shard's, and one or two of the slot.
+// So the processor begins to read the slots of all Counters before the clock is read. With a
+// million keys, a request of three zones takes 1.0 instead of 1.5 µs (BenchmarkTakeAmongMany).
 package memorystore
 
 import (

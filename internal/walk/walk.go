@@ -1,5 +1,7 @@
 // Package walk sends a request through the routes of a server without effects. Matchers run, and also
 // handlers that only change the request. Nothing is sent, written, logged or counted.
+// A handler that would answer stops the walk. One that would send something, or that is not known, is not
+// run, and the report says what was assumed. So the request path has no switch for it.
 package walk
 
 import (

@@ -1,5 +1,10 @@
 // Package engine sends the requests of logs through the routes of a config, and decides them on the
 // time of the logs as Caddy would.
+//
+// One loop does in order what a Caddy does at the same time: requests begin, wait (in coroutines) and end.
+// Limits that are tried have a store and zones of their own beside those of the config, a world. Worlds share
+// the walk where no request can wait. A zone whose key, plan or matcher looks at what the log does not have
+// of a request is left out of the decision.
 package engine
 
 import (

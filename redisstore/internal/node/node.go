@@ -1,5 +1,10 @@
 // Package node sends requests to one Redis: in batches, through a breaker, over connections
 // that are made in the background, and nothing twice that may have been carried out.
+//
+// go-redis's own retries are off, because a lost reply may belong to a charge that was made. Only what provably
+// did not run is repeated: NOSCRIPT, what a node of a Cluster refused, and a call whose first write a full
+// Redis refused, which then is careful: it finds out what can be written, and decides all that needs no new
+// memory. Calls have connections of their own, because go-redis's pool looks at each before each use.
 package node
 
 import (
