@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -61,6 +62,9 @@ func (s *Store) condition(ctx context.Context, n *node.Node) store.Condition {
 		return s.troubled(c, err)
 	}
 	c.ClockAhead, c.ClockTook, c.RoundTrip = ahead, took, took
+	if step, at := n.Step(); step != 0 {
+		c.ClockStep, c.ClockStepped = step, time.Since(at)
+	}
 	if usual := n.Distance(); usual > 0 {
 		c.RoundTrip = min(took, usual) // this machine may have been busy
 	}

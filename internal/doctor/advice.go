@@ -49,6 +49,7 @@ var (
 	useNearer      = advice.New("doctor/round_trip/late", "use a nearer server, or raise timeout")
 	useNearerThird = advice.New("doctor/round_trip", "use a nearer server, or raise timeout to three times the round trip")
 	setClocks      = advice.New("doctor/clock", "set both clocks by NTP")
+	keepClocks     = advice.New("doctor/clock/step", "have NTP correct clocks slowly; docs/exactness.md says what a step lets pass")
 	giveInfo       = advice.New("doctor/memory/info", "give the user +info as well")
 	giveMemory     = advice.New("doctor/memory", "raise maxmemory, or use a Redis for limits alone")
 	boundMemory    = advice.New("doctor/memory/bound", "set maxmemory")

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"strings"
+	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/advice"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -109,10 +110,17 @@ func roundTrip(s *Store) (all []result) {
 	return all
 }
 
-// clock compares the clocks.
+// clock compares the clocks, and finds steps of the last day.
 func clock(s *Store) (all []result) {
 	for _, c := range s.deciding() {
 		const most = 1e9
+		if c.ClockStep != 0 && c.ClockStepped < 24*time.Hour {
+			way := "forth"
+			if c.ClockStep < 0 {
+				way = "back"
+			}
+			all = append(all, warn(keepClocks.With(), "%sit stepped %s by %v, %v ago", s.of(c), way, round(max(c.ClockStep, -c.ClockStep)), round(c.ClockStepped))...)
+		}
 		switch sure := max(c.ClockAhead, -c.ClockAhead) - c.ClockTook/2; {
 		case c.ClockTook == 0:
 		case sure <= most:

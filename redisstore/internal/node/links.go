@@ -5,7 +5,6 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -154,12 +153,11 @@ func (n *Node) link() {
 	all.Wait()
 }
 
-// ping uses a connection, and measures the distance.
+// ping uses a connection, measures the distance, and looks at the clock of Redis.
 func (n *Node) ping(ctx context.Context, c conn) error {
-	begun := time.Now()
-	err := c.Process(ctx, redis.NewStatusCmd(ctx, "ping"))
+	_, took, err := n.askTime(func(cmd redis.Cmder) error { return c.Process(ctx, cmd) })
 	if replied(err) {
-		n.distance.measure(time.Since(begun))
+		n.distance.measure(took)
 	}
 	return err
 }

@@ -28,6 +28,7 @@ type Node struct {
 	breaker  *breaker
 	batcher  *batcher
 	distance distance
+	clock    *clock
 	links    links
 	dials    dials
 
@@ -41,7 +42,10 @@ type Node struct {
 
 // New returns the node at an address. It does not connect.
 func New(address string, c *Config) *Node {
-	n := &Node{Address: address, config: c, breaker: newBreaker()}
+	n := &Node{Address: address, config: c, breaker: newBreaker(), clock: &c.clock}
+	if c.Cluster {
+		n.clock = new(clock) // each master is asked about keys of its own
+	}
 	o := c.Options(address)
 	o.Username, o.Password, o.DB = c.Username, c.Password, c.DB
 	o.Dialer = n.dials.noting(o.Dialer)
