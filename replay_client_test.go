@@ -9,6 +9,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/admin"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/samplelog"
 )
 
 // TestReplayBehindAProxy: the client is the one that a Caddy with the config would find out from the
@@ -131,12 +132,70 @@ func TestReplayWithoutPeople(t *testing.T) {
 	}
 	const zone = `"clients": {"key": "{http.vars.client_ip}", "max_events": 100, "window": "1m"}`
 	z := replayed(t, zone, plain.String(), replay.Options{Suggest: true}).Zones[0]
-	if s := z.Suggestion; s.Limit != "10/1m" || !strings.Contains(strings.Join(s.Reasons, "; "), "the rule for people is left out") || z.Top[0].Human {
+	if s := z.Suggestion; s.Limit != "10/1m" || !strings.Contains(strings.Join(s.Reasons, "; "), "the rule for people is left out") || len(z.Top[0].Signs) > 0 {
 		t.Errorf("the suggestion is %+v, and %+v", s, z.Top[0])
 	}
 	s := replayed(t, zone, cookies.String(), replay.Options{Suggest: true}).Zones[0].Suggestion
 	if want := "120/1m was used by a client that looks like a person (203.0.113.7), and no client has used more than 150/1m"; s.Limit != "" || s.Failure != want {
 		t.Errorf("the suggestion is %+v, want none because %s", s, want)
+	}
+}
+
+// TestReplaySuggestsNoOffice: no limit is suggested that refuses people who share an address, in logs with
+// and without cookies.
+func TestReplaySuggestsNoOffice(t *testing.T) {
+	for name, o := range map[string]samplelog.Options{
+		"JSON": {}, "JSON without cookies": {NoCookies: true}, "combined": {Combined: true},
+	} {
+		var log strings.Builder
+		o.Lines, o.Clients, o.Offices, o.Start, o.Span, o.Seed = 60_000, 2000, 3, samplelog.Day, 24*time.Hour, 1
+		if err := samplelog.Write(&log, o); err != nil {
+			t.Fatal(err)
+		}
+		z := replayed(t, clients100, log.String(), replay.Options{Suggest: true, Zone: "clients"}).Zones[0]
+		s, reasons := z.Suggestion, strings.Join(z.Suggestion.Reasons, "; ")
+		if !strings.Contains(reasons, "3 clients that look like several people used at most") {
+			t.Errorf("%s: the offices are not recognized: %s", name, reasons)
+		}
+		if o.Combined && (s.Limit != "150/1m" || !strings.Contains(reasons, "look at who is above it: 203.0.113.7")) {
+			t.Errorf("%s: %+v, want 150/1m, which refuses only 203.0.113.7", name, s)
+		}
+		offices := 0
+		for i, peak := range z.Peaks[:10] {
+			if strings.HasPrefix(z.PeakKeys[i], "203.0.113.1") {
+				if offices++; s.Limit != "" && peak > s.Events {
+					t.Errorf("%s: %d is suggested, and the office %s used %d", name, s.Events, z.PeakKeys[i], peak)
+				}
+			}
+		}
+		if offices != 3 {
+			t.Errorf("%s: %d offices are among the ten busiest, want 3: this shows nothing", name, offices)
+		}
+	}
+}
+
+// TestReplaySuggestsNoOfficeOfAnAPI: programs of people at work have neither cookies nor a cache. Their
+// address has several agents and pauses at night.
+func TestReplaySuggestsNoOfficeOfAnAPI(t *testing.T) {
+	var log strings.Builder
+	line := func(at float64, client, agent string) {
+		log.WriteString(strings.Replace(logLine(noon+at, client, "/v1"), `"headers":{}`, `"headers":{"User-Agent":["`+agent+`"]}`, 1))
+	}
+	for hour := range 24 {
+		at := float64(hour * 3600)
+		for i := range 400 {
+			line(at+float64(i), fmt.Sprintf("198.51.%d.%d", i/200, i%200), "app/1")
+		}
+		for i := range 90 {
+			line(at+600, "203.0.113.7", "curl/8")
+			if hour < 9 && i < 60 {
+				line(at+601, "192.0.2.14", fmt.Sprint("app/", i%5))
+			}
+		}
+	}
+	s := replayed(t, clients100, log.String(), replay.Options{Suggest: true, Zone: "clients"}).Zones[0].Suggestion
+	if s.Limit != "60/1m" || !strings.Contains(s.Reasons[2], "several people used at most 60/1m (192.0.2.14)") {
+		t.Errorf("%+v, want 60/1m, as the office needs", s)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"strings"
 	"time"
 )
 
@@ -78,7 +77,7 @@ type pageKey struct {
 	Refused   int64   `json:"refused"`
 	First     int64   `json:"first"`
 	Status    string  `json:"status"`
-	Human     string  `json:"human,omitempty"`
+	Looks     string  `json:"looks,omitempty"`
 	Agent     string  `json:"agent,omitempty"`
 	Admitted  []int64 `json:"admitted"`
 	RefusedIn []int64 `json:"refused_in"`
@@ -148,10 +147,7 @@ func (z *Zone) page(r *Result, steps int) *pageZone {
 		p.Strip = pageStrip{s.Start.UnixMilli(), s.Step.Milliseconds(), len(s.Admitted)}
 		shown := &pageKey{
 			Key: cut(Printable(cmp.Or(k.Key, "(no key)")), 200), Requests: k.Requests, Refused: k.Refused, First: k.FirstRefused.UnixMilli(),
-			Status: k.statuses(), Agent: cut(Printable(k.Agent), 200), Admitted: s.Admitted, RefusedIn: s.Refused,
-		}
-		if k.Human {
-			shown.Human = strings.Join(k.signs(), ", ")
+			Status: k.statuses(), Looks: k.looks(), Agent: cut(Printable(k.Agent), 200), Admitted: s.Admitted, RefusedIn: s.Refused,
 		}
 		p.Top = append(p.Top, shown)
 	}

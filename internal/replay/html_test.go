@@ -47,7 +47,7 @@ func aDay(clients int, text string) *replay.Result {
 	for i := range min(20, clients) {
 		k := &replay.Key{
 			Key: fmt.Sprintf("203.0.113.%d%s", i, text), Requests: int64(14_533 / (i + 1)), Refused: int64(12_804 / (i + 1)), FirstRefused: first, Peak: 4000,
-			Status: map[int]int64{200: 96, 404: 4}, Agent: "python-requests/2.32" + text, Cookie: i == 3,
+			Status: map[int]int64{200: 96, 404: 4}, Agent: "python-requests/2.32" + text,
 			Series: series(9, func(m int) float64 {
 				if (m/(20+i*10))%(i%4+1) == 0 {
 					return 3
@@ -55,7 +55,9 @@ func aDay(clients int, text string) *replay.Result {
 				return 0
 			}),
 		}
-		k.Human = i > 2
+		if i > 2 {
+			k.Signs = []string{"cookie"}
+		}
 		z.Top = append(z.Top, k)
 	}
 	for _, n := range []int64{1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1000, 1500, 2000, 3000, 5000} {

@@ -102,15 +102,10 @@ type Key struct {
 	Peak         int64         `json:"peak"`
 	Status       map[int]int64 `json:"status"` // in the log, of the requests that are refused
 	Agent        string        `json:"agent"`  // the last one
-	User         bool          `json:"user"`   // some request had an authenticated user
-	Cookie       bool          `json:"cookie"` // some request had a cookie
-	Human        bool          `json:"human"`  // see [Key.LooksHuman]
+	Signs        []string      `json:"signs"`  // that it is people, as "cookie"; none if it looks like a program
+	Shared       bool          `json:"shared"` // it looks like several people behind one address
 	Series       Series        `json:"-"`
 }
-
-// LooksHuman reports whether a key looks like that of a person: some request had a user or a cookie.
-// Neither paths nor the agent are asked: programs ask for many paths, and clients choose the agent.
-func LooksHuman(user, cookie bool) bool { return user || cookie }
 
 // Series counts requests over time, in steps of the same length.
 type Series struct {

@@ -1,39 +1,72 @@
 package replay
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
-// Sizes are what a suggestion is made of. They come from the peaks of clients: the most that each has
-// used of any window, counted as if nothing had been refused.
-type Sizes struct {
-	Clients   int
-	P99       int64  // 99 % of the clients have a peak of at most this
-	People    int    // clients that look like people
-	P999      int64  // 99.9 % of those have a peak of at most this
-	Person    string // one that has this peak
-	Limit     int64  // the smallest round number that is at least P999 and twice P99
-	Reference int64  // the smallest round number that is at least P99
-	Above     int    // clients whose peak is above Limit
+// Client is what a suggestion is made of: the most that a key has used of any window, counted as if
+// nothing had been refused.
+type Client struct {
+	Key    string
+	Peak   int64
+	Human  bool // it looks like people
+	Shared bool // it looks like several people behind one address
 }
 
-// SizesOf measures the peaks of all clients and of those that look like people.
-func SizesOf(all, people []int64) (s Sizes) {
-	slices.Sort(all)
-	slices.Sort(people)
-	s.Clients, s.People = len(all), len(people)
-	s.P99, s.P999 = percentile(all, 990), percentile(people, 999)
-	s.Limit, s.Reference = Round(max(s.P999, 2*s.P99)), Round(s.P99)
-	first, _ := slices.BinarySearch(all, s.Limit+1)
-	s.Above = len(all) - first
+// Sizes are what the peaks of all clients say.
+type Sizes struct {
+	Clients    int
+	P99        int64  // 99 % of the clients have a peak of at most this
+	People     int    // clients that look like people
+	P999       int64  // 99.9 % of those have a peak of at most this
+	Person     string // one that has this peak
+	Shared     int    // clients that look like several people
+	MostShared int64  // the largest peak of those
+	Sharer     string // who has it
+
+	Limit     int64    // the smallest round number that is at least P999, MostShared and twice P99
+	Reference int64    // the smallest round number that is at least P99
+	Above     int      // clients whose peak is above Limit
+	Highest   []string // the first few of them
+}
+
+const maxHighest = 5
+
+// SizesOf measures the peaks of clients. It sorts them.
+func SizesOf(clients []Client) (s Sizes) {
+	slices.SortFunc(clients, func(a, b Client) int { return cmp.Or(cmp.Compare(a.Peak, b.Peak), cmp.Compare(b.Key, a.Key)) })
+	var people, shared []Client
+	for _, c := range clients {
+		if c.Human {
+			people = append(people, c)
+		}
+		if c.Shared {
+			shared = append(shared, c)
+		}
+	}
+	s.Clients, s.People, s.Shared = len(clients), len(people), len(shared)
+	p999, most := percentile(people, 999), percentile(shared, 1000)
+	s.P99, s.P999, s.MostShared = percentile(clients, 990).Peak, p999.Peak, most.Peak
+	s.Person, s.Sharer = p999.Key, most.Key
+	s.Limit, s.Reference = Round(max(s.P999, s.MostShared, 2*s.P99)), Round(s.P99)
+	for _, c := range slices.Backward(clients) {
+		if c.Peak <= s.Limit {
+			break
+		}
+		if s.Above++; s.Above <= maxHighest {
+			s.Highest = append(s.Highest, c.Key)
+		}
+	}
 	return s
 }
 
-// percentile returns the smallest value that so many thousandths of the sorted values do not exceed.
-func percentile(sorted []int64, thousandths int) int64 {
+// percentile returns the first of the sorted clients whose peak so many thousandths of them do not exceed.
+func percentile(sorted []Client, thousandths int) (c Client) {
 	if len(sorted) == 0 {
-		return 0
+		return c
 	}
 	return sorted[(len(sorted)*thousandths+999)/1000-1]
 }
@@ -58,35 +91,56 @@ func Round(n int64) int64 {
 // mostShare is the share of the refusals, in percent, that the clients above a limit must have.
 const mostShare = 80
 
-// Suggest makes a suggestion. Refused is what the reference would refuse, and held is how much of that
-// is of the clients above the limit. Per is the window: "/1m", or empty without one.
+// Suggest makes a suggestion. Refused is what the reference would refuse of clients that do not look
+// like several people, and held is how much of that is of the clients above the limit. Per is the
+// window: "/1m", or empty without one.
 func (s *Sizes) Suggest(refused, held int64, per string) *Suggestion {
 	made := &Suggestion{Reasons: []string{fmt.Sprintf("99 %% of the %s used at most %s%s", count(int64(s.Clients), "client"), Count(s.P99), per)}}
 	because := func(format string, args ...any) { made.Reasons = append(made.Reasons, fmt.Sprintf(format, args...)) }
-	floor := "the smallest round number that is at least twice that is"
+	floor := "at least twice that"
 	if s.People > 0 {
 		because("99.9 %% of the %s that look like people used at most %s%s", Count(int64(s.People)), Count(s.P999), per)
-		floor = "the smallest round number that is at least twice the one and as much as the other is"
+		floor = "at least twice the one and as much as the other"
 	} else {
-		because("no client has a login or a cookie in the log, so the rule for people is left out")
+		because("no client looks like a person, so the rule for people is left out")
 	}
-	floor = fmt.Sprintf("%s %s%s", floor, Count(s.Limit), per)
+	if s.Shared > 0 {
+		because("%s that look like several people used at most %s%s (%s)", count(int64(s.Shared), "client"), Count(s.MostShared), per, s.Sharer)
+		floor = "at least twice the first, and as much as the others"
+	}
+	because("the smallest round number that is %s is %s%s", floor, Count(s.Limit), per)
+	sum := &made.Reasons[len(made.Reasons)-1]
 	switch {
-	case s.Above == 0 && s.P999 > 2*s.P99:
-		because("%s, and no client has used more", floor)
-		made.Failure = fmt.Sprintf("%s%s was used by a client that looks like a person (%s), and no client has used more than %s%s", Count(s.P999), per, s.Person, Count(s.Limit), per)
-		return made
 	case s.Above == 0:
-		because("%s, and no client has used more", floor)
-		made.Failure = fmt.Sprintf("no client has used more than %s%s, which is about twice what nearly all use", Count(s.Limit), per)
-		return made
+		*sum += ", and no client has used more"
+		made.Failure = s.onlyPeople(per)
 	case refused == 0 || held*100 < mostShare*refused:
-		because("%s; clients above it: %s, with only %s of what %s%s would refuse, and it should be %d %%",
-			floor, Count(int64(s.Above)), percent(held, refused), Count(s.Reference), per, mostShare)
+		*sum += fmt.Sprintf("; clients above it: %s, with only %s of what %s%s would refuse, and it should be %d %%",
+			Count(int64(s.Above)), percent(held, refused), Count(s.Reference), per, mostShare)
 		made.Failure = "no limit separates a few clients from the others"
-		return made
+	default:
+		*sum += fmt.Sprintf("; clients above it: %s, with %s of what %s%s would refuse", Count(int64(s.Above)), percent(held, refused), Count(s.Reference), per)
+		because("before you enforce it, look at who is above it: %s%s", strings.Join(s.Highest, ", "), more(s.Above-len(s.Highest)))
+		made.Limit, made.Events = fmt.Sprintf("%d%s", s.Limit, per), s.Limit
 	}
-	because("%s; clients above it: %s, with %s of what %s%s would refuse", floor, Count(int64(s.Above)), percent(held, refused), Count(s.Reference), per)
-	made.Limit, made.Events = fmt.Sprintf("%d%s", s.Limit, per), s.Limit
 	return made
+}
+
+// onlyPeople says why no client is above the limit.
+func (s *Sizes) onlyPeople(per string) string {
+	most, who, looks := s.P999, s.Person, "a person"
+	if s.MostShared > most {
+		most, who, looks = s.MostShared, s.Sharer, "several people"
+	}
+	if most <= 2*s.P99 {
+		return fmt.Sprintf("no client has used more than %s%s, which is about twice what nearly all use", Count(s.Limit), per)
+	}
+	return fmt.Sprintf("%s%s was used by a client that looks like %s (%s), and no client has used more than %s%s", Count(most), per, looks, who, Count(s.Limit), per)
+}
+
+func more(n int) string {
+	if n <= 0 {
+		return ""
+	}
+	return " and " + Count(int64(n)) + " more"
 }

@@ -199,8 +199,8 @@ func (t *report) top(z *Zone) {
 	for _, k := range z.Top[:min(len(z.Top), maxShown)] {
 		t.line("  %-32s %10s  %8s  %s", cut(Printable(cmp.Or(k.Key, "(no key)")), 32), Count(k.Refused), percent(k.Refused, k.Requests), t.at(k.FirstRefused))
 		about := k.statuses()
-		if k.Human {
-			about += "; looks like a person: " + strings.Join(k.signs(), ", ")
+		if who := k.looks(); who != "" {
+			about += "; " + who
 		}
 		if k.Agent != "" {
 			about += "; " + Printable(k.Agent)
@@ -225,15 +225,16 @@ func (k *Key) statuses() string {
 	return strings.Join(parts, ", ")
 }
 
-// signs are what makes a key look like a person.
-func (k *Key) signs() (all []string) {
-	if k.User {
-		all = append(all, "logged in")
+// looks says what makes a key look like people; nothing if it does not.
+func (k *Key) looks() string {
+	switch signs := strings.Join(k.Signs, ", "); {
+	case signs == "":
+		return ""
+	case k.Shared:
+		return "looks like several people: " + signs
+	default:
+		return "looks like a person: " + signs
 	}
-	if k.Cookie {
-		all = append(all, "cookie")
-	}
-	return all
 }
 
 // whatIf writes what other limits would do.

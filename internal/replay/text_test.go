@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,7 +45,7 @@ func report() *replay.Result {
 					{Key: "203.0.113.7", Requests: 14_533, Refused: 12_804, FirstRefused: first, Status: map[int]int64{200: 12_292, 404: 512}, Agent: "python-requests/2.32"},
 					{
 						Key: "192.0.2.14 /\x1b[31mlogin\n", Requests: 34_250, Refused: 4_110, FirstRefused: at("09:00:02"), Status: map[int]int64{200: 4_110},
-						Agent: strings.Repeat("Mozilla/5.0 ", 10), Cookie: true, User: true, Human: true,
+						Agent: strings.Repeat("Mozilla/5.0 ", 10), Signs: []string{"logged in", "cookie", "several agents"}, Shared: true,
 					},
 				},
 				WhatIf: []replay.WhatIf{
@@ -88,34 +89,38 @@ func TestGoldenReport(t *testing.T) {
 	}
 }
 
-// repeat returns a number n times.
-func repeat(number int64, n int) []int64 {
-	all := make([]int64, n)
-	for i := range all {
-		all[i] = number
-	}
-	return all
+// clients returns n clients with a peak.
+func clients(peak int64, n int, human, shared bool) []replay.Client {
+	return slices.Repeat([]replay.Client{{Key: "k", Peak: peak, Human: human, Shared: shared}}, n)
 }
 
-// TestSizes: the limit is above nearly all clients and, twice, above 99 % of them.
+// TestSizes: the limit is above nearly all clients, twice above 99 % of them, and above each that looks
+// like several people.
 func TestSizes(t *testing.T) {
 	for _, c := range []struct {
-		name        string
-		all, people []int64
-		want        replay.Sizes
+		name string
+		all  [][]replay.Client
+		want replay.Sizes
 	}{
-		{"nobody", nil, nil, replay.Sizes{Limit: 1, Reference: 1}},
-		{"one", []int64{7}, nil, replay.Sizes{Clients: 1, P99: 7, Limit: 15, Reference: 7}},
+		{"nobody", nil, replay.Sizes{Limit: 1, Reference: 1}},
+		{"one", [][]replay.Client{clients(7, 1, false, false)}, replay.Sizes{Clients: 1, P99: 7, Limit: 15, Reference: 7}},
 		{
-			"a scraper", append(repeat(10, 990), append(repeat(20, 9), 5000)...), append(repeat(10, 990), repeat(20, 9)...),
-			replay.Sizes{Clients: 1000, P99: 10, People: 999, P999: 20, Limit: 20, Reference: 10, Above: 1},
+			"a scraper",
+			[][]replay.Client{clients(10, 990, true, false), clients(20, 9, true, false), clients(5000, 1, false, false)},
+			replay.Sizes{Clients: 1000, P99: 10, People: 999, P999: 20, Person: "k", Limit: 20, Reference: 10, Above: 1, Highest: []string{"k"}},
 		},
 		{
-			"busy people", append(repeat(10, 1990), repeat(61, 10)...), repeat(61, 10),
-			replay.Sizes{Clients: 2000, P99: 10, People: 10, P999: 61, Limit: 80, Reference: 10},
+			"busy people",
+			[][]replay.Client{clients(10, 1990, false, false), clients(61, 10, true, false)},
+			replay.Sizes{Clients: 2000, P99: 10, People: 10, P999: 61, Person: "k", Limit: 80, Reference: 10},
+		},
+		{
+			"an office among many people",
+			[][]replay.Client{clients(10, 1998, true, false), clients(61, 1, true, true), clients(5000, 1, false, false)},
+			replay.Sizes{Clients: 2000, P99: 10, People: 1999, P999: 10, Person: "k", Shared: 1, MostShared: 61, Sharer: "k", Limit: 80, Reference: 10, Above: 1, Highest: []string{"k"}},
 		},
 	} {
-		if got := replay.SizesOf(c.all, c.people); got != c.want {
+		if got := replay.SizesOf(slices.Concat(c.all...)); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
 	}
@@ -123,7 +128,7 @@ func TestSizes(t *testing.T) {
 
 // TestSuggest: a limit is suggested only if the clients above it have most of what would be refused.
 func TestSuggest(t *testing.T) {
-	s := replay.Sizes{Clients: 1000, P99: 10, People: 999, P999: 20, Limit: 20, Reference: 10, Above: 1}
+	s := replay.Sizes{Clients: 1000, P99: 10, People: 999, P999: 20, Limit: 20, Reference: 10, Above: 1, Highest: []string{"203.0.113.7"}}
 	for _, c := range []struct {
 		refused, held int64
 		above         int
@@ -131,8 +136,9 @@ func TestSuggest(t *testing.T) {
 	}{{100, 80, 1, "20/1m"}, {100, 79, 1, ""}, {100, 100, 0, ""}, {0, 0, 1, ""}} {
 		s.Above = c.above
 		got := s.Suggest(c.refused, c.held, "/1m")
-		if got.Limit != c.want || len(got.Reasons) != 3 {
-			t.Errorf("%+v: %+v, want %q and three reasons", c, got, c.want)
+		look := strings.Contains(strings.Join(got.Reasons, "; "), "look at who is above it: 203.0.113.7")
+		if got.Limit != c.want || look != (c.want != "") {
+			t.Errorf("%+v: %+v, want %q, and then who to look at", c, got, c.want)
 		}
 	}
 }

@@ -68,7 +68,7 @@ func Replay(c *Config, o *replay.Options) (*replay.Result, error) {
 		made := first.zone(z, trials)
 		for _, s := range plans {
 			if s.zone == z && o.Suggest {
-				s.suggest(made)
+				s.suggest(made, first.tallies.span())
 			}
 		}
 		r.Zones = append(r.Zones, made)
@@ -252,10 +252,10 @@ func (k *keyTally) result(t *tallies, last int) *replay.Key {
 	r := k.refusals
 	made := &replay.Key{
 		Key: k.key, Requests: k.requests, Refused: r.refused, FirstRefused: time.UnixMicro(r.first).UTC(), Peak: k.peak.most,
-		Status: r.status, Agent: r.agent, User: k.person.user, Cookie: k.person.cookie,
+		Status: r.status, Agent: r.agent,
 		Series: r.cells.series(&t.calendar, last),
 	}
-	made.Human = k.person.looksHuman()
+	made.Signs, made.Shared = k.person.signs(t.span())
 	return made
 }
 

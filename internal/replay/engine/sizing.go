@@ -3,6 +3,7 @@ package engine
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 	"github.com/seed-161337e5/caddyratelimit/limit"
@@ -25,8 +26,8 @@ func (p *pass) plan(o *replay.Options) (all []*sizing, trials []*trial) {
 		if z.window == 0 && !z.lends || z.zone.OwnPolicies.Fixed == nil {
 			continue
 		}
-		s.sizes = replay.SizesOf(z.peaks())
-		s.sizes.Person = z.person(s.sizes.P999)
+		clients := z.clients(p.tallies.span())
+		s.sizes = replay.SizesOf(clients)
 		if s.sizes.Clients == 0 {
 			continue
 		}
@@ -44,7 +45,7 @@ func (p *pass) plan(o *replay.Options) (all []*sizing, trials []*trial) {
 			s.reference = tried[s.sizes.Reference]
 		}
 		if o.Curve {
-			add(true, z.curve(max(minCurve, maxCurve/len(reported)))...)
+			add(true, curve(clients, max(minCurve, maxCurve/len(reported)))...)
 		}
 		for _, events := range slices.Sorted(maps.Keys(tried)) {
 			trials = append(trials, tried[events])
@@ -53,28 +54,15 @@ func (p *pass) plan(o *replay.Options) (all []*sizing, trials []*trial) {
 	return all, trials
 }
 
-// peaks returns the peaks of all keys, and of those that look like people.
-func (z *zoneTally) peaks() (all, people []int64) {
-	for _, k := range z.keys {
-		if k.peak.most == 0 { // it has charged nothing
-			continue
-		}
-		all = append(all, k.peak.most)
-		if k.person.looksHuman() {
-			people = append(people, k.peak.most)
+// clients returns those that have charged something.
+func (z *zoneTally) clients(span time.Duration) (all []replay.Client) {
+	for key, k := range z.keys {
+		if k.peak.most > 0 {
+			signs, shared := k.person.signs(span)
+			all = append(all, replay.Client{Key: key, Peak: k.peak.most, Human: len(signs) > 0, Shared: shared})
 		}
 	}
-	return all, people
-}
-
-// person returns the key with a peak that looks like a person.
-func (z *zoneTally) person(peak int64) (key string) {
-	for name, k := range z.keys {
-		if k.peak.most == peak && k.person.looksHuman() && (key == "" || name < key) {
-			key = name
-		}
-	}
-	return key
+	return all
 }
 
 const (
@@ -83,16 +71,11 @@ const (
 	minCurve = 6
 )
 
-// curve returns round numbers from the median of the peaks to the largest, at most n.
-func (z *zoneTally) curve(n int) (limits []int64) {
-	all, _ := z.peaks()
-	if len(all) == 0 {
-		return nil
-	}
-	slices.Sort(all)
-	for at := replay.Round(all[len(all)/2]); ; at = replay.Round(at + 1) {
+// curve returns round numbers from the median of the sorted peaks to the largest, at most n.
+func curve(clients []replay.Client, n int) (limits []int64) {
+	for at := replay.Round(clients[len(clients)/2].Peak); ; at = replay.Round(at + 1) {
 		limits = append(limits, at)
-		if at >= all[len(all)-1] {
+		if at >= clients[len(clients)-1].Peak {
 			break
 		}
 	}
@@ -119,7 +102,7 @@ func (z *zoneTally) trial(events int64) (*trial, error) {
 }
 
 // suggest adds the suggestion to what is reported of the zone.
-func (s *sizing) suggest(made *replay.Zone) {
+func (s *sizing) suggest(made *replay.Zone, span time.Duration) {
 	if s.reference == nil {
 		why := "no request has charged it"
 		if s.zone.zone.OwnPolicies.Fixed == nil {
@@ -130,8 +113,13 @@ func (s *sizing) suggest(made *replay.Zone) {
 	}
 	var refused, held int64
 	for key, n := range s.reference.tally {
-		refused += n
-		if k := s.zone.keys[key]; k != nil && k.peak.most > s.sizes.Limit {
+		k := s.zone.keys[key]
+		if k != nil {
+			if _, shared := k.person.signs(span); shared {
+				continue
+			}
+		}
+		if refused += n; k != nil && k.peak.most > s.sizes.Limit {
 			held += n
 		}
 	}

@@ -4,11 +4,10 @@ import (
 	"hash/maphash"
 	"math"
 	"strings"
+	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
-	"github.com/seed-161337e5/caddyratelimit/internal/replay"
-	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
 )
@@ -95,6 +94,9 @@ func newZoneTally(z *zone.Zone) *zoneTally {
 	}
 }
 
+// span is the time from the first to the last request.
+func (t *tallies) span() time.Duration { return time.Duration(t.to-t.from) * time.Microsecond }
+
 // request counts a request, whatever it meets.
 func (t *tallies) request(now int64) {
 	t.requests++
@@ -169,7 +171,7 @@ func (t *tallies) add(f *flight, z *zoneTally, key string, cost int64, e *limite
 		z.keys[k.key] = k
 	}
 	k.requests++
-	k.person.meet(f.record)
+	k.person.meet(f.record, t.seed)
 	if e != nil && t.counts(z, f) {
 		switch {
 		case e.Policy.Lends:
@@ -216,15 +218,3 @@ func (k *keyTally) refuse(f *flight, now int64) {
 
 // maxAgent bounds the agents that are kept.
 const maxAgent = 200
-
-// person is what tells people from programs.
-type person struct{ user, cookie bool }
-
-// meet notes what a request says about its client.
-func (p *person) meet(r *logs.Record) {
-	p.user = p.user || r.User != ""
-	p.cookie = p.cookie || r.Get("Cookie") != ""
-}
-
-// looksHuman says what [replay.LooksHuman] does.
-func (p *person) looksHuman() bool { return replay.LooksHuman(p.user, p.cookie) }

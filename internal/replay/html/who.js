@@ -12,7 +12,7 @@ const who = (zone) => {
 				html("th", { scope: "col" }, `from ${moment(start)} to ${moment(start + step * cells)}`))),
 			html("tbody", {}, zone.top.map((key) => html("tr", {},
 				html("td", { class: "who" }, html("bdi", { class: "key" }, key.key), html("div", { class: "note" }, "first " + clock(key.first) + "; in the log: " + key.status),
-					key.human ? html("div", { class: "note" }, "looks like a person: " + key.human) : "", key.agent ? html("div", { class: "note" }, html("bdi", {}, key.agent)) : ""),
+					key.looks ? html("div", { class: "note" }, key.looks) : "", key.agent ? html("div", { class: "note" }, html("bdi", {}, key.agent)) : ""),
 				html("td", { class: "number" }, number(key.refused)), html("td", { class: "number" }, percent(key.refused, key.requests)),
 				html("td", { class: "strip" }, strip(key, cells))))))),
 		zone.keys_refused > zone.top.length ? html("p", { class: "note" }, "and " + plural(zone.keys_refused - zone.top.length, "other client")) : "");

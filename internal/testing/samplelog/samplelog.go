@@ -20,6 +20,10 @@ type Options struct {
 	Start   time.Time
 	Span    time.Duration
 	Seed    uint64
+
+	Offices   int  // addresses of ten people each, who work from 8 to 18 o'clock and all begin at 9
+	NoCookies bool // the site has none
+	Combined  bool // the combined format of nginx and Apache, which has no cookies, instead of Caddy's
 }
 
 // Day is the beginning of the day of the sample log.
@@ -29,7 +33,7 @@ var Day = time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
 type client struct {
 	ip, agent, user string
 	port            int
-	cookie          bool
+	cookie, works   bool
 	next            float64 // seconds since the start
 	left            int     // requests of the visit
 	pause           float64 // seconds between the requests of a visit, on average
@@ -73,6 +77,9 @@ func pages(n int) (paths []string) {
 	return append(paths, "/", "/favicon.ico", "/api/cart", "/search?q=caddy")
 }
 
+// officeOf is how many people are behind the address of an office.
+const officeOf = 10
+
 // made returns all clients.
 func made(o Options, r *rand.Rand) (all clients) {
 	span, site := o.Span.Seconds(), pages(60)
@@ -92,6 +99,12 @@ func made(o Options, r *rand.Rand) (all clients) {
 		}
 		all = append(all, c)
 	}
+	for i := range o.Offices * officeOf {
+		all = append(all, &client{
+			ip: fmt.Sprintf("203.0.113.%d", 10+i/officeOf), agent: browsers[i%len(browsers)], port: 2000 + i, works: true,
+			cookie: true, pause: 2.5, visits: span / 24, length: 14, paths: site, status: ok,
+		})
+	}
 	rate := func(share float64) float64 { return span / (float64(o.Lines) * share) }
 	others := []*client{
 		{ip: "203.0.113.7", agent: "python-requests/2.32.3", pause: 0.12, visits: span / 4, length: max(1, o.Lines*12/400), paths: pages(2000), status: func(r *rand.Rand) int {
@@ -110,7 +123,11 @@ func made(o Options, r *rand.Rand) (all clients) {
 	}
 	for _, c := range all {
 		c.next = r.Float64() * min(c.visits, span)
+		if c.works {
+			c.next = 9*3600 + 60*r.Float64()
+		}
 		c.left = c.length
+		c.cookie = c.cookie && !o.NoCookies
 	}
 	heap.Init(&all)
 	return all
@@ -125,9 +142,13 @@ func Write(to io.Writer, o Options) error {
 	all := made(o, r)
 	out := bufio.NewWriterSize(to, 1<<20)
 	var buffer []byte
+	line := (*client).line
+	if o.Combined {
+		line = (*client).combined
+	}
 	for range o.Lines {
 		c := all[0]
-		buffer = c.line(buffer[:0], r, o.Start.Add(time.Duration(c.next*float64(time.Second))))
+		buffer = line(c, buffer[:0], r, o.Start.Add(time.Duration(c.next*float64(time.Second))))
 		if _, err := out.Write(buffer); err != nil {
 			return err
 		}
@@ -137,6 +158,9 @@ func Write(to io.Writer, o Options) error {
 			c.left = c.length
 			c.next += c.visits * r.ExpFloat64() / day(c.next/o.Span.Seconds())
 		}
+		if days, hour := math.Modf(c.next / 86400); c.works && hour > 18.0/24 {
+			c.next = (days + 1 + 9.0/24) * 86400
+		}
 		heap.Fix(&all, 0)
 	}
 	return out.Flush()
@@ -145,13 +169,24 @@ func Write(to io.Writer, o Options) error {
 // day is how busy the site is at a time from 0 to 1, where 1 is the average.
 func day(at float64) float64 { return 1 - 0.7*math.Cos(2*math.Pi*(at-0.1)) }
 
-// line appends a line of the log.
-func (c *client) line(to []byte, r *rand.Rand, end time.Time) []byte {
-	path, status := c.paths[r.IntN(len(c.paths))], c.status(r)
-	size := 200 + r.IntN(40_000)
-	if status != 200 {
+// request draws what a line is about.
+func (c *client) request(r *rand.Rand) (path string, status, size int) {
+	path, status = c.paths[r.IntN(len(c.paths))], c.status(r)
+	if size = 200 + r.IntN(40_000); status != 200 {
 		size = 0
 	}
+	return path, status, size
+}
+
+// combined appends a line in the combined format.
+func (c *client) combined(to []byte, r *rand.Rand, end time.Time) []byte {
+	path, status, size := c.request(r)
+	return fmt.Appendf(to, "%s - - [%s] \"GET %s HTTP/2.0\" %d %d \"-\" %q\n", c.ip, end.UTC().Format("02/Jan/2006:15:04:05 -0700"), path, status, size, c.agent)
+}
+
+// line appends a line as Caddy writes it.
+func (c *client) line(to []byte, r *rand.Rand, end time.Time) []byte {
+	path, status, size := c.request(r)
 	to = append(to, `{"level":"info","ts":`...)
 	to = strconv.AppendFloat(to, float64(end.UnixMicro())/1e6, 'f', 7, 64)
 	to = append(to, `,"logger":"http.log.access","msg":"handled request","request":{"remote_ip":"`...)

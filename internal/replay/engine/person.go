@@ -1,0 +1,77 @@
+package engine
+
+import (
+	"hash/maphash"
+	"math/bits"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
+)
+
+// person is what tells people from programs.
+type person struct {
+	user, cookie          bool
+	page, part, unchanged bool
+	hours                 uint32             // of the day, in UTC, in which requests began
+	agents                [manyAgents]uint32 // hashes of different agents; 0 for none
+}
+
+const (
+	manyAgents = 3 // a single person rarely has as many
+	night      = 8 // hours
+	workday    = 5 // hours, at least
+)
+
+// partsOfPages are the endings of what browsers load with a page.
+var partsOfPages = strings.Fields(".css .js .mjs .png .jpg .jpeg .gif .svg .webp .avif .ico .woff .woff2")
+
+// meet notes what a request says about its client.
+func (p *person) meet(r *logs.Record, seed maphash.Seed) {
+	p.user = p.user || r.User != ""
+	p.cookie = p.cookie || r.Get("Cookie") != ""
+	p.unchanged = p.unchanged || r.Status == http.StatusNotModified
+	p.hours |= 1 << r.Start.UTC().Hour()
+	file, _, _ := strings.Cut(r.URI, "?")
+	part := slices.Contains(partsOfPages, path.Ext(file))
+	p.part, p.page = p.part || part, p.page || !part
+	agent := uint32(maphash.String(seed, r.Get("User-Agent"))) | 1
+	if i := slices.IndexFunc(p.agents[:], func(a uint32) bool { return a == agent || a == 0 }); i >= 0 {
+		p.agents[i] = agent
+	}
+}
+
+// signs returns what makes a client look like people, and none if it does not. A login or a cookie is
+// enough. Of the others it takes two, because some programs have one. Shared reports whether it looks
+// like several people behind one address. The log has requests of so much time.
+func (p *person) signs(of time.Duration) (signs []string, shared bool) {
+	note := func(is bool, sign string) {
+		if is {
+			signs = append(signs, sign)
+		}
+	}
+	note(p.user, "logged in")
+	note(p.cookie, "cookie")
+	sure, many := len(signs) > 0, p.agents[manyAgents-1] != 0
+	note(many, "several agents")
+	note(p.part && p.page, "images or scripts of pages")
+	note(p.unchanged, "304 from its cache")
+	note(of >= (24-night/2)*time.Hour && p.sleeps(), "a pause at night")
+	if !sure && len(signs) < 2 {
+		return nil, false
+	}
+	return signs, many && len(signs) > 1
+}
+
+// sleeps reports whether requests came in some hours of the day, but in none of a night.
+func (p *person) sleeps() bool {
+	awake := uint64(p.hours) | uint64(p.hours)<<24
+	for range night - 1 { // a bit stays unset if those of the next hours are
+		awake |= awake >> 1
+	}
+	const day = 1<<24 - 1
+	return awake&day != day && bits.OnesCount32(p.hours) >= workday
+}
