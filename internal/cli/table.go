@@ -40,8 +40,14 @@ const (
 	narrowest = 10
 )
 
+// shrinks are the headers of columns that a narrow terminal cuts. Names, numbers and states stay whole.
+var shrinks = []string{keyColumn, "LIMIT", "STORE", "OVERRIDE"}
+
+// keyColumn is the header of keys, which are cut in the middle, because they often begin alike.
+const keyColumn = "KEY"
+
 // table prints rows of cells in columns, below a header, and cuts cells if the terminal is too narrow
-// for them. The addresses of instances are not cut, because they often begin alike.
+// for them.
 func (e *screen) table(rows [][]string) error {
 	return e.columns(rows, e.fitted(rows))
 }
@@ -67,35 +73,25 @@ func widths(rows [][]string) (width []int) {
 	return width
 }
 
+// fitted returns the widths of columns. Those that may be cut become narrower until all fit, the widest
+// first. With a width of 0, everything fits.
 func (e *screen) fitted(rows [][]string) []int {
 	columns := widths(rows)
-	if e.width > 0 && rows[0][0] == caddyColumn {
-		fitted(columns[1:], max(1, e.width-columns[0]-len(columnGap)))
-		return columns
-	}
-	return fitted(columns, e.width)
-}
-
-// fitted makes columns narrower until they fit, the widest first. The last column, which has the keys,
-// is cut only if the others are narrow. With a width of 0, everything fits.
-func fitted(columns []int, width int) []int {
-	excess := -width
+	excess := len(columnGap)*(len(columns)-1) - e.width
 	for _, w := range columns {
-		excess += w + len(columnGap)
+		excess += w
 	}
-	excess -= len(columnGap)
-	if width == 0 || len(columns) == 0 {
-		return columns
-	}
-	last := len(columns) - 1
-	for _, cut := range [][]int{columns[:last], columns[last:]} {
-		for ; excess > 0 && len(cut) > 0; excess-- {
-			i := slices.Index(cut, slices.Max(cut))
-			if cut[i] <= narrowest {
-				break
+	for ; e.width > 0 && excess > 0; excess-- {
+		widest := -1
+		for i, header := range rows[0] {
+			if columns[i] > narrowest && slices.Contains(shrinks, header) && (widest < 0 || columns[i] > columns[widest]) {
+				widest = i
 			}
-			cut[i]--
 		}
+		if widest < 0 {
+			break
+		}
+		columns[widest]--
 	}
 	return columns
 }
@@ -104,6 +100,9 @@ func (e *screen) columns(rows [][]string, width []int) error {
 	var b strings.Builder
 	for _, row := range rows {
 		for i, cell := range row {
+			if rows[0][i] == keyColumn {
+				cell = cutMiddle(cell, width[i])
+			}
 			cell = cut(cell, width[i])
 			n := utf8.RuneCountInString(cell)
 			b.WriteString(e.colored(cell))
@@ -123,6 +122,16 @@ func cut(text string, width int) string {
 		return text
 	}
 	return string([]rune(text)[:width-1]) + "\u2026"
+}
+
+// cutMiddle shortens a text that is wider than this, and leaves both ends.
+func cutMiddle(text string, width int) string {
+	n := utf8.RuneCountInString(text)
+	if n <= width {
+		return text
+	}
+	left := width / 2
+	return string([]rune(text)[:left]) + "\u2026" + string([]rune(text)[n-(width-left-1):])
 }
 
 // The escape sequences of terminals.

@@ -26,7 +26,7 @@ the last five to ten minutes, with --refused those with the most refusals, or wi
 	refused := cmd.Flags().Bool("refused", false, "Sort by refusals, and leave out keys without any")
 	dryRun := cmd.Flags().Bool("dry-run", false, "Sort by what a dry run would have refused, and leave out keys without any")
 	cmd.MarkFlagsMutuallyExclusive("refused", "dry-run")
-	n := cmd.Flags().IntP("number", "n", 10, "How many keys of each zone, at most 1000")
+	n := cmd.Flags().IntP("number", "n", 10, "How many keys, at most 1000")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		f, err := newFleet(cmd)
 		if err != nil {

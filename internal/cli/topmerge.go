@@ -44,6 +44,7 @@ func (f *fleet) topLists(zone, by string, n int) (*topList, error) {
 		for i := range good[0].value {
 			list.add(new(topSum).add(&good[0].value[i], nil), n)
 		}
+		list.rank(by, n)
 		return list, nil
 	}
 	// A key that is frequent in the sum can have a low place in each list.
@@ -76,6 +77,7 @@ func (f *fleet) topLists(zone, by string, n int) (*topList, error) {
 	for _, zone := range slices.Sorted(maps.Keys(sums)) {
 		list.add(sums[zone], n)
 	}
+	list.rank(by, n)
 	return list, err
 }
 
@@ -100,6 +102,12 @@ func (l *topList) add(s *topSum, n int) {
 		l.since = *since
 	}
 	l.keys = append(l.keys, s.top(n)...)
+}
+
+// rank sorts the keys of all zones, and keeps the first n.
+func (l *topList) rank(by string, n int) {
+	slices.SortStableFunc(l.keys, func(a, b topKey) int { return cmp.Compare(count(&b.KeyCount, by), count(&a.KeyCount, by)) })
+	l.keys = l.keys[:min(n, len(l.keys))]
 }
 
 // topSum adds up the lists of a zone, of several instances.

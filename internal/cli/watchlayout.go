@@ -24,9 +24,11 @@ type decisionLayout struct {
 const (
 	outcomeWidth = 8 // most outcomes
 	keyWidth     = 15
+	minKeyWidth  = 7
 	maxKeyWidth  = 30
 	leftWidth    = 7
 	waitWidth    = 5
+	requestWidth = 12 // at least
 )
 
 // decisionLayout asks a Caddy for its zones and their recent keys, to guess the widths of columns. It
@@ -73,6 +75,13 @@ func newDecisionLayout(f *fleet, zones []adminapi.Zone, tops []adminapi.Top) *de
 	if l.plans {
 		l.widths = append(l.widths, planWidth)
 	}
+	if f.width > 0 { // LEFT and WAIT must have room, and REQUEST if no usual key is cut for it
+		room := f.width - leftWidth - waitWidth - (len(l.widths)+2)*len(columnGap)
+		for _, w := range l.widths {
+			room -= w
+		}
+		keys = max(minKeyWidth, min(keys, max(room-requestWidth-len(columnGap), min(keyWidth, room))))
+	}
 	l.widths = append(l.widths, keys, leftWidth, waitWidth)
 	return l
 }
@@ -82,7 +91,7 @@ func (l *decisionLayout) header() []string {
 	if l.plans {
 		header = append(header, "PLAN")
 	}
-	return append(header, "KEY", "LEFT", "WAIT", "REQUEST")
+	return append(header, keyColumn, "LEFT", "WAIT", "REQUEST")
 }
 
 // cells returns the cells of a decision of a Caddy.
@@ -113,7 +122,11 @@ func (l *decisionLayout) cells(address string, d *adminapi.Decision) []string {
 	if d.Reason != "" {
 		text += "  (" + d.Reason + ")"
 	}
-	return append(cells, showKey(d.KeyText), left, wait, text)
+	key := showKey(d.KeyText)
+	if !wide {
+		key = cutMiddle(key, l.widths[len(cells)])
+	}
+	return append(cells, key, left, wait, text)
 }
 
 // print prints a line, which is cut at the width of the terminal.

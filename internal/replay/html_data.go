@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -114,7 +115,11 @@ func (r *Result) pageData() *pageData {
 	for _, u := range r.Unknown {
 		d.Unknown = append(d.Unknown, cut(Printable(u.Sentence()), 500))
 	}
-	for _, z := range r.Zones {
+	zones := slices.Clone(r.Zones) // the page opens on the first
+	slices.SortStableFunc(zones, func(a, b *Zone) int {
+		return cmp.Or(cmp.Compare(b.Refused, a.Refused), cmp.Compare(b.Requests, a.Requests))
+	})
+	for _, z := range zones {
 		d.Zones = append(d.Zones, z.page(r, max(fewSteps, min(daySteps, allSteps/len(r.Zones)))))
 	}
 	return d

@@ -156,3 +156,14 @@ func TestEmptyPage(t *testing.T) {
 		}
 	}
 }
+
+// TestPageOpensOnTheMostAffected: the first zone of the page is the one that would refuse most.
+func TestPageOpensOnTheMostAffected(t *testing.T) {
+	r := aDay(10, "")
+	r.Zones = append([]*replay.Zone{{Name: "api", Requests: 5_000_000}, {Name: "empty"}}, r.Zones...)
+	text := page(t, r)
+	at := func(zone string) int { return strings.Index(text, `"name":"`+zone+`"`) }
+	if at("clients") < 0 || at("clients") > at("api") || at("api") > at("empty") || r.Zones[0].Name != "api" {
+		t.Errorf("clients, api and empty are at %d, %d and %d", at("clients"), at("api"), at("empty"))
+	}
+}

@@ -45,7 +45,7 @@ func (p *person) meet(r *logs.Record, seed maphash.Seed) {
 }
 
 // signs returns what makes a client look like people, and none if it does not. A login or a cookie is
-// enough. Of the others it takes two, because some programs have one. Shared reports whether it looks
+// enough. The others count if there are two, because some programs have one. Shared reports whether it looks
 // like several people behind one address. The log has requests of so much time.
 func (p *person) signs(of time.Duration) (signs []string, shared bool) {
 	note := func(is bool, sign string) {

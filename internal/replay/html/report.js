@@ -10,6 +10,11 @@ const summary = (zone) => {
 	return [head, what, unjudged, zone.requests ? html("p", {}, refused) : "", busiest];
 };
 
+// verdict says what the zone that is affected most would have done. It is the first one.
+const verdict = (zone) => html("p", {}, html("strong", {}, zone.refused
+	? ["Zone ", html("bdi", {}, zone.name), ` would have refused ${number(zone.keys_refused)} of ${plural(zone.keys, "client")}, and ${percent(zone.refused, zone.requests)} of its requests.`]
+	: "No request would have been refused."));
+
 // showZone draws all of a zone, at the width and in the colors of the moment.
 const showZone = (place, zone) => {
 	const time = day(zone), curve = whatIf(zone);
@@ -24,6 +29,7 @@ const place = html("div", {});
 const lines = plural(data.lines, "line") + (data.not_understood ? `, ${number(data.not_understood)} not understood` : "");
 main.replaceChildren(
 	html("h1", {}, data.requests ? `${moment(data.from)} to ${moment(data.to)}` : "No requests"),
+	data.requests ? verdict(data.zones[0]) : "",
 	html("p", { class: "dim" }, `${plural(data.requests, "request")} of ${plural(data.clients, "client")}; ${lines}; `, html("bdi", {}, data.logs.join(", "))),
 	data.first_bad ? html("p", { class: "note" }, data.bad_lines + "; the first: ", html("bdi", {}, data.first_bad)) : "",
 	data.unknown.length ? html("div", { class: "unknown" }, html("strong", {}, "Not known from the logs"), html("ul", {}, data.unknown.map((text) => html("li", {}, html("bdi", {}, text))))) : "",
