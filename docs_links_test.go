@@ -19,7 +19,7 @@ var (
 // TestLinksInTheDocs: what the pages link to within the repository exists, and the headings too.
 func TestLinksInTheDocs(t *testing.T) {
 	var pages []string
-	for _, pattern := range []string{"*.md", "docs/*.md", "examples/*.md", "examples/*/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/migrate/*.md", "examples/*.md", "examples/*/*.md"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -61,26 +61,35 @@ func TestLinksInTheDocs(t *testing.T) {
 
 // TestDocsAreIndexed: docs/README.md links to each page.
 func TestDocsAreIndexed(t *testing.T) {
+	for _, page := range docPages(t) {
+		index := filepath.Join(filepath.Dir(page), "README.md")
+		if name := filepath.Base(page); name != "README.md" && !strings.Contains(read(t, index), "]("+name+")") {
+			t.Errorf("%s does not link to %s", index, name)
+		}
+	}
+	if !strings.Contains(read(t, "docs/README.md"), "](migrate/README.md)") {
+		t.Error("docs/README.md does not link to migrate/README.md")
+	}
+}
+
+// docPages returns the pages under docs.
+func docPages(t *testing.T) []string {
+	t.Helper()
 	pages, err := filepath.Glob("docs/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	index := read(t, "docs/README.md")
-	for _, page := range pages {
-		if name := filepath.Base(page); name != "README.md" && !strings.Contains(index, "]("+name+")") {
-			t.Errorf("docs/README.md does not link to %s", name)
-		}
+	migrate, err := filepath.Glob("docs/migrate/*.md")
+	if err != nil {
+		t.Fatal(err)
 	}
+	return append(pages, migrate...)
 }
 
 // TestPicturesAreDarkToo: a picture that cannot follow the colors of the reader has a dark twin, and both are small.
 func TestPicturesAreDarkToo(t *testing.T) {
-	pages, err := filepath.Glob("docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	light, dark := regexp.MustCompile(`[\w/-]+\.png`), regexp.MustCompile(`<picture>\n<source media="\(prefers-color-scheme: dark\)" srcset="([\w/]+)-dark\.png">\n<img alt="[^"]+" src="([\w/]+)\.png">\n</picture>`)
-	for _, page := range append(pages, "README.md") {
+	for _, page := range append(docPages(t), "README.md") {
 		text := read(t, page)
 		for _, match := range dark.FindAllStringSubmatch(text, -1) {
 			if match[1] != match[2] {

@@ -2,7 +2,6 @@ package caddyratelimit_test
 
 import (
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -15,10 +14,7 @@ var fence = regexp.MustCompile("(?ms)^```(caddyfile|json)\n(.*?)^```$")
 
 // TestConfigsInTheDocs loads every Caddyfile and every handler in JSON of the README and the docs.
 func TestConfigsInTheDocs(t *testing.T) {
-	pages, err := filepath.Glob("docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	pages := docPages(t)
 	found := 0
 	for _, page := range append(pages, "README.md") {
 		if page == "docs/stores.md" {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"maps"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -149,10 +148,7 @@ func unknownFields(err error) (fields []string) {
 // TestSchemaOfTheDocs: the configs in JSON of the README and the docs are valid.
 func TestSchemaOfTheDocs(t *testing.T) {
 	schema := compileSchema(t, schemaDocument(t))
-	pages, err := filepath.Glob("docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	pages := docPages(t)
 	for _, page := range append(pages, "README.md") {
 		for i, match := range fence.FindAllStringSubmatch(read(t, page), -1) {
 			if match[1] != "json" {

@@ -24,7 +24,7 @@ func examples(t *testing.T) (found []example) {
 	t.Helper()
 	block := regexp.MustCompile("(?ms)^#+ ([^\n]*)$|^```(caddyfile|json)\n(.*?)^```$")
 	var pages []string
-	for _, pattern := range []string{"../README.md", "../docs/*.md", "../examples/*.md", "../examples/*/*.md"} {
+	for _, pattern := range []string{"../README.md", "../docs/*.md", "../docs/migrate/*.md", "../examples/*.md", "../examples/*/*.md"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

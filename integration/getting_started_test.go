@@ -12,49 +12,55 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// TestGettingStarted: a newcomer types the commands of the page, twelve at most, and is refused,
-// sees why, and is let through.
+// TestGettingStarted: a newcomer follows the page word for word in an empty folder: saves its configs, types its
+// commands, is refused, sees why, and is let through. The log suggests the number that the page goes on with.
 func TestGettingStarted(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../docs/getting-started.md")
+	sample, err := filepath.Abs("../testdata/replay/access.log.gz")
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := os.ReadFile("../testdata/Caddyfile")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var commands []string
-	for _, block := range regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindAllStringSubmatch(string(page), -1) {
-		commands = append(commands, strings.Split(strings.TrimSpace(block[1]), "\n")...)
-	}
-	if len(commands) > 12 {
-		t.Errorf("%d commands, want at most 12", len(commands))
-	}
-	// This checkout is the clone and this test's Caddy is what is built, both on ports of their own.
+	// This test's Caddy is what is built, on ports of its own, and the sample is not downloaded. The steps must be
+	// done within a window, however slow this machine is.
 	dir, site, admin := shortDir(t), "127.0.0.1:"+strconv.Itoa(redistest.FreePort(t)), "127.0.0.1:"+strconv.Itoa(redistest.FreePort(t))
-	if err := os.MkdirAll(filepath.Join(dir, "checkout", "testdata"), 0o755); err != nil {
-		t.Fatal(err)
+	var script strings.Builder
+	script.WriteString(`set -eu
+go() { test "$1" = run && ln -s "$CADDY" caddy; }
+curl() { if [ "$1" = -sSLO ]; then cp "$SAMPLE" .; else command curl "$@"; fi; }
+`)
+	started := false
+	for _, block := range regexp.MustCompile("(?ms)^```(caddyfile|sh)\n(.*?)^```$").FindAllStringSubmatch(readPage(t, "../docs/getting-started.md"), -1) {
+		if block[1] == "sh" {
+			started = started || strings.Contains(block[2], "caddy start")
+			script.WriteString(strings.ReplaceAll(block[2], "127.0.0.1:8080", site))
+			continue
+		}
+		config := strings.Replace(block[2], ":8080", "http://"+site, 1)
+		if strings.Contains(script.String(), "replay") {
+			config = strings.Replace(config, "/1m", "/1h", 1)
+		} else {
+			config = block[2] // the sample is of another host
+		}
+		script.WriteString("cat > Caddyfile <<'END'\n" + config + "END\n")
 	}
-	// The commands must be done within a window, however slow this machine is.
-	copied := strings.NewReplacer(":8080", "http://"+site, "window 10s", "window 10m").Replace(string(config))
-	if err := os.WriteFile(filepath.Join(dir, "checkout", "testdata", "Caddyfile"), []byte(copied), 0o600); err != nil {
-		t.Fatal(err)
+	if !started {
+		t.Fatal("the page starts no Caddy")
 	}
-	script := "set -eu\ngit() { mv checkout caddyratelimit; }\ngo() { ln -s \"$CADDY\" caddy; }\n" +
-		strings.ReplaceAll(strings.Join(commands, "\n"), "127.0.0.1:8080", site)
-	cmd := exec.Command("bash", "-c", script)
+	cmd := exec.Command("bash", "-c", script.String())
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "CADDY="+commandBinary(t), "CADDY_ADMIN="+admin, "HOME="+dir)
+	cmd.Env = append(os.Environ(), "CADDY="+commandBinary(t), "SAMPLE="+sample, "CADDY_ADMIN="+admin, "HOME="+dir)
 	output, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
 	rest := string(output)
 	for _, want := range []string{
-		strings.Repeat("200 ", 10) + "429 429 ", "429 Too Many Requests", "Retry-After: ", // refused
-		"127.0.0.1", "Zone clients is refusing this key: 10 of 10 used.", "rate-limit reset clients 127.0.0.1", // seen
+		"80/1m               120                1  suggested",                 // the log has chosen
+		strings.Repeat("200 ", 100), "clients  100       0        20       1", // a dry run
+		"429 Too Many Requests", "Retry-After: ", // enforced
+		"Zone clients is refusing this key: 80 of 80 used.", "rate-limit reset clients 127.0.0.1", // seen
 		"200 OK", "Hello, 127.0.0.1!", // let through
+		"all 102 recent requests have the same key", "0 fail",
 	} {
 		_, after, found := strings.Cut(rest, want)
 		if !found {
