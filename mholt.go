@@ -56,7 +56,7 @@ func parseStorage(d *caddyfile.Dispenser, to *json.RawMessage) option.Parser {
 // warnAboutDistributed warns if a config is meant for a fleet, but its store is not shared.
 func (h *Handler) warnAboutDistributed() {
 	if h.Distributed != nil && !h.store.Store.Remote {
-		h.logger.Warn("distributed has no effect: this instance counts on its own, and a fleet admits as many times the limit as it has instances; write store redis { address <host:port> } for one limit",
+		h.logger.Warn("distributed has no effect: this instance counts on its own, and a fleet admits as many times the limit as it has instances; "+shareStore.With().String(),
 			zap.String("store", pool.Describe(h.store.Backend)))
 	}
 }

@@ -304,7 +304,7 @@ func (z *Zone) compileLimits(salt uint64, log *zap.Logger) (err error) {
 		return fmt.Errorf("cost must be from 0 to %d, got %d", algorithms.MaxEvents, z.live.FixedCost)
 	}
 	if g := z.live.Policy; g != nil && z.Cost.From == "" && z.live.FixedCost > g.MaxCost() && g.Numbers.Events > 0 {
-		log.Warn("the cost is above what the limit can ever allow; every request of this zone is refused",
+		log.Warn("the cost is above what the limit can ever allow, so every request of this zone is refused; "+lowerCost.With().String(),
 			zap.String("zone", z.live.Name), zap.Int64("cost", z.live.FixedCost), zap.Int64("limit", g.MaxCost()))
 	}
 	return nil

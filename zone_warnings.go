@@ -58,7 +58,7 @@ func warnIfChosen(option, zone, name string, around *routes.Routes, log *zap.Log
 				log.Warn(fmt.Sprintf("%s: any client can choose %s, and with it the limit; %s", option, source, instead(source)))
 				return
 			default:
-				log.Warn(fmt.Sprintf("%s: any client can send a %s that matches ~%s, and so choose the limit; map whole values", option, source, origin.Pattern))
+				log.Warn(fmt.Sprintf("%s: any client can send a %s that matches ~%s, and so choose the limit; %s", option, source, origin.Pattern, mapWhole.With()))
 				return
 			}
 		}
@@ -74,10 +74,18 @@ var forwarding = []string{
 	"X-Nf-Client-Connection-Ip", "Cloudfront-Viewer-Address", "X-Originating-Ip", "X-Remote-Ip", "X-Remote-Addr", "X-Real-Client-Ip",
 }
 
-// What to do about a key.
+// What to do about options of a zone.
 var (
 	trustInstead = advice.New("load/key/forwarded", "set trusted_proxies and client_ip_headers in the global servers option, and use {client_ip}")
 	limitUsers   = advice.New("load/key/late", "put rate_limit behind it, in a route block or with the global option order")
+	writeBraces  = advice.New("load/key/constant", "did you mean %s?")
+	leaveBody    = advice.New("load/key/body", "match a part of it with vars_regexp instead, and take {http.regexp.<name>.1} as the key")
+	lowerCost    = advice.New("load/cost", "raise the limit, or lower cost")
+	takeHeader   = advice.New("load/chosen/header", "remove it before rate_limit (request_header -%s, in a route block) and set it yourself, or look a secret up with map")
+	lookUp       = advice.New("load/chosen", "look a secret up with map")
+	mapWhole     = advice.New("load/chosen/part", "map whole values")
+	proveExempt  = advice.New("load/exempt", "match addresses with client_ip as well, or a secret value of at least %d characters")
+	shareStore   = advice.New("load/store", "write store redis { address <host:port> } for one limit of all instances")
 )
 
 // warnIfForwarded warns about keys from headers that only a proxy should write: a client that changes one
@@ -108,11 +116,11 @@ func isChosen(s key.Source, zone string, around *routes.Routes) bool {
 }
 
 // instead says what to do so that clients do not choose what is at a place.
-func instead(s key.Source) string {
+func instead(s key.Source) advice.Text {
 	if s.In == key.Header {
-		return "remove it before rate_limit (request_header -" + s.Name + ", in a route block) and set it yourself, or look a secret up with map"
+		return takeHeader.With(s.Name)
 	}
-	return "look a secret up with map"
+	return lookUp.With()
 }
 
 // warnAboutLending warns about zones whose lend brings nothing: the store does not lend, or requests
@@ -130,7 +138,7 @@ func (h *Handler) warnAboutLending() {
 		return
 	}
 	if _, lends := h.store.Store.Store.(store.PartLender); !lends {
-		h.logger.Warn("lend has no effect: this store lends nothing; write store redis { address <host:port> } for a limit that several instances share",
+		h.logger.Warn("lend has no effect: this store lends nothing; "+shareStore.With().String(),
 			zap.String("store", pool.Describe(h.store.Backend)), zap.Strings("zones", lend))
 	} else if len(others) > 0 {
 		h.logger.Warn("some zones lend and others do not: a request that meets zones of both kinds still asks the store",
@@ -143,17 +151,16 @@ func (z *Zone) warnAboutKey(log *zap.Logger) {
 	t := z.live.Template
 	if !t.Varies() {
 		if meant := placeholder.Meant(z.Key); meant != "" {
-			log.Warn(fmt.Sprintf("key %q is a constant, so all clients share one limit; did you mean %s?", z.Key, placeholder.Written(meant)))
+			log.Warn(fmt.Sprintf("key %q is a constant, so all clients share one limit; %s", z.Key, writeBraces.With(placeholder.Written(meant))))
 		}
 		return
 	}
 	if !slices.ContainsFunc(t.Parts, func(p key.Part) bool { return p.Placeholder != "" && !placeholder.IsConstant(p.Placeholder) }) {
-		log.Warn(fmt.Sprintf("key %q is the same for all requests, so all clients share one limit; did you mean {client_ip}, in JSON {http.vars.client_ip}?", z.Key))
+		log.Warn(fmt.Sprintf("key %q is the same for all requests, so all clients share one limit; %s", z.Key, writeBraces.With("{client_ip}, in JSON {http.vars.client_ip}")))
 	}
 	for _, p := range t.Parts {
 		if p.Placeholder == "http.request.body" {
-			log.Warn("the key holds the body of requests, which may have passwords in it, and which the command line, logs and Redis then show; " +
-				"match a part of it with vars_regexp instead, and take {http.regexp.<name>.1} as the key")
+			log.Warn("the key holds the body of requests, which may have passwords in it, and which the command line, logs and Redis then show; " + leaveBody.With().String())
 		}
 	}
 }
@@ -171,8 +178,7 @@ func warnAboutHeaders(exempt caddyhttp.RawMatcherSets, log *zap.Logger) {
 		for _, name := range slices.Sorted(maps.Keys(fields)) {
 			guessable := func(value string) bool { return len(value) < secretLength || strings.ContainsAny(value, "*") }
 			if len(fields[name]) == 0 || slices.ContainsFunc(fields[name], guessable) {
-				log.Warn(fmt.Sprintf("exempt matches a header that any client can send, %s; match addresses with remote_ip as well, or a secret value of at least %d characters",
-					name, secretLength))
+				log.Warn(fmt.Sprintf("exempt matches a header that any client can send, %s; %s", name, proveExempt.With(secretLength)))
 			}
 		}
 	}
@@ -255,7 +261,7 @@ func (z *Zone) checkUse(u use, around *routes.Routes, log *zap.Logger) error {
 	}
 	hint := ""
 	if similar := placeholder.Similar(u.name, around.All()); similar != "" {
-		hint = "; did you mean " + placeholder.Written(similar) + "?"
+		hint = "; " + writeBraces.With(placeholder.Written(similar)).String()
 	}
 	if len(around.Foreign) > 0 {
 		log.Warn(u.option+": no module of Caddy sets this placeholder; if none of these modules does, "+u.consequence+hint,

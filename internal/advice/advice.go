@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 )
 
 // Advice is a sentence that says what to do about something that is wrong.
@@ -51,4 +52,14 @@ func Of(text string) (best *Advice) {
 		}
 	}
 	return best
+}
+
+// Split divides a text into what was found and the advice behind it, which is empty if there is none.
+func Split(text string) (found, fix string) {
+	for i := range text {
+		if rest, ok := strings.CutPrefix(text[i:], "; "); ok && Of(rest) != nil {
+			return text[:i], rest
+		}
+	}
+	return text, ""
 }

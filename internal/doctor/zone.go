@@ -1,10 +1,11 @@
 package doctor
 
 import (
-	"strings"
+	"cmp"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/advice"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
@@ -107,15 +108,11 @@ func (z *Zone) met() (n uint64) {
 	return n
 }
 
-// repeatWarnings repeats the warnings of the config. What follows the last semicolon of a warning
-// says what to do.
+// repeatWarnings repeats the warnings of the config.
 func repeatWarnings(z *Zone) (all []result) {
 	for _, text := range z.Warnings {
-		found, fix := text, correctZone.With().String()
-		if i := strings.LastIndex(text, "; "); i >= 0 {
-			found, fix = text[:i], text[i+2:]
-		}
-		all = append(all, result{adminapi.LevelWarn, found, fix})
+		found, fix := advice.Split(text)
+		all = append(all, result{adminapi.LevelWarn, found, cmp.Or(fix, correctZone.With().String())})
 	}
 	return all
 }

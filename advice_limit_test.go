@@ -1,0 +1,131 @@
+package caddyratelimit_test
+
+import (
+	"slices"
+	"strings"
+)
+
+// limitAdvice are the set-ups whose limits refuse nothing, or everything.
+func limitAdvice() map[string]advised {
+	const proxied = "servers {\ntrusted_proxies static 127.0.0.0/8\ntrusted_proxies_strict\n}\n"
+	const plans = "{\nfree 3/1h\npro 1000/1h\ndefault free\n}"
+	const enforced = "key {client_ip}"
+	good := limited(enforced) + "respond ok"
+	chosen := each(20, "/", "X-Forwarded-For", "2001:db8:0:{n}::1, 192.0.2.7")
+	answer := func(json string) string { return "header Content-Type application/json\nrespond `" + json + "`" }
+	charged := "rate_limit {\nzone z {\nrate 30/1h\nkey {client_ip}\ncost_response json usage.total_tokens\n}\n}\n"
+	admitted, held, all := shares{200: 20}, shares{200: 3, 429: 17}, func(n int) shares { return shares{200: n} }
+	return map[string]advised{
+		"no zone": {
+			site: "rate_limit\nrespond ok", fixed: good, visits: each(20, "/"),
+			advice: "doctor/zones", before: admitted, after: held,
+		},
+		"everybody is a proxy": {
+			global: "servers {\ntrusted_proxies static 0.0.0.0/0\ntrusted_proxies_strict\n}\n", site: good,
+			fixed: good, visits: append(byClients(100, each(100, "/")), each(20, "/", "X-Forwarded-For", "2001:db8:0:{n}::1")...),
+			then:   "servers {\ntrusted_proxies static 10.0.0.1\ntrusted_proxies_strict\n}\n",
+			advice: "doctor/client_address/everybody", before: all(120), after: shares{200: 103, 429: 17},
+		},
+		"a proxy that appends": {
+			global: "servers {\ntrusted_proxies static 127.0.0.0/8\n}\n", site: good,
+			then: "servers {\ntrusted_proxies static 127.0.0.0/8\ntrusted_proxies_strict\n}\n", fixed: good, visits: chosen,
+			advice: "doctor/client_address/strict", before: admitted, after: held,
+		},
+		"a proxy that is not trusted": {
+			site: good, fixed: good, then: "servers {\ntrusted_proxies static 127.0.0.0/8\ntrusted_proxies_strict\n}\n",
+			visits: each(20, "/", "X-Forwarded-For", "2001:db8:0:{n}::1"),
+			advice: "doctor/proxy", before: held, after: admitted,
+		},
+		"plans without a limit": {
+			site:   "rate_limit {\nzone z {\nkey {client_ip}\nplan {host} {\nfree unlimited\ndefault free\n}\n}\n}\nrespond ok",
+			fixed:  "rate_limit {\nzone z {\nkey {client_ip}\nplan {host} {\nfree 3/1h\ndefault free\n}\n}\n}\nrespond ok",
+			visits: each(20, "/"),
+			advice: "doctor/limit/unlimited", before: admitted, after: held,
+		},
+		"a limit of nothing": {
+			site: strings.Replace(good, "3/1h", "0/1h", 1), fixed: good, visits: each(20, "/"),
+			advice: "doctor/limit/closed", before: shares{429: 20}, after: held,
+		},
+		"a dry run": {
+			site: limited(enforced+"\ndry_run") + "respond ok", fixed: good, visits: each(20, "/"),
+			advice: "doctor/rollout", before: admitted, after: held,
+		},
+		"an exemption of all": {
+			site: limited(enforced+"\nexempt 127.0.0.0/8") + "respond ok", fixed: limited(enforced+"\nexempt 192.0.2.0/24") + "respond ok",
+			visits: byClients(25, each(100, "/")),
+			advice: "doctor/exempt", before: all(100), after: shares{200: 75, 429: 25},
+		},
+		"a block of all": {
+			site: limited(enforced+"\nblock 127.0.0.0/8") + "respond ok", fixed: limited(enforced+"\nblock 192.0.2.0/24") + "respond ok",
+			visits: byClients(25, each(100, "/")),
+			advice: "doctor/rejected", before: shares{403: 100}, after: shares{200: 75, 429: 25},
+		},
+		"one value for all": {
+			site: limited("key {header.X-Site}") + "respond ok", then: "servers {\ntrusted_proxies static 127.0.0.0/8\ntrusted_proxies_strict\n}\n",
+			fixed:  good,
+			visits: each(100, "/", "X-Site", "shop", "X-Forwarded-For", "2001:db8:0:{n}::1"),
+			advice: "doctor/keys/one", before: shares{200: 3, 429: 97}, after: all(100),
+		},
+		"a value for each request": {
+			site: limited("key {header.X-Session}") + "respond ok", fixed: good, visits: byClients(25, each(100, "/", "X-Session", "{n}")),
+			advice: "doctor/keys/new", before: all(100), after: shares{200: 75, 429: 25},
+		},
+		"a cost that is not where it is looked for": {
+			site: charged + answer(`{"tokens": 10}`), fixed: strings.Replace(charged, "usage.total_tokens", "tokens", 1) + answer(`{"tokens": 10}`),
+			visits: each(20, "/"),
+			advice: "costs/unknown", before: admitted, after: held,
+		},
+		"a cost that is no number": {
+			site: charged + answer(`{"usage": {"total_tokens": -1, "output": 10}}`), fixed: strings.Replace(charged, "total_tokens", "output", 1) + answer(`{"usage": {"total_tokens": -1, "output": 10}}`),
+			visits: each(20, "/"),
+			advice: "costs/invalid", before: admitted, after: held,
+		},
+		"a cost in another coding": {
+			site: charged + "header Content-Encoding br\n" + answer(`{"usage": {"total_tokens": 10}}`), fixed: charged + answer(`{"usage": {"total_tokens": 10}}`),
+			visits: each(20, "/"),
+			advice: "costs/encoded", before: admitted, after: held,
+		},
+		"a cost above the limit": {
+			site: limited(enforced+"\ncost 5") + "respond ok", fixed: limited(enforced+"\ncost 1") + "respond ok", visits: each(20, "/"),
+			advice: "load/cost", before: shares{429: 20}, after: held,
+		},
+		"a share of one key": {
+			site: strings.Replace(limited("enforce 1"), "zone z", "zone y", 1) + "respond ok", fixed: limited(enforced) + "respond ok", visits: each(20, "/"),
+			advice: "doctor/config", before: admitted, after: held,
+		},
+		"a memory that is full": {
+			site:   "rate_limit {\nstore memory {\nmax_keys 1024\n}\nzone z {\nrate 2/1h\nkey {client_ip}\n}\n}\nrespond ok",
+			fixed:  "rate_limit {\nstore memory {\nmax_keys 10000\n}\nzone z {\nrate 2/1h\nkey {client_ip}\n}\n}\nrespond ok",
+			global: proxied, then: proxied,
+			visits: slices.Concat(each(2000, "/", "X-Forwarded-For", "2001:db8:0:{n}::1"), each(2000, "/", "X-Forwarded-For", "2001:db8:0:{n}::1")),
+			advice: "doctor/max_keys", after: all(4000),
+		},
+		"a key without braces": {
+			site: limited("key client_ip") + "respond ok", fixed: good, visits: byClients(20, each(20, "/")),
+			advice: "load/key/constant", before: held, after: admitted,
+		},
+		"a limit that clients choose": {
+			site:   "rate_limit {\nzone z {\nkey {client_ip}\nplan {header.X-Plan} " + plans + "\n}\n}\nrespond ok",
+			fixed:  "route {\nrequest_header -X-Plan\nrate_limit {\nzone z {\nkey {client_ip}\nplan {header.X-Plan} " + plans + "\n}\n}\nrespond ok\n}",
+			visits: each(20, "/", "X-Plan", "pro"),
+			advice: "load/chosen/header", before: admitted, after: held,
+		},
+		"a limit that clients write into the URL": {
+			site:   "rate_limit {\nzone z {\nkey {client_ip}\nplan {query.plan} " + plans + "\n}\n}\nrespond ok",
+			fixed:  "map {query.secret} {plan} {\n3fa85f6457174562b3fc pro\ndefault free\n}\nrate_limit {\nzone z {\nkey {client_ip}\nplan {plan} " + plans + "\n}\n}\nrespond ok",
+			visits: each(20, "/?plan=pro"),
+			advice: "load/chosen", before: admitted, after: held,
+		},
+		"a limit by a part of a value": {
+			site:   "map {header.X-Api-Key} {plan} {\n~^pro- pro\ndefault free\n}\nrate_limit {\nzone z {\nkey {client_ip}\nplan {plan} " + plans + "\n}\n}\nrespond ok",
+			fixed:  "map {header.X-Api-Key} {plan} {\npro-3fa85f6457174562b3fc pro\ndefault free\n}\nrate_limit {\nzone z {\nkey {client_ip}\nplan {plan} " + plans + "\n}\n}\nrespond ok",
+			visits: each(20, "/", "X-Api-Key", "pro-me"),
+			advice: "load/chosen/part", before: admitted, after: held,
+		},
+		"an exemption that clients choose": {
+			site: limited(enforced+"\nexempt header X-Monitoring yes") + "respond ok", fixed: limited(enforced+"\nexempt {\nheader X-Monitoring yes\nclient_ip 192.0.2.0/24\n}") + "respond ok",
+			visits: each(20, "/", "X-Monitoring", "yes"),
+			advice: "load/exempt", before: admitted, after: held,
+		},
+	}
+}

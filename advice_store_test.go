@@ -1,0 +1,129 @@
+package caddyratelimit_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/faultproxy"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
+)
+
+// inRedis is a site with a limit in a Redis, by these options of the store.
+func inRedis(address, options string) string {
+	return "rate_limit {\nstore redis {\naddress " + address + "\n" + options + "\n}\nzone z {\nrate 3/1h\nkey {client_ip}\n}\n}\nrespond ok"
+}
+
+// storeAdvice are the set-ups whose store does not do what it should.
+func storeAdvice(t *testing.T) map[string]advised {
+	start := func(options ...redistest.Option) *redistest.Server {
+		return redistest.Start(t, append([]redistest.Option{redistest.WithArgs("--maxmemory", "1gb", "--maxmemory-policy", "noeviction")}, options...)...)
+	}
+	const patience = "timeout 10s\n"
+	admitted, held := shares{200: 20}, shares{200: 3, 429: 17}
+	gone, denied := start(), start()
+	gone.Kill()
+	denied.Kill()
+	locked, narrow := start(redistest.WithPassword("right")), start(redistest.WithUser("narrow", "p", "~rl:*", "+@all", "-time", "-info"))
+	foreign, silent := start(redistest.WithUser("foreign", "p", "~other:*", "+@all")), start(redistest.WithUser("silent", "p", "~rl:*", "+@all", "-info"))
+	replica, unbound, evicting := start(), start(), start()
+	if err := replica.Admin().ReplicaOf(t.Context(), "127.0.0.1", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	unbound.Configure("maxmemory", "0")
+	evicting.Configure("maxmemory-policy", "allkeys-lru")
+	full := start()
+	full.Configure("maxmemory", "1")
+	fast := start()
+	far, third := faultproxy.Start(t, fast.Addr()), faultproxy.Start(t, fast.Addr())
+	far.Delay(300 * time.Millisecond)
+	third.Delay(300 * time.Millisecond)
+	crowded := start()
+	for _, name := range []string{"other", "third"} { // two other instances, which stay
+		crowded.Admin().ZAdd(t.Context(), "rl:instances", redis.Z{Score: 1e15, Member: name})
+	}
+	acl := func(s *redistest.Server, name, rule string) func() {
+		return func() {
+			if err := s.Admin().ACLSetUser(t.Context(), name, rule).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return map[string]advised{
+		"a Redis that is gone": {
+			site: inRedis(gone.Addr(), patience), fixed: inRedis(gone.Addr(), patience), mend: gone.Restart, visits: each(20, "/"),
+			advice: "doctor/answer doctor/breaker doctor/on_store_error/allow", before: admitted, after: held,
+		},
+		"a Redis that is gone, and all is denied": {
+			site: "rate_limit {\non_store_error deny\n" + inRedis(denied.Addr(), patience)[len("rate_limit {\n"):], fixed: inRedis(denied.Addr(), patience), mend: denied.Restart, visits: each(20, "/"),
+			advice: "doctor/answer doctor/breaker doctor/on_store_error", before: shares{503: 20}, after: held,
+		},
+		"a password that is wrong": {
+			site: inRedis(locked.Addr(), patience+"password wrong"), fixed: inRedis(locked.Addr(), patience+"password right"), visits: each(20, "/"),
+			advice: "doctor/breaker doctor/login doctor/on_store_error/allow", before: admitted, after: held,
+		},
+		"a user without a right": {
+			site: inRedis(narrow.Addr(), patience+"username narrow\npassword p"), fixed: inRedis(narrow.Addr(), patience+"username narrow\npassword p"),
+			mend: acl(narrow, "narrow", "+@all"), visits: each(20, "/"),
+			advice: "doctor/breaker/failing doctor/on_store_error/allow doctor/rights", before: admitted, after: held,
+		},
+		"a user of other keys": {
+			site: inRedis(foreign.Addr(), patience+"username foreign\npassword p"), fixed: inRedis(foreign.Addr(), patience+"username foreign\npassword p"),
+			mend: acl(foreign, "foreign", "~rl:*"), visits: each(20, "/"),
+			advice: "doctor/breaker doctor/on_store_error/allow doctor/rights/keys", before: admitted, after: held,
+		},
+		"a user who may not ask how Redis is": {
+			site: inRedis(silent.Addr(), patience+"username silent\npassword p"), fixed: inRedis(silent.Addr(), patience+"key_prefix rl:2\nusername silent\npassword p"),
+			mend: acl(silent, "silent", "+info"), visits: each(20, "/"),
+			advice: "doctor/memory/info", before: held, after: held, // the limits hold: only doctor sees less
+		},
+		"a replica": {
+			site: inRedis(replica.Addr(), patience), fixed: inRedis(fast.Addr(), patience+"key_prefix replica"), visits: each(20, "/"),
+			advice: "doctor/breaker/failing doctor/on_store_error/allow doctor/replica", before: admitted, after: held,
+		},
+		"a Redis without a bound": {
+			site: inRedis(unbound.Addr(), patience), fixed: inRedis(unbound.Addr(), patience+"key_prefix bound"), mend: func() { unbound.Configure("maxmemory", "1gb") }, visits: each(20, "/"),
+			advice: "doctor/memory/bound", before: held, after: held, // the machine's memory is in danger, not the limits
+		},
+		"a Redis that removes keys": {
+			site: inRedis(evicting.Addr(), patience), fixed: inRedis(evicting.Addr(), patience+"key_prefix kept"), mend: func() { evicting.Configure("maxmemory-policy", "noeviction") }, visits: each(20, "/"),
+			advice: "doctor/eviction", before: held, after: held, // until its memory is full: TestEviction
+		},
+		"a Redis that is full": {
+			site: inRedis(full.Addr(), patience), fixed: inRedis(full.Addr(), patience+"key_prefix room"), mend: func() { full.Configure("maxmemory", "1gb") }, visits: each(20, "/"),
+			advice: "doctor/memory", before: held, after: held, // each instance counts new keys alone
+		},
+		"a Redis that is too far": {
+			site: inRedis(far.Addr(), "timeout 50ms\nkey_prefix far"), fixed: inRedis(far.Addr(), "timeout 3s\nkey_prefix near"), visits: each(20, "/"),
+			advice: "doctor/breaker doctor/round_trip/late", before: admitted, after: held,
+		},
+		"a Redis that is rather far": {
+			site: inRedis(third.Addr(), "timeout 850ms\nkey_prefix third"), fixed: inRedis(third.Addr(), "timeout 10s\nkey_prefix tenth"), visits: each(20, "/"),
+			advice: "doctor/round_trip", before: held, after: held,
+		},
+		"TLS that is forgotten": func() advised {
+			s := start(redistest.WithTLS(false))
+			return advised{
+				site: inRedis(s.TLSAddr(), patience), fixed: inRedis(s.TLSAddr(), patience+fmt.Sprintf("tls {\nca %s\n}", s.TLS().CA)), visits: each(20, "/"),
+				advice: "doctor/breaker doctor/on_store_error/allow doctor/tls", before: admitted, after: held,
+			}
+		}(),
+		"instances below the fleet": {
+			site:  "rate_limit {\non_store_error local\ninstances 2\n" + inRedis(crowded.Addr(), patience)[len("rate_limit {\n"):],
+			fixed: "rate_limit {\non_store_error local\ninstances 3\n" + inRedis(crowded.Addr(), patience+"key_prefix rl:2")[len("rate_limit {\n"):], visits: each(20, "/"),
+			advice: "doctor/fleet/instances", before: held, after: held,
+		},
+	}
+}
+
+// appliedElsewhere is advice that set-ups of other tests have, with the test, or why no test can apply it.
+var appliedElsewhere = map[string]string{
+	"doctor/agreement":  "TestDoctorFindsWhatIsWrong: it needs a second process",
+	"doctor/clock/step": "TestStepOfTheClockIsTold: as doctor/clock",
+	"load/key/body":     "what leaks is seen in logs, not in numbers; TestWarningsAtLoad has the set-up",
+	"load/store":        "TestGoldenLoad has the set-up; TestDoctorFindsWhatIsWrong and each test of fleets has the store",
+	"doctor/clock":      "a test cannot set the clock of a machine; limits of a fleet follow the clock of Redis alone",
+	"doctor/busy":       "a test can give no processors; TestLend shows that lend saves calls",
+}
