@@ -187,19 +187,15 @@ func (f *fickle) check(t *testing.T, s *server, client string, send func(argumen
 	}
 }
 
-// TestClientsInTheDocs: the page has the programs that the test runs.
+// TestClientsInTheDocs: the page links to the programs that the test runs.
 func TestClientsInTheDocs(t *testing.T) {
 	page, err := os.ReadFile("../docs/headers.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for file, language := range map[string]string{"client.go": "go", "client.mjs": "js", "client.py": "python"} {
-		text, err := os.ReadFile("../examples/apiclient/" + file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if block := "```" + language + "\n" + string(text) + "```\n"; !strings.Contains(string(page), block) {
-			t.Errorf("docs/headers.md does not show examples/apiclient/%s as it is", file)
+	for _, file := range []string{"client.go", "client.mjs", "client.py"} {
+		if !strings.Contains(string(page), "](../examples/apiclient/"+file+")") {
+			t.Errorf("docs/headers.md does not link to examples/apiclient/%s", file)
 		}
 	}
 }
