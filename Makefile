@@ -19,7 +19,7 @@ BENCHFLAGS ?=
 
 # For which systems lint checks that all compiles, beside its own: those of Caddy's download page that
 # differ in a build constraint or in the size of an int.
-PLATFORMS ?= linux/386 linux/arm windows/amd64 darwin/arm64 freebsd/amd64
+PLATFORMS ?= linux/386 linux/arm linux/riscv64 windows/amd64 darwin/arm64 freebsd/amd64
 
 BIN := .bin
 # Tests that need Redis fail without it, rather than skip.
@@ -31,7 +31,7 @@ RACE = GOFLAGS="$$GOFLAGS -race" GORACE=atexit_sleep_ms=50 GOGC=400
 
 # The tests build binaries, also in a checkout of another user, where git refuses
 # to tell go the version. Only "make build" and "make run" ask for it.
-bench bench-docs bench-fleet bench-server bench-stream browser cover deep docs examples fuzz golden linear lint long microbench outages pictures profile screenshots stress test unit: export GOFLAGS += -buildvcs=false
+bench bench-docs bench-fleet bench-server bench-stream browser cover deep docs examples fuzz golden linear lint long microbench mutants outages pictures profile screenshots stress test unit: export GOFLAGS += -buildvcs=false
 
 .PHONY: help
 help: ## List the targets
@@ -93,7 +93,7 @@ linear: redis ## Check 100,000 answers of three stores under faults for lineariz
 	$(REDIS) go test -count=1 -v -run 'TestLinearizable$$' -timeout 10m ./redisstore
 
 .PHONY: deep
-deep: long outages examples ## On an idle machine, for half an hour: all of what test has in short, outages, stress
+deep: long outages mutants examples ## On an idle machine, for half an hour: all of what test has in short, outages, stress
 	@$(MAKE) fuzz FUZZTIME=15s
 	@$(MAKE) stress ROUNDS=1
 
@@ -107,6 +107,10 @@ outages: redis ## On an idle machine: times held to their bounds, 60 s without R
 		-run 'TestFaults|TestRedisDown|TestOutage|TestReloadOften|TestFloodWithAFar|TestFloodsPassNothing|TestMainJob|TestQueue|TestMaxWait|TestKilled' ./integration
 	@# What answers soon, whoever decides it.
 	$(REDIS) IDLE=1 go test -count=1 -v -timeout 5m -run 'TestServiceComesBack|TestTimeoutIsKept|TestAbandoned|TestDeadlines|TestResetElsewhere|TestSentinel|TestCluster' ./redisstore/...
+
+.PHONY: mutants
+mutants: redis ## Take fixes back, one at a time (MUTANT=h1 those so named), and demand that tests fail
+	$(REDIS) go run ./internal/testing/mutants $(MUTANT)
 
 .PHONY: stress
 stress: redis promtool python3 ## Run the tests ROUNDS (3) times while other work keeps all cores busy, and once with GOMAXPROCS=1

@@ -90,6 +90,7 @@ var layers = []struct {
 	{"internal/testing/faultproxy", layer{}},
 	{"internal/testing/buildcaddy", layer{}},
 	{"internal/testing/childprocess", layer{}},
+	{"internal/testing/mutants", layer{}},
 	{"internal/testing/platforms", layer{}},
 	{"internal/testing/redistest", layer{own: "internal/testing/childprocess internal/testing/patient"}},
 	{"internal/testing/caddytest", layer{caddy: true, own: "algorithms internal/pool internal/testing/patient internal/testing/redistest memorystore redisstore store"}},

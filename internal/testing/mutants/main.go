@@ -1,0 +1,99 @@
+// Command mutants takes fixes back, one at a time, and demands that the tests which are named for it fail.
+// Arguments are how the names of mutants begin that are run. Without, all are.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// mutants is where they are, from the root of the repository.
+const mutants = "internal/testing/mutants/testdata"
+
+func main() {
+	names := os.Args[1:]
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	missed, ran := 0, 0
+	for _, name := range names {
+		all, err := load(mutants, name)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		for _, m := range all {
+			ran++
+			began := time.Now()
+			err := m.run(".")
+			if err != nil {
+				missed++
+			}
+			fmt.Printf("%-40s %5.1f s  %v\n", m.name, time.Since(began).Seconds(), verdict(err))
+		}
+	}
+	fmt.Printf("%d mutants, %d missed\n", ran, missed)
+	if missed > 0 || ran == 0 {
+		os.Exit(1)
+	}
+}
+
+func verdict(err error) string {
+	if err != nil {
+		return "NOT FOUND: " + err.Error()
+	}
+	return "found"
+}
+
+// run runs the tests of a mutant in a directory. It returns nil if they have failed because of it.
+func (m *mutant) run(root string) error {
+	dir, err := os.MkdirTemp("", "mutant")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	overlay, err := m.overlay(root, dir)
+	if err != nil {
+		return err
+	}
+	test := exec.Command("go", "test", "-overlay", overlay, "-vet=off", "-count=1", "-failfast", "-timeout=5m", "-run", "^("+m.tests+")$", m.pkg)
+	test.Dir = root
+	out, err := test.CombinedOutput()
+	switch said := string(out); {
+	case err == nil:
+		return fmt.Errorf("%s of %s passes", m.tests, m.pkg)
+	case !strings.Contains(said, "--- FAIL: "), strings.Contains(said, "[build failed]"):
+		return fmt.Errorf("the tests did not run: %s", said)
+	}
+	return nil
+}
+
+// overlay writes the changed files into dir, and returns the file that tells go to take them.
+func (m *mutant) overlay(root, dir string) (string, error) {
+	files, err := m.apply(root)
+	if err != nil {
+		return "", err
+	}
+	replaced := make(map[string]string)
+	for file, text := range files {
+		from, err := filepath.Abs(filepath.Join(root, file))
+		if err != nil {
+			return "", err
+		}
+		replaced[from] = filepath.Join(dir, strings.ReplaceAll(file, "/", "_"))
+		if err := os.WriteFile(replaced[from], []byte(text), 0o600); err != nil {
+			return "", err
+		}
+	}
+	list, err := json.Marshal(map[string]any{"Replace": replaced})
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "overlay.json")
+	return path, os.WriteFile(path, list, 0o600)
+}
