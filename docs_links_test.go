@@ -114,10 +114,28 @@ func TestPicturesAreDarkToo(t *testing.T) {
 	}
 }
 
-// TestReadmeIsShort: the README is no reference.
-func TestReadmeIsShort(t *testing.T) {
-	if n := len(read(t, "README.md")); n > 7000 {
-		t.Errorf("README.md has %d bytes, more than 7000: move what is a reference into docs", n)
+// TestPagesAreShort: pages keep to a budget, so a feature that comes pays for its own page. docs/json.md is made
+// from the code, and docs/reference.md has a line for each option. The others that have bounds of their own are still
+// too long: lower a bound with its page.
+func TestPagesAreShort(t *testing.T) {
+	most := map[string]int{
+		"README.md": 6348, "ARCHITECTURE.md": 15_000, "docs/reference.md": 26_000,
+		"docs/admin.md": 16_500, "docs/cli.md": 15_300, "docs/performance.md": 33_000, "docs/policies.md": 21_000, "docs/recipes.md": 84_000, "docs/redis.md": 28_000,
+	}
+	const page, all = 15_000, 398_000
+	sum := 0
+	for _, file := range append(docPages(t), "README.md", "ARCHITECTURE.md") {
+		n := len(read(t, file))
+		if strings.HasPrefix(file, "docs/") && file != "docs/json.md" {
+			sum += n
+			most[file] = max(most[file], page)
+		}
+		if most[file] > 0 && n > most[file] {
+			t.Errorf("%s has %d bytes, more than %d", file, n, most[file])
+		}
+	}
+	if sum > all {
+		t.Errorf("docs have %d bytes, more than %d", sum, all)
 	}
 }
 
