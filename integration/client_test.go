@@ -112,6 +112,7 @@ func (s *server) admitted(client *http.Client, n int, path string, header ...str
 type quota struct {
 	zone      string
 	remaining int64
+	next      int64 // seconds; 0: it has no t
 }
 
 // rateLimit reads the RateLimit field, which has one item or is absent.
@@ -137,7 +138,9 @@ func rateLimit(header http.Header) (q quota, ok bool, err error) {
 	if !isText || !isNumber {
 		return q, false, fmt.Errorf("RateLimit %q: want a string with an integer r", lines)
 	}
-	return quota{zone: zone, remaining: r}, true, nil
+	after, _ := item.Params.Get("t")
+	next, _ := after.(int64)
+	return quota{zone, r, next}, true, nil
 }
 
 // policy reads the limit of a zone from the RateLimit-Policy field, or -1. This shows which of two

@@ -157,8 +157,10 @@ func (s *Store) askTogether(ctx context.Context, r *lentRequest) (bool, error) {
 		case c.entry != nil && !a.Allowed:
 			c.entry.RefusedAlone()
 		}
-		if c.entry == nil {
+		if d := &r.decisions[c.index]; c.entry == nil {
 			s.loans.Lent(c.Rule, c.Key, a.Lent > 0, now)
+		} else if d.Allowed {
+			d.Elsewhere = c.entry.Spare(now)
 		}
 	}
 	return pass && err == nil, err

@@ -352,14 +352,17 @@ func (b *Borrower) At(now Moment) int64 {
 	return b.answer.At + (now.Mono - b.answered.Mono).Microseconds()
 }
 
-// Allowed returns the decision on a cost that was reserved. What is left is what the borrower still
+// Allowed returns the decision on a cost that was reserved. What remains is what the borrower still
 // holds, and no more: others may have used since what was free when the store last answered.
 func (b *Borrower) Allowed(now Moment) algorithms.Decision {
 	d := b.told(now)
 	d.Allowed, d.RetryAfter = true, 0
-	d.Remaining = min(d.Quota, max(0, b.limit-b.spent-b.pending))
+	d.Remaining, d.Elsewhere = min(d.Quota, b.Spare(now)), b.answer.Remaining
 	return d
 }
+
+// Spare returns what no request has reserved of what is held at now.
+func (b *Borrower) Spare(now Moment) int64 { return max(0, b.Live(now)-b.pending) }
 
 // Refused returns the decision on a cost that is refused without an ask.
 func (b *Borrower) Refused(now Moment, cost int64) algorithms.Decision {

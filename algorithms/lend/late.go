@@ -6,8 +6,9 @@ func (b *Borrower) Late(now Moment, cost int64) int64 {
 	if !b.lasts(now, 0) {
 		return 0
 	}
-	paid := min(cost, max(0, b.limit-b.spent-b.pending))
+	paid := min(cost, b.Spare(now))
 	b.spent += paid
+	b.answer.Remaining = max(0, b.answer.Remaining-(cost-paid))
 	return paid
 }
 
@@ -16,7 +17,7 @@ func (b *Borrower) Late(now Moment, cost int64) int64 {
 // back, and the next ask says what may be held then.
 func (b *Borrower) Owes() {
 	b.giveUp(0)
-	b.owes = b.asks
+	b.owes, b.answer.Remaining = b.asks, 0
 }
 
 // giveUp gives up what no request has reserved, but for a cost that is to be reserved now. The store does not

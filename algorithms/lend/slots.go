@@ -82,6 +82,9 @@ func (s *Slots) Keep(now Moment, slot Slot, period time.Duration, processes int)
 	return true
 }
 
+// Free returns how many slots were free when the store last told.
+func (s *Slots) Free() int64 { return s.free }
+
 // most returns how many slots may be kept: others may keep as many each, and half of all is free.
 func (s *Slots) most(processes int) int64 { return s.free / int64(2*max(1, processes)-1) }
 

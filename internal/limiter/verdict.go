@@ -163,7 +163,7 @@ func (v *Verdict) mostBinding(from, to int) (index int, refused bool) {
 			}
 			continue
 		}
-		if left := ShareLeft(d.Remaining, d.Quota); !refused && left < share {
+		if left := ShareLeft(d); !refused && left < share {
 			index, share = i, left
 		}
 	}
@@ -171,8 +171,8 @@ func (v *Verdict) mostBinding(from, to int) (index int, refused bool) {
 }
 
 // ShareLeft returns the part of the quota that is left, from 0 to 1.
-func ShareLeft(remaining, quota int64) float64 {
-	return float64(remaining) / float64(max(1, quota))
+func ShareLeft(d *algorithms.Decision) float64 {
+	return float64(d.Left()) / float64(max(1, d.Quota))
 }
 
 // reject records that a zone refuses the request without asking the store.

@@ -22,7 +22,7 @@ func (p *Reporter) near(r *http.Request, v *limiter.Verdict) {
 		}
 		data := p.eventData(r, &f)
 		delete(data, "wait")
-		data["remaining"] = f.Decision.Remaining
+		data["remaining"] = f.Decision.Left()
 		p.Events.emit(eventNearLimit, data)
 	}
 }

@@ -23,6 +23,7 @@ type record struct {
 	zone       *zone.Zone        // nil if nothing was decided
 	policy     *zone.QuotaPolicy // the zone's; nil if the store was not asked
 	numbers    numbers           // of the decision
+	share      float64           // of the quota that is left
 	cost       int64
 	retryAfter int64      // in whole seconds; 0 if the request may pass
 	never      bool       // whether the cost is above the limit
@@ -97,19 +98,20 @@ func (t *record) binds(dryRun, refuses bool, share float64) bool {
 	if t.zone == nil || t.dryRun != dryRun {
 		return t.zone == nil || t.dryRun
 	}
-	return refuses || t.outcome.Passes() && t.outcome != outcome.DryRun && share < limiter.ShareLeft(t.numbers.remaining, t.numbers.quota)
+	return refuses || t.outcome.Passes() && t.outcome != outcome.DryRun && share < t.share
 }
 
 // adopt makes the record describe a zone, unless the zone that it describes already binds the client
 // more. It reports whether it has done so.
 func (t *record) adopt(v *limiter.Verdict, i int) bool {
 	d, dryRun := &v.Decisions[i], i >= v.Enforced
-	if !t.binds(dryRun, !d.Allowed, limiter.ShareLeft(d.Remaining, d.Quota)) {
+	share := limiter.ShareLeft(d)
+	if !t.binds(dryRun, !d.Allowed, share) {
 		return false
 	}
 	e := &v.Entries[i]
 	t.zone, t.policy, t.cost, t.outcome, t.retryAfter, t.dryRun = e.Zone, e.Policy, v.Checks[i].Cost, e.Outcome, 0, dryRun
-	t.never = zone.NeverPasses(d, t.cost)
+	t.share, t.never = share, zone.NeverPasses(d, t.cost)
 	t.numbers = numbers{d.Quota, d.Remaining, e.Policy.NextSeconds(d), zone.CeilSeconds(d.ResetAfter)}
 	return true
 }

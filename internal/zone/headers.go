@@ -21,10 +21,14 @@ const (
 )
 
 // NextSeconds returns the seconds until more quota is available, or 0 for concurrency limits,
-// where that cannot be known.
+// where that cannot be known. If more is left than what this process may promise, it is one: the store
+// is asked again with the next request that needs more.
 func (p *QuotaPolicy) NextSeconds(d *algorithms.Decision) int64 {
 	if p.Lends {
 		return 0
+	}
+	if d.Elsewhere > 0 {
+		return min(1, CeilSeconds(d.NextAfter))
 	}
 	return CeilSeconds(d.NextAfter)
 }

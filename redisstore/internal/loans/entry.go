@@ -215,6 +215,13 @@ func (e *Entry) underWay() <-chan struct{} {
 	return e.over
 }
 
+// Spare returns what no request has reserved of what is held.
+func (e *Entry) Spare(now lend.Moment) int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.b.Spare(now)
+}
+
 // live returns what may still be spent.
 func (e *Entry) live(now lend.Moment) int64 {
 	e.mu.Lock()

@@ -1,0 +1,107 @@
+package integration_test
+
+import (
+	"bufio"
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
+)
+
+// TestLoanIsNotTheLimit: a zone is not the nearest, or near its limit, because little of it is lent to an
+// instance. The stream and the admin API show what is left of the limit. A header of such a zone promises
+// what is certain, and tells to look again soon.
+func TestLoanIsNotTheLimit(t *testing.T) {
+	t.Parallel()
+	for _, instances := range []int{1, 2} {
+		t.Run(fmt.Sprint(instances), func(t *testing.T) {
+			t.Parallel()
+			store := "store redis {\naddress " + redistest.Start(t).Addr() + "\n" + timeout() + "\n}\n"
+			config := caddyfile("", "handle / {\nrate_limit {\nzone lent {\nevents 5000\nwindow 1h\nlend 100ms\n}\nzone client {\nevents 40\nwindow 1h\n}\n"+store+"}\nrespond ok\n}\n"+
+				limited("alone", "events 5000\nwindow 1h\nlend 100ms", store, "respond ok"))
+			f := &nearestFleet{T: t, client: newClient(t, "")}
+			for range instances {
+				s := startCaddy(t, config)
+				f.caddys, f.streams = append(f.caddys, s), append(f.streams, bufio.NewScanner(s.stream("?zone=lent&rate=1000")))
+			}
+			f.nearest()
+			f.near()
+			f.alone()
+		})
+	}
+}
+
+type nearestFleet struct {
+	*testing.T
+	caddys  []*server
+	streams []*bufio.Scanner
+	client  *http.Client
+}
+
+// nearest sends 300 requests, of which 40 pass.
+func (f *nearestFleet) nearest() {
+	for i := range 300 {
+		s := f.caddys[i%len(f.caddys)]
+		a := s.get(f.client, "/")
+		q, ok, err := rateLimit(a.header)
+		if want := max(0, 39-int64(i)); !ok || err != nil || q.zone != "client" || q.remaining != want || (a.status == http.StatusOK) != (i < 40) {
+			f.Fatalf("request %d: status %d, RateLimit %+v, %v, want client with %d left", i, a.status, q, err, want)
+		}
+		if i >= 40 {
+			continue
+		}
+		// What others have been lent counts as used.
+		least := 5000 - int64(i+1)
+		if len(f.caddys) > 1 {
+			least -= 4 * int64(i+1)
+		}
+		if d, ok := next(f.T, f.streams[i%len(f.caddys)]); !ok || d.Decision.Remaining < least || d.Decision.Remaining > 5000-int64(i+1)/int64(len(f.caddys)) {
+			f.Fatalf("request %d: the stream shows %+v, want %d of 5000 left", i, d.Decision, least)
+		}
+		if i != 19 {
+			continue
+		}
+		var k adminapi.Key
+		if s.ask("/rate_limit/zones/lent/key", &k); k.Remaining < 4880 || k.Remaining > 4980 || k.Remaining+k.Lent < 4980 {
+			f.Errorf("after 20 requests %d are left and %d lent", k.Remaining, k.Lent)
+		}
+	}
+}
+
+// near checks which requests were counted as near a limit.
+func (f *nearestFleet) near() {
+	near := make(map[string]uint64)
+	for _, s := range f.caddys {
+		var zones []adminapi.Zone
+		s.ask("/rate_limit/zones", &zones)
+		for _, z := range zones {
+			near[z.Name] += z.NearLimit
+		}
+	}
+	if near["lent"] != 0 || near["client"] != 9 {
+		f.Errorf("%d requests were near the limit of lent, want 0, and %d near that of client, want 9", near["lent"], near["client"])
+	}
+}
+
+// alone sends requests that only meet a zone which lends.
+func (f *nearestFleet) alone() {
+	loans := 0
+	for i := range 300 {
+		a := f.caddys[i%len(f.caddys)].get(f.client, "/alone")
+		q, ok, err := rateLimit(a.header)
+		left := 5000 - int64(i+1)
+		if !ok || err != nil || a.status != http.StatusOK || q.remaining > left {
+			f.Fatalf("request %d: status %d, RateLimit %+v, %v, want at most %d left", i, a.status, q, err, left)
+		}
+		if q.next == 1 {
+			loans++
+		} else if len(f.caddys) == 1 && q.remaining != left {
+			f.Errorf("request %d: RateLimit %+v, want %d to be left for so long", i, q, left)
+		}
+	}
+	if loans < 250 {
+		f.Errorf("%d of 300 answers were of what is lent", loans)
+	}
+}
