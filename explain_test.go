@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -40,17 +39,13 @@ func explain(t *testing.T, r adminapi.Request) (x adminapi.Explanation) {
 // globalOptions matches the block of global options of a recipe.
 var globalOptions = regexp.MustCompile(`(?ms)\A\{\n.*?^\}\n`)
 
-// recipeSites returns the sites of docs/recipes.md as parts of one config in which nothing expires
+// recipeSites returns the sites of the recipes as parts of one config in which nothing expires
 // during a test. Each recipe has hosts of its own.
 func recipeSites(t *testing.T, upstream string) (config string, hosts []string) {
 	t.Helper()
-	text, err := os.ReadFile("docs/recipes.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	endless := regexp.MustCompile(`(window +)\d+[ms]\b|(\d/)1[ms]\b`)
 	site := regexp.MustCompile(`(?m)^([a-z.]*example\.com) \{$`)
-	for i, match := range regexp.MustCompile("(?ms)^## ([^\n]*)\n(?:[^#`].*?)?^```caddyfile\n(.*?)^```$").FindAllStringSubmatch(string(text), -1) {
+	for i, match := range regexp.MustCompile("(?ms)^## ([^\n]*)\n(?:[^#`].*?)?^```caddyfile\n(.*?)^```$").FindAllStringSubmatch(recipes(t), -1) {
 		text := globalOptions.ReplaceAllString(match[2], "")
 		text = strings.Replace(text, "*.example.com {", fmt.Sprintf("http://*.r%d.example.com {", i), 1)
 		for _, host := range site.FindAllStringSubmatch(text, -1) {

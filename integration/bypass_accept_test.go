@@ -23,8 +23,8 @@ var requests = map[string][]func(try) try{
 	"recipes.md: Limit WebSockets/websockets":                       {to("GET", "/", "Connection: Upgrade", "Upgrade: websocket")},
 	"recipes.md: Limit logins by address and account/login_address": {sending(aliceLogsIn, to("POST", "/login"))},
 	"recipes.md: Limit logins by address and account/login_user":    {sending(aliceLogsIn, to("POST", "/login"))},
-	"recipes.md: Limit by claims of a JWT/token_checks":             {to("GET", "/", "Authorization: Bearer "+subject("alice").token())},
-	"recipes.md: Limit by claims of a JWT/subjects":                 {to("GET", "/", "Authorization: Bearer "+subject("alice").token())},
+	"recipes-api.md: Limit by claims of a JWT/token_checks":         {to("GET", "/", "Authorization: Bearer "+subject("alice").token())},
+	"recipes-api.md: Limit by claims of a JWT/subjects":             {to("GET", "/", "Authorization: Bearer "+subject("alice").token())},
 }
 
 const aliceLogsIn = `{"username":"alice","password":"x"}`
@@ -37,6 +37,4 @@ var accepted = map[string]string{
 	"headers.md: Browsers/preflights: the method in another case":                       "that is another method, and counts in the other zone alone",
 	"json.md: Matcher sets/logins: GET, HEAD or OPTIONS":                                "the matcher leaves them out, because they show the form",
 	"recipes.md: Limit what writes more than what reads/comments: GET, HEAD or OPTIONS": "reading comments counts in the other zone alone",
-	"recipes.md: Compare algorithms/concurrent: path with an end":                       "the key is the path, and this is another one",
-	"recipes.md: Compare algorithms/sliding: path with an end":                          "the key is the path, and this is another one",
 }

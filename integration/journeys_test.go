@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,15 +30,12 @@ func TestGoldenJourneys(t *testing.T) {
 // wait for is replaced, and global options are added.
 func recipe(t *testing.T, heading, options string, b *backend, replace ...string) string {
 	t.Helper()
-	text, err := os.ReadFile("../docs/recipes.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := regexp.MustCompile("(?ms)^## " + heading + "\n.*?^```caddyfile\n(.*?)^```$").FindSubmatch(text)
-	if found == nil {
+	all, _ := recipesWritten(t)
+	at := slices.IndexFunc(all, func(w written) bool { return w.heading == heading })
+	if at < 0 {
 		t.Fatalf("no recipe %q", heading)
 	}
-	config := strings.NewReplacer(replace...).Replace(string(found[1]))
+	config := strings.NewReplacer(replace...).Replace(all[at].config)
 	return strings.Replace(local(config, memory, b.address), "auto_https off\n", "auto_https off\n"+options+"\n", 1)
 }
 

@@ -1,30 +1,53 @@
 package integration_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
-// TestRecipesByHand runs the commands below each config of docs/recipes.md, which say what they
-// print. One Caddy has all recipes, each on a socket of its own.
+// recipePages are the pages with recipes.
+var recipePages = []string{"recipes.md", "recipes-api.md"}
+
+// written is a recipe as its page has it.
+type written struct{ heading, config, commands, after string }
+
+// recipesWritten returns all recipes, and the functions that their commands use, which each page has.
+func recipesWritten(t *testing.T) (found []written, functions string) {
+	t.Helper()
+	recipe := regexp.MustCompile("(?ms)^## ([^\n]*)\n(?:[^#`].*?)?^```caddyfile\n(.*?)^```$.*?^```sh\n(.*?)^```$((?:[^#]|#[^#])*)")
+	for _, name := range recipePages {
+		page := readPage(t, "../docs/"+name)
+		functions = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindStringSubmatch(page)[1]
+		before := len(found)
+		for _, match := range recipe.FindAllStringSubmatch(page, -1) {
+			found = append(found, written{match[1], match[2], match[3], match[4]})
+		}
+		if n := strings.Count(page, "\n## "); n != len(found)-before {
+			t.Errorf("%s: %d recipes, but %d with commands", name, n, len(found)-before)
+		}
+	}
+	return found, functions
+}
+
+// TestRecipesByHand runs the commands below each recipe, which say what they print. One Caddy has all
+// recipes, each on a socket of its own.
 func TestRecipesByHand(t *testing.T) {
 	t.Parallel()
-	page := readPage(t, "../docs/recipes.md")
-	found := regexp.MustCompile("(?ms)^## ([^\n]*)\n(?:[^#`].*?)?^```caddyfile\n(.*?)^```$.*?^```sh\n(.*?)^```$").FindAllStringSubmatch(page, -1)
-	if n := strings.Count(page, "\n## "); n != len(found) {
-		t.Errorf("%d recipes, but only %d with commands", n, len(found))
-	}
-	head := regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindStringSubmatch(page)
+	found, functions := recipesWritten(t)
 	b := startBackend(t, verifying(upstream))
 	s := startSites(t, binary(t), len(found), caddyfile("log {\nlevel WARN\n}", "respond ok"))
 	served := make(object)
 	for i, recipe := range found {
-		adapted := example{name: recipe[1], config: recipe[2]}.adapt(t, s)
+		adapted := example{name: recipe.heading, config: recipe.config}.adapt(t, s)
 		for name, value := range servers(adapted) {
 			server := value.(object)
 			server["listen"] = []any{fmt.Sprintf("fd/%d", 3+i)}
@@ -46,15 +69,16 @@ func TestRecipesByHand(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, address := range append([]string{s.address}, s.more...) {
-		byHand(t, found[i][1], address, head[1], found[i][3])
+		s.byHand(t, b, found[i], address, functions)
 	}
 }
 
-// byHand runs commands. Behind each of them is what it prints, as a comment.
-func byHand(t *testing.T, recipe, address, before, commands string) {
+// byHand runs the commands of a recipe. Behind each of them is what it prints, as a comment. Requests that
+// are sent at once stay with the upstream until as many have been refused as the page says.
+func (s *server) byHand(t *testing.T, b *backend, recipe written, address, before string) {
 	t.Helper()
-	commands = strings.ReplaceAll(commands, "https://", "http://")
-	script := "curl() { command curl --connect-to ::" + address + " \"$@\"; }\n" + before
+	commands := strings.ReplaceAll(recipe.commands, "https://", "http://")
+	script := `curl() { case "$*" in *"-Z "*) set -- -H "X-Gate: $GATE" "$@"; esac; command curl --connect-to ::` + address + ` "$@"; }` + "\n" + before
 	var want []string
 	for line := range strings.Lines(commands) {
 		if printed, ok := strings.CutPrefix(line, "# "); ok {
@@ -64,16 +88,49 @@ func byHand(t *testing.T, recipe, address, before, commands string) {
 		}
 	}
 	cmd := exec.Command("sh", "-c", script)
-	cmd.Env = append(tokens(), "PATH="+os.Getenv("PATH"))
-	output, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Errorf("%s: %v\n%s", recipe, err, output)
+	cmd.Env = append(tokens(), "PATH="+os.Getenv("PATH"), "GATE="+recipe.heading)
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	refusedBefore := s.refused()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(commands, "at_once ") {
+		refusals := strings.Count(strings.Join(want, " "), "429") + strings.Count(strings.Join(want, " "), "503")
+		patient.Until(t, "the refusals of "+recipe.heading, func() bool { return s.refused()-refusedBefore >= uint64(refusals) })
+		b.open(recipe.heading)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%s: %v\n%s", recipe.heading, err, output.String())
 	}
 	var got []string
-	for line := range strings.Lines(string(output)) {
+	for line := range strings.Lines(output.String()) {
 		got = append(got, strings.TrimSpace(line))
 	}
-	if strings.Join(got, "\n") != strings.Join(want, "\n") {
-		t.Errorf("%s: the commands print\n%s\nwant\n%s", recipe, strings.Join(got, "\n"), strings.Join(want, "\n"))
+	if strings.Contains(commands, "at_once ") { // the answers may come in any order
+		for i, words := range slices.Concat(got, want) {
+			all := strings.Fields(words)
+			slices.Sort(all)
+			if i < len(got) {
+				got[i] = strings.Join(all, " ")
+			} else {
+				want[i-len(got)] = strings.Join(all, " ")
+			}
+		}
 	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("%s: the commands print\n%s\nwant\n%s", recipe.heading, strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// refused returns how many requests all zones have refused.
+func (s *server) refused() (sum uint64) {
+	var zones []struct {
+		Totals map[string]uint64 `json:"totals"`
+	}
+	s.ask("/rate_limit/zones", &zones)
+	for _, zone := range zones {
+		sum += zone.Totals["limited"] + zone.Totals["shed"]
+	}
+	return sum
 }

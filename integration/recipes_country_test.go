@@ -8,7 +8,7 @@ var signUps = []ask{
 	through("203.0.113.3", "NO", "64501", "200*2 429"),
 	through("203.0.113.4", "SE", "64502", "200*5 429"),
 	// What clients say themselves is not believed: these are of one network, and it is not that of the first ones.
-	{path: "/signup", from: "127.0.0.2", header: []string{"CF-IPCountry", "NO", "X-Client-ASN", "64500"}, want: "200*5 429"},
+	{path: "/signup", from: "127.0.0.2", header: []string{"CF-Connecting-IP", "203.0.113.9", "CF-IPCountry", "NO", "X-Client-ASN", "64500"}, want: "200*5 429"},
 	{path: "/signup", from: "127.0.0.3", header: []string{"CF-IPCountry", "FI", "X-Client-ASN", "64503"}, want: "200 429"},
 }
 

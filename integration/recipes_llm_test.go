@@ -8,6 +8,43 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
+// spendTokens checks the recipe of tokens a minute and requests in flight.
+func spendTokens(t *testing.T, s *server, b *backend) {
+	client := newClient(t, "")
+	const alice, bob = "key-of-alice", "key-of-bob"
+	for key, want := range map[string]int{"": http.StatusUnauthorized, "made-up": http.StatusForbidden} {
+		if status := s.answered(client, key, question{Say: 1}); status != want {
+			t.Errorf("key %q: status %d, want %d", key, status, want)
+		}
+	}
+	for _, q := range []question{{Prompt: 1000, Say: 100, MaxTokens: 500}, {Prompt: 1000, Say: 100, Stream: true, Options: withUsage}} {
+		if status := s.answered(client, alice, q); status != http.StatusOK {
+			t.Fatalf("%+v: status %d", q, status)
+		}
+	}
+	if status := s.answered(client, alice, question{Fail: 500}); status != 500 {
+		t.Errorf("status %d", status)
+	}
+	s.awaitUsed("two answers and an error", "tokens", alice, 2200)
+	if status := s.answered(client, alice, question{MaxTokens: 18_000}); status != http.StatusTooManyRequests {
+		t.Errorf("more than is left: status %d", status)
+	}
+
+	held := question{Stream: true, Options: withUsage, Prompt: 10, Say: 20, Gate: "streams", MaxTokens: 100}
+	for range 3 {
+		response := s.question(client, bob, held)
+		defer response.Body.Close()
+		if _, err := io.ReadFull(response.Body, make([]byte, 10)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if status := s.answered(client, bob, held); status != http.StatusTooManyRequests {
+		t.Errorf("a fourth in flight: status %d", status)
+	}
+	b.open("streams")
+	s.awaitUsed("three streams", "tokens", bob, 3*30)
+}
+
 // spendBudget checks the recipe of a budget for a language model.
 func spendBudget(t *testing.T, s *server, b *backend) {
 	client := newClient(t, "")

@@ -1,8 +1,10 @@
 package integration_test
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"regexp"
@@ -27,13 +29,20 @@ type ask struct {
 	check              func(t *testing.T, last answer)
 }
 
-// recipes are the headings of docs/recipes.md, and how to check that each one works.
-var recipes = map[string]struct {
+// tried says how to check that a recipe works.
+type tried struct {
 	replace []string // pairs of texts in the config, for a test that cannot wait
 	asks    []ask
 	test    func(t *testing.T, s *server, b *backend)
 	speaks  func(b *backend, w http.ResponseWriter, r *http.Request) // upstream if nil
-}{
+
+	of      string   // the heading, where it is not the name
+	instead []string // pairs of texts in the config, as the table below it says
+	config  string   // where no page has it
+}
+
+// recipes are the headings of the recipes, and how to check that each one works.
+var recipes = map[string]tried{
 	"Limit an API by key, with plans and costs": {asks: []ask{
 		{path: "/geocode", want: "401*2"},
 		{path: "/geocode", header: []string{"X-Api-Key", "stolen"}, want: "403*2"},
@@ -64,29 +73,6 @@ var recipes = map[string]struct {
 			t.Errorf("another client: status %d", a.status)
 		}
 	}},
-	"Give all requests back at once": {asks: []ask{
-		{path: "/", want: "200*10 429", check: toldToWait(1, 60)},
-		{path: "/", from: "127.0.0.2", want: "200*10 429"},
-	}},
-	"Compare algorithms": {
-		asks: []ask{
-			{path: "/token/a", want: "200*3 429"},
-			{path: "/token/b", want: "429"},
-			{path: "/token/b", from: "127.0.0.2", want: "200"},
-			{path: "/leaky/a", want: "200*3 429"},
-			{path: "/leaky/a", from: "127.0.0.2", want: "200*3 429"},
-			{path: "/sliding/a", want: "200*3 429"},
-			{path: "/sliding/a", from: "127.0.0.2", want: "429"},
-			{path: "/sliding/b", want: "200*3 429"},
-		},
-		test: func(t *testing.T, s *server, b *backend) {
-			occupy(t, s, b, 3, "/concurrent/a")
-			expect(t, s, ask{path: "/concurrent/a", want: "429"})
-			expect(t, s, ask{path: "/concurrent/b", want: "200*5", settles: true})
-			b.open("full")
-			patient.Until(t, "the slots to be free", func() bool { return s.get(newClient(t, ""), "/concurrent/a").status == http.StatusOK })
-		},
-	},
 	"Limit failed logins": {asks: []ask{
 		{method: "POST", path: "/login", header: []string{"X-Password", "right"}, want: "200*10", settles: true},
 		{method: "POST", path: "/login", want: "401*5 429", settles: true},
@@ -95,51 +81,8 @@ var recipes = map[string]struct {
 		{path: "/", want: "200*10"},
 	}},
 	"Limit logins by address and account": {replace: []string{"window 1m", "window 1h"}, test: tryLogins},
-	"Limit wrong passwords of basic_auth": {asks: []ask{
-		{path: "/", header: []string{"Authorization", "Basic YWxpY2U6aGljY3Vw"}, want: "200*7", settles: true},
-		{path: "/", header: []string{"Authorization", "Basic YWxpY2U6Z3Vlc3M="}, want: "401*5 429", settles: true},
-		{path: "/", header: []string{"Authorization", "Basic YWxpY2U6aGljY3Vw"}, want: "429"},
-	}},
-	"Limit tokens of a language model": {
-		asks: []ask{
-			{path: "/", want: "401"},
-			{path: "/", header: []string{"X-Api-Key", "made-up"}, want: "403"},
-			{path: "/", header: []string{"X-Api-Key", "key-of-alice", "X-Use", "100"}, want: "200*300", settles: true},
-		},
-		test: func(t *testing.T, s *server, _ *backend) {
-			client := newClient(t, "")
-			ask := func(user, use string) (status int, left int64) {
-				a := s.get(client, "/", "X-Api-Key", user, "X-Use", use)
-				if a.header.Get("X-Tokens-Used") != "" {
-					t.Fatal("the client is told what the upstream said")
-				}
-				q, _, err := rateLimit(a.header)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return a.status, q.remaining
-			}
-			used := int64(300 * 100)
-			patient.Until(t, "what was booked and not used", func() bool {
-				_, left := ask("key-of-alice", "100")
-				used += 100
-				return left == 100_000-(used-100)-500
-			})
-			for range 2 {
-				if status, _ := ask("key-of-bob", "60000"); status != http.StatusOK {
-					t.Fatalf("status %d", status)
-				}
-			}
-			patient.Until(t, "what was used and not booked", func() bool {
-				status, _ := ask("key-of-bob", "1")
-				return status == http.StatusTooManyRequests
-			})
-			if status, _ := ask("key-of-alice", "1"); status != http.StatusOK {
-				t.Errorf("another user: status %d", status)
-			}
-		},
-	},
-	"Give a budget for a language model": {test: spendBudget, speaks: new(model).answer},
+	"Limit tokens of a language model":    {replace: []string{"token_bucket 20000/1m", "fixed_window 20000/1000h"}, test: spendTokens, speaks: new(model).answer},
+	"Give a budget for a language model":  {test: spendBudget, speaks: new(model).answer},
 	"Limit WebSockets": {test: func(t *testing.T, s *server, _ *backend) {
 		var open []net.Conn
 		for i, fields := range []string{
@@ -207,48 +150,65 @@ var recipes = map[string]struct {
 	}},
 }
 
-// TestRecipes runs every config of docs/recipes.md, with either store. One Caddy with each store has
-// them one after the other.
+// TestRecipes runs every recipe, and what the tables below some of them have in place of a part, with either
+// store. One Caddy with each store has them one after the other.
 func TestRecipes(t *testing.T) {
 	t.Parallel()
-	found := regexp.MustCompile("(?ms)^## ([^\n]*)\n(?:[^#`].*?)?^```caddyfile\n(.*?)^```$").FindAllStringSubmatch(readPage(t, "../docs/recipes.md"), -1)
-	found = slices.DeleteFunc(found, func(match []string) bool {
-		_, ok := recipes[match[1]]
-		return !ok // TestRecipesByHand is enough
-	})
-	if len(found) != len(recipes) {
-		t.Errorf("%d recipes are here and not in the docs", len(recipes)-len(found))
-	}
+	all := maps.Clone(recipes)
+	maps.Copy(all, variants)
+	names := slices.Sorted(maps.Keys(all))
+	pages, _ := recipesWritten(t)
 	eachStore(t, func(t *testing.T, store string) {
 		none := caddyfile("", "respond none")
-		s := startSites(t, binary(t), 1+len(found), none)
-		for i, match := range found {
-			t.Run(match[1], func(t *testing.T) {
-				recipe, config, speaks := recipes[match[1]], match[2], upstream
-				if recipe.speaks != nil {
-					speaks = recipe.speaks
+		s := startSites(t, binary(t), 1+len(names), none)
+		for i, name := range names {
+			t.Run(name, func(t *testing.T) {
+				r, speaks := all[name], upstream
+				if r.speaks != nil {
+					speaks = r.speaks
 				}
 				b := startBackend(t, speaks)
-				for i := 0; i < len(recipe.replace); i += 2 {
-					if !strings.Contains(config, recipe.replace[i]) {
-						t.Fatalf("the recipe does not say %q", recipe.replace[i])
-					}
-					config = strings.ReplaceAll(config, recipe.replace[i], recipe.replace[i+1])
-				}
+				config := r.written(t, name, pages)
 				// Each has a socket and keys of its own, and no zones of the recipe before.
 				s := s.during(t, s.more[i])
 				s.mustLoad(none)
 				store := strings.Replace(store, "address", fmt.Sprintf("key_prefix recipe%d\naddress", i), 1)
 				s.mustLoad(strings.ReplaceAll(local(config, store, b.address), "fd/3", fmt.Sprintf("fd/%d", 4+i)))
-				for _, a := range recipe.asks {
+				for _, a := range r.asks {
 					expect(t, s, a)
 				}
-				if recipe.test != nil {
-					recipe.test(t, s, b)
+				if r.test != nil {
+					r.test(t, s, b)
 				}
 			})
 		}
 	})
+}
+
+// written returns the config of a recipe, with what it says instead, and what the test has to replace.
+func (r tried) written(t *testing.T, name string, pages []written) string {
+	t.Helper()
+	heading, config := cmp.Or(r.of, name), r.config
+	if at := slices.IndexFunc(pages, func(w written) bool { return w.heading == heading }); at >= 0 {
+		config = pages[at].config
+		for i := 1; i < len(r.instead); i += 2 {
+			for line := range strings.Lines(r.instead[i]) {
+				if line = strings.TrimSpace(line); line != "" && !strings.Contains(pages[at].after, "`"+line+"`") {
+					t.Fatalf("the recipe does not say %q", line)
+				}
+			}
+		}
+	} else if config == "" {
+		t.Fatalf("no page has a recipe %q", heading)
+	}
+	pairs := slices.Concat(r.instead, r.replace)
+	for i := 0; i < len(pairs); i += 2 {
+		if !strings.Contains(config, pairs[i]) {
+			t.Fatalf("the recipe does not say %q", pairs[i])
+		}
+		config = strings.ReplaceAll(config, pairs[i], pairs[i+1])
+	}
+	return config
 }
 
 // local changes a config of the docs so that it runs here: its sites are on the socket that the
@@ -286,7 +246,9 @@ func upstream(b *backend, w http.ResponseWriter, r *http.Request) {
 	if used := r.Header.Get("X-Use"); used != "" {
 		w.Header().Set("X-Tokens-Used", used)
 	}
-	if r.URL.Path == "/login" && r.Header.Get("X-Password") != "right" {
+	if status, err := strconv.Atoi(r.Header.Get("X-Status")); err == nil {
+		w.WriteHeader(status)
+	} else if r.URL.Path == "/login" && r.Header.Get("X-Password") != "right" {
 		w.WriteHeader(http.StatusUnauthorized)
 	}
 	_, _ = io.WriteString(w, "ok"+r.Header.Get("X-Would-Refuse"))
