@@ -62,7 +62,7 @@ func init() {
 //	    jitter          <fraction>
 //	    sweep_interval  <duration>
 //	    disable_metrics [true|false]
-//	    ...             see mholt.go
+//	    ...             see parseDistributed
 //	}
 func parseDirective(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 	handler := new(Handler)
@@ -313,4 +313,33 @@ func parseMatch(h httpcaddyfile.Helper, name string, to *caddyhttp.RawMatcherSet
 
 func isMatcherToken(arg string) bool {
 	return arg == "*" || strings.HasPrefix(arg, "@") || strings.HasPrefix(arg, "/")
+}
+
+// parseDistributed reads the block, if there is one.
+func parseDistributed(d *caddyfile.Dispenser, to **Distributed) option.Parser {
+	return func() (string, error) {
+		*to = new(Distributed)
+		if d.NextArg() {
+			return "", d.ArgErr()
+		}
+		return "", option.Block(d, "distributed", "", map[string]option.Option{
+			"read_interval":  {Label: "read interval", Parse: option.Duration(d, "read interval", &(*to).ReadInterval)},
+			"write_interval": {Label: "write interval", Parse: option.Duration(d, "write interval", &(*to).WriteInterval)},
+			"purge_age":      {Label: "purge age", Parse: option.Duration(d, "purge age", &(*to).PurgeAge)},
+		})
+	}
+}
+
+// parseStorage reads the name of the storage module. It keeps none of the options, because they
+// may be secret, and the module may be missing in the binary, because nothing uses it.
+func parseStorage(d *caddyfile.Dispenser, to *json.RawMessage) option.Parser {
+	return func() (string, error) {
+		segment := d.NextSegment()
+		if len(segment) < 2 || segment[1].Text == "{" {
+			return "", d.ArgErr()
+		}
+		name, err := json.Marshal(map[string]string{"module": segment[1].Text})
+		*to = name
+		return option.Shown(segment[1].Text), err
+	}
 }

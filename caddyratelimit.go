@@ -4,7 +4,6 @@
 package caddyratelimit
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -194,15 +193,13 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 			h.RateLimits[name] = z
 		}
 		var recorder logging.Recorder
-		if err := z.provision(ctx, name, h.store, around, recorder.Record(h.logger)); err != nil {
+		if err := z.provision(ctx, h, name, around, recorder.Record(h.logger)); err != nil {
 			return fmt.Errorf("zone %q: %w", name, err)
 		}
 		warnings[name] = recorder.Warnings()
-		z.live.OnStoreError = cmp.Or(z.OnStoreError, h.OnStoreError)
 		if err := app.define(z.live, h.store); err != nil {
 			return fmt.Errorf("zone %q: %w", name, err)
 		}
-		z.live.Index = len(h.zones)
 		h.zones = append(h.zones, z.live)
 	}
 	h.warnAboutLending()

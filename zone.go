@@ -2,22 +2,16 @@ package caddyratelimit
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net/http"
 	"slices"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
-	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/cost"
-	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/option"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
-	"github.com/seed-161337e5/caddyratelimit/internal/respond"
 	"github.com/seed-161337e5/caddyratelimit/internal/routes"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/limit"
@@ -162,12 +156,51 @@ type Zone struct {
 	// zones with `local` decide together. Default: the handler's on_store_error.
 	OnStoreError string `json:"on_store_error,omitempty"`
 
-	live     *zone.Zone // the zone at run time; nil before it is provisioned
+	live     *zone.Zone // what requests meet; nil before it is provisioned
 	counters string     // the key of its counters in the pool; empty before they are acquired
 }
 
-// defaultNearLimit is the near_limit of zones that give none, as in github.com/envoyproxy/ratelimit.
-const defaultNearLimit = 80
+// Reserve reserves slots for important requests, like Stripe's fleet usage load shedder: P. Tarjan,
+// Scaling your API with rate limiters (2017).
+type Reserve struct {
+	// The share of the slots that only these requests get, in percent above 0 and below 100. It is
+	// rounded up to whole slots. Required.
+	Percent float64 `json:"percent,omitempty"`
+
+	// The important requests: the requests that any of these matcher sets matches. Required.
+	MatcherSetsRaw caddyhttp.RawMatcherSets `json:"match,omitempty" caddy:"namespace=http.matchers"`
+}
+
+// Ban bans keys that continue to send requests although they are refused. A banned key is refused
+// without being counted.
+type Ban struct {
+	// How long the first ban lasts, from 1s to 3660d. Required.
+	Duration caddy.Duration `json:"duration,omitempty"`
+
+	// The number of refusals by the zone's limit that lead to a ban, at least 1. Required.
+	After int64 `json:"after,omitempty"`
+
+	// The time in which these refusals must happen, counted from the first one, from 1s to 3660d.
+	// Required.
+	Window caddy.Duration `json:"window,omitempty"`
+
+	// The longest ban, at least duration and at most 3660d. Each ban is twice as long as the one before, up to
+	// this, unless this much time has passed since that one ended. Default: duration, so all bans are equally long.
+	UpTo caddy.Duration `json:"up_to,omitempty"`
+}
+
+// Distributed is how github.com/mholt/caddy-ratelimit synchronizes instances. It has no effect here:
+// instances enforce one limit if they share a store such as `redis`.
+type Distributed struct {
+	// Has no effect.
+	ReadInterval caddy.Duration `json:"read_interval,omitempty"`
+
+	// Has no effect.
+	WriteInterval caddy.Duration `json:"write_interval,omitempty"`
+
+	// Has no effect.
+	PurgeAge caddy.Duration `json:"purge_age,omitempty"`
+}
 
 // UnmarshalJSON implements [json.Unmarshaler].
 func (z *Zone) UnmarshalJSON(text []byte) error {
@@ -178,86 +211,46 @@ func (z *Zone) UnmarshalJSON(text []byte) error {
 }
 
 // provision makes the zone that requests meet.
-func (z *Zone) provision(ctx caddy.Context, name string, ref *pool.Ref, around *routes.Routes, log *zap.Logger) error {
+func (z *Zone) provision(ctx caddy.Context, h *Handler, name string, around *routes.Routes, log *zap.Logger) error {
 	config, err := json.Marshal(z)
 	if err != nil {
 		return err
 	}
-	z.counters = pool.ZoneKey(ref.ID, name)
+	z.counters = pool.ZoneKey(h.store.ID, name)
 	state := pool.AcquireZone(z.counters)
-	if err := z.compile(name, state.Salt, log); err != nil {
+	spec, err := z.spec(name, log)
+	if err != nil {
 		return err
 	}
-	z.live.JSON, z.live.Stats, z.live.StoreID = config, &state.Counters, ref.ID
+	spec.JSON, spec.Index, spec.StoreID, spec.Salt = config, len(h.zones), h.store.ID, state.Salt
+	if spec.OnStoreError == "" {
+		spec.OnStoreError = h.OnStoreError
+	}
 	exempt := slices.Clone(z.ExemptRaw) // which loading clears
-	if err := z.loadMatchers(ctx); err != nil {
+	if err := z.loadMatchers(ctx, &spec); err != nil {
+		return err
+	}
+	if z.live, err = zone.New(spec, &state.Counters); err != nil {
 		return err
 	}
 	return z.warn(exempt, around, log)
 }
 
-// check checks the options of a zone that is not provisioned.
-func (z *Zone) check(name string) error {
-	draft := *z
-	return draft.compile(name, 0, zap.NewNop())
-}
-
-// compile makes of the options, except for matchers, what requests meet. The salt tells generations
-// of the zone apart.
-func (z *Zone) compile(name string, salt uint64, log *zap.Logger) error {
-	z.live = &zone.Zone{
-		Name: name, Exceeded: fmt.Errorf("rate limit of zone %q exceeded", name), Limit: z.Limit, Plan: z.Plan,
-	}
-	if name == "" {
-		return errors.New("a zone needs a name")
-	}
-	if z.OnStoreError != "" {
-		if err := checkOnStoreError(z.OnStoreError); err != nil {
-			return err
-		}
-	}
-	if err := z.compileKey(log); err != nil {
-		return err
-	}
-	if err := z.compileLimits(salt, log); err != nil {
-		return err
-	}
-	if err := z.compilePolicies(log); err != nil {
-		return err
-	}
-	l := z.live
-	l.Description = z.describe()
-	l.Key, l.Cost, l.CostHeader, l.CostBrokenOff = z.Key, z.Cost, z.CostHeader, z.CostBrokenOff
-	l.CostRequest, l.CostResponse, l.ChargeOnResponse = z.CostRequest, z.CostResponse, z.ChargeOnResponse
-	l.MissingKey, l.Overrides = z.MissingKey, z.Overrides
-	l.DryRun, l.Enforce = z.DryRun, z.Enforce
-	if l.NearLimit = defaultNearLimit; z.NearLimit != nil {
-		l.NearLimit = *z.NearLimit
-	}
-	if !(l.NearLimit > 0 && l.NearLimit <= 100) {
-		return fmt.Errorf("near_limit must be above 0 and at most 100 percent, got %v", l.NearLimit)
-	}
-	l.InvalidLimit, l.BlockStatus = z.InvalidLimit, z.BlockStatus
-	l.MissingKeyStatus, l.RepeatedValuesStatus = z.MissingKeyStatus, z.RepeatedValuesStatus
-	l.DescribeRejections()
-	return l.CheckChallenge(z.MissingKeyChallenge)
-}
-
 // loadMatchers loads the matchers of the zone.
-func (z *Zone) loadMatchers(ctx caddy.Context) error {
-	if err := loadMatchers(ctx, z, "MatcherSetsRaw", z.MatcherSetsRaw, &z.live.Matchers); err != nil {
+func (z *Zone) loadMatchers(ctx caddy.Context, s *zone.Spec) error {
+	if err := loadMatchers(ctx, z, "MatcherSetsRaw", z.MatcherSetsRaw, &s.Matchers); err != nil {
 		return err
 	}
-	if err := loadMatchers(ctx, z, "ExemptRaw", z.ExemptRaw, &z.live.Exempt); err != nil {
+	if err := loadMatchers(ctx, z, "ExemptRaw", z.ExemptRaw, &s.Exempt); err != nil {
 		return err
 	}
-	if err := loadMatchers(ctx, z, "BlockRaw", z.BlockRaw, &z.live.Block); err != nil {
+	if err := loadMatchers(ctx, z, "BlockRaw", z.BlockRaw, &s.Block); err != nil {
 		return err
 	}
 	if z.Reserve == nil {
 		return nil
 	}
-	return loadMatchers(ctx, z.Reserve, "MatcherSetsRaw", z.Reserve.MatcherSetsRaw, &z.live.Reserve)
+	return loadMatchers(ctx, z.Reserve, "MatcherSetsRaw", z.Reserve.MatcherSetsRaw, &s.Reserve)
 }
 
 // loadMatchers loads the matchers in a field of a struct.
@@ -270,125 +263,6 @@ func loadMatchers(ctx caddy.Context, owner any, field string, raw caddyhttp.RawM
 		return fmt.Errorf("loading matchers: %w", err)
 	}
 	return to.FromInterface(sets)
-}
-
-// compileLimits compiles limits and costs.
-func (z *Zone) compileLimits(salt uint64, log *zap.Logger) (err error) {
-	m := zone.PolicyBuilder{Zone: z.live.Name, Limit: z.Limit, Salt: salt, Reserve: z.Reserve.percent(), Lend: time.Duration(z.Lend)}
-	z.live.Builder = m
-	if err := z.checkLend(); err != nil {
-		return err
-	}
-	if err := z.Reserve.check(z); err != nil {
-		return err
-	}
-	if z.Plan == nil || z.MaxEvents != nil {
-		if z.live.OwnPolicies, err = zone.NewPolicies(m); err != nil {
-			return err
-		}
-	}
-	if z.Plan != nil {
-		if err := z.compilePlans(m); err != nil {
-			return err
-		}
-	} else {
-		z.live.Policy = z.live.OwnPolicies.Fixed
-	}
-	if z.Cost == nil {
-		z.Cost = &limit.Amount{Number: 1}
-	}
-	if err := z.Cost.Check("cost"); err != nil {
-		return err
-	}
-	if z.live.FixedCost = z.Cost.Number; !limit.ValidCost(z.live.FixedCost) {
-		return fmt.Errorf("cost must be from 0 to %d, got %d", algorithms.MaxEvents, z.live.FixedCost)
-	}
-	if g := z.live.Policy; g != nil && z.Cost.From == "" && z.live.FixedCost > g.MaxCost() && g.Numbers.Events > 0 {
-		log.Warn("the cost is above what the limit can ever allow, so every request of this zone is refused; "+lowerCost.With().String(),
-			zap.String("zone", z.live.Name), zap.Int64("cost", z.live.FixedCost), zap.Int64("limit", g.MaxCost()))
-	}
-	return nil
-}
-
-// compilePolicies checks the options that look at single requests.
-func (z *Zone) compilePolicies(log *zap.Logger) error {
-	for _, s := range []struct {
-		name       string
-		status     *int
-		usedIfZero int
-	}{
-		{"invalid_limit", &z.InvalidLimit, http.StatusForbidden},
-		{"missing_key_status", &z.MissingKeyStatus, http.StatusUnauthorized},
-		{"repeated_values_status", &z.RepeatedValuesStatus, http.StatusBadRequest},
-		{"block_status", &z.BlockStatus, http.StatusForbidden},
-	} {
-		if *s.status == 0 {
-			*s.status = s.usedIfZero
-		}
-		if err := checkStatus(s.name, *s.status); err != nil {
-			return err
-		}
-	}
-	if err := z.checkMissingKey(); err != nil {
-		return err
-	}
-	if err := z.checkRepeatedValues(); err != nil {
-		return err
-	}
-	if err := z.checkRawValues(); err != nil {
-		return err
-	}
-	if err := respond.NotHTTP("cost_header", z.CostHeader); err != nil {
-		return err
-	}
-	if err := z.checkCharge(); err != nil {
-		return err
-	}
-	if err := z.compileEnforce(log); err != nil {
-		return err
-	}
-	if err := z.compileKeyRules(); err != nil {
-		return err
-	}
-	z.live.ChargesLate = z.ChargeOnResponse != nil || z.CostHeader != "" || z.CostResponse != nil
-	z.live.HasPolicies = z.live.Policy == nil || z.Cost.From != "" || len(z.ExemptRaw) > 0 || len(z.BlockRaw) > 0 ||
-		z.CostRequest != nil || z.MissingKey != "" && z.MissingKey != zone.MissingShare || z.Reserve != nil || z.DryRun || z.Enforce != nil
-	return nil
-}
-
-// checkStatus checks the status of a refusal.
-func checkStatus(option string, status int) error {
-	if status < 400 || status > 599 {
-		return fmt.Errorf("%s must be from 400 to 599, got %d", option, status)
-	}
-	return nil
-}
-
-// describe describes what all zones of the same name must agree on.
-func (z *Zone) describe() string {
-	var text string
-	if z.MaxEvents != nil {
-		text = z.Limit.Describe()
-	}
-	if z.Plan != nil {
-		if text != "" {
-			text += " and "
-		}
-		text += z.Plan.Describe(&z.Limit)
-	}
-	if z.Reserve != nil {
-		text += fmt.Sprintf(" with %v %% reserved", z.Reserve.Percent)
-	}
-	if z.Lend != 0 {
-		text += " lent every " + duration.Format(time.Duration(z.Lend))
-	}
-	if z.Overrides {
-		text += " with overrides"
-	}
-	if z.Ban != nil {
-		text += z.Ban.describe()
-	}
-	return text
 }
 
 // release releases what provision has acquired.

@@ -25,6 +25,10 @@ import (
 // placeholder is never set. Exempt are the zone's matchers before they were loaded.
 func (z *Zone) warn(exempt caddyhttp.RawMatcherSets, around *routes.Routes, log *zap.Logger) error {
 	log = log.With(zap.String("zone", z.live.Name))
+	if g := z.live.Policy; g != nil && z.live.Cost.From == "" && z.live.Cost.Number > g.MaxCost() && g.Numbers.Events > 0 {
+		log.Warn("the cost is above what the limit can ever allow, so every request of this zone is refused; "+lowerCost.With().String(),
+			zap.Int64("cost", z.live.Cost.Number), zap.Int64("limit", g.MaxCost()))
+	}
 	z.warnAboutKey(log)
 	warnAboutHeaders(exempt, log)
 	for _, use := range z.placeholders() {
@@ -273,4 +277,12 @@ func (z *Zone) checkUse(u use, around *routes.Routes, log *zap.Logger) error {
 		return nil
 	}
 	return fmt.Errorf("%s: nothing in this config sets {%s}, so that %s%s (if something does, set allow_unknown_placeholders)", u.option, u.name, u.consequence, hint)
+}
+
+// warnAboutDistributed warns if a config is meant for a fleet, but its store is not shared.
+func (h *Handler) warnAboutDistributed() {
+	if h.Distributed != nil && !h.store.Store.Remote {
+		h.logger.Warn("distributed has no effect: this instance counts on its own, and a fleet admits as many times the limit as it has instances; "+shareStore.With().String(),
+			zap.String("store", pool.Describe(h.store.Backend)))
+	}
 }

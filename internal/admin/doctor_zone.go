@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -17,7 +16,7 @@ func (z *runningZone) facts(all []*runningZone, of *doctor.Store, others *peers)
 		Name: z.Name, Store: of.Name, OnStoreError: z.OnStoreError, Silent: of.Silent(),
 		Rollout: z.rollout(), DryRun: !slices.ContainsFunc(z.uses, enforced),
 		Variable: z.Template.Varies(), Addresses: onlyAddresses(z.Template), Spread: z.Stats.Keys.Spread(),
-		Key: z.Key, KeyInWords: z.KeyInWords(), MissingKey: cmp.Or(z.MissingKey, zone.MissingShare), Definition: z.definition(), Blocks: len(z.Block) > 0, DefinedOtherwise: others.differOn(z), Warnings: z.warnings,
+		Key: z.Key, KeyInWords: z.KeyInWords(), MissingKey: z.MissingKey, Definition: z.definition(), Blocks: len(z.Block) > 0, DefinedOtherwise: others.differOn(z), Warnings: z.warnings,
 	}
 	facts.Costs, _ = z.Stats.Costs.Read()
 	for result, before := range z.before.costs {

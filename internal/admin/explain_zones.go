@@ -262,7 +262,7 @@ func (q *question) state() *adminapi.Key {
 	return &adminapi.Key{
 		Zone: z.Name, KeyText: keyText(z.Template, p.key, len(p.key)), Plan: policy.Plan, Limit: describeLimit(p.rule, p.rule.Limit(), true),
 		Rollout: z.Rollout(), Cost: q.check.Cost, CostFrom: z.Cost.From, QuotaStatus: p.quota(), Slots: policy.Lends,
-		Ban: p.ban(), Refusals: p.refusals, Override: p.override(), Overrides: z.Overrides,
+		Ban: p.ban(), Refusals: p.refusals, Override: p.override(), Overrides: z.Overrides(),
 		Outcome: outcome.Names[q.outcome], Refused: q.outcome.Refused(),
 	}
 }

@@ -89,7 +89,7 @@ func (z *runningZone) lookUpPlans(c *adminCall, key string) (*adminapi.Key, erro
 // lookUpUnder returns the state of a key under the limit of a plan, or of the zone.
 func (z *runningZone) lookUpUnder(c *adminCall, key string, policies *zone.Policies) (*adminapi.Key, error) {
 	policy := policies.Likely
-	cost, err := c.readCost(z.FixedCost)
+	cost, err := c.readCost(z.Cost.Number)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func (z *runningZone) lookUpUnder(c *adminCall, key string, policies *zone.Polic
 	answer := &adminapi.Key{
 		Zone: z.Name, KeyText: keyText(z.Template, key, len(key)), Plan: policy.Plan, Limit: z.Description, Rollout: z.rollout(),
 		Cost: cost, CostFrom: z.Cost.From, QuotaStatus: p.quota(), Slots: policy.Lends,
-		Ban: p.ban(), Refusals: p.refusals, Override: p.override(), Overrides: z.Overrides, Lately: z.lately(key),
+		Ban: p.ban(), Refusals: p.refusals, Override: p.override(), Overrides: z.Overrides(), Lately: z.lately(key),
 	}
 	if policies.Varying != nil {
 		answer.Assumed = describeLimit(policy.Rule, policy.Rule.Limit(), true)

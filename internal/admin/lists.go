@@ -57,7 +57,7 @@ func showBans(c *adminCall) error {
 }
 
 func (z *runningZone) listOverrides(ctx context.Context, s store.Lister, cursor string, n int) ([]adminapi.Listed, string, error) {
-	if !z.Overrides || len(z.Rules()) == 0 {
+	if !z.Overrides() || len(z.Rules()) == 0 {
 		return nil, "", nil
 	}
 	listed, next, err := s.Overrides(ctx, z.Rules()[0], cursor, n)

@@ -27,7 +27,7 @@ func FuzzRequestedLimit(f *testing.F) {
 	rules := testRules(f)
 	f.Fuzz(func(t *testing.T, text string, i uint8) {
 		rule := rules[int(i)%len(rules)]
-		z := &runningZone{Zone: &zone.Zone{Name: "z", Cost: &limit.Amount{Number: 1}, OwnPolicies: zone.Policies{Likely: &zone.QuotaPolicy{Rule: rule}}}}
+		z := &runningZone{Zone: &zone.Zone{Spec: zone.Spec{Name: "z", Cost: limit.Amount{Number: 1}}, OwnPolicies: zone.Policies{Likely: &zone.QuotaPolicy{Rule: rule}}}}
 		limit := func(text string) (s store.Override, ok bool) {
 			var request overrideRequest
 			if json.Unmarshal([]byte(`{"limit": `+text+`}`), &request) != nil {
@@ -64,7 +64,7 @@ func FuzzRequestedLimit(f *testing.F) {
 // key would get reserved slots.
 func TestOverridesBesideAReserve(t *testing.T) {
 	z := &runningZone{Zone: &zone.Zone{
-		Name: "kept", RequestPolicies: zone.RequestPolicies{Reserve: make(caddyhttp.MatcherSets, 1)}, OwnPolicies: zone.Policies{Likely: &zone.QuotaPolicy{Rule: testRules(t)[0]}},
+		Spec: zone.Spec{Name: "kept", Reserve: make(caddyhttp.MatcherSets, 1)}, OwnPolicies: zone.Policies{Likely: &zone.QuotaPolicy{Rule: testRules(t)[0]}},
 	}}
 	for text, want := range map[string]bool{
 		`{"limit": "20"}`: false, `{"plan": "pro"}`: false, `{"limit": "unlimited"}`: true, `{"exempt": true}`: true,

@@ -173,7 +173,7 @@ func (c *adminCall) withOverrider(do func(context.Context, store.Overrider) erro
 // checkOverridable returns an error if overrides have no effect in the zone.
 func (z *runningZone) checkOverridable() error {
 	switch {
-	case !z.Overrides:
+	case !z.Overrides():
 		return adminError(http.StatusConflict, "zone %q does not allow overrides: add the option overrides", z.Name)
 	case len(z.Rules()) == 0:
 		return adminError(http.StatusConflict, "zone %q has no limit to override: all of its plans are unlimited", z.Name)

@@ -111,13 +111,10 @@ func newLimiter(t *testing.T, c *logTime, l limit.Limit) *limiter.Limiter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	policies, err := zone.NewPolicies(zone.PolicyBuilder{Zone: "z", Limit: l})
+	z, err := zone.New(zone.Spec{Name: "z", Template: template, Limit: l, Cost: limit.Amount{Number: 1}, MissingKey: zone.MissingShare},
+		&stats.Counters{Keys: topk.New(time.Minute)})
 	if err != nil {
 		t.Fatal(err)
-	}
-	z := &zone.Zone{
-		Name: "z", Template: template, Stats: &stats.Counters{Keys: topk.New(time.Minute)}, Limit: l,
-		OwnPolicies: policies, Policy: policies.Fixed, FixedCost: 1,
 	}
 	return limiter.New(limiter.Config{Zones: []*zone.Zone{z}, Store: ref, Measure: true, Logger: zap.NewNop(), Clock: c})
 }

@@ -105,7 +105,7 @@ func (v *Verdict) lateCharges() (late []lateCharge) {
 	for i := range v.Entries {
 		z := v.Entries[i].Zone
 		saysCost := z.CostHeader != "" || z.CostResponse != nil
-		if z.ChargesLate && v.Decisions[i].Allowed && (v.Checks[i].Cost > 0 || saysCost) {
+		if z.ChargesLate() && v.Decisions[i].Allowed && (v.Checks[i].Cost > 0 || saysCost) {
 			late = append(late, lateCharge{
 				zone: z, charge: v.giveBack(i),
 				open: z.ChargeOnResponse != nil, unpaid: z.CostHeader != "", body: bodyCost{reads: z.CostResponse != nil},

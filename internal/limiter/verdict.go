@@ -193,7 +193,7 @@ func (v *Verdict) add(z *zone.Zone, c *zone.Check) {
 		check.Hold = store.NewHold()
 		v.holds = true
 	}
-	v.late = v.late || z.ChargesLate
+	v.late = v.late || z.ChargesLate()
 	v.Entries = append(v.Entries, Entry{Zone: z, Policy: c.Policy})
 	v.Checks = append(v.Checks, check)
 	v.Decisions = append(v.Decisions, algorithms.Decision{})

@@ -37,7 +37,7 @@ func windowOf(d time.Duration) *zone.QuotaPolicy {
 // reporterOf returns a Reporter of one zone, and what it logs.
 func reporterOf(log string) (*Reporter, *observer.ObservedLogs) {
 	core, logs := observer.New(zapcore.InfoLevel)
-	z := &zone.Zone{Name: "flooded", Exceeded: errors.New("exceeded"), Stats: new(stats.Counters)}
+	z := &zone.Zone{Spec: zone.Spec{Name: "flooded"}, Exceeded: errors.New("exceeded"), Stats: new(stats.Counters)}
 	return New(Config{Zones: []*zone.Zone{z}, Log: log, Logger: zap.New(core)}), logs
 }
 

@@ -10,7 +10,7 @@ import (
 // TestLoanIsNotTheLimit: a key is near its limit by what is left of that. A client is told when more than
 // what this process may promise can be had.
 func TestLoanIsNotTheLimit(t *testing.T) {
-	z := &Zone{NearLimit: 80}
+	z := &Zone{Spec: Spec{NearLimit: 80}}
 	for _, c := range []struct {
 		remaining, elsewhere int64
 		near                 bool

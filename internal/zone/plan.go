@@ -1,8 +1,11 @@
 package zone
 
 import (
+	"fmt"
+	"maps"
+	"slices"
+
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
-	"github.com/seed-161337e5/caddyratelimit/limit"
 )
 
 // Plan is a plan at run time.
@@ -12,17 +15,27 @@ type Plan struct {
 	Policies  Policies
 }
 
-// Limits returns the zone's own limit and those of its plans, as they are written.
-func (z *Zone) Limits() []*limit.Limit {
-	limits := []*limit.Limit{&z.Limit}
-	if z.Plan != nil {
-		for _, p := range z.Plan.Plans {
-			if p != nil {
-				limits = append(limits, &p.Limit)
+// makePlans makes the zone's plans.
+func (z *Zone) makePlans() (err error) {
+	z.Plans, z.planByName = make(map[string]*Plan, len(z.Plan.Plans)), make(map[string]*Plan, len(z.Plan.Plans))
+	for _, name := range slices.Sorted(maps.Keys(z.Plan.Plans)) {
+		l, limited := z.PlanLimits[name]
+		made := &Plan{Name: name, Unlimited: !limited}
+		if limited {
+			if made.Policies, err = NewPolicies(z.builder(name, l)); err != nil {
+				return fmt.Errorf("plan %q: %w", name, err)
 			}
 		}
+		z.Plans[name], z.planByName[z.PlanTemplate.NormalizeName(name)] = made, made
 	}
-	return limits
+	switch {
+	case z.Plan.Reject != 0:
+	case z.Plan.Default != "":
+		z.DefaultPlan = z.Plans[z.Plan.Default]
+	default:
+		z.DefaultPlan = &Plan{Policies: z.OwnPolicies}
+	}
+	return nil
 }
 
 // choosePlan returns the plan of a request.
@@ -34,7 +47,7 @@ func (z *Zone) choosePlan(r *placeholder.Request) (*Plan, error) {
 	if len(z.PlanTemplate.Parts) > 1 {
 		name = z.PlanTemplate.NormalizeName(name)
 	}
-	if chosen, ok := z.PlanByName[name]; ok {
+	if chosen, ok := z.planByName[name]; ok {
 		return chosen, nil
 	}
 	if z.DefaultPlan == nil {

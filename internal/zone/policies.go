@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/cespare/xxhash/v2"
 	"go.uber.org/zap"
 
@@ -18,27 +17,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 	"github.com/seed-161337e5/caddyratelimit/limit"
 )
-
-// RequestPolicies are the options of a zone that look at single requests.
-type RequestPolicies struct {
-	Exempt  caddyhttp.MatcherSets
-	Block   caddyhttp.MatcherSets
-	Reserve caddyhttp.MatcherSets // the requests that slots are reserved for; empty without a reserve
-
-	DryRun      bool
-	Enforce     *float64
-	EnforceSeed uint64 // of the hash that chooses for which keys the limit is enforced
-
-	// Why and with which status requests are rejected without asking the store.
-	Key                  string
-	MissingKey           string
-	MissingKeyStatus     int
-	RepeatedValuesStatus int
-	InvalidLimit         int
-	BlockStatus          int
-	Challenge            string // for requests without a key; empty if there is none
-	noKey, noPlan        string // what such clients are told
-}
 
 // Check is what to ask the store about a request in a zone.
 type Check struct {
@@ -78,7 +56,7 @@ func (z *Zone) Apply(c *Check, r *placeholder.Request, log *zap.Logger) error {
 	if c.Repeated != nil {
 		return c.reject(z.RepeatedValuesStatus, c.Repeated)
 	}
-	if z.MissingKey != MissingShare && z.MissingKey != "" && c.Key == z.Template.Empty {
+	if z.MissingKey != MissingShare && c.Key == z.Template.Empty {
 		if z.MissingKey == MissingReject {
 			return c.reject(z.MissingKeyStatus, errNoKey)
 		}
@@ -143,13 +121,6 @@ func (z *Zone) resolve(c *Check, r *placeholder.Request) (err error) {
 	return nil
 }
 
-// The values of missing_key.
-const (
-	MissingShare  = "share"
-	MissingSkip   = "skip"
-	MissingReject = "reject"
-)
-
 // Rollout says in words that the limit is not enforced for all keys: "dry run" or "enforce 50 %".
 // It is empty if the limit is.
 func (z *Zone) Rollout() string {
@@ -170,7 +141,7 @@ func (z *Zone) IsDryRun(key string) bool {
 		return z.DryRun
 	}
 	var hash xxhash.Digest
-	hash.ResetWithSeed(z.EnforceSeed)
+	hash.ResetWithSeed(z.enforceSeed)
 	_, _ = hash.WriteString(key)
 	const steps = 1 << 53 // a float64 holds whole numbers up to this one exactly
 	return float64(hash.Sum64()%steps)/steps*100 >= *z.Enforce

@@ -147,7 +147,7 @@ func (d *dynamicPolicies) Resolve(repl *caddy.Replacer) (*QuotaPolicy, error) {
 		return nil, err
 	}
 	hash := maphash.Comparable(d.seed, n)
-	put := &d.slots[(hash+hash>>32%policyProbes)%policySlots]
+	put := &d.slots[(hash+(hash>>32)%policyProbes)%policySlots]
 	for i := range uint64(policyProbes) {
 		slot := &d.slots[(hash+i)%policySlots]
 		p := slot.Load()

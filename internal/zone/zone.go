@@ -3,73 +3,68 @@
 package zone
 
 import (
+	"fmt"
 	"slices"
 
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/cespare/xxhash/v2"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/cost"
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
-	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/internal/throttle"
 	"github.com/seed-161337e5/caddyratelimit/limit"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// The values of on_store_error.
-const (
-	AllowOnError = "allow"
-	DenyOnError  = "deny"
-	LocalOnError = "local"
-)
-
-// Zone is a zone at run time. It does not change after it was provisioned, but for its counters.
+// Zone is a zone at run time: a Spec, what [New] makes of it, and what is counted of its requests.
 type Zone struct {
-	Name         string
-	Index        int // among the zones of the handler
-	Matchers     caddyhttp.MatcherSets
-	Template     *key.Template // of the key
-	Stats        *stats.Counters
-	StoreID      string
-	OnStoreError string // the zone's, or else the handler's
-	Exceeded     error  // the error of a refused request
-	JSON         []byte // the zone's config
-	Description  string // the part of the config that all uses of the name share, in words
+	Spec
 
-	limit.Limit                // as written
-	Plan         *limit.Plans  // nil without plans
-	Builder      PolicyBuilder // makes the policies of other limits
-	OwnPolicies  Policies      // of the zone's own limit
-	Plans        map[string]*Plan
-	PlanByName   map[string]*Plan // by normalized name, see PlanTemplate
-	PlanTemplate *key.Template    // the name of a request's plan
-	DefaultPlan  *Plan            // for requests without a plan; nil if these are rejected
-	Policy       *QuotaPolicy     // nil if it depends on the request
+	OwnPolicies   Policies // of the zone's own limit
+	Plans         map[string]*Plan
+	planByName    map[string]*Plan // by normalized name, see PlanTemplate
+	DefaultPlan   *Plan            // for requests without a plan; nil if these are rejected
+	Policy        *QuotaPolicy     // nil if it depends on the request
+	HasPolicies   bool             // Apply must be called for each request
+	Exceeded      error            // the error of a refused request
+	Description   string           // what all uses of the name share besides the key, in words
+	enforceSeed   uint64           // of the hash that chooses for which keys the limit is enforced
+	noKey, noPlan string           // what clients without a key or a plan are told
 
-	NearLimit float64 // the share of a limit that must be used for a request to count as near it, in percent
+	Stats       *stats.Counters
+	Misses      Misses             // requests that came to the zone and did not meet it
+	Forwarded   clientip.Forwarded // by a proxy that is not trusted, in zones whose keys have the client's address
+	invalid     throttle.Throttle  // for warnings about requests without a valid limit
+	UnclearCost throttle.Throttle  // for warnings about responses without a valid cost
+}
 
-	Cost      *limit.Amount
-	FixedCost int64
+// New makes a zone of a Spec, which counts in the given counters. It returns an error if one of the limits is
+// not valid.
+func New(s Spec, counters *stats.Counters) (*Zone, error) {
+	z := &Zone{
+		Spec: s, Stats: counters, Exceeded: fmt.Errorf("rate limit of zone %q exceeded", s.Name), enforceSeed: xxhash.Sum64String(s.Name),
+	}
+	z.noKey, z.noPlan = s.describeRejections()
+	if s.Plan == nil || s.MaxEvents != nil {
+		var err error
+		if z.OwnPolicies, err = NewPolicies(s.builder("", s.Limit)); err != nil {
+			return nil, err
+		}
+	}
+	z.Policy, z.HasPolicies = z.OwnPolicies.Fixed, s.looksAtRequests()
+	if s.Plan != nil {
+		z.Policy = nil
+		if err := z.makePlans(); err != nil {
+			return nil, err
+		}
+	}
+	z.Description = s.describe()
+	return z, nil
+}
 
-	HasPolicies bool // Apply must be called for each request
-	RequestPolicies
-
-	ChargesLate      bool // the charge depends on the response
-	ChargeOnResponse *caddyhttp.ResponseMatcher
-	CostHeader       string
-	CostBrokenOff    *int64
-	CostResponse     *cost.Response // nil without one
-	CostRequest      *cost.Request  // nil without one
-
-	Overrides bool
-	KeyRules  *store.KeyRules // overrides and bans of single keys; nil without them
-
-	Misses    Misses             // requests that came to the zone and did not meet it
-	Forwarded clientip.Forwarded // by a proxy that is not trusted, in zones whose keys have the client's address
-
-	invalid     throttle.Throttle // for warnings about requests without a valid limit
-	UnclearCost throttle.Throttle // for warnings about responses without a valid cost
+// builder returns what makes the policies of a limit of the zone.
+func (s *Spec) builder(plan string, l limit.Limit) PolicyBuilder {
+	return PolicyBuilder{Zone: s.Name, Plan: plan, Limit: l, Salt: s.Salt, Reserve: s.Reserved, Lend: s.Lend}
 }
 
 // Lends reports whether any of the zone's limits counts slots, which requests hold until they are

@@ -121,7 +121,7 @@ func newWorld(c *Config, t *timeline, try *trial) (*world, error) {
 // zone returns a zone as it is in this world.
 func (w *world) zone(z *zone.Zone) (*zone.Zone, error) {
 	if w.try == nil || w.try.Zone != z.Name {
-		return z.Copy(), nil
+		return z.Copy()
 	}
 	return z.With(w.try.Plan, w.try.limit)
 }

@@ -72,7 +72,7 @@ func (u *unknown) list(e *engine, formats []*logs.Format) []replay.Unknown {
 	}
 	for _, name := range sortedNames(e.config.zones()) {
 		z := e.config.zones()[name]
-		if z.Overrides {
+		if z.Overrides() {
 			add(replay.Unknown{Zone: name, Option: "overrides", What: "overrides and bans that were set by hand", Assumed: "taken as none"})
 		}
 		for _, f := range formats {

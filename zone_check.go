@@ -1,0 +1,351 @@
+package caddyratelimit
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/key"
+	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
+	"github.com/seed-161337e5/caddyratelimit/internal/respond"
+	"github.com/seed-161337e5/caddyratelimit/internal/suggest"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
+	"github.com/seed-161337e5/caddyratelimit/limit"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// checkSpec checks all of a zone but its limits, which [zone.New] checks.
+func (z *Zone) checkSpec(s *zone.Spec, log *zap.Logger) error {
+	if z.OnStoreError != "" {
+		if err := checkOnStoreError(z.OnStoreError); err != nil {
+			return err
+		}
+	}
+	if (z.IPv4Prefix != 0 || z.IPv6Prefix != 0) && !s.Template.Varies() {
+		log.Warn("ipv4_prefix and ipv6_prefix have no effect: the key has no placeholder", zap.String("zone", s.Name))
+	}
+	for _, empty := range s.Template.OftenEmpty {
+		log.Warn("the key may have the same value for all clients: "+empty.Why,
+			zap.String("zone", s.Name), zap.String("placeholder", "{"+empty.Name+"}"))
+	}
+	for _, check := range []func(*zone.Spec) error{
+		z.checkLend, z.checkReserve, checkPlans, checkCost, checkStatuses, z.checkKey, z.checkCharge, checkKeyRules,
+	} {
+		if err := check(s); err != nil {
+			return err
+		}
+	}
+	if !(s.NearLimit > 0 && s.NearLimit <= 100) {
+		return fmt.Errorf("near_limit must be above 0 and at most 100 percent, got %v", s.NearLimit)
+	}
+	if err := checkEnforce(s, log); err != nil {
+		return err
+	}
+	return z.checkChallenge(s)
+}
+
+// checkLend checks that nothing else in the zone needs the store for each request.
+func (z *Zone) checkLend(*zone.Spec) error {
+	if z.Lend == 0 {
+		return nil
+	}
+	for _, o := range []struct {
+		name string
+		set  bool
+		why  string
+	}{
+		{"overrides", z.Overrides, "an override holds from the next request on, which must ask the store"},
+		{"ban", z.Ban != nil, "the store must see each refusal"},
+		{"dry_run", z.DryRun, "a dry run asks the store for each request"},
+		{"enforce", z.Enforce != nil, "a dry run asks the store for each request"},
+		{"reserve", z.Reserve != nil, "slots that are kept may go to any request"},
+	} {
+		if o.set {
+			return fmt.Errorf("lend and %s exclude each other: %s", o.name, o.why)
+		}
+	}
+	return nil
+}
+
+// checkReserve checks the slots that are reserved.
+func (z *Zone) checkReserve(s *zone.Spec) error {
+	switch r := z.Reserve; {
+	case r == nil:
+		return nil
+	case !limit.Lends(z.Algorithm):
+		return errors.New("reserve is for algorithm concurrency")
+	case math.IsNaN(r.Percent) || r.Percent <= 0 || r.Percent >= 100:
+		return fmt.Errorf("reserve must be above 0 and below 100 percent, got %v", r.Percent)
+	case len(r.MatcherSetsRaw) == 0:
+		return errors.New("reserve needs a match, to say which requests it is for")
+	}
+	if err := checkUnreserved(&s.Limit, s.Reserved); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.PlanLimits)) {
+		l := s.PlanLimits[name]
+		if err := checkUnreserved(&l, s.Reserved); err != nil {
+			return fmt.Errorf("plan %q: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// checkUnreserved returns an error if all slots of a limit are reserved.
+func checkUnreserved(l *limit.Limit, percent float64) error {
+	if n := l.MaxEvents; limit.Lends(l.Algorithm) && n != nil && n.From == "" && n.Number > 0 && zone.UnreservedSlots(n.Number, percent) == 0 {
+		return fmt.Errorf("reserve: %v %% of %d slots, rounded up, are all of them, so no other request can pass: reserve less, or block the others",
+			percent, n.Number)
+	}
+	return nil
+}
+
+// checkPlans checks plans, but for their limits.
+func checkPlans(s *zone.Spec) error {
+	p := s.Plan
+	if p == nil {
+		return nil
+	}
+	if p.Of == "" {
+		return errors.New("plan: of is missing: write the text that names the plan of a request, such as {http.vars.plan}")
+	}
+	names, normal := slices.Sorted(maps.Keys(p.Plans)), make(map[string]bool)
+	for _, name := range names {
+		if name == "" {
+			return errors.New("plan: a plan needs a name")
+		}
+		if plan := p.Plans[name]; plan != nil && plan.Unlimited && plan.Limit != (limit.Limit{}) {
+			return fmt.Errorf("plan %q: unlimited excludes all other options", name)
+		}
+		as := s.PlanTemplate.NormalizeName(name)
+		if normal[as] {
+			return fmt.Errorf("plan %q: in its normal form, %q, it is the same as another plan of %s: rename one, or set raw_values", name, as, p.Of)
+		}
+		normal[as] = true
+	}
+	switch {
+	case len(names) == 0:
+		return errors.New("plan: there are no plans")
+	case p.Default != "" && p.Reject != 0:
+		return fmt.Errorf("plan: default %q and reject %d exclude each other", p.Default, p.Reject)
+	case p.Reject != 0:
+		return checkStatus("plan: reject", p.Reject)
+	case p.Default != "" && !slices.Contains(names, p.Default):
+		return fmt.Errorf("plan: default must be one of %s, or reject, got %q%s", strings.Join(names, ", "), p.Default, suggest.Hint(p.Default, names))
+	case p.Default == "" && s.MaxEvents == nil:
+		return fmt.Errorf("plan: the default is missing: write default <plan>, or default reject %d", http.StatusForbidden)
+	}
+	return nil
+}
+
+func checkCost(s *zone.Spec) error {
+	if err := s.Cost.Check("cost"); err != nil {
+		return err
+	}
+	if !limit.ValidCost(s.Cost.Number) {
+		return fmt.Errorf("cost must be from 0 to %d, got %d", algorithms.MaxEvents, s.Cost.Number)
+	}
+	return nil
+}
+
+func checkStatuses(s *zone.Spec) error {
+	return errors.Join(
+		checkStatus("invalid_limit", s.InvalidLimit), checkStatus("missing_key_status", s.MissingKeyStatus),
+		checkStatus("repeated_values_status", s.RepeatedValuesStatus), checkStatus("block_status", s.BlockStatus),
+	)
+}
+
+// checkStatus checks the status of a refusal.
+func checkStatus(option string, status int) error {
+	if status < 400 || status > 599 {
+		return fmt.Errorf("%s must be from 400 to 599, got %d", option, status)
+	}
+	return nil
+}
+
+// The values of the option repeated_values.
+const (
+	repeatedReject = "reject"
+	repeatedJoin   = "join"
+)
+
+// checkKey checks the options that need a certain key or plan.
+func (z *Zone) checkKey(s *zone.Spec) error {
+	if z.MissingKey != "" {
+		if err := oneOf("missing_key", &z.MissingKey, zone.MissingShare, zone.MissingSkip, zone.MissingReject); err != nil {
+			return err
+		}
+		if !s.Template.Varies() {
+			return fmt.Errorf("missing_key %s needs a key with a placeholder, got key %q", z.MissingKey, z.Key)
+		}
+	}
+	if z.RepeatedValues != "" {
+		if err := oneOf("repeated_values", &z.RepeatedValues, repeatedReject, repeatedJoin); err != nil {
+			return err
+		}
+		if !hasPart(s, func(p *key.Part) bool { return p.Repeatable != nil }) {
+			return fmt.Errorf("repeated_values %s needs a key or plan with a placeholder of a header, a query parameter or a cookie, got key %q",
+				z.RepeatedValues, z.Key)
+		}
+	}
+	if z.RawValues && !hasPart(s, func(p *key.Part) bool { return key.NormalizerOf(p.Placeholder) != nil }) {
+		return fmt.Errorf("raw_values needs a key or plan with a placeholder of a host or a path, got key %q", z.Key)
+	}
+	return nil
+}
+
+// hasPart reports whether f is true for a part of the key or the plan.
+func hasPart(s *zone.Spec, f func(*key.Part) bool) bool {
+	for _, k := range []*key.Template{s.Template, s.PlanTemplate} {
+		for i := 0; k != nil && i < len(k.Parts); i++ {
+			if f(&k.Parts[i]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// checkCharge checks the options of charges that depend on the response.
+func (z *Zone) checkCharge(s *zone.Spec) error {
+	if err := respond.NotHTTP("cost_header", z.CostHeader); err != nil {
+		return err
+	}
+	if m := z.ChargeOnResponse; m != nil {
+		if len(m.StatusCode) == 0 && len(m.Headers) == 0 {
+			return errors.New("charge on_response needs a status or a header, to say which responses count")
+		}
+		for _, status := range m.StatusCode {
+			if status < 1 || status > 5 && status < 200 && status != http.StatusSwitchingProtocols || status > 599 {
+				return fmt.Errorf("charge on_response: status must be from 200 to 599, 101, or from 1 to 5 for 1xx to 5xx, got %d", status)
+			}
+		}
+		if err := checkReturnable(s, "charge on_response"); err != nil {
+			return err
+		}
+	}
+	if n := z.CostBrokenOff; n != nil && z.CostHeader == "" {
+		return errors.New("cost_broken_off needs a cost_header")
+	} else if n != nil && !limit.ValidCost(*n) {
+		return fmt.Errorf("cost_broken_off must be from 0 to %d, got %d", algorithms.MaxEvents, *n)
+	}
+	if z.CostRequest != nil {
+		if err := z.CostRequest.Compile(); err != nil {
+			return err
+		}
+	}
+	if z.CostResponse != nil {
+		if err := z.CostResponse.Compile(); err != nil {
+			return err
+		}
+		if z.CostHeader != "" {
+			return errors.New("cost_header and cost_response exclude each other: a request has one cost")
+		}
+		return checkLateCost(s, "cost_response")
+	}
+	if z.CostHeader == "" {
+		return nil
+	}
+	if strings.IndexFunc(z.CostHeader, placeholder.NotInFieldName) >= 0 {
+		return fmt.Errorf("cost_header must be the name of a header, got %q", z.CostHeader)
+	}
+	return checkLateCost(s, "cost_header")
+}
+
+// checkLateCost checks a zone whose costs are known only after the response.
+func checkLateCost(s *zone.Spec, option string) error {
+	if s.Cost.Number == 0 && (s.Cost.From == "" || s.Cost.Fallback) {
+		return fmt.Errorf("%s needs a cost of at least 1: a request with cost 0 is never refused, whatever earlier ones have cost", option)
+	}
+	return checkReturnable(s, option)
+}
+
+// checkReturnable returns an error for algorithms whose charges come back by themselves.
+func checkReturnable(s *zone.Spec, option string) error {
+	for _, l := range s.Limits() {
+		if limit.Lends(l.Algorithm) {
+			return fmt.Errorf("%s has no meaning for %s: slots always come back", option, l.Algorithm)
+		}
+	}
+	return nil
+}
+
+// checkKeyRules checks what overrules the limit for single keys.
+func checkKeyRules(s *zone.Spec) error {
+	if s.KeyRules == nil || s.KeyRules.Ban == nil {
+		return nil
+	}
+	if err := s.KeyRules.Ban.Validate(); err != nil {
+		return err
+	}
+	for _, l := range s.Limits() {
+		if l.MaxWait > 0 && l.Mode != algorithms.ModeQueue {
+			return errors.New("ban and max_wait exclude each other, except in a queue: each retry of a waiting request would count as a refusal")
+		}
+	}
+	return nil
+}
+
+func checkEnforce(s *zone.Spec, log *zap.Logger) error {
+	if s.Enforce == nil {
+		return nil
+	}
+	switch share := *s.Enforce; {
+	case s.DryRun:
+		return errors.New("dry_run and enforce exclude each other: enforce 0 is a dry run")
+	case math.IsNaN(share) || share < 0 || share > 100:
+		return fmt.Errorf("enforce must be from 0 to 100 percent, got %v", share)
+	case share > 0 && share < 100 && !s.Template.Varies():
+		log.Warn("enforce chooses among keys, but this zone has only one", zap.String("zone", s.Name))
+	}
+	return nil
+}
+
+// checkChallenge checks the challenge of missing_key, if the config has one.
+func (z *Zone) checkChallenge(s *zone.Spec) error {
+	switch challenge := z.MissingKeyChallenge; {
+	case challenge == "":
+		return nil
+	case s.MissingKey != zone.MissingReject:
+		return errors.New("missing_key_challenge needs missing_key reject")
+	case s.MissingKeyStatus != http.StatusUnauthorized:
+		return fmt.Errorf("missing_key_challenge is for status 401, got %d", s.MissingKeyStatus)
+	case strings.ContainsFunc(challenge, func(c rune) bool { return c < ' ' || c > '~' }):
+		return fmt.Errorf("missing_key_challenge must be printable ASCII on one line, got %q", challenge)
+	}
+	if scheme, _, _ := strings.Cut(s.Challenge, " "); scheme == "" || strings.ContainsAny(scheme, `"=,;()<>@:\/[]?{}`) {
+		return fmt.Errorf("missing_key_challenge must begin with the name of a scheme, such as Bearer realm=\"api\", got %q", s.Challenge)
+	}
+	return nil
+}
+
+// checkQueues returns an error for zones that would lose turns in a Cluster. Queues with different
+// keys are on different nodes there, and the nodes charge one after the other. If the last one
+// refuses, the turn in the first one cannot be given back when another request is behind it.
+func (h *Handler) checkQueues(backend store.Backend) error {
+	if p, ok := backend.(store.Partitioned); !ok || !p.Partitioned() {
+		return nil
+	}
+	var first *zone.Zone
+	for _, z := range h.zones {
+		if z.DryRun || !slices.ContainsFunc(z.Limits(), func(l *limit.Limit) bool { return l.Mode == algorithms.ModeQueue }) {
+			continue
+		}
+		switch {
+		case first == nil:
+			first = z
+		case first.Key != z.Key || first.Template.Prefixes != z.Template.Prefixes:
+			return fmt.Errorf("zones %q and %q: two queues with different keys cannot be combined in mode cluster, "+
+				"because a turn in one is lost if the other refuses: give both the same key, or put them in two rate_limit handlers",
+				first.Name, z.Name)
+		}
+	}
+	return nil
+}
