@@ -34,14 +34,19 @@ var layers = []struct {
 	{"store", layer{own: "algorithms algorithms/lend internal/msgpack"}},
 	{"memorystore", layer{own: "algorithms store"}},
 	{"internal/throttle", layer{}},
+	{"redisstore/internal/keys", layer{own: "store"}},
+	{"redisstore/internal/layer", layer{own: "algorithms store"}},
 	{"redisstore/internal/protocol", layer{own: "algorithms algorithms/lend internal/msgpack lua store"}},
 	{"redisstore/internal/loans", layer{own: "algorithms algorithms/lend store"}},
-	{"redisstore/internal/denycache", layer{own: "algorithms store"}},
-	{"redisstore/internal/outbox", layer{own: "algorithms store"}},
+	{"redisstore/internal/outbox", layer{own: "algorithms redisstore/internal/layer store"}},
 	{"redisstore/internal/node", layer{own: "redisstore/internal/protocol store"}},
 	{"redisstore/internal/topology", layer{own: "redisstore/internal/node store"}},
-	{"redisstore", layer{own: "algorithms algorithms/lend internal/throttle lua redisstore/internal/denycache redisstore/internal/loans redisstore/internal/node redisstore/internal/outbox " +
-		"redisstore/internal/protocol redisstore/internal/topology store"}},
+	{"redisstore/internal/link", layer{own: "algorithms algorithms/lend internal/throttle lua redisstore/internal/keys redisstore/internal/layer redisstore/internal/node " +
+		"redisstore/internal/outbox redisstore/internal/protocol redisstore/internal/topology store"}},
+	{"redisstore/internal/multislot", layer{own: "algorithms redisstore/internal/layer redisstore/internal/link redisstore/internal/protocol store"}},
+	{"redisstore/internal/refusals", layer{own: "algorithms redisstore/internal/layer redisstore/internal/node store"}},
+	{"redisstore", layer{own: "algorithms algorithms/lend internal/throttle lua redisstore/internal/keys redisstore/internal/layer redisstore/internal/link redisstore/internal/loans " +
+		"redisstore/internal/multislot redisstore/internal/node redisstore/internal/protocol redisstore/internal/refusals redisstore/internal/topology store"}},
 	{"internal/advice", layer{}},
 	{"internal/topk", layer{}},
 	{"internal/usage", layer{}},

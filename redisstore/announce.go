@@ -22,8 +22,8 @@ func (s *Store) Announce(text string) { s.heartbeat.announce(text) }
 func (s *Store) Announcements(ctx context.Context, n int) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	key := s.keys.instances()
-	cmd, err := s.process(ctx, key, (*node.Node).Process, func() redis.Cmder {
+	key := s.keys.Instances()
+	cmd, err := s.link.Process(ctx, key, (*node.Node).Process, func() redis.Cmder {
 		return redis.NewStringSliceCmd(ctx, "zrangebyscore", key, "-inf", "+inf", "limit", 0, n)
 	})
 	if err != nil {
@@ -35,9 +35,9 @@ func (s *Store) Announcements(ctx context.Context, n int) ([]string, error) {
 	}
 	args := []any{"mget"}
 	for _, name := range names {
-		args = append(args, s.keys.announcement(name))
+		args = append(args, s.keys.Announcement(name))
 	}
-	cmd, err = s.process(ctx, key, (*node.Node).Process, func() redis.Cmder { return redis.NewSliceCmd(ctx, args...) })
+	cmd, err = s.link.Process(ctx, key, (*node.Node).Process, func() redis.Cmder { return redis.NewSliceCmd(ctx, args...) })
 	if err != nil {
 		return nil, fmt.Errorf("reading what the instances announce: %w", err)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/denycache"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/refusals"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
@@ -287,8 +287,8 @@ func TestRememberedIsBounded(t *testing.T) {
 		}
 		ask(t, s, checks...)
 	}
-	if n := s.Remembered(); n == 0 || n > denycache.MaxSize {
-		t.Errorf("%d refusals are remembered, want at most %d", n, denycache.MaxSize)
+	if n := s.Remembered(); n == 0 || n > refusals.MaxSize {
+		t.Errorf("%d refusals are remembered, want at most %d", n, refusals.MaxSize)
 	}
 }
 

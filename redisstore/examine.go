@@ -41,10 +41,10 @@ func (s *Store) Examine(ctx context.Context) store.Examination {
 
 // masters returns the servers that hold states.
 func (s *Store) masters(ctx context.Context) ([]*node.Node, error) {
-	if masters := s.topology.Masters(); len(masters) > 0 {
+	if masters := s.link.Topology.Masters(); len(masters) > 0 {
 		return masters, nil
 	}
-	n, err := s.topology.Node(ctx, 0) // they are not discovered yet
+	n, err := s.link.Topology.Node(ctx, 0) // they are not discovered yet
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/topology"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -33,7 +34,7 @@ func WithoutRenewal(options Options) Options {
 func (s *Store) SetToday(now func() int64) { s.today = now }
 
 // Key returns where Redis keeps a state.
-func (s *Store) Key(rule *store.Rule, key string) string { return s.keys.state(rule.ID(), key) }
+func (s *Store) Key(rule *store.Rule, key string) string { return s.keys.State(rule.ID(), key) }
 
 // ScriptText returns the script that Redis runs.
 func (s *Store) ScriptText() string { return s.script.Load().Text }
@@ -42,7 +43,7 @@ func (s *Store) ScriptText() string { return s.script.Load().Text }
 func (s *Store) SetScript(text string) { s.script.Store(protocol.TextScript(text)) }
 
 // Remembered returns how many refusals are remembered.
-func (s *Store) Remembered() int { return s.cache.Size() }
+func (s *Store) Remembered() int { return s.refusals.Size() }
 
 // Beat sends a heartbeat now.
 func (s *Store) Beat() { s.heartbeat.beat(beatTTL, 10*time.Second) }
@@ -63,34 +64,29 @@ func (s *Store) SetClocks(keys []string) {
 
 // Flush returns when all adjustments have been carried out.
 func (s *Store) Flush() {
-	s.outbox.Retry()
-	s.sendWaiting(context.Background())
+	s.link.Outbox.Retry()
+	s.link.SendWaiting(context.Background())
 }
 
 // Waiting returns how many adjustments wait to be carried out.
-func (s *Store) Waiting() int {
-	s.sending.Lock()
-	defer s.sending.Unlock()
-	return s.outbox.Len()
-}
+func (s *Store) Waiting() int { return s.link.Waiting() }
 
 // Renew renews a lease at once, as the store does when it is due.
 func (s *Store) Renew(c store.Check) error {
-	errs, _ := s.doAll(context.Background(), []protocol.Op{s.op(&c, protocol.Renew, c.Hold, 0)})
-	return errs[0]
+	return s.link.Renew(context.Background(), []store.Check{c})[0]
 }
 
 // SetPatience sets how long the other nodes of a Cluster have to answer where the slots are after
 // the first one has. Call it before the store is asked anything.
-func (s *Store) SetPatience(d time.Duration) { s.topology.(*topology.Cluster).Patience = d }
+func (s *Store) SetPatience(d time.Duration) { s.link.Topology.(*topology.Cluster).Patience = d }
 
 // Suspect starts a search for the servers soon.
-func (s *Store) ReportFailure() { s.topology.ReportFailure() }
+func (s *Store) ReportFailure() { s.link.Topology.ReportFailure() }
 
 // NodeOf returns the address of the node that has a key, as far as is known, and the state of its
 // breaker.
 func (s *Store) NodeOf(key string) (address, breaker string) {
-	n := s.topology.(*topology.Cluster).Owner(topology.SlotOf(key))
+	n := s.link.Topology.(*topology.Cluster).Owner(topology.SlotOf(key))
 	if n == nil {
 		return "", ""
 	}
@@ -107,7 +103,8 @@ func (s *Store) LoanEntries() int { return s.loans.Size() }
 func (s *Store) Borrow(t testing.TB, c store.Check, borrower uint64) {
 	t.Helper()
 	ask := lend.Ask{Borrower: borrower, Number: 1, Lease: (3 * c.Rule.Lend()).Microseconds(), Cost: c.Cost, Borrows: true}
-	if a, err := s.callLend(context.Background(), []protocol.LendOp{s.lendOp(&c, ask, false)}); err != nil || a[0].Held != c.Cost {
+	a := link.Ask{Check: &c, Ask: ask}
+	if err := s.link.AskTogether(context.Background(), []*link.Ask{&a}); err != nil || a.Held != c.Cost {
 		t.Fatalf("%+v, %v", a, err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-161337e5/caddyratelimit/lua"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/keys"
 )
 
 const (
@@ -72,14 +73,14 @@ type heartbeat struct {
 
 // startHeartbeat starts to report, until leave. An error that Redis answers goes to warn. If the
 // name is empty, the process gets one of its own.
-func startHeartbeat(eval func(ctx context.Context, script, key string, args ...any) (int64, error), warn func(error), counted func(int64), keys *keys, name string) *heartbeat {
+func startHeartbeat(eval func(ctx context.Context, script, key string, args ...any) (int64, error), warn func(error), counted func(int64), keys keys.Prefix, name string) *heartbeat {
 	h := &heartbeat{
 		eval:      eval,
 		warn:      warn,
 		counted:   counted,
-		key:       keys.instances(),
+		key:       keys.Instances(),
 		name:      cmp.Or(name, rand.Text()),
-		announced: keys.announcement,
+		announced: keys.Announcement,
 		changed:   make(chan struct{}, 1),
 		quit:      make(chan struct{}),
 		done:      make(chan struct{}),

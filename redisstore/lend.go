@@ -3,12 +3,13 @@ package redisstore
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/loans"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -35,11 +36,11 @@ type lentRequest struct {
 	checks    []store.Check
 	decisions []algorithms.Decision
 
-	plain  indexes     // checks that are asked for as in zones that do not lend
+	plain  layer.Set   // checks that are asked for as in zones that do not lend
 	others int         // how many these are
-	alone  indexes     // checks of zones that lend, which are decided by themselves
-	slots  indexes     // checks that are decided with slots that are kept
-	often  indexes     // checks of slots of keys that come often
+	alone  layer.Set   // checks of zones that lend, which are decided by themselves
+	slots  layer.Set   // checks that are decided with slots that are kept
+	often  layer.Set   // checks of slots of keys that come often
 	sent   lend.Moment // before anything was asked
 	asked  bool        // the store, by this request or by one that it has waited for
 
@@ -63,20 +64,13 @@ type lentCheck struct {
 
 // takeLent decides checks of which at least one is of a zone that lends.
 func (s *Store) takeLent(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
-	if len(checks) > store.MaxChecks {
-		return fmt.Errorf("%d checks at once, at most %d", len(checks), store.MaxChecks)
-	}
-	if len(checks) == 1 && lendsParts(checks[0].Rule) && !checks[0].Alone() && checks[0].Cost >= 0 {
+	if len(checks) == 1 && checks[0].Rule.LendsParts() && !checks[0].Alone() {
 		return s.takeOne(ctx, checks, decisions)
 	}
 	r := lentRequest{checks: checks, decisions: decisions}
 	for i := range checks {
-		c := &checks[i]
-		switch {
-		case c.Cost < 0:
-			return fmt.Errorf("cost must be at least 0, got %d", c.Cost)
-		case lendsParts(c.Rule) && c.Alone():
-			r.alone.add(i)
+		if c := &checks[i]; c.Rule.LendsParts() && c.Alone() {
+			r.alone.Add(i)
 			if err := s.takeAlone(ctx, c, &decisions[i]); err != nil {
 				return err
 			}
@@ -93,7 +87,7 @@ func (s *Store) takeLent(ctx context.Context, checks []store.Check, decisions []
 // parts of the others' keys are lent, none of a zone that lends are.
 func (s *Store) sortLent(r *lentRequest, known bool) {
 	now := s.loans.Now()
-	r.plain, r.slots, r.often = indexes{}, indexes{}, indexes{}
+	r.plain, r.slots, r.often = layer.Set{}, layer.Set{}, layer.Set{}
 	r.others, r.hold, r.while, r.sent = 0, false, s.timeout, now
 	r.together = r.room[:0]
 	for i := range r.checks {
@@ -101,10 +95,10 @@ func (s *Store) sortLent(r *lentRequest, known bool) {
 		var e *loans.Entry
 		lent := false
 		switch {
-		case r.alone.has(i):
+		case r.alone.Has(i):
 			continue
 		case c.Rule.Lend() == 0:
-		case !lendsParts(c.Rule):
+		case !c.Rule.LendsParts():
 			if s.takeSlot(r, i, now) {
 				continue
 			}
@@ -114,7 +108,7 @@ func (s *Store) sortLent(r *lentRequest, known bool) {
 			e, lent = s.loans.Find(c.Rule, c.Key, c.Cost, now)
 		}
 		if e == nil && !lent {
-			r.plain.add(i)
+			r.plain.Add(i)
 			r.others++
 			r.hold = r.hold || !c.Alone()
 			continue
@@ -122,7 +116,7 @@ func (s *Store) sortLent(r *lentRequest, known bool) {
 		r.while = min(r.while, c.Rule.Lend())
 		r.together = append(r.together, lentCheck{Check: c, index: i, entry: e})
 	}
-	r.split = s.keys.cluster && !sameKey(r.together)
+	r.split = s.link.PerCall == 1 && !sameKey(r.together)
 	if r.hold = r.hold && len(r.together) > 0; !r.hold && len(r.together) < 2 {
 		r.while = 0 // what is reserved is spent at once
 	}
@@ -147,7 +141,7 @@ func (s *Store) decideLent(ctx context.Context, r *lentRequest, known bool) (err
 		err = s.takeOthers(ctx, r)
 	}
 	s.settleSlots(r, err)
-	if r.others == 0 && !r.asked && err == nil && r.alone == (indexes{}) {
+	if r.others == 0 && !r.asked && err == nil && r.alone == (layer.Set{}) {
 		s.spared.Add(1)
 	}
 	return err
@@ -157,42 +151,38 @@ func (s *Store) decideLent(ctx context.Context, r *lentRequest, known bool) (err
 // that are only reserved, they are spent if all checks pass.
 func (s *Store) takeOthers(ctx context.Context, r *lentRequest) error {
 	if r.others == len(r.checks) {
-		err := s.take(ctx, r.checks, r.decisions)
+		err := s.inner.Take(ctx, r.checks, r.decisions)
 		if err == nil {
 			s.notePlain(r)
 		}
 		return err
 	}
 	refused := slices.ContainsFunc(r.together, func(c lentCheck) bool { return !r.decisions[c.index].Allowed })
-	var others []store.Check
-	var places []int
+	var others layer.Some
 	for i := range r.checks {
 		switch c := &r.checks[i]; {
-		case !r.plain.has(i):
+		case !r.plain.Has(i):
 		case refused && !c.Alone(): // it is not looked at
 			r.decisions[i] = algorithms.Decision{Allowed: true}
 		default:
-			others, places = append(others, *c), append(places, i)
+			others.Add(r.checks, i)
 		}
 	}
-	made := make([]algorithms.Decision, len(others))
-	err := s.take(ctx, others, made)
-	pass := err == nil
-	for i, place := range places {
-		if err == nil {
-			r.decisions[place] = made[i]
-		}
-		pass = pass && (others[i].Alone() || made[i].Allowed)
+	var err error
+	if len(others.Checks) > 0 {
+		err = s.inner.Take(ctx, others.Checks, others.Decisions)
 	}
+	pass := err == nil && layer.Pass(others.Checks, others.Decisions)
 	if err == nil {
+		others.Into(r.decisions)
 		s.notePlain(r)
 	}
 	if !r.hold {
 		return err
 	}
 	if spent, failed := s.settle(ctx, r, s.loans.Now(), pass); pass && !spent {
-		for i := range others {
-			s.giveBackCharge(&others[i], &made[i])
+		for i := range others.Checks {
+			s.giveBackCharge(&others.Checks[i], &others.Decisions[i])
 		}
 		err = failed
 	}
@@ -202,7 +192,7 @@ func (s *Store) takeOthers(ctx context.Context, r *lentRequest) error {
 // notePlain notes what Redis has charged for checks that were asked for as in zones that do not lend.
 func (s *Store) notePlain(r *lentRequest) {
 	for i := range r.checks {
-		if c := &r.checks[i]; r.plain.has(i) && lendsParts(c.Rule) {
+		if c := &r.checks[i]; r.plain.Has(i) && c.Rule.LendsParts() {
 			s.noteCharged(c, &r.decisions[i])
 		}
 	}
@@ -220,7 +210,7 @@ func (s *Store) giveBackCharge(c *store.Check, d *algorithms.Decision) {
 	if c.Alone() || c.Cost == 0 || d.Exempt {
 		return
 	}
-	s.Adjust(store.Adjustment{Check: *c, At: d.Booked(), Turn: d.Turn(), Delta: -c.Cost, Override: d.Override})
+	s.adjust(layer.GiveBack(c, d))
 }
 
 // settle spends what was reserved, or gives it up. A loan may have ended meanwhile. Then Redis is asked
@@ -251,7 +241,7 @@ func (s *Store) settle(ctx context.Context, r *lentRequest, now lend.Moment, spe
 		case c.next == lend.Reserved:
 			c.entry.Cancel(c.Cost)
 		case c.charged > 0:
-			s.Adjust(store.Adjustment{Check: *c.Check, At: c.charged, Turn: c.charged, Delta: -c.Cost})
+			s.adjust(layer.Adjustment{Adjustment: store.Adjustment{Check: *c.Check, At: c.charged, Turn: c.charged, Delta: -c.Cost}})
 			c.charged = 0
 		default:
 			continue
@@ -263,9 +253,10 @@ func (s *Store) settle(ctx context.Context, r *lentRequest, now lend.Moment, spe
 
 // takeAlone decides a check by itself, without what this process holds of its key.
 func (s *Store) takeAlone(ctx context.Context, c *store.Check, d *algorithms.Decision) error {
-	answers, err := s.callLend(ctx, []protocol.LendOp{s.lendOp(c, lend.Ask{Cost: c.Cost}, c.Peek)})
+	a := link.Ask{Check: c, Ask: lend.Ask{Cost: c.Cost}, Peek: c.Peek}
+	err := s.link.AskTogether(ctx, []*link.Ask{&a})
 	if err == nil {
-		*d = answers[0].Decision
+		*d = a.Decision
 	}
 	return err
 }

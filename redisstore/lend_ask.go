@@ -3,11 +3,12 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -87,7 +88,7 @@ func (s *Store) takeTogether(ctx context.Context, r *lentRequest) (bool, error) 
 // is reserved if it passes.
 func (s *Store) askTogether(ctx context.Context, r *lentRequest) (bool, error) {
 	borrow := r.hold || r.split
-	var ops []protocol.LendOp
+	var asks []*link.Ask
 	var asked []*lentCheck
 	for i := range r.together {
 		c := &r.together[i]
@@ -101,32 +102,34 @@ func (s *Store) askTogether(ctx context.Context, r *lentRequest) (bool, error) {
 			}
 		}
 		asked = append(asked, c)
-		ops = append(ops, s.lendOp(c.Check, c.ask, false))
+		asks = append(asks, &link.Ask{Check: c.Check, Ask: c.ask})
 	}
-	answers := make([]protocol.LendAnswer, 0, len(ops))
+	n := len(asks)
+	if r.split {
+		n = 1
+	}
 	var err error
-	for first, n := 0, len(ops); first < len(ops) && err == nil; first += n {
-		if r.split {
-			n = 1
+	answered := 0
+	for some := range slices.Chunk(asks, n) {
+		if err = s.link.AskTogether(ctx, some); err != nil {
+			break
 		}
-		var some []protocol.LendAnswer
-		some, err = s.callLend(ctx, ops[first:first+n])
-		answers = append(answers, some...)
+		answered += n
 	}
 	pass := err == nil
-	for i := range answers {
-		r.decisions[asked[i].index] = answers[i].Decision
-		pass = pass && answers[i].Allowed
+	for i, a := range asks[:answered] {
+		r.decisions[asked[i].index] = a.Decision
+		pass = pass && a.Allowed
 	}
 	now := s.loans.Now()
 	for i, c := range asked {
-		if i >= len(answers) {
+		if i >= answered {
 			if c.ask.Number > 0 {
 				c.entry.Fail(now, c.ask.Number)
 			}
 			continue
 		}
-		a := &answers[i]
+		a := asks[i]
 		charged := a.Allowed && !a.Unwritten && (pass || r.split)
 		switch {
 		case c.ask.Number > 0 && a.Unwritten:
@@ -137,7 +140,7 @@ func (s *Store) askTogether(ctx context.Context, r *lentRequest) (bool, error) {
 				reserve = c.Cost
 			}
 			switch {
-			case c.entry.End(now, c.ask.Number, a.Answer, reserve, r.while):
+			case c.entry.End(now, c.ask.Number, a.LendAnswer.Answer, reserve, r.while):
 				c.next = lend.Reserved
 			case borrow && a.Held == 0:
 				c.next = lend.Alone
@@ -171,7 +174,7 @@ var errLateLoan = fmt.Errorf("a loan has come too late: %w", store.ErrBusy)
 
 // countLocal counts a refusal that needed no call.
 func (s *Store) countLocal() {
-	if !s.cache.Off() {
-		s.cache.Hit()
+	if s.refusals != nil {
+		s.refusals.Hit()
 	}
 }

@@ -2,30 +2,18 @@ package redisstore
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/loans"
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/outbox"
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-const (
-	// maxLendOps bounds the keys of one call that no request waits for.
-	maxLendOps = 32
-
-	// minTend is the shortest time between two looks at what is due.
-	minTend = 5 * time.Millisecond
-)
-
-// lendOp makes a check ready for the script.
-func (s *Store) lendOp(c *store.Check, ask lend.Ask, peek bool) protocol.LendOp {
-	return protocol.LendOp{
-		Rule: c.Rule, Prepared: c.Rule.At(s.date(c.Rule)), Key: s.keys.state(c.Rule.ID(), c.Key), Ask: ask, Peek: peek,
-	}
-}
+// minTend is the shortest time between two looks at what is due.
+const minTend = 5 * time.Millisecond
 
 // tendLoans renews what this process holds, and returns what it does not need, until the store is
 // closed. Then it returns everything.
@@ -41,7 +29,7 @@ func (s *Store) tendLoans() {
 	for {
 		select {
 		case <-timer.C:
-			for _, some := range s.batches(s.loans.Due(s.loans.Now())) {
+			for some := range slices.Chunk(s.loans.Due(s.loans.Now()), s.link.PerCall) {
 				go s.sendLoans(context.Background(), some)
 			}
 			s.tendSlots()
@@ -55,11 +43,11 @@ func (s *Store) tendLoans() {
 
 // returnLoans returns everything, also what comes with the answers that are still under way.
 func (s *Store) returnLoans() {
-	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), link.CloseTimeout)
 	defer cancel()
 	for again := true; again; {
 		due, busy := s.loans.GiveBack(s.loans.Now())
-		for _, some := range s.batches(due) {
+		for some := range slices.Chunk(due, s.link.PerCall) {
 			if ctx.Err() == nil {
 				s.sendLoans(ctx, some)
 			}
@@ -75,36 +63,26 @@ func (s *Store) returnLoans() {
 	}
 }
 
-// batches divides asks into those that share a call.
-func (s *Store) batches(due []loans.Due) (batches [][]loans.Due) {
-	for len(due) > 0 {
-		n := min(len(due), s.lendCallSize())
-		batches, due = append(batches, due[:n]), due[n:]
-	}
-	return batches
-}
-
 // sendLoans sends asks that no request waits for.
 func (s *Store) sendLoans(ctx context.Context, due []loans.Due) {
-	batch := make([]*node.Request, len(due))
+	asks := make([]*link.Ask, len(due))
 	for i := range due {
-		op := s.lendOp(&store.Check{Rule: due[i].Rule, Key: due[i].Key}, due[i].Ask, false)
-		batch[i] = &node.Request{Lend: []protocol.LendOp{op}}
+		asks[i] = &link.Ask{Check: &store.Check{Rule: due[i].Rule, Key: due[i].Key}, Ask: due[i].Ask}
 	}
-	s.makeLendCall(ctx, batch)
-	for i := range due {
-		if batch[i].Err != nil || batch[i].Answers[0].Unwritten {
+	s.link.AskEach(ctx, asks)
+	for i, a := range asks {
+		if a.Err != nil || a.Unwritten {
 			due[i].Fail(s.loans.Now(), due[i].Ask.Number)
 		} else {
-			due[i].End(s.loans.Now(), due[i].Ask.Number, batch[i].Answers[0].Answer, 0, 0)
+			due[i].End(s.loans.Now(), due[i].Ask.Number, a.LendAnswer.Answer, 0, 0)
 		}
 	}
 }
 
 // refundLoan gives back a charge to what this process holds, if it was not reported yet. It reports
 // whether it did.
-func (s *Store) refundLoan(a store.Adjustment) bool {
-	if !lendsParts(a.Rule) || a.Delta >= 0 {
+func (s *Store) refundLoan(a *layer.Adjustment) bool {
+	if !a.Rule.LendsParts() || a.Delta >= 0 {
 		return false
 	}
 	e := s.loans.Known(a.Rule, a.Key)
@@ -117,39 +95,8 @@ func (s *Store) refundLoan(a store.Adjustment) bool {
 	return true
 }
 
-// sendLentAdjustments carries out adjustments in zones that lend, as sendAdjustments does others: in
-// one call, but in a Cluster.
-func (s *Store) sendLentAdjustments(ctx context.Context, batch []outbox.Adjustment) (again []outbox.Adjustment, failed int) {
-	requests := make([]*node.Request, len(batch))
-	for i := range batch {
-		s.awaitReport(ctx, &batch[i].Adjustment)
-		op := s.lendOp(&batch[i].Check, lend.Ask{}, false)
-		op.Adjustment = &batch[i].Adjustment
-		requests[i] = &node.Request{Lend: []protocol.LendOp{op}}
-	}
-	for at, n := 0, s.lendCallSize(); at < len(batch); at += n {
-		s.makeLendCall(ctx, requests[at:min(at+n, len(batch))])
-	}
-	for i, r := range requests {
-		s.noteLate(&batch[i].Adjustment, r)
-		switch done := batch[i].Done; {
-		case r.Err == nil:
-			if done != nil {
-				done(r.Answers[0].Quota > 0)
-			}
-			continue
-		case node.MayHaveRun(r.Err):
-			s.outbox.Drop(r.Err, batch[i])
-		default:
-			again = append(again, batch[i])
-		}
-		failed++
-	}
-	return again, failed
-}
-
 // awaitReport waits until what is refunded has been reported, if that is under way.
-func (s *Store) awaitReport(ctx context.Context, a *store.Adjustment) {
+func (s *Store) awaitReport(ctx context.Context, a *layer.Adjustment) {
 	if a.Delta >= 0 {
 		return
 	}
@@ -165,26 +112,17 @@ func (s *Store) awaitReport(ctx context.Context, a *store.Adjustment) {
 	}
 }
 
-// lendCallSize is how many keys may share a call that no request waits for: in a Cluster, each is
-// alone.
-func (s *Store) lendCallSize() int {
-	if s.keys.cluster {
-		return 1
-	}
-	return maxLendOps
-}
-
 // Lent implements [store.PartLender].
 func (s *Store) Lent(ctx context.Context, rule *store.Rule, key string) (lent, borrowers int64, err error) {
-	if !lendsParts(rule) {
+	if !rule.LendsParts() {
 		lent = s.slots.KeptOf(rule, key)
 		return lent, min(lent, 1), nil
 	}
-	answers, err := s.callLend(ctx, []protocol.LendOp{s.lendOp(&store.Check{Rule: rule, Key: key}, lend.Ask{}, true)})
-	if err != nil {
+	a := link.Ask{Check: &store.Check{Rule: rule, Key: key}, Peek: true}
+	if err := s.link.AskTogether(ctx, []*link.Ask{&a}); err != nil {
 		return 0, 0, err
 	}
-	return answers[0].Lent, answers[0].Borrowers, nil
+	return a.Lent, a.Borrowers, nil
 }
 
 var _ store.PartLender = (*Store)(nil)

@@ -1,8 +1,10 @@
 package redisstore
 
 import (
+	"context"
+
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
-	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // Late costs of requests in zones that lend are paid by what this process holds, and Redis charges the
@@ -11,8 +13,8 @@ import (
 
 // payLate pays a late cost by what this process holds, and reports whether that was enough. Otherwise the
 // adjustment charges the rest.
-func (s *Store) payLate(a *store.Adjustment) bool {
-	if !lendsParts(a.Rule) || a.Delta <= 0 {
+func (s *Store) payLate(a *layer.Adjustment) bool {
+	if !a.Rule.LendsParts() || a.Delta <= 0 {
 		return false
 	}
 	e := s.loans.Known(a.Rule, a.Key)
@@ -31,11 +33,20 @@ func (s *Store) payLate(a *store.Adjustment) bool {
 
 // noteLate tells the borrower of a key that Redis has charged a late cost, or may have, and that nothing is
 // free since.
-func (s *Store) noteLate(a *store.Adjustment, r *node.Request) {
-	if a.Delta <= 0 || r.Err != nil && !node.MayHaveRun(r.Err) || r.Err == nil && r.Answers[0].Remaining > 0 {
+func (s *Store) noteLate(a *layer.Adjustment, free bool, err error) {
+	if a.Delta <= 0 || err != nil && !node.MayHaveRun(err) || free {
 		return
 	}
 	if e := s.loans.Known(a.Rule, a.Key); e != nil {
 		e.Owes(s.loans.Now())
+	}
+}
+
+// watch has the borrower told of an adjustment that Redis is sent.
+func (s *Store) watch(a *layer.Adjustment) {
+	if a.Rule.LendsParts() {
+		sent := *a
+		a.Sending = func(ctx context.Context) { s.awaitReport(ctx, &sent) }
+		a.Sent = func(free bool, err error) { s.noteLate(&sent, free, err) }
 	}
 }

@@ -22,7 +22,7 @@ func (s *Store) takeOne(ctx context.Context, checks []store.Check, decisions []a
 		s.spared.Add(1)
 		return nil
 	case e == nil && !lent:
-		err := s.take(ctx, checks, decisions)
+		err := s.inner.Take(ctx, checks, decisions)
 		if err == nil {
 			s.noteCharged(c, &decisions[0])
 			return nil

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/loans"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -13,18 +14,6 @@ import (
 // Limits of concurrency lend in another way: the slot of a request that has ended is kept for the next
 // request, as long as enough is free. It is a slot like any other to Redis, and is renewed like one. So
 // nothing but who has it differs from limits that do not lend.
-
-// lendsParts reports whether parts of a limit are lent: of others, slots are kept.
-func lendsParts(r *store.Rule) bool {
-	if r.Lend() == 0 {
-		return false
-	}
-	_, lender := r.Algorithm().(algorithms.Lender)
-	return !lender
-}
-
-// keepsSlots reports whether slots are kept of a limit.
-func keepsSlots(r *store.Rule) bool { return r.Lend() > 0 && !lendsParts(r) }
 
 // takeSlot decides a check with a slot that is kept, if there is one.
 func (s *Store) takeSlot(r *lentRequest, i int, now lend.Moment) bool {
@@ -35,9 +24,9 @@ func (s *Store) takeSlot(r *lentRequest, i int, now lend.Moment) bool {
 	d, ok := s.slots.Take(c, now)
 	if ok {
 		r.decisions[i] = d
-		r.slots.add(i)
+		r.slots.Add(i)
 	} else if s.loans.Often(c.Rule, c.Key, now) {
-		r.often.add(i)
+		r.often.Add(i)
 	}
 	return ok
 }
@@ -52,19 +41,19 @@ func (s *Store) settleSlots(r *lentRequest, err error) {
 	for i := range r.checks {
 		c, d := &r.checks[i], &r.decisions[i]
 		switch {
-		case r.slots.has(i) && !pass:
+		case r.slots.Has(i) && !pass:
 			s.slots.Cancel(c.Hold)
 			d.Remaining = min(d.Remaining+c.Cost, d.Quota)
-		case r.plain.has(i) && keepsSlots(c.Rule) && !c.Alone() && c.Hold != "" && err == nil && d.Quota > 0:
-			s.slots.Told(c, r.sent, d, pass && c.Cost > 0, r.often.has(i))
+		case r.plain.Has(i) && c.Rule.KeepsSlots() && !c.Alone() && c.Hold != "" && err == nil && d.Quota > 0:
+			s.slots.Told(c, r.sent, d, pass && c.Cost > 0, r.often.Has(i))
 		}
 	}
 }
 
 // releaseSlot keeps the slot of a request that has ended, and reports whether it did. Otherwise the
 // adjustment gives it back, by its own name.
-func (s *Store) releaseSlot(a *store.Adjustment) bool {
-	if !keepsSlots(a.Rule) || a.Hold == "" || a.Delta > -a.Cost {
+func (s *Store) releaseSlot(a *layer.Adjustment) bool {
+	if !a.Rule.KeepsSlots() || a.Hold == "" || a.Delta > -a.Cost {
 		return false
 	}
 	fate, name := s.slots.Release(a.Hold, s.loans.Now(), s.Instances())
@@ -86,12 +75,10 @@ func (s *Store) tendSlots() {
 	now := s.loans.Now()
 	back, peeks := s.slots.Due(now, s.Instances())
 	s.giveSlotsBack(back)
-	for len(peeks) > 0 {
-		some := peeks[:min(len(peeks), s.lendCallSize())]
-		peeks = peeks[len(some):]
+	for some := range slices.Chunk(peeks, s.link.PerCall) {
 		go func() {
 			decisions := make([]algorithms.Decision, len(some))
-			if s.take(context.Background(), some, decisions) != nil {
+			if s.inner.Take(context.Background(), some, decisions) != nil {
 				return
 			}
 			for i := range some {
@@ -104,21 +91,22 @@ func (s *Store) tendSlots() {
 // giveSlotsBack gives slots back to Redis.
 func (s *Store) giveSlotsBack(back []store.Adjustment) {
 	for i := range back {
-		s.holds.Remove(back[i].Hold)
+		s.link.Holds.Remove(back[i].Hold)
 	}
 	if len(back) > 0 {
-		s.outbox.Add(back...)
+		s.link.Outbox.Add(layer.Of(back...)...)
 	}
 }
 
 // adjustLent carries out what it can of adjustments without Redis, and returns the others.
-func (s *Store) adjustLent(adjustments []store.Adjustment) []store.Adjustment {
-	if !slices.ContainsFunc(adjustments, func(a store.Adjustment) bool { return a.Rule.Lend() > 0 }) {
+func (s *Store) adjustLent(adjustments []layer.Adjustment) []layer.Adjustment {
+	if !slices.ContainsFunc(adjustments, func(a layer.Adjustment) bool { return a.Rule.Lend() > 0 }) {
 		return adjustments
 	}
-	left := make([]store.Adjustment, 0, len(adjustments))
+	left := make([]layer.Adjustment, 0, len(adjustments))
 	for _, a := range adjustments {
-		if !s.refundLoan(a) && !s.payLate(&a) && !s.releaseSlot(&a) {
+		if !s.refundLoan(&a) && !s.payLate(&a) && !s.releaseSlot(&a) {
+			s.watch(&a)
 			left = append(left, a)
 		}
 	}

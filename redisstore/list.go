@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -25,12 +26,12 @@ const (
 
 // Overrides implements [store.Lister].
 func (s *Store) Overrides(ctx context.Context, rule *store.Rule, cursor string, n int) ([]store.Listed, string, error) {
-	return s.list(ctx, s.keys.override(rule, ""), cursor, n, store.ParseOverride)
+	return s.list(ctx, s.keys.Override(rule, ""), cursor, n, store.ParseOverride)
 }
 
 // Bans implements [store.Lister].
 func (s *Store) Bans(ctx context.Context, rule *store.Rule, ban *store.Ban, cursor string, n int) ([]store.Listed, string, error) {
-	return s.list(ctx, s.keys.ban(rule, ""), cursor, n, func(value string, now int64) (o store.Override, _ error) {
+	return s.list(ctx, s.keys.Ban(rule, ""), cursor, n, func(value string, now int64) (o store.Override, _ error) {
 		if left := ban.Left(banState(value), now); left > 0 {
 			o = store.Override{Kind: store.KindBanned, For: time.Duration(left) * time.Microsecond}
 		}
@@ -58,9 +59,9 @@ func (s *Store) list(ctx context.Context, empty, cursor string, n int, parse fun
 			return nil, "", fmt.Errorf("cursor %q is not one of this store", cursor)
 		}
 	}
-	head, tail := s.keys.prefix+":{", strings.TrimPrefix(empty, s.keys.prefix+":{*")
+	head, tail := string(s.keys)+":{", strings.TrimPrefix(empty, string(s.keys)+":{*")
 	pattern := globEscape(head) + "*" + globEscape(tail)
-	masters := s.topology.Masters()
+	masters := s.link.Topology.Masters()
 	for range maxScans {
 		if len(keys) >= n || master >= len(masters) {
 			break
@@ -102,7 +103,7 @@ func (s *Store) scan(ctx context.Context, process func(context.Context, redis.Cm
 
 // listed reads what a key has.
 func (s *Store) listed(ctx context.Context, name, tag string, parse func(string, int64) (store.Override, error)) (listed store.Listed, err error) {
-	text, err := s.evalText(ctx, getScript, name)
+	text, err := s.evalText(ctx, link.GetScript, name)
 	if err != nil {
 		return listed, err
 	}

@@ -7,9 +7,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/topology"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -27,10 +27,6 @@ else
 end
 return ''`
 
-	// getScript returns the time and the override.
-	getScript = protocol.ReadClock + `
-return struct.pack('>i8', now) .. (redis.call('GET', KEYS[1]) or '')`
-
 	// unbanScript deletes the override if it is a ban.
 	unbanScript = `
 local value = redis.call('GET', KEYS[1])
@@ -45,13 +41,13 @@ func (s *Store) Set(ctx context.Context, rule *store.Rule, key string, override 
 		return err
 	}
 	kind, tail := prepared.Wire()
-	_, err = s.evalText(ctx, setScript, s.keys.override(rule, key), string([]byte{kind}), prepared.For.Microseconds(), tail)
+	_, err = s.evalText(ctx, setScript, s.keys.Override(rule, key), string([]byte{kind}), prepared.For.Microseconds(), tail)
 	return err
 }
 
 // Get implements [store.Overrider].
 func (s *Store) Get(ctx context.Context, rule *store.Rule, key string) (store.Override, error) {
-	text, err := s.evalText(ctx, getScript, s.keys.override(rule, key))
+	text, err := s.evalText(ctx, link.GetScript, s.keys.Override(rule, key))
 	if err != nil {
 		return store.Override{}, err
 	}
@@ -63,20 +59,20 @@ func (s *Store) Get(ctx context.Context, rule *store.Rule, key string) (store.Ov
 
 // Clear implements [store.Overrider].
 func (s *Store) Clear(ctx context.Context, rule *store.Rule, key string) error {
-	return s.delete(ctx, s.keys.override(rule, key))
+	return s.delete(ctx, s.keys.Override(rule, key))
 }
 
 // Unban implements [store.Overrider].
 func (s *Store) Unban(ctx context.Context, rule *store.Rule, key string) error {
-	_, err := s.evalText(ctx, unbanScript, s.keys.override(rule, key))
-	err = errors.Join(err, s.delete(ctx, s.keys.ban(rule, key)))
-	s.cache.DeleteKey(rule.At(s.date(rule)), key)
+	_, err := s.evalText(ctx, unbanScript, s.keys.Override(rule, key))
+	err = errors.Join(err, s.delete(ctx, s.keys.Ban(rule, key)))
+	s.inner.Forget(rule, key)
 	return err
 }
 
 // Refusals implements [store.RefusalCounter].
 func (s *Store) Refusals(ctx context.Context, rule *store.Rule, ban *store.Ban, key string) (store.Refusals, error) {
-	text, err := s.evalText(ctx, getScript, s.keys.ban(rule, key))
+	text, err := s.evalText(ctx, link.GetScript, s.keys.Ban(rule, key))
 	if err != nil {
 		return store.Refusals{}, err
 	}
@@ -90,13 +86,13 @@ func (s *Store) Refusals(ctx context.Context, rule *store.Rule, ban *store.Ban, 
 func (s *Store) delete(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	_, err := s.process(ctx, name, (*node.Node).Process, func() redis.Cmder { return redis.NewIntCmd(ctx, "del", name) })
+	_, err := s.link.Process(ctx, name, (*node.Node).Process, func() redis.Cmder { return redis.NewIntCmd(ctx, "del", name) })
 	return err
 }
 
 // eval runs another script than that of decisions, which answers a number.
 func (s *Store) eval(ctx context.Context, script, key string, args ...any) (int64, error) {
-	cmd, err := s.process(ctx, key, (*node.Node).Process, func() redis.Cmder {
+	cmd, err := s.link.Process(ctx, key, (*node.Node).Process, func() redis.Cmder {
 		return redis.NewIntCmd(ctx, append([]any{"eval", script, 1, key}, args...)...)
 	})
 	if err != nil {
@@ -109,55 +105,5 @@ func (s *Store) eval(ctx context.Context, script, key string, args ...any) (int6
 func (s *Store) evalText(ctx context.Context, script, key string, args ...any) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	return s.evalTextBy((*node.Node).Process, ctx, script, key, args...)
-}
-
-// evalIfReady is evalText for requests, which do not ask a Redis that is known not to
-// answer.
-func (s *Store) evalIfReady(ctx context.Context, script, key string, args ...any) (string, error) {
-	return s.evalTextBy((*node.Node).ProcessIfReady, ctx, script, key, args...)
-}
-
-func (s *Store) evalTextBy(method processMethod, ctx context.Context, script, key string, args ...any) (string, error) {
-	cmd, err := s.process(ctx, key, method, func() redis.Cmder {
-		return redis.NewStringCmd(ctx, append([]any{"eval", s.script.Load().Finish(script), 1, key}, args...)...)
-	})
-	if err != nil {
-		return "", err
-	}
-	return cmd.(*redis.StringCmd).Val(), nil
-}
-
-// processMethod is how a node carries out a command.
-type processMethod = func(n *node.Node, ctx context.Context, cmd redis.Cmder, asking bool) error
-
-// process has a command carried out by the node that has a key. The command is made again for
-// each node that is asked.
-func (s *Store) process(ctx context.Context, key string, method processMethod, command func() redis.Cmder) (cmd redis.Cmder, err error) {
-	err = s.follow(ctx, key, func(n *node.Node, asking bool) error {
-		cmd = command()
-		return method(n, ctx, cmd, asking)
-	})
-	if err != nil {
-		return nil, err
-	}
-	return cmd, nil
-}
-
-// follow asks the node that has a key, wherever the nodes say that it is.
-func (s *Store) follow(ctx context.Context, key string, ask func(n *node.Node, asking bool) error) error {
-	slot := topology.SlotOf(key)
-	n, err := s.topology.Node(ctx, slot)
-	if err != nil {
-		return err
-	}
-	err = ask(n, false)
-	for hop := 1; err != nil; hop++ {
-		to, asking, left := s.topology.Redirect(ctx, slot, err, hop)
-		if to == nil {
-			return left
-		}
-		err = ask(to, asking)
-	}
-	return nil
+	return s.link.EvalText(ctx, (*node.Node).Process, script, key, args...)
 }

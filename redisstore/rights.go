@@ -80,11 +80,7 @@ func (s *Store) lacks(ctx context.Context, n *node.Node) (missing []string, know
 			return nil, false // there is no key to try the others on
 		}
 	}
-	more := []string{"evalsha"}
-	if s.keys.cluster {
-		more = append(more, "asking")
-	}
-	for _, name := range more {
+	for _, name := range n.Commands() {
 		if err := s.try(ctx, n, name); err != nil {
 			more, _ := forbidden(err, name)
 			missing = append(missing, more...)
@@ -112,12 +108,9 @@ func forbidden(err error, command string) (missing []string, known bool) {
 
 // keyAt returns a key that a server has, for what is to be tried there.
 func (s *Store) keyAt(ctx context.Context, n *node.Node) (key string, found bool) {
-	if !s.keys.cluster {
-		return s.keys.probe(0), true
-	}
 	for slot := range uint16(topology.Slots) {
-		if owner, err := s.topology.Node(ctx, slot); err == nil && owner == n {
-			return s.keys.probe(slot), true
+		if owner, err := s.link.Topology.Node(ctx, slot); err == nil && owner == n {
+			return n.ProbeKey(slot), true
 		}
 	}
 	return "", false

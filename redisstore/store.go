@@ -15,89 +15,122 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
 
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/throttle"
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/denycache"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/keys"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/loans"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/multislot"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/outbox"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/refusals"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/topology"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// Store implements [store.Store].
+// Store implements [store.Store]: a stack of layers, and what operators ask beside it.
 type Store struct {
-	keys      keys
 	timeout   time.Duration
+	keys      keys.Prefix
 	encrypted bool                            // with TLS
 	script    atomic.Pointer[protocol.Script] // a test may set another while it is in use
-	topology  topology.Topology
-	cache     *denycache.Cache
-	requests  sync.Pool
+	today     layer.Date
+
+	link     *link.Link
+	refusals *refusals.Layer // nil: none are remembered
+	inner    layer.Layer     // below lending
 
 	loans     *loans.Table
 	slots     *loans.Slots
 	spared    atomic.Uint64 // requests that needed no call because of what is held
 	loansDone chan struct{} // closed when all that is held has been given back
 
-	holds   store.Holds
-	outbox  *outbox.Outbox
-	sending sync.Mutex // held while adjustments are under way
-
 	heartbeat *heartbeat
-
-	today  func() int64     // microseconds since 1970; only the calendar needs it
-	clock  func() time.Time // by which leases fall due
-	logger func() *zap.Logger
-
-	ends    func() bool // whether the process does
-	lingers bool        // when the store is closed, something still waits; see linger
-	once    sync.Once
-	quit    chan struct{} // closed when the store is
-	done    chan struct{} // closed when adjustments have ended
-
-	damaged, losing, uncounted, distant throttle.Throttle // what was last warned of
+	logger    func() *zap.Logger
+	once      sync.Once
+	quit      chan struct{} // closed when the store is
+	uncounted throttle.Throttle
 }
 
 // New makes a store. It checks the options and does not connect: Redis may come later.
 func New(options Options) (*Store, error) {
-	options, err := options.Complete()
+	o, err := options.Complete()
 	if err != nil {
 		return nil, err
 	}
 	s := &Store{
-		keys:      keys{prefix: options.KeyPrefix, cluster: options.Mode == ModeCluster},
-		timeout:   options.Timeout,
-		encrypted: options.TLS != nil,
-		cache:     denycache.New(options.DenyCache, options.Timeout),
-		outbox:    outbox.New(),
-		loans:     loans.New(),
-		slots:     loans.NewSlots(),
-		loansDone: make(chan struct{}),
-		today:     func() int64 { return time.Now().UnixMicro() },
-		clock:     options.clock,
-		logger:    options.Logger,
-		ends:      options.Ends,
-		quit:      make(chan struct{}),
-		done:      make(chan struct{}),
+		keys: keys.Prefix(o.KeyPrefix), encrypted: o.TLS != nil, logger: o.Logger, quit: make(chan struct{}), loansDone: make(chan struct{}),
 	}
-	if s.clock == nil {
-		s.clock = time.Now
-	}
-	s.requests.New = func() any { return node.NewRequest() }
 	s.script.Store(protocol.NewScript(protocol.RedisClock, protocol.TTLMargin))
-	if s.topology, err = s.open(&options); err != nil {
+	servers, err := s.open(&o)
+	if err != nil {
 		return nil, err
 	}
-	go s.runOutbox()
+	s.stack(servers, &o)
+	go s.link.Run()
+	go s.link.Tend()
 	go s.tendLoans()
-	s.heartbeat = startHeartbeat(s.eval, s.warnUncounted, s.loans.CountProcesses, &s.keys, options.Instance)
-	for _, n := range s.topology.Masters() {
-		go n.Prepare()
-	}
-	go s.tend()
+	s.heartbeat = startHeartbeat(s.eval, s.warnUncounted, s.loans.CountProcesses, s.keys, o.Instance)
 	return s, nil
 }
+
+// stack puts the layers on the servers: the link, what divides requests if there are several slots, what
+// remembers refusals, and lending.
+func (s *Store) stack(servers topology.Topology, o *Options) {
+	s.timeout, s.loans, s.slots = o.Timeout, loans.New(), loans.NewSlots()
+	s.today = func() int64 { return time.Now().UnixMicro() }
+	c := link.Config{
+		Topology: servers, Keys: s.keys, Script: &s.script, Timeout: o.Timeout, Today: &s.today, Clock: o.clock, Logger: s.logger,
+		PerCall: link.MaxPerCall, Ends: o.Ends, Done: s.quit,
+		Renewed: func(hold string, sent time.Time) { s.slots.Renewed(hold, s.loans.At(sent), s.loans.Now()) },
+	}
+	if c.Clock == nil {
+		c.Clock = time.Now
+	}
+	if o.Mode == ModeCluster {
+		c.PerCall = 1
+	}
+	s.link = link.New(&c)
+	s.inner = s.link
+	if o.Mode == ModeCluster {
+		s.inner = &multislot.Layer{Inner: s.link, GiveBack: s.adjust}
+	}
+	if o.DenyCache > 0 {
+		s.refusals = &refusals.Layer{Layer: s.inner, Cache: refusals.NewCache(o.DenyCache, o.Timeout), Today: &s.today, Far: s.link.Far}
+		s.inner = s.refusals
+	}
+}
+
+// Take implements [store.Store] with one call of the script, which it may share with
+// others.
+func (s *Store) Take(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
+	err := layer.Validate(checks)
+	switch {
+	case err != nil || len(checks) == 0:
+	case lends(checks):
+		err = s.takeLent(ctx, checks, decisions)
+	default:
+		err = s.inner.Take(ctx, checks, decisions)
+	}
+	if err == nil || errors.Is(err, store.ErrUnavailable) { // which says its kind, and costs nothing
+		return err
+	}
+	return failure{err}
+}
+
+// failure is an error that the store returns.
+type failure struct{ error }
+
+func (f failure) Unwrap() error { return f.error }
+
+// Failure returns the kind of the error, see [store.Failure].
+func (f failure) Failure() string { return node.Failure(f.error) }
+
+// Adjust implements [store.Store].
+func (s *Store) Adjust(adjustments ...store.Adjustment) { s.adjust(layer.Of(adjustments...)...) }
+
+func (s *Store) adjust(adjustments ...layer.Adjustment) { s.inner.Adjust(s.adjustLent(adjustments)...) }
 
 // open makes the ways to the servers. It reads the certificates and does not connect.
 func (s *Store) open(o *Options) (topology.Topology, error) {
@@ -110,7 +143,7 @@ func (s *Store) open(o *Options) (topology.Topology, error) {
 	}
 	config := &node.Config{
 		Username: o.Username, Password: o.Password, DB: o.DB, TLS: encrypted, PoolSize: o.PoolSize, Timeout: o.Timeout,
-		Cluster: s.keys.cluster, Script: &s.script, ProbeKey: s.keys.probe, Done: s.quit,
+		Cluster: o.Mode == ModeCluster, Script: &s.script, ProbeKey: s.probeKey(o.Mode), Done: s.quit,
 	}
 	switch o.Mode {
 	case ModeSentinel:
@@ -127,30 +160,21 @@ func (s *Store) open(o *Options) (topology.Topology, error) {
 	return topology.NewSingle(node.New(o.Address, config)), nil
 }
 
-// tend looks after the connections until the store is closed.
-func (s *Store) tend() {
-	timer := time.NewTimer(firstBeat)
-	defer timer.Stop()
-	for {
-		select {
-		case <-timer.C:
-		case <-s.quit:
-			return
-		}
-		for _, n := range s.topology.Masters() {
-			n.Tend()
-			s.warnFar(n)
-		}
-		timer.Reset(beatInterval)
+// probeKey returns what names the key that a probe writes, which in a Cluster has a slot.
+func (s *Store) probeKey(mode string) func(slot uint16) string {
+	if mode != ModeCluster {
+		return func(uint16) string { return s.keys.Probe("") }
 	}
+	return func(slot uint16) string { return s.keys.Probe(topology.TagAt(slot)) }
 }
 
-// Reset implements [store.Store].
+// Reset implements [store.Store]. What this process knows of the key is forgotten first, so that it is not told
+// to the new state, and afterwards, because requests may have come meanwhile.
 func (s *Store) Reset(ctx context.Context, rule *store.Rule, key string) error {
 	override, err := s.Get(ctx, rule, key)
-	names := []string{s.keys.state(rule.ID(), key), s.keys.ban(rule, key)}
+	names := []string{s.keys.State(rule.ID(), key), s.keys.Ban(rule, key)}
 	if prepared, _ := rule.PrepareOverride(override); prepared.ReplacesLimit(rule) {
-		names = append(names, s.keys.state(prepared.States(rule.States()).ID, key))
+		names = append(names, s.keys.State(prepared.States(rule.States()).ID, key))
 	}
 	if rule.Lend() > 0 {
 		s.loans.Forget(rule.Zone(), key)
@@ -159,7 +183,7 @@ func (s *Store) Reset(ctx context.Context, rule *store.Rule, key string) error {
 	for _, name := range names {
 		err = errors.Join(err, s.delete(ctx, name))
 	}
-	s.cache.DeleteKey(rule.At(s.date(rule)), key)
+	s.inner.Forget(rule, key)
 	return err
 }
 
@@ -169,52 +193,35 @@ func (s *Store) Instances() int { return s.heartbeat.instances() }
 // Breaker returns the state of the circuit breaker: closed while Redis is asked, open while it is
 // not, and half-open while one call finds out whether it is back. If there are several masters, the
 // worst state counts.
-func (s *Store) Breaker() string {
-	worst := store.BreakerClosed
-	for _, n := range s.topology.Masters() {
-		switch state := n.Breaker(); state {
-		case store.BreakerOpen:
-			return state
-		case store.BreakerHalfOpen:
-			worst = state
-		}
-	}
-	return worst
-}
+func (s *Store) Breaker() string { return s.link.Breaker() }
 
 // Stats implements [store.Observed].
 func (s *Store) Stats() store.Stats {
-	lost, _ := s.outbox.Lost()
-	calls, waited := uint64(0), time.Duration(0)
-	for _, n := range s.topology.Masters() {
-		calls += n.Calls()
-		waited += n.Waited()
-	}
-	lent, loans := s.loans.Held(s.loans.Now())
-	held := s.holds.ByZone()
+	all := s.link.Stats()
+	all.Lent, all.Loans = s.loans.Held(s.loans.Now())
 	kept, keys := s.slots.Kept()
 	for zone, n := range kept {
-		held[zone] -= n
-		lent[zone] += n
-		loans[zone] += keys[zone]
+		all.Held[zone] -= n
+		all.Lent[zone] += n
+		all.Loans[zone] += keys[zone]
 	}
-	return store.Stats{
-		Held: held, Breaker: s.Breaker(), Lost: lost, DenyHits: s.cache.Hits(), Calls: calls, Waited: waited,
-		Lent: lent, Loans: loans, Spared: s.spared.Load(),
+	all.Spared = s.spared.Load()
+	if s.refusals != nil {
+		all.DenyHits = s.refusals.Hits()
 	}
+	return all
 }
 
 // Close implements [store.Store]. What is still held is given back, because nothing will renew
 // it.
 func (s *Store) Close() error {
 	s.heartbeat.leave()
-	s.once.Do(func() { close(s.quit) })
-	<-s.done
+	s.once.Do(func() {
+		s.slots.Close() // what is kept is held too
+		close(s.quit)
+	})
 	<-s.loansDone
-	if s.lingers {
-		return nil // the connections are needed
-	}
-	err := s.topology.Close()
+	err := s.link.Close()
 	var broken net.Error // a connection that breaks as it is closed is closed too
 	if errors.Is(err, redis.ErrClosed) || errors.As(err, &broken) {
 		return nil
@@ -222,40 +229,12 @@ func (s *Store) Close() error {
 	return err
 }
 
-// warnDamaged says that a stored state was damaged.
-func (s *Store) warnDamaged(zone string) {
-	if s.damaged.Allow() {
-		s.logger().Warn("a state in redis is damaged or of another version: it counts as empty, and the next charge replaces it",
-			zap.String("zone", zone), zap.String("key_prefix", s.keys.prefix))
-	}
-}
-
 // warnUncounted says that Redis does not count this process among those that live.
 func (s *Store) warnUncounted(cause error) {
 	if s.uncounted.Allow() {
 		s.logger().Warn("redis does not count this process, so on_store_error local may divide limits by a wrong number of instances",
-			zap.String("key_prefix", s.keys.prefix), zap.Error(cause))
+			zap.String("key_prefix", string(s.keys)), zap.Error(cause))
 	}
-}
-
-// warnFar says that a Redis is too far away for the timeout.
-func (s *Store) warnFar(n *node.Node) {
-	if trip := n.Distance(); 3*trip > s.timeout && s.distant.Allow() {
-		s.logger().Warn("redis is far away for the timeout: under load, requests that wait for each other may not be decided in time; use a nearer redis, or raise timeout to three times the round trip",
-			zap.String("address", n.Address), zap.Duration("round_trip", trip), zap.Duration("timeout", s.timeout))
-	}
-}
-
-// warnLost says that adjustments were given up, if there are more than were reported so far,
-// and returns how many have been reported now. The last warning does not wait for its minute.
-func (s *Store) warnLost(reported uint64, last bool) uint64 {
-	lost, cause := s.outbox.Lost()
-	if lost == reported || !last && !s.losing.Allow() {
-		return reported
-	}
-	s.logger().Warn("refunds and late costs were given up because redis has not confirmed them: none is carried out twice",
-		zap.Uint64("count", lost-reported), zap.String("key_prefix", s.keys.prefix), zap.Error(cause))
-	return lost
 }
 
 var _ store.Observed = (*Store)(nil)

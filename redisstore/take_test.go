@@ -11,9 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/denycache"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/outbox"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/topology"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
@@ -24,14 +22,24 @@ const workersEnd = 2 * time.Second
 
 // fakeFar returns a store whose Redis is a function. It must be made in the bubble of a test.
 func fakeFar(timeout, trip time.Duration, send func(ctx context.Context, requests []*node.Request) error) *Store {
-	s := &Store{
-		keys: keys{prefix: "rl"}, timeout: timeout, logger: zap.NewNop, cache: denycache.New(time.Second, timeout),
-		outbox: outbox.New(), today: func() int64 { return 0 },
+	return fakeStore(&Options{Timeout: timeout, DenyCache: time.Second}, trip, send)
+}
+
+func fakeStore(o *Options, trip time.Duration, send func(ctx context.Context, requests []*node.Request) error) *Store {
+	s := &Store{keys: "rl", logger: zap.NewNop}
+	var servers topology.Topology = topology.NewSingle(node.Fake(&node.Config{Timeout: o.Timeout}, trip, send))
+	if o.Mode == ModeCluster {
+		servers = slotted{servers}
 	}
-	s.requests.New = func() any { return node.NewRequest() }
-	s.topology = topology.NewSingle(node.Fake(&node.Config{Timeout: timeout}, trip, send))
+	s.stack(servers, o)
+	s.today = func() int64 { return 0 }
 	return s
 }
+
+// slotted has one server for all slots.
+type slotted struct{ topology.Topology }
+
+func (slotted) Slot(key string) uint16 { return topology.SlotOf(key) }
 
 // TestRefusedJustNow: requests that cannot be answered in time are refused, with a short wait, if
 // their key was refused a moment before they came. That does not hold for other keys, independent
@@ -178,7 +186,7 @@ func TestFlightsOnlyWithTime(t *testing.T) {
 func TestPartsThatAreLeft(t *testing.T) {
 	t.Parallel()
 	begun, calls := make(chan bool, 9), make(chan bool, 9)
-	s := fakeFar(10*time.Second, time.Microsecond, func(_ context.Context, requests []*node.Request) error {
+	s := fakeStore(&Options{Mode: ModeCluster, Timeout: 10 * time.Second}, time.Microsecond, func(_ context.Context, requests []*node.Request) error {
 		begun <- true
 		defer func() { calls <- true }()
 		time.Sleep(100 * time.Millisecond) // a channel would order this and the reading, and hide a race
@@ -187,7 +195,6 @@ func TestPartsThatAreLeft(t *testing.T) {
 		}
 		return nil
 	})
-	s.keys.cluster = true
 	rule := storetest.Rule(t, "zone", "fixed_window", algorithms.Limit{Events: 1, Window: time.Hour})
 	checks := []store.Check{{Rule: rule, Key: "a", Cost: 1}, {Rule: rule, Key: "b", Cost: 1}}
 	ctx, cancel := context.WithCancel(context.Background())

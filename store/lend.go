@@ -32,7 +32,7 @@ func NewLendingRule(zone string, algorithm algorithms.Algorithm, limit algorithm
 		return nil, err
 	}
 	r.lend, r.longestLend = period, lend.Longest(limit, period)
-	if _, lender := algorithm.(algorithms.Lender); !lender {
+	if _, r.lender = algorithm.(algorithms.Lender); !r.lender {
 		r.states = statesOf(zone, algorithm.Name(), Escape(algorithm.Family(limit)+"-lent"))
 	}
 	limit.Location = nil // the name of its states has it
@@ -58,3 +58,10 @@ func (r *Rule) Lend() time.Duration { return r.lend }
 // LongestLend returns the longest time between two asks for parts of the limit, of a key that comes
 // rarely: see [lend.Longest].
 func (r *Rule) LongestLend() time.Duration { return r.longestLend }
+
+// LendsParts reports whether parts of the limit are lent, and KeepsSlots whether slots of it are kept instead:
+// those of a [algorithms.Lender], for the next requests of this process.
+func (r *Rule) LendsParts() bool { return r.lend > 0 && !r.lender }
+
+// KeepsSlots reports whether slots are kept: see [Rule.LendsParts].
+func (r *Rule) KeepsSlots() bool { return r.lend > 0 && r.lender }

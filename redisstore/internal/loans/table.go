@@ -115,8 +115,10 @@ func (t *Table) often(s *shard) uint16 {
 }
 
 // Now returns the time on both clocks.
-func (t *Table) Now() lend.Moment {
-	now := time.Now()
+func (t *Table) Now() lend.Moment { return t.At(time.Now()) }
+
+// At returns a time on both clocks.
+func (t *Table) At(now time.Time) lend.Moment {
 	return lend.Moment{Mono: now.Sub(t.epoch), Wall: time.Duration(now.UnixNano())}
 }
 

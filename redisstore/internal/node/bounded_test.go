@@ -50,7 +50,7 @@ func TestHostileRedis(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			for range calls {
-				err := n.Do(t.Context(), request(rule, "client", 1))
+				err := n.Do(t.Context(), request(rule, "client", 1), false)
 				if err == nil || c.bounded && !errors.Is(err, errReply) || len(err.Error()) > 2*maxErrorText {
 					t.Fatalf("%.400v", err)
 				}

@@ -24,7 +24,7 @@ func TestDeadlines(t *testing.T) {
 	rule := storetest.Rule(t, "zone", "fixed_window", algorithms.Limit{Events: 1_000_000, Align: algorithms.AlignFirstRequest, Window: time.Hour})
 	ask := func(ctx context.Context, key string, cost int64) (algorithms.Decision, error) {
 		r := request(rule, key, cost)
-		if err := n.Do(ctx, r); err != nil {
+		if err := n.Do(ctx, r, false); err != nil {
 			return algorithms.Decision{}, err // a call may still write to it
 		}
 		return r.Decisions[0], nil

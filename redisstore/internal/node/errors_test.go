@@ -128,7 +128,7 @@ func TestMayHaveRun(t *testing.T) {
 		"no such socket": open(t, "unix//nonexistent/socket", patient.Patience),
 		"wrong CA":       wrongCA,
 	} {
-		if err := n.Do(t.Context(), request(rule, "key", 1)); err == nil || MayHaveRun(err) {
+		if err := n.Do(t.Context(), request(rule, "key", 1), false); err == nil || MayHaveRun(err) {
 			t.Errorf("%s: nothing was sent, but it may have run: %v", name, err)
 		}
 	}
@@ -138,7 +138,7 @@ func TestMayHaveRun(t *testing.T) {
 		"nonsense": "return 'yes'",
 	} {
 		n.config.Script.Store(protocol.TextScript(script))
-		if err := n.Do(t.Context(), request(rule, "key", 1)); err == nil || !MayHaveRun(err) {
+		if err := n.Do(t.Context(), request(rule, "key", 1), false); err == nil || !MayHaveRun(err) {
 			t.Errorf("%s: it ran: %v", name, err)
 		}
 	}

@@ -104,11 +104,23 @@ func (n *Node) Failing() bool { return n.breaker.failing() }
 // CutOff reports whether the node last said that it sees too few of the nodes of its Cluster.
 func (n *Node) CutOff() bool { return n.cutOff.Load() }
 
-// Do has a request answered, and returns when it is or ctx is done. In the latter case the
-// request may then be carried out or not, and must not be used again.
-func (n *Node) Do(ctx context.Context, r *Request) error {
+// Do has a request answered, unless the node is known not to answer, and returns when it is or ctx is done. In
+// the latter case the request may then be carried out or not, and must not be used again. Asking is for a slot
+// of a Cluster that is about to become the node's own.
+func (n *Node) Do(ctx context.Context, r *Request, asking bool) error {
+	if err := n.Ready(ctx); err != nil {
+		return err
+	}
+	r.again(asking)
 	err := n.batcher.do(ctx, r)
-	if err != nil && !errors.Is(err, store.ErrFull) && !errors.Is(err, store.ErrUnavailable) && !saysNothing(err) && !errors.Is(err, protocol.ErrLent) {
+	if (redis.IsTryAgainError(err) || isAsk(err)) && r.shared && !r.single {
+		// The slot is on its way, and a call can have only keys that are in the same place.
+		r.again(asking)
+		r.single = true
+		err = n.batcher.do(ctx, r)
+	}
+	if err != nil && !works(err) && !errors.Is(err, store.ErrUnavailable) && !saysNothing(err) {
+		n.failedSlot.Store(uint32(r.Slot))
 		n.Connect()
 	}
 	return err

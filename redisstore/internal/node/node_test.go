@@ -46,7 +46,7 @@ func TestClosedWhileIdle(t *testing.T) {
 	rule := storetest.Rule(t, "z", "token_bucket", algorithms.Limit{Events: 100, Window: time.Hour})
 	for i := range int64(20) {
 		r := request(rule, "k", 1)
-		if err := n.Do(ctx, r); err != nil || r.Decisions[0].Remaining != 99-i {
+		if err := n.Do(ctx, r, false); err != nil || r.Decisions[0].Remaining != 99-i {
 			t.Fatalf("call %d: %v, %+v", i+1, err, r.Decisions[0])
 		}
 		if links := n.links.count.Load(); i > 0 && links != 1 { // the first call was told that Redis does not know the script
@@ -71,7 +71,7 @@ func TestIdleLinksAreKept(t *testing.T) {
 	rule := storetest.Rule(t, "z", "token_bucket", algorithms.Limit{Events: 100, Window: time.Hour})
 	var before string
 	for i := range 3 {
-		if err := n.Do(ctx, request(rule, "k", 1)); err != nil {
+		if err := n.Do(ctx, request(rule, "k", 1), false); err != nil {
 			t.Fatal(err)
 		}
 		if i == 1 { // the first call was told that Redis does not know the script

@@ -2,14 +2,11 @@ package node
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // A node of a Cluster runs a script only for keys of one slot. So a call to a node is
@@ -17,27 +14,6 @@ import (
 // answers ends each request, also if the answer is that another node is to be asked. The
 // caller follows that, through the other node's batcher: no other request waits for it, and
 // it is not held against this node.
-
-// DoSlot has a request whose keys have one slot answered by a node of a Cluster, unless that is
-// known not to answer. Asking is for a slot that is about to become the node's own.
-func (n *Node) DoSlot(ctx context.Context, r *Request, asking bool) error {
-	if err := n.Ready(ctx); err != nil {
-		return err
-	}
-	r.again(asking)
-	err := n.batcher.do(ctx, r)
-	if (redis.IsTryAgainError(err) || isAsk(err)) && r.shared && !r.single {
-		// The slot is on its way, and a call can have only keys that are in the same place.
-		r.again(asking)
-		r.single = true
-		err = n.batcher.do(ctx, r)
-	}
-	if err != nil && !works(err) && !errors.Is(err, store.ErrUnavailable) && !saysNothing(err) {
-		n.failedSlot.Store(uint32(r.Slot))
-		n.Connect()
-	}
-	return err
-}
 
 // sendBySlot makes a call, unless the node is known not to answer. A node that has answered
 // the requests of one slot are well, also if one of them sends elsewhere.

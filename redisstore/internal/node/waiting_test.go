@@ -203,7 +203,7 @@ func TestSetupIsNotSent(t *testing.T) {
 	n := open(t, listener.Addr().String(), 50*time.Millisecond)
 	rule := storetest.Rule(t, "zone", "fixed_window", algorithms.Limit{Events: 5, Window: time.Hour})
 	for range 3 {
-		if err := n.Do(t.Context(), request(rule, "key", 1)); Failure(err) != store.FailureTimeout || MayHaveRun(err) {
+		if err := n.Do(t.Context(), request(rule, "key", 1), false); Failure(err) != store.FailureTimeout || MayHaveRun(err) {
 			t.Errorf("%v: kind %s, may have run: %v", err, Failure(err), MayHaveRun(err))
 		}
 	}

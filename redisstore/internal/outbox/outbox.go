@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -23,7 +24,7 @@ var errTooMany = errors.New("too many adjustments wait for redis")
 
 // Adjustment is one that waits to be carried out.
 type Adjustment struct {
-	store.Adjustment
+	layer.Adjustment
 	since time.Time
 }
 
@@ -44,7 +45,7 @@ type Outbox struct {
 func New() *Outbox { return &Outbox{Wake: make(chan struct{}, 1)} }
 
 // Add adds adjustments at the end.
-func (o *Outbox) Add(more ...store.Adjustment) {
+func (o *Outbox) Add(more ...layer.Adjustment) {
 	now := time.Now()
 	o.mu.Lock()
 	for i := range more {

@@ -10,9 +10,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// MaxHold is how long the name of a hold may be; its length is written as a byte.
-const MaxHold = 100
-
 // Kind is what the script is to do with a check.
 type Kind byte
 
@@ -29,7 +26,6 @@ type Op struct {
 	Rule     *store.Rule
 	Prepared *store.Prepared
 	Key      string // in Redis
-	Slot     uint16 // of the key, in a Cluster
 	Cost     int64
 	Hold     string // of an adjustment: what EncodeAdjustment returns
 	KeyRules *KeyRules

@@ -51,6 +51,9 @@ func NewCluster(seeds []string, config *node.Config) *Cluster {
 	return c
 }
 
+// Slot implements [Topology].
+func (c *Cluster) Slot(key string) uint16 { return SlotOf(key) }
+
 // Node implements [Topology].
 func (c *Cluster) Node(ctx context.Context, slot uint16) (*node.Node, error) {
 	if n := c.Owner(slot); n != nil {

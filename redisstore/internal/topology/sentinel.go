@@ -42,6 +42,9 @@ func NewSentinel(name string, sentinels []*redis.Client, config *node.Config) *S
 	return s
 }
 
+// Slot implements [Topology].
+func (s *Sentinel) Slot(string) uint16 { return 0 }
+
 // Node implements [Topology].
 func (s *Sentinel) Node(ctx context.Context, _ uint16) (*node.Node, error) {
 	if master := s.master.Load(); master != nil {

@@ -1,6 +1,9 @@
 package topology
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // Slots is how many slots the keys of a Cluster are spread over.
 const Slots = 16384
@@ -17,6 +20,15 @@ func SlotOf(key string) uint16 {
 		crc = crc<<8 ^ crc16[byte(crc>>8)^key[i]]
 	}
 	return crc % Slots
+}
+
+// TagAt returns a hash tag that has a slot.
+func TagAt(slot uint16) string {
+	for i := 0; ; i++ {
+		if tag := strconv.Itoa(i); SlotOf(tag) == slot {
+			return tag
+		}
+	}
 }
 
 var crc16 = func() (table [256]uint16) {

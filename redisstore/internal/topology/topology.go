@@ -14,6 +14,9 @@ import (
 
 // Topology knows which Redis has a key.
 type Topology interface {
+	// Slot returns the slot of a key. Where one Redis has all keys, they have one slot.
+	Slot(key string) uint16
+
 	// Node returns the one that has a slot's keys.
 	Node(ctx context.Context, slot uint16) (*node.Node, error)
 
@@ -38,6 +41,9 @@ type Single struct{ node *node.Node }
 
 // NewSingle returns the topology of one Redis.
 func NewSingle(n *node.Node) Single { return Single{n} }
+
+// Slot implements [Topology].
+func (s Single) Slot(string) uint16 { return 0 }
 
 // Node implements [Topology].
 func (s Single) Node(context.Context, uint16) (*node.Node, error) { return s.node, nil }

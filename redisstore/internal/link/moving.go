@@ -1,10 +1,12 @@
-package redisstore
+package link
 
 import (
 	"context"
 	"encoding/binary"
 	"errors"
 	"strings"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/lua"
@@ -18,26 +20,27 @@ import (
 // first, and then the state, by what that says. This takes several calls and not one
 // instant: an override or a ban that changes between them holds from the next request on.
 
-// sendByKey has a request answered whose keys may be at two nodes, one key after the other.
-func (s *Store) sendByKey(ctx context.Context, r *node.Request, checks []store.Check) error {
-	parts := s.split(r, checks, func(o *protocol.Op) string { return o.Key })
-	for _, p := range parts {
-		p.assumePass() // until it is sent
+// OnItsWay reports whether a call has failed because its slot is on its way, so that it may have only one key.
+func OnItsWay(err error) bool { return redis.IsTryAgainError(err) }
+
+// TakeKey is like TakePart, for one check whose keys may be at two nodes.
+func (l *Link) TakeKey(ctx context.Context, checks []store.Check, decisions []algorithms.Decision, amid bool) error {
+	r, err := l.request(ctx, checks, amid)
+	if err != nil {
+		return err
 	}
-	return s.sendInTurn(ctx, r, parts, checks, s.sendKey)
+	return l.finish(r, checks, decisions, l.sendKey(ctx, r))
 }
 
-// sendKey decides a part that has one key, and what is beside that.
-func (s *Store) sendKey(ctx context.Context, p *part, _ []store.Check) error {
-	p.sent = true
-	op := &p.Ops[0]
+// sendKey decides a request of one check, and what is beside its state.
+func (l *Link) sendKey(ctx context.Context, r *node.Request) error {
+	op, d := &r.Ops[0], &r.Decisions[0]
 	rules := op.KeyRules
 	if rules == nil {
-		return s.send(ctx, p.Request)
+		return l.send(ctx, r)
 	}
 	op.KeyRules = nil
-	d := &p.Decisions[op.Index]
-	override, now, err := s.readOverride(ctx, rules, op)
+	override, now, err := l.readOverride(ctx, rules, op)
 	if err != nil {
 		return err
 	}
@@ -53,19 +56,19 @@ func (s *Store) sendKey(ctx context.Context, p *part, _ []store.Check) error {
 			left = -1
 		}
 	} else if rules.Ban != nil {
-		if left, err = s.evalBan(ctx, leftScript, rules); err != nil {
+		if left, err = l.evalBan(ctx, leftScript, rules); err != nil {
 			return err
 		}
 	}
 	if left != 0 {
 		op.Cost = 0 // a key that is banned is not charged
 	}
-	if err = s.send(ctx, p.Request); err != nil {
+	if err = l.send(ctx, r); err != nil {
 		return err
 	}
 	d.Override = encoded
 	if left == 0 && !d.Allowed && rules.Ban != nil && op.Kind != protocol.Peek {
-		left, err = s.evalBan(ctx, refusedScript, rules)
+		left, err = l.evalBan(ctx, refusedScript, rules)
 		d.BanBegins = left > 0 && err == nil
 	}
 	if left != 0 {
@@ -73,6 +76,10 @@ func (s *Store) sendKey(ctx context.Context, p *part, _ []store.Check) error {
 	}
 	return nil
 }
+
+// GetScript returns the time and an override, by the clock that decides.
+const GetScript = protocol.ReadClock + `
+return struct.pack('>i8', now) .. (redis.call('GET', KEYS[1]) or '')`
 
 // useOverride makes an operation count under the limit of an override, if it has one, and returns
 // that limit for Decision.Override.
@@ -86,11 +93,11 @@ func useOverride(op *protocol.Op, override *store.PreparedOverride) (encoded str
 }
 
 // readOverride returns the override of a key, or nil, and the time.
-func (s *Store) readOverride(ctx context.Context, rules *protocol.KeyRules, op *protocol.Op) (*store.PreparedOverride, int64, error) {
+func (l *Link) readOverride(ctx context.Context, rules *protocol.KeyRules, op *protocol.Op) (*store.PreparedOverride, int64, error) {
 	if rules.Override == "" {
 		return nil, 0, nil
 	}
-	text, err := s.evalIfReady(ctx, getScript, rules.Override)
+	text, err := l.EvalText(ctx, (*node.Node).ProcessIfReady, GetScript, rules.Override)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -136,12 +143,12 @@ local function state()
 end`
 
 // evalBan runs a script on the state of a ban.
-func (s *Store) evalBan(ctx context.Context, script string, rules *protocol.KeyRules) (int64, error) {
+func (l *Link) evalBan(ctx context.Context, script string, rules *protocol.KeyRules) (int64, error) {
 	var args []any
 	for _, p := range rules.Ban.Params() {
 		args = append(args, p)
 	}
-	text, err := s.evalIfReady(ctx, script, rules.BanState, args...)
+	text, err := l.EvalText(ctx, (*node.Node).ProcessIfReady, script, rules.BanState, args...)
 	if err == nil && len(text) != 8 {
 		err = errors.New("redis answered the state of a ban without a number")
 	}

@@ -1,6 +1,4 @@
-// Package denycache remembers refusals for a moment, so that a client that keeps asking costs
-// Redis next to nothing.
-package denycache
+package refusals
 
 import (
 	"hash/maphash"
@@ -27,8 +25,6 @@ const (
 // do meanwhile, unless a charge is given back, the key is reset, or the limit is raised; for
 // the sake of these it is remembered for maxTTL at most. That is exact for all algorithms
 // but those that lend, whose slots come back at any time.
-//
-// A nil Cache remembers nothing.
 type Cache struct {
 	maxTTL time.Duration
 	recent time.Duration // how long a refusal counts as just over
@@ -62,12 +58,9 @@ type refusal struct {
 	recent   time.Duration // until when Recent knows it
 }
 
-// New makes a cache that remembers a refusal for maxTTL at most; nil if that is not positive.
+// NewCache makes a cache that remembers a refusal for maxTTL at most.
 // A refusal counts as just over for the time recent.
-func New(maxTTL, recent time.Duration) *Cache {
-	if maxTTL <= 0 {
-		return nil
-	}
+func NewCache(maxTTL, recent time.Duration) *Cache {
 	c := &Cache{maxTTL: maxTTL, recent: recent, epoch: time.Now(), seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}}
 	for i := range c.shards {
 		c.shards[i].refusals = make(map[id]refusal)
@@ -75,9 +68,8 @@ func New(maxTTL, recent time.Duration) *Cache {
 	return c
 }
 
-// Off reports whether nothing is ever remembered, and Empty whether nothing is at present.
-func (c *Cache) Off() bool   { return c == nil }
-func (c *Cache) Empty() bool { return c == nil || c.size.Load() == 0 }
+// Empty reports whether nothing is remembered at present.
+func (c *Cache) Empty() bool { return c.size.Load() == 0 }
 
 // Now returns the time on the cache's clock.
 func (c *Cache) Now() time.Duration { return time.Since(c.epoch) }
@@ -90,9 +82,6 @@ func (c *Cache) Hit() { c.hits.Add(1) }
 
 // Hits returns how many requests needed no call.
 func (c *Cache) Hits() uint64 {
-	if c == nil {
-		return 0
-	}
 	return uint64(c.hits.Load())
 }
 

@@ -1,4 +1,4 @@
-package denycache_test
+package refusals_test
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/denycache"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/refusals"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
@@ -20,7 +20,7 @@ const (
 
 // cache is a cache with a check that it is asked about.
 type cache struct {
-	*denycache.Cache
+	*refusals.Cache
 	check    store.Check
 	prepared *store.Prepared
 }
@@ -28,7 +28,7 @@ type cache struct {
 // newCache returns an empty cache. It must be made in the bubble of a test.
 func newCache(t *testing.T, algorithm string) *cache {
 	rule := storetest.Rule(t, "zone", algorithm, storetest.Limit(algorithm, 10, time.Hour))
-	return &cache{denycache.New(maxTTL, recent), store.Check{Rule: rule, Key: "client"}, rule.At(0)}
+	return &cache{refusals.NewCache(maxTTL, recent), store.Check{Rule: rule, Key: "client"}, rule.At(0)}
 }
 
 // put remembers that a cost was decided now.
@@ -37,7 +37,7 @@ func (c *cache) put(cost int64, d algorithms.Decision) {
 	c.Put(&c.check, c.prepared, d, d.Allowed, c.Now(), c.Now())
 }
 
-func (c *cache) get(cost int64) (d algorithms.Decision, f denycache.Flight, ok bool) {
+func (c *cache) get(cost int64) (d algorithms.Decision, f refusals.Flight, ok bool) {
 	c.check.Cost = cost
 	d, ok = c.Get(&c.check, c.prepared, c.Now(), &f)
 	return d, f, ok

@@ -1,0 +1,130 @@
+// Package layer says how the parts of the store stand on one another. A request flows down once and back
+// once. No layer knows what is above it: each decides what it can, and asks the one below for the rest.
+package layer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// Layer decides checks, with the help of the layer below it.
+type Layer interface {
+	// Take is that of [store.Store].
+	Take(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error
+
+	// Adjust is that of [store.Store].
+	Adjust(adjustments ...Adjustment)
+
+	// Forget forgets what this process knows of a key of a zone, which begins from zero.
+	Forget(rule *store.Rule, key string)
+}
+
+// Validate checks what every layer relies on.
+func Validate(checks []store.Check) error {
+	if len(checks) > store.MaxChecks {
+		return fmt.Errorf("%d checks at once, at most %d", len(checks), store.MaxChecks)
+	}
+	for i := range checks {
+		switch c := &checks[i]; {
+		case c.Cost < 0:
+			return fmt.Errorf("cost must be at least 0, got %d", c.Cost)
+		case len(c.Hold) > MaxHold:
+			return fmt.Errorf("%w: %d bytes, at most %d", errHold, len(c.Hold), MaxHold)
+		}
+	}
+	return nil
+}
+
+// MaxHold is how long the name of a hold may be; calls write its length as a byte.
+const MaxHold = 100
+
+var errHold = errors.New("the name of a hold is too long")
+
+// Adjustment is an adjustment on its way down. The layers that it passes may add what they want to know of it.
+type Adjustment struct {
+	store.Adjustment
+
+	// Sending, if not nil, is called before the adjustment is sent, each time. It may wait.
+	Sending func(ctx context.Context)
+
+	// Sent, if not nil, is called after the adjustment was sent, each time: with whether anything is free
+	// now, or why it failed.
+	Sent func(free bool, err error)
+}
+
+// Of makes adjustments ready to go down.
+func Of(adjustments ...store.Adjustment) []Adjustment {
+	all := make([]Adjustment, len(adjustments))
+	for i := range adjustments {
+		all[i].Adjustment = adjustments[i]
+	}
+	return all
+}
+
+// GiveBack returns the adjustment that gives back what a check was charged.
+func GiveBack(c *store.Check, d *algorithms.Decision) Adjustment {
+	return Adjustment{Adjustment: store.Adjustment{Check: *c, At: d.Booked(), Turn: d.Turn(), Delta: -c.Cost, Override: d.Override}}
+}
+
+// Date is what the calendar needs to know of the time: microseconds since 1970.
+type Date func() int64
+
+// Of is what a rule needs to know of it.
+func (today *Date) Of(rule *store.Rule) int64 {
+	if rule.Dated() {
+		return (*today)()
+	}
+	return 0
+}
+
+// At returns the numbers of a rule now.
+func (today *Date) At(rule *store.Rule) *store.Prepared { return rule.At(today.Of(rule)) }
+
+// Some are some checks of a request, for the layer below.
+type Some struct {
+	Checks    []store.Check
+	Decisions []algorithms.Decision
+	places    []int
+}
+
+// Add adds the check at a place of the request.
+func (s *Some) Add(checks []store.Check, place int) {
+	s.Checks, s.places = append(s.Checks, checks[place]), append(s.places, place)
+	s.Decisions = append(s.Decisions, algorithms.Decision{})
+}
+
+// Into puts the decisions where they belong among those of the request.
+func (s *Some) Into(decisions []algorithms.Decision) {
+	for i, place := range s.places {
+		decisions[place] = s.Decisions[i]
+	}
+}
+
+// Alone reports whether all of them are decided by themselves.
+func (s *Some) Alone() bool {
+	return !slices.ContainsFunc(s.Checks, func(c store.Check) bool { return !c.Alone() })
+}
+
+// Pass reports whether all checks pass that are decided together.
+func Pass(checks []store.Check, decisions []algorithms.Decision) bool {
+	for i := range checks {
+		if !checks[i].Alone() && !decisions[i].Allowed {
+			return false
+		}
+	}
+	return true
+}
+
+// Set is a set of checks of a request, by place.
+type Set [(store.MaxChecks + 63) / 64]uint64
+
+// Add adds a place.
+func (s *Set) Add(place int) { s[place/64] |= 1 << (place % 64) }
+
+// Has reports whether a place is in the set.
+func (s *Set) Has(place int) bool { return s[place/64]&(1<<(place%64)) != 0 }

@@ -1,0 +1,290 @@
+package link
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/zap"
+
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/outbox"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+const (
+	// CloseTimeout bounds all that is sent when the store is closed.
+	CloseTimeout = time.Second
+
+	// closePause is between two tries when the store is closed.
+	closePause = 50 * time.Millisecond
+
+	// lingerFor bounds how long a closed store tries to send what waits, if its Redis does not
+	// come back: its options may have been changed because that is gone for good.
+	lingerFor = time.Hour
+)
+
+// Adjust implements [layer.Layer].
+func (l *Link) Adjust(adjustments ...layer.Adjustment) {
+	for i := range adjustments {
+		if a := &adjustments[i]; a.Hold != "" && a.Delta <= -a.Cost {
+			l.Holds.Remove(a.Hold)
+		}
+	}
+	l.Outbox.Add(adjustments...)
+}
+
+// Run renews leases and sends adjustments, in this order, so that nothing is renewed after
+// it was given back. It ends when the link is done.
+func (l *Link) Run() {
+	defer close(l.done)
+	ctx := context.Background()
+	renewal := time.NewTicker(store.RenewInterval)
+	defer renewal.Stop()
+	reported := uint64(0)
+	for {
+		select {
+		case <-l.Outbox.Wake:
+			l.SendWaiting(ctx)
+		case <-renewal.C:
+			l.renew(ctx)
+			if l.Outbox.Retry() {
+				l.SendWaiting(ctx)
+			}
+			reported = l.warnLost(reported, false)
+		case <-l.Done:
+			l.giveBackHolds()
+			l.sendLast()
+			if l.lingers = !l.Ends() && l.Outbox.Retry(); l.lingers {
+				go l.linger(reported)
+				return
+			}
+			l.Outbox.DropAll()
+			l.warnLost(reported, true)
+			return
+		}
+	}
+}
+
+// Close returns when all was given back, and closes the connections unless something still waits. Done must
+// be closed.
+func (l *Link) Close() error {
+	<-l.done
+	if l.lingers {
+		return nil // the connections are needed
+	}
+	return l.Topology.Close()
+}
+
+// renew renews what is due. What cannot be renewed now is due again soon enough.
+func (l *Link) renew(ctx context.Context) {
+	for due := range slices.Chunk(l.Holds.Due(l.Clock()), outbox.BatchSize) {
+		sent := time.Now()
+		for i, err := range l.Renew(ctx, due) {
+			if err == nil {
+				l.Renewed(due[i].Hold, sent)
+			}
+		}
+	}
+}
+
+// Renew renews leases, and returns an error for each.
+func (l *Link) Renew(ctx context.Context, held []store.Check) []error {
+	ops := make([]protocol.Op, len(held))
+	for i := range ops {
+		ops[i] = l.op(&held[i], protocol.Renew, held[i].Hold, 0)
+	}
+	errs, _ := l.doAll(ctx, ops)
+	return errs
+}
+
+// giveBackHolds gives back all that is held, for requests that will not be served any more.
+func (l *Link) giveBackHolds() {
+	for _, c := range l.Holds.All() {
+		l.Adjust(layer.Adjustment{Adjustment: store.Adjustment{Check: c, Delta: -c.Cost}})
+	}
+}
+
+// SendWaiting sends the adjustments that wait. Those that fail and may be repeated wait for the
+// next renewal, while the others are sent, which may be for a healthy node.
+//
+// Late costs are sent first, in separate calls. A Redis without memory refuses a script only until
+// it has written something, and what is given back is always written.
+func (l *Link) SendWaiting(ctx context.Context) {
+	l.sending.Lock()
+	defer l.sending.Unlock()
+	for {
+		batch := l.Outbox.Next()
+		if len(batch) == 0 {
+			return
+		}
+		var late, back []outbox.Adjustment
+		for i := range batch {
+			if batch[i].Delta > 0 {
+				late = append(late, batch[i])
+			} else {
+				back = append(back, batch[i])
+			}
+		}
+		again, failed := l.sendAdjustments(ctx, late)
+		more, fails := l.sendAdjustments(ctx, back)
+		l.Outbox.Failed(append(again, more...), failed+fails == len(batch))
+	}
+}
+
+// sendAdjustments returns the adjustments that are to be sent again, and how many have failed.
+// What may have been carried out is sent again only if twice is the same as once: a refund
+// that is made twice would let more pass than the limit, a cost refuse what is due.
+func (l *Link) sendAdjustments(ctx context.Context, batch []outbox.Adjustment) (again []outbox.Adjustment, failed int) {
+	var lent []outbox.Adjustment
+	batch = slices.DeleteFunc(batch, func(a outbox.Adjustment) bool {
+		if a.Rule.LendsParts() {
+			lent = append(lent, a)
+		}
+		return a.Rule.LendsParts()
+	})
+	if len(lent) > 0 {
+		again, failed = l.sendLent(ctx, lent)
+	}
+	if len(batch) == 0 {
+		return again, failed
+	}
+	ops := make([]protocol.Op, len(batch))
+	for i := range batch {
+		ops[i] = l.adjustOp(&batch[i].Adjustment.Adjustment)
+	}
+	errs, changed := l.doAll(ctx, ops)
+	for i, err := range errs {
+		if err == nil {
+			if done := batch[i].Done; done != nil {
+				done(changed[i])
+			}
+			continue
+		}
+		failed++
+		if node.MayHaveRun(err) && !batch[i].Repeatable() {
+			l.Outbox.Drop(err, batch[i])
+		} else {
+			again = append(again, batch[i])
+		}
+	}
+	return again, failed
+}
+
+// adjustOp makes an adjustment ready for the script: of the state that was charged, whatever
+// the key has by now.
+func (l *Link) adjustOp(a *store.Adjustment) protocol.Op {
+	op := l.op(&a.Check, protocol.Adjust, protocol.EncodeAdjustment(a), 0)
+	if a.Override != "" {
+		prepared, states := a.Rule.ChargedBy(a.Override, l.Today.Of(a.Rule))
+		op.Prepared, op.Key = prepared, l.Keys.State(states.ID, a.Key)
+	}
+	return op
+}
+
+// sendLast tries to send all that waits, for as long as one call may take. If the process
+// lives on, there is time for what Redis does not take at once, see linger.
+func (l *Link) sendLast() {
+	ctx, cancel := context.WithTimeout(context.Background(), CloseTimeout)
+	defer cancel()
+	for again := false; l.Outbox.Retry(); again = true {
+		if again {
+			if !l.Ends() {
+				break
+			}
+			select {
+			case <-time.After(closePause):
+			case <-ctx.Done():
+				return
+			}
+		}
+		l.SendWaiting(ctx)
+	}
+}
+
+// linger sends what still waits when the store is closed because a config was replaced, as
+// far as it matters, because the process lives on. Then it closes the connections.
+func (l *Link) linger(reported uint64) {
+	retry := time.NewTicker(store.RenewInterval)
+	defer retry.Stop()
+	for end := time.Now().Add(lingerFor); l.Outbox.Retry() && time.Now().Before(end); <-retry.C {
+		l.SendWaiting(context.Background())
+	}
+	l.Outbox.DropAll()
+	l.warnLost(reported, true)
+	_ = l.Topology.Close()
+}
+
+// doAll has the script carry out each operation, in a group of its own. It returns an error
+// for each that failed, and of adjustments whether they changed anything.
+func (l *Link) doAll(ctx context.Context, ops []protocol.Op) (errs []error, changed []bool) {
+	errs, changed = make([]error, len(ops)), make([]bool, len(ops))
+	requests, nodes := make([]*node.Request, len(ops)), make([]*node.Node, len(ops))
+	byNode := make(map[*node.Node][]*node.Request)
+	for i := range ops {
+		slot := l.Topology.Slot(ops[i].Key)
+		n, err := l.Topology.Node(ctx, slot)
+		if err != nil {
+			errs[i] = node.Unsent(err)
+			continue
+		}
+		r := node.NewRequest()
+		r.Slot, r.Ops = slot, append(r.Ops, ops[i])
+		r.EndGroup()
+		r.Expect(1)
+		requests[i], nodes[i] = r, n
+		byNode[n] = append(byNode[n], r)
+	}
+	var wait sync.WaitGroup
+	for n, requests := range byNode {
+		wait.Go(func() { n.DoAll(ctx, requests) })
+	}
+	wait.Wait()
+	for i, r := range requests {
+		switch {
+		case r == nil:
+		case redis.IsTryAgainError(r.Err) || node.Elsewhere(r.Err):
+			wait.Go(func() { errs[i] = l.doElsewhere(ctx, nodes[i], r) })
+		default:
+			errs[i] = r.Err
+		}
+	}
+	wait.Wait()
+	for i, r := range requests {
+		changed[i] = r != nil && errs[i] == nil && r.Decisions[0].Quota > 0
+	}
+	return errs, changed
+}
+
+// doElsewhere repeats what a node has refused because the slot is elsewhere or on its
+// way, where the nodes say.
+func (l *Link) doElsewhere(ctx context.Context, n *node.Node, r *node.Request) error {
+	err := r.Err
+	if r.Shared() {
+		err = n.DoAgain(ctx, r, false)
+	}
+	return l.redirected(ctx, r.Slot, err, func(n *node.Node, asking bool) error { return n.DoAgain(ctx, r, asking) })
+}
+
+// Waiting returns how many adjustments wait, when none is under way.
+func (l *Link) Waiting() int {
+	l.sending.Lock()
+	defer l.sending.Unlock()
+	return l.Outbox.Len()
+}
+
+// warnLost says that adjustments were given up, if there are more than were reported so far,
+// and returns how many have been reported now. The last warning does not wait for its minute.
+func (l *Link) warnLost(reported uint64, last bool) uint64 {
+	lost, cause := l.Outbox.Lost()
+	if lost == reported || !last && !l.losing.Allow() {
+		return reported
+	}
+	l.Logger().Warn("refunds and late costs were given up because redis has not confirmed them: none is carried out twice",
+		zap.Uint64("count", lost-reported), zap.String("key_prefix", string(l.Keys)), zap.Error(cause))
+	return lost
+}

@@ -1,0 +1,246 @@
+// Package link is the innermost layer: it makes a request of checks, has a server decide it, and looks after
+// what was charged. Below it are the servers: one, or those of a Cluster.
+package link
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/throttle"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/keys"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/outbox"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/topology"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// Config is what a link needs.
+type Config struct {
+	Topology topology.Topology
+	Keys     keys.Prefix
+	Script   *atomic.Pointer[protocol.Script]
+	Timeout  time.Duration
+	Today    *layer.Date
+	Clock    func() time.Time // by which leases fall due
+	Logger   func() *zap.Logger
+
+	// PerCall is how many keys may share a call that no request waits for.
+	PerCall int
+
+	// Renewed is told of each lease whose renewal, sent at a time, was just answered.
+	Renewed func(hold string, sent time.Time)
+
+	// Ends reports whether the process is about to end.
+	Ends func() bool
+
+	// Done is closed when the link is to give back what is held, and to end.
+	Done <-chan struct{}
+}
+
+// Link implements [layer.Layer].
+type Link struct {
+	Config
+	requests sync.Pool
+
+	Holds   store.Holds
+	Outbox  *outbox.Outbox
+	sending sync.Mutex    // held while adjustments are under way
+	lingers bool          // when the link is closed, something still waits; see linger
+	done    chan struct{} // closed when adjustments have ended
+
+	damaged, losing, distant throttle.Throttle // what was last warned of
+}
+
+// New makes a link. It asks nothing before Run.
+func New(c *Config) *Link {
+	l := &Link{Config: *c, Outbox: outbox.New(), done: make(chan struct{})}
+	l.requests.New = func() any { return node.NewRequest() }
+	return l
+}
+
+// Take implements [layer.Layer] with one call of the script, which it may share with others.
+func (l *Link) Take(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
+	return l.TakePart(ctx, checks, decisions, false)
+}
+
+// TakePart decides a part of a request. Amid says that others of its checks are decided together, so that a
+// check which is decided by itself holds them up with no error.
+func (l *Link) TakePart(ctx context.Context, checks []store.Check, decisions []algorithms.Decision, amid bool) error {
+	r, err := l.request(ctx, checks, amid)
+	if err != nil {
+		return err
+	}
+	return l.finish(r, checks, decisions, l.send(ctx, r))
+}
+
+// request makes a request of checks whose keys have one slot, if there is a server to ask. It costs nothing if
+// there is none.
+func (l *Link) request(ctx context.Context, checks []store.Check, amid bool) (*node.Request, error) {
+	slot := l.Slot(&checks[0])
+	n, err := l.Topology.Node(ctx, slot)
+	if err == nil {
+		err = n.Ready(ctx)
+	}
+	if err != nil {
+		l.Topology.ReportFailure()
+		return nil, err
+	}
+	r := l.newRequest()
+	r.Slot = slot
+	l.fill(r, checks, amid)
+	return r, nil
+}
+
+// finish takes the answer to a request.
+func (l *Link) finish(r *node.Request, checks []store.Check, decisions []algorithms.Decision, err error) error {
+	switch {
+	case err == nil:
+		copy(decisions, r.Decisions)
+		if r.Damaged != nil {
+			l.warnDamaged(r.Damaged.Zone())
+		}
+		l.noteHolds(r, checks)
+		l.free(r)
+	case node.MayHaveRun(err): // the answer may be on its way, so the request is not used again
+		l.giveBackLost(checks)
+	}
+	return err
+}
+
+func (l *Link) newRequest() *node.Request { return l.requests.Get().(*node.Request) }
+
+// free lets a request be used again. One whose caller has left must not be: the answer may be
+// on its way.
+func (l *Link) free(r *node.Request) {
+	r.Clear()
+	l.requests.Put(r)
+}
+
+// fill makes a request of checks: a group of those to decide together, and one for each that is decided by
+// itself.
+func (l *Link) fill(r *node.Request, checks []store.Check, amid bool) {
+	r.AllAlone = !amid
+	for i := range checks {
+		if c := &checks[i]; !c.Alone() {
+			r.AllAlone = false
+			r.Ops = append(r.Ops, l.op(c, protocol.Decide, c.Hold, i))
+		}
+	}
+	r.EndGroup()
+	for i := range checks {
+		if c := &checks[i]; c.Alone() {
+			kind, hold := protocol.Decide, c.Hold
+			if c.Peek {
+				kind, hold = protocol.Peek, ""
+			}
+			op := l.op(c, kind, hold, i)
+			op.Alone = true
+			r.Ops = append(r.Ops, op)
+			r.EndGroup()
+		}
+	}
+	r.Expect(len(checks))
+}
+
+// op makes a check ready for the script.
+func (l *Link) op(c *store.Check, kind protocol.Kind, hold string, index int) protocol.Op {
+	o := protocol.Op{
+		Rule: c.Rule, Prepared: l.Today.At(c.Rule), Key: l.Keys.State(c.Rule.ID(), c.Key),
+		Cost: c.Cost, Hold: hold, Kind: kind, Index: index,
+	}
+	if c.KeyRules != nil && (kind == protocol.Decide || kind == protocol.Peek) {
+		o.KeyRules = l.keyRules(c)
+	}
+	return o
+}
+
+// keyRules is what the script is to look at beside the state of a check.
+func (l *Link) keyRules(c *store.Check) *protocol.KeyRules {
+	k := new(protocol.KeyRules)
+	if c.KeyRules.Overrides {
+		k.Override = l.Keys.Override(c.Rule, c.Key)
+	}
+	if c.KeyRules.Ban != nil {
+		k.BanState, k.Ban = l.Keys.Ban(c.Rule, c.Key), c.KeyRules.Ban
+	}
+	return k
+}
+
+// Slot returns the slot of a check's keys.
+func (l *Link) Slot(c *store.Check) uint16 { return l.Topology.Slot(keys.Tag(c.Key)) }
+
+// Far reports whether a round trip takes a good part of the timeout, so that there is no time for two.
+func (l *Link) Far(ctx context.Context, c *store.Check) bool {
+	n, err := l.Topology.Node(ctx, l.Slot(c))
+	return err == nil && 3*n.Distance() > l.Timeout
+}
+
+// send has a request answered by the server that has its keys. In a Cluster it follows the nodes'
+// directions.
+func (l *Link) send(ctx context.Context, r *node.Request) error {
+	n, err := l.Topology.Node(ctx, r.Slot)
+	if err == nil {
+		err = n.Do(ctx, r, false)
+	}
+	if err == nil || errors.Is(err, store.ErrFull) || errors.Is(err, store.ErrBusy) || errors.Is(err, node.ErrLate) || errors.Is(err, protocol.ErrLent) {
+		return err // another server would not have more room or time, or decide differently
+	}
+	l.Topology.ReportFailure()
+	if n == nil || !node.Elsewhere(err) {
+		return err
+	}
+	return l.redirected(ctx, r.Slot, err, func(n *node.Node, asking bool) error { return n.Do(ctx, r, asking) })
+}
+
+// redirected makes a call again where the servers say, as long as they do.
+func (l *Link) redirected(ctx context.Context, slot uint16, err error, call func(n *node.Node, asking bool) error) error {
+	for hop := 1; err != nil; hop++ {
+		to, asking, left := l.Topology.Redirect(ctx, slot, err, hop)
+		if to == nil {
+			return left
+		}
+		err = call(to, asking)
+	}
+	return nil
+}
+
+// noteHolds notes what was lent, so that it is renewed.
+func (l *Link) noteHolds(r *node.Request, checks []store.Check) {
+	for group := range r.Groups() {
+		if r.Charged(group) {
+			for i := range group {
+				if op := &group[i]; op.Hold != "" && !r.Decisions[op.Index].Exempt {
+					l.Holds.Add(&checks[op.Index])
+				}
+			}
+		}
+	}
+}
+
+// giveBackLost gives back what may have been lent by a call whose answer never came.
+func (l *Link) giveBackLost(checks []store.Check) {
+	for i := range checks {
+		if c := &checks[i]; c.Hold != "" && !c.Peek {
+			l.Outbox.Add(layer.Adjustment{Adjustment: store.Adjustment{Check: *c, Delta: -c.Cost}})
+		}
+	}
+}
+
+// Forget implements [layer.Layer]: a link knows nothing of a key.
+func (l *Link) Forget(*store.Rule, string) {}
+
+// warnDamaged says that a stored state was damaged.
+func (l *Link) warnDamaged(zone string) {
+	if l.damaged.Allow() {
+		l.Logger().Warn("a state in redis is damaged or of another version: it counts as empty, and the next charge replaces it",
+			zap.String("zone", zone), zap.String("key_prefix", string(l.Keys)))
+	}
+}
