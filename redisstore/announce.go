@@ -16,10 +16,10 @@ redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[1])
 return 1`
 
 // Announce implements [store.Announcer].
-func (s *Store) Announce(text string) { s.heartbeat.announce(text) }
+func (s *operators) Announce(text string) { s.heartbeat.announce(text) }
 
 // Announcements implements [store.Announcer].
-func (s *Store) Announcements(ctx context.Context, n int) ([]string, error) {
+func (s *operators) Announcements(ctx context.Context, n int) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	key := s.keys.Instances()

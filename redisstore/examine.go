@@ -17,7 +17,7 @@ import (
 )
 
 // Examine implements [store.Examiner].
-func (s *Store) Examine(ctx context.Context) store.Examination {
+func (s *operators) Examine(ctx context.Context) store.Examination {
 	found := store.Examination{Timeout: s.timeout}
 	masters, err := s.masters(ctx)
 	if err != nil {
@@ -40,7 +40,7 @@ func (s *Store) Examine(ctx context.Context) store.Examination {
 }
 
 // masters returns the servers that hold states.
-func (s *Store) masters(ctx context.Context) ([]*node.Node, error) {
+func (s *operators) masters(ctx context.Context) ([]*node.Node, error) {
 	if masters := s.link.Topology.Masters(); len(masters) > 0 {
 		return masters, nil
 	}
@@ -52,7 +52,7 @@ func (s *Store) masters(ctx context.Context) ([]*node.Node, error) {
 }
 
 // condition examines one server.
-func (s *Store) condition(ctx context.Context, n *node.Node) store.Condition {
+func (s *operators) condition(ctx context.Context, n *node.Node) store.Condition {
 	c := store.Condition{Address: n.Address}
 	if _, err := n.Ask(ctx); err != nil { // which may have to make a connection
 		return s.troubled(c, err)
@@ -89,12 +89,12 @@ func describe(c *store.Condition, fields map[string]string) {
 }
 
 // troubled adds to a condition why the server does not decide.
-func (s *Store) troubled(c store.Condition, err error) store.Condition {
+func (s *operators) troubled(c store.Condition, err error) store.Condition {
 	c.Trouble, c.Err = s.trouble(err), s.explain(err)
 	return c
 }
 
-func (s *Store) trouble(err error) string {
+func (s *operators) trouble(err error) string {
 	var (
 		notTLS    tls.RecordHeaderError
 		alert     tls.AlertError

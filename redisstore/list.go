@@ -25,12 +25,12 @@ const (
 )
 
 // Overrides implements [store.Lister].
-func (s *Store) Overrides(ctx context.Context, rule *store.Rule, cursor string, n int) ([]store.Listed, string, error) {
+func (s *operators) Overrides(ctx context.Context, rule *store.Rule, cursor string, n int) ([]store.Listed, string, error) {
 	return s.list(ctx, s.keys.Override(rule, ""), cursor, n, store.ParseOverride)
 }
 
 // Bans implements [store.Lister].
-func (s *Store) Bans(ctx context.Context, rule *store.Rule, ban *store.Ban, cursor string, n int) ([]store.Listed, string, error) {
+func (s *operators) Bans(ctx context.Context, rule *store.Rule, ban *store.Ban, cursor string, n int) ([]store.Listed, string, error) {
 	return s.list(ctx, s.keys.Ban(rule, ""), cursor, n, func(value string, now int64) (o store.Override, _ error) {
 		if left := ban.Left(banState(value), now); left > 0 {
 			o = store.Override{Kind: store.KindBanned, For: time.Duration(left) * time.Microsecond}
@@ -52,7 +52,7 @@ func banState(value string) (state algorithms.State) {
 
 // list scans all masters, one after the other, for the names that differ from that of the empty
 // key only in the key. A cursor has the number of the master and Redis's own cursor.
-func (s *Store) list(ctx context.Context, empty, cursor string, n int, parse func(string, int64) (store.Override, error)) (keys []store.Listed, next string, err error) {
+func (s *operators) list(ctx context.Context, empty, cursor string, n int, parse func(string, int64) (store.Override, error)) (keys []store.Listed, next string, err error) {
 	master, at := 0, uint64(0)
 	if cursor != "" {
 		if _, err := fmt.Sscanf(cursor, "%d-%d", &master, &at); err != nil || master < 0 {
@@ -90,7 +90,7 @@ func (s *Store) list(ctx context.Context, empty, cursor string, n int, parse fun
 }
 
 // scan takes one step of SCAN.
-func (s *Store) scan(ctx context.Context, process func(context.Context, redis.Cmder, bool) error, at uint64, pattern string) ([]string, uint64, error) {
+func (s *operators) scan(ctx context.Context, process func(context.Context, redis.Cmder, bool) error, at uint64, pattern string) ([]string, uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	cmd := redis.NewScanCmd(ctx, nil, "scan", at, "match", pattern, "count", scanCount)
@@ -102,7 +102,7 @@ func (s *Store) scan(ctx context.Context, process func(context.Context, redis.Cm
 }
 
 // listed reads what a key has.
-func (s *Store) listed(ctx context.Context, name, tag string, parse func(string, int64) (store.Override, error)) (listed store.Listed, err error) {
+func (s *operators) listed(ctx context.Context, name, tag string, parse func(string, int64) (store.Override, error)) (listed store.Listed, err error) {
 	text, err := s.evalText(ctx, link.GetScript, name)
 	if err != nil {
 		return listed, err

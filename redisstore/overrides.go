@@ -35,7 +35,7 @@ return ''`
 )
 
 // Set implements [store.Overrider].
-func (s *Store) Set(ctx context.Context, rule *store.Rule, key string, override store.Override) error {
+func (s *operators) Set(ctx context.Context, rule *store.Rule, key string, override store.Override) error {
 	prepared, err := rule.PrepareOverride(override)
 	if err != nil {
 		return err
@@ -46,7 +46,7 @@ func (s *Store) Set(ctx context.Context, rule *store.Rule, key string, override 
 }
 
 // Get implements [store.Overrider].
-func (s *Store) Get(ctx context.Context, rule *store.Rule, key string) (store.Override, error) {
+func (s *operators) Get(ctx context.Context, rule *store.Rule, key string) (store.Override, error) {
 	text, err := s.evalText(ctx, link.GetScript, s.keys.Override(rule, key))
 	if err != nil {
 		return store.Override{}, err
@@ -58,20 +58,20 @@ func (s *Store) Get(ctx context.Context, rule *store.Rule, key string) (store.Ov
 }
 
 // Clear implements [store.Overrider].
-func (s *Store) Clear(ctx context.Context, rule *store.Rule, key string) error {
+func (s *operators) Clear(ctx context.Context, rule *store.Rule, key string) error {
 	return s.delete(ctx, s.keys.Override(rule, key))
 }
 
 // Unban implements [store.Overrider].
-func (s *Store) Unban(ctx context.Context, rule *store.Rule, key string) error {
+func (s *operators) Unban(ctx context.Context, rule *store.Rule, key string) error {
 	_, err := s.evalText(ctx, unbanScript, s.keys.Override(rule, key))
 	err = errors.Join(err, s.delete(ctx, s.keys.Ban(rule, key)))
-	s.inner.Forget(rule, key)
+	s.forget(rule, key)
 	return err
 }
 
 // Refusals implements [store.RefusalCounter].
-func (s *Store) Refusals(ctx context.Context, rule *store.Rule, ban *store.Ban, key string) (store.Refusals, error) {
+func (s *operators) Refusals(ctx context.Context, rule *store.Rule, ban *store.Ban, key string) (store.Refusals, error) {
 	text, err := s.evalText(ctx, link.GetScript, s.keys.Ban(rule, key))
 	if err != nil {
 		return store.Refusals{}, err
@@ -83,7 +83,7 @@ func (s *Store) Refusals(ctx context.Context, rule *store.Rule, ban *store.Ban, 
 }
 
 // delete deletes a key in Redis. Keys go one by one, because a slot may be on its way.
-func (s *Store) delete(ctx context.Context, name string) error {
+func (s *operators) delete(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	_, err := s.link.Process(ctx, name, (*node.Node).Process, func() redis.Cmder { return redis.NewIntCmd(ctx, "del", name) })
@@ -91,7 +91,7 @@ func (s *Store) delete(ctx context.Context, name string) error {
 }
 
 // eval runs another script than that of decisions, which answers a number.
-func (s *Store) eval(ctx context.Context, script, key string, args ...any) (int64, error) {
+func (s *operators) eval(ctx context.Context, script, key string, args ...any) (int64, error) {
 	cmd, err := s.link.Process(ctx, key, (*node.Node).Process, func() redis.Cmder {
 		return redis.NewIntCmd(ctx, append([]any{"eval", script, 1, key}, args...)...)
 	})
@@ -102,7 +102,7 @@ func (s *Store) eval(ctx context.Context, script, key string, args ...any) (int6
 }
 
 // evalText runs a script that answers a text.
-func (s *Store) evalText(ctx context.Context, script, key string, args ...any) (string, error) {
+func (s *operators) evalText(ctx context.Context, script, key string, args ...any) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	return s.link.EvalText(ctx, (*node.Node).Process, script, key, args...)

@@ -11,7 +11,7 @@ import (
 )
 
 // Probe implements [store.Prober].
-func (s *Store) Probe(ctx context.Context) (store.Server, error) {
+func (s *operators) Probe(ctx context.Context) (store.Server, error) {
 	masters, err := s.masters(ctx)
 	if err != nil {
 		return store.Server{}, failure{err}
@@ -39,7 +39,7 @@ func (s *Store) Probe(ctx context.Context) (store.Server, error) {
 }
 
 // explain adds what is most likely wrong to an error that does not say so.
-func (s *Store) explain(err error) error {
+func (s *operators) explain(err error) error {
 	var notTLS tls.RecordHeaderError
 	switch {
 	case hungUp(err) && !s.encrypted:

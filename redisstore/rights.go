@@ -40,7 +40,7 @@ return failed`
 
 // rights finds out which commands the user may not run at any of these servers. It returns nil if that
 // cannot be told.
-func (s *Store) rights(ctx context.Context, masters []*node.Node) *store.Rights {
+func (s *operators) rights(ctx context.Context, masters []*node.Node) *store.Rights {
 	all := new(store.Rights)
 	for _, n := range masters {
 		missing, known := s.lacks(ctx, n)
@@ -58,7 +58,7 @@ func (s *Store) rights(ctx context.Context, masters []*node.Node) *store.Rights 
 
 // lacks finds out which commands the user may not run at a server. In a Cluster each node has users of
 // its own.
-func (s *Store) lacks(ctx context.Context, n *node.Node) (missing []string, known bool) {
+func (s *operators) lacks(ctx context.Context, n *node.Node) (missing []string, known bool) {
 	key, found := s.keyAt(ctx, n)
 	if !found {
 		return nil, true // it has no states
@@ -90,7 +90,7 @@ func (s *Store) lacks(ctx context.Context, n *node.Node) (missing []string, know
 }
 
 // try runs a command that is no part of a script.
-func (s *Store) try(ctx context.Context, n *node.Node, name string) (err error) {
+func (s *operators) try(ctx context.Context, n *node.Node, name string) (err error) {
 	if name == "evalsha" {
 		_, err = n.Ask(ctx)
 		return err
@@ -107,7 +107,7 @@ func forbidden(err error, command string) (missing []string, known bool) {
 }
 
 // keyAt returns a key that a server has, for what is to be tried there.
-func (s *Store) keyAt(ctx context.Context, n *node.Node) (key string, found bool) {
+func (s *operators) keyAt(ctx context.Context, n *node.Node) (key string, found bool) {
 	for slot := range uint16(topology.Slots) {
 		if owner, err := s.link.Topology.Node(ctx, slot); err == nil && owner == n {
 			return n.ProbeKey(slot), true

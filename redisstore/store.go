@@ -31,13 +31,10 @@ import (
 
 // Store implements [store.Store]: a stack of layers, and what operators ask beside it.
 type Store struct {
-	timeout   time.Duration
-	keys      keys.Prefix
-	encrypted bool                            // with TLS
-	script    atomic.Pointer[protocol.Script] // a test may set another while it is in use
-	today     layer.Date
+	operators
+	script atomic.Pointer[protocol.Script] // a test may set another while it is in use
+	today  layer.Date
 
-	link     *link.Link
 	refusals *refusals.Layer // nil: none are remembered
 	inner    layer.Layer     // below lending
 
@@ -46,7 +43,6 @@ type Store struct {
 	spared    atomic.Uint64 // requests that needed no call because of what is held
 	loansDone chan struct{} // closed when all that is held has been given back
 
-	heartbeat *heartbeat
 	logger    func() *zap.Logger
 	once      sync.Once
 	quit      chan struct{} // closed when the store is
@@ -60,7 +56,8 @@ func New(options Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		keys: keys.Prefix(o.KeyPrefix), encrypted: o.TLS != nil, logger: o.Logger, quit: make(chan struct{}), loansDone: make(chan struct{}),
+		operators: operators{timeout: o.Timeout, keys: keys.Prefix(o.KeyPrefix), encrypted: o.TLS != nil},
+		logger:    o.Logger, quit: make(chan struct{}), loansDone: make(chan struct{}),
 	}
 	s.script.Store(protocol.NewScript(protocol.RedisClock, protocol.TTLMargin))
 	servers, err := s.open(&o)
@@ -78,7 +75,7 @@ func New(options Options) (*Store, error) {
 // stack puts the layers on the servers: the link, what divides requests if there are several slots, what
 // remembers refusals, and lending.
 func (s *Store) stack(servers topology.Topology, o *Options) {
-	s.timeout, s.loans, s.slots = o.Timeout, loans.New(), loans.NewSlots()
+	s.loans, s.slots = loans.New(), loans.NewSlots()
 	s.today = func() int64 { return time.Now().UnixMicro() }
 	c := link.Config{
 		Topology: servers, Keys: s.keys, Script: &s.script, Timeout: o.Timeout, Today: &s.today, Clock: o.clock, Logger: s.logger,
@@ -100,6 +97,7 @@ func (s *Store) stack(servers topology.Topology, o *Options) {
 		s.refusals = &refusals.Layer{Layer: s.inner, Cache: refusals.NewCache(o.DenyCache, o.Timeout), Today: &s.today, Far: s.link.Far}
 		s.inner = s.refusals
 	}
+	s.forget = s.inner.Forget
 }
 
 // Take implements [store.Store] with one call of the script, which it may share with
@@ -186,14 +184,6 @@ func (s *Store) Reset(ctx context.Context, rule *store.Rule, key string) error {
 	s.inner.Forget(rule, key)
 	return err
 }
-
-// Instances implements [store.Fleet].
-func (s *Store) Instances() int { return s.heartbeat.instances() }
-
-// Breaker returns the state of the circuit breaker: closed while Redis is asked, open while it is
-// not, and half-open while one call finds out whether it is back. If there are several masters, the
-// worst state counts.
-func (s *Store) Breaker() string { return s.link.Breaker() }
 
 // Stats implements [store.Observed].
 func (s *Store) Stats() store.Stats {

@@ -26,7 +26,7 @@ func fakeFar(timeout, trip time.Duration, send func(ctx context.Context, request
 }
 
 func fakeStore(o *Options, trip time.Duration, send func(ctx context.Context, requests []*node.Request) error) *Store {
-	s := &Store{keys: "rl", logger: zap.NewNop}
+	s := &Store{operators: operators{timeout: o.Timeout, keys: "rl"}, logger: zap.NewNop}
 	var servers topology.Topology = topology.NewSingle(node.Fake(&node.Config{Timeout: o.Timeout}, trip, send))
 	if o.Mode == ModeCluster {
 		servers = slotted{servers}

@@ -1,0 +1,27 @@
+package redisstore
+
+import (
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/keys"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// operators is what operators ask of a store, beside the layers that requests pass.
+type operators struct {
+	timeout   time.Duration
+	keys      keys.Prefix
+	encrypted bool // with TLS
+	link      *link.Link
+	heartbeat *heartbeat
+	forget    func(rule *store.Rule, key string) // what was remembered of refusals of a key
+}
+
+// Instances implements [store.Fleet].
+func (s *operators) Instances() int { return s.heartbeat.instances() }
+
+// Breaker returns the state of the circuit breaker: closed while Redis is asked, open while it is
+// not, and half-open while one call finds out whether it is back. If there are several masters, the
+// worst state counts.
+func (s *operators) Breaker() string { return s.link.Breaker() }
