@@ -97,7 +97,7 @@ func (s *Store) NodeOf(key string) (address, breaker string) {
 var Trials = trials
 
 // LoanEntries returns how many keys this process may hold something of.
-func (s *Store) LoanEntries() int { return s.loans.Size() }
+func (s *Store) LoanEntries() int { return s.lending.Loans.Size() }
 
 // Borrow has another process borrow the cost of a check.
 func (s *Store) Borrow(t testing.TB, c store.Check, borrower uint64) {

@@ -19,8 +19,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/throttle"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/keys"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/lending"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/loans"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/multislot"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
@@ -36,12 +36,8 @@ type Store struct {
 	today  layer.Date
 
 	refusals *refusals.Layer // nil: none are remembered
-	inner    layer.Layer     // below lending
 
-	loans     *loans.Table
-	slots     *loans.Slots
-	spared    atomic.Uint64 // requests that needed no call because of what is held
-	loansDone chan struct{} // closed when all that is held has been given back
+	lending *lending.Layer // the outermost
 
 	logger    func() *zap.Logger
 	once      sync.Once
@@ -57,7 +53,7 @@ func New(options Options) (*Store, error) {
 	}
 	s := &Store{
 		operators: operators{timeout: o.Timeout, keys: keys.Prefix(o.KeyPrefix), encrypted: o.TLS != nil},
-		logger:    o.Logger, quit: make(chan struct{}), loansDone: make(chan struct{}),
+		logger:    o.Logger, quit: make(chan struct{}),
 	}
 	s.script.Store(protocol.NewScript(protocol.RedisClock, protocol.TTLMargin))
 	servers, err := s.open(&o)
@@ -67,20 +63,19 @@ func New(options Options) (*Store, error) {
 	s.stack(servers, &o)
 	go s.link.Run()
 	go s.link.Tend()
-	go s.tendLoans()
-	s.heartbeat = startHeartbeat(s.eval, s.warnUncounted, s.loans.CountProcesses, s.keys, o.Instance)
+	go s.lending.Tend()
+	s.heartbeat = startHeartbeat(s.eval, s.warnUncounted, s.lending.Loans.CountProcesses, s.keys, o.Instance)
 	return s, nil
 }
 
 // stack puts the layers on the servers: the link, what divides requests if there are several slots, what
 // remembers refusals, and lending.
 func (s *Store) stack(servers topology.Topology, o *Options) {
-	s.loans, s.slots = loans.New(), loans.NewSlots()
 	s.today = func() int64 { return time.Now().UnixMicro() }
 	c := link.Config{
 		Topology: servers, Keys: s.keys, Script: &s.script, Timeout: o.Timeout, Today: &s.today, Clock: o.clock, Logger: s.logger,
 		PerCall: link.MaxPerCall, Ends: o.Ends, Done: s.quit,
-		Renewed: func(hold string, sent time.Time) { s.slots.Renewed(hold, s.loans.At(sent), s.loans.Now()) },
+		Renewed: func(hold string, sent time.Time) { s.lending.Renewed(hold, sent) },
 	}
 	if c.Clock == nil {
 		c.Clock = time.Now
@@ -89,27 +84,24 @@ func (s *Store) stack(servers topology.Topology, o *Options) {
 		c.PerCall = 1
 	}
 	s.link = link.New(&c)
-	s.inner = s.link
+	inner := layer.Layer(s.link)
 	if o.Mode == ModeCluster {
-		s.inner = &multislot.Layer{Inner: s.link, GiveBack: s.adjust}
+		inner = &multislot.Layer{Inner: s.link, GiveBack: func(a ...layer.Adjustment) { s.lending.Adjust(a...) }}
 	}
 	if o.DenyCache > 0 {
-		s.refusals = &refusals.Layer{Layer: s.inner, Cache: refusals.NewCache(o.DenyCache, o.Timeout), Today: &s.today, Far: s.link.Far}
-		s.inner = s.refusals
+		s.refusals = &refusals.Layer{Layer: inner, Cache: refusals.NewCache(o.DenyCache, o.Timeout), Today: &s.today, Far: s.link.Far}
+		inner = s.refusals
 	}
-	s.forget = s.inner.Forget
+	s.forget = inner.Forget
+	s.lending = lending.New(inner, &lending.Config{Link: s.link, Timeout: o.Timeout, Processes: s.Instances, Done: s.quit})
 }
 
 // Take implements [store.Store] with one call of the script, which it may share with
 // others.
 func (s *Store) Take(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
 	err := layer.Validate(checks)
-	switch {
-	case err != nil || len(checks) == 0:
-	case lends(checks):
-		err = s.takeLent(ctx, checks, decisions)
-	default:
-		err = s.inner.Take(ctx, checks, decisions)
+	if err == nil && len(checks) > 0 {
+		err = s.lending.Take(ctx, checks, decisions)
 	}
 	if err == nil || errors.Is(err, store.ErrUnavailable) { // which says its kind, and costs nothing
 		return err
@@ -126,9 +118,14 @@ func (f failure) Unwrap() error { return f.error }
 func (f failure) Failure() string { return node.Failure(f.error) }
 
 // Adjust implements [store.Store].
-func (s *Store) Adjust(adjustments ...store.Adjustment) { s.adjust(layer.Of(adjustments...)...) }
+func (s *Store) Adjust(adjustments ...store.Adjustment) {
+	s.lending.Adjust(layer.Of(adjustments...)...)
+}
 
-func (s *Store) adjust(adjustments ...layer.Adjustment) { s.inner.Adjust(s.adjustLent(adjustments)...) }
+// Lent implements [store.PartLender].
+func (s *Store) Lent(ctx context.Context, rule *store.Rule, key string) (lent, borrowers int64, err error) {
+	return s.lending.Lent(ctx, rule, key)
+}
 
 // open makes the ways to the servers. It reads the certificates and does not connect.
 func (s *Store) open(o *Options) (topology.Topology, error) {
@@ -174,30 +171,20 @@ func (s *Store) Reset(ctx context.Context, rule *store.Rule, key string) error {
 	if prepared, _ := rule.PrepareOverride(override); prepared.ReplacesLimit(rule) {
 		names = append(names, s.keys.State(prepared.States(rule.States()).ID, key))
 	}
-	if rule.Lend() > 0 {
-		s.loans.Forget(rule.Zone(), key)
-		s.giveSlotsBack(s.slots.Forget(rule.Zone(), key))
-	}
+	s.lending.Forget(rule, key)
 	for _, name := range names {
 		err = errors.Join(err, s.delete(ctx, name))
 	}
-	s.inner.Forget(rule, key)
+	s.lending.Forget(rule, key)
 	return err
 }
 
 // Stats implements [store.Observed].
 func (s *Store) Stats() store.Stats {
 	all := s.link.Stats()
-	all.Lent, all.Loans = s.loans.Held(s.loans.Now())
-	kept, keys := s.slots.Kept()
-	for zone, n := range kept {
-		all.Held[zone] -= n
-		all.Lent[zone] += n
-		all.Loans[zone] += keys[zone]
-	}
-	all.Spared = s.spared.Load()
+	s.lending.Count(&all)
 	if s.refusals != nil {
-		all.DenyHits = s.refusals.Hits()
+		all.DenyHits = s.refusals.Hits() + s.lending.Refused.Load()
 	}
 	return all
 }
@@ -207,10 +194,10 @@ func (s *Store) Stats() store.Stats {
 func (s *Store) Close() error {
 	s.heartbeat.leave()
 	s.once.Do(func() {
-		s.slots.Close() // what is kept is held too
+		s.lending.Slots.Close() // what is kept is held too
 		close(s.quit)
 	})
-	<-s.loansDone
+	s.lending.Wait()
 	err := s.link.Close()
 	var broken net.Error // a connection that breaks as it is closed is closed too
 	if errors.Is(err, redis.ErrClosed) || errors.As(err, &broken) {
@@ -227,4 +214,7 @@ func (s *Store) warnUncounted(cause error) {
 	}
 }
 
-var _ store.Observed = (*Store)(nil)
+var (
+	_ store.Observed   = (*Store)(nil)
+	_ store.PartLender = (*Store)(nil)
+)

@@ -1,4 +1,4 @@
-// Package layer says how the parts of the store stand on one another. A request flows down once and back
+// Package layer says how the parts of the store build on one another. A request flows down once and back
 // once. No layer knows what is above it: each decides what it can, and asks the one below for the rest.
 package layer
 

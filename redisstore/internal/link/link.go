@@ -35,7 +35,7 @@ type Config struct {
 	// PerCall is how many keys may share a call that no request waits for.
 	PerCall int
 
-	// Renewed is told of each lease whose renewal, sent at a time, was just answered.
+	// Renewed is called for each lease whose renewal, sent at a time, was just answered.
 	Renewed func(hold string, sent time.Time)
 
 	// Ends reports whether the process is about to end.

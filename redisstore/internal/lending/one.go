@@ -1,4 +1,4 @@
-package redisstore
+package lending
 
 import (
 	"context"
@@ -14,29 +14,29 @@ import (
 // is spent. Only otherwise anything is put together for an ask.
 
 // takeOne decides a check of a zone that lends, which is alone in its request.
-func (s *Store) takeOne(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
-	c, now := &checks[0], s.loans.Now()
-	e, lent := s.loans.Find(c.Rule, c.Key, c.Cost, now)
+func (l *Layer) takeOne(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
+	c, now := &checks[0], l.Loans.Now()
+	e, lent := l.Loans.Find(c.Rule, c.Key, c.Cost, now)
 	switch {
 	case e != nil && e.Take(now, c.Cost, &decisions[0]):
-		s.spared.Add(1)
+		l.Spared.Add(1)
 		return nil
 	case e == nil && !lent:
-		err := s.inner.Take(ctx, checks, decisions)
+		err := l.Layer.Take(ctx, checks, decisions)
 		if err == nil {
-			s.noteCharged(c, &decisions[0])
+			l.noteCharged(c, &decisions[0])
 			return nil
 		}
 		if !errors.Is(err, protocol.ErrLent) {
 			return err
 		}
-		e = s.loans.FindLent(c.Rule, c.Key, c.Cost, s.loans.Now())
+		e = l.Loans.FindLent(c.Rule, c.Key, c.Cost, l.Loans.Now())
 	}
 	r := lentRequest{checks: checks, decisions: decisions}
 	r.together = append(r.room[:0], lentCheck{Check: c, entry: e})
-	_, err := s.takeTogether(ctx, &r)
+	_, err := l.takeTogether(ctx, &r)
 	if err == nil && !r.asked {
-		s.spared.Add(1)
+		l.Spared.Add(1)
 	}
 	return err
 }

@@ -1,4 +1,4 @@
-package redisstore
+package lending
 
 import (
 	"context"
@@ -17,11 +17,11 @@ const maxRounds = 8
 
 // takeTogether decides checks of zones that lend, and reports whether all pass. What is to be held
 // is only reserved if it passes.
-func (s *Store) takeTogether(ctx context.Context, r *lentRequest) (bool, error) {
-	began := s.loans.Now()
+func (l *Layer) takeTogether(ctx context.Context, r *lentRequest) (bool, error) {
+	began := l.Loans.Now()
 	var patience *time.Timer // for what others ask
 	for round := 0; ; round++ {
-		now := s.loans.Now()
+		now := l.Loans.Now()
 		refused, asks := -1, 0
 		var other <-chan struct{}
 		for i := range r.together {
@@ -43,21 +43,21 @@ func (s *Store) takeTogether(ctx context.Context, r *lentRequest) (bool, error) 
 		switch {
 		case refused >= 0:
 			r.asked = r.asked || round > 0
-			_, err := s.settle(ctx, r, now, false)
+			_, err := l.settle(ctx, r, now, false)
 			for i := range r.together {
 				if c := &r.together[i]; c.next != lend.Refused && c.next != lend.Reserved {
 					r.decisions[c.index] = algorithms.Decision{Allowed: true}
 				}
 			}
-			s.countLocal()
+			l.countLocal()
 			return false, err
 		case other != nil && round < maxRounds:
-			if _, err := s.settle(ctx, r, now, false); err != nil {
+			if _, err := l.settle(ctx, r, now, false); err != nil {
 				return false, err
 			}
 			// An answer that is lost must not fail all requests that wait for it.
 			if patience == nil {
-				patience = time.NewTimer(s.timeout/2 - (now.Mono - began.Mono))
+				patience = time.NewTimer(l.Timeout/2 - (now.Mono - began.Mono))
 				defer patience.Stop()
 			}
 			select {
@@ -71,22 +71,22 @@ func (s *Store) takeTogether(ctx context.Context, r *lentRequest) (bool, error) 
 		}
 		r.asked = r.asked || asks > 0 || round > 0
 		if asks > 0 {
-			if pass, err := s.askTogether(ctx, r); err != nil || !pass {
-				_, _ = s.settle(ctx, r, now, false)
+			if pass, err := l.askTogether(ctx, r); err != nil || !pass {
+				_, _ = l.settle(ctx, r, now, false)
 				return false, err
 			}
-			now = s.loans.Now()
+			now = l.Loans.Now()
 		}
 		if r.hold {
 			return true, nil
 		}
-		return s.settle(ctx, r, now, true)
+		return l.settle(ctx, r, now, true)
 	}
 }
 
 // askTogether asks for what is not reserved. What is to be held, or is in several slots of a Cluster,
 // is reserved if it passes.
-func (s *Store) askTogether(ctx context.Context, r *lentRequest) (bool, error) {
+func (l *Layer) askTogether(ctx context.Context, r *lentRequest) (bool, error) {
 	borrow := r.hold || r.split
 	var asks []*link.Ask
 	var asked []*lentCheck
@@ -97,7 +97,7 @@ func (s *Store) askTogether(ctx context.Context, r *lentRequest) (bool, error) {
 		}
 		c.ask = lend.Ask{Cost: c.Cost}
 		if c.entry != nil && (c.next == lend.Begin || borrow) {
-			if ask, ok := c.entry.Begin(s.loans.Now(), c.Cost, borrow); ok {
+			if ask, ok := c.entry.Begin(l.Loans.Now(), c.Cost, borrow); ok {
 				c.ask, c.next = ask, lend.Begin
 			}
 		}
@@ -111,7 +111,7 @@ func (s *Store) askTogether(ctx context.Context, r *lentRequest) (bool, error) {
 	var err error
 	answered := 0
 	for some := range slices.Chunk(asks, n) {
-		if err = s.link.AskTogether(ctx, some); err != nil {
+		if err = l.Link.AskTogether(ctx, some); err != nil {
 			break
 		}
 		answered += n
@@ -121,7 +121,7 @@ func (s *Store) askTogether(ctx context.Context, r *lentRequest) (bool, error) {
 		r.decisions[asked[i].index] = a.Decision
 		pass = pass && a.Allowed
 	}
-	now := s.loans.Now()
+	now := l.Loans.Now()
 	for i, c := range asked {
 		if i >= answered {
 			if c.ask.Number > 0 {
@@ -161,7 +161,7 @@ func (s *Store) askTogether(ctx context.Context, r *lentRequest) (bool, error) {
 			c.entry.RefusedAlone()
 		}
 		if d := &r.decisions[c.index]; c.entry == nil {
-			s.loans.Lent(c.Rule, c.Key, a.Lent > 0, now)
+			l.Loans.Lent(c.Rule, c.Key, a.Lent > 0, now)
 		} else if d.Allowed {
 			d.Elsewhere = c.entry.Spare(now)
 		}
@@ -173,8 +173,6 @@ func (s *Store) askTogether(ctx context.Context, r *lentRequest) (bool, error) {
 var errLateLoan = fmt.Errorf("a loan has come too late: %w", store.ErrBusy)
 
 // countLocal counts a refusal that needed no call.
-func (s *Store) countLocal() {
-	if s.refusals != nil {
-		s.refusals.Hit()
-	}
+func (l *Layer) countLocal() {
+	l.Refused.Add(1)
 }

@@ -1,4 +1,4 @@
-package redisstore
+package lending
 
 import (
 	"context"
@@ -15,13 +15,13 @@ import (
 // minTend is the shortest time between two looks at what is due.
 const minTend = 5 * time.Millisecond
 
-// tendLoans renews what this process holds, and returns what it does not need, until the store is
+// Tend renews what this process holds, and returns what it does not need, until the store is
 // closed. Then it returns everything.
-func (s *Store) tendLoans() {
-	defer close(s.loansDone)
+func (l *Layer) Tend() {
+	defer close(l.done)
 	select {
-	case <-s.loans.Used:
-	case <-s.quit:
+	case <-l.Loans.Used:
+	case <-l.Done:
 		return
 	}
 	timer := time.NewTimer(lend.MinPeriod)
@@ -29,27 +29,27 @@ func (s *Store) tendLoans() {
 	for {
 		select {
 		case <-timer.C:
-			for some := range slices.Chunk(s.loans.Due(s.loans.Now()), s.link.PerCall) {
-				go s.sendLoans(context.Background(), some)
+			for some := range slices.Chunk(l.Loans.Due(l.Loans.Now()), l.Link.PerCall) {
+				go l.sendLoans(context.Background(), some)
 			}
-			s.tendSlots()
-			timer.Reset(max(minTend, s.loans.Period()/4))
-		case <-s.quit:
-			s.returnLoans()
+			l.tendSlots()
+			timer.Reset(max(minTend, l.Loans.Period()/4))
+		case <-l.Done:
+			l.returnLoans()
 			return
 		}
 	}
 }
 
 // returnLoans returns everything, also what comes with the answers that are still under way.
-func (s *Store) returnLoans() {
+func (l *Layer) returnLoans() {
 	ctx, cancel := context.WithTimeout(context.Background(), link.CloseTimeout)
 	defer cancel()
 	for again := true; again; {
-		due, busy := s.loans.GiveBack(s.loans.Now())
-		for some := range slices.Chunk(due, s.link.PerCall) {
+		due, busy := l.Loans.GiveBack(l.Loans.Now())
+		for some := range slices.Chunk(due, l.Link.PerCall) {
 			if ctx.Err() == nil {
-				s.sendLoans(ctx, some)
+				l.sendLoans(ctx, some)
 			}
 		}
 		for _, over := range busy {
@@ -64,29 +64,29 @@ func (s *Store) returnLoans() {
 }
 
 // sendLoans sends asks that no request waits for.
-func (s *Store) sendLoans(ctx context.Context, due []loans.Due) {
+func (l *Layer) sendLoans(ctx context.Context, due []loans.Due) {
 	asks := make([]*link.Ask, len(due))
 	for i := range due {
 		asks[i] = &link.Ask{Check: &store.Check{Rule: due[i].Rule, Key: due[i].Key}, Ask: due[i].Ask}
 	}
-	s.link.AskEach(ctx, asks)
+	l.Link.AskEach(ctx, asks)
 	for i, a := range asks {
 		if a.Err != nil || a.Unwritten {
-			due[i].Fail(s.loans.Now(), due[i].Ask.Number)
+			due[i].Fail(l.Loans.Now(), due[i].Ask.Number)
 		} else {
-			due[i].End(s.loans.Now(), due[i].Ask.Number, a.LendAnswer.Answer, 0, 0)
+			due[i].End(l.Loans.Now(), due[i].Ask.Number, a.LendAnswer.Answer, 0, 0)
 		}
 	}
 }
 
 // refundLoan gives back a charge to what this process holds, if it was not reported yet. It reports
 // whether it did.
-func (s *Store) refundLoan(a *layer.Adjustment) bool {
+func (l *Layer) refundLoan(a *layer.Adjustment) bool {
 	if !a.Rule.LendsParts() || a.Delta >= 0 {
 		return false
 	}
-	e := s.loans.Known(a.Rule, a.Key)
-	if e == nil || !e.Refund(s.loans.Now(), a.At, -a.Delta) {
+	e := l.Loans.Known(a.Rule, a.Key)
+	if e == nil || !e.Refund(l.Loans.Now(), a.At, -a.Delta) {
 		return false
 	}
 	if a.Done != nil {
@@ -96,11 +96,11 @@ func (s *Store) refundLoan(a *layer.Adjustment) bool {
 }
 
 // awaitReport waits until what is refunded has been reported, if that is under way.
-func (s *Store) awaitReport(ctx context.Context, a *layer.Adjustment) {
+func (l *Layer) awaitReport(ctx context.Context, a *layer.Adjustment) {
 	if a.Delta >= 0 {
 		return
 	}
-	e := s.loans.Known(a.Rule, a.Key)
+	e := l.Loans.Known(a.Rule, a.Key)
 	if e == nil {
 		return
 	}
@@ -113,16 +113,14 @@ func (s *Store) awaitReport(ctx context.Context, a *layer.Adjustment) {
 }
 
 // Lent implements [store.PartLender].
-func (s *Store) Lent(ctx context.Context, rule *store.Rule, key string) (lent, borrowers int64, err error) {
+func (l *Layer) Lent(ctx context.Context, rule *store.Rule, key string) (lent, borrowers int64, err error) {
 	if !rule.LendsParts() {
-		lent = s.slots.KeptOf(rule, key)
+		lent = l.Slots.KeptOf(rule, key)
 		return lent, min(lent, 1), nil
 	}
 	a := link.Ask{Check: &store.Check{Rule: rule, Key: key}, Peek: true}
-	if err := s.link.AskTogether(ctx, []*link.Ask{&a}); err != nil {
+	if err := l.Link.AskTogether(ctx, []*link.Ask{&a}); err != nil {
 		return 0, 0, err
 	}
 	return a.Lent, a.Borrowers, nil
 }
-
-var _ store.PartLender = (*Store)(nil)

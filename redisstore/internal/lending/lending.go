@@ -1,9 +1,14 @@
-package redisstore
+// Package lending is the layer of zones that lend. Keys that come rarely are asked for as in zones that do not
+// lend, because nothing is lent of most of them. What this process holds of other keys is spent without a call.
+// The rest is asked for in one call, in which all that is decided together is charged or none. What this process
+// holds is reserved meanwhile, and spent if all checks pass.
+package lending
 
 import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
@@ -15,21 +20,74 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// This is the way of a request that meets zones which lend. Keys that come rarely are asked for as in
-// zones that do not lend, because nothing is lent of most of them. What this process holds of other
-// keys is spent without a call. The rest is asked for in one call, in which all that is decided
-// together is charged or none. What this process holds is reserved meanwhile, and spent if all checks
-// pass.
+// Layer implements [layer.Layer].
+type Layer struct {
+	Config
+	layer.Layer // below
 
-// lends reports whether any of the checks is of a zone that lends.
-func lends(checks []store.Check) bool {
+	Loans   *loans.Table
+	Slots   *loans.Slots
+	Spared  atomic.Uint64 // requests that needed no call because of what is held
+	Refused atomic.Uint64 // those that are refused without one
+	done    chan struct{} // closed when all that is held has been given back
+}
+
+// Config is what the layer needs beside the one below it.
+type Config struct {
+	Link      *link.Link // what asks of loans go to
+	Timeout   time.Duration
+	Processes func() int // that use the store
+
+	// Done is closed when the layer is to give back what is held, and to end.
+	Done <-chan struct{}
+}
+
+// New puts lending on another layer.
+func New(inner layer.Layer, c *Config) *Layer {
+	return &Layer{Config: *c, Layer: inner, Loans: loans.New(), Slots: loans.NewSlots(), done: make(chan struct{})}
+}
+
+// Take implements [layer.Layer].
+func (l *Layer) Take(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
 	for i := range checks {
 		if checks[i].Rule.Lend() > 0 {
-			return true
+			return l.takeLent(ctx, checks, decisions)
 		}
 	}
-	return false
+	return l.Layer.Take(ctx, checks, decisions)
 }
+
+// Adjust implements [layer.Layer].
+func (l *Layer) Adjust(adjustments ...layer.Adjustment) { l.Layer.Adjust(l.adjustLent(adjustments)...) }
+
+// Forget implements [layer.Layer].
+func (l *Layer) Forget(rule *store.Rule, key string) {
+	if rule.Lend() > 0 {
+		l.Loans.Forget(rule.Zone(), key)
+		l.giveSlotsBack(l.Slots.Forget(rule.Zone(), key))
+	}
+	l.Layer.Forget(rule, key)
+}
+
+// Renewed tells that the renewal of a lease, sent at a time, was just answered.
+func (l *Layer) Renewed(hold string, sent time.Time) {
+	l.Slots.Renewed(hold, l.Loans.At(sent), l.Loans.Now())
+}
+
+// Count adds what is held to the counts of a store.
+func (l *Layer) Count(all *store.Stats) {
+	all.Lent, all.Loans = l.Loans.Held(l.Loans.Now())
+	kept, keys := l.Slots.Kept()
+	for zone, n := range kept {
+		all.Held[zone] -= n
+		all.Lent[zone] += n
+		all.Loans[zone] += keys[zone]
+	}
+	all.Spared = l.Spared.Load()
+}
+
+// Wait returns when all has been given back. Done must be closed.
+func (l *Layer) Wait() { <-l.done }
 
 // lentRequest is a request that meets zones which lend.
 type lentRequest struct {
@@ -63,32 +121,32 @@ type lentCheck struct {
 }
 
 // takeLent decides checks of which at least one is of a zone that lends.
-func (s *Store) takeLent(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
+func (l *Layer) takeLent(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
 	if len(checks) == 1 && checks[0].Rule.LendsParts() && !checks[0].Alone() {
-		return s.takeOne(ctx, checks, decisions)
+		return l.takeOne(ctx, checks, decisions)
 	}
 	r := lentRequest{checks: checks, decisions: decisions}
 	for i := range checks {
 		if c := &checks[i]; c.Rule.LendsParts() && c.Alone() {
 			r.alone.Add(i)
-			if err := s.takeAlone(ctx, c, &decisions[i]); err != nil {
+			if err := l.takeAlone(ctx, c, &decisions[i]); err != nil {
 				return err
 			}
 		}
 	}
-	err := s.decideLent(ctx, &r, false)
+	err := l.decideLent(ctx, &r, false)
 	if errors.Is(err, protocol.ErrLent) {
-		err = s.decideLent(ctx, &r, true)
+		err = l.decideLent(ctx, &r, true)
 	}
 	return err
 }
 
 // sortLent finds out which checks are asked for as in zones that do not lend. If it is known that
 // parts of the others' keys are lent, none of a zone that lends are.
-func (s *Store) sortLent(r *lentRequest, known bool) {
-	now := s.loans.Now()
+func (l *Layer) sortLent(r *lentRequest, known bool) {
+	now := l.Loans.Now()
 	r.plain, r.slots, r.often = layer.Set{}, layer.Set{}, layer.Set{}
-	r.others, r.hold, r.while, r.sent = 0, false, s.timeout, now
+	r.others, r.hold, r.while, r.sent = 0, false, l.Timeout, now
 	r.together = r.room[:0]
 	for i := range r.checks {
 		c := &r.checks[i]
@@ -99,13 +157,13 @@ func (s *Store) sortLent(r *lentRequest, known bool) {
 			continue
 		case c.Rule.Lend() == 0:
 		case !c.Rule.LendsParts():
-			if s.takeSlot(r, i, now) {
+			if l.takeSlot(r, i, now) {
 				continue
 			}
 		case known:
-			e, lent = s.loans.FindLent(c.Rule, c.Key, c.Cost, now), true
+			e, lent = l.Loans.FindLent(c.Rule, c.Key, c.Cost, now), true
 		default:
-			e, lent = s.loans.Find(c.Rule, c.Key, c.Cost, now)
+			e, lent = l.Loans.Find(c.Rule, c.Key, c.Cost, now)
 		}
 		if e == nil && !lent {
 			r.plain.Add(i)
@@ -116,44 +174,44 @@ func (s *Store) sortLent(r *lentRequest, known bool) {
 		r.while = min(r.while, c.Rule.Lend())
 		r.together = append(r.together, lentCheck{Check: c, index: i, entry: e})
 	}
-	r.split = s.link.PerCall == 1 && !sameKey(r.together)
+	r.split = l.Link.PerCall == 1 && !sameKey(r.together)
 	if r.hold = r.hold && len(r.together) > 0; !r.hold && len(r.together) < 2 {
 		r.while = 0 // what is reserved is spent at once
 	}
 	if r.hold || r.split {
 		for i := range r.together {
 			if c := &r.together[i]; c.entry == nil {
-				c.entry = s.loans.Make(c.Rule, c.Key, c.Cost, now)
+				c.entry = l.Loans.Make(c.Rule, c.Key, c.Cost, now)
 			}
 		}
 	}
 }
 
 // decideLent decides the checks that are not decided by themselves. See sortLent for known.
-func (s *Store) decideLent(ctx context.Context, r *lentRequest, known bool) (err error) {
-	s.sortLent(r, known)
+func (l *Layer) decideLent(ctx context.Context, r *lentRequest, known bool) (err error) {
+	l.sortLent(r, known)
 	if len(r.together) > 0 {
 		var pass bool
-		pass, err = s.takeTogether(ctx, r)
+		pass, err = l.takeTogether(ctx, r)
 		r.hold = r.hold && pass
 	}
 	if err == nil && r.others > 0 {
-		err = s.takeOthers(ctx, r)
+		err = l.takeOthers(ctx, r)
 	}
-	s.settleSlots(r, err)
+	l.settleSlots(r, err)
 	if r.others == 0 && !r.asked && err == nil && r.alone == (layer.Set{}) {
-		s.spared.Add(1)
+		l.Spared.Add(1)
 	}
 	return err
 }
 
 // takeOthers decides the checks that are asked for as in zones that do not lend. If there are costs
 // that are only reserved, they are spent if all checks pass.
-func (s *Store) takeOthers(ctx context.Context, r *lentRequest) error {
+func (l *Layer) takeOthers(ctx context.Context, r *lentRequest) error {
 	if r.others == len(r.checks) {
-		err := s.inner.Take(ctx, r.checks, r.decisions)
+		err := l.Layer.Take(ctx, r.checks, r.decisions)
 		if err == nil {
-			s.notePlain(r)
+			l.notePlain(r)
 		}
 		return err
 	}
@@ -170,19 +228,19 @@ func (s *Store) takeOthers(ctx context.Context, r *lentRequest) error {
 	}
 	var err error
 	if len(others.Checks) > 0 {
-		err = s.inner.Take(ctx, others.Checks, others.Decisions)
+		err = l.Layer.Take(ctx, others.Checks, others.Decisions)
 	}
 	pass := err == nil && layer.Pass(others.Checks, others.Decisions)
 	if err == nil {
 		others.Into(r.decisions)
-		s.notePlain(r)
+		l.notePlain(r)
 	}
 	if !r.hold {
 		return err
 	}
-	if spent, failed := s.settle(ctx, r, s.loans.Now(), pass); pass && !spent {
+	if spent, failed := l.settle(ctx, r, l.Loans.Now(), pass); pass && !spent {
 		for i := range others.Checks {
-			s.giveBackCharge(&others.Checks[i], &others.Decisions[i])
+			l.giveBackCharge(&others.Checks[i], &others.Decisions[i])
 		}
 		err = failed
 	}
@@ -190,32 +248,32 @@ func (s *Store) takeOthers(ctx context.Context, r *lentRequest) error {
 }
 
 // notePlain notes what Redis has charged for checks that were asked for as in zones that do not lend.
-func (s *Store) notePlain(r *lentRequest) {
+func (l *Layer) notePlain(r *lentRequest) {
 	for i := range r.checks {
 		if c := &r.checks[i]; r.plain.Has(i) && c.Rule.LendsParts() {
-			s.noteCharged(c, &r.decisions[i])
+			l.noteCharged(c, &r.decisions[i])
 		}
 	}
 }
 
 // noteCharged tells the borrower of a key that Redis has charged it by itself.
-func (s *Store) noteCharged(c *store.Check, d *algorithms.Decision) {
-	if e := s.loans.Known(c.Rule, c.Key); e != nil {
+func (l *Layer) noteCharged(c *store.Check, d *algorithms.Decision) {
+	if e := l.Loans.Known(c.Rule, c.Key); e != nil {
 		e.ChargedAlone(d.At)
 	}
 }
 
 // giveBackCharge gives back what a check has charged.
-func (s *Store) giveBackCharge(c *store.Check, d *algorithms.Decision) {
+func (l *Layer) giveBackCharge(c *store.Check, d *algorithms.Decision) {
 	if c.Alone() || c.Cost == 0 || d.Exempt {
 		return
 	}
-	s.adjust(layer.GiveBack(c, d))
+	l.Adjust(layer.GiveBack(c, d))
 }
 
 // settle spends what was reserved, or gives it up. A loan may have ended meanwhile. Then Redis is asked
 // for the cost, and if it refuses, all is given back. It reports whether all was spent.
-func (s *Store) settle(ctx context.Context, r *lentRequest, now lend.Moment, spend bool) (spent bool, err error) {
+func (l *Layer) settle(ctx context.Context, r *lentRequest, now lend.Moment, spend bool) (spent bool, err error) {
 	for i := range r.together {
 		c, d := &r.together[i], &r.decisions[r.together[i].index]
 		if !spend || c.next != lend.Reserved {
@@ -226,8 +284,8 @@ func (s *Store) settle(ctx context.Context, r *lentRequest, now lend.Moment, spe
 			c.charged, d.At = at, at
 			continue
 		}
-		if err = s.takeAlone(ctx, c.Check, d); err != nil || !d.Allowed {
-			_, _ = s.settle(ctx, r, now, false)
+		if err = l.takeAlone(ctx, c.Check, d); err != nil || !d.Allowed {
+			_, _ = l.settle(ctx, r, now, false)
 			return false, err
 		}
 		c.charged = d.Booked()
@@ -241,7 +299,7 @@ func (s *Store) settle(ctx context.Context, r *lentRequest, now lend.Moment, spe
 		case c.next == lend.Reserved:
 			c.entry.Cancel(c.Cost)
 		case c.charged > 0:
-			s.adjust(layer.Adjustment{Adjustment: store.Adjustment{Check: *c.Check, At: c.charged, Turn: c.charged, Delta: -c.Cost}})
+			l.Adjust(layer.Adjustment{Adjustment: store.Adjustment{Check: *c.Check, At: c.charged, Turn: c.charged, Delta: -c.Cost}})
 			c.charged = 0
 		default:
 			continue
@@ -252,9 +310,9 @@ func (s *Store) settle(ctx context.Context, r *lentRequest, now lend.Moment, spe
 }
 
 // takeAlone decides a check by itself, without what this process holds of its key.
-func (s *Store) takeAlone(ctx context.Context, c *store.Check, d *algorithms.Decision) error {
+func (l *Layer) takeAlone(ctx context.Context, c *store.Check, d *algorithms.Decision) error {
 	a := link.Ask{Check: c, Ask: lend.Ask{Cost: c.Cost}, Peek: c.Peek}
-	err := s.link.AskTogether(ctx, []*link.Ask{&a})
+	err := l.Link.AskTogether(ctx, []*link.Ask{&a})
 	if err == nil {
 		*d = a.Decision
 	}

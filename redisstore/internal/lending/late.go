@@ -1,4 +1,4 @@
-package redisstore
+package lending
 
 import (
 	"context"
@@ -13,15 +13,15 @@ import (
 
 // payLate pays a late cost by what this process holds, and reports whether that was enough. Otherwise the
 // adjustment charges the rest.
-func (s *Store) payLate(a *layer.Adjustment) bool {
+func (l *Layer) payLate(a *layer.Adjustment) bool {
 	if !a.Rule.LendsParts() || a.Delta <= 0 {
 		return false
 	}
-	e := s.loans.Known(a.Rule, a.Key)
+	e := l.Loans.Known(a.Rule, a.Key)
 	if e == nil {
 		return false
 	}
-	a.Delta -= e.Late(s.loans.Now(), a.Delta)
+	a.Delta -= e.Late(l.Loans.Now(), a.Delta)
 	if a.Delta > 0 {
 		return false
 	}
@@ -33,20 +33,20 @@ func (s *Store) payLate(a *layer.Adjustment) bool {
 
 // noteLate tells the borrower of a key that Redis has charged a late cost, or may have, and that nothing is
 // free since.
-func (s *Store) noteLate(a *layer.Adjustment, free bool, err error) {
+func (l *Layer) noteLate(a *layer.Adjustment, free bool, err error) {
 	if a.Delta <= 0 || err != nil && !node.MayHaveRun(err) || free {
 		return
 	}
-	if e := s.loans.Known(a.Rule, a.Key); e != nil {
-		e.Owes(s.loans.Now())
+	if e := l.Loans.Known(a.Rule, a.Key); e != nil {
+		e.Owes(l.Loans.Now())
 	}
 }
 
-// watch has the borrower told of an adjustment that Redis is sent.
-func (s *Store) watch(a *layer.Adjustment) {
+// watch lets the borrower know when Redis is sent an adjustment, and what it answers.
+func (l *Layer) watch(a *layer.Adjustment) {
 	if a.Rule.LendsParts() {
 		sent := *a
-		a.Sending = func(ctx context.Context) { s.awaitReport(ctx, &sent) }
-		a.Sent = func(free bool, err error) { s.noteLate(&sent, free, err) }
+		a.Sending = func(ctx context.Context) { l.awaitReport(ctx, &sent) }
+		a.Sent = func(free bool, err error) { l.noteLate(&sent, free, err) }
 	}
 }
