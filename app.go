@@ -200,7 +200,8 @@ func (a *App) probe(ctx context.Context) error {
 				return err
 			}
 		}
-		go used.ref.Probe(ctx, used.consequence(), used.log)
+		used.ref.Store.Health.Means(used.consequence())
+		go used.ref.Probe(ctx, used.log)
 	}
 	return nil
 }

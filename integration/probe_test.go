@@ -68,6 +68,18 @@ func TestWrongPasswordShows(t *testing.T) {
 	}
 }
 
+// TestLostStoreShows: when Redis goes away in operation, the log says what that means for which zones.
+func TestLostStoreShows(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	s := startCaddy(t, redisSite(redis.Addr(), ""))
+	s.awaitLog(`"level":"info"`, `"msg":"the rate limit store answers"`)
+	redis.Kill()
+	s.get(newClient(t, ""), "/")
+	s.awaitLog(`"level":"error"`, "the rate limit store does not answer")
+	s.awaitLog(`"level":"warn"`, "until the rate limit store answers", "refuse all requests (on_store_error deny): closed")
+}
+
 // TestEvictionShows: a Redis that removes keys lets refused clients through again.
 func TestEvictionShows(t *testing.T) {
 	t.Parallel()

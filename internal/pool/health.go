@@ -21,6 +21,8 @@ type Health struct {
 	full  condition // the store answers, but has no room for new keys
 	busy  condition // this process has no time to ask
 
+	consequence atomic.Pointer[string]
+
 	Errors map[string]*atomic.Int64 // by kind; the map does not change
 
 	mu        sync.Mutex
@@ -70,6 +72,9 @@ func newHealth(name string) *Health {
 	return h
 }
 
+// Means sets what it means for the zones if the store does not answer. The log says it then.
+func (h *Health) Means(consequence string) { h.consequence.Store(&consequence) }
+
 // Report records the result of a request's call: nil if the store answered.
 func (h *Health) Report(err error, logger *zap.Logger) {
 	if err != nil {
@@ -100,6 +105,9 @@ func (h *Health) note(err error, logger *zap.Logger) {
 	case err != nil:
 		if h.down.begin(now) {
 			logger.Error("the rate limit store does not answer", name, zap.Error(err))
+			if text := h.consequence.Load(); text != nil {
+				logger.Warn(*text, name)
+			}
 			h.notify(err)
 		}
 		return

@@ -27,13 +27,13 @@ const (
 // Probe asks the store's server until it answers, and logs that it does not, what that means, and
 // that it does. A wrong password then shows without traffic. It returns when the store has answered
 // once since it was opened, or ctx is done.
-func (r *Ref) Probe(ctx context.Context, consequence string, logger *zap.Logger) {
+func (r *Ref) Probe(ctx context.Context, logger *zap.Logger) {
 	p, ok := r.Store.Store.(store.Prober)
 	if !ok {
 		return
 	}
 	for {
-		if r.Store.first.try(ctx, p, r, consequence, logger) {
+		if r.Store.first.try(ctx, p, r, logger) {
 			return
 		}
 		select {
@@ -54,7 +54,7 @@ type firstProbe struct {
 }
 
 // try probes the store once, and reports whether no more probes are needed.
-func (f *firstProbe) try(ctx context.Context, p store.Prober, r *Ref, consequence string, logger *zap.Logger) (done bool) {
+func (f *firstProbe) try(ctx context.Context, p store.Prober, r *Ref, logger *zap.Logger) (done bool) {
 	f.mu.Lock() // of several configs, one probes at a time
 	defer f.mu.Unlock()
 	if f.answered || ctx.Err() != nil {
@@ -72,7 +72,6 @@ func (f *firstProbe) try(ctx context.Context, p store.Prober, r *Ref, consequenc
 	case !f.warned:
 		f.warned = true
 		r.Store.Health.note(cmp.Or(server.Rights.Err(), err), logger)
-		logger.Warn(consequence, zap.String("store", Describe(r.Backend)))
 	}
 	return false
 }

@@ -104,7 +104,8 @@ func expectLogged(t *testing.T, ref *pool.Ref, command string) {
 	over := make(chan struct{})
 	probing.Go(func() {
 		defer close(over)
-		ref.Probe(ctx, "a consequence", zap.New(log)) // it goes on while the store does not decide
+		ref.Store.Health.Means("a consequence")
+		ref.Probe(ctx, zap.New(log)) // it goes on while the store does not decide
 	})
 	patient.Until(t, "the first probe", func() bool {
 		select {

@@ -29,7 +29,7 @@ func (p *Reporter) bans(r *http.Request, v *limiter.Verdict) {
 		if !p.dedup.first(&f, categoryOf(&f)|banCategory) {
 			continue
 		}
-		until := time.UnixMicro(f.Decision.At).Add(f.Policy.Wait(&f.Decision)).UTC()
+		until := time.UnixMicro(f.Decision.At).Add(lasts(&f)).UTC()
 		if emits {
 			data := p.eventData(r, &f)
 			data["until"] = until
@@ -41,11 +41,22 @@ func (p *Reporter) bans(r *http.Request, v *limiter.Verdict) {
 	}
 }
 
+// lasts returns how long a ban lasts at most. A decision has the wait for the limit if that is longer.
+func lasts(f *limiter.Refusal) time.Duration {
+	if rules := f.Zone.KeyRules; rules != nil && rules.Ban != nil {
+		return min(f.Decision.RetryAfter, max(rules.Ban.For, rules.Ban.UpTo))
+	}
+	return f.Policy.Wait(&f.Decision)
+}
+
 // logBan logs that a ban begins, and notes it so that its end is logged too.
 func (p *Reporter) logBan(r *http.Request, f *limiter.Refusal, until time.Time) {
 	ban := stats.Ban{
 		Key: logging.Key(f.Key), RemoteIP: clientip.Remote(r), ClientIP: clientip.Client(r),
-		Until: time.Now().Add(f.Policy.Wait(&f.Decision)), // by this machine's clock
+		Until: time.Now().Add(lasts(f)), // by this machine's clock
+	}
+	if network := f.Zone.Template.Address(f.Key); network.IsValid() && !network.IsSingleIP() {
+		ban.Network = network.String()
 	}
 	fields := []zap.Field{zap.String("zone", f.Zone.Name), zap.Time("until", until)}
 	if rules := f.Zone.KeyRules; rules != nil && rules.Ban != nil {
@@ -58,6 +69,9 @@ func (p *Reporter) logBan(r *http.Request, f *limiter.Refusal, until time.Time) 
 
 func (p *Reporter) whoWasBanned(b *stats.Ban) []zap.Field {
 	fields := []zap.Field{zap.String("remote_ip", b.RemoteIP), zap.String("client_ip", b.ClientIP)}
+	if b.Network != "" {
+		fields = append(fields, zap.String("network", b.Network))
+	}
 	if p.LogKey {
 		fields = append(fields, zap.String("key", b.Key))
 	}

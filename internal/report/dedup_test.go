@@ -20,6 +20,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
@@ -37,7 +38,11 @@ func windowOf(d time.Duration) *zone.QuotaPolicy {
 // reporterOf returns a Reporter of one zone, and what it logs.
 func reporterOf(log string) (*Reporter, *observer.ObservedLogs) {
 	core, logs := observer.New(zapcore.InfoLevel)
-	z := &zone.Zone{Spec: zone.Spec{Name: "flooded"}, Exceeded: errors.New("exceeded"), Stats: new(stats.Counters)}
+	template, err := key.New("{http.vars.client_ip}", 24, 48)
+	if err != nil {
+		panic(err)
+	}
+	z := &zone.Zone{Spec: zone.Spec{Name: "flooded", Template: template}, Exceeded: errors.New("exceeded"), Stats: new(stats.Counters)}
 	return New(Config{Zones: []*zone.Zone{z}, Log: log, Logger: zap.New(core)}), logs
 }
 
@@ -220,10 +225,11 @@ func TestBanIsLogged(t *testing.T) {
 			begin := func(key string) {
 				v := banned(p, key)
 				v.Decisions[0].At = time.Now().UnixMicro()
+				v.Decisions[0].RetryAfter = 24 * time.Hour // for the limit, which the ban does not outlast
 				p.Report(request(), v)
 			}
 			began := time.Now().UTC()
-			begin("a")
+			begin("198.51.100.0/24")
 			time.Sleep(time.Minute)
 			begin("b")
 			lines := logs.FilterMessage("client banned").All()
@@ -238,7 +244,7 @@ func TestBanIsLogged(t *testing.T) {
 			}
 			data := lines[0].ContextMap()
 			if until, _ := data["until"].(time.Time); !until.Equal(began.Add(time.Hour)) || data["zone"] != "flooded" ||
-				data["refusals"] != int64(3) || data["remote_ip"] != "192.0.2.1" || data["key"] != "a" {
+				data["refusals"] != int64(3) || data["remote_ip"] != "192.0.2.1" || data["key"] != "198.51.100.0/24" || data["network"] != data["key"] {
 				t.Errorf("the line of a ban has %v", data)
 			}
 			ended := func() int {

@@ -24,6 +24,7 @@ var banSeed = maphash.MakeSeed()
 type Ban struct {
 	Key                string // as much of it as logs show
 	RemoteIP, ClientIP string // of the request whose refusal began the ban
+	Network            string // that is the key, if it is one
 	Until              time.Time
 }
 
