@@ -21,6 +21,11 @@ BENCHFLAGS ?=
 # differ in a build constraint or in the size of an int.
 PLATFORMS ?= linux/386 linux/arm linux/riscv64 windows/amd64 darwin/arm64 freebsd/amd64
 
+# What runs on 32 bits too, where an int and the alignment of atomics are others: packages that compute, and
+# import no Caddy, which would take minutes to compile.
+BITS32 := ./algorithms/... ./memorystore ./store ./internal/topk ./internal/turns ./internal/usage ./internal/stats \
+	./internal/msgpack ./redisstore/internal/outbox ./redisstore/internal/protocol
+
 BIN := .bin
 # Tests that need Redis fail without it, rather than skip.
 REDIS := REQUIRE_REDIS=1
@@ -31,7 +36,7 @@ RACE = GOFLAGS="$$GOFLAGS -race" GORACE=atexit_sleep_ms=50 GOGC=400
 
 # The tests build binaries, also in a checkout of another user, where git refuses
 # to tell go the version. Only "make build" and "make run" ask for it.
-bench bench-docs bench-fleet bench-server bench-stream browser cover deep docs examples fuzz golden linear lint long microbench mutants outages pictures profile screenshots stress test unit: export GOFLAGS += -buildvcs=false
+bench bench-docs bench-fleet bench-server bench-stream bits32 browser cover deep docs examples fuzz golden linear lint long microbench mutants outages pictures profile screenshots stress test unit: export GOFLAGS += -buildvcs=false
 
 .PHONY: help
 help: ## List the targets
@@ -79,9 +84,14 @@ lint: tools aspell ## Check format, go vet, staticcheck, go.mod, and the English
 	cd integration/browser && $(RACE) go vet ./... && $(RACE) ../../$(BIN)/staticcheck ./... && go mod tidy -diff
 
 .PHONY: unit
-unit: redis promtool ## Run the tests with the race detector
+unit: redis promtool bits32 ## Run the tests with the race detector
 	@# The two longest begin first. lint has vetted all. Many tests wait more than they work.
 	$(REDIS) $(RACE) go test -vet=off -parallel 5 -timeout 20m ./integration ./redisstore ./...
+
+# A machine for amd64 runs binaries for 386, which the race detector is not for.
+.PHONY: bits32
+bits32: redis ## Run the tests of packages that compute as programs of 32 bits
+	$(if $(filter x86_64,$(shell uname -m)),$(REDIS) CGO_ENABLED=0 GOARCH=386 go test -vet=off $(BITS32))
 
 # Where apt-get can install Chromium, the tests of the page fail without it, rather than skip.
 .PHONY: browser

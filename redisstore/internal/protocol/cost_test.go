@@ -192,14 +192,14 @@ func (c *cost) log(n int) {
 	for _, allowed := range []bool{true, false} {
 		name := fmt.Sprintf("sliding_window_log %d/%s", n, outcome(allowed))
 		rule := storetest.Rule(c, name, "sliding_window_log", algorithms.Limit{Events: int64(n), Window: time.Hour})
-		decide, step := c.decide(rule), int(time.Hour.Microseconds())/n
+		decide, step := c.decide(rule), time.Hour.Microseconds()/int64(n)
 		s := &subject{name: name, text: text, fill: n, check: wants(rule, Decide, allowed)}
 		s.args = func(i int) []any {
 			i /= len(s.keys)
 			if !allowed {
 				i = min(i, n-1)
 			}
-			return append(slices.Clip(decide(i)), int64(start)+int64(i*step))
+			return append(slices.Clip(decide(i)), start+int64(i)*step)
 		}
 		c.add(s, rule, keysFor(n))
 	}
