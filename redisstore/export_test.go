@@ -108,3 +108,15 @@ func (s *Store) Borrow(t testing.TB, c store.Check, borrower uint64) {
 		t.Fatalf("%+v, %v", a, err)
 	}
 }
+
+// PollRarely has the Sentinels asked once, and then only when something has happened. Call it before the store is asked
+// anything.
+func (s *Store) PollRarely() { s.link.Topology.(*topology.Sentinel).Poll(time.Hour) }
+
+// Servers returns the addresses of the servers that are asked.
+func (s *Store) Servers() (all []string) {
+	for _, n := range s.link.Topology.Masters() {
+		all = append(all, n.Address)
+	}
+	return all
+}

@@ -58,6 +58,19 @@ func TestSentinel(t *testing.T) {
 		g.Await()
 	})
 
+	// The Sentinels are not asked again, and no call fails: the old master stays, and decides.
+	t.Run("SwitchoverIsHeard", func(t *testing.T) {
+		s, rule := open(t, options), hourly(t)
+		s.PollRarely()
+		take(t, s, rule, "heard", 0)
+		g.Failover()
+		patient.Until(t, "the new master to be used", func() bool {
+			take(t, s, rule, "heard", 0)
+			return s.Servers()[0] == g.Master().Addr()
+		})
+		g.Await()
+	})
+
 	t.Run("MasterAndSentinelHang", func(t *testing.T) {
 		options := options
 		options.Timeout = 200 * time.Millisecond

@@ -24,7 +24,8 @@ const (
 type discovery struct {
 	refresh func(ctx context.Context) error
 	every   time.Duration
-	timeout time.Duration // of a call that waits for the first refresh
+	timeout time.Duration               // of a call that waits for the first refresh
+	beside  []func(ctx context.Context) // run until close, and may trigger a refresh
 
 	start     sync.Once
 	found     chan struct{} // closed after the first refresh that succeeded
@@ -45,7 +46,12 @@ func newDiscovery(every, timeout time.Duration, refresh func(context.Context) er
 
 // wait returns when the servers are known, or with the reason why they are not.
 func (d *discovery) wait(ctx context.Context) error {
-	d.start.Do(func() { d.running.Go(d.run) })
+	d.start.Do(func() {
+		d.running.Go(d.run)
+		for _, f := range d.beside {
+			d.running.Go(func() { f(d.quitting) })
+		}
+	})
 	select {
 	case <-d.found:
 		return nil

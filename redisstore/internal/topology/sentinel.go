@@ -22,6 +22,10 @@ const (
 	// sentinelPatience is how long other Sentinels have after the first answer, which may come
 	// from one that does not know of a failover.
 	sentinelPatience = 100 * time.Millisecond
+
+	// listenTime is how long a Sentinel may say nothing before a new connection is made to listen
+	// to it. The old one may be dead.
+	listenTime = 30 * time.Second
 )
 
 // Sentinel is a master that Sentinels watch, and replace when it is down. All Sentinels
@@ -32,13 +36,17 @@ type Sentinel struct {
 	name      string
 	sentinels []*redis.Client
 	master    atomic.Pointer[node.Node]
-	epoch     int64 // of the master; only refresh uses it
+	epoch     int64         // of the master; only refresh uses it
+	quiet     time.Duration // how long a Sentinel may say nothing, see listenTime
 }
 
 // NewSentinel returns the topology of the master that Sentinels call by a name.
 func NewSentinel(name string, sentinels []*redis.Client, config *node.Config) *Sentinel {
-	s := &Sentinel{nodes: nodes{config: config}, name: name, sentinels: sentinels}
+	s := &Sentinel{nodes: nodes{config: config}, name: name, sentinels: sentinels, quiet: listenTime}
 	s.discovery = newDiscovery(sentinelInterval, config.Timeout, s.refresh)
+	for _, client := range sentinels {
+		s.discovery.beside = append(s.discovery.beside, func(ctx context.Context) { s.listen(ctx, client) })
+	}
 	return s
 }
 
@@ -83,6 +91,28 @@ func (s *Sentinel) Close() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// Poll sets how often the Sentinels are asked, and how long they may say nothing. It is for tests, before
+// the first call.
+func (s *Sentinel) Poll(every time.Duration) { s.discovery.every, s.quiet = every, every }
+
+// listen has the Sentinels asked as soon as one of them says that there is another master, and when
+// it can be heard again. What it says is not believed before that.
+func (s *Sentinel) listen(ctx context.Context, client *redis.Client) {
+	for ctx.Err() == nil {
+		heard := client.Subscribe(ctx, "+switch-master")
+		stop := context.AfterFunc(ctx, func() { _ = heard.Close() })
+		for {
+			if _, err := heard.ReceiveTimeout(ctx, s.quiet); err != nil {
+				break
+			}
+			s.discovery.trigger()
+		}
+		stop()
+		_ = heard.Close()
+		_ = pause(ctx, sentinelInterval)
+	}
 }
 
 // report is what a Sentinel says about the master.
