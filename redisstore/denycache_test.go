@@ -181,8 +181,18 @@ func TestRememberedOnlyWhereExact(t *testing.T) {
 	}
 
 	raised := store.Check{Rule: hour(12), Key: "a", Cost: 1}
-	if d := asks("another definition", 1, raised); !d[0].Allowed {
-		t.Errorf("the limit was raised: %+v", d[0])
+	charged := asks("another definition", 1, raised)[0]
+	if !charged.Allowed {
+		t.Errorf("the limit was raised: %+v", charged)
+	}
+	if d := asks("what was charged under the other definition", 1, check("a", 1)); d[0].Allowed || d[0].RetryAfter < 6*time.Minute {
+		t.Errorf("the wait is that before the charge: %+v", d[0])
+	}
+	asks("the same again under the first", 0, check("a", 1))
+	s.Adjust(store.Adjustment{Check: raised, At: charged.Booked(), Turn: charged.Turn(), Delta: 10})
+	s.Flush()
+	if d := asks("after a late cost", 1, check("a", 1)); d[0].RetryAfter < time.Hour {
+		t.Errorf("the wait is that before the late cost: %+v", d[0])
 	}
 	raised.Cost = 5
 	asks("too much for the other definition", 1, raised)

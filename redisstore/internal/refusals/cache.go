@@ -37,19 +37,26 @@ type Cache struct {
 
 type shard struct {
 	mu       sync.Mutex
-	refusals map[id]refusal
+	size     int
+	refusals map[id]*refusal // the first of a list
 }
 
-// id is a key under a limit: another limit may decide otherwise.
+// id is a key under the limits of a family, which count in one state.
 type id struct {
-	prepared *store.Prepared
-	key      [2]uint64
+	states uint64
+	key    [2]uint64
 }
+
+// maxLimits bounds the limits of a family under which refusals of a key are remembered: clients may choose
+// the numbers of a limit.
+const maxLimits = 8
 
 // refusal is one that is remembered. Its times are since the epoch of the cache.
 type refusal struct {
-	cost     int64         // this cost is refused, and larger ones are
-	until    time.Duration // counted from when the request was sent
+	next     *refusal        // of the same key, under another limit of the family
+	prepared *store.Prepared // the limit: another one may decide otherwise
+	cost     int64           // this cost is refused, and larger ones are
+	until    time.Duration   // counted from when the request was sent
 	received time.Duration
 	decision algorithms.Decision
 	landed   *landing      // see Flight
@@ -63,7 +70,7 @@ type refusal struct {
 func NewCache(maxTTL, recent time.Duration) *Cache {
 	c := &Cache{maxTTL: maxTTL, recent: recent, epoch: time.Now(), seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}}
 	for i := range c.shards {
-		c.shards[i].refusals = make(map[id]refusal)
+		c.shards[i].refusals = make(map[id]*refusal)
 	}
 	return c
 }
@@ -85,24 +92,26 @@ func (c *Cache) Hits() uint64 {
 	return uint64(c.hits.Load())
 }
 
-func (c *Cache) place(p *store.Prepared, key string) (*shard, id) {
-	i := id{p, [2]uint64{maphash.String(c.seeds[0], key), maphash.String(c.seeds[1], key)}}
+func (c *Cache) place(rule *store.Rule, key string) (*shard, id) {
+	i := id{rule.States().Hash, [2]uint64{maphash.String(c.seeds[0], key), maphash.String(c.seeds[1], key)}}
 	return &c.shards[i.key[0]%shards], i
 }
 
 // Get returns a refusal of a check that still holds, as of now. If the refusal held until a moment
 // ago, the request joins the flight of requests that ask Redis again.
 func (c *Cache) Get(check *store.Check, p *store.Prepared, now time.Duration, f *Flight) (algorithms.Decision, bool) {
-	shard, id := c.place(p, check.Key)
+	shard, id := c.place(check.Rule, check.Key)
 	shard.mu.Lock()
-	r, ok := shard.refusals[id]
-	ok = ok && !r.asks
-	over := ok && now >= r.until
+	defer shard.mu.Unlock()
+	r := shard.find(id, p)
+	if r == nil || r.asks {
+		return algorithms.Decision{}, false
+	}
+	over := now >= r.until
 	if over && check.Cost >= r.cost {
 		f.join(shard, id, r, now, now-r.until <= c.recent)
 	}
-	shard.mu.Unlock()
-	if !ok || over || !r.covers(check.Cost) {
+	if over || !r.covers(check.Cost) {
 		return algorithms.Decision{}, false
 	}
 	decision := r.at(now)
@@ -140,11 +149,11 @@ const recentTTL = 10
 // Recent returns a refusal of a check that held until a moment before the request came, if nothing
 // newer is known of the key, for a request that gets no answer. Its wait is a short one.
 func (c *Cache) Recent(check *store.Check, p *store.Prepared, came time.Duration) (algorithms.Decision, bool) {
-	shard, id := c.place(p, check.Key)
+	shard, id := c.place(check.Rule, check.Key)
 	shard.mu.Lock()
-	r, ok := shard.refusals[id]
-	shard.mu.Unlock()
-	if !ok || check.Cost < r.cost || came > max(r.recent, r.until+c.recent) {
+	defer shard.mu.Unlock()
+	r := shard.find(id, p)
+	if r == nil || check.Cost < r.cost || came > max(r.recent, r.until+c.recent) {
 		return algorithms.Decision{}, false
 	}
 	decision := r.at(c.Now())
@@ -160,7 +169,7 @@ func (c *Cache) Recent(check *store.Check, p *store.Prepared, came time.Duration
 // refusal, or if the next request will be refused. Charged says that the check's group was
 // charged.
 func (c *Cache) Put(check *store.Check, p *store.Prepared, decision algorithms.Decision, charged bool, sent, now time.Duration) {
-	r := refusal{cost: check.Cost, received: now, decision: decision}
+	r := refusal{prepared: p, cost: check.Cost, received: now, decision: decision}
 	switch {
 	case !decision.Allowed:
 		r.asks, r.decision.BanBegins = asks(check, &decision), false
@@ -181,18 +190,45 @@ func (c *Cache) Put(check *store.Check, p *store.Prepared, decision algorithms.D
 	}
 	r.recent = now + max(c.maxTTL, min(recentTTL*c.maxTTL, r.decision.RetryAfter))
 	r.brief = r.until <= now
-	shard, id := c.place(p, check.Key)
+	shard, id := c.place(check.Rule, check.Key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	known, ok := shard.refusals[id]
+	if charged {
+		shard.charged(id, p)
+	}
+	known := shard.find(id, p)
 	switch {
-	case !ok:
-		c.makeRoom(shard)
+	case known == nil:
+		c.makeRoom(shard, id)
+		known = new(refusal)
+		r.next, shard.refusals[id] = shard.refusals[id], known
+		shard.size++
 		c.size.Add(1)
 	case now < known.until && (r.brief || known.cost < r.cost && known.covers(r.cost) || known.cost == r.cost && known.until > r.until):
 		return // it refuses more, or is of a request that was sent later
+	default:
+		r.next = known.next
 	}
-	shard.refusals[id] = r
+	*known = r
+}
+
+// find returns the refusal of a key under a limit, or nil. The lock is held.
+func (s *shard) find(id id, p *store.Prepared) *refusal {
+	r := s.refusals[id]
+	for r != nil && r.prepared != p {
+		r = r.next
+	}
+	return r
+}
+
+// charged has requests under the other limits of a family ask: what was charged under this one makes their waits
+// longer. Requests that get no answer still know the refusals. The lock is held.
+func (s *shard) charged(id id, p *store.Prepared) {
+	for r := s.refusals[id]; r != nil; r = r.next {
+		if r.prepared != p && !r.decision.Banned {
+			r.asks, r.until = true, 0
+		}
+	}
 }
 
 // asks reports whether the next request must ask Redis although this one was refused: an override holds from
@@ -206,12 +242,18 @@ func asks(check *store.Check, d *algorithms.Decision) bool {
 // outdate forgets the refusal of a larger cost if a charge has left less than there was then: it still holds, but for
 // longer. A refusal that only Recent knows is over with the first request that may pass.
 func (c *Cache) outdate(check *store.Check, p *store.Prepared, allowed *algorithms.Decision, charged bool, now time.Duration) {
-	shard, id := c.place(p, check.Key)
+	shard, id := c.place(check.Rule, check.Key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	r, ok := shard.refusals[id]
-	if less := charged && now < r.until && !r.decision.Banned && allowed.Remaining < r.decision.Remaining; ok && (r.asks || less) {
-		c.delete(shard, id)
+	if charged {
+		shard.charged(id, p)
+	}
+	r := shard.find(id, p)
+	if r == nil {
+		return
+	}
+	if less := charged && now < r.until && !r.decision.Banned && allowed.Remaining < r.decision.Remaining; r.asks || less {
+		c.delete(shard, id, r)
 	}
 }
 
@@ -227,52 +269,88 @@ func refusesWhenEmpty(rule *store.Rule, p *store.Prepared) bool {
 	return false
 }
 
-// makeRoom forgets some of a full shard. The lock is held.
-func (c *Cache) makeRoom(shard *shard) {
-	if len(shard.refusals) < maxPerShard {
+// makeRoom forgets the oldest refusal of a key with too many, and some of a full shard. The lock is held.
+func (c *Cache) makeRoom(shard *shard, id id) {
+	n, last := 0, (*refusal)(nil)
+	for r := shard.refusals[id]; r != nil; r = r.next {
+		n, last = n+1, r
+	}
+	if n >= maxLimits {
+		c.delete(shard, id, last)
+	}
+	if shard.size < maxPerShard {
 		return
 	}
-	forget := maxPerShard / 16
 	for id := range shard.refusals {
-		c.delete(shard, id)
-		if forget--; forget == 0 {
+		if c.deleteAll(shard, id); shard.size <= maxPerShard-maxPerShard/16 {
 			return
 		}
 	}
 }
 
-// Delete forgets what a limit has refused to a key, because the key has got something back.
-func (c *Cache) Delete(p *store.Prepared, key string) {
+// Charge tells that a key is charged a late cost, which makes the waits of its refusals longer.
+func (c *Cache) Charge(rule *store.Rule, key string) {
 	if c.Empty() {
 		return
 	}
-	shard, id := c.place(p, key)
+	shard, id := c.place(rule, key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	if _, ok := shard.refusals[id]; ok {
-		c.delete(shard, id)
+	shard.charged(id, nil)
+}
+
+// Delete forgets what limits have refused to a key that count in a rule's states, because the key has got
+// something back.
+func (c *Cache) Delete(rule *store.Rule, key string) {
+	if c.Empty() {
+		return
 	}
+	shard, id := c.place(rule, key)
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	c.deleteAll(shard, id)
 }
 
 // DeleteKey forgets the refusals of a key that begins from zero, under all limits, because a zone with
 // plans or placeholders may have refused the key under another limit than this one. It also
 // forgets refusals of other zones, because the cache cannot distinguish them.
-func (c *Cache) DeleteKey(p *store.Prepared, key string) {
+func (c *Cache) DeleteKey(rule *store.Rule, key string) {
 	if c.Empty() {
 		return
 	}
-	shard, id := c.place(p, key)
+	shard, id := c.place(rule, key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	for known := range shard.refusals {
 		if known.key == id.key {
-			c.delete(shard, known)
+			c.deleteAll(shard, known)
 		}
 	}
 }
 
 // delete forgets a refusal that is there. The lock is held.
-func (c *Cache) delete(shard *shard, id id) {
-	delete(shard.refusals, id)
+func (c *Cache) delete(shard *shard, id id, gone *refusal) {
+	first := shard.refusals[id]
+	if first == gone {
+		first = gone.next
+	}
+	for r := first; r != nil; r = r.next {
+		if r.next == gone {
+			r.next = gone.next
+		}
+	}
+	if shard.refusals[id] = first; first == nil {
+		delete(shard.refusals, id)
+	}
+	shard.size--
 	c.size.Add(-1)
+}
+
+// deleteAll forgets all refusals of a key under the limits of a family. The lock is held.
+func (c *Cache) deleteAll(shard *shard, id id) {
+	for r := shard.refusals[id]; r != nil; r = r.next {
+		shard.size--
+		c.size.Add(-1)
+	}
+	delete(shard.refusals, id)
 }

@@ -163,7 +163,7 @@ func TestOnlyWithoutAnswer(t *testing.T) {
 		} {
 			for end, over := range map[string]func(c *cache){
 				"it may pass": func(c *cache) { c.put(1, algorithms.Decision{Allowed: true, Quota: 10, Remaining: 4}) },
-				"given back":  func(c *cache) { c.Delete(c.prepared, "client") },
+				"given back":  func(c *cache) { c.Delete(c.check.Rule, "client") },
 			} {
 				kept := newCache(t, c.algorithm)
 				kept.check.KeyRules = c.rules
@@ -191,11 +191,11 @@ func TestNotKept(t *testing.T) {
 			"allowed": func(c *cache) { c.put(1, algorithms.Decision{Allowed: true, Quota: 10, Remaining: 4}) },
 			"given back": func(c *cache) {
 				c.put(1, refused(time.Minute))
-				c.Delete(c.prepared, "client")
+				c.Delete(c.check.Rule, "client")
 			},
 			"reset under another limit": func(c *cache) {
 				c.put(1, refused(time.Minute))
-				c.DeleteKey(newCache(t, "fixed_window").prepared, "client")
+				c.DeleteKey(newCache(t, "fixed_window").check.Rule, "client")
 			},
 		} {
 			c := newCache(t, "token_bucket")
@@ -210,6 +210,82 @@ func TestNotKept(t *testing.T) {
 		banned.put(3, d)
 		if d, _, ok := banned.get(1); !ok || !d.Banned || d.BanBegins {
 			t.Errorf("banned: %+v, %v", d, ok)
+		}
+	})
+}
+
+// TestLimitsOfAFamily: what is charged to a key makes its waits longer under the other limits that count in the same
+// state, and a refund shorter. Refusals of other keys, and those that are bans, still hold.
+func TestLimitsOfAFamily(t *testing.T) {
+	allowed := algorithms.Decision{Allowed: true, Quota: 20, Remaining: 9, NextAfter: time.Minute, ResetAfter: time.Hour}
+	banned := refused(time.Minute)
+	banned.Banned = true
+	for name, change := range map[string]struct {
+		do         func(c *cache)
+		told       algorithms.Decision // before
+		holds      bool
+		unanswered bool // whether a request without an answer knows it
+	}{
+		"a charge":           {func(c *cache) { c.put(1, allowed) }, refused(time.Minute), false, true},
+		"the last charge":    {func(c *cache) { c.put(9, algorithms.Decision{Allowed: true, Quota: 20, NextAfter: 1, ResetAfter: 1}) }, refused(time.Minute), false, true},
+		"a late cost":        {func(c *cache) { c.Charge(c.check.Rule, c.check.Key) }, refused(time.Minute), false, true},
+		"a refund":           {func(c *cache) { c.Delete(c.check.Rule, c.check.Key) }, refused(time.Minute), false, false},
+		"a refusal":          {func(c *cache) { c.put(9, refused(time.Hour)) }, refused(time.Minute), true, true},
+		"a ban":              {func(c *cache) { c.put(1, allowed) }, banned, true, true},
+		"nothing is charged": {func(c *cache) { c.Put(&c.check, c.prepared, allowed, false, c.Now(), c.Now()) }, refused(time.Minute), true, true},
+		"another key": {func(c *cache) {
+			c.check.Key = "other"
+			c.put(1, allowed)
+		}, refused(time.Minute), true, true},
+		"another window": {func(c *cache) {
+			c.check.Rule = storetest.Rule(t, "zone", "sliding_window_log", algorithms.Limit{Events: 20, Window: time.Minute})
+			c.put(1, allowed)
+		}, refused(time.Minute), true, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCache(t, "sliding_window_log")
+			c.put(5, change.told)
+			other := &cache{c.Cache, c.check, nil}
+			other.check.Rule = storetest.Rule(t, "zone", "sliding_window_log", algorithms.Limit{Events: 20, Window: time.Hour})
+			other.prepared = other.check.Rule.At(0)
+			change.do(other)
+			if d, _, ok := c.get(5); ok != change.holds {
+				t.Errorf("%s: %+v, %v", name, d, ok)
+			}
+			if d, ok := c.Recent(&c.check, c.prepared, c.Now()); ok != change.unanswered {
+				t.Errorf("%s: without an answer: %+v, %v", name, d, ok)
+			}
+			if c.put(5, refused(2*time.Minute)); !change.told.Banned {
+				if d, _, ok := c.get(5); !ok || d.RetryAfter != 2*time.Minute && !change.holds {
+					t.Errorf("%s: when Redis has refused again: %+v, %v", name, d, ok)
+				}
+			}
+		})
+	}
+}
+
+// TestManyLimits: of a key under ever other limits, a few refusals are remembered, the last ones.
+func TestManyLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCache(t, "sliding_window_log")
+		var limits []store.Check
+		for events := range int64(100) {
+			c.check.Rule = storetest.Rule(t, "zone", "sliding_window_log", algorithms.Limit{Events: events, Window: time.Hour})
+			c.prepared = c.check.Rule.At(0)
+			c.put(1, refused(time.Minute))
+			limits = append(limits, c.check)
+		}
+		for i := range limits {
+			d, ok := c.Get(&limits[i], limits[i].Rule.At(0), c.Now(), new(refusals.Flight))
+			if want := i >= len(limits)-8; ok != want {
+				t.Errorf("limit %d: %+v, %v", i, d, ok)
+			}
+		}
+		if c.Size() != 8 {
+			t.Errorf("%d are remembered", c.Size())
+		}
+		if c.Delete(c.check.Rule, "client"); c.Size() != 0 {
+			t.Errorf("%d are remembered after a refund", c.Size())
 		}
 	})
 }

@@ -3,6 +3,8 @@ package refusals
 import (
 	"context"
 	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // Flight is how requests that come when a refusal is just over ask again as one. The first of
@@ -16,6 +18,7 @@ type Flight struct {
 	at     time.Duration
 	shard  *shard // nil: no refusal was over
 	id     id
+	of     *store.Prepared // the limit of the refusal
 }
 
 // landing is the end of a flight.
@@ -26,18 +29,17 @@ type landing struct {
 
 // join joins the flight of a refusal that is over, if it is just over: later on there may be
 // room for several requests again. The shard's lock is held.
-func (f *Flight) join(shard *shard, id id, r refusal, now time.Duration, justOver bool) {
+func (f *Flight) join(shard *shard, id id, r *refusal, now time.Duration, justOver bool) {
 	if f.shard != nil {
 		return
 	}
-	f.shard, f.id, f.at = shard, id, now
+	f.shard, f.id, f.of, f.at = shard, id, r.prepared, now
 	if r.brief || !justOver {
 		return
 	}
 	if r.landed == nil {
 		f.leads = true
 		r.landed = &landing{over: make(chan struct{})}
-		shard.refusals[id] = r
 	}
 	f.landed = r.landed
 }
@@ -63,14 +65,13 @@ func (f *Flight) MetExpired() bool { return f.shard != nil }
 // refusal is the latest that is known of the key, and stays. The error is for the requests that follow.
 func (c *Cache) Land(f *Flight, answered bool, err error) {
 	f.shard.mu.Lock()
-	r, ok := f.shard.refusals[f.id]
+	r := f.shard.find(f.id, f.of)
 	switch {
-	case !ok || r.received > f.at: // it is another one
+	case r == nil || r.received > f.at: // it is another one
 	case answered:
-		c.delete(f.shard, f.id)
+		c.delete(f.shard, f.id, r)
 	case f.leads && r.landed == f.landed:
 		r.landed = nil
-		f.shard.refusals[f.id] = r
 	}
 	f.shard.mu.Unlock()
 	if f.leads {

@@ -171,11 +171,14 @@ func (l *Layer) refuse(checks []store.Check, decisions []algorithms.Decision, kn
 	return refused
 }
 
-// Adjust implements [layer.Layer]: what a key gets back may end a refusal.
+// Adjust implements [layer.Layer]: what a key gets back may end a refusal, and a late cost makes it longer.
 func (l *Layer) Adjust(adjustments ...layer.Adjustment) {
 	for i := range adjustments {
-		if a := &adjustments[i]; a.Delta < 0 {
-			l.Delete(l.Today.At(a.Rule), a.Key)
+		switch a := &adjustments[i]; {
+		case a.Delta < 0:
+			l.Delete(a.Rule, a.Key)
+		case a.Delta > 0:
+			l.Charge(a.Rule, a.Key)
 		}
 	}
 	l.Layer.Adjust(adjustments...)
@@ -183,6 +186,6 @@ func (l *Layer) Adjust(adjustments ...layer.Adjustment) {
 
 // Forget implements [layer.Layer].
 func (l *Layer) Forget(rule *store.Rule, key string) {
-	l.DeleteKey(l.Today.At(rule), key)
+	l.DeleteKey(rule, key)
 	l.Layer.Forget(rule, key)
 }
