@@ -21,8 +21,8 @@ BENCHFLAGS ?=
 # differ in a build constraint or in the size of an int.
 PLATFORMS ?= linux/386 linux/arm linux/riscv64 windows/amd64 darwin/arm64 freebsd/amd64
 
-# What runs on 32 bits too, where an int and the alignment of atomics are others: packages that compute, and
-# import no Caddy, which would take minutes to compile.
+# What runs on 32 bits too, where an int is smaller: packages that compute, and import no Caddy,
+# which would take minutes to compile.
 BITS32 := ./algorithms/... ./memorystore ./store ./internal/topk ./internal/turns ./internal/usage ./internal/stats \
 	./internal/msgpack ./redisstore/internal/outbox ./redisstore/internal/protocol
 

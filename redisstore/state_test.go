@@ -205,7 +205,8 @@ func TestOneCallForAllZones(t *testing.T) {
 	if n := callsOf(t, stats, "hello"); n > 1 {
 		t.Errorf("%d connections were made:\n%s", n, stats)
 	}
-	if opened > 1 || callsOf(t, stats, "time") != 10+opened {
-		t.Errorf("want TIME once a call:\n%s", stats)
+	// When it looks after a connection, it asks for the time as well: more seldom than requests ask here.
+	if n := callsOf(t, stats, "time"); opened > 1 || n < 10+opened || n >= 2*10 {
+		t.Errorf("want TIME once a call, and not once a zone:\n%s", stats)
 	}
 }
