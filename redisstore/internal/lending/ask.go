@@ -87,35 +87,8 @@ func (l *Layer) takeTogether(ctx context.Context, r *lentRequest) (bool, error) 
 // askTogether asks for what is not reserved. What is to be held, or is in several slots of a Cluster,
 // is reserved if it passes.
 func (l *Layer) askTogether(ctx context.Context, r *lentRequest) (bool, error) {
-	borrow := r.hold || r.split
-	var asks []*link.Ask
-	var asked []*lentCheck
-	for i := range r.together {
-		c := &r.together[i]
-		if c.next == lend.Reserved {
-			continue
-		}
-		c.ask = lend.Ask{Cost: c.Cost}
-		if c.entry != nil && (c.next == lend.Begin || borrow) {
-			if ask, ok := c.entry.Begin(l.Loans.Now(), c.Cost, borrow); ok {
-				c.ask, c.next = ask, lend.Begin
-			}
-		}
-		asked = append(asked, c)
-		asks = append(asks, &link.Ask{Check: c.Check, Ask: c.ask})
-	}
-	n := len(asks)
-	if r.split {
-		n = 1
-	}
-	var err error
-	answered := 0
-	for some := range slices.Chunk(asks, n) {
-		if err = l.Link.AskTogether(ctx, some); err != nil {
-			break
-		}
-		answered += n
-	}
+	asked, asks := l.prepareAsks(r)
+	answered, err := l.send(ctx, r, asks)
 	pass := err == nil
 	for i, a := range asks[:answered] {
 		r.decisions[asked[i].index] = a.Decision
@@ -129,44 +102,89 @@ func (l *Layer) askTogether(ctx context.Context, r *lentRequest) (bool, error) {
 			}
 			continue
 		}
-		a := asks[i]
-		charged := a.Allowed && !a.Unwritten && (pass || r.split)
-		switch {
-		case c.ask.Number > 0 && a.Unwritten:
-			c.entry.Fail(now, c.ask.Number)
-		case c.ask.Number > 0:
-			reserve := int64(0)
-			if borrow && pass {
-				reserve = c.Cost
-			}
-			switch {
-			case c.entry.End(now, c.ask.Number, a.LendAnswer.Answer, reserve, r.while):
-				c.next = lend.Reserved
-			case borrow && a.Held == 0:
-				c.next = lend.Alone
-				if charged {
-					c.charged = a.Booked()
-				}
-			case reserve > 0:
-				err = errLateLoan
-			case charged && !borrow:
-				c.charged = a.Booked()
-			}
-		case charged:
-			c.charged = a.Booked()
-			if c.entry != nil {
-				c.entry.ChargedAlone(a.At)
-			}
-		case c.entry != nil && !a.Allowed:
-			c.entry.RefusedAlone()
+		if !r.answer(c, asks[i], now, pass) {
+			err = errLateLoan
 		}
 		if d := &r.decisions[c.index]; c.entry == nil {
-			l.Loans.Lent(c.Rule, c.Key, a.Lent > 0, now)
+			l.Loans.Lent(c.Rule, c.Key, asks[i].Lent > 0, now)
 		} else if d.Allowed {
 			d.Elsewhere = c.entry.Spare(now)
 		}
 	}
 	return pass && err == nil, err
+}
+
+// borrows reports whether what a request asks for is only reserved, and charged later.
+func (r *lentRequest) borrows() bool { return r.hold || r.split }
+
+// prepareAsks returns the checks that are not reserved, and what to ask for each.
+func (l *Layer) prepareAsks(r *lentRequest) (asked []*lentCheck, asks []*link.Ask) {
+	for i := range r.together {
+		c := &r.together[i]
+		if c.next == lend.Reserved {
+			continue
+		}
+		c.ask = lend.Ask{Cost: c.Cost}
+		if c.entry != nil && (c.next == lend.Begin || r.borrows()) {
+			if ask, ok := c.entry.Begin(l.Loans.Now(), c.Cost, r.borrows()); ok {
+				c.ask, c.next = ask, lend.Begin
+			}
+		}
+		asked, asks = append(asked, c), append(asks, &link.Ask{Check: c.Check, Ask: c.ask})
+	}
+	return asked, asks
+}
+
+// send sends what is asked: in one call, or in one for each if their keys are in several slots. It returns how
+// many were answered.
+func (l *Layer) send(ctx context.Context, r *lentRequest, asks []*link.Ask) (answered int, err error) {
+	n := len(asks)
+	if r.split {
+		n = 1
+	}
+	for some := range slices.Chunk(asks, n) {
+		if err := l.Link.AskTogether(ctx, some); err != nil {
+			return answered, err
+		}
+		answered += n
+	}
+	return answered, nil
+}
+
+// answer notes what the store has answered for a check: what it has lent, and what it has charged. It reports
+// whether a loan that the request needs came in time.
+func (r *lentRequest) answer(c *lentCheck, a *link.Ask, now lend.Moment, pass bool) (inTime bool) {
+	charged := a.Allowed && !a.Unwritten && (pass || r.split)
+	switch {
+	case c.ask.Number > 0 && a.Unwritten:
+		c.entry.Fail(now, c.ask.Number)
+	case c.ask.Number > 0:
+		reserve := int64(0)
+		if r.borrows() && pass {
+			reserve = c.Cost
+		}
+		switch {
+		case c.entry.End(now, c.ask.Number, a.LendAnswer.Answer, reserve, r.while):
+			c.next = lend.Reserved
+		case r.borrows() && a.Held == 0:
+			c.next = lend.Alone
+			if charged {
+				c.charged = a.Booked()
+			}
+		case reserve > 0:
+			return false
+		case charged && !r.borrows():
+			c.charged = a.Booked()
+		}
+	case charged:
+		c.charged = a.Booked()
+		if c.entry != nil {
+			c.entry.ChargedAlone(a.At)
+		}
+	case c.entry != nil && !a.Allowed:
+		c.entry.RefusedAlone()
+	}
+	return true
 }
 
 // errLateLoan is the error of a request whose loan came too late to be used: this process had too much to do.
