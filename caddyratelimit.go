@@ -185,22 +185,10 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if len(h.RateLimits) == 0 {
 		h.logger.Warn("no zones: this rate_limit limits nothing")
 	}
-	around, warnings := routes.Read(ctx), make(map[string][]string)
-	for _, name := range slices.Sorted(maps.Keys(h.RateLimits)) {
-		z := h.RateLimits[name]
-		if z == nil {
-			z = new(Zone)
-			h.RateLimits[name] = z
-		}
-		var recorder logging.Recorder
-		if err := z.provision(ctx, h, name, around, recorder.Record(h.logger)); err != nil {
-			return fmt.Errorf("zone %q: %w", name, err)
-		}
-		warnings[name] = recorder.Warnings()
-		if err := app.define(z.live, h.store); err != nil {
-			return fmt.Errorf("zone %q: %w", name, err)
-		}
-		h.zones = append(h.zones, z.live)
+	around := routes.Read(ctx)
+	warnings, err := h.provisionZones(ctx, app, around)
+	if err != nil {
+		return err
 	}
 	h.warnAboutLending()
 	if err := h.checkQueues(backend); err != nil {
@@ -235,6 +223,28 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		Requests: app.requests(ctx), Module: h, Status: h.Status, Instances: value(h.Instances), Final: h.OnLimit == onLimitProblem,
 	})
 	return nil
+}
+
+// provisionZones makes the zones. It returns what was warned of each.
+func (h *Handler) provisionZones(ctx caddy.Context, app *App, around *routes.Routes) (map[string][]string, error) {
+	warnings := make(map[string][]string)
+	for _, name := range slices.Sorted(maps.Keys(h.RateLimits)) {
+		z := h.RateLimits[name]
+		if z == nil {
+			z = new(Zone)
+			h.RateLimits[name] = z
+		}
+		var recorder logging.Recorder
+		if err := z.provision(ctx, h, name, around, recorder.Record(h.logger)); err != nil {
+			return nil, fmt.Errorf("zone %q: %w", name, err)
+		}
+		warnings[name] = recorder.Warnings()
+		if err := app.define(z.live, h.store); err != nil {
+			return nil, fmt.Errorf("zone %q: %w", name, err)
+		}
+		h.zones = append(h.zones, z.live)
+	}
+	return warnings, nil
 }
 
 // The values of the option on_limit.
