@@ -14,7 +14,7 @@ ROUNDS ?= 3
 # Which microbenchmarks run, and how often each: COUNT=10 is what benchstat wants.
 BENCH ?= .
 COUNT ?= 1
-# More flags for bench, bench-fleet and bench-server, see docs/performance.md.
+# More flags for bench, bench-fleet and bench-server, see bench/RESULTS.md.
 BENCHFLAGS ?=
 
 # For which systems lint checks that all compiles, beside its own: those of Caddy's download page that
@@ -170,12 +170,12 @@ profile: redis ## Print which part of a Caddy's CPU samples is the directive's, 
 	$(BIN)/bench-server -root . -profile -time 5s $(BENCHFLAGS)
 
 .PHONY: bench-docs
-bench-docs: redis ## Measure all of them in about half an hour, and write docs/performance.md
+bench-docs: redis ## Measure all of them in about an hour and a half, and write bench/RESULTS.md
 	@go -C bench build -o ../$(BIN)/bench .
 	@go -C bench build -o ../$(BIN)/bench-server ./server
-	$(BIN)/bench -time 200ms -rounds 2 -page docs/performance.md
-	$(BIN)/bench fleet -time 200ms -rounds 2 -page docs/performance.md
-	$(BIN)/bench-server -root . -time 2s -rounds 2 -page docs/performance.md
+	$(BIN)/bench -time 2s -rounds 5 -page bench/RESULTS.md
+	$(BIN)/bench fleet -time 2s -rounds 5 -page bench/RESULTS.md
+	$(BIN)/bench-server -root . -time 2s -rounds 5 -page bench/RESULTS.md
 
 .PHONY: microbench
 microbench: redis ## Run the Go benchmarks that match BENCH (.), COUNT (1) times

@@ -1,6 +1,7 @@
 package caddyratelimit_test
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -19,7 +20,7 @@ var (
 // TestLinksInTheDocs: what the pages link to within the repository exists, and the headings too.
 func TestLinksInTheDocs(t *testing.T) {
 	var pages []string
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/migrate/*.md", "examples/*.md", "examples/*/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/migrate/*.md", "bench/*.md", "examples/*.md", "examples/*/*.md"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -115,20 +116,20 @@ func TestPicturesAreDarkToo(t *testing.T) {
 }
 
 // TestPagesAreShort: pages keep to a budget, so a feature that comes pays for its own page. docs/json.md is made
-// from the code, and docs/reference.md has a line for each option. The others that have bounds of their own are still
-// too long: lower a bound with its page.
+// from the code, and docs/reference.md has a line for each option. The others that have bounds above that of a page are
+// still too long: lower a bound with its page.
 func TestPagesAreShort(t *testing.T) {
 	most := map[string]int{
-		"README.md": 6348, "ARCHITECTURE.md": 15_000, "docs/reference.md": 26_000,
-		"docs/admin.md": 16_500, "docs/cli.md": 15_300, "docs/performance.md": 33_000, "docs/policies.md": 21_000, "docs/recipes.md": 84_000, "docs/redis.md": 28_000,
+		"README.md": 6348, "ARCHITECTURE.md": 15_000, "docs/reference.md": 26_000, "docs/performance.md": 12_000,
+		"docs/admin.md": 16_500, "docs/cli.md": 15_300, "docs/policies.md": 21_000, "docs/recipes.md": 84_000, "docs/redis.md": 28_000,
 	}
-	const page, all = 15_000, 398_000
+	const page, all = 15_000, 374_500
 	sum := 0
 	for _, file := range append(docPages(t), "README.md", "ARCHITECTURE.md") {
 		n := len(read(t, file))
 		if strings.HasPrefix(file, "docs/") && file != "docs/json.md" {
 			sum += n
-			most[file] = max(most[file], page)
+			most[file] = cmp.Or(most[file], page)
 		}
 		if most[file] > 0 && n > most[file] {
 			t.Errorf("%s has %d bytes, more than %d", file, n, most[file])

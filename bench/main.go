@@ -1,5 +1,5 @@
 // Command bench measures this project's Redis store beside other limiters that use Redis: with
-// one redis-server of its own, on one machine, in one run. See docs/performance.md.
+// one redis-server of its own, on one machine, in one run. See bench/RESULTS.md.
 package main
 
 import (

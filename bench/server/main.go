@@ -1,5 +1,5 @@
 // Command server measures a whole Caddy with the directive against the same Caddy
-// without it, with wrk, and with Redis on the same machine. See docs/performance.md.
+// without it, with wrk, and with Redis on the same machine. See bench/RESULTS.md.
 package main
 
 import (

@@ -120,7 +120,7 @@ func (f *fleet) run(perSecond float64, warm, counted time.Duration, process, key
 }
 
 // prices are about what requests cost Redis and a process, as parts of what a plain call costs that is
-// shared by many: see docs/performance.md.
+// shared by many: see bench/RESULTS.md.
 const (
 	localPrice = 0.1
 	askPrice   = 4
@@ -138,7 +138,7 @@ func (c *counts) price() float64 {
 // borrow it.
 func TestCallsOfAFleet(t *testing.T) {
 	t.Parallel()
-	keys := deep.Steps(1_000, 100_000) // docs/performance.md has the figures of all
+	keys := deep.Steps(1_000, 100_000) // bench/RESULTS.md has the figures of all
 	for _, c := range []struct {
 		name      string
 		processes int
