@@ -17,6 +17,7 @@ func TestExamine(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.WithPassword("right"), redistest.WithTLS(false), redistest.WithArgs("--maxmemory", "100mb"),
 		redistest.WithUser("least", "p", leastACL(t)...),
+		redistest.WithUser("copied", "p", append(leastACL(t), redistest.OptionalRights...)...),
 		redistest.WithUser("nologs", "p", append(leastACL(t), "-rpush", "-zadd")...),
 		redistest.WithUser("noset", "p", append(leastACL(t), "-set")...),
 		redistest.WithUser("noeval", "p", "~*", "+@all", "-eval", "-evalsha"),
@@ -36,21 +37,22 @@ func TestExamine(t *testing.T) {
 		trouble, missing        string
 		described               bool
 	}{
-		"works":          {address: server.Addr(), password: "right", described: true},
-		"least rights":   {address: server.Addr(), user: "least", password: "p"},
-		"no logs":        {address: server.Addr(), user: "nologs", password: "p", missing: "rpush zadd"},
-		"no set":         {address: server.Addr(), user: "noset", password: "p", trouble: store.TroubleRights, missing: "set"},
-		"no eval":        {address: server.Addr(), user: "noeval", password: "p", trouble: store.TroubleRights, missing: "eval"},
-		"other keys":     {address: server.Addr(), user: "elsewhere", password: "p", trouble: store.TroubleRights, described: true},
-		"wrong password": {address: server.Addr(), password: "wrong", trouble: store.TroubleLogin},
-		"no password":    {address: server.Addr(), trouble: store.TroubleLogin},
-		"no tls":         {address: server.TLSAddr(), password: "right", trouble: store.TroubleTLS},
-		"unknown ca":     {address: server.TLSAddr(), password: "right", tls: &redisstore.TLS{}, trouble: store.TroubleTLS},
-		"known ca":       {address: server.TLSAddr(), password: "right", tls: &redisstore.TLS{CA: server.TLS().CA}, described: true},
-		"wrong name":     {address: server.TLSAddr(), password: "right", tls: &redisstore.TLS{CA: server.TLS().CA, ServerName: "other"}, trouble: store.TroubleTLS},
-		"replica":        {address: replica.Addr(), trouble: store.TroubleReplica, described: true},
-		"full":           {address: full.Addr(), trouble: store.TroubleMemory, described: true},
-		"dead":           {address: dead.Addr(), trouble: store.TroubleAnswer},
+		"works":           {address: server.Addr(), password: "right", described: true},
+		"least rights":    {address: server.Addr(), user: "least", password: "p"},
+		"the line copied": {address: server.Addr(), user: "copied", password: "p", described: true},
+		"no logs":         {address: server.Addr(), user: "nologs", password: "p", missing: "rpush zadd"},
+		"no set":          {address: server.Addr(), user: "noset", password: "p", trouble: store.TroubleRights, missing: "set"},
+		"no eval":         {address: server.Addr(), user: "noeval", password: "p", trouble: store.TroubleRights, missing: "eval"},
+		"other keys":      {address: server.Addr(), user: "elsewhere", password: "p", trouble: store.TroubleRights, described: true},
+		"wrong password":  {address: server.Addr(), password: "wrong", trouble: store.TroubleLogin},
+		"no password":     {address: server.Addr(), trouble: store.TroubleLogin},
+		"no tls":          {address: server.TLSAddr(), password: "right", trouble: store.TroubleTLS},
+		"unknown ca":      {address: server.TLSAddr(), password: "right", tls: &redisstore.TLS{}, trouble: store.TroubleTLS},
+		"known ca":        {address: server.TLSAddr(), password: "right", tls: &redisstore.TLS{CA: server.TLS().CA}, described: true},
+		"wrong name":      {address: server.TLSAddr(), password: "right", tls: &redisstore.TLS{CA: server.TLS().CA, ServerName: "other"}, trouble: store.TroubleTLS},
+		"replica":         {address: replica.Addr(), trouble: store.TroubleReplica, described: true},
+		"full":            {address: full.Addr(), trouble: store.TroubleMemory, described: true},
+		"dead":            {address: dead.Addr(), trouble: store.TroubleAnswer},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t, redisstore.Options{Address: c.address, Username: c.user, Password: c.password, TLS: c.tls})

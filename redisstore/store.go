@@ -1,5 +1,3 @@
-// Package redisstore keeps all states in a Redis that many instances share. One script
-// call decides all checks of a request, on Redis's clock.
 package redisstore
 
 import (

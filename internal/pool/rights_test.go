@@ -2,7 +2,6 @@ package pool_test
 
 import (
 	"context"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -20,19 +19,13 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// TestEachRight: without any of the rights that docs/redis.md lists, a config that requires its Redis does
+// TestEachRight: without any of the rights that docs/redis.md lists, except the optional ones, a config that requires its Redis does
 // not start and says which right is missing. Others say it in the log when they start, and to doctor.
 func TestEachRight(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/redis.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, line, _ := strings.Cut(string(text), "\nuser limiter on >password ")
-	line, _, _ = strings.Cut(line, "\n")
-	documented := strings.Fields(line)
+	documented := redistest.DocumentedRights(t, "../../docs/redis.md")
 	server := redistest.Start(t)
-	commands := []string{""} // all rights
+	commands := []string{""} // all rights that are needed
 	for _, word := range documented {
 		if command, is := strings.CutPrefix(word, "+"); is && command != "select" { // that is only for db, and connects
 			commands = append(commands, command)
