@@ -45,25 +45,27 @@ func (r *fleetResults) mean(p *fleetPlan, peer string, processes, goroutines int
 	return math.Exp(sum / float64(len(p.distributions)))
 }
 
-// ratio compares one peer with another as a bound says: the geometric mean over processes and
-// distributions of the medians of the rounds' ratios.
-func (r *fleetResults) ratio(p *fleetPlan, b fleetBound) float64 {
-	sum, n := 0.0, 0.0
-	for _, d := range p.distributions {
-		for _, processes := range p.processes {
-			if b.distribution != "" && (d != b.distribution || processes != b.processes) {
-				continue
+// ratios compare one peer with another as a bound says: for each round, the geometric mean over processes
+// and distributions. There are none if one of the two was not measured.
+func (r *fleetResults) ratios(p *fleetPlan, b fleetBound) (rounds []float64) {
+	for round := range p.rounds {
+		sum, n := 0.0, 0.0
+		for _, d := range p.distributions {
+			for _, processes := range p.processes {
+				if b.distribution != "" && (d != b.distribution || processes != b.processes) {
+					continue
+				}
+				over, under := r.turns(b.of, b.to, d, processes, b.goroutines), r.turns(b.to, b.of, d, processes, b.goroutines)
+				if round >= min(len(over), len(under)) {
+					return rounds
+				}
+				sum += math.Log(b.figure.of(over[round]) / b.figure.of(under[round]))
+				n++
 			}
-			over, under := r.turns(b.of, b.to, d, processes, b.goroutines), r.turns(b.to, b.of, d, processes, b.goroutines)
-			var all []float64
-			for i := range min(len(over), len(under)) {
-				all = append(all, b.figure.of(over[i])/b.figure.of(under[i]))
-			}
-			sum += math.Log(rig.Median(all))
-			n++
 		}
+		rounds = append(rounds, math.Exp(sum/n))
 	}
-	return math.Exp(sum / n)
+	return rounds
 }
 
 // turns returns the figures of a peer for a comparison with another one: those of its turns with that one, if
@@ -117,14 +119,16 @@ func (r *fleetResults) markdown(machine string, p *fleetPlan) string {
 		for _, goroutines := range p.goroutines {
 			fmt.Fprintf(&b, "| %s | %d |", figure.name, goroutines)
 			for _, peer := range p.peers[1:] {
-				fmt.Fprintf(&b, " %.2f |", r.ratio(p, fleetBound{figure: figure, of: ourName, to: peer, goroutines: goroutines}))
+				rounds := r.ratios(p, fleetBound{figure: figure, of: ourName, to: peer, goroutines: goroutines})
+				fmt.Fprintf(&b, " %.2f%s |", rig.Median(rounds), rig.Spread("%.2f", rounds))
 			}
 			b.WriteString("\n")
 		}
 	}
 	b.WriteString("\n| what | requests under way in each process | measured | of the floor | meant to be | |\n|---|---:|---:|---:|---:|---|\n")
 	for _, bound := range fleetBounds() {
-		got := r.ratio(p, bound)
+		rounds := r.ratios(p, bound)
+		got := rig.Median(rounds)
 		if math.IsNaN(got) || got == 0 {
 			continue
 		}
@@ -138,9 +142,9 @@ func (r *fleetResults) markdown(machine string, p *fleetPlan) string {
 		} else if slices.Contains(p.peers, leastName) {
 			least := bound
 			least.of = leastName
-			floor = fmt.Sprintf("%.2f", r.ratio(p, least))
+			floor = fmt.Sprintf("%.2f", rig.Median(r.ratios(p, least)))
 		}
-		fmt.Fprintf(&b, "| %s%s, of %s's | %d | %.2f | %s | %s %g | %s |\n", where, bound.figure.name, bound.to, bound.goroutines, got, floor, word, bound.want,
+		fmt.Fprintf(&b, "| %s%s, of %s's | %d | %.2f%s | %s | %s %g | %s |\n", where, bound.figure.name, bound.to, bound.goroutines, got, rig.Spread("%.2f", rounds), floor, word, bound.want,
 			map[bool]string{true: "yes", false: "short"}[met])
 	}
 	for _, figure := range fleetFigured {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/seed-161337e5/caddyratelimit/bench/internal/rig"
 )
 
 // detailed is the number of goroutines for which the Markdown tables show costs.
@@ -51,12 +53,12 @@ func markdown(machine string, workloads []workload, r *results) string {
 	return b.String()
 }
 
-// speed shows requests/s in thousands, the ratio to redis_rate, and the part that got an error
+// speed shows requests/s in thousands, the ratio to redis_rate with its range over the rounds, and the part that got an error
 // instead of a decision.
 func (r *results) speed(c cell) string {
 	text := fmt.Sprintf("%.0f", r.thousands(c))
-	if x, ok := r.ratio(c.workload, c.peer, redisRateName, c.goroutines, perSecond); ok && c.peer != redisRateName {
-		text += fmt.Sprintf(" (%.1f×)", x)
+	if all := r.ratios(c.workload, c.peer, redisRateName, c.goroutines, perSecond); len(all) > 0 && c.peer != redisRateName {
+		text += fmt.Sprintf(" (%.1f×%s)", rig.Median(all), rig.Spread("%.1f", all))
 	}
 	if part := r.errors(c); part != "-" {
 		text += ", " + strings.TrimSuffix(part, "%") + " % errors"

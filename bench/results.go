@@ -26,15 +26,20 @@ func (r *results) median(c cell, figure func(figures) float64) (float64, bool) {
 // ratio compares one kind of figure of two peers. It is the median of the ratios of the rounds,
 // so anything that slows the machine for a while slows both sides of a ratio.
 func (r *results) ratio(workload, peer, to string, goroutines int, figure func(figures) float64) (float64, bool) {
+	all := r.ratios(workload, peer, to, goroutines, figure)
+	return rig.Median(all), len(all) > 0
+}
+
+// ratios returns those of the rounds.
+func (r *results) ratios(workload, peer, to string, goroutines int, figure func(figures) float64) (all []float64) {
 	over := r.rounds[cell{workload, peer, goroutines}]
 	under := r.rounds[cell{workload, to, goroutines}]
-	var all []float64
 	for i := range min(len(over), len(under)) {
 		if divisor := figure(under[i]); divisor > 0 {
 			all = append(all, figure(over[i])/divisor)
 		}
 	}
-	return rig.Median(all), len(all) > 0
+	return all
 }
 
 // The kinds of figures.

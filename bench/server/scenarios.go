@@ -99,8 +99,8 @@ func scenarios(redis *rig.Redis, farRedis string) []scenario {
 // outcome is the result of a scenario: medians over the rounds.
 type outcome struct {
 	scenario    scenario
-	bare, with  float64 // requests/s
-	ratio       float64
+	bare, with  float64   // requests/s
+	ratios      []float64 // of the rounds
 	bare50      time.Duration
 	with50      time.Duration
 	added       time.Duration // added to p50
@@ -170,7 +170,7 @@ func (b *bench) measure(ctx context.Context, s scenario) (o outcome, err error) 
 		return o, err
 	}
 	return outcome{
-		scenario: s, bare: rig.Median(bares), with: rig.Median(withs), ratio: rig.Median(ratios),
+		scenario: s, bare: rig.Median(bares), with: rig.Median(withs), ratios: ratios,
 		bare50: time.Duration(rig.Median(bares50)), with50: time.Duration(rig.Median(withs50)),
 		added: time.Duration(rig.Median(adds)), with99: time.Duration(rig.Median(withs99)), addedMemory: above - below,
 	}, nil

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/bench/internal/rig"
 )
 
 // columns are the cells of a row, of text tables and of Markdown.
@@ -17,7 +19,7 @@ var columns = []string{
 func (o outcome) row() []string {
 	wanted, kept := o.verdict()
 	return []string{
-		o.scenario.name, fmt.Sprintf("%.0f", o.bare), fmt.Sprintf("%.0f", o.with), fmt.Sprintf("%.2f", o.ratio),
+		o.scenario.name, fmt.Sprintf("%.0f", o.bare), fmt.Sprintf("%.0f", o.with), fmt.Sprintf("%.2f%s", rig.Median(o.ratios), rig.Spread("%.2f", o.ratios)),
 		short(o.bare50), short(o.with50), short(o.added), short(o.with99), fmt.Sprintf("%.0f MB", o.addedMemory/1e6), wanted, kept,
 	}
 }
@@ -31,7 +33,7 @@ func (o outcome) verdict() (wanted, kept string) {
 	var all []string
 	ok := true
 	if want := o.scenario.ratio; want > 0 {
-		all, ok = append(all, fmt.Sprintf("ratio %.2f", want)), ok && o.ratio >= want
+		all, ok = append(all, fmt.Sprintf("ratio %.2f", want)), ok && rig.Median(o.ratios) >= want
 	}
 	if want := o.scenario.memory; want > 0 {
 		all, ok = append(all, fmt.Sprintf("up to %.0f MB", want/1e6)), ok && o.addedMemory <= want
