@@ -256,7 +256,8 @@ func TestCommandsOfPolicies(t *testing.T) {
 			}
 		}
 	}
-	ask(1, "X-Fail", "1") // loads the script
+	s.awaitLog(`"the rate limit store answers"`) // which is asked once for that
+	ask(1, "X-Fail", "1")                        // loads the script
 	before := scriptCalls(t, server)
 	ask(50, "X-Fail", "1") // all of these count
 	if got := scriptCalls(t, server) - before; got != 50 {

@@ -60,8 +60,13 @@ func TestLendResetByAnother(t *testing.T) {
 	for _, algorithm := range []string{"token_bucket", "sliding_window_log"} {
 		rule := lendingRule(t, "z "+algorithm, algorithm, algorithms.Limit{Events: limit, Window: 24 * time.Hour}, period)
 		checks := func() []store.Check { return []store.Check{{Rule: rule, Key: "k", Cost: 1}} }
-		floodAll(t, stores[:1], 20, 1, checks)
-		held := stores[0].Stats().Lent[rule.Zone()]
+		var held int64
+		for range 5 { // on a machine that is busy, a key may come too seldom at first
+			floodAll(t, stores[:1], 10, 1, checks)
+			if held = stores[0].Stats().Lent[rule.Zone()]; held > 0 {
+				break
+			}
+		}
 		if held == 0 {
 			t.Fatalf("%s: nothing is lent", algorithm)
 		}
