@@ -59,7 +59,7 @@
 //
 // What has come back since the bucket was full is the time since then, times the rate. What was taken may be more
 // than fits, because of another limit of the family or a debt. The fourth number is the second until which Redis
-// keeps the key: nobody else may shorten its expiry.
+// keeps the key: nothing else may shorten its expiry.
 //
 // # Expiries
 //

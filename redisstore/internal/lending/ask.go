@@ -49,7 +49,7 @@ func (l *Layer) takeTogether(ctx context.Context, r *lentRequest) (bool, error) 
 					r.decisions[c.index] = algorithms.Decision{Allowed: true}
 				}
 			}
-			l.countLocal()
+			l.Refused.Add(1) // which needed no call
 			return false, err
 		case other != nil && round < maxRounds:
 			if _, err := l.settle(ctx, r, now, false); err != nil {
@@ -189,8 +189,3 @@ func (r *lentRequest) answer(c *lentCheck, a *link.Ask, now lend.Moment, pass bo
 
 // errLateLoan is the error of a request whose loan came too late to be used: this process had too much to do.
 var errLateLoan = fmt.Errorf("a loan has come too late: %w", store.ErrBusy)
-
-// countLocal counts a refusal that needed no call.
-func (l *Layer) countLocal() {
-	l.Refused.Add(1)
-}
