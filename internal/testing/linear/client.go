@@ -52,6 +52,7 @@ func (c *client) run() {
 		} else {
 			c.take(k)
 		}
+		k.leave()
 	}
 }
 

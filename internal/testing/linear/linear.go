@@ -49,6 +49,10 @@ const (
 	// doubles the search. With as many, a key gives way.
 	mostVague = 3
 
+	// mostAtOnce is how many clients may ask for a key at a time. Each of them multiplies the search
+	// by as many operations as come while it waits, which are many where the machine is busy.
+	mostAtOnce = 5
+
 	// tickEvery is how many operations there are for each one that sets the time.
 	tickEvery = 150
 )
@@ -60,6 +64,7 @@ type key struct {
 
 	mu      sync.Mutex
 	asked   int
+	asking  int // how many clients wait for an answer
 	vague   int
 	until   int64 // when it gave way to another key
 	history []*record
@@ -146,24 +151,43 @@ func (w *world) newKey() *key {
 	return k
 }
 
-// pick chooses a key that is in use.
+// pick chooses a key that is in use, for one operation. The caller leaves it afterwards.
 func (w *world) pick(random *rand.Rand) *key {
-	i := random.IntN(keysAtOnce)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	k := w.keys[i]
+	for {
+		i := random.IntN(keysAtOnce)
+		k := w.keys[i]
+		switch entered, done := k.enter(w.history.since()); {
+		case entered:
+			return k
+		case done:
+			w.keys[i] = w.newKey()
+		}
+	}
+}
+
+// enter counts one more client that asks for the key, unless there are enough. It reports whether the
+// key is done instead, which then gives way.
+func (k *key) enter(now int64) (entered, done bool) {
 	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case k.asked > longest, k.vague >= mostVague:
+		k.until = now
+		return false, true
+	case k.asking >= mostAtOnce:
+		return false, false
+	}
 	k.asked++
-	done := k.asked > longest || k.vague >= mostVague
-	if done {
-		k.until = w.history.since()
-	}
+	k.asking++
+	return true, false
+}
+
+func (k *key) leave() {
+	k.mu.Lock()
+	k.asking--
 	k.mu.Unlock()
-	if done {
-		k = w.newKey()
-		w.keys[i] = k
-	}
-	return k
 }
 
 // tick sets the time: mostly a little later, and now and then earlier.
