@@ -80,24 +80,20 @@ func TestDashboardShowsEveryMetric(t *testing.T) {
 	}
 }
 
-// TestDashboardPanels: each panel has a title and a description of its own, docs/observability.md lists
-// it, and no two panels overlap.
+// TestDashboardPanels: each panel has a title of its own and explains itself, docs/observability.md shows the
+// dashboard, and no two panels overlap.
 func TestDashboardPanels(t *testing.T) {
-	rest := read(t, "docs/observability.md")
+	if !strings.Contains(read(t, "docs/observability.md"), "](dashboard.svg)") {
+		t.Error("docs/observability.md does not show the dashboard")
+	}
 	ids, titles, cells := make(map[int]bool), make(map[string]bool), make(map[[2]int]string)
 	for _, panel := range dashboardPanels(t) {
 		if ids[panel.ID] || titles[panel.Title] {
 			t.Errorf("two panels have the number %d or the title %q", panel.ID, panel.Title)
 		}
 		ids[panel.ID], titles[panel.Title] = true, true
-		line := "\n| " + panel.Title + " | |\n"
-		if panel.Type != "row" {
-			line = "\n| **" + panel.Title + "** | " + panel.Description + " |\n"
-		}
-		if _, after, found := strings.Cut(rest, line); found && (panel.Type == "row" || panel.Description != "") {
-			rest = "\n" + after
-		} else {
-			t.Errorf("docs/observability.md does not list, after the panel before: %s", line)
+		if panel.Type != "row" && panel.Description == "" {
+			t.Errorf("the panel %q does not explain itself", panel.Title)
 		}
 		for x := range panel.GridPos.W {
 			for y := range panel.GridPos.H {
