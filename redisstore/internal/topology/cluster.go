@@ -27,7 +27,7 @@ const (
 	// maxHops is how often a call follows the nodes' directions.
 	maxHops = 5
 
-	// hopPause is the pause before a call is repeated that no node took.
+	// hopPause is the pause before a call is repeated that no node took, and longer each time.
 	hopPause = 5 * time.Millisecond
 )
 
@@ -102,6 +102,10 @@ func (c *Cluster) Redirect(ctx context.Context, slot uint16, err error, hop int)
 	c.ReportFailure()
 	moved, isMoved := redis.IsMovedError(err)
 	asked, isAsk := redis.IsAskError(err)
+	// Where two nodes name each other for a moment, at the end of a slot's move, all hops would take a millisecond.
+	if (isMoved && hop > 1 || !isMoved && !isAsk) && pause(ctx, time.Duration(hop)*hopPause) != nil {
+		return nil, false, err
+	}
 	var lost error
 	switch {
 	case isMoved:
@@ -111,9 +115,6 @@ func (c *Cluster) Redirect(ctx context.Context, slot uint16, err error, hop int)
 	case isAsk:
 		to, lost = c.at(c.complete(slot, asked))
 	default: // a node that no longer belongs, or a Cluster that is down
-		if pause(ctx, time.Duration(hop)*hopPause) != nil {
-			return nil, false, err
-		}
 		to, lost = c.Node(ctx, slot)
 	}
 	if lost != nil {
