@@ -96,9 +96,8 @@ func (l *Log) recent(t int64) int {
 		if i := l.size - step; l.At(i) < t {
 			low = i + 1
 			break
-		} else {
-			high = i
 		}
+		high = l.size - step
 	}
 	return l.search(low, high, t)
 }

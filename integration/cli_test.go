@@ -209,7 +209,7 @@ func TestCommands(t *testing.T) {
 			args[i] = strings.ReplaceAll(args[i], "+", " ")
 		}
 		output, err := s.rateLimit(args...)
-		exit, failed := err.(*exec.ExitError) //nolint:errorlint // as Run returns it
+		exit, failed := err.(*exec.ExitError) // as Run returns it
 		if !failed || exit.ExitCode() != 1 || !strings.Contains(output, c.want) {
 			t.Errorf("%s: %v, want exit code 1 and %q in\n%s", c.args, err, c.want, output)
 		}

@@ -112,7 +112,7 @@ func (s *operators) listed(ctx context.Context, name, tag string, parse func(str
 	}
 	now := int64(binary.BigEndian.Uint64([]byte(text[:8])))
 	if listed.Override, err = parse(text[8:], now); err != nil {
-		return store.Listed{}, nil //nolint:nilerr // a damaged one has no effect
+		return store.Listed{}, nil // a damaged one has no effect
 	}
 	switch {
 	case tag == "*":

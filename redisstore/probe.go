@@ -68,7 +68,7 @@ func probe(ctx context.Context, n *node.Node) (server store.Server, err error) {
 	}
 	fields, err := n.Info(ctx)
 	if err != nil {
-		return server, nil //nolint:nilerr // it answers, and this user may not ask
+		return server, nil // it answers, and this user may not ask
 	}
 	server.Version = versionOf(fields)
 	if policy := fields["maxmemory_policy"]; policy != "noeviction" {

@@ -32,7 +32,7 @@ func savePicture(t *testing.T, file string, screenshot []byte) {
 	palette = palette[:min(len(palette), 256)]
 	nearest := make(map[color.Color]uint8, len(counts))
 	for c := range counts {
-		nearest[c] = uint8(palette.Index(c)) //nolint:gosec // below 256
+		nearest[c] = uint8(palette.Index(c)) // below 256
 	}
 	small := image.NewPaletted(bounds, palette)
 	for y := bounds.Min.Y; y < bounds.Max.Y; y++ {
@@ -43,5 +43,5 @@ func savePicture(t *testing.T, file string, screenshot []byte) {
 	var out bytes.Buffer
 	encoder := png.Encoder{CompressionLevel: png.BestCompression}
 	must(t, encoder.Encode(&out, small))
-	must(t, os.WriteFile(file, out.Bytes(), 0o644)) //nolint:gosec // a picture of the docs
+	must(t, os.WriteFile(file, out.Bytes(), 0o644)) // a picture of the docs
 }

@@ -161,8 +161,9 @@ func pathBase(p string) string {
 }
 
 func pathPart(p string, number int) string {
-	p, more := strings.TrimPrefix(p, "/"), true
+	p = strings.TrimPrefix(p, "/")
 	for range number {
+		var more bool
 		if _, p, more = strings.Cut(p, "/"); !more {
 			return ""
 		}

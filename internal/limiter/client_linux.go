@@ -10,7 +10,7 @@ func hungUp(socket uintptr) bool {
 	fds := []unix.PollFd{{Fd: int32(socket), Events: unix.POLLRDHUP}}
 	for {
 		n, err := unix.Poll(fds, 0)
-		if err != unix.EINTR { //nolint:errorlint // as it comes from the system
+		if err != unix.EINTR { // as it comes from the system
 			return n > 0 && fds[0].Revents&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR) != 0
 		}
 	}

@@ -319,7 +319,7 @@ func (req *crowdRequest) end(w http.ResponseWriter) error {
 // serve sends a request through a handler.
 func (c *crowd) serve(h caddytest.Handler, run string, req *crowdRequest, next caddyhttp.Handler) {
 	defer func() {
-		if reason := recover(); reason != nil && reason != http.ErrAbortHandler { //nolint:errorlint // as it was thrown
+		if reason := recover(); reason != nil && reason != http.ErrAbortHandler { // as it was thrown
 			panic(reason)
 		}
 	}()

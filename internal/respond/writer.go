@@ -69,7 +69,7 @@ func (w *headerWriter) ReadFrom(r io.Reader) (int64, error) {
 // header.
 func (w *headerWriter) FlushError() error {
 	w.tidy()
-	return http.NewResponseController(w.ResponseWriter).Flush() //nolint:bodyclose // there is none
+	return http.NewResponseController(w.ResponseWriter).Flush() // there is none
 }
 
 func (w *headerWriter) tidy() {

@@ -34,7 +34,7 @@ func newWorld(t *testing.T, seed uint64, burst int64) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &world{t, rand.New(rand.NewPCG(seed, seed)), s, rule, burst} //nolint:gosec // no secret
+	return &world{t, rand.New(rand.NewPCG(seed, seed)), s, rule, burst} // no secret
 }
 
 func (w *world) take(cost int64) algorithms.Decision {

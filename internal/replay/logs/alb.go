@@ -37,7 +37,7 @@ func (a *alb) parse(line []byte, to *Record) error {
 	a.s.start(nil)
 	n := 0
 	for ; n < len(albColumns) && len(line) > 0; n++ {
-		v := line
+		var v []byte
 		if line[0] == '"' {
 			a.s.turn(line)
 			if v = a.s.quoted(); a.s.bad {

@@ -134,12 +134,12 @@ func (c *caddy) request() {
 }
 
 // fields reads an object whose members are strings or lists of strings.
-func (b *caddy) fields(to []Field, list int) []Field {
-	if !b.want[list] {
-		b.s.skip()
+func (c *caddy) fields(to []Field, list int) []Field {
+	if !c.want[list] {
+		c.s.skip()
 		return to
 	}
-	return b.appendFields(&b.s, to, list)
+	return c.appendFields(&c.s, to, list)
 }
 
 // appendFields reads an object whose members are strings or lists of strings.

@@ -109,7 +109,8 @@ func (w *w3c) parse(line []byte, to *Record) error {
 	tabs := bytes.IndexByte(line, '\t') >= 0
 	n := 0
 	for ; len(line) > 0; n++ {
-		v, escaped := line, true
+		var v []byte
+		escaped := true
 		switch {
 		case tabs:
 			v, line, _ = bytes.Cut(line, []byte{'\t'})

@@ -126,7 +126,7 @@ func Serve(t testing.TB, h Handler, remote string) (int, http.Header) {
 	if err == nil {
 		return w.Code, w.Header()
 	}
-	handlerErr, ok := err.(caddyhttp.HandlerError) //nolint:errorlint // Caddy's server does not unwrap errors
+	handlerErr, ok := err.(caddyhttp.HandlerError) // Caddy's server does not unwrap errors
 	if !ok {
 		t.Fatalf("unexpected error: %v", err)
 	}

@@ -85,7 +85,7 @@ func Send(t testing.TB, h Handler, http2 bool, behind caddyhttp.HandlerFunc, hea
 		r.Header.Set(header[i], header[i+1])
 	}
 	go func() {
-		response, _ := server.Client().Do(r) //nolint:bodyclose // leaving closes it
+		response, _ := server.Client().Do(r) // leaving closes it
 		e.Response <- response
 	}()
 	return e

@@ -100,7 +100,7 @@ func setsUp(p []byte) bool {
 // inSetup returns the error of a read or write. If the connection was not set up yet, no command of a caller was
 // sent. It is wrapped twice, because go-redis unwraps the error of setting up a connection once.
 func (b *bounded) inSetup(err error) error {
-	if err == nil || b.ready || err == errIdle { //nolint:errorlint // it is the same
+	if err == nil || b.ready || err == errIdle { // it is the same
 		return err
 	}
 	return fmt.Errorf("setting up a connection to redis: %w", unsentError{err})

@@ -18,7 +18,7 @@ func dialer(options *redis.Options) func(ctx context.Context, network, address s
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
 		if err != nil {
-			return &unreached{err: unsentError{err}, where: where{network, address}}, nil //nolint:nilerr // see above
+			return &unreached{err: unsentError{err}, where: where{network, address}}, nil // see above
 		}
 		return bound(conn), nil
 	}

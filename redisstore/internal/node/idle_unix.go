@@ -11,7 +11,7 @@ func hungUp(conn syscall.RawConn) bool {
 	// Read would fail once the deadline of the call before is over, and Control does not.
 	err := conn.Control(func(socket uintptr) {
 		_, _, err := syscall.Recvfrom(int(socket), make([]byte, 1), syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-		over = err != syscall.EAGAIN && err != syscall.EWOULDBLOCK //nolint:errorlint // it is a number
+		over = err != syscall.EAGAIN && err != syscall.EWOULDBLOCK // it is a number
 	})
 	return over || err != nil
 }

@@ -165,7 +165,7 @@ func (n *Node) ping(ctx context.Context, c conn) error {
 // unlink ends the use of a link. If go-redis could not log in, or has given the connection up for what
 // Redis said, it wraps that error.
 func (n *Node) unlink(link *redis.Conn, err error) {
-	if _, said := err.(redis.Error); err == nil || said && !redis.IsReadOnlyError(err) { //nolint:errorlint // see above
+	if _, said := err.(redis.Error); err == nil || said && !redis.IsReadOnlyError(err) { // see above
 		n.links.put(link)
 		return
 	}

@@ -121,7 +121,7 @@ func unsentIn(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted):
 		return errBusy
-	case err != context.Canceled && err != context.DeadlineExceeded: //nolint:errorlint // those of connections are others
+	case err != context.Canceled && err != context.DeadlineExceeded: // those of connections are others
 		return err
 	}
 	if cause := context.Cause(ctx); errors.Is(cause, store.ErrBusy) {
