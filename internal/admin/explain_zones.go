@@ -211,7 +211,7 @@ func (m *meeting) finish() {
 			q.outcome, q.undecided = outcome.NotCharged, true
 		case q.undecided:
 		case m.status != 0 && q.declines():
-			v.Status = q.zone.RefusalStatus(q.check.Policy, &q.peek.next, m.handler.Status)
+			v.Status = m.statusOf(q)
 		case m.status != 0 && !q.check.DryRun && q.outcome != outcome.Exempt:
 			q.outcome = outcome.NotCharged
 		case m.status == 0 && !q.check.DryRun:
@@ -242,15 +242,24 @@ func (m *meeting) refuse() {
 		if !q.declines() {
 			continue
 		}
-		if holds := max(policy.Holds(d), q.peek.atLeast()); holds > longest {
-			longest, told = holds, max(policy.Told(d), q.peek.atLeast())
+		waits := policy.Waits(d, q.check.Cost)
+		if holds := max(waits.Holds, q.peek.atLeast()); holds > longest {
+			longest, told = holds, max(waits.Told, q.peek.atLeast())
 			m.outcome, m.zone, m.never = outcome.Names[q.outcome], q.zone.Name, longest == algorithms.Never
-			m.status = q.zone.RefusalStatus(policy, d, m.handler.Status)
+			m.status = m.statusOf(q)
 		}
 	}
 	if !m.never {
 		m.retryAfter = told.Round(time.Microsecond).Seconds()
 	}
+}
+
+// statusOf returns the status of a refusal.
+func (m *meeting) statusOf(q *question) int {
+	if len(q.zone.Reserve) > 0 && q.check.Policy.Lends && !q.peek.next.Banned {
+		return http.StatusServiceUnavailable
+	}
+	return m.handler.Status
 }
 
 // stateOf names the state that a request charges.

@@ -80,6 +80,9 @@ type Refusal struct {
 	Cost     int64
 }
 
+// Waits are the times that follow from the decision of the limit. There must be one.
+func (f *Refusal) Waits() zone.Waits { return f.Policy.Waits(&f.Decision, f.Cost) }
+
 // NeverPasses reports whether the reason is a cost above the limit, so that no wait is long enough.
 func (f *Refusal) NeverPasses() bool { return f.Policy != nil && zone.NeverPasses(&f.Decision, f.Cost) }
 
@@ -96,7 +99,7 @@ func newVerdict(l *Limiter, r *http.Request) *Verdict {
 // passes is over, or nil if that is nothing.
 func (v *Verdict) Release() *Completion {
 	c := v.completion
-	if c == nil && len(v.strips) > 0 && v.passes() {
+	if c == nil && len(v.strips) > 0 && v.Passes() {
 		c = &Completion{Strips: v.strips}
 	}
 	v.reset()
@@ -122,8 +125,8 @@ func emptied[T any](list []T) []T {
 	return list[:0]
 }
 
-// passes reports whether the request reaches the next handlers.
-func (v *Verdict) passes() bool {
+// Passes reports whether the request reaches the next handlers.
+func (v *Verdict) Passes() bool {
 	return v.Err == nil && v.Rejected() == nil && !v.Refused && v.Outcome.Passes()
 }
 
@@ -158,7 +161,7 @@ func (v *Verdict) mostBinding(from, to int) (index int, refused bool) {
 	for i := from; i < to; i++ {
 		d := &v.Decisions[i]
 		if !d.Allowed {
-			if w := v.Entries[i].Policy.Holds(d); w > wait {
+			if w := v.Entries[i].Policy.Waits(d, v.Checks[i].Cost).Holds; w > wait {
 				index, wait, refused = i, w, true
 			}
 			continue

@@ -42,7 +42,7 @@ func TestBindingZone(t *testing.T) {
 		{"slots may come back before their lease ends", []algorithms.Decision{refuse(2 * time.Second), pass(0, 1), pass(0, 1), refuse(time.Minute)}, 0, true},
 		{"slots for as long as the client is told", []algorithms.Decision{refuse(time.Millisecond), pass(0, 1), pass(0, 1), refuse(time.Minute)}, 3, true},
 	} {
-		v := &Verdict{Decisions: c.decisions, Enforced: len(c.decisions)}
+		v := &Verdict{Checks: make([]store.Check, len(c.decisions)), Decisions: c.decisions, Enforced: len(c.decisions)}
 		for i := range c.decisions {
 			v.Entries = append(v.Entries, Entry{Policy: &zone.QuotaPolicy{Lends: i == 3}})
 		}

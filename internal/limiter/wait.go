@@ -37,7 +37,9 @@ func (w *retryWait) next(v *Verdict) (wait time.Duration) {
 		if d.Allowed {
 			continue
 		}
-		p, retry := v.Entries[i].Policy, d.RetryAfter
+		p := v.Entries[i].Policy
+		waits := p.Waits(d, v.Checks[i].Cost)
+		retry := waits.Holds
 		if p.MaxWait == 0 || retry == algorithms.Never || p.Queues || d.Banned {
 			return 0
 		}
@@ -45,7 +47,7 @@ func (w *retryWait) next(v *Verdict) (wait time.Duration) {
 		if !w.waited {
 			w.waited, w.since, w.poll = true, now, firstPoll
 		}
-		if p.Lends {
+		if waits.Slot {
 			retry, polled = w.poll, true
 		}
 		retry = max(retry, minPause)

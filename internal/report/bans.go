@@ -41,12 +41,10 @@ func (p *Reporter) bans(r *http.Request, v *limiter.Verdict) {
 	}
 }
 
-// lasts returns how long a ban lasts at most. A decision has the wait for the limit if that is longer.
+// lasts returns how long a ban lasts at most that begins. A decision has the wait for the limit if that is longer.
 func lasts(f *limiter.Refusal) time.Duration {
-	if rules := f.Zone.KeyRules; rules != nil && rules.Ban != nil {
-		return min(f.Decision.RetryAfter, max(rules.Ban.For, rules.Ban.UpTo))
-	}
-	return f.Policy.Wait(&f.Decision)
+	ban := f.Zone.KeyRules.Ban
+	return min(f.Decision.RetryAfter, max(ban.For, ban.UpTo))
 }
 
 // logBan logs that a ban begins, and notes it so that its end is logged too.
@@ -58,10 +56,7 @@ func (p *Reporter) logBan(r *http.Request, f *limiter.Refusal, until time.Time) 
 	if network := f.Zone.Template.Address(f.Key); network.IsValid() && !network.IsSingleIP() {
 		ban.Network = network.String()
 	}
-	fields := []zap.Field{zap.String("zone", f.Zone.Name), zap.Time("until", until)}
-	if rules := f.Zone.KeyRules; rules != nil && rules.Ban != nil {
-		fields = append(fields, zap.Int64("refusals", rules.Ban.After))
-	}
+	fields := []zap.Field{zap.String("zone", f.Zone.Name), zap.Time("until", until), zap.Int64("refusals", f.Zone.KeyRules.Ban.After)}
 	p.Logger.Info(logging.Banned, append(fields, p.whoWasBanned(&ban)...)...)
 	f.Zone.Stats.Bans.Begin(f.Key, ban)
 	p.banEnds.after(time.Until(ban.Until), p.logEndedBans)

@@ -42,7 +42,7 @@ func reporterOf(log string) (*Reporter, *observer.ObservedLogs) {
 	if err != nil {
 		panic(err)
 	}
-	z := &zone.Zone{Spec: zone.Spec{Name: "flooded", Template: template}, Exceeded: errors.New("exceeded"), Stats: new(stats.Counters)}
+	z := &zone.Zone{Spec: zone.Spec{Name: "flooded", Template: template, KeyRules: &store.KeyRules{Ban: &store.Ban{For: time.Hour}}}, Exceeded: errors.New("exceeded"), Stats: new(stats.Counters)}
 	return New(Config{Zones: []*zone.Zone{z}, Log: log, Logger: zap.New(core)}), logs
 }
 

@@ -99,7 +99,7 @@ func (p *Reporter) eventData(r *http.Request, f *limiter.Refusal) map[string]any
 	if f.NeverPasses() {
 		data["cost"] = f.Cost
 	} else if knowsWait(f) {
-		data["wait"] = f.Policy.Wait(&f.Decision)
+		data["wait"] = f.Waits().Told
 	}
 	if f.Policy != nil {
 		data["limit"] = f.Decision.Quota

@@ -40,7 +40,7 @@ func (p *Reporter) log(r *http.Request, f *limiter.Refusal) {
 	if f.NeverPasses() {
 		fields = append(fields, zap.Int64("cost", f.Cost), zap.Int64("limit", f.Decision.Quota))
 	} else if knowsWait(f) {
-		fields = append(fields, zap.Duration("wait", f.Policy.Wait(&f.Decision)))
+		fields = append(fields, zap.Duration("wait", f.Waits().Told))
 	} else if f.Policy == nil {
 		fields = append(fields, zap.String("reason", f.Err.Error()), zap.Int("status", f.Status))
 	}

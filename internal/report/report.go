@@ -118,5 +118,5 @@ func window(f *limiter.Refusal) time.Duration {
 
 // knowsWait reports whether it is known how long the refusal holds. For slots it is not known.
 func knowsWait(f *limiter.Refusal) bool {
-	return f.Policy != nil && (!f.Policy.Lends || f.Decision.Banned)
+	return f.Policy != nil && !f.Waits().Slot
 }

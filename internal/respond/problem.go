@@ -28,38 +28,26 @@ const (
 	problemTypes     = "https://iana.org/assignments/http-problem-types#"
 )
 
-var (
-	// quotaExceeded: the client has to wait until there is room in its limit.
-	quotaExceeded = problemType{problemTypes + "quota-exceeded", "Request cannot be satisfied as assigned quota has been exceeded"}
+// ofKind are the types of the kinds of problems. What is wrong with a request has none, so that it means no more
+// than its status.
+var ofKind = map[limiter.Problem]problemType{
+	limiter.QuotaExceeded:   {problemTypes + "quota-exceeded", "Request cannot be satisfied as assigned quota has been exceeded"},
+	limiter.ReducedCapacity: {problemTypes + "temporary-reduced-capacity", "Request cannot be satisfied due to temporary server capacity constraints"},
+	limiter.AbnormalUsage:   {problemTypes + "abnormal-usage-detected", "Request not satisfied due to detection of abnormal request pattern"},
+}
 
-	// reducedCapacity: the server cannot do more now, whatever the client has sent before.
-	reducedCapacity = problemType{problemTypes + "temporary-reduced-capacity", "Request cannot be satisfied due to temporary server capacity constraints"}
-
-	// abnormalUsage: the client is banned.
-	abnormalUsage = problemType{problemTypes + "abnormal-usage-detected", "Request not satisfied due to detection of abnormal request pattern"}
-)
-
-// blankType is a problem that means no more than its status.
-func blankType(status int) problemType { return problemType{"about:blank", http.StatusText(status)} }
-
-// problemOf describes a refusal. It names the zones whose limits refuse, as RateLimit-Policy does. The
-// verdict is nil if the request was refused without a limit. Then the problem says what is wrong with it.
-func problemOf(status int, f *limiter.Refusal, v *limiter.Verdict) problem {
-	if v == nil {
-		return problem{problemType: blankType(status), Status: status, Detail: f.Zone.Detail(f.Err)}
+// problemOf describes an answer. It names the zones whose limits refuse, as RateLimit-Policy does. If the request was
+// refused without a limit, it says what is wrong with the request.
+func problemOf(a *limiter.Answer, v *limiter.Verdict) problem {
+	if a.Problem == limiter.WrongRequest {
+		return problem{problemType: problemType{"about:blank", http.StatusText(a.Status)}, Status: a.Status, Detail: a.Zone.Detail(a.Err)}
 	}
-	p := problem{problemType: quotaExceeded, Status: status}
-	switch {
-	case f.Decision.Banned:
-		p.problemType = abnormalUsage
-	case f.Zone.Sheds(f.Policy, &f.Decision):
-		p.problemType = reducedCapacity
-	}
-	if f.NeverPasses() {
-		p.Detail = fmt.Sprintf("this request costs %d, the limit is %d", f.Cost, f.Decision.Quota)
+	p := problem{problemType: ofKind[a.Problem], Status: a.Status}
+	if a.NeverPasses() {
+		p.Detail = fmt.Sprintf("this request costs %d, the limit is %d", a.Cost, a.Decision.Quota)
 	}
 	for i := range v.Enforced {
-		if !v.Decisions[i].Allowed {
+		if a.Policy != nil && !v.Decisions[i].Allowed {
 			p.Policies = append(p.Policies, v.Entries[i].Policy.HeaderZone)
 		}
 	}

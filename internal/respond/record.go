@@ -112,7 +112,7 @@ func (t *record) adopt(v *limiter.Verdict, i int) bool {
 	e := &v.Entries[i]
 	t.zone, t.policy, t.cost, t.outcome, t.retryAfter, t.dryRun = e.Zone, e.Policy, v.Checks[i].Cost, e.Outcome, 0, dryRun
 	t.share, t.never = share, zone.NeverPasses(d, t.cost)
-	t.numbers = numbers{d.Quota, d.Remaining, e.Policy.NextSeconds(d), zone.CeilSeconds(d.ResetAfter)}
+	t.numbers = numbers{d.Quota, d.Remaining, zone.CeilSeconds(e.Policy.Waits(d, t.cost).Next), zone.CeilSeconds(d.ResetAfter)}
 	return true
 }
 

@@ -3,50 +3,42 @@ package respond
 import (
 	"net/http"
 	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
 // fieldChallenge says how to authenticate, by RFC 9110, section 11.6.1.
 const fieldChallenge = "Www-Authenticate"
 
-// refuse ends a request that a zone refuses. The verdict is nil if no store was asked.
-func (p *Responder) refuse(w http.ResponseWriter, r *http.Request, f *limiter.Refusal, v *limiter.Verdict) error {
-	status := p.status(f)
-	if header := w.Header(); f.Policy == nil && header.Get(fieldChallenge) == "" {
-		if challenge := f.Zone.ChallengeFor(f.Err); challenge != "" {
+// refuse ends a request that does not pass. Where the store does not answer, or this Caddy is too busy to ask, the
+// client is not the reason, so nothing of the request is told.
+func (p *Responder) refuse(w http.ResponseWriter, r *http.Request, v *limiter.Verdict) error {
+	a := v.Answer(p.Status)
+	header := w.Header()
+	switch {
+	case a.Policy != nil:
+		p.recordDecision(w, v, p.retryAfter(a.Told))
+	case a.Zone != nil:
+		if challenge := a.Zone.ChallengeFor(a.Err); challenge != "" && header.Get(fieldChallenge) == "" {
 			header.Set(fieldChallenge, challenge) // which error routes may replace
 		}
+	default:
+		p.recordFailure(v)
+		if a.Status == limiter.StatusClientClosedRequest {
+			return caddyhttp.Error(a.Status, a.Err)
+		}
+		header.Set(fieldRetryAfter, strconv.FormatInt(zone.CeilSeconds(a.Told), 10))
 	}
 	if p.Problem {
-		return writeProblem(w, r, problemOf(status, f, v))
+		return writeProblem(w, r, problemOf(&a, v))
 	}
-	return p.end(w, r, status, f.Err)
-}
-
-// status returns the status of a refusal.
-func (p *Responder) status(f *limiter.Refusal) int {
-	if f.Policy == nil {
-		return f.Status
-	}
-	return f.Zone.RefusalStatus(f.Policy, &f.Decision, p.Status)
-}
-
-// deny ends a request because the store does not answer, or this Caddy is too busy to ask. The client is not the
-// reason, so the status is not that of a refusal.
-func (p *Responder) deny(w http.ResponseWriter, r *http.Request, busy bool) error {
-	w.Header().Set(fieldRetryAfter, "1")
-	if p.Problem {
-		return writeProblem(w, r, problem{problemType: reducedCapacity, Status: http.StatusServiceUnavailable})
-	}
-	if busy {
-		return p.end(w, r, http.StatusServiceUnavailable, limiter.ErrBusy)
-	}
-	return p.end(w, r, http.StatusServiceUnavailable, limiter.ErrNoStore)
+	return p.end(w, r, a.Status, a.Err)
 }
 
 // end ends a request. It returns an error only if there are error routes. Making an error takes

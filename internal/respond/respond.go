@@ -13,7 +13,6 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
@@ -77,18 +76,13 @@ func (p *Responder) Begin(w http.ResponseWriter, r *http.Request, v *limiter.Ver
 		t.reject(&v.Rejections[i])
 		p.toTrace(t, &v.Request)
 	}
-	rejected := v.Rejected()
-	switch {
-	case v.Err != nil:
+	if v.Err != nil {
 		return nil, v.Err
-	case rejected != nil:
-		return nil, p.refuse(w, r, rejected, nil)
-	case v.Outcome == outcome.Abandoned:
-		p.recordFailure(v)
-		return nil, caddyhttp.Error(limiter.StatusClientClosedRequest, limiter.ErrLeft)
-	case v.Outcome == outcome.FailedClosed:
-		p.recordFailure(v)
-		return nil, p.deny(w, r, v.Busy)
+	}
+	if !v.Passes() {
+		return nil, p.refuse(w, r, v)
+	}
+	switch {
 	case v.Outcome == outcome.FailedOpen:
 		p.recordFailure(v)
 		return w, nil
@@ -98,22 +92,24 @@ func (p *Responder) Begin(w http.ResponseWriter, r *http.Request, v *limiter.Ver
 	if p.unseen(v) {
 		return p.beginUnseen(w, v), nil
 	}
+	t := p.recordDecision(w, v, 0)
+	if p.Contradicted && v.Enforced > 0 && t.by != nil && t.policy != nil {
+		w = t.wrap(w)
+	}
+	return w, nil
+}
+
+// recordDecision records what the limits have decided, and sets the headers, with the seconds of Retry-After.
+func (p *Responder) recordDecision(w http.ResponseWriter, v *limiter.Verdict, retryAfter int64) *record {
 	t := p.recordOf(v)
 	if v.Enforced < len(v.Entries) {
 		t.adoptDryRuns(v)
 	}
 	if v.Enforced > 0 {
-		p.setHeaders(w, t, v)
-		if p.Contradicted && !v.Refused && t.by != nil && t.policy != nil {
-			w = t.wrap(w)
-		}
+		p.setHeaders(w, t, v, retryAfter)
 	}
 	p.toTrace(t, &v.Request)
-	if v.Refused {
-		f := v.Refusal(v.Binding)
-		return nil, p.refuse(w, r, &f, v)
-	}
-	return w, nil
+	return t
 }
 
 // beginUnseen is Begin for a request whose record nothing looks at. The record ends here, so it takes no memory
@@ -123,7 +119,7 @@ func (p *Responder) beginUnseen(w http.ResponseWriter, v *limiter.Verdict) http.
 		return w
 	}
 	t := record{values: new(values)}
-	p.setHeaders(w, &t, v)
+	p.setHeaders(w, &t, v, 0)
 	if p.Contradicted && t.by != nil {
 		return newHeaderWriter(w, t.by)
 	}
@@ -139,9 +135,9 @@ func (p *Responder) recordFailure(v *limiter.Verdict) {
 }
 
 // setHeaders sets the headers that describe the limits that may refuse the request.
-func (p *Responder) setHeaders(w http.ResponseWriter, t *record, v *limiter.Verdict) {
-	if t.adopt(v, v.Binding) && v.Refused {
-		t.retryAfter = p.retryAfter(t.policy, &v.Decisions[v.Binding], t.cost)
+func (p *Responder) setHeaders(w http.ResponseWriter, t *record, v *limiter.Verdict, retryAfter int64) {
+	if t.adopt(v, v.Binding) {
+		t.retryAfter = retryAfter
 	}
 	if t.policy == nil { // a zone rejected the request before, and this is its error route
 		return
@@ -168,15 +164,10 @@ func (p *Responder) setHeaders(w http.ResponseWriter, t *record, v *limiter.Verd
 	}
 }
 
-// retryAfter returns the value of Retry-After: the wait in whole seconds, rounded up, with jitter. It is 0 if
-// the client must not try the same again.
-func (p *Responder) retryAfter(policy *zone.QuotaPolicy, d *algorithms.Decision, cost int64) int64 {
-	if zone.NeverPasses(d, cost) {
-		return 0
-	}
-	wait := policy.Told(d)
-	if p.Jitter > 0 {
+// retryAfter returns the value of Retry-After for a wait: whole seconds, rounded up, with jitter. It is 0 without a wait.
+func (p *Responder) retryAfter(wait time.Duration) int64 {
+	if wait > 0 && p.Jitter > 0 {
 		wait += time.Duration(rand.Float64() * p.Jitter * float64(wait))
 	}
-	return max(1, zone.CeilSeconds(wait))
+	return zone.CeilSeconds(wait)
 }

@@ -20,59 +20,6 @@ const (
 	paramUnit      = `;qu="concurrent-requests"`
 )
 
-// NextSeconds returns the seconds until more quota is available, or 0 for concurrency limits,
-// where that cannot be known. If more is left than what this process may promise, it is one: the store
-// is asked again with the next request that needs more.
-func (p *QuotaPolicy) NextSeconds(d *algorithms.Decision) int64 {
-	if p.Lends {
-		return 0
-	}
-	if d.Elsewhere > 0 {
-		return min(1, CeilSeconds(d.NextAfter))
-	}
-	return CeilSeconds(d.NextAfter)
-}
-
-// NeverPasses reports whether a decision refuses a cost because it is above the limit, so that it could not
-// pass either if nothing else had been charged. A limit of 0 refuses all costs alike, and may be one
-// for a while.
-func NeverPasses(d *algorithms.Decision, cost int64) bool {
-	return !d.Allowed && !d.Banned && d.RetryAfter == algorithms.Never && d.Quota > 0 && cost > d.Quota
-}
-
-// Wait returns how long a refusal holds. It is one window for a cost that can never be allowed.
-func (p *QuotaPolicy) Wait(d *algorithms.Decision) time.Duration {
-	if d.RetryAfter == algorithms.Never {
-		return p.Numbers.Window.Length()
-	}
-	return d.RetryAfter
-}
-
-// Told returns the wait that a refused client is told: no less than the wait until more quota is
-// available, although a queue may have a place for a request before, and hold it until then. For want of
-// a slot it is that for the next try, because a slot may come back at any time.
-func (p *QuotaPolicy) Told(d *algorithms.Decision) time.Duration {
-	switch {
-	case !p.Lends:
-		return max(p.Wait(d), d.NextAfter)
-	case d.Banned:
-		return p.Wait(d)
-	}
-	return SlotWait
-}
-
-// Holds returns how long a refusal holds, to compare it with others. A slot may come back at any time, so a refusal for
-// want of one holds for as long as its client is told.
-func (p *QuotaPolicy) Holds(d *algorithms.Decision) time.Duration {
-	if p.Lends && !d.Banned && d.RetryAfter != algorithms.Never {
-		return SlotWait
-	}
-	return d.RetryAfter
-}
-
-// SlotWait is what a client is told to wait for a slot, which may come back at any time.
-const SlotWait = time.Second
-
 // CeilSeconds returns a duration in seconds, rounded up.
 func CeilSeconds(d time.Duration) int64 {
 	return int64((d + time.Second - 1) / time.Second)

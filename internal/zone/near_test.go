@@ -22,7 +22,7 @@ func TestLoanIsNotTheLimit(t *testing.T) {
 		{3, 97, false, 1},
 	} {
 		d := algorithms.Decision{Allowed: true, Quota: 100, Remaining: c.remaining, Elsewhere: c.elsewhere, NextAfter: 322 * time.Second}
-		if near, next := z.IsNear(&d), new(QuotaPolicy).NextSeconds(&d); near != c.near || next != c.next {
+		if near, next := z.IsNear(&d), CeilSeconds(new(QuotaPolicy).Waits(&d, 1).Next); near != c.near || next != c.next {
 			t.Errorf("%d and %d elsewhere of 100: near %v, t=%d, want %v, %d", c.remaining, c.elsewhere, near, next, c.near, c.next)
 		}
 	}

@@ -3,7 +3,6 @@ package zone
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"strconv"
 
 	"github.com/cespare/xxhash/v2"
@@ -157,17 +156,4 @@ func (z *Zone) RefusalOutcome(d *algorithms.Decision) outcome.Outcome {
 		return outcome.Shed
 	}
 	return outcome.Limited
-}
-
-// RefusalStatus returns the status of a refusal by a limit, given the usual one.
-func (z *Zone) RefusalStatus(p *QuotaPolicy, d *algorithms.Decision, usual int) int {
-	if z.Sheds(p, d) {
-		return http.StatusServiceUnavailable
-	}
-	return usual
-}
-
-// Sheds reports whether the reason of a refusal is that the server has too much to do, and not the client.
-func (z *Zone) Sheds(p *QuotaPolicy, d *algorithms.Decision) bool {
-	return len(z.Reserve) > 0 && p.Lends && !d.Banned
 }

@@ -57,8 +57,12 @@ func (v *visitor) Decide(h caddyhttp.MiddlewareHandler, r *http.Request) (passes
 			v.countNotJudged(nth, skipped, r)
 		}
 		verdict := v.worlds[i].limiter(nth, skipped).Decide(r)
-		refused, failed := v.config.Handlers[nth].answer(verdict)
+		refused := 0
+		if verdict.Err == nil && !verdict.Passes() {
+			refused = verdict.Answer(v.config.Handlers[nth].Status).Status
+		}
 		v.tallies.decision(v.flight, v.worlds[i], nth, verdict, v.now)
+		failed := verdict.Err
 		run.lends = run.lends || lends(verdict)
 		if c := verdict.Release(); c != nil {
 			run.completions = append(run.completions, c)
@@ -93,21 +97,6 @@ func (v *visitor) authenticate(r *http.Request) error {
 	repl := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
 	repl.Set("http.auth.user.id", record.User)
 	return nil
-}
-
-// answer returns the status with which a handler refuses a request; 0 if it passes.
-func (h *Handler) answer(v *limiter.Verdict) (status int, failed error) {
-	if v.Err != nil {
-		return 0, v.Err
-	}
-	if refusal := v.Rejected(); refusal != nil {
-		return refusal.Status, nil
-	}
-	if v.Refused {
-		e := &v.Entries[v.Binding]
-		return e.Zone.RefusalStatus(e.Policy, &v.Decisions[v.Binding], h.Status), nil
-	}
-	return 0, nil
 }
 
 // lends reports whether a verdict has charged slots that last until the request is over.

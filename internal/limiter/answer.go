@@ -1,0 +1,68 @@
+package limiter
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+)
+
+// Answer is what the client of a request gets that does not pass.
+type Answer struct {
+	Refusal         // by the zone that refuses; there is none if Zone is nil
+	Status  int     // of the response
+	Problem Problem // what kind of problem it is
+	Outcome outcome.Outcome
+
+	// Told is the wait that Retry-After tells, before jitter and rounding. It is 0 if there is no Retry-After.
+	Told time.Duration
+
+	// Endless says that the refusal does not end by itself.
+	Endless bool
+}
+
+// Problem is a kind of problem, by which clients can tell what to do.
+type Problem uint8
+
+// The kinds of problems.
+const (
+	WrongRequest    Problem = iota // the request itself is refused, whatever was sent before
+	QuotaExceeded                  // the client has to wait until there is room in its limit
+	ReducedCapacity                // the server cannot do more now, whatever the client has sent before
+	AbnormalUsage                  // the client is banned
+)
+
+// capacityWait is what a client is told to wait if the store does not answer.
+const capacityWait = time.Second
+
+// Answer returns what the client of a request gets that does not pass and has no Err. Its status is the given one
+// for the refusal by a limit, unless the zone has another.
+func (v *Verdict) Answer(usual int) Answer {
+	if rejected := v.Rejected(); rejected != nil {
+		return Answer{Refusal: *rejected, Status: rejected.Status, Outcome: outcome.Rejected}
+	}
+	switch a := (Answer{Outcome: v.Outcome}); {
+	case v.Outcome == outcome.Abandoned:
+		a.Err, a.Status = ErrLeft, StatusClientClosedRequest
+		return a
+	case v.Outcome == outcome.FailedClosed:
+		a.Err, a.Status, a.Problem, a.Told = ErrNoStore, http.StatusServiceUnavailable, ReducedCapacity, capacityWait
+		if v.Busy {
+			a.Err = ErrBusy
+		}
+		return a
+	}
+	f := v.Refusal(v.Binding)
+	a := Answer{
+		Refusal: f, Status: usual, Problem: QuotaExceeded, Outcome: v.Entries[v.Binding].Outcome,
+		Told: f.Waits().Told, Endless: f.Decision.RetryAfter == algorithms.Never,
+	}
+	switch {
+	case f.Decision.Banned:
+		a.Problem = AbnormalUsage
+	case len(f.Zone.Reserve) > 0 && f.Policy.Lends: // the server has too much to do, and not the client
+		a.Status, a.Problem = http.StatusServiceUnavailable, ReducedCapacity
+	}
+	return a
+}

@@ -1,0 +1,60 @@
+package zone
+
+import (
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+)
+
+// Waits are the times that follow from a decision under a limit.
+type Waits struct {
+	// Holds is how long a refusal holds, to compare it with others: [algorithms.Never] if it does not end by
+	// itself. A slot may come back at any time, so a refusal for want of one, a Slot, holds for as long as its
+	// client is told.
+	Holds time.Duration
+	Slot  bool
+
+	// Told is the wait that a refused client is told: no less than Next, although a queue may have a place for
+	// a request before, and hold it until then. It is one window, a second at least, for a refusal that
+	// does not end by itself, and 0 for a cost that can never be allowed.
+	Told time.Duration
+
+	// Next is the wait until more quota is available, or 0 for slots, where that cannot be known. If more is
+	// left than what this process may promise, it is a second at most: the store is asked again with the next
+	// request that needs more.
+	Next time.Duration
+}
+
+// slotWait is what a client is told to wait for a slot.
+const slotWait = time.Second
+
+// Waits returns the times that follow from a decision on a cost.
+func (p *QuotaPolicy) Waits(d *algorithms.Decision, cost int64) Waits {
+	w := Waits{Holds: d.RetryAfter, Told: d.RetryAfter, Next: d.NextAfter}
+	if d.RetryAfter == algorithms.Never {
+		w.Told = max(p.Numbers.Window.Length(), slotWait)
+	}
+	if p.Lends {
+		w.Next = 0
+	}
+	if w.Told = max(w.Told, w.Next, time.Microsecond); p.Lends && !d.Banned {
+		w.Slot, w.Told = true, slotWait
+		if d.RetryAfter != algorithms.Never {
+			w.Holds = slotWait
+		}
+	}
+	if NeverPasses(d, cost) {
+		w.Told = 0
+	}
+	if d.Elsewhere > 0 {
+		w.Next = min(time.Second, w.Next)
+	}
+	return w
+}
+
+// NeverPasses reports whether a decision refuses a cost because it is above the limit, so that it could not
+// pass either if nothing else had been charged. A limit of 0 refuses all costs alike, and may be one
+// for a while.
+func NeverPasses(d *algorithms.Decision, cost int64) bool {
+	return !d.Allowed && !d.Banned && d.RetryAfter == algorithms.Never && d.Quota > 0 && cost > d.Quota
+}
