@@ -108,6 +108,7 @@ var layers = []struct {
 	{"internal/testing/linear", layer{own: "algorithms internal/testing/patient store"}},
 	{"internal/picture", layer{own: "algorithms"}},
 	{"internal/jsondoc", layer{}},
+	{"redisstore/internal/layer/layertest", layer{own: "algorithms memorystore redisstore/internal/layer store"}},
 	{"store/storetest", layer{own: "algorithms algorithms/lend internal/testing/deep internal/testing/patient store"}},
 
 	// A store as other people write them: it imports what a module in another repository can.

@@ -8,9 +8,8 @@ import (
 	"testing"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/memorystore"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/keys"
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer/layertest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/multislot"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/topology"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -19,17 +18,9 @@ import (
 
 // link is a layer below in this process, which takes no request of several slots.
 type link struct {
-	*memorystore.Store
+	*layertest.Below
 	mixed atomic.Int64 // calls with keys of several slots
 }
-
-func (l *link) Adjust(adjustments ...layer.Adjustment) {
-	for i := range adjustments {
-		l.Store.Adjust(adjustments[i].Adjustment)
-	}
-}
-
-func (l *link) Forget(*store.Rule, string) {}
 
 func (l *link) Slot(c *store.Check) uint16 { return topology.SlotOf(keys.Tag(c.Key)) }
 
@@ -46,37 +37,15 @@ func (l *link) TakeKey(ctx context.Context, checks []store.Check, decisions []al
 	return l.Take(ctx, checks, decisions)
 }
 
-// stack is a store that is made of the layer.
-type stack struct {
-	*memorystore.Store
-	top multislot.Layer
-}
-
-func (s *stack) Take(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
-	if err := layer.Validate(checks); err != nil || len(checks) == 0 {
-		return err
-	}
-	return s.top.Take(ctx, checks, decisions)
-}
-
-func (s *stack) Adjust(adjustments ...store.Adjustment) { s.top.Adjust(layer.Of(adjustments...)...) }
-
 // TestContract: requests of several slots obey the contract of stores.
 func TestContract(t *testing.T) {
 	storetest.Run(t, func(t testing.TB) (store.Store, func(int64)) {
-		var now atomic.Int64
-		memory, err := memorystore.New(memorystore.Options{Now: now.Load})
-		if err != nil {
-			t.Fatal(err)
-		}
-		below := &link{Store: memory}
-		s := &stack{Store: memory, top: multislot.Layer{Inner: below, GiveBack: below.Adjust}}
+		below := &link{Below: layertest.New(t)}
 		t.Cleanup(func() {
 			if n := below.mixed.Load(); n > 0 {
 				t.Errorf("%d calls had keys of several slots", n)
 			}
-			_ = s.Close()
 		})
-		return s, now.Store
+		return &layertest.Store{Store: below.Store, Top: &multislot.Layer{Inner: below, GiveBack: below.Adjust}}, below.SetNow
 	})
 }

@@ -27,8 +27,8 @@ const (
 // but those that lend, whose slots come back at any time.
 type Cache struct {
 	maxTTL time.Duration
-	recent time.Duration // how long a refusal counts as just over
-	epoch  time.Time
+	recent time.Duration        // how long a refusal counts as just over
+	clock  func() time.Duration // the time since an epoch of its own
 	seeds  [2]maphash.Seed
 	size   atomic.Int64
 	hits   atomic.Int64
@@ -68,7 +68,8 @@ type refusal struct {
 // NewCache makes a cache that remembers a refusal for maxTTL at most.
 // A refusal counts as just over for the time recent.
 func NewCache(maxTTL, recent time.Duration) *Cache {
-	c := &Cache{maxTTL: maxTTL, recent: recent, epoch: time.Now(), seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}}
+	epoch := time.Now()
+	c := &Cache{maxTTL: maxTTL, recent: recent, clock: func() time.Duration { return time.Since(epoch) }, seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}}
 	for i := range c.shards {
 		c.shards[i].refusals = make(map[id]*refusal)
 	}
@@ -79,7 +80,7 @@ func NewCache(maxTTL, recent time.Duration) *Cache {
 func (c *Cache) Empty() bool { return c.size.Load() == 0 }
 
 // Now returns the time on the cache's clock.
-func (c *Cache) Now() time.Duration { return time.Since(c.epoch) }
+func (c *Cache) Now() time.Duration { return c.clock() }
 
 // Size returns how many refusals are remembered.
 func (c *Cache) Size() int { return int(c.size.Load()) }
@@ -111,7 +112,7 @@ func (c *Cache) Get(check *store.Check, p *store.Prepared, now time.Duration, f 
 	if over && check.Cost >= r.cost {
 		f.join(shard, id, r, now, now-r.until <= c.recent)
 	}
-	if over || !r.covers(check.Cost) {
+	if over || !r.covers(check.Cost) || r.decision.Banned && check.KeyRules == nil {
 		return algorithms.Decision{}, false
 	}
 	decision := r.at(now)

@@ -244,6 +244,9 @@ func TestLimitsOfAFamily(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newCache(t, "sliding_window_log")
+			if change.told.Banned {
+				c.check.KeyRules = &store.KeyRules{Ban: new(store.Ban)}
+			}
 			c.put(5, change.told)
 			other := &cache{c.Cache, c.check, nil}
 			other.check.Rule = storetest.Rule(t, "zone", "sliding_window_log", algorithms.Limit{Events: 20, Window: time.Hour})
