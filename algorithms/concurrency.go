@@ -50,8 +50,7 @@ func (Concurrency) Decide(l *Leases, p Params, now, cost int64) Decision {
 	remaining := max(0, events-live)
 	allowed := cost <= min(remaining, MaxHold)
 	if !allowed && live > 0 && l.lastEnd(now) > now+MaxLease.Microseconds() {
-		l.expire(now) // so that none is shortened that is damaged
-		l.shorten(now+MaxLease.Microseconds(), now+lease)
+		l.shorten(now, now+MaxLease.Microseconds(), now+lease)
 	}
 
 	next, reset, retry := int64(0), int64(0), int64(0)

@@ -137,10 +137,11 @@ func (l *Leases) expire(now int64) {
 	}
 }
 
-// shorten lets leases that end later than latest end at another time, which must be earlier.
-func (l *Leases) shorten(latest, to int64) {
-	for l.last != 0 && l.at(l.last).ends > latest {
-		late := *l.at(l.last)
+// shorten lets leases that end later than latest end at another time, which must be earlier. What is damaged
+// stays as it is, and so does what has ended: the clock may go back to where it counts.
+func (l *Leases) shorten(now, latest, to int64) {
+	for i := l.lastLive(now); i != 0 && l.at(i).ends > latest; i = l.lastLive(now) {
+		late := *l.at(i)
 		l.put(late.hold, to, int64(late.cost))
 	}
 }
@@ -175,12 +176,19 @@ func (l *Leases) endOf(now, index int64) int64 {
 	return now
 }
 
+// lastLive returns the position of the lease that ends last and is not damaged, or 0.
+func (l *Leases) lastLive(now int64) int32 {
+	i := l.last
+	for i != 0 && l.at(i).ends > now+maxStepBack {
+		i = l.at(i).prev
+	}
+	return i
+}
+
 // lastEnd returns when the last slot that is live at now comes back.
 func (l *Leases) lastEnd(now int64) int64 {
-	for i := l.last; i != 0; i = l.at(i).prev {
-		if ends := l.at(i).ends; ends <= now+maxStepBack {
-			return ends
-		}
+	if i := l.lastLive(now); i != 0 {
+		return l.at(i).ends
 	}
 	return now
 }

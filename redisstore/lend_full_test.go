@@ -264,7 +264,8 @@ func TestLendFollowsAnAddress(t *testing.T) {
 			}
 		}
 	}()
-	s := open(t, redisstore.Options{Address: listener.Addr().String()})
+	// An answer that is late would end its connection.
+	s := open(t, redisstore.Options{Address: listener.Addr().String(), Timeout: time.Minute})
 	s.Silence() // a beat would renew a connection
 	rule := lendingRule(t, "z", "token_bucket", algorithms.Limit{Events: 100, Window: 1000 * time.Hour}, 10*time.Second)
 	ask := func() error {
