@@ -13,7 +13,7 @@ const root = "../../.."
 func TestMutantsApply(t *testing.T) {
 	t.Parallel()
 	all, err := load(filepath.Join(root, mutants), "")
-	if err != nil || len(all) < 15 {
+	if err != nil || len(all) < 25 {
 		t.Fatalf("%d mutants: %v", len(all), err)
 	}
 	for _, m := range all {
