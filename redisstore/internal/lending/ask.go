@@ -143,7 +143,7 @@ func (l *Layer) send(ctx context.Context, r *lentRequest, asks []*link.Ask) (ans
 		n = 1
 	}
 	for some := range slices.Chunk(asks, n) {
-		if err := l.Link.AskTogether(ctx, some); err != nil {
+		if err := l.Lender.AskTogether(ctx, some); err != nil {
 			return answered, err
 		}
 		answered += n

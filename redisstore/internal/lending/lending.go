@@ -32,9 +32,19 @@ type Layer struct {
 	done    chan struct{} // closed when all that is held has been given back
 }
 
+// Lender lends: the link.
+type Lender interface {
+	// AskTogether has asks about different keys decided together, for a request.
+	AskTogether(ctx context.Context, asks []*link.Ask) error
+
+	// AskEach has asks decided one after the other. No request waits for them.
+	AskEach(ctx context.Context, asks []*link.Ask)
+}
+
 // Config is what the layer needs beside the one below it.
 type Config struct {
-	Link      *link.Link // what asks of loans go to
+	Lender    Lender
+	PerCall   int // how many keys may share a call; 1: each needs its own
 	Timeout   time.Duration
 	Processes func() int // that use the store
 
@@ -64,7 +74,7 @@ func (l *Layer) Adjust(adjustments ...layer.Adjustment) { l.Layer.Adjust(l.adjus
 func (l *Layer) Forget(rule *store.Rule, key string) {
 	if rule.Lend() > 0 {
 		l.Loans.Forget(rule.Zone(), key)
-		l.giveSlotsBack(l.Slots.Forget(rule.Zone(), key))
+		l.Layer.Adjust(layer.Of(l.Slots.Forget(rule.Zone(), key)...)...)
 	}
 	l.Layer.Forget(rule, key)
 }
@@ -174,7 +184,7 @@ func (l *Layer) sortLent(r *lentRequest, known bool) {
 		r.while = min(r.while, c.Rule.Lend())
 		r.together = append(r.together, lentCheck{Check: c, index: i, entry: e})
 	}
-	r.split = l.Link.PerCall == 1 && !sameKey(r.together)
+	r.split = l.PerCall == 1 && !sameKey(r.together)
 	if r.hold = r.hold && len(r.together) > 0; !r.hold && len(r.together) < 2 {
 		r.while = 0 // what is reserved is spent at once
 	}
@@ -312,7 +322,7 @@ func (l *Layer) settle(ctx context.Context, r *lentRequest, now lend.Moment, spe
 // takeAlone decides a check by itself, without what this process holds of its key.
 func (l *Layer) takeAlone(ctx context.Context, c *store.Check, d *algorithms.Decision) error {
 	a := link.Ask{Check: c, Ask: lend.Ask{Cost: c.Cost}, Peek: c.Peek}
-	err := l.Link.AskTogether(ctx, []*link.Ask{&a})
+	err := l.Lender.AskTogether(ctx, []*link.Ask{&a})
 	if err == nil {
 		*d = a.Decision
 	}

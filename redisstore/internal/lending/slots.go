@@ -8,7 +8,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/loans"
-	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // Limits of concurrency lend in another way: the slot of a request that has ended is kept for the next
@@ -74,8 +73,8 @@ func (l *Layer) releaseSlot(a *layer.Adjustment) bool {
 func (l *Layer) tendSlots() {
 	now := l.Loans.Now()
 	back, peeks := l.Slots.Due(now, l.Processes())
-	l.giveSlotsBack(back)
-	for some := range slices.Chunk(peeks, l.Link.PerCall) {
+	l.Layer.Adjust(layer.Of(back...)...)
+	for some := range slices.Chunk(peeks, l.PerCall) {
 		go func() {
 			decisions := make([]algorithms.Decision, len(some))
 			if l.Layer.Take(context.Background(), some, decisions) != nil {
@@ -85,16 +84,6 @@ func (l *Layer) tendSlots() {
 				l.Slots.Free(&some[i], now, decisions[i].Remaining)
 			}
 		}()
-	}
-}
-
-// giveSlotsBack gives slots back to Redis.
-func (l *Layer) giveSlotsBack(back []store.Adjustment) {
-	for i := range back {
-		l.Link.Holds.Remove(back[i].Hold)
-	}
-	if len(back) > 0 {
-		l.Link.Outbox.Add(layer.Of(back...)...)
 	}
 }
 

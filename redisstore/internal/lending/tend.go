@@ -29,7 +29,7 @@ func (l *Layer) Tend() {
 	for {
 		select {
 		case <-timer.C:
-			for some := range slices.Chunk(l.Loans.Due(l.Loans.Now()), l.Link.PerCall) {
+			for some := range slices.Chunk(l.Loans.Due(l.Loans.Now()), l.PerCall) {
 				go l.sendLoans(context.Background(), some)
 			}
 			l.tendSlots()
@@ -47,7 +47,7 @@ func (l *Layer) returnLoans() {
 	defer cancel()
 	for again := true; again; {
 		due, busy := l.Loans.GiveBack(l.Loans.Now())
-		for some := range slices.Chunk(due, l.Link.PerCall) {
+		for some := range slices.Chunk(due, l.PerCall) {
 			if ctx.Err() == nil {
 				l.sendLoans(ctx, some)
 			}
@@ -69,7 +69,7 @@ func (l *Layer) sendLoans(ctx context.Context, due []loans.Due) {
 	for i := range due {
 		asks[i] = &link.Ask{Check: &store.Check{Rule: due[i].Rule, Key: due[i].Key}, Ask: due[i].Ask}
 	}
-	l.Link.AskEach(ctx, asks)
+	l.Lender.AskEach(ctx, asks)
 	for i, a := range asks {
 		if a.Err != nil || a.Unwritten {
 			due[i].Fail(l.Loans.Now(), due[i].Ask.Number)
@@ -119,7 +119,7 @@ func (l *Layer) Lent(ctx context.Context, rule *store.Rule, key string) (lent, b
 		return lent, min(lent, 1), nil
 	}
 	a := link.Ask{Check: &store.Check{Rule: rule, Key: key}, Peek: true}
-	if err := l.Link.AskTogether(ctx, []*link.Ask{&a}); err != nil {
+	if err := l.Lender.AskTogether(ctx, []*link.Ask{&a}); err != nil {
 		return 0, 0, err
 	}
 	return a.Lent, a.Borrowers, nil

@@ -46,6 +46,9 @@ func New() *Outbox { return &Outbox{Wake: make(chan struct{}, 1)} }
 
 // Add adds adjustments at the end.
 func (o *Outbox) Add(more ...layer.Adjustment) {
+	if len(more) == 0 {
+		return
+	}
 	now := time.Now()
 	o.mu.Lock()
 	for i := range more {
