@@ -125,5 +125,6 @@ var appliedElsewhere = map[string]string{
 	"load/key/body":     "what leaks is seen in logs, not in numbers; TestWarningsAtLoad has the set-up",
 	"load/store":        "TestGoldenLoad has the set-up; TestDoctorFindsWhatIsWrong and each test of fleets has the store",
 	"doctor/clock":      "a test cannot set the clock of a machine; limits of a fleet follow the clock of Redis alone",
+	"doctor/silent":     "TestSilentSentinels in integration: limits hold with a silent Sentinel and without",
 	"doctor/busy":       "a test can give no processors; TestLend shows that lend saves calls",
 }

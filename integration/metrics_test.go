@@ -301,6 +301,7 @@ func TestMetricsScraped(t *testing.T) {
 	}
 	asserted["concurrency_in_use"] = true           // by the script, while a request waited
 	asserted["store_queue_seconds_total"] = true    // by TestNoClientCausesStoreErrors
+	asserted["store_silent_servers"] = true         // by TestSilentSentinels
 	asserted["store_lost_corrections_total"] = true // by TestLateChargesWhileRedisIsAway
 	for line := range strings.Lines(s.scrape(client)) {
 		if family, isType := strings.CutPrefix(line, "# TYPE caddy_rate_limit_"); isType {

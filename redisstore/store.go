@@ -146,9 +146,9 @@ func (s *Store) open(o *Options) (topology.Topology, error) {
 			c.Username, c.Password, c.PoolSize = o.SentinelUsername, o.SentinelPassword, 2
 			sentinels = append(sentinels, redis.NewClient(c))
 		}
-		return topology.NewSentinel(o.MasterName, sentinels, config), nil
+		return topology.NewSentinel(o.MasterName, sentinels, config, o.Logger), nil
 	case ModeCluster:
-		return topology.NewCluster(o.Addresses, config), nil
+		return topology.NewCluster(o.Addresses, config, o.Logger), nil
 	}
 	return topology.NewSingle(node.New(o.Address, config)), nil
 }

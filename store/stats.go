@@ -18,6 +18,10 @@ type Stats struct {
 	// and [BreakerHalfOpen] while single calls try it.
 	Breaker string
 
+	// Silent are the servers that do not say where the states are, by address: Sentinels and nodes of a Cluster.
+	// Requests may all be decided nevertheless, until a failover needs these servers.
+	Silent []Silence
+
 	// DenyHits counts the refusals that needed no call to the server, because an earlier
 	// refusal was remembered. It never decreases.
 	DenyHits uint64
@@ -43,6 +47,13 @@ type Stats struct {
 	// Spared counts the requests that were decided without a call, because of what this process has
 	// borrowed. It never decreases.
 	Spared uint64
+}
+
+// Silence is of a server that has failed each time for three seconds or more.
+type Silence struct {
+	Address string
+	Since   time.Time // when it first failed
+	Err     error     // of the last time
 }
 
 // The states of a breaker.

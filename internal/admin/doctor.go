@@ -71,7 +71,8 @@ func (s *runningStore) examine(ctx context.Context) doctor.Store {
 	shared := s.store.Store
 	facts := doctor.Store{Name: storeName(s.store), InProcess: !shared.Remote, Failing: !shared.Health.Answers(), Busy: shared.Health.Busy()}
 	if observed, ok := shared.Store.(store.Observed); ok {
-		facts.Breaker = observed.Stats().Breaker
+		stats := observed.Stats()
+		facts.Breaker, facts.Mute = stats.Breaker, stats.Silent
 	}
 	session, err := s.store.Begin() // which keeps the store open
 	if err != nil {

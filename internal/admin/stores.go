@@ -80,6 +80,9 @@ func (s *runningStore) describe(c *adminCall) adminapi.Store {
 		stats := observed.Stats()
 		answer.Breaker, answer.DenyCacheHits, answer.LostCorrections = stats.Breaker, stats.DenyHits, stats.Lost
 		answer.InUse = maps.Clone(stats.Held)
+		for _, silent := range stats.Silent {
+			answer.Silent = append(answer.Silent, adminapi.SilentServer{Address: silent.Address, Since: silent.Since, Error: silent.Err.Error()})
+		}
 		for _, z := range s.zones {
 			if z.Borrows() && stats.Lent != nil {
 				if answer.Lent == nil {

@@ -1,5 +1,7 @@
 package adminapi
 
+import "time"
+
 // Store is a store.
 type Store struct {
 	Name    string         `json:"name"`
@@ -21,6 +23,9 @@ type Store struct {
 	Busy bool `json:"busy,omitempty"`
 
 	Breaker string `json:"breaker,omitempty"`
+
+	// Silent are the Sentinels and nodes of a Cluster that do not answer this instance, or do not know the master.
+	Silent []SilentServer `json:"silent,omitempty"`
 
 	// Latency is that of all calls since this instance began to use the store. It is absent for a store
 	// in memory.
@@ -49,6 +54,13 @@ type Store struct {
 	// has borrowed that, by zone. They are absent if no zone lends.
 	Lent  map[string]int64 `json:"lent,omitempty"`
 	Loans map[string]int64 `json:"loans,omitempty"`
+}
+
+// SilentServer is a server that has not answered this instance for three seconds or more.
+type SilentServer struct {
+	Address string    `json:"address"`
+	Since   time.Time `json:"since"`
+	Error   string    `json:"error"`
 }
 
 // Latency has latencies in seconds. P50 and P99 are the upper bounds of the histogram buckets that

@@ -70,6 +70,9 @@ func (f *fleet) stores(check bool) error {
 			if s.Error != "" {
 				faults = append(faults, f.mark(a.of)+s.Name+": "+s.Error)
 			}
+			for _, m := range s.Silent {
+				faults = append(faults, f.mark(a.of)+s.Name+": "+m.Address+" is silent: "+m.Error)
+			}
 		}
 	}
 	if err := f.table(rows); err != nil {

@@ -46,6 +46,7 @@ var (
 	mendStore      = advice.New("doctor/breaker", "correct what keeps the store from answering; it is asked again within a second after that")
 	seeErrors      = advice.New("doctor/breaker/failing", "see the log, and errors in 'caddy rate-limit stores --json'")
 	relieve        = advice.New("doctor/busy", "give this Caddy more processors, or add instances; lend in the zones of busy keys saves calls")
+	mendSilent     = advice.New("doctor/silent", "see that it runs and knows the master, or take its address out of the config; without such servers a failover may fail")
 	useNearer      = advice.New("doctor/round_trip/late", "use a nearer server, or raise timeout")
 	useNearerThird = advice.New("doctor/round_trip", "use a nearer server, or raise timeout to three times the round trip")
 	setClocks      = advice.New("doctor/clock", "set both clocks by NTP")

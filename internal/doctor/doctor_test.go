@@ -94,13 +94,16 @@ func TestChecks(t *testing.T) {
 		"a missing right":      {of(func(s *Store) { s.Examined.Rights.Missing = []string{"zadd"} }), "fail rights"},
 		"breaker":              {of(func(s *Store) { s.Breaker = store.BreakerOpen }), "fail breaker"},
 		"busy":                 {of(func(s *Store) { s.Busy = true }), "warn busy"},
-		"failing":              {of(func(s *Store) { s.Failing = true }), "warn breaker"},
-		"far":                  {condition(func(c *store.Condition) { c.RoundTrip = 20 * time.Millisecond }), "warn round_trip"},
-		"too far":              {condition(func(c *store.Condition) { c.RoundTrip = 50 * time.Millisecond }), "fail round_trip"},
-		"clock":                {condition(func(c *store.Condition) { c.ClockAhead = 2 * time.Second }), "warn clock"},
-		"clock behind":         {condition(func(c *store.Condition) { c.ClockAhead = -2 * time.Second }), "warn clock"},
-		"clock stepped":        {condition(func(c *store.Condition) { c.ClockStep, c.ClockStepped = -time.Hour, time.Minute }), "warn clock"},
-		"stepped long ago":     {condition(func(c *store.Condition) { c.ClockStep, c.ClockStepped = time.Hour, 25*time.Hour }), ""},
+		"silent": {of(func(s *Store) {
+			s.Mute = []store.Silence{{Address: "10.0.0.6:26379", Since: time.Now(), Err: errors.New("no")}}
+		}), "warn silent"},
+		"failing":          {of(func(s *Store) { s.Failing = true }), "warn breaker"},
+		"far":              {condition(func(c *store.Condition) { c.RoundTrip = 20 * time.Millisecond }), "warn round_trip"},
+		"too far":          {condition(func(c *store.Condition) { c.RoundTrip = 50 * time.Millisecond }), "fail round_trip"},
+		"clock":            {condition(func(c *store.Condition) { c.ClockAhead = 2 * time.Second }), "warn clock"},
+		"clock behind":     {condition(func(c *store.Condition) { c.ClockAhead = -2 * time.Second }), "warn clock"},
+		"clock stepped":    {condition(func(c *store.Condition) { c.ClockStep, c.ClockStepped = -time.Hour, time.Minute }), "warn clock"},
+		"stepped long ago": {condition(func(c *store.Condition) { c.ClockStep, c.ClockStepped = time.Hour, 25*time.Hour }), ""},
 		"a late answer": {condition(func(c *store.Condition) {
 			c.ClockAhead, c.ClockTook = 1500*time.Millisecond, 4*time.Second
 		}), ""},

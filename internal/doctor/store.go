@@ -26,6 +26,9 @@ type Store struct {
 	Breaker string
 	Failing bool
 
+	// Mute are the servers that do not say where the states are.
+	Mute []store.Silence
+
 	// Busy says that this instance was too busy to ask it within the last minute.
 	Busy bool
 
@@ -53,6 +56,7 @@ var storeChecks = []check[Store]{
 	{"replica", trouble(store.TroubleReplica, useMaster.With())},
 	{"breaker", breaker},
 	{"busy", busy},
+	{"silent", silent},
 	{"round_trip", roundTrip},
 	{"clock", clock},
 	{"memory", memory},

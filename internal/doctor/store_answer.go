@@ -93,6 +93,14 @@ func busy(s *Store) []result {
 	return warn(relieve.With(), "this Caddy was too busy to ask the store within the last minute, and refused requests with status 503")
 }
 
+// silent finds servers that a failover may need.
+func silent(s *Store) (all []result) {
+	for _, m := range s.Mute {
+		all = append(all, warn(mendSilent.With(), "%s has not said for %v where the limits are kept: %v", m.Address, round(time.Since(m.Since)), m.Err)...)
+	}
+	return all
+}
+
 // roundTrip compares the round trip with the timeout.
 func roundTrip(s *Store) (all []result) {
 	for _, c := range s.deciding() {

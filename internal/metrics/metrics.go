@@ -98,11 +98,13 @@ var (
 		"Time that requests have waited in this process before they were sent to the store's server.", "store")
 	descSpared = desc("store_lent_decisions_total",
 		"Requests that needed no call, because of what this process has borrowed of their limits.", "store")
+	descSilent = desc("store_silent_servers",
+		"Sentinels and nodes of a Cluster that do not answer this process, or do not know the master.", "store")
 	descInstances = desc("store_instances", "Processes that share the store, including this one.", "store")
 
 	descs = []*prometheus.Desc{
 		descRequests, descDeclined, descTime, descKeys, descConfig, descDecisions, descNear, descBans, descInUse, descCosts, descCostSum,
-		descLent, descLoans, descUp, descLatency, descErrors, descBreaker, descDenyHits, descLost, descWaited, descSpared, descInstances,
+		descLent, descLoans, descUp, descLatency, descErrors, descBreaker, descDenyHits, descLost, descWaited, descSpared, descSilent, descInstances,
 	}
 )
 
@@ -234,6 +236,7 @@ func (c collection) store(s observedStore, zones []*zone.Zone) {
 	}
 	c.send(descDenyHits, prometheus.CounterValue, float64(stats.DenyHits), s.name)
 	c.send(descLost, prometheus.CounterValue, float64(stats.Lost), s.name)
+	c.send(descSilent, prometheus.GaugeValue, float64(len(stats.Silent)), s.name)
 	c.send(descWaited, prometheus.CounterValue, stats.Waited.Seconds(), s.name)
 	if slices.ContainsFunc(own, (*zone.Zone).Borrows) && stats.Lent != nil {
 		c.send(descSpared, prometheus.CounterValue, float64(stats.Spared), s.name)

@@ -70,7 +70,7 @@ func (l *Link) Breaker() string {
 
 // Stats returns what the link knows of itself and of the servers.
 func (l *Link) Stats() store.Stats {
-	s := store.Stats{Held: l.Holds.ByZone(), Breaker: l.Breaker()}
+	s := store.Stats{Held: l.Holds.ByZone(), Breaker: l.Breaker(), Silent: l.Topology.Silent()}
 	s.Lost, _ = l.Outbox.Lost()
 	for _, n := range l.Topology.Masters() {
 		s.Calls += n.Calls()

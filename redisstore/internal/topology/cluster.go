@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 )
@@ -34,10 +35,10 @@ const (
 // Cluster is a Redis Cluster: a table says which node has a slot.
 type Cluster struct {
 	nodes
-	discovery *discovery
-	seeds     []string
-	table     [Slots]atomic.Pointer[node.Node]
-	known     bool // there is a table; only refresh uses it
+	*discovery
+	seeds []string
+	table [Slots]atomic.Pointer[node.Node]
+	known bool // there is a table; only refresh uses it
 
 	// Patience is how long other nodes have after the first answer. A test may set another
 	// before the first call.
@@ -45,9 +46,9 @@ type Cluster struct {
 }
 
 // NewCluster returns the topology of a Cluster, some nodes of which are at these addresses.
-func NewCluster(seeds []string, config *node.Config) *Cluster {
+func NewCluster(seeds []string, config *node.Config, logger func() *zap.Logger) *Cluster {
 	c := &Cluster{nodes: nodes{config: config}, seeds: seeds, Patience: clusterPatience}
-	c.discovery = newDiscovery(clusterInterval, config.Timeout, c.refresh)
+	c.discovery = newDiscovery(clusterInterval, config.Timeout, logger, c.refresh)
 	return c
 }
 
@@ -59,7 +60,7 @@ func (c *Cluster) Node(ctx context.Context, slot uint16) (*node.Node, error) {
 	if n := c.Owner(slot); n != nil {
 		return n, nil
 	}
-	if err := c.discovery.wait(ctx); err != nil {
+	if err := c.wait(ctx); err != nil {
 		return nil, err
 	}
 	n := c.Owner(slot)
@@ -72,9 +73,6 @@ func (c *Cluster) Node(ctx context.Context, slot uint16) (*node.Node, error) {
 
 // Owner returns the node that has a slot, as far as is known; nil if none is known.
 func (c *Cluster) Owner(slot uint16) *node.Node { return c.table[slot].Load() }
-
-// ReportFailure implements [Topology].
-func (c *Cluster) ReportFailure() { c.discovery.trigger() }
 
 // Masters implements [Topology].
 func (c *Cluster) Masters() (all []*node.Node) {
@@ -89,8 +87,7 @@ func (c *Cluster) Masters() (all []*node.Node) {
 
 // Close implements [Topology].
 func (c *Cluster) Close() error {
-	c.discovery.close()
-	return c.nodes.close()
+	return c.discovery.close(c.nodes.close)
 }
 
 // Redirect implements [Topology]: it follows what the nodes say, as long as ctx lasts. Nothing
@@ -132,9 +129,9 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// refresh asks all known nodes for the slots, and believes most of them: see [election]. Once a
-// node has answered, the others have Patience. A node that hangs delays nothing for longer.
-func (c *Cluster) refresh(ctx context.Context) error {
+// refresh asks all known nodes for the slots, and believes most of them: see [election]. A node that
+// hangs delays nothing for longer than Patience.
+func (c *Cluster) refresh() error {
 	all := c.all()
 	for _, seed := range c.seeds {
 		n, err := c.at(seed)
@@ -145,44 +142,25 @@ func (c *Cluster) refresh(ctx context.Context) error {
 			all = append(all, n)
 		}
 	}
-	answers := make(chan ballot, len(all))
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	for _, n := range all {
-		go func() {
-			ranges, err := n.Slots(ctx)
-			answers <- ballot{n, ranges, err}
-		}()
-	}
-	var e election
-	var errs []error
 	patience := c.Patience
 	if !c.known {
-		patience = min(patience, c.discovery.timeout/5) // requests wait
+		patience = min(patience, c.timeout/5) // requests wait
 	}
-	var late <-chan time.Time
-	for waiting := len(all); waiting > 0; waiting-- {
-		select {
-		case a := <-answers:
-			if a.err != nil {
-				errs = append(errs, fmt.Errorf("%s: %w", a.from.Address, a.err))
-				continue
-			}
-			e.ballots = append(e.ballots, a)
-			if late == nil {
-				late = time.After(patience)
-			}
-		case <-late:
-			waiting = 1
-		}
+	questions := make([]question[ballot], len(all))
+	for i, n := range all {
+		questions[i] = question[ballot]{n.Address, func(ctx context.Context) (ballot, error) {
+			ranges, err := n.Slots(ctx)
+			return ballot{n, ranges}, err
+		}}
 	}
-	if len(e.ballots) == 0 {
+	ballots, errs := survey(c.discovery, patience, questions)
+	if len(ballots) == 0 {
 		return fmt.Errorf("no node of the cluster answers which node has which slots: %w", errors.Join(errs...))
 	}
-	if !c.known && len(e.ballots)+len(errs) < len(all) {
+	if !c.known && len(ballots)+len(errs) < len(all) {
 		c.ReportFailure() // it looks again, with more patience
 	}
-	return c.write(&e)
+	return c.write(&election{ballots})
 }
 
 // write writes the table.

@@ -7,12 +7,14 @@ import (
 	"sync"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 const (
-	// refreshTimeout bounds one refresh.
+	// refreshTimeout bounds what a refresh asks of a server.
 	refreshTimeout = time.Second
 
 	// refreshPause is the pause between two refreshes, however many calls fail.
@@ -22,10 +24,11 @@ const (
 // discovery finds out where the servers are, from the first call on: at intervals, and soon
 // after a call has failed.
 type discovery struct {
-	refresh func(ctx context.Context) error
+	roll
+	refresh func() error
 	every   time.Duration
 	timeout time.Duration               // of a call that waits for the first refresh
-	beside  []func(ctx context.Context) // run until close, and may trigger a refresh
+	beside  []func(ctx context.Context) // run until close, and may ask for a refresh
 
 	start     sync.Once
 	found     chan struct{} // closed after the first refresh that succeeded
@@ -38,8 +41,8 @@ type discovery struct {
 	err error // of the last refresh
 }
 
-func newDiscovery(every, timeout time.Duration, refresh func(context.Context) error) *discovery {
-	d := &discovery{refresh: refresh, every: every, timeout: timeout, found: make(chan struct{}), triggered: make(chan struct{}, 1)}
+func newDiscovery(every, timeout time.Duration, logger func() *zap.Logger, refresh func() error) *discovery {
+	d := &discovery{roll: roll{logger: logger}, refresh: refresh, every: every, timeout: timeout, found: make(chan struct{}), triggered: make(chan struct{}, 1)}
 	d.quitting, d.quit = context.WithCancel(context.Background())
 	return d
 }
@@ -57,7 +60,7 @@ func (d *discovery) wait(ctx context.Context) error {
 		return nil
 	default:
 	}
-	d.trigger()
+	d.ReportFailure()
 	if err := d.last(); err != nil {
 		return fmt.Errorf("%w: %w", store.ErrUnavailable, err) // the next refresh may take long
 	}
@@ -78,8 +81,8 @@ func (d *discovery) last() error {
 	return d.err
 }
 
-// trigger asks for a refresh soon.
-func (d *discovery) trigger() {
+// ReportFailure implements [Topology]: it asks for a refresh soon.
+func (d *discovery) ReportFailure() {
 	select {
 	case d.triggered <- struct{}{}:
 	default:
@@ -87,18 +90,21 @@ func (d *discovery) trigger() {
 }
 
 func (d *discovery) run() {
-	ticker := time.NewTicker(d.every)
+	pace := d.every
+	ticker := time.NewTicker(pace)
 	defer ticker.Stop()
 	for known := false; ; {
-		ctx, cancel := context.WithTimeout(d.quitting, refreshTimeout)
-		err := d.refresh(ctx)
-		cancel()
+		err := d.refresh()
 		d.mu.Lock()
 		d.err = node.Clip(err)
 		d.mu.Unlock()
 		if err == nil && !known {
 			known = true
 			close(d.found)
+		}
+		if next := d.next(); next != pace {
+			pace = next
+			ticker.Reset(pace)
 		}
 		select {
 		case <-time.After(refreshPause):
@@ -114,8 +120,20 @@ func (d *discovery) run() {
 	}
 }
 
-func (d *discovery) close() {
+// next is how long after a refresh the next one is due. A server that has not answered is asked again soon.
+func (d *discovery) next() time.Duration {
+	if d.complete() {
+		return d.every
+	}
+	return min(d.every, silentAfter)
+}
+
+// close returns when nothing runs any more. It closes the connections before, because reading from a server
+// that hangs ends only then.
+func (d *discovery) close(connections func() error) error {
 	d.quit()
 	d.start.Do(func() {}) // or it would start now
+	err := connections()
 	d.running.Wait()
+	return err
 }

@@ -12,7 +12,6 @@ import (
 type ballot struct {
 	from   *node.Node
 	ranges []redis.ClusterSlot
-	err    error
 }
 
 // election decides which node has a slot: the one that most nodes name. A master that is cut off

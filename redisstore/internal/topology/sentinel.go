@@ -1,15 +1,18 @@
 package topology
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 )
@@ -32,7 +35,7 @@ const (
 // are asked at once, so that one which hangs, perhaps with the master, delays nothing.
 type Sentinel struct {
 	nodes
-	discovery *discovery
+	*discovery
 	name      string
 	sentinels []*redis.Client
 	master    atomic.Pointer[node.Node]
@@ -41,11 +44,11 @@ type Sentinel struct {
 }
 
 // NewSentinel returns the topology of the master that Sentinels call by a name.
-func NewSentinel(name string, sentinels []*redis.Client, config *node.Config) *Sentinel {
+func NewSentinel(name string, sentinels []*redis.Client, config *node.Config, logger func() *zap.Logger) *Sentinel {
 	s := &Sentinel{nodes: nodes{config: config}, name: name, sentinels: sentinels, quiet: listenTime}
-	s.discovery = newDiscovery(sentinelInterval, config.Timeout, s.refresh)
+	s.discovery = newDiscovery(sentinelInterval, config.Timeout, logger, s.refresh)
 	for _, client := range sentinels {
-		s.discovery.beside = append(s.discovery.beside, func(ctx context.Context) { s.listen(ctx, client) })
+		s.beside = append(s.beside, func(ctx context.Context) { s.listen(ctx, client) })
 	}
 	return s
 }
@@ -58,7 +61,7 @@ func (s *Sentinel) Node(ctx context.Context, _ uint16) (*node.Node, error) {
 	if master := s.master.Load(); master != nil {
 		return master, nil
 	}
-	if err := s.discovery.wait(ctx); err != nil {
+	if err := s.wait(ctx); err != nil {
 		return nil, err
 	}
 	return s.master.Load(), nil
@@ -70,9 +73,6 @@ func (s *Sentinel) Redirect(_ context.Context, _ uint16, err error, _ int) (*nod
 	return nil, false, err
 }
 
-// ReportFailure implements [Topology].
-func (s *Sentinel) ReportFailure() { s.discovery.trigger() }
-
 // Masters implements [Topology].
 func (s *Sentinel) Masters() []*node.Node {
 	if master := s.master.Load(); master != nil {
@@ -83,19 +83,20 @@ func (s *Sentinel) Masters() []*node.Node {
 
 // Close implements [Topology].
 func (s *Sentinel) Close() error {
-	s.discovery.close()
-	errs := []error{s.nodes.close()}
-	for _, client := range s.sentinels {
-		if err := client.Close(); !errors.Is(err, redis.ErrClosed) {
-			errs = append(errs, err)
+	return s.discovery.close(func() error {
+		errs := []error{s.nodes.close()}
+		for _, client := range s.sentinels {
+			if err := client.Close(); !errors.Is(err, redis.ErrClosed) {
+				errs = append(errs, err)
+			}
 		}
-	}
-	return errors.Join(errs...)
+		return errors.Join(errs...)
+	})
 }
 
 // Poll sets how often the Sentinels are asked, and how long they may say nothing. It is for tests, before
 // the first call.
-func (s *Sentinel) Poll(every time.Duration) { s.discovery.every, s.quiet = every, every }
+func (s *Sentinel) Poll(every time.Duration) { s.every, s.quiet = every, every }
 
 // listen has the Sentinels asked as soon as one of them says that there is another master, and when
 // it can be heard again. What it says is not believed before that.
@@ -107,7 +108,7 @@ func (s *Sentinel) listen(ctx context.Context, client *redis.Client) {
 			if _, err := heard.ReceiveTimeout(ctx, s.quiet); err != nil {
 				break
 			}
-			s.discovery.trigger()
+			s.ReportFailure()
 		}
 		stop()
 		_ = heard.Close()
@@ -119,42 +120,21 @@ func (s *Sentinel) listen(ctx context.Context, client *redis.Client) {
 type report struct {
 	address string
 	epoch   int64
-	err     error
 }
 
 // refresh asks all Sentinels, and believes the one that knows of the latest failover.
-func (s *Sentinel) refresh(ctx context.Context) error {
-	reports := make(chan report, len(s.sentinels))
-	for _, client := range s.sentinels {
-		go func() { reports <- s.locate(ctx, client) }()
+func (s *Sentinel) refresh() error {
+	questions := make([]question[report], len(s.sentinels))
+	for i, client := range s.sentinels {
+		questions[i] = question[report]{client.Options().Addr, func(ctx context.Context) (report, error) { return s.locate(ctx, client) }}
 	}
-	var best report
-	var errs []error
-	answers := 0
-	var patience <-chan time.Time
-	for waiting := len(s.sentinels); waiting > 0; waiting-- {
-		select {
-		case r := <-reports:
-			switch {
-			case r.err != nil:
-				errs = append(errs, r.err)
-				continue
-			case answers == 0:
-				patience = time.After(sentinelPatience)
-				best = r
-			case r.epoch > best.epoch:
-				best = r
-			}
-			answers++
-		case <-patience:
-			waiting = 1
-		}
-	}
-	if answers == 0 {
+	reports, errs := survey(s.discovery, sentinelPatience, questions)
+	if len(reports) == 0 {
 		return fmt.Errorf("no sentinel answers where the master %q is: %w", s.name, errors.Join(errs...))
 	}
+	best := slices.MaxFunc(reports, func(a, b report) int { return cmp.Compare(a.epoch, b.epoch) })
 	// A minority that knows less than this process is behind. A majority was set up again.
-	if best.epoch < s.epoch && 2*answers <= len(s.sentinels) {
+	if best.epoch < s.epoch && 2*len(reports) <= len(s.sentinels) {
 		return nil
 	}
 	master, err := s.at(best.address)
@@ -170,7 +150,7 @@ func (s *Sentinel) refresh(ctx context.Context) error {
 }
 
 // locate asks a Sentinel for the address of the master.
-func (s *Sentinel) locate(ctx context.Context, client *redis.Client) report {
+func (s *Sentinel) locate(ctx context.Context, client *redis.Client) (report, error) {
 	address := redis.NewStringSliceCmd(ctx, "sentinel", "get-master-addr-by-name", s.name)
 	about := redis.NewMapStringStringCmd(ctx, "sentinel", "master", s.name)
 	_, err := client.Pipelined(ctx, func(p redis.Pipeliner) error {
@@ -178,15 +158,12 @@ func (s *Sentinel) locate(ctx context.Context, client *redis.Client) report {
 	})
 	switch {
 	case errors.Is(err, redis.Nil):
-		err = fmt.Errorf("sentinel %s watches no master %q", client.Options().Addr, s.name)
+		return report{}, fmt.Errorf("it watches no master %q", s.name)
 	case err != nil:
-		err = fmt.Errorf("sentinel %s: %w", client.Options().Addr, err)
+		return report{}, err
 	case len(address.Val()) != 2:
-		err = fmt.Errorf("sentinel %s answers no address", client.Options().Addr)
-	}
-	if err != nil {
-		return report{err: err}
+		return report{}, errors.New("it answers no address")
 	}
 	epoch, _ := strconv.ParseInt(about.Val()["config-epoch"], 10, 64)
-	return report{address: net.JoinHostPort(address.Val()[0], address.Val()[1]), epoch: epoch}
+	return report{address: net.JoinHostPort(address.Val()[0], address.Val()[1]), epoch: epoch}, nil
 }

@@ -29,6 +29,9 @@ type Topology interface {
 	// ReportFailure says that a node failed: another may have taken its place.
 	ReportFailure()
 
+	// Silent are the servers that do not say where the states are.
+	Silent() []store.Silence
+
 	// Masters are the nodes that are asked at present.
 	Masters() []*node.Node
 
@@ -55,6 +58,9 @@ func (s Single) Redirect(_ context.Context, _ uint16, err error, _ int) (*node.N
 
 // ReportFailure implements [Topology].
 func (s Single) ReportFailure() {}
+
+// Silent implements [Topology]: nobody is asked.
+func (s Single) Silent() []store.Silence { return nil }
 
 // Masters implements [Topology].
 func (s Single) Masters() []*node.Node { return []*node.Node{s.node} }

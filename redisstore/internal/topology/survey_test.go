@@ -1,0 +1,179 @@
+package topology
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+)
+
+// panel are servers that are asked by a discovery, and answer as a test wants.
+type panel struct {
+	*discovery
+	mu      sync.Mutex
+	answers map[string]func(ctx context.Context) error // of those that are asked
+	beyond  atomic.Int64                               // asked while an earlier answer was owed
+	lines   *observer.ObservedLogs
+}
+
+// newPanel starts to ask some servers, which answer at once.
+func newPanel(t *testing.T, every time.Duration, addresses ...string) *panel {
+	core, lines := observer.New(zapcore.InfoLevel)
+	p := &panel{answers: make(map[string]func(context.Context) error), lines: lines}
+	underWay := make(map[string]*atomic.Int64)
+	for _, address := range addresses {
+		p.answers[address], underWay[address] = well, new(atomic.Int64)
+	}
+	p.discovery = newDiscovery(every, time.Second, func() *zap.Logger { return zap.New(core) }, func() error {
+		var questions []question[string]
+		p.mu.Lock()
+		for address, answer := range p.answers {
+			questions = append(questions, question[string]{address, func(ctx context.Context) (string, error) {
+				if underWay[address].Add(1) > 1 {
+					p.beyond.Add(1)
+				}
+				defer underWay[address].Add(-1)
+				return address, answer(ctx)
+			}})
+		}
+		p.mu.Unlock()
+		answers, errs := survey(p.discovery, 100*time.Millisecond, questions)
+		if len(answers) == 0 {
+			return errors.Join(errs...)
+		}
+		return nil
+	})
+	if err := p.wait(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.close(func() error { return nil }) })
+	return p
+}
+
+// will has a server answer so from now on; nil: it is no longer asked.
+func (p *panel) will(address string, answer func(ctx context.Context) error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.answers[address] = answer; answer == nil {
+		delete(p.answers, address)
+	}
+}
+
+func well(context.Context) error { return nil }
+
+func broken(context.Context) error { return errors.New("broken") }
+
+// hung answers nothing until it is asked no longer.
+func hung(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// slow answers after the patience.
+func slow(context.Context) error {
+	time.Sleep(500 * time.Millisecond)
+	return nil
+}
+
+// told returns the lines of the log so far, and who is silent.
+func (p *panel) told() string {
+	var all []string
+	for _, l := range p.lines.All() {
+		address := l.ContextMap()["address"]
+		switch {
+		case strings.HasSuffix(l.Message, "answers again"):
+			all = append(all, fmt.Sprintf("%v answers", address))
+		case strings.HasSuffix(l.Message, "no longer asked"):
+			all = append(all, fmt.Sprintf("%v leaves", address))
+		case l.Level == zapcore.WarnLevel:
+			all = append(all, fmt.Sprintf("%v silent", address))
+		}
+	}
+	for _, s := range p.Silent() {
+		all = append(all, fmt.Sprintf("%s: %v for %v", s.Address, s.Err, time.Since(s.Since).Round(time.Second)))
+	}
+	return strings.Join(all, ", ")
+}
+
+func (p *panel) expect(t *testing.T, when, want string) {
+	t.Helper()
+	synctest.Wait()
+	if got := p.told(); got != want {
+		t.Errorf("%s: %q, want %q", when, got, want)
+	}
+}
+
+// TestSilence: a server that fails or hangs for three seconds is silent, which is logged once, as is the end.
+func TestSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPanel(t, 1300*time.Millisecond, "a", "b", "c") // so that nothing coincides with the end of an answer
+		p.will("b", broken)
+		p.will("c", hung)
+		time.Sleep(3 * time.Second)
+		p.expect(t, "before three seconds", "")
+		time.Sleep(3 * time.Second)
+		p.expect(t, "after them", "b silent, c silent, b: broken for 6s, c: context deadline exceeded for 5s")
+		p.will("b", well)
+		time.Sleep(time.Minute)
+		p.expect(t, "after a minute", "b silent, c silent, b answers, c: context deadline exceeded for 1m5s")
+		p.will("c", nil)
+		time.Sleep(2 * time.Second)
+		p.expect(t, "without c", "b silent, c silent, b answers, c leaves")
+		if n := p.beyond.Load(); n > 0 {
+			t.Errorf("%d times a server was asked that still owed an answer", n)
+		}
+	})
+}
+
+// TestSilenceOfAll: each server that does not answer is logged, and none that has failed for a moment.
+func TestSilenceOfAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPanel(t, time.Second, "a", "b")
+		p.will("a", broken)
+		p.will("b", broken)
+		time.Sleep(2500 * time.Millisecond)
+		p.will("b", well)
+		time.Sleep(time.Second)
+		p.will("b", broken)
+		time.Sleep(2 * time.Second)
+		p.expect(t, "soon", "a silent, a: broken for 5s")
+		time.Sleep(2 * time.Second)
+		p.expect(t, "later", "a silent, b silent, a: broken for 7s, b: broken for 4s")
+	})
+}
+
+// TestSlowIsNotSilent: a server whose answers come after those of the others is not silent.
+func TestSlowIsNotSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPanel(t, time.Second, "a", "far")
+		p.will("far", slow)
+		time.Sleep(time.Minute)
+		p.expect(t, "in a minute", "")
+	})
+}
+
+// TestSilenceBetweenRefreshes: a server that has failed or hangs is asked again after three seconds, however
+// rarely all are asked.
+func TestSilenceBetweenRefreshes(t *testing.T) {
+	for name, answer := range map[string]func(context.Context) error{"broken": broken, "context deadline exceeded": hung} {
+		synctest.Test(t, func(t *testing.T) {
+			p := newPanel(t, time.Hour, "a", "b")
+			p.will("b", answer)
+			p.ReportFailure()
+			time.Sleep(8 * time.Second)
+			p.expect(t, "after eight seconds", fmt.Sprintf("b silent, b: %s for %s", name, map[string]string{"broken": "8s", "context deadline exceeded": "7s"}[name]))
+			p.will("b", well)
+			time.Sleep(4 * time.Second)
+			p.expect(t, "when it answers", "b silent, b answers")
+		})
+	}
+}
