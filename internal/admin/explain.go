@@ -12,7 +12,9 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/clock"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/walk"
 )
 
@@ -52,7 +54,7 @@ func explain(ctx context.Context, app *caddyhttp.App, handlerOf func(caddyhttp.M
 	if err != nil {
 		return nil, adminError(badRequest, "%w", err)
 	}
-	x := &explainer{ctx: ctx, handlerOf: handlerOf, charged: make(map[string]int64), answer: made.answer}
+	x := &explainer{ctx: ctx, handlerOf: handlerOf, stores: make(map[string]*pool.Peeking), answer: made.answer}
 	if made.refused != nil {
 		x.fail(made.refused)
 		return x.answer, nil
@@ -70,8 +72,9 @@ type explainer struct {
 	ended     bool   // a zone has refused the request
 	unasked   string // what the outcome is if a store did not answer
 
-	// charged is what handlers before would have charged, by state: zones of the same name count together.
-	charged map[string]int64
+	// What the request would charge stays charged until its end, and time goes on while it waits.
+	stores map[string]*pool.Peeking // by the ID of the store
+	clock  clock.Imagined
 }
 
 // Route implements [walk.Visitor].
@@ -92,26 +95,8 @@ func (x *explainer) Decides(module caddyhttp.MiddlewareHandler) bool {
 // Decide implements [walk.Visitor].
 func (x *explainer) Decide(module caddyhttp.MiddlewareHandler, r *http.Request) (passes bool, err error) {
 	x.handlers++
-	m := &meeting{explainer: x, handler: x.handlerOf(module), request: r}
-	if err := m.collect(); err != nil {
-		return false, err
-	}
-	if m.rejected == nil {
-		m.ask()
-	}
-	m.finish()
-	if m.status == 0 {
-		return true, nil
-	}
-	if !x.ended {
-		x.ended = true
-		x.answer.Passes, x.answer.Status = false, m.status
-		x.answer.Outcome, x.answer.Zone, x.answer.RetryAfter, x.answer.Never = m.outcome, m.zone, m.retryAfter, m.never
-	}
-	if m.handler.Final {
-		return false, nil
-	}
-	return false, caddyhttp.Error(m.status, errors.New(m.outcome))
+	m := &meeting{explainer: x, handler: x.handlerOf(module), request: r, first: len(x.answer.Zones)}
+	return m.decide()
 }
 
 // conclude says what is decided on the request at the end of its way, with the error that nothing has

@@ -1,15 +1,19 @@
 package admin
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"time"
 
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
+	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
@@ -18,71 +22,105 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// meeting is what happens when a request meets a handler. It goes through the steps of package
-// limiter, and looks instead of charging.
+// meeting is what happens when a request meets a handler: its limiter decides over stores that peek. It implements
+// [limiter.Witness].
 type meeting struct {
 	*explainer
 	handler *Handler
 	request *http.Request
-
-	asked    []*question
-	rejected *adminapi.Visit // by the zone that refuses the request without asking the store
-
-	// What is decided on the request. The status is 0 if it passes.
-	outcome, zone string
-	status        int
-	retryAfter    float64
-	never         bool
+	first   int // the index of the first zone among those of the answer
+	asked   []asked
 }
 
-// question is what a zone asks the store.
-type question struct {
-	zone  *zone.Zone
-	check zone.Check
-	peek  peek
-	visit int // the index of the zone among those of the answer
-
-	outcome   outcome.Outcome
-	wait      time.Duration // for which the zone holds a request that it would else refuse
-	undecided bool          // no store is asked, or none answers
+// asked is what a zone has asked a store.
+type asked struct {
+	limiter.Entry
+	check store.Check
+	delay time.Duration
 }
 
-// collect finds the zones that the request meets.
-func (m *meeting) collect() error {
-	request := placeholder.RequestOf(m.request)
-	for _, z := range m.handler.Zones {
-		v := adminapi.Visit{Zone: z.Name, Handler: m.handlers}
-		if m.rejected != nil {
-			v.Reason = "zone " + m.rejected.Zone + " has refused the request before"
-			m.answer.Zones = append(m.answer.Zones, v)
-			continue
-		}
-		var c zone.Check
-		met, err := z.Meet(&c, &request, nil)
-		v.Met = met && err == nil
-		switch {
-		case err != nil:
-			v.Reason = err.Error()
-			m.answer.Zones = append(m.answer.Zones, v)
-			return err
-		case !met:
-			v.Misses = walk.Misses(z.Matchers, m.request, clientip.MatchAny)
-		default:
-			v.Match = walk.Hit(z.Matchers, m.request, clientip.MatchAny)
-			v.DryRun, v.Placeholders = c.DryRun || z.IsDryRun(c.Key), placeholders(z, c.Key)
-			m.meet(z, &c, &v)
-		}
-		m.answer.Zones = append(m.answer.Zones, v)
-		if v.Outcome == outcome.Names[outcome.Rejected] {
-			m.rejected = &v
-			m.outcome, m.zone, m.status = v.Outcome, v.Zone, v.Status
+// decide decides the request, and notes what its zones do.
+func (m *meeting) decide() (passes bool, err error) {
+	zones := make([]*zone.Zone, len(m.handler.Zones))
+	for i, z := range m.handler.Zones {
+		if zones[i], err = z.Copy(); err != nil { // which has counters of its own
+			return false, err
 		}
 	}
-	return nil
+	began, main := m.clock.Now(), m.peeking(m.handler.Store)
+	config := limiter.Config{
+		Zones: zones, Store: main.Ref, Instances: m.handler.Instances, Logger: zap.NewNop(), Clock: &m.clock, Witness: m,
+	}
+	if m.handler.Local != nil {
+		config.Local = m.peeking(m.handler.Local).Ref
+	}
+	v := limiter.New(config).Decide(m.request)
+	defer func() {
+		if c := v.Release(); c != nil {
+			c.Abandon()
+		}
+	}()
+	if v.Err != nil {
+		return false, v.Err
+	}
+	held := m.clock.Now() - began
+	m.answer.Wait += held.Seconds()
+	if rejected := v.Rejected(); rejected != nil {
+		for _, z := range zones[len(m.answer.Zones)-m.first:] {
+			m.answer.Zones = append(m.answer.Zones, adminapi.Visit{Zone: z.Name, Handler: m.handlers, Reason: "zone " + rejected.Zone.Name + " has refused the request before"})
+		}
+	} else {
+		m.describe(v, main, held)
+	}
+	if v.Passes() {
+		if v.Outcome != outcome.Allowed {
+			m.unasked = outcome.Names[v.Outcome]
+		}
+		return true, nil
+	}
+	a := v.Answer(m.handler.Status)
+	if !m.ended {
+		m.ended = true
+		m.answer.Passes, m.answer.Status, m.answer.Outcome = false, a.Status, outcome.Names[a.Outcome]
+		m.answer.RetryAfter, m.answer.Never = a.Told.Round(time.Microsecond).Seconds(), a.Endless
+		if a.Zone != nil {
+			m.answer.Zone = a.Zone.Name
+		}
+	}
+	if m.handler.Final {
+		return false, nil
+	}
+	return false, caddyhttp.Error(a.Status, errors.New(outcome.Names[a.Outcome]))
 }
 
-// meet notes what a zone does with a request that it counts.
-func (m *meeting) meet(z *zone.Zone, c *zone.Check, v *adminapi.Visit) {
+// peeking returns what answers for a store.
+func (x *explainer) peeking(of *pool.Ref) *pool.Peeking {
+	p := x.stores[of.ID]
+	if p == nil {
+		p = pool.NewPeeking(x.ctx, of, &x.clock)
+		x.stores[of.ID] = p
+	}
+	return p
+}
+
+// Met implements [limiter.Witness].
+func (m *meeting) Met(z *zone.Zone, c zone.Check, met bool, err error) {
+	v := adminapi.Visit{Zone: z.Name, Handler: m.handlers, Met: met && err == nil}
+	switch {
+	case err != nil:
+		v.Reason = err.Error()
+	case !met:
+		v.Misses = walk.Misses(z.Matchers, m.request, clientip.MatchAny)
+	default:
+		v.Match = walk.Hit(z.Matchers, m.request, clientip.MatchAny)
+		v.DryRun, v.Placeholders = c.DryRun || z.IsDryRun(c.Key), placeholders(z, c.Key)
+		m.unasks(z, &c, &v)
+	}
+	m.answer.Zones = append(m.answer.Zones, v)
+}
+
+// unasks notes why a zone asks no store.
+func (m *meeting) unasks(z *zone.Zone, c *zone.Check, v *adminapi.Visit) {
 	switch {
 	case c.Rejection != nil:
 		v.Status, v.Reason, v.Outcome = c.Status, c.Rejection.Error(), outcome.Names[outcome.Rejected]
@@ -101,10 +139,6 @@ func (m *meeting) meet(z *zone.Zone, c *zone.Check, v *adminapi.Visit) {
 		} else if z.MissingKey == zone.MissingSkip && c.Key == z.Template.Empty {
 			v.Reason = "the request has no key (missing_key skip)"
 		}
-	default:
-		m.asked = append(m.asked, &question{zone: z, check: *c, visit: len(m.answer.Zones), peek: peek{
-			rule: c.Policy.Rule, key: c.Key, cost: c.Cost + m.charged[stateOf(c)], rules: z.KeyRules,
-		}})
 	}
 }
 
@@ -121,157 +155,60 @@ func placeholders(z *zone.Zone, key string) (all []adminapi.Placeholder) {
 	return all
 }
 
-// ask looks up what the zones would ask the store, or what decides while the store does not answer.
-func (m *meeting) ask() {
-	look := func(all []*question) func(context.Context, store.Store) error {
-		return func(ctx context.Context, s store.Store) error {
-			for _, q := range all {
-				if err := q.peek.run(ctx, s); err != nil {
-					return err
-				}
-				q.decide()
-			}
-			return nil
-		}
-	}
-	if len(m.asked) == 0 {
-		return
-	}
-	if err := withStoreIn(m.ctx, m.handler.Store, look(m.asked)); err != nil {
-		m.fallBack(err, func(all []*question) error { return withStoreIn(m.ctx, m.handler.Local, look(all)) })
-	}
+// Decided implements [limiter.Witness].
+func (m *meeting) Decided(e *limiter.Entry, c *store.Check, d *algorithms.Decision) {
+	m.visit(e.Zone).Outcome = outcome.Names[e.Outcome]
+	m.asked = append(m.asked, asked{*e, *c, d.Delay})
 }
 
-// decide says what the decision of the store means for the request.
-func (q *question) decide() {
-	q.outcome = q.peek.outcome(q.zone)
-	d, p := &q.peek.next, q.check.Policy
-	switch {
-	case q.outcome == outcome.Exempt:
-	case d.Allowed:
-		q.wait = d.Delay
-	case p.MaxWait > 0 && !p.Queues && !d.Banned && d.RetryAfter != algorithms.Never && (p.Lends || d.RetryAfter <= p.MaxWait):
-		if q.wait = d.RetryAfter; p.Lends {
-			q.wait = p.MaxWait // a slot may come back at any time
-		}
-	}
+// visit returns what is answered of a zone that the request has come to.
+func (m *meeting) visit(z *zone.Zone) *adminapi.Visit {
+	all := m.answer.Zones[m.first:]
+	return &all[slices.IndexFunc(all, func(v adminapi.Visit) bool { return v.Zone == z.Name })]
 }
 
-// fallBack decides without the store, by the on_store_error of the zones.
-func (m *meeting) fallBack(cause error, local func([]*question) error) {
-	n := m.handler.Store.Instances(m.handler.Instances)
-	var alone []*question
-	m.unasked = outcome.Names[outcome.FailedOpen]
-	for _, q := range m.asked {
-		m.answer.Zones[q.visit].Reason = fmt.Sprintf("%s does not answer (%v), and the zone has on_store_error %s",
-			pool.Describe(m.handler.Store.Backend), cause, q.zone.OnStoreError)
-		q.outcome, q.undecided = outcome.FailedOpen, true
-		switch {
-		case q.zone.OnStoreError == zone.DenyOnError && !q.check.DryRun:
-			m.outcome, m.status = outcome.Names[outcome.FailedClosed], http.StatusServiceUnavailable
-		case q.zone.OnStoreError == zone.LocalOnError && m.handler.Local != nil:
-			q.peek.rule = q.peek.rule.Split(n)
-			alone = append(alone, q)
+// describe describes the keys of the zones that were asked, in the store that has decided, and how long each zone
+// has held the request.
+func (m *meeting) describe(v *limiter.Verdict, decided *pool.Peeking, held time.Duration) {
+	of, failed := m.handler.Store, decided.Err
+	if failed != nil && m.handler.Local != nil {
+		of, decided = m.handler.Local, m.peeking(m.handler.Local)
+	}
+	for i := range m.asked {
+		q := &m.asked[i]
+		visit := m.visit(q.Zone)
+		if failed != nil {
+			visit.Reason = fmt.Sprintf("%s does not answer (%v), and the zone has on_store_error %s", pool.Describe(m.handler.Store.Backend), failed, q.Zone.OnStoreError)
 		}
-	}
-	if m.status != 0 {
-		for _, q := range m.asked {
-			q.outcome = outcome.FailedClosed
-		}
-		return
-	}
-	if len(alone) == 0 || local(alone) != nil {
-		return
-	}
-	m.unasked = outcome.Names[outcome.Local]
-	for _, q := range alone {
-		q.undecided = false
-		if q.outcome == outcome.Allowed {
-			q.outcome = outcome.Local
-		}
-	}
-}
-
-// refuses reports whether the zone refuses the request, and does not hold it instead.
-func (q *question) refuses() bool { return q.declines() && q.wait == 0 }
-
-// declines reports whether the limit refuses the request at once.
-func (q *question) declines() bool { return !q.check.DryRun && q.outcome.Refused() }
-
-// finish sums up the zones that were asked.
-func (m *meeting) finish() {
-	if slices.ContainsFunc(m.asked, (*question).refuses) {
-		m.refuse()
-	}
-	wait := time.Duration(0)
-	for _, q := range m.asked {
-		v := &m.answer.Zones[q.visit]
-		switch {
-		case m.rejected != nil:
-			q.outcome, q.undecided = outcome.NotCharged, true
-		case q.undecided:
-		case m.status != 0 && q.declines():
-			v.Status = m.statusOf(q)
-		case m.status != 0 && !q.check.DryRun && q.outcome != outcome.Exempt:
-			q.outcome = outcome.NotCharged
-		case m.status == 0 && !q.check.DryRun:
-			if q.declines() { // the request waits until there is room
-				q.outcome = outcome.Allowed
-			}
-			v.Wait = q.wait.Seconds()
-			wait = max(wait, q.wait)
-		}
-		v.Outcome = outcome.Names[q.outcome]
-		if !q.undecided {
-			v.State = q.state()
-		}
-		if m.status == 0 && (q.outcome == outcome.Allowed || q.outcome == outcome.Local) {
-			m.charged[stateOf(&q.check)] += q.check.Cost
-		}
-	}
-	if m.status == 0 {
-		m.answer.Wait += wait.Seconds()
-	}
-}
-
-// refuse refuses the request, by the zone that does so for longest.
-func (m *meeting) refuse() {
-	longest, told := time.Duration(-1), time.Duration(0)
-	for _, q := range m.asked {
-		policy, d := q.check.Policy, &q.peek.next
-		if !q.declines() {
+		if q.Outcome == outcome.FailedOpen || q.Outcome == outcome.FailedClosed {
 			continue
 		}
-		waits := policy.Waits(d, q.check.Cost)
-		if holds := max(waits.Holds, q.peek.atLeast()); holds > longest {
-			longest, told = holds, max(waits.Told, q.peek.atLeast())
-			m.outcome, m.zone, m.never = outcome.Names[q.outcome], q.zone.Name, longest == algorithms.Never
-			m.status = m.statusOf(q)
+		p := peek{rule: q.check.Rule, key: q.check.Key, cost: decided.Asked(&q.check), rules: q.check.KeyRules}
+		if err := withStoreIn(m.ctx, of, p.run); err != nil {
+			visit.Reason = fmt.Sprintf("%s does not answer (%v)", pool.Describe(of.Backend), err)
+			continue
+		}
+		visit.State = q.state(&p)
+		switch {
+		case !q.check.Independent && q.delay > 0 && v.Passes():
+			visit.Wait = q.delay.Seconds()
+		case !q.check.Independent && !p.next.Allowed && q.Policy.MaxWait > 0:
+			visit.Wait = held.Seconds()
 		}
 	}
-	if !m.never {
-		m.retryAfter = told.Round(time.Microsecond).Seconds()
+	for i := range v.Enforced {
+		if f := v.Refusal(i); v.Refused && !f.Decision.Allowed {
+			m.visit(f.Zone).Status = f.Answer(m.handler.Status).Status
+		}
 	}
 }
-
-// statusOf returns the status of a refusal.
-func (m *meeting) statusOf(q *question) int {
-	if len(q.zone.Reserve) > 0 && q.check.Policy.Lends && !q.peek.next.Banned {
-		return http.StatusServiceUnavailable
-	}
-	return m.handler.Status
-}
-
-// stateOf names the state that a request charges.
-func stateOf(c *zone.Check) string { return c.Policy.Rule.ID() + "\x00" + c.Key }
 
 // state returns the state of the key under the limit of the request.
-func (q *question) state() *adminapi.Key {
-	z, policy, p := q.zone, q.check.Policy, &q.peek
+func (q *asked) state(p *peek) *adminapi.Key {
 	return &adminapi.Key{
-		Zone: z.Name, KeyText: keyText(z.Template, p.key, len(p.key)), Plan: policy.Plan, Limit: describeLimit(p.rule, p.rule.Limit(), true),
-		Rollout: z.Rollout(), Cost: q.check.Cost, CostFrom: z.Cost.From, QuotaStatus: p.quota(), Slots: policy.Lends,
-		Ban: p.ban(), Refusals: p.refusals, Override: p.override(), Overrides: z.Overrides(),
-		Outcome: outcome.Names[q.outcome], Refused: q.outcome.Refused(),
+		Zone: q.Zone.Name, KeyText: keyText(q.Zone.Template, p.key, len(p.key)), Plan: q.Policy.Plan, Limit: describeLimit(p.rule, p.rule.Limit(), true),
+		Rollout: q.Zone.Rollout(), Cost: q.check.Cost, CostFrom: q.Zone.Cost.From, QuotaStatus: p.quota(), Slots: q.Policy.Lends,
+		Ban: p.ban(), Refusals: p.refusals, Override: p.override(), Overrides: q.Zone.Overrides(),
+		Outcome: outcome.Names[q.Outcome], Refused: q.Outcome.Refused(),
 	}
 }

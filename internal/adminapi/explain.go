@@ -52,8 +52,8 @@ type Explanation struct {
 	Zone   string `json:"zone,omitempty"`
 	Status int    `json:"status,omitempty"`
 
-	// RetryAfter is the Retry-After of the refusal in seconds, before it is rounded. It is absent if
-	// Never is true, or the refusal does not end by itself. Wait is how long a request that passes is held.
+	// RetryAfter is the Retry-After of the refusal in seconds, before it is rounded. Never says that the refusal does
+	// not end by itself. Wait is how long the request is held before it passes, or is refused.
 	RetryAfter float64 `json:"retry_after,omitempty"`
 	Never      bool    `json:"never,omitempty"`
 	Wait       float64 `json:"wait,omitempty"`

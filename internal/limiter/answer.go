@@ -54,12 +54,17 @@ func (v *Verdict) Answer(usual int) Answer {
 		return a
 	}
 	f := v.Refusal(v.Binding)
+	return f.Answer(usual)
+}
+
+// Answer returns what the client gets whom a limit refuses, with this refusal as the one that binds most.
+func (f *Refusal) Answer(usual int) Answer {
+	d := &f.Decision
 	a := Answer{
-		Refusal: f, Status: usual, Problem: QuotaExceeded, Outcome: v.Entries[v.Binding].Outcome,
-		Told: f.Waits().Told, Endless: f.Decision.RetryAfter == algorithms.Never,
+		Refusal: *f, Status: usual, Problem: QuotaExceeded, Outcome: f.Zone.RefusalOutcome(d), Told: f.Waits().Told, Endless: d.RetryAfter == algorithms.Never,
 	}
 	switch {
-	case f.Decision.Banned:
+	case d.Banned:
 		a.Problem = AbnormalUsage
 	case len(f.Zone.Reserve) > 0 && f.Policy.Lends: // the server has too much to do, and not the client
 		a.Status, a.Problem = http.StatusServiceUnavailable, ReducedCapacity

@@ -12,8 +12,8 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/clock"
-	"github.com/seed-161337e5/caddyratelimit/internal/feed"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
@@ -41,6 +41,18 @@ type Config struct {
 
 	// Clock is the clock by which requests wait. The default is the machine's.
 	Clock clock.Clock
+
+	// Witness is told of each zone what it decides, in place of the subscribers of package feed. Usually it is nil.
+	Witness Witness
+}
+
+// Witness sees a request being decided, zone by zone.
+type Witness interface {
+	// Met says whether a zone counts the request, and what it asks. The error is that of a matcher.
+	Met(z *zone.Zone, c zone.Check, met bool, err error)
+
+	// Decided says the outcome in a zone that asks the store, with the decision, if there is one.
+	Decided(e *Entry, c *store.Check, d *algorithms.Decision)
 }
 
 // Limiter decides requests. Its methods may be called from many goroutines at once.
@@ -119,6 +131,9 @@ func (l *Limiter) collect(v *Verdict) bool {
 	for i, z := range l.Zones {
 		var c zone.Check
 		met, err := z.Meet(&c, &v.Request, l.Logger)
+		if l.Witness != nil {
+			l.Witness.Met(z, c, met, err)
+		}
 		if err != nil {
 			v.Err = err
 			return false
@@ -140,8 +155,7 @@ func (l *Limiter) collect(v *Verdict) bool {
 				return false
 			}
 		case c.Policy == nil:
-			z.Stats.Add(c.Key, c.Plan, outcome.Exempt, stats.Untimed)
-			feed.PublishWithoutDecision(v.Request.Request, z.Name, c.Plan, c.Key, outcome.Exempt, nil)
+			v.countUnasked(z, &c, outcome.Exempt)
 		default:
 			v.add(z, &c)
 		}

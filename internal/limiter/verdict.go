@@ -49,6 +49,7 @@ type Verdict struct {
 
 	Request placeholder.Request
 
+	witness    Witness
 	wait       retryWait
 	holds      bool     // whether a charge lasts until the request is over
 	late       bool     // whether a charge depends on the response
@@ -91,7 +92,7 @@ var verdicts = sync.Pool{New: func() any { return new(Verdict) }}
 func newVerdict(l *Limiter, r *http.Request) *Verdict {
 	v := verdicts.Get().(*Verdict)
 	v.Request = placeholder.RequestOf(r)
-	v.wait.clock = l.Clock
+	v.wait.clock, v.witness = l.Clock, l.Witness
 	return v
 }
 
@@ -114,7 +115,7 @@ func (v *Verdict) reset() {
 	v.Rejections, v.Entries, v.Checks, v.Decisions = emptied(v.Rejections), emptied(v.Entries), emptied(v.Checks), v.Decisions[:0]
 	v.Enforced, v.Binding, v.Refused, v.Near = 0, 0, false, false
 	v.Request = placeholder.Request{}
-	v.wait = retryWait{}
+	v.wait, v.witness = retryWait{}, nil
 	v.holds, v.late, v.strips, v.completion = false, false, nil, nil
 }
 
@@ -185,8 +186,15 @@ func (v *Verdict) reject(z *zone.Zone, c *zone.Check) {
 		o = outcome.DryRun
 	}
 	v.Rejections = append(v.Rejections, Refusal{Zone: z, Key: c.Key, DryRun: c.DryRun, Err: c.Rejection, Status: c.Status})
+	v.countUnasked(z, c, o)
+}
+
+// countUnasked counts the outcome of the request in a zone that does not ask the store, and publishes it.
+func (v *Verdict) countUnasked(z *zone.Zone, c *zone.Check, o outcome.Outcome) {
 	z.Stats.Add(c.Key, c.Plan, o, stats.Untimed)
-	feed.PublishWithoutDecision(v.Request.Request, z.Name, c.Plan, c.Key, o, c.Rejection)
+	if v.witness == nil {
+		feed.PublishWithoutDecision(v.Request.Request, z.Name, c.Plan, c.Key, o, c.Rejection)
+	}
 }
 
 // add adds what to ask of the store for a zone.
@@ -304,5 +312,9 @@ func (v *Verdict) count(i int, o outcome.Outcome, took time.Duration) {
 	e := &v.Entries[i]
 	e.Outcome = o
 	e.Zone.Stats.Add(v.Checks[i].Key, e.Policy.Plan, o, took)
+	if v.witness != nil {
+		v.witness.Decided(e, &v.Checks[i], &v.Decisions[i])
+		return
+	}
 	feed.Publish(v.Request.Request, e.Zone.Name, e.Policy.Plan, &v.Checks[i], o, &v.Decisions[i], nil)
 }
