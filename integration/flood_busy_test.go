@@ -1,13 +1,9 @@
 package integration_test
 
 import (
-	"bufio"
-	"bytes"
 	"fmt"
 	"maps"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -15,199 +11,72 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
-
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// busyLimit is how many requests a key has in each zone of a flood, for longer than the flood takes.
-const busyLimit = 5
-
-// busyZones are the kinds of zones that are flooded.
-var busyZones = map[string]string{
-	"plain":       "algorithm sliding_window_counter 5/10h",
-	"overrides":   "algorithm sliding_window_counter 5/10h\noverrides",
-	"ban":         "algorithm sliding_window_counter 5/10h\nban 1s after 1000000 refusals in 1h",
-	"concurrency": "algorithm concurrency\nevents 5\nlease 1h",
-	"queue":       "algorithm leaky_bucket 5/10h\nmode queue\nmax_wait 100ms",
-	"max_wait":    "algorithm sliding_window_counter 5/10h\nmax_wait 100ms",
-	"lend":        "algorithm token_bucket 5/10h\nlend 100ms",
+// swarm is the connections of a flood.
+type swarm struct {
+	open []wire
+	each int // requests at once on each
 }
 
-// busyTarget is a Caddy with a zone of each kind, a healthy Redis, and an upstream that counts.
-type busyTarget struct {
-	*server
-	redis  *redistest.Server
-	zones  []string
-	passed map[string]*atomic.Int64 // by zone
-	keys   int
-}
-
-func startBusyTarget(t *testing.T, timeout time.Duration, keys int) *busyTarget {
-	f := &busyTarget{redis: redistest.Start(t), zones: slices.Sorted(maps.Keys(busyZones)), passed: make(map[string]*atomic.Int64), keys: keys}
-	gate := make(chan struct{})
-	upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		if !strings.HasPrefix(r.Header.Get("X-Key"), "honest") {
-			f.passed[strings.TrimPrefix(r.URL.Path, "/")].Add(1)
-		}
-		if r.Header.Get("X-Hold") != "" {
-			<-gate
-		}
-	}))
-	t.Cleanup(func() { close(gate); upstream.Close() })
-	var site strings.Builder
-	for _, zone := range f.zones {
-		f.passed[zone] = new(atomic.Int64)
-		fmt.Fprintf(&site, `
-			handle /%s {
-				rate_limit {
-					zone %[1]s {
-						key {header.X-Key}
-						%s
-					}
-					store redis {
-						address %s
-						timeout %s
-					}
-					on_store_error allow
-				}
-				reverse_proxy %s
-			}`, zone, busyZones[zone], f.redis.Addr(), timeout, upstream.Listener.Addr())
-	}
-	f.server = startCaddy(t, caddyfile("servers {\nprotocols h1 h2c\n}\nmetrics", `
-		handle /metrics {
-			metrics
-		}`+site.String()))
-	return f
-}
-
-// use uses up the limit of each key of a zone.
-func (f *busyTarget) use(t *testing.T, zone string) {
+// connect opens the connections of a flood.
+func (f *busyTarget) connect(t *testing.T, protocol string, conns, each int) *swarm {
 	t.Helper()
-	client := newClient(t, "")
-	for k := range f.keys {
-		for range busyLimit {
-			if zone != "concurrency" {
-				_, _ = send(client, f.url("/"+zone), "X-Key", fmt.Sprint(k))
-				continue
+	l := &swarm{make([]wire, conns), each}
+	t.Cleanup(l.close)
+	var all sync.WaitGroup
+	var failed atomic.Pointer[error]
+	const together = 8
+	for first := range together {
+		all.Go(func() {
+			for i := first; i < conns; i += together {
+				w, err := protocols[protocol](f)
+				if err != nil {
+					failed.Store(&err)
+					return
+				}
+				l.open[i] = w
 			}
-			before := f.passed[zone].Load()
-			go func() { _, _ = send(client, f.url("/"+zone), "X-Key", fmt.Sprint(k), "X-Hold", "1") }()
-			patient.Until(t, "a slot to be taken", func() bool { return f.passed[zone].Load() > before })
-		}
-		patient.Until(t, "a refusal", func() bool {
-			a, err := send(client, f.url("/"+zone), "X-Key", fmt.Sprint(k))
-			return err == nil && a.status == http.StatusTooManyRequests
 		})
 	}
+	all.Wait()
+	if err := failed.Load(); err != nil {
+		t.Fatalf("%s: %v", protocol, *err)
+	}
+	return l
 }
 
-// errors returns how many requests met an error of the store, by its kind.
-func (f *busyTarget) errors(t *testing.T) map[string]int {
-	kinds := make(map[string]int)
-	for name, n := range nonzero(t, f.scrape(newClient(t, ""))) {
-		if strings.HasPrefix(name, "store_errors_total{") {
-			kinds[name[strings.Index(name, `kind="`)+6:strings.Index(name, `",store`)]] += int(n)
+func (l *swarm) close() {
+	for _, w := range l.open {
+		if w != nil {
+			_ = w.Close()
 		}
-	}
-	return kinds
-}
-
-// burst is requests that are written at once, on connections that are open already.
-type burst struct {
-	conns   []net.Conn
-	write   [][]byte
-	collect []func() (statuses []int, err error)
-}
-
-// startBurst opens the connections. If each is for several requests, they speak HTTP/2.
-func (f *busyTarget) startBurst(t *testing.T, zone string, conns, each int) *burst {
-	t.Helper()
-	b := new(burst)
-	for i := range conns {
-		conn, err := net.Dial("tcp", f.address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { conn.Close() })
-		_ = conn.SetDeadline(time.Now().Add(patient.Patience))
-		b.conns = append(b.conns, conn)
-		if each > 1 {
-			write, collect := streams(t, conn, "/"+zone, each, func(n int) string { return fmt.Sprint((i*each + n) % f.keys) })
-			b.write, b.collect = append(b.write, write), append(b.collect, collect)
-			continue
-		}
-		b.write = append(b.write, fmt.Appendf(nil, "GET /%s HTTP/1.1\r\nHost: a\r\nX-Key: %d\r\n\r\n", zone, i%f.keys))
-		b.collect = append(b.collect, func() ([]int, error) {
-			response, err := http.ReadResponse(bufio.NewReader(conn), nil)
-			if err != nil {
-				return nil, err
-			}
-			return []int{response.StatusCode}, response.Body.Close()
-		})
-	}
-	return b
-}
-
-// streams begins HTTP/2, and returns the HEADERS frames of requests, and what reads their answers.
-func streams(t *testing.T, conn net.Conn, path string, requests int, key func(int) string) (write []byte, collect func() ([]int, error)) {
-	t.Helper()
-	var out, head bytes.Buffer
-	framer, encoder := http2.NewFramer(&out, nil), hpack.NewEncoder(&head)
-	for i := range requests {
-		head.Reset()
-		for _, field := range [][2]string{{":method", "GET"}, {":scheme", "http"}, {":authority", "a"}, {":path", path}, {"x-key", key(i)}} {
-			if err := encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := framer.WriteHeaders(http2.HeadersFrameParam{StreamID: uint32(2*i + 1), BlockFragment: head.Bytes(), EndStream: true, EndHeaders: true}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := conn.Write([]byte(http2.ClientPreface)); err != nil {
-		t.Fatal(err)
-	}
-	frames := http2.NewFramer(conn, conn)
-	frames.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
-	if err := frames.WriteSettings(); err != nil {
-		t.Fatal(err)
-	}
-	return out.Bytes(), func() (statuses []int, err error) {
-		for len(statuses) < requests {
-			frame, err := frames.ReadFrame()
-			if err != nil {
-				return statuses, err
-			}
-			if response, ok := frame.(*http2.MetaHeadersFrame); ok {
-				var status int
-				if _, err := fmt.Sscan(response.PseudoValue("status"), &status); err != nil {
-					return statuses, err
-				}
-				statuses = append(statuses, status)
-			}
-		}
-		return statuses, nil
 	}
 }
 
-// send writes all requests, and returns how often each status came.
-func (b *burst) send(t *testing.T, meanwhile func()) map[int]int {
+// flood writes all requests at once, with the keys in turn, and returns how often each status came.
+// Meanwhile gets a channel that is closed when all answers have come.
+func (l *swarm) flood(t *testing.T, path string, keys []string, meanwhile func(answered <-chan struct{})) map[int]int {
 	t.Helper()
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	statuses := make(map[int]int)
-	for i, conn := range b.conns {
-		if _, err := conn.Write(b.write[i]); err != nil {
+	next := 0
+	for _, w := range l.open {
+		some := make([]string, l.each)
+		for i := range some {
+			some[i] = keys[next%len(keys)]
+			next++
+		}
+		if err := w.write(path, some); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, collect := range b.collect {
+	for _, w := range l.open {
 		all.Go(func() {
-			got, err := collect()
+			got, err := w.read()
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
@@ -218,9 +87,19 @@ func (b *burst) send(t *testing.T, meanwhile func()) map[int]int {
 			}
 		})
 	}
-	meanwhile()
-	all.Wait()
+	answered := make(chan struct{})
+	go func() { all.Wait(); close(answered) }()
+	meanwhile(answered)
+	<-answered
 	return statuses
+}
+
+// keysOf returns names of keys.
+func keysOf(name string, n int) (keys []string) {
+	for i := range n {
+		keys = append(keys, fmt.Sprint(name, i))
+	}
+	return keys
 }
 
 // TestNoClientCausesStoreErrors: a Caddy that does not run for longer than the timeout while requests wait for
@@ -229,34 +108,28 @@ func (b *burst) send(t *testing.T, meanwhile func()) map[int]int {
 func TestNoClientCausesStoreErrors(t *testing.T) {
 	patient.BesideOthers(t)
 	const timeout = 250 * time.Millisecond
-	f := startBusyTarget(t, timeout, 1)
-	for _, zone := range f.zones {
-		f.use(t, zone)
-		b := f.startBurst(t, zone, 8, 125)
-		if zone == "plain" {
-			time.Sleep(1100 * time.Millisecond) // until the refusal is not answered from memory
+	f := startBusyTarget(t, timeout)
+	used := keysOf("used", 1)
+	floods := make(map[string]*swarm)
+	speak := slices.Sorted(maps.Keys(protocols))
+	for _, protocol := range speak {
+		if floods[protocol] = f.connect(t, protocol, 10, 100); protocol == "HTTP/1.1" {
+			floods[protocol] = f.connect(t, protocol, 1000, 1)
 		}
-		before, calls := f.passed[zone].Load(), scriptCalls(t, f.redis)
-		answered := make(chan struct{})
-		statuses := b.send(t, func() {
-			go func() { // ends in any case
-				defer close(answered)
-				for end := time.Now().Add(time.Second); scriptCalls(t, f.redis) == calls && time.Now().Before(end); {
-				}
-			}()
-			<-answered
-			if err := f.process.Freeze(patient.Patience); err != nil {
-				t.Error(err)
+	}
+	for _, zone := range f.zones {
+		f.use(t, zone, used)
+	}
+	time.Sleep(1100 * time.Millisecond) // until no refusal is answered from memory
+	for i, zone := range f.zones {
+		for j, protocol := range speak {
+			keys, limit := used, 0
+			if strings.HasSuffix(zone, "-lent") && boundsFresh(zone) { // what has refused a key does not ask
+				keys, limit = keysOf("fresh"+protocol, 1), busyLimit
 			}
-			time.Sleep(2 * timeout) // this is what passes while Caddy does not run
-			if err := f.process.Thaw(); err != nil {
-				t.Error(err)
+			if deep.Run() || (i+i/len(speak))%len(speak) == j {
+				f.freeze(t, zone, protocol, floods[protocol], keys, limit, 2*timeout)
 			}
-		})
-		passed := f.passed[zone].Load() - before
-		t.Logf("%s: %d passed, answers %v, errors of the store %v", zone, passed, statuses, f.errors(t))
-		if passed > 0 || statuses[http.StatusOK] > 0 {
-			t.Errorf("%s: %d requests passed, want none: the limit was used up", zone, passed)
 		}
 	}
 	for name, waited := range nonzero(t, f.scrape(newClient(t, ""))) {
@@ -268,58 +141,153 @@ func TestNoClientCausesStoreErrors(t *testing.T) {
 	t.Error("no metric says that requests waited in Caddy")
 }
 
-// TestFloodsPassNothing floods each kind of zone in many ways, with the default timeout. The limits are used up, so
-// nothing may pass. It needs a machine that does nothing else: a Redis that does not run does not answer.
+// freeze floods a zone, while Caddy does not run for a time. No more than a limit may pass of each key.
+func (f *busyTarget) freeze(t *testing.T, zone, protocol string, l *swarm, keys []string, limit int, still time.Duration) {
+	t.Helper()
+	before, calls := f.countAll(zone, keys, limit), scriptCalls(t, f.redis)
+	statuses := l.flood(t, "/"+zone, keys, func(answered <-chan struct{}) {
+		for asked := false; !asked; {
+			select {
+			case <-answered: // from memory
+				return
+			default:
+				asked = scriptCalls(t, f.redis) > calls
+			}
+		}
+		if err := f.process.Freeze(patient.Patience); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(still) // this is what passes while Caddy does not run
+		if err := f.process.Thaw(); err != nil {
+			t.Error(err)
+		}
+	})
+	beyond := f.countAll(zone, keys, limit) - before
+	t.Logf("%s, %s: %d passed beyond %d, answers %v, errors of the store %v", zone, protocol, beyond, limit, statuses, f.errors(t))
+	if beyond > 0 || statuses[http.StatusOK] > limit {
+		t.Errorf("%s, %s: %d requests passed beyond the limit, want none", zone, protocol, beyond)
+	}
+}
+
+// floods are what TestFloodsPassNothing sends at once. 4,000 connections of HTTP/3 are too many for two cores.
+var floods = []struct {
+	protocol    string
+	conns, each int
+}{
+	{"HTTP/1.1", 200, 1},
+	{"HTTP/1.1", 1000, 1},
+	{"HTTP/1.1", 4000, 1},
+	{"HTTP/2, no TLS", 4, 50},
+	{"HTTP/2, no TLS", 16, 250},
+	{"HTTP/2", 200, 1},
+	{"HTTP/2", 1000, 1},
+	{"HTTP/2", 4000, 1},
+	{"HTTP/2", 16, 250},
+	{"HTTP/3", 200, 1},
+	{"HTTP/3", 1000, 1},
+	{"HTTP/3", 40, 100},
+}
+
+// TestFloodsPassNothing floods each kind of zone in many ways, with the default timeout. Most limits are used up, so
+// nothing may pass; new keys pass no more than their limit. It needs a machine that does nothing else: a Redis that
+// does not run does not answer.
 func TestFloodsPassNothing(t *testing.T) {
 	if !deep.Run() {
 		t.Skip("DEEP=1 runs it")
 	}
+	cells := make(map[string]bool)
+	rows := make([]floodRow, len(floods))
 	for _, keys := range []int{1, 100} {
-		f := startBusyTarget(t, 50*time.Millisecond, keys)
-		honest := startHonest(t, f)
+		f := startBusyTarget(t, 50*time.Millisecond)
 		for _, zone := range f.zones {
-			f.use(t, zone)
-			for _, c := range []struct{ conns, each int }{{200, 1}, {1000, 1}, {4000, 1}, {4, 50}, {16, 250}} {
-				for range 3 {
-					b := f.startBurst(t, zone, c.conns, c.each)
-					before, began := f.passed[zone].Load(), time.Now()
-					honest.Store(0)
-					statuses := b.send(t, func() {})
-					passed := f.passed[zone].Load() - before
-					t.Logf("%-11s %3d keys, %4d x %3d: %d passed, answers %v within %v, an honest client at most %v", zone, keys, c.conns, c.each,
-						passed, statuses, time.Since(began).Round(time.Millisecond), time.Duration(honest.Load()).Round(time.Millisecond))
-					if passed > 0 {
-						t.Errorf("%s, %d keys, %d x %d: %d requests passed, want none", zone, keys, c.conns, c.each, passed)
-					}
-					for _, conn := range b.conns {
-						conn.Close()
-					}
-				}
+			f.use(t, zone, keysOf("used", keys))
+		}
+		for i, c := range floods {
+			l := f.connect(t, c.protocol, c.conns, c.each)
+			for _, zone := range f.zones {
+				cells[fmt.Sprint(keys, i, zone)] = f.press(t, l, zone, keys, fmt.Sprintf("fresh%d-", i), &rows[i])
 			}
+			l.close()
 		}
 		t.Logf("errors of the store: %v", f.errors(t))
 	}
+	for i, c := range floods {
+		t.Logf("| %s | %d x %d | %s |", c.protocol, c.conns, c.each, &rows[i])
+		for _, keys := range []int{1, 100} {
+			for zone := range busyZones {
+				if !cells[fmt.Sprint(keys, i, zone)] {
+					t.Errorf("no cell of %s, %d x %d, with %d keys of %s", c.protocol, c.conns, c.each, keys, zone)
+				}
+			}
+		}
+	}
 }
 
-// startHonest runs a client that has its limit not used up, and returns the longest time that an answer took.
-func startHonest(t *testing.T, f *busyTarget) *atomic.Int64 {
-	var longest atomic.Int64
-	var all sync.WaitGroup
-	end := make(chan struct{})
+// floodRow is what was seen in all zones under one flood.
+type floodRow struct {
+	requests, beyond int
+	statuses         map[int]int
+	last             time.Duration // until the last answer of a flood
+	honest, served   int           // requests of clients that keep to their limits, and how many of them passed
+	slowest          time.Duration // of them
+}
+
+// String returns a row of the table in the docs.
+func (r *floodRow) String() string {
+	return fmt.Sprintf("%d requests | %d beyond the limit | the last answer %v | honest: %d of %d, at most %v | %v",
+		r.requests, r.beyond, r.last.Round(time.Millisecond), r.served, r.honest, r.slowest.Round(time.Millisecond), r.statuses)
+}
+
+// press floods a zone with keys whose limit is used up, and then with new ones.
+func (f *busyTarget) press(t *testing.T, l *swarm, zone string, keys int, fresh string, row *floodRow) bool {
+	t.Helper()
 	client := newClient(t, "")
-	all.Go(func() {
-		for i := 0; ; i++ {
-			select {
-			case <-end:
-				return
-			default:
-			}
-			began := time.Now()
-			_, _ = send(client, f.url("/overrides"), "X-Key", fmt.Sprint("honest ", i))
-			longest.Store(max(longest.Load(), int64(time.Since(began))))
-			time.Sleep(10 * time.Millisecond)
+	for _, names := range [][]string{keysOf("used", keys), keysOf(fresh, keys)} {
+		limit, before := busyLimit, 0
+		if names[0] == "used0" {
+			limit, before = 0, f.countAll(zone, names, 0)
+		} else if !boundsFresh(zone) {
+			continue
 		}
-	})
-	t.Cleanup(func() { close(end); all.Wait() })
-	return &longest
+		began := time.Now()
+		statuses := l.flood(t, "/"+zone, names, func(answered <-chan struct{}) {
+			for ended := false; !ended; {
+				row.honestly(client, f.url("/"+zone))
+				select {
+				case <-answered:
+					ended = true
+				case <-time.After(5 * time.Millisecond):
+				}
+			}
+		})
+		row.last = max(row.last, time.Since(began))
+		beyond := f.countAll(zone, names, limit) - before
+		row.add(statuses, beyond)
+		if beyond > 0 {
+			t.Errorf("%s, %d x %d, %d keys %s...: %d requests passed beyond the limit, answers %v", zone, len(l.open), l.each, keys, names[0], beyond, statuses)
+		}
+	}
+	return true
+}
+
+// honestly sends a request of a new client.
+func (r *floodRow) honestly(client *http.Client, url string) {
+	began := time.Now()
+	a, err := send(client, url, "X-Key", fmt.Sprint("honest", began.UnixNano()))
+	if r.honest++; err == nil && a.status == http.StatusOK {
+		r.served++
+	}
+	r.slowest = max(r.slowest, time.Since(began))
+}
+
+// add adds a flood's answers.
+func (r *floodRow) add(statuses map[int]int, beyond int) {
+	if r.statuses == nil {
+		r.statuses = make(map[int]int)
+	}
+	r.beyond += beyond
+	for status, n := range statuses {
+		r.statuses[status] += n
+		r.requests += n
+	}
 }
