@@ -45,6 +45,8 @@ type explorer struct {
 	seed      maphash.Seed
 	seen      map[uint64]bool
 	over      []string
+	test      testing.TB
+	watcher   *watcher
 }
 
 const (
@@ -98,6 +100,7 @@ func (e *explorer) visit(w *world, story string) {
 	next := func(what string, node int, change func(*world, string) bool) {
 		c := w.clone()
 		if then := story + ", " + what + " " + string(rune('A'+node)); change(c, then) {
+			e.watch(what, then, w, c)
 			e.visit(c, then)
 		}
 	}
@@ -136,7 +139,7 @@ func (e *explorer) visit(w *world, story string) {
 		if w.borrowers[n].Asks() && w.faults > 0 {
 			next("give up", n, func(w *world, _ string) bool {
 				w.faults--
-				w.borrowers[n].Fail(w.borrowers[n].number)
+				w.borrowers[n].Fail(w.borrowers[n].ask.Number)
 				return true
 			})
 		}
@@ -195,9 +198,38 @@ func (e *explorer) visit(w *world, story string) {
 	}
 }
 
+// exploreEvents says what the steps are to a borrower.
+var exploreEvents = map[string]string{"renew": "begin", "return": "begin", "give up": "fail", "hear": "end", "tick": "time"}
+
+// watch checks what a step has made of the borrowers.
+func (e *explorer) watch(what, story string, before, after *world) {
+	if what == "crash" {
+		return // it is another borrower
+	}
+	for n := range before.borrowers {
+		from, to := &before.borrowers[n], &after.borrowers[n]
+		event := exploreEvents[what]
+		switch {
+		case *from == *to && what != "tick":
+			continue
+		case event == "" && to.ask.Number > from.ask.Number:
+			event = "begin"
+		case event == "":
+			event = "request"
+		}
+		e.watcher.watch(e.test, event, story, from, to, before.moment(), after.moment())
+	}
+}
+
 // explore explores a bucket of three tokens, of which one comes back with each tick, and returns the
 // worlds that were seen and the story of an admission that one limiter would have refused.
 func explore(t *testing.T, ticks int64, requests, faults int) (worlds int, over []string) {
+	t.Helper()
+	return exploreWatched(t, nil, ticks, requests, faults)
+}
+
+// exploreWatched is explore with somebody who looks at each step.
+func exploreWatched(t *testing.T, watcher *watcher, ticks int64, requests, faults int) (worlds int, over []string) {
 	t.Helper()
 	before := least
 	least = 1
@@ -207,7 +239,7 @@ func explore(t *testing.T, ticks int64, requests, faults int) (worlds int, over 
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &explorer{algorithm: a, params: p, ticks: ticks, seed: maphash.MakeSeed(), seen: make(map[uint64]bool)}
+	e := &explorer{algorithm: a, params: p, ticks: ticks, seed: maphash.MakeSeed(), seen: make(map[uint64]bool), test: t, watcher: watcher}
 	w := &world{requests: requests, renewals: 1, faults: faults}
 	for n := range w.borrowers {
 		w.borrowers[n] = *NewBorrower(uint64(n+1), explorePeriod, explorePeriod)

@@ -7,8 +7,8 @@ func (b *Borrower) Late(now Moment, cost int64) int64 {
 		return 0
 	}
 	paid := min(cost, b.Spare(now))
-	b.spent += paid
-	b.answer.Remaining = max(0, b.answer.Remaining-(cost-paid))
+	b.loan.spent += paid
+	b.news.Remaining = max(0, b.news.Remaining-(cost-paid))
 	return paid
 }
 
@@ -17,20 +17,20 @@ func (b *Borrower) Late(now Moment, cost int64) int64 {
 // back, and the next ask says what may be held then.
 func (b *Borrower) Owes() {
 	b.giveUp(0)
-	b.owes, b.answer.Remaining = b.asks, 0
+	b.ask.void, b.news.Remaining = b.ask.underWay, 0
 }
 
 // giveUp gives up what no request has reserved, but for a cost that is to be reserved now. The store does not
 // know it yet.
 func (b *Borrower) giveUp(but int64) {
-	b.limit, b.gives = min(b.limit, b.spent+b.pending+but), true
-	b.doubt = max(b.doubt, b.until.Mono)
+	b.loan.limit, b.loan.hold = min(b.loan.limit, b.loan.spent+b.loan.reserved+but), givenUp
+	b.ask.doubt = max(b.ask.doubt, b.loan.until.Mono)
 }
 
 // unused gives up what a request has not used in the end, if everything else was given up.
 func (b *Borrower) unused(cost int64) {
-	if b.gives {
-		b.limit -= cost
-		b.given += cost
+	if b.loan.hold == givenUp {
+		b.loan.limit -= cost
+		b.loan.returned += cost
 	}
 }

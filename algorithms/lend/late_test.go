@@ -98,6 +98,15 @@ type lateOrder struct {
 	held     int64 // by the answer to it
 	allowed  bool
 	late     lateStage
+	watcher  *watcher
+}
+
+// lateEvents says what the steps are to a borrower.
+var lateEvents = map[string]string{
+	"a request": "request", "spent": "request", "spent after a look at the clock": "request", "cancelled": "request", "refunded": "request",
+	"asked for a request": "begin", "borrowed for a request": "begin", "renewed": "begin", "returned": "begin",
+	"decided": "request", "given up": "fail", "answered": "end", "answered and reserved": "end",
+	"paid": "request", "charged": "request", "known": "owes",
 }
 
 // lateStage is how far a late cost has come.
@@ -134,6 +143,7 @@ func (o *lateOrder) next(t *testing.T) (all []*lateOrder) {
 	add := func(what string, do func(n *lateOrder)) {
 		n := o.step(what)
 		do(n)
+		o.watcher.watch(t, lateEvents[what], n.story(), &o.Borrower, &n.Borrower, n.moment(), n.moment())
 		all = append(all, n)
 	}
 	if o.came < 2 {
@@ -163,22 +173,22 @@ func (o *lateOrder) next(t *testing.T) (all []*lateOrder) {
 		})
 	}
 	switch {
-	case !o.asks && o.number < 3:
+	case !o.Asks() && o.ask.Number < 3:
 		add("asked for a request", func(n *lateOrder) { n.Begin(n.moment(), 1) })
 		add("borrowed for a request", func(n *lateOrder) { n.Borrow(n.moment(), 1) })
 		add("renewed", func(n *lateOrder) { n.Renew(n.moment()) })
 		add("returned", func(n *lateOrder) { n.Return(n.moment()) })
-	case o.asks && !o.decided:
+	case o.Asks() && !o.decided:
 		add("decided", func(n *lateOrder) {
-			n.decided, n.held, n.allowed = true, n.asked.Live, n.asked.Cost == 0
+			n.decided, n.held, n.allowed = true, n.ask.Live, n.ask.Cost == 0
 			if n.late < lateCharged {
 				n.held, n.allowed = 5, true // at least what is live and the request's cost
 			}
 		})
-		add("given up", func(n *lateOrder) { n.Fail(n.number) })
-	case o.asks:
+		add("given up", func(n *lateOrder) { n.Fail(n.ask.Number) })
+	case o.Asks():
 		add("answered", func(n *lateOrder) { n.answers(n.held, n.allowed, 0) })
-		if o.asked.Borrows && o.allowed {
+		if o.ask.Borrows && o.allowed {
 			add("answered and reserved", func(n *lateOrder) {
 				n.answers(n.held, n.allowed, 1)
 				if !n.Reserve(n.moment(), 1, 0) {
@@ -217,7 +227,7 @@ func (o *lateOrder) spend(request int, now Moment) {
 // answers has the store answer the ask.
 func (o *lateOrder) answers(held int64, allowed bool, reserve int64) {
 	d := algorithms.Decision{Allowed: allowed, Quota: 100, At: simEpoch + o.now.Microseconds()}
-	o.End(o.moment(), o.number, Answer{Decision: d, Held: held, Lease: time.Minute.Microseconds()}, reserve)
+	o.End(o.moment(), o.ask.Number, Answer{Decision: d, Held: held, Lease: time.Minute.Microseconds()}, reserve)
 	o.decided = false
 }
 
@@ -225,7 +235,9 @@ func (o *lateOrder) answers(held int64, allowed bool, reserve int64) {
 func (o *lateOrder) recovers(t *testing.T) {
 	n := o.step("free again")
 	n.Begin(n.moment(), 1)
+	before := n.Borrower
 	n.answers(7, true, 0)
+	o.watcher.watch(t, "end", n.story(), &before, &n.Borrower, n.moment(), n.moment())
 	n.Reserve(n.moment(), 1, 0)
 	n.Cancel(1)
 	if got := n.Live(n.moment()); got != 7 {
@@ -238,11 +250,15 @@ func (o *lateOrder) recovers(t *testing.T) {
 // answered. The store lends nothing more, but may have done so before.
 func TestLateCostOrders(t *testing.T) {
 	t.Parallel()
-	orders := 0
+	t.Logf("%d orders", exploreLateOrders(t, nil, deep.Steps(8, 9)))
+}
+
+// exploreLateOrders goes through all orders of so many steps.
+func exploreLateOrders(t *testing.T, w *watcher, depth int) (orders int) {
 	var visit func(o *lateOrder, depth int)
 	visit = func(o *lateOrder, depth int) {
 		orders++
-		if o.late == lateKnown && !o.asks && len(o.requests) == 0 {
+		if o.late == lateKnown && !o.Asks() && len(o.requests) == 0 {
 			o.recovers(t)
 		}
 		if depth == 0 {
@@ -252,16 +268,16 @@ func TestLateCostOrders(t *testing.T) {
 			visit(n, depth-1)
 		}
 	}
-	first := &lateOrder{Borrower: *NewBorrower(1, time.Minute, time.Minute), now: time.Second}
+	first := &lateOrder{Borrower: *NewBorrower(1, time.Minute, time.Minute), now: time.Second, watcher: w}
 	first.Begin(first.moment(), 1)
 	first.answers(5, true, 0)
 	first.Reserve(first.moment(), 1, 0)
 	first.requests, first.came = []Moment{first.moment()}, 1
-	visit(first, deep.Steps(8, 9))
+	visit(first, depth)
 	known := first.step("all of the late cost")
 	known.late = lateKnown
 	known.Late(known.moment(), 100)
 	known.Owes()
-	visit(known, deep.Steps(8, 9))
-	t.Logf("%d orders", orders)
+	visit(known, depth)
+	return orders
 }

@@ -1,17 +1,40 @@
 package lend
 
+// charges says up to which times, as At tells them, charges are or may be the store's. Only what was spent since can be
+// taken back.
+type charges struct {
+	until  int64
+	before int64 // the same before the last ask
+	latest int64 // what At told before the last answer, at most: it goes back if an answer was slow
+}
+
 // Refund takes back what a request has spent, and reports whether it did: nothing that was
 // reported can be taken back.
 func (b *Borrower) Refund(now Moment, at, cost int64) bool {
-	if at <= b.sampled || cost > b.spent-b.asked.Spent || !b.lasts(now, 0) {
+	if at <= b.charged.until || cost > b.loan.spent-b.ask.Spent || !b.lasts(now, 0) {
 		return false
 	}
-	b.spent -= cost
+	b.loan.spent -= cost
 	b.unused(cost)
-	b.refusesFrom = 0
+	if b.news.mode == refusing {
+		b.news.say(refusing, 0, 0)
+	}
 	return true
 }
 
 // Reports reports whether the ask that is under way tells the store of what was spent at a time. A refund of
 // that should come to the store after the ask: before, there is nothing to take it off.
-func (b *Borrower) Reports(at int64) bool { return b.asks && at > b.reported }
+func (b *Borrower) Reports(at int64) bool { return b.ask.underWay && at > b.charged.before }
+
+// noteCharged notes up to which time the store may have charged requests by itself, so that what it has
+// charged is not taken back from what was spent since. It comes back by itself meanwhile.
+func (b *Borrower) noteCharged(answer Answer) {
+	at := answer.At
+	if b.ask.Borrows && answer.Held > 0 { // the cost was lent
+		at--
+	}
+	b.charged.until = max(b.charged.until, at)
+}
+
+// ChargedAlone tells that the store has charged a request that asked for itself.
+func (b *Borrower) ChargedAlone(at int64) { b.charged.until = max(b.charged.until, at) }

@@ -28,7 +28,7 @@ func TestRefundOfCharge(t *testing.T) {
 	began, _ := at(time.Second + time.Millisecond)
 	b.Want(began, 4)
 	first := ask(began.Mono, b.Begin(began, 1))
-	b.End(began, b.number, first, 0)
+	b.End(began, b.ask.Number, first, 0)
 	if !before.Allowed || !first.Allowed || first.Held != 4 {
 		t.Fatalf("%+v, %+v", before, first)
 	}
@@ -139,7 +139,7 @@ func TestReports(t *testing.T) {
 		now = now.plus(time.Second)
 		b.Renew(now)
 		d := algorithms.Decision{Allowed: true, Quota: 100, At: simEpoch + now.Mono.Microseconds()}
-		b.End(now, b.number, Answer{Decision: d, Held: 20, Lease: time.Minute.Microseconds()}, 0)
+		b.End(now, b.ask.Number, Answer{Decision: d, Held: 20, Lease: time.Minute.Microseconds()}, 0)
 	}
 	ask()
 	now = now.plus(time.Second)
@@ -152,7 +152,7 @@ func TestReports(t *testing.T) {
 	if !b.Reports(at) {
 		t.Error("the ask does not report what was spent before it")
 	}
-	b.Fail(b.number)
+	b.Fail(b.ask.Number)
 	now = now.plus(time.Second)
 	b.Renew(now)
 	if b.Reports(at) {

@@ -1,0 +1,107 @@
+package lend
+
+import (
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+)
+
+// news is the last answer, and what it says to requests that the loan does not pay for.
+type news struct {
+	Answer
+	at    Moment
+	mode  mode
+	from  int64         // while refusing, the costs that are refused: this and above; 0: none
+	until time.Duration // as long as the mode holds: refusing and scarce
+}
+
+// say enters a mode.
+func (n *news) say(m mode, from int64, until time.Duration) { n.mode, n.from, n.until = m, from, until }
+
+// hear takes what an answer says.
+func (b *Borrower) hear(now Moment, answer Answer) {
+	b.news.at, b.news.Answer = now, answer
+	if b.ask.Cost > 0 || b.ask.Number == 1 {
+		b.noteCharged(answer)
+	}
+	switch pause := time.Duration(answer.Pause) * time.Microsecond; {
+	case !answer.Allowed:
+		b.refuse(now, answer)
+	case answer.Held > 0 || b.ask.Want == 0:
+		b.news.say(lent, 0, 0)
+	case pause > 0 && pause < b.period:
+		b.news.say(refusing, max(1, b.ask.Cost), now.Mono+pause)
+	default:
+		b.news.say(scarce, 0, now.Mono+b.period/alonePart)
+	}
+}
+
+// refuse notes how long a refusal holds: until its wait is over, if that is certain, and at
+// least until there is something to lend, but no longer than a period.
+func (b *Borrower) refuse(now Moment, answer Answer) {
+	wait := min(answer.RetryAfter, longestRefusal)
+	if answer.Others > 0 || b.ask.Live > 0 { // it may come back
+		wait = min(wait, b.period)
+	}
+	if pause := time.Duration(answer.Pause) * time.Microsecond; pause > wait {
+		wait = max(wait, min(pause, b.period))
+	}
+	b.news.say(refusing, b.ask.Cost, now.Mono+wait)
+}
+
+// refuses reports whether a cost is refused without an ask.
+func (b *Borrower) refuses(now Moment, cost int64) bool {
+	return b.news.mode == refusing && b.news.from > 0 && cost >= b.news.from && now.Mono < b.news.until
+}
+
+// RefusedAlone tells that the store has refused a request that asked for itself: the next one
+// begins an ask.
+func (b *Borrower) RefusedAlone() {
+	if b.news.mode != refusing {
+		b.news.say(refusing, 0, 0)
+	}
+}
+
+// At returns the time on the store's clock, as far as it is known, in microseconds since 1970:
+// it is never too late.
+func (b *Borrower) At(now Moment) int64 {
+	return b.news.At + (now.Mono - b.news.at.Mono).Microseconds()
+}
+
+// Allowed returns the decision on a cost that was reserved. What remains is what the borrower still
+// holds, and no more: others may have used since what was free when the store last answered.
+func (b *Borrower) Allowed(now Moment) algorithms.Decision {
+	d := b.told(now)
+	d.Allowed, d.RetryAfter = true, 0
+	d.Remaining, d.Elsewhere = min(d.Quota, b.Spare(now)), b.news.Remaining
+	return d
+}
+
+// Spare returns what no request has reserved of what is held at now.
+func (b *Borrower) Spare(now Moment) int64 { return max(0, b.Live(now)-b.loan.reserved) }
+
+// Refused returns the decision on a cost that is refused without an ask.
+func (b *Borrower) Refused(now Moment, cost int64) algorithms.Decision {
+	d := b.told(now)
+	d.Allowed, d.Remaining = false, 0
+	switch {
+	case cost > d.Quota:
+		d.RetryAfter = algorithms.Never
+	case d.RetryAfter != algorithms.Never:
+		d.RetryAfter = max(d.RetryAfter, b.news.until-now.Mono)
+	}
+	d.NextAfter = max(d.NextAfter, min(d.RetryAfter, b.news.until-now.Mono))
+	d.ResetAfter = max(d.ResetAfter, d.NextAfter)
+	return d
+}
+
+// told returns the last decision of the store as of now.
+func (b *Borrower) told(now Moment) algorithms.Decision {
+	d, elapsed := b.news.Decision, now.Mono-b.news.at.Mono
+	if d.RetryAfter != algorithms.Never {
+		d.RetryAfter = max(0, d.RetryAfter-elapsed)
+	}
+	d.NextAfter, d.ResetAfter = max(0, d.NextAfter-elapsed), max(0, d.ResetAfter-elapsed)
+	d.At, d.Ahead, d.Delay = b.At(now), 0, 0
+	return d
+}
