@@ -88,7 +88,7 @@ func TestProbeOfACluster(t *testing.T) {
 	}
 	expect("all is well", "")
 	for _, node := range c.Nodes() {
-		set(node, "allkeys-lru", "-lrem", "-zscore") // none of which the probe's charge needs
+		set(node, "allkeys-lru", "-lrem", "-zscore") // the charge of the probe needs neither
 		expect(node.Addr(), "allkeys-lru", "lrem", "zscore")
 		set(node, "noeviction", "+lrem", "+zscore")
 	}

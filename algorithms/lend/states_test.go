@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// transitions has, for each event, all that may become of the three machines of a borrower. What stays as it
+// transitions has, for each event, all that may happen to the three machines of a borrower. What stays as it
 // is needs no entry.
 var transitions = map[string]string{
 	"begin":         "quiet>asking doubtful>asking",
@@ -26,13 +26,13 @@ var (
 	modeNames = [...]string{"fresh", "lent", "refusing", "scarce"}
 )
 
-// watcher checks what becomes of borrowers. Nil watches nothing.
+// watcher checks what happens to borrowers. Nil watches nothing.
 type watcher struct {
 	mu   sync.Mutex
 	seen map[string]bool
 }
 
-// watch checks what an event has made of a borrower.
+// watch checks what an event has done to a borrower.
 func (w *watcher) watch(t testing.TB, event, story string, before, after *Borrower, then, now Moment) {
 	t.Helper()
 	if w == nil {
