@@ -115,7 +115,7 @@ type quota struct {
 	next      int64 // seconds; 0: it has no t
 }
 
-// rateLimit reads the RateLimit field, which has one item or is absent.
+// rateLimit reads the first item of the RateLimit field, which may be absent.
 func rateLimit(header http.Header) (q quota, ok bool, err error) {
 	lines := header.Values("RateLimit")
 	if len(lines) == 0 {
@@ -125,8 +125,8 @@ func rateLimit(header http.Header) (q quota, ok bool, err error) {
 	if err != nil {
 		return q, false, fmt.Errorf("RateLimit %q: %w", lines, err)
 	}
-	if len(list) != 1 {
-		return q, false, fmt.Errorf("RateLimit %q: %d items, want 1", lines, len(list))
+	if len(list) == 0 {
+		return q, false, fmt.Errorf("RateLimit %q: no items", lines)
 	}
 	item, isItem := list[0].(httpsfv.Item)
 	if !isItem {

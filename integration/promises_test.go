@@ -94,7 +94,7 @@ func (s *server) waitsAreTrue(client *http.Client, name string) bool {
 // nextQuota returns the t of RateLimit, or 0.
 func nextQuota(header http.Header) int {
 	list, err := httpsfv.UnmarshalList(header.Values("RateLimit"))
-	if err != nil || len(list) != 1 {
+	if err != nil || len(list) == 0 {
 		return 0
 	}
 	next, _ := list[0].(httpsfv.Item).Params.Get("t")

@@ -19,10 +19,10 @@ func TestBans(t *testing.T) {
 		t.Fatalf("got %s, want %s", got, want)
 	}
 	status, header := caddytest.Ask(t, h, "/", "User", "a")
-	if status != 429 || header.Get("Retry-After") != "3600" || header.Get("RateLimit") != `"one";r=0;t=3600` {
+	if status != 429 || header.Get("Retry-After") != "3600" || header.Get("RateLimit") != `"one";r=0;t=3600, "all";r=98;t=3600` {
 		t.Errorf("banned key: status %d, header %v, want to wait for 3600 s", status, header)
 	}
-	if _, header = caddytest.Ask(t, h, "/", "User", "b"); header.Get("RateLimit") != `"one";r=1;t=30` {
+	if _, header = caddytest.Ask(t, h, "/", "User", "b"); header.Get("RateLimit") != `"one";r=1;t=30, "all";r=97;t=3600` {
 		t.Errorf("RateLimit of another key: %s, want r=1 and t=30", header.Get("RateLimit"))
 	}
 }

@@ -30,12 +30,7 @@ func (t *record) value(f field) string {
 	p, n := t.policy, &t.numbers
 	switch f {
 	case rateLimitField:
-		b := append(t.takeRoom(), p.ItemPrefix...)
-		b = strconv.AppendInt(b, n.remaining, 10)
-		if n.next > 0 {
-			b = append(b, zone.ParamNextQuota...)
-			b = strconv.AppendInt(b, n.next, 10)
-		}
+		b := t.rateLimit(t.takeRoom())
 		return unsafe.String(unsafe.SliceData(b), len(b)) // nothing writes to it any more
 	case policyField:
 		return t.policies
@@ -59,10 +54,10 @@ func (t *record) value(f field) string {
 	return ""
 }
 
-// takeRoom returns room for the text of one value: the record's, or new memory if it is taken.
+// takeRoom returns room for the text of one value: the record's, or new memory if it is taken or too small.
 func (t *record) takeRoom() []byte {
-	if t.taken {
-		return make([]byte, 0, 2*len(t.text))
+	if t.taken || len(t.others) > 0 {
+		return make([]byte, 0, (2+len(t.others))*len(t.text))
 	}
 	t.taken = true
 	return t.text[:0]

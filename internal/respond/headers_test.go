@@ -25,10 +25,10 @@ func TestHeaderFields(t *testing.T) {
 		limit  string
 		retry  string
 	}{
-		{200, `"b \"quoted\"";r=2;t=30`, ""},
-		{200, `"b \"quoted\"";r=1;t=30`, ""},
-		{200, `"b \"quoted\"";r=0;t=30`, ""},
-		{429, `"b \"quoted\"";r=0;t=30`, "30"},
+		{200, `"b \"quoted\"";r=2;t=30, "b%C3%BCrst";r=24;t=6`, ""},
+		{200, `"b \"quoted\"";r=1;t=30, "b%C3%BCrst";r=23;t=6`, ""},
+		{200, `"b \"quoted\"";r=0;t=30, "b%C3%BCrst";r=22;t=6`, ""},
+		{429, `"b \"quoted\"";r=0;t=30, "b%C3%BCrst";r=22;t=6`, "30"},
 	} {
 		status, header := caddytest.Serve(t, h, "203.0.113.7:1000")
 		if status != want.status || header.Get("RateLimit") != want.limit || header.Get("Retry-After") != want.retry ||
@@ -41,7 +41,7 @@ func TestHeaderFields(t *testing.T) {
 			}
 		}
 	}
-	if _, header := caddytest.Serve(t, h, "203.0.113.8:1000"); header.Get("RateLimit") != `"b \"quoted\"";r=2;t=30` {
+	if _, header := caddytest.Serve(t, h, "203.0.113.8:1000"); !strings.HasPrefix(header.Get("RateLimit"), `"b \"quoted\"";r=2;t=30, `) {
 		t.Errorf("RateLimit of another client: %s, want r=2", header.Get("RateLimit"))
 	}
 }

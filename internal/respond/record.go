@@ -20,16 +20,17 @@ type record struct {
 	outcome    outcome.Outcome
 	dryRun     bool              // whether the zone is a dry run, because no other zone has decided
 	dryRuns    bool              // whether any zone is a dry run
+	never      bool              // whether the cost is above the limit
+	taken      bool              // whether the text of values has one; here, because that memory is only written
 	zone       *zone.Zone        // nil if nothing was decided
 	policy     *zone.QuotaPolicy // the zone's; nil if the store was not asked
 	numbers    numbers           // of the decision
 	share      float64           // of the quota that is left
 	cost       int64
 	retryAfter int64      // in whole seconds; 0 if the request may pass
-	never      bool       // whether the cost is above the limit
 	wouldBe    *zone.Zone // the dry run that would have refused
 	policies   string     // RateLimit-Policy
-	taken      bool       // whether the text of values has one; here, because that memory is only written
+	others     []item     // of RateLimit, beside the zone's
 }
 
 // values are the values of header fields, as far as there is room for them. Header maps refer to them, so
@@ -37,7 +38,7 @@ type record struct {
 type values struct {
 	list  [2]string // of the fields of Fields, if there are at most two
 	retry [1]string // Retry-After
-	text  [48]byte  // of a value
+	text  [40]byte  // of a value
 }
 
 // seenRecord is a record with its values, so that a request needs only one allocation.

@@ -1,6 +1,7 @@
 package respond_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -19,8 +20,12 @@ func TestTwoHandlers(t *testing.T) {
 	site := caddytest.LoadInto(t, ctx, `{"headers": ["draft-10", "x-ratelimit"], "rate_limits": {"site": {"max_events": 4, "window": "1m"}, `+shared+`}}`)
 	route := caddytest.LoadInto(t, ctx, `{"rate_limits": {"route": {"max_events": 3, "window": "1m"}, `+shared+`}}`)
 	const policies = `"shared";q=50;w=60, "site";q=4;w=60, "route";q=3;w=60`
+	// Items come in the order of the handlers, behind the one that binds most.
 	for i, want := range []struct{ limit, remaining string }{
-		{`"route";r=2;t=60`, "2"}, {`"route";r=1;t=60`, "1"}, {`"route";r=0;t=60`, "0"}, {`"route";r=0;t=60`, "0"},
+		{`"route";r=2;t=60, "shared";r=48;t=60, "site";r=3;t=60`, "2"},
+		{`"route";r=1;t=60, "shared";r=46;t=60, "site";r=2;t=60`, "1"},
+		{`"route";r=0;t=60, "shared";r=44;t=60, "site";r=1;t=60`, "0"},
+		{`"route";r=0;t=60, "shared";r=43;t=60, "site";r=0;t=60`, "0"},
 	} {
 		w := httptest.NewRecorder()
 		r := caddytest.Request(w, "203.0.113.7:1")
@@ -47,6 +52,21 @@ func TestTwoHandlers(t *testing.T) {
 	}
 	if w.Code != http.StatusTooManyRequests || !strings.HasPrefix(w.Header().Get("RateLimit"), `"site";r=0`) || w.Header().Get("X-RateLimit-Retry-After") != w.Header().Get("Retry-After") {
 		t.Errorf("status %d, header %v, want a refusal by zone site", w.Code, w.Header())
+	}
+}
+
+// TestItemsOfManyZones: RateLimit tells of ten zones at most, first of the one that binds the client most, and
+// of no dry run.
+func TestItemsOfManyZones(t *testing.T) {
+	config := `{"rate_limits": {"dry": {"max_events": 1, "window": "1h", "dry_run": true}, "z": {"max_events": 2, "window": "1h"}`
+	for i := range 14 {
+		config += fmt.Sprintf(`, "a%02d": {"max_events": 50, "window": "1h"}`, i)
+	}
+	h := caddytest.LoadInto(t, caddytest.Config(t), config+"}}")
+	_, header := caddytest.Serve(t, h, "203.0.113.7:1")
+	items := strings.Split(header.Get("RateLimit"), ", ")
+	if len(items) != 10 || items[0] != `"z";r=1;t=3600` || items[1] != `"a00";r=49;t=3600` || strings.Contains(header.Get("RateLimit"), "dry") {
+		t.Errorf("RateLimit: %q", items)
 	}
 }
 

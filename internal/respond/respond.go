@@ -136,11 +136,18 @@ func (p *Responder) recordFailure(v *limiter.Verdict) {
 
 // setHeaders sets the headers that describe the limits that may refuse the request.
 func (p *Responder) setHeaders(w http.ResponseWriter, t *record, v *limiter.Verdict, retryAfter int64) {
+	var before item
+	if t.describesEnforced() {
+		before = t.own()
+	}
 	if t.adopt(v, v.Binding) {
 		t.retryAfter = retryAfter
 	}
 	if t.policy == nil { // a zone rejected the request before, and this is its error route
 		return
+	}
+	if v.Enforced > 1 || before.prefix != "" {
+		t.addItems(v, before)
 	}
 	t.addPolicies(p, v)
 	if len(p.Fields.sent) > 0 {
