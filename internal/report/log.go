@@ -48,6 +48,9 @@ func (p *Reporter) log(r *http.Request, f *limiter.Refusal) {
 	if f.DryRun {
 		fields = append(fields, zap.Bool("dry_run", true))
 	}
+	if f.Policy.QueueFull(&f.Decision, f.Cost) {
+		fields = append(fields, zap.Bool("queue_full", true))
+	}
 	if f.Decision.Banned {
 		fields = append(fields, zap.Bool("banned", true))
 	}

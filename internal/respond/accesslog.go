@@ -43,5 +43,8 @@ func (t *record) MarshalLogObject(to zapcore.ObjectEncoder) error {
 	if t.never {
 		to.AddBool("never", true)
 	}
+	if t.queueFull {
+		to.AddBool("queue_full", true)
+	}
 	return nil
 }

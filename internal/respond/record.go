@@ -21,6 +21,7 @@ type record struct {
 	dryRun     bool              // whether the zone is a dry run, because no other zone has decided
 	dryRuns    bool              // whether any zone is a dry run
 	never      bool              // whether the cost is above the limit
+	queueFull  bool              // whether it is refused because its queue has no place
 	taken      bool              // whether the text of values has one; here, because that memory is only written
 	zone       *zone.Zone        // nil if nothing was decided
 	policy     *zone.QuotaPolicy // the zone's; nil if the store was not asked
@@ -112,7 +113,7 @@ func (t *record) adopt(v *limiter.Verdict, i int) bool {
 	}
 	e := &v.Entries[i]
 	t.zone, t.policy, t.cost, t.outcome, t.retryAfter, t.dryRun = e.Zone, e.Policy, v.Checks[i].Cost, e.Outcome, 0, dryRun
-	t.share, t.never = share, zone.NeverPasses(d, t.cost)
+	t.share, t.never, t.queueFull = share, zone.NeverPasses(d, t.cost), e.Policy.QueueFull(d, t.cost)
 	t.numbers = numbers{d.Quota, d.Remaining, zone.CeilSeconds(e.Policy.Waits(d, t.cost).Next), zone.CeilSeconds(d.ResetAfter)}
 	return true
 }

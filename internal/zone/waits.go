@@ -58,3 +58,9 @@ func (p *QuotaPolicy) Waits(d *algorithms.Decision, cost int64) Waits {
 func NeverPasses(d *algorithms.Decision, cost int64) bool {
 	return !d.Allowed && !d.Banned && d.RetryAfter == algorithms.Never && d.Quota > 0 && cost > d.Quota
 }
+
+// QueueFull reports whether a request is refused because the queue has no place for it: burst or max_wait is
+// reached.
+func (p *QuotaPolicy) QueueFull(d *algorithms.Decision, cost int64) bool {
+	return p != nil && p.Queues && !d.Allowed && !d.Banned && !NeverPasses(d, cost)
+}
