@@ -2,6 +2,7 @@ package caddyratelimit_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -273,5 +274,29 @@ func TestReplayOfCutLines(t *testing.T) {
 		if !strings.Contains(strings.Join(strings.Fields(text.String()), " "), want) {
 			t.Errorf("want %q in\n%s", want, text.String())
 		}
+	}
+}
+
+// TestReplayTellsOfNetworks: a program that changes its address within a network shows, and people who share one
+// with others do not.
+func TestReplayTellsOfNetworks(t *testing.T) {
+	var log strings.Builder
+	line := func(client, agent string) {
+		log.WriteString(strings.Replace(logLine(noon, client, "/"), `"headers":{}`, `"headers":{"User-Agent":["`+agent+`"]}`, 1))
+	}
+	for i := range 240 {
+		line(fmt.Sprint("198.51.100.", i%120), "scraper/1")           // one agent
+		line(fmt.Sprintf("2001:db8:7:%x::1", i%40), "scraper/2")      // a /64 for each request
+		line(fmt.Sprint("203.0.113.", i), fmt.Sprint("app/", i%2))    // two agents
+		line(fmt.Sprint("192.0.2.", i%19), "app/1")                   // few clients
+		log.WriteString(logLine(noon, fmt.Sprint("10.1.1.", i), "/")) // the log does not tell
+	}
+	r := replayed(t, clients100, log.String(), replay.Options{})
+	want := []replay.Network{
+		{Network: "198.51.100.0/24", Clients: 120, Requests: 240, Agent: "scraper/1"},
+		{Network: "2001:db8:7::/48", Clients: 40, Requests: 240, Agent: "scraper/2"},
+	}
+	if !slices.Equal(r.Networks, want) {
+		t.Errorf("%+v, want %+v", r.Networks, want)
 	}
 }

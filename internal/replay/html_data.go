@@ -56,6 +56,7 @@ type pageZone struct {
 	Top          []*pageKey      `json:"top"`
 	Strip        pageStrip       `json:"strip"`
 	WhatIf       []pageLimit     `json:"what_if"`
+	Beside       string          `json:"beside,omitempty"` // what the other zones mean for it
 	Suggestion   *pageSuggestion `json:"suggestion,omitempty"`
 }
 
@@ -130,6 +131,9 @@ func (z *Zone) page(r *Result, steps int) *pageZone {
 		Name: cut(Printable(z.Name), 100), Limit: z.Limit, Key: cut(Printable(z.Key), 300), Window: z.Window, Length: windowText(z.Window),
 		DryRun: z.DryRun, Requests: z.Requests, Keys: z.Keys, Refused: z.Refused, KeysRefused: z.KeysRefused,
 		Peaks: ranks(z.Peaks), Names: []string{}, Top: []*pageKey{}, WhatIf: []pageLimit{},
+	}
+	if len(r.Zones) > 1 {
+		p.Beside = otherZones
 	}
 	if z.NotJudged > 0 {
 		p.NotJudged = cut(Printable(fmt.Sprintf("not judged: %s (%s)", z.WhyNotJudged, count(z.NotJudged, "request"))), 300)

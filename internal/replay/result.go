@@ -24,6 +24,7 @@ type Result struct {
 	From          time.Time `json:"from"`     // of the first request
 	To            time.Time `json:"to"`       // of the last one
 	Hosts         []Host    `json:"hosts,omitempty"`
+	Networks      []Network `json:"networks,omitempty"`
 
 	Bytes int64         `json:"-"` // of lines
 	Took  time.Duration `json:"-"`
@@ -33,6 +34,14 @@ type Result struct {
 type Host struct {
 	Name     string `json:"name"`
 	Requests int64  `json:"requests"`
+}
+
+// Network is one with many clients that all have one agent, as a program has that changes its address.
+type Network struct {
+	Network  string `json:"network"` // a /24, or a /48 of IPv6
+	Clients  int    `json:"clients"`
+	Requests int64  `json:"requests"`
+	Agent    string `json:"agent"`
 }
 
 // Log is a log that was read.

@@ -28,6 +28,7 @@ func (r *Result) WriteText(to io.Writer, in *time.Location) error {
 	t := &report{Result: r, zone: in}
 	t.unknown()
 	t.head()
+	t.networks()
 	for _, z := range r.Zones {
 		t.WriteByte('\n')
 		t.limits(z)
@@ -100,6 +101,18 @@ func (t *report) head() {
 	}
 }
 
+// networks writes which networks have many clients with one agent.
+func (t *report) networks() {
+	if len(t.Networks) == 0 {
+		return
+	}
+	t.wrap("\nNETWORKS OF ONE AGENT  ", "  ", "a program that changes its address: a zone with ipv4_prefix 24 (or ipv6_prefix 48) limits it")
+	for _, n := range t.Networks {
+		t.line("  %s: %s, %s", n.Network, count(int64(n.Clients), "client"), count(n.Requests, "request"))
+		t.line("    %s", cut(Printable(n.Agent), Width-4))
+	}
+}
+
 // notUnderstood says how many lines were not understood, and what follows if they are many.
 func (r *Result) notUnderstood() string {
 	if r.NotUnderstood*100 <= r.Lines {
@@ -153,9 +166,10 @@ func (t *report) limits(z *Zone) {
 		row("refused", Count(z.Refused), percent(z.Refused, z.Requests)+"  first "+t.at(*z.FirstRefused))
 		row("clients ever refused", Count(int64(z.KeysRefused)), percent(int64(z.KeysRefused), int64(z.Keys))+" of clients")
 	}
+	meaning := map[string]string{"not_charged": "refused by another zone"}
 	for _, name := range slices.Sorted(maps.Keys(z.Outcomes)) {
 		if name != "allowed" && name != "limited" {
-			row("  "+strings.ReplaceAll(name, "_", " "), Count(z.Outcomes[name]), "")
+			row("  "+strings.ReplaceAll(name, "_", " "), Count(z.Outcomes[name]), meaning[name])
 		}
 	}
 	if b := z.Busiest; b != nil {
@@ -237,6 +251,9 @@ func (k *Key) looks() string {
 	}
 }
 
+// otherZones says what the rows of "what if" leave out, and the suggestion does not.
+const otherZones = "What other zones refuse is not counted here, as they stay as they are. The suggestion counts all that a client sends."
+
 // whatIf writes what other limits would do.
 func (t *report) whatIf(z *Zone) {
 	rows := slices.DeleteFunc(slices.Clone(z.WhatIf), func(w WhatIf) bool { return w.Curve })
@@ -260,6 +277,9 @@ func (t *report) whatIf(z *Zone) {
 			refused, keys = "–", "–"
 		}
 		t.line("  %9s %-12s %10s  %15s  %s", mark, w.Limit, refused, keys, note)
+	}
+	if len(t.Zones) > 1 {
+		t.wrap("  ", "    ", otherZones)
 	}
 }
 

@@ -34,12 +34,13 @@ func report() *replay.Result {
 		Logs: []replay.Log{{Name: "access.log"}, {Name: "access.log.1.gz"}}, Lines: 3_412_130, NotUnderstood: 12,
 		FirstBad: &logs.Bad{Log: "access.log", Line: 88_121, Why: "no client address", Text: "{\"ts\":\x1b[31m"},
 		Requests: 3_412_118, Clients: 41_207, From: at("00:00:00"), To: at("23:59:59"), Bytes: 38_000_000, Took: 2100 * time.Millisecond,
+		Networks: []replay.Network{{Network: "203.0.113.0/24", Clients: 250, Requests: 3_000, Agent: "python-requests/2.32"}},
 		Zones: []*replay.Zone{
 			{Name: "api", Limit: "concurrency 10", Key: "{header.Authorization}", Requests: 51_204, Keys: 1, Outcomes: map[string]int64{"allowed": 51_204}},
 			{
 				Name: "clients", Limit: "sliding_window_log 100/1m", Key: "{client_ip}", Events: 100, Window: 60, DryRun: true,
 				Requests: 3_398_004, Keys: 41_207, Refused: 21_440, KeysRefused: 38, FirstRefused: &first,
-				Outcomes: map[string]int64{"allowed": 3_376_554, "dry_run": 21_440, "exempt": 10},
+				Outcomes: map[string]int64{"allowed": 3_376_554, "dry_run": 21_440, "exempt": 10, "not_charged": 582},
 				Busiest:  &replay.Peak{Key: "198.51.100.7", Used: 97},
 				Top: []*replay.Key{
 					{Key: "203.0.113.7", Requests: 14_533, Refused: 12_804, FirstRefused: first, Status: map[int]int64{200: 12_292, 404: 512}, Agent: "python-requests/2.32"},

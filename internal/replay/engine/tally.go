@@ -18,6 +18,7 @@ type tallies struct {
 	seed      maphash.Seed
 	requests  int64
 	clients   map[uint64]struct{}
+	networks  networks
 	hosts     map[string]int64 // requests
 	from, to  int64
 	zones     map[string]*zoneTally
@@ -68,7 +69,7 @@ const maxCells = 2 << 20
 
 func newTallies(c *Config) *tallies {
 	t := &tallies{
-		seed: maphash.MakeSeed(), clients: make(map[uint64]struct{}), hosts: make(map[string]int64), zones: make(map[string]*zoneTally),
+		seed: maphash.MakeSeed(), clients: make(map[uint64]struct{}), networks: make(networks), hosts: make(map[string]int64), zones: make(map[string]*zoneTally),
 		from: math.MaxInt64, to: math.MinInt64, maxKeys: c.MaxKeys,
 	}
 	if t.maxKeys == 0 {
@@ -105,9 +106,7 @@ func (t *tallies) request(now int64) {
 
 // client counts the client and the host of a request.
 func (t *tallies) client(f *flight) {
-	if len(t.clients) < t.maxKeys {
-		t.clients[maphash.String(t.seed, f.client)] = struct{}{}
-	}
+	t.networks.meet(f.client, f.record.Get("User-Agent"), t.isNew(f.client))
 	const maxHosts = 1000 // because clients choose them
 	switch host := f.record.Host; {
 	case host == "":
