@@ -140,11 +140,11 @@ func (s *Store) open(o *Options) (topology.Topology, error) {
 	}
 	switch o.Mode {
 	case ModeSentinel:
-		var sentinels []*redis.Client
+		var sentinels []*redis.Options
 		for _, address := range o.Addresses {
 			c := config.Options(address)
-			c.Username, c.Password, c.PoolSize = o.SentinelUsername, o.SentinelPassword, 2
-			sentinels = append(sentinels, redis.NewClient(c))
+			c.Username, c.Password = o.SentinelUsername, o.SentinelPassword
+			sentinels = append(sentinels, c)
 		}
 		return topology.NewSentinel(o.MasterName, sentinels, config, o.Logger), nil
 	case ModeCluster:

@@ -44,10 +44,13 @@ type Sentinel struct {
 }
 
 // NewSentinel returns the topology of the master that Sentinels call by a name.
-func NewSentinel(name string, sentinels []*redis.Client, config *node.Config, logger func() *zap.Logger) *Sentinel {
-	s := &Sentinel{nodes: nodes{config: config}, name: name, sentinels: sentinels, quiet: listenTime}
+func NewSentinel(name string, sentinels []*redis.Options, config *node.Config, logger func() *zap.Logger) *Sentinel {
+	s := &Sentinel{nodes: nodes{config: config}, name: name, quiet: listenTime}
 	s.discovery = newDiscovery(sentinelInterval, config.Timeout, logger, s.refresh)
-	for _, client := range sentinels {
+	for _, o := range sentinels {
+		o.PoolSize, o.ReadTimeout = 2, refreshTimeout
+		client := redis.NewClient(o)
+		s.sentinels = append(s.sentinels, client)
 		s.beside = append(s.beside, func(ctx context.Context) { s.listen(ctx, client) })
 	}
 	return s
@@ -102,15 +105,13 @@ func (s *Sentinel) Poll(every time.Duration) { s.every, s.quiet = every, every }
 // it can be heard again. What it says is not believed before that.
 func (s *Sentinel) listen(ctx context.Context, client *redis.Client) {
 	for ctx.Err() == nil {
-		heard := client.Subscribe(ctx, "+switch-master")
-		stop := context.AfterFunc(ctx, func() { _ = heard.Close() })
-		for {
-			if _, err := heard.ReceiveTimeout(ctx, s.quiet); err != nil {
-				break
+		heard := client.Subscribe(ctx)
+		err := heard.Subscribe(ctx, "+switch-master")
+		for err == nil && ctx.Err() == nil { // a connection that was made while the client was closed stays
+			if _, err = heard.ReceiveTimeout(ctx, s.quiet); err == nil {
+				s.ReportFailure()
 			}
-			s.ReportFailure()
 		}
-		stop()
 		_ = heard.Close()
 		_ = pause(ctx, sentinelInterval)
 	}
