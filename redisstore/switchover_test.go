@@ -1,0 +1,118 @@
+package redisstore_test
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
+	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// switchover is a set-up in which Sentinels make another server the master although the master is well.
+type switchover struct {
+	name     string
+	replicas int           // min-replicas-to-write
+	lend     time.Duration // of the zone
+	deaf     bool          // the Sentinels cannot be heard, only asked
+	before   []any         // a command for the master
+}
+
+// TestSwitchoverLoses measures what the old master still charges when there is a new one. These charges are lost. The
+// Sentinels ask and tell as rarely as they do by default: they notice within a second that the new master is one, and
+// announce it then. So on an idle machine little more than a second is lost.
+func TestSwitchoverLoses(t *testing.T) {
+	patient.BesideOthers(t)
+	cases := []switchover{{name: "plain"}}
+	if deep.Run() {
+		const lend = 100 * time.Millisecond
+		cases = append(cases, switchover{name: "lend", lend: lend},
+			switchover{name: "deaf", deaf: true}, switchover{name: "lend, deaf", lend: lend, deaf: true},
+			switchover{name: "replicas", replicas: 1}, switchover{name: "lend, replicas", lend: lend, replicas: 1},
+			switchover{name: "pause", before: []any{"client", "pause", 10_000, "write"}})
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			g := redistest.StartSentinel(t, nil, []redistest.Option{redistest.WithUser("deaf", "p", "+@all", "-subscribe")})
+			for run := range deep.Steps(1, 5) {
+				c.measure(t, g, strconv.Itoa(run))
+				g.Await()
+			}
+		})
+	}
+}
+
+// measure switches while many clients come, each of which uses up its limit after that.
+func (c *switchover) measure(t *testing.T, g *redistest.Sentinel, run string) {
+	const clients, limit, rate = 40, 150, 500 // charges a second of all clients
+	for _, sentinel := range g.Sentinels() {
+		if err := sentinel.Admin().Do(t.Context(), "sentinel", "debug", "info-period", 10_000, "publish-period", 2000, "ask-period", 1000).Err(); err != nil {
+			t.Skip(err) // before Redis 7.0 these are as they are
+		}
+	}
+	for _, server := range g.Servers() {
+		server.Configure("min-replicas-to-write", strconv.Itoa(c.replicas))
+	}
+	options := redisstore.Options{MasterName: redistest.MasterName, Addresses: g.Addrs(), Timeout: time.Second}
+	if c.deaf {
+		options.SentinelUsername, options.SentinelPassword = "deaf", "p"
+	}
+	l := algorithms.Limit{Events: limit, Window: 24 * time.Hour}
+	rule := ruleOf(t, "zone", "fixed_window", l)
+	if c.lend > 0 {
+		rule = lendingRule(t, "zone", "fixed_window", l, c.lend)
+	}
+	stores := []*redisstore.Store{open(t, options), open(t, options)}
+	var admitted, refused, failed atomic.Int64
+	stop, done := make(chan struct{}), sync.WaitGroup{}
+	for client := range clients {
+		done.Go(func() {
+			tick := time.NewTicker(clients * time.Second / rate)
+			defer tick.Stop()
+			check := store.Check{Rule: rule, Key: run + "/" + strconv.Itoa(client), Cost: 1}
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				case <-tick.C:
+				}
+				switch d, err := decideOne(stores[i%2], check); {
+				case err != nil:
+					failed.Add(1)
+				case d.Allowed:
+					admitted.Add(1)
+				default:
+					refused.Add(1)
+				}
+			}
+		})
+	}
+	defer done.Wait()
+	defer close(stop)
+	patient.Until(t, "charges before the switch", func() bool { return admitted.Load() > 2*rate })
+	if c.before != nil {
+		if err := g.Master().Admin().Do(context.Background(), c.before...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g.Failover()
+	patient.Until(t, "the limits to be used up", func() bool { return refused.Load() > 2*rate })
+	lost := max(0, admitted.Load()-clients*limit)
+	seconds := time.Duration(lost) * time.Second / rate
+	t.Logf("%s: %d of %d charges lost, those of %v; %d not decided", c.name, lost, clients*limit, seconds, failed.Load())
+	if lost > clients*limit {
+		t.Errorf("%d lost, which is more than the limits once more", lost)
+	}
+	most := 1500 * time.Millisecond
+	if c.deaf {
+		most += time.Second // until they are asked again
+	}
+	patient.Soon(t, "the switch", seconds, most)
+}
