@@ -23,7 +23,7 @@ elseif algorithm == name then
       if not KEYS[l] then
         local found = redis.pcall('GET', other)
         if type(found) == 'table' then
-          if not wrote and string.find(found.err, 'cript attempted') then return redis.error_reply('TRYAGAIN ' .. found.err) end
+          if not wrote and string.find(found.err, 'ttempted') then return redis.error_reply('TRYAGAIN ' .. found.err) end
           wrongtype(found, 'GET', other)
         end
         values[l] = found

@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"context"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,7 +29,10 @@ func TestStatesElsewhere(t *testing.T) {
 	if err := replica.Admin().ReplicaOf(ctx, host, port).Err(); err != nil {
 		t.Fatal(err)
 	}
-	patient.Until(t, "the replica", func() bool { return server.Admin().Wait(ctx, 1, time.Second).Val() == 1 })
+	// Valkey 9 answers WAIT before the replica has loaded what it is sent first.
+	patient.Until(t, "the replica", func() bool {
+		return strings.Contains(replica.Admin().Info(ctx, "replication").Val(), "master_link_status:up")
+	})
 	s := open(t, redisstore.Options{Address: server.Addr(), DenyCache: -1})
 	rules := make(map[string]*store.Rule)
 	for _, name := range algorithms.Names() {
