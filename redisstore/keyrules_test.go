@@ -298,7 +298,11 @@ func TestCostOfKeyRules(t *testing.T) {
 	info := admin.Info(ctx, "commandstats").Val()
 	opened := callsOf(t, info, "eval") // a store that was opened sends the script, some time
 	for command, want := range map[string]int{"evalsha": 10, "time": 10 + opened, "mget": 10} {
-		if callsOf(t, info, command) != want {
+		more := 0
+		if command == "time" {
+			more = 9 // which the store asks now and then, and no request waits for
+		}
+		if n := callsOf(t, info, command); n < want || n > want+more {
 			t.Errorf("not %d %s for 10 requests:\n%s", want, command, info)
 		}
 	}

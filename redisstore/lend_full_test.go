@@ -282,3 +282,41 @@ func TestLendFollowsAnAddress(t *testing.T) {
 		t.Error("the new master was not asked")
 	}
 }
+
+// TestLendReportsOnceWritten: what a process has spent of a loan, and could not report because Redis cannot
+// write, is charged when it can again.
+func TestLendReportsOnceWritten(t *testing.T) {
+	t.Parallel()
+	for fault, f := range unwritable {
+		if fault == "OOM" {
+			continue // a report needs no more memory
+		}
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			server, s := limited(t)
+			s.Silence()
+			rule := lendingRule(t, "z", "fixed_window", algorithms.Limit{Events: 100_000, Window: 240 * time.Hour}, 200*time.Millisecond)
+			passed := int64(0)
+			ask := func() {
+				if d, err := decideOne(s, store.Check{Rule: rule, Key: "k", Cost: 1}); err == nil && d.Allowed {
+					passed++
+				}
+			}
+			patient.Until(t, "a loan that is large", func() bool { ask(); return s.Stats().Lent["z"] > 20 })
+			f.breaks(server)
+			for range 100 {
+				ask() // also for more than what is lent
+			}
+			before := calls(t, server)
+			patient.Until(t, "reports that fail", func() bool { return calls(t, server) > before+3 })
+			f.mends(server)
+			patient.Until(t, "the end of the loan", func() bool {
+				lent, _, err := s.Lent(t.Context(), rule, "k")
+				return err == nil && lent == 0
+			})
+			if n := usedOf(t, s, rule, "k"); n != passed {
+				t.Errorf("%d used, and %d passed", n, passed)
+			}
+		})
+	}
+}

@@ -2,15 +2,12 @@ package redisstore_test
 
 import (
 	"context"
-	"net"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -25,14 +22,7 @@ func TestStatesElsewhere(t *testing.T) {
 	server := redistest.Start(t, redistest.WithPersistence(), redistest.WithArgs("--repl-diskless-sync-delay", "0"))
 	replica := redistest.Start(t)
 	ctx := context.Background()
-	host, port, _ := net.SplitHostPort(server.Addr())
-	if err := replica.Admin().ReplicaOf(ctx, host, port).Err(); err != nil {
-		t.Fatal(err)
-	}
-	// Valkey 9 answers WAIT before the replica has loaded what it is sent first.
-	patient.Until(t, "the replica", func() bool {
-		return strings.Contains(replica.Admin().Info(ctx, "replication").Val(), "master_link_status:up")
-	})
+	replica.Follow(server)
 	s := open(t, redisstore.Options{Address: server.Addr(), DenyCache: -1})
 	rules := make(map[string]*store.Rule)
 	for _, name := range algorithms.Names() {

@@ -2,7 +2,6 @@ package redisstore_test
 
 import (
 	"context"
-	"net"
 	"strconv"
 	"sync"
 	"testing"
@@ -104,14 +103,7 @@ func TestOverridesOnAReplica(t *testing.T) {
 		}
 	}
 	ask(t, s, at("used"))
-	_, port, _ := net.SplitHostPort(master.Addr())
-	if err := replica.Admin().ReplicaOf(ctx, "127.0.0.1", port).Err(); err != nil {
-		t.Fatal(err)
-	}
-	patient.Until(t, "the replica to have all", func() bool {
-		n, err := replica.Admin().Exists(ctx, s.Key(check.Rule, "used")).Result()
-		return err == nil && n == 1
-	})
+	replica.Follow(master)
 	r := open(t, redisstore.Options{Address: replica.Addr(), DenyCache: -1})
 	for range 10 {
 		if d := ask(t, r, at("exempt"))[0]; !d.Exempt {

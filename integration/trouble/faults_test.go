@@ -186,10 +186,7 @@ func failOver(f *fleet) {
 	ctx := context.Background()
 	old, next := f.redis, redistest.Start(f.t, redistest.WithUser(user, password, rights(f.t)...))
 	old.Configure("repl-diskless-sync-delay", "0")
-	host, port, _ := net.SplitHostPort(old.Addr())
-	if err := next.Admin().ReplicaOf(ctx, host, port).Err(); err != nil {
-		f.t.Fatal(err)
-	}
+	next.Follow(old)
 	writer := old.Admin().Conn() // who waits for its own writes waits for those before
 	defer writer.Close()
 	patient.Until(f.t, "the replica", func() bool {
@@ -200,7 +197,7 @@ func failOver(f *fleet) {
 	for _, p := range f.proxies {
 		p.Forward(next.Addr())
 	}
-	host, port, _ = net.SplitHostPort(next.Addr())
+	host, port, _ := net.SplitHostPort(next.Addr())
 	if err := next.Admin().ReplicaOf(ctx, "no", "one").Err(); err != nil {
 		f.t.Fatal(err)
 	}

@@ -209,6 +209,21 @@ func (s *Server) Restart() {
 	}
 }
 
+// Follow makes the server a replica of another, and returns when it has loaded what that had. Valkey 9
+// answers WAIT before.
+func (s *Server) Follow(master *Server) {
+	s.t.Helper()
+	if err := s.admin.ReplicaOf(context.Background(), "127.0.0.1", strconv.Itoa(master.port)).Err(); err != nil {
+		s.t.Fatal(err)
+	}
+	err := childprocess.Poll(startTimeout, func(ctx context.Context) error {
+		return s.hasInfo(ctx, "info", "replication", "master_link_status:up")
+	})
+	if err != nil {
+		s.t.Fatalf("following %s: %v", master.Addr(), err)
+	}
+}
+
 func (s *Server) current() *childprocess.Process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
