@@ -52,6 +52,7 @@ func testReload(t *testing.T, w *world) {
 	c.reload("", "rate_limit {\n"+many+"}\nrespond ok")
 	p.untilText("#sentence", "200 zones.")
 	p.untilText("#zones-body", "zone-199")
+	p.until("bars that are empty until they are drawn", `document.querySelector('[data-zone=zone-150] .fill')?.style.width === '0px'`)
 	p.write("#zones-text", "zone-11")
 	p.until("ten zones", `[...document.querySelectorAll('[data-zone]')].filter(e => !e.hidden).length === 10`)
 	c.times(2, "/", "Client: sue")
@@ -113,4 +114,25 @@ func testOutage(t *testing.T, w *world) {
 	p.noProblemsBut("503")
 	redis.Restart()
 	p.untilDoing("the end of the trouble", request, `document.getElementById('level').innerText !== 'Trouble'`)
+}
+
+// testOpenedLate: the page does not say since when what began before it was opened, its shares are of what it has
+// seen, and it offers nothing against a block list, which only the config changes.
+func testOpenedLate(t *testing.T, w *world) {
+	zone := func(name, more string) string {
+		return "\t\tzone " + name + " {\n\t\t\tmatch path /" + name + "\n\t\t\tkey {header.Client}\n\t\t\tevents 50\n\t\t\twindow 1h\n\t\t\toverrides\n" + more + "\t\t}\n"
+	}
+	c := startCaddy(t, "", "@bad header Client bad\nrate_limit {\n"+zone("early", "")+zone("shut", "\t\t\tblock @bad\n")+"}\nrespond ok")
+	refused := func() { c.times(1, "/early", "Client: lea") }
+	if n := c.times(55, "/early", "Client: lea"); n != 50 {
+		t.Fatalf("%d passed of 55", n)
+	}
+	p := w.browser.newTab(t)
+	p.resize(1280, 900, "light")
+	p.open(c.page("--no-open"))
+	p.untilDoing("a client that is refused now", refused, `document.getElementById('sentence').innerText.includes('1 client is being refused now.')`)
+	p.untilDoing("all that the page has seen is refused", refused, `document.querySelector('[data-zone=early] .share .value').innerText.startsWith('100')`)
+	row := `[...document.querySelectorAll('.refused tbody tr')].find(r => r.textContent.includes('bad'))`
+	p.untilDoing("nothing is offered against a block list", func() { c.times(1, "/shut", "Client: bad") },
+		row+` && ![...`+row+`.querySelectorAll('button')].some(b => b.innerText === 'Let through')`)
 }
