@@ -36,7 +36,7 @@ RACE = GOFLAGS="$$GOFLAGS -race" GORACE=atexit_sleep_ms=50 GOGC=400
 
 # The tests build binaries, also in a checkout of another user, where git refuses
 # to tell go the version. Only "make build" and "make run" ask for it.
-bench bench-docs bench-fleet bench-server bench-stream bits32 browser cover deep docs examples fuzz golden linear lint long microbench mutants outages pictures profile screenshots stress test unit: export GOFLAGS += -buildvcs=false
+bench bench-docs bench-fleet bench-server bench-stream bits32 browser cover deep docs examples fuzz golden linear lint long microbench mutants outages pictures profile screenshots servers stress test unit: export GOFLAGS += -buildvcs=false
 
 .PHONY: help
 help: ## List the targets
@@ -103,7 +103,7 @@ linear: redis ## Check 100,000 answers of three stores under faults for lineariz
 	$(REDIS) go test -count=1 -v -run 'TestLinearizable$$' -timeout 10m ./redisstore
 
 .PHONY: deep
-deep: long outages mutants examples ## On an idle machine, for half an hour: all of what test has in short, outages, stress
+deep: long outages mutants servers examples ## On an idle machine, for half an hour: all of what test has in short, outages, stress
 	@$(MAKE) fuzz FUZZTIME=15s
 	@$(MAKE) stress ROUNDS=1
 
@@ -117,6 +117,11 @@ outages: redis ## On an idle machine: times held to their bounds, 60 s without R
 		-run 'TestFaults|TestRedisDown|TestOutage|TestReloadOften|TestFloodWithAFar|TestFloodsPassNothing|TestMainJob|TestQueue|TestMaxWait|TestKilled' ./integration
 	@# What answers soon, whoever decides it.
 	$(REDIS) IDLE=1 go test -count=1 -v -timeout 5m -run 'TestServiceComesBack|TestTimeoutIsKept|TestAbandoned|TestDeadlines|TestResetElsewhere|TestSentinel|TestCluster' ./redisstore/...
+
+# Not part of CI, whose time is used up, and whose machine may reach no archive.
+.PHONY: servers
+servers: redis ## Test with other versions of Redis and with Valkey, from Debian's archive
+	@nice scripts/servers.sh
 
 .PHONY: mutants
 mutants: redis ## Take fixes back, one at a time (MUTANT=h1 those so named), and demand that tests fail

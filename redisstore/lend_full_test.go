@@ -268,8 +268,15 @@ func TestLendFollowsAnAddress(t *testing.T) {
 	s := open(t, redisstore.Options{Address: listener.Addr().String(), Timeout: time.Minute})
 	s.Silence() // a beat would renew a connection
 	rule := lendingRule(t, "z", "token_bucket", algorithms.Limit{Events: 100, Window: 1000 * time.Hour}, 10*time.Second)
+	const most = 200 // more than there are connections
+	failed := 0
 	ask := func() error {
 		_, err := decideOne(s, store.Check{Rule: rule, Key: "k", Cost: 20})
+		if err != nil && store.Failure(err) != store.FailureOpen {
+			if failed++; failed > most {
+				t.Fatalf("%d requests have failed: %v", failed, err)
+			}
+		}
 		return err
 	}
 	s.Borrow(t, store.Check{Rule: rule, Key: "k", Cost: 1}, 1) // only the script that lends decides
@@ -297,15 +304,16 @@ func TestLendReportsOnceWritten(t *testing.T) {
 			s.Silence()
 			rule := lendingRule(t, "z", "fixed_window", algorithms.Limit{Events: 100_000, Window: 240 * time.Hour}, 200*time.Millisecond)
 			passed := int64(0)
-			ask := func() {
-				if d, err := decideOne(s, store.Check{Rule: rule, Key: "k", Cost: 1}); err == nil && d.Allowed {
-					passed++
+			ask := func(cost int64) {
+				if d, err := decideOne(s, store.Check{Rule: rule, Key: "k", Cost: cost}); err == nil && d.Allowed {
+					passed += cost
 				}
 			}
-			patient.Until(t, "a loan that is large", func() bool { ask(); return s.Stats().Lent["z"] > 20 })
+			patient.Until(t, "a loan that is large", func() bool { ask(1); return s.Stats().Lent["z"] > 20 })
 			f.breaks(server)
-			for range 100 {
-				ask() // also for more than what is lent
+			for range 100 { // more than what is lent
+				ask(1)
+				ask(99_999) // which is refused, and could be without writing
 			}
 			before := calls(t, server)
 			patient.Until(t, "reports that fail", func() bool { return calls(t, server) > before+3 })
