@@ -148,7 +148,28 @@ func (l *Layer) takeLent(ctx context.Context, checks []store.Check, decisions []
 	if errors.Is(err, protocol.ErrLent) {
 		err = l.decideLent(ctx, &r, true)
 	}
+	for i := range checks {
+		if c := &checks[i]; err == nil && c.Peek && c.Rule.Lend() > 0 {
+			l.addHeld(c, &decisions[i])
+		}
+	}
 	return err
+}
+
+// addHeld adds what this process holds of a key, which is used for everybody else, to the answer to a peek.
+func (l *Layer) addHeld(c *store.Check, d *algorithms.Decision) {
+	if d.Allowed || d.Banned {
+		return
+	}
+	if c.Rule.KeepsSlots() {
+		d.Allowed = l.Slots.Keeps(c)
+	} else if e := l.Loans.Known(c.Rule, c.Key); e != nil {
+		held := e.Spare(l.Loans.Now())
+		d.Allowed, d.Elsewhere = c.Cost <= held+d.Remaining, held
+	}
+	if d.Allowed {
+		d.RetryAfter = 0
+	}
 }
 
 // sortLent finds out which checks are asked for as in zones that do not lend. If it is known that

@@ -243,6 +243,14 @@ func (t *Slots) Kept() (kept, keys map[string]int64) {
 	return kept, keys
 }
 
+// Keeps reports whether a slot is kept for such a check.
+func (t *Slots) Keeps(c *store.Check) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e := t.keys[keyOf(c)]
+	return e != nil && e.kept.Len() > 0
+}
+
 // KeptOf returns how many slots of a key are kept.
 func (t *Slots) KeptOf(rule *store.Rule, key string) (n int64) {
 	t.mu.Lock()
