@@ -101,9 +101,22 @@ func (f *fleet) zones() error {
 		return err
 	}
 	if len(sums.all) > 0 {
-		fmt.Fprintf(f.out, "\nCounted by %s.\n", f.counter(len(good)))
+		fmt.Fprintf(f.out, "\nCounted by %s.\n%s", f.counter(len(good)), withoutStore(sums))
 	}
 	return err
+}
+
+// withoutStore says what became of the requests in the column ERRORS, which the store did not decide.
+func withoutStore(sums *shared[zoneID, adminapi.Zone]) string {
+	var open, closed, local uint64
+	for _, z := range sums.all {
+		n := z.value.Totals
+		open, closed, local = open+n[outcome.Names[outcome.FailedOpen]], closed+n[outcome.Names[outcome.FailedClosed]], local+n[outcome.Names[outcome.Local]]
+	}
+	if open+closed+local == 0 {
+		return ""
+	}
+	return fmt.Sprintf("ERRORS are requests that the store did not decide: %d let through, %d refused, %d admitted\nby the counts of an instance alone. What these counts refuse is under REFUSED.\n", open, closed, local)
 }
 
 // zoneRows returns the rows of a table of zones.
