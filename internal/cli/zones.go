@@ -106,7 +106,7 @@ func (f *fleet) zones() error {
 	return err
 }
 
-// withoutStore says what became of the requests in the column ERRORS, which the store did not decide.
+// withoutStore describes the column ERRORS: the requests that the store did not decide.
 func withoutStore(sums *shared[zoneID, adminapi.Zone]) string {
 	var open, closed, local uint64
 	for _, z := range sums.all {

@@ -55,8 +55,8 @@ func TestTwoHandlers(t *testing.T) {
 	}
 }
 
-// TestItemsOfManyZones: RateLimit tells of ten zones at most, first of the one that binds the client most, and
-// of no dry run.
+// TestItemsOfManyZones: RateLimit has ten zones at most, first the one that binds the client most, and
+// no dry run.
 func TestItemsOfManyZones(t *testing.T) {
 	config := `{"rate_limits": {"dry": {"max_events": 1, "window": "1h", "dry_run": true}, "z": {"max_events": 2, "window": "1h"}`
 	for i := range 14 {
