@@ -11,7 +11,7 @@ func limitAdvice() map[string]advised {
 	const plans = "{\nfree 3/1h\npro 1000/1h\ndefault free\n}"
 	const enforced = "key {client_ip}"
 	good := limited(enforced) + "respond ok"
-	chosen := each(20, "/", "X-Forwarded-For", "2001:db8:0:{n}::1, 192.0.2.7")
+	chosen := append(each(30, "/", "X-Forwarded-For", "2001:db8:1:{n}::1"), each(20, "/", "X-Forwarded-For", "2001:db8:0:{n}::1, 192.0.2.7")...)
 	answer := func(json string) string { return "header Content-Type application/json\nrespond `" + json + "`" }
 	charged := "rate_limit {\nzone z {\nrate 30/1h\nkey {client_ip}\ncost_response json usage.total_tokens\n}\n}\n"
 	admitted, held, all := shares{200: 20}, shares{200: 3, 429: 17}, func(n int) shares { return shares{200: n} }
@@ -29,12 +29,7 @@ func limitAdvice() map[string]advised {
 		"a proxy that appends": {
 			global: "servers {\ntrusted_proxies static 127.0.0.0/8\n}\n", site: good,
 			then: "servers {\ntrusted_proxies static 127.0.0.0/8\ntrusted_proxies_strict\n}\n", fixed: good, visits: chosen,
-			advice: "doctor/client_address/strict", before: admitted, after: held,
-		},
-		"a proxy that is not trusted": {
-			site: good, fixed: good, then: "servers {\ntrusted_proxies static 127.0.0.0/8\ntrusted_proxies_strict\n}\n",
-			visits: each(20, "/", "X-Forwarded-For", "2001:db8:0:{n}::1"),
-			advice: "doctor/proxy", before: held, after: admitted,
+			advice: "doctor/client_address/strict", before: all(50), after: shares{200: 33, 429: 17},
 		},
 		"plans without a limit": {
 			site:   "rate_limit {\nzone z {\nkey {client_ip}\nplan {host} {\nfree unlimited\ndefault free\n}\n}\n}\nrespond ok",

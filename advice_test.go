@@ -1,17 +1,21 @@
 package caddyratelimit_test
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"maps"
 	"net"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/caddyauth"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/advice"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
@@ -34,7 +38,11 @@ func send(t *testing.T, address string, visits []visit) shares {
 	clients := make(map[string]*http.Client)
 	got := make(shares)
 	for _, v := range visits {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+v.path, http.NoBody)
+		host := address
+		if strings.HasPrefix(address, unixSocket) {
+			host = "localhost"
+		}
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+host+v.path, http.NoBody)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,8 +51,7 @@ func send(t *testing.T, address string, visits []visit) shares {
 		}
 		client := clients[v.from]
 		if client == nil {
-			dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(v.from)}}
-			client = &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext}}
+			client = &http.Client{Transport: &http.Transport{DialContext: dialer(address, v.from)}}
 			clients[v.from] = client
 			defer client.CloseIdleConnections()
 		}
@@ -58,6 +65,19 @@ func send(t *testing.T, address string, visits []visit) shares {
 	return got
 }
 
+// unixSocket is how the address of a socket begins.
+const unixSocket = "unix/"
+
+// dialer connects to a server from an address of this machine, or to its socket.
+func dialer(address, from string) func(context.Context, string, string) (net.Conn, error) {
+	if path, ok := strings.CutPrefix(address, unixSocket); ok {
+		return func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", path)
+		}
+	}
+	return (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}).DialContext
+}
+
 // each repeats requests so often, with {n} replaced by a number that differs each time.
 func each(n int, path string, header ...string) (visits []visit) {
 	for i := range n {
@@ -66,7 +86,7 @@ func each(n int, path string, header ...string) (visits []visit) {
 		for j, text := range header {
 			fields[j] = strings.ReplaceAll(text, "{n}", number)
 		}
-		visits = append(visits, visit{path: path, header: fields})
+		visits = append(visits, visit{path: strings.ReplaceAll(path, "{n}", number), header: fields})
 	}
 	return visits
 }
@@ -113,6 +133,8 @@ type advised struct {
 	then, fixed  string // of the one that follows the advice; the global options and the site
 	mend         func() // follows the advice outside of the config, before that
 	visits       []visit
+	socket       bool   // the server listens on a Unix socket
+	told         string // who tells first: load, log or doctor; empty if this does not matter
 	advice       string // all that is given, sorted, separated by spaces
 	before       shares // nil if it is only known that fewer are served than after
 	after        shares
@@ -121,23 +143,49 @@ type advised struct {
 // apply runs the set-up, and then the one that follows the advice, with the same requests. What is wrong is
 // found, by the advice that is expected, and nothing is found in the end.
 func (c *advised) apply(t *testing.T) {
-	run := func(global, site string) shares {
+	run := func(global, site string) (got shares, load, log string) {
 		address := caddytest.FreeAddress(t) // a new one, because the server before closes its connections
-		caddytest.RunConfig(t, address, "{\n"+global+"}\nhttp:// {\n"+site+"\n}\n")
-		return send(t, address, c.visits)
+		if c.socket {
+			address = unixSocket + filepath.Join(t.TempDir(), "caddy")
+		}
+		logs := caddytest.RunConfig(t, address, "{\n"+global+"}\nhttp:// {\n"+site+"\n}\n")
+		load = warned(logs.TakeAll())
+		return send(t, address, c.visits), load, warned(logs.TakeAll())
 	}
-	before := run(c.global, c.site)
+	before, load, log := run(c.global, c.site)
 	patient.UntilEqual(t, "before", func() string { return strings.Join(blamed(t), " ") }, c.advice)
+	told := "doctor"
+	if load != "" {
+		told = "load"
+	} else if log != "" {
+		told = "log"
+	}
+	if c.told != "" && told != c.told {
+		t.Errorf("%s tells first, want %s", told, c.told)
+	}
 	if c.mend != nil {
 		c.mend()
 	}
 	caddytest.RunConfig(t, caddytest.FreeAddress(t), "{\n}\nhttp:// {\nrespond ok\n}\n") // which forgets the counts
-	after := run(c.then, c.fixed)
+	after, load, log := run(c.then, c.fixed)
 	patient.UntilEqual(t, "after", func() string { return strings.Join(blamed(t), " ") }, "")
+	if c.told != "" && load+log != "" {
+		t.Errorf("after: %s%s", load, log)
+	}
 	if c.before == nil && before[200] >= after[200] || c.before != nil && !maps.Equal(before, c.before) || !maps.Equal(after, c.after) {
 		t.Errorf("%v and then %v, want %v and %v", before, after, c.before, c.after)
 	}
-	t.Logf("%s | %s | %v | %v", c.advice, t.Name(), before, after)
+	t.Logf("%s | %s | %s | %v | %v", c.advice, t.Name(), told, before, after)
+}
+
+// warned returns what the limiter has warned of, a line each.
+func warned(logs []observer.LoggedEntry) (text string) {
+	for _, line := range logs {
+		if line.Level >= zapcore.WarnLevel && strings.HasPrefix(line.LoggerName, "http.handlers.rate_limit") {
+			text += line.Message + "\n"
+		}
+	}
+	return text
 }
 
 // zoneAdvice are the set-ups with something wrong in the config.
@@ -205,8 +253,8 @@ func zoneAdvice(t *testing.T) map[string]advised {
 		},
 		"a key that a proxy writes": {
 			site: limited("key {header.X-Forwarded-For}") + "respond ok", then: proxied, fixed: limited("key {client_ip}") + "respond ok",
-			visits: each(20, "/", "X-Forwarded-For", "2001:db8:0:{n}::1, 192.0.2.7"),
-			advice: "load/key/forwarded", before: shares{200: 20}, after: shares{200: 3, 429: 17},
+			visits: append(each(30, "/", "X-Forwarded-For", "2001:db8:1:{n}::1"), each(20, "/", "X-Forwarded-For", "2001:db8:0:{n}::1, 192.0.2.7")...),
+			advice: "load/key/forwarded", before: shares{200: 50}, after: shares{200: 33, 429: 17},
 		},
 		"a key of users who log in later": {
 			site:   limited("key {http.auth.user.id}") + login + "respond ok",
@@ -223,6 +271,8 @@ func TestAdviceIsGood(t *testing.T) {
 	cases := zoneAdvice(t)
 	maps.Copy(cases, limitAdvice())
 	maps.Copy(cases, storeAdvice(t))
+	maps.Copy(cases, wrongAdvice(t))
+	maps.Copy(cases, proxyAdvice())
 	applied := maps.Clone(appliedElsewhere)
 	for name, c := range cases {
 		for of := range strings.FieldsSeq(c.advice) {

@@ -23,7 +23,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
-	"github.com/seed-161337e5/caddyratelimit/internal/logging"
 	"github.com/seed-161337e5/caddyratelimit/internal/option"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/report"
@@ -124,6 +123,8 @@ type Handler struct {
 	report  *report.Reporter
 	respond *respond.Responder
 	unwatch func() // ends the subscription to the store's state
+
+	storeByDefault bool // the config names none
 }
 
 // CaddyModule returns the Caddy module information.
@@ -220,31 +221,9 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	app.exposeConnections(ctx, h.zones)
 	app.running.Add(admin.Handler{
 		Zones: h.zones, Store: h.store, Local: h.local, LogKey: value(h.LogKey), Clients: clientip.SourceIn(ctx), Warnings: warnings,
-		Requests: app.requests(ctx), Module: h, Status: h.Status, Instances: value(h.Instances), Final: h.OnLimit == onLimitProblem,
+		Requests: app.requests(ctx), Module: h, StoreByDefault: h.storeByDefault, Status: h.Status, Instances: value(h.Instances), Final: h.OnLimit == onLimitProblem,
 	})
 	return nil
-}
-
-// provisionZones makes the zones. It returns what was warned of each.
-func (h *Handler) provisionZones(ctx caddy.Context, app *App, around *routes.Routes) (map[string][]string, error) {
-	warnings := make(map[string][]string)
-	for _, name := range slices.Sorted(maps.Keys(h.RateLimits)) {
-		z := h.RateLimits[name]
-		if z == nil {
-			z = new(Zone)
-			h.RateLimits[name] = z
-		}
-		var recorder logging.Recorder
-		if err := z.provision(ctx, h, name, around, recorder.Record(h.logger)); err != nil {
-			return nil, fmt.Errorf("zone %q: %w", name, err)
-		}
-		warnings[name] = recorder.Warnings()
-		if err := app.define(z.live, h.store); err != nil {
-			return nil, fmt.Errorf("zone %q: %w", name, err)
-		}
-		h.zones = append(h.zones, z.live)
-	}
-	return warnings, nil
 }
 
 // The values of the option on_limit.
@@ -335,6 +314,7 @@ func checkOnStoreError(policy string) error {
 // backend loads the store's module.
 func (h *Handler) backend(ctx caddy.Context) (store.Backend, error) {
 	if !isSet(h.StoreRaw) {
+		h.storeByDefault = true
 		return new(backend.MemoryStore), nil
 	}
 	var named struct {

@@ -57,7 +57,7 @@ var layers = []struct {
 	{"internal/uplot", layer{}},
 	{"internal/replay/logs", layer{}},
 	{"internal/replay", layer{own: "internal/replay/logs internal/uplot"}},
-	{"internal/clientip", layer{caddy: true}},
+	{"internal/clientip", layer{caddy: true, own: "internal/advice"}},
 	{"internal/duration", layer{caddy: true}},
 	{"internal/logging", layer{caddy: true}},
 	{"internal/option", layer{caddy: true, own: "internal/duration internal/suggest"}},

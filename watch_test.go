@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
@@ -33,6 +34,26 @@ func TestUnmetZoneIsLogged(t *testing.T) {
 			if lines := logs.FilterMessage(message).All(); len(lines) != want || want == 1 && lines[0].ContextMap()["zone"] != "login" {
 				t.Errorf("want %d: %v", want, logs.All())
 			}
+		}
+	})
+}
+
+// TestWrongZonesAreLogged: a zone that charges none of a hundred responses is logged once, within a minute.
+func TestWrongZonesAreLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, logs := caddytest.Logged(t)
+		h := caddytest.LoadInto(t, ctx, `{"rate_limits": {
+			"never": {"charge_on_response": {"status_code": [401]}, "max_events": 5, "window": "1m"},
+			"some": {"charge_on_response": {"status_code": [200]}, "max_events": 500, "window": "1m"}}}`)
+		caddytest.Run(t, ctx)
+		for range 100 {
+			caddytest.Ask(t, h, "/")
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		const message = "none of 100 responses was charged, because none is as charge on_response says; name a status or a header that the responses to be charged have; the last one had status 200"
+		if lines := logs.FilterLevelExact(zapcore.WarnLevel).All(); len(lines) != 1 || lines[0].Message != message || lines[0].ContextMap()["zone"] != "never" {
+			t.Errorf("%v", lines)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package caddyratelimit
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/caddyserver/caddy/v2"
@@ -10,6 +11,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/cost"
+	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
+	"github.com/seed-161337e5/caddyratelimit/internal/logging"
 	"github.com/seed-161337e5/caddyratelimit/internal/option"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/routes"
@@ -233,7 +236,32 @@ func (z *Zone) provision(ctx caddy.Context, h *Handler, name string, around *rou
 	if z.live, err = zone.New(spec, &state.Counters); err != nil {
 		return err
 	}
-	return z.warn(exempt, around, log)
+	return z.warn(exempt, clientip.SourceIn(ctx), around, log)
+}
+
+// provisionZones makes the zones. It returns what was warned of each.
+func (h *Handler) provisionZones(ctx caddy.Context, app *App, around *routes.Routes) (map[string][]string, error) {
+	recorders, warnings := make(map[string]*logging.Recorder), make(map[string][]string)
+	for _, name := range slices.Sorted(maps.Keys(h.RateLimits)) {
+		z := h.RateLimits[name]
+		if z == nil {
+			z = new(Zone)
+			h.RateLimits[name] = z
+		}
+		recorders[name] = new(logging.Recorder)
+		if err := z.provision(ctx, h, name, around, recorders[name].Record(h.logger)); err != nil {
+			return nil, fmt.Errorf("zone %q: %w", name, err)
+		}
+		if err := app.define(z.live, h.store); err != nil {
+			return nil, fmt.Errorf("zone %q: %w", name, err)
+		}
+		h.zones = append(h.zones, z.live)
+	}
+	for _, z := range h.zones {
+		warnIfShadowed(z, h.zones, recorders[z.Name].Record(h.logger))
+		warnings[z.Name] = recorders[z.Name].Warnings()
+	}
+	return warnings, nil
 }
 
 // loadMatchers loads the matchers of the zone.

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/advice"
+	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
@@ -22,8 +23,9 @@ import (
 )
 
 // warn warns about options that do not do what they seem to do. It returns an error where a
-// placeholder is never set. Exempt are the zone's matchers before they were loaded.
-func (z *Zone) warn(exempt caddyhttp.RawMatcherSets, around *routes.Routes, log *zap.Logger) error {
+// placeholder is never set. Exempt are the zone's matchers before they were loaded, and clients says where
+// addresses of clients come from; nil if that is not known.
+func (z *Zone) warn(exempt caddyhttp.RawMatcherSets, clients *clientip.Source, around *routes.Routes, log *zap.Logger) error {
 	log = log.With(zap.String("zone", z.live.Name))
 	if g := z.live.Policy; g != nil && z.live.Cost.From == "" && z.live.Cost.Number > g.MaxCost() && g.Numbers.Events > 0 {
 		log.Warn("the cost is above what the limit can ever allow, so every request of this zone is refused; "+lowerCost.With().String(),
@@ -31,17 +33,29 @@ func (z *Zone) warn(exempt caddyhttp.RawMatcherSets, around *routes.Routes, log 
 	}
 	z.warnAboutKey(log)
 	warnAboutHeaders(exempt, log)
+	warnAboutProxies(exempt, clients, log)
 	for _, use := range z.placeholders() {
 		if err := z.checkUse(use, around, log); err != nil {
 			return err
 		}
 		if strings.HasPrefix(use.option, "key ") {
-			warnIfForwarded(use.option, z.live.Name, use.name, around, log)
+			z.warnIfFree(use.option, use.name, around, log)
 		} else {
 			warnIfChosen(use.option, z.live.Name, use.name, around, log)
 		}
 	}
 	return nil
+}
+
+// warnIfShadowed warns about a zone that never refuses because another one of the handler always does so before.
+func warnIfShadowed(z *zone.Zone, all []*zone.Zone, log *zap.Logger) {
+	for _, other := range all {
+		if most, yes := z.ShadowedBy(other); yes {
+			log.Warn(fmt.Sprintf("it never refuses: zone %s, with the same key, admits at most %d in %v; %s", other.Name, most, z.Policy.Rule.Limit().Window, lowerLater.With()),
+				zap.String("zone", z.Name))
+			return
+		}
+	}
 }
 
 // warnIfChosen warns if clients choose the value of a placeholder, and with it their limit.
@@ -81,6 +95,10 @@ var forwarding = []string{
 // What to do about options of a zone.
 var (
 	trustInstead = advice.New("load/key/forwarded", "set trusted_proxies and client_ip_headers in the global servers option, and use {client_ip}")
+	leaveOut     = advice.New("load/key/browser", "leave it out of the key")
+	usePath      = advice.New("load/key/query", "use %s")
+	shorten      = advice.New("load/key/prefix", "set ipv6_prefix 64 or less")
+	lowerLater   = advice.New("load/shadowed", "set it below that, or remove the zone")
 	limitUsers   = advice.New("load/key/late", "put rate_limit behind it, in a route block or with the global option order")
 	writeBraces  = advice.New("load/key/constant", "did you mean %s?")
 	leaveBody    = advice.New("load/key/body", "match a part of it with vars_regexp instead, and take {http.regexp.<name>.1} as the key")
@@ -89,25 +107,49 @@ var (
 	lookUp       = advice.New("load/chosen", "look a secret up with map")
 	mapWhole     = advice.New("load/chosen/part", "map whole values")
 	proveExempt  = advice.New("load/exempt", "match addresses with client_ip as well, or a secret value of at least %d characters")
+	matchClient  = advice.New("load/exempt/proxy", "match client_ip instead")
 	shareStore   = advice.New("load/store", "write store redis { address <host:port> } for one limit of all instances")
 )
 
-// warnIfForwarded warns about keys from headers that only a proxy should write: a client that changes one
-// has a new limit. The site may write such a header itself before.
-func warnIfForwarded(option, zone, name string, around *routes.Routes, log *zap.Logger) {
+// warnIfFree warns about keys with parts that any client can change as often as it likes, for a new limit
+// each time: headers that only a proxy should write, whole query strings and, beside an address, what
+// browsers say of themselves. The site may write such a header itself before.
+func (z *Zone) warnIfFree(option, name string, around *routes.Routes, log *zap.Logger) {
+	warn := func(what string, fix advice.Text) {
+		log.Warn(fmt.Sprintf("%s: any client can write %s, and has a new limit with each value; %s", option, what, fix))
+	}
+	if path := withQuery[name]; path != "" {
+		warn("the query string", usePath.With(placeholder.Written(path)))
+		return
+	}
 	names := []string{name}
 	for _, origin := range around.Origins(name) {
 		for _, in := range bracedName.FindAllStringSubmatch(origin.Text, -1) {
 			names = append(names, in[1])
 		}
 	}
-	for _, name := range names {
+	for i, name := range names {
 		source, ok := key.SourceOf(name)
-		if ok && source.In == key.Header && slices.Contains(forwarding, source.Name) && !around.Controls(zone, source.Name) {
-			log.Warn(fmt.Sprintf("%s: any client can write %s, and has a new limit with each value; %s", option, source, trustInstead.With()))
+		switch {
+		case !ok || source.In != key.Header || around.Controls(z.live.Name, source.Name):
+		case slices.Contains(forwarding, source.Name):
+			warn(source.String(), trustInstead.With())
+			return
+		case i == 0 && z.live.Template.HasAddress && slices.Contains(ofBrowsers, source.Name):
+			warn(source.String(), leaveOut.With())
 			return
 		}
 	}
+}
+
+// ofBrowsers are headers in which clients describe themselves.
+var ofBrowsers = []string{"User-Agent", "Accept", "Accept-Language", "Accept-Encoding", "Referer", "Origin", "Sec-Ch-Ua", "Sec-Ch-Ua-Platform", "Cookie"}
+
+// withQuery has the placeholders that hold a whole query string, and those of the path alone.
+var withQuery = map[string]string{
+	"http.request.uri": "http.request.uri.path", "http.request.orig_uri": "http.request.orig_uri.path",
+	"http.request.uri.query": "http.request.uri.path", "http.request.orig_uri.query": "http.request.orig_uri.path",
+	"http.request.uri.prefixed_query": "http.request.uri.path", "http.request.orig_uri.prefixed_query": "http.request.orig_uri.path",
 }
 
 // bracedName matches a placeholder in a text.
@@ -162,6 +204,10 @@ func (z *Zone) warnAboutKey(log *zap.Logger) {
 	if !slices.ContainsFunc(t.Parts, func(p key.Part) bool { return p.Placeholder != "" && !placeholder.IsConstant(p.Placeholder) }) {
 		log.Warn(fmt.Sprintf("key %q is the same for all requests, so all clients share one limit; %s", z.Key, writeBraces.With("{client_ip}, in JSON {http.vars.client_ip}")))
 	}
+	if longest := 64; z.IPv6Prefix > longest && t.HasAddress {
+		log.Warn(fmt.Sprintf("ipv6_prefix %d: who has one IPv6 address mostly has all that begin with the same %d bits, and has a new limit with each; %s",
+			z.IPv6Prefix, longest, shorten.With()))
+	}
 	for _, p := range t.Parts {
 		if p.Placeholder == "http.request.body" {
 			log.Warn("the key holds the body of requests, which may have passwords in it, and which the command line, logs and Redis then show; " + leaveBody.With().String())
@@ -183,6 +229,23 @@ func warnAboutHeaders(exempt caddyhttp.RawMatcherSets, log *zap.Logger) {
 			guessable := func(value string) bool { return len(value) < secretLength || strings.ContainsAny(value, "*") }
 			if len(fields[name]) == 0 || slices.ContainsFunc(fields[name], guessable) {
 				log.Warn(fmt.Sprintf("exempt matches a header that any client can send, %s; %s", name, proveExempt.With(secretLength)))
+			}
+		}
+	}
+}
+
+// warnAboutProxies warns about matchers that exempt all clients behind a proxy, which is the other end of their
+// connections.
+func warnAboutProxies(exempt caddyhttp.RawMatcherSets, clients *clientip.Source, log *zap.Logger) {
+	for _, set := range exempt {
+		var remote struct{ Ranges []string }
+		if clients == nil || json.Unmarshal(set["remote_ip"], &remote) != nil {
+			continue
+		}
+		for _, proxy := range clients.Trusted {
+			if i := slices.IndexFunc(remote.Ranges, func(exempted string) bool { return clientip.Overlap(exempted, proxy) }); i >= 0 {
+				log.Warn(fmt.Sprintf("exempt remote_ip %s has the trusted proxy %s, which exempts all clients behind it; %s", remote.Ranges[i], proxy, matchClient.With()))
+				return
 			}
 		}
 	}

@@ -23,12 +23,16 @@ func (z *runningZone) facts(all []*runningZone, of *doctor.Store, others *peers)
 		facts.Costs[result] -= before
 	}
 	z.meets(&facts, all)
+	z.judges(&facts)
+	z.counts(&facts)
 	rules := z.Rules()
 	facts.Unlimited = len(rules) == 0
 	for _, use := range z.uses {
 		if last := use.Forwarded.Last(); last != nil {
 			looked, forwarded := use.Forwarded.Counts()
-			facts.Forwarded = &doctor.Forwarded{Field: last.Field, Remote: last.Remote, Ago: time.Since(last.At), Count: forwarded, Of: looked}
+			facts.Forwarded = &doctor.Forwarded{
+				Field: last.Field, Found: last.Found, Fix: last.Fix, Few: !use.Forwarded.IsProxy(), Ago: time.Since(last.At), Count: forwarded, Of: looked,
+			}
 		}
 		if p := use.Policy; p != nil && p.Numbers.Events == 0 {
 			facts.Closed = true
@@ -39,6 +43,23 @@ func (z *runningZone) facts(all []*runningZone, of *doctor.Store, others *peers)
 		facts.Keyless = counts[topk.Requests].AtLeast
 	}
 	return facts
+}
+
+// judges collects what charge on_response has judged.
+func (z *runningZone) judges(facts *doctor.Zone) {
+	for _, use := range z.uses {
+		all, charged, last := use.Judged.Read()
+		facts.Judged, facts.Charged, facts.LastStatus = facts.Judged+all, facts.Charged+charged, max(facts.LastStatus, last)
+	}
+}
+
+// counts finds out whether the zone counts in this process, and others do not.
+func (z *runningZone) counts(facts *doctor.Zone) {
+	for _, s := range runningStores() {
+		if s.store.Store.Remote && z.handlers[0].StoreByDefault {
+			facts.Alone, facts.Shared = true, storeName(s.store)
+		}
+	}
 }
 
 // enforced reports whether a limit is enforced for any key.

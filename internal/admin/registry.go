@@ -28,6 +28,9 @@ type Handler struct {
 	// Requests counts those of the server; nil if that is not known.
 	Requests *Requests
 
+	// StoreByDefault says that the config names no store.
+	StoreByDefault bool
+
 	// Warnings are those of the zones while they were loaded, by name.
 	Warnings map[string][]string
 

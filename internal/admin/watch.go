@@ -19,7 +19,7 @@ const (
 )
 
 // Watch logs what shows only while the config runs, each thing once: a fleet that is larger than the config
-// says, and zones that no request meets. It returns when ctx is done.
+// says, zones that no request meets or is charged in, and zones without the store of the others. It returns when ctx is done.
 func (c *Config) Watch(ctx context.Context, log *zap.Logger) {
 	ticker := time.NewTicker(watchInterval)
 	defer ticker.Stop()
@@ -46,12 +46,13 @@ func (c *Config) Watch(ctx context.Context, log *zap.Logger) {
 		}
 		zones := runningZones()
 		for _, z := range zones {
-			if age < unmetAfter {
-				break
-			}
 			var facts doctor.Zone
 			z.meets(&facts, zones)
-			tell("zone "+z.Name, facts.Unmet(), zap.String("zone", z.Name))
+			z.judges(&facts)
+			z.counts(&facts)
+			for check, text := range facts.Watched(age >= unmetAfter) {
+				tell(check+" "+z.Name, text, zap.String("zone", z.Name))
+			}
 		}
 	}
 }

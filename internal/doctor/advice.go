@@ -22,11 +22,12 @@ var (
 	narrowExempt = advice.New("doctor/exempt", "narrow exempt, or see missing_key and the unlimited plans")
 	seeRejected  = advice.New("doctor/rejected", "'caddy rate-limit watch --outcome rejected' shows why: block, or no key, plan or valid limit")
 
-	trustProxy  = advice.New("doctor/proxy", "if it is your proxy, add it to trusted_proxies in the global servers option, and use {client_ip} in the key")
-	tellApart   = advice.New("doctor/keys/one", "choose a key that tells clients apart; 'caddy rate-limit top' shows it")
-	holdKey     = advice.New("doctor/keys/new", "choose a key that clients cannot change with each request, such as {client_ip}")
-	nameKey     = advice.New("doctor/missing_key/nobody", "is the name right, and is %s there before rate_limit runs? Until it is, set dry_run, or key {client_ip}")
-	skipKeyless = advice.New("doctor/missing_key", "set missing_key skip, and count these requests in a zone with key {client_ip}")
+	chargeOthers = advice.New("doctor/charge", "name a status or a header that the responses to be charged have; the last one had status %d")
+	giveStore    = advice.New("doctor/store", "write the store in the global option rate_limit, which all sites have, or store memory where that is meant")
+	tellApart    = advice.New("doctor/keys/one", "choose a key that tells clients apart; 'caddy rate-limit top' shows it")
+	holdKey      = advice.New("doctor/keys/new", "choose a key that clients cannot change with each request, such as {client_ip}")
+	nameKey      = advice.New("doctor/missing_key/nobody", "is the name right, and is %s there before rate_limit runs? Until it is, set dry_run, or key {client_ip}")
+	skipKeyless  = advice.New("doctor/missing_key", "set missing_key skip, and count these requests in a zone with key {client_ip}")
 
 	seeStore  = advice.New("doctor/on_store_error", "see store %s")
 	limitHere = advice.New("doctor/on_store_error/allow", "see store %s; on_store_error local would limit all the same")

@@ -54,27 +54,38 @@ func TestChecks(t *testing.T) {
 		"no matchers": {zone(func(z *Zone) {
 			z.SinceLoaded, z.Elsewhere, z.Matches = 0, 100, false
 		}), ""},
-		"no traffic":           {zone(func(z *Zone) { z.SinceLoaded, z.Elsewhere = 0, 99 }), ""},
-		"all exempt":           {zone(func(z *Zone) { z.Totals = totals(outcome.Exempt, 100) }), "warn exempt"},
-		"a few exempt":         {zone(func(z *Zone) { z.Totals = totals(outcome.Exempt, 99) }), ""},
-		"all rejected":         {zone(func(z *Zone) { z.Totals = totals(outcome.Rejected, 100) }), "fail rejected"},
-		"a proxy":              {zone(func(z *Zone) { z.Forwarded = &Forwarded{"X-Forwarded-For", "10.0.0.1", time.Second, 1, 10} }), "warn proxy"},
-		"clients that forward": {zone(func(z *Zone) { z.Forwarded = &Forwarded{"X-Forwarded-For", "10.0.0.1", time.Second, 1, 11} }), ""},
-		"a proxy long ago":     {zone(func(z *Zone) { z.Forwarded = &Forwarded{"X-Forwarded-For", "10.0.0.1", time.Hour, 1, 1} }), ""},
-		"one key":              {zone(func(z *Zone) { z.Spread = topk.Spread{Requests: 100, Keys: 1, Repeated: 1} }), "warn keys"},
-		"one key so far":       {zone(func(z *Zone) { z.Spread = topk.Spread{Requests: 99, Keys: 1, Repeated: 1} }), ""},
-		"one key for all":      {zone(func(z *Zone) { z.Variable, z.Spread = false, topk.Spread{Requests: 100, Keys: 1, Repeated: 1} }), ""},
-		"new keys":             {zone(func(z *Zone) { z.Spread = topk.Spread{Requests: 5000, Keys: 512, Repeated: 10} }), "warn keys"},
+		"no traffic":   {zone(func(z *Zone) { z.SinceLoaded, z.Elsewhere = 0, 99 }), ""},
+		"all exempt":   {zone(func(z *Zone) { z.Totals = totals(outcome.Exempt, 100) }), "warn exempt"},
+		"a few exempt": {zone(func(z *Zone) { z.Totals = totals(outcome.Exempt, 99) }), ""},
+		"all rejected": {zone(func(z *Zone) { z.Totals = totals(outcome.Rejected, 100) }), "fail rejected"},
+		"a proxy": {zone(func(z *Zone) {
+			z.Forwarded = &Forwarded{Field: "X-Forwarded-For", Fix: nameProxies.With(), Ago: time.Second, Count: 1, Of: 10}
+		}), "warn proxy"},
+		"clients that forward": {zone(func(z *Zone) {
+			z.Forwarded = &Forwarded{Field: "X-Forwarded-For", Ago: time.Second, Few: true, Count: 1, Of: 11}
+		}), ""},
+		"a proxy long ago": {zone(func(z *Zone) { z.Forwarded = &Forwarded{Field: "X-Forwarded-For", Ago: time.Hour, Count: 1, Of: 1} }), ""},
+		"one key":          {zone(func(z *Zone) { z.Spread = topk.Spread{Requests: 100, Keys: 1, Repeated: 1} }), "warn keys"},
+		"one key so far":   {zone(func(z *Zone) { z.Spread = topk.Spread{Requests: 99, Keys: 1, Repeated: 1} }), ""},
+		"one key for all":  {zone(func(z *Zone) { z.Variable, z.Spread = false, topk.Spread{Requests: 100, Keys: 1, Repeated: 1} }), ""},
+		"new keys":         {zone(func(z *Zone) { z.Spread = topk.Spread{Requests: 5000, Keys: 512, Repeated: 10} }), "warn keys"},
 		"new addresses": {zone(func(z *Zone) {
 			z.Addresses, z.Spread = true, topk.Spread{Requests: 5000, Keys: 512}
 		}), ""},
-		"no keys":              {zone(func(z *Zone) { z.Keyless = 100 }), "warn missing_key"},
-		"few without a key":    {zone(func(z *Zone) { z.Keyless = 99 }), ""},
-		"unknown costs":        {zone(func(z *Zone) { z.Costs[stats.CostRead], z.Costs[stats.CostUnknown] = 90, 10 }), "warn costs"},
-		"encoded costs":        {zone(func(z *Zone) { z.Costs[stats.CostEncoded] = 10 }), "warn costs"},
-		"few unknown costs":    {zone(func(z *Zone) { z.Costs[stats.CostRead], z.Costs[stats.CostUnknown] = 91, 10 }), ""},
-		"a few costs":          {zone(func(z *Zone) { z.Costs[stats.CostInvalid] = 9 }), ""},
-		"errors":               {zone(func(z *Zone) { z.Costs[stats.CostFailed], z.Costs[stats.CostCutOff] = 100, 100 }), ""},
+		"no keys":           {zone(func(z *Zone) { z.Keyless = 100 }), "warn missing_key"},
+		"few without a key": {zone(func(z *Zone) { z.Keyless = 99 }), ""},
+		"unknown costs":     {zone(func(z *Zone) { z.Costs[stats.CostRead], z.Costs[stats.CostUnknown] = 90, 10 }), "warn costs"},
+		"encoded costs":     {zone(func(z *Zone) { z.Costs[stats.CostEncoded] = 10 }), "warn costs"},
+		"few unknown costs": {zone(func(z *Zone) { z.Costs[stats.CostRead], z.Costs[stats.CostUnknown] = 91, 10 }), ""},
+		"a few costs":       {zone(func(z *Zone) { z.Costs[stats.CostInvalid] = 9 }), ""},
+		"errors":            {zone(func(z *Zone) { z.Costs[stats.CostFailed], z.Costs[stats.CostCutOff] = 100, 100 }), ""},
+		"no address, by a proxy": {zone(func(z *Zone) {
+			z.Keyless, z.Addresses, z.Forwarded = 100, true, &Forwarded{Fix: nameProxies.With(), Ago: time.Second}
+		}), "warn proxy"},
+		"never charged":        {zone(func(z *Zone) { z.Judged = 100 }), "warn charge"},
+		"charged once":         {zone(func(z *Zone) { z.Judged, z.Charged = 100, 1 }), ""},
+		"not charged so far":   {zone(func(z *Zone) { z.Judged = 99 }), ""},
+		"alone":                {zone(func(z *Zone) { z.Alone, z.Shared = true, "redis" }), "warn store"},
 		"skipped keys":         {zone(func(z *Zone) { z.Keyless, z.MissingKey = 1000, "skip" }), ""},
 		"a block list":         {zone(func(z *Zone) { z.Totals, z.Blocks = totals(outcome.Rejected, 100), true }), "warn rejected"},
 		"no key, and a block":  {zone(func(z *Zone) { z.Totals, z.Blocks, z.Keyless = totals(outcome.Rejected, 100), true, 1 }), "fail rejected"},

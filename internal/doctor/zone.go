@@ -41,6 +41,16 @@ type Zone struct {
 	// happened to that.
 	Costs [stats.CostResults]uint64
 
+	// Judged is how many responses charge on_response has judged since the config was loaded, Charged how many
+	// of them were charged, and LastStatus the status of the last one.
+	Judged, Charged uint64
+	LastStatus      int
+
+	// Alone says that the zone counts in this process because no store is given for it, while other zones of the
+	// config use Shared.
+	Alone  bool
+	Shared string
+
 	// Forwarded is the last request from a proxy that is not trusted; nil if there was none.
 	Forwarded *Forwarded
 
@@ -75,11 +85,13 @@ type Zone struct {
 type Moved struct{ Came, Here string }
 
 // Forwarded is the last request from a proxy that is not trusted, and how many of the requests that
-// were looked at came from such proxies.
+// were looked at came from such proxies. Few says that clients may write the field themselves.
 type Forwarded struct {
-	Field, Remote string
-	Ago           time.Duration
-	Count, Of     uint64
+	Field, Found string
+	Fix          advice.Text
+	Few          bool
+	Ago          time.Duration
+	Count, Of    uint64
 }
 
 var zoneChecks = []check[Zone]{
@@ -92,7 +104,9 @@ var zoneChecks = []check[Zone]{
 	{"proxy", trusts},
 	{"keys", tellsApart},
 	{"missing_key", hasKeys},
+	{"charge", charges},
 	{"costs", readsCosts},
+	{"store", shares},
 	{"on_store_error", decides},
 	{"agreement", agrees},
 }
@@ -115,4 +129,18 @@ func repeatWarnings(z *Zone) (all []result) {
 		all = append(all, result{adminapi.LevelWarn, found, cmp.Or(fix, correctZone.With().String())})
 	}
 	return all
+}
+
+// Watched returns what the log should say of a zone that runs, by the check that has found it. Old says that the
+// config has run for some minutes.
+func (z *Zone) Watched(old bool) map[string]string {
+	texts := make(map[string]string)
+	for name, look := range map[string]func(*Zone) []result{"charge": charges, "store": shares, "requests": unmet} {
+		for _, r := range look(z) {
+			if r.level == adminapi.LevelWarn && (old || name != "requests") {
+				texts[name] = r.found + "; " + r.fix
+			}
+		}
+	}
+	return texts
 }

@@ -25,3 +25,14 @@ func readsCosts(z *Zone) []result {
 	}
 	return warn(most.Fix(), "%d of %d responses did not say a cost that can be read (%s)", unread, of, strings.Join(causes, ", "))
 }
+
+// charges finds zones of which no response is ever charged, so that they refuse nothing.
+func charges(z *Zone) []result {
+	switch {
+	case z.Judged == 0:
+		return nil
+	case z.Charged == 0 && z.Judged >= enough:
+		return warn(chargeOthers.With(z.LastStatus), "none of %d responses was charged, because none is as charge on_response says", z.Judged)
+	}
+	return ok("%d of %d responses were charged", z.Charged, z.Judged)
+}

@@ -11,17 +11,15 @@ import (
 const recent = 10 * time.Minute
 
 // trusts finds proxies whose clients all share one limit, because Caddy takes the proxy for the
-// client. Behind such a proxy most requests are forwarded. A few may come from clients that write the
-// header themselves.
+// client.
 func trusts(z *Zone) []result {
 	switch f := z.Forwarded; {
 	case f == nil || f.Ago > recent:
 		return nil
-	case f.Count*10 < f.Of:
+	case f.Few:
 		return ok("few requests have %s from addresses that are not trusted (%d of %d)", f.Field, f.Count, f.Of)
 	default:
-		return warn(trustProxy.With(),
-			"requests have %s from %s, which is no trusted proxy: clients behind it share one limit (%d of %d)", f.Field, f.Remote, f.Count, f.Of)
+		return warn(f.Fix, "%s (%d of %d)", f.Found, f.Count, f.Of)
 	}
 }
 
@@ -44,9 +42,10 @@ func tellsApart(z *Zone) []result {
 
 // hasKeys finds zones in which a tenth of the requests, or more, share a limit because they have no
 // key. If hardly any request has one, its name is wrong or it is set too late, and what missing_key does
-// to all these requests is wrong as well. A warning of the config that says so is enough.
+// to all these requests is wrong as well. A warning of the config that says so is enough. Behind a proxy
+// on a Unix socket clients have no address, which the check proxy says.
 func hasKeys(z *Zone) []result {
-	if z.Keyless < enough/10 || slices.ContainsFunc(z.Warnings, func(text string) bool { return strings.HasPrefix(text, fmt.Sprintf("key %q: ", z.Key)) }) {
+	if z.Keyless < enough/10 || z.Addresses && z.Forwarded != nil || slices.ContainsFunc(z.Warnings, func(text string) bool { return strings.HasPrefix(text, fmt.Sprintf("key %q: ", z.Key)) }) {
 		return nil
 	}
 	switch shares, nobody := z.MissingKey == "share", z.Keyless*10 >= z.Spread.Requests*9; {

@@ -48,14 +48,6 @@ func unmet(z *Zone) []result {
 	return nil
 }
 
-// Unmet says that no request has met the zone since the config was loaded, and what to do; empty if this is not so.
-func (z *Zone) Unmet() string {
-	if found := unmet(z); found != nil {
-		return found[0].found + "; " + found[0].fix
-	}
-	return ""
-}
-
 // meets says how many requests the zone has met.
 func meets(z *Zone) []result {
 	if found := unmet(z); found != nil {
@@ -113,4 +105,12 @@ func decides(z *Zone) []result {
 		return warn(seeStore.With(z.Store), "each instance counts for itself, because the store does not answer")
 	}
 	return fail(limitHere.With(z.Store), "it limits nothing, because its store does not answer")
+}
+
+// shares finds zones that count in this process because no store is given for them, while others share one.
+func shares(z *Zone) []result {
+	if !z.Alone {
+		return nil
+	}
+	return warn(giveStore.With(), "it counts in the memory of each instance, while other zones of this config share %s", z.Shared)
 }

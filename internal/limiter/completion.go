@@ -152,7 +152,12 @@ func (c *Completion) Judge(status int, header http.Header) {
 		l.open = false
 		m := l.zone.ChargeOnResponse
 		unknown := status == StatusClientClosedRequest && !slices.Contains(m.StatusCode, status)
-		if unknown || m.Match(status, header) {
+		if unknown {
+			continue
+		}
+		charged := m.Match(status, header)
+		l.zone.Judged.Count(status, charged)
+		if charged {
 			continue
 		}
 		l.unpaid = false

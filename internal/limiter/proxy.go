@@ -2,7 +2,9 @@ package limiter
 
 import (
 	"math/rand/v2"
+	"net/netip"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -41,31 +43,65 @@ func (p *proxyCheck) check(i int, z *zone.Zone, r *placeholder.Request) {
 		return
 	}
 	z.Forwarded.Look()
+	seen := forwardedBy(z, r)
+	if seen.Field == "" {
+		return
+	}
+	seen.Found = "requests carry " + seen.Field + ", but " + seen.Found + ", so that all clients behind it share one limit"
+	z.Forwarded.Note(seen)
+	if z.Forwarded.IsProxy() && p.last.Allow() {
+		p.log.Warn(seen.Found+"; "+seen.Fix.String(), zap.String("zone", z.Name), zap.String("remote_ip", seen.Remote))
+	}
+}
+
+// forwardedBy finds a proxy that is taken for the client. Without one, there is no field.
+func forwardedBy(z *zone.Zone, r *placeholder.Request) (seen clientip.Forwarding) {
 	trusted, _ := r.Vars[caddyhttp.TrustedProxyVarKey].(bool)
 	byClient := slices.ContainsFunc(z.Template.Parts, func(p key.Part) bool { return p.Placeholder == "http.vars.client_ip" })
 	if trusted && byClient {
-		return
+		return behind(r)
+	}
+	carried := slices.IndexFunc(forwarding, func(field string) bool { return len(r.Header[field]) > 0 })
+	if carried < 0 {
+		return seen
+	}
+	seen = clientip.Forwarding{Field: forwarding[carried], Remote: clientip.Remote(r.Request)}
+	server, _ := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
+	seen.Found = "the key has the address of the connection, " + seen.Remote
+	switch {
+	case trusted:
+		seen.Fix = clientip.KeyOfTrusted.With()
+		return seen
+	case seen.Remote == "@": // the other end of a Unix socket
+		seen.Fix = clientip.TrustSocket.With()
+	case !byClient:
+		seen.Fix = clientip.KeyByClient.With()
+		return seen
+	case server != nil && server.TrustedProxiesStrict > 0:
+		seen.Fix = clientip.TrustProxy.With()
+	default:
+		seen.Fix = clientip.TrustStrictly.With()
+	}
+	seen.Found = seen.Remote + " is not a trusted proxy"
+	return seen
+}
+
+// behind finds a proxy between the client and a trusted proxy, such as a CDN in front of a load balancer: the
+// first proxy says that its client is another one than the one that counts.
+func behind(r *placeholder.Request) (seen clientip.Forwarding) {
+	counts, err := netip.ParseAddr(clientip.Client(r.Request))
+	if err != nil {
+		return seen
 	}
 	for _, field := range forwarding {
-		if len(r.Header[field]) == 0 {
-			continue
+		if values := r.Header[field]; len(values) > 0 {
+			first, _, _ := strings.Cut(values[0], ",")
+			if said, err := netip.ParseAddr(strings.TrimSpace(first)); err == nil && said.Unmap() != counts.Unmap() {
+				return clientip.Forwarding{
+					Field: field, Remote: counts.String(), Behind: true, Found: counts.String() + " is not a trusted proxy", Fix: clientip.TrustProxy.With(),
+				}
+			}
 		}
-		remote, fix := clientip.Remote(r.Request), "add it to trusted_proxies"
-		z.Forwarded.Note(field, remote)
-		if !p.last.Allow() {
-			return
-		}
-		if remote == "@" { // the other end of a Unix socket
-			fix = "set trusted_proxies_unix"
-		}
-		fix += " in the global servers option"
-		problem := remote + " is not a trusted proxy"
-		if !byClient {
-			problem = "the key has the address of the connection, " + remote
-			fix += " and use {client_ip} in the key"
-		}
-		p.log.Warn("requests carry "+field+", but "+problem+", so that all clients behind it share one limit; if it is your proxy, "+fix,
-			zap.String("zone", z.Name), zap.String("remote_ip", remote))
-		return
 	}
+	return seen
 }

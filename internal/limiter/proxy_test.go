@@ -21,6 +21,8 @@ func TestUntrustedProxy(t *testing.T) {
 		key, field string
 		remote     string // 192.0.2.7 if empty
 		fix        string
+		client     string // 192.0.2.7 if empty
+		others     bool   // one of four clients is behind a proxy of its own
 		trusted    bool
 		lines      int
 	}{
@@ -28,8 +30,11 @@ func TestUntrustedProxy(t *testing.T) {
 		"Unix socket":            {key: "{http.vars.client_ip}", field: "X-Forwarded-For", remote: "@", fix: "set trusted_proxies_unix", lines: 2},
 		"Cloudflare":             {key: "{http.vars.client_ip} {http.request.uri.path}", field: "CF-Connecting-IP", lines: 2},
 		"RFC 7239":               {key: "{http.request.remote.host}", field: "Forwarded", lines: 2},
-		"trusted":                {key: "{http.vars.client_ip}", field: "X-Forwarded-For", trusted: true},
-		"trusted, but not asked": {key: "{http.request.remote.host}", field: "X-Forwarded-For", trusted: true, lines: 2},
+		"trusted":                {key: "{http.vars.client_ip}", field: "X-Forwarded-For", client: "203.0.113.9", trusted: true},
+		"trusted, mapped":        {key: "{http.vars.client_ip}", field: "X-Forwarded-For", client: "::ffff:203.0.113.9", trusted: true},
+		"a CDN before it":        {key: "{http.vars.client_ip}", field: "X-Forwarded-For", trusted: true, lines: 2},
+		"a few before it":        {key: "{http.vars.client_ip}", field: "X-Forwarded-For", client: "203.0.113.9", others: true, trusted: true},
+		"trusted, but not asked": {key: "{http.request.remote.host}", field: "X-Forwarded-For", fix: "use {client_ip} in the key", trusted: true, lines: 2},
 		"no proxy":               {key: "{http.vars.client_ip}", field: "X-Other"},
 		"not by address":         {key: "{http.request.header.X-Api-Key}", field: "X-Forwarded-For"},
 	} {
@@ -37,11 +42,14 @@ func TestUntrustedProxy(t *testing.T) {
 			ctx, logs := caddytest.Logged(t)
 			h := caddytest.LoadInto(t, ctx, `{"rate_limits": {"z": {"key": "`+c.key+`", "max_events": 5, "window": "1h"}}}`)
 			send := func() {
-				for range 1000 {
+				for i := range 1000 {
 					w := httptest.NewRecorder()
 					r := caddytest.Request(w, cmp.Or(c.remote, "192.0.2.7:1234"))
 					r.Header.Set(c.field, "203.0.113.9")
-					caddyhttp.SetVar(r.Context(), caddyhttp.ClientIPVarKey, "192.0.2.7")
+					if c.others && i%4 == 3 {
+						r.Header.Set(c.field, "10.0.0.1, 203.0.113.9")
+					}
+					caddyhttp.SetVar(r.Context(), caddyhttp.ClientIPVarKey, cmp.Or(c.client, "192.0.2.7"))
 					caddyhttp.SetVar(r.Context(), caddyhttp.TrustedProxyVarKey, c.trusted)
 					caddytest.Status(h, r)
 				}

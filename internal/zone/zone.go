@@ -5,6 +5,7 @@ package zone
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -34,8 +35,9 @@ type Zone struct {
 	Stats       *stats.Counters
 	Misses      Misses             // requests that came to the zone and did not meet it
 	Forwarded   clientip.Forwarded // by a proxy that is not trusted, in zones whose keys have the client's address
-	invalid     throttle.Throttle  // for warnings about requests without a valid limit
-	UnclearCost throttle.Throttle  // for warnings about responses without a valid cost
+	Judged      judged
+	invalid     throttle.Throttle // for warnings about requests without a valid limit
+	UnclearCost throttle.Throttle // for warnings about responses without a valid cost
 }
 
 // New makes a zone of a Spec, which counts in the given counters. It returns an error if one of the limits is
@@ -86,4 +88,21 @@ func (z *Zone) IsNear(d *algorithms.Decision) bool {
 // Waits reports whether any of the zone's limits can hold requests.
 func (z *Zone) Waits() bool {
 	return slices.ContainsFunc(z.Limits(), func(l *limit.Limit) bool { return l.MaxWait > 0 || l.Mode == algorithms.ModeQueue })
+}
+
+// judged counts the responses that charge on_response has judged since the config was loaded.
+type judged struct{ all, charged, last atomic.Uint64 }
+
+// Count counts a response.
+func (j *judged) Count(status int, charged bool) {
+	j.all.Add(1)
+	j.last.Store(uint64(status))
+	if charged {
+		j.charged.Add(1)
+	}
+}
+
+// Read returns how many responses there were, how many of them were charged, and the status of the last one.
+func (j *judged) Read() (all, charged uint64, last int) {
+	return j.all.Load(), j.charged.Load(), int(j.last.Load())
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
@@ -22,8 +23,8 @@ func FreeAddress(t testing.TB) (address string) {
 }
 
 // RunConfig runs a config with one server, a Caddyfile or JSON, in place of the one that runs. It
-// replaces the server's address, and switches off what would change files of this user.
-func RunConfig(t testing.TB, address, text string) {
+// replaces the server's address, and switches off what would change files of this user. It returns what is logged.
+func RunConfig(t testing.TB, address, text string) *observer.ObservedLogs {
 	t.Helper()
 	config := []byte(text)
 	if !json.Valid(config) {
@@ -50,7 +51,8 @@ func RunConfig(t testing.TB, address, text string) {
 	// Caddy cleans its storage in the background, and no test waits for that.
 	apps["tls"] = map[string]any{"disable_storage_clean": true, "disable_storage_check": true}
 	parsed["storage"] = map[string]any{"module": "file_system", "root": t.TempDir()}
-	parsed["logging"] = map[string]any{"logs": map[string]any{"default": map[string]any{"writer": map[string]any{"output": "discard"}}}}
+	log, logs := observed(t)
+	parsed["logging"] = map[string]any{"logs": map[string]any{"default": log}}
 	config, err := json.Marshal(parsed)
 	if err != nil {
 		t.Fatal(err)
@@ -58,4 +60,5 @@ func RunConfig(t testing.TB, address, text string) {
 	if err := caddy.Load(config, true); err != nil {
 		t.Fatal(err)
 	}
+	return logs
 }
