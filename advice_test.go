@@ -133,26 +133,27 @@ type advised struct {
 	then, fixed  string // of the one that follows the advice; the global options and the site
 	mend         func() // follows the advice outside of the config, before that
 	visits       []visit
-	socket       bool   // the server listens on a Unix socket
-	told         string // who tells first: load, log or doctor; empty if this does not matter
-	advice       string // all that is given, sorted, separated by spaces
-	before       shares // nil if it is only known that fewer are served than after
+	later        []visit // after that, if others follow from the advice
+	socket       bool    // the server listens on a Unix socket
+	told         string  // who tells first: load, log or doctor; empty if this does not matter
+	advice       string  // all that is given, sorted, separated by spaces
+	before       shares  // nil if it is only known that fewer are served than after
 	after        shares
 }
 
 // apply runs the set-up, and then the one that follows the advice, with the same requests. What is wrong is
 // found, by the advice that is expected, and nothing is found in the end.
 func (c *advised) apply(t *testing.T) {
-	run := func(global, site string) (got shares, load, log string) {
+	run := func(global, site string, visits []visit) (got shares, load, log string) {
 		address := caddytest.FreeAddress(t) // a new one, because the server before closes its connections
 		if c.socket {
 			address = unixSocket + filepath.Join(t.TempDir(), "caddy")
 		}
 		logs := caddytest.RunConfig(t, address, "{\n"+global+"}\nhttp:// {\n"+site+"\n}\n")
 		load = warned(logs.TakeAll())
-		return send(t, address, c.visits), load, warned(logs.TakeAll())
+		return send(t, address, visits), load, warned(logs.TakeAll())
 	}
-	before, load, log := run(c.global, c.site)
+	before, load, log := run(c.global, c.site, c.visits)
 	patient.UntilEqual(t, "before", func() string { return strings.Join(blamed(t), " ") }, c.advice)
 	told := "doctor"
 	if load != "" {
@@ -167,7 +168,11 @@ func (c *advised) apply(t *testing.T) {
 		c.mend()
 	}
 	caddytest.RunConfig(t, caddytest.FreeAddress(t), "{\n}\nhttp:// {\nrespond ok\n}\n") // which forgets the counts
-	after, load, log := run(c.then, c.fixed)
+	visits := c.visits
+	if c.later != nil {
+		visits = c.later
+	}
+	after, load, log := run(c.then, c.fixed, visits)
 	patient.UntilEqual(t, "after", func() string { return strings.Join(blamed(t), " ") }, "")
 	if c.told != "" && load+log != "" {
 		t.Errorf("after: %s%s", load, log)

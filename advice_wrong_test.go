@@ -45,6 +45,11 @@ func wrongAdvice(t *testing.T) map[string]advised {
 			global: proxied, site: good, then: cdn, fixed: good, visits: each(20, "/", "X-Forwarded-For", "2001:db8:0:{n}::1, 203.0.113.7"),
 			told: "log", advice: "proxy/trust", before: held, after: admitted,
 		},
+		"a trusted proxy with a header of its own": {
+			global: proxied, site: good, fixed: good, then: "servers {\ntrusted_proxies static 127.0.0.0/8\nclient_ip_headers CF-Connecting-IP\n}\n",
+			visits: each(20, "/", "CF-Connecting-IP", "2001:db8:0:{n}::1"),
+			told:   "log", advice: "proxy/header", before: held, after: admitted,
+		},
 		"one site without the shared store": {
 			site: sites(""), fixed: sites(shared), visits: slices.Concat(each(20, "/a"), each(20, "/b")),
 			told: "doctor", advice: "doctor/store", before: shares{200: 23, 429: 17}, after: shares{200: 23, 429: 17}, // in each instance, and then in all together
@@ -82,6 +87,15 @@ func proxyAdvice() map[string]advised {
 		"a proxy that is not trusted": {
 			site: good, fixed: good, then: proxied, visits: visits,
 			told: "log", advice: "proxy/strict", before: held, after: admitted,
+		},
+		"a proxy with a header of its own": {
+			site: good, fixed: good, then: "servers {\ntrusted_proxies static 127.0.0.0/8\nclient_ip_headers CF-Connecting-IP\n}\n",
+			visits: each(20, "/", "CF-Connecting-IP", "2001:db8:0:{n}::1"),
+			told:   "log", advice: "proxy/header", before: held, after: admitted,
+		},
+		"a proxy that sends what Caddy does not read": {
+			site: good, fixed: good, then: proxied, visits: each(20, "/", "Forwarded", "for=192.0.2.{n}"), later: visits,
+			told: "log", advice: "proxy/forwarded", before: held, after: admitted,
 		},
 		"a proxy beside a trusted one": {
 			global: other, site: good, fixed: good, then: proxied, visits: visits,

@@ -12,6 +12,8 @@ var (
 	TrustProxy    = advice.New("proxy/trust", "if it is your proxy, add it to trusted_proxies in the global servers option")
 	TrustStrictly = advice.New("proxy/strict", "if it is your proxy, add it to trusted_proxies in the global servers option, and set trusted_proxies_strict there")
 	TrustSocket   = advice.New("proxy/socket", "if it is your proxy, set trusted_proxies_unix and trusted_proxies_strict in the global servers option")
+	ReadHeader    = advice.New("proxy/header", "if it is your proxy, add it to trusted_proxies and %s to client_ip_headers, in the global servers option")
+	SendForwarded = advice.New("proxy/forwarded", "if it is your proxy, have it send X-Forwarded-For, which Caddy reads, add it to trusted_proxies in the global servers option, and set trusted_proxies_strict there")
 	KeyByClient   = advice.New("proxy/key", "if it is your proxy, add it to trusted_proxies in the global servers option, set trusted_proxies_strict there, and use {client_ip} in the key")
 	KeyOfTrusted  = advice.New("proxy/key/trusted", "if it is your proxy, use {client_ip} in the key")
 )

@@ -33,7 +33,10 @@ func newProxyCheck(c Config) proxyCheck {
 const sample = 64
 
 // forwarding are the headers in which proxies pass on the address of their client.
-var forwarding = []string{"X-Forwarded-For", "Forwarded", "Cf-Connecting-Ip", "True-Client-Ip"}
+var forwarding = []string{forwardedFor, "Forwarded", "Cf-Connecting-Ip", "True-Client-Ip"}
+
+// forwardedFor is the one that Caddy reads if it is told no other.
+const forwardedFor = "X-Forwarded-For"
 
 // check looks at a request of zone i, whose key has the client's address.
 func (p *proxyCheck) check(i int, z *zone.Zone, r *placeholder.Request) {
@@ -74,6 +77,10 @@ func forwardedBy(z *zone.Zone, r *placeholder.Request) (seen clientip.Forwarding
 		return seen
 	case seen.Remote == "@": // the other end of a Unix socket
 		seen.Fix = clientip.TrustSocket.With()
+	case seen.Field == "Forwarded":
+		seen.Fix = clientip.SendForwarded.With()
+	case seen.Field != forwardedFor:
+		seen.Fix = clientip.ReadHeader.With(seen.Field)
 	case !byClient:
 		seen.Fix = clientip.KeyByClient.With()
 		return seen
@@ -96,11 +103,17 @@ func behind(r *placeholder.Request) (seen clientip.Forwarding) {
 	for _, field := range forwarding {
 		if values := r.Header[field]; len(values) > 0 {
 			first, _, _ := strings.Cut(values[0], ",")
-			if said, err := netip.ParseAddr(strings.TrimSpace(first)); err == nil && said.Unmap() != counts.Unmap() {
-				return clientip.Forwarding{
-					Field: field, Remote: counts.String(), Behind: true, Found: counts.String() + " is not a trusted proxy", Fix: clientip.TrustProxy.With(),
-				}
+			said, err := netip.ParseAddr(strings.TrimSpace(first))
+			switch {
+			case err != nil || said.Unmap() == counts.Unmap():
+				continue
+			case field == forwardedFor:
+				seen.Found, seen.Fix = counts.String()+" is not a trusted proxy", clientip.TrustProxy.With()
+			default:
+				seen.Found, seen.Fix = "client_ip_headers does not name it", clientip.ReadHeader.With(field)
 			}
+			seen.Field, seen.Remote, seen.Behind = field, counts.String(), true
+			return seen
 		}
 	}
 	return seen

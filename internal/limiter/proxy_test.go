@@ -29,7 +29,7 @@ func TestUntrustedProxy(t *testing.T) {
 		"untrusted":              {key: "{http.vars.client_ip}", field: "X-Forwarded-For", lines: 2},
 		"Unix socket":            {key: "{http.vars.client_ip}", field: "X-Forwarded-For", remote: "@", fix: "set trusted_proxies_unix", lines: 2},
 		"Cloudflare":             {key: "{http.vars.client_ip} {http.request.uri.path}", field: "CF-Connecting-IP", lines: 2},
-		"RFC 7239":               {key: "{http.request.remote.host}", field: "Forwarded", lines: 2},
+		"RFC 7239":               {key: "{http.request.remote.host}", field: "Forwarded", fix: "have it send X-Forwarded-For", lines: 2},
 		"trusted":                {key: "{http.vars.client_ip}", field: "X-Forwarded-For", client: "203.0.113.9", trusted: true},
 		"trusted, mapped":        {key: "{http.vars.client_ip}", field: "X-Forwarded-For", client: "::ffff:203.0.113.9", trusted: true},
 		"a CDN before it":        {key: "{http.vars.client_ip}", field: "X-Forwarded-For", trusted: true, lines: 2},
