@@ -27,12 +27,13 @@ var layers = []struct {
 	layer
 }{
 	{"lua", layer{}},
+	{"internal/advice", layer{}},
 	{"internal/suggest", layer{}},
 	{"internal/msgpack", layer{}},
 	{"algorithms", layer{own: "internal/suggest lua"}},
 	{"algorithms/lend", layer{own: "algorithms"}},
 	{"store", layer{own: "algorithms algorithms/lend internal/msgpack"}},
-	{"memorystore", layer{own: "algorithms store"}},
+	{"memorystore", layer{own: "algorithms internal/advice store"}},
 	{"internal/throttle", layer{}},
 	{"redisstore/internal/keys", layer{own: "store"}},
 	{"redisstore/internal/layer", layer{own: "algorithms store"}},
@@ -41,7 +42,7 @@ var layers = []struct {
 	{"redisstore/internal/outbox", layer{own: "algorithms redisstore/internal/layer store"}},
 	{"redisstore/internal/node", layer{own: "redisstore/internal/protocol store"}},
 	{"redisstore/internal/topology", layer{own: "redisstore/internal/node store"}},
-	{"redisstore/internal/link", layer{own: "algorithms algorithms/lend internal/throttle lua redisstore/internal/keys redisstore/internal/layer redisstore/internal/node " +
+	{"redisstore/internal/link", layer{own: "algorithms algorithms/lend internal/advice internal/throttle lua redisstore/internal/keys redisstore/internal/layer redisstore/internal/node " +
 		"redisstore/internal/outbox redisstore/internal/protocol redisstore/internal/topology store"}},
 	{"redisstore/internal/multislot", layer{own: "algorithms redisstore/internal/layer redisstore/internal/link redisstore/internal/protocol store"}},
 	{"redisstore/internal/refusals", layer{own: "algorithms redisstore/internal/layer redisstore/internal/node store"}},
@@ -49,7 +50,6 @@ var layers = []struct {
 		"redisstore/internal/protocol store"}},
 	{"redisstore", layer{own: "algorithms internal/throttle lua redisstore/internal/keys redisstore/internal/layer redisstore/internal/lending redisstore/internal/link " +
 		"redisstore/internal/multislot redisstore/internal/node redisstore/internal/protocol redisstore/internal/refusals redisstore/internal/topology store"}},
-	{"internal/advice", layer{}},
 	{"internal/topk", layer{}},
 	{"internal/usage", layer{}},
 	{"internal/outcome", layer{}},
@@ -67,7 +67,7 @@ var layers = []struct {
 	{"internal/feed", layer{own: "algorithms internal/adminapi internal/clientip internal/outcome internal/topk store"}},
 	{"internal/clock", layer{}},
 	{"internal/turns", layer{own: "internal/clock"}},
-	{"internal/pool", layer{caddy: true, own: "algorithms internal/clock internal/logging internal/stats internal/topk internal/turns memorystore store"}},
+	{"internal/pool", layer{caddy: true, own: "algorithms internal/advice internal/clock internal/logging internal/stats internal/topk internal/turns memorystore store"}},
 	{"internal/cli", layer{caddy: true, own: "internal/adminapi internal/duration internal/outcome internal/replay"}},
 	{"limit", layer{caddy: true, own: "algorithms internal/duration internal/option internal/placeholder"}},
 	{"internal/body", layer{caddy: true}},

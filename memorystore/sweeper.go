@@ -5,6 +5,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/advice"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -63,7 +64,7 @@ func (s *Store) report(was bool) (crowded bool) {
 	crowded = charges > 0
 	switch {
 	case crowded && !was:
-		s.logger().Warn("memory store is full: new keys share buckets and may be refused because of each other; raise max_keys",
+		s.logger().Warn("memory store is full: new keys share buckets and may be refused because of each other; "+advice.RaiseKeys.With().String(),
 			zap.Int("max_keys", s.maxKeys()),
 			zap.Int64("shared_charges", charges))
 	case was && !crowded:

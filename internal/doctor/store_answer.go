@@ -109,7 +109,7 @@ func roundTrip(s *Store) (all []result) {
 		case c.RoundTrip >= limit:
 			all = append(all, fail(useNearer.With(), "%sit takes %v, and the timeout is %v: no request is decided in time", s.of(c), round(c.RoundTrip), limit)...)
 		case 3*c.RoundTrip > limit:
-			all = append(all, warn(useNearerThird.With(),
+			all = append(all, warn(advice.NearerStore.With(),
 				"%sit takes %v, which is more than a third of the timeout of %v", s.of(c), round(c.RoundTrip), limit)...)
 		default:
 			all = append(all, ok("%sit takes %v of the timeout of %v", s.of(c), round(c.RoundTrip), limit)...)

@@ -3,6 +3,7 @@ package doctor
 import (
 	"fmt"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/advice"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -45,11 +46,11 @@ func eviction(s *Store) (all []result) {
 		case c.Evicts == "noeviction":
 			all = append(all, ok("%sremoves no keys (noeviction)", s.of(c))...)
 		case c.Evicted > 0:
-			all = append(all, fail(noEviction.With(), "%shas removed %d keys (%s): each frees a client that was refused", s.of(c), c.Evicted, c.Evicts)...)
+			all = append(all, fail(advice.NoEviction.With(), "%shas removed %d keys (%s): each frees a client that was refused", s.of(c), c.Evicted, c.Evicts)...)
 		case c.Evicts == "volatile-ttl":
 			all = append(all, ok("%shas removed no keys so far (volatile-ttl)", s.of(c))...)
 		default:
-			all = append(all, warn(noEviction.With(), "%sremoves keys when its memory is full (%s), which frees clients that are refused", s.of(c), c.Evicts)...)
+			all = append(all, warn(advice.NoEviction.With(), "%sremoves keys when its memory is full (%s), which frees clients that are refused", s.of(c), c.Evicts)...)
 		}
 	}
 	return all
@@ -62,9 +63,9 @@ func keys(s *Store) []result {
 	case e == nil || e.MaxKeys == 0:
 		return nil
 	case e.Sharing:
-		return fail(raiseKeys.With(), "%d of %d keys: new keys share states, and are refused because of each other", e.Keys, e.MaxKeys)
+		return fail(advice.RaiseKeys.With(), "%d of %d keys: new keys share states, and are refused because of each other", e.Keys, e.MaxKeys)
 	case e.Keys >= e.MaxKeys/100*nearlyFull:
-		return warn(raiseKeys.With(), "%d of %d keys", e.Keys, e.MaxKeys)
+		return warn(advice.RaiseKeys.With(), "%d of %d keys", e.Keys, e.MaxKeys)
 	}
 	return ok("%d of %d keys", e.Keys, e.MaxKeys)
 }

@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/advice"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -128,7 +129,7 @@ func (r *Ref) logServer(server store.Server, logger *zap.Logger) {
 			zap.String("store", Describe(r.Backend)), zap.Error(lacking))
 	}
 	if server.Evicts != "" {
-		logger.Warn("the rate limit store removes keys when its memory is full, so clients that are refused get through again; set maxmemory-policy noeviction",
+		logger.Warn("the rate limit store removes keys when its memory is full, so clients that are refused get through again; "+advice.NoEviction.With().String(),
 			zap.String("store", Describe(r.Backend)), zap.String("maxmemory_policy", server.Evicts))
 	}
 }

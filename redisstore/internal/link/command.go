@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/advice"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -110,7 +111,7 @@ func (l *Link) Tend() {
 // warnFar says that a Redis is too far away for the timeout.
 func (l *Link) warnFar(n *node.Node) {
 	if trip := n.Distance(); 3*trip > l.Timeout && l.distant.Allow() {
-		l.Logger().Warn("redis is far away for the timeout: under load, requests that wait for each other may not be decided in time; use a nearer redis, or raise timeout to three times the round trip",
+		l.Logger().Warn("redis is far away for the timeout: under load, requests that wait for each other may not be decided in time; "+advice.NearerStore.With().String(),
 			zap.String("address", n.Address), zap.Duration("round_trip", trip), zap.Duration("timeout", l.Timeout))
 	}
 }
