@@ -17,6 +17,9 @@ COUNT ?= 1
 # More flags for bench, bench-fleet and bench-server, see bench/RESULTS.md.
 BENCHFLAGS ?=
 
+# For how long trouble breaks Redis.
+TROUBLE ?= 1m
+
 # For which systems lint checks that all compiles, beside its own: those of Caddy's download page that
 # differ in a build constraint or in the size of an int.
 PLATFORMS ?= linux/386 linux/arm linux/riscv64 windows/amd64 darwin/arm64 freebsd/amd64
@@ -36,7 +39,7 @@ RACE = GOFLAGS="$$GOFLAGS -race" GORACE=atexit_sleep_ms=50 GOGC=400
 
 # The tests build binaries, also in a checkout of another user, where git refuses
 # to tell go the version. Only "make build" and "make run" ask for it.
-bench bench-docs bench-fleet bench-server bench-stream bits32 browser cover deep docs examples fuzz golden linear lint long microbench mutants outages pictures profile screenshots servers stress test unit: export GOFLAGS += -buildvcs=false
+bench bench-docs bench-fleet bench-server bench-stream bits32 browser cover deep docs examples fuzz golden linear lint long microbench mutants outages pictures profile screenshots servers stress test trouble unit: export GOFLAGS += -buildvcs=false
 
 .PHONY: help
 help: ## List the targets
@@ -122,6 +125,10 @@ outages: redis ## On an idle machine: times held to their bounds, 60 s without R
 .PHONY: servers
 servers: redis ## Test with other versions of Redis and with Valkey, from Debian's archive
 	@nice scripts/servers.sh
+
+.PHONY: trouble
+trouble: redis ## Break Redis in random ways for TROUBLE (1m), beside random requests, and compare the accounts
+	$(REDIS) TROUBLE=$(TROUBLE) go test -count=1 -v -run TestRandomTrouble -timeout 0 ./integration/trouble
 
 .PHONY: mutants
 mutants: redis ## Take fixes back, one at a time (MUTANT=h1 those so named), and demand that tests fail

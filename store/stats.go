@@ -30,6 +30,9 @@ type Stats struct {
 	// may not have carried them out, or because it was away for too long. It never decreases.
 	Lost uint64
 
+	// Waiting is the number of refunds, late costs and slots that wait to be sent again or for the first time.
+	Waiting int
+
 	// Calls counts the calls to the servers that are asked now. A call may carry many decisions. It
 	// begins again where another server takes over.
 	Calls uint64

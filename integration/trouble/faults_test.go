@@ -39,7 +39,6 @@ const (
 type fault struct {
 	name    string
 	class   class
-	server  []redistest.Option
 	timeout time.Duration // of a decision, where the fault is a silence; 0 where it answers
 
 	begin, end func(f *fleet)
@@ -52,16 +51,14 @@ func faults(t *testing.T) []*fault {
 	all := []*fault{
 		{name: "OOM", class: full, begin: configure("maxmemory", "1"), end: configure("maxmemory", "0")},
 		{name: "READONLY", class: unwritable, begin: command("replicaof", "127.0.0.1", "1"), end: command("replicaof", "no", "one")},
-		{name: "NOREPLICAS", class: unwritable, begin: configure("min-replicas-to-write", "1"), end: configure("min-replicas-to-write", "0")},
-		{name: "MISCONF", class: unwritable, begin: failSave, end: configure("stop-writes-on-bgsave-error", "no")},
+		{name: "NOREPLICAS", class: unwritable, begin: configure("min-replicas-to-write", "9"), end: configure("min-replicas-to-write", "0")},
+		{name: "MISCONF", class: unwritable, begin: failSave, end: save},
 		{
-			name: "MASTERDOWN", class: unanswered, server: []redistest.Option{redistest.WithArgs("--replica-serve-stale-data", "no")},
-			begin: command("replicaof", "127.0.0.1", "1"), end: command("replicaof", "no", "one"),
+			name: "MASTERDOWN", class: unanswered,
+			begin: both(configure("replica-serve-stale-data", "no"), command("replicaof", "127.0.0.1", "1")),
+			end:   both(command("replicaof", "no", "one"), configure("replica-serve-stale-data", "yes")),
 		},
-		{
-			name: "LOADING", class: unanswered, server: []redistest.Option{redistest.WithArgs("--enable-debug-command", "local")},
-			begin: reload, end: configure("key-load-delay", "0"),
-		},
+		{name: "LOADING", class: unanswered, begin: reload, end: configure("key-load-delay", "0")},
 		{name: "BUSY", class: unanswered, begin: occupy, end: command("script", "kill")},
 		{name: "NOSCRIPT", class: harmless, each: func(f *fleet, _ int) { command("script", "flush")(f) }},
 		{name: "lost request", class: single, doubt: true, each: losing(faultproxy.CutBefore)},
@@ -70,7 +67,7 @@ func faults(t *testing.T) []*fault {
 			name: "frozen", class: unanswered, doubt: true, timeout: time.Second,
 			begin: func(f *fleet) { f.redis.Freeze() }, end: func(f *fleet) { f.redis.Thaw() },
 		},
-		{name: "restart empty", class: forgotten, doubt: true, begin: func(f *fleet) { f.redis.Kill() }, end: func(f *fleet) { f.redis.Restart() }},
+		{name: "restart empty", class: forgotten, doubt: true, begin: kill, end: func(f *fleet) { f.redis.Restart() }},
 		{name: "failover", class: moved, doubt: true, begin: failOver},
 	}
 	for _, rule := range rights(t) {
@@ -108,6 +105,10 @@ func configure(option, value string) func(*fleet) {
 	return func(f *fleet) { f.redis.Configure(option, value) }
 }
 
+func both(first, second func(*fleet)) func(*fleet) {
+	return func(f *fleet) { first(f); second(f) }
+}
+
 func command(words ...any) func(*fleet) {
 	return func(f *fleet) {
 		f.t.Helper()
@@ -132,19 +133,48 @@ func losing(what faultproxy.Fault) func(*fleet, int) {
 	}
 }
 
+// kill ends Redis, and what it has saved.
+func kill(f *fleet) {
+	dump := f.dump()
+	f.redis.Kill()
+	_ = os.Remove(dump)
+}
+
 // failSave has Redis fail to save its data, after which it refuses writes: a file cannot replace a directory.
 func failSave(f *fleet) {
-	ctx, admin := context.Background(), f.redis.Admin()
-	dir := admin.ConfigGet(ctx, "dir").Val()["dir"]
-	if err := os.Mkdir(filepath.Join(dir, "dump.rdb"), 0o700); err != nil {
+	dump := f.dump()
+	_ = os.Remove(dump)
+	if err := os.Mkdir(dump, 0o700); err != nil {
 		f.t.Error(err)
 	}
 	f.redis.Configure("save", "3600 1000000000")
+	f.saves("err")
+}
+
+// save has Redis save its data again.
+func save(f *fleet) {
+	if err := os.Remove(f.dump()); err != nil {
+		f.t.Error(err)
+	}
+	f.saves("ok")
+	f.redis.Configure("save", "")
+}
+
+// dump is the file in which Redis saves its data.
+func (f *fleet) dump() string {
+	return filepath.Join(f.redis.Admin().ConfigGet(context.Background(), "dir").Val()["dir"], "dump.rdb")
+}
+
+// saves has Redis save its data, which ends in some way.
+func (f *fleet) saves(status string) {
+	f.t.Helper()
+	ctx, admin := context.Background(), f.redis.Admin()
 	if err := admin.BgSave(ctx).Err(); err != nil {
 		f.t.Error(err)
 	}
-	patient.Until(f.t, "a failure to save", func() bool {
-		return strings.Contains(admin.Info(ctx, "persistence").Val(), "rdb_last_bgsave_status:err")
+	patient.Until(f.t, "an attempt to save", func() bool {
+		info := admin.Info(ctx, "persistence").Val()
+		return strings.Contains(info, "rdb_bgsave_in_progress:0") && strings.Contains(info, "rdb_last_bgsave_status:"+status)
 	})
 }
 
@@ -184,7 +214,7 @@ func (f *fleet) answers(prefix string) {
 // the new master, while connections to the old one stay open.
 func failOver(f *fleet) {
 	ctx := context.Background()
-	old, next := f.redis, redistest.Start(f.t, redistest.WithUser(user, password, rights(f.t)...))
+	old, next := f.redis, f.startRedis()
 	old.Configure("repl-diskless-sync-delay", "0")
 	next.Follow(old)
 	writer := old.Admin().Conn() // who waits for its own writes waits for those before
@@ -207,7 +237,7 @@ func failOver(f *fleet) {
 	f.redis = next
 }
 
-// trip sends requests until both instances have noticed that Redis does not answer, so that others do not
+// trip sends requests until all instances have noticed that Redis does not answer, so that others do not
 // wait for their timeout.
 func (f *fleet) trip() {
 	var noticed sync.WaitGroup

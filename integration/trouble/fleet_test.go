@@ -28,18 +28,18 @@ const (
 	// generous is the timeout where the fault answers at once.
 	generous = 20 * time.Second
 
-	// instances is the number of instances of the fleet.
-	instances = 2
+	// pair is the number of instances of a fleet whose fault is in a table.
+	pair = 2
 )
 
-// fleet is a Redis, and two instances that reach it through proxies.
+// fleet is a Redis, and instances that reach it through proxies.
 type fleet struct {
 	t        *testing.T
 	redis    *redistest.Server // the one that the instances ask in the end
-	proxies  [instances]*faultproxy.Proxy
-	stores   [instances]*caddytest.Kept
-	configs  [instances]caddy.Context
-	probe    [instances]caddytest.Handler
+	proxies  []*faultproxy.Proxy
+	stores   []*caddytest.Kept
+	configs  []caddy.Context
+	probe    []caddytest.Handler
 	cells    []*cell
 	remember bool          // whether instances remember refusals
 	left     chan struct{} // closed when requests that hold slots end
@@ -47,31 +47,47 @@ type fleet struct {
 	ended    bool
 }
 
-// newFleet starts a Redis and the instances for a fault.
-func newFleet(t *testing.T, fault *fault, denyCache bool) *fleet {
+// newFleet starts a Redis, and a number of instances. The timeout is that of a decision, 0 for one that is generous.
+func newFleet(t *testing.T, instances int, timeout time.Duration, denyCache bool) *fleet {
 	f := &fleet{t: t, remember: denyCache, left: make(chan struct{})}
-	f.redis = redistest.Start(t, append(fault.server, redistest.WithUser(user, password, rights(t)...))...)
-	timeout := generous
-	if fault.timeout > 0 {
-		timeout = fault.timeout
+	f.redis = f.startRedis()
+	if timeout == 0 {
+		timeout = generous
 	}
-	for i := range f.stores {
-		f.configs[i], _ = caddytest.Logged(t)
-		f.proxies[i] = faultproxy.Start(t, f.redis.Addr())
-		o := redisstore.Options{Address: f.proxies[i].Addr(), Username: user, Password: password, Timeout: timeout, DenyCache: -1}
+	for range instances {
+		config, _ := caddytest.Logged(t)
+		proxy := faultproxy.Start(t, f.redis.Addr())
+		o := redisstore.Options{Address: proxy.Addr(), Username: user, Password: password, Timeout: timeout, DenyCache: -1}
 		if denyCache {
 			o.DenyCache = time.Minute
 		}
-		f.stores[i] = caddytest.KeepRedis(t, o)
-		f.probe[i] = f.load(i, "probe", `"max_events": 1000000, `+window, "allow")
+		f.configs, f.proxies, f.stores = append(f.configs, config), append(f.proxies, proxy), append(f.stores, caddytest.KeepRedis(t, o))
+	}
+	for i := range instances {
+		f.probe = append(f.probe, f.load(i, "probe", `"max_events": 1000000, `+window, "allow"))
 	}
 	t.Cleanup(f.end)
 	return f
 }
 
+func (f *fleet) startRedis() *redistest.Server {
+	f.t.Helper()
+	return redistest.Start(f.t, redistest.WithUser(user, password, rights(f.t)...), redistest.WithArgs("--enable-debug-command", "local"))
+}
+
+// warm has each instance ask Redis.
+func (f *fleet) warm() {
+	f.t.Helper()
+	for _, h := range f.probe {
+		if status, _ := caddytest.Serve(f.t, h, "203.0.113.7:1"); status != http.StatusOK {
+			f.t.Fatalf("before the fault: status %d", status)
+		}
+	}
+}
+
 func (f *fleet) load(i int, zone, json, policy string) caddytest.Handler {
 	return caddytest.LoadInto(f.t, f.configs[i], fmt.Sprintf(`{%s"instances": %d, "rate_limits": {%q: {%s, "on_store_error": %q}}}`,
-		f.stores[i].Option(), instances, zone, json, policy))
+		f.stores[i].Option(), len(f.stores), zone, json, policy))
 }
 
 // end lets all requests end, and closes the stores, which then give back what they have borrowed.
@@ -98,7 +114,7 @@ type cell struct {
 	*kind
 	fault        *fault
 	policy, zone string
-	handlers     [instances]caddytest.Handler
+	handlers     []caddytest.Handler
 	rule         *store.Rule
 	tallies      map[string]*tally
 	pending      []func(http.HandlerFunc) // end the requests that began before the fault
@@ -132,7 +148,7 @@ type answer struct {
 // tally counts the answers of a client.
 type tally struct {
 	answers [phases][]answer
-	local   [instances]int64 // passed by the instance's share
+	local   []int64 // passed by the instance's share
 }
 
 // count counts answers of a phase.
@@ -156,11 +172,11 @@ func (y *tally) total(by by, passed bool) (n int64) {
 func (f *fleet) newCell(fault *fault, k *kind, policy string) *cell {
 	c := &cell{fleet: f, kind: k, fault: fault, policy: policy, tallies: make(map[string]*tally)}
 	c.zone = fmt.Sprintf("%s %s %s", fault.name, k.name, policy)
-	for i := range c.handlers {
-		c.handlers[i] = f.load(i, c.zone, k.json, policy)
+	for i := range f.stores {
+		c.handlers = append(c.handlers, f.load(i, c.zone, k.json, policy))
 	}
 	for _, client := range k.clients() {
-		c.tallies[client] = new(tally)
+		c.tallies[client] = &tally{local: make([]int64, len(f.stores))}
 	}
 	f.cells = append(f.cells, c)
 	return c
@@ -257,11 +273,11 @@ func (c *cell) prepare(auditor *redisstore.Store) {
 	}
 	c.rule = c.stores[0].Rule(c.zone)
 	for n := range c.limit/c.cost + 1 {
-		c.ask(before, int(n/3)%instances, "used up")
+		c.ask(before, int(n/3)%pair, "used up")
 	}
 	if c.first > 0 {
 		for n := range c.first / c.cost {
-			i := int(n) % instances
+			i := int(n) % pair
 			if c.lends {
 				i = 0 // which borrows then
 			}
@@ -272,20 +288,26 @@ func (c *cell) prepare(auditor *redisstore.Store) {
 	case "late", "refund":
 		c.begin()
 	case "override":
-		for client, o := range map[string]store.Override{
-			"overridden": {Kind: store.KindLimit, Limit: algorithms.Limit{Events: overridden, Window: c.rule.Limit().Window}}, "exempt": {Kind: store.KindExempt}, "barred": {Kind: store.KindBanned},
-		} {
-			if err := auditor.Set(c.t.Context(), c.rule, client, o); err != nil {
-				c.t.Fatalf("%s: %v", c.zone, err)
-			}
-		}
+		c.override(auditor)
 		for n := range 4 {
-			c.ask(before, n%instances, "overridden")
+			c.ask(before, n%pair, "overridden")
 		}
 	case "ban":
 		c.note(before, 0, "banned", c.send(0, "banned", "1", nil))
 		for range 3 {
 			c.note(before, 0, "banned", c.send(0, "banned", strconv.FormatInt(c.limit, 10), nil))
+		}
+	}
+}
+
+// override gives clients rules of their own.
+func (c *cell) override(auditor *redisstore.Store) {
+	c.t.Helper()
+	for client, o := range map[string]store.Override{
+		"overridden": {Kind: store.KindLimit, Limit: algorithms.Limit{Events: overridden, Window: c.rule.Limit().Window}}, "exempt": {Kind: store.KindExempt}, "barred": {Kind: store.KindBanned},
+	} {
+		if err := auditor.Set(c.t.Context(), c.rule, client, o); err != nil {
+			c.t.Fatalf("%s: %v", c.zone, err)
 		}
 	}
 }
@@ -303,7 +325,7 @@ func (c *cell) begin() {
 	for n := range 3 {
 		wait := make(chan struct{})
 		h := &held{wait: wait}
-		c.note(before, n%instances, "pending", c.send(n%instances, "pending", "", h))
+		c.note(before, n%pair, "pending", c.send(n%pair, "pending", "", h))
 		c.pending = append(c.pending, func(finish http.HandlerFunc) {
 			h.finish = finish
 			close(wait)
@@ -338,7 +360,7 @@ func (c *cell) press(phase int) {
 			requests *= 2 // one instance may have to wait for what the other holds
 		}
 		for n := range requests {
-			c.ask(phase, int(n)%instances, client)
+			c.ask(phase, int(n)%pair, client)
 		}
 	}
 }
@@ -348,9 +370,15 @@ func (f *fleet) settled() {
 	f.t.Helper()
 	for i, s := range f.stores {
 		patient.Until(f.t, "Redis to answer", func() bool {
-			_, err := s.Take("probe", "probe", 0)
+			_, err := s.Take("probe", "probe", 1) // which a replica does not answer
 			return err == nil
 		})
-		s.Used(f.t, "probe", strconv.Itoa(i))
+		patient.Until(f.t, "what waits", func() bool {
+			empty := f.stats(i).Waiting == 0
+			s.Used(f.t, "probe", strconv.Itoa(i)) // and with it what was on its way
+			return empty && f.stats(i).Waiting == 0
+		})
 	}
 }
+
+func (f *fleet) stats(i int) store.Stats { return f.stores[i].Opened().(store.Observed).Stats() }

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// limit is what a client of a zone may use, and share what each of the two instances gives it alone.
-	limit, share = 24, limit / 2
+	// limit is what a client of a zone may use. Two, three or four instances can share it.
+	limit = 24
 
 	// overridden is the limit of a client that has an override.
 	overridden = 40
@@ -46,10 +46,13 @@ var forms = []kind{
 	{name: "concurrency", json: `"algorithm": "concurrency", "lease": "1h"`, slots: true},
 }
 
-// kinds are all kinds of zones: each form, plain and lent, with each option that it can have.
-var kinds = allKinds()
+// kinds are all kinds of zones in a fleet of two.
+var kinds = kindsOf(pair)
 
-func allKinds() (all []kind) {
+// kindsOf returns all kinds of zones: each form, plain and lent, with each option that it can have. A client gets
+// its share from each of the instances.
+func kindsOf(instances int64) (all []kind) {
+	share := limit / instances
 	for _, f := range forms {
 		f.json = fmt.Sprintf(`"key": "{http.request.header.Client}", "max_events": %d, `, limit) + f.json
 		f.cost, f.first, f.status, f.quotas = 1, 10, 429, [2]int64{limit, share}
@@ -92,10 +95,10 @@ func (k kind) with(option, json string) kind {
 		case "lent":
 			k.lends = true
 		case "reserve":
-			k.status, k.limit, k.share, k.first = 503, limit-8, share-4, 10
+			k.status, k.limit, k.share, k.first = 503, limit-8, k.share-(k.share*30+99)/100, 10
 			k.quotas = [2]int64{k.limit, k.share}
 		case "early":
-			k.cost, k.limit, k.share, k.first, k.quotas = 3, 3*limit, 3*share, 27, [2]int64{3 * limit, 3 * share}
+			k.cost, k.limit, k.share, k.first, k.quotas = 3, 3*limit, 3*k.share, 27, [2]int64{3 * limit, 3 * k.share}
 			k.json = strings.Replace(k.json, fmt.Sprintf(`"max_events": %d`, limit), fmt.Sprintf(`"max_events": %d`, k.limit), 1)
 		default:
 			k.special = word

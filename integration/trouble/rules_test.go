@@ -15,18 +15,25 @@ type promise struct {
 	least, most int64
 }
 
-// promised returns what holds for a client. It is the place where docs/failure.md is put into numbers. It
-// returns false if nothing is said about the cell.
+// promised returns what holds for a client. It returns false if nothing is said about the cell.
 func (c *cell) promised(client string) (p promise, ok bool) {
+	p, ok = c.deciders(c.fault, client)
+	whole := c.allowed(client) / c.cost
+	p.least, p.most = whole, whole
+	c.bound(client, whole, &p)
+	return p, ok
+}
+
+// deciders returns who may decide requests of a client during a fault. It is the place where docs/failure.md is put
+// into numbers, with [cell.bound]. It returns false if nothing is said about that.
+func (c *cell) deciders(fault *fault, client string) (p promise, ok bool) {
 	policy, known := c.policyDecides()
 	if !known {
 		return p, false
 	}
-	whole := c.allowed(client) / c.cost
-	p.least, p.most = whole, whole
 	// "A Redis that is full or may not write": refusals and what needs no memory or no write.
 	needsNothing := client == "used up" || client == "banned" || client == "barred" || client == "exempt"
-	switch c.fault.class {
+	switch fault.class {
 	case harmless:
 		p.redis = true
 	case full:
@@ -56,7 +63,6 @@ func (c *cell) promised(client string) (p promise, ok bool) {
 	p.redis = p.redis || c.lends // what is lent is decided without Redis, until it is spent
 	p.shares = p.shares && !c.lends && !p.refused && client != "pending"
 	p.redis = p.redis || client == "exempt" && c.policy == "allow" // which no answer tells apart
-	c.bound(client, whole, &p)
 	return p, true
 }
 
@@ -140,7 +146,7 @@ func (c *cell) check(client string, p promise) (wrong []string) {
 	fail := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	for phase := range phases {
 		for n, a := range y.answers[phase] {
-			if text := c.judge(phase, a, p); text != "" {
+			if text := c.judge(phase == during, c.fault.timeout > 0, a, p); text != "" {
 				fail("%s, request %d: %s: %+v", [phases]string{"before", "during", "after"}[phase], n+1, text, a)
 				break
 			}
@@ -161,8 +167,9 @@ func (c *cell) check(client string, p promise) (wrong []string) {
 	return wrong
 }
 
-// judge returns what is wrong with an answer.
-func (c *cell) judge(phase int, a answer, p promise) string {
+// judge returns what is wrong with an answer during a fault, or at a time at which Redis should decide, unless an
+// answer may be late then.
+func (c *cell) judge(during, late bool, a answer, p promise) string {
 	if !a.passed && a.by != byNobody && a.status != c.status {
 		return fmt.Sprintf("the status of a refusal is %d", c.status)
 	}
@@ -171,8 +178,8 @@ func (c *cell) judge(phase int, a answer, p promise) string {
 		return "on_store_error is local"
 	case a.by == byNobody && a.passed != (c.policy == "allow"):
 		return "on_store_error is " + c.policy
-	case phase != during:
-		if a.by != byRedis && c.fault.timeout == 0 {
+	case !during:
+		if a.by != byRedis && !late {
 			return "Redis should decide"
 		}
 	case a.by == byRedis && a.passed && !p.redis, a.by == byRedis && !p.redis && !p.refused:

@@ -5,7 +5,6 @@ package trouble_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -13,7 +12,6 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
@@ -45,7 +43,7 @@ func TestTrouble(t *testing.T) {
 			t.Run(fault.name, func(t *testing.T) {
 				t.Parallel()
 				began := time.Now()
-				f := newFleet(t, fault, random.IntN(2) == 0)
+				f := newFleet(t, pair, fault.timeout, random.IntN(2) == 0)
 				drawn := draw(random, n)
 				for _, d := range drawn {
 					f.newCell(fault, d.kind, d.policy)
@@ -85,16 +83,12 @@ func draw(random *rand.Rand, fault int) (cells []drawn) {
 func (f *fleet) suffer(fault *fault) (lent int64) {
 	f.t.Helper()
 	auditor := f.auditor()
-	for _, h := range f.probe {
-		if status, _ := caddytest.Serve(f.t, h, "203.0.113.7:1"); status != http.StatusOK {
-			f.t.Fatalf("before the fault: status %d", status)
-		}
-	}
+	f.warm()
 	for _, c := range f.cells {
 		c.prepare(auditor)
 	}
-	for _, s := range f.stores {
-		for _, n := range s.Opened().(store.Observed).Stats().Lent {
+	for i := range f.stores {
+		for _, n := range f.stats(i).Lent {
 			lent += n
 		}
 	}

@@ -73,6 +73,7 @@ func (l *Link) Breaker() string {
 func (l *Link) Stats() store.Stats {
 	s := store.Stats{Held: l.Holds.ByZone(), Breaker: l.Breaker(), Silent: l.Topology.Silent()}
 	s.Lost, _ = l.Outbox.Lost()
+	s.Waiting = l.Outbox.Len()
 	for _, n := range l.Topology.Masters() {
 		s.Calls += n.Calls()
 		s.Waited += n.Waited()
