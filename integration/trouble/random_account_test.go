@@ -31,6 +31,7 @@ type account struct {
 	late, refunds int64 // what responses have changed
 	open          int   // how many changes the next fault may catch on their way
 	lossable      int   // how many changes may be lost
+	mayLack       int   // the same so far, where parts are lent
 	least         int64 // the smallest cost that Redis has refused, 0 for none
 	seen          bool  // Redis had a state then
 }
@@ -73,6 +74,7 @@ func (s *storm) judged(a *account, start, now moment, x answer) string {
 		p = policy(p)
 		p.redis = redis
 	}
+	p.redis = p.redis || a.client == "exempt" && a.policy == "allow" // which no answer tells apart
 	// The client may have used up its limit, or have got its state, a moment ago.
 	switch now.fault.class {
 	case full, unwritable:
@@ -119,7 +121,7 @@ func (s *storm) noted(b *begun, start moment, x answer) {
 // passed books a request that Redis has let pass.
 func (s *storm) passed(b *begun, start, now moment) {
 	a := b.account
-	if start.number <= s.forgotten { // and so has Redis
+	if start.number <= s.forgotten { // which Redis has forgotten
 		b.forgets = s.forgets - 1
 		if !a.lends {
 			return

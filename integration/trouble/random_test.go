@@ -150,8 +150,9 @@ type storm struct {
 	clients  int    // that have been named so far
 	lost     uint64 // how many changes the stores have given up so far
 
-	forgets          int // of Redis
-	forgotten, moved int // the numbers of the moments in which Redis has forgotten at last, and another was the master
+	hidden           int64 // how many changes are lost that no comparison has found missing
+	forgets          int   // of Redis
+	forgotten, moved int   // the numbers of the moments in which Redis has forgotten at last, and another was the master
 
 	dirty  bool // a fault so far was not harmless
 	forgot bool // a fault so far may have made Redis forget something
@@ -255,7 +256,7 @@ func (s *storm) meet(auditor *redisstore.Store, c *cell, client string) {
 			s.t.Errorf("%s, %s: %v", c.zone, client, err)
 		}
 	}
-	a.ruled = true
+	a.ruled, a.seen = true, a.sum > 0
 	a.room, a.passed, a.back, a.extra = max(c.allowed(client)-a.sum, 0), 0, 0, 0
 }
 
