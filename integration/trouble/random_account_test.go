@@ -229,10 +229,10 @@ func (s *storm) happened(fault *fault) {
 			switch fault.class {
 			case forgotten:
 				a.forget()
-			case moved: // "what was not yet copied", and with lend what instances hold
-				a.down += a.turning + a.late
+			case moved: // "what was not yet copied", and with lend what was lent, because the report may be lost
+				a.down += a.turning + a.late + s.lendable(a)
 				a.up += a.refunds
-				a.extra += a.turning + s.lent(c)
+				a.extra += a.turning + s.lendable(a)
 			}
 			if fault.doubt {
 				a.lossable += a.open
@@ -258,11 +258,16 @@ func (a *account) forget() {
 	}
 }
 
-// lent is what instances hold of a zone.
-func (s *storm) lent(c *cell) (all int64) {
-	if !c.lends {
+// lendable is how much the instances can have borrowed for a client: each "at most half of what is free".
+func (s *storm) lendable(a *account) int64 {
+	if !a.lends {
 		return 0
 	}
+	return a.limit - a.limit>>len(s.stores)
+}
+
+// lent is what instances hold of a zone.
+func (s *storm) lent(c *cell) (all int64) {
 	for i := range s.stores {
 		all += s.stats(i).Lent[c.zone]
 	}
