@@ -21,6 +21,7 @@ type account struct {
 	// Redis says, unless parts are lent.
 	sum, down, up int64
 	lateSum       int64 // all late costs since Redis has forgotten
+	eaten         bool  // refunds of what Redis has forgotten may have used up those that come now
 	loose         bool  // an instance may have spent what Redis has forgotten
 
 	// What Redis may let pass: passed is at most room, back and extra.
@@ -184,7 +185,8 @@ func (s *storm) corrected(b *begun) {
 	default:
 		a.sum -= b.cost
 	}
-	if b.behind && !late { // there may be nothing to give back
+	a.eaten = a.eaten || !a.slots && (forgotten || b.behind)
+	if !late && (a.eaten || b.behind) { // it may find nothing to give back
 		a.up += b.cost
 	}
 	if late {
@@ -253,6 +255,7 @@ func (a *account) forget() {
 	if a.slots {
 		a.down, a.back = 0, 0
 	}
+	a.eaten = a.refunds > 0 && !a.slots
 	if a.lends {
 		a.extra, a.loose = a.limit, true // "what was lent before is spent"
 	}

@@ -204,15 +204,15 @@ func (s *storm) meets(round int, fault *fault) {
 	s.await(10 + s.random.IntN(200))
 	s.becomes(mending, fault)
 	fault.end(s.fleet)
+	if old != s.redis {
+		old.Kill() // or the new master would have a replica, and connections that lead nowhere might last
+	}
 	s.settled()
 	s.becomes(quiet, nil)
 	s.event("%d: %s is over after %d requests", round+1, fault.name, s.steps.Load()-before)
 	s.await(10 + s.random.IntN(50))
 	stop()
 	s.settled()
-	if old != s.redis {
-		old.Kill() // or the new master would have a replica
-	}
 	s.audit(s.auditor())
 }
 
