@@ -1,6 +1,6 @@
 package advice
 
-// What to do about stores that both the log and doctor tell of.
+// What to do about stores, which both the log and doctor say.
 var (
 	NearerStore = New("doctor/round_trip", "use a nearer server, or raise timeout to three times the round trip")
 	NoEviction  = New("doctor/eviction", "set maxmemory-policy noeviction")
