@@ -47,7 +47,7 @@ var layers = []struct {
 	{"redisstore/internal/multislot", layer{own: "algorithms redisstore/internal/layer redisstore/internal/link redisstore/internal/protocol store"}},
 	{"redisstore/internal/refusals", layer{own: "algorithms redisstore/internal/layer redisstore/internal/node store"}},
 	{"redisstore/internal/lending", layer{own: "algorithms algorithms/lend redisstore/internal/layer redisstore/internal/link redisstore/internal/loans redisstore/internal/node " +
-		"redisstore/internal/protocol store"}},
+		"redisstore/internal/protocol redisstore/internal/refusals store"}},
 	{"redisstore", layer{own: "algorithms internal/throttle lua redisstore/internal/keys redisstore/internal/layer redisstore/internal/lending redisstore/internal/link " +
 		"redisstore/internal/multislot redisstore/internal/node redisstore/internal/protocol redisstore/internal/refusals redisstore/internal/topology store"}},
 	{"internal/topk", layer{}},

@@ -91,7 +91,7 @@ func (s *Store) stack(servers topology.Topology, o *Options) {
 		inner = s.refusals
 	}
 	s.forget = inner.Forget
-	s.lending = lending.New(inner, &lending.Config{Lender: s.link, PerCall: c.PerCall, Timeout: o.Timeout, Processes: s.Instances, Done: s.quit})
+	s.lending = lending.New(inner, &lending.Config{Lender: s.link, Refusals: s.refusals, PerCall: c.PerCall, Timeout: o.Timeout, Processes: s.Instances, Done: s.quit})
 }
 
 // Take implements [store.Store] with one call of the script, which it may share with

@@ -93,6 +93,9 @@ func (l *Layer) askTogether(ctx context.Context, r *lentRequest) (bool, error) {
 	for i, a := range asks[:answered] {
 		r.decisions[asked[i].index] = a.Decision
 		pass = pass && a.Allowed
+		if l.Refusals != nil {
+			l.Refusals.Note(a.Check, a.Decision)
+		}
 	}
 	now := l.Loans.Now()
 	for i, c := range asked {

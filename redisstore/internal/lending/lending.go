@@ -17,6 +17,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/loans"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/refusals"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -46,7 +47,8 @@ type Config struct {
 	Lender    Lender
 	PerCall   int // how many keys may share a call; 1: each needs its own
 	Timeout   time.Duration
-	Processes func() int // that use the store
+	Refusals  *refusals.Layer // remembers those of the lender too; nil: nothing does
+	Processes func() int      // that use the store
 
 	// Done is closed when the layer is to give back what is held, and to end.
 	Done <-chan struct{}
@@ -130,11 +132,24 @@ type lentCheck struct {
 	charged int64 // the time at which Redis has charged the cost; 0: it has not
 }
 
-// takeLent decides checks of which at least one is of a zone that lends.
-func (l *Layer) takeLent(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
+// takeLent decides checks of which at least one is of a zone that lends. As where nothing is lent, a request that
+// gets no answer is refused if its key just was.
+func (l *Layer) takeLent(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) (err error) {
+	came := l.Loans.Now()
 	if len(checks) == 1 && checks[0].Rule.LendsParts() && !checks[0].Alone() {
-		return l.takeOne(ctx, checks, decisions)
+		err = l.takeOne(ctx, checks, decisions, came)
+	} else {
+		err = l.takeSome(ctx, checks, decisions)
 	}
+	if err != nil && l.Refusals != nil {
+		ago := l.Loans.Now().Mono - came.Mono
+		err = l.Refusals.Refuse(checks, decisions, new(layer.Set), l.Refusals.Now()-ago, err)
+	}
+	return err
+}
+
+// takeSome decides checks of several zones, or some that are decided by themselves.
+func (l *Layer) takeSome(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
 	r := lentRequest{checks: checks, decisions: decisions}
 	for i := range checks {
 		if c := &checks[i]; c.Rule.LendsParts() && c.Alone() {

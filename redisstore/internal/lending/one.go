@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -14,8 +15,8 @@ import (
 // is spent. Only otherwise anything is put together for an ask.
 
 // takeOne decides a check of a zone that lends, which is alone in its request.
-func (l *Layer) takeOne(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
-	c, now := &checks[0], l.Loans.Now()
+func (l *Layer) takeOne(ctx context.Context, checks []store.Check, decisions []algorithms.Decision, now lend.Moment) error {
+	c := &checks[0]
 	e, lent := l.Loans.Find(c.Rule, c.Key, c.Cost, now)
 	switch {
 	case e != nil && e.Take(now, c.Cost, &decisions[0]):
