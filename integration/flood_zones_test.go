@@ -113,7 +113,7 @@ func startBusyTarget(t *testing.T, timeout time.Duration) *busyTarget {
 			metrics
 		}`+site.String())
 	f.secure, f.trust = secureAddress(versions)
-	// Redis is healthy, so it runs when it has something to do, as far as the system lets a test see to that.
+	// Redis is healthy: it runs when it has something to do, if the system lets a test ask for that.
 	_ = exec.Command("renice", "-n", "-10", "-p", strconv.Itoa(f.redis.Pid())).Run()
 	return f
 }
