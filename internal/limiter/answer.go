@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/late"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 )
 
@@ -44,7 +45,7 @@ func (v *Verdict) Answer(usual int) Answer {
 	}
 	switch a := (Answer{Outcome: v.Outcome}); {
 	case v.Outcome == outcome.Abandoned:
-		a.Err, a.Status = ErrLeft, StatusClientClosedRequest
+		a.Err, a.Status = ErrLeft, late.StatusClientClosedRequest
 		return a
 	case v.Outcome == outcome.FailedClosed:
 		a.Err, a.Status, a.Problem, a.Told = ErrNoStore, http.StatusServiceUnavailable, ReducedCapacity, capacityWait

@@ -1,25 +1,10 @@
 package limiter
 
 import (
-	"fmt"
-	"net/http"
-	"slices"
-	"strconv"
-	"strings"
-
-	"go.uber.org/zap"
-
-	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/logging"
+	"github.com/seed-161337e5/caddyratelimit/internal/late"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
-	"github.com/seed-161337e5/caddyratelimit/internal/stats"
-	"github.com/seed-161337e5/caddyratelimit/internal/zone"
-	"github.com/seed-161337e5/caddyratelimit/limit"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
-
-// StatusClientClosedRequest is the status of a request whose client has left. Only logs show it.
-const StatusClientClosedRequest = 499
 
 // Completion is what remains to be done when a request is over: slots to give back, and charges
 // that depend on the response. It keeps the store open until then.
@@ -27,27 +12,16 @@ type Completion struct {
 	// Strips are headers that the client must not see.
 	Strips []string
 
+	late.Charges // what the response may change
+
 	session     pool.Session // has no store if nothing was charged
 	adjustments []store.Adjustment
-	late        []lateCharge
-	body        *bodyCosts // nil if no charge depends on the body of the response
-}
-
-// lateCharge is a charge that the response may change.
-type lateCharge struct {
-	zone   *zone.Zone
-	charge store.Adjustment // gives back the charge
-	open   bool             // whether the response counts is not known yet
-	unpaid bool             // what it costs is not known yet
-	body   bodyCost
 }
 
 // complete returns the completion of a request that may pass.
 func (v *Verdict) complete(s pool.Session) *Completion {
-	c := &Completion{session: s, adjustments: v.held(), late: v.lateCharges(), Strips: v.strips}
-	if slices.ContainsFunc(c.late, func(l lateCharge) bool { return l.body.reads }) {
-		c.body = new(bodyCosts)
-	}
+	c := &Completion{session: s, adjustments: v.held(), Strips: v.strips}
+	v.bookLate(&c.Charges, s.Store)
 	return c
 }
 
@@ -97,26 +71,19 @@ func (v *Verdict) returnDryRuns(s pool.Session) {
 	}
 }
 
-// lateCharges returns the charges that the response may change.
-func (v *Verdict) lateCharges() (late []lateCharge) {
+// bookLate books the charges that the response may change.
+func (v *Verdict) bookLate(charges *late.Charges, in late.Store) {
 	if !v.late {
-		return nil
+		return
 	}
 	for i := range v.Entries {
 		z := v.Entries[i].Zone
 		saysCost := z.CostHeader != "" || z.CostResponse != nil
 		if z.ChargesLate() && v.Decisions[i].Allowed && (v.Checks[i].Cost > 0 || saysCost) {
-			late = append(late, lateCharge{
-				zone: z, charge: v.giveBack(i),
-				open: z.ChargeOnResponse != nil, unpaid: z.CostHeader != "", body: bodyCost{reads: z.CostResponse != nil},
-			})
+			charges.Book(z, v.giveBack(i), in)
 		}
 	}
-	return late
 }
-
-// ChargesLate reports whether the response may change what the request is charged.
-func (c *Completion) ChargesLate() bool { return len(c.late) > 0 }
 
 // Release gives back slots. It must be called when the next handlers have returned or panicked.
 // After it, now or later, End or Abandon must be called.
@@ -136,102 +103,6 @@ func (c *Completion) End() {
 // Abandon ends the use of the store. Charges that the response has not changed yet stay as they
 // are.
 func (c *Completion) Abandon() {
-	c.late = nil
+	c.Drop()
 	c.End()
-}
-
-// Judge gives back what a response of this status and these headers is not charged for.
-// Where the client has left without a response, it cannot be known what that would have been, so
-// the charge stays.
-func (c *Completion) Judge(status int, header http.Header) {
-	for i := range c.late {
-		l := &c.late[i]
-		if !l.open {
-			continue
-		}
-		l.open = false
-		m := l.zone.ChargeOnResponse
-		unknown := status == StatusClientClosedRequest && !slices.Contains(m.StatusCode, status)
-		if unknown {
-			continue
-		}
-		charged := m.Match(status, header)
-		l.zone.Judged.Count(status, charged)
-		if charged {
-			continue
-		}
-		l.unpaid = false
-		if l.body.reads {
-			l.body.reads = false
-			c.settle(l, stats.CostReturned, 0)
-		}
-		if l.charge.Cost > 0 {
-			c.session.Adjust(l.charge)
-		}
-	}
-}
-
-// Keep leaves the charges as they are, whatever the response will be.
-func (c *Completion) Keep() {
-	for i := range c.late {
-		c.late[i].open = false
-	}
-}
-
-// ReadCost reads from the header of the response what the request has cost.
-func (c *Completion) ReadCost(header http.Header) {
-	for i := range c.late {
-		l := &c.late[i]
-		if !l.unpaid {
-			continue
-		}
-		values := header[l.zone.CostHeader]
-		if len(values) == 0 {
-			values = header[http.TrailerPrefix+l.zone.CostHeader]
-		}
-		if len(values) == 0 {
-			continue
-		}
-		cost, err := parseCost(values)
-		if err != nil {
-			l.unpaid = false
-			if l.zone.UnclearCost.Allow() {
-				logging.Logger().Warn("the response does not say what the request has cost; the charge stays as it is",
-					zap.String("zone", l.zone.Name), zap.String("cost_header", l.zone.CostHeader), zap.Error(err))
-			}
-			continue
-		}
-		c.pay(l, cost)
-	}
-}
-
-// BrokenOff charges for a response that has ended before it said what the request has cost.
-func (c *Completion) BrokenOff() {
-	for i := range c.late {
-		if l := &c.late[i]; l.unpaid && l.zone.CostBrokenOff != nil {
-			c.pay(l, *l.zone.CostBrokenOff)
-		}
-	}
-}
-
-// pay charges the difference between a cost and what was charged before.
-func (c *Completion) pay(l *lateCharge, cost int64) {
-	l.unpaid = false
-	a := l.charge
-	if a.Delta = cost - l.charge.Cost; a.Delta != 0 {
-		c.session.Adjust(a)
-	}
-}
-
-// parseCost parses the cost of a request that an upstream has sent.
-func parseCost(values []string) (int64, error) {
-	if len(values) > 1 {
-		return 0, fmt.Errorf("it says so %d times", len(values))
-	}
-	text := strings.TrimSpace(values[0])
-	cost, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || !limit.ValidCost(cost) {
-		return 0, fmt.Errorf("it must be a whole number from 0 to %d, got %.32q", algorithms.MaxEvents, text)
-	}
-	return cost, nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/late"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
 )
 
@@ -115,9 +116,9 @@ func (w *chargeWriter) start(status int) {
 		w.completion.Keep()
 	}
 	if w.deserted() {
-		status = limiter.StatusClientClosedRequest
+		status = late.StatusClientClosedRequest
 	}
-	w.unheard = status == limiter.StatusClientClosedRequest
+	w.unheard = status == late.StatusClientClosedRequest
 	header := w.Header()
 	if n, err := strconv.ParseInt(header.Get("Content-Length"), 10, 64); err == nil {
 		w.length = n
@@ -148,9 +149,9 @@ func (w *chargeWriter) over(returned bool, err error) {
 		w.start(http.StatusOK)
 	}
 	w.completion.ReadCost(w.Header())
-	end := limiter.Whole
+	end := late.Whole
 	if w.unheard || !w.complete() && (!returned || err != nil || w.deserted()) {
-		end = limiter.BrokenOff
+		end = late.BrokenOff
 		w.completion.BrokenOff()
 	}
 	w.readRest()
@@ -173,7 +174,7 @@ func (w *chargeWriter) fail(err error) {
 		w.completion.Keep()
 	}
 	w.start(statusOf(err))
-	w.completion.CloseBody(limiter.Whole)
+	w.completion.CloseBody(late.Whole)
 }
 
 // waitsForError reports whether the response to the request's error is still to come. Then the use
@@ -188,7 +189,7 @@ func (s *served) waitsForError() bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		end := w.endOfError()
-		if end == limiter.BrokenOff {
+		if end == late.BrokenOff {
 			w.completion.BrokenOff()
 		}
 		w.readRest()
@@ -199,14 +200,14 @@ func (s *served) waitsForError() bool {
 }
 
 // endOfError is how the response to an error has ended if nothing more of it comes.
-func (w *chargeWriter) endOfError() limiter.End {
+func (w *chargeWriter) endOfError() late.End {
 	switch {
 	case !w.started || w.unheard:
-		return limiter.BrokenOff
+		return late.BrokenOff
 	case w.complete():
-		return limiter.Whole
+		return late.Whole
 	}
-	return limiter.PerhapsWhole
+	return late.PerhapsWhole
 }
 
 // statusOf returns the status with which Caddy's server responds to an error without error routes.

@@ -9,6 +9,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/late"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
@@ -30,7 +31,7 @@ func (p *Responder) refuse(w http.ResponseWriter, r *http.Request, v *limiter.Ve
 		}
 	default:
 		p.recordFailure(v)
-		if a.Status == limiter.StatusClientClosedRequest {
+		if a.Status == late.StatusClientClosedRequest {
 			return caddyhttp.Error(a.Status, a.Err)
 		}
 		header.Set(fieldRetryAfter, strconv.FormatInt(zone.CeilSeconds(a.Told), 10))

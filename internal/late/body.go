@@ -1,4 +1,4 @@
-package limiter
+package late
 
 import (
 	"errors"
@@ -39,21 +39,21 @@ type bodyCost struct {
 }
 
 // ReadsBody reports whether any charge depends on the body of the response.
-func (c *Completion) ReadsBody() bool { return c.body != nil }
+func (c *Charges) ReadsBody() bool { return c.body != nil }
 
 // OpenBody begins the body of a response. It reports whether its pieces must be passed to ReadBody.
-func (c *Completion) OpenBody(status int, header http.Header) bool {
+func (c *Charges) OpenBody(status int, header http.Header) bool {
 	if c.body == nil {
 		return false
 	}
 	c.body.failed = status >= http.StatusBadRequest
-	for i := range c.late {
-		l := &c.late[i]
+	for i := range c.all {
+		l := &c.all[i]
 		if !l.body.reads {
 			continue
 		}
-		for j := range c.late[:i] {
-			if other := &c.late[j]; other.body.reader != nil && other.zone.CostResponse.Fields().String() == l.zone.CostResponse.Fields().String() {
+		for j := range c.all[:i] {
+			if other := &c.all[j]; other.body.reader != nil && other.zone.CostResponse.Fields().String() == l.zone.CostResponse.Fields().String() {
 				l.body.reader = other.body.reader
 			}
 		}
@@ -71,7 +71,7 @@ func (c *Completion) OpenBody(status int, header http.Header) bool {
 }
 
 // ReadBody reads the next piece of the body.
-func (c *Completion) ReadBody(p []byte) {
+func (c *Charges) ReadBody(p []byte) {
 	for _, r := range c.body.readers {
 		_, _ = r.Write(p)
 	}
@@ -89,13 +89,13 @@ const (
 
 // CloseBody ends the body, and charges what the request has cost. A response that is not whole may not have
 // said all of it.
-func (c *Completion) CloseBody(end End) {
+func (c *Charges) CloseBody(end End) {
 	if c.body == nil {
 		return
 	}
 	c.body.readers = nil // of what an error route still writes, nothing is read
-	for i := range c.late {
-		l := &c.late[i]
+	for i := range c.all {
+		l := &c.all[i]
 		if !l.body.reads {
 			continue
 		}
@@ -111,7 +111,7 @@ func (c *Completion) CloseBody(end End) {
 
 // warn logs that the response does not say what the request has cost, and of how many responses that is true since the
 // process has started.
-func (l *lateCharge) warn(result stats.CostResult, cost int64, err error) {
+func (l *charge) warn(result stats.CostResult, cost int64, err error) {
 	results, _ := l.zone.Stats.Costs.Read()
 	_, unread, of := stats.Unread(results)
 	logging.Logger().Warn("the response does not say what the request has cost", zap.String("zone", l.zone.Name),
@@ -122,7 +122,7 @@ func (l *lateCharge) warn(result stats.CostResult, cost int64, err error) {
 
 // bodyCost returns what the request has cost. The error says why the response does not say so. A response that
 // is perhaps not whole costs no less than what was booked.
-func (l *lateCharge) bodyCost(failed bool, end End) (result stats.CostResult, cost int64, err error) {
+func (l *charge) bodyCost(failed bool, end End) (result stats.CostResult, cost int64, err error) {
 	var events, said int64
 	found := false
 	if r := l.body.reader; r != nil {
@@ -135,7 +135,7 @@ func (l *lateCharge) bodyCost(failed bool, end End) (result stats.CostResult, co
 			end = Whole
 		}
 	}
-	from, booked := l.zone.CostResponse, l.charge.Cost
+	from, booked := l.zone.CostResponse, l.booked.Cost
 	switch {
 	case end == BrokenOff, end == PerhapsWhole && !found && !failed:
 		return stats.CostCutOff, from.BrokenOff.Of(booked, events, said), nil
@@ -156,19 +156,19 @@ func (l *lateCharge) bodyCost(failed bool, end End) (result stats.CostResult, co
 }
 
 // settle counts what happened to a charge, and keeps it for the access log.
-func (c *Completion) settle(l *lateCharge, result stats.CostResult, cost int64) {
+func (c *Charges) settle(l *charge, result stats.CostResult, cost int64) {
 	l.zone.Stats.Costs.Add(result, cost)
 	c.body.mu.Lock()
 	defer c.body.mu.Unlock()
 	c.body.settled = append(c.body.settled, l.settled(result, cost))
 }
 
-func (l *lateCharge) settled(result stats.CostResult, cost int64) settledCost {
-	return settledCost{zone: l.zone.Name, result: result, booked: l.charge.Cost, cost: cost}
+func (l *charge) settled(result stats.CostResult, cost int64) settledCost {
+	return settledCost{zone: l.zone.Name, result: result, booked: l.booked.Cost, cost: cost}
 }
 
 // LogCosts writes what has happened to the charges so far.
-func (c *Completion) LogCosts(to zapcore.ArrayEncoder) error {
+func (c *Charges) LogCosts(to zapcore.ArrayEncoder) error {
 	c.body.mu.Lock()
 	defer c.body.mu.Unlock()
 	for _, s := range c.body.settled {
@@ -181,9 +181,9 @@ func (c *Completion) LogCosts(to zapcore.ArrayEncoder) error {
 
 // LogOpenCosts writes what the other charges will be if nothing more of the body comes. It ends the reading of a
 // compressed body.
-func (c *Completion) LogOpenCosts(to zapcore.ArrayEncoder, end End) error {
-	for i := range c.late {
-		l := &c.late[i]
+func (c *Charges) LogOpenCosts(to zapcore.ArrayEncoder, end End) error {
+	for i := range c.all {
+		l := &c.all[i]
 		if !l.body.reads {
 			continue
 		}

@@ -1,0 +1,165 @@
+// Package late is what is known of a request's cost only after its decision: from the status, the header, the trailers
+// and the body of the response. All of it has one life:
+//
+//	          Judge: the response is not charged for
+//	booked ──────────────────────────────────────────► settled, all is given back
+//	  │ │     ReadCost, CloseBody: the response says its cost
+//	  │ └──────────────────────────────────────────────► settled, the difference is charged or given back
+//	  │       BrokenOff, CloseBody(BrokenOff): it ends before it has said so
+//	  └────────────────────────────────────────────────► broken off, what the zone says for that is charged
+//
+// A charge is booked when the request is decided, and each that has a header or a body to wait for is settled or broken
+// off once. Keep and Drop leave what is booked as it is. What a response has said is never undercut.
+package late
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/logging"
+	"github.com/seed-161337e5/caddyratelimit/internal/stats"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
+	"github.com/seed-161337e5/caddyratelimit/limit"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// StatusClientClosedRequest is the status of a request whose client has left. Only logs show it.
+const StatusClientClosedRequest = 499
+
+// Charges are the charges of a request that its response may change. The zero Charges are none.
+type Charges struct {
+	all  []charge
+	body *bodyCosts // nil if none depends on the body of the response
+	in   Store
+}
+
+// Store is the store that has made the charges.
+type Store interface{ Adjust(...store.Adjustment) }
+
+// charge is a charge that the response may change.
+type charge struct {
+	zone   *zone.Zone
+	booked store.Adjustment // gives it back
+	open   bool             // whether the response counts is not known yet
+	unpaid bool             // what it costs is not known yet
+	body   bodyCost
+}
+
+// Book adds a charge in a store, which back gives back.
+func (c *Charges) Book(z *zone.Zone, back store.Adjustment, in Store) {
+	c.all = append(c.all, charge{
+		zone: z, booked: back, open: z.ChargeOnResponse != nil, unpaid: z.CostHeader != "", body: bodyCost{reads: z.CostResponse != nil},
+	})
+	c.in = in
+	if z.CostResponse != nil && c.body == nil {
+		c.body = new(bodyCosts)
+	}
+}
+
+// ChargesLate reports whether the response may change what the request is charged.
+func (c *Charges) ChargesLate() bool { return len(c.all) > 0 }
+
+// Drop leaves the charges as they are that the response has not changed yet.
+func (c *Charges) Drop() { c.all = nil }
+
+// Judge gives back what a response of this status and these headers is not charged for.
+// Where the client has left without a response, it cannot be known what that would have been, so
+// the charge stays.
+func (c *Charges) Judge(status int, header http.Header) {
+	for i := range c.all {
+		l := &c.all[i]
+		if !l.open {
+			continue
+		}
+		l.open = false
+		m := l.zone.ChargeOnResponse
+		unknown := status == StatusClientClosedRequest && !slices.Contains(m.StatusCode, status)
+		if unknown {
+			continue
+		}
+		charged := m.Match(status, header)
+		l.zone.Judged.Count(status, charged)
+		if charged {
+			continue
+		}
+		l.unpaid = false
+		if l.body.reads {
+			l.body.reads = false
+			c.settle(l, stats.CostReturned, 0)
+		}
+		if l.booked.Cost > 0 {
+			c.in.Adjust(l.booked)
+		}
+	}
+}
+
+// Keep leaves the charges as they are, whatever the response will be.
+func (c *Charges) Keep() {
+	for i := range c.all {
+		c.all[i].open = false
+	}
+}
+
+// ReadCost reads from the header of the response what the request has cost.
+func (c *Charges) ReadCost(header http.Header) {
+	for i := range c.all {
+		l := &c.all[i]
+		if !l.unpaid {
+			continue
+		}
+		values := header[l.zone.CostHeader]
+		if len(values) == 0 {
+			values = header[http.TrailerPrefix+l.zone.CostHeader]
+		}
+		if len(values) == 0 {
+			continue
+		}
+		cost, err := parseCost(values)
+		if err != nil {
+			l.unpaid = false
+			if l.zone.UnclearCost.Allow() {
+				logging.Logger().Warn("the response does not say what the request has cost; the charge stays as it is",
+					zap.String("zone", l.zone.Name), zap.String("cost_header", l.zone.CostHeader), zap.Error(err))
+			}
+			continue
+		}
+		c.pay(l, cost)
+	}
+}
+
+// BrokenOff charges for a response that has ended before it said what the request has cost.
+func (c *Charges) BrokenOff() {
+	for i := range c.all {
+		if l := &c.all[i]; l.unpaid && l.zone.CostBrokenOff != nil {
+			c.pay(l, *l.zone.CostBrokenOff)
+		}
+	}
+}
+
+// pay charges the difference between a cost and what was charged before.
+func (c *Charges) pay(l *charge, cost int64) {
+	l.unpaid = false
+	a := l.booked
+	if a.Delta = cost - l.booked.Cost; a.Delta != 0 {
+		c.in.Adjust(a)
+	}
+}
+
+// parseCost parses the cost of a request that an upstream has sent.
+func parseCost(values []string) (int64, error) {
+	if len(values) > 1 {
+		return 0, fmt.Errorf("it says so %d times", len(values))
+	}
+	text := strings.TrimSpace(values[0])
+	cost, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || !limit.ValidCost(cost) {
+		return 0, fmt.Errorf("it must be a whole number from 0 to %d, got %.32q", algorithms.MaxEvents, text)
+	}
+	return cost, nil
+}
