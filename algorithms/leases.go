@@ -138,7 +138,7 @@ func (l *Leases) expire(now int64) {
 }
 
 // shorten lets leases that end later than latest end at another time, which must be earlier. What is damaged
-// stays as it is, and so does what has ended: the clock may go back to where it counts.
+// or has ended stays as it is: the clock may go back to where it counts.
 func (l *Leases) shorten(now, latest, to int64) {
 	for i := l.lastLive(now); i != 0 && l.at(i).ends > latest; i = l.lastLive(now) {
 		late := *l.at(i)

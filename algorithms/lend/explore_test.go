@@ -228,7 +228,7 @@ func explore(t *testing.T, ticks int64, requests, faults int) (worlds int, over 
 	return exploreWatched(t, nil, ticks, requests, faults)
 }
 
-// exploreWatched is explore with somebody who looks at each step.
+// exploreWatched is explore with a watcher of each step.
 func exploreWatched(t *testing.T, watcher *watcher, ticks int64, requests, faults int) (worlds int, over []string) {
 	t.Helper()
 	before := least

@@ -37,7 +37,7 @@ const (
 const (
 	fresh    mode = iota // there is no answer: they begin an ask
 	lent                 // something was lent, or nothing was wanted: they begin an ask
-	refusing             // they are refused for a while. Then they begin an ask, which tells of the refusal.
+	refusing             // they are refused for a while. Then they begin an ask, which says that.
 	scarce               // too little is free to lend: for a while they ask for themselves
 )
 

@@ -116,7 +116,7 @@ func testOutage(t *testing.T, w *world) {
 	p.untilDoing("the end of the trouble", request, `document.getElementById('level').innerText !== 'Trouble'`)
 }
 
-// testOpenedLate: the page does not say since when what began before it was opened, its shares are of what it has
+// testOpenedLate: of what began before it was opened, the page tells no beginning, its shares are of what it has
 // seen, and it offers nothing against a block list, which only the config changes.
 func testOpenedLate(t *testing.T, w *world) {
 	zone := func(name, more string) string {

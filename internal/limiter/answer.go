@@ -58,7 +58,7 @@ func (v *Verdict) Answer(usual int) Answer {
 	return f.Answer(usual)
 }
 
-// Answer returns what the client gets whom a limit refuses, with this refusal as the one that binds most.
+// Answer returns what the client of a refused request gets, with this refusal as the one that binds most.
 func (f *Refusal) Answer(usual int) Answer {
 	d := &f.Decision
 	a := Answer{

@@ -9,7 +9,7 @@ import (
 )
 
 // Peeking answers what another store would answer, and changes nothing there. It knows what it would have charged
-// and which refusals it would have counted, and answers as if it had. Whoever sleeps on its clock is answered as if
+// and which refusals it would have counted, and answers as if it had. After a sleep on its clock, it answers as if
 // nothing but the time had passed: no slot has come back. It is for one goroutine, and for as long as
 // nothing else is to have changed, because it asks the other store only once for the same.
 type Peeking struct {
