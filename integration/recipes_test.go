@@ -135,19 +135,6 @@ var recipes = map[string]tried{
 		b.open("full")
 		patient.Until(t, "room", func() bool { return s.get(newClient(t, ""), "/browse").status == http.StatusOK })
 	}},
-	"Try a limit out before it refuses anybody": {test: func(t *testing.T, s *server, _ *backend) {
-		client := newClient(t, "")
-		for i := range 12 {
-			a := s.get(client, "/")
-			would := map[bool]string{true: "new"}[i >= 3]
-			if i < 10 && (a.status != http.StatusOK || a.body != "ok"+would) || i >= 10 && a.status != http.StatusTooManyRequests {
-				t.Errorf("request %d: %d %q", i+1, a.status, a.body)
-			}
-			if q, _, err := rateLimit(a.header); err != nil || q.zone != "old" || policy(a.header, "new") != -1 {
-				t.Errorf("request %d: told of zone %q, %v", i+1, q.zone, err)
-			}
-		}
-	}},
 }
 
 // TestRecipes runs every recipe, and what the tables below some of them have in place of a part, with either

@@ -216,11 +216,28 @@ f.yml:5 "those who"`
 	}
 }
 
-// TestGlossary: the pages use every word of the glossary, and none that it says is not used.
+// table returns the cells of each row of the table below a heading.
+func table(t *testing.T, file, heading string) (rows [][]string) {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join(root, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n## "+heading+"\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	_, section, _ = strings.Cut(section, "\n|---|---|\n")
+	for line := range strings.Lines(section) {
+		if cells := strings.Split(line, "|"); len(cells) > 2 {
+			rows = append(rows, cells)
+		}
+	}
+	return rows
+}
+
+// TestGlossary: the pages use every word of the glossary, and none that CONTRIBUTING.md says is not used.
 func TestGlossary(t *testing.T) {
 	var words, retired []string
 	prose := make(map[string]string) // in lower case, by page
-	column := 0
 	for _, text := range read(t) {
 		if text.Kind != Page {
 			continue
@@ -229,25 +246,15 @@ func TestGlossary(t *testing.T) {
 			prose[text.File] += " " + strings.ToLower(text.String())
 		}
 	}
-	page, err := os.ReadFile(filepath.Join(root, "docs/concepts.md"))
-	if err != nil {
-		t.Fatal(err)
+	for _, cells := range table(t, "docs/concepts.md", "Glossary") {
+		words = append(words, strings.Trim(strings.TrimSpace(cells[1]), "*"))
+		if !strings.Contains(cells[2], "](") {
+			t.Errorf("%s: no link to the page that explains it", cells[1])
+		}
 	}
-	_, glossary, _ := strings.Cut(string(page), "\n## Glossary\n")
-	for line := range strings.Lines(glossary) {
-		switch cells := strings.Split(line, "|"); {
-		case strings.HasPrefix(line, "## "):
-			column++
-		case len(cells) < 3 || strings.Contains(line, "---") || strings.HasPrefix(line, "| word") || strings.HasPrefix(line, "| not "):
-		case column == 0:
-			words = append(words, strings.Trim(strings.TrimSpace(cells[1]), "*"))
-			if !strings.Contains(cells[2], "](") {
-				t.Errorf("%s: no link to the page that explains it", cells[1])
-			}
-		default:
-			for word := range strings.SplitSeq(cells[1], ",") {
-				retired = append(retired, strings.Trim(word, " `"))
-			}
+	for _, cells := range table(t, "CONTRIBUTING.md", "Words that we do not use") {
+		for word := range strings.SplitSeq(cells[1], ",") {
+			retired = append(retired, strings.Trim(word, " `"))
 		}
 	}
 	if len(words) < 30 || len(retired) < 8 {
@@ -271,7 +278,7 @@ func TestGlossary(t *testing.T) {
 		pattern := regexp.MustCompile(`\b` + word + `s?\b`)
 		for file, text := range prose {
 			if file != "CHANGELOG.md" && strings.Contains(text, word) && pattern.MatchString(text) {
-				t.Errorf("%s: %q is a word that the glossary says is not used", file, word)
+				t.Errorf("%s: %q is a word that CONTRIBUTING.md says is not used", file, word)
 			}
 		}
 	}

@@ -134,14 +134,14 @@ var rules = []rule{
 	phrase(`\bso that\b[^.]*\bso that\b`, `write two sentences`, "It waits so that others go first so that it is fair."),
 	phrase(`\bwhich[^.,;]*, which\b`, `write two sentences`, "It asks the store which decides, which takes a call."),
 
-	// One word for one thing: docs/concepts.md.
-	phrase(`\bheader fields?\b`, `write "header": docs/concepts.md`, "The header field is set.", Page, Message),
-	exact(`\bCaddys\b`, `write "instances": docs/concepts.md`, "Two Caddys share it."),
-	phrase(`\b(?:declined|turned away)\b`, `write "refused" (docs/concepts.md), or "rejected" if the store was not asked`, "The request is declined."),
-	phrase(`\b(?:sanctions?|amnesty|pardon(?:s|ed)?)\b`, `write "ban" or "override": docs/concepts.md`, "All sanctions are cleared."),
-	phrase(`\b(?:quota|rate) group\b|\blimit group\b|\bbucket group\b`, `write "zone": docs/concepts.md`, "Each limit group has a key."),
-	phrase(`\bwhitelist(?:s|ed)?\b|\bblacklist(?:s|ed)?\b|\ballowlist(?:s|ed)?\b|\bdenylist(?:s|ed)?\b`, `write "exempt" or "block": docs/concepts.md`, "It is on the whitelist."),
-	phrase(`\bshadow mode\b`, `write "dry run": docs/concepts.md`, "Try it in shadow mode."),
+	// One word for one thing: CONTRIBUTING.md.
+	phrase(`\bheader fields?\b`, `write "header": CONTRIBUTING.md`, "The header field is set.", Page, Message),
+	exact(`\bCaddys\b`, `write "instances": CONTRIBUTING.md`, "Two Caddys share it."),
+	phrase(`\b(?:declined|turned away)\b`, `write "refused" (CONTRIBUTING.md), or "rejected" if the store was not asked`, "The request is declined."),
+	phrase(`\b(?:sanctions?|amnesty|pardon(?:s|ed)?)\b`, `write "ban" or "override": CONTRIBUTING.md`, "All sanctions are cleared."),
+	phrase(`\b(?:quota|rate) group\b|\blimit group\b|\bbucket group\b`, `write "zone": CONTRIBUTING.md`, "Each limit group has a key."),
+	phrase(`\bwhitelist(?:s|ed)?\b|\bblacklist(?:s|ed)?\b|\ballowlist(?:s|ed)?\b|\bdenylist(?:s|ed)?\b`, `write "exempt" or "block": CONTRIBUTING.md`, "It is on the whitelist."),
+	phrase(`\bshadow mode\b`, `write "dry run": CONTRIBUTING.md`, "Try it in shadow mode."),
 }
 
 // Phrases returns what the rules find in a text.
