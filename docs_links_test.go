@@ -116,14 +116,15 @@ func TestPicturesAreDarkToo(t *testing.T) {
 }
 
 // TestPagesAreShort: pages keep to a budget, so a feature that comes pays for its own page. docs/json.md is made
-// from the code, and docs/reference.md has a line for each option. The others that have bounds above that of a page are
-// still too long: lower a bound with its page.
+// from the code, and docs/reference.md has a line for each option. Lower a bound with its page.
 func TestPagesAreShort(t *testing.T) {
 	most := map[string]int{
-		"README.md": 6348, "ARCHITECTURE.md": 15_000, "docs/reference.md": 26_000, "docs/performance.md": 12_000,
-		"docs/admin.md": 13_000, "docs/algorithms.md": 10_000, "docs/cli.md": 11_000, "docs/policies.md": 14_000, "docs/redis.md": 14_000, "docs/lending.md": 6_000,
+		"README.md": 6348, "ARCHITECTURE.md": 15_000, "docs/reference.md": 22_500, "docs/policies.md": 13_700, "docs/admin.md": 13_000,
+		"docs/redis.md": 11_700, "docs/failure.md": 11_500, "docs/llm.md": 11_700, "docs/observability.md": 11_000, "docs/cli.md": 10_900,
+		"docs/choosing-a-limit.md": 10_500, "docs/algorithms.md": 9_200, "docs/performance.md": 8_500, "docs/exactness.md": 8_500,
+		"docs/lending.md": 5_500, "docs/page.md": 4_300,
 	}
-	const page, all = 15_000, 290_000
+	const page, all = 14_000, 260_000
 	sum := 0
 	for _, file := range append(docPages(t), "README.md", "ARCHITECTURE.md") {
 		n := len(read(t, file))
