@@ -35,7 +35,7 @@ import (
 func init() { caddy.RegisterModule(Handler{}) }
 
 // Handler limits the rate of requests. It sorts each request into the zones whose matchers
-// match. A zone tells clients apart by a key, and has a limit for each of them. All zones
+// match. A zone distinguishes clients by a key, and has a limit for each of them. All zones
 // decide together: if one refuses the request, no zone is charged and the request ends with
 // status 429, which error routes can handle.
 //

@@ -26,7 +26,7 @@ type Zone struct {
 	// Default: all requests.
 	MatcherSetsRaw caddyhttp.RawMatcherSets `json:"match,omitempty" caddy:"namespace=http.matchers"`
 
-	// What tells clients apart: text with placeholders, such as `{http.vars.client_ip}`.
+	// What distinguishes clients: text with placeholders, such as `{http.vars.client_ip}`.
 	// Requests whose text is the same share a limit. If no placeholder has a value, they share one
 	// too; see missing_key. A placeholder that Caddy does not know is an error, because all clients
 	// would share one limit. Choose something that clients cannot choose: with a header as

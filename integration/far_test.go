@@ -26,7 +26,7 @@ const (
 	// On a busy machine, a process may have to wait for a processor for longer than 50 ms.
 	farScale = 10
 
-	farLine = "redis is far away for the timeout"
+	farLine = "the timeout is short for the round trip to redis"
 )
 
 // TestFloodWithAFarRedis floods one key through two instances whose Redis is far away. No more than

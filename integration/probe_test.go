@@ -130,6 +130,6 @@ func TestRequiredRedis(t *testing.T) {
 func TestMissingTLSShows(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t, redistest.WithTLS(false))
-	startCaddy(t, redisSite(redis.TLSAddr(), "")).awaitLog("the rate limit store does not answer", "does it expect TLS? then add tls")
+	startCaddy(t, redisSite(redis.TLSAddr(), "")).awaitLog("the rate limit store does not answer", "if it expects TLS, add tls")
 	startCaddy(t, redisSite(redis.Addr(), "tls")).awaitLog("the rate limit store does not answer", "is this a port for TLS? if not, leave tls out")
 }

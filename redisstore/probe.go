@@ -43,7 +43,7 @@ func (s *operators) explain(err error) error {
 	var notTLS tls.RecordHeaderError
 	switch {
 	case hungUp(err) && !s.encrypted:
-		return fmt.Errorf("%w: the server has closed the connection at once; does it expect TLS? then add tls", err)
+		return fmt.Errorf("%w: the server closed the connection at once; if it expects TLS, add tls", err)
 	case errors.As(err, &notTLS):
 		return fmt.Errorf("%w: the server does not answer with TLS; leave tls out, or use the port for TLS", err)
 	case errors.Is(err, context.DeadlineExceeded) && s.encrypted:

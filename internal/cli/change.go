@@ -15,7 +15,7 @@ import (
 
 // keyHelp is the help for keys, for all commands that take one.
 const keyHelp = `
-The key is what the zone tells clients apart by: paste it from 'caddy rate-limit
+The key is what distinguishes the zone's clients: paste it from 'caddy rate-limit
 top', or write it as a request would bring it. If the zone makes keys from several
 placeholders, give the value of each as an argument of its own. A zone without a
 key takes none. --key-base64 takes a key of any bytes. A key that begins with a

@@ -26,9 +26,9 @@ func doctorCommand() *cobra.Command {
 		Short: "Finds what is wrong with limits, zones and stores",
 		Long: `
 Checks a running Caddy: whose address counts as the client's, whether each zone can
-refuse requests and tells clients apart, and for each store whether it answers, the
-rights of the user, its memory, its clock, its round trip, and whether other instances
-define the zones in the same way. It charges nothing.
+refuse requests and has a key that differs from client to client, and for each store
+whether it answers, the rights of the user, its memory, its clock, its round trip, and
+whether other instances define the zones in the same way. It charges nothing.
 
 Each check is ok, warn, fail, or unknown if it could not be made. If it is not ok, the
 output says what to do. Zones in which everything is ok have one line together, unless

@@ -50,7 +50,7 @@ all clients with a limit that can be dragged, and the clients that it would refu
 	from := flags.String("from", "", "Leave out requests before this time, such as 2026-11-20 or 2026-11-20T14:00")
 	to := flags.String("to", "", "Leave out requests from this time on")
 	page := flags.String("html", "", "Also write the report as a page with pictures, into this file, which may be such a page already")
-	force := flags.Bool("force", false, "Let --html replace a file that is no such page")
+	force := flags.Bool("force", false, "Let --html replace any file")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		o.Logs, o.Input = args, cmd.InOrStdin()
 		if err := mayReplace(*page, args, *force); err != nil {
@@ -199,7 +199,7 @@ func mayReplace(page string, logs []string, force bool) error {
 	defer file.Close()
 	head, err := io.ReadAll(io.LimitReader(file, 4096))
 	if err == nil && !force && is.Size() > 0 && !replay.IsPage(string(head)) {
-		err = fmt.Errorf("%s exists, and is no report of a replay: name another file, or replace it with --force", page)
+		err = fmt.Errorf("%s exists, and is not the report of a replay: name another file, or replace it with --force", page)
 	}
 	if err != nil {
 		return fmt.Errorf("--html: %w", err)

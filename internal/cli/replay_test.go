@@ -98,7 +98,7 @@ func TestReplayReplacesOnlyReports(t *testing.T) {
 		{"report.html", false, ""},
 		{"new.html", false, ""},
 		{"empty", false, ""},
-		{"notes.html", false, "exists, and is no report of a replay: name another file, or replace it with --force"},
+		{"notes.html", false, "exists, and is not the report of a replay: name another file, or replace it with --force"},
 		{"notes.html", true, ""},
 		{"access.log", true, "one of the logs"},
 		{"same.log", true, "one of the logs"},

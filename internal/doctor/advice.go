@@ -24,9 +24,9 @@ var (
 
 	chargeOthers = advice.New("doctor/charge", "name a status or a header that the responses to be charged have; the last one had status %d")
 	giveStore    = advice.New("doctor/store", "write the store in the global option rate_limit, which all sites have, or store memory where that is meant")
-	tellApart    = advice.New("doctor/keys/one", "choose a key that tells clients apart; 'caddy rate-limit top' shows it")
+	varyKey      = advice.New("doctor/keys/one", "choose a key that differs from client to client; 'caddy rate-limit top' shows it")
 	holdKey      = advice.New("doctor/keys/new", "choose a key that clients cannot change with each request, such as {client_ip}")
-	nameKey      = advice.New("doctor/missing_key/nobody", "is the name right, and is %s there before rate_limit runs? Until it is, set dry_run, or key {client_ip}")
+	nameKey      = advice.New("doctor/missing_key/nobody", "check the name, and that %s is set before rate_limit runs; until then, set dry_run, or key {client_ip}")
 	skipKeyless  = advice.New("doctor/missing_key", "set missing_key skip, and count these requests in a zone with key {client_ip}")
 
 	seeStore  = advice.New("doctor/on_store_error", "see store %s")
@@ -39,7 +39,7 @@ var (
 	countInstances = advice.New("doctor/fleet/instances", "remove instances, so that the shares follow the fleet, or set it to %d")
 
 	seeServer     = advice.New("doctor/answer", "see that the server runs, and that the address is right")
-	alignTLS      = advice.New("doctor/tls", "does one side expect TLS and the other not? see the option tls and its ca and server_name")
+	alignTLS      = advice.New("doctor/tls", "let both sides use TLS, or neither: see the option tls and its ca and server_name")
 	correctLogin  = advice.New("doctor/login", "correct username and password of the store")
 	useMaster     = advice.New("doctor/replica", "use the address of the master, or mode sentinel or cluster")
 	giveRights    = advice.New("doctor/rights", "give the user the rights that docs/redis.md lists, among them +%s")

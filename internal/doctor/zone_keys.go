@@ -32,7 +32,7 @@ func tellsApart(z *Zone) []result {
 	case s.Requests == 0:
 		return ok("no recent requests")
 	case s.Keys == 1 && s.Requests >= enough && z.Keyless == 0:
-		return warn(tellApart.With(), "all %d recent requests have the same key", s.Requests)
+		return warn(varyKey.With(), "all %d recent requests have the same key", s.Requests)
 	case s.Requests >= enough && s.Repeated <= s.Keys/50 && !z.Addresses:
 		return warn(holdKey.With(),
 			"%d recent requests have almost as many keys, so the limit hardly refuses", s.Requests)

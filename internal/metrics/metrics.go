@@ -79,8 +79,8 @@ var (
 	descCosts     = desc("response_costs_total", "Responses of a zone with cost_response, by what they said about their cost.", "zone", "result")
 	descCostSum   = desc("response_cost_sum_total", "What requests of a zone with cost_response have cost, in all.", "zone")
 	descInUse     = desc("concurrency_in_use", "Slots of the zone that are held by requests of this process.", "zone")
-	descLent      = desc("lent", "What this process has borrowed of the limits of a zone with lend, and not spent yet.", "zone")
-	descLoans     = desc("loans", "Keys of a zone with lend of which this process has borrowed something.", "zone")
+	descLent      = desc("lent", "What this process has borrowed from the limits of a zone with lend, and not spent yet.", "zone")
+	descLoans     = desc("loans", "Keys of a zone with lend from whose limit this process has borrowed.", "zone")
 
 	descUp      = desc("store_up", "1 while the store answers, 0 while it does not.", "store")
 	descLatency = desc("store_latency_seconds",
@@ -97,7 +97,7 @@ var (
 	descWaited = desc("store_queue_seconds_total",
 		"Time that requests have waited in this process before they were sent to the store's server.", "store")
 	descSpared = desc("store_lent_decisions_total",
-		"Requests that needed no call, because of what this process has borrowed of their limits.", "store")
+		"Requests that needed no call, because this process had borrowed from their limits.", "store")
 	descSilent = desc("store_silent_servers",
 		"Sentinels and nodes of a Cluster that do not answer this process, or do not know the master.", "store")
 	descInstances = desc("store_instances", "Processes that share the store, including this one.", "store")

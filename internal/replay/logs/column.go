@@ -56,7 +56,7 @@ var (
 	errOther = fmt.Errorf("another line: %w", errNoRequest)
 
 	errNoAddress = errors.New("no client address")
-	errNoTime    = errors.New("no time that is understood")
+	errNoTime    = errors.New("no time in a known format")
 	errCut       = errors.New("the line is cut or malformed")
 )
 

@@ -129,7 +129,7 @@ func TestTroubledLogs(t *testing.T) {
 		{"directive that does not end", combined, logs.Options{LogFormat: `log_format main '$msec`}, "log format: a string does not end"},
 		{"no #Fields", []byte("2026-11-20 00:00:01 10.180.0.159 GET / - 80\n"), logs.Options{Format: "w3c"}, "access.log:1: there is no line #Fields before it"},
 		{"cut line", caddy[:900], logs.Options{}, "access.log:2: the line is cut or malformed"},
-		{"bad time", []byte(`{"ts":"yesterday","request":{"client_ip":"192.0.2.1","method":"GET","uri":"/"}}`), logs.Options{Format: "caddy"}, "no time that is understood"},
+		{"bad time", []byte(`{"ts":"yesterday","request":{"client_ip":"192.0.2.1","method":"GET","uri":"/"}}`), logs.Options{Format: "caddy"}, "no time in a known format"},
 		{"no address", []byte(`{"ts":1,"request":{"client_ip":"unix","method":"GET","uri":"/"}}`), logs.Options{Format: "caddy"}, "no client address"},
 	} {
 		got := describe(t, c.log, c.o)

@@ -109,10 +109,10 @@ func (l *Link) Tend() {
 	}
 }
 
-// warnFar says that a Redis is too far away for the timeout.
+// warnFar says that the timeout is short for the round trip to a Redis.
 func (l *Link) warnFar(n *node.Node) {
 	if trip := n.Distance(); 3*trip > l.Timeout && l.distant.Allow() {
-		l.Logger().Warn("redis is far away for the timeout: under load, requests that wait for each other may not be decided in time; "+advice.NearerStore.With().String(),
+		l.Logger().Warn("the timeout is short for the round trip to redis: under load, requests may not be decided in time; "+advice.NearerStore.With().String(),
 			zap.String("address", n.Address), zap.Duration("round_trip", trip), zap.Duration("timeout", l.Timeout))
 	}
 }
