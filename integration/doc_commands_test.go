@@ -2,13 +2,23 @@ package integration_test
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 )
 
-// TestCommandsInTheDocs runs every line in the docs that asks the admin endpoint, with curl or
-// caddy rate-limit.
+// follows names the tests that run the commands of a page in their order, with the configs of the page.
+var follows = map[string]string{
+	"../docs/choosing-a-limit.md": "TestChoosingALimit",
+	"../docs/rollout.md":          "TestChoosingALimit",
+	"../docs/getting-started.md":  "TestGettingStarted",
+	"../docs/behind-a-proxy.md":   "TestBehindAProxyByHand",
+	"../docs/page.md":             "the tests in the directory browser",
+}
+
+// TestCommandsInTheDocs runs every line of every page that asks the admin endpoint, with curl or
+// caddy rate-limit, but those of the pages that another test follows.
 func TestCommandsInTheDocs(t *testing.T) {
 	t.Parallel()
 	s := startCaddy(t, caddyfile("", `
@@ -52,12 +62,26 @@ func TestCommandsInTheDocs(t *testing.T) {
 			else command "$CADDY" "$@" --address "unix/$ADMIN"; fi
 		}
 		`
-	fence, question := regexp.MustCompile("(?ms)^```sh\n(.*?)^```$"), regexp.MustCompile(`^(curl .*/rate_limit/|caddy rate-limit )`)
-	found := 0
-	for _, page := range []string{"README.md", "docs/admin.md", "docs/cli.md", "docs/operating.md", "docs/policies.md"} {
-		text, err := os.ReadFile("../" + page)
+	fence, question := regexp.MustCompile("(?ms)^```sh\n(.*?)^```$"), regexp.MustCompile(`(?m)^(curl .*/rate_limit/|(?:\./)?caddy rate-limit )`)
+	var pages []string
+	for _, pattern := range []string{"../*.md", "../docs/*.md", "../docs/migrate/*.md", "../examples/*.md", "../examples/*/*.md"} {
+		some, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
+		}
+		pages = append(pages, some...)
+	}
+	found := 0
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if follows[page] != "" {
+			if !question.Match(text) {
+				t.Errorf("%s has no commands for %s", page, follows[page])
+			}
+			continue
 		}
 		for _, block := range fence.FindAllStringSubmatch(string(text), -1) {
 			for line := range strings.Lines(block[1]) {
