@@ -54,19 +54,18 @@ func (s *operators) masters(ctx context.Context) ([]*node.Node, error) {
 // condition examines one server.
 func (s *operators) condition(ctx context.Context, n *node.Node) store.Condition {
 	c := store.Condition{Address: n.Address}
-	if _, err := n.Ask(ctx); err != nil { // which may have to make a connection
+	first, err := n.Ask(ctx) // which may have to make a connection
+	if err != nil {
 		return s.troubled(c, err)
 	}
 	ahead, took, err := n.Clock(ctx)
 	if err != nil {
 		return s.troubled(c, err)
 	}
-	c.ClockAhead, c.ClockTook, c.RoundTrip = ahead, took, took
+	c.ClockAhead, c.ClockTook = ahead, took
+	c.RoundTrip = max(min(first, took), n.Distance()) // this machine may be busy for one of them, and the distance grows slowly
 	if step, at := n.Step(); step != 0 {
 		c.ClockStep, c.ClockStepped = step, time.Since(at)
-	}
-	if usual := n.Distance(); usual > 0 {
-		c.RoundTrip = min(took, usual) // this machine may have been busy
 	}
 	if fields, err := n.Info(ctx); err == nil {
 		describe(&c, fields)

@@ -4,7 +4,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/faultproxy"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
@@ -82,6 +84,22 @@ func TestExamine(t *testing.T) {
 		})
 	}
 	patient.Until(t, "the probe's key to expire", func() bool { return server.Admin().Exists(t.Context(), "rl:probe").Val() == 0 })
+}
+
+// TestRoundTripIsOfNow: a Redis that has just become slow is as slow as it is now, although all calls so far were fast.
+func TestRoundTripIsOfNow(t *testing.T) {
+	t.Parallel()
+	proxy := faultproxy.Start(t, redistest.Start(t).Addr())
+	s := open(t, redisstore.Options{Address: proxy.Addr(), Timeout: 20 * time.Second})
+	const delay = 400 * time.Millisecond
+	patient.Until(t, "fast calls", func() bool {
+		found := s.Examine(t.Context()).Servers[0]
+		return found.Trouble == "" && found.RoundTrip < delay/2
+	})
+	proxy.Delay(delay)
+	if found := s.Examine(t.Context()).Servers[0]; found.RoundTrip < delay {
+		t.Errorf("round trip %v, and each answer is %v late", found.RoundTrip, delay)
+	}
 }
 
 // TestAllRightsAreTried: each right that the documentation names is tried.
