@@ -1,5 +1,7 @@
 package adminapi
 
+import "github.com/seed-161337e5/caddyratelimit/internal/advice"
+
 // Diagnosis is what a check of a running Caddy has found.
 type Diagnosis struct {
 	// Level is the worst level of the findings, where what is unknown counts as ok.
@@ -21,7 +23,7 @@ type Finding struct {
 	Found string `json:"found"`
 
 	// Fix says what to do. It is absent if nothing is to be done.
-	Fix string `json:"fix,omitempty"`
+	Fix advice.Text `json:"fix,omitzero"`
 }
 
 // The levels of findings.

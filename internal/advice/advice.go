@@ -15,11 +15,20 @@ type Advice struct {
 	pattern      *regexp.Regexp
 }
 
-// Text is advice with its values filled in. Only an [Advice] makes one.
+// Text is advice with its values filled in. Only an [Advice] makes one, or JSON in which another program sends one.
 type Text struct{ said string }
 
 // String returns the text.
 func (t Text) String() string { return t.said }
+
+// MarshalText implements [encoding.TextMarshaler]. It never fails.
+func (t Text) MarshalText() ([]byte, error) { return []byte(t.said), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler]. It never fails.
+func (t *Text) UnmarshalText(text []byte) error {
+	t.said = string(text)
+	return nil
+}
 
 // all is the advice that there is. Packages make theirs while the program starts.
 var all []*Advice
@@ -55,11 +64,11 @@ func Of(text string) (best *Advice) {
 }
 
 // Split divides a text into what was found and the advice behind it, which is empty if there is none.
-func Split(text string) (found, fix string) {
+func Split(text string) (found string, fix Text) {
 	for i := range text {
 		if rest, ok := strings.CutPrefix(text[i:], "; "); ok && Of(rest) != nil {
-			return text[:i], rest
+			return text[:i], Text{rest}
 		}
 	}
-	return text, ""
+	return text, Text{}
 }

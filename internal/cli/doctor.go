@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/advice"
 )
 
 // The exit codes of doctor. As with all commands, 1 says that there is no answer.
@@ -223,10 +224,10 @@ func (e *screen) finding(b *strings.Builder, f *adminapi.Finding) {
 	for _, line := range lines[1:] {
 		b.WriteString(strings.Repeat(" ", findingIndent) + line + "\n")
 	}
-	if f.Fix == "" {
+	if f.Fix == (advice.Text{}) {
 		return
 	}
-	for _, line := range wrapped("fix: "+printable(f.Fix), width-findingIndent) {
+	for _, line := range wrapped("fix: "+printable(f.Fix.String()), width-findingIndent) {
 		b.WriteString(strings.Repeat(" ", findingIndent) + line + "\n")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/advice"
 )
 
 // TestDiagnosisFits: whatever names and errors say, no line is wider than the terminal, nothing in them
@@ -15,9 +16,9 @@ import (
 func TestDiagnosisFits(t *testing.T) {
 	hostile := "\x1b[31m\x00\r\nzone \u202e" + strings.Repeat("x", 200)
 	d := adminapi.Diagnosis{Level: adminapi.LevelFail, Findings: []adminapi.Finding{
-		{Level: adminapi.LevelFail, Check: "answer", Store: "redis", Found: "does not answer: " + hostile, Fix: hostile},
+		{Level: adminapi.LevelFail, Check: "answer", Store: "redis", Found: "does not answer: " + hostile, Fix: advice.New("hostile", "%s").With(hostile)},
 		{Level: adminapi.LevelUnknown, Check: "fleet", Store: "redis", Found: ""},
-		{Level: adminapi.LevelWarn, Check: "keys", Zone: "\x1b[2J\n", Found: "one key", Fix: "another"},
+		{Level: adminapi.LevelWarn, Check: "keys", Zone: "\x1b[2J\n", Found: "one key", Fix: advice.New("another", "another").With()},
 		{Level: "other", Check: "of another version, and longer than any", Server: "a b", Found: "x"},
 	}}
 	for i := range 200 {
@@ -56,7 +57,7 @@ func TestCommonFindings(t *testing.T) {
 		return answer[adminapi.Diagnosis]{value: adminapi.Diagnosis{Findings: append([]adminapi.Finding{
 			{Level: adminapi.LevelOK, Check: "answer", Store: "redis", Found: "it answers"},
 			{Level: adminapi.LevelOK, Check: "round_trip", Store: "redis", Found: roundTrip},
-			{Level: adminapi.LevelWarn, Check: "maxmemory", Store: "redis", Found: "no limit", Fix: "set one"},
+			{Level: adminapi.LevelWarn, Check: "maxmemory", Store: "redis", Found: "no limit", Fix: advice.New("one", "set one").With()},
 		}, more...)}}
 	}
 	wrong := adminapi.Finding{Level: adminapi.LevelFail, Check: "clock", Store: "redis", Found: "an hour apart"}

@@ -22,7 +22,7 @@ func Examine(f *Facts) adminapi.Diagnosis {
 	if len(f.Zones) == 0 {
 		all = append(all, adminapi.Finding{
 			Level: adminapi.LevelWarn, Check: "zones", Found: "the running config has no zones, so it limits nothing",
-			Fix: addZone.With().String(),
+			Fix: addZone.With(),
 		})
 	}
 	for i := range f.Servers {
@@ -44,7 +44,10 @@ type check[T any] struct {
 }
 
 // result is what a check has found. A check that does not apply has no results.
-type result struct{ level, found, fix string }
+type result struct {
+	level, found string
+	fix          advice.Text
+}
 
 func run[T any](all []adminapi.Finding, checks []check[T], of *T, name func(*adminapi.Finding)) []adminapi.Finding {
 	for _, c := range checks {
@@ -76,13 +79,13 @@ func ok(format string, args ...any) []result {
 
 // cannotSay is the result of a check that lacks a fact. The fix may be empty.
 func cannotSay(why string, fix advice.Text) []result {
-	return []result{{adminapi.LevelUnknown, "cannot say: " + why, fix.String()}}
+	return []result{{adminapi.LevelUnknown, "cannot say: " + why, fix}}
 }
 
 func warn(fix advice.Text, format string, args ...any) []result {
-	return []result{{adminapi.LevelWarn, fmt.Sprintf(format, args...), fix.String()}}
+	return []result{{adminapi.LevelWarn, fmt.Sprintf(format, args...), fix}}
 }
 
 func fail(fix advice.Text, format string, args ...any) []result {
-	return []result{{adminapi.LevelFail, fmt.Sprintf(format, args...), fix.String()}}
+	return []result{{adminapi.LevelFail, fmt.Sprintf(format, args...), fix}}
 }

@@ -153,7 +153,7 @@ func TestChecks(t *testing.T) {
 			t.Errorf("%s: level %s, want %s", name, d.Level, want)
 		}
 		for _, found := range d.Findings {
-			if bad := found.Level == adminapi.LevelWarn || found.Level == adminapi.LevelFail; bad && found.Fix == "" || strings.Contains(found.Found+found.Fix, "%!") {
+			if bad := found.Level == adminapi.LevelWarn || found.Level == adminapi.LevelFail; bad && found.Fix.String() == "" || strings.Contains(found.Found+found.Fix.String(), "%!") {
 				t.Errorf("%s: %+v", name, found)
 			}
 		}

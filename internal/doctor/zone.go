@@ -126,7 +126,7 @@ func (z *Zone) met() (n uint64) {
 func repeatWarnings(z *Zone) (all []result) {
 	for _, text := range z.Warnings {
 		found, fix := advice.Split(text)
-		all = append(all, result{adminapi.LevelWarn, found, cmp.Or(fix, correctZone.With().String())})
+		all = append(all, result{adminapi.LevelWarn, found, cmp.Or(fix, correctZone.With())})
 	}
 	return all
 }
@@ -138,7 +138,7 @@ func (z *Zone) Watched(old bool) map[string]string {
 	for name, look := range map[string]func(*Zone) []result{"charge": charges, "store": shares, "requests": unmet} {
 		for _, r := range look(z) {
 			if r.level == adminapi.LevelWarn && (old || name != "requests") {
-				texts[name] = r.found + "; " + r.fix
+				texts[name] = r.found + "; " + r.fix.String()
 			}
 		}
 	}
