@@ -101,7 +101,7 @@ var (
 	lowerLater   = advice.New("load/shadowed", "set it below that, or remove the zone")
 	limitUsers   = advice.New("load/key/late", "put rate_limit behind it, in a route block or with the global option order")
 	writeBraces  = advice.New("load/key/constant", "did you mean %s?")
-	leaveBody    = advice.New("load/key/body", "match a part of it with vars_regexp instead, and take {http.regexp.<name>.1} as the key")
+	leaveBody    = advice.New("load/key/body", "match a part of it with vars_regexp instead, and take {re.<name>.1}, in JSON {http.regexp.<name>.1}, as the key")
 	lowerCost    = advice.New("load/cost", "raise the limit, or lower cost")
 	takeHeader   = advice.New("load/chosen/header", "remove it before rate_limit (request_header -%s, in a route block) and set it yourself, or look a secret up with map")
 	lookUp       = advice.New("load/chosen", "look a secret up with map")

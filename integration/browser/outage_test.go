@@ -122,7 +122,8 @@ func testOpenedLate(t *testing.T, w *world) {
 	zone := func(name, more string) string {
 		return "\t\tzone " + name + " {\n\t\t\tmatch path /" + name + "\n\t\t\tkey {header.Client}\n\t\t\tevents 50\n\t\t\twindow 1h\n\t\t\toverrides\n" + more + "\t\t}\n"
 	}
-	c := startCaddy(t, "", "@bad header Client bad\nrate_limit {\n"+zone("early", "")+zone("shut", "\t\t\tblock @bad\n")+"}\nrespond ok")
+	c := startCaddy(t, "", "@bad header Client bad\nrate_limit {\n"+zone("early", "")+zone("shut", "\t\t\tblock @bad\n")+
+		"\t\tzone brief {\n\t\t\tmatch path /brief\n\t\t\tkey {header.Client}\n\t\t\talgorithm token_bucket 2/1s\n\t\t}\n}\nrespond ok")
 	refused := func() { c.times(1, "/early", "Client: lea") }
 	if n := c.times(55, "/early", "Client: lea"); n != 50 {
 		t.Fatalf("%d passed of 55", n)
@@ -135,4 +136,8 @@ func testOpenedLate(t *testing.T, w *world) {
 	row := `[...document.querySelectorAll('.refused tbody tr')].find(r => r.textContent.includes('bad'))`
 	p.untilDoing("nothing is offered against a block list", func() { c.times(1, "/shut", "Client: bad") },
 		row+` && ![...`+row+`.querySelectorAll('button')].some(b => b.innerText === 'Let through')`)
+	// The waits that this client is told are over before the page shows them, but it is refused again and again.
+	row = `[...document.querySelectorAll('.refused tbody tr')].find(r => r.textContent.includes('eve'))`
+	p.untilDoing("about how long a client waits that is refused now", func() { c.times(10, "/brief", "Client: eve") },
+		row+`?.querySelector('[data-label="Last refused"]').innerText === 'now' && `+row+`.querySelector('[data-label="Wait"]').innerText.startsWith('about ')`)
 }

@@ -73,7 +73,7 @@ func (w *walker) proxy(h *reverseproxy.Handler, path string, rw http.ResponseWri
 			continue
 		}
 		w.visitor.Handler(Handler{Name: "reverse_proxy", Effect: Assumed, Note: "is not asked; assumed that it answers 200, " +
-			"with the {http.reverse_proxy.header.*} that are given"})
+			"with the {rp.header.*} that are given"})
 		return w.list(response.Routes, w.below(path, ".response "), rw, r, next)
 	}
 	w.visitor.Handler(Handler{Name: "reverse_proxy", Effect: Ends, Note: "is not asked"})

@@ -127,6 +127,27 @@ func aspell(t *testing.T) string {
 	return path
 }
 
+// TestPlaceholders: messages name placeholders as people write them in a Caddyfile, and say "in JSON" before a full
+// name.
+func TestPlaceholders(t *testing.T) {
+	without := strings.NewReplacer("in JSON {http.", "", "{http.auth.", "") // which has no short name
+	named := 0
+	for _, text := range read(t) {
+		message := strings.Join(text.Lines, " ")
+		if text.Kind != Message || !strings.HasSuffix(text.File, ".go") || !strings.Contains(message, "{http.") {
+			continue
+		}
+		named++
+		json := strings.HasPrefix(message, "plan: of is missing") || strings.HasPrefix(message, "%s must be a whole number") // no Caddyfile has these mistakes
+		if !json && strings.Contains(without.Replace(message), "{http.") {
+			t.Errorf("%s:%d: %q", text.File, text.First, message)
+		}
+	}
+	if named == 0 {
+		t.Error("no message has a full name")
+	}
+}
+
 // TestRulesFind: each rule finds its phrase, also over the end of a line and in each kind of text.
 func TestRulesFind(t *testing.T) {
 	for _, r := range rules {

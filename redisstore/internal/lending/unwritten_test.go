@@ -69,7 +69,7 @@ func TestUnwrittenReports(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, meet := range map[string]func(below *readOnly, ask func(cost int64)){
-		"a request asks": func(_ *readOnly, ask func(int64)) { ask(limit) }, // which is refused, and so is decided
+		"a request asks": func(_ *readOnly, ask func(int64)) { ask(limit) }, // what is refused needs no write
 		"it is due": func(below *readOnly, _ func(int64)) {
 			for below.unwritten == 0 {
 				time.Sleep(time.Millisecond)
