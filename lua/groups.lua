@@ -157,9 +157,11 @@ while at >= 0 and #groups > 0 do
           write = not stuck and adjust(key, now, made, turn, delta, p1, p2, p3, p4, p5, p6, string.sub(hold, from))
         else
           x, y, z = adjust(now, made, turn, delta, p1, p2, p3, p4, p5, p6, s1, s2, s3)
-          stuck = x and unable and (not full or lacks[base])
+          stuck = unable and (not full or x and lacks[base])
           write = x and not stuck
         end
+        -- A replica that is behind does not have yet what is to be changed.
+        if adjust and not write and not unable then nothing(call, key) end
         -- A limit of 0 has no reset, but the state must be kept as long as it counts.
         quota = write and 1 or 0
         if write then _, _, _, _, _, reset = take(now, 0, record and MAX_EXACT or p1, p2, p3, p4, p5, p6, x, y, z) end

@@ -223,6 +223,7 @@ local function group(checks)
         local x, y, z = c.adjust(now, made, turn, delta, c.p1, c.p2, c.p3, c.p4, c.p5, c.p6, c.x, c.y, c.z)
         if x then c.done, c.x, c.y, c.z = true, x, y, z end
       end
+      if not c.done and not unable then nothing(call, c.key) end -- see groups.lua
       c.changed = c.changed or c.done
       c.allowed, c.quota, c.remaining, c.retry, c.next, c.reset = true, c.done and 1 or 0, 0, 0, 0, 0
       if c.done and delta > 0 then
@@ -249,7 +250,7 @@ local function tried(checks)
   local charges, writes = false, full
   for i = 1, #checks do
     local c = checks[i]
-    charges = charges or c.done or pass and c.op == 0 and c.cost > 0
+    charges = charges or c.op == 1 or pass and c.op == 0 and c.cost > 0
     writes = writes and not grows(c)
   end
   if not writes then return charges and '\3' or '\2' .. reply end

@@ -4,3 +4,11 @@
 local function wrongtype(reply, ...)
   if not string.find(reply.err, 'WRONGTYPE', 1, true) then call(...) end
 end
+
+-- nothing tries a write that changes nothing, by redis.call or redis.pcall. Redis treats it like one that may need
+-- memory.
+local function nothing(try, key)
+  local found = redis.pcall('GET', key)
+  if type(found) == 'table' then wrongtype(found, 'GET', key) end
+  return try('SET', key, '', found and 'NX' or 'XX')
+end
