@@ -198,11 +198,8 @@ func (s *screen) printVisit(v *adminapi.Visit, offline bool) {
 		if text := k.explanation(); k.Outcome != outcome.Names[outcome.Allowed] && k.Outcome != outcome.Names[outcome.NotCharged] {
 			s.say("%s", text)
 		}
-		if hint, commands := k.remedy(); hint != "" && !offline {
-			fmt.Fprintf(s.out, "%s\n", hint)
-			for _, command := range commands {
-				fmt.Fprintf(s.out, "  %s\n", command)
-			}
+		if !offline {
+			s.advise(k.remedy())
 		}
 	case len(v.Misses) > 0:
 		s.say("%s does not count it: %s.", zone, doesNotMatch(v.Misses))

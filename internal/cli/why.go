@@ -2,13 +2,13 @@ package cli
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/advice"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 )
 
@@ -118,16 +118,16 @@ func (k keyView) whichPlan() string {
 // worthReason reports whether to say more about the key, if the zone was not named.
 func (k keyView) worthReason() bool {
 	return k.BlockedAddress != "" || slices.ContainsFunc(k.byPlan(), func(k keyView) bool {
-		_, commands := k.remedy()
-		return k.Refused || commands != nil || k.Outcome == outcome.Names[outcome.DryRun]
+		return k.Refused || k.remedy() != (advice.Text{}) || k.Outcome == outcome.Names[outcome.DryRun]
 	})
 }
 
 // reason says why a zone allows or refuses a key, and which commands change that.
 type reason struct {
-	text, hint, commands string
-	of                   []string // the instances that say so, if instances of the fleet differ
-	all                  bool     // all of them say so
+	text string
+	fix  advice.Text
+	of   []string // the instances that say so, if instances of the fleet differ
+	all  bool     // all of them say so
 }
 
 // printReasons prints why keys are allowed or refused, under each plan and by each instance, and which
@@ -140,9 +140,8 @@ func (s *screen) printReasons(keys []keyView, worth func(keyView) bool) {
 			continue
 		}
 		for _, view := range k.worthReasons(keys) {
-			hint, commands := view.remedy()
-			r := reason{text: view.explanation(), hint: hint, commands: strings.Join(commands, " && ")}
-			i := slices.IndexFunc(reasons, func(known *reason) bool { return known.text == r.text && known.commands == r.commands })
+			r := reason{text: view.explanation(), fix: view.remedy()}
+			i := slices.IndexFunc(reasons, func(known *reason) bool { return known.text == r.text && known.fix == r.fix })
 			if i < 0 {
 				i, reasons = len(reasons), append(reasons, &r)
 			}
@@ -160,15 +159,10 @@ func (s *screen) printReasons(keys []keyView, worth func(keyView) bool) {
 			fmt.Fprintf(s.out, "On %s: ", strings.Join(r.of, " "))
 		}
 		fmt.Fprintln(s.out, r.text)
-		if i+1 < len(reasons) && r.commands != "" && reasons[i+1].commands == r.commands {
-			continue // one command for both
+		if i+1 < len(reasons) && reasons[i+1].fix == r.fix {
+			continue // once for both
 		}
-		if r.hint != "" {
-			fmt.Fprintln(s.out, r.hint)
-		}
-		if r.commands != "" {
-			fmt.Fprintln(s.out, "  "+r.commands)
-		}
+		s.advise(r.fix)
 	}
 }
 
@@ -248,65 +242,6 @@ func (k keyView) nextAllowed() string {
 		return "Within the limit again at " + formatDeadline(k.RetryAfter) + "."
 	}
 	return "Next request allowed at " + formatDeadline(k.RetryAfter) + "."
-}
-
-// limitRefuses reports whether the limit refuses the key, whatever a ban says, and for how long.
-func (k keyView) limitRefuses() (refuses, never bool) {
-	if k.Ban != nil {
-		return k.Ban.LimitRetryAfter > 0 || k.Ban.LimitNever, k.Ban.LimitNever
-	}
-	return k.QuotaStatus.Refuses(), k.Never
-}
-
-// remedy returns the commands that let the key through, and a hint to print before them.
-func (k keyView) remedy() (hint string, commands []string) {
-	limited, never := k.limitRefuses()
-	switch {
-	case k.BlockedAddress != "":
-		return "Only the config can change that.", nil
-	case !k.Refused && k.Others.Refuses():
-		return "To let other requests through now:", []string{k.command("reset", "")}
-	case !k.Refused && k.BlockStatus != 0 && k.Lately != nil && k.Lately.Refused > 0:
-		return fmt.Sprintf("But the zone's option block refuses some requests with status %d, whatever the key has used. "+
-				"Only the config can change that.\nTo see which requests:", k.BlockStatus),
-			[]string{k.command("watch", " --outcome "+outcome.Names[outcome.Rejected])}
-	case !k.Refused:
-		return "", nil
-	case k.Outcome == outcome.Names[outcome.Rejected]:
-		return "Only the config can change that.", nil
-	}
-	// A reset also ends a ban, unless the ban is an override.
-	if k.Ban != nil && (k.Ban.By == adminapi.ByOverride || !limited || never) {
-		commands = append(commands, k.command("unban", ""))
-	}
-	switch {
-	case never && k.Override != nil && k.Override.Kind == adminapi.KindLimit && !k.Override.Elsewhere:
-		commands = append(commands, k.command("set", " --clear"))
-	case never && k.Overrides:
-		commands = []string{k.command("set", " --exempt")} // replaces a ban
-	case never:
-		return "Only the config can change that: raise the limit, or add the option overrides to the zone and exempt the key.", nil
-	case limited:
-		commands = append(commands, k.command("reset", ""))
-	}
-	if k.Slots && limited && !never {
-		return "To let it through now, forget its running requests. Then more than the limit can run at once:", commands
-	}
-	return "To let it through now:", commands
-}
-
-// command returns a command for this key, for a shell.
-func (k keyView) command(name, flags string) string {
-	zone, key := shellWord(k.Zone), shellKey(k.KeyText)
-	if strings.HasPrefix(k.Zone, "-") { // no argument after "--" is a flag
-		zone, key = "-- "+zone, strings.TrimPrefix(key, "-- ")
-	}
-	if encoded, ok := strings.CutPrefix(key, "--key-base64 "); ok {
-		flags, key = flags+" --key-base64 "+encoded, ""
-	} else {
-		key = " " + key
-	}
-	return shellWord(os.Args[0]) + " rate-limit " + name + k.flags + flags + " " + zone + key
 }
 
 // describeOverride returns an override in one line.
