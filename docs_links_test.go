@@ -60,6 +60,25 @@ func TestLinksInTheDocs(t *testing.T) {
 	}
 }
 
+// TestNoReleaseIsOffered: until there is one, no page sends readers to binaries or images of a release, but the one that
+// says that there is none.
+func TestNoReleaseIsOffered(t *testing.T) {
+	offer := regexp.MustCompile(`(?i)get-a-binary|binary or an image|/releases\b|ghcr\.io|docker pull`)
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil || len(pages) < 10 {
+		t.Fatal(pages, err)
+	}
+	for _, page := range append(pages, "README.md") {
+		if found := offer.FindString(read(t, page)); found != "" {
+			t.Errorf("%s offers %q", page, found)
+		}
+	}
+	const where = "examples/README.md"
+	if text := read(t, where); offer.MatchString(text) && !strings.Contains(text, "There is no release yet") {
+		t.Errorf("%s does not say that there is no release", where)
+	}
+}
+
 // TestDocsAreIndexed: docs/README.md links to each page.
 func TestDocsAreIndexed(t *testing.T) {
 	for _, page := range docPages(t) {

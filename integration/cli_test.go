@@ -173,6 +173,11 @@ func TestCommands(t *testing.T) {
 			}
 		}
 	}
+	output, err := s.rateLimit("top", "-n", "1")
+	table, _, _ := strings.Cut(output, "\n\n")
+	if rows := strings.Count(table, "odd / zone") + strings.Count(table, "five"); err != nil || rows != 1 {
+		t.Errorf("top -n 1: %v, want one row of the two zones\n%s", err, output)
+	}
 	redisServer.Kill()
 	for _, c := range []struct{ args, want string }{
 		{"get odd+/+zone a", "does not answer"},
