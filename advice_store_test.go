@@ -117,26 +117,3 @@ func storeAdvice(t *testing.T) map[string]advised {
 		},
 	}
 }
-
-// appliedElsewhere is advice that set-ups of other tests have, with the test, or why no test can apply it.
-var appliedElsewhere = map[string]string{
-	"get/reset":         "TestWhyIsItRefused in integration",
-	"get/unban":         "TestWhyIsItRefused and TestRemedies in integration",
-	"get/clear":         "TestWhyIsItRefused in integration",
-	"get/blocked":       "TestWhyIsItRefused in integration",
-	"get/config":        "TestRemedies in integration",
-	"get/config/never":  "TestRemedies in integration",
-	"get/exempt":        "TestRemedies in integration",
-	"get/reserve":       "TestRemedies in integration",
-	"get/slots":         "TestRemedies in integration",
-	"get/unban/clear":   "TestRemedies in integration",
-	"get/unban/reset":   "TestRemedies in integration",
-	"get/unban/slots":   "TestRemedies in integration",
-	"doctor/agreement":  "TestDoctorFindsWhatIsWrong: it needs a second process",
-	"doctor/clock/step": "TestStepOfTheClockIsTold: as doctor/clock",
-	"load/key/body":     "what leaks is seen in logs, not in numbers; TestWarningsAtLoad has the set-up",
-	"load/store":        "TestGoldenLoad has the set-up; TestDoctorFindsWhatIsWrong and each test of fleets has the store",
-	"doctor/clock":      "a test cannot set the clock of a machine; limits of a fleet follow the clock of Redis alone",
-	"doctor/silent":     "TestSilentSentinels in integration: limits hold with a silent Sentinel and without",
-	"doctor/busy":       "a test can give no processors; TestLend shows that lend saves calls",
-}

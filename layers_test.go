@@ -56,7 +56,7 @@ var layers = []struct {
 	{"internal/adminapi", layer{own: "algorithms internal/advice"}},
 	{"internal/uplot", layer{}},
 	{"internal/replay/logs", layer{}},
-	{"internal/replay", layer{own: "internal/replay/logs internal/uplot"}},
+	{"internal/replay", layer{own: "internal/advice internal/replay/logs internal/uplot"}},
 	{"internal/clientip", layer{caddy: true, own: "internal/advice"}},
 	{"internal/duration", layer{caddy: true}},
 	{"internal/logging", layer{caddy: true}},
@@ -82,7 +82,7 @@ var layers = []struct {
 	{"internal/late", layer{own: "algorithms internal/logging internal/stats internal/usage internal/zone limit store"}},
 	{"internal/limiter", layer{caddy: true, own: "algorithms internal/clientip internal/clock internal/feed internal/key internal/late internal/outcome internal/placeholder internal/pool " +
 		"internal/stats internal/throttle internal/turns internal/zone store"}},
-	{"internal/replay/engine", layer{caddy: true, own: "algorithms internal/clientip internal/clock internal/limiter internal/outcome internal/placeholder internal/pool internal/replay internal/replay/logs internal/stats internal/walk internal/zone limit memorystore store"}},
+	{"internal/replay/engine", layer{caddy: true, own: "algorithms internal/advice internal/clientip internal/clock internal/limiter internal/outcome internal/placeholder internal/pool internal/replay internal/replay/logs internal/stats internal/walk internal/zone limit memorystore store"}},
 	{"internal/admin", layer{caddy: true, own: "algorithms internal/adminapi internal/clientip internal/clock internal/doctor internal/duration internal/feed internal/key internal/limiter internal/logging internal/outcome internal/page internal/placeholder internal/pool internal/replay internal/replay/engine " +
 		"internal/stats internal/suggest internal/topk internal/walk internal/zone limit store"}},
 	{"internal/report", layer{caddy: true, own: "internal/clientip internal/limiter internal/logging internal/stats internal/throttle internal/zone"}},

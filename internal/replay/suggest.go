@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/advice"
 )
 
 // Client is what a suggestion is made of: the most that a key has used of any window, counted as if
@@ -91,6 +93,8 @@ func Round(n int64) int64 {
 // mostShare is the share of the refusals, in percent, that the clients above a limit must have.
 const mostShare = 80
 
+var lookBefore = advice.New("replay/suggestion", "before you enforce it, look at who is above it: %s%s")
+
 // Suggest makes a suggestion. Refused is what the reference would refuse of clients that do not look
 // like several people, and held is how much of that is of the clients above the limit. Per is the
 // window: "/1m", or empty without one.
@@ -120,7 +124,7 @@ func (s *Sizes) Suggest(refused, held int64, per string) *Suggestion {
 		made.Failure = "no limit separates a few clients from the others"
 	default:
 		*sum += fmt.Sprintf("; clients above it: %s, with %s of what %s%s would refuse", Count(int64(s.Above)), percent(held, refused), Count(s.Reference), per)
-		because("before you enforce it, look at who is above it: %s%s", strings.Join(s.Highest, ", "), more(s.Above-len(s.Highest)))
+		made.Reasons = append(made.Reasons, lookBefore.With(strings.Join(s.Highest, ", "), more(s.Above-len(s.Highest))).String())
 		made.Limit, made.Events = fmt.Sprintf("%d%s", s.Limit, per), s.Limit
 	}
 	return made

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/advice"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 )
 
@@ -39,6 +40,8 @@ func (p *proxies) see(f *flight, trusts bool) {
 	}
 }
 
+var trustProxies = advice.New("replay/trusted_proxies", "if that is a proxy, set trusted_proxies")
+
 // report adds what is not known because of proxies. A few requests that carry the field are no sign of
 // a proxy, because clients write it too.
 func (p *proxies) report(requests int64, add func(replay.Unknown)) {
@@ -46,7 +49,7 @@ func (p *proxies) report(requests int64, add func(replay.Unknown)) {
 	switch {
 	case requests == 0:
 	case p.unclear == requests && p.carry == requests && !p.more:
-		add(replay.Unknown{What: fmt.Sprintf("all requests are from %s and carry %s", p.address, p.field), Assumed: asLogged + ": if that is a proxy, set trusted_proxies"})
+		add(replay.Unknown{What: fmt.Sprintf("all requests are from %s and carry %s", p.address, p.field), Assumed: asLogged + ": " + trustProxies.With().String()})
 	case p.carry > requests/2:
 		from := p.address
 		if p.more {
