@@ -2,6 +2,7 @@ package caddyratelimit_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,9 +38,10 @@ func storeAdvice(t *testing.T) map[string]advised {
 	full := start()
 	full.Configure("maxmemory", "1")
 	fast := start()
-	far, third := faultproxy.Start(t, fast.Addr()), faultproxy.Start(t, fast.Addr())
+	far, third, slow := faultproxy.Start(t, fast.Addr()), faultproxy.Start(t, fast.Addr()), faultproxy.Start(t, fast.Addr())
 	far.Delay(300 * time.Millisecond)
 	third.Delay(300 * time.Millisecond)
+	slow.Delay(300 * time.Millisecond)
 	crowded := start()
 	for _, name := range []string{"other", "third"} { // two other instances, which stay
 		crowded.Admin().ZAdd(t.Context(), "rl:instances", redis.Z{Score: 1e15, Member: name})
@@ -102,6 +104,11 @@ func storeAdvice(t *testing.T) map[string]advised {
 		"a Redis that is rather far": {
 			site: inRedis(third.Addr(), "timeout 850ms\nkey_prefix third"), fixed: inRedis(third.Addr(), "timeout 10s\nkey_prefix tenth"), visits: each(20, "/"),
 			advice: "doctor/round_trip", before: held, after: held,
+		},
+		"a Redis that is slow": {
+			site:  strings.Replace(inRedis(slow.Addr(), "timeout 850ms\nkey_prefix slow"), "3/1h", "40/1h", 1),
+			fixed: strings.Replace(inRedis(slow.Addr(), "timeout 850ms\nkey_prefix quick"), "3/1h", "40/1h", 1), mend: func() { slow.Delay(0) }, visits: each(20, "/"),
+			advice: "doctor/round_trip doctor/waits", before: shares{200: 20}, after: shares{200: 20}, // which wait less
 		},
 		"TLS that is forgotten": func() advised {
 			s := start(redistest.WithTLS(false))

@@ -74,6 +74,10 @@ func (s *runningStore) examine(ctx context.Context) doctor.Store {
 		stats := observed.Stats()
 		facts.Breaker, facts.Mute = stats.Breaker, stats.Silent
 	}
+	if shared.Remote {
+		lately := shared.Lately.Read()
+		facts.Asked, facts.P50, facts.P99 = lately.Count(), lately.Quantile(0.5), lately.Quantile(0.99)
+	}
 	session, err := s.store.Begin() // which keeps the store open
 	if err != nil {
 		facts.Err = err

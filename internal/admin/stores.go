@@ -104,7 +104,7 @@ func (s *runningStore) describe(c *adminCall) adminapi.Store {
 		answer.Keys = &keys
 	}
 	if shared.Remote {
-		answer.Latency = latencyOf(&shared.Latency)
+		answer.Latency = latencyOf(shared.Lately.Read())
 		answer.Errors = make(map[string]int64)
 		for kind := range shared.Health.Errors {
 			answer.Errors[kind] = shared.Health.ErrorCount(kind)
@@ -130,12 +130,8 @@ func (s *runningStore) probe(c *adminCall, answer *adminapi.Store) {
 	}
 }
 
-func latencyOf(h *stats.Histogram) *adminapi.Latency {
-	count, sum, _ := h.Read(0)
-	if count == 0 {
-		return new(adminapi.Latency)
-	}
+func latencyOf(d stats.Durations) *adminapi.Latency {
 	return &adminapi.Latency{
-		Count: count, Mean: sum / float64(count), P50: h.Quantile(0.5).Seconds(), P99: h.Quantile(0.99).Seconds(),
+		Count: d.Count(), Mean: d.Mean().Seconds(), P50: d.Quantile(0.5).Seconds(), P99: d.Quantile(0.99).Seconds(),
 	}
 }

@@ -27,8 +27,7 @@ type Store struct {
 	// Silent are the Sentinels and nodes of a Cluster that do not answer this instance, or do not know the master.
 	Silent []SilentServer `json:"silent,omitempty"`
 
-	// Latency is that of all calls since this instance began to use the store. It is absent for a store
-	// in memory.
+	// Latency is how long requests of the last minute waited for the store. It is absent for a store in memory.
 	Latency *Latency `json:"latency,omitempty"`
 
 	// Errors counts the requests for which the store had no answer, by the kind of error.
@@ -63,8 +62,7 @@ type SilentServer struct {
 	Error   string    `json:"error"`
 }
 
-// Latency has latencies in seconds. P50 and P99 are the upper bounds of the histogram buckets that
-// the quantiles lie in.
+// Latency has latencies in seconds. P50 and P99 are estimated from a histogram.
 type Latency struct {
 	Count uint64  `json:"count"`
 	Mean  float64 `json:"mean"`

@@ -19,8 +19,8 @@ func storesCommand() *cobra.Command {
 		Long: `
 Shows the stores of the running config. Each store is sent a test call that changes
 nothing, so ANSWERS is about this moment. BREAKER is failing if the call failed, and
-too few calls have failed to open the breaker. The latencies are those of all calls
-since this instance began to use the store.
+too few calls have failed to open the breaker. P50 and P99 are how long requests of the
+last minute waited for the store.
 
 With --check the exit code is 1 if a store does not answer, for monitoring.
 `,
@@ -77,9 +77,6 @@ func (f *fleet) stores(check bool) error {
 	}
 	if err := f.table(rows); err != nil {
 		return err
-	}
-	if f.isOne() && slices.ContainsFunc(good[0].value, func(s adminapi.Store) bool { return s.Latency != nil && s.Latency.Count > 0 }) {
-		fmt.Fprintln(f.out, "\nP50 and P99 are upper bounds over all calls since this instance began to use the store. What it takes now\nis the check round_trip of 'caddy rate-limit doctor'.")
 	}
 	for _, fault := range faults {
 		fmt.Fprintln(f.out, fault)

@@ -49,6 +49,7 @@ var (
 	relieve       = advice.New("doctor/busy", "give this Caddy more processors, or add instances; lend in the zones of busy keys saves calls")
 	mendSilent    = advice.New("doctor/silent", "see that it runs and knows the master, or take its address out of the config; without such servers a failover may fail")
 	useNearer     = advice.New("doctor/round_trip/late", "use a nearer server, or raise timeout")
+	findSlowness  = advice.New("doctor/waits", "find what slows it, as docs/operating.md says; until then, a shorter timeout and on_store_error local let requests wait less")
 	setClocks     = advice.New("doctor/clock", "set both clocks by NTP")
 	keepClocks    = advice.New("doctor/clock/step", "have NTP correct clocks slowly; docs/exactness.md says what a step lets pass")
 	giveInfo      = advice.New("doctor/memory/info", "give the user +info as well")

@@ -26,6 +26,9 @@ func TestChecks(t *testing.T) {
 	condition := func(change func(*store.Condition)) func(*Facts) {
 		return of(func(s *Store) { change(&s.Examined.Servers[0]) })
 	}
+	waited := func(n uint64, p50, p99 time.Duration) func(*Facts) {
+		return of(func(s *Store) { s.Asked, s.P50, s.P99 = n, p50, p99 })
+	}
 	trouble := func(kind string) func(*Facts) {
 		return condition(func(c *store.Condition) { c.Trouble, c.Err = kind, errors.New("no") })
 	}
@@ -111,6 +114,11 @@ func TestChecks(t *testing.T) {
 		"failing":          {of(func(s *Store) { s.Failing = true }), "warn breaker"},
 		"far":              {condition(func(c *store.Condition) { c.RoundTrip = 20 * time.Millisecond }), "warn round_trip"},
 		"too far":          {condition(func(c *store.Condition) { c.RoundTrip = 50 * time.Millisecond }), "fail round_trip"},
+		"long waits":       {waited(100, time.Millisecond, 20*time.Millisecond), "warn waits"},
+		"few long waits":   {waited(99, time.Millisecond, 20*time.Millisecond), ""},
+		"all wait long":    {waited(10, 20*time.Millisecond, 20*time.Millisecond), "warn waits"},
+		"hardly any waits": {waited(9, 20*time.Millisecond, 20*time.Millisecond), ""},
+		"short waits":      {waited(1000, time.Millisecond, 16*time.Millisecond), ""},
 		"clock":            {condition(func(c *store.Condition) { c.ClockAhead = 2 * time.Second }), "warn clock"},
 		"clock behind":     {condition(func(c *store.Condition) { c.ClockAhead = -2 * time.Second }), "warn clock"},
 		"clock stepped":    {condition(func(c *store.Condition) { c.ClockStep, c.ClockStepped = -time.Hour, time.Minute }), "warn clock"},

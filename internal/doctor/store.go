@@ -26,6 +26,10 @@ type Store struct {
 	Breaker string
 	Failing bool
 
+	// Asked is how many requests of the last minute waited for it, and P50 and P99 how long.
+	Asked    uint64
+	P50, P99 time.Duration
+
 	// Mute are the servers that do not say where the states are.
 	Mute []store.Silence
 
@@ -58,6 +62,7 @@ var storeChecks = []check[Store]{
 	{"busy", busy},
 	{"silent", silent},
 	{"round_trip", roundTrip},
+	{"waits", waits},
 	{"clock", clock},
 	{"memory", memory},
 	{"eviction", eviction},

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -116,6 +117,21 @@ func roundTrip(s *Store) (all []result) {
 		}
 	}
 	return all
+}
+
+// waits compares how long requests have waited with the timeout. Of few of them, a single one may be late.
+func waits(s *Store) []result {
+	if s.Asked == 0 || s.Examined == nil {
+		return nil
+	}
+	of, long := fmt.Sprintf("%d requests of the last minute waited for it: half of them up to %v, 99 %% up to %v", s.Asked, round(s.P50), round(s.P99)), s.P99
+	if s.Asked < enough {
+		long = s.P50
+	}
+	if limit := s.Examined.Timeout; s.Asked >= enough/10 && limit > 0 && 3*long > limit {
+		return warn(findSlowness.With(), "%s; the timeout is %v", of, limit)
+	}
+	return ok("%s", of)
 }
 
 // clock compares the clocks, and finds steps of the last day.

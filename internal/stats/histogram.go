@@ -52,11 +52,17 @@ func (h *Histogram) Read(first int) (count uint64, sum float64, buckets map[floa
 
 // Counts returns how many durations lie in each bucket. The last one is above all bounds.
 func (h *Histogram) Counts() []uint64 {
-	counts := make([]uint64, len(h.counts))
-	for i := range counts {
-		counts[i] = h.counts[i].Load()
+	d := h.now()
+	return d.counts[:]
+}
+
+// now returns what has been counted so far.
+func (h *Histogram) now() (d Durations) {
+	for i := range d.counts {
+		d.counts[i] = h.counts[i].Load()
 	}
-	return counts
+	d.sum = h.Sum()
+	return d
 }
 
 // Sum returns the sum of all durations.
@@ -64,21 +70,3 @@ func (h *Histogram) Sum() time.Duration { return time.Duration(h.sum.Load()) }
 
 // Bounds returns the upper bounds of the buckets.
 func Bounds() []time.Duration { return bounds[:] }
-
-// Quantile returns the upper bound of the bucket that a quantile lies in, such as 0.99, or the
-// last bound if it lies beyond that.
-func (h *Histogram) Quantile(share float64) time.Duration {
-	var counts [len(bounds) + 1]uint64
-	var all uint64
-	for i := range counts {
-		counts[i] = h.counts[i].Load()
-		all += counts[i]
-	}
-	var below uint64
-	for i, bound := range bounds {
-		if below += counts[i]; float64(below) >= share*float64(all) {
-			return bound
-		}
-	}
-	return bounds[len(bounds)-1]
-}
