@@ -32,6 +32,7 @@ func TestPage(t *testing.T) {
 		{"Zones", testZones},
 		{"Refused", testRefused},
 		{"Actions", testActions},
+		{"Advice", testAdvice},
 		{"Bans", testBans},
 		{"Why", testWhy},
 		{"Decisions", testDecisions},
