@@ -55,6 +55,9 @@ func replayLog(t *testing.T, arguments ...string) (dir string) {
 		}
 	}
 	at := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
+	for i := range 100 { // a program that changes its address
+		log.WriteString(logLine(at, fmt.Sprintf("198.51.100.%d", i), "", "scrape/1"))
+	}
 	for i := range 3000 {
 		ip, text := fmt.Sprintf("192.0.2.%d", i%40+1), texts[i%len(texts)]
 		if i%3 == 0 {
@@ -94,6 +97,18 @@ func TestReplayPage(t *testing.T) {
 	p.open("file://" + filepath.Join(dir, "report.html"))
 	p.untilText("h2", "Zone clients")
 	p.until("the day", `document.querySelector('.uplot canvas')`)
+	said := eval[[]string](p, `[...document.querySelector('main').children].map(e => e.innerText)`)
+	for i, want := range []string{"Nov 20, 2026", "Zone clients would have refused 16.1 % of its requests, and 1 of 141 clients.", "3,100 requests of 141 clients"} {
+		if !strings.HasPrefix(said[i], want) {
+			t.Errorf("the page begins with %q, want %q", said[i], want)
+		}
+	}
+	if all := strings.Join(said, "\n"); !strings.Contains(all, "198.51.100.0/24: 100 clients, 100 requests, scrape/1") {
+		t.Errorf("no network of one agent in %q", all)
+	}
+	if options := eval[[]string](p, `[...document.querySelectorAll('option')].map(e => e.text.replace(/: .*/, ''))`); strings.Join(options, " ") != "clients keys" {
+		t.Errorf("zones %q, want the one that is affected most first", options)
+	}
 
 	for _, zone := range []string{"clients", "keys"} {
 		if zone == "keys" {

@@ -33,6 +33,7 @@ type pageData struct {
 	Clients  int         `json:"clients"`
 	Logs     []string    `json:"logs"`
 	Unknown  []string    `json:"unknown"`
+	Networks []Network   `json:"networks,omitempty"`
 	Zones    []*pageZone `json:"zones"`
 }
 
@@ -115,6 +116,10 @@ func (r *Result) pageData() *pageData {
 	}
 	for _, u := range r.Unknown {
 		d.Unknown = append(d.Unknown, cut(Printable(u.Sentence()), 500))
+	}
+	for _, n := range r.Networks {
+		n.Agent = cut(Printable(n.Agent), 200)
+		d.Networks = append(d.Networks, n)
 	}
 	zones := slices.Clone(r.Zones) // the page opens on the first
 	slices.SortStableFunc(zones, func(a, b *Zone) int {

@@ -12,7 +12,7 @@ const summary = (zone) => {
 
 // verdict says what the zone that is affected most would have done. It is the first one.
 const verdict = (zone) => html("p", {}, html("strong", {}, zone.refused
-	? ["Zone ", html("bdi", {}, zone.name), ` would have refused ${number(zone.keys_refused)} of ${plural(zone.keys, "client")}, and ${percent(zone.refused, zone.requests)} of its requests.`]
+	? ["Zone ", html("bdi", {}, zone.name), ` would have refused ${percent(zone.refused, zone.requests)} of its requests, and ${number(zone.keys_refused)} of ${plural(zone.keys, "client")}.`]
 	: "No request would have been refused."));
 
 // showZone draws all of a zone, at the width and in the colors of the moment.
@@ -26,6 +26,9 @@ const showZone = (place, zone) => {
 let shown, width;
 const main = document.getElementById("report");
 const place = html("div", {});
+const networks = data.networks && html("div", { class: "unknown" }, html("strong", {}, "Networks of one agent"),
+	": a program that changes its address; a zone with ", html("code", {}, "ipv4_prefix 24"), " or ", html("code", {}, "ipv6_prefix 48"), " limits it.",
+	html("ul", {}, data.networks.map((n) => html("li", {}, `${n.network}: ${plural(n.clients, "client")}, ${plural(n.requests, "request")}, `, html("bdi", {}, n.agent)))));
 const lines = plural(data.lines, "line") + (data.not_understood ? `, ${number(data.not_understood)} not understood` : "");
 main.replaceChildren(
 	html("h1", {}, data.requests ? `${moment(data.from)} to ${moment(data.to)}` : "No requests"),
@@ -33,6 +36,7 @@ main.replaceChildren(
 	html("p", { class: "dim" }, `${plural(data.requests, "request")} of ${plural(data.clients, "client")}; ${lines}; `, html("bdi", {}, data.logs.join(", "))),
 	data.first_bad ? html("p", { class: "note" }, data.bad_lines + "; the first: ", html("bdi", {}, data.first_bad)) : "",
 	data.unknown.length ? html("div", { class: "unknown" }, html("strong", {}, "Not known from the logs"), html("ul", {}, data.unknown.map((text) => html("li", {}, html("bdi", {}, text))))) : "",
+	networks,
 	data.zones.length > 1 ? html("p", {}, html("label", {}, "Zone ", html("select", { onchange: (event) => showZone(place, data.zones[event.target.value]) },
 		data.zones.map((zone, i) => html("option", { value: i }, `${zone.name}: ${number(zone.refused)} refused`))))) : "",
 	place);

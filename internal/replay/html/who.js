@@ -7,7 +7,7 @@ const who = (zone) => {
 	return html("section", {},
 		html("h3", {}, "Clients that would be refused"),
 		html("p", { class: "note" }, `Each strip is the whole time, in ${duration(step)}. Its striped part is the share of requests that are refused: bars here and there are bursts, a full strip is a scraper.`),
-		html("div", { class: "scroll" }, html("table", { class: "list" },
+		html("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "clients that would be refused" }, html("table", { class: "list" },
 			html("thead", {}, html("tr", {}, html("th", { scope: "col" }, "client"), html("th", { scope: "col", class: "number" }, "refused"), html("th", { scope: "col", class: "number" }, "of its requests"),
 				html("th", { scope: "col" }, `from ${moment(start)} to ${moment(start + step * cells)}`))),
 			html("tbody", {}, zone.top.map((key) => html("tr", {},
