@@ -168,10 +168,13 @@ func TestCommandGetBlocked(t *testing.T) {
 			t.Errorf("%s: %v\n%s", c.key, err, output)
 		}
 		for zone, blocks := range map[string]bool{"clients": c.clients, "secret": c.secret, "other": c.other} {
-			line := "Zone " + zone + " blocks all requests from " + c.key + " with status 403 (block).\nOnly the config can change that."
+			line := "Zone " + zone + " blocks all requests from " + c.key + " with status 403 (block).\n"
 			if strings.Contains(output, line) != blocks {
 				t.Errorf("%s, zone %s: want that it blocks: %t\n%s", c.key, zone, blocks, output)
 			}
+		}
+		if says := strings.Count(output, "\nOnly the config can change that."); says != 0 && !c.clients || says != 1 && c.clients {
+			t.Errorf("%s: what to do is said %d times\n%s", c.key, says, output)
 		}
 		if strings.Contains(output, "watch") {
 			t.Errorf("%s: a command that shows nothing\n%s", c.key, output)

@@ -152,6 +152,7 @@ func startTrouble(t *testing.T) *trouble {
 	b := startBackend(t, upstream)
 	config = strings.Replace(config, "http://example.com {", ":80 {\nbind fd/3", 1)
 	config = strings.ReplaceAll(config, "localhost:9000", b.address)
+	config = strings.ReplaceAll(config, "00/1m", "00/1h") // so that what is used up stays so, however slow the machine is
 	// The test is the proxy in front of this Caddy.
 	e.config = `{
 	admin unix/{$ADMIN}
