@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -103,7 +104,7 @@ func (s *operators) trouble(err error) string {
 	)
 	switch {
 	case errors.As(err, &notTLS), errors.As(err, &alert), errors.As(err, &untrusted), errors.As(err, &unknown), errors.As(err, &wrongName),
-		hungUp(err) && !s.encrypted, strings.Contains(err.Error(), "remote error: tls: "):
+		s.wantsTLS(err), strings.Contains(err.Error(), "remote error: tls: "):
 		return store.TroubleTLS
 	}
 	switch node.Failure(err) {
@@ -124,6 +125,14 @@ var (
 	_ store.Examiner  = (*Store)(nil)
 	_ store.Announcer = (*Store)(nil)
 )
+
+// wantsTLS reports whether the server seems to expect TLS: it hangs up on a client without, and has never answered.
+func (s *operators) wantsTLS(err error) bool { return hungUp(err) && !s.encrypted && !s.hasAnswered() }
+
+// hasAnswered reports whether a server has answered this store.
+func (s *operators) hasAnswered() bool {
+	return slices.ContainsFunc(s.link.Topology.Masters(), func(n *node.Node) bool { return n.Distance() > 0 })
+}
 
 // hungUp reports whether the server has closed the connection at once, as one that expects TLS does.
 func hungUp(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) }

@@ -158,3 +158,22 @@ func TestAnnouncements(t *testing.T) {
 		t.Errorf("a text lives for %v, want up to 15s", ttl)
 	}
 }
+
+// TestTLSIsGuessedBeforeTheFirstAnswer: a server that hangs up expects TLS perhaps, unless it has answered before.
+func TestTLSIsGuessedBeforeTheFirstAnswer(t *testing.T) {
+	t.Parallel()
+	server, dead := redistest.Start(t), redistest.Start(t)
+	dead.Kill()
+	proxy := faultproxy.Start(t, server.Addr())
+	s := open(t, redisstore.Options{Address: proxy.Addr(), Timeout: 20 * time.Second})
+	patient.Until(t, "an answer", func() bool { _, err := s.Probe(t.Context()); return err == nil && s.HasAnswered() })
+	server.Kill() // the proxy goes on, and hangs up
+	found := s.Examine(t.Context()).Servers[0]
+	if found.Trouble != store.TroubleAnswer || !strings.Contains(found.Err.Error(), "answered before") {
+		t.Errorf("after an answer: %q, %v", found.Trouble, found.Err)
+	}
+	never := open(t, redisstore.Options{Address: faultproxy.Start(t, dead.Addr()).Addr()})
+	if found := never.Examine(t.Context()).Servers[0]; found.Trouble != store.TroubleTLS {
+		t.Errorf("without an answer: %q, %v", found.Trouble, found.Err)
+	}
+}

@@ -120,3 +120,6 @@ func (s *Store) Servers() (all []string) {
 	}
 	return all
 }
+
+// HasAnswered reports whether a server has answered the store.
+func (s *Store) HasAnswered() bool { return s.hasAnswered() }

@@ -42,8 +42,10 @@ func (s *operators) Probe(ctx context.Context) (store.Server, error) {
 func (s *operators) explain(err error) error {
 	var notTLS tls.RecordHeaderError
 	switch {
-	case hungUp(err) && !s.encrypted:
+	case s.wantsTLS(err):
 		return fmt.Errorf("%w: the server closed the connection at once; if it expects TLS, add tls", err)
+	case hungUp(err) && s.hasAnswered():
+		return fmt.Errorf("%w: the server answered before; is it still running?", err)
 	case errors.As(err, &notTLS):
 		return fmt.Errorf("%w: the server does not answer with TLS; leave tls out, or use the port for TLS", err)
 	case errors.Is(err, context.DeadlineExceeded) && s.encrypted:
