@@ -60,6 +60,7 @@ func (d *Docs) object(o *Object) map[string]any {
 	d.properties(o, properties)
 	schema := map[string]any{
 		"type": []string{"object", "null"}, "properties": properties, "additionalProperties": false,
+		"patternProperties": map[string]any{"^@id$": map[string]any{"type": "string"}}, // Caddy's own, for requests to /id/
 	}
 	if o.Doc != "" {
 		schema["description"] = o.Doc
