@@ -224,6 +224,9 @@ func upstream(b *backend, w http.ResponseWriter, r *http.Request) {
 		}
 		defer conn.Close()
 		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+		if gate := r.Header.Get("X-Gate"); gate != "" {
+			go func() { <-b.gate(gate); conn.Close() }()
+		}
 		_, _ = io.Copy(io.Discard, conn)
 		return
 	}
