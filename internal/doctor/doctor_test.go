@@ -69,6 +69,7 @@ func TestChecks(t *testing.T) {
 		}), ""},
 		"a proxy long ago": {zone(func(z *Zone) { z.Forwarded = &Forwarded{Field: "X-Forwarded-For", Ago: time.Hour, Count: 1, Of: 1} }), ""},
 		"one key":          {zone(func(z *Zone) { z.Spread = topk.Spread{Requests: 100, Keys: 1, Repeated: 1} }), "warn keys"},
+		"one network":      {zone(func(z *Zone) { z.Networks, z.Spread = true, topk.Spread{Requests: 100, Keys: 1, Repeated: 1} }), ""},
 		"one key so far":   {zone(func(z *Zone) { z.Spread = topk.Spread{Requests: 99, Keys: 1, Repeated: 1} }), ""},
 		"one key for all":  {zone(func(z *Zone) { z.Variable, z.Spread = false, topk.Spread{Requests: 100, Keys: 1, Repeated: 1} }), ""},
 		"new keys":         {zone(func(z *Zone) { z.Spread = topk.Spread{Requests: 5000, Keys: 512, Repeated: 10} }), "warn keys"},

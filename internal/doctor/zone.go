@@ -58,6 +58,9 @@ type Zone struct {
 	// but the client's address.
 	Variable, Addresses bool
 
+	// Networks says that clients of a network have one key.
+	Networks bool
+
 	// Spread is how recent requests are spread over keys. Keyless is how many of them have no key, and
 	// MissingKey what happens to these: share, skip or reject.
 	Spread     topk.Spread

@@ -31,7 +31,7 @@ func tellsApart(z *Zone) []result {
 		return ok("one limit for all requests, because the key has no placeholder")
 	case s.Requests == 0:
 		return ok("no recent requests")
-	case s.Keys == 1 && s.Requests >= enough && z.Keyless == 0:
+	case s.Keys == 1 && s.Requests >= enough && z.Keyless == 0 && !z.Networks:
 		return warn(varyKey.With(), "all %d recent requests have the same key", s.Requests)
 	case s.Requests >= enough && s.Repeated <= s.Keys/50 && !z.Addresses:
 		return warn(holdKey.With(),

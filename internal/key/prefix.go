@@ -30,6 +30,11 @@ func (p prefixes) forPlaceholder(placeholder string) prefixes {
 	return p
 }
 
+// ByNetwork reports whether clients of a network have one key, other than those of an IPv6 /64.
+func (k *Template) ByNetwork() bool {
+	return k.HasAddress && (cmp.Or(k.Prefixes.IPv4, 32) < 32 || cmp.Or(k.Prefixes.IPv6, 128) < defaultIPv6Prefix)
+}
+
 // apply returns an address in canonical form and cut to its prefix, and other values as they are.
 // An IPv4-mapped address becomes an IPv4 address. The zone of an IPv6 address is removed, because
 // the client can choose it.

@@ -239,3 +239,24 @@ func FuzzMask(f *testing.F) {
 		}
 	})
 }
+
+// TestByNetwork: a key with a part of the client's address stands for a network, but an IPv6 /64 for a client.
+func TestByNetwork(t *testing.T) {
+	for _, c := range []struct {
+		key  string
+		v4   int
+		v6   int
+		want bool
+	}{
+		{"{http.vars.client_ip}", 0, 0, false},
+		{"{http.vars.client_ip}", 32, 64, false},
+		{"{http.vars.client_ip}", 24, 0, true},
+		{"{http.vars.client_ip}", 0, 48, true},
+		{"{http.request.host}", 0, 0, false},
+	} {
+		k, err := New(c.key, c.v4, c.v6)
+		if err != nil || k.ByNetwork() != c.want {
+			t.Errorf("%s /%d /%d: want %v, error %v", c.key, c.v4, c.v6, c.want, err)
+		}
+	}
+}
