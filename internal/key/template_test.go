@@ -240,7 +240,7 @@ func FuzzMask(f *testing.F) {
 	})
 }
 
-// TestByNetwork: a key with a part of the client's address stands for a network, but an IPv6 /64 for a client.
+// TestByNetwork: a key with a part of the client's address means a network, but an IPv6 /64 for a client.
 func TestByNetwork(t *testing.T) {
 	for _, c := range []struct {
 		key  string
