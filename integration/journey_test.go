@@ -63,6 +63,8 @@ func (j *journey) types(line string) (output string) {
 	shown := output
 	if regexp.MustCompile(" (stores|bans|overrides)").MatchString(line) { // the widths of durations differ
 		shown = regexp.MustCompile(`  +`).ReplaceAllString(output, "  ")
+		shown = regexp.MustCompile(`  (at most )?`+aDuration+`  `).ReplaceAllString(shown, "  $1<time>  ")
+		shown = regexp.MustCompile(`  (at most )?`+aDuration+`  `).ReplaceAllString(shown, "  $1<time>  ") // one blank ends two cells
 	}
 	j.screen.WriteString("$ " + line + "\n" + shown + "\n")
 	return output
