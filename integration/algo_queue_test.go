@@ -97,7 +97,8 @@ func queueOrder(t *testing.T, interval time.Duration) bool {
 		store, "reverse_proxy {$UPSTREAM}")), upstream.variable())
 	client := newClient(t, "")
 	for _, s := range both {
-		s.left(client, "queue") // so that Redis and both instances know the script
+		s.left(client, "queue")                      // so that Redis and both instances know the script
+		s.awaitLog(`"the rate limit store answers"`) // which is asked once for that
 	}
 
 	calls := scriptCalls(t, redisServer)
