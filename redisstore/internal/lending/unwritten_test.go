@@ -3,6 +3,7 @@ package lending_test
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,8 +19,8 @@ import (
 // readOnly is a lender on the real clock that for a while cannot write: it decides, lends nothing, and notes nothing.
 type readOnly struct {
 	*lender
-	unable    bool
-	unwritten int // asks that it did not note
+	unable    atomic.Bool
+	unwritten atomic.Int64 // asks that it did not note
 }
 
 // AskTogether implements [lending.Lender].
@@ -30,7 +31,7 @@ func (l *readOnly) AskTogether(ctx context.Context, asks []*link.Ask) error {
 	for _, a := range asks {
 		k := l.key(a.Check)
 		counter := *k.Account.(*lend.Counter)
-		if kept[k] = (lend.Key{Account: &counter, Book: slices.Clone(k.Book)}); l.unable {
+		if kept[k] = (lend.Key{Account: &counter, Book: slices.Clone(k.Book)}); l.unable.Load() {
 			a.Want = 0
 		}
 	}
@@ -38,12 +39,13 @@ func (l *readOnly) AskTogether(ctx context.Context, asks []*link.Ask) error {
 	err := l.lender.AskTogether(ctx, asks)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.unable {
+	if l.unable.Load() {
 		for k, before := range kept {
 			*k = before
 		}
 		for _, a := range asks {
-			a.Unwritten, l.unwritten = true, l.unwritten+1
+			a.Unwritten = true
+			l.unwritten.Add(1)
 		}
 	}
 	return err
@@ -71,7 +73,7 @@ func TestUnwrittenReports(t *testing.T) {
 	for name, meet := range map[string]func(below *readOnly, ask func(cost int64)){
 		"a request asks": func(_ *readOnly, ask func(int64)) { ask(limit) }, // what is refused needs no write
 		"it is due": func(below *readOnly, _ func(int64)) {
-			for below.unwritten == 0 {
+			for below.unwritten.Load() == 0 {
 				time.Sleep(time.Millisecond)
 				synctest.Wait()
 			}
@@ -100,10 +102,10 @@ func TestUnwrittenReports(t *testing.T) {
 				ask(1)
 				time.Sleep(time.Millisecond)
 			}
-			below.unable = true
+			below.unable.Store(true)
 			meet(below, ask)
-			below.unable = false
-			if below.unwritten == 0 {
+			below.unable.Store(false)
+			if below.unwritten.Load() == 0 {
 				t.Errorf("%s: the store noted every ask", name)
 			}
 			time.Sleep(time.Minute) // when each loan has come back, or is over and counts as spent
