@@ -211,7 +211,13 @@ if op == 2 then
       tail[i] = (at or tail[i]) .. ((before ~= 0 or after ~= 0) and ' ' .. sum .. ' ' .. last or '')
       before, sum = after, last
     end
-    if first == 0 then call('DEL', key) else call('LTRIM', key, 0, first - 1) end
+    -- What is dropped must be sure to come back: a user may have lost the right to write it, and a full Redis refuses it
+    -- until the script has written something. So it is written once before.
+    if #tail > 0 then
+      call('LTRIM', key, 0, -1)
+      call('RPUSH', key, unpack(tail))
+    end
+    if first == 0 then call('LTRIM', key, 1, 0) else call('LTRIM', key, 0, first - 1) end
     if #tail > 0 then call('RPUSH', key, unpack(tail)) end
     return gone + fall
   end

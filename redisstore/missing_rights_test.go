@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -161,6 +162,57 @@ func TestLendRightsTakenAway(t *testing.T) {
 		}
 		if passed > limit {
 			t.Errorf("without %s for a while: %d passed of %d", right, passed, limit)
+		}
+	}
+}
+
+// TestRefundRightsTakenAway: whatever right a user loses, a refund in the middle of a log is carried out or fails, and
+// what others were charged stays. Whether the zone lends or not.
+func TestRefundRightsTakenAway(t *testing.T) {
+	t.Parallel()
+	const limit, cost = 100, 2 // charges of more than one event are written again behind the refunded one
+	server, s := limited(t)
+	allow := func(rule string) {
+		if err := server.Admin().Do(t.Context(), "acl", "setuser", "limiter", rule).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, right := range leastACL(t) {
+		if !strings.HasPrefix(right, "+") {
+			continue
+		}
+		for _, place := range []int{0, 2, 4} {
+			rule := lasting(t, "sliding_window_log", limit)
+			lent := lendingRule(t, "lent", "sliding_window_log", rule.Limit(), 10*time.Second)
+			for _, rule := range []*store.Rule{rule, lent} {
+				c := store.Check{Rule: rule, Key: right + strconv.Itoa(place), Cost: cost}
+				used := func() int64 {
+					peek := c
+					peek.Peek = true
+					d, err := decideOne(s, peek)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return limit - d.Remaining
+				}
+				var charges []algorithms.Decision
+				for range 5 {
+					d, err := decideOne(s, c)
+					if err != nil {
+						t.Fatal(err)
+					}
+					charges = append(charges, d)
+				}
+				d := charges[place]
+				allow("-" + right[1:])
+				s.Adjust(store.Adjustment{Check: c, At: d.Booked(), Turn: d.Turn(), Delta: -cost})
+				s.Flush()
+				allow(right)
+				s.Flush()
+				if got := used(); got < 4*cost || got > 5*cost {
+					t.Errorf("%s, charge %d, without %s for a while: %d used of %d", rule.Zone(), place, right, got, 5*cost)
+				}
+			}
 		}
 	}
 }
