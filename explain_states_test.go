@@ -317,7 +317,7 @@ func (c *changing) turn() {
 	patient.Until(c, "the store", func() bool { return c.outcome() == "allowed" })
 }
 
-// outcome returns that of a request that needs Redis and costs nobody else anything.
+// outcome returns that of a request that needs Redis and is charged to no other client.
 func (c *changing) outcome() string {
 	return explain(c.T, adminapi.Request{URL: "http://" + strings.Replace(c.address, "127.0.0.1", "down.test", 1) + "/allow", Header: []string{"X-User: nobody " + fmt.Sprint(time.Now().UnixNano())}}).Outcome
 }

@@ -111,6 +111,11 @@ type Adjustment struct {
 	Done func(changed bool)
 }
 
+// GiveBack returns the adjustment that gives back all that a check was charged by a decision.
+func GiveBack(c *Check, d *algorithms.Decision) Adjustment {
+	return Adjustment{Check: *c, At: d.Booked(), Turn: d.Turn(), Delta: -c.Cost, Override: d.Override}
+}
+
 // Store decides checks. Its methods may be called from many goroutines at once.
 //
 // Package storetest holds this contract as tests.

@@ -11,7 +11,7 @@ func (i *Imagined) Now() time.Duration { return i.now }
 // Sleep implements [Sleeper].
 func (i *Imagined) Sleep(d time.Duration) { i.now += d }
 
-// AfterFunc implements [Clock]. It never calls f, because nobody else lets time pass.
+// AfterFunc implements [Clock]. It never calls f, because time passes only by a sleep.
 func (*Imagined) AfterFunc(time.Duration, func()) Timer { return never{} }
 
 // never is a timer that does not go off.

@@ -27,8 +27,7 @@ func (v *Verdict) complete(s pool.Session) *Completion {
 
 // giveBack returns the adjustment that gives back all of a charge.
 func (v *Verdict) giveBack(i int) store.Adjustment {
-	c, d := v.Checks[i], &v.Decisions[i]
-	return store.Adjustment{Check: c, At: d.Booked(), Turn: d.Turn(), Delta: -c.Cost, Override: d.Override}
+	return store.GiveBack(&v.Checks[i], &v.Decisions[i])
 }
 
 // charged reports whether an entry was charged.

@@ -39,6 +39,7 @@ func (t *record) describesEnforced() bool { return t.policy != nil && !t.dryRun 
 // addItems adds the zones of a verdict to those of which RateLimit tells, beside the one that binds the
 // client most. Before is that of the handlers before, if any.
 func (t *record) addItems(v *limiter.Verdict, before item) {
+	t.others = slices.Grow(t.others, min(v.Enforced, mostItems-1))
 	if before.prefix != "" {
 		t.addItem(before)
 	}

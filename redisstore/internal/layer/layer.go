@@ -66,11 +66,6 @@ func Of(adjustments ...store.Adjustment) []Adjustment {
 	return all
 }
 
-// GiveBack returns the adjustment that gives back what a check was charged.
-func GiveBack(c *store.Check, d *algorithms.Decision) Adjustment {
-	return Adjustment{Adjustment: store.Adjustment{Check: *c, At: d.Booked(), Turn: d.Turn(), Delta: -c.Cost, Override: d.Override}}
-}
-
 // Date is what the calendar needs to know of the time: microseconds since 1970.
 type Date func() int64
 

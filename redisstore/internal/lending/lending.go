@@ -314,7 +314,7 @@ func (l *Layer) giveBackCharge(c *store.Check, d *algorithms.Decision) {
 	if c.Alone() || c.Cost == 0 || d.Exempt {
 		return
 	}
-	l.Adjust(layer.GiveBack(c, d))
+	l.Adjust(layer.Of(store.GiveBack(c, d))...)
 }
 
 // settle spends what was reserved, or gives it up. A loan may have ended meanwhile. Then Redis is asked

@@ -104,7 +104,7 @@ func (c *Cache) Get(check *store.Check, p *store.Prepared, now time.Duration, f 
 	shard, id := c.place(check.Rule, check.Key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	r := shard.find(id, p)
+	r := shard.about(check, id, p)
 	if r == nil || r.asks {
 		return algorithms.Decision{}, false
 	}
@@ -112,7 +112,7 @@ func (c *Cache) Get(check *store.Check, p *store.Prepared, now time.Duration, f 
 	if over && check.Cost >= r.cost {
 		f.join(shard, id, r, now, now-r.until <= c.recent)
 	}
-	if over || !r.covers(check.Cost) || r.decision.Banned && check.KeyRules == nil {
+	if over || !r.covers(check.Cost) {
 		return algorithms.Decision{}, false
 	}
 	decision := r.at(now)
@@ -153,7 +153,7 @@ func (c *Cache) Recent(check *store.Check, p *store.Prepared, came time.Duration
 	shard, id := c.place(check.Rule, check.Key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	r := shard.find(id, p)
+	r := shard.about(check, id, p)
 	if r == nil || check.Cost < r.cost || came > max(r.recent, r.until+c.recent) {
 		return algorithms.Decision{}, false
 	}
@@ -233,6 +233,16 @@ func (s *shard) find(id id, p *store.Prepared) *refusal {
 	return r
 }
 
+// about is find for a check. A ban says nothing about a check of a zone that does not ban, or does not any more. The
+// lock is held.
+func (s *shard) about(check *store.Check, id id, p *store.Prepared) *refusal {
+	r := s.find(id, p)
+	if r != nil && r.decision.Banned && check.KeyRules == nil {
+		return nil
+	}
+	return r
+}
+
 // charged has requests under the other limits of a family ask: what was charged under this one makes their waits
 // longer. Requests that get no answer still know the refusals. The lock is held.
 func (s *shard) charged(id id, p *store.Prepared) {
@@ -302,42 +312,35 @@ func (c *Cache) makeRoom(shard *shard, id id) {
 
 // Charge tells that a key is charged a late cost, which makes the waits of its refusals longer.
 func (c *Cache) Charge(rule *store.Rule, key string) {
-	if c.Empty() {
-		return
-	}
-	shard, id := c.place(rule, key)
-	shard.mu.Lock()
-	defer shard.mu.Unlock()
-	shard.charged(id, nil)
+	c.change(rule, key, func(s *shard, id id) { s.charged(id, nil) })
 }
 
 // Delete forgets what limits have refused to a key that count in a rule's states, because the key has got
 // something back.
-func (c *Cache) Delete(rule *store.Rule, key string) {
-	if c.Empty() {
-		return
-	}
-	shard, id := c.place(rule, key)
-	shard.mu.Lock()
-	defer shard.mu.Unlock()
-	c.deleteAll(shard, id)
-}
+func (c *Cache) Delete(rule *store.Rule, key string) { c.change(rule, key, c.deleteAll) }
 
 // DeleteKey forgets the refusals of a key that begins from zero, under all limits, because a zone with
 // plans or placeholders may have refused the key under another limit than this one. It also
 // forgets refusals of other zones, because the cache cannot distinguish them.
 func (c *Cache) DeleteKey(rule *store.Rule, key string) {
+	c.change(rule, key, func(s *shard, id id) {
+		for known := range s.refusals {
+			if known.key == id.key {
+				c.deleteAll(s, known)
+			}
+		}
+	})
+}
+
+// change changes what is remembered of a key, if anything is remembered at all.
+func (c *Cache) change(rule *store.Rule, key string, do func(*shard, id)) {
 	if c.Empty() {
 		return
 	}
 	shard, id := c.place(rule, key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	for known := range shard.refusals {
-		if known.key == id.key {
-			c.deleteAll(shard, known)
-		}
-	}
+	do(shard, id)
 }
 
 // delete forgets a refusal that is there. The lock is held.
