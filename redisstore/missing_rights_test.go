@@ -167,7 +167,8 @@ func TestLendRightsTakenAway(t *testing.T) {
 }
 
 // TestRefundRightsTakenAway: whatever right a user loses, a refund in the middle of a log is carried out or fails, and
-// what others were charged stays. Whether the zone lends or not.
+// what others were charged stays. Whether the zone lends or not. A zone that lends may hold events besides, as many as
+// it foresees: that depends on how fast the machine is, so only what is too little is an error there.
 func TestRefundRightsTakenAway(t *testing.T) {
 	t.Parallel()
 	const limit, cost = 100, 2 // charges of more than one event are written again behind the refunded one
@@ -209,7 +210,7 @@ func TestRefundRightsTakenAway(t *testing.T) {
 				s.Flush()
 				allow(right)
 				s.Flush()
-				if got := used(); got < 4*cost || got > 5*cost {
+				if got := used(); got < 4*cost || rule != lent && got > 5*cost {
 					t.Errorf("%s, charge %d, without %s for a while: %d used of %d", rule.Zone(), place, right, got, 5*cost)
 				}
 			}
