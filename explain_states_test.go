@@ -267,12 +267,12 @@ func (c *changing) release() {
 	}
 	clear(c.lent)
 	for _, user := range users {
-		c.settle(user)
+		c.awaitReturns(user)
 	}
 }
 
-// settle waits until Redis knows that requests are over, so that what is not used is free or kept.
-func (c *changing) settle(user string) {
+// awaitReturns waits until Redis knows that requests are over, so that what is not used is free or kept.
+func (c *changing) awaitReturns(user string) {
 	if c.down {
 		return
 	}
@@ -294,7 +294,7 @@ func (c *changing) key(zone, key string) (k adminapi.Key) {
 func (c *changing) over(q *adminapi.Request) {
 	if strings.Contains(q.URL, "lent.test") {
 		_, user, _ := strings.Cut(q.Header[len(q.Header)-1], "X-User: ")
-		c.settle(user)
+		c.awaitReturns(user)
 	}
 }
 

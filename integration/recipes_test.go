@@ -25,7 +25,7 @@ type ask struct {
 	header             []string
 	want               string
 	body               string
-	settles            bool // what goes back, a refund or a slot, may take a moment to arrive
+	lags               bool // what goes back, a refund or a slot, may take a moment to arrive
 	check              func(t *testing.T, last answer)
 }
 
@@ -74,8 +74,8 @@ var recipes = map[string]tried{
 		}
 	}},
 	"Limit failed logins": {asks: []ask{
-		{method: "POST", path: "/login", header: []string{"X-Password", "right"}, want: "200*10", settles: true},
-		{method: "POST", path: "/login", want: "401*5 429", settles: true},
+		{method: "POST", path: "/login", header: []string{"X-Password", "right"}, want: "200*10", lags: true},
+		{method: "POST", path: "/login", want: "401*5 429", lags: true},
 		{method: "POST", path: "/login", header: []string{"X-Password", "right"}, want: "429"},
 		{method: "POST", path: "/login", from: "127.0.0.2", header: []string{"X-Password", "right"}, want: "200"},
 		{path: "/", want: "200*10"},
@@ -265,7 +265,7 @@ func expect(t *testing.T, s *server, a ask) {
 	var last answer
 	for i, status := range want {
 		last = s.do(client, a)
-		if a.settles && status != http.StatusTooManyRequests && last.status == http.StatusTooManyRequests {
+		if a.lags && status != http.StatusTooManyRequests && last.status == http.StatusTooManyRequests {
 			patient.Until(t, "a charge or a slot to be given back", func() bool {
 				last = s.do(client, a)
 				return last.status != http.StatusTooManyRequests

@@ -14,9 +14,9 @@ var variants = map[string]tried{
 		{path: "/", from: "127.0.0.2", want: "200*10 429"},
 	}},
 	"logins of WordPress": {of: "Limit failed logins", instead: []string{"match  path /login*", "match {\nmethod POST\npath /wp-login*\n}", "status 401 403", "status 200"}, asks: []ask{
-		{method: "POST", path: "/wp-login.php", header: []string{"X-Status", "302"}, want: "302*10", settles: true},
+		{method: "POST", path: "/wp-login.php", header: []string{"X-Status", "302"}, want: "302*10", lags: true},
 		{path: "/wp-login.php", want: "200*10"},
-		{method: "POST", path: "/wp-login.php", want: "200*5 429", settles: true},
+		{method: "POST", path: "/wp-login.php", want: "200*5 429", lags: true},
 		{method: "POST", path: "/wp-login.php", header: []string{"X-Status", "302"}, want: "429"},
 		{method: "POST", path: "/wp-login.php", from: "127.0.0.2", header: []string{"X-Status", "302"}, want: "302"},
 	}},
@@ -24,8 +24,8 @@ var variants = map[string]tried{
 		of: "Limit failed logins", instead: []string{"match  path /login*", "match header Authorization *", "status 401 403", "status 401"},
 		replace: []string{"reverse_proxy localhost:9000", "basic_auth {\n# caddy hash-password\nalice $2a$08$cy9egAr4luR06gP4k71NWeufAowZa4epgNZgNKwDAShhfOrQwRXUm\n}\nrespond \"Hello, {http.auth.user.id}\""},
 		asks: []ask{
-			{path: "/", header: []string{"Authorization", "Basic YWxpY2U6aGljY3Vw"}, want: "200*7", settles: true},
-			{path: "/", header: []string{"Authorization", "Basic YWxpY2U6Z3Vlc3M="}, want: "401*5 429", settles: true},
+			{path: "/", header: []string{"Authorization", "Basic YWxpY2U6aGljY3Vw"}, want: "200*7", lags: true},
+			{path: "/", header: []string{"Authorization", "Basic YWxpY2U6Z3Vlc3M="}, want: "401*5 429", lags: true},
 			{path: "/", header: []string{"Authorization", "Basic YWxpY2U6aGljY3Vw"}, want: "429"},
 		},
 	},
@@ -46,7 +46,7 @@ var variants = map[string]tried{
 		asks: []ask{
 			{path: "/v1/x", want: "401"},
 			{path: "/v1/x", header: []string{"X-Api-Key", "made-up"}, want: "403"},
-			{path: "/v1/x", header: []string{"X-Api-Key", "key-of-alice", "X-Use", "100"}, want: "200*300", settles: true},
+			{path: "/v1/x", header: []string{"X-Api-Key", "key-of-alice", "X-Use", "100"}, want: "200*300", lags: true},
 		},
 		test: tokensFromHeaders,
 	},
@@ -96,7 +96,7 @@ var variants = map[string]tried{
 		test: func(t *testing.T, s *server, b *backend) {
 			occupy(t, s, b, 3, "/concurrent/a")
 			expect(t, s, ask{path: "/concurrent/a", want: "429"})
-			expect(t, s, ask{path: "/concurrent/b", want: "200*5", settles: true})
+			expect(t, s, ask{path: "/concurrent/b", want: "200*5", lags: true})
 			b.open("full")
 			patient.Until(t, "the slots to be free", func() bool { return s.get(newClient(t, ""), "/concurrent/a").status == http.StatusOK })
 		},

@@ -148,7 +148,7 @@ func (s *Store) takeOne(c *store.Check, d *algorithms.Decision) {
 	t.prefetch()
 	now := s.now()
 	s.decide(&t, now, d)
-	s.settle(&t, now, d, true)
+	s.commit(&t, now, d, true)
 }
 
 func (s *Store) takeAll(checks []store.Check, decisions []algorithms.Decision) {
@@ -170,7 +170,7 @@ func (s *Store) takeAll(checks []store.Check, decisions []algorithms.Decision) {
 		pass = pass && (decisions[i].Allowed || checks[i].Alone())
 	}
 	for i := range tickets {
-		s.settle(&tickets[i], now, &decisions[i], pass)
+		s.commit(&tickets[i], now, &decisions[i], pass)
 	}
 }
 
@@ -184,8 +184,8 @@ func (s *Store) decide(t *ticket, now int64, d *algorithms.Decision) {
 	}
 }
 
-// settle charges a check that was allowed, if the checks of its call pass.
-func (s *Store) settle(t *ticket, now int64, d *algorithms.Decision, pass bool) {
+// commit charges a check that was allowed, if the checks of its call pass.
+func (s *Store) commit(t *ticket, now int64, d *algorithms.Decision, pass bool) {
 	c := t.check
 	switch {
 	case !d.Allowed || d.Exempt:

@@ -71,8 +71,8 @@ func (f *fleet) take(t *rapid.T, caddy int, checks []store.Check) []algorithms.D
 	return decisions
 }
 
-// settle returns when all adjustments have been made.
-func (f *fleet) settle(caddy int, adjustments ...store.Adjustment) {
+// adjust returns when all adjustments have been made.
+func (f *fleet) adjust(caddy int, adjustments ...store.Adjustment) {
 	f.caddys[caddy].Adjust(adjustments...)
 	if f.redis != nil {
 		f.redis[caddy].Flush()
@@ -298,7 +298,7 @@ func (o *outbreak) end(caddy int, f flight) {
 			c.account.owe(o.now, c.Delta)
 		}
 	}
-	o.fleet.settle(caddy, adjustments...)
+	o.fleet.adjust(caddy, adjustments...)
 }
 
 // crash ends a Caddy. Everything that its requests were to give back, or to be charged late, is
@@ -331,7 +331,7 @@ func (o *outbreak) allComesBack() {
 		if got := o.fleet.take(o.T, 0, []store.Check{c})[0]; !got.Allowed {
 			o.fail("%s at %d: the window is over, and not all of it is back: %+v", d.name, o.now, got)
 		}
-		o.fleet.settle(0, store.Adjustment{Check: c, Delta: -c.Cost})
+		o.fleet.adjust(0, store.Adjustment{Check: c, Delta: -c.Cost})
 	}
 }
 

@@ -74,8 +74,8 @@ var (
 	capped = true
 )
 
-// Settle ends the loans that are over: what they hold counts as spent just before they ended.
-func (k *Key) Settle(now int64) {
+// Expire ends the loans that are over: what they hold counts as spent just before they ended.
+func (k *Key) Expire(now int64) {
 	for i := k.Book.over(now); i >= 0; i = k.Book.over(now) {
 		k.Charge(max(1, k.Book[i].Ends)-1, k.Book[i].Held)
 		k.Book = append(k.Book[:i:i], k.Book[i+1:]...)
@@ -126,7 +126,7 @@ func Decide(now int64, keys []*Key, asks []Ask) []Answer {
 // report charges what a borrower has spent, and takes its loan out of the book. After an ask
 // that is older than the loan, which has come late, nothing is lent or charged for it.
 func (k *Key) report(now int64, a *Ask) {
-	k.Settle(now)
+	k.Expire(now)
 	i := k.Book.find(a.Borrower)
 	k.place = -1
 	switch {

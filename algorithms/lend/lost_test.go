@@ -45,7 +45,7 @@ func TestLostAnswerIsReturned(t *testing.T) {
 			now += 25 * time.Millisecond
 		}
 		_, micros := at(time.Second)
-		key.Settle(micros)
+		key.Expire(micros)
 		if d := key.Account.Decide(micros, 0, key.Book.Held()); d.Remaining != 999 {
 			t.Errorf("%d of 1000 remain after one request", d.Remaining)
 		}

@@ -365,8 +365,8 @@ func (c *cell) press(phase int) {
 	}
 }
 
-// settled waits until each instance is served again, and has sent what waited.
-func (f *fleet) settled() {
+// recovered waits until each instance is served again, and has sent what waited.
+func (f *fleet) recovered() {
 	f.t.Helper()
 	for i, s := range f.stores {
 		patient.Until(f.t, "Redis to answer", func() bool {

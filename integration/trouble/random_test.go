@@ -207,12 +207,12 @@ func (s *storm) meets(round int, fault *fault) {
 	if old != s.redis {
 		old.Kill() // or the new master would have a replica, and connections that lead nowhere might last
 	}
-	s.settled()
+	s.recovered()
 	s.becomes(quiet, nil)
 	s.event("%d: %s is over after %d requests", round+1, fault.name, s.steps.Load()-before)
 	s.await(10 + s.random.IntN(50))
 	stop()
-	s.settled()
+	s.recovered()
 	s.audit(s.auditor())
 }
 
@@ -264,7 +264,7 @@ func (s *storm) meet(auditor *redisstore.Store, c *cell, client string) {
 func (s *storm) leave() {
 	s.t.Helper()
 	s.releaseAll()
-	s.settled()
+	s.recovered()
 	s.end()
 	s.event("all stores are closed")
 	s.audit(s.auditor())

@@ -101,7 +101,7 @@ func (f *fleet) suffer(fault *fault) (lent int64) {
 		c.finish()
 	}
 	fault.end(f)
-	f.settled()
+	f.recovered()
 	auditor = f.auditor() // of the server that is the master now
 	for _, c := range f.cells {
 		c.adjusted(auditor)

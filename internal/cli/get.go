@@ -86,7 +86,7 @@ func (f *fleet) showKey(answers []answer[adminapi.Key]) error {
 	}
 	var found shared[string, adminapi.Key]
 	for _, a := range good {
-		found.add(settled(a.value), a.value, a.of, addLately)
+		found.add(timeless(a.value), a.value, a.of, addLately)
 	}
 	views := f.views(&found, len(good))
 	k := views[0]
@@ -152,7 +152,7 @@ func (f *fleet) find(query url.Values) error {
 			if k.Error != "" {
 				silent.add([2]string{k.Zone, k.Error}, k, a.of, func(_, _ *foundKey) {})
 			} else {
-				found.add(settled(k.Key), k.Key, a.of, addLately)
+				found.add(timeless(k.Key), k.Key, a.of, addLately)
 			}
 		}
 	}

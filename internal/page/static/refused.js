@@ -45,7 +45,7 @@ export function drawRefused() {
 
 // updateRefused shows the keys.
 export function updateRefused(all) {
-  const real = all.filter(isReal), list = settled([...real.slice(0, most), ...all.slice(real.length).slice(0, mostDry)])
+  const real = all.filter(isReal), list = steady([...real.slice(0, most), ...all.slice(real.length).slice(0, mostDry)])
   const [now, more] = refusedNow(all), tried = list.filter(r => !isReal(r))
   setText(byId('refused-note'), real.length ? `${now ? count(now, 'client') : 'nobody'} now, ${number(clients(real))} in the last minutes` : '')
   const ids = JSON.stringify(list.map(r => [rowID(r), isReal(r)]))
@@ -80,9 +80,9 @@ export function updateRefused(all) {
   }
 }
 
-// settled keeps the order while somebody is about to press a button, which must not move away: then keys
+// steady keeps the order while somebody is about to press a button, which must not move away: then keys
 // that are new come last.
-function settled(list) {
+function steady(list) {
   const at = byId('refused-body')
   if (!at.matches(':has(.actions:hover)') && !at.contains(document.activeElement)) return list
   const known = new Map([...rows.keys()].map((id, i) => [id, i]))

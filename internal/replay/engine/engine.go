@@ -223,12 +223,12 @@ func (e *engine) complete(f *flight, i int) {
 		return
 	}
 	if r.ended {
-		f.settle(i, r.status)
+		f.endCompletions(i, r.status)
 		return
 	}
 	f.uses++
 	e.plan(f.end, func() {
-		f.settle(i, f.record.Status)
+		f.endCompletions(i, f.record.Status)
 		e.land(f)
 	})
 	if r.lends && f.end > e.now {
@@ -236,8 +236,8 @@ func (e *engine) complete(f *flight, i int) {
 	}
 }
 
-// settle ends the completions of a request whose response had a status.
-func (f *flight) settle(i, status int) {
+// endCompletions ends the completions of a request whose response had a status.
+func (f *flight) endCompletions(i, status int) {
 	r := &f.runs[i]
 	header := f.responseHeader(status)
 	for _, c := range r.completions {

@@ -43,18 +43,16 @@ func (l *Layer) takeTogether(ctx context.Context, r *lentRequest) (bool, error) 
 		switch {
 		case refused >= 0:
 			r.asked = r.asked || round > 0
-			_, err := l.settle(ctx, r, now, false)
+			l.cancel(r)
 			for i := range r.together {
 				if c := &r.together[i]; c.next != lend.Refused && c.next != lend.Reserved {
 					r.decisions[c.index] = algorithms.Decision{Allowed: true}
 				}
 			}
 			l.Refused.Add(1) // which needed no call
-			return false, err
+			return false, nil
 		case other != nil && round < maxRounds:
-			if _, err := l.settle(ctx, r, now, false); err != nil {
-				return false, err
-			}
+			l.cancel(r)
 			// An answer that is lost must not fail all requests that wait for it.
 			if patience == nil {
 				patience = time.NewTimer(l.Timeout/2 - (now.Mono - began.Mono))
@@ -72,7 +70,7 @@ func (l *Layer) takeTogether(ctx context.Context, r *lentRequest) (bool, error) 
 		r.asked = r.asked || asks > 0 || round > 0
 		if asks > 0 {
 			if pass, err := l.askTogether(ctx, r); err != nil || !pass {
-				_, _ = l.settle(ctx, r, now, false)
+				l.cancel(r)
 				return false, err
 			}
 			now = l.Loans.Now()
@@ -80,7 +78,7 @@ func (l *Layer) takeTogether(ctx context.Context, r *lentRequest) (bool, error) 
 		if r.hold {
 			return true, nil
 		}
-		return l.settle(ctx, r, now, true)
+		return l.spend(ctx, r, now)
 	}
 }
 

@@ -51,7 +51,7 @@ func (l *lender) Take(ctx context.Context, checks []store.Check, decisions []alg
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	k := l.key(&checks[0])
-	if k.Settle(l.Now()); len(k.Book) > 0 {
+	if k.Expire(l.Now()); len(k.Book) > 0 {
 		return protocol.ErrLent
 	}
 	decisions[0] = lend.Decide(l.Now(), []*lend.Key{k}, []lend.Ask{{Cost: checks[0].Cost}})[0].Decision

@@ -244,7 +244,7 @@ func (l *Layer) decideLent(ctx context.Context, r *lentRequest, known bool) (err
 	if err == nil && r.others > 0 {
 		err = l.takeOthers(ctx, r)
 	}
-	l.settleSlots(r, err)
+	l.noteSlots(r, err)
 	if r.others == 0 && !r.asked && err == nil && r.alone == (layer.Set{}) {
 		l.Spared.Add(1)
 	}
@@ -281,14 +281,17 @@ func (l *Layer) takeOthers(ctx context.Context, r *lentRequest) error {
 		others.Into(r.decisions)
 		l.notePlain(r)
 	}
-	if !r.hold {
-		return err
-	}
-	if spent, failed := l.settle(ctx, r, l.Loans.Now(), pass); pass && !spent {
-		for i := range others.Checks {
-			l.giveBackCharge(&others.Checks[i], &others.Decisions[i])
+	switch {
+	case !r.hold:
+	case !pass:
+		l.cancel(r)
+	default:
+		if spent, failed := l.spend(ctx, r, l.Loans.Now()); !spent {
+			for i := range others.Checks {
+				l.giveBackCharge(&others.Checks[i], &others.Decisions[i])
+			}
+			return failed
 		}
-		err = failed
 	}
 	return err
 }
@@ -317,12 +320,12 @@ func (l *Layer) giveBackCharge(c *store.Check, d *algorithms.Decision) {
 	l.Adjust(layer.Of(store.GiveBack(c, d))...)
 }
 
-// settle spends what was reserved, or gives it up. A loan may have ended meanwhile. Then Redis is asked
-// for the cost, and if it refuses, all is given back. It reports whether all was spent.
-func (l *Layer) settle(ctx context.Context, r *lentRequest, now lend.Moment, spend bool) (spent bool, err error) {
+// spend spends what was reserved. A loan may have ended meanwhile. Then Redis is asked for the cost, and if it
+// refuses, all is given back. It reports whether all was spent.
+func (l *Layer) spend(ctx context.Context, r *lentRequest, now lend.Moment) (spent bool, err error) {
 	for i := range r.together {
 		c, d := &r.together[i], &r.decisions[r.together[i].index]
-		if !spend || c.next != lend.Reserved {
+		if c.next != lend.Reserved {
 			continue
 		}
 		c.next = lend.Alone
@@ -331,14 +334,16 @@ func (l *Layer) settle(ctx context.Context, r *lentRequest, now lend.Moment, spe
 			continue
 		}
 		if err = l.takeAlone(ctx, c.Check, d); err != nil || !d.Allowed {
-			_, _ = l.settle(ctx, r, now, false)
+			l.cancel(r)
 			return false, err
 		}
 		c.charged = d.Booked()
 	}
-	if spend {
-		return true, nil
-	}
+	return true, nil
+}
+
+// cancel gives up what was reserved, and gives back what was charged.
+func (l *Layer) cancel(r *lentRequest) {
 	for i := range r.together {
 		c, d := &r.together[i], &r.decisions[r.together[i].index]
 		switch {
@@ -352,7 +357,6 @@ func (l *Layer) settle(ctx context.Context, r *lentRequest, now lend.Moment, spe
 		}
 		d.Remaining = min(d.Remaining+c.Cost, d.Quota)
 	}
-	return false, nil
 }
 
 // takeAlone decides a check by itself, without what this process holds of its key.

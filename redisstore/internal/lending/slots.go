@@ -30,9 +30,9 @@ func (l *Layer) takeSlot(r *lentRequest, i int, now lend.Moment) bool {
 	return ok
 }
 
-// settleSlots puts the slots back that were taken for a request that does not pass, and notes those that
+// noteSlots puts the slots back that were taken for a request that does not pass, and notes those that
 // Redis has lent.
-func (l *Layer) settleSlots(r *lentRequest, err error) {
+func (l *Layer) noteSlots(r *lentRequest, err error) {
 	pass := err == nil
 	for i := range r.checks {
 		pass = pass && (r.checks[i].Alone() || r.decisions[i].Allowed)

@@ -65,7 +65,7 @@ func (f *fleet) request(process, key int) {
 	t, name, now := f.tables[process], f.names[key], f.moment()
 	e, lent := t.Find(f.rule, name, 1, now)
 	if e == nil && !lent {
-		if f.keys[key].Settle(f.micros()); len(f.keys[key].Book) == 0 {
+		if f.keys[key].Expire(f.micros()); len(f.keys[key].Book) == 0 {
 			f.plain++
 			f.decide(key, lend.Ask{Cost: 1})
 			return

@@ -9,9 +9,9 @@ import (
 
 // This file compares what instances of a fleet say of a key.
 
-// settled returns what instances that agree on a key have in common: all but times, since they are not asked
+// timeless returns what instances must agree on, of what they say of a key: all but times, since they are not asked
 // at the same moment, and their own counts.
-func settled(k adminapi.Key) string {
+func timeless(k adminapi.Key) string {
 	k.Lately = nil
 	k.QuotaStatus = withoutTimes(k.QuotaStatus)
 	if k.Others != nil {
