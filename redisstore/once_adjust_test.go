@@ -42,7 +42,11 @@ func TestAdjustedAtMostOnce(t *testing.T) {
 		t.Run(c.fault.String(), func(t *testing.T) {
 			server := redistest.Start(t)
 			proxy := faultproxy.Start(t, server.Addr())
-			s := open(t, redisstore.Options{Address: proxy.Addr(), Timeout: 10 * time.Second})
+			timeout := 10 * time.Second
+			if c.fault == faultproxy.SwallowReply { // which is known when it ends
+				timeout = time.Second
+			}
+			s := open(t, redisstore.Options{Address: proxy.Addr(), Timeout: timeout})
 			w := newOnce(t, s)
 			doubts := func() int { return int(s.Stats().Lost) }
 			for n := 0; n < 200 || n < 600 && doubts() < c.n; n++ {
@@ -69,6 +73,29 @@ func TestAdjustedAtMostOnce(t *testing.T) {
 				t.Errorf("%d slots are still held", held)
 			}
 		})
+	}
+}
+
+// TestAdjustmentsArePatient: an adjustment has at least as long as a request, the timeout, and a second if that is
+// less. What it has not heard of by then is given up.
+func TestAdjustmentsArePatient(t *testing.T) {
+	t.Parallel()
+	for timeout, lost := range map[time.Duration]uint64{time.Minute: 0, 50 * time.Millisecond: 1} {
+		server := redistest.Start(t)
+		proxy := faultproxy.Start(t, server.Addr())
+		s := open(t, redisstore.Options{Address: proxy.Addr(), Timeout: timeout})
+		w := newOnce(t, s)
+		var late store.Adjustment
+		patient.Until(t, "a charge", func() (ok bool) {
+			late, ok = w.charge(store.Check{Rule: w.late, Key: "key", Cost: onceCost})
+			return ok
+		})
+		proxy.Delay(1200 * time.Millisecond) // both ways of a call are loopback, so this is its time
+		w.adjust(late, -2)
+		s.Flush()
+		if got := s.Stats().Lost; got != lost {
+			t.Errorf("with a timeout of %v, %d adjustments are given up, want %d", timeout, got, lost)
+		}
 	}
 }
 

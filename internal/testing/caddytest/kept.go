@@ -118,10 +118,14 @@ func (k *Kept) adjust(zone, key string, cost, delta int64, d *algorithms.Decisio
 func (k *Kept) Used(t testing.TB, zone, key string) int64 {
 	t.Helper()
 	look := func(key string, cost int64) (used int64, d algorithms.Decision) {
-		d, err := k.Take(zone, key, cost)
-		if err != nil {
-			t.Fatal(err)
-		}
+		patient.Until(t, "an answer", func() bool {
+			var err error
+			d, err = k.Take(zone, key, cost)
+			if err != nil && store.Failure(err) != store.FailureTimeout { // which a busy machine is enough for
+				t.Fatal(err)
+			}
+			return err == nil
+		})
 		return d.Quota - d.Remaining, d
 	}
 	lost := func() uint64 {

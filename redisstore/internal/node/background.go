@@ -5,8 +5,14 @@ import (
 	"time"
 )
 
-// backgroundTimeout bounds a call for which no caller waits.
-const backgroundTimeout = time.Second
+// minBackground is how long Redis may take at least for a call for which no caller waits.
+const minBackground = time.Second
+
+// background returns a context for such a call: what nobody waits for has at least as much time as what somebody
+// does, because an adjustment without an answer is given up.
+func (n *Node) background(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, max(minBackground, n.config.Timeout))
+}
 
 // DoAll makes one call for requests whose callers do not wait. Each request gets its error.
 func (n *Node) DoAll(ctx context.Context, requests []*Request) {
@@ -17,7 +23,7 @@ func (n *Node) DoAll(ctx context.Context, requests []*Request) {
 	}
 	err := n.answers(ctx)
 	if err == nil {
-		ctx, cancel := context.WithTimeout(ctx, backgroundTimeout)
+		ctx, cancel := n.background(ctx)
 		defer cancel()
 		err = n.batcher.send(ctx, c)
 	}
@@ -49,7 +55,7 @@ func (n *Node) answers(ctx context.Context) error {
 	if n.breaker.open.Load() && !n.breaker.due() {
 		return *n.breaker.cause.Load()
 	}
-	ctx, cancel := context.WithTimeout(ctx, backgroundTimeout)
+	ctx, cancel := n.background(ctx)
 	defer cancel()
 	c := newCall()
 	defer c.free()
