@@ -202,9 +202,8 @@ docs: ## Write docs/json.md and the JSON schema anew, from the comments in the c
 	UPDATE_DOCS=1 go test -count 1 -run TestJSONDocs .
 
 .PHONY: pictures
-pictures: redis ## Draw the pictures in docs/ again, and record the terminal in the README
-	$(REDIS) UPDATE_GOLDEN=1 go test -count 1 -run GoldenRecording ./integration
-	go generate ./internal/picture
+pictures: ## Draw the picture of the algorithms in docs/ again
+	go generate ./internal/testing/picture
 
 .PHONY: screenshots
 screenshots: redis chromium ## Take the pictures of pages in docs/ again, light and dark

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit"
 	"github.com/seed-161337e5/caddyratelimit/backend"
 	"github.com/seed-161337e5/caddyratelimit/cost"
-	"github.com/seed-161337e5/caddyratelimit/internal/jsondoc"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/jsondoc"
 	"github.com/seed-161337e5/caddyratelimit/limit"
 )
 

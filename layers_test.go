@@ -107,8 +107,8 @@ var layers = []struct {
 	{"internal/testing/model", layer{own: "algorithms"}},
 	{"internal/testing/model/vectors", layer{own: "algorithms"}},
 	{"internal/testing/linear", layer{own: "algorithms internal/testing/patient store"}},
-	{"internal/picture", layer{own: "algorithms"}},
-	{"internal/jsondoc", layer{}},
+	{"internal/testing/picture", layer{own: "algorithms"}},
+	{"internal/testing/jsondoc", layer{}},
 	{"redisstore/internal/layer/layertest", layer{own: "algorithms memorystore redisstore/internal/layer store"}},
 	{"store/storetest", layer{own: "algorithms algorithms/lend internal/testing/deep internal/testing/patient store"}},
 

@@ -5,13 +5,17 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
 )
 
-// TestGoldenRecording: the terminal in the README shows what the commands print in a terminal now. make
-// pictures records and draws it again.
+// recorded is the terminal in the README, and a command in it.
+var recorded, prompt = regexp.MustCompile("(?s)(## Who got 429, and why\\?\n\n```console\n)(.*?)```"), regexp.MustCompile(`(?m)^\$ (.*)\n`)
+
+// TestGoldenRecording: the terminal in the README shows what the commands print in a terminal now, but for
+// colors.
 func TestGoldenRecording(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -35,28 +39,27 @@ func TestGoldenRecording(t *testing.T) {
 	if err := os.Symlink(commandBinary(t), filepath.Join(bin, "caddy")); err != nil {
 		t.Fatal(err)
 	}
-	var recording strings.Builder
-	_, commands, _ := strings.Cut(readme, "## Who got 429, and why?\n\n```sh\n")
-	commands, _, _ = strings.Cut(commands, "```")
-	for command := range strings.Lines(commands + "caddy rate-limit get 203.0.113.7\n") {
-		command = strings.TrimSuffix(command, "\n")
-		cmd := exec.CommandContext(t.Context(), "script", "-qec", command, "/dev/null") // gives it a terminal
+	found := recorded.FindStringSubmatch(readme)
+	if found == nil {
+		t.Fatal("the README has no terminal")
+	}
+	var colored strings.Builder
+	for _, command := range prompt.FindAllStringSubmatch(found[2], -1) {
+		cmd := exec.CommandContext(t.Context(), "script", "-qec", command[1], "/dev/null") // gives it a terminal
 		cmd.Env = append(environment(s.dir), "PATH="+bin+":"+os.Getenv("PATH"), "COLUMNS=80", "TERM=xterm", "CADDY_ADMIN=unix/"+filepath.Join(s.dir, "admin"))
 		output, err := cmd.CombinedOutput()
 		if err != nil {
-			t.Fatalf("%s: %v\n%s", command, err, output)
+			t.Fatalf("%s: %v\n%s", command[1], err, output)
 		}
-		fmt.Fprintf(&recording, "$ %s\n%s", command, strings.ReplaceAll(string(output), "\r\n", "\n"))
+		fmt.Fprintf(&colored, "$ %s\n%s", command[1], strings.ReplaceAll(string(output), "\r\n", "\n"))
 	}
-
-	golden := "../internal/picture/recording.txt"
-	committed, err := os.ReadFile(golden)
-	if err == nil && withoutTimes(string(committed)) == withoutTimes(recording.String()) {
+	recording := strings.NewReplacer("\x1b[31mlimited\x1b[0m", "limited", "\x1b[32mallowed\x1b[0m", "allowed").Replace(colored.String())
+	if withoutTimes(found[2]) == withoutTimes(recording) && strings.Count(colored.String(), "\x1b") == 4 {
 		return
 	}
 	if os.Getenv("UPDATE_GOLDEN") == "" {
-		t.Errorf("%v, want what %s has (make pictures writes it), got\n%s", err, golden, recording.String())
-	} else if err := os.WriteFile(golden, []byte(recording.String()), 0o644); err != nil {
+		t.Errorf("the README has\n%s\nwant (make golden writes it)\n%s", found[2], colored.String())
+	} else if err := os.WriteFile("../README.md", []byte(strings.Replace(readme, found[2], recording, 1)), 0o644); err != nil {
 		t.Error(err)
 	}
 }
