@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"strconv"
 	"strings"
 )
 
@@ -35,93 +36,42 @@ func parseWeight(text string) (decimal, error) {
 }
 
 // parseDecimal parses a number of JSON from 0 to MaxCost. What is smaller than a millionth is rounded
-// up.
-func parseDecimal(text []byte) (n decimal, err error) {
-	var digits uint64 // the significant ones
-	point, used, i := 0, 0, 0
-	rest, seen, fraction := false, false, false
-	if len(text) > 0 && text[0] == '-' {
-		i++
-	}
-loop:
-	for ; i < len(text); i++ {
-		c := text[i]
-		switch {
-		case c >= '0' && c <= '9':
-			seen = true
-			if fraction {
-				point--
-			}
-			if used < 18 {
-				digits = digits*10 + uint64(c-'0')
-				if digits > 0 {
-					used++
-				}
-			} else {
-				point++
-				rest = rest || c != '0'
-			}
-		case c == '.' && !fraction && seen:
-			fraction = true
-		case (c == 'e' || c == 'E') && seen:
-			break loop
-		default:
+// up. The scanner bounds the length of the text.
+func parseDecimal(text []byte) (decimal, error) {
+	mantissa, point := string(text), places
+	if i := strings.IndexAny(mantissa, "eE"); i >= 0 {
+		exponent := mantissa[i+1:]
+		e, err := strconv.ParseInt(exponent, 10, 16)
+		if err != nil && (errors.Is(err, strconv.ErrSyntax) || !isDigits(exponent[1:])) {
 			return 0, errNumber
 		}
+		mantissa, point = mantissa[:i], places+int(e) // far beyond any cost it does not matter how far
 	}
-	if !seen {
+	mantissa, negative := strings.CutPrefix(mantissa, "-")
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	digits, rest := strings.TrimLeft(whole+fraction, "0"), ""
+	if whole == "" || !isDigits(digits) {
 		return 0, errNumber
 	}
-	if i < len(text) {
-		e, err := parseExponent(text[i+1:])
-		if err != nil {
-			return 0, err
-		}
-		point += e
+	if point -= len(fraction); point < 0 {
+		keep := max(0, len(digits)+point)
+		digits, rest = digits[:keep], strings.Trim(digits[keep:], "0")
 	}
-	if digits == 0 {
-		return 0, nil // also -0
+	const most = uint64(MaxCost) * uint64(one)
+	n, err := strconv.ParseUint("0"+digits, 10, 64)
+	for ; point > 0 && n > 0 && n <= most; point-- {
+		n *= 10
 	}
-	if text[0] == '-' {
+	if rest != "" {
+		n++
+	}
+	if err != nil || negative && n > 0 || n > most {
 		return 0, errNumber
 	}
-	for point += places; point > 0 && digits <= uint64(decimal(MaxCost)*one); point-- {
-		digits *= 10
-	}
-	for ; point < 0 && digits > 0; point++ {
-		rest = rest || digits%10 != 0
-		digits /= 10
-	}
-	if rest {
-		digits++
-	}
-	if digits > uint64(decimal(MaxCost)*one) {
-		return 0, errNumber
-	}
-	return decimal(digits), nil
+	return decimal(n), nil
 }
 
-// parseExponent parses an exponent. Far beyond any cost it does not matter how far.
-func parseExponent(text []byte) (e int, err error) {
-	negative := false
-	if len(text) > 0 && (text[0] == '-' || text[0] == '+') {
-		negative = text[0] == '-'
-		text = text[1:]
-	}
-	if len(text) == 0 {
-		return 0, errNumber
-	}
-	for _, c := range text {
-		if c < '0' || c > '9' {
-			return 0, errNumber
-		}
-		e = min(10*e+int(c-'0'), 10_000)
-	}
-	if negative {
-		e = -e
-	}
-	return e, nil
-}
+func isDigits(text string) bool { return strings.Trim(text, "0123456789") == "" }
 
 // roundUp returns the whole cost of a sum of products of two decimals.
 func roundUp(total *big.Int) (int64, error) {
