@@ -137,8 +137,8 @@ func (Handler) CaddyModule() caddy.ModuleInfo {
 
 // UnmarshalJSON implements [json.Unmarshaler], with errors that name the zone and the option.
 func (h *Handler) UnmarshalJSON(text []byte) error {
-	type plain Handler
-	err := option.JSON(text, (*plain)(h), map[string]string{"zones": "rate_limits", "zone": "rate_limits"})
+	type alias Handler
+	err := option.JSON(text, (*alias)(h), map[string]string{"zones": "rate_limits", "zone": "rate_limits"})
 	var raw struct {
 		Zones map[string]json.RawMessage `json:"rate_limits"`
 	}

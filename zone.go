@@ -207,8 +207,8 @@ type Distributed struct {
 
 // UnmarshalJSON implements [json.Unmarshaler].
 func (z *Zone) UnmarshalJSON(text []byte) error {
-	type plain Zone
-	return option.JSON(text, (*plain)(z), map[string]string{
+	type alias Zone
+	return option.JSON(text, (*alias)(z), map[string]string{
 		"events": "max_events", "limit": "max_events and window", "rate": "max_events and window",
 	})
 }

@@ -123,8 +123,8 @@ type RedisTLS struct {
 
 // UnmarshalJSON implements [json.Unmarshaler].
 func (s *RedisStore) UnmarshalJSON(text []byte) error {
-	type plain RedisStore
-	return option.JSON(text, (*plain)(s), nil)
+	type alias RedisStore
+	return option.JSON(text, (*alias)(s), nil)
 }
 
 // CaddyModule returns the Caddy module information.

@@ -71,8 +71,8 @@ const (
 
 // UnmarshalJSON implements [json.Unmarshaler].
 func (q *Request) UnmarshalJSON(text []byte) error {
-	type plain Request
-	return option.JSON(text, (*plain)(q), nil)
+	type alias Request
+	return option.JSON(text, (*alias)(q), nil)
 }
 
 // Compile checks the options, and fills in defaults.

@@ -39,8 +39,8 @@ type Response struct {
 
 // UnmarshalJSON implements [json.Unmarshaler].
 func (r *Response) UnmarshalJSON(text []byte) error {
-	type plain Response
-	return option.JSON(text, (*plain)(r), nil)
+	type alias Response
+	return option.JSON(text, (*alias)(r), nil)
 }
 
 // Compile checks the options.

@@ -15,19 +15,19 @@ import (
 // bytes that are not UTF-8 become escapes in $'...', which bash, zsh and ksh understand, so that
 // the terminal does not interpret them.
 func shellWord(text string) string {
-	plain, printable := text != "", true
+	safe, printable := text != "", true
 	for i, r := range text {
 		switch {
 		case r == utf8.RuneError && !strings.HasPrefix(text[i:], "\ufffd"), !unicode.IsPrint(r):
 			printable = false
 		case !strings.ContainsRune("-._~/:@%+,=", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r):
-			plain = false
+			safe = false
 		}
 	}
 	switch {
 	case !printable:
 		return "$'" + escapeForShell(text) + "'"
-	case !plain || text[0] == '~' || text[0] == '=': // a shell expands words that begin with ~ or =
+	case !safe || text[0] == '~' || text[0] == '=': // a shell expands words that begin with ~ or =
 		return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 	}
 	return text

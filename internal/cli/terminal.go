@@ -26,9 +26,9 @@ func newScreen(cmd *cobra.Command) *screen {
 	s.json, _ = cmd.Flags().GetBool("json")
 	file, ok := s.out.(*os.File)
 	isTerminal := ok && term.IsTerminal(int(file.Fd()))
-	plain, _ := cmd.Flags().GetBool("no-color")
+	noColor, _ := cmd.Flags().GetBool("no-color")
 	s.terminal = isTerminal
-	s.color = isTerminal && !plain && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	s.color = isTerminal && !noColor && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	if wide, _ := cmd.Flags().GetBool("wide"); wide {
 		return s
 	}

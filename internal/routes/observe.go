@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// plain are handlers of Caddy whose options say which fields they set in responses. These options are known even
+// declared are handlers of Caddy whose options say which fields they set in responses. These options are known even
 // when the handler is loaded.
-var plain = []string{
+var declared = []string{
 	"encode", "error", "file_server", "headers", "log_append", "map", "rate_limit", "request_body", "rewrite", "static_response", "subroute", "vars",
 }
 
@@ -40,7 +40,7 @@ func (r *Routes) observe(name string, config json.RawMessage) {
 		r.opaque = true // the files decide what they look at
 		return
 	}
-	if !slices.Contains(plain, name) {
+	if !slices.Contains(declared, name) {
 		r.answers = true
 		r.option(config)
 		return

@@ -160,7 +160,7 @@ func (r *Routes) handler(handler any) {
 	}
 	var config json.RawMessage
 	name := module.CaddyModule().ID.Name()
-	if slices.Contains(plain, name) && name != "rate_limit" {
+	if slices.Contains(declared, name) && name != "rate_limit" {
 		config, _ = json.Marshal(handler)
 	}
 	r.observe(name, config)

@@ -81,7 +81,7 @@ func (s *scanner) write(p []byte) {
 		case lost:
 			return
 		case inNumber, inLiteral:
-			i = s.readPlain(p, i)
+			i = s.readLiteral(p, i)
 		case inObject:
 			if p[i] == '"' {
 				i = s.skipMembers(p, i+1)
@@ -178,12 +178,12 @@ func (s *scanner) record(counts bool, err error) {
 	}
 }
 
-// readPlain reads a number or a word up to its end.
-func (s *scanner) readPlain(p []byte, i int) int {
+// readLiteral reads a number or a word up to its end.
+func (s *scanner) readLiteral(p []byte, i int) int {
 	for ; i < len(p); i++ {
 		c := p[i]
 		if c == ',' || c == '}' || c == ']' || isSpace[c] {
-			s.endPlain()
+			s.endLiteral()
 			return i
 		}
 		if s.state != inNumber {
@@ -197,8 +197,8 @@ func (s *scanner) readPlain(p []byte, i int) int {
 	return i
 }
 
-// endPlain ends a number or a word.
-func (s *scanner) endPlain() {
+// endLiteral ends a number or a word.
+func (s *scanner) endLiteral() {
 	if s.state == inNumber {
 		n, err := decimal(0), errNumber
 		if s.numberLen <= len(s.number) {

@@ -33,7 +33,7 @@ func (s *scanner) skipMembers(p []byte, i int) int {
 			i = s.skipNested(p, i+1)
 		case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 't', 'f', 'n':
 			s.state = inLiteral
-			i = s.readPlain(p, i+1)
+			i = s.readLiteral(p, i+1)
 		default:
 			return i
 		}

@@ -56,9 +56,9 @@ func needsOf(config []byte) (*needs, error) {
 
 // These modules read no header but those that their options name.
 var (
-	plainHandlers = words("rate_limit reverse_proxy file_server static_response subroute vars map headers rewrite encode request_body invoke templates " +
+	knownHandlers = words("rate_limit reverse_proxy file_server static_response subroute vars map headers rewrite encode request_body invoke templates " +
 		"authentication error tracing log_append push acme_server")
-	plainMatchers = words("host path path_regexp method query header header_regexp protocol not remote_ip client_ip vars vars_regexp")
+	knownMatchers = words("host path path_regexp method query header header_regexp protocol not remote_ip client_ip vars vars_regexp")
 )
 
 func words(text string) []string { return strings.Fields(text) }
@@ -88,7 +88,7 @@ func (n *needs) walk(value any, in use) {
 
 func (n *needs) object(v map[string]any, in use) {
 	if name, ok := v["handler"].(string); ok {
-		n.opaque = n.opaque || !slices.Contains(plainHandlers, name)
+		n.opaque = n.opaque || !slices.Contains(knownHandlers, name)
 		n.leaves = n.leaves || !slices.Contains(cleanHandlers, name)
 		if name == "rate_limit" {
 			n.limiter(v)
@@ -166,7 +166,7 @@ func (n *needs) matchers(sets any) {
 	for _, set := range all {
 		modules, _ := set.(map[string]any)
 		for name := range modules {
-			n.opaque = n.opaque || !slices.Contains(plainMatchers, name)
+			n.opaque = n.opaque || !slices.Contains(knownMatchers, name)
 			n.leaves = n.leaves || !slices.Contains(cleanMatchers, name)
 		}
 	}

@@ -12,8 +12,8 @@ const (
 	// keyRulesVersion is the version of overrides and bans; states have their own.
 	keyRulesVersion = ".1"
 
-	// maxPlainKey is the longest key that Redis keeps as it is; longer ones are hashed.
-	maxPlainKey = 64
+	// maxUnhashed is the longest key that Redis keeps as it is; longer ones are hashed.
+	maxUnhashed = 64
 )
 
 // Prefix begins all names.
@@ -62,7 +62,7 @@ func Tag(key string) string {
 	switch {
 	case key == "":
 		return "*"
-	case len(key) > maxPlainKey:
+	case len(key) > maxUnhashed:
 		sum := sha256.Sum256([]byte(key))
 		return "#" + hex.EncodeToString(sum[:])
 	}

@@ -15,8 +15,8 @@ import (
 // maxRounds is how often a request waits for what others ask before it asks for itself.
 const maxRounds = 8
 
-// takeTogether decides checks of zones that lend, and reports whether all pass. What is to be held
-// is only reserved if it passes.
+// takeTogether decides checks of zones that lend, and reports whether all pass. If others of the
+// request can refuse it still, what passes is only reserved.
 func (l *Layer) takeTogether(ctx context.Context, r *lentRequest) (bool, error) {
 	began := l.Loans.Now()
 	var patience *time.Timer // for what others ask
@@ -75,14 +75,14 @@ func (l *Layer) takeTogether(ctx context.Context, r *lentRequest) (bool, error) 
 			}
 			now = l.Loans.Now()
 		}
-		if r.hold {
+		if r.reserves {
 			return true, nil
 		}
 		return l.spend(ctx, r, now)
 	}
 }
 
-// askTogether asks for what is not reserved. What is to be held, or is in several slots of a Cluster,
+// askTogether asks for what is not reserved. What others can refuse still, or is in several slots of a Cluster,
 // is reserved if it passes.
 func (l *Layer) askTogether(ctx context.Context, r *lentRequest) (bool, error) {
 	asked, asks := l.prepareAsks(r)
@@ -116,7 +116,7 @@ func (l *Layer) askTogether(ctx context.Context, r *lentRequest) (bool, error) {
 }
 
 // borrows reports whether what a request asks for is only reserved, and charged later.
-func (r *lentRequest) borrows() bool { return r.hold || r.split }
+func (r *lentRequest) borrows() bool { return r.reserves || r.split }
 
 // prepareAsks returns the checks that are not reserved, and what to ask for each.
 func (l *Layer) prepareAsks(r *lentRequest) (asked []*lentCheck, asks []*link.Ask) {

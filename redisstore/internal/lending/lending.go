@@ -106,7 +106,7 @@ type lentRequest struct {
 	checks    []store.Check
 	decisions []algorithms.Decision
 
-	plain  layer.Set   // checks that are asked for as in zones that do not lend
+	unlent layer.Set   // checks that are asked for as in zones that do not lend
 	others int         // how many these are
 	alone  layer.Set   // checks of zones that lend, which are decided by themselves
 	slots  layer.Set   // checks that are decided with slots that are kept
@@ -115,7 +115,7 @@ type lentRequest struct {
 	asked  bool        // the store, by this request or by one that it has waited for
 
 	together []lentCheck // the other checks
-	hold     bool        // what passes of these must not be charged yet, because of plain ones
+	reserves bool        // what passes of these is only reserved until unlent ones are decided
 	split    bool        // no single call can decide them
 	while    time.Duration
 	room     [4]lentCheck
@@ -191,8 +191,8 @@ func (l *Layer) addHeld(c *store.Check, d *algorithms.Decision) {
 // parts of the others' keys are lent, none of a zone that lends are.
 func (l *Layer) sortLent(r *lentRequest, known bool) {
 	now := l.Loans.Now()
-	r.plain, r.slots, r.often = layer.Set{}, layer.Set{}, layer.Set{}
-	r.others, r.hold, r.while, r.sent = 0, false, l.Timeout, now
+	r.unlent, r.slots, r.often = layer.Set{}, layer.Set{}, layer.Set{}
+	r.others, r.reserves, r.while, r.sent = 0, false, l.Timeout, now
 	r.together = r.room[:0]
 	for i := range r.checks {
 		c := &r.checks[i]
@@ -212,19 +212,19 @@ func (l *Layer) sortLent(r *lentRequest, known bool) {
 			e, lent = l.Loans.Find(c.Rule, c.Key, c.Cost, now)
 		}
 		if e == nil && !lent {
-			r.plain.Add(i)
+			r.unlent.Add(i)
 			r.others++
-			r.hold = r.hold || !c.Alone()
+			r.reserves = r.reserves || !c.Alone()
 			continue
 		}
 		r.while = min(r.while, c.Rule.Lend())
 		r.together = append(r.together, lentCheck{Check: c, index: i, entry: e})
 	}
 	r.split = l.PerCall == 1 && !sameKey(r.together)
-	if r.hold = r.hold && len(r.together) > 0; !r.hold && len(r.together) < 2 {
+	if r.reserves = r.reserves && len(r.together) > 0; !r.reserves && len(r.together) < 2 {
 		r.while = 0 // what is reserved is spent at once
 	}
-	if r.hold || r.split {
+	if r.reserves || r.split {
 		for i := range r.together {
 			if c := &r.together[i]; c.entry == nil {
 				c.entry = l.Loans.Make(c.Rule, c.Key, c.Cost, now)
@@ -239,7 +239,7 @@ func (l *Layer) decideLent(ctx context.Context, r *lentRequest, known bool) (err
 	if len(r.together) > 0 {
 		var pass bool
 		pass, err = l.takeTogether(ctx, r)
-		r.hold = r.hold && pass
+		r.reserves = r.reserves && pass
 	}
 	if err == nil && r.others > 0 {
 		err = l.takeOthers(ctx, r)
@@ -257,7 +257,7 @@ func (l *Layer) takeOthers(ctx context.Context, r *lentRequest) error {
 	if r.others == len(r.checks) {
 		err := l.Layer.Take(ctx, r.checks, r.decisions)
 		if err == nil {
-			l.notePlain(r)
+			l.noteUnlent(r)
 		}
 		return err
 	}
@@ -265,7 +265,7 @@ func (l *Layer) takeOthers(ctx context.Context, r *lentRequest) error {
 	var others layer.Some
 	for i := range r.checks {
 		switch c := &r.checks[i]; {
-		case !r.plain.Has(i):
+		case !r.unlent.Has(i):
 		case refused && !c.Alone(): // it is not looked at
 			r.decisions[i] = algorithms.Decision{Allowed: true}
 		default:
@@ -279,10 +279,10 @@ func (l *Layer) takeOthers(ctx context.Context, r *lentRequest) error {
 	pass := err == nil && layer.Pass(others.Checks, others.Decisions)
 	if err == nil {
 		others.Into(r.decisions)
-		l.notePlain(r)
+		l.noteUnlent(r)
 	}
 	switch {
-	case !r.hold:
+	case !r.reserves:
 	case !pass:
 		l.cancel(r)
 	default:
@@ -296,10 +296,10 @@ func (l *Layer) takeOthers(ctx context.Context, r *lentRequest) error {
 	return err
 }
 
-// notePlain notes what Redis has charged for checks that were asked for as in zones that do not lend.
-func (l *Layer) notePlain(r *lentRequest) {
+// noteUnlent notes what Redis has charged for checks that were asked for as in zones that do not lend.
+func (l *Layer) noteUnlent(r *lentRequest) {
 	for i := range r.checks {
-		if c := &r.checks[i]; r.plain.Has(i) && c.Rule.LendsParts() {
+		if c := &r.checks[i]; r.unlent.Has(i) && c.Rule.LendsParts() {
 			l.noteCharged(c, &r.decisions[i])
 		}
 	}

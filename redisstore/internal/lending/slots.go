@@ -43,7 +43,7 @@ func (l *Layer) noteSlots(r *lentRequest, err error) {
 		case r.slots.Has(i) && !pass:
 			l.Slots.Cancel(c.Hold)
 			d.Remaining = min(d.Remaining+c.Cost, d.Quota)
-		case r.plain.Has(i) && c.Rule.KeepsSlots() && !c.Alone() && c.Hold != "" && err == nil && d.Quota > 0:
+		case r.unlent.Has(i) && c.Rule.KeepsSlots() && !c.Alone() && c.Hold != "" && err == nil && d.Quota > 0:
 			l.Slots.Told(c, r.sent, d, pass && c.Cost > 0, r.often.Has(i))
 		}
 	}
