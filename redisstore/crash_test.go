@@ -98,17 +98,17 @@ var kinds = []struct {
 // outbreak is everything that happens to some zones and keys.
 type outbreak struct {
 	*rapid.T
-	fleet    *fleet
-	zones    []*store.Rule
-	accounts map[string]*account // by zone and key
-	flights  [3][]flight         // requests in progress, by Caddy
-	now      int64
-	refused  time.Duration // the wait of the last refusal
-	story    []string
+	fleet     *fleet
+	zones     []*store.Rule
+	accounts  map[string]*account // by zone and key
+	exchanges [3][]exchange       // requests in progress, by Caddy
+	now       int64
+	refused   time.Duration // the wait of the last refusal
+	story     []string
 }
 
-// flight is a request in progress, and its charges.
-type flight []charge
+// exchange is a request in progress, and its charges.
+type exchange []charge
 
 type charge struct {
 	store.Adjustment
@@ -155,15 +155,15 @@ func (o *outbreak) run() int {
 		switch do := rapid.IntRange(0, 19).Draw(o.T, "do"); {
 		case do == 0:
 			o.crash(caddy)
-		case do < 7 && len(o.flights[caddy]) > 0:
-			i := rapid.IntRange(0, len(o.flights[caddy])-1).Draw(o.T, "flight")
-			o.end(caddy, o.flights[caddy][i])
-			o.flights[caddy] = slices.Delete(o.flights[caddy], i, i+1)
+		case do < 7 && len(o.exchanges[caddy]) > 0:
+			i := rapid.IntRange(0, len(o.exchanges[caddy])-1).Draw(o.T, "exchange")
+			o.end(caddy, o.exchanges[caddy][i])
+			o.exchanges[caddy] = slices.Delete(o.exchanges[caddy], i, i+1)
 		default:
 			o.take(caddy)
 		}
 	}
-	for caddy := range o.flights {
+	for caddy := range o.exchanges {
 		o.crash(caddy)
 	}
 	o.allComesBack()
@@ -214,8 +214,8 @@ func (o *outbreak) wait(micros int64) {
 
 // eachSlot calls a function for each slot that a request in progress holds.
 func (o *outbreak) eachSlot(visit func(caddy int, c *charge)) {
-	for caddy, flights := range o.flights {
-		for _, f := range flights {
+	for caddy, exchanges := range o.exchanges {
+		for _, f := range exchanges {
 			for i := range f {
 				if f[i].Hold != "" {
 					visit(caddy, &f[i])
@@ -261,7 +261,7 @@ func (o *outbreak) take(caddy int) {
 	if !passes {
 		return
 	}
-	var f flight
+	var f exchange
 	for i := range decisions {
 		d, a := &decisions[i], accounts[i]
 		if a.queues() && !a.spaced(d.Turn()) {
@@ -271,12 +271,12 @@ func (o *outbreak) take(caddy int) {
 			store.Adjustment{Check: checks[i], At: d.Booked(), Turn: d.Turn()}, a, a.book(o.now, d.Turn(), checks[i].Cost),
 		})
 	}
-	o.flights[caddy] = append(o.flights[caddy], f)
+	o.exchanges[caddy] = append(o.exchanges[caddy], f)
 }
 
 // end ends a request: its slots come back, and of the other charges a part is given back, or they
 // turn out to have cost more.
-func (o *outbreak) end(caddy int, f flight) {
+func (o *outbreak) end(caddy int, f exchange) {
 	var adjustments []store.Adjustment
 	for _, c := range f {
 		fate := rapid.IntRange(0, 3).Draw(o.T, "fate")
@@ -304,13 +304,13 @@ func (o *outbreak) end(caddy int, f flight) {
 // crash ends a Caddy. Everything that its requests were to give back, or to be charged late, is
 // lost, except for what was sent before.
 func (o *outbreak) crash(caddy int) {
-	o.tell("%d: caddy %d crashes with %d requests", o.now, caddy, len(o.flights[caddy]))
-	for _, f := range o.flights[caddy] {
+	o.tell("%d: caddy %d crashes with %d requests", o.now, caddy, len(o.exchanges[caddy]))
+	for _, f := range o.exchanges[caddy] {
 		if rapid.IntRange(0, 3).Draw(o.T, "got out") == 0 {
 			o.end(caddy, f)
 		}
 	}
-	o.flights[caddy] = nil
+	o.exchanges[caddy] = nil
 }
 
 // allComesBack waits until the windows are over.

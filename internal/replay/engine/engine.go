@@ -34,7 +34,7 @@ type engine struct {
 	separate bool
 
 	visitor visitor
-	free    []*flight
+	spare   []*exchange
 	decided func(*logs.Record, int) // see [replay.Options]
 }
 
@@ -105,8 +105,8 @@ func bounds(o *replay.Options) (from, to int64) {
 	return from, to
 }
 
-// flight is a request from when it comes until it is over in all worlds.
-type flight struct {
+// exchange is a request from when it comes until it is over in all worlds.
+type exchange struct {
 	engine *engine
 	record *logs.Record
 	source *source
@@ -133,13 +133,13 @@ func (e *engine) request(r *logs.Record, s *source) {
 		e.unknown.late++
 	}
 	e.moveTo(start)
-	f := e.newFlight(r, s)
+	f := e.newExchange(r, s)
 	e.tallies.request(e.now)
 	e.unknown.see(r)
 	if f.server = e.servers.of(r); f.server == nil {
 		e.unknown.servers++
 		e.tallies.client(f)
-		e.land(f)
+		e.free(f)
 		return
 	}
 	if e.separate {
@@ -147,7 +147,7 @@ func (e *engine) request(r *logs.Record, s *source) {
 			e.begin(f, i)
 		}
 	} else if request := e.maker.make(f, true); request != nil {
-		e.visitor.flight, e.visitor.only = f, -1
+		e.visitor.exchange, e.visitor.only = f, -1
 		e.walk(&e.visitor, f, request)
 		for i := range f.runs {
 			e.complete(f, i)
@@ -160,11 +160,11 @@ func (e *engine) request(r *logs.Record, s *source) {
 	for _, w := range e.worlds {
 		w.maintain(e.now)
 	}
-	e.land(f)
+	e.free(f)
 }
 
 // walk sends a request through the routes.
-func (e *engine) walk(v *visitor, f *flight, request *caddyRequest) {
+func (e *engine) walk(v *visitor, f *exchange, request *caddyRequest) {
 	if request.refused != nil {
 		e.unknown.invalid++
 		return
@@ -180,7 +180,7 @@ func (e *engine) walk(v *visitor, f *flight, request *caddyRequest) {
 }
 
 // begin sends a request through the routes of one world, in which it may wait.
-func (e *engine) begin(f *flight, i int) {
+func (e *engine) begin(f *exchange, i int) {
 	request := e.maker.make(f, false)
 	if request == nil {
 		e.unknown.invalid++
@@ -190,7 +190,7 @@ func (e *engine) begin(f *flight, i int) {
 	w := new(waiter)
 	next, stop := iter.Pull(func(yield func(int64) bool) {
 		w.yield = yield
-		e.walk(&visitor{engine: e, flight: f, only: i}, f, request)
+		e.walk(&visitor{engine: e, exchange: f, only: i}, f, request)
 	})
 	var resume func()
 	resume = func() {
@@ -204,7 +204,7 @@ func (e *engine) begin(f *flight, i int) {
 		}
 		stop()
 		e.complete(f, i)
-		e.land(f)
+		e.free(f)
 	}
 	resume()
 }
@@ -213,8 +213,8 @@ func (e *engine) begin(f *flight, i int) {
 // decided meanwhile.
 type waiter struct{ yield func(until int64) bool }
 
-// complete gives back what a request holds, and judges charges by its response, when it is over.
-func (e *engine) complete(f *flight, i int) {
+// complete gives back what a request has, and judges charges by its response, when it is over.
+func (e *engine) complete(f *exchange, i int) {
 	r := &f.runs[i]
 	if e.decided != nil && e.worlds[i].try == nil {
 		e.decided(f.record, r.status)
@@ -229,7 +229,7 @@ func (e *engine) complete(f *flight, i int) {
 	f.uses++
 	e.plan(f.end, func() {
 		f.endCompletions(i, f.record.Status)
-		e.land(f)
+		e.free(f)
 	})
 	if r.lends && f.end > e.now {
 		e.renew(e.worlds[i], f.end)
@@ -237,7 +237,7 @@ func (e *engine) complete(f *flight, i int) {
 }
 
 // endCompletions ends the completions of a request whose response had a status.
-func (f *flight) endCompletions(i, status int) {
+func (f *exchange) endCompletions(i, status int) {
 	r := &f.runs[i]
 	header := f.responseHeader(status)
 	for _, c := range r.completions {
@@ -264,12 +264,12 @@ func (e *engine) renew(w *world, until int64) {
 	})
 }
 
-func (e *engine) newFlight(r *logs.Record, s *source) *flight {
-	var f *flight
-	if n := len(e.free); n > 0 {
-		f, e.free = e.free[n-1], e.free[:n-1]
+func (e *engine) newExchange(r *logs.Record, s *source) *exchange {
+	var f *exchange
+	if n := len(e.spare); n > 0 {
+		f, e.spare = e.spare[n-1], e.spare[:n-1]
 	} else {
-		f = &flight{engine: e, runs: make([]run, len(e.worlds))}
+		f = &exchange{engine: e, runs: make([]run, len(e.worlds))}
 	}
 	f.record, f.source, f.client, f.uses, f.response = r, s, r.ClientIP, 1, nil
 	f.end = e.now + max(0, r.Start.UnixMicro()+r.Duration.Microseconds()-e.now)
@@ -279,17 +279,17 @@ func (e *engine) newFlight(r *logs.Record, s *source) *flight {
 	return f
 }
 
-// hold counts the slots of a key until the request is over.
-func (f *flight) hold(k *keyTally, slots int64) {
+// acquire counts the slots of a key until the request is over.
+func (f *exchange) acquire(k *keyTally, slots int64) {
 	f.uses++
 	f.engine.plan(f.end, func() {
 		k.peak.release(slots)
-		f.engine.land(f)
+		f.engine.free(f)
 	})
 }
 
 // responseHeader returns the header of the response in the log. A refusal has none of it.
-func (f *flight) responseHeader(status int) http.Header {
+func (f *exchange) responseHeader(status int) http.Header {
 	if status != f.record.Status || len(f.record.RespHeader) == 0 {
 		return nil
 	}
@@ -299,12 +299,12 @@ func (f *flight) responseHeader(status int) http.Header {
 	return f.response
 }
 
-// land frees a flight that nothing uses any more.
-func (e *engine) land(f *flight) {
+// free frees an exchange that nothing uses any more.
+func (e *engine) free(f *exchange) {
 	if f.uses--; f.uses > 0 {
 		return
 	}
 	f.source.release(f.record)
 	f.record = nil
-	e.free = append(e.free, f)
+	e.spare = append(e.spare, f)
 }

@@ -30,7 +30,7 @@ func newJudges(c *Config, n *needs) judges {
 }
 
 // lacking returns the first of some parts that the log does not have of a request; nil if it has all.
-func lacking(uses []use, f *flight) (missing *use, redacted bool) {
+func lacking(uses []use, f *exchange) (missing *use, redacted bool) {
 	for i := range uses {
 		u, field := &uses[i], uses[i].name
 		switch u.part {
@@ -55,7 +55,7 @@ func lacking(uses []use, f *flight) (missing *use, redacted bool) {
 func (v *visitor) notJudged(nth int) (zones zoneSet) {
 	for i, uses := range v.judges[nth] {
 		if len(uses) > 0 && i < maxSet {
-			if u, _ := lacking(uses, v.flight); u != nil {
+			if u, _ := lacking(uses, v.exchange); u != nil {
 				zones |= 1 << i
 			}
 		}
@@ -69,7 +69,7 @@ func (v *visitor) countNotJudged(nth int, zones zoneSet, r *http.Request) {
 		if !zones.has(i) {
 			continue
 		}
-		u, redacted := lacking(v.judges[nth][i], v.flight)
+		u, redacted := lacking(v.judges[nth][i], v.exchange)
 		if u.option != "match" && len(z.Matchers) > 0 {
 			if met, err := clientip.MatchAny(z.Matchers, r); err != nil || !met {
 				continue

@@ -41,8 +41,8 @@ func (p *peak) add(now, window, cost int64) {
 	p.most = max(p.most, p.used)
 }
 
-// hold adds slots that a request holds until [peak.release].
-func (p *peak) hold(slots int64) {
+// acquire adds slots that a request has until [peak.release].
+func (p *peak) acquire(slots int64) {
 	p.used += slots
 	p.most = max(p.most, p.used)
 }

@@ -22,7 +22,7 @@ type proxies struct {
 }
 
 // see notes a request whose client is known. Trusts says whether its server trusts proxies.
-func (p *proxies) see(f *flight, trusts bool) {
+func (p *proxies) see(f *exchange, trusts bool) {
 	r := f.record
 	field := forwardedIn(r, f.server)
 	switch remote := cmp.Or(r.RemoteIP, r.ClientIP); {

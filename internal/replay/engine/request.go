@@ -48,9 +48,9 @@ type prepared struct {
 // anyPort is the port of clients, which no format has.
 const anyPort = ":50000"
 
-// make makes the request of a flight. A request that is reused is valid until the next one. It
+// make makes the request of an exchange. A request that is reused is valid until the next one. It
 // returns nil if the record has no valid URI.
-func (m *maker) make(f *flight, reused bool) *caddyRequest {
+func (m *maker) make(f *exchange, reused bool) *caddyRequest {
 	if !reused {
 		m = &maker{host: m.host, trusts: m.trusts}
 	}

@@ -105,7 +105,7 @@ func (t *tallies) request(now int64) {
 }
 
 // client counts the client and the host of a request.
-func (t *tallies) client(f *flight) {
+func (t *tallies) client(f *exchange) {
 	t.networks.meet(f.client, f.record.Get("User-Agent"), t.isNew(f.client))
 	const maxHosts = 1000 // because clients choose them
 	switch host := f.record.Host; {
@@ -118,7 +118,7 @@ func (t *tallies) client(f *flight) {
 }
 
 // decision counts what a handler has decided in a world.
-func (t *tallies) decision(f *flight, w *world, handler int, v *limiter.Verdict, now int64) {
+func (t *tallies) decision(f *exchange, w *world, handler int, v *limiter.Verdict, now int64) {
 	if v.Err != nil {
 		return
 	}
@@ -152,7 +152,7 @@ func (r refusals) add(key string) {
 }
 
 // add counts what a zone has decided. The entry is nil if the store was not asked.
-func (t *tallies) add(f *flight, z *zoneTally, key string, cost int64, e *limiter.Entry, o outcome.Outcome, now int64) {
+func (t *tallies) add(f *exchange, z *zoneTally, key string, cost int64, e *limiter.Entry, o outcome.Outcome, now int64) {
 	z.outcomes[o]++
 	step, refused := t.index(now), refuses(o)
 	z.cells.add(&t.calendar, step, refused)
@@ -174,8 +174,8 @@ func (t *tallies) add(f *flight, z *zoneTally, key string, cost int64, e *limite
 	if e != nil && t.counts(z, f) {
 		switch {
 		case e.Policy.Lends:
-			k.peak.hold(cost)
-			f.hold(k, cost)
+			k.peak.acquire(cost)
+			f.acquire(k, cost)
 		case z.window > 0:
 			k.peak.add(now, z.window, cost)
 		}
@@ -191,7 +191,7 @@ func (t *tallies) add(f *flight, z *zoneTally, key string, cost int64, e *limite
 }
 
 // counts reports whether the response of a request counts in a zone.
-func (t *tallies) counts(z *zoneTally, f *flight) bool {
+func (t *tallies) counts(z *zoneTally, f *exchange) bool {
 	m := z.zone.ChargeOnResponse
 	return m == nil || m.Match(f.record.Status, f.responseHeader(f.record.Status))
 }
@@ -199,7 +199,7 @@ func (t *tallies) counts(z *zoneTally, f *flight) bool {
 // maxStatuses bounds the statuses that are told apart for each key.
 const maxStatuses = 16
 
-func (k *keyTally) refuse(f *flight, now int64) {
+func (k *keyTally) refuse(f *exchange, now int64) {
 	r := k.refusals
 	if r == nil {
 		r = &keyRefusals{first: now, status: make(map[int]int64, 1)}

@@ -15,9 +15,9 @@ import (
 // visitor decides a request where it meets rate limit handlers. It implements [walk.Visitor].
 type visitor struct {
 	*engine
-	flight *flight
-	only   int   // the world that it walks for; -1 for all
-	failed error // why a world could not decide
+	exchange *exchange
+	only     int   // the world that it walks for; -1 for all
+	failed   error // why a world could not decide
 }
 
 var (
@@ -48,8 +48,8 @@ func (v *visitor) Decide(h caddyhttp.MiddlewareHandler, r *http.Request) (passes
 	}
 	nth, status := v.index[h], 0
 	skipped := v.notJudged(nth)
-	for i := range v.flight.runs {
-		run := &v.flight.runs[i]
+	for i := range v.exchange.runs {
+		run := &v.exchange.runs[i]
 		if run.ended || v.only >= 0 && i != v.only {
 			continue
 		}
@@ -61,7 +61,7 @@ func (v *visitor) Decide(h caddyhttp.MiddlewareHandler, r *http.Request) (passes
 		if verdict.Err == nil && !verdict.Passes() {
 			refused = verdict.Answer(v.config.Handlers[nth].Status).Status
 		}
-		v.tallies.decision(v.flight, v.worlds[i], nth, verdict, v.now)
+		v.tallies.decision(v.exchange, v.worlds[i], nth, verdict, v.now)
 		failed := verdict.Err
 		run.lends = run.lends || lends(verdict)
 		if c := verdict.Release(); c != nil {
@@ -90,7 +90,7 @@ func (v *visitor) Decide(h caddyhttp.MiddlewareHandler, r *http.Request) (passes
 
 // authenticate lets a request pass if the log has its user, or if it was not refused.
 func (v *visitor) authenticate(r *http.Request) error {
-	record := v.flight.record
+	record := v.exchange.record
 	if record.User == "" && record.Status == http.StatusUnauthorized {
 		return caddyhttp.HandlerError{Err: errNotAuthenticated, StatusCode: http.StatusUnauthorized}
 	}
