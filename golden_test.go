@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,9 +12,10 @@ import (
 
 	_ "github.com/seed-161337e5/caddyratelimit"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/golden"
 )
 
-// A golden file has a config, a line of ten hyphens, and the result:
+// A golden case has a config, a line of ten hyphens, and the result:
 //
 //	testdata/adapt   a Caddyfile, and its JSON; the JSON also loads
 //	testdata/errors  a Caddyfile that does not adapt, and the error
@@ -26,41 +26,32 @@ import (
 
 const separator = "\n----------\n"
 
-// secrets are in every secret of the golden files. No result may have one.
+// secrets are in every secret of the golden cases. No result may have one.
 var secrets = []string{"s3cr3t", "hunter2"}
 
-type golden struct{ path, input, want string }
+func TestMain(m *testing.M) { os.Exit(golden.Main(m)) }
 
-// goldens reads the files of one kind.
-func goldens(t *testing.T, pattern string) []golden {
-	t.Helper()
-	paths, err := filepath.Glob(filepath.Join("testdata", filepath.FromSlash(pattern)))
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("golden files %s: %d, %v", pattern, len(paths), err)
-	}
-	files := make([]golden, len(paths))
-	for i, path := range paths {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		input, want, found := strings.Cut(strings.ReplaceAll(string(text), "\r\n", "\n"), separator)
-		if !found && !updating() {
-			t.Errorf("%s: no line of ten hyphens", path)
-		}
-		files[i] = golden{path, strings.TrimSuffix(input, "\n") + "\n", strings.TrimSpace(want)}
-	}
-	return files
+// goldenCase is a config and its result.
+type goldenCase struct {
+	golden.Case
+	input, want string
 }
 
-// updating reports whether the results are written and not compared.
-func updating() bool { return os.Getenv("UPDATE_GOLDEN") != "" }
+// goldens reads the cases of the archives that match a pattern below testdata.
+func goldens(t *testing.T, pattern string) (all []goldenCase) {
+	t.Helper()
+	for _, c := range golden.Cases(t, "testdata/"+pattern) {
+		input, want, found := strings.Cut(c.Text, separator)
+		if !found && !golden.Updating() {
+			t.Errorf("%s: no line of ten hyphens", c)
+		}
+		all = append(all, goldenCase{c, strings.TrimSuffix(input, "\n") + "\n", strings.TrimSpace(want)})
+	}
+	return all
+}
 
-// name is the name of the test of this file.
-func (g golden) name() string { return strings.TrimSuffix(filepath.Base(g.path), filepath.Ext(g.path)) }
-
-// config is the config of a file in testdata/load.
-func (g golden) config(t *testing.T) []byte {
+// config is the config of a case in testdata/load.
+func (g goldenCase) config(t *testing.T) []byte {
 	t.Helper()
 	config := configOf(g.input)
 	if !json.Valid(config) {
@@ -78,34 +69,28 @@ func configOf(handler string) []byte {
 }
 
 // check compares the result.
-func (g golden) check(t *testing.T, got string) {
+func (g goldenCase) check(t *testing.T, got string) {
 	t.Helper()
-	switch {
-	case got == g.want:
-	case updating():
-		if err := os.WriteFile(g.path, []byte(g.input[:len(g.input)-1]+separator+got+"\n"), 0o600); err != nil {
-			t.Error(err)
-		}
-	default:
-		t.Errorf("%s\n got: %s\nwant: %s", g.path, got, g.want)
+	if got != g.want {
+		g.Check(t, g.input[:len(g.input)-1]+separator+got+"\n")
 	}
 }
 
 // checkError compares an error, which must not have a secret.
-func (g golden) checkError(t *testing.T, got string) {
+func (g goldenCase) checkError(t *testing.T, got string) {
 	t.Helper()
 	g.check(t, got)
 	for _, secret := range secrets {
 		if strings.Contains(got, secret) {
-			t.Errorf("%s: the error has a secret: %s", g.path, got)
+			t.Errorf("%s: the error has a secret: %s", g, got)
 		}
 	}
 }
 
 // TestGoldenAdapt: the Caddyfiles of testdata/adapt have this JSON, and it loads.
 func TestGoldenAdapt(t *testing.T) {
-	for _, g := range goldens(t, "adapt/*.caddyfiletest") {
-		t.Run(g.name(), func(t *testing.T) {
+	for _, g := range goldens(t, "adapt/*.txtar") {
+		t.Run(g.Name, func(t *testing.T) {
 			config, warnings, err := caddytest.Adapt(g.input)
 			if err != nil {
 				t.Fatal(err)
@@ -120,7 +105,7 @@ func TestGoldenAdapt(t *testing.T) {
 			g.check(t, pretty.String())
 			if !strings.Contains(g.input, " /etc/") { // it names files that do not exist here
 				if got := caddytest.ValidateJSON(t, config); !strings.HasPrefix(got, "ok") {
-					t.Errorf("%s does not load: %s", g.path, got)
+					t.Errorf("%s does not load: %s", g, got)
 				}
 			}
 		})
@@ -129,11 +114,11 @@ func TestGoldenAdapt(t *testing.T) {
 
 // TestGoldenErrors: the Caddyfiles of testdata/errors do not adapt, with this error.
 func TestGoldenErrors(t *testing.T) {
-	for _, g := range goldens(t, "errors/*.txt") {
-		t.Run(g.name(), func(t *testing.T) {
+	for _, g := range goldens(t, "errors/*.txtar") {
+		t.Run(g.Name, func(t *testing.T) {
 			_, _, err := caddytest.Adapt(g.input)
 			if err == nil {
-				t.Fatalf("%s adapts, want an error", g.path)
+				t.Fatalf("%s adapts, want an error", g)
 			}
 			g.checkError(t, err.Error())
 		})
@@ -142,8 +127,8 @@ func TestGoldenErrors(t *testing.T) {
 
 // TestGoldenLoad: loading the configs of testdata/load gives this error, or these warnings.
 func TestGoldenLoad(t *testing.T) {
-	for _, g := range goldens(t, "load/*.txt") {
-		t.Run(g.name(), func(t *testing.T) {
+	for _, g := range goldens(t, "load/*.txtar") {
+		t.Run(g.Name, func(t *testing.T) {
 			g.checkError(t, caddytest.ValidateJSON(t, g.config(t)))
 		})
 	}
@@ -166,18 +151,18 @@ var blocks = map[string]string{
 	"tls":           ":80 {\n\trate_limit {\n\t\tstore redis {\n\t\t\ttls {\n\t\t\t\t?\n\t\t\t}\n\t\t}\n\t}\n}\n",
 }
 
-// TestGoldenOptions: every option is in a golden file, and there is one for the error that it was
+// TestGoldenOptions: every option is in a golden case, and there is one for the error that it was
 // given twice.
 func TestGoldenOptions(t *testing.T) {
 	adapted, twice := make(map[use]bool), make(map[use]bool)
-	for _, g := range goldens(t, "adapt/*.caddyfiletest") {
+	for _, g := range goldens(t, "adapt/*.txtar") {
 		for u, times := range uses(t, g.input) {
 			u.instance = 0
 			adapted[u] = true
 			twice[u] = twice[u] || times > 1
 		}
 	}
-	for _, g := range goldens(t, "errors/*.txt") {
+	for _, g := range goldens(t, "errors/*.txtar") {
 		for u, times := range uses(t, g.input) {
 			u.instance = 0
 			twice[u] = twice[u] || times > 1 && strings.Contains(g.want, " already specified")
@@ -193,10 +178,10 @@ func TestGoldenOptions(t *testing.T) {
 		for option := range strings.SplitSeq(list, ", ") {
 			u := use{block: block, option: option}
 			if !adapted[u] {
-				t.Errorf("option %s of %s is in no file of testdata/adapt", option, block)
+				t.Errorf("option %s of %s is in no case of testdata/adapt", option, block)
 			}
 			if !twice[u] {
-				t.Errorf("option %s of %s is given twice in no file of testdata/errors", option, block)
+				t.Errorf("option %s of %s is given twice in no case of testdata/errors", option, block)
 			}
 		}
 	}

@@ -43,7 +43,7 @@ type goldenConfig struct {
 	err  string // the error of loading it
 }
 
-// goldenConfigs returns the configs of the golden files by their paths: those that load, and those that do not.
+// goldenConfigs returns the configs of the golden cases by their names: those that load, and those that do not.
 func goldenConfigs(t *testing.T) (good, bad map[string]goldenConfig) {
 	t.Helper()
 	good, bad = make(map[string]goldenConfig), make(map[string]goldenConfig)
@@ -54,17 +54,17 @@ func goldenConfigs(t *testing.T) (good, bad map[string]goldenConfig) {
 		}
 		return goldenConfig{text: text, json: decoded}
 	}
-	for _, g := range goldens(t, "adapt/*.caddyfiletest") {
-		good[g.path] = decode(g.path, g.want)
+	for _, g := range goldens(t, "adapt/*.txtar") {
+		good[g.String()] = decode(g.String(), g.want)
 	}
-	for _, g := range goldens(t, "load/*.txt") {
+	for _, g := range goldens(t, "load/*.txtar") {
 		config := g.config(t)
-		c := decode(g.path, string(config))
+		c := decode(g.String(), string(config))
 		if first, _, _ := strings.Cut(g.want, "\n"); first == "ok" {
-			good[g.path] = c
+			good[g.String()] = c
 		} else {
 			c.err = g.want
-			bad[g.path] = c
+			bad[g.String()] = c
 		}
 	}
 	return good, bad
@@ -99,7 +99,7 @@ func TestSchema(t *testing.T) {
 		}
 	}
 	if found < least {
-		t.Errorf("only %d golden files are about one field, want %d", found, least)
+		t.Errorf("only %d golden cases are about one field, want %d", found, least)
 	}
 	t.Run("each field is needed", func(t *testing.T) { needsEachField(t, document, good) })
 }

@@ -96,6 +96,7 @@ var layers = []struct {
 	{"internal/testing/english", layer{}},
 	{"internal/testing/patient", layer{}},
 	{"internal/testing/faultproxy", layer{}},
+	{"internal/testing/golden", layer{}},
 	{"internal/testing/buildcaddy", layer{}},
 	{"internal/testing/childprocess", layer{}},
 	{"internal/testing/mutants", layer{}},

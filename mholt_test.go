@@ -15,7 +15,7 @@ import (
 )
 
 // TestConfigsOfMholt: configs of github.com/mholt/caddy-ratelimit load as they are, and limit requests
-// as that module does. Each file in testdata/mholt is a config from its documentation or its users, a
+// as that module does. Each case of testdata/mholt.txtar is a config from its documentation or its users, a
 // line of ten hyphens, and the responses to requests:
 //
 //	GET /path [Name=value ...] -> 200*2 429 [retry=60] [body=text]
@@ -24,12 +24,12 @@ import (
 // range because of jitter: Retry-After is at most that, and less only by the time since the start. body
 // is the body of the last response.
 func TestConfigsOfMholt(t *testing.T) {
-	files := goldens(t, "mholt/*.txt")
-	if len(files) < 10 {
-		t.Errorf("%d configs, want at least 10", len(files))
+	configs := goldens(t, "mholt.txtar")
+	if len(configs) < 10 {
+		t.Errorf("%d configs, want at least 10", len(configs))
 	}
-	for _, g := range files {
-		t.Run(g.name(), func(t *testing.T) {
+	for _, g := range configs {
+		t.Run(g.Name, func(t *testing.T) {
 			address := caddytest.FreeAddress(t)
 			caddytest.RunConfig(t, address, g.input)
 			began := time.Now()

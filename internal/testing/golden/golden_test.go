@@ -1,0 +1,141 @@
+package golden
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// two is an archive with two cases.
+const two = "Shells and what they print.\n-- first --\n$ echo 1\n1\n-- second --\n$ true\n"
+
+// archives writes archives by their names, and returns their directory.
+func archives(t *testing.T, texts ...string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	for i, text := range texts {
+		if err := os.WriteFile(filepath.Join(dir, string(rune('a'+i))+".txtar"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// fails expects an error with a text.
+func fails(t *testing.T, err error, want string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want an error with %q", err, want)
+	}
+}
+
+// TestCases: cases come in the order of their archives, with their text as it is, also with line ends of Windows.
+func TestCases(t *testing.T) {
+	t.Setenv("UPDATE_GOLDEN", "")
+	dir := archives(t, two, "-- crlf --\na\r\nb\r\n")
+	all := Cases(t, dir+"/*.txtar")
+	if len(all) != 3 || all[0].Name != "first" || all[0].Text != "$ echo 1\n1\n" || all[2].Text != "a\r\nb\r\n" || all[2].Archive != filepath.Join(dir, "b.txtar") {
+		t.Errorf("got %q", all)
+	}
+	if got := Open(t, dir+"/a.txtar", "second"); got.Text != "$ true\n" || got.String() != filepath.Join(dir, "a.txtar")+": second" {
+		t.Errorf("got %q", got)
+	}
+	_, err := cases(dir + "/none/*.txtar")
+	fails(t, err, "no cases")
+	_, err = cases("[")
+	fails(t, err, "syntax error in pattern")
+	_, err = open(filepath.Join(dir, "a.txtar"), "third")
+	fails(t, err, "no case third")
+	_, err = open(filepath.Join(dir, "c.txtar"), "first")
+	fails(t, err, "no such file")
+}
+
+// TestSameName: a name is taken once, in an archive and in archives that are read together.
+func TestSameName(t *testing.T) {
+	_, err := cases(archives(t, two, "-- first --\n") + "/*.txtar")
+	fails(t, err, "the case first is in ")
+	_, err = cases(archives(t, two+two) + "/*.txtar")
+	fails(t, err, "there are two cases first")
+}
+
+// TestCheck: a difference is an error that shows both texts. With UPDATE_GOLDEN it is written, and nothing else
+// changes in the archive.
+func TestCheck(t *testing.T) {
+	t.Setenv("UPDATE_GOLDEN", "")
+	path := filepath.Join(archives(t, two), "a.txtar")
+	c := Open(t, path, "first")
+	c.Check(t, "$ echo 1\n1\n")
+	fails(t, c.check("other\n"), "a.txtar: first (UPDATE_GOLDEN=1 writes it)\n got: other\n\nwant: $ echo 1\n1\n")
+	if got := read(t, path); got != two {
+		t.Errorf("comparing has written %s", got)
+	}
+
+	t.Setenv("UPDATE_GOLDEN", "1")
+	c.Check(t, "$ echo 2\n2\n")
+	Open(t, path, "third").Check(t, "new\n")
+	if got, want := read(t, path), strings.ReplaceAll(two, "1", "2")+"-- third --\nnew\n"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	for _, text := range []string{"no line feed", "a\n-- b --\n", "-- b --\n"} {
+		fails(t, c.check(text), "an archive cannot have this text")
+	}
+	begun := filepath.Join(filepath.Dir(path), "begun.txtar")
+	Open(t, begun, "first").Check(t, "1\n")
+	if got := read(t, begun); got != "-- first --\n1\n" {
+		t.Errorf("a new archive has %s", got)
+	}
+}
+
+// code is tests with an exit code.
+type code int
+
+func (c code) Run() int { return int(c) }
+
+// TestUnread: a case that no test has opened is an error, if all tests have run.
+func TestUnread(t *testing.T) {
+	dir := archives(t, two, "-- other --\n")
+	Open(t, dir+"/a.txtar", "second")
+	fails(t, unread(dir), "a.txtar: no test reads the case first\n"+filepath.Join(dir, "b.txtar")+": no test reads the case other")
+	Cases(t, dir+"/*.txtar")
+	if err := unread(dir); err != nil {
+		t.Error(err)
+	}
+
+	t.Chdir(t.TempDir())
+	if err := os.Mkdir("testdata", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("testdata/a.txtar", []byte(two), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run := flag.Lookup("test.run")
+	before := run.Value.String()
+	defer func() { _ = run.Value.Set(before) }()
+	for _, c := range []struct {
+		run        string
+		code, want int
+	}{{"", 0, 1}, {"", 2, 2}, {"TestOther", 0, 0}, {"TestOther", 1, 1}} {
+		if err := run.Value.Set(c.run); err != nil {
+			t.Fatal(err)
+		}
+		if got := Main(code(c.code)); got != c.want {
+			t.Errorf("with -run %q and the code %d: %d, want %d", c.run, c.code, got, c.want)
+		}
+	}
+	Cases(t, "testdata/a.txtar")
+	_ = run.Value.Set("")
+	if got := Main(code(0)); got != 0 {
+		t.Errorf("all are read, and the code is %d", got)
+	}
+}
