@@ -42,13 +42,13 @@ var layers = []struct {
 	{"redisstore/internal/outbox", layer{own: "algorithms redisstore/internal/layer store"}},
 	{"redisstore/internal/node", layer{own: "redisstore/internal/protocol store"}},
 	{"redisstore/internal/topology", layer{own: "redisstore/internal/node store"}},
-	{"redisstore/internal/link", layer{own: "algorithms algorithms/lend internal/advice internal/throttle lua redisstore/internal/keys redisstore/internal/layer redisstore/internal/node " +
-		"redisstore/internal/outbox redisstore/internal/protocol redisstore/internal/topology store"}},
+	{"redisstore/internal/link", layer{own: "algorithms algorithms/lend internal/throttle lua redisstore/internal/keys redisstore/internal/layer redisstore/internal/node " +
+		"redisstore/internal/outbox redisstore/internal/protocol store"}},
 	{"redisstore/internal/multislot", layer{own: "algorithms redisstore/internal/layer redisstore/internal/link redisstore/internal/protocol store"}},
 	{"redisstore/internal/refusals", layer{own: "algorithms redisstore/internal/layer redisstore/internal/node store"}},
 	{"redisstore/internal/lending", layer{own: "algorithms algorithms/lend redisstore/internal/layer redisstore/internal/link redisstore/internal/loans redisstore/internal/node " +
 		"redisstore/internal/protocol redisstore/internal/refusals store"}},
-	{"redisstore", layer{own: "algorithms internal/throttle lua redisstore/internal/keys redisstore/internal/layer redisstore/internal/lending redisstore/internal/link " +
+	{"redisstore", layer{own: "algorithms internal/advice internal/throttle lua redisstore/internal/keys redisstore/internal/layer redisstore/internal/lending redisstore/internal/link " +
 		"redisstore/internal/multislot redisstore/internal/node redisstore/internal/protocol redisstore/internal/refusals redisstore/internal/topology store"}},
 	{"internal/topk", layer{}},
 	{"internal/usage", layer{}},

@@ -6,7 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
 )
 
 // announceScript renews the text of a process, or writes it if there is one to write. It returns
@@ -23,7 +23,7 @@ func (s *operators) Announcements(ctx context.Context, n int) ([]string, error) 
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	key := s.keys.Instances()
-	cmd, err := s.link.Process(ctx, key, (*node.Node).Process, func() redis.Cmder {
+	cmd, err := s.link.Process(ctx, key, link.Server.Process, func() redis.Cmder {
 		return redis.NewStringSliceCmd(ctx, "zrangebyscore", key, "-inf", "+inf", "limit", 0, n)
 	})
 	if err != nil {
@@ -37,7 +37,7 @@ func (s *operators) Announcements(ctx context.Context, n int) ([]string, error) 
 	for _, name := range names {
 		args = append(args, s.keys.Announcement(name))
 	}
-	cmd, err = s.link.Process(ctx, key, (*node.Node).Process, func() redis.Cmder { return redis.NewSliceCmd(ctx, args...) })
+	cmd, err = s.link.Process(ctx, key, link.Server.Process, func() redis.Cmder { return redis.NewSliceCmd(ctx, args...) })
 	if err != nil {
 		return nil, fmt.Errorf("reading what the instances announce: %w", err)
 	}

@@ -42,10 +42,10 @@ func (s *operators) Examine(ctx context.Context) store.Examination {
 
 // masters returns the servers that hold states.
 func (s *operators) masters(ctx context.Context) ([]*node.Node, error) {
-	if masters := s.link.Topology.Masters(); len(masters) > 0 {
+	if masters := s.servers.Masters(); len(masters) > 0 {
 		return masters, nil
 	}
-	n, err := s.link.Topology.Node(ctx, 0) // they are not discovered yet
+	n, err := s.servers.Node(ctx, 0) // they are not discovered yet
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func (s *operators) wantsTLS(err error) bool { return hungUp(err) && !s.encrypte
 
 // hasAnswered reports whether a server has answered this store.
 func (s *operators) hasAnswered() bool {
-	return slices.ContainsFunc(s.link.Topology.Masters(), func(n *node.Node) bool { return n.Distance() > 0 })
+	return slices.ContainsFunc(s.servers.Masters(), func(n *node.Node) bool { return n.Distance() > 0 })
 }
 
 // hungUp reports whether the server has closed the connection at once, as one that expects TLS does.

@@ -78,15 +78,15 @@ func (s *Store) Renew(c store.Check) error {
 
 // SetPatience sets how long the other nodes of a Cluster have to answer where the slots are after
 // the first one has. Call it before the store is asked anything.
-func (s *Store) SetPatience(d time.Duration) { s.link.Topology.(*topology.Cluster).Patience = d }
+func (s *Store) SetPatience(d time.Duration) { s.servers.(*topology.Cluster).Patience = d }
 
 // Suspect starts a search for the servers soon.
-func (s *Store) ReportFailure() { s.link.Topology.ReportFailure() }
+func (s *Store) ReportFailure() { s.servers.ReportFailure() }
 
 // NodeOf returns the address of the node that has a key, as far as is known, and the state of its
 // breaker.
 func (s *Store) NodeOf(key string) (address, breaker string) {
-	n := s.link.Topology.(*topology.Cluster).Owner(topology.SlotOf(key))
+	n := s.servers.(*topology.Cluster).Owner(topology.SlotOf(key))
 	if n == nil {
 		return "", ""
 	}
@@ -111,11 +111,11 @@ func (s *Store) Borrow(t testing.TB, c store.Check, borrower uint64) {
 
 // PollRarely has the Sentinels asked once, and then only when something has happened. Call it before the store is asked
 // anything.
-func (s *Store) PollRarely() { s.link.Topology.(*topology.Sentinel).Poll(time.Hour) }
+func (s *Store) PollRarely() { s.servers.(*topology.Sentinel).Poll(time.Hour) }
 
 // Servers returns the addresses of the servers that are asked.
 func (s *Store) Servers() (all []string) {
-	for _, n := range s.link.Topology.Masters() {
+	for _, n := range s.servers.Masters() {
 		all = append(all, n.Address)
 	}
 	return all

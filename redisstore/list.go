@@ -61,7 +61,7 @@ func (s *operators) list(ctx context.Context, empty, cursor string, n int, parse
 	}
 	head, tail := string(s.keys)+":{", strings.TrimPrefix(empty, string(s.keys)+":{*")
 	pattern := globEscape(head) + "*" + globEscape(tail)
-	masters := s.link.Topology.Masters()
+	masters := s.servers.Masters()
 	for range maxScans {
 		if len(keys) >= n || master >= len(masters) {
 			break

@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/keys"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/topology"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -13,6 +14,7 @@ type operators struct {
 	timeout   time.Duration
 	keys      keys.Prefix
 	encrypted bool // with TLS
+	servers   topology.Topology
 	link      *link.Link
 	heartbeat *heartbeat
 	forget    func(rule *store.Rule, key string) // what was remembered of refusals of a key
@@ -24,4 +26,15 @@ func (s *operators) Instances() int { return s.heartbeat.instances() }
 // Breaker returns the state of the circuit breaker: closed while Redis is asked, open while it is
 // not, and half-open while one call finds out whether it is back. If there are several masters, the
 // worst state counts.
-func (s *operators) Breaker() string { return s.link.Breaker() }
+func (s *operators) Breaker() string {
+	worst := store.BreakerClosed
+	for _, n := range s.servers.Masters() {
+		switch state := n.Breaker(); state {
+		case store.BreakerOpen:
+			return state
+		case store.BreakerHalfOpen:
+			worst = state
+		}
+	}
+	return worst
+}

@@ -8,7 +8,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -86,13 +85,13 @@ func (s *operators) Refusals(ctx context.Context, rule *store.Rule, ban *store.B
 func (s *operators) delete(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	_, err := s.link.Process(ctx, name, (*node.Node).Process, func() redis.Cmder { return redis.NewIntCmd(ctx, "del", name) })
+	_, err := s.link.Process(ctx, name, link.Server.Process, func() redis.Cmder { return redis.NewIntCmd(ctx, "del", name) })
 	return err
 }
 
 // eval runs another script than that of decisions, which answers a number.
 func (s *operators) eval(ctx context.Context, script, key string, args ...any) (int64, error) {
-	cmd, err := s.link.Process(ctx, key, (*node.Node).Process, func() redis.Cmder {
+	cmd, err := s.link.Process(ctx, key, link.Server.Process, func() redis.Cmder {
 		return redis.NewIntCmd(ctx, append([]any{"eval", script, 1, key}, args...)...)
 	})
 	if err != nil {
@@ -105,5 +104,5 @@ func (s *operators) eval(ctx context.Context, script, key string, args ...any) (
 func (s *operators) evalText(ctx context.Context, script, key string, args ...any) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	return s.link.EvalText(ctx, (*node.Node).Process, script, key, args...)
+	return s.link.EvalText(ctx, link.Server.Process, script, key, args...)
 }

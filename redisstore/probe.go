@@ -24,7 +24,7 @@ func (s *operators) Probe(ctx context.Context) (store.Server, error) {
 			rights = s.rights(ctx, []*node.Node{n}) // until Redis 7.0, the error does not say which
 		}
 		if err != nil {
-			s.link.Topology.ReportFailure()
+			s.servers.ReportFailure()
 			return store.Server{Rights: rights}, failure{s.explain(err)}
 		}
 		if server.RoundTrip >= slowest.RoundTrip {

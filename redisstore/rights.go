@@ -109,7 +109,7 @@ func forbidden(err error, command string) (missing []string, known bool) {
 // keyAt returns a key that a server has, for what is to be tried there.
 func (s *operators) keyAt(ctx context.Context, n *node.Node) (key string, found bool) {
 	for slot := range uint16(topology.Slots) {
-		if owner, err := s.link.Topology.Node(ctx, slot); err == nil && owner == n {
+		if owner, err := s.servers.Node(ctx, slot); err == nil && owner == n {
 			return n.ProbeKey(slot), true
 		}
 	}

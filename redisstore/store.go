@@ -37,10 +37,11 @@ type Store struct {
 
 	lending *lending.Layer // the outermost
 
-	logger    func() *zap.Logger
-	once      sync.Once
-	quit      chan struct{} // closed when the store is
-	uncounted throttle.Throttle
+	logger func() *zap.Logger
+	once   sync.Once
+	quit   chan struct{} // closed when the store is
+
+	uncounted, distant throttle.Throttle // what was last warned of
 }
 
 // New makes a store. It checks the options and does not connect: Redis may come later.
@@ -54,13 +55,12 @@ func New(options Options) (*Store, error) {
 		logger:    o.Logger, quit: make(chan struct{}),
 	}
 	s.script.Store(protocol.NewScript(protocol.RedisClock, protocol.TTLMargin))
-	servers, err := s.open(&o)
-	if err != nil {
+	if s.servers, err = s.open(&o); err != nil {
 		return nil, err
 	}
-	s.stack(servers, &o)
+	s.stack(&o)
 	go s.link.Run()
-	go s.link.Tend()
+	go s.tend()
 	go s.lending.Tend()
 	s.heartbeat = startHeartbeat(s.eval, s.warnUncounted, s.lending.Loans.CountProcesses, s.keys, o.Instance)
 	return s, nil
@@ -68,10 +68,10 @@ func New(options Options) (*Store, error) {
 
 // stack puts the layers on the servers: the link, what divides requests if there are several slots, what
 // remembers refusals, and lending.
-func (s *Store) stack(servers topology.Topology, o *Options) {
+func (s *Store) stack(o *Options) {
 	s.today = func() int64 { return time.Now().UnixMicro() }
 	c := link.Config{
-		Topology: servers, Keys: s.keys, Script: &s.script, Timeout: o.Timeout, Today: &s.today, Clock: o.clock, Logger: s.logger,
+		Servers: servers{s.servers}, Keys: s.keys, Script: &s.script, Timeout: o.Timeout, Today: &s.today, Clock: o.clock, Logger: s.logger,
 		PerCall: link.MaxPerCall, Ends: o.Ends, Done: s.quit,
 		Renewed: func(hold string, sent time.Time) { s.lending.Renewed(hold, sent) },
 	}
@@ -180,6 +180,11 @@ func (s *Store) Reset(ctx context.Context, rule *store.Rule, key string) error {
 // Stats implements [store.Observed].
 func (s *Store) Stats() store.Stats {
 	all := s.link.Stats()
+	all.Breaker, all.Silent = s.Breaker(), s.servers.Silent()
+	for _, n := range s.servers.Masters() {
+		all.Calls += n.Calls()
+		all.Waited += n.Waited()
+	}
 	s.lending.Count(&all)
 	if s.refusals != nil {
 		all.DenyHits = s.refusals.Hits() + s.lending.Refused.Load()

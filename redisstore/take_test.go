@@ -28,11 +28,11 @@ func fakeFar(timeout, trip time.Duration, send func(ctx context.Context, request
 
 func fakeStore(o *Options, trip time.Duration, send func(ctx context.Context, requests []*node.Request) error) *Store {
 	s := &Store{operators: operators{timeout: o.Timeout, keys: "rl"}, logger: zap.NewNop}
-	var servers topology.Topology = topology.NewSingle(node.Fake(&node.Config{Timeout: o.Timeout}, trip, send))
+	s.servers = topology.NewSingle(node.Fake(&node.Config{Timeout: o.Timeout}, trip, send))
 	if o.Mode == ModeCluster {
-		servers = slotted{servers}
+		s.servers = slotted{s.servers}
 	}
-	s.stack(servers, o)
+	s.stack(o)
 	s.today = func() int64 { return 0 }
 	return s
 }

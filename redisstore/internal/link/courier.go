@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer"
@@ -77,7 +76,7 @@ func (l *Link) Close() error {
 	if l.lingers {
 		return nil // the connections are needed
 	}
-	return l.Topology.Close()
+	return l.Servers.Close()
 }
 
 // renew renews what is due. What cannot be renewed now is due again soon enough.
@@ -216,18 +215,17 @@ func (l *Link) linger(reported uint64) {
 	}
 	l.Outbox.DropAll()
 	l.warnLost(reported, true)
-	_ = l.Topology.Close()
+	_ = l.Servers.Close()
 }
 
 // doAll has the script carry out each operation, in a group of its own. It returns an error
 // for each that failed, and of adjustments whether they changed anything.
 func (l *Link) doAll(ctx context.Context, ops []protocol.Op) (errs []error, changed []bool) {
 	errs, changed = make([]error, len(ops)), make([]bool, len(ops))
-	requests, nodes := make([]*node.Request, len(ops)), make([]*node.Node, len(ops))
-	byNode := make(map[*node.Node][]*node.Request)
+	requests, at := make([]*node.Request, len(ops)), make(map[Server][]*node.Request)
 	for i := range ops {
-		slot := l.Topology.Slot(ops[i].Key)
-		n, err := l.Topology.Node(ctx, slot)
+		slot := l.Servers.Slot(ops[i].Key)
+		s, err := l.Servers.Node(ctx, slot)
 		if err != nil {
 			errs[i] = node.Unsent(err)
 			continue
@@ -236,21 +234,22 @@ func (l *Link) doAll(ctx context.Context, ops []protocol.Op) (errs []error, chan
 		r.Slot, r.Ops = slot, append(r.Ops, ops[i])
 		r.EndGroup()
 		r.Expect(1)
-		requests[i], nodes[i] = r, n
-		byNode[n] = append(byNode[n], r)
+		requests[i] = r
+		at[s] = append(at[s], r)
 	}
 	var wait sync.WaitGroup
-	for n, requests := range byNode {
-		wait.Go(func() { n.DoAll(ctx, requests) })
+	for s, some := range at {
+		wait.Go(func() { s.DoAll(ctx, some, false) })
 	}
 	wait.Wait()
 	for i, r := range requests {
-		switch {
-		case r == nil:
-		case redis.IsTryAgainError(r.Err) || node.Elsewhere(r.Err):
-			wait.Go(func() { errs[i] = l.doElsewhere(ctx, nodes[i], r) })
-		default:
-			errs[i] = r.Err
+		if r != nil && r.Err != nil {
+			wait.Go(func() {
+				errs[i] = l.redirected(ctx, r.Slot, r.Err, func(s Server, asking bool) error {
+					s.DoAll(ctx, []*node.Request{r}, asking)
+					return r.Err
+				})
+			})
 		}
 	}
 	wait.Wait()
@@ -260,14 +259,11 @@ func (l *Link) doAll(ctx context.Context, ops []protocol.Op) (errs []error, chan
 	return errs, changed
 }
 
-// doElsewhere repeats what a node has refused because the slot is elsewhere or on its
-// way, where the nodes say.
-func (l *Link) doElsewhere(ctx context.Context, n *node.Node, r *node.Request) error {
-	err := r.Err
-	if r.Shared() {
-		err = n.DoAgain(ctx, r, false)
-	}
-	return l.redirected(ctx, r.Slot, err, func(n *node.Node, asking bool) error { return n.DoAgain(ctx, r, asking) })
+// Stats returns what waits, what is held, and what was lost.
+func (l *Link) Stats() store.Stats {
+	s := store.Stats{Held: l.Holds.ByZone(), Waiting: l.Outbox.Len()}
+	s.Lost, _ = l.Outbox.Lost()
+	return s
 }
 
 // Waiting returns how many adjustments wait, when none is under way.

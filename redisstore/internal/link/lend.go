@@ -36,7 +36,7 @@ func (l *Link) AskTogether(ctx context.Context, asks []*Ask) error {
 	for _, a := range asks {
 		r.Lend = append(r.Lend, l.lendOp(a))
 	}
-	r.Slot = l.Topology.Slot(r.Lend[0].Key)
+	r.Slot = l.Servers.Slot(r.Lend[0].Key)
 	if err := l.askInCall(ctx, r); err != nil {
 		return err // it may be under way still, so it is not used again
 	}
@@ -86,7 +86,7 @@ func (l *Link) noteDamaged(r *node.Request) {
 
 // makeLendCall makes one call for several requests, which are decided one after the other.
 func (l *Link) makeLendCall(ctx context.Context, batch []*node.Request) {
-	err := l.failed(l.follow(ctx, batch[0].Lend[0].Key, func(n *node.Node, asking bool) error { return n.LendIfReady(ctx, batch, asking) }))
+	err := l.failed(l.follow(ctx, l.Servers.Slot(batch[0].Lend[0].Key), func(s Server, asking bool) error { return s.LendIfReady(ctx, batch, asking) }))
 	for _, r := range batch {
 		if err != nil {
 			r.Err = err

@@ -4,7 +4,6 @@ package link
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,19 +17,18 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/outbox"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/topology"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // Config is what a link needs.
 type Config struct {
-	Topology topology.Topology
-	Keys     keys.Prefix
-	Script   *atomic.Pointer[protocol.Script]
-	Timeout  time.Duration
-	Today    *layer.Date
-	Clock    func() time.Time // by which leases fall due
-	Logger   func() *zap.Logger
+	Servers Servers
+	Keys    keys.Prefix
+	Script  *atomic.Pointer[protocol.Script]
+	Timeout time.Duration
+	Today   *layer.Date
+	Clock   func() time.Time // by which leases fall due
+	Logger  func() *zap.Logger
 
 	// PerCall is how many keys may share a call that no request waits for.
 	PerCall int
@@ -56,7 +54,7 @@ type Link struct {
 	lingers bool          // when the link is closed, something still waits; see linger
 	done    chan struct{} // closed when adjustments have ended
 
-	damaged, losing, distant throttle.Throttle // what was last warned of
+	damaged, losing throttle.Throttle // what was last warned of
 }
 
 // New makes a link. It asks nothing before Run.
@@ -85,12 +83,12 @@ func (l *Link) TakePart(ctx context.Context, checks []store.Check, decisions []a
 // there is none.
 func (l *Link) request(ctx context.Context, checks []store.Check, amid bool) (*node.Request, error) {
 	slot := l.Slot(&checks[0])
-	n, err := l.Topology.Node(ctx, slot)
+	s, err := l.Servers.Node(ctx, slot)
 	if err == nil {
-		err = n.Ready(ctx)
+		err = s.Ready(ctx)
 	}
 	if err != nil {
-		l.Topology.ReportFailure()
+		l.Servers.ReportFailure()
 		return nil, err
 	}
 	r := l.newRequest()
@@ -175,41 +173,17 @@ func (l *Link) keyRules(c *store.Check) *protocol.KeyRules {
 }
 
 // Slot returns the slot of a check's keys.
-func (l *Link) Slot(c *store.Check) uint16 { return l.Topology.Slot(keys.Tag(c.Key)) }
+func (l *Link) Slot(c *store.Check) uint16 { return l.Servers.Slot(keys.Tag(c.Key)) }
 
 // Far reports whether a round trip takes a good part of the timeout, so that there is no time for two.
 func (l *Link) Far(ctx context.Context, c *store.Check) bool {
-	n, err := l.Topology.Node(ctx, l.Slot(c))
-	return err == nil && 3*n.Distance() > l.Timeout
+	s, err := l.Servers.Node(ctx, l.Slot(c))
+	return err == nil && 3*s.Distance() > l.Timeout
 }
 
-// send has a request answered by the server that has its keys. In a Cluster it follows the nodes'
-// directions.
+// send has a request answered by the server that has its keys.
 func (l *Link) send(ctx context.Context, r *node.Request) error {
-	n, err := l.Topology.Node(ctx, r.Slot)
-	if err == nil {
-		err = n.Do(ctx, r, false)
-	}
-	if err == nil || errors.Is(err, store.ErrFull) || errors.Is(err, store.ErrBusy) || errors.Is(err, node.ErrLate) || errors.Is(err, protocol.ErrLent) {
-		return err // another server would not have more room or time, or decide differently
-	}
-	l.Topology.ReportFailure()
-	if n == nil || !node.Elsewhere(err) {
-		return err
-	}
-	return l.redirected(ctx, r.Slot, err, func(n *node.Node, asking bool) error { return n.Do(ctx, r, asking) })
-}
-
-// redirected makes a call again where the servers say, as long as they do.
-func (l *Link) redirected(ctx context.Context, slot uint16, err error, call func(n *node.Node, asking bool) error) error {
-	for hop := 1; err != nil; hop++ {
-		to, asking, left := l.Topology.Redirect(ctx, slot, err, hop)
-		if to == nil {
-			return left
-		}
-		err = call(to, asking)
-	}
-	return nil
+	return l.failed(l.follow(ctx, r.Slot, func(s Server, asking bool) error { return s.Do(ctx, r, asking) }))
 }
 
 // noteHolds notes what was lent, so that it is renewed.

@@ -97,7 +97,7 @@ func (l *Link) readOverride(ctx context.Context, rules *protocol.KeyRules, op *p
 	if rules.Override == "" {
 		return nil, 0, nil
 	}
-	text, err := l.EvalText(ctx, (*node.Node).ProcessIfReady, GetScript, rules.Override)
+	text, err := l.EvalText(ctx, Server.ProcessIfReady, GetScript, rules.Override)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -148,7 +148,7 @@ func (l *Link) evalBan(ctx context.Context, script string, rules *protocol.KeyRu
 	for _, p := range rules.Ban.Params() {
 		args = append(args, p)
 	}
-	text, err := l.EvalText(ctx, (*node.Node).ProcessIfReady, script, rules.BanState, args...)
+	text, err := l.EvalText(ctx, Server.ProcessIfReady, script, rules.BanState, args...)
 	if err == nil && len(text) != 8 {
 		err = errors.New("redis answered the state of a ban without a number")
 	}

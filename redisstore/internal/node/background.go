@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"sync"
 	"time"
 )
 
@@ -14,11 +15,12 @@ func (n *Node) background(ctx context.Context) (context.Context, context.CancelF
 	return context.WithTimeout(ctx, max(minBackground, n.config.Timeout))
 }
 
-// DoAll makes one call for requests whose callers do not wait. Each request gets its error.
-func (n *Node) DoAll(ctx context.Context, requests []*Request) {
+// DoAll makes one call for requests whose callers do not wait. Each request gets its error. Asking is that of Do.
+func (n *Node) DoAll(ctx context.Context, requests []*Request, asking bool) {
 	c := newCall()
 	defer c.free()
 	for _, r := range requests {
+		r.again(asking)
 		c.add(r)
 	}
 	err := n.answers(ctx)
@@ -27,22 +29,17 @@ func (n *Node) DoAll(ctx context.Context, requests []*Request) {
 		defer cancel()
 		err = n.batcher.send(ctx, c)
 	}
+	var alone sync.WaitGroup
 	for _, r := range requests {
-		if r.Err == nil {
+		switch {
+		case r.Err == nil:
 			r.Err = err
+		case r.onItsWay(r.Err):
+			alone.Go(func() { n.DoAll(ctx, []*Request{r}, asking) })
 		}
 	}
+	alone.Wait()
 }
-
-// DoAgain repeats a request of DoAll whose slot is elsewhere or on its way, by itself.
-func (n *Node) DoAgain(ctx context.Context, r *Request, asking bool) error {
-	r.again(asking)
-	n.DoAll(ctx, []*Request{r})
-	return r.Err
-}
-
-// Shared reports whether the request was last in a call with others.
-func (r *Request) Shared() bool { return r.shared }
 
 // answers finds out, if the last call has failed, whether Redis answers one that asks for
 // nothing: a Redis that hangs may carry out what it gets, and not say so. So only those

@@ -113,8 +113,7 @@ func (n *Node) Do(ctx context.Context, r *Request, asking bool) error {
 	}
 	r.again(asking)
 	err := n.batcher.do(ctx, r)
-	if (redis.IsTryAgainError(err) || isAsk(err)) && r.shared && !r.single {
-		// The slot is on its way, and a call can have only keys that are in the same place.
+	if r.onItsWay(err) && !r.single {
 		r.again(asking)
 		r.single = true
 		err = n.batcher.do(ctx, r)

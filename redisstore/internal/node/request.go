@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
 )
 
@@ -55,6 +57,12 @@ func (r *Request) again(asking bool) {
 	r.asking, r.shared, r.Err = asking, false, nil
 	r.hurried, r.sent = false, false
 	r.ended.Store(false)
+}
+
+// onItsWay reports whether a request has failed because its slot is on its way, while a call can have only keys that
+// are in the same place, and it was in one with others.
+func (r *Request) onItsWay(err error) bool {
+	return r.shared && (redis.IsTryAgainError(err) || isAsk(err))
 }
 
 // lateness is the error of a request that was not sent in time.

@@ -208,7 +208,7 @@ func TestSetupIsNotSent(t *testing.T) {
 		}
 	}
 	r := request(rule, "key", 1)
-	if n.DoAll(t.Context(), []*Request{r}); r.Err == nil || MayHaveRun(r.Err) {
+	if n.DoAll(t.Context(), []*Request{r}, false); r.Err == nil || MayHaveRun(r.Err) {
 		t.Errorf("an adjustment: %v, may have run: %v", r.Err, MayHaveRun(r.Err))
 	}
 }

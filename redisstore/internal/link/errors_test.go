@@ -1,0 +1,216 @@
+package link_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
+	"github.com/seed-161337e5/caddyratelimit/store"
+	"github.com/seed-161337e5/caddyratelimit/store/storetest"
+)
+
+// failures are the errors of calls.
+var failures = map[string]struct {
+	err    error
+	unsure bool // the call may have been carried out
+	quiet  bool // nobody looks for another server
+}{
+	"lost":             {err: io.EOF, unsure: true},
+	"no answer":        {err: context.DeadlineExceeded, unsure: true},
+	"nonsense":         {err: errors.New("redis answered an invalid reply"), unsure: true},
+	"script stopped":   {err: said("WRONGTYPE Operation against a key script: 1a2b, on @user_script:7."), unsure: true},
+	"right of a key":   {err: said("ERR The user executing the script can't access a key"), unsure: true},
+	"unknown":          {err: said("ERR something new"), unsure: true},
+	"not sent":         {err: node.Unsent(errors.New("connection refused"))},
+	"breaker":          {err: fmt.Errorf("%w: connection refused", store.ErrUnavailable)},
+	"closed":           {err: store.ErrClosed},
+	"LOADING":          {err: said("LOADING Redis is loading the dataset in memory")},
+	"MASTERDOWN":       {err: said("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.")},
+	"BUSY":             {err: said("BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.")},
+	"NOPERM":           {err: said("NOPERM this user has no permissions to run the 'evalsha' command")},
+	"NOAUTH":           {err: said("NOAUTH Authentication required.")},
+	"NOSCRIPT":         {err: said("NOSCRIPT No matching script.")},
+	"clients":          {err: said("ERR max number of clients reached")},
+	"CLUSTERDOWN":      {err: said("CLUSTERDOWN The cluster is down")},
+	"MOVED":            {err: said("MOVED 1 127.0.0.1:7001")},
+	"READONLY":         {err: protocol.Unwritten("READONLY You can't write against a read only replica.")},
+	"MISCONF":          {err: protocol.Unwritten("MISCONF Redis is configured to save RDB snapshots")},
+	"READONLY, script": {err: said("ERR Error running script (call to f_1a2b): @user_script:7: -READONLY You can't write against a read only replica.")},
+	"OOM":              {err: protocol.Unwritten("OOM command not allowed when used memory > 'maxmemory'."), quiet: true},
+	"busy":             {err: node.Unsent(store.ErrBusy), quiet: true},
+	"late":             {err: node.ErrLate, quiet: true},
+	"lent":             {err: protocol.ErrLent, quiet: true},
+}
+
+// checkOf is a check of ten events or slots.
+func checkOf(t testing.TB, algorithm string) store.Check {
+	rule := storetest.Rule(t, "zone", algorithm, storetest.Limit(algorithm, 10, time.Hour))
+	return store.Check{Rule: rule, Key: "client", Cost: 1, Hold: storetest.Hold(rule)}
+}
+
+// TestTakeFails: the caller is told why a call has failed. A slot that it may have taken is given back, also if it
+// has not, and nothing is renewed. A charge that it may have made stays. Another server is looked for, unless that would
+// not help.
+func TestTakeFails(t *testing.T) {
+	for name, f := range failures {
+		for _, runs := range slices.Compact([]bool{false, f.unsure}) {
+			b, slot, charge := newBench(t), checkOf(t, "concurrency"), checkOf(t, "fixed_window")
+			b.will(fate{f.err, runs})
+			decisions := []algorithms.Decision{{Quota: 77}, {Quota: 77}}
+			err := b.Take(t.Context(), []store.Check{slot, charge}, decisions)
+			if !errors.Is(err, f.err) || decisions[0].Quota != 77 || len(b.got("Do")) != 1 {
+				t.Errorf("%s: %v after %d calls, with the decision %+v", name, err, len(b.got("Do")), decisions[0])
+			}
+			if reported := b.failures.Load() > 0; reported == f.quiet {
+				t.Errorf("%s: reported: %v", name, reported)
+			}
+			if gives := b.Waiting() > 0; gives != f.unsure || b.Holds.Len() > 0 {
+				t.Errorf("%s: gives back: %v, holds %d", name, gives, b.Holds.Len())
+			}
+			b.SendWaiting(t.Context())
+			charged := int64(0)
+			if runs {
+				charged = 1
+			}
+			if slots, events := b.left(t, slot), b.left(t, charge); slots != 10 || events != 10-charged {
+				t.Errorf("%s, carried out: %v: %d slots and %d events are left", name, runs, slots, events)
+			}
+		}
+	}
+}
+
+// TestAdjustFails: an adjustment whose call has failed is sent again, unless it may have been carried out and twice
+// is not the same as once. Then it is given up, and counted.
+func TestAdjustFails(t *testing.T) {
+	for name, f := range failures {
+		for kind, repeatable := range map[string]bool{"concurrency": true, "fixed_window": false, "sliding_window_log": false, "token_bucket": false} {
+			for _, runs := range slices.Compact([]bool{false, f.unsure}) {
+				b, c := newBench(t), checkOf(t, kind)
+				d, err := b.take(t, c)
+				if err != nil {
+					t.Fatal(err)
+				}
+				a, told := store.GiveBack(&c, &d), 0
+				a.Done = func(changed bool) { told++ }
+				b.will(fate{f.err, runs})
+				b.Adjust(layer.Of(a)...)
+				lost, again := uint64(0), 1
+				if f.unsure && !repeatable {
+					lost, again = 1, 0
+				}
+				if n, cause := b.Outbox.Lost(); n != lost || b.Waiting() != again || lost > 0 && cause != f.err || told > 0 {
+					t.Errorf("%s, %s: %d lost (%v), %d wait, told %d times", name, kind, n, cause, b.Waiting(), told)
+				}
+				if b.SendWaiting(t.Context()); len(b.got("DoAll")) != 1 {
+					t.Errorf("%s, %s: it is sent again at once", name, kind)
+				}
+				b.Outbox.Retry()
+				b.SendWaiting(t.Context())
+				if left := b.left(t, c); (left == 10) != (again > 0 || runs) || told != again || b.Waiting() > 0 {
+					t.Errorf("%s, %s, carried out: %v: %d are left, told %d times, %d wait", name, kind, runs, left, told, b.Waiting())
+				}
+			}
+		}
+	}
+}
+
+// TestLentAdjustFails: the same in zones that lend. The layers above hear of each try.
+func TestLentAdjustFails(t *testing.T) {
+	counter := checkOf(t, "fixed_window")
+	rule, err := store.NewLendingRule("lent", counter.Rule.Algorithm(), counter.Rule.Limit(), 0, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, f := range failures {
+		b, sending, told := newBench(t), 0, 0
+		var sent []error
+		a := layer.Adjustment{Adjustment: store.Adjustment{Check: store.Check{Rule: rule, Key: "client", Cost: 1}, Delta: 2, At: 5}}
+		a.Sending = func(context.Context) { sending++ }
+		a.Sent = func(_ bool, err error) { sent = append(sent, err) }
+		a.Done = func(bool) { told++ }
+		b.will(fate{err: f.err})
+		b.Adjust(a)
+		b.Outbox.Retry()
+		b.SendWaiting(t.Context())
+		lost, want := uint64(0), []error{f.err, nil}
+		if f.unsure {
+			lost, want = 1, want[:1]
+		}
+		if n, _ := b.Outbox.Lost(); n != lost || sending != len(want) || !slices.EqualFunc(sent, want, errors.Is) || told != len(want)-1 {
+			t.Errorf("%s: %d lost, sending %d times, sent %v, done %d times", name, n, sending, sent, told)
+		}
+		for _, c := range b.got("LendIfReady") {
+			if len(c.adjust) != 1 || c.adjust[0].Delta != 2 || c.adjust[0].At != 5 {
+				t.Errorf("%s: the call has %+v", name, c.adjust)
+			}
+		}
+		if reported := b.failures.Load() > 0; reported == f.quiet {
+			t.Errorf("%s: reported: %v", name, reported)
+		}
+	}
+}
+
+// TestNoServer: without a server that may be asked, a request costs no call, and what is adjusted waits.
+func TestNoServer(t *testing.T) {
+	for name, away := range map[string]func(b *bench, why error){
+		"none is known": func(b *bench, why error) { b.away = why },
+		"not ready":     func(b *bench, why error) { b.unready, b.ever = why, &fate{err: why} },
+	} {
+		b, c := newBench(t), checkOf(t, "fixed_window")
+		why := fmt.Errorf("%w: away", store.ErrUnavailable)
+		away(b, why)
+		if _, err := b.take(t, c); !errors.Is(err, why) || len(b.got("Do")) > 0 || b.failures.Load() != 1 {
+			t.Errorf("%s: %v after %d calls, %d failures", name, err, len(b.got("Do")), b.failures.Load())
+		}
+		if b.Adjust(layer.Of(store.Adjustment{Check: c, Delta: 1})...); b.Waiting() != 1 {
+			t.Errorf("%s: %d adjustments wait", name, b.Waiting())
+		}
+		if b.away, b.ever = nil, nil; !b.Outbox.Retry() {
+			t.Errorf("%s: nothing to send", name)
+		}
+		if b.SendWaiting(t.Context()); b.left(t, c) != 9 {
+			t.Errorf("%s: %d are left after a cost of 1", name, b.left(t, c))
+		}
+	}
+}
+
+// TestServersFail: what one server does not take waits alone. Costs are sent before what is given back.
+func TestServersFail(t *testing.T) {
+	b := newBench(t)
+	far := b.servers.all[1]
+	b.spread = true
+	far.will(fate{err: node.Unsent(io.EOF)}, fate{err: io.EOF})
+	var all []layer.Adjustment
+	var places [2]int
+	for i := range 64 {
+		c := checkOf(t, "fixed_window")
+		c.Key = fmt.Sprint(i)
+		places[b.Link.Slot(&c)%2]++
+		all = append(all, layer.Of(store.Adjustment{Check: c, Delta: int64(1 - 2*(i/2%2))})...)
+	}
+	b.Adjust(all...)
+	lost, _ := b.Outbox.Lost()
+	if n := len(b.got("DoAll")) + len(far.got("DoAll")); n != 4 {
+		t.Errorf("%d calls", n)
+	}
+	for _, s := range b.servers.all {
+		for i, c := range s.got("DoAll") {
+			for _, op := range c.ops {
+				if late := op.Hold[16] == 0; late != (i == 0) { // the first byte of the Delta
+					t.Errorf("call %d has a cost: %v", i, late)
+				}
+			}
+		}
+	}
+	if lost == 0 || int(lost)+b.Waiting() != places[1] {
+		t.Errorf("%d lost and %d wait, of %d at the server that fails", lost, b.Waiting(), places[1])
+	}
+}

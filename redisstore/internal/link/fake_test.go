@@ -1,0 +1,375 @@
+package link_test
+
+import (
+	"context"
+	"encoding/binary"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/zap"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/keys"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer/layertest"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/topology"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+const (
+	prefix  = keys.Prefix("rl")
+	timeout = 50 * time.Millisecond
+)
+
+// fate is what happens to a call.
+type fate struct {
+	err  error // what the link is told
+	runs bool  // it is carried out all the same
+}
+
+// silent is the fate of a call that nobody answers.
+var silent = fate{err: context.DeadlineExceeded}
+
+// call is one that has come to a server.
+type call struct {
+	way    string // the method
+	asking bool
+	ops    []protocol.Op
+	adjust []store.Adjustment
+	at     time.Time
+}
+
+// server is a Redis in this process, which decides with the algorithms in Go. Of calls that have a fate, it does
+// what that says.
+type server struct {
+	t        testing.TB
+	memory   *layertest.Below
+	distance time.Duration
+	unready  error
+	known    *names
+	damaged  bool   // all states
+	lacks    string // the tag of keys that another server has
+
+	mu    sync.Mutex
+	fates []fate // of the next calls
+	ever  *fate  // of those after them; nil: they are carried out
+	calls []call
+	seen  []*node.Request
+}
+
+// names are the keys that clients have, and what is kept under which name.
+type names struct {
+	mu        sync.Mutex
+	keys      map[string]string  // by their tags
+	overrides map[counted]string // by what counts under them
+}
+
+// counted is a state, and the numbers that it counts by.
+type counted struct {
+	name   string
+	params algorithms.Params
+}
+
+func (n *names) add(checks ...store.Check) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, c := range checks {
+		n.keys[keys.Tag(c.Key)] = c.Key
+	}
+}
+
+func (s *server) Ready(context.Context) error { return s.unready }
+func (s *server) Distance() time.Duration     { return s.distance }
+
+func (s *server) Do(ctx context.Context, r *node.Request, asking bool) error {
+	err := s.meet(ctx, call{way: "Do", asking: asking, ops: slices.Clone(r.Ops)}, r)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen = append(s.seen, r)
+	return err
+}
+
+func (s *server) DoAll(ctx context.Context, requests []*node.Request, asking bool) {
+	c := call{way: "DoAll", asking: asking}
+	var here []*node.Request
+	for _, r := range requests {
+		c.ops = append(c.ops, r.Ops...)
+		if r.Err = said("MOVED 1 b"); s.lacks == "" || keyIn(r.Ops[0].Key) != s.lacks {
+			here = append(here, r)
+		}
+	}
+	err := s.meet(ctx, c, here...)
+	for _, r := range here {
+		r.Err = err
+	}
+}
+
+func (s *server) LendIfReady(ctx context.Context, requests []*node.Request, asking bool) error {
+	return s.meet(ctx, call{way: "LendIfReady", asking: asking}, requests...)
+}
+
+func (s *server) Process(ctx context.Context, _ redis.Cmder, asking bool) error {
+	return s.meet(ctx, call{way: "Process", asking: asking})
+}
+
+func (s *server) ProcessIfReady(ctx context.Context, _ redis.Cmder, asking bool) error {
+	return s.meet(ctx, call{way: "ProcessIfReady", asking: asking})
+}
+
+// meet has a call meet its fate.
+func (s *server) meet(ctx context.Context, c call, requests ...*node.Request) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := fate{runs: true}
+	if len(s.fates) > 0 {
+		f, s.fates = s.fates[0], s.fates[1:]
+	} else if s.ever != nil {
+		f = *s.ever
+	}
+	for _, r := range requests {
+		for i := range r.Lend {
+			if a := r.Lend[i].Adjustment; a != nil {
+				c.adjust = append(c.adjust, *a)
+			}
+		}
+	}
+	c.at = time.Now()
+	s.calls = append(s.calls, c)
+	if f.runs {
+		for _, r := range requests {
+			s.run(r)
+		}
+	}
+	if deadline, ok := ctx.Deadline(); f == silent && ok {
+		s.mu.Unlock()
+		defer s.mu.Lock()
+		time.Sleep(time.Until(deadline))
+	}
+	return f.err
+}
+
+// run carries out a request. The lock is held.
+func (s *server) run(r *node.Request) {
+	checks, decisions := make([]store.Check, 0, len(r.Ops)), make([]algorithms.Decision, len(r.Ops))
+	for i := range r.Ops {
+		switch op := &r.Ops[i]; op.Kind {
+		case protocol.Decide, protocol.Peek:
+			checks = append(checks, s.check(op))
+			if s.damaged {
+				r.Damaged = op.Rule
+			}
+		case protocol.Adjust:
+			r.Decisions[op.Index].Quota = s.adjust(op)
+		case protocol.Renew:
+		}
+	}
+	if err := s.memory.Take(context.Background(), checks, decisions); err != nil {
+		s.t.Error(err)
+	}
+	for i := range checks {
+		c, d := &checks[i], decisions[i]
+		r.Decisions[r.Ops[i].Index] = d
+		if prepared, states := c.Rule.ChargedBy(d.Override, s.memory.Now()); d.Override != "" {
+			s.known.mu.Lock()
+			s.known.overrides[counted{prefix.State(states.ID, c.Key), prepared.Params}] = d.Override
+			s.known.mu.Unlock()
+		}
+	}
+	r.Answers = make([]protocol.LendAnswer, len(r.Lend))
+	for i := range r.Answers {
+		r.Answers[i].Quota, r.Answers[i].Remaining, r.Answers[i].Damaged = 1, 1, s.damaged
+	}
+}
+
+// check is what an operation asks of the memory store, if it has the right names and numbers.
+func (s *server) check(op *protocol.Op) store.Check {
+	s.known.mu.Lock()
+	defer s.known.mu.Unlock()
+	key, ok := s.known.keys[keyIn(op.Key)]
+	c := store.Check{Rule: op.Rule, Key: key, Cost: op.Cost, Hold: op.Hold, Independent: op.Alone, Peek: op.Kind == protocol.Peek}
+	if !ok || op.Kind != protocol.Adjust && (op.Key != prefix.State(op.Rule.ID(), key) || op.Prepared.Params != op.Rule.At(s.memory.Now()).Params) {
+		s.t.Errorf("an operation on %q with the numbers %v", op.Key, op.Prepared.Params)
+	}
+	if k := op.KeyRules; k != nil {
+		c.KeyRules = &store.KeyRules{Overrides: k.Override != "", Ban: k.Ban}
+		if k.Override != "" && k.Override != prefix.Override(op.Rule, key) || k.Ban != nil && k.BanState != prefix.Ban(op.Rule, key) {
+			s.t.Errorf("an operation on %q looks at %q and %q", op.Key, k.Override, k.BanState)
+		}
+	}
+	return c
+}
+
+// keyIn returns the tag of the key in a name.
+func keyIn(name string) string {
+	tag, _, _ := strings.Cut(strings.TrimPrefix(name, string(prefix)+":{"), "}")
+	return tag
+}
+
+// adjust carries out an adjustment, and returns 1 if it has changed anything.
+func (s *server) adjust(op *protocol.Op) (changed int64) {
+	c, a := s.check(op), store.Adjustment{}
+	s.known.mu.Lock()
+	a.Override = s.known.overrides[counted{op.Key, op.Prepared.Params}]
+	s.known.mu.Unlock()
+	for i, n := range []*int64{&a.At, &a.Turn, &a.Delta} {
+		*n = int64(binary.BigEndian.Uint64([]byte(op.Hold[8*i:])))
+	}
+	c.Hold = op.Hold[24:]
+	a.Check = c
+	if prepared, states := c.Rule.ChargedBy(a.Override, s.memory.Now()); op.Key != prefix.State(states.ID, c.Key) || op.Prepared.Params != prepared.Params {
+		s.t.Errorf("an adjustment of %q with the numbers %v", op.Key, op.Prepared.Params)
+	}
+	a.Done = func(did bool) {
+		if did {
+			changed = 1
+		}
+	}
+	s.memory.Adjust(layer.Of(a)...)
+	return changed
+}
+
+// got returns the calls of a way.
+func (s *server) got(way string) []call {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(s.calls), func(c call) bool { return c.way != way })
+}
+
+// will sets the fates of the next calls.
+func (s *server) will(fates ...fate) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fates = fates
+}
+
+// stay sets the fate of all calls from now on; nil: they are carried out.
+func (s *server) stay(f *fate) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ever = f
+}
+
+// direction is where a call is to be made again.
+type direction struct {
+	to     int
+	asking bool
+}
+
+// servers are two of them. The first has all keys, unless they are spread.
+type servers struct {
+	all        []*server
+	spread     bool
+	directions []direction // for the next calls that fail
+	away       error       // why no server is known
+
+	hops     []int
+	followed []error
+	failures atomic.Int64
+	closed   atomic.Bool
+}
+
+func (s *servers) Slot(key string) uint16 { return topology.SlotOf(key) }
+func (s *servers) ReportFailure()         { s.failures.Add(1) }
+
+func (s *servers) Node(_ context.Context, slot uint16) (link.Server, error) {
+	if s.spread {
+		return s.all[int(slot)%len(s.all)], s.away
+	}
+	return s.all[0], s.away
+}
+
+func (s *servers) Redirect(_ context.Context, _ uint16, err error, hop int) (link.Server, bool, error) {
+	s.hops, s.followed = append(s.hops, hop), append(s.followed, err)
+	if len(s.directions) == 0 {
+		return nil, false, err
+	}
+	d := s.directions[0]
+	s.directions = s.directions[1:]
+	return s.all[d.to], d.asking, nil
+}
+
+func (s *servers) Close() error {
+	s.closed.Store(true)
+	return nil
+}
+
+// bench is a link over servers that share their memory.
+type bench struct {
+	*link.Link
+	*servers
+	*server // the first
+	memory  *layertest.Below
+	done    chan struct{}
+	renewed []string
+}
+
+// newBench makes a link that looks for no leases that are due, and sends nothing before it is told to.
+func newBench(t testing.TB, configure ...func(*link.Config)) *bench {
+	t.Helper()
+	b := &bench{memory: layertest.New(t), servers: new(servers), done: make(chan struct{})}
+	known := &names{keys: make(map[string]string), overrides: make(map[counted]string)}
+	for range 2 {
+		b.servers.all = append(b.servers.all, &server{t: t, memory: b.memory, known: known})
+	}
+	b.server = b.servers.all[0]
+	today := layer.Date(b.memory.Now)
+	c := &link.Config{
+		Servers: b.servers, Keys: prefix, Script: new(atomic.Pointer[protocol.Script]), Timeout: timeout, Today: &today,
+		Clock: func() time.Time { return time.Time{} }, Logger: zap.NewNop, PerCall: link.MaxPerCall, Ends: func() bool { return true },
+		Renewed: func(hold string, _ time.Time) { b.renewed = append(b.renewed, hold) }, Done: b.done,
+	}
+	c.Script.Store(protocol.NewScript(protocol.RedisClock, protocol.TTLMargin))
+	for _, f := range configure {
+		f(c)
+	}
+	b.Link = link.New(c)
+	return b
+}
+
+// Take implements [layer.Layer].
+func (b *bench) Take(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
+	b.known.add(checks...)
+	return b.Link.Take(ctx, checks, decisions)
+}
+
+// Adjust implements [layer.Layer]. What waits is sent at once.
+func (b *bench) Adjust(adjustments ...layer.Adjustment) {
+	for i := range adjustments {
+		b.known.add(adjustments[i].Check)
+	}
+	b.Link.Adjust(adjustments...)
+	b.SendWaiting(context.Background())
+}
+
+// take decides one check.
+func (b *bench) take(t testing.TB, c store.Check) (algorithms.Decision, error) {
+	t.Helper()
+	var d [1]algorithms.Decision
+	err := b.Take(t.Context(), []store.Check{c}, d[:])
+	return d[0], err
+}
+
+// left is what the servers have left for a check, whatever the link is told.
+func (b *bench) left(t testing.TB, c store.Check) int64 {
+	t.Helper()
+	var d [1]algorithms.Decision
+	c.Peek = true
+	if err := b.memory.Take(t.Context(), []store.Check{c}, d[:]); err != nil {
+		t.Fatal(err)
+	}
+	return d[0].Remaining
+}
+
+// said is an error that Redis answers.
+type said string
+
+func (s said) Error() string { return string(s) }
+func (said) RedisError()     {}

@@ -1,0 +1,102 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// Server is what a link asks of a Redis, as [node.Node] does it. Asking is for a slot of a Cluster that is about to
+// become the server's own.
+type Server interface {
+	// Ready returns nil, or why there is no use in asking now.
+	Ready(ctx context.Context) error
+
+	// Distance returns about how long a call takes if nothing delays it; 0 if that is not known.
+	Distance() time.Duration
+
+	// Do has a request answered, in a call with others.
+	Do(ctx context.Context, r *node.Request, asking bool) error
+
+	// DoAll makes one call for requests whose callers do not wait. Each gets its error.
+	DoAll(ctx context.Context, requests []*node.Request, asking bool)
+
+	// LendIfReady makes a call of requests of zones that lend.
+	LendIfReady(ctx context.Context, requests []*node.Request, asking bool) error
+
+	// Process carries out another command. ProcessIfReady does so unless the server is known not to answer.
+	Process(ctx context.Context, cmd redis.Cmder, asking bool) error
+	ProcessIfReady(ctx context.Context, cmd redis.Cmder, asking bool) error
+}
+
+// Servers know which of them has a key. The methods are those of a topology.
+type Servers interface {
+	Slot(key string) uint16
+	Node(ctx context.Context, slot uint16) (Server, error)
+	Redirect(ctx context.Context, slot uint16, err error, hop int) (to Server, asking bool, left error)
+	ReportFailure()
+	Close() error
+}
+
+// Method is how a server carries out a command: [Server.Process] or [Server.ProcessIfReady].
+type Method = func(s Server, ctx context.Context, cmd redis.Cmder, asking bool) error
+
+// Process has a command carried out by the server that has a key. The command is made again for
+// each server that is asked.
+func (l *Link) Process(ctx context.Context, key string, method Method, command func() redis.Cmder) (cmd redis.Cmder, err error) {
+	err = l.follow(ctx, l.Servers.Slot(key), func(s Server, asking bool) error {
+		cmd = command()
+		return method(s, ctx, cmd, asking)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return cmd, nil
+}
+
+// EvalText runs a script that answers a text.
+func (l *Link) EvalText(ctx context.Context, method Method, script, key string, args ...any) (string, error) {
+	cmd, err := l.Process(ctx, key, method, func() redis.Cmder {
+		return redis.NewStringCmd(ctx, append([]any{"eval", l.Script.Load().Finish(script), 1, key}, args...)...)
+	})
+	if err != nil {
+		return "", err
+	}
+	return cmd.(*redis.StringCmd).Val(), nil
+}
+
+// follow asks the server that has a slot, wherever the servers say that it is.
+func (l *Link) follow(ctx context.Context, slot uint16, ask func(s Server, asking bool) error) error {
+	s, err := l.Servers.Node(ctx, slot)
+	if err != nil {
+		return err
+	}
+	return l.redirected(ctx, slot, ask(s, false), ask)
+}
+
+// redirected makes a call again where the servers say, as long as they do.
+func (l *Link) redirected(ctx context.Context, slot uint16, err error, ask func(s Server, asking bool) error) error {
+	for hop := 1; err != nil; hop++ {
+		to, asking, left := l.Servers.Redirect(ctx, slot, err, hop)
+		if left != nil {
+			return left
+		}
+		err = ask(to, asking)
+	}
+	return nil
+}
+
+// failed tells the servers of a call that failed, unless another one would not have more room or time, or decide
+// differently.
+func (l *Link) failed(err error) error {
+	if err != nil && !errors.Is(err, store.ErrFull) && !errors.Is(err, store.ErrBusy) && !errors.Is(err, node.ErrLate) && !errors.Is(err, protocol.ErrLent) {
+		l.Servers.ReportFailure()
+	}
+	return err
+}
