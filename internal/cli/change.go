@@ -27,26 +27,23 @@ hyphen goes after --.
 func changeCommand(cmd *cobra.Command, method, path string, flags func(*cobra.Command) func() map[string]any, show bool) *cobra.Command {
 	cmd.Args, cmd.ValidArgsFunction = needsZone, completeKeys
 	query := keyFlags(cmd)
-	body := func() map[string]any { return nil }
+	body := func() any { return nil }
 	if flags != nil {
-		body = flags(cmd)
+		read := flags(cmd)
+		body = func() any { return read() }
 	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		f, err := newFleet(cmd)
-		if err != nil {
-			return err
-		}
+	cmd.RunE = onFleet(func(f *fleet, args []string) error {
 		q, err := query(args[1:])
 		if err != nil {
 			return err
 		}
 		return f.changeKey(method, args[0], path, q, body(), show)
-	}
+	})
 	return cmd
 }
 
 // changeKey sends the request that changes a key to all instances. With show it then shows the key.
-func (f *fleet) changeKey(method, zone, path string, query url.Values, body map[string]any, show bool) error {
+func (f *fleet) changeKey(method, zone, path string, query url.Values, body any, show bool) error {
 	answers := ask(f, func(e *endpoint) (reset adminapi.Reset, text json.RawMessage, err error) {
 		if text, err = e.fetch(method, zonePath(zone, path), query, body, &reset); err != nil || !show || !f.json {
 			return reset, text, err

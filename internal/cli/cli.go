@@ -77,7 +77,7 @@ func newEndpoint(cmd *cobra.Command) (*endpoint, error) {
 
 // call sends a request to the endpoint, with a JSON body unless that is nil. The path is relative to
 // that of the admin API.
-func (e *endpoint) call(method, path string, query url.Values, body map[string]any) (*http.Response, error) {
+func (e *endpoint) call(method, path string, query url.Values, body any) (*http.Response, error) {
 	if len(query) > 0 {
 		path += "?" + query.Encode()
 	}
@@ -148,7 +148,7 @@ func (e *endpoint) read(path string, query url.Values, answer any) (done bool, e
 }
 
 // fetch sends a request to the endpoint, and decodes the answer, if there is one.
-func (e *endpoint) fetch(method, path string, query url.Values, body map[string]any, answer any) ([]byte, error) {
+func (e *endpoint) fetch(method, path string, query url.Values, body, answer any) ([]byte, error) {
 	response, err := e.call(method, path, query, body)
 	if err != nil {
 		return nil, err

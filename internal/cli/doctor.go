@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -44,17 +45,13 @@ check fails, and with --strict 3 if one warns and none fails.
 	flags := cmd.Flags()
 	strict := flags.Bool("strict", false, "Exit with 3 if a check warns")
 	verbose := flags.BoolP("verbose", "v", false, "Print all checks of all zones")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		f, err := newFleet(cmd)
-		if err != nil {
-			return err
-		}
+	cmd.RunE = onFleet(func(f *fleet, _ []string) error {
 		level, err := f.doctor(*verbose)
 		if err != nil {
 			return err
 		}
 		return exitWith(cmd, level, *strict)
-	}
+	})
 	return cmd
 }
 
@@ -215,19 +212,14 @@ const (
 
 // finding prints a finding, and below it what to do.
 func (e *screen) finding(b *strings.Builder, f *adminapi.Finding) {
-	width := e.width
-	if width == 0 {
-		width = findingWidth
-	}
-	lines := wrapped(printable(f.Found), width-findingIndent)
+	width := cmp.Or(e.width, findingWidth) - findingIndent
+	lines := wrapped(printable(f.Found), width)
 	fmt.Fprintf(b, "  %s%s  %-14s  %s\n", e.colored(f.Level), strings.Repeat(" ", len("unknown")-min(len(f.Level), len("unknown"))), printable(f.Check), lines[0])
-	for _, line := range lines[1:] {
-		b.WriteString(strings.Repeat(" ", findingIndent) + line + "\n")
+	lines = lines[1:]
+	if f.Fix != (advice.Text{}) {
+		lines = append(lines, wrapped("fix: "+printable(f.Fix.String()), width)...)
 	}
-	if f.Fix == (advice.Text{}) {
-		return
-	}
-	for _, line := range wrapped("fix: "+printable(f.Fix.String()), width-findingIndent) {
+	for _, line := range lines {
 		b.WriteString(strings.Repeat(" ", findingIndent) + line + "\n")
 	}
 }

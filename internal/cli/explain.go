@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -117,9 +118,7 @@ func readData(text string, input io.Reader) ([]byte, error) {
 
 // describeData makes a request with a body what curl makes of it.
 func describeData(r *adminapi.Request) {
-	if r.Method == "" {
-		r.Method = http.MethodPost
-	}
+	r.Method = cmp.Or(r.Method, http.MethodPost)
 	hasType := func(field string) bool { return strings.HasPrefix(strings.ToLower(field), "content-type:") }
 	if !slices.ContainsFunc(r.Header, hasType) {
 		r.Header = append(r.Header, "Content-Type: application/x-www-form-urlencoded")
@@ -128,16 +127,8 @@ func describeData(r *adminapi.Request) {
 
 // explain prints what the running Caddy says about a request.
 func (e *endpoint) explain(wanted *adminapi.Request) error {
-	text, err := json.Marshal(wanted)
-	if err != nil {
-		return err
-	}
-	var body map[string]any
-	if err := json.Unmarshal(text, &body); err != nil {
-		return err
-	}
 	var answer adminapi.Explanation
-	answered, err := e.fetch(http.MethodPost, "explain", nil, body, &answer)
+	answered, err := e.fetch(http.MethodPost, "explain", nil, wanted, &answer)
 	if err != nil {
 		return err
 	}

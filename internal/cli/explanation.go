@@ -130,25 +130,17 @@ func doesNotMatch(misses []string) string {
 
 // zoneRows returns the table of the zones that a request meets.
 func zoneRows(visits []adminapi.Visit) [][]string {
-	header, withPlans := []string{"ZONE", "STATE", "USED", "LEFT", "MORE IN", "KEY"}, false
-	if withPlans = slices.ContainsFunc(visits, func(v adminapi.Visit) bool { return v.State != nil && v.State.Plan != "" }); withPlans {
-		header = slices.Insert(header, 1, "PLAN")
-	}
-	rows := [][]string{header}
+	withPlans := slices.ContainsFunc(visits, func(v adminapi.Visit) bool { return v.State != nil && v.State.Plan != "" })
+	rows := [][]string{{"ZONE", planColumn, "STATE", "USED", "LEFT", "MORE IN", keyColumn}}
 	for _, v := range visits {
-		plan, numbers := "-", []string{visitState(&v), "-", "-", "-"}
-		keyText := "-"
-		if v.State != nil {
-			k := keyView{Key: v.State}
-			plan, numbers, keyText = k.planName(), k.numbers(), showKey(k.KeyText)
+		if v.State == nil {
+			rows = append(rows, []string{shellWord(v.Zone), "-", visitState(&v), "-", "-", "-", "-"})
+			continue
 		}
-		row := []string{shellWord(v.Zone)}
-		if withPlans {
-			row = append(row, plan)
-		}
-		rows = append(rows, append(append(row, numbers...), keyText))
+		k := keyView{Key: v.State}
+		rows = append(rows, slices.Concat([]string{shellWord(v.Zone), k.planName()}, k.numbers(), []string{showKey(k.KeyText)}))
 	}
-	return rows
+	return only(map[string]bool{planColumn: withPlans}, rows)
 }
 
 // limitRows says which limit, cost and key each zone has for the request.
@@ -157,10 +149,7 @@ func limitRows(visits []adminapi.Visit) (rows [][]string) {
 		if v.State == nil {
 			continue
 		}
-		text := v.State.Limit
-		if v.State.Rollout != "" {
-			text += " (" + v.State.Rollout + ")"
-		}
+		text := v.State.Limit + inParentheses(v.State.Rollout)
 		if v.State.Override != nil {
 			text += ", override " + describeOverride(v.State.Override)
 		}

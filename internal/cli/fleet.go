@@ -48,6 +48,17 @@ func newFleet(cmd *cobra.Command) (*fleet, error) {
 	return f, nil
 }
 
+// onFleet returns what a command does with the instances that its flags name.
+func onFleet(do func(f *fleet, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		f, err := newFleet(cmd)
+		if err != nil {
+			return err
+		}
+		return do(f, args)
+	}
+}
+
 // isOne reports whether the command asks one instance.
 func (f *fleet) isOne() bool { return len(f.caddys) == 1 }
 
@@ -177,11 +188,7 @@ func printAnswers[T any](f *fleet, answers []answer[T]) error {
 			list[i].Error = a.err.Error()
 		}
 	}
-	text, err := json.MarshalIndent(list, "", "\t")
-	if err == nil {
-		_, err = fmt.Fprintln(f.out, string(text))
-	}
-	return err
+	return f.printJSON(list)
 }
 
 // row returns the cells of a row in a table about several instances: the first one names the instance,
@@ -234,8 +241,8 @@ func (g *shared[K, T]) differ(caddys int) bool {
 	return slices.ContainsFunc(g.all, func(g *agreed[T]) bool { return len(g.of) < caddys })
 }
 
-// caddyColumn is the header of the column with the addresses of instances.
-const caddyColumn = "CADDY"
+// The headers of columns that only some tables have: the addresses of instances, and plans.
+const caddyColumn, planColumn = "CADDY", "PLAN"
 
 // everyCaddy names all instances of a fleet.
 const everyCaddy = "all"

@@ -34,11 +34,7 @@ If a request costs more than 1, these numbers are in the unit of costs.
 	plan := cmd.Flags().String("plan", "", "The plan whose limit to show, if not that of requests without a plan")
 	_ = cmd.RegisterFlagCompletionFunc("plan", completePlans)
 	cost := cmd.Flags().Int64("cost", 0, "The cost of the request, if not that of the zone")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		f, err := newFleet(cmd)
-		if err != nil {
-			return err
-		}
+	cmd.RunE = onFleet(func(f *fleet, args []string) error {
 		key := args
 		if len(key) > 0 {
 			key = key[1:]
@@ -61,7 +57,7 @@ If a request costs more than 1, these numbers are in the unit of costs.
 			return f.find(q)
 		}
 		return f.showKey(fetchAll[adminapi.Key](f, zonePath(args[0], "/key"), q))
-	}
+	})
 	return cmd
 }
 
@@ -223,32 +219,17 @@ func (f *fleet) views(found *shared[string, adminapi.Key], caddys int) []keyView
 func (f *fleet) states(views []keyView, withZones bool) error {
 	withPlans := slices.ContainsFunc(views, func(k keyView) bool { return len(k.Plans) > 0 })
 	withInstances := slices.ContainsFunc(views, func(k keyView) bool { return k.of != "" })
-	row := func(caddy, zone, plan string, numbers []string, key string) (cells []string) {
-		if withInstances {
-			cells = append(cells, caddy)
-		}
-		if withZones {
-			cells = append(cells, zone)
-		}
-		if withPlans {
-			cells = append(cells, plan)
-		}
-		if cells = append(cells, numbers...); withZones {
-			cells = append(cells, key)
-		}
-		return cells
-	}
-	rows := [][]string{row(caddyColumn, "ZONE", "PLAN", []string{"STATE", "USED", "LEFT", "MORE IN"}, "KEY")}
+	rows := [][]string{{caddyColumn, "ZONE", planColumn, "STATE", "USED", "LEFT", "MORE IN", keyColumn}}
 	for _, view := range views {
 		if view.Outcome == "" {
-			rows = append(rows, row(view.of, shellWord(view.Zone), "-", []string{"?", "-", "-", "-"}, "-"))
+			rows = append(rows, []string{view.of, shellWord(view.Zone), "-", "?", "-", "-", "-", "-"})
 			continue
 		}
 		for _, k := range view.byPlan() {
-			rows = append(rows, row(k.of, shellWord(k.Zone), k.planName(), k.numbers(), showKey(k.KeyText)))
+			rows = append(rows, slices.Concat([]string{k.of, shellWord(k.Zone), k.planName()}, k.numbers(), []string{showKey(k.KeyText)}))
 		}
 	}
-	return f.table(rows)
+	return f.table(only(map[string]bool{caddyColumn: withInstances, "ZONE": withZones, planColumn: withPlans, keyColumn: withZones}, rows))
 }
 
 // limit returns the limit of the zone.

@@ -40,13 +40,7 @@ func listCommand(name, short, long string, head []string, cells func(*adminapi.L
 		Example:           "  caddy rate-limit " + name,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeZones,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			f, err := newFleet(cmd)
-			if err != nil {
-				return err
-			}
-			return f.list(args, name, head, cells)
-		},
+		RunE:              onFleet(func(f *fleet, args []string) error { return f.list(args, name, head, cells) }),
 	}
 }
 

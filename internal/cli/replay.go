@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -143,7 +144,7 @@ func replayLogs(cmd *cobra.Command, o *replay.Options, page string) error {
 		}
 	}
 	if s.json {
-		err = printJSON(s, result)
+		err = s.printJSON(result)
 	} else {
 		err = result.WriteText(s.out, time.Local)
 	}
@@ -218,10 +219,7 @@ func replaceFile(name string, text []byte) error {
 		return err
 	}
 	_, err = file.Write(text)
-	if closing := file.Close(); err == nil {
-		err = closing
-	}
-	if err == nil {
+	if err = cmp.Or(err, file.Close()); err == nil {
 		err = os.Rename(file.Name(), name)
 	}
 	if err != nil {
@@ -230,8 +228,8 @@ func replaceFile(name string, text []byte) error {
 	return err
 }
 
-func printJSON(s *screen, result *replay.Result) error {
-	text, err := json.MarshalIndent(result, "", "\t")
+func (s *screen) printJSON(value any) error {
+	text, err := json.MarshalIndent(value, "", "\t")
 	if err != nil {
 		return err
 	}

@@ -35,12 +35,8 @@ The zone must have the option overrides.
 	exempt := flags.Bool("exempt", false, "Exempt the key from the limit")
 	clear := flags.Bool("clear", false, "Clear the override")
 	_ = cmd.RegisterFlagCompletionFunc("plan", completePlans)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	cmd.RunE = onFleet(func(f *fleet, args []string) error {
 		if err := errors.Join(checkExclusive(cmd, "plan", "exempt", "clear"), checkExclusive(cmd, "clear", "for"), checkExclusive(cmd, "clear", "note")); err != nil {
-			return err
-		}
-		f, err := newFleet(cmd)
-		if err != nil {
 			return err
 		}
 		zone, key, request := args[0], args[1:], body()
@@ -68,6 +64,6 @@ The zone must have the option overrides.
 			return fmt.Errorf("%w (the last argument, %s, is the limit)", err, shellWord(fmt.Sprint(request["limit"])))
 		}
 		return err
-	}
+	})
 	return cmd
 }

@@ -27,13 +27,7 @@ With --check the exit code is 1 if a store does not answer, for monitoring.
 		Args: cobra.NoArgs,
 	}
 	check := cmd.Flags().Bool("check", false, "Fail if a store does not answer")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		f, err := newFleet(cmd)
-		if err != nil {
-			return err
-		}
-		return f.stores(*check)
-	}
+	cmd.RunE = onFleet(func(f *fleet, _ []string) error { return f.stores(*check) })
 	return cmd
 }
 
@@ -58,15 +52,11 @@ func (f *fleet) stores(check bool) error {
 	lends := slices.ContainsFunc(good, func(a answer[[]adminapi.Store]) bool {
 		return slices.ContainsFunc(a.value, func(s adminapi.Store) bool { return s.Lent != nil })
 	})
-	names := []string{"STORE", "ANSWERS", "BREAKER", "P50", "P99", "INSTANCES", "KEYS"}
-	if lends {
-		names = append(names, "LENT")
-	}
-	rows := [][]string{f.row(caddyColumn, append(names, "ZONES")...)}
+	rows := [][]string{{caddyColumn, "STORE", "ANSWERS", "BREAKER", "P50", "P99", "INSTANCES", "KEYS", lentColumn, "ZONES"}}
 	var faults []string
 	for _, a := range good {
 		for _, s := range a.value {
-			rows = append(rows, f.row(a.of.address, storeCells(&s, lends)...))
+			rows = append(rows, append([]string{a.of.address}, storeCells(&s)...))
 			if s.Error != "" {
 				faults = append(faults, f.mark(a.of)+s.Name+": "+s.Error)
 			}
@@ -75,7 +65,7 @@ func (f *fleet) stores(check bool) error {
 			}
 		}
 	}
-	if err := f.table(rows); err != nil {
+	if err := f.table(only(map[string]bool{caddyColumn: !f.isOne(), lentColumn: lends}, rows)); err != nil {
 		return err
 	}
 	for _, fault := range faults {
@@ -84,8 +74,11 @@ func (f *fleet) stores(check bool) error {
 	return err
 }
 
-// storeCells returns what an instance says of a store; with lends, also what is lent to it.
-func storeCells(s *adminapi.Store, lends bool) []string {
+// lentColumn is the header of what is lent, if some store lends.
+const lentColumn = "LENT"
+
+// storeCells returns what an instance says of a store.
+func storeCells(s *adminapi.Store) []string {
 	answers, p50, p99, keys, caddys := "-", "-", "-", "-", "-"
 	if s.Answers != nil {
 		answers = map[bool]string{true: "yes", false: "no"}[*s.Answers]
@@ -103,11 +96,7 @@ func storeCells(s *adminapi.Store, lends bool) []string {
 	if answers == "no" && breaker == "closed" {
 		breaker = "failing" // the calls that failed were too few to open it
 	}
-	cells := []string{s.Name, answers, breaker, p50, p99, caddys, keys}
-	if lends {
-		cells = append(cells, lentOf(s))
-	}
-	return append(cells, shellWords(s.Zones))
+	return []string{s.Name, answers, breaker, p50, p99, caddys, keys, lentOf(s), shellWords(s.Zones)}
 }
 
 // lentOf says how much of how many keys is lent to a Caddy.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,12 +13,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 )
 
-func orDash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
-}
+func orDash(text string) string { return cmp.Or(text, "-") }
 
 // formatSeconds formats seconds with a precision that people can use.
 func formatSeconds(seconds float64) string {
@@ -50,6 +46,20 @@ const keyColumn = "KEY"
 // for them.
 func (e *screen) table(rows [][]string) error {
 	return e.columns(rows, e.fitted(rows))
+}
+
+// only removes the columns for which this says no, by their headers.
+func only(columns map[string]bool, rows [][]string) [][]string {
+	header := rows[0]
+	for i, row := range rows {
+		rows[i] = nil
+		for j, cell := range row {
+			if shown, optional := columns[header[j]]; shown || !optional {
+				rows[i] = append(rows[i], cell)
+			}
+		}
+	}
+	return rows
 }
 
 // fits reports whether the terminal is wide enough for a table.

@@ -27,11 +27,7 @@ the last five to ten minutes, with --refused those with the most refusals, or wi
 	dryRun := cmd.Flags().Bool("dry-run", false, "Sort by what a dry run would have refused, and leave out keys without any")
 	cmd.MarkFlagsMutuallyExclusive("refused", "dry-run")
 	n := cmd.Flags().IntP("number", "n", 10, "How many keys, at most 1000")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		f, err := newFleet(cmd)
-		if err != nil {
-			return err
-		}
+	cmd.RunE = onFleet(func(f *fleet, args []string) error {
 		by, zone := byRequests, ""
 		switch {
 		case *refused:
@@ -43,7 +39,7 @@ the last five to ten minutes, with --refused those with the most refusals, or wi
 			zone = args[0]
 		}
 		return f.top(zone, by, *n)
-	}
+	})
 	return cmd
 }
 
@@ -54,22 +50,14 @@ func (f *fleet) top(zone, by string, n int) error {
 		return err
 	}
 	withPlans := slices.ContainsFunc(shown.keys, func(k topKey) bool { return k.Plan != "" })
-	header := []string{"ZONE", "REQUESTS", "REFUSED", "DRY RUN", "KEY"}
-	if withPlans {
-		header = slices.Insert(header, 1, "PLAN")
-	}
-	rows := [][]string{header}
+	rows := [][]string{{"ZONE", planColumn, "REQUESTS", "REFUSED", "DRY RUN", keyColumn}}
 	for _, k := range shown.keys {
-		row := []string{
-			shellWord(k.zone), formatCount(k.Requests, k.RequestsError), formatCount(k.Refused, k.RefusedError),
+		rows = append(rows, []string{
+			shellWord(k.zone), showPlan(k.Plan), formatCount(k.Requests, k.RequestsError), formatCount(k.Refused, k.RefusedError),
 			formatCount(k.DryRun, k.DryRunError), showKey(k.KeyText),
-		}
-		if withPlans {
-			row = slices.Insert(row, 1, showPlan(k.Plan))
-		}
-		rows = append(rows, row)
+		})
 	}
-	if err := f.table(rows); err != nil {
+	if err := f.table(only(map[string]bool{planColumn: withPlans}, rows)); err != nil {
 		return err
 	}
 	if !shown.since.IsZero() {

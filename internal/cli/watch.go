@@ -37,11 +37,7 @@ milliseconds, the address of the client and the host.
 	chosen := cmd.Flags().StringSlice("outcome", nil, "Only decisions with these outcomes: "+strings.Join(outcomes, ", "))
 	rate := cmd.Flags().Int("rate", 20, "How many decisions to show per second, at most 1000; of a fleet, per instance")
 	count := cmd.Flags().IntP("number", "n", 0, "End after this many decisions")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		f, err := newFleet(cmd)
-		if err != nil {
-			return err
-		}
+	cmd.RunE = onFleet(func(f *fleet, args []string) (err error) {
 		q := make(url.Values)
 		if len(args) > 0 {
 			if q, err = query(args[1:]); err != nil {
@@ -54,7 +50,7 @@ milliseconds, the address of the client and the host.
 			q.Set("outcome", strings.Join(*chosen, ","))
 		}
 		return f.watch(q, *count)
-	}
+	})
 	_ = cmd.RegisterFlagCompletionFunc("outcome", cobra.FixedCompletions(outcomes, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

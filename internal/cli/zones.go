@@ -29,16 +29,12 @@ its details.
 		Example:           "  caddy rate-limit zones\n  caddy rate-limit zones clients",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeZones,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			f, err := newFleet(cmd)
-			if err != nil {
-				return err
-			}
+		RunE: onFleet(func(f *fleet, args []string) error {
 			if len(args) == 1 {
 				return f.zone(args[0])
 			}
 			return f.zones()
-		},
+		}),
 	}
 }
 
@@ -121,38 +117,25 @@ func withoutStore(sums *shared[zoneID, adminapi.Zone]) string {
 
 // zoneRows returns the rows of a table of zones.
 func (f *fleet) zoneRows(sums *shared[zoneID, adminapi.Zone], caddys int, withKeys, withStores bool) [][]string {
-	withInstances := sums.differ(caddys)
 	columns := outcomeColumns(sums.all)
-	row := func(caddy, zone, limit, key, store string, counts []string) (cells []string) {
-		if withInstances {
-			cells = append(cells, caddy)
-		}
-		cells = append(cells, zone, limit)
-		if withKeys {
-			cells = append(cells, key)
-		}
-		if withStores {
-			cells = append(cells, store)
-		}
-		return append(cells, counts...)
+	header := []string{caddyColumn, "ZONE", "LIMIT", keyColumn, "STORE"}
+	for _, column := range columns {
+		header = append(header, words(strings.ToUpper(column)))
 	}
-	headers := make([]string, len(columns))
-	for i, column := range columns {
-		headers[i] = words(strings.ToUpper(column))
-	}
-	rows := [][]string{row(caddyColumn, "ZONE", "LIMIT", "KEY", "STORE", headers)}
+	rows := [][]string{header}
 	for _, g := range sums.all {
-		z, counts := &g.value, make([]string, len(columns))
-		for i, column := range columns {
-			counts[i] = strconv.FormatUint(countColumn(z, column), 10)
-		}
+		z := &g.value
 		limit := z.Limit + inParentheses(z.Rollout)
 		if f.width > 0 {
 			limit = shortLimit(z)
 		}
-		rows = append(rows, row(f.names(g.of), shellWord(z.Name), limit, orDash(z.KeyForm), z.Store, counts))
+		row := []string{f.names(g.of), shellWord(z.Name), limit, orDash(z.KeyForm), z.Store}
+		for _, column := range columns {
+			row = append(row, strconv.FormatUint(countColumn(z, column), 10))
+		}
+		rows = append(rows, row)
 	}
-	return rows
+	return only(map[string]bool{caddyColumn: sums.differ(caddys), keyColumn: withKeys, "STORE": withStores}, rows)
 }
 
 // outcomeColumns returns the columns for the outcomes that requests of these zones have had.
