@@ -18,7 +18,7 @@ func testReload(t *testing.T, w *world) {
 	p.open(c.page("--no-open"))
 	p.untilText("#zones-body", "No zones: this Caddy limits nothing.")
 	p.untilText("#level", "No limits")
-	p.untilText("#refused-body", "Without zones nobody is refused.")
+	p.untilText("#refused-body", "There are no zones, so nobody is refused.")
 	p.untilText("#stores-body", "No store")
 	zone := func(name string) string {
 		return "\t\tzone " + name + " {\n\t\t\tkey {header.Client}\n\t\t\tevents 1\n\t\t\twindow 1h\n\t\t}\n"
@@ -105,7 +105,7 @@ func testOutage(t *testing.T, w *world) {
 	p.untilDoing("trouble", request, `document.getElementById('level').innerText === 'Trouble'`)
 	p.untilText("#sentence", "does not answer: 1 zone refuses all requests, 1 zone counts in this instance alone, with 1/2 of their limits. Overrides and bans do not hold until it answers.")
 	p.click("#rules-load")
-	p.untilText("#rules-body", "Unknown: which keys have bans and overrides is in the store.")
+	p.untilText("#rules-body", "Unknown: the store keeps bans and overrides.")
 	p.untilText("#rules-body", "Zones clients, share:")
 	p.untilText("#stores-body", "open")
 	p.write("#why-parts input", "una")

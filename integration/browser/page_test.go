@@ -198,7 +198,7 @@ func testZones(t *testing.T, w *world) {
 	w.one.times(4, "/trial", "Client: zoe")
 	p.untilText("[data-zone=trial] .detail .outcomes", "dry run")
 	p.untilText("[data-zone=trial] .costs", "unknown")
-	p.untilText("[data-zone=trial] .costs", "cost in all")
+	p.untilText("[data-zone=trial] .costs", "total cost")
 	// What clients have left comes from a sample of the decisions, of all zones together.
 	p.untilDoing("what is left in the sample", func() { w.one.times(1, "/trial", "Client: zoe") },
 		`document.querySelector('[data-zone=trial] .near').innerText.includes('none')`)

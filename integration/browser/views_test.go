@@ -15,7 +15,7 @@ func testWhy(t *testing.T, w *world) {
 	p.untilText("#why-body", "Zone clients refuses it: 5 of 5 used. The next request passes at")
 	p.until("the picture", `document.querySelector('#why-body .bucket')?.getAttribute('aria-label').startsWith('0 of 5 left.')`)
 	p.untilText("#why-body .moments", "The next request passes at")
-	p.untilText("#why-body .moments", "All of it is back at")
+	p.untilText("#why-body .moments", "The full limit is available at")
 	p.untilText("#why-body", "Zone plain allows it: 0 of 1 used.")
 	p.untilText("#why-body", "Zone logins: the key has 2 parts")
 
@@ -58,7 +58,7 @@ func testDecisions(t *testing.T, w *world) {
 		t.Errorf("with a filter other zones are shown: %s", text)
 	}
 	p.click("#pause")
-	p.untilDoing("a count of what has come", func() { w.one.times(2, "/plain", "Client: paul") }, `/^Paused; [1-9]/.test(document.getElementById('decisions-note').innerText)`)
+	p.untilDoing("a count of what has come", func() { w.one.times(2, "/plain", "Client: paul") }, `/^Paused. New since then: [1-9]/.test(document.getElementById('decisions-note').innerText)`)
 	if strings.Contains(list(), "paul") {
 		t.Error("a list that is held goes on")
 	}
@@ -85,7 +85,7 @@ func testStores(t *testing.T, w *world) {
 	fact := func(name string) string {
 		return fmt.Sprintf(`[...document.querySelectorAll('#stores-body dt')].find(e => e.innerText === %s).nextSibling.innerText`, quoted(name))
 	}
-	p.untilDoing("a loan, and calls", func() { w.one.times(30, "/hot") }, fact("Lent")+` !== '0' && `+fact("Calls for a decision")+`.endsWith(' for 100')`)
+	p.untilDoing("a loan, and calls", func() { w.one.times(30, "/hot") }, fact("Lent")+` !== '0' && `+fact("Calls per 100 decisions")+` !== '–'`)
 	p.untilText("#stores-body", "99 % within")
 	p.untilText("#sentence", "answers in")
 	p.until("the chart", `document.querySelector('#stores-body canvas')`)

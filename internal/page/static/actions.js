@@ -21,30 +21,30 @@ const actions = {
   },
   raise: {
     label: 'Raise', title: 'Give this key a limit of its own?', yes: 'Raise the limit', fields: ['limit', 'for'], for: '2h',
-    text: 'Replaces another override of the key. What it has used stays used.',
+    text: 'Replaces any other override of the key. What it has used so far still counts.',
     cannot: needsOverrides, command: 'set', flags: f => f.for ? ['--for', f.for] : [], last: f => [f.limit],
     request: f => ['PUT', '/key/override', f.for ? { limit: f.limit, for: f.for } : { limit: f.limit }], done: 'Raised', mark: 'raised',
   },
   exempt: {
     label: 'Exempt', title: 'Exempt this key?', yes: 'Exempt it', fields: ['for'], for: '',
-    text: 'The zone no longer limits the key, and does not ban it. Replaces another override of the key.',
+    text: 'The zone no longer limits the key, and does not ban it. Replaces any other override of the key.',
     cannot: needsOverrides, command: 'set', flags: f => f.for ? ['--for', f.for, '--exempt'] : ['--exempt'],
     request: f => ['PUT', '/key/override', f.for ? { exempt: true, for: f.for } : { exempt: true }], done: 'Exempted', mark: 'exempted',
   },
   ban: {
     label: 'Ban', title: 'Ban this key?', yes: 'Ban it', fields: ['for'], for: '1h', danger: true,
-    text: 'The zone refuses all requests of the key. Replaces another override of the key.',
+    text: 'The zone refuses all requests of the key. Replaces any other override of the key.',
     cannot: needsOverrides, command: 'ban', flags: f => f.for ? ['--for', f.for] : [],
     request: f => ['PUT', '/key/ban', f.for ? { for: f.for } : {}], done: 'Banned',
   },
   unban: {
     label: 'Unban', title: 'End the ban of this key?', yes: 'End the ban',
-    text: 'Ends a ban by an operator or by the zone, and forgets refusals. What the key has used stays used, so its limit may still refuse it.',
+    text: 'Ends a ban by an operator or by the zone, and forgets refusals. What the key has used so far still counts, so its limit may still refuse it.',
     cannot: z => z.overrides || z.bans ? '' : 'This zone has neither overrides nor bans.', command: 'unban', request: () => ['DELETE', '/key/ban'], done: 'Unbanned', mark: 'unbanned',
   },
   clear: {
     label: 'Clear', title: 'Clear the override of this key?', yes: 'Clear it',
-    text: 'The key has the limit of the zone again, from the next request on.',
+    text: 'From the next request on, the key has the limit of the zone again.',
     cannot: needsOverrides, command: 'set', flags: () => ['--clear'], request: () => ['DELETE', '/key/override'], done: 'Cleared the override of',
   },
 }
@@ -68,7 +68,7 @@ export function buttons(names, z, k, why) {
 
 function reasonAgainst(action, z, k) {
   if (k.key_truncated) return 'Only the beginning of this key is known, so it cannot be named.'
-  if (k.unknown) return 'The store only has a hash of this key, so it cannot be named.'
+  if (k.unknown) return 'The store keeps only a hash of this key, so it cannot be named.'
   return action.cannot(z)
 }
 
@@ -79,7 +79,7 @@ function ask(action, z, k) {
   const values = { for: action.for, limit: z.events ? String(2 * z.events) : '' }
   const fields = (action.fields ?? []).map(name => name === 'limit'
     ? el('label', {}, 'Limit ', el('input', { id: 'field-limit', value: values.limit, required: true, autocomplete: 'off', spellcheck: 'false', 'aria-describedby': 'limit-help', input: e => { values.limit = e.target.value; draw() } }),
-      el('span', { class: 'note', id: 'limit-help' }, 'A number of events for the window of the zone, or a limit such as 500/1m.'))
+      el('span', { class: 'note', id: 'limit-help' }, 'A number of events in the window of the zone, or a limit such as 500/1m.'))
     : el('label', {}, 'For ', el('select', { id: 'field-for', change: e => { values.for = e.target.value; draw() } },
       lengths.map(([value, text]) => el('option', { value, selected: value === action.for }, action.command === 'ban' && !value ? 'until it is unbanned' : text)))))
   const draw = () => setText(byId('dialog-command'), command(state.start.address, action.command, z, k, action.flags?.(values) ?? [], action.last?.(values) ?? []))

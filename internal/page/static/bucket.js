@@ -13,8 +13,8 @@ export function bucket(k) {
   const y = n => floor - Math.min(1, Math.max(0, n) / Math.max(1, q)) * (floor - top)
   const marks = []
   if (k.next_after > 0 && !k.slots && k.next_after !== k.retry_after) marks.push(['more', k.next_after, 'More is available'])
-  if (k.retry_after > 0 && !(k.ban && !k.ban.ends_in)) marks.push(['next', k.retry_after, k.ban ? 'The next request passes, after the ban' : 'The next request passes'])
-  if (k.reset_after > 0) marks.push(['all', k.reset_after, 'All of it is back'])
+  if (k.retry_after > 0 && !(k.ban && !k.ban.ends_in)) marks.push(['next', k.retry_after, k.ban ? 'The ban ends, and the next request passes' : 'The next request passes'])
+  if (k.reset_after > 0) marks.push(['all', k.reset_after, 'The full limit is available'])
   const path = end === 0 ? `M${left} ${y(k.remaining)}H${width - left}`
     : steady ? `M${x(0)} ${y(k.remaining)}L${x(k.reset_after)} ${y(q)}H${width - left}`
       : /^sliding_window_log/.test(algorithm) ? `M${x(0)} ${y(k.remaining)}H${x(k.next_after)}L${x(k.reset_after)} ${y(q)}H${width - left}`
@@ -32,5 +32,5 @@ export function bucket(k) {
     ]),
     svg('circle', { class: 'now', cx: left, cy: y(k.remaining), r: 3.5 }))
   return el('figure', { class: 'moments' }, picture, el('figcaption', {},
-    marks.length ? el('dl', {}, marks.map(([, s, what], i) => [el('dt', {}, 'abc'[i]), el('dd', {}, what + (k.slots ? ' at the latest' : '') + ` at ${time(now + s * 1000)}, in ${duration(s)}`)])) : 'All of it is there.'))
+    marks.length ? el('dl', {}, marks.map(([, s, what], i) => [el('dt', {}, 'abc'[i]), el('dd', {}, what + (k.slots ? ' at the latest' : '') + ` at ${time(now + s * 1000)}, in ${duration(s)}`)])) : 'The full limit is available.'))
 }

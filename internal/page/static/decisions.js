@@ -36,7 +36,7 @@ pause.addEventListener('click', () => {
   paused = paused ? null : [...state.decisions]
   missed = 0
   pause.setAttribute('aria-pressed', String(Boolean(paused)))
-  setText(pause, paused ? 'Go on' : 'Pause')
+  setText(pause, paused ? 'Resume' : 'Pause')
   redraw()
 })
 
@@ -86,4 +86,4 @@ export function updateDecisions(fresh) {
   remark()
 }
 
-const remark = () => setText(byId('decisions-note'), paused ? `Paused; ${number(missed)} more have come.` : skipped ? `A sample: ${number(skipped)} more in the last second are not shown.` : '')
+const remark = () => setText(byId('decisions-note'), paused ? `Paused. New since then: ${number(missed)}.` : skipped ? `A sample: ${number(skipped)} others in the last second are not shown.` : '')

@@ -49,7 +49,7 @@ function start({ what, silent }) {
   drawFilters()
   redraw()
   startRules()
-  if (what === 'restarted') news('Caddy was restarted: the counts of this page start from zero.')
+  if (what === 'restarted') news('Caddy was restarted: the counts on this page start from zero.')
   else if (what === 'reloaded' && silent) news(`Connected again${silent < Date.now() - 3000 ? ': Caddy had not answered since ' + time(silent) : ': the config was reloaded'}.`)
   if (what !== 'new') {
     quiet = 0
@@ -61,7 +61,7 @@ function lost() {
   setText(byId('link'), 'connecting')
   byId('link').className = 'pill bad'
   summary([])
-  setText(byId('sentence'), `Caddy has not answered since ${time(state.silentSince)}. This page tries again each second.`)
+  setText(byId('sentence'), `Caddy has not answered since ${time(state.silentSince)}. This page tries again every second.`)
   if (asked || state.silentSince > Date.now() - 2500) return
   asked = true // the stream does not say why
   call('GET', 'page/').catch(e => { if (!state.connected) show(byId('sentence'), byId('sentence').textContent, ' ', plain(e.message, 300), '.') })

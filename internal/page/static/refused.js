@@ -47,7 +47,7 @@ export function drawRefused() {
 export function updateRefused(all) {
   const real = all.filter(isReal), list = steady([...real.slice(0, most), ...all.slice(real.length).slice(0, mostDry)])
   const [now, more] = refusedNow(all), tried = list.filter(r => !isReal(r))
-  setText(byId('refused-note'), real.length ? `${now ? count(now, 'client') : 'nobody'} now, ${number(clients(real))} in the last minutes` : '')
+  setText(byId('refused-note'), real.length ? `${now ? count(now, 'client') : 'nobody'} now, ${number(clients(real))} in the last few minutes` : '')
   const ids = JSON.stringify(list.map(r => [rowID(r), isReal(r)]))
   if (ids !== order) {
     order = ids
@@ -55,8 +55,8 @@ export function updateRefused(all) {
     rows.clear()
     if (!list.length) {
       show(byId('refused-body'), el('div', { class: 'empty' }, el('p', {}, state.zones.length
-        ? 'Nobody was refused in the last minutes. Clients that are refused appear here, with buttons that let them through.'
-        : 'Without zones nobody is refused.')))
+        ? 'Nobody was refused in the last few minutes. Refused clients appear here, with buttons to let them through.'
+        : 'There are no zones, so nobody is refused.')))
     } else {
       if (!body?.isConnected) {
         const columns = ['Key', 'Refused', 'Wait', 'Last refused', 'Last request', 'Actions']
@@ -107,7 +107,7 @@ function waitOf(r) {
   if (until > state.now) return duration((until - state.now) / 1000) + (ban ? ' (ban)' : '')
   if (!r.isNow) return until ? 'over' : '–'
   // It is refused again and again, and the stream has a sample: the last wait that a client was told holds about.
-  if (r.last?.outcome === 'rejected') return 'as long as the config says'
+  if (r.last?.outcome === 'rejected') return 'until the config changes'
   return r.last?.decision?.retry_after ? 'about ' + duration(r.last.decision.retry_after) : 'not known yet'
 }
 

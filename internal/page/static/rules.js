@@ -53,7 +53,7 @@ function draw(able, rows, errors, more) {
     return
   }
   if (!rows.length && errors.length) {
-    show(body, errors, el('p', { class: 'empty' }, 'Unknown: which keys have bans and overrides is in the store. While it does not answer, they do not hold.'))
+    show(body, errors, el('p', { class: 'empty' }, 'Unknown: the store keeps bans and overrides. They do not hold while it does not answer.'))
     return
   }
   if (!rows.length) {
@@ -69,7 +69,7 @@ function draw(able, rows, errors, more) {
       el('td', { 'data-label': 'Until' }, k.ends_in ? time(at + k.ends_in * 1000) : k.kind === 'banned' ? 'it is unbanned' : 'it is cleared'),
       el('td', { 'data-label': 'Note' }, k.note ? visible(k.note, 120) : '–'),
       el('td', { 'data-label': 'Actions' }, buttons([k.kind === 'banned' ? 'unban' : 'clear'], z, k)))))),
-  more ? el('p', { class: 'note' }, `There are more: caddy rate-limit bans and caddy rate-limit overrides show all of them.`) : null,
+  more ? el('p', { class: 'note' }, `There are more: caddy rate-limit bans and caddy rate-limit overrides list them all.`) : null,
   el('p', { class: 'note' }, `${count(rows.length, 'key')}, as of ${time(at)}.`))
 }
 

@@ -37,20 +37,20 @@ function makeCard(s) {
       if (status.textContent !== word) show(status, pill(word, kind))
       if (!s.remote) {
         const keys = state.zones.filter(z => z.store === s.name && z.keys !== undefined).reduce((n, z) => n + z.keys, 0)
-        fact('Keys', number(keys), 'In the memory of this instance. Counted twice a minute.')
+        fact('Keys', number(keys), 'In the memory of this instance, counted twice a minute.')
         fact('Shared with', 'nobody', 'Each instance of a fleet counts for itself. With Redis they count together.')
         return
       }
       const past = s.past[0], minute = latencyBetween(past, now), calls = (now.calls ?? 0) - (past.calls ?? 0)
-      fact('Breaker', now.breaker ?? '–', 'closed: Redis is asked. open: it is not, until it answers again.')
-      fact('Latency', minute ? `${duration(minute.mean)}, 99 % within ${duration(minute.p99)}` : 'no calls in the last minute', 'Of decisions of the last minute.')
-      fact('Instances', count(now.instances ?? 0, 'instance'), 'That have reported to this store in the last seconds.')
-      fact('Calls for a decision', minute && calls > 0 ? rate(Math.min(1, calls / minute.n) * 100) + ' for 100' : '–', 'Requests that come at once share a call.')
-      fact('Lent', number(state.zones.filter(z => z.store === s.name).reduce((n, z) => n + (z.lent ?? 0), 0)), 'What this instance may still spend without asking.')
+      fact('Breaker', now.breaker ?? '–', 'closed: Redis is asked. open: Redis is not asked until it answers again.')
+      fact('Latency', minute ? `${duration(minute.mean)}, 99 % within ${duration(minute.p99)}` : 'no calls in the last minute', 'Of the decisions in the last minute.')
+      fact('Instances', count(now.instances ?? 0, 'instance'), 'That reported to this store in the last few seconds.')
+      fact('Calls per 100 decisions', minute && calls > 0 ? rate(Math.min(1, calls / minute.n) * 100) : '–', 'Requests that arrive together share a call.')
+      fact('Lent', number(state.zones.filter(z => z.store === s.name).reduce((n, z) => n + (z.lent ?? 0), 0)), 'What this instance may spend without asking Redis.')
       fact('Refused without asking', number(now.deny_hits ?? 0), 'By the deny cache, since this instance started.')
       fact('Lost corrections', number(now.lost ?? 0), 'Refunds and late costs that were given up.')
       const errors = Object.entries(now.errors ?? {})
-      fact('Errors', errors.length ? errors.map(([k, n]) => `${k} ${number(n)}`).join(', ') : 'none', 'Requests without an answer, since this instance started.')
+      fact('Errors', errors.length ? errors.map(([k, n]) => `${k} ${number(n)}`).join(', ') : 'none', 'Requests that Redis did not answer, since this instance started.')
       plot ??= chart(place, [{ label: 'mean' }, { label: '99 %', refused: true }], 'Latency of the store', 120, v => duration(v / 1000))
       plot.draw(s.history)
     },
@@ -62,7 +62,7 @@ export function storeState(s) {
   const now = s.now
   if (!now) return ['unknown', '']
   if (now.breaker === 'open') return ['does not answer', 'bad']
-  if (now.failing || now.breaker === 'half-open') return ['fails', 'bad']
+  if (now.failing || now.breaker === 'half-open') return ['failing', 'bad']
   return [s.remote ? 'answers' : 'in memory', 'good']
 }
 

@@ -57,7 +57,7 @@ async function lookUp(path) {
     const all = [answer].flat().sort((a, b) => urgency(b) - urgency(a))
     const failed = Map.groupBy(all.filter(k => k.error), k => k.error)
     show(byId('why-body'), all.filter(k => !k.error).map(verdict), [...failed].map(([error, of]) => failure(error, of.map(k => k.zone))))
-    if (!all.length) show(byId('why-body'), el('p', { class: 'empty' }, 'No zone has an answer: there are no zones.'))
+    if (!all.length) show(byId('why-body'), el('p', { class: 'empty' }, 'There are no zones.'))
   } catch (error) {
     if (asked === path) show(byId('why-body'), el('p', { class: 'error' }, plain(error.message, 400)))
   }
@@ -86,7 +86,7 @@ function verdict(k) {
     el('h3', {}, pill(k.outcome.replaceAll('_', ' '), k.refused ? 'refused' : k.outcome === 'dry_run' ? 'dry' : 'good'), ' ', showKey(k, z)),
     el('p', { class: 'because' }, 'Zone ', visible(k.zone, 48), ' ', reason(k)),
     k.quota > 0 && (k.used > 0 || k.refused) ? bucket(k) : null,
-    el('dl', {}, el('dt', {}, 'Limit'), el('dd', {}, k.limit, overrides(k) ? ' for others: an override replaces it' : null, k.rollout ? [' ', pill(k.rollout, 'dry')] : null), extra.map(([name, value]) => [el('dt', {}, name), el('dd', {}, value)])),
+    el('dl', {}, el('dt', {}, 'Limit'), el('dd', {}, k.limit, overrides(k) ? ' (replaced by the override)' : null, k.rollout ? [' ', pill(k.rollout, 'dry')] : null), extra.map(([name, value]) => [el('dt', {}, name), el('dd', {}, value)])),
     buttons(names, z, k))
 }
 
@@ -112,12 +112,12 @@ function reason(k) {
   switch (k.outcome) {
     case 'exempt': return k.override ? 'does not limit it: an override exempts it.' : 'does not limit requests without a key (missing_key skip).'
     case 'rejected': return `rejects requests without a key with status ${k.status} (missing_key reject). Only the config can change that.`
-    case 'allowed': return `allows it: ${used}` + (k.others?.retry_after ? ' Requests that its reserve is not for are refused.' : '')
+    case 'allowed': return `allows it: ${used}` + (k.others?.retry_after ? ' Requests that do not match its option reserve are refused.' : '')
     case 'dry_run': return `would refuse it, but this is a dry run: ${used}` + (k.retry_after ? ` Within the limit again ${until(k.retry_after)}.` : '')
   }
   if (k.quota === 0) return 'refuses it: its limit is 0.'
   if (k.never) return `refuses it: a request costs ${number(k.cost)}, and the limit never allows more than ${number(k.quota)}.`
-  if (k.slots) return `refuses it: ${number(k.used)} of ${number(k.quota)} slots are taken. One is free ${until(k.retry_after ?? 0)}, at the latest.`
+  if (k.slots) return `refuses it: ${number(k.used)} of ${number(k.quota)} slots are taken. One is free at the latest ${until(k.retry_after ?? 0)}.`
   if (k.cost > 1 && k.remaining > 0) return `refuses it: a request costs ${number(k.cost)}, and only ${number(k.remaining)} of ${number(k.quota)} are left. The next passes ${until(k.retry_after)}.`
   if (k.refusals?.begins) return `refuses it: ${used} The next request is refused, and begins a ban of ${duration(k.refusals.next_ban)}.`
   return `refuses it: ${used} The next request passes ${until(k.retry_after ?? 0)}.`

@@ -90,7 +90,7 @@ function makeRow(z) {
   const [limit, how] = limitInWords(z.limit)
   const requests = spark('Requests/s'), refused = spark('Refused/s')
   refused.cell.classList.add('refusals')
-  const part = el('span', { class: 'value', title: 'What is counted: the last five minutes, or the time since this page was opened' }), bar = el('span', { class: 'fill' }), keys = el('td', { 'data-label': 'Keys', class: 'c4' })
+  const part = el('span', { class: 'value', title: 'Over the last five minutes, or since this page was opened' }), bar = el('span', { class: 'fill' }), keys = el('td', { 'data-label': 'Keys', class: 'c4' })
   const detail = el('td', { colspan: 6 }), under = el('tr', { class: 'detail', hidden: true }, detail)
   const id = 'zone-' + z.index
   const button = el('button', { type: 'button', class: 'open', 'aria-expanded': 'false', 'aria-controls': id, click: () => row.toggle() },
@@ -149,7 +149,7 @@ function makePanel(at, z) {
   show(at, el('div', { class: 'panel' },
     el('div', { class: 'wide' }, el('h3', {}, 'Requests and refusals per second'), plot),
     el('div', {}, el('h3', {}, 'Outcomes'), outcomes),
-    z.costs ? el('div', {}, el('h3', {}, 'Costs that responses name'), costs) : null,
+    z.costs ? el('div', {}, el('h3', {}, 'What responses say they cost'), costs) : null,
     el('div', {}, el('h3', {}, 'How much of their limit clients have left'), near),
     el('div', {}, el('h3', {}, 'Most frequent keys'), top),
     el('div', {}, el('h3', {}, 'Definition'), el('dl', { class: 'stacked' }, facts.map(([k, v]) => [el('dt', {}, k), el('dd', {}, v)])))))
@@ -164,7 +164,7 @@ function makePanel(at, z) {
           const fill = el('span', { class: 'fill' })
           fill.style.width = k.requests / most * 100 + '%'
           return el('tr', {}, el('td', {}, showKey(k, z), el('span', { class: 'track', 'aria-hidden': 'true' }, fill)), el('td', {}, number(k.requests)), el('td', {}, number(k.refused)))
-        }))) : el('p', { class: 'empty' }, 'No requests in the last minutes.'))
+        }))) : el('p', { class: 'empty' }, 'No requests in the last few minutes.'))
     } catch (e) {
       show(top, el('p', { class: 'error' }, plain(e.message, 300)))
     }
@@ -187,7 +187,7 @@ function makePanel(at, z) {
 function drawCosts(at, z) {
   const results = Object.entries(z.costs).filter(([, n]) => n)
   show(at, results.map(([name, n]) => [el('dt', {}, name.replaceAll('_', ' ')), el('dd', {}, number(n))]),
-    results.length ? [el('dt', {}, 'cost in all'), el('dd', {}, number(z.cost_sum ?? 0))] : el('dd', {}, 'No responses yet.'))
+    results.length ? [el('dt', {}, 'total cost'), el('dd', {}, number(z.cost_sum ?? 0))] : el('dd', {}, 'No responses yet.'))
 }
 
 // drawNear draws how much clients have left, from a sample of the last minute.
