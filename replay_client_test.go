@@ -15,7 +15,7 @@ import (
 
 // TestReplayBehindAProxy: the client is the one that a Caddy with the config would find out from the
 // connection and the header, whatever the Caddy that wrote the log trusted. Where the log cannot tell, or
-// the config does not trust the proxy, the client is taken as logged, and the report says so.
+// the config does not trust the proxy, the client in the log counts, and the report says so.
 func TestReplayBehindAProxy(t *testing.T) {
 	const (
 		trusts = `"trusted_proxies": {"source": "static", "ranges": ["10.0.0.5"]}, "trusted_proxies_strict": 1,`
@@ -32,11 +32,11 @@ func TestReplayBehindAProxy(t *testing.T) {
 		{"a proxy that is trusted now", trusts, "10.0.0.5", `"X-Forwarded-For":["192.0.2.9, 198.51.100.%d"]`, "198.51.100.1 198.51.100.2", ""},
 		{"its first address counts without strict", strings.Split(trusts, `"trusted_proxies_strict`)[0], "10.0.0.5", `"X-Forwarded-For":["192.0.2.%d, 10.9.9.9"]`, "192.0.2.1 192.0.2.2", ""},
 		{"another field", trusts + `"client_ip_headers": ["cf-connecting-ip"],`, "10.0.0.5", `"Cf-Connecting-Ip":["198.51.100.%d"]`, "198.51.100.1 198.51.100.2", ""},
-		{"another proxy is trusted", strings.Replace(trusts, "10.0.0.5", "10.0.0.6", 1), "198.51.100.7", `"X-Forwarded-For":["198.51.100.%d"]`, "10.0.0.5", "all requests are from 10.0.0.5 and carry X-Forwarded-For"},
-		{"no proxy is trusted", "", "10.0.0.5", `"X-Forwarded-For":["198.51.100.%d"]`, "10.0.0.5", "all requests are from 10.0.0.5 and carry X-Forwarded-For; the client is taken as logged: if that is a proxy, set trusted_proxies"},
-		{"the field is not in the log", trusts, "10.0.0.5", `"X":["%d"]`, "10.0.0.5", "all requests are from 10.0.0.5, and the log does not say which clients these are; the client is taken as logged"},
+		{"another proxy is trusted", strings.Replace(trusts, "10.0.0.5", "10.0.0.6", 1), "198.51.100.7", `"X-Forwarded-For":["198.51.100.%d"]`, "10.0.0.5", "all requests come from 10.0.0.5 and carry X-Forwarded-For"},
+		{"no proxy is trusted", "", "10.0.0.5", `"X-Forwarded-For":["198.51.100.%d"]`, "10.0.0.5", "all requests come from 10.0.0.5 and carry X-Forwarded-For; the client in the log counts: if that is a proxy, set trusted_proxies"},
+		{"the field is not in the log", trusts, "10.0.0.5", `"X":["%d"]`, "10.0.0.5", "all requests come from 10.0.0.5, and the log does not name the clients behind it; the client in the log counts"},
 		{"the field is redacted", trusts, "198.51.100.7", `"X-Forwarded-For":["REDACTED"],"X":["%d"]`, "198.51.100.7", ""},
-		{"the log knows more than the config", "", "198.51.100.7", `"X":["%d"]`, "198.51.100.7", "requests have come through a proxy, and the config has no trusted_proxies (6 requests)"},
+		{"the log knows more than the config", "", "198.51.100.7", `"X":["%d"]`, "198.51.100.7", "requests came through a proxy, and the config has no trusted_proxies (6 requests)"},
 	} {
 		var log strings.Builder
 		for i := range 6 {
@@ -53,7 +53,7 @@ func TestReplayBehindAProxy(t *testing.T) {
 			}
 			said := ""
 			for _, u := range r.Unknown {
-				if strings.Contains(u.Assumed, "as logged") {
+				if strings.Contains(u.Assumed, "in the log counts") {
 					said = u.Sentence()
 				}
 			}
@@ -82,13 +82,13 @@ func TestReplayLeavesOutZones(t *testing.T) {
 		judged, notJudged, passed int64 // passed: requests that come to the zone clients
 		why                       string
 	}{
-		{"a key that is not in the log", `"a": {"key": "{http.request.header.X-Api-Key}", "missing_key": "reject", "max_events": 1, "window": "1h"}`, combined, 0, 8, 8, "header X-Api-Key of its key is not in the log"},
-		{"a cookie", `"a": {"key": "{http.request.cookie.session}", "max_events": 1, "window": "1h"}`, combined, 0, 8, 8, "cookie session of its key is not in the log"},
-		{"a plan", `"a": {"key": "x", "plan": {"of": "{http.request.header.Plan}", "default": "free", "plans": {"free": {"max_events": 1, "window": "1h"}}}}`, combined, 0, 8, 8, "header Plan of its plan is not in the log"},
-		{"a matcher", `"a": {"match": [{"not": [{"header": {"X-Staff": ["1"]}}]}], "key": "x", "max_events": 1, "window": "1h"}`, combined, 0, 8, 8, "header X-Staff of its match is not in the log"},
-		{"a placeholder", `"a": {"key": "{http.request.tls.client.subject}", "max_events": 1, "window": "1h"}`, combined, 0, 8, 8, "{tls_client_subject} of its key is not in the log"},
+		{"a key that is not in the log", `"a": {"key": "{http.request.header.X-Api-Key}", "missing_key": "reject", "max_events": 1, "window": "1h"}`, combined, 0, 8, 8, "header X-Api-Key, which its key needs, is not in the log"},
+		{"a cookie", `"a": {"key": "{http.request.cookie.session}", "max_events": 1, "window": "1h"}`, combined, 0, 8, 8, "cookie session, which its key needs, is not in the log"},
+		{"a plan", `"a": {"key": "x", "plan": {"of": "{http.request.header.Plan}", "default": "free", "plans": {"free": {"max_events": 1, "window": "1h"}}}}`, combined, 0, 8, 8, "header Plan, which its plan needs, is not in the log"},
+		{"a matcher", `"a": {"match": [{"not": [{"header": {"X-Staff": ["1"]}}]}], "key": "x", "max_events": 1, "window": "1h"}`, combined, 0, 8, 8, "header X-Staff, which its match needs, is not in the log"},
+		{"a placeholder", `"a": {"key": "{http.request.tls.client.subject}", "max_events": 1, "window": "1h"}`, combined, 0, 8, 8, "{tls_client_subject}, which its key needs, is not in the log"},
 		{"another matcher that does not match", `"a": {"match": [{"path": ["/no"]}], "key": "{http.request.header.X-Api-Key}", "max_events": 1, "window": "1h"}`, combined, 0, 0, 8, ""},
-		{"a redacted key", `"a": {"key": "{http.request.header.Authorization}", "missing_key": "reject", "max_events": 1, "window": "1h"}`, withFields(`"Authorization":["REDACTED"]`), 0, 8, 8, "header Authorization of its key is redacted in the log"},
+		{"a redacted key", `"a": {"key": "{http.request.header.Authorization}", "missing_key": "reject", "max_events": 1, "window": "1h"}`, withFields(`"Authorization":["REDACTED"]`), 0, 8, 8, "header Authorization, which its key needs, is redacted in the log"},
 		{"a key that is missing", `"a": {"key": "{http.request.header.X-Api-Key}", "missing_key": "reject", "max_events": 1, "window": "1h"}`, withFields(""), 8, 0, 0, ""},
 		{"a key that is there", `"a": {"key": "{http.request.header.X-Api-Key}", "max_events": 6, "window": "1h"}`, withFields(`"X-Api-Key":["k"]`), 8, 0, 8, ""},
 	} {

@@ -156,7 +156,7 @@ func replayLogs(cmd *cobra.Command, o *replay.Options, page string) error {
 	case result.Requests == 0:
 		return errors.New("there are no requests in the logs, or none between --from and --to")
 	case !slices.ContainsFunc(result.Zones, func(z *replay.Zone) bool { return z.Requests > 0 }):
-		return errors.New("no zone was judged by any request: the report says why")
+		return errors.New("no zone could judge a request: the report says why")
 	}
 	return nil
 }

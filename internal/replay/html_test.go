@@ -72,7 +72,7 @@ func aDay(clients int, text string) *replay.Result {
 	}
 	return &replay.Result{
 		Networks: []replay.Network{{Network: "192.0.2.0/24", Clients: 250, Requests: 3000, Agent: "python-requests/2.32" + text}},
-		Unknown:  []replay.Unknown{{Zone: "api", Option: "key", What: "the header X-Api-Key is not in the logs" + text, Assumed: "it is taken as empty"}},
+		Unknown:  []replay.Unknown{{Zone: "api", Option: "key", What: "the header X-Api-Key is not in the logs" + text, Assumed: "it is treated as empty"}},
 		Zones:    []*replay.Zone{z}, Logs: []replay.Log{{Name: "access.log" + text, Format: "caddy", Lines: 3_412_118}}, Lines: 3_412_130, NotUnderstood: 12,
 		FirstBad: &logs.Bad{Log: "access.log", Line: 88121, Text: "garbage" + text, Why: "no client address"},
 		Requests: 3_412_118, Clients: clients, From: start, To: start.Add(24*time.Hour - time.Second),

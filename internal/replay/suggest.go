@@ -101,16 +101,16 @@ var lookBefore = advice.New("replay/suggestion", "before you enforce it, look at
 func (s *Sizes) Suggest(refused, held int64, per string) *Suggestion {
 	made := &Suggestion{Reasons: []string{fmt.Sprintf("99 %% of the %s used at most %s%s", count(int64(s.Clients), "client"), Count(s.P99), per)}}
 	because := func(format string, args ...any) { made.Reasons = append(made.Reasons, fmt.Sprintf(format, args...)) }
-	floor := "at least twice that"
+	floor := "at least twice the first figure"
 	if s.People > 0 {
 		because("99.9 %% of the %s that look like people used at most %s%s", Count(int64(s.People)), Count(s.P999), per)
-		floor = "at least twice the one and as much as the other"
+		floor = "at least twice the first figure, and at least the second,"
 	} else {
 		because("no client looks like a person, so the rule for people is left out")
 	}
 	if s.Shared > 0 {
 		because("%s that look like several people used at most %s%s (%s)", count(int64(s.Shared), "client"), Count(s.MostShared), per, s.Sharer)
-		floor = "at least twice the first, and as much as the others"
+		floor = "at least twice the first figure, and at least the others,"
 	}
 	because("the smallest round number that is %s is %s%s", floor, Count(s.Limit), per)
 	sum := &made.Reasons[len(made.Reasons)-1]
@@ -119,11 +119,11 @@ func (s *Sizes) Suggest(refused, held int64, per string) *Suggestion {
 		*sum += ", and no client has used more"
 		made.Failure = s.onlyPeople(per)
 	case refused == 0 || held*100 < mostShare*refused:
-		*sum += fmt.Sprintf("; clients above it: %s, with only %s of what %s%s would refuse, and it should be %d %%",
-			Count(int64(s.Above)), percent(held, refused), Count(s.Reference), per, mostShare)
+		*sum += fmt.Sprintf("; clients above it: %s; their share of what %s%s would refuse is only %s, and %d %% is needed",
+			Count(int64(s.Above)), Count(s.Reference), per, percent(held, refused), mostShare)
 		made.Failure = "no limit separates a few clients from the others"
 	default:
-		*sum += fmt.Sprintf("; clients above it: %s, with %s of what %s%s would refuse", Count(int64(s.Above)), percent(held, refused), Count(s.Reference), per)
+		*sum += fmt.Sprintf("; clients above it: %s; their share of what %s%s would refuse is %s", Count(int64(s.Above)), Count(s.Reference), per, percent(held, refused))
 		made.Reasons = append(made.Reasons, lookBefore.With(strings.Join(s.Highest, ", "), more(s.Above-len(s.Highest))).String())
 		made.Limit, made.Events = fmt.Sprintf("%d%s", s.Limit, per), s.Limit
 	}

@@ -106,7 +106,7 @@ func (t *report) networks() {
 	if len(t.Networks) == 0 {
 		return
 	}
-	t.wrap("\nNETWORKS OF ONE AGENT  ", "  ", "a program that changes its address: a zone with ipv4_prefix 24 (or ipv6_prefix 48) limits it")
+	t.wrap("\nMANY CLIENTS, ONE AGENT  ", "  ", "probably a program that changes its address: a zone with ipv4_prefix 24 (or ipv6_prefix 48) limits it")
 	for _, n := range t.Networks {
 		t.line("  %s: %s, %s", n.Network, count(int64(n.Clients), "client"), count(n.Requests, "request"))
 		t.line("    %s", cut(Printable(n.Agent), Width-4))
@@ -145,7 +145,7 @@ const maxShown = 10
 func (t *report) limits(z *Zone) {
 	mode := ""
 	if z.DryRun {
-		mode = ", not enforced for all"
+		mode = ", not fully enforced"
 	}
 	t.wrap("", "  ", fmt.Sprintf("ZONE %s: %s, key %s%s", Printable(z.Name), z.Limit, Printable(cmp.Or(z.Key, "none")), mode))
 	row := func(what, number, rest string) { t.line("  %-28s %12s  %s", what, number, rest) }
@@ -209,7 +209,7 @@ func (t *report) top(z *Zone) {
 	if len(z.Top) == 0 {
 		return
 	}
-	t.line("\n  %-32s %10s  %8s  %s", "WHO WOULD BE REFUSED", "refused", "of all", "first")
+	t.line("\n  %-32s %10s  %8s  %s", "WHO WOULD BE REFUSED", "refused", "of sent", "first")
 	for _, k := range z.Top[:min(len(z.Top), maxShown)] {
 		t.line("  %-32s %10s  %8s  %s", cut(Printable(cmp.Or(k.Key, "(no key)")), 32), Count(k.Refused), percent(k.Refused, k.Requests), t.at(k.FirstRefused))
 		about := k.statuses()
@@ -252,7 +252,7 @@ func (k *Key) looks() string {
 }
 
 // otherZones says what the rows of "what if" leave out, and the suggestion does not.
-const otherZones = "What other zones refuse is not counted here, as they stay as they are. The suggestion counts all that a client sends."
+const otherZones = "Requests that other zones refuse are not counted here, because those zones keep their limits. The suggestion counts everything that a client sends."
 
 // whatIf writes what other limits would do.
 func (t *report) whatIf(z *Zone) {
@@ -267,7 +267,7 @@ func (t *report) whatIf(z *Zone) {
 			mark = "* "
 		}
 		if w.Users > 0 {
-			note = fmt.Sprintf("%d of %d largest logged in", w.Users, w.Largest)
+			note = fmt.Sprintf("%d of top %d logged in", w.Users, w.Largest)
 		}
 		if w.Suggested {
 			note = "suggested"

@@ -27,9 +27,9 @@ func report() *replay.Result {
 	first := at("02:14:07")
 	return &replay.Result{
 		Unknown: []replay.Unknown{
-			{Zone: "api", Option: "key", What: "header Authorization, which is redacted", Assumed: "all its values are taken as the same", Count: 51_204},
-			{Zone: "api", Option: "cost", What: "{http.request.body}", Assumed: "taken as empty"},
-			{What: "handler forward_auth", Assumed: "assumed that it passes the request on as it is"},
+			{Zone: "api", Option: "key", What: "header Authorization, which is redacted", Assumed: "all its values count as one", Count: 51_204},
+			{Zone: "api", Option: "cost", What: "{http.request.body}", Assumed: "treated as empty"},
+			{What: "handler forward_auth", Assumed: "assumed that it passes the request on unchanged"},
 		},
 		Logs: []replay.Log{{Name: "access.log"}, {Name: "access.log.1.gz"}}, Lines: 3_412_130, NotUnderstood: 12,
 		FirstBad: &logs.Bad{Log: "access.log", Line: 88_121, Why: "no client address", Text: "{\"ts\":\x1b[31m"},

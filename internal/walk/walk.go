@@ -219,7 +219,7 @@ func (w *walker) handler(h caddyhttp.MiddlewareHandler, path string, rw http.Res
 	case Passed:
 		w.visitor.Handler(Handler{Name: name, Effect: Passed})
 	default:
-		note := cmp.Or(assumptions[name], "is not run; assumed that it passes the request on as it is")
+		note := cmp.Or(assumptions[name], "is not run; assumed that it passes the request on unchanged")
 		w.visitor.Handler(Handler{Name: name, Effect: Assumed, Note: note})
 	}
 	return next.ServeHTTP(rw, r)

@@ -77,9 +77,9 @@ func (v *visitor) countNotJudged(nth int, zones zoneSet, r *http.Request) {
 		}
 		t := v.tallies.byHandler[nth][i]
 		if t.notJudged++; t.why == "" {
-			t.why = u.what() + " of its " + u.option + " is not in the log"
+			t.why = u.what() + ", which its " + u.option + " needs, is not in the log"
 			if redacted {
-				t.why = u.what() + " of its " + u.option + " is redacted in the log"
+				t.why = u.what() + ", which its " + u.option + " needs, is redacted in the log"
 			}
 		}
 	}

@@ -45,21 +45,21 @@ var trustProxies = advice.New("replay/trusted_proxies", "if that is a proxy, set
 // report adds what is not known because of proxies. A few requests that carry the field are no sign of
 // a proxy, because clients write it too.
 func (p *proxies) report(requests int64, add func(replay.Unknown)) {
-	const asLogged = "the client is taken as logged"
+	const asLogged = "the client in the log counts"
 	switch {
 	case requests == 0:
 	case p.unclear == requests && p.carry == requests && !p.more:
-		add(replay.Unknown{What: fmt.Sprintf("all requests are from %s and carry %s", p.address, p.field), Assumed: asLogged + ": " + trustProxies.With().String()})
+		add(replay.Unknown{What: fmt.Sprintf("all requests come from %s and carry %s", p.address, p.field), Assumed: asLogged + ": " + trustProxies.With().String()})
 	case p.carry > requests/2:
 		from := p.address
 		if p.more {
 			from += " and others"
 		}
-		add(replay.Unknown{What: fmt.Sprintf("requests from %s carry %s, and no such proxy is trusted", from, p.field), Assumed: asLogged, Count: p.carry})
+		add(replay.Unknown{What: fmt.Sprintf("requests from %s carry %s, and the config trusts no such proxy", from, p.field), Assumed: asLogged, Count: p.carry})
 	case p.unclear == requests && p.trusts && !p.more && requests > 1:
-		add(replay.Unknown{What: fmt.Sprintf("all requests are from %s, and the log does not say which clients these are", p.address), Assumed: asLogged})
+		add(replay.Unknown{What: fmt.Sprintf("all requests come from %s, and the log does not name the clients behind it", p.address), Assumed: asLogged})
 	}
 	if p.resolved > 0 {
-		add(replay.Unknown{What: "requests have come through a proxy, and the config has no trusted_proxies", Assumed: asLogged + "; a Caddy with this config would take the proxy for it", Count: p.resolved})
+		add(replay.Unknown{What: "requests came through a proxy, and the config has no trusted_proxies", Assumed: asLogged + ", but this config would take the proxy for the client", Count: p.resolved})
 	}
 }

@@ -104,7 +104,7 @@ func (z *zoneTally) trial(events int64) (*trial, error) {
 // suggest adds the suggestion to what is reported of the zone.
 func (s *sizing) suggest(made *replay.Zone, span time.Duration) {
 	if s.reference == nil {
-		why := "no request has charged it"
+		why := "no request was charged in this zone"
 		if s.zone.zone.OwnPolicies.Fixed == nil {
 			why = "its limit depends on the request"
 		}

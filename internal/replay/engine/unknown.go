@@ -73,11 +73,11 @@ func (u *unknown) list(e *engine, formats []*logs.Format) []replay.Unknown {
 	for _, name := range sortedNames(e.config.zones()) {
 		z := e.config.zones()[name]
 		if z.Overrides() {
-			add(replay.Unknown{Zone: name, Option: "overrides", What: "overrides and bans that were set by hand", Assumed: "taken as none"})
+			add(replay.Unknown{Zone: name, Option: "overrides", What: "overrides and bans that were set by hand", Assumed: "assumed that there were none"})
 		}
 		for _, f := range formats {
 			if z.Lends() && !f.Duration {
-				add(replay.Unknown{Zone: name, Option: "algorithm", What: "how long requests took", Assumed: "each is over at once"})
+				add(replay.Unknown{Zone: name, Option: "algorithm", What: "how long requests took", Assumed: "assumed that each ends at once"})
 			}
 		}
 	}
@@ -90,10 +90,10 @@ func (u *unknown) list(e *engine, formats []*logs.Format) []replay.Unknown {
 		u.format(e, f, add)
 	}
 	if e.needs.inner {
-		add(replay.Unknown{What: "which requests came to error routes", Assumed: "those that a limit refuses, and no others"})
+		add(replay.Unknown{What: "which requests reached error routes", Assumed: "assumed: only those that a limit refuses"})
 	}
 	for _, store := range e.needs.stores {
-		add(replay.Unknown{What: "what store " + store + " has counted before", Assumed: "the replay counts in memory, from zero"})
+		add(replay.Unknown{What: "what store " + store + " had counted before", Assumed: "the replay counts in memory, from zero"})
 	}
 	for _, name := range slices.Sorted(maps.Keys(u.handlers)) {
 		add(replay.Unknown{What: "handler " + name, Assumed: strings.TrimPrefix(u.handlers[name], "is not run; ")})
@@ -103,7 +103,7 @@ func (u *unknown) list(e *engine, formats []*logs.Format) []replay.Unknown {
 }
 
 // notJudged is what the report says of a zone that cannot be judged.
-const notJudged = "the zone is not judged by such requests"
+const notJudged = "such requests are not judged in this zone"
 
 // what says in words what is looked at.
 func (u *use) what() string {
@@ -113,29 +113,29 @@ func (u *use) what() string {
 	case cookie:
 		return "cookie " + u.name
 	case responseHeader:
-		return "field " + u.name + " of the response"
+		return "response header " + u.name
 	}
 	return "{" + u.name + "}"
 }
 
 // use adds a part of requests that logs do not have.
 func (u *unknown) use(used use, formats []*logs.Format, add func(replay.Unknown)) {
-	one := replay.Unknown{Zone: used.zone, Option: used.option, What: used.what(), Assumed: "taken as empty"}
+	one := replay.Unknown{Zone: used.zone, Option: used.option, What: used.what(), Assumed: "treated as empty"}
 	if used.zone != "" && used.decides() {
 		one.Assumed = notJudged
 	}
 	switch used.part {
 	case other:
 		if strings.HasPrefix(used.option, "cost_re") {
-			one.What, one.Assumed = used.name, "each request costs what it does without one"
+			one.What, one.Assumed = used.name, "each request costs what it does without this option"
 		}
 		add(one)
 	case responseHeader:
 		if used.option == "cost_header" {
-			one.What += ", which a Caddy with this option removes"
+			one.What += ", which this option removes before the log"
 		}
 		if used.option == "cost_header" || slices.ContainsFunc(formats, func(f *logs.Format) bool { return !f.RespHeader.Has(used.name) }) {
-			one.Assumed = "where it is missing, it is taken as not sent"
+			one.Assumed = "treated as not sent where the log lacks it"
 			add(one)
 		}
 	case requestHeader, cookie:
@@ -148,7 +148,7 @@ func (u *unknown) use(used use, formats []*logs.Format, add func(replay.Unknown)
 		}
 		if n := u.redacted[field]; n > 0 {
 			if one.What, one.Count = one.What+", which is redacted", n; used.part == requestHeader && one.Assumed != notJudged {
-				one.Assumed = "all its values are taken as the same"
+				one.Assumed = "all its values count as one"
 			}
 			add(one)
 		}
@@ -158,13 +158,13 @@ func (u *unknown) use(used use, formats []*logs.Format, add func(replay.Unknown)
 // format adds what no line of a format has.
 func (u *unknown) format(e *engine, f *logs.Format, add func(replay.Unknown)) {
 	if !f.Host {
-		add(replay.Unknown{What: "the host", Assumed: "taken as " + e.maker.host})
+		add(replay.Unknown{What: "the host", Assumed: "assumed: " + e.maker.host})
 	}
 	if !f.Scheme {
-		add(replay.Unknown{What: "whether requests came over TLS", Assumed: "they did where the server has TLS"})
+		add(replay.Unknown{What: "whether requests came over TLS", Assumed: "assumed that they did where the server has TLS"})
 	}
 	if f.Step >= time.Second {
-		add(replay.Unknown{What: "fractions of a second", Assumed: "requests of a second come at its beginning, in the order of the log"})
+		add(replay.Unknown{What: "fractions of a second", Assumed: "requests of the same second come at its start, in the order of the log"})
 	}
 }
 
@@ -175,15 +175,15 @@ func (u *unknown) requests(add func(replay.Unknown)) {
 		what, assumed string
 	}{
 		{u.before, "what clients would have sent if their requests had not been refused with status 429", "they are replayed as they are"},
-		{u.late, "when requests were decided whose lines come more than a minute late", "decided at the time of the lines before"},
-		{u.servers, "which server has received requests", "they are left out"},
-		{u.invalid, "requests that no server passes to its routes, without a valid host or URI", "they are left out"},
+		{u.late, "when requests were decided, if their lines come more than a minute late", "decided at the time of the lines before"},
+		{u.servers, "which server received requests", "they are left out"},
+		{u.invalid, "requests without a valid host or URI, which no server passes to its routes", "they are left out"},
 	} {
 		if c.n > 0 {
 			add(replay.Unknown{What: c.what, Assumed: c.assumed, Count: c.n})
 		}
 	}
 	if u.failed > 0 {
-		add(replay.Unknown{What: fmt.Sprintf("what would happen to requests that fail (first: %.200s)", u.why), Assumed: "they count nowhere", Count: u.failed})
+		add(replay.Unknown{What: fmt.Sprintf("what would happen to requests that fail (first: %.200s)", u.why), Assumed: "they are not counted", Count: u.failed})
 	}
 }

@@ -87,12 +87,12 @@ const clients = (zone, moved) => {
 	const element = html("section", {},
 		html("h3", {}, "The line and the clients"),
 		html("p", { class: "note" }, limits.length > 1
-			? "The most that each client used, if nothing had been refused. Drag the limit, or move the slider with the arrow keys. Clients above the line (striped) are refused something."
-			: "The most that each client used, if nothing had been refused."),
+			? "The most that each client would have used had nothing been refused. Drag the limit, or move the slider with the arrow keys. Clients above the line (striped) are refused at least once."
+			: "The most that each client would have used had nothing been refused."),
 		limits.length ? html("div", { class: "live", "aria-live": "polite" },
 			html("div", {}, "limit", named), html("div", {}, "requests refused", requests, shares[0]), html("div", {}, "clients refused", keys, shares[1])) : "",
 		picture, limits.length > 1 ? range : "", tip,
-		limits.length ? html("p", { class: "note" }, "in the zone: ", config) : "");
+		limits.length ? html("p", { class: "note" }, "To set this limit, write in the zone: ", config) : "");
 	if (limits.length) set(zone.chosen ?? Math.max(0, limits.findIndex((w) => w.configured)));
 	return element;
 };

@@ -63,7 +63,7 @@ const day = (zone) => {
 	return {
 		element: html("section", {},
 			html("h3", {}, "The day"),
-			html("p", { class: "note" }, "Requests in " + duration(step) + ", in the time zone of this browser. Drag to zoom in; a double click shows all. With the keyboard: + − ← → 0."),
+			html("p", { class: "note" }, "Each step is " + duration(step) + ". Times are in the time zone of this browser. Drag to zoom in; double-click to show all. With the keyboard: + − ← → 0."),
 			html("div", { class: "tools" },
 				button("Zoom in", "+", () => zoom(0.5)), button("Zoom out", "−", () => zoom(2)),
 				button("Earlier", "←", () => move(-0.25)), button("Later", "→", () => move(0.25)), button("Show all", "all", () => show(first, last))),
@@ -74,9 +74,9 @@ const day = (zone) => {
 
 const duration = (ms) => {
 	for (const [unit, length] of [["day", 864e5], ["hour", 36e5], ["minute", 6e4]]) {
-		if (ms % length === 0) return ms === length ? "each " + unit : "steps of " + plural(ms / length, unit);
+		if (ms % length === 0) return plural(ms / length, unit);
 	}
-	return "steps of " + plural(ms / 1000, "second");
+	return plural(ms / 1000, "second");
 };
 
 const dayLabel = (zone) => {

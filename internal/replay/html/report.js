@@ -1,10 +1,10 @@
 const summary = (zone) => {
 	const head = html("h2", {}, "Zone ", html("bdi", {}, zone.name));
-	const what = html("p", {}, html("code", {}, zone.limit), " key ", html("code", {}, html("bdi", {}, zone.key || "none")), zone.dry_run ? " not enforced for all" : "");
+	const what = html("p", {}, html("code", {}, zone.limit), " key ", html("code", {}, html("bdi", {}, zone.key || "none")), zone.dry_run ? ", not fully enforced" : "");
 	const refused = zone.refused
 		? `${plural(zone.refused, "request")} of ${number(zone.requests)} refused (${percent(zone.refused, zone.requests)}), the first at ${clock(zone.first_refused)}; ` +
 			`${plural(zone.keys_refused, "client")} of ${number(zone.keys)} (${percent(zone.keys_refused, zone.keys)}) refused at least once.`
-		: `None of ${plural(zone.requests, "request")} of ${plural(zone.keys, "client")} is refused.`;
+		: `None of ${plural(zone.requests, "request")} from ${plural(zone.keys, "client")} is refused.`;
 	const unjudged = zone.not_judged ? html("p", { class: "note" }, html("bdi", {}, zone.not_judged)) : "";
 	const busiest = zone.busiest ? html("p", { class: "dim" }, "The busiest client that is never refused: ", html("bdi", {}, zone.busiest.key), ` with ${number(zone.busiest.used)}` + (zone.window ? ` in ${zone.length}` : "") + ".") : "";
 	return [head, what, unjudged, zone.requests ? html("p", {}, refused) : "", busiest];
@@ -26,8 +26,8 @@ const showZone = (place, zone) => {
 let shown, width;
 const main = document.getElementById("report");
 const place = html("div", {});
-const networks = data.networks && html("div", { class: "unknown" }, html("strong", {}, "Networks of one agent"),
-	": a program that changes its address; a zone with ", html("code", {}, "ipv4_prefix 24"), " or ", html("code", {}, "ipv6_prefix 48"), " limits it.",
+const networks = data.networks && html("div", { class: "unknown" }, html("strong", {}, "Many clients, one agent"),
+	": probably a program that changes its address; a zone with ", html("code", {}, "ipv4_prefix 24"), " or ", html("code", {}, "ipv6_prefix 48"), " limits it.",
 	html("ul", {}, data.networks.map((n) => html("li", {}, `${n.network}: ${plural(n.clients, "client")}, ${plural(n.requests, "request")}, `, html("bdi", {}, n.agent)))));
 const lines = plural(data.lines, "line") + (data.not_understood ? `, ${number(data.not_understood)} not understood` : "");
 main.replaceChildren(

@@ -24,7 +24,7 @@ const whatIf = (zone) => {
 	const picture = limits.length < 2 ? "" : svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": whatIfLabel(zone, now, knee) },
 		[0, ...decades(high)].map((n) => [svg("line", { class: "grid", x1: left, x2: width - right, y1: y(n), y2: y(n) }), svg("text", { x: left - 8, y: y(n) + 4, "text-anchor": "end" }, number(n))]),
 		shown.map((w) => svg("text", { x: place(w), y: height - bottom + 18, "text-anchor": "middle" }, number(w.events))),
-		svg("text", { x: (left + width - right) / 2, y: height - 8, "text-anchor": "middle" }, zone.window ? "limit in " + zone.length : "limit"),
+		svg("text", { x: (left + width - right) / 2, y: height - 8, "text-anchor": "middle" }, zone.window ? "limit per " + zone.length : "limit"),
 		svg("path", { class: "curve requests", d: curve((w) => w.refused) }), svg("path", { class: "curve clients", d: curve((w) => w.keys) }),
 		now ? mark(now, "now", "now " + now.limit, false, knee) : "", knee ? [mark(knee, "knee", "suggested " + knee.limit, true, now), svg("circle", { class: "knee-dot", cx: place(knee), cy: y(knee.keys), r: 6 })] : "",
 		build(marker, { y1: top, y2: height - bottom }, []));
@@ -34,7 +34,7 @@ const whatIf = (zone) => {
 		html("td", { class: "number" }, zone.requests ? number(w.refused) : "–"), html("td", { class: "number" }, zone.requests ? number(w.keys) : "–")));
 	const element = rows.length < 2 ? reasons : html("section", {},
 		html("h3", {}, "What if"),
-		html("p", { class: "note" }, "Solid: clients refused. Dashed: requests refused. Dotted: the limit that is set above. " + (zone.beside || "")),
+		html("p", { class: "note" }, "Solid: clients refused. Dashed: requests refused. Dotted: the limit chosen above. " + (zone.beside || "")),
 		picture, reasons,
 		html("details", {}, html("summary", {}, plural(rows.length, "limit") + " in numbers"), html("table", { class: "list" },
 			html("thead", {}, html("tr", {}, html("th", { scope: "col" }, "limit"), html("th", { scope: "col", class: "number" }, "requests refused"), html("th", { scope: "col", class: "number" }, "clients refused"))),

@@ -1,12 +1,12 @@
 // who lists the clients that are refused most, each with a strip of its requests over time.
 const who = (zone) => {
 	if (!zone.top.length) {
-		return html("section", {}, html("h3", {}, "Clients that would be refused"), html("p", {}, "Nobody: no request is refused."));
+		return html("section", {}, html("h3", {}, "Clients that would be refused"), html("p", {}, "Nobody would be refused."));
 	}
 	const { start, step, cells } = zone.strip;
 	return html("section", {},
 		html("h3", {}, "Clients that would be refused"),
-		html("p", { class: "note" }, `Each strip is the whole time, in ${duration(step)}. Its striped part is the share of requests that are refused: bars here and there are bursts, a full strip is a scraper.`),
+		html("p", { class: "note" }, `Each strip covers the whole time, and each bar ${duration(step)}. The striped part is the share of requests that are refused: a bar here and there is a burst, a full strip is a scraper.`),
 		html("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "clients that would be refused" }, html("table", { class: "list" },
 			html("thead", {}, html("tr", {}, html("th", { scope: "col" }, "client"), html("th", { scope: "col", class: "number" }, "refused"), html("th", { scope: "col", class: "number" }, "of its requests"),
 				html("th", { scope: "col" }, `from ${moment(start)} to ${moment(start + step * cells)}`))),
