@@ -9,7 +9,12 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/golden"
 )
+
+// goldenScreens has what people see in a terminal.
+const goldenScreens = "testdata/screens.txtar"
 
 // TestGoldenScreens: what an operator sees in a terminal of 80 columns, from the list of the zones to
 // the command that lets a client through.
@@ -68,16 +73,7 @@ func TestGoldenScreens(t *testing.T) {
 		}
 		screens.WriteString(withoutTimes("$ caddy rate-limit " + args + "\n" + string(output) + "\n"))
 	}
-	golden := filepath.Join("testdata", "screens.txt")
-	if os.Getenv("UPDATE_GOLDEN") != "" {
-		if err := os.WriteFile(golden, []byte(screens.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil || string(want) != screens.String() {
-		t.Errorf("%v, want the screens of %s (make golden writes them), got\n%s", err, golden, screens.String())
-	}
+	golden.Open(t, goldenScreens, "commands").Check(t, screens.String())
 }
 
 // changing is what differs in each run.

@@ -1,7 +1,6 @@
 package integration_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -10,26 +9,29 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/golden"
 )
 
 // journey is a person in a terminal of 80 columns. The commands that are typed, and what they print, are
-// compared with testdata/journeys/<name>.txt, so a reader sees there what an operator sees.
+// compared with a case of testdata/screens.txtar, so a reader sees there what an operator sees.
 type journey struct {
 	t      *testing.T
 	dir    string
 	env    []string
 	screen strings.Builder
+	want   golden.Case
 }
 
 // startJourney begins a journey at the machine of a Caddy, which is called caddy in its shell.
-func startJourney(t *testing.T, s *server) *journey {
+func startJourney(t *testing.T, s *server, want golden.Case) *journey {
 	t.Helper()
 	bin := filepath.Join(s.dir, "bin")
 	err := errors.Join(os.MkdirAll(bin, 0o700), os.RemoveAll(filepath.Join(bin, "caddy")), os.Symlink(commandBinary(t), filepath.Join(bin, "caddy")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &journey{t: t, dir: s.dir, env: append(environment(s.dir),
+	return &journey{t: t, dir: s.dir, want: want, env: append(environment(s.dir),
 		"PATH="+bin+":"+os.Getenv("PATH"), "CADDY_ADMIN=unix/"+filepath.Join(s.dir, "admin"), "SITE="+s.address, "COLUMNS=80")}
 }
 
@@ -132,8 +134,8 @@ func untimed(line string) string {
 	return line
 }
 
-// ends compares the screen with the golden file.
-func (j *journey) ends(name string) {
+// ends compares the screen with the golden one.
+func (j *journey) ends() {
 	j.t.Helper()
 	screen := j.screen.String()
 	for _, v := range varying {
@@ -143,15 +145,5 @@ func (j *journey) ends(name string) {
 	for line := range strings.Lines(screen) {
 		lines.WriteString(untimed(line))
 	}
-	got := []byte(strings.TrimRight(lines.String(), "\n") + "\n")
-	golden := filepath.Join("testdata", "journeys", name+".txt")
-	if os.Getenv("UPDATE_GOLDEN") != "" {
-		if err := errors.Join(os.MkdirAll(filepath.Dir(golden), 0o755), os.WriteFile(golden, got, 0o644)); err != nil {
-			j.t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil || !bytes.Equal(got, want) {
-		j.t.Errorf("%v, want the screens of %s (make golden writes them), got\n%s", err, golden, got)
-	}
+	j.want.Check(j.t, strings.TrimRight(lines.String(), "\n")+"\n")
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/golden"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
@@ -20,10 +21,10 @@ func TestGoldenJourneys(t *testing.T) {
 	s := startCaddy(t, caddyfile("", "respond ok"))
 	// Cloudflare is at the address of this test.
 	proxies := "servers {\ntrusted_proxies static 127.0.0.0/8\nclient_ip_headers CF-Connecting-IP\n}"
-	t.Run("b", func(t *testing.T) { protectLogins(t, s, b, proxies) })
-	t.Run("e", func(t *testing.T) { findAndRepair(t, s, b) })
-	t.Run("f", func(t *testing.T) { rollOut(t, s) })
-	t.Run("h", func(t *testing.T) { limitWebSockets(t, s, b) })
+	t.Run("protect logins", func(t *testing.T) { protectLogins(t, s, b, proxies) })
+	t.Run("find out why and repair", func(t *testing.T) { findAndRepair(t, s, b) })
+	t.Run("roll a limit out", func(t *testing.T) { rollOut(t, s) })
+	t.Run("limit WebSockets", func(t *testing.T) { limitWebSockets(t, s, b) })
 }
 
 // recipe returns the config of a recipe, so that it runs here with the memory store. What a test cannot
@@ -42,7 +43,7 @@ func recipe(t *testing.T, heading, options string, b *backend, replace ...string
 // protectLogins: a login behind Cloudflare is limited by address and by user name, with a ban.
 func protectLogins(t *testing.T, s *server, b *backend, proxies string) {
 	const heading = "Limit logins by address and account"
-	j := startJourney(t, s)
+	j := startJourney(t, s, golden.Open(t, goldenScreens, "protect logins"))
 	j.writes(recipe(t, heading, "", b, "window 1m", "window 1h"), "recipe "+heading)
 	j.types(`for i in 1 2 3 4 5 6; do curl http://example.com/login -H "CF-Connecting-IP: 203.0.113.$i" -d '{"username":"user'$i'","password":"wrong"}'; done`)
 	j.types("caddy rate-limit top --refused")
@@ -60,12 +61,12 @@ func protectLogins(t *testing.T, s *server, b *backend, proxies string) {
 	j.types("grep -c 'client banned' log")
 	j.pastes(j.types("caddy rate-limit get login_address 203.0.113.9"))
 	j.types("caddy rate-limit zones")
-	j.ends("b")
+	j.ends()
 }
 
 // findAndRepair: a client gets 429, and an operator finds out why and lets it through.
 func findAndRepair(t *testing.T, s *server, b *backend) {
-	j := startJourney(t, s)
+	j := startJourney(t, s, golden.Open(t, goldenScreens, "find out why and repair"))
 	j.writes(caddyfile("servers {\ntrusted_proxies static 127.0.0.0/8\n}", `
 		rate_limit {
 			zone clients {
@@ -121,12 +122,12 @@ func findAndRepair(t *testing.T, s *server, b *backend) {
 	j.types("caddy rate-limit get streams bo")
 	b.open("streams")
 	patient.Until(t, "the streams to end", func() bool { inside, _ := b.now(); return inside == 0 })
-	j.ends("e")
+	j.ends()
 }
 
 // rollOut: a limit is tried out, looked at, enforced for half of the clients, and then for all.
 func rollOut(t *testing.T, s *server) {
-	j := startJourney(t, s)
+	j := startJourney(t, s, golden.Open(t, goldenScreens, "roll a limit out"))
 	config := func(option string) string {
 		return caddyfile("servers {\ntrusted_proxies static 127.0.0.0/8\n}", `
 			rate_limit {
@@ -158,12 +159,12 @@ func rollOut(t *testing.T, s *server) {
 	j.types("curl http://example.com/ -H 'X-Forwarded-For: 203.0.113.7'")
 	j.pastes(j.types("caddy rate-limit get 203.0.113.7"))
 	j.types("curl http://example.com/ -H 'X-Forwarded-For: 203.0.113.7'")
-	j.ends("f")
+	j.ends()
 }
 
 // limitWebSockets: a client may have two WebSockets, however it spells its requests.
 func limitWebSockets(t *testing.T, s *server, b *backend) {
-	j := startJourney(t, s)
+	j := startJourney(t, s, golden.Open(t, goldenScreens, "limit WebSockets"))
 	j.writes(recipe(t, "Limit WebSockets", "", b, "events    5", "events    2"), "recipe WebSockets, with events 2")
 	var open []net.Conn
 	for i, fields := range []string{
@@ -194,12 +195,13 @@ func limitWebSockets(t *testing.T, s *server, b *backend) {
 	if conn.Close(); status != 101 {
 		t.Errorf("status %d after one was closed", status)
 	}
-	j.ends("h")
+	j.ends()
 }
 
 // TestGoldenJourneyOfFleet: two instances share a Redis with TLS and an ACL user.
 func TestGoldenJourneyOfFleet(t *testing.T) {
 	t.Parallel()
+	want := golden.Open(t, goldenScreens, "a fleet on one Redis") // first, because there may be no Redis
 	page, err := os.ReadFile("../docs/redis.md")
 	if err != nil {
 		t.Fatal(err)
@@ -234,7 +236,7 @@ func TestGoldenJourneyOfFleet(t *testing.T) {
 		}
 		respond ok`)
 	s, other := startCaddy(t, config), startCaddy(t, config)
-	j := startJourney(t, s)
+	j := startJourney(t, s, want)
 	for name, target := range map[string]string{"a": filepath.Join(s.dir, "admin"), "b": filepath.Join(other.dir, "admin"), "password": password} {
 		if err := os.Symlink(target, filepath.Join(s.dir, name)); err != nil {
 			t.Fatal(err)
@@ -264,7 +266,7 @@ func TestGoldenJourneyOfFleet(t *testing.T) {
 	j.types("caddy rate-limit stores --wide --check" + both)
 	j.types("printf right > password")
 	j.types("caddy reload --force")
-	startJourney(t, other).types("caddy reload --force")
+	startJourney(t, other, golden.Case{}).types("caddy reload --force")
 	answers(true)
 	j.types("caddy rate-limit stores --wide" + both)
 	j.types(`for i in 1 2 3 4 5 6; do curl http://example.com/ -H 'X-Forwarded-For: 203.0.113.7'; done`)
@@ -285,5 +287,5 @@ func TestGoldenJourneyOfFleet(t *testing.T) {
 	j.types("caddy rate-limit stores --wide --check" + both)
 	j.types("curl http://example.com/ -H 'X-Forwarded-For: 203.0.113.8'")
 	j.types("caddy rate-limit get clients 203.0.113.8" + both)
-	j.ends("c")
+	j.ends()
 }

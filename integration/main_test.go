@@ -12,11 +12,12 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/buildcaddy"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/golden"
 )
 
 func TestMain(m *testing.M) {
 	os.Setenv("TZ", noonZone()) // the instances have it too, and zones may name the same place
-	os.Exit(buildcaddy.Main(m))
+	os.Exit(buildcaddy.Main(func() int { return golden.Main(m) }))
 }
 
 // noonZone names a time zone in which it is about noon, so that no day ends during a test, and no screen says

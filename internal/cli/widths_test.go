@@ -3,13 +3,15 @@ package cli
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/golden"
 )
+
+func TestMain(m *testing.M) { os.Exit(golden.Main(m)) }
 
 // TestGoldenWidths: what the tables show at several widths. Only keys, limits and stores are cut, keys in
 // their middle.
@@ -40,13 +42,5 @@ func TestGoldenWidths(t *testing.T) {
 		}
 		b.WriteByte('\n')
 	}
-	golden := filepath.Join("testdata", "widths.txt")
-	if os.Getenv("UPDATE_GOLDEN") != "" {
-		if err := os.WriteFile(golden, []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if want, err := os.ReadFile(golden); err != nil || string(want) != b.String() {
-		t.Errorf("%v, want the tables of %s (make golden writes it), got\n%s", err, golden, b.String())
-	}
+	golden.Open(t, "testdata/tables.txtar", "widths").Check(t, b.String())
 }

@@ -2,7 +2,6 @@ package replay_test
 
 import (
 	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -12,7 +11,10 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/golden"
 )
+
+func TestMain(m *testing.M) { os.Exit(golden.Main(m)) }
 
 func at(text string) time.Time {
 	t, err := time.Parse(time.RFC3339, "2026-11-20T"+text+"Z")
@@ -70,16 +72,7 @@ func TestGoldenReport(t *testing.T) {
 	if err := new(replay.Result).WriteText(&b, time.UTC); err != nil {
 		t.Fatal(err)
 	}
-	golden := filepath.Join("testdata", "report.txt")
-	if os.Getenv("UPDATE_GOLDEN") != "" {
-		if err := os.WriteFile(golden, []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil || string(want) != b.String() {
-		t.Errorf("%v, want the report of %s (make golden writes it), got\n%s", err, golden, b.String())
-	}
+	golden.Open(t, "testdata/report.txtar", "report").Check(t, b.String())
 	for line := range strings.Lines(b.String()) {
 		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > replay.Width {
 			t.Errorf("a line of %d columns: %s", n, line)

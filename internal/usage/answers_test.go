@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"net/textproto"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/golden"
 )
+
+func TestMain(m *testing.M) { os.Exit(golden.Main(m)) }
 
 // recorded is an answer of a provider, and what it costs.
 type recorded struct {
@@ -22,26 +24,22 @@ type recorded struct {
 // recordedAnswers reads the answers of testdata: fields as in a header, an empty line, and the body.
 func recordedAnswers(t testing.TB) map[string]recorded {
 	t.Helper()
-	paths, err := filepath.Glob("testdata/answers/*.txt")
-	if err != nil || len(paths) < 15 {
-		t.Fatalf("%d answers, %v", len(paths), err)
+	answers := golden.Cases(t, "testdata/answers.txtar")
+	if len(answers) < 15 {
+		t.Fatalf("only %d answers", len(answers))
 	}
 	all := make(map[string]recorded)
-	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		head, body, _ := strings.Cut(strings.ReplaceAll(string(text), "\r\n", "\n"), "\n\n")
+	for _, answer := range answers {
+		head, body, _ := strings.Cut(answer.Text, "\n\n")
 		header, err := textproto.NewReader(bufio.NewReader(strings.NewReader(head + "\n\n"))).ReadMIMEHeader()
 		if err != nil {
-			t.Fatalf("%s: %v", path, err)
+			t.Fatalf("%s: %v", answer, err)
 		}
 		fields, err := ParseFields(strings.Fields(header.Get("Fields")))
 		if err != nil {
-			t.Fatalf("%s: %v", path, err)
+			t.Fatalf("%s: %v", answer, err)
 		}
-		all[strings.TrimSuffix(filepath.Base(path), ".txt")] = recorded{
+		all[answer.Name] = recorded{
 			contentType: header.Get("Content-Type"), cost: header.Get("Cost"), events: header.Get("Events"), fields: fields, body: body,
 		}
 	}

@@ -7,8 +7,6 @@ import (
 	"io"
 	"math"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -21,16 +19,8 @@ import (
 // FuzzFormats reads anything as a log of every format. Nothing panics, every line is counted once, and a
 // line of Caddy's JSON says what encoding/json reads in it.
 func FuzzFormats(f *testing.F) {
-	files, err := filepath.Glob("testdata/*.log")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(text, logFormats[filepath.Base(file)])
+	for name, text := range allLogs(f) {
+		f.Add(text, logFormats[name])
 		for line := range bytes.Lines(text) {
 			f.Add(line, logFormats["nginx.log"])
 		}

@@ -7,13 +7,15 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/golden"
 )
+
+func TestMain(m *testing.M) { os.Exit(golden.Main(m)) }
 
 // logFormats are the texts of log_format for the logs that need one.
 var logFormats = map[string]string{
@@ -22,33 +24,28 @@ var logFormats = map[string]string{
 		'"status":$status,"rt":$request_time,"ua":"$http_user_agent","key":"${http_x_api_key}"}';`,
 }
 
-// TestGoldenFormats reads a log of each format, and compares what was understood with the file beside it.
+// TestGoldenFormats reads a log of each format, and compares what was understood with what should be.
 func TestGoldenFormats(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("testdata/*.log")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no logs", err)
+	for name, text := range allLogs(t) {
+		got := describe(t, text, logs.Options{LogFormat: logFormats[name]})
+		golden.Open(t, formats, strings.TrimSuffix(name, ".log")+".golden").Check(t, got)
 	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := describe(t, text, logs.Options{LogFormat: logFormats[filepath.Base(file)]})
-		golden := strings.TrimSuffix(file, ".log") + ".golden"
-		if os.Getenv("UPDATE_GOLDEN") != "" {
-			if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(golden)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got != string(want) {
-			t.Errorf("%s: got\n%s\nwant\n%s", file, got, want)
+}
+
+// formats has a log of each format, and what is understood of it.
+const formats = "testdata/formats.txtar"
+
+// allLogs returns the logs of formats by their names.
+func allLogs(t testing.TB) map[string][]byte {
+	t.Helper()
+	all := make(map[string][]byte)
+	for _, c := range golden.Cases(t, formats) {
+		if strings.HasSuffix(c.Name, ".log") {
+			all[c.Name] = []byte(c.Text)
 		}
 	}
+	return all
 }
 
 // describe writes what a log says.

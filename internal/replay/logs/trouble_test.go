@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -13,15 +12,12 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/golden"
 )
 
-func read(t *testing.T, file string) []byte {
+func read(t *testing.T, log string) []byte {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
+	return []byte(golden.Open(t, formats, log).Text)
 }
 
 func packGzip(t *testing.T, text []byte) []byte {
@@ -60,7 +56,7 @@ func utf16(text []byte, bom string) []byte {
 // mark, or the sizes in which it is read.
 func TestSameInOtherForms(t *testing.T) {
 	t.Parallel()
-	text := read(t, "testdata/combined.log")
+	text := read(t, "combined.log")
 	want, _, _ := strings.Cut(describe(t, text, logs.Options{}), "8 lines")
 	crlf := bytes.ReplaceAll(text, []byte("\n"), []byte("\r\n"))
 	zst := packZstd(t, text)
@@ -89,7 +85,7 @@ func TestSameInOtherForms(t *testing.T) {
 // TestTroubledLogs: what cannot be read is named, with what to do.
 func TestTroubledLogs(t *testing.T) {
 	t.Parallel()
-	combined, caddy := read(t, "testdata/combined.log"), read(t, "testdata/caddy.log")
+	combined, caddy := read(t, "combined.log"), read(t, "caddy.log")
 	packed, zst := packGzip(t, bytes.Repeat(combined, 300)), packZstd(t, bytes.Repeat(combined, 300))
 	noise := make([]byte, 1000)
 	for i := range noise {
@@ -169,7 +165,7 @@ func TestLongLines(t *testing.T) {
 // TestWantedFields: records have only the headers that are asked for.
 func TestWantedFields(t *testing.T) {
 	t.Parallel()
-	r, err := logs.Open("access.log", bytes.NewReader(read(t, "testdata/caddy.log")), logs.Options{Header: []string{"x-forwarded-for"}, RespHeader: []string{}})
+	r, err := logs.Open("access.log", bytes.NewReader(read(t, "caddy.log")), logs.Options{Header: []string{"x-forwarded-for"}, RespHeader: []string{}})
 	if err != nil {
 		t.Fatal(err)
 	}

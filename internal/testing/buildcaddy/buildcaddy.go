@@ -6,14 +6,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"testing"
 )
 
 // dir is where the binaries of this run are.
 var dir string
 
-// Main runs the tests of a package, and removes the binaries afterwards. It returns the exit code.
-func Main(m *testing.M) int {
+// Main runs the tests of a package with a function, and removes the binaries afterwards. It returns the exit code.
+func Main(tests func() int) int {
 	made, err := os.MkdirTemp("", "rlbin")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "making the directory of the binaries:", err)
@@ -21,7 +20,7 @@ func Main(m *testing.M) int {
 	}
 	defer os.RemoveAll(made)
 	dir = made
-	return m.Run()
+	return tests()
 }
 
 // Build builds cmd/caddy below the root of the repository, and returns the path of the binary.
