@@ -63,7 +63,7 @@ func TestTakeFails(t *testing.T) {
 	for name, f := range failures {
 		for _, runs := range slices.Compact([]bool{false, f.unsure}) {
 			b, slot, charge := newBench(t), checkOf(t, "concurrency"), checkOf(t, "fixed_window")
-			b.will(fate{f.err, runs})
+			b.will(fate{err: f.err, runs: runs})
 			decisions := []algorithms.Decision{{Quota: 77}, {Quota: 77}}
 			err := b.Take(t.Context(), []store.Check{slot, charge}, decisions)
 			if !errors.Is(err, f.err) || decisions[0].Quota != 77 || len(b.got("Do")) != 1 {
@@ -100,7 +100,7 @@ func TestAdjustFails(t *testing.T) {
 				}
 				a, told := store.GiveBack(&c, &d), 0
 				a.Done = func(changed bool) { told++ }
-				b.will(fate{f.err, runs})
+				b.will(fate{err: f.err, runs: runs})
 				b.Adjust(layer.Of(a)...)
 				lost, again := uint64(0), 1
 				if f.unsure && !repeatable {

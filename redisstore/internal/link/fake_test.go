@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/keys"
@@ -31,12 +32,10 @@ const (
 
 // fate is what happens to a call.
 type fate struct {
-	err  error // what the link is told
-	runs bool  // it is carried out all the same
+	err  error         // what the link is told
+	runs bool          // it is carried out all the same
+	took time.Duration // but no longer than the deadline
 }
-
-// silent is the fate of a call that nobody answers.
-var silent = fate{err: context.DeadlineExceeded}
 
 // call is one that has come to a server.
 type call struct {
@@ -44,6 +43,8 @@ type call struct {
 	asking bool
 	ops    []protocol.Op
 	adjust []store.Adjustment
+	keys   []string // of zones that lend
+	alone  bool     // the checks are decided by themselves, and no others of their request
 	at     time.Time
 }
 
@@ -135,7 +136,9 @@ func (s *server) meet(ctx context.Context, c call, requests ...*node.Request) er
 		f = *s.ever
 	}
 	for _, r := range requests {
+		c.alone = r.AllAlone
 		for i := range r.Lend {
+			c.keys = append(c.keys, r.Lend[i].Key)
 			if a := r.Lend[i].Adjustment; a != nil {
 				c.adjust = append(c.adjust, *a)
 			}
@@ -148,10 +151,13 @@ func (s *server) meet(ctx context.Context, c call, requests ...*node.Request) er
 			s.run(r)
 		}
 	}
-	if deadline, ok := ctx.Deadline(); f == silent && ok {
+	if f.took > 0 {
 		s.mu.Unlock()
 		defer s.mu.Lock()
-		time.Sleep(time.Until(deadline))
+		select {
+		case <-time.After(f.took):
+		case <-ctx.Done():
+		}
 	}
 	return f.err
 }
@@ -273,7 +279,7 @@ type servers struct {
 	hops     []int
 	followed []error
 	failures atomic.Int64
-	closed   atomic.Bool
+	closed   chan time.Time // when the connections were
 }
 
 func (s *servers) Slot(key string) uint16 { return topology.SlotOf(key) }
@@ -297,9 +303,12 @@ func (s *servers) Redirect(_ context.Context, _ uint16, err error, hop int) (lin
 }
 
 func (s *servers) Close() error {
-	s.closed.Store(true)
+	s.closed <- time.Now()
 	return nil
 }
+
+// script is what finishes other scripts.
+var script = protocol.NewScript(protocol.RedisClock, protocol.TTLMargin)
 
 // bench is a link over servers that share their memory.
 type bench struct {
@@ -309,24 +318,28 @@ type bench struct {
 	memory  *layertest.Below
 	done    chan struct{}
 	renewed []string
+	logs    *observer.ObservedLogs
 }
 
 // newBench makes a link that looks for no leases that are due, and sends nothing before it is told to.
 func newBench(t testing.TB, configure ...func(*link.Config)) *bench {
 	t.Helper()
-	b := &bench{memory: layertest.New(t), servers: new(servers), done: make(chan struct{})}
+	b := &bench{memory: layertest.New(t), servers: &servers{closed: make(chan time.Time, 1)}, done: make(chan struct{})}
 	known := &names{keys: make(map[string]string), overrides: make(map[counted]string)}
 	for range 2 {
 		b.servers.all = append(b.servers.all, &server{t: t, memory: b.memory, known: known})
 	}
 	b.server = b.servers.all[0]
 	today := layer.Date(b.memory.Now)
+	core, logs := observer.New(zap.WarnLevel)
+	logger := zap.New(core)
+	b.logs = logs
 	c := &link.Config{
 		Servers: b.servers, Keys: prefix, Script: new(atomic.Pointer[protocol.Script]), Timeout: timeout, Today: &today,
-		Clock: func() time.Time { return time.Time{} }, Logger: zap.NewNop, PerCall: link.MaxPerCall, Ends: func() bool { return true },
+		Clock: func() time.Time { return time.Time{} }, Logger: func() *zap.Logger { return logger }, PerCall: link.MaxPerCall, Ends: func() bool { return true },
 		Renewed: func(hold string, _ time.Time) { b.renewed = append(b.renewed, hold) }, Done: b.done,
 	}
-	c.Script.Store(protocol.NewScript(protocol.RedisClock, protocol.TTLMargin))
+	c.Script.Store(script)
 	for _, f := range configure {
 		f(c)
 	}
