@@ -103,7 +103,7 @@ var (
 	writeBraces  = advice.New("load/key/constant", "did you mean %s?")
 	leaveBody    = advice.New("load/key/body", "match a part of it with vars_regexp instead, and take {re.<name>.1}, in JSON {http.regexp.<name>.1}, as the key")
 	lowerCost    = advice.New("load/cost", "raise the limit, or lower cost")
-	takeHeader   = advice.New("load/chosen/header", "remove it before rate_limit (request_header -%s, in a route block) and set it yourself, or look a secret up with map")
+	chosenHeader = advice.New("load/chosen/header", "remove it before rate_limit (request_header -%s, in a route block) and set it yourself, or look a secret up with map")
 	lookUp       = advice.New("load/chosen", "look a secret up with map")
 	mapWhole     = advice.New("load/chosen/part", "map whole values")
 	proveExempt  = advice.New("load/exempt", "match addresses with client_ip as well, or a secret value of at least %d characters")
@@ -164,7 +164,7 @@ func isChosen(s key.Source, zone string, around *routes.Routes) bool {
 // instead says what to do so that clients do not choose what is at a place.
 func instead(s key.Source) advice.Text {
 	if s.In == key.Header {
-		return takeHeader.With(s.Name)
+		return chosenHeader.With(s.Name)
 	}
 	return lookUp.With()
 }

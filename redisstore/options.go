@@ -122,7 +122,7 @@ func (o Options) Complete() (Options, error) {
 		if o.Mode == ModeSentinel || o.MasterName != "" {
 			return Options{}, fmt.Errorf("url is not for mode %s: write address for the Sentinels; username, password and db are of the master", ModeSentinel)
 		}
-		if err := o.takeURL(); err != nil {
+		if err := o.useURL(); err != nil {
 			return Options{}, err
 		}
 	}

@@ -14,10 +14,10 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 )
 
-// takeURL takes the URL apart into other options. Its errors show no part of the URL but the
+// useURL turns the URL into other options. Its errors show no part of the URL but the
 // names of parameters, because any other part can be a password that was not written as it
 // should be.
-func (o *Options) takeURL() error {
+func (o *Options) useURL() error {
 	for _, other := range []struct {
 		name  string
 		given bool
@@ -59,7 +59,7 @@ func (o *Options) parseURL() error {
 	if o.Username != "" && o.Password == "" {
 		return errors.New("the user needs a password: write redis://user:password@host, or redis://:password@host")
 	}
-	if err := o.takeDB(u); err != nil {
+	if err := o.parseDB(u); err != nil {
 		return err
 	}
 	if scheme == "unix" {
@@ -82,9 +82,9 @@ func (o *Options) parseURL() error {
 
 var errWrongPort = errors.New("the port must be a number from 1 to 65535")
 
-// takeDB reads the number of the database, from the only parameter there may be or from the
+// parseDB reads the number of the database, from the only parameter there may be or from the
 // path.
-func (o *Options) takeDB(u *url.URL) error {
+func (o *Options) parseDB(u *url.URL) error {
 	params, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
 		return errors.New("the parameters after the ? do not parse")

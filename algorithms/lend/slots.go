@@ -55,8 +55,8 @@ func (s *Slot) Renewed(sent, now Moment, lease time.Duration) {
 // Len returns how many slots are kept.
 func (s *Slots) Len() int { return len(s.idle) }
 
-// Take takes a slot whose lease lasts for a third of it, in which it is renewed.
-func (s *Slots) Take(now Moment, lease time.Duration) (Slot, bool) {
+// Get returns a slot whose lease lasts for a third of it, in which it is renewed.
+func (s *Slots) Get(now Moment, lease time.Duration) (Slot, bool) {
 	for i := len(s.idle) - 1; i >= 0; i-- {
 		if slot := s.idle[i]; slot.lasts(now, lease/3) {
 			s.idle = append(s.idle[:i], s.idle[i+1:]...)
@@ -68,7 +68,7 @@ func (s *Slots) Take(now Moment, lease time.Duration) (Slot, bool) {
 	return Slot{}, false
 }
 
-// Put puts a slot back that was taken and not used.
+// Put puts a slot back that Get has returned, and that was not used.
 func (s *Slots) Put(slot Slot) { s.idle = append(s.idle, slot) }
 
 // Keep keeps the slot of a request that has ended, and reports whether it did. Otherwise the slot is to

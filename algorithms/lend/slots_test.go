@@ -166,7 +166,7 @@ func (e *slotExplorer) visit(w *slotWorld, story string) {
 			next("request", i, func(w *slotWorld) bool {
 				w.requests--
 				p := &w.processes[i]
-				if slot, ok := p.kept.Take(w.moment(), slotLease); ok {
+				if slot, ok := p.kept.Get(w.moment(), slotLease); ok {
 					p.runs = append(p.runs, slot)
 					return true
 				}

@@ -78,7 +78,7 @@ func (b *peeked) look(ctx context.Context, most int, length int64) error {
 	for b.err == nil && len(b.seen) <= most {
 		if len(b.seen) == cap(b.seen) {
 			room := min(2*cap(b.seen), most+1)
-			if !b.room.take(ctx, room) {
+			if !b.room.grow(ctx, room) {
 				return ErrBusy
 			}
 			grown := make([]byte, len(b.seen), room)

@@ -114,7 +114,7 @@ func TestPeekLater(t *testing.T) {
 }
 
 // TestRoom: a body that is only announced takes no memory, and the bodies of all requests together hold no more
-// than MaxHeld, until they are read or their requests are over. Small bodies always have room.
+// than MaxInMemory, until they are read or their requests are over. Small bodies always have room.
 func TestRoom(t *testing.T) {
 	const size = 1 << 20
 	text := strings.Repeat("x", size)
@@ -133,14 +133,14 @@ func TestRoom(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := held.Load(); n < 2*size || n > 2*(size+1) {
-		t.Errorf("%d bytes are held by two bodies of %d", n, size)
+	if n := inMemory.Load(); n < 2*size || n > 2*(size+1) {
+		t.Errorf("%d bytes are inMemory by two bodies of %d", n, size)
 	}
-	if _, err := io.Copy(io.Discard, read.Body); err != nil || held.Load() > size+1 {
-		t.Errorf("%d bytes are held after one is read, %v", held.Load(), err)
+	if _, err := io.Copy(io.Discard, read.Body); err != nil || inMemory.Load() > size+1 {
+		t.Errorf("%d bytes are inMemory after one is read, %v", inMemory.Load(), err)
 	}
-	others := MaxHeld - held.Load()
-	held.Add(others)
+	others := MaxInMemory - inMemory.Load()
+	inMemory.Add(others)
 	late, small := request(t.Context(), size), request(t.Context(), 1000)
 	if _, err := Peek(late, size, time.Minute); err != ErrBusy {
 		t.Errorf("without room: %v, want %v", err, ErrBusy)
@@ -151,10 +151,10 @@ func TestRoom(t *testing.T) {
 	if _, err := Peek(small, size, time.Minute); err != nil {
 		t.Errorf("without room, a small body: %v", err)
 	}
-	held.Add(-others)
+	inMemory.Add(-others)
 	over()
 	if _, err := Peek(request(ctx, size), size, time.Minute); err != nil {
 		t.Errorf("after the client has left: %v", err)
 	}
-	patient.UntilEqual(t, "bytes held after the requests", held.Load, 0)
+	patient.UntilEqual(t, "bytes inMemory after the requests", inMemory.Load, 0)
 }

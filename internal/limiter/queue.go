@@ -34,10 +34,10 @@ func (v *Verdict) queue(s pool.Session, delay time.Duration) bool {
 		}
 		v.handOn(s, v.wait.clock.Now()-began)
 	case v.wait.sleep(v.Request.Request, w.Ready()):
-		v.takeTurn(i, w.At())
+		v.setTurn(i, w.At())
 		return true
 	case s.Turns.Leave(w): // the client left at the moment when the turn came
-		v.takeTurn(i, w.At())
+		v.setTurn(i, w.At())
 		v.handOn(s, v.wait.clock.Now()-began)
 	}
 	s.Adjust(v.unserved()...)
@@ -85,8 +85,8 @@ func (v *Verdict) turn(s pool.Session, i int, waited time.Duration) *turns.Turn 
 	}
 }
 
-// takeTurn records the turn that the request has taken, for later adjustments of its charge.
-func (v *Verdict) takeTurn(i int, at int64) {
+// setTurn records the turn that the request has taken, for later adjustments of its charge.
+func (v *Verdict) setTurn(i int, at int64) {
 	d := &v.Decisions[i]
 	d.Delay = time.Duration(at-d.At) * time.Microsecond
 }

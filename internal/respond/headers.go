@@ -30,7 +30,7 @@ func (t *record) value(f field) string {
 	p, n := t.policy, &t.numbers
 	switch f {
 	case rateLimitField:
-		b := t.rateLimit(t.takeRoom())
+		b := t.rateLimit(t.getRoom())
 		return unsafe.String(unsafe.SliceData(b), len(b)) // nothing writes to it any more
 	case policyField:
 		return t.policies
@@ -54,12 +54,12 @@ func (t *record) value(f field) string {
 	return ""
 }
 
-// takeRoom returns room for the text of one value: the record's, or new memory if it is taken or too small.
-func (t *record) takeRoom() []byte {
-	if t.taken || len(t.others) > 0 {
+// getRoom returns room for the text of one value: the record's, or new memory if it is taken or too small.
+func (t *record) getRoom() []byte {
+	if t.inUse || len(t.others) > 0 {
 		return make([]byte, 0, (2+len(t.others))*len(t.text))
 	}
-	t.taken = true
+	t.inUse = true
 	return t.text[:0]
 }
 

@@ -22,7 +22,7 @@ type record struct {
 	dryRuns    bool              // whether any zone is a dry run
 	never      bool              // whether the cost is above the limit
 	queueFull  bool              // whether it is refused because its queue has no place
-	taken      bool              // whether the text of values has one; here, because that memory is only written
+	inUse      bool              // whether the text of values has one; here, because that memory is only written
 	zone       *zone.Zone        // nil if nothing was decided
 	policy     *zone.QuotaPolicy // the zone's; nil if the store was not asked
 	numbers    numbers           // of the decision

@@ -61,8 +61,8 @@ func (s *scanner) peek() byte {
 	return 0
 }
 
-// take passes a byte that must come next.
-func (s *scanner) take(c byte) {
+// expect passes a byte that must come next.
+func (s *scanner) expect(c byte) {
 	if s.peek() != c {
 		s.fail()
 		return
@@ -117,7 +117,7 @@ func (s *scanner) key() []byte {
 		return nil
 	}
 	key := s.quoted()
-	s.take(':')
+	s.expect(':')
 	return key
 }
 

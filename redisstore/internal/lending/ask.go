@@ -15,9 +15,9 @@ import (
 // maxRounds is how often a request waits for what others ask before it asks for itself.
 const maxRounds = 8
 
-// takeTogether decides checks of zones that lend, and reports whether all pass. If others of the
+// decideTogether decides checks of zones that lend, and reports whether all pass. If others of the
 // request can refuse it still, what passes is only reserved.
-func (l *Layer) takeTogether(ctx context.Context, r *lentRequest) (bool, error) {
+func (l *Layer) decideTogether(ctx context.Context, r *lentRequest) (bool, error) {
 	began := l.Loans.Now()
 	var patience *time.Timer // for what others ask
 	for round := 0; ; round++ {

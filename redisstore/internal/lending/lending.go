@@ -63,7 +63,7 @@ func New(inner layer.Layer, c *Config) *Layer {
 func (l *Layer) Take(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
 	for i := range checks {
 		if checks[i].Rule.Lend() > 0 {
-			return l.takeLent(ctx, checks, decisions)
+			return l.decide(ctx, checks, decisions)
 		}
 	}
 	return l.Layer.Take(ctx, checks, decisions)
@@ -132,14 +132,14 @@ type lentCheck struct {
 	charged int64 // the time at which Redis has charged the cost; 0: it has not
 }
 
-// takeLent decides checks of which at least one is of a zone that lends. As where nothing is lent, a request that
+// decide decides checks of which at least one is of a zone that lends. As where nothing is lent, a request that
 // gets no answer is refused if its key just was.
-func (l *Layer) takeLent(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) (err error) {
+func (l *Layer) decide(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) (err error) {
 	came := l.Loans.Now()
 	if len(checks) == 1 && checks[0].Rule.LendsParts() && !checks[0].Alone() {
-		err = l.takeOne(ctx, checks, decisions, came)
+		err = l.decideOne(ctx, checks, decisions, came)
 	} else {
-		err = l.takeSome(ctx, checks, decisions)
+		err = l.decideSome(ctx, checks, decisions)
 	}
 	if err != nil && l.Refusals != nil {
 		ago := l.Loans.Now().Mono - came.Mono
@@ -148,20 +148,20 @@ func (l *Layer) takeLent(ctx context.Context, checks []store.Check, decisions []
 	return err
 }
 
-// takeSome decides checks of several zones, or some that are decided by themselves.
-func (l *Layer) takeSome(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
+// decideSome decides checks of several zones, or some that are decided by themselves.
+func (l *Layer) decideSome(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
 	r := lentRequest{checks: checks, decisions: decisions}
 	for i := range checks {
 		if c := &checks[i]; c.Rule.LendsParts() && c.Alone() {
 			r.alone.Add(i)
-			if err := l.takeAlone(ctx, c, &decisions[i]); err != nil {
+			if err := l.askAlone(ctx, c, &decisions[i]); err != nil {
 				return err
 			}
 		}
 	}
-	err := l.decideLent(ctx, &r, false)
+	err := l.decideRest(ctx, &r, false)
 	if errors.Is(err, protocol.ErrLent) {
-		err = l.decideLent(ctx, &r, true)
+		err = l.decideRest(ctx, &r, true)
 	}
 	for i := range checks {
 		if c := &checks[i]; err == nil && c.Peek && c.Rule.Lend() > 0 {
@@ -203,7 +203,7 @@ func (l *Layer) sortLent(r *lentRequest, known bool) {
 			continue
 		case c.Rule.Lend() == 0:
 		case !c.Rule.LendsParts():
-			if l.takeSlot(r, i, now) {
+			if l.useSlot(r, i, now) {
 				continue
 			}
 		case known:
@@ -233,16 +233,16 @@ func (l *Layer) sortLent(r *lentRequest, known bool) {
 	}
 }
 
-// decideLent decides the checks that are not decided by themselves. See sortLent for known.
-func (l *Layer) decideLent(ctx context.Context, r *lentRequest, known bool) (err error) {
+// decideRest decides the checks that are not decided by themselves. See sortLent for known.
+func (l *Layer) decideRest(ctx context.Context, r *lentRequest, known bool) (err error) {
 	l.sortLent(r, known)
 	if len(r.together) > 0 {
 		var pass bool
-		pass, err = l.takeTogether(ctx, r)
+		pass, err = l.decideTogether(ctx, r)
 		r.reserves = r.reserves && pass
 	}
 	if err == nil && r.others > 0 {
-		err = l.takeOthers(ctx, r)
+		err = l.decideUnlent(ctx, r)
 	}
 	l.noteSlots(r, err)
 	if r.others == 0 && !r.asked && err == nil && r.alone == (layer.Set{}) {
@@ -251,9 +251,9 @@ func (l *Layer) decideLent(ctx context.Context, r *lentRequest, known bool) (err
 	return err
 }
 
-// takeOthers decides the checks that are asked for as in zones that do not lend. If there are costs
+// decideUnlent decides the checks that are asked for as in zones that do not lend. If there are costs
 // that are only reserved, they are spent if all checks pass.
-func (l *Layer) takeOthers(ctx context.Context, r *lentRequest) error {
+func (l *Layer) decideUnlent(ctx context.Context, r *lentRequest) error {
 	if r.others == len(r.checks) {
 		err := l.Layer.Take(ctx, r.checks, r.decisions)
 		if err == nil {
@@ -333,7 +333,7 @@ func (l *Layer) spend(ctx context.Context, r *lentRequest, now lend.Moment) (spe
 			c.charged, d.At = at, at
 			continue
 		}
-		if err = l.takeAlone(ctx, c.Check, d); err != nil || !d.Allowed {
+		if err = l.askAlone(ctx, c.Check, d); err != nil || !d.Allowed {
 			l.cancel(r)
 			return false, err
 		}
@@ -359,8 +359,8 @@ func (l *Layer) cancel(r *lentRequest) {
 	}
 }
 
-// takeAlone decides a check by itself, without what this process holds of its key.
-func (l *Layer) takeAlone(ctx context.Context, c *store.Check, d *algorithms.Decision) error {
+// askAlone decides a check by itself, without what this process holds of its key.
+func (l *Layer) askAlone(ctx context.Context, c *store.Check, d *algorithms.Decision) error {
 	a := link.Ask{Check: c, Ask: lend.Ask{Cost: c.Cost}, Peek: c.Peek}
 	err := l.Lender.AskTogether(ctx, []*link.Ask{&a})
 	if err == nil {

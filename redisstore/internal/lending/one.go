@@ -14,12 +14,12 @@ import (
 // rarely, the request goes the way of a zone that does not lend. If this process holds enough, it
 // is spent. Only otherwise anything is put together for an ask.
 
-// takeOne decides a check of a zone that lends, which is alone in its request.
-func (l *Layer) takeOne(ctx context.Context, checks []store.Check, decisions []algorithms.Decision, now lend.Moment) error {
+// decideOne decides a check of a zone that lends, which is alone in its request.
+func (l *Layer) decideOne(ctx context.Context, checks []store.Check, decisions []algorithms.Decision, now lend.Moment) error {
 	c := &checks[0]
 	e, lent := l.Loans.Find(c.Rule, c.Key, c.Cost, now)
 	switch {
-	case e != nil && e.Take(now, c.Cost, &decisions[0]):
+	case e != nil && e.SpendNow(now, c.Cost, &decisions[0]):
 		l.Spared.Add(1)
 		return nil
 	case e == nil && !lent:
@@ -35,7 +35,7 @@ func (l *Layer) takeOne(ctx context.Context, checks []store.Check, decisions []a
 	}
 	r := lentRequest{checks: checks, decisions: decisions}
 	r.together = append(r.room[:0], lentCheck{Check: c, entry: e})
-	_, err := l.takeTogether(ctx, &r)
+	_, err := l.decideTogether(ctx, &r)
 	if err == nil && !r.asked {
 		l.Spared.Add(1)
 	}

@@ -14,13 +14,13 @@ import (
 // request, as long as enough is free. It is a slot like any other to Redis, and is renewed like one. So
 // nothing but who has it differs from limits that do not lend.
 
-// takeSlot decides a check with a slot that is kept, if there is one.
-func (l *Layer) takeSlot(r *lentRequest, i int, now lend.Moment) bool {
+// useSlot decides a check with a slot that is kept, if there is one.
+func (l *Layer) useSlot(r *lentRequest, i int, now lend.Moment) bool {
 	c := &r.checks[i]
 	if c.Alone() || c.Hold == "" || c.Cost == 0 {
 		return false
 	}
-	d, ok := l.Slots.Take(c, now)
+	d, ok := l.Slots.Get(c, now)
 	if ok {
 		r.decisions[i] = d
 		r.slots.Add(i)
@@ -30,7 +30,7 @@ func (l *Layer) takeSlot(r *lentRequest, i int, now lend.Moment) bool {
 	return ok
 }
 
-// noteSlots puts the slots back that were taken for a request that does not pass, and notes those that
+// noteSlots puts the slots back of a request that does not pass, and notes those that
 // Redis has lent.
 func (l *Layer) noteSlots(r *lentRequest, err error) {
 	pass := err == nil

@@ -46,9 +46,9 @@ func (e *Entry) Next(now lend.Moment, cost int64, while time.Duration, d *algori
 	return next, nil
 }
 
-// Take spends a cost of what is held, and reports whether it did. Then it fills in the decision. It
+// SpendNow spends a cost of what is held, and reports whether it did. Then it fills in the decision. It
 // does at once what Next and Spend do.
-func (e *Entry) Take(now lend.Moment, cost int64, d *algorithms.Decision) bool {
+func (e *Entry) SpendNow(now lend.Moment, cost int64, d *algorithms.Decision) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.gone || !e.b.Reserve(now, cost, 0) {

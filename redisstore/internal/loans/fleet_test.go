@@ -80,7 +80,7 @@ func (f *fleet) request(process, key int) {
 		t.Lent(f.rule, name, len(f.keys[key].Book) > 0, now)
 		return
 	}
-	if e.Take(now, 1, &d) {
+	if e.SpendNow(now, 1, &d) {
 		f.local++
 		return
 	}

@@ -59,8 +59,8 @@ func NewSlots() *Slots {
 
 func keyOf(c *store.Check) slotsOf { return slotsOf{c.Rule.Terms(), c.Key, c.Cost} }
 
-// Take decides a check with a slot that is kept. It reports whether there is one.
-func (t *Slots) Take(c *store.Check, now lend.Moment) (d algorithms.Decision, ok bool) {
+// Get decides a check with a slot that is kept. It reports whether there is one.
+func (t *Slots) Get(c *store.Check, now lend.Moment) (d algorithms.Decision, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e := t.keys[keyOf(c)]
@@ -68,7 +68,7 @@ func (t *Slots) Take(c *store.Check, now lend.Moment) (d algorithms.Decision, ok
 		return d, false
 	}
 	e.came = now.Mono
-	slot, ok := e.kept.Take(now, e.lease)
+	slot, ok := e.kept.Get(now, e.lease)
 	if !ok {
 		return d, false
 	}
@@ -86,7 +86,7 @@ func (t *Slots) use(e *slotEntry, slot lend.Slot, hold string) {
 	t.owners[slot.Name] = owner{e, hold}
 }
 
-// Cancel puts a slot back that was taken for a request, which does not pass.
+// Cancel puts a slot back that a request got, which does not pass.
 func (t *Slots) Cancel(hold string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -149,7 +149,7 @@ func (t *Slots) Release(hold string, now lend.Moment, processes int) (fate Fate,
 	defer t.mu.Unlock()
 	u := t.uses[hold]
 	if u == nil {
-		if _, taken := t.owners[hold]; taken && !t.closed { // it was given back before, and another request may have it
+		if _, known := t.owners[hold]; known && !t.closed { // it was given back before, and another request may have it
 			return Kept, ""
 		}
 		return Unknown, ""

@@ -39,7 +39,7 @@ func (t *slotTable) told(hold string, now time.Duration, free int64, often bool)
 
 // takes reports whether a request gets a slot that is kept.
 func (t *slotTable) takes(hold string, now time.Duration) bool {
-	_, ok := t.Take(t.check(hold), at(now))
+	_, ok := t.Get(t.check(hold), at(now))
 	return ok
 }
 
@@ -69,7 +69,7 @@ func TestSlotsChangeHands(t *testing.T) {
 		t.Fatalf("fate %d, want kept", fate)
 	}
 	table.kept(t, 1)
-	d, ok := table.Take(table.check("second"), at(3*time.Second))
+	d, ok := table.Get(table.check("second"), at(3*time.Second))
 	if want := int64(3 * 1e6); !ok || !d.Allowed || d.Quota != 10 || d.Remaining != 0 || d.Left() != 6 || d.At != want {
 		t.Errorf("%t, %+v, want 0 of 10 to remain and 6 to be free at %d", ok, d, want)
 	}

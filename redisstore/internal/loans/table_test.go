@@ -167,20 +167,20 @@ func TestTake(t *testing.T) {
 	e := borrowed(t, f, 3, time.Second)
 	var d algorithms.Decision
 	for left := range 2 {
-		if !e.Take(at(time.Second), 1, &d) || !d.Allowed || d.Remaining != int64(2-left) {
+		if !e.SpendNow(at(time.Second), 1, &d) || !d.Allowed || d.Remaining != int64(2-left) {
 			t.Errorf("%+v", d)
 		}
 	}
 	if held, keys := f.tables[0].Held(at(time.Second)); held["z"] != 1 || keys["z"] != 1 {
 		t.Errorf("%v held of %v keys", held, keys)
 	}
-	if e.Take(at(time.Second), 2, &d) {
+	if e.SpendNow(at(time.Second), 2, &d) {
 		t.Error("more was spent than is held")
 	}
-	if e.Take(at(2*time.Second), 1, &d) {
+	if e.SpendNow(at(2*time.Second), 1, &d) {
 		t.Error("a loan that is over was spent")
 	}
-	if !e.Take(at(time.Second+time.Millisecond), 1, &d) || e.Take(at(time.Second+time.Millisecond), 1, &d) {
+	if !e.SpendNow(at(time.Second+time.Millisecond), 1, &d) || e.SpendNow(at(time.Second+time.Millisecond), 1, &d) {
 		t.Error("the last one")
 	}
 }
@@ -228,11 +228,11 @@ func TestForgetAndGiveBack(t *testing.T) {
 	f.tables[0].Forget("another zone", "0")
 	f.tables[0].Forget("z", "1")
 	var d algorithms.Decision
-	if !e.Take(at(time.Second), 1, &d) {
+	if !e.SpendNow(at(time.Second), 1, &d) {
 		t.Error("another key or zone was meant")
 	}
 	f.tables[0].Forget("z", "0")
-	if e.Take(at(time.Second), 1, &d) || f.tables[0].Known(f.rule, "0") != nil {
+	if e.SpendNow(at(time.Second), 1, &d) || f.tables[0].Known(f.rule, "0") != nil {
 		t.Error("the key was reset")
 	}
 }
@@ -244,10 +244,10 @@ func TestRefund(t *testing.T) {
 	e := borrowed(t, f, 3, 10*time.Second)
 	var d algorithms.Decision
 	now := at(2 * time.Second)
-	if !e.Take(now, 2, &d) || e.Refund(now, d.At, 3) || !e.Refund(now, d.At, 2) || e.Refund(now, d.At, 1) {
+	if !e.SpendNow(now, 2, &d) || e.Refund(now, d.At, 3) || !e.Refund(now, d.At, 2) || e.Refund(now, d.At, 1) {
 		t.Error("refunds of what was spent")
 	}
-	if e.ChargedAlone(d.At); !e.Take(now, 2, &d) || e.Refund(now, d.At, 1) {
+	if e.ChargedAlone(d.At); !e.SpendNow(now, 2, &d) || e.Refund(now, d.At, 1) {
 		t.Error("what the store has charged by itself must not come back from the loan")
 	}
 }
