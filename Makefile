@@ -39,7 +39,7 @@ RACE = GOFLAGS="$$GOFLAGS -race" GORACE=atexit_sleep_ms=50 GOGC=400
 
 # The tests build binaries, also in a checkout of another user, where git refuses
 # to tell go the version. Only "make build" and "make run" ask for it.
-bench bench-docs bench-fleet bench-server bench-stream bits32 browser cover deep docs examples fuzz golden linear lint long microbench mutants outages pictures profile screenshots servers stress test trouble unit: export GOFLAGS += -buildvcs=false
+bench bench-docs bench-fleet bench-nemesis bench-server bench-stream bits32 browser cover deep docs examples fuzz golden linear lint long microbench mutants outages pictures profile screenshots servers stress test trouble unit: export GOFLAGS += -buildvcs=false
 
 .PHONY: help
 help: ## List the targets
@@ -175,6 +175,12 @@ bench-replay: ## Measure the replay of logs on one core beside jq, with BENCHFLA
 bench-stream: ## Measure when the events of a stream arrive, with and without cost_response, with BENCHFLAGS
 	@go -C bench build -o ../$(BIN)/bench-stream ./stream
 	$(BIN)/bench-stream -root . $(BENCHFLAGS)
+
+.PHONY: bench-nemesis
+bench-nemesis: redis build ## Break limiters under a known load, and count at the upstream, with BENCHFLAGS
+	@go -C bench build -o ../$(BIN)/nemesis ./nemesis
+	@go -C bench build -o ../$(BIN)/nemesis-gateway ./nemesis/gateway
+	$(BIN)/nemesis -cases bench/nemesis/cases.txt -hook bench/nemesis/hook.sh $(BENCHFLAGS)
 
 .PHONY: profile
 profile: redis ## Print which part of a Caddy's CPU samples is the directive's, with BENCHFLAGS

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+// simulate sends a schedule through a limiter on a virtual time. A request is decided at any moment between its sending and its
+// arrival, up to 300 ms.
+func simulate(l *limiter, offered load, seed uint64) []request {
+	random := rand.New(rand.NewPCG(seed, 0))
+	all := offered.schedule()
+	decided := make([]time.Duration, len(all))
+	order := make([]int, len(all))
+	for i := range all {
+		order[i] = i
+		decided[i] = all[i].sent + time.Duration(random.Int64N(int64(150*time.Millisecond)))
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(decided[a], decided[b]) })
+	for _, i := range order {
+		r := &all[i]
+		a := l.decide(string(rune('a'+r.client)), decided[i])
+		r.done = decided[i] + time.Duration(random.Int64N(int64(150*time.Millisecond)))
+		if a.pass {
+			r.status, r.remaining, r.arrivals = 200, a.remaining, []time.Duration{r.done}
+		} else {
+			r.status, r.retryAfter = 429, a.retryAfter
+		}
+	}
+	return all
+}
+
+var offered = load{clients: 4, limit: 50, window: 5 * time.Second, below: 0.5, above: 2, volley: 10, time: 30 * time.Second}
+
+// TestExact: the kit finds nothing wrong with an exact limiter, and what it offers uses the limit up.
+func TestExact(t *testing.T) {
+	p, err := newPromise("sliding", offered.limit, offered.window)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seed := range uint64(20) {
+		v := judge(simulate(&limiter{limit: offered.limit, window: offered.window}, offered, seed), p, 0)
+		if v.beyond+v.causeless+v.failed+v.retry.less+v.retry.more+v.left.less+v.left.more > 0 || v.most > offered.limit {
+			t.Fatalf("seed %d: %+v", seed, v)
+		}
+		if v.most < offered.limit*9/10 || v.refused < 100 || v.retry.right != v.refused || v.left.right != v.admitted {
+			t.Fatalf("seed %d: hardly anything was judged: %+v", seed, v)
+		}
+	}
+}
+
+// TestWrong: the kit tells each way to be wrong from the others.
+func TestWrong(t *testing.T) {
+	p, err := newPromise("sliding", offered.limit, offered.window)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		limiter *limiter
+		found   func(verdict) int
+	}{
+		"leaks one refusal in 20":      {&limiter{leakEach: 20}, func(v verdict) int { return v.beyond }},
+		"refuses one in 50 too many":   {&limiter{strictEach: 50}, func(v verdict) int { return v.causeless }},
+		"tells waits that are too low": {&limiter{hasty: 2 * time.Second}, func(v verdict) int { return v.retry.less }},
+		"tells waits that are too long": {
+			&limiter{hasty: -2 * time.Second}, func(v verdict) int { return v.retry.more },
+		},
+		"says that more is left":      {&limiter{boast: 20}, func(v verdict) int { return v.left.more }},
+		"says that less is left":      {&limiter{boast: -20}, func(v verdict) int { return v.left.less }},
+		"has twice the limit":         {&limiter{limit: 100}, func(v verdict) int { return v.beyond }},
+		"has half the limit":          {&limiter{limit: 25}, func(v verdict) int { return v.causeless }},
+		"has a window of half a size": {&limiter{window: offered.window / 2}, func(v verdict) int { return v.beyond }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := test.limiter
+			l.limit, l.window = cmp.Or(l.limit, offered.limit), cmp.Or(l.window, offered.window)
+			if v := judge(simulate(l, offered, 1), p, 0); test.found(v) == 0 {
+				t.Errorf("not found: %+v", v)
+			}
+		})
+	}
+}
+
+// TestPromises: how many requests at once, and after how long another window full, each promise allows.
+func TestPromises(t *testing.T) {
+	at := func(times ...time.Duration) (all []request) {
+		for _, sent := range times {
+			for range 10 {
+				all = append(all, request{sent: sent, done: sent, arrivals: []time.Duration{sent}, status: 200, retryAfter: -1, remaining: -1})
+			}
+		}
+		return all
+	}
+	for _, test := range []struct {
+		promise string
+		times   []time.Duration
+		beyond  int
+	}{
+		{"sliding", []time.Duration{0, time.Second, 2 * time.Second}, 0},
+		{"sliding", []time.Duration{0, time.Second / 2, time.Second}, 10},
+		{"fixed", []time.Duration{0, 0, time.Second, 2 * time.Second}, 0},
+		{"fixed", []time.Duration{0, 0, time.Second / 2}, 10},
+		{"bucket", []time.Duration{0, time.Second, 2 * time.Second}, 0},
+		{"bucket", []time.Duration{0, time.Second / 2, time.Second}, 10},
+		{"bucket", []time.Duration{time.Second / 2, time.Second}, 5},
+	} {
+		p, err := newPromise(test.promise, 10, time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := judge(at(test.times...), p, 0); v.beyond != test.beyond {
+			t.Errorf("%s %v: %d beyond, want %d", test.promise, test.times, v.beyond, test.beyond)
+		}
+	}
+	for _, wrong := range []string{"guess", "sliding 5", "sliding 5/1", "sliding 0/1s"} {
+		if _, err := newPromise(wrong, 1, time.Second); err == nil {
+			t.Errorf("%q was accepted", wrong)
+		}
+	}
+	if p, err := newPromise("fixed 10/2s", 1, time.Second); err != nil || p.limit != 10 || p.window != 2*time.Second {
+		t.Error(p.limit, p.window, err)
+	}
+}
+
+// TestFailedMayBeCharged: what failed excuses refusals until all is settled, and no longer.
+func TestFailedMayBeCharged(t *testing.T) {
+	p, err := newPromise("sliding", 1, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := request{sent: 0, done: time.Second, retryAfter: -1, remaining: -1}
+	refused := func(sent time.Duration) request {
+		return request{sent: sent, done: sent, status: 429, retryAfter: -1, remaining: -1}
+	}
+	all := []request{lost, refused(3 * time.Second), refused(5 * time.Second)}
+	if v := judge(all, p, 3*time.Second); v.causeless != 1 || v.failed != 1 || v.unavailable != time.Second/2 {
+		t.Errorf("%+v", v)
+	}
+}
