@@ -110,6 +110,8 @@ var layers = []struct {
 	{"internal/testing/linear", layer{own: "algorithms internal/testing/patient store"}},
 	{"internal/testing/picture", layer{own: "algorithms"}},
 	{"internal/testing/jsondoc", layer{}},
+	{"internal/testing/simredis", layer{}},
+	{"internal/testing/world", layer{own: "algorithms internal/testing/model internal/testing/simredis redisstore store"}},
 	{"redisstore/internal/layer/layertest", layer{own: "algorithms memorystore redisstore/internal/layer store"}},
 	{"store/storetest", layer{own: "algorithms algorithms/lend internal/testing/deep internal/testing/patient store"}},
 

@@ -18,7 +18,7 @@ import (
 const (
 	// firstBeat is when a store that was opened is sure to be in use: a config that is only
 	// validated is no instance.
-	firstBeat = time.Second
+	firstBeat = 1050 * time.Millisecond
 
 	// beatInterval is how often a process reports that it lives, and beatTTL how long it
 	// counts after that.

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -110,6 +111,9 @@ type Options struct {
 
 	// Logger is called when there is something to log. Default: nothing is logged.
 	Logger func() *zap.Logger `json:"-"`
+
+	// Dial makes the connections. Default: a [net.Dialer], with TLS if that is set.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error) `json:"-"`
 
 	// clock says when leases fall due. Default: the machine's clock. Tests stop it.
 	clock func() time.Time

@@ -183,7 +183,7 @@ func (f *planned) step(seed uint64) {
 	if f.own != nil {
 		limit = f.over()
 	}
-	want := f.model.Admit(limit, f.now, cost)
+	want := f.model.Admit(limit, f.now, cost, "")
 	for where, h := range f.handlers[config] {
 		if got := serve(f.TB, h, method, "client", cost); got != want {
 			f.Fatalf("seed %d, %s at %d: a cost of %d under %+v passes: %v, by the model: %v", seed, where, f.now, cost, limit, got, want)
@@ -200,7 +200,7 @@ func (f *planned) step(seed uint64) {
 	if f.alone[name] == nil {
 		f.alone[name] = model.New(f.name)
 	}
-	if !f.alone[name].Admit(limit, f.now, cost) {
+	if !f.alone[name].Admit(limit, f.now, cost, "") {
 		f.Fatalf("seed %d, at %d: a cost of %d passed under %+v beside others, and alone it does not", seed, f.now, cost, limit)
 	}
 }

@@ -44,6 +44,9 @@ type Store struct {
 	uncounted, distant throttle.Throttle // what was last warned of
 }
 
+// script assembles the script once for all stores.
+var script = sync.OnceValue(func() *protocol.Script { return protocol.NewScript(protocol.RedisClock, protocol.TTLMargin) })
+
 // New makes a store. It checks the options and does not connect: Redis may come later.
 func New(options Options) (*Store, error) {
 	o, err := options.Complete()
@@ -54,7 +57,7 @@ func New(options Options) (*Store, error) {
 		operators: operators{timeout: o.Timeout, keys: keys.Prefix(o.KeyPrefix), encrypted: o.TLS != nil},
 		logger:    o.Logger, quit: make(chan struct{}),
 	}
-	s.script.Store(protocol.NewScript(protocol.RedisClock, protocol.TTLMargin))
+	s.script.Store(script())
 	if s.servers, err = s.open(&o); err != nil {
 		return nil, err
 	}
@@ -136,7 +139,7 @@ func (s *Store) open(o *Options) (topology.Topology, error) {
 	}
 	config := &node.Config{
 		Username: o.Username, Password: o.Password, DB: o.DB, TLS: encrypted, PoolSize: o.PoolSize, Timeout: o.Timeout,
-		Cluster: o.Mode == ModeCluster, Script: &s.script, ProbeKey: s.probeKey(o.Mode), Done: s.quit,
+		Dial: o.Dial, Cluster: o.Mode == ModeCluster, Script: &s.script, ProbeKey: s.probeKey(o.Mode), Done: s.quit,
 	}
 	switch o.Mode {
 	case ModeSentinel:

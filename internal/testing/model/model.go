@@ -131,7 +131,7 @@ func (k *Key) Take(l algorithms.Limit, now, cost int64, name string, guess *algo
 }
 
 // Admit is Take without the waits. It reports whether the cost fits.
-func (k *Key) Admit(l algorithms.Limit, now, cost int64) bool {
+func (k *Key) Admit(l algorithms.Limit, now, cost int64, name string) bool {
 	m := k.memory(l).asOf(l, now)
 	if !m.fits(l, now, cost) {
 		if held, ok := m.(*leases); ok {
@@ -140,7 +140,7 @@ func (k *Key) Admit(l algorithms.Limit, now, cost int64) bool {
 		}
 		return false
 	}
-	m.charge(l, now, cost, "")
+	m.charge(l, now, cost, name)
 	k.memories[k.family(l)] = m
 	return true
 }

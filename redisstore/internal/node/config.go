@@ -1,7 +1,9 @@
 package node
 
 import (
+	"context"
 	"crypto/tls"
+	"net"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -21,6 +23,9 @@ type Config struct {
 	DB                 int
 	TLS                *tls.Config // nil: the connection is not encrypted
 	PoolSize           int
+
+	// Dial makes the connections; nil: go-redis does.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	// Timeout bounds a call.
 	Timeout time.Duration
@@ -58,7 +63,7 @@ func (c *Config) Options(address string) *redis.Options {
 	o.PipelinePoolSize = -1 // pipelines take their connections from the one pool
 	o.DisableIdentity = true
 	o.Protocol = 2 // for pushed messages, which RESP3 adds, go-redis looks before and after each command
-	o.Dialer = dialer(o)
+	o.Dialer = dialer(o, c.Dial)
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	return o
 }

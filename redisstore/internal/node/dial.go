@@ -13,8 +13,10 @@ import (
 // go-redis dials only once a second, and fails all other calls with the last error. On top of
 // the breaker that would more than double the time until a Redis that is back is noticed. So
 // go-redis does not learn of a failure until it uses the connection.
-func dialer(options *redis.Options) func(ctx context.Context, network, address string) (net.Conn, error) {
-	dial := redis.NewDialer(options)
+func dialer(options *redis.Options, dial func(ctx context.Context, network, address string) (net.Conn, error)) func(ctx context.Context, network, address string) (net.Conn, error) {
+	if dial == nil {
+		dial = redis.NewDialer(options)
+	}
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
 		if err != nil {

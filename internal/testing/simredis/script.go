@@ -1,0 +1,274 @@
+package simredis
+
+import (
+	"crypto/sha1" // the digest by which Redis names scripts
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+
+	lua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua/parse"
+)
+
+// run is a script that runs.
+type run struct {
+	began int64 // the time on the clock, which stands still for expiries
+	full  bool  // there was no memory when it began
+	dirty bool  // it has written
+}
+
+func (s *Server) eval(args []string) any {
+	sum := sha1.Sum([]byte(args[0])) // as above
+	digest := hex.EncodeToString(sum[:])
+	s.scripts[digest] = args[0]
+	return s.script(digest, args)
+}
+
+func (s *Server) evalsha(args []string) any {
+	digest := strings.ToLower(args[0])
+	if _, known := s.scripts[digest]; !known {
+		return failed("NOSCRIPT No matching script. Please use EVAL.")
+	}
+	return s.script(digest, args)
+}
+
+func (s *Server) script(digest string, args []string) any {
+	n, err := strconv.Atoi(args[1])
+	switch {
+	case err != nil:
+		return notInteger
+	case n > len(args)-2:
+		return failed("ERR Number of keys can't be greater than number of args")
+	case n < 0:
+		return failed("ERR Number of keys can't be negative")
+	}
+	proto, err := compiled(s.scripts[digest])
+	if err != nil {
+		return failed("ERR Error compiling script (new function): " + err.Error())
+	}
+	s.running = &run{began: s.Now(), full: s.Full}
+	defer func() { s.running = nil }()
+	i := interpreters.Get().(*interpreter)
+	defer interpreters.Put(i)
+	return i.run(s, proto, digest, args[2:2+n], args[2+n:])
+}
+
+var protos sync.Map // by text
+
+func compiled(text string) (*lua.FunctionProto, error) {
+	if p, ok := protos.Load(text); ok {
+		return p.(*lua.FunctionProto), nil
+	}
+	chunk, err := parse.Parse(strings.NewReader(text), "user_script")
+	if err != nil {
+		return nil, err
+	}
+	p, err := lua.Compile(chunk, "user_script")
+	if err == nil {
+		protos.Store(text, p)
+	}
+	return p, err
+}
+
+// interpreter runs scripts of one server after the other.
+type interpreter struct {
+	*lua.LState
+	server *Server
+	raised *lua.LTable // the last error that a command raised
+	line   int         // where
+}
+
+var interpreters = sync.Pool{New: func() any { return newInterpreter() }}
+
+func newInterpreter() *interpreter {
+	i := &interpreter{LState: lua.NewState(lua.Options{SkipOpenLibs: true})}
+	for _, open := range []lua.LGFunction{lua.OpenBase, lua.OpenTable, lua.OpenString, lua.OpenMath} {
+		i.Push(i.NewFunction(open))
+		i.Call(0, 0)
+	}
+	library := func(functions map[string]lua.LGFunction) *lua.LTable { return i.SetFuncs(i.NewTable(), functions) }
+	i.SetGlobal("redis", library(map[string]lua.LGFunction{
+		"call":          func(*lua.LState) int { return i.command(true) },
+		"pcall":         func(*lua.LState) int { return i.command(false) },
+		"error_reply":   func(*lua.LState) int { return i.errorReply() },
+		"acl_check_cmd": func(*lua.LState) int { return i.mayRun() },
+	}))
+	i.SetGlobal("struct", library(map[string]lua.LGFunction{"pack": pack, "unpack": unpack}))
+	i.SetGlobal("cmsgpack", library(map[string]lua.LGFunction{"unpack": unpackAll, "unpack_limit": unpackLimit}))
+	return i
+}
+
+func (i *interpreter) list(all []string) *lua.LTable {
+	t := i.CreateTable(len(all), 0)
+	for _, text := range all {
+		t.Append(lua.LString(text))
+	}
+	return t
+}
+
+func (i *interpreter) run(s *Server, p *lua.FunctionProto, digest string, keys, args []string) any {
+	i.server, i.raised, i.line = s, nil, 0
+	i.SetGlobal("KEYS", i.list(keys))
+	i.SetGlobal("ARGV", i.list(args))
+	i.Push(i.NewFunctionFromProto(p))
+	err := i.PCall(0, 1, nil)
+	if err == nil {
+		result := i.Get(-1)
+		i.Pop(1)
+		return replied(result)
+	}
+	text, line := i.why(err)
+	return failed(fmt.Sprintf("%s script: %s, on @user_script:%d.", text, digest, line))
+}
+
+// why takes an error that left a script apart.
+func (i *interpreter) why(err error) (text string, line int) {
+	raised, ok := err.(*lua.ApiError)
+	if !ok {
+		panic(err)
+	}
+	if t, ok := raised.Object.(*lua.LTable); ok {
+		if t == i.raised {
+			line = i.line
+		}
+		return t.RawGetString("err").String(), line
+	}
+	text = raised.Object.String()
+	if place, ok := strings.CutPrefix(text, "user_script:"); ok {
+		number, _, _ := strings.Cut(place, ":")
+		line, _ = strconv.Atoi(number)
+	}
+	return "ERR " + text, line
+}
+
+// errorReply is redis.error_reply.
+func (i *interpreter) errorReply() int {
+	text := i.CheckString(1)
+	if text, dashed := strings.CutPrefix(text, "-"); dashed || strings.Contains(text, " ") {
+		i.Push(i.failure(text))
+	} else {
+		i.Push(i.failure("ERR " + text))
+	}
+	return 1
+}
+
+func (i *interpreter) failure(text string) *lua.LTable {
+	t := i.NewTable()
+	t.RawSetString("err", lua.LString(text))
+	return t
+}
+
+// mayRun is redis.acl_check_cmd.
+func (i *interpreter) mayRun() int {
+	i.Push(lua.LBool(!i.server.Forbidden[strings.ToUpper(i.CheckString(1))]))
+	return 1
+}
+
+// command is redis.call, or redis.pcall, which returns the errors that the other raises.
+func (i *interpreter) command(raise bool) int {
+	reply, err := i.carryOut()
+	if err == "" {
+		i.Push(i.value(reply))
+		return 1
+	}
+	t := i.failure(string(err))
+	if raise {
+		i.raised, i.line = t, 0
+		if caller, ok := i.GetStack(1); ok {
+			_, _ = i.GetInfo("l", caller, lua.LNil)
+			i.line = caller.CurrentLine
+		}
+		i.Error(t, 1)
+	}
+	i.Push(t)
+	return 1
+}
+
+// carryOut carries out the command of a script.
+func (i *interpreter) carryOut() (reply any, err failed) {
+	if i.GetTop() == 0 {
+		return nil, "ERR Please specify at least one argument for this redis.call() call"
+	}
+	args := make([]string, i.GetTop())
+	for n := range args {
+		switch v := i.Get(n + 1).(type) {
+		case lua.LString:
+			args[n] = string(v)
+		case lua.LNumber:
+			args[n] = precise(float64(v))
+		default:
+			return nil, "ERR Lua redis lib command arguments must be strings or integers"
+		}
+	}
+	s, name := i.server, strings.ToUpper(args[0])
+	c, known := commands[name]
+	switch {
+	case !known || !c.inScript:
+		return nil, "ERR Unknown Redis command called from script"
+	case c.fits(name, args) != "":
+		return nil, "ERR Wrong number of args calling Redis command from script"
+	case s.Forbidden[name]:
+		return nil, "ERR The user executing the script can't run this command or subcommand"
+	}
+	if r := s.refusesWrite(&c, s.running.dirty, s.running.full); r != "" {
+		return nil, r
+	}
+	s.running.dirty = s.running.dirty || c.write
+	reply = s.run(&c, args)
+	err, _ = reply.(failed)
+	return reply, err
+}
+
+// value is a reply as a script sees it.
+func (i *interpreter) value(reply any) lua.LValue {
+	switch r := reply.(type) {
+	case nil:
+		return lua.LFalse
+	case string:
+		return lua.LString(r)
+	case int64:
+		return lua.LNumber(r)
+	case status:
+		t := i.NewTable()
+		t.RawSetString("ok", lua.LString(r))
+		return t
+	case failed:
+		return i.failure(string(r))
+	case []any:
+		t := i.CreateTable(len(r), 0)
+		for n, element := range r {
+			t.RawSetInt(n+1, i.value(element))
+		}
+		return t
+	}
+	panic(fmt.Sprintf("no reply: %T", reply))
+}
+
+// replied is what a script has returned, as a reply.
+func replied(v lua.LValue) any {
+	switch v := v.(type) {
+	case lua.LString:
+		return string(v)
+	case lua.LNumber:
+		return int64(v)
+	case lua.LBool:
+		if v {
+			return int64(1)
+		}
+	case *lua.LTable:
+		if err, ok := v.RawGetString("err").(lua.LString); ok {
+			return failed(err)
+		}
+		if ok, is := v.RawGetString("ok").(lua.LString); is {
+			return status(ok)
+		}
+		all := []any{}
+		for n := 1; v.RawGetInt(n) != lua.LNil; n++ {
+			all = append(all, replied(v.RawGetInt(n)))
+		}
+		return all
+	}
+	return nil
+}

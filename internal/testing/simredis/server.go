@@ -1,0 +1,190 @@
+// Package simredis is a Redis in this process, for tests. It runs the real scripts, on a clock that a test sets,
+// and it can be full, read-only, busy, or without rights.
+//
+// The scripts run in gopher-lua, an interpreter of Lua 5.1 in Go, on a few commands of our own. `miniredis` embeds the
+// same interpreter, but knows neither struct nor cmsgpack.unpack_limit, has no memory that is full, and lets no error
+// leave a script as Redis does: the kinds of errors, and what a script had done by then, are what this is for. The
+// commands are those that the scripts use, and few enough to be like those of Redis 7 byte for byte. Tests run the
+// same histories on a real server and compare the replies.
+//
+// What differs: Lua in Redis computes a % b as a - floor(a / b) * b, which is inexact beyond 2^53, and joins numbers
+// to texts with 14 digits. The scripts do neither, which the tests of the algorithms show on real servers.
+package simredis
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Server is one Redis. It is not safe for concurrent use: like Redis, it does one thing after the other.
+type Server struct {
+	// Now is the time on its clock, in microseconds since 1970.
+	Now func() int64
+
+	// Forbidden are the commands, in capitals, that the user may not run.
+	Forbidden map[string]bool
+
+	// Full says that there is no memory, Readonly that it is a replica, Alone that it has too few replicas, and
+	// Unsaved that it cannot write to its disk.
+	Full, Readonly, Alone, Unsaved bool
+
+	// Refuses is what each command is answered, without the dash: "LOADING ...", "BUSY ...". Empty: nothing.
+	Refuses string
+
+	// Expired, if not nil, gets each key that has expired.
+	Expired func(key string)
+
+	keys    map[string]*entry
+	scripts map[string]string // the texts, by digest
+	running *run              // the script that runs
+	writes  uint64
+}
+
+// New returns an empty server.
+func New(now func() int64) *Server {
+	return &Server{Now: now, keys: make(map[string]*entry), scripts: make(map[string]string)}
+}
+
+// Restart empties the server, as one that keeps nothing on its disk.
+func (s *Server) Restart() {
+	clear(s.keys)
+	clear(s.scripts)
+}
+
+// Copy makes the server have what another one has: a replica that has received all of it.
+func (s *Server) Copy(from *Server) {
+	clear(s.keys)
+	for name, e := range from.keys {
+		s.keys[name] = e.clone()
+	}
+}
+
+// Writes counts the commands that wrote something.
+func (s *Server) Writes() uint64 { return s.writes }
+
+// What a command may be answered beside a string, an int64, a []any, and nil for nothing.
+type (
+	status string
+	failed string // an error, without the dash
+)
+
+// Do carries out a command, and returns the reply as it goes over the wire.
+func (s *Server) Do(args ...string) []byte {
+	return appendReply(nil, s.reply(args))
+}
+
+const syntaxError = failed("ERR syntax error")
+
+func (s *Server) reply(args []string) any {
+	if len(args) == 0 {
+		return failed("ERR unknown command ''")
+	}
+	name := strings.ToUpper(args[0])
+	c, known := commands[name]
+	if !known {
+		return failed("ERR unknown command '" + args[0] + "'")
+	}
+	if r := c.fits(name, args); r != "" {
+		return r
+	}
+	switch {
+	case s.Forbidden[name]:
+		return failed("NOPERM this user has no permissions to run the '" + strings.ToLower(name) + "' command")
+	case s.Refuses != "" && !c.connection:
+		return failed(s.Refuses)
+	}
+	if r := s.refusesWrite(&c, false, s.Full); r != "" {
+		return r
+	}
+	return s.run(&c, args)
+}
+
+// run carries out a command that may run.
+func (s *Server) run(c *command, args []string) any {
+	if c.write {
+		s.writes++
+	}
+	return c.do(s, args[1:])
+}
+
+// refusesWrite says why the server carries out no such command, or nothing if it does. Dirty says that the script has
+// written before, which then goes on.
+func (s *Server) refusesWrite(c *command, dirty, full bool) failed {
+	switch {
+	case !c.write || dirty:
+	case s.Readonly:
+		return "READONLY You can't write against a read only replica."
+	case s.Unsaved:
+		return "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. " +
+			"Commands that may modify the data set are disabled, because this instance is configured to report errors " +
+			"during writes if RDB snapshotting fails (stop-writes-on-bgsave-error option). Please check the Redis logs for " +
+			"details about the RDB error."
+	case s.Alone:
+		return "NOREPLICAS Not enough good replicas to write."
+	case full && c.grows:
+		return "OOM command not allowed when used memory > 'maxmemory'."
+	}
+	return ""
+}
+
+// command is what is known of a command.
+type command struct {
+	least, most int  // how many arguments it has, with its name; most -1: any number
+	write       bool // it may write
+	grows       bool // it may need memory
+	connection  bool // it says something of the connection only
+	inScript    bool
+	do          func(s *Server, args []string) any
+}
+
+func (c *command) fits(name string, args []string) failed {
+	if len(args) < c.least || c.most >= 0 && len(args) > c.most {
+		return failed("ERR wrong number of arguments for '" + strings.ToLower(name) + "' command")
+	}
+	return ""
+}
+
+var commands map[string]command
+
+func init() {
+	read := func(least, most int, do func(*Server, []string) any) command {
+		return command{least: least, most: most, inScript: true, do: do}
+	}
+	write := func(least, most int, do func(*Server, []string) any) command {
+		return command{least: least, most: most, inScript: true, write: true, do: do}
+	}
+	grow := func(least, most int, do func(*Server, []string) any) command {
+		return command{least: least, most: most, inScript: true, write: true, grows: true, do: do}
+	}
+	outside := func(least, most int, do func(*Server, []string) any) command {
+		return command{least: least, most: most, do: do}
+	}
+	connection := func(least, most int, do func(*Server, []string) any) command {
+		return command{least: least, most: most, connection: true, do: do}
+	}
+	commands = map[string]command{
+		"TIME": read(1, 1, (*Server).time), "GET": read(2, 2, (*Server).get), "MGET": read(2, -1, (*Server).mget),
+		"SET": grow(3, -1, (*Server).set), "SETRANGE": grow(4, 4, (*Server).setRange), "DEL": write(2, -1, (*Server).del),
+		"PEXPIRE": write(3, 3, (*Server).pexpire), "PTTL": read(2, 2, (*Server).pttl), "EXISTS": read(2, 2, (*Server).exists),
+		"LLEN": read(2, 2, (*Server).llen), "LINDEX": read(3, 3, (*Server).lindex), "LRANGE": read(4, 4, (*Server).lrange),
+		"RPUSH": grow(3, -1, (*Server).rpush), "LSET": grow(4, 4, (*Server).lset), "LTRIM": write(4, 4, (*Server).ltrim),
+		"LREM": write(4, 4, (*Server).lrem), "ZADD": grow(4, -1, (*Server).zadd), "ZCARD": read(2, 2, (*Server).zcard),
+		"ZCOUNT": read(4, 4, (*Server).zcount), "ZSCORE": read(3, 3, (*Server).zscore), "ZREM": write(3, -1, (*Server).zrem),
+		"ZRANGEBYSCORE":    read(4, -1, func(s *Server, args []string) any { return s.zrangeByScore(args, false) }),
+		"ZREVRANGEBYSCORE": read(4, -1, func(s *Server, args []string) any { return s.zrangeByScore(args, true) }),
+		"ZREMRANGEBYSCORE": write(4, 4, (*Server).zremRangeByScore),
+		"EVAL":             outside(3, -1, (*Server).eval), "EVALSHA": outside(3, -1, (*Server).evalsha),
+		"PING":   connection(1, 1, func(*Server, []string) any { return status("PONG") }),
+		"HELLO":  connection(1, -1, (*Server).hello),
+		"SELECT": connection(2, 2, func(*Server, []string) any { return status("OK") }),
+	}
+}
+
+func (s *Server) time([]string) any {
+	now := s.Now()
+	return []any{strconv.FormatInt(now/1e6, 10), strconv.FormatInt(now%1e6, 10)}
+}
+
+func (s *Server) hello([]string) any {
+	return []any{"server", "redis", "version", "7.0.15", "proto", int64(2), "id", int64(1), "mode", "standalone", "role", "master", "modules", []any{}}
+}

@@ -1,0 +1,155 @@
+package world
+
+import (
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// conn is an instance's end of a connection to a host.
+type conn struct {
+	w        *world
+	instance int
+	role     uint64 // of who has used it first
+	host     *host
+
+	mu       sync.Mutex
+	inbox    []byte
+	broken   error // what a read meets when the inbox is empty
+	closed   bool
+	reading  time.Time // deadlines
+	writing  time.Time
+	changed  chan struct{} // is closed when a reader should look again
+	lastOut  time.Duration // when the last bytes arrive at the host
+	lastIn   time.Duration // and when those do that it sent
+	vanished bool          // nothing arrives any more, in either direction
+
+	asked   []byte // what the host has received and not carried out; only the network's goroutine uses it
+	serving bool
+}
+
+var _ net.Conn = (*conn)(nil)
+
+func (c *conn) notify() {
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// Read implements [net.Conn]. As in a real one, what has come is not read after the deadline.
+func (c *conn) Read(p []byte) (int, error) {
+	for {
+		c.mu.Lock()
+		wait, changed := time.Duration(-1), c.changed
+		if !c.reading.IsZero() {
+			wait = time.Until(c.reading)
+		}
+		switch {
+		case c.closed:
+			c.mu.Unlock()
+			return 0, net.ErrClosed
+		case wait <= 0 && !c.reading.IsZero():
+			c.mu.Unlock()
+			return 0, os.ErrDeadlineExceeded
+		case len(c.inbox) > 0:
+			n := copy(p, c.inbox)
+			c.inbox = c.inbox[n:]
+			c.mu.Unlock()
+			return n, nil
+		case c.broken != nil:
+			err := c.broken
+			c.mu.Unlock()
+			return 0, err
+		}
+		c.mu.Unlock()
+		if wait < 0 {
+			<-changed
+			continue
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-changed:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// Write implements [net.Conn]: the bytes are on their way.
+func (c *conn) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.closed:
+		return 0, net.ErrClosed
+	case !c.writing.IsZero() && !time.Now().Before(c.writing):
+		return 0, os.ErrDeadlineExceeded
+	case c.broken != nil:
+		return 0, &net.OpError{Op: "write", Err: syscall.EPIPE}
+	}
+	c.w.sends(c, append([]byte(nil), p...))
+	return len(p), nil
+}
+
+// Close implements [net.Conn].
+func (c *conn) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.closed = true
+		c.notify()
+	}
+	return nil
+}
+
+// reset breaks the connection for its instance: nothing comes any more but an error.
+func (c *conn) reset(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.broken == nil {
+		c.broken, c.vanished = err, true
+		c.notify()
+	}
+}
+
+var errReset error = &net.OpError{Op: "read", Err: syscall.ECONNRESET}
+
+// arrive brings bytes to the instance.
+func (c *conn) arrive(b []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.broken == nil {
+		c.inbox = append(c.inbox, b...)
+		c.notify()
+	}
+}
+
+// LocalAddr implements [net.Conn].
+func (c *conn) LocalAddr() net.Addr { return new(net.TCPAddr) }
+
+// RemoteAddr implements [net.Conn].
+func (c *conn) RemoteAddr() net.Addr { return new(net.TCPAddr) }
+
+// SetDeadline implements [net.Conn].
+func (c *conn) SetDeadline(t time.Time) error {
+	_ = c.SetWriteDeadline(t)
+	return c.SetReadDeadline(t)
+}
+
+// SetReadDeadline implements [net.Conn].
+func (c *conn) SetReadDeadline(t time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reading = t
+	c.notify()
+	return nil
+}
+
+// SetWriteDeadline implements [net.Conn].
+func (c *conn) SetWriteDeadline(t time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.writing = t
+	return nil
+}

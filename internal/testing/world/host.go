@@ -1,0 +1,74 @@
+package world
+
+import (
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/simredis"
+)
+
+// host is a Redis, and the machine that it runs on. Only the network's goroutine uses it.
+type host struct {
+	w     *world
+	redis *simredis.Server
+	down  bool
+	free  time.Duration // when it is ready for the next command
+	conns []*conn
+
+	offset time.Duration // of its clock, at the time since
+	since  time.Duration
+	rate   int64 // by how many millionths its clock is too fast
+}
+
+// epoch is the time on a clock without an offset when a world begins, in microseconds since 1970: no full second, and
+// no full minute.
+const epoch = 1_700_000_123_456_789
+
+func newHost(w *world) *host {
+	h := &host{w: w}
+	h.redis = simredis.New(h.clock)
+	return h
+}
+
+// clock is the time on the host's clock, in microseconds since 1970.
+func (h *host) clock() int64 {
+	passed := h.w.net.now() - h.since
+	return epoch + (h.since + passed + passed/1e6*time.Duration(h.rate) + h.offset).Microseconds()
+}
+
+// service is how long a command takes.
+const service = 20 * time.Microsecond
+
+// receive takes bytes of a connection.
+func (h *host) receive(c *conn, b []byte) {
+	if h.down || c.vanished {
+		return
+	}
+	c.asked = append(c.asked, b...)
+	h.serve(c)
+}
+
+// serve carries out what a connection has asked, one command after the other, when the host is ready.
+func (h *host) serve(c *conn) {
+	now := h.w.net.now()
+	if c.serving || len(c.asked) == 0 || h.down || c.vanished {
+		return
+	}
+	if h.free > now {
+		c.serving = true
+		h.w.net.at(h.free, bag(c.asked)+c.role+uint64(c.instance), func() {
+			c.serving = false
+			h.serve(c)
+		})
+		return
+	}
+	args, rest := simredis.Command(c.asked)
+	if args == nil {
+		return
+	}
+	c.asked = rest
+	reply := h.redis.Do(args...)
+	h.w.ran(h, c, args, reply)
+	h.free = now + service*time.Duration(max(1, h.w.slow))
+	h.w.replies(c, reply)
+	h.serve(c)
+}

@@ -1,0 +1,64 @@
+package world
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+func TestMain(m *testing.M) {
+	Alone()
+	m.Run()
+}
+
+// TestSameSeedSameHistory runs worlds twice.
+func TestSameSeedSameHistory(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector runs goroutines in another order each time")
+	}
+	for range 30 {
+		seed := rand.Uint64()
+		first, again := Run(t, Draw(seed)).String(), Run(t, Draw(seed)).String()
+		if first != again {
+			t.Errorf("seed %d has two histories, which differ here:\n%s", seed, difference(first, again))
+		}
+	}
+}
+
+// difference shows where two texts begin to differ.
+func difference(a, b string) string {
+	one, two := strings.Split(a, "\n"), strings.Split(b, "\n")
+	i := 0
+	for i < min(len(one), len(two)) && one[i] == two[i] {
+		i++
+	}
+	from := max(0, i-15)
+	return strings.Join(one[from:min(i+4, len(one))], "\n") + "\n---\n" + strings.Join(two[from:min(i+4, len(two))], "\n")
+}
+
+// TestWorlds runs worlds with seeds that nobody has seen.
+func TestWorlds(t *testing.T) {
+	for range 60 {
+		seed := rand.Uint64()
+		if violations := Check(Run(t, Draw(seed))); len(violations) > 0 {
+			t.Errorf("seed %d:\n%s", seed, strings.Join(violations, "\n"))
+		}
+	}
+}
+
+// TestCheckFindsWhatIsAboveTheLimit changes histories, which are then above the limit.
+func TestCheckFindsWhatIsAboveTheLimit(t *testing.T) {
+	found := 0
+	for seed := range uint64(5) {
+		h := Run(t, Draw(seed))
+		for i := range h.Answers {
+			if a := &h.Answers[i]; a.Failure == "" && !a.Decision.Allowed && h.event(a).Cost > 0 {
+				a.Decision.Allowed = true // as if all had been let through
+			}
+		}
+		found += len(Check(h))
+	}
+	if found == 0 {
+		t.Error("nothing is above the limit when all are admitted")
+	}
+}
