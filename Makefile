@@ -205,7 +205,7 @@ golden: redis ## Write the golden files again
 
 .PHONY: docs
 docs: ## Write docs/json.md and the JSON schema anew, from the comments in the code
-	UPDATE_DOCS=1 go test -count 1 -run TestJSONDocs .
+	UPDATE_DOCS=1 go test -count 1 -run TestJSONDocs ./docs
 
 .PHONY: pictures
 pictures: ## Draw the picture of the algorithms in docs/ again

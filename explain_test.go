@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -44,9 +45,17 @@ var globalOptions = regexp.MustCompile(`(?ms)\A\{\n.*?^\}\n`)
 // during a test. Each recipe has hosts of its own.
 func recipeSites(t *testing.T, upstream string) (config string, hosts []string) {
 	t.Helper()
+	recipes := ""
+	for _, page := range []string{"docs/recipes.md", "docs/recipes-api.md"} {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		recipes += string(text)
+	}
 	endless := regexp.MustCompile(`(window +)\d+[ms]\b|(\d/)1[ms]\b`)
 	site := regexp.MustCompile(`(?m)^([a-z.]*example\.com) \{$`)
-	for i, match := range regexp.MustCompile("(?ms)^## ([^\n]*)\n(?:[^#`].*?)?^```caddyfile\n(.*?)^```$").FindAllStringSubmatch(recipes(t), -1) {
+	for i, match := range regexp.MustCompile("(?ms)^## ([^\n]*)\n(?:[^#`].*?)?^```caddyfile\n(.*?)^```$").FindAllStringSubmatch(recipes, -1) {
 		text := globalOptions.ReplaceAllString(match[2], "")
 		text = strings.Replace(text, "*.example.com {", fmt.Sprintf("http://*.r%d.example.com {", i), 1)
 		for _, host := range site.FindAllStringSubmatch(text, -1) {

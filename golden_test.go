@@ -3,7 +3,6 @@ package caddyratelimit_test
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -24,62 +23,15 @@ import (
 //
 // With UPDATE_GOLDEN=1, the tests write the results.
 
-const separator = "\n----------\n"
-
 // secrets are in every secret of the golden cases. No result may have one.
 var secrets = []string{"s3cr3t", "hunter2"}
 
 func TestMain(m *testing.M) { os.Exit(golden.Main(m)) }
 
-// goldenCase is a config and its result.
-type goldenCase struct {
-	golden.Case
-	input, want string
-}
-
-// goldens reads the cases of the archives that match a pattern below testdata.
-func goldens(t *testing.T, pattern string) (all []goldenCase) {
-	t.Helper()
-	for _, c := range golden.Cases(t, "testdata/"+pattern) {
-		input, want, found := strings.Cut(c.Text, separator)
-		if !found && !golden.Updating() {
-			t.Errorf("%s: no line of ten hyphens", c)
-		}
-		all = append(all, goldenCase{c, strings.TrimSuffix(input, "\n") + "\n", strings.TrimSpace(want)})
-	}
-	return all
-}
-
-// config is the config of a case in testdata/load.
-func (g goldenCase) config(t *testing.T) []byte {
-	t.Helper()
-	config := configOf(g.input)
-	if !json.Valid(config) {
-		var err error
-		if config, _, err = caddytest.Adapt(g.input); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return config
-}
-
-// configOf puts a handler in JSON into a config.
-func configOf(handler string) []byte {
-	return fmt.Appendf(nil, `{"apps":{"http":{"servers":{"srv0":{"listen":[":8080"],"routes":[{"handle":[%s]}]}}}}}`, handler)
-}
-
-// check compares the result.
-func (g goldenCase) check(t *testing.T, got string) {
-	t.Helper()
-	if got != g.want {
-		g.Check(t, g.input[:len(g.input)-1]+separator+got+"\n")
-	}
-}
-
 // checkError compares an error, which must not have a secret.
-func (g goldenCase) checkError(t *testing.T, got string) {
+func checkError(t *testing.T, g caddytest.Golden, got string) {
 	t.Helper()
-	g.check(t, got)
+	g.Check(t, got)
 	for _, secret := range secrets {
 		if strings.Contains(got, secret) {
 			t.Errorf("%s: the error has a secret: %s", g, got)
@@ -89,9 +41,9 @@ func (g goldenCase) checkError(t *testing.T, got string) {
 
 // TestGoldenAdapt: the Caddyfiles of testdata/adapt have this JSON, and it loads.
 func TestGoldenAdapt(t *testing.T) {
-	for _, g := range goldens(t, "adapt/*.txtar") {
+	for _, g := range caddytest.Goldens(t, "testdata/adapt/*.txtar") {
 		t.Run(g.Name, func(t *testing.T) {
-			config, warnings, err := caddytest.Adapt(g.input)
+			config, warnings, err := caddytest.Adapt(g.Input)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -102,8 +54,8 @@ func TestGoldenAdapt(t *testing.T) {
 			if err := json.Indent(&pretty, config, "", "\t"); err != nil {
 				t.Fatal(err)
 			}
-			g.check(t, pretty.String())
-			if !strings.Contains(g.input, " /etc/") { // it names files that do not exist here
+			g.Check(t, pretty.String())
+			if !strings.Contains(g.Input, " /etc/") { // it names files that do not exist here
 				if got := caddytest.ValidateJSON(t, config); !strings.HasPrefix(got, "ok") {
 					t.Errorf("%s does not load: %s", g, got)
 				}
@@ -114,68 +66,45 @@ func TestGoldenAdapt(t *testing.T) {
 
 // TestGoldenErrors: the Caddyfiles of testdata/errors do not adapt, with this error.
 func TestGoldenErrors(t *testing.T) {
-	for _, g := range goldens(t, "errors/*.txtar") {
+	for _, g := range caddytest.Goldens(t, "testdata/errors/*.txtar") {
 		t.Run(g.Name, func(t *testing.T) {
-			_, _, err := caddytest.Adapt(g.input)
+			_, _, err := caddytest.Adapt(g.Input)
 			if err == nil {
 				t.Fatalf("%s adapts, want an error", g)
 			}
-			g.checkError(t, err.Error())
+			checkError(t, g, err.Error())
 		})
 	}
 }
 
 // TestGoldenLoad: loading the configs of testdata/load gives this error, or these warnings.
 func TestGoldenLoad(t *testing.T) {
-	for _, g := range goldens(t, "load/*.txtar") {
+	for _, g := range caddytest.Goldens(t, "testdata/load/*.txtar") {
 		t.Run(g.Name, func(t *testing.T) {
-			g.checkError(t, caddytest.ValidateJSON(t, g.config(t)))
+			checkError(t, g, caddytest.ValidateJSON(t, g.Config(t)))
 		})
 	}
-}
-
-// blocks are the Caddyfile blocks that have options. Each has an unknown option here, so that the
-// error lists the known ones.
-var blocks = map[string]string{
-	"directive":     ":80 {\n\trate_limit {\n\t\t?\n\t}\n}\n",
-	"reserve":       ":80 {\n\trate_limit {\n\t\tzone z {\n\t\t\treserve 10% {\n\t\t\t\t?\n\t\t\t}\n\t\t}\n\t}\n}\n",
-	"distributed":   ":80 {\n\trate_limit {\n\t\tdistributed {\n\t\t\t?\n\t\t}\n\t}\n}\n",
-	"global":        "{\n\trate_limit {\n\t\t?\n\t}\n}\n",
-	"zone":          ":80 {\n\trate_limit {\n\t\tzone z {\n\t\t\t?\n\t\t}\n\t}\n}\n",
-	"plan":          ":80 {\n\trate_limit {\n\t\tzone z {\n\t\t\tplan {x} {\n\t\t\t\tp {\n\t\t\t\t\t?\n\t\t\t\t}\n\t\t\t}\n\t\t}\n\t}\n}\n",
-	"charge":        ":80 {\n\trate_limit {\n\t\tzone z {\n\t\t\tcharge on_response {\n\t\t\t\t?\n\t\t\t}\n\t\t}\n\t}\n}\n",
-	"cost_request":  ":80 {\n\trate_limit {\n\t\tzone z {\n\t\t\tcost_request json x {\n\t\t\t\t?\n\t\t\t}\n\t\t}\n\t}\n}\n",
-	"cost_response": ":80 {\n\trate_limit {\n\t\tzone z {\n\t\t\tcost_response json x {\n\t\t\t\t?\n\t\t\t}\n\t\t}\n\t}\n}\n",
-	"store memory":  ":80 {\n\trate_limit {\n\t\tstore memory {\n\t\t\t?\n\t\t}\n\t}\n}\n",
-	"store redis":   ":80 {\n\trate_limit {\n\t\tstore redis {\n\t\t\t?\n\t\t}\n\t}\n}\n",
-	"tls":           ":80 {\n\trate_limit {\n\t\tstore redis {\n\t\t\ttls {\n\t\t\t\t?\n\t\t\t}\n\t\t}\n\t}\n}\n",
 }
 
 // TestGoldenOptions: every option is in a golden case, and there is one for the error that it was
 // given twice.
 func TestGoldenOptions(t *testing.T) {
 	adapted, twice := make(map[use]bool), make(map[use]bool)
-	for _, g := range goldens(t, "adapt/*.txtar") {
-		for u, times := range uses(t, g.input) {
+	for _, g := range caddytest.Goldens(t, "testdata/adapt/*.txtar") {
+		for u, times := range uses(t, g.Input) {
 			u.instance = 0
 			adapted[u] = true
 			twice[u] = twice[u] || times > 1
 		}
 	}
-	for _, g := range goldens(t, "errors/*.txtar") {
-		for u, times := range uses(t, g.input) {
+	for _, g := range caddytest.Goldens(t, "testdata/errors/*.txtar") {
+		for u, times := range uses(t, g.Input) {
 			u.instance = 0
-			twice[u] = twice[u] || times > 1 && strings.Contains(g.want, " already specified")
+			twice[u] = twice[u] || times > 1 && strings.Contains(g.Want, " already specified")
 		}
 	}
-	for block, text := range blocks {
-		_, _, err := caddytest.Adapt(text)
-		_, list, found := strings.Cut(fmt.Sprint(err), "must be one of ")
-		if !found {
-			t.Fatalf("%s does not list its options: %v", block, err)
-		}
-		list, _, _ = strings.Cut(list, ", at ")
-		for option := range strings.SplitSeq(list, ", ") {
+	for block := range caddytest.Blocks {
+		for _, option := range caddytest.Options(t, block) {
 			u := use{block: block, option: option}
 			if !adapted[u] {
 				t.Errorf("option %s of %s is in no case of testdata/adapt", option, block)

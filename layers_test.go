@@ -102,7 +102,7 @@ var layers = []struct {
 	{"internal/testing/mutants", layer{}},
 	{"internal/testing/platforms", layer{}},
 	{"internal/testing/redistest", layer{own: "internal/testing/childprocess internal/testing/patient"}},
-	{"internal/testing/caddytest", layer{caddy: true, own: "algorithms internal/pool internal/testing/patient internal/testing/redistest memorystore redisstore store"}},
+	{"internal/testing/caddytest", layer{caddy: true, own: "algorithms internal/pool internal/testing/golden internal/testing/patient internal/testing/redistest memorystore redisstore store"}},
 	{"internal/testing/samplelog", layer{}},
 	{"internal/testing/samplelog/write", layer{own: "internal/testing/samplelog"}},
 	{"internal/testing/model", layer{own: "algorithms"}},
@@ -118,6 +118,7 @@ var layers = []struct {
 	// A store as other people write them: it imports what a module in another repository can.
 	{"examples/simplestore", layer{caddy: true, own: "algorithms store"}},
 	{"examples/apiclient", layer{}},
+	{"docs", layer{}},
 	{"integration", layer{}},
 	{"integration/trouble", layer{}},
 }

@@ -24,16 +24,16 @@ import (
 // range because of jitter: Retry-After is at most that, and less only by the time since the start. body
 // is the body of the last response.
 func TestConfigsOfMholt(t *testing.T) {
-	configs := goldens(t, "mholt.txtar")
+	configs := caddytest.Goldens(t, "testdata/mholt.txtar")
 	if len(configs) < 10 {
 		t.Errorf("%d configs, want at least 10", len(configs))
 	}
 	for _, g := range configs {
 		t.Run(g.Name, func(t *testing.T) {
 			address := caddytest.FreeAddress(t)
-			caddytest.RunConfig(t, address, g.input)
+			caddytest.RunConfig(t, address, g.Input)
 			began := time.Now()
-			for line := range strings.Lines(g.want) {
+			for line := range strings.Lines(g.Want) {
 				readStep(t, strings.TrimSpace(line)).check(t, address, began)
 			}
 		})

@@ -1,4 +1,4 @@
-package caddyratelimit_test
+package docs_test
 
 import (
 	"bytes"
@@ -10,16 +10,10 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 
-// recipes returns the pages with recipes.
-func recipes(t *testing.T) string {
-	t.Helper()
-	return read(t, "docs/recipes.md") + read(t, "docs/recipes-api.md")
-}
-
 // TestRecipesInJSON: each recipe can be used in JSON, as the pages say: 'caddy adapt' prints it, without a
 // warning. A recipe is formatted as Caddy does it. TestConfigsInTheDocs loads what is printed.
 func TestRecipesInJSON(t *testing.T) {
-	text, found := recipes(t), 0
+	text, found := read(t, "docs/recipes.md")+read(t, "docs/recipes-api.md"), 0
 	for _, match := range fence.FindAllStringSubmatch(text, -1) {
 		found++
 		config, warnings, err := caddytest.Adapt(match[2])

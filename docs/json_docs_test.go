@@ -1,4 +1,4 @@
-package caddyratelimit_test
+package docs_test
 
 import (
 	"bytes"
@@ -26,7 +26,7 @@ const (
 func jsonDocs() *jsondoc.Docs {
 	placeholder := `^\{[^{}]+\}`
 	return &jsondoc.Docs{
-		Source: jsondoc.Source{Module: module, Dir: "."},
+		Source: jsondoc.Source{Module: "github.com/seed-161337e5/caddyratelimit", Dir: "."},
 		Sections: []jsondoc.Section{
 			{ID: "handler", Title: "The handler", Subj: "The handler", At: "In any list of handlers.", Type: reflect.TypeFor[caddyratelimit.Handler](), Inline: [2]string{"handler", "rate_limit"}},
 			{ID: "zone", Title: "A zone", Subj: "A zone", At: "It is `rate_limits.<name>` of the handler.", Type: reflect.TypeFor[caddyratelimit.Zone]()},

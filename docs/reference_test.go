@@ -1,7 +1,6 @@
-package caddyratelimit_test
+package docs_test
 
 import (
-	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -61,24 +60,12 @@ func rowsOf(t *testing.T, page, section string) (rows []row) {
 	return rows
 }
 
-// accepted returns the options that the parser accepts in a block.
-func accepted(t *testing.T, block string) []string {
-	t.Helper()
-	_, _, err := caddytest.Adapt(blocks[block])
-	_, list, found := strings.Cut(fmt.Sprint(err), "must be one of ")
-	if !found {
-		t.Fatalf("%s does not list its options: %v", block, err)
-	}
-	list, _, _ = strings.Cut(list, ", at ")
-	return strings.Split(list, ", ")
-}
-
 // TestReferenceHasEachOption: the tables have the options that the parser accepts, and no others.
 func TestReferenceHasEachOption(t *testing.T) {
 	page := read(t, "docs/reference.md")
 	documented, known := make(map[string][]string), make(map[string][]string)
 	for block, section := range sections {
-		known[section] = append(known[section], accepted(t, block)...)
+		known[section] = append(known[section], caddytest.Options(t, block)...)
 		documented[section] = nil
 	}
 	for section := range documented {
@@ -93,10 +80,10 @@ func TestReferenceHasEachOption(t *testing.T) {
 	}
 	for _, block := range []string{"global", "plan"} { // in words
 		section, what := "The directive", []string{"zone", "distributed", "storage"}
-		of := accepted(t, "directive")
+		of := caddytest.Options(t, "directive")
 		if block == "plan" {
 			section, of = "Plans", nil
-			what = accepted(t, block)
+			what = caddytest.Options(t, block)
 		}
 		_, text, _ := strings.Cut(page, "\n## "+section+"\n")
 		for _, option := range what {
@@ -106,7 +93,7 @@ func TestReferenceHasEachOption(t *testing.T) {
 		}
 		if of != nil {
 			of = slices.DeleteFunc(of, func(option string) bool { return slices.Contains(what, option) })
-			if got := accepted(t, block); !slices.Equal(got, of) {
+			if got := caddytest.Options(t, block); !slices.Equal(got, of) {
 				t.Errorf("the global option takes %q, the page says %q", got, of)
 			}
 		}

@@ -1,4 +1,4 @@
-package caddyratelimit_test
+package docs_test
 
 import (
 	"cmp"
@@ -120,7 +120,7 @@ func (f form) adapts(arguments string) error {
 	if f.opens {
 		line += " {\n}"
 	}
-	_, _, err := caddytest.Adapt(strings.Replace(blocks[f.block], "?", line, 1))
+	_, _, err := caddytest.Adapt(strings.Replace(caddytest.Blocks[f.block], "?", line, 1))
 	return err
 }
 
@@ -129,7 +129,7 @@ func TestReferenceForms(t *testing.T) {
 	wrong := regexp.MustCompile(`[Ww]rong argument|unexpected line|unknown option|already specified|invalid|must be a whole|takes |to read is missing|is not a |reads json`)
 	seen := make(map[string][]string)
 	for _, f := range forms(t) {
-		if blocks[f.block] == "" {
+		if caddytest.Blocks[f.block] == "" {
 			continue // a plan has any name
 		}
 		seen[f.block] = append(seen[f.block], f.option)
@@ -147,12 +147,12 @@ func TestReferenceForms(t *testing.T) {
 			t.Errorf("%s of %s takes one argument more than %q", f.option, f.block, f.arguments)
 		}
 	}
-	for block := range blocks {
+	for block := range caddytest.Blocks {
 		if block == "global" || block == "plan" {
 			continue // with the options of other blocks
 		}
 		slices.Sort(seen[block])
-		if want := accepted(t, block); !slices.Equal(seen[block], want) {
+		if want := caddytest.Options(t, block); !slices.Equal(seen[block], want) {
 			t.Errorf("%s: the page has forms of %q, the parser accepts %q", block, seen[block], want)
 		}
 	}

@@ -1,4 +1,4 @@
-package caddyratelimit_test
+package docs_test
 
 import (
 	"bytes"
@@ -11,6 +11,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 
 // schemaDocument reads the JSON schema.
@@ -54,16 +56,16 @@ func goldenConfigs(t *testing.T) (good, bad map[string]goldenConfig) {
 		}
 		return goldenConfig{text: text, json: decoded}
 	}
-	for _, g := range goldens(t, "adapt/*.txtar") {
-		good[g.String()] = decode(g.String(), g.want)
+	for _, g := range caddytest.Goldens(t, "testdata/adapt/*.txtar") {
+		good[g.String()] = decode(g.String(), g.Want)
 	}
-	for _, g := range goldens(t, "load/*.txtar") {
-		config := g.config(t)
+	for _, g := range caddytest.Goldens(t, "testdata/load/*.txtar") {
+		config := g.Config(t)
 		c := decode(g.String(), string(config))
-		if first, _, _ := strings.Cut(g.want, "\n"); first == "ok" {
+		if first, _, _ := strings.Cut(g.Want, "\n"); first == "ok" {
 			good[g.String()] = c
 		} else {
-			c.err = g.want
+			c.err = g.Want
 			bad[g.String()] = c
 		}
 	}
@@ -154,7 +156,7 @@ func TestSchemaOfTheDocs(t *testing.T) {
 			if match[1] != "json" {
 				continue
 			}
-			config, err := jsonschema.UnmarshalJSON(bytes.NewReader(configOf(match[2])))
+			config, err := jsonschema.UnmarshalJSON(bytes.NewReader(caddytest.ConfigOf(match[2])))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,4 +1,4 @@
-package caddyratelimit_test
+package docs_test
 
 import (
 	"os"
@@ -30,7 +30,7 @@ func TestConfigsInTheDocs(t *testing.T) {
 			if strings.Contains(match[2], `"apps"`) {
 				config = []byte(match[2])
 			} else if match[1] == "json" {
-				config = configOf(match[2])
+				config = caddytest.ConfigOf(match[2])
 			} else if config, _, err = caddytest.Adapt(match[2]); err != nil {
 				t.Errorf("%s, config %d: adapting: %v\n%s", page, i+1, err, match[2])
 				continue

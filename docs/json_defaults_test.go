@@ -1,4 +1,4 @@
-package caddyratelimit_test
+package docs_test
 
 import (
 	"encoding/json"
