@@ -81,7 +81,7 @@ func (l *Layer) Forget(rule *store.Rule, key string) {
 	l.Layer.Forget(rule, key)
 }
 
-// Renewed tells that the renewal of a lease, sent at a time, was just answered.
+// Renewed tells that the link's renewal of a lease, sent at a time, was just answered.
 func (l *Layer) Renewed(hold string, sent time.Time) {
 	l.Slots.Renewed(hold, l.Loans.At(sent), l.Loans.Now())
 }

@@ -11,8 +11,9 @@ import (
 )
 
 // Limits of concurrency lend in another way: the slot of a request that has ended is kept for the next
-// request, as long as enough is free. It is a slot like any other to Redis, and is renewed like one. So
-// nothing but who has it differs from limits that do not lend.
+// request, as long as enough is free. To Redis and to the link it is a slot like any other. The link renews it, by
+// the name of the request that took it, until it is given back. [Layer.Renewed] hears of each renewal that was
+// answered, because a slot is used again only while its lease lasts for certain.
 
 // useSlot decides a check with a slot that is kept, if there is one.
 func (l *Layer) useSlot(r *lentRequest, i int, now lend.Moment) bool {

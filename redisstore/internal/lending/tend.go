@@ -15,8 +15,8 @@ import (
 // minTend is the shortest time between two looks at what is due.
 const minTend = 5 * time.Millisecond
 
-// Tend renews what this process holds, and returns what it does not need, until the store is
-// closed. Then it returns everything.
+// Tend renews loans of parts, which the link does not know, and returns what this process does not need, slots
+// too, until the store is closed. Then it returns everything.
 func (l *Layer) Tend() {
 	defer close(l.done)
 	select {

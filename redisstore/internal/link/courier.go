@@ -37,7 +37,7 @@ func (l *Link) Adjust(adjustments ...layer.Adjustment) {
 	l.Outbox.Add(adjustments...)
 }
 
-// Run renews leases and sends adjustments, in this order, so that nothing is renewed after
+// Run renews leases, those of kept slots too, and sends adjustments, in this order, so that nothing is renewed after
 // it was given back. It ends when the link is done.
 func (l *Link) Run() {
 	defer close(l.done)

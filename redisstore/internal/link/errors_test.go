@@ -160,20 +160,27 @@ func TestLentAdjustFails(t *testing.T) {
 
 // TestNoServer: without a server that may be asked, a request costs no call, and what is adjusted waits.
 func TestNoServer(t *testing.T) {
-	for name, away := range map[string]func(b *bench, why error){
-		"none is known": func(b *bench, why error) { b.away = why },
-		"not ready":     func(b *bench, why error) { b.unready, b.ever = why, &fate{err: why} },
+	for name, is := range map[string]func(b *bench) error{
+		"none is known": func(b *bench) error {
+			b.away = errors.New("no node of the cluster serves slot 7")
+			return b.away
+		},
+		"not ready": func(b *bench) error {
+			b.unready = store.ErrUnavailable
+			b.stay(&fate{err: b.unready})
+			return b.unready
+		},
 	} {
 		b, c := newBench(t), checkOf(t, "fixed_window")
-		why := fmt.Errorf("%w: away", store.ErrUnavailable)
-		away(b, why)
+		why := is(b)
 		if _, err := b.take(t, c); !errors.Is(err, why) || len(b.got("Do")) > 0 || b.failures.Load() != 1 {
 			t.Errorf("%s: %v after %d calls, %d failures", name, err, len(b.got("Do")), b.failures.Load())
 		}
 		if b.Adjust(layer.Of(store.Adjustment{Check: c, Delta: 1})...); b.Waiting() != 1 {
 			t.Errorf("%s: %d adjustments wait", name, b.Waiting())
 		}
-		if b.away, b.ever = nil, nil; !b.Outbox.Retry() {
+		b.away = nil
+		if b.stay(nil); !b.Outbox.Retry() {
 			t.Errorf("%s: nothing to send", name)
 		}
 		if b.SendWaiting(t.Context()); b.left(t, c) != 9 {
