@@ -1,4 +1,4 @@
-package caddyratelimit_test
+package engine_test
 
 import (
 	"bufio"
@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	_ "github.com/seed-161337e5/caddyratelimit"
 	"github.com/seed-161337e5/caddyratelimit/internal/admin"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
@@ -215,7 +216,7 @@ func TestReplayTriesAlgorithms(t *testing.T) {
 // sampleLog returns the log of the docs.
 func sampleLog(t *testing.T) string {
 	t.Helper()
-	file, err := os.Open("testdata/replay/access.log.gz")
+	file, err := os.Open("../../../testdata/replay/access.log.gz")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package caddyratelimit_test
+package engine_test
 
 import (
 	"fmt"
