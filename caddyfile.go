@@ -1,6 +1,7 @@
 package caddyratelimit
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -120,39 +121,19 @@ func (h *Handler) inherit(defaults *Handler) {
 	if h.StoreRaw == nil {
 		h.StoreRaw = slices.Clone(defaults.StoreRaw)
 	}
-	if h.OnStoreError == "" {
-		h.OnStoreError = defaults.OnStoreError
-	}
-	if h.Instances == nil {
-		h.Instances = defaults.Instances
-	}
+	h.OnStoreError = cmp.Or(h.OnStoreError, defaults.OnStoreError)
+	h.Instances = cmp.Or(h.Instances, defaults.Instances)
 	if h.Headers == nil {
 		h.Headers = slices.Clone(defaults.Headers)
 		if h.HeaderNames == nil {
 			h.HeaderNames = maps.Clone(defaults.HeaderNames)
 		}
 	}
-	if h.OnLimit == "" {
-		h.OnLimit = defaults.OnLimit
-	}
-	if h.Log == "" {
-		h.Log = defaults.Log
-	}
-	if h.Status == 0 {
-		h.Status = defaults.Status
-	}
-	if h.Jitter == nil {
-		h.Jitter = defaults.Jitter
-	}
-	if h.SweepInterval == 0 {
-		h.SweepInterval = defaults.SweepInterval
-	}
-	if h.LogKey == nil {
-		h.LogKey = defaults.LogKey
-	}
-	if h.DisableMetrics == nil {
-		h.DisableMetrics = defaults.DisableMetrics
-	}
+	h.OnLimit, h.Status = cmp.Or(h.OnLimit, defaults.OnLimit), cmp.Or(h.Status, defaults.Status)
+	h.Log, h.LogKey = cmp.Or(h.Log, defaults.Log), cmp.Or(h.LogKey, defaults.LogKey)
+	h.Jitter = cmp.Or(h.Jitter, defaults.Jitter)
+	h.SweepInterval = cmp.Or(h.SweepInterval, defaults.SweepInterval)
+	h.DisableMetrics = cmp.Or(h.DisableMetrics, defaults.DisableMetrics)
 }
 
 func handlerOptions(h *Handler, d *caddyfile.Dispenser) map[string]option.Option {

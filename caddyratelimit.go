@@ -4,6 +4,7 @@
 package caddyratelimit
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -270,12 +271,7 @@ func (h *Handler) check() error {
 			return err
 		}
 	}
-	if h.Status == 0 {
-		h.Status = http.StatusTooManyRequests
-	}
-	if h.OnStoreError == "" {
-		h.OnStoreError = zone.AllowOnError
-	}
+	h.Status, h.OnStoreError = cmp.Or(h.Status, http.StatusTooManyRequests), cmp.Or(h.OnStoreError, zone.AllowOnError)
 	if err := checkOnStoreError(h.OnStoreError); err != nil {
 		return err
 	}
@@ -293,10 +289,7 @@ func (h *Handler) check() error {
 
 // oneOf checks that an option has one of some values. The first one is the default.
 func oneOf(option string, word *string, words ...string) error {
-	if *word == "" {
-		*word = words[0]
-	}
-	if !slices.Contains(words, *word) {
+	if *word = cmp.Or(*word, words[0]); !slices.Contains(words, *word) {
 		return fmt.Errorf("%s must be %s or %s, got %q", option, strings.Join(words[:len(words)-1], ", "), words[len(words)-1], *word)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package caddyratelimit
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -226,9 +227,7 @@ func (z *Zone) provision(ctx caddy.Context, h *Handler, name string, around *rou
 		return err
 	}
 	spec.JSON, spec.Index, spec.StoreID, spec.Salt = config, len(h.zones), h.store.ID, state.Salt
-	if spec.OnStoreError == "" {
-		spec.OnStoreError = h.OnStoreError
-	}
+	spec.OnStoreError = cmp.Or(spec.OnStoreError, h.OnStoreError)
 	exempt := slices.Clone(z.ExemptRaw) // which loading clears
 	if err := z.loadMatchers(ctx, &spec); err != nil {
 		return err

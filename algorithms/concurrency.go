@@ -1,6 +1,7 @@
 package algorithms
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -26,10 +27,7 @@ func (a Concurrency) Prepare(l Limit) (Params, error) {
 	if err := l.validate(a.Name(), supports{lease: true}); err != nil {
 		return Params{}, err
 	}
-	lease := l.Lease
-	if lease == 0 {
-		lease = DefaultLease
-	}
+	lease := cmp.Or(l.Lease, DefaultLease)
 	switch {
 	case l.Events > MaxSlots:
 		return Params{}, fmt.Errorf("events must be at most %d for %s, got %d", MaxSlots, a.Name(), l.Events)

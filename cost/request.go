@@ -2,6 +2,7 @@ package cost
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -85,12 +86,7 @@ func (q *Request) Compile() (err error) {
 			return fmt.Errorf("cost_request json: %s: a weight must be above 0, because clients could lower their cost", q.fields)
 		}
 	}
-	if q.MaxBody == 0 {
-		q.MaxBody = defaultMaxBody
-	}
-	if q.Within == 0 {
-		q.Within = caddy.Duration(defaultWithin)
-	}
+	q.MaxBody, q.Within = cmp.Or(q.MaxBody, defaultMaxBody), cmp.Or(q.Within, caddy.Duration(defaultWithin))
 	switch within := time.Duration(q.Within); {
 	case q.fields == nil && q.BytesPerUnit == 0:
 		return errors.New("cost_request needs json or bytes, such as json max_tokens")

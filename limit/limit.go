@@ -155,10 +155,7 @@ func (z TimeZone) Resolve(repl *caddy.Replacer) (string, error) {
 		return z.Name, nil
 	}
 	text, err := placeholder.Value(repl, z.From, z.Name != "")
-	if text == "" {
-		text = z.Name
-	}
-	return text, err
+	return cmp.Or(text, z.Name), err
 }
 
 // Check reports what is wrong whatever the algorithm is.
@@ -325,9 +322,7 @@ func (l *Limit) Describe() string {
 // Over returns the limit with what it leaves out taken from base. If it has another
 // algorithm, only the options that all algorithms have are taken.
 func (l Limit) Over(base *Limit) Limit {
-	if l.MaxEvents == nil {
-		l.MaxEvents = base.MaxEvents
-	}
+	l.MaxEvents = cmp.Or(l.MaxEvents, base.MaxEvents)
 	if l.Window == (Window{}) && !Lends(l.Algorithm) {
 		l.Window = base.Window
 	}

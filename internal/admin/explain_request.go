@@ -2,6 +2,7 @@ package admin
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -40,9 +41,7 @@ func makeRequest(app *caddyhttp.App, d *adminapi.Request) (*madeRequest, error) 
 	if err != nil {
 		return nil, err
 	}
-	if d.Method == "" {
-		d.Method = http.MethodGet
-	}
+	d.Method = cmp.Or(d.Method, http.MethodGet)
 	if strings.IndexFunc(d.Method, placeholder.NotInFieldName) >= 0 {
 		return nil, fmt.Errorf("method %q: it has a character that no method can have", d.Method)
 	}
@@ -115,10 +114,7 @@ const defaultFrom = "127.0.0.1"
 
 // parseFrom returns the address of a connection as a server sees it.
 func parseFrom(text string) (string, error) {
-	if text == "" {
-		text = defaultFrom
-	}
-	if text == "@" { // a Unix socket
+	if text = cmp.Or(text, defaultFrom); text == "@" { // a Unix socket
 		return text, nil
 	}
 	if at, err := netip.ParseAddrPort(text); err == nil {
@@ -160,11 +156,7 @@ func setHeader(r *http.Request, fields []string) error {
 
 // setTLS makes the request one over TLS, if its URL says so and the server does.
 func setTLS(app *caddyhttp.App, name string, server *caddyhttp.Server, r *http.Request, u *url.URL, port int) error {
-	httpPort := app.HTTPPort
-	if httpPort == 0 {
-		httpPort = caddyhttp.DefaultHTTPPort
-	}
-	expects := len(server.TLSConnPolicies) > 0 && port != httpPort
+	expects := len(server.TLSConnPolicies) > 0 && port != cmp.Or(app.HTTPPort, caddyhttp.DefaultHTTPPort)
 	switch https := u.Scheme == "https"; {
 	case expects && !https:
 		return fmt.Errorf("url %q: server %s expects TLS there: write https", u.Redacted(), name)
@@ -186,9 +178,9 @@ func serverFor(app *caddyhttp.App, u *url.URL, named string) (name string, port 
 	if port, _ = strconv.Atoi(u.Port()); port == 0 {
 		switch u.Scheme {
 		case "http":
-			port = orDefault(app.HTTPPort, caddyhttp.DefaultHTTPPort)
+			port = cmp.Or(app.HTTPPort, caddyhttp.DefaultHTTPPort)
 		case "https":
-			port = orDefault(app.HTTPSPort, caddyhttp.DefaultHTTPSPort)
+			port = cmp.Or(app.HTTPSPort, caddyhttp.DefaultHTTPSPort)
 		}
 	}
 	all := slices.Sorted(maps.Keys(app.Servers))
@@ -221,13 +213,6 @@ func serverFor(app *caddyhttp.App, u *url.URL, named string) (name string, port 
 	}
 	return "", 0, fmt.Errorf("url %q: no server listens on port %d; the servers are %s; write the URL as it reaches Caddy, or name the server",
 		u.Redacted(), port, strings.Join(described, ", "))
-}
-
-func orDefault(n, usual int) int {
-	if n == 0 {
-		return usual
-	}
-	return n
 }
 
 type hearing uint8

@@ -34,9 +34,7 @@ func Replay(c *Config, o *replay.Options) (*replay.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.MaxKeys == 0 {
-		c.MaxKeys = n.max
-	}
+	c.MaxKeys = cmp.Or(c.MaxKeys, n.max)
 	passes := 1
 	if o.Suggest || o.Curve {
 		passes = 2

@@ -177,10 +177,7 @@ func (m *maker) fields(all []logs.Field) http.Header {
 
 // address is that of the connection.
 func address(r *logs.Record) string {
-	ip := r.RemoteIP
-	if ip == "" {
-		ip = r.ClientIP
-	}
+	ip := cmp.Or(r.RemoteIP, r.ClientIP)
 	if strings.IndexByte(ip, ':') >= 0 {
 		return "[" + ip + "]" + anyPort
 	}

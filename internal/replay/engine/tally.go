@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"hash/maphash"
 	"math"
 	"strings"
@@ -70,10 +71,7 @@ const maxCells = 2 << 20
 func newTallies(c *Config) *tallies {
 	t := &tallies{
 		seed: maphash.MakeSeed(), clients: make(map[uint64]struct{}), networks: make(networks), hosts: make(map[string]int64), zones: make(map[string]*zoneTally),
-		from: math.MaxInt64, to: math.MinInt64, maxKeys: c.MaxKeys,
-	}
-	if t.maxKeys == 0 {
-		t.maxKeys = memorystore.DefaultMaxKeys
+		from: math.MaxInt64, to: math.MinInt64, maxKeys: cmp.Or(c.MaxKeys, memorystore.DefaultMaxKeys),
 	}
 	for _, h := range c.Handlers {
 		all := make([]*zoneTally, len(h.Zones))

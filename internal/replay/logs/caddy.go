@@ -2,6 +2,7 @@ package logs
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"time"
 )
@@ -91,9 +92,7 @@ func (c *caddy) parse(line []byte, to *Record) error {
 	if err := c.finish(); err != nil {
 		return err
 	}
-	if to.Scheme == "" {
-		to.Scheme = "http"
-	}
+	to.Scheme = cmp.Or(to.Scheme, "http")
 	return nil
 }
 

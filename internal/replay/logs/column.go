@@ -2,6 +2,7 @@ package logs
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -169,10 +170,7 @@ func (b *builder) finish() error {
 		return errNoTime
 	}
 	to.Start = time.Unix(0, b.start)
-	if to.ClientIP == "" {
-		to.ClientIP = to.RemoteIP
-	}
-	if to.ClientIP == "" {
+	if to.ClientIP = cmp.Or(to.ClientIP, to.RemoteIP); to.ClientIP == "" {
 		return errNoAddress
 	}
 	if to.URI == "" && b.path != "" {
@@ -183,9 +181,7 @@ func (b *builder) finish() error {
 	if to.Method == "" || to.URI == "" {
 		return errNoRequest // what came was no HTTP, or nothing came
 	}
-	if to.Host == "" {
-		to.Host = b.weak
-	}
+	to.Host = cmp.Or(to.Host, b.weak)
 	return nil
 }
 
