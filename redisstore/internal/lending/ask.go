@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -80,6 +81,55 @@ func (l *Layer) decideTogether(ctx context.Context, r *lentRequest) (bool, error
 		}
 		return l.spend(ctx, r, now)
 	}
+}
+
+// spend spends what was reserved. A loan may have ended meanwhile. Then Redis is asked for the cost, and if it
+// refuses, all is given back. It reports whether all was spent.
+func (l *Layer) spend(ctx context.Context, r *lentRequest, now lend.Moment) (spent bool, err error) {
+	for i := range r.together {
+		c, d := &r.together[i], &r.decisions[r.together[i].index]
+		if c.next != lend.Reserved {
+			continue
+		}
+		c.next = lend.Alone
+		if at, spent := c.entry.Spend(now, c.Cost); spent {
+			c.charged, d.At = at, at
+			continue
+		}
+		if err = l.askAlone(ctx, c.Check, d); err != nil || !d.Allowed {
+			l.cancel(r)
+			return false, err
+		}
+		c.charged = d.Booked()
+	}
+	return true, nil
+}
+
+// cancel gives up what was reserved, and gives back what was charged.
+func (l *Layer) cancel(r *lentRequest) {
+	for i := range r.together {
+		c, d := &r.together[i], &r.decisions[r.together[i].index]
+		switch {
+		case c.next == lend.Reserved:
+			c.entry.Cancel(c.Cost)
+		case c.charged > 0:
+			l.Adjust(layer.Adjustment{Adjustment: store.Adjustment{Check: *c.Check, At: c.charged, Turn: c.charged, Delta: -c.Cost}})
+			c.charged = 0
+		default:
+			continue
+		}
+		d.Remaining = min(d.Remaining+c.Cost, d.Quota)
+	}
+}
+
+// askAlone decides a check by itself, without what this process holds of its key.
+func (l *Layer) askAlone(ctx context.Context, c *store.Check, d *algorithms.Decision) error {
+	a := link.Ask{Check: c, Ask: lend.Ask{Cost: c.Cost}, Peek: c.Peek}
+	err := l.Lender.AskTogether(ctx, []*link.Ask{&a})
+	if err == nil {
+		*d = a.Decision
+	}
+	return err
 }
 
 // askTogether asks for what is not reserved. What others can refuse still, or is in several slots of a Cluster,

@@ -69,9 +69,6 @@ func (l *Layer) Take(ctx context.Context, checks []store.Check, decisions []algo
 	return l.Layer.Take(ctx, checks, decisions)
 }
 
-// Adjust implements [layer.Layer].
-func (l *Layer) Adjust(adjustments ...layer.Adjustment) { l.Layer.Adjust(l.adjustLent(adjustments)...) }
-
 // Forget implements [layer.Layer].
 func (l *Layer) Forget(rule *store.Rule, key string) {
 	if rule.Lend() > 0 {
@@ -148,6 +145,36 @@ func (l *Layer) decide(ctx context.Context, checks []store.Check, decisions []al
 	return err
 }
 
+// decideOne decides a check of a zone that lends, which is alone in its request, as in most requests. If the key comes
+// rarely, the request goes the way of a zone that does not lend. If this process holds enough, it is spent. Only
+// otherwise anything is put together for an ask.
+func (l *Layer) decideOne(ctx context.Context, checks []store.Check, decisions []algorithms.Decision, now lend.Moment) error {
+	c := &checks[0]
+	e, lent := l.Loans.Find(c.Rule, c.Key, c.Cost, now)
+	switch {
+	case e != nil && e.SpendNow(now, c.Cost, &decisions[0]):
+		l.Spared.Add(1)
+		return nil
+	case e == nil && !lent:
+		err := l.Layer.Take(ctx, checks, decisions)
+		if err == nil {
+			l.noteCharged(c, &decisions[0])
+			return nil
+		}
+		if !errors.Is(err, protocol.ErrLent) {
+			return err
+		}
+		e = l.Loans.FindLent(c.Rule, c.Key, c.Cost, l.Loans.Now())
+	}
+	r := lentRequest{checks: checks, decisions: decisions}
+	r.together = append(r.room[:0], lentCheck{Check: c, entry: e})
+	_, err := l.decideTogether(ctx, &r)
+	if err == nil && !r.asked {
+		l.Spared.Add(1)
+	}
+	return err
+}
+
 // decideSome decides checks of several zones, or some that are decided by themselves.
 func (l *Layer) decideSome(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
 	r := lentRequest{checks: checks, decisions: decisions}
@@ -220,7 +247,7 @@ func (l *Layer) sortLent(r *lentRequest, known bool) {
 		r.while = min(r.while, c.Rule.Lend())
 		r.together = append(r.together, lentCheck{Check: c, index: i, entry: e})
 	}
-	r.split = l.PerCall == 1 && !sameKey(r.together)
+	r.split = l.PerCall == 1 && slices.ContainsFunc(r.together, func(c lentCheck) bool { return c.Key != r.together[0].Key })
 	if r.reserves = r.reserves && len(r.together) > 0; !r.reserves && len(r.together) < 2 {
 		r.while = 0 // what is reserved is spent at once
 	}
@@ -317,64 +344,5 @@ func (l *Layer) giveBackCharge(c *store.Check, d *algorithms.Decision) {
 	if c.Alone() || c.Cost == 0 || d.Exempt {
 		return
 	}
-	l.Adjust(layer.Of(store.GiveBack(c, d))...)
-}
-
-// spend spends what was reserved. A loan may have ended meanwhile. Then Redis is asked for the cost, and if it
-// refuses, all is given back. It reports whether all was spent.
-func (l *Layer) spend(ctx context.Context, r *lentRequest, now lend.Moment) (spent bool, err error) {
-	for i := range r.together {
-		c, d := &r.together[i], &r.decisions[r.together[i].index]
-		if c.next != lend.Reserved {
-			continue
-		}
-		c.next = lend.Alone
-		if at, spent := c.entry.Spend(now, c.Cost); spent {
-			c.charged, d.At = at, at
-			continue
-		}
-		if err = l.askAlone(ctx, c.Check, d); err != nil || !d.Allowed {
-			l.cancel(r)
-			return false, err
-		}
-		c.charged = d.Booked()
-	}
-	return true, nil
-}
-
-// cancel gives up what was reserved, and gives back what was charged.
-func (l *Layer) cancel(r *lentRequest) {
-	for i := range r.together {
-		c, d := &r.together[i], &r.decisions[r.together[i].index]
-		switch {
-		case c.next == lend.Reserved:
-			c.entry.Cancel(c.Cost)
-		case c.charged > 0:
-			l.Adjust(layer.Adjustment{Adjustment: store.Adjustment{Check: *c.Check, At: c.charged, Turn: c.charged, Delta: -c.Cost}})
-			c.charged = 0
-		default:
-			continue
-		}
-		d.Remaining = min(d.Remaining+c.Cost, d.Quota)
-	}
-}
-
-// askAlone decides a check by itself, without what this process holds of its key.
-func (l *Layer) askAlone(ctx context.Context, c *store.Check, d *algorithms.Decision) error {
-	a := link.Ask{Check: c, Ask: lend.Ask{Cost: c.Cost}, Peek: c.Peek}
-	err := l.Lender.AskTogether(ctx, []*link.Ask{&a})
-	if err == nil {
-		*d = a.Decision
-	}
-	return err
-}
-
-// sameKey reports whether all checks are of one key, and so of one slot of a Cluster.
-func sameKey(together []lentCheck) bool {
-	for i := range together {
-		if together[i].Key != together[0].Key {
-			return false
-		}
-	}
-	return true
+	l.Adjust(layer.Adjustment{Adjustment: store.GiveBack(c, d)})
 }

@@ -59,9 +59,6 @@ func (l *Layer) releaseSlot(a *layer.Adjustment) bool {
 	fate, name := l.Slots.Release(a.Hold, l.Loans.Now(), l.Processes())
 	switch fate {
 	case loans.Kept:
-		if a.Done != nil {
-			a.Done(true)
-		}
 		return true
 	case loans.Back:
 		a.Hold = name
@@ -86,19 +83,4 @@ func (l *Layer) tendSlots() {
 			}
 		}()
 	}
-}
-
-// adjustLent carries out what it can of adjustments without Redis, and returns the others.
-func (l *Layer) adjustLent(adjustments []layer.Adjustment) []layer.Adjustment {
-	if !slices.ContainsFunc(adjustments, func(a layer.Adjustment) bool { return a.Rule.Lend() > 0 }) {
-		return adjustments
-	}
-	left := make([]layer.Adjustment, 0, len(adjustments))
-	for _, a := range adjustments {
-		if !l.refundLoan(&a) && !l.payLate(&a) && !l.releaseSlot(&a) {
-			l.watch(&a)
-			left = append(left, a)
-		}
-	}
-	return left
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/loans"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -75,39 +74,6 @@ func (l *Layer) sendLoans(ctx context.Context, due []loans.Due) {
 			due[i].Fail(l.Loans.Now(), due[i].Ask.Number)
 		} else {
 			due[i].End(l.Loans.Now(), due[i].Ask.Number, a.LendAnswer.Answer, 0, 0)
-		}
-	}
-}
-
-// refundLoan gives back a charge to what this process holds, if it was not reported yet. It reports
-// whether it did.
-func (l *Layer) refundLoan(a *layer.Adjustment) bool {
-	if !a.Rule.LendsParts() || a.Delta >= 0 {
-		return false
-	}
-	e := l.Loans.Known(a.Rule, a.Key)
-	if e == nil || !e.Refund(l.Loans.Now(), a.At, -a.Delta) {
-		return false
-	}
-	if a.Done != nil {
-		a.Done(true)
-	}
-	return true
-}
-
-// awaitReport waits until what is refunded has been reported, if that is under way.
-func (l *Layer) awaitReport(ctx context.Context, a *layer.Adjustment) {
-	if a.Delta >= 0 {
-		return
-	}
-	e := l.Loans.Known(a.Rule, a.Key)
-	if e == nil {
-		return
-	}
-	if over := e.Reporting(a.At); over != nil {
-		select {
-		case <-over:
-		case <-ctx.Done():
 		}
 	}
 }
