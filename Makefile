@@ -39,7 +39,7 @@ RACE = GOFLAGS="$$GOFLAGS -race" GORACE=atexit_sleep_ms=50 GOGC=400
 
 # The tests build binaries, also in a checkout of another user, where git refuses
 # to tell go the version. Only "make build" and "make run" ask for it.
-bench bench-docs bench-fleet bench-nemesis bench-server bench-stream bits32 browser cover deep docs examples fuzz golden linear lint long microbench mutants outages pictures profile screenshots servers stress test trouble unit: export GOFLAGS += -buildvcs=false
+bench bench-docs bench-fleet bench-nemesis bench-server bench-stream bits32 browser cover deep docs examples fuzz golden linear lint long microbench mutants outages pictures profile screenshots scripts servers stress test trouble unit: export GOFLAGS += -buildvcs=false
 
 .PHONY: help
 help: ## List the targets
@@ -206,6 +206,10 @@ golden: redis ## Write the golden files again
 .PHONY: docs
 docs: ## Write docs/json.md and the JSON schema anew, from the comments in the code
 	UPDATE_DOCS=1 go test -count 1 -run TestJSONDocs ./docs
+
+.PHONY: scripts
+scripts: ## Make the scripts that Redis gets, in lua/loaded, of their parts in lua
+	UPDATE_SCRIPTS=1 go test -count 1 ./internal/testing/scripts
 
 .PHONY: pictures
 pictures: ## Draw the picture of the algorithms in docs/ again

@@ -44,7 +44,7 @@ type Algorithm interface {
 	// are one family.
 	Family(Limit) string
 
-	// Script returns the body of the Lua port. See take.lua for its form.
+	// Script returns the body of the Lua port, or nothing if package lua has it. See lua/ports.lua for its form.
 	Script() string
 }
 

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"time"
-
-	"github.com/seed-161337e5/caddyratelimit/lua"
 )
 
 // Concurrency limits how many requests run at the same time. Each request holds a lease on
@@ -19,7 +17,7 @@ type Concurrency struct{}
 func (Concurrency) Name() string { return "concurrency" }
 
 // Script implements [Algorithm].
-func (Concurrency) Script() string { return lua.Concurrency }
+func (Concurrency) Script() string { return "" }
 
 // Prepare implements [Algorithm]. The parameters are the slots and the lease in
 // microseconds.

@@ -3,8 +3,6 @@ package algorithms
 import (
 	"errors"
 	"time"
-
-	"github.com/seed-161337e5/caddyratelimit/lua"
 )
 
 // FixedWindow counts events in windows. It is the cheapest algorithm and the coarsest:
@@ -21,7 +19,7 @@ type FixedWindow struct{}
 func (FixedWindow) Name() string { return "fixed_window" }
 
 // Script implements [Algorithm].
-func (FixedWindow) Script() string { return lua.FixedWindow }
+func (FixedWindow) Script() string { return "" }
 
 // The second parameter says how windows start. For calendar windows it is an instant
 // instead.

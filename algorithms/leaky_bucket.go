@@ -1,7 +1,5 @@
 package algorithms
 
-import "github.com/seed-161337e5/caddyratelimit/lua"
-
 // LeakyBucket is a bucket that holds burst events and leaks evenly, at events per window. A
 // request pours its cost in, and is refused if the bucket would overflow.
 //
@@ -20,7 +18,7 @@ type LeakyBucket struct{}
 func (LeakyBucket) Name() string { return "leaky_bucket" }
 
 // Script implements [Algorithm].
-func (LeakyBucket) Script() string { return lua.Bucket }
+func (LeakyBucket) Script() string { return "" }
 
 // Prepare implements [Algorithm]. The parameters are the burst, the rate as a reduced
 // fraction of events and microseconds, 0, 1 for a queue, and the queue's longest wait in

@@ -1,7 +1,5 @@
 package algorithms
 
-import "github.com/seed-161337e5/caddyratelimit/lua"
-
 // SlidingWindowCounter estimates the events of the sliding window from two counts: that of
 // the current window on the clock, and that of the previous one. It assumes that the events
 // of the previous window are spread evenly, and counts the part of them that the sliding
@@ -18,7 +16,7 @@ type SlidingWindowCounter struct{}
 func (SlidingWindowCounter) Name() string { return "sliding_window_counter" }
 
 // Script implements [Algorithm].
-func (SlidingWindowCounter) Script() string { return lua.SlidingWindowCounter }
+func (SlidingWindowCounter) Script() string { return "" }
 
 // Prepare implements [Algorithm]. The parameters are events, and the window in microseconds.
 func (a SlidingWindowCounter) Prepare(l Limit) (Params, error) {

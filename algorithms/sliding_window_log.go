@@ -2,8 +2,6 @@ package algorithms
 
 import (
 	"fmt"
-
-	"github.com/seed-161337e5/caddyratelimit/lua"
 )
 
 // SlidingWindowLog remembers every charge and never admits more than events in any window,
@@ -18,7 +16,7 @@ type SlidingWindowLog struct{}
 func (SlidingWindowLog) Name() string { return "sliding_window_log" }
 
 // Script implements [Algorithm].
-func (SlidingWindowLog) Script() string { return lua.SlidingWindowLog }
+func (SlidingWindowLog) Script() string { return "" }
 
 // Prepare implements [Algorithm]. The parameters are events, and the window in microseconds.
 func (a SlidingWindowLog) Prepare(l Limit) (Params, error) {

@@ -3,8 +3,6 @@ package algorithms
 import (
 	"fmt"
 	"time"
-
-	"github.com/seed-161337e5/caddyratelimit/lua"
 )
 
 // TokenBucket is a bucket that holds burst tokens. In each window, events of them come
@@ -32,7 +30,7 @@ type TokenBucket struct{}
 func (TokenBucket) Name() string { return "token_bucket" }
 
 // Script implements [Algorithm].
-func (TokenBucket) Script() string { return lua.Bucket }
+func (TokenBucket) Script() string { return "" }
 
 // Prepare implements [Algorithm]. The parameters are the burst, the rate as a reduced
 // fraction of tokens and microseconds, and 1 for refill interval, where the fraction is

@@ -1,5 +1,7 @@
--- The Lua port of store/ban.go, which says what the numbers mean. Where Go returns 0 for the
+-- ban.lua is the port of store/ban.go, which says what the numbers mean. Where Go returns 0 for the
 -- rest of a ban, these functions return nil.
+-- Out:  ban_left, which returns the rest of a ban; ban_refused, which counts a refusal, and returns the rest of the ban
+--       that begins with it, the new state, and how long that is worth something
 
 local function open(now, first, within, longest, till, since, count)
   if till < 0 or till >= MAX_EXACT or since < 0 or since >= MAX_EXACT or count < 0 or count >= MAX_EXACT then

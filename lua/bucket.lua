@@ -1,6 +1,6 @@
--- The Lua port of the buckets in algorithms/token_bucket.go, algorithms/leaky_bucket.go and
--- algorithms/debt.go, which say what the numbers mean. The token bucket never has a queue,
--- and the leaky bucket never has lumps.
+-- bucket.lua is the port of the buckets in algorithms/token_bucket.go, algorithms/leaky_bucket.go and
+-- algorithms/debt.go, which say what the numbers mean; what comes in and out is in ports.lua. The token
+-- bucket never has a queue, and the leaky bucket never has lumps.
 
 -- after returns the instant at which n tokens have come back since the anchor.
 local function after(n, anchor, events, window, lumps)
@@ -9,7 +9,7 @@ local function after(n, anchor, events, window, lumps)
   return anchor + up
 end
 
--- Beyond what take.lua describes, this returns how many tokens are back since the anchor, and the time of the
+-- Beyond what ports.lua describes, this returns how many tokens are back since the anchor, and the time of the
 -- last charge.
 take = function(now, cost, burst, events, window, lumps, queue, longest, anchor, taken, last)
   if taken < 0 or taken >= MAX_EXACT or anchor < 0 or anchor > last or last >= MAX_EXACT or

@@ -1,4 +1,4 @@
--- The Lua port of algorithms/concurrency.go. The leases are a sorted set: the member is the
+-- concurrency.lua is the port of algorithms/concurrency.go; ports.lua says what comes in and out. The leases are a sorted set: the member is the
 -- name of a slot, and the score is when its lease ends, in microseconds. A cost of n takes n
 -- slots with n names.
 

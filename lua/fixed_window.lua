@@ -1,5 +1,5 @@
--- The Lua port of algorithms/fixed_window.go; see there for what the numbers mean. The window
--- is a. For calendar windows, a, b, c and d are the starts of four windows, and the last one
+-- fixed_window.lua is the port of algorithms/fixed_window.go; see there for what the numbers mean, and ports.lua
+-- for what comes in and out. The window is a. For calendar windows, a, b, c and d are the starts of four windows, and the last one
 -- ends at starts.
 take = function(now, cost, events, starts, a, b, c, d, seen, count)
   if count < 0 or count >= MAX_EXACT or seen < 0 or seen >= MAX_EXACT then

@@ -26,8 +26,7 @@
 --   eleven numbers quota, remaining, retry, next, reset, held, lease, others, pause, what is lent in
 --                  all, and to how many. Of an adjustment, quota is 1 if it has changed anything, and remaining
 --                  is 1 if something is free after a charge
--- Numbers are big-endian integers of eight bytes, times and durations are in microseconds. See
--- take.lua for the functions that ports have.
+-- Numbers are big-endian integers of eight bytes, times and durations are in microseconds.
 --
 -- A loan is the borrower, the number and spent of its last ask, what it holds, and when it ends. So
 -- that no call reads all loans, the book begins with five numbers: two that are 0, a time before
@@ -37,17 +36,17 @@ local call, floor, pack, unpack_struct = redis.call, math.floor, struct.pack, st
 local find, sub = string.find, string.sub
 local now
 do
-  local time = --[[clock]] redis.call('TIME')
+  local time = redis.call('TIME')
   now = time[1] * 1000000 + time[2]
 end
 
---[[wrongtype]]
+--[[include wrongtype.lua]]
 
 -- In a careful call: why Redis cannot write, and whether the reason is memory. Then a group is dry at first:
 -- nothing is written, and a book stays at the end of its list, out of sight of the ports.
-local careful, unable, full, dry = ARGV[2]
+local careful, unable, full, unlock, dry = ARGV[2]
 if careful then
-  --[[careful]]
+  --[[include careful.lua]]
 end
 local booked = {}
 
@@ -64,7 +63,7 @@ local function port(name, op)
   local take, record, adjust, spares, careful
   local call, redis = call, redis
   if dry then call, redis = aside(call), { pcall = aside(redis.pcall) } end
-  --[[algorithms]]
+  --[[include ports.lua]]
   return take, record, adjust
 end
 
@@ -73,7 +72,7 @@ end
 local function charged(name, now, cost, p2, p3, p4, p5, p6, s1, s2, s3)
   local p1 = MAX_EXACT
   local ok, room, till, x, y, z
-  --[[charge]]
+  --[[include charge.lua]]
   return x, y, z, till
 end
 
@@ -108,11 +107,10 @@ local function expired(c, at)
   return a, b, d
 end
 
--- unlock has a full Redis write what takes no more memory. The write that follows sets the key's time to live
--- again.
-local function unlock(c)
-  if full then
-    call('PEXPIRE', c.key, MARGIN_MS)
+-- unlocked has a full Redis write what takes no more memory: all of the state.
+local function unlocked(c)
+  if unlock then
+    unlock(c.key)
     c.whole = true
   end
 end
@@ -125,14 +123,14 @@ local function charge(c, at, cost)
     c.owed, c.entries = c.owed + cost, c.entries + 1
   elseif c.record then
     local a, b, d = expired(c, at)
-    unlock(c)
+    unlocked(c)
     c.record(c.key, cost, a, b, d)
   else
     c.x, c.y, c.z = charged(c.name, at, cost, c.p2, c.p3, c.p4, c.p5, c.p6, c.x, c.y, c.z)
   end
 end
 
---[[loans]]
+--[[include loans.lua]]
 
 -- write keeps what has changed, for as long as it counts. See write.lua for expiries.
 local function write(c)
@@ -151,7 +149,7 @@ local function write(c)
     call('PEXPIRE', c.key, floor((latest - now + reset) / 1000) + MARGIN_MS)
     return
   end
-  unlock(c)
+  unlocked(c)
   local _, _, _, till = charged(c.name, latest, c.lent, c.p2, c.p3, c.p4, c.p5, c.p6, c.x, c.y, c.z)
   local need = (till > latest and till or latest) / 1000000 + MARGIN
   if c.lives >= need and not c.whole then
@@ -223,7 +221,7 @@ local function group(checks)
         local x, y, z = c.adjust(now, made, turn, delta, c.p1, c.p2, c.p3, c.p4, c.p5, c.p6, c.x, c.y, c.z)
         if x then c.done, c.x, c.y, c.z = true, x, y, z end
       end
-      if not c.done and not unable then nothing(call, c.key) end -- see groups.lua
+      if not c.done and not unable then nothing(call, c.key) end -- see adjust.lua
       c.changed = c.changed or c.done
       c.allowed, c.quota, c.remaining, c.retry, c.next, c.reset = true, c.done and 1 or 0, 0, 0, 0, 0
       if c.done and delta > 0 then

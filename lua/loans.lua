@@ -1,4 +1,6 @@
--- The part of lend.lua that reads and changes the book of a key's loans: c is a check, with its state.
+-- loans.lua reads and changes the book of a key's loans.
+-- In:   now, call, pack, unpack_struct, floor, sub, find, dry, booked and the functions above it in lend.lua
+-- Out:  open, settle, report, lend, pause and replace, functions of c, a check with its state
 
 -- damaged forgets loans that make no sense.
 local function damaged(c)

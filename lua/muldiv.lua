@@ -1,4 +1,4 @@
--- muldiv returns a*b/c, rounded down and rounded up. It is exact even if the product exceeds
+-- muldiv.lua is a function for the ports. It returns a*b/c, rounded down and rounded up. It is exact even if the product exceeds
 -- 2^53: then a product is a sum of two doubles (T. J. Dekker, "A floating-point technique for
 -- extending the available precision", Numer. Math. 18, 1971).
 local function muldiv(a, b, c)

@@ -1,13 +1,15 @@
--- The part of take.lua for overrides with a limit. The limit counts in the states of its
+-- override.lua reads an override with a limit. The limit counts in the states of its
 -- family. It has no effect if its algorithm is not that of the check.
-local algorithm, all, q1, q2, q3, q4, q5, q6, behind
-valid, algorithm, all, q1, q2, q3, q4, q5, q6, behind = pcall(unpack_struct, '>sBi8i8i8i8i8i8', values[j], more)
+-- In:   values[j], and more, where the limit begins in it; the rule; index, of the key
+-- Out:  marks, override, and the rule, or damaged; index, of the key of the family
+local algorithm, whole, q1, q2, q3, q4, q5, q6, behind
+valid, algorithm, whole, q1, q2, q3, q4, q5, q6, behind = pcall(unpack_struct, '>sBi8i8i8i8i8i8', values[j], more)
 if not valid then
   damaged = true
 elseif algorithm == name then
   marks, place, p1 = 32, nil, q1
   override = string.sub(values[j], more + #algorithm + 1, behind - 1)
-  if all == 1 then
+  if whole == 1 then
     -- Older versions wrote no family. Then the limit counts in the states of the rule if the
     -- two differ only in how much fits, and separately otherwise.
     local family = string.match(values[j], '^([^{%z]*)%z', behind) or
@@ -18,7 +20,7 @@ elseif algorithm == name then
       -- The key of the state is one of the call's, or is added behind them. While its slot is
       -- moving, it may be at another node than the others; then redisstore sends the checks
       -- one by one.
-      local other, l = string.match(KEYS[k], '.*:') .. family, 1
+      local other, l = string.match(KEYS[index], '.*:') .. family, 1
       while KEYS[l] and KEYS[l] ~= other do l = l + 1 end
       if not KEYS[l] then
         local found = redis.pcall('GET', other)
@@ -28,7 +30,7 @@ elseif algorithm == name then
         end
         values[l] = found
       end
-      KEYS[l], k = other, l
+      KEYS[l], index = other, l
     end
   end
 end

@@ -1,4 +1,5 @@
--- The Lua port of algorithms/sliding_window_counter.go; see there for what the numbers mean.
+-- sliding_window_counter.lua is the port of algorithms/sliding_window_counter.go; see there for what the numbers mean,
+-- and ports.lua for what comes in and out.
 
 local function until_used(target, start, window, current, previous)
   if target >= current then

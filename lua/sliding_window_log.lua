@@ -1,4 +1,4 @@
--- The Lua port of algorithms/sliding_window_log.go. The log is a Redis list of charges, oldest
+-- sliding_window_log.lua is the port of algorithms/sliding_window_log.go; ports.lua says what comes in and out. The log is a Redis list of charges, oldest
 -- first, readable with LRANGE. A charge of one event is its time in microseconds and takes ten
 -- bytes. A charge of more events is its time and two running sums of the events that charges
 -- count for beyond one each: the sum before this charge, and the sum after it. The charges

@@ -1,6 +1,8 @@
--- The part of take.lua that writes a Counter's state x, y, z under a key. The state is worth
--- something until the instant till. Its last four bytes are the second until which the key lives
--- at least, and lives is that of the state before, 0 if there was none. As long as that suffices,
+-- write.lua writes the state of a Counter.
+-- In:   key; x, y, z; till, until when they are worth something; lives, the second until which the key lives at
+--       least, 0 if it does not exist; now; span and text, the expiry that was set last, and its text
+-- Out:  span and text
+-- The last four bytes of a state are the second until which the key lives. As long as that suffices,
 -- the key keeps its expiry, because setting one is slow. So a new expiry is later than needed: by
 -- up to a quarter, and for a key that has come back by half, by some seconds at least and a day
 -- at most. Expiries of new keys are rounded, and their text is kept, because formatting a number

@@ -1,6 +1,10 @@
--- The part of scripts that reads keys. A key of another type counts as a damaged state. Any other error
--- of a command is one of the call: the same command is made again, and Redis raises the error as this
--- version of it does.
+-- wrongtype.lua is for scripts that read keys.
+-- In:   call
+-- Out:  wrongtype and nothing, functions
+
+-- wrongtype takes the reply to a command that failed. A key of another type counts as a damaged state. Any other error
+-- of a command is one of the call: the same command is made again, and Redis raises the error as this version of it
+-- does.
 local function wrongtype(reply, ...)
   if not string.find(reply.err, 'WRONGTYPE', 1, true) then call(...) end
 end

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/topology"
@@ -18,7 +19,7 @@ import (
 func NewWithClock(options Options, key string) (*Store, error) {
 	s, err := New(WithoutRenewal(options))
 	if err == nil {
-		s.script.Store(protocol.NewScript("{ 0, redis.call('GET', '"+key+"') }", time.Hour))
+		s.script.Store(protocol.NewScript(redistest.KeyClock(key)))
 	}
 	return s, err
 }
@@ -54,12 +55,12 @@ func (s *Store) Silence() { s.heartbeat.leave() }
 // SetClocks makes the script read the time, in microseconds, from the one of some keys that its
 // node has.
 func (s *Store) SetClocks(keys []string) {
-	s.script.Store(protocol.NewScript(`(function()
+	s.script.Store(protocol.NewScript(redistest.Clock(`(function()
 		for _, key in ipairs({ '`+strings.Join(keys, "', '")+`' }) do
 			local now = redis.pcall('GET', key)
 			if type(now) == 'string' then return { 0, now } end
 		end
-	end)()`, time.Hour))
+	end)()`, time.Hour)))
 }
 
 // Flush returns when all adjustments have been carried out.

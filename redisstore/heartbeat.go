@@ -35,20 +35,6 @@ const (
 	leaveTimeout = 100 * time.Millisecond
 )
 
-// beatScript keeps a sorted set of processes, with the time until which each counts, and returns
-// how many there are. Like all scripts it goes by the time of Redis. A key of another type is
-// replaced.
-var beatScript = "local call = redis.call\n" + lua.WrongType + `local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local gone = redis.pcall('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
-if type(gone) == 'table' then
-  wrongtype(gone, 'ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
-  redis.call('DEL', KEYS[1])
-end
-redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[1])
-redis.call('PEXPIRE', KEYS[1], ARGV[3])
-return redis.call('ZCARD', KEYS[1])`
-
 // heartbeat reports to the fleet that this process lives, and learns how many processes do. No
 // request waits for it. While Redis is away the last number holds.
 type heartbeat struct {
@@ -126,7 +112,7 @@ func (h *heartbeat) leave() {
 func (h *heartbeat) beat(life, timeout time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	seen, err := h.eval(ctx, beatScript, h.key, h.name, life.Milliseconds(), beatTTL.Milliseconds())
+	seen, err := h.eval(ctx, lua.Beat, h.key, h.name, life.Milliseconds(), beatTTL.Milliseconds())
 	if err != nil {
 		// That Redis is away shows when it is asked for decisions.
 		if errors.As(err, new(redis.Error)) {

@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
+	"github.com/seed-161337e5/caddyratelimit/lua"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -103,7 +103,7 @@ func (s *operators) scan(ctx context.Context, process func(context.Context, redi
 
 // listed reads what a key has.
 func (s *operators) listed(ctx context.Context, name, tag string, parse func(string, int64) (store.Override, error)) (listed store.Listed, err error) {
-	text, err := s.evalText(ctx, link.GetScript, name)
+	text, err := s.evalText(ctx, lua.Get, name)
 	if err != nil {
 		return listed, err
 	}

@@ -7,30 +7,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-161337e5/caddyratelimit/lua"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
 	"github.com/seed-161337e5/caddyratelimit/store"
-)
-
-// The scripts for overrides, which go by the clock that decides.
-const (
-	// setScript gets the kind, how long the override holds in microseconds (0: forever), and
-	// the rest of its value.
-	setScript = protocol.ReadClock + `
-local life = tonumber(ARGV[2])
-local value = ARGV[1] .. struct.pack('>i8', life > 0 and now + life or 0) .. ARGV[3]
-if life > 0 then
-  redis.call('SET', KEYS[1], value, 'PX', math.floor(life / 1000) + MARGIN_MS)
-else
-  redis.call('SET', KEYS[1], value)
-end
-return ''`
-
-	// unbanScript deletes the override if it is a ban.
-	unbanScript = `
-local value = redis.call('GET', KEYS[1])
-if value and string.byte(value) == BANNED then redis.call('DEL', KEYS[1]) end
-return ''`
 )
 
 // Set implements [store.Overrider].
@@ -40,13 +19,13 @@ func (s *operators) Set(ctx context.Context, rule *store.Rule, key string, overr
 		return err
 	}
 	kind, tail := prepared.Wire()
-	_, err = s.evalText(ctx, setScript, s.keys.Override(rule, key), string([]byte{kind}), prepared.For.Microseconds(), tail)
+	_, err = s.evalText(ctx, lua.Set, s.keys.Override(rule, key), string([]byte{kind}), prepared.For.Microseconds(), tail)
 	return err
 }
 
 // Get implements [store.Overrider].
 func (s *operators) Get(ctx context.Context, rule *store.Rule, key string) (store.Override, error) {
-	text, err := s.evalText(ctx, link.GetScript, s.keys.Override(rule, key))
+	text, err := s.evalText(ctx, lua.Get, s.keys.Override(rule, key))
 	if err != nil {
 		return store.Override{}, err
 	}
@@ -63,7 +42,7 @@ func (s *operators) Clear(ctx context.Context, rule *store.Rule, key string) err
 
 // Unban implements [store.Overrider].
 func (s *operators) Unban(ctx context.Context, rule *store.Rule, key string) error {
-	_, err := s.evalText(ctx, unbanScript, s.keys.Override(rule, key))
+	_, err := s.evalText(ctx, lua.Unban, s.keys.Override(rule, key))
 	err = errors.Join(err, s.delete(ctx, s.keys.Ban(rule, key)))
 	s.forget(rule, key)
 	return err
@@ -71,7 +50,7 @@ func (s *operators) Unban(ctx context.Context, rule *store.Rule, key string) err
 
 // Refusals implements [store.RefusalCounter].
 func (s *operators) Refusals(ctx context.Context, rule *store.Rule, ban *store.Ban, key string) (store.Refusals, error) {
-	text, err := s.evalText(ctx, link.GetScript, s.keys.Ban(rule, key))
+	text, err := s.evalText(ctx, lua.Get, s.keys.Ban(rule, key))
 	if err != nil {
 		return store.Refusals{}, err
 	}

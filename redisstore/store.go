@@ -44,8 +44,8 @@ type Store struct {
 	uncounted, distant throttle.Throttle // what was last warned of
 }
 
-// script assembles the script once for all stores.
-var script = sync.OnceValue(func() *protocol.Script { return protocol.NewScript(protocol.RedisClock, protocol.TTLMargin) })
+// script has the digests of the scripts, for all stores.
+var script = sync.OnceValue(func() *protocol.Script { return protocol.NewScript(nil) })
 
 // New makes a store. It checks the options and does not connect: Redis may come later.
 func New(options Options) (*Store, error) {

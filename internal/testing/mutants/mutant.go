@@ -2,9 +2,12 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/scripts"
 )
 
 // mutant takes a fix back. Its file says what the fix is for, which tests find that it is missing, and what to
@@ -70,23 +73,34 @@ func parse(text string) (*mutant, error) {
 	return m, nil
 }
 
-// apply returns the files that the mutant changes, as they are then.
+// apply returns the files that the mutant changes, as they are then, and the scripts if it changes a part of them.
 func (m *mutant) apply(root string) (map[string]string, error) {
-	files := make(map[string]string)
-	for _, c := range m.changes {
-		text, changed := files[c.file]
-		if !changed {
-			read, err := os.ReadFile(filepath.Join(root, c.file))
-			if err != nil {
-				return nil, err
-			}
-			text = string(read)
+	files, parts := make(map[string]string), false
+	read := func(file string) ([]byte, error) {
+		if text, changed := files[file]; changed {
+			return []byte(text), nil
 		}
+		return os.ReadFile(filepath.Join(root, file))
+	}
+	for _, c := range m.changes {
+		was, err := read(c.file)
+		if err != nil {
+			return nil, err
+		}
+		text := string(was)
 		if n := strings.Count("\n"+text, "\n"+c.old); n != 1 || c.old == "" {
 			return nil, fmt.Errorf("%s: the lines to change come %d times in %s", m.name, n, c.file)
 		}
 		text = strings.TrimPrefix(strings.Replace("\n"+text, "\n"+c.old, "\n"+c.text, 1), "\n")
 		files[c.file] = text
+		parts = parts || filepath.Ext(c.file) == ".lua"
+	}
+	if parts {
+		made, err := scripts.Make(read)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(files, made)
 	}
 	return files, nil
 }

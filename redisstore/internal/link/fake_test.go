@@ -308,7 +308,7 @@ func (s *servers) Close() error {
 }
 
 // script is what finishes other scripts.
-var script = protocol.NewScript(protocol.RedisClock, protocol.TTLMargin)
+var script = protocol.NewScript(nil)
 
 // bench is a link over servers that share their memory.
 type bench struct {

@@ -56,7 +56,7 @@ func (l *Link) sendKey(ctx context.Context, r *node.Request) error {
 			left = -1
 		}
 	} else if rules.Ban != nil {
-		if left, err = l.evalBan(ctx, leftScript, rules); err != nil {
+		if left, err = l.evalBan(ctx, rules, 0); err != nil {
 			return err
 		}
 	}
@@ -68,7 +68,7 @@ func (l *Link) sendKey(ctx context.Context, r *node.Request) error {
 	}
 	d.Override = encoded
 	if left == 0 && !d.Allowed && rules.Ban != nil && op.Kind != protocol.Peek {
-		left, err = l.evalBan(ctx, refusedScript, rules)
+		left, err = l.evalBan(ctx, rules, 1)
 		d.BanBegins = left > 0 && err == nil
 	}
 	if left != 0 {
@@ -76,10 +76,6 @@ func (l *Link) sendKey(ctx context.Context, r *node.Request) error {
 	}
 	return nil
 }
-
-// GetScript returns the time and an override, by the clock that decides.
-const GetScript = protocol.ReadClock + `
-return struct.pack('>i8', now) .. (redis.call('GET', KEYS[1]) or '')`
 
 // useOverride makes an operation count under the limit of an override, if it has one, and returns
 // that limit for Decision.Override.
@@ -97,7 +93,7 @@ func (l *Link) readOverride(ctx context.Context, rules *protocol.KeyRules, op *p
 	if rules.Override == "" {
 		return nil, 0, nil
 	}
-	text, err := l.EvalText(ctx, Server.ProcessIfReady, GetScript, rules.Override)
+	text, err := l.EvalText(ctx, Server.ProcessIfReady, lua.Get, rules.Override)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -119,36 +115,13 @@ func (l *Link) readOverride(ctx context.Context, rules *protocol.KeyRules, op *p
 	return prepared, now, nil
 }
 
-// The scripts for the state of a ban.
-var (
-	// leftScript gets a ban's parameters, and returns how long it holds still.
-	leftScript = protocol.ReadClock + banLine + `
-return struct.pack('>i8', ban_left(now, first, within, longest, state()) or 0)`
-
-	// refusedScript counts a refusal.
-	refusedScript = protocol.ReadClock + banLine + `
-local left, till, since, count, life = ban_refused(now, first, after, within, longest, state())
-redis.call('SET', KEYS[1], struct.pack('>i8i8i8', till, since, count), 'PX', math.floor(life / 1000) + MARGIN_MS)
-return struct.pack('>i8', left or 0)`
-)
-
-// banLine has the functions of the Lua port and the state.
-var banLine = "local ban_left, ban_refused\nlocal call = redis.call\n" + lua.WrongType + lua.Ban + `
-local first, after, within, longest = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local function state()
-  local value = redis.pcall('GET', KEYS[1])
-  if type(value) == 'table' then wrongtype(value, 'GET', KEYS[1]) end
-  if type(value) ~= 'string' or #value ~= 24 then return 0, 0, 0 end
-  return struct.unpack('>i8i8i8', value)
-end`
-
-// evalBan runs a script on the state of a ban.
-func (l *Link) evalBan(ctx context.Context, script string, rules *protocol.KeyRules) (int64, error) {
+// evalBan counts 0 or 1 refusals, and returns the rest of a ban.
+func (l *Link) evalBan(ctx context.Context, rules *protocol.KeyRules, refusals int) (int64, error) {
 	var args []any
 	for _, p := range rules.Ban.Params() {
 		args = append(args, p)
 	}
-	text, err := l.EvalText(ctx, Server.ProcessIfReady, script, rules.BanState, args...)
+	text, err := l.EvalText(ctx, Server.ProcessIfReady, lua.Banned, rules.BanState, append(args, refusals)...)
 	if err == nil && len(text) != 8 {
 		err = errors.New("redis answered the state of a ban without a number")
 	}

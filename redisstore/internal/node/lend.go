@@ -80,7 +80,7 @@ func (n *Node) finishLend(ctx context.Context, requests []*Request, cmd *redis.S
 // lendCommand makes the command of a call of requests of zones that lend, which are decided one after
 // the other: eval, or evalsha.
 func (n *Node) lendCommand(ctx context.Context, command string, requests []*Request, careful bool) *redis.StringCmd {
-	script := n.config.Script.Load().Lending()
+	script := n.config.Script.Load().Lend
 	args, text := append(make([]any, 0, 5+2*len(requests)), command, script.Digest, 0), make([]byte, 0, 200*len(requests))
 	if command == "eval" {
 		args[1] = script.Text
@@ -91,7 +91,7 @@ func (n *Node) lendCommand(ctx context.Context, command string, requests []*Requ
 	args[2] = len(args) - 3
 	args = append(args, text)
 	if careful {
-		args = append(args, protocol.CarefulLend)
+		args = append(args, protocol.Care)
 	}
 	return redis.NewStringCmd(ctx, args...)
 }

@@ -20,7 +20,7 @@ import (
 // open returns the node at an address.
 func open(t *testing.T, address string, timeout time.Duration) *Node {
 	var script atomic.Pointer[protocol.Script]
-	script.Store(protocol.NewScript(protocol.RedisClock, protocol.TTLMargin))
+	script.Store(protocol.NewScript(nil))
 	n := New(address, &Config{
 		Timeout: timeout, PoolSize: 10, Script: &script, ProbeKey: func(uint16) string { return "probe" }, Done: t.Context().Done(),
 	})

@@ -141,13 +141,11 @@ func (b *Batch) key(name *string) uint16 {
 	return k
 }
 
-// The mode of a call: values are read together, or the batch is counter-only. Care is added. A plain
-// call says no mode.
-const (
-	modeMget     = 1
-	modeCounters = 2
-	modeCare     = 4
-)
+// Care is the second argument of a careful call about counters, and of one of lend.lua.
+var Care any = "c"
+
+// modes are that of other calls: 1 to read values together, and 4 for care.
+var modes = [...]any{"\x00", "\x01", 4: "\x04", "\x05"}
 
 // What a check has beside the state, as its kind tells the script.
 const (
@@ -175,29 +173,23 @@ func (b *Batch) CallText(s *Script) []any { return b.arguments(eval, &s.Text) }
 func (b *Batch) arguments(command any, script *string) []any {
 	b.text, b.rules = b.text[:0], b.rules[:0]
 	b.countersOnly = !b.mixed && len(b.keys) > 0
-	plain, mode := false, byte(modeCounters)
+	var mode any
 	if b.countersOnly {
-		plain = b.writeSections()
+		mode = b.writeSections()
 	} else {
 		mode = b.writeGroups()
 	}
 	b.args = append(b.args[:0], command, script, len(b.keys))
 	b.args = append(b.args, b.keys...)
 	b.args = append(b.args, &b.text)
-	if !plain {
-		if b.Careful {
-			mode += modeCare
-		}
-		b.args = append(b.args, modes[mode])
+	if mode != nil {
+		b.args = append(b.args, mode)
 	}
 	return b.args
 }
 
-// modes are the modes as arguments.
-var modes = [...]any{"\x00", "\x01", "\x02", 3: nil, "\x04", "\x05", "\x06"}
-
 // writeGroups writes a batch that is not counter-only, and returns its mode.
-func (b *Batch) writeGroups() byte {
+func (b *Batch) writeGroups() any {
 	b.mget, b.reads = true, false
 	for i := range b.groups {
 		g := &b.groups[i]
@@ -207,10 +199,14 @@ func (b *Batch) writeGroups() byte {
 			b.write(&g.ops[j])
 		}
 	}
+	mode := 0
 	if b.reads || b.mget && len(b.keys) > 1 {
-		return modeMget
+		mode = 1
 	}
-	return 0
+	if b.Careful {
+		mode += 4
+	}
+	return modes[mode]
 }
 
 func (b *Batch) number(n int64) { b.text = msgpack.AppendInt(b.text, n) }

@@ -68,7 +68,7 @@ func TestBatches(t *testing.T) {
 	t.Parallel()
 	const clock = "clock"
 	server := redistest.Start(t)
-	script := NewScript("{ 0, redis.call('GET', '"+clock+"') }", time.Hour)
+	script := NewScript(redistest.KeyClock(clock))
 	now := int64(storetest.Start)
 	memory, err := memorystore.New(memorystore.Options{Now: func() int64 { return now }, SweepInterval: time.Hour})
 	if err != nil {

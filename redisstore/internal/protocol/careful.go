@@ -11,7 +11,7 @@ import (
 // A Redis that is full, or a replica, still answers. The script fails at its first write,
 // which is proof that nothing was written, and the same call is then made once more with
 // care: the script finds out whether Redis can write, decides all that needs no write, and
-// names the groups that it could not charge. take.lua describes the form.
+// names the groups that it could not charge. lua/take.lua describes the form.
 
 // UnwrittenError is why Redis cannot write, in its own words. A charge that meets it was
 // certainly not carried out, and everything else is as it was.

@@ -24,7 +24,7 @@ func TestBatchesOfAFullRedis(t *testing.T) {
 	const clock = "clock"
 	server := redistest.Start(t)
 	admin, ctx := server.Admin(), context.Background()
-	script := NewScript("{ 0, redis.call('GET', '"+clock+"') }", time.Hour)
+	script := NewScript(redistest.KeyClock(clock))
 	now := int64(storetest.Start)
 	memory, err := memorystore.New(memorystore.Options{Now: func() int64 { return now }, SweepInterval: time.Hour})
 	if err != nil {

@@ -134,7 +134,7 @@ type cost struct {
 // newCost makes subjects of up to n events or holders.
 func newCost(t testing.TB, largest int) *cost {
 	server := redistest.Start(t)
-	c := &cost{TB: t, admin: server.Admin(), script: NewScript(RedisClock, TTLMargin)}
+	c := &cost{TB: t, admin: server.Admin(), script: NewScript(nil)}
 	c.bare("call bare", callOnly)
 	c.bare("get_set bare", bareScript)
 	c.counters()
@@ -188,7 +188,7 @@ func (c *cost) counters() {
 // expires in each call, and if all are refused, none. The script asks for TIME as always.
 func (c *cost) log(n int) {
 	const start = 1_800_000_000_000_000
-	text := NewScript("(redis.call('TIME') and { 0, ARGV[3] })", TTLMargin).Text
+	text := NewScript(redistest.Clock("(redis.call('TIME') and { 0, ARGV[3] })", time.Second)).Text
 	for _, allowed := range []bool{true, false} {
 		name := fmt.Sprintf("sliding_window_log %d/%s", n, outcome(allowed))
 		rule := storetest.Rule(c, name, "sliding_window_log", algorithms.Limit{Events: int64(n), Window: time.Hour})

@@ -23,10 +23,9 @@ func (b *Batch) writeCheck(o *Op) {
 	b.number(o.Cost)
 }
 
-// writeSections sorts the groups by what they ask, and their keys with them. It reports whether the
-// batch is plain, which means that all keys are asked the first check: then the text is no more than
-// that.
-func (b *Batch) writeSections() (plain bool) {
+// writeSections sorts the groups by what they ask, and their keys with them, and returns the mode. If all keys are asked
+// the same check, each by one request, the text is no more than that.
+func (b *Batch) writeSections() (mode any) {
 	b.sections = b.sections[:0]
 	shared := false // by several requests
 	for i := range b.groups {
@@ -38,9 +37,12 @@ func (b *Batch) writeSections() (plain bool) {
 			b.sections = append(b.sections, i)
 		}
 	}
-	if len(b.sections) == 1 && len(b.groups) == b.checks && !shared && !b.Careful {
+	if b.Careful {
+		mode = Care
+	}
+	if len(b.sections) == 1 && len(b.groups) == b.checks && !shared {
 		b.writeCheck(&b.groups[0].ops[0])
-		return true
+		return mode
 	}
 	if len(b.sections) > 1 {
 		slices.SortStableFunc(b.groups, func(x, y group) int { return cmp.Compare(x.section, y.section) })
@@ -59,7 +61,7 @@ func (b *Batch) writeSections() (plain bool) {
 		b.section(b.groups[first:end])
 		first = end
 	}
-	return false
+	return mode
 }
 
 // sameSection reports whether two groups differ in nothing but the keys.

@@ -18,7 +18,7 @@ import (
 // counterChecks are checks of a counter-only batch: of all Counters, and of limits that recover
 // in anything from no time to a year.
 func counterChecks(t *testing.T) (server *redistest.Server, script *Script, _ []store.Check) {
-	server, script = redistest.Start(t), NewScript(RedisClock, TTLMargin)
+	server, script = redistest.Start(t), NewScript(nil)
 	var checks []store.Check
 	for _, name := range algorithms.Names() {
 		a, _ := algorithms.Get(name)

@@ -61,8 +61,8 @@ func TestErrorsOfScripts(t *testing.T) {
 			server := redistest.Start(t, redistest.WithArgs("--enable-protected-configs", "yes"))
 			client := redis.NewClient(&redis.Options{Addr: server.Addr()})
 			defer client.Close()
-			script := NewScript(RedisClock, TTLMargin)
-			for _, s := range []*Script{script, script.Lending()} {
+			script := NewScript(nil)
+			for _, s := range []*Script{script, script.Lend} {
 				if err := client.ScriptLoad(ctx, s.Text).Err(); err != nil {
 					t.Fatal(err)
 				}
@@ -147,7 +147,7 @@ func everyForm(t *testing.T, script *Script) map[string][]any {
 		for _, group := range groups {
 			text, keys = AppendLend(text, keys, group)
 		}
-		calls[name] = append(append([]any{"evalsha", script.Lending().Digest, len(keys)}, keys...), text)
+		calls[name] = append(append([]any{"evalsha", script.Lend.Digest, len(keys)}, keys...), text)
 	}
 	return calls
 }

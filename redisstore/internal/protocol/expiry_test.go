@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"math/rand/v2"
+	"os"
 	"testing"
 	"time"
 
@@ -20,10 +21,10 @@ import (
 // set only if the old one does not suffice.
 func TestExpiriesAreKept(t *testing.T) {
 	t.Parallel()
-	const clock = "clock"
+	const clock, margin = "clock", time.Second
 	server := redistest.Start(t)
 	admin, ctx := server.Admin(), context.Background()
-	script := NewScript("{ 0, redis.call('GET', '"+clock+"') }", TTLMargin)
+	script := NewScript(redistest.Clock("{ 0, redis.call('GET', '"+clock+"') }", margin))
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -60,7 +61,7 @@ func TestExpiriesAreKept(t *testing.T) {
 			before := expires
 			was := lives
 			lives, expires = int64(binary.BigEndian.Uint32([]byte(value[24:]))), admin.PExpireTime(ctx, key).Val()
-			if until := now + d.ResetAfter.Microseconds() + TTLMargin.Microseconds(); lives*1e6 < until {
+			if until := now + d.ResetAfter.Microseconds() + margin.Microseconds(); lives*1e6 < until {
 				t.Fatalf("%s: at %d, the key lives until %d, and counts until %d", name, now, lives*1e6, until)
 			}
 			if lives == was {
@@ -94,14 +95,18 @@ func serverTime(t *testing.T, admin *redis.Client) time.Duration {
 	return time.Duration(now.UnixNano())
 }
 
-// unmarked is an algorithm of another module, whose port does not say which part of it charges.
-type unmarked struct{ algorithms.TokenBucket }
+// foreign is an algorithm of another module, which brings its port.
+type foreign struct{ algorithms.TokenBucket }
 
-func (unmarked) Name() string { return "unmarked_bucket" }
+func (foreign) Name() string { return "foreign_bucket" }
 
-func (u unmarked) Script() string {
-	return inlined.ReplaceAllString(u.TokenBucket.Script(), "\ntake = function(now, cost, $1)\n$2")
+func (foreign) Script() string {
+	port, err := os.ReadFile("../../../lua/bucket.lua")
+	if err != nil {
+		panic(err)
+	}
+	return "local MAX_EXACT, DAY, NEVER = 9007199254740992, 86400000000, -1\n" + string(port)
 }
 
 // It takes part in all tests of this package that draw algorithms.
-func init() { algorithms.Register(unmarked{}) }
+func init() { algorithms.Register(foreign{}) }

@@ -8,41 +8,12 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
-	"github.com/seed-161337e5/caddyratelimit/lua"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // ErrLent is the error of a request for a key of which parts are lent: only lend.lua decides about
 // such a key. Nothing was charged.
 var ErrLent = errors.New("parts of the limit are lent")
-
-// LendScript assembles lend.lua for the clock of a script.
-func LendScript(s *Script) *Script {
-	var ports strings.Builder
-	for _, name := range algorithms.Names() {
-		a, _ := algorithms.Get(name)
-		if port := a.Script(); lend.Lendable(a, algorithms.Limit{}) {
-			if strings.Contains(port, "muldiv(") {
-				port = lua.MulDiv + port
-			}
-			fmt.Fprintf(&ports, "if name == %q then\n%s\nend\n", name, port)
-		}
-	}
-	text := strings.Replace(lua.Lend, "--[[loans]]", lua.Loans, 1)
-	text = strings.Replace(text, "--[[algorithms]]", ports.String(), 1)
-	text = strings.Replace(text, "--[[careful]]", lua.Careful, 1)
-	text = strings.Replace(text, "--[[wrongtype]]", lua.WrongType, 1)
-	text = strings.Replace(text, "--[[charge]]", charges(), 1)
-	text = strings.ReplaceAll(text, "--[[muldiv]]", lua.MulDiv)
-	text = strings.ReplaceAll(text, "MAX_LEASE", fmt.Sprint(lend.MaxLease))
-	return TextScript(s.Finish(text))
-}
-
-// Lending returns the script of zones that lend, by the same clock.
-func (s *Script) Lending() *Script {
-	s.lends.Do(func() { s.lend = LendScript(s) })
-	return s.lend
-}
 
 // LendOp is what lend.lua is to do with one key.
 type LendOp struct {
@@ -113,9 +84,6 @@ func AppendLend(text []byte, keys []any, group []LendOp) ([]byte, []any) {
 	}
 	return text, keys
 }
-
-// CarefulLend is a second argument of lend.lua, which makes a call a careful one.
-const CarefulLend = "c"
 
 // LendReply is a reply of lend.lua. It is read group by group.
 type LendReply struct {

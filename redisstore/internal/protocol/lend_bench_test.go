@@ -18,7 +18,7 @@ import (
 func BenchmarkLendScript(b *testing.B) {
 	server := redistest.Start(b)
 	client := server.Admin()
-	script := LendScript(NewScript(RedisClock, TTLMargin))
+	script := NewScript(nil).Lend
 	if err := client.ScriptLoad(context.Background(), script.Text).Err(); err != nil {
 		b.Fatal(err)
 	}

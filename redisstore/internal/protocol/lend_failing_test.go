@@ -18,7 +18,7 @@ func TestLendFailingKey(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	client, ctx := server.Admin(), context.Background()
-	script := LendScript(NewScript(RedisClock, TTLMargin))
+	script := NewScript(nil).Lend
 	rule := storetest.Rule(t, "z", "sliding_window_log", algorithms.Limit{Events: 100, Window: time.Hour})
 	ask := func(key string, number int64) LendOp {
 		return LendOp{Rule: rule, Prepared: rule.At(0), Key: key, Ask: lend.Ask{Borrower: 1, Number: number, Want: 10, Lease: 1e6, Cost: 1}}

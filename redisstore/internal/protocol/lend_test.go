@@ -25,7 +25,7 @@ func TestLendGoEqualsLua(t *testing.T) {
 	for _, name := range []string{"token_bucket", "leaky_bucket", "fixed_window", "sliding_window_counter", "sliding_window_log"} {
 		t.Run(name, func(t *testing.T) {
 			client := server.Admin()
-			script := LendScript(NewScript("{ 0, redis.call('GET', 'lend:now') }", time.Hour))
+			script := NewScript(redistest.KeyClock("lend:now")).Lend
 			for seed := range uint64(deep.Steps(15, 1500)) {
 				lendSchedule(t, client, script, name, seed)
 			}
@@ -148,7 +148,7 @@ func callLend(t *testing.T, client *redis.Client, script *Script, ops []LendOp) 
 func TestLendPeekAfterLoan(t *testing.T) {
 	t.Parallel()
 	client := redistest.Start(t).Admin()
-	script := LendScript(NewScript("{ 0, redis.call('GET', 'lend:now') }", time.Hour))
+	script := NewScript(redistest.KeyClock("lend:now")).Lend
 	at := func(now int64) {
 		if err := client.Set(context.Background(), "lend:now", now, 0).Err(); err != nil {
 			t.Fatal(err)

@@ -1,5 +1,5 @@
 // Package protocol is how calls of the script are written, and how their replies are read. It
-// sends nothing. lua/take.lua and lua/counters.lua describe the two forms.
+// sends nothing. lua/take.lua describes them, and lua/counters.lua and lua/groups.lua the two forms.
 package protocol
 
 import (
@@ -47,7 +47,7 @@ func (o *Op) merges() bool {
 	return ok && o.Kind == Decide && o.KeyRules == nil && o.Cost > 0 && m.Merges(o.Prepared.Params)
 }
 
-// EncodeAdjustment encodes an adjustment for the script: see take.lua.
+// EncodeAdjustment encodes an adjustment for the script: see groups.lua.
 func EncodeAdjustment(a *store.Adjustment) string {
 	b := make([]byte, 0, 24+len(a.Hold))
 	for _, n := range [...]int64{a.At, a.Turn, a.Delta} {

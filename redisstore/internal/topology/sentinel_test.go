@@ -23,7 +23,7 @@ import (
 func TestCloseEndsAll(t *testing.T) {
 	g := redistest.StartSentinel(t, nil, []redistest.Option{redistest.WithPassword("p")})
 	var script atomic.Pointer[protocol.Script]
-	script.Store(protocol.NewScript(protocol.RedisClock, protocol.TTLMargin))
+	script.Store(protocol.NewScript(nil))
 	for _, c := range []struct {
 		name  string
 		fall  func(*redistest.Server)

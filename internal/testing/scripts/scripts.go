@@ -1,0 +1,118 @@
+// Package scripts makes the scripts in lua/loaded, as Redis gets them, of the parts in lua.
+//
+// A line --[[include part.lua]] is replaced by a part, and --[[charge port.lua]] by what a Counter's port does until it
+// is decided whether a cost fits, with the names that lua/charge.lua has for its parameters and results. Lines of comments
+// are left out, but for --[[others]], where the ports of other modules come. A number in a text is faster than a variable,
+// so words in capitals are replaced by numbers.
+package scripts
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// loaded are the scripts.
+var loaded = []string{"banned.lua", "beat.lua", "get.lua", "lend.lua", "set.lua", "take.lua", "unban.lua"}
+
+// numbers are what words are replaced by. Tests find the margin, which is how much longer a key lives than its state
+// is worth something, by its comment.
+var numbers = map[string]string{
+	"MAX_EXACT":     "9007199254740992",
+	"MAX_STEP_BACK": "3155760000000000",
+	"DAY":           "86400000000",
+	"MAX_SUM":       "4503599627370496",
+	"MAX_BEHIND":    strconv.Itoa(algorithms.MaxBehind),
+	"MAX_SHIFTED":   strconv.Itoa(algorithms.MaxShifted),
+	"LONGEST_LEASE": strconv.FormatInt(algorithms.MaxLease.Microseconds(), 10),
+	"MAX_HOLD":      strconv.FormatInt(algorithms.MaxHold, 10),
+	"MAX_LEASE":     strconv.FormatInt(lend.MaxLease, 10),
+	"NEVER":         "-1",
+	"BANNED":        strconv.Itoa(int(store.KindBanned)),
+	"MARGIN":        "1--[[MARGIN]]",
+	"MARGIN_S":      "2--[[MARGIN_S]]", // what is left of a second counts as one
+	"MARGIN_MS":     "1000--[[MARGIN_MS]]",
+}
+
+var (
+	marker  = regexp.MustCompile(`(?m)^( *)--\[\[(include|charge) (\S+)\]\]\n`)
+	charges = regexp.MustCompile(`(?s)\ntake = function\(now, cost, ([^)]*)\)\n(.*) *--\[\[charged (.*?)\]\]`)
+	comment = regexp.MustCompile(`(?m)^ *(--.*)?\n`)
+	word    = regexp.MustCompile(`\b[A-Z][A-Z_]+\b`)
+)
+
+// Make returns the scripts, by their paths from the root of the repository. Read returns a file of it.
+func Make(read func(file string) ([]byte, error)) (map[string]string, error) {
+	m := maker{read: read}
+	made := make(map[string]string)
+	for _, name := range loaded {
+		text := comment.ReplaceAllStringFunc(m.part(name), func(line string) string {
+			if strings.TrimSpace(line) == "--[[others]]" {
+				return line
+			}
+			return ""
+		})
+		text = word.ReplaceAllStringFunc(text, func(word string) string {
+			if number, ok := numbers[word]; ok {
+				return number
+			}
+			return word
+		})
+		made[path.Join("lua/loaded", name)] = "-- Made of lua/" + name + " by \"make scripts\". Do not edit.\n" + text
+	}
+	return made, m.err
+}
+
+// maker reads parts, and keeps the first error.
+type maker struct {
+	read func(file string) ([]byte, error)
+	err  error
+}
+
+// part returns a part with all that it includes.
+func (m *maker) part(name string) string {
+	text, err := m.read("lua/" + name)
+	if err != nil && m.err == nil {
+		m.err = err
+	}
+	return m.expand(string(text))
+}
+
+// expand puts parts where a text includes them, as far to the right as the marks.
+func (m *maker) expand(text string) string {
+	return marker.ReplaceAllStringFunc(text, func(mark string) string {
+		found := marker.FindStringSubmatch(mark)
+		part := m.part(found[3])
+		if found[2] == "charge" {
+			part = m.charge(found[3], part)
+		}
+		return found[1] + strings.TrimSuffix(strings.ReplaceAll(part, "\n", "\n"+found[1]), found[1])
+	})
+}
+
+// charge returns the part of a Counter's port that charges. Its parameters and its state get the names that they have
+// where it is put, because an assignment costs time in each call.
+func (m *maker) charge(name, port string) string {
+	part := charges.FindStringSubmatch(port)
+	if part == nil {
+		m.err = fmt.Errorf("%s does not say where it has charged", name)
+		return ""
+	}
+	text := part[2]
+	for i, result := range strings.Split(part[3], ", ") { // faster than all at once
+		text += fmt.Sprintf("%s = %s\n", [...]string{"ok", "room", "till", "x", "y", "z"}[i], result)
+	}
+	to := [...]string{"p1", "p2", "p3", "p4", "p5", "p6", "s1", "s2", "s3"}
+	for i, name := range strings.Split(part[1], ", ") {
+		if name != "_" {
+			text = regexp.MustCompile(`\b`+name+`\b`).ReplaceAllString(text, to[i])
+		}
+	}
+	return m.expand(strings.ReplaceAll(text, "--[[muldiv]]", "--[[include muldiv.lua]]"))
+}

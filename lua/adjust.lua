@@ -1,0 +1,23 @@
+-- adjust.lua changes a charge.
+-- In:   hold, with the time of the charge, its turn and the delta before; the rule and its port; key, state, lent
+-- Out:  quota, 1 if anything has changed; write, and x, y, z and reset; stuck, whether Redis cannot write it
+local made, turn, delta, from = unpack_struct('>i8i8i8', hold)
+if not adjust then
+  write = nil -- the algorithm cannot change charges
+elseif record then
+  x = key
+  stuck = unable and (not full or delta > 0)
+  write = not stuck and adjust(key, now, made, turn, delta, p1, p2, p3, p4, p5, p6, string.sub(hold, from))
+else
+  if not lent then x, y, z = adjust(now, made, turn, delta, p1, p2, p3, p4, p5, p6, s1, s2, s3) end
+  stuck = unable and (not full or lent or x and state.new)
+  write = x and not stuck
+end
+-- A replica that is behind does not have yet what is to be changed.
+if adjust and not write and not unable then nothing(call, key) end
+-- A limit of 0 has no reset, but the state must be kept as long as it counts.
+quota = write and 1 or 0
+if write then
+  local _
+  _, _, _, _, _, reset = take(now, 0, record and MAX_EXACT or p1, p2, p3, p4, p5, p6, x, y, z)
+end

@@ -1,0 +1,19 @@
+-- charge.lua decides whether a cost fits for a Counter, and charges it. Only the part of a port that does this is in
+-- it, and the port's parameters have the names that they have here, because a call of a function takes longer.
+-- In:   name, the algorithm; now, cost, p1 to p6, s1 to s3, as ports.lua has them
+-- Out:  ok, whether the cost fits; room, what there was before the charge; if it fits, x, y and z, the state after it,
+--       and till, until when that is worth something
+if name == 'token_bucket' or name == 'leaky_bucket' then
+  --[[charge bucket.lua]]
+elseif name == 'fixed_window' then
+  --[[charge fixed_window.lua]]
+elseif name == 'sliding_window_counter' then
+  --[[charge sliding_window_counter.lua]]
+else
+  local take, op, reset, _
+  local floor = math.floor
+  --[[include muldiv.lua]]
+  --[[others]]
+  ok, _, room, _, _, reset, _, x, y, z = take(now, cost, p1, p2, p3, p4, p5, p6, s1, s2, s3)
+  till = now + reset
+end

@@ -1,0 +1,26 @@
+-- check.lua reads a check of groups.lua.
+-- In:   at, where it is; place and name, the rule and the port used last; ports, those used before
+-- Out:  at, behind it; op, what to do; beside, what the key may have; index, of the key; cost; hold; the rule and its port
+local op, index, cost, hold, offset
+at, op, index, cost, hold, offset = read(groups, 5, at)
+local beside = op
+if op > 3 then op = op % 4 end
+if offset ~= place or op == 2 and not adjust then
+  local wanted, behind
+  place = offset >= 0 and offset or at
+  behind, wanted, p1, p2, p3, p4, p5, p6 = read(groups, 7, place)
+  if offset < 0 then at = behind end
+  if wanted ~= name or op == 2 and not adjust then
+    if name then
+      ports = ports or {}
+      ports[name] = { take, record, adjust, spares }
+    end
+    name = wanted
+    local made = ports and ports[name]
+    if made and (op ~= 2 or made[3]) then
+      take, record, adjust, spares = made[1], made[2], made[3], made[4]
+    else
+      take, record, adjust, spares = port(name, op)
+    end
+  end
+end

@@ -1,0 +1,44 @@
+-- keyrules.lua reads what a key has beside its state.
+-- In:   beside, what it may have; at, where that is; values, what MGET has read
+-- Out:  at, behind it; exempt; left, the rest of a ban (-1: forever); marks, the flags that these add to the reply;
+--       override, a limit, which has replaced the rule, and index, of the state under it; ban, the state of the ban, with
+--       its parameters; whether something was damaged
+local exempt, left, marks, override, ban, first_ban, after, within, longest, damaged
+if beside > 3 then
+  local j
+  if beside % 8 > 3 then
+    at, j = read(groups, 1, at)
+    if values[j] then
+      local valid, kind, till, more = pcall(unpack_struct, '>Bi8', values[j])
+      if not valid then
+        damaged = true
+      elseif till == 0 or till > now then
+        if kind == 1 then
+          exempt = true
+        elseif kind == 2 then
+          left = till == 0 and NEVER or till - now
+        else
+          --[[include override.lua]]
+        end
+      end
+    end
+  end
+  if beside > 7 then
+    if not ban_left then
+      --[[include ban.lua]]
+    end
+    at, j, first_ban, after, within, longest = read(groups, 5, at)
+    ban = states[j]
+    if not ban then
+      ban = { x = 0, y = 0, z = 0, till = false, lives = false, new = true }
+      states[j] = ban
+      if values[j] and #values[j] == 24 then
+        ban.x, ban.y, ban.z = unpack_struct('>i8i8i8', values[j])
+        ban.new = false
+      elseif values[j] then
+        damaged = true
+      end
+    end
+    left = left or ban_left(now, first_ban, within, longest, ban.x, ban.y, ban.z)
+  end
+end

@@ -1,0 +1,20 @@
+-- Made of lua/beat.lua by "make scripts". Do not edit.
+local call = redis.call
+local function wrongtype(reply, ...)
+  if not string.find(reply.err, 'WRONGTYPE', 1, true) then call(...) end
+end
+local function nothing(try, key)
+  local found = redis.pcall('GET', key)
+  if type(found) == 'table' then wrongtype(found, 'GET', key) end
+  return try('SET', key, '', found and 'NX' or 'XX')
+end
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local gone = redis.pcall('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
+if type(gone) == 'table' then
+  wrongtype(gone, 'ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
+  redis.call('DEL', KEYS[1])
+end
+redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[1])
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+return redis.call('ZCARD', KEYS[1])

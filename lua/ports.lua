@@ -1,0 +1,38 @@
+-- ports.lua makes the functions of an algorithm: its port.
+-- In:   name, the algorithm; op, what to do (2 is to adjust a charge); careful and unable, as careful.lua has them;
+--       redis, call, floor, the functions of wrongtype.lua
+-- Out:  take, record, adjust and spares, as far as the algorithm has them
+--
+-- For a Counter, whose state the scripts keep as a string of three integers and the second until which the key lives
+-- at least (four bytes):
+--   take(now, cost, p1, .., p6, s1, s2, s3) -> allowed, quota, remaining, retry, next,
+--                                              reset, delay, s1, s2, s3
+--   adjust(now, at, turn, delta, p1, .., p6, s1, s2, s3) -> s1, s2, s3 or nothing
+-- For a Recorder or a Lender, which keep what they need under the key:
+--   take(now, cost, p1, .., p6, key) -> allowed, .., delay, a, b, c, damaged
+--   record(key, cost, a, b, c, hold)
+--   adjust(key, now, at, turn, delta, p1, .., p6, hold) -> whether it changed anything
+-- If a charge may take no more memory than it frees, in a careful call also:
+--   spares(a, b, c) -> whether this charge is such a one
+-- p1 is how much fits. None of these functions lets keys expire; the scripts do. A port may set adjust only if op is 2.
+--
+-- The text of a Counter's take has a comment '[[charged allowed, remaining, till, s1, s2, s3]]', with local variables
+-- or expressions. At this point it is decided whether the cost fits, remaining is what there was before the charge,
+-- the state is that after it, and till is until when it is worth something (if allowed). What comes before is also in
+-- charge.lua, so it must use no functions of the port; a line '[[muldiv]]' makes muldiv known there.
+if name == 'token_bucket' or name == 'leaky_bucket' then
+  --[[include muldiv.lua]]
+  --[[include bucket.lua]]
+elseif name == 'fixed_window' then
+  --[[include fixed_window.lua]]
+elseif name == 'sliding_window_counter' then
+  --[[include muldiv.lua]]
+  --[[include sliding_window_counter.lua]]
+elseif name == 'sliding_window_log' then
+  --[[include sliding_window_log.lua]]
+elseif name == 'concurrency' then
+  --[[include concurrency.lua]]
+else -- of another module
+  --[[include muldiv.lua]]
+  --[[others]]
+end
