@@ -276,8 +276,8 @@ type servers struct {
 	directions []direction // for the next calls that fail
 	away       error       // why no server is known
 
+	mu       sync.Mutex
 	hops     []int
-	followed []error
 	failures atomic.Int64
 	closed   chan time.Time // when the connections were
 }
@@ -293,7 +293,9 @@ func (s *servers) Node(_ context.Context, slot uint16) (link.Server, error) {
 }
 
 func (s *servers) Redirect(_ context.Context, _ uint16, err error, hop int) (link.Server, bool, error) {
-	s.hops, s.followed = append(s.hops, hop), append(s.followed, err)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hops = append(s.hops, hop)
 	if len(s.directions) == 0 {
 		return nil, false, err
 	}

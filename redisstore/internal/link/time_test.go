@@ -31,6 +31,12 @@ func running(t *testing.T, configure ...func(*link.Config)) *bench {
 	return b
 }
 
+// pass lets time pass, and all that it brings happen.
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
 // end ends the link, and returns how long that took.
 func (b *bench) end(t *testing.T) time.Duration {
 	t.Helper()
@@ -71,9 +77,9 @@ func TestReplyLost(t *testing.T) {
 			if err := b.Take(ctx, []store.Check{c}, make([]algorithms.Decision, 1)); !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) != timeout {
 				t.Errorf("%v after %v", err, time.Since(begun))
 			}
-			time.Sleep(650 * time.Millisecond)
+			pass(650 * time.Millisecond)
 			b.stay(nil)
-			time.Sleep(time.Second)
+			pass(time.Second)
 			want := []time.Duration{timeout, store.RenewInterval, 2 * store.RenewInterval, 3 * store.RenewInterval}
 			if got := b.times("DoAll", protocol.Adjust, begun); !slices.Equal(got, want) || b.left(t, c) != 2 {
 				t.Errorf("given back at %v, and %d are left", got, b.left(t, c))
@@ -100,21 +106,21 @@ func TestRenewal(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		time.Sleep(1900 * time.Millisecond)
+		pass(1900 * time.Millisecond)
 		if slices.Sort(b.renewed); !slices.Equal(b.renewed, []string{c.Hold, alone.Hold}) {
 			t.Errorf("renewed %q, want %q and %q", b.renewed, c.Hold, alone.Hold)
 		}
 		b.Link.Adjust(layer.Of(store.Adjustment{Check: alone, Delta: -1})...)
 		b.renewed = nil
 		b.stay(&fate{err: io.EOF})
-		time.Sleep(time.Second)
+		pass(time.Second)
 		if len(b.renewed) > 0 {
 			t.Errorf("renewed without an answer: %q", b.renewed)
 		}
 		b.stay(nil)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		b.Link.Adjust(layer.Of(store.Adjustment{Check: c, Delta: -1})...)
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		if got := b.times("DoAll", protocol.Renew, begun); !slices.Equal(got, []time.Duration{time.Second, 2 * time.Second, 3 * time.Second}) || !slices.Equal(b.renewed, []string{c.Hold}) {
 			t.Errorf("renewed at %v, %q", got, b.renewed)
 		}
@@ -133,9 +139,9 @@ func TestGivenBackWhileRenewed(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.will(fate{runs: true, took: 400 * time.Millisecond})
-		time.Sleep(1200 * time.Millisecond)
+		pass(1200 * time.Millisecond)
 		b.Link.Adjust(layer.Of(store.Adjustment{Check: c, Delta: -1})...)
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		renewed, back := b.times("DoAll", protocol.Renew, begun), b.times("DoAll", protocol.Adjust, begun)
 		if !slices.Equal(renewed, []time.Duration{time.Second}) || !slices.Equal(back, []time.Duration{1400 * time.Millisecond}) {
 			t.Errorf("renewed at %v, given back at %v", renewed, back)
@@ -219,12 +225,12 @@ func TestWarnsOnceAMinute(t *testing.T) {
 				b.will(fate{err: io.EOF})
 				b.Adjust(layer.Of(store.Adjustment{Check: c, Delta: -1})...)
 			}
-			time.Sleep(time.Second)
+			pass(time.Second)
 		}
 		lose(1)
 		lose(2)
 		lose(3)
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		lose(4)
 		b.end(t)
 		var told []uint64
@@ -240,7 +246,7 @@ func TestWarnsOnceAMinute(t *testing.T) {
 			_, _ = b.take(t, c)
 			b.AskEach(t.Context(), []*link.Ask{{Check: &c}})
 			_ = b.AskTogether(t.Context(), []*link.Ask{{Check: &c}})
-			time.Sleep(30 * time.Second)
+			pass(30 * time.Second)
 		}
 		if n := b.logs.FilterMessageSnippet("is damaged").Len(); n != 2 {
 			t.Errorf("damage is told %d times in a minute and a half", n)
