@@ -197,7 +197,7 @@ bench-docs: redis ## Measure all of them in about an hour and a half, and write 
 
 .PHONY: microbench
 microbench: redis ## Run the Go benchmarks that match BENCH (.), COUNT (1) times
-	$(REDIS) go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) . ./memorystore ./redisstore ./redisstore/internal/protocol ./internal/usage ./internal/respond
+	$(REDIS) go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) . ./memorystore ./redisstore ./redisstore/internal/protocol ./internal/usage ./internal/late
 
 .PHONY: golden
 golden: redis ## Write the golden files again

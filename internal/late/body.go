@@ -38,22 +38,22 @@ type bodyCost struct {
 	err    error // why the body cannot be decoded
 }
 
-// ReadsBody reports whether any charge depends on the body of the response.
-func (c *Charges) ReadsBody() bool { return c.body != nil }
+// readsBody reports whether any charge depends on the body of the response.
+func (c *Completion) readsBody() bool { return c.body != nil }
 
-// OpenBody begins the body of a response. It reports whether its pieces must be passed to ReadBody.
-func (c *Charges) OpenBody(status int, header http.Header) bool {
+// openBody begins the body of a response. It reports whether its pieces must be passed to readBody.
+func (c *Completion) openBody(status int, header http.Header) bool {
 	if c.body == nil {
 		return false
 	}
 	c.body.failed = status >= http.StatusBadRequest
-	for i := range c.all {
-		l := &c.all[i]
+	for i := range c.charges {
+		l := &c.charges[i]
 		if !l.body.reads {
 			continue
 		}
-		for j := range c.all[:i] {
-			if other := &c.all[j]; other.body.reader != nil && other.zone.CostResponse.Fields().String() == l.zone.CostResponse.Fields().String() {
+		for j := range c.charges[:i] {
+			if other := &c.charges[j]; other.body.reader != nil && other.zone.CostResponse.Fields().String() == l.zone.CostResponse.Fields().String() {
 				l.body.reader = other.body.reader
 			}
 		}
@@ -70,32 +70,32 @@ func (c *Charges) OpenBody(status int, header http.Header) bool {
 	return len(c.body.readers) > 0
 }
 
-// ReadBody reads the next piece of the body.
-func (c *Charges) ReadBody(p []byte) {
+// readBody reads the next piece of the body.
+func (c *Completion) readBody(p []byte) {
 	for _, r := range c.body.readers {
 		_, _ = r.Write(p)
 	}
 }
 
-// End is how a response has ended.
-type End uint8
+// ending is how a response has ended.
+type ending uint8
 
 // The ways in which a response ends.
 const (
-	Whole        End = iota
-	PerhapsWhole     // it is not known whether it is whole
-	BrokenOff
+	whole        ending = iota
+	perhapsWhole        // it is not known whether it is whole
+	brokenOff
 )
 
-// CloseBody ends the body, and charges what the request has cost. A response that is not whole may not have
+// closeBody ends the body, and charges what the request has cost. A response that is not whole may not have
 // said all of it.
-func (c *Charges) CloseBody(end End) {
+func (c *Completion) closeBody(end ending) {
 	if c.body == nil {
 		return
 	}
 	c.body.readers = nil // of what an error route still writes, nothing is read
-	for i := range c.all {
-		l := &c.all[i]
+	for i := range c.charges {
+		l := &c.charges[i]
 		if !l.body.reads {
 			continue
 		}
@@ -122,7 +122,7 @@ func (l *charge) warn(result stats.CostResult, cost int64, err error) {
 
 // bodyCost returns what the request has cost. The error says why the response does not say so. A response that
 // is perhaps not whole costs no less than what was booked.
-func (l *charge) bodyCost(failed bool, end End) (result stats.CostResult, cost int64, err error) {
+func (l *charge) bodyCost(failed bool, end ending) (result stats.CostResult, cost int64, err error) {
 	var events, said int64
 	found := false
 	if r := l.body.reader; r != nil {
@@ -132,18 +132,18 @@ func (l *charge) bodyCost(failed bool, end End) (result stats.CostResult, cost i
 		events = r.Events()
 		said, found, err = r.Cost()
 		if r.Done() {
-			end = Whole
+			end = whole
 		}
 	}
 	from, booked := l.zone.CostResponse, l.booked.Cost
 	switch {
-	case end == BrokenOff, end == PerhapsWhole && !found && !failed:
+	case end == brokenOff, end == perhapsWhole && !found && !failed:
 		return stats.CostCutOff, from.BrokenOff.Of(booked, events, said), nil
 	case l.body.err != nil:
 		result, err = stats.CostEncoded, l.body.err
 	case err != nil:
 		result = stats.CostInvalid
-	case found && end == PerhapsWhole:
+	case found && end == perhapsWhole:
 		return stats.CostRead, max(said, booked), nil
 	case found:
 		return stats.CostRead, said, nil
@@ -156,7 +156,7 @@ func (l *charge) bodyCost(failed bool, end End) (result stats.CostResult, cost i
 }
 
 // settle counts what happened to a charge, and keeps it for the access log.
-func (c *Charges) settle(l *charge, result stats.CostResult, cost int64) {
+func (c *Completion) settle(l *charge, result stats.CostResult, cost int64) {
 	l.zone.Stats.Costs.Add(result, cost)
 	c.body.mu.Lock()
 	defer c.body.mu.Unlock()
@@ -167,8 +167,8 @@ func (l *charge) settled(result stats.CostResult, cost int64) settledCost {
 	return settledCost{zone: l.zone.Name, result: result, booked: l.booked.Cost, cost: cost}
 }
 
-// LogCosts writes what has happened to the charges so far.
-func (c *Charges) LogCosts(to zapcore.ArrayEncoder) error {
+// logCosts writes what has happened to the charges so far.
+func (c *Completion) logCosts(to zapcore.ArrayEncoder) error {
 	c.body.mu.Lock()
 	defer c.body.mu.Unlock()
 	for _, s := range c.body.settled {
@@ -179,11 +179,11 @@ func (c *Charges) LogCosts(to zapcore.ArrayEncoder) error {
 	return nil
 }
 
-// LogOpenCosts writes what the other charges will be if nothing more of the body comes. It ends the reading of a
+// logOpenCosts writes what the other charges will be if nothing more of the body comes. It ends the reading of a
 // compressed body.
-func (c *Charges) LogOpenCosts(to zapcore.ArrayEncoder, end End) error {
-	for i := range c.all {
-		l := &c.all[i]
+func (c *Completion) logOpenCosts(to zapcore.ArrayEncoder, end ending) error {
+	for i := range c.charges {
+		l := &c.charges[i]
 		if !l.body.reads {
 			continue
 		}

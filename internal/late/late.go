@@ -3,13 +3,13 @@
 //
 //	          Judge: the response is not charged for
 //	booked ──────────────────────────────────────────► settled, all is given back
-//	  │ │     ReadCost, CloseBody: the response says its cost
+//	  │ │     ReadCost, closeBody: the response says its cost
 //	  │ └──────────────────────────────────────────────► settled, the difference is charged or given back
-//	  │       BrokenOff, CloseBody(BrokenOff): it ends before it has said so
+//	  │       breakOff, closeBody(brokenOff): it ends before it has said so
 //	  └────────────────────────────────────────────────► broken off, what the zone says for that is charged
 //
 // A charge is booked when the request is decided, and each that has a header or a body to wait for is settled or broken
-// off once. Keep and Drop leave what is booked as it is. What a response has said is never undercut.
+// off once. keep and Abandon leave what is booked as it is. What a response has said is never undercut.
 package late
 
 import (
@@ -23,6 +23,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/logging"
+	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/limit"
@@ -32,15 +33,20 @@ import (
 // StatusClientClosedRequest is the status of a request whose client has left. Only logs show it.
 const StatusClientClosedRequest = 499
 
-// Charges are the charges of a request that its response may change. The zero Charges are none.
-type Charges struct {
-	all  []charge
-	body *bodyCosts // nil if none depends on the body of the response
-	in   Store
+// Completion is what remains to be done when a request is over: slots to give back, and charges
+// that depend on the response. It keeps the store open until then.
+type Completion struct {
+	strips  []string // headers that the client must not see
+	charges []charge
+	body    *bodyCosts   // nil if no charge depends on the body of the response
+	session pool.Session // has no store if nothing was charged
+	slots   []store.Adjustment
 }
 
-// Store is the store that has made the charges.
-type Store interface{ Adjust(...store.Adjustment) }
+// New returns a completion that gives back slots and ends a session. Strips are headers that the client must not see.
+func New(strips []string, session pool.Session, slots []store.Adjustment) *Completion {
+	return &Completion{strips: strips, session: session, slots: slots}
+}
 
 // charge is a charge that the response may change.
 type charge struct {
@@ -51,29 +57,25 @@ type charge struct {
 	body   bodyCost
 }
 
-// Book adds a charge in a store, which back gives back.
-func (c *Charges) Book(z *zone.Zone, back store.Adjustment, in Store) {
-	c.all = append(c.all, charge{
+// Book adds a charge, which back gives back.
+func (c *Completion) Book(z *zone.Zone, back store.Adjustment) {
+	c.charges = append(c.charges, charge{
 		zone: z, booked: back, open: z.ChargeOnResponse != nil, unpaid: z.CostHeader != "", body: bodyCost{reads: z.CostResponse != nil},
 	})
-	c.in = in
 	if z.CostResponse != nil && c.body == nil {
 		c.body = new(bodyCosts)
 	}
 }
 
-// ChargesLate reports whether the response may change what the request is charged.
-func (c *Charges) ChargesLate() bool { return len(c.all) > 0 }
-
-// Drop leaves the charges as they are that the response has not changed yet.
-func (c *Charges) Drop() { c.all = nil }
+// chargesLate reports whether the response may change what the request is charged.
+func (c *Completion) chargesLate() bool { return len(c.charges) > 0 }
 
 // Judge gives back what a response of this status and these headers is not charged for.
 // Where the client has left without a response, it cannot be known what that would have been, so
 // the charge stays.
-func (c *Charges) Judge(status int, header http.Header) {
-	for i := range c.all {
-		l := &c.all[i]
+func (c *Completion) Judge(status int, header http.Header) {
+	for i := range c.charges {
+		l := &c.charges[i]
 		if !l.open {
 			continue
 		}
@@ -94,22 +96,22 @@ func (c *Charges) Judge(status int, header http.Header) {
 			c.settle(l, stats.CostReturned, 0)
 		}
 		if l.booked.Cost > 0 {
-			c.in.Adjust(l.booked)
+			c.session.Adjust(l.booked)
 		}
 	}
 }
 
-// Keep leaves the charges as they are, whatever the response will be.
-func (c *Charges) Keep() {
-	for i := range c.all {
-		c.all[i].open = false
+// keep leaves the charges as they are, whatever the response will be.
+func (c *Completion) keep() {
+	for i := range c.charges {
+		c.charges[i].open = false
 	}
 }
 
 // ReadCost reads from the header of the response what the request has cost.
-func (c *Charges) ReadCost(header http.Header) {
-	for i := range c.all {
-		l := &c.all[i]
+func (c *Completion) ReadCost(header http.Header) {
+	for i := range c.charges {
+		l := &c.charges[i]
 		if !l.unpaid {
 			continue
 		}
@@ -133,21 +135,21 @@ func (c *Charges) ReadCost(header http.Header) {
 	}
 }
 
-// BrokenOff charges for a response that has ended before it said what the request has cost.
-func (c *Charges) BrokenOff() {
-	for i := range c.all {
-		if l := &c.all[i]; l.unpaid && l.zone.CostBrokenOff != nil {
+// breakOff charges for a response that has ended before it said what the request has cost.
+func (c *Completion) breakOff() {
+	for i := range c.charges {
+		if l := &c.charges[i]; l.unpaid && l.zone.CostBrokenOff != nil {
 			c.pay(l, *l.zone.CostBrokenOff)
 		}
 	}
 }
 
 // pay charges the difference between a cost and what was charged before.
-func (c *Charges) pay(l *charge, cost int64) {
+func (c *Completion) pay(l *charge, cost int64) {
 	l.unpaid = false
 	a := l.booked
 	if a.Delta = cost - l.booked.Cost; a.Delta != 0 {
-		c.in.Adjust(a)
+		c.session.Adjust(a)
 	}
 }
 
@@ -162,4 +164,26 @@ func parseCost(values []string) (int64, error) {
 		return 0, fmt.Errorf("it must be a whole number from 0 to %d, got %.32q", algorithms.MaxEvents, text)
 	}
 	return cost, nil
+}
+
+// Release gives back slots. It must be called when the next handlers have returned or panicked.
+// After it, now or later, End or Abandon must be called.
+func (c *Completion) Release() {
+	if c.session.Store != nil {
+		c.session.Adjust(c.slots...)
+	}
+}
+
+// End ends the use of the store.
+func (c *Completion) End() {
+	if c.session.Store != nil {
+		c.session.End()
+	}
+}
+
+// Abandon ends the use of the store. Charges that the response has not changed yet stay as they
+// are.
+func (c *Completion) Abandon() {
+	c.charges = nil
+	c.End()
 }

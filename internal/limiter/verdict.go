@@ -7,8 +7,10 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/feed"
+	"github.com/seed-161337e5/caddyratelimit/internal/late"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
+	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -54,7 +56,7 @@ type Verdict struct {
 	holds      bool     // whether a charge lasts until the request is over
 	late       bool     // whether a charge depends on the response
 	strips     []string // headers that the client must not see
-	completion *Completion
+	completion *late.Completion
 }
 
 // Entry is a zone that was asked about a request.
@@ -98,10 +100,10 @@ func newVerdict(l *Limiter, r *http.Request) *Verdict {
 
 // Release frees the verdict for another request. It returns what must be done when a request that
 // passes is over, or nil if that is nothing.
-func (v *Verdict) Release() *Completion {
+func (v *Verdict) Release() *late.Completion {
 	c := v.completion
 	if c == nil && len(v.strips) > 0 && v.Passes() {
-		c = &Completion{Strips: v.strips}
+		c = late.New(v.strips, pool.Session{}, nil)
 	}
 	v.reset()
 	verdicts.Put(v)

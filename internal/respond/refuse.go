@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/late"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
+	"github.com/seed-161337e5/caddyratelimit/internal/writers"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
@@ -46,7 +47,7 @@ func (p *Responder) refuse(w http.ResponseWriter, r *http.Request, v *limiter.Ve
 // Caddy longer than a decision takes the limiter, and Caddy logs each error with a status of 500
 // and above; both matter in a flood.
 func (p *Responder) end(w http.ResponseWriter, r *http.Request, status int, err error) error {
-	if p.errorRoutes(r) {
+	if p.ErrorRoutes(r) {
 		p.keepFields(r)
 		return caddyhttp.Error(status, err)
 	}
@@ -61,12 +62,12 @@ func (p *Responder) keepFields(r *http.Request) {
 		by = t.by
 	}
 	kept := &responders{by.all, append(slices.Clip(by.fields), fieldRetryAfter)}
-	wrapServer(r, func(inner http.ResponseWriter) http.ResponseWriter { return newHeaderWriter(inner, kept) })
+	writers.WrapServer(r, func(inner http.ResponseWriter) http.ResponseWriter { return newHeaderWriter(inner, kept) })
 }
 
-// errorRoutes reports whether errors of this handler may reach error routes: those of the server,
+// ErrorRoutes reports whether errors of this handler may reach error routes: those of the server,
 // as handle_errors makes them, or those of a subroute, which only JSON can have.
-func (p *Responder) errorRoutes(r *http.Request) bool {
+func (p *Responder) ErrorRoutes(r *http.Request) bool {
 	server := p.serverOf(r)
 	return p.caught || server == nil || server.Errors != nil && len(server.Errors.Routes) > 0 ||
 		len(server.NamedRoutes) > 0 && p.invoked.caught(server)

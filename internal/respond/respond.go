@@ -1,6 +1,5 @@
 // Package respond shows the decision on a request to the client, handlers behind, error routes,
-// access log and trace: headers, placeholders, the answer of a refusal. It also watches the
-// response if charges depend on it.
+// access log and trace: headers, placeholders, the answer of a refusal.
 package respond
 
 import (
@@ -13,6 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/late"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
@@ -177,4 +177,11 @@ func (p *Responder) retryAfter(wait time.Duration) int64 {
 		wait += time.Duration(rand.Float64() * p.Jitter * float64(wait))
 	}
 	return zone.CeilSeconds(wait)
+}
+
+// Serve calls the next handlers for a request that may pass: see [late.Completion.Serve].
+func (p *Responder) Serve(c *late.Completion, w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	err := c.Serve(w, r, next, p)
+	p.tidyRest(w, r, err)
+	return err
 }

@@ -2,13 +2,14 @@ package respond
 
 import (
 	"io"
-	"iter"
 	"net/http"
 	"net/textproto"
 	"slices"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/writers"
 )
 
 // fieldTrailer announces the fields that come after the body.
@@ -118,8 +119,8 @@ func (p *Responder) tidyRest(through http.ResponseWriter, r *http.Request, err e
 	if w == nil || w.by == nil {
 		return
 	}
-	if err != nil && !w.tidied && p.errorRoutes(r) {
-		wrapServer(r, func(inner http.ResponseWriter) http.ResponseWriter { return newHeaderWriter(inner, w.by) })
+	if err != nil && !w.tidied && p.ErrorRoutes(r) {
+		writers.WrapServer(r, func(inner http.ResponseWriter) http.ResponseWriter { return newHeaderWriter(inner, w.by) })
 	}
 	w.tidied = false
 	w.tidy()
@@ -142,38 +143,12 @@ func (t *record) wrap(w http.ResponseWriter) http.ResponseWriter {
 
 // wraps reports whether a response that is written to outer goes through the record's writer.
 func (t *record) wraps(outer http.ResponseWriter) bool {
-	for each := range layers(outer) {
+	for each := range writers.Layers(outer) {
 		if each == http.ResponseWriter(t) {
 			return true
 		}
 	}
 	return false
-}
-
-// layers returns a response's writer and, one after the other, those that it writes to.
-func layers(w http.ResponseWriter) iter.Seq[http.ResponseWriter] {
-	return func(yield func(http.ResponseWriter) bool) {
-		for w != nil && yield(w) {
-			inner, ok := w.(interface{ Unwrap() http.ResponseWriter })
-			if !ok {
-				return
-			}
-			w = inner.Unwrap()
-		}
-	}
-}
-
-// wrapServer wraps the writer of Caddy's server, beneath all others. The wrapper sees what error
-// routes send, because they write to the server's writer and not to that of the handler whose error
-// they handle. wrapServer reports whether the server has a place for a wrapper, which it has unless
-// its write_idle_timeout is off.
-func wrapServer(r *http.Request, wrap func(http.ResponseWriter) http.ResponseWriter) bool {
-	_, idle := caddyhttp.IdleTimeoutsFromContext(r.Context())
-	if idle == nil {
-		return false
-	}
-	idle.ResponseWriterWrapper = &caddyhttp.ResponseWriterWrapper{ResponseWriter: wrap(idle.ResponseWriter)}
-	return true
 }
 
 // Interface guards

@@ -9,7 +9,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
+	"github.com/seed-161337e5/caddyratelimit/internal/late"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
 	"github.com/seed-161337e5/caddyratelimit/internal/walk"
@@ -123,7 +123,7 @@ type exchange struct {
 type run struct {
 	ended       bool // a zone has refused the request
 	status      int  // of the refusal
-	completions []*limiter.Completion
+	completions []*late.Completion
 	lends       bool
 }
 

@@ -1,4 +1,4 @@
-package respond
+package late
 
 import (
 	"bufio"
@@ -14,59 +14,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/late"
-	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
+	"github.com/seed-161337e5/caddyratelimit/internal/writers"
 )
-
-// Serve calls the next handlers for a request that may pass, and does what remains to be done when
-// it is over, even after a panic. The completion is nil if nothing remains.
-func (p *Responder) Serve(c *limiter.Completion, w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) (err error) {
-	if c == nil {
-		err = next.ServeHTTP(w, r)
-	} else {
-		err = p.complete(c, w, r, next)
-	}
-	p.tidyRest(w, r, err)
-	return err
-}
-
-// complete calls the next handlers for a request with a completion.
-func (p *Responder) complete(c *limiter.Completion, w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) (err error) {
-	var writer *chargeWriter
-	defer func() {
-		c.Release()
-		if writer == nil || !writer.waitsForError() {
-			c.End()
-		}
-	}()
-	if !c.ChargesLate() && len(c.Strips) == 0 {
-		return next.ServeHTTP(w, r)
-	}
-	s := &served{completion: c, responder: p}
-	if c.ChargesLate() {
-		s.body = watchBody(r)
-	}
-	if c.ReadsBody() {
-		acceptReadable(r.Header)
-		s.toAccessLog(r)
-	}
-	writer = &s.writer
-	s.watch(writer, w, r)
-	returned := false
-	defer func() { writer.over(returned, err) }()
-	err = next.ServeHTTP(writer, r)
-	returned = true
-	return err
-}
-
-// served is a request whose response is watched.
-type served struct {
-	completion *limiter.Completion
-	responder  *Responder
-	writer     chargeWriter
-	body       *requestBody  // nil if there is none, or if the response changes no charge
-	errors     *chargeWriter // of the response to the request's error, if that changes charges
-}
 
 // chargeWriter sees the status and the header of a response as they are sent, and changes charges
 // accordingly.
@@ -88,9 +37,9 @@ type chargeWriter struct {
 // watch makes w look at the response that is written to inner. Fields that outer handlers strip too
 // are left to them, because they read these fields themselves.
 func (s *served) watch(w *chargeWriter, inner http.ResponseWriter, r *http.Request) {
-	w.served, w.request, w.strips, w.length = s, r, s.completion.Strips, -1
+	w.served, w.request, w.strips, w.length = s, r, s.completion.strips, -1
 	w.ResponseWriter = inner
-	for layer := range layers(inner) {
+	for layer := range writers.Layers(inner) {
 		if outer, ok := layer.(*chargeWriter); ok {
 			w.strips = slices.DeleteFunc(slices.Clone(w.strips), func(name string) bool { return slices.Contains(outer.strips, name) })
 		}
@@ -113,12 +62,12 @@ func (w *chargeWriter) start(status int) {
 	defer w.mu.Unlock()
 	w.started = true
 	if w.body.broken() {
-		w.completion.Keep()
+		w.completion.keep()
 	}
 	if w.deserted() {
-		status = late.StatusClientClosedRequest
+		status = StatusClientClosedRequest
 	}
-	w.unheard = status == late.StatusClientClosedRequest
+	w.unheard = status == StatusClientClosedRequest
 	header := w.Header()
 	if n, err := strconv.ParseInt(header.Get("Content-Length"), 10, 64); err == nil {
 		w.length = n
@@ -128,7 +77,7 @@ func (w *chargeWriter) start(status int) {
 	}
 	w.completion.Judge(status, header)
 	w.completion.ReadCost(header)
-	w.reads = !w.unheard && w.completion.OpenBody(status, header)
+	w.reads = !w.unheard && w.completion.openBody(status, header)
 	w.strip(header)
 }
 
@@ -141,7 +90,7 @@ func (w *chargeWriter) over(returned bool, err error) {
 	w.body.returned(err)
 	switch {
 	case !w.started && !returned:
-		w.completion.Keep() // the connection is closed, so the client gets no response
+		w.completion.keep() // the connection is closed, so the client gets no response
 	case !w.started && err != nil && !w.deserted():
 		w.fail(err)
 		return
@@ -149,13 +98,13 @@ func (w *chargeWriter) over(returned bool, err error) {
 		w.start(http.StatusOK)
 	}
 	w.completion.ReadCost(w.Header())
-	end := late.Whole
+	end := whole
 	if w.unheard || !w.complete() && (!returned || err != nil || w.deserted()) {
-		end = late.BrokenOff
-		w.completion.BrokenOff()
+		end = brokenOff
+		w.completion.breakOff()
 	}
 	w.readRest()
-	w.completion.CloseBody(end)
+	w.completion.closeBody(end)
 	w.strip(w.Header())
 }
 
@@ -163,18 +112,18 @@ func (w *chargeWriter) over(returned bool, err error) {
 // header is sent. If that cannot be seen, it is the status of the error, unless there are error
 // routes: these may respond with any other status, so charges stay as they are.
 func (w *chargeWriter) fail(err error) {
-	if w.completion.ChargesLate() && w.request.Context().Done() != nil && wrapServer(w.request, func(inner http.ResponseWriter) http.ResponseWriter {
+	if w.completion.chargesLate() && w.request.Context().Done() != nil && writers.WrapServer(w.request, func(inner http.ResponseWriter) http.ResponseWriter {
 		w.errors = new(chargeWriter)
 		w.watch(w.errors, inner, w.request)
 		return w.errors
 	}) {
 		return
 	}
-	if w.responder.errorRoutes(w.request) {
-		w.completion.Keep()
+	if w.routes.ErrorRoutes(w.request) {
+		w.completion.keep()
 	}
 	w.start(statusOf(err))
-	w.completion.CloseBody(late.Whole)
+	w.completion.closeBody(whole)
 }
 
 // waitsForError reports whether the response to the request's error is still to come. Then the use
@@ -189,25 +138,25 @@ func (s *served) waitsForError() bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		end := w.endOfError()
-		if end == late.BrokenOff {
-			w.completion.BrokenOff()
+		if end == brokenOff {
+			w.completion.breakOff()
 		}
 		w.readRest()
-		w.completion.CloseBody(end)
+		w.completion.closeBody(end)
 		w.completion.Abandon()
 	})
 	return true
 }
 
 // endOfError is how the response to an error has ended if nothing more of it comes.
-func (w *chargeWriter) endOfError() late.End {
+func (w *chargeWriter) endOfError() ending {
 	switch {
 	case !w.started || w.unheard:
-		return late.BrokenOff
+		return brokenOff
 	case w.complete():
-		return late.Whole
+		return whole
 	}
-	return late.PerhapsWhole
+	return perhapsWhole
 }
 
 // statusOf returns the status with which Caddy's server responds to an error without error routes.

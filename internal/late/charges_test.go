@@ -1,4 +1,4 @@
-package respond_test
+package late_test
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	_ "github.com/seed-161337e5/caddyratelimit" // the handler
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 

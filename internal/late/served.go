@@ -1,4 +1,4 @@
-package respond
+package late
 
 import (
 	"io"
@@ -10,6 +10,51 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
+
+// Routes says whether error routes may respond to a request whose handlers fail.
+type Routes interface{ ErrorRoutes(r *http.Request) bool }
+
+// Serve calls the next handlers for a request that may pass, and does what remains to be done when
+// it is over, even after a panic. The completion is nil if nothing remains.
+func (c *Completion) Serve(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, routes Routes) (err error) {
+	if c == nil {
+		return next.ServeHTTP(w, r)
+	}
+	var writer *chargeWriter
+	defer func() {
+		c.Release()
+		if writer == nil || !writer.waitsForError() {
+			c.End()
+		}
+	}()
+	if !c.chargesLate() && len(c.strips) == 0 {
+		return next.ServeHTTP(w, r)
+	}
+	s := &served{completion: c, routes: routes}
+	if c.chargesLate() {
+		s.body = watchBody(r)
+	}
+	if c.readsBody() {
+		acceptReadable(r.Header)
+		s.toAccessLog(r)
+	}
+	writer = &s.writer
+	s.watch(writer, w, r)
+	returned := false
+	defer func() { writer.over(returned, err) }()
+	err = next.ServeHTTP(writer, r)
+	returned = true
+	return err
+}
+
+// served is a request whose response is watched.
+type served struct {
+	completion *Completion
+	routes     Routes
+	writer     chargeWriter
+	body       *requestBody  // nil if there is none, or if the response changes no charge
+	errors     *chargeWriter // of the response to the request's error, if that changes charges
+}
 
 // acceptReadable keeps the upstream from compressing its response in a way that cannot be read, which a
 // client could ask for in order to pay no more than what was booked.
@@ -49,11 +94,11 @@ func (s *served) MarshalLogArray(to zapcore.ArrayEncoder) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.readRest()
-		if err := s.completion.LogOpenCosts(to, w.endOfError()); err != nil {
+		if err := s.completion.logOpenCosts(to, w.endOfError()); err != nil {
 			return err
 		}
 	}
-	return s.completion.LogCosts(to)
+	return s.completion.logCosts(to)
 }
 
 // mostUnread is how much of a body waits to be read until it is flushed.
@@ -67,13 +112,13 @@ func (w *chargeWriter) readLater(piece []byte) {
 		return
 	}
 	w.readRest()
-	w.completion.ReadBody(piece)
+	w.completion.readBody(piece)
 }
 
 // readRest reads what waits for that.
 func (w *chargeWriter) readRest() {
 	if len(w.unread) > 0 {
-		w.completion.ReadBody(w.unread)
+		w.completion.readBody(w.unread)
 		w.unread = w.unread[:0]
 	}
 }

@@ -1,4 +1,4 @@
-package respond
+package late
 
 import (
 	"errors"

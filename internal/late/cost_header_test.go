@@ -1,4 +1,4 @@
-package respond_test
+package late_test
 
 import (
 	"errors"
