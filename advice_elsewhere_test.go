@@ -12,6 +12,7 @@ import (
 // appliedElsewhere is advice that set-ups of other tests have, with the test, or why no test can apply it.
 var appliedElsewhere = map[string]string{
 	"get/reset":              "TestWhyIsItRefused in integration",
+	"get/reset/set":          "TestRemedies in integration",
 	"get/unban":              "TestWhyIsItRefused and TestRemedies in integration",
 	"get/clear":              "TestWhyIsItRefused in integration",
 	"get/blocked":            "TestWhyIsItRefused in integration",

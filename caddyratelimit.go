@@ -50,7 +50,7 @@ type Handler struct {
 	RateLimits map[string]*Zone `json:"rate_limits,omitempty"`
 
 	// Where counters are kept. `memory` (the default) counts in this process alone, so a fleet
-	// admits as many times the limit as it has instances. With `redis`, all instances that use
+	// of N instances admits N times the limit. With `redis`, all instances that use
 	// the same Redis enforce one limit together. Other modules can add stores.
 	StoreRaw json.RawMessage `json:"store,omitempty" caddy:"namespace=http.rate_limit.stores inline_key=backend"`
 

@@ -27,7 +27,7 @@ func TestUnmetZoneIsLogged(t *testing.T) {
 		for range 100 {
 			caddytest.Ask(t, h, "/x/login")
 		}
-		const message = "it has met none of the 100 requests that have come to it; correct its match, or the route that it is in; 'caddy rate-limit explain' shows what fits"
+		const message = "it has matched none of the 100 requests that have reached it; correct its match, or its route; 'caddy rate-limit explain' shows what a request meets"
 		for want := range 2 {
 			time.Sleep(time.Minute + time.Duration(want)*10*time.Minute)
 			synctest.Wait()
@@ -51,7 +51,7 @@ func TestWrongZonesAreLogged(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		const message = "none of 100 responses was charged, because none is as charge on_response says; name a status or a header that the responses to be charged have; the last one had status 200"
+		const message = "none of 100 responses was charged, because none matches charge on_response; name a status or a header of the responses that should be charged; the last response had status 200"
 		if lines := logs.FilterLevelExact(zapcore.WarnLevel).All(); len(lines) != 1 || lines[0].Message != message || lines[0].ContextMap()["zone"] != "never" {
 			t.Errorf("%v", lines)
 		}
@@ -82,7 +82,7 @@ func TestInstancesBelowTheFleet(t *testing.T) {
 		}
 		if want {
 			patient.Until(t, "a line in the log", func() bool {
-				return logs.FilterMessage("instances is 2, but 3 share it: while it does not answer, they admit 3/2 of each limit; "+fix).Len() == 1
+				return logs.FilterMessage("instances is 2, but 3 instances share the store: while it does not answer, they admit 3/2 of each limit; "+fix).Len() == 1
 			})
 		}
 	}

@@ -116,7 +116,7 @@ var (
 // browsers say of themselves. The site may write such a header itself before.
 func (z *Zone) warnIfFree(option, name string, around *routes.Routes, log *zap.Logger) {
 	warn := func(what string, fix advice.Text) {
-		log.Warn(fmt.Sprintf("%s: any client can write %s, and has a new limit with each value; %s", option, what, fix))
+		log.Warn(fmt.Sprintf("%s: any client can write %s, and gets a new limit with each value; %s", option, what, fix))
 	}
 	if path := withQuery[name]; path != "" {
 		warn("the query string", usePath.With(placeholder.Written(path)))
@@ -205,12 +205,12 @@ func (z *Zone) warnAboutKey(log *zap.Logger) {
 		log.Warn(fmt.Sprintf("key %q is the same for all requests, so all clients share one limit; %s", z.Key, writeBraces.With("{client_ip}, in JSON {http.vars.client_ip}")))
 	}
 	if longest := 64; z.IPv6Prefix > longest && t.HasAddress {
-		log.Warn(fmt.Sprintf("ipv6_prefix %d: who has one IPv6 address mostly has all that begin with the same %d bits, and has a new limit with each; %s",
+		log.Warn(fmt.Sprintf("ipv6_prefix %d: whoever has one IPv6 address usually has all that begin with the same %d bits, and gets a new limit with each; %s",
 			z.IPv6Prefix, longest, shorten.With()))
 	}
 	for _, p := range t.Parts {
 		if p.Placeholder == "http.request.body" {
-			log.Warn("the key holds the body of requests, which may have passwords in it, and which the command line, logs and Redis then show; " + leaveBody.With().String())
+			log.Warn("the key contains the body of requests, so passwords in a body show up on the command line, in logs and in Redis; " + leaveBody.With().String())
 		}
 	}
 }
@@ -244,7 +244,7 @@ func warnAboutProxies(exempt caddyhttp.RawMatcherSets, clients *clientip.Source,
 		}
 		for _, proxy := range clients.Trusted {
 			if i := slices.IndexFunc(remote.Ranges, func(exempted string) bool { return clientip.Overlap(exempted, proxy) }); i >= 0 {
-				log.Warn(fmt.Sprintf("exempt remote_ip %s has the trusted proxy %s, which exempts all clients behind it; %s", remote.Ranges[i], proxy, matchClient.With()))
+				log.Warn(fmt.Sprintf("exempt remote_ip %s contains the trusted proxy %s, so all clients behind it are exempt; %s", remote.Ranges[i], proxy, matchClient.With()))
 				return
 			}
 		}
@@ -320,9 +320,9 @@ func (z *Zone) checkUse(u use, around *routes.Routes, log *zap.Logger) error {
 		switch {
 		case len(around.Foreign) > 0 || around.AuthenticatesBefore(z.live.Name):
 		case around.Authenticates:
-			log.Warn(u.option+": authentication comes after rate_limit, so that "+u.consequence+"; "+limitUsers.With().String(), shown)
+			log.Warn(u.option+": authentication comes after rate_limit, so "+u.consequence+"; "+limitUsers.With().String(), shown)
 		default:
-			log.Warn(u.option+": nothing in this config authenticates users, so that "+u.consequence, shown)
+			log.Warn(u.option+": nothing in this config authenticates users, so "+u.consequence, shown)
 		}
 		return nil
 	}
@@ -336,16 +336,16 @@ func (z *Zone) checkUse(u use, around *routes.Routes, log *zap.Logger) error {
 		return nil
 	}
 	if !u.required {
-		log.Warn(u.option+": nothing in this config sets this placeholder, so that "+u.consequence+hint, shown)
+		log.Warn(u.option+": nothing in this config sets this placeholder, so "+u.consequence+hint, shown)
 		return nil
 	}
-	return fmt.Errorf("%s: nothing in this config sets {%s}, so that %s%s (if something does, set allow_unknown_placeholders)", u.option, u.name, u.consequence, hint)
+	return fmt.Errorf("%s: nothing in this config sets {%s}, so %s%s (if something does, set allow_unknown_placeholders)", u.option, u.name, u.consequence, hint)
 }
 
 // warnAboutDistributed warns if a config is meant for a fleet, but its store is not shared.
 func (h *Handler) warnAboutDistributed() {
 	if h.Distributed != nil && !h.store.Store.Remote {
-		h.logger.Warn("distributed has no effect: this instance counts on its own, and a fleet admits as many times the limit as it has instances; "+shareStore.With().String(),
+		h.logger.Warn("distributed has no effect: this instance counts on its own, so a fleet of N instances admits N times the limit; "+shareStore.With().String(),
 			zap.String("store", pool.Describe(h.store.Backend)))
 	}
 }

@@ -124,7 +124,7 @@ func TestCommandGetSlots(t *testing.T) {
 		}
 		upstream.open("end")
 		group.Wait()
-		if output, err := s.rateLimit("reset", "slots", "bo"); err != nil || output != "" {
+		if output, err := s.rateLimit("reset", "slots", "bo"); err != nil || output != "Reset bo in zone slots.\n" {
 			t.Errorf("a reset without running requests: %v\n%s", err, output)
 		}
 	})

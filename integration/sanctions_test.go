@@ -22,7 +22,7 @@ func TestSanctionsAreListed(t *testing.T) {
 			return output
 		}
 		for _, list := range []string{"bans", "overrides"} {
-			if output := run(list); output != "None.\n" {
+			if output := run(list); output != "There are no "+list+".\n" {
 				t.Errorf("%s: %s", list, output)
 			}
 		}
@@ -47,7 +47,7 @@ func TestSanctionsAreListed(t *testing.T) {
 		}
 		run("unban|odd / zone|greedy")
 		run("unban|odd / zone|bad boy")
-		if output := run("bans"); output != "None.\n" {
+		if output := run("bans"); output != "There are no bans.\n" {
 			t.Error(fmt.Sprint("after both were unbanned: ", output))
 		}
 	})

@@ -65,7 +65,7 @@ func (o *Options) completeMode() error {
 		case o.MasterName != "":
 			o.Mode = ModeSentinel
 		case len(addresses) > 1:
-			return fmt.Errorf("%d addresses need a mode: write mode %s (with master_name) if they are of Sentinels, or mode %s if they are of its nodes",
+			return fmt.Errorf("%d addresses need a mode: write mode %s (with master_name) if they are Sentinels, or mode %s if they are nodes of a Cluster",
 				len(addresses), ModeSentinel, ModeCluster)
 		default:
 			o.Mode = ModeStandalone

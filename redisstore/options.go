@@ -124,7 +124,7 @@ type Options struct {
 func (o Options) Complete() (Options, error) {
 	if o.URL != "" {
 		if o.Mode == ModeSentinel || o.MasterName != "" {
-			return Options{}, fmt.Errorf("url is not for mode %s: write address for the Sentinels; username, password and db are of the master", ModeSentinel)
+			return Options{}, fmt.Errorf("url is not for mode %s: write address for the Sentinels; username, password and db are those of the master", ModeSentinel)
 		}
 		if err := o.useURL(); err != nil {
 			return Options{}, err

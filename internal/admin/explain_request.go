@@ -161,7 +161,7 @@ func setTLS(app *caddyhttp.App, name string, server *caddyhttp.Server, r *http.R
 	case expects && !https:
 		return fmt.Errorf("url %q: server %s expects TLS there: write https", u.Redacted(), name)
 	case !expects && https:
-		return fmt.Errorf("url %q: server %s has no TLS there; if something in front of Caddy has, write the URL as it reaches Caddy, with http", u.Redacted(), name)
+		return fmt.Errorf("url %q: server %s has no TLS there; if TLS ends in front of Caddy, write the URL as it reaches Caddy, with http", u.Redacted(), name)
 	case !https:
 		return nil
 	}

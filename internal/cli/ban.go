@@ -11,9 +11,9 @@ func banCommand() *cobra.Command {
 		Use:   "ban <zone> [<key>...]",
 		Short: "Refuses all requests of a key",
 		Long: `
-Bans a key of a zone: all of its requests are refused and not counted, by all instances
-that share the store, from the next request on, until 'caddy rate-limit unban' or for
-as long as --for says. A ban replaces another override.
+Bans a key of a zone: from the next request on, all instances that share the store refuse
+its requests without counting them, until 'caddy rate-limit unban', or for the time that
+--for gives. A ban replaces any other override.
 
 The zone must have the option overrides.
 ` + keyHelp,
@@ -27,8 +27,8 @@ func unbanCommand() *cobra.Command {
 		Short: "Ends the ban of a key",
 		Long: `
 Ends the ban of a key, by an operator or by the zone's option ban, and forgets earlier
-bans and the refusals that count towards the next one. What the key has used stays used,
-so its limit may still refuse it. With Redis the ban ends for all instances. If the zone has
+bans and the refusals that count towards the next one. What the key has used so far still
+counts, so its limit may still refuse it. With Redis the ban ends for all instances. If the zone has
 no overrides, another instance may still refuse the key from its deny cache, for at most a
 second (deny_cache).
 ` + keyHelp,

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,8 +17,8 @@ import (
 // keyHelp is the help for keys, for all commands that take one.
 const keyHelp = `
 The key is what distinguishes the zone's clients: paste it from 'caddy rate-limit
-top', or write it as a request would bring it. If the zone makes keys from several
-placeholders, give the value of each as an argument of its own. A zone without a
+top', or write it as a request would send it. If the zone makes keys from several
+placeholders, give the value of each as a separate argument. A zone without a
 key takes none. --key-base64 takes a key of any bytes. A key that begins with a
 hyphen goes after --.
 `
@@ -73,6 +74,9 @@ func (f *fleet) changeKey(method, zone, path string, query url.Values, body any,
 		}
 	}
 	if !show {
+		if f.isOne() {
+			fmt.Fprintf(f.out, "Reset %s in zone %s.\n", cmp.Or(shellWords(slices.Concat(query["part"], query["key"], query["key_base64"])), "(no key)"), shellWord(zone))
+		}
 		return err
 	}
 	changed := &fleet{f.screen, nil}

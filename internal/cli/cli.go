@@ -29,17 +29,17 @@ the health of the stores, and what a key has used. Resets and bans keys, and giv
 them limits of their own. It asks the admin endpoint of that Caddy, and finds it by
 the Caddyfile in the working directory, as 'caddy reload' does.
 
-Why is a client refused? 'caddy rate-limit get 203.0.113.7' says why, and which
-command lets it through. Is something wrong? 'caddy rate-limit doctor' says what, and
-what to do.
+'caddy rate-limit get 203.0.113.7' says why a client is refused, and which command
+lets it through. 'caddy rate-limit doctor' says what is wrong, and what to do.
 
 Keys are printed as a shell reads them, so that they can be pasted into the next
-command. The exit code is 0 on success, and 1 otherwise: also if no zone has an
-answer, or with 'stores --check' if a store does not answer. doctor has more codes.
+command. The exit code is 0 on success, and 1 otherwise, for example if no zone has
+an answer, or if 'stores --check' finds a store that does not answer. doctor has
+more exit codes.
 `,
 		CobraFunc: func(cmd *cobra.Command) {
 			flags := cmd.PersistentFlags()
-			flags.StringSlice("address", nil, "The address of the admin endpoint, if it is not that of the config; several for a fleet")
+			flags.StringSlice("address", nil, "The address of the admin endpoint, if not the one in the config; several, with commas, for a fleet")
 			flags.StringP("config", "c", "", "Configuration file with the address of the admin endpoint")
 			flags.StringP("adapter", "a", "", "Name of the config adapter for that file")
 			flags.Bool("json", false, "Print JSON, for programs")

@@ -59,7 +59,7 @@ func readConfig(file, adapter string) ([]byte, error) {
 	}
 	if adapter == "" {
 		if err := json.Unmarshal(text, new(any)); err != nil {
-			return nil, fmt.Errorf("%s is not valid JSON: %w; if it is no JSON, name its --adapter", file, err)
+			return nil, fmt.Errorf("%s is not valid JSON: %w; if it is not JSON, name its adapter with --adapter", file, err)
 		}
 		return text, nil
 	}

@@ -27,14 +27,14 @@ func doctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Finds what is wrong with limits, zones and stores",
 		Long: `
-Checks a running Caddy: whose address counts as the client's, whether each zone can
-refuse requests and has a key that differs from client to client, and for each store
-whether it answers, the rights of the user, its memory, its clock, its round trip, and
-whether other instances define the zones in the same way. It charges nothing.
+Checks a running Caddy: whose address counts as the client's; whether each zone can
+refuse requests, has a key that differs from client to client, and is defined in the
+same way on all instances; whether each store answers, the rights of its user, its
+memory, clock and round trip. It charges nothing.
 
-Each check is ok, warn, fail, or unknown if it could not be made. If it is not ok, the
-output says what to do. Zones in which everything is ok have one line together, unless
---verbose is given.
+Each check is ok, warn, fail, or unknown if it could not be made. What fails comes
+first, then what warns, each with what to do. Zones in which everything is ok share
+one line, unless --verbose is given.
 
 The exit code is 0 if no check fails, 1 if the Caddy could not be checked, 2 if a
 check fails, and with --strict 3 if one warns and none fails.
@@ -177,7 +177,10 @@ func otherZones(n int) string {
 	return fmt.Sprintf("%d other zones", n)
 }
 
-// groups divides findings by what they are about, in their order.
+// levels are the levels of findings, the worst first.
+var levels = []string{adminapi.LevelFail, adminapi.LevelWarn, adminapi.LevelUnknown, adminapi.LevelOK}
+
+// groups divides findings by what they are about. The worst come first, in a group too, and otherwise all keep their order.
 func groups(findings []adminapi.Finding) (all [][]adminapi.Finding) {
 	for _, f := range findings {
 		if n := len(all); n > 0 && subject(&all[n-1][0]) == subject(&f) {
@@ -186,6 +189,13 @@ func groups(findings []adminapi.Finding) (all [][]adminapi.Finding) {
 			all = append(all, []adminapi.Finding{f})
 		}
 	}
+	worse := func(a, b adminapi.Finding) int {
+		return cmp.Compare(slices.Index(levels, a.Level), slices.Index(levels, b.Level))
+	}
+	for _, group := range all {
+		slices.SortStableFunc(group, worse)
+	}
+	slices.SortStableFunc(all, func(a, b []adminapi.Finding) int { return worse(a[0], b[0]) })
 	return all
 }
 

@@ -24,11 +24,11 @@ func explainCommand() *cobra.Command {
 Says which zones would count a request, by which key, and whether it would pass now.
 The request goes through the routes of the running Caddy, but is sent nowhere: it
 charges nothing, and nothing counts or logs it. Handlers that would ask another
-server are not run; the answer says what it assumed. --assume sets a placeholder
-that only they could know.
+server are not run; the answer says what was assumed. --assume sets a placeholder
+that only they could set.
 
-With --offline it asks no running Caddy but the config (--config, or the Caddyfile
-in this directory), as if all limits were unused.
+With --offline it reads the config (--config, or the Caddyfile in this directory)
+instead of asking a running Caddy, as if all limits were unused.
 `,
 		Example: "  caddy rate-limit explain -X POST --from 203.0.113.7 https://example.com/login\n" +
 			"  caddy rate-limit explain -H 'X-Api-Key: k1' --offline --config Caddyfile http://example.com/",
@@ -38,11 +38,11 @@ in this directory), as if all limits were unused.
 	var wanted adminapi.Request
 	flags.StringVarP(&wanted.Method, "request", "X", "", "The method (GET, or POST with a body)")
 	flags.StringArrayVarP(&wanted.Header, "header", "H", nil, "A header, as 'Name: value'; may be repeated")
-	data := flags.StringP("data", "d", "", "The body, or @ and the name of a file with it (@- for the standard input)")
+	data := flags.StringP("data", "d", "", "The body, or @ and the name of its file (@- for the standard input)")
 	flags.StringVar(&wanted.From, "from", "", "The address from which the request comes (127.0.0.1); @ for a Unix socket")
 	flags.StringVar(&wanted.Server, "server", "", "The name of the server that gets it, if that is not clear from the port")
 	assumed := flags.StringArray("assume", nil, "A placeholder that only a real request has, as 'http.auth.user.id=alice'; may be repeated")
-	offline := flags.Bool("offline", false, "Ask the config file, not a running Caddy")
+	offline := flags.Bool("offline", false, "Read the config file instead of asking a running Caddy")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		wanted.URL = args[0]
 		if wanted.Assume, err = parseAssumed(*assumed); err != nil {

@@ -209,7 +209,7 @@ func (s *screen) printVisit(v *adminapi.Visit, offline bool) {
 func conclusion(x *adminapi.Explanation) string {
 	switch {
 	case x.Outcome == adminapi.NotLimited:
-		return "No limit holds for it: " + x.Reason + "."
+		return "No limit applies to it: " + x.Reason + "."
 	case x.Outcome == adminapi.Failed:
 		return fmt.Sprintf("It is refused with status %d before any limit: %s.", x.Status, x.Reason)
 	case x.Passes && x.Status != 0:

@@ -35,7 +35,7 @@ func newGateway(address string) (*gateway, error) {
 		err = errors.New("it has several ports")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the address of the admin endpoint is %s, which a browser cannot be passed on to: %w", address, err)
+		return nil, fmt.Errorf("the requests of a browser cannot be passed on to the admin endpoint at %s: %w", address, err)
 	}
 	host, origin := "127.0.0.1", "" // what Caddy expects at a socket, where it checks no origin
 	if to.IsUnixNetwork() {

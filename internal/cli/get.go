@@ -24,7 +24,7 @@ Shows what a key of a zone has used, whether it is refused, why and until when, 
 which command lets it through. Without a zone it looks up the key in all of them; a
 single argument that is not the name of a zone is a key. This charges nothing.
 
-If a request costs more than 1, these numbers are in the unit of costs.
+If a request costs more than 1, these numbers are costs, not requests.
 ` + keyHelp,
 		Example:           "  caddy rate-limit get 203.0.113.7\n  caddy rate-limit get clients 203.0.113.7",
 		ValidArgsFunction: completeKeys,
@@ -262,7 +262,7 @@ func (k keyView) details() (rows [][]string) {
 // bansAndOverrides returns what is known of a key whatever its limit is. The counts are those of the counter.
 func (k keyView) bansAndOverrides(counter string) (rows [][]string) {
 	if r := k.Refusals; r != nil {
-		rows = append(rows, []string{"refusals", fmt.Sprintf("%d of %d in %s lead to a ban", r.Count, r.Of, formatSeconds(r.Within))})
+		rows = append(rows, []string{"refusals", fmt.Sprintf("%d so far; %d in %s lead to a ban", r.Count, r.Of, formatSeconds(r.Within))})
 	}
 	if k.Override != nil {
 		rows = append(rows, []string{"override", describeOverride(k.Override)})
@@ -284,8 +284,5 @@ func (k keyView) bansAndOverrides(counter string) (rows [][]string) {
 
 // lentTo says how much is lent to how many instances.
 func lentTo(lent, caddys int64) string {
-	if caddys == 1 {
-		return fmt.Sprintf("%d of what is used, to 1 instance that may not have spent it yet", lent)
-	}
-	return fmt.Sprintf("%d of what is used, to %d instances that may not have spent it yet", lent, caddys)
+	return fmt.Sprintf("%d to %s: counts as used, but may not be spent yet", lent, plural(caddys, "instance"))
 }

@@ -77,7 +77,7 @@ func (f *fleet) list(zones []string, name string, head []string, cells func(*adm
 		}
 	}
 	if len(found.all) == 0 {
-		fmt.Fprintln(f.out, "None.")
+		fmt.Fprintf(f.out, "There are no %s.\n", name)
 		return err
 	}
 	rows := [][]string{f.row(caddyColumn, head...)}

@@ -27,10 +27,10 @@ func pageCommand() *cobra.Command {
 Prints the address of a page that shows zones, the clients that are refused now and why, decisions
 and stores, and opens it if this is a terminal and there is a browser.
 
-Caddy's admin endpoint refuses browsers that do not come from a page of its own, and a
-browser cannot open a socket. So this command passes the browser's requests on, for this one
-page, until it is interrupted. The address has a secret that is new each time: people who know
-it can do what this page does.
+Caddy's admin endpoint refuses browsers, and a browser cannot open a Unix socket. So this
+command passes the browser's requests on, for this one page, until it is interrupted. The
+address contains a secret that is new each time: anybody who knows it can do what this page
+does.
 
 On a server without a browser, name the port, and forward it:
 ssh -t -L 2080:localhost:2080 server caddy rate-limit page --listen localhost:2080
@@ -70,7 +70,7 @@ func (e *endpoint) servePage(listen string, open bool) error {
 	}
 	address := "http://" + listener.Addr().String() + g.prefix + adminapi.Path + pagePath
 	fmt.Fprintln(e.out, address)
-	fmt.Fprintln(e.err, "The page is there as long as this command runs. End it with Ctrl-C.")
+	fmt.Fprintln(e.err, "The page works as long as this command runs. End it with Ctrl-C.")
 	if open {
 		defer openBrowser(address)()
 	}

@@ -20,6 +20,7 @@ var (
 	resetOthers = advice.New("get/reserve", "To let other requests through now:\n  %s rate-limit reset%s")
 	resetSlots  = advice.New("get/slots", "To let it through now, forget its running requests. Then more than the limit can run at once:\n  %s rate-limit reset%s")
 	resetKey    = advice.New("get/reset", "To let it through now:\n  %s rate-limit reset%s")
+	resetOrSet  = advice.New("get/reset/set", "To let it through now:\n  %s rate-limit reset%s\nTo double its limit: %s rate-limit set%s %d")
 	unbanKey    = advice.New("get/unban", "To let it through now:\n  %s rate-limit unban%s")
 	unbanSlots  = advice.New("get/unban/slots", "To let it through now, forget its running requests. Then more than the limit can run at once:\n  %s rate-limit unban%s && %s rate-limit reset%s")
 	unbanReset  = advice.New("get/unban/reset", "To let it through now:\n  %s rate-limit unban%s && %s rate-limit reset%s")
@@ -63,6 +64,9 @@ func (k keyView) remedy() advice.Text {
 	case k.Ban == nil || limited && k.Ban.By == adminapi.ByRefusals: // a reset also ends such a ban
 		if k.Slots {
 			return resetSlots.With(program, key)
+		}
+		if k.Overrides && k.Override == nil && len(k.Plans) == 0 && strings.Contains(k.Limit, fmt.Sprintf(" %d/", k.Quota)) {
+			return resetOrSet.With(program, key, program, key, 2*k.Quota)
 		}
 		return resetKey.With(program, key)
 	case !limited:

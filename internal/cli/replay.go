@@ -22,13 +22,13 @@ import (
 func replayCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay <log>...",
-		Short: "Says which clients the limits of a config would have refused, by an access log",
+		Short: "Says which clients in an access log the limits of a config would have refused",
 		Long: `
 Sends the requests of access logs through the routes and zones of a config
 (--config, or the Caddyfile in this directory), at the times in the logs, and says
 which of them its limits would have refused. It needs no running Caddy, asks no store,
-and sends nothing. The report begins with what the logs do not have, and with what was
-assumed instead.
+and sends nothing. The report begins with what the logs do not say, and what was assumed
+instead.
 
 The logs may be compressed (gz, zst), and come in any order; - is the standard
 input. --try tries other limits at the same time, and --suggest looks for a limit that
@@ -50,7 +50,7 @@ all clients with a limit that can be dragged, and the clients that it would refu
 	flags.StringVar(&o.LogFormat, "log-format", "", "The text of log_format in the configuration of nginx")
 	from := flags.String("from", "", "Leave out requests before this time, such as 2026-11-20 or 2026-11-20T14:00")
 	to := flags.String("to", "", "Leave out requests from this time on")
-	page := flags.String("html", "", "Also write the report as a page with pictures, into this file, which may be such a page already")
+	page := flags.String("html", "", "Also write the report as a page with pictures to this file; an earlier report is replaced")
 	force := flags.Bool("force", false, "Let --html replace any file")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		o.Logs, o.Input = args, cmd.InOrStdin()

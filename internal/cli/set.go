@@ -13,13 +13,13 @@ func setCommand() *cobra.Command {
 		Use:   "set <zone> [<key>...] <limit>|--plan <plan>|--exempt|--clear",
 		Short: "Gives a key a limit of its own, or exempts it",
 		Long: `
-Gives a key of a zone a limit of its own, which replaces another override: a limit as in
-the line of a plan, such as 500/1m or 'token_bucket 10/1s burst 50', or a number of
-events for the zone's window. With --plan it is the limit that this plan has now, with
---exempt there is none. --clear clears the override, even if it is a ban.
+Gives a key of a zone a limit of its own, in place of any other override. Write the limit
+as in a plan, such as 500/1m or 'token_bucket 10/1s burst 50', or as a number of events
+in the zone's window. --plan gives the key the limit that this plan has now, --exempt
+lifts the limit, and --clear clears the override, even if it is a ban.
 
-An override holds for all instances that share the store, from the next request on, until
-it is cleared or for as long as --for says. What the key has used stays used.
+From the next request on, an override holds for all instances that share the store, until
+it is cleared, or for the time that --for gives. What the key has used so far still counts.
 
 The zone must have the option overrides.
 ` + keyHelp,

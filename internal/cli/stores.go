@@ -18,7 +18,7 @@ func storesCommand() *cobra.Command {
 		Short: "Shows the stores and their health",
 		Long: `
 Shows the stores of the running config. Each store is sent a test call that changes
-nothing, so ANSWERS is about this moment. BREAKER is failing if the call failed, and
+nothing, so ANSWERS is about this moment. BREAKER is failing if the call failed, but
 too few calls have failed to open the breaker. P50 and P99 are how long requests of the
 last minute waited for the store.
 

@@ -15,7 +15,7 @@ func topCommand() *cobra.Command {
 		Short: "Lists the most frequent, or most refused, keys",
 		Long: `
 Lists the keys of a zone, or of all zones, with the most requests on this instance in
-the last five to ten minutes, with --refused those with the most refusals, or with
+the last five to ten minutes. With --refused it lists those with the most refusals, with
 --dry-run those with the most requests that a dry run would have refused.
 "120..130" means at least 120 and at most 130.
 `,

@@ -23,10 +23,10 @@ func watchCommand() *cobra.Command {
 		Short: "Shows decisions as they are made",
 		Long: `
 Shows decisions as they are made, until it is interrupted: those of all zones, of one
-zone, or of one key. If there are more than --rate per second, it shows a sample and
-how many it has left out. It continues after config reloads.
+zone, or of one key. If there are more than --rate per second, it shows a sample, and
+how many it left out. It continues after config reloads.
 
-In a narrow terminal, lines have the method and the path of the request. --wide adds
+In a narrow terminal, lines show the method and the path of the request. --wide adds
 milliseconds, the address of the client and the host.
 ` + keyHelp,
 		Example:           "  caddy rate-limit watch --outcome refused\n  caddy rate-limit watch clients 203.0.113.7",

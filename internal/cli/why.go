@@ -112,7 +112,7 @@ func (k keyView) whichPlan() string {
 	if k.NoPlan != 0 {
 		return text + fmt.Sprintf("requests with none of these plans get status %d.", k.NoPlan)
 	}
-	return text + "requests with none of these plans have the default."
+	return text + "requests with none of these plans get the default."
 }
 
 // worthReason reports whether to say more about the key, if the zone was not named.
@@ -199,7 +199,7 @@ func (k keyView) explanation() string {
 		return fmt.Sprintf("%s rejects requests without a key with status %d (missing_key reject).", zone, k.Status)
 	case outcome.Names[outcome.Allowed]:
 		if k.Others.Refuses() {
-			return fmt.Sprintf("%s allows requests that its option reserve is for, and refuses others: %d of %d slots are taken.",
+			return fmt.Sprintf("%s allows requests that match its option reserve, and refuses others: %d of %d slots are taken.",
 				zone, k.Others.Used, k.Others.Quota)
 		}
 		return zone + " allows " + key + "."

@@ -20,9 +20,9 @@ func zonesCommand() *cobra.Command {
 		Use:   "zones [<zone>]",
 		Short: "Lists the zones and the outcomes of their requests",
 		Long: `
-Lists the zones of the running config: their limits, keys and stores, and how many
-requests on this instance had which outcome since a config first named the zone. Other
-outcomes than allowed and refused have a column if there were any. In a narrow terminal,
+Lists the zones of the running config: their limits, keys and stores, and the outcomes
+of their requests on this instance since a config first named the zone. Outcomes other
+than allowed and refused have a column only if there were any. In a narrow terminal,
 stores and keys are left out if they do not fit. With the name of a zone, shows all of
 its details.
 `,
@@ -112,7 +112,7 @@ func withoutStore(sums *shared[zoneID, adminapi.Zone]) string {
 	if open+closed+local == 0 {
 		return ""
 	}
-	return fmt.Sprintf("ERRORS are requests that the store did not decide: %d let through, %d refused, %d admitted\nby the counts of an instance alone. What these counts refuse is under REFUSED.\n", open, closed, local)
+	return fmt.Sprintf("ERRORS are requests that the store did not decide: %d let through, %d refused, %d admitted\nby the counts of one instance. Requests that these counts refused are under REFUSED.\n", open, closed, local)
 }
 
 // zoneRows returns the rows of a table of zones.

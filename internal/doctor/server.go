@@ -26,11 +26,11 @@ const maxShown = 3
 // clientAddress says whose address counts as the client's, and whether clients can choose it.
 func clientAddress(s *Server) []result {
 	if len(s.Trusted) == 0 && !s.TrustsSockets {
-		return ok("the client is the other end of the connection: no trusted_proxies")
+		return ok("the client's address is that of the connection: there are no trusted_proxies")
 	}
 	from := strings.Join(s.Headers, ", ")
 	if everybody := slices.IndexFunc(s.Trusted, isEverybody); everybody >= 0 {
-		return fail(nameProxies.With(), "trusted_proxies has %s, so any client can choose its address in %s", s.Trusted[everybody], from)
+		return fail(nameProxies.With(), "trusted_proxies contains %s, so any client can choose its address in %s", s.Trusted[everybody], from)
 	}
 	by := shorten(s.Trusted)
 	if s.TrustsSockets {
@@ -38,9 +38,9 @@ func clientAddress(s *Server) []result {
 	}
 	if !s.Strict && slices.ContainsFunc(s.Headers, func(h string) bool { return strings.EqualFold(h, "X-Forwarded-For") }) {
 		return warn(readFromRight.With(),
-			"the first address in X-Forwarded-For counts, which clients can write themselves if the proxy (%s) only appends to it", by)
+			"the first address in X-Forwarded-For counts, and clients can write it themselves if the proxy (%s) only appends to it", by)
 	}
-	return ok("the client is in %s, if the connection comes from %s", from, by)
+	return ok("the client's address is read from %s if the connection comes from %s", from, by)
 }
 
 // isEverybody reports whether a range has all addresses.

@@ -67,7 +67,7 @@ func rights(s *Store) []result {
 		return fail(giveRights.With(strings.Join(e.Rights.Missing, " +")),
 			"the user may not run %s", strings.Join(e.Rights.Missing, ", "))
 	case e.Rights != nil:
-		return ok("the user has all that the store needs")
+		return ok("the user has all rights that the store needs")
 	}
 	return trouble(store.TroubleRights, giveKeyRights.With())(s)
 }
@@ -79,7 +79,7 @@ func breaker(s *Store) []result {
 		return fail(mendStore.With(),
 			"the breaker is open: requests do not ask the store")
 	case s.Failing:
-		return warn(seeErrors.With(), "calls of requests have failed within the last seconds")
+		return warn(seeErrors.With(), "calls of requests have failed within the last few seconds")
 	case s.Breaker != "" && !s.Silent():
 		return ok("%s", s.Breaker)
 	}
@@ -108,12 +108,12 @@ func roundTrip(s *Store) (all []result) {
 		switch limit := s.Examined.Timeout; {
 		case limit == 0 || c.RoundTrip == 0:
 		case c.RoundTrip >= limit:
-			all = append(all, fail(useNearer.With(), "%sit takes %v, and the timeout is %v: no request is decided in time", s.of(c), round(c.RoundTrip), limit)...)
+			all = append(all, fail(useNearer.With(), "%sa round trip takes %v, and the timeout is %v: no request is decided in time", s.of(c), round(c.RoundTrip), limit)...)
 		case 3*c.RoundTrip > limit:
 			all = append(all, warn(advice.NearerStore.With(),
-				"%sit takes %v, which is more than a third of the timeout of %v", s.of(c), round(c.RoundTrip), limit)...)
+				"%sa round trip takes %v, more than a third of the timeout of %v", s.of(c), round(c.RoundTrip), limit)...)
 		default:
-			all = append(all, ok("%sit takes %v of the timeout of %v", s.of(c), round(c.RoundTrip), limit)...)
+			all = append(all, ok("%sa round trip takes %v of the timeout of %v", s.of(c), round(c.RoundTrip), limit)...)
 		}
 	}
 	return all
@@ -124,7 +124,7 @@ func waits(s *Store) []result {
 	if s.Asked == 0 || s.Examined == nil {
 		return nil
 	}
-	of, long := fmt.Sprintf("%d requests of the last minute waited for it: half of them up to %v, 99 %% up to %v", s.Asked, round(s.P50), round(s.P99)), s.P99
+	of, long := fmt.Sprintf("%d requests of the last minute waited for it: half of them at most %v, 99 %% at most %v", s.Asked, round(s.P50), round(s.P99)), s.P99
 	if s.Asked < enough {
 		long = s.P50
 	}
@@ -139,20 +139,20 @@ func clock(s *Store) (all []result) {
 	for _, c := range s.deciding() {
 		const most = 1e9
 		if c.ClockStep != 0 && c.ClockStepped < 24*time.Hour {
-			way := "forth"
+			way := "forward"
 			if c.ClockStep < 0 {
 				way = "back"
 			}
-			all = append(all, warn(keepClocks.With(), "%sit stepped %s by %v, %v ago", s.of(c), way, round(max(c.ClockStep, -c.ClockStep)), round(c.ClockStepped))...)
+			all = append(all, warn(keepClocks.With(), "%sits clock stepped %s by %v, %v ago", s.of(c), way, round(max(c.ClockStep, -c.ClockStep)), round(c.ClockStepped))...)
 		}
 		switch sure := max(c.ClockAhead, -c.ClockAhead) - c.ClockTook/2; {
 		case c.ClockTook == 0:
 		case sure <= most:
-			all = append(all, ok("%sit agrees with this instance's", s.of(c))...)
+			all = append(all, ok("%sits clock agrees with this instance's", s.of(c))...)
 		case c.ClockAhead > 0:
-			all = append(all, warn(setClocks.With(), "%sit is %v ahead of this instance's", s.of(c), round(c.ClockAhead))...)
+			all = append(all, warn(setClocks.With(), "%sits clock is %v ahead of this instance's", s.of(c), round(c.ClockAhead))...)
 		default:
-			all = append(all, warn(setClocks.With(), "%sit is %v behind this instance's", s.of(c), round(-c.ClockAhead))...)
+			all = append(all, warn(setClocks.With(), "%sits clock is %v behind this instance's", s.of(c), round(-c.ClockAhead))...)
 		}
 	}
 	return all

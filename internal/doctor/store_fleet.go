@@ -10,7 +10,7 @@ import (
 func fleet(s *Store) []result {
 	switch f := s.Fleet; {
 	case s.InProcess:
-		return ok("each instance counts for itself: the limits hold for this one alone")
+		return ok("each instance counts for itself: the limits hold for this one only")
 	case s.Silent():
 		return nil
 	case f.Size == 0:
@@ -29,7 +29,7 @@ func fleet(s *Store) []result {
 }
 
 func tooFew(f Fleet) string {
-	return fmt.Sprintf("instances is %d, but %d share it: while it does not answer, they admit %d/%d of each limit", f.Configured, f.Size, f.Size, f.Configured)
+	return fmt.Sprintf("instances is %d, but %d instances share the store: while it does not answer, they admit %d/%d of each limit", f.Configured, f.Size, f.Size, f.Configured)
 }
 
 // FewInstances says that more instances share the store than the config says, and what to do; empty if this
@@ -47,5 +47,5 @@ func agrees(z *Zone) []result {
 		return nil
 	}
 	return fail(defineOne.With(),
-		"here it is %s; another instance defines it otherwise: %s", z.Definition, shorten(z.DefinedOtherwise))
+		"here it is %s; another instance defines it differently: %s", z.Definition, shorten(z.DefinedOtherwise))
 }

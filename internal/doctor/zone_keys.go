@@ -17,7 +17,7 @@ func trusts(z *Zone) []result {
 	case f == nil || f.Ago > recent:
 		return nil
 	case f.Few:
-		return ok("few requests have %s from addresses that are not trusted (%d of %d)", f.Field, f.Count, f.Of)
+		return ok("only %d of %d requests carry %s from addresses that are not trusted", f.Count, f.Of, f.Field)
 	default:
 		return warn(f.Fix, "%s (%d of %d)", f.Found, f.Count, f.Of)
 	}
@@ -35,9 +35,9 @@ func tellsApart(z *Zone) []result {
 		return warn(varyKey.With(), "all %d recent requests have the same key", s.Requests)
 	case s.Requests >= enough && s.Repeated <= s.Keys/50 && !z.Addresses:
 		return warn(holdKey.With(),
-			"%d recent requests have almost as many keys, so the limit hardly refuses", s.Requests)
+			"%d recent requests have almost as many keys, so the limit hardly ever refuses", s.Requests)
 	}
-	return ok("%d recent requests, %d of their keys known, %d of these repeated", s.Requests, s.Keys, s.Repeated)
+	return ok("%d recent requests; keys seen: %d, more than once: %d", s.Requests, s.Keys, s.Repeated)
 }
 
 // hasKeys finds zones in which a tenth of the requests, or more, share a limit because they have no
@@ -50,11 +50,11 @@ func hasKeys(z *Zone) []result {
 	}
 	switch shares, nobody := z.MissingKey == "share", z.Keyless*10 >= z.Spread.Requests*9; {
 	case nobody && shares:
-		return warn(nameKey.With(z.KeyInWords), "%d of %d recent requests have no %s, which is the key, and share one limit", z.Keyless, z.Spread.Requests, z.KeyInWords)
+		return warn(nameKey.With(z.KeyInWords), "%d of %d recent requests lack the key, %s, and share one limit", z.Keyless, z.Spread.Requests, z.KeyInWords)
 	case nobody && z.MissingKey == "reject":
-		return warn(nameKey.With(z.KeyInWords), "%d of %d recent requests have no %s, which is the key, and are rejected", z.Keyless, z.Spread.Requests, z.KeyInWords)
+		return warn(nameKey.With(z.KeyInWords), "%d of %d recent requests lack the key, %s, and are rejected", z.Keyless, z.Spread.Requests, z.KeyInWords)
 	case shares && z.Keyless*10 >= z.Spread.Requests:
-		return warn(skipKeyless.With(), "%d of %d recent requests have no %s, which is the key, and share one limit", z.Keyless, z.Spread.Requests, z.KeyInWords)
+		return warn(skipKeyless.With(), "%d of %d recent requests lack the key, %s, and share one limit", z.Keyless, z.Spread.Requests, z.KeyInWords)
 	}
 	return nil
 }

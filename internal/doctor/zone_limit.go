@@ -35,13 +35,13 @@ func unmet(z *Zone) []result {
 	switch {
 	case z.SinceLoaded > 0:
 	case z.Moved != nil:
-		return warn(matchMoved.With(z.Moved.Here), "it has met no request, because a handler before rate_limit changes their paths: %q is %q there", z.Moved.Came, z.Moved.Here)
+		return warn(matchMoved.With(z.Moved.Here), "it has met no request, because a handler before rate_limit changes the path: %q arrives as %q", z.Moved.Came, z.Moved.Here)
 	case z.Behind != "":
-		return warn(moveBefore.With(z.Behind), "no request comes to it, because the handler %s before it answers all", z.Behind)
+		return warn(moveBefore.With(z.Behind), "no request reaches it, because the handler %s before it answers them all", z.Behind)
 	case z.Matches && z.Missed >= someRequests:
-		return warn(correctMatch.With(), "it has met none of the %d requests that have come to it", z.Missed)
+		return warn(correctMatch.With(), "it has matched none of the %d requests that have reached it", z.Missed)
 	case z.Missed == 0 && z.Served >= someRequests:
-		return warn(correctMatch.With(), "no request has come to it, although its server has had %d", z.Served)
+		return warn(correctMatch.With(), "no request has reached it, although its server has had %d", z.Served)
 	case z.Matches && z.Elsewhere >= enough:
 		return warn(correctMatch.With(), "it has met no request, although another zone has met %d", z.Elsewhere)
 	}
@@ -83,7 +83,7 @@ func exempts(z *Zone) []result {
 func rejects(z *Zone) []result {
 	switch n := z.Totals[outcome.Rejected]; {
 	case n == z.met() && n >= enough && z.Blocks && z.Keyless == 0:
-		return warn(seeRejected.With(), "all %d requests were rejected before the limit was asked, as a block list does", n)
+		return warn(seeRejected.With(), "all %d requests were rejected before the limit was asked, as by a block list", n)
 	case n == z.met() && n >= enough:
 		return fail(seeRejected.With(),
 			"all %d requests were rejected before the limit was asked", n)

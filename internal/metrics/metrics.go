@@ -68,7 +68,7 @@ var (
 	descRequests = desc("requests_total", "Requests in the zone, whatever their outcome.", "zone")
 	descDeclined = desc("declined_requests_total", "Requests that the zone refused.", "zone")
 	descTime     = desc("process_time_seconds",
-		"Time to decide on a request, including the time for which it was held.", "zone")
+		"Seconds to decide on a request, including the time for which it was held.", "zone")
 	descKeys   = desc("keys_total", "Keys of the zone in the memory store. This is a gauge: it can go down.", "zone")
 	descConfig = desc("config",
 		"Always 1. The labels are the limit of the zone, or of one of its plans, and whether it is enforced.", "zone", "max_events", "window", "plan", "rollout")
@@ -77,14 +77,14 @@ var (
 	descNear      = desc("near_limit_requests_total", "Requests of the zone that passed, and left their key with little of its limit.", "zone")
 	descBans      = desc("bans_total", "Bans of the zone that began with a refusal by this process.", "zone")
 	descCosts     = desc("response_costs_total", "Responses of a zone with cost_response, by what they said about their cost.", "zone", "result")
-	descCostSum   = desc("response_cost_sum_total", "What requests of a zone with cost_response have cost, in all.", "zone")
+	descCostSum   = desc("response_cost_sum_total", "What the requests of a zone with cost_response have cost in total.", "zone")
 	descInUse     = desc("concurrency_in_use", "Slots of the zone that are held by requests of this process.", "zone")
-	descLent      = desc("lent", "What this process has borrowed from the limits of a zone with lend, and not spent yet.", "zone")
-	descLoans     = desc("loans", "Keys of a zone with lend from whose limit this process has borrowed.", "zone")
+	descLent      = desc("lent", "Events or costs that this process has borrowed from the limits of a zone with lend, and has not spent yet.", "zone")
+	descLoans     = desc("loans", "Keys of a zone with lend, of whose limits this process has borrowed a part.", "zone")
 
 	descUp      = desc("store_up", "1 while the store answers, 0 while it does not.", "store")
 	descLatency = desc("store_latency_seconds",
-		"Time of calls to the store's server, including calls that failed.", "store")
+		"Seconds that calls to the store's server took, including calls that failed.", "store")
 	descErrors = desc("store_errors_total",
 		"Requests for which the store had no answer, by kind of error.", "store", "kind")
 	descBreaker = desc("store_breaker_state",
@@ -95,7 +95,7 @@ var (
 		"Refunds and late costs that were given up, because the store did not confirm them or did not answer for too long.",
 		"store")
 	descWaited = desc("store_queue_seconds_total",
-		"Time that requests have waited in this process before they were sent to the store's server.", "store")
+		"Seconds that requests have waited in this process before they were sent to the store's server.", "store")
 	descSpared = desc("store_lent_decisions_total",
 		"Requests that needed no call, because this process had borrowed from their limits.", "store")
 	descSilent = desc("store_silent_servers",
