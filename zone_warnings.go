@@ -205,7 +205,7 @@ func (z *Zone) warnAboutKey(log *zap.Logger) {
 		log.Warn(fmt.Sprintf("key %q is the same for all requests, so all clients share one limit; %s", z.Key, writeBraces.With("{client_ip}, in JSON {http.vars.client_ip}")))
 	}
 	if longest := 64; z.IPv6Prefix > longest && t.HasAddress {
-		log.Warn(fmt.Sprintf("ipv6_prefix %d: whoever has one IPv6 address usually has all that begin with the same %d bits, and gets a new limit with each; %s",
+		log.Warn(fmt.Sprintf("ipv6_prefix %d: a client with one IPv6 address usually has all that begin with the same %d bits, and gets a new limit with each; %s",
 			z.IPv6Prefix, longest, shorten.With()))
 	}
 	for _, p := range t.Parts {

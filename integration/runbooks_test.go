@@ -43,7 +43,7 @@ var runbooks = []struct {
 	steps []step
 }{
 	{"Users get 429", func(e *trouble) { e.exceed(complaining) }, []step{
-		{prints: `clients +limited[\s\S]*Zone clients is refusing this key[\s\S]*\n  \S+ rate-limit reset clients 203\.0\.113\.7\n$`},
+		{prints: `clients +limited[\s\S]*Zone clients is refusing this key[\s\S]*\n  \S+ rate-limit reset clients 203\.0\.113\.7\nTo double its limit: \S+ rate-limit set clients 203\.0\.113\.7 200\n$`},
 		{prints: `clients .*203\.0\.113\.7`},
 		{after: func(e *trouble) any { return e.differs(complaining, http.StatusOK) }},
 		{prints: `500`, after: func(e *trouble) any { return e.differs(complaining, http.StatusOK) }},
@@ -103,8 +103,8 @@ var runbooks = []struct {
 		},
 		{before: func(e *trouble) { e.redis.Restart() }, prints: `PONG`},
 		{prints: `redis`, after: func(e *trouble) any { return e.differs(complaining, http.StatusOK) }},
-		{prints: `^None\.\n$`},
-		{prints: `^None\.\n$`},
+		{prints: `^There are no overrides\.\n$`},
+		{prints: `^There are no bans\.\n$`},
 	}},
 }
 

@@ -29,8 +29,7 @@ and stores, and opens it if this is a terminal and there is a browser.
 
 Caddy's admin endpoint refuses browsers, and a browser cannot open a Unix socket. So this
 command passes the browser's requests on, for this one page, until it is interrupted. The
-address contains a secret that is new each time: anybody who knows it can do what this page
-does.
+address contains a secret that is new each time: people who know it can do what this page does.
 
 On a server without a browser, name the port, and forward it:
 ssh -t -L 2080:localhost:2080 server caddy rate-limit page --listen localhost:2080
