@@ -3,8 +3,10 @@
 package cost
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -48,10 +50,7 @@ func (r *Response) Compile() (err error) {
 	if r.fields, err = usage.ParseFields(r.JSON); err != nil {
 		return fmt.Errorf("cost_response json: %w", err)
 	}
-	if err := r.BrokenOff.check("cost_response broken_off"); err != nil {
-		return err
-	}
-	return r.Unknown.check("cost_response unknown")
+	return cmp.Or(r.BrokenOff.check("cost_response broken_off"), r.Unknown.check("cost_response unknown"))
 }
 
 // Fields are the numbers that make up the cost.
@@ -83,10 +82,8 @@ func checkSource(d *caddyfile.Dispenser, name string, args []string, sources ...
 	if len(args) == 0 {
 		return d.Errf("%s: what to read is missing: write %s %s", name, name, sources[0])
 	}
-	for _, source := range sources {
-		if args[0] == source {
-			return nil
-		}
+	if slices.Contains(sources, args[0]) {
+		return nil
 	}
 	hint := ""
 	if similar := suggest.Nearest(args[0], sources); similar != "" {

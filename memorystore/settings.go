@@ -1,6 +1,9 @@
 package memorystore
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Settings are the options that can change while a store is in use.
 type Settings struct {
@@ -33,16 +36,8 @@ func (s *Store) wake() {
 	}
 }
 
-func (s *Store) maxKeys() int {
-	if n := s.settings.Load().MaxKeys; n != 0 {
-		return n
-	}
-	return DefaultMaxKeys
-}
+func (s *Store) maxKeys() int { return cmp.Or(s.settings.Load().MaxKeys, DefaultMaxKeys) }
 
 func (s *Store) sweepInterval() time.Duration {
-	if d := s.settings.Load().SweepInterval; d != 0 {
-		return d
-	}
-	return DefaultSweepInterval
+	return cmp.Or(s.settings.Load().SweepInterval, DefaultSweepInterval)
 }

@@ -197,14 +197,7 @@ const maxBody = 64 << 10
 // readBody decodes the body, which must be one JSON object, or may be empty if it is optional. The
 // error lists the fields.
 func (c *adminCall) readBody(to any, optional bool, fields string) error {
-	d := json.NewDecoder(http.MaxBytesReader(c.ResponseWriter, c.request.Body, maxBody))
-	d.DisallowUnknownFields()
-	err := d.Decode(to)
-	if err == nil {
-		if _, more := d.Token(); more != io.EOF {
-			err = errors.New("there is more than one object")
-		}
-	}
+	err := decodeStrictly(http.MaxBytesReader(c.ResponseWriter, c.request.Body, maxBody), to)
 	switch tooLarge := new(http.MaxBytesError); {
 	case err == nil, err == io.EOF && optional:
 		return nil

@@ -47,7 +47,7 @@ func explainRequest(c *adminCall) error {
 // handlerOf finds.
 func explain(ctx context.Context, app *caddyhttp.App, handlerOf func(caddyhttp.MiddlewareHandler) *Handler, body []byte) (*adminapi.Explanation, error) {
 	var described adminapi.Request
-	if err := unmarshalStrictly(body, &described); err != nil {
+	if err := decodeStrictly(bytes.NewReader(body), &described); err != nil {
 		return nil, adminError(badRequest, "the body must be a JSON object with url, and maybe method, header, body, from, server, assume: %w", err)
 	}
 	made, err := makeRequest(app, &described)
@@ -139,9 +139,9 @@ func (x *explainer) fail(err error) {
 	}
 }
 
-// unmarshalStrictly decodes one JSON object without unknown fields.
-func unmarshalStrictly(text []byte, to any) error {
-	d := json.NewDecoder(bytes.NewReader(text))
+// decodeStrictly decodes one JSON object without unknown fields.
+func decodeStrictly(text io.Reader, to any) error {
+	d := json.NewDecoder(text)
 	d.DisallowUnknownFields()
 	if err := d.Decode(to); err != nil {
 		return err

@@ -12,9 +12,7 @@ import (
 
 // showOverrides lists the keys of a zone that have an override.
 func showOverrides(c *adminCall) error {
-	return c.list(func(ctx context.Context, s store.Lister, cursor string, n int) ([]adminapi.Listed, string, error) {
-		return c.zone.listOverrides(ctx, s, cursor, n)
-	})
+	return c.list(c.zone.listOverrides)
 }
 
 // The parts of a list of bans, each with cursors of its own.

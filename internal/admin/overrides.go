@@ -39,11 +39,8 @@ type validity struct {
 
 // setOverride replaces the override of a key.
 func setOverride(c *adminCall) error {
-	key, err := c.readKey()
+	key, err := c.readOverridable()
 	if err != nil {
-		return err
-	}
-	if err := c.zone.checkOverridable(); err != nil {
 		return err
 	}
 	var request overrideRequest
@@ -59,11 +56,8 @@ func setOverride(c *adminCall) error {
 
 // banKey bans a key, without an end unless the body says for how long.
 func banKey(c *adminCall) error {
-	key, err := c.readKey()
+	key, err := c.readOverridable()
 	if err != nil {
-		return err
-	}
-	if err := c.zone.checkOverridable(); err != nil {
 		return err
 	}
 	var request validity
@@ -116,11 +110,8 @@ func (c *adminCall) set(key string, rule *store.Rule, override store.Override, e
 
 // clearOverride clears the override of a key, which may be a ban.
 func clearOverride(c *adminCall) error {
-	key, err := c.readKey()
+	key, err := c.readOverridable()
 	if err != nil {
-		return err
-	}
-	if err := c.zone.checkOverridable(); err != nil {
 		return err
 	}
 	rule := c.zone.Rules()[0]
@@ -168,6 +159,14 @@ func (c *adminCall) withOverrider(do func(context.Context, store.Overrider) erro
 		return adminError(http.StatusNotImplemented, "%s does not support overrides", pool.Describe(z.store.Backend))
 	}
 	return c.writeDone(err)
+}
+
+// readOverridable reads the key of a zone that may have overrides.
+func (c *adminCall) readOverridable() (key string, err error) {
+	if key, err = c.readKey(); err == nil {
+		err = c.zone.checkOverridable()
+	}
+	return key, err
 }
 
 // checkOverridable returns an error if overrides have no effect in the zone.

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -43,12 +44,12 @@ func streamPage(c *adminCall) error {
 	if err != nil {
 		return err
 	}
-	decisions, err := subscribe(wants)
+	decisions, err := subscribed(feed.SubscribeOnDemand(wants))
 	if err != nil {
 		return err
 	}
 	defer decisions.Unsubscribe()
-	refused, err := subscribe(func(_, _ string, o outcome.Outcome) bool { return o.Refused() || o == outcome.DryRun })
+	refused, err := subscribed(feed.SubscribeOnDemand(func(_, _ string, o outcome.Outcome) bool { return o.Refused() || o == outcome.DryRun }))
 	if err != nil {
 		return err
 	}
@@ -82,11 +83,10 @@ func streamPage(c *adminCall) error {
 	return nil
 }
 
-// subscribe is [feed.SubscribeOnDemand] with an error for the admin endpoint.
-func subscribe(wants func(zone, key string, o outcome.Outcome) bool) (*feed.Subscriber, error) {
-	s, err := feed.SubscribeOnDemand(wants)
+// subscribed is what a subscription returns, with an error of the admin API if there are too many.
+func subscribed(s *feed.Subscriber, err error) (*feed.Subscriber, error) {
 	if errors.Is(err, feed.ErrTooManySubscribers) {
-		return nil, adminError(http.StatusServiceUnavailable, "%w: at most %d", err, feed.MaxSubscribers)
+		err = adminError(http.StatusServiceUnavailable, "%w: at most %d", err, feed.MaxSubscribers)
 	}
 	return s, err
 }
@@ -157,13 +157,8 @@ func endpointOf(r *http.Request) string {
 		return "unix/" + local.String()
 	}
 	_, port, err := net.SplitHostPort(caddy.DefaultAdminListen)
-	if at, ok := local.(*net.TCPAddr); ok && err == nil && at.IP.IsLoopback() && portOf(at) == port {
+	if at, ok := local.(*net.TCPAddr); ok && err == nil && at.IP.IsLoopback() && strconv.Itoa(at.Port) == port {
 		return ""
 	}
 	return local.String()
-}
-
-func portOf(at *net.TCPAddr) string {
-	_, port, _ := net.SplitHostPort(at.String())
-	return port
 }

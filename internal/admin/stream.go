@@ -1,8 +1,6 @@
 package admin
 
 import (
-	"errors"
-	"net/http"
 	"strings"
 	"time"
 
@@ -28,10 +26,7 @@ func streamDecisions(c *adminCall) error {
 	if err != nil {
 		return err
 	}
-	v, err := feed.Subscribe(rate, wants)
-	if errors.Is(err, feed.ErrTooManySubscribers) {
-		return adminError(http.StatusServiceUnavailable, "%w: at most %d", err, feed.MaxSubscribers)
-	}
+	v, err := subscribed(feed.Subscribe(rate, wants))
 	if err != nil {
 		return err
 	}

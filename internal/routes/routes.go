@@ -275,10 +275,8 @@ func (r *Routes) foreign(module any) bool {
 	if t == nil {
 		return false
 	}
-	for _, path := range ours {
-		if strings.HasPrefix(t.PkgPath()+"/", path) {
-			return false
-		}
+	if slices.ContainsFunc(ours, func(path string) bool { return strings.HasPrefix(t.PkgPath()+"/", path) }) {
+		return false
 	}
 	id := t.String()
 	if m, ok := module.(caddy.Module); ok {

@@ -44,11 +44,7 @@ func describe(matcher any) string {
 	}
 	switch m := matcher.(type) {
 	case *caddyhttp.MatchNot:
-		sets := make([]string, len(m.MatcherSets))
-		for i, set := range m.MatcherSets {
-			sets[i] = describeSet(set)
-		}
-		return strings.TrimSpace("not " + strings.Join(sets, " or "))
+		return strings.TrimSpace("not " + Describe(m.MatcherSets))
 	case caddyhttp.MatchNot:
 		return describe(&m)
 	}

@@ -49,10 +49,9 @@ func (w *walker) invoke(h *caddyhttp.Invoke, rw http.ResponseWriter, r *http.Req
 func (w *walker) authenticate(h *caddyauth.Authentication, rw http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	others := []string{}
 	for name, provider := range h.Providers {
-		if _, basic := provider.(caddyauth.HTTPBasicAuth); basic {
-			continue
-		}
-		if _, basic := provider.(*caddyauth.HTTPBasicAuth); !basic {
+		switch provider.(type) {
+		case caddyauth.HTTPBasicAuth, *caddyauth.HTTPBasicAuth:
+		default:
 			others = append(others, name)
 		}
 	}

@@ -114,9 +114,6 @@ const maxDepth = 200
 
 // list is [caddyhttp.RouteList.Compile]. The prefix is for the numbers of the routes.
 func (w *walker) list(routes caddyhttp.RouteList, prefix string, rw http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	if len(routes) == 0 {
-		return next.ServeHTTP(rw, r)
-	}
 	return w.route(routes, 0, prefix, rw, r, next)
 }
 

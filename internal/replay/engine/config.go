@@ -10,6 +10,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -159,7 +160,7 @@ func newTrial(zones map[string]*zone.Zone, try replay.Try) (*trial, error) {
 		if len(zones) == 0 {
 			return nil, errors.New("the config has no zones")
 		}
-		return nil, fmt.Errorf("no zone %q; the zones are %s", try.Zone, strings.Join(sortedNames(zones), ", "))
+		return nil, fmt.Errorf("no zone %q; the zones are %s", try.Zone, strings.Join(slices.Sorted(maps.Keys(zones)), ", "))
 	}
 	l, err := z.LimitOf(try.Plan)
 	if err != nil {
@@ -188,15 +189,6 @@ func newTrial(zones map[string]*zone.Zone, try replay.Try) (*trial, error) {
 		return nil, fmt.Errorf("rate %q: %w", try.Rate, err)
 	}
 	return &trial{Try: try, limit: l}, nil
-}
-
-func sortedNames(zones map[string]*zone.Zone) []string {
-	names := make([]string, 0, len(zones))
-	for name := range zones {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 // window returns the length of the window in seconds.

@@ -39,7 +39,7 @@ type engine struct {
 }
 
 func newEngine(c *Config, n *needs, t *tallies, trials []*trial) (*engine, error) {
-	e := &engine{config: c, needs: n, judges: newJudges(c, n), maker: newMaker(c, n), index: make(map[caddyhttp.MiddlewareHandler]int), tallies: t, unknown: newUnknown()}
+	e := &engine{config: c, needs: n, judges: newJudges(c, n), maker: newMaker(c, n), index: make(map[caddyhttp.MiddlewareHandler]int), tallies: t, unknown: &unknown{handlers: make(map[string]string), redacted: make(map[string]int64)}}
 	for i, h := range c.Handlers {
 		e.index[h.Module] = i
 		e.separate = e.separate || n.errors && len(trials) > 1 || slices.ContainsFunc(h.Zones, (*zone.Zone).Waits)

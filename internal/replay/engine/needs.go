@@ -2,6 +2,7 @@ package engine
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"regexp"
 	"slices"
@@ -95,14 +96,14 @@ func (n *needs) object(v map[string]any, in use) {
 			return
 		}
 	}
-	for _, name := range sortedKeys(v) {
+	for _, name := range slices.Sorted(maps.Keys(v)) {
 		inner := v[name]
 		switch name {
 		case "match", "exempt", "block", "not":
 			n.matchers(inner)
 		case "header", "header_regexp":
 			if fields, ok := inner.(map[string]any); ok {
-				for _, field := range sortedKeys(fields) {
+				for _, field := range slices.Sorted(maps.Keys(fields)) {
 					n.add(in, requestHeader, http.CanonicalHeaderKey(field))
 				}
 			}
@@ -134,9 +135,9 @@ func (n *needs) limiter(v map[string]any) {
 		}
 	}
 	zones, _ := v["rate_limits"].(map[string]any)
-	for _, name := range sortedKeys(zones) {
+	for _, name := range slices.Sorted(maps.Keys(zones)) {
 		options, _ := zones[name].(map[string]any)
-		for _, option := range sortedKeys(options) {
+		for _, option := range slices.Sorted(maps.Keys(options)) {
 			in := use{zone: name, option: option}
 			switch inner := options[option]; option {
 			case "cost_response":
@@ -150,7 +151,7 @@ func (n *needs) limiter(v map[string]any) {
 			case "charge_on_response":
 				match, _ := inner.(map[string]any)
 				fields, _ := match["headers"].(map[string]any)
-				for _, field := range sortedKeys(fields) {
+				for _, field := range slices.Sorted(maps.Keys(fields)) {
 					n.add(in, responseHeader, http.CanonicalHeaderKey(field))
 				}
 			default:
@@ -232,13 +233,4 @@ func (n *needs) fields(clientIP []string) (request, response []string) {
 		return nil, response
 	}
 	return slices.Compact(request), response
-}
-
-func sortedKeys(v map[string]any) []string {
-	names := make([]string, 0, len(v))
-	for name := range v {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }

@@ -93,14 +93,10 @@ func (s *servers) fit(name string, at origin) (fit int) {
 }
 
 func (s *servers) defaultPort(scheme string) int {
-	port, usual := s.app.HTTPSPort, caddyhttp.DefaultHTTPSPort
 	if scheme == "http" {
-		port, usual = s.app.HTTPPort, caddyhttp.DefaultHTTPPort
+		return cmp.Or(s.app.HTTPPort, caddyhttp.DefaultHTTPPort)
 	}
-	if port == 0 {
-		return usual
-	}
-	return port
+	return cmp.Or(s.app.HTTPSPort, caddyhttp.DefaultHTTPSPort)
 }
 
 // logsTo reports whether a server writes access logs of a host to a logger.

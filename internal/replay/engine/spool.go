@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"io"
 	"os"
 
@@ -27,10 +28,7 @@ func spool(o *replay.Options) (*spooled, error) {
 		}
 		s.file, s.Logs[i] = file.Name(), file.Name()
 		_, err = io.Copy(file, o.Input)
-		if closing := file.Close(); err == nil {
-			err = closing
-		}
-		if err != nil {
+		if err := cmp.Or(err, file.Close()); err != nil {
 			s.remove()
 			return nil, err
 		}

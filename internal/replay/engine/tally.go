@@ -142,11 +142,10 @@ func (t *tallies) decision(f *exchange, w *world, handler int, v *limiter.Verdic
 func refuses(o outcome.Outcome) bool { return o.Refused() || o == outcome.DryRun }
 
 func (r refusals) add(key string) {
-	if n, ok := r[key]; ok {
-		r[key] = n + 1
-		return
+	if r[key] == 0 {
+		key = strings.Clone(key)
 	}
-	r[strings.Clone(key)] = 1
+	r[key]++
 }
 
 // add counts what a zone has decided. The entry is nil if the store was not asked.

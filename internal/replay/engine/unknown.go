@@ -26,10 +26,6 @@ type unknown struct {
 	proxies  proxies
 }
 
-func newUnknown() *unknown {
-	return &unknown{handlers: make(map[string]string), redacted: make(map[string]int64)}
-}
-
 // see notes what the record of a request does not have.
 func (u *unknown) see(r *logs.Record) {
 	if r.Status == http.StatusTooManyRequests {
@@ -70,7 +66,7 @@ func (u *unknown) list(e *engine, formats []*logs.Format) []replay.Unknown {
 			u.use(used, formats, add)
 		}
 	}
-	for _, name := range sortedNames(e.config.zones()) {
+	for _, name := range slices.Sorted(maps.Keys(e.config.zones())) {
 		z := e.config.zones()[name]
 		if z.Overrides() {
 			add(replay.Unknown{Zone: name, Option: "overrides", What: "overrides and bans that were set by hand", Assumed: "assumed that there were none"})

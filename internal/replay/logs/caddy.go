@@ -149,13 +149,8 @@ func (b *builder) appendFields(s *scanner, to []Field, list int) []Field {
 			s.skip()
 			continue
 		}
-		if s.peek() != '[' {
-			if v, ok := s.scalar(); ok {
-				to = append(to, Field{name, b.text(v), string(v) == redacted})
-			}
-			continue
-		}
-		for ok := s.enter('['); ok; ok = s.more('[') {
+		isList := s.peek() == '['
+		for ok := !isList || s.enter('['); ok; ok = isList && s.more('[') {
 			if v, ok := s.scalar(); ok {
 				to = append(to, Field{name, b.text(v), string(v) == redacted})
 			}

@@ -166,11 +166,7 @@ var envoyColumns = map[string]column{
 
 // newNginxJSON reads objects whose members have the names of nginx's variables.
 func newNginxJSON(b *builder, _ Options) (parser, error) {
-	columns := make(map[string]column, len(nginxVariables))
-	for name, c := range nginxVariables {
-		columns[name] = c
-	}
-	return &flat{builder: b, columns: columns, request: "http_", response: "sent_http_", underscores: true, fields: map[string]string{}, of: Format{
+	return &flat{builder: b, columns: nginxVariables, request: "http_", response: "sent_http_", underscores: true, fields: map[string]string{}, of: Format{
 		Name: "nginx-json", Host: true, Duration: true, User: true, Step: time.Second,
 	}}, nil
 }
