@@ -271,8 +271,8 @@ func (h *Handler) check() error {
 			return err
 		}
 	}
-	h.Status, h.OnStoreError = cmp.Or(h.Status, http.StatusTooManyRequests), cmp.Or(h.OnStoreError, zone.AllowOnError)
-	if err := checkOnStoreError(h.OnStoreError); err != nil {
+	h.Status = cmp.Or(h.Status, http.StatusTooManyRequests)
+	if err := checkOnStoreError(&h.OnStoreError); err != nil {
 		return err
 	}
 	if h.Instances != nil && (*h.Instances < 1 || *h.Instances > maxInstances) {
@@ -296,12 +296,8 @@ func oneOf(option string, word *string, words ...string) error {
 }
 
 // checkOnStoreError checks the option of handlers and zones.
-func checkOnStoreError(policy string) error {
-	switch policy {
-	case zone.AllowOnError, zone.DenyOnError, zone.LocalOnError:
-		return nil
-	}
-	return fmt.Errorf("on_store_error must be allow, deny or local, got %q", policy)
+func checkOnStoreError(policy *string) error {
+	return oneOf("on_store_error", policy, zone.AllowOnError, zone.DenyOnError, zone.LocalOnError)
 }
 
 // backend loads the store's module.

@@ -265,17 +265,12 @@ func (h *Handler) provisionZones(ctx caddy.Context, app *App, around *routes.Rou
 
 // loadMatchers loads the matchers of the zone.
 func (z *Zone) loadMatchers(ctx caddy.Context, s *zone.Spec) error {
-	if err := loadMatchers(ctx, z, "MatcherSetsRaw", z.MatcherSetsRaw, &s.Matchers); err != nil {
+	if err := cmp.Or(
+		loadMatchers(ctx, z, "MatcherSetsRaw", z.MatcherSetsRaw, &s.Matchers),
+		loadMatchers(ctx, z, "ExemptRaw", z.ExemptRaw, &s.Exempt),
+		loadMatchers(ctx, z, "BlockRaw", z.BlockRaw, &s.Block),
+	); err != nil || z.Reserve == nil {
 		return err
-	}
-	if err := loadMatchers(ctx, z, "ExemptRaw", z.ExemptRaw, &s.Exempt); err != nil {
-		return err
-	}
-	if err := loadMatchers(ctx, z, "BlockRaw", z.BlockRaw, &s.Block); err != nil {
-		return err
-	}
-	if z.Reserve == nil {
-		return nil
 	}
 	return loadMatchers(ctx, z.Reserve, "MatcherSetsRaw", z.Reserve.MatcherSetsRaw, &s.Reserve)
 }

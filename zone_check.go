@@ -24,7 +24,7 @@ import (
 // checkSpec checks all of a zone but its limits, which [zone.New] checks.
 func (z *Zone) checkSpec(s *zone.Spec, log *zap.Logger) error {
 	if z.OnStoreError != "" {
-		if err := checkOnStoreError(z.OnStoreError); err != nil {
+		if err := checkOnStoreError(&z.OnStoreError); err != nil {
 			return err
 		}
 	}
