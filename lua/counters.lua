@@ -46,8 +46,8 @@ repeat
     local asked = shared and string.byte(shared, j) or 1
     local times = asked
     repeat
-      local fit, stuck, ok, room, till, x, y, z, lives = times
-      for i = 1, n do
+      local i, fit, stuck, ok, room, till, x, y, z, lives, cost = 1, times
+      repeat
         if rules then _, name, p1, p2, p3, p4, p5, p6, each = unpack(rules[i]) end
         local value, s1, s2, s3 = values[k + i]
         if value and #value == 28 then
@@ -62,7 +62,7 @@ repeat
           values[k + i] = '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'
           s1, s2, s3, lives = 0, 0, 0, 0
         end
-        local cost = each * times
+        cost = each * times
         --[[include charge.lua]]
         if not ok then
           local fits = times > 1 and math.floor(room / each) or 0
@@ -71,22 +71,25 @@ repeat
           after[i] = { x, y, z, till, lives, cost }
         end
         if unable and cost > 0 and (not full or lives == 0) then stuck = true end
-      end
+        i = i + 1
+      until i > n
       if stuck and fit > 0 then
         uncharged = uncharged .. pack('>H', group)
         times = 0
       elseif fit == times then
-        for i = 1, n do
-          local key, charged = keys[k + i], each
-          if after then x, y, z, till, lives, charged = unpack(after[i]) end
-          if charged > 0 then
+        i = 1
+        repeat
+          if after then x, y, z, till, lives, cost = unpack(after[i]) end
+          if cost > 0 then
+            local key = keys[k + i]
             if unlock then
               unlock = unlock(key)
               lives = 0
             end
             --[[include write.lua]]
           end
-        end
+          i = i + 1
+        until i > n
         break
       else
         times = fit
