@@ -1,5 +1,23 @@
 // Package topology knows which Redis has a key: a single one, the master that Sentinels name,
 // or the node of a Cluster.
+//
+// The connections are those of go-redis. Its FailoverClient and ClusterClient would know that, too. They were measured
+// in place of this package and of package node: version 9.23, with its defaults, on a machine with two processors.
+// Calls had 50 ms, and the servers were on the same machine.
+//
+//   - One request at a time is as fast with them. With 16 or 64 at once, they make 40,000 decisions a second. Here it is
+//     120,000 or 150,000 with Sentinels, and 70,000 or 100,000 with three nodes: batches are of one server, which
+//     these clients hide.
+//   - After SENTINEL FAILOVER, both go on within 50 ms. After the master was killed, it takes 2 s here and 2.5 s there.
+//     After it was frozen, it takes 3 s and 7 s.
+//   - If one of three Sentinels hangs, the first decision takes 0.1 s here and 5 s there, because that client waits for
+//     all of them. Then it believes the one that answered first.
+//   - If a node of a Cluster with replicas is killed or frozen, its slots go on after 4 s here. There they had not
+//     after 30 s, or with a ClusterStateReloadInterval of 1 s, after 4.5 s. It asks one node after the other, and
+//     believes the first that answers: it may be cut off from the others.
+//   - A call whose reply is lost is made once here. There it was made three times, by the ClusterClient with MaxRetries -1
+//     too, unless the command says NoRetry. The same holds for a pipeline.
+//   - No call fails on either side while a slot moves, also in a pipeline.
 package topology
 
 import (
