@@ -60,8 +60,9 @@ type server struct {
 	lacks    string // the tag of keys that another server has
 
 	mu    sync.Mutex
-	fates []fate // of the next calls
-	ever  *fate  // of those after them; nil: they are carried out
+	fates []fate   // of the next calls
+	texts []string // the answers to the next scripts
+	ever  *fate    // of those after them; nil: they are carried out
 	calls []call
 	seen  []*node.Request
 }
@@ -121,8 +122,13 @@ func (s *server) Process(ctx context.Context, _ redis.Cmder, asking bool) error 
 	return s.meet(ctx, call{way: "Process", asking: asking})
 }
 
-func (s *server) ProcessIfReady(ctx context.Context, _ redis.Cmder, asking bool) error {
-	return s.meet(ctx, call{way: "ProcessIfReady", asking: asking})
+func (s *server) ProcessIfReady(ctx context.Context, cmd redis.Cmder, asking bool) error {
+	err := s.meet(ctx, call{way: "ProcessIfReady", asking: asking})
+	if len(s.texts) > 0 {
+		cmd.(*redis.StringCmd).SetVal(s.texts[0])
+		s.texts = s.texts[1:]
+	}
+	return err
 }
 
 // meet has a call meet its fate.
