@@ -35,11 +35,7 @@ If a request costs more than 1, these numbers are costs, not requests.
 	_ = cmd.RegisterFlagCompletionFunc("plan", completePlans)
 	cost := cmd.Flags().Int64("cost", 0, "The cost of the request, if not that of the zone")
 	cmd.RunE = onFleet(func(f *fleet, args []string) error {
-		key := args
-		if len(key) > 0 {
-			key = key[1:]
-		}
-		q, err := query(key)
+		q, err := query(args[min(1, len(args)):])
 		if err != nil {
 			return err
 		}

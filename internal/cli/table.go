@@ -11,6 +11,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 )
 
 func orDash(text string) string { return cmp.Or(text, "-") }
@@ -113,7 +114,7 @@ func (e *screen) columns(rows [][]string, width []int) error {
 			if rows[0][i] == keyColumn {
 				cell = cutMiddle(cell, width[i])
 			}
-			cell = cut(cell, width[i])
+			cell = replay.Cut(cell, width[i])
 			n := utf8.RuneCountInString(cell)
 			b.WriteString(e.colored(cell))
 			if i < len(row)-1 {
@@ -124,14 +125,6 @@ func (e *screen) columns(rows [][]string, width []int) error {
 	}
 	_, err := fmt.Fprint(e.out, b.String())
 	return err
-}
-
-// cut shortens a text that is wider than this.
-func cut(text string, width int) string {
-	if utf8.RuneCountInString(text) <= width {
-		return text
-	}
-	return string([]rune(text)[:width-1]) + "\u2026"
 }
 
 // cutMiddle shortens a text that is wider than this, and leaves both ends.

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 )
 
 // decisionLayout is the layout of lines about decisions. They come one by one, so the widths of the
@@ -138,7 +139,7 @@ func (l *decisionLayout) print(out io.Writer, cells []string) error {
 			if at >= l.width {
 				break
 			}
-			cell = cut(cell, l.width-at)
+			cell = replay.Cut(cell, l.width-at)
 		}
 		at += utf8.RuneCountInString(cell)
 		line.WriteString(l.colored(cell))

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -246,10 +247,7 @@ func (k keyView) nextAllowed() string {
 
 // describeOverride returns an override in one line.
 func describeOverride(o *adminapi.Override) string {
-	text := o.Kind
-	if o.Limit != "" {
-		text = o.Limit
-	}
+	text := cmp.Or(o.Limit, o.Kind)
 	if o.Elsewhere {
 		text += " for plans with another algorithm,"
 	}

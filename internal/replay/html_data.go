@@ -112,13 +112,13 @@ func (r *Result) pageData() *pageData {
 		d.FirstBad = fmt.Sprintf("%s:%d: %s: %s", Printable(b.Log), b.Line, Printable(b.Why), Printable(b.Text))
 	}
 	for _, l := range r.Logs {
-		d.Logs = append(d.Logs, cut(Printable(l.Name), 100)+" ("+l.Format+")")
+		d.Logs = append(d.Logs, Cut(Printable(l.Name), 100)+" ("+l.Format+")")
 	}
 	for _, u := range r.Unknown {
-		d.Unknown = append(d.Unknown, cut(Printable(u.Sentence()), 500))
+		d.Unknown = append(d.Unknown, Cut(Printable(u.Sentence()), 500))
 	}
 	for _, n := range r.Networks {
-		n.Agent = cut(Printable(n.Agent), 200)
+		n.Agent = Cut(Printable(n.Agent), 200)
 		d.Networks = append(d.Networks, n)
 	}
 	zones := slices.Clone(r.Zones) // the page opens on the first
@@ -133,7 +133,7 @@ func (r *Result) pageData() *pageData {
 
 func (z *Zone) page(r *Result, steps int) *pageZone {
 	p := &pageZone{
-		Name: cut(Printable(z.Name), 100), Limit: z.Limit, Key: cut(Printable(z.Key), 300), Window: z.Window, Length: windowText(z.Window),
+		Name: Cut(Printable(z.Name), 100), Limit: z.Limit, Key: Cut(Printable(z.Key), 300), Window: z.Window, Length: windowText(z.Window),
 		DryRun: z.DryRun, Requests: z.Requests, Keys: z.Keys, Refused: z.Refused, KeysRefused: z.KeysRefused,
 		Peaks: ranks(z.Peaks), Names: []string{}, Top: []*pageKey{}, WhatIf: []pageLimit{},
 	}
@@ -141,27 +141,27 @@ func (z *Zone) page(r *Result, steps int) *pageZone {
 		p.Beside = otherZones
 	}
 	if z.NotJudged > 0 {
-		p.NotJudged = cut(Printable(fmt.Sprintf("not judged: %s (%s)", z.WhyNotJudged, count(z.NotJudged, "request"))), 300)
+		p.NotJudged = Cut(Printable(fmt.Sprintf("not judged: %s (%s)", z.WhyNotJudged, count(z.NotJudged, "request"))), 300)
 	} else if z.Requests == 0 {
-		p.NotJudged = cut("no request met this zone"+(&report{Result: r}).hosts(), 600)
+		p.NotJudged = Cut("no request met this zone"+(&report{Result: r}).hosts(), 600)
 	}
 	if z.FirstRefused != nil {
 		p.FirstRefused = z.FirstRefused.UnixMilli()
 	}
 	if b := z.Busiest; b != nil {
-		p.Busiest = &Peak{Key: cut(Printable(b.Key), 100), Used: b.Used}
+		p.Busiest = &Peak{Key: Cut(Printable(b.Key), 100), Used: b.Used}
 	}
 	day := z.Series.coarse(steps)
 	p.Day = pageSeries{day.Start.UnixMilli(), day.Step.Milliseconds(), day.Admitted, day.Refused}
 	for _, name := range z.PeakKeys[:min(len(z.PeakKeys), pageNames*steps/daySteps)] {
-		p.Names = append(p.Names, cut(Printable(name), 60))
+		p.Names = append(p.Names, Cut(Printable(name), 60))
 	}
 	for _, k := range z.Top[:min(len(z.Top), stripKeys)] {
 		s := k.Series.coarse(max(fewCells, stripCells*steps/daySteps))
 		p.Strip = pageStrip{s.Start.UnixMilli(), s.Step.Milliseconds(), len(s.Admitted)}
 		shown := &pageKey{
-			Key: cut(Printable(cmp.Or(k.Key, "(no key)")), 200), Requests: k.Requests, Refused: k.Refused, First: k.FirstRefused.UnixMilli(),
-			Status: k.statuses(), Looks: k.looks(), Agent: cut(Printable(k.Agent), 200), Admitted: s.Admitted, RefusedIn: s.Refused,
+			Key: Cut(Printable(cmp.Or(k.Key, "(no key)")), 200), Requests: k.Requests, Refused: k.Refused, First: k.FirstRefused.UnixMilli(),
+			Status: k.statuses(), Looks: k.looks(), Agent: Cut(Printable(k.Agent), 200), Admitted: s.Admitted, RefusedIn: s.Refused,
 		}
 		p.Top = append(p.Top, shown)
 	}
@@ -169,9 +169,9 @@ func (z *Zone) page(r *Result, steps int) *pageZone {
 		p.WhatIf = append(p.WhatIf, pageLimit{w.Limit, w.Events, w.Window, w.Refused, w.KeysRefused, w.Configured, w.Suggested})
 	}
 	if s := z.Suggestion; s != nil {
-		p.Suggestion = &pageSuggestion{s.Limit, cut(s.title(), 300), make([]string, len(s.Reasons))}
+		p.Suggestion = &pageSuggestion{s.Limit, Cut(s.title(), 300), make([]string, len(s.Reasons))}
 		for i, reason := range s.Reasons {
-			p.Suggestion.Reasons[i] = cut(Printable(reason), 500)
+			p.Suggestion.Reasons[i] = Cut(Printable(reason), 500)
 		}
 	}
 	return p

@@ -97,7 +97,7 @@ func (t *report) head() {
 	if t.NotUnderstood > 0 && t.FirstBad != nil {
 		first := t.FirstBad
 		t.wrap("", "  ", fmt.Sprintf("%s (first: %s:%d: %s: %s)",
-			t.notUnderstood(), Printable(first.Log), first.Line, Printable(first.Why), cut(Printable(first.Text), Width)))
+			t.notUnderstood(), Printable(first.Log), first.Line, Printable(first.Why), Cut(Printable(first.Text), Width)))
 	}
 }
 
@@ -109,7 +109,7 @@ func (t *report) networks() {
 	t.wrap("\nMANY CLIENTS, ONE AGENT  ", "  ", "probably a program that changes its address: a zone with ipv4_prefix 24 (or ipv6_prefix 48) limits it")
 	for _, n := range t.Networks {
 		t.line("  %s: %s, %s", n.Network, count(int64(n.Clients), "client"), count(n.Requests, "request"))
-		t.line("    %s", cut(Printable(n.Agent), Width-4))
+		t.line("    %s", Cut(Printable(n.Agent), Width-4))
 	}
 }
 
@@ -181,7 +181,7 @@ func (t *report) limits(z *Zone) {
 		if z.Events > 0 && b.Used <= z.Events {
 			room = "  headroom " + percent(z.Events-b.Used, z.Events)
 		}
-		row("busiest client never refused", used, cut(Printable(b.Key), 20)+room)
+		row("busiest client never refused", used, Cut(Printable(b.Key), 20)+room)
 	}
 	t.top(z)
 	t.whatIf(z)
@@ -193,7 +193,7 @@ func (t *report) hosts() string {
 	const most = 5
 	var all []string
 	for _, h := range t.Hosts[:min(len(t.Hosts), most)] {
-		all = append(all, fmt.Sprintf("%s (%s)", cut(Printable(h.Name), Width), Count(h.Requests)))
+		all = append(all, fmt.Sprintf("%s (%s)", Cut(Printable(h.Name), Width), Count(h.Requests)))
 	}
 	if len(all) == 0 {
 		return ""
@@ -211,7 +211,7 @@ func (t *report) top(z *Zone) {
 	}
 	t.line("\n  %-32s %10s  %8s  %s", "WHO WOULD BE REFUSED", "refused", "of sent", "first")
 	for _, k := range z.Top[:min(len(z.Top), maxShown)] {
-		t.line("  %-32s %10s  %8s  %s", cut(Printable(cmp.Or(k.Key, "(no key)")), 32), Count(k.Refused), percent(k.Refused, k.Requests), t.at(k.FirstRefused))
+		t.line("  %-32s %10s  %8s  %s", Cut(Printable(cmp.Or(k.Key, "(no key)")), 32), Count(k.Refused), percent(k.Refused, k.Requests), t.at(k.FirstRefused))
 		about := k.statuses()
 		if who := k.looks(); who != "" {
 			about += "; " + who
@@ -219,7 +219,7 @@ func (t *report) top(z *Zone) {
 		if k.Agent != "" {
 			about += "; " + Printable(k.Agent)
 		}
-		t.line("    %s", cut(about, Width-4))
+		t.line("    %s", Cut(about, Width-4))
 	}
 	if more := z.KeysRefused - min(len(z.Top), maxShown); more > 0 {
 		t.line("    and %s more", Count(int64(more)))
@@ -385,8 +385,8 @@ func Printable(text string) string {
 	return b.String()
 }
 
-// cut shortens a text that is wider than this.
-func cut(text string, width int) string {
+// Cut shortens a text that is wider than this.
+func Cut(text string, width int) string {
 	if utf8.RuneCountInString(text) <= width {
 		return text
 	}

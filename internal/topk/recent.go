@@ -104,14 +104,16 @@ func (r *Recent) rotate() {
 	}
 }
 
+// spans returns the spans that have counts, the earlier one first.
+func (r *Recent) spans() []*spanCounts {
+	return slices.DeleteFunc([]*spanCounts{r.before.Load(), r.current.Load()}, func(c *spanCounts) bool { return c == nil })
+}
+
 // Counts returns the counts of a key, and since when they were counted: the zero time if no
 // requests came at all.
 func (r *Recent) Counts(key string) (counts [kinds]Count, since time.Time) {
 	hash := maphash.String(r.seed, key)
-	for _, c := range []*spanCounts{r.current.Load(), r.before.Load()} {
-		if c == nil {
-			continue
-		}
+	for _, c := range slices.Backward(r.spans()) {
 		since = c.since
 		for kind := range counts {
 			n := c.sketches[kind].count(hash)
@@ -125,10 +127,7 @@ func (r *Recent) Counts(key string) (counts [kinds]Count, since time.Time) {
 // Plan returns the plan of a key's last request that had one, or "" if that is not known.
 func (r *Recent) Plan(key string) string {
 	hash := maphash.String(r.seed, key)
-	for _, c := range []*spanCounts{r.current.Load(), r.before.Load()} {
-		if c == nil {
-			continue
-		}
+	for _, c := range slices.Backward(r.spans()) {
 		if plan := c.sketches[Requests].plan(hash); plan != "" {
 			return plan
 		}
@@ -140,13 +139,8 @@ func (r *Recent) Plan(key string) string {
 // does not return has come at most unlisted times, counted by the same kind. It also returns since
 // when they were counted: the zero time if no requests came.
 func (r *Recent) Top(n int, by Kind) (top []Entry, unlisted uint64, since time.Time) {
-	var spans []*spanCounts
-	all := make(map[uint64]Entry)
-	for _, c := range []*spanCounts{r.before.Load(), r.current.Load()} {
-		if c == nil {
-			continue
-		}
-		spans = append(spans, c)
+	spans, all := r.spans(), make(map[uint64]Entry)
+	for _, c := range spans {
 		unlisted += c.sketches[by].unlisted()
 		c.sketches[by].each(func(hash uint64, t keyInfo) {
 			e, ok := all[hash]
