@@ -79,7 +79,7 @@ func (z *Zone) checkReserve(s *zone.Spec) error {
 	switch r := z.Reserve; {
 	case r == nil:
 		return nil
-	case !limit.Lends(z.Algorithm):
+	case !limit.CountsSlots(z.Algorithm):
 		return errors.New("reserve is for algorithm concurrency")
 	case math.IsNaN(r.Percent) || r.Percent <= 0 || r.Percent >= 100:
 		return fmt.Errorf("reserve must be above 0 and below 100 percent, got %v", r.Percent)
@@ -100,7 +100,7 @@ func (z *Zone) checkReserve(s *zone.Spec) error {
 
 // checkUnreserved returns an error if all slots of a limit are reserved.
 func checkUnreserved(l *limit.Limit, percent float64) error {
-	if n := l.MaxEvents; limit.Lends(l.Algorithm) && n != nil && n.From == "" && n.Number > 0 && zone.UnreservedSlots(n.Number, percent) == 0 {
+	if n := l.MaxEvents; limit.CountsSlots(l.Algorithm) && n != nil && n.From == "" && n.Number > 0 && zone.UnreservedSlots(n.Number, percent) == 0 {
 		return fmt.Errorf("reserve: %v %% of %d slots, rounded up, are all of them, so no other request can pass: reserve less, or block the others",
 			percent, n.Number)
 	}
@@ -270,7 +270,7 @@ func checkLateCost(s *zone.Spec, option string) error {
 // checkReturnable returns an error for algorithms whose charges come back by themselves.
 func checkReturnable(s *zone.Spec, option string) error {
 	for _, l := range s.Limits() {
-		if limit.Lends(l.Algorithm) {
+		if limit.CountsSlots(l.Algorithm) {
 			return fmt.Errorf("%s has no meaning for %s: slots always come back", option, l.Algorithm)
 		}
 	}

@@ -27,7 +27,7 @@ import "time"
 type Params [6]int64
 
 // Algorithm is common to all algorithms. Each one also implements exactly one of
-// [Counter], [Recorder] and [Lender], which determines what a store keeps for a key.
+// [Counter], [Recorder] and [Leaser], which determines what a store keeps for a key.
 type Algorithm interface {
 	// Name returns the word that selects the algorithm in a config.
 	Name() string
@@ -104,17 +104,17 @@ type Recorder interface {
 	Adjust(l *Log, p Params, now, at, delta int64)
 }
 
-// Lender is an algorithm whose charges are leases: a charge counts until it is given back,
+// Leaser is an algorithm whose charges are leases: a charge counts until it is given back,
 // or until its lease ends because it was not renewed.
-type Lender interface {
+type Leaser interface {
 	Algorithm
 
 	// Decide decides whether cost fits at now. It does not change what is held, but may let it end earlier.
 	Decide(l *Leases, p Params, now, cost int64) Decision
 
-	// Lend charges a cost that Decide has allowed for the same now. The name hold identifies
-	// the lease; to lend again under the same name renews it.
-	Lend(l *Leases, p Params, now, cost int64, hold string)
+	// Lease charges a cost that Decide has allowed for the same now. The name hold identifies
+	// the lease; to lease again under the same name renews it.
+	Lease(l *Leases, p Params, now, cost int64, hold string)
 
 	// Renewal returns how often a lease must be renewed.
 	Renewal(p Params) time.Duration

@@ -37,7 +37,7 @@ func (a Concurrency) Prepare(l Limit) (Params, error) {
 	return Params{l.Events, lease.Microseconds()}, nil
 }
 
-// Decide implements [Lender]. A lease that ends later than the longest one that begins now was made before the
+// Decide implements [Leaser]. A lease that ends later than the longest one that begins now was made before the
 // clock went back. When a request is refused, such leases are shortened to the lease of now, because nobody
 // renews those of a process that has crashed: they would take their slots for as long as the step was.
 func (Concurrency) Decide(l *Leases, p Params, now, cost int64) Decision {
@@ -73,13 +73,13 @@ func (Concurrency) Decide(l *Leases, p Params, now, cost int64) Decision {
 	return Micros(allowed, events, remaining, retry, next, reset, 0)
 }
 
-// Lend implements [Lender].
-func (Concurrency) Lend(l *Leases, p Params, now, cost int64, hold string) {
+// Lease implements [Leaser].
+func (Concurrency) Lease(l *Leases, p Params, now, cost int64, hold string) {
 	l.expire(now)
 	l.put(hold, now+p[1], cost)
 }
 
-// Renewal implements [Lender]. It is a third of the lease, so that one lost renewal does no
+// Renewal implements [Leaser]. It is a third of the lease, so that one lost renewal does no
 // harm.
 func (Concurrency) Renewal(p Params) time.Duration {
 	return time.Duration(p[1]) * time.Microsecond / 3

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Leases is what a [Lender] remembers of one key: the leases by name, with their costs and
+// Leases is what a [Leaser] remembers of one key: the leases by name, with their costs and
 // their ends. The zero Leases is a key never seen.
 //
 // Most keys have one lease, so a lease is kept small: all are in one slice, in no order,

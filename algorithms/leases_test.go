@@ -42,10 +42,10 @@ func TestLeases(t *testing.T) {
 			case 4:
 				clone := leases.Clone()
 				clone.GiveBack(hold, 3)
-				algorithms.Concurrency{}.Lend(clone, params, now, 2, "another")
+				algorithms.Concurrency{}.Lease(clone, params, now, 2, "another")
 			default:
 				cost := rapid.Int64Range(1, 3).Draw(t, "cost")
-				algorithms.Concurrency{}.Lend(&leases, params, now, cost, hold)
+				algorithms.Concurrency{}.Lease(&leases, params, now, cost, hold)
 				slice = slices.DeleteFunc(slice, func(h held) bool { return h.ends <= now || is(h) })
 				slice = append(slice, held{hold, now + params[1], cost})
 			}
@@ -77,8 +77,8 @@ func TestRefusalsDropNoLease(t *testing.T) {
 	var leases algorithms.Leases
 	slots, params := algorithms.Concurrency{}, algorithms.Params{3, 60 * second}
 	hour := 3600 * second
-	slots.Lend(&leases, params, 48*hour, 2, "before the step")
-	slots.Lend(&leases, params, 39*hour, 1, "short")
+	slots.Lease(&leases, params, 48*hour, 2, "before the step")
+	slots.Lease(&leases, params, 39*hour, 1, "short")
 	if d := slots.Decide(&leases, params, 40*hour, 2); d.Allowed || d.RetryAfter.Seconds() != 60 || leases.Len() != 2 {
 		t.Errorf("%+v, and %d leases are kept, want both", d, leases.Len())
 	}

@@ -29,16 +29,16 @@ var aliases = map[string]string{"gcra": "token_bucket"}
 
 // Register adds an algorithm. Call it from an init function, because stores read the
 // registry when they open. It panics if the name is taken, or if the algorithm does not
-// implement exactly one of [Counter], [Recorder] and [Lender].
+// implement exactly one of [Counter], [Recorder] and [Leaser].
 func Register(a Algorithm) {
 	kinds := 0
-	for _, is := range [...]bool{isA[Counter](a), isA[Recorder](a), isA[Lender](a)} {
+	for _, is := range [...]bool{isA[Counter](a), isA[Recorder](a), isA[Leaser](a)} {
 		if is {
 			kinds++
 		}
 	}
 	if kinds != 1 {
-		panic(fmt.Sprintf("algorithm %q must be one of Counter, Recorder and Lender", a.Name()))
+		panic(fmt.Sprintf("algorithm %q must be one of Counter, Recorder and Leaser", a.Name()))
 	}
 	registry.Lock()
 	defer registry.Unlock()

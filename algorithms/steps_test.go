@@ -112,10 +112,10 @@ func (k *key) take(p algorithms.Params, now, cost int64) (d algorithms.Decision)
 		if d = a.Decide(&k.log, p, now, cost); d.Allowed && cost > 0 {
 			a.Record(&k.log, p, now, cost)
 		}
-	case algorithms.Lender:
+	case algorithms.Leaser:
 		if d = a.Decide(&k.leases, p, now, cost); d.Allowed && cost > 0 {
 			k.holds++
-			a.Lend(&k.leases, p, now, cost, strconv.Itoa(k.holds))
+			a.Lease(&k.leases, p, now, cost, strconv.Itoa(k.holds))
 		}
 	}
 	return d

@@ -70,9 +70,9 @@ func (p *player) Take(l algorithms.Limit, now, cost int64, name string) (d algor
 		if d = a.Decide(&k.log, params, now, cost); d.Allowed && cost > 0 {
 			a.Record(&k.log, params, now, cost)
 		}
-	case algorithms.Lender:
+	case algorithms.Leaser:
 		if d = a.Decide(&k.leases, params, now, cost); d.Allowed && cost > 0 {
-			a.Lend(&k.leases, params, now, cost, name)
+			a.Lease(&k.leases, params, now, cost, name)
 		}
 	}
 	d.At = now
@@ -82,7 +82,7 @@ func (p *player) Take(l algorithms.Limit, now, cost int64, name string) (d algor
 
 // Renew implements [vectors.Key].
 func (p *player) Renew(l algorithms.Limit, now, cost int64, name string) {
-	p.algorithm.(algorithms.Lender).Lend(&p.stateFor(l).leases, p.params(l, now), now, cost, name)
+	p.algorithm.(algorithms.Leaser).Lease(&p.stateFor(l).leases, p.params(l, now), now, cost, name)
 }
 
 // Adjust implements [vectors.Key].
@@ -93,7 +93,7 @@ func (p *player) Adjust(l algorithms.Limit, now, at, delta int64, name string) {
 		k.state = a.Adjust(k.state, params, now, at, p.turns[name], delta)
 	case algorithms.Recorder:
 		a.Adjust(&k.log, params, now, at, delta)
-	case algorithms.Lender:
+	case algorithms.Leaser:
 		k.leases.GiveBack(name, -delta)
 	}
 }

@@ -26,11 +26,11 @@ func ours(name, algorithm string, denyCache time.Duration) peer {
 			if err != nil {
 				return nil, err
 			}
-			_, lends := a.(algorithms.Lender)
+			_, leases := a.(algorithms.Leaser)
 			rules := make([]*store.Rule, l.zones)
 			for i := range rules {
 				of := algorithms.Limit{Events: l.events, Window: l.period}
-				if lends {
+				if leases {
 					of = algorithms.Limit{Events: min(l.events, algorithms.MaxSlots), Lease: time.Minute}
 				}
 				if rules[i], err = store.NewRule(zones[i], a, of, 0); err != nil {
@@ -42,7 +42,7 @@ func ours(name, algorithm string, denyCache time.Duration) peer {
 				return nil, err
 			}
 			taker := func() take { return takeAll(s, rules) }
-			if lends {
+			if leases {
 				taker = func() take { return takeAndGiveBack(s, rules) }
 			}
 			return &limiter{taker: taker, close: s.Close}, nil

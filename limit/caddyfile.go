@@ -136,7 +136,7 @@ func ParsePlanLine(d *caddyfile.Dispenser, line caddyfile.Segment, p *Plan, seen
 		}
 		line = line[1:]
 		seen["events"], seen["window"], seen["rate"] = true, true, true
-	} else if len(line) > 0 && Lends(p.Algorithm) && known[line[0].Text].Parse == nil {
+	} else if len(line) > 0 && CountsSlots(p.Algorithm) && known[line[0].Text].Parse == nil {
 		if err := r.parseSlots(p.Algorithm, line[0].Text); err != nil {
 			return err
 		}

@@ -93,9 +93,9 @@ func (l *Limit) isSet() bool { return l.MaxEvents != nil || l.Window != Window{}
 // is missing.
 func (l *Limit) Missing() string {
 	switch {
-	case Lends(l.Algorithm) && l.MaxEvents == nil:
+	case CountsSlots(l.Algorithm) && l.MaxEvents == nil:
 		return "a zone for concurrency requires events, the number of slots"
-	case Lends(l.Algorithm), l.MaxEvents != nil && l.Window != Window{}:
+	case CountsSlots(l.Algorithm), l.MaxEvents != nil && l.Window != Window{}:
 		return ""
 	case l.MaxEvents != nil && l.MaxEvents.From != "":
 		return "the window is missing: write window 1m"
@@ -172,7 +172,7 @@ func (l *Limit) Check() error {
 	case l.MaxWait < 0 || time.Duration(l.MaxWait) > maxMaxWait:
 		return fmt.Errorf("max_wait must be from 0 to %s, got %v", duration.Format(maxMaxWait), time.Duration(l.MaxWait))
 	}
-	if !Lends(l.Algorithm) {
+	if !CountsSlots(l.Algorithm) {
 		if err := l.Window.validate(); err != nil {
 			return err
 		}
@@ -275,14 +275,14 @@ func (l *Limit) FindAlgorithm() (algorithms.Algorithm, error) {
 	return algorithms.Get(cmp.Or(l.Algorithm, defaultAlgorithm))
 }
 
-// Lends reports whether an algorithm is an [algorithms.Lender]. Its limits have no window: a
+// CountsSlots reports whether an algorithm is an [algorithms.Leaser]. Its limits have no window: a
 // request holds what it takes for as long as it runs.
-func Lends(algorithm string) bool {
+func CountsSlots(algorithm string) bool {
 	a, err := algorithms.Get(algorithm)
 	if err != nil {
 		return false
 	}
-	_, ok := a.(algorithms.Lender)
+	_, ok := a.(algorithms.Leaser)
 	return ok
 }
 
@@ -294,7 +294,7 @@ func (l *Limit) Describe() string {
 		return l.Algorithm
 	}
 	text := algorithm.Name() + " " + l.MaxEvents.String()
-	if !Lends(l.Algorithm) {
+	if !CountsSlots(l.Algorithm) {
 		text += "/" + l.Window.Format()
 	}
 	for _, option := range []struct{ word, usual string }{
@@ -323,7 +323,7 @@ func (l *Limit) Describe() string {
 // algorithm, only the options that all algorithms have are taken.
 func (l Limit) Over(base *Limit) Limit {
 	l.MaxEvents = cmp.Or(l.MaxEvents, base.MaxEvents)
-	if l.Window == (Window{}) && !Lends(l.Algorithm) {
+	if l.Window == (Window{}) && !CountsSlots(l.Algorithm) {
 		l.Window = base.Window
 	}
 	l.MaxWait = cmp.Or(l.MaxWait, base.MaxWait)

@@ -28,7 +28,7 @@ func (r *rate) parseAlgorithm() (string, error) {
 		return "", r.d.ArgErr()
 	}
 	r.limit.Algorithm = args[0]
-	if len(args) == 2 && Lends(args[0]) {
+	if len(args) == 2 && CountsSlots(args[0]) {
 		return args[0], r.parseSlots(args[0], args[1])
 	}
 	if len(args) == 2 {

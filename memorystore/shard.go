@@ -13,7 +13,7 @@ type shard struct {
 	mu        sync.Mutex
 	numbers   table[algorithms.State]   // of keys whose algorithm is a Counter; without pointers
 	logs      table[*algorithms.Log]    // of keys whose algorithm is a Recorder
-	leases    table[*algorithms.Leases] // of keys whose algorithm is a Lender
+	leases    table[*algorithms.Leases] // of keys whose algorithm is a Leaser
 	bans      table[algorithms.State]   // they do not count towards MaxKeys
 	overrides map[stateID]override      // nil until there is one; also
 	banNames  map[stateID]keyName       // keys of bans, as many as are listed

@@ -230,7 +230,7 @@ func (s *Store) Renew() {
 		s.each(c.Rule, c.Rule.States(), c.Key, func(shard *shard, id stateID) {
 			if kept := shard.leases.get(id); kept != nil && s.holds.Has(c.Hold) {
 				now := s.now()
-				shard.lend(&c, id, kept.value, c.Rule.At(now).Params, now)
+				shard.lease(&c, id, kept.value, c.Rule.At(now).Params, now)
 			}
 		})
 	}

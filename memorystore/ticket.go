@@ -13,7 +13,7 @@ type ticket struct {
 	shared   stateID            // where it is if the shard is full
 	state    algorithms.State   // what to keep if the check is charged, for a Counter
 	log      *algorithms.Log    // the same, for a Recorder
-	leases   *algorithms.Leases // the same, for a Lender
+	leases   *algorithms.Leases // the same, for a Leaser
 	params   algorithms.Params
 	override string // see algorithms.Decision; not empty if params are those of an override
 }
@@ -61,7 +61,7 @@ func (t *ticket) decideOther(s *Store, now, cost int64, d *algorithms.Decision) 
 			t.log = new(algorithms.Log)
 		}
 		*d = a.Decide(t.log, t.params, now, cost)
-	case algorithms.Lender:
+	case algorithms.Leaser:
 		t.leases = find(t, s, &t.shard.leases, now)
 		if t.leases == nil {
 			t.leases = new(algorithms.Leases)
@@ -106,21 +106,21 @@ func (t *ticket) chargeOther(now, expires int64) {
 		}
 		a.Record(t.log, t.params, now, t.check.Cost)
 		t.shard.logs.put(t.id, t.log, expires)
-	case algorithms.Lender:
+	case algorithms.Leaser:
 		if t.shard.leases.get(t.id) == nil {
 			t.leases = t.leases.Clone()
 		}
-		t.shard.lend(t.check, t.id, t.leases, t.params, now)
+		t.shard.lease(t.check, t.id, t.leases, t.params, now)
 	}
 }
 
-// lend lends or renews, and keeps the leases until the last one ends. That moment
+// lease begins or renews a lease, and keeps the leases until the last one ends. That moment
 // is computed for a limit of many slots, because a limit of 0 slots has no reset.
-func (s *shard) lend(c *store.Check, id stateID, leases *algorithms.Leases, params algorithms.Params, now int64) {
-	lender := c.Rule.Algorithm().(algorithms.Lender)
-	lender.Lend(leases, params, now, c.Cost, c.Hold)
+func (s *shard) lease(c *store.Check, id stateID, leases *algorithms.Leases, params algorithms.Params, now int64) {
+	leaser := c.Rule.Algorithm().(algorithms.Leaser)
+	leaser.Lease(leases, params, now, c.Cost, c.Hold)
 	params[0] = algorithms.MaxEvents
-	s.leases.put(id, leases, now+lender.Decide(leases, params, now, 0).ResetAfter.Microseconds())
+	s.leases.put(id, leases, now+leaser.Decide(leases, params, now, 0).ResetAfter.Microseconds())
 }
 
 // adjust locks the shard and adjusts a charge. It reports whether that changed the state of a
@@ -160,9 +160,9 @@ func (t *ticket) adjustLocked(s *Store, now int64, to *store.Adjustment) (change
 			t.log = t.log.Clone()
 		}
 		a.Adjust(t.log, params, now, to.At, to.Delta)
-		params[0] = algorithms.MaxEvents // as in lend
+		params[0] = algorithms.MaxEvents // as in lease
 		t.shard.logs.put(t.id, t.log, now+a.Decide(t.log, params, now, 0).ResetAfter.Microseconds())
-	case algorithms.Lender:
+	case algorithms.Leaser:
 		t.shard.giveBack(to, t.id)
 		t.shard.giveBack(to, t.shared)
 	}

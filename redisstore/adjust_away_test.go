@@ -82,7 +82,7 @@ func TestAdjustmentsWaitForRedis(t *testing.T) {
 }
 
 func lends(a algorithms.Algorithm) bool {
-	_, ok := a.(algorithms.Lender)
+	_, ok := a.(algorithms.Leaser)
 	return ok
 }
 

@@ -17,7 +17,7 @@ func drawLimit(t *rapid.T, algorithm string) algorithms.Limit {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, lends := a.(algorithms.Lender)
+	_, leases := a.(algorithms.Leaser)
 	for {
 		l := algorithms.Limit{
 			Events: rapid.OneOf(
@@ -32,7 +32,7 @@ func drawLimit(t *rapid.T, algorithm string) algorithms.Limit {
 				rapid.Int64Range(1000, algorithms.MaxWindow.Microseconds()),
 			).Draw(t, "window")) * time.Microsecond,
 		}
-		if lends {
+		if leases {
 			l.Events, l.Lease, l.Window = min(l.Events, 1+l.Events%30), algorithms.MinLease+l.Window%(algorithms.MaxLease-algorithms.MinLease), 0
 		}
 		drawOptions(t, algorithm, &l)

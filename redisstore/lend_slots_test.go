@@ -27,7 +27,7 @@ type runner struct {
 func (r *runner) request(s *redisstore.Store, checks []store.Check, run func()) {
 	decisions := make([]algorithms.Decision, len(checks))
 	for i := range checks {
-		if _, lends := checks[i].Rule.Algorithm().(algorithms.Lender); lends {
+		if _, leases := checks[i].Rule.Algorithm().(algorithms.Leaser); leases {
 			checks[i].Hold = store.NewHold()
 		}
 	}

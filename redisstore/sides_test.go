@@ -84,7 +84,7 @@ func (s *leaseSide) take(_ rapid.TB, c store.Check) algorithms.Decision {
 	d := algorithms.Concurrency{}.Decide(&s.leases, params, now, c.Cost)
 	d.At = now
 	if d.Allowed && c.Cost > 0 {
-		algorithms.Concurrency{}.Lend(&s.leases, params, now, c.Cost, c.Hold)
+		algorithms.Concurrency{}.Lease(&s.leases, params, now, c.Cost, c.Hold)
 	}
 	return d
 }
@@ -92,5 +92,5 @@ func (s *leaseSide) take(_ rapid.TB, c store.Check) algorithms.Decision {
 func (s *leaseSide) adjust(_ rapid.TB, r store.Adjustment) { s.leases.GiveBack(r.Hold, -r.Delta) }
 
 func (s *leaseSide) renew(_ rapid.TB, c store.Check) {
-	algorithms.Concurrency{}.Lend(&s.leases, c.Rule.At(0).Params, s.now(), c.Cost, c.Hold)
+	algorithms.Concurrency{}.Lease(&s.leases, c.Rule.At(0).Params, s.now(), c.Cost, c.Hold)
 }

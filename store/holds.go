@@ -28,13 +28,13 @@ type held struct {
 }
 
 // Add adds a charge that was just made. It does nothing if the algorithm is not an
-// [algorithms.Lender].
+// [algorithms.Leaser].
 func (h *Holds) Add(c *Check) {
-	lender, ok := c.Rule.Algorithm().(algorithms.Lender)
+	leaser, ok := c.Rule.Algorithm().(algorithms.Leaser)
 	if !ok || c.Cost == 0 {
 		return
 	}
-	due := h.now().Add(lender.Renewal(c.Rule.At(0).Params))
+	due := h.now().Add(leaser.Renewal(c.Rule.At(0).Params))
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.held == nil {
@@ -104,8 +104,8 @@ func (h *Holds) Due(now time.Time) (due []Check) {
 			continue // by both clocks: the monotonic one stands still while the machine is suspended
 		}
 		due = append(due, one.check)
-		lender := one.check.Rule.Algorithm().(algorithms.Lender)
-		one.due = now.Add(lender.Renewal(one.check.Rule.At(0).Params))
+		leaser := one.check.Rule.Algorithm().(algorithms.Leaser)
+		one.due = now.Add(leaser.Renewal(one.check.Rule.At(0).Params))
 		h.held[name] = one
 	}
 	return due

@@ -15,14 +15,14 @@ import (
 // other.
 type PartLender interface {
 	// Lent returns how much of a key is lent to processes, this one included, and to how many. It asks
-	// the store's backend at once, and fails as Take does. Of a Lender it knows only what this process
+	// the store's backend at once, and fails as Take does. Of a Leaser it knows only what this process
 	// keeps.
 	Lent(ctx context.Context, rule *Rule, key string) (lent, borrowers int64, err error)
 }
 
 // NewLendingRule is like [NewRule], for a limit of which a [PartLender] lends parts. A process asks
 // it about once in a period for a key that comes often. The states are others than those of the
-// limit without a period, but for a Lender, of which a process keeps slots for the next requests.
+// limit without a period, but for a Leaser, of which a process keeps slots for the next requests.
 func NewLendingRule(zone string, algorithm algorithms.Algorithm, limit algorithms.Limit, salt uint64, period time.Duration) (*Rule, error) {
 	if err := lend.Check(algorithm, limit, period); err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func NewLendingRule(zone string, algorithm algorithms.Algorithm, limit algorithm
 		return nil, err
 	}
 	r.lend, r.longestLend = period, lend.Longest(limit, period)
-	if _, r.lender = algorithm.(algorithms.Lender); !r.lender {
+	if _, r.leaser = algorithm.(algorithms.Leaser); !r.leaser {
 		r.states = statesOf(zone, algorithm.Name(), Escape(algorithm.Family(limit)+"-lent"))
 	}
 	limit.Location = nil // the name of its states has it
@@ -60,8 +60,8 @@ func (r *Rule) Lend() time.Duration { return r.lend }
 func (r *Rule) LongestLend() time.Duration { return r.longestLend }
 
 // LendsParts reports whether parts of the limit are lent, and KeepsSlots whether slots of it are kept instead:
-// those of a [algorithms.Lender], for the next requests of this process.
-func (r *Rule) LendsParts() bool { return r.lend > 0 && !r.lender }
+// those of a [algorithms.Leaser], for the next requests of this process.
+func (r *Rule) LendsParts() bool { return r.lend > 0 && !r.leaser }
 
 // KeepsSlots reports whether slots are kept: see [Rule.LendsParts].
-func (r *Rule) KeepsSlots() bool { return r.lend > 0 && r.lender }
+func (r *Rule) KeepsSlots() bool { return r.lend > 0 && r.leaser }

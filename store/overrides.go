@@ -131,8 +131,8 @@ func (r *Rule) PrepareOverride(override Override) (*PreparedOverride, error) {
 	if full.Calendar != 0 && (full.Calendar != r.limit.Calendar || otherPlace) {
 		return nil, errors.New("calendar window of an override must be the zone's: leave it out, or write a duration")
 	}
-	_, lends := r.algorithm.(algorithms.Lender)
-	if want := cmp.Or(r.limit.Lease, algorithms.DefaultLease); lends && limit.Lease != 0 && limit.Lease != want {
+	_, leases := r.algorithm.(algorithms.Leaser)
+	if want := cmp.Or(r.limit.Lease, algorithms.DefaultLease); leases && limit.Lease != 0 && limit.Lease != want {
 		return nil, fmt.Errorf("lease of an override must be the zone's, %v, got %v: leave it out", want, limit.Lease)
 	}
 	var err error
@@ -141,7 +141,7 @@ func (r *Rule) PrepareOverride(override Override) (*PreparedOverride, error) {
 	}
 	// The parameters of a calendar window depend on the date, and leases are renewed by the
 	// rule's limit. So all but the events must be the rule's.
-	o.eventsOnly = full.Calendar != 0 || lends
+	o.eventsOnly = full.Calendar != 0 || leases
 	family := ""
 	if !o.eventsOnly {
 		family = Escape(r.algorithm.Family(full))

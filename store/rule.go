@@ -23,7 +23,7 @@ type Rule struct {
 	lend      time.Duration // see NewLendingRule
 
 	longestLend time.Duration
-	lender      bool   // slots are kept instead
+	leaser      bool   // slots are kept instead
 	terms       uint64 // see Terms
 
 	dated     algorithms.Dated // nil unless the parameters depend on the date

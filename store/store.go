@@ -50,7 +50,7 @@ type Check struct {
 	Cost int64
 
 	// Hold is a name for the charge that is unique in the whole fleet, so that the charge can
-	// be renewed and given back. Only an [algorithms.Lender] needs one. See [NewHold].
+	// be renewed and given back. Only an [algorithms.Leaser] needs one. See [NewHold].
 	Hold string
 
 	// Independent separates the check from the others of its call. It is decided and charged
@@ -131,7 +131,7 @@ type Store interface {
 	// without a charge. After an error the decisions mean nothing, and the checks may have
 	// been charged once or not at all, but never twice.
 	//
-	// The store renews the leases of a Lender until they are given back or the store is
+	// The store renews the leases of a Leaser until they are given back or the store is
 	// closed.
 	//
 	// There must be at most [MaxChecks] checks, and no two with the same zone and key. Take

@@ -14,7 +14,7 @@ const (
 )
 
 // Lendable reports whether parts of limits like this can be lent. A process keeps slots of a
-// [Lender] instead: see [Slots].
+// [Leaser] instead: see [Slots].
 func Lendable(a algorithms.Algorithm, l algorithms.Limit) bool {
 	if l.Mode == algorithms.ModeQueue {
 		return false
@@ -36,11 +36,11 @@ func Check(a algorithms.Algorithm, l algorithms.Limit, period time.Duration) err
 	case l.Mode == algorithms.ModeQueue:
 		return fmt.Errorf("lend has no meaning for mode %s: a queue is about the order of all requests; leave it out", algorithms.ModeQueue)
 	case !Lendable(a, l):
-		lender, ok := a.(algorithms.Lender)
+		leaser, ok := a.(algorithms.Leaser)
 		if !ok {
 			return fmt.Errorf("lend is not for algorithm %s: leave it out", a.Name())
 		}
-		p, err := lender.Prepare(l)
+		p, err := leaser.Prepare(l)
 		if lease := time.Duration(p[1]) * time.Microsecond; err == nil && leasePeriods*period > lease {
 			return fmt.Errorf("lend must be at most a third of the lease %v, because slots are renewed so often, got %v", lease, period)
 		}

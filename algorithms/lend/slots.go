@@ -12,7 +12,7 @@ import "time"
 //     others have taken what was free.
 //   - A slot is used again only while its lease lasts for certain, by both clocks of the machine, counted
 //     from when it was asked for or last renewed. A renewal counts only if its answer comes before the
-//     lease has ended: the store may have lent the slot to another process since.
+//     lease has ended: the store may have given the slot to another process since.
 //
 // Slots have no lock: their caller has one.
 type Slots struct {
@@ -40,7 +40,7 @@ func (s *Slot) begin(sent Moment, lease time.Duration) {
 	s.from, s.until = sent, sent.plus(lease-lease/Drift-2*time.Microsecond)
 }
 
-// lasts reports whether the slot is certainly not lent to others for a while.
+// lasts reports whether the slot is certainly not given to others for a while.
 func (s *Slot) lasts(now Moment, while time.Duration) bool {
 	return now.Mono+while < s.until.Mono && now.Wall+while < s.until.Wall && now.Wall >= s.from.Wall
 }
@@ -101,7 +101,7 @@ func (s *Slots) Due(now Moment, period time.Duration) bool {
 }
 
 // Surplus takes out what is to be given back: what no request needed since the last call, what is too
-// much, and what may be lent to others by now. It is called once in a period.
+// much, and what may go to others by now. It is called once in a period.
 func (s *Slots) Surplus(now Moment, processes int) (back []Slot) {
 	kept := s.idle[:0]
 	for i, slot := range s.idle {

@@ -88,10 +88,10 @@ func (e *slotExplorer) decide(w *slotWorld, m slotMessage) {
 	case "take":
 		d := a.Decide(w.store, e.params, w.now(), 1)
 		if m.allowed, m.free = d.Allowed, d.Remaining; d.Allowed {
-			a.Lend(w.store, e.params, w.now(), 1, m.name)
+			a.Lease(w.store, e.params, w.now(), 1, m.name)
 		}
 	case "renew":
-		a.Lend(w.store, e.params, w.now(), 1, m.name)
+		a.Lease(w.store, e.params, w.now(), 1, m.name)
 	case "give back":
 		w.store.GiveBack(m.name, 1)
 		return
@@ -240,7 +240,7 @@ func (e *slotExplorer) visit(w *slotWorld, story string) {
 			for i := range w.processes {
 				p := &w.processes[i]
 				for _, slot := range p.runs { // requests that run renew what they have
-					algorithms.Concurrency{}.Lend(w.store, e.params, w.now(), 1, slot.Name)
+					algorithms.Concurrency{}.Lease(w.store, e.params, w.now(), 1, slot.Name)
 				}
 				for j := range p.runs {
 					p.runs[j].begin(w.moment(), slotLease)

@@ -46,7 +46,7 @@ func (l *limit) decide(cost int64) (d algorithms.Decision) {
 		_, d = a.Take(kept.numbers, l.params, l.now, cost)
 	case algorithms.Recorder:
 		d = a.Decide(&kept.log, l.params, l.now, cost)
-	case algorithms.Lender:
+	case algorithms.Leaser:
 		d = a.Decide(&kept.leases, l.params, l.now, cost)
 	}
 	d.At, d.Override = l.now, l.override
@@ -61,8 +61,8 @@ func (l *limit) charge(c *store.Check) {
 		kept.numbers, _ = a.Take(kept.numbers, l.params, l.now, c.Cost)
 	case algorithms.Recorder:
 		a.Record(&kept.log, l.params, l.now, c.Cost)
-	case algorithms.Lender:
-		a.Lend(&kept.leases, l.params, l.now, c.Cost, c.Hold)
+	case algorithms.Leaser:
+		a.Lease(&kept.leases, l.params, l.now, c.Cost, c.Hold)
 	}
 	l.keep(kept)
 }

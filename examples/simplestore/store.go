@@ -50,7 +50,7 @@ type stateName struct {
 type state struct {
 	numbers algorithms.State  // of a Counter
 	log     algorithms.Log    // of a Recorder
-	leases  algorithms.Leases // of a Lender
+	leases  algorithms.Leases // of a Leaser
 	expires int64             // from then on, the state is the same as none
 }
 
@@ -103,7 +103,7 @@ func (s *Store) Take(_ context.Context, checks []store.Check, decisions []algori
 	}
 	for _, i := range charged {
 		s.limitOf(&checks[i], now).charge(&checks[i])
-		s.holds.Add(&checks[i]) // does nothing unless the algorithm is a Lender
+		s.holds.Add(&checks[i]) // does nothing unless the algorithm is a Leaser
 	}
 	return nil
 }
@@ -190,7 +190,7 @@ func (s *Store) adjust(a *store.Adjustment) (changed bool) {
 			return false // nothing is left to give back
 		}
 		algorithm.Adjust(&kept.log, l.params, now, a.At, a.Delta)
-	case algorithms.Lender:
+	case algorithms.Leaser:
 		if a.Delta <= -a.Cost {
 			s.holds.Remove(a.Hold) // no renewal is needed any more
 		}

@@ -99,7 +99,7 @@ func (z *runningZone) lookUpUnder(c *adminCall, key string, policies *zone.Polic
 	}
 	answer := &adminapi.Key{
 		Zone: z.Name, KeyText: keyText(z.Template, key, len(key)), Plan: policy.Plan, Limit: z.Description, Rollout: z.rollout(),
-		Cost: cost, CostFrom: z.Cost.From, QuotaStatus: p.quota(), Slots: policy.Lends,
+		Cost: cost, CostFrom: z.Cost.From, QuotaStatus: p.quota(), Slots: policy.Slots,
 		Ban: p.ban(), Refusals: p.refusals, Override: p.override(), Overrides: z.Overrides(), Lately: z.lately(key),
 	}
 	if policies.Varying != nil {

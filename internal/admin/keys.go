@@ -29,7 +29,7 @@ func resetKey(c *adminCall) error {
 	var running int64
 	reset := func(ctx context.Context, s store.Store) error {
 		for _, rule := range z.States() {
-			if limit.Lends(rule.Algorithm().Name()) {
+			if limit.CountsSlots(rule.Algorithm().Name()) {
 				d, err := takeOne(ctx, s, store.Check{Rule: rule, Key: key, Cost: 1, Peek: true})
 				if err != nil {
 					return err

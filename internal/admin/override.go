@@ -144,7 +144,7 @@ func (z *runningZone) overrideLimit(l *limit.Limit, rule *store.Rule) (made algo
 	case l.Timezone != "":
 		return made, errors.New("limit: timezone is always that of the zone: leave it out")
 	}
-	if l.Window == (limit.Window{}) && !limit.Lends(rule.Algorithm().Name()) {
+	if l.Window == (limit.Window{}) && !limit.CountsSlots(rule.Algorithm().Name()) {
 		for _, base := range z.Limits() {
 			if base.Window.From != "" {
 				return made, fmt.Errorf("limit: the zone's window depends on the request, {%s}: write one, such as 500/1m",

@@ -87,7 +87,7 @@ func testRules(t testing.TB) (rules []*store.Rule) {
 			t.Fatal(err)
 		}
 		l := algorithms.Limit{Events: 2, Window: 3600e9}
-		if limit.Lends(name) {
+		if limit.CountsSlots(name) {
 			l.Window = 0
 		}
 		rule, err := store.NewRule("z", a, l, 0)

@@ -137,7 +137,7 @@ func (s *seconds) start(r *http.Request) *adminapi.PageStart {
 func (z *runningZone) forPage() adminapi.PageZone {
 	p := adminapi.PageZone{
 		Zone: z.describe(nil), Parts: z.Template.PartNames(), Overrides: z.checkOverridable() == nil, Bans: z.KeyRules != nil && z.KeyRules.Ban != nil,
-		Slots: z.Lends(),
+		Slots: z.CountsSlots(),
 	}
 	p.Uses, p.Totals = nil, nil // the page reads neither
 	if z.Plans == nil && z.OwnPolicies.Varying == nil {

@@ -62,10 +62,10 @@ func (z *runningZone) describe(keys map[string]int64) adminapi.Zone {
 	if n, ok := keys[z.Name]; ok {
 		answer.Keys = &n
 	}
-	if observed, ok := z.store.Store.Store.(store.Observed); ok && (z.Lends() || z.Borrows()) {
+	if observed, ok := z.store.Store.Store.(store.Observed); ok && (z.CountsSlots() || z.Borrows()) {
 		stats := observed.Stats()
 		held, lent := stats.Held[z.Name], stats.Lent[z.Name]
-		if z.Lends() {
+		if z.CountsSlots() {
 			answer.InUse = &held
 		}
 		if z.Borrows() && stats.Lent != nil {

@@ -67,7 +67,7 @@ func (f *Refusal) Answer(usual int) Answer {
 	switch {
 	case d.Banned:
 		a.Problem = AbnormalUsage
-	case len(f.Zone.Reserve) > 0 && f.Policy.Lends: // the server has too much to do, and not the client
+	case len(f.Zone.Reserve) > 0 && f.Policy.Slots: // the server has too much to do, and not the client
 		a.Status, a.Problem = http.StatusServiceUnavailable, ReducedCapacity
 	}
 	return a

@@ -202,7 +202,7 @@ func (v *Verdict) countUnasked(z *zone.Zone, c *zone.Check, o outcome.Outcome) {
 // add adds what to ask of the store for a zone.
 func (v *Verdict) add(z *zone.Zone, c *zone.Check) {
 	check := store.Check{Rule: c.Policy.Rule, Key: c.Key, Cost: c.Cost, Independent: c.DryRun, KeyRules: z.KeyRules}
-	if c.Policy.Lends && c.Cost > 0 {
+	if c.Policy.Slots && c.Cost > 0 {
 		check.Hold = store.NewHold()
 		v.holds = true
 	}

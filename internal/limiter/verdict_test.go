@@ -44,7 +44,7 @@ func TestBindingZone(t *testing.T) {
 	} {
 		v := &Verdict{Checks: make([]store.Check, len(c.decisions)), Decisions: c.decisions, Enforced: len(c.decisions)}
 		for i := range c.decisions {
-			v.Entries = append(v.Entries, Entry{Policy: &zone.QuotaPolicy{Lends: i == 3}})
+			v.Entries = append(v.Entries, Entry{Policy: &zone.QuotaPolicy{Slots: i == 3}})
 		}
 		if index, refused := v.mostBinding(0, v.Enforced); index != c.index || refused != c.refused {
 			t.Errorf("%s: got %d, %v, want %d, %v", c.name, index, refused, c.index, c.refused)

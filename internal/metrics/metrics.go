@@ -175,7 +175,7 @@ func (c collection) zone(z *zone.Zone) {
 
 func (c collection) limit(z *zone.Zone, plan string, l *limit.Limit) {
 	window := "" // concurrency has none
-	if !limit.Lends(l.Algorithm) {
+	if !limit.CountsSlots(l.Algorithm) {
 		window = l.Window.Format()
 	}
 	c.send(descConfig, prometheus.GaugeValue, 1, z.Name, l.MaxEvents.String(), window, plan, z.Rollout())
@@ -211,7 +211,7 @@ func (c collection) store(s observedStore, zones []*zone.Zone) {
 		stats = observed.Stats()
 	}
 	for _, z := range own {
-		if z.Lends() {
+		if z.CountsSlots() {
 			c.send(descInUse, prometheus.GaugeValue, float64(stats.Held[z.Name]), z.Name)
 		}
 		if z.Borrows() && stats.Lent != nil {

@@ -123,7 +123,7 @@ func (p *Peeking) question(c *store.Check) question {
 // sleep makes a decision that of a moment later, by what the clock has gone on. It must have begun at 0.
 func (p *Peeking) sleep(c *store.Check, d *algorithms.Decision) {
 	slept := p.clock.Now()
-	_, slots := c.Rule.Algorithm().(algorithms.Lender)
+	_, slots := c.Rule.Algorithm().(algorithms.Leaser)
 	if limit := c.Rule.Limit(); d.RetryAfter == algorithms.Never && !d.Banned && c.Cost <= d.Quota && c.Cost < p.Asked(c) {
 		d.RetryAfter = max(d.ResetAfter, limit.Window, limit.Lease) // it does not fit beside what was charged before
 	}

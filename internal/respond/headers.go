@@ -39,7 +39,7 @@ func (t *record) value(f field) string {
 	case remainingField:
 		return strconv.FormatInt(n.remaining, 10)
 	case resetField:
-		if !p.Lends { // it is not known when slots come back
+		if !p.Slots { // it is not known when slots come back
 			return strconv.FormatInt(t.reset(), 10)
 		}
 	case retryAfterField:

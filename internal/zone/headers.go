@@ -36,7 +36,7 @@ func (p *QuotaPolicy) prepareHeaders() {
 	}
 	p.ItemPrefix = name + paramRemaining
 	p.PolicyItem = name + paramQuota + strconv.FormatInt(p.Quota, 10)
-	if p.Lends {
+	if p.Slots {
 		p.PolicyItem += paramUnit // no window: a slot comes back whenever a request ends
 		return
 	}
@@ -54,7 +54,7 @@ func perSecond(events int64, window time.Duration) string {
 // ForOverride returns a policy that has just the PolicyItem, for a decision by the limit of an override.
 func (p *QuotaPolicy) ForOverride(d *algorithms.Decision) *QuotaPolicy {
 	text := strings.TrimSuffix(p.ItemPrefix, paramRemaining) + paramQuota + strconv.FormatInt(d.Quota, 10)
-	if p.Lends {
+	if p.Slots {
 		return &QuotaPolicy{PolicyItem: text + paramUnit}
 	}
 	window := p.Numbers.Window.Length()

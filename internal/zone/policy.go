@@ -20,7 +20,7 @@ type QuotaPolicy struct {
 	Rule    *store.Rule
 	Numbers limit.Numbers // of the limit
 	Plan    string        // empty without plans
-	Lends   bool          // the algorithm counts slots, which are held until the request is over
+	Slots   bool          // the algorithm counts slots, which are taken until the request is over
 	Queues  bool          // the decision says how long the request waits for its turn
 	MaxWait time.Duration // how long a request may be held before it is refused
 	Quota   int64         // the most that a client can use at once
@@ -51,7 +51,7 @@ func (b *PolicyBuilder) build(n limit.Numbers) (*QuotaPolicy, error) {
 		return nil, err
 	}
 	p, err := b.make(limit, n)
-	if err == nil && b.Reserve > 0 && p.Lends {
+	if err == nil && b.Reserve > 0 && p.Slots {
 		limit.Events = UnreservedSlots(limit.Events, b.Reserve)
 		p.Others, err = b.make(limit, n)
 	}
@@ -74,7 +74,7 @@ func (b *PolicyBuilder) make(made algorithms.Limit, n limit.Numbers) (*QuotaPoli
 	}
 	p := &QuotaPolicy{
 		Rule: rule, Numbers: n, Plan: b.Plan, MaxWait: made.MaxWait, Quota: made.Events,
-		Lends: limit.Lends(b.Limit.Algorithm), Queues: made.Mode == algorithms.ModeQueue,
+		Slots: limit.CountsSlots(b.Limit.Algorithm), Queues: made.Mode == algorithms.ModeQueue,
 	}
 	if made.Burst > 0 && made.Events > 0 {
 		p.Quota = made.Burst
@@ -168,7 +168,7 @@ func (d *dynamicPolicies) Resolve(repl *caddy.Replacer) (*QuotaPolicy, error) {
 
 // MaxCost returns the largest cost that can ever be allowed.
 func (p *QuotaPolicy) MaxCost() int64 {
-	if p.Lends {
+	if p.Slots {
 		return min(p.Quota, algorithms.MaxHold)
 	}
 	return p.Quota

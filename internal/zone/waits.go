@@ -34,10 +34,10 @@ func (p *QuotaPolicy) Waits(d *algorithms.Decision, cost int64) Waits {
 	if d.RetryAfter == algorithms.Never {
 		w.Told = max(p.Numbers.Window.Length(), slotWait)
 	}
-	if p.Lends {
+	if p.Slots {
 		w.Next = 0
 	}
-	if w.Told = max(w.Told, w.Next, time.Microsecond); p.Lends && !d.Banned {
+	if w.Told = max(w.Told, w.Next, time.Microsecond); p.Slots && !d.Banned {
 		w.Slot, w.Told = true, slotWait
 		if d.RetryAfter != algorithms.Never {
 			w.Holds = slotWait

@@ -13,7 +13,7 @@ import (
 // TestWaits: how long a refusal holds, what its client is told, and when there is more, for each kind of refusal.
 func TestWaits(t *testing.T) {
 	const never, window = algorithms.Never, time.Minute
-	rate, slots := QuotaPolicy{Numbers: limit.Numbers{Window: limit.Window{Duration: caddy.Duration(window)}}}, QuotaPolicy{Lends: true}
+	rate, slots := QuotaPolicy{Numbers: limit.Numbers{Window: limit.Window{Duration: caddy.Duration(window)}}}, QuotaPolicy{Slots: true}
 	for _, c := range []struct {
 		name   string
 		policy *QuotaPolicy

@@ -69,10 +69,10 @@ func (s *Spec) builder(plan string, l limit.Limit) PolicyBuilder {
 	return PolicyBuilder{Zone: s.Name, Plan: plan, Limit: l, Salt: s.Salt, Reserve: s.Reserved, Lend: s.Lend}
 }
 
-// Lends reports whether any of the zone's limits counts slots, which requests hold until they are
+// CountsSlots reports whether any of the zone's limits counts slots, which requests hold until they are
 // over.
-func (z *Zone) Lends() bool {
-	return slices.ContainsFunc(z.Rules(), func(r *store.Rule) bool { return limit.Lends(r.Algorithm().Name()) })
+func (z *Zone) CountsSlots() bool {
+	return slices.ContainsFunc(z.Rules(), func(r *store.Rule) bool { return limit.CountsSlots(r.Algorithm().Name()) })
 }
 
 // Borrows reports whether the store may lend parts of any of the zone's limits.

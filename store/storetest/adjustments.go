@@ -67,7 +67,7 @@ func adjustments(t *testing.T, open Open) {
 	})
 }
 
-// adjustmentsOf tests an algorithm that is not a Lender.
+// adjustmentsOf tests an algorithm that is not a Leaser.
 func adjustmentsOf(t *testing.T, open Open, name string) {
 	limit := per(10, time.Minute)
 

@@ -93,7 +93,7 @@ var lastHold atomic.Int64
 
 // Hold returns a new name for [store.Check].Hold, or "" if the algorithm needs none.
 func Hold(rule *store.Rule) string {
-	if _, ok := rule.Algorithm().(algorithms.Lender); !ok {
+	if _, ok := rule.Algorithm().(algorithms.Leaser); !ok {
 		return ""
 	}
 	return fmt.Sprint("hold ", lastHold.Add(1))
@@ -129,11 +129,11 @@ func per(events int64, window time.Duration) algorithms.Limit {
 	return algorithms.Limit{Events: events, Window: window}
 }
 
-// Limit returns a limit of events in a window; for a Lender, of as many slots with a lease as
+// Limit returns a limit of events in a window; for a Leaser, of as many slots with a lease as
 // long as the window.
 func Limit(name string, events int64, window time.Duration) algorithms.Limit {
 	if a, err := algorithms.Get(name); err == nil {
-		if _, lends := a.(algorithms.Lender); lends {
+		if _, leases := a.(algorithms.Leaser); leases {
 			return algorithms.Limit{Events: events, Lease: window}
 		}
 	}

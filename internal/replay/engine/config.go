@@ -172,7 +172,7 @@ func newTrial(zones map[string]*zone.Zone, try replay.Try) (*trial, error) {
 			return nil, err
 		}
 		l = wanted.Over(&l)
-	} else if limit.Lends(l.Algorithm) {
+	} else if limit.CountsSlots(l.Algorithm) {
 		slots, err := strconv.ParseInt(try.Rate, 10, 64)
 		if err != nil {
 			return nil, fmt.Errorf("zone %q counts running requests, and has no window: write a number, such as 10, got %q", try.Zone, try.Rate)
@@ -193,7 +193,7 @@ func newTrial(zones map[string]*zone.Zone, try replay.Try) (*trial, error) {
 
 // window returns the length of the window in seconds.
 func (t *trial) window() float64 {
-	if limit.Lends(t.limit.Algorithm) {
+	if limit.CountsSlots(t.limit.Algorithm) {
 		return 0
 	}
 	return t.limit.Window.Length().Seconds()
@@ -216,7 +216,7 @@ func labelOf(l *limit.Limit) string {
 	if l.MaxEvents == nil {
 		return "plans"
 	}
-	if limit.Lends(l.Algorithm) {
+	if limit.CountsSlots(l.Algorithm) {
 		return l.MaxEvents.String()
 	}
 	return l.MaxEvents.String() + "/" + l.Window.Format()

@@ -124,7 +124,7 @@ type run struct {
 	ended       bool // a zone has refused the request
 	status      int  // of the refusal
 	completions []*late.Completion
-	lends       bool
+	slots       bool
 }
 
 func (e *engine) request(r *logs.Record, s *source) {
@@ -231,7 +231,7 @@ func (e *engine) complete(f *exchange, i int) {
 		f.endCompletions(i, f.record.Status)
 		e.free(f)
 	})
-	if r.lends && f.end > e.now {
+	if r.slots && f.end > e.now {
 		e.renew(e.worlds[i], f.end)
 	}
 }

@@ -193,7 +193,7 @@ func (p *pass) zone(z *zoneTally, trials []*trial) *replay.Zone {
 	if p := z.zone.OwnPolicies.Fixed; p != nil {
 		made.Events = p.Numbers.Events
 	}
-	if !z.lends {
+	if !z.slots {
 		made.Window = (time.Duration(z.window) * time.Microsecond).Seconds()
 	}
 	z.outcomes[outcome.Exempt] = exempt(p.worlds[0], z.name)
@@ -323,7 +323,7 @@ func exempt(w *world, name string) (n int64) {
 // the request.
 func windowOf(z *zone.Zone) time.Duration {
 	p := z.OwnPolicies.Fixed
-	if p == nil || p.Lends {
+	if p == nil || p.Slots {
 		return 0
 	}
 	return p.Numbers.Window.Length()

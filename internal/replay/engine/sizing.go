@@ -23,7 +23,7 @@ func (p *pass) plan(o *replay.Options) (all []*sizing, trials []*trial) {
 	for _, z := range reported {
 		s := &sizing{zone: z}
 		all = append(all, s)
-		if z.window == 0 && !z.lends || z.zone.OwnPolicies.Fixed == nil {
+		if z.window == 0 && !z.slots || z.zone.OwnPolicies.Fixed == nil {
 			continue
 		}
 		clients := z.clients(p.tallies.span())
@@ -124,7 +124,7 @@ func (s *sizing) suggest(made *replay.Zone, span time.Duration) {
 		}
 	}
 	per := ""
-	if !s.zone.lends {
+	if !s.zone.slots {
 		per = "/" + s.zone.zone.Window.Format()
 	}
 	made.Suggestion = s.sizes.Suggest(refused, held, per)

@@ -32,7 +32,7 @@ type zoneTally struct {
 	name     string
 	zone     *zone.Zone
 	window   int64 // in microseconds; 0 if peaks cannot be counted
-	lends    bool
+	slots    bool
 	outcomes [outcome.Count]int64
 	refused  int64
 	first    int64 // when it refused first
@@ -89,7 +89,7 @@ func newTallies(c *Config) *tallies {
 func newZoneTally(z *zone.Zone) *zoneTally {
 	return &zoneTally{
 		name: z.Name, zone: z, keys: make(map[string]*keyTally), first: math.MaxInt64, room: maxCells,
-		window: windowOf(z).Microseconds(), lends: z.Lends(),
+		window: windowOf(z).Microseconds(), slots: z.CountsSlots(),
 	}
 }
 
@@ -170,7 +170,7 @@ func (t *tallies) add(f *exchange, z *zoneTally, key string, cost int64, e *limi
 	k.person.meet(f.record, t.seed)
 	if e != nil && t.counts(z, f) {
 		switch {
-		case e.Policy.Lends:
+		case e.Policy.Slots:
 			k.peak.acquire(cost)
 			f.acquire(k, cost)
 		case z.window > 0:

@@ -72,7 +72,7 @@ func (u *unknown) list(e *engine, formats []*logs.Format) []replay.Unknown {
 			add(replay.Unknown{Zone: name, Option: "overrides", What: "overrides and bans that were set by hand", Assumed: "assumed that there were none"})
 		}
 		for _, f := range formats {
-			if z.Lends() && !f.Duration {
+			if z.CountsSlots() && !f.Duration {
 				add(replay.Unknown{Zone: name, Option: "algorithm", What: "how long requests took", Assumed: "assumed that each ends at once"})
 			}
 		}

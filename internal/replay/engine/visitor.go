@@ -63,7 +63,7 @@ func (v *visitor) Decide(h caddyhttp.MiddlewareHandler, r *http.Request) (passes
 		}
 		v.tallies.decision(v.exchange, v.worlds[i], nth, verdict, v.now)
 		failed := verdict.Err
-		run.lends = run.lends || lends(verdict)
+		run.slots = run.slots || slots(verdict)
 		if c := verdict.Release(); c != nil {
 			run.completions = append(run.completions, c)
 		}
@@ -99,10 +99,10 @@ func (v *visitor) authenticate(r *http.Request) error {
 	return nil
 }
 
-// lends reports whether a verdict has charged slots that last until the request is over.
-func lends(v *limiter.Verdict) bool {
+// slots reports whether a verdict has charged slots that last until the request is over.
+func slots(v *limiter.Verdict) bool {
 	for i := range v.Entries {
-		if v.Entries[i].Policy.Lends && v.Decisions[i].Allowed {
+		if v.Entries[i].Policy.Slots && v.Decisions[i].Allowed {
 			return true
 		}
 	}

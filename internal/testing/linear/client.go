@@ -89,7 +89,7 @@ func (c *client) take(k *key) {
 	shape := c.random.IntN(8)
 	for i, one := range k.zones {
 		check := store.Check{Rule: one.rule, Key: k.name, Cost: c.cost(), KeyRules: one.rules, Independent: shape == 1}
-		if _, lends := one.rule.Algorithm().(algorithms.Lender); lends {
+		if _, leases := one.rule.Algorithm().(algorithms.Leaser); leases {
 			c.holds++
 			check.Hold = fmt.Sprintf("%d-%d", c.id, c.holds)
 		}

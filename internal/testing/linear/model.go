@@ -52,7 +52,7 @@ type zone struct {
 	ban     algorithms.State
 }
 
-// lease is a charge of a Lender.
+// lease is a charge of a Leaser.
 type lease struct {
 	hold             string
 	made, ends, cost int64
@@ -163,7 +163,7 @@ func (z *zone) limit(c *store.Check, now, cost int64) (d algorithms.Decision, ne
 			next.log = log.Clone()
 			a.Record(next.log, p, now, cost)
 		}
-	case algorithms.Lender:
+	case algorithms.Leaser:
 		d = a.Decide(z.leases(a, p), p, now, cost)
 		if d.Allowed && cost > 0 {
 			next.held = append(slices.DeleteFunc(slices.Clone(z.held), func(l lease) bool { return l.ends <= now || l.hold == c.Hold }),
@@ -182,7 +182,7 @@ func (z *zone) adjusted(rule *store.Rule, now int64, to *store.Adjustment) zone 
 	case algorithms.Recorder:
 		next.log = z.clone()
 		a.Adjust(next.log, p, now, to.At, to.Delta)
-	case algorithms.Lender:
+	case algorithms.Leaser:
 		next.held = slices.DeleteFunc(slices.Clone(z.held), func(l lease) bool { return l.hold == to.Hold && l.cost <= -to.Delta })
 	}
 	return next
@@ -196,10 +196,10 @@ func (z *zone) clone() *algorithms.Log {
 }
 
 // leases lends again all that is held.
-func (z *zone) leases(a algorithms.Lender, p algorithms.Params) *algorithms.Leases {
+func (z *zone) leases(a algorithms.Leaser, p algorithms.Params) *algorithms.Leases {
 	l := new(algorithms.Leases)
 	for _, one := range z.held {
-		a.Lend(l, p, one.made, one.cost, one.hold)
+		a.Lease(l, p, one.made, one.cost, one.hold)
 	}
 	return l
 }
@@ -311,7 +311,7 @@ func (m *model) describe(s *state) string {
 			fmt.Fprint(&b, z.numbers)
 		case algorithms.Recorder:
 			fmt.Fprintf(&b, "%d charges", z.clone().Len())
-		case algorithms.Lender:
+		case algorithms.Leaser:
 			fmt.Fprintf(&b, "%d leases", len(z.held))
 		}
 	}

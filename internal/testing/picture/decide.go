@@ -90,14 +90,14 @@ func (l lane) decide(traffic []time.Duration) []outcome {
 			if d = a.Decide(&log, params, now, 1); d.Allowed {
 				a.Record(&log, params, now, 1)
 			}
-		case algorithms.Lender:
+		case algorithms.Leaser:
 			for j := range i {
 				if outcomes[j].allowed && outcomes[j].at+served <= at {
 					leases.GiveBack(fmt.Sprint(j), 1)
 				}
 			}
 			if d = a.Decide(&leases, params, now, 1); d.Allowed {
-				a.Lend(&leases, params, now, 1, fmt.Sprint(i))
+				a.Lease(&leases, params, now, 1, fmt.Sprint(i))
 			}
 		}
 		outcomes[i] = outcome{at, d.Allowed, d.Delay}

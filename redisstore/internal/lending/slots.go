@@ -10,7 +10,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/loans"
 )
 
-// Limits of concurrency lend in another way: the slot of a request that has ended is kept for the next
+// Of limits of concurrency nothing is lent, but slots are kept: the slot of a request that has ended is kept for the next
 // request, as long as enough is free. To Redis and to the link it is a slot like any other. The link renews it, by
 // the name of the request that took it, until it is given back. [Layer.Renewed] hears of each renewal that was
 // answered, because a slot is used again only while its lease lasts for certain.
@@ -32,7 +32,7 @@ func (l *Layer) useSlot(r *lentRequest, i int, now lend.Moment) bool {
 }
 
 // noteSlots puts the slots back of a request that does not pass, and notes those that
-// Redis has lent.
+// Redis has given.
 func (l *Layer) noteSlots(r *lentRequest, err error) {
 	pass := err == nil
 	for i := range r.checks {

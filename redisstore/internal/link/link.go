@@ -186,7 +186,7 @@ func (l *Link) send(ctx context.Context, r *node.Request) error {
 	return l.failed(l.follow(ctx, r.Slot, func(s Server, asking bool) error { return s.Do(ctx, r, asking) }))
 }
 
-// noteHolds notes what was lent, so that it is renewed.
+// noteHolds notes the leases that were made, so that it is renewed.
 func (l *Link) noteHolds(r *node.Request, checks []store.Check) {
 	for group := range r.Groups() {
 		if r.Charged(group) {

@@ -158,8 +158,8 @@ func (o *Outbox) Lost() (n uint64, cause error) {
 // Repeatable reports whether carrying the adjustment out twice comes to the same as once. A
 // lease ends by its name. A count changes each time.
 func (a *Adjustment) Repeatable() bool {
-	_, lends := a.Rule.Algorithm().(algorithms.Lender)
-	return lends
+	_, leases := a.Rule.Algorithm().(algorithms.Leaser)
+	return leases
 }
 
 // overdue reports whether the adjustment has waited for so long that the charge would not

@@ -256,9 +256,9 @@ func (s *shard) charged(id id, p *store.Prepared) {
 // asks reports whether the next request must ask Redis although this one was refused: an override holds from
 // the next request on, each refusal counts towards a ban, and slots come back at any time.
 func asks(check *store.Check, d *algorithms.Decision) bool {
-	_, lends := check.Rule.Algorithm().(algorithms.Lender)
+	_, leases := check.Rule.Algorithm().(algorithms.Leaser)
 	rules := check.KeyRules
-	return rules != nil && rules.Overrides || !d.Banned && (lends || rules != nil && rules.Ban != nil)
+	return rules != nil && rules.Overrides || !d.Banned && (leases || rules != nil && rules.Ban != nil)
 }
 
 // outdate forgets the refusal of a larger cost if a charge has left less than there was then: it still holds, but for

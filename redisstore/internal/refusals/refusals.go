@@ -173,7 +173,7 @@ func (l *Layer) refuse(checks []store.Check, decisions []algorithms.Decision, kn
 			continue
 		}
 		decisions[i] = algorithms.Decision{Allowed: true, Exempt: c.Alone()}
-		if _, lends := c.Rule.Algorithm().(algorithms.Lender); c.Peek || lends && sent && len(checks) > 1 {
+		if _, leases := c.Rule.Algorithm().(algorithms.Leaser); c.Peek || leases && sent && len(checks) > 1 {
 			continue
 		}
 		if d, ok := l.Recent(c, l.Today.At(c.Rule), came); ok {
