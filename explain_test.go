@@ -337,7 +337,13 @@ func TestExplainAgrees(t *testing.T) {
 		}
 		slices.Sort(counted)
 		want := foreseen(&before)
-		if difference := differs(&before, got, took); difference != "" || !slices.Equal(counted, want) {
+		difference := differs(&before, got, took)
+		if difference != "" && lends(&before) { // what is lent may have been renewed meanwhile, which moves the wait
+			if after := explain(t, asked); after.Zone == before.Zone && after.RetryAfter > before.RetryAfter {
+				difference = differs(&after, got, time.Since(began)+time.Duration((after.RetryAfter-before.RetryAfter)*1e9))
+			}
+		}
+		if difference != "" || !slices.Equal(counted, want) {
 			text, _ := json.MarshalIndent(before, "", " ")
 			t.Fatalf("request %d %+v: status %d, %v\n%s\n%s\nhappened: %q\nforeseen: %q", i, q, got.StatusCode, got.Header, text, difference, counted, want)
 		}
@@ -352,6 +358,9 @@ func TestExplainAgrees(t *testing.T) {
 	}
 	t.Logf("%v", outcomes)
 }
+
+// lends reports whether the zone that refuses a request lends.
+func lends(x *adminapi.Explanation) bool { return strings.HasSuffix(x.Zone, "lent") }
 
 // describeDecision describes a decision as foreseen does.
 func describeDecision(d *adminapi.Decision) string {

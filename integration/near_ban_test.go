@@ -40,7 +40,7 @@ func TestHowNearABanIs(t *testing.T) {
 				t.Errorf("after %d refusals: %+v", refusals, r)
 			}
 			output, err := s.rateLimit("get", "odd / zone", "a")
-			if want := fmt.Sprintf("%d of 3 in 5m", refusals); err != nil || !strings.Contains(output, want) {
+			if want := fmt.Sprintf("refusals  %d so far; 3 in 5m lead to a ban", refusals); err != nil || !strings.Contains(output, want) {
 				t.Errorf("get does not say %q: %v\n%s", want, err, output)
 			}
 		}

@@ -23,10 +23,10 @@ func TestBeats(t *testing.T) {
 			want []any // for how long each heartbeat counts
 		}{
 			{0, nil},
-			{time.Second - 1, nil},
-			{time.Second, []any{int64(15_000), int64(6_000)}},
-			{6 * time.Second, []any{int64(15_000), int64(15_000), int64(6_000)}},
-			{11*time.Second - 1, []any{int64(15_000), int64(15_000), int64(6_000)}},
+			{firstBeat - 1, nil},
+			{firstBeat, []any{int64(15_000), int64(6_000)}},
+			{firstBeat + beatInterval, []any{int64(15_000), int64(15_000), int64(6_000)}},
+			{firstBeat + 2*beatInterval - 1, []any{int64(15_000), int64(15_000), int64(6_000)}},
 		} {
 			lives = nil
 			told := int64(0)
