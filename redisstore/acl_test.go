@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/lua"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
@@ -102,5 +103,12 @@ func TestNoOtherRights(t *testing.T) {
 		if !slices.Contains(documented, "+"+strings.ToLower(call[1])) {
 			t.Errorf("docs/redis.md does not name +%s", strings.ToLower(call[1]))
 		}
+	}
+}
+
+// TestScriptIsCheckedIn: without algorithms of other modules, Redis gets lua/loaded/take.lua as it is.
+func TestScriptIsCheckedIn(t *testing.T) {
+	if open(t, redisstore.Options{}).ScriptText() != lua.Take {
+		t.Error("the script was changed")
 	}
 }

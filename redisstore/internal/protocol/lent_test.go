@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
@@ -107,5 +108,25 @@ func TestBatchesOfLentKeys(t *testing.T) {
 	}
 	if undecided < 500 || decided < 500 {
 		t.Errorf("%d undecided, %d decided", undecided, decided)
+	}
+}
+
+// TestAdjustmentOfALentKey: take.lua changes no charge of a key of which parts are lent, and keeps its book.
+func TestAdjustmentOfALentKey(t *testing.T) {
+	t.Parallel()
+	admin, ctx := redistest.Start(t).Admin(), context.Background()
+	rule := storetest.Rule(t, "z", "token_bucket", algorithms.Limit{Events: 100, Window: time.Hour})
+	state := strings.Repeat("\x00", stateSize) + string(lend.Book{{Borrower: 7, Number: 1, Held: 3, Ends: storetest.Start}}.Append(nil))
+	if err := admin.Set(ctx, "k", state, 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for _, delta := range []int64{-1, 5} {
+		r, b := ask(rule, Adjust, EncodeAdjustment(&store.Adjustment{At: storetest.Start, Delta: delta}))
+		if err := send(admin, NewScript(nil), b); err != nil || r.Decisions[0].Quota != 0 {
+			t.Errorf("%+d: %v, %+v", delta, err, r.Decisions[0])
+		}
+	}
+	if now := admin.Get(ctx, "k").Val(); now != state {
+		t.Errorf("%q was %q", now, state)
 	}
 }
