@@ -22,8 +22,8 @@ start() {
 }
 signal() { kill "-$1" -- "-$(<"$dir/$2.pid")"; }
 
-redis() {
-	define redis "redis-server --bind 127.0.0.1 --port $(port redis | cut -d: -f2) --save '' --appendonly no --dir $dir"
+redis() { # whether it writes down what it answers
+	define redis "redis-server --bind 127.0.0.1 --port $(port redis | cut -d: -f2) --save '' --appendonly ${1:-no} --dir $dir"
 	start redis
 	until redis-cli -p "$(port redis | cut -d: -f2)" ping >/dev/null 2>&1; do sleep 0.1; done
 }
@@ -52,8 +52,8 @@ caddy() { # number, more lines of the zone, store
 	start "front$1"
 }
 
-caddys() { # more lines of the zone
-	redis
+caddys() { # more lines of the zone, and whether Redis writes
+	redis "${2:-no}"
 	caddy 1 "$1" "redis { 
 		address $(port redis)
 	}"
@@ -172,6 +172,7 @@ up() {
 	strict) caddys '' ;;
 	strict-local) caddys 'on_store_error local' ;;
 	strict-deny) caddys 'on_store_error deny' ;;
+	strict-saved) caddys 'on_store_error deny' yes ;;
 	lend) caddys $'lend 100ms\n\t\t\ton_store_error local' ;;
 	nginx) type -P nginx >/dev/null || return 0; nginx && fronts=front1 ;;
 	haproxy) type -P haproxy >/dev/null || return 0; haproxy 1 alone "${all[@]}" && fronts=front1 ;;

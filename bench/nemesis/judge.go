@@ -21,7 +21,10 @@ func (r request) refused() bool { return r.status == 429 }
 
 // span is a time that is known only by its bounds: a limiter decides between the moment when a client sends a request and the
 // moment when it arrives at the upstream. So what the kit finds is certain, however slow the machine is.
-type span struct{ from, to time.Duration }
+type span struct {
+	from, to time.Duration
+	index    int // of the request
+}
 
 // grace is what clocks may be off, such as those that count in milliseconds.
 const grace = 10 * time.Millisecond
@@ -70,18 +73,19 @@ func judge(requests []request, p promise, settled time.Duration) verdict {
 	}
 	v.unavailable = slot * time.Duration(len(slots))
 	for _, own := range clients {
-		v.judgeAdmitted(own, p)
-		v.judgeAnswers(own, p, settled)
+		v.judgeAnswers(own, v.judgeAdmitted(own, p), p, settled)
 	}
 	return v
 }
 
-// judgeAdmitted counts what one client got beyond the limit. What is beyond counts for nothing that comes later.
-func (v *verdict) judgeAdmitted(own []request, p promise) {
+// judgeAdmitted counts what one client got beyond the limit, and returns the indexes of those requests. What is beyond counts as used
+// for nothing that comes later: an exact limiter would have refused it.
+func (v *verdict) judgeAdmitted(own []request, p promise) (beyond map[int]bool) {
+	beyond = make(map[int]bool)
 	var all []span
-	for _, r := range own {
+	for i, r := range own {
 		for _, at := range r.arrivals {
-			all = append(all, span{r.sent, at})
+			all = append(all, span{r.sent, at, i})
 		}
 	}
 	slices.SortFunc(all, func(a, b span) int { return cmp.Compare(a.to, b.to) })
@@ -89,6 +93,7 @@ func (v *verdict) judgeAdmitted(own []request, p promise) {
 	for _, s := range all {
 		if fits(latestFirst(within), 1, p.takes) > s.to+grace {
 			v.beyond++
+			beyond[s.index] = true
 		} else {
 			within = append(within, s.from)
 		}
@@ -101,14 +106,15 @@ func (v *verdict) judgeAdmitted(own []request, p promise) {
 		}
 		v.most = max(v.most, n)
 	}
+	return beyond
 }
 
 // judgeAnswers holds what one client was told against what the upstream counted.
-func (v *verdict) judgeAnswers(own []request, p promise, settled time.Duration) {
+func (v *verdict) judgeAnswers(own []request, beyond map[int]bool, p promise, settled time.Duration) {
 	for i, r := range own {
 		switch {
 		case r.refused():
-			certain, possible := before(own, i, r.done, settled)
+			certain, possible := before(own, beyond, i, r.done, settled)
 			if fits(possible, 1, p.room) < r.sent-grace {
 				v.causeless++
 			}
@@ -122,7 +128,7 @@ func (v *verdict) judgeAnswers(own []request, p promise, settled time.Duration) 
 			v.retry.count(short, long)
 		case len(r.arrivals) > 0 && r.remaining >= 0:
 			at := r.arrivals[0]
-			certain, possible := before(own, i, at, settled)
+			certain, possible := before(own, beyond, i, at, settled)
 			certain, possible = latestFirst(append(certain, r.sent)), latestFirst(append(possible, at))
 			more := r.remaining > 0 && p.whole && fits(certain, r.remaining, p.room) > at+grace
 			less := r.remaining < p.limit && fits(possible, r.remaining+1, p.room) < r.sent-grace
@@ -132,14 +138,14 @@ func (v *verdict) judgeAnswers(own []request, p promise, settled time.Duration) 
 }
 
 // before returns the other charges of a client that can count for the request with the index i, which was decided by end: the
-// earliest times of those that certainly came before it, and the latest of all that possibly did.
-func before(own []request, i int, end, settled time.Duration) (certain, possible []time.Duration) {
+// earliest times of those within the limit that certainly came before it, and the latest of all that possibly did.
+func before(own []request, beyond map[int]bool, i int, end, settled time.Duration) (certain, possible []time.Duration) {
 	for j, r := range own {
 		if j == i || r.sent >= end {
 			continue
 		}
 		for _, at := range r.arrivals {
-			if at <= own[i].sent {
+			if at <= own[i].sent && !beyond[j] {
 				certain = append(certain, r.sent)
 			}
 			possible = append(possible, at)

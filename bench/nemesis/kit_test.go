@@ -70,7 +70,7 @@ func TestCases(t *testing.T) {
 	if err != nil || len(c) != 1 || len(c[0].faults) != 2 || c[0].faults[1].action[0] != "start" {
 		t.Fatal(c, err)
 	}
-	if text := markdown("about", []row{{c[0], verdict{}}}); !strings.Contains(text, "| it | bucket | 0 |") {
+	if text := markdown("about", []row{{c[0], verdict{}}}); !strings.Contains(text, "| `it` | bucket | 0 |") {
 		t.Error(text)
 	}
 	for _, wrong := range []string{"a | sliding", "a | guess |", "a | sliding | soon kill it", "a | sliding | 1s"} {

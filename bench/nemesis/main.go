@@ -34,7 +34,7 @@ func run() error {
 	flag.Float64Var(&l.below, "below", 0.5, "what clients below the limit offer, as a part of it")
 	flag.Float64Var(&l.above, "above", 2, "what clients above the limit offer, as a multiple of it")
 	flag.IntVar(&l.volley, "volley", 10, "how many requests a client above the limit sends at once")
-	flag.DurationVar(&l.time, "time", 30*time.Second, "how long a case is")
+	flag.DurationVar(&l.time, "time", 25*time.Second, "how long a case is")
 	flag.DurationVar(&l.timeout, "timeout", time.Second, "how long a request may take")
 	var (
 		listen   = flag.String("listen", "127.0.0.1:0", "the address of the upstream, to which the limiter sends what it admits")
@@ -84,7 +84,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	about := fmt.Sprintf("%s; limit %d in %v for each of %d clients, half of them at %g and half at %g times the limit, %d at once; %v a case",
+	about := fmt.Sprintf("`%s`. The limit is %d in %v for each of %d clients. Half of them offer %g and half %g times the limit, %d requests at once. A case took %v",
 		rig.Machine(strings.TrimSpace(versions)), l.limit, l.window, l.clients, l.below, l.above, l.volley, l.time)
 	if *page != "" {
 		if err := rig.Rewrite(*page, "nemesis", markdown(about, rows)); err != nil {

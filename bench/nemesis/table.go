@@ -19,8 +19,9 @@ var columns = []string{
 
 func (r row) cells() []string {
 	v := r.v
+	servers, what, _ := strings.Cut(r.of.name, ":")
 	return []string{
-		r.of.name, r.of.promise.text, strconv.Itoa(v.offered), strconv.Itoa(v.admitted), strconv.Itoa(v.most), strconv.Itoa(v.beyond),
+		"`" + servers + "`" + what, r.of.promise.text, strconv.Itoa(v.offered), strconv.Itoa(v.admitted), strconv.Itoa(v.most), strconv.Itoa(v.beyond),
 		strconv.Itoa(v.refused), strconv.Itoa(v.causeless), strconv.Itoa(v.failed), fmt.Sprintf("%.1f s", v.unavailable.Seconds()),
 		v.retry.String(), v.left.String(),
 	}
