@@ -1,0 +1,159 @@
+package limit_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/limit"
+)
+
+// fixed is a window of a length.
+func fixed(length time.Duration) limit.Window { return limit.Window{Duration: caddy.Duration(length)} }
+
+// TestParseRate: a rate is a whole number, with nginx's r or without, and a window as a word, a duration or a
+// calendar window.
+func TestParseRate(t *testing.T) {
+	for text, want := range map[string]struct {
+		events int64
+		window limit.Window
+	}{
+		"10/1s":                  {10, fixed(time.Second)},
+		"10r/s":                  {10, fixed(time.Second)},
+		"10/sec":                 {10, fixed(time.Second)},
+		"10/second":              {10, fixed(time.Second)},
+		"100/m":                  {100, fixed(time.Minute)},
+		"100/min":                {100, fixed(time.Minute)},
+		"100/minute":             {100, fixed(time.Minute)},
+		"5/h":                    {5, fixed(time.Hour)},
+		"5/hour":                 {5, fixed(time.Hour)},
+		"5/d":                    {5, fixed(24 * time.Hour)},
+		"5/1d12h":                {5, fixed(36 * time.Hour)},
+		"5/1.5h":                 {5, fixed(90 * time.Minute)},
+		"1000/day":               {1000, limit.Window{Calendar: algorithms.Day}},
+		"1000/week":              {1000, limit.Window{Calendar: algorithms.Week}},
+		"1000/month":             {1000, limit.Window{Calendar: algorithms.Month}},
+		"1000/year":              {1000, limit.Window{Calendar: algorithms.Year}},
+		"0/1s":                   {0, fixed(time.Second)},
+		"-1/1s":                  {-1, fixed(time.Second)}, // the check of the limit refuses it
+		"9223372036854775807/1s": {math.MaxInt64, fixed(time.Second)},
+		"1/-1s":                  {1, fixed(-time.Second)},
+	} {
+		events, window, err := limit.ParseRate(text)
+		if err != nil || events != want.events || window != want.window {
+			t.Errorf("%s: %d per %v, %v; want %+v", text, events, window, err, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"":                       "write events/window",
+		"100":                    "write events/window",
+		"/s":                     "events '' must be a whole number",
+		"r/s":                    "events 'r' must be a whole number",
+		"1.5/s":                  "events '1.5' must be a whole number",
+		"1k/s":                   "events '1k' must be a whole number",
+		"9223372036854775808/1s": "must be a whole number",
+		"1/":                     "window '' must be a duration such as 1s or 5m, or one of s, sec,",
+		"1/0s":                   "window '0s' must be a duration",
+		"1/60":                   "window '60': ",
+		"1/s/s":                  "window 's/s' must be",
+		"1/Day":                  "window 'Day' must be",
+		"1/{x}":                  "window '{x}' must be",
+	} {
+		if _, _, err := limit.ParseRate(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// FuzzParseRate: what is read as a rate is the same when it is written and read again.
+func FuzzParseRate(f *testing.F) {
+	for _, seed := range []string{"10/1s", "10r/s", "1000/day", "5/1d12h", "-1/-1s", "1/1.5h", "9223372036854775807/1ns", "1/", "/", "{x}/s"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		events, window, err := limit.ParseRate(text)
+		if err != nil {
+			return
+		}
+		if window == (limit.Window{}) || window.From != "" {
+			t.Errorf("%q: the window is %+v", text, window)
+		}
+		l := limit.Limit{MaxEvents: &limit.Amount{Number: events}, Window: window}
+		again := l.MaxEvents.String() + "/" + window.Format()
+		if n, w, err := limit.ParseRate(again); n != events || w != window {
+			t.Errorf("%q is %s, which is %d per %v, %v", text, again, n, w, err)
+		}
+	})
+}
+
+// TestParseText: a limit outside of a config is one as in the line of a plan, or a number of events.
+func TestParseText(t *testing.T) {
+	for text, want := range map[string]string{
+		"500/1m":                       "sliding_window_log 500/1m",
+		"token_bucket 10/1s burst 50":  "token_bucket 10/1s burst 50",
+		"gcra 10/1s":                   "token_bucket 10/1s",
+		"concurrency 5":                "concurrency 5",
+		"10/day":                       "fixed_window 10/day",
+		"10/month timezone Asia/Tokyo": "fixed_window 10/month in Asia/Tokyo",
+		"leaky_bucket 5/1s mode queue max_wait 3s": "leaky_bucket 5/1s queue max_wait 3s",
+		"events 7 window 1h":                       "sliding_window_log 7/1h",
+		"  8/1h\t":                                 "sliding_window_log 8/1h",
+	} {
+		p, err := limit.ParseText(text)
+		if err != nil || p.Unlimited || p.Describe() != want {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+	if p, err := limit.ParseText("unlimited"); err != nil || !p.Unlimited {
+		t.Errorf("unlimited: %+v, %v", p, err)
+	}
+	for text, want := range map[string]int64{"100": 100, "0": 0, "token_bucket 9": 9} {
+		if p, err := limit.ParseText(text); err != nil || p.MaxEvents == nil || p.MaxEvents.Number != want || p.Window != (limit.Window{}) {
+			t.Errorf("%s: %+v, %v", text, p, err)
+		}
+	}
+	for text, want := range map[string]string{
+		"":                      "limit is empty: write one such as 500/1m",
+		"   ":                   "limit is empty: write one such as 500/1m",
+		"fast":                  `limit "fast": unknown algorithm`,
+		"500/1m 600/1m":         `limit "500/1m 600/1m": unknown option of plan: '600/1m'`,
+		"500/1m rate 1/1s":      "plan rate already specified; write one such as 500/1m",
+		"500/1m events 3":       "plan events already specified; write one such as 500/1m",
+		"burst":                 `limit "burst": wrong argument count`,
+		"unlimited 5/1s":        "unlimited excludes all other options; write one such as 500/1m",
+		"500/1m a://me:s3cr3t@": "unknown option of plan: '(hidden)'",
+	} {
+		_, err := limit.ParseText(text)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), ":1;") {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// FuzzParseText: nothing panics, and the words that describe a limit are read as the same limit, where they are those of
+// a line of a plan: numbers and no words of other options.
+func FuzzParseText(f *testing.F) {
+	for _, seed := range []string{"500/1m", "token_bucket 10/1s burst 50", "concurrency 5", "100", "unlimited", "10/day", "events {x} 7 window 1h", "leaky_bucket 5/1s mode queue max_wait 3s", "gcra 5/1s refill interval", "burst {", "events"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		p, err := limit.ParseText(text)
+		if err != nil || p.Unlimited || p.Check() != nil {
+			return
+		}
+		if _, err := p.FindAlgorithm(); err != nil {
+			return
+		}
+		said := p.Describe()
+		if p.Varies() || p.Refill+p.Mode+p.Align+p.Timezone != "" {
+			return
+		}
+		if again, err := limit.ParseText(said); err != nil || again.Describe() != said {
+			t.Errorf("%q is %q, which is %q, %v", text, said, again.Describe(), err)
+		}
+	})
+}
