@@ -1,0 +1,276 @@
+package limit_test
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/limit"
+)
+
+// read returns the limit that is written as in the line of a plan.
+func read(t *testing.T, text string) *limit.Limit {
+	t.Helper()
+	p, err := limit.ParseText(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &p.Limit
+}
+
+// varying has a placeholder in each number that can have one.
+const varying = "events {quota} 100 window {length} 1h burst {quota} 50 timezone {place} UTC algorithm token_bucket"
+
+// TestCheck: what is wrong with a limit whatever its algorithm is.
+func TestCheck(t *testing.T) {
+	for text, want := range map[string]string{
+		"100/1m":                               "",
+		"0/1m":                                 "",
+		"1/1ms":                                "",
+		"concurrency 5":                        "",
+		"100/day":                              "",
+		"100/1m max_wait 1h":                   "",
+		"-1/1m":                                "max_events must be at least zero, got -1",
+		"100":                                  "window is missing",
+		"window 1m":                            "max_events is missing",
+		"1/-1s":                                "window must be greater than zero, got -1s",
+		"1/999us":                              "window must be at least 1ms",
+		"100/1m max_wait 1h1ms":                "max_wait must be from 0 to 1h, got 1h0m0.001s",
+		"100/1m max_wait -1ms":                 "max_wait must be from 0 to 1h, got -1ms",
+		"events {http.request.hots} window 1m": "max_events",
+		"100/1m burst {http.request.hots}":     "burst",
+		"100/1m timezone {http.request.hots}":  "timezone",
+	} {
+		err := read(t, text).Check()
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// TestNumbers: a limit has the numbers of a request. A bucket that holds nothing allows nothing.
+func TestNumbers(t *testing.T) {
+	l := read(t, varying)
+	if !l.Varies() || read(t, "5/1m").Varies() {
+		t.Error("a limit varies if it has placeholders")
+	}
+	for _, c := range []struct {
+		quota, length, place string
+		want                 limit.Numbers
+	}{
+		{"", "", "", limit.Numbers{Events: 100, Burst: 50, Window: fixed(time.Hour), Timezone: "UTC"}},
+		{"7", "5m", "Asia/Tokyo", limit.Numbers{Events: 7, Burst: 7, Window: fixed(5 * time.Minute), Timezone: "Asia/Tokyo"}},
+		{"0", "day", "", limit.Numbers{Window: limit.Window{Calendar: algorithms.Day}, Timezone: "UTC"}},
+	} {
+		if got, err := l.Numbers(replacer(c.quota, c.length, c.place)); err != nil || got != c.want {
+			t.Errorf("%+v: %+v, %v", c, got, err)
+		}
+	}
+	if got, err := read(t, "100/1m burst {quota}").Numbers(replacer("0", "", "")); err != nil || got.Events != 0 || got.Burst != 0 {
+		t.Errorf("a burst of 0: %+v, %v", got, err)
+	}
+	for text, want := range map[string]string{
+		"events {empty} window 1m":  "events: ",
+		"events 5 window {empty}":   "window: ",
+		"5/1m burst {empty}":        "burst: ",
+		"5/day timezone {nowhere}":  "timezone: ",
+		"events {place} window 1m":  "events: {place} is not a whole number",
+		"events 5 window {place}":   "window: {place} is not a window",
+		"5/1m burst {place}":        "burst: {place} is not a whole number",
+		"events {quota} 5 window 1": "",
+	} {
+		p, err := limit.ParseText(text)
+		if err != nil && want == "" {
+			continue
+		}
+		if _, err = p.Numbers(replacer("", "", "Asia/Tokyo")); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// TestSamples: the samples of a limit are numbers that fit it, and they differ in whatever varies.
+func TestSamples(t *testing.T) {
+	for text, want := range map[string][2]limit.Numbers{
+		"100/1m burst 5": {{Events: 100, Burst: 5, Window: fixed(time.Minute)}, {Events: 100, Burst: 5, Window: fixed(time.Minute)}},
+		varying: {
+			{Events: 100, Burst: 50, Window: fixed(time.Hour), Timezone: "UTC"}, {Events: 101, Burst: 51, Window: fixed(3 * time.Hour), Timezone: "Etc/GMT+5"},
+		},
+		"events {quota} window {length}":                      {{Events: 1, Window: fixed(time.Minute)}, {Events: 2, Window: fixed(3 * time.Minute)}},
+		"events {quota} window {length} timezone Asia/Tokyo":  {{Events: 1, Window: limit.Window{Calendar: algorithms.Day}, Timezone: "Asia/Tokyo"}, {Events: 2, Window: fixed(time.Millisecond), Timezone: "Asia/Tokyo"}},
+		"events {quota} window 1m burst 9 algorithm gcra":     {{Events: 9, Burst: 9, Window: fixed(time.Minute)}, {Events: 10, Burst: 9, Window: fixed(time.Minute)}},
+		"events 7 window 1m burst {quota} algorithm gcra":     {{Events: 7, Burst: 7, Window: fixed(time.Minute)}, {Events: 7, Burst: 8, Window: fixed(time.Minute)}},
+		"events 0 window 1m burst {quota} 0 algorithm gcra":   {{Burst: 1, Window: fixed(time.Minute)}, {Burst: 2, Window: fixed(time.Minute)}},
+		"events {quota} 20 window 1m burst 9 algorithm gcra":  {{Events: 20, Burst: 9, Window: fixed(time.Minute)}, {Events: 21, Burst: 9, Window: fixed(time.Minute)}},
+		"events 7 window {length} day algorithm fixed_window": {{Events: 7, Window: limit.Window{Calendar: algorithms.Day}}, {Events: 7, Window: fixed(time.Millisecond)}},
+	} {
+		l := read(t, text)
+		if got := [2]limit.Numbers{l.Sample(), l.OtherSample()}; got != want {
+			t.Errorf("%s:\n%+v, want\n%+v", text, got, want)
+		}
+	}
+}
+
+// TestResolve: a limit of the algorithms has the numbers of a request and the options that are the same for all.
+func TestResolve(t *testing.T) {
+	l := read(t, "leaky_bucket 10/1s burst 4 mode queue max_wait 3s lease 9s align clock refill smooth timezone Europe/Paris")
+	got, err := l.Resolve(l.Sample())
+	if err != nil {
+		t.Fatal(err)
+	}
+	paris := got.Location
+	want := algorithms.Limit{Events: 10, Burst: 4, Window: time.Second, Mode: "queue", Align: "clock", Refill: "smooth", MaxWait: 3 * time.Second, Lease: 9 * time.Second, Location: paris}
+	if !reflect.DeepEqual(got, want) || paris.String() != "Europe/Paris" {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	for zone, want := range map[string]string{
+		"Local":   "timezone Local differs from machine to machine: write a name such as Europe/Paris",
+		"Nowhere": `timezone "Nowhere": unknown time zone Nowhere; write a name such as Europe/Paris`,
+		"../etc":  "write a name such as Europe/Paris",
+	} {
+		if _, err := l.Resolve(limit.Numbers{Events: 1, Timezone: zone}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", zone, err, want)
+		}
+	}
+}
+
+// TestFindAlgorithm: the usual algorithm is the exact one, and windows of the calendar have one of their own.
+func TestFindAlgorithm(t *testing.T) {
+	for text, want := range map[string]string{
+		"5/1m": "sliding_window_log", "5/day": "fixed_window", "gcra 5/1m": "token_bucket", "concurrency 5": "concurrency", "sliding_window_log 5/day": "sliding_window_log",
+	} {
+		if a, err := read(t, text).FindAlgorithm(); err != nil || a.Name() != want {
+			t.Errorf("%s: %v, %v; want %s", text, a, err, want)
+		}
+	}
+	if _, err := (&limit.Limit{Algorithm: "none"}).FindAlgorithm(); err == nil || !strings.Contains(err.Error(), "none") {
+		t.Errorf("an unknown algorithm: %v", err)
+	}
+	for algorithm, want := range map[string]bool{"concurrency": true, "token_bucket": false, "": false, "none": false} {
+		if got := limit.CountsSlots(algorithm); got != want {
+			t.Errorf("%q counts slots: %v", algorithm, got)
+		}
+	}
+	for cost, want := range map[int64]bool{-1: false, 0: true, algorithms.MaxEvents: true, algorithms.MaxEvents + 1: false} {
+		if got := limit.ValidCost(cost); got != want {
+			t.Errorf("a cost of %d is valid: %v", cost, got)
+		}
+	}
+}
+
+// TestDescribe: a limit is described without what is usual, so that limits which mean the same have the same words.
+func TestDescribe(t *testing.T) {
+	for text, want := range map[string]string{
+		"5/60s":                                                 "sliding_window_log 5/1m",
+		"gcra 5/1m refill smooth burst 5":                       "token_bucket 5/1m",
+		"token_bucket 5/1m burst 7":                             "token_bucket 5/1m burst 7",
+		"token_bucket 0/1m burst 7":                             "token_bucket 0/1m",
+		"token_bucket 5/1m burst {quota}":                       "token_bucket 5/1m burst {quota}",
+		"gcra 5/1m refill interval":                             "token_bucket 5/1m interval",
+		"leaky_bucket 5/1m mode meter max_wait 1s":              "leaky_bucket 5/1m",
+		"leaky_bucket 5/1m mode queue max_wait 1s":              "leaky_bucket 5/1m queue max_wait 1s",
+		"fixed_window 5/1m align clock":                         "fixed_window 5/1m",
+		"fixed_window 5/1m align first_request":                 "fixed_window 5/1m first_request",
+		"5/month timezone utc":                                  "fixed_window 5/month",
+		"5/month timezone {place} UTC":                          "fixed_window 5/month in {place} UTC",
+		"concurrency 5 lease 30s":                               "concurrency 5",
+		"concurrency 5 lease 90s":                               "concurrency 5 lease 1m30s",
+		"events {quota} 5 window {length} algorithm gcra":       "token_bucket {quota} 5/{length}",
+		"events {quota} window 1m burst {quota} algorithm gcra": "token_bucket {quota}/1m",
+	} {
+		if got := read(t, text).Describe(); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+	if got := (&limit.Limit{Algorithm: "none"}).Describe(); got != "none" {
+		t.Errorf("an unknown algorithm: %s", got)
+	}
+}
+
+// TestMissing: what a zone needs is said in the words of what it has.
+func TestMissing(t *testing.T) {
+	for text, want := range map[string]string{
+		"5/1m": "", "concurrency 5": "",
+		"algorithm concurrency":       "a zone for concurrency requires events, the number of slots",
+		"events {quota}":              "the window is missing: write window 1m",
+		"events 7":                    "the window is missing: write window 1m, or rate 7/1m in place of events",
+		"window {length}":             "the events are missing: write events 100",
+		"window 90s":                  "the events are missing: write events 100, or rate 100/1m30s in place of window",
+		"algorithm token_bucket":      "a zone requires both events and a window, such as rate 100/1m",
+		"algorithm gcra burst 5":      "a zone requires both events and a window, such as rate 100/1m",
+		"events {quota} 5 window day": "",
+	} {
+		if got := read(t, text).Missing(); got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestPlaceholders: each placeholder is listed with its option, and whether it has a fallback.
+func TestPlaceholders(t *testing.T) {
+	if got := read(t, "5/1m").Placeholders(); got != nil {
+		t.Errorf("%+v", got)
+	}
+	got := fmt.Sprint(read(t, "events {a} window {b} 1m burst {c} 0 timezone {d} algorithm gcra").Placeholders())
+	if want := "[{max_events a false} {window b true} {burst c true} {timezone d false}]"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if got := (&limit.Limit{Timezone: "{place} Asia/Tokyo"}).TimeZone(); got != (limit.TimeZone{From: "place", Name: "Asia/Tokyo"}) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestOver: a plan takes from the zone's limit what it leaves out. With another algorithm it takes only what all
+// algorithms have, and concurrency has no window.
+func TestOver(t *testing.T) {
+	base := read(t, "token_bucket 100/1m burst 50 refill interval max_wait 2s")
+	for text, want := range map[string]string{
+		"events 5":         "token_bucket 5/1m interval burst 50",
+		"window 1h":        "token_bucket 100/1h interval burst 50",
+		"5/1h burst 7":     "token_bucket 5/1h interval burst 7",
+		"algorithm gcra":   "token_bucket 100/1m", // another name, so that it is another algorithm
+		"fixed_window 5/h": "fixed_window 5/1h",
+		"concurrency 5":    "concurrency 5",
+		"refill smooth":    "token_bucket 100/1m burst 50",
+	} {
+		over := read(t, text).Over(base)
+		if got := over.Describe(); got != want || over.MaxWait != caddy.Duration(2*time.Second) {
+			t.Errorf("%s: %s, max_wait %v; want %s", text, got, time.Duration(over.MaxWait), want)
+		}
+	}
+	calendar := read(t, "5/day timezone Asia/Tokyo")
+	if got := read(t, "6/day").Over(calendar); got.Timezone != "Asia/Tokyo" {
+		t.Errorf("a day is one in %q", got.Timezone)
+	}
+	if got := read(t, "6/week").Over(calendar); got.Timezone != "" {
+		t.Errorf("a week is one in %q", got.Timezone)
+	}
+}
+
+// TestPlans: plans are limits over that of the zone, but for those without a limit, and are described in order.
+func TestPlans(t *testing.T) {
+	base := read(t, "100/1m")
+	plans := &limit.Plans{Of: "{plan}", Default: "free", Plans: map[string]*limit.Plan{
+		"pro": {Limit: *read(t, "events 500")}, "free": nil, "staff": {Unlimited: true},
+	}}
+	limits := plans.Limits(base)
+	if len(limits) != 2 || limits["pro"].MaxEvents.Number != 500 || limits["pro"].Window != fixed(time.Minute) || limits["free"].MaxEvents.Number != 100 {
+		t.Errorf("%+v", limits)
+	}
+	const want = "plans of {plan}, free sliding_window_log 100/1m, pro sliding_window_log 500/1m, staff unlimited"
+	if got := plans.Describe(base); got != want+", default free" {
+		t.Errorf("%s", got)
+	}
+	plans.Default, plans.Reject = "", 403
+	if got := plans.Describe(base); got != want+", default reject 403" {
+		t.Errorf("%s", got)
+	}
+	if got := (*limit.Plans)(nil).Limits(base); got != nil {
+		t.Errorf("no plans have %v", got)
+	}
+}
