@@ -147,6 +147,12 @@ func TestReplayPage(t *testing.T) {
 	if other := eval[[]string](p, `performance.getEntriesByType('resource').map(e => e.name)`); len(other) > 0 {
 		t.Errorf("the page has asked for %q", other)
 	}
+	runReplay(t, dir, "access.log", "--from", "2026-11-20T09:10", "--html", "later.html") // without the network
+	p.open("file://" + filepath.Join(dir, "later.html"))
+	p.untilText("h2", "Zone clients")
+	if all := eval[string](p, `document.querySelector('main').innerText`); strings.Contains(all, "one agent") || strings.Contains(all, "undefined") {
+		t.Errorf("a page of no network says %q", all)
+	}
 	p.noProblems()
 }
 

@@ -26,9 +26,9 @@ const showZone = (place, zone) => {
 let shown, width;
 const main = document.getElementById("report");
 const place = html("div", {});
-const networks = data.networks && html("div", { class: "unknown" }, html("strong", {}, "Many clients, one agent"),
+const networks = data.networks ? html("div", { class: "unknown" }, html("strong", {}, "Many clients, one agent"),
 	": probably a program that changes its address; a zone with ", html("code", {}, "ipv4_prefix 24"), " or ", html("code", {}, "ipv6_prefix 48"), " limits it.",
-	html("ul", {}, data.networks.map((n) => html("li", {}, `${n.network}: ${plural(n.clients, "client")}, ${plural(n.requests, "request")}, `, html("bdi", {}, n.agent)))));
+	html("ul", {}, data.networks.map((n) => html("li", {}, `${n.network}: ${plural(n.clients, "client")}, ${plural(n.requests, "request")}, `, html("bdi", {}, n.agent))))) : "";
 const lines = plural(data.lines, "line") + (data.not_understood ? `, ${number(data.not_understood)} not understood` : "");
 main.replaceChildren(
 	html("h1", {}, data.requests ? `${moment(data.from)} to ${moment(data.to)}` : "No requests"),
