@@ -20,6 +20,11 @@ BENCHFLAGS ?=
 # What bench-docs compares: all limiters with many keys, and this one with the most used other one elsewhere.
 COMPARED := 100,000 keys/|our algorithms|/(caddyratelimit|go-redis)
 
+# How many worlds simulate runs, or for how many minutes. SEED is the one that it tells.
+SEEDS ?= 0
+MINUTES ?= 1
+SEED ?=
+
 # For how long trouble breaks Redis.
 TROUBLE ?= 1m
 
@@ -88,6 +93,10 @@ lint: tools aspell ## Check format, go vet, staticcheck, go.mod, and the English
 	@# Modules of their own, which no other step builds.
 	cd bench && $(RACE) go vet ./... && $(RACE) ../$(BIN)/staticcheck ./... && go mod tidy -diff
 	cd integration/browser && $(RACE) go vet ./... && $(RACE) ../../$(BIN)/staticcheck ./... && go mod tidy -diff
+
+.PHONY: simulate
+simulate: ## Run whole fleets with fresh seeds: SEEDS=1000, MINUTES=60, or one with SEED
+	SEEDS=$(SEEDS) MINUTES=$(MINUTES) SEED=$(SEED) go test -count 1 -timeout 0 -run TestSimulate -v ./internal/testing/world
 
 .PHONY: unit
 unit: redis promtool bits32 ## Run the tests with the race detector

@@ -65,6 +65,7 @@ func compiled(text string) (*lua.FunctionProto, error) {
 	if err != nil {
 		return nil, err
 	}
+	assignApart(chunk)
 	p, err := lua.Compile(chunk, "user_script")
 	if err == nil {
 		protos.Store(text, p)

@@ -16,9 +16,34 @@ type History struct {
 	Plan    *Plan
 	Answers []Answer // in the order of their events, when the world is over
 
-	mu    sync.Mutex
-	lines []line
+	Length   time.Duration // of the world
+	Left     []Left
+	Losses   []Loss
+	Commands []Command // in the order in which Redis has carried them out
+	Wrong    []string  // what was wrong at once
+
+	mu     sync.Mutex
+	began  time.Duration
+	clocks []reading // of Redis
+	lines  []line
 }
+
+// Command is a command that Redis has carried out.
+type Command struct {
+	At       time.Duration
+	Clock    int64 // the time on the clock of Redis, in microseconds since 1970
+	Host     int
+	Instance int
+	State    State
+	Args     []string
+	Reply    []byte
+}
+
+// Expired is the name of a command that nobody has sent: a key has expired.
+const Expired = "expired"
+
+// State is in what state Redis carries out a command.
+type State struct{ Full, Readonly, Alone, Unsaved, Forbidden bool }
 
 type line struct {
 	at   time.Duration
@@ -30,7 +55,23 @@ type Answer struct {
 	Event        int
 	Began, Ended time.Duration
 	Failure      string // its kind; empty: there is a decision
+	Err          string
 	Decision     algorithms.Decision
+	Adjusted     time.Duration // when its charge was adjusted; 0: it was not
+}
+
+// Left is what is left of a key when the world is over.
+type Left struct {
+	Zone, Key int
+	algorithms.Decision
+}
+
+// Loss says that Redis has lost what it had charged between two times.
+type Loss struct{ From, To time.Duration }
+
+// reading is the offset of a clock from a time on.
+type reading struct {
+	from, offset time.Duration
 }
 
 func (h *History) note(at time.Duration, text string) {
@@ -39,8 +80,40 @@ func (h *History) note(at time.Duration, text string) {
 	h.lines = append(h.lines, line{at, text})
 }
 
+// lost notes that Redis has lost what it had charged between two times.
+func (h *History) lost(from, to time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.Losses = append(h.Losses, Loss{from, to})
+}
+
+// clocked notes that the clock of Redis has another offset.
+func (h *History) clocked(at, offset time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.clocks = append(h.clocks, reading{at, offset})
+}
+
+func (h *History) wrong(format string, args ...any) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.Wrong = append(h.Wrong, fmt.Sprintf(format, args...))
+}
+
+// adjusted notes when the charge of an event was adjusted.
+func (h *History) adjusted(event int, at time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range h.Answers {
+		if h.Answers[i].Event == event {
+			h.Answers[i].Adjusted = at
+		}
+	}
+}
+
 func (h *History) answer(a Answer) {
-	text := fmt.Sprintf("client %d: came at %v, %s", a.Event, a.Began, a.Failure)
+	e := h.event(&a)
+	text := fmt.Sprintf("client %d at %d: zone %d, key %d, %d, came at %v, %s", a.Event, e.Instance, e.Zone, e.Key, e.Cost, a.Began, a.Failure)
 	if a.Failure == "" {
 		text += fmt.Sprintf("%+v", a.Decision)
 	}
@@ -51,11 +124,23 @@ func (h *History) answer(a Answer) {
 	slices.SortFunc(h.Answers, func(a, b Answer) int { return cmp.Compare(a.Event, b.Event) })
 }
 
+// zones are those of the plan, in words.
+func (p *Plan) zones() (text string) {
+	for i, z := range p.Zones {
+		text += fmt.Sprintf("zone %d: %+v\n", i, z)
+	}
+	return text
+}
+
 // String returns all of it, in the order of time. What happened at the same instant is in the order of its text.
 func (h *History) String() string {
-	slices.SortFunc(h.lines, func(a, b line) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.text, b.text)) })
+	lines := slices.Clone(h.lines)
+	for _, c := range h.Commands {
+		lines = append(lines, line{c.At, fmt.Sprintf("redis %d: %s of %d, %.300q: %.150q", c.Host, c.Args[0], c.Instance, c.Args[min(2, len(c.Args)):], c.Reply)})
+	}
+	slices.SortFunc(lines, func(a, b line) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.text, b.text)) })
 	var b strings.Builder
-	for _, l := range h.lines {
+	for _, l := range lines {
 		fmt.Fprintf(&b, "%12v %s\n", l.at, l.text)
 	}
 	return b.String()

@@ -14,9 +14,9 @@ type host struct {
 	free  time.Duration // when it is ready for the next command
 	conns []*conn
 
-	offset time.Duration // of its clock, at the time since
-	since  time.Duration
-	rate   int64 // by how many millionths its clock is too fast
+	offset  time.Duration // of its clock
+	number  int           // of the masters that followed each other
+	demoted bool          // it is a replica for good
 }
 
 // epoch is the time on a clock without an offset when a world begins, in microseconds since 1970: no full second, and
@@ -26,13 +26,27 @@ const epoch = 1_700_000_123_456_789
 func newHost(w *world) *host {
 	h := &host{w: w}
 	h.redis = simredis.New(h.clock)
+	h.redis.Expired = func(key string) {
+		w.history.Commands = append(w.history.Commands, Command{At: w.net.now(), Host: h.number, Args: []string{Expired, key}})
+	}
 	return h
 }
 
 // clock is the time on the host's clock, in microseconds since 1970.
-func (h *host) clock() int64 {
-	passed := h.w.net.now() - h.since
-	return epoch + (h.since + passed + passed/1e6*time.Duration(h.rate) + h.offset).Microseconds()
+func (h *host) clock() int64 { return epoch + (h.w.net.now() + h.offset).Microseconds() }
+
+// state is in what state it carries out a command.
+func (h *host) state() State {
+	r := h.redis
+	return State{r.Full, r.Readonly, r.Alone, r.Unsaved, r.Forbidden != nil}
+}
+
+// breakAll breaks the connections, as a machine does that has no memory of them.
+func (h *host) breakAll(err error) {
+	for _, c := range h.conns {
+		c.reset(err)
+	}
+	h.conns = nil
 }
 
 // service is how long a command takes.
@@ -66,9 +80,10 @@ func (h *host) serve(c *conn) {
 		return
 	}
 	c.asked = rest
+	h.redis.Readonly = h.redis.Readonly || h.demoted
 	reply := h.redis.Do(args...)
-	h.w.ran(h, c, args, reply)
-	h.free = now + service*time.Duration(max(1, h.w.slow))
+	h.w.history.Commands = append(h.w.history.Commands, Command{now, h.clock(), h.number, c.instance, h.state(), args, reply})
+	h.free = now + service
 	h.w.replies(c, reply)
 	h.serve(c)
 }

@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/simredis"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -45,7 +46,8 @@ type world struct {
 	history   *History
 	pending   sync.WaitGroup
 
-	slow int // by what commands take longer
+	began  time.Duration            // when all instances were there
+	before map[int]*simredis.Server // what a Failover comes back with, by event
 
 	mu       sync.Mutex
 	troubles []Event // those that are on
@@ -69,22 +71,23 @@ func Run(t *testing.T, p *Plan) *History {
 		runtime.GC()
 	}
 	h := &History{Plan: p}
+	var rules []*store.Rule
+	for i, z := range p.Zones {
+		rules = append(rules, rule(t, i, z))
+	}
 	cryptotest.SetGlobalRandom(t, p.Seed)
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{plan: p, history: h, net: newNetwork(p.Seed)}
+		w := &world{plan: p, history: h, net: newNetwork(p.Seed), before: make(map[int]*simredis.Server)}
 		w.host = newHost(w)
-		for i, z := range p.Zones {
-			w.rules = append(w.rules, rule(t, i, z))
-		}
+		w.rules = rules
 		for i := range p.Instances {
 			time.Sleep(between(w.net.draw("open", i), time.Millisecond, 20*time.Millisecond))
 			w.instances = append(w.instances, w.open(t, i))
 		}
 		w.run()
-		for _, s := range w.instances {
-			_ = s.Close()
-		}
-		synctest.Wait()
+		w.last(t)
+		time.Sleep(rest) // until what goes on in the background has ended
+		h.Length = w.net.now()
 		w.net.close()
 	})
 	return h
@@ -118,20 +121,69 @@ func (w *world) open(t *testing.T, i int) *redisstore.Store {
 	return s
 }
 
-// run has everything happen, and waits until all have their answers.
+// rest is how long a world goes on after its last event and its last trouble.
+const rest = 15 * time.Second
+
+// run has everything happen, and waits until all have their answers and nothing is wrong any more.
 func (w *world) run() {
-	began := w.net.now()
+	w.began = w.net.now()
+	w.history.began = w.began
+	w.history.clocked(0, 0)
+	for i := range w.plan.Events {
+		if e := w.plan.Events[i]; e.Kind == Failover {
+			w.net.at(w.began+e.At-e.After, 0, func() { w.remember(i) })
+		}
+	}
+	last := time.Duration(0)
 	for i := range w.plan.Events {
 		e := &w.plan.Events[i]
-		time.Sleep(began + e.At - w.net.now())
+		time.Sleep(w.began + e.At - w.net.now())
 		if e.Kind == Take {
 			w.pending.Go(func() { w.take(i, e) })
 		} else {
-			w.begin(*e)
+			w.net.at(w.net.now(), uint64(i), func() { w.begin(i, *e) })
+			last = max(last, e.At+e.For)
 		}
 	}
 	w.pending.Wait()
-	time.Sleep(10 * time.Second)
+	time.Sleep(max(0, w.began+last-w.net.now()) + rest)
+}
+
+// restsAfter is how many requests of an instance may fail when all is well again: each connection that leads to a server
+// that has become a replica tells it.
+const restsAfter = 3
+
+// last asks each instance once more, closes all, and asks a new one what is left of each key.
+func (w *world) last(t *testing.T) {
+	for i, s := range w.instances {
+		for z, r := range w.rules {
+			var d [1]algorithms.Decision
+			c := store.Check{Rule: r, Key: fmt.Sprintf("rest%d", i), Cost: 1, Hold: fmt.Sprintf("rest%d.%d", i, z)}
+			err := s.Take(context.Background(), []store.Check{c}, d[:])
+			for tries := 1; tries < restsAfter && err != nil; tries++ {
+				time.Sleep(time.Second)
+				err = s.Take(context.Background(), []store.Check{c}, d[:])
+			}
+			if err != nil || !d[0].Allowed {
+				w.history.wrong("instance %d does not come to rest: zone %d answers %v, %v", i, z, d[0].Allowed, err)
+			}
+		}
+	}
+	for _, s := range w.instances {
+		_ = s.Close()
+	}
+	s := w.open(t, len(w.instances))
+	for z, r := range w.rules {
+		for k := range maxKeys {
+			var d [1]algorithms.Decision
+			c := store.Check{Rule: r, Key: fmt.Sprintf("k%d", k), Cost: 1, Peek: true}
+			if err := s.Take(context.Background(), []store.Check{c}, d[:]); err != nil {
+				w.history.wrong("what is left of zone %d, key %d cannot be asked: %v", z, k, err)
+			}
+			w.history.Left = append(w.history.Left, Left{z, k, d[0]})
+		}
+	}
+	_ = s.Close()
 }
 
 // take is a client.
@@ -142,37 +194,16 @@ func (w *world) take(i int, e *Event) {
 	err := w.instances[e.Instance].Take(context.Background(), []store.Check{c}, d[:])
 	a.Ended, a.Decision = w.net.now(), d[0]
 	if err != nil {
-		a.Failure = store.Failure(err)
+		a.Failure, a.Err = store.Failure(err), err.Error()
 	}
 	w.history.answer(a)
 	if e.Delta != 0 && err == nil && d[0].Allowed {
 		time.Sleep(e.After)
 		adjustment := store.Adjustment{Check: c, At: d[0].Booked(), Turn: d[0].Turn(), Delta: e.Delta}
 		w.history.note(w.net.now(), fmt.Sprintf("client %d: adjusts by %d", i, e.Delta))
+		w.history.adjusted(i, w.net.now())
 		w.instances[e.Instance].Adjust(adjustment)
 	}
-}
-
-// begin has a trouble begin.
-func (w *world) begin(e Event) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	e.At = w.net.now()
-	w.troubles = append(w.troubles, e)
-	w.history.note(w.net.now(), fmt.Sprintf("trouble: %s for %v at %d", e.Kind, e.For, e.Instance))
-}
-
-// meets reports whether a message of an instance meets a trouble now.
-func (w *world) meets(kind Kind, instance int) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	now := w.net.now()
-	for _, t := range w.troubles {
-		if t.Kind == kind && (t.Instance < 0 || t.Instance == instance) && now < t.At+t.For {
-			return true
-		}
-	}
-	return false
 }
 
 // dial makes a connection of an instance.
@@ -181,10 +212,14 @@ func (w *world) dial(ctx context.Context, instance int) (net.Conn, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	if w.host.down {
+	w.mu.Lock()
+	host := w.host
+	down := host.down
+	w.mu.Unlock()
+	if down {
 		return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 	}
-	c := &conn{w: w, instance: instance, host: w.host, changed: make(chan struct{})}
+	c := &conn{w: w, instance: instance, host: host, changed: make(chan struct{})}
 	w.net.at(w.net.now(), 0, func() { c.host.conns = append(c.host.conns, c) })
 	return c, nil
 }
@@ -225,9 +260,4 @@ func (w *world) replies(c *conn, b []byte) {
 			c.arrive(b)
 		}
 	})
-}
-
-// ran notes what a host has carried out.
-func (w *world) ran(h *host, c *conn, args []string, reply []byte) {
-	w.history.note(w.net.now(), fmt.Sprintf("redis: %s of %d, %x", args[0], c.instance, bag(reply)))
 }

@@ -25,6 +25,14 @@ func TestSameSeedSameHistory(t *testing.T) {
 	}
 }
 
+// worlds is how many worlds a test runs.
+func worlds() int {
+	if raceDetector {
+		return 20 // which takes about as long
+	}
+	return 300
+}
+
 // difference shows where two texts begin to differ.
 func difference(a, b string) string {
 	one, two := strings.Split(a, "\n"), strings.Split(b, "\n")
@@ -38,7 +46,7 @@ func difference(a, b string) string {
 
 // TestWorlds runs worlds with seeds that nobody has seen.
 func TestWorlds(t *testing.T) {
-	for range 60 {
+	for range worlds() {
 		seed := rand.Uint64()
 		if violations := Check(Run(t, Draw(seed))); len(violations) > 0 {
 			t.Errorf("seed %d:\n%s", seed, strings.Join(violations, "\n"))
@@ -49,7 +57,7 @@ func TestWorlds(t *testing.T) {
 // TestCheckFindsWhatIsAboveTheLimit changes histories, which are then above the limit.
 func TestCheckFindsWhatIsAboveTheLimit(t *testing.T) {
 	found := 0
-	for seed := range uint64(5) {
+	for seed := range uint64(40) {
 		h := Run(t, Draw(seed))
 		for i := range h.Answers {
 			if a := &h.Answers[i]; a.Failure == "" && !a.Decision.Allowed && h.event(a).Cost > 0 {

@@ -16,7 +16,7 @@ import (
 // scripts fails, only its requests have that error.
 func (n *Node) evaluateAll(ctx context.Context, c *call) error {
 	careful := n.careful()
-	lend := n.lendCommand(ctx, "evalsha", c.lending, careful)
+	lend := n.lendCommand(ctx, false, c.lending, careful)
 	if c.Checks() == 0 {
 		return n.finishLend(ctx, c.lending, lend, careful, n.Process(ctx, lend, false), false)
 	}
@@ -50,23 +50,17 @@ func (n *Node) LendIfReady(ctx context.Context, requests []*Request, asking bool
 	begun := n.breaker.now()
 	return n.breaker.run(func() (struct{}, error) {
 		careful := n.careful()
-		cmd := n.lendCommand(ctx, "evalsha", requests, careful)
+		cmd := n.lendCommand(ctx, false, requests, careful)
 		return n.breaker.judge(begun, n.finishLend(ctx, requests, cmd, careful, n.Process(ctx, cmd, asking), asking))
 	})
 }
 
 // finishLend takes the answer of a call, as finish does.
 func (n *Node) finishLend(ctx context.Context, requests []*Request, cmd *redis.StringCmd, careful bool, err error, asking bool) error {
-	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
-		cmd = n.lendCommand(ctx, "eval", requests, careful)
-		err = n.Process(ctx, cmd, asking)
-	}
-	again := err != nil && !careful && refusesToWrite(err)
-	if again {
-		careful = true
-		cmd = n.lendCommand(ctx, "evalsha", requests, careful)
-		err = n.Process(ctx, cmd, asking)
-	}
+	again, err := repeat(err, &careful, func(byText bool) error {
+		cmd = n.lendCommand(ctx, byText, requests, careful)
+		return n.Process(ctx, cmd, asking)
+	})
 	if err != nil {
 		return Unwritten(err)
 	}
@@ -78,12 +72,12 @@ func (n *Node) finishLend(ctx context.Context, requests []*Request, cmd *redis.S
 }
 
 // lendCommand makes the command of a call of requests of zones that lend, which are decided one after
-// the other: eval, or evalsha.
-func (n *Node) lendCommand(ctx context.Context, command string, requests []*Request, careful bool) *redis.StringCmd {
+// the other: by the script's text, or by its digest.
+func (n *Node) lendCommand(ctx context.Context, byText bool, requests []*Request, careful bool) *redis.StringCmd {
 	script := n.config.Script.Load().Lend
-	args, text := append(make([]any, 0, 5+2*len(requests)), command, script.Digest, 0), make([]byte, 0, 200*len(requests))
-	if command == "eval" {
-		args[1] = script.Text
+	args, text := append(make([]any, 0, 5+2*len(requests)), "evalsha", script.Digest, 0), make([]byte, 0, 200*len(requests))
+	if byText {
+		args[0], args[1] = "eval", script.Text
 	}
 	for _, r := range requests {
 		text, args = protocol.AppendLend(text, args, r.Lend)

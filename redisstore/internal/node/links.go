@@ -132,9 +132,11 @@ func (n *Node) missing() int {
 	return max(0, n.mostLinks()-int(n.links.count.Load()))
 }
 
-// link makes the links that are missing.
+// link makes the links that are missing, unless they are being made.
 func (n *Node) link() {
-	n.links.making.Lock()
+	if !n.links.making.TryLock() {
+		return
+	}
 	defer n.links.making.Unlock()
 	var all sync.WaitGroup
 	for range n.missing() {

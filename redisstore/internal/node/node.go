@@ -149,19 +149,18 @@ func (n *Node) evalsha(ctx context.Context, b *protocol.Batch) *redis.StringCmd 
 	return redis.NewStringCmd(ctx, b.Call(n.config.Script.Load())...)
 }
 
-// finish takes the answer of a call by the script's digest. If Redis did not know that,
-// nothing has run yet, and it gets the text. If Redis refused to write, nothing was written,
-// and the call is made again with care.
+// finish takes the answer of a call by the script's digest, which may be made again.
 func (n *Node) finish(ctx context.Context, b *protocol.Batch, cmd *redis.StringCmd, err error, asking bool) error {
-	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
-		cmd = redis.NewStringCmd(ctx, b.CallText(n.config.Script.Load())...)
-		err = n.Process(ctx, cmd, asking)
-	}
-	again := err != nil && !b.Careful && refusesToWrite(err)
-	if again {
-		b.Careful = true
-		cmd = redis.NewStringCmd(ctx, b.Call(n.config.Script.Load())...)
-		err = n.Process(ctx, cmd, asking)
+	again := false
+	if err != nil {
+		again, err = repeat(err, &b.Careful, func(byText bool) error {
+			args := b.Call
+			if byText {
+				args = b.CallText
+			}
+			cmd = redis.NewStringCmd(ctx, args(n.config.Script.Load())...)
+			return n.Process(ctx, cmd, asking)
+		})
 	}
 	if err == nil {
 		err = b.Read(cmd.Val())
@@ -170,6 +169,24 @@ func (n *Node) finish(ctx context.Context, b *protocol.Batch, cmd *redis.StringC
 		n.noteCare(b.Unable(), again)
 	}
 	return err
+}
+
+// repeat makes a call again that has failed before anything was written: by the script's text if Redis did not know
+// its digest, and with care if Redis refused to write. Both may be needed, because after READONLY another server
+// may answer. Again reports whether it was made with care.
+func repeat(err error, careful *bool, call func(byText bool) error) (again bool, _ error) {
+	for range 3 {
+		switch {
+		case err != nil && redis.HasErrorPrefix(err, "NOSCRIPT"):
+			err = call(true)
+		case !*careful && refusesToWrite(err):
+			again, *careful = true, true
+			err = call(false)
+		default:
+			return again, err
+		}
+	}
+	return again, err
 }
 
 // careTime is how long calls are made with care from the start after one had to be made

@@ -1,0 +1,28 @@
+package world
+
+import (
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+)
+
+// What worlds have found.
+
+// TestMasterBehindOneAddress: the address of Redis leads to a new master, which does not know the script, while the
+// connections to the old one live on. A request met NOSCRIPT after READONLY, and failed.
+func TestMasterBehindOneAddress(t *testing.T) {
+	for _, lend := range []time.Duration{0, time.Second} {
+		p := &Plan{Seed: 1, Instances: 2, Zones: []Zone{{"token_bucket", algorithms.Limit{Events: 100, Window: time.Hour}, lend}}}
+		for i := range 10 {
+			at := time.Duration(i) * 50 * time.Millisecond
+			p.Events = append(p.Events, Event{At: at, Kind: Take, Cost: 1}, Event{At: at + 20*time.Microsecond, Kind: Take, Cost: 1})
+		}
+		p.Events = append(p.Events,
+			Event{At: time.Second, Kind: Demote}, Event{At: 1100 * time.Millisecond, Kind: Take, Cost: 1})
+		h := Run(t, p)
+		for _, violation := range Check(h) {
+			t.Errorf("lend %v: %s", lend, violation)
+		}
+	}
+}
