@@ -113,14 +113,14 @@ func (z *Zone) anchored() bool {
 }
 
 // charge has the model give back what was given back since the last of what was charged, and charges more. It reports
-// whether that fits.
+// whether that fits. What is given back of a charge that was lost is given back of others.
 func (k *key) charge(m *model.Key, charged []*Answer, a *Answer) bool {
 	since := time.Duration(0)
 	if len(charged) > 0 {
 		since = k.when(charged[len(charged)-1])
 	}
 	now := k.when(a)
-	back := slices.DeleteFunc(slices.Clone(charged), func(b *Answer) bool { return k.event(b).Delta >= 0 || b.Adjusted <= since || b.Adjusted > now })
+	back := slices.DeleteFunc(slices.Clone(k.admitted), func(b *Answer) bool { return k.event(b).Delta >= 0 || b.Adjusted <= since || b.Adjusted > now })
 	slices.SortFunc(back, func(a, b *Answer) int { return cmp.Compare(a.Adjusted, b.Adjusted) })
 	for _, b := range back {
 		m.Adjust(k.Limit, a.Decision.At-(now-b.Adjusted).Microseconds(), b.Decision.Booked(), k.event(b).Delta, fmt.Sprint(b.Event))

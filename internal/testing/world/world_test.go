@@ -16,7 +16,7 @@ func TestSameSeedSameHistory(t *testing.T) {
 	if raceDetector {
 		t.Skip("the race detector runs goroutines in another order each time")
 	}
-	for range 30 {
+	for range 20 {
 		seed := rand.Uint64()
 		first, again := Run(t, Draw(seed)).String(), Run(t, Draw(seed)).String()
 		if first != again {
@@ -30,7 +30,7 @@ func worlds() int {
 	if raceDetector {
 		return 20 // which takes about as long
 	}
-	return 300
+	return 100
 }
 
 // difference shows where two texts begin to differ.
