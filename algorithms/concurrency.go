@@ -44,7 +44,7 @@ func (Concurrency) Decide(l *Leases, p Params, now, cost int64) Decision {
 	events, lease := p[0], p[1]
 	live := l.live(now)
 	remaining := max(0, events-live)
-	allowed := cost <= min(remaining, MaxHold)
+	allowed := cost <= min(remaining, MaxSlotCost)
 	if !allowed && live > 0 && l.lastEnd(now) > now+MaxLease.Microseconds() {
 		l.shorten(now, now+MaxLease.Microseconds(), now+lease)
 	}
@@ -62,7 +62,7 @@ func (Concurrency) Decide(l *Leases, p Params, now, cost int64) Decision {
 		}
 		next, reset = min(next, lease), max(reset, lease)
 	case allowed:
-	case cost > min(events, MaxHold):
+	case cost > min(events, MaxSlotCost):
 		retry = never
 	default:
 		retry = l.endOf(now, live+cost-events-1) - now

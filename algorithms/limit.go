@@ -61,9 +61,9 @@ const (
 	// MaxSlots bounds the events of the concurrency limit.
 	MaxSlots int64 = 1_000_000
 
-	// MaxHold bounds the slots of one request, because each is an entry in Redis. A request
+	// MaxSlotCost bounds the slots of one request, because each is an entry in Redis. A request
 	// that needs more is always refused.
-	MaxHold int64 = 1000
+	MaxSlotCost int64 = 1000
 
 	// MinLease and MaxLease bound Lease.
 	MinLease = time.Second

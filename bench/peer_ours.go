@@ -103,7 +103,7 @@ func takeAndGiveBack(s store.Store, rules []*store.Rule) take {
 		n++
 		hold := fmt.Sprintf("%d.%d", holder, n)
 		for i, rule := range rules {
-			checks[i] = store.Check{Rule: rule, Key: clients[client], Cost: 1, Hold: hold}
+			checks[i] = store.Check{Rule: rule, Key: clients[client], Cost: 1, LeaseID: hold}
 		}
 		if err := s.Take(ctx, checks, decisions); err != nil || !allowed(decisions) {
 			return false, err

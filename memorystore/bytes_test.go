@@ -34,7 +34,7 @@ func bytesPerKey(t testing.TB, name string, keys int) float64 {
 	check.Rule = storetest.Rule(t, "zone", name, storetest.Limit(name, 1, time.Hour))
 	before := heap()
 	for i := range keys {
-		check.Key, check.Hold = fmt.Sprint(i), storetest.Hold(check.Rule)
+		check.Key, check.LeaseID = fmt.Sprint(i), storetest.LeaseID(check.Rule)
 		for range 2 {
 			if err := s.Take(context.Background(), []store.Check{check}, make([]algorithms.Decision, 1)); err != nil {
 				t.Fatal(err)

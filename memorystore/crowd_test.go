@@ -21,7 +21,7 @@ import (
 func take(t testing.TB, s store.Store, rule *store.Rule, key string) algorithms.Decision {
 	t.Helper()
 	var d [1]algorithms.Decision
-	if err := s.Take(context.Background(), []store.Check{{Rule: rule, Key: key, Cost: 1, Hold: storetest.Hold(rule)}}, d[:]); err != nil {
+	if err := s.Take(context.Background(), []store.Check{{Rule: rule, Key: key, Cost: 1, LeaseID: storetest.LeaseID(rule)}}, d[:]); err != nil {
 		t.Fatal(err)
 	}
 	return d[0]

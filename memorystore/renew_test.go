@@ -17,7 +17,7 @@ func TestLeasesAreRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := openWithTimers(t, memorystore.Options{})
 		rule := storetest.Rule(t, "zone", "concurrency", algorithms.Limit{Events: 1, Lease: time.Second})
-		held := store.Check{Rule: rule, Key: "client", Cost: 1, Hold: storetest.Hold(rule)}
+		held := store.Check{Rule: rule, Key: "client", Cost: 1, LeaseID: storetest.LeaseID(rule)}
 		var d [1]algorithms.Decision
 		if err := s.Take(t.Context(), []store.Check{held}, d[:]); err != nil || !d[0].Allowed {
 			t.Fatalf("the first: %+v, %v", d[0], err)
@@ -44,7 +44,7 @@ func TestNothingIsLentAnew(t *testing.T) {
 		for round := range 20 {
 			held := make([]store.Check, slots)
 			for i := range held {
-				held[i] = store.Check{Rule: rule, Key: "client", Cost: 1, Hold: storetest.Hold(rule)}
+				held[i] = store.Check{Rule: rule, Key: "client", Cost: 1, LeaseID: storetest.LeaseID(rule)}
 				var d [1]algorithms.Decision
 				if err := s.Take(t.Context(), held[i:i+1], d[:]); err != nil || !d[0].Allowed {
 					t.Fatalf("round %d, slot %d: %+v, %v", round, i, d[0], err)

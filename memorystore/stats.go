@@ -7,7 +7,7 @@ import (
 )
 
 // Stats implements [store.Observed].
-func (s *Store) Stats() store.Stats { return store.Stats{Held: s.holds.ByZone()} }
+func (s *Store) Stats() store.Stats { return store.Stats{InUse: s.leases.ByZone()} }
 
 // Examine implements [store.Examiner].
 func (s *Store) Examine(context.Context) store.Examination {

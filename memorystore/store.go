@@ -86,7 +86,7 @@ type Store struct {
 
 	logger  func() *zap.Logger
 	shared  atomic.Int64 // charges to shared buckets since the last sweep
-	holds   store.Holds
+	leases  store.Leases
 	changed chan struct{} // has an element when the settings have changed
 	stop    chan struct{}
 	closed  sync.Once
@@ -114,7 +114,7 @@ func New(options Options) (*Store, error) {
 		s.now = newClock().now
 		go s.sweeper()
 	} else {
-		s.holds.Now = func() time.Time { return time.UnixMicro(s.now()) }
+		s.leases.Now = func() time.Time { return time.UnixMicro(s.now()) }
 		close(s.done)
 	}
 	return s, nil
@@ -197,8 +197,8 @@ func (s *Store) commit(t *ticket, now int64, d *algorithms.Decision, pass bool) 
 		}
 	case c.Cost > 0:
 		t.charge(s, now, d)
-		if c.Hold != "" {
-			s.holds.Add(c)
+		if c.LeaseID != "" {
+			s.leases.Add(c)
 		}
 	}
 }
@@ -207,8 +207,8 @@ func (s *Store) commit(t *ticket, now int64, d *algorithms.Decision, pass bool) 
 func (s *Store) Adjust(adjustments ...store.Adjustment) {
 	for i := range adjustments {
 		adjustment := &adjustments[i]
-		if adjustment.Hold != "" && adjustment.Delta <= -adjustment.Cost {
-			s.holds.Remove(adjustment.Hold)
+		if adjustment.LeaseID != "" && adjustment.Delta <= -adjustment.Cost {
+			s.leases.Remove(adjustment.LeaseID)
 		}
 		var t ticket
 		t.prepare(s, &adjustment.Check)
@@ -223,12 +223,12 @@ func (s *Store) Adjust(adjustments ...store.Adjustment) {
 // its own clock needs a caller for it.
 func (s *Store) Renew() {
 	now := time.Now()
-	if s.holds.Now != nil {
-		now = s.holds.Now()
+	if s.leases.Now != nil {
+		now = s.leases.Now()
 	}
-	for _, c := range s.holds.Due(now) {
+	for _, c := range s.leases.Due(now) {
 		s.each(c.Rule, c.Rule.States(), c.Key, func(shard *shard, id stateID) {
-			if kept := shard.leases.get(id); kept != nil && s.holds.Has(c.Hold) {
+			if kept := shard.leases.get(id); kept != nil && s.leases.Has(c.LeaseID) {
 				now := s.now()
 				shard.lease(&c, id, kept.value, c.Rule.At(now).Params, now)
 			}

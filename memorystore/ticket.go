@@ -119,7 +119,7 @@ func (t *ticket) chargeOther(now, expires int64) {
 // is computed for a limit of many slots, because a limit of 0 slots has no reset.
 func (s *shard) lease(c *store.Check, id stateID, leases *algorithms.Leases, params algorithms.Params, now int64) {
 	leaser := c.Rule.Algorithm().(algorithms.Leaser)
-	leaser.Lease(leases, params, now, c.Cost, c.Hold)
+	leaser.Lease(leases, params, now, c.Cost, c.LeaseID)
 	params[0] = algorithms.MaxEvents
 	s.leases.put(id, leases, now+leaser.Decide(leases, params, now, 0).ResetAfter.Microseconds())
 }
@@ -172,7 +172,7 @@ func (t *ticket) adjustLocked(s *Store, now int64, to *store.Adjustment) (change
 
 // giveBack ends a lease, if it is kept under that ID.
 func (s *shard) giveBack(to *store.Adjustment, id stateID) {
-	if kept := s.leases.get(id); kept != nil && kept.value.GiveBack(to.Hold, -to.Delta) && kept.value.Len() == 0 {
+	if kept := s.leases.get(id); kept != nil && kept.value.GiveBack(to.LeaseID, -to.Delta) && kept.value.Len() == 0 {
 		s.leases.delete(id)
 	}
 }

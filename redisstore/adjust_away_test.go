@@ -24,7 +24,7 @@ func chargeAll(t *testing.T, s *redisstore.Store, rule *store.Rule, n int) (char
 	t.Helper()
 	checks := make([]store.Check, n)
 	for i := range checks {
-		checks[i] = store.Check{Rule: rule, Key: fmt.Sprint(i), Cost: onceCost, Hold: storetest.Hold(rule)}
+		checks[i] = store.Check{Rule: rule, Key: fmt.Sprint(i), Cost: onceCost, LeaseID: storetest.LeaseID(rule)}
 	}
 	for i, d := range ask(t, s, checks...) {
 		if !d.Allowed {
@@ -53,7 +53,7 @@ func TestAdjustmentsWaitForRedis(t *testing.T) {
 			charged := chargeAll(t, s, w.late, 250)
 			var slots []store.Adjustment
 			for range onceSlots {
-				slot, _ := w.charge(store.Check{Rule: w.slots, Cost: 1, Hold: storetest.Hold(w.slots)})
+				slot, _ := w.charge(store.Check{Rule: w.slots, Cost: 1, LeaseID: storetest.LeaseID(w.slots)})
 				slot.Delta = -1
 				slots = append(slots, slot)
 			}

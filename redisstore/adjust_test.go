@@ -117,7 +117,7 @@ func TestAdjustmentsThatFail(t *testing.T) {
 			logged := storetest.Rule(t, "log", "sliding_window_log", algorithms.Limit{Events: 100, Window: time.Hour})
 			lent := storetest.Rule(t, "lent", "concurrency", algorithms.Limit{Events: 100, Lease: time.Hour})
 			checks := []store.Check{
-				{Rule: lent, Cost: 1, Hold: storetest.Hold(lent)},
+				{Rule: lent, Cost: 1, LeaseID: storetest.LeaseID(lent)},
 				{Rule: logged, Cost: 5},
 				{Rule: counted, Cost: 5},
 			}

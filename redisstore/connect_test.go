@@ -27,7 +27,7 @@ func works(t *testing.T, s *redisstore.Store) {
 	t.Helper()
 	for _, name := range algorithms.Names() {
 		rule := storetest.Rule(t, "zone", name, storetest.Limit(name, 2, time.Hour))
-		c := store.Check{Rule: rule, Key: "another", Cost: 1, Hold: storetest.Hold(rule)}
+		c := store.Check{Rule: rule, Key: "another", Cost: 1, LeaseID: storetest.LeaseID(rule)}
 		for _, delta := range []int64{1, -1} {
 			d := ask(t, s, c)[0]
 			s.Adjust(store.Adjustment{Check: c, At: d.Booked(), Turn: d.Turn(), Delta: delta})
@@ -52,7 +52,7 @@ func works(t *testing.T, s *redisstore.Store) {
 func take(t testing.TB, s store.Store, rule *store.Rule, key string, cost int64) algorithms.Decision {
 	t.Helper()
 	var d [1]algorithms.Decision
-	if err := s.Take(context.Background(), []store.Check{{Rule: rule, Key: key, Cost: cost, Hold: storetest.Hold(rule)}}, d[:]); err != nil {
+	if err := s.Take(context.Background(), []store.Check{{Rule: rule, Key: key, Cost: cost, LeaseID: storetest.LeaseID(rule)}}, d[:]); err != nil {
 		t.Fatalf("take: %v", err)
 	}
 	return d[0]

@@ -217,7 +217,7 @@ func (o *outbreak) eachSlot(visit func(caddy int, c *charge)) {
 	for caddy, exchanges := range o.exchanges {
 		for _, f := range exchanges {
 			for i := range f {
-				if f[i].Hold != "" {
+				if f[i].LeaseID != "" {
 					visit(caddy, &f[i])
 				}
 			}
@@ -239,7 +239,7 @@ func (o *outbreak) take(caddy int) {
 			o.accounts[name] = newAccount(rule)
 		}
 		cost := rapid.OneOf(rapid.Just(int64(1)), rapid.Int64Range(1, 4), rapid.Int64Range(1, o.accounts[name].quota())).Draw(o.T, "cost")
-		checks = append(checks, store.Check{Rule: rule, Key: key, Cost: cost, Hold: storetest.Hold(rule)})
+		checks = append(checks, store.Check{Rule: rule, Key: key, Cost: cost, LeaseID: storetest.LeaseID(rule)})
 		accounts = append(accounts, o.accounts[name])
 	}
 	decisions := o.fleet.take(o.T, caddy, checks)
@@ -327,7 +327,7 @@ func (o *outbreak) allComesBack() {
 	for _, d := range order {
 		a := o.accounts[d.name]
 		o.wait(d.at - o.now)
-		c := store.Check{Rule: a.rule, Key: d.name[len(a.rule.Zone())+1:], Cost: a.quota(), Hold: storetest.Hold(a.rule)}
+		c := store.Check{Rule: a.rule, Key: d.name[len(a.rule.Zone())+1:], Cost: a.quota(), LeaseID: storetest.LeaseID(a.rule)}
 		if got := o.fleet.take(o.T, 0, []store.Check{c})[0]; !got.Allowed {
 			o.fail("%s at %d: the window is over, and not all of it is back: %+v", d.name, o.now, got)
 		}

@@ -219,7 +219,9 @@ func TestRememberedOnlyWhereExact(t *testing.T) {
 	}
 
 	slots := storetest.Rule(t, "slots", "concurrency", algorithms.Limit{Events: 1, Lease: time.Minute})
-	slot := func() store.Check { return store.Check{Rule: slots, Key: "a", Cost: 1, Hold: storetest.Hold(slots)} }
+	slot := func() store.Check {
+		return store.Check{Rule: slots, Key: "a", Cost: 1, LeaseID: storetest.LeaseID(slots)}
+	}
 	asks("the only slot", 1, slot())
 	asks("none left", 1, slot())
 	asks("a slot may come back at any time", 1, slot())

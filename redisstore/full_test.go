@@ -41,7 +41,7 @@ func lasting(t *testing.T, name string, events int64) *store.Rule {
 // try asks for one cost.
 func try(s store.Store, rule *store.Rule, key string, cost int64) (algorithms.Decision, error) {
 	var d [1]algorithms.Decision
-	err := s.Take(context.Background(), []store.Check{{Rule: rule, Key: key, Cost: cost, Hold: storetest.Hold(rule)}}, d[:])
+	err := s.Take(context.Background(), []store.Check{{Rule: rule, Key: key, Cost: cost, LeaseID: storetest.LeaseID(rule)}}, d[:])
 	return d[0], err
 }
 
@@ -161,7 +161,7 @@ func TestFullRedisTakesAdjustments(t *testing.T) {
 			rule := lasting(t, name, 5)
 			a, _ := algorithms.Get(name)
 			_, fixed := a.(algorithms.Counter)
-			check := store.Check{Rule: rule, Key: "client", Cost: 3, Hold: storetest.Hold(rule)}
+			check := store.Check{Rule: rule, Key: "client", Cost: 3, LeaseID: storetest.LeaseID(rule)}
 			var d [1]algorithms.Decision
 			if err := s.Take(context.Background(), []store.Check{check}, d[:]); err != nil {
 				t.Fatal(err)

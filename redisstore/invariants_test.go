@@ -110,7 +110,7 @@ func (w *witness) wait(micros int64) {
 }
 
 func (w *witness) take(key string, cost int64) (algorithms.Decision, store.Check) {
-	c := store.Check{Rule: w.rule, Key: key, Cost: cost, Hold: storetest.Hold(w.rule)}
+	c := store.Check{Rule: w.rule, Key: key, Cost: cost, LeaseID: storetest.LeaseID(w.rule)}
 	return w.side.take(w.T, c), c
 }
 

@@ -77,7 +77,7 @@ func (p *pair) keyRules(t *rapid.T, lua side, algorithm, run string) (steps, ban
 		var checks []store.Check
 		for j, limit := range limits {
 			r := rule(t, algorithm, limit)
-			c := store.Check{Rule: r, Key: fmt.Sprint(run, " ", j), Cost: drawCost(t, limit, last), Hold: storetest.Hold(r), KeyRules: keyRules}
+			c := store.Check{Rule: r, Key: fmt.Sprint(run, " ", j), Cost: drawCost(t, limit, last), LeaseID: storetest.LeaseID(r), KeyRules: keyRules}
 			c.Independent = rapid.IntRange(0, 9).Draw(t, "apart") == 0
 			c.Peek = rapid.IntRange(0, 9).Draw(t, "peek") == 0
 			checks = append(checks, c)

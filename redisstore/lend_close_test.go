@@ -21,7 +21,7 @@ func TestLendCloseWhileAsking(t *testing.T) {
 	s := open(t, redisstore.Options{Address: proxy.Addr(), Timeout: 5 * time.Second})
 	s.Silence()
 	// A slot is held: that it is given back shows that the store is being closed.
-	slot := store.Check{Rule: ruleOf(t, "slots", "concurrency", algorithms.Limit{Events: 1, Lease: time.Hour}), Key: "k", Cost: 1, Hold: store.NewHold()}
+	slot := store.Check{Rule: ruleOf(t, "slots", "concurrency", algorithms.Limit{Events: 1, Lease: time.Hour}), Key: "k", Cost: 1, LeaseID: store.NewLeaseID()}
 	c := store.Check{Rule: lendingRule(t, "z", "fixed_window", algorithms.Limit{Events: 1000, Window: 24 * time.Hour}, 10*time.Second), Key: "k", Cost: 1}
 	if d, err := decideOne(s, slot); err != nil || !d.Allowed {
 		t.Fatal(d, err)

@@ -49,7 +49,7 @@ func TestLendPeek(t *testing.T) {
 
 	slot := store.Check{Rule: slotsRule(t, 20, time.Minute, 10*time.Second), Key: "k", Cost: 1}
 	for range 20 { // until the key comes often, and its slot is kept
-		slot.Hold = store.NewHold()
+		slot.LeaseID = store.NewLeaseID()
 		d := take(holder, slot)
 		if !d.Allowed {
 			break
@@ -57,15 +57,15 @@ func TestLendPeek(t *testing.T) {
 		holder.Adjust(store.Adjustment{Check: slot, At: d.Booked(), Turn: d.Turn(), Delta: -1})
 	}
 	taken := slot
-	taken.Hold = store.NewHold()
+	taken.LeaseID = store.NewLeaseID()
 	for take(other, taken).Allowed { // what is free
-		taken.Hold = store.NewHold()
+		taken.LeaseID = store.NewLeaseID()
 	}
 	_, kept, err := holder.Lent(t.Context(), slot.Rule, slot.Key)
 	if err != nil || kept != 1 {
 		t.Fatal(kept, err)
 	}
-	slot.Peek, slot.Hold = true, ""
+	slot.Peek, slot.LeaseID = true, ""
 	if d := take(holder, slot); !d.Allowed || d.RetryAfter != 0 {
 		t.Errorf("a slot is kept: %+v", d)
 	}

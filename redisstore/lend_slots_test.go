@@ -28,7 +28,7 @@ func (r *runner) request(s *redisstore.Store, checks []store.Check, run func()) 
 	decisions := make([]algorithms.Decision, len(checks))
 	for i := range checks {
 		if _, leases := checks[i].Rule.Algorithm().(algorithms.Leaser); leases {
-			checks[i].Hold = store.NewHold()
+			checks[i].LeaseID = store.NewLeaseID()
 		}
 	}
 	if err := s.Take(context.Background(), checks, decisions); err != nil {
@@ -108,7 +108,7 @@ func TestLendSlotsOfRareKeys(t *testing.T) {
 		r.request(s, []store.Check{{Rule: rule, Key: "k", Cost: 1}}, func() {})
 	}
 	s.Flush()
-	if lent, held := s.Stats().Lent["slots"], s.Stats().Held["slots"]; used(t, server, rule) != 1 || lent != 1 || held != 0 {
+	if lent, held := s.Stats().Lent["slots"], s.Stats().InUse["slots"]; used(t, server, rule) != 1 || lent != 1 || held != 0 {
 		t.Errorf("%d slots in use, %d kept, %d held, want 1 that is kept", used(t, server, rule), lent, held)
 	}
 	if err := s.Reset(context.Background(), rule, "k"); err != nil {

@@ -95,7 +95,7 @@ func (p *pair) schedule(t *rapid.T, lua side, algorithm, key string) int {
 		}
 
 		r := rule(t, algorithm, limit)
-		checks := []store.Check{{Rule: r, Key: key, Cost: drawCost(t, limit, last), Hold: storetest.Hold(r)}}
+		checks := []store.Check{{Rule: r, Key: key, Cost: drawCost(t, limit, last), LeaseID: storetest.LeaseID(r)}}
 		var inGo, inLua [1]algorithms.Decision
 		if err := p.memory.Take(context.Background(), checks, inGo[:]); err != nil {
 			t.Fatalf("memory: %v", err)

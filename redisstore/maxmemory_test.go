@@ -84,9 +84,9 @@ func TestMaxmemoryHolds(t *testing.T) {
 						return false
 					}
 					key := fmt.Sprintf("client-%032d", i)
-					checks := []store.Check{{Rule: rule, Key: key, Cost: 1, Hold: storetest.Hold(rule)}}
+					checks := []store.Check{{Rule: rule, Key: key, Cost: 1, LeaseID: storetest.LeaseID(rule)}}
 					if several {
-						checks = append(checks, store.Check{Rule: other, Key: key, Cost: 1, Hold: storetest.Hold(rule)})
+						checks = append(checks, store.Check{Rule: other, Key: key, Cost: 1, LeaseID: storetest.LeaseID(rule)})
 					}
 					_ = s.Take(context.Background(), checks, make([]algorithms.Decision, len(checks)))
 					return true
@@ -130,7 +130,7 @@ func TestMaxmemoryHoldsForAdjustments(t *testing.T) {
 			slots := storetest.Rule(t, "slots", "concurrency", algorithms.Limit{Events: 1000})
 			check := crowd(t, server)
 			for batch := range 100 {
-				held := store.Check{Rule: slots, Cost: 1, Hold: storetest.Hold(slots)}
+				held := store.Check{Rule: slots, Cost: 1, LeaseID: storetest.LeaseID(slots)}
 				adjustments := []store.Adjustment{{Check: held, Delta: -1}}
 				for i := range outbox.BatchSize - 1 {
 					late := store.Check{Rule: rule, Key: fmt.Sprintf("client-%032d-%d", i, batch), Cost: 1}

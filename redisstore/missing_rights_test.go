@@ -58,11 +58,11 @@ func TestMissingRights(t *testing.T) {
 		for _, k := range kinds {
 			passed := int64(0)
 			var first *algorithms.Decision
-			hold := storetest.Hold(k.rule)
+			hold := storetest.LeaseID(k.rule)
 			for range 2 * limit {
-				c := store.Check{Rule: k.rule, Key: k.name, Cost: 1, KeyRules: k.rules, Hold: storetest.Hold(k.rule)}
+				c := store.Check{Rule: k.rule, Key: k.name, Cost: 1, KeyRules: k.rules, LeaseID: storetest.LeaseID(k.rule)}
 				if first == nil {
-					c.Hold = hold
+					c.LeaseID = hold
 				}
 				d, err := decideOne(s, c)
 				switch kind := store.Failure(err); {
@@ -86,7 +86,7 @@ func TestMissingRights(t *testing.T) {
 			}
 			before, made := s.Stats().Lost, false
 			s.Adjust(store.Adjustment{
-				Check: store.Check{Rule: k.rule, Key: k.name, Cost: 1, Hold: hold},
+				Check: store.Check{Rule: k.rule, Key: k.name, Cost: 1, LeaseID: hold},
 				At:    first.Booked(), Turn: first.Turn(), Delta: -1, Done: func(changed bool) { made = changed },
 			})
 			s.Flush()

@@ -118,7 +118,7 @@ func (s *schedule) run() int {
 func (s *schedule) take(i int) {
 	r := rule(s.T, s.algorithm, s.limit)
 	s.names++
-	c := store.Check{Rule: r, Key: s.key, Cost: drawCost(s.T, s.limit, s.last), Hold: storetest.Hold(r)}
+	c := store.Check{Rule: r, Key: s.key, Cost: drawCost(s.T, s.limit, s.last), LeaseID: storetest.LeaseID(r)}
 	name := "r" + strconv.Itoa(s.names)
 	var got [2]algorithms.Decision
 	for j, side := range s.sides {

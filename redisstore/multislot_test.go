@@ -115,7 +115,7 @@ func TestRefusedCostsNothingInOtherSlots(t *testing.T) {
 
 // named gives a check a hold of its own.
 func named(c store.Check) store.Check {
-	c.Hold = storetest.Hold(c.Rule)
+	c.LeaseID = storetest.LeaseID(c.Rule)
 	return c
 }
 

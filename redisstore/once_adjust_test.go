@@ -51,7 +51,7 @@ func TestAdjustedAtMostOnce(t *testing.T) {
 			doubts := func() int { return int(s.Stats().Lost) }
 			for n := 0; n < 200 || n < 600 && doubts() < c.n; n++ {
 				late, charged := w.charge(store.Check{Rule: w.late, Key: strconv.Itoa(n), Cost: onceCost})
-				slot, held := w.charge(store.Check{Rule: w.slots, Cost: 1, Hold: storetest.Hold(w.slots)})
+				slot, held := w.charge(store.Check{Rule: w.slots, Cost: 1, LeaseID: storetest.LeaseID(w.slots)})
 				if doubts() < c.n {
 					proxy.Inject(nth(int64(1+n/2%2), c.fault))
 				}

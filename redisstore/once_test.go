@@ -182,7 +182,7 @@ func (w *once) run(enough func() bool) {
 					)
 				case 3:
 					w.take(
-						store.Check{Rule: w.slots, Cost: 1, Hold: storetest.Hold(w.slots)},
+						store.Check{Rule: w.slots, Cost: 1, LeaseID: storetest.LeaseID(w.slots)},
 						store.Check{Rule: w.cold[0], Key: key, Cost: 1},
 					)
 				case 4:
@@ -197,7 +197,7 @@ func (w *once) run(enough func() bool) {
 }
 
 func (w *once) take(checks ...store.Check) {
-	a := onceAttempt{holds: checks[0].Hold != ""}
+	a := onceAttempt{holds: checks[0].LeaseID != ""}
 	for _, c := range checks {
 		if slices.Contains(w.cold, c.Rule) {
 			a.keys = append(a.keys, w.store.Key(c.Rule, c.Key))

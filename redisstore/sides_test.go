@@ -52,7 +52,7 @@ func newRedisSide(t testing.TB, s *redisstore.Store, server *redistest.Server) r
 // adjust gives a marker back after the adjustment. When the marker is gone, the adjustment is
 // done.
 func (s redisSide) adjust(t rapid.TB, r store.Adjustment) {
-	marker := store.Check{Rule: s.marker, Key: "marker", Cost: 1, Hold: storetest.Hold(s.marker)}
+	marker := store.Check{Rule: s.marker, Key: "marker", Cost: 1, LeaseID: storetest.LeaseID(s.marker)}
 	if d := s.take(t, marker); !d.Allowed {
 		t.Fatalf("there is a marker already: %+v", d)
 	}
@@ -84,13 +84,13 @@ func (s *leaseSide) take(_ rapid.TB, c store.Check) algorithms.Decision {
 	d := algorithms.Concurrency{}.Decide(&s.leases, params, now, c.Cost)
 	d.At = now
 	if d.Allowed && c.Cost > 0 {
-		algorithms.Concurrency{}.Lease(&s.leases, params, now, c.Cost, c.Hold)
+		algorithms.Concurrency{}.Lease(&s.leases, params, now, c.Cost, c.LeaseID)
 	}
 	return d
 }
 
-func (s *leaseSide) adjust(_ rapid.TB, r store.Adjustment) { s.leases.GiveBack(r.Hold, -r.Delta) }
+func (s *leaseSide) adjust(_ rapid.TB, r store.Adjustment) { s.leases.GiveBack(r.LeaseID, -r.Delta) }
 
 func (s *leaseSide) renew(_ rapid.TB, c store.Check) {
-	algorithms.Concurrency{}.Lease(&s.leases, c.Rule.At(0).Params, s.now(), c.Cost, c.Hold)
+	algorithms.Concurrency{}.Lease(&s.leases, c.Rule.At(0).Params, s.now(), c.Cost, c.LeaseID)
 }

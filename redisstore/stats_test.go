@@ -17,7 +17,7 @@ func TestStats(t *testing.T) {
 	t.Parallel()
 	s := open(t, redisstore.Options{Address: redistest.Start(t).Addr(), DenyCache: time.Minute})
 	stats := s.Stats()
-	if len(stats.Held) != 0 || stats.DenyHits != 0 {
+	if len(stats.InUse) != 0 || stats.DenyHits != 0 {
 		t.Fatalf("at first: %+v", stats)
 	}
 	none := storetest.Rule(t, "none", "fixed_window", algorithms.Limit{Events: 0, Window: time.Hour})
@@ -26,9 +26,9 @@ func TestStats(t *testing.T) {
 	}
 	slots := storetest.Rule(t, "slots", "concurrency", algorithms.Limit{Events: 5, Lease: time.Minute})
 	for range 3 {
-		ask(t, s, store.Check{Rule: slots, Key: "client", Cost: 1, Hold: storetest.Hold(slots)})
+		ask(t, s, store.Check{Rule: slots, Key: "client", Cost: 1, LeaseID: storetest.LeaseID(slots)})
 	}
-	if stats = s.Stats(); stats.Held["slots"] != 3 || stats.DenyHits != 9 {
+	if stats = s.Stats(); stats.InUse["slots"] != 3 || stats.DenyHits != 9 {
 		t.Errorf("3 slots are held, 9 of 10 refusals were remembered: %+v", stats)
 	}
 	if stats.Breaker != store.BreakerClosed {
@@ -42,11 +42,11 @@ func TestHeldUntilAllIsBack(t *testing.T) {
 	t.Parallel()
 	s := open(t, redisstore.Options{Address: redistest.Start(t).Addr()})
 	slots := storetest.Rule(t, "slots", "concurrency", algorithms.Limit{Events: 5})
-	c := store.Check{Rule: slots, Key: "client", Cost: 3, Hold: storetest.Hold(slots)}
+	c := store.Check{Rule: slots, Key: "client", Cost: 3, LeaseID: storetest.LeaseID(slots)}
 	ask(t, s, c)
 	for _, step := range []struct{ delta, held int64 }{{-1, 1}, {-2, 1}, {-3, 0}} {
 		s.Adjust(store.Adjustment{Check: c, Delta: step.delta})
-		if got := s.Stats().Held["slots"]; got != step.held {
+		if got := s.Stats().InUse["slots"]; got != step.held {
 			t.Errorf("after %d of -3: %d held, want %d", step.delta, got, step.held)
 		}
 	}

@@ -40,8 +40,8 @@ type luaKey struct {
 
 func (k *luaKey) check(l algorithms.Limit, cost int64, name string) store.Check {
 	c := store.Check{Rule: storetest.Rule(k.TB, "zone", k.algorithm, l), Key: k.key, Cost: cost}
-	if storetest.Hold(c.Rule) != "" {
-		c.Hold = k.key + name
+	if storetest.LeaseID(c.Rule) != "" {
+		c.LeaseID = k.key + name
 	}
 	return c
 }

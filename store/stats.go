@@ -11,8 +11,8 @@ type Observed interface {
 
 // Stats are the statistics of a store. A field that does not apply to a store is zero or nil.
 type Stats struct {
-	// Held is the number of charges that this process holds, by zone: see [Holds].
-	Held map[string]int64
+	// InUse is the number of leases that this process has, by zone: see [Leases].
+	InUse map[string]int64
 
 	// Breaker is [BreakerClosed] while the server is asked, [BreakerOpen] while it is not,
 	// and [BreakerHalfOpen] while single calls try it.

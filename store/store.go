@@ -49,9 +49,9 @@ type Check struct {
 	// and is always allowed unless the key is banned.
 	Cost int64
 
-	// Hold is a name for the charge that is unique in the whole fleet, so that the charge can
-	// be renewed and given back. Only an [algorithms.Leaser] needs one. See [NewHold].
-	Hold string
+	// LeaseID is a name for the charge that is unique in the whole fleet, so that the charge can
+	// be renewed and given back. Only an [algorithms.Leaser] needs one. See [NewLeaseID].
+	LeaseID string
 
 	// Independent separates the check from the others of its call. It is decided and charged
 	// by itself, whatever the decisions on the others are, and its refusal does not affect

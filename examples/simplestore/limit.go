@@ -62,7 +62,7 @@ func (l *limit) charge(c *store.Check) {
 	case algorithms.Recorder:
 		a.Record(&kept.log, l.params, l.now, c.Cost)
 	case algorithms.Leaser:
-		a.Lease(&kept.leases, l.params, l.now, c.Cost, c.Hold)
+		a.Lease(&kept.leases, l.params, l.now, c.Cost, c.LeaseID)
 	}
 	l.keep(kept)
 }

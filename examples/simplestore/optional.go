@@ -101,7 +101,7 @@ func (s *Store) CountKeys(rules []*store.Rule) []int64 {
 }
 
 // Stats implements [store.Observed].
-func (s *Store) Stats() store.Stats { return store.Stats{Held: s.holds.ByZone()} }
+func (s *Store) Stats() store.Stats { return store.Stats{InUse: s.leases.ByZone()} }
 
 // InProcess implements [store.InProcess].
 func (*Store) InProcess() {}

@@ -24,7 +24,7 @@ type Store struct {
 	maxKeys int
 	now     func() int64 // the clock, in microseconds since 1970
 	stop    func()       // stops the renewal of leases
-	holds   store.Holds  // the leases to renew
+	leases  store.Leases // the leases to renew
 
 	mu        sync.Mutex
 	states    map[stateName]*state
@@ -103,7 +103,7 @@ func (s *Store) Take(_ context.Context, checks []store.Check, decisions []algori
 	}
 	for _, i := range charged {
 		s.limitOf(&checks[i], now).charge(&checks[i])
-		s.holds.Add(&checks[i]) // does nothing unless the algorithm is a Leaser
+		s.leases.Add(&checks[i]) // does nothing unless the algorithm is a Leaser
 	}
 	return nil
 }
@@ -192,9 +192,9 @@ func (s *Store) adjust(a *store.Adjustment) (changed bool) {
 		algorithm.Adjust(&kept.log, l.params, now, a.At, a.Delta)
 	case algorithms.Leaser:
 		if a.Delta <= -a.Cost {
-			s.holds.Remove(a.Hold) // no renewal is needed any more
+			s.leases.Remove(a.LeaseID) // no renewal is needed any more
 		}
-		if !kept.leases.GiveBack(a.Hold, -a.Delta) {
+		if !kept.leases.GiveBack(a.LeaseID, -a.Delta) {
 			return false
 		}
 	}
@@ -235,7 +235,7 @@ func (s *Store) maintain(ctx context.Context) {
 func (s *Store) renew() {
 	s.mu.Lock() // first, or a lease that is given back meanwhile would be lent again
 	defer s.mu.Unlock()
-	due := s.holds.Due(time.Now())
+	due := s.leases.Due(time.Now())
 	for i := range due {
 		c, now := &due[i], s.now()
 		// Leases are always those of the rule: see [store.Override].

@@ -73,7 +73,7 @@ func TestLeases(t *testing.T) {
 		closeAtEnd(t, s)
 		rule := storetest.Rule(t, "slots", "concurrency", algorithms.Limit{Events: 1, Lease: 10 * time.Second})
 		take := func(key string) (bool, store.Check) {
-			c := store.Check{Rule: rule, Key: key, Cost: 1, Hold: store.NewHold()}
+			c := store.Check{Rule: rule, Key: key, Cost: 1, LeaseID: store.NewLeaseID()}
 			var d [1]algorithms.Decision
 			err := s.Take(t.Context(), []store.Check{c}, d[:])
 			if err != nil && !errors.Is(err, store.ErrFull) {
@@ -89,7 +89,7 @@ func TestLeases(t *testing.T) {
 		if ok, _ := take("key"); ok {
 			t.Error("a slot is lent twice: its lease was not renewed")
 		}
-		if n := s.Stats().Held["slots"]; n != 1 {
+		if n := s.Stats().InUse["slots"]; n != 1 {
 			t.Errorf("%d slots are in use, want 1", n)
 		}
 		s.Adjust(store.Adjustment{Check: held, Delta: -1})

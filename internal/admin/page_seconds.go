@@ -133,7 +133,7 @@ func (s *runningStore) forPage(zones []*runningZone, event *adminapi.PageSecond)
 			if n, ok := stats.Lent[z.Name]; ok {
 				event.Lent[i] = n
 			}
-			if n, ok := stats.Held[z.Name]; ok {
+			if n, ok := stats.InUse[z.Name]; ok {
 				event.InUse[i] = n
 			}
 		}

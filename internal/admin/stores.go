@@ -79,7 +79,7 @@ func (s *runningStore) describe(c *adminCall) adminapi.Store {
 	if observed, ok := shared.Store.(store.Observed); ok {
 		stats := observed.Stats()
 		answer.Breaker, answer.DenyCacheHits, answer.LostCorrections = stats.Breaker, stats.DenyHits, stats.Lost
-		answer.InUse = maps.Clone(stats.Held)
+		answer.InUse = maps.Clone(stats.InUse)
 		for _, silent := range stats.Silent {
 			answer.Silent = append(answer.Silent, adminapi.SilentServer{Address: silent.Address, Since: silent.Since, Error: silent.Err.Error()})
 		}

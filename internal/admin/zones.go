@@ -64,7 +64,7 @@ func (z *runningZone) describe(keys map[string]int64) adminapi.Zone {
 	}
 	if observed, ok := z.store.Store.Store.(store.Observed); ok && (z.CountsSlots() || z.Borrows()) {
 		stats := observed.Stats()
-		held, lent := stats.Held[z.Name], stats.Lent[z.Name]
+		held, lent := stats.InUse[z.Name], stats.Lent[z.Name]
 		if z.CountsSlots() {
 			answer.InUse = &held
 		}

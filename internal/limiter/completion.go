@@ -26,7 +26,7 @@ func (v *Verdict) charged(i int) bool { return v.Decisions[i].Allowed && v.Check
 // leased returns adjustments for the charges that last until the request is over.
 func (v *Verdict) leased() (back []store.Adjustment) {
 	for i := range v.Checks {
-		if v.Checks[i].Hold != "" && v.charged(i) {
+		if v.Checks[i].LeaseID != "" && v.charged(i) {
 			back = append(back, v.giveBack(i))
 		}
 	}
@@ -39,7 +39,7 @@ func (v *Verdict) leased() (back []store.Adjustment) {
 func (v *Verdict) unserved() (back []store.Adjustment) {
 	for i := range v.Checks {
 		dry := i >= v.Enforced && v.Decisions[i].Delay > 0
-		if v.charged(i) && !v.queues(i) && (v.Checks[i].Hold != "" || dry || v.Entries[i].Zone.ChargeOnResponse != nil) {
+		if v.charged(i) && !v.queues(i) && (v.Checks[i].LeaseID != "" || dry || v.Entries[i].Zone.ChargeOnResponse != nil) {
 			back = append(back, v.giveBack(i))
 		}
 	}

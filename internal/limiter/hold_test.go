@@ -13,14 +13,14 @@ import (
 type slotNames struct{ asked, given []string }
 
 func (s *slotNames) Take(_ context.Context, checks []store.Check, decisions []algorithms.Decision) error {
-	s.asked = append(s.asked, checks[0].Hold)
+	s.asked = append(s.asked, checks[0].LeaseID)
 	decisions[0] = algorithms.Decision{Allowed: len(s.asked) > 1, Quota: 1, RetryAfter: 1}
 	return nil
 }
 
 func (s *slotNames) Adjust(adjustments ...store.Adjustment) {
 	for _, a := range adjustments {
-		s.given = append(s.given, a.Hold)
+		s.given = append(s.given, a.LeaseID)
 	}
 }
 

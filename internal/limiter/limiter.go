@@ -168,7 +168,7 @@ func (l *Limiter) collect(v *Verdict) bool {
 func (l *Limiter) ask(ref *pool.Ref, v *Verdict) error {
 	var s pool.Session
 	var err error
-	if v.holds || v.late || l.mayWait {
+	if v.leases || v.late || l.mayWait {
 		s, err = ref.Begin()
 	} else {
 		s, err = ref.BeginCalls()
@@ -213,12 +213,12 @@ func (l *Limiter) take(s pool.Session, v *Verdict) error {
 			v.returnDryRuns(s)
 			return ErrLeft
 		}
-		v.renameHolds()
+		v.renameLeases()
 	}
 	if delay := v.delay(); delay > 0 && !v.queue(s, delay) {
 		return ErrLeft
 	}
-	if (v.holds || v.late) && len(v.Entries) > 0 {
+	if (v.leases || v.late) && len(v.Entries) > 0 {
 		v.completion = v.complete(s)
 	}
 	return nil

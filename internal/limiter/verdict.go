@@ -53,7 +53,7 @@ type Verdict struct {
 
 	witness    Witness
 	wait       retryWait
-	holds      bool     // whether a charge lasts until the request is over
+	leases     bool     // whether a charge lasts until the request is over
 	late       bool     // whether a charge depends on the response
 	strips     []string // headers that the client must not see
 	completion *late.Completion
@@ -118,7 +118,7 @@ func (v *Verdict) reset() {
 	v.Enforced, v.Binding, v.Refused, v.Near = 0, 0, false, false
 	v.Request = placeholder.Request{}
 	v.wait, v.witness = retryWait{}, nil
-	v.holds, v.late, v.strips, v.completion = false, false, nil, nil
+	v.leases, v.late, v.strips, v.completion = false, false, nil, nil
 }
 
 func emptied[T any](list []T) []T {
@@ -203,8 +203,8 @@ func (v *Verdict) countUnasked(z *zone.Zone, c *zone.Check, o outcome.Outcome) {
 func (v *Verdict) add(z *zone.Zone, c *zone.Check) {
 	check := store.Check{Rule: c.Policy.Rule, Key: c.Key, Cost: c.Cost, Independent: c.DryRun, KeyRules: z.KeyRules}
 	if c.Policy.Slots && c.Cost > 0 {
-		check.Hold = store.NewHold()
-		v.holds = true
+		check.LeaseID = store.NewLeaseID()
+		v.leases = true
 	}
 	v.late = v.late || z.ChargesLate()
 	v.Entries = append(v.Entries, Entry{Zone: z, Policy: c.Policy})
@@ -220,12 +220,12 @@ func (v *Verdict) add(z *zone.Zone, c *zone.Check) {
 	v.Enforced++
 }
 
-// renameHolds gives the slots other names before the store is asked again. It may have charged one before another
+// renameLeases gives the slots other names before the store is asked again. It may have charged one before another
 // zone refused, and give that back by its name only after the next one was charged.
-func (v *Verdict) renameHolds() {
+func (v *Verdict) renameLeases() {
 	for i := range v.Enforced {
-		if c := &v.Checks[i]; c.Hold != "" {
-			c.Hold = store.NewHold()
+		if c := &v.Checks[i]; c.LeaseID != "" {
+			c.LeaseID = store.NewLeaseID()
 		}
 	}
 }

@@ -212,7 +212,7 @@ func (c collection) store(s observedStore, zones []*zone.Zone) {
 	}
 	for _, z := range own {
 		if z.CountsSlots() {
-			c.send(descInUse, prometheus.GaugeValue, float64(stats.Held[z.Name]), z.Name)
+			c.send(descInUse, prometheus.GaugeValue, float64(stats.InUse[z.Name]), z.Name)
 		}
 		if z.Borrows() && stats.Lent != nil {
 			c.send(descLent, prometheus.GaugeValue, float64(stats.Lent[z.Name]), z.Name)

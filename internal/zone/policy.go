@@ -169,7 +169,7 @@ func (d *dynamicPolicies) Resolve(repl *caddy.Replacer) (*QuotaPolicy, error) {
 // MaxCost returns the largest cost that can ever be allowed.
 func (p *QuotaPolicy) MaxCost() int64 {
 	if p.Slots {
-		return min(p.Quota, algorithms.MaxHold)
+		return min(p.Quota, algorithms.MaxSlotCost)
 	}
 	return p.Quota
 }

@@ -188,7 +188,7 @@ func (b *bench) adjust(adjustment store.Adjustment, delta int64) {
 	b.Helper()
 	adjustment.Delta = delta
 	marker := store.Check{Rule: Rule(b, "marker", "concurrency", algorithms.Limit{Events: 1}), Key: adjustment.Key, Cost: 1}
-	marker.Hold = Hold(marker.Rule)
+	marker.LeaseID = LeaseID(marker.Rule)
 	equal(b, "marker", b.takeNamed(marker).Allowed, true)
 	b.store.Adjust(adjustment, store.Adjustment{Check: marker, Delta: -1})
 	b.await(marker.Rule, 1)

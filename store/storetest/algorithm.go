@@ -193,7 +193,7 @@ func AdmitsExactly(t testing.TB, rule *store.Rule, n int, want int64, stores ...
 	for i := range n {
 		wg.Go(func() {
 			var d [1]algorithms.Decision
-			checks := []store.Check{{Rule: rule, Key: "client", Cost: 1, Hold: Hold(rule)}}
+			checks := []store.Check{{Rule: rule, Key: "client", Cost: 1, LeaseID: LeaseID(rule)}}
 			switch err := stores[i%len(stores)].Take(context.Background(), checks, d[:]); {
 			case err != nil:
 				failed.Add(1)

@@ -17,11 +17,11 @@ func giveBack(t *testing.T, open Open) {
 		rule := Rule(t, "zone", "concurrency", algorithms.Limit{Events: 3})
 		var held []store.Adjustment
 		for range 3 {
-			c := store.Check{Rule: rule, Key: "client", Cost: 1, Hold: Hold(rule)}
+			c := store.Check{Rule: rule, Key: "client", Cost: 1, LeaseID: LeaseID(rule)}
 			b.takeNamed(c)
 			held = append(held, store.Adjustment{Check: c, Delta: -1})
 		}
-		refused := store.Check{Rule: rule, Key: "client", Cost: 1, Hold: Hold(rule)}
+		refused := store.Check{Rule: rule, Key: "client", Cost: 1, LeaseID: LeaseID(rule)}
 		equal(t, "a fourth", b.takeNamed(refused).Allowed, false)
 		b.store.Adjust(store.Adjustment{Check: refused, Delta: -1}) // nothing comes back, because nothing was held
 		b.store.Adjust(held[0], held[0], held[0])                   // one slot, however often it is given back
@@ -34,7 +34,7 @@ func giveBack(t *testing.T, open Open) {
 	t.Run("SeveralSlotsAtOnce", func(t *testing.T) {
 		b := start(t, open)
 		rule := Rule(t, "zone", "concurrency", algorithms.Limit{Events: 10})
-		big := store.Check{Rule: rule, Key: "client", Cost: 7, Hold: Hold(rule)}
+		big := store.Check{Rule: rule, Key: "client", Cost: 7, LeaseID: LeaseID(rule)}
 		equal(t, "left", b.takeNamed(big).Remaining, 3)
 		equal(t, "another seven", b.take(rule, "client", 7).Allowed, false)
 		b.store.Adjust(store.Adjustment{Check: big, Delta: -7})
@@ -45,9 +45,9 @@ func giveBack(t *testing.T, open Open) {
 	t.Run("AThousandSlotsAtOnce", func(t *testing.T) {
 		b := start(t, open)
 		rule := Rule(t, "slots", "concurrency", algorithms.Limit{Events: algorithms.MaxSlots})
-		equal(t, "more", b.take(rule, "key", algorithms.MaxHold+1).RetryAfter, algorithms.Never)
+		equal(t, "more", b.take(rule, "key", algorithms.MaxSlotCost+1).RetryAfter, algorithms.Never)
 		equal(t, "a million", b.take(rule, "key", algorithms.MaxSlots).RetryAfter, algorithms.Never)
-		equal(t, "left", b.take(rule, "key", algorithms.MaxHold).Remaining, algorithms.MaxSlots-algorithms.MaxHold)
+		equal(t, "left", b.take(rule, "key", algorithms.MaxSlotCost).Remaining, algorithms.MaxSlots-algorithms.MaxSlotCost)
 	})
 
 	t.Run("LeasesEnd", func(t *testing.T) {
@@ -112,7 +112,7 @@ func giveBack(t *testing.T, open Open) {
 	})
 }
 
-// takeNamed takes a check with the Hold that it has.
+// takeNamed takes a check with the LeaseID that it has.
 func (b *bench) takeNamed(c store.Check) algorithms.Decision {
 	b.Helper()
 	decisions := make([]algorithms.Decision, 1)

@@ -290,10 +290,10 @@ func leasesOutlive(t *testing.T, open Open) {
 	short := Rule(t, "zone", "concurrency", algorithms.Limit{Events: 3, Lease: 10 * time.Minute})
 	none := Rule(t, "zone", "concurrency", algorithms.Limit{Events: 0, Lease: time.Second})
 	equal(t, "long leases", b.admitted(long, "client", 5), 2)
-	held := store.Check{Rule: short, Key: "client", Cost: 1, Hold: Hold(short)}
+	held := store.Check{Rule: short, Key: "client", Cost: 1, LeaseID: LeaseID(short)}
 	equal(t, "a shorter one", b.takeNamed(held).Allowed, true)
 	equal(t, "without slots", b.admitted(none, "client", 2), 0)
-	b.store.Adjust(store.Adjustment{Check: store.Check{Rule: none, Key: "client", Cost: 1, Hold: held.Hold}, Delta: -1})
+	b.store.Adjust(store.Adjustment{Check: store.Check{Rule: none, Key: "client", Cost: 1, LeaseID: held.LeaseID}, Delta: -1})
 	b.await(short, 1)
 	b.wait(11 * time.Minute)
 	equal(t, "left under long leases", b.take(long, "client", 0).Remaining, 0)

@@ -77,7 +77,7 @@ func (b *bench) takeAll(checks ...store.Check) []algorithms.Decision {
 	b.Helper()
 	decisions := make([]algorithms.Decision, len(checks))
 	for i := range checks {
-		checks[i].Hold = Hold(checks[i].Rule)
+		checks[i].LeaseID = LeaseID(checks[i].Rule)
 	}
 	if err := b.store.Take(context.Background(), checks, decisions); err != nil {
 		b.Fatalf("take: %v", err)
@@ -89,14 +89,14 @@ func (b *bench) takeAll(checks ...store.Check) []algorithms.Decision {
 	return decisions
 }
 
-var lastHold atomic.Int64
+var lastLeaseID atomic.Int64
 
-// Hold returns a new name for [store.Check].Hold, or "" if the algorithm needs none.
-func Hold(rule *store.Rule) string {
+// LeaseID returns a new name for [store.Check].LeaseID, or "" if the algorithm needs none.
+func LeaseID(rule *store.Rule) string {
 	if _, ok := rule.Algorithm().(algorithms.Leaser); !ok {
 		return ""
 	}
-	return fmt.Sprint("hold ", lastHold.Add(1))
+	return fmt.Sprint("hold ", lastLeaseID.Add(1))
 }
 
 // admitted counts how many of n requests of cost 1 pass.

@@ -91,7 +91,7 @@ func (c *client) take(k *key) {
 		check := store.Check{Rule: one.rule, Key: k.name, Cost: c.cost(), KeyRules: one.rules, Independent: shape == 1}
 		if _, leases := one.rule.Algorithm().(algorithms.Leaser); leases {
 			c.holds++
-			check.Hold = fmt.Sprintf("%d-%d", c.id, c.holds)
+			check.LeaseID = fmt.Sprintf("%d-%d", c.id, c.holds)
 		}
 		in.checks, in.zones = append(in.checks, check), append(in.zones, i)
 	}
@@ -99,7 +99,7 @@ func (c *client) take(k *key) {
 		i := c.random.IntN(len(k.zones))
 		in.checks, in.zones = in.checks[i:i+1], in.zones[i:i+1]
 		if shape == 0 {
-			in.checks[0].Peek, in.checks[0].Hold = true, ""
+			in.checks[0].Peek, in.checks[0].LeaseID = true, ""
 		}
 	}
 	decisions := make([]algorithms.Decision, len(in.checks))
@@ -178,7 +178,7 @@ func (c *client) giveBackLost(k *key, lost *input, call int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for i, check := range lost.checks {
-		if check.Hold != "" {
+		if check.LeaseID != "" {
 			back := &input{kind: adjust, zones: lost.zones[i : i+1], adjust: store.Adjustment{Check: check, Delta: -check.Cost}}
 			k.history = append(k.history, &record{client: c.id, call: call, answer: never, in: back, out: &output{lost: true}})
 		}
@@ -200,7 +200,7 @@ func (c *client) adjust() {
 	made := c.charged[i]
 	c.charged[i], c.charged = c.charged[last], c.charged[:last]
 	switch made.Delta = -made.Cost; {
-	case made.Hold != "":
+	case made.LeaseID != "":
 	case c.random.IntN(3) == 0:
 		made.Delta = 1 + c.random.Int64N(3)
 	case c.random.IntN(3) == 0:

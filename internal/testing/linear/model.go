@@ -166,8 +166,8 @@ func (z *zone) limit(c *store.Check, now, cost int64) (d algorithms.Decision, ne
 	case algorithms.Leaser:
 		d = a.Decide(z.leases(a, p), p, now, cost)
 		if d.Allowed && cost > 0 {
-			next.held = append(slices.DeleteFunc(slices.Clone(z.held), func(l lease) bool { return l.ends <= now || l.hold == c.Hold }),
-				lease{c.Hold, now, now + leaseOf(c.Rule), cost})
+			next.held = append(slices.DeleteFunc(slices.Clone(z.held), func(l lease) bool { return l.ends <= now || l.hold == c.LeaseID }),
+				lease{c.LeaseID, now, now + leaseOf(c.Rule), cost})
 		}
 	}
 	return d, next
@@ -183,7 +183,7 @@ func (z *zone) adjusted(rule *store.Rule, now int64, to *store.Adjustment) zone 
 		next.log = z.clone()
 		a.Adjust(next.log, p, now, to.At, to.Delta)
 	case algorithms.Leaser:
-		next.held = slices.DeleteFunc(slices.Clone(z.held), func(l lease) bool { return l.hold == to.Hold && l.cost <= -to.Delta })
+		next.held = slices.DeleteFunc(slices.Clone(z.held), func(l lease) bool { return l.hold == to.LeaseID && l.cost <= -to.Delta })
 	}
 	return next
 }

@@ -158,7 +158,7 @@ func (w *world) last(t *testing.T) {
 	for i, s := range w.instances {
 		for z, r := range w.rules {
 			var d [1]algorithms.Decision
-			c := store.Check{Rule: r, Key: fmt.Sprintf("rest%d", i), Cost: 1, Hold: fmt.Sprintf("rest%d.%d", i, z)}
+			c := store.Check{Rule: r, Key: fmt.Sprintf("rest%d", i), Cost: 1, LeaseID: fmt.Sprintf("rest%d.%d", i, z)}
 			err := s.Take(context.Background(), []store.Check{c}, d[:])
 			for tries := 1; tries < restsAfter && err != nil; tries++ {
 				time.Sleep(time.Second)
@@ -188,7 +188,7 @@ func (w *world) last(t *testing.T) {
 
 // take is a client.
 func (w *world) take(i int, e *Event) {
-	c := store.Check{Rule: w.rules[e.Zone], Key: fmt.Sprintf("k%d", e.Key), Cost: e.Cost, Hold: fmt.Sprintf("h%d", i)}
+	c := store.Check{Rule: w.rules[e.Zone], Key: fmt.Sprintf("k%d", e.Key), Cost: e.Cost, LeaseID: fmt.Sprintf("h%d", i)}
 	a := Answer{Event: i, Began: w.net.now()}
 	var d [1]algorithms.Decision
 	err := w.instances[e.Instance].Take(context.Background(), []store.Check{c}, d[:])

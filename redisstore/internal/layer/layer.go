@@ -33,17 +33,17 @@ func Validate(checks []store.Check) error {
 		switch c := &checks[i]; {
 		case c.Cost < 0:
 			return fmt.Errorf("cost must be at least 0, got %d", c.Cost)
-		case len(c.Hold) > MaxHold:
-			return fmt.Errorf("%w: %d bytes, at most %d", errHold, len(c.Hold), MaxHold)
+		case len(c.LeaseID) > MaxLeaseID:
+			return fmt.Errorf("%w: %d bytes, at most %d", errLeaseID, len(c.LeaseID), MaxLeaseID)
 		}
 	}
 	return nil
 }
 
-// MaxHold is how long the name of a hold may be; calls write its length as a byte.
-const MaxHold = 100
+// MaxLeaseID is how long the name of a lease may be; calls write its length as a byte.
+const MaxLeaseID = 100
 
-var errHold = errors.New("the name of a hold is too long")
+var errLeaseID = errors.New("the name of a lease is too long")
 
 // Adjustment is an adjustment on its way down. The layers that it passes may add what they want to know of it.
 type Adjustment struct {

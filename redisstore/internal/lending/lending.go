@@ -88,7 +88,7 @@ func (l *Layer) Count(all *store.Stats) {
 	all.Lent, all.Loans = l.Loans.Held(l.Loans.Now())
 	kept, keys := l.Slots.Kept()
 	for zone, n := range kept {
-		all.Held[zone] -= n
+		all.InUse[zone] -= n
 		all.Lent[zone] += n
 		all.Loans[zone] += keys[zone]
 	}

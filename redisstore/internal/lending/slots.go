@@ -18,7 +18,7 @@ import (
 // useSlot decides a check with a slot that is kept, if there is one.
 func (l *Layer) useSlot(r *lentRequest, i int, now lend.Moment) bool {
 	c := &r.checks[i]
-	if c.Alone() || c.Hold == "" || c.Cost == 0 {
+	if c.Alone() || c.LeaseID == "" || c.Cost == 0 {
 		return false
 	}
 	d, ok := l.Slots.Get(c, now)
@@ -42,9 +42,9 @@ func (l *Layer) noteSlots(r *lentRequest, err error) {
 		c, d := &r.checks[i], &r.decisions[i]
 		switch {
 		case r.slots.Has(i) && !pass:
-			l.Slots.Cancel(c.Hold)
+			l.Slots.Cancel(c.LeaseID)
 			d.Remaining = min(d.Remaining+c.Cost, d.Quota)
-		case r.unlent.Has(i) && c.Rule.KeepsSlots() && !c.Alone() && c.Hold != "" && err == nil && d.Quota > 0:
+		case r.unlent.Has(i) && c.Rule.KeepsSlots() && !c.Alone() && c.LeaseID != "" && err == nil && d.Quota > 0:
 			l.Slots.Told(c, r.sent, d, pass && c.Cost > 0, r.often.Has(i))
 		}
 	}
@@ -53,15 +53,15 @@ func (l *Layer) noteSlots(r *lentRequest, err error) {
 // releaseSlot keeps the slot of a request that has ended, and reports whether it did. Otherwise the
 // adjustment gives it back, by its own name.
 func (l *Layer) releaseSlot(a *layer.Adjustment) bool {
-	if !a.Rule.KeepsSlots() || a.Hold == "" || a.Delta > -a.Cost {
+	if !a.Rule.KeepsSlots() || a.LeaseID == "" || a.Delta > -a.Cost {
 		return false
 	}
-	fate, name := l.Slots.Release(a.Hold, l.Loans.Now(), l.Processes())
+	fate, name := l.Slots.Release(a.LeaseID, l.Loans.Now(), l.Processes())
 	switch fate {
 	case loans.Kept:
 		return true
 	case loans.Back:
-		a.Hold = name
+		a.LeaseID = name
 	case loans.Unknown:
 	}
 	return false

@@ -30,8 +30,8 @@ const (
 // Adjust implements [layer.Layer].
 func (l *Link) Adjust(adjustments ...layer.Adjustment) {
 	for i := range adjustments {
-		if a := &adjustments[i]; a.Hold != "" && a.Delta <= -a.Cost {
-			l.Holds.Remove(a.Hold)
+		if a := &adjustments[i]; a.LeaseID != "" && a.Delta <= -a.Cost {
+			l.Leases.Remove(a.LeaseID)
 		}
 	}
 	l.Outbox.Add(adjustments...)
@@ -56,7 +56,7 @@ func (l *Link) Run() {
 			}
 			reported = l.warnLost(reported, false)
 		case <-l.Done:
-			l.giveBackHolds()
+			l.endLeases()
 			l.sendLast()
 			if l.lingers = !l.Ends() && l.Outbox.Retry(); l.lingers {
 				go l.linger(reported)
@@ -81,11 +81,11 @@ func (l *Link) Close() error {
 
 // renew renews what is due. What cannot be renewed now is due again soon enough.
 func (l *Link) renew(ctx context.Context) {
-	for due := range slices.Chunk(l.Holds.Due(l.Clock()), outbox.BatchSize) {
+	for due := range slices.Chunk(l.Leases.Due(l.Clock()), outbox.BatchSize) {
 		sent := time.Now()
 		for i, err := range l.Renew(ctx, due) {
 			if err == nil {
-				l.Renewed(due[i].Hold, sent)
+				l.Renewed(due[i].LeaseID, sent)
 			}
 		}
 	}
@@ -95,15 +95,15 @@ func (l *Link) renew(ctx context.Context) {
 func (l *Link) Renew(ctx context.Context, held []store.Check) []error {
 	ops := make([]protocol.Op, len(held))
 	for i := range ops {
-		ops[i] = l.op(&held[i], protocol.Renew, held[i].Hold, 0)
+		ops[i] = l.op(&held[i], protocol.Renew, held[i].LeaseID, 0)
 	}
 	errs, _ := l.doAll(ctx, ops)
 	return errs
 }
 
-// giveBackHolds gives back all that is held, for requests that will not be served any more.
-func (l *Link) giveBackHolds() {
-	for _, c := range l.Holds.All() {
+// endLeases gives back all that is held, for requests that will not be served any more.
+func (l *Link) endLeases() {
+	for _, c := range l.Leases.All() {
 		l.Adjust(layer.Adjustment{Adjustment: store.Adjustment{Check: c, Delta: -c.Cost}})
 	}
 }
@@ -261,7 +261,7 @@ func (l *Link) doAll(ctx context.Context, ops []protocol.Op) (errs []error, chan
 
 // Stats returns what waits, what is held, and what was lost.
 func (l *Link) Stats() store.Stats {
-	s := store.Stats{Held: l.Holds.ByZone(), Waiting: l.Outbox.Len()}
+	s := store.Stats{InUse: l.Leases.ByZone(), Waiting: l.Outbox.Len()}
 	s.Lost, _ = l.Outbox.Lost()
 	return s
 }

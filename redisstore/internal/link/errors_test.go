@@ -53,7 +53,7 @@ var failures = map[string]struct {
 // checkOf is a check of ten events or slots.
 func checkOf(t testing.TB, algorithm string) store.Check {
 	rule := storetest.Rule(t, "zone", algorithm, storetest.Limit(algorithm, 10, time.Hour))
-	return store.Check{Rule: rule, Key: "client", Cost: 1, Hold: storetest.Hold(rule)}
+	return store.Check{Rule: rule, Key: "client", Cost: 1, LeaseID: storetest.LeaseID(rule)}
 }
 
 // TestTakeFails: the caller is told why a call has failed. A slot that it may have taken is given back, also if it
@@ -72,8 +72,8 @@ func TestTakeFails(t *testing.T) {
 			if reported := b.failures.Load() > 0; reported == f.quiet {
 				t.Errorf("%s: reported: %v", name, reported)
 			}
-			if gives := b.Waiting() > 0; gives != f.unsure || b.Holds.Len() > 0 {
-				t.Errorf("%s: gives back: %v, holds %d", name, gives, b.Holds.Len())
+			if gives := b.Waiting() > 0; gives != f.unsure || b.Leases.Len() > 0 {
+				t.Errorf("%s: gives back: %v, holds %d", name, gives, b.Leases.Len())
 			}
 			b.SendWaiting(t.Context())
 			charged := int64(0)
@@ -211,7 +211,7 @@ func TestServersFail(t *testing.T) {
 	for _, s := range b.servers.all {
 		for i, c := range s.got("DoAll") {
 			for _, op := range c.ops {
-				if late := op.Hold[16] == 0; late != (i == 0) { // the first byte of the Delta
+				if late := op.LeaseID[16] == 0; late != (i == 0) { // the first byte of the Delta
 					t.Errorf("call %d has a cost: %v", i, late)
 				}
 			}

@@ -206,7 +206,7 @@ func (s *server) check(op *protocol.Op) store.Check {
 	s.known.mu.Lock()
 	defer s.known.mu.Unlock()
 	key, ok := s.known.keys[keyIn(op.Key)]
-	c := store.Check{Rule: op.Rule, Key: key, Cost: op.Cost, Hold: op.Hold, Independent: op.Alone, Peek: op.Kind == protocol.Peek}
+	c := store.Check{Rule: op.Rule, Key: key, Cost: op.Cost, LeaseID: op.LeaseID, Independent: op.Alone, Peek: op.Kind == protocol.Peek}
 	if !ok || op.Kind != protocol.Adjust && (op.Key != prefix.State(op.Rule.ID(), key) || op.Prepared.Params != op.Rule.At(s.memory.Now()).Params) {
 		s.t.Errorf("an operation on %q with the numbers %v", op.Key, op.Prepared.Params)
 	}
@@ -232,9 +232,9 @@ func (s *server) adjust(op *protocol.Op) (changed int64) {
 	a.Override = s.known.overrides[counted{op.Key, op.Prepared.Params}]
 	s.known.mu.Unlock()
 	for i, n := range []*int64{&a.At, &a.Turn, &a.Delta} {
-		*n = int64(binary.BigEndian.Uint64([]byte(op.Hold[8*i:])))
+		*n = int64(binary.BigEndian.Uint64([]byte(op.LeaseID[8*i:])))
 	}
-	c.Hold = op.Hold[24:]
+	c.LeaseID = op.LeaseID[24:]
 	a.Check = c
 	if prepared, states := c.Rule.ChargedBy(a.Override, s.memory.Now()); op.Key != prefix.State(states.ID, c.Key) || op.Prepared.Params != prepared.Params {
 		s.t.Errorf("an adjustment of %q with the numbers %v", op.Key, op.Prepared.Params)

@@ -48,7 +48,7 @@ type Link struct {
 	Config
 	requests sync.Pool
 
-	Holds   store.Holds
+	Leases  store.Leases
 	Outbox  *outbox.Outbox
 	sending sync.Mutex    // held while adjustments are under way
 	lingers bool          // when the link is closed, something still waits; see linger
@@ -105,7 +105,7 @@ func (l *Link) finish(r *node.Request, checks []store.Check, decisions []algorit
 		if r.Damaged != nil {
 			l.warnDamaged(r.Damaged.Zone())
 		}
-		l.noteHolds(r, checks)
+		l.noteLeases(r, checks)
 		l.free(r)
 	case node.MayHaveRun(err): // the answer may be on its way, so the request is not used again
 		l.giveBackLost(checks)
@@ -129,13 +129,13 @@ func (l *Link) fill(r *node.Request, checks []store.Check, amid bool) {
 	for i := range checks {
 		if c := &checks[i]; !c.Alone() {
 			r.AllAlone = false
-			r.Ops = append(r.Ops, l.op(c, protocol.Decide, c.Hold, i))
+			r.Ops = append(r.Ops, l.op(c, protocol.Decide, c.LeaseID, i))
 		}
 	}
 	r.EndGroup()
 	for i := range checks {
 		if c := &checks[i]; c.Alone() {
-			kind, hold := protocol.Decide, c.Hold
+			kind, hold := protocol.Decide, c.LeaseID
 			if c.Peek {
 				kind, hold = protocol.Peek, ""
 			}
@@ -152,7 +152,7 @@ func (l *Link) fill(r *node.Request, checks []store.Check, amid bool) {
 func (l *Link) op(c *store.Check, kind protocol.Kind, hold string, index int) protocol.Op {
 	o := protocol.Op{
 		Rule: c.Rule, Prepared: l.Today.At(c.Rule), Key: l.Keys.State(c.Rule.ID(), c.Key),
-		Cost: c.Cost, Hold: hold, Kind: kind, Index: index,
+		Cost: c.Cost, LeaseID: hold, Kind: kind, Index: index,
 	}
 	if c.KeyRules != nil && (kind == protocol.Decide || kind == protocol.Peek) {
 		o.KeyRules = l.keyRules(c)
@@ -186,13 +186,13 @@ func (l *Link) send(ctx context.Context, r *node.Request) error {
 	return l.failed(l.follow(ctx, r.Slot, func(s Server, asking bool) error { return s.Do(ctx, r, asking) }))
 }
 
-// noteHolds notes the leases that were made, so that it is renewed.
-func (l *Link) noteHolds(r *node.Request, checks []store.Check) {
+// noteLeases notes the leases that were made, so that it is renewed.
+func (l *Link) noteLeases(r *node.Request, checks []store.Check) {
 	for group := range r.Groups() {
 		if r.Charged(group) {
 			for i := range group {
-				if op := &group[i]; op.Hold != "" && !r.Decisions[op.Index].Exempt {
-					l.Holds.Add(&checks[op.Index])
+				if op := &group[i]; op.LeaseID != "" && !r.Decisions[op.Index].Exempt {
+					l.Leases.Add(&checks[op.Index])
 				}
 			}
 		}
@@ -202,7 +202,7 @@ func (l *Link) noteHolds(r *node.Request, checks []store.Check) {
 // giveBackLost gives back what may have been lent by a call whose answer never came.
 func (l *Link) giveBackLost(checks []store.Check) {
 	for i := range checks {
-		if c := &checks[i]; c.Hold != "" && !c.Peek {
+		if c := &checks[i]; c.LeaseID != "" && !c.Peek {
 			l.Outbox.Add(layer.Adjustment{Adjustment: store.Adjustment{Check: *c, Delta: -c.Cost}})
 		}
 	}

@@ -61,7 +61,7 @@ func (b *bench) times(way string, kind protocol.Kind, since time.Time) (all []ti
 // slotOf is a check of one of two slots with a lease of three seconds.
 func slotOf(t *testing.T, key string) store.Check {
 	rule := storetest.Rule(t, "slots", "concurrency", storetest.Limit("concurrency", 2, 3*time.Second))
-	return store.Check{Rule: rule, Key: key, Cost: 1, Hold: storetest.Hold(rule)}
+	return store.Check{Rule: rule, Key: key, Cost: 1, LeaseID: storetest.LeaseID(rule)}
 }
 
 // TestReplyLost: a request waits no longer than its client, and what it may have taken is given back as soon as a
@@ -107,8 +107,8 @@ func TestRenewal(t *testing.T) {
 			}
 		}
 		pass(1900 * time.Millisecond)
-		if slices.Sort(b.renewed); !slices.Equal(b.renewed, []string{c.Hold, alone.Hold}) {
-			t.Errorf("renewed %q, want %q and %q", b.renewed, c.Hold, alone.Hold)
+		if slices.Sort(b.renewed); !slices.Equal(b.renewed, []string{c.LeaseID, alone.LeaseID}) {
+			t.Errorf("renewed %q, want %q and %q", b.renewed, c.LeaseID, alone.LeaseID)
 		}
 		b.Link.Adjust(layer.Of(store.Adjustment{Check: alone, Delta: -1})...)
 		b.renewed = nil
@@ -121,11 +121,11 @@ func TestRenewal(t *testing.T) {
 		pass(time.Second)
 		b.Link.Adjust(layer.Of(store.Adjustment{Check: c, Delta: -1})...)
 		pass(time.Minute)
-		if got := b.times("DoAll", protocol.Renew, begun); !slices.Equal(got, []time.Duration{time.Second, 2 * time.Second, 3 * time.Second}) || !slices.Equal(b.renewed, []string{c.Hold}) {
+		if got := b.times("DoAll", protocol.Renew, begun); !slices.Equal(got, []time.Duration{time.Second, 2 * time.Second, 3 * time.Second}) || !slices.Equal(b.renewed, []string{c.LeaseID}) {
 			t.Errorf("renewed at %v, %q", got, b.renewed)
 		}
-		if b.left(t, c) != 2 || b.Holds.Len() > 0 {
-			t.Errorf("%d are left, %d held", b.left(t, c), b.Holds.Len())
+		if b.left(t, c) != 2 || b.Leases.Len() > 0 {
+			t.Errorf("%d are left, %d held", b.left(t, c), b.Leases.Len())
 		}
 		b.end(t)
 	})

@@ -72,7 +72,7 @@ func (t *Slots) Get(c *store.Check, now lend.Moment) (d algorithms.Decision, ok 
 	if !ok {
 		return d, false
 	}
-	t.use(e, slot, c.Hold)
+	t.use(e, slot, c.LeaseID)
 	d = e.told
 	d.Allowed, d.RetryAfter, d.At = true, 0, d.At+(now.Mono-e.asked.Mono).Microseconds()
 	d.Remaining, d.Elsewhere = min(d.Quota, int64(e.kept.Len())*c.Cost), e.kept.Free()*c.Cost
@@ -121,7 +121,7 @@ func (t *Slots) Told(c *store.Check, sent lend.Moment, d *algorithms.Decision, c
 	e.told, e.asked, e.came = *d, sent, sent.Mono
 	e.kept.Told(sent, d.Remaining/c.Cost)
 	if charged {
-		t.use(e, lend.NewSlot(c.Hold, sent, e.lease), c.Hold)
+		t.use(e, lend.NewSlot(c.LeaseID, sent, e.lease), c.LeaseID)
 	}
 }
 
@@ -179,7 +179,7 @@ func (t *Slots) Renewed(name string, sent, now lend.Moment) {
 func (t *Slots) back(e *slotEntry, slots []lend.Slot) (back []store.Adjustment) {
 	for _, slot := range slots {
 		delete(t.owners, slot.Name)
-		back = append(back, store.Adjustment{Check: store.Check{Rule: e.rule, Key: e.key, Cost: e.cost, Hold: slot.Name}, Delta: -e.cost})
+		back = append(back, store.Adjustment{Check: store.Check{Rule: e.rule, Key: e.key, Cost: e.cost, LeaseID: slot.Name}, Delta: -e.cost})
 	}
 	return back
 }

@@ -28,7 +28,7 @@ func newSlotTable(t *testing.T) *slotTable {
 }
 
 func (t *slotTable) check(hold string) *store.Check {
-	return &store.Check{Rule: t.rule, Key: "k", Cost: 1, Hold: hold}
+	return &store.Check{Rule: t.rule, Key: "k", Cost: 1, LeaseID: hold}
 }
 
 // told has the store admit a request, so that so much is free.
@@ -104,7 +104,7 @@ func TestSlotsOfRareKeys(t *testing.T) {
 	}
 	for i := range maxSlotKeys + 10 {
 		c := table.check(strconv.Itoa(i))
-		c.Key = c.Hold
+		c.Key = c.LeaseID
 		table.Told(c, at(time.Second), &algorithms.Decision{Allowed: true, Quota: 10, Remaining: 6}, true, true)
 	}
 	if n := len(table.keys); n != maxSlotKeys {
@@ -214,7 +214,7 @@ func holds(back []store.Adjustment) (names []string) {
 		if a.Delta != -a.Cost {
 			names = append(names, "wrong delta")
 		}
-		names = append(names, a.Hold)
+		names = append(names, a.LeaseID)
 	}
 	slices.Sort(names)
 	return names

@@ -25,12 +25,12 @@ const (
 	// idleTime is how long a worker stays on without a call to make.
 	idleTime = time.Second
 
-	// maxHeld bounds how long requests are held back for a larger batch, if the calls under
+	// maxLinger bounds how long requests are held back for a larger batch, if the calls under
 	// way do not return.
-	maxHeld = 500 * time.Microsecond
+	maxLinger = 500 * time.Microsecond
 
-	// longHeld is the same if it is the work that takes time, and for the timer.
-	longHeld = 4 * maxHeld
+	// longLinger is the same if it is the work that takes time, and for the timer.
+	longLinger = 4 * maxLinger
 )
 
 // batcher lets concurrent requests share calls. A batch is what has come while the calls
@@ -267,9 +267,9 @@ func (b *batcher) ready(now time.Duration) bool {
 		return false // the first call says how far Redis is, and has a connection made
 	}
 	if b.trip.costly() {
-		return now-b.head.since > longHeld
+		return now-b.head.since > longLinger
 	}
-	return b.waiting >= b.underWay || now-b.head.since > maxHeld
+	return b.waiting >= b.underWay || now-b.head.since > maxLinger
 }
 
 // most is how many calls there may be at once: from afar, as many as have a connection.
@@ -294,7 +294,7 @@ func (b *batcher) awaitNext(now time.Duration) {
 		return
 	}
 	b.dueSet = true
-	pause := longHeld
+	pause := longLinger
 	if b.far() {
 		pause = max(b.sent+b.spread()-now, 0)
 	}

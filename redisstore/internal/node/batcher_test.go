@@ -56,7 +56,7 @@ func TestBatchesOfSlowRedis(t *testing.T) {
 					ask(fmt.Sprint("client ", i))
 				}
 				if name == "one call is stuck" {
-					time.Sleep(10 * maxHeld)
+					time.Sleep(10 * maxLinger)
 					mu.Lock()
 					if len(sizes) != 2 {
 						t.Errorf("%v after the first call had been under way for %v: %d calls", c.takes, time.Since(begun), len(sizes))

@@ -71,7 +71,7 @@ func (b *batcher) lead() time.Duration { return min(b.trip.is(), b.timeout-b.tim
 // far reports whether calls are spread over the round trip. There all calls would be made
 // before the first returned, and a request that came then would wait for most of a round
 // trip. Where Redis is near, the calls themselves say when the next ones are due.
-func (b *batcher) far() bool { return b.trip.is() > maxCalls*maxHeld }
+func (b *batcher) far() bool { return b.trip.is() > maxCalls*maxLinger }
 
 // remote reports whether the making of a connection may take too much of a decision's time.
 func (b *batcher) remote() bool { return 8*b.trip.is() > b.timeout }
@@ -80,5 +80,5 @@ func (b *batcher) remote() bool { return 8*b.trip.is() > b.timeout }
 // calls that may still be made last until the first of those under way is back.
 func (b *batcher) spread() time.Duration {
 	oldest := b.begun[(b.begins-b.calls+maxCalls)%maxCalls]
-	return max(maxHeld, (oldest+b.trip.is()-b.sent)/time.Duration(max(b.most()-b.calls, 0)+1))
+	return max(maxLinger, (oldest+b.trip.is()-b.sent)/time.Duration(max(b.most()-b.calls, 0)+1))
 }

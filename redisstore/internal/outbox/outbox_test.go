@@ -15,7 +15,7 @@ import (
 // refund gives one event of a limit back.
 func refund(t *testing.T, algorithm string) layer.Adjustment {
 	rule := storetest.Rule(t, "zone", algorithm, storetest.Limit(algorithm, 10, time.Minute))
-	return layer.Of(store.Adjustment{Check: store.Check{Rule: rule, Key: "client", Cost: 1, Hold: storetest.Hold(rule)}, Delta: -1})[0]
+	return layer.Of(store.Adjustment{Check: store.Check{Rule: rule, Key: "client", Cost: 1, LeaseID: storetest.LeaseID(rule)}, Delta: -1})[0]
 }
 
 // TestBounds: batches are bounded, and the queue is, too. What is too much is dropped, and counted

@@ -216,7 +216,7 @@ func (b *Batch) write(o *Op) {
 	b.number(int64(o.KeyRules.addTo(o.Kind)))
 	b.number(int64(b.key(&o.Key)))
 	b.number(o.Cost)
-	b.text = msgpack.AppendText(b.text, o.Hold)
+	b.text = msgpack.AppendText(b.text, o.LeaseID)
 	at := b.rule(o.Prepared)
 	b.number(int64(at))
 	if at < 0 {

@@ -77,7 +77,7 @@ func (b *Batch) failUncharged() error {
 				w.Err = b.unable
 			} else {
 				for j := range ops {
-					ops[j].Hold = "" // nothing is to be renewed
+					ops[j].LeaseID = "" // nothing is to be renewed
 				}
 			}
 		}

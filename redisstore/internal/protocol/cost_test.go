@@ -225,7 +225,7 @@ func (c *cost) concurrency(n int) {
 			args: func(i int) []any {
 				hold := fmt.Sprintf("%022d", i+n*keysFor(n)-fill*keysFor(n)) // as long as holds are
 				if s.kind == Adjust {
-					hold = EncodeAdjustment(&store.Adjustment{Check: store.Check{Hold: hold}, Delta: -1})
+					hold = EncodeAdjustment(&store.Adjustment{Check: store.Check{LeaseID: hold}, Delta: -1})
 				}
 				return c.arguments(rule, s.kind, hold)
 			},
@@ -257,7 +257,7 @@ func (c *cost) arguments(rule *store.Rule, kind Kind, hold string) []any {
 
 // ask returns a call of one operation.
 func ask(rule *store.Rule, kind Kind, hold string) (*Request, *Batch) {
-	r, b := &Request{Ops: []Op{{Rule: rule, Prepared: rule.At(time.Now().UnixMicro()), Key: "k", Cost: 1, Kind: kind, Hold: hold}}}, NewBatch()
+	r, b := &Request{Ops: []Op{{Rule: rule, Prepared: rule.At(time.Now().UnixMicro()), Key: "k", Cost: 1, Kind: kind, LeaseID: hold}}}, NewBatch()
 	r.EndGroup()
 	r.Expect(1)
 	b.Add(r)

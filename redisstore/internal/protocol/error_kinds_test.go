@@ -101,9 +101,9 @@ func everyForm(t *testing.T, script *Script) map[string][]any {
 	}
 	bucket, window, log, slots := rule("token_bucket"), rule("fixed_window"), rule("sliding_window_log"), rule("concurrency")
 	op := func(rule *store.Rule, kind Kind, hold string) Op {
-		return Op{Rule: rule, Prepared: rule.At(0), Key: rule.Zone(), Cost: 1, Kind: kind, Hold: hold}
+		return Op{Rule: rule, Prepared: rule.At(0), Key: rule.Zone(), Cost: 1, Kind: kind, LeaseID: hold}
 	}
-	charge := func(rule *store.Rule) Op { return op(rule, Decide, storetest.Hold(rule)) }
+	charge := func(rule *store.Rule) Op { return op(rule, Decide, storetest.LeaseID(rule)) }
 	late := EncodeAdjustment(&store.Adjustment{At: storetest.Start, Delta: 1})
 	ruled := charge(bucket)
 	ruled.KeyRules = &KeyRules{Override: "override", BanState: "ban", Ban: &store.Ban{For: time.Hour, After: 1, Within: time.Hour}}

@@ -27,7 +27,7 @@ type Op struct {
 	Prepared *store.Prepared
 	Key      string // in Redis
 	Cost     int64
-	Hold     string // of an adjustment: what EncodeAdjustment returns
+	LeaseID  string // of an adjustment: what EncodeAdjustment returns
 	KeyRules *KeyRules
 	Kind     Kind
 	Alone    bool // the check is decided by itself
@@ -49,11 +49,11 @@ func (o *Op) merges() bool {
 
 // EncodeAdjustment encodes an adjustment for the script: see groups.lua.
 func EncodeAdjustment(a *store.Adjustment) string {
-	b := make([]byte, 0, 24+len(a.Hold))
+	b := make([]byte, 0, 24+len(a.LeaseID))
 	for _, n := range [...]int64{a.At, a.Turn, a.Delta} {
 		b = binary.BigEndian.AppendUint64(b, uint64(n))
 	}
-	return string(append(b, a.Hold...))
+	return string(append(b, a.LeaseID...))
 }
 
 // Request is what one caller asks: groups of operations, with room for the answer. It may

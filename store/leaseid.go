@@ -13,12 +13,12 @@ var (
 		_, _ = rand.Read(b[:])
 		return hex.EncodeToString(b[:])
 	}()
-	lastHold atomic.Uint64
+	lastLeaseID atomic.Uint64
 )
 
 // Process returns a random name for this process. No other process has it.
 func Process() string { return process }
 
-// NewHold returns a name for [Check].Hold, made of the process's name and a number. No other
+// NewLeaseID returns a name for [Check].LeaseID, made of the process's name and a number. No other
 // charge has it.
-func NewHold() string { return process + "-" + strconv.FormatUint(lastHold.Add(1), 36) }
+func NewLeaseID() string { return process + "-" + strconv.FormatUint(lastLeaseID.Add(1), 36) }
