@@ -8,7 +8,7 @@
 //
 // testing/synctest moves time on when all goroutines wait. Events never fall on the same instant. What a message meets
 // is drawn from the seed, the time, its bytes, and what the goroutine does that sends it, so it is the same in whatever
-// order goroutines run at one instant. What is left are races for a free connection. They have one outcome as well if
+// order goroutines run at one instant. What is left are races for a free connection. They nearly always have one outcome as well if
 // there is one processor, no collector of garbage that stops goroutines, and no race detector, which runs them in
 // another order each time: see [Alone].
 package world
