@@ -17,8 +17,8 @@ import (
 
 const (
 	// firstBeat is when a store that was opened is sure to be in use: a config that is only
-	// validated is no instance. It is no multiple of the times at which leases are renewed, so that a beat
-	// does not wait for them.
+	// validated is no instance. Leases are renewed and connections looked after at other moments: if two of
+	// these fell together, chance would say which comes first, and no simulation could be repeated.
 	firstBeat = 1050 * time.Millisecond
 
 	// beatInterval is how often a process reports that it lives, and beatTTL how long it

@@ -112,7 +112,8 @@ type Options struct {
 	// Logger is called when there is something to log. Default: nothing is logged.
 	Logger func() *zap.Logger `json:"-"`
 
-	// Dial makes the connections. Default: a [net.Dialer], with TLS if that is set.
+	// Dial makes the connections, and encrypts them if that is wanted: TLS is not used then. Default: a
+	// [net.Dialer], with TLS if that is set.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error) `json:"-"`
 
 	// clock says when leases fall due. Default: the machine's clock. Tests stop it.
