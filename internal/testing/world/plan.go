@@ -24,45 +24,17 @@ type Zone struct {
 	Lend      time.Duration // 0: nothing is lent
 }
 
-// Kind is what an event is.
-type Kind string
-
-// The events. Those behind Take are troubles, which last For. Loss is the one that can lose what was acknowledged.
-const (
-	Take         Kind = "Take"         // a client asks an instance; by Delta the charge is adjusted After
-	LoseRequests Kind = "LoseRequests" // connections break before a request arrives, now and then
-	LoseReplies  Kind = "LoseReplies"  // they break before a reply arrives
-	Delay        Kind = "Delay"        // messages take longer
-	Freeze       Kind = "Freeze"       // Redis stands still
-	Restart      Kind = "Restart"      // Redis stops, and comes back empty
-	Failover     Kind = "Failover"     // Redis stops, and comes back as it was some time (After) before
-	Demote       Kind = "Demote"       // Redis becomes a replica, and its address leads to the new master
-	Step         Kind = "Step"         // the clock of Redis steps by After
-	Full         Kind = "Full"         // Redis has no memory
-	Readonly     Kind = "Readonly"     // Redis is a replica for a moment
-	NoReplicas   Kind = "NoReplicas"   // Redis has too few replicas
-	Unsaved      Kind = "Unsaved"      // Redis cannot write to its disk
-	Forbid       Kind = "Forbid"       // the user may not write
-)
-
-// The sorts of troubles. A world has those of one sort, or of all.
-var (
-	unreliable = []Kind{LoseRequests, LoseReplies, Delay, Freeze}
-	outages    = []Kind{Restart, Failover, Demote}
-	unable     = []Kind{Full, Readonly, NoReplicas, Unsaved, Forbid}
-)
-
-// Event is something that happens at a time.
+// Event is something that happens at a time. What each field means is said where the [operation] of its kind is.
 type Event struct {
 	At       time.Duration
 	Kind     Kind
-	Instance int // of a trouble with the network: -1 for all
+	Instance int // of a trouble: -1 for all
 	Zone     int
 	Key      int
 	Cost     int64
 	Delta    int64
 	After    time.Duration
-	For      time.Duration
+	For      time.Duration // how long a trouble lasts
 }
 
 // maxKeys is how many keys a zone has at most.
@@ -77,49 +49,28 @@ func Draw(seed uint64) *Plan {
 	}
 	length := between(r.Uint64(), time.Second, 4*time.Second)
 	for range 10 + r.IntN(40) {
-		p.Events = append(p.Events, p.drawTake(r, length))
+		p.Events = append(p.Events, p.event(r, length, requests))
 	}
-	sorts := [][]Kind{unreliable, unable, outages, {Step}, slices.Concat(unreliable, unable, outages, []Kind{Step}), nil}
-	if kinds := sorts[r.IntN(len(sorts))]; kinds != nil {
-		for range 1 + r.IntN(3) {
-			p.Events = append(p.Events, p.drawTrouble(r, kinds, length))
-		}
-	}
+	p.drawTroubles(r, length)
 	p.sort()
 	return p
 }
 
-func (p *Plan) drawTake(r *rand.Rand, length time.Duration) Event {
-	e := Event{At: between(r.Uint64(), 0, length), Kind: Take, Instance: r.IntN(p.Instances), Zone: r.IntN(len(p.Zones)), Key: r.IntN(maxKeys), Cost: 1}
-	if r.IntN(4) == 0 {
-		e.Cost = r.Int64N(4)
-	}
-	switch {
-	case e.Cost == 0:
-	case p.Zones[e.Zone].Algorithm == "concurrency":
-		e.Delta, e.After = -e.Cost, between(r.Uint64(), 0, time.Second)
-	case r.IntN(5) == 0:
-		e.Delta, e.After = -r.Int64N(e.Cost)-1, between(r.Uint64(), 0, time.Second)
-	case r.IntN(8) == 0:
-		e.Delta, e.After = 1+r.Int64N(3), between(r.Uint64(), 0, time.Second)
-	}
-	return e
-}
-
-func (p *Plan) drawTrouble(r *rand.Rand, kinds []Kind, length time.Duration) Event {
-	e := Event{At: between(r.Uint64(), 0, length), Kind: kinds[r.IntN(len(kinds))], Instance: -1, For: between(r.Uint64(), 0, length/2)}
-	switch e.Kind {
-	case LoseRequests, LoseReplies, Delay:
-		e.Instance = r.IntN(p.Instances+1) - 1
-	case Failover:
-		e.After = between(r.Uint64(), 0, 500*time.Millisecond)
-	case Step:
-		e.After = between(r.Uint64(), 0, 4*time.Hour) - 2*time.Hour
-		if r.IntN(2) == 0 {
-			e.After /= 3600
+// drawTroubles draws troubles of one sort, of all, or none.
+func (p *Plan) drawTroubles(r *rand.Rand, length time.Duration) {
+	var of []sort
+	all := r.IntN(4) == 0
+	one := r.IntN(int(sorts))
+	for s := range sorts {
+		if s.trouble() && (all || int(s) == one) && len(kinds(s)) > 0 {
+			of = append(of, s)
 		}
 	}
-	return e
+	if len(of) > 0 {
+		for range 1 + r.IntN(3) {
+			p.Events = append(p.Events, p.event(r, length, of...))
+		}
+	}
 }
 
 // sort puts the events in order, and no two at the same instant.
@@ -130,10 +81,24 @@ func (p *Plan) sort() {
 	}
 }
 
+// has reports whether a plan has events of some sorts.
+func (p *Plan) has(of ...sort) bool {
+	return slices.ContainsFunc(p.Events, func(e Event) bool { return slices.Contains(of, operations[e.Kind].sort) })
+}
+
+// hasKind reports whether a plan has events of some kinds.
+func (p *Plan) hasKind(of ...Kind) bool {
+	return slices.ContainsFunc(p.Events, func(e Event) bool { return slices.Contains(of, e.Kind) })
+}
+
+// doubtful reports whether it can be unknown if something was carried out. A script that meets a right that is missing
+// may have written before.
+func (p *Plan) doubtful() bool { return p.has(links, servers, machines) || p.hasKind(Forbid) }
+
 func drawZone(r *rand.Rand) Zone {
 	names := algorithms.Names()
 	z := Zone{Algorithm: names[r.IntN(len(names))], Limit: algorithms.Limit{Events: 1 + r.Int64N(10)}}
-	if z.Algorithm == "concurrency" {
+	if z.slots() {
 		z.Limit.Lease = 10 * time.Second
 		return z
 	}
@@ -153,4 +118,12 @@ func drawZone(r *rand.Rand) Zone {
 		z.Lend = time.Second
 	}
 	return z
+}
+
+// slots reports whether the zone counts slots, which requests hold until they are over.
+func (z *Zone) slots() bool { return z.Algorithm == "concurrency" }
+
+// anchored reports whether a window begins with a charge.
+func (z *Zone) anchored() bool {
+	return z.Limit.Refill == algorithms.RefillInterval || z.Limit.Align == algorithms.AlignFirstRequest
 }

@@ -1,10 +1,6 @@
 package world
 
-import (
-	"fmt"
-
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/simredis"
-)
+import "fmt"
 
 // begin has a trouble begin. Like all that changes a host, it is called by the network's goroutine.
 func (w *world) begin(i int, e Event) {
@@ -13,31 +9,8 @@ func (w *world) begin(i int, e Event) {
 	w.mu.Lock()
 	w.troubles = append(w.troubles, e)
 	w.mu.Unlock()
-	h := w.host
-	switch e.Kind {
-	case Freeze:
-		h.free = max(h.free, e.At+e.For)
-	case Restart:
-		h.breakAll(errReset)
-		h.redis.Restart()
-		w.history.lost(0, e.At)
-	case Failover:
-		h.breakAll(errReset)
-		h.redis.Restart()
-		h.redis.Copy(w.before[i])
-		w.history.lost(e.At-e.After, e.At)
-	case Demote:
-		next := newHost(w)
-		next.offset, next.number = h.offset, h.number+1
-		next.redis.Copy(h.redis)
-		h.demoted = true
-		w.mu.Lock()
-		w.host = next
-		w.mu.Unlock()
-	case Step:
-		h.offset += e.After
-		w.history.clocked(e.At, h.offset)
-		w.history.lost(0, e.At) // what was charged may count for less, or come back sooner
+	if do := operations[e.Kind].begin; do != nil {
+		do(w, i, &e)
 	}
 	w.refresh()
 	w.net.at(e.At+e.For, 0, w.refresh)
@@ -47,21 +20,12 @@ func (w *world) begin(i int, e Event) {
 func (w *world) refresh() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	h := w.host
-	h.down = w.on(Restart, -1) || w.on(Failover, -1)
-	r := h.redis
-	r.Full, r.Readonly, r.Alone, r.Unsaved = w.on(Full, -1), w.on(Readonly, -1), w.on(NoReplicas, -1), w.on(Unsaved, -1)
-	r.Forbidden = nil
-	if w.on(Forbid, -1) {
-		r.Forbidden = map[string]bool{"SET": true, "SETRANGE": true, "RPUSH": true, "ZADD": true}
+	w.host.down = false
+	for kind, o := range operations {
+		if o.hold != nil {
+			o.hold(w.host, w.on(kind, -1))
+		}
 	}
-}
-
-// remember keeps what a failover will come back with.
-func (w *world) remember(event int) {
-	s := simredis.New(w.host.clock)
-	s.Copy(w.host.redis)
-	w.before[event] = s
 }
 
 // meets reports whether a message of an instance meets a trouble now.

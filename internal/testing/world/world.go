@@ -2,6 +2,9 @@
 // that users have, clients, and the network between them, on a virtual clock. It checks what must hold whatever
 // happens. The same seed gives the same history.
 //
+// Files op_*.go have what can happen: how it is drawn, and how it is carried out. Files check_*.go have what must hold.
+// They register themselves, so a new ability joins with files of its own: see [operation] and [promise].
+//
 // What is real: package redisstore from Store down to the bytes on a connection, go-redis, and the scripts. What is
 // not: connections, which are in memory, and Redis itself, which is package simredis. All instances share the clock of
 // the machine; what may differ is the clock of Redis, by an offset, a rate and steps.
@@ -16,12 +19,10 @@ package world
 import (
 	"context"
 	"fmt"
-	"net"
 	"runtime"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"testing/cryptotest"
 	"testing/synctest"
@@ -29,7 +30,6 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/simredis"
-	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -41,7 +41,7 @@ type world struct {
 	plan      *Plan
 	net       *network
 	host      *host
-	instances []*redisstore.Store
+	instances []*instance
 	rules     []*store.Rule
 	history   *History
 	pending   sync.WaitGroup
@@ -109,18 +109,6 @@ func rule(t *testing.T, i int, z Zone) *store.Rule {
 	return r
 }
 
-// open opens the store of an instance.
-func (w *world) open(t *testing.T, i int) *redisstore.Store {
-	s, err := redisstore.New(redisstore.Options{
-		Address: "redis:6379", Timeout: timeout, PoolSize: 20, Instance: fmt.Sprintf("i%d", i),
-		Dial: func(ctx context.Context, _, _ string) (net.Conn, error) { return w.dial(ctx, i) },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 // rest is how long a world goes on after its last event and its last trouble.
 const rest = 15 * time.Second
 
@@ -138,8 +126,8 @@ func (w *world) run() {
 	for i := range w.plan.Events {
 		e := &w.plan.Events[i]
 		time.Sleep(w.began + e.At - w.net.now())
-		if e.Kind == Take {
-			w.pending.Go(func() { w.take(i, e) })
+		if ask := operations[e.Kind].ask; ask != nil {
+			w.pending.Go(func() { ask(w, i, e) })
 		} else {
 			w.net.at(w.net.now(), uint64(i), func() { w.begin(i, *e) })
 			last = max(last, e.At+e.For)
@@ -155,28 +143,28 @@ const restsAfter = 3
 
 // last asks each instance once more, closes all, and asks a new one what is left of each key.
 func (w *world) last(t *testing.T) {
-	for i, s := range w.instances {
+	for i, in := range w.instances {
 		for z, r := range w.rules {
 			var d [1]algorithms.Decision
 			c := store.Check{Rule: r, Key: fmt.Sprintf("rest%d", i), Cost: 1, LeaseID: fmt.Sprintf("rest%d.%d", i, z)}
-			err := s.Take(context.Background(), []store.Check{c}, d[:])
+			err := in.store.Take(context.Background(), []store.Check{c}, d[:])
 			for tries := 1; tries < restsAfter && err != nil; tries++ {
 				time.Sleep(time.Second)
-				err = s.Take(context.Background(), []store.Check{c}, d[:])
+				err = in.store.Take(context.Background(), []store.Check{c}, d[:])
 			}
 			if err != nil || !d[0].Allowed {
 				w.history.wrong("instance %d does not come to rest: zone %d answers %v, %v", i, z, d[0].Allowed, err)
 			}
 		}
 	}
-	for _, s := range w.instances {
-		_ = s.Close()
+	for _, in := range w.instances {
+		_ = in.store.Close()
 	}
-	s := w.open(t, len(w.instances))
+	s := w.open(t, len(w.instances)).store
 	for z, r := range w.rules {
 		for k := range maxKeys {
 			var d [1]algorithms.Decision
-			c := store.Check{Rule: r, Key: fmt.Sprintf("k%d", k), Cost: 1, Peek: true}
+			c := store.Check{Rule: r, Key: keyName(k), Cost: 1, Peek: true}
 			if err := s.Take(context.Background(), []store.Check{c}, d[:]); err != nil {
 				w.history.wrong("what is left of zone %d, key %d cannot be asked: %v", z, k, err)
 			}
@@ -184,80 +172,4 @@ func (w *world) last(t *testing.T) {
 		}
 	}
 	_ = s.Close()
-}
-
-// take is a client.
-func (w *world) take(i int, e *Event) {
-	c := store.Check{Rule: w.rules[e.Zone], Key: fmt.Sprintf("k%d", e.Key), Cost: e.Cost, LeaseID: fmt.Sprintf("h%d", i)}
-	a := Answer{Event: i, Began: w.net.now()}
-	var d [1]algorithms.Decision
-	err := w.instances[e.Instance].Take(context.Background(), []store.Check{c}, d[:])
-	a.Ended, a.Decision = w.net.now(), d[0]
-	if err != nil {
-		a.Failure, a.Err = store.Failure(err), err.Error()
-	}
-	w.history.answer(a)
-	if e.Delta != 0 && err == nil && d[0].Allowed {
-		time.Sleep(e.After)
-		adjustment := store.Adjustment{Check: c, At: d[0].Booked(), Turn: d[0].Turn(), Delta: e.Delta}
-		w.history.note(w.net.now(), fmt.Sprintf("client %d: adjusts by %d", i, e.Delta))
-		w.history.adjusted(i, w.net.now())
-		w.instances[e.Instance].Adjust(adjustment)
-	}
-}
-
-// dial makes a connection of an instance.
-func (w *world) dial(ctx context.Context, instance int) (net.Conn, error) {
-	time.Sleep(between(w.net.draw("dial", instance), 20*time.Microsecond, 200*time.Microsecond))
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	w.mu.Lock()
-	host := w.host
-	down := host.down
-	w.mu.Unlock()
-	if down {
-		return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
-	}
-	c := &conn{w: w, instance: instance, host: host, changed: make(chan struct{})}
-	w.net.at(w.net.now(), 0, func() { c.host.conns = append(c.host.conns, c) })
-	return c, nil
-}
-
-// way is how long a message takes.
-func (w *world) way(c *conn, b []byte, direction string) time.Duration {
-	d := between(w.net.draw(direction, c.instance, c.role, bag(b)), 20*time.Microsecond, 200*time.Microsecond)
-	if w.meets(Delay, c.instance) {
-		d += between(w.net.draw("late", direction, c.instance, c.role, bag(b)), 0, 2*timeout)
-	}
-	return d
-}
-
-// sends has bytes go from an instance to its host. The connection is locked.
-func (w *world) sends(c *conn, b []byte) {
-	if c.role == 0 {
-		c.role = role() // which go-redis dials for, in another goroutine
-	}
-	c.lastOut = max(c.lastOut+1, w.net.now()+w.way(c, b, "to"))
-	lost := w.meets(LoseRequests, c.instance) && w.net.draw("lost", c.instance, c.role, bag(b))%2 == 0
-	w.net.at(c.lastOut, bag(b)+c.role+uint64(c.instance), func() {
-		if lost {
-			c.reset(errReset)
-		} else {
-			c.host.receive(c, b)
-		}
-	})
-}
-
-// replies has a reply go back.
-func (w *world) replies(c *conn, b []byte) {
-	c.lastIn = max(c.lastIn+1, w.net.now()+service+w.way(c, b, "from"))
-	lost := w.meets(LoseReplies, c.instance) && w.net.draw("lost reply", c.instance, c.role, bag(b))%2 == 0
-	w.net.at(c.lastIn, bag(b)+c.role+uint64(c.instance), func() {
-		if lost {
-			c.reset(errReset)
-		} else {
-			c.arrive(b)
-		}
-	})
 }

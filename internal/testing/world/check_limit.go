@@ -1,0 +1,58 @@
+package world
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/model"
+)
+
+var _ = promiseOfKeys("never above the limit", (*key).aboveLimit)
+
+// aboveLimit checks that what a key was admitted is within its limit. The model is charged what was admitted, and
+// nothing else: what a call without an answer has charged can only leave less. What is given back is given back when
+// the client has said so.
+func (k *key) aboveLimit() (violations []string) {
+	if k.slots() || k.Lend > 0 {
+		return nil
+	}
+	back := slices.ContainsFunc(k.Plan.Events, func(e Event) bool { return e.Kind == Step && e.After < 0 })
+	if back || k.anchored() && k.Plan.doubtful() {
+		return nil // a window begins at another time, and depends on when something is given back
+	}
+	m := model.New(k.Algorithm)
+	var charged []*Answer
+	for _, a := range k.admitted {
+		left := slices.DeleteFunc(slices.Clone(charged), func(b *Answer) bool { return k.isLost(k.when(b), k.when(a)) })
+		if len(left) < len(charged) {
+			m = model.New(k.Algorithm)
+			for i, b := range left {
+				k.charge(m, left[:i], b)
+			}
+			charged = left
+		}
+		if !k.charge(m, charged, a) {
+			violations = append(violations, fmt.Sprintf("client %d was admitted above the limit of zone %d, key %d", a.Event, k.zone, k.key))
+		}
+		charged = append(charged, a)
+	}
+	return violations
+}
+
+// charge has the model give back what was given back since the last of what was charged, and charges more. It reports
+// whether that fits. What is given back of a charge that was lost is given back of others.
+func (k *key) charge(m *model.Key, charged []*Answer, a *Answer) bool {
+	since := time.Duration(0)
+	if len(charged) > 0 {
+		since = k.when(charged[len(charged)-1])
+	}
+	now := k.when(a)
+	back := slices.DeleteFunc(slices.Clone(k.admitted), func(b *Answer) bool { return k.event(b).Delta >= 0 || b.Adjusted <= since || b.Adjusted > now })
+	slices.SortFunc(back, func(a, b *Answer) int { return cmp.Compare(a.Adjusted, b.Adjusted) })
+	for _, b := range back {
+		m.Adjust(k.Limit, a.Decision.At-(now-b.Adjusted).Microseconds(), b.Decision.Booked(), k.event(b).Delta, fmt.Sprint(b.Event))
+	}
+	return m.Admit(k.Limit, a.Decision.At, k.event(a).Cost, fmt.Sprint(a.Event))
+}

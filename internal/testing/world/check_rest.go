@@ -1,0 +1,48 @@
+package world
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+var _ = promiseOfKeys("each charge and each adjustment counts once", (*key).atRest)
+
+// atRest checks what is left of a key of which nothing has come back: what was charged is what was admitted, with
+// all that was adjusted once. What was in doubt may have been charged or not.
+func (k *key) atRest() []string {
+	slots := k.slots()
+	if !slots && k.Limit.Window < time.Hour || len(k.Losses) > 0 || len(k.clocks) > 1 {
+		return nil
+	}
+	least, most := int64(0), int64(0)
+	for _, a := range k.unknown {
+		most += k.event(a).Cost
+	}
+	doubtful := k.Plan.doubtful()
+	for _, a := range k.admitted {
+		e := k.event(a)
+		least, most = least+e.Cost, most+e.Cost
+		if a.Adjusted != 0 && (e.Delta < 0 || !doubtful) {
+			least += e.Delta
+		}
+		if a.Adjusted != 0 && (e.Delta > 0 || !doubtful) {
+			most += e.Delta
+		}
+	}
+	if slots {
+		least, most = 0, 0
+	}
+	if k.Algorithm == "token_bucket" || k.Algorithm == "leaky_bucket" {
+		least -= 1 + 30*k.Limit.Events/3600 // what has come back in half a minute
+	}
+	left := k.left()
+	if used := left.Quota - left.Remaining; used > most || used < min(least, left.Quota) {
+		return []string{fmt.Sprintf("%d of zone %d, key %d are used at rest, which should be from %d to %d", used, k.zone, k.key, least, most)}
+	}
+	return nil
+}
+
+func (k *key) left() *Left {
+	return &k.Left[slices.IndexFunc(k.Left, func(l Left) bool { return l.Zone == k.zone && l.Key == k.key })]
+}

@@ -1,0 +1,61 @@
+package world
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// keyName is the name of a key, as stores have it.
+func keyName(number int) string { return fmt.Sprintf("k%d", number) }
+
+func (h *History) event(a *Answer) *Event { return &h.Plan.Events[a.Event] }
+
+// key is what happened to a key of a zone.
+type key struct {
+	*History
+	Zone
+	zone, key int
+	admitted  []*Answer // with a cost
+	refused   []*Answer
+	unknown   []*Answer // which may have been charged
+	late      int64     // costs that came later
+}
+
+func (h *History) key(zone, number int) *key {
+	k := &key{History: h, Zone: h.Plan.Zones[zone], zone: zone, key: number}
+	for i := range h.Answers {
+		a := &h.Answers[i]
+		switch e := h.event(a); {
+		case e.Zone != zone || e.Key != number || e.Cost == 0:
+		case a.Failure != "":
+			k.unknown = append(k.unknown, a)
+		case a.Decision.Allowed:
+			k.admitted = append(k.admitted, a)
+			k.late += max(0, e.Delta)
+		default:
+			k.refused = append(k.refused, a)
+		}
+	}
+	slices.SortStableFunc(k.admitted, func(a, b *Answer) int { return cmp.Compare(k.when(a), k.when(b)) })
+	return k
+}
+
+// when is when Redis has decided, by the time of the world: what its clock said then, and what that was ahead.
+func (h *History) when(a *Answer) time.Duration {
+	told := time.Duration(a.Decision.At-epoch) * time.Microsecond
+	for i := len(h.clocks) - 1; i >= 0; i-- {
+		if at := told - h.clocks[i].offset; at >= max(h.clocks[i].from, a.Began)-time.Microsecond && at <= a.Ended {
+			return at
+		}
+	}
+	return told
+}
+
+// lost reports whether Redis has lost by a time what it had charged at another.
+func (h *History) isLost(charged, by time.Duration) bool {
+	return slices.ContainsFunc(h.Losses, func(l Loss) bool {
+		return charged >= l.From-time.Microsecond && charged <= l.To && by > l.To-time.Microsecond
+	})
+}

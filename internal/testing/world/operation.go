@@ -1,0 +1,99 @@
+package world
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// Kind is what an event is: the name of an operation.
+type Kind string
+
+// operation is a kind of what happens in a world. A new ability of the product joins with one file, which has its
+// operations, each made by [operate], and its promises, each made by [promise].
+type operation struct {
+	Kind
+	sort sort
+
+	// often is how many of ten operations of this sort are of this kind, roughly. 0 is as 1.
+	often int
+
+	// fits reports whether there can be such an event in a plan; nil: always.
+	fits func(p *Plan) bool
+
+	// draw draws the rest of an event, which has a time, and a length (of a trouble) or an instance (of others); nil: there is nothing else.
+	draw func(r *rand.Rand, p *Plan, e *Event, length time.Duration)
+
+	// ask carries out an event on a goroutine of its own: somebody asks an instance, and waits for the answer.
+	ask func(w *world, i int, e *Event)
+
+	// begin carries out an event on the network's goroutine, which alone may change hosts; nil: nothing happens at
+	// once. The event then is on for its length: see meets.
+	begin func(w *world, i int, e *Event)
+
+	// hold has a host be in a state while an event of this kind is on, and no longer; nil: there is no such state.
+	hold func(h *host, on bool)
+
+	// tells are the kinds of failures that requests may meet after such an event.
+	tells []string
+}
+
+// sort is what kinds have in common. A world has troubles of one sort, of all, or none.
+type sort int
+
+const (
+	requests  sort = iota // clients
+	operators             // people and their tools
+	links                 // messages get lost or late
+	servers               // Redis stops, or another one takes its place
+	unable                // Redis answers, and does not do it
+	clocks                // clocks step
+	machines              // instances stop, stand still, or have no time
+	sorts                 // how many there are
+)
+
+// trouble reports whether it is a fault, and not what users do.
+func (s sort) trouble() bool { return s > operators }
+
+// operations are all that there are, by kind.
+var operations = make(map[Kind]*operation)
+
+// operate adds an operation.
+func operate(o operation) *operation {
+	if operations[o.Kind] != nil {
+		panic("two operations are named " + o.Kind)
+	}
+	operations[o.Kind] = &o
+	return &o
+}
+
+// kinds returns the operations of some sorts, in the order of their names.
+func kinds(of ...sort) (all []*operation) {
+	for _, o := range operations {
+		if slices.Contains(of, o.sort) {
+			all = append(all, o)
+		}
+	}
+	slices.SortFunc(all, func(a, b *operation) int { return cmp.Compare(a.Kind, b.Kind) })
+	return all
+}
+
+// event draws an event of one of some sorts.
+func (p *Plan) event(r *rand.Rand, length time.Duration, of ...sort) Event {
+	var among []*operation
+	for _, o := range kinds(of...) {
+		if o.fits == nil || o.fits(p) {
+			among = append(among, slices.Repeat([]*operation{o}, max(1, o.often))...)
+		}
+	}
+	o := among[r.IntN(len(among))]
+	e := Event{At: between(r.Uint64(), 0, length), Kind: o.Kind, Instance: r.IntN(p.Instances)}
+	if o.sort.trouble() {
+		e.Instance, e.For = -1, between(r.Uint64(), 0, length/2)
+	}
+	if o.draw != nil {
+		o.draw(r, p, &e, length)
+	}
+	return e
+}
