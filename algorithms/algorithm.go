@@ -112,9 +112,9 @@ type Leaser interface {
 	// Decide decides whether cost fits at now. It does not change what is held, but may let it end earlier.
 	Decide(l *Leases, p Params, now, cost int64) Decision
 
-	// Lease charges a cost that Decide has allowed for the same now. The name hold identifies
+	// Lease charges a cost that Decide has allowed for the same now. The ID names
 	// the lease; to lease again under the same name renews it.
-	Lease(l *Leases, p Params, now, cost int64, hold string)
+	Lease(l *Leases, p Params, now, cost int64, id string)
 
 	// Renewal returns how often a lease must be renewed.
 	Renewal(p Params) time.Duration

@@ -74,9 +74,9 @@ func (Concurrency) Decide(l *Leases, p Params, now, cost int64) Decision {
 }
 
 // Lease implements [Leaser].
-func (Concurrency) Lease(l *Leases, p Params, now, cost int64, hold string) {
+func (Concurrency) Lease(l *Leases, p Params, now, cost int64, id string) {
 	l.expire(now)
-	l.put(hold, now+p[1], cost)
+	l.put(id, now+p[1], cost)
 }
 
 // Renewal implements [Leaser]. It is a third of the lease, so that one lost renewal does no

@@ -20,7 +20,7 @@ type Leases struct {
 // lease is a charge that is held under a name. Positions in the slice count from 1; 0 means
 // none.
 type lease struct {
-	hold       string
+	id         string
 	ends       int64
 	cost       int32 // at most MaxSlots
 	prev, next int32 // positions of the leases that end before and after this one
@@ -36,17 +36,17 @@ func (l *Leases) Len() int { return len(l.all) }
 func (l *Leases) at(position int32) *lease { return &l.all[position-1] }
 
 // find returns the position of a lease, or 0 if there is none of that name.
-func (l *Leases) find(hold string) int32 {
+func (l *Leases) find(id string) int32 {
 	if l.index != nil {
-		return l.index[hold]
+		return l.index[id]
 	}
-	return int32(slices.IndexFunc(l.all, func(one lease) bool { return one.hold == hold })) + 1
+	return int32(slices.IndexFunc(l.all, func(one lease) bool { return one.id == id })) + 1
 }
 
 // GiveBack ends a lease if its cost is at most cost, because a part of a lease cannot be
 // given back. It reports whether it has ended one.
-func (l *Leases) GiveBack(hold string, cost int64) bool {
-	position := l.find(hold)
+func (l *Leases) GiveBack(id string, cost int64) bool {
+	position := l.find(id)
 	if position == 0 || int64(l.at(position).cost) > cost {
 		return false
 	}
@@ -73,14 +73,14 @@ func (l *Leases) drop(position int32) {
 	gone := *l.at(position)
 	l.total -= int64(gone.cost)
 	l.link(gone.prev, gone.next)
-	delete(l.index, gone.hold)
+	delete(l.index, gone.id)
 	end := int32(len(l.all))
 	if moved := *l.at(end); position != end {
 		*l.at(position) = moved
 		l.link(moved.prev, position)
 		l.link(position, moved.next)
 		if l.index != nil {
-			l.index[moved.hold] = position
+			l.index[moved.id] = position
 		}
 	}
 	l.all[end-1] = lease{}
@@ -94,8 +94,8 @@ func (l *Leases) drop(position int32) {
 }
 
 // put adds a lease that ends at ends, or renews it.
-func (l *Leases) put(hold string, ends, cost int64) {
-	if position := l.find(hold); position != 0 {
+func (l *Leases) put(id string, ends, cost int64) {
+	if position := l.find(id); position != 0 {
 		l.drop(position)
 	}
 	// Nearly always the new lease ends last.
@@ -107,22 +107,22 @@ func (l *Leases) put(hold string, ends, cost int64) {
 	if prev != 0 {
 		next = l.at(prev).next
 	}
-	l.all = append(l.all, lease{hold: hold, ends: ends, cost: int32(cost)})
+	l.all = append(l.all, lease{id: id, ends: ends, cost: int32(cost)})
 	l.total += cost
 	position := int32(len(l.all))
 	l.link(prev, position)
 	l.link(position, next)
-	l.addToIndex(hold, position)
+	l.addToIndex(id, position)
 }
 
 // addToIndex adds a lease to the index, and makes the index once there are many leases.
-func (l *Leases) addToIndex(hold string, position int32) {
+func (l *Leases) addToIndex(id string, position int32) {
 	if l.index != nil {
-		l.index[hold] = position
+		l.index[id] = position
 	} else if len(l.all) > manyLeases {
 		l.index = make(map[string]int32, 2*manyLeases)
 		for i := range l.all {
-			l.index[l.all[i].hold] = int32(i + 1)
+			l.index[l.all[i].id] = int32(i + 1)
 		}
 	}
 }
@@ -142,7 +142,7 @@ func (l *Leases) expire(now int64) {
 func (l *Leases) shorten(now, latest, to int64) {
 	for i := l.lastLive(now); i != 0 && l.at(i).ends > latest; i = l.lastLive(now) {
 		late := *l.at(i)
-		l.put(late.hold, to, int64(late.cost))
+		l.put(late.id, to, int64(late.cost))
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // of them for an index.
 func TestLeases(t *testing.T) {
 	type held struct {
-		hold       string
+		id         string
 		ends, cost int64
 	}
 	rapid.Check(t, func(t *rapid.T) {
@@ -22,10 +22,10 @@ func TestLeases(t *testing.T) {
 		var slice []held
 		params := algorithms.Params{1_000_000, 1000}
 		now := int64(1_000_000)
-		holds := rapid.SampledFrom([]int{3, 20, 60}).Draw(t, "holds")
+		ids := rapid.SampledFrom([]int{3, 20, 60}).Draw(t, "ids")
 		for range rapid.IntRange(1, 300).Draw(t, "steps") {
-			hold := fmt.Sprint(rapid.IntRange(0, holds).Draw(t, "hold"))
-			is := func(h held) bool { return h.hold == hold }
+			id := fmt.Sprint(rapid.IntRange(0, ids).Draw(t, "id"))
+			is := func(h held) bool { return h.id == id }
 			switch rapid.IntRange(0, 9).Draw(t, "do") {
 			case 0:
 				now += rapid.SampledFrom([]int64{-300, 1, 100, 999, 1001}).Draw(t, "gap")
@@ -33,7 +33,7 @@ func TestLeases(t *testing.T) {
 				i := slices.IndexFunc(slice, is)
 				cost := rapid.Int64Range(1, 3).Draw(t, "at most")
 				back := i >= 0 && slice[i].cost <= cost
-				if got := leases.GiveBack(hold, cost); got != back {
+				if got := leases.GiveBack(id, cost); got != back {
 					t.Fatalf("given back: %v, want %v", got, back)
 				}
 				if back {
@@ -41,13 +41,13 @@ func TestLeases(t *testing.T) {
 				}
 			case 4:
 				clone := leases.Clone()
-				clone.GiveBack(hold, 3)
+				clone.GiveBack(id, 3)
 				algorithms.Concurrency{}.Lease(clone, params, now, 2, "another")
 			default:
 				cost := rapid.Int64Range(1, 3).Draw(t, "cost")
-				algorithms.Concurrency{}.Lease(&leases, params, now, cost, hold)
+				algorithms.Concurrency{}.Lease(&leases, params, now, cost, id)
 				slice = slices.DeleteFunc(slice, func(h held) bool { return h.ends <= now || is(h) })
-				slice = append(slice, held{hold, now + params[1], cost})
+				slice = append(slice, held{id, now + params[1], cost})
 			}
 			if leases.Len() != len(slice) {
 				t.Fatalf("%d leases, want %d", leases.Len(), len(slice))

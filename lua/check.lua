@@ -1,8 +1,8 @@
 -- check.lua reads a check of groups.lua.
 -- In:   at, where it is; place and name, the rule and the port used last; ports, those used before
--- Out:  at, behind it; op, what to do; beside, what the key may have; index, of the key; cost; hold; the rule and its port
-local op, index, cost, hold, offset
-at, op, index, cost, hold, offset = read(groups, 5, at)
+-- Out:  at, behind it; op, what to do; beside, what the key may have; index, of the key; cost; lease_id; the rule and its port
+local op, index, cost, lease_id, offset
+at, op, index, cost, lease_id, offset = read(groups, 5, at)
 local beside = op
 if op > 3 then op = op % 4 end
 if offset ~= place or op == 2 and not adjust then

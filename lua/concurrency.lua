@@ -25,7 +25,7 @@ take = function(now, cost, events, lease, _, _, _, _, key)
     return tonumber(found[2]) or now
   end
   local remaining = events > live and events - live or 0
-  local allowed = cost <= remaining and cost <= MAX_HOLD
+  local allowed = cost <= remaining and cost <= MAX_SLOT_COST
 
   local next, reset, retry = 0, 0, 0
   if live > 0 then
@@ -43,7 +43,7 @@ take = function(now, cost, events, lease, _, _, _, _, key)
       if live == 0 or next > lease then next = lease end
       if reset < lease then reset = lease end
     end
-  elseif cost > events or cost > MAX_HOLD then
+  elseif cost > events or cost > MAX_SLOT_COST then
     retry = NEVER
   else
     retry = ends(live + cost - events - 1) - now
@@ -60,11 +60,11 @@ end
 
 -- ZADD must come first. When Redis is out of memory, it refuses a command that needs memory,
 -- but only until the script has written something.
-record = function(key, cost, now, lease, horizon, hold)
+record = function(key, cost, now, lease, horizon, lease_id)
   if not isset(key) then call('DEL', key) end
   local ends = precise(now + lease)
-  local members = { ends, hold }
-  for i = 2, cost do members[2 * i - 1], members[2 * i] = ends, hold .. '#' .. i end
+  local members = { ends, lease_id }
+  for i = 2, cost do members[2 * i - 1], members[2 * i] = ends, lease_id .. '#' .. i end
   call('ZADD', key, unpack(members))
   call('ZREMRANGEBYSCORE', key, '-inf', precise(now))
   call('ZREMRANGEBYSCORE', key, '(' .. horizon, '+inf')
@@ -72,13 +72,13 @@ end
 
 if op == 2 then
   -- A lease is given back by name, so doing it twice does no harm, and only as a whole.
-  adjust = function(key, _, _, _, delta, _, _, _, _, _, _, hold)
+  adjust = function(key, _, _, _, delta, _, _, _, _, _, _, lease_id)
     if delta >= 0 or not isset(key) then return false end
-    if call('ZSCORE', key, hold .. '#' .. (1 - delta)) then return false end
-    local ended, name = 0, hold
+    if call('ZSCORE', key, lease_id .. '#' .. (1 - delta)) then return false end
+    local ended, name = 0, lease_id
     while ended < -delta and call('ZREM', key, name) == 1 do
       ended = ended + 1
-      name = hold .. '#' .. (ended + 1)
+      name = lease_id .. '#' .. (ended + 1)
     end
     return ended > 0
   end

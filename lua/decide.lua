@@ -1,6 +1,6 @@
 -- decide.lua decides a check, or a peek, for as many requests as times says. If that is 0, the decision has been made,
 -- and the reply is to be that of a cost of 0.
--- In:   op, cost, hold; the rule and its port; key, state, s1 to s3, and what keyrules.lua has read; several; unable, full
+-- In:   op, cost, lease_id; the rule and its port; key, state, s1 to s3, and what keyrules.lua has read; several; unable, full
 -- Out:  the reply, or quota is nil; pass, whether no check is refused; fit, how many of the requests fit at most; stuck,
 --       whether Redis cannot write a charge; write, x, y and z; or in charges what is to be recorded
 local broken, _
@@ -50,11 +50,11 @@ elseif cost > 0 and not stuck then
     write, undo = true, n > 1 and { s1, s2, s3, state.till }
   elseif n > 1 then
     charges = charges or {}
-    charges[#charges + 1] = { record, key, cost, x, y, z, hold, reset }
+    charges[#charges + 1] = { record, key, cost, x, y, z, lease_id, reset }
   else
     write = true
     if unlock then unlock = unlock(key) end
-    record(key, cost, x, y, z, hold)
+    record(key, cost, x, y, z, lease_id)
   end
 end
 if n > 1 and not record and undo ~= nil then before[index] = undo end

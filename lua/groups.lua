@@ -11,7 +11,7 @@
 --       an override, plus 8 if it may be banned
 --     the index of its key, from 1
 --     the cost
---     the hold, a text; to adjust, three numbers of eight bytes precede the hold: when the charge was
+--     the ID of the lease, a text; to adjust, three numbers of eight bytes precede it: when the charge was
 --       made, its turn, and the delta
 --     where its rule begins in ARGV[1], counted from 0, or -1 if the rule follows
 --     the rule, if it follows: the algorithm's name and six parameters
@@ -79,7 +79,7 @@ while at >= 0 and #groups > 0 do
   first, n, copies = read(groups, 2, at)
   -- For how many requests the checks are decided, how many of them fit, and whether they are several.
   local times, fit, several = copies, copies, copies > 1
-  local charges -- of Recorders and Lenders, in groups of several checks
+  local charges -- of Recorders and Leasers, in groups of several checks
   local stuck   -- whether a charge cannot be written
   group = group + 1
 

@@ -208,7 +208,7 @@ local function group(checks)
     local c = checks[i]
     open(c)
     if c.op == 1 then
-      settle(c)
+      expire(c)
       local made, turn, delta = c.number, c.spent, c.live
       if c.record then
         -- What was spent was charged later, when it was reported.
@@ -229,7 +229,7 @@ local function group(checks)
         if remaining > 0 then c.remaining = 1 end
       end
     else
-      if c.op == 0 then report(c) else settle(c) c.live = 0 end
+      if c.op == 0 then report(c) else expire(c) c.live = 0 end
       if unable then -- nothing more is lent
         c.want = 0
         c.borrows = c.borrows and c.place

@@ -1,6 +1,6 @@
 -- loans.lua reads and changes the book of a key's loans.
 -- In:   now, call, pack, unpack_struct, floor, sub, find, dry, booked and the functions above it in lend.lua
--- Out:  open, settle, report, lend, pause and replace, functions of c, a check with its state
+-- Out:  open, expire, report, lend, pause and replace, functions of c, a check with its state
 
 -- damaged forgets loans that make no sense.
 local function damaged(c)
@@ -57,8 +57,8 @@ local function replace(c, at, text)
   c.book, c.whole = sub(c.book, 1, at - 1) .. text .. sub(c.book, at + 40), true
 end
 
--- settle ends the loans that are over, in the order of their ends. None ends before c.first.
-local function settle(c)
+-- expire ends the loans that are over, in the order of their ends. None ends before c.first.
+local function expire(c)
   while c.loans > 0 and (c.first <= now or c.last > now + MAX_LEASE) do
     local over, most, first, last, lent = nil, nil, MAX_EXACT - 1, 0, 0
     for at = 1, #c.book, 40 do
@@ -83,7 +83,7 @@ end
 
 -- report charges what a borrower has spent, and ends its loan, but leaves it in the book.
 local function report(c)
-  settle(c)
+  expire(c)
   if c.number > 0 then
     local at = find(c.book, c.id, 1, true)
     while at and at % 40 ~= 1 do at = find(c.book, c.id, at + 1, true) end

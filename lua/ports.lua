@@ -8,10 +8,10 @@
 --   take(now, cost, p1, .., p6, s1, s2, s3) -> allowed, quota, remaining, retry, next,
 --                                              reset, delay, s1, s2, s3
 --   adjust(now, at, turn, delta, p1, .., p6, s1, s2, s3) -> s1, s2, s3 or nothing
--- For a Recorder or a Lender, which keep what they need under the key:
+-- For a Recorder or a Leaser, which keep what they need under the key:
 --   take(now, cost, p1, .., p6, key) -> allowed, .., delay, a, b, c, damaged
---   record(key, cost, a, b, c, hold)
---   adjust(key, now, at, turn, delta, p1, .., p6, hold) -> whether it changed anything
+--   record(key, cost, a, b, c, lease_id)
+--   adjust(key, now, at, turn, delta, p1, .., p6, lease_id) -> whether it changed anything
 -- If a charge may take no more memory than it frees, in a careful call also:
 --   spares(a, b, c) -> whether this charge is such a one
 -- p1 is how much fits. None of these functions lets keys expire; the scripts do. A port may set adjust only if op is 2.

@@ -93,7 +93,7 @@ func BenchmarkLendAndGiveBack(b *testing.B) {
 	}
 	b.Cleanup(func() { _ = s.Close() })
 	rule := storetest.Rule(b, "zone", "concurrency", algorithms.Limit{Events: 100})
-	checks, decisions := []store.Check{{Rule: rule, Key: "client", Cost: 1, LeaseID: "hold"}}, make([]algorithms.Decision, 1)
+	checks, decisions := []store.Check{{Rule: rule, Key: "client", Cost: 1, LeaseID: "lease"}}, make([]algorithms.Decision, 1)
 	b.ReportAllocs()
 	for b.Loop() {
 		if err := s.Take(context.Background(), checks, decisions); err != nil || !decisions[0].Allowed {

@@ -58,11 +58,11 @@ func TestMissingRights(t *testing.T) {
 		for _, k := range kinds {
 			passed := int64(0)
 			var first *algorithms.Decision
-			hold := storetest.LeaseID(k.rule)
+			leaseID := storetest.LeaseID(k.rule)
 			for range 2 * limit {
 				c := store.Check{Rule: k.rule, Key: k.name, Cost: 1, KeyRules: k.rules, LeaseID: storetest.LeaseID(k.rule)}
 				if first == nil {
-					c.LeaseID = hold
+					c.LeaseID = leaseID
 				}
 				d, err := decideOne(s, c)
 				switch kind := store.Failure(err); {
@@ -86,7 +86,7 @@ func TestMissingRights(t *testing.T) {
 			}
 			before, made := s.Stats().Lost, false
 			s.Adjust(store.Adjustment{
-				Check: store.Check{Rule: k.rule, Key: k.name, Cost: 1, LeaseID: hold},
+				Check: store.Check{Rule: k.rule, Key: k.name, Cost: 1, LeaseID: leaseID},
 				At:    first.Booked(), Turn: first.Turn(), Delta: -1, Done: func(changed bool) { made = changed },
 			})
 			s.Flush()
@@ -167,7 +167,7 @@ func TestLendRightsTakenAway(t *testing.T) {
 }
 
 // TestRefundRightsTakenAway: whatever right a user loses, a refund in the middle of a log is carried out or fails, and
-// what others were charged stays. Whether the zone lends or not. A zone that lends may hold events besides, as many as
+// what others were charged stays. Whether the zone lends or not. A zone that lends may leaseID events besides, as many as
 // it foresees: that depends on how fast the machine is, so only what is too little is an error there.
 func TestRefundRightsTakenAway(t *testing.T) {
 	t.Parallel()

@@ -17,7 +17,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// move takes a slot through all states on its way to another node and back, and runs a test in
+// move takes a slot through all states of its migration to another node and back, and runs a test in
 // each state.
 func move(t *testing.T, c *redistest.Cluster, key string, test func(t *testing.T)) {
 	from, to := c.MasterOf(key), c.Nodes()[0]
@@ -25,7 +25,7 @@ func move(t *testing.T, c *redistest.Cluster, key string, test func(t *testing.T
 		to = c.Nodes()[1]
 	}
 	t.Run("before", test)
-	for _, way := range []string{"on its way", "on its way back"} {
+	for _, way := range []string{"migrating", "migrating back"} {
 		m := c.StartMove(c.SlotOf(key), from, to)
 		t.Run(way+", all keys here", test)
 		m.MoveKeys()

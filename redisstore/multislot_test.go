@@ -113,7 +113,7 @@ func TestRefusedCostsNothingInOtherSlots(t *testing.T) {
 	t.Logf("%d pairs of zones", run)
 }
 
-// named gives a check a hold of its own.
+// named gives a check a lease of its own.
 func named(c store.Check) store.Check {
 	c.LeaseID = storetest.LeaseID(c.Rule)
 	return c
@@ -230,7 +230,7 @@ func TestMoveToANodeThatHangs(t *testing.T) {
 	if n := steady.failed.Load(); n > 0 {
 		t.Errorf("%d of %d failed whose node is well: %v", n, n+steady.admitted.Load()+steady.refused.Load(), steady.err())
 	} else {
-		t.Logf("%d decided, %d failed that asked for the slot on its way", steady.admitted.Load()+steady.refused.Load(), asking.failed.Load())
+		t.Logf("%d decided, %d failed that asked for the slot that migrates", steady.admitted.Load()+steady.refused.Load(), asking.failed.Load())
 	}
 	if address, breaker := s.NodeOf(s.Key(rule, others[0])); address != from.Addr() || breaker != store.BreakerClosed {
 		t.Errorf("%s, its breaker is %s", address, breaker)

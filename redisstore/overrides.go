@@ -60,7 +60,7 @@ func (s *operators) Refusals(ctx context.Context, rule *store.Rule, ban *store.B
 	return ban.Counted(banState(text[8:]), int64(binary.BigEndian.Uint64([]byte(text[:8])))), nil
 }
 
-// delete deletes a key in Redis. Keys go one by one, because a slot may be on its way.
+// delete deletes a key in Redis. Keys go one by one, because a slot may migrate.
 func (s *operators) delete(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()

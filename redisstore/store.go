@@ -76,7 +76,7 @@ func (s *Store) stack(o *Options) {
 	c := link.Config{
 		Servers: servers{s.servers}, Keys: s.keys, Script: &s.script, Timeout: o.Timeout, Today: &s.today, Clock: o.clock, Logger: s.logger,
 		PerCall: link.MaxPerCall, Ends: o.Ends, Done: s.quit,
-		Renewed: func(hold string, sent time.Time) { s.lending.Renewed(hold, sent) },
+		Renewed: func(leaseID string, sent time.Time) { s.lending.Renewed(leaseID, sent) },
 	}
 	if c.Clock == nil {
 		c.Clock = time.Now

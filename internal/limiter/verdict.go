@@ -164,7 +164,7 @@ func (v *Verdict) mostBinding(from, to int) (index int, refused bool) {
 	for i := from; i < to; i++ {
 		d := &v.Decisions[i]
 		if !d.Allowed {
-			if w := v.Entries[i].Policy.Waits(d, v.Checks[i].Cost).Holds; w > wait {
+			if w := v.Entries[i].Policy.Waits(d, v.Checks[i].Cost).Retry; w > wait {
 				index, wait, refused = i, w, true
 			}
 			continue

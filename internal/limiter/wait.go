@@ -39,7 +39,7 @@ func (w *retryWait) next(v *Verdict) (wait time.Duration) {
 		}
 		p := v.Entries[i].Policy
 		waits := p.Waits(d, v.Checks[i].Cost)
-		retry := waits.Holds
+		retry := waits.Retry
 		if p.MaxWait == 0 || retry == algorithms.Never || p.Queues || d.Banned {
 			return 0
 		}

@@ -8,10 +8,9 @@ import (
 
 // Waits are the times that follow from a decision under a limit.
 type Waits struct {
-	// Holds is how long a refusal holds, to compare it with others: [algorithms.Never] if it does not end by
-	// itself. A slot may come back at any time, so a refusal for want of one, a Slot, holds for as long as its
-	// client is told.
-	Holds time.Duration
+	// Retry is the wait until a retry may pass, to compare refusals: [algorithms.Never] if a refusal does not end
+	// by itself. A slot may come back at any time, so for want of one, a Slot, it is what the client is told.
+	Retry time.Duration
 	Slot  bool
 
 	// Told is the wait that a refused client is told: no less than Next, although a queue may have a place for
@@ -30,7 +29,7 @@ const slotWait = time.Second
 
 // Waits returns the times that follow from a decision on a cost.
 func (p *QuotaPolicy) Waits(d *algorithms.Decision, cost int64) Waits {
-	w := Waits{Holds: d.RetryAfter, Told: d.RetryAfter, Next: d.NextAfter}
+	w := Waits{Retry: d.RetryAfter, Told: d.RetryAfter, Next: d.NextAfter}
 	if d.RetryAfter == algorithms.Never {
 		w.Told = max(p.Numbers.Window.Length(), slotWait)
 	}
@@ -40,7 +39,7 @@ func (p *QuotaPolicy) Waits(d *algorithms.Decision, cost int64) Waits {
 	if w.Told = max(w.Told, w.Next, time.Microsecond); p.Slots && !d.Banned {
 		w.Slot, w.Told = true, slotWait
 		if d.RetryAfter != algorithms.Never {
-			w.Holds = slotWait
+			w.Retry = slotWait
 		}
 	}
 	if NeverPasses(d, cost) {

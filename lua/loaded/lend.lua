@@ -565,23 +565,23 @@ local function port(name, op)
       local size = redis.pcall('ZCARD', key)
       return type(size) == 'number' or wrongtype(size, 'ZCARD', key)
     end
-    record = function(key, cost, now, lease, horizon, hold)
+    record = function(key, cost, now, lease, horizon, lease_id)
       if not isset(key) then call('DEL', key) end
       local ends = precise(now + lease)
-      local members = { ends, hold }
-      for i = 2, cost do members[2 * i - 1], members[2 * i] = ends, hold .. '#' .. i end
+      local members = { ends, lease_id }
+      for i = 2, cost do members[2 * i - 1], members[2 * i] = ends, lease_id .. '#' .. i end
       call('ZADD', key, unpack(members))
       call('ZREMRANGEBYSCORE', key, '-inf', precise(now))
       call('ZREMRANGEBYSCORE', key, '(' .. horizon, '+inf')
     end
     if op == 2 then
-      adjust = function(key, _, _, _, delta, _, _, _, _, _, _, hold)
+      adjust = function(key, _, _, _, delta, _, _, _, _, _, _, lease_id)
         if delta >= 0 or not isset(key) then return false end
-        if call('ZSCORE', key, hold .. '#' .. (1 - delta)) then return false end
-        local ended, name = 0, hold
+        if call('ZSCORE', key, lease_id .. '#' .. (1 - delta)) then return false end
+        local ended, name = 0, lease_id
         while ended < -delta and call('ZREM', key, name) == 1 do
           ended = ended + 1
-          name = hold .. '#' .. (ended + 1)
+          name = lease_id .. '#' .. (ended + 1)
         end
         return ended > 0
       end
@@ -921,7 +921,7 @@ end
 local function replace(c, at, text)
   c.book, c.whole = sub(c.book, 1, at - 1) .. text .. sub(c.book, at + 40), true
 end
-local function settle(c)
+local function expire(c)
   while c.loans > 0 and (c.first <= now or c.last > now + 60000000) do
     local over, most, first, last, lent = nil, nil, 9007199254740992 - 1, 0, 0
     for at = 1, #c.book, 40 do
@@ -944,7 +944,7 @@ local function settle(c)
   end
 end
 local function report(c)
-  settle(c)
+  expire(c)
   if c.number > 0 then
     local at = find(c.book, c.id, 1, true)
     while at and at % 40 ~= 1 do at = find(c.book, c.id, at + 1, true) end
@@ -1071,7 +1071,7 @@ local function group(checks)
     local c = checks[i]
     open(c)
     if c.op == 1 then
-      settle(c)
+      expire(c)
       local made, turn, delta = c.number, c.spent, c.live
       if c.record then
         if dry then
@@ -1091,7 +1091,7 @@ local function group(checks)
         if remaining > 0 then c.remaining = 1 end
       end
     else
-      if c.op == 0 then report(c) else settle(c) c.live = 0 end
+      if c.op == 0 then report(c) else expire(c) c.live = 0 end
       if unable then -- nothing more is lent
         c.want = 0
         c.borrows = c.borrows and c.place

@@ -891,23 +891,23 @@ return (function()
         local size = redis.pcall('ZCARD', key)
         return type(size) == 'number' or wrongtype(size, 'ZCARD', key)
       end
-      record = function(key, cost, now, lease, horizon, hold)
+      record = function(key, cost, now, lease, horizon, lease_id)
         if not isset(key) then call('DEL', key) end
         local ends = precise(now + lease)
-        local members = { ends, hold }
-        for i = 2, cost do members[2 * i - 1], members[2 * i] = ends, hold .. '#' .. i end
+        local members = { ends, lease_id }
+        for i = 2, cost do members[2 * i - 1], members[2 * i] = ends, lease_id .. '#' .. i end
         call('ZADD', key, unpack(members))
         call('ZREMRANGEBYSCORE', key, '-inf', precise(now))
         call('ZREMRANGEBYSCORE', key, '(' .. horizon, '+inf')
       end
       if op == 2 then
-        adjust = function(key, _, _, _, delta, _, _, _, _, _, _, hold)
+        adjust = function(key, _, _, _, delta, _, _, _, _, _, _, lease_id)
           if delta >= 0 or not isset(key) then return false end
-          if call('ZSCORE', key, hold .. '#' .. (1 - delta)) then return false end
-          local ended, name = 0, hold
+          if call('ZSCORE', key, lease_id .. '#' .. (1 - delta)) then return false end
+          local ended, name = 0, lease_id
           while ended < -delta and call('ZREM', key, name) == 1 do
             ended = ended + 1
-            name = hold .. '#' .. (ended + 1)
+            name = lease_id .. '#' .. (ended + 1)
           end
           return ended > 0
         end
@@ -948,15 +948,15 @@ return (function()
     local n, copies, first
     first, n, copies = read(groups, 2, at)
     local times, fit, several = copies, copies, copies > 1
-    local charges -- of Recorders and Lenders, in groups of several checks
+    local charges -- of Recorders and Leasers, in groups of several checks
     local stuck   -- whether a charge cannot be written
     group = group + 1
     local pass
     for round = 1, 2 do
       pass, at = true, first
       for i = 1, n do
-        local op, index, cost, hold, offset
-        at, op, index, cost, hold, offset = read(groups, 5, at)
+        local op, index, cost, lease_id, offset
+        at, op, index, cost, lease_id, offset = read(groups, 5, at)
         local beside = op
         if op > 3 then op = op % 4 end
         if offset ~= place or op == 2 and not adjust then
@@ -1103,13 +1103,13 @@ return (function()
         local allowed, quota, remaining, retry, next, reset, delay = true, 0, 0, 0, 0, 0, 0
         local write, x, y, z -- whether the state x, y, z is to be written, or lives on
         if op == 2 then
-          local made, turn, delta, from = unpack_struct('>i8i8i8', hold)
+          local made, turn, delta, from = unpack_struct('>i8i8i8', lease_id)
           if not adjust then
             write = nil -- the algorithm cannot change charges
           elseif record then
             x = key
             stuck = unable and (not full or delta > 0)
-            write = not stuck and adjust(key, now, made, turn, delta, p1, p2, p3, p4, p5, p6, string.sub(hold, from))
+            write = not stuck and adjust(key, now, made, turn, delta, p1, p2, p3, p4, p5, p6, string.sub(lease_id, from))
           else
             if not lent then x, y, z = adjust(now, made, turn, delta, p1, p2, p3, p4, p5, p6, s1, s2, s3) end
             stuck = unable and (not full or lent or x and state.new)
@@ -1127,7 +1127,7 @@ return (function()
           stuck = unable and not full -- a lease that exists needs no more memory
           if not stuck then
             if unlock then unlock = unlock(key) end
-            record(key, cost, x, y, z, hold)
+            record(key, cost, x, y, z, lease_id)
             write = true
           end
         elseif exempt then
@@ -1180,11 +1180,11 @@ return (function()
               write, undo = true, n > 1 and { s1, s2, s3, state.till }
             elseif n > 1 then
               charges = charges or {}
-              charges[#charges + 1] = { record, key, cost, x, y, z, hold, reset }
+              charges[#charges + 1] = { record, key, cost, x, y, z, lease_id, reset }
             else
               write = true
               if unlock then unlock = unlock(key) end
-              record(key, cost, x, y, z, hold)
+              record(key, cost, x, y, z, lease_id)
             end
           end
           if n > 1 and not record and undo ~= nil then before[index] = undo end

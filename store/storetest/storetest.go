@@ -96,7 +96,7 @@ func LeaseID(rule *store.Rule) string {
 	if _, ok := rule.Algorithm().(algorithms.Leaser); !ok {
 		return ""
 	}
-	return fmt.Sprint("hold ", lastLeaseID.Add(1))
+	return fmt.Sprint("lease ", lastLeaseID.Add(1))
 }
 
 // admitted counts how many of n requests of cost 1 pass.

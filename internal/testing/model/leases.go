@@ -10,7 +10,7 @@ import (
 type leases struct{ held []lease }
 
 type lease struct {
-	hold       string
+	id         string
 	ends, cost int64
 }
 
@@ -49,14 +49,14 @@ func (s *leases) left(l algorithms.Limit, now int64) int64 {
 
 func (s *leases) fits(l algorithms.Limit, now, cost int64) bool { return cost <= s.left(l, now) }
 
-func (s *leases) charge(l algorithms.Limit, now, cost int64, hold string) {
-	s.held = slices.DeleteFunc(s.held, func(one lease) bool { return one.ends <= now || one.hold == hold })
-	s.held = append(s.held, lease{hold, now + leaseOf(l), cost})
+func (s *leases) charge(l algorithms.Limit, now, cost int64, id string) {
+	s.held = slices.DeleteFunc(s.held, func(one lease) bool { return one.ends <= now || one.id == id })
+	s.held = append(s.held, lease{id, now + leaseOf(l), cost})
 }
 
 func (*leases) booked() int64 { return 0 }
 
 // adjust ends a lease, as a whole.
-func (s *leases) adjust(_ algorithms.Limit, _, _, delta int64, hold string) {
-	s.held = slices.DeleteFunc(s.held, func(l lease) bool { return l.hold == hold && l.cost <= -delta })
+func (s *leases) adjust(_ algorithms.Limit, _, _, delta int64, id string) {
+	s.held = slices.DeleteFunc(s.held, func(l lease) bool { return l.id == id && l.cost <= -delta })
 }

@@ -31,7 +31,7 @@ var numbers = map[string]string{
 	"MAX_BEHIND":    strconv.Itoa(algorithms.MaxBehind),
 	"MAX_SHIFTED":   strconv.Itoa(algorithms.MaxShifted),
 	"LONGEST_LEASE": strconv.FormatInt(algorithms.MaxLease.Microseconds(), 10),
-	"MAX_HOLD":      strconv.FormatInt(algorithms.MaxSlotCost, 10),
+	"MAX_SLOT_COST": strconv.FormatInt(algorithms.MaxSlotCost, 10),
 	"MAX_LEASE":     strconv.FormatInt(lend.MaxLease, 10),
 	"NEVER":         "-1",
 	"BANNED":        strconv.Itoa(int(store.KindBanned)),

@@ -79,8 +79,8 @@ func (l *Layer) Forget(rule *store.Rule, key string) {
 }
 
 // Renewed tells that the link's renewal of a lease, sent at a time, was just answered.
-func (l *Layer) Renewed(hold string, sent time.Time) {
-	l.Slots.Renewed(hold, l.Loans.At(sent), l.Loans.Now())
+func (l *Layer) Renewed(leaseID string, sent time.Time) {
+	l.Slots.Renewed(leaseID, l.Loans.At(sent), l.Loans.Now())
 }
 
 // Count adds what is held to the counts of a store.

@@ -345,7 +345,7 @@ func newBench(t testing.TB, configure ...func(*link.Config)) *bench {
 	c := &link.Config{
 		Servers: b.servers, Keys: prefix, Script: new(atomic.Pointer[protocol.Script]), Timeout: timeout, Today: &today,
 		Clock: func() time.Time { return time.Time{} }, Logger: func() *zap.Logger { return logger }, PerCall: link.MaxPerCall, Ends: func() bool { return true },
-		Renewed: func(hold string, _ time.Time) { b.renewed = append(b.renewed, hold) }, Done: b.done,
+		Renewed: func(leaseID string, _ time.Time) { b.renewed = append(b.renewed, leaseID) }, Done: b.done,
 	}
 	c.Script.Store(script)
 	for _, f := range configure {

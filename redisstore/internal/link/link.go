@@ -34,7 +34,7 @@ type Config struct {
 	PerCall int
 
 	// Renewed is called for each lease whose renewal, sent at a time, was just answered.
-	Renewed func(hold string, sent time.Time)
+	Renewed func(leaseID string, sent time.Time)
 
 	// Ends reports whether the process is about to end.
 	Ends func() bool
@@ -66,12 +66,12 @@ func New(c *Config) *Link {
 
 // Take implements [layer.Layer] with one call of the script, which it may share with others.
 func (l *Link) Take(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
-	return l.TakePart(ctx, checks, decisions, false)
+	return l.TakeSlot(ctx, checks, decisions, false)
 }
 
-// TakePart decides a part of a request. Amid says that others of its checks are decided together, so that a
+// TakeSlot decides a part of a request, whose keys have one slot. Amid says that others of its checks are decided together, so that a
 // check which is decided by itself holds them up with no error.
-func (l *Link) TakePart(ctx context.Context, checks []store.Check, decisions []algorithms.Decision, amid bool) error {
+func (l *Link) TakeSlot(ctx context.Context, checks []store.Check, decisions []algorithms.Decision, amid bool) error {
 	r, err := l.request(ctx, checks, amid)
 	if err != nil {
 		return err
@@ -135,11 +135,11 @@ func (l *Link) fill(r *node.Request, checks []store.Check, amid bool) {
 	r.EndGroup()
 	for i := range checks {
 		if c := &checks[i]; c.Alone() {
-			kind, hold := protocol.Decide, c.LeaseID
+			kind, leaseID := protocol.Decide, c.LeaseID
 			if c.Peek {
-				kind, hold = protocol.Peek, ""
+				kind, leaseID = protocol.Peek, ""
 			}
-			op := l.op(c, kind, hold, i)
+			op := l.op(c, kind, leaseID, i)
 			op.Alone = true
 			r.Ops = append(r.Ops, op)
 			r.EndGroup()
@@ -149,10 +149,10 @@ func (l *Link) fill(r *node.Request, checks []store.Check, amid bool) {
 }
 
 // op makes a check ready for the script.
-func (l *Link) op(c *store.Check, kind protocol.Kind, hold string, index int) protocol.Op {
+func (l *Link) op(c *store.Check, kind protocol.Kind, leaseID string, index int) protocol.Op {
 	o := protocol.Op{
 		Rule: c.Rule, Prepared: l.Today.At(c.Rule), Key: l.Keys.State(c.Rule.ID(), c.Key),
-		Cost: c.Cost, LeaseID: hold, Kind: kind, Index: index,
+		Cost: c.Cost, LeaseID: leaseID, Kind: kind, Index: index,
 	}
 	if c.KeyRules != nil && (kind == protocol.Decide || kind == protocol.Peek) {
 		o.KeyRules = l.keyRules(c)

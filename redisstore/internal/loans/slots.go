@@ -16,7 +16,7 @@ const maxSlotKeys = shards * maxPerShard
 type Slots struct {
 	mu     sync.Mutex
 	keys   map[slotsOf]*slotEntry
-	uses   map[string]*slotUse // by the hold of the request that uses it
+	uses   map[string]*slotUse // by the ID of the lease of the request that uses it
 	owners map[string]owner    // of all slots, by name
 	closed bool
 }
@@ -80,27 +80,27 @@ func (t *Slots) Get(c *store.Check, now lend.Moment) (d algorithms.Decision, ok 
 	return d, true
 }
 
-func (t *Slots) use(e *slotEntry, slot lend.Slot, hold string) {
+func (t *Slots) use(e *slotEntry, slot lend.Slot, leaseID string) {
 	e.inUse++
-	t.uses[hold] = &slotUse{e, slot}
-	t.owners[slot.Name] = owner{e, hold}
+	t.uses[leaseID] = &slotUse{e, slot}
+	t.owners[slot.Name] = owner{e, leaseID}
 }
 
 // Cancel puts a slot back that a request got, which does not pass.
-func (t *Slots) Cancel(hold string) {
+func (t *Slots) Cancel(leaseID string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if u := t.uses[hold]; u != nil {
-		t.end(u, hold)
+	if u := t.uses[leaseID]; u != nil {
+		t.end(u, leaseID)
 		u.kept.Put(u.slot)
 		t.owners[u.slot.Name] = owner{u.slotEntry, ""}
 	}
 }
 
 // end ends the use of a slot.
-func (t *Slots) end(u *slotUse, hold string) {
+func (t *Slots) end(u *slotUse, leaseID string) {
 	u.inUse--
-	delete(t.uses, hold)
+	delete(t.uses, leaseID)
 	delete(t.owners, u.slot.Name)
 }
 
@@ -144,17 +144,17 @@ const (
 )
 
 // Release ends the use of a slot.
-func (t *Slots) Release(hold string, now lend.Moment, processes int) (fate Fate, name string) {
+func (t *Slots) Release(leaseID string, now lend.Moment, processes int) (fate Fate, name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	u := t.uses[hold]
+	u := t.uses[leaseID]
 	if u == nil {
-		if _, known := t.owners[hold]; known && !t.closed { // it was given back before, and another request may have it
+		if _, known := t.owners[leaseID]; known && !t.closed { // it was given back before, and another request may have it
 			return Kept, ""
 		}
 		return Unknown, ""
 	}
-	t.end(u, hold)
+	t.end(u, leaseID)
 	if t.closed || !u.kept.Keep(now, u.slot, u.rule.Lend(), processes) {
 		return Back, u.slot.Name
 	}

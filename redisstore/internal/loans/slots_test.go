@@ -27,19 +27,19 @@ func newSlotTable(t *testing.T) *slotTable {
 	return &slotTable{NewSlots(), rule}
 }
 
-func (t *slotTable) check(hold string) *store.Check {
-	return &store.Check{Rule: t.rule, Key: "k", Cost: 1, LeaseID: hold}
+func (t *slotTable) check(leaseID string) *store.Check {
+	return &store.Check{Rule: t.rule, Key: "k", Cost: 1, LeaseID: leaseID}
 }
 
 // told has the store admit a request, so that so much is free.
-func (t *slotTable) told(hold string, now time.Duration, free int64, often bool) {
+func (t *slotTable) told(leaseID string, now time.Duration, free int64, often bool) {
 	d := algorithms.Decision{Allowed: true, Quota: 10, Remaining: free, At: now.Microseconds()}
-	t.Told(t.check(hold), at(now), &d, true, often)
+	t.Told(t.check(leaseID), at(now), &d, true, often)
 }
 
 // takes reports whether a request gets a slot that is kept.
-func (t *slotTable) takes(hold string, now time.Duration) bool {
-	_, ok := t.Get(t.check(hold), at(now))
+func (t *slotTable) takes(leaseID string, now time.Duration) bool {
+	_, ok := t.Get(t.check(leaseID), at(now))
 	return ok
 }
 
@@ -184,8 +184,8 @@ func TestSlotsAreDue(t *testing.T) {
 func TestSlotsAreGivenUp(t *testing.T) {
 	t.Parallel()
 	table := newSlotTable(t)
-	for _, hold := range []string{"a", "b", "c"} {
-		table.told(hold, time.Second, 6, true)
+	for _, leaseID := range []string{"a", "b", "c"} {
+		table.told(leaseID, time.Second, 6, true)
 	}
 	table.Release("a", at(time.Second), 1)
 	if back := table.Forget("slots", "other"); len(back) != 0 {

@@ -6,7 +6,7 @@
 // behind all others. The part that comes first does not have to be looked at: it is charged at once, if that
 // can be undone.
 //
-// While a slot is on its way to another node, each of its keys is a part.
+// While a slot migrates to another node, each of its keys is a part.
 package multislot
 
 import (
@@ -30,11 +30,11 @@ type Inner interface {
 	// Slot returns the slot of a check's keys.
 	Slot(c *store.Check) uint16
 
-	// TakePart is Take for a part whose keys have one slot.
-	TakePart(ctx context.Context, checks []store.Check, decisions []algorithms.Decision, amid bool) error
+	// TakeSlot is Take for a part, whose keys have one slot.
+	TakeSlot(ctx context.Context, checks []store.Check, decisions []algorithms.Decision, amid bool) error
 
-	// TakeKey is Take for one check whose slot is on its way.
-	TakeKey(ctx context.Context, checks []store.Check, decisions []algorithms.Decision, amid bool) error
+	// TakeMigrating is Take for one check whose slot migrates.
+	TakeMigrating(ctx context.Context, checks []store.Check, decisions []algorithms.Decision, amid bool) error
 }
 
 // Layer implements [layer.Layer].
@@ -50,7 +50,7 @@ func (l *Layer) Take(ctx context.Context, checks []store.Check, decisions []algo
 	amid := slices.ContainsFunc(checks, func(c store.Check) bool { return !c.Alone() })
 	r := request{l, checks, decisions, amid}
 	if r.oneSlot() {
-		return r.takeSlot(ctx, checks, decisions, amid)
+		return r.take(ctx, checks, decisions, amid)
 	}
 	parts := r.split(func(i int) uint16 { return l.Slot(&checks[i]) })
 	first := slices.IndexFunc(parts, func(p *part) bool { return p.order != orderAlone })
@@ -59,14 +59,14 @@ func (l *Layer) Take(ctx context.Context, checks []store.Check, decisions []algo
 		others.Go(func() {
 			if p.order == orderAlone || i == first && p.undoable() {
 				p.sent = true
-				p.failed = r.takeSlot(ctx, p.Checks, p.Decisions, amid)
+				p.failed = r.take(ctx, p.Checks, p.Decisions, amid)
 			} else {
 				p.failed = r.look(ctx, p)
 			}
 		})
 	}
 	others.Wait()
-	return r.inTurn(ctx, parts, r.takeSlot)
+	return r.inTurn(ctx, parts, r.take)
 }
 
 // request is one that is decided in parts.
@@ -145,10 +145,10 @@ func (r *request) split(class func(i int) uint16) (parts []*part) {
 	return parts
 }
 
-// takeSlot decides and charges what one slot has.
-func (r *request) takeSlot(ctx context.Context, checks []store.Check, decisions []algorithms.Decision, amid bool) error {
-	err := r.TakePart(ctx, checks, decisions, amid)
-	if err == nil || !link.OnItsWay(err) || len(checks) == 1 && checks[0].KeyRules == nil {
+// take decides and charges what one slot has.
+func (r *request) take(ctx context.Context, checks []store.Check, decisions []algorithms.Decision, amid bool) error {
+	err := r.TakeSlot(ctx, checks, decisions, amid)
+	if err == nil || !link.Migrating(err) || len(checks) == 1 && checks[0].KeyRules == nil {
 		return err
 	}
 	keys := request{r.Layer, checks, decisions, amid}
@@ -156,7 +156,7 @@ func (r *request) takeSlot(ctx context.Context, checks []store.Check, decisions 
 	for _, p := range parts {
 		p.assumePass() // until it is sent
 	}
-	return keys.inTurn(ctx, parts, r.TakeKey)
+	return keys.inTurn(ctx, parts, r.TakeMigrating)
 }
 
 // inTurn charges those parts one after the other that have not been sent, as long as all
@@ -201,13 +201,13 @@ var alwaysRefused = func() *store.Rule {
 	return rule
 }()
 
-// look has a part decided and not charged. Of keys that are on their way to another node
+// look has a part decided and not charged. Of keys whose slot migrates
 // it finds out nothing: then they are taken to pass.
 func (r *request) look(ctx context.Context, p *part) error {
 	checks := append(slices.Clone(p.Checks), store.Check{Rule: alwaysRefused, Key: p.Checks[0].Key, Cost: 1})
 	decisions := make([]algorithms.Decision, len(checks))
-	err := r.TakePart(ctx, checks, decisions, r.amid)
-	if err != nil && link.OnItsWay(err) {
+	err := r.TakeSlot(ctx, checks, decisions, r.amid)
+	if err != nil && link.Migrating(err) {
 		p.assumePass()
 		return nil
 	}

@@ -24,7 +24,7 @@ type link struct {
 
 func (l *link) Slot(c *store.Check) uint16 { return topology.SlotOf(keys.Tag(c.Key)) }
 
-func (l *link) TakePart(ctx context.Context, checks []store.Check, decisions []algorithms.Decision, _ bool) error {
+func (l *link) TakeSlot(ctx context.Context, checks []store.Check, decisions []algorithms.Decision, _ bool) error {
 	slot := l.Slot(&checks[0])
 	if slices.ContainsFunc(checks, func(c store.Check) bool { return l.Slot(&c) != slot }) {
 		l.mixed.Add(1)
@@ -33,7 +33,7 @@ func (l *link) TakePart(ctx context.Context, checks []store.Check, decisions []a
 	return l.Take(ctx, checks, decisions)
 }
 
-func (l *link) TakeKey(ctx context.Context, checks []store.Check, decisions []algorithms.Decision, _ bool) error {
+func (l *link) TakeMigrating(ctx context.Context, checks []store.Check, decisions []algorithms.Decision, _ bool) error {
 	return l.Take(ctx, checks, decisions)
 }
 

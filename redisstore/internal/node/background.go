@@ -34,7 +34,7 @@ func (n *Node) DoAll(ctx context.Context, requests []*Request, asking bool) {
 		switch {
 		case r.Err == nil:
 			r.Err = err
-		case r.onItsWay(r.Err):
+		case r.migrating(r.Err):
 			alone.Go(func() { n.DoAll(ctx, []*Request{r}, asking) })
 		}
 	}

@@ -113,7 +113,7 @@ func (n *Node) Do(ctx context.Context, r *Request, asking bool) error {
 	}
 	r.again(asking)
 	err := n.batcher.do(ctx, r)
-	if r.onItsWay(err) && !r.single {
+	if r.migrating(err) && !r.single {
 		r.again(asking)
 		r.single = true
 		err = n.batcher.do(ctx, r)

@@ -19,8 +19,8 @@ type Request struct {
 	Lend    []protocol.LendOp
 	Answers []protocol.LendAnswer
 
-	// In a Cluster, where a slot may be moving from one node to another.
-	asking bool // whether to send ASKING, because the slot is moving to the node
+	// In a Cluster, where a slot may migrate from one node to another.
+	asking bool // whether to send ASKING, because the slot migrates to the node
 	single bool // whether it shares no call with requests of other keys
 	shared bool // whether it was in a call with other requests
 
@@ -59,9 +59,9 @@ func (r *Request) again(asking bool) {
 	r.ended.Store(false)
 }
 
-// onItsWay reports whether a request has failed because its slot is on its way, while a call can have only keys that
+// migrating reports whether a request has failed because its slot migrates, while a call can have only keys that
 // are in the same place, and it was in one with others.
-func (r *Request) onItsWay(err error) bool {
+func (r *Request) migrating(err error) bool {
 	return r.shared && (redis.IsTryAgainError(err) || isAsk(err))
 }
 

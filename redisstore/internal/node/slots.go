@@ -31,7 +31,7 @@ func (n *Node) sendBySlot(ctx context.Context, c *call) error {
 }
 
 // class says which requests can share a script call in a Cluster: those of one slot, and
-// while that is on its way, of the same keys.
+// while that migrates, of the same keys.
 type class struct {
 	slot   uint16
 	asking bool

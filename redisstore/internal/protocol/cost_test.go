@@ -223,11 +223,11 @@ func (c *cost) concurrency(n int) {
 		c.add(&subject{
 			name: fmt.Sprintf("concurrency %d/%s", n, s.outcome), fill: fill, check: wants(rule, s.kind, s.outcome != "refused"),
 			args: func(i int) []any {
-				hold := fmt.Sprintf("%022d", i+n*keysFor(n)-fill*keysFor(n)) // as long as holds are
+				leaseID := fmt.Sprintf("%022d", i+n*keysFor(n)-fill*keysFor(n)) // as long as IDs are
 				if s.kind == Adjust {
-					hold = EncodeAdjustment(&store.Adjustment{Check: store.Check{LeaseID: hold}, Delta: -1})
+					leaseID = EncodeAdjustment(&store.Adjustment{Check: store.Check{LeaseID: leaseID}, Delta: -1})
 				}
-				return c.arguments(rule, s.kind, hold)
+				return c.arguments(rule, s.kind, leaseID)
 			},
 		}, rule, keysFor(n))
 	}
@@ -250,14 +250,14 @@ func (c *cost) decide(rule *store.Rule) func(int) []any {
 }
 
 // arguments returns the arguments after the key.
-func (c *cost) arguments(rule *store.Rule, kind Kind, hold string) []any {
-	_, b := ask(rule, kind, hold)
+func (c *cost) arguments(rule *store.Rule, kind Kind, leaseID string) []any {
+	_, b := ask(rule, kind, leaseID)
 	return slices.Clone(b.Call(new(Script))[4:])
 }
 
 // ask returns a call of one operation.
-func ask(rule *store.Rule, kind Kind, hold string) (*Request, *Batch) {
-	r, b := &Request{Ops: []Op{{Rule: rule, Prepared: rule.At(time.Now().UnixMicro()), Key: "k", Cost: 1, Kind: kind, LeaseID: hold}}}, NewBatch()
+func ask(rule *store.Rule, kind Kind, leaseID string) (*Request, *Batch) {
+	r, b := &Request{Ops: []Op{{Rule: rule, Prepared: rule.At(time.Now().UnixMicro()), Key: "k", Cost: 1, Kind: kind, LeaseID: leaseID}}}, NewBatch()
 	r.EndGroup()
 	r.Expect(1)
 	b.Add(r)

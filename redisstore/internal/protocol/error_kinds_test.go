@@ -100,8 +100,8 @@ func everyForm(t *testing.T, script *Script) map[string][]any {
 		return storetest.Rule(t, algorithm, algorithm, storetest.Limit(algorithm, 5, time.Hour))
 	}
 	bucket, window, log, slots := rule("token_bucket"), rule("fixed_window"), rule("sliding_window_log"), rule("concurrency")
-	op := func(rule *store.Rule, kind Kind, hold string) Op {
-		return Op{Rule: rule, Prepared: rule.At(0), Key: rule.Zone(), Cost: 1, Kind: kind, LeaseID: hold}
+	op := func(rule *store.Rule, kind Kind, leaseID string) Op {
+		return Op{Rule: rule, Prepared: rule.At(0), Key: rule.Zone(), Cost: 1, Kind: kind, LeaseID: leaseID}
 	}
 	charge := func(rule *store.Rule) Op { return op(rule, Decide, storetest.LeaseID(rule)) }
 	late := EncodeAdjustment(&store.Adjustment{At: storetest.Start, Delta: 1})
@@ -114,7 +114,7 @@ func everyForm(t *testing.T, script *Script) map[string][]any {
 		"a log":                      {charge(log)},
 		"a log and a counter":        {charge(log), charge(window)},
 		"slots":                      {charge(slots)},
-		"a renewal":                  {op(slots, Renew, "hold")},
+		"a renewal":                  {op(slots, Renew, "lease")},
 		"a late cost of a counter":   {op(bucket, Adjust, late)},
 		"a late cost of a log":       {op(log, Adjust, late)},
 		"a counter with an override": {ruled},

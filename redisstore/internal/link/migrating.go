@@ -15,16 +15,16 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// While a slot is on its way from one node to another, its keys may be at either, and no
+// While a slot migrates from one node to another, its keys may be at either, and no
 // call can have two of them. So each key is asked by itself: what is above a limit
 // first, and then the state, by what that says. This takes several calls and not one
 // instant: an override or a ban that changes between them holds from the next request on.
 
-// OnItsWay reports whether a call has failed because its slot is on its way, so that it may have only one key.
-func OnItsWay(err error) bool { return redis.IsTryAgainError(err) }
+// Migrating reports whether a call has failed because its slot migrates, so that it may have only one key.
+func Migrating(err error) bool { return redis.IsTryAgainError(err) }
 
-// TakeKey is like TakePart, for one check whose keys may be at two nodes.
-func (l *Link) TakeKey(ctx context.Context, checks []store.Check, decisions []algorithms.Decision, amid bool) error {
+// TakeMigrating is like TakeSlot, for one check whose keys may be at two nodes.
+func (l *Link) TakeMigrating(ctx context.Context, checks []store.Check, decisions []algorithms.Decision, amid bool) error {
 	r, err := l.request(ctx, checks, amid)
 	if err != nil {
 		return err

@@ -29,9 +29,9 @@ func overrideText(t *testing.T, rule *store.Rule, o store.Override, now int64) s
 	return number(now) + string(kind) + number(until) + tail
 }
 
-// TestTakeKey: while a slot is on its way, a check is decided step by step: the override, the ban, the state, and the ban
+// TestTakeMigrating: while a slot migrates, a check is decided step by step: the override, the ban, the state, and the ban
 // that begins. Each step that fails fails the check, and what a step decides needs no more of them.
-func TestTakeKey(t *testing.T) {
+func TestTakeMigrating(t *testing.T) {
 	const now, minute = 1_000_000_000, 60_000_000
 	full := checkOf(t, "fixed_window")
 	none, exempt := number(now), overrideText(t, full.Rule, store.Override{Kind: store.KindExempt}, now)
@@ -70,7 +70,7 @@ func TestTakeKey(t *testing.T) {
 		check.KeyRules = &store.KeyRules{Overrides: true, Ban: &store.Ban{For: time.Minute, After: 3, Within: time.Minute}}
 		b.known.add(check)
 		var decisions [1]algorithms.Decision
-		err := b.TakeKey(t.Context(), []store.Check{check}, decisions[:], false)
+		err := b.TakeMigrating(t.Context(), []store.Check{check}, decisions[:], false)
 		if failed := err != nil; failed != c.failed || len(c.fates) > 0 && !errors.Is(err, io.EOF) {
 			t.Errorf("%s: %v", name, err)
 		}
