@@ -19,7 +19,7 @@ func (k *key) aboveLimit() (violations []string) {
 		return nil
 	}
 	back := slices.ContainsFunc(k.Plan.Events, func(e Event) bool { return e.Kind == Step && e.After < 0 })
-	if back || k.anchored() && k.Plan.doubtful() {
+	if back || k.anchored() && (k.late > 0 || k.Plan.doubtful()) {
 		return nil // a window begins at another time, and depends on when something is given back
 	}
 	m := model.New(k.Algorithm)

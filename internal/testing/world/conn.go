@@ -26,7 +26,8 @@ type conn struct {
 	lastIn   time.Duration // and when those do that it sent
 	vanished bool          // nothing arrives any more, in either direction
 
-	asked   []byte // what the host has received and not carried out; only the network's goroutine uses it
+	message message // that has come last; only the network's goroutine uses it
+	asked   []byte  // what the host has received and not carried out; only the network's goroutine uses it
 	serving bool
 }
 

@@ -26,3 +26,22 @@ func TestMasterBehindOneAddress(t *testing.T) {
 		}
 	}
 }
+
+// TestLateCostKeepsItsWindow: a late cost that a bucket with intervals cannot pay at once keeps its windows where they
+// are. The model that checks worlds does not know of late costs, and began another window.
+func TestLateCostKeepsItsWindow(t *testing.T) {
+	p := &Plan{
+		Seed: 1, Even: true, Instances: 1,
+		Zones: []Zone{{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 2, Window: time.Second, Refill: "interval"}}},
+		Events: []Event{
+			{Kind: Take, Cost: 1},
+			{At: time.Millisecond, Kind: Take, Cost: 1, Delta: 1},
+			{At: 2 * time.Second, Kind: Take, Cost: 1},
+			{At: 2001 * time.Millisecond, Kind: Take, Cost: 1},
+			{At: 2002 * time.Millisecond, Kind: Take, Cost: 1},
+		},
+	}
+	for _, violation := range Check(Run(t, p)) {
+		t.Error(violation)
+	}
+}

@@ -18,6 +18,7 @@ type History struct {
 
 	Length   time.Duration // of the world
 	Left     []Left
+	Missed   []Missed
 	Losses   []Loss
 	Commands []Command // in the order in which Redis has carried them out
 	Wrong    []string  // what was wrong at once
@@ -69,6 +70,13 @@ type Left struct {
 // Loss says that Redis has lost what it had charged between two times.
 type Loss struct{ From, To time.Duration }
 
+// Missed is a message that has not arrived.
+type Missed struct {
+	At       time.Duration
+	Instance int
+	Reply    bool // it was the reply to a message
+}
+
 // reading is the offset of a clock from a time on.
 type reading struct {
 	from, offset time.Duration
@@ -92,6 +100,12 @@ func (h *History) clocked(at, offset time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.clocks = append(h.clocks, reading{at, offset})
+}
+
+func (h *History) missed(m Missed) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.Missed = append(h.Missed, m)
 }
 
 func (h *History) wrong(format string, args ...any) {

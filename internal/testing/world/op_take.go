@@ -33,7 +33,7 @@ func drawTake(r *rand.Rand, p *Plan, e *Event, _ time.Duration) {
 }
 
 func (w *world) take(i int, e *Event) {
-	c := store.Check{Rule: w.rules[e.Zone], Key: keyName(e.Key), Cost: e.Cost, LeaseID: fmt.Sprintf("h%d", i)}
+	c := store.Check{Rule: w.rules[e.Zone], Key: keyName(e.Key), Cost: e.Cost, LeaseID: fmt.Sprintf("h%d", e.At)}
 	a := Answer{Event: i, Began: w.net.now()}
 	var d [1]algorithms.Decision
 	s := w.instances[e.Instance].store

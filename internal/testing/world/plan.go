@@ -7,11 +7,13 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
+	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // Plan is all that happens in a world from outside. The rest follows from it and its seed.
 type Plan struct {
 	Seed      uint64
+	Even      bool // messages take equally long
 	Instances int
 	Zones     []Zone
 	Events    []Event // in the order of time
@@ -35,6 +37,7 @@ type Event struct {
 	Delta    int64
 	After    time.Duration
 	For      time.Duration // how long a trouble lasts
+	Surely   bool          // a trouble with the network meets each message, and not each second one or so
 }
 
 // maxKeys is how many keys a zone has at most.
@@ -126,4 +129,13 @@ func (z *Zone) slots() bool { return z.Algorithm == "concurrency" }
 // anchored reports whether a window begins with a charge.
 func (z *Zone) anchored() bool {
 	return z.Limit.Refill == algorithms.RefillInterval || z.Limit.Align == algorithms.AlignFirstRequest
+}
+
+// rule is the zone as stores have it.
+func (z *Zone) rule(name string) (*store.Rule, error) {
+	a, _ := algorithms.Get(z.Algorithm)
+	if z.Lend > 0 {
+		return store.NewLendingRule(name, a, z.Limit, 0, z.Lend)
+	}
+	return store.NewRule(name, a, z.Limit, 0)
 }

@@ -16,7 +16,10 @@ func TestSimulate(t *testing.T) {
 			t.Fatal(err)
 		}
 		h := Run(t, Draw(seed))
-		t.Logf("\n%s%s\n%q", h.Plan.zones(), h, Check(h))
+		t.Logf("\n%s%s", h.Plan.zones(), h)
+		if violations := Check(h); len(violations) > 0 {
+			failed(t, h.Plan, violations)
+		}
 		return
 	}
 	seeds, _ := strconv.Atoi(os.Getenv("SEEDS"))
@@ -31,7 +34,7 @@ func TestSimulate(t *testing.T) {
 		h := Run(t, Draw(seed))
 		simulated += h.Length
 		if violations := Check(h); len(violations) > 0 {
-			t.Errorf("seed %d: %q", seed, violations)
+			failed(t, h.Plan, violations)
 		}
 	}
 	t.Logf("%d worlds with %.1f hours in %.1f minutes", worlds, simulated.Hours(), time.Since(began).Minutes())

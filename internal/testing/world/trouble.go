@@ -28,19 +28,21 @@ func (w *world) refresh() {
 	}
 }
 
-// meets reports whether a message of an instance meets a trouble now.
-func (w *world) meets(kind Kind, instance int) bool {
+// meets returns the trouble that a message of an instance meets now, or nil.
+func (w *world) meets(kind Kind, instance int) *Event {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.on(kind, instance)
+	return w.trouble(kind, instance)
 }
 
-func (w *world) on(kind Kind, instance int) bool {
+func (w *world) on(kind Kind, instance int) bool { return w.trouble(kind, instance) != nil }
+
+func (w *world) trouble(kind Kind, instance int) *Event {
 	now := w.net.now()
-	for _, t := range w.troubles {
+	for i, t := range w.troubles {
 		if t.Kind == kind && (t.Instance < 0 || t.Instance == instance) && now < t.At+t.For {
-			return true
+			return &w.troubles[i]
 		}
 	}
-	return false
+	return nil
 }

@@ -94,15 +94,7 @@ func Run(t *testing.T, p *Plan) *History {
 }
 
 func rule(t *testing.T, i int, z Zone) *store.Rule {
-	a, _ := algorithms.Get(z.Algorithm)
-	name := fmt.Sprintf("z%d", i)
-	var r *store.Rule
-	var err error
-	if z.Lend > 0 {
-		r, err = store.NewLendingRule(name, a, z.Limit, 0, z.Lend)
-	} else {
-		r, err = store.NewRule(name, a, z.Limit, 0)
-	}
+	r, err := z.rule(fmt.Sprintf("z%d", i))
 	if err != nil {
 		t.Fatal(err)
 	}

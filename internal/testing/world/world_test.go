@@ -53,9 +53,9 @@ func difference(a, b string) string {
 // TestWorlds runs worlds with seeds that nobody has seen.
 func TestWorlds(t *testing.T) {
 	for range worlds() {
-		seed := rand.Uint64()
-		if violations := Check(Run(t, Draw(seed))); len(violations) > 0 {
-			t.Errorf("seed %d:\n%s", seed, strings.Join(violations, "\n"))
+		p := Draw(rand.Uint64())
+		if violations := Check(Run(t, p)); len(violations) > 0 {
+			failed(t, p, violations)
 		}
 	}
 }

@@ -1,0 +1,65 @@
+package world
+
+import "time"
+
+// message is who sends what to Redis, and when. What it meets follows from that, and what its reply meets follows from
+// it too. So nothing of it changes if something is taken from the plan, unless it is sent at another time.
+type message uint64
+
+// fate draws a number of what a message meets.
+func (w *world) fate(m message, about string) uint64 {
+	return draw(w.plan.Seed, 0, []any{uint64(m), about})
+}
+
+// way is how long a message takes, or its reply.
+func (w *world) way(c *conn, m message, direction string) time.Duration {
+	d := 100 * time.Microsecond
+	if !w.plan.Even {
+		d = between(w.fate(m, direction), 20*time.Microsecond, 200*time.Microsecond)
+	}
+	if late := w.meets(Delay, c.instance); late != nil && late.Surely {
+		d += 3 * timeout / 2
+	} else if late != nil {
+		d += between(w.fate(m, "late "+direction), 0, 2*timeout)
+	}
+	return d
+}
+
+// loses reports whether a message gets lost, or its reply.
+func (w *world) loses(c *conn, m message, kind Kind) bool {
+	e := w.meets(kind, c.instance)
+	return e != nil && (e.Surely || w.fate(m, string(kind))%2 == 0)
+}
+
+// sends has bytes go from an instance to its host. The connection is locked.
+func (w *world) sends(c *conn, b []byte) {
+	if c.role == 0 {
+		c.role = role() // which go-redis dials for, in another goroutine
+	}
+	m := message(w.net.draw("message", c.instance, c.role, bag(b)))
+	c.lastOut = max(c.lastOut+1, w.net.now()+w.way(c, m, "to"))
+	lost := w.loses(c, m, LoseRequests)
+	w.net.at(c.lastOut, bag(b)+c.role+uint64(c.instance), func() {
+		if lost {
+			w.history.missed(Missed{At: w.net.now(), Instance: c.instance})
+			c.reset(errReset)
+		} else {
+			c.message = m
+			c.host.receive(c, b)
+		}
+	})
+}
+
+// replies has a reply go back to what has come last.
+func (w *world) replies(c *conn, b []byte) {
+	c.lastIn = max(c.lastIn+1, w.net.now()+service+w.way(c, c.message, "from"))
+	lost := w.loses(c, c.message, LoseReplies)
+	w.net.at(c.lastIn, bag(b)+c.role+uint64(c.instance), func() {
+		if lost {
+			w.history.missed(Missed{At: w.net.now(), Instance: c.instance, Reply: true})
+			c.reset(errReset)
+		} else {
+			c.arrive(b)
+		}
+	})
+}

@@ -1,0 +1,131 @@
+package world
+
+import (
+	"fmt"
+	"go/parser"
+	"go/token"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// TestShrink breaks what worlds tell, and demands that a few events are left, which the story and the test in Go name.
+// That tests in Go fail as the seeds did is tested with mutants, by TestShrunk in internal/testing/mutants.
+func TestShrink(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		broken func(h *History) []string
+		events int // at most
+		story  []string
+	}{
+		{"as if all were admitted", allAdmitted, 4, []string{"Zone 0 allows 1 ", "asks instance 0 for key 0 of zone 0", "client 1 is refused"}},
+		{"as if nothing were charged of which the reply is lost", chargedInVain, 2, []string{"replies to instance 0 get lost", "the reply of Redis to instance 0 is lost", "(network)", "This is wrong: zone 0 has charged"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			broken := func(p *Plan) []string { return c.broken(Run(t, p)) }
+			seed := uint64(1)
+			for ; len(broken(Draw(seed))) == 0; seed++ {
+				if seed == 500 {
+					t.Fatal("no seed shows it")
+				}
+			}
+			p := Shrink(Draw(seed), broken, time.Minute)
+			violations := broken(p)
+			if len(p.Events) > c.events || len(violations) == 0 || len(p.Zones) != 1 {
+				t.Errorf("seed %d is shrunk to %d events and %d zones, which break %q", seed, len(p.Events), len(p.Zones), violations)
+			}
+			story, source := Run(t, p).Story(violations), p.Source("TestIt")
+			for _, text := range c.story {
+				if !strings.Contains(story, text) {
+					t.Errorf("the story does not say %q:\n%s", text, story)
+				}
+			}
+			if _, err := parser.ParseFile(token.NewFileSet(), "it_test.go", "package world\n"+source, parser.AllErrors); err != nil || strings.Count(source, "Kind: ") != len(p.Events) {
+				t.Errorf("%v:\n%s", err, source)
+			}
+		})
+	}
+}
+
+// allAdmitted checks a history as if nobody had been refused.
+func allAdmitted(h *History) []string {
+	for i := range h.Answers {
+		if a := &h.Answers[i]; a.Failure == "" && h.event(a).Cost > 0 {
+			a.Decision.Allowed = true
+		}
+	}
+	return Check(h)
+}
+
+// chargedInVain demands of a history what does not hold: that what has no answer is not charged.
+func chargedInVain(h *History) (violations []string) {
+	for zone := range h.Plan.Zones {
+		k := h.key(zone, 0)
+		unknown := slices.DeleteFunc(slices.Clone(k.unknown), func(a *Answer) bool { return a.Failure != store.FailureNetwork })
+		charged := int64(0)
+		for _, a := range k.admitted {
+			charged += k.event(a).Cost + max(0, k.event(a).Delta)
+		}
+		if left := k.left(); len(unknown) > 0 && k.Limit.Window == time.Hour && k.Lend == 0 && left.Quota-left.Remaining > charged {
+			violations = append(violations, fmt.Sprintf("zone %d has charged client %d, which has no answer", zone, unknown[0].Event))
+		}
+	}
+	return violations
+}
+
+// TestShrinkKeepsWhatIsBroken: another violation, or the same of another zone, does not count.
+func TestShrinkKeepsWhatIsBroken(t *testing.T) {
+	p := Draw(1)
+	p.Zones = append(p.Zones[:1], p.Zones[0])
+	p.Events = p.Events[:5]
+	for i := range p.Events {
+		p.Events[i].Zone = i % 2
+	}
+	least := Shrink(p, func(p *Plan) (all []string) {
+		for i, e := range p.Events {
+			all = append(all, fmt.Sprintf("event %d is of zone %d", i, e.Zone))
+		}
+		if len(p.Zones) == 1 {
+			return []string{"there is one zone"}
+		}
+		return append(all[len(all)/2:], all...)
+	}, time.Minute)
+	if len(least.Events) != 1 || least.Events[0].Zone != 0 || len(least.Zones) != 2 {
+		t.Errorf("%+v", least)
+	}
+}
+
+// TestSameWithoutAnEvent: what messages meet does not change when an event is taken from the plan that did nothing to
+// them.
+func TestSameWithoutAnEvent(t *testing.T) {
+	p := &Plan{Seed: 7, Instances: 2, Zones: Draw(1).Zones[:1], Events: []Event{
+		{Kind: LoseReplies, Instance: 0, For: 5 * time.Second},
+		{At: 100 * time.Millisecond, Kind: Take, Instance: 1, Key: 1, Cost: 1},
+	}}
+	for i := range 20 {
+		p.Events = append(p.Events, Event{At: time.Duration(i+1) * 200 * time.Millisecond, Kind: Take, Instance: 0, Cost: 1})
+	}
+	first := Run(t, p)
+	without := p.clone()
+	without.Events = append(without.Events[:1], without.Events[2:]...)
+	again := Run(t, without)
+	if len(first.Missed) < 3 || fmt.Sprint(first.Missed) != fmt.Sprint(again.Missed) {
+		t.Errorf("replies are lost at\n%v, and without one event at\n%v", first.Missed, again.Missed)
+	}
+}
+
+// TestStoriesKnowEachKind: none is told by the names of its fields.
+func TestStoriesKnowEachKind(t *testing.T) {
+	seen := make(map[Kind]bool)
+	for seed := range uint64(2000) {
+		for i, e := range Draw(seed).Events {
+			if !seen[e.Kind] && strings.Contains(e.told(i), "Kind:") {
+				t.Errorf("no story tells of %s", e.Kind)
+			}
+			seen[e.Kind] = true
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package world
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+)
+
+// Story tells in English what happened in a world, in the order of time, and what was wrong with it. Times begin when
+// all instances are there. Client 3 is that of the event with index 3.
+func (h *History) Story(violations []string) string {
+	var b strings.Builder
+	if h.Plan.Instances == 1 {
+		b.WriteString("There is one instance, 0, and Redis.\n")
+	} else {
+		fmt.Fprintf(&b, "There are %d instances, from 0, and Redis.\n", h.Plan.Instances)
+	}
+	for i, z := range h.Plan.Zones {
+		fmt.Fprintf(&b, "Zone %d %s.\n", i, z.told())
+	}
+	var lines []line
+	for i := range h.Plan.Events {
+		lines = append(lines, line{h.began + h.Plan.Events[i].At, h.Plan.Events[i].told(i)})
+	}
+	for i := range h.Answers {
+		lines = append(lines, h.told(&h.Answers[i])...)
+	}
+	for _, m := range h.Missed {
+		what := "what instance %d sends to Redis is lost"
+		if m.Reply {
+			what = "the reply of Redis to instance %d is lost"
+		}
+		lines = append(lines, line{m.At, fmt.Sprintf(what, m.Instance)})
+	}
+	for _, c := range h.Commands {
+		if len(c.Reply) > 0 && c.Reply[0] == '-' {
+			text, _, _ := strings.Cut(string(c.Reply[1:]), " script: ")
+			lines = append(lines, line{c.At, fmt.Sprintf("Redis answers instance %d: %s", c.Instance, strings.TrimSpace(text))})
+		}
+	}
+	slices.SortStableFunc(lines, func(a, b line) int { return cmp.Compare(a.at, b.at) })
+	for _, l := range lines {
+		fmt.Fprintf(&b, "At %s %s.\n", told(l.at-h.began), strings.TrimSuffix(l.text, "."))
+	}
+	for _, v := range violations {
+		fmt.Fprintf(&b, "This is wrong: %s.\n", v)
+	}
+	return b.String()
+}
+
+// told is a time in seconds.
+func told(d time.Duration) string {
+	text := strings.TrimRight(fmt.Sprintf("%.6f", d.Seconds()), "0")
+	if whole, parts, _ := strings.Cut(text, "."); len(parts) < 3 {
+		text = whole + "." + (parts + "000")[:3]
+	}
+	return text + " s"
+}
+
+// told is what a zone is, behind its name.
+func (z *Zone) told() string {
+	l := z.Limit
+	text := fmt.Sprintf("allows %d in %v by %s", l.Events, l.Window, z.Algorithm)
+	if z.slots() {
+		text = fmt.Sprintf("allows %d at a time", l.Events)
+	}
+	for _, option := range []string{l.Refill, l.Mode, l.Align} {
+		if option != "" {
+			text += ", " + option
+		}
+	}
+	if z.Lend > 0 {
+		text += fmt.Sprintf(", and lends for %v", z.Lend)
+	}
+	return text
+}
+
+// told is what an event is. A kind that it does not know is told by its name.
+func (e *Event) told(i int) string {
+	if tell, known := tales[e.Kind]; known {
+		return tell(e, i)
+	}
+	return fmt.Sprintf("event %d is %s: %+v", i, e.Kind, *e)
+}
+
+// tales are what events of a kind are.
+var tales = map[Kind]func(e *Event, i int) string{
+	Take: func(e *Event, i int) string {
+		return fmt.Sprintf("client %d asks instance %d for key %d of zone %d, cost %d", i, e.Instance, e.Key, e.Zone, e.Cost)
+	},
+	LoseRequests: func(e *Event, _ int) string { return e.lasting("requests of %s get lost") },
+	LoseReplies:  func(e *Event, _ int) string { return e.lasting("replies to %s get lost") },
+	Delay:        func(e *Event, _ int) string { return e.lasting("messages of %s are late") },
+	Freeze:       func(e *Event, _ int) string { return e.lasting("Redis stands still") },
+	Restart:      func(e *Event, _ int) string { return e.lasting("Redis loses all, and is away") },
+	Failover: func(e *Event, _ int) string {
+		return e.lasting(fmt.Sprintf("Redis loses the last %s, and is away", told(e.After)))
+	},
+	Demote: func(*Event, int) string {
+		return "another server becomes the master, and the address leads to it"
+	},
+	Step:       func(e *Event, _ int) string { return fmt.Sprintf("the clock of Redis steps by %v", e.After) },
+	Full:       func(e *Event, _ int) string { return e.lasting("Redis has no memory") },
+	Readonly:   func(e *Event, _ int) string { return e.lasting("Redis is a replica") },
+	NoReplicas: func(e *Event, _ int) string { return e.lasting("Redis has too few replicas to write") },
+	Unsaved:    func(e *Event, _ int) string { return e.lasting("Redis cannot write to its disk, and writes nothing") },
+	Forbid:     func(e *Event, _ int) string { return e.lasting("the user of Redis may not write") },
+}
+
+// lasting is a text about an instance or all of them, with a length.
+func (e *Event) lasting(text string) string {
+	who := fmt.Sprintf("instance %d", e.Instance)
+	if e.Instance < 0 {
+		who = "all instances"
+	}
+	if strings.Contains(text, "%s") {
+		text = fmt.Sprintf(text, who)
+	}
+	return fmt.Sprintf("%s, for %s", text, told(e.For))
+}
+
+// told is what a client is answered, and what it adjusts later.
+func (h *History) told(a *Answer) []line {
+	e, text := h.event(a), ""
+	switch d := a.Decision; {
+	case a.Failure != "":
+		text = fmt.Sprintf("gets no decision (%s)", a.Failure)
+	case d.Allowed:
+		text = fmt.Sprintf("is admitted, %d of %d are left", d.Remaining, d.Quota)
+	case d.RetryAfter == algorithms.Never:
+		text = fmt.Sprintf("is refused, whatever comes, %d of %d are left", d.Remaining, d.Quota)
+	default:
+		text = fmt.Sprintf("is refused, for %s, %d of %d are left", told(d.RetryAfter), d.Remaining, d.Quota)
+	}
+	lines := []line{{a.Ended, fmt.Sprintf("client %d %s", a.Event, text)}}
+	switch {
+	case a.Adjusted != 0 && e.Delta < 0:
+		lines = append(lines, line{a.Adjusted, fmt.Sprintf("client %d gives %d back", a.Event, -e.Delta)})
+	case a.Adjusted != 0:
+		lines = append(lines, line{a.Adjusted, fmt.Sprintf("client %d costs %d more", a.Event, e.Delta)})
+	}
+	return lines
+}
