@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/filelock"
 )
 
 // lanes is how many test binaries can run at a time without ever choosing the same port: each takes the
@@ -21,7 +23,7 @@ var lane = sync.OnceValue(func() int {
 		if err != nil {
 			continue // it belongs to another user
 		}
-		if lockFile(file) == nil {
+		if filelock.TryLock(file) == nil {
 			laneFile = file
 			return n
 		}

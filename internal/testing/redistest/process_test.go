@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/childprocess"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/filelock"
 )
 
 // A copy of this test binary plays a part of its own.
@@ -140,7 +141,7 @@ func TestFreePort(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	if err := lockFile(file); !errors.Is(err, syscall.EWOULDBLOCK) {
+	if err := filelock.TryLock(file); !errors.Is(err, syscall.EWOULDBLOCK) {
 		t.Errorf("a second lock of lane %d: %v, want %v", lane(), err, syscall.EWOULDBLOCK)
 	}
 }
