@@ -34,7 +34,7 @@ PLATFORMS ?= linux/386 linux/arm linux/riscv64 windows/amd64 darwin/arm64 freebs
 
 # What runs on 32 bits too, where an int is smaller: packages that compute, and import no Caddy,
 # which would take minutes to compile.
-BITS32 := ./algorithms/... ./memorystore ./store ./internal/topk ./internal/turns ./internal/usage ./internal/stats \
+BITS32 := ./algorithms/... ./memorystore ./store ./internal/gate ./internal/topk ./internal/turns ./internal/usage ./internal/stats \
 	./internal/msgpack ./redisstore/internal/outbox ./redisstore/internal/protocol
 
 BIN := .bin
@@ -47,7 +47,7 @@ RACE = GOFLAGS="$$GOFLAGS -race" GORACE=atexit_sleep_ms=50 GOGC=400
 
 # The tests build binaries, also in a checkout of another user, where git refuses
 # to tell go the version. Only "make build" and "make run" ask for it.
-bench bench-docs bench-fleet bench-nemesis bench-server bench-stream bits32 browser cover deep docs examples fuzz golden linear lint long microbench mutants outages pictures profile screenshots scripts servers stress test trouble unit: export GOFLAGS += -buildvcs=false
+bench bench-docs bench-fleet bench-nemesis bench-overload bench-server bench-stream bits32 browser cover deep docs examples fuzz golden linear lint long microbench mutants outages pictures profile screenshots scripts servers stress test trouble unit: export GOFLAGS += -buildvcs=false
 
 .PHONY: help
 help: ## List the targets
@@ -102,6 +102,8 @@ simulate: ## Run whole fleets with fresh seeds: SEEDS=1000, MINUTES=60, or one w
 unit: redis promtool bits32 ## Run the tests with the race detector
 	@# The two longest begin first. lint has vetted all. Many tests wait more than they work.
 	$(REDIS) $(RACE) go test -vet=off -parallel 5 -timeout 20m ./integration ./redisstore ./...
+	@# Each seed of the simulator keeps what it promises. It has one goroutine for each scenario.
+	go -C bench test -vet=off ./overload
 
 # A machine for amd64 runs binaries for 386, which the race detector is not for.
 .PHONY: bits32
@@ -194,6 +196,11 @@ bench-nemesis: redis build ## Break limiters under a known load, and count at th
 	@go -C bench build -o ../$(BIN)/nemesis-gateway ./nemesis/gateway
 	$(BIN)/nemesis -cases bench/nemesis/cases.txt -hook bench/nemesis/hook.sh $(BENCHFLAGS)
 
+.PHONY: bench-overload
+bench-overload: ## Play all scenarios of too much load with all limits, for some minutes, with BENCHFLAGS
+	@go -C bench build -o ../$(BIN)/bench-overload ./overload
+	$(BIN)/bench-overload $(BENCHFLAGS)
+
 .PHONY: profile
 profile: redis ## Print which part of a Caddy's CPU samples is the directive's, with BENCHFLAGS
 	@go -C bench build -o ../$(BIN)/bench-server ./server
@@ -209,7 +216,7 @@ bench-docs: redis ## Measure all of them in about 40 minutes, and write bench/RE
 
 .PHONY: microbench
 microbench: redis ## Run the Go benchmarks that match BENCH (.), COUNT (1) times
-	$(REDIS) go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) . ./memorystore ./redisstore ./redisstore/internal/protocol ./internal/usage ./internal/late
+	$(REDIS) go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) . ./internal/gate ./memorystore ./redisstore ./redisstore/internal/protocol ./internal/usage ./internal/late
 
 .PHONY: golden
 golden: redis ## Write the golden files again

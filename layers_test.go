@@ -66,6 +66,7 @@ var layers = []struct {
 	{"internal/stats", layer{own: "internal/advice internal/outcome internal/topk"}},
 	{"internal/feed", layer{own: "algorithms internal/adminapi internal/clientip internal/outcome internal/topk store"}},
 	{"internal/clock", layer{}},
+	{"internal/gate", layer{}},
 	{"internal/turns", layer{own: "internal/clock"}},
 	{"internal/pool", layer{caddy: true, own: "algorithms internal/advice internal/clock internal/logging internal/stats internal/topk internal/turns memorystore store"}},
 	{"internal/cli", layer{caddy: true, own: "internal/adminapi internal/advice internal/duration internal/outcome internal/replay"}},

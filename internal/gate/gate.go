@@ -1,0 +1,116 @@
+// Package gate lets requests through to an upstream: so many at once as the upstream can use. It finds
+// that number itself, lets the other requests wait shortly, and shares the slots fairly among keys.
+//
+// The limit. While requests wait, the gate alternates between two limits, one step apart, and counts
+// useful answers per second under each of them. If twice the requests bring twice the answers, the
+// upstream is not full and the limit rises. If they bring no more, they only wait longer inside the
+// upstream, and the limit falls. Latencies are not judged, so nobody has to say what is slow. While
+// nothing waits, nothing is learned, and the limit stays.
+//
+// The rhythm. Phases follow the wall clock: the upper limit holds in odd ones. So all gates in front of
+// one upstream go up and down together, without a word between them. If each of them probed alone, each
+// would see that it gets more when it takes more, and no limit would ever rest.
+//
+// The queue. A slot that is free goes to the class that has had the least for its weight, in it to the
+// key that has had the least time of slots, and of that key to the oldest request. Once the queue was
+// never empty for half of the longest wait, the newest goes first: its client is still there. Keys that
+// were never served share the turns of one key, so a crowd of new keys cannot starve the known ones.
+//
+// Nothing here has a clock or a goroutine. Times are passed in, so a simulator can play a year. A
+// request that waits is a [Place] in a list, and its own goroutine waits for the channel of the place.
+package gate
+
+import (
+	"sync"
+	"time"
+)
+
+// Options configure a Gate.
+type Options struct {
+	// Min and Max bound the limit. A Min below 1 is 1. 0 is no Max.
+	Min, Max int
+
+	// MaxWait is the longest that a request waits. The gate has no timer: the caller must call [Gate.Leave].
+	MaxWait time.Duration
+
+	// Weights are the weights of the classes, at least 1 class. None is one class.
+	Weights []float64
+
+	// Wall returns the nanoseconds of the wall clock. It is called once in a phase. nil: the times that are
+	// passed in are those of the wall clock.
+	Wall func() int64
+}
+
+// Gate is a [Queue] and a [Limit] behind a lock. Its methods may be called from many goroutines at once.
+type Gate struct {
+	mu     sync.Mutex
+	queue  Queue
+	limit  *Limit
+	places sync.Pool
+}
+
+// New returns a gate that has seen nothing.
+func New(o Options) *Gate {
+	g := &Gate{limit: NewLimit(o)}
+	g.queue.init(g.limit, o)
+	g.places.New = func() any {
+		p := &Place{ready: make(chan bool, 1)}
+		p.Notify = func(granted bool) { p.ready <- granted }
+		return p
+	}
+	return g
+}
+
+// Configure gives the gate other bounds, waits and weights. What it has learned stays. Requests of classes
+// that are gone go to the last class.
+func (g *Gate) Configure(o Options) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.limit.configure(o)
+	g.queue.configure(o)
+}
+
+// Enter asks for a slot at a time in ns. The times of all calls must not go back. If the request has no slot at once, it
+// waits until its place is ready or until Leave. The key is a hash with a secret seed.
+func (g *Gate) Enter(now int64, key uint64, class int) (p *Place, running bool) {
+	p = g.places.Get().(*Place)
+	g.mu.Lock()
+	running = g.queue.Arrive(now, p, key, class)
+	g.mu.Unlock()
+	return p, running
+}
+
+// Leave takes a request that waits out of the queue. It reports false if the request does not wait any
+// more: then the channel of its place has the answer.
+func (g *Gate) Leave(now int64, p *Place) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.queue.Leave(now, p)
+}
+
+// Refuse says why a request that has left or was refused gets no slot, and forgets its place.
+func (g *Gate) Refuse(now int64, p *Place) (r Refusal) {
+	g.mu.Lock()
+	g.queue.pace.refused(now)
+	r = Refusal{Over: g.queue.over(p), Ratio: g.queue.pace.ratio(now)}
+	g.mu.Unlock()
+	g.places.Put(p)
+	return r
+}
+
+// Abandon forgets the place of a request whose client has left.
+func (g *Gate) Abandon(now int64, p *Place) {
+	if !g.Leave(now, p) && <-p.ready {
+		g.Done(now, p, Left)
+		return
+	}
+	g.places.Put(p)
+}
+
+// Done gives the slot of a request back.
+func (g *Gate) Done(now int64, p *Place, a Answer) {
+	g.mu.Lock()
+	g.queue.Done(now, p, a)
+	g.mu.Unlock()
+	g.places.Put(p)
+}

@@ -1,0 +1,214 @@
+package gate
+
+import (
+	"math"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unsafe"
+)
+
+// enter enters a gate as callers do: it waits for the place, or leaves.
+func enter(g *Gate, start time.Time, key int, patience time.Duration) (*Place, bool) {
+	now := func() int64 { return int64(time.Since(start)) }
+	p, running := g.Enter(now(), hashed(key), 0)
+	if running {
+		return p, true
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case granted := <-p.Ready():
+		if granted {
+			return p, true
+		}
+	case <-timer.C:
+		if !g.Leave(now(), p) && <-p.Ready() {
+			return p, true // just in time
+		}
+	}
+	g.Refuse(now(), p)
+	return nil, false
+}
+
+// TestGate: 300 clients at once. In the end, nothing runs and nothing waits, and there were no goroutines but theirs.
+func TestGate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, start := New(Options{MaxWait: 50 * time.Millisecond, Max: 20}), time.Now()
+		before := runtime.NumGoroutine()
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		served, refused := 0, 0
+		for i := range 300 {
+			wg.Go(func() {
+				for range 20 {
+					p, ok := enter(g, start, i%30, 50*time.Millisecond)
+					if ok {
+						time.Sleep(2 * time.Millisecond)
+						g.Done(int64(time.Since(start)), p, Useful)
+					}
+					mu.Lock()
+					if ok {
+						served++
+					} else {
+						refused++
+					}
+					mu.Unlock()
+				}
+			})
+		}
+		synctest.Wait() // all wait: for a slot, or for the upstream
+		if n := runtime.NumGoroutine() - before; n > 300 {
+			t.Errorf("%d goroutines for 300 requests", n)
+		}
+		wg.Wait()
+		s := g.State()
+		if s.Running != 0 || s.Waiting != 0 || served == 0 || served+refused != 6000 {
+			t.Errorf("%+v, %d served, %d refused", s, served, refused)
+		}
+	})
+}
+
+// TestAbandon: a client that leaves frees its place, and its slot if it has got one in that moment.
+func TestAbandon(t *testing.T) {
+	g := New(Options{Max: 1, MaxWait: time.Second})
+	first, _ := g.Enter(1, hashed(1), 0)
+	second, _ := g.Enter(2, hashed(2), 0)
+	third, _ := g.Enter(3, hashed(3), 0)
+	g.Abandon(4, second)
+	if s := g.State(); s.Waiting != 1 || s.Running != 1 {
+		t.Fatalf("%+v after the second has left", s)
+	}
+	g.Done(5, first, Useful) // the third has a slot, and its client has left
+	g.Abandon(6, third)
+	if s := g.State(); s.Waiting != 0 || s.Running != 0 {
+		t.Errorf("%+v after all have left", s)
+	}
+}
+
+// TestConfigure: what a gate has learned stays when its options change, and waiting requests keep their places.
+func TestConfigure(t *testing.T) {
+	g := New(Options{MaxWait: time.Second, Weights: []float64{10, 1}})
+	play(g.limit, 1, 64, 30)
+	learned := g.State().Limit
+	now := int64(40e9)
+	var all []*Place
+	for i := range 2 * learned {
+		p, _ := g.Enter(now, hashed(i), i%2)
+		all = append(all, p)
+	}
+	g.Configure(Options{MaxWait: time.Second})
+	s := g.State()
+	if len(s.Classes) != 1 || s.Running+s.Waiting != len(all) || s.Limit < learned/2 {
+		t.Fatalf("%+v, was %d", s, learned)
+	}
+	g.Configure(Options{MaxWait: time.Second, Max: 3})
+	if s := g.State(); s.Limit > 3 {
+		t.Errorf("the limit is %d, above its new bound", s.Limit)
+	}
+	for _, p := range all {
+		if p.Waits() {
+			g.Abandon(now, p)
+		} else {
+			g.Done(now, p, Useful)
+		}
+	}
+	if s := g.State(); s.Running != 0 || s.Waiting != 0 {
+		t.Errorf("%+v in the end", s)
+	}
+}
+
+// TestRetryAfter: clients are told to come back at the pace of the upstream.
+func TestRetryAfter(t *testing.T) {
+	for _, c := range []struct {
+		ratio, random float64
+		want          int64
+	}{{0, 0.99, 1}, {1, 0.6, 2}, {9, 0.5, 6}, {1000, 0.9, 30}} {
+		if got := (Refusal{Ratio: c.ratio}).RetryAfter(c.random); got != c.want {
+			t.Errorf("ratio %v, random %v: %d s, want %d", c.ratio, c.random, got, c.want)
+		}
+	}
+	var p pace
+	for i := range int64(100) {
+		p.answered(1e9 + i)
+		p.refused(1e9 + i)
+		p.refused(1e9 + i)
+	}
+	if r := p.ratio(7e9); r != 2 {
+		t.Errorf("the ratio is %v, want 2", r)
+	}
+	if r := p.ratio(30e9); r != 0 {
+		t.Errorf("the ratio is %v after a long time, want 0", r)
+	}
+}
+
+// TestMemory: keys that do not wait are forgotten, and one that waits takes at most 120 bytes.
+func TestMemory(t *testing.T) {
+	if s := unsafe.Sizeof(key{}) + unsafe.Sizeof((*key)(nil)); s > 120 {
+		t.Errorf("a key and its place in the heap take %d bytes", s)
+	}
+	b := newBench(slots(1), patient)
+	b.ask(-1, 0, false)
+	for i := range 200_000 {
+		b.now += 1000
+		b.ask(i, 0, true)
+		if b.Waiting() > 50 {
+			b.done(b.running[0], Useful)
+		}
+	}
+	if b.Keys() > 200 {
+		t.Errorf("%d keys have a state, and 50 wait", b.Keys())
+	}
+}
+
+// TestNoAllocations: while nothing waits, a request allocates nothing.
+func TestNoAllocations(t *testing.T) {
+	g := New(Options{MaxWait: time.Second})
+	now := int64(0)
+	if n := testing.AllocsPerRun(1000, func() {
+		now += 1e6
+		p, _ := g.Enter(now, 1, 0)
+		g.Done(now, p, Useful)
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// BenchmarkFree is a request while nothing waits. Want: at most 150 ns.
+func BenchmarkFree(b *testing.B) {
+	b.ReportAllocs()
+	g := New(Options{Min: 1000, MaxWait: time.Second})
+	now := int64(0)
+	for b.Loop() {
+		now += 1000
+		p, _ := g.Enter(now, uint64(now), 0)
+		g.Done(now, p, Useful)
+	}
+}
+
+// BenchmarkQueue is a request that waits among 10,000 keys.
+func BenchmarkQueue(b *testing.B) {
+	b.ReportAllocs()
+	q := NewQueue(slots(100), Options{MaxWait: math.MaxInt64})
+	var running []*Place
+	for k := range 10_000 {
+		q.seen.add(1, hashed(k))
+	}
+	for i := range 10_100 {
+		p := &Place{}
+		p.Notify = func(bool) { running = append(running, p) }
+		if q.Arrive(1, p, hashed(i%10_000), 0) {
+			running = append(running, p)
+		}
+	}
+	now := int64(1)
+	for b.Loop() {
+		now += 1000
+		p := running[0]
+		running = running[1:]
+		q.Done(now, p, Useful)
+		q.Arrive(now, p, p.id, 0)
+	}
+}

@@ -1,0 +1,163 @@
+package gate
+
+import "math"
+
+// The constants of the limit. Changing one by a fifth to twice moves the mean of all scenarios of
+// bench/overload by a hundredth or two at most, but for start.
+const (
+	// start is the limit of a gate that has seen nothing. 4 grows too late, 16 is too much for one worker.
+	start = 8
+
+	// rest is the elasticity at which the limit rests. It costs about 3 % of the answers. If it was lower, the
+	// limit would fall too slowly where more requests do nothing.
+	rest = 0.15
+
+	// gain is how far the limit moves for an elasticity of 1 above rest, in steps.
+	gain = 0.4
+
+	// smallest and largest bound the step between the two limits, as a logarithm. The largest is a factor of
+	// two. Alternating costs a tenth of the step. If it was smaller, changes would be seen late.
+	smallest, largest = 0.2, 0.7
+
+	// grow and shrink are what the step is multiplied by after a move in the same direction, and after a
+	// turn. Their product is below 1, so noise shortens steps.
+	grow, shrink = 1.25, 0.6
+
+	// whole is the elasticity from which on, twice in a row, the limit takes whole steps. By chance that
+	// happens once in 100 judgments.
+	whole = 0.65
+
+	// evidence is how many answers a judgment needs on each side for a step of 1, if they vary as those of a
+	// memoryless server: the elasticity is then known within 0.4.
+	evidence = 12.5
+
+	// longest is in how many seconds the evidence should come. Where answers are rare, steps are larger.
+	longest = 2
+
+	// shortest is the shortest phase, 2^27 ns or 0.13 s. That is above the errors of clocks.
+	shortest = 27
+
+	// failing is the share of failures from which on the upstream has too much, though nothing waits here.
+	failing = 0.1
+)
+
+// Limit finds how many requests an upstream should have at once. It is a [Limiter].
+//
+// While requests wait, it alternates between two limits, one step apart. From useful answers per second
+// under each it computes the elasticity
+//
+//	e = difference of ln(answers per second) / difference of ln(limit)
+//
+// It is 1 where twice the requests bring twice the answers, 0 where they only wait longer inside the
+// upstream, and negative where they hinder each other. The limit goes up while e is above rest, and down while it
+// is below.
+//
+// Latencies only say how long a phase must last. A Limit is not safe for concurrent use.
+type Limit struct {
+	min, max int // bounds of the limit; a max of 0 is none
+	wall     func() int64
+	n        int // the limit now
+
+	center float64 // the logarithm of the middle of the two limits
+	step   float64
+	trend  float64 // the last judgment: above 0 is up
+	worth  bool    // whether it was far above rest
+
+	rhythm rhythm
+	sides  [2]side // what was counted under the lower and the upper limit
+	times  times
+
+	now  int64 // the time of the last event
+	full bool  // whether requests are held back since then
+	free int64 // since when they are not
+}
+
+// NewLimit returns a limit that has seen nothing. It uses the bounds and the wall clock of the options.
+func NewLimit(o Options) *Limit {
+	l := &Limit{center: math.Log(start), step: largest, worth: true}
+	l.rhythm = rhythm{shift: shortest, phase: -1} // the first step begins one
+	l.configure(o)
+	return l
+}
+
+func (l *Limit) configure(o Options) {
+	l.min, l.max, l.wall = max(o.Min, 1), o.Max, o.Wall
+	l.bound()
+	l.n = l.within(int(math.Round(math.Exp(l.center))))
+}
+
+// N implements [Limiter].
+func (l *Limit) N() int { return l.n }
+
+// Latency implements [Limiter].
+func (l *Limit) Latency() float64 { return l.times.mean }
+
+// Step implements [Limiter].
+func (l *Limit) Step(now int64, running, waiting int) {
+	if l.full && now > l.rhythm.counts {
+		l.side().held += now - max(l.now, l.rhythm.counts)
+	}
+	l.now = now
+	if l.rhythm.over(now) {
+		l.turn()
+	}
+	// An upstream that refuses by itself leaves nothing to wait here, and yet has too much.
+	full := waiting > 0 || running >= l.n || l.times.failures > failing
+	if l.full && !full {
+		l.free = now
+	}
+	l.full = full
+}
+
+// Done implements [Limiter].
+func (l *Limit) Done(now, took int64, a Answer) {
+	l.times.add(float64(took), a, 1/float64(min(max(l.n, 64), 256)))
+	if l.full && now > l.rhythm.counts {
+		l.side().add(a)
+	}
+}
+
+// side is that of this phase.
+func (l *Limit) side() *side { return &l.sides[l.rhythm.phase&1] }
+
+// turn ends a phase: it judges if there is enough evidence, and begins the next phase.
+func (l *Limit) turn() {
+	lower, upper := &l.sides[0], &l.sides[1]
+	switch d := lower.distance(upper); {
+	case !l.full && l.now-l.free > int64(10*l.times.mean)+1e9:
+		l.sides = [2]side{} // too old to be compared with
+	case l.enough(lower, d) && l.enough(upper, d):
+		l.judge(lower, upper, d)
+		l.sides = [2]side{}
+	}
+	if l.rhythm.fit(l.times.slot()) {
+		l.sides = [2]side{}
+	}
+	l.rhythm.begin(l.now, l.times.slot(), l.wall)
+	l.set()
+}
+
+// set puts the limit of this phase in force.
+func (l *Limit) set() {
+	n := max(1, int(math.Round(math.Exp(l.center-l.step/2))))
+	if l.rhythm.phase&1 == 1 {
+		n = int(math.Ceil(float64(n) * math.Exp(l.step)))
+	}
+	l.n = l.within(n)
+	l.side().n = l.n
+}
+
+func (l *Limit) within(n int) int {
+	if l.max > 0 {
+		n = min(n, l.max)
+	}
+	return max(n, l.min)
+}
+
+// bound keeps the middle where both limits can differ.
+func (l *Limit) bound() {
+	if l.max > 0 {
+		l.center = min(l.center, math.Log(float64(l.max))-l.step/2)
+	}
+	l.center = max(l.center, math.Log(float64(l.min)))
+}

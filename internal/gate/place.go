@@ -1,0 +1,62 @@
+package gate
+
+// Place is the place of one request: in the queue, then in the upstream.
+type Place struct {
+	// Notify is called once for a request that has waited: with true when it has a slot, with false when it
+	// has made room for a newer request of its key. The caller holds the lock of the gate.
+	Notify func(granted bool)
+
+	ready        chan bool // of a Gate
+	key          *key      // nil if the request got its slot without waiting
+	id           uint64    // of the key
+	newer, older *Place    // of the same key, while they wait
+	began        int64     // ns, when it got its slot
+	charged      float64   // ns of a slot that its key was charged at its start
+	class        int16
+	state        state
+}
+
+type state uint8
+
+const (
+	outside state = iota
+	waits
+	runs
+)
+
+// Ready returns the channel that says once whether a request that has waited got a slot.
+func (p *Place) Ready() <-chan bool { return p.ready }
+
+// Waits reports whether the request waits.
+func (p *Place) Waits() bool { return p.state == waits }
+
+// Answer is how a request ended that had a slot.
+type Answer uint8
+
+const (
+	// Useful is an answer of the upstream for a client that is still there.
+	Useful Answer = iota
+
+	// Failed is an answer that says that the upstream failed, or none.
+	Failed
+
+	// Left is a request whose client has left before the answer.
+	Left
+)
+
+// Refusal is why a request gets no slot.
+type Refusal struct {
+	// Over is whether its key asks for more than twice its share of all that run and wait. Then the key is
+	// too much, and else the upstream is too slow.
+	Over bool
+
+	// Ratio is refusals for each answer, lately.
+	Ratio float64
+}
+
+// RetryAfter returns the seconds after which a client should come back: 1, and a part up to the ratio of
+// refusals to answers, so that clients return at the pace of the upstream. It is at most 30. The random number
+// is in [0, 1).
+func (r Refusal) RetryAfter(random float64) int64 {
+	return min(1+int64(random*(r.Ratio+1)), 30)
+}

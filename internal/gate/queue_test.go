@@ -1,0 +1,378 @@
+package gate
+
+import (
+	"math"
+	"math/rand"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// slots is a limit that never changes.
+type slots int
+
+func (s slots) N() int                    { return int(s) }
+func (s slots) Step(int64, int, int)      {}
+func (s slots) Done(int64, int64, Answer) {}
+func (s slots) Latency() float64          { return 1e6 }
+
+// hashed is a hash of a key.
+func hashed(key int) uint64 {
+	x := uint64(key+1) * 0x9e3779b97f4a7c15
+	return x ^ x>>29
+}
+
+// patient has a wait so long that a queue never stands.
+var patient = Options{MaxWait: math.MaxInt64}
+
+// bench is a queue with requests of which the test knows what they do.
+type bench struct {
+	*Queue
+	now     int64
+	running []*request
+	waiting []*request
+}
+
+type request struct {
+	Place
+	key, class int
+	granted    bool
+}
+
+func newBench(l Limiter, o Options) *bench { return &bench{Queue: NewQueue(l, o), now: 1} }
+
+// ask makes a request, of a key that was served before if it is known.
+func (b *bench) ask(key, class int, known bool) *request {
+	r := &request{key: key, class: class}
+	if known {
+		b.seen.add(b.now, hashed(key))
+	}
+	r.Notify = func(granted bool) {
+		b.waiting = drop(b.waiting, r)
+		if r.granted = granted; granted {
+			b.running = append(b.running, r)
+		}
+	}
+	b.waiting = append(b.waiting, r)
+	if b.Arrive(b.now, &r.Place, hashed(key), class) {
+		r.Notify(true)
+	}
+	return r
+}
+
+func (b *bench) done(r *request, a Answer) {
+	b.running = drop(b.running, r)
+	b.Done(b.now, &r.Place, a)
+}
+
+func drop(all []*request, r *request) []*request {
+	for i, other := range all {
+		if other == r {
+			return append(all[:i:i], all[i+1:]...)
+		}
+	}
+	panic("the request is not there")
+}
+
+// check checks what must hold after each event.
+func (b *bench) check(t interface{ Fatalf(string, ...any) }, lowest, highest int) {
+	n := b.limit.N()
+	switch {
+	case n < lowest || highest > 0 && n > highest:
+		t.Fatalf("the limit is %d, want %d to %d", n, lowest, highest)
+	case b.Running() != len(b.running) || b.Waiting() != len(b.waiting):
+		t.Fatalf("%d run and %d wait, want %d and %d", b.Running(), b.Waiting(), len(b.running), len(b.waiting))
+	case b.Waiting() > 0 && b.Running() < n:
+		t.Fatalf("%d wait, and only %d of %d run", b.Waiting(), b.Running(), n)
+	}
+	in := 0
+	for _, c := range b.classes {
+		in += c.running + c.waiting
+		for i, k := range c.order {
+			if int(k.at) != i || k.waiting == 0 || i > 0 && k.before(c.order[(i-1)/2]) {
+				t.Fatalf("the heap has key %d at %d, of which %d wait", k.id, i, k.waiting)
+			}
+		}
+	}
+	if in != b.Running()+b.Waiting() {
+		t.Fatalf("the classes have %d requests, want %d", in, b.Running()+b.Waiting())
+	}
+}
+
+// turnOf checks that a request which has just got a slot was the one whose turn it was.
+func (b *bench) turnOf(t interface{ Fatalf(string, ...any) }, r *request, had map[*key]float64) {
+	mine, ok := had[r.Place.key]
+	if !ok {
+		t.Fatalf("key %d got a slot, but did not wait", r.key)
+	}
+	for k, other := range had {
+		if k.class == r.Place.class && other < mine {
+			t.Fatalf("a key had %.0f ns and waited, while one that had %.0f was served", other, mine)
+		}
+	}
+}
+
+// TestQueue: whatever clients do, as many run as the limit lets and never more, nothing waits while a slot
+// is free, and no key that has had less waits while one that has had more is served.
+func TestQueue(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		lowest, highest := rapid.IntRange(1, 3).Draw(t, "min"), rapid.IntRange(0, 12).Draw(t, "max")
+		if highest > 0 {
+			highest = max(highest, lowest)
+		}
+		o := Options{Min: lowest, Max: highest, MaxWait: 1e9, Weights: []float64{10, 1}}
+		b := newBench(NewLimit(o), o)
+		stepGen, keyGen := rapid.IntRange(0, 9), rapid.IntRange(0, 20)
+		for range rapid.IntRange(1, 300).Draw(t, "events") {
+			b.now += rapid.Int64Range(0, 50e6).Draw(t, "ns")
+			b.event(t, stepGen.Draw(t, "event"), keyGen.Draw(t, "key"))
+			b.check(t, lowest, highest)
+		}
+		for len(b.running) > 0 {
+			b.now += 1e6
+			b.done(b.running[0], Useful)
+			b.check(t, lowest, highest)
+		}
+		if b.Waiting() > 0 {
+			t.Fatalf("%d wait for ever", b.Waiting())
+		}
+	})
+}
+
+// event is an arrival, an answer, or a client that leaves.
+func (b *bench) event(t interface{ Fatalf(string, ...any) }, event, key int) {
+	switch {
+	case event < 5:
+		b.ask(key, key%2, false)
+	case event < 9 && len(b.running) > 0:
+		had := make(map[*state_]float64)
+		for i := range b.classes {
+			for _, k := range b.classes[i].order {
+				had[k] = k.had
+			}
+		}
+		before := len(b.running)
+		leaving := b.running[key%before]
+		owner, settled := leaving.Place.key, 0.0
+		if owner != nil {
+			settled = float64(b.now-leaving.began) - leaving.charged
+		}
+		if _, ok := had[owner]; ok {
+			had[owner] = max(had[owner]+settled, 0)
+		}
+		b.done(leaving, Answer(event%3))
+		if len(b.running) == before { // exactly one got the slot
+			b.turnOf(t, b.running[before-1], had)
+		}
+	case len(b.waiting) > 0:
+		r := b.waiting[key%len(b.waiting)]
+		b.waiting = drop(b.waiting, r)
+		if !b.Leave(b.now, &r.Place) {
+			t.Fatalf("a waiting request cannot leave")
+		}
+		if b.Leave(b.now, &r.Place) {
+			t.Fatalf("a request left twice")
+		}
+	}
+}
+
+type state_ = key // where a parameter is called key
+
+// TestFairness: keys that always wait get the same time of slots, however long their requests take. They are at
+// most as many requests apart as there are slots, and two more.
+func TestFairness(t *testing.T) {
+	const keys, n, warm = 7, 5, 2000
+	rnd := rand.New(rand.NewSource(1))
+	b := newBench(slots(n), patient)
+	ends := make(map[*request]int64)
+	had := make([]float64, keys)
+	longest := 0.0
+	plan := func() {
+		for _, r := range b.running {
+			if ends[r] == 0 { // each key's requests take longer than those of the one before
+				took := (1 + rnd.Float64()) * 1e6 * float64(r.key+1)
+				longest = max(longest, took)
+				ends[r] = b.now + int64(took)
+			}
+		}
+	}
+	for k := range keys {
+		for range 6 {
+			b.ask(k, 0, true)
+		}
+	}
+	for i := range 50000 {
+		plan()
+		next := b.running[0]
+		for _, r := range b.running {
+			if ends[r] < ends[next] {
+				next = r
+			}
+		}
+		b.now = ends[next]
+		if i > warm {
+			had[next.key] += float64(b.now - next.began)
+		}
+		delete(ends, next)
+		b.ask(next.key, 0, true)
+		b.done(next, Useful)
+		least, most := math.MaxFloat64, 0.0
+		for _, h := range had {
+			least, most = min(least, h), max(most, h)
+		}
+		if most-least > (n+2)*longest {
+			t.Fatalf("answer %d: keys are %.1f ms apart, and the longest request takes %.1f ms", i, (most-least)/1e6, longest/1e6)
+		}
+	}
+}
+
+// TestNoKeyStarves: a known key that waits gets a turn in 2 x (waiting keys + 1) turns, whatever new keys come.
+func TestNoKeyStarves(t *testing.T) {
+	const keys = 20
+	b := newBench(slots(1), Options{})
+	fresh := 1000
+	b.ask(fresh, 0, false)
+	for k := range keys {
+		b.ask(k, 0, true)
+		b.ask(k, 0, true)
+	}
+	last := make(map[int]int)
+	for turn := range 3000 {
+		b.now += 1e6
+		for range 3 {
+			fresh++
+			b.ask(fresh, 0, false)
+		}
+		r := b.running[0]
+		if r.key < keys {
+			b.ask(r.key, 0, true)
+			if before, ok := last[r.key]; ok && turn-before > 2*(keys+1) {
+				t.Fatalf("key %d waited for %d turns", r.key, turn-before)
+			}
+			last[r.key] = turn
+			b.done(r, Useful)
+		} else {
+			b.done(r, Left)
+		}
+	}
+	if len(last) != keys {
+		t.Errorf("%d of %d keys were served", len(last), keys)
+	}
+}
+
+// TestOldKeyBesideNewOnes: a key that comes all the time is served, although ever new keys, each known, take all
+// slots that there are.
+func TestOldKeyBesideNewOnes(t *testing.T) {
+	const waiting = 50
+	b := newBench(slots(1), patient)
+	b.ask(0, 0, true)
+	b.ask(1, 0, true)
+	var queue []*request
+	gap := 0
+	for i := range 20000 {
+		b.now += 1e6
+		queue = append(queue, b.ask(1000+i, 0, true))
+		if len(queue) > waiting { // its longest wait is over
+			if r := queue[0]; r.Waits() {
+				b.waiting = drop(b.waiting, r)
+				b.Leave(b.now, &r.Place)
+			}
+			queue = queue[1:]
+		}
+		r := b.running[0]
+		if gap++; r.key == 1 {
+			b.ask(1, 0, true)
+			gap = 0
+		}
+		if gap > 2*(waiting+5) {
+			t.Fatalf("the key has waited for %d turns", gap)
+		}
+		b.done(r, Useful)
+	}
+}
+
+// TestClasses: classes share by their weights, however many keys each has.
+func TestClasses(t *testing.T) {
+	rnd := rand.New(rand.NewSource(1))
+	b := newBench(slots(4), Options{MaxWait: math.MaxInt64, Weights: []float64{10, 1}})
+	ask := func(class int) {
+		key := 1
+		if class == 1 {
+			key = 100 + rnd.Intn(500)
+		}
+		b.ask(key, class, true)
+	}
+	for range 300 {
+		ask(0)
+		ask(1)
+	}
+	var served [2]int
+	for range 20000 {
+		b.now += 1e5
+		r := b.running[0]
+		served[r.class]++
+		ask(r.class)
+		b.done(r, Useful)
+	}
+	if f := float64(served[0]) / float64(served[1]); f < 9 || f > 11 {
+		t.Errorf("the classes shared %.2f to 1, want 10 to 1", f)
+	}
+}
+
+// TestNewestFirst: the oldest request of a key goes first, and the newest once the queue was never empty
+// for half of the longest wait. Beyond its places, the oldest makes room.
+func TestNewestFirst(t *testing.T) {
+	b := newBench(slots(1), Options{MaxWait: 1e9})
+	first := b.ask(1, 0, true)
+	old, young := b.ask(1, 0, true), b.ask(1, 0, true)
+	b.now += 4e8
+	b.done(first, Useful)
+	if !old.granted || young.granted {
+		t.Fatal("the newest was served at first")
+	}
+	newest := b.ask(1, 0, true)
+	b.now += 2e8
+	b.done(old, Useful)
+	if !newest.granted || young.granted {
+		t.Fatal("the oldest was served although the queue stands")
+	}
+	for range places/2 + 1 {
+		b.ask(1, 0, true)
+	}
+	if young.Waits() || young.granted || b.Waiting() > places {
+		t.Errorf("the oldest waits: %v, of %d", young.Waits(), b.Waiting())
+	}
+}
+
+// TestOver: a key is over if it asks for more than twice its share.
+func TestOver(t *testing.T) {
+	b := newBench(slots(2), patient)
+	b.ask(9, 0, true)
+	b.ask(9, 0, true)
+	var polite, hog *request
+	for k := range 4 {
+		polite = b.ask(k, 0, true)
+	}
+	for range 12 {
+		hog = b.ask(8, 0, true)
+	}
+	if !b.over(&hog.Place) || b.over(&polite.Place) {
+		t.Errorf("over: hog %v, polite %v", b.over(&hog.Place), b.over(&polite.Place))
+	}
+}
+
+// FuzzQueue plays events that the fuzzer chooses.
+func FuzzQueue(f *testing.F) {
+	f.Add([]byte{0, 0, 0, 5, 5, 9, 0, 1, 2})
+	f.Add([]byte("many requests of one key, then of others"))
+	f.Add([]byte{0x40, 0x41, 0x42, 0x43, 0x85, 0xc6, 0xf9, 0x40, 0x85, 0x85, 0xff})
+	f.Fuzz(func(t *testing.T, events []byte) {
+		o := Options{MaxWait: 1e9, Weights: []float64{10, 1}}
+		b := newBench(NewLimit(o), o)
+		for _, e := range events {
+			b.now += int64(e) * 1e6
+			b.event(t, int(e)%10, int(e)/10)
+			b.check(t, 1, 0)
+		}
+	})
+}

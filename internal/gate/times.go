@@ -1,0 +1,28 @@
+package gate
+
+// times are moving means of how long slots were taken, and of failures.
+type times struct {
+	mean     float64 // ns
+	square   float64 // mean of the square
+	failures float64 // the share of requests that the upstream failed
+}
+
+// add adds a request, with its weight in the means.
+func (t *times) add(took float64, a Answer, weight float64) {
+	if t.mean == 0 {
+		t.mean, t.square = took, 2*took*took
+	}
+	t.mean += (took - t.mean) * weight
+	t.square += (took*took - t.square) * weight
+	failed := 0.0
+	if a != Useful {
+		failed = 1
+	}
+	t.failures += (failed - t.failures) * weight
+}
+
+// slot is how long a slot is taken that one looks at: long requests are seen more often than short ones.
+func (t *times) slot() float64 { return t.square / max(t.mean, 1) }
+
+// spread is the variance of counts of answers, relative to that of a memoryless server.
+func (t *times) spread() float64 { return min(max(t.square/(t.mean*t.mean)-1, 0.5), 10) }
