@@ -67,15 +67,16 @@ type Limit struct {
 	sides  [2]side // what was counted under the lower and the upper limit
 	times  times
 
-	now  int64 // the time of the last event
-	full bool  // whether requests are held back since then
-	free int64 // since when they are not
+	started bool
+	now     int64 // the time of the last event
+	full    bool  // whether requests are held back since then
+	free    int64 // since when they are not
 }
 
 // NewLimit returns a limit that has seen nothing. It uses the bounds and the wall clock of the options.
 func NewLimit(o Options) *Limit {
 	l := &Limit{center: math.Log(start), step: largest, worth: true}
-	l.rhythm = rhythm{shift: shortest, phase: -1} // the first step begins one
+	l.rhythm.shift = shortest
 	l.configure(o)
 	return l
 }
@@ -98,7 +99,11 @@ func (l *Limit) Step(now int64, running, waiting int) {
 		l.side().held += now - max(l.now, l.rhythm.counts)
 	}
 	l.now = now
-	if l.rhythm.over(now) {
+	switch {
+	case !l.started:
+		l.started = true
+		l.rhythm.begin(now, 0, l.wall)
+	case l.rhythm.over(now):
 		l.turn()
 	}
 	// An upstream that refuses by itself leaves nothing to wait here, and yet has too much.
