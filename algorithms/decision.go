@@ -19,15 +19,10 @@ type Decision struct {
 	// bucket.
 	Quota int64
 
-	// Remaining is what is left of the quota now. It is never negative. If this process has
-	// decided by what the store lends it, that is what it can still give for sure: what it holds.
+	// Remaining is what is left of the quota now. It is never negative. If the store lends parts of the
+	// limit, it is what was left when this process and the store last spoke, less what this process
+	// has spent since: others may have used some of it.
 	Remaining int64
-
-	// Elsewhere is what was left beside Remaining when this process and the store last spoke, of a
-	// limit of which the store lends parts: what was free there, or after an answer of the store what
-	// this process holds. Otherwise it is 0. Others may have used it since, so no client is promised
-	// it. How near a key is to its limit goes by [Decision.Left].
-	Elsewhere int64
 
 	// RetryAfter is 0 if the cost is allowed. Otherwise it is the exact wait until the same
 	// cost would be allowed if nothing else is charged: one microsecond earlier it would be
@@ -89,9 +84,6 @@ func (d Decision) Ban(left int64) Decision {
 	d.Allowed, d.Banned, d.Remaining, d.Delay, d.Ahead = false, true, 0, 0, 0
 	return d
 }
-
-// Left returns what is left of the quota, as far as this process knows: Remaining and Elsewhere.
-func (d *Decision) Left() int64 { return min(d.Quota, d.Remaining+d.Elsewhere) }
 
 // Turn returns when the request may leave, in microseconds since 1970 on the store's clock.
 func (d *Decision) Turn() int64 { return d.At + d.Delay.Microseconds() }

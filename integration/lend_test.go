@@ -93,17 +93,18 @@ type lendBurst struct {
 }
 
 // burst sends requests of one key to all instances. Before a window ends, a client is told at most what is
-// left after all requests that were admitted before it asked.
+// left after all requests that its instance had admitted before it asked.
 func (f *lendFleet) burst(t *testing.T, zone, key string, requests int64, atOnce int) (b lendBurst) {
 	t.Helper()
 	before, began := scriptCalls(t, f.redis), time.Now()
 	var sent, admitted, promised atomic.Int64
+	admittedBy := make([]atomic.Int64, len(f.caddys))
 	var wait sync.WaitGroup
 	for i := range atOnce {
-		client, s := newClient(t, ""), f.caddys[i%len(f.caddys)]
+		client, s, by := newClient(t, ""), f.caddys[i%len(f.caddys)], &admittedBy[i%len(f.caddys)]
 		wait.Go(func() {
 			for sent.Add(1) <= requests {
-				known := admitted.Load()
+				known := by.Load()
 				a, err := send(client, s.url("/"+zone+"?k="+key))
 				switch {
 				case err != nil:
@@ -111,6 +112,7 @@ func (f *lendFleet) burst(t *testing.T, zone, key string, requests int64, atOnce
 					return
 				case a.status == http.StatusOK:
 					admitted.Add(1)
+					by.Add(1)
 					q, ok, err := rateLimit(a.header)
 					if err != nil || !ok || zone != "bucket" && q.remaining > 3000-known-1 {
 						promised.Add(1)

@@ -54,9 +54,10 @@ func (b *Borrower) refuses(now Moment, cost int64) bool {
 	return b.news.mode == refusing && b.news.from > 0 && cost >= b.news.from && now.Mono < b.news.until
 }
 
-// RefusedAlone tells that the store has refused a request that asked for itself: the next one
+// RefusedAlone tells that the store has refused a request that asked for itself, with so much left: the next one
 // begins an ask.
-func (b *Borrower) RefusedAlone() {
+func (b *Borrower) RefusedAlone(remaining int64) {
+	b.news.Remaining = min(b.news.Remaining, remaining)
 	if b.news.mode != refusing {
 		b.news.say(refusing, 0, 0)
 	}
@@ -68,14 +69,20 @@ func (b *Borrower) At(now Moment) int64 {
 	return b.news.At + (now.Mono - b.news.at.Mono).Microseconds()
 }
 
-// Allowed returns the decision on a cost that was reserved. What remains is what the borrower still
-// holds, and no more: others may have used since what was free when the store last answered.
+// Allowed returns the decision on a cost that was reserved.
 func (b *Borrower) Allowed(now Moment) algorithms.Decision {
 	d := b.told(now)
 	d.Allowed, d.RetryAfter = true, 0
-	d.Remaining, d.Elsewhere = min(d.Quota, b.Spare(now)), b.news.Remaining
+	if d.Remaining = b.left(now); d.Remaining < d.Quota {
+		d.NextAfter = max(d.NextAfter, time.Microsecond) // what has come back since the answer is told by the next one
+		d.ResetAfter = max(d.ResetAfter, d.NextAfter)
+	}
 	return d
 }
+
+// left returns what is left of the limit: what was free at the last answer, and what is held and not reserved. What
+// others have spent since is not known.
+func (b *Borrower) left(now Moment) int64 { return min(b.news.Quota, b.news.Remaining+b.Spare(now)) }
 
 // Spare returns what no request has reserved of what is held at now.
 func (b *Borrower) Spare(now Moment) int64 { return max(0, b.Live(now)-b.loan.reserved) }

@@ -36,5 +36,7 @@ func (b *Borrower) noteCharged(answer Answer) {
 	b.charged.until = max(b.charged.until, at)
 }
 
-// ChargedAlone tells that the store has charged a request that asked for itself.
-func (b *Borrower) ChargedAlone(at int64) { b.charged.until = max(b.charged.until, at) }
+// ChargedAlone tells that the store has charged a request that asked for itself, and how much is left since.
+func (b *Borrower) ChargedAlone(at, remaining int64) {
+	b.charged.until, b.news.Remaining = max(b.charged.until, at), min(b.news.Remaining, remaining)
+}

@@ -87,7 +87,7 @@ func TestRefundAfterSlowAnswer(t *testing.T) {
 	ask(0)
 	reported := ask(slow)
 	alone := answer(now).At
-	b.ChargedAlone(alone)
+	b.ChargedAlone(alone, 0)
 	now += time.Millisecond
 	ask(0)
 	now += slow + time.Millisecond

@@ -36,6 +36,8 @@ type simNode struct {
 	jump    time.Duration
 	waiting []int64
 	dead    bool
+	own     int64 // what it knows that it has admitted
+	others  int64 // what others had admitted by its last answer
 }
 
 type event struct {
@@ -91,17 +93,21 @@ func (s *simulation) admit(cost int64) {
 func (s *simulation) decide(a Ask) Answer {
 	answer := Decide(s.micros(), []*Key{s.key}, []Ask{a})[0]
 	if answer.Allowed {
-		s.told(answer.Remaining, a.Cost)
+		s.told(answer.Remaining, a.Cost, 0)
 	}
 	return answer
 }
 
-// told tells what a request was told that is left after its cost, before one limiter knows of that.
-func (s *simulation) told(remaining, cost int64) {
-	if remaining > max(0, s.central[0].Decide(s.micros(), 0, 0).Remaining-cost) {
+// told tells what a request was told that is left after its cost, before one limiter knows of that. It must not be more
+// than the limiter has, and what has been admitted that could not be known.
+func (s *simulation) told(remaining, cost, unknown int64) {
+	if remaining > max(0, s.central[0].Decide(s.micros(), 0, 0).Remaining-cost)+unknown {
 		s.promised++
 	}
 }
+
+// unknown returns what others have admitted since a process had its last answer.
+func (s *simulation) unknown(n *simNode) int64 { return s.admitted - n.own - n.others }
 
 func (s *simulation) request(n *simNode, cost int64) {
 	s.requests++
@@ -112,36 +118,46 @@ func (s *simulation) request(n *simNode, cost int64) {
 func (s *simulation) next(n *simNode, cost int64) {
 	switch n.b.Next(s.moment(n), cost, s.timeout) {
 	case Reserved:
-		s.told(n.b.Allowed(s.moment(n)).Remaining, cost)
+		s.told(n.b.Allowed(s.moment(n)).Remaining, cost, s.unknown(n))
 		if s.lost > 0 && s.IntN(4) == 0 { // as if another zone had to be asked
 			s.in(time.Duration(s.Float64()*float64(s.timeout)*3), func() {
 				switch {
 				case n.dead:
 				case s.IntN(2) == 0:
 					n.b.Cancel(cost)
-				case n.b.Spend(s.moment(n), cost) || s.decide(Ask{Cost: cost}).Allowed:
+				case n.b.Spend(s.moment(n), cost):
+					n.own += cost
 					s.admit(cost)
+				default:
+					s.alone(n, cost)
 				}
 			})
 			return
 		}
 		if n.b.Spend(s.moment(n), cost) {
+			n.own += cost
 			s.admit(cost)
 		}
 	case Alone:
 		s.calls++
-		s.in(s.latency(), func() {
-			if s.decide(Ask{Cost: cost}).Allowed {
-				s.admit(cost)
-			} else {
-				n.b.RefusedAlone()
-			}
-		})
+		s.in(s.latency(), func() { s.alone(n, cost) })
 	case Wait:
 		n.waiting = append(n.waiting, cost)
 	case Begin:
 		s.send(n, n.b.Begin(s.moment(n), cost))
 	}
+}
+
+// alone has the store decide a request that asks for itself.
+func (s *simulation) alone(n *simNode, cost int64) {
+	answer := s.decide(Ask{Cost: cost})
+	if !answer.Allowed {
+		n.b.RefusedAlone(answer.Remaining)
+		return
+	}
+	n.b.ChargedAlone(answer.At, answer.Remaining)
+	n.own += cost
+	s.admit(cost)
 }
 
 // send has the store decide an ask. A message that is lost may arrive much later.
@@ -173,6 +189,7 @@ func (s *simulation) send(n *simNode, a Ask) {
 	}
 	s.in(delay(), func() {
 		answer := s.decide(a)
+		others := s.admitted - n.own
 		if answer.Allowed && a.Cost > 0 {
 			s.admit(a.Cost)
 		}
@@ -183,7 +200,10 @@ func (s *simulation) send(n *simNode, a Ask) {
 			if n.dead {
 				return
 			}
-			n.b.End(s.moment(n), a.Number, answer, 0)
+			if n.b.End(s.moment(n), a.Number, answer, 0) && answer.Allowed {
+				n.others, n.own = others, n.own+a.Cost
+				s.told(n.b.Allowed(s.moment(n)).Remaining, 0, s.unknown(n))
+			}
 			if !over {
 				over = true
 				end()

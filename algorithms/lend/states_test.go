@@ -120,7 +120,7 @@ func scarceOrders(t *testing.T, w *watcher) {
 			}
 			return
 		}
-		visit(do("refused alone", "refused alone", func(b *Borrower) { b.RefusedAlone() }), now.Mono, depth-1, story+", refused alone")
+		visit(do("refused alone", "refused alone", func(b *Borrower) { b.RefusedAlone(0) }), now.Mono, depth-1, story+", refused alone")
 		b.Want(now, 3)
 		visit(do("begin", "asked", func(b *Borrower) { b.Begin(now, 1) }), now.Mono, depth-1, story+", asked")
 	}

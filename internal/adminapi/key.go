@@ -74,11 +74,10 @@ type QuotaStatus struct {
 	ResetAfter float64 `json:"reset_after"`
 }
 
-// NewQuotaStatus returns the numbers of a decision. What remains is that of the limit, as far as this process
-// knows, and not just what it holds of it.
+// NewQuotaStatus returns the numbers of a decision.
 func NewQuotaStatus(d algorithms.Decision) *QuotaStatus {
 	n := &QuotaStatus{
-		Quota: d.Quota, Used: max(0, d.Quota-d.Left()), Remaining: d.Left(),
+		Quota: d.Quota, Used: max(0, d.Quota-d.Remaining), Remaining: d.Remaining,
 		NextAfter: d.NextAfter.Seconds(), ResetAfter: d.ResetAfter.Seconds(),
 	}
 	if d.RetryAfter == algorithms.Never {

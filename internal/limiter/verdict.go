@@ -178,7 +178,7 @@ func (v *Verdict) mostBinding(from, to int) (index int, refused bool) {
 
 // ShareLeft returns the part of the quota that is left, from 0 to 1.
 func ShareLeft(d *algorithms.Decision) float64 {
-	return float64(d.Left()) / float64(max(1, d.Quota))
+	return float64(d.Remaining) / float64(max(1, d.Quota))
 }
 
 // reject records that a zone refuses the request without asking the store.

@@ -19,9 +19,6 @@ func TestBindingZone(t *testing.T) {
 	pass := func(remaining, quota int64) algorithms.Decision {
 		return algorithms.Decision{Allowed: true, Remaining: remaining, Quota: quota}
 	}
-	lent := func(remaining, elsewhere, quota int64) algorithms.Decision {
-		return algorithms.Decision{Allowed: true, Remaining: remaining, Elsewhere: elsewhere, Quota: quota}
-	}
 	refuse := func(wait time.Duration) algorithms.Decision {
 		return algorithms.Decision{RetryAfter: wait, Quota: 10}
 	}
@@ -33,8 +30,6 @@ func TestBindingZone(t *testing.T) {
 	}{
 		{"the smallest share left", []algorithms.Decision{pass(90, 100), pass(1, 2), pass(50, 1000)}, 2, false},
 		{"the first of equal shares", []algorithms.Decision{pass(1, 2), pass(50, 100)}, 0, false},
-		{"not a small loan", []algorithms.Decision{lent(3, 4977, 5000), pass(20, 40)}, 1, false},
-		{"a limit of which little is left", []algorithms.Decision{pass(20, 40), lent(3, 20, 5000)}, 1, false},
 		{"the refusal", []algorithms.Decision{pass(0, 100), refuse(time.Second), pass(0, 1)}, 1, true},
 		{"the longest wait", []algorithms.Decision{refuse(time.Second), refuse(time.Minute), pass(0, 1)}, 1, true},
 		{"never is the longest wait", []algorithms.Decision{refuse(algorithms.Never), refuse(time.Minute)}, 0, true},

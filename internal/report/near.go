@@ -22,7 +22,7 @@ func (p *Reporter) near(r *http.Request, v *limiter.Verdict) {
 		}
 		data := p.eventData(r, &f)
 		delete(data, "wait")
-		data["remaining"] = f.Decision.Left()
+		data["remaining"] = f.Decision.Remaining
 		p.Events.emit(eventNearLimit, data)
 	}
 }

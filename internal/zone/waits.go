@@ -18,9 +18,7 @@ type Waits struct {
 	// does not end by itself, and 0 for a cost that can never be allowed.
 	Told time.Duration
 
-	// Next is the wait until more quota is available, or 0 for slots, where that cannot be known. If more is
-	// left than what this process may promise, it is a second at most: the store is asked again with the next
-	// request that needs more.
+	// Next is the wait until more quota is available, or 0 for slots, where that cannot be known.
 	Next time.Duration
 }
 
@@ -44,9 +42,6 @@ func (p *QuotaPolicy) Waits(d *algorithms.Decision, cost int64) Waits {
 	}
 	if NeverPasses(d, cost) {
 		w.Told = 0
-	}
-	if d.Elsewhere > 0 {
-		w.Next = min(time.Second, w.Next)
 	}
 	return w
 }

@@ -26,7 +26,6 @@ func TestWaits(t *testing.T) {
 		{"too dear", &rate, algorithms.Decision{Quota: 5, RetryAfter: never}, 6, Waits{Retry: never}},
 		{"a limit of 0", &rate, algorithms.Decision{RetryAfter: never}, 1, Waits{Retry: never, Told: window}},
 		{"banned for good", &rate, algorithms.Decision{Quota: 5, RetryAfter: never, Banned: true}, 6, Waits{Retry: never, Told: window}},
-		{"a part is lent", &rate, algorithms.Decision{Allowed: true, Quota: 5, NextAfter: 3 * time.Second, Elsewhere: 1}, 1, Waits{Told: 3 * time.Second, Next: time.Second}},
 		{"a slot", &slots, algorithms.Decision{Quota: 5, RetryAfter: 30 * time.Second, NextAfter: time.Second}, 1, Waits{Retry: time.Second, Told: time.Second, Slot: true}},
 		{"too many slots", &slots, algorithms.Decision{Quota: 5, RetryAfter: never}, 6, Waits{Retry: never, Slot: true}},
 		{"banned from slots", &slots, algorithms.Decision{Quota: 5, RetryAfter: time.Hour, NextAfter: time.Hour, Banned: true}, 1, Waits{Retry: time.Hour, Told: time.Hour}},

@@ -82,7 +82,7 @@ func (z *Zone) Borrows() bool {
 
 // IsNear reports whether a request that was allowed has brought its key near the limit.
 func (z *Zone) IsNear(d *algorithms.Decision) bool {
-	return float64(d.Quota-d.Left())*100 >= z.NearLimit*float64(d.Quota)
+	return float64(d.Quota-d.Remaining)*100 >= z.NearLimit*float64(d.Quota)
 }
 
 // Waits reports whether any of the zone's limits can hold requests.

@@ -159,7 +159,7 @@ func (l *Layer) askTogether(ctx context.Context, r *lentRequest) (bool, error) {
 		if d := &r.decisions[c.index]; c.entry == nil {
 			l.Loans.Lent(c.Rule, c.Key, asks[i].Lent > 0, now)
 		} else if d.Allowed {
-			d.Elsewhere = c.entry.Spare(now)
+			d.Remaining = min(d.Quota, d.Remaining+c.entry.Spare(now))
 		}
 	}
 	return pass && err == nil, err
@@ -230,10 +230,10 @@ func (r *lentRequest) answer(c *lentCheck, a *link.Ask, now lend.Moment, pass bo
 	case charged:
 		c.charged = a.Booked()
 		if c.entry != nil {
-			c.entry.ChargedAlone(a.At)
+			c.entry.ChargedAlone(a.At, a.Remaining)
 		}
 	case c.entry != nil && !a.Allowed:
-		c.entry.RefusedAlone()
+		c.entry.RefusedAlone(a.Remaining)
 	}
 	return true
 }

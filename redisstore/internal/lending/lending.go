@@ -207,7 +207,8 @@ func (l *Layer) addHeld(c *store.Check, d *algorithms.Decision) {
 		d.Allowed = l.Slots.Keeps(c)
 	} else if e := l.Loans.Known(c.Rule, c.Key); e != nil {
 		held := e.Spare(l.Loans.Now())
-		d.Allowed, d.Elsewhere = c.Cost <= held+d.Remaining, held
+		d.Remaining = min(d.Quota, d.Remaining+held)
+		d.Allowed = c.Cost <= d.Remaining
 	}
 	if d.Allowed {
 		d.RetryAfter = 0
@@ -335,7 +336,7 @@ func (l *Layer) noteUnlent(r *lentRequest) {
 // noteCharged tells the borrower of a key that Redis has charged it by itself.
 func (l *Layer) noteCharged(c *store.Check, d *algorithms.Decision) {
 	if e := l.Loans.Known(c.Rule, c.Key); e != nil {
-		e.ChargedAlone(d.At)
+		e.ChargedAlone(d.At, d.Remaining)
 	}
 }
 

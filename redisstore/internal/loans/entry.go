@@ -116,17 +116,17 @@ func (e *Entry) Fail(now lend.Moment, number int64) {
 	}
 }
 
-// ChargedAlone tells that a request that asked for itself was charged.
-func (e *Entry) ChargedAlone(at int64) {
+// ChargedAlone tells that a request that asked for itself was charged, and how much is left since.
+func (e *Entry) ChargedAlone(at, remaining int64) {
 	e.mu.Lock()
-	e.b.ChargedAlone(at)
+	e.b.ChargedAlone(at, remaining)
 	e.mu.Unlock()
 }
 
-// RefusedAlone tells that a request that asked for itself was refused.
-func (e *Entry) RefusedAlone() {
+// RefusedAlone tells that a request that asked for itself was refused, with so much left.
+func (e *Entry) RefusedAlone(remaining int64) {
 	e.mu.Lock()
-	e.b.RefusedAlone()
+	e.b.RefusedAlone(remaining)
 	e.mu.Unlock()
 }
 

@@ -92,8 +92,7 @@ func (f *fleet) request(process, key int) {
 		}
 	}
 	f.others++
-	f.decide(key, lend.Ask{Cost: 1})
-	e.ChargedAlone(f.micros())
+	e.ChargedAlone(f.micros(), f.decide(key, lend.Ask{Cost: 1}).Remaining)
 }
 
 // run has so many requests come in a second, for a time. It counts those of the last part of it.

@@ -75,7 +75,7 @@ func (t *Slots) Get(c *store.Check, now lend.Moment) (d algorithms.Decision, ok 
 	t.use(e, slot, c.LeaseID)
 	d = e.told
 	d.Allowed, d.RetryAfter, d.At = true, 0, d.At+(now.Mono-e.asked.Mono).Microseconds()
-	d.Remaining, d.Elsewhere = min(d.Quota, int64(e.kept.Len())*c.Cost), e.kept.Free()*c.Cost
+	d.Remaining = min(d.Quota, (int64(e.kept.Len())+e.kept.Free())*c.Cost)
 	d.NextAfter, d.ResetAfter = e.lease, e.lease
 	return d, true
 }

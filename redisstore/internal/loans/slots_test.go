@@ -70,8 +70,8 @@ func TestSlotsChangeHands(t *testing.T) {
 	}
 	table.kept(t, 1)
 	d, ok := table.Get(table.check("second"), at(3*time.Second))
-	if want := int64(3 * 1e6); !ok || !d.Allowed || d.Quota != 10 || d.Remaining != 0 || d.Left() != 6 || d.At != want {
-		t.Errorf("%t, %+v, want 0 of 10 to remain and 6 to be free at %d", ok, d, want)
+	if want := int64(3 * 1e6); !ok || !d.Allowed || d.Quota != 10 || d.Remaining != 6 || d.At != want {
+		t.Errorf("%t, %+v, want 6 of 10 to remain at %d", ok, d, want)
 	}
 	table.kept(t, 0)
 

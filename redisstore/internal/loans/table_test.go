@@ -167,7 +167,7 @@ func TestTake(t *testing.T) {
 	e := borrowed(t, f, 3, time.Second)
 	var d algorithms.Decision
 	for left := range 2 {
-		if !e.SpendNow(at(time.Second), 1, &d) || !d.Allowed || d.Remaining != int64(2-left) {
+		if !e.SpendNow(at(time.Second), 1, &d) || !d.Allowed || d.Remaining != int64(52-left) {
 			t.Errorf("%+v", d)
 		}
 	}
@@ -247,7 +247,7 @@ func TestRefund(t *testing.T) {
 	if !e.SpendNow(now, 2, &d) || e.Refund(now, d.At, 3) || !e.Refund(now, d.At, 2) || e.Refund(now, d.At, 1) {
 		t.Error("refunds of what was spent")
 	}
-	if e.ChargedAlone(d.At); !e.SpendNow(now, 2, &d) || e.Refund(now, d.At, 1) {
+	if e.ChargedAlone(d.At, d.Remaining); !e.SpendNow(now, 2, &d) || e.Refund(now, d.At, 1) {
 		t.Error("what the store has charged by itself must not come back from the loan")
 	}
 }
