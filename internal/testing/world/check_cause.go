@@ -17,10 +17,10 @@ func (k *key) withoutCause() (violations []string) {
 		most := k.late
 		for _, b := range slices.Concat(k.admitted, k.unknown) {
 			if b.Began <= a.Ended {
-				most += k.event(b).Cost
+				most += b.Cost
 			}
 		}
-		if most+k.event(a).Cost <= a.Decision.Quota && a.Decision.Quota == k.Limit.Events {
+		if most+a.Cost <= a.Decision.Quota && a.Decision.Quota == k.Limit.Events {
 			violations = append(violations, fmt.Sprintf("client %d was refused by zone %d, key %d, without a cause: %d of %d can be used", a.Event, k.zone, k.key, most, a.Decision.Quota))
 		}
 	}
