@@ -10,8 +10,8 @@ var _ = promiseOfKeys("nothing is refused without a cause", (*key).withoutCause)
 // withoutCause checks that nothing is refused for which there is room for sure: if all was charged that can have
 // been, and none of it has come back.
 func (k *key) withoutCause() (violations []string) {
-	if k.Lend > 0 && k.Plan.Instances > 1 {
-		return nil // what others hold is used
+	if k.Lend > 0 && k.Plan.Instances > 1 || k.queues() && k.Limit.MaxWait > 0 {
+		return nil // what others hold is used, and a wait may be too long
 	}
 	for _, a := range k.refused {
 		most := k.late

@@ -17,7 +17,8 @@ func (k *key) atRest() []string {
 	}
 	least, most := int64(0), int64(0)
 	for _, a := range k.unknown {
-		most += a.Cost
+		most += a.Cost + max(0, a.Delta)
+		least += min(0, a.Delta)
 	}
 	doubtful := k.Plan.doubtful()
 	for _, a := range k.admitted {

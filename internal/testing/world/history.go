@@ -17,6 +17,7 @@ type History struct {
 	Plan    *Plan
 	Answers []Answer // in the order of their events, when the world is over
 
+	Verdicts []Verdict     // of whole instances
 	Length   time.Duration // of the world
 	Left     []Left
 	Missed   []Missed
@@ -63,6 +64,7 @@ type Answer struct {
 	Failure      string // its kind; empty: there is a decision
 	Err          string
 	Decision     algorithms.Decision
+	Independent  bool          // it is a dry run
 	Charged      bool          // the decision was to charge the cost
 	Adjusted     time.Duration // when the charge was adjusted last; 0: it was not
 	Delta        int64         // by how much

@@ -14,6 +14,7 @@ import (
 type instance struct {
 	number int
 	store  *seam
+	whole  atomic.Pointer[whole] // nil if there is only a store
 	over   atomic.Bool
 }
 
@@ -34,5 +35,17 @@ func (w *world) open(t *testing.T, i int) *instance {
 		t.Fatal(err)
 	}
 	in.store = &seam{Store: s, w: w, instance: in, leases: make(map[string]string)}
+	if w.plan.Whole {
+		in.whole.Store(w.load(in))
+	}
 	return in
+}
+
+// close stops an instance.
+func (in *instance) close(t *testing.T) {
+	if g := in.whole.Load(); g != nil {
+		g.release(t) // which closes the store
+	} else if err := in.store.Close(); err != nil {
+		t.Error(err)
+	}
 }

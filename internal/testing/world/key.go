@@ -25,13 +25,15 @@ func (h *History) key(zone, number int) *key {
 	k := &key{History: h, Zone: h.Plan.Zones[zone], zone: zone, key: number}
 	for i := range h.Answers {
 		a := &h.Answers[i]
+		if a.Zone == zone && a.Key == number {
+			k.late += max(0, a.Delta)
+		}
 		switch {
-		case a.Zone != zone || a.Key != number || a.Cost == 0:
-		case a.Failure != "":
+		case a.Zone != zone || a.Key != number || a.Cost == 0 && a.Delta == 0:
+		case a.Failure != "", a.Independent && h.Plan.has(unable): // a full Redis decides about it, and does not charge it
 			k.unknown = append(k.unknown, a)
 		case a.Charged:
 			k.admitted = append(k.admitted, a)
-			k.late += max(0, a.Delta)
 		case !a.Decision.Allowed:
 			k.refused = append(k.refused, a)
 		}

@@ -90,7 +90,7 @@ func (h *History) answers(a Answer, checks []store.Check, decisions []algorithms
 		if one.Zone, one.Key, ok = placeOf(c); !ok || c.Peek {
 			continue
 		}
-		one.Cost, one.Lease = c.Cost, c.LeaseID
+		one.Cost, one.Lease, one.Independent = c.Cost, c.LeaseID, c.Independent
 		if a.Failure == "" {
 			one.Decision = decisions[i]
 			one.Charged = one.Decision.Allowed && !one.Decision.Exempt && (passes || c.Independent)

@@ -94,7 +94,7 @@ func Run(t *testing.T, p *Plan) *History {
 }
 
 func rule(t *testing.T, i int, z Zone) *store.Rule {
-	r, err := z.rule(fmt.Sprintf("z%d", i))
+	r, err := z.rule(zoneName(i))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,9 +142,10 @@ func (w *world) last(t *testing.T) {
 		}
 	}
 	for _, in := range w.instances {
-		_ = in.store.Close()
+		in.close(t)
 	}
-	s := w.open(t, len(w.instances)).store
+	fresh := w.open(t, len(w.instances))
+	s := fresh.store
 	for z, r := range w.rules {
 		for k := range maxKeys {
 			var d [1]algorithms.Decision
@@ -155,5 +156,5 @@ func (w *world) last(t *testing.T) {
 			w.history.Left = append(w.history.Left, Left{z, k, d[0]})
 		}
 	}
-	_ = s.Close()
+	fresh.close(t)
 }
