@@ -47,7 +47,7 @@ RACE = GOFLAGS="$$GOFLAGS -race" GORACE=atexit_sleep_ms=50 GOGC=400
 
 # The tests build binaries, also in a checkout of another user, where git refuses
 # to tell go the version. Only "make build" and "make run" ask for it.
-bench bench-docs bench-fleet bench-nemesis bench-overload bench-server bench-stream bits32 browser cover deep docs examples fuzz golden linear lint long microbench mutants outages pictures profile screenshots scripts servers stress test trouble unit: export GOFLAGS += -buildvcs=false
+bench bench-admitted bench-docs bench-fleet bench-nemesis bench-overload bench-server bench-stream bits32 browser cover deep docs examples fuzz golden linear lint long microbench mutants outages pictures profile screenshots scripts servers stress test trouble unit: export GOFLAGS += -buildvcs=false
 
 .PHONY: help
 help: ## List the targets
@@ -201,6 +201,12 @@ bench-overload: ## Play all scenarios of too much load with all limits, for some
 	@go -C bench build -o ../$(BIN)/bench-overload ./overload
 	$(BIN)/bench-overload $(BENCHFLAGS)
 
+.PHONY: bench-admitted
+bench-admitted: redis ## Record for a minute how many requests two instances admit together, for docs/admitted.svg, with BENCHFLAGS
+	@go -C bench build -o ../$(BIN)/bench-admitted ./admitted
+	$(BIN)/bench-admitted -root . $(BENCHFLAGS)
+	@$(MAKE) pictures
+
 .PHONY: profile
 profile: redis ## Print which part of a Caddy's CPU samples is the directive's, with BENCHFLAGS
 	@go -C bench build -o ../$(BIN)/bench-server ./server
@@ -231,7 +237,7 @@ scripts: ## Make the scripts that Redis gets, in lua/loaded, of their parts in l
 	UPDATE_SCRIPTS=1 go test -count 1 ./internal/testing/scripts
 
 .PHONY: pictures
-pictures: ## Draw the picture of the algorithms in docs/ again
+pictures: ## Draw the pictures of algorithms and of a recorded fleet in docs/ again
 	go generate ./internal/testing/picture
 
 .PHONY: screenshots

@@ -56,7 +56,7 @@ func compare() (err error) {
 	if b.wrk, err = newWrk(dir); err != nil {
 		return err
 	}
-	if b.binary, err = build(*root, dir); err != nil {
+	if b.binary, err = rig.BuildCaddy(*root, dir); err != nil {
 		return err
 	}
 

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/pprof/profile"
+
+	"github.com/seed-161337e5/caddyratelimit/bench/internal/rig"
 )
 
 // shares are the parts of a Caddy's CPU samples that a profile finds.
@@ -109,7 +111,7 @@ type profiled struct {
 // profile loads the Caddy of a scenario: first to warm up, then while its CPU is sampled.
 func (b *bench) profile(ctx context.Context, s scenario) (p profiled, err error) {
 	fmt.Fprintln(b.progress, s.name)
-	c, err := startCaddy(b.binary, s.with)
+	c, err := rig.StartCaddy(b.binary, s.with)
 	if err != nil {
 		return p, err
 	}
@@ -121,7 +123,7 @@ func (b *bench) profile(ctx context.Context, s scenario) (p profiled, err error)
 	failed := make(chan error, 1)
 	go func() {
 		var err error
-		samples, err = c.cpuProfile(ctx, b.time)
+		samples, err = cpuProfile(ctx, c, b.time)
 		failed <- err
 	}()
 	r, err := b.load(ctx, c, s, b.time)
@@ -156,8 +158,8 @@ func writeShares(out io.Writer, all []profiled, top int) error {
 }
 
 // cpuProfile samples the CPU for a time.
-func (c *caddy) cpuProfile(ctx context.Context, d time.Duration) (p *profile.Profile, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%sdebug/pprof/profile?seconds=%d", c.admin, int(d.Seconds())), nil)
+func cpuProfile(ctx context.Context, c *rig.Caddy, d time.Duration) (p *profile.Profile, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%sdebug/pprof/profile?seconds=%d", c.Admin, int(d.Seconds())), nil)
 	if err != nil {
 		return nil, err
 	}

@@ -122,12 +122,12 @@ type bench struct {
 // measure starts both instances and loads them in turn. The order alternates.
 func (b *bench) measure(ctx context.Context, s scenario) (o outcome, err error) {
 	fmt.Fprintln(b.progress, s.name)
-	bare, err := startCaddy(b.binary, s.bare)
+	bare, err := rig.StartCaddy(b.binary, s.bare)
 	if err != nil {
 		return o, err
 	}
 	defer func() { err = errors.Join(err, bare.Close()) }()
-	with, err := startCaddy(b.binary, s.with)
+	with, err := rig.StartCaddy(b.binary, s.with)
 	if err != nil {
 		return o, err
 	}
@@ -161,11 +161,11 @@ func (b *bench) measure(ctx context.Context, s scenario) (o outcome, err error) 
 		withs99 = append(withs99, float64(through.p99))
 		adds = append(adds, float64(through.p50-plain.p50))
 	}
-	below, err := bare.memory()
+	below, err := bare.Memory()
 	if err != nil {
 		return o, err
 	}
-	above, err := with.memory()
+	above, err := with.Memory()
 	if err != nil {
 		return o, err
 	}
@@ -177,8 +177,8 @@ func (b *bench) measure(ctx context.Context, s scenario) (o outcome, err error) 
 }
 
 // load runs wrk for a time, and checks that the answers are those of the scenario.
-func (b *bench) load(ctx context.Context, c *caddy, s scenario, lasts time.Duration) (run, error) {
-	r, err := b.wrk.against(ctx, c.url, s.connections, s.clients, s.skewed, lasts)
+func (b *bench) load(ctx context.Context, c *rig.Caddy, s scenario, lasts time.Duration) (run, error) {
+	r, err := b.wrk.against(ctx, c.URL, s.connections, s.clients, s.skewed, lasts)
 	if err != nil {
 		return r, err
 	}

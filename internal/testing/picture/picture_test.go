@@ -10,21 +10,28 @@ import (
 	"testing"
 )
 
-// TestPictureIsCurrent: the picture in the docs shows what the algorithms do now.
-func TestPictureIsCurrent(t *testing.T) {
-	committed, err := os.ReadFile("../../../docs/algorithms.svg")
+// TestPicturesAreCurrent: the pictures in the docs show what the algorithms do now, and what was recorded last.
+func TestPicturesAreCurrent(t *testing.T) {
+	all, err := pictures()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if string(committed) != draw(traffic(), lanes()) {
-		t.Error("docs/algorithms.svg is out of date: run make pictures")
+	for name, picture := range all {
+		committed, err := os.ReadFile("../../../docs/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(committed) != picture {
+			t.Errorf("docs/%s is out of date: run make pictures", name)
+		}
+		isSelfContained(t, picture)
 	}
 }
 
-// TestPictureIsSelfContained: the picture is well-formed, small, has a text for people who do not see it
+// isSelfContained checks that a picture is well-formed, small, has a text for people who do not see it
 // and colors for dark backgrounds, and needs nothing from elsewhere.
-func TestPictureIsSelfContained(t *testing.T) {
-	picture := draw(traffic(), lanes())
+func isSelfContained(t *testing.T, picture string) {
+	t.Helper()
 	if len(picture) > 60_000 {
 		t.Errorf("%d bytes", len(picture))
 	}

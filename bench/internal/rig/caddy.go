@@ -1,4 +1,4 @@
-package main
+package rig
 
 import (
 	"context"
@@ -12,16 +12,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-161337e5/caddyratelimit/bench/internal/rig"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/childprocess"
 )
 
-// keyHeader names the client. The load generator sends it to every instance, also to those that
-// ignore it.
-const keyHeader = "X-Key"
-
-// build compiles cmd/caddy of the repository at root into dir.
-func build(root, dir string) (string, error) {
+// BuildCaddy compiles cmd/caddy of the repository at root into dir.
+func BuildCaddy(root, dir string) (string, error) {
 	binary := filepath.Join(dir, "caddy")
 	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", binary, "./cmd/caddy")
 	cmd.Dir, cmd.Stderr = root, os.Stderr
@@ -34,10 +29,10 @@ func build(root, dir string) (string, error) {
 // caddyTimeout is how long a Caddy may take to answer, and to end.
 const caddyTimeout = 30 * time.Second
 
-// caddy is a running Caddy with one site.
-type caddy struct {
-	url     string
-	admin   string // of the admin endpoint, with a slash at the end
+// Caddy is a running Caddy with one site.
+type Caddy struct {
+	URL     string
+	Admin   string // of the admin endpoint, with a slash at the end
 	process *childprocess.Process
 	dir     string
 }
@@ -55,14 +50,14 @@ http://127.0.0.1:%d {
 }
 `
 
-// startCaddy runs a Caddy with one site, given as lines of a Caddyfile, and returns when it
+// StartCaddy runs a Caddy with one site, given as lines of a Caddyfile, and returns when it
 // answers.
-func startCaddy(binary, site string) (*caddy, error) {
-	port, err := rig.FreePort()
+func StartCaddy(binary, site string) (*Caddy, error) {
+	port, err := FreePort()
 	if err != nil {
 		return nil, err
 	}
-	admin, err := rig.FreePort()
+	admin, err := FreePort()
 	if err != nil {
 		return nil, err
 	}
@@ -83,12 +78,12 @@ func startCaddy(binary, site string) (*caddy, error) {
 	cmd := exec.Command(binary, "run", "--config", file, "--adapter", "caddyfile")
 	cmd.Env = append(os.Environ(), "XDG_DATA_HOME="+dir, "XDG_CONFIG_HOME="+dir)
 	cmd.Stdout, cmd.Stderr = logs, logs
-	c := &caddy{url: "http://127.0.0.1:" + strconv.Itoa(port) + "/", admin: "http://127.0.0.1:" + strconv.Itoa(admin) + "/", dir: dir}
+	c := &Caddy{URL: "http://127.0.0.1:" + strconv.Itoa(port) + "/", Admin: "http://127.0.0.1:" + strconv.Itoa(admin) + "/", dir: dir}
 	if c.process, err = childprocess.Start(cmd); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	err = c.process.Await(caddyTimeout, func(context.Context) error {
-		response, err := http.Get(c.url)
+		response, err := http.Get(c.URL)
 		if err != nil {
 			return err
 		}
@@ -101,10 +96,11 @@ func startCaddy(binary, site string) (*caddy, error) {
 	return c, nil
 }
 
-func (c *caddy) Close() error { return errors.Join(c.process.End(caddyTimeout), os.RemoveAll(c.dir)) }
+// Close ends the process.
+func (c *Caddy) Close() error { return errors.Join(c.process.End(caddyTimeout), os.RemoveAll(c.dir)) }
 
-// memory returns the resident memory of the process in bytes.
-func (c *caddy) memory() (float64, error) {
+// Memory returns the resident memory of the process in bytes.
+func (c *Caddy) Memory() (float64, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.process.PID()))
 	if err != nil {
 		return 0, err
@@ -117,33 +113,3 @@ func (c *caddy) memory() (float64, error) {
 	}
 	return 0, errors.New("no VmRSS in /proc")
 }
-
-// lent is a site like limited that lends.
-func lent(events int, store string) string {
-	return strings.Replace(limited(events, store), "window 24h", "window 24h\n\t\t\tlend 100ms", 1)
-}
-
-// limited is a site with the directive in front of the same answer.
-func limited(events int, store string) string {
-	return fmt.Sprintf(`	rate_limit {
-		zone clients {
-			key {http.request.header.%s}
-			algorithm token_bucket
-			events %d
-			window 24h
-		}
-		%s
-	}
-	respond "Hello, World!"`, keyHeader, events, store)
-}
-
-// redisStore has a long timeout, because here the machine is busy on purpose.
-func redisStore(address string) string {
-	return "store redis {\n\t\t\taddress " + address + "\n\t\t\ttimeout 3s\n\t\t}"
-}
-
-const (
-	memoryStore = "store memory"
-	bareSite    = `	respond "Hello, World!"`
-	bareRefusal = "\trespond 429"
-)
