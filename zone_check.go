@@ -36,7 +36,7 @@ func (z *Zone) checkSpec(s *zone.Spec, log *zap.Logger) error {
 			zap.String("zone", s.Name), zap.String("placeholder", "{"+empty.Name+"}"))
 	}
 	for _, check := range []func(*zone.Spec) error{
-		z.checkLend, z.checkReserve, checkPlans, checkCost, checkStatuses, z.checkKey, z.checkCharge, checkKeyRules,
+		z.checkReserve, checkPlans, checkCost, checkStatuses, z.checkKey, z.checkCharge, checkKeyRules,
 	} {
 		if err := check(s); err != nil {
 			return err
@@ -49,29 +49,6 @@ func (z *Zone) checkSpec(s *zone.Spec, log *zap.Logger) error {
 		return err
 	}
 	return z.checkChallenge(s)
-}
-
-// checkLend checks that nothing else in the zone needs the store for each request.
-func (z *Zone) checkLend(*zone.Spec) error {
-	if z.Lend == 0 {
-		return nil
-	}
-	for _, o := range []struct {
-		name string
-		set  bool
-		why  string
-	}{
-		{"overrides", z.Overrides, "an override holds from the next request on, which must ask the store"},
-		{"ban", z.Ban != nil, "the store must see each refusal"},
-		{"dry_run", z.DryRun, "a dry run asks the store for each request"},
-		{"enforce", z.Enforce != nil, "a dry run asks the store for each request"},
-		{"reserve", z.Reserve != nil, "slots that are kept may go to any request"},
-	} {
-		if o.set {
-			return fmt.Errorf("lend and %s exclude each other: %s", o.name, o.why)
-		}
-	}
-	return nil
 }
 
 // checkReserve checks the slots that are reserved.

@@ -12,11 +12,14 @@ if broken and record then
   lent = type(newest) == 'string' and #newest % 40 == 1 and byte(newest) == 76
 end
 damaged = damaged or broken and not lent
-if lent then allowed, remaining, retry, marks = false, 0, NEVER, (marks or 0) + 64 end
+if lent then
+  allowed, remaining, retry = false, 0, NEVER
+  if not left then marks = (marks or 0) + 64 end
+end
 stuck = stuck or unable and cost > 0 and op == 0 and
   (not full or state and state.new or record and not (spares and spares(x, y, z)))
 
-if ban and op == 0 and not left and not allowed and round == 1 and not (unable and (not full or ban.new)) then
+if ban and op == 0 and not left and not allowed and not lent and round == 1 and not (unable and (not full or ban.new)) then
   local life
   left, ban.x, ban.y, ban.z, life = ban_refused(now, first_ban, after, within, longest, ban.x, ban.y, ban.z)
   ban.till = now + life

@@ -1,18 +1,20 @@
 -- lend.lua decides checks of zones that lend, and lends. It is the Lua port of package
 -- algorithms/lend, which says what the numbers mean, around the ports of the algorithms.
 --
--- KEYS     for each check, the key of its state. While parts of it are lent, the state has a book
+-- KEYS     for each check, the key of its state, and those of its override and of its ban, if it may have one. While parts of it are lent, the state has a book
 --          of the loans at its end: 40 bytes for all of them, and 40 bytes for each. The state of a
 --          Counter is a string: that of take.lua, and the book behind it. The state of a Recorder is
 --          a list, and its last element is the letter L and the book. So take.lua notices that parts
 --          are lent when it finds a state that it cannot read: then it decides nothing.
 -- ARGV[1]  groups: a byte for the number of their checks, and the checks, each of them
 --   a byte         what to do: 0 ask, 1 adjust a charge, 2 peek; plus 4 if the borrower was refused
---                  the last time, plus 8 if the cost is lent instead of charged
+--                  the last time, plus 8 if the cost is lent instead of charged, plus 16 if the key may
+--                  have an override, plus 32 if it may be banned: then nothing is lent, and these decide
 --   a number       the cost
 --   seven numbers  the borrower, and the number, spent, live, want, lease and brief of its ask, all 0
 --                  if nothing is borrowed; to adjust, when the charge was made, its turn and the delta
---   the rule       the algorithm's name and six parameters, as MessagePack has them
+--   the rule       the algorithm's name and six parameters, as MessagePack has them, and then the four
+--                  of the ban, if the key may be banned
 --
 -- ARGV[2]  in a careful call only; take.lua says what that is. While Redis cannot write, nothing more is
 --          lent. If the reason is memory, groups are charged that need no more than their keys have.
@@ -22,10 +24,12 @@
 -- length, and the text), and for each group a byte. If that is 1, what follows is why the group failed:
 -- two bytes for the length, and the text. If it is 3, Redis cannot write what the group charges, and
 -- nothing follows. If it is 2, nothing was written, and if it is 0, everything: then for each check
---   a byte         flags: 1 allowed, 2 what was stored was damaged and ignored
+--   a byte         flags: 1 allowed, 2 what was stored was damaged and ignored, 4 exempt, 8 banned,
+--                  16 the ban begins, 32 decided by the limit of an override
 --   eleven numbers quota, remaining, retry, next, reset, held, lease, others, pause, what is lent in
 --                  all, and to how many. Of an adjustment, quota is 1 if it has changed anything, and remaining
 --                  is 1 if something is free after a charge
+--   with flag 32   two bytes for the length, and the limit of the override, as take.lua has it
 -- Numbers are big-endian integers of eight bytes, times and durations are in microseconds.
 --
 -- A loan is the borrower, the number and spent of its last ask, what it holds, and when it ends. So
@@ -132,6 +136,8 @@ end
 
 --[[include loans.lua]]
 
+--[[include overruled.lua]]
+
 -- write keeps what has changed, for as long as it counts. See write.lua for expiries.
 local function write(c)
   local latest, about = now, ''
@@ -179,7 +185,9 @@ local function decided(checks, pass)
   for i = 1, #checks do
     local c = checks[i]
     if c.op ~= 1 then
-      if pass and c.op == 0 then
+      if c.exempt then
+        c.allowed = true
+      elseif pass and c.op == 0 then
         if c.borrows then -- it is lent
         elseif c.s1 and c.cost > 0 then
           c.x, c.y, c.z, c.changed = c.s1, c.s2, c.s3, true
@@ -190,13 +198,24 @@ local function decided(checks, pass)
         c.allowed, c.quota, c.remaining, c.retry, c.next, c.reset = decide(c, 0, c.counts)
       end
       if c.op == 0 then
-        lend(c, pass)
+        local here = c.here or c
+        lend(here, pass)
+        c.held, c.length, c.others = here.held, here.length, here.others
         if c.held == 0 and c.want > 0 then c.pause = pause(c) end
       end
     end
-    if not dry and (c.changed or c.taken) then write(c) end
-    replies[i] = pack('>Bi8i8i8i8i8i8i8i8i8i8i8', (c.allowed and 1 or 0) + (c.damaged and 2 or 0), c.quota, c.remaining,
+    if not dry then
+      if c.here and (c.here.changed or c.here.taken) then write(c.here) end
+      if c.changed or c.taken then write(c) end
+      if c.life then remember(c) end
+    end
+    local flags = (c.allowed and 1 or 0) + (c.damaged and 2 or 0)
+    if c.setting or c.ban then
+      flags = flags + (c.exempt and 4 or c.left and 8 or 0) + (c.begins and 16 or 0) + (c.override and 32 or 0)
+    end
+    replies[i] = pack('>Bi8i8i8i8i8i8i8i8i8i8i8', flags, c.quota, c.remaining,
       c.retry, c.next, c.reset, c.held, c.length, c.others, c.pause, c.lent, c.loans)
+    if c.override then replies[i] = replies[i] .. pack('>Hc0', #c.override, c.override) end
   end
   return table.concat(replies)
 end
@@ -234,9 +253,21 @@ local function group(checks)
         c.want = 0
         c.borrows = c.borrows and c.place
       end
-      c.counts = c.lent + c.live
-      c.allowed, c.quota, c.remaining, c.retry, c.next, c.reset, c.s1, c.s2, c.s3 = decide(c, c.cost, c.counts)
-      pass = pass and c.allowed
+      if c.setting or c.ban then
+        local again = overrule(c)
+        if again then error(again) end
+        if c.other then
+          c = elsewhere(c)
+          checks[i] = c
+        end
+      end
+      if not c.exempt then
+        c.counts = c.lent + c.live
+        c.allowed, c.quota, c.remaining, c.retry, c.next, c.reset, c.s1, c.s2, c.s3 = decide(c, c.cost, c.counts)
+        if c.ban and c.op == 0 and not c.left and not c.allowed and not dry and not (unable and not c.known) then count(c) end
+        if c.left then banned(c) end
+        pass = pass and c.allowed
+      end
     end
   end
   return decided(checks, pass), pass
@@ -249,7 +280,7 @@ local function tried(checks)
   for i = 1, #checks do
     local c = checks[i]
     charges = charges or c.op == 1 or pass and c.op == 0 and c.cost > 0
-    writes = writes and not grows(c)
+    writes = writes and not grows(c) and not (c.here and grows(c.here))
   end
   if not writes then return charges and '\3' or '\2' .. reply end
 end
@@ -261,8 +292,10 @@ end
 local function failed(checks, why)
   for i = 1, #checks do
     local c = checks[i]
-    if c.taken and redis.pcall('RPUSH', c.key, c.taken) == 1 then
-      redis.pcall('PEXPIRE', c.key, floor((c.p2 + MAX_LEASE) / 1000))
+    for _, c in ipairs(c.here and { c, c.here } or { c }) do
+      if c.taken and redis.pcall('RPUSH', c.key, c.taken) == 1 then
+        redis.pcall('PEXPIRE', c.key, floor((c.p2 + MAX_LEASE) / 1000))
+      end
     end
   end
   local text = type(why) == 'table' and why.err or tostring(why)
@@ -291,12 +324,23 @@ local function read(at, k)
       op = 0, cost = 0, id = false, number = 0, spent = 0, live = 0, want = 0, lease = 0, brief = 0, scarce = false, borrows = false,
       x = 0, y = 0, z = 0, lives = 0, s1 = false, s2 = false, s3 = false, book = '', loans = 0, lent = 0, first = 0, last = 0, counts = 0,
       place = false, loan = false, whole = false, size = 0, owed = 0, entries = 0,
-      taken = false, changed = false, damaged = false, done = false,
+      taken = false, changed = false, damaged = false, done = false, index = k, setting = false, ban = false,
       allowed = false, quota = 0, remaining = 0, retry = 0, next = 0, reset = 0, held = 0, length = 0, others = 0, pause = 0,
     }
     c.op, c.cost, c.id, c.number, c.spent, c.live, c.want, c.lease, c.brief, at = unpack_struct('>Bi8c8i8i8i8i8i8i8', groups, at)
-    at, c.name, c.p1, c.p2, c.p3, c.p4, c.p5, c.p6 = cmsgpack.unpack_limit(groups, 7, at - 1)
+    local bans = c.op >= 32
+    if bans then c.op, c.till, c.since, c.count = c.op - 32, 0, 0, 0 end
+    at, c.name, c.p1, c.p2, c.p3, c.p4, c.p5, c.p6, c.first_ban, c.after, c.within, c.longest =
+      cmsgpack.unpack_limit(groups, bans and 11 or 7, at - 1)
     at = at < 0 and #groups + 1 or at + 1
+    if c.op >= 16 then
+      k = k + 1
+      c.op, c.setting = c.op - 16, KEYS[k]
+    end
+    if bans then
+      k = k + 1
+      c.ban = KEYS[k]
+    end
     checks[j] = c
     local name = c.name
     if c.op >= 8 then c.op, c.borrows = c.op - 8, true end

@@ -19,8 +19,10 @@ func (s *operators) Set(ctx context.Context, rule *store.Rule, key string, overr
 		return err
 	}
 	kind, tail := prepared.Wire()
-	_, err = s.evalText(ctx, lua.Set, s.keys.Override(rule, key), string([]byte{kind}), prepared.For.Microseconds(), tail)
-	return err
+	if _, err = s.evalText(ctx, lua.Set, s.keys.Override(rule, key), string([]byte{kind}), prepared.For.Microseconds(), tail); err != nil {
+		return err
+	}
+	return s.changed(ctx, rule, key)
 }
 
 // Get implements [store.Overrider].
@@ -37,7 +39,10 @@ func (s *operators) Get(ctx context.Context, rule *store.Rule, key string) (stor
 
 // Clear implements [store.Overrider].
 func (s *operators) Clear(ctx context.Context, rule *store.Rule, key string) error {
-	return s.delete(ctx, s.keys.Override(rule, key))
+	if err := s.delete(ctx, s.keys.Override(rule, key)); err != nil {
+		return err
+	}
+	return s.changed(ctx, rule, key)
 }
 
 // Unban implements [store.Overrider].
@@ -45,7 +50,7 @@ func (s *operators) Unban(ctx context.Context, rule *store.Rule, key string) err
 	_, err := s.evalText(ctx, lua.Unban, s.keys.Override(rule, key))
 	err = errors.Join(err, s.delete(ctx, s.keys.Ban(rule, key)))
 	s.forget(rule, key)
-	return err
+	return errors.Join(err, s.changed(ctx, rule, key))
 }
 
 // Refusals implements [store.RefusalCounter].

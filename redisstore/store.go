@@ -94,7 +94,8 @@ func (s *Store) stack(o *Options) {
 		inner = s.refusals
 	}
 	s.forget = inner.Forget
-	s.lending = lending.New(inner, &lending.Config{Lender: s.link, Refusals: s.refusals, PerCall: c.PerCall, Timeout: o.Timeout, Processes: s.Instances, Done: s.quit})
+	s.lending = lending.New(inner, &lending.Config{Lender: s.link, Refusals: s.refusals, PerCall: c.PerCall, Timeout: o.Timeout, Processes: s.Instances, Done: s.quit, Changes: s.changes, Changed: s.changed})
+	s.void = s.lending.VoidKey
 }
 
 // Take implements [store.Store] with one call of the script, which it may share with
@@ -177,7 +178,7 @@ func (s *Store) Reset(ctx context.Context, rule *store.Rule, key string) error {
 		err = errors.Join(err, s.delete(ctx, name))
 	}
 	s.lending.Forget(rule, key)
-	return err
+	return errors.Join(err, s.changed(ctx, rule, key))
 }
 
 // Stats implements [store.Observed].

@@ -33,7 +33,7 @@ func NewLendingRule(zone string, algorithm algorithms.Algorithm, limit algorithm
 	}
 	r.lend, r.longestLend = period, lend.Longest(limit, period)
 	if _, r.leaser = algorithm.(algorithms.Leaser); !r.leaser {
-		r.states = statesOf(zone, algorithm.Name(), Escape(algorithm.Family(limit)+"-lent"))
+		r.states = statesOf(zone, algorithm.Name(), Escape(algorithm.Family(limit)+lentFamily))
 	}
 	limit.Location = nil // the name of its states has it
 	r.terms = maphash.Comparable(seed, terms{r.states, limit, period})

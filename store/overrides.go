@@ -145,7 +145,7 @@ func (r *Rule) PrepareOverride(override Override) (*PreparedOverride, error) {
 	family := ""
 	if !o.eventsOnly {
 		family = Escape(r.algorithm.Family(full))
-		o.states = statesOf(r.zone, o.algorithm, family)
+		o.states = r.statesOfFamily(family)
 	}
 	o.encoded = o.head() + family
 	return o, nil

@@ -128,7 +128,10 @@ func (b *Borrower) End(now Moment, number int64, answer Answer, reserve int64) b
 	if b.loan.limit = b.ask.Spent + answer.Held - b.loan.returned; answer.Held > b.ask.Live {
 		b.loan.hold = inForce
 	}
-	if b.ask.void {
+	switch {
+	case answer.Overruled:
+		b.giveUp(0)
+	case b.ask.void:
 		b.giveUp(reserve)
 	}
 	b.charged.latest = max(b.charged.latest, b.At(now))

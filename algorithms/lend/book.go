@@ -13,6 +13,16 @@
 //   - At most half of what is free is lent at once, so that others find something. When little
 //     is free, nothing is lent, and each request is decided by the store.
 //
+// What operators change meets what is lent ("I6"). While an override or a ban holds, nothing more is lent of a key
+// ([Key].Overruled), and a borrower that hears of it gives up what it holds ([Borrower.Void]). Until it does:
+//
+//   - An override with a limit that counts in the same state admits, with all that is lent, at most the larger of the two
+//     limits: what is lent counts as used under both.
+//   - A ban admits at most what was lent.
+//   - A reset admits what was lent on top of the limit, once, because the store has forgotten it.
+//   - Two limits that count in the same state, such as those of plans, count what is lent of the other as used. So
+//     each admits what it would admit alone.
+//
 // Everything here is pure. [Decide] is the store's part, and has a Lua port, lua/lend.lua.
 // [Borrower] is the part of a process that borrows.
 package lend

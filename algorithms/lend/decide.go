@@ -11,6 +11,10 @@ type Key struct {
 	Account
 	Book Book
 
+	// Overruled says that an override or a ban holds for the key, whose numbers the account has. As long as
+	// it does, nothing more is lent.
+	Overruled bool
+
 	place int // in the book, of the loan that is being renewed; -1: it is a new one
 }
 
@@ -55,6 +59,10 @@ type Answer struct {
 	// Pause is, if something was wanted and nothing is held, after how many microseconds there is
 	// enough to lend some of it; -1 for never.
 	Pause int64
+
+	// Overruled says that an override or a ban has decided, so that nothing that was lent before may be spent,
+	// but by the requests that have reserved it.
+	Overruled bool
 }
 
 // chunk is the part of the quota that must be free again, for each borrower, before a borrower
@@ -102,6 +110,9 @@ func Decide(now int64, keys []*Key, asks []Ask) []Answer {
 	for i, k := range keys {
 		a := &asks[i]
 		k.report(now, a)
+		if answers[i].Overruled = k.Overruled; k.Overruled {
+			a.Want, a.Borrows = 0, false
+		}
 		answers[i].Decision = k.Account.Decide(now, a.Cost, k.counted(a))
 		pass = pass && answers[i].Allowed
 	}

@@ -20,6 +20,14 @@ func (b *Borrower) Owes() {
 	b.ask.void, b.news.Remaining = b.ask.underWay, 0
 }
 
+// Void gives up what is held, because other rules may hold for the key by now: an operator has set an override or a
+// ban, or the store has forgotten the key. The next ask says what does.
+func (b *Borrower) Void() {
+	b.giveUp(0)
+	b.ask.void = b.ask.underWay
+	b.news.say(fresh, 0, 0)
+}
+
 // giveUp gives up what no request has reserved, but for a cost that is to be reserved now. The store does not
 // know it yet.
 func (b *Borrower) giveUp(but int64) {

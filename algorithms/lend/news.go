@@ -27,6 +27,8 @@ func (b *Borrower) hear(now Moment, answer Answer) {
 	switch pause := time.Duration(answer.Pause) * time.Microsecond; {
 	case !answer.Allowed:
 		b.refuse(now, answer)
+	case answer.Overruled:
+		b.news.say(scarce, 0, now.Mono+min(b.period, longestRefusal))
 	case answer.Held > 0 || b.ask.Want == 0:
 		b.news.say(lent, 0, 0)
 	case pause > 0 && pause < b.period:
@@ -46,8 +48,15 @@ func (b *Borrower) refuse(now Moment, answer Answer) {
 	if pause := time.Duration(answer.Pause) * time.Microsecond; pause > wait {
 		wait = max(wait, min(pause, b.period))
 	}
-	b.news.say(refusing, b.ask.Cost, now.Mono+wait)
+	from := b.ask.Cost
+	if answer.Banned { // whatever the cost
+		wait, from = min(answer.RetryAfter, longestRefusal), 1
+	}
+	b.news.say(refusing, from, now.Mono+wait)
 }
+
+// Banned reports whether the last answer was that the key is banned.
+func (b *Borrower) Banned() bool { return b.news.Banned }
 
 // refuses reports whether a cost is refused without an ask.
 func (b *Borrower) refuses(now Moment, cost int64) bool {
@@ -90,9 +99,9 @@ func (b *Borrower) Spare(now Moment) int64 { return max(0, b.Live(now)-b.loan.re
 // Refused returns the decision on a cost that is refused without an ask.
 func (b *Borrower) Refused(now Moment, cost int64) algorithms.Decision {
 	d := b.told(now)
-	d.Allowed, d.Remaining = false, 0
+	d.Allowed, d.Remaining, d.BanBegins = false, 0, false
 	switch {
-	case cost > d.Quota:
+	case cost > d.Quota && !d.Banned:
 		d.RetryAfter = algorithms.Never
 	case d.RetryAfter != algorithms.Never:
 		d.RetryAfter = max(d.RetryAfter, b.news.until-now.Mono)

@@ -21,6 +21,7 @@ type Slots struct {
 	free  int64
 	told  Moment // when free was asked for
 	known bool
+	after time.Duration // what was asked for before does not count any more
 }
 
 // Slot is charged in the store under a name.
@@ -90,7 +91,7 @@ func (s *Slots) most(processes int) int64 { return s.free / int64(2*max(1, proce
 
 // Told tells what the store said is free, and when it was asked.
 func (s *Slots) Told(asked Moment, free int64) {
-	if !s.known || asked.Mono >= s.told.Mono {
+	if asked.Mono >= s.after && (!s.known || asked.Mono >= s.told.Mono) {
 		s.free, s.told, s.known = free, asked, true
 	}
 }
@@ -115,6 +116,12 @@ func (s *Slots) Surplus(now Moment, processes int) (back []Slot) {
 	s.idle = kept
 	s.low = len(kept)
 	return back
+}
+
+// Void takes all slots out, because other rules may hold for the key. None is kept until the store says what is free.
+func (s *Slots) Void(now Moment) []Slot {
+	s.known, s.after = false, now.Mono
+	return s.All()
 }
 
 // All takes all slots out.

@@ -1002,6 +1002,143 @@ local function pause(c)
   local allowed, _, _, retry = decide(c, enough, c.lent)
   return allowed and 0 or retry
 end
+local ban_left, ban_refused
+local function text(key)
+  local value = redis.pcall('GET', key)
+  if type(value) ~= 'table' then return value end
+  wrongtype(value, 'GET', key)
+end
+local function overrule(c)
+  local values, j, index, damaged = { c.setting and text(c.setting) }, 1, c.index
+  if values[1] then
+    local valid, kind, till, more = pcall(unpack_struct, '>Bi8', values[1])
+    if not valid then
+      damaged = true
+    elseif till == 0 or till > now then
+      if kind == 1 then
+        c.exempt = true
+      elseif kind == 2 then
+        c.left = till == 0 and -1 or till - now
+      else
+        local name, p1, p2, p3, p4, p5, p6 = c.name, c.p1, c.p2, c.p3, c.p4, c.p5, c.p6
+        local override, marks, place, wrote
+        local algorithm, whole, q1, q2, q3, q4, q5, q6, behind
+        valid, algorithm, whole, q1, q2, q3, q4, q5, q6, behind = pcall(unpack_struct, '>sBi8i8i8i8i8i8', values[j], more)
+        if not valid then
+          damaged = true
+        elseif algorithm == name then
+          marks, place, p1 = 32, nil, q1
+          override = string.sub(values[j], more + #algorithm + 1, behind - 1)
+          if whole == 1 then
+            local family = string.match(values[j], '^([^{%z]*)%z', behind) or
+              (p2 == q2 and p3 == q3 and p4 == q4 and p5 == q5 and p6 == q6 and '' or 'own')
+            p2, p3, p4, p5, p6 = q2, q3, q4, q5, q6
+            override = override .. family
+            local here = KEYS[index]
+            if family ~= '' and here ~= string.match(here, '.*:') .. family .. '-lent' then -- a zone that lends counts there
+              local other, l = string.match(here, '.*:') .. family, 1
+              while KEYS[l] and KEYS[l] ~= other do l = l + 1 end
+              if not KEYS[l] then
+                local found = redis.pcall('GET', other)
+                if type(found) == 'table' then
+                  if not wrote and string.find(found.err, 'ttempted') then return redis.error_reply('TRYAGAIN ' .. found.err) end
+                  wrongtype(found, 'GET', other)
+                end
+                values[l] = found
+              end
+              KEYS[l], index = other, l
+            end
+          end
+        end
+        if override then
+          c.override, c.p1, c.p2, c.p3, c.p4, c.p5, c.p6 = override, p1, p2, p3, p4, p5, p6
+          c.other = index ~= c.index and KEYS[index]
+        end
+      end
+    end
+  end
+  if c.ban then
+    if not ban_left then
+      local function open(now, first, within, longest, till, since, count)
+        if till < 0 or till >= 9007199254740992 or since < 0 or since >= 9007199254740992 or count < 0 or count >= 9007199254740992 then
+          return 0, now, 0, 0
+        end
+        local level = count % 64
+        count = (count - level) / 64
+        if till > now then
+          for _ = 1, level do first = first * 2 < longest and first * 2 or longest end
+          if till > now + first then till, level = 0, 0 end
+        end
+        if since > now or now - since >= within then since, count = now, 0 end
+        if till + longest <= now then level = 0 end
+        return till, since, count, level
+      end
+      ban_left = function(now, first, within, longest, till, since, count)
+        till = open(now, first, within, longest, till, since, count)
+        return till > now and till - now or nil
+      end
+      ban_refused = function(now, first, after, within, longest, till, since, count)
+        local level, left, life
+        till, since, count, level = open(now, first, within, longest, till, since, count)
+        count = count + 1
+        if count >= after then
+          left = first
+          for _ = 1, level do left = left * 2 < longest and left * 2 or longest end
+          if left < longest then level = level + 1 end
+          till, count = now + left, 0
+          life = left
+        else
+          life = since + within - now
+        end
+        if level > 0 and life < till + longest - now then life = till + longest - now end
+        return left, till, since, count * 64 + level, life
+      end
+    end
+    local value = text(c.ban)
+    if value and #value == 24 then
+      c.till, c.since, c.count = unpack_struct('>i8i8i8', value)
+      c.known = true
+    elseif value then
+      damaged = true
+    end
+    c.left = c.left or ban_left(now, c.first_ban, c.within, c.longest, c.till, c.since, c.count)
+  end
+  c.damaged = c.damaged or damaged or false
+  if c.exempt or c.left or c.override then c.want, c.borrows = 0, false end
+end
+local function elsewhere(c)
+  local d = {}
+  for field, value in pairs(c) do d[field] = value end
+  d.key, d.here, d.x, d.y, d.z, d.lives, d.size = c.other, c, 0, 0, 0, 0, 0
+  d.book, d.loans, d.lent, d.live, d.number, d.place, d.loan = '', 0, 0, 0, 0, false, false
+  d.taken, d.changed, d.whole, d.owed, d.entries = false, false, false, 0, 0
+  open(d)
+  expire(d)
+  c.allowed, c.remaining = false, 0
+  return d
+end
+local function banned(c)
+  if c.allowed then
+    local _
+    _, c.quota, c.remaining, c.retry, c.next, c.reset = decide(c, 0, c.counts)
+  end
+  if c.left == -1 then
+    c.retry, c.next = -1, 0
+  else
+    if c.retry ~= -1 and c.retry < c.left then c.retry = c.left end
+    if c.remaining > 0 or c.next < c.left then c.next = c.left end
+    if c.reset < c.next then c.reset = c.next end
+  end
+  c.allowed, c.remaining = false, 0
+end
+local function count(c)
+  c.left, c.till, c.since, c.count, c.life = ban_refused(now, c.first_ban, c.after, c.within, c.longest, c.till, c.since, c.count)
+  c.begins = c.left
+end
+local function remember(c)
+  if unlock then unlock(c.ban) end
+  call('SET', c.ban, pack('>i8i8i8', c.till, c.since, c.count), 'PX', floor(c.life / 1000) + 1000--[[MARGIN_MS]])
+end
 local function write(c)
   local latest, about = now, ''
   if c.loans > 0 then
@@ -1044,7 +1181,9 @@ local function decided(checks, pass)
   for i = 1, #checks do
     local c = checks[i]
     if c.op ~= 1 then
-      if pass and c.op == 0 then
+      if c.exempt then
+        c.allowed = true
+      elseif pass and c.op == 0 then
         if c.borrows then -- it is lent
         elseif c.s1 and c.cost > 0 then
           c.x, c.y, c.z, c.changed = c.s1, c.s2, c.s3, true
@@ -1055,13 +1194,24 @@ local function decided(checks, pass)
         c.allowed, c.quota, c.remaining, c.retry, c.next, c.reset = decide(c, 0, c.counts)
       end
       if c.op == 0 then
-        lend(c, pass)
+        local here = c.here or c
+        lend(here, pass)
+        c.held, c.length, c.others = here.held, here.length, here.others
         if c.held == 0 and c.want > 0 then c.pause = pause(c) end
       end
     end
-    if not dry and (c.changed or c.taken) then write(c) end
-    replies[i] = pack('>Bi8i8i8i8i8i8i8i8i8i8i8', (c.allowed and 1 or 0) + (c.damaged and 2 or 0), c.quota, c.remaining,
+    if not dry then
+      if c.here and (c.here.changed or c.here.taken) then write(c.here) end
+      if c.changed or c.taken then write(c) end
+      if c.life then remember(c) end
+    end
+    local flags = (c.allowed and 1 or 0) + (c.damaged and 2 or 0)
+    if c.setting or c.ban then
+      flags = flags + (c.exempt and 4 or c.left and 8 or 0) + (c.begins and 16 or 0) + (c.override and 32 or 0)
+    end
+    replies[i] = pack('>Bi8i8i8i8i8i8i8i8i8i8i8', flags, c.quota, c.remaining,
       c.retry, c.next, c.reset, c.held, c.length, c.others, c.pause, c.lent, c.loans)
+    if c.override then replies[i] = replies[i] .. pack('>Hc0', #c.override, c.override) end
   end
   return table.concat(replies)
 end
@@ -1096,9 +1246,21 @@ local function group(checks)
         c.want = 0
         c.borrows = c.borrows and c.place
       end
-      c.counts = c.lent + c.live
-      c.allowed, c.quota, c.remaining, c.retry, c.next, c.reset, c.s1, c.s2, c.s3 = decide(c, c.cost, c.counts)
-      pass = pass and c.allowed
+      if c.setting or c.ban then
+        local again = overrule(c)
+        if again then error(again) end
+        if c.other then
+          c = elsewhere(c)
+          checks[i] = c
+        end
+      end
+      if not c.exempt then
+        c.counts = c.lent + c.live
+        c.allowed, c.quota, c.remaining, c.retry, c.next, c.reset, c.s1, c.s2, c.s3 = decide(c, c.cost, c.counts)
+        if c.ban and c.op == 0 and not c.left and not c.allowed and not dry and not (unable and not c.known) then count(c) end
+        if c.left then banned(c) end
+        pass = pass and c.allowed
+      end
     end
   end
   return decided(checks, pass), pass
@@ -1109,15 +1271,17 @@ local function tried(checks)
   for i = 1, #checks do
     local c = checks[i]
     charges = charges or c.op == 1 or pass and c.op == 0 and c.cost > 0
-    writes = writes and not grows(c)
+    writes = writes and not grows(c) and not (c.here and grows(c.here))
   end
   if not writes then return charges and '\3' or '\2' .. reply end
 end
 local function failed(checks, why)
   for i = 1, #checks do
     local c = checks[i]
-    if c.taken and redis.pcall('RPUSH', c.key, c.taken) == 1 then
-      redis.pcall('PEXPIRE', c.key, floor((c.p2 + 60000000) / 1000))
+    for _, c in ipairs(c.here and { c, c.here } or { c }) do
+      if c.taken and redis.pcall('RPUSH', c.key, c.taken) == 1 then
+        redis.pcall('PEXPIRE', c.key, floor((c.p2 + 60000000) / 1000))
+      end
     end
   end
   local text = type(why) == 'table' and why.err or tostring(why)
@@ -1141,12 +1305,23 @@ local function read(at, k)
       op = 0, cost = 0, id = false, number = 0, spent = 0, live = 0, want = 0, lease = 0, brief = 0, scarce = false, borrows = false,
       x = 0, y = 0, z = 0, lives = 0, s1 = false, s2 = false, s3 = false, book = '', loans = 0, lent = 0, first = 0, last = 0, counts = 0,
       place = false, loan = false, whole = false, size = 0, owed = 0, entries = 0,
-      taken = false, changed = false, damaged = false, done = false,
+      taken = false, changed = false, damaged = false, done = false, index = k, setting = false, ban = false,
       allowed = false, quota = 0, remaining = 0, retry = 0, next = 0, reset = 0, held = 0, length = 0, others = 0, pause = 0,
     }
     c.op, c.cost, c.id, c.number, c.spent, c.live, c.want, c.lease, c.brief, at = unpack_struct('>Bi8c8i8i8i8i8i8i8', groups, at)
-    at, c.name, c.p1, c.p2, c.p3, c.p4, c.p5, c.p6 = cmsgpack.unpack_limit(groups, 7, at - 1)
+    local bans = c.op >= 32
+    if bans then c.op, c.till, c.since, c.count = c.op - 32, 0, 0, 0 end
+    at, c.name, c.p1, c.p2, c.p3, c.p4, c.p5, c.p6, c.first_ban, c.after, c.within, c.longest =
+      cmsgpack.unpack_limit(groups, bans and 11 or 7, at - 1)
     at = at < 0 and #groups + 1 or at + 1
+    if c.op >= 16 then
+      k = k + 1
+      c.op, c.setting = c.op - 16, KEYS[k]
+    end
+    if bans then
+      k = k + 1
+      c.ban = KEYS[k]
+    end
     checks[j] = c
     local name = c.name
     if c.op >= 8 then c.op, c.borrows = c.op - 8, true end

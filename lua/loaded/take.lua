@@ -1005,8 +1005,9 @@ return (function()
                         (p2 == q2 and p3 == q3 and p4 == q4 and p5 == q5 and p6 == q6 and '' or 'own')
                       p2, p3, p4, p5, p6 = q2, q3, q4, q5, q6
                       override = override .. family
-                      if family ~= '' then
-                        local other, l = string.match(KEYS[index], '.*:') .. family, 1
+                      local here = KEYS[index]
+                      if family ~= '' and here ~= string.match(here, '.*:') .. family .. '-lent' then -- a zone that lends counts there
+                        local other, l = string.match(here, '.*:') .. family, 1
                         while KEYS[l] and KEYS[l] ~= other do l = l + 1 end
                         if not KEYS[l] then
                           local found = redis.pcall('GET', other)
@@ -1144,10 +1145,13 @@ return (function()
             lent = type(newest) == 'string' and #newest % 40 == 1 and byte(newest) == 76
           end
           damaged = damaged or broken and not lent
-          if lent then allowed, remaining, retry, marks = false, 0, -1, (marks or 0) + 64 end
+          if lent then
+            allowed, remaining, retry = false, 0, -1
+            if not left then marks = (marks or 0) + 64 end
+          end
           stuck = stuck or unable and cost > 0 and op == 0 and
             (not full or state and state.new or record and not (spares and spares(x, y, z)))
-          if ban and op == 0 and not left and not allowed and round == 1 and not (unable and (not full or ban.new)) then
+          if ban and op == 0 and not left and not allowed and not lent and round == 1 and not (unable and (not full or ban.new)) then
             local life
             left, ban.x, ban.y, ban.z, life = ban_refused(now, first_ban, after, within, longest, ban.x, ban.y, ban.z)
             ban.till = now + life

@@ -19,7 +19,7 @@ import (
 )
 
 // loaded are the scripts.
-var loaded = []string{"banned.lua", "beat.lua", "get.lua", "lend.lua", "set.lua", "take.lua", "unban.lua"}
+var loaded = []string{"banned.lua", "beat.lua", "change.lua", "get.lua", "lend.lua", "set.lua", "take.lua", "unban.lua"}
 
 // numbers are what words are replaced by. Tests find the margin, which is how much longer a key lives than its state
 // is worth something, by its comment.
@@ -34,6 +34,7 @@ var numbers = map[string]string{
 	"MAX_SLOT_COST": strconv.FormatInt(algorithms.MaxSlotCost, 10),
 	"MAX_LEASE":     strconv.FormatInt(lend.MaxLease, 10),
 	"NEVER":         "-1",
+	"CHANGES":       "64", // protocol.MaxChanges
 	"BANNED":        strconv.Itoa(int(store.KindBanned)),
 	"MARGIN":        "1--[[MARGIN]]",
 	"MARGIN_S":      "2--[[MARGIN_S]]", // what is left of a second counts as one

@@ -49,6 +49,9 @@ func (p Prefix) Announcement(name string) string {
 	return string(p) + ":announced:{" + p.Instances() + "}:" + store.Escape(name)
 }
 
+// Changes names the last changes of overrides, bans and states by operators.
+func (p Prefix) Changes() string { return string(p) + ":changes" }
+
 // Probe names the key that a probe writes. The hash tag chooses its slot; without one it has any.
 func (p Prefix) Probe(tag string) string {
 	if tag == "" {

@@ -35,7 +35,7 @@ func (l *Layer) adjustLent(adjustments []layer.Adjustment) []layer.Adjustment {
 // adjustLoan gives a charge back to what this process holds, if it was not reported yet, or pays a late cost by that.
 // It reports whether that was enough. Otherwise Redis is sent the rest, and the borrower hears of it.
 func (l *Layer) adjustLoan(a *layer.Adjustment) bool {
-	if !a.Rule.LendsParts() {
+	if !a.Rule.LendsParts() || a.Override != "" { // under an override nothing is held
 		return false
 	}
 	if e := l.Loans.Known(a.Rule, a.Key); e != nil && a.Delta != 0 {

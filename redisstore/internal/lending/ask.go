@@ -29,7 +29,7 @@ func (l *Layer) decideTogether(ctx context.Context, r *lentRequest) (bool, error
 			c := &r.together[i]
 			if c.next = lend.Alone; c.entry != nil {
 				var over <-chan struct{}
-				if c.next, over = c.entry.Next(now, c.Cost, r.while, &r.decisions[c.index]); over != nil {
+				if c.next, over = c.entry.Next(now, c.Check, r.while, &r.decisions[c.index]); over != nil {
 					other = over
 				}
 			}
@@ -100,7 +100,7 @@ func (l *Layer) spend(ctx context.Context, r *lentRequest, now lend.Moment) (spe
 			l.cancel(r)
 			return false, err
 		}
-		c.charged = d.Booked()
+		c.charged = booked(d)
 	}
 	return true, nil
 }
@@ -113,7 +113,7 @@ func (l *Layer) cancel(r *lentRequest) {
 		case c.next == lend.Reserved:
 			c.entry.Cancel(c.Cost)
 		case c.charged > 0:
-			l.Adjust(layer.Adjustment{Adjustment: store.Adjustment{Check: *c.Check, At: c.charged, Turn: c.charged, Delta: -c.Cost}})
+			l.Adjust(layer.Adjustment{Adjustment: store.Adjustment{Check: *c.Check, At: c.charged, Turn: c.charged, Delta: -c.Cost, Override: d.Override}})
 			c.charged = 0
 		default:
 			continue
@@ -177,7 +177,7 @@ func (l *Layer) prepareAsks(r *lentRequest) (asked []*lentCheck, asks []*link.As
 		}
 		c.ask = lend.Ask{Cost: c.Cost}
 		if c.entry != nil && (c.next == lend.Begin || r.borrows()) {
-			if ask, ok := c.entry.Begin(l.Loans.Now(), c.Cost, r.borrows()); ok {
+			if ask, ok := c.entry.Begin(l.Loans.Now(), c.Check, r.borrows()); ok {
 				c.ask, c.next = ask, lend.Begin
 			}
 		}
@@ -205,8 +205,14 @@ func (l *Layer) send(ctx context.Context, r *lentRequest, asks []*link.Ask) (ans
 // answer notes what the store has answered for a check: what it has lent, and what it has charged. It reports
 // whether a loan that the request needs came in time.
 func (r *lentRequest) answer(c *lentCheck, a *link.Ask, now lend.Moment, pass bool) (inTime bool) {
-	charged := a.Allowed && !a.Unwritten && (pass || r.split)
+	charged := a.Allowed && !a.Unwritten && !a.Exempt && (pass || r.split)
 	switch {
+	case a.Overruled && c.ask.Number > 0 && !a.Unwritten:
+		c.entry.End(now, c.ask.Number, a.LendAnswer.Answer, 0, 0)
+		c.next = lend.Alone
+		if charged {
+			c.charged = a.Booked()
+		}
 	case c.ask.Number > 0 && a.Unwritten:
 		c.entry.Fail(now, c.ask.Number)
 	case c.ask.Number > 0:
@@ -236,6 +242,14 @@ func (r *lentRequest) answer(c *lentCheck, a *link.Ask, now lend.Moment, pass bo
 		c.entry.RefusedAlone(a.Remaining)
 	}
 	return true
+}
+
+// booked returns when a decision was charged; 0 if it was not.
+func booked(d *algorithms.Decision) int64 {
+	if d.Exempt {
+		return 0
+	}
+	return d.Booked()
 }
 
 // errLateLoan is the error of a request whose loan came too late to be used: this process had too much to do.

@@ -50,6 +50,11 @@ type Config struct {
 	Refusals  *refusals.Layer // remembers those of the lender too; nil: nothing does
 	Processes func() int      // that use the store
 
+	// Changes reads which keys have got other rules lately, as [protocol.Changes] has it. Changed notes that one has, for
+	// all processes. If they are nil, there are no such rules.
+	Changes func(ctx context.Context) (string, error)
+	Changed func(ctx context.Context, rule *store.Rule, key string) error
+
 	// Done is closed when the layer is to give back what is held, and to end.
 	Done <-chan struct{}
 }
@@ -105,7 +110,7 @@ type lentRequest struct {
 
 	unlent layer.Set   // checks that are asked for as in zones that do not lend
 	others int         // how many these are
-	alone  layer.Set   // checks of zones that lend, which are decided by themselves
+	alone  layer.Set   // checks of zones that lend parts, which are decided by themselves, before the others
 	slots  layer.Set   // checks that are decided with slots that are kept
 	often  layer.Set   // checks of slots of keys that come often
 	sent   lend.Moment // before anything was asked
@@ -132,11 +137,16 @@ type lentCheck struct {
 // decide decides checks of which at least one is of a zone that lends. As where nothing is lent, a request that
 // gets no answer is refused if its key just was.
 func (l *Layer) decide(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) (err error) {
-	came := l.Loans.Now()
-	if len(checks) == 1 && checks[0].Rule.LendsParts() && !checks[0].Alone() {
-		err = l.decideOne(ctx, checks, decisions, came)
+	came, spared := l.Loans.Now(), false
+	if len(checks) == 1 && checks[0].Rule.LendsParts() && !checks[0].Peek {
+		if spared, err = l.decideOne(ctx, checks, decisions, came); spared {
+			l.Spared.Add(1)
+		}
 	} else {
 		err = l.decideSome(ctx, checks, decisions)
+	}
+	if err == nil && !spared {
+		l.noteBans(checks, decisions)
 	}
 	if err != nil && l.Refusals != nil {
 		ago := l.Loans.Now().Mono - came.Mono
@@ -145,47 +155,53 @@ func (l *Layer) decide(ctx context.Context, checks []store.Check, decisions []al
 	return err
 }
 
-// decideOne decides a check of a zone that lends, which is alone in its request, as in most requests. If the key comes
+// decideOne decides a check of a zone that lends, which is decided by itself, as in most requests. If the key comes
 // rarely, the request goes the way of a zone that does not lend. If this process holds enough, it is spent. Only
-// otherwise anything is put together for an ask.
-func (l *Layer) decideOne(ctx context.Context, checks []store.Check, decisions []algorithms.Decision, now lend.Moment) error {
+// otherwise anything is put together for an ask. It reports whether no call was needed.
+func (l *Layer) decideOne(ctx context.Context, checks []store.Check, decisions []algorithms.Decision, now lend.Moment) (spared bool, err error) {
 	c := &checks[0]
 	e, lent := l.Loans.Find(c.Rule, c.Key, c.Cost, now)
 	switch {
 	case e != nil && e.SpendNow(now, c.Cost, &decisions[0]):
-		l.Spared.Add(1)
-		return nil
+		return true, nil
 	case e == nil && !lent:
 		err := l.Layer.Take(ctx, checks, decisions)
 		if err == nil {
 			l.noteCharged(c, &decisions[0])
-			return nil
+			return false, nil
 		}
 		if !errors.Is(err, protocol.ErrLent) {
-			return err
+			return false, err
 		}
 		e = l.Loans.FindLent(c.Rule, c.Key, c.Cost, l.Loans.Now())
 	}
 	r := lentRequest{checks: checks, decisions: decisions}
 	r.together = append(r.room[:0], lentCheck{Check: c, entry: e})
-	_, err := l.decideTogether(ctx, &r)
-	if err == nil && !r.asked {
-		l.Spared.Add(1)
-	}
-	return err
+	_, err = l.decideTogether(ctx, &r)
+	return err == nil && !r.asked, err
 }
 
 // decideSome decides checks of several zones, or some that are decided by themselves.
 func (l *Layer) decideSome(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
-	r := lentRequest{checks: checks, decisions: decisions}
+	r, asked := lentRequest{checks: checks, decisions: decisions}, false
 	for i := range checks {
-		if c := &checks[i]; c.Rule.LendsParts() && c.Alone() {
-			r.alone.Add(i)
-			if err := l.askAlone(ctx, c, &decisions[i]); err != nil {
-				return err
-			}
+		c := &checks[i]
+		if !c.Rule.LendsParts() || !c.Alone() {
+			continue
 		}
+		r.alone.Add(i)
+		spared, err := false, error(nil)
+		if c.Peek {
+			err = l.askAlone(ctx, c, &decisions[i])
+		} else {
+			spared, err = l.decideOne(ctx, checks[i:i+1], decisions[i:i+1], l.Loans.Now())
+		}
+		if err != nil {
+			return err
+		}
+		asked = asked || !spared
 	}
+	r.asked = asked
 	err := l.decideRest(ctx, &r, false)
 	if errors.Is(err, protocol.ErrLent) {
 		err = l.decideRest(ctx, &r, true)
@@ -273,7 +289,7 @@ func (l *Layer) decideRest(ctx context.Context, r *lentRequest, known bool) (err
 		err = l.decideUnlent(ctx, r)
 	}
 	l.noteSlots(r, err)
-	if r.others == 0 && !r.asked && err == nil && r.alone == (layer.Set{}) {
+	if r.others == 0 && !r.asked && err == nil {
 		l.Spared.Add(1)
 	}
 	return err

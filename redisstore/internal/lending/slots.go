@@ -79,7 +79,11 @@ func (l *Layer) tendSlots() {
 				return
 			}
 			for i := range some {
-				l.Slots.Free(&some[i], now, decisions[i].Remaining)
+				free := decisions[i].Remaining
+				if decisions[i].Override != "" {
+					free = 0 // see Told
+				}
+				l.Slots.Free(&some[i], now, free)
 			}
 		}()
 	}

@@ -23,6 +23,9 @@ func (l *Layer) Tend() {
 	case <-l.Done:
 		return
 	}
+	if l.Changes != nil {
+		go l.watch()
+	}
 	timer := time.NewTimer(lend.MinPeriod)
 	defer timer.Stop()
 	for {
@@ -66,7 +69,7 @@ func (l *Layer) returnLoans() {
 func (l *Layer) sendLoans(ctx context.Context, due []loans.Due) {
 	asks := make([]*link.Ask, len(due))
 	for i := range due {
-		asks[i] = &link.Ask{Check: &store.Check{Rule: due[i].Rule, Key: due[i].Key}, Ask: due[i].Ask}
+		asks[i] = &link.Ask{Check: &store.Check{Rule: due[i].Rule, Key: due[i].Key, KeyRules: due[i].Rules()}, Ask: due[i].Ask}
 	}
 	l.Lender.AskEach(ctx, asks)
 	for i, a := range asks {

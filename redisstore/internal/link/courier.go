@@ -141,10 +141,11 @@ func (l *Link) SendWaiting(ctx context.Context) {
 func (l *Link) sendAdjustments(ctx context.Context, batch []outbox.Adjustment) (again []outbox.Adjustment, failed int) {
 	var lent []outbox.Adjustment
 	batch = slices.DeleteFunc(batch, func(a outbox.Adjustment) bool {
-		if a.Rule.LendsParts() {
+		parts := l.inLentState(&a.Adjustment.Adjustment)
+		if parts {
 			lent = append(lent, a)
 		}
-		return a.Rule.LendsParts()
+		return parts
 	})
 	if len(lent) > 0 {
 		again, failed = l.sendLent(ctx, lent)

@@ -26,7 +26,31 @@ type Ask struct {
 
 // op makes an ask ready for the script.
 func (l *Link) lendOp(a *Ask) protocol.LendOp {
-	return protocol.LendOp{Rule: a.Rule, Prepared: l.Today.At(a.Rule), Key: l.Keys.State(a.Rule.ID(), a.Key), Ask: a.Ask, Peek: a.Peek}
+	op := protocol.LendOp{Rule: a.Rule, Prepared: l.Today.At(a.Rule), Key: l.Keys.State(a.Rule.ID(), a.Key), Ask: a.Ask, Peek: a.Peek}
+	if a.KeyRules != nil {
+		op.KeyRules = l.keyRules(a.Check)
+	}
+	return op
+}
+
+// inLentState reports whether an adjustment is of a state of which parts may be lent: not if the limit of an
+// override has decided that counts elsewhere.
+func (l *Link) inLentState(a *store.Adjustment) bool {
+	if !a.Rule.LendsParts() || a.Override == "" {
+		return a.Rule.LendsParts()
+	}
+	_, states := a.Rule.ChargedBy(a.Override, l.Today.Of(a.Rule))
+	return states == a.Rule.States()
+}
+
+// adjustLentOp makes an adjustment ready for the script.
+func (l *Link) adjustLentOp(a *store.Adjustment) protocol.LendOp {
+	op := l.lendOp(&Ask{Check: &store.Check{Rule: a.Rule, Key: a.Key, Cost: a.Cost}})
+	op.Adjustment = a
+	if a.Override != "" {
+		op.Prepared, _ = a.Rule.ChargedBy(a.Override, l.Today.Of(a.Rule))
+	}
+	return op
 }
 
 // AskTogether has asks about different keys decided together, for a request. It shares the call with other
@@ -104,9 +128,7 @@ func (l *Link) sendLent(ctx context.Context, batch []outbox.Adjustment) (again [
 		if batch[i].Sending != nil {
 			batch[i].Sending(ctx)
 		}
-		op := l.lendOp(&Ask{Check: &batch[i].Check})
-		op.Adjustment = &batch[i].Adjustment.Adjustment
-		requests[i] = &node.Request{Lend: []protocol.LendOp{op}}
+		requests[i] = &node.Request{Lend: []protocol.LendOp{l.adjustLentOp(&batch[i].Adjustment.Adjustment)}}
 	}
 	for some := range slices.Chunk(requests, l.PerCall) {
 		l.makeLendCall(ctx, some)

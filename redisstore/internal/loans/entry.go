@@ -19,26 +19,32 @@ type Entry struct {
 	mu   sync.Mutex
 	b    *lend.Borrower
 	over chan struct{} // closed when the ask under way is over
-	gone bool          // the table has it no longer
+
+	keyRules *store.KeyRules // of the request that has asked last
+	gone     bool            // the table has it no longer
 
 	*schedule
 	planned time.Duration // the next look; the schedule's lock is held
 }
 
 // Next returns what a request does next. For [lend.Refused] it fills in the decision. For
-// [lend.Wait] it returns what is closed when the ask is over.
-func (e *Entry) Next(now lend.Moment, cost int64, while time.Duration, d *algorithms.Decision) (lend.Next, <-chan struct{}) {
+// [lend.Wait] it returns what is closed when the ask is over. In a zone with a ban the store sees each refusal
+// but those of a key that is banned.
+func (e *Entry) Next(now lend.Moment, c *store.Check, while time.Duration, d *algorithms.Decision) (lend.Next, <-chan struct{}) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.gone {
 		return lend.Alone, nil
 	}
-	next := e.b.Next(now, cost, while)
+	next := e.b.Next(now, c.Cost, while)
 	switch next {
 	case lend.Reserved:
 		*d = e.b.Allowed(now)
 	case lend.Refused:
-		*d = e.b.Refused(now, cost)
+		if c.KeyRules != nil && c.KeyRules.Ban != nil && !e.b.Banned() {
+			return lend.Alone, nil
+		}
+		*d = e.b.Refused(now, c.Cost)
 	case lend.Wait:
 		return next, e.over
 	case lend.Alone, lend.Begin:
@@ -73,12 +79,13 @@ func (e *Entry) borrows(now lend.Moment) bool {
 }
 
 // Begin begins an ask for a request, unless one is under way. With borrow the cost is lent.
-func (e *Entry) Begin(now lend.Moment, cost int64, borrow bool) (lend.Ask, bool) {
+func (e *Entry) Begin(now lend.Moment, c *store.Check, borrow bool) (lend.Ask, bool) {
 	return e.begin(func() (lend.Ask, bool) {
+		e.keyRules = c.KeyRules
 		if borrow {
-			return e.b.Borrow(now, cost), true
+			return e.b.Borrow(now, c.Cost), true
 		}
-		return e.b.Begin(now, cost), true
+		return e.b.Begin(now, c.Cost), true
 	})
 }
 
@@ -169,6 +176,21 @@ func (e *Entry) Owes(now lend.Moment) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.b.Owes()
+}
+
+// void gives up what is held, because other rules may hold for the key.
+func (e *Entry) void(now lend.Moment) {
+	defer e.plan(now)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.b.Void()
+}
+
+// Rules are the key rules of the request that has asked last.
+func (e *Entry) Rules() *store.KeyRules {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.keyRules
 }
 
 // Reporting returns what is closed when the ask is over that reports what was spent at a time; nil if none

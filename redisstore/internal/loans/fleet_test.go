@@ -84,8 +84,8 @@ func (f *fleet) request(process, key int) {
 		f.local++
 		return
 	}
-	if next, _ := e.Next(now, 1, 0, &d); next == lend.Begin {
-		if ask, ok := e.Begin(now, 1, false); ok {
+	if next, _ := e.Next(now, &one, 0, &d); next == lend.Begin {
+		if ask, ok := e.Begin(now, &one, false); ok {
 			f.asks++
 			e.End(now, ask.Number, f.decide(key, ask), 0, 0)
 			return
@@ -172,3 +172,6 @@ func TestCallsOfAFleet(t *testing.T) {
 		})
 	}
 }
+
+// one is a check of cost 1.
+var one = store.Check{Cost: 1}

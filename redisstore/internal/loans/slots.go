@@ -34,6 +34,8 @@ type slotEntry struct {
 	kept  lend.Slots
 	lease time.Duration
 
+	keyRules *store.KeyRules
+
 	inUse        int
 	came, looked time.Duration // the last request, and the last look at what is due
 	told         algorithms.Decision
@@ -119,7 +121,12 @@ func (t *Slots) Told(c *store.Check, sent lend.Moment, d *algorithms.Decision, c
 		t.keys[e.slotsOf] = e
 	}
 	e.told, e.asked, e.came = *d, sent, sent.Mono
-	e.kept.Told(sent, d.Remaining/c.Cost)
+	e.keyRules = c.KeyRules
+	free := d.Remaining / c.Cost
+	if d.Override != "" {
+		free = 0 // under an override none is kept: nobody says when it ends
+	}
+	e.kept.Told(sent, free)
 	if charged {
 		t.use(e, lend.NewSlot(c.LeaseID, sent, e.lease), c.LeaseID)
 	}
@@ -196,7 +203,7 @@ func (t *Slots) Due(now lend.Moment, processes int) (back []store.Adjustment, pe
 		e.looked = now.Mono
 		back = append(back, t.back(e, e.kept.Surplus(now, processes))...)
 		if e.kept.Due(now, period) || e.inUse > 0 && now.Mono-e.came < 2*period {
-			peeks = append(peeks, store.Check{Rule: e.rule, Key: of.key, Cost: of.cost, Peek: true})
+			peeks = append(peeks, store.Check{Rule: e.rule, Key: of.key, Cost: of.cost, Peek: true, KeyRules: e.keyRules})
 		}
 		if e.inUse == 0 && e.kept.Len() == 0 && now.Mono-e.came >= 2*period {
 			delete(t.keys, of)
@@ -208,6 +215,25 @@ func (t *Slots) Due(now lend.Moment, processes int) (back []store.Adjustment, pe
 // Forget gives up the slots of a key in a zone, because the store has forgotten them.
 func (t *Slots) Forget(zone, key string) []store.Adjustment {
 	return t.drop(func(e *slotEntry) bool { return e.rule.Zone() == zone && e.key == key })
+}
+
+// Void gives up the slots of some keys of zones, because other rules may hold for them.
+func (t *Slots) Void(now lend.Moment, which func(zone, key string) bool) (back []store.Adjustment) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, e := range t.keys {
+		if which(e.rule.Zone(), e.key) {
+			back = append(back, t.back(e, e.kept.Void(now))...)
+		}
+	}
+	return back
+}
+
+// Any reports whether slots of any key may be kept.
+func (t *Slots) Any() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.keys) > 0
 }
 
 // Close gives up all slots. From now on none is kept.

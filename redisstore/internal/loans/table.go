@@ -298,6 +298,19 @@ func (t *Table) Forget(zone, key string) {
 	})
 }
 
+// Void gives up what is held of some keys of zones, because other rules may hold for them. It returns these.
+func (t *Table) Void(now lend.Moment, which func(zone, key string) bool) (voided []*Entry) {
+	t.each(func(_ *shard, known idEntry) {
+		if which(known.Rule.Zone(), known.Key) {
+			voided = append(voided, known.Entry)
+		}
+	})
+	for _, e := range voided {
+		e.void(now)
+	}
+	return voided
+}
+
 // idEntry is an entry with its id.
 type idEntry struct {
 	id

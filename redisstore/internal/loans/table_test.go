@@ -16,7 +16,7 @@ func at(d time.Duration) lend.Moment { return lend.Moment{Mono: d, Wall: d} }
 func borrowed(t *testing.T, f *fleet, held int64, lasts time.Duration) *Entry {
 	t.Helper()
 	e := f.tables[0].Make(f.rule, "0", 1, at(time.Second))
-	ask, ok := e.Begin(at(time.Second), 1, false)
+	ask, ok := e.Begin(at(time.Second), &one, false)
 	if !ok {
 		t.Fatal("no ask")
 	}
@@ -93,7 +93,7 @@ func TestFindLent(t *testing.T) {
 	if again := table.FindLent(f.rule, "k", 1, now); again != nil {
 		t.Error("a loan that one request in a long time would use")
 	}
-	if _, ok := e.Begin(now, 1, false); !ok || table.FindLent(f.rule, "k", 1, now) != e {
+	if _, ok := e.Begin(now, &one, false); !ok || table.FindLent(f.rule, "k", 1, now) != e {
 		t.Error("a key that is being borrowed")
 	}
 }
@@ -191,18 +191,18 @@ func TestAskUnderWay(t *testing.T) {
 	f := newFleet(t, 1, 1)
 	now := at(time.Second)
 	e := f.tables[0].Make(f.rule, "0", 1, now)
-	ask, _ := e.Begin(now, 1, false)
-	if _, ok := e.Begin(now, 1, false); ok {
+	ask, _ := e.Begin(now, &one, false)
+	if _, ok := e.Begin(now, &one, false); ok {
 		t.Error("a second ask")
 	}
 	var d algorithms.Decision
-	next, over := e.Next(now, 1, 0, &d)
+	next, over := e.Next(now, &one, 0, &d)
 	if next != lend.Wait {
 		t.Fatalf("%d, want %d", next, lend.Wait)
 	}
 	e.Fail(now, ask.Number)
 	<-over
-	if next, _ := e.Next(now, 1, 0, &d); next != lend.Begin {
+	if next, _ := e.Next(now, &one, 0, &d); next != lend.Begin {
 		t.Errorf("%d, want %d", next, lend.Begin)
 	}
 }

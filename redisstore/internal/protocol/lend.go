@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
+	"github.com/seed-161337e5/caddyratelimit/internal/msgpack"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -25,7 +26,13 @@ type LendOp struct {
 
 	// Adjustment changes a charge; nil for an ask or a peek.
 	Adjustment *store.Adjustment
+
+	KeyRules *KeyRules // nil without any
 }
+
+// overrides and bans report whether the script is to look at what the key may have.
+func (o *LendOp) overrides() bool { return o.KeyRules != nil && o.KeyRules.Override != "" }
+func (o *LendOp) bans() bool      { return o.KeyRules != nil && o.KeyRules.Ban != nil }
 
 // LendAnswer is the answer to a LendOp. The Quota of an adjustment is 1 if it has changed anything, and
 // its Remaining is 1 if something is free after it.
@@ -47,8 +54,10 @@ const (
 	lendAdjust
 	lendPeek
 
-	lendScarce  = 4
-	lendBorrows = 8
+	lendScarce    = 4
+	lendBorrows   = 8
+	lendOverrides = 16
+	lendBans      = 32
 )
 
 // Append appends the operation in the form that lend.lua reads.
@@ -67,20 +76,39 @@ func (o *LendOp) Append(to []byte) []byte {
 	if a.Borrows {
 		kind += lendBorrows
 	}
+	if o.overrides() {
+		kind += lendOverrides
+	}
+	if o.bans() {
+		kind += lendBans
+	}
 	to = append(to, kind)
 	to = binary.BigEndian.AppendUint64(to, uint64(a.Cost))
 	to = binary.BigEndian.AppendUint64(to, a.Borrower)
 	for _, n := range numbers {
 		to = binary.BigEndian.AppendUint64(to, uint64(n))
 	}
-	return append(to, o.Prepared.Wire...)
+	to = append(to, o.Prepared.Wire...)
+	if o.bans() {
+		for _, p := range o.KeyRules.Ban.Params() {
+			to = msgpack.AppendInt(to, p)
+		}
+	}
+	return to
 }
 
 // AppendLend appends groups of operations in the form that lend.lua reads, and their keys.
 func AppendLend(text []byte, keys []any, group []LendOp) ([]byte, []any) {
 	text = append(text, byte(len(group)))
 	for i := range group {
-		text, keys = group[i].Append(text), append(keys, group[i].Key)
+		o := &group[i]
+		text, keys = o.Append(text), append(keys, o.Key)
+		if o.overrides() {
+			keys = append(keys, o.KeyRules.Override)
+		}
+		if o.bans() {
+			keys = append(keys, o.KeyRules.BanState)
+		}
 	}
 	return text, keys
 }
@@ -167,20 +195,27 @@ func scriptError(said string) error {
 }
 
 func (a *LendAnswer) read(r *LendReply, o *LendOp) error {
-	flags := r.byte()
+	flags, override := r.byte(), ""
 	var n [11]int64
 	for j := range n {
 		n[j] = r.number()
 	}
+	if flags&flagOverride != 0 {
+		override = strings.Clone(r.text(int(r.uint16())))
+	}
 	allowed := flags&flagAllowed != 0
 	quota, remaining, retry, next, reset := n[0], n[1], n[2], n[3], n[4]
 	a.Held, a.Lease, a.Others, a.Pause, a.Lent, a.Borrowers = n[5], n[6], n[7], n[8], n[9], n[10]
-	if flags > flagAllowed|flagDamaged || !possible(allowed, quota, remaining, retry, next, reset) ||
+	rules := Op{KeyRules: o.KeyRules}
+	if !rules.mayHave(flags) || flags&flagLent != 0 || flags&flagOverride != 0 && override == "" || !possible(allowed, quota, remaining, retry, next, reset) ||
 		a.Held < 0 || a.Held > o.Ask.Most() || a.Held > 0 && o.Ask.Number == 0 || a.Held < o.Ask.Live && a.Held > 0 ||
 		a.Lease < 0 || a.Lease > lend.MaxLease || a.Others < 0 || a.Pause < -1 || a.Lent < 0 || a.Borrowers < 0 || a.Borrowers > lend.MaxLoans {
 		return fmt.Errorf("redis answered an invalid loan: flags %d, numbers %d", flags, n)
 	}
 	a.Decision = algorithms.Micros(allowed, quota, remaining, retry, next, reset, 0)
 	a.At, a.Damaged = r.now, flags&flagDamaged != 0
+	a.Exempt, a.Banned = flags&flagExempt != 0, flags&flagBanned != 0
+	a.BanBegins, a.Override = flags&flagBanBegins != 0, override
+	a.Overruled = flags&(flagExempt|flagBanned|flagOverride) != 0
 	return nil
 }

@@ -1,0 +1,39 @@
+package redisstore
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+
+	"github.com/seed-161337e5/caddyratelimit/lua"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// Processes that hold something of a key in a zone that lends decide without Redis. So what changes the rules of such a
+// key is noted beside the states, after the change, and these processes look there: see [lending.Layer].
+
+// changed tells all processes that the rules of a key have changed, if its zone lends. This process gives up at once
+// what it holds.
+func (s *operators) changed(ctx context.Context, rule *store.Rule, key string) error {
+	if rule.Lend() == 0 {
+		return nil
+	}
+	s.void(rule, key)
+	var mark [8]byte
+	binary.BigEndian.PutUint64(mark[:], protocol.ChangeMark(rule.Zone(), key))
+	_, err := s.evalText(ctx, lua.Change, s.keys.Changes(), string(mark[:]))
+	return err
+}
+
+// changes reads the last changes.
+func (s *operators) changes(ctx context.Context) (string, error) {
+	text, err := s.evalText(ctx, lua.Get, s.keys.Changes())
+	if err != nil {
+		return "", err
+	}
+	if len(text) < 8 {
+		return "", errors.New("redis answered changes without the time")
+	}
+	return text[8:], nil
+}

@@ -1,0 +1,213 @@
+package redisstore_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
+	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// TestLendPlans: a client that changes its plan with each request gets no more than the larger of the two limits in
+// all, and under each plan no more than that allows. What is lent under one counts as used under the other.
+func TestLendPlans(t *testing.T) {
+	t.Parallel()
+	const small, large = 300, 1000
+	for _, algorithm := range []string{"sliding_window_log", "fixed_window"} {
+		server := redistest.Start(t)
+		stores := []*redisstore.Store{open(t, redisstore.Options{Address: server.Addr()}), open(t, redisstore.Options{Address: server.Addr()})}
+		plan := func(n int64) *store.Rule {
+			return lendingRule(t, "z", algorithm, algorithms.Limit{Events: n, Window: 1000 * time.Hour}, period)
+		}
+		rules := []*store.Rule{plan(small), plan(large)}
+		var passed [2]int64
+		for i := range 4000 {
+			which := i / 2 % 2
+			d, err := decideOne(stores[i%2], store.Check{Rule: rules[which], Key: "k", Cost: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d.Allowed {
+				passed[which]++
+			}
+		}
+		if passed[0] > small || passed[0]+passed[1] > large || passed[0]+passed[1] < large*9/10 {
+			t.Errorf("%s: %d passed under the plan of %d, and %d under that of %d", algorithm, passed[0], small, passed[1], large)
+		}
+		t.Logf("%s: %v passed", algorithm, passed)
+	}
+}
+
+// TestLendLowered: after a reload with a lower limit, what the config before was lent counts as used. So no more passes
+// than the larger of the two limits, and nothing once the lower one is used up.
+func TestLendLowered(t *testing.T) {
+	t.Parallel()
+	f := startLent(t, "fixed_window", nil)
+	before := f.check
+	f.check.Rule = lendingRule(t, "z", "fixed_window", algorithms.Limit{Events: 300, Window: 1000 * time.Hour}, 10*time.Second)
+	held := f.lent()
+	f.passed += f.ask(t, f.stores[0], 1000)
+	if f.passed > 300 {
+		t.Errorf("%d passed", f.passed)
+	}
+	after := f.check
+	f.check = before // the other has not loaded it yet
+	f.passed += f.ask(t, f.stores[1], int(held))
+	if f.passed > 1000 {
+		t.Errorf("%d passed", f.passed)
+	}
+	f.check = after
+	if n := f.ask(t, f.stores[1], 300) + f.ask(t, f.stores[0], 300); f.passed >= 300 && n > 0 {
+		t.Errorf("%d passed, and then %d under a limit of 300", f.passed, n)
+	}
+}
+
+// TestLendEmptied: if Redis forgets everything, no more passes on top of the limit than was lent.
+func TestLendEmptied(t *testing.T) {
+	t.Parallel()
+	f := startLent(t, "fixed_window", &store.KeyRules{Overrides: true})
+	held := f.lent()
+	if err := f.server.Admin().FlushAll(context.Background()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	passed := f.ask(t, f.stores[0], 1500) + f.ask(t, f.stores[1], 1500)
+	if passed > 1000+held || passed < 900 {
+		t.Errorf("%d passed, want up to %d", passed, 1000+held)
+	}
+}
+
+// TestLendBanWhileOthersHold: requests that cost too much are refused although parts are lent. The ban that follows
+// holds in a second where these parts are.
+func TestLendBanWhileOthersHold(t *testing.T) {
+	t.Parallel()
+	const after = 15
+	f := startLent(t, "fixed_window", &store.KeyRules{Ban: &store.Ban{For: time.Hour, After: after, Within: time.Hour}})
+	cold := open(t, redisstore.Options{Address: f.server.Addr()})
+	large := f.check
+	large.Cost = 900
+	for i := 1; i <= after; i++ {
+		d, err := decideOne([]*redisstore.Store{f.stores[0], cold}[i%2], large)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Allowed || d.BanBegins != (i == after) {
+			t.Fatalf("refusal %d: %+v", i, d)
+		}
+	}
+	f.noticed(t)
+	for _, s := range f.stores {
+		if d, err := decideOne(s, f.check); err != nil || !d.Banned {
+			t.Errorf("a request of a banned key: %+v, %v", d, err)
+		}
+	}
+}
+
+// TestLendManyChanges: if more keys have changed than are noted, a process gives up all that it holds.
+func TestLendManyChanges(t *testing.T) {
+	t.Parallel()
+	f := startLent(t, "fixed_window", &store.KeyRules{Overrides: true})
+	f.set(t, store.Override{Kind: store.KindBanned})
+	for i := range 100 {
+		if err := f.stores[0].Clear(context.Background(), f.check.Rule, string(rune('A'+i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.noticed(t)
+	if n := f.server.Admin().StrLen(context.Background(), "rl:changes").Val(); n != 64*16 {
+		t.Errorf("the changes have %d bytes", n)
+	}
+}
+
+// TestLendOverrideFull: a full Redis that refuses an override says so, and one that has it lets it be taken back. What
+// it notes needs no room.
+func TestLendOverrideFull(t *testing.T) {
+	t.Parallel()
+	f := startLent(t, "fixed_window", &store.KeyRules{Overrides: true})
+	f.set(t, store.Override{Kind: store.KindExempt})
+	f.noticed(t)
+	ctx := context.Background()
+	if err := f.server.Admin().ConfigSet(ctx, "maxmemory", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.stores[0].Set(ctx, f.check.Rule, "other", store.Override{Kind: store.KindBanned}); err == nil {
+		t.Error("an override was set without room")
+	}
+	if err := f.stores[0].Clear(ctx, f.check.Rule, "k"); err != nil {
+		t.Error(err)
+	}
+	if err := f.stores[0].Reset(ctx, f.check.Rule, "k"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLendSlotsBanned: slots that are kept are given up in a second where a key is banned.
+func TestLendSlotsBanned(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	keeper, other := open(t, redisstore.Options{Address: server.Addr()}), open(t, redisstore.Options{Address: server.Addr()})
+	c := store.Check{Rule: slotsRule(t, 10, time.Minute, 10*time.Second), Key: "k", Cost: 1, KeyRules: &store.KeyRules{Overrides: true}}
+	var r runner
+	request := func() { r.request(keeper, []store.Check{c}, func() {}) }
+	for keeper.Stats().Lent["slots"] == 0 {
+		request()
+	}
+	ctx := context.Background()
+	if err := other.Set(ctx, c.Rule, "k", store.Override{Kind: store.KindBanned}); err != nil {
+		t.Fatal(err)
+	}
+	patient.Until(t, "the slot is given back", func() bool { return keeper.Stats().Lent["slots"] == 0 })
+	passed := r.passed.Load()
+	request()
+	if r.passed.Load() != passed {
+		t.Error("a request of a banned key passes")
+	}
+	if err := other.Set(ctx, c.Rule, "k", store.Override{Kind: store.KindLimit, Limit: algorithms.Limit{Events: 20}}); err != nil {
+		t.Fatal(err)
+	}
+	patient.Until(t, "the ban is over", func() bool { request(); return r.passed.Load() > passed })
+	for range 20 {
+		request()
+	}
+	if n := keeper.Stats().Lent["slots"]; n != 0 {
+		t.Errorf("%d slots are kept under an override", n)
+	}
+}
+
+// TestLendReserve: requests without a reserved slot never have more than theirs, whatever is kept, and the others find
+// the reserved ones.
+func TestLendReserve(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	s := open(t, redisstore.Options{Address: server.Addr()})
+	all, some := slotsRule(t, 10, time.Minute, 10*time.Second), slotsRule(t, 8, time.Minute, 10*time.Second)
+	run := func(rule *store.Rule, n int, then func()) *runner {
+		r := new(runner)
+		var nested func(int)
+		nested = func(left int) {
+			if left == 0 {
+				then()
+				return
+			}
+			r.request(s, []store.Check{{Rule: rule, Key: "k", Cost: 1}}, func() { nested(left - 1) })
+		}
+		nested(n)
+		return r
+	}
+	nothing := func() {}
+	for range 10 { // the keys come often, and slots are kept of both
+		run(all, 1, nothing)
+		run(some, 1, nothing)
+	}
+	run(some, 8, func() {
+		if r := run(some, 1, nothing); r.passed.Load() > 0 {
+			t.Error("a request takes a reserved slot")
+		}
+		if r := run(all, 1, nothing); r.passed.Load() == 0 {
+			t.Error("a request finds no reserved slot")
+		}
+	})
+}
