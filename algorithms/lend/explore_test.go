@@ -24,6 +24,7 @@ type world struct {
 
 	requests, renewals int // that may still come
 	faults             int // that may still happen
+	management
 }
 
 type sentAsk struct {
@@ -70,7 +71,7 @@ func (w *world) clone() *world {
 // admit lets the request of an admission be seen by the one limiter.
 func (e *explorer) admit(w *world, how string) {
 	var d algorithms.Decision
-	if w.central, d = e.algorithm.Take(w.central, e.params, simEpoch+w.tick*exploreTick, 1); !d.Allowed {
+	if w.central, d = e.algorithm.Take(w.central, e.burst(w.most), simEpoch+w.tick*exploreTick, 1); !d.Allowed {
 		e.over = append(e.over, how)
 	}
 }
@@ -84,6 +85,7 @@ func (e *explorer) visit(w *world, story string) {
 		int64(w.requests), int64(w.renewals), int64(w.faults), int64(len(w.asks)), int64(len(w.book)),
 	})
 	maphash.WriteComparable(&h, w.borrowers)
+	maphash.WriteComparable(&h, w.management)
 	for i := range w.book {
 		maphash.WriteComparable(&h, w.book[i])
 	}
@@ -112,6 +114,9 @@ func (e *explorer) visit(w *world, story string) {
 				b.Want(w.moment(), 2) // as if others came too
 				switch b.Next(w.moment(), 1, 0) {
 				case Reserved:
+					if w.rule != "" && !w.unaware[n] {
+						e.over = append(e.over, story+", which knew of the "+w.rule)
+					}
 					b.Spend(w.moment(), 1)
 					e.admit(w, story)
 				case Begin:
@@ -147,6 +152,7 @@ func (e *explorer) visit(w *world, story string) {
 			next("crash", n, func(w *world, _ string) bool {
 				w.faults--
 				w.borrowers[n] = *NewBorrower(uint64(n+3), explorePeriod, explorePeriod)
+				w.unaware[n] = false
 				return true
 			})
 		}
@@ -155,8 +161,7 @@ func (e *explorer) visit(w *world, story string) {
 		next("decide", w.asks[i].node, func(w *world, story string) bool {
 			sent := w.asks[i]
 			w.asks = slices.Delete(w.asks, i, i+1)
-			c := &Counter{e.algorithm, e.params, w.state}
-			key := &Key{Account: c, Book: w.book}
+			c, key := e.key(w)
 			answer := Decide(simEpoch+w.tick*exploreTick, []*Key{key}, []Ask{sent.ask})[0]
 			w.state, w.book = c.State, key.Book
 			if answer.Allowed && sent.ask.Cost > 0 {
@@ -179,7 +184,9 @@ func (e *explorer) visit(w *world, story string) {
 		next("hear", w.answers[i].node, func(w *world, _ string) bool {
 			sent := w.answers[i]
 			w.answers = slices.Delete(w.answers, i, i+1)
-			w.borrowers[sent.node].End(w.moment(), sent.number, sent.answer, 0)
+			if w.borrowers[sent.node].End(w.moment(), sent.number, sent.answer, 0) && sent.answer.Overruled {
+				w.unaware[sent.node] = false
+			}
 			return true
 		})
 		if w.faults > 0 {
@@ -190,6 +197,7 @@ func (e *explorer) visit(w *world, story string) {
 			})
 		}
 	}
+	e.manage(w, next)
 	if w.tick < e.ticks {
 		next("tick", 0, func(w *world, _ string) bool {
 			w.tick++
@@ -199,7 +207,7 @@ func (e *explorer) visit(w *world, story string) {
 }
 
 // exploreEvents says what the steps are to a borrower.
-var exploreEvents = map[string]string{"renew": "begin", "return": "begin", "give up": "fail", "hear": "end", "tick": "time"}
+var exploreEvents = map[string]string{"renew": "begin", "return": "begin", "give up": "fail", "hear": "end", "tick": "time", "notice": "void"}
 
 // watch checks what a step has made of the borrowers.
 func (e *explorer) watch(what, story string, before, after *world) {
@@ -225,11 +233,11 @@ func (e *explorer) watch(what, story string, before, after *world) {
 // worlds that were seen and the story of an admission that one limiter would have refused.
 func explore(t *testing.T, ticks int64, requests, faults int) (worlds int, over []string) {
 	t.Helper()
-	return exploreWatched(t, nil, ticks, requests, faults)
+	return exploreWatched(t, nil, ticks, requests, faults, 0)
 }
 
-// exploreWatched is explore with a watcher of each step.
-func exploreWatched(t *testing.T, watcher *watcher, ticks int64, requests, faults int) (worlds int, over []string) {
+// exploreWatched is explore with a watcher of each step, and some actions of operators.
+func exploreWatched(t *testing.T, watcher *watcher, ticks int64, requests, faults, actions int) (worlds int, over []string) {
 	t.Helper()
 	before := least
 	least = 1
@@ -240,7 +248,7 @@ func exploreWatched(t *testing.T, watcher *watcher, ticks int64, requests, fault
 		t.Fatal(err)
 	}
 	e := &explorer{algorithm: a, params: p, ticks: ticks, seed: maphash.MakeSeed(), seen: make(map[uint64]bool), test: t, watcher: watcher}
-	w := &world{requests: requests, renewals: 1, faults: faults}
+	w := &world{requests: requests, renewals: 1, faults: faults, management: management{actions: actions, most: 3}}
 	for n := range w.borrowers {
 		w.borrowers[n] = *NewBorrower(uint64(n+1), explorePeriod, explorePeriod)
 	}

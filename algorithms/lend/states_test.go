@@ -12,8 +12,9 @@ import (
 // is needs no entry.
 var transitions = map[string]string{
 	"begin":         "quiet>asking doubtful>asking",
-	"end":           "asking>quiet asking>doubtful fresh>lent fresh>refusing fresh>scarce lent>refusing lent>scarce refusing>lent refusing>scarce scarce>lent scarce>refusing givenUp>inForce",
+	"end":           "asking>quiet asking>doubtful inForce>givenUp fresh>lent fresh>refusing fresh>scarce lent>refusing lent>scarce refusing>lent refusing>scarce scarce>lent scarce>refusing givenUp>inForce",
 	"fail":          "asking>quiet asking>doubtful",
+	"void":          "quiet>doubtful inForce>givenUp lent>fresh refusing>fresh scarce>fresh",
 	"owes":          "quiet>doubtful inForce>givenUp",
 	"refused alone": "fresh>refusing lent>refusing scarce>refusing",
 	"time":          "doubtful>quiet",
@@ -76,7 +77,8 @@ func (w *watcher) watch(t testing.TB, event, story string, before, after *Borrow
 // always holds does, and every line of the table happens.
 func TestTransitions(t *testing.T) {
 	w := &watcher{seen: make(map[string]bool)}
-	exploreWatched(t, w, 1, 4, 1)
+	exploreWatched(t, w, 1, 4, 1, 0)
+	exploreWatched(t, w, 1, 2, 0, 1)
 	exploreLateOrders(t, w, 6)
 	scarceOrders(t, w)
 	missing := 0

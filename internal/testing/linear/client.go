@@ -49,6 +49,8 @@ func (c *client) run() {
 		k := c.pick(c.random)
 		if zone := c.random.IntN(len(k.zones)); c.random.IntN(60) == 0 && k.zones[zone].rules == nil {
 			c.reset(k, zone)
+		} else if rules := k.zones[zone].rules; rules != nil && rules.Overrides && c.random.IntN(20) == 0 {
+			c.set(k, zone)
 		} else {
 			c.take(k)
 		}
@@ -122,8 +124,8 @@ func (c *client) take(k *key) {
 		switch all := check.Independent || admitted(decisions); {
 		case !d.Allowed:
 			c.history.refused.Add(1)
-		case all && !check.Peek && check.Cost > 0 && c.SetTime != nil:
-			c.note(charge{k, in.zones[i], store.Adjustment{Check: check, At: d.Booked(), Turn: d.Turn()}})
+		case all && !check.Peek && check.Cost > 0 && !d.Exempt && c.SetTime != nil:
+			c.note(charge{k, in.zones[i], store.Adjustment{Check: check, At: d.Booked(), Turn: d.Turn(), Override: d.Override}})
 		}
 	}
 }
@@ -240,4 +242,29 @@ func (c *client) reset(k *key, zone int) {
 	default:
 		c.lose(k, err)
 	}
+}
+
+// set sets the override of a key in one zone, or clears it.
+func (c *client) set(k *key, zone int) {
+	operator, ok := c.store.(store.Overrider)
+	if !ok {
+		return
+	}
+	rule := k.zones[zone].rule
+	in := &input{kind: set, zones: []int{zone}, checks: []store.Check{{Rule: rule, Key: k.name}}}
+	if fit := k.zones[zone].overrides; c.random.IntN(2) == 0 {
+		in.override = fit[c.random.IntN(len(fit))]
+	}
+	r := c.begin(k, in)
+	var err error
+	if in.override == nil {
+		err = operator.Clear(context.Background(), rule, k.name)
+	} else {
+		err = operator.Set(context.Background(), rule, k.name, in.override.Override)
+	}
+	if err != nil {
+		c.lose(k, err)
+		return
+	}
+	c.end(k, r, &output{})
 }

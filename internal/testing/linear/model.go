@@ -20,15 +20,18 @@ const (
 	adjust              // change a charge
 	reset               // make a key new
 	setTime             // set the store's clock
+	set                 // set or clear an override
 )
 
 // input is what an operation asks for.
 type input struct {
 	kind   kind
 	checks []store.Check // of take
-	zones  []int         // the zones of the checks; of adjust and reset the one zone
+	zones  []int         // the zones of the checks; of adjust, reset and set the one zone
 	adjust store.Adjustment
 	now    int64 // of setTime
+
+	override *store.PreparedOverride // of set; nil clears it
 }
 
 // output is what an operation answers. One whose answer was lost has none.
@@ -50,6 +53,8 @@ type zone struct {
 	log     *algorithms.Log
 	held    []lease
 	ban     algorithms.State
+
+	override *store.PreparedOverride // what an operator has set
 }
 
 // lease is a charge of a Leaser.
@@ -75,7 +80,9 @@ func (m *model) step(s *state, in *input, out *output) (bool, *state) {
 	case setTime:
 		next.now = in.now
 	case reset:
-		next.zones[in.zones[0]] = zone{}
+		next.zones[in.zones[0]] = zone{override: s.zones[in.zones[0]].override}
+	case set:
+		next.zones[in.zones[0]].override = in.override
 	case adjust:
 		z := &next.zones[in.zones[0]]
 		*z = z.adjusted(m.rules[in.zones[0]], s.now, &in.adjust)
@@ -115,6 +122,9 @@ func (s *state) take(in *input) []algorithms.Decision {
 		case !decisions[i].Allowed:
 		case c.Peek, !pass && !c.Independent:
 			delay := decisions[i].Delay
+			if decisions[i].Exempt {
+				break
+			}
 			if decisions[i], _ = z.limit(c, s.now, 0); c.Peek {
 				decisions[i].Delay = delay
 			}
@@ -129,6 +139,13 @@ func (s *state) take(in *input) []algorithms.Decision {
 // decide decides on a check by the zone's ban and limit. It returns the state after the charge, or
 // after the refusal.
 func (z *zone) decide(c *store.Check, now int64) (algorithms.Decision, zone) {
+	switch o := z.override; {
+	case o != nil && o.Kind == store.KindExempt:
+		return algorithms.Decision{Allowed: true, Exempt: true}, *z
+	case o != nil && o.Kind == store.KindBanned:
+		d, _ := z.limit(c, now, 0)
+		return d.Ban(-1), *z
+	}
 	d, next := z.limit(c, now, c.Cost)
 	if c.KeyRules == nil || c.KeyRules.Ban == nil {
 		return d, next
@@ -151,6 +168,10 @@ func (z *zone) decide(c *store.Check, now int64) (algorithms.Decision, zone) {
 func (z *zone) limit(c *store.Check, now, cost int64) (d algorithms.Decision, next zone) {
 	next = *z
 	p := c.Rule.At(now).Params
+	if z.override.ReplacesLimit(c.Rule) {
+		p = z.override.Params(p)
+		defer func() { d.Override = z.override.Encoded() }()
+	}
 	switch a := c.Rule.Algorithm().(type) {
 	case algorithms.Counter:
 		next.numbers, d = a.Take(z.numbers, p, now, cost)
@@ -175,7 +196,8 @@ func (z *zone) limit(c *store.Check, now, cost int64) (d algorithms.Decision, ne
 
 // adjusted returns the state after an adjustment.
 func (z *zone) adjusted(rule *store.Rule, now int64, to *store.Adjustment) zone {
-	next, p := *z, rule.At(now).Params
+	prepared, _ := rule.ChargedBy(to.Override, now)
+	next, p := *z, prepared.Params
 	switch a := rule.Algorithm().(type) {
 	case algorithms.Counter:
 		next.numbers = a.Adjust(z.numbers, p, now, to.At, to.Turn, to.Delta)
@@ -212,7 +234,7 @@ func (s *state) equal(other *state) bool {
 	}
 	for i := range s.zones {
 		a, b := &s.zones[i], &other.zones[i]
-		if a.numbers != b.numbers || a.ban != b.ban || !slices.Equal(a.held, b.held) || !sameLog(a.log, b.log) {
+		if a.numbers != b.numbers || a.ban != b.ban || a.override != b.override || !slices.Equal(a.held, b.held) || !sameLog(a.log, b.log) {
 			return false
 		}
 	}
@@ -272,6 +294,12 @@ func describe(in *input, out *output) string {
 		return fmt.Sprintf("time %d", in.now)
 	case reset:
 		b.WriteString("reset " + in.checks[0].Rule.Zone())
+	case set:
+		kind := store.KindNone
+		if in.override != nil {
+			kind = in.override.Kind
+		}
+		fmt.Fprintf(&b, "set %s %s", in.checks[0].Rule.Zone(), kind)
 	case adjust:
 		fmt.Fprintf(&b, "adjust %s by %d (at %d)", in.adjust.Rule.Zone(), in.adjust.Delta, in.adjust.At)
 		if !out.lost {

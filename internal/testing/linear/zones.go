@@ -16,6 +16,8 @@ const maxZones = 3
 type zoneRule struct {
 	rule  *store.Rule
 	rules *store.KeyRules
+
+	overrides []*store.PreparedOverride // that a key may have
 }
 
 // limit is a limit and its algorithm.
@@ -41,6 +43,25 @@ var (
 // ban is for the zones of which clients are banned.
 var ban = store.Ban{For: time.Second, After: 3, Within: 2 * time.Second, UpTo: 3 * time.Second}
 
+// overrides are what keys may have in place of a limit: with numbers that count in the same state, or in another.
+var overrides = []store.Override{
+	{Kind: store.KindExempt},
+	{Kind: store.KindBanned},
+	{Kind: store.KindLimit, Limit: algorithms.Limit{Events: 20, Burst: 10}},
+	{Kind: store.KindLimit, Limit: algorithms.Limit{Events: 20, Burst: 60}},
+	{Kind: store.KindLimit, Limit: algorithms.Limit{Events: 8}},
+}
+
+// overridesOf returns those of the overrides that count in the state of the rule.
+func overridesOf(rule *store.Rule) (fit []*store.PreparedOverride) {
+	for _, o := range overrides {
+		if p, err := rule.PrepareOverride(o); err == nil && (o.Kind != store.KindLimit || p.States(rule.States()) == rule.States()) {
+			fit = append(fit, p)
+		}
+	}
+	return fit
+}
+
 // profiles returns the zones that keys meet: each algorithm alone, and several zones that are charged
 // together or not at all.
 func profiles(t testing.TB) (all [][]zoneRule) {
@@ -55,7 +76,7 @@ func profiles(t testing.TB) (all [][]zoneRule) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			zones = append(zones, zoneRule{rule, rules})
+			zones = append(zones, zoneRule{rule, rules, overridesOf(rule)})
 		}
 		all = append(all, zones)
 	}
@@ -65,6 +86,8 @@ func profiles(t testing.TB) (all [][]zoneRule) {
 	add(nil, bucket, window)
 	add(nil, log, slots)
 	add(nil, queue, sliding, first)
+	add(&store.KeyRules{Overrides: true}, bucket)
+	add(&store.KeyRules{Overrides: true}, log, window)
 	add(&store.KeyRules{Ban: &ban}, bucket)
 	add(&store.KeyRules{Ban: &ban}, log, meter)
 	return all

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"sync/atomic"
 	"testing"
 
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
@@ -13,20 +12,11 @@ import (
 // instance is a Caddy.
 type instance struct {
 	number int
-	store  *seam
-	whole  atomic.Pointer[whole] // nil if there is only a store
-	over   atomic.Bool
+	store  *redisstore.Store
 }
-
-// killed is the failure of calls whose instance is no more.
-const killed = "killed"
-
-// dead reports whether the instance is no more, so that nobody gets its answers.
-func (in *instance) dead() bool { return in.over.Load() }
 
 // open starts an instance.
 func (w *world) open(t *testing.T, i int) *instance {
-	in := &instance{number: i}
 	s, err := redisstore.New(redisstore.Options{
 		Address: "redis:6379", Timeout: timeout, PoolSize: 20, Instance: fmt.Sprintf("i%d", i),
 		Dial: func(ctx context.Context, _, _ string) (net.Conn, error) { return w.dial(ctx, i) },
@@ -34,18 +24,5 @@ func (w *world) open(t *testing.T, i int) *instance {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in.store = &seam{Store: s, w: w, instance: in, leases: make(map[string]string)}
-	if w.plan.Whole {
-		in.whole.Store(w.load(in))
-	}
-	return in
-}
-
-// close stops an instance.
-func (in *instance) close(t *testing.T) {
-	if g := in.whole.Load(); g != nil {
-		g.release(t) // which closes the store
-	} else if err := in.store.Close(); err != nil {
-		t.Error(err)
-	}
+	return &instance{number: i, store: s}
 }

@@ -1,0 +1,95 @@
+package lend
+
+import (
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
+)
+
+// management is what operators do to the key of the small fleet.
+type management struct {
+	actions int     // that may still come
+	rule    string  // the override that holds; empty without one
+	unaware [2]bool // whether a process has not noticed the last action
+	most    int64   // the burst of the one limiter: the largest of the limits so far, and what a reset leaves with others
+}
+
+// exploreBursts are the limits of overrides, in place of three tokens. A ban has none.
+var exploreBursts = map[string]int64{"": 3, "ban": 3, "low limit": 1, "high limit": 5}
+
+// burst returns the numbers of a bucket, which differ only in how much fits.
+func (e *explorer) burst(n int64) algorithms.Params {
+	p := e.params
+	if n != 3 {
+		var err error
+		if p, err = e.algorithm.Prepare(algorithms.Limit{Events: 3, Window: 3 * exploreTick * time.Microsecond, Burst: n}); err != nil {
+			e.test.Fatal(err)
+		}
+	}
+	return p
+}
+
+// banned is the account of a key that is banned.
+type banned struct{ *Counter }
+
+func (b banned) Decide(now, _, more int64) algorithms.Decision {
+	return b.Counter.Decide(now, 0, more).Ban(-1)
+}
+
+// key returns what the store decides by.
+func (e *explorer) key(w *world) (*Counter, *Key) {
+	c := &Counter{e.algorithm, e.burst(exploreBursts[w.rule]), w.state}
+	key := &Key{Account: c, Book: w.book, Overruled: w.rule != ""}
+	if w.rule == "ban" {
+		key.Account = banned{c}
+	}
+	return c, key
+}
+
+// manage has operators act, and processes notice it.
+func (e *explorer) manage(w *world, next func(what string, node int, change func(*world, string) bool)) {
+	act := func(what string, do func(w *world)) {
+		next(what, 0, func(w *world, _ string) bool {
+			w.actions--
+			do(w)
+			w.unaware = [2]bool{true, true}
+			return true
+		})
+	}
+	if w.actions > 0 {
+		for _, rule := range []string{"", "ban", "low limit", "high limit"} {
+			if rule != w.rule {
+				act("set "+rule, func(w *world) { w.rule, w.most = rule, max(w.most, exploreBursts[rule]) })
+			}
+		}
+		act("reset", func(w *world) {
+			w.most += w.book.Held()
+			w.state, w.central, w.book = algorithms.State{}, algorithms.State{}, nil
+		})
+	}
+	for n := range w.unaware {
+		if w.unaware[n] {
+			next("notice", n, func(w *world, _ string) bool {
+				w.borrowers[n].Void()
+				w.unaware[n] = false
+				return true
+			})
+		}
+	}
+}
+
+// TestExploreManagement goes through all that can happen while operators set overrides and bans, take them back, and
+// reset the key. Never is more admitted than the largest of the limits allows, and after a reset what was lent, once. A
+// process that has noticed an override spends nothing that it holds.
+func TestExploreManagement(t *testing.T) {
+	more := deep.Steps(0, 1)
+	for _, c := range []struct{ requests, faults, actions int }{{2 + more, 1, 1}, {3, 0, 1 + more}} {
+		worlds, over := exploreWatched(t, nil, 1, c.requests, c.faults, c.actions)
+		if len(over) > 0 {
+			t.Fatal("admitted too much:", over[0])
+		}
+		t.Log(worlds, "worlds")
+	}
+}
