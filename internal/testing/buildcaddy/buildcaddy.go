@@ -1,6 +1,6 @@
 // Package buildcaddy builds Caddy with this module for the tests that run it.
 //
-// To link a Caddy takes six seconds of a core, and many packages need the same one. So it stays in a cache, where
+// Linking a Caddy takes six seconds of a core, and many packages need the same one. So it stays in a cache, where
 // the go command links it again only if something has changed that it is made of.
 package buildcaddy
 

@@ -108,8 +108,10 @@ func TestUnread(t *testing.T) {
 	Open(t, dir+"/a.txtar", "second")
 	fails(t, unread(dir), "a.txtar: no test reads the case first\n"+filepath.Join(dir, "b.txtar")+": no test reads the case other")
 	Cases(t, dir+"/*.txtar")
-	if err := unread(dir); err != nil {
-		t.Error(err)
+	for _, read := range []string{dir, filepath.Join(dir, "missing")} {
+		if err := unread(read); err != nil {
+			t.Error(err)
+		}
 	}
 
 	t.Chdir(t.TempDir())
