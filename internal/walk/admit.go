@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"golang.org/x/net/http/httpguts"
 )
 
 // Admit does what a server does with a request before its routes: it refuses some requests, and drops
@@ -31,7 +32,7 @@ func Admit(server *caddyhttp.Server, r *http.Request) error {
 		return caddyhttp.Error(http.StatusRequestHeaderFieldsTooLarge, fmt.Errorf("its header has %d bytes, and the server takes %d", size, server.MaxHeaderBytes))
 	case len(r.Method) > longestMethod:
 		return caddyhttp.Error(http.StatusMethodNotAllowed, errors.New("its method is too long"))
-	case strings.Trim(host, ".") == "":
+	case r.Host == "" && r.ProtoAtLeast(1, 1) && !r.ProtoAtLeast(2, 0), !httpguts.ValidHostHeader(r.Host), host != "" && strings.Trim(host, ".") == "":
 		return caddyhttp.Error(http.StatusBadRequest, errors.New("it has no valid host"))
 	case server.StrictSNIHost != nil && *server.StrictSNIHost && r.TLS != nil && !strings.EqualFold(r.TLS.ServerName, host):
 		return caddyhttp.Error(http.StatusMisdirectedRequest, fmt.Errorf("the host in TLS (%s) and in the header (%s) differ", r.TLS.ServerName, host))

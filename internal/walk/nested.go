@@ -39,9 +39,15 @@ func (w *walker) invoke(h *caddyhttp.Invoke, rw http.ResponseWriter, r *http.Req
 	if w.depth == maxDepth {
 		return errors.New("the named routes invoke each other without end")
 	}
+	outside := w.depth
+	defer func() { w.depth = outside }()
 	w.depth++
-	defer func() { w.depth-- }()
-	return w.one(route, h.Name, rw, r, next)
+	return w.one(route, h.Name, rw, r, caddyhttp.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) error {
+		inside := w.depth
+		defer func() { w.depth = inside }()
+		w.depth = outside
+		return next.ServeHTTP(rw, r)
+	}))
 }
 
 // authenticate runs basic_auth, which compares passwords and nothing else. Other authentication is

@@ -14,7 +14,7 @@ func (h *History) failures() (violations []string) {
 		told := slices.ContainsFunc(h.Plan.Events, func(e Event) bool {
 			return h.began+e.At <= a.Ended && slices.Contains(operations[e.Kind].tells, a.Failure)
 		})
-		if a.Failure != "" && !told {
+		if a.Failure != "" && a.Failure != killed && !told {
 			violations = append(violations, fmt.Sprintf("client %d fails at %v with %s, which no trouble explains: %s", a.Event, a.Ended, a.Failure, a.Err))
 		}
 	}

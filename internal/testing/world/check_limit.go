@@ -49,10 +49,10 @@ func (k *key) charge(m *model.Key, charged []*Answer, a *Answer) bool {
 		since = k.when(charged[len(charged)-1])
 	}
 	now := k.when(a)
-	back := slices.DeleteFunc(slices.Clone(k.admitted), func(b *Answer) bool { return k.event(b).Delta >= 0 || b.Adjusted <= since || b.Adjusted > now })
+	back := slices.DeleteFunc(slices.Clone(k.admitted), func(b *Answer) bool { return b.Delta >= 0 || b.Adjusted <= since || b.Adjusted > now })
 	slices.SortFunc(back, func(a, b *Answer) int { return cmp.Compare(a.Adjusted, b.Adjusted) })
 	for _, b := range back {
-		m.Adjust(k.Limit, a.Decision.At-(now-b.Adjusted).Microseconds(), b.Decision.Booked(), k.event(b).Delta, fmt.Sprint(b.Event))
+		m.Adjust(k.Limit, a.Decision.At-(now-b.Adjusted).Microseconds(), b.Decision.Booked(), b.Delta, b.name())
 	}
-	return m.Admit(k.Limit, a.Decision.At, k.event(a).Cost, fmt.Sprint(a.Event))
+	return m.Admit(k.Limit, a.Decision.At, a.Cost, a.name())
 }

@@ -17,17 +17,17 @@ func (k *key) atRest() []string {
 	}
 	least, most := int64(0), int64(0)
 	for _, a := range k.unknown {
-		most += k.event(a).Cost
+		most += a.Cost + max(0, a.Delta)
+		least += min(0, a.Delta)
 	}
 	doubtful := k.Plan.doubtful()
 	for _, a := range k.admitted {
-		e := k.event(a)
-		least, most = least+e.Cost, most+e.Cost
-		if a.Adjusted != 0 && (e.Delta < 0 || !doubtful) {
-			least += e.Delta
+		least, most = least+a.Cost, most+a.Cost
+		if a.Adjusted != 0 && (a.Delta < 0 || !doubtful) {
+			least += a.Delta
 		}
-		if a.Adjusted != 0 && (e.Delta > 0 || !doubtful) {
-			most += e.Delta
+		if a.Adjusted != 0 && (a.Delta > 0 || !doubtful) {
+			most += a.Delta
 		}
 	}
 	if slots {

@@ -15,7 +15,7 @@ func (k *key) tooManySlots() (violations []string) {
 		taken := int64(0)
 		for _, b := range k.admitted {
 			if k.when(b) <= k.when(a) && (b.Adjusted == 0 || b.Adjusted > k.when(a)) && !k.isLost(k.when(b), k.when(a)) {
-				taken += k.event(b).Cost
+				taken += b.Cost
 			}
 		}
 		if taken > k.Limit.Events {

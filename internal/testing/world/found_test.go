@@ -13,7 +13,7 @@ import (
 // connections to the old one live on. A request met NOSCRIPT after READONLY, and failed.
 func TestMasterBehindOneAddress(t *testing.T) {
 	for _, lend := range []time.Duration{0, time.Second} {
-		p := &Plan{Seed: 1, Instances: 2, Zones: []Zone{{"token_bucket", algorithms.Limit{Events: 100, Window: time.Hour}, lend}}}
+		p := &Plan{Seed: 1, Instances: 2, Zones: []Zone{{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 100, Window: time.Hour}, Lend: lend}}}
 		for i := range 10 {
 			at := time.Duration(i) * 50 * time.Millisecond
 			p.Events = append(p.Events, Event{At: at, Kind: Take, Cost: 1}, Event{At: at + 20*time.Microsecond, Kind: Take, Cost: 1})
@@ -43,5 +43,30 @@ func TestLateCostKeepsItsWindow(t *testing.T) {
 	}
 	for _, violation := range Check(Run(t, p)) {
 		t.Error(violation)
+	}
+}
+
+// TestOldConnectionsAreGivenUp: each connection to a master that has become a replica cost a request.
+func TestOldConnectionsAreGivenUp(t *testing.T) {
+	for _, lend := range []time.Duration{0, time.Second} {
+		p := &Plan{Seed: 2, Even: true, Instances: 1, Zones: []Zone{{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 100, Window: time.Hour}, Lend: lend}}}
+		p.Events = append(p.Events, Event{Kind: Take, Cost: 1},
+			Event{At: 100 * time.Millisecond, Kind: Freeze, For: 40 * time.Millisecond})
+		for i := range 12 { // calls that are under way together, each on a connection
+			p.Events = append(p.Events, Event{At: 101*time.Millisecond + time.Duration(i)*3*time.Millisecond, Kind: Take, Key: i % maxKeys, Cost: 1})
+		}
+		p.Events = append(p.Events, Event{At: 2 * time.Second, Kind: Demote})
+		for i := range 10 {
+			p.Events = append(p.Events, Event{At: 3*time.Second + time.Duration(i)*time.Second, Kind: Take, Key: i % maxKeys, Cost: 1})
+		}
+		h := Run(t, p)
+		for _, violation := range Check(h) {
+			t.Errorf("lend %v: %s", lend, violation)
+		}
+		for _, a := range h.Answers {
+			if a.Began > 3*time.Second && a.Failure != "" {
+				t.Errorf("lend %v: client %d fails at %v: %s", lend, a.Event, a.Ended, a.Err)
+			}
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // History is what happened in a world.
@@ -16,6 +17,7 @@ type History struct {
 	Plan    *Plan
 	Answers []Answer // in the order of their events, when the world is over
 
+	Verdicts []Verdict     // of whole instances
 	Length   time.Duration // of the world
 	Left     []Left
 	Missed   []Missed
@@ -51,15 +53,25 @@ type line struct {
 	text string
 }
 
-// Answer is what a client was answered.
+// Answer is what the store of an instance has answered about a key of a zone.
 type Answer struct {
 	Event        int
+	Instance     int
+	Zone, Key    int
+	Cost         int64
+	Lease        string // the name of the lease, if there is one
 	Began, Ended time.Duration
 	Failure      string // its kind; empty: there is a decision
 	Err          string
 	Decision     algorithms.Decision
-	Adjusted     time.Duration // when its charge was adjusted; 0: it was not
+	Independent  bool          // it is a dry run
+	Charged      bool          // the decision was to charge the cost
+	Adjusted     time.Duration // when the charge was adjusted last; 0: it was not
+	Delta        int64         // by how much
 }
+
+// name tells answers apart.
+func (a *Answer) name() string { return fmt.Sprint(a.Event, a.Began) }
 
 // Left is what is left of a key when the world is over.
 type Left struct {
@@ -114,20 +126,25 @@ func (h *History) wrong(format string, args ...any) {
 	h.Wrong = append(h.Wrong, fmt.Sprintf(format, args...))
 }
 
-// adjusted notes when the charge of an event was adjusted.
-func (h *History) adjusted(event int, at time.Duration) {
+// adjusted notes that a charge was adjusted.
+func (h *History) adjusted(at time.Duration, adjustment *store.Adjustment) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for i := range h.Answers {
-		if h.Answers[i].Event == event {
-			h.Answers[i].Adjusted = at
-		}
+	zone, key, ok := placeOf(&adjustment.Check)
+	i := slices.IndexFunc(h.Answers, func(a Answer) bool {
+		same := a.Lease == adjustment.LeaseID && (a.Lease != "" || a.Decision.Booked() == adjustment.At && a.Cost == adjustment.Cost && a.Adjusted == 0)
+		return ok && a.Charged && a.Zone == zone && a.Key == key && same
+	})
+	if i < 0 {
+		return // nobody knows if it was charged
 	}
+	a := &h.Answers[i]
+	a.Adjusted, a.Delta = at, a.Delta+adjustment.Delta
+	h.lines = append(h.lines, line{at, fmt.Sprintf("client %d: adjusts zone %d, key %d by %d", a.Event, zone, key, adjustment.Delta)})
 }
 
 func (h *History) answer(a Answer) {
-	e := h.event(&a)
-	text := fmt.Sprintf("client %d at %d: zone %d, key %d, %d, came at %v, %s", a.Event, e.Instance, e.Zone, e.Key, e.Cost, a.Began, a.Failure)
+	text := fmt.Sprintf("client %d at %d: zone %d, key %d, %d, came at %v, %s", a.Event, a.Instance, a.Zone, a.Key, a.Cost, a.Began, a.Failure)
 	if a.Failure == "" {
 		text += fmt.Sprintf("%+v", a.Decision)
 	}
@@ -135,7 +152,9 @@ func (h *History) answer(a Answer) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.Answers = append(h.Answers, a)
-	slices.SortFunc(h.Answers, func(a, b Answer) int { return cmp.Compare(a.Event, b.Event) })
+	slices.SortFunc(h.Answers, func(a, b Answer) int {
+		return cmp.Or(cmp.Compare(a.Event, b.Event), cmp.Compare(a.Began, b.Began), cmp.Compare(a.Zone, b.Zone))
+	})
 }
 
 // zones are those of the plan, in words.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"sync/atomic"
 	"testing"
 
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
@@ -12,11 +13,20 @@ import (
 // instance is a Caddy.
 type instance struct {
 	number int
-	store  *redisstore.Store
+	store  *seam
+	whole  atomic.Pointer[whole] // nil if there is only a store
+	over   atomic.Bool
 }
+
+// killed is the failure of calls whose instance is no more.
+const killed = "killed"
+
+// dead reports whether the instance is no more, so that nobody gets its answers.
+func (in *instance) dead() bool { return in.over.Load() }
 
 // open starts an instance.
 func (w *world) open(t *testing.T, i int) *instance {
+	in := &instance{number: i}
 	s, err := redisstore.New(redisstore.Options{
 		Address: "redis:6379", Timeout: timeout, PoolSize: 20, Instance: fmt.Sprintf("i%d", i),
 		Dial: func(ctx context.Context, _, _ string) (net.Conn, error) { return w.dial(ctx, i) },
@@ -24,5 +34,18 @@ func (w *world) open(t *testing.T, i int) *instance {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &instance{number: i, store: s}
+	in.store = &seam{Store: s, w: w, instance: in, leases: make(map[string]string)}
+	if w.plan.Whole {
+		in.whole.Store(w.load(in))
+	}
+	return in
+}
+
+// close stops an instance.
+func (in *instance) close(t *testing.T) {
+	if g := in.whole.Load(); g != nil {
+		g.release(t) // which closes the store
+	} else if err := in.store.Close(); err != nil {
+		t.Error(err)
+	}
 }

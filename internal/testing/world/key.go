@@ -10,8 +10,6 @@ import (
 // keyName is the name of a key, as stores have it.
 func keyName(number int) string { return fmt.Sprintf("k%d", number) }
 
-func (h *History) event(a *Answer) *Event { return &h.Plan.Events[a.Event] }
-
 // key is what happened to a key of a zone.
 type key struct {
 	*History
@@ -27,14 +25,16 @@ func (h *History) key(zone, number int) *key {
 	k := &key{History: h, Zone: h.Plan.Zones[zone], zone: zone, key: number}
 	for i := range h.Answers {
 		a := &h.Answers[i]
-		switch e := h.event(a); {
-		case e.Zone != zone || e.Key != number || e.Cost == 0:
-		case a.Failure != "":
+		if a.Zone == zone && a.Key == number {
+			k.late += max(0, a.Delta)
+		}
+		switch {
+		case a.Zone != zone || a.Key != number || a.Cost == 0 && a.Delta == 0:
+		case a.Failure != "", a.Independent && h.Plan.has(unable): // a full Redis decides about it, and does not charge it
 			k.unknown = append(k.unknown, a)
-		case a.Decision.Allowed:
+		case a.Charged:
 			k.admitted = append(k.admitted, a)
-			k.late += max(0, e.Delta)
-		default:
+		case !a.Decision.Allowed:
 			k.refused = append(k.refused, a)
 		}
 	}

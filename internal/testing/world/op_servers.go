@@ -42,7 +42,7 @@ var (
 	})
 	_ = operate(operation{
 		Kind: Demote, sort: servers, begin: (*world).demote,
-		tells: []string{store.FailureReadonly}, // the connections to the old master, one after the other
+		tells: []string{store.FailureReadonly}, // a call that was under way
 	})
 )
 

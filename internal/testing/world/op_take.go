@@ -2,7 +2,6 @@ package world
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -33,21 +32,15 @@ func drawTake(r *rand.Rand, p *Plan, e *Event, _ time.Duration) {
 }
 
 func (w *world) take(i int, e *Event) {
-	c := store.Check{Rule: w.rules[e.Zone], Key: keyName(e.Key), Cost: e.Cost, LeaseID: fmt.Sprintf("h%d", e.At)}
-	a := Answer{Event: i, Began: w.net.now()}
-	var d [1]algorithms.Decision
-	s := w.instances[e.Instance].store
-	err := s.Take(context.Background(), []store.Check{c}, d[:])
-	a.Ended, a.Decision = w.net.now(), d[0]
-	if err != nil {
-		a.Failure, a.Err = store.Failure(err), err.Error()
+	in := w.instances[e.Instance]
+	c := store.Check{Rule: w.rules[e.Zone], Key: keyName(e.Key), Cost: e.Cost}
+	if w.plan.Zones[e.Zone].slots() && e.Cost > 0 {
+		c.LeaseID = store.NewLeaseID()
 	}
-	w.history.answer(a)
+	var d [1]algorithms.Decision
+	err := in.store.Take(context.WithValue(context.Background(), client{}, i), []store.Check{c}, d[:])
 	if e.Delta != 0 && err == nil && d[0].Allowed {
 		time.Sleep(e.After)
-		adjustment := store.Adjustment{Check: c, At: d[0].Booked(), Turn: d[0].Turn(), Delta: e.Delta}
-		w.history.note(w.net.now(), fmt.Sprintf("client %d: adjusts by %d", i, e.Delta))
-		w.history.adjusted(i, w.net.now())
-		s.Adjust(adjustment)
+		in.store.Adjust(store.Adjustment{Check: c, At: d[0].Booked(), Turn: d[0].Turn(), Delta: e.Delta})
 	}
 }

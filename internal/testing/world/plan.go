@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -15,6 +16,7 @@ type Plan struct {
 	Seed      uint64
 	Even      bool // messages take equally long
 	Instances int
+	Whole     bool // instances have a limiter, and not only a store
 	Zones     []Zone
 	Events    []Event // in the order of time
 }
@@ -24,6 +26,15 @@ type Zone struct {
 	Algorithm string
 	Limit     algorithms.Limit
 	Lend      time.Duration // 0: nothing is lent
+	Overrides bool          // keys may have overrides
+	BanAfter  int64         // refusals in ten seconds; 0: only people ban keys
+	BanFor    time.Duration
+
+	// Of whole instances: see [zone.Spec].
+	OnError string
+	DryRun  bool
+	Judges  bool // the status of the response decides whether it is charged
+	MaxWait time.Duration
 }
 
 // Event is something that happens at a time. What each field means is said where the [operation] of its kind is.
@@ -33,6 +44,7 @@ type Event struct {
 	Instance int // of a trouble: -1 for all
 	Zone     int
 	Key      int
+	Sort     string
 	Cost     int64
 	Delta    int64
 	After    time.Duration
@@ -46,9 +58,13 @@ const maxKeys = 2
 // Draw returns the plan of a seed.
 func Draw(seed uint64) *Plan {
 	r := rand.New(rand.NewPCG(seed, 33))
-	p := &Plan{Seed: seed, Instances: 1 + r.IntN(3)}
+	p := &Plan{Seed: seed, Instances: 1 + r.IntN(3), Whole: r.IntN(3) == 0}
 	for range 1 + r.IntN(2) {
-		p.Zones = append(p.Zones, drawZone(r))
+		z := drawZone(r)
+		if p.Whole {
+			z.drawPolicies(r)
+		}
+		p.Zones = append(p.Zones, z)
 	}
 	length := between(r.Uint64(), time.Second, 4*time.Second)
 	for range 10 + r.IntN(40) {
@@ -121,6 +137,37 @@ func drawZone(r *rand.Rand) Zone {
 		z.Lend = time.Second
 	}
 	return z
+}
+
+// drawPolicies draws what only a limiter knows of a zone.
+func (z *Zone) drawPolicies(r *rand.Rand) {
+	z.OnError = []string{zone.AllowOnError, zone.DenyOnError, zone.LocalOnError}[r.IntN(3)]
+	z.DryRun = z.Lend == 0 && r.IntN(6) == 0
+	z.Judges = r.IntN(6) == 0
+	if z.Algorithm == "leaky_bucket" && z.Lend == 0 && r.IntN(2) == 0 {
+		z.Limit.Mode, z.Limit.Window = algorithms.ModeQueue, between(r.Uint64(), time.Second, 10*time.Second).Truncate(time.Microsecond)
+	}
+	if r.IntN(3) == 0 {
+		z.MaxWait = between(r.Uint64(), 0, 2*time.Second).Truncate(time.Microsecond)
+		if z.queues() {
+			z.Limit.MaxWait = z.MaxWait
+		}
+	}
+}
+
+// queues reports whether requests wait for their turn.
+func (z *Zone) queues() bool { return z.Limit.Mode == algorithms.ModeQueue }
+
+// rules are what takes precedence over the limit for single keys.
+func (z *Zone) rules() *store.KeyRules {
+	if !z.Overrides && z.BanAfter == 0 {
+		return nil
+	}
+	rules := &store.KeyRules{Overrides: z.Overrides}
+	if z.BanAfter > 0 {
+		rules.Ban = &store.Ban{For: z.BanFor, After: z.BanAfter, Within: 10 * time.Second}
+	}
+	return rules
 }
 
 // slots reports whether the zone counts slots, which requests hold until they are over.

@@ -85,7 +85,7 @@ func (p *Plan) valid() bool {
 	}
 	return !slices.ContainsFunc(p.Events, func(e Event) bool {
 		slots := e.Kind == Take && p.Zones[e.Zone].slots()
-		return e.Cost < 0 || e.Delta < -e.Cost || e.Cost == 0 && e.Delta != 0 || slots && e.Delta != -e.Cost || e.For < 0
+		return e.Cost < 0 || e.Delta < -e.Cost || e.Kind == Take && e.Cost == 0 && e.Delta != 0 || slots && e.Delta != -e.Cost || e.For < 0
 	})
 }
 

@@ -21,7 +21,7 @@ func TestShrink(t *testing.T) {
 		events int // at most
 		story  []string
 	}{
-		{"as if all were admitted", allAdmitted, 4, []string{"Zone 0 allows 1 ", "asks instance 0 for key 0 of zone 0", "client 1 is refused"}},
+		{"as if all were admitted", allAdmitted, 4, []string{"Zone 0 allows 1 ", "asks instance 0 for key 0 of zone 0", " is refused"}},
 		{"as if nothing were charged of which the reply is lost", chargedInVain, 2, []string{"replies to instance 0 get lost", "the reply of Redis to instance 0 is lost", "(network)", "This is wrong: zone 0 has charged"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -53,8 +53,8 @@ func TestShrink(t *testing.T) {
 // allAdmitted checks a history as if nobody had been refused.
 func allAdmitted(h *History) []string {
 	for i := range h.Answers {
-		if a := &h.Answers[i]; a.Failure == "" && h.event(a).Cost > 0 {
-			a.Decision.Allowed = true
+		if a := &h.Answers[i]; a.Failure == "" && a.Cost > 0 {
+			a.Decision.Allowed, a.Charged = true, true
 		}
 	}
 	return Check(h)
@@ -67,7 +67,7 @@ func chargedInVain(h *History) (violations []string) {
 		unknown := slices.DeleteFunc(slices.Clone(k.unknown), func(a *Answer) bool { return a.Failure != store.FailureNetwork })
 		charged := int64(0)
 		for _, a := range k.admitted {
-			charged += k.event(a).Cost + max(0, k.event(a).Delta)
+			charged += a.Cost + max(0, a.Delta)
 		}
 		if left := k.left(); len(unknown) > 0 && k.Limit.Window == time.Hour && k.Lend == 0 && left.Quota-left.Remaining > charged {
 			violations = append(violations, fmt.Sprintf("zone %d has charged client %d, which has no answer", zone, unknown[0].Event))

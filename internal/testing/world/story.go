@@ -125,7 +125,7 @@ func (e *Event) lasting(text string) string {
 
 // told is what a client is answered, and what it adjusts later.
 func (h *History) told(a *Answer) []line {
-	e, text := h.event(a), ""
+	text := ""
 	switch d := a.Decision; {
 	case a.Failure != "":
 		text = fmt.Sprintf("gets no decision (%s)", a.Failure)
@@ -138,10 +138,10 @@ func (h *History) told(a *Answer) []line {
 	}
 	lines := []line{{a.Ended, fmt.Sprintf("client %d %s", a.Event, text)}}
 	switch {
-	case a.Adjusted != 0 && e.Delta < 0:
-		lines = append(lines, line{a.Adjusted, fmt.Sprintf("client %d gives %d back", a.Event, -e.Delta)})
+	case a.Adjusted != 0 && a.Delta < 0:
+		lines = append(lines, line{a.Adjusted, fmt.Sprintf("client %d gives %d back", a.Event, -a.Delta)})
 	case a.Adjusted != 0:
-		lines = append(lines, line{a.Adjusted, fmt.Sprintf("client %d costs %d more", a.Event, e.Delta)})
+		lines = append(lines, line{a.Adjusted, fmt.Sprintf("client %d costs %d more", a.Event, a.Delta)})
 	}
 	return lines
 }

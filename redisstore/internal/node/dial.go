@@ -30,7 +30,10 @@ func dialer(options *redis.Options, dial func(ctx context.Context, network, addr
 func (d *dials) noting(dial func(ctx context.Context, network, address string) (net.Conn, error)) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		defer d.begin()()
-		return dial(ctx, network, address)
+		made := time.Since(began)
+		conn, err := dial(ctx, network, address)
+		d.trust.trusting(conn, made)
+		return conn, err
 	}
 }
 

@@ -70,6 +70,7 @@ func (n *Node) use(ctx context.Context, send func(context.Context, conn) error) 
 	}
 	for link := n.links.get(); link != nil; link = n.links.get() {
 		err = send(ctx, link)
+		n.heed(err)
 		n.unlink(link, err)
 		if !errors.Is(err, errIdle) {
 			return err
@@ -80,13 +81,16 @@ func (n *Node) use(ctx context.Context, send func(context.Context, conn) error) 
 	for range n.client.Options().PoolSize + 1 {
 		if !n.batcher.remote() && n.links.add(n.mostLinks()) {
 			link := n.client.Conn()
-			if err = send(ctx, link); err == nil {
+			err = send(ctx, link)
+			n.heed(err)
+			if err == nil {
 				n.links.put(link)
 			} else { // it may not have logged in
 				n.links.drop(link, false)
 			}
 		} else {
 			err = send(ctx, n.client)
+			n.heed(err)
 		}
 		if !errors.Is(err, errIdle) {
 			break
@@ -172,7 +176,7 @@ func (n *Node) unlink(link *redis.Conn, err error) {
 		return
 	}
 	n.links.drop(link, !replied(err) && Failure(err) != store.FailureTimeout)
-	if !errors.Is(err, errIdle) {
+	if !errors.Is(err, errIdle) || n.missing() > 0 {
 		n.Connect()
 	}
 }

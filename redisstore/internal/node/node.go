@@ -204,6 +204,9 @@ func (n *Node) careful() bool {
 // noteCare takes note of what a call with care has found out; again says that it was made
 // twice.
 func (n *Node) noteCare(unable *protocol.UnwrittenError, again bool) {
+	if unable != nil {
+		n.heed(unable)
+	}
 	switch {
 	case unable == nil:
 		n.carefulUntil.Store(0)
@@ -257,6 +260,7 @@ func (n *Node) pipelined(ctx context.Context, fn func(redis.Pipeliner) error) (c
 		cmds, err = c.Pipelined(ctx, fn)
 		broken := err
 		for _, cmd := range cmds { // the first may have been refused, and the connection have broken later
+			n.heed(cmd.Err())
 			if !replied(cmd.Err()) {
 				broken = cmd.Err()
 			}

@@ -53,8 +53,10 @@ func (s silent) Deadline() (time.Time, bool) {
 // Silent returns a context for a call of the node that ends when Redis has been silent for the timeout.
 func (n *Node) Silent(ctx context.Context) context.Context { return silent{ctx, n.config.Timeout} }
 
-// dials are the connections that are being made.
+// dials are the connections that are being made, and which of those that were made are used.
 type dials struct {
+	trust trust
+
 	mu    sync.Mutex
 	count int
 	last  time.Time // when one was made, or the first of those under way was begun

@@ -12,14 +12,16 @@ type word struct {
 	kind string
 	// write says that a script can meet the error too, but no later than with its first write.
 	write bool
+	// demoted says that the server is not the master, or is about to take over what another one has.
+	demoted bool
 }
 
 // words are those that errors begin with. With each of them Redis says that it has not
 // carried a command out.
 var words = map[string]word{
-	"LOADING":     {kind: store.FailureLoading},
-	"MASTERDOWN":  {kind: store.FailureLoading},
-	"READONLY":    {kind: store.FailureReadonly, write: true},
+	"LOADING":     {kind: store.FailureLoading, demoted: true},
+	"MASTERDOWN":  {kind: store.FailureLoading, demoted: true},
+	"READONLY":    {kind: store.FailureReadonly, write: true, demoted: true},
 	"OOM":         {kind: store.FailureOOM, write: true},
 	"NOAUTH":      {kind: store.FailureAuth},
 	"WRONGPASS":   {kind: store.FailureAuth},
@@ -105,6 +107,9 @@ func (e ErrorReply) FromScript() bool {
 // RefusesWrite reports whether a script failed at its first write, so that nothing was
 // written.
 func (e ErrorReply) RefusesWrite() bool { return e.word.write }
+
+// Demoted reports whether the server is perhaps no longer the master.
+func (e ErrorReply) Demoted() bool { return e.word.demoted }
 
 // MayHaveRun reports whether the command may have been carried out, as a whole or in part.
 // Anything that is not known is treated as possibly executed, because Redis does not roll back

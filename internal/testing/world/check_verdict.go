@@ -1,0 +1,87 @@
+package world
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+var _ = promise("while Redis does not answer, on_store_error decides", (*History).verdicts)
+
+// verdicts checks that a request passes if and only if the last answer of its store lets it, or else what the zones say
+// for when there is none.
+func (h *History) verdicts() (violations []string) {
+	for i := range h.Verdicts {
+		v := &h.Verdicts[i]
+		var last []*Answer
+		for j := range h.Answers {
+			if a := &h.Answers[j]; a.Event == v.Event && a.Failure != killed {
+				if len(last) > 0 && last[0].Began < a.Began {
+					last = nil
+				}
+				last = append(last, a)
+			}
+		}
+		if e := &h.Plan.Events[v.Event]; e.Sort == blocked && v.Passes && h.Plan.enforces(e) || e.Sort == exempt && (!v.Passes || len(last) > 0) {
+			violations = append(violations, fmt.Sprintf("client %d is %s, and passes is %v", v.Event, e.Sort, v.Passes))
+		}
+		if want, known := h.Plan.passes(v, last); known && want != v.Passes {
+			violations = append(violations, fmt.Sprintf("client %d: passes is %v (%s), should be %v by %+v", v.Event, v.Passes, outcome.Names[v.Outcome], want, last[0]))
+		}
+	}
+	return violations
+}
+
+// enforces reports whether a request meets a zone that is no dry run.
+func (p *Plan) enforces(e *Event) bool {
+	for i, z := range p.Zones {
+		if (e.Zone < 0 || e.Zone == i) && !z.DryRun {
+			return true
+		}
+	}
+	return false
+}
+
+// passes reports whether a request passes by what its store has answered last.
+func (p *Plan) passes(v *Verdict, last []*Answer) (passes, known bool) {
+	if len(last) == 0 || v.Outcome == outcome.Abandoned || v.Outcome == outcome.Local {
+		return false, false
+	}
+	enforced := slices.DeleteFunc(slices.Clone(last), func(a *Answer) bool { return p.Zones[a.Zone].DryRun })
+	some := func(what func(a *Answer) bool) bool { return slices.ContainsFunc(enforced, what) }
+	on := func(a *Answer) string { return cmp.Or(p.Zones[a.Zone].OnError, zone.AllowOnError) }
+	switch failure := last[0].Failure; failure {
+	case "":
+		return !some(func(a *Answer) bool { return !a.Decision.Allowed }), true
+	case store.FailureOOM:
+		return false, false
+	case store.FailureBusy:
+		return len(enforced) == 0, !some(func(a *Answer) bool { return on(a) == zone.LocalOnError })
+	}
+	return !some(func(a *Answer) bool { return on(a) == zone.DenyOnError }), !some(func(a *Answer) bool { return on(a) == zone.LocalOnError })
+}
+
+var _ = promise("what decides alone admits no more than the limit", (*History).alone)
+
+// alone checks what an instance has admitted without the store, where nothing comes back meanwhile.
+func (h *History) alone() (violations []string) {
+	type where struct{ instance, zone, key int }
+	used := make(map[where]int64)
+	for i := range h.Verdicts {
+		for _, p := range h.Verdicts[i].Parts {
+			z := &h.Plan.Zones[p.Zone]
+			if p.Outcome != outcome.Local || p.DryRun || z.slots() || z.Limit.Window.Hours() < 1 || z.Limit.Burst != 0 || h.Plan.Events[h.Verdicts[i].Event].Delta < 0 || z.Judges {
+				continue
+			}
+			at := where{h.Verdicts[i].Instance, p.Zone, p.Key}
+			if used[at] += p.Cost; used[at] > z.Limit.Events+1+30*z.Limit.Events/3600 {
+				violations = append(violations, fmt.Sprintf("instance %d alone has admitted %d of zone %d, key %d", at.instance, used[at], p.Zone, p.Key))
+			}
+		}
+	}
+	return violations
+}

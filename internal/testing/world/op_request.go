@@ -1,0 +1,136 @@
+package world
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+)
+
+// Request is a request to a whole instance: to one zone, or to all (Zone -1). The response takes After, and says that it
+// has cost Delta more than what was charged before. With For, the client leaves so much later.
+const Request Kind = "Request"
+
+var _ = operate(operation{
+	Kind: Request, sort: requests, often: 20, fits: func(p *Plan) bool { return p.Whole }, draw: drawRequest, ask: (*world).request,
+})
+
+func drawRequest(r *rand.Rand, p *Plan, e *Event, _ time.Duration) {
+	e.Zone, e.Key, e.Cost = r.IntN(len(p.Zones)+1)-1, r.IntN(maxKeys), 1
+	if r.IntN(4) == 0 {
+		e.Cost = r.Int64N(4)
+	}
+	if r.IntN(2) == 0 {
+		e.After = between(r.Uint64(), 0, time.Second)
+	}
+	switch r.IntN(8) {
+	case 0:
+		e.Delta = 1 + r.Int64N(3)
+	case 1:
+		e.Delta = -r.Int64N(e.Cost + 1)
+	case 2:
+		e.Sort = []string{exempt, blocked}[r.IntN(2)]
+	}
+	if r.IntN(6) == 0 {
+		e.For = between(r.Uint64(), 0, 2*time.Second)
+	}
+}
+
+// Verdict is what an instance has decided about a request.
+type Verdict struct {
+	Event, Instance int
+	Began, Ended    time.Duration
+	Passes, Busy    bool
+	Outcome         outcome.Outcome // if no zone refuses
+	Err             string
+	Parts           []Part
+}
+
+// Part is what one zone has decided about a request with its store, or the local memory.
+type Part struct {
+	Zone, Key int
+	Cost      int64
+	Outcome   outcome.Outcome
+	DryRun    bool
+	Allowed   bool
+}
+
+func (w *world) request(i int, e *Event) {
+	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), client{}, i))
+	defer cancel()
+	if e.For > 0 {
+		defer time.AfterFunc(e.For, cancel).Stop()
+	}
+	in := w.instances[e.Instance]
+	r := httptest.NewRequest(http.MethodGet, "/", nil).WithContext(ctx)
+	r.Header[keyHeader], r.Header[costHeader] = []string{keyName(e.Key)}, []string{strconv.FormatInt(e.Cost, 10)}
+	for z := range w.plan.Zones {
+		if e.Zone < 0 || e.Zone == z {
+			r.Header.Add(zonesHeader, zoneName(z))
+		}
+	}
+	if e.Sort != "" {
+		r.Header.Set(sortHeader, e.Sort)
+	}
+	r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), nil, nil)
+	o := Verdict{Event: i, Instance: in.number, Began: w.net.now()}
+	v := in.whole.Load().limiter.Decide(r)
+	o.Ended, o.Passes, o.Busy, o.Outcome = w.net.now(), v.Passes(), v.Busy, v.Outcome
+	if v.Err != nil {
+		o.Err = v.Err.Error()
+	}
+	for j := range v.Entries {
+		p := Part{Cost: v.Checks[j].Cost, Outcome: v.Entries[j].Outcome, DryRun: j >= v.Enforced, Allowed: v.Decisions[j].Allowed}
+		p.Zone, p.Key, _ = placeOf(&v.Checks[j])
+		o.Parts = append(o.Parts, p)
+	}
+	c := v.Release()
+	if !in.dead() {
+		w.history.verdict(o)
+	}
+	if o.Passes {
+		if err := c.Serve(httptest.NewRecorder(), r, w.handler(e), routes{}); err != nil {
+			w.history.wrong("client %d: %v", i, err)
+		}
+	}
+}
+
+// handler is what is behind the limiter.
+func (w *world) handler(e *Event) caddyhttp.Handler {
+	return caddyhttp.HandlerFunc(func(to http.ResponseWriter, r *http.Request) error {
+		select {
+		case <-time.After(e.After):
+		case <-r.Context().Done():
+		}
+		if e.Delta != 0 {
+			to.Header().Set(spentHeader, strconv.FormatInt(max(0, e.Cost+e.Delta), 10))
+		}
+		status := http.StatusOK
+		if e.Cost%2 == 1 {
+			status = http.StatusUnauthorized
+		}
+		to.WriteHeader(status)
+		return nil
+	})
+}
+
+// routes are those of a server without error routes.
+type routes struct{}
+
+// ErrorRoutes implements [late.Routes].
+func (routes) ErrorRoutes(*http.Request) bool { return false }
+
+func (h *History) verdict(v Verdict) {
+	h.note(v.Ended, fmt.Sprintf("client %d at %d: passes %v, busy %v, %s %s %+v", v.Event, v.Instance, v.Passes, v.Busy, outcome.Names[v.Outcome], v.Err, v.Parts))
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.Verdicts = append(h.Verdicts, v)
+}

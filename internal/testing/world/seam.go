@@ -1,0 +1,110 @@
+package world
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// seam is the store of an instance. It notes all that passes between the store and who uses it, and gives leases names
+// that are the same each time: those of production count on from one world to the next.
+type seam struct {
+	*redisstore.Store
+	w        *world
+	instance *instance
+
+	mu     sync.Mutex
+	leases map[string]string // names in this world, by those of production
+}
+
+// client is the key of the number of an event in the context of its calls.
+type client struct{}
+
+// Take implements [store.Store].
+func (s *seam) Take(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
+	event, ok := ctx.Value(client{}).(int)
+	if !ok {
+		return s.Store.Take(ctx, checks, decisions)
+	}
+	a := Answer{Event: event, Instance: s.instance.number, Began: s.w.net.now()}
+	asked := slices.Clone(checks)
+	for i := range asked {
+		asked[i].LeaseID = s.lease(event, &asked[i])
+	}
+	err := s.Store.Take(ctx, asked, decisions)
+	a.Ended = s.w.net.now()
+	if err != nil {
+		a.Failure, a.Err = store.Failure(err), err.Error()
+	}
+	if s.instance.dead() {
+		a.Failure, a.Err = killed, killed
+	}
+	s.w.history.answers(a, asked, decisions)
+	return err
+}
+
+// lease returns the name of a lease in this world, which does not depend on what else is in the plan.
+func (s *seam) lease(event int, c *store.Check) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.LeaseID == "" || s.leases[c.LeaseID] != "" {
+		return s.leases[c.LeaseID]
+	}
+	name := fmt.Sprintf("h%d.%d.%s", s.w.plan.Events[event].At, s.w.net.now(), c.Rule.Zone())
+	s.leases[c.LeaseID] = name
+	return name
+}
+
+// Adjust implements [store.Store].
+func (s *seam) Adjust(adjustments ...store.Adjustment) {
+	renamed := slices.Clone(adjustments)
+	for i := range renamed {
+		if id := renamed[i].LeaseID; id != "" {
+			s.mu.Lock()
+			renamed[i].LeaseID = s.leases[id]
+			s.mu.Unlock()
+		}
+		if !s.instance.dead() {
+			s.w.history.adjusted(s.w.net.now(), &renamed[i])
+		}
+	}
+	s.Store.Adjust(renamed...)
+}
+
+// answers notes what a call of a store was answered.
+func (h *History) answers(a Answer, checks []store.Check, decisions []algorithms.Decision) {
+	passes := true
+	for i := range checks {
+		passes = passes && (checks[i].Alone() || decisions[i].Allowed)
+	}
+	for i := range checks {
+		one, c := a, &checks[i]
+		var ok bool
+		if one.Zone, one.Key, ok = placeOf(c); !ok || c.Peek {
+			continue
+		}
+		one.Cost, one.Lease, one.Independent = c.Cost, c.LeaseID, c.Independent
+		if a.Failure == "" {
+			one.Decision = decisions[i]
+			one.Charged = one.Decision.Allowed && !one.Decision.Exempt && (passes || c.Independent)
+		}
+		h.answer(one)
+	}
+}
+
+// placeOf returns which zone and which key of a plan a check is of, if it is of one.
+func placeOf(c *store.Check) (zone, key int, ok bool) {
+	zone, err := strconv.Atoi(strings.TrimPrefix(c.Rule.Zone(), "z"))
+	if err != nil {
+		return 0, 0, false
+	}
+	key, err = strconv.Atoi(strings.TrimPrefix(c.Key, "k"))
+	return zone, key, err == nil
+}

@@ -1,0 +1,153 @@
+package walk_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/caddyauth"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/walk"
+)
+
+// TestWalkHasNoEffects: a walk asks no upstream, reads no body and logs nothing, where the server does all three.
+func TestWalkHasNoEffects(t *testing.T) {
+	var asked atomic.Int64
+	upstream := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	defer upstream.Close()
+	to := strings.TrimPrefix(upstream.URL, "http://")
+	logs := filepath.Join(t.TempDir(), "log")
+	server := load(t, adapt(t, fmt.Sprintf(`http://a.test {
+		log
+		route {
+			log_append user {header.X-User}
+			rewrite * /new
+			map {path} {where} {
+				/new here
+			}
+			forward_auth %s {
+				uri /check
+			}
+			mark {where}
+			reverse_proxy %s
+		}
+	}`, to, to)), logs)
+	logged := func() int { // by what serves requests: other parts of Caddy log in the background
+		text, err := os.ReadFile(logs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Count(string(text), `"logger":"http.`)
+	}
+	before, body := logged(), strings.NewReader("a body")
+	request := httptest.NewRequest(http.MethodPost, "http://a.test/old", body)
+	if w := walked(new(trace), server, request); fmt.Sprint(w.marks, w.err) != "[here POST /new] <nil>" {
+		t.Fatalf("%q, %v", w.marks, w.err)
+	}
+	if asked.Load() > 0 || logged() > before || body.Len() != len("a body") {
+		t.Errorf("%d requests to the upstream, %d lines of logs, %d bytes of the body are left", asked.Load(), logged()-before, body.Len())
+	}
+	served(server, get("POST", "http://a.test/old")())
+	if asked.Load() != 2 || logged() == before {
+		t.Errorf("the server made %d requests and logged %d lines, so this test says nothing", asked.Load(), logged()-before)
+	}
+}
+
+// TestNamedRoutesWithoutEnd: named routes that invoke each other end a walk with an error. Caddy would crash.
+func TestNamedRoutesWithoutEnd(t *testing.T) {
+	server := load(t, adapt(t, `&(ping) {
+			invoke pong
+		}
+		&(pong) {
+			invoke ping
+		}
+		http://a.test {
+			invoke ping
+		}`), "")
+	w := walked(new(trace), server, get("GET", "http://a.test/")())
+	if w.err == nil || !strings.Contains(w.err.Error(), "without end") {
+		t.Errorf("%v", w.err)
+	}
+	if w = walked(quick{new(trace)}, server, get("GET", "http://a.test/")()); w.err == nil {
+		t.Error("no error without routes")
+	}
+}
+
+// TestNamedRouteTwice: a named route may be invoked as often as there are routes.
+func TestNamedRouteTwice(t *testing.T) {
+	server := load(t, adapt(t, named+"http://a.test {\nroute {\n"+strings.Repeat("invoke shared\n", 250)+"}\n}"), "")
+	if w := walked(new(trace), server, get("GET", "http://a.test/")()); len(w.marks) != 250 {
+		t.Errorf("%d marks, %v", len(w.marks), w.err)
+	}
+}
+
+// TestMissingNamedRoute: a route that does not exist is an error, which error routes get.
+func TestMissingNamedRoute(t *testing.T) {
+	server := load(t, []byte(`{"apps":{"http":{"servers":{"s":{"listen":["127.0.0.1:0"],"automatic_https":{"disable":true},
+		"routes":[{"handle":[{"handler":"invoke","name":"gone"},{"handler":"mark","text":"behind"}]}],
+		"errors":{"routes":[{"handle":[{"handler":"mark","text":"{http.error}"}]}]}}}}}}`), "")
+	_, w := compare(t, server, get("GET", "http://a.test/"))
+	if got := strings.Join(w.marks, "; "); got != "invoke: route 'gone' not found GET /" {
+		t.Errorf("%q, %v", got, w.err)
+	}
+}
+
+// panics is a visitor whose decisions panic.
+type panics struct{ trace }
+
+func (*panics) Decide(caddyhttp.MiddlewareHandler, *http.Request) (bool, error) { panic("a mistake") }
+
+// TestPanicIsAnError: a panic ends the walk and not the process.
+func TestPanicIsAnError(t *testing.T) {
+	server := load(t, adapt(t, "http://a.test {\nmark here\n}"), "")
+	w := walked(new(panics), server, get("GET", "http://a.test/")())
+	if w.err == nil || !strings.Contains(w.err.Error(), "panic: a mistake") || !strings.Contains(w.err.Error(), "effects_test.go") {
+		t.Errorf("%v", w.err)
+	}
+}
+
+// provider is authentication that a walk does not know.
+type provider struct{}
+
+func init() { caddy.RegisterModule(new(provider)) }
+
+func (*provider) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.authentication.providers.unknown", New: func() caddy.Module { return new(provider) }}
+}
+
+func (*provider) Authenticate(http.ResponseWriter, *http.Request) (caddyauth.User, bool, error) {
+	return caddyauth.User{}, false, nil
+}
+
+// TestUnknownAuthentication: authentication that may ask a server is not run, and assumed to accept the request.
+func TestUnknownAuthentication(t *testing.T) {
+	server := load(t, []byte(`{"apps":{"http":{"servers":{"s":{"listen":["127.0.0.1:0"],"automatic_https":{"disable":true},
+		"routes":[{"handle":[{"handler":"authentication","providers":{"unknown":{}}},{"handler":"mark","text":"behind"}]}]}}}}}`), "")
+	told := new(trace)
+	w := walked(told, server, get("GET", "http://a.test/")())
+	if !told.assumed || len(w.marks) != 1 || !strings.Contains(told.lines[1], "is not run (unknown); assumed that it accepts the request") {
+		t.Errorf("%q, %q, %v", w.marks, told.lines, w.err)
+	}
+	if s := served(server, get("GET", "http://a.test/")()); s.status != http.StatusUnauthorized {
+		t.Errorf("the server answers %d, so this test says nothing", s.status)
+	}
+}
+
+// TestAnswersNothing: the response of a walk takes what is written, and goes nowhere.
+func TestAnswersNothing(t *testing.T) {
+	w := walk.Discard()
+	w.WriteHeader(http.StatusTeapot)
+	if n, err := w.Write([]byte("abc")); n != 3 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	if w.Header().Set("A", "b"); w.Header().Get("A") != "b" {
+		t.Error("a header is lost")
+	}
+}
