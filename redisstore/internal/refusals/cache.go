@@ -115,11 +115,7 @@ func (c *Cache) Get(check *store.Check, p *store.Prepared, now time.Duration, f 
 	if over || !r.covers(check.Cost) {
 		return algorithms.Decision{}, false
 	}
-	decision := r.at(now)
-	if !decision.Banned && check.Cost > decision.Quota {
-		decision.RetryAfter = algorithms.Never
-	}
-	return decision, true
+	return r.at(now, check.Cost), true
 }
 
 // covers reports whether a refusal is enough to decide a cost. A larger cost than the refused one
@@ -130,11 +126,14 @@ func (r *refusal) covers(cost int64) bool {
 	return cost == r.cost || d.Banned || cost > r.cost && (cost > d.Quota || d.RetryAfter == d.ResetAfter)
 }
 
-// at returns the decision as of a time. Redis decided before the reply was received, so a wait
+// at returns the decision about a cost as of a time. Redis decided before the reply was received, so a wait
 // counted from the reply is never too short.
-func (r *refusal) at(now time.Duration) algorithms.Decision {
+func (r *refusal) at(now time.Duration, cost int64) algorithms.Decision {
 	d, elapsed := r.decision, now-r.received
-	if d.RetryAfter != algorithms.Never {
+	switch {
+	case !d.Banned && cost > d.Quota:
+		d.RetryAfter = algorithms.Never
+	case d.RetryAfter != algorithms.Never:
 		d.RetryAfter -= elapsed
 	}
 	d.NextAfter = max(0, d.NextAfter-elapsed)
@@ -157,7 +156,7 @@ func (c *Cache) Recent(check *store.Check, p *store.Prepared, came time.Duration
 	if r == nil || check.Cost < r.cost || came > max(r.recent, r.until+c.recent) {
 		return algorithms.Decision{}, false
 	}
-	decision := r.at(c.Now())
+	decision := r.at(c.Now(), check.Cost)
 	if decision.RetryAfter != algorithms.Never {
 		decision.RetryAfter = max(decision.RetryAfter, c.recent)
 	}

@@ -58,6 +58,13 @@ func TestCosts(t *testing.T) {
 				t.Errorf("cost %d: %+v, %v", cost, d, ok)
 			}
 		}
+		// A request without an answer, also one that can never pass.
+		for cost, want := range map[int64]time.Duration{5: time.Minute, 11: algorithms.Never} {
+			c.check.Cost = cost
+			if d, ok := c.Recent(&c.check, c.prepared, c.Now()); !ok || d.RetryAfter != want {
+				t.Errorf("cost %d without an answer: %+v, %v", cost, d, ok)
+			}
+		}
 	})
 }
 
