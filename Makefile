@@ -24,6 +24,7 @@ COMPARED := 100,000 keys/|our algorithms|/(caddyratelimit|go-redis/)
 SEEDS ?= 0
 MINUTES ?= 1
 SEED ?=
+LOG ?=
 
 # For how long trouble breaks Redis.
 TROUBLE ?= 1m
@@ -47,7 +48,7 @@ RACE = GOFLAGS="$$GOFLAGS -race" GORACE=atexit_sleep_ms=50 GOGC=400
 
 # The tests build binaries, also in a checkout of another user, where git refuses
 # to tell go the version. Only "make build" and "make run" ask for it.
-bench bench-admitted bench-docs bench-fleet bench-nemesis bench-overload bench-server bench-stream bits32 browser cover deep docs examples fuzz golden linear lint long microbench mutants outages pictures profile screenshots scripts servers stress test trouble unit: export GOFLAGS += -buildvcs=false
+bench bench-admitted bench-docs bench-fleet bench-nemesis bench-overload bench-server bench-stream bits32 browser cover deep docs examples fuzz golden linear lint long microbench mutants mutants-simulate outages pictures profile screenshots scripts servers stress test trouble unit: export GOFLAGS += -buildvcs=false
 
 .PHONY: help
 help: ## List the targets
@@ -95,8 +96,8 @@ lint: tools aspell ## Check format, go vet, staticcheck, go.mod, and the English
 	cd integration/browser && $(RACE) go vet ./... && $(RACE) ../../$(BIN)/staticcheck ./... && go mod tidy -diff
 
 .PHONY: simulate
-simulate: ## Run whole fleets with fresh seeds: SEEDS=1000, MINUTES=60, or one with SEED
-	SEEDS=$(SEEDS) MINUTES=$(MINUTES) SEED=$(SEED) go test -count 1 -timeout 0 -run TestSimulate -v ./internal/testing/world
+simulate: ## Run whole fleets with fresh seeds: SEEDS=1000, MINUTES=60, or one with SEED; LOG=file gets all seeds
+	LOG=$(LOG) SEEDS=$(SEEDS) MINUTES=$(MINUTES) SEED=$(SEED) go test -count 1 -timeout 0 -run TestSimulate -v ./internal/testing/world
 
 .PHONY: unit
 unit: redis promtool bits32 ## Run the tests with the race detector
@@ -147,6 +148,10 @@ trouble: redis ## Break Redis in random ways for TROUBLE (1m), beside random req
 .PHONY: mutants
 mutants: redis ## Take fixes back, one at a time (MUTANT=h1 those so named), and demand that tests fail
 	$(REDIS) go run ./internal/testing/mutants $(MUTANT)
+
+.PHONY: mutants-simulate
+mutants-simulate: ## The same, found by whole fleets with fresh seeds alone, within a minute each
+	go run ./internal/testing/mutants -simulate $(MUTANT)
 
 .PHONY: stress
 stress: redis promtool python3 ## Run the tests ROUNDS (3) times while other work keeps all cores busy, and once with GOMAXPROCS=1

@@ -18,9 +18,13 @@ import (
 //	in lua/lend.lua
 //	-a line as it is, and those after it
 //	+a line that takes their place
+//
+// The second line may be "found by simulation", and there may be another one, "not found by simulation: ", with the
+// reason.
 type mutant struct {
 	name       string
-	tests, pkg string
+	tests, pkg string // empty: worlds alone find it
+	unmet      string // why worlds do not find it
 	changes    []change
 }
 
@@ -49,13 +53,20 @@ func load(dir, name string) (all []*mutant, err error) {
 }
 
 func parse(text string) (*mutant, error) {
-	m := new(mutant)
+	m, simulated := new(mutant), false
 	for line := range strings.Lines(text) {
 		tests, isTests := strings.CutPrefix(line, "found by ")
 		file, isFile := strings.CutPrefix(line, "in ")
+		reason, isReason := strings.CutPrefix(line, "not found by simulation: ")
 		switch {
+		case isReason:
+			m.unmet = strings.TrimSpace(reason)
 		case isTests:
-			m.tests, m.pkg, _ = strings.Cut(strings.TrimSpace(tests), " in ")
+			if tests = strings.TrimSpace(tests); tests == "simulation" {
+				simulated = true
+			} else {
+				m.tests, m.pkg, _ = strings.Cut(tests, " in ")
+			}
 		case isFile:
 			m.changes = append(m.changes, change{file: strings.TrimSpace(file)})
 		case len(m.changes) == 0: // what it is for
@@ -67,8 +78,8 @@ func parse(text string) (*mutant, error) {
 			return nil, fmt.Errorf("a line begins with neither - nor +: %q", line)
 		}
 	}
-	if m.tests == "" || m.pkg == "" || len(m.changes) == 0 {
-		return nil, fmt.Errorf("it needs tests, a package and a change")
+	if (m.tests == "" || m.pkg == "") == !simulated || len(m.changes) == 0 {
+		return nil, fmt.Errorf("it needs tests and a package or simulation, and a change")
 	}
 	return m, nil
 }

@@ -59,7 +59,11 @@ const maxKeys = 2
 func Draw(seed uint64) *Plan {
 	r := rand.New(rand.NewPCG(seed, 33))
 	p := &Plan{Seed: seed, Instances: 1 + r.IntN(3), Whole: r.IntN(3) == 0}
+	hot := r.IntN(3) == 0 // all is about one key
 	for range 1 + r.IntN(2) {
+		if hot && len(p.Zones) == 1 {
+			break
+		}
 		z := drawZone(r)
 		if p.Whole {
 			z.drawPolicies(r)
@@ -69,6 +73,11 @@ func Draw(seed uint64) *Plan {
 	length := between(r.Uint64(), time.Second, 4*time.Second)
 	for range 10 + r.IntN(40) {
 		p.Events = append(p.Events, p.event(r, length, requests))
+	}
+	if hot {
+		for i := range p.Events {
+			p.Events[i].Key = 0
+		}
 	}
 	p.drawTroubles(r, length)
 	p.sort()
@@ -92,11 +101,11 @@ func (p *Plan) drawTroubles(r *rand.Rand, length time.Duration) {
 	}
 }
 
-// sort puts the events in order, and no two at the same instant.
+// sort puts the events in order, and no two at nearly the same instant.
 func (p *Plan) sort() {
 	slices.SortStableFunc(p.Events, func(a, b Event) int { return int(a.At - b.At) })
 	for i := 1; i < len(p.Events); i++ {
-		p.Events[i].At = max(p.Events[i].At, p.Events[i-1].At+1)
+		p.Events[i].At = max(p.Events[i].At, p.Events[i-1].At+time.Microsecond)
 	}
 }
 
@@ -133,7 +142,7 @@ func drawZone(r *rand.Rand) Zone {
 	case z.Algorithm == "fixed_window" && r.IntN(2) == 0:
 		z.Limit.Align = algorithms.AlignFirstRequest
 	}
-	if a, _ := algorithms.Get(z.Algorithm); r.IntN(3) == 0 && lend.Check(a, z.Limit, time.Second) == nil {
+	if a, _ := algorithms.Get(z.Algorithm); r.IntN(2) == 0 && lend.Check(a, z.Limit, time.Second) == nil {
 		z.Lend = time.Second
 	}
 	return z

@@ -1,41 +1,89 @@
 package world
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
 
-// TestSimulate runs worlds until SEEDS of them or MINUTES are over, or the one of SEED: see make simulate.
-func TestSimulate(t *testing.T) {
-	if text := os.Getenv("SEED"); text != "" {
-		seed, err := strconv.ParseUint(text, 10, 64)
-		if err != nil {
+// simulation is what make simulate asks for, by variables of the environment.
+type simulation struct {
+	seed    uint64        // SEED: one world, whose history is shown
+	worlds  int           // SEEDS: how many; 0: no bound
+	lasts   time.Duration // of MINUTES; 0: no bound
+	first   bool          // FIRST: it ends with the first world that breaks something, and shrinks nothing
+	logged  *os.File      // LOG: a line for each seed
+	isAsked bool
+}
+
+func asked(t *testing.T) (s simulation) {
+	number := func(name string) float64 {
+		n, err := strconv.ParseFloat(os.Getenv(name), 64)
+		if err != nil && os.Getenv(name) != "" {
 			t.Fatal(err)
 		}
-		h := Run(t, Draw(seed))
-		t.Logf("\n%s%s", h.Plan.zones(), h)
-		if violations := Check(h); len(violations) > 0 {
-			failed(t, h.Plan, violations)
-		}
-		return
+		return n
 	}
-	seeds, _ := strconv.Atoi(os.Getenv("SEEDS"))
-	minutes, _ := strconv.ParseFloat(os.Getenv("MINUTES"), 64)
-	if seeds == 0 && minutes == 0 {
+	if text := os.Getenv("SEED"); text != "" {
+		var err error
+		if s.seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.worlds, s.lasts, s.first = int(number("SEEDS")), time.Duration(number("MINUTES")*float64(time.Minute)), os.Getenv("FIRST") != ""
+	if file := os.Getenv("LOG"); file != "" {
+		var err error
+		if s.logged, err = os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.logged.Close() })
+	}
+	s.isAsked = s.seed != 0 || s.worlds != 0 || s.lasts != 0
+	return s
+}
+
+// TestSimulate runs worlds until SEEDS of them or MINUTES are over, or the one of SEED: see make simulate.
+func TestSimulate(t *testing.T) {
+	s := asked(t)
+	switch {
+	case !s.isAsked:
 		t.Skip("make simulate runs it")
+	case s.seed != 0:
+		s.world(t, s.seed)
+	default:
+		s.run(t)
 	}
+}
+
+func (s *simulation) run(t *testing.T) {
 	began, worlds, simulated := time.Now(), 0, time.Duration(0)
-	for (seeds == 0 || worlds < seeds) && (minutes == 0 || time.Since(began).Minutes() < minutes) {
+	for (s.worlds == 0 || worlds < s.worlds) && (s.lasts == 0 || time.Since(began) < s.lasts) && (!s.first || !t.Failed()) {
 		worlds++
-		seed := rand.Uint64()
-		h := Run(t, Draw(seed))
-		simulated += h.Length
-		if violations := Check(h); len(violations) > 0 {
-			failed(t, h.Plan, violations)
-		}
+		simulated += s.world(t, rand.Uint64()).Length
 	}
 	t.Logf("%d worlds with %.1f hours in %.1f minutes", worlds, simulated.Hours(), time.Since(began).Minutes())
+}
+
+// world runs the world of a seed.
+func (s *simulation) world(t *testing.T, seed uint64) *History {
+	h := Run(t, Draw(seed))
+	violations := Check(h)
+	if s.seed != 0 && !s.first {
+		t.Logf("\n%s%s", h.Plan.zones(), h)
+	}
+	if s.logged != nil {
+		_, _ = fmt.Fprintf(s.logged, "%d %s\n", seed, strings.Join(violations, "; "))
+	}
+	switch {
+	case len(violations) == 0:
+	case s.first:
+		t.Errorf("seed %d: %s", seed, violations[0])
+	default:
+		failed(t, h.Plan, violations)
+	}
+	return h
 }

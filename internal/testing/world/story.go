@@ -47,7 +47,7 @@ func (h *History) Story(violations []string) string {
 		fmt.Fprintf(&b, "At %s %s.\n", told(l.at-h.began), strings.TrimSuffix(l.text, "."))
 	}
 	for _, v := range violations {
-		fmt.Fprintf(&b, "This is wrong: %s.\n", v)
+		fmt.Fprintf(&b, "This is wrong: %s.\n", strings.TrimSuffix(v, "."))
 	}
 	return b.String()
 }

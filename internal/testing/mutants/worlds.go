@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// worlds finds mutants by simulation alone: fleets with fresh seeds run until one breaks a promise that it does not
+// break without the mutant.
+type worlds struct {
+	root   string
+	budget time.Duration
+	dir    string // has the test without a mutant, which is made once
+}
+
+const worldPackage = "./internal/testing/world"
+
+func (w *worlds) close() {
+	if w.dir != "" {
+		_ = os.RemoveAll(w.dir)
+	}
+}
+
+// made makes what runs worlds of a mutant: a test, and a variable of its environment. One of the scripts alone needs
+// no test of its own, which would take longer than to find it.
+func (w *worlds) made(m *mutant) (test, variable string, err error) {
+	files, err := m.apply(w.root)
+	if err != nil {
+		return "", "", err
+	}
+	for file := range files {
+		if filepath.Ext(file) != ".lua" {
+			test, err = w.build(m)
+			return test, "SCRIPTS=", err
+		}
+	}
+	dir := filepath.Join(w.dir, m.name+".scripts")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", "", err
+	}
+	for file, text := range files {
+		if filepath.Dir(file) == "lua/loaded" {
+			if err := os.WriteFile(filepath.Join(dir, filepath.Base(file)), []byte(text), 0o600); err != nil {
+				return "", "", err
+			}
+		}
+	}
+	test, err = w.build(nil)
+	return test, "SCRIPTS=" + dir, err
+}
+
+// build makes the test of worlds, with a mutant or without (nil).
+func (w *worlds) build(m *mutant) (test string, err error) {
+	test, args := filepath.Join(w.dir, "right"), []string{"test", "-vet=off", "-c"}
+	if m != nil {
+		test = filepath.Join(w.dir, m.name)
+		overlay, err := m.overlay(w.root, w.dir)
+		if err != nil {
+			return "", err
+		}
+		args = append(args, "-overlay", overlay)
+	} else if exists(test) {
+		return test, nil
+	}
+	made := exec.Command("go", append(args, "-o", test, worldPackage)...)
+	made.Dir = w.root
+	if out, err := made.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("the test was not made: %s", out)
+	}
+	return test, nil
+}
+
+var foundSeed = regexp.MustCompile(`seed (\d+): (.*)`)
+
+// find runs worlds of a mutant until one breaks a promise, and tells which. A world that ends the process, because all
+// wait for each other or something panics, has also found it.
+func (w *worlds) find(m *mutant) (string, error) {
+	if m.unmet != "" {
+		return "not tried: " + m.unmet, nil
+	}
+	if w.dir == "" {
+		dir, err := os.MkdirTemp("", "mutants")
+		if err != nil {
+			return "", err
+		}
+		w.dir = dir
+	}
+	right, err := w.build(nil)
+	if err != nil {
+		return "", err
+	}
+	test, scripts, err := w.made(m)
+	if err != nil {
+		return "", err
+	}
+	if test != right {
+		defer os.Remove(test)
+	}
+	began := time.Now()
+	for time.Since(began) < w.budget {
+		out, err := w.run(test, scripts, fmt.Sprintf("MINUTES=%f", (w.budget-time.Since(began)).Minutes()))
+		if err == nil {
+			break
+		}
+		found := foundSeed.FindStringSubmatch(out)
+		if found == nil {
+			return fmt.Sprintf("found in %.1f s: %.200s", time.Since(began).Seconds(), firstLine(out, "panic:", "fatal error:")), nil
+		}
+		took := time.Since(began)
+		if _, err := w.run(right, "SEED="+found[1]); err == nil {
+			return fmt.Sprintf("found in %.1f s, seed %s: %s", took.Seconds(), found[1], found[2]), nil
+		}
+	}
+	return "", errors.New("no world breaks anything")
+}
+
+// run runs a test of worlds until its first violation.
+func (w *worlds) run(test string, variables ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), w.budget+longestWorld)
+	defer cancel()
+	c := exec.CommandContext(ctx, test, "-test.run", "^TestSimulate$", "-test.v", "-test.timeout", "0")
+	c.Dir = filepath.Join(w.root, worldPackage)
+	c.Env = append(os.Environ(), append(variables, "FIRST=1")...)
+	out, err := c.CombinedOutput()
+	if ctx.Err() != nil {
+		return "panic: a world does not end", err
+	}
+	return string(out), err
+}
+
+// longestWorld is when a world is given up that does not end.
+const longestWorld = 30 * time.Second
+
+func firstLine(text string, prefixes ...string) string {
+	for line := range strings.Lines(text) {
+		for _, p := range prefixes {
+			if strings.HasPrefix(line, p) {
+				return strings.TrimSpace(line)
+			}
+		}
+	}
+	return text
+}

@@ -1,0 +1,93 @@
+package world
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+)
+
+var _ = promiseOfKeys("a refusal tells the right wait", (*key).tellsWaits)
+
+// tellsWaits checks what refusals tell: a wait, unless there is none after which such a cost fits; nothing passes before it
+// is over, and if nobody comes meanwhile, the cost passes then.
+func (k *key) tellsWaits() (violations []string) {
+	for _, a := range k.refused {
+		d := a.Decision
+		if d.Quota != k.Limit.Events || d.Banned {
+			continue // another limit has decided
+		}
+		never := a.Cost > d.Quota
+		if never != (d.RetryAfter == algorithms.Never) || !never && d.RetryAfter <= 0 {
+			violations = append(violations, fmt.Sprintf("client %d is refused by zone %d, key %d, with a wait of %v", a.Event, k.zone, k.key, d.RetryAfter))
+		}
+		if most := k.longestWait(); d.RetryAfter > most && !never && k.late == 0 {
+			violations = append(violations, fmt.Sprintf("client %d is refused by zone %d, key %d, for %v: nothing lasts longer than %v", a.Event, k.zone, k.key, d.RetryAfter, most))
+		}
+		if never || k.slots() || k.queues() || k.Lend > 0 || len(k.Losses) > 0 || len(k.clocks) > 1 || k.Plan.doubtful() {
+			continue
+		}
+		if b := k.passedEarly(a); b != nil {
+			violations = append(violations, fmt.Sprintf("client %d was refused by zone %d, key %d, and client %d passes before its wait is over", a.Event, k.zone, k.key, b.Event))
+		}
+		if b := k.refusedAgain(a); b != nil {
+			violations = append(violations, fmt.Sprintf("client %d was refused by zone %d, key %d, and client %d is refused after its wait, though nobody came", a.Event, k.zone, k.key, b.Event))
+		}
+	}
+	return violations
+}
+
+// longestWait is how long a client waits at most that has used up its limit, also after a step back of the clock: for
+// a window, and for a step back that is no longer than that. A lease lasts as it says, and no step back is felt that is
+// longer than an hour.
+func (k *key) longestWait() time.Duration {
+	switch {
+	case k.slots():
+		return k.Limit.Lease + algorithms.MaxLease
+	case k.Algorithm == "sliding_window_counter": // which counts two windows
+		return 4 * k.Limit.Window
+	}
+	return 2*k.Limit.Window + time.Millisecond
+}
+
+// passedEarly returns who was admitted before the wait of a refusal was over, though nothing was given back.
+func (k *key) passedEarly(a *Answer) *Answer {
+	over := k.when(a) + a.Decision.RetryAfter
+	i := slices.IndexFunc(k.admitted, func(b *Answer) bool {
+		at := k.when(b)
+		return b.Decision.Quota == k.Limit.Events && b.Cost >= a.Cost && b.Began > a.Ended && at < over-time.Millisecond && !k.adjusts(0, at)
+	})
+	if i < 0 {
+		return nil
+	}
+	return k.admitted[i]
+}
+
+// refusedAgain returns who was refused after the wait of a refusal, though nobody has come since.
+func (k *key) refusedAgain(a *Answer) *Answer {
+	over := k.when(a) + a.Decision.RetryAfter
+	i := slices.IndexFunc(k.refused, func(b *Answer) bool {
+		return b.Decision.Quota == k.Limit.Events && !b.Decision.Banned && b.Cost <= a.Cost && b.Began > over+time.Millisecond && !k.came(a.Began, b.Ended)
+	})
+	if i < 0 {
+		return nil
+	}
+	return k.refused[i]
+}
+
+// came reports whether anything may have been charged between two times.
+func (k *key) came(from, to time.Duration) bool {
+	return k.adjusts(from, to) || slices.ContainsFunc(slices.Concat(k.admitted, k.unknown), func(b *Answer) bool { return b.Ended >= from && b.Began <= to })
+}
+
+// adjusts reports whether a charge may have been adjusted between two times. Adjustments are sent when others are
+// under way no more, or with the next renewal of leases if Redis could not write.
+func (k *key) adjusts(from, to time.Duration) bool {
+	return slices.ContainsFunc(k.admitted, func(b *Answer) bool {
+		return b.Delta != 0 && b.Adjusted != 0 && b.Adjusted <= to && b.Adjusted+adjustsFor >= from
+	})
+}
+
+// adjustsFor is how long an adjustment may wait until Redis can write.
+const adjustsFor = 10 * time.Second
