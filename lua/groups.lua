@@ -81,6 +81,7 @@ while at >= 0 and #groups > 0 do
   local times, fit, several = copies, copies, copies > 1
   local charges -- of Recorders and Leasers, in groups of several checks
   local stuck   -- whether a charge cannot be written
+  local undecided, counted -- whether parts of a key are lent; the bans before a refusal was counted
   group = group + 1
 
   -- If not all requests fit, the checks are decided once more, for as many as fit. If there is
@@ -132,6 +133,12 @@ while at >= 0 and #groups > 0 do
     charges = nil
     times = round == 1 and fit or 0
     if times == 0 and several and n == 1 then break end
+  end
+  if undecided and counted then -- lend.lua will count them
+    for j = #counted, 1, -1 do
+      local was = counted[j]
+      was[1].x, was[1].y, was[1].z, was[1].till = unpack(was, 2, 5)
+    end
   end
   if several then refused = refused + copies - times end
   k = k + n

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 
 	"github.com/seed-161337e5/caddyratelimit/lua"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
@@ -22,8 +23,10 @@ func (s *operators) changed(ctx context.Context, rule *store.Rule, key string) e
 	s.void(rule, key)
 	var mark [8]byte
 	binary.BigEndian.PutUint64(mark[:], protocol.ChangeMark(rule.Zone(), key))
-	_, err := s.evalText(ctx, lua.Change, s.keys.Changes(), string(mark[:]))
-	return err
+	if _, err := s.evalText(ctx, lua.Change, s.keys.Changes(), string(mark[:])); err != nil {
+		return fmt.Errorf("it is done, but other instances may notice that only within 20s: %w", err)
+	}
+	return nil
 }
 
 // changes reads the last changes.

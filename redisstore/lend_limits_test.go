@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"context"
+	"strconv"
 	"testing"
 	"time"
 
@@ -111,13 +112,13 @@ func TestLendManyChanges(t *testing.T) {
 	t.Parallel()
 	f := startLent(t, "fixed_window", &store.KeyRules{Overrides: true})
 	f.set(t, store.Override{Kind: store.KindBanned})
-	for i := range 100 {
-		if err := f.stores[0].Clear(context.Background(), f.check.Rule, string(rune('A'+i))); err != nil {
+	for i := range 600 {
+		if err := f.stores[0].Clear(context.Background(), f.check.Rule, strconv.Itoa(i)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	f.noticed(t)
-	if n := f.server.Admin().StrLen(context.Background(), "rl:changes").Val(); n != 64*16 {
+	if n := f.server.Admin().StrLen(context.Background(), "rl:changes").Val(); n != 512*16 {
 		t.Errorf("the changes have %d bytes", n)
 	}
 }
@@ -210,4 +211,28 @@ func TestLendReserve(t *testing.T) {
 			t.Error("a request finds no reserved slot")
 		}
 	})
+}
+
+// TestLendCountsRefusalsOnce: a request that is refused in a zone with a ban counts once, also if it is asked again because
+// parts are lent of another zone of it.
+func TestLendCountsRefusalsOnce(t *testing.T) {
+	t.Parallel()
+	f := startLent(t, "fixed_window", nil)
+	ban := &store.Ban{For: time.Hour, After: 100, Within: time.Hour}
+	narrow := lendingRule(t, "narrow", "fixed_window", algorithms.Limit{Events: 1, Window: 1000 * time.Hour}, 10*time.Second)
+	plain, err := store.NewRule("narrow", narrow.Algorithm(), narrow.Limit(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	full := store.Check{Rule: plain, Key: "k", Cost: 1, KeyRules: &store.KeyRules{Ban: ban}}
+	ctx := context.Background()
+	for refusals := range int64(4) { // the first one is not refused
+		cold := open(t, redisstore.Options{Address: f.server.Addr()})
+		if err := cold.Take(ctx, []store.Check{full, f.check}, make([]algorithms.Decision, 2)); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := cold.Refusals(ctx, plain, ban, "k"); err != nil || r.Count != refusals {
+			t.Errorf("%d refusals are counted, want %d: %v", r.Count, refusals, err)
+		}
+	}
 }

@@ -7,7 +7,11 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
 
-// The bounds of a period, which is how often a borrower asks.
+// The bounds of a period, which is how often a borrower asks. It is chosen by people, for a zone: a borrower chooses by
+// itself which keys to borrow, from how often they come, and how long, from the period up to [Longest]. It does not choose
+// whether a zone lends. Where it does, what was spent is charged when it is reported, late costs may exceed the limit by
+// what others hold, and a few requests are refused although there is room. All of that grows with the period, and users
+// can see it.
 const (
 	MinPeriod = 10 * time.Millisecond
 	MaxPeriod = 10 * time.Second
@@ -15,6 +19,13 @@ const (
 
 // Lendable reports whether parts of limits like this can be lent. A process keeps slots of a
 // [Leaser] instead: see [Slots].
+//
+// Turns in a queue are not lent, although order in a process and the rate of the fleet could be kept: a process would be
+// lent turns, each of them a moment, and those that pass unused would be lost. But then a request waits where nobody is
+// before it. Take a queue of 10 requests a second that is empty. One process is lent the turns at 0.1 and 0.2 s, and no
+// request comes to it. A request at another process gets the turn at 0.3 s: one limiter would have let it pass at once, and
+// its two successors too late by as much. If the other process may have the turns that pass unused, it must know that
+// they do, which is a call for each request. A max_wait without a queue promises no order: the request asks again.
 func Lendable(a algorithms.Algorithm, l algorithms.Limit) bool {
 	if l.Mode == algorithms.ModeQueue {
 		return false

@@ -19,6 +19,6 @@ end
 before = before and #before % 16 == 0 and before or ''
 local last = #before > 0 and struct.unpack('>i8', before) or 0
 if last >= number and last < 9007199254740992 - 1 then number = last + 1 end
-local value = struct.pack('>i8c8', number, ARGV[1]) .. string.sub(before, 1, 16 * (64 - 1))
+local value = struct.pack('>i8c8', number, ARGV[1]) .. string.sub(before, 1, 16 * (512 - 1))
 redis.call('SET', KEYS[1], value, 'EX', 86400)
 return ''

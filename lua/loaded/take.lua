@@ -950,6 +950,7 @@ return (function()
     local times, fit, several = copies, copies, copies > 1
     local charges -- of Recorders and Leasers, in groups of several checks
     local stuck   -- whether a charge cannot be written
+    local undecided, counted -- whether parts of a key are lent; the bans before a refusal was counted
     group = group + 1
     local pass
     for round = 1, 2 do
@@ -1146,13 +1147,17 @@ return (function()
           end
           damaged = damaged or broken and not lent
           if lent then
-            allowed, remaining, retry = false, 0, -1
+            allowed, remaining, retry, undecided = false, 0, -1, true
             if not left then marks = (marks or 0) + 64 end
           end
           stuck = stuck or unable and cost > 0 and op == 0 and
             (not full or state and state.new or record and not (spares and spares(x, y, z)))
           if ban and op == 0 and not left and not allowed and not lent and round == 1 and not (unable and (not full or ban.new)) then
             local life
+            if n > 1 then
+              counted = counted or {}
+              counted[#counted + 1] = { ban, ban.x, ban.y, ban.z, ban.till }
+            end
             left, ban.x, ban.y, ban.z, life = ban_refused(now, first_ban, after, within, longest, ban.x, ban.y, ban.z)
             ban.till = now + life
             if left then marks = (marks or 0) + 16 end
@@ -1217,6 +1222,12 @@ return (function()
       charges = nil
       times = round == 1 and fit or 0
       if times == 0 and several and n == 1 then break end
+    end
+    if undecided and counted then -- lend.lua will count them
+      for j = #counted, 1, -1 do
+        local was = counted[j]
+        was[1].x, was[1].y, was[1].z, was[1].till = unpack(was, 2, 5)
+      end
     end
     if several then refused = refused + copies - times end
     k = k + n

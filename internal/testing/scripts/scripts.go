@@ -34,7 +34,7 @@ var numbers = map[string]string{
 	"MAX_SLOT_COST": strconv.FormatInt(algorithms.MaxSlotCost, 10),
 	"MAX_LEASE":     strconv.FormatInt(lend.MaxLease, 10),
 	"NEVER":         "-1",
-	"CHANGES":       "64", // protocol.MaxChanges
+	"CHANGES":       "512", // protocol.MaxChanges
 	"BANNED":        strconv.Itoa(int(store.KindBanned)),
 	"MARGIN":        "1--[[MARGIN]]",
 	"MARGIN_S":      "2--[[MARGIN_S]]", // what is left of a second counts as one

@@ -6,8 +6,9 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// MaxChanges is how many changes of key rules a [Changes] has at most.
-const MaxChanges = 64
+// MaxChanges is how many changes Redis keeps. If more come before a process looks again, it gives up all that it holds,
+// which costs Redis much. Clients can cause changes: by bans that follow refusals.
+const MaxChanges = 512
 
 // changeSize is the length of a change: its number and its mark.
 const changeSize = 16
