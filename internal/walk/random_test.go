@@ -108,7 +108,7 @@ func (d *drawn) handler(depth, named int) object {
 	case kind == 6:
 		return object{"handler": "headers", "request": object{"set": object{"X-A": []string{d.of("1", "2")}}}}
 	case kind == 7 && d.odds(2):
-		return object{"handler": "error", "status_code": d.of("404", "503", "{http.vars.v}"), "error": "an error"}
+		return object{"handler": "error", "status_code": d.of("404", "503", "no number"), "error": "an error"}
 	case kind == 8 && d.odds(3):
 		return object{"handler": "static_response", "status_code": 204}
 	}
