@@ -87,14 +87,15 @@ func sweep(dir string, since time.Time) error {
 	return nil
 }
 
-// Build builds cmd/caddy below the root of the repository, and returns the path of the binary. One run builds it at
-// a time. Tests run a link to it, which stays when another run replaces it.
+// Build builds cmd/caddy below the root of the repository, and returns the path of the binary, which has that name.
+// One run builds it at a time. Tests run a link to it, which stays when another run replaces it.
 func Build(root, name string, flags ...string) (path string, err error) {
 	absolute, err := filepath.Abs(root)
 	if err != nil {
 		return "", err
 	}
-	cache := filepath.Join(filepath.Dir(run), fmt.Sprintf("%x", sha256.Sum256([]byte(absolute)))[:16])
+	of := strings.Join(append([]string{absolute}, flags...), " ")
+	cache := filepath.Join(filepath.Dir(run), fmt.Sprintf("%x", sha256.Sum256([]byte(of)))[:16])
 	if err := os.MkdirAll(cache, 0o700); err != nil {
 		return "", err
 	}
@@ -102,7 +103,7 @@ func Build(root, name string, flags ...string) (path string, err error) {
 	if err := os.Chtimes(cache, now, now); err != nil {
 		return "", err
 	}
-	cached := filepath.Join(cache, name+strings.Join(flags, ""))
+	cached := filepath.Join(cache, name)
 	lock, err := os.OpenFile(cached+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return "", err
@@ -114,7 +115,7 @@ func Build(root, name string, flags ...string) (path string, err error) {
 	if err := compile(absolute, cached, flags); err != nil {
 		return "", err
 	}
-	path = filepath.Join(run, filepath.Base(cached))
+	path = filepath.Join(run, name)
 	return path, os.Link(cached, path)
 }
 

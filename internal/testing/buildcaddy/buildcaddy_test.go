@@ -38,9 +38,12 @@ func inRun(t *testing.T, cache string, do func()) {
 // build builds the Caddy of a module, and returns the binary as the file system knows it.
 func build(t *testing.T, root string) (path string, binary os.FileInfo) {
 	t.Helper()
-	path, err := Build(root, "caddy")
+	path, err := Build(root, "caddy", "-trimpath")
 	if err != nil {
 		t.Fatal(err)
+	}
+	if filepath.Base(path) != "caddy" {
+		t.Errorf("the binary is %s, and commands name themselves so", path)
 	}
 	if binary, err = os.Stat(path); err != nil {
 		t.Fatal(err)
