@@ -59,11 +59,11 @@ type fleetFigures struct{ perSecond, redisCPU, calls, script, p50, p99, clientCP
 func benchFleet(args []string) (err error) {
 	flags := flag.NewFlagSet("bench fleet", flag.ContinueOnError)
 	var (
-		cellTime   = flags.Duration("time", 500*time.Millisecond, "how long each cell is measured, each round")
+		cellTime   = flags.Duration("time", 2*time.Second, "how long each cell is measured, each round")
 		warm       = flags.Duration("warm", 150*time.Millisecond, "how long each cell runs before it is measured")
 		lendWarm   = flags.Duration("lend-warm", time.Minute, "how long a fleet that lends runs under Zipf's law before its cells, because only keys that have come often are lent; 0: as all others")
 		lendTime   = flags.Duration("lend-time", 3*time.Second, "how long each of these cells is measured, because what is lent is used for seconds")
-		rounds     = flags.Int("rounds", 3, "how many rounds; the tables show medians")
+		rounds     = flags.Int("rounds", 5, "how many rounds; the tables show medians")
 		processes  = flags.String("processes", "1,4,16", "how many processes decide at once")
 		goroutines = flags.String("goroutines", "1,4,16", "how many requests of each process are under way")
 		keys       = flags.Int("keys", maxClients, "how many clients there are")

@@ -32,17 +32,16 @@ var (
 	}
 )
 
-// mean returns the geometric mean over the distributions of the medians of the rounds.
-func (r *fleetResults) mean(p *fleetPlan, peer string, processes, goroutines int, figure fleetFigure) float64 {
-	sum := 0.0
-	for _, d := range p.distributions {
-		var all []float64
-		for _, f := range r.rounds[fleetCell{peer, d, processes, goroutines}] {
-			all = append(all, figure.of(f))
+// means returns the geometric mean over the distributions for each round.
+func (r *fleetResults) means(p *fleetPlan, peer string, processes, goroutines int, figure fleetFigure) (rounds []float64) {
+	for round := range p.rounds {
+		sum := 0.0
+		for _, d := range p.distributions {
+			sum += math.Log(figure.of(r.rounds[fleetCell{peer, d, processes, goroutines}][round]))
 		}
-		sum += math.Log(rig.Median(all))
+		rounds = append(rounds, math.Exp(sum/float64(len(p.distributions))))
 	}
-	return math.Exp(sum / float64(len(p.distributions)))
+	return rounds
 }
 
 // ratios compare one peer with another as a bound says: for each round, the geometric mean over processes
@@ -107,6 +106,24 @@ func fleetBounds() (all []fleetBound) {
 	return all
 }
 
+// lending writes what lending makes of each kind of traffic, in turns with the fleet that does not lend.
+func (r *fleetResults) lending(b *strings.Builder, p *fleetPlan) {
+	for _, figure := range []fleetFigure{fleetSpeed, fleetCPU} {
+		fmt.Fprintf(b, "\n%s with lend 100ms, of those without:\n\n| processes × requests | %s |\n|---|%s\n", capital(figure.name),
+			strings.Join(p.distributions, " | "), strings.Repeat("---:|", len(p.distributions)))
+		for _, processes := range p.processes {
+			for _, goroutines := range p.goroutines {
+				fmt.Fprintf(b, "| %d × %d |", processes, goroutines)
+				for _, d := range p.distributions {
+					rounds := r.ratios(p, fleetBound{figure: figure, of: lendingName, to: ourName, goroutines: goroutines, distribution: d, processes: processes})
+					fmt.Fprintf(b, " %.2f%s |", rig.Median(rounds), rig.Spread("%.2f", rounds))
+				}
+				b.WriteString("\n")
+			}
+		}
+	}
+}
+
 // markdown writes the ratios and a table for each kind of figure.
 func (r *fleetResults) markdown(machine string, p *fleetPlan) string {
 	var b strings.Builder
@@ -147,6 +164,9 @@ func (r *fleetResults) markdown(machine string, p *fleetPlan) string {
 		fmt.Fprintf(&b, "| %s%s, of %s's | %d | %.2f%s | %s | %s %g | %s |\n", where, bound.figure.name, bound.to, bound.goroutines, got, rig.Spread("%.2f", rounds), floor, word, bound.want,
 			map[bool]string{true: "yes", false: "short"}[met])
 	}
+	if slices.Contains(p.peers, lendingName) {
+		r.lending(&b, p)
+	}
 	for _, figure := range fleetFigured {
 		fmt.Fprintf(&b, "\n%s:\n\n| processes × requests |", capital(figure.name))
 		for _, peer := range p.peers {
@@ -157,7 +177,8 @@ func (r *fleetResults) markdown(machine string, p *fleetPlan) string {
 			for _, goroutines := range p.goroutines {
 				fmt.Fprintf(&b, "| %d × %d |", processes, goroutines)
 				for _, peer := range p.peers {
-					fmt.Fprintf(&b, " "+figure.format+" |", r.mean(p, peer, processes, goroutines, figure))
+					rounds := r.means(p, peer, processes, goroutines, figure)
+					fmt.Fprintf(&b, " "+figure.format+"%s |", rig.Median(rounds), rig.Spread(figure.format, rounds))
 				}
 				b.WriteString("\n")
 			}

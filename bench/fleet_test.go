@@ -26,7 +26,7 @@ func TestFleet(t *testing.T) {
 	r := server(t)
 	p := &fleetPlan{
 		processes: []int{1, 2}, goroutines: []int{1, 4, 16}, distributions: []string{uniform, zipf, hot},
-		clients: 100, rounds: 1, time: 20 * time.Millisecond, lendWarm: 20 * time.Millisecond, lendTime: 20 * time.Millisecond, progress: t.Output(),
+		clients: 100, rounds: 1, time: 100 * time.Millisecond, lendWarm: 20 * time.Millisecond, lendTime: 100 * time.Millisecond, progress: t.Output(),
 	}
 	for _, peer := range fleetPeers() {
 		p.peers = append(p.peers, peer.name)
@@ -41,6 +41,11 @@ func TestFleet(t *testing.T) {
 	}
 	text := results.markdown("here", p)
 	bounds := slices.DeleteFunc(fleetBounds(), func(b fleetBound) bool { return b.distribution != "" }) // of 16 processes
+	for _, cell := range []string{"| 2 × 16 |", "with lend 100ms, of those without:\n\n| processes × requests | uniform | Zipf(1.1) | one hot key |"} {
+		if !strings.Contains(text, cell) {
+			t.Errorf("there is no %q", cell)
+		}
+	}
 	if strings.Contains(text, "NaN") || strings.Count(text, "| at ") != len(bounds) {
 		t.Error(text)
 	}
