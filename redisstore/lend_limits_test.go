@@ -99,6 +99,9 @@ func TestLendBanWhileOthersHold(t *testing.T) {
 			t.Fatalf("refusal %d: %+v", i, d)
 		}
 	}
+	patient.Until(t, "the ban is noted", func() bool {
+		return f.server.Admin().StrLen(context.Background(), "rl:changes").Val() == 16
+	})
 	f.noticed(t)
 	for _, s := range f.stores {
 		if d, err := decideOne(s, f.check); err != nil || !d.Banned {
