@@ -10,6 +10,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
+	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
@@ -24,8 +25,10 @@ func BenchmarkLendScript(b *testing.B) {
 	}
 	number := int64(0)
 	for _, borrowers := range []int{1, 16, 64} {
-		for _, shared := range []int{1, 16} {
-			b.Run(fmt.Sprintf("borrowers=%d/shared=%d", borrowers, shared), func(b *testing.B) {
+		for _, shared := range []int{1, -1, 16, -16} {
+			rules := shared < 0 // a key may have an override and a ban
+			shared = max(shared, -shared)
+			b.Run(fmt.Sprintf("borrowers=%d/shared=%d/rules=%v", borrowers, shared, rules), func(b *testing.B) {
 				rule := storetest.Rule(b, "z", "token_bucket", algorithms.Limit{Events: 1_000_000_000, Window: 100 * 24 * time.Hour})
 				run := func() {
 					number++
@@ -37,6 +40,9 @@ func BenchmarkLendScript(b *testing.B) {
 							Rule: rule, Prepared: rule.At(0), Key: fmt.Sprint("k", borrowers, i),
 							Ask: lend.Ask{Borrower: uint64(number%int64(borrowers)) + 1<<60, Number: number, Spent: number, Want: 100, Lease: 60_000_000, Cost: 1},
 						}}
+						if rules {
+							g[0].KeyRules = &KeyRules{Override: "override", BanState: "ban", Ban: &store.Ban{For: time.Hour, After: 10, Within: time.Hour}}
+						}
 						groups = append(groups, g)
 						text, keys = AppendLend(text, keys, g)
 					}
