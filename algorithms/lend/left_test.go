@@ -40,11 +40,13 @@ func TestLeft(t *testing.T) {
 	tells("before others are known", 96)
 	ask(b.Renew(now))
 	tells("when others are known", 68)
-	if paid := b.Late(now, 39); paid != 16 {
+	b.ChargedAlone(simEpoch, 50)
+	tells("after a request that asked for itself", 65)
+	if paid := b.Late(now, 39); paid != 15 {
 		t.Fatalf("%d paid, want what was held", paid)
 	}
 	b.Refund(now, simEpoch+1, 2)
-	tells("after a late cost that the store pays a part of", 30)
+	tells("after a late cost that the store pays a part of", 27)
 	b.Owes()
 	if d := b.Allowed(now); d.Remaining != 0 {
 		t.Errorf("%d are left, although nothing is free", d.Remaining)
